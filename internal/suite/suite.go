@@ -1,0 +1,130 @@
+// Package suite runs the project's checks and tests in parts, and says what each
+// of them did and how long it took.
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Count is how many tests ended in which way.
+type Count struct{ Passed, Failed, Skipped int }
+
+func (c *Count) add(other Count) {
+	c.Passed += other.Passed
+	c.Failed += other.Failed
+	c.Skipped += other.Skipped
+}
+
+// Part is one part of the suite.
+type Part struct {
+	Name string
+	// Run runs the part. An error together with no failed test counts as one.
+	Run func(context.Context) (Count, error)
+}
+
+// Skipped is the error of a part that cannot run here, and why.
+type Skipped string
+
+func (s Skipped) Error() string { return "skipped: " + string(s) }
+
+// Check makes a part that passes or fails as a whole.
+func Check(name string, run func(context.Context) error) Part {
+	return Part{name, func(ctx context.Context) (Count, error) {
+		if err := run(ctx); err != nil {
+			return Count{}, err
+		}
+		return Count{Passed: 1}, nil
+	}}
+}
+
+// Run runs all parts, also after one has failed, unless ctx ends. It closes with
+// a table of times, the names of the parts that failed, and the line
+// "N passed, N failed". Its error names the same parts.
+func Run(ctx context.Context, out io.Writer, parts ...Part) error {
+	var total Count
+	var failed []string
+	summary := new(strings.Builder)
+	table := tabwriter.NewWriter(summary, 0, 0, 2, ' ', 0)
+	for _, part := range parts {
+		began := time.Now()
+		count, verdict := part.run(ctx, out)
+		total.add(count)
+		if verdict == failure {
+			failed = append(failed, part.Name)
+		}
+		fmt.Fprintf(table, "%s\t%.1f s\t%s\n", part.Name, time.Since(began).Seconds(), verdict)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	table.Flush()
+	err := outcome(ctx, failed)
+	fmt.Fprintf(out, "\n%s", summary)
+	if err != nil {
+		fmt.Fprintln(out, err)
+	}
+	fmt.Fprintln(out, total)
+	return err
+}
+
+const failure = "FAILED"
+
+// run runs one part and gives its line of the table.
+func (p Part) run(ctx context.Context, out io.Writer) (count Count, verdict string) {
+	fmt.Fprintf(out, "\n== %s\n", p.Name)
+	count, err := p.Run(ctx)
+	switch skipped := Skipped(""); {
+	case err == nil:
+		return count, "ok"
+	case errors.As(err, &skipped):
+		fmt.Fprintln(out, skipped.Error())
+		count.Skipped = max(count.Skipped, 1)
+		return count, skipped.Error()
+	}
+	fmt.Fprintf(out, "%s: %v\n", p.Name, err)
+	count.Failed = max(count.Failed, 1)
+	return count, failure
+}
+
+func outcome(ctx context.Context, failed []string) error {
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted")
+	case len(failed) > 0:
+		return errors.New("failed: " + strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// String is "N passed, N failed", and what was skipped, if anything.
+func (c Count) String() string {
+	s := fmt.Sprintf("%d passed, %d failed", c.Passed, c.Failed)
+	if c.Skipped > 0 {
+		s += fmt.Sprintf(", %d skipped", c.Skipped)
+	}
+	return s
+}
+
+// Command runs a program with the standard streams of this one. When ctx ends it
+// is interrupted, and killed ten seconds later.
+func Command(ctx context.Context, name string, args ...string) error {
+	cmd := command(ctx, name, args...)
+	cmd.Stdout = os.Stdout
+	return cmd.Run()
+}
+
+func command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}

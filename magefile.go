@@ -1,0 +1,174 @@
+//go:build mage
+
+// Targets of KV Booth. Run "go tool mage -l" for the list.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"kvbooth/internal/suite"
+	"kvbooth/sidecar/local"
+)
+
+// lintModule keeps golangci-lint and all that it needs out of our own go.mod.
+const lintModule = "tools/golangci-lint/go.mod"
+
+// archPackage holds the imports against the architecture.
+const archPackage = "./internal/arch"
+
+// Test checks and tests everything, and says how long each part took.
+func Test(ctx context.Context) error {
+	return run(ctx,
+		suite.Check("vet", vet),
+		suite.Check("lint", Lint),
+		suite.Part{Name: "architecture", Run: architecture},
+		suite.Part{Name: "tests", Run: tests},
+		suite.Part{Name: "fuzz", Run: fuzz("10s")},
+		suite.Part{Name: "real Dynamo", Run: realDynamo},
+	)
+}
+
+// Lint runs golangci-lint, which the first call builds.
+func Lint(ctx context.Context) error {
+	fmt.Println("golangci-lint (the first call builds it: a minute or two)")
+	return golangciLint(ctx, "run")
+}
+
+// Format brings all Go files into the form that lint asks for.
+func Format(ctx context.Context) error { return golangciLint(ctx, "fmt") }
+
+// Build builds the programs into bin/.
+func Build(ctx context.Context) error {
+	for _, name := range []string{"loadgen", "booth"} {
+		if _, err := build(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bench measures the load generator against a server with known token times.
+func Bench(ctx context.Context) error {
+	return suite.Command(ctx, "go", "run", "./sidecar/bench")
+}
+
+// Fuzz runs every fuzz test for a minute, or for FUZZTIME.
+func Fuzz(ctx context.Context) error {
+	fuzztime := os.Getenv("FUZZTIME")
+	if fuzztime == "" {
+		fuzztime = "1m"
+	}
+	return run(ctx, suite.Part{Name: "fuzz", Run: fuzz(fuzztime)})
+}
+
+// Dynamo starts a real Dynamo with mock workers and the load generator; Ctrl-C stops all of it.
+func Dynamo(ctx context.Context) error {
+	program, err := build(ctx, "booth")
+	if err != nil {
+		return err
+	}
+	return become(program, "dynamo")
+}
+
+// run ends the process where the suite fails, since Mage would print the error
+// once more, behind the line with the counts.
+func run(ctx context.Context, parts ...suite.Part) error {
+	if err := suite.Run(ctx, os.Stdout, parts...); err != nil {
+		os.Exit(1)
+	}
+	return nil
+}
+
+func golangciLint(ctx context.Context, command string) error {
+	return suite.Command(ctx, "go", "tool", "-modfile="+lintModule, "golangci-lint", command)
+}
+
+// vet covers the files behind our build tags, too.
+func vet(ctx context.Context) error {
+	return suite.Command(ctx, "go", "vet", "-tags=mage,dynamo", "./...")
+}
+
+func architecture(ctx context.Context) (suite.Count, error) {
+	return suite.GoTest(ctx, os.Stdout, false, archPackage)
+}
+
+// tests runs the tests of every package, with the race detector where there is
+// the C compiler that it needs.
+func tests(ctx context.Context) (suite.Count, error) {
+	packages, err := output(ctx, "go", "list", "-e", "./...")
+	if err != nil {
+		return suite.Count{}, err
+	}
+	var args []string
+	cgo, err := output(ctx, "go", "env", "CGO_ENABLED")
+	if err != nil {
+		return suite.Count{}, err
+	}
+	if cgo == "1" {
+		args = append(args, "-race")
+	} else {
+		fmt.Println("without the race detector: no C compiler")
+	}
+	for _, p := range strings.Fields(packages) {
+		if !strings.HasSuffix(p, strings.TrimPrefix(archPackage, ".")) { // has a part of its own
+			args = append(args, p)
+		}
+	}
+	return suite.GoTest(ctx, os.Stdout, false, args...)
+}
+
+func fuzz(fuzztime string) func(context.Context) (suite.Count, error) {
+	return func(ctx context.Context) (suite.Count, error) { return suite.Fuzz(ctx, os.Stdout, ".", fuzztime) }
+}
+
+// realDynamo tests against a real Dynamo, which it installs first if need be.
+func realDynamo(ctx context.Context) (suite.Count, error) {
+	if _, _, err := local.FindPython(ctx); err != nil {
+		fmt.Println(err)
+		return suite.Count{}, suite.Skipped("no Python 3.10 or later")
+	}
+	args, err := suite.Tagged(".", "dynamo")
+	if err != nil || len(args) == 0 {
+		return suite.Count{}, err
+	}
+	// One package after the other: each brings a Dynamo of its own.
+	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-p=1", "-timeout=20m"}, args...)...)
+}
+
+// build builds a program into bin/ and gives its path.
+func build(ctx context.Context, name string) (string, error) {
+	path := filepath.Join("bin", name)
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	fmt.Println("building", path)
+	return path, suite.Command(ctx, "go", "build", "-o", path, "./sidecar/cmd/"+name)
+}
+
+// become lets a program take the place of this process, so that Ctrl-C reaches
+// it once and nobody but itself decides how long it takes to end. Mage would
+// give it five seconds. Where the system cannot do that, it runs as a child.
+func become(program string, args ...string) error {
+	err := syscall.Exec(program, append([]string{program}, args...), os.Environ())
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("%s: %w", program, err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+func output(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err
+}

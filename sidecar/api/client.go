@@ -1,0 +1,311 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/gorilla/websocket"
+)
+
+// Bounds of what the client reads.
+const (
+	maxAnswer  = 64 << 20 // a list of baselines
+	maxProblem = 64 << 10
+)
+
+// Client calls the sidecar. It follows no redirect, sends the token in a header
+// only, and is safe for concurrent use.
+//
+// The errors of all calls: a [*FieldError] for a field that the sidecar refuses,
+// a [*ProblemError] (which may be an [ErrNotFound], [ErrConflict] or
+// [ErrUnavailable]) for anything else that it refuses, and what the http.Client
+// gives where the sidecar cannot be reached.
+type Client struct {
+	// Dialer opens streams. Where it is nil, the http.Client's transport says
+	// how, if that is an *http.Transport.
+	Dialer *websocket.Dialer
+
+	http  *http.Client
+	base  *url.URL
+	token string
+	login string
+}
+
+// NewClient makes a client for the sidecar at the base URL, http or https, with
+// or without a path in front of /api/v1. A nil hc means an http.Client without
+// time-outs; an empty token means that the sidecar needs none. The error is a
+// [*FieldError].
+func NewClient(hc *http.Client, base, token string) (*Client, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, &FieldError{Field: "url", Value: redacted(u), Allowed: "http:// or https://, a host, and perhaps a port and a path"}
+	}
+	own := http.Client{}
+	if hc != nil {
+		own = *hc
+	}
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{http: &own, base: u, token: token}, nil
+}
+
+func redacted(u *url.URL) string {
+	if u == nil {
+		return "what is no URL" // which might hold a password
+	}
+	bare := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	return strconv.Quote(bare.String())
+}
+
+// As gives a client whose calls name the login on whose behalf they are made,
+// for the events.
+func (c *Client) As(login string) *Client {
+	as := *c
+	as.login = login
+	return &as
+}
+
+// Ready says why a target of the sidecar cannot serve, nil where all can.
+func (c *Client) Ready(ctx context.Context) error {
+	res, err := c.send(ctx, http.MethodGet, c.base.JoinPath("readyz"), "", nil)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+// Status gives state, configuration and health.
+func (c *Client) Status(ctx context.Context) (s Status, err error) {
+	return s, c.call(ctx, http.MethodGet, c.at(nil, "status"), nil, &s)
+}
+
+// Snapshot gives once what [Client.Stream] gives every second.
+func (c *Client) Snapshot(ctx context.Context) (s Snapshot, err error) {
+	return s, c.call(ctx, http.MethodGet, c.at(nil, "snapshot"), nil, &s)
+}
+
+// Start starts a lane's workload, or sets the concurrency of a running one. In
+// this and the following calls an empty lane means [DefaultLane].
+func (c *Client) Start(ctx context.Context, lane string, req StartRequest) (s State, err error) {
+	return s, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "workload", "start"), req, &s)
+}
+
+// Stop stops a lane's workload.
+func (c *Client) Stop(ctx context.Context, lane string, req StopRequest) (s State, err error) {
+	return s, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "workload", "stop"), req, &s)
+}
+
+// Patch changes a lane's workload.
+func (c *Client) Patch(ctx context.Context, lane string, p WorkloadPatch) (s State, err error) {
+	return s, c.call(ctx, http.MethodPatch, c.at(laneQuery(lane), "workload"), p, &s)
+}
+
+// SetMode begins a mode change; the state tells how it goes on.
+func (c *Client) SetMode(ctx context.Context, lane string, req ModeRequest) (s State, err error) {
+	return s, c.call(ctx, http.MethodPut, c.at(laneQuery(lane), "cluster", "mode"), req, &s)
+}
+
+// CancelMode gives up the mode change in progress.
+func (c *Client) CancelMode(ctx context.Context, lane string) (s State, err error) {
+	return s, c.call(ctx, http.MethodDelete, c.at(laneQuery(lane), "cluster", "mode"), nil, &s)
+}
+
+// Cluster gives what is known of a lane's serving cluster.
+func (c *Client) Cluster(ctx context.Context, lane string) (cl Cluster, err error) {
+	return cl, c.call(ctx, http.MethodGet, c.at(laneQuery(lane), "cluster"), nil, &cl)
+}
+
+// Conversations gives a page of conversations, newest first.
+func (c *Client) Conversations(ctx context.Context, q ConversationQuery) (l ConversationList, err error) {
+	v := query("lane", q.Lane, "status", string(q.Status), "topic", q.Topic, "cursor", q.Cursor, "limit", number(q.Limit))
+	return l, c.call(ctx, http.MethodGet, c.at(v, "conversations"), nil, &l)
+}
+
+// Conversation gives a conversation with its transcript.
+func (c *Client) Conversation(ctx context.Context, id string) (con Conversation, err error) {
+	return con, c.item(ctx, "conversations", id, &con)
+}
+
+// TurnsCSV writes the raw data of a step, or of all steps for step 0. After an
+// error w may hold a part of it.
+func (c *Client) TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error {
+	v := query("lane", lane, "step", number(step))
+	res, err := c.send(ctx, http.MethodGet, c.at(v, "turns.csv"), "", nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(w, res.Body)
+	return err
+}
+
+// Events gives the newest events of a lane, or of everything for an empty lane.
+// A limit of 0 means the sidecar's own.
+func (c *Client) Events(ctx context.Context, lane string, limit int) (l EventList, err error) {
+	return l, c.call(ctx, http.MethodGet, c.at(query("lane", lane, "limit", number(limit)), "events"), nil, &l)
+}
+
+// Baselines gives all baselines.
+func (c *Client) Baselines(ctx context.Context) (l BaselineList, err error) {
+	return l, c.call(ctx, http.MethodGet, c.at(nil, "baselines"), nil, &l)
+}
+
+// Baseline gives one baseline.
+func (c *Client) Baseline(ctx context.Context, name string) (b Baseline, err error) {
+	return b, c.item(ctx, "baselines", name, &b)
+}
+
+// SaveBaseline imports a baseline and gives it as it was stored.
+func (c *Client) SaveBaseline(ctx context.Context, b Baseline) (saved Baseline, err error) {
+	return saved, c.call(ctx, http.MethodPost, c.at(nil, "baselines"), b, &saved)
+}
+
+// ImportCSV imports a baseline that is written as the recorded tables are.
+func (c *Client) ImportCSV(ctx context.Context, name string, table io.Reader) (saved Baseline, err error) {
+	return saved, c.answer(ctx, http.MethodPost, c.at(query("name", name), "baselines"), "text/csv", table, &saved)
+}
+
+// Settings gives the settings in force.
+func (c *Client) Settings(ctx context.Context) (s Settings, err error) {
+	return s, c.call(ctx, http.MethodGet, c.at(nil, "settings"), nil, &s)
+}
+
+// PatchSettings changes settings and gives those then in force.
+func (c *Client) PatchSettings(ctx context.Context, p SettingsPatch) (s Settings, err error) {
+	return s, c.call(ctx, http.MethodPatch, c.at(nil, "settings"), p, &s)
+}
+
+// item gets one thing of a collection. An id that a path cannot hold as a
+// segment is nobody's.
+func (c *Client) item(ctx context.Context, collection, id string, out any) error {
+	if id == "" || id == "." || id == ".." {
+		return fmt.Errorf("%w: there is no %q in %s", ErrNotFound, id, collection)
+	}
+	return c.call(ctx, http.MethodGet, c.at(nil, collection, url.PathEscape(id)), nil, out)
+}
+
+// at is the URL of a call.
+func (c *Client) at(query url.Values, path ...string) *url.URL {
+	u := c.base.JoinPath(append([]string{Prefix}, path...)...)
+	u.RawQuery = query.Encode()
+	return u
+}
+
+func laneQuery(lane string) url.Values { return query("lane", lane) }
+
+// query leaves out what is empty.
+func query(pairs ...string) url.Values {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			v.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return v
+}
+
+// number is empty for 0, which no query needs to say.
+func number[N int | int64](n N) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(n), 10)
+}
+
+// call sends in as JSON, unless it is nil, and reads the answer into out.
+func (c *Client) call(ctx context.Context, method string, u *url.URL, in, out any) error {
+	if in == nil {
+		return c.answer(ctx, method, u, "", nil, out)
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return c.answer(ctx, method, u, "application/json", bytes.NewReader(body), out)
+}
+
+func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentType string, body io.Reader, out any) error {
+	res, err := c.send(ctx, method, u, contentType, body)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if !isType(res, "application/json") {
+		return fmt.Errorf("%s answered with %q, which is no load generator's answer: check the URL", u.Redacted(), res.Header.Get("Content-Type"))
+	}
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("the answer of %s is not what this version of the client expects: %w", u.Redacted(), err)
+	}
+	return nil
+}
+
+// send gives the response, whose body the caller closes, if its status is 2xx.
+func (c *Client) send(ctx context.Context, method string, u *url.URL, contentType string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = c.header()
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode/100 == 2 {
+		return res, nil
+	}
+	defer res.Body.Close()
+	return nil, refusal(res)
+}
+
+func (c *Client) header() http.Header {
+	h := http.Header{}
+	if c.token != "" {
+		h.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.login != "" {
+		h.Set(UserHeader, c.login)
+	}
+	return h
+}
+
+// refusal makes an error of a response that is no success.
+func refusal(res *http.Response) error {
+	p := Problem{}
+	text, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // half a document does not parse either
+	if !isType(res, "application/problem+json") || json.Unmarshal(text, &p) != nil {
+		p = foreign(res)
+	}
+	if p.Status = res.StatusCode; p.Status == http.StatusUnprocessableEntity && p.Field != "" {
+		return &FieldError{Field: p.Field, Value: p.Value, Allowed: p.Allowed}
+	}
+	return &ProblemError{Problem: p}
+}
+
+// foreign describes a refusal that the sidecar did not write.
+func foreign(res *http.Response) Problem {
+	p := Problem{Type: "about:blank", Title: http.StatusText(res.StatusCode)}
+	p.Detail = fmt.Sprintf("%s answered %s, and not as a load generator would: check the URL and what stands in between", res.Request.URL.Redacted(), res.Status)
+	if to := res.Header.Get("Location"); res.StatusCode/100 == 3 && to != "" {
+		p.Detail = fmt.Sprintf("%s redirects to %q; redirects are not followed: set the URL that it leads to", res.Request.URL.Redacted(), to)
+	}
+	return p
+}
+
+func isType(res *http.Response, want string) bool {
+	got, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter)) && got == want
+}

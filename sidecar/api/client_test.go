@@ -1,0 +1,232 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The calls themselves are tested against the real server, in package server;
+// here is what other servers do to the client.
+func serve(t *testing.T, h http.HandlerFunc) (*api.Client, string) {
+	t.Helper()
+	ts := httptest.NewServer(h)
+	t.Cleanup(ts.Close)
+	c, err := api.NewClient(ts.Client(), ts.URL, "a-token")
+	require.NoError(t, err)
+	return c, ts.URL
+}
+
+// A base URL that cannot be one is refused, and what it may hide not repeated.
+func TestNewClientRefuses(t *testing.T) {
+	for _, base := range []string{"", "localhost:8088", "ftp://localhost", "http://", "http://user:s3cret@localhost", "http://localhost?token=s3cret", "http://localhost#s3cret", "http://s3cret%zz"} {
+		_, err := api.NewClient(nil, base, "")
+		var field *api.FieldError
+		require.ErrorAs(t, err, &field, base)
+		require.Equal(t, "url", field.Field)
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+}
+
+// The base URL may have a path, as behind a proxy, with or without a slash.
+func TestBasePath(t *testing.T) {
+	for _, suffix := range []string{"", "/", "/booth", "/booth/"} {
+		var path string
+		_, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			path = r.URL.Path
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, "{}")
+		})
+		c, err := api.NewClient(nil, url+suffix, "")
+		require.NoError(t, err)
+		_, err = c.Settings(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, strings.TrimSuffix(suffix, "/")+"/api/v1/settings", path)
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	}
+}
+
+// Token and login travel in headers, and only where there are any.
+func TestHeaders(t *testing.T) {
+	var seen http.Header
+	c, url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header.Clone()
+		seen.Set("Query", r.URL.RawQuery)
+		w.WriteHeader(http.StatusOK)
+	})
+	require.NoError(t, c.As("admin").Ready(t.Context()))
+	require.Equal(t, "Bearer a-token", seen.Get("Authorization"))
+	require.Equal(t, "admin", seen.Get(api.UserHeader))
+	require.Empty(t, seen.Get("Query"))
+
+	require.NoError(t, c.Ready(t.Context()))
+	require.Empty(t, seen.Get(api.UserHeader), "As changes a copy")
+	bare, err := api.NewClient(nil, url, "")
+	require.NoError(t, err)
+	require.NoError(t, bare.Ready(t.Context()))
+	require.Empty(t, seen.Get("Authorization"))
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// A redirect would carry the token on: it is an error that says where it leads.
+func TestNoRedirects(t *testing.T) {
+	calls := 0
+	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		calls++
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	})
+	_, err := c.Status(t.Context())
+	var p *api.ProblemError
+	require.ErrorAs(t, err, &p)
+	require.Equal(t, http.StatusTemporaryRedirect, p.Status)
+	require.ErrorContains(t, err, `redirects to "/elsewhere"`)
+	require.Equal(t, 1, calls)
+}
+
+// Answers that no load generator gives say so, and keep their status.
+func TestForeignAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		name, contentType, body string
+		status                  int
+		is                      error
+		text                    string
+	}{
+		{"a proxy without its server", "text/html", "<h1>Bad Gateway</h1>", 502, nil, "check the URL"},
+		{"a proxy that is full", "text/html", "<h1>", 503, api.ErrUnavailable, "503 Service Unavailable"},
+		{"another server", "text/plain", "404", 404, api.ErrNotFound, "check the URL"},
+		{"another server that likes every path", "text/html", "<html>", 200, nil, `answered with "text/html"`},
+		{"an older version", "application/json", `{"lanes":"main"}`, 200, nil, "not what this version"},
+		{"half an answer", "application/json", `{"lanes":`, 200, nil, "not what this version"},
+		{"half a problem", "application/problem+json", `{"status":409`, 409, api.ErrConflict, "409 Conflict"},
+		{"a problem without words", "application/problem+json", `{"title":"Teapot"}`, 418, nil, "Teapot (418)"},
+		{"a problem that contradicts its status", "application/problem+json", `{"status":200,"detail":"gone"}`, 404, api.ErrNotFound, "gone"},
+	} {
+		c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", tt.contentType)
+			w.WriteHeader(tt.status)
+			_, _ = io.WriteString(w, tt.body)
+		})
+		_, err := c.Status(t.Context())
+		require.ErrorContains(t, err, tt.text, tt.name)
+		for _, sentinel := range []error{api.ErrNotFound, api.ErrConflict, api.ErrUnavailable} {
+			require.Equal(t, sentinel == tt.is, errors.Is(err, sentinel), tt.name)
+		}
+	}
+}
+
+// A field that is refused is the same error on both sides.
+func TestFieldError(t *testing.T) {
+	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json; charset=utf-8")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = io.WriteString(w, `{"field":"concurrency","value":"0","allowed":"1 to 1000"}`)
+	})
+	_, err := c.Start(t.Context(), "", api.StartRequest{})
+	require.Equal(t, &api.FieldError{Field: "concurrency", Value: "0", Allowed: "1 to 1000"}, err)
+}
+
+// An id that would make another call of the path is nobody's, without a call.
+func TestOddIDs(t *testing.T) {
+	c, _ := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("called") })
+	for _, id := range []string{"", ".", ".."} {
+		_, err := c.Conversation(t.Context(), id)
+		require.ErrorIs(t, err, api.ErrNotFound)
+		_, err = c.Baseline(t.Context(), id)
+		require.ErrorIs(t, err, api.ErrNotFound)
+	}
+}
+
+// A download that breaks off is an error.
+func TestTurnsBreakOff(t *testing.T) {
+	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "id\n")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	var table strings.Builder
+	require.Error(t, c.TurnsCSV(t.Context(), &table, "", 0))
+	require.Equal(t, "id\n", table.String())
+}
+
+// upgrade plays a sidecar whose stream does as it is told.
+func upgrade(t *testing.T, do func(*websocket.Conn)) *api.Client {
+	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		do(conn)
+	})
+	return c
+}
+
+// However a stream is lost, it ends with one error that says so.
+func TestStreamLost(t *testing.T) {
+	for name, do := range map[string]func(*websocket.Conn){
+		"closed": func(c *websocket.Conn) { _ = c.WriteJSON(api.Snapshot{}) },
+		"garbage": func(c *websocket.Conn) {
+			_ = c.WriteJSON(api.Snapshot{})
+			_ = c.WriteMessage(websocket.TextMessage, []byte("{"))
+		},
+		"farewell": func(c *websocket.Conn) {
+			_ = c.WriteJSON(api.Snapshot{})
+			_ = c.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1001, ""))
+		},
+		"flood": func(c *websocket.Conn) {
+			_ = c.WriteJSON(api.Snapshot{})
+			_ = c.WriteMessage(websocket.TextMessage, make([]byte, 9<<20))
+		},
+	} {
+		var good int
+		var errs []error
+		for _, err := range upgrade(t, do).Stream(t.Context()) {
+			if err == nil {
+				good++
+				continue
+			}
+			errs = append(errs, err)
+		}
+		require.Equal(t, 1, good, name)
+		require.Len(t, errs, 1, name)
+		require.ErrorIs(t, errs[0], api.ErrUnavailable, name)
+	}
+}
+
+// The context ends a stream that says nothing.
+func TestStreamHeedsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	silent := upgrade(t, func(c *websocket.Conn) {
+		cancel()
+		_, _, _ = c.NextReader() // until the client goes
+	})
+	for _, err := range silent.Stream(ctx) {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+// What is given as a dialer is used, for transports that cannot say how to dial.
+func TestStreamDialer(t *testing.T) {
+	c := upgrade(t, func(c *websocket.Conn) { _ = c.WriteJSON(api.Snapshot{}) })
+	used := false
+	c.Dialer = &websocket.Dialer{Proxy: func(*http.Request) (*url.URL, error) { used = true; return nil, nil }}
+	for _, err := range c.Stream(t.Context()) {
+		require.NoError(t, err)
+		break
+	}
+	require.True(t, used)
+}

@@ -1,0 +1,119 @@
+package api
+
+import "encoding/json"
+
+// The methods below keep the document's promise that lists and maps are never
+// null: a nil one is written as an empty one. Each converts to a type without
+// methods, which encoding/json then writes field by field.
+
+func list[T any](l []T) []T {
+	if l == nil {
+		return []T{}
+	}
+	return l
+}
+
+func table[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		return map[K]V{}
+	}
+	return m
+}
+
+// MarshalJSON writes the snapshot.
+func (s Snapshot) MarshalJSON() ([]byte, error) {
+	type plain Snapshot
+	s.Lanes = list(s.Lanes)
+	return json.Marshal(plain(s))
+}
+
+// MarshalJSON writes a lane's part of the snapshot.
+func (l LaneSnapshot) MarshalJSON() ([]byte, error) {
+	type plain LaneSnapshot
+	l.TTFTByTurn = list(l.TTFTByTurn)
+	return json.Marshal(plain(l))
+}
+
+// MarshalJSON writes the run state.
+func (s State) MarshalJSON() ([]byte, error) {
+	type plain State
+	s.Modes = list(s.Modes)
+	return json.Marshal(plain(s))
+}
+
+// MarshalJSON writes the window.
+func (w Window) MarshalJSON() ([]byte, error) {
+	type plain Window
+	w.Errors = table(w.Errors)
+	return json.Marshal(plain(w))
+}
+
+// MarshalJSON writes the totals.
+func (t Totals) MarshalJSON() ([]byte, error) {
+	type plain Totals
+	t.ErrorsByClass = table(t.ErrorsByClass)
+	return json.Marshal(plain(t))
+}
+
+// MarshalJSON writes the cluster.
+func (c Cluster) MarshalJSON() ([]byte, error) {
+	type plain Cluster
+	c.Workers = list(c.Workers)
+	return json.Marshal(plain(c))
+}
+
+// MarshalJSON writes the worker.
+func (w Worker) MarshalJSON() ([]byte, error) {
+	type plain Worker
+	w.GPUs = list(w.GPUs)
+	return json.Marshal(plain(w))
+}
+
+// MarshalJSON writes the comparison.
+func (c Comparison) MarshalJSON() ([]byte, error) {
+	type plain Comparison
+	c.Differences, c.Columns = list(c.Differences), list(c.Columns)
+	return json.Marshal(plain(c))
+}
+
+// MarshalJSON writes the baseline.
+func (b Baseline) MarshalJSON() ([]byte, error) {
+	type plain Baseline
+	b.Rows = list(b.Rows)
+	return json.Marshal(plain(b))
+}
+
+// MarshalJSON writes the list.
+func (l BaselineList) MarshalJSON() ([]byte, error) {
+	type plain BaselineList
+	l.Baselines = list(l.Baselines)
+	return json.Marshal(plain(l))
+}
+
+// MarshalJSON writes the list.
+func (l ConversationList) MarshalJSON() ([]byte, error) {
+	type plain ConversationList
+	l.Conversations = list(l.Conversations)
+	return json.Marshal(plain(l))
+}
+
+// MarshalJSON writes the list.
+func (l EventList) MarshalJSON() ([]byte, error) {
+	type plain EventList
+	l.Events = list(l.Events)
+	return json.Marshal(plain(l))
+}
+
+// MarshalJSON writes the status.
+func (s Status) MarshalJSON() ([]byte, error) {
+	type plain Status
+	s.Lanes, s.Config = list(s.Lanes), table(s.Config)
+	return json.Marshal(plain(s))
+}
+
+// MarshalJSON writes a lane's part of the status.
+func (l LaneStatus) MarshalJSON() ([]byte, error) {
+	type plain LaneStatus
+	l.Extensions = table(l.Extensions)
+	return json.Marshal(plain(l))
+}

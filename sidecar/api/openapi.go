@@ -1,0 +1,16 @@
+package api
+
+import _ "embed" // for the document
+
+// Prefix is what the path of every call begins with.
+const Prefix = "/api/v1"
+
+// UserHeader names the login on whose behalf a call is made. The server believes
+// it from those who hold the token, or where none is configured.
+const UserHeader = "X-Grafana-User"
+
+// OpenAPI is the OpenAPI 3.1 document of the sidecar's HTTP interface. A test
+// holds the types of this package against it, another one the server's handlers.
+//
+//go:embed openapi.yaml
+var OpenAPI []byte

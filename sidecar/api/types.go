@@ -1,0 +1,692 @@
+package api
+
+import "time"
+
+// Mode is a routing mode of the serving cluster.
+type Mode string
+
+// The modes that the product knows.
+const (
+	ModeKV          Mode = "kv"
+	ModeRoundRobin  Mode = "round_robin"
+	ModeLeastLoaded Mode = "least_loaded"
+)
+
+// Speculation is the kind of speculative decoding that serves.
+type Speculation string
+
+// The kinds of speculation. NotRecorded is what a baseline says when its
+// documents disagree or are silent.
+const (
+	SpeculationOff         Speculation = "off"
+	SpeculationDraft       Speculation = "draft"
+	SpeculationEagle3      Speculation = "eagle3"
+	SpeculationNotRecorded Speculation = "not_recorded"
+)
+
+// ErrorClass says how a turn failed.
+type ErrorClass string
+
+// The classes of a failed turn. Every failed turn has exactly one.
+const (
+	ErrorConnect     ErrorClass = "connect"      // no connection, refused, reset before a response, TLS, DNS
+	ErrorTimeout     ErrorClass = "timeout"      // connected, but no first token in time
+	ErrorStall       ErrorClass = "stall"        // the stream went silent after its first token
+	ErrorRateLimited ErrorClass = "rate_limited" // HTTP 429
+	ErrorHTTP4xx     ErrorClass = "http_4xx"     // any other 4xx
+	ErrorHTTP5xx     ErrorClass = "http_5xx"     // any 5xx
+	ErrorStream      ErrorClass = "stream_error" // HTTP 200 with an error inside the stream
+	ErrorTruncated   ErrorClass = "truncated"    // the stream ended without [DONE]
+	ErrorMalformed   ErrorClass = "malformed"    // what came is not a stream of chat completion chunks
+)
+
+// ErrorClasses lists every class in the order of the documentation.
+var ErrorClasses = []ErrorClass{
+	ErrorConnect, ErrorTimeout, ErrorStall, ErrorRateLimited, ErrorHTTP4xx,
+	ErrorHTTP5xx, ErrorStream, ErrorTruncated, ErrorMalformed,
+}
+
+// TurnStatus is how a turn ended. A cancelled turn is neither a success nor an error.
+type TurnStatus string
+
+// The ways a turn ends.
+const (
+	TurnOK        TurnStatus = "ok"
+	TurnError     TurnStatus = "error"
+	TurnCancelled TurnStatus = "cancelled"
+)
+
+// ConversationStatus is where a conversation stands.
+type ConversationStatus string
+
+// Active conversations are in progress. Retired ones ended early at a turn
+// boundary because concurrency was lowered or the workload drained.
+const (
+	ConversationActive    ConversationStatus = "active"
+	ConversationCompleted ConversationStatus = "completed"
+	ConversationRetired   ConversationStatus = "retired"
+	ConversationCancelled ConversationStatus = "cancelled"
+	ConversationError     ConversationStatus = "error"
+)
+
+// Phase is what a lane is doing as a whole.
+type Phase string
+
+// The phases of a lane.
+const (
+	PhaseStopped   Phase = "stopped"
+	PhaseRunning   Phase = "running"
+	PhaseDraining  Phase = "draining"
+	PhaseSwitching Phase = "switching" // a mode change is under way; no turns are sent
+)
+
+// DefaultLane is the lane meant when a call names none.
+const DefaultLane = "main"
+
+// ThisTarget is the name of the baseline that grows from this target's own settled steps.
+const ThisTarget = "this target"
+
+// Range is an inclusive range of whole numbers.
+type Range struct {
+	Min int `json:"min"`
+	Max int `json:"max"`
+}
+
+// Concurrency is the number of conversations kept in progress: as asked for, and as it is.
+type Concurrency struct {
+	Target int `json:"target"`
+	Actual int `json:"actual"`
+}
+
+// Deployment says what serves: engine, model, GPU, workers, speculation. Empty
+// strings and zero mean not known.
+type Deployment struct {
+	Engine         string      `json:"engine,omitempty"`
+	Model          string      `json:"model,omitempty"`
+	GPU            string      `json:"gpu,omitempty"`
+	Workers        int         `json:"workers,omitempty"`
+	TensorParallel int         `json:"tensor_parallel,omitempty"`
+	Speculation    Speculation `json:"speculation,omitempty"`
+}
+
+// WorkloadShape is the part of a workload's configuration that changes its
+// results; a baseline carries it so that differences can be named.
+type WorkloadShape struct {
+	Turns        Range         `json:"turns"`
+	MaxTokens    int           `json:"max_tokens"`
+	OutputTokens *Distribution `json:"output_tokens,omitempty"` // nil: answers end where the model ends them
+	Corpus       string        `json:"corpus,omitempty"`
+	Followup     string        `json:"followup,omitempty"` // who asks the follow-up questions
+}
+
+// Distribution is a mean and a coefficient of variation (standard deviation over mean).
+type Distribution struct {
+	Mean float64 `json:"mean"`
+	CV   float64 `json:"cv"`
+}
+
+// Snapshot is everything that a screen shows of the present moment. One schema
+// serves the WebSocket, Grafana Live and the page.
+type Snapshot struct {
+	Time     time.Time      `json:"time"`
+	Lanes    []LaneSnapshot `json:"lanes"`
+	Settings Settings       `json:"settings"`
+	Client   ClientHealth   `json:"client"`
+}
+
+// LaneSnapshot is one lane's part of a [Snapshot].
+type LaneSnapshot struct {
+	Name       string     `json:"name"`
+	Target     Target     `json:"target"`
+	State      State      `json:"state"`
+	Window     Window     `json:"window"`
+	Totals     Totals     `json:"totals"`
+	TTFTByTurn []TurnTTFT `json:"ttft_by_turn"` // of the last 60 s, turn numbers ascending, "6+" last
+	KV         KV         `json:"kv"`
+	Cluster    Cluster    `json:"cluster"`
+	Baseline   Comparison `json:"baseline"`
+}
+
+// Target is the server under load.
+type Target struct {
+	URL        string     `json:"url"`
+	Model      string     `json:"model,omitempty"` // empty until the target told it
+	Deployment Deployment `json:"deployment"`
+	Reachable  bool       `json:"reachable"`
+	Problem    string     `json:"problem,omitempty"` // why turns fail now, in words that say what to do
+}
+
+// ModeState is a routing mode with the speculation that goes with it.
+type ModeState struct {
+	Mode        Mode        `json:"mode"`
+	Speculation Speculation `json:"speculation"`
+}
+
+// ModeChange is a mode change in progress, or the last one if it failed.
+type ModeChange struct {
+	From    ModeState `json:"from"`
+	To      ModeState `json:"to"`
+	Phase   string    `json:"phase"`   // stopping, switching, waiting_for_operator, starting, rolling_back, failed
+	Message string    `json:"message"` // what happens now, or what the operator is to do
+	Started time.Time `json:"started"`
+	Failed  bool      `json:"failed"`
+}
+
+// Step is a span with unchanged concurrency, mode and workload settings.
+type Step struct {
+	ID      int64      `json:"id"`
+	Started time.Time  `json:"started"`
+	Settled *time.Time `json:"settled,omitempty"` // when actual concurrency first equalled the target
+	Counted int        `json:"counted"`           // turns that count for comparisons so far
+}
+
+// State is a lane's run state.
+type State struct {
+	Running     bool          `json:"running"`
+	Phase       Phase         `json:"phase"`
+	Concurrency Concurrency   `json:"concurrency"`
+	Step        Step          `json:"step"`
+	Settling    bool          `json:"settling"` // true until 60 s of counted turns exist
+	Mode        Mode          `json:"mode"`
+	Speculation Speculation   `json:"speculation"`
+	Driver      string        `json:"driver"`
+	Modes       []ModeState   `json:"modes"` // what the driver offers
+	ModeChange  *ModeChange   `json:"mode_change,omitempty"`
+	Started     *time.Time    `json:"started,omitempty"` // of the last start
+	Shape       WorkloadShape `json:"shape"`
+	StartRate   float64       `json:"start_rate"` // new conversations a second at most
+	TargetRPS   float64       `json:"target_rps"` // 0: no cap
+}
+
+// Quantiles are the p50 and p95 of one metric in seconds, over n values. The
+// intervals are 95 % confidence intervals from order statistics; they are nil
+// where n is too small to give one, and always for ITL, whose values within
+// one turn depend on each other.
+type Quantiles struct {
+	P50         *float64    `json:"p50,omitempty"`
+	P95         *float64    `json:"p95,omitempty"`
+	P99         *float64    `json:"p99,omitempty"`
+	N           int         `json:"n"`
+	P50Interval *[2]float64 `json:"p50_interval,omitempty"`
+	P95Interval *[2]float64 `json:"p95_interval,omitempty"`
+	Estimated   bool        `json:"estimated,omitempty"` // ITL whose chunks did not tell their tokens
+}
+
+// Metrics are the four latencies of a set of turns.
+type Metrics struct {
+	TTFT    Quantiles `json:"ttft"`
+	TPOT    Quantiles `json:"tpot"`
+	ITL     Quantiles `json:"itl"`
+	Latency Quantiles `json:"latency"`
+}
+
+// Window is what the last 60 seconds were like.
+type Window struct {
+	Seconds               float64            `json:"seconds"` // 60, or less just after a start
+	Metrics               Metrics            `json:"metrics"`
+	RequestsPerSecond     float64            `json:"requests_per_second"`
+	OutputTokensPerSecond float64            `json:"output_tokens_per_second"`
+	ErrorRatio            *float64           `json:"error_ratio,omitempty"` // errors / (ok + errors)
+	Timeouts              int                `json:"timeouts"`              // classes timeout and stall
+	Errors                map[ErrorClass]int `json:"errors"`
+	GoodputRatio          *float64           `json:"goodput_ratio,omitempty"` // turns that met every SLO / (ok + errors)
+	Awaiting              Awaiting           `json:"awaiting"`
+}
+
+// Awaiting describes the turns that still wait for their first token.
+type Awaiting struct {
+	N             int     `json:"n"`
+	OldestSeconds float64 `json:"oldest_seconds"`
+}
+
+// Totals count since the lane's last start.
+type Totals struct {
+	OK            int64                `json:"ok"`
+	Errors        int64                `json:"errors"`
+	Cancelled     int64                `json:"cancelled"`
+	ErrorsByClass map[ErrorClass]int64 `json:"errors_by_class"`
+	InputTokens   int64                `json:"input_tokens"`
+	CachedTokens  int64                `json:"cached_tokens"`
+	OutputTokens  int64                `json:"output_tokens"`
+	Conversations int64                `json:"conversations"` // ended, in whatever way
+	LostTurns     int64                `json:"lost_turns"`    // finished turns that could not be stored
+}
+
+// TurnTTFT is the TTFT of the turns with one number.
+type TurnTTFT struct {
+	Turn string   `json:"turn"` // 1 to 5, or 6+
+	P50  *float64 `json:"p50,omitempty"`
+	P95  *float64 `json:"p95,omitempty"`
+	N    int      `json:"n"`
+}
+
+// KV is the share of prompt tokens that came from a KV cache over the last 60 s.
+type KV struct {
+	HitRatio        *float64 `json:"hit_ratio,omitempty"`  // cached / prompt tokens as the clients saw them
+	Source          string   `json:"source,omitempty"`     // usage, or frontend where usage tells no cached tokens
+	PredictedRatio  *float64 `json:"predicted,omitempty"`  // as the router predicted it
+	AchievableRatio *float64 `json:"achievable,omitempty"` // had each turn gone to the worker with the longest prefix
+}
+
+// Cluster is what Prometheus or the target itself tells of the serving cluster.
+type Cluster struct {
+	Available     bool           `json:"available"`
+	Problem       string         `json:"problem,omitempty"`
+	Source        string         `json:"source,omitempty"` // prometheus or direct
+	Queued        *float64       `json:"queued,omitempty"`
+	Inflight      *float64       `json:"inflight,omitempty"`
+	InflightMin   *float64       `json:"inflight_min,omitempty"`
+	InflightMax   *float64       `json:"inflight_max,omitempty"`
+	Spread        *float64       `json:"spread,omitempty"` // max − min in-flight over the workers
+	Skew          *float64       `json:"skew,omitempty"`   // max / mean in-flight over the workers
+	BatchLimit    *float64       `json:"batch_limit,omitempty"`
+	KV            KV             `json:"kv"`
+	Speculation   SpeculativeUse `json:"speculation"`
+	Workers       []Worker       `json:"workers"`
+	GPU           string         `json:"gpu,omitempty"`
+	Model         string         `json:"model,omitempty"`
+	Engine        string         `json:"engine,omitempty"` // trtllm, vllm
+	UpdatedSecond float64        `json:"age_seconds"`      // since the last successful reading
+}
+
+// SpeculativeUse is how well speculative decoding does over the last 60 s.
+type SpeculativeUse struct {
+	AcceptanceRatio *float64 `json:"acceptance,omitempty"`      // accepted / drafted tokens; nil when off
+	TokensPerStep   *float64 `json:"tokens_per_step,omitempty"` // per forward pass of the target model; 1 when off
+}
+
+// Worker is one engine of the cluster.
+type Worker struct {
+	ID           string   `json:"id"`   // decimal instance id
+	Name         string   `json:"name"` // pod, host:port, or the id's tail
+	Inflight     *float64 `json:"inflight,omitempty"`
+	Waiting      *float64 `json:"waiting,omitempty"`
+	QueueSeconds *float64 `json:"queue_seconds,omitempty"` // mean over 60 s
+	Routed       *float64 `json:"routed,omitempty"`        // requests routed to it
+	CacheUse     *float64 `json:"cache_use,omitempty"`
+	GPUs         []GPU    `json:"gpus"`
+}
+
+// GPU is one GPU of a worker.
+type GPU struct {
+	Index       string   `json:"index"`
+	Utilisation *float64 `json:"utilisation,omitempty"`  // 0 to 1
+	MemoryUsed  *float64 `json:"memory_used,omitempty"`  // bytes
+	MemoryTotal *float64 `json:"memory_total,omitempty"` // bytes
+}
+
+// ClientHealth says whether the load generator itself can be trusted now.
+type ClientHealth struct {
+	Verdict    Verdict `json:"verdict"`
+	Reason     string  `json:"reason"`
+	CPURatio   float64 `json:"cpu_ratio"`   // share of all cores that the process uses
+	LagSeconds float64 `json:"lag_seconds"` // p95 delay of the canary stream over the last 10 s
+}
+
+// Verdict says who is the bottleneck.
+type Verdict string
+
+// Unknown is what is said in the first seconds; Bottleneck means that the
+// client adds milliseconds to what it measures.
+const (
+	VerdictUnknown    Verdict = "unknown"
+	VerdictFine       Verdict = "ok"
+	VerdictBottleneck Verdict = "client_bottleneck"
+)
+
+// Lookup says how a baseline's value was found.
+type Lookup string
+
+// The kinds of a looked-up value. Only Exact and Interpolated carry one.
+const (
+	LookupExact        Lookup = "exact"
+	LookupInterpolated Lookup = "interpolated"
+	LookupOutside      Lookup = "outside_range"
+	LookupNotRecorded  Lookup = "not_recorded"
+)
+
+// Improvement compares the live value with a baseline's. Percent is positive
+// where live is better. Shown is false where the baseline's value lies inside
+// the live value's 95 % interval, which reads "no difference shown".
+type Improvement struct {
+	Percent float64 `json:"percent"`
+	Shown   bool    `json:"shown"`
+}
+
+// LookedUp is one value of a baseline at the live concurrency.
+type LookedUp struct {
+	Value       *float64     `json:"value,omitempty"`
+	Lookup      Lookup       `json:"lookup"`
+	Improvement *Improvement `json:"improvement,omitempty"`
+}
+
+// LookedUpPair is p50 and p95 of a metric, in seconds.
+type LookedUpPair struct {
+	P50 LookedUp `json:"p50"`
+	P95 LookedUp `json:"p95"`
+}
+
+// Column is one mode of a baseline at the live concurrency.
+type Column struct {
+	Mode                  Mode         `json:"mode"`
+	Speculation           Speculation  `json:"speculation"`
+	Measured              *time.Time   `json:"measured,omitempty"` // when, for rows that this target measured
+	N                     int          `json:"n,omitempty"`
+	TTFT                  LookedUpPair `json:"ttft"`
+	TPOT                  LookedUpPair `json:"tpot"`
+	ITL                   LookedUpPair `json:"itl"`
+	Latency               LookedUpPair `json:"latency"`
+	OutputTokensPerSecond LookedUp     `json:"output_tokens_per_second"`
+	RequestsPerSecond     LookedUp     `json:"requests_per_second"`
+	KVHitRatio            LookedUp     `json:"kv_hit_ratio"`
+}
+
+// Difference names one way in which the live run is unlike a baseline's.
+type Difference struct {
+	Field    string `json:"field"`
+	Live     string `json:"live"`
+	Baseline string `json:"baseline"`
+}
+
+// Comparison is the live step beside a baseline at the same concurrency.
+type Comparison struct {
+	Name        string       `json:"name"`
+	Title       string       `json:"title"`
+	Concurrency int          `json:"concurrency"`
+	Settling    bool         `json:"settling"`
+	SettlingFor float64      `json:"settling_for_seconds"` // seconds of counted turns still missing
+	N           int          `json:"n"`                    // counted turns in Live
+	Live        Metrics      `json:"live"`                 // of the step's counted turns of the last 60 s
+	LiveOutput  *float64     `json:"live_output_tokens_per_second,omitempty"`
+	LiveRPS     *float64     `json:"live_requests_per_second,omitempty"`
+	LiveKV      *float64     `json:"live_kv_hit_ratio,omitempty"`
+	Differences []Difference `json:"differences"`
+	Columns     []Column     `json:"columns"`
+}
+
+// Percentiles are p50 and p95 in seconds, nil where not recorded.
+type Percentiles struct {
+	P50 *float64 `json:"p50,omitempty"`
+	P95 *float64 `json:"p95,omitempty"`
+}
+
+// BaselineRow is one level of a baseline in one mode. TPOT is the mean gap of a
+// request (the recorded tables call it itl); TPOTDerived was computed from other
+// percentiles (the recorded tables call it tpot) and is compared with nothing.
+type BaselineRow struct {
+	Concurrency           int         `json:"concurrency"`
+	Mode                  Mode        `json:"mode"`
+	Speculation           Speculation `json:"speculation"`
+	TTFT                  Percentiles `json:"ttft"`
+	TPOT                  Percentiles `json:"tpot"`
+	TPOTDerived           Percentiles `json:"tpot_derived"`
+	ITL                   Percentiles `json:"itl"`
+	Latency               Percentiles `json:"latency"`
+	OutputTokensPerSecond *float64    `json:"output_tokens_per_second,omitempty"`
+	RequestsPerSecond     *float64    `json:"requests_per_second,omitempty"`
+	KVHitRatio            *float64    `json:"kv_hit_ratio,omitempty"`
+	N                     int         `json:"n,omitempty"`        // turns behind the row, where known
+	Measured              *time.Time  `json:"measured,omitempty"` // when, where known
+}
+
+// Baseline is a recorded result: per level and mode, with its deployment and workload.
+type Baseline struct {
+	Name       string         `json:"name"`
+	Title      string         `json:"title"`
+	Kind       string         `json:"kind"` // recorded, imported or measured
+	Notes      string         `json:"notes,omitempty"`
+	Deployment Deployment     `json:"deployment"`
+	Workload   *WorkloadShape `json:"workload,omitempty"`
+	Rows       []BaselineRow  `json:"rows"`
+}
+
+// BaselineList is all baselines: the built-in ones, the imported ones, and this
+// target's own.
+type BaselineList struct {
+	Baselines []Baseline `json:"baselines"`
+}
+
+// Settings are what an administrator changes while it runs.
+type Settings struct {
+	SLO             SLO    `json:"slo"`
+	Slider          Slider `json:"slider"`
+	MaxConcurrency  int    `json:"max_concurrency"`
+	DefaultBaseline string `json:"default_baseline"` // empty: chosen by the target's deployment
+	Title           string `json:"title"`
+	Subtitle        string `json:"subtitle"`
+}
+
+// SLO are the service level objectives: p95 thresholds in seconds.
+type SLO struct {
+	TTFT float64 `json:"ttft"`
+	TPOT float64 `json:"tpot"`
+}
+
+// Slider is the range of the concurrency slider.
+type Slider struct {
+	Min       int `json:"min"`
+	Max       int `json:"max"`
+	Increment int `json:"increment"`
+}
+
+// SettingsPatch changes those settings that are not nil.
+type SettingsPatch struct {
+	SLO             *SLO    `json:"slo,omitempty"`
+	Slider          *Slider `json:"slider,omitempty"`
+	MaxConcurrency  *int    `json:"max_concurrency,omitempty"`
+	DefaultBaseline *string `json:"default_baseline,omitempty"`
+	Title           *string `json:"title,omitempty"`
+	Subtitle        *string `json:"subtitle,omitempty"`
+}
+
+// StartRequest starts the workload, or sets the concurrency of a running one.
+// A nil concurrency keeps the last one.
+type StartRequest struct {
+	Concurrency *int `json:"concurrency,omitempty"`
+}
+
+// StopRequest stops the workload. With Drain, turns in flight end by themselves.
+type StopRequest struct {
+	Drain bool `json:"drain"`
+}
+
+// WorkloadPatch changes those parts of the workload that are not nil.
+type WorkloadPatch struct {
+	Concurrency *int     `json:"concurrency,omitempty"`
+	Turns       *Range   `json:"turns,omitempty"`
+	MaxTokens   *int     `json:"max_tokens,omitempty"`
+	StartRate   *float64 `json:"start_rate,omitempty"`
+	TargetRPS   *float64 `json:"target_rps,omitempty"`
+}
+
+// ModeRequest asks for a mode change. With the driver "manual" a change waits
+// until the operator has done it; Confirm is the operator's word for that.
+type ModeRequest struct {
+	Mode        Mode        `json:"mode"`
+	Speculation Speculation `json:"speculation,omitempty"` // empty: unchanged
+	Confirm     bool        `json:"confirm,omitempty"`
+}
+
+// Turn is one request and its answer.
+type Turn struct {
+	Lane             string      `json:"lane"`
+	Conversation     string      `json:"conversation"`
+	Number           int         `json:"number"` // from 1
+	RequestID        string      `json:"request_id"`
+	Step             int64       `json:"step"`
+	Concurrency      int         `json:"concurrency"` // target of the step it began in
+	Mode             Mode        `json:"mode"`
+	Speculation      Speculation `json:"speculation"`
+	Counted          bool        `json:"counted"` // begun and ended within one settled step
+	Status           TurnStatus  `json:"status"`
+	ErrorClass       ErrorClass  `json:"error_class,omitempty"`
+	ErrorMessage     string      `json:"error_message,omitempty"`
+	Started          time.Time   `json:"started"`
+	Ended            time.Time   `json:"ended"`
+	TTFT             *float64    `json:"ttft,omitempty"`
+	TPOT             *float64    `json:"tpot,omitempty"`
+	ITLP50           *float64    `json:"itl_p50,omitempty"`
+	ITLP95           *float64    `json:"itl_p95,omitempty"`
+	ITLEstimated     bool        `json:"itl_estimated,omitempty"`
+	Latency          *float64    `json:"latency,omitempty"`
+	PromptTokens     *int        `json:"prompt_tokens,omitempty"`
+	CachedTokens     *int        `json:"cached_tokens,omitempty"`
+	OutputTokens     *int        `json:"output_tokens,omitempty"`
+	TokenSource      string      `json:"token_source,omitempty"` // usage or chunks
+	FinishReason     string      `json:"finish_reason,omitempty"`
+	Worker           string      `json:"worker,omitempty"`          // decimal instance id
+	PredictedRatio   *float64    `json:"predicted_ratio,omitempty"` // the router's predicted hit rate
+	QueueDepth       *int        `json:"queue_depth,omitempty"`
+	ServerTTFT       *float64    `json:"server_ttft,omitempty"` // nvext.timing.ttft_ms, in seconds
+	UserMessage      string      `json:"user_message,omitempty"`
+	AssistantMessage string      `json:"assistant_message,omitempty"`
+}
+
+// Conversation is a row of the list; Turns is filled in its detail only.
+type Conversation struct {
+	ID           string             `json:"id"`
+	Lane         string             `json:"lane"`
+	Number       int64              `json:"number"` // k, which with the seed fixes its draws
+	Topic        string             `json:"topic"`
+	Starter      string             `json:"starter"`
+	Status       ConversationStatus `json:"status"`
+	TurnsPlanned int                `json:"turns_planned"`
+	TurnsDone    int                `json:"turns_done"`
+	Started      time.Time          `json:"started"`
+	Ended        *time.Time         `json:"ended,omitempty"`
+	Turns        []Turn             `json:"turns,omitempty"`
+	Live         *LiveTurn          `json:"live,omitempty"`
+}
+
+// LiveTurn is a turn that is still streaming.
+type LiveTurn struct {
+	Number           int       `json:"number"`
+	Started          time.Time `json:"started"`
+	TTFT             *float64  `json:"ttft,omitempty"`
+	Worker           string    `json:"worker,omitempty"`
+	UserMessage      string    `json:"user_message"`
+	AssistantMessage string    `json:"assistant_message"`
+}
+
+// ConversationList is one page of conversations, newest first.
+type ConversationList struct {
+	Conversations []Conversation `json:"conversations"`
+	NextCursor    string         `json:"next_cursor,omitempty"` // empty on the last page
+}
+
+// ConversationQuery selects conversations. Zero values select all; a limit of 0 means 50.
+type ConversationQuery struct {
+	Lane   string
+	Status ConversationStatus
+	Topic  string
+	Cursor string
+	Limit  int
+}
+
+// EventKind says what happened.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventStart      EventKind = "start"
+	EventStop       EventKind = "stop"
+	EventStep       EventKind = "step"
+	EventModeChange EventKind = "mode_change"
+	EventSettings   EventKind = "settings"
+	EventBaseline   EventKind = "baseline"
+)
+
+// Event is a change of state: what, when, by whom.
+type Event struct {
+	ID   int64     `json:"id,string"`
+	Time time.Time `json:"time"`
+	Lane string    `json:"lane,omitempty"`
+	Kind EventKind `json:"kind"`
+	By   string    `json:"by"` // the Grafana login, "command line", or "page"
+	Text string    `json:"text"`
+}
+
+// EventList is the newest events, newest first.
+type EventList struct {
+	Events []Event `json:"events"`
+}
+
+// StepRecord is a finished or running step as the store keeps it.
+type StepRecord struct {
+	Lane        string      `json:"lane"`
+	ID          int64       `json:"id"`
+	Concurrency int         `json:"concurrency"`
+	Mode        Mode        `json:"mode"`
+	Speculation Speculation `json:"speculation"`
+	Started     time.Time   `json:"started"`
+	Settled     *time.Time  `json:"settled,omitempty"`
+	Ended       *time.Time  `json:"ended,omitempty"`
+}
+
+// Status is the sidecar's state, configuration and health.
+type Status struct {
+	Version       string            `json:"version"`
+	GoVersion     string            `json:"go_version"`
+	Started       time.Time         `json:"started"`
+	UptimeSeconds float64           `json:"uptime_seconds"`
+	Lanes         []LaneStatus      `json:"lanes"`
+	Settings      Settings          `json:"settings"`
+	Client        ClientHealth      `json:"client"`
+	Store         StoreStatus       `json:"store"`
+	Config        map[string]string `json:"config"` // in force, by dotted name; secrets are left out
+}
+
+// LaneStatus is a lane's part of [Status].
+type LaneStatus struct {
+	Name       string          `json:"name"`
+	Target     Target          `json:"target"`
+	State      State           `json:"state"`
+	Totals     Totals          `json:"totals"`
+	Extensions map[string]bool `json:"extensions"` // which request extensions are in use
+	Corpus     CorpusStatus    `json:"corpus"`
+	Seed       uint64          `json:"seed,string"`
+}
+
+// CorpusStatus says what conversations start from.
+type CorpusStatus struct {
+	Name     string `json:"name"`
+	Starters int    `json:"starters"`
+	Followup string `json:"followup"`
+}
+
+// StoreStatus says whether finished turns reach the disk.
+type StoreStatus struct {
+	Path      string `json:"path"`
+	OK        bool   `json:"ok"`
+	Problem   string `json:"problem,omitempty"`
+	LostTurns int64  `json:"lost_turns"`
+}
+
+// SessionRequest exchanges the token for a cookie.
+type SessionRequest struct {
+	Token string `json:"token"`
+}
+
+// Problem is an RFC 9457 problem document, the body of every error.
+type Problem struct {
+	Type    string `json:"type"`
+	Title   string `json:"title"`
+	Status  int    `json:"status"`
+	Detail  string `json:"detail,omitempty"`
+	Field   string `json:"field,omitempty"`   // the field at fault
+	Value   string `json:"value,omitempty"`   // what it was
+	Allowed string `json:"allowed,omitempty"` // what it may be
+}
+
+// FieldError is bad input: the field, its value, and what is allowed. The
+// server answers it as a 422 [Problem]; the command line prints it and exits 2.
+type FieldError struct {
+	Field   string
+	Value   string
+	Allowed string
+}
+
+// Error names field, value and what is allowed.
+func (e *FieldError) Error() string {
+	return e.Field + ": " + e.Value + " is not allowed: " + e.Allowed
+}

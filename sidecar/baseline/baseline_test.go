@@ -1,0 +1,392 @@
+package baseline
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+func h200() api.Baseline { return Builtin()[0] }
+func h100() api.Baseline { return Builtin()[1] }
+
+func at(t *testing.T, b api.Baseline, mode api.Mode, concurrency int) api.Column {
+	t.Helper()
+	c, ok := At(b, mode, api.SpeculationNotRecorded, concurrency)
+	require.True(t, ok)
+	return c
+}
+
+func TestBuiltinTablesCarryTheirDeploymentAndWorkload(t *testing.T) {
+	for i, want := range []struct {
+		name, gpu           string
+		workers, tp, rows   int
+		lowLevel, highLevel int
+	}{
+		{"h200x3-tp1-llama70b-fp8", "H200", 3, 1, 30, 40, 180},
+		{"h100x8-tp2-llama70b-fp8", "H100", 4, 2, 18, 20, 120},
+	} {
+		b := Builtin()[i]
+		require.NoError(t, Validate(b))
+		assert.Equal(t, want.name, b.Name)
+		assert.Equal(t, KindRecorded, b.Kind)
+		assert.Equal(t, api.Deployment{
+			Engine: "trtllm", Model: "Llama 3.1 70B Instruct FP8", GPU: want.gpu,
+			Workers: want.workers, TensorParallel: want.tp, Speculation: api.SpeculationNotRecorded,
+		}, b.Deployment)
+		assert.Equal(t, api.Range{Min: 5, Max: 5}, b.Workload.Turns)
+		assert.Equal(t, 1024, b.Workload.MaxTokens)
+		assert.Contains(t, b.Notes, "independent sweeps averaged", "the tables' comments are kept")
+		require.Len(t, b.Rows, want.rows)
+		assert.Equal(t, want.lowLevel, b.Rows[0].Concurrency)
+		assert.Equal(t, want.highLevel, b.Rows[len(b.Rows)-1].Concurrency)
+	}
+}
+
+func TestBuiltinColumnsAreMappedAndScaled(t *testing.T) {
+	b := h200()
+	i := slices.IndexFunc(b.Rows, func(r api.BaselineRow) bool { return r.Concurrency == 180 && r.Mode == api.ModeKV })
+	r := b.Rows[i]
+	// == on purpose: the values are the float64 nearest to the decimal ones
+	assert.Equal(t, 0.4717, *r.TTFT.P50)
+	assert.Equal(t, 3.143, *r.TTFT.P95)
+	assert.Equal(t, 0.0454, *r.TPOT.P50, "the file's itl is TPOT")
+	assert.Equal(t, 0.048, *r.TPOTDerived.P50, "the file's tpot is derived")
+	assert.Nil(t, r.ITL.P50)
+	assert.Equal(t, 48.6574, *r.Latency.P95)
+	assert.Equal(t, 3907.7, *r.OutputTokensPerSecond)
+	assert.Equal(t, 0.94, *r.KVHitRatio)
+	assert.Equal(t, 4.61, *r.RequestsPerSecond)
+	assert.Equal(t, api.SpeculationNotRecorded, r.Speculation)
+
+	assert.Nil(t, h100().Rows[0].TPOT.P50, "an empty field was not recorded")
+}
+
+func TestBuiltinGivesCopies(t *testing.T) {
+	b := h200()
+	*b.Rows[0].TTFT.P50 = 99
+	b.Workload.MaxTokens = 1
+	assert.NotEqual(t, 99.0, *h200().Rows[0].TTFT.P50)
+	assert.Equal(t, 1024, h200().Workload.MaxTokens)
+}
+
+func TestLookup(t *testing.T) {
+	c := at(t, h200(), api.ModeKV, 100)
+	assert.Equal(t, api.LookupExact, c.TTFT.P95.Lookup)
+	assert.Equal(t, 0.5466, *c.TTFT.P95.Value)
+	assert.Equal(t, api.LookupNotRecorded, c.ITL.P50.Lookup)
+	assert.Nil(t, c.ITL.P50.Value)
+
+	c = at(t, h200(), api.ModeRoundRobin, 105)
+	assert.Equal(t, api.LookupInterpolated, c.TTFT.P50.Lookup)
+	assert.InDelta(t, (0.3425+0.3540)/2, *c.TTFT.P50.Value, 1e-12)
+
+	// rps was recorded at 60 and 80, not at the level 70 between them
+	c = at(t, h200(), api.ModeKV, 70)
+	assert.Equal(t, api.LookupExact, c.TTFT.P50.Lookup)
+	assert.Equal(t, api.LookupInterpolated, c.RequestsPerSecond.Lookup)
+	assert.InDelta(t, 2.87, *c.RequestsPerSecond.Value, 1e-12)
+
+	// below 60 rps has no level, though the other metrics have
+	c = at(t, h200(), api.ModeKV, 50)
+	assert.Equal(t, api.LookupExact, c.KVHitRatio.Lookup)
+	assert.Equal(t, api.LookupOutside, c.RequestsPerSecond.Lookup)
+
+	for _, outside := range []int{39, 181} {
+		c = at(t, h200(), api.ModeKV, outside)
+		assert.Equal(t, api.LookedUp{Lookup: api.LookupOutside}, c.TTFT.P50)
+		assert.Equal(t, api.LookupNotRecorded, c.ITL.P95.Lookup)
+	}
+	_, ok := At(h200(), api.ModeLeastLoaded, api.SpeculationNotRecorded, 100)
+	assert.False(t, ok)
+}
+
+func TestColumnsAreOrdered(t *testing.T) {
+	row := func(m api.Mode, s api.Speculation) api.BaselineRow {
+		return api.BaselineRow{Concurrency: 10, Mode: m, Speculation: s, N: 7}
+	}
+	b := api.Baseline{Rows: []api.BaselineRow{
+		row(api.ModeLeastLoaded, api.SpeculationOff), row(api.ModeKV, api.SpeculationEagle3),
+		row(api.ModeKV, api.SpeculationOff), row(api.ModeRoundRobin, api.SpeculationOff),
+	}}
+	var got []api.ModeState
+	for _, c := range Columns(b, 10) {
+		got = append(got, api.ModeState{Mode: c.Mode, Speculation: c.Speculation})
+		assert.Equal(t, 7, c.N)
+	}
+	assert.Equal(t, []api.ModeState{
+		{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, {Mode: api.ModeKV, Speculation: api.SpeculationOff},
+		{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}, {Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff},
+	}, got)
+	assert.NotNil(t, Columns(api.Baseline{}, 10))
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func quantiles(p50, low, high float64) api.Quantiles {
+	return api.Quantiles{P50: &p50, P95: ptr(2 * p50), N: 100, P50Interval: &[2]float64{low, high}}
+}
+
+func TestImprovementIsPositiveWhereLiveIsBetter(t *testing.T) {
+	live := Live{
+		Metrics: api.Metrics{
+			TTFT:    quantiles(0.3, 0.28, 0.32),    // recorded 0.3425: better, outside the interval
+			TPOT:    quantiles(0.0382, 0.03, 0.05), // recorded 0.0382: inside
+			ITL:     quantiles(0.03, 0.02, 0.04),   // not recorded
+			Latency: quantiles(40, 39, 41),         // recorded 32.0601: worse
+		},
+		OutputTokensPerSecond: ptr(2000.0), // recorded 2547.5: worse
+		KVHitRatio:            ptr(0.9735), // recorded 0.885: 10 % better
+		N:                     100,
+	}
+	c := Compare(live, h200(), 100)
+	require.Len(t, c.Columns, 2)
+	rr := c.Columns[0]
+	require.Equal(t, api.ModeRoundRobin, rr.Mode)
+
+	assert.InDelta(t, 12.41, rr.TTFT.P50.Improvement.Percent, 0.01)
+	assert.True(t, rr.TTFT.P50.Improvement.Shown)
+	assert.False(t, rr.TTFT.P95.Improvement.Shown, "no interval, nothing shown")
+	assert.False(t, rr.TPOT.P50.Improvement.Shown, "the recorded value lies inside the interval")
+	assert.False(t, math.Signbit(rr.TPOT.P50.Improvement.Percent))
+	assert.Nil(t, rr.ITL.P50.Improvement)
+	assert.InDelta(t, -24.77, rr.Latency.P50.Improvement.Percent, 0.01)
+	assert.True(t, rr.Latency.P50.Improvement.Shown, "unfavourable ones are shown as well")
+	assert.InDelta(t, -21.49, rr.OutputTokensPerSecond.Improvement.Percent, 0.01)
+	assert.InDelta(t, 10, rr.KVHitRatio.Improvement.Percent, 0.01)
+	assert.True(t, rr.KVHitRatio.Improvement.Shown)
+	assert.Nil(t, rr.RequestsPerSecond.Improvement, "the live side has no value")
+	assert.Equal(t, 100, c.N)
+	assert.Equal(t, *live.Metrics.TTFT.P50, *c.Live.TTFT.P50)
+}
+
+func TestNoImprovementWhileSettling(t *testing.T) {
+	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, KVHitRatio: ptr(0.9), Settling: true, SettlingFor: 12}
+	c := Compare(live, h200(), 100)
+	assert.True(t, c.Settling)
+	assert.Equal(t, 12.0, c.SettlingFor)
+	for _, column := range c.Columns {
+		assert.Nil(t, column.TTFT.P50.Improvement)
+		assert.Nil(t, column.KVHitRatio.Improvement)
+		assert.NotNil(t, column.TTFT.P50.Value, "what was recorded is shown all the same")
+	}
+}
+
+func TestNoImprovementOnAZero(t *testing.T) {
+	b := api.Baseline{Rows: []api.BaselineRow{{Concurrency: 1, Mode: api.ModeKV, KVHitRatio: ptr(0.0)}}}
+	c := Compare(Live{KVHitRatio: ptr(0.5)}, b, 1)
+	assert.Nil(t, c.Columns[0].KVHitRatio.Improvement)
+}
+
+// alikeLive is a live run that differs from the recorded H200 table in nothing.
+func alikeLive() Live {
+	return Live{
+		Deployment: api.Deployment{
+			Engine: "TensorRT-LLM", Model: "nvidia/Llama-3.1-70B-Instruct-FP8", GPU: "NVIDIA H200", Workers: 3, TensorParallel: 1,
+		},
+		Shape: *h200().Workload,
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Live)
+		want   []api.Difference
+	}{
+		{"equal under other spellings", func(*Live) {}, []api.Difference{}},
+		{"unknown on the live side", func(l *Live) { l.Deployment.GPU, l.Deployment.Workers = "", 0 }, []api.Difference{
+			{Field: "gpu", Live: "not known", Baseline: "H200"}, {Field: "workers", Live: "not known", Baseline: "3"}}},
+		{"another model", func(l *Live) { l.Deployment.Model = "Llama 3.3 70B Instruct FP8" }, []api.Difference{
+			{Field: "model", Live: "Llama 3.3 70B Instruct FP8", Baseline: "Llama 3.1 70B Instruct FP8"}}},
+		{"speculation that was not recorded", func(l *Live) { l.Speculation = api.SpeculationOff }, []api.Difference{
+			{Field: "speculation", Live: "off", Baseline: "not recorded"}}},
+		{"the booth's own workload", func(l *Live) {
+			l.Shape = api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024,
+				OutputTokens: &api.Distribution{Mean: 830, CV: .15}, Corpus: "built-in articles", Followup: RecordedFollowup}
+		}, []api.Difference{
+			{Field: "turns", Live: "3–5", Baseline: "5"},
+			{Field: "output_tokens", Live: "mean 830, cv 0.15", Baseline: "as the model ends them"},
+			{Field: "corpus", Live: "built-in articles", Baseline: "10 Wikipedia articles"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			live := alikeLive()
+			c.change(&live)
+			assert.Equal(t, c.want, Compare(live, h200(), 100).Differences)
+		})
+	}
+}
+
+func TestDifferencesOfABaselineThatSaysLittle(t *testing.T) {
+	b := api.Baseline{Rows: []api.BaselineRow{
+		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationDraft},
+		{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff},
+	}}
+	live := Live{Speculation: api.SpeculationOff, Shape: api.WorkloadShape{Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 9}}
+	assert.Equal(t, []api.Difference{{Field: "workload", Live: "turns 5, max_tokens 9", Baseline: "not recorded"}},
+		Compare(live, b, 1).Differences, "one of the rows has the live speculation")
+	live.Speculation = api.SpeculationEagle3
+	assert.Contains(t, Compare(live, b, 1).Differences,
+		api.Difference{Field: "speculation", Live: "eagle3", Baseline: "draft, off"})
+}
+
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		value, threshold float64
+		want             SLOColour
+	}{
+		{0.5399, 0.6, SLOMet},
+		{0.54, 0.6, SLONear}, // 90 % exactly
+		{0.054, 0.06, SLONear},
+		{0.6, 0.6, SLONear},         // met at the threshold itself
+		{0.1 + 0.2, 0.3, SLONear},   // the same in decimal
+		{0.601, 0.6, SLOMissed},     // above it
+		{math.NaN(), 1, SLOMissed},  // not a number
+		{math.Inf(1), 1, SLOMissed}, // nor finite
+	} {
+		assert.Equal(t, c.want, Judge(c.value, c.threshold), "%v of %v", c.value, c.threshold)
+	}
+}
+
+func TestSustainedConcurrency(t *testing.T) {
+	slo := api.SLO{TTFT: 0.6, TPOT: 0.06}
+	level, isolated := Sustained(h200(), api.ModeKV, api.SpeculationNotRecorded, slo)
+	assert.Equal(t, 130, level)
+	assert.Empty(t, isolated)
+
+	// round-robin misses 600 ms at its lowest level and meets it at 130 alone
+	level, isolated = Sustained(h200(), api.ModeRoundRobin, api.SpeculationNotRecorded, slo)
+	assert.Equal(t, 0, level)
+	assert.Equal(t, []int{130}, isolated)
+
+	// the analysis at 400 ms: kv meets it at the threshold itself at 50; TPOT was not recorded
+	slo.TTFT = 0.4
+	level, isolated = Sustained(h100(), api.ModeKV, api.SpeculationNotRecorded, slo)
+	assert.Equal(t, 50, level)
+	assert.Empty(t, isolated)
+	level, _ = Sustained(h100(), api.ModeRoundRobin, api.SpeculationNotRecorded, slo)
+	assert.Equal(t, 0, level)
+
+	// TPOT alone can miss, too: 46.3 ms is the highest that kv reached up to 130
+	level, _ = Sustained(h200(), api.ModeKV, api.SpeculationNotRecorded, api.SLO{TTFT: 1, TPOT: 0.03})
+	assert.Equal(t, 70, level)
+	assert.False(t, Meets(api.BaselineRow{}, slo), "nothing recorded, nothing met")
+}
+
+func TestMergeReplacesAndSorts(t *testing.T) {
+	var b api.Baseline
+	put := func(concurrency int, mode api.Mode, n int) {
+		Merge(&b, api.BaselineRow{Concurrency: concurrency, Mode: mode, Speculation: api.SpeculationOff, N: n})
+	}
+	put(80, api.ModeKV, 1)
+	put(40, api.ModeKV, 2)
+	put(40, api.ModeRoundRobin, 3)
+	before := b
+	put(40, api.ModeKV, 4)
+	var got []int
+	for _, r := range b.Rows {
+		got = append(got, r.N)
+	}
+	assert.Equal(t, []int{3, 4, 1}, got)
+	assert.Equal(t, 2, before.Rows[1].N, "an earlier copy stays as it was")
+}
+
+func TestDefaultFor(t *testing.T) {
+	all := append(Builtin(), api.Baseline{Name: "mine", Kind: KindImported, Deployment: h100().Deployment})
+	h200Live := api.Deployment{GPU: "NVIDIA H200", Workers: 3, TensorParallel: 1, Model: "meta-llama/Meta-Llama-3.1-70B-FP8"}
+	h100Live := api.Deployment{GPU: "NVIDIA H100 80GB HBM3", Workers: 4, TensorParallel: 2, Model: "nvidia/Llama-3.1-70B-Instruct-FP8"}
+	with := func(d api.Deployment, change func(*api.Deployment)) api.Deployment { change(&d); return d }
+	for _, c := range []struct {
+		deployment api.Deployment
+		configured string
+		want       string
+	}{
+		{h200Live, "", h200().Name},
+		{h100Live, "", h100().Name},
+		{h100Live, "mine", "mine"},
+		{h100Live, "gone", h100().Name}, // a configured one that does not exist is passed over
+		{h100Live, api.ThisTarget, api.ThisTarget},
+		{api.Deployment{}, "", api.ThisTarget}, // nothing known
+		{with(h200Live, func(d *api.Deployment) { d.Workers = 4 }), "", api.ThisTarget},
+		{with(h200Live, func(d *api.Deployment) { d.GPU = "NVIDIA H100 NVL" }), "", api.ThisTarget},
+		{with(h200Live, func(d *api.Deployment) { d.GPU = "NVIDIA GH200 480GB" }), "", api.ThisTarget},
+		{with(h200Live, func(d *api.Deployment) { d.Model = "meta-llama/Llama-3.1-70B-Instruct" }), "", api.ThisTarget}, // not FP8
+		{with(h200Live, func(d *api.Deployment) { d.Model = "Llama-3.1-8B-Instruct-FP8" }), "", api.ThisTarget},
+	} {
+		assert.Equal(t, c.want, DefaultFor(c.deployment, all, c.configured), "%+v, %q", c.deployment, c.configured)
+	}
+}
+
+func TestValidateRefuses(t *testing.T) {
+	for _, c := range []struct {
+		field string // of the error
+		spoil func(*api.Baseline)
+	}{
+		{"name", func(b *api.Baseline) { b.Name = "../x" }},
+		{"kind", func(b *api.Baseline) { b.Kind = "guessed" }},
+		{"title", func(b *api.Baseline) { b.Title = "two\nlines" }},
+		{"notes", func(b *api.Baseline) { b.Notes = strings.Repeat("x", maxNotes+1) }},
+		{"deployment.workers", func(b *api.Baseline) { b.Deployment.Workers = -1 }},
+		{"deployment.speculation", func(b *api.Baseline) { b.Deployment.Speculation = "some" }},
+		{"workload.turns.max", func(b *api.Baseline) { b.Workload.Turns.Max = 1 }},
+		{"workload.output_tokens.cv", func(b *api.Baseline) { b.Workload.OutputTokens = &api.Distribution{CV: math.Inf(1)} }},
+		{"rows", func(b *api.Baseline) { b.Rows = nil }},
+		{"rows[1].concurrency", func(b *api.Baseline) { b.Rows[1].Concurrency = 0 }},
+		{"rows[1].mode", func(b *api.Baseline) { b.Rows[1].Mode = "round-robin" }},
+		{"rows[1].speculation", func(b *api.Baseline) { b.Rows[1].Speculation = "" }},
+		{"rows[1].ttft.p95", func(b *api.Baseline) { b.Rows[1].TTFT.P95 = ptr(math.NaN()) }},
+		{"rows[1].tpot.p50", func(b *api.Baseline) { b.Rows[1].TPOT.P50 = ptr(-1.0) }},
+		{"rows[1].kv_hit_ratio", func(b *api.Baseline) { b.Rows[1].KVHitRatio = ptr(1.01) }},
+		{"rows[1].n", func(b *api.Baseline) { b.Rows[1].N = -1 }},
+		{"rows[1].measured", func(b *api.Baseline) { b.Rows[1].Measured = &time.Time{} }},
+		{"rows[1]", func(b *api.Baseline) { b.Rows[1] = b.Rows[0] }},
+	} {
+		b := h200()
+		c.spoil(&b)
+		var refused *api.FieldError
+		require.ErrorAs(t, Validate(b), &refused, c.field)
+		assert.Equal(t, c.field, refused.Field)
+		assert.NotEmpty(t, refused.Value)
+		assert.NotEmpty(t, refused.Allowed)
+	}
+}
+
+func TestReadJSON(t *testing.T) {
+	text, err := json.Marshal(h200())
+	require.NoError(t, err)
+	got, err := ReadJSON(strings.NewReader(string(text)))
+	require.NoError(t, err)
+	want := h200()
+	want.Kind = KindImported
+	assert.Equal(t, want, got)
+
+	short, err := ReadJSON(strings.NewReader(`{"name":"x","deployment":{"speculation":"draft"},"rows":[{"concurrency":1,"mode":"kv"}]}`))
+	require.NoError(t, err)
+	assert.Equal(t, "x", short.Title)
+	assert.Equal(t, api.SpeculationDraft, short.Rows[0].Speculation)
+}
+
+func TestReadJSONRefuses(t *testing.T) {
+	for _, c := range []struct{ text, field, says string }{
+		{`{"name":"x","colour":1}`, "baseline", "colour"},
+		{`{"name":"x","rows":[]} {}`, "baseline", "one JSON object"},
+		{`{"name":1}`, "name", "string"},
+		{`[]`, "baseline", "api.Baseline"},
+		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv","kv_hit_ratio":50}]}`, "rows[0].kv_hit_ratio", "0 to 1"},
+		{"{\"name\":\"\xff\"}", "file", "UTF-8"},
+		{strings.Repeat(" ", maxBytes+1), "file", "at most"},
+	} {
+		_, err := ReadJSON(strings.NewReader(c.text))
+		var refused *api.FieldError
+		require.ErrorAs(t, err, &refused, c.text[:min(40, len(c.text))])
+		assert.Equal(t, c.field, refused.Field)
+		assert.Contains(t, err.Error(), c.says)
+	}
+}

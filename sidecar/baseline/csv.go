@@ -1,0 +1,258 @@
+package baseline
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"kvbooth/sidecar/api"
+)
+
+// ReadCSV reads a table as the recorded ones are written. Lines that begin with
+// # are comments; those before the header may carry metadata as "# key: value"
+// (title, engine, model, gpu, workers, tensor_parallel, speculation, workload
+// as JSON), any other becomes a note. The header names the columns in any
+// order: concurrency and mode are needed; speculation, n, measured (RFC 3339)
+// and the columns of the recorded tables are optional, and so are
+// gap_itl_p50_ms and gap_itl_p95_ms for ITL proper. Latencies are in
+// milliseconds, hit rates in per cent; an empty field was not recorded. Rows
+// without a speculation take the metadata's, else not_recorded.
+//
+// At most 1 MiB and 10,000 rows are read. Rows come back sorted by concurrency
+// and mode, the kind is [KindImported]. What is refused gives an
+// [api.FieldError] that names line, column, value and what is allowed; other
+// errors are those of r.
+func ReadCSV(r io.Reader, name string) (api.Baseline, error) {
+	text, err := readBounded(r)
+	if err != nil {
+		return api.Baseline{}, err
+	}
+	b := api.Baseline{Name: name, Title: name, Kind: KindImported}
+	if err := readMetadata(text, &b); err != nil {
+		return api.Baseline{}, err
+	}
+	if b.Rows, err = readRows(text, rowSpeculation(b)); err != nil {
+		return api.Baseline{}, err
+	}
+	slices.SortFunc(b.Rows, compareRows)
+	return b, Validate(b)
+}
+
+// readBounded reads UTF-8 of at most 1 MiB, without a byte order mark.
+func readBounded(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading a baseline: %w", err)
+	}
+	if len(text) > maxBytes {
+		return nil, refuse("file", fmt.Sprintf("more than %d bytes", maxBytes), fmt.Sprintf("at most %d bytes", maxBytes))
+	}
+	if !utf8.Valid(text) {
+		return nil, refuse("file", "its encoding", "UTF-8")
+	}
+	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
+}
+
+// rowSpeculation is that of rows which name none.
+func rowSpeculation(b api.Baseline) api.Speculation {
+	if s := b.Deployment.Speculation; s != "" {
+		return s
+	}
+	return api.SpeculationNotRecorded
+}
+
+func readRows(text []byte, speculation api.Speculation) ([]api.BaselineRow, error) {
+	t := table{reader: csv.NewReader(bytes.NewReader(text)), speculation: speculation, seen: make(map[key]bool)}
+	t.reader.Comment = '#'
+	t.reader.FieldsPerRecord = -1 // checked here, with a message that names both numbers
+	if err := t.readHeader(); err != nil {
+		return nil, err
+	}
+	var rows []api.BaselineRow
+	for {
+		row, err := t.readRow()
+		if errors.Is(err, io.EOF) {
+			return rows, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if rows = append(rows, row); len(rows) > maxRows {
+			return nil, refuse("file", "more rows", fmt.Sprintf("at most %d rows", maxRows))
+		}
+	}
+}
+
+// table reads the records of one file.
+type table struct {
+	reader      *csv.Reader
+	columns     []column
+	speculation api.Speculation
+	seen        map[key]bool
+}
+
+// column sets one field of a row from its text, or says what is allowed.
+type column struct {
+	name    string
+	set     func(row *api.BaselineRow, text string) bool
+	allowed string
+}
+
+func (t *table) readHeader() error {
+	names, err := t.record()
+	if errors.Is(err, io.EOF) {
+		return refuse("file", "an empty table", "a header line with at least concurrency and mode")
+	}
+	if err != nil {
+		return err
+	}
+	used := make(map[string]bool)
+	for i, name := range names {
+		at := slices.IndexFunc(columns, func(c column) bool { return c.name == name })
+		if at < 0 || used[name] {
+			return refuse(t.place(i)+", header", quote(name), "each of these once: "+columnNames())
+		}
+		used[name] = true
+		t.columns = append(t.columns, columns[at])
+	}
+	for _, needed := range []string{"concurrency", "mode"} {
+		if !used[needed] {
+			return refuse(t.place(0)+", header", "no column "+needed, "a header with the columns concurrency and mode")
+		}
+	}
+	return nil
+}
+
+func (t *table) readRow() (api.BaselineRow, error) {
+	row := api.BaselineRow{Speculation: t.speculation}
+	fields, err := t.record()
+	if err != nil {
+		return row, err
+	}
+	if len(fields) != len(t.columns) {
+		return row, refuse(t.place(0), fmt.Sprintf("%d fields", len(fields)), fmt.Sprintf("%d fields, as the header has", len(t.columns)))
+	}
+	for i, c := range t.columns {
+		if !c.set(&row, fields[i]) {
+			return row, refuse(t.place(i)+", column "+c.name, quote(fields[i]), c.allowed)
+		}
+	}
+	if t.seen[keyOf(row)] {
+		return row, refuse(t.place(0), describe(row), "each concurrency, mode and speculation once")
+	}
+	t.seen[keyOf(row)] = true
+	return row, nil
+}
+
+// record reads one record and trims the space around its fields.
+func (t *table) record() ([]string, error) {
+	fields, err := t.reader.Read()
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return nil, refuse(fmt.Sprintf("line %d, character %d", parse.Line, parse.Column), "this text", "CSV as RFC 4180 has it: "+parse.Err.Error())
+	}
+	for i := range fields {
+		fields[i] = strings.TrimSpace(fields[i])
+	}
+	return fields, err
+}
+
+// place names the line where field i of the last record stands.
+func (t *table) place(i int) string {
+	line, _ := t.reader.FieldPos(i)
+	return fmt.Sprintf("line %d", line)
+}
+
+// columns are all that a file may have, in the order in which they are written.
+var columns = slices.Concat(
+	[]column{
+		{"concurrency", setConcurrency, wholeAllowed(1, maxConcurrency)},
+		{"mode", setMode, oneOf(modes)},
+		{"speculation", setSpeculation, oneOf(speculations) + ", or empty"},
+	},
+	metricColumns(),
+	[]column{
+		{"n", setN, wholeAllowed(0, maxCount) + ", or empty"},
+		{"measured", setMeasured, timeAllowed + ", or empty"},
+	},
+)
+
+func columnNames() string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.name
+	}
+	return strings.Join(names, ", ")
+}
+
+func metricColumns() []column {
+	list := make([]column, len(metrics))
+	for i, m := range metrics {
+		list[i] = column{m.column, func(row *api.BaselineRow, text string) bool {
+			return setMetric(m, row, text)
+		}, m.allowed(true) + ", or empty"}
+	}
+	return list
+}
+
+func setMetric(m metric, row *api.BaselineRow, text string) bool {
+	if text == "" {
+		return true
+	}
+	v, err := parseShifted(text, m.shift)
+	if err != nil || validateValue("", v, m.max) != nil {
+		return false
+	}
+	*m.of(row) = &v
+	return true
+}
+
+func setConcurrency(row *api.BaselineRow, text string) bool {
+	return setWhole(&row.Concurrency, text, 1, maxConcurrency)
+}
+
+func setN(row *api.BaselineRow, text string) bool {
+	return text == "" || setWhole(&row.N, text, 0, maxCount)
+}
+
+func setWhole(to *int, text string, low, high int) bool {
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || int(n) < low || int(n) > high {
+		return false
+	}
+	*to = int(n)
+	return true
+}
+
+func setMode(row *api.BaselineRow, text string) bool {
+	row.Mode = api.Mode(text)
+	return slices.Contains(modes, row.Mode)
+}
+
+func setSpeculation(row *api.BaselineRow, text string) bool {
+	if text == "" {
+		return true
+	}
+	row.Speculation = api.Speculation(text)
+	return slices.Contains(speculations, row.Speculation)
+}
+
+func setMeasured(row *api.BaselineRow, text string) bool {
+	if text == "" {
+		return true
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || !plausible(t) {
+		return false
+	}
+	t = t.UTC()
+	row.Measured = &t
+	return true
+}

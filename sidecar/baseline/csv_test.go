@@ -1,0 +1,190 @@
+package baseline
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestReadCSVInAnyOrderWithMetadata(t *testing.T) {
+	const file = "\ufeff# title: Our cluster, May\r\n# engine: vllm\r\n# model: Qwen3 32B\r\n# gpu: L40S\r\n# workers: 8\r\n" +
+		"# tensor_parallel: 2\r\n# speculation: draft\r\n# workload: {\"turns\":{\"min\":3,\"max\":5},\"max_tokens\":512}\r\n" +
+		"# taken after hours: twice\r\n" +
+		"mode, kv_hit_rate_pct,concurrency,itl_p95_ms,gap_itl_p50_ms,measured,n,speculation\r\n" +
+		"kv,91.5,20,33,30.5,2026-05-01T10:00:00+02:00,400,\r\n# half way\r\nkv,,10,,,,,eagle3\r\n"
+	b, err := ReadCSV(strings.NewReader(file), "ours")
+	require.NoError(t, err)
+	assert.Equal(t, api.Baseline{
+		Name: "ours", Title: "Our cluster, May", Kind: KindImported, Notes: "taken after hours: twice",
+		Deployment: api.Deployment{Engine: "vllm", Model: "Qwen3 32B", GPU: "L40S", Workers: 8, TensorParallel: 2, Speculation: api.SpeculationDraft},
+		Workload:   &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 512},
+		Rows: []api.BaselineRow{
+			{Concurrency: 10, Mode: api.ModeKV, Speculation: api.SpeculationEagle3},
+			{Concurrency: 20, Mode: api.ModeKV, Speculation: api.SpeculationDraft,
+				TPOT: api.Percentiles{P95: ptr(0.033)}, ITL: api.Percentiles{P50: ptr(0.0305)},
+				KVHitRatio: ptr(0.915), N: 400, Measured: ptr(time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC))},
+		},
+	}, b)
+}
+
+func TestReadCSVWithoutMetadata(t *testing.T) {
+	b, err := ReadCSV(strings.NewReader("concurrency,mode\n1,kv\n"), "plain")
+	require.NoError(t, err)
+	assert.Equal(t, "plain", b.Title)
+	assert.Equal(t, api.SpeculationNotRecorded, b.Rows[0].Speculation)
+	assert.Nil(t, b.Workload)
+}
+
+func TestReadCSVRefuses(t *testing.T) {
+	const header = "concurrency,mode,ttft_p50_ms,kv_hit_rate_pct\n"
+	for _, c := range []struct {
+		file  string
+		field string // of the error
+		value string // which it quotes
+	}{
+		{"", "file", "empty"},
+		{"# only a comment\n", "file", "empty"},
+		{"concurrency,ttft_p50_ms\n1,2\n", "line 1, header", "no column mode"},
+		{"concurrency,mode,colour\n", "line 1, header", "colour"},
+		{"concurrency,mode,mode\n", "line 1, header", "mode"},
+		{header, "rows", "0"},
+		{header + "1,kv,2\n", "line 2", "3 fields"},
+		{header + "1,kv,2,3,4\n", "line 2", "5 fields"},
+		{header + "0,kv,,\n", "line 2, column concurrency", "0"},
+		{header + "10001,kv,,\n", "line 2, column concurrency", "10001"},
+		{header + "1.5,kv,,\n", "line 2, column concurrency", "1.5"},
+		{header + ",kv,,\n", "line 2, column concurrency", `""`},
+		{header + "1,KV,,\n", "line 2, column mode", "KV"},
+		{header + "1,kv,abc,\n", "line 2, column ttft_p50_ms", "abc"},
+		{header + "1,kv,-1,\n", "line 2, column ttft_p50_ms", "-1"},
+		{header + "1,kv,NaN,\n", "line 2, column ttft_p50_ms", "NaN"},
+		{header + "1,kv,Inf,\n", "line 2, column ttft_p50_ms", "Inf"},
+		{header + "1,kv,0x1p3,\n", "line 2, column ttft_p50_ms", "0x1p3"},
+		{header + "1,kv,1e400,\n", "line 2, column ttft_p50_ms", "1e400"},
+		{header + "1,kv,,100.1\n", "line 2, column kv_hit_rate_pct", "100.1"},
+		{header + "# a comment\n1,kv,,\n1,kv,5,\n", "line 4", "second row"}, // comments count as lines
+		{header + "1,\"kv,,\n", "line 2, character 9", "this text"},
+		{"# workers: many\n" + header, "line 1, workers", "many"},
+		{"# gpu: a\n# gpu: b\n" + header, "line 2, gpu", "b"},
+		{"# workload: {\"colour\":1}\n" + header, "line 1, workload", "colour"},
+		{"# speculation: some\n" + header, "line 1, speculation", "some"},
+		{header + "1,\"k\xff\",,\n", "file", "encoding"},
+		{header + strings.Repeat("#\n", maxBytes/2), "file", "bytes"},
+		{"concurrency,mode,n\n" + manyRows(maxRows+1), "file", "more rows"},
+	} {
+		_, err := ReadCSV(strings.NewReader(c.file), "x")
+		var refused *api.FieldError
+		require.ErrorAs(t, err, &refused, "%.80q", c.file)
+		assert.Equal(t, c.field, refused.Field, "%.80q", c.file)
+		assert.Contains(t, refused.Value, c.value, "%.80q", c.file)
+		assert.NotEmpty(t, refused.Allowed)
+	}
+}
+
+// manyRows gives n rows that differ.
+func manyRows(n int) string {
+	var s strings.Builder
+	for i := range n {
+		fmt.Fprintf(&s, "%d,%s,1\n", i%maxConcurrency+1, modes[i/maxConcurrency])
+	}
+	return s.String()
+}
+
+func TestReadCSVTakesTheLargestTable(t *testing.T) {
+	b, err := ReadCSV(strings.NewReader("concurrency,mode,n\n"+manyRows(maxRows)), "large")
+	require.NoError(t, err)
+	assert.Len(t, b.Rows, maxRows)
+}
+
+func TestReadersPassOnTheErrorOfTheirSource(t *testing.T) {
+	broken := errors.New("connection lost")
+	_, err := ReadCSV(iotest.ErrReader(broken), "x")
+	assert.ErrorIs(t, err, broken)
+	_, err = ReadJSON(iotest.ErrReader(broken))
+	assert.ErrorIs(t, err, broken)
+}
+
+func roundTrip(t *testing.T, b api.Baseline) api.Baseline {
+	t.Helper()
+	var file bytes.Buffer
+	require.NoError(t, WriteCSV(&file, b))
+	again, err := ReadCSV(bytes.NewReader(file.Bytes()), b.Name)
+	require.NoError(t, err, file.String())
+	return again
+}
+
+func TestWriteCSVRoundTrips(t *testing.T) {
+	measured := api.Baseline{
+		Name: api.ThisTarget, Title: "", Kind: KindImported, Notes: "title: this is a note\n\ngpu: so is this",
+		Workload: &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, OutputTokens: &api.Distribution{Mean: 830, CV: .15}},
+		Rows: []api.BaselineRow{
+			{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff,
+				// values whose neighbours in milliseconds are many digits long
+				TTFT: api.Percentiles{P50: ptr(1.0 / 3), P95: ptr(0.1 + 0.2)}, TPOT: api.Percentiles{P50: ptr(math.SmallestNonzeroFloat64), P95: ptr(math.MaxFloat64)},
+				ITL: api.Percentiles{P50: ptr(0.0)}, KVHitRatio: ptr(math.Nextafter(1, 0)),
+				N: 12, Measured: ptr(time.Date(2026, 11, 1, 2, 3, 4, 567, time.UTC))},
+		},
+	}
+	for _, b := range []api.Baseline{h200(), h100(), measured} {
+		b.Kind = KindImported
+		assert.Equal(t, b, roundTrip(t, b))
+	}
+}
+
+func TestWriteCSVLooksLikeTheRecordedTables(t *testing.T) {
+	var file bytes.Buffer
+	require.NoError(t, WriteCSV(&file, h200()))
+	assert.Contains(t, file.String(), "\n60,kv,not_recorded,248.7,445.8,27,31,26.2,27.1,24326,27674.4,2262.8,91.6,2.57\n")
+	assert.NotContains(t, file.String(), "gap_itl", "columns without a value are left out")
+}
+
+func TestWriteCSVRefusesWhatCouldNotBeRead(t *testing.T) {
+	var refused *api.FieldError
+	assert.ErrorAs(t, WriteCSV(&bytes.Buffer{}, api.Baseline{Name: "x", Kind: KindMeasured}), &refused)
+}
+
+func FuzzReadCSV(f *testing.F) {
+	for _, b := range Builtin() {
+		text, err := data.ReadFile("data/" + b.Name + ".csv")
+		require.NoError(f, err)
+		f.Add(text)
+	}
+	f.Add([]byte("# title: a\n# note: gpu: b\n# workload: {\"turns\":{\"min\":1,\"max\":2}}\nconcurrency,mode,tops,measured,n\n1,kv,1e-5,2026-01-02T03:04:05.6+07:00,8\n"))
+	f.Add([]byte("\ufeffmode,concurrency,speculation,rps\r\n\"kv\", 7 ,eagle3,1e308\r\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		b, err := ReadCSV(bytes.NewReader(text), "fuzzed")
+		if err != nil {
+			return
+		}
+		assert.Equal(t, b, roundTrip(t, b))
+	})
+}
+
+func FuzzReadJSON(f *testing.F) {
+	f.Add([]byte(`{"name":"x","title":"t","kind":"measured","notes":"n","deployment":{"gpu":"L4"},"workload":{"turns":{"min":1,"max":1}},
+		"rows":[{"concurrency":1,"mode":"kv","ttft":{"p50":0.1},"measured":"2026-01-02T03:04:05Z"}]}`))
+	f.Add([]byte(`{"name":"x","rows":[{"concurrency":2,"mode":"kv"},{"concurrency":1,"mode":"round_robin","rps":1}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		b, err := ReadJSON(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		require.NoError(t, Validate(b))
+		again := roundTrip(t, b)
+		require.Len(t, again.Rows, len(b.Rows))
+		for i := range b.Rows {
+			assert.Equal(t, keyOf(b.Rows[i]), keyOf(again.Rows[i]))
+			assert.Equal(t, b.Rows[i].TTFT, again.Rows[i].TTFT)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package baseline
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// What stands in a difference for a side that is silent.
+const (
+	notKnown    = "not known"
+	notRecorded = "not recorded"
+)
+
+// differences names every way in which the live run is unlike the baseline's.
+// What neither side knows is no difference.
+func differences(live Live, b api.Baseline) []api.Difference {
+	d := differenceList{}
+	was, is := b.Deployment, live.Deployment
+	d.text("engine", is.Engine, was.Engine, engineName)
+	d.text("model", is.Model, was.Model, modelName)
+	d.text("gpu", is.GPU, was.GPU, gpuName)
+	d.text("workers", count(is.Workers), count(was.Workers), plain)
+	d.text("tensor_parallel", count(is.TensorParallel), count(was.TensorParallel), plain)
+	d.speculation(live, b)
+	d.workload(live.Shape, b.Workload)
+	return d
+}
+
+type differenceList []api.Difference
+
+// text adds a difference unless the names are the same in their plain form.
+func (d *differenceList) text(field, live, recorded string, plain func(string) string) {
+	if plain(live) == plain(recorded) {
+		return
+	}
+	*d = append(*d, api.Difference{
+		Field: field, Live: cmp.Or(live, notKnown), Baseline: cmp.Or(recorded, notRecorded),
+	})
+}
+
+// speculation is compared with the rows, not with the deployment: a baseline
+// that has columns for several kinds is like the live run if one of them is.
+func (d *differenceList) speculation(live Live, b api.Baseline) {
+	is := known(live.Speculation)
+	if is == "" {
+		is = known(live.Deployment.Speculation)
+	}
+	var kinds []string
+	for _, m := range modesOf(b) {
+		if was := known(m.Speculation); was == is {
+			return
+		} else if was != "" {
+			kinds = append(kinds, was)
+		}
+	}
+	slices.Sort(kinds)
+	d.text("speculation", is, strings.Join(slices.Compact(kinds), ", "), plain)
+}
+
+// known gives the empty string for what says that it was not recorded.
+func known(s api.Speculation) string {
+	if s == api.SpeculationNotRecorded {
+		return ""
+	}
+	return string(s)
+}
+
+func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) {
+	if was == nil {
+		d.text("workload", fmt.Sprintf("turns %s, max_tokens %s",
+			cmp.Or(turns(is.Turns), notKnown), cmp.Or(count(is.MaxTokens), notKnown)), "", plain)
+		return
+	}
+	d.text("turns", turns(is.Turns), turns(was.Turns), plain)
+	d.text("max_tokens", count(is.MaxTokens), count(was.MaxTokens), plain)
+	d.text("output_tokens", lengths(is.OutputTokens), lengths(was.OutputTokens), plain)
+	d.text("corpus", is.Corpus, was.Corpus, plain)
+	d.text("followup", is.Followup, was.Followup, plain)
+}
+
+func turns(r api.Range) string {
+	if r.Min == r.Max {
+		return count(r.Max)
+	}
+	return fmt.Sprintf("%d–%d", r.Min, r.Max)
+}
+
+func lengths(d *api.Distribution) string {
+	if d == nil {
+		return "as the model ends them"
+	}
+	return fmt.Sprintf("mean %g, cv %g", d.Mean, d.CV)
+}
+
+func count(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func plain(s string) string { return s }
+
+// words splits a name at everything that is not a letter or digit, in lower case.
+var words = regexp.MustCompile(`[a-z0-9]+`)
+
+// without joins the words of a name, leaving out those of no consequence.
+func without(name string, of ...string) string {
+	list := words.FindAllString(strings.ToLower(name), -1)
+	return strings.Join(slices.DeleteFunc(list, func(w string) bool { return slices.Contains(of, w) }), "")
+}
+
+// engineName knows the long name of TensorRT-LLM.
+func engineName(s string) string {
+	return strings.Replace(without(s), "tensorrtllm", "trtllm", 1)
+}
+
+// modelName leaves out who published a model: nvidia/Llama-3.1-70B-Instruct-FP8
+// is Llama 3.1 70B Instruct FP8.
+func modelName(s string) string {
+	s = strings.TrimRight(s, "/")
+	return without(s[strings.LastIndex(s, "/")+1:], "meta")
+}
+
+// modelFamily is a model's name regardless of its tuning, which does not change
+// its speed; size and number format do and stay.
+func modelFamily(s string) string {
+	s = strings.TrimRight(s, "/")
+	return without(s[strings.LastIndex(s, "/")+1:], "meta", "instruct", "chat", "it", "hf", "base")
+}
+
+// gpuName leaves out what drivers add to a GPU's name: NVIDIA H100 80GB HBM3 is
+// an H100. Variants such as NVL stay apart.
+func gpuName(s string) string {
+	return without(gpuMemory.ReplaceAllString(strings.ToLower(s), " "), "nvidia", "tensor", "core", "gpu", "sxm", "sxm4", "sxm5", "hbm3", "hbm3e")
+}
+
+var gpuMemory = regexp.MustCompile(`\b[0-9]+ ?gi?b\b`)

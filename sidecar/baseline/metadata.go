@@ -1,0 +1,118 @@
+package baseline
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// attribute is one "# key: value" line of a file.
+type attribute struct {
+	key     string
+	get     func(*api.Baseline) string // empty: not written
+	set     func(*api.Baseline, string) bool
+	allowed string
+}
+
+var attributes = []attribute{
+	textAttribute("title", func(b *api.Baseline) *string { return &b.Title }),
+	textAttribute("engine", func(b *api.Baseline) *string { return &b.Deployment.Engine }),
+	textAttribute("model", func(b *api.Baseline) *string { return &b.Deployment.Model }),
+	textAttribute("gpu", func(b *api.Baseline) *string { return &b.Deployment.GPU }),
+	countAttribute("workers", func(b *api.Baseline) *int { return &b.Deployment.Workers }),
+	countAttribute("tensor_parallel", func(b *api.Baseline) *int { return &b.Deployment.TensorParallel }),
+	{"speculation", getSpeculation, setDeploymentSpeculation, oneOf(speculations)},
+	{"workload", getWorkload, setWorkload, `JSON such as {"turns":{"min":5,"max":5},"max_tokens":1024}`},
+}
+
+// noteKey marks a line of the notes, whatever it looks like.
+const noteKey = "note"
+
+func textAttribute(key string, of func(*api.Baseline) *string) attribute {
+	return attribute{
+		key: key,
+		get: func(b *api.Baseline) string { return *of(b) },
+		set: func(b *api.Baseline, text string) bool {
+			*of(b) = text
+			return validateLine(key, text) == nil
+		},
+		allowed: fmt.Sprintf("one line of at most %d characters", maxText),
+	}
+}
+
+func countAttribute(key string, of func(*api.Baseline) *int) attribute {
+	return attribute{
+		key: key,
+		get: func(b *api.Baseline) string {
+			if *of(b) == 0 {
+				return ""
+			}
+			return strconv.Itoa(*of(b))
+		},
+		set:     func(b *api.Baseline, text string) bool { return setWhole(of(b), text, 1, maxConcurrency) },
+		allowed: wholeAllowed(1, maxConcurrency),
+	}
+}
+
+func getSpeculation(b *api.Baseline) string { return string(b.Deployment.Speculation) }
+
+func setDeploymentSpeculation(b *api.Baseline, text string) bool {
+	b.Deployment.Speculation = api.Speculation(text)
+	return slices.Contains(speculations, b.Deployment.Speculation)
+}
+
+func getWorkload(b *api.Baseline) string {
+	if b.Workload == nil {
+		return ""
+	}
+	text, _ := json.Marshal(b.Workload) // cannot fail: Validate refused infinities and NaN
+	return string(text)
+}
+
+func setWorkload(b *api.Baseline, text string) bool {
+	b.Workload = new(api.WorkloadShape)
+	return decodeStrictly([]byte(text), b.Workload) == nil && validateWorkload(*b.Workload) == nil
+}
+
+// readMetadata reads the comment lines in front of the header.
+func readMetadata(text []byte, b *api.Baseline) error {
+	var notes []string
+	seen := make(map[string]bool)
+	line := 0
+	for raw := range strings.Lines(string(text)) {
+		line++
+		comment, isComment := strings.CutPrefix(strings.TrimRight(raw, "\r\n"), "#")
+		if !isComment && strings.TrimSpace(raw) != "" {
+			break
+		}
+		key, value, a := splitComment(comment)
+		if a == nil {
+			notes = append(notes, value)
+			continue
+		}
+		if seen[key] || !a.set(b, value) {
+			return refuse(fmt.Sprintf("line %d, %s", line, key), quote(value), a.allowed+", once")
+		}
+		seen[key] = true
+	}
+	b.Notes = strings.Trim(strings.Join(notes, "\n"), "\n")
+	return nil
+}
+
+// splitComment gives the attribute that a comment sets, or nil and its text.
+func splitComment(comment string) (key, value string, a *attribute) {
+	key, value, _ = strings.Cut(comment, ":")
+	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+	if key == noteKey {
+		return key, value, nil
+	}
+	at := slices.IndexFunc(attributes, func(a attribute) bool { return a.key == key })
+	if at < 0 {
+		return "", strings.TrimSpace(comment), nil
+	}
+	return key, value, &attributes[at]
+}

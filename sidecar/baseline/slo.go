@@ -1,0 +1,62 @@
+package baseline
+
+import "kvbooth/sidecar/api"
+
+// SLOColour says how a value stands to its threshold.
+type SLOColour string
+
+// The colours: green, yellow and red on a screen.
+const (
+	SLOMet    SLOColour = "met"    // below 90 % of the threshold
+	SLONear   SLOColour = "near"   // from 90 % of the threshold to the threshold itself
+	SLOMissed SLOColour = "missed" // above the threshold
+)
+
+// rounding is the relative error that decimal thresholds and interpolated
+// values pick up in binary; a value this close to a limit is at the limit.
+const rounding = 1e-9
+
+// Judge compares a latency with the threshold of its SLO, both in seconds. An
+// SLO is met at the threshold itself; near is met too. Every screen, alert and
+// report judges with this function. A value or threshold that is not a number
+// is missed.
+func Judge(value, threshold float64) SLOColour {
+	switch {
+	case !(value <= threshold*(1+rounding)): // the negation takes in NaN
+		return SLOMissed
+	case value >= threshold*0.9*(1-rounding):
+		return SLONear
+	default:
+		return SLOMet
+	}
+}
+
+// Meets says whether a row meets every SLO: TTFT p95 and TPOT p95. A row
+// whose TPOT p95 was not recorded is judged by TTFT alone; a row without a TTFT
+// p95 cannot be judged and does not meet.
+func Meets(row api.BaselineRow, slo api.SLO) bool {
+	if row.TTFT.P95 == nil || Judge(*row.TTFT.P95, slo.TTFT) == SLOMissed {
+		return false
+	}
+	return row.TPOT.P95 == nil || Judge(*row.TPOT.P95, slo.TPOT) != SLOMissed
+}
+
+// Sustained gives the sustained concurrency of one mode: the highest tested
+// level such that it and every lower one meet all SLOs as [Meets] has it, or 0
+// if the lowest one does not. Isolated are the levels above it that meet them
+// nevertheless, ascending. Levels without a TTFT p95 do not count as tested.
+func Sustained(b api.Baseline, mode api.Mode, speculation api.Speculation, slo api.SLO) (level int, isolated []int) {
+	broken := false
+	for _, row := range rowsOf(b, api.ModeState{Mode: mode, Speculation: speculation}) {
+		switch {
+		case row.TTFT.P95 == nil:
+		case !Meets(row, slo):
+			broken = true
+		case broken:
+			isolated = append(isolated, row.Concurrency)
+		default:
+			level = row.Concurrency
+		}
+	}
+	return level, isolated
+}

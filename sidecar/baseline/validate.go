@@ -1,0 +1,203 @@
+package baseline
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"kvbooth/sidecar/api"
+)
+
+// Limits of a baseline.
+const (
+	maxBytes       = 1 << 20
+	maxRows        = 10_000
+	maxConcurrency = 10_000
+	maxText        = 200
+	maxNotes       = 4000
+	maxCount       = 1_000_000_000
+)
+
+// Kinds of a baseline.
+const (
+	KindRecorded = "recorded" // comes with the product
+	KindImported = "imported" // a user brought it
+	KindMeasured = "measured" // this target's own settled steps
+)
+
+var kinds = []string{KindRecorded, KindImported, KindMeasured}
+
+var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$`)
+
+// Validate checks everything about a baseline that an import is held to: 1 to
+// 10,000 rows, each (concurrency, mode, speculation) once, known modes,
+// concurrency 1 to 10,000, values finite and from 0, ratios up to 1, texts of
+// bounded length. The error is an [api.FieldError] whose field is the JSON path.
+func Validate(b api.Baseline) error {
+	if !nameSyntax.MatchString(b.Name) {
+		return refuse("name", quote(b.Name), "1 to 100 letters, digits, spaces and ._+-, beginning with a letter or digit")
+	}
+	if !slices.Contains(kinds, b.Kind) {
+		return refuse("kind", quote(b.Kind), oneOf(kinds))
+	}
+	if !utf8.ValidString(b.Notes) || utf8.RuneCountInString(b.Notes) > maxNotes {
+		return refuse("notes", quote(b.Notes), fmt.Sprintf("text of at most %d characters", maxNotes))
+	}
+	if err := validateLine("title", b.Title); err != nil {
+		return err
+	}
+	if err := validateDeployment(b.Deployment); err != nil {
+		return err
+	}
+	if b.Workload != nil {
+		if err := validateWorkload(*b.Workload); err != nil {
+			return err
+		}
+	}
+	return validateRows(b.Rows)
+}
+
+func validateLine(field, text string) error {
+	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > maxText ||
+		strings.ContainsFunc(text, unicode.IsControl) || strings.TrimSpace(text) != text {
+		return refuse(field, quote(text), fmt.Sprintf("one line of at most %d characters with no space around it", maxText))
+	}
+	return nil
+}
+
+func validateDeployment(d api.Deployment) error {
+	if s := d.Speculation; s != "" && !slices.Contains(speculations, s) {
+		return refuse("deployment.speculation", quote(string(s)), oneOf(speculations))
+	}
+	return firstError(
+		validateLine("deployment.engine", d.Engine),
+		validateLine("deployment.model", d.Model),
+		validateLine("deployment.gpu", d.GPU),
+		validateInt("deployment.workers", d.Workers, 0, maxConcurrency),
+		validateInt("deployment.tensor_parallel", d.TensorParallel, 0, maxConcurrency),
+	)
+}
+
+func validateWorkload(w api.WorkloadShape) error {
+	err := firstError(
+		validateInt("workload.turns.min", w.Turns.Min, 0, maxCount),
+		validateInt("workload.turns.max", w.Turns.Max, w.Turns.Min, maxCount),
+		validateInt("workload.max_tokens", w.MaxTokens, 0, maxCount),
+		validateLine("workload.corpus", w.Corpus),
+		validateLine("workload.followup", w.Followup),
+	)
+	if d := w.OutputTokens; err == nil && d != nil {
+		err = firstError(validateValue("workload.output_tokens.mean", d.Mean, 0), validateValue("workload.output_tokens.cv", d.CV, 0))
+	}
+	return err
+}
+
+func validateRows(rows []api.BaselineRow) error {
+	if err := validateInt("rows", len(rows), 1, maxRows); err != nil {
+		return err
+	}
+	seen := make(map[key]bool, len(rows))
+	for i, r := range rows {
+		field := fmt.Sprintf("rows[%d]", i)
+		if err := validateRow(field, r); err != nil {
+			return err
+		}
+		if seen[keyOf(r)] {
+			return refuse(field, describe(r), "each concurrency, mode and speculation once")
+		}
+		seen[keyOf(r)] = true
+	}
+	return nil
+}
+
+func validateRow(field string, r api.BaselineRow) error {
+	if !slices.Contains(modes, r.Mode) {
+		return refuse(field+".mode", quote(string(r.Mode)), oneOf(modes))
+	}
+	if !slices.Contains(speculations, r.Speculation) {
+		return refuse(field+".speculation", quote(string(r.Speculation)), oneOf(speculations))
+	}
+	if m := r.Measured; m != nil && !plausible(*m) {
+		return refuse(field+".measured", m.String(), timeAllowed)
+	}
+	for _, m := range metrics {
+		v := *m.of(&r)
+		if v == nil {
+			continue
+		}
+		if err := validateValue(field+"."+m.path, *v, m.max); err != nil {
+			return err
+		}
+	}
+	return firstError(
+		validateInt(field+".concurrency", r.Concurrency, 1, maxConcurrency),
+		validateInt(field+".n", r.N, 0, maxCount),
+	)
+}
+
+const timeAllowed = "an RFC 3339 time from 1970 to 9998"
+
+// plausible keeps to years whose RFC 3339 form has four digits in every zone.
+func plausible(t time.Time) bool {
+	year := t.UTC().Year()
+	return year >= 1970 && year < 9999
+}
+
+// validateValue refuses infinities, NaN and everything below 0 (and −0), and
+// above max where that is not 0.
+func validateValue(field string, v, max float64) error {
+	if math.IsNaN(v) || math.IsInf(v, 0) || math.Signbit(v) || (max > 0 && v > max) {
+		return refuse(field, fmt.Sprint(v), metric{max: max}.allowed(false))
+	}
+	return nil
+}
+
+func validateInt(field string, v, low, high int) error {
+	if v < low || v > high {
+		return refuse(field, strconv.Itoa(v), wholeAllowed(low, high))
+	}
+	return nil
+}
+
+func wholeAllowed(low, high int) string {
+	return fmt.Sprintf("a whole number from %d to %d", low, high)
+}
+
+func describe(r api.BaselineRow) string {
+	return fmt.Sprintf("a second row for concurrency %d, mode %s, speculation %s", r.Concurrency, r.Mode, r.Speculation)
+}
+
+func refuse(field, value, allowed string) error {
+	return &api.FieldError{Field: field, Value: value, Allowed: allowed}
+}
+
+// quote shortens what a stranger wrote, so that an error stays one line.
+func quote(s string) string {
+	if runes := []rune(s); len(runes) > 60 {
+		s = string(runes[:60]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+func oneOf[S ~string](list []S) string {
+	names := make([]string, len(list))
+	for i, s := range list {
+		names[i] = string(s)
+	}
+	return "one of " + strings.Join(names, ", ")
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+//go:build linux
+
+// Command bench measures the load generator itself: against a server whose token
+// times are known it shows how wrong its figures are, what a chunk costs it, and
+// whether it knows when it is not to be trusted.
+//
+// The load generator is the real one, bin/loadgen, in a process of its own; the
+// server is another. Starved rows let other processes compete with the load
+// generator for one core.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// known is what the server does: 200 ms to the first token, 25 ms between two.
+var known = timing{First: 200 * time.Millisecond, Gap: 25 * time.Millisecond, Tokens: 400}
+
+// window is how long a row measures: the load generator's own window.
+const window = 60 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run does one of the three parts that this program plays.
+func run(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 1 && args[0] == "serve":
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		fmt.Println(l.Addr())
+		return newTokenServer(known).serve(ctx, l)
+	case len(args) == 2 && args[0] == "burn":
+		cpu, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		return burn(ctx, cpu)
+	case len(args) == 0:
+		return table(ctx)
+	}
+	return fmt.Errorf("bench takes no arguments")
+}
+
+// table runs every row and prints it as it ends.
+func table(ctx context.Context) error {
+	loadgen, err := filepath.Abs("bin/loadgen")
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(loadgen); err != nil {
+		return fmt.Errorf("%w; build it first: go tool mage build", err)
+	}
+	fmt.Printf("Server: first token after %v, then one every %v, one a chunk; %d cores, %s.\n", known.First, known.Gap, runtime.NumCPU(), runtime.Version())
+	fmt.Printf("Each row: %v after all conversations have begun. Errors are the load generator's figure minus what the server sent.\n\n", window)
+	fmt.Printf("%-24s %9s %9s %9s %12s %8s %8s  %s\n", "streams", "TTFT p50", "TTFT p95", "ITL p95", "chunks/CPU-s", "memory", "lag p95", "verdict")
+	wrong := 0
+	for _, r := range rows() {
+		m, err := measure(ctx, loadgen, r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name(), err)
+		}
+		fmt.Println(m.line(r))
+		if m.misjudged() {
+			wrong++
+		}
+	}
+	printPeers()
+	if wrong > 0 {
+		return fmt.Errorf("%d rows where the verdict does not fit the error", wrong)
+	}
+	return nil
+}
+
+func rows() []row {
+	return []row{
+		{streams: 180},
+		{streams: 1000},
+		{streams: 180, burners: 1},
+		{streams: 1000, burners: 2},
+		{streams: 180, burners: 6},
+	}
+}
+
+// printPeers shows what others reached with the same server, as measured earlier.
+func printPeers() {
+	fmt.Print(`
+To reach: 180 streams: p95 error ≤ 1 ms, ≥ 45,000 chunks per CPU-second, ≤ 40 MB; 1,000 streams: ≤ 3 ms, ≥ 85,000, ≤ 100 MB.
+Measured earlier with the same server (180 / 1,000 streams): AIPerf 0.13: p95 error 338 / 379 ms, 5,200 / 15,000 chunks per CPU-second;
+GuideLLM 0.8: 36 ms / never reached; a JavaScript generator: 26 / 356 ms, 15,400 / 28,400; a plain Go loop over go-openai: 1 / 10 ms, 29,600 / 51,500.
+`)
+}

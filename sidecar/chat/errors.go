@@ -1,0 +1,130 @@
+package chat
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// Error is a failed request: its class, and a message that says what happened
+// and what to do about it.
+type Error struct {
+	Class      api.ErrorClass
+	Status     int           // HTTP status, 0 where none came
+	RetryAfter time.Duration // what a 429 or 503 asked for, 0 where nothing
+	Message    string
+}
+
+// Error gives the message.
+func (e *Error) Error() string { return e.Message }
+
+// connectError explains why no connection came about.
+func connectError(addr string, err error) *Error {
+	why, todo := err.Error(), "check target.url"
+	var unknown x509.UnknownAuthorityError
+	var record tls.RecordHeaderError
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		why, todo = "connection refused", "is the server running, and is target.url right?"
+	case errors.As(err, &dns):
+		why, todo = "its name cannot be resolved ("+dns.Err+")", "check the host name in target.url"
+	case errors.As(err, &unknown):
+		why, todo = "its certificate is signed by an unknown authority", "give the authority's certificate as target.ca_file"
+	case errors.As(err, &record):
+		why, todo = "it does not speak TLS", "use http:// in target.url"
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		why, todo = "no answer in time", "check the network, or raise target.connect_timeout"
+	case errors.Is(err, syscall.EMFILE):
+		why, todo = "too many open files", "raise the limit with ulimit -n"
+	}
+	return &Error{Class: api.ErrorConnect, Message: fmt.Sprintf("cannot connect to %s: %s; %s", addr, why, todo)}
+}
+
+// answerError explains why no response came over a connection that had been made.
+func answerError(err error) *Error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &Error{Class: api.ErrorTimeout, Message: "the server accepts connections and does not answer in time; it is overloaded or hangs, or target.connect_timeout is too short"}
+	}
+	return &Error{Class: api.ErrorConnect, Message: "the server did not answer: " + clip(err.Error()) + "; look at the server's log, and check target.url"}
+}
+
+// statusError explains an HTTP status other than 200.
+func statusError(status int, header http.Header, body, model string) *Error {
+	e := &Error{Status: status, RetryAfter: retryAfter(header)}
+	said := ""
+	if body != "" {
+		said = ": " + body
+	}
+	switch {
+	case status == http.StatusTooManyRequests:
+		e.Class = api.ErrorRateLimited
+		e.Message = fmt.Sprintf("the server limits the rate (429%s)%s; lower concurrency or target_rps", wait(e.RetryAfter), said)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		e.Class = api.ErrorHTTP4xx
+		e.Message = fmt.Sprintf("the server refuses the key (%d)%s; set LOADGEN_TARGET_API_KEY or target.api_key_file", status, said)
+	case status == http.StatusNotFound:
+		e.Class = api.ErrorHTTP4xx
+		e.Message = fmt.Sprintf("the server does not know the model %q or the path (404)%s; set target.model to one that it serves, and check target.url", model, said)
+	case status >= 500:
+		e.Class = api.ErrorHTTP5xx
+		e.Message = fmt.Sprintf("the server failed (%d%s)%s; look at the server's log", status, wait(e.RetryAfter), said)
+	case status >= 400:
+		e.Class = api.ErrorHTTP4xx
+		e.Message = fmt.Sprintf("the server refused the request (%d)%s", status, said)
+	default:
+		e.Class = api.ErrorMalformed
+		e.Message = fmt.Sprintf("the server answered %d where 200 was expected; is target.url the address of the API itself?", status)
+	}
+	return e
+}
+
+func wait(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", retry after %s", d)
+}
+
+// retryAfter reads the header's seconds or date (RFC 9110, section 10.2.3).
+func retryAfter(h http.Header) time.Duration {
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 86400 {
+		return time.Duration(s * float64(time.Second))
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(0, time.Until(at).Round(time.Second))
+	}
+	return 0
+}
+
+// excerpt makes a body fit for a message: one line, at most 200 bytes, the
+// message alone where the body is a JSON error.
+func excerpt(body []byte) string {
+	var c chunk
+	if decodeChunk(body, &c) == nil && c.errMessage != "" {
+		return clip(c.errMessage)
+	}
+	return clip(string(body))
+}
+
+// clip makes s one line of at most 200 bytes.
+func clip(s string) string {
+	s = s[:min(len(s), 2000)] // an event may have megabytes
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
+	if len(s) > 200 {
+		s = strings.ToValidUTF8(s[:200], "") + "…"
+	}
+	return s
+}

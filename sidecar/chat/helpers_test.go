@@ -1,0 +1,293 @@
+package chat
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	streamHead  = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+	closingHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+	lastChunk   = "0\r\n\r\n"
+	roleOnly    = `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}` + "\n\n"
+	doneEvent   = "data: [DONE]\n\n"
+)
+
+// event is a chunk of a chat completion that carries text.
+func event(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return `data: {"choices":[{"index":0,"delta":{"content":` + string(quoted) + "}}]}\n\n"
+}
+
+// framed puts each piece of a body into an HTTP chunk of its own.
+func framed(pieces ...string) string {
+	var b strings.Builder
+	for _, p := range pieces {
+		fmt.Fprintf(&b, "%x\r\n%s\r\n", len(p), p)
+	}
+	return b.String()
+}
+
+// answerOf is a whole streamed response with these events.
+func answerOf(events ...string) string { return streamHead + framed(events...) + lastChunk }
+
+// withLength is a whole response with a Content-Length; status is its code and
+// headers are full lines.
+func withLength(status int, headers, body string) string {
+	return fmt.Sprintf("HTTP/1.1 %d %s\r\n%sContent-Length: %d\r\n\r\n%s", status, http.StatusText(status), headers, len(body), body)
+}
+
+// dynamoEvents is a stream as a real Dynamo sent it.
+func dynamoEvents(t testing.TB) []string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/stream.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := strings.SplitAfter(string(b), "\n\n")
+	return events[:len(events)-1] // nothing stands behind the last one
+}
+
+// script is a connection that gives out prepared pieces, one a read, and then its end.
+type script struct {
+	net.Conn
+	pieces []string
+	end    error
+}
+
+func (s *script) Read(p []byte) (int, error) {
+	for len(s.pieces) > 0 {
+		n := copy(p, s.pieces[0])
+		if s.pieces[0] = s.pieces[0][n:]; s.pieces[0] == "" {
+			s.pieces = s.pieces[1:]
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+	return 0, s.end
+}
+
+func (s *script) Write(p []byte) (int, error)      { return len(p), nil }
+func (s *script) Close() error                     { return nil }
+func (s *script) SetDeadline(time.Time) error      { return nil }
+func (s *script) SetReadDeadline(time.Time) error  { return nil }
+func (s *script) SetWriteDeadline(time.Time) error { return nil }
+
+// replay runs one exchange over a scripted connection. kept says whether the
+// connection went back to the pool.
+func replay(t testing.TB, req Request, end error, pieces ...string) (r Result, kept bool) {
+	t.Helper()
+	c, err := New(Options{URL: "http://script"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	sc := &script{pieces: pieces, end: end}
+	s := newStream(req)
+	c.exchange(context.Background(), s, &conn{Conn: sc, socket: sc}, nil)
+	return s.result(context.Background(), "m"), len(c.pool.idle) > 0
+}
+
+// outcome writes down all of a result that does not depend on the clock.
+func outcome(r Result) string {
+	var tokens []int32
+	for _, c := range r.Chunks {
+		tokens = append(tokens, c.Tokens)
+	}
+	usage, failure := "none", "none"
+	if r.Usage != nil {
+		usage = fmt.Sprintf("%+v", *r.Usage)
+	}
+	if r.Err != nil {
+		failure = fmt.Sprintf("%+v", *r.Err)
+	}
+	return fmt.Sprintf("content %q tokens %v finish %q usage %s worker %d timing %+v cancelled %v error %s",
+		r.Content, tokens, r.FinishReason, usage, r.Worker, r.Timing, r.Cancelled, failure)
+}
+
+// server is a loopback server whose answers the test writes byte by byte.
+type server struct {
+	url      string
+	accepts  atomic.Int32
+	requests atomic.Int32
+
+	mu    sync.Mutex
+	conns []net.Conn
+	gone  chan struct{} // closed when the test ends
+}
+
+// call is one request as it came.
+type call struct {
+	conn net.Conn
+	req  *http.Request
+	body []byte
+	nth  int // request of its connection, from 1
+}
+
+func (c call) write(s string) { _, _ = io.WriteString(c.conn, s) }
+
+// hold waits until the client gives the connection up.
+func (c call) hold() bool {
+	_, _ = io.Copy(io.Discard, c.conn)
+	return false
+}
+
+// serveRaw hands every connection to handle and closes it afterwards.
+func serveRaw(t testing.TB, handle func(s *server, conn net.Conn)) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{url: "http://" + l.Addr().String(), gone: make(chan struct{})}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.accepts.Add(1)
+			if !s.track(conn) {
+				return
+			}
+			wg.Go(func() {
+				defer conn.Close()
+				handle(s, conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		s.hangUp()
+		wg.Wait()
+	})
+	return s
+}
+
+func (s *server) track(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.gone:
+		conn.Close()
+		return false
+	default:
+	}
+	s.conns = append(s.conns, conn)
+	return true
+}
+
+func (s *server) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.gone)
+	for _, conn := range s.conns {
+		conn.Close()
+	}
+}
+
+// serve answers requests with answer, which says whether the connection stays open.
+func serve(t testing.TB, answer func(c call) (keep bool)) *server {
+	t.Helper()
+	return serveRaw(t, func(s *server, conn net.Conn) { s.converse(conn, answer) })
+}
+
+func (s *server) converse(conn net.Conn, answer func(c call) bool) {
+	in := bufio.NewReader(conn)
+	for nth := 1; ; nth++ {
+		req, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return
+		}
+		s.requests.Add(1)
+		if !answer(call{conn, req, body, nth}) {
+			return
+		}
+	}
+}
+
+// always answers every request with the same bytes and keeps the connection.
+func always(response string) func(call) bool {
+	return func(c call) bool {
+		c.write(response)
+		return true
+	}
+}
+
+// clientOf makes a client with limits that no test should reach, unless changed.
+func clientOf(t testing.TB, url string, change ...func(*Options)) *Client {
+	t.Helper()
+	o := Options{URL: url, Model: "m", ConnectTimeout: 20 * time.Second,
+		FirstTokenTimeout: 20 * time.Second, StallTimeout: 20 * time.Second, IdleTimeout: 20 * time.Second}
+	for _, f := range change {
+		f(&o)
+	}
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func firstToken(d time.Duration) func(*Options) { return func(o *Options) { o.FirstTokenTimeout = d } }
+func stall(d time.Duration) func(*Options)      { return func(o *Options) { o.StallTimeout = d } }
+
+func hello() []openai.ChatCompletionMessage {
+	return []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}}
+}
+
+// do sends one small request that must come back whole.
+func do(t testing.TB, c *Client) Result {
+	t.Helper()
+	r := c.Do(context.Background(), Request{Messages: hello()})
+	if !r.OK() {
+		t.Fatalf("got %s", outcome(r))
+	}
+	return r
+}
+
+// eventually polls until the condition holds.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: still not so after 20 s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (p *pool) size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle)
+}
+
+var errCut = errors.New("connection reset by peer")

@@ -1,0 +1,14 @@
+//go:build !unix
+
+package chat
+
+import (
+	"net"
+	"syscall"
+)
+
+func rawConn(net.Conn) syscall.RawConn { return nil }
+
+func (c *conn) alive() bool { return true }
+
+func (s *stream) readRaw(syscall.RawConn) error { panic("no raw connections here") }

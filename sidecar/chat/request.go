@@ -1,0 +1,160 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"kvbooth/sidecar/api"
+)
+
+// The extensions of a request that a server may refuse: usage at the stream's
+// end, and Dynamo's own fields.
+const (
+	ExtStreamOptions = "stream_options"
+	ExtNVExt         = "nvext"
+)
+
+// nvext is Dynamo's extension of the request.
+type nvext struct {
+	ExtraFields []string    `json:"extra_fields,omitempty"`
+	Instance    json.Number `json:"backend_instance_id,omitempty"`
+}
+
+type wireRequest struct {
+	openai.ChatCompletionRequest
+	NVExt *nvext `json:"nvext,omitempty"`
+}
+
+// extensions are what is known of the server: its model, and what it accepts.
+type extensions struct {
+	mu    sync.Mutex
+	model string
+	used  map[string]bool // nil before the first probe
+}
+
+func (e *extensions) setModel(m string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.model = m
+}
+
+func (e *extensions) modelName() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.model
+}
+
+func (e *extensions) inUse() map[string]bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.used)
+}
+
+func (e *extensions) set(used map[string]bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.used = used
+}
+
+// body writes the request's JSON with the extensions in use.
+func (e *extensions) body(req Request) ([]byte, error) {
+	return encode(req, e.modelName(), e.inUse())
+}
+
+func encode(req Request, model string, used map[string]bool) ([]byte, error) {
+	w := wireRequest{ChatCompletionRequest: openai.ChatCompletionRequest{
+		Model: model, Messages: req.Messages, MaxTokens: req.MaxTokens, Stream: true,
+	}}
+	if used[ExtStreamOptions] {
+		w.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+	}
+	if used[ExtNVExt] {
+		w.NVExt = &nvext{ExtraFields: []string{"worker_id", "timing"}, Instance: json.Number(req.Instance)}
+	}
+	return json.Marshal(w)
+}
+
+// Probe finds out whether the server can serve: it takes the first model where
+// none was given, and asks for one token with every extension, dropping one at
+// a time as long as the server answers 400. An extension that the server
+// ignores is not in use. What it finds holds for later requests.
+func (c *Client) Probe(ctx context.Context) *Error {
+	if err := c.findModel(ctx); err != nil {
+		return err
+	}
+	used := map[string]bool{ExtStreamOptions: true, ExtNVExt: true}
+	for {
+		r := c.probeWith(ctx, used)
+		if r.Cancelled { // by the caller, or because one token took longer than every limit
+			return &Error{Class: api.ErrorTimeout, Message: "the probe was cut short before its answer ended; the server ignores max_tokens, or the load generator is stopping"}
+		}
+		if r.Err == nil {
+			used[ExtNVExt] = used[ExtNVExt] && (r.Worker != 0 || r.Timing.HasTTFT)
+			used[ExtStreamOptions] = used[ExtStreamOptions] && r.Usage != nil
+			c.ext.set(used)
+			return nil
+		}
+		drop := refused(r.Err, used)
+		if drop == "" {
+			return r.Err
+		}
+		used[drop] = false
+	}
+}
+
+func (c *Client) probeWith(ctx context.Context, used map[string]bool) Result {
+	req := Request{
+		ID: "kvbooth-probe", MaxTokens: 1,
+		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}},
+	}
+	body, err := encode(req, c.Model(), used)
+	if err != nil {
+		return failed(&Error{Class: api.ErrorMalformed, Message: err.Error()})
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.FirstTokenTimeout+time.Second)
+	defer cancel()
+	return c.send(ctx, req, body)
+}
+
+// refused says which extension to drop after an error: the one that the server
+// names, else nvext first, since fewer servers know it. "" means none is to blame.
+func refused(e *Error, used map[string]bool) string {
+	if e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
+		return ""
+	}
+	for _, ext := range []string{ExtNVExt, ExtStreamOptions} {
+		if used[ext] && strings.Contains(e.Message, ext) {
+			return ext
+		}
+	}
+	for _, ext := range []string{ExtNVExt, ExtStreamOptions} {
+		if used[ext] {
+			return ext
+		}
+	}
+	return ""
+}
+
+// findModel takes the server's first model where the options name none, anew
+// on every probe, since a restarted server may serve another one.
+func (c *Client) findModel(ctx context.Context) *Error {
+	if c.opts.Model != "" {
+		return nil
+	}
+	models, err := c.Models(ctx)
+	if err != nil {
+		return err
+	}
+	if len(models) == 0 {
+		return &Error{Class: api.ErrorHTTP4xx, Message: "the server lists no model yet; wait until its workers are up, or set target.model"}
+	}
+	c.ext.setModel(models[0])
+	return nil
+}

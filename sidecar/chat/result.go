@@ -1,0 +1,171 @@
+package chat
+
+import (
+	"sync"
+	"time"
+)
+
+// Usage is the server's own count of tokens. Cached prompt tokens count only
+// where HasCached is set.
+type Usage struct {
+	Prompt, Completion, Cached int
+	HasCached                  bool
+}
+
+// Timing is what a Dynamo frontend tells of the request in nvext.timing. TTFT
+// is in seconds; a value counts only where its Has… is set.
+type Timing struct {
+	TTFT              float64
+	PredictedHitRatio float64
+	QueueDepth        int
+
+	HasTTFT, HasPredicted, HasQueueDepth bool
+}
+
+// Chunk is one content chunk: when its bytes had been read, since the request
+// was sent, and how many tokens it carries, 0 where it does not tell.
+type Chunk struct {
+	At     time.Duration
+	Tokens int32
+}
+
+// Result is one request with its streamed answer. It belongs to the caller.
+type Result struct {
+	Sent   time.Time // when sending began, with the monotonic clock
+	Ended  time.Time
+	Chunks []Chunk // content chunks in order of arrival
+
+	Content      string // content and reasoning as they came
+	FinishReason string
+	Usage        *Usage // nil where the server told none
+	Worker       uint64 // Dynamo's instance id, 0 where not told
+	Timing       Timing
+	Err          *Error // nil for a whole answer
+	Cancelled    bool   // the caller's context ended; then Err is nil
+}
+
+// OK says whether the answer came whole.
+func (r *Result) OK() bool { return r.Err == nil && !r.Cancelled }
+
+// TTFT is the time to the first content chunk; ok is false where none came.
+func (r *Result) TTFT() (d time.Duration, ok bool) {
+	if len(r.Chunks) == 0 {
+		return 0, false
+	}
+	return r.Chunks[0].At, true
+}
+
+// Latency is the time to the last content chunk; ok is false where none came.
+func (r *Result) Latency() (d time.Duration, ok bool) {
+	if len(r.Chunks) == 0 {
+		return 0, false
+	}
+	return r.Chunks[len(r.Chunks)-1].At, true
+}
+
+// OutputTokens is the server's count where it told one, else the number of
+// content chunks; source says which: "usage" or "chunks".
+func (r *Result) OutputTokens() (n int, source string) {
+	if r.Usage != nil {
+		return r.Usage.Completion, "usage"
+	}
+	return len(r.Chunks), "chunks"
+}
+
+// TPOT is (latency − TTFT) / (output tokens − 1); ok is false for fewer than
+// two output tokens.
+func (r *Result) TPOT() (d time.Duration, ok bool) {
+	n, _ := r.OutputTokens()
+	first, got := r.TTFT()
+	if !got || n < 2 {
+		return 0, false
+	}
+	last, _ := r.Latency()
+	return (last - first) / time.Duration(n-1), true
+}
+
+// Gap is the time between two content chunks, shared by the tokens of the later
+// one: Seconds per token, Tokens of them.
+type Gap struct {
+	Seconds float64
+	Tokens  float64
+}
+
+// Gaps appends the turn's inter-token latencies to dst. A chunk that does not
+// tell its tokens shares its gap by the turn's mean tokens per chunk; then
+// estimated is true, unless the server's usage says that each chunk was one token.
+func (r *Result) Gaps(dst []Gap) (gaps []Gap, estimated bool) {
+	mean := r.tokensPerChunk()
+	oneEach := r.Usage != nil && r.Usage.Completion == len(r.Chunks)
+	for i := 1; i < len(r.Chunks); i++ {
+		tokens := float64(r.Chunks[i].Tokens)
+		if tokens == 0 {
+			tokens = mean
+			estimated = estimated || !oneEach
+		}
+		gap := (r.Chunks[i].At - r.Chunks[i-1].At).Seconds()
+		dst = append(dst, Gap{Seconds: gap / tokens, Tokens: tokens})
+	}
+	return dst, estimated
+}
+
+// tokensPerChunk is the mean over the answer, never below the smallest whole
+// share a chunk can have.
+func (r *Result) tokensPerChunk() float64 {
+	n, _ := r.OutputTokens()
+	if len(r.Chunks) == 0 || n < len(r.Chunks) {
+		return 1
+	}
+	return float64(n) / float64(len(r.Chunks))
+}
+
+// Live is the part of an answer that has come so far. The zero value is ready;
+// it may be read while the stream writes it.
+type Live struct {
+	mu     sync.Mutex
+	text   []byte
+	sent   time.Time
+	first  time.Duration
+	worker uint64
+}
+
+// Text is what has come so far.
+func (l *Live) Text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
+}
+
+// First says when the request was sent and how long its first content chunk
+// took; waiting is true while none has come. A request that was not sent yet has
+// a zero time.
+func (l *Live) First() (sent time.Time, ttft time.Duration, waiting bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent, l.first, l.first == 0
+}
+
+// Worker is Dynamo's instance id, 0 while not told.
+func (l *Live) Worker() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.worker
+}
+
+func (l *Live) start(sent time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent, l.first, l.worker, l.text = sent, 0, 0, l.text[:0]
+}
+
+func (l *Live) add(at time.Duration, c *chunk) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.first == 0 {
+		l.first = at
+	}
+	if c.worker != 0 {
+		l.worker = c.worker
+	}
+	l.text = append(l.text, c.text...)
+}

@@ -1,0 +1,94 @@
+package chat
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// chunksAt makes content chunks at so many milliseconds; tokens may be shorter.
+func chunksAt(ms []int, tokens ...int32) []Chunk {
+	chunks := make([]Chunk, len(ms))
+	for i, m := range ms {
+		chunks[i].At = time.Duration(m) * time.Millisecond
+		if i < len(tokens) {
+			chunks[i].Tokens = tokens[i]
+		}
+	}
+	return chunks
+}
+
+func TestDefinitions(t *testing.T) {
+	for _, row := range []struct {
+		name         string
+		ms           []int
+		usage        *Usage
+		ttft, e2e    time.Duration
+		tpot         time.Duration // 0: undefined
+		tokens       int
+		source       string
+		gotFirst     bool
+		gotTimePerOT bool
+	}{
+		{name: "nothing came", source: "chunks"},
+		{name: "one chunk has no TPOT", ms: []int{200}, ttft: 200 * time.Millisecond, e2e: 200 * time.Millisecond, tokens: 1, source: "chunks", gotFirst: true},
+		{name: "TTFT is no part of TPOT", ms: []int{200, 225, 250}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
+			tpot: 25 * time.Millisecond, tokens: 3, source: "chunks", gotFirst: true, gotTimePerOT: true},
+		{name: "usage counts before chunks", ms: []int{200, 250}, usage: &Usage{Completion: 6}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
+			tpot: 10 * time.Millisecond, tokens: 6, source: "usage", gotFirst: true, gotTimePerOT: true},
+		{name: "one token by usage", ms: []int{200, 250}, usage: &Usage{Completion: 1}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
+			tokens: 1, source: "usage", gotFirst: true},
+		{name: "several tokens in a lone chunk", ms: []int{200}, usage: &Usage{Completion: 4}, ttft: 200 * time.Millisecond, e2e: 200 * time.Millisecond,
+			tokens: 4, source: "usage", gotFirst: true, gotTimePerOT: true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := Result{Chunks: chunksAt(row.ms), Usage: row.usage}
+			if d, ok := r.TTFT(); d != row.ttft || ok != row.gotFirst {
+				t.Errorf("TTFT %v, %v", d, ok)
+			}
+			if d, ok := r.Latency(); d != row.e2e || ok != row.gotFirst {
+				t.Errorf("latency %v, %v", d, ok)
+			}
+			if d, ok := r.TPOT(); d != row.tpot || ok != row.gotTimePerOT {
+				t.Errorf("TPOT %v, %v", d, ok)
+			}
+			if n, source := r.OutputTokens(); n != row.tokens || source != row.source {
+				t.Errorf("output tokens %d by %s", n, source)
+			}
+		})
+	}
+}
+
+func TestGaps(t *testing.T) {
+	for _, row := range []struct {
+		name      string
+		chunks    []Chunk
+		usage     *Usage
+		want      []Gap
+		estimated bool
+	}{
+		{"a lone chunk has no gap", chunksAt([]int{100}), nil, nil, false},
+		{"chunks that tell share their own gap", chunksAt([]int{100, 130, 150}, 1, 3, 1), &Usage{Completion: 5}, []Gap{{.010, 3}, {.020, 1}}, false},
+		{"the first chunk's tokens belong to no gap", chunksAt([]int{100, 130}, 9, 1), nil, []Gap{{.030, 1}}, false},
+		{"usage says one token each", chunksAt([]int{100, 130, 150}), &Usage{Completion: 3}, []Gap{{.030, 1}, {.020, 1}}, false},
+		{"usage says two each on average", chunksAt([]int{100, 130}), &Usage{Completion: 4}, []Gap{{.015, 2}}, true},
+		{"nobody says anything", chunksAt([]int{100, 130}), nil, []Gap{{.030, 1}}, true},
+		{"usage counts fewer tokens than chunks came", chunksAt([]int{100, 130, 150}), &Usage{Completion: 2}, []Gap{{.030, 1}, {.020, 1}}, true},
+		{"some tell and some do not", chunksAt([]int{100, 140, 150}, 2, 2, 0), &Usage{Completion: 6}, []Gap{{.020, 2}, {.005, 2}}, true},
+		{"two chunks in one read", chunksAt([]int{100, 100}, 1, 1), nil, []Gap{{0, 1}}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := Result{Chunks: row.chunks, Usage: row.usage}
+			before := []Gap{{7, 7}}
+			got, estimated := r.Gaps(before)
+			if estimated != row.estimated || len(got) != 1+len(row.want) || got[0] != before[0] {
+				t.Fatalf("got %v, estimated %v; want %v, %v appended", got, estimated, row.want, row.estimated)
+			}
+			for i, g := range got[1:] {
+				if math.Abs(g.Seconds-row.want[i].Seconds) > 1e-9 || g.Tokens != row.want[i].Tokens {
+					t.Errorf("gap %d: got %v, want %v", i, g, row.want[i])
+				}
+			}
+		})
+	}
+}

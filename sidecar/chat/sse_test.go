@@ -1,0 +1,124 @@
+package chat
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// events reads pieces with a fresh reader and lists what it dispatched.
+func events(pieces ...[]byte) (got []string, err error) {
+	r := sseReader{event: func(name string, data []byte) { got = append(got, fmt.Sprintf("%s|%s", name, data)) }}
+	for _, p := range pieces {
+		if err := r.feed(p); err != nil {
+			return got, err
+		}
+	}
+	return got, r.finish()
+}
+
+// singles cuts b into pieces of one byte.
+func singles(b []byte) [][]byte { return slices.Collect(slices.Chunk(b, 1)) }
+
+func TestSSE(t *testing.T) {
+	for _, row := range []struct {
+		name, in string
+		want     []string
+	}{
+		{"lines end in LF", "data: a\n\ndata: b\n\n", []string{"|a", "|b"}},
+		{"lines end in CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", []string{"|a", "|b"}},
+		{"lines end in CR", "data: a\r\rdata: b\r\r", []string{"|a", "|b"}},
+		{"line ends are mixed", "data: a\r\n\rdata: b\n\r\n", []string{"|a", "|b"}},
+		{"CR LF is one line end, not two", "data: a\r\ndata: b\r\n\r\n", []string{"|a\nb"}},
+		{"the blank after the colon is optional", "data:a\n\n", []string{"|a"}},
+		{"only one blank is taken away", "data:  a \n\n", []string{"| a "}},
+		{"several data lines are one event", "data: {\"a\":\ndata: 1}\n\n", []string{"|{\"a\":\n1}"}},
+		{"empty data lines count as lines", "data: a\ndata\ndata:\ndata: b\n\n", []string{"|a\n\n\nb"}},
+		{"a name holds for one event", "event: ping\ndata: 1\n\ndata: 2\n\n", []string{"ping|1", "|2"}},
+		{"a name without data", "event: ping\n\n", []string{"ping|"}},
+		{"comments and other fields are no data", ": hi\nid: 7\nretry: 9\nfoo: x\ndata: a\n: bye\n\n", []string{"|a"}},
+		{"a comment with data in it", ":data: a\n\n", nil},
+		{"colons in the value stay", "data: a: b\n\n", []string{"|a: b"}},
+		{"many blank lines", "\n\n\ndata: a\n\n\n\n", []string{"|a"}},
+		{"no blank line at the end", "data: a\n", []string{"|a"}},
+		{"no line end at the end", "data: a\n\ndata: b", []string{"|a", "|b"}},
+		{"nothing", "", nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			in := []byte(row.in)
+			for i := range len(in) + 1 { // wherever the stream is cut
+				got, err := events(in[:i], in[i:])
+				if err != nil || !slices.Equal(got, row.want) {
+					t.Fatalf("cut at %d: got %q, %v; want %q", i, got, err, row.want)
+				}
+			}
+			if got, err := events(singles(in)...); err != nil || !slices.Equal(got, row.want) {
+				t.Fatalf("byte by byte: got %q, %v; want %q", got, err, row.want)
+			}
+		})
+	}
+}
+
+func TestSSEStray(t *testing.T) {
+	r := sseReader{event: func(string, []byte) {}}
+	if err := r.feed([]byte(": c\nid: 1\n<html>\n<body>\n")); err != nil || string(r.stray) != "<html>" {
+		t.Errorf("got %q, %v; want the first line that is no field", r.stray, err)
+	}
+}
+
+// A line may be far longer than 64 KiB, where bufio.Scanner gives up, but not endless.
+func TestSSELongLines(t *testing.T) {
+	long := bytes.Repeat([]byte("x"), 300<<10)
+	got, err := events(slices.Collect(slices.Chunk(slices.Concat([]byte("data: "), long, []byte("\n\n")), 16<<10))...)
+	if err != nil || len(got) != 1 || len(got[0]) != len(long)+1 {
+		t.Fatalf("a line of 300 KiB: got %d events, %v", len(got), err)
+	}
+	piece := bytes.Repeat([]byte("x"), 1<<20)
+	for _, row := range []struct {
+		name         string
+		first, again string
+	}{
+		{"one endless line", "data: ", ""},
+		{"an event of endless lines", "data: ", "\ndata: "},
+		{"an endless comment", ": ", ""},
+	} {
+		r := sseReader{event: func(string, []byte) { t.Errorf("%s: an event", row.name) }}
+		err := r.feed([]byte(row.first))
+		for n := 0; err == nil && n < 20; n++ {
+			if err = r.feed(piece); err == nil {
+				err = r.feed([]byte(row.again))
+			}
+		}
+		if !errors.Is(err, errEventTooLong) {
+			t.Errorf("%s: got %v, want it refused after 16 MiB", row.name, err)
+		}
+	}
+}
+
+// FuzzSSE: the events do not depend on how the stream is cut.
+func FuzzSSE(f *testing.F) {
+	for _, s := range []string{
+		"data: a\n\n", "event: x\r\ndata: b\r\n\r\n", ": c\r\rdata:1\rdata:2\r\r", "data\n\ndata: \n", "\r\n\r\ndata: [DONE]", "\xef\xbb\xbfdata: a\n\n",
+	} {
+		f.Add([]byte(s), uint16(3), uint16(5))
+	}
+	f.Fuzz(func(t *testing.T, in []byte, i, j uint16) {
+		want, err := events(in)
+		if err != nil {
+			t.Skip() // only an event over 16 MiB
+		}
+		from := int(i) % (len(in) + 1)
+		to := from + int(j)%(len(in)-from+1)
+		for _, pieces := range [][][]byte{{in[:from], in[from:to], in[to:]}, singles(in)} {
+			if got, err := events(pieces...); err != nil || !slices.Equal(got, want) {
+				t.Fatalf("cut at %d and %d: got %q, %v; want %q", from, to, got, err, want)
+			}
+		}
+		if n := strings.Count(string(in), "data"); len(want) > n+strings.Count(string(in), "event") {
+			t.Fatalf("%d events out of %d data fields", len(want), n)
+		}
+	})
+}

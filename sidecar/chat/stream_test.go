@@ -1,0 +1,431 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// ended makes the outcome of a failed answer out of what matters of it.
+func ended(content string, tokens []int32, e *Error) string {
+	return outcome(Result{Content: content, Chunks: chunksAt(make([]int, len(tokens)), tokens...), Err: e})
+}
+
+// Each stream comes to the same, wherever it is cut into reads.
+func TestStreams(t *testing.T) {
+	usage := func(completion int) string {
+		return fmt.Sprintf(`"usage":{"prompt_tokens":9,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":4}}`, completion)
+	}
+	told := func(text string, completion int) string {
+		return fmt.Sprintf(`data: {"choices":[{"delta":{"content":%q}}],%s}`+"\n\n", text, usage(completion))
+	}
+	usageOnly := func(completion int) string { return `data: {"choices":[],` + usage(completion) + "}\n\n" }
+	delta := func(d string) string { return `data: {"choices":[{"delta":{` + d + "}}]}\n\n" }
+	const finish = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	streamFailed := func(message string) *Error {
+		return &Error{Class: api.ErrorStream, Status: 200, Message: "the server reported an error inside its answer: " + message}
+	}
+	malformed := func(message string) *Error { return &Error{Class: api.ErrorMalformed, Status: 200, Message: message} }
+	noDone := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
+	brokeOff := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer broke off before its end ([DONE]): the connection ended before the response did; the server or a proxy closed the connection"}
+	one, two := []int32{0}, []int32{0, 0}
+	for _, row := range []struct {
+		name, in string
+		want     string
+	}{
+		{"role first, then tokens, finish, usage", answerOf(roleOnly, event("a"), event("b"), finish, usageOnly(2), doneEvent),
+			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}})},
+		{"usage on every chunk tells the tokens of each", answerOf(delta(`"role":"assistant"`), told("a", 1), told("bcd", 4), told("e", 5), usageOnly(5), doneEvent),
+			outcome(Result{Content: "abcde", Chunks: chunksAt([]int{0, 0, 0}, 1, 3, 1), Usage: &Usage{9, 5, 4, true}})},
+		{"tokens without text go to the next chunk that has some", answerOf(told("a", 1), told("", 2), told("b", 3), doneEvent),
+			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 2), Usage: &Usage{9, 3, 4, true}})},
+		{"usage on the last token counts all and tells nothing", answerOf(event("a"), event("b"), told("c", 3), doneEvent),
+			outcome(Result{Content: "abc", Chunks: make([]Chunk, 3), Usage: &Usage{9, 3, 4, true}})},
+		{"usage that goes backwards", answerOf(told("a", 5), told("b", 2), doneEvent),
+			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 5, 0), Usage: &Usage{9, 2, 4, true}})},
+		{"reasoning counts as content", answerOf(delta(`"reasoning_content":"hm "`), delta(`"reasoning":"so "`), event("a"), doneEvent),
+			outcome(Result{Content: "hm so a", Chunks: make([]Chunk, 3)})},
+		{"a tool call counts as content", answerOf(delta(`"tool_calls":[{"function":{"name":"f"}}]`), doneEvent), outcome(Result{Chunks: make([]Chunk, 1)})},
+		{"what is empty does not count", answerOf(roleOnly, delta(`"content":null`), delta(`"tool_calls":[]`), delta(``), doneEvent), outcome(Result{})},
+		{"events of other names and comments", answerOf(": hi\n\n", "event: token_ids\ndata: [1]\n\n", "event: message\n"+event("a"), ": bye\n\n", doneEvent),
+			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"[DONE] under a name", answerOf(event("a"), "event: done\n"+doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"more after [DONE]", answerOf(event("a"), doneEvent, event("b"), `data: {"error":"late"}`+"\n\n", "data: garbage\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"the connection ends after [DONE]", streamHead + framed(event("a"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"CRLF", answerOf(strings.ReplaceAll(event("a")+event("b")+doneEvent, "\n", "\r\n")), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
+		{"lone CR", answerOf(strings.ReplaceAll(event("a")+event("b")+doneEvent, "\n", "\r")), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
+		{"data over several lines, no blank after the colon", answerOf("data:{\"choices\":\ndata:[{\"delta\":{\"content\":\"a\"}}]}\n\n", doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"one event over several HTTP chunks", answerOf(event("a")[:20], event("a")[20:], "data: [DO", "NE]\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"no blank line at the end", answerOf(event("a"), "data: [DONE]"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"no blank line, by length", withLength(200, "", event("a")+"data: [DONE]\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"no blank line, until the connection ends", closingHead + event("a") + "data: [DONE]\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"an error object in the stream", answerOf(event("a"), `data: {"error":{"message":"out of memory","type":"server_error"}}`+"\n\n", doneEvent), ended("a", one, streamFailed("out of memory (server_error)"))},
+		{"an error string in the stream", answerOf(`data: {"error":"out of memory"}` + "\n\n"), ended("", nil, streamFailed("out of memory"))},
+		{"Dynamo's error in the stream", answerOf(event("a"), `data: {"message":"no instances","type":"not_found","code":404}`+"\n\n"), ended("a", one, streamFailed("no instances (not_found)"))},
+		{"an error by the event's name", answerOf("event: error\n: \"worker lost\"\ndata: worker lost\n\n"), ended("", nil, streamFailed("worker lost"))},
+		{"the stream ends without [DONE]", answerOf(event("a"), event("b")), ended("ab", two, noDone)},
+		{"the connection ends without [DONE]", closingHead + event("a"), ended("a", one, noDone)},
+		{"the connection is cut between chunks", streamHead + framed(event("a")), ended("a", one, brokeOff)},
+		{"the connection is cut in a chunk", streamHead + framed(event("a")) + "ff\r\n" + event("b")[:20], ended("a", one, brokeOff)},
+		{"an unmeasured body is cut in an event", closingHead + event("a") + event("b")[:20], ended("a", one, noDone)},
+		{"an event that is no JSON", answerOf(event("a"), "data: lorem ipsum\n\n", doneEvent), ended("a", one, malformed("an event of the stream is not a chat completion chunk (lorem ipsum); is target.url the address of an OpenAI-compatible API?"))},
+		{"an event of another kind", answerOf("data: {\"choices\":\"none\"}\n\n"), ended("", nil, malformed(`an event of the stream is not a chat completion chunk ({"choices":"none"}); is target.url the address of an OpenAI-compatible API?`))},
+		{"no events at all", answerOf("lorem ipsum\n", "dolor\n\n"), ended("", nil, malformed("the server's answer is not a stream of events (lorem ipsum); is target.url the address of an OpenAI-compatible API?"))},
+		{"comments alone are a stream", answerOf(": ping\n\n"), ended("", nil, noDone)},
+		{"an empty stream", answerOf(), ended("", nil, noDone)},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			cuts := [][]string{{row.in}, strings.Split(row.in, "")}
+			for i := range row.in {
+				cuts = append(cuts, []string{row.in[:i], row.in[i:]})
+			}
+			for i, pieces := range cuts {
+				r, _ := replay(t, Request{}, io.EOF, pieces...)
+				if got := outcome(r); got != row.want {
+					t.Fatalf("cut %d: got  %s\nwant %s", i, got, row.want)
+				}
+			}
+		})
+	}
+}
+
+// A stream as a real Dynamo sent it, in every framing and cut anywhere.
+func TestDynamoStream(t *testing.T) {
+	body := strings.Join(dynamoEvents(t), "")
+	want := outcome(Result{
+		Content: "roughputsweeprove", Chunks: make([]Chunk, 3), FinishReason: "length", Usage: &Usage{13, 3, 0, true},
+		Worker: 16549284283275536882, Timing: Timing{.210283415, 0, 0, true, true, true},
+	})
+	for name, in := range map[string]string{
+		"one HTTP chunk an event": streamHead + framed(dynamoEvents(t)...) + lastChunk,
+		"by length":               withLength(200, "Content-Type: text/event-stream\r\n", body),
+		"until the end":           closingHead + body,
+		"CRLF":                    closingHead + strings.ReplaceAll(body, "\n", "\r\n"),
+		"CR":                      closingHead + strings.ReplaceAll(body, "\n", "\r"),
+	} {
+		cuts := [][]string{{in}, strings.Split(in, "")}
+		for i := range in {
+			cuts = append(cuts, []string{in[:i], in[i:]})
+		}
+		for i, pieces := range cuts {
+			r, _ := replay(t, Request{}, io.EOF, pieces...)
+			if got := outcome(r); got != want {
+				t.Fatalf("%s, cut %d: got  %s\nwant %s", name, i, got, want)
+			}
+		}
+	}
+}
+
+// Wherever a connection dies, the answer is never taken for a whole one, nor for
+// a malformed one, and what had come before is kept.
+func TestCutAnywhere(t *testing.T) {
+	in := streamHead + framed(dynamoEvents(t)...) + lastChunk
+	whole := strings.Index(in, "data: [DONE]") + len(doneEvent)
+	for i := range in {
+		for _, end := range []error{io.EOF, errCut} {
+			r, kept := replay(t, Request{}, end, in[:i])
+			switch head := i < len(streamHead); {
+			case i >= whole && r.OK() && !kept:
+			case !head && i < whole && r.Err != nil && r.Err.Class == api.ErrorTruncated:
+			case head && r.Err != nil && r.Err.Class == api.ErrorConnect:
+			default:
+				t.Fatalf("cut at %d of %d by %v: got %s, kept %v", i, len(in), end, outcome(r), kept)
+			}
+		}
+	}
+}
+
+func TestLongEvent(t *testing.T) {
+	long := strings.Repeat("x", 200<<10)
+	r, kept := replay(t, Request{}, io.EOF, answerOf(event("a"), event(long), doneEvent))
+	if !r.OK() || r.Content != "a"+long || len(r.Chunks) != 2 || !kept {
+		t.Errorf("an event of 200 KiB: %.300s", outcome(r))
+	}
+	pieces := append([]string{closingHead, "data: "}, slices.Repeat([]string{long}, 100)...)
+	r, _ = replay(t, Request{}, io.EOF, pieces...)
+	if r.Err == nil || r.Err.Class != api.ErrorMalformed || !strings.Contains(r.Err.Message, "longer than 16 MiB") {
+		t.Errorf("an event of 20 MB: %.300s", outcome(r))
+	}
+}
+
+// A connection goes back to the pool only where nothing can be left on it.
+func TestKept(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		in   string
+		end  error
+		kept bool
+	}{
+		{"whole", answerOf(event("a"), doneEvent), os.ErrDeadlineExceeded, true},
+		{"whole, by length", withLength(200, "", event("a")+doneEvent), os.ErrDeadlineExceeded, true},
+		{"an error with its body", withLength(429, "", "{}"), os.ErrDeadlineExceeded, true},
+		{"the response goes on after [DONE]", streamHead + framed(event("a"), doneEvent), os.ErrDeadlineExceeded, false},
+		{"bytes behind the response", answerOf(event("a"), doneEvent) + "x", os.ErrDeadlineExceeded, false},
+		{"the server will close", closingHead + event("a") + doneEvent, io.EOF, false},
+		{"an error inside the stream", streamHead + framed(`data: {"error":"x"}`+"\n\n"), os.ErrDeadlineExceeded, false},
+		{"an error's body beyond what is read", withLength(500, "", strings.Repeat("x", maxErrorBody+1)), os.ErrDeadlineExceeded, false},
+	} {
+		if r, kept := replay(t, Request{}, row.end, row.in); kept != row.kept {
+			t.Errorf("%s: kept %v; %s", row.name, kept, outcome(r))
+		}
+	}
+}
+
+// An error that has a status keeps it, however its body ends.
+func TestErrorBodies(t *testing.T) {
+	const head = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"
+	for name, in := range map[string]string{
+		"whole":              head + "Content-Length: 13\r\n\r\nno capacity!\n",
+		"cut off":            head + "Content-Length: 99\r\n\r\nno capacity!\n",
+		"until the end":      head + "\r\nno capacity!\n",
+		"JSON":               head + "\r\n" + `{"error":{"message":"no capacity!","type":"x"}}`,
+		"JSON of Dynamo's":   head + "\r\n" + `{"message":"no capacity!","type":"x","code":503}`,
+		"JSON, error string": head + "\r\n" + `{"error":"no capacity!"}`,
+	} {
+		r, _ := replay(t, Request{}, io.EOF, in)
+		want := &Error{Class: api.ErrorHTTP5xx, Status: 503, RetryAfter: 2 * time.Second, Message: "the server failed (503, retry after 2s): no capacity!; look at the server's log"}
+		if got := outcome(r); got != ended("", nil, want) {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+	r, _ := replay(t, Request{}, io.EOF, "HTTP/1.1 400 Bad Request\r\n\r\n"+strings.Repeat("long \n\x00\xff", 1<<20))
+	if r.Err == nil || r.Err.Class != api.ErrorHTTP4xx || len(r.Err.Message) > 300 || strings.Contains(r.Err.Message, "\n") {
+		t.Errorf("an endless body: got %s", outcome(r))
+	}
+}
+
+func TestOnChunk(t *testing.T) {
+	var got []int
+	in := answerOf(roleOnly, event("a"), event("b"), `data: {"choices":[{"delta":{"content":"c"}}],"usage":{"completion_tokens":9}}`+"\n\n", doneEvent)
+	replay(t, Request{OnChunk: func(n int) { got = append(got, n) }}, io.EOF, in)
+	if want := []int{1, 1, 1}; !slices.Equal(got, want) {
+		t.Errorf("chunks that do not tell: got %v, want %v", got, want)
+	}
+	got = nil
+	told := func(n int) string {
+		return fmt.Sprintf(`data: {"choices":[{"delta":{"content":"c"}}],"usage":{"completion_tokens":%d}}`+"\n\n", n)
+	}
+	replay(t, Request{OnChunk: func(n int) { got = append(got, n) }}, io.EOF, answerOf(told(2), told(7), told(7), doneEvent))
+	if want := []int{2, 5, 1}; !slices.Equal(got, want) {
+		t.Errorf("chunks that tell: got %v, want %v", got, want)
+	}
+}
+
+// inBubble runs one exchange in virtual time against a server that serve plays.
+func inBubble(t *testing.T, serve func(server net.Conn)) (r Result) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(Options{URL: "http://pipe"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, far := net.Pipe()
+		var server sync.WaitGroup
+		server.Go(func() {
+			defer far.Close()
+			if _, err := io.ReadFull(far, make([]byte, len("request"))); err == nil {
+				serve(far)
+			}
+		})
+		s := newStream(Request{})
+		c.exchange(t.Context(), s, &conn{Conn: near, socket: near}, []byte("request"))
+		r = s.result(t.Context(), "m")
+		near.Close()
+		c.Close()
+		server.Wait()
+	})
+	return r
+}
+
+// after writes s once d has passed.
+func after(c net.Conn, d time.Duration, s string) error {
+	time.Sleep(d)
+	_, err := io.WriteString(c, s)
+	return err
+}
+
+func TestMeasuredTimes(t *testing.T) {
+	const ms = time.Millisecond
+	r := inBubble(t, func(c net.Conn) {
+		_ = after(c, 50*ms, streamHead+framed(roleOnly))
+		_ = after(c, 100*ms, framed(": ping\n\n"))
+		_ = after(c, 50*ms, framed(event("a")))
+		_ = after(c, 30*ms, framed(event("b"), event("c")))
+		_ = after(c, 20*ms, framed(event("d")[:9]))
+		_ = after(c, 10*ms, framed(event("d")[9:]))
+		_ = after(c, 40*ms, framed(`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n\n"))
+		_ = after(c, 40*ms, framed(`data: {"choices":[],"usage":{"completion_tokens":4}}`+"\n\n"))
+		_ = after(c, 40*ms, framed(doneEvent)+lastChunk)
+	})
+	if !r.OK() {
+		t.Fatal(outcome(r))
+	}
+	ttft, _ := r.TTFT()
+	latency, _ := r.Latency()
+	tpot, _ := r.TPOT()
+	if ttft != 200*ms || latency != 260*ms || tpot != 20*ms || r.Ended.Sub(r.Sent) != 380*ms {
+		t.Errorf("TTFT %v, latency %v, TPOT %v, whole %v", ttft, latency, tpot, r.Ended.Sub(r.Sent))
+	}
+	gaps, estimated := r.Gaps(nil)
+	if want := []Gap{{.03, 1}, {0, 1}, {.03, 1}}; !slices.Equal(gaps, want) || estimated {
+		t.Errorf("gaps %v, estimated %v", gaps, estimated)
+	}
+}
+
+// The limits hold to the moment: 120 s to the first token, 30 s between events.
+func TestLimits(t *testing.T) {
+	comments := func(c net.Conn) {
+		for after(c, time.Second, framed(": ping\n\n")) == nil {
+		}
+	}
+	silence := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	for _, row := range []struct {
+		name  string
+		serve func(net.Conn)
+		class api.ErrorClass // "": none
+		at    time.Duration
+	}{
+		{"nothing comes", silence, api.ErrorTimeout, 120 * time.Second},
+		{"half a head comes", func(c net.Conn) { _ = after(c, 0, "HTTP/1.1 20"); silence(c) }, api.ErrorTimeout, 120 * time.Second},
+		{"a role comes", func(c net.Conn) { _ = after(c, 0, streamHead+framed(roleOnly)); silence(c) }, api.ErrorTimeout, 120 * time.Second},
+		{"roles come for ever", func(c net.Conn) {
+			for err := after(c, 0, streamHead); err == nil; err = after(c, time.Second, framed(roleOnly)) {
+			}
+		}, api.ErrorTimeout, 120 * time.Second},
+		{"comments come for ever", func(c net.Conn) { _ = after(c, 0, streamHead); comments(c) }, api.ErrorTimeout, 120 * time.Second},
+		{"a token comes at the last moment", func(c net.Conn) {
+			_ = after(c, 120*time.Second-1, answerOf(event("a"), doneEvent))
+		}, "", 120*time.Second - 1},
+		{"silence after a token", func(c net.Conn) {
+			_ = after(c, 200*time.Millisecond, streamHead+framed(event("a")))
+			_ = after(c, 25*time.Millisecond, framed(event("b")))
+			silence(c)
+		}, api.ErrorStall, 30225 * time.Millisecond},
+		{"silence after a late token", func(c net.Conn) { _ = after(c, 119*time.Second, streamHead+framed(event("a"))); silence(c) }, api.ErrorStall, 149 * time.Second},
+		{"comments after a token", func(c net.Conn) { _ = after(c, 0, streamHead+framed(event("a"))); comments(c) }, api.ErrorStall, 30 * time.Second},
+		{"half an event after a token", func(c net.Conn) {
+			_ = after(c, 0, streamHead+framed(event("a")))
+			for after(c, time.Second, framed("x")) == nil {
+			}
+		}, api.ErrorStall, 30 * time.Second},
+		{"slow and steady for ten minutes", func(c net.Conn) {
+			_ = after(c, 0, streamHead)
+			for range 20 {
+				_ = after(c, 30*time.Second-1, framed(event("a")))
+			}
+			_ = after(c, 0, framed(doneEvent)+lastChunk)
+		}, "", 20 * (30*time.Second - 1)},
+		{"the response never ends after [DONE]", func(c net.Conn) { _ = after(c, time.Second, streamHead+framed(event("a"), doneEvent)); silence(c) }, "", time.Second + drainFor},
+		{"a status comes, and half its reason", func(c net.Conn) {
+			_ = after(c, 0, "HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nwhy")
+			silence(c)
+		}, api.ErrorHTTP5xx, 120 * time.Second},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := inBubble(t, row.serve)
+			class := api.ErrorClass("")
+			if r.Err != nil {
+				class = r.Err.Class
+			}
+			if class != row.class || r.Ended.Sub(r.Sent) != row.at || r.Cancelled {
+				t.Errorf("after %v: %s; want %q after %v", r.Ended.Sub(r.Sent), outcome(r), row.class, row.at)
+			}
+		})
+	}
+}
+
+// A limit, or a context, that ends after its request must not reach into the
+// next one on the same connection.
+func TestLimitsEndWithTheirRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(Options{URL: "http://pipe", IdleTimeout: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, far := net.Pipe()
+		var server sync.WaitGroup
+		server.Go(func() {
+			for {
+				if _, err := io.ReadFull(far, make([]byte, len("request"))); err != nil {
+					return
+				}
+				_ = after(far, 119*time.Second, answerOf(event("a"), doneEvent))
+			}
+		})
+		cn := &conn{Conn: near, socket: near}
+		for range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			s := newStream(Request{})
+			c.exchange(ctx, s, cn, []byte("request"))
+			cancel()
+			if r := s.result(t.Context(), "m"); !r.OK() {
+				t.Errorf("after %v: %s", r.Ended.Sub(r.Sent), outcome(r))
+			}
+			time.Sleep(100 * time.Second)
+			if kept := c.pool.pop(); kept != cn {
+				t.Fatal("the connection was not kept")
+			}
+		}
+		near.Close()
+		c.Close()
+		server.Wait()
+	})
+}
+
+// frame is one token of Dynamo's as it comes in one read.
+func frame() []byte { return []byte(framed("data: " + dynamoChunk + "\n\n")) }
+
+// streaming is a stream that has had its response's head, with room for n tokens.
+func streaming(t testing.TB, n int) *stream {
+	s := newStream(Request{OnChunk: func(int) {}})
+	if s.feed([]byte(streamHead)); s.http.header == nil {
+		t.Fatal("no head")
+	}
+	s.res.Chunks = make([]Chunk, 0, n)
+	s.live.text = make([]byte, 0, 8*n)
+	s.feed(frame()) // the buffers grow to a token's size
+	return s
+}
+
+func TestFeedAllocatesNothing(t *testing.T) {
+	s, token := streaming(t, 3000), frame()
+	if n := testing.AllocsPerRun(1000, func() { s.feed(token) }); n != 0 {
+		t.Errorf("%v allocations a chunk", n)
+	}
+	half := len(token) / 2 // a chunk in two reads is kept, without a new buffer each time
+	s.feed(token[:half])
+	s.feed(token[half:])
+	if n := testing.AllocsPerRun(500, func() { s.feed(token[:half]); s.feed(token[half:]) }); n != 0 {
+		t.Errorf("%v allocations a chunk in two reads", n)
+	}
+	told := []byte(framed(`data: {"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":3700,"completion_tokens":17,"prompt_tokens_details":{"cached_tokens":3600}}}` + "\n\n"))
+	s.feed(told)
+	if n := testing.AllocsPerRun(400, func() { s.feed(told) }); n != 0 {
+		t.Errorf("%v allocations a chunk with usage", n)
+	}
+	if s.fail != nil {
+		t.Error(s.fail)
+	}
+}
+
+func BenchmarkFeed(b *testing.B) {
+	s, token := streaming(b, 1), frame()
+	b.SetBytes(int64(len(token)))
+	b.ReportAllocs()
+	for b.Loop() {
+		s.res.Chunks, s.live.text = s.res.Chunks[:0], s.live.text[:0]
+		if s.feed(token) {
+			b.Fatal("the stream ended")
+		}
+	}
+}

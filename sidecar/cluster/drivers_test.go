@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+var (
+	kvOff = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
+	rrOff = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
+)
+
+func unheard(string, string) {}
+
+// frontend answers /health with the given document.
+func frontend(document string) func(*http.Request) (*http.Response, error) {
+	return func(req *http.Request) (*http.Response, error) {
+		rec := httptest.NewRecorder()
+		if req.URL.Path == "/health" {
+			fmt.Fprint(rec, document)
+		} else {
+			rec.WriteHeader(http.StatusNotFound)
+		}
+		return rec.Result(), nil
+	}
+}
+
+func health(ids ...string) string {
+	var instances []string
+	for _, id := range ids {
+		instances = append(instances, `{"endpoint":"generate","instance_id":`+id+`}`)
+	}
+	return `{"instances":[` + strings.Join(instances, ",") + `]}`
+}
+
+// pin makes a pinned driver over a transport.
+func pin(t *testing.T, transport http.RoundTripper) *Pinned {
+	t.Helper()
+	p, err := NewPinned("http://frontend:8000/v1", api.SpeculationOff, &http.Client{Transport: transport}, nil)
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func TestProbe(t *testing.T) {
+	document := fixture(t, "health.json")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		require.Equal(t, "/health", req.URL.Path)
+		fmt.Fprint(w, document)
+	}))
+	defer server.Close()
+	for _, url := range []string{server.URL, server.URL + "/v1", server.URL + "/v1/"} {
+		instances, err := Probe(t.Context(), url, nil)
+		require.NoError(t, err)
+		require.Equal(t, []string{"14329115205840220014", "15012847854049735988", trtllmWorker}, instances,
+			"each once, to the last digit, without the second endpoints")
+	}
+}
+
+func TestProbeFailures(t *testing.T) {
+	rows := map[string]func(*http.Request) (*http.Response, error){
+		"not the health of a Dynamo frontend": frontend("<html>"),
+		"answered 404 Not Found":              scene{}.RoundTrip,
+		"connection refused":                  refused,
+	}
+	for want, do := range rows {
+		_, err := Probe(t.Context(), "http://frontend:8000", &http.Client{Transport: &patient{do: do}})
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "http://frontend:8000/health")
+	}
+}
+
+func TestPinnedDealsEvenly(t *testing.T) {
+	p := pin(t, &patient{do: frontend(fixture(t, "health.json"))})
+	require.Equal(t, "pinned", p.Name())
+	require.Equal(t, []api.ModeState{kvOff, rrOff}, p.Offers())
+	require.Empty(t, p.Instance(), "under kv the router decides")
+
+	cold, err := p.Switch(t.Context(), kvOff, rrOff, unheard)
+	require.NoError(t, err)
+	require.False(t, cold)
+
+	const askers, each = 8, 125 // 1000 turns over 3 instances
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	dealt := map[string]int{}
+	for range askers {
+		group.Go(func() {
+			for range each {
+				id := p.Instance()
+				mu.Lock()
+				dealt[id]++
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	require.Len(t, dealt, 3)
+	for id, n := range dealt {
+		require.InDelta(t, askers*each/3.0, n, 1, id)
+	}
+
+	_, err = p.Switch(t.Context(), rrOff, kvOff, unheard)
+	require.NoError(t, err)
+	require.Empty(t, p.Instance())
+}
+
+func TestPinnedRefuses(t *testing.T) {
+	p := pin(t, &patient{do: frontend(health())})
+	_, err := p.Switch(t.Context(), kvOff, rrOff, unheard)
+	require.ErrorContains(t, err, "no instances to deal turns to: /health of http://frontend:8000 lists none")
+	require.Empty(t, p.Instance(), "still under kv")
+
+	var field *api.FieldError
+	_, err = p.Switch(t.Context(), kvOff, api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff}, unheard)
+	require.ErrorAs(t, err, &field)
+	require.Contains(t, field.Allowed, "round_robin")
+
+	p = pin(t, &patient{do: refused})
+	_, err = p.Switch(t.Context(), kvOff, rrOff, unheard)
+	require.ErrorContains(t, err, "connection refused")
+}
+
+// hands gives the instances of the next turns.
+func hands(p *Pinned, turns int) map[string]int {
+	dealt := map[string]int{}
+	for range turns {
+		dealt[p.Instance()]++
+	}
+	return dealt
+}
+
+func TestPinnedFollowsTheInstances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &patient{do: frontend(health("1", "2", "3"))}
+		p := pin(t, source)
+		_, err := p.Switch(t.Context(), kvOff, rrOff, unheard)
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"1": 2, "2": 2, "3": 2}, hands(p, 6))
+
+		source.becomes(frontend(health("1", "3")))
+		after(refreshEvery)
+		require.Equal(t, map[string]int{"1": 3, "3": 3}, hands(p, 6), "a lost instance gets no more turns")
+
+		// Neither case may hand the turns to the KV router.
+		for _, do := range []func(*http.Request) (*http.Response, error){refused, silent, frontend(health())} {
+			source.becomes(do)
+			after(5 * refreshEvery)
+			require.Equal(t, map[string]int{"1": 3, "3": 3}, hands(p, 6), "the known instances stay")
+		}
+
+		source.becomes(frontend(health("1", "4")))
+		after(2 * refreshEvery)
+		require.Equal(t, map[string]int{"1": 3, "4": 3}, hands(p, 6), "a new one joins")
+	})
+}
+
+// A refresh that was under way when the mode changed must not bring the deal back.
+func TestPinnedForgetsALateRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &patient{do: frontend(health("1", "2"))}
+		p := pin(t, source)
+		_, err := p.Switch(t.Context(), kvOff, rrOff, unheard)
+		require.NoError(t, err)
+		answer := make(chan struct{})
+		source.becomes(func(req *http.Request) (*http.Response, error) {
+			<-answer
+			return frontend(health("1"))(req)
+		})
+		after(refreshEvery)
+		_, err = p.Switch(t.Context(), rrOff, kvOff, unheard)
+		require.NoError(t, err)
+		close(answer)
+		synctest.Wait()
+		require.Empty(t, p.Instance())
+	})
+}
+
+func TestManual(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rrEagle := api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationEagle3}
+		m := NewManual([]api.ModeState{kvOff, rrOff, rrEagle})
+		require.Equal(t, "manual", m.Name())
+		require.Len(t, m.Offers(), 3)
+		require.Empty(t, m.Instance())
+		require.ErrorIs(t, m.Confirm(), api.ErrConflict, "nothing to confirm")
+
+		var phase, message string
+		var cold, done bool
+		var result error
+		go func() {
+			cold, result = m.Switch(t.Context(), kvOff, rrEagle, func(p, msg string) { phase, message = p, msg })
+			done = true
+		}()
+		after(time.Hour)
+		require.False(t, done)
+		require.Equal(t, "waiting_for_operator", phase)
+		for _, word := range []string{"DYN_ROUTER_MODE=round-robin", "eagle3", "restart the frontend and the workers"} {
+			require.Contains(t, message, word)
+		}
+		_, err := m.Switch(t.Context(), kvOff, rrOff, unheard)
+		require.ErrorIs(t, err, api.ErrConflict, "one at a time")
+
+		require.NoError(t, m.Confirm())
+		synctest.Wait()
+		require.True(t, done)
+		require.True(t, cold)
+		require.NoError(t, result)
+		require.ErrorIs(t, m.Confirm(), api.ErrConflict, "confirmed already")
+	})
+}
+
+func TestManualGivenUp(t *testing.T) {
+	m := NewManual([]api.ModeState{kvOff, rrOff})
+	gone := errors.New("stopped by the operator")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cold, err := m.Switch(ctx, kvOff, rrOff, func(string, string) { cancel(gone) })
+	require.ErrorIs(t, err, gone)
+	require.False(t, cold)
+	require.ErrorIs(t, m.Confirm(), api.ErrConflict, "nobody waits any more")
+
+	var field *api.FieldError
+	_, err = m.Switch(t.Context(), kvOff, api.ModeState{Mode: "random"}, unheard)
+	require.ErrorAs(t, err, &field)
+	require.Equal(t, "mode", field.Field)
+}

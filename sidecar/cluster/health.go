@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+)
+
+// generate is the endpoint at which a worker takes users' requests.
+const generate = "generate"
+
+// Probe asks a Dynamo frontend (its URL with or without /v1) for the worker
+// instances that take requests, as decimal ids in ascending order of their text.
+// A frontend that knows none is no error. A nil client means one without
+// credentials; ctx bounds the call. A URL that is none gives an [api.FieldError].
+func Probe(ctx context.Context, target string, client *http.Client) (instances []string, err error) {
+	u, err := targetURL(target)
+	if err != nil {
+		return nil, err
+	}
+	health := u.JoinPath("health")
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, health.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	c := bounded(client)
+	if client == nil {
+		defer c.CloseIdleConnections()
+	}
+	instances, err = askHealth(c, req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", health.Redacted(), err)
+	}
+	return instances, nil
+}
+
+func askHealth(client *http.Client, req *http.Request) ([]string, error) {
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, errors.New("answered " + res.Status)
+	}
+	var health struct {
+		Instances []struct {
+			Endpoint string `json:"endpoint"`
+			ID       uint64 `json:"instance_id"` // above 2^53: no float64
+		} `json:"instances"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&health); err != nil {
+		return nil, fmt.Errorf("not the health of a Dynamo frontend: %w", plain(err))
+	}
+	var ids []string
+	for _, instance := range health.Instances {
+		if instance.Endpoint == generate {
+			ids = append(ids, strconv.FormatUint(instance.ID, 10))
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}

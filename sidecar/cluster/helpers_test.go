@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Ids of the fixtures, as /health and the frontend write them.
+const (
+	trtllmWorker = "16549284283275536882" // e5aade5faf97e9f2 on its own page
+	vllmWorker   = "1519048204850184142"  // 1514be4b46ca3fce on its own page
+)
+
+func fixture(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+var counterLine = regexp.MustCompile(`(?m)^(\S+_(?:total|sum|count)(?:\{.*\})?) \S+$`)
+
+// atRest is a page before its first request: every counter is zero.
+func atRest(page string) string { return counterLine.ReplaceAllString(page, "$1 0") }
+
+// scene is a set of processes with metrics pages, by host and port. It is an
+// http.RoundTripper: nothing listens anywhere.
+type scene map[string]string
+
+func (s scene) RoundTrip(req *http.Request) (*http.Response, error) {
+	rec := httptest.NewRecorder()
+	if page, known := s[req.URL.Host]; known && req.URL.Path == "/metrics" {
+		fmt.Fprint(rec, page)
+	} else {
+		rec.WriteHeader(http.StatusNotFound)
+	}
+	return rec.Result(), nil
+}
+
+// watched reads the scenes one after the other, a second apart, and gives the
+// cluster after the last. The frontend is at frontend:8000, if anywhere.
+func watched(t *testing.T, configured api.Speculation, scenes ...scene) api.Cluster {
+	t.Helper()
+	h := history{}
+	now := time.Unix(1_800_000_000, 0)
+	var c api.Cluster
+	for _, s := range scenes {
+		var further []string
+		for host := range s {
+			further = append(further, "http://"+host)
+		}
+		direct, err := NewDirect("http://frontend:8000", further, &http.Client{Transport: s})
+		require.NoError(t, err)
+		samples, _ := direct.Fetch(context.Background())
+		now = now.Add(time.Second)
+		h.add(now, samples)
+		c = summarise(samples, h, configured)
+	}
+	return c
+}
+
+// workerPage is a worker's page: its requests in flight, and further lines.
+func workerPage(hexID string, inflight int, further ...string) string {
+	return fmt.Sprintf("dynamo_component_inflight_requests{dynamo_endpoint=%q,worker_id=%q} %d\n%s\n",
+		generate, hexID, inflight, strings.Join(further, "\n"))
+}
+
+// scraped is what a Prometheus has of some targets.
+type scraped []struct {
+	labels model.LabelSet
+	page   string
+}
+
+var nameMatcher = regexp.MustCompile(`__name__=~"([^"]*)"`)
+
+// ServeHTTP answers instant queries that select by the first matcher on names.
+func (s scraped) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if !strings.HasSuffix(req.URL.Path, "/api/v1/query") {
+		http.NotFound(w, req)
+		return
+	}
+	names := regexp.MustCompile("^(?:" + nameMatcher.FindStringSubmatch(req.FormValue("query"))[1] + ")$")
+	var result model.Vector
+	for _, target := range s {
+		for _, sample := range everything(target.page) {
+			if names.MatchString(string(sample.Metric[model.MetricNameLabel])) {
+				sample.Metric = model.Metric(model.LabelSet(sample.Metric).Merge(target.labels))
+				result = append(result, sample)
+			}
+		}
+	}
+	text, _ := json.Marshal(result)
+	fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":%s}}`, text)
+}
+
+func everything(page string) model.Vector {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, _ := parser.TextToMetricFamilies(bytes.NewReader([]byte(page)))
+	var all model.Vector
+	for _, family := range families {
+		samples, _ := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, family)
+		all = append(all, samples...)
+	}
+	return all
+}
+
+// near compares a number that must be known.
+func near(t *testing.T, want float64, got *float64, what string) {
+	t.Helper()
+	require.NotNil(t, got, what)
+	require.InDelta(t, want, *got, 1e-6, what)
+}

@@ -1,0 +1,56 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestIncrease(t *testing.T) {
+	counter := func(v float64) Sample { return Sample{Name: "x_total", Labels: model.LabelSet{"a": "b"}, Value: v} }
+	rows := []struct {
+		name   string
+		values []float64 // one a second
+		want   float64
+	}{
+		{"what was counted before the first reading is unknown", []float64{500}, 0},
+		{"growth", []float64{500, 510, 530}, 30},
+		{"a restart: the new value is growth", []float64{500, 510, 4, 6}, 16},
+		{"a restart to zero", []float64{500, 0, 0}, 0},
+		{"two restarts", []float64{5, 1, 3, 2}, 5},
+	}
+	for _, row := range rows {
+		h := history{}
+		for i, v := range row.values {
+			h.add(start.Add(time.Duration(i)*time.Second), []Sample{counter(v)})
+		}
+		require.Equal(t, row.want, h.increase(counter(0)), row.name)
+	}
+}
+
+func TestHistoryForgets(t *testing.T) {
+	sample := Sample{Name: "x_total"}
+	h := history{}
+	for i := range 200 {
+		sample.Value = float64(i)
+		h.add(start.Add(time.Duration(i)*time.Second), []Sample{sample, {Name: "a_gauge", Value: 1}})
+	}
+	require.Equal(t, 60.0, h.increase(sample), "the last 60 s only")
+	require.Len(t, h, 1, "gauges are not kept")
+	require.LessOrEqual(t, len(h[keyOf(sample)].points), 61)
+	h.add(start.Add(400*time.Second), nil)
+	require.Empty(t, h, "a series that is gone is dropped")
+}
+
+// A worker that restarts keeps its address, and its counters begin at zero.
+func TestRatesSurviveARestart(t *testing.T) {
+	page := func(sum, count string) scene {
+		return scene{"w:1": workerPage("a", 1, "trtllm_request_queue_time_seconds_sum "+sum, "trtllm_request_queue_time_seconds_count "+count)}
+	}
+	c := watched(t, api.SpeculationOff, page("90", "100"), page("91", "110"), page("0.5", "5"))
+	near(t, 0.1, c.Workers[0].QueueSeconds, "(1 + 0.5) s over (10 + 5) requests")
+}

@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+)
+
+// metric is one metric under the names it goes by, the preferred one first.
+type metric []string
+
+// engine gives a metric of the engines. TensorRT-LLM writes trtllm_ itself,
+// Dynamo's mock of it trtllm:, and vLLM vllm:.
+func engine(suffix string) metric {
+	return metric{"trtllm_" + suffix, "trtllm:" + suffix, "vllm:" + suffix}
+}
+
+// On the frontend's port.
+var (
+	// The gauges queued_requests and inflight_requests are deprecated upstream;
+	// what replaces them stands behind them.
+	queued     = metric{"dynamo_frontend_queued_requests", "dynamo_frontend_stage_requests"}
+	inflight   = metric{"dynamo_frontend_inflight_requests", "dynamo_frontend_active_requests"}
+	batchLimit = metric{"dynamo_frontend_model_max_num_seqs"}
+
+	cachedTokens = metric{"dynamo_frontend_cached_tokens_sum"}
+	inputTokens  = metric{"dynamo_frontend_input_sequence_tokens_sum"}
+
+	predictedSum   = metric{"dynamo_component_router_kv_hit_rate_sum"}
+	predictedCount = metric{"dynamo_component_router_kv_hit_rate_count"}
+	bestTokens     = metric{"dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total"}
+	routedTokens   = metric{"dynamo_component_router_input_sequence_tokens_sum"}
+
+	// Only read for the worker ids that it carries.
+	frontendWorkers = metric{"dynamo_frontend_worker_last_input_sequence_tokens"}
+)
+
+// On the workers' ports.
+var (
+	workerInflight = metric{"dynamo_component_inflight_requests"}
+	workerRequests = metric{"dynamo_component_requests_total"}
+	cacheUse       = slices.Concat(
+		metric{"dynamo_component_gpu_cache_usage_percent", "trtllm_kv_cache_utilization"}, // both 0 to 1
+		engine("kv_cache_usage_perc"), metric{"vllm:gpu_cache_usage_perc"})
+
+	running    = engine("num_requests_running")
+	waiting    = engine("num_requests_waiting")
+	queueSum   = engine("request_queue_time_seconds_sum")
+	queueCount = engine("request_queue_time_seconds_count")
+
+	prefixHits    = metric{"vllm:prefix_cache_hits_total"}    // tokens
+	prefixQueries = metric{"vllm:prefix_cache_queries_total"} // tokens
+
+	drafts           = metric{"vllm:spec_decode_num_drafts_total"}
+	draftedTokens    = engine("spec_decode_num_draft_tokens_total")
+	acceptedTokens   = engine("spec_decode_num_accepted_tokens_total")
+	acceptanceLength = metric{
+		"trtllm_spec_decode_acceptance_length", "trtllm:spec_decode_acceptance_length",
+		"trtllm_avg_decoded_tokens_per_iter", "trtllm:avg_decoded_tokens_per_iter",
+	}
+)
+
+// On the DCGM exporter's port.
+var (
+	gpuUtilisation = metric{"DCGM_FI_DEV_GPU_UTIL"} // 0 to 100
+	gpuUsed        = metric{"DCGM_FI_DEV_FB_USED"}  // MiB
+	gpuFree        = metric{"DCGM_FI_DEV_FB_FREE"}  // MiB
+)
+
+var (
+	gpuMetrics = slices.Concat(gpuUtilisation, gpuUsed, gpuFree)
+
+	// wanted is every metric that this package reads.
+	wanted = slices.Concat(queued, inflight, batchLimit, cachedTokens, inputTokens,
+		predictedSum, predictedCount, bestTokens, routedTokens, frontendWorkers,
+		workerInflight, workerRequests, cacheUse, running, waiting, queueSum, queueCount,
+		prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens, acceptanceLength,
+		gpuMetrics)
+
+	isWanted = func() map[string]bool {
+		set := make(map[string]bool, len(wanted))
+		for _, name := range wanted {
+			set[name] = true
+		}
+		return set
+	}()
+)
+
+// engineOf tells the engine that a metric belongs to, "" where it is no engine's.
+func engineOf(name string) string {
+	switch {
+	case strings.HasPrefix(name, "trtllm"):
+		return "trtllm"
+	case strings.HasPrefix(name, "vllm:"):
+		return "vllm"
+	}
+	return ""
+}
+
+// isCounter tells whether a metric only grows: histograms' sums and counts do, too.
+func isCounter(name string) bool {
+	return strings.HasSuffix(name, "_total") || strings.HasSuffix(name, "_sum") || strings.HasSuffix(name, "_count")
+}

@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"kvbooth/sidecar/api"
+)
+
+const (
+	readTimeout = 2 * time.Second         // of one reading
+	pageTimeout = 1500 * time.Millisecond // of one metrics page, so that a dead worker does not end the reading
+	dialTimeout = time.Second
+	maxBody     = 16 << 20 // bytes of one answer
+)
+
+// Sample is the present value of one time series, as the server exposes it.
+type Sample struct {
+	Name   string
+	Labels model.LabelSet // without the name
+	Value  float64
+}
+
+// A Source reads the cluster's samples. Every sample carries the label instance,
+// the host and port that exposed it.
+type Source interface {
+	// Name is prometheus or direct.
+	Name() string
+
+	// Fetch reads every metric of this package that exists. Samples together
+	// with an error are a reading with gaps, which the error names. No samples
+	// always come with an error. It returns soon after ctx ends.
+	Fetch(ctx context.Context) ([]Sample, error)
+}
+
+// samplesOf turns a vector into samples. Values that no JSON number can carry
+// say that nothing is known, and are left out.
+func samplesOf(vector model.Vector) []Sample {
+	samples := make([]Sample, 0, len(vector))
+	for _, v := range vector {
+		value := float64(v.Value)
+		if math.IsNaN(value) || math.IsInf(value, 0) {
+			continue
+		}
+		labels := model.LabelSet(v.Metric).Clone()
+		name := string(labels[model.MetricNameLabel])
+		delete(labels, model.MetricNameLabel)
+		samples = append(samples, Sample{Name: name, Labels: labels, Value: value})
+	}
+	return samples
+}
+
+// httpURL checks a URL that the configuration gives.
+func httpURL(field, raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, &api.FieldError{Field: field, Value: strconv.Quote(raw), Allowed: "an http or https URL with a host"}
+	}
+	return u, nil
+}
+
+// targetURL checks the URL of the target. A trailing /v1, which users copy from
+// OpenAI clients, is taken off.
+func targetURL(raw string) (*url.URL, error) {
+	u, err := httpURL("target.url", raw)
+	if err != nil {
+		return nil, err
+	}
+	u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1")
+	u.RawPath, u.RawQuery, u.Fragment = "", "", ""
+	return u, nil
+}
+
+// bounded returns a client like the given one, or a new one for nil, whose
+// answers end with an error after maxBody bytes.
+func bounded(client *http.Client) *http.Client {
+	c := http.Client{}
+	if client != nil {
+		c = *client
+	}
+	if c.Transport == nil {
+		c.Transport = &http.Transport{
+			Proxy:           http.ProxyFromEnvironment,
+			DialContext:     (&net.Dialer{Timeout: dialTimeout}).DialContext,
+			IdleConnTimeout: 30 * time.Second,
+		}
+	}
+	c.Transport = limited{c.Transport}
+	return &c
+}
+
+// limited is a transport that bounds what it lets a caller read.
+type limited struct{ http.RoundTripper }
+
+func (t limited) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := t.RoundTripper.RoundTrip(req)
+	if err == nil {
+		res.Body = &limitedBody{ReadCloser: res.Body, left: maxBody}
+	}
+	return res, err
+}
+
+// CloseIdleConnections lets http.Client.CloseIdleConnections through.
+func (t limited) CloseIdleConnections() {
+	if c, ok := t.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// limitedBody fails where io.LimitReader would end: half a page is no page.
+type limitedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
+// plain gives the reason of a failed call in words that do not change from one
+// attempt to the next: no local ports, no repeated addresses.
+func plain(err error) error {
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return errors.New("no answer in time")
+	}
+	var call *url.Error
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	var network *net.OpError
+	if errors.As(err, &network) {
+		err = network.Err
+	}
+	var system *os.SyscallError
+	if errors.As(err, &system) {
+		err = system.Err
+	}
+	return err
+}

@@ -1,0 +1,244 @@
+package cluster
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestFixtureUnderKV(t *testing.T) {
+	frontend, worker := fixture(t, "frontend-kv.prom"), fixture(t, "worker-trtllm.prom")
+	c := watched(t, api.SpeculationOff,
+		scene{"frontend:8000": atRest(frontend), "worker:8081": atRest(worker)},
+		scene{"frontend:8000": frontend, "worker:8081": worker})
+
+	require.True(t, c.Available)
+	require.Empty(t, c.Problem)
+	near(t, 2, c.Queued, "queued")
+	near(t, 60, c.Inflight, "inflight")
+	near(t, 64, c.BatchLimit, "batch limit")
+	near(t, 202688.0/577118, c.KV.HitRatio, "hit ratio")
+	require.Equal(t, "frontend", c.KV.Source)
+	near(t, 89.48405485336156/123, c.KV.PredictedRatio, "predicted")
+	near(t, 441504.0/589236, c.KV.AchievableRatio, "achievable")
+	require.Equal(t, "meta-llama/Llama-3.1-70B-Instruct", c.Model)
+	require.Equal(t, "trtllm", c.Engine)
+	near(t, 1, c.Speculation.TokensPerStep, "tokens per step")
+	require.Nil(t, c.Speculation.AcceptanceRatio)
+
+	require.Len(t, c.Workers, 1)
+	w := c.Workers[0]
+	require.Equal(t, trtllmWorker, w.ID)
+	require.Equal(t, "worker:8081", w.Name)
+	near(t, 16, w.Inflight, "the second endpoint's zero is not added")
+	near(t, 38, w.Routed, "the second endpoint's request is not added")
+	near(t, 1, w.Waiting, "waiting")
+	near(t, 0.12734958179692418, w.CacheUse, "cache use")
+	require.Nil(t, w.QueueSeconds, "the mock reports no queue time")
+	require.Empty(t, w.GPUs)
+}
+
+func TestFixtureUnderRoundRobin(t *testing.T) {
+	frontend, worker := fixture(t, "frontend-round-robin.prom"), fixture(t, "worker-vllm.prom")
+	c := watched(t, api.SpeculationOff,
+		scene{"frontend:8000": atRest(frontend), "worker:8081": atRest(worker)},
+		scene{"frontend:8000": frontend, "worker:8081": worker})
+
+	require.Empty(t, c.Problem)
+	near(t, 0, c.Queued, "queued")
+	require.Equal(t, "vllm", c.Engine)
+	require.NotNil(t, c.KV.HitRatio)
+	require.Nil(t, c.KV.PredictedRatio, "the router predicts nothing")
+	require.Nil(t, c.KV.AchievableRatio, "the router looks for no best worker")
+	require.Equal(t, vllmWorker, c.Workers[0].ID)
+	near(t, 20, c.Workers[0].Inflight, "inflight")
+	near(t, 0.19246335102077525, c.Workers[0].CacheUse, "cache use")
+}
+
+// Both sources must give the same cluster, number by number.
+func TestPrometheusAgreesWithThePagesThemselves(t *testing.T) {
+	pages := scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "worker:8081": fixture(t, "worker-trtllm.prom")}
+	rest := scene{"frontend:8000": atRest(pages["frontend:8000"]), "worker:8081": atRest(pages["worker:8081"])}
+	direct := watched(t, api.SpeculationOff, rest, pages)
+
+	h := history{}
+	var through api.Cluster
+	for _, s := range []scene{rest, pages} {
+		samples := query(t, "", scraped{
+			{model.LabelSet{"instance": "frontend:8000", "job": "dynamo"}, s["frontend:8000"]},
+			{model.LabelSet{"instance": "worker:8081", "job": "dynamo"}, s["worker:8081"]},
+		})
+		h.add(start, samples)
+		through = summarise(samples, h, api.SpeculationOff)
+	}
+	require.Equal(t, direct, through)
+}
+
+func query(t *testing.T, namespace string, targets scraped) []Sample {
+	t.Helper()
+	server := httptest.NewServer(targets)
+	defer server.Close()
+	source, err := NewPrometheus(server.URL, namespace, server.Client())
+	require.NoError(t, err)
+	samples, err := source.Fetch(t.Context())
+	require.NoError(t, err)
+	return samples
+}
+
+func TestNewerGaugesReplaceTheDeprecatedOnes(t *testing.T) {
+	page := "dynamo_frontend_active_requests{model=\"m\"} 9\n" +
+		"dynamo_frontend_stage_requests{stage=\"preprocess\"} 1\n" +
+		"dynamo_frontend_stage_requests{stage=\"route\"} 2\n" +
+		"dynamo_frontend_stage_requests{stage=\"dispatch\"} 3\n"
+	c := watched(t, api.SpeculationOff, scene{"frontend:8000": page})
+	near(t, 6, c.Queued, "queued")
+	near(t, 9, c.Inflight, "inflight")
+
+	c = watched(t, api.SpeculationOff, scene{"frontend:8000": page +
+		"dynamo_frontend_inflight_requests 8\ndynamo_frontend_queued_requests 5\n"})
+	near(t, 5, c.Queued, "both are there, the old one counts")
+	near(t, 8, c.Inflight, "both are there, the old one counts")
+}
+
+func TestHitRatioThatIsNone(t *testing.T) {
+	page := func(cached, input string) scene {
+		return scene{"frontend:8000": "dynamo_frontend_cached_tokens_sum " + cached +
+			"\ndynamo_frontend_input_sequence_tokens_sum " + input + "\n"}
+	}
+	rows := map[string]scene{
+		"nothing was asked":                          page("10", "20"),
+		"ends of requests that began before: over 1": page("400", "120"),
+		"not a number":                               page("NaN", "120"),
+	}
+	for name, second := range rows {
+		c := watched(t, api.SpeculationOff, page("10", "20"), second)
+		require.Nil(t, c.KV.HitRatio, name)
+		require.Empty(t, c.KV.Source, name)
+	}
+}
+
+// While a client pins its turns the router may go on counting their tokens, and
+// chooses nothing.
+func TestAchievableOfARouterThatDoesNotChoose(t *testing.T) {
+	page := func(input string) scene {
+		return scene{"frontend:8000": "dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total 70\n" +
+			"dynamo_component_router_input_sequence_tokens_sum " + input + "\n"}
+	}
+	c := watched(t, api.SpeculationOff, page("100"), page("900"))
+	require.Nil(t, c.KV.AchievableRatio)
+}
+
+func TestSpreadAndSkew(t *testing.T) {
+	rows := []struct {
+		name         string
+		inflight     []int
+		spread, skew float64
+		hasSkew      bool
+	}{
+		{"uneven", []int{30, 20, 10}, 20, 1.5, true},
+		{"even", []int{7, 7, 7}, 0, 1, true},
+		{"a single worker", []int{4}, 0, 1, true},
+		{"idle: a mean of zero has no multiple", []int{0, 0}, 0, 0, false},
+	}
+	for _, row := range rows {
+		s := scene{}
+		for i, n := range row.inflight {
+			id := string(rune('a' + i))
+			s["worker-"+id+":8081"] = workerPage(id, n)
+		}
+		c := watched(t, api.SpeculationOff, s)
+		near(t, row.spread, c.Spread, row.name)
+		require.Equal(t, row.hasSkew, c.Skew != nil, row.name)
+		if row.hasSkew {
+			near(t, row.skew, c.Skew, row.name)
+		}
+	}
+}
+
+func TestInflightExtremes(t *testing.T) {
+	c := watched(t, api.SpeculationOff, scene{"a:1": workerPage("a", 3), "b:1": workerPage("b", 11)})
+	near(t, 3, c.InflightMin, "least")
+	near(t, 11, c.InflightMax, "most")
+	near(t, 14, c.Inflight, "without a frontend the workers' sum")
+	require.Nil(t, c.Queued)
+	require.Contains(t, c.Problem, "no Dynamo frontend")
+}
+
+// Two readings: the engine's speculation counters before and after.
+func TestSpeculation(t *testing.T) {
+	const trtllm = "trtllm_spec_decode_num_draft_tokens_total{model_name=\"m\"} D\n" +
+		"trtllm_spec_decode_num_accepted_tokens_total{model_name=\"m\"} A\n"
+	const vllm = "vllm:spec_decode_num_drafts_total N\n" +
+		"vllm:spec_decode_num_draft_tokens_total D\n" +
+		"vllm:spec_decode_num_accepted_tokens_total A\n"
+	fill := func(page, drafts, drafted, accepted string) string {
+		return strings.NewReplacer(" N\n", " "+drafts+"\n", " D\n", " "+drafted+"\n", " A\n", " "+accepted+"\n").Replace(page)
+	}
+	const none = -1.0
+	rows := []struct {
+		name               string
+		configured         api.Speculation
+		before, after      string
+		acceptance, tokens float64
+	}{
+		{"TensorRT-LLM: the gauge tells tokens per step", api.SpeculationEagle3,
+			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_spec_decode_acceptance_length 2.4\n", 0.75, 2.4},
+		{"TensorRT-LLM: the other gauge serves, too", api.SpeculationEagle3,
+			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_avg_decoded_tokens_per_iter 2.1\n", 0.75, 2.1},
+		{"TensorRT-LLM: a gauge before its first iteration says nothing", api.SpeculationEagle3,
+			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_spec_decode_acceptance_length 0\n", 0.75, none},
+		{"vLLM: 1 + accepted tokens per draft", api.SpeculationDraft,
+			fill(vllm, "10", "30", "20"), fill(vllm, "110", "330", "170"), 0.5, 2.5},
+		{"counters that move although configured off are believed", api.SpeculationOff,
+			fill(vllm, "10", "30", "20"), fill(vllm, "110", "330", "170"), 0.5, 2.5},
+		{"off, no counters", api.SpeculationOff, "", "", none, 1},
+		{"off, counters stand still; the gauge is a left-over", api.SpeculationOff,
+			fill(trtllm, "", "100", "50"), fill(trtllm, "", "100", "50") + "trtllm_spec_decode_acceptance_length 2.4\n", none, 1},
+		{"on, nothing drafted in the last minute", api.SpeculationEagle3,
+			fill(vllm, "10", "30", "20"), fill(vllm, "10", "30", "20"), none, none},
+		{"not known whether on, and no counters", api.SpeculationNotRecorded, "", "", none, none},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			use := watched(t, row.configured,
+				scene{"w:1": workerPage("a", 1, row.before)}, scene{"w:1": workerPage("a", 1, row.after)}).Speculation
+			for got, want := range map[*float64]float64{use.AcceptanceRatio: row.acceptance, use.TokensPerStep: row.tokens} {
+				if want == none {
+					require.Nil(t, got)
+				} else {
+					near(t, want, got, row.name)
+				}
+			}
+		})
+	}
+}
+
+// vLLM without Dynamo: its workers' own figures, and a word on the rest.
+func TestPlainVLLM(t *testing.T) {
+	page := func(hits, queries, waited, requests string) string {
+		return "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 5\n" +
+			"vllm:num_requests_waiting{engine=\"0\",model_name=\"m\"} 2\n" +
+			"vllm:prefix_cache_hits_total " + hits + "\nvllm:prefix_cache_queries_total " + queries +
+			"\nvllm:request_queue_time_seconds_sum " + waited + "\nvllm:request_queue_time_seconds_count " + requests + "\n"
+	}
+	c := watched(t, api.SpeculationOff,
+		scene{"frontend:8000": page("10", "100", "1", "10")}, scene{"frontend:8000": page("90", "200", "4", "20")})
+
+	require.True(t, c.Available)
+	require.Contains(t, c.Problem, "no Dynamo frontend")
+	require.Equal(t, "vllm", c.Engine)
+	require.Equal(t, "m", c.Model)
+	require.Nil(t, c.Queued)
+	near(t, 7, c.Inflight, "running and waiting")
+	near(t, 0.8, c.KV.HitRatio, "tokens found over tokens looked up")
+	require.Equal(t, "engine", c.KV.Source)
+	require.Len(t, c.Workers, 1)
+	require.Empty(t, c.Workers[0].ID)
+	require.Equal(t, "frontend:8000", c.Workers[0].Name)
+	near(t, 0.3, c.Workers[0].QueueSeconds, "mean queue time")
+}

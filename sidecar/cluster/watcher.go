@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+const (
+	period     = time.Second
+	firstPause = 500 * time.Millisecond // after a failed reading, doubled by each further one
+	lastPause  = 2 * time.Second
+
+	// lostAfter is the age at which a reading is no longer the present. One
+	// reading that fails slowly is bridged, and with a snapshot a second no
+	// screen shows an old number for 5 s.
+	lostAfter = 4 * time.Second
+)
+
+// Watcher keeps an [api.Cluster] up to date from a [Source].
+type Watcher struct {
+	source      Source
+	log         *slog.Logger
+	speculation atomic.Value // api.Speculation
+	latest      atomic.Pointer[latest]
+}
+
+// latest is the last successful reading, and what went wrong since.
+type latest struct {
+	cluster api.Cluster
+	read    time.Time // of the cluster; at first, when the watcher was made
+	ever    bool      // there is a cluster
+	problem string
+}
+
+// announced is what the log last said.
+type announced struct {
+	available bool
+	problem   string
+}
+
+// NewWatcher makes a watcher that reads nothing before Run. A nil log discards.
+func NewWatcher(source Source, log *slog.Logger) *Watcher {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	w := &Watcher{source: source, log: log}
+	w.speculation.Store(api.SpeculationNotRecorded)
+	w.latest.Store(&latest{read: time.Now(), problem: "not read yet"})
+	return w
+}
+
+// SetSpeculation tells which speculation is configured, from the next reading
+// on. Only with it can the watcher know that a model without speculation
+// counters yields one token a step. It is safe for concurrent use.
+func (w *Watcher) SetSpeculation(s api.Speculation) { w.speculation.Store(s) }
+
+// Current is the state of the cluster as of the last reading, with its age. When
+// no reading has succeeded for 4 s it is unavailable and holds no numbers, only
+// the reason. It is safe for concurrent use; what its pointers point to is shared
+// and must not be written.
+func (w *Watcher) Current() api.Cluster {
+	l := w.latest.Load()
+	age := time.Since(l.read)
+	c := api.Cluster{Problem: l.problem, Workers: []api.Worker{}}
+	if l.ever && age < lostAfter {
+		c = l.cluster
+		c.Workers = slices.Clone(c.Workers)
+	}
+	c.Source, c.UpdatedSecond = w.source.Name(), age.Seconds()
+	return c
+}
+
+// Run reads once a second until ctx ends, and after a failure with growing
+// pauses of at most 2 s. It is called once.
+func (w *Watcher) Run(ctx context.Context) {
+	var (
+		h     = history{}
+		said  announced
+		pause = firstPause
+		timer = time.NewTimer(0)
+	)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		begun := time.Now()
+		if w.read(ctx, h) {
+			pause = firstPause
+			timer.Reset(period - time.Since(begun))
+		} else {
+			timer.Reset(pause)
+			pause = min(2*pause, lastPause)
+		}
+		said = w.announce(ctx, said)
+	}
+}
+
+// read makes one reading and tells whether it gave anything.
+func (w *Watcher) read(ctx context.Context, h history) bool {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	samples, err := w.source.Fetch(ctx)
+	now := time.Now()
+	if len(samples) == 0 {
+		w.fail(err)
+		return false
+	}
+	h.add(now, samples)
+	c := summarise(samples, h, w.speculation.Load().(api.Speculation))
+	if err != nil {
+		c.Problem = strings.TrimSuffix(err.Error()+"; "+c.Problem, "; ")
+	}
+	w.latest.Store(&latest{cluster: c, read: now, ever: true})
+	return true
+}
+
+// fail keeps the last cluster, for Current to show while it is young.
+func (w *Watcher) fail(err error) {
+	l := *w.latest.Load()
+	l.problem = err.Error()
+	w.latest.Store(&l)
+}
+
+// announce logs a change of what Current says, and nothing where it says the
+// same. Why a lost source goes on failing is in Current, not in the log.
+func (w *Watcher) announce(ctx context.Context, before announced) announced {
+	if ctx.Err() != nil {
+		return before
+	}
+	c := w.Current()
+	now := announced{c.Available, c.Problem}
+	switch {
+	case now == before || !now.available && !before.available && before.problem != "":
+		return before
+	case !now.available:
+		w.log.Warn("cluster metrics are unavailable", "source", c.Source, "problem", c.Problem)
+	case !before.available:
+		w.log.Info("cluster metrics are available", "source", c.Source, "workers", len(c.Workers), "problem", c.Problem)
+	default:
+		w.log.Info("cluster metrics have changed", "source", c.Source, "workers", len(c.Workers), "problem", c.Problem)
+	}
+	return now
+}

@@ -1,0 +1,213 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// patient is a transport whose behaviour changes while a watcher uses it.
+type patient struct {
+	mu sync.Mutex
+	do func(*http.Request) (*http.Response, error)
+}
+
+func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	do := p.do
+	p.mu.Unlock()
+	return do(req)
+}
+
+func (p *patient) becomes(do func(*http.Request) (*http.Response, error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.do = do
+}
+
+func refused(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") }
+
+func silent(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, req.Context().Err()
+}
+
+// watch runs a watcher over a direct source inside a bubble of virtual time.
+func watch(t *testing.T, transport http.RoundTripper, log *slog.Logger, further ...string) *Watcher {
+	t.Helper()
+	direct, err := NewDirect("http://frontend:8000", further, &http.Client{Transport: transport})
+	require.NoError(t, err)
+	w := NewWatcher(direct, log)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return w
+}
+
+// after lets virtual time pass and the watcher settle.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestLossAndReturn(t *testing.T) {
+	up := scene{"frontend:8000": fixture(t, "frontend-kv.prom")}
+	losses := map[string]func(*http.Request) (*http.Response, error){
+		"refused":                refused,
+		"silent":                 silent,
+		"not found":              scene{}.RoundTrip,
+		"another program's page": scene{"frontend:8000": "<html>hello</html>"}.RoundTrip,
+	}
+	for name, loss := range losses {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var text bytes.Buffer
+				source := &patient{do: up.RoundTrip}
+				w := watch(t, source, slog.New(slog.NewTextHandler(&text, nil)))
+				after(10*time.Second + 100*time.Millisecond)
+				require.True(t, w.Current().Available)
+				require.Equal(t, "direct", w.Current().Source)
+				require.Less(t, w.Current().UpdatedSecond, 1.0)
+
+				source.becomes(loss)
+				after(5 * time.Second)
+				c := w.Current()
+				require.False(t, c.Available, "5 s after the loss")
+				require.Contains(t, c.Problem, "http://frontend:8000/metrics: ")
+				require.Nil(t, c.Queued, "no old number")
+				require.NotNil(t, c.Workers)
+				require.Empty(t, c.Workers)
+				require.GreaterOrEqual(t, c.UpdatedSecond, 4.0)
+
+				after(10 * time.Minute)
+				source.becomes(up.RoundTrip)
+				after(lastPause + readTimeout)
+				require.True(t, w.Current().Available, "back by itself")
+				require.NotNil(t, w.Current().Queued)
+				require.Equal(t, 3, strings.Count(text.String(), "\n"), "the log tells changes only:\n%s", &text)
+			})
+		})
+	}
+}
+
+// One slow answer must not make a screen flicker.
+func TestAShortHiccupIsBridged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := scene{"frontend:8000": fixture(t, "frontend-kv.prom")}
+		source := &patient{do: up.RoundTrip}
+		w := watch(t, source, nil)
+		after(3*time.Second + 100*time.Millisecond)
+		source.becomes(silent)
+		after(time.Second)
+		source.becomes(up.RoundTrip)
+		for range 50 {
+			after(100 * time.Millisecond)
+			require.True(t, w.Current().Available)
+		}
+	})
+}
+
+func TestBeforeTheFirstReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		w := watch(t, &patient{do: refused}, slog.New(slog.NewTextHandler(&text, nil)))
+		require.False(t, w.Current().Available)
+		require.NotEmpty(t, w.Current().Problem)
+		after(time.Minute)
+		require.Contains(t, w.Current().Problem, "connection refused")
+		require.InDelta(t, 60, w.Current().UpdatedSecond, 0.1)
+		require.Equal(t, 1, strings.Count(text.String(), "\n"), "said once:\n%s", &text)
+	})
+}
+
+func TestPausesGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun []time.Time
+		source := &patient{do: func(*http.Request) (*http.Response, error) {
+			begun = append(begun, time.Now())
+			return nil, errors.New("no")
+		}}
+		watch(t, source, nil)
+		after(6 * time.Second)
+		var pauses []time.Duration
+		for i := range begun[1:] {
+			pauses = append(pauses, begun[i+1].Sub(begun[i]))
+		}
+		require.Equal(t, []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second}, pauses)
+	})
+}
+
+// A dead worker: the others and the frontend are shown, and it is named.
+func TestAReadingWithGaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows := map[string]func(*http.Request) (*http.Response, error){
+			"refused": refused, "silent": silent,
+		}
+		for name, dead := range rows {
+			up := scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "one:1": fixture(t, "worker-trtllm.prom")}
+			source := &patient{do: func(req *http.Request) (*http.Response, error) {
+				if req.URL.Host == "two:1" {
+					return dead(req)
+				}
+				return up.RoundTrip(req)
+			}}
+			w := watch(t, source, nil, "http://one:1/metrics", "http://two:1/metrics")
+			after(2 * time.Second)
+			for range 40 {
+				after(250 * time.Millisecond)
+				require.LessOrEqual(t, w.Current().UpdatedSecond, pageTimeout.Seconds(), "a dead worker hardly slows the reading")
+			}
+			c := w.Current()
+			require.True(t, c.Available, name)
+			require.NotNil(t, c.Queued, name)
+			require.Len(t, c.Workers, 1, name)
+			require.Contains(t, c.Problem, "http://two:1/metrics: ", name)
+		}
+	})
+}
+
+// The configured speculation may change with a mode.
+func TestSetSpeculation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}, nil)
+		after(1500 * time.Millisecond)
+		require.Nil(t, w.Current().Speculation.TokensPerStep, "not known whether on")
+		w.SetSpeculation(api.SpeculationOff)
+		after(time.Second)
+		near(t, 1, w.Current().Speculation.TokensPerStep, "off")
+	})
+}
+
+func TestCurrentWhileReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "one:1": fixture(t, "worker-trtllm.prom")}, nil, "http://one:1")
+		var readers sync.WaitGroup
+		for range 4 {
+			readers.Go(func() {
+				for range 50 {
+					c := w.Current()
+					c.Workers = append(c.Workers, api.Worker{})
+					c.Workers[0].Name = "a reader's own"
+					time.Sleep(70 * time.Millisecond)
+				}
+			})
+		}
+		readers.Wait()
+		require.Equal(t, "one:1", w.Current().Workers[0].Name)
+	})
+}

@@ -1,0 +1,80 @@
+// Command booth starts a whole booth on this machine: a serving cluster and the
+// load generator against it, each in processes of their own.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"kvbooth/sidecar/api"
+)
+
+// Exit codes: badInput for what the caller must change, failure for the rest.
+const (
+	success  = 0
+	failure  = 1
+	badInput = 2
+)
+
+type commands struct {
+	Dynamo dynamoCmd `cmd:"" help:"Run a real NVIDIA Dynamo with mock workers, and the load generator against it. Needs Python 3.10 or later."`
+}
+
+func main() {
+	ctx, hurry := signalled()
+	os.Exit(run(ctx, hurry, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// signalled gives a context that the first signal to end ends, and one that the
+// second ends.
+func signalled() (ctx, hurry context.Context) {
+	ctx, cancel := context.WithCancel(context.Background())
+	hurry, cancelHurry := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		cancelHurry()
+	}()
+	return ctx, hurry
+}
+
+// run is the program; what it returns is its exit code. When ctx ends it stops
+// what it has started, and kills it when hurry ends too.
+func run(ctx, hurry context.Context, args []string, stdout, stderr io.Writer) int {
+	var c commands
+	exit := -1
+	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }),
+		kong.Description("Starts a whole booth on this machine. Ctrl-C stops all of it; once more kills it."))
+	_, err := parser.Parse(args)
+	if exit >= 0 { // the help was printed
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "booth:", err)
+		return badInput
+	}
+	err = c.Dynamo.run(ctx, hurry, stdout, stderr)
+	var field *api.FieldError
+	switch {
+	case err == nil:
+		return success
+	case errors.As(err, &field), errors.Is(err, errBadInput):
+		fmt.Fprintln(stderr, "booth:", err)
+		return badInput
+	}
+	fmt.Fprintln(stderr, "booth:", err)
+	return failure
+}
+
+// errBadInput is in the chain of errors that the caller can mend.
+var errBadInput = errors.New("nothing was started")

@@ -1,0 +1,240 @@
+// Package config is the configuration of the load generator: one table of
+// fields, read from flags, environment variables and a YAML file.
+//
+// The table is [Config] itself. The name of a field in the file follows from its
+// place in the struct (target.connect_timeout), flag and variable follow from
+// that name (--target-connect-timeout, LOADGEN_TARGET_CONNECT_TIMEOUT), and its
+// tags hold default, range and help. A flag counts more than a variable, that
+// more than the file, the file more than a preset, and a preset more than the
+// default. Whatever the source, a value goes through the same checks.
+package config
+
+import (
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/workload"
+)
+
+// Config is a configuration in force. It is read by [Load] and does not change.
+//
+// Of the tags, default, group, help, name, negatable, placeholder and prefix are
+// kong's; min and max (inclusive), oneof and form say what is allowed.
+type Config struct {
+	File string `name:"config" form:"path" placeholder:"FILE" help:"The YAML file to read."`
+
+	Target Target `embed:"" prefix:"target." group:"Target, the server under load"`
+
+	Deployment Deployment `embed:"" prefix:"deployment." group:"Deployment, what serves there (shown, and compared with a baseline's)"`
+
+	Workload `embed:"" group:"Workload"`
+
+	Mode Mode `embed:"" prefix:"mode." group:"Routing mode"`
+
+	Prometheus Prometheus `embed:"" prefix:"prometheus." group:"Metrics of the cluster"`
+	Cluster    Cluster    `embed:"" prefix:"cluster." group:"Metrics of the cluster"`
+
+	SLO      SLO      `embed:"" prefix:"slo." group:"Screens"`
+	Slider   Slider   `embed:"" prefix:"slider." group:"Screens"`
+	Baseline Baseline `embed:"" prefix:"baseline." group:"Screens"`
+	Title    string   `default:"KV Booth" group:"Screens" help:"Title of the display."`
+	Subtitle string   `group:"Screens" help:"Line below the title."`
+
+	Listen     string   `default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"Access" help:"Address of API, page and metrics. Other addresses than loopback need a token."`
+	Token      Secret   `kong:"-"`
+	TokenFile  string   `form:"path" placeholder:"FILE" group:"Access" help:"File that holds the token which every call needs. LOADGEN_TOKEN gives it instead."`
+	Hosts      []string `form:"host" placeholder:"NAME" group:"Access" help:"Host names, besides loopback, under which browsers may reach it."`
+	PublicPage bool     `negatable:"" group:"Access" help:"Show the read-only page without a token."`
+
+	DataDir string `form:"path" placeholder:"DIR" group:"Data and log" help:"Folder of the database. Without it, kvbooth in the user's data folder."`
+	Store   Store  `embed:"" prefix:"store." group:"Data and log"`
+	Log     Log    `embed:"" prefix:"log." group:"Data and log"`
+}
+
+// Target is the server under load, and how long to wait for it.
+type Target struct {
+	URL        string `form:"target" placeholder:"URL" help:"OpenAI-compatible server, with or without /v1."`
+	Model      string `placeholder:"NAME" help:"Model to ask for. Without it, the first of /v1/models."`
+	APIKey     Secret `kong:"-"`
+	APIKeyFile string `form:"path" placeholder:"FILE" help:"File that holds the server's API key. LOADGEN_TARGET_API_KEY gives it instead."`
+	CAFile     string `form:"path" placeholder:"FILE" help:"PEM file of the authorities that may sign the server's certificate."`
+	CA         []byte `kong:"-"` // content of CAFile
+
+	ConnectTimeout    time.Duration `default:"5s" min:"100ms" max:"5m" help:"Longest wait for a connection."`
+	FirstTokenTimeout time.Duration `default:"120s" min:"100ms" max:"1h" help:"Longest wait for the first token of an answer."`
+	StallTimeout      time.Duration `default:"30s" min:"100ms" max:"1h" help:"Longest silence in the middle of an answer."`
+}
+
+// Deployment says what serves. Empty and 0 mean not known.
+type Deployment struct {
+	Engine         string `placeholder:"NAME" help:"Inference engine, such as TensorRT-LLM or vLLM."`
+	Model          string `placeholder:"NAME" help:"Model as the recorded results name it."`
+	GPU            string `placeholder:"NAME" help:"GPU type, such as H200."`
+	Workers        int    `default:"0" min:"0" max:"1024" help:"Number of workers; 0 is not known."`
+	TensorParallel int    `default:"0" min:"0" max:"1024" help:"GPUs a worker is spread over; 0 is not known."`
+	Speculation    string `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculative decoding of the workers."`
+}
+
+// Workload shapes the conversations.
+type Workload struct {
+	Concurrency    int           `default:"60" min:"1" max:"10000" help:"Conversations to keep in progress."`
+	Start          bool          `negatable:"" help:"Begin at once instead of waiting for an operator."`
+	MaxConcurrency int           `default:"1000" min:"1" max:"10000" help:"Most conversations that an operator may ask for."`
+	Preset         string        `oneof:"recorded" help:"Workload to start from: recorded is that of the recorded results."`
+	Seed           uint64        `default:"1" help:"Seed of all draws: the same seed gives the same conversations."`
+	Turns          Turns         `embed:"" prefix:"turns."`
+	MaxTokens      int           `default:"1024" min:"1" max:"131072" help:"Most tokens of an answer."`
+	OutputTokens   OutputTokens  `embed:"" prefix:"output_tokens."`
+	Followup       Followup      `embed:"" prefix:"followup."`
+	StartRate      float64       `default:"10" min:"0.01" max:"1000" help:"Most new conversations a second."`
+	TargetRPS      float64       `default:"25" min:"0" max:"10000" help:"Most requests a second; 0 is no cap."`
+	ThinkTime      time.Duration `default:"0s" min:"0s" max:"1h" help:"Pause of a user before the next question."`
+}
+
+// Turns is the range that the number of turns of a conversation is drawn from.
+type Turns struct {
+	Min int `default:"3" min:"1" max:"50" help:"Fewest turns of a conversation."`
+	Max int `default:"5" min:"1" max:"50" help:"Most turns of a conversation."`
+}
+
+// OutputTokens is the distribution that each turn's limit of tokens is drawn from.
+type OutputTokens struct {
+	Mean float64 `default:"0" min:"0" max:"131072" help:"Mean length that answers are cut to, in tokens; 0 cuts at max_tokens alone."`
+	CV   float64 `default:"0" min:"0" max:"2" help:"Coefficient of variation of that length."`
+}
+
+// Followup says who asks after the first turn.
+type Followup struct {
+	Text string `placeholder:"TEXT" help:"Follow-up question that is asked every time. Without it, the built-in questioner asks about the last answer."`
+}
+
+// Mode is the routing mode that the cluster starts in, and how it is switched.
+type Mode struct {
+	Driver      string   `default:"manual" oneof:"manual pinned" help:"How the mode is switched: manual tells the operator what to do, pinned deals the turns of round_robin out to the workers of a Dynamo under kv."`
+	Mode        string   `default:"kv" oneof:"kv round_robin least_loaded" help:"Routing mode in force at the start."`
+	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculation in force at the start."`
+	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes that an operator may switch to with the driver manual, each alone or with its speculation, as kv/eagle3."`
+}
+
+// Prometheus is the server that knows the cluster's metrics.
+type Prometheus struct {
+	URL       string `form:"url" placeholder:"URL" help:"Prometheus to ask for the cluster's metrics. Without it, they are read from the target itself."`
+	Namespace string `placeholder:"NAME" help:"Kubernetes namespace of the cluster, to tell it from others in that Prometheus."`
+}
+
+// Cluster says where metrics are where no Prometheus is.
+type Cluster struct {
+	MetricsURLs []string `name:"metrics_urls" form:"url" placeholder:"URL" help:"Metrics pages to read besides the target's own, such as those of the workers."`
+}
+
+// SLO are the service level objectives for p95.
+type SLO struct {
+	TTFT time.Duration `default:"600ms" min:"1ms" max:"1h" help:"Time to first token that p95 must not exceed."`
+	TPOT time.Duration `default:"60ms" min:"1ms" max:"1h" help:"Time per output token that p95 must not exceed."`
+}
+
+// Slider is the range of the concurrency slider.
+type Slider struct {
+	Min       int `default:"60" min:"1" max:"10000" help:"Least concurrency on the slider."`
+	Max       int `default:"180" min:"1" max:"10000" help:"Greatest concurrency on the slider."`
+	Increment int `default:"10" min:"1" max:"10000" help:"Increment of the slider."`
+}
+
+// Baseline says what live results are compared with.
+type Baseline struct {
+	Default string `placeholder:"NAME" help:"Baseline to compare with. Without it, the one of this deployment, else this target's own results."`
+}
+
+// Store bounds the database.
+type Store struct {
+	MaxConversations int           `default:"50000" min:"1" max:"10000000" help:"Conversations to keep; the oldest go first."`
+	MaxAge           time.Duration `default:"168h" min:"1h" max:"87600h" help:"Longest time to keep a conversation."`
+}
+
+// Log says what is logged to standard error.
+type Log struct {
+	Level  string `default:"info" oneof:"debug info warn error" help:"Least severe messages to log."`
+	Format string `default:"text" oneof:"text json" help:"Form of the log."`
+}
+
+// presets are the values that a preset gives to fields that no source sets. What
+// is known of the recorded workload: always five turns, one short sentence at
+// every follow-up, and this max_tokens.
+var presets = map[string]map[string]string{
+	"recorded": {
+		"turns.min": "5", "turns.max": "5", "max_tokens": "1024",
+		"output_tokens.mean": "0", "followup.text": "elaborate further",
+	},
+}
+
+// Command is what the program is asked to do.
+type Command string
+
+// The commands. Help means that the help has been printed already.
+const (
+	Run     Command = "run"
+	Check   Command = "check"
+	Version Command = "version"
+	Help    Command = "help"
+)
+
+// WorkloadSettings gives the settings that a lane starts with.
+func (c *Config) WorkloadSettings() workload.Settings {
+	s := workload.Settings{
+		Concurrency: c.Concurrency,
+		Turns:       api.Range(c.Turns),
+		MaxTokens:   c.MaxTokens,
+		StartRate:   c.StartRate,
+		TargetRPS:   c.TargetRPS,
+		ThinkTime:   c.ThinkTime,
+	}
+	if c.OutputTokens.Mean > 0 {
+		s.Output = &api.Distribution{Mean: c.OutputTokens.Mean, CV: c.OutputTokens.CV}
+	}
+	return s
+}
+
+// Settings gives the settings that an administrator may change later.
+func (c *Config) Settings() api.Settings {
+	return api.Settings{
+		SLO:             api.SLO{TTFT: c.SLO.TTFT.Seconds(), TPOT: c.SLO.TPOT.Seconds()},
+		Slider:          api.Slider(c.Slider),
+		MaxConcurrency:  c.MaxConcurrency,
+		DefaultBaseline: c.Baseline.Default,
+		Title:           c.Title,
+		Subtitle:        c.Subtitle,
+	}
+}
+
+// API gives the deployment as the API tells it.
+func (d Deployment) API() api.Deployment {
+	return api.Deployment{
+		Engine: d.Engine, Model: d.Model, GPU: d.GPU, Workers: d.Workers,
+		TensorParallel: d.TensorParallel, Speculation: api.Speculation(d.Speculation),
+	}
+}
+
+// State is the mode that the cluster starts in.
+func (m Mode) State() api.ModeState {
+	return api.ModeState{Mode: api.Mode(m.Mode), Speculation: api.Speculation(m.Speculation)}
+}
+
+// States are the modes on offer; one without a speculation of its own has that
+// of the start.
+func (m Mode) States() []api.ModeState {
+	states := make([]api.ModeState, len(m.Offers))
+	for i, offer := range m.Offers {
+		states[i] = m.offered(offer)
+	}
+	return states
+}
+
+// offered reads one offer, which has the form already.
+func (m Mode) offered(offer string) api.ModeState {
+	mode, speculation, found := strings.Cut(offer, "/")
+	if !found {
+		speculation = m.Speculation
+	}
+	return api.ModeState{Mode: api.Mode(mode), Speculation: api.Speculation(speculation)}
+}

@@ -1,0 +1,313 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
+
+	"kvbooth/sidecar/api"
+)
+
+const envPrefix = "LOADGEN_"
+
+// field is one field of [Config].
+type field struct {
+	name string // dotted, as in the file
+	flag *kong.Flag
+}
+
+func (f field) env() string { return variable(f.name) }
+
+// variable names the environment variable of a field.
+func variable(name string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, ".", "_"))
+}
+
+// grammar is what kong reads the command line into.
+type grammar struct {
+	Config `embed:""`
+
+	Run     struct{} `cmd:"" default:"withargs" help:"Generate load (the default)."`
+	Check   struct{} `cmd:"" help:"Check the configuration, and start nothing."`
+	Version struct{} `cmd:"" help:"Print the version."`
+
+	hook func(*kong.Context) error
+}
+
+// BeforeResolve is called by kong once the command line is read.
+func (g *grammar) BeforeResolve(ctx *kong.Context) error {
+	if g.hook == nil {
+		return nil
+	}
+	return g.hook(ctx)
+}
+
+// model is kong's parser together with the fields of a [Config] of its own.
+type model struct {
+	grammar
+	kong   *kong.Kong
+	fields []field
+	byName map[string]field
+	byFlag map[*kong.Value]field
+}
+
+// newModel makes a model that holds c, and prints help to stdout.
+func newModel(c Config, stdout io.Writer, options ...kong.Option) *model {
+	m := &model{byName: map[string]field{}, byFlag: map[*kong.Value]field{}}
+	m.Config = c
+	k, err := kong.New(&m.grammar, append(options,
+		kong.Name("loadgen"), kong.Description(description),
+		kong.Writers(stdout, io.Discard),
+		kong.Help(printHelp), kong.ValueFormatter(helpOf),
+		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 110, Compact: true}),
+		kong.PostBuild(m.collect),
+		kong.TypeMapper(reflect.TypeFor[bool](), m), kong.TypeMapper(reflect.TypeFor[time.Duration](), m),
+		kong.KindMapper(reflect.Int, m), kong.KindMapper(reflect.Uint64, m), kong.KindMapper(reflect.Float64, m),
+		kong.KindMapper(reflect.String, m), kong.KindMapper(reflect.Slice, m),
+	)...)
+	if err != nil {
+		panic(err) // a tag of Config is wrong, which every test finds
+	}
+	m.kong = k
+	return m
+}
+
+// collect gives every flag its field, its placeholder and the dashes of its name. Kong names a
+// flag by the prefixes of its sections, which end in dots, and its struct field.
+func (m *model) collect(k *kong.Kong) error {
+	for _, flag := range k.Model.Flags {
+		if flag == k.Model.HelpFlag {
+			flag.Help = "Show this help."
+			continue
+		}
+		f := field{name: strings.ReplaceAll(flag.Name, "-", "_"), flag: flag}
+		flag.Name = strings.NewReplacer(".", "-", "_", "-").Replace(flag.Name)
+		flag.PlaceHolder = cmp.Or(flag.PlaceHolder, f.placeHolder())
+		m.fields = append(m.fields, f)
+		m.byName[f.name] = f
+		m.byFlag[flag.Value] = f
+	}
+	return nil
+}
+
+// given is a value that a variable or the file gives, and where it stands.
+type given struct {
+	value string
+	from  string
+}
+
+// badValue is a field error together with the source of the value.
+type badValue struct {
+	err  *api.FieldError
+	from string
+}
+
+func (e *badValue) Error() string { return fmt.Sprintf("%v (from %s)", e.err, e.from) }
+func (e *badValue) Unwrap() error { return e.err }
+
+// Decode makes the model kong's mapper of all values, so that each of them,
+// wherever it comes from, is held against the field's own rules.
+func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	f := m.byFlag[ctx.Value]
+	if target.Kind() == reflect.Bool && ctx.Scan.Peek().Type != kong.FlagValueToken {
+		target.SetBool(true)
+		return nil
+	}
+	token := ctx.Scan.Pop()
+	if token.IsEOL() || token.InferredType() == kong.FlagToken {
+		return &badValue{&api.FieldError{Field: f.name, Value: "no value", Allowed: f.allowed()}, "--" + f.flag.Name}
+	}
+	g, ok := token.Value.(given)
+	if !ok {
+		g = given{fmt.Sprint(token.Value), "--" + f.flag.Name}
+	}
+	if err := f.set(target, g.value); err != nil {
+		return &badValue{err, g.from}
+	}
+	return nil
+}
+
+// set parses a value, holds it against the field's rules and puts it into
+// target. A list grows by it.
+func (f field) set(target reflect.Value, value string) *api.FieldError {
+	var err error
+	switch p := target.Addr().Interface().(type) {
+	case *bool:
+		*p, err = f.bool(value)
+	case *int:
+		*p, err = strconv.Atoi(value)
+		err = f.within(float64(*p), number, err)
+	case *uint64:
+		*p, err = strconv.ParseUint(value, 10, 64)
+	case *float64:
+		*p, err = strconv.ParseFloat(value, 64)
+		err = f.within(*p, number, err)
+	case *time.Duration:
+		*p, err = time.ParseDuration(value)
+		err = f.within(p.Seconds(), seconds, err)
+	case *string:
+		*p, err = f.text(value)
+	case *[]string:
+		*p, err = f.list(*p, value)
+	default:
+		panic("config: no rule for the type of " + f.name)
+	}
+	if err != nil {
+		return &api.FieldError{Field: f.name, Value: f.shown(value), Allowed: f.allowed()}
+	}
+	return nil
+}
+
+func (f field) bool(value string) (bool, error) {
+	if value != "true" && value != "false" {
+		return false, strconv.ErrSyntax
+	}
+	return value == "true", nil
+}
+
+// within holds a value against the tags min and max.
+func (f field) within(v float64, unit func(string) float64, err error) error {
+	low, high := math.Inf(-1), math.Inf(1)
+	if f.flag.Tag.Has("min") {
+		low, high = unit(f.flag.Tag.Get("min")), unit(f.flag.Tag.Get("max"))
+	}
+	if err == nil && !(v >= low && v <= high) {
+		return strconv.ErrRange
+	}
+	return err
+}
+
+// number and seconds read a tag; one that is wrong allows nothing, which every test finds.
+func number(tag string) float64 {
+	v, err := strconv.ParseFloat(tag, 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return v
+}
+
+func seconds(tag string) float64 {
+	d, err := time.ParseDuration(tag)
+	if err != nil {
+		return math.NaN()
+	}
+	return d.Seconds()
+}
+
+// text holds a text against its form or its list of words. Where there is no
+// default, the empty text means that the field is not set.
+func (f field) text(value string) (string, error) {
+	words := f.words()
+	switch {
+	case value == "" && !f.flag.HasDefault:
+		return "", nil
+	case len(words) == 0:
+		return f.form().read(value)
+	case !slices.Contains(words, value):
+		return "", errForm
+	}
+	return value, nil
+}
+
+func (f field) list(to []string, value string) ([]string, error) {
+	if value == "" {
+		return to, nil
+	}
+	for item := range strings.SplitSeq(value, ",") {
+		item, err := f.form().read(strings.TrimSpace(item))
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, item)
+	}
+	return to, nil
+}
+
+// words are the values of the tag oneof.
+func (f field) words() []string { return strings.Fields(f.flag.Tag.Get("oneof")) }
+
+func (f field) form() form {
+	name := f.flag.Tag.Get("form")
+	if name == "" {
+		name = "line"
+	}
+	return forms[name]
+}
+
+// allowed says in words what set accepts.
+func (f field) allowed() string {
+	low, high := f.flag.Tag.Get("min"), f.flag.Tag.Get("max")
+	switch f.flag.Target.Interface().(type) {
+	case bool:
+		return "true or false"
+	case int:
+		return fmt.Sprintf("a whole number, %s to %s", low, high)
+	case uint64:
+		return fmt.Sprintf("a whole number, 0 to %d", uint64(math.MaxUint64))
+	case float64:
+		return fmt.Sprintf("a number, %s to %s", low, high)
+	case time.Duration:
+		return fmt.Sprintf("a duration, %s to %s", low, high)
+	case []string:
+		return "a list; each " + f.form().allowed
+	}
+	if words := f.words(); len(words) > 0 {
+		return enumerate(words)
+	}
+	return f.form().allowed
+}
+
+func enumerate(words []string) string {
+	if len(words) == 1 {
+		return words[0]
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// shown is a value as an error shows it: short, on one line, and without what
+// may be a password.
+func (f field) shown(value string) string {
+	const most = 100
+	if strings.Contains(value, "@") && strings.Contains(f.form().allowed, "://") {
+		return "a URL with a user or password"
+	}
+	if utf8.RuneCountInString(value) > most {
+		value = string([]rune(value)[:most]) + "…"
+	}
+	if quoted := strconv.Quote(value); value == "" || strings.Contains(value, " ") || quoted[1:len(quoted)-1] != value {
+		return quoted
+	}
+	return value
+}
+
+// format is a value as set accepts it.
+func format(v reflect.Value) string {
+	switch v := v.Interface().(type) {
+	case []string:
+		return strings.Join(v, ",")
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// Map gives every field as text by its dotted name, secrets left out.
+func (c *Config) Map() map[string]string {
+	m := newModel(*c, io.Discard)
+	values := make(map[string]string, len(m.fields))
+	for _, f := range m.fields {
+		values[f.name] = format(f.flag.Target)
+	}
+	return values
+}

@@ -1,0 +1,236 @@
+package config
+
+import (
+	"encoding/pem"
+	"flag"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/workload"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of fields in CONFIGURATION.md")
+
+// samples are values of the fields without a range, none of them the default.
+var samples = map[string]string{
+	"target.url": "https://other/api", "target.model": "llama", "target.api_key_file": "key", "target.ca_file": "ca",
+	"deployment.engine": "vLLM", "deployment.model": "Llama 3.1 70B", "deployment.gpu": "H200", "deployment.speculation": "eagle3",
+	"start": "true", "preset": "recorded", "seed": "18446744073709551615", "followup.text": "go on, please: 100 %",
+	"mode.driver": "pinned", "mode.mode": "round_robin", "mode.speculation": "off", "mode.offers": "kv,round_robin,kv/eagle3",
+	"prometheus.url": "http://prometheus:9090", "prometheus.namespace": "booth", "cluster.metrics_urls": "http://a:8081,http://b:8082/metrics",
+	"baseline.default": "this target", "title": "# our: booth", "subtitle": "'second' \"line\"",
+	"listen": "localhost:0", "token_file": "token", "hosts": "booth.local,10.0.0.1", "public_page": "true",
+	"data_dir": "/data", "log.level": "debug", "log.format": "json",
+}
+
+// sample is a value that differs from the default.
+func sample(f field) string {
+	if value, ok := samples[f.name]; ok {
+		return value
+	}
+	value := f.flag.Tag.Get("max")
+	switch f.name {
+	case "max_tokens", "slider.max", "max_concurrency", "turns.max":
+	case "output_tokens.mean", "slider.min", "slider.increment", "concurrency":
+		value = "61"
+	case "turns.min":
+		value = "4"
+	}
+	if d, err := time.ParseDuration(value); err == nil {
+		return d.String()
+	}
+	return value
+}
+
+// Each field can be set by its flag, its variable and the file, with the same result.
+func TestEveryFieldFromEverySource(t *testing.T) {
+	files := map[string]string{"key": "k", "token": "0123456789abcdef", "ca": certificate(t)}
+	for _, f := range newModel(Config{}, io.Discard).fields {
+		if f.name == "config" {
+			continue
+		}
+		value, with := sample(f), []string{target}
+		switch f.name {
+		case "target.url":
+			with = nil
+		case "slider.max":
+			with = append(with, "--max-concurrency=10000")
+		}
+		require.NotEqual(t, f.flag.Default, value, f.name)
+		sources := map[string]input{
+			"flag":     {args: append(slices.Clone(with), "--"+f.flag.Name+"="+value), files: files},
+			"variable": {args: with, env: []string{f.env() + "=" + value}, files: files},
+			"file":     {args: with, file: asYAML(f.name, value), files: files},
+		}
+		for source, in := range sources {
+			require.Equal(t, value, in.must(t).Map()[f.name], "%s by its %s", f.name, source)
+		}
+	}
+}
+
+func certificate(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+}
+
+func asYAML(name, value string) string {
+	var text strings.Builder
+	parts := strings.Split(name, ".")
+	for depth, part := range parts {
+		fmt.Fprintf(&text, "%s%s:\n", strings.Repeat("  ", depth), part)
+	}
+	return strings.TrimSuffix(text.String(), "\n") + fmt.Sprintf(" %q\n", value)
+}
+
+// Both ends of a range are in, and what lies beyond is out.
+func TestRanges(t *testing.T) {
+	ranges := 0
+	for _, f := range newModel(Config{}, io.Discard).fields {
+		if !f.flag.Tag.Has("min") {
+			require.NotContains(t, []reflect.Kind{reflect.Int, reflect.Float64, reflect.Int64}, f.flag.Target.Kind(), "%s has no range", f.name)
+			continue
+		}
+		ranges++
+		low, high := f.flag.Tag.Get("min"), f.flag.Tag.Get("max")
+		below, above := "-"+high, high+"0"
+		if f.flag.Target.Type() == reflect.TypeFor[time.Duration]() {
+			above = "100000h"
+		}
+		for value, ok := range map[string]bool{low: true, high: true, below: false, above: false} {
+			err := f.set(reflect.New(f.flag.Target.Type()).Elem(), value)
+			require.Equal(t, ok, err == nil, "%s: %s (%v)", f.name, value, err)
+		}
+	}
+	require.Greater(t, ranges, 20)
+}
+
+// The workload has ranges of its own; both must allow the same.
+func TestRangesAgreeWithTheWorkload(t *testing.T) {
+	m := newModel(Config{}, io.Discard)
+	set := map[string]func(*workload.Settings, float64){
+		"turns.max":  func(s *workload.Settings, v float64) { s.Turns.Max = int(v) },
+		"max_tokens": func(s *workload.Settings, v float64) { s.MaxTokens = int(v) },
+		"start_rate": func(s *workload.Settings, v float64) { s.StartRate = v },
+		"target_rps": func(s *workload.Settings, v float64) { s.TargetRPS = v },
+		"think_time": func(s *workload.Settings, v float64) { s.ThinkTime = time.Duration(v * 1e9) },
+	}
+	for name, set := range set {
+		f := m.byName[name]
+		read := number
+		if f.flag.Target.Type() == reflect.TypeFor[time.Duration]() {
+			read = seconds
+		}
+		s := input{args: []string{target}}.must(t).WorkloadSettings()
+		s.Turns.Min = 1
+		high := read(f.flag.Tag.Get("max"))
+		set(&s, read(f.flag.Tag.Get("min")))
+		require.NoError(t, s.Check(100), name)
+		set(&s, high)
+		require.NoError(t, s.Check(100), name)
+		set(&s, high+1)
+		require.Error(t, s.Check(100), name)
+	}
+}
+
+func TestSecretsHaveNoFlag(t *testing.T) {
+	m := newModel(Config{}, io.Discard)
+	err := kong.Visit(m.kong.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok {
+			require.NotEqual(t, reflect.TypeFor[Secret](), flag.Target.Type(), flag.Name)
+			for _, s := range secrets {
+				require.NotEqual(t, strings.NewReplacer(".", "-", "_", "-").Replace(s.name), flag.Name)
+			}
+		}
+		return next(nil)
+	})
+	require.NoError(t, err)
+	for _, s := range secrets {
+		require.NotContains(t, m.byName, s.name)
+		require.Contains(t, m.byName, s.name+"_file")
+	}
+}
+
+func TestTagsAreSound(t *testing.T) {
+	for _, f := range newModel(Config{}, io.Discard).fields {
+		help := f.flag.Help
+		require.Regexp(t, `^[A-Z].*\.$`, help, f.name)
+		if name := f.flag.Tag.Get("form"); name != "" {
+			require.Contains(t, forms, name, f.name)
+		}
+		if f.flag.HasDefault {
+			require.Nil(t, f.set(reflect.New(f.flag.Target.Type()).Elem(), f.flag.Default), f.name)
+		}
+	}
+	for preset, values := range presets {
+		require.Contains(t, newModel(Config{}, io.Discard).byName["preset"].words(), preset)
+		input{args: []string{target, "--preset", preset}}.must(t)
+		require.NotEmpty(t, values)
+	}
+}
+
+const (
+	document   = "../../../../../CONFIGURATION.md"
+	tableBegin = "<!-- fields: written by go test ./sidecar/cmd/loadgen/internal/config -update -->\n"
+	tableEnd   = "<!-- end of fields -->"
+)
+
+// The document's table is made from the fields.
+func TestDocument(t *testing.T) {
+	data, err := os.ReadFile(document)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(data), tableBegin)
+	require.True(t, ok, "%s has lost the line %s", document, tableBegin)
+	_, after, ok := strings.Cut(rest, tableEnd)
+	require.True(t, ok, "%s has lost the line %s", document, tableEnd)
+	want := before + tableBegin + table() + tableEnd + after
+	if *update {
+		require.NoError(t, os.WriteFile(document, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(data), "go test ./sidecar/cmd/loadgen/internal/config -update rewrites the table")
+}
+
+// table describes all fields in Markdown, group by group.
+func table() string {
+	var text strings.Builder
+	group := ""
+	for _, f := range newModel(Config{}, io.Discard).fields {
+		title := "The file"
+		if f.flag.Group != nil {
+			title = f.flag.Group.Title
+		}
+		if title != group {
+			group = title
+			fmt.Fprintf(&text, "\n### %s\n\n| field | flag, variable | default | allowed | meaning |\n|---|---|---|---|---|\n", title)
+		}
+		fmt.Fprintf(&text, "| `%s` | `--%s`<br>`%s` | %s | %s | %s |\n", f.name, f.flag.Name, f.env(),
+			code(f), strings.ReplaceAll(f.allowed(), "|", `\|`), f.flag.Help)
+	}
+	fmt.Fprint(&text, "\n### Secrets, which have no flag and no place in the file\n\n| field | variable | allowed |\n|---|---|---|\n")
+	for _, s := range secrets {
+		fmt.Fprintf(&text, "| `%s` | `%s`, or a file that `%s_file` names | %s |\n", s.name, variable(s.name), s.name, s.allowed())
+	}
+	return text.String() + "\n"
+}
+
+func code(f field) string {
+	switch {
+	case f.flag.HasDefault:
+		return "`" + f.flag.Default + "`"
+	case f.flag.Target.Kind() == reflect.Bool:
+		return "`false`"
+	}
+	return ""
+}

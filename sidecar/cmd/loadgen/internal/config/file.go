@@ -1,0 +1,160 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"kvbooth/sidecar/api"
+)
+
+const maxFile = 1 << 20 // bytes of any file that the configuration names
+
+// readFile is the [reader] of this machine's files.
+func readFile(field, path, what string) ([]byte, error) {
+	file, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return nil, unreadable(field, path, what, err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("it is longer than %d bytes", maxFile)
+	}
+	if err != nil {
+		return nil, unreadable(field, path, what, err)
+	}
+	return data, nil
+}
+
+func unreadable(field, path, what string, err error) error {
+	if inner := new(os.PathError); errors.As(err, &inner) {
+		err = inner.Err // the path stands in the message already
+	}
+	return &api.FieldError{Field: field, Value: path, Allowed: fmt.Sprintf("%s; %v", what, err)}
+}
+
+// file is a YAML file while it is read.
+type file struct {
+	path   string
+	fields map[string]field
+	values map[string]given
+	lines  map[string]int // of every key so far
+}
+
+// parseFile gives the values of a YAML file by the names of their fields. A key
+// that is unknown or stands twice, and a value that is none, are refused with a
+// *badValue; what is no YAML with an [api.FieldError].
+func (m *model) parseFile(path string, data []byte) (map[string]given, error) {
+	f := &file{path: path, fields: maps.Clone(m.byName), values: map[string]given{}, lines: map[string]int{}}
+	delete(f.fields, "config")
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	err := decoder.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err == nil && !errors.Is(decoder.Decode(&second), io.EOF) {
+		err = errors.New("there is more after the first document")
+	}
+	if err != nil {
+		return nil, unreadable("config", path, "a YAML file", err)
+	}
+	if err := f.section("", doc.Content[0]); err != nil {
+		return nil, err
+	}
+	return f.values, nil
+}
+
+// section reads a mapping of fields and sections. An empty one may stand there,
+// as it does once all of its lines are commented out.
+func (f *file) section(name string, node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
+		return nil
+	}
+	if node.Kind != yaml.MappingNode {
+		return f.bad(node, name, shape(node), "a section of fields")
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if err := f.entry(name, node.Content[i], node.Content[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *file) entry(section string, key, value *yaml.Node) error {
+	name := strings.TrimPrefix(section+"."+key.Value, ".")
+	if line, twice := f.lines[name]; twice {
+		return f.bad(key, name, "this second value", fmt.Sprintf("one value; the first is in line %d", line))
+	}
+	f.lines[name] = key.Line
+	if field, ok := f.fields[name]; ok {
+		return f.value(field, value)
+	}
+	if f.isSection(name) {
+		return f.section(name, value)
+	}
+	if isSecret(name) {
+		return f.bad(key, name, "a secret in this file", fmt.Sprintf("the variable %s, or a file that %s_file names", variable(name), name))
+	}
+	return f.bad(key, name, "this field", "fields that exist"+suggest(name, slices.Collect(maps.Keys(f.fields))))
+}
+
+func (f *file) isSection(name string) bool {
+	for field := range f.fields {
+		if strings.HasPrefix(field, name+".") {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *file) value(field field, node *yaml.Node) error {
+	items := []*yaml.Node{node}
+	if _, list := field.flag.Target.Interface().([]string); list && node.Kind == yaml.SequenceNode {
+		items = node.Content
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" {
+			return f.bad(item, field.name, shape(item), field.allowed())
+		}
+		texts[i] = item.Value
+	}
+	f.values[field.name] = given{strings.Join(texts, ","), f.place(node)}
+	return nil
+}
+
+func (f *file) place(node *yaml.Node) string { return fmt.Sprintf("%s, line %d", f.path, node.Line) }
+
+func (f *file) bad(node *yaml.Node, name, value, allowed string) error {
+	if name == "" {
+		name = "config"
+	}
+	return &badValue{&api.FieldError{Field: name, Value: value, Allowed: allowed}, f.place(node)}
+}
+
+// shape says what stands in the place of a plain value.
+func shape(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	if node.Tag == "!!null" {
+		return "nothing"
+	}
+	return "a plain value"
+}

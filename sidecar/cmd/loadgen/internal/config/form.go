@@ -1,0 +1,107 @@
+package config
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"kvbooth/sidecar/api"
+)
+
+// form is what a text may look like. Read gives it in its canonical spelling.
+type form struct {
+	allowed string
+	read    func(string) (string, error)
+}
+
+var errForm = errors.New("not of the form")
+
+var forms = map[string]form{
+	"line":    {"one line of at most 200 characters", readLine},
+	"path":    {"a path", readPath},
+	"url":     {"http:// or https:// with a host, without user, query and fragment", readURL},
+	"target":  {"http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000", readTarget},
+	"address": {"an IP address or localhost and a port, such as 127.0.0.1:8088", readAddress},
+	"host":    {"a host name or an IP address, without a port", readHost},
+	"offer":   {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
+}
+
+func readLine(s string) (string, error) {
+	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > 200 || strings.ContainsFunc(s, unicode.IsControl) {
+		return "", errForm
+	}
+	return s, nil
+}
+
+func readPath(s string) (string, error) {
+	if len(s) > 4096 || strings.ContainsFunc(s, unicode.IsControl) {
+		return "", errForm
+	}
+	return s, nil
+}
+
+func readURL(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Opaque != "" || !isHost(u.Hostname()) ||
+		!isPort(u.Port()) || u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#") {
+		return "", errForm
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// readTarget takes off the /v1 that users copy from OpenAI clients.
+func readTarget(s string) (string, error) {
+	s, err := readURL(s)
+	return strings.TrimRight(strings.TrimSuffix(s, "/v1"), "/"), err
+}
+
+func readAddress(s string) (string, error) {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || port == "" || !isPort(port) {
+		return "", errForm
+	}
+	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && host != "" {
+		return "", errForm
+	}
+	return s, nil
+}
+
+func readHost(s string) (string, error) {
+	if !isHost(s) {
+		return "", errForm
+	}
+	return strings.ToLower(s), nil
+}
+
+func readOffer(s string) (string, error) {
+	mode, speculation, found := strings.Cut(s, "/")
+	if !slices.Contains(modes, api.Mode(mode)) || found && !slices.Contains(speculations, api.Speculation(speculation)) {
+		return "", errForm
+	}
+	return s, nil
+}
+
+var (
+	modes        = []api.Mode{api.ModeKV, api.ModeRoundRobin, api.ModeLeastLoaded}
+	speculations = []api.Speculation{api.SpeculationOff, api.SpeculationDraft, api.SpeculationEagle3, api.SpeculationNotRecorded}
+)
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
+
+func isHost(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil || hostName.MatchString(s)
+}
+
+// isPort accepts no port, too, and 0, which means any free one.
+func isPort(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 16)
+	return err == nil || s == ""
+}

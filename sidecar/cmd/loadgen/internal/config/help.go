@@ -1,0 +1,66 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+const description = "Holds many multi-turn conversations against an OpenAI-compatible server and shows what its users feel: " +
+	"time to first token, time per output token, latency."
+
+const examples = `
+Every field has a flag, an environment variable and a place in the YAML file,
+all of one name: --target-url, LOADGEN_TARGET_URL, and url under target.
+A flag counts more than a variable, and that more than the file. Secrets have
+no flag: LOADGEN_TOKEN, LOADGEN_TARGET_API_KEY, or a file that holds them.
+
+Examples:
+  loadgen --target-url http://127.0.0.1:8000
+      wait for an operator at http://127.0.0.1:8088
+  loadgen --target-url http://127.0.0.1:8000/v1 --concurrency 120 --start
+      begin at once with 120 conversations
+  LOADGEN_TARGET_API_KEY=… loadgen --config booth.yaml --log-format json
+      take the settings from a file and the key from the environment
+  loadgen check --config booth.yaml
+      say what is wrong with a file, and start nothing
+`
+
+// printHelp is kong's help of the whole program, whatever the command, with
+// examples at its end.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	whole := *ctx
+	whole.Path = ctx.Path[:1]
+	ctx.Model.HelpFlag = nil // else it offers further help on each command, and there is none
+	if err := kong.DefaultHelpPrinter(options, &whole); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(ctx.Stdout, examples)
+	return err
+}
+
+// helpOf adds the default to the help of a flag.
+func helpOf(v *kong.Value) string {
+	if v.Flag == nil || !v.HasDefault {
+		return v.Help
+	}
+	return v.Help + " Default: " + v.Default + "."
+}
+
+// placeHolder says what a flag takes, where no tag does.
+func (f field) placeHolder() string {
+	if words := f.words(); len(words) > 0 {
+		return strings.Join(words, "|")
+	}
+	switch f.flag.Target.Interface().(type) {
+	case int, uint64, float64:
+		return "N"
+	case time.Duration:
+		return "TIME"
+	case []string:
+		return "NAME"
+	}
+	return "TEXT"
+}

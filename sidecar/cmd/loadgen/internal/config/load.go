@@ -1,0 +1,220 @@
+package config
+
+import (
+	"crypto/x509"
+	"errors"
+	"io"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"kvbooth/sidecar/api"
+)
+
+// Load reads the command line (without the program's name), the environment (as
+// [os.Environ] gives it) and the files that they name. Help goes to stdout, and
+// no configuration comes with the commands [Help] and [Version]. What is wrong
+// gives one error, which wraps an [api.FieldError] wherever it is about a field.
+func Load(args, environ []string, stdout io.Writer) (*Config, Command, error) {
+	return load(args, environ, stdout, readFile)
+}
+
+func load(args, environ []string, stdout io.Writer, read reader) (*Config, Command, error) {
+	l := &loader{env: environment(environ), read: read}
+	l.model = newModel(Config{}, stdout, kong.Exit(func(int) { l.helped = true }))
+	l.hook = l.addSources
+	ctx, err := l.kong.Parse(args)
+	if l.helped {
+		return nil, Help, nil
+	}
+	if err != nil {
+		return nil, "", bare(err)
+	}
+	if ctx.Command() == string(Version) {
+		return nil, Version, nil
+	}
+	c, err := l.finish(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return c, Command(ctx.Command()), nil
+}
+
+// bare takes off what kong puts in front of a value's error.
+func bare(err error) error {
+	if bad := new(badValue); errors.As(err, &bad) {
+		return bad
+	}
+	if bad := new(api.FieldError); errors.As(err, &bad) {
+		return bad
+	}
+	return err
+}
+
+// loader is one call of Load.
+type loader struct {
+	*model
+	env    map[string]string
+	read   reader
+	helped bool
+}
+
+// reader reads a file that a field names; what says what the file should be.
+// The error is an [api.FieldError].
+type reader func(field, path, what string) ([]byte, error)
+
+// addSources lets the variables and the file decide what the command line does not.
+func (l *loader) addSources(ctx *kong.Context) error {
+	if ctx.Command() == string(Version) {
+		return nil
+	}
+	if err := l.checkVariables(); err != nil {
+		return err
+	}
+	config := l.byName["config"]
+	path, _ := ctx.FlagValue(config.flag).(string)
+	if path == "" {
+		path = l.env[config.env()]
+	}
+	if path != "" {
+		data, err := l.read("config", path, "a YAML file that can be read")
+		if err != nil {
+			return err
+		}
+		values, err := l.parseFile(path, data)
+		if err != nil {
+			return err
+		}
+		ctx.AddResolver(l.resolver(func(f field) (given, bool) { g, ok := values[f.name]; return g, ok }))
+	}
+	ctx.AddResolver(l.resolver(func(f field) (given, bool) { v := l.env[f.env()]; return given{v, f.env()}, v != "" }))
+	return nil
+}
+
+func (l *loader) resolver(look func(field) (given, bool)) kong.ResolverFunc {
+	return func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		if f, ok := l.byFlag[flag.Value]; ok {
+			if g, ok := look(f); ok {
+				return g, nil
+			}
+		}
+		return nil, nil
+	}
+}
+
+// finish adds what no flag gives, and checks the whole.
+func (l *loader) finish(ctx *kong.Context) (*Config, error) {
+	if err := l.applyPreset(ctx); err != nil {
+		return nil, err
+	}
+	c := l.Config
+	if err := l.readSecrets(&c); err != nil {
+		return nil, err
+	}
+	if c.DataDir == "" {
+		c.DataDir = dataDir(l.env)
+	}
+	if err := l.readCA(&c); err != nil {
+		return nil, err
+	}
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// applyPreset sets the preset's fields, save those that a source sets.
+func (l *loader) applyPreset(ctx *kong.Context) error {
+	explicit := map[*kong.Value]bool{}
+	for _, p := range ctx.Path {
+		if p.Flag != nil {
+			explicit[p.Flag.Value] = true
+		}
+	}
+	for name, value := range presets[l.Preset] {
+		f := l.byName[name]
+		if explicit[f.flag.Value] {
+			continue
+		}
+		if err := f.set(f.flag.Target, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// environment keeps the variables that matter. An empty one counts as not set.
+func environment(environ []string) map[string]string {
+	env := map[string]string{}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if value != "" && (strings.HasPrefix(name, envPrefix) || slices.Contains(userFolders, name)) {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+var userFolders = []string{"HOME", "XDG_DATA_HOME", "LOCALAPPDATA"}
+
+// serviceLink is a variable that Kubernetes sets in every pod of a namespace
+// with a service called loadgen.
+var serviceLink = regexp.MustCompile(`^LOADGEN_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// checkVariables refuses variables that no field has. Their values may be
+// secrets and are not shown.
+func (l *loader) checkVariables() error {
+	known := make([]string, 0, len(l.fields)+len(secrets))
+	for _, f := range l.fields {
+		known = append(known, f.env())
+	}
+	for _, s := range secrets {
+		known = append(known, variable(s.name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.env)) {
+		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) && !serviceLink.MatchString(name) {
+			return &api.FieldError{Field: name, Value: "this variable", Allowed: "variables of fields" + suggest(name, known)}
+		}
+	}
+	return nil
+}
+
+// readCA reads the authorities, so that a file without any is found at the start.
+func (l *loader) readCA(c *Config) error {
+	if c.Target.CAFile == "" {
+		return nil
+	}
+	data, err := l.read("target.ca_file", c.Target.CAFile, "a PEM file that can be read")
+	if err != nil {
+		return err
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(data) {
+		return &api.FieldError{Field: "target.ca_file", Value: c.Target.CAFile, Allowed: "a PEM file with certificates; it has none"}
+	}
+	c.Target.CA = data
+	return nil
+}
+
+// dataDir is kvbooth in the folder where the system keeps a user's data; empty
+// where the environment does not tell it.
+func dataDir(env map[string]string) string {
+	base := env["XDG_DATA_HOME"]
+	home := env["HOME"]
+	switch {
+	case runtime.GOOS == "windows":
+		base = env["LOCALAPPDATA"]
+	case runtime.GOOS == "darwin" && home != "":
+		base = filepath.Join(home, "Library", "Application Support")
+	case !filepath.IsAbs(base) && home != "":
+		base = filepath.Join(home, ".local", "share")
+	}
+	if !filepath.IsAbs(base) {
+		return ""
+	}
+	return filepath.Join(base, "kvbooth")
+}

@@ -1,0 +1,398 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// input is what a call of Load sees. File is the content of booth.yaml, where
+// there is one; other files stand in files.
+type input struct {
+	args  []string
+	env   []string
+	file  string
+	files map[string]string
+}
+
+func (in input) load() (*Config, Command, error) {
+	args := in.args
+	if in.file != "" {
+		args = append([]string{"--config=booth.yaml"}, args...)
+	}
+	read := func(field, path, what string) ([]byte, error) {
+		if data, ok := in.files[path]; ok {
+			return []byte(data), nil
+		}
+		if path == "booth.yaml" && in.file != "" {
+			return []byte(in.file), nil
+		}
+		return nil, unreadable(field, path, what, os.ErrNotExist)
+	}
+	return load(args, append([]string{"HOME=/home/someone"}, in.env...), io.Discard, read)
+}
+
+func (in input) must(t *testing.T) *Config {
+	t.Helper()
+	c, _, err := in.load()
+	require.NoError(t, err)
+	return c
+}
+
+const target = "--target-url=http://x:8000"
+
+func TestDefaults(t *testing.T) {
+	c, command, err := input{args: []string{target}}.load()
+	require.NoError(t, err)
+	require.Equal(t, Run, command)
+	require.Equal(t, "http://x:8000", c.Target.URL)
+	require.Equal(t, 60, c.Concurrency)
+	require.Equal(t, Turns{3, 5}, c.Turns)
+	require.Equal(t, uint64(1), c.Seed)
+	require.False(t, c.Start)
+	require.Equal(t, "127.0.0.1:8088", c.Listen)
+	require.Equal(t, api.SLO{TTFT: .6, TPOT: .06}, c.Settings().SLO)
+	require.Equal(t, []api.ModeState{
+		{Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded},
+		{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded},
+	}, c.Mode.States())
+	require.Nil(t, c.WorkloadSettings().Output, "answers end where the model ends them")
+}
+
+func TestPrecedence(t *testing.T) {
+	preset, file := "preset: recorded\n", "turns: {min: 2, max: 4}\n"
+	env, flag := []string{"LOADGEN_TURNS_MAX=7"}, []string{target, "--turns-max=9"}
+	for _, row := range []struct {
+		in   input
+		want Turns
+	}{
+		{input{args: flag[:1]}, Turns{3, 5}},                                // the default
+		{input{args: flag[:1], file: preset}, Turns{5, 5}},                  // a preset above it
+		{input{args: flag[:1], file: preset + file}, Turns{2, 4}},           // the file above the preset
+		{input{args: flag[:1], file: preset + file, env: env}, Turns{2, 7}}, // a variable above the file
+		{input{args: flag, file: preset + file, env: env}, Turns{2, 9}},     // a flag above all
+		{input{args: flag, env: env}, Turns{3, 9}},
+		{input{args: append(flag, "--preset=recorded")}, Turns{5, 9}}, // in whatever order
+		{input{args: flag[:1], env: []string{"LOADGEN_TURNS_MAX="}}, Turns{3, 5}},
+	} {
+		require.Equal(t, row.want, row.in.must(t).Turns, "%+v", row.in)
+	}
+}
+
+func TestPresetRecorded(t *testing.T) {
+	c := input{args: []string{target, "--preset", "recorded"}}.must(t)
+	require.Equal(t, Turns{5, 5}, c.Turns)
+	require.Equal(t, 1024, c.MaxTokens)
+	require.Equal(t, "elaborate further", c.Followup.Text)
+}
+
+func TestConfigFileFromItsVariable(t *testing.T) {
+	c := input{env: []string{"LOADGEN_CONFIG=other.yaml"}, files: map[string]string{"other.yaml": "target:\n  url: https://y/v1"}}.must(t)
+	require.Equal(t, "https://y", c.Target.URL)
+	require.Equal(t, "other.yaml", c.File)
+}
+
+// Flags may switch off what the file switches on.
+func TestSwitches(t *testing.T) {
+	on := "start: true\npublic_page: true"
+	require.True(t, input{args: []string{target}, file: on}.must(t).Start)
+	require.False(t, input{args: []string{target, "--no-start"}, file: on}.must(t).Start)
+	require.False(t, input{args: []string{target, "--start=false"}, file: on}.must(t).Start)
+	require.False(t, input{args: []string{target}, file: on, env: []string{"LOADGEN_PUBLIC_PAGE=false"}}.must(t).PublicPage)
+}
+
+func TestLists(t *testing.T) {
+	want := []string{"http://a/metrics", "http://b"}
+	for _, in := range []input{
+		{args: []string{target, "--cluster-metrics-urls=http://a/metrics,http://b/"}},
+		{args: []string{target, "--cluster-metrics-urls=http://a/metrics", "--cluster-metrics-urls", "http://b"}},
+		{args: []string{target}, env: []string{"LOADGEN_CLUSTER_METRICS_URLS=http://a/metrics, http://b"}},
+		{args: []string{target}, file: "cluster:\n  metrics_urls:\n  - http://a/metrics\n  - http://b\n"},
+		{args: []string{target}, file: "cluster.metrics_urls: [http://a/metrics, http://b]"},
+		{args: []string{target, "--cluster-metrics-urls=http://a/metrics,http://b"}, file: "cluster: {metrics_urls: [http://c]}"},
+	} {
+		require.Equal(t, want, in.must(t).Cluster.MetricsURLs, "%+v", in)
+	}
+}
+
+// A section whose lines are all commented out is still a section.
+func TestEmptyFileAndSections(t *testing.T) {
+	for _, file := range []string{"# nothing\n", "---\n", "slo:\n  # ttft: 1s\n", "target: {}\nslo: ~"} {
+		require.Equal(t, 60, input{args: []string{target}, file: file}.must(t).Concurrency, file)
+	}
+}
+
+func TestTargetIsNormalised(t *testing.T) {
+	for given, want := range map[string]string{
+		"http://x":                 "http://x",
+		"http://x/":                "http://x",
+		"http://x:8000/v1":         "http://x:8000",
+		"https://x/v1/":            "https://x",
+		"http://x/serve/llama/v1/": "http://x/serve/llama",
+		"HTTP://X/v1":              "http://X",
+		"http://[::1]:8000":        "http://[::1]:8000",
+	} {
+		require.Equal(t, want, input{args: []string{"--target-url", given}}.must(t).Target.URL, given)
+	}
+}
+
+const (
+	urlAllowed   = "http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000"
+	tokenAllowed = "16 to 512 visible ASCII characters without spaces"
+	loopback     = "without a token, a loopback address such as 127.0.0.1:8088; set a token to listen elsewhere"
+	lineAllowed  = "one line of at most 200 characters"
+)
+
+func TestBadInput(t *testing.T) {
+	long := strings.Repeat("x", 201)
+	args := func(more ...string) input { return input{args: append([]string{target}, more...)} }
+	env := func(more ...string) input { return input{args: []string{target}, env: more} }
+	file := func(text string) input { return input{args: []string{target}, file: text} }
+	url := func(text string) input { return input{args: []string{"--target-url", text}} }
+	for _, row := range []struct {
+		in   input
+		want string
+	}{
+		// what no source may give
+		{input{}, "target.url: no value is not allowed: " + urlAllowed + " (--target-url)"},
+		{args("--concurrency=0"), "concurrency: 0 is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
+		{args("--concurrency=many"), "concurrency: many is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
+		{args("--concurrency", "-1"), "concurrency: -1 is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
+		{args("--concurrency=1e3"), "concurrency: 1e3 is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
+		{args("--concurrency="), `concurrency: "" is not allowed: a whole number, 1 to 10000 (from --concurrency)`},
+		{args("--concurrency"), "concurrency: no value is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
+		{args("--concurrency", "--start"), "concurrency: no value is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
+		{env("LOADGEN_CONCURRENCY=10001"), "concurrency: 10001 is not allowed: a whole number, 1 to 10000 (from LOADGEN_CONCURRENCY)"},
+		{file("\nconcurrency: 1.5"), "concurrency: 1.5 is not allowed: a whole number, 1 to 10000 (from booth.yaml, line 2)"},
+		{env("LOADGEN_SEED=-1"), "seed: -1 is not allowed: a whole number, 0 to 18446744073709551615 (from LOADGEN_SEED)"},
+		{args("--start-rate=0"), "start_rate: 0 is not allowed: a number, 0.01 to 1000 (from --start-rate)"},
+		{args("--target-rps=NaN"), "target_rps: NaN is not allowed: a number, 0 to 10000 (from --target-rps)"},
+		{args("--target-rps=Inf"), "target_rps: Inf is not allowed: a number, 0 to 10000 (from --target-rps)"},
+		{args("--think-time=5"), "think_time: 5 is not allowed: a duration, 0s to 1h (from --think-time)"},
+		{file("slo:\n  ttft: 2h"), "slo.ttft: 2h is not allowed: a duration, 1ms to 1h (from booth.yaml, line 2)"},
+		{file("start: yes"), "start: yes is not allowed: true or false (from booth.yaml, line 1)"},
+		{args("--start=1"), "start: 1 is not allowed: true or false (from --start)"},
+		{args("--preset=fast"), "preset: fast is not allowed: recorded (from --preset)"},
+		{args("--mode-mode=random"), "mode.mode: random is not allowed: kv, round_robin or least_loaded (from --mode-mode)"},
+		{args("--mode-offers=kv,kv/medusa"), "mode.offers: kv,kv/medusa is not allowed: a list; each a mode or mode/speculation, such as kv or kv/eagle3 (from --mode-offers)"},
+		{args("--title=" + long), "title: " + long[:100] + "… is not allowed: " + lineAllowed + " (from --title)"},
+		{args("--subtitle=a\tb"), `subtitle: "a\tb" is not allowed: ` + lineAllowed + " (from --subtitle)"},
+		{args("--hosts=booth.local:8088"), "hosts: booth.local:8088 is not allowed: a list; each a host name or an IP address, without a port (from --hosts)"},
+		{args("--listen=8088"), "listen: 8088 is not allowed: an IP address or localhost and a port, such as 127.0.0.1:8088 (from --listen)"},
+		{args("--listen=127.0.0.1:65536"), "listen: 127.0.0.1:65536 is not allowed: an IP address or localhost and a port, such as 127.0.0.1:8088 (from --listen)"},
+
+		// URLs
+		{url("127.0.0.1:8000"), "target.url: 127.0.0.1:8000 is not allowed: " + urlAllowed + " (from --target-url)"},
+		{url("localhost:8000"), "target.url: localhost:8000 is not allowed: " + urlAllowed + " (from --target-url)"},
+		{url("ftp://x"), "target.url: ftp://x is not allowed: " + urlAllowed + " (from --target-url)"},
+		{url("http://:8000"), "target.url: http://:8000 is not allowed: " + urlAllowed + " (from --target-url)"},
+		{url("http://x:99999"), "target.url: http://x:99999 is not allowed: " + urlAllowed + " (from --target-url)"},
+		{url("http://x?a=b"), "target.url: http://x?a=b is not allowed: " + urlAllowed + " (from --target-url)"},
+		{url("http://x#"), "target.url: http://x# is not allowed: " + urlAllowed + " (from --target-url)"},
+		{url("http://someone:secret@x"), "target.url: a URL with a user or password is not allowed: " + urlAllowed + " (from --target-url)"},
+		{args("--prometheus-url=http://someone:sec%ret@x"), "prometheus.url: a URL with a user or password is not allowed: http:// or https:// with a host, without user, query and fragment (from --prometheus-url)"},
+
+		// fields against one another
+		{args("--concurrency=60", "--max-concurrency=50", "--slider-max=50"), "concurrency: 60 is not allowed: 1 to 50 (max_concurrency)"},
+		{args("--turns-min=6"), "turns: 6 to 5 is not allowed: min from 1 to max, max up to 50"},
+		{args("--output-tokens-mean=2000"), "output_tokens.mean: 2000 is not allowed: 0 to 1024 (max_tokens)"},
+		{args("--max-concurrency=100"), "slider.max: 180 is not allowed: at most 100 (max_concurrency)"},
+		{args("--slider-min=180"), "slider.min: 180 is not allowed: less than 180 (slider.max)"},
+		{args("--slider-increment=121"), "slider.increment: 121 is not allowed: at most 120 (slider.max less slider.min)"},
+		{args("--mode-mode=least_loaded"), "mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
+		{args("--mode-mode=least_loaded", "--mode-driver=pinned"), "mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
+		{args("--listen=0.0.0.0:8088"), "listen: \"0.0.0.0:8088\" is not allowed: " + loopback},
+		{args("--listen=:8088"), "listen: \":8088\" is not allowed: " + loopback},
+
+		// what is unknown or stands twice
+		{args("--concurency=60"), `unknown flag --concurency, did you mean "--concurrency"?`},
+		{args("--token=secret"), `unknown flag --token, did you mean "--token-file"?`},
+		{args("sweep"), "unexpected argument sweep"},
+		{env("LOADGEN_CONCURENCY=60"), "LOADGEN_CONCURENCY: this variable is not allowed: variables of fields; did you mean LOADGEN_CONCURRENCY?"},
+		{env("LOADGEN_TOKN=secret"), "LOADGEN_TOKN: this variable is not allowed: variables of fields; did you mean LOADGEN_TOKEN?"},
+		{file("target:\n  urll: http://x"), "target.urll: this field is not allowed: fields that exist; did you mean target.url? (from booth.yaml, line 2)"},
+		{file("concurency: 1"), "concurency: this field is not allowed: fields that exist; did you mean concurrency? (from booth.yaml, line 1)"},
+		{file("config: other.yaml"), "config: this field is not allowed: fields that exist; CONFIGURATION.md lists them (from booth.yaml, line 1)"},
+		{file("concurrency: 1\nstart: true\nconcurrency: 2"), "concurrency: this second value is not allowed: one value; the first is in line 1 (from booth.yaml, line 3)"},
+		{file("slo: {ttft: 1s}\nslo.ttft: 2s"), "slo.ttft: this second value is not allowed: one value; the first is in line 1 (from booth.yaml, line 2)"},
+		{file("slo: {ttft: 1s}\nslo: {tpot: 1s}"), "slo: this second value is not allowed: one value; the first is in line 1 (from booth.yaml, line 2)"},
+		{file("target:\n  api_key: secret"), "target.api_key: a secret in this file is not allowed: the variable LOADGEN_TARGET_API_KEY, or a file that target.api_key_file names (from booth.yaml, line 2)"},
+
+		// what is no value
+		{file("concurrency: {min: 1}"), "concurrency: a mapping is not allowed: a whole number, 1 to 10000 (from booth.yaml, line 1)"},
+		{file("concurrency: [1]"), "concurrency: a list is not allowed: a whole number, 1 to 10000 (from booth.yaml, line 1)"},
+		{file("concurrency:"), "concurrency: nothing is not allowed: a whole number, 1 to 10000 (from booth.yaml, line 1)"},
+		{file("title: &a x\nsubtitle: *a"), "subtitle: an alias is not allowed: " + lineAllowed + " (from booth.yaml, line 2)"},
+		{file("slo: 600ms"), "slo: a plain value is not allowed: a section of fields (from booth.yaml, line 1)"},
+		{file("- a"), "config: a list is not allowed: a section of fields (from booth.yaml, line 1)"},
+		{file("a: b: c"), "config: booth.yaml is not allowed: a YAML file; yaml: mapping values are not allowed in this context"},
+		{file("start: true\n---\nstart: false"), "config: booth.yaml is not allowed: a YAML file; there is more after the first document"},
+
+		// files and secrets
+		{args("--config=none.yaml"), "config: none.yaml is not allowed: a YAML file that can be read; file does not exist"},
+		{args("--token-file=none"), "token_file: none is not allowed: a file that can be read and holds the secret on one line; file does not exist"},
+		{args("--target-ca-file=none"), "target.ca_file: none is not allowed: a PEM file that can be read; file does not exist"},
+		{input{args: []string{target, "--target-ca-file=ca"}, files: map[string]string{"ca": "no PEM"}}, "target.ca_file: ca is not allowed: a PEM file with certificates; it has none"},
+		{input{args: []string{target, "--token-file=t"}, files: map[string]string{"t": "\n"}}, "token_file: t is not allowed: a file that holds the secret on one line; it is empty"},
+		{input{args: []string{target, "--token-file=t"}, files: map[string]string{"t": "one\ntwo\nand three lines"}}, "token: its value (hidden) is not allowed: " + tokenAllowed + " (from t)"},
+		{env("LOADGEN_TOKEN=short"), "token: its value (hidden) is not allowed: " + tokenAllowed + " (from LOADGEN_TOKEN)"},
+		{input{args: []string{target, "--token-file=t"}, env: []string{"LOADGEN_TOKEN=0123456789abcdef"}}, "token_file: t is not allowed: either this file or the variable LOADGEN_TOKEN, not both"},
+	} {
+		c, command, err := row.in.load()
+		require.EqualError(t, err, row.want, "%+v", row.in)
+		require.Nil(t, c)
+		require.Empty(t, command)
+		if !strings.HasPrefix(row.want, "un") { // kong's own words, on what is no field
+			require.ErrorAs(t, err, new(*api.FieldError), row.want)
+		}
+	}
+}
+
+func TestNoDataFolder(t *testing.T) {
+	_, _, err := load([]string{target}, nil, io.Discard, nil)
+	require.EqualError(t, err, "data_dir: no value is not allowed: a path; the environment does not tell the user's data folder")
+	c := input{args: []string{target}, env: []string{"XDG_DATA_HOME=relative"}}.must(t)
+	require.NotContains(t, c.DataDir, "relative", "the XDG specification ignores relative paths")
+	c = input{args: []string{target, "--data-dir=here"}}.must(t)
+	require.Equal(t, "here", c.DataDir)
+}
+
+// The real file system, once: what a file is that is missing, a folder, or far too long.
+func TestReadFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "booth.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("concurrency: 7\n"), 0o600))
+	c, _, err := Load([]string{target, "--config", path}, []string{"HOME=/home/someone"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 7, c.Concurrency)
+
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("#"), maxFile+1), 0o600))
+	_, err = readFile("config", path, "a YAML file")
+	require.EqualError(t, err, "config: "+path+" is not allowed: a YAML file; it is longer than 1048576 bytes")
+	_, err = readFile("config", dir, "a YAML file")
+	require.EqualError(t, err, "config: "+dir+" is not allowed: a YAML file; is a directory")
+	_, err = readFile("config", filepath.Join(dir, "none"), "a YAML file")
+	require.ErrorContains(t, err, "a YAML file; no such file or directory")
+}
+
+func TestSecretsStayHidden(t *testing.T) {
+	const token, key = "0123456789abcdef", "the-key-of-the-target"
+	c := input{
+		args: []string{target, "--listen=0.0.0.0:8088", "--target-api-key-file=key"},
+		env:  []string{"LOADGEN_TOKEN=" + token}, files: map[string]string{"key": key + "\r\n"},
+	}.must(t)
+	require.Equal(t, token, string(c.Token))
+	require.Equal(t, key, string(c.Target.APIKey))
+
+	var shown bytes.Buffer
+	fmt.Fprintf(&shown, "%v %+v %#v %s", c, c, c, c.Token)
+	require.NoError(t, json.NewEncoder(&shown).Encode(c))
+	slog.New(slog.NewJSONHandler(&shown, nil)).Info("configuration", "config", c, "token", c.Token)
+	slog.New(slog.NewTextHandler(&shown, nil)).Info("configuration", "config", c, "token", c.Token)
+	fmt.Fprint(&shown, c.Map())
+	require.NotContains(t, shown.String(), token)
+	require.NotContains(t, shown.String(), key)
+	require.NotContains(t, c.Map(), "token")
+}
+
+// Kubernetes sets these in the pods of a namespace with a service "loadgen".
+func TestServiceLinksAreNoTypos(t *testing.T) {
+	input{args: []string{target}, env: []string{
+		"LOADGEN_SERVICE_HOST=10.0.0.1", "LOADGEN_SERVICE_PORT=8088", "LOADGEN_SERVICE_PORT_HTTP=8088",
+		"LOADGEN_PORT=tcp://10.0.0.1:8088", "LOADGEN_PORT_8088_TCP=tcp://10.0.0.1:8088", "LOADGEN_PORT_8088_TCP_PROTO=tcp",
+		"LOADGEN_PORT_8088_TCP_PORT=8088", "LOADGEN_PORT_8088_TCP_ADDR=10.0.0.1", "LOADGENERATOR=x",
+	}}.must(t)
+}
+
+func TestWhoMayListenWithoutAToken(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "127.8.8.8:8088", "localhost:8088", "[::1]:8088", "[::ffff:127.0.0.1]:8088"} {
+		input{args: []string{target, "--listen", address}}.must(t)
+	}
+	for _, address := range []string{"[::]:8088", "10.0.0.1:8088", "[fe80::1%eth0]:8088"} {
+		in := input{args: []string{target, "--listen", address}}
+		_, _, err := in.load()
+		require.ErrorContains(t, err, "without a token, a loopback", address)
+		in.env = []string{"LOADGEN_TOKEN=0123456789abcdef"}
+		in.must(t)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	for _, args := range [][]string{{target}, {"run", target}, {target, "run"}} {
+		_, command, err := input{args: args}.load()
+		require.NoError(t, err)
+		require.Equal(t, Run, command)
+	}
+	_, command, err := input{args: []string{"check", target}}.load()
+	require.NoError(t, err)
+	require.Equal(t, Check, command)
+
+	// The version is told whatever the environment and the files are like.
+	_, command, err = input{args: []string{"version", "--config=none"}, env: []string{"LOADGEN_TYPO=x"}}.load()
+	require.NoError(t, err)
+	require.Equal(t, Version, command)
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"-h"}, {"run", "--help"}, {"check", "-h"}, {"--help", "--config=none"}} {
+		var out bytes.Buffer
+		c, command, err := Load(args, []string{"LOADGEN_TYPO=x"}, &out)
+		require.NoError(t, err)
+		require.Nil(t, c)
+		require.Equal(t, Help, command)
+		for _, f := range newModel(Config{}, io.Discard).fields {
+			require.Contains(t, strings.ReplaceAll(out.String(), "[no-]", ""), "  --"+f.flag.Name, args)
+		}
+		require.Contains(t, out.String(), "Examples:")
+		for line := range strings.Lines(out.String()) {
+			require.LessOrEqual(t, len([]rune(line)), 111, line)
+		}
+	}
+}
+
+// Whatever is accepted holds together, and its own text gives it again.
+func FuzzYAML(f *testing.F) {
+	f.Add([]byte("target: {url: http://x/v1}\nconcurrency: 5\nhosts: [a, b]"))
+	f.Add([]byte("preset: recorded\nturns:\n  min: 2\nslo.ttft: 1s"))
+	f.Add([]byte("target: &a\n  url: http://[::1]:1/%41/v1/\nslo: *a"))
+	f.Add([]byte("title: \"\\u00e9, \\\"x\\\"\"\nmode: {offers: [kv/eagle3], speculation: eagle3}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		read := func(string, string, string) ([]byte, error) { return data, nil }
+		args := []string{"--config=booth.yaml", target}
+		c, _, err := load(args, []string{"HOME=/home/someone"}, io.Discard, read)
+		if err != nil {
+			if field := new(api.FieldError); !errors.As(err, &field) || field.Field == "" || field.Allowed == "" {
+				t.Fatalf("not a field's error: %v", err)
+			}
+			return
+		}
+		if err := c.Check(); err != nil {
+			t.Fatalf("accepted, and yet: %v", err)
+		}
+		again := make([]string, 0, 64)
+		for name, value := range c.Map() {
+			if name != "config" {
+				again = append(again, "--"+strings.NewReplacer(".", "-", "_", "-").Replace(name)+"="+value)
+			}
+		}
+		second, _, err := load(again, nil, io.Discard, read)
+		if err != nil {
+			t.Fatalf("its own text is refused: %v", err)
+		}
+		second.File = c.File
+		if a, b := fmt.Sprint(c.Map()), fmt.Sprint(second.Map()); a != b {
+			t.Fatalf("its own text gives another one:\n%s\n%s", a, b)
+		}
+	})
+}

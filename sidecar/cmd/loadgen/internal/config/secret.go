@@ -1,0 +1,94 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// Secret is a text that no log and no print shows.
+type Secret string
+
+// String hides the secret; string(s) is the secret itself.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "(hidden)"
+}
+
+// GoString hides the secret from %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText hides the secret from JSON and logs.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// secret is a field that no flag and no line of the file may hold.
+type secret struct {
+	name        string
+	least, most int // characters
+	value       func(*Config) *Secret
+	file        func(*Config) string
+}
+
+var secrets = []secret{
+	{"token", 16, 512, func(c *Config) *Secret { return &c.Token }, func(c *Config) string { return c.TokenFile }},
+	{"target.api_key", 1, 4096, func(c *Config) *Secret { return &c.Target.APIKey }, func(c *Config) string { return c.Target.APIKeyFile }},
+}
+
+func isSecret(name string) bool {
+	return slices.ContainsFunc(secrets, func(s secret) bool { return s.name == name })
+}
+
+// readSecrets takes the secrets from their variables or files.
+func (l *loader) readSecrets(c *Config) error {
+	for _, s := range secrets {
+		g, err := l.readSecret(s, s.file(c))
+		if err != nil {
+			return err
+		}
+		*s.value(c) = Secret(g.value)
+		if err := s.check(c); err != nil {
+			return &badValue{err, g.from}
+		}
+	}
+	return nil
+}
+
+func (l *loader) readSecret(s secret, path string) (given, error) {
+	fromEnv := given{l.env[variable(s.name)], variable(s.name)}
+	if path == "" {
+		return fromEnv, nil
+	}
+	bad := &api.FieldError{Field: s.name + "_file", Value: path}
+	if fromEnv.value != "" {
+		bad.Allowed = "either this file or the variable " + fromEnv.from + ", not both"
+		return given{}, bad
+	}
+	data, err := l.read(bad.Field, path, "a file that can be read and holds the secret on one line")
+	if err != nil {
+		return given{}, err
+	}
+	value := strings.TrimRight(string(data), "\r\n")
+	if value == "" {
+		bad.Allowed = "a file that holds the secret on one line; it is empty"
+		return given{}, bad
+	}
+	return given{value, path}, nil
+}
+
+// check holds a secret against what an HTTP header can carry, and its least length.
+func (s secret) check(c *Config) *api.FieldError {
+	v := string(*s.value(c))
+	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f }
+	if v == "" || len(v) >= s.least && len(v) <= s.most && !strings.ContainsFunc(v, odd) {
+		return nil
+	}
+	return &api.FieldError{Field: s.name, Value: "its value (hidden)", Allowed: s.allowed()}
+}
+
+func (s secret) allowed() string {
+	return fmt.Sprintf("%d to %d visible ASCII characters without spaces", s.least, s.most)
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// statusLine rewrites one line of a terminal once a second until ctx ends.
+func statusLine(ctx context.Context, w *terminal, width func() int, snapshot func() api.Snapshot) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		line := describe(snapshot())
+		if n := width() - 1; n > 0 && len([]rune(line)) > n {
+			line = string([]rune(line)[:n])
+		}
+		w.show(line)
+		select {
+		case <-ctx.Done():
+			w.end()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// describe is a snapshot in one line; of several lanes it takes the first.
+func describe(s api.Snapshot) string {
+	l := s.Lanes[0]
+	parts := []string{phase(l.State)}
+	if l.Target.Problem != "" {
+		parts = append(parts, "target: "+l.Target.Problem)
+	}
+	if l.State.Running {
+		m := l.Window.Metrics
+		parts = append(parts,
+			"TTFT "+pair(m.TTFT)+" ms", "TPOT "+pair(m.TPOT)+" ms",
+			fmt.Sprintf("%.0f tok/s", l.Window.OutputTokensPerSecond),
+			fmt.Sprintf("%.2f req/s", l.Window.RequestsPerSecond),
+			"KV hit "+percent(l.KV.HitRatio), fmt.Sprintf("errors %d", l.Totals.Errors))
+	}
+	if s.Client.Verdict == api.VerdictBottleneck {
+		parts = append(parts, "CLIENT IS THE BOTTLENECK")
+	}
+	return strings.Join(parts, " · ")
+}
+
+func phase(s api.State) string {
+	text := string(s.Phase)
+	if s.Running {
+		text = fmt.Sprintf("%s %d/%d %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, s.Mode)
+	}
+	if s.Settling {
+		text += " settling"
+	}
+	if s.ModeChange != nil {
+		text += fmt.Sprintf(" → %s: %s", s.ModeChange.To.Mode, s.ModeChange.Message)
+	}
+	return text
+}
+
+// pair is p50/p95 in milliseconds.
+func pair(q api.Quantiles) string {
+	if q.P50 == nil || q.P95 == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f/%.0f", 1000**q.P50, 1000**q.P95)
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100**v)
+}

@@ -1,0 +1,66 @@
+// Package corpus holds what conversations are about: the starters, ten original
+// articles embedded in the program, and the questioner that asks about them.
+package corpus
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path"
+	"strings"
+)
+
+//go:embed starters/*.md
+var articles embed.FS
+
+// Starter is a text that opens conversations. Its Text stands byte-identical at
+// the beginning of every conversation on it, which is what makes it a shared prefix.
+type Starter struct {
+	ID    string // stable, fit for a URL
+	Topic string
+	Text  string
+}
+
+// Corpus is a set of starters. It does not change and is safe for concurrent use.
+type Corpus struct {
+	Name     string
+	Starters []Starter
+}
+
+// Builtin gives the ten articles of the program, in the order of their ids.
+func Builtin() (*Corpus, error) {
+	files, err := fs.Glob(articles, "starters/*.md")
+	if err != nil {
+		return nil, err
+	}
+	c := &Corpus{Name: "built-in articles"}
+	for _, name := range files {
+		text, err := articles.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		s, err := parse(strings.TrimSuffix(path.Base(name), ".md"), string(text))
+		if err != nil {
+			return nil, err
+		}
+		c.Starters = append(c.Starters, s)
+	}
+	return c, nil
+}
+
+// parse takes the topic from the article's heading.
+func parse(id, text string) (Starter, error) {
+	text = strings.TrimSpace(text)
+	heading, _, _ := strings.Cut(text, "\n")
+	topic, ok := strings.CutPrefix(heading, "# ")
+	if !ok {
+		return Starter{}, fmt.Errorf("starter %s: its first line is %q, not a heading", id, heading)
+	}
+	return Starter{ID: id, Topic: topic, Text: text}, nil
+}
+
+// Pick draws one starter.
+func (c *Corpus) Pick(r *rand.Rand) Starter {
+	return c.Starters[r.IntN(len(c.Starters))]
+}

@@ -1,0 +1,148 @@
+package corpus
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func generator(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7)) }
+
+const prose = `The block manager keeps physical blocks in a free list. When memory pressure rises, the
+scheduler evicts unreferenced blocks; prefix caching therefore degrades gracefully (under heavy load).
+Routers compare overlapping prefixes against every worker's published events.`
+
+// What a model may answer, well behaved or not.
+var answers = []struct{ name, answer string }{
+	{"prose", prose},
+	{"empty", ""},
+	{"only space", " \n\t \n"},
+	{"one word", "Certainly"},
+	{"one phrase", "Continuous batching."},
+	{"gibberish", "xq zzv !!! 0x1f ��� ))(( \x00\x01 qqqq\x7f ;;; --- ____"},
+	{"not UTF-8", "block\xff manager \xc3\x28 physical\xfe blocks"},
+	{"endless word", strings.Repeat("a", 100_000) + " " + strings.Repeat("b", 100_000)},
+	{"Chinese, without spaces", strings.Repeat("键值缓存使模型不必重新计算以前的词元。", 50)},
+	{"German", "Der Zwischenspeicher enthält Schlüssel und Werte früherer Wörter, weshalb größere Speicher günstiger würden."},
+	{"Arabic", "تخزن الذاكرة المؤقتة المفاتيح والقيم السابقة لتجنب إعادة الحساب"},
+	{"code", "```go\nfor i := range n { fmt.Println(a[i]) }\n```"},
+	{"format verbs", "%q %s %!d(MISSING) literal percent %d signs everywhere"},
+	{"huge", strings.Repeat(prose+"\n\n", 300)},
+}
+
+// Fifty turns are more than there are templates: no question may come twice,
+// none may be empty, and none may grow with the answer.
+func TestFollowNeverRepeats(t *testing.T) {
+	for _, tt := range answers {
+		t.Run(tt.name, func(t *testing.T) {
+			r, q := generator(1), BuiltinQuestioner{}
+			asked := []string{q.Open(r, "Observability")}
+			for range 49 {
+				next := q.Follow(r, "Observability", asked, tt.answer)
+				assert.NotContains(t, asked, next)
+				assert.Regexp(t, `^[A-Z].*[.?]$`, next)
+				assert.Less(t, len(next), 300)
+				assert.NotContains(t, next, "%!", "a template filled wrongly")
+				asked = append(asked, next)
+			}
+		})
+	}
+}
+
+func TestFollowIsDeterministic(t *testing.T) {
+	talk := func(seed uint64) (asked []string) {
+		r, q := generator(seed), BuiltinQuestioner{}
+		asked = append(asked, q.Open(r, "The transformer"))
+		for range 20 {
+			asked = append(asked, q.Follow(r, "The transformer", asked, prose))
+		}
+		return asked
+	}
+	assert.Equal(t, talk(3), talk(3))
+	assert.NotEqual(t, talk(3), talk(4))
+}
+
+var quoted = regexp.MustCompile(`"(.+)"`)
+
+// As long as a template is left, a question quotes the answer, up to the
+// spaces between two words.
+func TestFollowQuotesTheAnswer(t *testing.T) {
+	for seed := range uint64(50) {
+		r, asked := generator(seed), []string{}
+		for range followUps {
+			question := BuiltinQuestioner{}.Follow(r, "", asked, prose)
+			phrase := quoted.FindStringSubmatch(question)
+			if assert.NotNil(t, phrase, question) {
+				assert.Contains(t, strings.Join(strings.Fields(prose), " "), phrase[1])
+			}
+			asked = append(asked, question)
+		}
+	}
+}
+
+func TestPhrases(t *testing.T) {
+	for _, tt := range []struct {
+		name, answer string
+		want         []string
+	}{
+		{"little words and punctuation divide", "Prefix caching is useful; paged attention, too.", []string{"Prefix caching", "paged attention"}},
+		{"at most four words", "tensor parallel decode worker pool sizes vary", []string{"tensor parallel decode worker", "pool sizes vary"}},
+		{"an opening bracket divides", "shared memory (bank conflicts) hurt", []string{"shared memory", "bank conflicts"}},
+		{"a line's end divides", "## Memory bandwidth\n\nModern accelerators differ", []string{"Memory bandwidth", "Modern accelerators differ"}},
+		{"emphasis is left out", "**Speculative decoding** drafts several tokens", []string{"Speculative decoding", "drafts several tokens"}},
+		{"a hyphen joins", "key-value caches", []string{"key-value caches"}},
+		{"a dash is no word", "blocks ---- cached blocks", []string{"cached blocks"}},
+		{"numbers and contractions are no words", "32 blocks don't move", nil},
+		{"a single word is no phrase", "Throughput.", nil},
+		{"letters of any alphabet", "größere Speicher", []string{"größere Speicher"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			assert.ElementsMatch(t, tt.want, phrases(tt.answer))
+		})
+	}
+}
+
+// The newest thoughts stand at the end of an answer, and so must the phrases.
+func TestPhrasesOfTheEnd(t *testing.T) {
+	var b strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&b, "early thoughts %d.\n", i)
+	}
+	b.WriteString("final remark.")
+	got := phrases(b.String())
+	assert.Len(t, got, maxPhrases)
+	assert.Equal(t, "final remark", got[len(got)-1])
+}
+
+func TestOpenNamesTheTopic(t *testing.T) {
+	seen := map[string]bool{}
+	for seed := range uint64(200) {
+		q := BuiltinQuestioner{}.Open(generator(seed), "Cloud infrastructure")
+		assert.NotContains(t, q, "%")
+		assert.NotContains(t, q, "Cloud", "in the middle of a sentence")
+		seen[q] = true
+	}
+	assert.Len(t, seen, len(openings), "every opening is used")
+}
+
+func TestLowerFirst(t *testing.T) {
+	for in, want := range map[string]string{
+		"Observability": "observability", "GPU architecture": "GPU architecture", "The transformer": "the transformer",
+		"Über": "über", "": "",
+	} {
+		assert.Equal(t, want, lowerFirst(in))
+	}
+}
+
+func TestFixedQuestioner(t *testing.T) {
+	q := FixedQuestioner{Text: "elaborate further"}
+	assert.Equal(t, "the same short sentence", q.Name(), "as the recorded baselines name it")
+	assert.Equal(t, BuiltinQuestioner{}.Open(generator(5), "Observability"), q.Open(generator(5), "Observability"))
+	for range 3 {
+		assert.Equal(t, "elaborate further", q.Follow(generator(1), "", []string{"elaborate further"}, prose))
+	}
+}

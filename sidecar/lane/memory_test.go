@@ -1,0 +1,239 @@
+package lane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// memory is a Store that keeps everything in memory.
+type memory struct {
+	mu            sync.Mutex
+	order         []string // ids of conversations
+	conversations map[string]api.Conversation
+	turns         []api.Turn
+	steps         []api.StepRecord // every state that was handed over
+	events        []api.Event
+	settings      *api.Settings
+	baselines     map[string]string // JSON by name
+	broken        error             // what everything that can fail gives
+	lost          int64
+
+	held chan struct{} // SaveTurn waits until it is closed; nil: it does not
+}
+
+var _ Store = (*memory)(nil)
+
+func newMemory() *memory {
+	return &memory{conversations: map[string]api.Conversation{}, baselines: map[string]string{}}
+}
+
+func (m *memory) SaveConversation(c api.Conversation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.conversations[c.ID]; !known {
+		m.order = append(m.order, c.ID)
+	}
+	m.conversations[c.ID] = c
+}
+
+func (m *memory) SaveTurn(t api.Turn) {
+	m.mu.Lock()
+	m.turns = append(m.turns, t)
+	held := m.held
+	m.mu.Unlock()
+	if held != nil {
+		<-held
+	}
+}
+
+func (m *memory) SaveStep(s api.StepRecord) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.steps = append(m.steps, s)
+}
+
+func (m *memory) LostTurns() int64 { return m.lost }
+
+func (m *memory) Status() api.StoreStatus { return api.StoreStatus{Path: "memory", OK: true} }
+
+func (m *memory) SaveEvent(_ context.Context, e api.Event) (api.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.ID = int64(len(m.events) + 1)
+	m.events = append(m.events, e)
+	return e, m.broken
+}
+
+func (m *memory) SaveSettings(_ context.Context, s api.Settings) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken == nil {
+		m.settings = &s
+	}
+	return m.broken
+}
+
+func (m *memory) Settings(context.Context) (api.Settings, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.settings == nil {
+		return api.Settings{}, false, m.broken
+	}
+	return *m.settings, true, m.broken
+}
+
+// SaveBaseline keeps JSON, so that a row comes back as from a file.
+func (m *memory) SaveBaseline(_ context.Context, b api.Baseline) error {
+	data, err := json.Marshal(b)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil && m.broken == nil {
+		m.baselines[b.Name] = string(data)
+	}
+	return cmpErr(err, m.broken)
+}
+
+func (m *memory) Baselines(context.Context) ([]api.Baseline, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []api.Baseline
+	for _, text := range m.baselines {
+		var b api.Baseline
+		if err := json.Unmarshal([]byte(text), &b); err != nil {
+			return nil, err
+		}
+		all = append(all, b)
+	}
+	return all, m.broken
+}
+
+func (m *memory) Conversations(context.Context, api.ConversationQuery) (api.ConversationList, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := api.ConversationList{}
+	for _, id := range slices.Backward(m.order) {
+		list.Conversations = append(list.Conversations, m.conversations[id])
+	}
+	return list, m.broken
+}
+
+func (m *memory) Conversation(_ context.Context, id string) (api.Conversation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, ok := m.conversations[id]
+	if !ok {
+		return c, fmt.Errorf("%w: no conversation %s", api.ErrNotFound, id)
+	}
+	for _, t := range m.turns {
+		if t.Conversation == id {
+			c.Turns = append(c.Turns, t)
+		}
+	}
+	return c, nil
+}
+
+func (m *memory) TurnsCSV(_ context.Context, w io.Writer, lane string, step int64) error {
+	_, err := fmt.Fprintf(w, "%s,%d\n", lane, step)
+	return err
+}
+
+func (m *memory) Events(context.Context, string, int) ([]api.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	events := slices.Clone(m.events)
+	slices.Reverse(events)
+	return events, m.broken
+}
+
+func cmpErr(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memory) breaks(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken = err
+}
+
+// hold makes SaveTurn wait until release is called, which may be done twice.
+func (m *memory) hold() (release func()) {
+	held := make(chan struct{})
+	m.mu.Lock()
+	m.held = held
+	m.mu.Unlock()
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		m.held = nil
+		m.mu.Unlock()
+		close(held)
+	})
+}
+
+func (m *memory) allTurns() []api.Turn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.turns)
+}
+
+func (m *memory) allConversations() []api.Conversation {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []api.Conversation
+	for _, id := range m.order {
+		all = append(all, m.conversations[id])
+	}
+	return all
+}
+
+// lastSteps are the steps as handed over last, in order of their first state.
+func (m *memory) lastSteps() []api.StepRecord {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []api.StepRecord
+	for _, s := range m.steps {
+		i := slices.IndexFunc(all, func(o api.StepRecord) bool { return o.ID == s.ID })
+		if i < 0 {
+			all = append(all, s)
+		} else {
+			all[i] = s
+		}
+	}
+	return all
+}
+
+// told are the events so far, each as "kind by: text".
+func (m *memory) told() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	told := []string{}
+	for _, e := range m.events {
+		told = append(told, fmt.Sprintf("%s %s: %s", e.Kind, e.By, e.Text))
+	}
+	return told
+}
+
+// own is the stored baseline of this target.
+func (m *memory) own(t *testing.T) (b api.Baseline, ok bool) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text, ok := m.baselines[api.ThisTarget]
+	if ok {
+		require.NoError(t, json.Unmarshal([]byte(text), &b))
+	}
+	return b, ok
+}

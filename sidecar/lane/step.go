@@ -1,0 +1,133 @@
+package lane
+
+import (
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// settleSpan is how long counted turns must have been ending before a
+// comparison speaks.
+const settleSpan = 60 * time.Second
+
+// steps keeps the current step and decides which turns count. It is safe for
+// concurrent use.
+type steps struct {
+	// save hears of each state of a step, in order: a step that has ended must
+	// not be stored as one that goes on. It is called with the lock held, and
+	// must not wait.
+	save func(api.StepRecord)
+
+	mu      sync.Mutex
+	lane    string
+	now     api.StepRecord
+	open    bool
+	mixed   bool // conversations of another shape are still in progress
+	counted int
+	first   time.Time // end of the first counted turn
+	actual  int
+	target  int
+}
+
+// begin opens a new step, which ends the one before. A mixed step does not
+// settle before unmix.
+func (s *steps) begin(at time.Time, concurrency int, mode api.ModeState, mixed bool) api.StepRecord {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close(at)
+	s.now = api.StepRecord{
+		Lane: s.lane, ID: s.now.ID + 1, Concurrency: concurrency,
+		Mode: mode.Mode, Speculation: mode.Speculation, Started: at,
+	}
+	s.open, s.mixed, s.counted = true, mixed, 0
+	s.save(s.now)
+	return s.now
+}
+
+// end closes the current step, if one is open.
+func (s *steps) end(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close(at)
+}
+
+func (s *steps) close(at time.Time) {
+	if !s.open {
+		return
+	}
+	s.open, s.first = false, time.Time{}
+	s.now.Ended = &at
+	s.save(s.now)
+}
+
+// active hears the numbers of conversations.
+func (s *steps) active(at time.Time, actual, target int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.actual, s.target = actual, target
+	s.settle(at)
+}
+
+// unmix hears that every conversation in progress has the step's shape.
+func (s *steps) unmix(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mixed = false
+	s.settle(at)
+}
+
+func (s *steps) isMixed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open && s.mixed
+}
+
+// settle settles a step when the numbers first agree, with each other and with it.
+func (s *steps) settle(at time.Time) {
+	if s.open && !s.mixed && s.now.Settled == nil && s.actual == s.target && s.target == s.now.Concurrency {
+		s.now.Settled = &at
+		s.save(s.now)
+	}
+}
+
+// mark is what a turn remembers of the step that it began in.
+type mark struct {
+	step    api.StepRecord
+	settled bool
+}
+
+// mark gives the step in force.
+func (s *steps) mark() mark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return mark{step: s.now, settled: s.open && s.now.Settled != nil}
+}
+
+// counts says whether a turn counts that began with the mark, ended well at the
+// given time, and so lies within one settled step.
+func (s *steps) counts(m mark, ended time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !m.settled || !s.open || m.step.ID != s.now.ID {
+		return false
+	}
+	s.counted++
+	if s.first.IsZero() {
+		s.first = ended
+	}
+	return true
+}
+
+// view is the step as a snapshot shows it, with the time for which it must still
+// settle. One that has ended settles no more.
+func (s *steps) view(now time.Time) (step api.Step, actual int, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	step = api.Step{ID: s.now.ID, Started: s.now.Started, Settled: s.now.Settled, Counted: s.counted}
+	wait = settleSpan
+	if !s.first.IsZero() {
+		wait = max(0, settleSpan-now.Sub(s.first))
+	}
+	return step, s.actual, wait
+}

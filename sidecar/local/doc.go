@@ -1,0 +1,5 @@
+// Package local starts, watches and ends processes on this machine: children in
+// general ([Start]), and a real NVIDIA Dynamo with mock workers ([InstallDynamo],
+// [StartDynamo]). It signals only processes that it started, and on Linux none of
+// them outlives this process, however that ends.
+package local

@@ -1,0 +1,241 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// Dynamo is a running Dynamo: a frontend with its router, and mock workers, each a
+// process of its own, that find one another through files in a temporary folder
+// and talk over loopback. Its methods are safe for concurrent use, but of the calls
+// that start or end one and the same process only one may run at a time.
+type Dynamo struct {
+	options Options
+	files   string // the folder that the processes find one another through
+	exits   chan Exit
+	closed  chan struct{}
+	watches sync.WaitGroup
+
+	mu       sync.Mutex
+	stopped  bool
+	frontend *Process
+	workers  []worker
+}
+
+type worker struct {
+	name     string
+	port     int
+	process  *Process
+	instance string // decimal
+}
+
+// Worker is what is known of a mock worker.
+type Worker struct {
+	Name       string
+	MetricsURL string
+	Instance   string // its instance id, decimal as in nvext; "" while it is not known
+	PID        int
+}
+
+// Frontend is the worker number of an [Exit] that means the frontend.
+const Frontend = -1
+
+// Exit says that a process ended though nobody asked for it.
+type Exit struct {
+	Worker int   // which one, or [Frontend]
+	Err    error // what it was, with the last lines of its log
+}
+
+// StartDynamo starts a Dynamo and returns when it serves: the frontend lists every
+// worker and the model. An error names the process at fault, with the last lines of
+// its log, and nothing is left running. What is not allowed in the options gives an
+// [api.FieldError].
+func StartDynamo(ctx context.Context, o Options) (*Dynamo, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	files, err := os.MkdirTemp("", "kvbooth-dynamo-")
+	if err != nil {
+		return nil, fmt.Errorf("start Dynamo: %w", err)
+	}
+	d := &Dynamo{options: o, files: files, exits: make(chan Exit), closed: make(chan struct{})}
+	for i, port := range o.workerPorts {
+		d.workers = append(d.workers, worker{name: fmt.Sprintf("worker-%d", i+1), port: port})
+	}
+	if err := d.startAll(ctx); err != nil {
+		ended, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		cancel() // what is not ready has nothing to finish
+		d.Stop(ended)
+		return nil, fmt.Errorf("start Dynamo: %w", err)
+	}
+	return d, nil
+}
+
+// startAll starts all processes at once and waits for all of them.
+func (d *Dynamo) startAll(ctx context.Context) error {
+	for i := range d.workers {
+		if err := d.launchWorker(i); err != nil {
+			return err
+		}
+	}
+	if err := d.launchFrontend(); err != nil {
+		return err
+	}
+	for i := range d.workers {
+		if err := d.awaitWorker(ctx, i); err != nil {
+			return err
+		}
+	}
+	return d.awaitModel(ctx)
+}
+
+// URL is the frontend's.
+func (d *Dynamo) URL() string { return "http://" + Loopback(d.options.FrontendPort) }
+
+// LogDir is where the processes write their logs.
+func (d *Dynamo) LogDir() string { return d.options.LogDir }
+
+// Workers tells of each worker, in the order of their numbers.
+func (d *Dynamo) Workers() []Worker {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]Worker, len(d.workers))
+	for i, w := range d.workers {
+		out[i] = Worker{Name: w.name, MetricsURL: w.metricsURL(), Instance: w.instance, PID: w.process.PID()}
+	}
+	return out
+}
+
+// Exits gives each process that ended by itself. Nothing restarts it but
+// RestartWorker or StartFrontend. The channel is never closed.
+func (d *Dynamo) Exits() <-chan Exit { return d.exits }
+
+// Running says whether worker i, or the [Frontend], runs.
+func (d *Dynamo) Running(i int) bool {
+	if i == Frontend {
+		return !ended(d.frontendProcess())
+	}
+	return !ended(d.worker(i).process)
+}
+
+// KillWorker kills worker i, as a crash would.
+func (d *Dynamo) KillWorker(i int) { d.worker(i).process.Kill() }
+
+// RestartWorker starts worker i again, after stopping it if it still runs, and
+// returns when the frontend lists its new instance.
+func (d *Dynamo) RestartWorker(ctx context.Context, i int) error {
+	d.worker(i).process.Stop(ctx)
+	if err := d.launchWorker(i); err != nil {
+		return err
+	}
+	return d.awaitWorker(ctx, i)
+}
+
+// KillFrontend kills the frontend, as a crash would.
+func (d *Dynamo) KillFrontend() { d.frontendProcess().Kill() }
+
+// StopFrontend stops the frontend; when ctx ends before it has, it is killed.
+func (d *Dynamo) StopFrontend(ctx context.Context) { d.frontendProcess().Stop(ctx) }
+
+// StartFrontend starts the frontend again, on its port, after stopping it if it
+// still runs. It returns when the frontend lists every worker that runs, and the model.
+func (d *Dynamo) StartFrontend(ctx context.Context) error {
+	d.StopFrontend(ctx)
+	if err := d.launchFrontend(); err != nil {
+		return err
+	}
+	for i := range d.options.Workers {
+		if ended(d.worker(i).process) {
+			continue
+		}
+		if err := d.awaitWorker(ctx, i); err != nil {
+			return err
+		}
+	}
+	return d.awaitModel(ctx)
+}
+
+// Stop stops all processes and waits for them; when ctx ends before they have,
+// they are killed. Nothing can be started afterwards.
+func (d *Dynamo) Stop(ctx context.Context) {
+	d.mu.Lock()
+	if !d.stopped {
+		d.stopped = true
+		close(d.closed)
+	}
+	processes := []*Process{d.frontend}
+	for _, w := range d.workers {
+		processes = append(processes, w.process)
+	}
+	d.mu.Unlock()
+	StopAll(ctx, processes...)
+	d.watches.Wait()
+	_ = os.RemoveAll(d.files) // a temporary folder
+}
+
+func (d *Dynamo) worker(i int) worker {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.workers[i]
+}
+
+func (d *Dynamo) frontendProcess() *Process {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.frontend
+}
+
+// errStopped is what starting something gives after Stop.
+var errStopped = errors.New("Dynamo is being stopped")
+
+func (d *Dynamo) launchWorker(i int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w := &d.workers[i]
+	p, err := d.launch(i, d.workerCommand(*w))
+	if err == nil {
+		w.process, w.instance = p, ""
+	}
+	return err
+}
+
+func (d *Dynamo) launchFrontend() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p, err := d.launch(Frontend, d.frontendCommand())
+	if err == nil {
+		d.frontend = p
+	}
+	return err
+}
+
+// launch starts a process and watches it; d.mu is held.
+func (d *Dynamo) launch(number int, c Command) (*Process, error) {
+	if d.stopped {
+		return nil, errStopped
+	}
+	p, err := Start(c)
+	if err == nil {
+		d.watches.Go(func() { d.watch(number, p) })
+	}
+	return p, err
+}
+
+// watch reports the end of a process that nobody asked for.
+func (d *Dynamo) watch(number int, p *Process) {
+	<-p.Done()
+	if p.Asked() {
+		return
+	}
+	err := p.Wait()
+	if err == nil {
+		err = fmt.Errorf("%s ended by itself; see %s", p.Name(), p.log)
+	}
+	select {
+	case d.exits <- Exit{Worker: number, Err: err}:
+	case <-d.closed:
+	}
+}

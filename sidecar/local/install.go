@@ -1,0 +1,217 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// DynamoVersion is the version of ai-dynamo that the product is made for.
+const DynamoVersion = "1.6.1"
+
+// VenvVariable names the environment variable that points to a virtual
+// environment with Dynamo, to be used in place of an installation of our own.
+const VenvVariable = "KVBOOTH_DYNAMO_VENV"
+
+// dynamoPackages go in without what they depend on: one dependency, aisimulate,
+// serves offline predictions only, and fetches itself from elsewhere when it is
+// installed. dynamoDependencies are the others, bounded as ai-dynamo bounds them.
+var (
+	dynamoPackages     = []string{"ai-dynamo==" + DynamoVersion, "ai-dynamo-runtime==" + DynamoVersion}
+	dynamoDependencies = []string{
+		"aiohttp>=3.14,<4", "certifi", "kubernetes>=32.0.1,<33", "msgspec>=0.19", "prometheus-client>=0.23.1,<1",
+		"pyzmq>=26", "redis>=6.2,<9", "tqdm", "transformers>=4.56,<6", "typing-extensions>=4.10",
+		"zstandard>=0.23,<1", "uvloop>=0.21", "pydantic>=2.10.6,<=2.13.5",
+	}
+)
+
+// installedBytes is about what an installation takes on the disk.
+const installedBytes = 690 << 20
+
+const (
+	lockPoll  = 500 * time.Millisecond
+	stopGrace = 5 * time.Second
+)
+
+// stampFile is written when an installation is complete.
+const stampFile = "installed"
+
+// CacheDir is where the product keeps what it can make again: kvbooth in the
+// user's cache folder.
+func CacheDir() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no cache folder: %w", err)
+	}
+	return filepath.Join(dir, "kvbooth"), nil
+}
+
+// InstallDynamo gives the interpreter of a virtual environment with Dynamo. The
+// one that [VenvVariable] points to is taken if it is set, and never changed;
+// otherwise there is one in cacheDir, which the first call installs with pip: about
+// 690 MB and a minute, with its progress on the writer. An installation that was
+// broken off is made anew. Of several processes one installs and the others wait.
+func InstallDynamo(ctx context.Context, cacheDir string, progress io.Writer) (python string, err error) {
+	if venv := os.Getenv(VenvVariable); venv != "" {
+		if err := checkDynamo(ctx, venv); err != nil {
+			return "", fmt.Errorf("%s: %w", VenvVariable, err)
+		}
+		return venvPython(venv), nil
+	}
+	if runtime.GOOS != "linux" {
+		return "", fmt.Errorf("NVIDIA publishes Dynamo %s for Linux only, and this is %s", DynamoVersion, runtime.GOOS)
+	}
+	requirements := strings.Join(append(dynamoPackages[:len(dynamoPackages):len(dynamoPackages)], dynamoDependencies...), "\n")
+	venv := filepath.Join(cacheDir, fmt.Sprintf("dynamo-%s-%.4x", DynamoVersion, sha256.Sum256([]byte(requirements))))
+	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
+		return "", fmt.Errorf("install Dynamo: %w", err)
+	}
+	unlock, err := lock(ctx, venv+".lock", func() {
+		fmt.Fprintln(progress, "waiting for another process that is installing NVIDIA Dynamo")
+	})
+	if err != nil {
+		return "", fmt.Errorf("install Dynamo: %w", err)
+	}
+	defer unlock()
+	if installed(ctx, venv) {
+		return venvPython(venv), nil
+	}
+	if err := install(ctx, venv, progress); err != nil {
+		return "", fmt.Errorf("install Dynamo %s: %w", DynamoVersion, err)
+	}
+	return venvPython(venv), nil
+}
+
+// lock takes a lock between processes, and calls waiting once if it is taken.
+func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
+	l := flock.New(path)
+	ok, err := l.TryLock()
+	if err == nil && !ok {
+		waiting()
+		_, err = l.TryLockContext(ctx, lockPoll)
+	}
+	return func() { _ = l.Unlock() }, err
+}
+
+// TryLock takes a lock between processes if no other one holds it. The file that
+// stands for it is left behind.
+func TryLock(path string) (unlock func(), ok bool, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, false, err
+	}
+	l := flock.New(path)
+	ok, err = l.TryLock()
+	return func() { _ = l.Unlock() }, ok, err
+}
+
+// installed says whether an installation is complete and still runs: the Python
+// that it was made with may be gone.
+func installed(ctx context.Context, venv string) bool {
+	_, err := os.Stat(filepath.Join(venv, stampFile))
+	return err == nil && checkDynamo(ctx, venv) == nil
+}
+
+func install(ctx context.Context, venv string, progress io.Writer) error {
+	python, version, err := FindPython(ctx)
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(venv); err != nil {
+		return err
+	}
+	i := installer{venv: venv, report: newReport(progress, installedBytes)}
+	defer i.report.close()
+	i.report.line(fmt.Sprintf("installing NVIDIA Dynamo %s with Python %s in %s: about %d MB, once", DynamoVersion, version, venv, installedBytes>>20))
+	if err := i.run(ctx, Command{Name: "venv", Path: python, Args: []string{"-m", "venv", venv}, Env: childEnv()}); err != nil {
+		return err
+	}
+	if err := os.Mkdir(i.temp(), 0o755); err != nil {
+		return err
+	}
+	for _, packages := range [][]string{append([]string{"--no-deps"}, dynamoPackages...), dynamoDependencies} {
+		if err := i.pip(ctx, packages); err != nil {
+			return err
+		}
+	}
+	if err := checkDynamo(ctx, venv); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(i.temp()), os.WriteFile(filepath.Join(venv, stampFile), []byte(version+"\n"), 0o644))
+}
+
+// installer runs the steps of one installation.
+type installer struct {
+	venv   string
+	report *report
+}
+
+// temp takes what pip unpacks on the way. It lies within the folder, so that it
+// goes with it where an installation is broken off.
+func (i installer) temp() string { return filepath.Join(i.venv, "tmp") }
+
+func (i installer) pip(ctx context.Context, packages []string) error {
+	err := i.run(ctx, Command{
+		Name: "pip", Path: venvPython(i.venv), Env: childEnv("TMPDIR=" + i.temp()),
+		Args: append([]string{"-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar", "off"}, packages...),
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w\nis this machine online, with 2 GB free in %s?", err, filepath.Dir(i.venv))
+	}
+	return err
+}
+
+// run runs one step to its end, and reports meanwhile what it says and how large
+// the folder has become.
+func (i installer) run(ctx context.Context, c Command) error {
+	c.Log = i.venv + ".log"
+	p, err := Start(c)
+	if err != nil {
+		return err
+	}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.Done():
+			return p.Wait()
+		case <-ctx.Done():
+			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+			defer cancel()
+			p.Stop(grace)
+			return context.Cause(ctx)
+		case <-ticker.C:
+			i.report.show(diskUse(i.venv), lastLine(c.Log))
+		}
+	}
+}
+
+// diskUse adds up the sizes of the files in a folder. Files that go meanwhile are
+// passed over.
+func diskUse(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // it is gone by now
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		return nil
+	})
+	return bytes
+}
+
+// lastLine is the last line of a log, without indentation.
+func lastLine(log string) string {
+	tail := Tail(log)
+	return strings.TrimSpace(tail[strings.LastIndexByte(tail, '\n')+1:])
+}

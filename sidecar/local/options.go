@@ -1,0 +1,139 @@
+package local
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// Options say what Dynamo is to be started.
+type Options struct {
+	Python      string // an interpreter with Dynamo, from [InstallDynamo]
+	ModelDir    string // config.json, generation_config.json, tokenizer.json, tokenizer_config.json
+	ModelName   string // as clients name it
+	ProfilePath string // NPZ with the timing of the mock workers
+	LogDir      string // one log for each process, appended to
+
+	Workers          int    // 0 means 3
+	Mode             string // of the router, in Dynamo's spelling: one of [RouterModes]; "" means kv
+	Engine           string // that the mock workers imitate: one of [Engines]; "" means trtllm
+	BlockTokens      int    // tokens of a KV block
+	Blocks           int    // KV blocks of a worker
+	MaxSequences     int    // of a worker's batch
+	MaxBatchedTokens int    // of a worker's batch
+
+	FrontendPort int      // 0 means 8000 or the next free one; another one must be free
+	WorkerPort   int      // of the first worker's metrics, or the next free ones up to 32767; 0 means 8081
+	Speedup      float64  // of the mock workers' time; 0 means 1
+	Env          []string // more environment, "NAME=value" each
+
+	workerPorts []int // chosen, as many as there are workers
+}
+
+// What [Options] may name.
+var (
+	RouterModes = []string{"kv", "round-robin", "least-loaded", "random"}
+	Engines     = []string{"trtllm", "vllm"}
+)
+
+const (
+	defaultWorkers      = 3
+	defaultFrontendPort = 8000
+	defaultWorkerPort   = 8081
+	maxWorkers          = 64
+	lastWorkerPort      = 32767 // Dynamo reads the port as a signed 16-bit number
+)
+
+// complete fills in what is left out and refuses what is not allowed.
+func (o *Options) complete() error {
+	o.Workers = orDefault(o.Workers, defaultWorkers)
+	o.Mode = orDefault(o.Mode, RouterModes[0])
+	o.Engine = orDefault(o.Engine, Engines[0])
+	o.WorkerPort = orDefault(o.WorkerPort, defaultWorkerPort)
+	o.Speedup = orDefault(o.Speedup, 1)
+	switch {
+	case o.Workers < 1 || o.Workers > maxWorkers:
+		return &api.FieldError{Field: "workers", Value: strconv.Itoa(o.Workers), Allowed: fmt.Sprintf("1 to %d", maxWorkers)}
+	case !slices.Contains(RouterModes, o.Mode):
+		return &api.FieldError{Field: "mode", Value: o.Mode, Allowed: strings.Join(RouterModes, ", ")}
+	case !slices.Contains(Engines, o.Engine):
+		return &api.FieldError{Field: "engine", Value: o.Engine, Allowed: strings.Join(Engines, ", ")}
+	case o.Speedup < 0:
+		return &api.FieldError{Field: "speedup", Value: fmt.Sprint(o.Speedup), Allowed: "above 0"}
+	}
+	return o.choosePorts()
+}
+
+// choosePorts settles the frontend's port and the workers'.
+func (o *Options) choosePorts() error {
+	free, err := FreePorts(orDefault(o.FrontendPort, defaultFrontendPort), 1)
+	if err != nil {
+		return err
+	}
+	if o.FrontendPort != 0 && o.FrontendPort != free[0] {
+		return &api.FieldError{Field: "frontend port", Value: strconv.Itoa(o.FrontendPort), Allowed: fmt.Sprintf("a free one, such as %d", free[0])}
+	}
+	o.FrontendPort = free[0]
+	ports, err := FreePorts(o.WorkerPort, o.Workers+1)
+	if err != nil {
+		return err
+	}
+	ports = slices.DeleteFunc(ports, func(port int) bool { return port == o.FrontendPort })
+	o.workerPorts = ports[:o.Workers]
+	if last := o.workerPorts[o.Workers-1]; last > lastWorkerPort {
+		return &api.FieldError{Field: "worker port", Value: strconv.Itoa(o.WorkerPort),
+			Allowed: fmt.Sprintf("at most %d for the last of %d workers, which would be %d", lastWorkerPort, o.Workers, last)}
+	}
+	return nil
+}
+
+func orDefault[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}
+
+// plane has the processes find one another through files and talk over TCP and
+// ZeroMQ, so that neither etcd nor NATS is needed.
+var plane = []string{"--discovery-backend", "file", "--request-plane", "tcp", "--event-plane", "zmq"}
+
+func (d *Dynamo) workerCommand(w worker) Command {
+	o := d.options
+	args := append([]string{
+		"-m", "dynamo.mocker", "--model-path", o.ModelDir, "--model-name", o.ModelName, "--num-workers", "1",
+		"--engine-type", o.Engine, "--block-size", strconv.Itoa(o.BlockTokens),
+		"--num-gpu-blocks-override", strconv.Itoa(o.Blocks), "--max-num-seqs", strconv.Itoa(o.MaxSequences),
+		"--max-num-batched-tokens", strconv.Itoa(o.MaxBatchedTokens), "--planner-profile-data", o.ProfilePath,
+		"--speedup-ratio", strconv.FormatFloat(o.Speedup, 'f', -1, 64),
+	}, plane...)
+	return d.command(w.name, args, "DYN_SYSTEM_PORT="+strconv.Itoa(w.port))
+}
+
+func (d *Dynamo) frontendCommand() Command {
+	o := d.options
+	return d.command("frontend", append([]string{
+		"-m", "dynamo.frontend", "--http-host", "127.0.0.1", "--http-port", strconv.Itoa(o.FrontendPort),
+		"--router-mode", o.Mode, "--kv-cache-block-size", strconv.Itoa(o.BlockTokens),
+	}, plane...))
+}
+
+// command keeps all that a process listens on on loopback (its ZeroMQ sockets bind
+// every interface all the same, but are made known on loopback only), and its log
+// to warnings: below, each request writes several lines.
+func (d *Dynamo) command(name string, args []string, env ...string) Command {
+	const loopback = "127.0.0.1"
+	env = append(env,
+		"DYN_FILE_KV="+d.files, "DYN_LOG=warn", "DYN_SDK_DISABLE_ANSI_LOGGING=1", "HF_HUB_OFFLINE=1",
+		"DYN_TCP_RPC_HOST="+loopback, "DYN_EVENT_PLANE_HOST="+loopback,
+		"DYN_TCP_RESPONSE_STREAM_HOST="+loopback, "DYN_SYSTEM_HOST="+loopback)
+	return Command{
+		Name: name, Path: d.options.Python, Args: args, Env: childEnv(append(env, d.options.Env...)...),
+		Log: filepath.Join(d.options.LogDir, name+".log"),
+	}
+}

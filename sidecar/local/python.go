@@ -1,0 +1,115 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const oldestPython = 10 // minor version; Dynamo's wheels are for 3.10 and later
+
+// pythons are looked for on the PATH in this order: what the system calls Python
+// first, then the versions that most wheels exist for.
+var pythons = []string{"python3", "python3.12", "python3.13", "python3.11", "python3.10", "python3.14", "python"}
+
+// probe prints the version first, so that it is known where a module is missing.
+const probe = `import sys; print("%d.%d.%d" % sys.version_info[:3]); sys.stdout.flush(); import ensurepip, venv`
+
+const probeWithin = 20 * time.Second
+
+// FindPython finds a Python of version 3.10 or later that can make virtual
+// environments, and gives its path and version. Where there is none, the error
+// names each one that was tried and what it lacks, and says how to install one.
+func FindPython(ctx context.Context) (path, version string, err error) {
+	var tried []string
+	for _, name := range pythons {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		version, err := checkPython(ctx, path)
+		if err == nil {
+			return path, version, nil
+		}
+		if ctx.Err() != nil {
+			return "", "", ctx.Err()
+		}
+		tried = append(tried, fmt.Sprintf("%s (%v)", path, err))
+	}
+	found := "there is no python3 on the PATH"
+	if len(tried) > 0 {
+		found = "none of these will do: " + strings.Join(tried, ", ")
+	}
+	return "", "", fmt.Errorf(`Python 3.%d or later with its venv module is needed to run NVIDIA Dynamo, and %s.
+Install it, for instance with
+  apt install python3 python3-venv   (Debian, Ubuntu)
+  dnf install python3                (Fedora, RHEL)
+or set %s to a virtual environment that has ai-dynamo %s`, oldestPython, found, VenvVariable, DynamoVersion)
+}
+
+// checkPython gives the version of an interpreter, or what it lacks.
+func checkPython(ctx context.Context, path string) (string, error) {
+	out, err := runPython(ctx, path, probe)
+	version, _, _ := strings.Cut(string(out), "\n")
+	version = strings.TrimSpace(version)
+	if version == "" {
+		return "", fmt.Errorf("does not run: %w", err)
+	}
+	parts := strings.Split(version, ".")
+	minor := 0
+	if len(parts) > 1 {
+		minor, _ = strconv.Atoi(parts[1])
+	}
+	if parts[0] != "3" || minor < oldestPython {
+		return "", fmt.Errorf("version %s is too old", version)
+	}
+	if err != nil {
+		return "", fmt.Errorf("version %s lacks the venv module", version)
+	}
+	return version, nil
+}
+
+// checkDynamo says what keeps a virtual environment from running Dynamo.
+func checkDynamo(ctx context.Context, venv string) error {
+	out, err := runPython(ctx, venvPython(venv),
+		`import importlib.metadata as m; print(m.version("ai-dynamo"), m.version("ai-dynamo-runtime"))`)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s is no virtual environment: %w", venv, err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s has no ai-dynamo with its ai-dynamo-runtime: %w", venv, err)
+	}
+	if got, want := strings.TrimSpace(string(out)), DynamoVersion+" "+DynamoVersion; got != want {
+		return fmt.Errorf("%s has ai-dynamo and ai-dynamo-runtime %s, not %s", venv, got, want)
+	}
+	return nil
+}
+
+func venvPython(venv string) string { return filepath.Join(venv, "bin", "python") }
+
+// runPython runs a few lines and gives what they print.
+func runPython(ctx context.Context, path, code string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "-c", code)
+	cmd.Env = childEnv()
+	return cmd.Output()
+}
+
+// childEnv is this process's environment without what would turn a Python or a
+// Dynamo into another one than was asked for, and with what is given.
+func childEnv(more ...string) []string {
+	var env []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "PYTHON") && !strings.HasPrefix(variable, "DYN_") {
+			env = append(env, variable)
+		}
+	}
+	return append(env, more...)
+}

@@ -1,0 +1,58 @@
+package local
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// report shows the progress of something long: as a bar on a terminal, elsewhere
+// as a line now and then.
+type report struct {
+	to    io.Writer
+	total int64
+	bar   *progressbar.ProgressBar // nil where there is no terminal
+	next  time.Time                // when the next line is due
+}
+
+const reportEvery = 10 * time.Second
+
+// descriptionWidth keeps the bar within a terminal of 100 columns.
+const descriptionWidth = 40
+
+func newReport(to io.Writer, total int64) *report {
+	r := &report{to: to, total: total, next: time.Now().Add(reportEvery)}
+	if file, ok := to.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		r.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(to), progressbar.OptionShowBytes(true),
+			progressbar.OptionSetWidth(24), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false))
+	}
+	return r
+}
+
+func (r *report) line(text string) { fmt.Fprintln(r.to, text) }
+
+// show says how far it is, and what is being done.
+func (r *report) show(done int64, what string) {
+	what, _, _ = strings.Cut(what, " (from ") // pip's chain of who needs a package
+	done = min(done, r.total-1)               // the total is an estimate
+	if r.bar != nil {
+		r.bar.Describe(fmt.Sprintf("%-*.*s", descriptionWidth, descriptionWidth, what))
+		_ = r.bar.Set64(done)
+		return
+	}
+	if now := time.Now(); !now.Before(r.next) {
+		r.next = now.Add(reportEvery)
+		r.line(fmt.Sprintf("  %d of about %d MB: %.100s", done>>20, r.total>>20, what))
+	}
+}
+
+func (r *report) close() {
+	if r.bar != nil {
+		_ = r.bar.Clear()
+	}
+}

@@ -1,0 +1,94 @@
+package selfcheck
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A watch on a machine that does nothing else reaches a verdict, hears its own
+// canary, and ends with its context.
+func TestWatchReachesAVerdict(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	w := new(Watch)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	if v := w.Health(time.Now()).Verdict; v != api.VerdictUnknown {
+		t.Errorf("verdict before any sample = %q, want unknown", v)
+	}
+	for w.Health(time.Now()).Verdict == api.VerdictUnknown {
+		if ctx.Err() != nil {
+			t.Fatalf("no verdict: %+v", w.Health(time.Now()))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	h := w.Health(time.Now())
+	if h.LagSeconds <= 0 || h.LagSeconds > 5 {
+		t.Errorf("lag = %v s, want a small positive one", h.LagSeconds)
+	}
+	cancel()
+	wg.Wait()
+}
+
+// The verdict follows the later of the two probes, and old samples leave it.
+func TestVerdict(t *testing.T) {
+	now := time.Unix(1000, 0)
+	fill := func(timer, stream time.Duration) *Watch {
+		w := new(Watch)
+		for i := range 200 {
+			at := now.Add(-time.Duration(i) * interval)
+			w.sentinel.at, w.sentinel.lag = append(w.sentinel.at, at), append(w.sentinel.lag, timer)
+			w.canary.at, w.canary.lag = append(w.canary.at, at), append(w.canary.lag, stream)
+		}
+		return w
+	}
+	for _, row := range []struct {
+		timer, stream time.Duration
+		want          api.Verdict
+	}{
+		{time.Millisecond, 200 * time.Microsecond, api.VerdictFine},
+		{5 * time.Millisecond, 200 * time.Microsecond, api.VerdictBottleneck}, // a busy machine
+		{time.Millisecond, 6 * time.Millisecond, api.VerdictBottleneck},       // a busy program
+	} {
+		h := fill(row.timer, row.stream).Health(now)
+		if h.Verdict != row.want || h.LagSeconds != max(row.timer, row.stream).Seconds() {
+			t.Errorf("timer %v, stream %v: %+v, want %s", row.timer, row.stream, h, row.want)
+		}
+		if row.want == api.VerdictBottleneck && !strings.Contains(h.Reason, "more CPU or fewer conversations") {
+			t.Errorf("the reason does not say what to do: %s", h.Reason)
+		}
+	}
+	w := fill(time.Second, time.Second)
+	if v := w.Health(now.Add(time.Minute)).Verdict; v != api.VerdictUnknown {
+		t.Errorf("verdict a minute after the last sample = %q, want unknown", v)
+	}
+}
+
+// A window holds ten seconds and no more, in the order of arrival.
+func TestLagsForget(t *testing.T) {
+	var l lags
+	start := time.Unix(0, 0)
+	for i := range 2000 {
+		l.add(start.Add(time.Duration(i)*interval), time.Duration(i))
+	}
+	p, n := l.p95(start.Add(1999 * interval))
+	if n != 501 || p != 1974 {
+		t.Errorf("p95 = %d of %d samples, want 1974 of 501", p, n)
+	}
+}

@@ -1,0 +1,284 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// contract is a transport that holds what passes against the OpenAPI document,
+// and notes which operations it saw.
+type contract struct {
+	t      *testing.T
+	doc    *openapi3.T
+	router routers.Router
+	tr     *http.Transport
+	bad    bool // the requests are to be refused by the document, too
+
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// The document is read once; nothing changes it.
+var document31 = sync.OnceValues(func() (*openapi3.T, error) {
+	return openapi3.NewLoader().LoadFromData(api.OpenAPI)
+})
+
+var documentRouter = sync.OnceValues(func() (routers.Router, error) {
+	doc, err := document31()
+	if err != nil {
+		return nil, err
+	}
+	return legacy.NewRouter(doc)
+})
+
+func newContract(t *testing.T) *contract {
+	doc, _ := document31()
+	router, err := documentRouter()
+	require.NoError(t, err)
+	c := &contract{t: t, doc: doc, router: router, tr: &http.Transport{}, seen: map[string]bool{}}
+	t.Cleanup(c.tr.CloseIdleConnections)
+	return c
+}
+
+func (c *contract) RoundTrip(r *http.Request) (*http.Response, error) {
+	find := r.Clone(r.Context())
+	find.URL.Path = r.URL.EscapedPath() // this router takes %2F for a slash
+	route, params, err := c.router.FindRoute(find)
+	if err != nil {
+		c.t.Errorf("%s %s is not in the document: %v", r.Method, r.URL.Path, err)
+		return nil, err
+	}
+	c.saw(r.Method, route.Path)
+	in := &openapi3filter.RequestValidationInput{
+		Request: r, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, SkipSettingDefaults: true, RejectWhenRequestBodyNotSpecified: true},
+	}
+	if err := openapi3filter.ValidateRequest(r.Context(), in); (err != nil) != c.bad {
+		c.t.Errorf("%s %s: the document refuses it: %t; it is to: %t (%v)", r.Method, r.URL, err != nil, c.bad, err)
+	}
+	res, err := c.tr.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	return res, c.validate(in, res)
+}
+
+func (c *contract) validate(in *openapi3filter.RequestValidationInput, res *http.Response) error {
+	body, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode, Header: res.Header, Options: in.Options}
+	if err := openapi3filter.ValidateResponse(context.Background(), out.SetBodyBytes(body)); err != nil {
+		c.t.Errorf("%s %s answered %d: %v", in.Request.Method, in.Request.URL, res.StatusCode, err)
+	}
+	return nil
+}
+
+func (c *contract) saw(method, path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen[method+" "+path] = true
+}
+
+func (c *contract) operations() (all []string) {
+	for path, item := range c.doc.Paths.Map() {
+		for method := range item.Operations() {
+			all = append(all, method+" "+path)
+		}
+	}
+	return all
+}
+
+// What is registered is documented, and what is documented is registered.
+func TestRoutesAreTheDocuments(t *testing.T) {
+	s, _ := start(t, &recorder{}, nil)
+	var routes []string
+	for _, rt := range s.routes() {
+		routes = append(routes, rt.pattern)
+	}
+	require.ElementsMatch(t, newContract(t).operations(), routes)
+}
+
+// What the document leaves open is what no token guards.
+func TestOpenRoutesAreTheDocuments(t *testing.T) {
+	s, _ := start(t, &recorder{}, nil)
+	paths := newContract(t).doc.Paths
+	for _, rt := range s.routes() {
+		method, path, _ := strings.Cut(rt.pattern, " ")
+		security := paths.Value(path).GetOperation(method).Security
+		open := security != nil && len(*security) == 0
+		require.Equal(t, rt.access == probe || rt.access == public, open, rt.pattern)
+	}
+}
+
+// Every operation of the document is called as a client calls it; requests and
+// answers are as documented, and what reaches the backend is what was sent.
+func TestEveryOperation(t *testing.T) {
+	b := &recorder{csv: "id,ttft\n1,0.2\n"}
+	_, ts := start(t, b, withToken)
+	c := newContract(t)
+	client, err := api.NewClient(&http.Client{Transport: c}, ts.URL, token)
+	require.NoError(t, err)
+	client = client.As("gräfin")
+	ctx := t.Context()
+
+	for _, call := range everyCall(client) {
+		t.Run(call.name, func(t *testing.T) {
+			got, err := call.do(ctx)
+			require.NoError(t, err)
+			require.Equal(t, call.answer, got)
+			if call.heard.name != "" {
+				require.Equal(t, call.heard, b.last())
+			}
+		})
+	}
+	t.Run("stream", func(t *testing.T) { streamOnce(t, c, client) })
+	t.Run("others", func(t *testing.T) { otherCalls(t, c, ts.URL) })
+
+	var seen []string
+	for op := range c.seen {
+		seen = append(seen, op)
+	}
+	require.ElementsMatch(t, c.operations(), seen, "operations exercised")
+}
+
+type clientCall struct {
+	name   string
+	do     func(context.Context) (any, error)
+	answer any
+	heard  call
+}
+
+func everyCall(c *api.Client) []clientCall {
+	state, by := sample[api.State](), "gräfin"
+	startReq, stopReq := api.StartRequest{Concurrency: ptr(180)}, api.StopRequest{Drain: true}
+	patch, mode, settings := sample[api.WorkloadPatch](), sample[api.ModeRequest](), sample[api.SettingsPatch]()
+	settings.Slider = &api.Slider{Min: 1, Max: 200, Increment: 10}
+	query := api.ConversationQuery{Lane: "twin", Status: api.ConversationRetired, Topic: "a b&c", Cursor: "x=", Limit: 200}
+	imported := sample[api.Baseline]()
+	table := api.Baseline{Name: "a table", Kind: "imported", Notes: "concurrency,mode\n", Rows: imported.Rows}
+	return []clientCall{
+		{"ready", func(ctx context.Context) (any, error) { return nil, c.Ready(ctx) }, nil, call{}},
+		{"status", func(ctx context.Context) (any, error) { return c.Status(ctx) }, sample[api.Status](), call{}},
+		{"snapshot", func(ctx context.Context) (any, error) { return c.Snapshot(ctx) }, sample[api.Snapshot](), call{}},
+		{"start", func(ctx context.Context) (any, error) { return c.Start(ctx, "", startReq) }, state, call{"start", "main", by, startReq}},
+		{"stop", func(ctx context.Context) (any, error) { return c.Stop(ctx, "twin", stopReq) }, state, call{"stop", "twin", by, stopReq}},
+		{"patch", func(ctx context.Context) (any, error) { return c.Patch(ctx, "twin", patch) }, state, call{"patch", "twin", by, patch}},
+		{"set mode", func(ctx context.Context) (any, error) { return c.SetMode(ctx, "", mode) }, state, call{"set mode", "main", by, mode}},
+		{"cancel mode", func(ctx context.Context) (any, error) { return c.CancelMode(ctx, "twin") }, state, call{"cancel mode", "twin", by, nil}},
+		{"cluster", func(ctx context.Context) (any, error) { return c.Cluster(ctx, "twin") }, sample[api.Cluster](), call{"cluster", "twin", "", nil}},
+		{"conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, query) }, sample[api.ConversationList](), call{"conversations", "twin", "", query}},
+		{"all conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, api.ConversationQuery{}) }, sample[api.ConversationList](),
+			call{"conversations", "main", "", api.ConversationQuery{Lane: "main", Limit: 50}}},
+		{"conversation", func(ctx context.Context) (any, error) { return c.Conversation(ctx, "main-1/../2") }, sample[api.Conversation](), call{"conversation", "", "", "main-1/../2"}},
+		{"turns", func(ctx context.Context) (any, error) {
+			var table bytes.Buffer
+			err := c.TurnsCSV(ctx, &table, "twin", 12)
+			return table.String(), err
+		}, "id,ttft\n1,0.2\n", call{"turns", "twin", "", int64(12)}},
+		{"events", func(ctx context.Context) (any, error) { return c.Events(ctx, "", 0) }, sample[api.EventList](), call{"events", "", "", 100}},
+		{"events of a lane", func(ctx context.Context) (any, error) { return c.Events(ctx, "main", 5) }, sample[api.EventList](), call{"events", "main", "", 5}},
+		{"baselines", func(ctx context.Context) (any, error) { return c.Baselines(ctx) }, sample[api.BaselineList](), call{name: "baselines"}},
+		{"baseline", func(ctx context.Context) (any, error) { return c.Baseline(ctx, "this target") }, imported, call{"baseline", "", "", "this target"}},
+		{"save baseline", func(ctx context.Context) (any, error) { return c.SaveBaseline(ctx, imported) }, imported, call{"save baseline", "", by, imported}},
+		{"import CSV", func(ctx context.Context) (any, error) {
+			return c.ImportCSV(ctx, "a table", strings.NewReader("concurrency,mode\n"))
+		}, table, call{"save baseline", "", by, table}},
+		{"settings", func(ctx context.Context) (any, error) { return c.Settings(ctx) }, sample[api.Settings](), call{}},
+		{"patch settings", func(ctx context.Context) (any, error) { return c.PatchSettings(ctx, settings) }, sample[api.Settings](), call{"patch settings", "", by, settings}},
+	}
+}
+
+// streamOnce takes one snapshot from the stream and holds it against the schema.
+func streamOnce(t *testing.T, c *contract, client *api.Client) {
+	for got, err := range client.Stream(t.Context()) {
+		require.NoError(t, err)
+		require.Equal(t, sample[api.Snapshot](), got)
+		text, err := json.Marshal(got)
+		require.NoError(t, err)
+		var value any
+		require.NoError(t, json.Unmarshal(text, &value))
+		require.NoError(t, c.doc.Components.Schemas["Snapshot"].Value.VisitJSON(value, openapi3.EnableJSONSchema2020()))
+		break
+	}
+	c.saw(http.MethodGet, api.Prefix+"/stream")
+}
+
+// otherCalls are those that a typed client has no use for.
+func otherCalls(t *testing.T, c *contract, base string) {
+	client := http.Client{Transport: c}
+	for path, want := range map[string]string{"/healthz": "ok\n", "/metrics": "up 1\n", api.Prefix + "/openapi.yaml": string(api.OpenAPI)} {
+		r, err := http.NewRequest(http.MethodGet, base+path, nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		res, err := client.Do(r)
+		require.NoError(t, err)
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+	}
+	res, err := client.Post(base+api.Prefix+"/session", "application/json", strings.NewReader(`{"token":"`+token+`"}`))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNoContent, res.StatusCode)
+}
+
+// What the backend refuses comes back from the client as the same error, by way
+// of a documented answer. What it did not foresee stays in the log.
+func TestBackendErrors(t *testing.T) {
+	b := &recorder{}
+	_, ts := start(t, b, nil)
+	client, err := api.NewClient(&http.Client{Transport: newContract(t)}, ts.URL, "")
+	require.NoError(t, err)
+	field := &api.FieldError{Field: "concurrency", Value: "5000", Allowed: "1 to 1000 (max_concurrency)"}
+	for _, call := range everyCall(client) {
+		if call.heard.name == "" {
+			continue // it cannot fail
+		}
+		t.Run(call.name, func(t *testing.T) {
+			for _, want := range []error{api.ErrNotFound, api.ErrConflict, api.ErrUnavailable} {
+				b.err = errors.Join(errors.New("the reason"), want)
+				_, err := call.do(t.Context())
+				require.ErrorIs(t, err, want)
+				require.ErrorContains(t, err, "the reason")
+			}
+			b.err = field
+			_, err := call.do(t.Context())
+			require.Equal(t, field, err)
+			b.err = errors.New("/secret/path: disk on fire")
+			_, err = call.do(t.Context())
+			var p *api.ProblemError
+			require.ErrorAs(t, err, &p)
+			require.Equal(t, http.StatusInternalServerError, p.Status)
+			require.NotContains(t, err.Error(), "secret")
+		})
+	}
+}
+
+func TestReadyzTellsWhy(t *testing.T) {
+	b := &recorder{ready: errors.New("lane main: connection refused; start the target")}
+	_, ts := start(t, b, withToken)
+	c := newContract(t)
+	client, err := api.NewClient(&http.Client{Transport: c}, ts.URL, "")
+	require.NoError(t, err)
+	err = client.Ready(t.Context())
+	require.ErrorIs(t, err, api.ErrUnavailable)
+	require.EqualError(t, err, "lane main: connection refused; start the target")
+}

@@ -1,0 +1,10 @@
+// Package server is the sidecar's HTTP interface: the REST calls, the stream of
+// snapshots, health, metrics, and the page. It holds no state of the product;
+// what the calls do is the [Backend]'s.
+//
+// Who gets in: a request's Host has to be a name that the server knows, so that
+// a rebound DNS name is refused; its Origin, where there is one, the server's
+// own, so that a page of another site is refused, on WebSockets too; and where a
+// token is configured, every call but health, metrics and, if configured, the
+// reads of a public page needs it, in a header or exchanged for a cookie.
+package server

@@ -1,0 +1,333 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const token = "a-token-for-tests"
+
+// call is what the backend heard.
+type call struct {
+	name, lane, by string
+	req            any
+}
+
+// recorder is a Backend that notes what it hears and answers with values that
+// have every field filled, or with err.
+type recorder struct {
+	mu    sync.Mutex
+	calls []call
+	err   error
+	ready error
+	csv   string // what TurnsCSV writes before it returns err
+	subs  map[chan []byte]bool
+}
+
+func (b *recorder) note(c call) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls = append(b.calls, c)
+	return b.err
+}
+
+// last is the newest call, and none if there was none.
+func (b *recorder) last() call {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.calls) == 0 {
+		return call{}
+	}
+	return b.calls[len(b.calls)-1]
+}
+
+func (b *recorder) state(name, lane, by string, req any) (api.State, error) {
+	return sample[api.State](), b.note(call{name, lane, by, req})
+}
+
+func (b *recorder) Status() api.Status     { return sample[api.Status]() }
+func (b *recorder) Snapshot() api.Snapshot { return sample[api.Snapshot]() }
+func (b *recorder) Settings() api.Settings { return sample[api.Settings]() }
+func (b *recorder) Ready() error           { return b.ready }
+
+func (b *recorder) Start(_ context.Context, lane, by string, req api.StartRequest) (api.State, error) {
+	return b.state("start", lane, by, req)
+}
+
+func (b *recorder) Stop(_ context.Context, lane, by string, req api.StopRequest) (api.State, error) {
+	return b.state("stop", lane, by, req)
+}
+
+func (b *recorder) Patch(_ context.Context, lane, by string, req api.WorkloadPatch) (api.State, error) {
+	return b.state("patch", lane, by, req)
+}
+
+func (b *recorder) SetMode(_ context.Context, lane, by string, req api.ModeRequest) (api.State, error) {
+	return b.state("set mode", lane, by, req)
+}
+
+func (b *recorder) CancelMode(_ context.Context, lane, by string) (api.State, error) {
+	return b.state("cancel mode", lane, by, nil)
+}
+
+func (b *recorder) Cluster(lane string) (api.Cluster, error) {
+	return sample[api.Cluster](), b.note(call{"cluster", lane, "", nil})
+}
+
+func (b *recorder) Conversations(_ context.Context, q api.ConversationQuery) (api.ConversationList, error) {
+	return sample[api.ConversationList](), b.note(call{"conversations", q.Lane, "", q})
+}
+
+func (b *recorder) Conversation(_ context.Context, id string) (api.Conversation, error) {
+	return sample[api.Conversation](), b.note(call{"conversation", "", "", id})
+}
+
+func (b *recorder) TurnsCSV(_ context.Context, w io.Writer, lane string, step int64) error {
+	if b.csv != "" {
+		_, _ = io.WriteString(w, b.csv)
+	}
+	return b.note(call{"turns", lane, "", step})
+}
+
+func (b *recorder) Events(_ context.Context, lane string, limit int) (api.EventList, error) {
+	return sample[api.EventList](), b.note(call{"events", lane, "", limit})
+}
+
+func (b *recorder) Baselines(context.Context) ([]api.Baseline, error) {
+	return sample[api.BaselineList]().Baselines, b.note(call{name: "baselines"})
+}
+
+func (b *recorder) Baseline(_ context.Context, name string) (api.Baseline, error) {
+	return sample[api.Baseline](), b.note(call{"baseline", "", "", name})
+}
+
+func (b *recorder) SaveBaseline(_ context.Context, by string, req api.Baseline) (api.Baseline, error) {
+	return req, b.note(call{"save baseline", "", by, req})
+}
+
+func (b *recorder) PatchSettings(_ context.Context, by string, p api.SettingsPatch) (api.Settings, error) {
+	return sample[api.Settings](), b.note(call{"patch settings", "", by, p})
+}
+
+func (b *recorder) Subscribe() (<-chan []byte, func()) {
+	c := make(chan []byte, 1)
+	frame, _ := json.Marshal(b.Snapshot())
+	c <- frame
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.subs == nil {
+		b.subs = map[chan []byte]bool{}
+	}
+	b.subs[c] = true
+	return c, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.subs, c)
+	}
+}
+
+// publish puts a frame in the place of one not yet taken.
+func (b *recorder) publish(frame []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.subs {
+		select {
+		case <-c:
+		default:
+		}
+		c <- frame
+	}
+}
+
+func (b *recorder) subscribers() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.subs)
+}
+
+// sample is a value with every field filled that the document would let through.
+func sample[T any]() T {
+	var v T
+	fill(reflect.ValueOf(&v).Elem())
+	return v
+}
+
+var sampleText = map[reflect.Type]string{
+	reflect.TypeFor[api.Mode]():               "kv",
+	reflect.TypeFor[api.Speculation]():        "off",
+	reflect.TypeFor[api.ErrorClass]():         "stall",
+	reflect.TypeFor[api.TurnStatus]():         "ok",
+	reflect.TypeFor[api.ConversationStatus](): "active",
+	reflect.TypeFor[api.Phase]():              "running",
+	reflect.TypeFor[api.Verdict]():            "ok",
+	reflect.TypeFor[api.Lookup]():             "exact",
+	reflect.TypeFor[api.EventKind]():          "start",
+}
+
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(7)
+	case reflect.Uint64:
+		v.SetUint(1<<64 - 1)
+	case reflect.Float64:
+		v.SetFloat(0.25)
+	case reflect.String:
+		v.SetString("text")
+		if s, ok := sampleText[v.Type()]; ok {
+			v.SetString(s)
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0))
+		fill(v.Index(1))
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key)
+		fill(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		fillStruct(v)
+	}
+}
+
+func fillStruct(v reflect.Value) {
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		v.Set(reflect.ValueOf(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)))
+		return
+	}
+	for _, f := range v.Fields() {
+		fill(f)
+	}
+	if b, ok := v.Addr().Interface().(*api.Baseline); ok {
+		b.Name, b.Kind = "of 2026+1", "imported"
+	}
+}
+
+func options(b Backend) Options {
+	return Options{
+		Backend: b,
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			_, _ = io.WriteString(w, "up 1\n")
+		}),
+		ParseCSV: func(r io.Reader, name string) (api.Baseline, error) {
+			text, err := io.ReadAll(r)
+			return api.Baseline{Name: name, Kind: "imported", Notes: string(text), Rows: sample[api.Baseline]().Rows}, err
+		},
+		ParseJSON: func(r io.Reader) (b api.Baseline, err error) {
+			text, err := io.ReadAll(r)
+			if err != nil {
+				return b, err
+			}
+			return b, json.Unmarshal(text, &b)
+		},
+	}
+}
+
+// start serves a backend; change, if not nil, changes the options first.
+func start(t *testing.T, b *recorder, change func(*Options)) (*Server, *httptest.Server) {
+	t.Helper()
+	opts := options(b)
+	if change != nil {
+		change(&opts)
+	}
+	s, err := New(opts)
+	require.NoError(t, err)
+	ts := httptest.NewServer(s)
+	t.Cleanup(func() {
+		s.streams.end()
+		ts.Close()
+	})
+	return s, ts
+}
+
+func withToken(o *Options) { o.Token = token }
+
+// request is one that the tests vary.
+type request struct {
+	method, path, body string
+	header             map[string]string
+	host               string
+}
+
+// do sends a request and gives the response with its body read.
+func do(t *testing.T, base string, q request) (*http.Response, string) {
+	t.Helper()
+	if q.method == "" {
+		q.method = http.MethodGet
+	}
+	r, err := http.NewRequest(q.method, base+q.path, strings.NewReader(q.body))
+	require.NoError(t, err)
+	if q.method != http.MethodGet && q.method != http.MethodDelete {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for k, v := range q.header {
+		r.Header.Set(k, v)
+	}
+	r.Host = q.host
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(r)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res, string(text)
+}
+
+// refusal sends a request that is to be refused, and gives its problem document.
+func refusal(t *testing.T, base string, q request) api.Problem {
+	t.Helper()
+	res, text := do(t, base, q)
+	require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"), text)
+	var p api.Problem
+	require.NoError(t, json.Unmarshal([]byte(text), &p))
+	require.Equal(t, res.StatusCode, p.Status)
+	require.NotEmpty(t, p.Title)
+	return p
+}
+
+func bearer(t string, more ...string) map[string]string {
+	h := map[string]string{"Authorization": "Bearer " + t}
+	for i := 0; i < len(more); i += 2 {
+		maps.Copy(h, map[string]string{more[i]: more[i+1]})
+	}
+	return h
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func readProblem(t *testing.T, res *http.Response) (p api.Problem) {
+	t.Helper()
+	defer res.Body.Close()
+	require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"))
+	require.NoError(t, json.NewDecoder(res.Body).Decode(&p))
+	require.Equal(t, res.StatusCode, p.Status)
+	return p
+}

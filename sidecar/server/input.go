@@ -1,0 +1,154 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// Bounds of bodies, in bytes.
+const (
+	maxBody     = 64 << 10
+	maxBaseline = 1 << 20
+)
+
+// decode reads a body that is one JSON object without unknown fields, and holds
+// it against check, if that is not nil.
+func decode[T any](w http.ResponseWriter, r *http.Request, check func(T) error) (v T, err error) {
+	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != "application/json" {
+		return v, wrongType(r, "application/json")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return v, err
+	}
+	if body = bytes.TrimSpace(body); len(body) == 0 || body[0] != '{' {
+		return v, malformed("the body is not a JSON object")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		return v, explain(err, reflect.TypeFor[T]())
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return v, malformed("something follows the JSON object")
+	}
+	if check == nil {
+		return v, nil
+	}
+	return v, check(v)
+}
+
+func malformed(detail string) error {
+	return &refused{status: http.StatusBadRequest, detail: detail}
+}
+
+func wrongType(r *http.Request, want string) error {
+	return &refused{status: http.StatusUnsupportedMediaType, detail: fmt.Sprintf("the Content-Type is %q; it has to be %s", r.Header.Get("Content-Type"), want)}
+}
+
+// explain says which field encoding/json could not read, and what it takes.
+func explain(err error, t reflect.Type) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return &api.FieldError{Field: kind.Field, Value: fmt.Sprintf("a JSON %.40s", kind.Value), Allowed: kindName(kind.Type)}
+	}
+	// encoding/json has no type for this error.
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return &api.FieldError{Field: fmt.Sprintf("%.40s", strings.Trim(name, `"`)), Value: "an unknown field", Allowed: "only " + strings.Join(fieldNames(t), ", ")}
+	}
+	return malformed("the body is not a JSON object: " + err.Error())
+}
+
+func kindName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.String:
+		return "a string"
+	}
+	return "an object"
+}
+
+// fieldNames lists what a body may hold, with the path of what lies deeper.
+func fieldNames(t reflect.Type) (names []string) {
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+		ft := f.Type
+		if ft.Kind() == reflect.Pointer {
+			ft = ft.Elem()
+		}
+		if ft.Kind() == reflect.Struct {
+			for _, deeper := range fieldNames(ft) {
+				names = append(names, name+"."+deeper)
+			}
+		}
+	}
+	return names
+}
+
+// params gives the query, which may hold each of the names once and nothing else.
+func params(r *http.Request, names ...string) (url.Values, error) {
+	v, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, malformed("the query cannot be read: " + err.Error())
+	}
+	for name, values := range v {
+		if !slices.Contains(names, name) {
+			allowed := "none"
+			if len(names) > 0 {
+				allowed = "only " + strings.Join(names, ", ")
+			}
+			return nil, &api.FieldError{Field: "query", Value: fmt.Sprintf("a parameter %.40q", name), Allowed: allowed}
+		}
+		if len(values) > 1 {
+			return nil, &api.FieldError{Field: name, Value: "more than one", Allowed: "one"}
+		}
+	}
+	return v, nil
+}
+
+// onlyLane is the lane of a call that has no other parameter.
+func onlyLane(r *http.Request) (string, error) {
+	v, err := params(r, "lane")
+	if err != nil {
+		return "", err
+	}
+	return laneOf(v, api.DefaultLane), checkLane(v)
+}
+
+func laneOf(v url.Values, otherwise string) string {
+	if lane := v.Get("lane"); lane != "" {
+		return lane
+	}
+	return otherwise
+}
+
+// number reads a whole number of a query.
+func number(v url.Values, name string, low, high, otherwise int64) (int64, error) {
+	text := v.Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < low || n > high {
+		return 0, &api.FieldError{Field: name, Value: fmt.Sprintf("%.40q", text), Allowed: fmt.Sprintf("a whole number from %d to %d", low, high)}
+	}
+	return n, nil
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+
+	"kvbooth/sidecar/api"
+)
+
+// refused is an error with a status of its own.
+type refused struct {
+	status int
+	detail string
+	header http.Header
+}
+
+func (e *refused) Error() string { return e.detail }
+
+// fail answers with the problem document of an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var own *refused
+	if errors.As(err, &own) {
+		maps.Copy(w.Header(), own.header)
+	}
+	p := problem(err)
+	if p.Status == http.StatusInternalServerError {
+		if r.Context().Err() != nil {
+			return // the caller has gone, which is no fault of ours
+		}
+		s.opts.Log.Error("a call failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	} else {
+		s.opts.Log.Debug("a call was refused", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", p.Status, "error", err)
+	}
+	if err := reply(w, p.Status, "application/problem+json", p); err != nil {
+		s.opts.Log.Error("a problem cannot be written", "error", err)
+	}
+}
+
+// problem is the document of an error. What it does not know is ours, and its
+// text stays here.
+func problem(err error) api.Problem {
+	var (
+		own      *refused
+		field    *api.FieldError
+		tooLarge *http.MaxBytesError
+		p        = api.Problem{Type: "about:blank", Detail: err.Error()}
+	)
+	switch {
+	case errors.As(err, &own):
+		p.Status = own.status
+	case errors.As(err, &field):
+		p.Status, p.Field, p.Value, p.Allowed = http.StatusUnprocessableEntity, field.Field, field.Value, field.Allowed
+	case errors.As(err, &tooLarge):
+		p.Status, p.Detail = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)
+	case errors.Is(err, api.ErrNotFound):
+		p.Status = http.StatusNotFound
+	case errors.Is(err, api.ErrConflict):
+		p.Status = http.StatusConflict
+	case errors.Is(err, api.ErrUnavailable):
+		p.Status = http.StatusServiceUnavailable
+	default:
+		p.Status, p.Detail = http.StatusInternalServerError, "a fault of the load generator; its log says more"
+	}
+	p.Title = http.StatusText(p.Status)
+	return p
+}
+
+// reply writes v as JSON. The error says that v cannot be written so; nothing
+// has been sent then.
+func reply(w http.ResponseWriter, status int, contentType string, v any) error {
+	var body bytes.Buffer
+	if err := json.NewEncoder(&body).Encode(v); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes()) // who does not read the answer has gone
+	return nil
+}
+
+func replyJSON(w http.ResponseWriter, v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, "application/json", v)
+}

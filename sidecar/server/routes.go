@@ -1,0 +1,261 @@
+package server
+
+import (
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+
+	"kvbooth/sidecar/api"
+)
+
+// route is a call: a pattern of http.ServeMux, what it asks of its caller, and
+// what answers it. An error that handle returns has not been answered yet.
+type route struct {
+	pattern string
+	access  access
+	handle  func(http.ResponseWriter, *http.Request) error
+}
+
+// routes are all calls. A test holds them against the OpenAPI document.
+func (s *Server) routes() []route {
+	b := s.opts.Backend
+	return []route{
+		{"GET " + api.Prefix + "/status", read, give(b.Status)},
+		{"GET " + api.Prefix + "/snapshot", read, give(b.Snapshot)},
+		{"GET " + api.Prefix + "/stream", read, s.stream},
+		{"GET " + api.Prefix + "/cluster", read, s.cluster},
+		{"POST " + api.Prefix + "/workload/start", write, control(b.Start, checkStart, http.StatusOK)},
+		{"POST " + api.Prefix + "/workload/stop", write, control(b.Stop, nil, http.StatusOK)},
+		{"PATCH " + api.Prefix + "/workload", write, control(b.Patch, checkWorkload, http.StatusOK)},
+		{"PUT " + api.Prefix + "/cluster/mode", write, control(b.SetMode, checkMode, http.StatusAccepted)},
+		{"DELETE " + api.Prefix + "/cluster/mode", write, s.cancelMode},
+		{"GET " + api.Prefix + "/settings", read, give(b.Settings)},
+		{"PATCH " + api.Prefix + "/settings", write, s.patchSettings},
+		{"GET " + api.Prefix + "/conversations", read, s.conversations},
+		{"GET " + api.Prefix + "/conversations/{id}", read, item("id", b.Conversation)},
+		{"GET " + api.Prefix + "/turns.csv", read, s.turnsCSV},
+		{"GET " + api.Prefix + "/events", read, s.events},
+		{"GET " + api.Prefix + "/baselines", read, s.baselines},
+		{"POST " + api.Prefix + "/baselines", write, s.importBaseline},
+		{"GET " + api.Prefix + "/baselines/{name}", read, item("name", b.Baseline)},
+		{"POST " + api.Prefix + "/session", public, s.createSession},
+		{"GET " + api.Prefix + "/openapi.yaml", read, document},
+		{"GET /healthz", probe, healthz},
+		{"GET /readyz", probe, s.readyz},
+		{"GET /metrics", probe, s.metrics},
+	}
+}
+
+// give answers with what a call without parameters returns.
+func give[T any](get func() T) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := params(r); err != nil {
+			return err
+		}
+		return replyJSON(w, get(), nil)
+	}
+}
+
+// item answers with the thing that a segment of the path names.
+func item[T any](segment string, get func(context.Context, string) (T, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := params(r); err != nil {
+			return err
+		}
+		v, err := get(r.Context(), r.PathValue(segment))
+		return replyJSON(w, v, err)
+	}
+}
+
+// control answers a call that changes a lane, with its new state. Its body is
+// checked by check, if that is not nil, before do sees it.
+func control[T any](do func(ctx context.Context, lane, by string, req T) (api.State, error), check func(T) error, status int) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		lane, err := onlyLane(r)
+		if err != nil {
+			return err
+		}
+		req, err := decode(w, r, check)
+		if err != nil {
+			return err
+		}
+		state, err := do(r.Context(), lane, caller(r), req)
+		if err != nil {
+			return err
+		}
+		return reply(w, status, "application/json", state)
+	}
+}
+
+func (s *Server) cancelMode(w http.ResponseWriter, r *http.Request) error {
+	lane, err := onlyLane(r)
+	if err != nil {
+		return err
+	}
+	state, err := s.opts.Backend.CancelMode(r.Context(), lane, caller(r))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusAccepted, "application/json", state)
+}
+
+func (s *Server) cluster(w http.ResponseWriter, r *http.Request) error {
+	lane, err := onlyLane(r)
+	if err != nil {
+		return err
+	}
+	cluster, err := s.opts.Backend.Cluster(lane)
+	return replyJSON(w, cluster, err)
+}
+
+func (s *Server) patchSettings(w http.ResponseWriter, r *http.Request) error {
+	if _, err := params(r); err != nil {
+		return err
+	}
+	p, err := decode(w, r, checkSettings)
+	if err != nil {
+		return err
+	}
+	settings, err := s.opts.Backend.PatchSettings(r.Context(), caller(r), p)
+	return replyJSON(w, settings, err)
+}
+
+func (s *Server) conversations(w http.ResponseWriter, r *http.Request) error {
+	v, err := params(r, "lane", "status", "topic", "cursor", "limit")
+	if err != nil {
+		return err
+	}
+	limit, limitErr := number(v, "limit", 1, maxConversations, defaultConversations)
+	q := api.ConversationQuery{
+		Lane: laneOf(v, api.DefaultLane), Status: api.ConversationStatus(v.Get("status")),
+		Topic: v.Get("topic"), Cursor: v.Get("cursor"), Limit: int(limit),
+	}
+	err = firstError(limitErr, checkLane(v), checkStatus(q.Status), checkText("topic", &q.Topic, maxQuery), checkText("cursor", &q.Cursor, maxQuery))
+	if err != nil {
+		return err
+	}
+	list, err := s.opts.Backend.Conversations(r.Context(), q)
+	return replyJSON(w, list, err)
+}
+
+func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+	v, err := params(r, "lane", "limit")
+	if err != nil {
+		return err
+	}
+	limit, err := number(v, "limit", 1, maxEvents, defaultEvents)
+	if err = firstError(err, checkLane(v)); err != nil {
+		return err
+	}
+	list, err := s.opts.Backend.Events(r.Context(), laneOf(v, ""), int(limit))
+	return replyJSON(w, list, err)
+}
+
+func (s *Server) baselines(w http.ResponseWriter, r *http.Request) error {
+	if _, err := params(r); err != nil {
+		return err
+	}
+	all, err := s.opts.Backend.Baselines(r.Context())
+	return replyJSON(w, api.BaselineList{Baselines: all}, err)
+}
+
+func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request) error {
+	b, err := s.readBaseline(w, r)
+	if err != nil {
+		return err
+	}
+	saved, err := s.opts.Backend.SaveBaseline(r.Context(), caller(r), b)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", api.Prefix+"/baselines/"+url.PathEscape(saved.Name))
+	return reply(w, http.StatusCreated, "application/json", saved)
+}
+
+func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request) (api.Baseline, error) {
+	body := http.MaxBytesReader(w, r.Body, maxBaseline)
+	switch t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t {
+	case "application/json":
+		if _, err := params(r); err != nil {
+			return api.Baseline{}, err
+		}
+		return s.opts.ParseJSON(body)
+	case "text/csv":
+		v, err := params(r, "name")
+		if err != nil {
+			return api.Baseline{}, err
+		}
+		return s.opts.ParseCSV(body, v.Get("name"))
+	}
+	return api.Baseline{}, wrongType(r, "application/json or text/csv")
+}
+
+// turnsCSV sends the turns as they come. An answer that has begun cannot become
+// an error any more; it breaks off.
+func (s *Server) turnsCSV(w http.ResponseWriter, r *http.Request) error {
+	v, err := params(r, "lane", "step")
+	if err != nil {
+		return err
+	}
+	step, err := number(v, "step", 0, maxStep, 0)
+	if err = firstError(err, checkLane(v)); err != nil {
+		return err
+	}
+	out := &progress{w: w}
+	err = s.opts.Backend.TurnsCSV(r.Context(), out, laneOf(v, api.DefaultLane), step)
+	if err != nil && out.begun {
+		s.opts.Log.Error("turns.csv broke off", "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	if err == nil {
+		_, err = out.Write(nil) // no turns are an answer, too
+	}
+	return err
+}
+
+// progress is an answer of any length: as long as it goes on, it may.
+type progress struct {
+	w     http.ResponseWriter
+	begun bool
+}
+
+func (p *progress) Write(b []byte) (int, error) {
+	if !p.begun {
+		p.begun = true
+		p.w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+		p.w.Header().Set("Content-Disposition", `attachment; filename="turns.csv"`)
+	}
+	_ = http.NewResponseController(p.w).SetWriteDeadline(deadline(writeTimeout)) // or the server's own holds
+	return p.w.Write(b)
+}
+
+func document(w http.ResponseWriter, r *http.Request) error {
+	if _, err := params(r); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = w.Write(api.OpenAPI)
+	return nil
+}
+
+func healthz(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok\n")
+	return nil
+}
+
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) error {
+	if err := s.opts.Backend.Ready(); err != nil {
+		return &refused{status: http.StatusServiceUnavailable, detail: err.Error()}
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ready\n")
+	return nil
+}
+
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
+	s.opts.Metrics.ServeHTTP(w, r)
+	return nil
+}

@@ -1,0 +1,208 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"kvbooth/sidecar/api"
+)
+
+// Time-outs of the HTTP server. An upload or an answer is small; what is long
+// (turns.csv, streams) moves its own deadlines.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 30 * time.Second
+	writeTimeout      = time.Minute
+	idleTimeout       = 2 * time.Minute
+	shutdownTimeout   = 5 * time.Second
+	maxHeader         = 16 << 10
+)
+
+// Options make a [Server]. Backend, Metrics, ParseCSV and ParseJSON are needed.
+type Options struct {
+	Backend Backend
+	Metrics http.Handler // answers /metrics
+	// ParseCSV and ParseJSON read a baseline and refuse what is none with an
+	// [api.FieldError]. They read at most 1 MiB.
+	ParseCSV  func(r io.Reader, name string) (api.Baseline, error)
+	ParseJSON func(r io.Reader) (api.Baseline, error)
+
+	Token      string          // empty: whoever reaches the server may do everything
+	Hosts      []string        // names and addresses of the server besides the loopback ones
+	PublicPage bool            // reads need no token
+	Page       http.FileSystem // the page's files; nil: a text that says where things are
+	Log        *slog.Logger    // nil: silence
+}
+
+// Server answers the calls of the sidecar's API. It is safe for concurrent use.
+type Server struct {
+	opts     Options
+	hosts    map[string]bool
+	mux      *http.ServeMux
+	page     http.Handler
+	sessions sessions
+	failures failures
+	streams  streams
+	upgrader websocket.Upgrader
+	now      func() time.Time
+}
+
+// New makes a server. It gives an [api.FieldError] for a token or a host name
+// that cannot be one.
+func New(opts Options) (*Server, error) {
+	if opts.Backend == nil || opts.Metrics == nil || opts.ParseCSV == nil || opts.ParseJSON == nil {
+		return nil, errors.New("server: the options lack Backend, Metrics, ParseCSV or ParseJSON")
+	}
+	if err := checkToken(opts.Token); err != nil {
+		return nil, err
+	}
+	hosts, err := hostSet(opts.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{opts: opts, hosts: hosts, mux: http.NewServeMux(), now: time.Now, page: http.HandlerFunc(signpost)}
+	if opts.Page != nil {
+		s.page = http.FileServer(opts.Page)
+	}
+	s.streams.ending = make(chan struct{})
+	s.upgrader = websocket.Upgrader{
+		HandshakeTimeout: frameTimeout, ReadBufferSize: 512, WriteBufferPool: &sync.Pool{},
+		CheckOrigin: ownOrigin, Error: s.refuseUpgrade,
+	}
+	for _, rt := range s.routes() {
+		s.mux.Handle(rt.pattern, s.guarded(rt))
+	}
+	return s, nil
+}
+
+// checkToken refuses what cannot travel in a header. It does not repeat the token.
+func checkToken(token string) error {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(token) > maxToken || strings.ContainsFunc(token, odd) {
+		return &api.FieldError{Field: "token", Value: "what was given", Allowed: fmt.Sprintf("at most %d letters, digits and signs of ASCII, no spaces", maxToken)}
+	}
+	return nil
+}
+
+func hostSet(names []string) (map[string]bool, error) {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		u, err := url.Parse("//" + name)
+		if err != nil || u.Hostname() == "" || u.Host != name {
+			return nil, &api.FieldError{Field: "hosts", Value: fmt.Sprintf("%q", name), Allowed: "host names or addresses, such as booth.example"}
+		}
+		set[hostname(name)] = true
+	}
+	return set, nil
+}
+
+// CheckListen refuses an address that others than this machine can reach where
+// there is no token, and what is no address. The error is an [api.FieldError].
+func CheckListen(addr, token string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return &api.FieldError{Field: "listen", Value: fmt.Sprintf("%q", addr), Allowed: "host:port, such as 127.0.0.1:8088"}
+	}
+	if token == "" && !isLoopback(host) {
+		return &api.FieldError{Field: "listen", Value: fmt.Sprintf("%q", addr), Allowed: "without a token, a loopback address such as 127.0.0.1:8088; set a token to listen elsewhere"}
+	}
+	return nil
+}
+
+// ServeHTTP answers a call, or gives the page.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	handler, pattern := s.mux.Handler(r)
+	if pattern != "" {
+		s.mux.ServeHTTP(w, r)
+		return
+	}
+	if err := s.checkSite(r, false); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	verdict := verdict{header: http.Header{}}
+	handler.ServeHTTP(&verdict, r)
+	switch {
+	case verdict.status == http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", verdict.header.Get("Allow"))
+		s.fail(w, r, &refused{status: verdict.status, detail: "allowed here: " + verdict.header.Get("Allow")})
+	case strings.HasPrefix(r.URL.Path, "/api/"), r.Method != http.MethodGet && r.Method != http.MethodHead:
+		s.fail(w, r, fmt.Errorf("%w: there is no such call; see %s/openapi.yaml", api.ErrNotFound, api.Prefix))
+	default:
+		s.page.ServeHTTP(w, r)
+	}
+}
+
+// verdict hears what the mux says of a request that matches no route.
+type verdict struct {
+	header http.Header
+	status int
+}
+
+func (v *verdict) Header() http.Header         { return v.header }
+func (v *verdict) WriteHeader(status int)      { v.status = status }
+func (v *verdict) Write(b []byte) (int, error) { return len(b), nil }
+
+// secure sets what keeps a browser from doing more with an answer than it should.
+func secure(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "no-referrer")
+}
+
+// signpost stands where the page would be.
+func signpost(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/" {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = fmt.Fprintf(w, "KV Booth load generator\n\nAPI      %[1]s/status, described by %[1]s/openapi.yaml\nmetrics  /metrics\nhealth   /healthz, /readyz\n", api.Prefix)
+}
+
+// Serve answers on the listener, which it closes, until ctx ends; then it ends
+// the streams, gives calls in progress 5 s to end, and returns nil. It is called
+// once.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler: s, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	defer s.streams.end()
+	select {
+	case err := <-failed:
+		_ = srv.Close()
+		return err
+	case <-ctx.Done():
+	}
+	s.streams.refuse()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if srv.Shutdown(grace) != nil {
+		_ = srv.Close() // the calls still in progress have had their time
+	}
+	<-failed
+	return nil
+}

@@ -1,0 +1,199 @@
+package sim
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// WriteModel writes what Dynamo needs to know of a model that is never loaded:
+// config.json (the shape of Llama 3.1 70B, with this tokenizer's vocabulary),
+// generation_config.json, tokenizer.json and tokenizer_config.json. The folder is
+// made if need be; each file appears complete or not at all, so that a process
+// that reads the folder meanwhile is not disturbed.
+func WriteModel(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write model: %w", err)
+	}
+	for _, file := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{"config.json", writeObject(modelConfig)},
+		{"generation_config.json", writeObject(generationConfig)},
+		{"tokenizer_config.json", writeObject(tokenizerConfig)},
+		{"tokenizer.json", WriteTokenizerJSON},
+	} {
+		if err := replaceFile(filepath.Join(dir, file.name), file.write); err != nil {
+			return fmt.Errorf("write model: %w", err)
+		}
+	}
+	return nil
+}
+
+type object map[string]any
+
+var modelConfig = object{
+	"architectures":           []string{"LlamaForCausalLM"},
+	"model_type":              "llama",
+	"hidden_size":             8192,
+	"intermediate_size":       28672,
+	"num_hidden_layers":       80,
+	"num_attention_heads":     64,
+	"num_key_value_heads":     8,
+	"head_dim":                128,
+	"hidden_act":              "silu",
+	"max_position_embeddings": 131072,
+	"rms_norm_eps":            1e-5,
+	"rope_theta":              500000.0,
+	"tie_word_embeddings":     false,
+	"torch_dtype":             "bfloat16",
+	"vocab_size":              vocabularySize,
+	"bos_token_id":            endOfTextID,
+	"eos_token_id":            messageEndID,
+}
+
+var generationConfig = object{
+	"bos_token_id": endOfTextID,
+	"eos_token_id": []int{messageEndID, endOfTextID},
+}
+
+var tokenizerConfig = object{
+	"tokenizer_class":              "PreTrainedTokenizerFast",
+	"chat_template":                chatTemplate,
+	"bos_token":                    endOfText,
+	"eos_token":                    messageEnd,
+	"add_bos_token":                false,
+	"add_prefix_space":             false,
+	"clean_up_tokenization_spaces": false,
+	"model_max_length":             131072,
+}
+
+func writeObject(o object) func(io.Writer) error {
+	return func(w io.Writer) error {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(o)
+	}
+}
+
+// replaceFile writes a file beside the old one and then puts it in its place.
+func replaceFile(path string, write func(io.Writer) error) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) //nolint:errcheck // gone where all went well
+	buffered := bufio.NewWriter(file)
+	err = write(buffered)
+	for _, step := range []func() error{buffered.Flush, func() error { return file.Chmod(0o644) }, file.Close} {
+		if stepErr := step(); err == nil {
+			err = stepErr
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// WriteTokenizerJSON writes the tokenizer as a tokenizer.json of Hugging Face's
+// tokenizers: a byte-level BPE with the vocabulary, the ids and the special tokens
+// of [Encode], about 3 MB.
+func WriteTokenizerJSON(w io.Writer) error {
+	model := cl100k()
+	vocab := make(vocabulary, 0, len(model.tokens)+len(specialTokens))
+	for id, token := range model.tokens {
+		vocab = append(vocab, vocabularyEntry{inAlphabet(token), uint32(id)})
+	}
+	var added []object
+	for _, token := range specialTokens {
+		vocab = append(vocab, vocabularyEntry{token.text, token.id})
+		added = append(added, object{
+			"id": token.id, "content": token.text, "special": true,
+			"single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+		})
+	}
+	byteLevel := object{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}
+	return json.NewEncoder(w).Encode(object{
+		"version":      "1.0",
+		"added_tokens": added,
+		"pre_tokenizer": object{"type": "Sequence", "pretokenizers": []object{
+			{"type": "Split", "pattern": object{"Regex": splitPattern}, "behavior": "Isolated", "invert": false},
+			byteLevel,
+		}},
+		"decoder": byteLevel,
+		// A piece that is a token itself is never taken apart, as in cl100k_base.
+		"model": object{"type": "BPE", "ignore_merges": true, "vocab": vocab, "merges": model.merges()},
+	})
+}
+
+// merges recovers the merge that made each token, in the order of the ids, which
+// is the order in which they were learned: the two parts that are left when the
+// token's bytes are merged by earlier tokens alone. A Hugging Face BPE goes by
+// merges, where cl100k_base goes by ids and keeps none.
+func (b *bpe) merges() []string {
+	var out []string
+	for id, token := range b.tokens {
+		if len(token) == 1 {
+			continue
+		}
+		half := b.merge(token, uint32(id))[1]
+		out = append(out, inAlphabet(token[:half])+" "+inAlphabet(token[half:]))
+	}
+	return out
+}
+
+// alphabet writes each byte as one printable character: GPT-2's byte-to-unicode
+// table, which every byte-level BPE of Hugging Face uses. Printable Latin-1
+// characters stand for themselves, the other bytes for U+0100 and following.
+var alphabet = func() (table [256]rune) {
+	next := rune(0x100)
+	for b := range rune(256) {
+		if '!' <= b && b <= '~' || '¡' <= b && b <= '¬' || '®' <= b && b <= 'ÿ' {
+			table[b] = b
+			continue
+		}
+		table[b] = next
+		next++
+	}
+	return table
+}()
+
+func inAlphabet(token string) string {
+	out := make([]rune, len(token))
+	for i := range len(token) {
+		out[i] = alphabet[token[i]]
+	}
+	return string(out)
+}
+
+// vocabulary is a JSON object from token to id, in the order of its entries.
+type vocabulary []vocabularyEntry
+
+type vocabularyEntry struct {
+	token string
+	id    uint32
+}
+
+// MarshalJSON writes the entries in their order, which a map would not keep.
+func (v vocabulary) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	for i, entry := range v {
+		token, err := json.Marshal(entry.token)
+		if err != nil {
+			return nil, err
+		}
+		separator := ","
+		if i == 0 {
+			separator = "{"
+		}
+		fmt.Fprintf(&b, "%s%s:%d", separator, token, entry.id)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}

@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestEncode(t *testing.T) {
+	for _, test := range []struct {
+		intent string
+		text   string
+		want   []uint32
+	}{
+		{"nothing", "", []uint32{}},
+		{"two words that are tokens", "hello world", []uint32{15339, 1917}},
+		{"a word that is merged", "tokenizer", []uint32{86693}},
+		{"bytes that no merge joins", "\U0001F600", []uint32{76460, 222}},
+		{"U+007F is a character too", "a\x7f", []uint32{64, 221}},
+		{"a line of blanks is one piece with its neighbours", "a\n  \nb", []uint32{64, 14211, 65}},
+		{"digits go by three", "1234", []uint32{4513, 19}},
+		{"special tokens, wherever they stand", "a<|im_end|>b<|im_start|><|endoftext|>",
+			[]uint32{64, messageEndID, 65, messageStartID, endOfTextID}},
+		{"half a special token is text", "<|im", []uint32{27, 91, 318}},
+	} {
+		assert.Equal(t, test.want, Encode(test.text), test.intent)
+		assert.Equal(t, len(test.want), Count(test.text), test.intent)
+	}
+}
+
+// Every byte of a text is in its tokens, cut pieces included.
+func TestEncodeLosesNothing(t *testing.T) {
+	for _, text := range []string{
+		"func main() {\n\tfmt.Println(\"héllo, 世界\")\n\n\t\n}\n",
+		strings.Repeat("letters", 1000), strings.Repeat("é", 3*longestPiece), "\x00\x1c\x7f\u0085\u2028",
+	} {
+		var back strings.Builder
+		for _, id := range Encode(text) {
+			back.WriteString(cl100k().tokens[id])
+		}
+		assert.Equal(t, text, back.String())
+	}
+}
+
+func TestEncodeConcurrently(t *testing.T) {
+	text := strings.Repeat("Requests that share a prefix share its blocks. ", 20)
+	want := Encode(text)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { assert.Equal(t, want, Encode(text)) })
+	}
+	wg.Wait()
+}
+
+func TestRenderChat(t *testing.T) {
+	got := RenderChat([]Message{{"user", "Why?"}, {"assistant", "Because."}, {"user", "I see."}})
+	assert.Equal(t, "<|im_start|>user\nWhy?<|im_end|>\n"+
+		"<|im_start|>assistant\nBecause.<|im_end|>\n"+
+		"<|im_start|>user\nI see.<|im_end|>\n"+
+		"<|im_start|>assistant\n", got)
+}
+
+func TestWriteModel(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "model")
+	require.NoError(t, WriteModel(dir))
+	require.NoError(t, WriteModel(dir), "over an old one")
+
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	assert.Equal(t, []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"}, names)
+
+	var config struct {
+		VocabSize int `json:"vocab_size"`
+		Layers    int `json:"num_hidden_layers"`
+		KVHeads   int `json:"num_key_value_heads"`
+		HeadDim   int `json:"head_dim"`
+	}
+	readJSON(t, filepath.Join(dir, "config.json"), &config)
+	assert.Equal(t, H200().KV.BytesPerToken, 2*config.Layers*config.KVHeads*config.HeadDim, "one byte each, FP8")
+
+	var tokenizer struct {
+		Added []struct {
+			ID      int
+			Content string
+			Special bool
+		} `json:"added_tokens"`
+		Model struct {
+			Type         string
+			IgnoreMerges bool `json:"ignore_merges"`
+			Vocab        map[string]int
+			Merges       []string
+		}
+	}
+	readJSON(t, filepath.Join(dir, "tokenizer.json"), &tokenizer)
+	model := tokenizer.Model
+	assert.Equal(t, "BPE", model.Type)
+	assert.True(t, model.IgnoreMerges)
+	assert.Len(t, model.Vocab, ordinaryTokens+3)
+	assert.Len(t, model.Merges, ordinaryTokens-256, "every token of more than one byte was made by one merge")
+	assert.Equal(t, []string{"Ġ Ġ", "ĠĠ ĠĠ", "i n", "Ġ t"}, model.Merges[:4])
+	for token, id := range map[string]int{"!": 0, "~": 93, "¡": 94, "Ā": 188, "ġ": 221, "ĠĠ": 256, "in": 258, "hello": 15339, "Ġworld": 1917, "<|im_end|>": 100265} {
+		assert.Equal(t, id, model.Vocab[token], token)
+	}
+	for _, added := range tokenizer.Added {
+		assert.True(t, added.Special)
+		assert.Equal(t, added.ID, model.Vocab[added.Content])
+		assert.Less(t, added.ID, config.VocabSize)
+	}
+}
+
+func TestWriteModelSaysWhereItFailed(t *testing.T) {
+	blocked := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+	assert.ErrorContains(t, WriteModel(filepath.Join(blocked, "model")), blocked)
+}
+
+func readJSON(t *testing.T, path string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, into))
+}

@@ -1,0 +1,112 @@
+package stats
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kvbooth/sidecar/api"
+)
+
+// baselineDescs are the gauges of recorded results.
+type baselineDescs struct{ ttft, tpot, latency, output, requests, hits *prometheus.Desc }
+
+var (
+	inForce    = newBaselineDescs("loadgen_baseline_", " at the concurrency in force.")
+	everyLevel = newBaselineDescs("loadgen_baseline_level_", " at a level.", "concurrency")
+)
+
+func newBaselineDescs(prefix, where string, more ...string) baselineDescs {
+	labels := append([]string{"baseline", "mode", "speculation"}, more...)
+	percentile := append(labels[:len(labels):len(labels)], "percentile")
+	return baselineDescs{
+		ttft:     desc(prefix+"ttft_seconds", "Recorded time to first token"+where, percentile...),
+		tpot:     desc(prefix+"tpot_seconds", "Recorded time per output token"+where, percentile...),
+		latency:  desc(prefix+"latency_seconds", "Recorded latency of a turn"+where, percentile...),
+		output:   desc(prefix+"output_tokens_per_second", "Recorded output tokens a second"+where, labels...),
+		requests: desc(prefix+"requests_per_second", "Recorded requests a second"+where, labels...),
+		hits:     desc(prefix+"kv_hit_ratio", "Recorded share of prompt tokens from a KV cache"+where, labels...),
+	}
+}
+
+func (b *baselineDescs) describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{b.ttft, b.tpot, b.latency, b.output, b.requests, b.hits} {
+		ch <- d
+	}
+}
+
+// baseline sends the recorded results; what is not recorded, or lies outside the
+// recorded range, is absent.
+func (e emitter) baseline(g *Gauges) {
+	rows := make([]api.BaselineRow, len(g.Columns))
+	for i := range g.Columns {
+		rows[i] = rowOf(&g.Columns[i])
+	}
+	for _, row := range newest(rows) {
+		e.row(&inForce, g.BaselineName, row)
+	}
+	if g.Levels == nil {
+		return
+	}
+	for _, row := range newest(g.Levels.Rows) {
+		e.row(&everyLevel, g.Levels.Name, row, strconv.Itoa(row.Concurrency))
+	}
+}
+
+// rowKey is what tells the series of two rows of a baseline apart.
+type rowKey struct {
+	mode        api.Mode
+	speculation api.Speculation
+	concurrency int
+}
+
+// newest keeps the last of several rows for the same series: with two of them
+// the whole scrape would fail.
+func newest(rows []api.BaselineRow) map[rowKey]api.BaselineRow {
+	last := map[rowKey]api.BaselineRow{}
+	for _, row := range rows {
+		last[rowKey{row.Mode, row.Speculation, row.Concurrency}] = row
+	}
+	return last
+}
+
+// rowOf is a column as a row without its concurrency.
+func rowOf(c *api.Column) api.BaselineRow {
+	return api.BaselineRow{
+		Mode: c.Mode, Speculation: c.Speculation,
+		TTFT: pairOf(c.TTFT), TPOT: pairOf(c.TPOT), Latency: pairOf(c.Latency),
+		OutputTokensPerSecond: found(c.OutputTokensPerSecond),
+		RequestsPerSecond:     found(c.RequestsPerSecond),
+		KVHitRatio:            found(c.KVHitRatio),
+	}
+}
+
+func pairOf(p api.LookedUpPair) api.Percentiles {
+	return api.Percentiles{P50: found(p.P50), P95: found(p.P95)}
+}
+
+// found is a looked-up value, nil where the baseline has none.
+func found(l api.LookedUp) *float64 {
+	if l.Lookup == api.LookupExact || l.Lookup == api.LookupInterpolated {
+		return l.Value
+	}
+	return nil
+}
+
+func (e emitter) row(d *baselineDescs, name string, row api.BaselineRow, more ...string) {
+	labels := append([]string{name, string(row.Mode), string(row.Speculation)}, more...)
+	known := func(desc *prometheus.Desc, v *float64, percentile ...string) {
+		if v != nil {
+			e.gauge(desc, *v, append(labels[:len(labels):len(labels)], percentile...)...)
+		}
+	}
+	known(d.ttft, row.TTFT.P50, "50")
+	known(d.ttft, row.TTFT.P95, "95")
+	known(d.tpot, row.TPOT.P50, "50")
+	known(d.tpot, row.TPOT.P95, "95")
+	known(d.latency, row.Latency.P50, "50")
+	known(d.latency, row.Latency.P95, "95")
+	known(d.output, row.OutputTokensPerSecond)
+	known(d.requests, row.RequestsPerSecond)
+	known(d.hits, row.KVHitRatio)
+}

@@ -1,0 +1,120 @@
+package stats
+
+import (
+	"math"
+
+	"kvbooth/sidecar/api"
+)
+
+// Log-linear buckets: each octave [2^e, 2^(e+1)) s is cut into equal parts, so
+// that no bucket is wider than 1/128 of its lower bound.
+const (
+	octaveBits = 7
+	perOctave  = 1 << octaveBits
+	minExp     = -20 // 0.95 µs: shorter gaps count as none
+	octaves    = 30  // up to 1,024 s; longer gaps count as that
+)
+
+// buckets is a weighted histogram of inter-token latencies. An octave is made
+// when something falls into it, and kept: a set has 30 KB at most, 6 KB usually.
+// The zero value is empty. It is not safe for concurrent use.
+type buckets struct {
+	zero      float64 // tokens that came together with the one before
+	octave    [octaves]*[perOctave]float64
+	total     float64
+	estimated bool
+}
+
+// bucketOf finds a value's octave and part; octave −1 stands for none.
+func bucketOf(seconds float64) (octave, part int) {
+	const fraction = 52 // bits of a float64's significand
+	bits := math.Float64bits(seconds)
+	octave = int(bits>>fraction) - 1023 - minExp
+	if octave < 0 {
+		return -1, 0
+	}
+	if octave >= octaves {
+		return octaves - 1, perOctave - 1
+	}
+	return octave, int(bits>>(fraction-octaveBits)) & (perOctave - 1)
+}
+
+// middle is the middle of a bucket, at most 0.4 % from every value in it.
+func middle(octave, part int) float64 {
+	return math.Ldexp(1+(float64(part)+.5)/perOctave, octave+minExp)
+}
+
+func (b *buckets) add(octave, part int, tokens float64) {
+	b.total += tokens
+	if octave < 0 {
+		b.zero += tokens
+		return
+	}
+	b.parts(octave)[part] += tokens
+}
+
+func (b *buckets) parts(octave int) *[perOctave]float64 {
+	if b.octave[octave] == nil {
+		b.octave[octave] = new([perOctave]float64)
+	}
+	return b.octave[octave]
+}
+
+// merge adds all that is in from.
+func (b *buckets) merge(from *buckets) {
+	if from.total == 0 {
+		return
+	}
+	b.zero += from.zero
+	b.total += from.total
+	b.estimated = b.estimated || from.estimated
+	for o, parts := range from.octave {
+		if parts == nil {
+			continue
+		}
+		sum := b.parts(o)
+		for i, tokens := range parts {
+			sum[i] += tokens
+		}
+	}
+}
+
+// clear empties the set and keeps its memory.
+func (b *buckets) clear() {
+	b.zero, b.total, b.estimated = 0, 0, false
+	for _, parts := range b.octave {
+		if parts != nil {
+			clear(parts[:])
+		}
+	}
+}
+
+// quantile is the p-quantile over the tokens by nearest rank: the middle of the
+// first bucket at which a share p of them is reached. The set must not be empty.
+func (b *buckets) quantile(p float64) float64 {
+	below, value := b.zero, 0.0
+	for o, parts := range b.octave {
+		if parts == nil {
+			continue
+		}
+		for i, tokens := range parts {
+			if below >= p*b.total {
+				return value
+			}
+			if tokens > 0 {
+				below, value = below+tokens, middle(o, i)
+			}
+		}
+	}
+	return value
+}
+
+// summarise gives the percentiles over the tokens, without intervals, because
+// the gaps of one turn depend on each other.
+func (b *buckets) summarise() api.Quantiles {
+	q := api.Quantiles{N: int(math.Round(b.total)), Estimated: b.estimated}
+	if b.total > 0 {
+		q.P50, q.P95, q.P99 = new(b.quantile(.5)), new(b.quantile(.95)), new(b.quantile(.99))
+	}
+	return q
+}

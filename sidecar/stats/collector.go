@@ -1,0 +1,180 @@
+package stats
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kvbooth/sidecar/api"
+)
+
+// Gauges are what the metrics tell of a lane beside its turns.
+type Gauges struct {
+	TargetConcurrency, ActiveConversations, InflightRequests int
+
+	Running, Settling      bool
+	Step                   int64
+	Version, Target, Model string // of the load generator; the target's URL; its model
+	Mode                   api.Mode
+	Speculation            api.Speculation
+	LostTurns              int64 // since the process began
+
+	BaselineName string        // of Columns
+	Columns      []api.Column  // the baseline at the concurrency in force
+	Levels       *api.Baseline // the default baseline; nil: none
+}
+
+// collector makes the metrics of one lane at the scrape.
+type collector struct {
+	rec    *Recorder
+	gauges func() Gauges
+	now    func() time.Time
+}
+
+// NewCollector gives the metrics of one lane, all with the label lane. It calls
+// gauges once a scrape, from any goroutine.
+func NewCollector(lane string, rec *Recorder, gauges func() Gauges) prometheus.Collector {
+	return newCollector(lane, rec, gauges, time.Now)
+}
+
+func newCollector(lane string, rec *Recorder, gauges func() Gauges, now func() time.Time) prometheus.Collector {
+	return prometheus.WrapCollectorWith(prometheus.Labels{"lane": lane}, &collector{rec: rec, gauges: gauges, now: now})
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	descTTFT    = desc("loadgen_ttft_all_seconds", "Time to first token of whole turns: quantiles over the last 60 s.")
+	descTPOT    = desc("loadgen_tpot_all_seconds", "Time per output token of whole turns, one value a turn: quantiles over the last 60 s.")
+	descITL     = desc("loadgen_itl_all_seconds", "Inter-token latency of whole turns, one value a token: quantiles over the last 60 s.")
+	descLatency = desc("loadgen_latency_all_seconds", "Time from the request to the last content chunk of whole turns: quantiles over the last 60 s.")
+
+	descRequests      = desc("loadgen_requests_total", "Ended turns by how they ended.", "status")
+	descSLOMet        = desc("loadgen_requests_slo_met_total", "Whole turns within every objective.")
+	descErrors        = desc("loadgen_errors_total", "Failed turns by class.", "class")
+	descConversations = desc("loadgen_conversations_total", "Ended conversations by how they ended.", "status")
+	descInput         = desc("loadgen_input_tokens_total", "Prompt tokens of ended turns.")
+	descCached        = desc("loadgen_cached_tokens_total", "Prompt tokens that came from a KV cache.")
+	descOutput        = desc("loadgen_output_tokens_total", "Output tokens of ended turns.")
+	descLost          = desc("loadgen_store_lost_turns_total", "Ended turns that could not be stored.")
+
+	descTarget   = desc("loadgen_target_concurrency", "Conversations to keep in progress.")
+	descActive   = desc("loadgen_active_conversations", "Conversations in progress.")
+	descInflight = desc("loadgen_inflight_requests", "Turns in progress.")
+	descRunning  = desc("loadgen_workload_running", "1 while the workload runs, else 0.")
+	descSettling = desc("loadgen_settling", "1 until 60 s of counted turns exist in the step, else 0.")
+	descStep     = desc("loadgen_step", "Number of the step in progress.")
+	descInfo     = desc("loadgen_info", "What runs against what.", "version", "target", "model", "mode", "speculation")
+	descSLO      = desc("loadgen_slo_seconds", "Objective for the p95 of a metric.", "metric")
+)
+
+// laneDescs are all of the above.
+var laneDescs = []*prometheus.Desc{
+	descTTFT, descTPOT, descITL, descLatency,
+	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descOutput, descLost,
+	descTarget, descActive, descInflight, descRunning, descSettling, descStep, descInfo, descSLO,
+}
+
+// Describe implements [prometheus.Collector].
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range laneDescs {
+		ch <- d
+	}
+	inForce.describe(ch)
+	everyLevel.describe(ch)
+	for _, h := range c.rec.hist.all() {
+		h.Describe(ch)
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	e := emitter(ch)
+	counts, sums, slo := c.rec.cumulative()
+	m := c.rec.window.Report(c.now(), slo).Window.Metrics
+	e.summary(descTTFT, sums.ttft, m.TTFT)
+	e.summary(descTPOT, sums.tpot, m.TPOT)
+	e.summary(descITL, sums.itl, m.ITL)
+	e.summary(descLatency, sums.latency, m.Latency)
+	e.gauge(descSLO, slo.TTFT, "ttft")
+	e.gauge(descSLO, slo.TPOT, "tpot")
+	e.counts(&counts)
+	g := c.gauges()
+	e.state(&g)
+	e.baseline(&g)
+	for _, h := range c.rec.hist.all() {
+		h.Collect(ch)
+	}
+}
+
+// emitter sends metrics to a scrape.
+type emitter chan<- prometheus.Metric
+
+func (e emitter) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	e <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, printable(labels)...)
+}
+
+func (e emitter) counter(d *prometheus.Desc, v int64, labels ...string) {
+	e <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), printable(labels)...)
+}
+
+// summary joins the window's quantiles, NaN where it is empty, with the count
+// and sum since the process began, which as counters must never fall.
+func (e emitter) summary(d *prometheus.Desc, s sum, q api.Quantiles) {
+	quantiles := map[float64]float64{.5: orNaN(q.P50), .95: orNaN(q.P95), .99: orNaN(q.P99)}
+	e <- prometheus.MustNewConstSummary(d, s.n, s.total, quantiles)
+}
+
+func (e emitter) counts(c *counts) {
+	for status, n := range c.turns {
+		e.counter(descRequests, n, string(status))
+	}
+	for class, n := range c.errors {
+		e.counter(descErrors, n, string(class))
+	}
+	for status, n := range c.conversations {
+		e.counter(descConversations, n, string(status))
+	}
+	e.counter(descSLOMet, c.sloMet)
+	e.counter(descInput, c.input)
+	e.counter(descCached, c.cached)
+	e.counter(descOutput, c.output)
+}
+
+func (e emitter) state(g *Gauges) {
+	e.counter(descLost, g.LostTurns)
+	e.gauge(descTarget, float64(g.TargetConcurrency))
+	e.gauge(descActive, float64(g.ActiveConversations))
+	e.gauge(descInflight, float64(g.InflightRequests))
+	e.gauge(descRunning, oneIf(g.Running))
+	e.gauge(descSettling, oneIf(g.Settling))
+	e.gauge(descStep, float64(g.Step))
+	e.gauge(descInfo, 1, g.Version, g.Target, g.Model, string(g.Mode), string(g.Speculation))
+}
+
+// printable makes label values what Prometheus takes: a target may call its
+// model anything.
+func printable(labels []string) []string {
+	for i, l := range labels {
+		labels[i] = strings.ToValidUTF8(l, "�")
+	}
+	return labels
+}
+
+func orNaN(v *float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+	return *v
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

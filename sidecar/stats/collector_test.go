@@ -1,0 +1,309 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// exactly is a looked-up pair.
+func exactly(p50, p95 float64) api.LookedUpPair {
+	return api.LookedUpPair{P50: looked(p50, api.LookupExact), P95: looked(p95, api.LookupInterpolated)}
+}
+
+func looked(v float64, how api.Lookup) api.LookedUp { return api.LookedUp{Value: &v, Lookup: how} }
+
+func column(mode api.Mode) api.Column {
+	return api.Column{
+		Mode: mode, Speculation: api.SpeculationOff,
+		TTFT: exactly(.2, .5), TPOT: exactly(.02, .03), Latency: exactly(20, 25),
+		OutputTokensPerSecond: looked(5000, api.LookupExact), RequestsPerSecond: looked(6, api.LookupExact),
+		KVHitRatio: looked(.7, api.LookupExact),
+	}
+}
+
+func row(mode api.Mode, concurrency int) api.BaselineRow {
+	r := rowOf(new(column(mode)))
+	r.Concurrency = concurrency
+	return r
+}
+
+func fullGauges() Gauges {
+	return Gauges{
+		TargetConcurrency: 180, ActiveConversations: 179, InflightRequests: 150, Running: true, Settling: true, Step: 7,
+		Version: "v1.2.3", Target: "http://localhost:8000", Model: "m", Mode: api.ModeKV, Speculation: api.SpeculationOff,
+		LostTurns: 2, BaselineName: "recorded",
+		Columns: []api.Column{column(api.ModeKV), column(api.ModeRoundRobin)},
+		Levels:  &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
+	}
+}
+
+// gather scrapes one lane at a time, the way that finds every inconsistency.
+func gather(t *testing.T, r *Recorder, g Gauges, now time.Time) map[string]*dto.MetricFamily {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(newCollector("main", r, func() Gauges { return g }, func() time.Time { return now }))
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	byName := map[string]*dto.MetricFamily{}
+	for _, f := range families {
+		byName[f.GetName()] = f
+	}
+	return byName
+}
+
+// labels of a series but its lane, as in a query.
+func labels(m *dto.Metric) string {
+	var all []string
+	for _, l := range m.GetLabel() {
+		if l.GetName() != "lane" {
+			all = append(all, l.GetName()+"="+l.GetValue())
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// values of a family of counters or gauges by their labels.
+func values(f *dto.MetricFamily) map[string]float64 {
+	all := map[string]float64{}
+	for _, m := range f.GetMetric() {
+		all[labels(m)] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	}
+	return all
+}
+
+// busy is a recorder with turns of every kind.
+func busy() *Recorder {
+	r := NewRecorder(t0, slo)
+	for _, s := range random(rand.New(rand.NewPCG(9, 10)), 2000) {
+		s.ITL = []Gap{{.02, 1}, {.03, 2.5}}
+		r.Add(s)
+	}
+	r.ConversationEnded(api.ConversationCompleted)
+	return r
+}
+
+func TestLint(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	for _, lane := range []string{"main", "twin"} {
+		reg.MustRegister(NewCollector(lane, busy(), fullGauges))
+	}
+	reg.MustRegister(NewClientCollector(func() api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} }))
+	problems, err := testutil.GatherAndLint(reg)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+}
+
+// The contract: every name, its type and its labels beside lane, and no other.
+func TestNames(t *testing.T) {
+	want := map[string]string{
+		"loadgen_ttft_all_seconds": "SUMMARY", "loadgen_tpot_all_seconds": "SUMMARY",
+		"loadgen_itl_all_seconds": "SUMMARY", "loadgen_latency_all_seconds": "SUMMARY",
+		"loadgen_ttft_seconds": "HISTOGRAM turn", "loadgen_tpot_seconds": "HISTOGRAM turn",
+		"loadgen_itl_seconds": "HISTOGRAM turn", "loadgen_latency_seconds": "HISTOGRAM turn",
+		"loadgen_input_tokens": "HISTOGRAM turn", "loadgen_output_tokens": "HISTOGRAM turn",
+		"loadgen_requests_total": "COUNTER status", "loadgen_requests_slo_met_total": "COUNTER",
+		"loadgen_errors_total": "COUNTER class", "loadgen_conversations_total": "COUNTER status",
+		"loadgen_input_tokens_total": "COUNTER", "loadgen_cached_tokens_total": "COUNTER", "loadgen_output_tokens_total": "COUNTER",
+		"loadgen_store_lost_turns_total": "COUNTER",
+		"loadgen_target_concurrency":     "GAUGE", "loadgen_active_conversations": "GAUGE", "loadgen_inflight_requests": "GAUGE",
+		"loadgen_workload_running": "GAUGE", "loadgen_settling": "GAUGE", "loadgen_step": "GAUGE",
+		"loadgen_info": "GAUGE mode model speculation target version", "loadgen_slo_seconds": "GAUGE metric",
+	}
+	for _, m := range []string{"ttft_seconds", "tpot_seconds", "latency_seconds"} {
+		want["loadgen_baseline_"+m] = "GAUGE baseline mode percentile speculation"
+		want["loadgen_baseline_level_"+m] = "GAUGE baseline concurrency mode percentile speculation"
+	}
+	for _, m := range []string{"output_tokens_per_second", "requests_per_second", "kv_hit_ratio"} {
+		want["loadgen_baseline_"+m] = "GAUGE baseline mode speculation"
+		want["loadgen_baseline_level_"+m] = "GAUGE baseline concurrency mode speculation"
+	}
+	got := map[string]string{}
+	for name, f := range gather(t, busy(), fullGauges(), at(100)) {
+		for _, m := range f.GetMetric() {
+			words, lane := []string{f.GetType().String()}, ""
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "lane" {
+					lane = l.GetValue()
+				} else {
+					words = append(words, l.GetName())
+				}
+			}
+			require.Equal(t, "main", lane, name)
+			got[name] = strings.Join(words, " ")
+		}
+	}
+	assert.Equal(t, want, got)
+}
+
+// A rate needs its series before the first event.
+func TestCountersExistFromTheStart(t *testing.T) {
+	f := gather(t, NewRecorder(t0, slo), Gauges{}, t0)
+	zero := func(label string, names ...string) map[string]float64 {
+		all := map[string]float64{}
+		for _, n := range names {
+			all[label+"="+n] = 0
+		}
+		return all
+	}
+	assert.Equal(t, zero("status", "ok", "error", "cancelled"), values(f["loadgen_requests_total"]))
+	assert.Equal(t, zero("status", "completed", "retired", "cancelled", "error"), values(f["loadgen_conversations_total"]))
+	assert.Equal(t, zero("class", "connect", "timeout", "stall", "rate_limited", "http_4xx", "http_5xx", "stream_error", "truncated", "malformed"), values(f["loadgen_errors_total"]))
+	var turns []string
+	for _, m := range f["loadgen_itl_seconds"].GetMetric() {
+		turns = append(turns, labels(m))
+	}
+	assert.Equal(t, []string{"turn=1", "turn=2", "turn=3", "turn=4", "turn=5", "turn=6+"}, turns)
+	assert.True(t, math.IsNaN(f["loadgen_ttft_all_seconds"].GetMetric()[0].GetSummary().GetQuantile()[0].GetValue()))
+}
+
+// The scrape says what the snapshot says.
+func TestScrapeAgreesWithReport(t *testing.T) {
+	r, now := busy(), at(101)
+	f, rep := gather(t, r, fullGauges(), now), r.Report(now)
+	for name, q := range map[string]api.Quantiles{
+		"ttft": rep.Window.Metrics.TTFT, "tpot": rep.Window.Metrics.TPOT, "itl": rep.Window.Metrics.ITL, "latency": rep.Window.Metrics.Latency,
+	} {
+		s := f["loadgen_"+name+"_all_seconds"].GetMetric()[0].GetSummary()
+		require.Len(t, s.GetQuantile(), 3)
+		for i, want := range []struct{ quantile, value float64 }{{.5, *q.P50}, {.95, *q.P95}, {.99, *q.P99}} {
+			assert.Equal(t, want.quantile, s.GetQuantile()[i].GetQuantile())
+			assert.Equal(t, want.value, s.GetQuantile()[i].GetValue(), name)
+		}
+		var n uint64
+		var total float64
+		for _, m := range f["loadgen_"+name+"_seconds"].GetMetric() {
+			n += m.GetHistogram().GetSampleCount()
+			total += m.GetHistogram().GetSampleSum()
+		}
+		assert.Equal(t, n, s.GetSampleCount(), "%s: the histogram has seen as much as the summary", name)
+		assert.InEpsilon(t, total, s.GetSampleSum(), 1e-9, name)
+	}
+	totals := r.Totals()
+	assert.Equal(t, map[string]float64{"status=ok": float64(totals.OK), "status=error": float64(totals.Errors), "status=cancelled": float64(totals.Cancelled)}, values(f["loadgen_requests_total"]))
+	assert.Equal(t, float64(totals.OutputTokens), values(f["loadgen_output_tokens_total"])[""])
+	assert.Equal(t, map[string]float64{"metric=ttft": .6, "metric=tpot": .06}, values(f["loadgen_slo_seconds"]))
+	assert.Equal(t, 180.0, values(f["loadgen_target_concurrency"])[""])
+	assert.Equal(t, 2.0, values(f["loadgen_store_lost_turns_total"])[""])
+}
+
+// Count and sum of a summary never fall, though its window does.
+func TestSummaryIsCumulative(t *testing.T) {
+	r := NewRecorder(t0, slo)
+	r.Add(whole(1))
+	r.Reset(at(2))
+	r.Add(whole(3))
+	s := gather(t, r, Gauges{}, at(300))["loadgen_ttft_all_seconds"].GetMetric()[0].GetSummary()
+	assert.Equal(t, uint64(2), s.GetSampleCount())
+	assert.InDelta(t, .6, s.GetSampleSum(), 1e-9)
+	assert.True(t, math.IsNaN(s.GetQuantile()[0].GetValue()), "nothing in the window")
+}
+
+// Fractions of a token add up; classic and native buckets both stand there.
+func TestITLHistogram(t *testing.T) {
+	r := NewRecorder(t0, slo)
+	s := whole(1)
+	s.Turn = 2
+	for range 100 {
+		s.ITL = append(s.ITL, Gap{.02, 1.25})
+	}
+	s.ITL = append(s.ITL, Gap{.5, 1e12}) // nonsense is bounded
+	r.Add(s)
+	for _, m := range gather(t, r, Gauges{}, at(2))["loadgen_itl_seconds"].GetMetric() {
+		if labels(m) != "turn=2" {
+			assert.Zero(t, m.GetHistogram().GetSampleCount())
+			continue
+		}
+		h := m.GetHistogram()
+		assert.Equal(t, uint64(125+maxTokensPerGap), h.GetSampleCount())
+		i := slices.Index(gapBuckets, .02)
+		assert.Equal(t, uint64(125), h.GetBucket()[i].GetCumulativeCount(), "a bound belongs to its bucket")
+		assert.Zero(t, h.GetBucket()[i-1].GetCumulativeCount())
+		assert.Equal(t, int32(3), h.GetSchema())
+		assert.NotEmpty(t, h.GetPositiveSpan())
+	}
+}
+
+// What is not recorded, or outside the range, is absent and not zero.
+func TestBaselineGauges(t *testing.T) {
+	g := fullGauges()
+	g.Columns[0].TTFT = api.LookedUpPair{P50: api.LookedUp{Lookup: api.LookupOutside}, P95: looked(9, api.LookupNotRecorded)}
+	g.Columns[0].KVHitRatio = api.LookedUp{Lookup: api.LookupNotRecorded}
+	g.Levels.Rows[0].TPOT.P95 = nil
+	f := gather(t, NewRecorder(t0, slo), g, t0)
+	assert.Equal(t, map[string]float64{
+		"baseline=recorded,mode=round_robin,percentile=50,speculation=off": .2,
+		"baseline=recorded,mode=round_robin,percentile=95,speculation=off": .5,
+	}, values(f["loadgen_baseline_ttft_seconds"]))
+	assert.Equal(t, map[string]float64{"baseline=recorded,mode=round_robin,speculation=off": .7}, values(f["loadgen_baseline_kv_hit_ratio"]))
+	assert.Equal(t, map[string]float64{
+		"baseline=recorded,concurrency=60,mode=kv,percentile=50,speculation=off":  .02,
+		"baseline=recorded,concurrency=180,mode=kv,percentile=50,speculation=off": .02,
+		"baseline=recorded,concurrency=180,mode=kv,percentile=95,speculation=off": .03,
+	}, values(f["loadgen_baseline_level_tpot_seconds"]))
+	for name := range gather(t, NewRecorder(t0, slo), Gauges{}, t0) {
+		assert.NotContains(t, name, "baseline", "none without a baseline")
+	}
+}
+
+// No input may fail the scrape as a whole.
+func TestScrapeSurvivesOddInput(t *testing.T) {
+	g := fullGauges()
+	g.Model = "m\xff"
+	again := row(api.ModeKV, 180) // the same level, measured later
+	again.RequestsPerSecond = new(8.0)
+	g.Levels.Rows = append(g.Levels.Rows, again)
+	g.Columns = append(g.Columns, column(api.ModeKV))
+	f := gather(t, NewRecorder(t0, slo), g, t0)
+	assert.Contains(t, fmt.Sprint(values(f["loadgen_info"])), "model=m�,")
+	assert.Equal(t, 8.0, values(f["loadgen_baseline_level_requests_per_second"])["baseline=recorded,concurrency=180,mode=kv,speculation=off"])
+}
+
+func TestClientCollector(t *testing.T) {
+	health := api.ClientHealth{Verdict: api.VerdictUnknown, CPURatio: .25}
+	c := NewClientCollector(func() api.ClientHealth { return health })
+	assert.Equal(t, 1, testutil.CollectAndCount(c), "no lag before there is a verdict")
+	health.Verdict, health.LagSeconds = api.VerdictFine, .001
+	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
+# HELP loadgen_client_cpu_ratio Share of all cores that the load generator uses.
+# TYPE loadgen_client_cpu_ratio gauge
+loadgen_client_cpu_ratio 0.25
+# HELP loadgen_client_lag_seconds How late the load generator's own time stamps are, p95 of the last 10 s.
+# TYPE loadgen_client_lag_seconds gauge
+loadgen_client_lag_seconds 0.001
+`)))
+}
+
+// Scrapes, reports and turns at the same time, for the race detector.
+func TestScrapeWhileTurnsEnd(t *testing.T) {
+	r, done := NewRecorder(t0, slo), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 500 {
+			s := counted(whole(float64(i)*.1), 1)
+			s.ITL = []Gap{{.02, 1}}
+			r.Add(s)
+			r.ConversationEnded(api.ConversationCompleted)
+		}
+	}()
+	for range 5 {
+		gather(t, r, fullGauges(), at(50))
+		r.Totals()
+		r.SetSLO(slo)
+		r.Counted(at(50), 1)
+	}
+	<-done
+	assert.Equal(t, int64(500), r.Totals().OK)
+}

@@ -1,0 +1,73 @@
+package stats
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Meter measures output tokens a second over the last 60 s, as chunks arrive.
+// Adding takes no lock and allocates nothing.
+type Meter struct {
+	base  time.Time
+	start atomic.Int64 // of the span, in nanoseconds since base
+	// slots hold one second each: its number since base in the upper half, its
+	// tokens in the lower one. In one word, both change together.
+	slots [meterSlots]atomic.Uint64
+}
+
+// meterSlots are a few more than the window's seconds, so that a second that has
+// just begun takes no slot that still counts.
+const meterSlots = 64
+
+// NewMeter makes a meter that begins now.
+func NewMeter(now time.Time) *Meter { return &Meter{base: now} }
+
+// Add counts n tokens that arrived at a time. A negative n corrects what was
+// counted before by what the server says at the turn's end. What came before
+// the last reset, or a minute late, is left out. A second holds 2^31 tokens.
+func (m *Meter) Add(at time.Time, n int) {
+	since := at.Sub(m.base)
+	if since < time.Duration(m.start.Load()) {
+		return
+	}
+	second := uint64(since / time.Second)
+	slot := &m.slots[second%meterSlots]
+	for {
+		old := slot.Load()
+		held, tokens := old>>32, int32(n)
+		if held > second {
+			return
+		}
+		if held == second {
+			tokens += int32(old)
+		}
+		if slot.CompareAndSwap(old, second<<32|uint64(uint32(tokens))) {
+			return
+		}
+	}
+}
+
+// Rate is the tokens a second over the last 59 to 60 s (whole seconds and the
+// one under way), or since the start where that is nearer, never less than 1 s.
+func (m *Meter) Rate(now time.Time) float64 {
+	since := now.Sub(m.base)
+	first := max(0, since/time.Second-(windowSeconds-1))
+	from := max(first*time.Second, time.Duration(m.start.Load()))
+	tokens := int64(0)
+	for i := range m.slots {
+		held := m.slots[i].Load()
+		if held>>32 >= uint64(first) {
+			tokens += int64(int32(held))
+		}
+	}
+	return max(0, float64(tokens)/max(1, (since-from).Seconds()))
+}
+
+// Reset forgets everything and begins anew. Tokens of chunks that arrive at that
+// very moment may stay out.
+func (m *Meter) Reset(now time.Time) {
+	m.start.Store(int64(now.Sub(m.base)))
+	for i := range m.slots {
+		m.slots[i].Store(0)
+	}
+}

@@ -1,0 +1,93 @@
+package stats
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+var t0 = time.Date(2025, 3, 18, 9, 0, 0, 0, time.UTC)
+
+// at is a time some seconds after the tests' beginning.
+func at(seconds float64) time.Time { return t0.Add(time.Duration(seconds * float64(time.Second))) }
+
+func TestMeterJustAfterStart(t *testing.T) {
+	m := NewMeter(t0)
+	assert.Zero(t, m.Rate(t0))
+	m.Add(at(.1), 50)
+	assert.Equal(t, 50.0, m.Rate(at(.2)), "less than a second does not make a rate of 250")
+	assert.Equal(t, 10.0, m.Rate(at(5)), "over the five seconds there were")
+}
+
+func TestMeterSteadyRate(t *testing.T) {
+	m := NewMeter(t0)
+	for i := range 3000 { // 300 s at 40 tokens a second
+		m.Add(at(float64(i)*.1), 4)
+		if i > 20 {
+			assert.InEpsilon(t, 40, m.Rate(at(float64(i)*.1)), .05, "at %.1f s", float64(i)*.1)
+		}
+	}
+	assert.InDelta(t, 20, m.Rate(at(330)), 1, "half of the window is silent")
+	assert.Zero(t, m.Rate(at(361)), "all of it")
+}
+
+func TestMeterCorrection(t *testing.T) {
+	m := NewMeter(t0)
+	m.Add(at(1), 100) // chunks
+	m.Add(at(9), -40) // usage says 60
+	assert.Equal(t, 6.0, m.Rate(at(10)))
+	m.Add(at(10), -100)
+	assert.Zero(t, m.Rate(at(10)), "no rate is negative")
+}
+
+func TestMeterLate(t *testing.T) {
+	m := NewMeter(t0)
+	m.Add(at(100), 60)
+	m.Add(at(36), 1000) // its slot is taken by a later second
+	m.Add(at(-1), 1000) // before the start
+	assert.InDelta(t, 1, m.Rate(at(100)), .02)
+}
+
+// The span is 59 whole seconds and the one under way.
+func TestMeterSpan(t *testing.T) {
+	m := NewMeter(t0)
+	m.Add(at(40.9), 1000)
+	m.Add(at(41), 595)
+	assert.Equal(t, 10.0, m.Rate(at(100.5)))
+}
+
+func TestMeterReset(t *testing.T) {
+	m := NewMeter(t0)
+	m.Add(at(7.2), 100)
+	m.Reset(at(7.5))
+	m.Add(at(7.4), 100) // a chunk of the run before
+	m.Add(at(8), 30)
+	assert.Equal(t, 10.0, m.Rate(at(10.5)))
+}
+
+// Nothing is lost where many add at once while the seconds go by.
+func TestMeterConcurrent(t *testing.T) {
+	m := NewMeter(t0)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(g), 0))
+			for range 5000 {
+				when := at(r.Float64() * 50)
+				m.Add(when, 5)
+				m.Add(when, -2)
+				m.Rate(when)
+			}
+		})
+	}
+	wg.Wait()
+	assert.Equal(t, 8*5000*3/50.0, m.Rate(at(50)))
+}
+
+func TestMeterAllocatesNothing(t *testing.T) {
+	m := NewMeter(t0)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { m.Add(at(3), 1) }))
+}

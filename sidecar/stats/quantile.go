@@ -1,0 +1,76 @@
+package stats
+
+import (
+	"math"
+	"slices"
+
+	"kvbooth/sidecar/api"
+)
+
+// Percentile is the p-quantile (p from 0 to 1) of ascending values, with linear
+// interpolation between the two nearest: definition 7 of Hyndman and Fan,
+// "Sample Quantiles in Statistical Packages", The American Statistician 50
+// (1996), which NumPy and with it the field's benchmarks use. NaN for no values.
+func Percentile(sorted []float64, p float64) float64 {
+	n := len(sorted)
+	if n == 0 {
+		return math.NaN()
+	}
+	h := p * float64(n-1)
+	i := int(h)
+	if i+1 >= n {
+		return sorted[n-1]
+	}
+	return sorted[i] + (h-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+// Summarise gives the percentiles of values with the intervals of p50 and p95.
+// It sorts the values. They must not be NaN; turns count as independent.
+func Summarise(values []float64) api.Quantiles {
+	slices.Sort(values)
+	q := api.Quantiles{N: len(values)}
+	if q.N == 0 {
+		return q
+	}
+	q.P50, q.P95, q.P99 = new(Percentile(values, .5)), new(Percentile(values, .95)), new(Percentile(values, .99))
+	q.P50Interval, q.P95Interval = interval(values, .5), interval(values, .95)
+	return q
+}
+
+// outside is the probability that a 95 % interval may miss on either side.
+const outside = .025
+
+// interval is the distribution-free 95 % confidence interval of the p-quantile:
+// the order statistics X(l) and X(u) with P(B < l) and P(B ≥ u) at most 2.5 %
+// each, where B is binomial (n, p); see David and Nagaraja, "Order Statistics",
+// 3rd edition (2003), chapter 7. It is nil where n is too small to have both.
+func interval(sorted []float64, p float64) *[2]float64 {
+	n := len(sorted)
+	// P(B ≥ u) is P(n−B < n+1−u), and n−B is binomial (n, 1−p).
+	lower, upper := lowerRank(n, p), lowerRank(n, 1-p)
+	if lower == 0 || upper == 0 {
+		return nil
+	}
+	return &[2]float64{sorted[lower-1], sorted[n-upper]}
+}
+
+// lowerRank is the largest l with P(B < l) ≤ 2.5 % for a binomial (n, p) B.
+func lowerRank(n int, p float64) int {
+	size := float64(n)
+	// Less than ten standard deviations below the mean lies nothing that matters.
+	k := max(0, math.Floor(size*p-10*math.Sqrt(size*p*(1-p))))
+	term := math.Exp(logChoose(size, k) + k*math.Log(p) + (size-k)*math.Log1p(-p))
+	for below := term; below <= outside && k < size; below += term {
+		term *= (size - k) / (k + 1) * p / (1 - p)
+		k++
+	}
+	return int(k)
+}
+
+// logChoose is the logarithm of the binomial coefficient.
+func logChoose(n, k float64) float64 {
+	a, _ := math.Lgamma(n + 1)
+	b, _ := math.Lgamma(k + 1)
+	c, _ := math.Lgamma(n - k + 1)
+	return a - b - c
+}

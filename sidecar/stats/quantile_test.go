@@ -1,0 +1,126 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestPercentile(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		p      float64
+		want   float64
+	}{
+		{[]float64{7}, .95, 7},                     // one value is every percentile
+		{[]float64{1, 2, 3, 4}, .5, 2.5},           // half way between two
+		{[]float64{1, 2, 3, 4}, .95, 3.85},         // as numpy.percentile says
+		{[]float64{15, 20, 35, 40, 50}, .4, 29},    // as numpy.percentile says
+		{[]float64{15, 20, 35, 40, 50}, 1, 50},     // the greatest
+		{[]float64{1, 2, 3, 4, 5, 6, 7}, .5, 4},    // the middle one
+		{[]float64{0, 0, 0, 0, 0, 0, 1}, .99, .94}, // an outlier weighs by its distance
+	} {
+		assert.InDelta(t, c.want, Percentile(c.values, c.p), 1e-12, "%v at %v", c.values, c.p)
+	}
+	assert.True(t, math.IsNaN(Percentile(nil, .5)), "no values have no percentile")
+}
+
+// The smallest n that has an interval, and a table value for the ranks.
+func TestIntervalRanks(t *testing.T) {
+	ascending := func(n int) []float64 {
+		v := make([]float64, n)
+		for i := range v {
+			v[i] = float64(i + 1)
+		}
+		return v
+	}
+	assert.Nil(t, interval(nil, .5))
+	assert.Nil(t, interval(ascending(5), .5), "0.5^5 > 2.5 %%")
+	assert.Equal(t, &[2]float64{1, 6}, interval(ascending(6), .5), "0.5^6 ≤ 2.5 %%")
+	assert.Nil(t, interval(ascending(71), .95), "0.95^71 > 2.5 %%")
+	require.NotNil(t, interval(ascending(72), .95), "0.95^72 ≤ 2.5 %%")
+	assert.Equal(t, 72.0, interval(ascending(72), .95)[1])
+	assert.Equal(t, &[2]float64{40, 61}, interval(ascending(100), .5), "binomial tables")
+}
+
+// The ranks are those of the binomial distribution added up term by term.
+func TestLowerRankIsExact(t *testing.T) {
+	for _, p := range []float64{.05, .5, .95} {
+		for n := 1; n <= 400; n++ {
+			want, below := 0, math.Pow(1-p, float64(n))
+			for k := 0; below <= .025; k++ {
+				want = k + 1
+				below += math.Exp(logChoose(float64(n), float64(k+1)) + float64(k+1)*math.Log(p) + float64(n-k-1)*math.Log(1-p))
+			}
+			require.Equal(t, want, lowerRank(n, p), "n %d, p %v", n, p)
+		}
+	}
+	for _, p := range []float64{.05, .5, .95} {
+		const n = 60_000
+		normal := n*p - 1.96*math.Sqrt(n*p*(1-p))
+		assert.InDelta(t, normal, lowerRank(n, p), 2, "far out the normal approximation holds")
+	}
+}
+
+// Of many experiments, at least 95 % give an interval with the true quantile in it.
+func TestIntervalCoverage(t *testing.T) {
+	const trials = 3000
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{80, 250} {
+		hit := map[float64]int{}
+		values := make([]float64, n)
+		for range trials {
+			for i := range values {
+				values[i] = r.ExpFloat64()
+			}
+			slices.Sort(values)
+			for _, p := range []float64{.5, .95} {
+				in, truth := interval(values, p), -math.Log(1-p)
+				require.NotNil(t, in)
+				if in[0] <= truth && truth <= in[1] {
+					hit[p]++
+				}
+			}
+		}
+		for p, k := range hit {
+			share := float64(k) / trials
+			assert.Greater(t, share, .942, "n %d, p %v", n, p) // 95 % less two standard errors
+			assert.Less(t, share, .985, "n %d, p %v: needlessly wide", n, p)
+		}
+	}
+}
+
+func TestSummarise(t *testing.T) {
+	q := Summarise([]float64{3, 1, 2})
+	assert.Equal(t, 3, q.N)
+	assert.Equal(t, 2.0, *q.P50)
+	assert.Nil(t, q.P50Interval, "three values have no interval")
+	empty := Summarise(nil)
+	assert.Nil(t, empty.P50, "not known, and not zero")
+
+	// Every estimate lies in its own interval.
+	r := rand.New(rand.NewPCG(3, 4))
+	for n := 72; n < 400; n++ {
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = r.Float64()
+		}
+		q := Summarise(values)
+		require.LessOrEqual(t, q.P50Interval[0], *q.P50)
+		require.GreaterOrEqual(t, q.P50Interval[1], *q.P50)
+		require.LessOrEqual(t, q.P95Interval[0], *q.P95)
+		require.GreaterOrEqual(t, q.P95Interval[1], *q.P95)
+	}
+}
+
+func TestGapPercentiles(t *testing.T) {
+	p50, p95 := GapPercentiles([]Gap{{Seconds: .04, Tokens: 1}, {Seconds: .01, Tokens: 9}, {Seconds: .02, Tokens: 10}})
+	assert.Equal(t, .02, p50, "9 of 20 tokens took .01")
+	assert.Equal(t, .02, p95, "19 of 20 tokens took .02 at most")
+	p50, _ = GapPercentiles(nil)
+	assert.True(t, math.IsNaN(p50))
+}

@@ -1,0 +1,173 @@
+package stats
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// Recorder keeps all figures of one lane: its window, its totals since the last
+// start, and what Prometheus reads since the process began. It is safe for
+// concurrent use.
+type Recorder struct {
+	window *Window
+	hist   *histograms
+
+	mu    sync.Mutex
+	slo   api.SLO
+	ever  counts // since the process began
+	start counts // what ever was at the last reset
+	sums  sums
+}
+
+// counts only grow.
+type counts struct {
+	turns         map[api.TurnStatus]int64
+	errors        map[api.ErrorClass]int64
+	conversations map[api.ConversationStatus]int64
+
+	sloMet, input, cached, output int64
+}
+
+// sum is the count and sum of a summary.
+type sum struct {
+	n     uint64
+	total float64
+}
+
+// sums are those of the four summaries since the process began.
+type sums struct{ ttft, tpot, itl, latency sum }
+
+func (s *sum) add(v float64) {
+	if defined(v) {
+		s.n++
+		s.total += v
+	}
+}
+
+// NewRecorder makes a recorder whose window and totals start now.
+func NewRecorder(now time.Time, slo api.SLO) *Recorder {
+	r := &Recorder{window: NewWindow(now), hist: newHistograms(), slo: slo}
+	r.ever = counts{turns: map[api.TurnStatus]int64{}, errors: map[api.ErrorClass]int64{}, conversations: map[api.ConversationStatus]int64{}}
+	for _, status := range []api.TurnStatus{api.TurnOK, api.TurnError, api.TurnCancelled} {
+		r.ever.turns[status] = 0
+	}
+	for _, class := range api.ErrorClasses {
+		r.ever.errors[class] = 0
+	}
+	for _, status := range []api.ConversationStatus{api.ConversationCompleted, api.ConversationRetired, api.ConversationCancelled, api.ConversationError} {
+		r.ever.conversations[status] = 0
+	}
+	r.start = r.ever.clone()
+	return r
+}
+
+// Add takes in one ended turn.
+func (r *Recorder) Add(s Sample) {
+	r.window.Add(s)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ever.add(&s, r.slo)
+	if s.Status != api.TurnOK {
+		return
+	}
+	r.sums.ttft.add(s.TTFT)
+	r.sums.tpot.add(s.TPOT)
+	r.sums.latency.add(s.Latency)
+	n, total := r.hist.observe(&s)
+	r.sums.itl.n += n
+	r.sums.itl.total += total
+}
+
+// ConversationEnded counts a conversation by how it ended.
+func (r *Recorder) ConversationEnded(status api.ConversationStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ever.conversations[status]++
+}
+
+// SetSLO changes the objectives: reports judge the whole window by the new ones,
+// the counter of good turns only those that end from now on.
+func (r *Recorder) SetSLO(slo api.SLO) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.slo = slo
+}
+
+// Reset empties the window and the totals, as at a lane's start. Prometheus'
+// counters go on.
+func (r *Recorder) Reset(now time.Time) {
+	r.window.Reset(now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.start = r.ever.clone()
+}
+
+// Report is [Window.Report] by the objectives in force.
+func (r *Recorder) Report(now time.Time) Report { return r.window.Report(now, r.objectives()) }
+
+// Counted is [Window.Counted] by the objectives in force.
+func (r *Recorder) Counted(now time.Time, step int64) Report {
+	return r.window.Counted(now, step, r.objectives())
+}
+
+func (r *Recorder) objectives() api.SLO {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.slo
+}
+
+// Totals are the counts since the last reset, without LostTurns, which only the
+// store knows. Classes that did not occur are left out.
+func (r *Recorder) Totals() api.Totals {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, was := &r.ever, &r.start
+	t := api.Totals{
+		OK:            now.turns[api.TurnOK] - was.turns[api.TurnOK],
+		Errors:        now.turns[api.TurnError] - was.turns[api.TurnError],
+		Cancelled:     now.turns[api.TurnCancelled] - was.turns[api.TurnCancelled],
+		ErrorsByClass: map[api.ErrorClass]int64{},
+		InputTokens:   now.input - was.input,
+		CachedTokens:  now.cached - was.cached,
+		OutputTokens:  now.output - was.output,
+	}
+	for class, n := range now.errors {
+		if n > was.errors[class] {
+			t.ErrorsByClass[class] = n - was.errors[class]
+		}
+	}
+	for status, n := range now.conversations {
+		t.Conversations += n - was.conversations[status]
+	}
+	return t
+}
+
+// cumulative is what Prometheus reads beside the window, all of one moment.
+func (r *Recorder) cumulative() (counts, sums, api.SLO) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ever.clone(), r.sums, r.slo
+}
+
+func (c *counts) add(s *Sample, slo api.SLO) {
+	c.turns[s.Status]++
+	if s.Status == api.TurnError {
+		c.errors[s.Class]++
+	}
+	if s.meets(slo) {
+		c.sloMet++
+	}
+	c.input += int64(s.PromptTokens)
+	c.output += int64(s.OutputTokens)
+	if s.HasCached {
+		c.cached += int64(s.CachedTokens)
+	}
+}
+
+func (c counts) clone() counts {
+	c.turns, c.errors, c.conversations = maps.Clone(c.turns), maps.Clone(c.errors), maps.Clone(c.conversations)
+	return c
+}

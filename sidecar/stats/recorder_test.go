@@ -1,0 +1,47 @@
+package stats
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"kvbooth/sidecar/api"
+)
+
+// Totals begin anew with the lane; what Prometheus reads goes on.
+func TestRecorderTotals(t *testing.T) {
+	r := NewRecorder(t0, slo)
+	r.Add(whole(1))
+	r.Add(failed(1, api.ErrorStall))
+	r.ConversationEnded(api.ConversationError)
+	r.Reset(at(2))
+	assert.Equal(t, api.Totals{ErrorsByClass: map[api.ErrorClass]int64{}}, r.Totals())
+	assert.Zero(t, r.Report(at(2)).OK)
+	r.Add(whole(3))
+	r.Add(whole(3))
+	r.Add(failed(3, api.ErrorConnect))
+	cancelled := failed(3, "")
+	cancelled.Status, cancelled.OutputTokens = api.TurnCancelled, 5
+	r.Add(cancelled)
+	r.ConversationEnded(api.ConversationCompleted)
+	r.ConversationEnded(api.ConversationRetired)
+	assert.Equal(t, api.Totals{
+		OK: 2, Errors: 1, Cancelled: 1, ErrorsByClass: map[api.ErrorClass]int64{api.ErrorConnect: 1},
+		InputTokens: 8000, CachedTokens: 2000, OutputTokens: 1605, Conversations: 2,
+	}, r.Totals())
+	ever, _, _ := r.cumulative()
+	assert.Equal(t, int64(3), ever.turns[api.TurnOK])
+	assert.Equal(t, int64(3), ever.sloMet)
+}
+
+// The window is judged by the objectives in force, the counter by those of the time.
+func TestRecorderSLO(t *testing.T) {
+	r := NewRecorder(t0, slo)
+	r.Add(counted(whole(1), 1))
+	r.SetSLO(api.SLO{TTFT: .1, TPOT: .01})
+	r.Add(counted(whole(2), 1))
+	assert.Zero(t, r.Report(at(3)).SLOMet)
+	assert.Zero(t, r.Counted(at(3), 1).SLOMet)
+	ever, _, _ := r.cumulative()
+	assert.Equal(t, int64(1), ever.sloMet)
+}

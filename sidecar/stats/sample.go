@@ -1,0 +1,77 @@
+package stats
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// Gap is the time between two content chunks, shared by the tokens of the later
+// one: Seconds per token, Tokens of them.
+type Gap struct {
+	Seconds float64
+	Tokens  float64
+}
+
+// valid leaves out what no clock and no server can mean.
+func (g Gap) valid() bool { return defined(g.Seconds) && defined(g.Tokens) && g.Tokens > 0 }
+
+// Sample is one ended turn. TTFT, TPOT and Latency are seconds, NaN where they
+// are undefined. ITL is read while it is added and not kept.
+type Sample struct {
+	Ended   time.Time
+	Turn    int // from 1
+	Step    int64
+	Counted bool // begun and ended within one settled step
+	Status  api.TurnStatus
+	Class   api.ErrorClass // of a failed turn
+
+	TTFT, TPOT, Latency float64
+	ITL                 []Gap
+	ITLEstimated        bool // the chunks did not tell their tokens
+
+	// Tokens, 0 where not known. CachedTokens counts only with HasCached.
+	PromptTokens, CachedTokens, OutputTokens int
+	HasCached                                bool
+}
+
+// meets says whether the turn is good: whole, and within both objectives; a
+// threshold itself is met, and so is a TPOT that is undefined.
+func (s *Sample) meets(slo api.SLO) bool {
+	return s.Status == api.TurnOK && s.TTFT <= slo.TTFT && (math.IsNaN(s.TPOT) || s.TPOT <= slo.TPOT)
+}
+
+// turnLabels number the turns of a conversation as metrics and screens do.
+var turnLabels = [...]string{"1", "2", "3", "4", "5", "6+"}
+
+// turnIndex is the place of a turn among the turnLabels.
+func turnIndex(turn int) int { return min(max(turn, 1), len(turnLabels)) - 1 }
+
+// defined says whether a duration is one: not NaN, infinite or negative.
+func defined(seconds float64) bool { return seconds >= 0 && !math.IsInf(seconds, 1) }
+
+// GapPercentiles are the p50 and p95 of one turn's inter-token latency over its
+// tokens, by nearest rank; NaN where there is no gap. It sorts the gaps.
+func GapPercentiles(gaps []Gap) (p50, p95 float64) {
+	slices.SortFunc(gaps, func(a, b Gap) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	total := 0.0
+	for _, g := range gaps {
+		total += g.Tokens
+	}
+	return weightedRank(gaps, .5*total), weightedRank(gaps, .95*total)
+}
+
+// weightedRank is the first of the sorted gaps at which the tokens reach rank.
+func weightedRank(sorted []Gap, rank float64) float64 {
+	value, below := math.NaN(), 0.0
+	for _, g := range sorted {
+		value, below = g.Seconds, below+g.Tokens
+		if below >= rank {
+			break
+		}
+	}
+	return value
+}

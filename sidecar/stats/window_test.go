@@ -1,0 +1,310 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+var slo = api.SLO{TTFT: .6, TPOT: .06}
+
+// whole is a successful turn that ended at some second.
+func whole(ended float64) Sample {
+	return Sample{
+		Ended: at(ended), Turn: 1, Status: api.TurnOK, TTFT: .3, TPOT: .025, Latency: 20,
+		PromptTokens: 4000, CachedTokens: 1000, HasCached: true, OutputTokens: 800,
+	}
+}
+
+func failed(ended float64, class api.ErrorClass) Sample {
+	return Sample{Ended: at(ended), Turn: 1, Status: api.TurnError, Class: class, TTFT: 30, TPOT: math.NaN(), Latency: math.NaN(), ITL: []Gap{{9, 1}}}
+}
+
+func counted(s Sample, step int64) Sample {
+	s.Counted, s.Step = true, step
+	return s
+}
+
+func fill(w *Window, samples ...Sample) *Window {
+	for _, s := range samples {
+		w.Add(s)
+	}
+	return w
+}
+
+// reference is the percentile found by counting, without interpolation by index.
+func reference(values []float64, p float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	whole, part := math.Modf(p * float64(len(s)-1))
+	return (1-part)*s[int(whole)] + part*s[min(int(whole)+1, len(s)-1)]
+}
+
+// random makes turns of every kind over 100 s, in two steps, some out of order.
+func random(r *rand.Rand, n int) []Sample {
+	all := make([]Sample, n)
+	for i := range all {
+		second := 100 * float64(i) / float64(n)
+		s := whole(second + r.Float64()*.5)
+		s.Turn, s.Step, s.Counted = 1+r.IntN(7), int64(1+i*2/n), r.IntN(3) > 0
+		s.TTFT, s.TPOT, s.Latency = r.ExpFloat64(), r.ExpFloat64()*.05, 30*r.Float64()
+		s.HasCached = r.IntN(2) == 0
+		switch r.IntN(10) {
+		case 0:
+			s.Status, s.Class = api.TurnError, api.ErrorClasses[r.IntN(len(api.ErrorClasses))]
+		case 1:
+			s.Status = api.TurnCancelled
+		case 2:
+			s.TPOT = math.NaN() // one output token
+		}
+		all[i] = s
+	}
+	return all
+}
+
+// Every figure against a plain count over the samples.
+func TestWindowAgainstBruteForce(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for round := range 10 {
+		samples := random(r, 200+500*round)
+		w := fill(NewWindow(t0), samples...)
+		check := func(rep Report, wanted func(Sample) bool) {
+			t.Helper()
+			var ttft, tpot, latency []float64
+			n, good := map[api.TurnStatus]int{}, 0
+			var prompt, cached, asked, output int64
+			for _, s := range samples {
+				if !s.Ended.After(at(41)) || !wanted(s) {
+					continue
+				}
+				n[s.Status]++
+				if s.Status != api.TurnOK {
+					continue
+				}
+				ttft, latency = append(ttft, s.TTFT), append(latency, s.Latency)
+				if !math.IsNaN(s.TPOT) {
+					tpot = append(tpot, s.TPOT)
+				}
+				if s.TTFT <= .6 && !(s.TPOT > .06) {
+					good++
+				}
+				prompt, output = prompt+4000, output+800
+				if s.HasCached {
+					cached, asked = cached+1000, asked+4000
+				}
+			}
+			for _, c := range []struct {
+				got  api.Quantiles
+				want []float64
+			}{{rep.Window.Metrics.TTFT, ttft}, {rep.Window.Metrics.TPOT, tpot}, {rep.Window.Metrics.Latency, latency}} {
+				require.Equal(t, len(c.want), c.got.N)
+				require.InEpsilon(t, reference(c.want, .5), *c.got.P50, 1e-9)
+				require.InEpsilon(t, reference(c.want, .95), *c.got.P95, 1e-9)
+				require.InEpsilon(t, reference(c.want, .99), *c.got.P99, 1e-9)
+			}
+			require.Equal(t, n, map[api.TurnStatus]int{api.TurnOK: rep.OK, api.TurnError: rep.Errors, api.TurnCancelled: rep.Cancelled})
+			require.Equal(t, good, rep.SLOMet)
+			require.Equal(t, []int64{prompt, cached, output}, []int64{rep.PromptTokens, rep.CachedTokens, rep.OutputTokens})
+			require.InEpsilon(t, float64(cached)/float64(asked), *rep.HitRatio, 1e-9)
+		}
+		check(w.Report(at(101), slo), func(Sample) bool { return true })
+		check(w.Counted(at(101), 2, slo), func(s Sample) bool { return s.Counted && s.Step == 2 })
+	}
+}
+
+func TestWindowExpires(t *testing.T) {
+	s := whole(10)
+	s.ITL = []Gap{{.02, 1}, {.03, 2}}
+	w := fill(NewWindow(t0), s)
+	r := w.Report(at(69.9), slo)
+	assert.Equal(t, 1, r.OK)
+	assert.Equal(t, 3, w.Report(at(69), slo).Window.Metrics.ITL.N)
+	assert.Equal(t, 60.0, r.Window.Seconds)
+	r = w.Report(at(70.1), slo)
+	assert.Zero(t, r.OK)
+	assert.Zero(t, r.Window.Metrics.ITL.N)
+	assert.Nil(t, r.Window.Metrics.TTFT.P50, "not known, and not zero")
+	assert.Nil(t, r.Window.ErrorRatio)
+	assert.Empty(t, r.TTFTByTurn)
+}
+
+// The window lets go what it no longer shows.
+func TestWindowMemoryIsBounded(t *testing.T) {
+	w := NewWindow(t0)
+	for i := range 10_000 {
+		w.Add(whole(float64(i)))
+	}
+	assert.LessOrEqual(t, len(w.turns), 60)
+	assert.LessOrEqual(t, cap(w.turns), 1000)
+}
+
+func TestWindowReset(t *testing.T) {
+	s := whole(5)
+	s.ITL = []Gap{{.02, 1}}
+	w := fill(NewWindow(t0), counted(s, 3))
+	w.Reset(at(6))
+	w.Add(whole(5.5)) // ended before
+	r := w.Report(at(8), slo)
+	assert.Zero(t, r.OK)
+	assert.Zero(t, r.Window.Metrics.ITL.N)
+	assert.Equal(t, 2.0, r.Window.Seconds)
+	assert.Zero(t, w.Counted(at(8), 3, slo).OK)
+	w.Add(whole(8))
+	assert.Equal(t, .5, w.Report(at(8), slo).Window.RequestsPerSecond)
+}
+
+// What fails enters counts alone, what is cancelled not even those.
+func TestWindowStatus(t *testing.T) {
+	cancelled := failed(3, "")
+	cancelled.Status = api.TurnCancelled
+	r := fill(NewWindow(t0), whole(1), whole(2), whole(3), cancelled,
+		failed(3, api.ErrorTimeout), failed(3, api.ErrorStall), failed(3, api.ErrorHTTP5xx),
+		failed(3, api.ErrorHTTP5xx), failed(3, api.ErrorConnect)).Report(at(4), slo)
+	assert.Equal(t, []int{3, 5, 1}, []int{r.OK, r.Errors, r.Cancelled})
+	assert.Equal(t, map[api.ErrorClass]int{api.ErrorTimeout: 1, api.ErrorStall: 1, api.ErrorHTTP5xx: 2, api.ErrorConnect: 1}, r.Window.Errors)
+	assert.Equal(t, 2, r.Window.Timeouts)
+	assert.Equal(t, 5.0/8, *r.Window.ErrorRatio)
+	assert.Equal(t, 3.0/8, *r.Window.GoodputRatio)
+	assert.Equal(t, 3, r.Window.Metrics.TTFT.N)
+	assert.Zero(t, r.Window.Metrics.ITL.N)
+	assert.Equal(t, .75, r.Window.RequestsPerSecond)
+	assert.Equal(t, 600.0, r.Window.OutputTokensPerSecond)
+}
+
+func TestWindowSLO(t *testing.T) {
+	for _, c := range []struct {
+		ttft, tpot float64
+		good       int
+	}{
+		{.6, .06, 1},         // met at the threshold itself
+		{.6001, .01, 0},      // too late
+		{.1, .0601, 0},       // too slow
+		{.1, math.NaN(), 1},  // one token has no TPOT to miss
+		{math.NaN(), .01, 0}, // no answer came
+	} {
+		s := whole(1)
+		s.TTFT, s.TPOT = c.ttft, c.tpot
+		assert.Equal(t, c.good, fill(NewWindow(t0), s).Report(at(2), slo).SLOMet, "%+v", c)
+	}
+}
+
+func TestWindowTTFTByTurn(t *testing.T) {
+	w := NewWindow(t0)
+	for turn, ttft := range map[int]float64{1: .5, 5: .1, 6: .2, 9: .4} {
+		s := whole(1)
+		s.Turn, s.TTFT = turn, ttft
+		w.Add(s)
+	}
+	rows := w.Report(at(2), slo).TTFTByTurn
+	got := ""
+	for _, r := range rows {
+		got += fmt.Sprintf("%s: %d at %.2f; ", r.Turn, r.N, *r.P50)
+	}
+	assert.Equal(t, "1: 1 at 0.50; 5: 1 at 0.10; 6+: 2 at 0.30; ", got)
+}
+
+func TestWindowHitRatio(t *testing.T) {
+	silent := whole(1)
+	silent.HasCached, silent.PromptTokens = false, 9000
+	r := fill(NewWindow(t0), silent).Report(at(2), slo)
+	assert.Nil(t, r.HitRatio, "nobody told")
+	r = fill(NewWindow(t0), silent, whole(1)).Report(at(2), slo)
+	assert.Equal(t, .25, *r.HitRatio, "only over those who told")
+	assert.Equal(t, int64(13000), r.PromptTokens)
+}
+
+func TestWindowITL(t *testing.T) {
+	a, b := whole(1), whole(1.5)
+	a.ITL = []Gap{{.010, 95}, {math.NaN(), 1}, {-1, 1}, {.01, 0}, {.01, math.Inf(1)}} // only the first is one
+	b.ITL, b.ITLEstimated = []Gap{{.200, 5}}, true
+	w := fill(NewWindow(t0), a)
+	assert.False(t, w.Report(at(2), slo).Window.Metrics.ITL.Estimated)
+	q := fill(w, b).Report(at(2), slo).Window.Metrics.ITL
+	assert.Equal(t, 100, q.N, "tokens")
+	assert.True(t, q.Estimated)
+	assert.InEpsilon(t, .010, *q.P50, .004)
+	assert.InEpsilon(t, .010, *q.P95, .004)
+	assert.InEpsilon(t, .200, *q.P99, .004)
+	assert.Nil(t, q.P50Interval)
+}
+
+// Gaps are let go second by second, also where a slot is used again.
+func TestWindowITLExpires(t *testing.T) {
+	w := NewWindow(t0)
+	for second := range 200 {
+		s := counted(whole(float64(second)+.5), 1)
+		s.ITL = []Gap{{.02, 1}}
+		w.Add(s)
+		assert.Equal(t, min(second+1, 60), w.Report(at(float64(second)+.6), slo).Window.Metrics.ITL.N)
+		assert.Equal(t, min(second+1, 60), w.Counted(at(float64(second)+.6), 1, slo).Window.Metrics.ITL.N)
+	}
+	late := whole(100)
+	late.ITL = []Gap{{.02, 1}}
+	w.Add(late)
+	assert.Equal(t, 60, w.Report(at(199.6), slo).Window.Metrics.ITL.N)
+}
+
+func TestCounted(t *testing.T) {
+	one := func(ended float64, step int64, counts bool) Sample {
+		s := whole(ended)
+		s.Step, s.Counted, s.ITL = step, counts, []Gap{{.02, 10}}
+		return s
+	}
+	w := fill(NewWindow(t0), one(1, 1, true), one(2, 1, true))
+	assert.Equal(t, 2, w.Counted(at(3), 1, slo).OK)
+	fill(w, one(12, 2, false), one(20, 2, true), one(20.4, 1, true), one(25, 2, true), one(30, 2, true))
+	r := w.Counted(at(30), 2, slo)
+	assert.Equal(t, 3, r.OK, "neither another step's, though late, nor what straddled the step's begin")
+	assert.Equal(t, 30, r.Window.Metrics.ITL.N)
+	assert.Equal(t, 10.0, r.Window.Seconds, "since the first counted turn ended")
+	assert.Equal(t, .2, r.Window.RequestsPerSecond, "the turn that began the span is not in it")
+	assert.Equal(t, 160.0, r.Window.OutputTokensPerSecond)
+	assert.Equal(t, int64(2400), r.OutputTokens)
+	assert.Zero(t, w.Counted(at(30), 1, slo).OK, "an earlier step is gone")
+	none := w.Counted(at(30), 3, slo)
+	assert.Zero(t, none.OK)
+	assert.Zero(t, none.Window.Seconds, "a step without a counted turn has not begun to settle")
+	assert.NotNil(t, none.Window.Errors)
+	assert.Equal(t, 7, w.Report(at(30), slo).OK, "all turns all the same")
+	assert.Equal(t, 60.0, fill(w, one(90, 2, true)).Counted(at(90), 2, slo).Window.Seconds, "settled")
+}
+
+// A step's rates are the true ones once it has settled.
+func TestCountedRates(t *testing.T) {
+	w := NewWindow(t0)
+	for i := range 1000 { // 5 a second for 200 s
+		w.Add(counted(whole(float64(i)*.2), 1))
+	}
+	r := w.Counted(at(199.9), 1, slo)
+	assert.InDelta(t, 5, r.Window.RequestsPerSecond, .05)
+	assert.InDelta(t, 4000, r.Window.OutputTokensPerSecond, 40)
+}
+
+func TestWindowConcurrent(t *testing.T) {
+	w := NewWindow(t0)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 300 {
+				s := counted(whole(float64(i)*.1), int64(g%2))
+				s.ITL = []Gap{{.02, 1}}
+				w.Add(s)
+				if i%50 == 0 {
+					w.Report(at(30), slo)
+					w.Counted(at(30), 1, slo)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	assert.Equal(t, 1200, w.Report(at(30), slo).OK)
+	assert.Equal(t, 1200, w.Report(at(30), slo).Window.Metrics.ITL.N)
+	assert.Equal(t, 600, w.Counted(at(30), 1, slo).OK)
+}

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"kvbooth/sidecar/api"
+)
+
+// childDir makes the test binary a process of its own that writes into the
+// directory until it is killed.
+const childDir = "KVBOOTH_STORE_TEST_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		child(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child reports each turn on standard output once it is committed.
+func child(dir string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // should its parent die
+	defer cancel()
+	s, err := Open(ctx, Options{Dir: dir, Owner: "http://127.0.0.1:18088"})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(2)
+	}
+	fmt.Println("open")
+	for i := 0; ; i++ {
+		c := conversation(i)
+		s.SaveConversation(c)
+		s.SaveStep(api.StepRecord{Lane: c.Lane, ID: int64(i + 1), Started: t0})
+		s.SaveTurn(turn(c.ID, 1))
+		if err := s.Flush(ctx); err != nil {
+			fmt.Println(err)
+			os.Exit(1) // nobody killed it
+		}
+		fmt.Println(c.ID)
+	}
+}
+
+func startChild(t *testing.T, dir string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := bufio.NewReader(out)
+	first, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "open\n", first)
+	return cmd, lines
+}
+
+func TestWhatWasCommittedSurvivesKill9(t *testing.T) {
+	dir := t.TempDir()
+	cmd, lines := startChild(t, dir)
+
+	_, err := Open(t.Context(), Options{Dir: dir})
+	var locked *LockedError
+	require.ErrorAs(t, err, &locked, "the child holds the directory")
+	assert.Equal(t, &LockedError{Path: dir, Owner: "http://127.0.0.1:18088", PID: cmd.Process.Pid}, locked)
+	assert.ErrorContains(t, err, fmt.Sprintf("process %d at http://127.0.0.1:18088", cmd.Process.Pid))
+
+	var reported []string
+	for len(reported) < 20 {
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err)
+		reported = append(reported, strings.TrimSpace(line))
+	}
+	require.NoError(t, cmd.Process.Kill())
+	rest, err := io.ReadAll(lines)
+	require.NoError(t, err)
+	reported = append(reported, strings.Fields(string(rest))...)
+	require.Error(t, cmd.Wait(), "killed")
+
+	s := openTest(t, Options{Dir: dir}, normal)
+	for _, id := range reported {
+		c, err := s.Conversation(t.Context(), id)
+		require.NoError(t, err)
+		assert.Equal(t, api.ConversationCancelled, c.Status, "it did not survive its process")
+		assert.Equal(t, []api.Turn{turn(id, 1)}, c.Turns)
+		assert.Equal(t, 1, c.TurnsDone)
+		assert.Equal(t, c.Turns[0].Ended, *c.Ended)
+	}
+	steps, err := s.Steps(t.Context(), api.DefaultLane)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(steps), len(reported))
+	for _, step := range steps {
+		assert.NotNil(t, step.Ended)
+	}
+	last, err := s.MaxStep(t.Context(), api.DefaultLane)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, last, int64(len(reported)))
+}
+
+func TestTheLockNamesWhomItCan(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, Options{Dir: dir}, normal)
+	_, err := Open(t.Context(), Options{Dir: dir})
+	assert.ErrorContains(t, err, fmt.Sprintf("in use by process %d:", os.Getpid()), "no address was given")
+
+	require.NoError(t, os.WriteFile(dir+"/lock.json", []byte("{"), 0o600)) // as while it is being written
+	_, err = Open(t.Context(), Options{Dir: dir})
+	assert.ErrorContains(t, err, "in use by another process:")
+
+	require.NoError(t, s.Close())
+	openTest(t, Options{Dir: dir}, normal)
+}

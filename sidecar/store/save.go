@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// ErrClosed is the error of waiting for a store that is closed.
+var ErrClosed = errors.New("the store is closed")
+
+// SaveConversation hands over the present state of a conversation; the newest
+// state of an id is kept. Its turns are handed over by themselves. It never waits.
+func (s *Store) SaveConversation(c api.Conversation) {
+	s.hand(record{write: func(ctx context.Context, tx *sql.Tx) error {
+		return execute(ctx, tx, `INSERT INTO conversations
+			(id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started, ended)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET status = excluded.status, turns_planned = excluded.turns_planned,
+			turns_done = excluded.turns_done, ended = excluded.ended`,
+			c.ID, c.Lane, c.Number, c.Topic, strings.ToLower(c.Topic), c.Starter, c.Status,
+			c.TurnsPlanned, c.TurnsDone, c.Started.UnixNano(), nanos(c.Ended))
+	}})
+}
+
+// SaveTurn hands over an ended turn. The caller no longer changes what its
+// pointers lead to. It never waits; a turn that finds the queue full, or that
+// the disk never takes, is counted by [Store.LostTurns].
+func (s *Store) SaveTurn(t api.Turn) {
+	user, assistant := t.UserMessage, t.AssistantMessage
+	t.UserMessage, t.AssistantMessage = "", ""
+	s.hand(record{turn: true, bytes: len(user) + len(assistant), write: func(ctx context.Context, tx *sql.Tx) error {
+		data, err := encode(t)
+		if err != nil {
+			return err
+		}
+		return execute(ctx, tx, `INSERT INTO turns
+			(conversation, number, lane, step, ended, data, user_message, assistant_message)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (conversation, number) DO UPDATE SET lane = excluded.lane, step = excluded.step,
+			ended = excluded.ended, data = excluded.data,
+			user_message = excluded.user_message, assistant_message = excluded.assistant_message`,
+			t.Conversation, t.Number, t.Lane, t.Step, t.Ended.UnixNano(), data, user, assistant)
+	}})
+}
+
+// SaveStep hands over the present state of a step; the newest state of a lane's
+// id is kept. It never waits.
+func (s *Store) SaveStep(r api.StepRecord) {
+	ended := r.Ended
+	r.Ended = nil // lives in its column, which recovery fills
+	s.hand(record{write: func(ctx context.Context, tx *sql.Tx) error {
+		data, err := encode(r)
+		if err != nil {
+			return err
+		}
+		return execute(ctx, tx, `INSERT INTO steps (lane, id, started, ended, data) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (lane, id) DO UPDATE SET started = excluded.started, ended = excluded.ended, data = excluded.data`,
+			r.Lane, r.ID, r.Started.UnixNano(), nanos(ended), data)
+	}})
+}
+
+// hand puts a record into the queue or counts it as lost.
+func (s *Store) hand(r record) {
+	if s.queue.push(r) {
+		return
+	}
+	if r.turn {
+		s.lost.Add(1)
+	}
+	if !s.full.Swap(true) {
+		s.opts.Log.Error("the store's queue is full or closed: what is handed in now is lost", "path", s.path)
+	}
+}
+
+// Flush waits until everything handed in before is committed or counted as
+// lost. The error is that of ctx, or [ErrClosed].
+func (s *Store) Flush(ctx context.Context) error {
+	mark := record{done: make(chan struct{})}
+	if !s.queue.push(mark) {
+		return ErrClosed
+	}
+	select {
+	case <-mark.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the store: %w", context.Cause(ctx))
+	}
+}
+
+// SaveEvent commits an event and gives it back with its id. The error is an
+// [api.ErrUnavailable] if the disk refuses it, or that of ctx.
+func (s *Store) SaveEvent(ctx context.Context, e api.Event) (api.Event, error) {
+	done, err := s.write.ExecContext(ctx, "INSERT INTO events (time, lane, kind, by, text) VALUES (?, ?, ?, ?, ?)",
+		e.Time.UnixNano(), e.Lane, e.Kind, e.By, e.Text)
+	if err == nil {
+		e.ID, err = done.LastInsertId()
+	}
+	return e, unavailable("storing an event", err)
+}
+
+// Kinds of documents. There is one document of settings, without a name.
+const (
+	settingsKind = "settings"
+	baselineKind = "baseline"
+)
+
+// SaveSettings commits the settings. Errors are those of [Store.SaveEvent].
+func (s *Store) SaveSettings(ctx context.Context, v api.Settings) error {
+	return s.saveDocument(ctx, settingsKind, "", v)
+}
+
+// Settings gives the settings that were saved last; false if none were.
+func (s *Store) Settings(ctx context.Context) (api.Settings, bool, error) {
+	list, err := readDocuments[api.Settings](ctx, s.read, settingsKind)
+	if err != nil || len(list) == 0 {
+		return api.Settings{}, false, err
+	}
+	return list[0], true, nil
+}
+
+// SaveBaseline commits a baseline in place of the one with its name. Errors are
+// those of [Store.SaveEvent].
+func (s *Store) SaveBaseline(ctx context.Context, b api.Baseline) error {
+	return s.saveDocument(ctx, baselineKind, b.Name, b)
+}
+
+// Baselines gives all saved baselines by name; the slice is never nil.
+func (s *Store) Baselines(ctx context.Context) ([]api.Baseline, error) {
+	return readDocuments[api.Baseline](ctx, s.read, baselineKind)
+}
+
+func (s *Store) saveDocument(ctx context.Context, kind, name string, v any) error {
+	data, err := encode(v)
+	if err != nil {
+		return fmt.Errorf("storing a %s: %w", kind, err)
+	}
+	_, err = s.write.ExecContext(ctx, `INSERT INTO documents (kind, name, data) VALUES (?, ?, ?)
+		ON CONFLICT (kind, name) DO UPDATE SET data = excluded.data`, kind, name, data)
+	return unavailable("storing a "+kind, err)
+}
+
+func readDocuments[T any](ctx context.Context, db *sql.DB, kind string) ([]T, error) {
+	doing := "reading a " + kind
+	return query(ctx, db, doing, func(rows *sql.Rows) (v T, err error) {
+		var data []byte
+		if err = rows.Scan(&data); err == nil {
+			err = json.Unmarshal(data, &v)
+		}
+		return v, err
+	}, "SELECT data FROM documents WHERE kind = ? ORDER BY name", kind)
+}
+
+// encode gives JSON as text, so that SQLite's own functions can read it.
+func encode(v any) (string, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errEncoding, err)
+	}
+	return string(data), nil
+}
+
+// nanos is a time as a column has it: NULL for none.
+func nanos(t *time.Time) *int64 {
+	if t == nil {
+		return nil
+	}
+	n := t.UnixNano()
+	return &n
+}
+
+// timeAt is the inverse of nanos.
+func timeAt(n sql.NullInt64) *time.Time {
+	if !n.Valid {
+		return nil
+	}
+	t := time.Unix(0, n.Int64).UTC()
+	return &t
+}

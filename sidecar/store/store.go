@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofrs/flock"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"kvbooth/sidecar/api"
+)
+
+// Options say where the store is and how much it keeps.
+type Options struct {
+	Dir              string           // is made if it does not exist
+	Owner            string           // this process's address, for the message to a second process
+	MaxConversations int              // beyond it the oldest ended ones are removed; 0: no limit
+	MaxAge           time.Duration    // of an ended conversation since its start; 0: no limit
+	Log              *slog.Logger     // nil: no log
+	Now              func() time.Time // what age counts from; nil: time.Now
+}
+
+// tuning is what tests make smaller.
+type tuning struct {
+	gather             time.Duration // from the first arrival to the commit of a batch
+	batch              int           // records in one transaction
+	retryMin, retryMax time.Duration // pauses after a failed commit
+	prune              time.Duration // between two looks at what is too old or too much
+	queue              bounds
+}
+
+var normal = tuning{
+	gather: 100 * time.Millisecond, batch: 500,
+	retryMin: 200 * time.Millisecond, retryMax: 5 * time.Second,
+	prune: time.Second,
+	queue: bounds{turns: 4096, bytes: 32 << 20, others: 20_000},
+}
+
+// Store is an open store. All methods are safe for concurrent use.
+type Store struct {
+	opts  Options
+	tune  tuning
+	path  string
+	lock  *flock.Flock
+	write *sql.DB // one connection: SQLite has one writer
+	read  *sql.DB
+
+	queue   *queue
+	lost    atomic.Int64
+	full    atomic.Bool // the queue refused a record since the last commit
+	closing chan struct{}
+	stopped chan struct{} // closed when the writer has ended
+	close   func() error
+
+	mu      sync.Mutex
+	problem string // why the last commit failed; empty: it did not
+}
+
+// Open locks the directory, opens the store in it, brings its schema up to
+// date, marks conversations that a killed process left active as cancelled, and
+// starts the writer. ctx bounds the opening alone; [Store.Close] ends the rest.
+// If another process has the directory the error is a [*LockedError], and an
+// [api.FieldError] if an option is impossible.
+func Open(ctx context.Context, opts Options) (*Store, error) {
+	return open(ctx, opts, normal)
+}
+
+func open(ctx context.Context, opts Options, tune tuning) (*Store, error) {
+	if err := opts.complete(); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(opts.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("the data directory %s: %w", opts.Dir, err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	lock, err := takeLock(dir, opts.Owner)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		opts: opts, tune: tune, path: filepath.Join(dir, "kvbooth.db"), lock: lock,
+		queue: newQueue(tune.queue), closing: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	s.close = sync.OnceValue(s.shutDown)
+	if err := s.openFile(ctx); err != nil {
+		return nil, joinErrors(fmt.Errorf("opening the store %s: %w", s.path, err), s.closeFile())
+	}
+	go s.run()
+	return s, nil
+}
+
+// complete checks the options and fills in what was left out.
+func (o *Options) complete() error {
+	if o.Dir == "" {
+		return &api.FieldError{Field: "data_dir", Value: `""`, Allowed: "a directory"}
+	}
+	if o.MaxConversations < 0 {
+		return &api.FieldError{Field: "max_conversations", Value: fmt.Sprint(o.MaxConversations), Allowed: "a whole number from 0 (no limit)"}
+	}
+	if o.MaxAge < 0 {
+		return &api.FieldError{Field: "max_age", Value: o.MaxAge.String(), Allowed: "a duration from 0 (no limit)"}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return nil
+}
+
+func (s *Store) openFile(ctx context.Context) (err error) {
+	s.write, err = openDB(s.path, 1, "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(16777216)")
+	if err != nil {
+		return err
+	}
+	if err := migrate(ctx, s.write); err != nil {
+		return err
+	}
+	if err := recoverFromKill(ctx, s.write); err != nil {
+		return err
+	}
+	s.read, err = openDB(s.path, 4, "query_only(1)")
+	return err
+}
+
+// Close commits what was handed in, or counts it as lost after one last
+// attempt, ends the writer and releases the directory. Records handed in
+// afterwards are lost. Later calls give the first one's error.
+func (s *Store) Close() error { return s.close() }
+
+func (s *Store) shutDown() error {
+	s.queue.close()
+	close(s.closing)
+	<-s.stopped
+	var err error
+	if problem := s.Status().Problem; problem != "" {
+		err = errors.New(problem)
+	}
+	return joinErrors(err, s.closeFile())
+}
+
+// closeFile closes the connections that are open, the reading ones first so
+// that the writing one leaves no log behind, and releases the directory.
+func (s *Store) closeFile() error {
+	var err error
+	for _, db := range []*sql.DB{s.read, s.write} {
+		if db != nil {
+			err = joinErrors(err, db.Close())
+		}
+	}
+	return joinErrors(err, s.lock.Close())
+}
+
+// Status says whether finished turns reach the disk.
+func (s *Store) Status() api.StoreStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return api.StoreStatus{Path: s.path, OK: s.problem == "", Problem: s.problem, LostTurns: s.lost.Load()}
+}
+
+// LostTurns counts the finished turns that could not be stored since [Open].
+func (s *Store) LostTurns() int64 { return s.lost.Load() }
+
+// unavailable is the error of a call that the file refused.
+func unavailable(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%w: %s: %w", api.ErrUnavailable, doing, err)
+}
+
+// joinErrors is [errors.Join] that leaves a single error as it is.
+func joinErrors(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return errors.Join(a, b)
+}

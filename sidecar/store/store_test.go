@@ -1,0 +1,582 @@
+package store
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+func ptr[T any](v T) *T { return &v }
+
+// quick has the limits of the real one and shorter pauses.
+func quick() tuning {
+	q := normal
+	q.gather, q.retryMin, q.retryMax, q.prune = time.Millisecond, time.Millisecond, 5*time.Millisecond, 5*time.Millisecond
+	return q
+}
+
+func openTest(t *testing.T, opts Options, tune tuning) *Store {
+	t.Helper()
+	if opts.Dir == "" {
+		opts.Dir = t.TempDir()
+	}
+	s, err := open(t.Context(), opts, tune)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func flush(t *testing.T, s *Store) {
+	t.Helper()
+	require.NoError(t, s.Flush(t.Context()))
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, 10*time.Second, 2*time.Millisecond, what)
+}
+
+func conversation(i int) api.Conversation {
+	return api.Conversation{
+		ID: fmt.Sprintf("c%05d", i), Lane: api.DefaultLane, Number: int64(i), Topic: "GPU Architecture", Starter: "gpu",
+		Status: api.ConversationActive, TurnsPlanned: 3, Started: t0.Add(time.Duration(i) * time.Second),
+	}
+}
+
+func turn(conversation string, number int) api.Turn {
+	return api.Turn{
+		Lane: api.DefaultLane, Conversation: conversation, Number: number, RequestID: fmt.Sprintf("%s-%d", conversation, number),
+		Step: 1, Concurrency: 4, Mode: api.ModeKV, Speculation: api.SpeculationOff, Counted: true, Status: api.TurnOK,
+		Started: t0, Ended: t0.Add(30 * time.Second), TTFT: ptr(0.25), TPOT: ptr(0.025), PromptTokens: ptr(3600),
+		UserMessage: "Why?", AssistantMessage: "Because.",
+	}
+}
+
+func turns(t *testing.T, s *Store, lane string, step int64) []api.Turn {
+	t.Helper()
+	var list []api.Turn
+	require.NoError(t, s.Turns(t.Context(), lane, step, func(t api.Turn) error { list = append(list, t); return nil }))
+	return list
+}
+
+func TestEverythingComesBackAfterAReopening(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a dir?with%20odd #characters")
+	ctx := t.Context()
+	s, err := Open(ctx, Options{Dir: dir})
+	require.NoError(t, err)
+
+	c := conversation(1)
+	s.SaveConversation(c)
+	s.SaveTurn(turn(c.ID, 2))
+	s.SaveTurn(turn(c.ID, 1))
+	c.Status, c.TurnsDone, c.Ended = api.ConversationCompleted, 2, ptr(t0.Add(time.Minute))
+	s.SaveConversation(c)
+	step := api.StepRecord{Lane: api.DefaultLane, ID: 7, Concurrency: 4, Mode: api.ModeKV, Started: t0}
+	s.SaveStep(step)
+	step.Settled, step.Ended = ptr(t0.Add(time.Second)), ptr(t0.Add(time.Minute))
+	s.SaveStep(step)
+	event, err := s.SaveEvent(ctx, api.Event{Time: t0, Lane: api.DefaultLane, Kind: api.EventStart, By: "ada", Text: "started"})
+	require.NoError(t, err)
+	settings := api.Settings{SLO: api.SLO{TTFT: 0.6, TPOT: 0.06}, Title: "Booth"}
+	require.NoError(t, s.SaveSettings(ctx, api.Settings{Title: "earlier"}))
+	require.NoError(t, s.SaveSettings(ctx, settings))
+	table := api.Baseline{Name: api.ThisTarget, Rows: []api.BaselineRow{{Concurrency: 4, TTFT: api.Percentiles{P50: ptr(0.1 + 0.2)}}}}
+	require.NoError(t, s.SaveBaseline(ctx, table))
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close(), "a second time does nothing")
+
+	s = openTest(t, Options{Dir: dir}, normal)
+	got, err := s.Conversation(ctx, c.ID)
+	require.NoError(t, err)
+	c.Turns = []api.Turn{turn(c.ID, 1), turn(c.ID, 2)}
+	assert.Equal(t, c, got)
+	found, err := s.Conversations(ctx, api.ConversationQuery{Topic: "gpu ARCH"})
+	require.NoError(t, err)
+	assert.Len(t, found.Conversations, 1)
+	steps, err := s.Steps(ctx, api.DefaultLane)
+	require.NoError(t, err)
+	assert.Equal(t, []api.StepRecord{step}, steps)
+	events, err := s.Events(ctx, "", 0)
+	require.NoError(t, err)
+	assert.Equal(t, []api.Event{event}, events)
+	assert.NotZero(t, event.ID)
+	gotSettings, ok, err := s.Settings(ctx)
+	require.NoError(t, err)
+	assert.True(t, ok)
+	assert.Equal(t, settings, gotSettings)
+	tables, err := s.Baselines(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, []api.Baseline{table}, tables)
+}
+
+func TestAnEmptyStore(t *testing.T) {
+	s, ctx := openTest(t, Options{}, normal), t.Context()
+	list, err := s.Conversations(ctx, api.ConversationQuery{})
+	require.NoError(t, err)
+	assert.Equal(t, api.ConversationList{Conversations: []api.Conversation{}}, list)
+	_, err = s.Conversation(ctx, "c1")
+	assert.ErrorIs(t, err, api.ErrNotFound)
+	_, ok, err := s.Settings(ctx)
+	require.NoError(t, err)
+	assert.False(t, ok)
+	last, err := s.MaxStep(ctx, api.DefaultLane)
+	require.NoError(t, err)
+	assert.Zero(t, last)
+	assert.ErrorIs(t, s.Turns(ctx, api.DefaultLane, 3, nil), api.ErrNotFound)
+	assert.Empty(t, turns(t, s, api.DefaultLane, 0))
+	assert.Equal(t, api.StoreStatus{Path: s.path, OK: true}, s.Status())
+}
+
+func TestCommitsAreDurable(t *testing.T) {
+	s := openTest(t, Options{}, normal)
+	var journal string
+	var synchronous int
+	require.NoError(t, s.write.QueryRow("PRAGMA journal_mode").Scan(&journal))
+	require.NoError(t, s.write.QueryRow("PRAGMA synchronous").Scan(&synchronous))
+	assert.Equal(t, "wal", journal)
+	assert.Equal(t, 2, synchronous, "FULL")
+}
+
+func TestOpenRefusesImpossibleOptions(t *testing.T) {
+	for field, opts := range map[string]Options{
+		"data_dir":          {},
+		"max_conversations": {Dir: t.TempDir(), MaxConversations: -1},
+		"max_age":           {Dir: t.TempDir(), MaxAge: -time.Second},
+	} {
+		_, err := Open(t.Context(), opts)
+		var refused *api.FieldError
+		require.ErrorAs(t, err, &refused, field)
+		assert.Equal(t, field, refused.Field)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := Open(t.Context(), Options{Dir: filepath.Join(file, "sub")})
+	assert.ErrorContains(t, err, file)
+}
+
+func TestOpenRefusesANewerSchema(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, Options{Dir: dir}, normal)
+	_, err := s.write.Exec("PRAGMA user_version = 99")
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	for range 2 { // the second time shows that the lock was released
+		_, err = Open(t.Context(), Options{Dir: dir})
+		assert.ErrorContains(t, err, "version 99")
+	}
+}
+
+func TestOpenRefusesWhatIsNoDatabase(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kvbooth.db"), []byte(strings.Repeat("not a database. ", 100)), 0o600))
+	_, err := Open(t.Context(), Options{Dir: dir})
+	assert.ErrorContains(t, err, "kvbooth.db")
+}
+
+// A commit follows the arrival by no more than 200 ms, and not at once either:
+// what arrives together is committed together. The clock is the bubble's.
+func TestBatchesAreCommittedWithin200ms(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(t.Context(), Options{Dir: dir})
+		require.NoError(t, err)
+		s.SaveTurn(turn("c", 1))
+		time.Sleep(90 * time.Millisecond)
+		s.SaveTurn(turn("c", 2))
+		assert.Empty(t, turns(t, s, api.DefaultLane, 0))
+		time.Sleep(110 * time.Millisecond)
+		assert.Len(t, turns(t, s, api.DefaultLane, 0), 2)
+		require.NoError(t, s.Close())
+	})
+}
+
+func TestAfterCloseWhatIsHandedInIsLost(t *testing.T) {
+	s := openTest(t, Options{}, normal)
+	s.SaveTurn(turn("c", 1))
+	require.NoError(t, s.Close())
+	assert.Zero(t, s.LostTurns(), "closing commits first")
+	s.SaveTurn(turn("c", 2))
+	s.SaveConversation(conversation(1)) // is no turn
+	assert.EqualValues(t, 1, s.LostTurns())
+	assert.ErrorIs(t, s.Flush(t.Context()), ErrClosed)
+	_, err := s.SaveEvent(t.Context(), api.Event{})
+	assert.ErrorIs(t, err, api.ErrUnavailable)
+}
+
+func TestAFailingDiskIsSurvived(t *testing.T) {
+	for _, c := range []struct{ name, fail, heal string }{
+		{"full", "PRAGMA max_page_count = 1", "PRAGMA max_page_count = 1000000"}, // 1 means its present size
+		{"read-only", "PRAGMA query_only = 1", "PRAGMA query_only = 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tune := quick()
+			tune.queue = bounds{turns: 50, bytes: 1 << 30, others: 10}
+			s, ctx := openTest(t, Options{}, tune), t.Context()
+			s.SaveTurn(turn("before", 1))
+			flush(t, s)
+			_, err := s.write.Exec(c.fail)
+			require.NoError(t, err)
+
+			const sent = 80
+			for i := range sent {
+				full := turn("during", i)
+				full.AssistantMessage = strings.Repeat("long ", 2000) // what is free in the file does not do
+				s.SaveTurn(full)
+			}
+			eventually(t, "the status says so", func() bool { return !s.Status().OK })
+			assert.Contains(t, s.Status().Problem, s.path)
+			assert.EqualValues(t, sent-50, s.LostTurns(), "the queue's bound is kept, the rest is lost")
+			assert.Len(t, turns(t, s, api.DefaultLane, 0), 1, "reading goes on")
+			short, cancel := context.WithTimeout(ctx, time.Millisecond)
+			assert.ErrorIs(t, s.Flush(short), context.DeadlineExceeded)
+			cancel()
+			_, err = s.SaveEvent(ctx, api.Event{Text: strings.Repeat("long ", 10_000)})
+			assert.ErrorIs(t, err, api.ErrUnavailable, "what must be committed is refused instead")
+
+			_, err = s.write.Exec(c.heal)
+			require.NoError(t, err)
+			flush(t, s)
+			assert.Equal(t, api.StoreStatus{Path: s.path, OK: true, LostTurns: sent - 50}, s.Status())
+			assert.Len(t, turns(t, s, api.DefaultLane, 0), 51)
+		})
+	}
+}
+
+func TestClosingOnAFailingDiskCountsTheRestAsLost(t *testing.T) {
+	s := openTest(t, Options{}, normal)
+	_, err := s.write.Exec("PRAGMA query_only = 1")
+	require.NoError(t, err)
+	s.SaveTurn(turn("c", 1))
+	s.SaveTurn(turn("c", 2))
+	assert.ErrorContains(t, s.Close(), "cannot be written")
+	assert.EqualValues(t, 2, s.LostTurns())
+}
+
+func TestARecordThatCannotBeWrittenHoldsUpNoOther(t *testing.T) {
+	s := openTest(t, Options{}, quick())
+	broken := turn("c", 1)
+	broken.TTFT = ptr(math.NaN()) // has no JSON form
+	s.SaveTurn(broken)
+	s.SaveTurn(turn("c", 2))
+	flush(t, s)
+	assert.EqualValues(t, 1, s.LostTurns())
+	assert.Len(t, turns(t, s, api.DefaultLane, 0), 1)
+	assert.True(t, s.Status().OK)
+}
+
+func TestQueueBounds(t *testing.T) {
+	q := newQueue(bounds{turns: 2, bytes: 100, others: 1})
+	assert.True(t, q.push(record{turn: true, bytes: 60}))
+	assert.False(t, q.push(record{turn: true, bytes: 60}), "too many bytes")
+	assert.True(t, q.push(record{turn: true, bytes: 40}))
+	assert.False(t, q.push(record{turn: true}), "too many turns")
+	assert.True(t, q.push(record{}), "other records have their own bound")
+	assert.False(t, q.push(record{}))
+	assert.True(t, q.push(record{done: make(chan struct{})}), "who waits is never refused")
+	q.drop(2)
+	assert.True(t, q.push(record{turn: true, bytes: 100}), "dropping makes room again")
+	assert.Len(t, q.first(10), 3)
+}
+
+func TestLateStateOfAConversationWins(t *testing.T) {
+	s := openTest(t, Options{}, normal)
+	c := conversation(1)
+	s.SaveConversation(c)
+	flush(t, s)
+	c.Status, c.TurnsDone = api.ConversationRetired, 2
+	s.SaveConversation(c)
+	flush(t, s)
+	got, err := s.Conversation(t.Context(), c.ID)
+	require.NoError(t, err)
+	assert.Equal(t, api.ConversationRetired, got.Status)
+	assert.Equal(t, 2, got.TurnsDone)
+}
+
+func TestPagingThroughTenThousandConversations(t *testing.T) {
+	s := openTest(t, Options{}, normal)
+	const n = 10_000
+	// three of each second, which the id tells apart; every second one is completed, every fifth of the twin
+	_, err := s.write.Exec(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n WHERE i < 9999)
+		INSERT INTO conversations (id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started)
+		SELECT printf('c%05d', i), iif(i%5, 'main', 'twin'), i, iif(i%2, 'GPU', 'Über'), iif(i%2, 'gpu', 'über'), '',
+		iif(i%2, 'active', 'completed'), 3, 0, i/3*1000000000 FROM n`)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name string
+		q    api.ConversationQuery
+		want int
+	}{
+		{"all", api.ConversationQuery{Limit: 1000}, n},
+		{"a status", api.ConversationQuery{Limit: 999, Status: api.ConversationCompleted}, n / 2},
+		{"a lane and a topic in another case", api.ConversationQuery{Limit: 1000, Lane: "twin", Topic: "üBER"}, n / 10},
+		{"wild cards are plain text", api.ConversationQuery{Topic: "%"}, 0},
+		{"a status that none has", api.ConversationQuery{Status: api.ConversationError}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ids := pageThrough(t, s, c.q)
+			assert.Len(t, ids, c.want)
+			assert.True(t, slices.IsSortedFunc(ids, func(a, b string) int { return strings.Compare(b, a) }), "newest first")
+			slices.Sort(ids)
+			assert.Len(t, slices.Compact(ids), c.want, "none twice")
+		})
+	}
+	first, err := s.Conversations(t.Context(), api.ConversationQuery{})
+	require.NoError(t, err)
+	assert.Len(t, first.Conversations, 50)
+}
+
+func pageThrough(t *testing.T, s *Store, q api.ConversationQuery) []string {
+	t.Helper()
+	var ids []string
+	for {
+		list, err := s.Conversations(t.Context(), q)
+		require.NoError(t, err)
+		for _, c := range list.Conversations {
+			ids = append(ids, c.ID)
+		}
+		if q.Cursor = list.NextCursor; q.Cursor == "" {
+			return ids
+		}
+	}
+}
+
+func TestListingSortsByIndex(t *testing.T) {
+	s := openTest(t, Options{}, normal)
+	for _, q := range []api.ConversationQuery{
+		{}, {Lane: "main"}, {Topic: "gpu"}, {Status: api.ConversationActive}, {Status: api.ConversationActive, Lane: "main", Topic: "gpu"},
+		{Cursor: cursorAfter(conversation(1))}, {Status: api.ConversationError, Cursor: cursorAfter(conversation(1))},
+	} {
+		where, args, err := conditions(q)
+		require.NoError(t, err)
+		plan := explain(t, s, "SELECT id FROM conversations WHERE "+where+" ORDER BY started DESC, id DESC", args...)
+		assert.Contains(t, plan, "INDEX conversations_by")
+		assert.NotContains(t, plan, "TEMP B-TREE", "%+v", q)
+	}
+}
+
+func explain(t *testing.T, s *Store, text string, args ...any) string {
+	t.Helper()
+	rows, err := s.read.Query("EXPLAIN QUERY PLAN "+text, args...)
+	require.NoError(t, err)
+	defer rows.Close()
+	var plan strings.Builder
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		require.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
+		plan.WriteString(detail + "\n")
+	}
+	require.NoError(t, rows.Err())
+	return plan.String()
+}
+
+func TestBadQueriesNameTheirField(t *testing.T) {
+	s, ctx := openTest(t, Options{}, normal), t.Context()
+	list := func(q api.ConversationQuery) error { _, err := s.Conversations(ctx, q); return err }
+	_, eventsErr := s.Events(ctx, "", 1001)
+	for _, c := range []struct {
+		err   error
+		field string
+	}{
+		{list(api.ConversationQuery{Limit: -1}), "limit"},
+		{list(api.ConversationQuery{Limit: 1001}), "limit"},
+		{list(api.ConversationQuery{Status: "lost"}), "status"},
+		{list(api.ConversationQuery{Cursor: "not base64!"}), "cursor"},
+		{list(api.ConversationQuery{Cursor: "bm9udW1iZXI"}), "cursor"}, // "nonumber"
+		{list(api.ConversationQuery{Cursor: "MTI6"}), "cursor"},        // "12:", no id
+		{s.Turns(ctx, "main", -1, nil), "step"},
+		{eventsErr, "limit"},
+	} {
+		var refused *api.FieldError
+		require.ErrorAs(t, c.err, &refused, c.field)
+		assert.Equal(t, c.field, refused.Field)
+	}
+}
+
+func TestEventsAndStepsPerLane(t *testing.T) {
+	s, ctx := openTest(t, Options{}, normal), t.Context()
+	for _, lane := range []string{"main", "twin", "", "main"} { // settings concern all lanes
+		_, err := s.SaveEvent(ctx, api.Event{Time: t0, Lane: lane, Kind: api.EventStep, Text: lane})
+		require.NoError(t, err)
+	}
+	events, err := s.Events(ctx, "main", 2)
+	require.NoError(t, err)
+	require.Len(t, events, 2)
+	assert.Equal(t, []int64{4, 3}, []int64{events[0].ID, events[1].ID})
+	events, err = s.Events(ctx, "", 10)
+	require.NoError(t, err)
+	assert.Len(t, events, 4)
+
+	s.SaveStep(api.StepRecord{Lane: "main", ID: 3, Started: t0})
+	s.SaveStep(api.StepRecord{Lane: "twin", ID: 9, Started: t0})
+	late := turn("c", 1)
+	late.Step = 4 // its step record was lost
+	s.SaveTurn(late)
+	flush(t, s)
+	for lane, want := range map[string]int64{"main": 4, "twin": 9, "none": 0} {
+		last, err := s.MaxStep(ctx, lane)
+		require.NoError(t, err)
+		assert.Equal(t, want, last, lane)
+	}
+	assert.Empty(t, turns(t, s, "twin", 9), "a step without turns is no error")
+}
+
+func TestTurnsCSV(t *testing.T) {
+	s := openTest(t, Options{}, normal)
+	const n = page + 10 // more than one page
+	for i := range n {
+		one := turn("c", i+1)
+		one.Step = int64(2 - i%2)
+		s.SaveTurn(one)
+	}
+	failed := turn("d", 1)
+	failed.Step, failed.Status, failed.ErrorClass, failed.TTFT = 1, api.TurnError, api.ErrorStream, nil
+	failed.ErrorMessage = "said \"no\",\nthen nothing"
+	s.SaveTurn(failed)
+	flush(t, s)
+
+	var out strings.Builder
+	require.NoError(t, s.TurnsCSV(t.Context(), &out, api.DefaultLane, 1))
+	assert.True(t, strings.HasPrefix(out.String(), "lane,conversation,turn,"))
+	assert.Contains(t, out.String(), "\"said \"\"no\"\",\r\nthen nothing\"")
+	assert.NotContains(t, out.String(), "Because.", "messages are left out")
+	rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 1+n/2+1)
+	ttft := slices.Index(rows[0], "ttft_seconds")
+	assert.Equal(t, "0.25", rows[1][ttft])
+	assert.Empty(t, rows[len(rows)-1][ttft])
+
+	out.Reset()
+	require.NoError(t, s.TurnsCSV(t.Context(), &out, api.DefaultLane, 0))
+	assert.Equal(t, n+3, strings.Count(out.String(), "\r\n"), "header, all turns, and the line break in a message")
+
+	out.Reset()
+	assert.ErrorIs(t, s.TurnsCSV(t.Context(), &out, api.DefaultLane, 3), api.ErrNotFound)
+	assert.Zero(t, out.Len(), "nothing is written before the step is known")
+	stop := errors.New("enough")
+	assert.ErrorIs(t, s.Turns(t.Context(), api.DefaultLane, 0, func(api.Turn) error { return stop }), stop)
+}
+
+func TestRetentionByCountKeepsTheNewestAndTheActive(t *testing.T) {
+	s := openTest(t, Options{MaxConversations: 100}, quick())
+	orphan := turn("lost", 1) // its conversation never reached the disk
+	s.SaveTurn(orphan)
+	orphan.Ended = t0.Add(-time.Hour)
+	s.SaveTurn(orphan)
+	for i := range 300 {
+		c := conversation(i)
+		if i >= 2 {
+			c.Status = api.ConversationCompleted
+		}
+		s.SaveConversation(c)
+		s.SaveTurn(turn(c.ID, 1))
+	}
+	flush(t, s)
+	eventually(t, "100 remain", func() bool { return len(pageThrough(t, s, api.ConversationQuery{})) == 100 })
+	ids := pageThrough(t, s, api.ConversationQuery{})
+	assert.Equal(t, "c00299", ids[0])
+	assert.Equal(t, []string{"c00001", "c00000"}, ids[98:], "the active ones, though the oldest")
+	eventually(t, "their turns went along, and the orphan", func() bool { return len(turns(t, s, api.DefaultLane, 0)) == 100 })
+}
+
+func TestRetentionByAge(t *testing.T) {
+	var mu sync.Mutex
+	now := t0
+	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
+	s := openTest(t, Options{MaxAge: time.Hour, Now: clock}, quick())
+	for i := range 3 {
+		c := conversation(i * 1800) // half an hour apart
+		c.Status = api.ConversationCompleted
+		s.SaveConversation(c)
+	}
+	flush(t, s)
+	assert.Len(t, pageThrough(t, s, api.ConversationQuery{}), 3)
+	mu.Lock()
+	now = t0.Add(100 * time.Minute) // the first two began 100 and 70 minutes ago
+	mu.Unlock()
+	eventually(t, "the youngest remains", func() bool { return len(pageThrough(t, s, api.ConversationQuery{})) == 1 })
+}
+
+func TestOldEventsAndStepsAreRemoved(t *testing.T) {
+	s := openTest(t, Options{}, normal)
+	_, err := s.write.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 10010)
+		INSERT INTO events (time, lane, kind, by, text) SELECT i, '', 'start', '', '' FROM n`)
+	require.NoError(t, err)
+	_, err = s.write.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 10010)
+		INSERT INTO steps (lane, id, started, ended, data) SELECT 'main', i, i, nullif(i, 3), '{}' FROM n`)
+	require.NoError(t, err)
+	s.prune()
+	var events, steps int
+	require.NoError(t, s.read.QueryRow("SELECT count(*) FROM events").Scan(&events))
+	require.NoError(t, s.read.QueryRow("SELECT count(*) FROM steps").Scan(&steps))
+	assert.Equal(t, 10_000, events)
+	assert.Equal(t, 10_001, steps, "the one that still runs is kept")
+}
+
+func TestReadingWhileWriting(t *testing.T) {
+	s := openTest(t, Options{MaxConversations: 50}, quick())
+	ctx := t.Context()
+	const writers, each = 4, 100
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for i := range each {
+				c := conversation(w*each + i)
+				s.SaveConversation(c)
+				s.SaveTurn(turn(c.ID, 1))
+				c.Status = api.ConversationCompleted
+				s.SaveConversation(c)
+			}
+			_, err := s.SaveEvent(ctx, api.Event{Time: t0, Kind: api.EventStep})
+			assert.NoError(t, err)
+			assert.NoError(t, s.Flush(ctx))
+		})
+	}
+	for range 3 {
+		group.Go(func() {
+			for range 30 {
+				list, err := s.Conversations(ctx, api.ConversationQuery{Limit: 20})
+				assert.NoError(t, err)
+				for _, c := range list.Conversations {
+					if _, err := s.Conversation(ctx, c.ID); !errors.Is(err, api.ErrNotFound) { // removed meanwhile
+						assert.NoError(t, err)
+					}
+				}
+				assert.NoError(t, s.Turns(ctx, api.DefaultLane, 0, func(api.Turn) error { return nil }))
+				s.Status()
+			}
+		})
+	}
+	group.Wait()
+	assert.Zero(t, s.LostTurns())
+	assert.True(t, s.Status().OK)
+}
+
+func TestAnEndedContextIsNoFaultOfTheFile(t *testing.T) {
+	s := openTest(t, Options{}, normal)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.SaveEvent(ctx, api.Event{})
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.NotErrorIs(t, err, api.ErrUnavailable)
+	_, err = s.Conversations(ctx, api.ConversationQuery{})
+	assert.ErrorIs(t, err, context.Canceled)
+}

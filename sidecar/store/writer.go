@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// run is the writer: it commits what arrives and removes what is too old,
+// until the store closes.
+func (s *Store) run() {
+	defer close(s.stopped)
+	tick := time.NewTicker(s.tune.prune)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.queue.arrived:
+			s.pause(s.tune.gather, s.queue.urgent)
+			s.drain()
+		case <-tick.C:
+			s.prune()
+		case <-s.closing:
+			s.drain()
+			return
+		}
+	}
+}
+
+// pause waits, but no longer than until somebody hurries it or the store closes.
+func (s *Store) pause(d time.Duration, hurry <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-hurry:
+	case <-s.closing:
+	}
+}
+
+// drain commits batches until the queue is empty. A batch that fails is tried
+// again, since most failures are a disk that is full for a while. Once the store
+// is closing it has one attempt, then the rest is lost.
+func (s *Store) drain() {
+	pause := s.tune.retryMin
+	for {
+		last := s.isClosing()
+		batch := s.queue.first(s.tune.batch)
+		if len(batch) == 0 {
+			return
+		}
+		err := s.commit(batch)
+		s.report(err)
+		switch {
+		case err == nil:
+			s.queue.drop(len(batch))
+			pause = s.tune.retryMin
+		case last:
+			s.abandon()
+			return
+		default:
+			s.pause(pause, nil)
+			pause = min(2*pause, s.tune.retryMax)
+		}
+	}
+}
+
+func (s *Store) isClosing() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// commit writes a batch in one transaction. A record that can never be written
+// is left out and counted, so that it does not hold up the others.
+func (s *Store) commit(batch []record) error {
+	ctx := context.Background() // a batch that has begun is finished, even when closing
+	refused := 0
+	err := inTransaction(ctx, s.write, func(tx *sql.Tx) error {
+		for _, r := range batch {
+			if r.write == nil {
+				continue
+			}
+			err := r.write(ctx, tx)
+			if err != nil && !hopeless(err) {
+				return err
+			}
+			if err != nil {
+				s.opts.Log.Error("a record cannot be stored", "error", err)
+				if r.turn {
+					refused++
+				}
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		s.lost.Add(int64(refused))
+	}
+	return err
+}
+
+// errEncoding marks a record that has no JSON form.
+var errEncoding = errors.New("the record cannot be encoded")
+
+// hopeless says that the record is at fault, not the disk.
+func hopeless(err error) bool {
+	var refused *sqlite.Error
+	if errors.As(err, &refused) {
+		switch refused.Code() & 0xff { // the low byte is the primary code
+		case sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH:
+			return true
+		}
+	}
+	return errors.Is(err, errEncoding)
+}
+
+// abandon counts everything in the queue as lost.
+func (s *Store) abandon() {
+	rest := s.queue.first(int(^uint(0) >> 1))
+	turns := 0
+	for _, r := range rest {
+		if r.turn {
+			turns++
+		}
+	}
+	s.lost.Add(int64(turns))
+	s.opts.Log.Error("records were not stored before closing", "turns", turns)
+	s.queue.drop(len(rest))
+}
+
+// report keeps the outcome of a commit for the status, and logs when it changes.
+func (s *Store) report(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+		if s.problem == "" {
+			s.opts.Log.Error("the store cannot be written; the workload goes on", "path", s.path, "error", err)
+		}
+		s.problem = fmt.Sprintf("%s cannot be written: %v; %d turns wait for the next attempt: free space on the disk or make it writable",
+			s.path, err, s.queue.waitingTurns())
+	case s.problem != "":
+		s.problem = ""
+		s.opts.Log.Info("the store can be written again", "path", s.path, "lost_turns", s.lost.Load())
+	}
+	if err == nil {
+		s.full.Store(false)
+	}
+}

@@ -1,0 +1,35 @@
+package workload
+
+import (
+	"context"
+
+	"kvbooth/sidecar/api"
+)
+
+// Driver switches the routing mode of a cluster. Its methods are safe for
+// concurrent use; no two switches run at once.
+type Driver interface {
+	// Name is the driver's name in the configuration.
+	Name() string
+
+	// Offers lists the modes that the cluster can be brought to.
+	Offers() []api.ModeState
+
+	// Switch brings the cluster from one mode to another and returns when turns
+	// may be sent. It calls report with a phase (see [api.ModeChange]) and a
+	// message for the operator. Cold says that the caches were emptied; where
+	// they were not, the caller makes the prefixes cold with a new nonce. A mode
+	// that is not offered gives an [api.FieldError]; the end of ctx gives its error.
+	Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error)
+
+	// Instance names the worker instance (decimal id) that the next turn must be
+	// pinned to, "" to leave it to the router. It is called once a turn, concurrently.
+	Instance() string
+}
+
+// Confirmer is a Driver that waits for the operator's word.
+type Confirmer interface {
+	// Confirm says that the operator has done what the driver asked for. It
+	// gives [api.ErrConflict] where no switch is waiting.
+	Confirm() error
+}

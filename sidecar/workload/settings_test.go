@@ -1,0 +1,77 @@
+package workload
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestCheck(t *testing.T) {
+	for _, tt := range []struct {
+		field, value string // of the error; no field: none
+		change       func(*Settings)
+	}{
+		{"", "", func(*Settings) {}},
+		{"", "", func(s *Settings) { s.Concurrency, s.Turns = 200, api.Range{Min: 1, Max: 50} }},
+		{"", "", func(s *Settings) { s.Output, s.TargetRPS, s.ThinkTime = nil, 0, 0 }},
+		{"concurrency", "0", func(s *Settings) { s.Concurrency = 0 }},
+		{"concurrency", "201", func(s *Settings) { s.Concurrency = 201 }},
+		{"turns", "0 to 5", func(s *Settings) { s.Turns.Min = 0 }},
+		{"turns", "6 to 5", func(s *Settings) { s.Turns.Min = 6 }},
+		{"turns", "3 to 51", func(s *Settings) { s.Turns.Max = 51 }},
+		{"max_tokens", "0", func(s *Settings) { s.MaxTokens = 0 }},
+		{"max_tokens", "131073", func(s *Settings) { s.MaxTokens = 131073 }},
+		{"output_tokens", "mean 0, cv 0.15", func(s *Settings) { s.Output = &api.Distribution{CV: .15} }},
+		{"output_tokens", "mean NaN, cv 0", func(s *Settings) { s.Output = &api.Distribution{Mean: math.NaN()} }},
+		{"output_tokens", "mean 830, cv -1", func(s *Settings) { s.Output = &api.Distribution{Mean: 830, CV: -1} }},
+		{"output_tokens", "mean 830, cv +Inf", func(s *Settings) { s.Output = &api.Distribution{Mean: 830, CV: math.Inf(1)} }},
+		{"start_rate", "0", func(s *Settings) { s.StartRate = 0 }},
+		{"start_rate", "NaN", func(s *Settings) { s.StartRate = math.NaN() }},
+		{"start_rate", "1001", func(s *Settings) { s.StartRate = 1001 }},
+		{"target_rps", "-1", func(s *Settings) { s.TargetRPS = -1 }},
+		{"target_rps", "NaN", func(s *Settings) { s.TargetRPS = math.NaN() }},
+		{"think_time", "-1s", func(s *Settings) { s.ThinkTime = -time.Second }},
+		{"think_time", "1h0m1s", func(s *Settings) { s.ThinkTime = time.Hour + time.Second }},
+	} {
+		t.Run(tt.field+" "+tt.value, func(t *testing.T) {
+			s := booth(180)
+			tt.change(&s)
+			err := s.Check(200)
+			if tt.field == "" {
+				assert.NoError(t, err)
+				return
+			}
+			var fault *api.FieldError
+			require.ErrorAs(t, err, &fault)
+			assert.Equal(t, tt.field, fault.Field)
+			assert.Equal(t, tt.value, fault.Value)
+			assert.NotEmpty(t, fault.Allowed)
+		})
+	}
+}
+
+func TestApply(t *testing.T) {
+	s := booth(60)
+	same, err := s.Apply(api.WorkloadPatch{}, 200)
+	require.NoError(t, err)
+	assert.Equal(t, s, same)
+
+	concurrency, turns, maxTokens, rate, rps := 100, api.Range{Min: 2, Max: 2}, 64, 3., 7.
+	next, err := s.Apply(api.WorkloadPatch{
+		Concurrency: &concurrency, Turns: &turns, MaxTokens: &maxTokens, StartRate: &rate, TargetRPS: &rps,
+	}, 200)
+	require.NoError(t, err)
+	assert.Equal(t, Settings{
+		Concurrency: 100, Turns: turns, MaxTokens: 64, Output: s.Output, StartRate: 3, TargetRPS: 7,
+	}, next)
+
+	concurrency = 201
+	kept, err := s.Apply(api.WorkloadPatch{Concurrency: &concurrency, MaxTokens: &maxTokens}, 200)
+	assert.ErrorContains(t, err, "concurrency: 201 is not allowed")
+	assert.Equal(t, s, kept, "all or nothing")
+}
