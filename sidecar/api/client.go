@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -33,10 +34,11 @@ type Client struct {
 	// how, if that is an *http.Transport.
 	Dialer *websocket.Dialer
 
-	http  *http.Client
-	base  *url.URL
-	token string
-	login string
+	http    *http.Client
+	base    *url.URL
+	token   string
+	login   string
+	silence time.Duration // after which a stream is lost
 }
 
 // NewClient makes a client for the sidecar at the base URL, http or https, with
@@ -53,7 +55,7 @@ func NewClient(hc *http.Client, base, token string) (*Client, error) {
 		own = *hc
 	}
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{http: &own, base: u, token: token}, nil
+	return &Client{http: &own, base: u, token: token, silence: streamSilence}, nil
 }
 
 func redacted(u *url.URL) string {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
@@ -122,7 +123,7 @@ func TestForeignAnswers(t *testing.T) {
 		_, err := c.Status(t.Context())
 		require.ErrorContains(t, err, tt.text, tt.name)
 		for _, sentinel := range []error{api.ErrNotFound, api.ErrConflict, api.ErrUnavailable} {
-			require.Equal(t, sentinel == tt.is, errors.Is(err, sentinel), tt.name)
+			require.Equal(t, errors.Is(tt.is, sentinel), errors.Is(err, sentinel), tt.name)
 		}
 	}
 }
@@ -204,6 +205,19 @@ func TestStreamLost(t *testing.T) {
 		require.Equal(t, 1, good, name)
 		require.Len(t, errs, 1, name)
 		require.ErrorIs(t, errs[0], api.ErrUnavailable, name)
+	}
+}
+
+// A stream that falls silent is lost, so that nobody takes an old number for a
+// live one. Pings are no snapshots.
+func TestStreamSilence(t *testing.T) {
+	c := upgrade(t, func(c *websocket.Conn) {
+		_ = c.WriteMessage(websocket.PingMessage, nil)
+		_, _, _ = c.NextReader() // until the client goes
+	})
+	c.SetSilence(20 * time.Millisecond)
+	for _, err := range c.Stream(t.Context()) {
+		require.ErrorIs(t, err, api.ErrUnavailable)
 	}
 }
 

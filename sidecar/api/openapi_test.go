@@ -31,8 +31,18 @@ func document(t *testing.T) *openapi3.T {
 // roots are the types of the calls' bodies and answers; every other type of the
 // document is reached from them.
 var roots = []any{
-	api.Status{}, api.Snapshot{}, api.StartRequest{}, api.StopRequest{}, api.WorkloadPatch{}, api.ModeRequest{},
-	api.ConversationList{}, api.EventList{}, api.BaselineList{}, api.SettingsPatch{}, api.SessionRequest{}, api.Problem{},
+	api.Status{},
+	api.Snapshot{},
+	api.StartRequest{},
+	api.StopRequest{},
+	api.WorkloadPatch{},
+	api.ModeRequest{},
+	api.ConversationList{},
+	api.EventList{},
+	api.BaselineList{},
+	api.SettingsPatch{},
+	api.SessionRequest{},
+	api.Problem{},
 }
 
 // The document and the types say the same: every property on both sides, of the
@@ -145,7 +155,10 @@ func TestEmptyListsAreNotNull(t *testing.T) {
 		api.Snapshot{},
 		api.Status{Lanes: []api.LaneStatus{{}}},
 		api.Status{},
-		api.ConversationList{}, api.EventList{}, api.BaselineList{}, api.BaselineList{Baselines: []api.Baseline{{}}},
+		api.ConversationList{},
+		api.EventList{},
+		api.BaselineList{},
+		api.BaselineList{Baselines: []api.Baseline{{}}},
 	} {
 		text, err := json.Marshal(v)
 		require.NoError(t, err)

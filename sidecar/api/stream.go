@@ -35,7 +35,7 @@ func (c *Client) Stream(ctx context.Context) iter.Seq2[Snapshot, error] {
 		defer conn.Close()
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a read does not heed the context
 		for {
-			s, err := next(conn)
+			s, err := next(conn, c.silence)
 			if err != nil && ctx.Err() != nil {
 				err = ctx.Err()
 			}
@@ -46,8 +46,8 @@ func (c *Client) Stream(ctx context.Context) iter.Seq2[Snapshot, error] {
 	}
 }
 
-func next(conn *websocket.Conn) (s Snapshot, err error) {
-	if err = conn.SetReadDeadline(time.Now().Add(streamSilence)); err == nil {
+func next(conn *websocket.Conn, silence time.Duration) (s Snapshot, err error) {
+	if err = conn.SetReadDeadline(time.Now().Add(silence)); err == nil {
 		err = conn.ReadJSON(&s)
 	}
 	if err != nil {
@@ -60,6 +60,9 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
 	u := c.at(nil, "stream")
 	u.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
 	conn, res, err := c.dialer().DialContext(ctx, u.String(), c.header())
+	if res != nil {
+		defer res.Body.Close()
+	}
 	switch {
 	case err == nil:
 		conn.SetReadLimit(maxSnapshot)

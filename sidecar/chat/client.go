@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -139,11 +141,7 @@ type Request struct {
 // Do sends the request and reads its answer to the end. It always returns; the
 // result says how it ended.
 func (c *Client) Do(ctx context.Context, req Request) Result {
-	body, err := c.ext.body(req)
-	if err != nil {
-		return failed(&Error{Class: api.ErrorMalformed, Message: "cannot write the request: " + err.Error()})
-	}
-	return c.send(ctx, req, body)
+	return c.send(ctx, req, c.ext.inUse())
 }
 
 func failed(e *Error) Result {
@@ -151,14 +149,18 @@ func failed(e *Error) Result {
 	return Result{Sent: now, Ended: now, Err: e}
 }
 
-func (c *Client) send(ctx context.Context, req Request, body []byte) Result {
-	message := c.wire(req.ID, body)
+func (c *Client) send(ctx context.Context, req Request, used map[string]bool) Result {
+	m, err := c.compose(req, used)
+	if err != nil {
+		return failed(&Error{Class: api.ErrorMalformed, Message: "cannot write the request: " + err.Error()})
+	}
 	s := newStream(req)
 	cn, err := c.pool.get(ctx)
-	if err == nil && c.exchange(ctx, s, cn, message) {
+	if err == nil && c.exchange(ctx, s, cn, m) {
 		// The server had closed a kept connection meanwhile; it may have closed all.
 		if cn, err = c.pool.dial(ctx); err == nil {
-			c.exchange(ctx, s, cn, message)
+			m, _ = c.compose(req, used) // it could be written before
+			c.exchange(ctx, s, cn, m)
 		}
 	}
 	if err != nil {
@@ -167,19 +169,41 @@ func (c *Client) send(ctx context.Context, req Request, body []byte) Result {
 	return s.result(ctx, c.Model())
 }
 
-// wire is the request as HTTP/1.1 puts it on the connection.
-func (c *Client) wire(id string, body []byte) []byte {
-	var b strings.Builder
+// message is a request as HTTP/1.1 puts it on the connection. Its body goes back
+// to a pool when it is written: a thousand streams wait for tokens most of the
+// time, and need not hold a thousand histories twice.
+type message struct {
+	head []byte
+	body *bytes.Buffer
+}
+
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func (c *Client) compose(req Request, used map[string]bool) (message, error) {
+	m := message{body: bodies.Get().(*bytes.Buffer)}
+	m.body.Reset()
+	if err := encode(m.body, req, c.Model(), used); err != nil {
+		return m, err
+	}
+	var b bytes.Buffer
 	fmt.Fprintf(&b, "POST %s/chat/completions HTTP/1.1\r\nHost: %s\r\n", c.base.EscapedPath(), c.base.Host)
 	b.WriteString("Content-Type: application/json\r\nAccept: text/event-stream\r\nUser-Agent: kvbooth-loadgen\r\n")
 	if c.opts.APIKey != "" {
 		b.WriteString("Authorization: Bearer " + headerValue(c.opts.APIKey) + "\r\n")
 	}
-	if id != "" {
-		b.WriteString("X-Request-Id: " + headerValue(id) + "\r\n")
+	if req.ID != "" {
+		b.WriteString("X-Request-Id: " + headerValue(req.ID) + "\r\n")
 	}
-	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n", len(body))
-	return append([]byte(b.String()), body...)
+	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n", m.body.Len())
+	m.head = b.Bytes()
+	return m, nil
+}
+
+// write sends the message and gives its body back.
+func (m message) write(cn *conn) error {
+	_, err := (&net.Buffers{m.head, m.body.Bytes()}).WriteTo(cn.Conn)
+	bodies.Put(m.body)
+	return err
 }
 
 // headerValue drops what would end the header line.

@@ -90,6 +90,7 @@ func TestDecodeChunkRefuses(t *testing.T) {
 
 // Nesting is bounded: a hostile answer must not exhaust the stack.
 func TestDecodeDepth(t *testing.T) {
+	t.Parallel()
 	nested := func(open, end string, n int) string {
 		return `{"x":` + strings.Repeat(open, n) + "1" + strings.Repeat(end, n) + `}`
 	}
@@ -161,6 +162,7 @@ func randomText(r *rand.Rand) string {
 
 // Whatever stands around them, the members that count are found.
 func TestDecodeRandomDocuments(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
 		content, finish, worker := randomText(r), randomText(r), r.Uint64()

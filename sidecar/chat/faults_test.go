@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	openai "github.com/sashabaranov/go-openai"
+
 	"kvbooth/sidecar/api"
 )
 
@@ -25,8 +27,8 @@ func closedPort(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// huge is a request's body that no socket's buffers can hold.
-var huge = make([]byte, 16<<20)
+// huge is a request that no socket's buffers can hold.
+var huge = Request{Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: strings.Repeat("x", 16<<20)}}}
 
 // pinging writes something without meaning until the client hangs up.
 func pinging(c call) bool {
@@ -182,8 +184,9 @@ func TestConnectErrors(t *testing.T) {
 
 // A request larger than all buffers, to a server that does not read: a time-out, not a hang.
 func TestServerDoesNotRead(t *testing.T) {
+	t.Parallel()
 	s := serveRaw(t, func(s *server, _ net.Conn) { <-s.gone })
-	r := clientOf(t, s.url, firstToken(300*time.Millisecond)).send(t.Context(), Request{}, huge)
+	r := clientOf(t, s.url, firstToken(300*time.Millisecond)).Do(t.Context(), huge)
 	if r.Err == nil || r.Err.Class != api.ErrorTimeout {
 		t.Fatalf("got %s", outcome(r))
 	}
@@ -192,6 +195,7 @@ func TestServerDoesNotRead(t *testing.T) {
 // A server that closes while the request is still being written is heard if it
 // has said why, and is unreachable if it has not.
 func TestServerClosesWhileWriting(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		says, want string
 		class      api.ErrorClass
@@ -204,7 +208,7 @@ func TestServerClosesWhileWriting(t *testing.T) {
 			_, _ = io.WriteString(conn, row.says)
 		})
 		c := clientOf(t, s.url)
-		r := c.send(t.Context(), Request{}, huge)
+		r := c.Do(t.Context(), huge)
 		if r.Err == nil || r.Err.Class != row.class || !strings.Contains(r.Err.Message, row.want) {
 			t.Errorf("got %s, want %s", outcome(r), row.class)
 		}
@@ -217,11 +221,33 @@ func TestServerClosesWhileWriting(t *testing.T) {
 // The connection's end is seen at once, even if it comes with the last bytes:
 // waiting for the stall's limit would give it the wrong class, late.
 func TestEndRightBehindTheBytes(t *testing.T) {
+	t.Parallel()
 	s := serve(t, func(c call) bool { c.write(streamHead + framed(event("a"))); return false })
 	c := clientOf(t, s.url)
 	for range 100 {
 		if r := c.Do(t.Context(), Request{Messages: hello()}); r.Err == nil || r.Err.Class != api.ErrorTruncated {
 			t.Fatalf("got %s", outcome(r))
+		}
+	}
+}
+
+// A reset right behind the bytes is seen soon, long before the stall's limit.
+func TestResetRightBehindTheBytes(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(c call) bool {
+		_ = c.conn.(*net.TCPConn).SetLinger(0) // closing resets
+		c.write(streamHead + framed(event("a")))
+		return false
+	})
+	c := clientOf(t, s.url)
+	results := make(chan Result)
+	const n = 20
+	for range n {
+		go func() { results <- c.Do(context.Background(), Request{Messages: hello()}) }()
+	}
+	for range n {
+		if r := <-results; r.Err == nil || (r.Err.Class != api.ErrorTruncated && r.Err.Class != api.ErrorConnect) {
+			t.Errorf("got %s", outcome(r))
 		}
 	}
 }
@@ -265,7 +291,7 @@ func TestCancelled(t *testing.T) {
 	t.Run("while writing", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := serveRaw(t, func(s *server, _ net.Conn) { cancel(); <-s.gone })
-		check(t, clientOf(t, s.url).send(ctx, Request{}, huge), "")
+		check(t, clientOf(t, s.url).Do(ctx, huge), "")
 	})
 	t.Run("after a kept connection broke: not sent again", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

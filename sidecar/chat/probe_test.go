@@ -69,9 +69,12 @@ func TestProbe(t *testing.T) {
 			if n := s.requests.Load(); n != row.requests {
 				t.Errorf("%d requests, want %d", n, row.requests)
 			}
-			body, err := c.ext.body(Request{Messages: hello(), Instance: "7"})
-			if want := map[string]bool{ExtNVExt: row.nvext, ExtStreamOptions: row.stream}; err != nil || !maps.Equal(asked(body), want) {
-				t.Errorf("later requests ask for %v, %v", asked(body), err)
+			m, err := c.compose(Request{Messages: hello(), Instance: "7"}, c.Extensions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := c.Extensions(); !maps.Equal(asked(m.body.Bytes()), want) {
+				t.Errorf("later requests ask for %s, want %v", m.body, want)
 			}
 		})
 	}

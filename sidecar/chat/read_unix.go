@@ -38,6 +38,20 @@ func (c *conn) alive() bool {
 	return err == nil && open
 }
 
+// reset says whether the connection was reset. The watchdog asks, since a reset
+// that came together with bytes does not end the wait for more.
+func (c *conn) reset() bool {
+	if !c.direct() {
+		return false
+	}
+	err := error(unix.EAGAIN)
+	_ = c.raw.Control(func(fd uintptr) {
+		var one [1]byte
+		_, _, err = unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	})
+	return err != nil && err != unix.EAGAIN && err != unix.EINTR
+}
+
 // readRaw feeds the stream until it has enough. Conn.Read would begin each wait
 // with a read that finds nothing; here the wait follows at once where the kernel
 // says that nothing is left, which halves the system calls.

@@ -12,8 +12,8 @@ import (
 func announce(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_INQ, 1) }
 
 // recv reads what has come. empty says that neither a byte nor the connection's
-// regular end is left. A reset right behind the bytes goes unseen: then the
-// stall's limit ends the wait. (Recvmsg of x/sys allocates, syscall's does not.)
+// regular end is left; of a reset right behind the bytes the kernel says nothing
+// (see conn.reset). The Recvmsg of x/sys allocates, syscall's does not.
 func recv(fd int, b *buffer) (n int, empty bool, err error) {
 	n, told, _, _, err := syscall.Recvmsg(fd, b.data[:], b.control[:], 0)
 	if told >= unix.CmsgLen(4) {

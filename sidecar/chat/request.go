@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -63,12 +64,8 @@ func (e *extensions) set(used map[string]bool) {
 	e.used = used
 }
 
-// body writes the request's JSON with the extensions in use.
-func (e *extensions) body(req Request) ([]byte, error) {
-	return encode(req, e.modelName(), e.inUse())
-}
-
-func encode(req Request, model string, used map[string]bool) ([]byte, error) {
+// encode writes the request's JSON with the extensions in use.
+func encode(to *bytes.Buffer, req Request, model string, used map[string]bool) error {
 	w := wireRequest{ChatCompletionRequest: openai.ChatCompletionRequest{
 		Model: model, Messages: req.Messages, MaxTokens: req.MaxTokens, Stream: true,
 	}}
@@ -78,7 +75,9 @@ func encode(req Request, model string, used map[string]bool) ([]byte, error) {
 	if used[ExtNVExt] {
 		w.NVExt = &nvext{ExtraFields: []string{"worker_id", "timing"}, Instance: json.Number(req.Instance)}
 	}
-	return json.Marshal(w)
+	e := json.NewEncoder(to)
+	e.SetEscapeHTML(false) // shorter, and no server needs it
+	return e.Encode(w)
 }
 
 // Probe finds out whether the server can serve: it takes the first model where
@@ -114,13 +113,9 @@ func (c *Client) probeWith(ctx context.Context, used map[string]bool) Result {
 		ID: "kvbooth-probe", MaxTokens: 1,
 		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}},
 	}
-	body, err := encode(req, c.Model(), used)
-	if err != nil {
-		return failed(&Error{Class: api.ErrorMalformed, Message: err.Error()})
-	}
 	ctx, cancel := context.WithTimeout(ctx, c.opts.FirstTokenTimeout+time.Second)
 	defer cancel()
-	return c.send(ctx, req, body)
+	return c.send(ctx, req, used)
 }
 
 // refused says which extension to drop after an error: the one that the server

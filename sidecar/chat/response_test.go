@@ -27,6 +27,7 @@ func verdict(r *response, body string, err error) string {
 }
 
 func TestFraming(t *testing.T) {
+	t.Parallel()
 	const head = "HTTP/1.1 200 OK\r\n"
 	const chunkedHead = head + "Transfer-Encoding: chunked\r\n\r\n"
 	huge := strings.Repeat("x", maxHead)

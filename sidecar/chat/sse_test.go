@@ -71,6 +71,7 @@ func TestSSEStray(t *testing.T) {
 
 // A line may be far longer than 64 KiB, where bufio.Scanner gives up, but not endless.
 func TestSSELongLines(t *testing.T) {
+	t.Parallel()
 	long := bytes.Repeat([]byte("x"), 300<<10)
 	got, err := events(slices.Collect(slices.Chunk(slices.Concat([]byte("data: "), long, []byte("\n\n")), 16<<10))...)
 	if err != nil || len(got) != 1 || len(got[0]) != len(long)+1 {

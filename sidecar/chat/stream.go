@@ -66,10 +66,10 @@ func newStream(req Request) *stream {
 
 // exchange sends the request over one connection and reads the answer. stale
 // says that the connection was a kept one and ended before anything came.
-func (c *Client) exchange(ctx context.Context, s *stream, cn *conn, message []byte) (stale bool) {
+func (c *Client) exchange(ctx context.Context, s *stream, cn *conn, m message) (stale bool) {
 	unwatch := context.AfterFunc(ctx, func() { expire(cn) })
 	dog := c.watch(s, cn)
-	_, err := cn.Write(message)
+	err := m.write(cn)
 	written := err == nil
 	// A server may answer and close before it has read the whole request.
 	if answer := s.read(cn); answer == nil || written {
@@ -254,7 +254,7 @@ func (s *stream) readError(err error, o Options) *Error {
 	case s.http.header == nil:
 		return answerError(err)
 	}
-	return &Error{Class: api.ErrorTruncated, Status: s.http.status, Message: "the answer broke off before its end ([DONE]): " + err.Error() + "; the server or a proxy closed the connection"}
+	return &Error{Class: api.ErrorTruncated, Status: s.http.status, Message: "the answer broke off before its end ([DONE]); the server or a proxy closed the connection"}
 }
 
 // result closes the book: what the whole exchange was.
@@ -287,6 +287,9 @@ func (s *stream) incomplete(model string) *Error {
 	return &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
 }
 
+// lookEvery is how often the watchdog looks at least.
+const lookEvery = time.Second
+
 // watchdog ends a stream that passes a limit. It sleeps until the limit could
 // be passed at the earliest and looks again then, so that a chunk costs it nothing.
 type watchdog struct {
@@ -299,14 +302,14 @@ func (c *Client) watch(s *stream, cn *conn) *watchdog {
 	d := new(watchdog)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	first := min(c.opts.FirstTokenTimeout-time.Since(s.res.Sent), c.opts.StallTimeout)
+	first := min(c.opts.FirstTokenTimeout-time.Since(s.res.Sent), c.opts.StallTimeout, lookEvery)
 	d.timer = time.AfterFunc(first, func() { d.look(c.opts, s, cn) })
 	return d
 }
 
-// look ends the stream if a limit has passed, else sets the timer anew. Before
-// the first token it comes back after StallTimeout at the latest: the token may
-// come at once, and the stall begin then.
+// look ends the stream if a limit has passed or the connection was reset, else
+// sets the timer anew. Before the first token it comes back after StallTimeout
+// at the latest: the token may come at once, and the stall begin then.
 func (d *watchdog) look(o Options, s *stream, cn *conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -318,12 +321,15 @@ func (d *watchdog) look(o Options, s *stream, cn *conn) {
 	if s.started.Load() {
 		left, which = o.StallTimeout-(now-time.Duration(s.progress.Load())), expiredStall
 	}
-	if left > 0 {
-		d.timer.Reset(min(left, o.StallTimeout))
-		return
+	switch {
+	case left <= 0:
+		s.expired.Store(which)
+		expire(cn)
+	case cn.reset():
+		expire(cn) // ends the wait, and is no limit
+	default:
+		d.timer.Reset(min(left, o.StallTimeout, lookEvery))
 	}
-	s.expired.Store(which)
-	expire(cn)
 }
 
 // stop ends the watch; after it the connection's deadline is not touched again.

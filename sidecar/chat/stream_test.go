@@ -21,8 +21,18 @@ func ended(content string, tokens []int32, e *Error) string {
 	return outcome(Result{Content: content, Chunks: chunksAt(make([]int, len(tokens)), tokens...), Err: e})
 }
 
+// everyCut is a stream in one read, in two with the cut at every byte, and byte by byte.
+func everyCut(in string) [][]string {
+	cuts := [][]string{strings.Split(in, "")}
+	for i := range len(in) {
+		cuts = append(cuts, []string{in[:i], in[i:]})
+	}
+	return cuts
+}
+
 // Each stream comes to the same, wherever it is cut into reads.
 func TestStreams(t *testing.T) {
+	t.Parallel()
 	usage := func(completion int) string {
 		return fmt.Sprintf(`"usage":{"prompt_tokens":9,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":4}}`, completion)
 	}
@@ -37,7 +47,7 @@ func TestStreams(t *testing.T) {
 	}
 	malformed := func(message string) *Error { return &Error{Class: api.ErrorMalformed, Status: 200, Message: message} }
 	noDone := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
-	brokeOff := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer broke off before its end ([DONE]): the connection ended before the response did; the server or a proxy closed the connection"}
+	brokeOff := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer broke off before its end ([DONE]); the server or a proxy closed the connection"}
 	one, two := []int32{0}, []int32{0, 0}
 	for _, row := range []struct {
 		name, in string
@@ -86,11 +96,7 @@ func TestStreams(t *testing.T) {
 		{"an empty stream", answerOf(), ended("", nil, noDone)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			cuts := [][]string{{row.in}, strings.Split(row.in, "")}
-			for i := range row.in {
-				cuts = append(cuts, []string{row.in[:i], row.in[i:]})
-			}
-			for i, pieces := range cuts {
+			for i, pieces := range everyCut(row.in) {
 				r, _ := replay(t, Request{}, io.EOF, pieces...)
 				if got := outcome(r); got != row.want {
 					t.Fatalf("cut %d: got  %s\nwant %s", i, got, row.want)
@@ -102,6 +108,7 @@ func TestStreams(t *testing.T) {
 
 // A stream as a real Dynamo sent it, in every framing and cut anywhere.
 func TestDynamoStream(t *testing.T) {
+	t.Parallel()
 	body := strings.Join(dynamoEvents(t), "")
 	want := outcome(Result{
 		Content: "roughputsweeprove", Chunks: make([]Chunk, 3), FinishReason: "length", Usage: &Usage{13, 3, 0, true},
@@ -114,11 +121,7 @@ func TestDynamoStream(t *testing.T) {
 		"CRLF":                    closingHead + strings.ReplaceAll(body, "\n", "\r\n"),
 		"CR":                      closingHead + strings.ReplaceAll(body, "\n", "\r"),
 	} {
-		cuts := [][]string{{in}, strings.Split(in, "")}
-		for i := range in {
-			cuts = append(cuts, []string{in[:i], in[i:]})
-		}
-		for i, pieces := range cuts {
+		for i, pieces := range everyCut(in) {
 			r, _ := replay(t, Request{}, io.EOF, pieces...)
 			if got := outcome(r); got != want {
 				t.Fatalf("%s, cut %d: got  %s\nwant %s", name, i, got, want)
@@ -130,6 +133,7 @@ func TestDynamoStream(t *testing.T) {
 // Wherever a connection dies, the answer is never taken for a whole one, nor for
 // a malformed one, and what had come before is kept.
 func TestCutAnywhere(t *testing.T) {
+	t.Parallel()
 	in := streamHead + framed(dynamoEvents(t)...) + lastChunk
 	whole := strings.Index(in, "data: [DONE]") + len(doneEvent)
 	for i := range in {
@@ -147,6 +151,7 @@ func TestCutAnywhere(t *testing.T) {
 }
 
 func TestLongEvent(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 200<<10)
 	r, kept := replay(t, Request{}, io.EOF, answerOf(event("a"), event(long), doneEvent))
 	if !r.OK() || r.Content != "a"+long || len(r.Chunks) != 2 || !kept {
@@ -238,7 +243,7 @@ func inBubble(t *testing.T, serve func(server net.Conn)) (r Result) {
 			}
 		})
 		s := newStream(Request{})
-		c.exchange(t.Context(), s, &conn{Conn: near, socket: near}, []byte("request"))
+		c.exchange(t.Context(), s, &conn{Conn: near, socket: near}, request())
 		r = s.result(t.Context(), "m")
 		near.Close()
 		c.Close()
@@ -366,7 +371,7 @@ func TestLimitsEndWithTheirRequest(t *testing.T) {
 		for range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
 			s := newStream(Request{})
-			c.exchange(ctx, s, cn, []byte("request"))
+			c.exchange(ctx, s, cn, request())
 			cancel()
 			if r := s.result(t.Context(), "m"); !r.OK() {
 				t.Errorf("after %v: %s", r.Ended.Sub(r.Sent), outcome(r))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -199,7 +200,7 @@ type turn struct {
 // turns are those of the last step.
 func (b *booth) turns(t *testing.T) []turn {
 	t.Helper()
-	// What has ended is committed within 200 ms; an event is committed before its call answers, and in order.
+	// What has ended is committed within 200 ms.
 	step := b.status(t).Lanes[0].State.Step.ID
 	var rows [][]string
 	b.wait(t, "the turns of the step", 10*time.Second, func(s api.LaneStatus) bool {
@@ -208,16 +209,18 @@ func (b *booth) turns(t *testing.T) []turn {
 		total := s.Totals.OK + s.Totals.Errors + s.Totals.Cancelled
 		return err == nil && int64(len(rows)-1) >= total
 	})
-	column := map[string]int{}
-	for i, name := range rows[0] {
-		column[name] = i
+	column := func(name string) int {
+		i := slices.Index(rows[0], name)
+		if i < 0 {
+			t.Fatalf("turns.csv has no column %s: %v", name, rows[0])
+		}
+		return i
 	}
+	id, status, class, worker := column("request_id"), column("status"), column("error_class"), column("worker")
+	ttft, server := column("ttft_seconds"), column("server_ttft_seconds")
 	var turns []turn
 	for _, r := range rows[1:] {
-		turns = append(turns, turn{
-			id: r[column["request_id"]], status: r[column["status"]], class: r[column["error_class"]], worker: r[column["worker"]],
-			ttft: number(r[column["ttft"]]), serverTTFT: number(r[column["server_ttft"]]),
-		})
+		turns = append(turns, turn{r[id], r[status], r[class], r[worker], number(r[ttft]), number(r[server])})
 	}
 	return turns
 }

@@ -99,7 +99,7 @@ func (m *memory) SaveBaseline(_ context.Context, b api.Baseline) error {
 	if err == nil && m.broken == nil {
 		m.baselines[b.Name] = string(data)
 	}
-	return cmpErr(err, m.broken)
+	return firstError(err, m.broken)
 }
 
 func (m *memory) Baselines(context.Context) ([]api.Baseline, error) {
@@ -154,7 +154,7 @@ func (m *memory) Events(context.Context, string, int) ([]api.Event, error) {
 	return events, m.broken
 }
 
-func cmpErr(errs ...error) error {
+func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err

@@ -17,14 +17,14 @@ type server struct {
 	*httptest.Server
 	t testing.TB
 
-	mu     sync.Mutex
-	nvext  bool                     // it knows Dynamo's extension; else it answers 400 to it
-	words  int                      // content chunks of an answer
-	gap    time.Duration            // before each of them
-	fault  func(http.ResponseWriter) // answers in its place; nil: nothing does
-	next   chan struct{}            // each chunk after the first waits for a word; nil: none does
-	seen   []request
-	inside int // requests being answered
+	mu            sync.Mutex
+	nvext         bool                      // it knows Dynamo's extension; else it answers 400 to it
+	words         int                       // content chunks of an answer
+	gap           time.Duration             // before each of them
+	fault         func(http.ResponseWriter) // answers in its place; nil: nothing does
+	next          chan struct{}             // each chunk after the first waits for a word; nil: none does
+	seen          []request
+	inside, stuck int // requests being answered
 }
 
 // request is one turn as the server saw it, probes left out.
@@ -52,8 +52,14 @@ func (s *server) set(change func(*server)) {
 	change(s)
 }
 
-// holds makes every answer wait after its first word, for ever.
-func (s *server) holds() { s.set(func(s *server) { s.next = make(chan struct{}) }) }
+// holds makes every answer wait for leave after its first word.
+func (s *server) holds() {
+	s.set(func(s *server) {
+		if s.next == nil {
+			s.next = make(chan struct{})
+		}
+	})
+}
 
 // flows ends that, for answers that begin from now on.
 func (s *server) flows() { s.set(func(s *server) { s.next = nil }) }
@@ -85,6 +91,13 @@ func (s *server) busy() int {
 	return s.inside
 }
 
+// held says how many answers have sent a word and wait with the next.
+func (s *server) held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stuck
+}
+
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/v1/models" {
 		fmt.Fprint(w, `{"data":[{"id":"test-model"}]}`)
@@ -114,18 +127,19 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer is how one request is answered.
 type answer struct {
 	request
-	nvext bool
-	words int
-	gap   time.Duration
-	fault func(http.ResponseWriter)
-	next  chan struct{}
+	server *server
+	nvext  bool
+	words  int
+	gap    time.Duration
+	fault  func(http.ResponseWriter)
+	next   chan struct{}
 }
 
 func (s *server) answer(req request) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inside++
-	a := answer{request: req, nvext: s.nvext, words: s.words, gap: s.gap, fault: s.fault, next: s.next}
+	a := answer{request: req, server: s, nvext: s.nvext, words: s.words, gap: s.gap, fault: s.fault, next: s.next}
 	if req.id == "kvbooth-probe" {
 		a.words, a.gap, a.next = 1, 0, nil
 	} else {
@@ -156,18 +170,22 @@ func (a *answer) stream(w http.ResponseWriter, r *http.Request, nvext bool) {
 	send("[DONE]")
 }
 
-// wait waits for the time of a word; false says that the client has gone.
+// wait waits for a word's time, or for leave to send it; false says that the
+// client has gone.
 func (a *answer) wait(r *http.Request, word int) bool {
 	timer := time.NewTimer(a.gap)
 	defer timer.Stop()
-	ready := timer.C
-	if word > 0 && a.next != nil {
-		ready = nil
+	due, leave := timer.C, a.next
+	if word == 0 {
+		leave = nil
+	} else if leave != nil {
+		due = nil
+		a.server.set(func(s *server) { s.stuck++ })
+		defer a.server.set(func(s *server) { s.stuck-- })
 	}
 	select {
-	case <-ready:
-	case <-a.next:
-		return ready == nil || a.wait(r, word) // the first word does not take one
+	case <-due:
+	case <-leave:
 	case <-r.Context().Done():
 		return false
 	}

@@ -54,7 +54,11 @@ type Exit struct {
 // its log, and nothing is left running. What is not allowed in the options gives an
 // [api.FieldError].
 func StartDynamo(ctx context.Context, o Options) (*Dynamo, error) {
-	if err := o.complete(); err != nil {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	o.fillIn()
+	if err := o.choosePorts(); err != nil {
 		return nil, err
 	}
 	files, err := os.MkdirTemp("", "kvbooth-dynamo-")
@@ -94,9 +98,6 @@ func (d *Dynamo) startAll(ctx context.Context) error {
 
 // URL is the frontend's.
 func (d *Dynamo) URL() string { return "http://" + Loopback(d.options.FrontendPort) }
-
-// LogDir is where the processes write their logs.
-func (d *Dynamo) LogDir() string { return d.options.LogDir }
 
 // Workers tells of each worker, in the order of their numbers.
 func (d *Dynamo) Workers() []Worker {

@@ -43,13 +43,14 @@ func TestFindPython(t *testing.T) {
 		{intent: "what the system calls Python first", names: []string{"python3", "python3.14"}, want: "python3"},
 		{intent: "the oldest that will do", version: "3.10.0", names: []string{"python3.10"}, want: "python3.10"},
 		{intent: "none at all", wrong: []string{
-			"Python 3.10 or later with its venv module is needed to run NVIDIA Dynamo, and there is no python3 on the PATH",
-			"apt install python3 python3-venv", local.VenvVariable, "ai-dynamo 1.6.1"}},
+			"it needs Python 3.10 or later with its venv module, and there is no python3 on the PATH",
+			"apt install python3 python3-venv", local.VenvVariable, "ai-dynamo 1.6.1",
+		}},
 		{intent: "too old", version: "3.9.21", names: []string{"python3", "python"}, wrong: []string{
-			"none of these will do: ", "python3 (version 3.9.21 is too old), ", "python (version 3.9.21 is too old)"}},
+			"none of these will do: ", "python3 (version 3.9.21 is too old), ", "python (version 3.9.21 is too old)",
+		}},
 		{intent: "much too old", version: "2.7.18", names: []string{"python"}, wrong: []string{"version 2.7.18 is too old"}},
-		{intent: "Debian without python3-venv", lacks: "yes", names: []string{"python3"}, wrong: []string{
-			"python3 (version 3.12.1 lacks the venv module)"}},
+		{intent: "Debian without python3-venv", lacks: "yes", names: []string{"python3"}, wrong: []string{"python3 (version 3.12.1 lacks the venv module)"}},
 	} {
 		t.Run(test.intent, func(t *testing.T) {
 			dir := onPath(t, test.names...)

@@ -48,13 +48,9 @@ const (
 	lastWorkerPort      = 32767 // Dynamo reads the port as a signed 16-bit number
 )
 
-// complete fills in what is left out and refuses what is not allowed.
-func (o *Options) complete() error {
-	o.Workers = orDefault(o.Workers, defaultWorkers)
-	o.Mode = orDefault(o.Mode, RouterModes[0])
-	o.Engine = orDefault(o.Engine, Engines[0])
-	o.WorkerPort = orDefault(o.WorkerPort, defaultWorkerPort)
-	o.Speedup = orDefault(o.Speedup, 1)
+// Check says what is not allowed in the options, ports aside: an [api.FieldError].
+func (o Options) Check() error {
+	o.fillIn()
 	switch {
 	case o.Workers < 1 || o.Workers > maxWorkers:
 		return &api.FieldError{Field: "workers", Value: strconv.Itoa(o.Workers), Allowed: fmt.Sprintf("1 to %d", maxWorkers)}
@@ -65,7 +61,15 @@ func (o *Options) complete() error {
 	case o.Speedup < 0:
 		return &api.FieldError{Field: "speedup", Value: fmt.Sprint(o.Speedup), Allowed: "above 0"}
 	}
-	return o.choosePorts()
+	return nil
+}
+
+func (o *Options) fillIn() {
+	o.Workers = orDefault(o.Workers, defaultWorkers)
+	o.Mode = orDefault(o.Mode, RouterModes[0])
+	o.Engine = orDefault(o.Engine, Engines[0])
+	o.WorkerPort = orDefault(o.WorkerPort, defaultWorkerPort)
+	o.Speedup = orDefault(o.Speedup, 1)
 }
 
 // choosePorts settles the frontend's port and the workers'.
@@ -85,8 +89,8 @@ func (o *Options) choosePorts() error {
 	ports = slices.DeleteFunc(ports, func(port int) bool { return port == o.FrontendPort })
 	o.workerPorts = ports[:o.Workers]
 	if last := o.workerPorts[o.Workers-1]; last > lastWorkerPort {
-		return &api.FieldError{Field: "worker port", Value: strconv.Itoa(o.WorkerPort),
-			Allowed: fmt.Sprintf("at most %d for the last of %d workers, which would be %d", lastWorkerPort, o.Workers, last)}
+		allowed := fmt.Sprintf("at most %d for the last of %d workers, which would be %d", lastWorkerPort, o.Workers, last)
+		return &api.FieldError{Field: "worker port", Value: strconv.Itoa(o.WorkerPort), Allowed: allowed}
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func FindPython(ctx context.Context) (path, version string, err error) {
 	if len(tried) > 0 {
 		found = "none of these will do: " + strings.Join(tried, ", ")
 	}
-	return "", "", fmt.Errorf(`Python 3.%d or later with its venv module is needed to run NVIDIA Dynamo, and %s.
+	return "", "", fmt.Errorf(`no Python to run NVIDIA Dynamo with: it needs Python 3.%d or later with its venv module, and %s.
 Install it, for instance with
   apt install python3 python3-venv   (Debian, Ubuntu)
   dnf install python3                (Fedora, RHEL)

@@ -28,8 +28,8 @@ const descriptionWidth = 40
 func newReport(to io.Writer, total int64) *report {
 	r := &report{to: to, total: total, next: time.Now().Add(reportEvery)}
 	if file, ok := to.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		r.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(to), progressbar.OptionShowBytes(true),
-			progressbar.OptionSetWidth(24), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false))
+		r.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(to), progressbar.OptionSetWidth(24),
+			progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(false))
 	}
 	return r
 }

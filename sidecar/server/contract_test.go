@@ -186,8 +186,10 @@ func everyCall(c *api.Client) []clientCall {
 		{"cancel mode", func(ctx context.Context) (any, error) { return c.CancelMode(ctx, "twin") }, state, call{"cancel mode", "twin", by, nil}},
 		{"cluster", func(ctx context.Context) (any, error) { return c.Cluster(ctx, "twin") }, sample[api.Cluster](), call{"cluster", "twin", "", nil}},
 		{"conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, query) }, sample[api.ConversationList](), call{"conversations", "twin", "", query}},
-		{"all conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, api.ConversationQuery{}) }, sample[api.ConversationList](),
-			call{"conversations", "main", "", api.ConversationQuery{Lane: "main", Limit: 50}}},
+		{
+			"all conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, api.ConversationQuery{}) }, sample[api.ConversationList](),
+			call{"conversations", "main", "", api.ConversationQuery{Lane: "main", Limit: 50}},
+		},
 		{"conversation", func(ctx context.Context) (any, error) { return c.Conversation(ctx, "main-1/../2") }, sample[api.Conversation](), call{"conversation", "", "", "main-1/../2"}},
 		{"turns", func(ctx context.Context) (any, error) {
 			var table bytes.Buffer

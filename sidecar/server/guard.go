@@ -144,8 +144,10 @@ func (s *Server) checkAttempt(r *http.Request, token string) error {
 	right := subtle.ConstantTimeCompare(got[:], want[:]) == 1
 	if wait := s.failures.judge(r.RemoteAddr, right, s.now()); wait > 0 {
 		seconds := strconv.Itoa(int(wait/time.Second) + 1)
-		return &refused{status: http.StatusTooManyRequests, detail: "too many wrong tokens from this address; try again in " + seconds + " s",
-			header: http.Header{"Retry-After": {seconds}}}
+		return &refused{
+			status: http.StatusTooManyRequests, detail: "too many wrong tokens from this address; try again in " + seconds + " s",
+			header: http.Header{"Retry-After": {seconds}},
+		}
 	}
 	if !right {
 		return unauthorised("the token is wrong")

@@ -203,6 +203,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if srv.Shutdown(grace) != nil {
 		_ = srv.Close() // the calls still in progress have had their time
 	}
-	<-failed
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
 	return nil
 }

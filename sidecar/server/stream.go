@@ -121,8 +121,10 @@ func (s *streams) begin() error {
 	case s.closed:
 		return fmt.Errorf("%w: the server ends", api.ErrUnavailable)
 	case s.open >= maxStreams:
-		return &refused{status: http.StatusServiceUnavailable, detail: fmt.Sprintf("%d streams are open, and no more are allowed; close one", maxStreams),
-			header: http.Header{"Retry-After": {"5"}}}
+		return &refused{
+			status: http.StatusServiceUnavailable, detail: fmt.Sprintf("%d streams are open, and no more are allowed; close one", maxStreams),
+			header: http.Header{"Retry-After": {"5"}},
+		}
 	}
 	s.open++
 	s.wg.Add(1)

@@ -87,7 +87,7 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // gone where all went well
+	defer os.Remove(file.Name()) // it is gone where all went well
 	buffered := bufio.NewWriter(file)
 	err = write(buffered)
 	for _, step := range []func() error{buffered.Flush, func() error { return file.Chmod(0o644) }, file.Close} {

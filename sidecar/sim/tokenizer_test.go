@@ -25,8 +25,7 @@ func TestEncode(t *testing.T) {
 		{"U+007F is a character too", "a\x7f", []uint32{64, 221}},
 		{"a line of blanks is one piece with its neighbours", "a\n  \nb", []uint32{64, 14211, 65}},
 		{"digits go by three", "1234", []uint32{4513, 19}},
-		{"special tokens, wherever they stand", "a<|im_end|>b<|im_start|><|endoftext|>",
-			[]uint32{64, messageEndID, 65, messageStartID, endOfTextID}},
+		{"special tokens, wherever they stand", "a<|im_end|>b<|im_start|>", []uint32{64, messageEndID, 65, messageStartID}},
 		{"half a special token is text", "<|im", []uint32{27, 91, 318}},
 	} {
 		assert.Equal(t, test.want, Encode(test.text), test.intent)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unique"
 
 	openai "github.com/sashabaranov/go-openai"
 
@@ -289,6 +290,7 @@ func (c *Conversation) ask(o Options, t *Turn) {
 		if o.Nonce != "" {
 			content = o.Nonce + "\n" + content
 		}
+		content = unique.Make(content).Value() // few differ, and each is long
 	} else {
 		answer := c.messages[len(c.messages)-1].Content
 		t.UserMessage = o.Questioner.Follow(c.draw.rng, c.Topic, c.asked, answer)

@@ -71,6 +71,9 @@ func (c *dynamoCmd) run(ctx, hurry context.Context, stdout, stderr io.Writer) er
 // prepare finds the folder, and refuses what the load generator would refuse
 // before anything takes long.
 func (c *dynamoCmd) prepare(ctx context.Context) (dir string, err error) {
+	if err := c.options().Check(); err != nil {
+		return "", err
+	}
 	dir = c.CacheDir
 	if dir == "" {
 		if dir, err = local.CacheDir(); err != nil {
@@ -174,12 +177,16 @@ func (b *booth) write(python string) (local.Options, error) {
 	if err != nil {
 		return local.Options{}, err
 	}
-	return local.Options{
-		Python: python, ModelDir: b.folder("model"), ModelName: p.Model, ProfilePath: npz, LogDir: b.logs(),
-		Workers: b.cmd.Workers, Mode: strings.ReplaceAll(b.cmd.Mode, "_", "-"), Engine: b.cmd.Engine,
-		BlockTokens: p.KV.BlockTokens, Blocks: p.KV.Blocks, MaxSequences: p.MaxSequences, MaxBatchedTokens: p.MaxBatchedTokens,
-		FrontendPort: ports[0], WorkerPort: b.cmd.WorkerPort,
-	}, nil
+	o := b.cmd.options()
+	o.Python, o.ModelDir, o.ModelName, o.ProfilePath, o.LogDir = python, b.folder("model"), p.Model, npz, b.logs()
+	o.BlockTokens, o.Blocks, o.MaxSequences, o.MaxBatchedTokens = p.KV.BlockTokens, p.KV.Blocks, p.MaxSequences, p.MaxBatchedTokens
+	o.FrontendPort = ports[0]
+	return o, nil
+}
+
+// options are those that the command line decides; Dynamo spells its modes with dashes.
+func (c *dynamoCmd) options() local.Options {
+	return local.Options{Workers: c.Workers, Mode: strings.ReplaceAll(c.Mode, "_", "-"), Engine: c.Engine, WorkerPort: c.WorkerPort}
 }
 
 func writeProfile(path string, p sim.Profile) error {

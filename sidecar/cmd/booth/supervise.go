@@ -39,31 +39,24 @@ func (c child) supervise(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-c.exits:
-			for !c.running() || err != nil && errors.Is(err, errFinal) {
-				if err = c.again(ctx, &tries, err); err == nil {
-					break
+		case cause := <-c.exits:
+			if c.running() {
+				continue // it has been restarted since
+			}
+			for cause != nil && ctx.Err() == nil {
+				pause, ok := tries.next(time.Now())
+				if !ok || errors.Is(cause, errFinal) {
+					return fmt.Errorf("%s cannot be kept running: %w", c.name, cause)
 				}
-				if ctx.Err() != nil {
-					return nil
-				}
-				if errors.Is(err, errGivenUp) {
-					return err
-				}
+				c.say("%v\n%s is restarted in %v", cause, c.name, pause)
+				cause = c.again(ctx, pause)
 			}
 		}
 	}
 }
 
-var errGivenUp = errors.New("given up")
-
-// again restarts a child once, after its pause.
-func (c child) again(ctx context.Context, tries *restarts, cause error) error {
-	pause, ok := tries.next(time.Now())
-	if !ok || errors.Is(cause, errFinal) {
-		return fmt.Errorf("%w: %s: %w", errGivenUp, c.name, cause)
-	}
-	c.say("%v\n%s is restarted in %v", cause, c.name, pause)
+// again restarts a child once, after a pause.
+func (c child) again(ctx context.Context, pause time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -71,11 +64,11 @@ func (c child) again(ctx context.Context, tries *restarts, cause error) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	if err := c.restart(limited); err != nil {
-		return err
+	err := c.restart(limited)
+	if err == nil {
+		c.say("%s is back", c.name)
 	}
-	c.say("%s is back", c.name)
-	return nil
+	return err
 }
 
 // restarts remembers when a child was restarted.

@@ -180,6 +180,7 @@ func argument(args []string, flag string) string {
 }
 
 func serve(ctx context.Context, address string, handlers map[string]http.HandlerFunc) error {
+	fmt.Println("pid", os.Getpid())
 	mux := http.NewServeMux()
 	for path, handler := range handlers {
 		mux.HandleFunc(path, handler)
@@ -197,7 +198,7 @@ func serve(ctx context.Context, address string, handlers map[string]http.Handler
 func hold(address string, how []string) error {
 	ask := make(chan os.Signal, 1)
 	signal.Notify(ask, syscall.SIGTERM)
-	conn, err := net.Dial("tcp", address)
+	conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", address)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,352 @@
+package lane
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// rows are those stored for this target, as "concurrency mode" with their turns.
+func (b *booth) rows() map[level]api.BaselineRow {
+	b.t.Helper()
+	own, _ := b.store.own(b.t.(*testing.T))
+	rows := map[level]api.BaselineRow{}
+	for _, r := range own.Rows {
+		rows[level{r.Concurrency, r.Mode}] = r
+	}
+	return rows
+}
+
+type level struct {
+	concurrency int
+	mode        api.Mode
+}
+
+// change makes a whole mode change of a driver whose caches stay warm.
+func (b *booth) change(to api.ModeState) {
+	b.t.Helper()
+	b.setMode(to)
+	b.driver.called(b.t).answer(false, nil)
+	b.phase(api.PhaseRunning)
+}
+
+// column is one mode of the comparison.
+func column(t *testing.T, c api.Comparison, m api.Mode) api.Column {
+	t.Helper()
+	i := slices.IndexFunc(c.Columns, func(o api.Column) bool { return o.Mode == m })
+	require.GreaterOrEqual(t, i, 0, "no column of %s in %v", m, c.Columns)
+	return c.Columns[i]
+}
+
+// A step is kept once 60 s of counted turns exist, with what they measured, and
+// again each minute and at its end.
+func TestRowIsKept(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		b.start(3)
+		pass(59 * time.Second)
+		assert.Empty(t, b.rows(), "not settled")
+		state := b.lane.State()
+		assert.True(t, state.Settling)
+		assert.InDelta(t, 1, b.snapshot().Baseline.SettlingFor, .5)
+		pass(3 * time.Second)
+		assert.False(t, b.lane.State().Settling)
+		row := b.rows()[level{3, api.ModeKV}]
+		assert.Equal(t, api.SpeculationOff, row.Speculation)
+		// three turns of 200 ms at a time, each of 6 tokens
+		assert.InDelta(t, .1, *row.TTFT.P50, 1e-9)
+		assert.InDelta(t, .1, *row.TTFT.P95, 1e-9)
+		assert.InDelta(t, .02, *row.TPOT.P95, 1e-9)
+		assert.InDelta(t, .02, *row.ITL.P95, 1e-3)
+		assert.InDelta(t, .2, *row.Latency.P50, 1e-9)
+		assert.InDelta(t, 15, *row.RequestsPerSecond, .5)
+		assert.InDelta(t, 90, *row.OutputTokensPerSecond, 3)
+		assert.InDelta(t, .4, *row.KVHitRatio, 1e-9)
+		assert.InDelta(t, 900, row.N, 30)
+		assert.WithinDuration(t, time.Now(), *row.Measured, 2*time.Second)
+
+		pass(61 * time.Second)
+		next := b.rows()[level{3, api.ModeKV}]
+		assert.WithinDuration(t, row.Measured.Add(time.Minute), *next.Measured, 2*time.Second)
+		pass(10 * time.Second)
+		b.stop()
+		synctest.Wait()
+		assert.Equal(t, time.Now(), b.rows()[level{3, api.ModeKV}].Measured.Local(), "at the end of the step")
+		own, _ := b.store.own(t)
+		assert.Equal(t, "Measured against http://gpu.example:8000", own.Notes)
+		assert.Equal(t, "measured", own.Kind)
+		assert.Equal(t, "test-model", own.Deployment.Model)
+		assert.Equal(t, b.lane.State().Shape, *own.Workload)
+	})
+}
+
+// A row stands under the settings and the mode that it was measured with, not
+// under those that ended its step.
+func TestRowOfItsOwnStep(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		b.start(3)
+		pass(65 * time.Second)
+		b.start(6)
+		pass(20 * time.Second)
+		assert.Contains(t, b.rows(), level{3, api.ModeKV})
+		assert.NotContains(t, b.rows(), level{6, api.ModeKV})
+		assert.InDelta(t, 15, *b.rows()[level{3, api.ModeKV}].RequestsPerSecond, .5)
+		pass(60 * time.Second)
+		b.setMode(roundRobin)
+		b.patch(api.WorkloadPatch{Concurrency: new(9)})
+		b.driver.called(t).answer(true, nil)
+		pass(20 * time.Second)
+		rows := b.rows()
+		assert.Len(t, rows, 2)
+		assert.InDelta(t, 30, *rows[level{6, api.ModeKV}].RequestsPerSecond, .5)
+		pass(60 * time.Second)
+		assert.Contains(t, b.rows(), level{9, api.ModeRoundRobin})
+	})
+}
+
+// What must not become a row.
+func TestRowIsNotKept(t *testing.T) {
+	for name, row := range map[string]struct {
+		spoil func(b *booth, f *fake)
+		want  int // rows
+	}{
+		"the client was the bottleneck": {func(b *booth, _ *fake) {
+			b.judge(api.VerdictBottleneck)
+			pass(100 * time.Second)
+			b.stop()
+		}, 0},
+		"ended before it had settled": {func(b *booth, _ *fake) {
+			pass(55 * time.Second)
+			b.stop()
+		}, 0},
+		"never reached its concurrency": {func(b *booth, _ *fake) {
+			b.patch(api.WorkloadPatch{Concurrency: new(200), StartRate: new(.01)})
+			pass(200 * time.Second)
+			b.stop()
+		}, 0},
+		"the verdict is not known yet": {func(b *booth, _ *fake) {
+			b.judge(api.VerdictUnknown)
+			pass(70 * time.Second)
+			b.stop()
+		}, 1},
+		"the client recovered": {func(b *booth, _ *fake) {
+			b.judge(api.VerdictBottleneck)
+			pass(70 * time.Second)
+			b.judge(api.VerdictFine)
+			pass(70 * time.Second)
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *booth, f *fake) {
+				b.start(3)
+				row.spoil(b, f)
+				synctest.Wait()
+				assert.Len(t, b.rows(), row.want)
+			})
+		})
+	}
+}
+
+// A target that fails takes nothing away from what was measured before.
+func TestRowOutlivesTheTarget(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		b.start(3)
+		pass(65 * time.Second)
+		require.Len(t, b.rows(), 1)
+		f.set(func(f *fake) { f.ill = broken })
+		pass(5 * time.Minute)
+		b.stop()
+		synctest.Wait()
+		row := b.rows()[level{3, api.ModeKV}]
+		assert.Positive(t, row.N)
+		assert.NotNil(t, row.TTFT.P95)
+	})
+}
+
+// A lane that drains is at no concurrency: what it measures then is in no row.
+func TestDrainIsNotInTheRow(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		b.start(3)
+		pass(65 * time.Second)
+		f.set(func(f *fake) { f.ttft = 30 * time.Second })
+		pass(time.Second)
+		before := time.Now()
+		b.drain()
+		pass(time.Minute)
+		require.Equal(t, api.PhaseStopped, b.lane.State().Phase)
+		row := b.rows()[level{3, api.ModeKV}]
+		assert.WithinDuration(t, before, *row.Measured, 0)
+		assert.InDelta(t, 15, *row.RequestsPerSecond, .5)
+		assert.InDelta(t, .1, *row.TTFT.P95, 1e-9)
+		for _, turn := range b.store.allTurns() {
+			assert.False(t, turn.Counted && turn.Ended.After(before))
+		}
+	})
+}
+
+// The end of the process keeps the step in progress.
+func TestRowAtEndOfProcess(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		b.start(3)
+		pass(110 * time.Second)
+		b.end()
+		assert.WithinDuration(t, time.Now(), *b.rows()[level{3, api.ModeKV}].Measured, 0)
+	})
+}
+
+// The rows of another target, model or workload are neither shown as this
+// target's nor mixed with its own; those of the same are there after a restart.
+func TestOtherTarget(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		change func(*options)
+		shown  bool // before anything new is measured
+		rows   int  // after
+	}{
+		"the same":         {func(*options) {}, true, 2},
+		"another URL":      {func(o *options) { o.Client.(*fake).url = "http://other.example:8000" }, false, 1},
+		"another model":    {func(o *options) { o.Client.(*fake).model = "other-model" }, false, 1},
+		"another workload": {func(o *options) { o.Settings.MaxTokens = 65 }, true, 1}, // the difference is named
+		"another cluster's word for the model": {func(o *options) {
+			o.Cluster = func() api.Cluster { return api.Cluster{Model: "models/test"} }
+		}, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				first := newBooth(t, newFake())
+				pass(time.Second)
+				first.start(3)
+				pass(65 * time.Second)
+				first.stop()
+				first.end()
+				second := newBooth(t, newFake(), func(o *options) { o.store = first.store }, row.change)
+				pass(time.Second)
+				comparison := second.snapshot().Baseline
+				assert.Equal(t, api.ThisTarget, comparison.Name)
+				assert.Equal(t, row.shown, len(comparison.Columns) > 0)
+				assert.Equal(t, name == "another workload", len(comparison.Differences) > 0, comparison.Differences)
+				second.start(6)
+				pass(65 * time.Second)
+				assert.Len(t, second.rows(), row.rows)
+				assert.Contains(t, second.rows(), level{6, api.ModeKV})
+			})
+		})
+	}
+}
+
+// The other mode, measured here before, is what the live step is compared with:
+// not while it settles, then column by column with the improvement.
+func TestComparison(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		empty := b.snapshot().Baseline
+		assert.Equal(t, api.ThisTarget, empty.Name)
+		assert.Empty(t, empty.Columns)
+		assert.Empty(t, empty.Differences, "there is nothing to differ from")
+		b.start(3)
+		pass(65 * time.Second)
+		f.set(func(f *fake) { f.ttft = 300 * time.Millisecond })
+		b.change(roundRobin)
+		pass(30 * time.Second)
+		c := b.snapshot().Baseline
+		assert.True(t, c.Settling)
+		assert.InDelta(t, 30, c.SettlingFor, 1)
+		assert.Positive(t, c.N)
+		assert.Nil(t, column(t, c, api.ModeKV).TTFT.P95.Improvement)
+
+		pass(32 * time.Second)
+		c = b.snapshot().Baseline
+		assert.False(t, c.Settling)
+		assert.Zero(t, c.SettlingFor)
+		assert.Equal(t, 3, c.Concurrency)
+		assert.InDelta(t, .3, *c.Live.TTFT.P95, 1e-9)
+		was := column(t, c, api.ModeKV)
+		assert.Equal(t, api.LookupExact, was.TTFT.P95.Lookup)
+		assert.InDelta(t, .1, *was.TTFT.P95.Value, 1e-9)
+		require.NotNil(t, was.TTFT.P95.Improvement)
+		assert.InDelta(t, -200, was.TTFT.P95.Improvement.Percent, 1e-6, "three times as long")
+		assert.True(t, was.TTFT.P95.Improvement.Shown)
+		assert.InDelta(t, -50, was.RequestsPerSecond.Improvement.Percent, 2)
+		assert.NotNil(t, was.Measured)
+		assert.NotNil(t, column(t, c, api.ModeRoundRobin), "its own row is there as well")
+		assert.Empty(t, c.Differences)
+
+		b.start(4)
+		pass(time.Second)
+		c = b.snapshot().Baseline
+		assert.True(t, c.Settling, "a new step settles anew")
+		assert.Equal(t, 4, c.Concurrency)
+		assert.Equal(t, api.LookupOutside, column(t, c, api.ModeKV).TTFT.P95.Lookup)
+	})
+}
+
+// Without a choice the baseline is the recorded one of this deployment, and this
+// target's own where there is none; an administrator's choice goes first.
+func TestDefaultBaseline(t *testing.T) {
+	recorded := api.Deployment{Model: "nvidia/Llama-3.1-70B-Instruct-FP8", GPU: "NVIDIA H200", Workers: 3, TensorParallel: 1}
+	for name, row := range map[string]struct {
+		change func(*options)
+		want   string
+	}{
+		"unknown deployment": {func(*options) {}, api.ThisTarget},
+		"recorded one":       {func(o *options) { o.Deployment = recorded }, "h200x3-tp1-llama70b-fp8"},
+		"recorded one, as the cluster tells": {func(o *options) {
+			o.Deployment = api.Deployment{TensorParallel: 1, Model: recorded.Model}
+			o.Cluster = func() api.Cluster { return api.Cluster{GPU: "H200", Workers: make([]api.Worker, 3)} }
+		}, "h200x3-tp1-llama70b-fp8"},
+		"one worker less": {func(o *options) { o.Deployment = recorded; o.Deployment.Workers = 2 }, api.ThisTarget},
+		"chosen":          {func(o *options) { o.hub.Settings.DefaultBaseline = "h100x8-tp2-llama70b-fp8" }, "h100x8-tp2-llama70b-fp8"},
+		"chosen: its own": {func(o *options) {
+			o.Deployment = recorded
+			o.hub.Settings.DefaultBaseline = api.ThisTarget
+		}, api.ThisTarget},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *booth, _ *fake) {
+				b.start(100)
+				c := b.snapshot().Baseline
+				assert.Equal(t, row.want, c.Name)
+				assert.NotEmpty(t, c.Title)
+				assert.Equal(t, row.want != api.ThisTarget, len(c.Columns) > 0)
+			}, row.change)
+		})
+	}
+}
+
+// After a change of the shape a step settles only when the conversations of the
+// former shape have gone, so that no figure mixes the two.
+func TestShapeChange(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		b.patch(api.WorkloadPatch{Turns: &api.Range{Min: 5, Max: 5}})
+		f.set(func(f *fake) { f.ttft = 5 * time.Second })
+		b.start(3)
+		pass(7 * time.Second)
+		b.patch(api.WorkloadPatch{MaxTokens: new(17)})
+		b.start(4) // in a step of its own, which is as mixed
+		pass(10 * time.Second)
+		assert.Equal(t, 4, b.lane.State().Concurrency.Actual)
+		assert.Nil(t, b.lane.State().Step.Settled)
+		pass(30 * time.Second)
+		settled := b.lane.State().Step.Settled
+		require.NotNil(t, settled)
+		limits := map[int]int{}
+		for _, turn := range b.store.allTurns() {
+			if turn.Counted && turn.Step == 3 {
+				assert.True(t, turn.Started.After(*settled))
+				limits[turn.Concurrency]++
+			}
+		}
+		assert.Positive(t, limits[4])
+		assert.Subset(t, f.limits[len(f.limits)-4:], []int{17})
+		assert.NotContains(t, f.limits[len(f.limits)-4:], 64)
+
+		b.patch(api.WorkloadPatch{StartRate: new(5.0)})
+		synctest.Wait()
+		assert.NotNil(t, b.lane.State().Step.Settled, "what shapes no conversation mixes nothing")
+	})
+}
