@@ -122,8 +122,10 @@ func TestColumnsAreOrdered(t *testing.T) {
 		assert.Equal(t, 7, c.N)
 	}
 	assert.Equal(t, []api.ModeState{
-		{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, {Mode: api.ModeKV, Speculation: api.SpeculationOff},
-		{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}, {Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff},
+		{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff},
+		{Mode: api.ModeKV, Speculation: api.SpeculationOff},
+		{Mode: api.ModeKV, Speculation: api.SpeculationEagle3},
+		{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff},
 	}, got)
 	assert.NotNil(t, Columns(api.Baseline{}, 10))
 }
@@ -203,18 +205,24 @@ func TestDifferences(t *testing.T) {
 	}{
 		{"equal under other spellings", func(*Live) {}, []api.Difference{}},
 		{"unknown on the live side", func(l *Live) { l.Deployment.GPU, l.Deployment.Workers = "", 0 }, []api.Difference{
-			{Field: "gpu", Live: "not known", Baseline: "H200"}, {Field: "workers", Live: "not known", Baseline: "3"}}},
+			{Field: "gpu", Live: "not known", Baseline: "H200"}, {Field: "workers", Live: "not known", Baseline: "3"},
+		}},
 		{"another model", func(l *Live) { l.Deployment.Model = "Llama 3.3 70B Instruct FP8" }, []api.Difference{
-			{Field: "model", Live: "Llama 3.3 70B Instruct FP8", Baseline: "Llama 3.1 70B Instruct FP8"}}},
+			{Field: "model", Live: "Llama 3.3 70B Instruct FP8", Baseline: "Llama 3.1 70B Instruct FP8"},
+		}},
 		{"speculation that was not recorded", func(l *Live) { l.Speculation = api.SpeculationOff }, []api.Difference{
-			{Field: "speculation", Live: "off", Baseline: "not recorded"}}},
+			{Field: "speculation", Live: "off", Baseline: "not recorded"},
+		}},
 		{"the booth's own workload", func(l *Live) {
-			l.Shape = api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024,
-				OutputTokens: &api.Distribution{Mean: 830, CV: .15}, Corpus: "built-in articles", Followup: RecordedFollowup}
+			l.Shape = api.WorkloadShape{
+				Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024,
+				OutputTokens: &api.Distribution{Mean: 830, CV: .15}, Corpus: "built-in articles", Followup: RecordedFollowup,
+			}
 		}, []api.Difference{
 			{Field: "turns", Live: "3–5", Baseline: "5"},
 			{Field: "output_tokens", Live: "mean 830, cv 0.15", Baseline: "as the model ends them"},
-			{Field: "corpus", Live: "built-in articles", Baseline: "10 Wikipedia articles"}}},
+			{Field: "corpus", Live: "built-in articles", Baseline: "10 Wikipedia articles"},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			live := alikeLive()

@@ -30,9 +30,11 @@ func TestReadCSVInAnyOrderWithMetadata(t *testing.T) {
 		Workload:   &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 512},
 		Rows: []api.BaselineRow{
 			{Concurrency: 10, Mode: api.ModeKV, Speculation: api.SpeculationEagle3},
-			{Concurrency: 20, Mode: api.ModeKV, Speculation: api.SpeculationDraft,
+			{
+				Concurrency: 20, Mode: api.ModeKV, Speculation: api.SpeculationDraft,
 				TPOT: api.Percentiles{P95: ptr(0.033)}, ITL: api.Percentiles{P50: ptr(0.0305)},
-				KVHitRatio: ptr(0.915), N: 400, Measured: ptr(time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC))},
+				KVHitRatio: ptr(0.915), N: 400, Measured: ptr(time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)),
+			},
 		},
 	}, b)
 }
@@ -128,11 +130,13 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 		Name: api.ThisTarget, Title: "", Kind: KindImported, Notes: "title: this is a note\n\ngpu: so is this",
 		Workload: &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, OutputTokens: &api.Distribution{Mean: 830, CV: .15}},
 		Rows: []api.BaselineRow{
-			{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff,
+			{
+				Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff,
 				// values whose neighbours in milliseconds are many digits long
 				TTFT: api.Percentiles{P50: ptr(1.0 / 3), P95: ptr(0.1 + 0.2)}, TPOT: api.Percentiles{P50: ptr(math.SmallestNonzeroFloat64), P95: ptr(math.MaxFloat64)},
 				ITL: api.Percentiles{P50: ptr(0.0)}, KVHitRatio: ptr(math.Nextafter(1, 0)),
-				N: 12, Measured: ptr(time.Date(2026, 11, 1, 2, 3, 4, 567, time.UTC))},
+				N: 12, Measured: ptr(time.Date(2026, 11, 1, 2, 3, 4, 567, time.UTC)),
+			},
 		},
 	}
 	for _, b := range []api.Baseline{h200(), h100(), measured} {

@@ -150,10 +150,10 @@ func plausible(t time.Time) bool {
 }
 
 // validateValue refuses infinities, NaN and everything below 0 (and −0), and
-// above max where that is not 0.
-func validateValue(field string, v, max float64) error {
-	if math.IsNaN(v) || math.IsInf(v, 0) || math.Signbit(v) || (max > 0 && v > max) {
-		return refuse(field, fmt.Sprint(v), metric{max: max}.allowed(false))
+// above the limit where that is not 0.
+func validateValue(field string, v, limit float64) error {
+	if math.IsNaN(v) || math.IsInf(v, 0) || math.Signbit(v) || (limit > 0 && v > limit) {
+		return refuse(field, fmt.Sprint(v), metric{max: limit}.allowed(false))
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func startLoadgen(ctx context.Context, binary, target string, streams int) (*exe
 	listen := local.Loopback(ports[0])
 	cmd := exec.CommandContext(ctx, binary, "--target-url=http://"+target, "--listen="+listen, "--data-dir="+dir,
 		"--concurrency="+strconv.Itoa(streams), fmt.Sprintf("--start-rate=%d", max(1, streams/10)), "--target-rps=0",
-		"--max-tokens="+strconv.Itoa(known.Tokens), "--start", "--log-level=warn")
+		fmt.Sprintf("--output-tokens-mean=%d", meanTokens), "--output-tokens-cv=.15", "--start", "--log-level=warn")
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second

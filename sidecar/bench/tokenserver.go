@@ -17,9 +17,8 @@ import (
 
 // timing is what the token server does with every request.
 type timing struct {
-	First  time.Duration // from the request's last byte to the first token
-	Gap    time.Duration // between two tokens
-	Tokens int           // of one answer, one a chunk
+	First time.Duration // from the request's last byte to the first token
+	Gap   time.Duration // between two tokens; each is a chunk, and max_tokens says how many
 }
 
 // truth is what the server did, by its own clock, since the last reset.
@@ -33,24 +32,36 @@ type truth struct {
 // against what was really sent and not against what was meant to be.
 type tokenServer struct {
 	timing timing
-	frames [][]byte // a role-only chunk, a token, the finish, the usage
+	frames [][]byte // a role-only chunk, a token, the finish
 
 	mu    sync.Mutex
 	truth truth
 }
 
 func newTokenServer(t timing) *tokenServer {
-	chunk := func(body string) []byte {
-		event := "data: " + body + "\n\n"
-		return fmt.Appendf(nil, "%x\r\n%s\r\n", len(event), event)
-	}
-	head := `{"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench",`
 	return &tokenServer{timing: t, frames: [][]byte{
-		chunk(head + `"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`),
-		chunk(head + `"choices":[{"index":0,"delta":{"content":" token"},"finish_reason":null}]}`),
-		chunk(head + `"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`),
-		chunk(head + fmt.Sprintf(`"choices":[],"usage":{"prompt_tokens":3700,"completion_tokens":%d,"total_tokens":%d}}`, t.Tokens, 3700+t.Tokens)),
+		chunk(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`),
+		chunk(`"choices":[{"index":0,"delta":{"content":" token"},"finish_reason":null}]}`),
+		chunk(`"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`),
 	}}
+}
+
+// chunk is one event of the stream as a chunk of the transfer, begun with what
+// every event has.
+func chunk(rest string) []byte {
+	event := `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench",` + rest + "\n\n"
+	return fmt.Appendf(nil, "%x\r\n%s\r\n", len(event), event)
+}
+
+// maxTokens is what the request allows, one token where it says nothing.
+func maxTokens(body []byte) int {
+	req := struct {
+		MaxTokens int `json:"max_tokens"`
+	}{MaxTokens: 1}
+	if json.Unmarshal(body, &req) != nil {
+		return 1
+	}
+	return req.MaxTokens
 }
 
 // serve answers until ctx ends.
@@ -74,12 +85,14 @@ func (s *tokenServer) connection(c net.Conn) {
 		if err != nil {
 			return
 		}
-		if _, err := io.Copy(io.Discard, req.Body); err != nil {
+		body, err := io.ReadAll(io.LimitReader(req.Body, 16<<20))
+		if err != nil {
 			return
 		}
+		received := time.Now()
 		switch req.URL.Path {
 		case "/v1/chat/completions":
-			err = s.stream(c, time.Now())
+			err = s.stream(c, received, maxTokens(body))
 		case "/v1/models":
 			err = reply(c, map[string]any{"object": "list", "data": []any{map[string]string{"id": "bench"}}})
 		case "/truth":
@@ -103,14 +116,14 @@ func reply(c net.Conn, v any) error {
 }
 
 // stream writes one answer, each token at its due time, and notes when that was.
-func (s *tokenServer) stream(c net.Conn, received time.Time) error {
+func (s *tokenServer) stream(c net.Conn, received time.Time, tokens int) error {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 	if _, err := c.Write(append([]byte(head), s.frames[0]...)); err != nil {
 		return err
 	}
 	var mine truth
 	var last time.Duration
-	for i := range s.timing.Tokens {
+	for i := range tokens {
 		due := s.timing.First + time.Duration(i)*s.timing.Gap
 		time.Sleep(due - time.Since(received))
 		at := time.Since(received)
@@ -125,7 +138,8 @@ func (s *tokenServer) stream(c net.Conn, received time.Time) error {
 		last = at
 	}
 	s.note(mine)
-	end := slices.Concat(s.frames[2], s.frames[3], []byte("e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"))
+	usage := chunk(fmt.Sprintf(`"choices":[],"usage":{"prompt_tokens":3700,"completion_tokens":%d,"total_tokens":%d}}`, tokens, 3700+tokens))
+	end := slices.Concat(s.frames[2], usage, []byte("e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"))
 	_, err := c.Write(end)
 	return err
 }

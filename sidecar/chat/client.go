@@ -80,8 +80,10 @@ func ParseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !isPort(u.Port()) {
-		return nil, &api.FieldError{Field: "target.url", Value: quote(s),
-			Allowed: "http:// or https:// with a host and an optional port and path, such as http://127.0.0.1:8000"}
+		return nil, &api.FieldError{
+			Field: "target.url", Value: quote(s),
+			Allowed: "http:// or https:// with a host and an optional port and path, such as http://127.0.0.1:8000",
+		}
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	if !strings.HasSuffix(u.Path, "/v1") {

@@ -29,10 +29,14 @@ func TestDecodeChunk(t *testing.T) {
 		{"a tool call", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}`, chunk{content: true, object: true}},
 		{"no tool call", `{"choices":[{"delta":{"tool_calls":[]}}]}`, chunk{object: true}},
 		{"finish only", `{"choices":[{"delta":{},"finish_reason":"stop"}]}`, chunk{object: true, finishReason: "stop"}},
-		{"usage on its own", `{"choices":[],"usage":{"prompt_tokens":13,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":0}}}`,
-			chunk{object: true, hasUsage: true, usage: Usage{13, 3, 0, true}}},
-		{"usage on a token", `{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":13,"completion_tokens":3}}`,
-			chunk{text: []byte("a"), content: true, object: true, hasUsage: true, usage: Usage{13, 3, 0, false}}},
+		{
+			"usage on its own", `{"choices":[],"usage":{"prompt_tokens":13,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":0}}}`,
+			chunk{object: true, hasUsage: true, usage: Usage{13, 3, 0, true}},
+		},
+		{
+			"usage on a token", `{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":13,"completion_tokens":3}}`,
+			chunk{text: []byte("a"), content: true, object: true, hasUsage: true, usage: Usage{13, 3, 0, false}},
+		},
 		{"usage null", `{"choices":[{"delta":{"content":"a"}}],"usage":null}`, chunk{text: []byte("a"), content: true, object: true}},
 		{"usage details null", `{"usage":{"prompt_tokens":1,"completion_tokens":null,"prompt_tokens_details":null}}`, chunk{object: true, hasUsage: true, usage: Usage{Prompt: 1}}},
 		{"cached tokens null", `{"usage":{"prompt_tokens_details":{"cached_tokens":null}}}`, chunk{object: true, hasUsage: true}},
@@ -43,8 +47,10 @@ func TestDecodeChunk(t *testing.T) {
 		{"worker beyond 64 bits", `{"nvext":{"worker_id":{"decode_worker_id":99999999999999999999}}}`, chunk{object: true}},
 		{"an nvext of another shape", `{"nvext":{"worker_id":12,"timing":"none"}}`, chunk{object: true}},
 		{"an nvext of another kind", `{"nvext":[1]}`, chunk{object: true}},
-		{"timing", `{"nvext":{"timing":{"ttft_ms":250.5,"kv_hit_rate":0.75,"router_queue_depth":3,"total_time_ms":9}}}`,
-			chunk{object: true, hasTiming: true, timing: Timing{.2505, .75, 3, true, true, true}}},
+		{
+			"timing", `{"nvext":{"timing":{"ttft_ms":250.5,"kv_hit_rate":0.75,"router_queue_depth":3,"total_time_ms":9}}}`,
+			chunk{object: true, hasTiming: true, timing: Timing{.2505, .75, 3, true, true, true}},
+		},
 		{"timing of nulls", `{"nvext":{"timing":{"ttft_ms":null,"kv_hit_rate":null,"router_queue_depth":null}}}`, chunk{object: true, hasTiming: true}},
 		{"error object", `{"error":{"message":"boom","type":"internal","code":500}}`, chunk{isError: true, errMessage: "boom", errType: "internal"}},
 		{"error string", `{"error":"boom"}`, chunk{isError: true, errMessage: "boom"}},
@@ -167,9 +173,11 @@ func TestDecodeRandomDocuments(t *testing.T) {
 	for range 3000 {
 		content, finish, worker := randomText(r), randomText(r), r.Uint64()
 		choice := map[string]any{"delta": map[string]any{"content": content, "x": randomValue(r, 4)}, "finish_reason": finish, "logprobs": randomValue(r, 4)}
-		document := map[string]any{"choices": []any{choice}, "a": randomValue(r, 5), "z": randomValue(r, 5),
+		document := map[string]any{
+			"choices": []any{choice}, "a": randomValue(r, 5), "z": randomValue(r, 5),
 			"nvext": map[string]any{"other": randomValue(r, 3), "worker_id": map[string]any{"decode_worker_id": worker}},
-			"usage": map[string]any{"prompt_tokens": r.IntN(1e6), "completion_tokens": r.IntN(1e6), "other": randomValue(r, 3)}}
+			"usage": map[string]any{"prompt_tokens": r.IntN(1e6), "completion_tokens": r.IntN(1e6), "other": randomValue(r, 3)},
+		}
 		in, err := json.Marshal(document)
 		if err != nil {
 			t.Fatal(err)

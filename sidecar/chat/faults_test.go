@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -10,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
 )
@@ -27,8 +26,17 @@ func closedPort(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// huge is a request that no socket's buffers can hold.
-var huge = Request{Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: strings.Repeat("x", 16<<20)}}}
+// sendHuge sends a request that no socket's buffers can hold.
+func sendHuge(ctx context.Context, c *Client) Result {
+	s := newStream(Request{})
+	cn, err := c.pool.get(ctx)
+	if err != nil {
+		s.fail = connectError("", err)
+	} else {
+		c.exchange(ctx, s, cn, message{head: make([]byte, 16<<20), body: new(bytes.Buffer)})
+	}
+	return s.result(ctx, "m")
+}
 
 // pinging writes something without meaning until the client hangs up.
 func pinging(c call) bool {
@@ -127,7 +135,12 @@ func TestRetryAfter(t *testing.T) {
 		{"0.5", 500 * time.Millisecond, 500 * time.Millisecond},
 		{time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), 59 * time.Minute, time.Hour},
 		{time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), 0, 0},
-		{"-3", 0, 0}, {"soon", 0, 0}, {"NaN", 0, 0}, {"Inf", 0, 0}, {"1e9", 0, 0}, {"", 0, 0},
+		{"-3", 0, 0},
+		{"soon", 0, 0},
+		{"NaN", 0, 0},
+		{"Inf", 0, 0},
+		{"1e9", 0, 0},
+		{"", 0, 0},
 	} {
 		r, _ := replay(t, Request{}, io.EOF, withLength(429, "Retry-After: "+row.value+"\r\n", ""))
 		if r.Err == nil || r.Err.RetryAfter < row.from || r.Err.RetryAfter > row.to {
@@ -186,7 +199,7 @@ func TestConnectErrors(t *testing.T) {
 func TestServerDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s := serveRaw(t, func(s *server, _ net.Conn) { <-s.gone })
-	r := clientOf(t, s.url, firstToken(300*time.Millisecond)).Do(t.Context(), huge)
+	r := sendHuge(t.Context(), clientOf(t, s.url, firstToken(300*time.Millisecond)))
 	if r.Err == nil || r.Err.Class != api.ErrorTimeout {
 		t.Fatalf("got %s", outcome(r))
 	}
@@ -208,7 +221,7 @@ func TestServerClosesWhileWriting(t *testing.T) {
 			_, _ = io.WriteString(conn, row.says)
 		})
 		c := clientOf(t, s.url)
-		r := c.Do(t.Context(), huge)
+		r := sendHuge(t.Context(), c)
 		if r.Err == nil || r.Err.Class != row.class || !strings.Contains(r.Err.Message, row.want) {
 			t.Errorf("got %s, want %s", outcome(r), row.class)
 		}
@@ -291,7 +304,7 @@ func TestCancelled(t *testing.T) {
 	t.Run("while writing", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := serveRaw(t, func(s *server, _ net.Conn) { cancel(); <-s.gone })
-		check(t, clientOf(t, s.url).Do(ctx, huge), "")
+		check(t, sendHuge(ctx, clientOf(t, s.url)), "")
 	})
 	t.Run("after a kept connection broke: not sent again", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

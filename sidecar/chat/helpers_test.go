@@ -244,8 +244,10 @@ func always(response string) func(call) bool {
 // clientOf makes a client with limits that no test should reach, unless changed.
 func clientOf(t testing.TB, url string, change ...func(*Options)) *Client {
 	t.Helper()
-	o := Options{URL: url, Model: "m", ConnectTimeout: 20 * time.Second,
-		FirstTokenTimeout: 20 * time.Second, StallTimeout: 20 * time.Second, IdleTimeout: 20 * time.Second}
+	o := Options{
+		URL: url, Model: "m", ConnectTimeout: 20 * time.Second,
+		FirstTokenTimeout: 20 * time.Second, StallTimeout: 20 * time.Second, IdleTimeout: 20 * time.Second,
+	}
 	for _, f := range change {
 		f(&o)
 	}

@@ -67,7 +67,8 @@ func (e *extensions) set(used map[string]bool) {
 // encode writes the request's JSON with the extensions in use.
 func encode(to *bytes.Buffer, req Request, model string, used map[string]bool) error {
 	w := wireRequest{ChatCompletionRequest: openai.ChatCompletionRequest{
-		Model: model, Messages: req.Messages, MaxTokens: req.MaxTokens, Stream: true,
+		Model: model, Messages: req.Messages, Stream: true,
+		MaxTokens: req.MaxTokens, //nolint:staticcheck // its successor is unknown to Dynamo, vLLM and most other servers
 	}}
 	if used[ExtStreamOptions] {
 		w.StreamOptions = &openai.StreamOptions{IncludeUsage: true}

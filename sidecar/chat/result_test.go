@@ -32,14 +32,22 @@ func TestDefinitions(t *testing.T) {
 	}{
 		{name: "nothing came", source: "chunks"},
 		{name: "one chunk has no TPOT", ms: []int{200}, ttft: 200 * time.Millisecond, e2e: 200 * time.Millisecond, tokens: 1, source: "chunks", gotFirst: true},
-		{name: "TTFT is no part of TPOT", ms: []int{200, 225, 250}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
-			tpot: 25 * time.Millisecond, tokens: 3, source: "chunks", gotFirst: true, gotTimePerOT: true},
-		{name: "usage counts before chunks", ms: []int{200, 250}, usage: &Usage{Completion: 6}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
-			tpot: 10 * time.Millisecond, tokens: 6, source: "usage", gotFirst: true, gotTimePerOT: true},
-		{name: "one token by usage", ms: []int{200, 250}, usage: &Usage{Completion: 1}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
-			tokens: 1, source: "usage", gotFirst: true},
-		{name: "several tokens in a lone chunk", ms: []int{200}, usage: &Usage{Completion: 4}, ttft: 200 * time.Millisecond, e2e: 200 * time.Millisecond,
-			tokens: 4, source: "usage", gotFirst: true, gotTimePerOT: true},
+		{
+			name: "TTFT is no part of TPOT", ms: []int{200, 225, 250}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
+			tpot: 25 * time.Millisecond, tokens: 3, source: "chunks", gotFirst: true, gotTimePerOT: true,
+		},
+		{
+			name: "usage counts before chunks", ms: []int{200, 250}, usage: &Usage{Completion: 6}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
+			tpot: 10 * time.Millisecond, tokens: 6, source: "usage", gotFirst: true, gotTimePerOT: true,
+		},
+		{
+			name: "one token by usage", ms: []int{200, 250}, usage: &Usage{Completion: 1}, ttft: 200 * time.Millisecond, e2e: 250 * time.Millisecond,
+			tokens: 1, source: "usage", gotFirst: true,
+		},
+		{
+			name: "several tokens in a lone chunk", ms: []int{200}, usage: &Usage{Completion: 4}, ttft: 200 * time.Millisecond, e2e: 200 * time.Millisecond,
+			tokens: 4, source: "usage", gotFirst: true, gotTimePerOT: true,
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := Result{Chunks: chunksAt(row.ms), Usage: row.usage}

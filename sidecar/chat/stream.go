@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -102,7 +103,7 @@ func (s *stream) read(cn *conn) error {
 		_ = cn.SetReadDeadline(time.Now().Add(drainFor))
 		err = s.readUntil(cn)
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		if err = s.http.eof(); err == nil {
 			s.finish()
 		}

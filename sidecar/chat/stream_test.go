@@ -53,22 +53,36 @@ func TestStreams(t *testing.T) {
 		name, in string
 		want     string
 	}{
-		{"role first, then tokens, finish, usage", answerOf(roleOnly, event("a"), event("b"), finish, usageOnly(2), doneEvent),
-			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}})},
-		{"usage on every chunk tells the tokens of each", answerOf(delta(`"role":"assistant"`), told("a", 1), told("bcd", 4), told("e", 5), usageOnly(5), doneEvent),
-			outcome(Result{Content: "abcde", Chunks: chunksAt([]int{0, 0, 0}, 1, 3, 1), Usage: &Usage{9, 5, 4, true}})},
-		{"tokens without text go to the next chunk that has some", answerOf(told("a", 1), told("", 2), told("b", 3), doneEvent),
-			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 2), Usage: &Usage{9, 3, 4, true}})},
-		{"usage on the last token counts all and tells nothing", answerOf(event("a"), event("b"), told("c", 3), doneEvent),
-			outcome(Result{Content: "abc", Chunks: make([]Chunk, 3), Usage: &Usage{9, 3, 4, true}})},
-		{"usage that goes backwards", answerOf(told("a", 5), told("b", 2), doneEvent),
-			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 5, 0), Usage: &Usage{9, 2, 4, true}})},
-		{"reasoning counts as content", answerOf(delta(`"reasoning_content":"hm "`), delta(`"reasoning":"so "`), event("a"), doneEvent),
-			outcome(Result{Content: "hm so a", Chunks: make([]Chunk, 3)})},
+		{
+			"role first, then tokens, finish, usage", answerOf(roleOnly, event("a"), event("b"), finish, usageOnly(2), doneEvent),
+			outcome(Result{Content: "ab", Chunks: make([]Chunk, 2), FinishReason: "stop", Usage: &Usage{9, 2, 4, true}}),
+		},
+		{
+			"usage on every chunk tells the tokens of each", answerOf(delta(`"role":"assistant"`), told("a", 1), told("bcd", 4), told("e", 5), usageOnly(5), doneEvent),
+			outcome(Result{Content: "abcde", Chunks: chunksAt([]int{0, 0, 0}, 1, 3, 1), Usage: &Usage{9, 5, 4, true}}),
+		},
+		{
+			"tokens without text go to the next chunk that has some", answerOf(told("a", 1), told("", 2), told("b", 3), doneEvent),
+			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 2), Usage: &Usage{9, 3, 4, true}}),
+		},
+		{
+			"usage on the last token counts all and tells nothing", answerOf(event("a"), event("b"), told("c", 3), doneEvent),
+			outcome(Result{Content: "abc", Chunks: make([]Chunk, 3), Usage: &Usage{9, 3, 4, true}}),
+		},
+		{
+			"usage that goes backwards", answerOf(told("a", 5), told("b", 2), doneEvent),
+			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 5, 0), Usage: &Usage{9, 2, 4, true}}),
+		},
+		{
+			"reasoning counts as content", answerOf(delta(`"reasoning_content":"hm "`), delta(`"reasoning":"so "`), event("a"), doneEvent),
+			outcome(Result{Content: "hm so a", Chunks: make([]Chunk, 3)}),
+		},
 		{"a tool call counts as content", answerOf(delta(`"tool_calls":[{"function":{"name":"f"}}]`), doneEvent), outcome(Result{Chunks: make([]Chunk, 1)})},
 		{"what is empty does not count", answerOf(roleOnly, delta(`"content":null`), delta(`"tool_calls":[]`), delta(``), doneEvent), outcome(Result{})},
-		{"events of other names and comments", answerOf(": hi\n\n", "event: token_ids\ndata: [1]\n\n", "event: message\n"+event("a"), ": bye\n\n", doneEvent),
-			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{
+			"events of other names and comments", answerOf(": hi\n\n", "event: token_ids\ndata: [1]\n\n", "event: message\n"+event("a"), ": bye\n\n", doneEvent),
+			outcome(Result{Content: "a", Chunks: make([]Chunk, 1)}),
+		},
 		{"[DONE] under a name", answerOf(event("a"), "event: done\n"+doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"more after [DONE]", answerOf(event("a"), doneEvent, event("b"), `data: {"error":"late"}`+"\n\n", "data: garbage\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
@@ -122,6 +136,9 @@ func TestDynamoStream(t *testing.T) {
 		"CR":                      closingHead + strings.ReplaceAll(body, "\n", "\r"),
 	} {
 		for i, pieces := range everyCut(in) {
+			if name != "one HTTP chunk an event" && i%10 != 0 {
+				continue // the others differ in their line ends and framing, which have tests of their own
+			}
 			r, _ := replay(t, Request{}, io.EOF, pieces...)
 			if got := outcome(r); got != want {
 				t.Fatalf("%s, cut %d: got  %s\nwant %s", name, i, got, want)
@@ -364,7 +381,8 @@ func TestLimitsEndWithTheirRequest(t *testing.T) {
 				if _, err := io.ReadFull(far, make([]byte, len("request"))); err != nil {
 					return
 				}
-				_ = after(far, 119*time.Second, answerOf(event("a"), doneEvent))
+				_ = after(far, 119*time.Second, streamHead+framed(event("a"), doneEvent))
+				_ = after(far, drainFor/2, lastChunk) // the wait for this has a limit, too
 			}
 		})
 		cn := &conn{Conn: near, socket: near}

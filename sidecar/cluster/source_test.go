@@ -73,7 +73,7 @@ func TestDirectFailures(t *testing.T) {
 		{"endless", "larger than 16 MiB", func(w http.ResponseWriter, _ *http.Request) {
 			line := []byte("# " + strings.Repeat("x", 1<<20) + "\n")
 			for range 20 {
-				w.Write(line)
+				_, _ = w.Write(line)
 			}
 		}},
 		{"silent", "no answer in time", func(w http.ResponseWriter, req *http.Request) {

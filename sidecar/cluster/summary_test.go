@@ -186,21 +186,35 @@ func TestSpeculation(t *testing.T) {
 		before, after      string
 		acceptance, tokens float64
 	}{
-		{"TensorRT-LLM: the gauge tells tokens per step", api.SpeculationEagle3,
-			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_spec_decode_acceptance_length 2.4\n", 0.75, 2.4},
-		{"TensorRT-LLM: the other gauge serves, too", api.SpeculationEagle3,
-			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_avg_decoded_tokens_per_iter 2.1\n", 0.75, 2.1},
-		{"TensorRT-LLM: a gauge before its first iteration says nothing", api.SpeculationEagle3,
-			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_spec_decode_acceptance_length 0\n", 0.75, none},
-		{"vLLM: 1 + accepted tokens per draft", api.SpeculationDraft,
-			fill(vllm, "10", "30", "20"), fill(vllm, "110", "330", "170"), 0.5, 2.5},
-		{"counters that move although configured off are believed", api.SpeculationOff,
-			fill(vllm, "10", "30", "20"), fill(vllm, "110", "330", "170"), 0.5, 2.5},
+		{
+			"TensorRT-LLM: the gauge tells tokens per step", api.SpeculationEagle3,
+			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_spec_decode_acceptance_length 2.4\n", 0.75, 2.4,
+		},
+		{
+			"TensorRT-LLM: the other gauge serves, too", api.SpeculationEagle3,
+			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_avg_decoded_tokens_per_iter 2.1\n", 0.75, 2.1,
+		},
+		{
+			"TensorRT-LLM: a gauge before its first iteration says nothing", api.SpeculationEagle3,
+			fill(trtllm, "", "100", "50"), fill(trtllm, "", "500", "350") + "trtllm_spec_decode_acceptance_length 0\n", 0.75, none,
+		},
+		{
+			"vLLM: 1 + accepted tokens per draft", api.SpeculationDraft,
+			fill(vllm, "10", "30", "20"), fill(vllm, "110", "330", "170"), 0.5, 2.5,
+		},
+		{
+			"counters that move although configured off are believed", api.SpeculationOff,
+			fill(vllm, "10", "30", "20"), fill(vllm, "110", "330", "170"), 0.5, 2.5,
+		},
 		{"off, no counters", api.SpeculationOff, "", "", none, 1},
-		{"off, counters stand still; the gauge is a left-over", api.SpeculationOff,
-			fill(trtllm, "", "100", "50"), fill(trtllm, "", "100", "50") + "trtllm_spec_decode_acceptance_length 2.4\n", none, 1},
-		{"on, nothing drafted in the last minute", api.SpeculationEagle3,
-			fill(vllm, "10", "30", "20"), fill(vllm, "10", "30", "20"), none, none},
+		{
+			"off, counters stand still; the gauge is a left-over", api.SpeculationOff,
+			fill(trtllm, "", "100", "50"), fill(trtllm, "", "100", "50") + "trtllm_spec_decode_acceptance_length 2.4\n", none, 1,
+		},
+		{
+			"on, nothing drafted in the last minute", api.SpeculationEagle3,
+			fill(vllm, "10", "30", "20"), fill(vllm, "10", "30", "20"), none, none,
+		},
 		{"not known whether on, and no counters", api.SpeculationNotRecorded, "", "", none, none},
 	}
 	for _, row := range rows {

@@ -36,7 +36,8 @@ func TestWorkerID(t *testing.T) {
 // The frontend writes dynamo_component series with an id of its own.
 func TestTheFrontendIsNoWorker(t *testing.T) {
 	c := watched(t, api.SpeculationOff, scene{
-		"frontend:8000": fixture(t, "frontend-kv.prom"), "worker:8081": fixture(t, "worker-trtllm.prom")})
+		"frontend:8000": fixture(t, "frontend-kv.prom"), "worker:8081": fixture(t, "worker-trtllm.prom"),
+	})
 	require.Len(t, c.Workers, 1)
 }
 
@@ -68,7 +69,8 @@ func TestEngineMetricsJoinByPage(t *testing.T) {
 // Several instances in one process: their engines' figures cannot be told apart.
 func TestEngineMetricsOfASharedPageAreNobodys(t *testing.T) {
 	c := watched(t, api.SpeculationOff, scene{
-		"both:8081": workerPage("a", 4) + workerPage("b", 5, "vllm:num_requests_waiting 6")})
+		"both:8081": workerPage("a", 4) + workerPage("b", 5, "vllm:num_requests_waiting 6"),
+	})
 	require.Len(t, c.Workers, 2)
 	for _, w := range c.Workers {
 		require.Nil(t, w.Waiting)

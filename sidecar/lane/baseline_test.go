@@ -58,19 +58,21 @@ func TestRowIsKept(t *testing.T) {
 		assert.False(t, b.lane.State().Settling)
 		row := b.rows()[level{3, api.ModeKV}]
 		assert.Equal(t, api.SpeculationOff, row.Speculation)
-		// three turns of 200 ms at a time, each of 6 tokens
-		assert.InDelta(t, .1, *row.TTFT.P50, 1e-9)
-		assert.InDelta(t, .1, *row.TTFT.P95, 1e-9)
-		assert.InDelta(t, .02, *row.TPOT.P95, 1e-9)
-		assert.InDelta(t, .02, *row.ITL.P95, 1e-3)
-		assert.InDelta(t, .2, *row.Latency.P50, 1e-9)
-		assert.InDelta(t, 15, *row.RequestsPerSecond, .5)
-		assert.InDelta(t, 90, *row.OutputTokensPerSecond, 3)
+		// three turns of 400 ms at a time, each of 6 tokens
+		assert.InDelta(t, .2, *row.TTFT.P50, 1e-9)
+		assert.InDelta(t, .2, *row.TTFT.P95, 1e-9)
+		assert.InDelta(t, .04, *row.TPOT.P95, 1e-9)
+		assert.InDelta(t, .04, *row.ITL.P95, 1e-3)
+		assert.InDelta(t, .4, *row.Latency.P50, 1e-9)
+		assert.InDelta(t, 7.5, *row.RequestsPerSecond, .3)
+		assert.InDelta(t, 45, *row.OutputTokensPerSecond, 2)
 		assert.InDelta(t, .4, *row.KVHitRatio, 1e-9)
-		assert.InDelta(t, 900, row.N, 30)
+		assert.InDelta(t, 450, row.N, 20)
 		assert.WithinDuration(t, time.Now(), *row.Measured, 2*time.Second)
 
-		pass(61 * time.Second)
+		pass(50 * time.Second)
+		assert.Equal(t, row.Measured, b.rows()[level{3, api.ModeKV}].Measured, "not before a minute has passed")
+		pass(11 * time.Second)
 		next := b.rows()[level{3, api.ModeKV}]
 		assert.WithinDuration(t, row.Measured.Add(time.Minute), *next.Measured, 2*time.Second)
 		pass(10 * time.Second)
@@ -85,6 +87,19 @@ func TestRowIsKept(t *testing.T) {
 	})
 }
 
+// Tokens count as they arrive, corrected by what usage says of the answer: the
+// rate by chunks and the rate by whole turns come to the same.
+func TestOutputTokens(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		f.set(func(f *fake) { f.perChunk = 2 })
+		b.start(3)
+		pass(65 * time.Second)
+		assert.InDelta(t, 90, b.snapshot().Window.OutputTokensPerSecond, 3)
+		assert.InDelta(t, 90, *b.snapshot().Baseline.LiveOutput, 3)
+		assert.Equal(t, 12*b.totals().OK, b.totals().OutputTokens)
+	})
+}
+
 // A row stands under the settings and the mode that it was measured with, not
 // under those that ended its step.
 func TestRowOfItsOwnStep(t *testing.T) {
@@ -95,7 +110,7 @@ func TestRowOfItsOwnStep(t *testing.T) {
 		pass(20 * time.Second)
 		assert.Contains(t, b.rows(), level{3, api.ModeKV})
 		assert.NotContains(t, b.rows(), level{6, api.ModeKV})
-		assert.InDelta(t, 15, *b.rows()[level{3, api.ModeKV}].RequestsPerSecond, .5)
+		assert.InDelta(t, 7.5, *b.rows()[level{3, api.ModeKV}].RequestsPerSecond, .3)
 		pass(60 * time.Second)
 		b.setMode(roundRobin)
 		b.patch(api.WorkloadPatch{Concurrency: new(9)})
@@ -103,7 +118,7 @@ func TestRowOfItsOwnStep(t *testing.T) {
 		pass(20 * time.Second)
 		rows := b.rows()
 		assert.Len(t, rows, 2)
-		assert.InDelta(t, 30, *rows[level{6, api.ModeKV}].RequestsPerSecond, .5)
+		assert.InDelta(t, 15, *rows[level{6, api.ModeKV}].RequestsPerSecond, .5)
 		pass(60 * time.Second)
 		assert.Contains(t, b.rows(), level{9, api.ModeRoundRobin})
 	})
@@ -181,8 +196,8 @@ func TestDrainIsNotInTheRow(t *testing.T) {
 		require.Equal(t, api.PhaseStopped, b.lane.State().Phase)
 		row := b.rows()[level{3, api.ModeKV}]
 		assert.WithinDuration(t, before, *row.Measured, 0)
-		assert.InDelta(t, 15, *row.RequestsPerSecond, .5)
-		assert.InDelta(t, .1, *row.TTFT.P95, 1e-9)
+		assert.InDelta(t, 7.5, *row.RequestsPerSecond, .3)
+		assert.InDelta(t, .2, *row.TTFT.P95, 1e-9)
 		for _, turn := range b.store.allTurns() {
 			assert.False(t, turn.Counted && turn.Ended.After(before))
 		}
@@ -250,7 +265,7 @@ func TestComparison(t *testing.T) {
 		assert.Empty(t, empty.Differences, "there is nothing to differ from")
 		b.start(3)
 		pass(65 * time.Second)
-		f.set(func(f *fake) { f.ttft = 300 * time.Millisecond })
+		f.set(func(f *fake) { f.ttft = 600 * time.Millisecond })
 		b.change(roundRobin)
 		pass(30 * time.Second)
 		c := b.snapshot().Baseline
@@ -264,10 +279,10 @@ func TestComparison(t *testing.T) {
 		assert.False(t, c.Settling)
 		assert.Zero(t, c.SettlingFor)
 		assert.Equal(t, 3, c.Concurrency)
-		assert.InDelta(t, .3, *c.Live.TTFT.P95, 1e-9)
+		assert.InDelta(t, .6, *c.Live.TTFT.P95, 1e-9)
 		was := column(t, c, api.ModeKV)
 		assert.Equal(t, api.LookupExact, was.TTFT.P95.Lookup)
-		assert.InDelta(t, .1, *was.TTFT.P95.Value, 1e-9)
+		assert.InDelta(t, .2, *was.TTFT.P95.Value, 1e-9)
 		require.NotNil(t, was.TTFT.P95.Improvement)
 		assert.InDelta(t, -200, was.TTFT.P95.Improvement.Percent, 1e-6, "three times as long")
 		assert.True(t, was.TTFT.P95.Improvement.Shown)
@@ -337,7 +352,7 @@ func TestShapeChange(t *testing.T) {
 		limits := map[int]int{}
 		for _, turn := range b.store.allTurns() {
 			if turn.Counted && turn.Step == 3 {
-				assert.True(t, turn.Started.After(*settled))
+				assert.False(t, turn.Started.Before(*settled))
 				limits[turn.Concurrency]++
 			}
 		}

@@ -12,15 +12,17 @@ import (
 )
 
 // fake is a Client that sends nothing, for tests in virtual time. Its answers
-// have as many one-token chunks as it has words.
+// have as many chunks as it has words.
 type fake struct {
 	url, model string
 
 	mu        sync.Mutex
 	ttft, gap time.Duration
 	words     int
+	perChunk  int           // tokens, as usage says at the end
 	ill       *chat.Error   // of every turn
 	dark      *chat.Error   // of every probe
+	gone      *chat.Error   // of every list of models
 	slow      time.Duration // how long a probe takes
 	probes    int
 	asked     int // lists of models
@@ -30,7 +32,7 @@ type fake struct {
 var _ Client = (*fake)(nil)
 
 func newFake() *fake {
-	return &fake{url: "http://gpu.example:8000", model: "test-model", ttft: 100 * time.Millisecond, gap: 20 * time.Millisecond, words: 6}
+	return &fake{url: "http://gpu.example:8000", model: "test-model", ttft: 200 * time.Millisecond, gap: 40 * time.Millisecond, words: 6, perChunk: 1}
 }
 
 func (f *fake) set(change func(*fake)) {
@@ -49,7 +51,7 @@ func (f *fake) Models(context.Context) ([]string, *chat.Error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
-	return []string{f.model}, nil
+	return []string{f.model}, f.gone
 }
 
 func (f *fake) Probe(ctx context.Context) *chat.Error {
@@ -65,7 +67,7 @@ func (f *fake) Probe(ctx context.Context) *chat.Error {
 
 func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	f.mu.Lock()
-	ttft, gap, words, ill := f.ttft, f.gap, f.words, f.ill
+	ttft, gap, words, perChunk, ill := f.ttft, f.gap, f.words, f.perChunk, f.ill
 	f.limits = append(f.limits, req.MaxTokens)
 	f.mu.Unlock()
 	r := chat.Result{Sent: time.Now()}
@@ -84,7 +86,7 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 		wait = gap
 	}
 	if r.OK() {
-		r.Usage = &chat.Usage{Prompt: 1000, Completion: words, Cached: 400, HasCached: true}
+		r.Usage = &chat.Usage{Prompt: 1000, Completion: words * perChunk, Cached: 400, HasCached: true}
 		r.Content = "An answer."
 	}
 	r.Ended = time.Now()

@@ -58,7 +58,7 @@ func TestProblems(t *testing.T) {
 			assert.Contains(t, b.snapshot().Target.Problem, row.todo)
 			assert.False(t, b.hub.Status().Lanes[0].Target.Reachable)
 			b.start(2)
-			b.eventually("errors", func() bool { return b.totals().ErrorsByClass[row.class] > 0 })
+			b.eventually("errors", func() bool { return b.totals().ErrorsByClass[row.class] > 0 && len(b.store.allTurns()) > 0 })
 			assert.Zero(t, b.totals().OK)
 			assert.Contains(t, b.store.allTurns()[0].ErrorMessage, row.said)
 			s.recovers()
@@ -118,6 +118,18 @@ func TestProblemOfAStoppedLane(t *testing.T) {
 		pass(10 * time.Second)
 		assert.NoError(t, b.hub.Ready(), "asked for its models alone while nothing is wrong")
 		assert.Positive(t, f.asked)
+
+		f.set(func(f *fake) { f.gone = &chat.Error{Class: api.ErrorConnect, Message: "connection refused"} })
+		pass(3 * time.Second)
+		require.ErrorContains(t, b.hub.Ready(), "connection refused")
+		f.set(func(f *fake) { f.gone, f.dark = nil, nil })
+		pass(3 * time.Second)
+		assert.NoError(t, b.hub.Ready())
+		f.set(func(f *fake) {
+			f.gone = &chat.Error{Class: api.ErrorHTTP4xx, Status: 404, Message: "no list of models"}
+		})
+		pass(20 * time.Second)
+		assert.NoError(t, b.hub.Ready(), "a server that lists no models may serve")
 	})
 }
 
@@ -133,6 +145,7 @@ func hangs(d time.Duration) func(*options) {
 // probe fail with it, and do not queue for one each.
 func TestProbeIsShared(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		require.ErrorContains(t, b.hub.Ready(), "lane main: the target has not answered yet")
 		b.start(20)
 		pass(2*time.Minute - 2*time.Second)
 		assert.Zero(t, b.totals().Errors)

@@ -237,7 +237,7 @@ func TestSettingsOutOfRange(t *testing.T) {
 		{"subtitle", api.SettingsPatch{Subtitle: new(strings.Repeat("é", 201)), Title: new("good")}},
 	} {
 		got, err := b.hub.PatchSettings(t.Context(), ann, row.patch)
-		refuses(t, err, row.field)
+		_ = refuses(t, err, row.field)
 		assert.Equal(t, was, got)
 		assert.Equal(t, was, b.hub.Settings())
 	}
@@ -276,7 +276,7 @@ func TestBaselines(t *testing.T) {
 		require.ErrorIs(t, err, api.ErrConflict)
 	}
 	_, err := b.hub.SaveBaseline(ctx, ann, api.Baseline{Name: "empty"})
-	refuses(t, err, "rows")
+	_ = refuses(t, err, "rows")
 	for _, title := range []string{"First", "Second"} {
 		mine := imported("mine")
 		mine.Title = title

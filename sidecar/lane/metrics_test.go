@@ -101,8 +101,8 @@ func TestCollector(t *testing.T) {
 			"loadgen_slo_seconds metric=tpot": .06,
 			"loadgen_info mode=round_robin,model=test-model,speculation=off,target=http://gpu.example:8000,version=1.2.3": 1,
 			// in force and by level: what this target measured under kv
-			"loadgen_baseline_ttft_seconds baseline=this target,mode=kv,percentile=95,speculation=off":                     .1,
-			"loadgen_baseline_level_ttft_seconds baseline=this target,concurrency=3,mode=kv,percentile=95,speculation=off": .1,
+			"loadgen_baseline_ttft_seconds baseline=this target,mode=kv,percentile=95,speculation=off":                     .2,
+			"loadgen_baseline_level_ttft_seconds baseline=this target,concurrency=3,mode=kv,percentile=95,speculation=off": .2,
 		} {
 			assert.InDelta(t, want, got.value(t, name), 1e-9, name)
 		}

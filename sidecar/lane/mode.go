@@ -69,8 +69,10 @@ func (l *Lane) checkChange(to api.ModeState) error {
 		for i, o := range offers {
 			names[i] = fmt.Sprintf("%s with speculation %s", o.Mode, o.Speculation)
 		}
-		return &api.FieldError{Field: "mode", Value: fmt.Sprintf("%s with speculation %s", to.Mode, to.Speculation),
-			Allowed: fmt.Sprintf("what the driver %s offers: %v", l.opts.Driver.Name(), names)}
+		return &api.FieldError{
+			Field: "mode", Value: fmt.Sprintf("%s with speculation %s", to.Mode, to.Speculation),
+			Allowed: fmt.Sprintf("what the driver %s offers: %v", l.opts.Driver.Name(), names),
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,50 +12,63 @@ import (
 	"kvbooth/sidecar/cluster"
 )
 
-// opens are the first lines that the turns of conversations had in front since
-// the given request: a nonce, or a starter's heading.
-func opens(s *server, since int) map[string]bool {
+// turns waits for turns of the run in progress, and gives all of the run so far.
+// One that was cancelled may reach the server when the next run has begun.
+func (b *booth) turns(s *server) []request {
+	b.t.Helper()
+	run := b.runInProgress()
+	ofRun := func() []request {
+		return slices.DeleteFunc(s.requests(), func(r request) bool { return r.run() != run })
+	}
+	before := len(ofRun())
+	b.eventually("more turns", func() bool { return len(ofRun()) > before+10 })
+	return ofRun()
+}
+
+// runInProgress is what the ids of its conversations begin with.
+func (b *booth) runInProgress() (id string) {
+	b.t.Helper()
+	b.eventually("a conversation", func() bool {
+		b.lane.mu.Lock()
+		defer b.lane.mu.Unlock()
+		if b.lane.run == nil {
+			return false
+		}
+		for _, c := range b.lane.run.workload.Conversations() {
+			id = runOf(c.ID)
+		}
+		return id != ""
+	})
+	return id
+}
+
+// opening is what stands in front of the starters in every one of some turns: a
+// nonce, or nothing.
+func opening(t *testing.T, turns []request) string {
+	t.Helper()
 	lines := map[string]bool{}
-	for _, r := range s.requests()[since:] {
+	for _, r := range turns {
 		line, _, _ := strings.Cut(r.first, "\n")
 		if strings.HasPrefix(line, "# ") {
 			line = ""
 		}
 		lines[line] = true
 	}
-	return lines
-}
-
-// only is the one key of a set.
-func only(t *testing.T, set map[string]bool) string {
-	t.Helper()
-	require.Len(t, set, 1)
-	for v := range set {
-		return v
+	assert.Len(t, lines, 1)
+	for line := range lines {
+		return line
 	}
 	return ""
 }
 
-// turns waits for more turns, and says how many requests there were before.
-func (b *booth) turns(s *server) (since int) {
-	b.t.Helper()
-	since = len(s.requests())
-	b.eventually("more turns", func() bool { return len(s.requests()) > since+10 })
-	return since
-}
-
-// switched makes a whole mode change, and says how many requests there were
-// before the new mode.
-func (b *booth) switched(s *server, to api.ModeState, cold bool, err error) (since int) {
+// switched makes a whole mode change of a lane that runs.
+func (b *booth) switched(to api.ModeState, cold bool, err error) {
 	b.t.Helper()
 	b.setMode(to)
 	call := b.driver.called(b.t)
 	assert.Equal(b.t, to, call.to)
-	b.eventually("a quiet server", func() bool { return s.busy() == 0 })
-	since = len(s.requests())
 	call.answer(cold, err)
 	b.phase(api.PhaseRunning)
-	return since
 }
 
 // A mode change stops, switches and starts again at the same concurrency; its
@@ -97,7 +111,7 @@ func TestModeChange(t *testing.T) {
 		require.ErrorIs(t, err, api.ErrConflict)
 	}
 	_, err := b.hub.PatchSettings(t.Context(), ann, api.SettingsPatch{MaxConcurrency: new(3), Slider: &api.Slider{Min: 1, Max: 3, Increment: 1}})
-	refuses(t, err, "max_concurrency")
+	_ = refuses(t, err, "max_concurrency")
 
 	s.flows()
 	call.answer(false, nil)
@@ -127,32 +141,28 @@ func TestNonce(t *testing.T) {
 	t.Parallel()
 	b, s := serve(t)
 	b.start(3)
-	assert.Empty(t, only(t, opens(s, b.turns(s))), "no nonce before the first change")
+	b.agrees(3)
+	assert.Empty(t, opening(t, b.turns(s)), "no nonce before the first change")
 
-	first := only(t, opens(s, b.afterSwitch(s, roundRobin, false)))
+	b.switched(roundRobin, false, nil)
+	first := opening(t, b.turns(s))
 	assert.Regexp(t, `^\[[0-9a-f]{16}\]$`, first)
 	b.start(6)
 	b.agrees(6)
 	b.patch(api.WorkloadPatch{MaxTokens: new(32)})
-	assert.Equal(t, first, only(t, opens(s, b.turns(s))), "not with concurrency or settings")
+	assert.Equal(t, first, opening(t, b.turns(s)), "not with concurrency or settings")
 	b.stop()
-	b.eventually("a quiet server", func() bool { return s.busy() == 0 })
 	b.start(2)
-	assert.Equal(t, first, only(t, opens(s, b.turns(s))), "not with a start")
+	b.agrees(2)
+	assert.Equal(t, first, opening(t, b.turns(s)), "not with a start")
 
-	assert.Equal(t, first, only(t, opens(s, b.afterSwitch(s, kv, true))), "the driver emptied the caches")
+	b.switched(kv, true, nil)
+	assert.Equal(t, first, opening(t, b.turns(s)), "the driver emptied the caches")
 
-	third := only(t, opens(s, b.afterSwitch(s, roundRobin, false)))
-	assert.NotEqual(t, first, third)
-	assert.NotEmpty(t, third)
-}
-
-// afterSwitch is switched, with turns in the new mode.
-func (b *booth) afterSwitch(s *server, to api.ModeState, cold bool) (since int) {
-	b.t.Helper()
-	since = b.switched(s, to, cold, nil)
-	b.turns(s)
-	return since
+	b.switched(roundRobin, false, nil)
+	last := opening(t, b.turns(s))
+	assert.NotEqual(t, first, last)
+	assert.NotEmpty(t, last)
 }
 
 // A change that fails leaves the old mode, running as before; the snapshot says
@@ -161,11 +171,10 @@ func TestModeChangeFails(t *testing.T) {
 	t.Parallel()
 	b, s := serve(t)
 	b.start(4)
-	b.turns(s)
-	since := b.switched(s, roundRobin, false, errDriver)
 	b.agrees(4)
-	b.turns(s)
-	assert.Empty(t, only(t, opens(s, since)), "no change, no nonce")
+	b.switched(roundRobin, false, errDriver)
+	b.agrees(4)
+	assert.Empty(t, opening(t, b.turns(s)), "no change, no nonce")
 	state := b.lane.State()
 	assert.Equal(t, kv, api.ModeState{Mode: state.Mode, Speculation: state.Speculation})
 	require.NotNil(t, state.ModeChange)
@@ -174,7 +183,7 @@ func TestModeChangeFails(t *testing.T) {
 	assert.Equal(t, "still in kv: "+errDriver.Error(), state.ModeChange.Message)
 	assert.Empty(t, b.told())
 
-	b.switched(s, roundRobin, false, nil)
+	b.switched(roundRobin, false, nil)
 	assert.Nil(t, b.lane.State().ModeChange)
 	assert.Equal(t, api.ModeRoundRobin, b.lane.State().Mode)
 	b.events("start ann: 4 conversations, kv", "mode_change ann: kv to round_robin: given up", "start ann: 4 conversations, kv",
@@ -209,9 +218,9 @@ func TestStopDuringModeChange(t *testing.T) {
 	t.Parallel()
 	for name, drain := range map[string]bool{"at once": false, "draining": true} {
 		t.Run(name, func(t *testing.T) {
-			b, s := serve(t)
+			b, _ := serve(t)
 			b.start(2)
-			b.turns(s)
+			b.agrees(2)
 			b.setMode(roundRobin)
 			call := b.driver.called(t)
 			state, err := b.hub.Stop(t.Context(), api.DefaultLane, "eve", api.StopRequest{Drain: drain})
@@ -252,9 +261,9 @@ func TestModeChangeWhileStopped(t *testing.T) {
 // What is in force is no change, and what the driver does not offer is refused.
 func TestModesOffered(t *testing.T) {
 	t.Parallel()
-	b, s := serve(t)
+	b, _ := serve(t)
 	b.start(2)
-	b.turns(s)
+	b.agrees(2)
 	step := b.lane.State().Step.ID
 	for _, req := range []api.ModeRequest{{Mode: api.ModeKV}, {Mode: api.ModeKV, Speculation: api.SpeculationOff}} {
 		state, err := b.hub.SetMode(t.Context(), api.DefaultLane, ann, req)
@@ -281,16 +290,13 @@ func TestPatchDuringModeChange(t *testing.T) {
 	t.Parallel()
 	b, s := serve(t)
 	b.start(2)
-	b.turns(s)
+	b.agrees(2)
 	b.setMode(roundRobin)
 	call := b.driver.called(t)
 	b.patch(api.WorkloadPatch{Concurrency: new(5), MaxTokens: new(17)})
-	b.eventually("a quiet server", func() bool { return s.busy() == 0 })
-	since := len(s.requests())
 	call.answer(false, nil)
 	b.agrees(5)
-	b.turns(s)
-	for _, r := range s.requests()[since:] {
+	for _, r := range b.turns(s) {
 		assert.Equal(t, 17, r.maxTokens)
 	}
 }
@@ -302,7 +308,7 @@ func TestConfirm(t *testing.T) {
 	manual := cluster.NewManual([]api.ModeState{kv, roundRobin})
 	b, s := serve(t, func(o *options) { o.Driver = manual })
 	b.start(2)
-	b.turns(s)
+	b.agrees(2)
 	confirm := api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true}
 	_, err := b.hub.SetMode(t.Context(), api.DefaultLane, ann, confirm)
 	require.ErrorIs(t, err, api.ErrConflict, "before it was asked for")
@@ -319,16 +325,15 @@ func TestConfirm(t *testing.T) {
 	require.NoError(t, err)
 	b.agrees(2)
 	assert.Equal(t, api.ModeRoundRobin, b.lane.State().Mode)
-	b.turns(s)
-	assert.Empty(t, only(t, opens(s, 0)), "the workers were restarted: no nonce")
+	assert.Empty(t, opening(t, b.turns(s)), "the workers were restarted: no nonce")
 }
 
 // The end of the process ends a change that waits.
 func TestEndDuringModeChange(t *testing.T) {
 	t.Parallel()
-	b, s := serve(t)
+	b, _ := serve(t)
 	b.start(2)
-	b.turns(s)
+	b.agrees(2)
 	b.setMode(roundRobin)
 	b.driver.called(t)
 	b.end()

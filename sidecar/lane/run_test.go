@@ -296,7 +296,7 @@ func TestOutOfRange(t *testing.T) {
 		was := b.lane.State()
 		for _, row := range rows {
 			state, err := b.hub.Patch(t.Context(), api.DefaultLane, ann, row.patch)
-			refuses(t, err, row.field)
+			_ = refuses(t, err, row.field)
 			assert.Equal(t, was.Concurrency.Target, state.Concurrency.Target)
 			assert.Equal(t, was.Shape, state.Shape)
 			assert.Equal(t, was.StartRate, state.StartRate)
@@ -347,7 +347,7 @@ func TestMaxConcurrencyStopped(t *testing.T) {
 	_, err := b.hub.PatchSettings(t.Context(), ann, api.SettingsPatch{MaxConcurrency: new(4), Slider: &api.Slider{Min: 1, Max: 4, Increment: 1}})
 	require.NoError(t, err)
 	_, err = b.hub.Start(t.Context(), api.DefaultLane, ann, api.StartRequest{})
-	refuses(t, err, "concurrency")
+	_ = refuses(t, err, "concurrency")
 	assert.Equal(t, api.PhaseStopped, b.lane.State().Phase)
 	b.start(4)
 	b.agrees(4)

@@ -17,14 +17,14 @@ type server struct {
 	*httptest.Server
 	t testing.TB
 
-	mu            sync.Mutex
-	nvext         bool                      // it knows Dynamo's extension; else it answers 400 to it
-	words         int                       // content chunks of an answer
-	gap           time.Duration             // before each of them
-	fault         func(http.ResponseWriter) // answers in its place; nil: nothing does
-	next          chan struct{}             // each chunk after the first waits for a word; nil: none does
-	seen          []request
-	inside, stuck int // requests being answered
+	mu    sync.Mutex
+	nvext bool                      // it knows Dynamo's extension; else it answers 400 to it
+	words int                       // content chunks of an answer
+	gap   time.Duration             // before each of them
+	fault func(http.ResponseWriter) // answers in its place; nil: nothing does
+	next  chan struct{}             // each chunk after the first waits for leave; nil: none does
+	seen  []request
+	stuck int // answers that wait for leave
 }
 
 // request is one turn as the server saw it, probes left out.
@@ -85,12 +85,6 @@ func (s *server) requests() []request {
 	return slices.Clone(s.seen)
 }
 
-func (s *server) busy() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inside
-}
-
 // held says how many answers have sent a word and wait with the next.
 func (s *server) held() int {
 	s.mu.Lock()
@@ -113,7 +107,6 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	req := request{id: r.Header.Get("X-Request-Id"), first: body.Messages[0].Content, maxTokens: body.MaxTokens}
 	a := s.answer(req)
-	defer s.set(func(s *server) { s.inside-- })
 	switch {
 	case a.fault != nil:
 		a.fault(w)
@@ -138,7 +131,6 @@ type answer struct {
 func (s *server) answer(req request) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.inside++
 	a := answer{request: req, server: s, nvext: s.nvext, words: s.words, gap: s.gap, fault: s.fault, next: s.next}
 	if req.id == "kvbooth-probe" {
 		a.words, a.gap, a.next = 1, 0, nil
@@ -192,8 +184,8 @@ func (a *answer) wait(r *http.Request, word int) bool {
 	return true
 }
 
-// run is the part of a request's id that names the span from start to stop.
-func (r *request) run() string {
-	parts := strings.Split(r.id, "-")
-	return strings.Join(parts[:len(parts)-2], "-")
-}
+// run is the part of the request's id that names the span from start to stop.
+func (r *request) run() string { return runOf(r.id[:strings.LastIndex(r.id, "-")]) }
+
+// runOf is that part of a conversation's id.
+func runOf(conversation string) string { return conversation[:strings.LastIndex(conversation, "-")] }

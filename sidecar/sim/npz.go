@@ -70,7 +70,7 @@ func WriteNPZ(w io.Writer, p Profile) error {
 // worker's sequences have this mean context and this many tokens between them.
 func (p Profile) tokenGap(kvTokens, context float64) float64 {
 	sequences := min(max(math.Round(kvTokens/context), 1), float64(p.MaxSequences))
-	return p.Step.Decode(int(sequences), kvTokens) / p.TokensPerStep
+	return p.Step.Decode(int(sequences), kvTokens) / p.TokensPerStep()
 }
 
 // spread gives gridPoints numbers at equal distances, both ends included.

@@ -3,34 +3,51 @@ package sim
 import "kvbooth/sidecar/api"
 
 // Profile says how large and how fast one worker of a cluster is. Its times
-// are for the model and the GPU that it names and for no others.
+// are for the model and the GPU that it names and for no others. [LoadProfile]
+// gives those that are part of the program, [ParseProfile] reads others.
 type Profile struct {
-	Name           string // identifies the profile, fit for a file name
-	Baseline       string // the recorded results that its times were fitted to
-	Model          string // as clients name it
-	Precision      string // of the weights and of the KV cache
-	GPU            string
-	Workers        int // of the recorded deployment
-	TensorParallel int // GPUs of one worker
+	Name           string `yaml:"name"`            // identifies the profile, fit for a file name
+	Baseline       string `yaml:"baseline"`        // recorded results of this deployment, "" without any
+	Calibrated     bool   `yaml:"calibrated"`      // fitted to the baseline
+	Basis          string `yaml:"basis"`           // where the times come from
+	Model          string `yaml:"model"`           // as clients name it
+	Precision      string `yaml:"precision"`       // of the weights and of the KV cache
+	GPU            string `yaml:"gpu"`             //
+	Workers        int    `yaml:"workers"`         // of the deployment
+	TensorParallel int    `yaml:"tensor_parallel"` // GPUs of one worker
 
-	KV KVCache
+	KV KVCache `yaml:"kv"`
 
-	MaxSequences     int // sequences that one iteration decodes at most
-	MaxBatchedTokens int // tokens that one iteration takes at most; longer prompts are prefilled in chunks
+	MaxSequences     int `yaml:"max_sequences"`      // sequences that one iteration holds at most
+	MaxBatchedTokens int `yaml:"max_batched_tokens"` // tokens that one iteration takes at most; longer prompts are prefilled in chunks
 
-	Step          StepCost
-	TokensPerStep float64 // tokens that a sequence gets from one iteration; above 1 with speculation
+	Step     StepCost `yaml:"step"`
+	HandOver float64  `yaml:"hand_over"` // decode steps that pass until an iteration's tokens leave the worker
+	Frontend Frontend `yaml:"frontend"`
+
+	// Speculation has one entry for each kind that the cluster offers. That of
+	// [api.SpeculationNotRecorded] is the deployment as it was recorded.
+	Speculation map[api.Speculation]Speculation `yaml:"speculation"`
+}
+
+// Frontend is what the frontend adds to every request, in milliseconds.
+type Frontend struct {
+	In  float64 `yaml:"in"`  // from a request's arrival to its arrival at a worker
+	Out float64 `yaml:"out"` // from the worker's tokens to the client
 }
 
 // KVCache is the size of one worker's KV cache.
 type KVCache struct {
-	BytesPerToken int
-	BlockTokens   int // tokens of one block, the unit of reuse
-	Blocks        int // of one worker
+	BytesPerToken int `yaml:"bytes_per_token"`
+	BlockTokens   int `yaml:"block_tokens"` // tokens of one block, the unit of reuse
+	Blocks        int `yaml:"blocks"`       // of one worker
 }
 
 // Tokens is how many tokens one worker's cache holds.
 func (k KVCache) Tokens() int { return k.Blocks * k.BlockTokens }
+
+// blocksOf is how many blocks so many tokens take, the last one perhaps in part.
+func (k KVCache) blocksOf(tokens int) int { return (tokens + k.BlockTokens - 1) / k.BlockTokens }
 
 // StepCost is what one iteration of a worker costs, in milliseconds. For b
 // decoding sequences whose contexts add up to c tokens, and P prompt tokens
@@ -41,68 +58,88 @@ func (k KVCache) Tokens() int { return k.Blocks * k.BlockTokens }
 //
 // raised to the floors that apply.
 type StepCost struct {
-	Base            float64
-	PerSequence     float64
-	PerContextToken float64
-	PerPrefillToken float64
-	PerChunkContext float64
-	Jitter          float64 // standard deviation of an iteration over its mean
-	Floors          []Floor
+	Base            float64 `yaml:"base"`
+	PerSequence     float64 `yaml:"per_sequence"`
+	PerContextToken float64 `yaml:"per_context_token"`
+	PerPrefillToken float64 `yaml:"per_prefill_token"`
+	PerChunkContext float64 `yaml:"per_chunk_context"`
+	Jitter          float64 `yaml:"jitter"` // standard deviation of an iteration over its mean
+	Floors          []Floor `yaml:"floors"`
 }
 
 // Floor is the least that an iteration takes when it prefills (if Prefill is
 // set), or when the number of its decoding sequences is in the range.
 type Floor struct {
-	Milliseconds float64
-	Prefill      bool
-	Sequences    api.Range // the zero range holds no iteration that decodes
+	Milliseconds float64   `yaml:"milliseconds"`
+	Prefill      bool      `yaml:"prefill"`
+	Sequences    api.Range `yaml:"sequences"` // the zero range holds no iteration that decodes
 }
 
-// Decode is the length in milliseconds of an iteration that only decodes: so
-// many sequences, whose contexts add up to so many tokens.
-func (c StepCost) Decode(sequences int, contextTokens float64) float64 {
-	ms := c.Base + c.PerSequence*float64(sequences) + c.PerContextToken*contextTokens
+// Iteration is the work of one iteration of a worker.
+type Iteration struct {
+	Sequences     int     // that decode
+	ContextTokens float64 // of the decoding sequences together
+	PrefillTokens int
+	ChunkContext  float64 // Σ(chunk · context before the chunk), in tokens²
+}
+
+// Milliseconds is the mean length of an iteration.
+func (c StepCost) Milliseconds(i Iteration) float64 {
+	ms := c.Base + c.PerSequence*float64(i.Sequences) + c.PerContextToken*i.ContextTokens +
+		c.PerPrefillToken*float64(i.PrefillTokens) + c.PerChunkContext*i.ChunkContext
 	for _, floor := range c.Floors {
-		if floor.Sequences.Min <= sequences && sequences <= floor.Sequences.Max {
+		if floor.applies(i) {
 			ms = max(ms, floor.Milliseconds)
 		}
 	}
 	return ms
 }
 
-// H200 is the profile of the recorded run on three NVIDIA H200s, one per
-// worker, that serve Llama 3.1 70B Instruct in FP8 with TensorRT-LLM.
-//
-// The sizes follow from the model and the GPU. A token's keys and values are
-// 2 × 80 layers × 8 KV heads × 128 × 1 byte. Of 131.3 GiB that are free for
-// the engine, 71 GiB hold the weights, and 90 % of the rest hold 11,119 blocks
-// of 32 tokens.
-//
-// The times were fitted to the recorded table with a discrete-event model of the
-// cluster. The floor of
-// 92 ms is what the table shows: TPOT jumps between 27 and 40 sequences per GPU
-// and then stays flat, as it would if CUDA graphs existed for up to 32 and for
-// 64 sequences and those between ran without. The 2.21 tokens per step are a
-// draft of three tokens of which .66, .56 and .48 are accepted, each given that
-// the one before it was: 1 + .66 + .66·.56 + .66·.56·.48. Whether the recorded
-// run did speculate, its documents do not say.
-func H200() Profile {
-	return Profile{
-		Name:             "h200-tp1",
-		Baseline:         "h200x3-tp1-llama70b-fp8",
-		Model:            "meta-llama/Llama-3.1-70B-Instruct",
-		Precision:        "FP8",
-		GPU:              "H200",
-		Workers:          3,
-		TensorParallel:   1,
-		KV:               KVCache{BytesPerToken: 163_840, BlockTokens: 32, Blocks: 11_119},
-		MaxSequences:     64,
-		MaxBatchedTokens: 16_384,
-		Step: StepCost{
-			Base: 41, PerSequence: 0.5, PerContextToken: 3.3e-5,
-			PerPrefillToken: 0.118, PerChunkContext: 1e-6, Jitter: 0.02,
-			Floors: []Floor{{Milliseconds: 92, Prefill: true, Sequences: api.Range{Min: 33, Max: 63}}},
-		},
-		TokensPerStep: 2.21,
+func (f Floor) applies(i Iteration) bool {
+	return f.Prefill && i.PrefillTokens > 0 ||
+		i.Sequences > 0 && f.Sequences.Min <= i.Sequences && i.Sequences <= f.Sequences.Max
+}
+
+// Decode is the length in milliseconds of an iteration that only decodes: so
+// many sequences, whose contexts add up to so many tokens.
+func (c StepCost) Decode(sequences int, contextTokens float64) float64 {
+	return c.Milliseconds(Iteration{Sequences: sequences, ContextTokens: contextTokens})
+}
+
+// scaled is the cost with all of its parts but those of prefill times a factor.
+func (c StepCost) scaled(factor float64) StepCost {
+	c.Base *= factor
+	c.PerSequence *= factor
+	c.PerContextToken *= factor
+	floors := make([]Floor, len(c.Floors))
+	for i, floor := range c.Floors {
+		floor.Milliseconds *= factor
+		floors[i] = floor
 	}
+	c.Floors = floors
+	return c
+}
+
+// TokensPerStep is how many tokens a sequence gets from one iteration, as
+// recorded: above 1 with speculation.
+func (p Profile) TokensPerStep() float64 {
+	return p.Speculation[api.SpeculationNotRecorded].TokensPerStep()
+}
+
+// CalibratedFor says whether what the profile gives under this kind of
+// speculation was fitted to measurements. Otherwise it stands on assumptions,
+// and whatever shows it must say "not calibrated".
+func (p Profile) CalibratedFor(kind api.Speculation) bool {
+	return p.Calibrated && p.Speculation[kind].Calibrated
+}
+
+// H200 is the profile of the recorded run on three NVIDIA H200s, one per
+// worker, that serve Llama 3.1 70B Instruct in FP8 with TensorRT-LLM. The file
+// profiles/h200-tp1.yaml says where its numbers come from.
+func H200() Profile {
+	p, err := LoadProfile("h200-tp1")
+	if err != nil {
+		panic(err) // the file is part of the program
+	}
+	return p
 }

@@ -38,20 +38,47 @@ type holder struct {
 // takeLock locks the directory and writes who holds it. Both files stay when
 // the lock is released: removing them would race with the next process.
 func takeLock(dir, owner string) (*flock.Flock, error) {
-	path := filepath.Join(dir, "lock.json")
-	lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+	lock := newLock(dir)
 	locked, err := lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
 	if !locked {
-		by := readHolder(path)
-		return nil, &LockedError{Path: dir, Owner: by.Owner, PID: by.PID}
+		return nil, lockedBy(dir)
 	}
-	if err := writeHolder(path, holder{os.Getpid(), owner}); err != nil {
+	if err := writeHolder(holderPath(dir), holder{os.Getpid(), owner}); err != nil {
 		return nil, joinErrors(fmt.Errorf("writing the lock file: %w", err), lock.Close())
 	}
 	return lock, nil
+}
+
+// Locked gives the [*LockedError] that [Open] would give now, nil where it would
+// give none. It makes no file.
+func Locked(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil
+	}
+	if _, err := os.Stat(holderPath(dir)); err != nil {
+		return nil // nobody has ever had it
+	}
+	lock := newLock(dir)
+	defer lock.Close()
+	if locked, err := lock.TryLock(); err != nil || locked {
+		return nil
+	}
+	return lockedBy(dir)
+}
+
+func newLock(dir string) *flock.Flock {
+	return flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+}
+
+func holderPath(dir string) string { return filepath.Join(dir, "lock.json") }
+
+func lockedBy(dir string) *LockedError {
+	by := readHolder(holderPath(dir))
+	return &LockedError{Path: dir, Owner: by.Owner, PID: by.PID}
 }
 
 func writeHolder(path string, by holder) error {

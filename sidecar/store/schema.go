@@ -114,7 +114,7 @@ func openDB(path string, n int, pragmas ...string) (*sql.DB, error) {
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // a drive letter
 	}
-	query := url.Values{"_pragma": append([]string{"busy_timeout(5000)"}, pragmas...), "_txlock": {"immediate"}}
+	query := url.Values{"_pragma": append([]string{"busy_timeout(5000)", "cache_size(-512)"}, pragmas...), "_txlock": {"immediate"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: slashed, RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, err

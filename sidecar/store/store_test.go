@@ -360,8 +360,13 @@ func pageThrough(t *testing.T, s *Store, q api.ConversationQuery) []string {
 func TestListingSortsByIndex(t *testing.T) {
 	s := openTest(t, Options{}, normal)
 	for _, q := range []api.ConversationQuery{
-		{}, {Lane: "main"}, {Topic: "gpu"}, {Status: api.ConversationActive}, {Status: api.ConversationActive, Lane: "main", Topic: "gpu"},
-		{Cursor: cursorAfter(conversation(1))}, {Status: api.ConversationError, Cursor: cursorAfter(conversation(1))},
+		{},
+		{Lane: "main"},
+		{Topic: "gpu"},
+		{Status: api.ConversationActive},
+		{Status: api.ConversationActive, Lane: "main", Topic: "gpu"},
+		{Cursor: cursorAfter(conversation(1))},
+		{Status: api.ConversationError, Cursor: cursorAfter(conversation(1))},
 	} {
 		where, args, err := conditions(q)
 		require.NoError(t, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -34,13 +35,16 @@ type generator struct {
 	check   *selfcheck.Watch
 	client  *chat.Client
 	store   *store.Store
-	close   func() // the driver's
+	close   func()         // the driver's
+	mode    api.ModeState  // in force at the start
+	later   *api.ModeState // to be switched to once the target serves; nil: none
 	log     *slog.Logger
 }
 
-// assemble makes the parts; nothing is sent yet. What the configuration cannot
-// know to be wrong comes back as an error, with nothing left open.
-func assemble(ctx context.Context, conf *config.Config, log *slog.Logger) (*generator, error) {
+// assemble makes the parts; no turn is sent yet. The address is the one that it
+// will be reached at. What the configuration cannot know to be wrong comes back as
+// an error, with nothing left open.
+func assemble(ctx context.Context, conf *config.Config, address string, log *slog.Logger) (*generator, error) {
 	g := &generator{check: new(selfcheck.Watch), close: func() {}, log: log}
 	var err error
 	if g.client, err = newClient(conf); err != nil {
@@ -53,10 +57,7 @@ func assemble(ctx context.Context, conf *config.Config, log *slog.Logger) (*gene
 	if err != nil {
 		return nil, err
 	}
-	g.store, err = store.Open(ctx, store.Options{
-		Dir: conf.DataDir, Owner: conf.Listen, MaxConversations: conf.Store.MaxConversations, MaxAge: conf.Store.MaxAge, Log: log,
-	})
-	if err != nil {
+	if g.store, err = openStore(ctx, conf, address, log); err != nil {
 		g.close()
 		return nil, err
 	}
@@ -72,6 +73,17 @@ func newClient(conf *config.Config) (*chat.Client, error) {
 		URL: conf.Target.URL, Model: conf.Target.Model, APIKey: string(conf.Target.APIKey), CA: conf.Target.CA,
 		ConnectTimeout: conf.Target.ConnectTimeout, FirstTokenTimeout: conf.Target.FirstTokenTimeout, StallTimeout: conf.Target.StallTimeout,
 	})
+}
+
+// openStore says what to do where it fails, save where another process is named.
+func openStore(ctx context.Context, conf *config.Config, address string, log *slog.Logger) (*store.Store, error) {
+	s, err := store.Open(ctx, store.Options{
+		Dir: conf.DataDir, Owner: address, MaxConversations: conf.Store.MaxConversations, MaxAge: conf.Store.MaxAge, Log: log,
+	})
+	if err == nil || errors.As(err, new(*store.LockedError)) {
+		return s, err
+	}
+	return nil, fmt.Errorf("data_dir: %s cannot be used: %w; free space there and make it writable, or choose another directory with --data-dir", conf.DataDir, err)
 }
 
 // newWatcher reads the cluster through Prometheus, or from its own pages.
@@ -92,8 +104,10 @@ func newWatcher(conf *config.Config, log *slog.Logger) (*cluster.Watcher, error)
 }
 
 // newDriver makes the mode driver and brings a pinned one to the mode that the
-// configuration names, which a Dynamo under kv is not in by itself.
+// configuration names, which a Dynamo under kv is not in by itself. Where the
+// target does not tell its instances yet, it stays under kv until switchLater.
 func (g *generator) newDriver(ctx context.Context, conf *config.Config) (workload.Driver, error) {
+	g.mode = conf.Mode.State()
 	if conf.Mode.Driver == "manual" {
 		return cluster.NewManual(conf.Mode.States()), nil
 	}
@@ -102,16 +116,36 @@ func (g *generator) newDriver(ctx context.Context, conf *config.Config) (workloa
 		return nil, err
 	}
 	g.close = d.Close
-	start := conf.Mode.State()
-	if start.Mode == api.ModeKV {
+	if g.mode.Mode == api.ModeKV {
 		return d, nil
 	}
-	kv := api.ModeState{Mode: api.ModeKV, Speculation: start.Speculation}
-	if _, err := d.Switch(ctx, kv, start, func(string, string) {}); err != nil {
-		d.Close()
-		return nil, err
+	wanted, kv := g.mode, api.ModeState{Mode: api.ModeKV, Speculation: g.mode.Speculation}
+	if _, err := d.Switch(ctx, kv, wanted, func(string, string) {}); err != nil {
+		g.log.Warn("the mode is kv until the target serves", "wanted", wanted.Mode, "error", err)
+		g.mode, g.later = kv, &wanted
 	}
 	return d, nil
+}
+
+// switchLater waits until the target serves, and changes to the mode that the
+// configuration names. It ends then, or with ctx.
+func (g *generator) switchLater(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if g.hub.Ready() == nil {
+			_, err := g.hub.SetMode(ctx, api.DefaultLane, "configuration", api.ModeRequest{Mode: g.later.Mode, Speculation: g.later.Speculation})
+			if err != nil {
+				g.log.Warn("the mode was not changed", "wanted", g.later.Mode, "error", err)
+			}
+			return
+		}
+	}
 }
 
 // build joins the parts that need the store.
@@ -133,7 +167,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	l := g.hub.Add(lane.Options{
 		Name: api.DefaultLane, Version: version(), Client: g.client, Corpus: articles, Questioner: questioner(conf),
 		Settings: conf.WorkloadSettings(), Seed: conf.Seed, Deployment: conf.Deployment.API(),
-		Driver: driver, Mode: conf.Mode.State(), LastStep: step,
+		Driver: driver, Mode: g.mode, LastStep: step,
 		ModeChanged: func(m api.ModeState) { g.watcher.SetSpeculation(m.Speculation) },
 		Cluster:     g.watcher.Current, Log: g.log,
 	})
@@ -165,6 +199,9 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 			g.log.Error("the self-check does not run; the verdict on the client stays unknown", "error", err)
 		}
 	})
+	if g.later != nil {
+		wg.Go(func() { g.switchLater(ctx) })
+	}
 	err := g.server.Serve(ctx, l)
 	cancel()
 	wg.Wait()

@@ -20,7 +20,6 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/server"
 	"kvbooth/sidecar/store"
 )
 
@@ -31,9 +30,16 @@ const (
 	badInput = 2
 )
 
+// gcPercent collects early. What lives is a few megabytes, so that costs next to
+// nothing, and a sidecar should be small.
+const gcPercent = 25
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal waits for nothing
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
@@ -41,7 +47,7 @@ func main() {
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	conf, command, err := config.Load(args, environ, stdout)
 	if err != nil {
-		return report(stderr, err)
+		return report(stderr, notStarted{err})
 	}
 	switch command {
 	case config.Help:
@@ -55,18 +61,19 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	return success
 }
 
+// notStarted marks an error that nothing mends but another configuration, or
+// another state of this machine: trying again gives it again.
+type notStarted struct{ error }
+
 // report prints an error and says which exit code it deserves.
 func report(w io.Writer, err error) int {
-	var field *api.FieldError
-	var locked *store.LockedError
-	switch {
-	case err == nil:
+	if err == nil {
 		return success
-	case errors.As(err, &field), errors.As(err, &locked), errors.Is(err, syscall.EADDRINUSE):
-		fmt.Fprintln(w, "loadgen:", err)
-		return badInput
 	}
 	fmt.Fprintln(w, "loadgen:", err)
+	if errors.As(err, new(notStarted)) {
+		return badInput
+	}
 	return failure
 }
 
@@ -88,19 +95,19 @@ func version() string {
 func serve(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	out := &terminal{w: stderr}
 	log := newLog(conf, out)
-	if err := server.CheckListen(conf.Listen, string(conf.Token)); err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", conf.Listen)
+	l, err := listen(conf)
 	if err != nil {
-		return fmt.Errorf("listen: %s is not free: %w; choose another address with --listen", conf.Listen, err)
+		return notStarted{err}
 	}
 	defer l.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g, err := assemble(ctx, conf, log)
-	if err != nil {
-		return err
+	g, err := assemble(ctx, conf, l.Addr().String(), log)
+	switch {
+	case err != nil && ctx.Err() != nil: // it was stopped meanwhile
+		return nil
+	case err != nil:
+		return notStarted{err}
 	}
 	log.Info("the load generator is up", "address", "http://"+l.Addr().String(), "target", conf.Target.URL)
 	var wg sync.WaitGroup
@@ -115,6 +122,23 @@ func serve(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	err = g.run(ctx, cancel, l)
 	wg.Wait()
 	return err
+}
+
+// listen takes the address before anything else is opened, so that the store can
+// tell a second process where the first one is. That is what the error says, too,
+// where both were given the same address and the same data directory.
+func listen(conf *config.Config) (net.Listener, error) {
+	l, err := net.Listen("tcp", conf.Listen)
+	if err == nil {
+		return l, nil
+	}
+	if locked := store.Locked(conf.DataDir); locked != nil {
+		return nil, locked
+	}
+	if op := new(net.OpError); errors.As(err, &op) {
+		err = op.Err // the address stands in the message already
+	}
+	return nil, fmt.Errorf("listen: %s cannot be used: %w; stop what uses it, or choose another address with --listen", conf.Listen, err)
 }
 
 func width(f *os.File) func() int {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"kvbooth/sidecar/api"
 )
@@ -14,11 +15,7 @@ func statusLine(ctx context.Context, w *terminal, width func() int, snapshot fun
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		line := describe(snapshot())
-		if n := width() - 1; n > 0 && len([]rune(line)) > n {
-			line = string([]rune(line)[:n])
-		}
-		w.show(line)
+		w.show(fit(describe(snapshot()), width()-1))
 		select {
 		case <-ctx.Done():
 			w.end()
@@ -26,6 +23,21 @@ func statusLine(ctx context.Context, w *terminal, width func() int, snapshot fun
 		case <-tick.C:
 		}
 	}
+}
+
+// fit makes text fit for n columns of a terminal, or for one whose width is not
+// known where n is not positive. A target's words come in, and must not steer it.
+func fit(text string, n int) string {
+	line := []rune(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, text))
+	if n > 0 && len(line) > n {
+		line = append(line[:n-1], '…')
+	}
+	return string(line)
 }
 
 // describe is a snapshot in one line; of several lanes it takes the first.

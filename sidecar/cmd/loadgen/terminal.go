@@ -26,12 +26,14 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return t.w.Write(p)
 }
 
-// show puts a new status line in the place of the old one.
+// show puts a new status line in the place of the old one. It is written without
+// the terminal's line wrap: what wraps could not be cleared, and how wide a
+// character is, the terminal alone knows.
 func (t *terminal) show(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.status = true
-	_, _ = io.WriteString(t.w, "\r\x1b[K"+line)
+	_, _ = io.WriteString(t.w, "\r\x1b[K\x1b[?7l"+line+"\x1b[?7h")
 }
 
 // end leaves the last status line standing.
@@ -39,6 +41,7 @@ func (t *terminal) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.status {
+		t.status = false
 		_, _ = io.WriteString(t.w, "\n")
 	}
 }

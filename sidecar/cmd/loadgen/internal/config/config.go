@@ -19,8 +19,8 @@ import (
 
 // Config is a configuration in force. It is read by [Load] and does not change.
 //
-// Of the tags, default, group, help, name, negatable, placeholder and prefix are
-// kong's; min and max (inclusive), oneof and form say what is allowed.
+// Of the tags, aliases, default, group, help, name, negatable, placeholder and
+// prefix are kong's; min and max (inclusive), oneof and form say what is allowed.
 type Config struct {
 	File string `name:"config" form:"path" placeholder:"FILE" help:"The YAML file to read."`
 
@@ -55,7 +55,7 @@ type Config struct {
 // Target is the server under load, and how long to wait for it.
 type Target struct {
 	URL        string `form:"target" placeholder:"URL" help:"OpenAI-compatible server, with or without /v1."`
-	Model      string `placeholder:"NAME" help:"Model to ask for. Without it, the first of /v1/models."`
+	Model      string `aliases:"model" placeholder:"NAME" help:"Model to ask for. Without it, the first of /v1/models."`
 	APIKey     Secret `kong:"-"`
 	APIKeyFile string `form:"path" placeholder:"FILE" help:"File that holds the server's API key. LOADGEN_TARGET_API_KEY gives it instead."`
 	CAFile     string `form:"path" placeholder:"FILE" help:"PEM file of the authorities that may sign the server's certificate."`

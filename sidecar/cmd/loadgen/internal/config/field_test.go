@@ -215,7 +215,8 @@ func table() string {
 			group = title
 			fmt.Fprintf(&text, "\n### %s\n\n| field | flag, variable | default | allowed | meaning |\n|---|---|---|---|---|\n", title)
 		}
-		fmt.Fprintf(&text, "| `%s` | `--%s`<br>`%s` | %s | %s | %s |\n", f.name, f.flag.Name, f.env(),
+		flags := "`--" + strings.Join(append([]string{f.flag.Name}, f.flag.Aliases...), "`, `--") + "`"
+		fmt.Fprintf(&text, "| `%s` | %s<br>`%s` | %s | %s | %s |\n", f.name, flags, f.env(),
 			code(f), strings.ReplaceAll(f.allowed(), "|", `\|`), f.flag.Help)
 	}
 	fmt.Fprint(&text, "\n### Secrets, which have no flag and no place in the file\n\n| field | variable | allowed |\n|---|---|---|\n")

@@ -41,12 +41,19 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	return err
 }
 
-// helpOf adds the default to the help of a flag.
+// helpOf adds the default and other names to the help of a flag.
 func helpOf(v *kong.Value) string {
-	if v.Flag == nil || !v.HasDefault {
-		return v.Help
+	help := v.Help
+	if v.Flag == nil {
+		return help
 	}
-	return v.Help + " Default: " + v.Default + "."
+	if v.HasDefault {
+		help += " Default: " + v.Default + "."
+	}
+	for _, alias := range v.Flag.Aliases {
+		help += " Also --" + alias + "."
+	}
+	return help
 }
 
 // placeHolder says what a flag takes, where no tag does.

@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
@@ -45,7 +46,8 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	return c, Command(ctx.Command()), nil
 }
 
-// bare takes off what kong puts in front of a value's error.
+// bare takes off what kong puts in front of a value's error, and adds to kong's
+// own, on what is no field, where to find what is one.
 func bare(err error) error {
 	if bad := new(badValue); errors.As(err, &bad) {
 		return bad
@@ -53,7 +55,7 @@ func bare(err error) error {
 	if bad := new(api.FieldError); errors.As(err, &bad) {
 		return bad
 	}
-	return err
+	return fmt.Errorf("%w (loadgen --help lists what there is)", err)
 }
 
 // loader is one call of Load.

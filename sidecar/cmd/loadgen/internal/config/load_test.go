@@ -147,11 +147,20 @@ func TestTargetIsNormalised(t *testing.T) {
 	}
 }
 
+// The model's flag has a short name besides that of its field.
+func TestModelFlags(t *testing.T) {
+	for _, flag := range []string{"--model=llama", "--target-model=llama"} {
+		c := input{args: []string{target, flag}, env: []string{"LOADGEN_TARGET_MODEL=other"}}.must(t)
+		require.Equal(t, "llama", c.Target.Model, flag)
+	}
+}
+
 const (
 	urlAllowed   = "http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000"
 	tokenAllowed = "16 to 512 visible ASCII characters without spaces"
 	loopback     = "without a token, a loopback address such as 127.0.0.1:8088; set a token to listen elsewhere"
 	lineAllowed  = "one line of at most 200 characters"
+	helps        = " (loadgen --help lists what there is)"
 )
 
 func TestBadInput(t *testing.T) {
@@ -216,9 +225,9 @@ func TestBadInput(t *testing.T) {
 		{args("--listen=:8088"), "listen: \":8088\" is not allowed: " + loopback},
 
 		// what is unknown or stands twice
-		{args("--concurency=60"), `unknown flag --concurency, did you mean "--concurrency"?`},
-		{args("--token=secret"), `unknown flag --token, did you mean "--token-file"?`},
-		{args("sweep"), "unexpected argument sweep"},
+		{args("--concurency=60"), `unknown flag --concurency, did you mean "--concurrency"?` + helps},
+		{args("--token=secret"), `unknown flag --token, did you mean "--token-file"?` + helps},
+		{args("sweep"), "unexpected argument sweep" + helps},
 		{env("LOADGEN_CONCURENCY=60"), "LOADGEN_CONCURENCY: this variable is not allowed: variables of fields; did you mean LOADGEN_CONCURRENCY?"},
 		{env("LOADGEN_TOKN=secret"), "LOADGEN_TOKN: this variable is not allowed: variables of fields; did you mean LOADGEN_TOKEN?"},
 		{file("target:\n  urll: http://x"), "target.urll: this field is not allowed: fields that exist; did you mean target.url? (from booth.yaml, line 2)"},

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"kvbooth/sidecar/api"
+)
+
+// buffer is a writer that a test reads while a program writes.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// screen is what a terminal of so many columns shows after text: its lines, the
+// one of the cursor last. It knows the sequences that the program uses.
+func screen(text string, columns int) []string {
+	lines, column, wraps := [][]rune{nil}, 0, true
+	for text != "" {
+		line := &lines[len(lines)-1]
+		switch {
+		case strings.HasPrefix(text, "\x1b[K"):
+			*line = (*line)[:min(column, len(*line))]
+			text = text[3:]
+			continue
+		case strings.HasPrefix(text, "\x1b[?7l"), strings.HasPrefix(text, "\x1b[?7h"):
+			wraps = text[4] == 'h'
+			text = text[5:]
+			continue
+		}
+		r := []rune(text)[0]
+		text = text[len(string(r)):]
+		switch {
+		case r == '\r':
+			column = 0
+			continue
+		case r == '\n':
+			lines, column = append(lines, nil), 0 // as a terminal is told to take it
+			continue
+		case column == columns && wraps:
+			lines = append(lines, nil)
+			line, column = &lines[len(lines)-1], 0
+		case column == columns:
+			column--
+		}
+		for len(*line) <= column {
+			*line = append(*line, ' ')
+		}
+		(*line)[column] = r
+		column++
+	}
+	shown := make([]string, len(lines))
+	for i, line := range lines {
+		shown[i] = strings.TrimRight(string(line), " ")
+	}
+	return shown
+}
+
+func TestDescribe(t *testing.T) {
+	stopped := api.LaneSnapshot{State: api.State{Phase: api.PhaseStopped, Concurrency: api.Concurrency{Target: 60}, Settling: false, Mode: api.ModeKV}}
+	running := stopped
+	running.State.Running, running.State.Phase, running.State.Concurrency.Actual = true, api.PhaseRunning, 58
+	running.Totals.Errors = 2
+	measured := running
+	measured.State.Settling = true
+	measured.Window = api.Window{
+		OutputTokensPerSecond: 1234.5, RequestsPerSecond: 1.25,
+		Metrics: api.Metrics{TTFT: api.Quantiles{P50: new(.1501), P95: new(1.2)}, TPOT: api.Quantiles{P50: new(.0204), P95: new(.0306)}},
+	}
+	measured.KV.HitRatio = new(.6789)
+	unreachable := running
+	unreachable.Target.Problem = "cannot connect to x: connection refused"
+	switching := stopped
+	switching.State.Phase = api.PhaseSwitching
+	switching.State.ModeChange = &api.ModeChange{To: api.ModeState{Mode: api.ModeRoundRobin}, Message: "restart the frontend"}
+	for _, row := range []struct {
+		lane    api.LaneSnapshot
+		verdict api.Verdict
+		want    string
+	}{
+		{stopped, api.VerdictUnknown, "stopped"},
+		{running, api.VerdictFine, "running 58/60 kv · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
+		{
+			measured, api.VerdictBottleneck,
+			"running 58/60 kv settling · TTFT 150/1200 ms · TPOT 20/31 ms · 1234 tok/s · 1.25 req/s · KV hit 67.9 % · errors 2 · CLIENT IS THE BOTTLENECK",
+		},
+		{
+			unreachable, api.VerdictFine,
+			"running 58/60 kv · target: cannot connect to x: connection refused · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2",
+		},
+		{switching, api.VerdictFine, "switching → round_robin: restart the frontend"},
+	} {
+		assert.Equal(t, row.want, describe(api.Snapshot{Lanes: []api.LaneSnapshot{row.lane}, Client: api.ClientHealth{Verdict: row.verdict}}))
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, row := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"TTFT – ms", 9, "TTFT – ms"},
+		{"TTFT – ms", 8, "TTFT – …"},
+		{"TTFT", 1, "…"},
+		{"TTFT", 0, "TTFT"}, // the width is not known
+		{"TTFT", -1, "TTFT"},
+		{"a\x1b[2J\r\n\tb\u202ec\x9b", 80, "a[2Jbc\uFFFD"}, // what a target says does not steer the terminal
+	} {
+		assert.Equal(t, row.want, fit(row.text, row.n), "%q", row.text)
+	}
+}
+
+// Log lines come in front of the state, which stays the last line.
+func TestTerminal(t *testing.T) {
+	var out strings.Builder
+	term := &terminal{w: &out}
+	log := func(line string) {
+		_, err := term.Write([]byte(line + "\n"))
+		assert.NoError(t, err)
+	}
+	log("first")
+	term.show("a long state")
+	term.show("state")
+	assert.Equal(t, []string{"first", "state"}, screen(out.String(), 80))
+	log("second")
+	log("third")
+	assert.Equal(t, []string{"first", "second", "third", ""}, screen(out.String(), 80))
+	term.show("state 2")
+	assert.Equal(t, []string{"first", "second", "third", "state 2"}, screen(out.String(), 80))
+	assert.Equal(t, []string{"first", "second", "third", "state2"}, screen(out.String(), 6), "one line even on a narrower terminal")
+	term.end()
+	term.end()
+	log("fourth")
+	assert.Equal(t, []string{"first", "second", "third", "state 2", "fourth", ""}, screen(out.String(), 80))
+}
+
+// The state is shown at once and every second, at the terminal's present width,
+// and stays when the program ends.
+func TestStatusLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out buffer
+		var columns atomic.Int64
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			statusLine(ctx, &terminal{w: &out}, func() int { return int(columns.Load()) }, func() api.Snapshot {
+				return api.Snapshot{Lanes: []api.LaneSnapshot{{State: api.State{Phase: api.PhaseDraining}}}}
+			})
+		}()
+		synctest.Wait()
+		assert.Equal(t, []string{"draining"}, screen(out.String(), 80))
+		columns.Store(6)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		assert.Equal(t, []string{"drai…"}, screen(out.String(), 6))
+		cancel()
+		<-ended
+		assert.Equal(t, []string{"drai…", ""}, screen(out.String(), 6))
+	})
+}

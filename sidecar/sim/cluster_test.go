@@ -1,0 +1,375 @@
+package sim
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// recorder is an observer that keeps what it hears and holds it against the order
+// that observers are promised.
+type recorder struct {
+	t        testing.TB
+	cluster  *Cluster
+	decision *Decision
+	first    *Report
+	end      *Report
+	at       []time.Duration
+	n        []int
+	then     func()
+}
+
+func (r *recorder) Routed(d *Decision) {
+	require.Nil(r.t, r.decision)
+	r.decision = d
+}
+
+func (r *recorder) FirstToken(report Report) {
+	require.NotNil(r.t, r.decision)
+	require.Nil(r.t, r.first)
+	require.Nil(r.t, r.end)
+	require.Zero(r.t, report.OutputTokens)
+	stages := []time.Duration{report.Submitted, report.Arrived, report.Started, report.Prefilled, report.FirstToken}
+	require.True(r.t, slices.IsSorted(stages), stages)
+	require.Equal(r.t, r.cluster.Now(), report.FirstToken)
+	r.first = &report
+}
+
+func (r *recorder) Tokens(at time.Duration, n int) {
+	require.NotNil(r.t, r.first)
+	require.Nil(r.t, r.end)
+	require.Positive(r.t, n)
+	require.Equal(r.t, r.cluster.Now(), at)
+	r.at, r.n = append(r.at, at), append(r.n, n)
+}
+
+func (r *recorder) Finished(report Report) {
+	require.Nil(r.t, r.end)
+	require.Equal(r.t, r.cluster.Now(), report.Ended)
+	require.Equal(r.t, sum(r.n), report.OutputTokens)
+	require.NotEqual(r.t, report.Err == nil, report.Reason == "")
+	r.end = &report
+	if r.then != nil {
+		r.then()
+	}
+}
+
+func sum(numbers []int) (total int) {
+	for _, n := range numbers {
+		total += n
+	}
+	return total
+}
+
+// steady is a profile without chance: no jitter, one token a step.
+func steady() Profile {
+	p := H200()
+	p.Step.Jitter = 0
+	p.Speculation = map[api.Speculation]Speculation{api.SpeculationNotRecorded: {StepScale: 1, Basis: "test"}}
+	return p
+}
+
+func start(t testing.TB, p Profile, change ...func(*Options)) *Cluster {
+	t.Helper()
+	o := DefaultOptions(p)
+	for _, f := range change {
+		f(&o)
+	}
+	c, err := New(o)
+	require.NoError(t, err)
+	return c
+}
+
+// send submits a request for an answer of so many tokens to a prompt of texts.
+func send(t testing.TB, c *Cluster, output int, prompt ...text) (*recorder, *Job) {
+	t.Helper()
+	return sendRequest(t, c, textRequest(c.profile.KV.BlockTokens, prompt, answerTo(output, prompt)))
+}
+
+// answerTo is an answer that depends on the prompt alone.
+func answerTo(output int, prompt []text) text {
+	return text{id: mix(prompt[len(prompt)-1].id), tokens: output}
+}
+
+func sendRequest(t testing.TB, c *Cluster, q Request) (*recorder, *Job) {
+	t.Helper()
+	r := &recorder{t: t, cluster: c}
+	j, err := c.Submit(q, r)
+	require.NoError(t, err)
+	require.NotNil(t, r.decision)
+	return r, j
+}
+
+// drain lets everything in progress end.
+func drain(c *Cluster) {
+	for at, ok := c.Next(); ok; at, ok = c.Next() {
+		c.Advance(at)
+	}
+}
+
+func TestNewRequest(t *testing.T) {
+	prompt, answer := make([]uint32, 100), make([]uint32, 50)
+	for i := range prompt {
+		prompt[i] = uint32(i)
+	}
+	q := NewRequest("a", prompt, answer, 1000, 32)
+	assert.Equal(t, Request{ID: "a", PromptTokens: 100, OutputTokens: 50, Blocks: q.Blocks, Reason: FinishStop}, q)
+	assert.Len(t, q.Blocks, 4, "of 150 tokens")
+
+	cut := NewRequest("b", prompt, answer, 10, 32)
+	assert.Equal(t, FinishLength, cut.Reason)
+	assert.Equal(t, 10, cut.OutputTokens)
+	assert.Equal(t, q.Blocks[:3], cut.Blocks)
+
+	history := slices.Concat(prompt, answer, []uint32{1, 2, 3})
+	assert.Equal(t, q.Blocks, HashBlocks(32, history)[:4], "the next turn finds the blocks again")
+	history[0]++
+	for i, hash := range HashBlocks(32, history) {
+		assert.NotEqual(t, q.Blocks[i], hash, "a hash stands for everything before it, too")
+	}
+}
+
+// A cluster that could not be is refused, with the field that is wrong.
+func TestOptions(t *testing.T) {
+	for _, row := range []struct {
+		field  string
+		change func(*Options)
+	}{
+		{"mode", func(o *Options) { o.Mode = "random" }},
+		{"speculation", func(o *Options) { o.Speculation = "medusa" }},
+		{"overlap_weight", func(o *Options) { o.OverlapWeight = -1 }},
+		{"temperature", func(o *Options) { o.Temperature = -1 }},
+		{"restart", func(o *Options) { o.Restart = -1 }},
+		{"kv.blocks", func(o *Options) { o.Profile.KV.Blocks = 0 }},
+	} {
+		o := DefaultOptions(H200())
+		row.change(&o)
+		_, err := New(o)
+		var wrong *api.FieldError
+		if assert.ErrorAs(t, err, &wrong, row.field) {
+			assert.Equal(t, row.field, wrong.Field)
+		}
+	}
+}
+
+// A request that could never be served is refused at once.
+func TestImpossibleRequests(t *testing.T) {
+	c := start(t, steady())
+	for _, row := range []struct {
+		field string
+		q     Request
+	}{
+		{"prompt_tokens", Request{OutputTokens: 1}},
+		{"prompt_tokens", Request{PromptTokens: 355_808, OutputTokens: 1}},
+		{"output_tokens", Request{PromptTokens: 1}},
+		{"output_tokens", Request{PromptTokens: 1, OutputTokens: 355_808}},
+		{"blocks", Request{PromptTokens: 64, OutputTokens: 1, Blocks: make([]BlockHash, 1)}},
+	} {
+		_, err := c.Submit(row.q, &recorder{t: t, cluster: c})
+		var wrong *api.FieldError
+		if assert.ErrorAs(t, err, &wrong, row.field) {
+			assert.Equal(t, row.field, wrong.Field)
+		}
+	}
+	assert.Zero(t, c.State().Inflight)
+}
+
+// A pinned request goes where it says, whatever the router thinks of it.
+func TestPinned(t *testing.T) {
+	c := start(t, steady())
+	for i, w := range c.Workers() {
+		q := textRequest(32, []text{{1, 3700}}, text{2, 100})
+		q.Instance = w.ID
+		r, _ := sendRequest(t, c, q)
+		assert.Equal(t, w.ID, r.decision.Worker().Worker)
+		assert.True(t, r.decision.Pinned)
+		assert.Zero(t, r.decision.OverlapBlocksLost(), "no other worker was eligible")
+		drain(c)
+		assert.EqualValues(t, 1, c.Workers()[i].Completed)
+	}
+	_, err := c.Submit(Request{PromptTokens: 1, OutputTokens: 1, Instance: 5}, nil)
+	assert.ErrorIs(t, err, ErrNoInstance)
+}
+
+// A change of mode is a restart: what is in progress fails, nothing is accepted
+// until it is over, and the caches are cold.
+func TestSwitch(t *testing.T) {
+	c := start(t, H200())
+	old, _ := send(t, c, 10, text{1, 3700})
+	drain(c)
+	require.NoError(t, old.end.Err)
+	running, _ := send(t, c, 500, text{1, 3700})
+	c.Advance(c.Now() + time.Second)
+	coming, _ := send(t, c, 500, text{1, 3700})
+	coming.then = func() {
+		_, err := c.Submit(Request{PromptTokens: 1, OutputTokens: 1}, nil)
+		assert.ErrorIs(t, err, ErrRestarting, "from an observer, in the midst of it")
+	}
+
+	require.Error(t, c.Switch("random", api.SpeculationOff))
+	require.Nil(t, running.end, "a switch that is refused changes nothing")
+	switched := c.Now()
+	require.NoError(t, c.Switch(api.ModeRoundRobin, api.SpeculationOff))
+	for _, r := range []*recorder{running, coming} {
+		require.ErrorIs(t, r.end.Err, ErrRestarting)
+	}
+	assert.Nil(t, coming.first)
+	assert.Equal(t, State{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff, ReadyAt: switched + 5*time.Second}, c.State())
+	assertIdle(t, c)
+
+	c.Advance(switched + 5*time.Second - 1)
+	_, err := c.Submit(Request{PromptTokens: 1, OutputTokens: 1}, nil)
+	assert.ErrorIs(t, err, ErrRestarting)
+	c.Advance(switched + 5*time.Second)
+	assert.True(t, c.State().Ready)
+	cold, _ := send(t, c, 10, text{1, 3700})
+	drain(c)
+	require.NoError(t, cold.end.Err)
+	assert.Zero(t, cold.end.CachedTokens)
+	assert.Len(t, cold.at, 10, "a token a step: speculation is off")
+}
+
+// A lost worker takes its requests and its cache with it, and comes back empty.
+func TestLoseWorker(t *testing.T) {
+	c := start(t, steady(), func(o *Options) { o.Mode = api.ModeRoundRobin })
+	var all []*recorder
+	for i := range 3 {
+		r, _ := send(t, c, 200, text{uint64(i), 3700})
+		all = append(all, r)
+	}
+	c.Advance(5 * time.Second)
+	lost := all[1].decision.Worker().Worker
+	require.NoError(t, c.LoseWorker(lost, 10*time.Second))
+	assert.ErrorIs(t, all[1].end.Err, ErrWorkerLost)
+	assert.EqualValues(t, 1, c.Workers()[1].Failed)
+	assert.Zero(t, c.Workers()[1].CachedBlocks)
+	assert.False(t, c.Workers()[1].Ready)
+	_, err := c.Submit(Request{PromptTokens: 1, OutputTokens: 1, Instance: lost}, nil)
+	assert.ErrorIs(t, err, ErrNoInstance)
+	for range 6 {
+		r, _ := send(t, c, 10, text{7, 1000})
+		assert.NotEqual(t, lost, r.decision.Worker().Worker)
+	}
+	c.Advance(15 * time.Second)
+	drain(c)
+	require.NoError(t, all[0].end.Err, "the others go on")
+	back, _ := send(t, c, 10, text{1, 3700})
+	for back.decision.Worker().Worker != lost {
+		back, _ = send(t, c, 10, text{1, 3700})
+	}
+	drain(c)
+	assert.NoError(t, back.end.Err)
+	assert.Zero(t, back.end.CachedTokens)
+
+	for _, w := range c.Workers() {
+		require.NoError(t, c.LoseWorker(w.ID, time.Second))
+	}
+	_, err = c.Submit(Request{PromptTokens: 1, OutputTokens: 1}, nil)
+	assert.ErrorIs(t, err, ErrNoWorkers)
+	assert.ErrorIs(t, c.LoseWorker(5, time.Second), ErrNoInstance)
+}
+
+// A client that goes takes its request with it, at whatever stage it is.
+func TestCancel(t *testing.T) {
+	for _, after := range []time.Duration{0, 30 * time.Millisecond, 600 * time.Millisecond, 2 * time.Second} {
+		c := start(t, steady(), func(o *Options) { o.Profile.Workers = 1 })
+		send(t, c, 5, text{1, 3000}) // the request may have to wait for it
+		r, j := send(t, c, 500, text{2, 3700})
+		c.Advance(after)
+		c.Cancel(j)
+		require.ErrorIs(t, r.end.Err, ErrCancelled, after)
+		c.Cancel(j)
+		drain(c)
+		assertIdle(t, c)
+		assert.EqualValues(t, 1, c.Workers()[0].Completed)
+		assert.Zero(t, c.Workers()[0].Failed)
+	}
+}
+
+// assertIdle holds what is left when nothing is in progress against nothing.
+func assertIdle(t *testing.T, c *Cluster) {
+	t.Helper()
+	require.Zero(t, c.State().Inflight)
+	for _, w := range c.Workers() {
+		require.Zero(t, [6]int{w.Running, w.Waiting, w.Inflight, w.ActiveBlocks, w.ActivePrefillTokens, w.ActiveDecodeBlocks}, "worker %d", w.Index)
+	}
+}
+
+// assertConsistent holds caches against their bounds, and the router's view
+// against what they hold.
+func assertConsistent(t *testing.T, c *Cluster) {
+	t.Helper()
+	held := 0
+	for _, w := range c.workers {
+		require.GreaterOrEqual(t, w.cache.private, 0)
+		require.LessOrEqual(t, w.cache.private+len(w.cache.blocks), w.cache.capacity)
+		require.Equal(t, len(w.cache.blocks), w.cache.used+w.cache.unused.Len())
+		for hash := range w.cache.blocks {
+			require.NotZero(t, c.router.index[hash]&(1<<w.index))
+		}
+		held += len(w.cache.blocks)
+		require.LessOrEqual(t, len(w.running), c.profile.MaxSequences)
+	}
+	for _, holders := range c.router.index {
+		for ; holders != 0; holders &= holders - 1 {
+			held--
+		}
+	}
+	require.Zero(t, held, "the router believes in blocks that nobody holds")
+}
+
+// chaos is traffic of all kinds on a cluster whose caches are far too small:
+// requests that share prefixes, cancelled ones, lost workers, changes of mode. It
+// gives a fingerprint of everything that observers heard.
+func chaos(t *testing.T, seed uint64) uint64 {
+	p := H200()
+	p.KV.Blocks, p.MaxSequences, p.MaxBatchedTokens = 150, 8, 512
+	c := start(t, p, func(o *Options) { o.Seed, o.Temperature = seed, .3 })
+	rng := rand.New(rand.NewPCG(seed, 1))
+	trace := fnv.New64a()
+	for range 1500 {
+		c.Advance(c.Now() + time.Duration(rng.ExpFloat64()*float64(100*time.Millisecond)))
+		assertConsistent(t, c)
+		prompt := []text{{rng.Uint64N(5), 600}, {rng.Uint64N(20), 1 + rng.IntN(900)}}
+		r := &recorder{t: t, cluster: c}
+		j, err := c.Submit(textRequest(32, prompt, answerTo(1+rng.IntN(400), prompt)), r)
+		if err != nil {
+			require.Nil(t, r.decision)
+			continue
+		}
+		r.then = func() { fmt.Fprintln(trace, *r.end, r.at, r.n) }
+		switch lot := rng.IntN(1000); {
+		case lot < 100:
+			c.clock.at(c.Now()+time.Duration(rng.Int64N(int64(20*time.Second))), func() { c.Cancel(j) })
+		case lot < 105:
+			require.NoError(t, c.LoseWorker(j.worker.id, 2*time.Second))
+		case lot < 108:
+			require.NoError(t, c.Switch(modes[rng.IntN(3)], speculations[rng.IntN(4)]))
+		}
+	}
+	preempted := int64(0)
+	for _, w := range c.Workers() {
+		preempted += w.Preemptions
+	}
+	assert.Positive(t, preempted)
+	drain(c)
+	assertIdle(t, c)
+	assertConsistent(t, c)
+	return trace.Sum64()
+}
+
+// Whatever happens, no block and no request is lost or counted twice, and the
+// same happens again with the same seed.
+func TestChaos(t *testing.T) {
+	first := chaos(t, 1)
+	assert.Equal(t, first, chaos(t, 1))
+	assert.NotEqual(t, first, chaos(t, 2))
+}

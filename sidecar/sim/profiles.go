@@ -1,0 +1,192 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"kvbooth/sidecar/api"
+)
+
+//go:embed profiles/*.yaml
+var profileFiles embed.FS
+
+// ProfileNames are the names of the profiles that are part of the program, sorted.
+func ProfileNames() []string {
+	entries, err := profileFiles.ReadDir("profiles")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, strings.TrimSuffix(entry.Name(), ".yaml"))
+	}
+	return names
+}
+
+// LoadProfile gives one of the profiles that are part of the program. For any
+// other name it gives an *[api.FieldError] with the field "profile".
+func LoadProfile(name string) (Profile, error) {
+	names := ProfileNames()
+	if !slices.Contains(names, name) {
+		return Profile{}, refuse("profile", name, strings.Join(names, ", "))
+	}
+	data, err := profileFiles.ReadFile("profiles/" + name + ".yaml")
+	if err != nil {
+		return Profile{}, err
+	}
+	return ParseProfile(data)
+}
+
+// ParseProfile reads a profile from YAML: one document, keys as in the tags of
+// [Profile]. What is no such document gives an *[api.FieldError] with the field
+// "profile"; a value with which no cluster could work gives one whose field is
+// the path to it, such as "kv.blocks".
+func ParseProfile(data []byte) (Profile, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	var p Profile
+	err := decoder.Decode(&p)
+	if err == nil && !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF) {
+		err = errors.New("there is more after the first document")
+	}
+	if err != nil {
+		return Profile{}, refuse("profile", "this file", fmt.Sprintf("a profile in YAML: %v", err))
+	}
+	if err := p.Validate(); err != nil {
+		return Profile{}, err
+	}
+	return p, nil
+}
+
+// Bounds that no profile needs to pass.
+const (
+	maxWorkers    = 64 // the router keeps a bit for each
+	maxDraft      = 16
+	maxStep       = 10_000 // milliseconds, of any part
+	maxJitter     = .1     // beyond, a step could come out negative
+	maxScale      = 10
+	maxTokens     = 1 << 30
+	maxSequences  = 4096
+	maxCostFactor = 1000 // milliseconds for one more sequence or token
+)
+
+var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// Validate says what is wrong with a profile: nil, or an *[api.FieldError] for
+// the first field that is missing or out of range.
+func (p Profile) Validate() error {
+	if !profileName.MatchString(p.Name) {
+		return refuse("name", p.Name, "up to 64 of a–z, 0–9, '.', '_' and '-'")
+	}
+	for _, text := range []struct{ field, value string }{
+		{"basis", p.Basis}, {"model", p.Model}, {"precision", p.Precision}, {"gpu", p.GPU},
+	} {
+		if text.value == "" {
+			return refuse(text.field, text.value, "some text")
+		}
+	}
+	if p.Calibrated && p.Baseline == "" {
+		return refuse("baseline", p.Baseline, "the recorded results that a calibrated profile was fitted to")
+	}
+	return cmp.Or(first(p.numbers()), p.validateFloors(), p.validateSpeculation())
+}
+
+func refuse(field string, value any, allowed string) error {
+	return &api.FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
+}
+
+// bound is a number with the range that it must lie in.
+type bound struct {
+	field            string
+	value, low, high float64
+}
+
+// first gives the error of the first number out of its range.
+func first(bounds []bound) error {
+	for _, b := range bounds {
+		if !(b.low <= b.value && b.value <= b.high) { // also refuses NaN
+			return refuse(b.field, b.value, fmt.Sprintf("%v to %v", b.low, b.high))
+		}
+	}
+	return nil
+}
+
+func (p Profile) numbers() []bound {
+	return []bound{
+		{"workers", float64(p.Workers), 1, maxWorkers},
+		{"tensor_parallel", float64(p.TensorParallel), 1, 16},
+		{"kv.bytes_per_token", float64(p.KV.BytesPerToken), 1, maxTokens},
+		{"kv.block_tokens", float64(p.KV.BlockTokens), 1, 1024},
+		{"kv.blocks", float64(p.KV.Blocks), 16, maxTokens / 1024},
+		{"max_sequences", float64(p.MaxSequences), 1, maxSequences},
+		// A full batch must leave room to prefill.
+		{"max_batched_tokens", float64(p.MaxBatchedTokens), float64(p.MaxSequences*(maxDraft+1) + 1), maxTokens},
+		{"step.base", p.Step.Base, .01, maxStep},
+		{"step.per_sequence", p.Step.PerSequence, 0, maxCostFactor},
+		{"step.per_context_token", p.Step.PerContextToken, 0, maxCostFactor},
+		{"step.per_prefill_token", p.Step.PerPrefillToken, 0, maxCostFactor},
+		{"step.per_chunk_context", p.Step.PerChunkContext, 0, maxCostFactor},
+		{"step.jitter", p.Step.Jitter, 0, maxJitter},
+		{"hand_over", p.HandOver, 0, 1},
+		{"frontend.in", p.Frontend.In, 0, maxStep},
+		{"frontend.out", p.Frontend.Out, 0, maxStep},
+	}
+}
+
+func (p Profile) validateFloors() error {
+	for i, floor := range p.Step.Floors {
+		field := fmt.Sprintf("step.floors[%d].", i)
+		if err := first([]bound{
+			{field + "milliseconds", floor.Milliseconds, 0, maxStep},
+			{field + "sequences.min", float64(floor.Sequences.Min), 0, maxSequences},
+			{field + "sequences.max", float64(floor.Sequences.Max), float64(floor.Sequences.Min), maxSequences},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// speculations are the kinds that a profile may offer.
+var speculations = []api.Speculation{
+	api.SpeculationNotRecorded, api.SpeculationOff, api.SpeculationDraft, api.SpeculationEagle3,
+}
+
+func (p Profile) validateSpeculation() error {
+	if _, ok := p.Speculation[api.SpeculationNotRecorded]; !ok {
+		return refuse("speculation", slices.Sorted(maps.Keys(p.Speculation)), "not_recorded among them")
+	}
+	for _, kind := range slices.Sorted(maps.Keys(p.Speculation)) {
+		if !slices.Contains(speculations, kind) {
+			return refuse("speculation", kind, fmt.Sprint(speculations))
+		}
+		if err := p.Speculation[kind].validate("speculation." + string(kind) + "."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Speculation) validate(field string) error {
+	if s.Basis == "" {
+		return refuse(field+"basis", "", "some text")
+	}
+	if len(s.Acceptance) != s.DraftTokens {
+		return refuse(field+"acceptance", s.Acceptance, fmt.Sprintf("one number for each of the %d drafted tokens", s.DraftTokens))
+	}
+	bounds := []bound{{field + "draft_tokens", float64(s.DraftTokens), 0, maxDraft}, {field + "step_scale", s.StepScale, .01, maxScale}}
+	for i, p := range s.Acceptance {
+		bounds = append(bounds, bound{fmt.Sprintf("%sacceptance[%d]", field, i), p, 0, 1})
+	}
+	return first(bounds)
+}

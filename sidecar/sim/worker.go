@@ -1,0 +1,368 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// WorkerID is an instance id as Dynamo gives them, a large number.
+type WorkerID uint64
+
+// watermark is the share of the cache that must stay available when a request is
+// admitted, so that one that was preempted does not come back only to be
+// preempted again (vLLM's default).
+const watermark = .01
+
+// WorkerStats is the state of one worker and its counters since the cluster's
+// beginning, restarts included.
+type WorkerStats struct {
+	ID      WorkerID
+	Index   int           // from 0
+	ReadyAt time.Duration // since when, or from when on, it takes requests
+	Ready   bool
+
+	Running int // requests in the batch
+	Waiting int // requests in the queue
+
+	TotalBlocks  int
+	ActiveBlocks int // in use by requests
+	CachedBlocks int // registered, in use or not
+
+	// The router's account of the worker.
+	Inflight            int // requests routed and not ended
+	ActivePrefillTokens int // expected of requests without a first token
+	ActiveDecodeBlocks  int // different blocks of prompts in progress
+
+	WorkerCounters
+}
+
+// CacheUse is the share of the blocks that requests use, from 0 to 1.
+func (s WorkerStats) CacheUse() float64 { return float64(s.ActiveBlocks) / float64(s.TotalBlocks) }
+
+// WorkerCounters only grow.
+type WorkerCounters struct {
+	Arrived, Completed, Failed int64 // requests; a cancelled one is neither completed nor failed
+	Preemptions                int64
+
+	Iterations int64
+	Busy       time.Duration // in iterations that have ended
+
+	PromptTokens    int64 // of requests that were admitted for the first time
+	CachedTokens    int64 // of those, found in the cache
+	PrefilledTokens int64 // computed, after preemptions once more
+	OutputTokens    int64
+
+	// Each sequence of each iteration that decodes is one step of speculation.
+	Steps, DraftedTokens, AcceptedTokens int64
+
+	StoredEvents, RemovedEvents, ClearedEvents int64 // published by the cache
+	StoredBlocks, RemovedBlocks                int64 // in them
+}
+
+// worker is one engine: continuous batching over a queue, first come first
+// served, with chunked prefill.
+//
+// As in an engine whose scheduler overlaps with the GPU, an iteration is put
+// together while the one before it runs: a request that arrives meanwhile joins
+// one iteration late, and the tokens of an iteration leave the worker while the
+// next one runs. A request is admitted when a place in the batch and all blocks of
+// its prompt can be had. Where a decoding sequence finds no block for its next
+// tokens, the sequence admitted last is preempted: it gives up its blocks, goes to
+// the front of the queue, and later computes prompt and answer so far once more.
+type worker struct {
+	cluster *Cluster
+	id      WorkerID
+	index   int
+	readyAt time.Duration
+	life    int // counts losses: what was begun in an earlier life does not end
+
+	cache    *cache
+	late     []*Job // arrived during the iteration under way
+	waiting  []*Job // the queue before them
+	running  []*Job // in the order of admission
+	stepping bool
+	lastOut  time.Duration // when the latest tokens leave, so that none overtake
+	counters WorkerCounters
+}
+
+func (w *worker) ready() bool { return w.cluster.clock.now >= w.readyAt }
+
+// arrive puts a request in the queue. An idle worker begins with it at once.
+func (w *worker) arrive(j *Job) {
+	if j.done {
+		return
+	}
+	j.goal = j.request.PromptTokens
+	j.report.Arrived = w.cluster.clock.now
+	j.report.QueueAhead = len(w.waiting) + len(w.late)
+	w.counters.Arrived++
+	w.late = append(w.late, j)
+	if !w.stepping {
+		w.step()
+	}
+}
+
+// step begins an iteration, if there is work.
+func (w *worker) step() {
+	if len(w.running)+len(w.waiting) == 0 {
+		w.waiting, w.late = w.late, w.waiting // nothing to be late for
+	}
+	iteration := w.schedule()
+	w.waiting, w.late = append(w.waiting, w.late...), nil
+	if w.stepping = len(w.running) > 0; !w.stepping {
+		return
+	}
+	c, life := w.cluster, w.life
+	jitter := 1 + c.step.Jitter*c.rng.NormFloat64()
+	length := milliseconds(c.step.Milliseconds(iteration) * jitter)
+	c.clock.at(c.clock.now+length, func() {
+		if life == w.life {
+			w.finish(length)
+		}
+	})
+}
+
+// schedule puts an iteration together: all decoding sequences, then as many prompt
+// tokens as max_batched_tokens leaves, each decoding sequence taking one token and
+// its draft.
+func (w *worker) schedule() Iteration {
+	var it Iteration
+	c := w.cluster
+	tokens := 1 + c.speculation.DraftTokens
+	for i := 0; i < len(w.running); i++ {
+		if j := w.running[i]; !j.prefilling() && w.grow(j, tokens) {
+			it.Sequences++
+			it.ContextTokens += float64(j.context())
+		}
+	}
+	budget := c.profile.MaxBatchedTokens - tokens*it.Sequences
+	for _, j := range w.running {
+		if j.prefilling() {
+			budget -= w.takeChunk(j, budget, &it)
+		}
+	}
+	for budget > 0 && len(w.waiting) > 0 && len(w.running) < c.profile.MaxSequences && w.admit(w.waiting[0]) {
+		j := w.waiting[0]
+		w.waiting = slices.Delete(w.waiting, 0, 1)
+		w.running = append(w.running, j)
+		budget -= w.takeChunk(j, budget, &it)
+	}
+	return it
+}
+
+// grow sees to it that a sequence has blocks for its next tokens, whatever that
+// takes; false if the sequence itself had to go.
+func (w *worker) grow(j *Job, tokens int) bool {
+	// The last token of the answer is never computed, so it needs no place.
+	tokens = min(j.context()+tokens, j.request.PromptTokens+j.request.OutputTokens)
+	need := w.cluster.profile.KV.blocksOf(tokens) - len(j.shared) - j.private
+	for need > 0 && !w.cache.reserve(need) {
+		last := w.running[len(w.running)-1]
+		w.preempt(last)
+		if last == j {
+			return false
+		}
+	}
+	j.private += max(need, 0)
+	return true
+}
+
+// preempt puts the sequence admitted last back to the front of the queue.
+func (w *worker) preempt(j *Job) {
+	w.running = w.running[:len(w.running)-1]
+	w.release(j)
+	j.computed, j.goal = 0, j.context()
+	w.waiting = slices.Insert(w.waiting, 0, j)
+	w.counters.Preemptions++
+}
+
+// admit takes the blocks of a request: those that the cache holds, and new ones
+// for the rest. At least its last token is always computed, for without it there
+// would be no first token of the answer.
+func (w *worker) admit(j *Job) bool {
+	kv := w.cluster.profile.KV
+	reusable := min((j.goal-1)/kv.BlockTokens, j.request.PromptTokens/kv.BlockTokens, len(j.request.Blocks))
+	found := w.cache.match(j.request.Blocks[:reusable])
+	shared := w.cache.acquire(j.request.Blocks[:found])
+	need := kv.blocksOf(j.goal) - found
+	reserve := int(watermark * float64(kv.Blocks))
+	if len(w.running) == 0 {
+		reserve = 0 // or a request that fills the cache would wait for ever
+	}
+	if w.cache.available() < need+reserve || !w.cache.reserve(need) {
+		w.cache.release(shared, 0)
+		return false
+	}
+	j.shared, j.private, j.computed = shared, need, found*kv.BlockTokens
+	if j.report.Started == 0 {
+		j.report.Started = w.cluster.clock.now
+		j.report.CachedTokens = j.computed
+		w.counters.PromptTokens += int64(j.request.PromptTokens)
+		w.counters.CachedTokens += int64(j.computed)
+	}
+	return true
+}
+
+// takeChunk adds a prefill, or as much of it as fits, to an iteration.
+func (w *worker) takeChunk(j *Job, budget int, it *Iteration) int {
+	j.chunk = min(j.goal-j.computed, budget)
+	it.PrefillTokens += j.chunk
+	it.ChunkContext += float64(j.chunk) * float64(j.computed)
+	return j.chunk
+}
+
+// output is what a job got from one iteration.
+type output struct {
+	job    *Job
+	tokens int
+}
+
+// finish ends an iteration that took so long, and begins the next one.
+func (w *worker) finish(length time.Duration) {
+	w.counters.Iterations++
+	w.counters.Busy += length
+	var out []output
+	still := w.running[:0]
+	for _, j := range w.running {
+		if n := w.produce(j); n > 0 {
+			j.generated += n
+			w.counters.OutputTokens += int64(n)
+			out = append(out, output{j, n})
+		}
+		if j.complete() {
+			w.complete(j)
+		} else {
+			still = append(still, j)
+		}
+	}
+	clear(w.running[len(still):])
+	w.running = still
+	w.send(out)
+	w.step()
+}
+
+// produce is how many tokens a job got from the iteration that ends.
+func (w *worker) produce(j *Job) int {
+	if !j.prefilling() {
+		return w.decode(j)
+	}
+	j.computed += j.chunk
+	w.counters.PrefilledTokens += int64(j.chunk)
+	j.chunk = 0
+	if j.prefilling() {
+		return 0
+	}
+	w.register(j, j.request.PromptTokens)
+	if j.generated == 0 {
+		j.report.Prefilled = w.cluster.clock.now
+	}
+	return 1
+}
+
+// decode draws how much of its draft a sequence keeps. What would go beyond the
+// end of the answer is cut off.
+func (w *worker) decode(j *Job) int {
+	kept := 0
+	if len(w.cluster.thresholds) > 0 {
+		kept = accepted(w.cluster.thresholds, w.cluster.rng.Float64())
+	}
+	w.counters.Steps++
+	w.counters.DraftedTokens += int64(len(w.cluster.thresholds))
+	w.counters.AcceptedTokens += int64(kept)
+	return min(1+kept, j.request.OutputTokens-j.generated)
+}
+
+// register makes the full blocks of a job's first tokens findable.
+func (w *worker) register(j *Job, tokens int) {
+	full := min(tokens/w.cluster.profile.KV.BlockTokens, len(j.request.Blocks))
+	if hashes := j.request.Blocks[len(j.shared):max(full, len(j.shared))]; len(hashes) > 0 {
+		j.shared = append(j.shared, w.cache.register(hashes)...)
+		j.private -= len(hashes)
+	}
+}
+
+// complete takes a job with a whole answer out. The last token was never
+// computed, so no block with it can be reused.
+func (w *worker) complete(j *Job) {
+	if !w.cluster.options.ForgetAnswers {
+		w.register(j, j.context()-1)
+	}
+	w.release(j)
+	w.counters.Completed++
+}
+
+func (w *worker) release(j *Job) {
+	w.cache.release(j.shared, j.private)
+	j.shared, j.private = nil, 0
+}
+
+// send lets tokens leave the frontend: a part of the next decode step later, plus
+// the frontend's own time.
+func (w *worker) send(out []output) {
+	if len(out) == 0 {
+		return
+	}
+	c := w.cluster
+	var next Iteration
+	for _, j := range w.running {
+		if !j.prefilling() {
+			next.Sequences++
+			next.ContextTokens += float64(j.context())
+		}
+	}
+	delay := c.profile.HandOver*c.step.Milliseconds(next) + c.profile.Frontend.Out
+	w.lastOut = max(w.lastOut, c.clock.now+milliseconds(delay))
+	c.clock.at(w.lastOut, func() {
+		for _, o := range out {
+			c.deliver(o)
+		}
+	})
+}
+
+// drop takes a job out wherever it is.
+func (w *worker) drop(j *Job) {
+	is := func(other *Job) bool { return other == j }
+	w.late = slices.DeleteFunc(w.late, is)
+	w.waiting = slices.DeleteFunc(w.waiting, is)
+	if slices.Contains(w.running, j) {
+		w.running = slices.DeleteFunc(w.running, is)
+		w.release(j)
+	}
+}
+
+// lose ends the worker's life. It comes back at a later time, empty.
+func (w *worker) lose(readyAt time.Duration) {
+	w.life++
+	w.readyAt = readyAt
+	w.late, w.waiting, w.running, w.stepping = nil, nil, nil, false
+	w.cache.clear()
+}
+
+// stored, removed and cleared pass the cache's events to the router.
+func (w *worker) stored(hashes []BlockHash) {
+	w.counters.StoredEvents++
+	w.counters.StoredBlocks += int64(len(hashes))
+	w.cluster.router.stored(w.index, hashes)
+}
+
+func (w *worker) removed(hashes []BlockHash) {
+	w.counters.RemovedEvents++
+	w.counters.RemovedBlocks += int64(len(hashes))
+	w.cluster.router.removed(w.index, hashes)
+}
+
+func (w *worker) cleared() {
+	w.counters.ClearedEvents++
+	w.cluster.router.cleared(w.index)
+}
+
+func (w *worker) stats() WorkerStats {
+	account := &w.cluster.router.loads[w.index]
+	return WorkerStats{
+		ID: w.id, Index: w.index, ReadyAt: w.readyAt, Ready: w.ready(),
+		Running: len(w.running), Waiting: len(w.waiting) + len(w.late),
+		TotalBlocks: w.cache.capacity, ActiveBlocks: w.cache.active(), CachedBlocks: len(w.cache.blocks),
+		Inflight: account.requests, ActivePrefillTokens: account.prefillTokens, ActiveDecodeBlocks: len(account.blocks),
+		WorkerCounters: w.counters,
+	}
+}

@@ -1,0 +1,178 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// one is a cluster of one worker without chance.
+func one(t *testing.T, change ...func(*Profile)) *Cluster {
+	t.Helper()
+	p := steady()
+	p.Workers = 1
+	for _, f := range change {
+		f(&p)
+	}
+	return start(t, p)
+}
+
+func near(t *testing.T, ms float64, got time.Duration, intent string) {
+	t.Helper()
+	assert.InDelta(t, ms, inMilliseconds(got), .01, intent)
+}
+
+// The stages of one request on an idle worker, by the formulas of the model.
+func TestOneRequest(t *testing.T) {
+	c := one(t)
+	r, _ := send(t, c, 3, text{1, 3700})
+	drain(c)
+	near(t, 25, r.end.Arrived, "the frontend's time in")
+	assert.Equal(t, r.end.Arrived, r.end.Started, "there is nothing to wait for")
+	prefill := 41 + .118*3700
+	near(t, prefill, r.end.Prefilled-r.end.Started, "one chunk")
+	decode := func(context float64) float64 { return 41 + .5 + 3.3e-5*context }
+	near(t, .83*decode(3701)+8, r.end.FirstToken-r.end.Prefilled, "the hand-over and the frontend's time out")
+	require.Equal(t, []int{1, 1, 1}, r.n)
+	near(t, decode(3701), r.at[1]-r.at[0]-milliseconds(.83*(decode(3702)-decode(3701))), "one decode step")
+	assert.Equal(t, FinishLength, r.end.Reason)
+
+	w := c.Workers()[0]
+	assert.EqualValues(t, 3, w.Iterations)
+	near(t, prefill+decode(3701)+decode(3702), w.Busy, "time in iterations")
+	assert.EqualValues(t, 2, w.Steps)
+	assert.EqualValues(t, 3, w.OutputTokens)
+	assert.EqualValues(t, 3700, w.PrefilledTokens)
+	assert.Equal(t, 3702/32, w.CachedBlocks, "the full blocks of prompt and answer, but for the last token")
+	assert.Zero(t, w.CacheUse())
+}
+
+// A prefill takes 92 ms at least, whatever it computes.
+func TestPrefillFloor(t *testing.T) {
+	c := one(t)
+	r, _ := send(t, c, 1, text{1, 64})
+	drain(c)
+	near(t, 92, r.end.Prefilled-r.end.Started, "64 tokens")
+}
+
+// A prompt that fills the cache's blocks to the last token is computed in its last
+// block all the same: something must give the first token.
+func TestLastTokenIsComputed(t *testing.T) {
+	c := one(t)
+	for _, row := range []struct{ prompt, cached int }{{64, 0}, {64, 32}, {65, 64}} {
+		r, _ := send(t, c, 1, text{1, row.prompt})
+		drain(c)
+		assert.Equal(t, row.cached, r.end.CachedTokens, "of %d", row.prompt)
+	}
+}
+
+// The next turn finds prompt and answer of the one before, unless answers are
+// forgotten: then exactly the blocks of the prompt.
+func TestReuseOfAnswers(t *testing.T) {
+	history := []text{{1, 1000}, answerTo(500, []text{{1, 1000}}), {3, 100}}
+	for _, forget := range []bool{false, true} {
+		p := steady()
+		p.Workers = 1
+		c := start(t, p, func(o *Options) { o.ForgetAnswers = forget })
+		send(t, c, 500, history[0])
+		drain(c)
+		r, _ := send(t, c, 10, history...)
+		drain(c)
+		want := 1499 / 32 * 32
+		if forget {
+			want = 1000 / 32 * 32
+		}
+		assert.Equal(t, want, r.end.CachedTokens)
+		near(t, max(92, 41+.118*float64(1600-want)+1e-6*float64(1600-want)*float64(want)), r.end.Prefilled-r.end.Started, "the rest is computed")
+	}
+}
+
+// A request that arrives during an iteration joins the one after the next.
+func TestJoinsOneStepLate(t *testing.T) {
+	c := one(t)
+	send(t, c, 100, text{1, 1000})
+	c.Advance(time.Second)
+	ends, _ := c.Next() // of the iteration under way, or of a hand-over before it
+	r, _ := send(t, c, 10, text{2, 1000})
+	c.Advance(ends + time.Second)
+	step := 41 + .5 + 3.3e-5*1020
+	wait := inMilliseconds(r.end.Started - r.end.Arrived)
+	assert.True(t, step <= wait && wait <= 2*step+.1, "waited %.1f ms, a step takes %.1f ms", wait, step)
+}
+
+// A long prompt is prefilled in chunks, and sequences that decode go on meanwhile,
+// with four tokens each taken from the chunk: one and a draft of three.
+func TestChunkedPrefill(t *testing.T) {
+	c := one(t, func(p *Profile) { p.Speculation = H200().Speculation })
+	var others []*recorder
+	for i := range 10 {
+		r, _ := send(t, c, 3000, text{uint64(i), 320})
+		others = append(others, r)
+	}
+	c.Advance(10 * time.Second)
+	before := c.Workers()[0].WorkerCounters
+	r, _ := send(t, c, 5, text{99, 40_000})
+	for c.Workers()[0].PrefilledTokens == before.PrefilledTokens {
+		at, _ := c.Next()
+		c.Advance(at)
+	}
+	assert.EqualValues(t, 16_384-4*10, c.Workers()[0].PrefilledTokens-before.PrefilledTokens)
+	heard := len(others[0].n)
+	for r.end == nil {
+		at, _ := c.Next()
+		c.Advance(at)
+	}
+	assert.Greater(t, len(others[0].n), heard+2)
+	assert.Nil(t, others[0].end)
+	const context = 16_344.0
+	prefill := 3*(41+.5*10) + .118*40_000 + 1e-6*(context*context+(40_000-2*context)*2*context)
+	assert.InEpsilon(t, prefill, inMilliseconds(r.end.Prefilled-r.end.Started), .01, "three chunks, the later ones over the context before them")
+}
+
+// The batch holds 64 sequences; the 65th waits, first come first served.
+func TestQueue(t *testing.T) {
+	c := one(t)
+	var all []*recorder
+	for i := range 70 {
+		r, _ := send(t, c, 100+i, text{uint64(i), 64})
+		all = append(all, r)
+		c.Advance(c.Now() + time.Millisecond)
+	}
+	c.Advance(3 * time.Second)
+	w := c.Workers()[0]
+	assert.Equal(t, 64, w.Running)
+	assert.Equal(t, 6, w.Waiting)
+	assert.Equal(t, 70, w.Inflight)
+	drain(c)
+	assert.Zero(t, all[0].end.QueueAhead)
+	assert.Positive(t, all[69].end.QueueAhead)
+	for i := 1; i < len(all); i++ {
+		assert.GreaterOrEqual(t, all[i].end.Started, all[i-1].end.Started)
+	}
+	assert.GreaterOrEqual(t, all[64].end.Started, all[0].end.Ended-200*time.Millisecond, "it takes the first place that is free")
+}
+
+// Where blocks run out, the sequence that came last gives way, and goes on later
+// as if nothing had been; its tokens come once.
+func TestPreemption(t *testing.T) {
+	c := one(t, func(p *Profile) { p.KV.Blocks = 64 })
+	first, _ := send(t, c, 600, text{1, 800})
+	second, _ := send(t, c, 600, text{2, 800})
+	drain(c)
+	assert.EqualValues(t, 1, c.Workers()[0].Preemptions)
+	for _, r := range []*recorder{first, second} {
+		require.NoError(t, r.end.Err)
+		assert.Equal(t, 600, r.end.OutputTokens)
+	}
+	assert.Less(t, first.end.Ended, second.end.Ended)
+	w := c.Workers()[0]
+	assert.Greater(t, w.PrefilledTokens, int64(1600), "some of it is computed once more")
+	assert.EqualValues(t, 1600, w.PromptTokens, "but asked for once")
+	assertIdle(t, c)
+
+	whole, _ := send(t, c, 48, text{3, 2000})
+	drain(c)
+	assert.NoError(t, whole.end.Err, "a request that takes the whole cache")
+}
