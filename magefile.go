@@ -48,7 +48,8 @@ func Format(ctx context.Context) error { return golangciLint(ctx, "fmt") }
 // Build builds the programs into bin/.
 func Build(ctx context.Context) error {
 	for _, name := range []string{"loadgen", "booth"} {
-		if _, err := build(ctx, name); err != nil {
+		fmt.Println("building", program(name))
+		if err := suite.Command(ctx, "go", "build", "-o", program(name), "./sidecar/cmd/"+name); err != nil {
 			return err
 		}
 	}
@@ -71,11 +72,10 @@ func Fuzz(ctx context.Context) error {
 
 // Dynamo starts a real Dynamo with mock workers and the load generator; Ctrl-C stops all of it.
 func Dynamo(ctx context.Context) error {
-	program, err := build(ctx, "booth")
-	if err != nil {
+	if err := Build(ctx); err != nil {
 		return err
 	}
-	return become(program, "dynamo")
+	return become(program("booth"), "dynamo")
 }
 
 // run ends the process where the suite fails, since Mage would print the error
@@ -143,14 +143,13 @@ func realDynamo(ctx context.Context) (suite.Count, error) {
 	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-p=1", "-timeout=20m"}, args...)...)
 }
 
-// build builds a program into bin/ and gives its path.
-func build(ctx context.Context, name string) (string, error) {
+// program is where a program is built to.
+func program(name string) string {
 	path := filepath.Join("bin", name)
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
-	fmt.Println("building", path)
-	return path, suite.Command(ctx, "go", "build", "-o", path, "./sidecar/cmd/"+name)
+	return path
 }
 
 // become lets a program take the place of this process, so that Ctrl-C reaches
