@@ -58,6 +58,9 @@ func Build(ctx context.Context) error {
 
 // Bench measures the load generator against a server with known token times.
 func Bench(ctx context.Context) error {
+	if err := Build(ctx); err != nil {
+		return err
+	}
 	return suite.Command(ctx, "go", "run", "./sidecar/bench")
 }
 

@@ -81,7 +81,6 @@ type worker struct {
 	waiting  []*Job // the queue before them
 	running  []*Job // in the order of admission
 	stepping bool
-	lastOut  time.Duration // when the latest tokens leave, so that none overtake
 	counters WorkerCounters
 }
 
@@ -311,8 +310,7 @@ func (w *worker) send(out []output) {
 		}
 	}
 	delay := c.profile.HandOver*c.step.Milliseconds(next) + c.profile.Frontend.Out
-	w.lastOut = max(w.lastOut, c.clock.now+milliseconds(delay))
-	c.clock.at(w.lastOut, func() {
+	c.clock.at(c.clock.now+milliseconds(delay), func() {
 		for _, o := range out {
 			c.deliver(o)
 		}

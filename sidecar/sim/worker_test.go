@@ -68,6 +68,17 @@ func TestLastTokenIsComputed(t *testing.T) {
 	}
 }
 
+// Of a block that ends with the answer, the last token was never computed.
+func TestLastBlockOfAnswer(t *testing.T) {
+	c := one(t)
+	send(t, c, 32, text{1, 64})
+	drain(c)
+	assert.Equal(t, 2, c.Workers()[0].CachedBlocks)
+	send(t, c, 33, text{2, 64})
+	drain(c)
+	assert.Equal(t, 2+3, c.Workers()[0].CachedBlocks)
+}
+
 // The next turn finds prompt and answer of the one before, unless answers are
 // forgotten: then exactly the blocks of the prompt.
 func TestReuseOfAnswers(t *testing.T) {
@@ -154,25 +165,31 @@ func TestQueue(t *testing.T) {
 	assert.GreaterOrEqual(t, all[64].end.Started, all[0].end.Ended-200*time.Millisecond, "it takes the first place that is free")
 }
 
-// Where blocks run out, the sequence that came last gives way, and goes on later
-// as if nothing had been; its tokens come once.
+// Where blocks run out, the sequence that came last gives way. It goes on before
+// those that wait, as if nothing had been, and its tokens come once.
 func TestPreemption(t *testing.T) {
 	c := one(t, func(p *Profile) { p.KV.Blocks = 64 })
 	first, _ := send(t, c, 600, text{1, 800})
 	second, _ := send(t, c, 600, text{2, 800})
+	third, _ := send(t, c, 10, text{3, 1400})
 	drain(c)
-	assert.EqualValues(t, 1, c.Workers()[0].Preemptions)
+	w := c.Workers()[0]
+	assert.EqualValues(t, 1, w.Preemptions)
 	for _, r := range []*recorder{first, second} {
 		require.NoError(t, r.end.Err)
 		assert.Equal(t, 600, r.end.OutputTokens)
 	}
 	assert.Less(t, first.end.Ended, second.end.Ended)
-	w := c.Workers()[0]
-	assert.Greater(t, w.PrefilledTokens, int64(1600), "some of it is computed once more")
-	assert.EqualValues(t, 1600, w.PromptTokens, "but asked for once")
+	assert.Greater(t, third.end.Started, second.end.Ended-200*time.Millisecond, "there is no place for both")
+	assert.Greater(t, w.PrefilledTokens, int64(3000), "some of it is computed once more")
+	assert.EqualValues(t, 3000, w.PromptTokens, "but asked for once")
 	assertIdle(t, c)
+}
 
-	whole, _ := send(t, c, 48, text{3, 2000})
+// A request may take the whole cache, whatever is kept free otherwise.
+func TestWholeCache(t *testing.T) {
+	c := one(t, func(p *Profile) { p.KV.Blocks = 200 })
+	r, _ := send(t, c, 1, text{1, 6399})
 	drain(c)
-	assert.NoError(t, whole.end.Err, "a request that takes the whole cache")
+	assert.NoError(t, r.end.Err)
 }

@@ -17,7 +17,8 @@ const (
 	answerCV    = .15
 	tenStarters = 10
 	warmUp      = 150 * time.Second
-	wholeRun    = 750 * time.Second
+	wholeRun    = 750 * time.Second // of the fit
+	shortRun    = 400 * time.Second // where a trend is enough
 )
 
 // closedLoop keeps conversations in progress, without think time, on shared

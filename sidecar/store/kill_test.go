@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -123,5 +124,17 @@ func TestTheLockNamesWhomItCan(t *testing.T) {
 	assert.ErrorContains(t, err, "in use by another process:")
 
 	require.NoError(t, s.Close())
+	openTest(t, Options{Dir: dir}, normal)
+}
+
+// Who only asks makes no file, and does not keep the directory from the next one.
+func TestLocked(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, Locked(dir))
+	require.NoDirExists(t, dir)
+	s := openTest(t, Options{Dir: dir, Owner: "127.0.0.1:18088"}, normal)
+	assert.ErrorContains(t, Locked(dir), fmt.Sprintf("in use by process %d at 127.0.0.1:18088:", os.Getpid()))
+	require.NoError(t, s.Close())
+	require.NoError(t, Locked(dir))
 	openTest(t, Options{Dir: dir}, normal)
 }

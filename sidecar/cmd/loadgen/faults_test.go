@@ -196,7 +196,7 @@ func TestTargetDownAtStart(t *testing.T) {
 			server.Start()
 			p.until("it runs as it was meant to", func() bool {
 				l := p.lane()
-				return l.State.Running && l.State.Mode == row.mode && l.State.Concurrency == api.Concurrency{Target: 8, Actual: 8} && l.Totals.OK > 8
+				return l.State.Running && l.State.Mode == row.mode && l.State.Step.Settled != nil && l.Totals.OK > 8
 			})
 			assert.True(t, p.ready())
 			assert.Equal(t, "llama", p.lane().Target.Model)

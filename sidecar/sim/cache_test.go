@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// ledger is an event sink that keeps what a listener would believe to be cached.
+type ledger map[BlockHash]bool
+
+func (l ledger) stored(hashes []BlockHash) {
+	for _, hash := range hashes {
+		l[hash] = true
+	}
+}
+
+func (l ledger) removed(hashes []BlockHash) {
+	for _, hash := range hashes {
+		delete(l, hash)
+	}
+}
+
+func (l ledger) cleared() { clear(l) }
+
+func hashes(from, to BlockHash) (out []BlockHash) {
+	for h := from; h < to; h++ {
+		out = append(out, h)
+	}
+	return out
+}
+
+// compute is what a sequence does to a cache: it reuses what is there, computes
+// the rest, and gives all of it back.
+func compute(t *testing.T, c *cache, blocks []BlockHash) {
+	t.Helper()
+	found := c.match(blocks)
+	shared := c.acquire(blocks[:found])
+	require.True(t, c.reserve(len(blocks)-found))
+	shared = append(shared, c.register(blocks[found:])...)
+	assert.Equal(t, len(blocks), c.active())
+	c.release(shared, 0)
+	assert.Zero(t, c.active())
+}
+
+// What was used last stays longest, and of one sequence its beginning.
+func TestEviction(t *testing.T) {
+	seen := ledger{}
+	c := newCache(10, seen)
+	compute(t, c, hashes(100, 104))
+	compute(t, c, hashes(200, 204))
+	compute(t, c, hashes(100, 104)) // again, so that the others are older
+	require.True(t, c.reserve(5))
+	assert.Equal(t, ledger{100: true, 101: true, 102: true, 103: true, 200: true}, seen)
+	require.True(t, c.reserve(2))
+	assert.Equal(t, ledger{100: true, 101: true, 102: true}, seen)
+	assert.Equal(t, 1, c.match(hashes(102, 110)))
+}
+
+// Blocks in use are never evicted, and a reservation is taken whole or not at all.
+func TestBlocksInUse(t *testing.T) {
+	seen := ledger{}
+	c := newCache(10, seen)
+	compute(t, c, hashes(100, 106))
+	shared := c.acquire(hashes(100, 104))
+	assert.Equal(t, 6, c.available())
+	assert.False(t, c.reserve(7))
+	assert.Len(t, seen, 6, "nothing was evicted in vain")
+	assert.True(t, c.reserve(6))
+	assert.Len(t, seen, 4)
+	assert.False(t, c.reserve(1))
+	c.release(shared, 6)
+	assert.Equal(t, 10, c.available())
+}
+
+// Two sequences that compute the same blocks at once end up with one copy.
+func TestSameBlocksTwice(t *testing.T) {
+	seen := ledger{}
+	c := newCache(10, seen)
+	require.True(t, c.reserve(8))
+	one, two := c.register(hashes(1, 5)), c.register(hashes(1, 5))
+	assert.Equal(t, 4, c.active())
+	c.release(one, 0)
+	assert.Equal(t, 4, c.active())
+	c.release(two, 0)
+	assert.Zero(t, c.active())
+	assert.Len(t, seen, 4)
+	c.clear()
+	assert.Empty(t, seen)
+	assert.Equal(t, 10, c.available())
+}

@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestProfiles(t *testing.T) {
+	assert.Equal(t, []string{"h100-tp2", "h100-tp4", "h200-tp1"}, ProfileNames())
+	for _, row := range []struct {
+		name             string
+		workers, gpus    int
+		calibrated, base bool
+	}{
+		{"h200-tp1", 3, 1, true, true},
+		{"h100-tp2", 4, 2, false, true},
+		{"h100-tp4", 2, 4, false, false},
+	} {
+		p, err := LoadProfile(row.name)
+		require.NoError(t, err)
+		assert.Equal(t, row.name, p.Name)
+		assert.Equal(t, row.workers, p.Workers)
+		assert.Equal(t, row.gpus, p.TensorParallel)
+		assert.Len(t, p.Speculation, 4)
+		for kind := range p.Speculation {
+			assert.Equal(t, row.calibrated && kind == api.SpeculationNotRecorded, p.CalibratedFor(kind), "%s, %s", row.name, kind)
+		}
+		assert.Equal(t, row.base, p.Baseline != "")
+		if row.base {
+			assert.FileExists(t, "../baseline/data/"+p.Baseline+".csv")
+		}
+	}
+	_, err := LoadProfile("../h200")
+	assert.EqualError(t, err, "profile: ../h200 is not allowed: h100-tp2, h100-tp4, h200-tp1")
+}
+
+// The caches are as large as the memory beside the weights lets them be.
+func TestCacheSizes(t *testing.T) {
+	const gib = 1 << 30
+	for name, memory := range map[string]float64{"h200-tp1": 131.3, "h100-tp2": 2 * 74.5, "h100-tp4": 4 * 74.5} {
+		p, err := LoadProfile(name)
+		require.NoError(t, err)
+		want := .9 * (memory - 71) * gib / float64(p.KV.BytesPerToken*p.KV.BlockTokens)
+		assert.InEpsilon(t, want, p.KV.Blocks, .001, name)
+	}
+}
+
+// Each change of a good profile is refused, with the field that is wrong.
+func TestParseProfileRefuses(t *testing.T) {
+	good, err := os.ReadFile("profiles/h200-tp1.yaml")
+	require.NoError(t, err)
+	for _, row := range []struct{ intent, from, to, field string }{
+		{"a key that is none", "gpu: H200", "gpu: H200\ngpus: 3", "profile"},
+		{"a key twice", "gpu: H200", "gpu: H200\ngpu: H100", "profile"},
+		{"a word for a number", "workers: 3", "workers: three", "profile"},
+		{"a second document", "name: h200-tp1", "name: a\n---\nname: b", "profile"},
+		{"a name that is a path", "name: h200-tp1", "name: ../a", "name"},
+		{"no basis", "basis: >-\n  Times", "model_basis: >-\n  Times", "profile"},
+		{"no model", "model: meta-llama/Llama-3.1-70B-Instruct", "", "model"},
+		{"fitted to nothing", "baseline: h200x3-tp1-llama70b-fp8", "", "baseline"},
+		{"no workers", "workers: 3", "workers: 0", "workers"},
+		{"more workers than the router tells apart", "workers: 3", "workers: 65", "workers"},
+		{"a missing number", "  blocks: 11119", "", "kv.blocks"},
+		{"no room to prefill", "max_batched_tokens: 16384", "max_batched_tokens: 256", "max_batched_tokens"},
+		{"no time", "base: 41", "base: -1", "step.base"},
+		{"not a number", "base: 41", "base: .nan", "step.base"},
+		{"steps that could be negative", "jitter: 0.02", "jitter: 0.5", "step.jitter"},
+		{"a range upside down", "min: 33, max: 63", "min: 63, max: 33", "step.floors[0].sequences.max"},
+		{"fewer acceptances than tokens", "[0.66, 0.56, 0.48]", "[0.66, 0.56]", "speculation.not_recorded.acceptance"},
+		{"more than certain", "[0.66, 0.56, 0.48]", "[0.66, 1.56, 0.48]", "speculation.not_recorded.acceptance[1]"},
+		{"another kind", "  off:", "  medusa:", "speculation"},
+		{"not as recorded", "  not_recorded:", "  eagle:", "speculation"},
+	} {
+		text := strings.Replace(string(good), row.from, row.to, 1)
+		require.NotEqual(t, string(good), text, row.intent)
+		_, err := ParseProfile([]byte(text))
+		var wrong *api.FieldError
+		if assert.ErrorAs(t, err, &wrong, row.intent) {
+			assert.Equal(t, row.field, wrong.Field, row.intent)
+		}
+	}
+	_, err = ParseProfile(nil)
+	assert.Error(t, err)
+}
+
+func TestTokensPerStep(t *testing.T) {
+	p := H200()
+	for _, row := range []struct {
+		kind               api.Speculation
+		tokens, acceptance float64
+	}{
+		{api.SpeculationNotRecorded, 2.207, .402},
+		{api.SpeculationOff, 1, 0},
+		{api.SpeculationDraft, 3.777, .555},  // the expected rate is .55 to .70
+		{api.SpeculationEagle3, 3.105, .702}, // and .70 to .85
+	} {
+		s := p.Speculation[row.kind]
+		assert.InDelta(t, row.tokens, s.TokensPerStep(), .001, row.kind)
+		assert.InDelta(t, row.acceptance, s.AcceptanceRate(), .001, row.kind)
+	}
+	assert.Equal(t, []int{3, 2, 1, 0}, []int{
+		accepted([]float64{.66, .37, .18}, .1), accepted([]float64{.66, .37, .18}, .2),
+		accepted([]float64{.66, .37, .18}, .5), accepted([]float64{.66, .37, .18}, .7),
+	})
+}
