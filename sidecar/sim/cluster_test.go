@@ -239,6 +239,26 @@ func TestSwitch(t *testing.T) {
 	assert.Len(t, cold.at, 10, "a token a step: speculation is off")
 }
 
+// What was begun before a restart does not end after it, however short it is.
+func TestRestartAtOnce(t *testing.T) {
+	c := start(t, steady(), func(o *Options) { o.Restart, o.Profile.Workers = 0, 1 })
+	first, _ := send(t, c, 100, text{1, 3700})
+	second, job := send(t, c, 100, text{1, 3700})
+	first.then = func() { c.Cancel(job) }
+	c.Advance(2 * time.Second)
+	require.NoError(t, c.Switch(api.ModeKV, api.SpeculationNotRecorded))
+	assert.ErrorIs(t, first.end.Err, ErrRestarting)
+	assert.ErrorIs(t, second.end.Err, ErrCancelled, "by the observer of the first")
+	assert.EqualValues(t, 1, c.Workers()[0].Failed)
+
+	r, _ := send(t, c, 100, text{2, 3700})
+	drain(c)
+	require.NoError(t, r.end.Err)
+	for i := 2; i < len(r.at); i++ {
+		require.Greater(t, inMilliseconds(r.at[i]-r.at[i-1]), 41.0, "one iteration at a time")
+	}
+}
+
 // A lost worker takes its requests and its cache with it, and comes back empty.
 func TestLoseWorker(t *testing.T) {
 	c := start(t, steady(), func(o *Options) { o.Mode = api.ModeRoundRobin })

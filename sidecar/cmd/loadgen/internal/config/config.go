@@ -73,7 +73,6 @@ type Deployment struct {
 	GPU            string `placeholder:"NAME" help:"GPU type, such as H200."`
 	Workers        int    `default:"0" min:"0" max:"1024" help:"Number of workers; 0 is not known."`
 	TensorParallel int    `default:"0" min:"0" max:"1024" help:"GPUs a worker is spread over; 0 is not known."`
-	Speculation    string `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculative decoding of the workers."`
 }
 
 // Workload shapes the conversations.
@@ -207,11 +206,12 @@ func (c *Config) Settings() api.Settings {
 	}
 }
 
-// API gives the deployment as the API tells it.
+// API gives the deployment as the API tells it. The speculation is that of the
+// mode in force.
 func (d Deployment) API() api.Deployment {
 	return api.Deployment{
 		Engine: d.Engine, Model: d.Model, GPU: d.GPU, Workers: d.Workers,
-		TensorParallel: d.TensorParallel, Speculation: api.Speculation(d.Speculation),
+		TensorParallel: d.TensorParallel,
 	}
 }
 

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the table of fields in CONFIGUR
 // samples are values of the fields without a range, none of them the default.
 var samples = map[string]string{
 	"target.url": "https://other/api", "target.model": "llama", "target.api_key_file": "key", "target.ca_file": "ca",
-	"deployment.engine": "vLLM", "deployment.model": "Llama 3.1 70B", "deployment.gpu": "H200", "deployment.speculation": "eagle3",
+	"deployment.engine": "vLLM", "deployment.model": "Llama 3.1 70B", "deployment.gpu": "H200",
 	"start": "true", "preset": "recorded", "seed": "18446744073709551615", "followup.text": "go on, please: 100 %",
 	"mode.driver": "pinned", "mode.mode": "round_robin", "mode.speculation": "off", "mode.offers": "kv,round_robin,kv/eagle3",
 	"prometheus.url": "http://prometheus:9090", "prometheus.namespace": "booth", "cluster.metrics_urls": "http://a:8081,http://b:8082/metrics",
