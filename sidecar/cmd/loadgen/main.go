@@ -32,7 +32,7 @@ const (
 
 // gcPercent collects early. What lives is a few megabytes, so that costs next to
 // nothing, and a sidecar should be small.
-const gcPercent = 25
+const gcPercent = 35
 
 func main() {
 	if os.Getenv("GOGC") == "" {
