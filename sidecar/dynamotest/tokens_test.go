@@ -4,6 +4,7 @@ package dynamotest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
@@ -47,8 +48,35 @@ func TestDynamoReadsTheSameTokens(t *testing.T) {
 	if after := d.Workers(); after[0].Instance == before[0].Instance || !slices.Equal(after[1:], before[1:]) {
 		t.Errorf("workers before %v, after %v: only the first is a new one", before, after)
 	}
+	forgetsTheDead(t, d)
 	sameTokens(t, d, "Again.")
 	leavesNothing(t, d)
+}
+
+// forgetsTheDead waits until the frontend lists no other instances than those
+// that run: it goes on sending turns to a killed worker until its lease is over.
+func forgetsTheDead(t *testing.T, d *local.Dynamo) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var want []string
+	for _, w := range d.Workers() {
+		want = append(want, w.Instance)
+	}
+	slices.Sort(want)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		listed, err := d.Instances(ctx)
+		if slices.Sort(listed); err == nil && slices.Equal(listed, want) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the frontend lists %v, want %v: %v", listed, want, err)
+		case <-tick.C:
+		}
+	}
 }
 
 // sameTokens compares the ids that Dynamo gives for a conversation with ours.
