@@ -3,6 +3,7 @@ package workload
 import (
 	"sync"
 	"time"
+	"unique"
 
 	openai "github.com/sashabaranov/go-openai"
 
@@ -22,8 +23,11 @@ type Conversation struct {
 
 	draw     draw
 	messages []openai.ChatCompletionMessage
-	asked    []string
-	done     int
+	// opening is the first message. Few differ and each is long, so conversations
+	// share them; a text is shared only as long as somebody holds its handle.
+	opening unique.Handle[string]
+	asked   []string
+	done    int
 
 	mu   sync.Mutex
 	turn *Turn

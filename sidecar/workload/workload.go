@@ -290,7 +290,8 @@ func (c *Conversation) ask(o Options, t *Turn) {
 		if o.Nonce != "" {
 			content = o.Nonce + "\n" + content
 		}
-		content = unique.Make(content).Value() // few differ, and each is long
+		c.opening = unique.Make(content)
+		content = c.opening.Value()
 	} else {
 		answer := c.messages[len(c.messages)-1].Content
 		t.UserMessage = o.Questioner.Follow(c.draw.rng, c.Topic, c.asked, answer)
