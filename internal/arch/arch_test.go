@@ -34,7 +34,9 @@ func allBut(places ...string) room { return room{all: true, sparse: places} }
 var rooms = map[string]room{
 	".":                   allBut(), // the Magefile
 	"internal":            allBut(),
+	"dashboards":          only("api"),
 	"pkg":                 only("api"),
+	"pkg/plugintest":      allBut(),
 	"sidecar/cmd/loadgen": allBut("sim", "local"),
 	"sidecar/cmd/booth":   allBut(),
 	"sidecar/chat":        only(),

@@ -333,6 +333,46 @@ func TestDefaultBaseline(t *testing.T) {
 	}
 }
 
+// A baseline chosen by its name holds the same live step as the default one does.
+func TestChosenComparison(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		recorded := "h200x3-tp1-llama70b-fp8"
+		b.start(100)
+		pass(65 * time.Second)
+		byDefault, err := b.hub.Comparison("main", "")
+		require.NoError(t, err)
+		assert.Equal(t, b.snapshot().Baseline, byDefault)
+		own, err := b.hub.Comparison("main", api.ThisTarget)
+		require.NoError(t, err)
+		assert.Equal(t, byDefault, own)
+		chosen, err := b.hub.Comparison("main", recorded)
+		require.NoError(t, err)
+		assert.Equal(t, recorded, chosen.Name)
+		assert.Equal(t, 100, chosen.Concurrency)
+		assert.Equal(t, byDefault.Live, chosen.Live)
+		assert.NotNil(t, column(t, chosen, api.ModeRoundRobin).TTFT.P95.Improvement)
+		assert.NotEmpty(t, chosen.Differences, "another deployment than the recorded one")
+
+		_, err = b.hub.Comparison("main", "nobody's")
+		require.ErrorIs(t, err, api.ErrNotFound)
+		_, err = b.hub.Comparison("twin", recorded)
+		require.ErrorIs(t, err, api.ErrNotFound)
+	})
+}
+
+// This target's own is there to be chosen before it has a row, and without the
+// rows of another target.
+func TestChosenComparisonWithoutRows(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		own, err := b.hub.Comparison("main", api.ThisTarget)
+		require.NoError(t, err)
+		assert.Equal(t, api.ThisTarget, own.Name)
+		assert.NotEmpty(t, own.Title)
+		assert.Empty(t, own.Columns)
+		assert.Empty(t, own.Differences)
+	})
+}
+
 // After a change of the shape a step settles only when the conversations of the
 // former shape have gone, so that no figure mixes the two.
 func TestShapeChange(t *testing.T) {

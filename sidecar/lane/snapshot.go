@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -191,9 +192,30 @@ func (l *Lane) live(id string) *api.LiveTurn {
 	return nil
 }
 
+// Comparison puts the current step's counted turns beside the baseline of that
+// name, beside the default one where the name is empty. The error is an
+// [api.ErrNotFound].
+func (l *Lane) Comparison(name string) (api.Comparison, error) {
+	now := time.Now()
+	state, cluster := l.state(now), l.cluster()
+	if name == "" {
+		return l.compare(now, state, cluster), nil
+	}
+	deployment := l.deployment(cluster)
+	b, ok := l.named(name, deployment, state.Shape)
+	if !ok {
+		return api.Comparison{}, fmt.Errorf("%w: there is no baseline %q", api.ErrNotFound, name)
+	}
+	return l.compareWith(b, now, state, deployment), nil
+}
+
 // compare puts the current step's counted turns beside the default baseline.
 func (l *Lane) compare(now time.Time, state api.State, c api.Cluster) api.Comparison {
 	deployment := l.deployment(c)
+	return l.compareWith(l.baseline(deployment, state.Shape), now, state, deployment)
+}
+
+func (l *Lane) compareWith(b api.Baseline, now time.Time, state api.State, deployment api.Deployment) api.Comparison {
 	live := baseline.Live{
 		Settling: state.Settling, Deployment: deployment, Shape: state.Shape,
 		Mode: state.Mode, Speculation: state.Speculation,
@@ -205,7 +227,6 @@ func (l *Lane) compare(now time.Time, state api.State, c api.Cluster) api.Compar
 	if state.Phase == api.PhaseRunning { // else there is no step under way
 		l.fillLive(&live, l.record.Counted(now, state.Step.ID))
 	}
-	b := l.baseline(deployment, state.Shape)
 	comparison := baseline.Compare(live, b, state.Concurrency.Target)
 	if len(b.Rows) == 0 { // there is nothing yet to differ from
 		comparison.Differences = []api.Difference{}
@@ -213,15 +234,22 @@ func (l *Lane) compare(now time.Time, state api.State, c api.Cluster) api.Compar
 	return comparison
 }
 
-// baseline is the one to compare with: [api.ThisTarget] without rows where
-// nothing was measured against this target, whatever another one left.
+// baseline is the default one to compare with.
 func (l *Lane) baseline(deployment api.Deployment, shape api.WorkloadShape) api.Baseline {
+	name := baseline.DefaultFor(deployment, l.hub.allBaselines(), l.hub.Settings().DefaultBaseline)
+	b, _ := l.named(name, deployment, shape)
+	return b
+}
+
+// named finds a baseline. [api.ThisTarget] always is: without rows where nothing
+// was measured against this target, whatever another one left. It is also what
+// comes where there is none of the name, with false.
+func (l *Lane) named(name string, deployment api.Deployment, shape api.WorkloadShape) (api.Baseline, bool) {
 	all, own := l.hub.allBaselines(), measured(l.opts.Client.Root(), deployment, shape)
-	name := baseline.DefaultFor(deployment, all, l.hub.Settings().DefaultBaseline)
 	if i := indexOf(all, name); i >= 0 && (name != api.ThisTarget || sameTarget(all[i], own)) {
-		return all[i]
+		return all[i], true
 	}
-	return own
+	return own, name == api.ThisTarget
 }
 
 func (l *Lane) fillLive(live *baseline.Live, r stats.Report) {

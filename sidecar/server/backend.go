@@ -26,6 +26,7 @@ type Backend interface {
 	SetMode(ctx context.Context, lane, by string, req api.ModeRequest) (api.State, error)
 	CancelMode(ctx context.Context, lane, by string) (api.State, error)
 	Cluster(lane string) (api.Cluster, error)
+	Decisions(ctx context.Context, lane string, limit int) (api.DecisionList, error)
 
 	Conversations(ctx context.Context, q api.ConversationQuery) (api.ConversationList, error)
 	Conversation(ctx context.Context, id string) (api.Conversation, error)
@@ -37,6 +38,9 @@ type Backend interface {
 
 	Baselines(ctx context.Context) ([]api.Baseline, error)
 	Baseline(ctx context.Context, name string) (api.Baseline, error)
+	// Comparison puts a lane's live step beside the named baseline, beside the
+	// default one where the name is empty.
+	Comparison(lane, baseline string) (api.Comparison, error)
 	SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error)
 
 	Settings() api.Settings

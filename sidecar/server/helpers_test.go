@@ -90,6 +90,10 @@ func (b *recorder) Cluster(lane string) (api.Cluster, error) {
 	return sample[api.Cluster](), b.note(call{"cluster", lane, "", nil})
 }
 
+func (b *recorder) Decisions(_ context.Context, lane string, limit int) (api.DecisionList, error) {
+	return sample[api.DecisionList](), b.note(call{"decisions", lane, "", limit})
+}
+
 func (b *recorder) Conversations(_ context.Context, q api.ConversationQuery) (api.ConversationList, error) {
 	return sample[api.ConversationList](), b.note(call{"conversations", q.Lane, "", q})
 }
@@ -115,6 +119,10 @@ func (b *recorder) Baselines(context.Context) ([]api.Baseline, error) {
 
 func (b *recorder) Baseline(_ context.Context, name string) (api.Baseline, error) {
 	return sample[api.Baseline](), b.note(call{"baseline", "", "", name})
+}
+
+func (b *recorder) Comparison(lane, name string) (api.Comparison, error) {
+	return sample[api.Comparison](), b.note(call{"comparison", lane, "", name})
 }
 
 func (b *recorder) SaveBaseline(_ context.Context, by string, req api.Baseline) (api.Baseline, error) {

@@ -26,6 +26,7 @@ func (s *Server) routes() []route {
 		{"GET " + api.Prefix + "/snapshot", read, give(b.Snapshot)},
 		{"GET " + api.Prefix + "/stream", read, s.stream},
 		{"GET " + api.Prefix + "/cluster", read, s.cluster},
+		{"GET " + api.Prefix + "/decisions", read, s.decisions},
 		{"POST " + api.Prefix + "/workload/start", write, control(b.Start, checkStart, http.StatusOK)},
 		{"POST " + api.Prefix + "/workload/stop", write, control(b.Stop, nil, http.StatusOK)},
 		{"PATCH " + api.Prefix + "/workload", write, control(b.Patch, checkWorkload, http.StatusOK)},
@@ -40,6 +41,7 @@ func (s *Server) routes() []route {
 		{"GET " + api.Prefix + "/baselines", read, s.baselines},
 		{"POST " + api.Prefix + "/baselines", write, s.importBaseline},
 		{"GET " + api.Prefix + "/baselines/{name}", read, item("name", b.Baseline)},
+		{"GET " + api.Prefix + "/comparison", read, s.comparison},
 		{"POST " + api.Prefix + "/session", public, s.createSession},
 		{"GET " + api.Prefix + "/openapi.yaml", read, document},
 		{"GET /healthz", probe, healthz},
@@ -110,6 +112,19 @@ func (s *Server) cluster(w http.ResponseWriter, r *http.Request) error {
 	return replyJSON(w, cluster, err)
 }
 
+func (s *Server) decisions(w http.ResponseWriter, r *http.Request) error {
+	v, err := params(r, "lane", "limit")
+	if err != nil {
+		return err
+	}
+	limit, err := number(v, "limit", 1, maxDecisions, defaultDecisions)
+	if err = firstError(err, checkLane(v)); err != nil {
+		return err
+	}
+	list, err := s.opts.Backend.Decisions(r.Context(), laneOf(v, api.DefaultLane), int(limit))
+	return replyJSON(w, list, err)
+}
+
 func (s *Server) patchSettings(w http.ResponseWriter, r *http.Request) error {
 	if _, err := params(r); err != nil {
 		return err
@@ -159,6 +174,19 @@ func (s *Server) baselines(w http.ResponseWriter, r *http.Request) error {
 	}
 	all, err := s.opts.Backend.Baselines(r.Context())
 	return replyJSON(w, api.BaselineList{Baselines: all}, err)
+}
+
+func (s *Server) comparison(w http.ResponseWriter, r *http.Request) error {
+	v, err := params(r, "lane", "baseline")
+	if err != nil {
+		return err
+	}
+	name := v.Get("baseline")
+	if err := firstError(checkLane(v), checkText("baseline", &name, maxName)); err != nil {
+		return err
+	}
+	c, err := s.opts.Backend.Comparison(laneOf(v, api.DefaultLane), name)
+	return replyJSON(w, c, err)
 }
 
 func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request) error {

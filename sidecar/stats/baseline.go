@@ -14,6 +14,10 @@ type baselineDescs struct{ ttft, tpot, latency, output, requests, hits *promethe
 var (
 	inForce    = newBaselineDescs("loadgen_baseline_", " at the concurrency in force.")
 	everyLevel = newBaselineDescs("loadgen_baseline_level_", " at a level.", "concurrency")
+
+	// descDerived is for tables alone: nothing live compares with it.
+	descDerived = desc("loadgen_baseline_level_tpot_derived_seconds", "Time per output token that was derived from other recorded percentiles, at a level.",
+		"baseline", "mode", "speculation", "concurrency", "percentile")
 )
 
 func newBaselineDescs(prefix, where string, more ...string) baselineDescs {
@@ -50,6 +54,16 @@ func (e emitter) baseline(g *Gauges) {
 	}
 	for _, row := range newest(g.Levels.Rows) {
 		e.row(&everyLevel, g.Levels.Name, row, strconv.Itoa(row.Concurrency))
+		e.derived(g.Levels.Name, row)
+	}
+}
+
+// derived sends a level's derived TPOT, if there is one.
+func (e emitter) derived(name string, row api.BaselineRow) {
+	for percentile, v := range map[string]*float64{"50": row.TPOTDerived.P50, "95": row.TPOTDerived.P95} {
+		if v != nil {
+			e.gauge(descDerived, *v, name, string(row.Mode), string(row.Speculation), strconv.Itoa(row.Concurrency), percentile)
+		}
 	}
 }
 

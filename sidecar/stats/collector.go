@@ -86,6 +86,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 	inForce.describe(ch)
 	everyLevel.describe(ch)
+	ch <- descDerived
 	for _, h := range c.rec.hist.all() {
 		h.Describe(ch)
 	}

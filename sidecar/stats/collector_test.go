@@ -36,7 +36,7 @@ func column(mode api.Mode) api.Column {
 
 func row(mode api.Mode, concurrency int) api.BaselineRow {
 	r := rowOf(new(column(mode)))
-	r.Concurrency = concurrency
+	r.Concurrency, r.TPOTDerived = concurrency, api.Percentiles{P95: new(.05)}
 	return r
 }
 
@@ -126,6 +126,7 @@ func TestNames(t *testing.T) {
 		want["loadgen_baseline_"+m] = "GAUGE baseline mode percentile speculation"
 		want["loadgen_baseline_level_"+m] = "GAUGE baseline concurrency mode percentile speculation"
 	}
+	want["loadgen_baseline_level_tpot_derived_seconds"] = "GAUGE baseline concurrency mode percentile speculation"
 	for _, m := range []string{"output_tokens_per_second", "requests_per_second", "kv_hit_ratio"} {
 		want["loadgen_baseline_"+m] = "GAUGE baseline mode speculation"
 		want["loadgen_baseline_level_"+m] = "GAUGE baseline concurrency mode speculation"
@@ -253,6 +254,10 @@ func TestBaselineGauges(t *testing.T) {
 		"baseline=recorded,concurrency=180,mode=kv,percentile=50,speculation=off": .02,
 		"baseline=recorded,concurrency=180,mode=kv,percentile=95,speculation=off": .03,
 	}, values(f["loadgen_baseline_level_tpot_seconds"]))
+	assert.Equal(t, map[string]float64{
+		"baseline=recorded,concurrency=60,mode=kv,percentile=95,speculation=off":  .05,
+		"baseline=recorded,concurrency=180,mode=kv,percentile=95,speculation=off": .05,
+	}, values(f["loadgen_baseline_level_tpot_derived_seconds"]))
 	for name := range gather(t, NewRecorder(t0, slo), Gauges{}, t0) {
 		assert.NotContains(t, name, "baseline", "none without a baseline")
 	}

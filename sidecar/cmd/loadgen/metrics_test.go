@@ -44,6 +44,7 @@ var wantMetrics = map[dto.MetricType]map[string]string{
 		"loadgen_baseline_kv_hit_ratio":                   "baseline mode speculation",
 		"loadgen_baseline_level_ttft_seconds":             "baseline concurrency mode percentile speculation",
 		"loadgen_baseline_level_tpot_seconds":             "baseline concurrency mode percentile speculation",
+		"loadgen_baseline_level_tpot_derived_seconds":     "baseline concurrency mode percentile speculation",
 		"loadgen_baseline_level_latency_seconds":          "baseline concurrency mode percentile speculation",
 		"loadgen_baseline_level_output_tokens_per_second": "baseline concurrency mode speculation",
 		"loadgen_baseline_level_requests_per_second":      "baseline concurrency mode speculation",

@@ -1,0 +1,416 @@
+package dashboards
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	rulesFile = "../provisioning/alerting/rules.yaml"
+	appFile   = "../provisioning/plugins/kvbooth.yaml"
+	manifest  = "../src/plugin.json"
+
+	variableUID = "${datasource}"
+	liveUID     = "grafana" // the data source of live channels, part of every Grafana
+	sourceUID   = "kvbooth-prometheus"
+)
+
+var files = []string{"booth.json", "gtc-demo.json"}
+
+// The parts of a dashboard that the tests look at.
+type (
+	dashboard struct {
+		ID            *int     `json:"id"`
+		UID           string   `json:"uid"`
+		Title         string   `json:"title"`
+		SchemaVersion int      `json:"schemaVersion"`
+		Tags          []string `json:"tags"`
+		Refresh       string   `json:"refresh"`
+		Time          struct{ From, To string }
+		Links         []struct {
+			Type string
+			Tags []string
+		}
+		Panels      []panel
+		Templating  struct{ List []variable }
+		Annotations struct {
+			List []struct {
+				Name       string
+				BuiltIn    int
+				Datasource source
+				Expr       string
+				Target     target
+			}
+		}
+	}
+	source struct{ Type, UID string }
+	panel  struct {
+		ID                       int
+		Type, Title, Description string
+		Datasource               source
+		Targets                  []target
+		GridPos                  struct{ X, Y, W, H int }
+		FieldConfig              fieldConfig
+		Options                  struct {
+			ReduceOptions struct{ Calcs []string }
+		}
+	}
+	fieldConfig struct {
+		Defaults struct {
+			Unit, NoValue string
+			Thresholds    struct{ Steps []json.RawMessage }
+		}
+		Overrides []struct {
+			Properties []struct {
+				ID    string
+				Value json.RawMessage
+			}
+		}
+	}
+	target struct {
+		RefID, Expr, Channel string
+		Datasource           source
+	}
+	variable struct {
+		Name, Type string
+		Query      json.RawMessage
+		Current    struct{ Value string }
+	}
+)
+
+// alerting is the file of alert rules, as far as the tests look at it.
+type alerting struct {
+	Groups []struct {
+		Folder string
+		Rules  []rule
+	}
+	ContactPoints []any `yaml:"contactPoints"`
+	Policies      []any
+}
+
+type rule struct {
+	UID, Title, Condition string
+	NoDataState           string `yaml:"noDataState"`
+	Annotations           map[string]string
+	Data                  []struct {
+		RefID         string `yaml:"refId"`
+		DatasourceUID string `yaml:"datasourceUid"`
+		Model         struct{ Expr string }
+	}
+}
+
+func read[T any](t *testing.T, file string, unmarshal func([]byte, any) error) (v T) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, unmarshal(text, &v), file)
+	return v
+}
+
+func load(t *testing.T, file string) dashboard { return read[dashboard](t, file, json.Unmarshal) }
+
+func rules(t *testing.T) []rule {
+	file := read[alerting](t, rulesFile, yaml.Unmarshal)
+	require.Len(t, file.Groups, 1)
+	return file.Groups[0].Rules
+}
+
+// variables are what the tests put in the place of a dashboard's variables.
+var variables = strings.NewReplacer("$namespace", "dynamo-workload", "$lane", "main", "$slo_ttft", "600ms", "$slo_tpot", "60ms")
+
+// query is an expression with where it stands.
+type query struct{ where, expr string }
+
+// queries are all that Prometheus is asked, variables replaced.
+func queries(t *testing.T) (all []query) {
+	add := func(expr string, where ...string) {
+		if expr != "" {
+			all = append(all, query{strings.Join(where, ": "), variables.Replace(expr)})
+		}
+	}
+	for _, file := range files {
+		d := load(t, file)
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				add(q.Expr, d.UID, p.Title, q.RefID)
+			}
+		}
+		for _, a := range d.Annotations.List {
+			add(a.Expr, d.UID, "annotation", a.Name)
+		}
+		for _, v := range d.Templating.List {
+			add(v.expr(t), d.UID, "variable", v.Name)
+		}
+	}
+	for _, r := range rules(t) {
+		add(r.Data[0].Model.Expr, "alert", r.UID)
+	}
+	return all
+}
+
+// expr is the query of a variable that shows a query's result, "" for another one.
+func (v variable) expr(t *testing.T) string {
+	if v.Type != "query" {
+		return ""
+	}
+	var q struct{ Query string }
+	require.NoError(t, json.Unmarshal(v.Query, &q))
+	inner, ok := strings.CutPrefix(q.Query, "query_result(")
+	require.True(t, ok, "a variable of another kind: %s", q.Query)
+	return strings.TrimSuffix(inner, ")")
+}
+
+func parse(t *testing.T, expr string) parser.Expr {
+	t.Helper()
+	e, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	require.NoError(t, err, expr)
+	return e
+}
+
+func TestQueriesAreValid(t *testing.T) {
+	all := queries(t)
+	assert.Greater(t, len(all), 60)
+	for _, q := range all {
+		assert.NotRegexp(t, `\$\{?[a-z_]`, q.expr, "%s: a variable that nothing replaces", q.where)
+		parse(t, q.expr)
+	}
+}
+
+// The walkthrough's queries all stand in the panel that it names, alone or as a
+// part; the choice of a lane may be added.
+func TestWalkthrough(t *testing.T) {
+	d := load(t, "gtc-demo.json")
+	text, err := os.ReadFile("testdata/walkthrough.promql")
+	require.NoError(t, err)
+	_, text2, _ := strings.Cut(string(text), "\n\n") // the heading
+	var titles []string
+	n := 0
+	for line := range strings.Lines(text2) {
+		line = strings.TrimSpace(line)
+		if names, ok := strings.CutPrefix(line, "# "); ok {
+			titles = strings.Split(names, ", ")
+		} else if line != "" {
+			n++
+			assert.True(t, asked(t, d, titles, parse(t, line).String()), "%v does not ask %s", titles, line)
+		}
+	}
+	assert.Equal(t, 13, n)
+	assert.Equal(t, "GTC Demo: Optimized LLM Inference", d.Title)
+	assert.Equal(t, "now-30m", d.Time.From)
+}
+
+// asked says whether one of the panels asks what is wanted.
+func asked(t *testing.T, d dashboard, titles []string, wanted string) (found bool) {
+	for _, p := range d.Panels {
+		if !slices.Contains(titles, variables.Replace(p.Title)) {
+			continue
+		}
+		for _, q := range p.Targets {
+			if q.Expr == "" {
+				continue
+			}
+			e := parse(t, variables.Replace(q.Expr))
+			parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+				if s, ok := n.(*parser.VectorSelector); ok {
+					s.LabelMatchers = slices.DeleteFunc(s.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "lane" })
+				}
+				return nil
+			})
+			parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+				found = found || n != nil && n.String() == wanted
+				return nil
+			})
+		}
+	}
+	return found
+}
+
+func TestStructure(t *testing.T) {
+	want := map[string]string{"booth.json": "kvbooth-booth", "gtc-demo.json": "gtc-demo"}
+	for _, file := range files {
+		d := load(t, file)
+		assert.Nil(t, d.ID, "the id is each Grafana's own")
+		assert.Equal(t, want[file], d.UID)
+		assert.Equal(t, 42, d.SchemaVersion, "that of Grafana 12.2")
+		assert.Contains(t, d.Tags, "kvbooth")
+		assert.NotEmpty(t, d.Refresh)
+		require.Len(t, d.Links, 1)
+		assert.Equal(t, []string{"kvbooth"}, d.Links[0].Tags, "which links the dashboards with each other")
+		defaults := map[string]string{}
+		for _, v := range d.Templating.List {
+			defaults[v.Name] = v.Current.Value
+		}
+		assert.Contains(t, defaults, "datasource")
+		assert.Equal(t, "dynamo-workload", defaults["namespace"])
+		assert.Equal(t, "main", defaults["lane"])
+		for _, a := range d.Annotations.List {
+			if a.BuiltIn == 0 {
+				assert.Equal(t, variableUID, a.Datasource.UID, a.Name)
+				assert.Equal(t, a.Expr, a.Target.Expr, a.Name)
+			}
+		}
+		checkPanels(t, d)
+	}
+}
+
+func checkPanels(t *testing.T, d dashboard) {
+	ids, taken := map[int]bool{}, map[[2]int]string{}
+	for _, p := range d.Panels {
+		assert.False(t, ids[p.ID], "%s: id %d is taken", p.Title, p.ID)
+		ids[p.ID] = true
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				assert.Less(t, at[0], 24, p.Title)
+				assert.Empty(t, taken[at], "%s lies on another panel", p.Title)
+				taken[at] = p.Title + " "
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		assert.GreaterOrEqual(t, strings.Count(p.Description+" ", ". "), 2, "%s: what it shows, and where that comes from", p.Title)
+		assert.Contains(t, []string{variableUID, liveUID}, p.Datasource.UID, p.Title)
+		for _, q := range p.Targets {
+			assert.Equal(t, p.Datasource.UID, q.Datasource.UID, p.Title)
+			assert.NotEqual(t, q.Expr == "", q.Channel == "", "%s %s: a query, or a channel", p.Title, q.RefID)
+		}
+		if !strings.HasPrefix(p.Type, "kvbooth-") {
+			checkFields(t, p)
+		}
+	}
+}
+
+// channels of the app's backend.
+var channels = []string{"kpi", "ttft-by-turn", "workers", "state"}
+
+// checkFields looks at how a core panel shows its figures.
+func checkFields(t *testing.T, p panel) {
+	assert.NotEmpty(t, p.Targets, p.Title)
+	assert.NotEmpty(t, p.FieldConfig.Defaults.NoValue, "%s: what it says without data", p.Title)
+	units := p.FieldConfig.Defaults.Unit != ""
+	for _, o := range p.FieldConfig.Overrides {
+		for _, property := range o.Properties {
+			units = units || property.ID == "unit"
+		}
+	}
+	if calcs := p.Options.ReduceOptions.Calcs; calcs != nil {
+		assert.Equal(t, []string{"last"}, calcs, "%s would show an old number after a loss", p.Title)
+	}
+	for _, q := range p.Targets {
+		if q.Channel != "" {
+			name, ok := strings.CutPrefix(q.Channel, "plugin/kvbooth-inference-app/$lane/")
+			assert.True(t, ok && slices.Contains(channels, name), "%s: %s", p.Title, q.Channel)
+			units = units || name == "state" // words
+		}
+	}
+	assert.True(t, units, "%s shows numbers without a unit", p.Title)
+}
+
+// What is delivered with the app, and only so.
+func TestIncludes(t *testing.T) {
+	type app struct {
+		ID       string
+		Includes []struct{ Type, Name, Path string }
+	}
+	got := map[string]string{}
+	plugin := read[app](t, manifest, json.Unmarshal)
+	for _, include := range plugin.Includes {
+		if include.Type == "dashboard" {
+			got[include.Path] = include.Name
+		}
+	}
+	want := map[string]string{}
+	for _, file := range files {
+		want["dashboards/"+file] = load(t, file).Title
+	}
+	assert.Equal(t, want, got)
+	found, err := filepath.Glob("*.json")
+	require.NoError(t, err)
+	assert.ElementsMatch(t, files, found)
+}
+
+func TestAlertRules(t *testing.T) {
+	file := read[alerting](t, rulesFile, yaml.Unmarshal)
+	assert.Empty(t, file.ContactPoints)
+	assert.Empty(t, file.Policies)
+	require.Len(t, file.Groups, 1)
+	assert.Equal(t, "KV Booth", file.Groups[0].Folder)
+
+	panels := map[string]map[int]bool{}
+	for _, file := range files {
+		d := load(t, file)
+		panels[d.UID] = map[int]bool{}
+		for _, p := range d.Panels {
+			panels[d.UID][p.ID] = true
+		}
+	}
+	seen := map[string]bool{}
+	for _, r := range file.Groups[0].Rules {
+		assert.False(t, seen[r.UID], r.UID)
+		seen[r.UID] = true
+		checkRule(t, r, panels)
+	}
+	assert.Equal(t, []string{
+		"kvbooth-client", "kvbooth-errors", "kvbooth-hit-rate", "kvbooth-queue", "kvbooth-tpot-slo", "kvbooth-ttft-slo",
+	}, slices.Sorted(maps.Keys(seen)))
+}
+
+func checkRule(t *testing.T, r rule, panels map[string]map[int]bool) {
+	assert.Equal(t, "OK", r.NoDataState, "%s: silence is no alarm", r.UID)
+	assert.NotEmpty(t, r.Annotations["summary"], r.UID)
+	assert.GreaterOrEqual(t, strings.Count(r.Annotations["description"]+" ", ". "), 2, "%s: what is wrong, and what to do", r.UID)
+	var panel int
+	require.NoError(t, json.Unmarshal([]byte(r.Annotations["__panelId__"]), &panel), r.UID)
+	assert.True(t, panels[r.Annotations["__dashboardUid__"]][panel], "%s: a panel that does not exist", r.UID)
+	require.Len(t, r.Data, 2, r.UID)
+	assert.Equal(t, sourceUID, r.Data[0].DatasourceUID)
+	assert.Equal(t, r.Data[1].RefID, r.Condition)
+
+	// Silent while stopped or settling: the outermost operators keep what has both.
+	guards := 0
+	expr := parse(t, r.Data[0].Model.Expr)
+	for {
+		e, ok := expr.(*parser.BinaryExpr)
+		if !ok || e.Op != parser.LAND {
+			break
+		}
+		right := e.RHS.String()
+		if strings.Contains(right, "(loadgen_workload_running) == 1") || strings.Contains(right, "(loadgen_settling) == 0") {
+			guards++
+		}
+		expr = e.LHS
+	}
+	assert.Equal(t, 2, guards, r.UID)
+}
+
+// The app is switched on with the address of the load generator.
+func TestAppProvisioning(t *testing.T) {
+	type app struct {
+		Apps []struct {
+			Type           string
+			Disabled       bool
+			JSONData       map[string]string `yaml:"jsonData"`
+			SecureJSONData map[string]string `yaml:"secureJsonData"`
+		}
+	}
+	type plugin struct{ ID string }
+	file := read[app](t, appFile, yaml.Unmarshal)
+	require.Len(t, file.Apps, 1)
+	a := file.Apps[0]
+	assert.Equal(t, read[plugin](t, manifest, json.Unmarshal).ID, a.Type)
+	assert.False(t, a.Disabled)
+	assert.Equal(t, map[string]string{"sidecarUrl": "$KVBOOTH_SIDECAR_URL"}, a.JSONData)
+	assert.Equal(t, map[string]string{"token": "$KVBOOTH_SIDECAR_TOKEN"}, a.SecureJSONData)
+}

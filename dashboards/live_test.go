@@ -1,0 +1,220 @@
+//go:build linux
+
+package dashboards
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	prom "github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// prometheusVariable names the environment variable with the URL of the Prometheus
+// of a booth that runs already; without it the test starts a booth.
+const prometheusVariable = "KVBOOTH_PROMETHEUS_URL"
+
+const (
+	patience = 4 * time.Minute
+	lookBack = 10 * time.Minute
+)
+
+// without are the queries that need not find data, with the reason.
+var without = map[string]string{
+	"alert: kvbooth-hit-rate": "one step must have lasted for five minutes",
+}
+
+// onEvents are those that find data only where something was done with the workload.
+var onEvents = []string{"Stops", "Steps", "Mode changes"}
+
+func TestQueriesReturnData(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	url := os.Getenv(prometheusVariable)
+	ours := url == ""
+	var b *booth
+	if ours {
+		b = startBooth(t)
+		url = b.at("Prometheus")
+	}
+	client, err := prom.NewClient(prom.Config{Address: url})
+	require.NoError(t, err)
+	prometheus := v1.NewAPI(client)
+	if ours {
+		b.steer(prometheus)
+	}
+	waiting := slices.DeleteFunc(queries(t), func(q query) bool {
+		event := slices.ContainsFunc(onEvents, func(name string) bool { return strings.HasSuffix(q.where, "annotation: "+name) })
+		return without[q.where] != "" || event && !ours
+	})
+	eventually(t, func() (missing []string) {
+		waiting = slices.DeleteFunc(waiting, func(q query) bool { return hasData(t, prometheus, q) })
+		for _, q := range waiting {
+			missing = append(missing, q.where+": "+q.expr)
+		}
+		return missing
+	})
+}
+
+// hasData says whether a query has given a number at any time of late.
+func hasData(t *testing.T, prometheus v1.API, q query) bool {
+	now := time.Now()
+	value, _, _, err := prometheus.QueryRange(t.Context(), q.expr, v1.Range{Start: now.Add(-lookBack), End: now, Step: time.Second})
+	require.NoError(t, err, q.where)
+	return slices.ContainsFunc(value.(model.Matrix), func(s *model.SampleStream) bool {
+		return slices.ContainsFunc(s.Values, func(p model.SamplePair) bool { return !math.IsNaN(float64(p.Value)) })
+	})
+}
+
+// eventually waits until nothing is missing any more.
+func eventually(t *testing.T, missing func() []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		m := missing()
+		if len(m) == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("still missing:\n%s", strings.Join(m, "\n"))
+		}
+	}
+}
+
+// booth is `booth demo` with its processes.
+type booth struct {
+	t   *testing.T
+	out output
+}
+
+// startBooth builds the programs and starts them on free ports. Its cluster is fast,
+// and compares all the same with what was recorded, so that every series exists.
+func startBooth(t *testing.T) *booth {
+	bin := t.TempDir()
+	said, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen").CombinedOutput()
+	require.NoError(t, err, string(said))
+	b := &booth{t: t}
+	cmd := exec.Command(filepath.Join(bin, "booth"), "demo", "--speed=20", "--concurrency=60", "--no-grafana", "--cache-dir="+t.TempDir(),
+		"--frontend-port=32000", "--worker-port=32100", "--gpu-port=32200", "--prometheus-port=32300", "--port=32800")
+	cmd.Env = append(os.Environ(), "LOADGEN_BASELINE_DEFAULT=h200x3-tp1-llama70b-fp8")
+	cmd.Stdout, cmd.Stderr = &b.out, &b.out
+	require.NoError(t, cmd.Start())
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(30 * time.Second):
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+		if t.Failed() {
+			t.Log(b.out.String())
+		}
+	})
+	b.until("the booth is up", func() bool { return strings.Contains(b.out.String(), "Ctrl-C") })
+	return b
+}
+
+// at is the URL of a row of the booth's summary.
+func (b *booth) at(name string) string {
+	found := regexp.MustCompile(`(?m)^  ` + name + ` +(http://[0-9.:]+)`).FindStringSubmatch(b.out.String())
+	require.NotNil(b.t, found, name)
+	return found[1]
+}
+
+// steer has the workload go through a step, a stop, a mode and back.
+func (b *booth) steer(prometheus v1.API) {
+	ctx := b.t.Context()
+	loadgen, err := api.NewClient(http.DefaultClient, b.at("load generator"), "")
+	require.NoError(b.t, err)
+	sees := func(what, expr string) {
+		b.until("Prometheus sees that "+what, func() bool {
+			value, _, _, err := prometheus.Query(ctx, expr, time.Now())
+			return err == nil && len(value.(model.Vector)) > 0
+		})
+	}
+	reaches := func(mode api.Mode, concurrency int) {
+		b.until(fmt.Sprintf("turns have ended under %s at %d", mode, concurrency), func() bool {
+			s, err := loadgen.Snapshot(ctx)
+			if err != nil || len(s.Lanes) != 1 {
+				return false
+			}
+			now, n := s.Lanes[0].State, s.Lanes[0].Window.Metrics.TTFT.N
+			return now.Running && now.Mode == mode && now.Concurrency.Target == concurrency && n > 0
+		})
+		// Annotations compare with what was 5 s ago.
+		sees("it has run for a while", "min_over_time(loadgen_workload_running[7s]) == 1 and count_over_time(loadgen_workload_running[7s]) > 5")
+	}
+	reaches(api.ModeKV, 60)
+	_, err = loadgen.Patch(ctx, api.DefaultLane, api.WorkloadPatch{Concurrency: new(70)})
+	require.NoError(b.t, err)
+	reaches(api.ModeKV, 70)
+
+	_, err = loadgen.Stop(ctx, api.DefaultLane, api.StopRequest{})
+	require.NoError(b.t, err)
+	sees("it has stopped", "loadgen_workload_running == 0")
+	_, err = loadgen.Start(ctx, api.DefaultLane, api.StartRequest{Concurrency: new(70)})
+	require.NoError(b.t, err)
+
+	for _, mode := range []api.Mode{api.ModeRoundRobin, api.ModeKV} {
+		_, err := loadgen.SetMode(ctx, api.DefaultLane, api.ModeRequest{Mode: mode, Speculation: api.SpeculationNotRecorded})
+		require.NoError(b.t, err)
+		reaches(mode, 70)
+	}
+}
+
+func (b *booth) until(what string, holds func() bool) {
+	b.t.Helper()
+	eventually(b.t, func() []string {
+		if holds() {
+			return nil
+		}
+		return []string{what}
+	})
+}
+
+// output is what a program says. It is safe for concurrent use.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}

@@ -1,0 +1,49 @@
+package browser
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program puts a program of this name that prints a line on the PATH, alone.
+func program(t *testing.T, name, prints string) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, name)
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho '"+prints+"'\n"), 0o700))
+	t.Setenv("PATH", dir)
+	return path
+}
+
+func TestFindNode(t *testing.T) {
+	path := program(t, "node", "v20.1.0")
+	found, err := FindNode(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, path, found)
+
+	for _, version := range []string{"v18.20.1", "nonsense"} {
+		program(t, "node", version)
+		_, err = FindNode(t.Context())
+		require.ErrorIs(t, err, ErrNoNode)
+		require.ErrorContains(t, err, version)
+	}
+
+	t.Setenv("PATH", t.TempDir())
+	_, err = FindNode(t.Context())
+	require.ErrorIs(t, err, ErrNoNode)
+}
+
+func TestFindChromiumByItsVariable(t *testing.T) {
+	path := program(t, "chromium", "")
+	t.Setenv(ChromiumVariable, path)
+	found, err := FindChromium(t.Context(), t.Output())
+	require.NoError(t, err)
+	require.Equal(t, path, found)
+
+	t.Setenv(ChromiumVariable, path+"-not-there")
+	_, err = FindChromium(t.Context(), t.Output())
+	require.ErrorContains(t, err, ChromiumVariable)
+}

@@ -1,0 +1,170 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// Time-outs of connections. A handshake and the pause before it together stay
+// below 5 s, within which a load generator that is back has to be seen.
+const (
+	dialTimeout      = 5 * time.Second
+	handshakeTimeout = 2500 * time.Millisecond
+	maxTimeout       = 5 * time.Minute
+)
+
+// tuning is what tests make smaller.
+type tuning struct {
+	answer  int64         // bytes of an answer at most
+	silence time.Duration // since the last snapshot, after which the load generator is lost
+	repeat  time.Duration // between two messages that it is lost
+	linger  time.Duration // how long the connection outlives its last listener
+	pauses  [2]time.Duration
+	refused time.Duration // after a refusal, which repeated attempts would only prolong
+}
+
+// normal is the tuning outside tests. Ten wrong tokens lock an address out, and
+// one is forgotten every 6 s.
+var normal = tuning{
+	answer:  32 << 20,
+	silence: 3 * time.Second, repeat: time.Second, linger: 30 * time.Second,
+	pauses: [2]time.Duration{250 * time.Millisecond, 2 * time.Second}, refused: 10 * time.Second,
+}
+
+// message is the newest that a feed knows: a snapshot, or that there is none.
+type message struct {
+	at       time.Time     // when it was known here; the load generator's clock may differ
+	snapshot *api.Snapshot // nil: the load generator is lost
+	since    time.Time     // lost since: its last snapshot, or the first attempt
+	problem  string        // why it is lost
+	encode   func() ([]byte, error)
+}
+
+// lost is what the snapshot channel sends in the place of a snapshot.
+type lost struct {
+	Lost    bool      `json:"lost"` // true
+	Since   time.Time `json:"since"`
+	Problem string    `json:"problem"`
+}
+
+var errDisposed = errors.New("the app's settings have changed; subscribe again")
+
+// feed holds one stream of snapshots for any number of listeners. The stream is
+// opened for the first of them, opened again whenever it ends, and closed some
+// time after the last one has gone. While there are no snapshots, it says so
+// every second. It is safe for concurrent use.
+type feed struct {
+	open    func(context.Context) iter.Seq2[api.Snapshot, error]
+	explain func(error) fault
+	tuning  tuning
+	running sync.WaitGroup
+
+	mu        sync.Mutex // of the fields below
+	closed    bool
+	listeners map[chan message]struct{}
+	latest    *message
+	stop      context.CancelFunc // of the stream; nil: there is none
+	linger    *time.Timer        // runs while nobody listens; nil: somebody does
+}
+
+func newFeed(open func(context.Context) iter.Seq2[api.Snapshot, error], explain func(error) fault, t tuning) *feed {
+	return &feed{open: open, explain: explain, tuning: t, listeners: map[chan message]struct{}{}}
+}
+
+// subscribe delivers messages: the newest at once, if there is one. The channel
+// holds one message: who is slow loses those between. It is closed with the
+// feed, and is not to be read after unsubscribe. The error is errDisposed.
+func (f *feed) subscribe() (messages <-chan message, unsubscribe func(), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, nil, errDisposed
+	}
+	if f.linger != nil {
+		f.linger.Stop()
+		f.linger = nil
+	}
+	if f.stop == nil {
+		f.start()
+	}
+	c := make(chan message, 1)
+	if f.latest != nil {
+		c <- *f.latest
+	}
+	f.listeners[c] = struct{}{}
+	return c, func() { f.leave(c) }, nil
+}
+
+func (f *feed) leave(c chan message) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.listeners, c)
+	if len(f.listeners) == 0 && f.stop != nil && f.linger == nil {
+		f.linger = time.AfterFunc(f.tuning.linger, f.rest)
+	}
+}
+
+// rest ends the stream, if still nobody listens.
+func (f *feed) rest() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.linger != nil && len(f.listeners) == 0 && f.stop != nil {
+		f.linger = nil
+		f.halt()
+	}
+}
+
+// start begins a stream; the lock is held.
+func (f *feed) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	f.stop, f.latest = cancel, nil
+	s := &session{feed: f, began: time.Now(), hurry: make(chan struct{}, 1)}
+	f.running.Go(func() { s.receive(ctx) })
+	f.running.Go(func() { s.watch(ctx) })
+}
+
+// halt ends the stream; the lock is held, so that nothing is said after it.
+func (f *feed) halt() {
+	f.stop()
+	f.stop, f.latest = nil, nil
+}
+
+// close ends everything and waits for its end.
+func (f *feed) close() {
+	f.mu.Lock()
+	if f.linger != nil {
+		f.linger.Stop()
+	}
+	if f.stop != nil {
+		f.halt()
+	}
+	for c := range f.listeners {
+		close(c)
+	}
+	f.listeners, f.closed = nil, true
+	f.mu.Unlock()
+	f.running.Wait()
+}
+
+// publish tells every listener, in the place of what it has not yet heard. What
+// belongs to a stream that was ended is told to nobody.
+func (f *feed) publish(ctx context.Context, m message) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	f.latest = &m
+	for c := range f.listeners {
+		select {
+		case <-c:
+		default:
+		}
+		c <- m
+	}
+}

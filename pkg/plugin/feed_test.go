@@ -1,0 +1,308 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// source is what a feed opens: a snapshot a second while it is up, a refusal
+// while it is down, and nothing while it is silent. It ends with its context.
+type source struct {
+	down, silent atomic.Bool
+	opened       atomic.Int32
+	err          error // of a refusal
+
+	mu    sync.Mutex
+	times []time.Time // at which it was opened
+}
+
+func (s *source) open(ctx context.Context) iter.Seq2[api.Snapshot, error] {
+	return func(yield func(api.Snapshot, error) bool) {
+		s.mu.Lock()
+		s.times = append(s.times, time.Now())
+		s.mu.Unlock()
+		s.opened.Add(1)
+		defer s.opened.Add(-1)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			if s.down.Load() {
+				yield(api.Snapshot{}, s.err)
+				return
+			}
+			if !s.silent.Load() && !yield(sample(), nil) {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				yield(api.Snapshot{}, ctx.Err())
+				return
+			case <-tick.C:
+			}
+		}
+	}
+}
+
+func (s *source) attempts() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]time.Time(nil), s.times...)
+}
+
+var errDown = errors.New("connection refused")
+
+// withFeed runs a test of a feed in virtual time, with the tuning of production.
+func withFeed(t *testing.T, test func(*testing.T, *feed, *source)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{err: errDown}
+		a := &App{settings: settings{SidecarURL: "http://sidecar"}}
+		f := newFeed(s.open, a.explain, normal)
+		defer f.close()
+		test(t, f, s)
+	})
+}
+
+// newest waits for d, and gives the message that is then the newest.
+func newest(t *testing.T, c <-chan message, d time.Duration) message {
+	t.Helper()
+	var m message
+	for end := time.After(d); ; {
+		select {
+		case m = <-c:
+		case <-end:
+			synctest.Wait()
+			select {
+			case m = <-c:
+			default:
+			}
+			require.False(t, m.at.IsZero(), "there was no message")
+			return m
+		}
+	}
+}
+
+// While there are snapshots they are passed on; 3 s after the last one, whether
+// the connection is open or not, the sidecar is lost, and said to be so every
+// second; and when it is back, that is seen within 5 s.
+func TestLostAndBack(t *testing.T) {
+	for name, lose := range map[string]func(*source) *atomic.Bool{
+		"silent": func(s *source) *atomic.Bool { return &s.silent },
+		"down":   func(s *source) *atomic.Bool { return &s.down },
+	} {
+		withFeed(t, func(t *testing.T, f *feed, s *source) {
+			c, leave, err := f.subscribe()
+			require.NoError(t, err)
+			defer leave()
+			m := newest(t, c, 10*time.Second+time.Millisecond)
+			require.NotNil(t, m.snapshot)
+			last := m.at
+
+			lose(s).Store(true)
+			time.Sleep(2900 * time.Millisecond)
+			synctest.Wait()
+			require.Empty(t, c, "%s: not lost before 3 s", name)
+			var lost []message
+			for range 20 {
+				lost = append(lost, <-c)
+				require.Nil(t, lost[len(lost)-1].snapshot, name)
+			}
+			require.Equal(t, normal.silence, lost[0].at.Sub(last))
+			require.Equal(t, 19*normal.repeat, lost[19].at.Sub(lost[0].at))
+			require.Equal(t, last, lost[19].since)
+			if name == "down" {
+				require.Contains(t, lost[19].problem, "connection refused")
+			}
+			require.NotEmpty(t, lost[0].problem)
+
+			lose(s).Store(false)
+			back := time.Now()
+			for m = range c {
+				if m.snapshot != nil {
+					break
+				}
+			}
+			require.Less(t, m.at.Sub(back), 5*time.Second, name)
+			require.NotNil(t, newest(t, c, 3*time.Second).snapshot)
+		})
+	}
+}
+
+// Who has never heard anything is told at once why, and who comes late gets the
+// newest at once.
+func TestNeverThere(t *testing.T) {
+	withFeed(t, func(t *testing.T, f *feed, s *source) {
+		s.down.Store(true)
+		began := time.Now()
+		c, leave, err := f.subscribe()
+		require.NoError(t, err)
+		defer leave()
+		m := <-c
+		require.Zero(t, m.at.Sub(began))
+		require.Equal(t, began, m.since)
+		require.Contains(t, m.problem, "connection refused")
+		text, err := m.encode()
+		require.NoError(t, err)
+		var told lost
+		require.NoError(t, json.Unmarshal(text, &told))
+		require.True(t, told.Lost)
+		require.Equal(t, m.problem, told.Problem)
+		require.True(t, told.Since.Equal(began))
+
+		for range 10 {
+			next := <-c
+			require.Equal(t, normal.repeat, next.at.Sub(m.at), "once a second, however often it is tried")
+			m = next
+		}
+
+		late, leaveToo, err := f.subscribe()
+		require.NoError(t, err)
+		defer leaveToo()
+		require.Equal(t, m.at, (<-late).at)
+	})
+}
+
+// A sidecar that accepts the connection and then says nothing is no different.
+func TestNeverAWord(t *testing.T) {
+	withFeed(t, func(t *testing.T, f *feed, s *source) {
+		s.silent.Store(true)
+		began := time.Now()
+		c, leave, err := f.subscribe()
+		require.NoError(t, err)
+		defer leave()
+		m := <-c
+		require.Nil(t, m.snapshot)
+		require.Equal(t, normal.silence, m.at.Sub(began))
+		require.Contains(t, m.problem, "silent")
+	})
+}
+
+// The pauses between attempts grow to 2 s and are never the same for all; after
+// a refusal, which more attempts would only prolong, they are long at once.
+func TestPauses(t *testing.T) {
+	for _, tt := range []struct {
+		err       error
+		low, high []time.Duration // of the first pauses; the last ones hold for the rest
+	}{
+		{errDown, []time.Duration{125 * moments, 250 * moments, 500 * moments, time.Second}, []time.Duration{251 * moments, 501 * moments, 1001 * moments, 2001 * moments}},
+		{&api.ProblemError{Problem: api.Problem{Status: 401}}, []time.Duration{10 * time.Second}, []time.Duration{10 * time.Second}},
+		{&api.ProblemError{Problem: api.Problem{Status: 421}}, []time.Duration{10 * time.Second}, []time.Duration{10 * time.Second}},
+		{&api.ProblemError{Problem: api.Problem{Status: 503}}, []time.Duration{125 * moments}, []time.Duration{2001 * moments}},
+	} {
+		withFeed(t, func(t *testing.T, f *feed, s *source) {
+			s.down.Store(true)
+			s.err = tt.err
+			_, leave, err := f.subscribe()
+			require.NoError(t, err)
+			defer leave()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			times := s.attempts()
+			require.Greater(t, len(times), 5)
+			for i := range times[1:] {
+				pause := times[i+1].Sub(times[i])
+				require.GreaterOrEqual(t, pause, tt.low[min(i, len(tt.low)-1)], "%v, pause %d", tt.err, i)
+				require.LessOrEqual(t, pause, tt.high[min(i, len(tt.high)-1)], "%v, pause %d", tt.err, i)
+			}
+		})
+	}
+}
+
+// One stream serves any number of listeners, and ends some time after the last.
+func TestOneStream(t *testing.T) {
+	withFeed(t, func(t *testing.T, f *feed, s *source) {
+		require.Zero(t, s.opened.Load(), "nobody listens")
+		a, leaveA, err := f.subscribe()
+		require.NoError(t, err)
+		b, leaveB, err := f.subscribe()
+		require.NoError(t, err)
+		require.NotNil(t, newest(t, a, 2*time.Second).snapshot)
+		require.NotNil(t, (<-b).snapshot)
+		require.EqualValues(t, 1, s.opened.Load())
+
+		leaveA()
+		leaveB()
+		time.Sleep(normal.linger - time.Second)
+		synctest.Wait()
+		require.EqualValues(t, 1, s.opened.Load(), "somebody may come back")
+		c, leaveC, err := f.subscribe()
+		require.NoError(t, err)
+		require.NotNil(t, (<-c).snapshot, "at once")
+		time.Sleep(2 * normal.linger)
+		synctest.Wait()
+		require.EqualValues(t, 1, s.opened.Load(), "the pause was called off")
+		require.Len(t, s.attempts(), 1)
+
+		leaveC()
+		leaveC()
+		time.Sleep(normal.linger)
+		synctest.Wait()
+		require.Zero(t, s.opened.Load())
+
+		s.silent.Store(true)
+		d, leaveD, err := f.subscribe()
+		require.NoError(t, err)
+		defer leaveD()
+		synctest.Wait()
+		require.Empty(t, d, "what was heard before the pause is old")
+		require.EqualValues(t, 1, s.opened.Load())
+	})
+}
+
+// Closing ends the stream and every listener, and nothing begins after it.
+func TestCloseFeed(t *testing.T) {
+	withFeed(t, func(t *testing.T, f *feed, s *source) {
+		c, leave, err := f.subscribe()
+		require.NoError(t, err)
+		require.NotNil(t, newest(t, c, time.Second).snapshot)
+		f.close()
+		require.Zero(t, s.opened.Load())
+		for range c { // a message may be left
+		}
+		leave()
+		_, _, err = f.subscribe()
+		require.ErrorIs(t, err, errDisposed)
+		f.close()
+	})
+}
+
+// A listener that does not read loses messages, never the newest, and holds up
+// nobody.
+func TestSlowListener(t *testing.T) {
+	withFeed(t, func(t *testing.T, f *feed, s *source) {
+		slow, leave, err := f.subscribe()
+		require.NoError(t, err)
+		defer leave()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, slow, 1)
+		require.Less(t, time.Since((<-slow).at), 1100*time.Millisecond)
+	})
+}
+
+// A snapshot is encoded as the sidecar encoded it.
+func TestEncode(t *testing.T) {
+	withFeed(t, func(t *testing.T, f *feed, _ *source) {
+		c, leave, err := f.subscribe()
+		require.NoError(t, err)
+		defer leave()
+		text, err := (<-c).encode()
+		require.NoError(t, err)
+		want, err := json.Marshal(sample())
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(text))
+		require.False(t, strings.Contains(string(text), `"lost":`))
+	})
+}

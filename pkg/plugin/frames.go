@@ -1,0 +1,248 @@
+package plugin
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grafana/grafana-plugin-sdk-go/data"
+
+	"kvbooth/sidecar/api"
+)
+
+// The frames of the core panels. A channel's frames have the same fields in the
+// same order whatever happens, or Grafana would begin its buffer anew; what is
+// not known is null. A field's name is for queries and does not change; its
+// display name, unit and decimals are for people.
+
+const (
+	dash       = "–"
+	remembered = time.Minute // for which a worker that has gone has rows
+)
+
+// column makes a field of rows.
+type column[R any] func(rows []R) *data.Field
+
+// field is a column whose values are found by value, nil where it finds none.
+func field[R, V any](name, title, unit string, decimals uint16, value func(R) *V) column[R] {
+	return func(rows []R) *data.Field {
+		values := make([]*V, len(rows))
+		for i, r := range rows {
+			values[i] = value(r)
+		}
+		f := data.NewField(name, nil, values)
+		f.Config = &data.FieldConfig{DisplayNameFromDS: title, Unit: unit, NoValue: dash}
+		if unit != "" {
+			f.Config.Decimals = &decimals
+		}
+		return f
+	}
+}
+
+// frame has a row per row, all of the same time.
+func frame[R any](name string, at time.Time, rows []R, columns []column[R]) *data.Frame {
+	times := make([]time.Time, len(rows))
+	for i := range times {
+		times[i] = at.Truncate(time.Millisecond) // or every field would come with nanoseconds
+	}
+	f := data.NewFrame(name, data.NewField("time", nil, times))
+	f.RefID = name // by which a panel's transformations find the frame
+	for _, c := range columns {
+		f.Fields = append(f.Fields, c(rows))
+	}
+	return f
+}
+
+// moment is a message as one lane sees it.
+type moment struct {
+	message
+	lane    *api.LaneSnapshot // nil: lost, or there is no such lane
+	problem string
+}
+
+func at(lane string, m message) moment {
+	if m.snapshot == nil {
+		return moment{message: m, problem: m.problem}
+	}
+	i := slices.IndexFunc(m.snapshot.Lanes, func(l api.LaneSnapshot) bool { return l.Name == lane })
+	if i < 0 {
+		return moment{message: m, problem: "there is no lane " + lane}
+	}
+	l := &m.snapshot.Lanes[i]
+	return moment{message: m, lane: l, problem: l.Target.Problem}
+}
+
+// ofLane is a field of a lane, and null where there is none.
+func ofLane[V any](name, title, unit string, decimals uint16, value func(*api.LaneSnapshot) *V) column[moment] {
+	return field(name, title, unit, decimals, func(m moment) *V {
+		if m.lane == nil {
+			return nil
+		}
+		return value(m.lane)
+	})
+}
+
+func count[N int | int64](n N) *float64 {
+	f := float64(n)
+	return &f
+}
+
+var kpiColumns = []column[moment]{
+	ofLane("rps", "RPS", "reqps", 2, func(l *api.LaneSnapshot) *float64 { return &l.Window.RequestsPerSecond }),
+	ofLane("requests", "Requests", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.Totals.OK) }),
+	ofLane("output_tokens_per_second", "Output tokens/s", "none", 0, func(l *api.LaneSnapshot) *float64 { return &l.Window.OutputTokensPerSecond }),
+	ofLane("kv_hit_ratio", "KV cache hit", "percentunit", 1, func(l *api.LaneSnapshot) *float64 { return l.KV.HitRatio }),
+	ofLane("kv_predicted_ratio", "KV cache hit, predicted", "percentunit", 1, func(l *api.LaneSnapshot) *float64 { return l.KV.PredictedRatio }),
+	ofLane("kv_achievable_ratio", "KV cache hit, achievable", "percentunit", 1, func(l *api.LaneSnapshot) *float64 { return l.KV.AchievableRatio }),
+	ofLane("queued", "Queued", "none", 0, func(l *api.LaneSnapshot) *float64 { return l.Cluster.Queued }),
+	ofLane("inflight", "In flight", "none", 0, func(l *api.LaneSnapshot) *float64 { return l.Cluster.Inflight }),
+	ofLane("errors", "Errors", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.Totals.Errors) }),
+	ofLane("error_ratio", "Error rate", "percentunit", 1, func(l *api.LaneSnapshot) *float64 { return l.Window.ErrorRatio }),
+	ofLane("awaiting", "Awaiting first token", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.Window.Awaiting.N) }),
+	ofLane("awaiting_oldest_seconds", "Longest wait for a first token", "s", 1, func(l *api.LaneSnapshot) *float64 {
+		if l.Window.Awaiting.N == 0 {
+			return nil
+		}
+		return &l.Window.Awaiting.OldestSeconds
+	}),
+	ofLane("concurrency", "Concurrency", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.State.Concurrency.Actual) }),
+}
+
+// kpi is a row of figures, which a workload that does not run has none of.
+func kpi(lane string, m message) *data.Frame {
+	now := at(lane, m)
+	if now.lane != nil && !now.lane.State.Running {
+		now.lane = nil
+	}
+	return frame("kpi", m.at, []moment{now}, kpiColumns)
+}
+
+var turnColumns = func() (columns []column[moment]) {
+	for _, turn := range []string{"1", "2", "3", "4", "5", "6+"} {
+		name := "turn_" + strings.Replace(turn, "+", "_plus", 1)
+		find := func(l *api.LaneSnapshot) (t api.TurnTTFT) {
+			if i := slices.IndexFunc(l.TTFTByTurn, func(t api.TurnTTFT) bool { return t.Turn == turn }); i >= 0 {
+				t = l.TTFTByTurn[i]
+			}
+			return t
+		}
+		columns = append(columns,
+			ofLane(name+"_p50", "Turn "+turn+", p50", "s", 3, func(l *api.LaneSnapshot) *float64 { return find(l).P50 }),
+			ofLane(name+"_p95", "Turn "+turn+", p95", "s", 3, func(l *api.LaneSnapshot) *float64 { return find(l).P95 }))
+	}
+	return append(columns, field("slo", "SLO, p95", "s", 3, func(m moment) *float64 {
+		if m.snapshot == nil {
+			return nil
+		}
+		return &m.snapshot.Settings.SLO.TTFT
+	}))
+}()
+
+// ttftByTurn is a row of the TTFT of each turn over the last 60 s, with the SLO.
+func ttftByTurn(lane string, m message) *data.Frame {
+	return frame("ttft-by-turn", m.at, []moment{at(lane, m)}, turnColumns)
+}
+
+var stateColumns = []column[moment]{
+	field("sidecar", "Load generator", "", 0, func(m moment) *string {
+		s := "connected"
+		if m.snapshot == nil {
+			s = "lost"
+		}
+		return &s
+	}),
+	field("problem", "Problem", "", 0, func(m moment) *string { return word(m.problem) }),
+	ofLane("running", "Running", "", 0, func(l *api.LaneSnapshot) *bool { return &l.State.Running }),
+	ofLane("phase", "Phase", "", 0, func(l *api.LaneSnapshot) *string { return word(l.State.Phase) }),
+	ofLane("mode", "Mode", "", 0, func(l *api.LaneSnapshot) *string { return word(l.State.Mode) }),
+	ofLane("speculation", "Speculation", "", 0, func(l *api.LaneSnapshot) *string { return word(l.State.Speculation) }),
+	ofLane("mode_change", "Mode change", "", 0, func(l *api.LaneSnapshot) *string {
+		if l.State.ModeChange == nil {
+			return nil
+		}
+		return word(l.State.ModeChange.Phase)
+	}),
+	ofLane("settling", "Settling", "", 0, func(l *api.LaneSnapshot) *bool { return &l.State.Settling }),
+	ofLane("step", "Step", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.State.Step.ID) }),
+	ofLane("target_concurrency", "Target concurrency", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.State.Concurrency.Target) }),
+	ofLane("target_reachable", "Target reachable", "", 0, func(l *api.LaneSnapshot) *bool { return &l.Target.Reachable }),
+	field("client", "Client", "", 0, func(m moment) *string {
+		if m.snapshot == nil {
+			return nil
+		}
+		return word(m.snapshot.Client.Verdict)
+	}),
+}
+
+func word[S ~string](s S) *string {
+	if s == "" {
+		return nil
+	}
+	text := string(s)
+	return &text
+}
+
+// state is a row of words.
+func state(lane string, m message) *data.Frame {
+	return frame("state", m.at, []moment{at(lane, m)}, stateColumns)
+}
+
+var workerColumns = []column[api.Worker]{
+	field("worker", "Worker", "", 0, func(w api.Worker) *string { return word(w.Name) }),
+	field("inflight", "In flight", "none", 0, func(w api.Worker) *float64 { return w.Inflight }),
+	field("waiting", "Waiting", "none", 0, func(w api.Worker) *float64 { return w.Waiting }),
+	field("queue_seconds", "Queue time", "s", 3, func(w api.Worker) *float64 { return w.QueueSeconds }),
+	field("cache_use", "KV cache use", "percentunit", 1, func(w api.Worker) *float64 { return w.CacheUse }),
+	field("gpu_utilisation", "GPU utilisation", "percentunit", 0, func(w api.Worker) *float64 {
+		sum := total(w.GPUs, func(g api.GPU) *float64 { return g.Utilisation })
+		if sum != nil {
+			*sum /= float64(len(w.GPUs))
+		}
+		return sum
+	}),
+	field("gpu_memory_used", "GPU memory used", "bytes", 1, func(w api.Worker) *float64 {
+		return total(w.GPUs, func(g api.GPU) *float64 { return g.MemoryUsed })
+	}),
+	field("gpu_memory_total", "GPU memory", "bytes", 1, func(w api.Worker) *float64 {
+		return total(w.GPUs, func(g api.GPU) *float64 { return g.MemoryTotal })
+	}),
+}
+
+// total is nil where there are no GPUs, or one of them does not tell.
+func total(gpus []api.GPU, value func(api.GPU) *float64) *float64 {
+	var sum float64
+	for _, g := range gpus {
+		v := value(g)
+		if v == nil {
+			return nil
+		}
+		sum += *v
+	}
+	if len(gpus) == 0 {
+		return nil
+	}
+	return &sum
+}
+
+// workers has a row per worker, in the order of their names. A worker that is not
+// there any more gets rows of nulls for a while, because a table shows each
+// worker's last row. seen holds when each one was last there.
+func workers(lane string, m message, seen map[string]time.Time) *data.Frame {
+	var rows []api.Worker
+	if now := at(lane, m); now.lane != nil && now.lane.Cluster.Available {
+		rows = slices.Clone(now.lane.Cluster.Workers)
+	}
+	for _, w := range rows {
+		seen[w.Name] = m.at
+	}
+	for name, when := range seen {
+		switch {
+		case m.at.Sub(when) > remembered:
+			delete(seen, name)
+		case !when.Equal(m.at):
+			rows = append(rows, api.Worker{Name: name})
+		}
+	}
+	slices.SortFunc(rows, func(a, b api.Worker) int { return strings.Compare(a.Name, b.Name) })
+	return frame("workers", m.at, rows, workerColumns)
+}

@@ -1,0 +1,136 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/grafana/grafana-plugin-sdk-go/backend"
+	"github.com/grafana/grafana-plugin-sdk-go/backend/httpclient"
+
+	"kvbooth/sidecar/api"
+)
+
+const healthTimeout = 8 * time.Second // all of it; whoever presses "Test connection" waits
+
+// The reasons that only a test of the connection has.
+const (
+	reasonNone    reason = "ok"
+	reasonNoURL   reason = "no_url"
+	reasonTarget  reason = "target"  // the load generator cannot reach what it is to load
+	reasonMetrics reason = "metrics" // a warning: the cluster's metrics are not to be had
+)
+
+// healthDetails are the details of a health check, for the configuration page.
+type healthDetails struct {
+	Reason   reason       `json:"reason"`
+	URL      string       `json:"url"`
+	Version  string       `json:"version,omitempty"`
+	Lanes    []laneHealth `json:"lanes"`
+	Warnings []string     `json:"warnings"`
+}
+
+type laneHealth struct {
+	Name        string          `json:"name"`
+	Target      string          `json:"target"`
+	Reachable   bool            `json:"reachable"`
+	Phase       api.Phase       `json:"phase"`
+	Mode        api.Mode        `json:"mode"`
+	Speculation api.Speculation `json:"speculation"`
+	Concurrency api.Concurrency `json:"concurrency"`
+}
+
+// CheckHealth tests the way to the load generator, and from there to its target
+// and to the cluster's metrics, and says in words what is wrong. It gives no error.
+func (a *App) CheckHealth(ctx context.Context, _ *backend.CheckHealthRequest) (*backend.CheckHealthResult, error) {
+	d := healthDetails{Reason: reasonNone, Lanes: []laneHealth{}, Warnings: []string{}}
+	status, text := a.examine(ctx, &d)
+	details, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	return &backend.CheckHealthResult{Status: status, Message: text, JSONDetails: details}, nil
+}
+
+func (a *App) examine(ctx context.Context, d *healthDetails) (backend.HealthStatus, string) {
+	if a.problem != nil {
+		return a.unwell(d, a.problem)
+	}
+	d.URL = a.settings.SidecarURL // not before: a wrong one may hold a password
+	ctx, cancel := context.WithTimeout(httpclient.WithResponseLimit(ctx, a.tuning.answer), healthTimeout)
+	defer cancel()
+	status, err := a.client.Status(ctx)
+	if err != nil {
+		return a.unwell(d, err)
+	}
+	if d.Version = status.Version; d.Version == "" || len(status.Lanes) == 0 {
+		return a.unwell(d, errors.New("it answers, but tells neither version nor lanes; check the URL"))
+	}
+	snapshot, err := a.client.Snapshot(ctx)
+	if err != nil {
+		return a.unwell(d, err)
+	}
+	return a.diagnose(d, snapshot.Lanes)
+}
+
+// unwell tells an error. The status call takes nothing that a load generator
+// could refuse, so that whoever refuses it is none.
+func (a *App) unwell(d *healthDetails, err error) (backend.HealthStatus, string) {
+	f := a.explain(err)
+	d.Reason = f.reason
+	switch {
+	case errors.Is(err, errNoURL):
+		d.Reason = reasonNoURL
+		return backend.HealthStatusError, "No URL is set. Enter the load generator's URL, such as http://127.0.0.1:8088, and save."
+	case f.reason == reasonCall:
+		d.Reason = reasonForeign
+		return backend.HealthStatusError, fmt.Sprintf("What answers at %s is no load generator of KV Booth: %s.", a.settings.SidecarURL, f.Detail)
+	}
+	return backend.HealthStatusError, sentence(f.Detail)
+}
+
+// diagnose tells what the load generator says of its lanes.
+func (a *App) diagnose(d *healthDetails, lanes []api.LaneSnapshot) (backend.HealthStatus, string) {
+	var down, doing []string
+	for _, l := range lanes {
+		s := l.State
+		d.Lanes = append(d.Lanes, laneHealth{
+			Name: l.Name, Target: l.Target.URL, Reachable: l.Target.Reachable,
+			Phase: s.Phase, Mode: s.Mode, Speculation: s.Speculation, Concurrency: s.Concurrency,
+		})
+		if !l.Target.Reachable {
+			down = append(down, fmt.Sprintf("the target %s of lane %s is down: %s", l.Target.URL, l.Name, l.Target.Problem))
+		}
+		if !l.Cluster.Available {
+			d.Warnings = append(d.Warnings, fmt.Sprintf("the cluster's metrics of lane %s are not to be had: %s", l.Name, l.Cluster.Problem))
+		}
+		doing = append(doing, activity(l))
+	}
+	found := fmt.Sprintf("Load generator %s answers at %s", d.Version, a.settings.SidecarURL)
+	switch {
+	case len(down) > 0:
+		d.Reason = reasonTarget
+		return backend.HealthStatusError, sentence(found + ", but " + strings.Join(down, "; "))
+	case len(d.Warnings) > 0:
+		d.Reason = reasonMetrics
+		return backend.HealthStatusOk, sentence(found + ": " + strings.Join(doing, "; ") + ". Warning: " + strings.Join(d.Warnings, "; "))
+	}
+	return backend.HealthStatusOk, sentence(found + ": " + strings.Join(doing, "; "))
+}
+
+func activity(l api.LaneSnapshot) string {
+	s := l.State
+	text := fmt.Sprintf("lane %s is %s in mode %s", l.Name, s.Phase, s.Mode)
+	if s.Running {
+		text += fmt.Sprintf(" with %d conversations", s.Concurrency.Actual)
+	}
+	return text
+}
+
+// sentence begins with a capital and ends with a full stop.
+func sentence(text string) string {
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+}

@@ -1,0 +1,95 @@
+package plugin
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"testing"
+
+	"github.com/grafana/grafana-plugin-sdk-go/backend"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+func check(t *testing.T, a *App) (*backend.CheckHealthResult, healthDetails) {
+	t.Helper()
+	res, err := a.CheckHealth(t.Context(), &backend.CheckHealthRequest{})
+	require.NoError(t, err)
+	var d healthDetails
+	require.NoError(t, json.Unmarshal(res.JSONDetails, &d))
+	return res, d
+}
+
+// Every state has words and a reason of its own.
+func TestHealth(t *testing.T) {
+	page := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+	}
+	missing := func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+	refusal := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, api.Problem{Status: status, Detail: "because"})
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*sidecar)
+		ok     bool
+		reason reason
+		text   string
+	}{
+		{"running", func(*sidecar) {}, true, reasonNone, "Load generator 1.2.3 answers at URL: lane main is running in mode kv with 118 conversations."},
+		{"stopped", func(s *sidecar) {
+			s.snapshot.Lanes[0].State.Running, s.snapshot.Lanes[0].State.Phase = false, api.PhaseStopped
+		}, true, reasonNone, "Load generator 1.2.3 answers at URL: lane main is stopped in mode kv."},
+		{"no metrics", func(s *sidecar) {
+			s.snapshot.Lanes[0].Cluster = api.Cluster{Problem: "Prometheus at http://p:9090 cannot be reached: start it"}
+		}, true, reasonMetrics, "Load generator 1.2.3 answers at URL: lane main is running in mode kv with 118 conversations. Warning: the cluster's metrics of lane main are not to be had: Prometheus at http://p:9090 cannot be reached: start it."},
+		{"target down", func(s *sidecar) {
+			s.snapshot.Lanes[0].Target.Reachable, s.snapshot.Lanes[0].Target.Problem = false, "connection refused: start it."
+		}, false, reasonTarget, "Load generator 1.2.3 answers at URL, but the target http://target:8000 of lane main is down: connection refused: start it."},
+		{"wrong token", func(s *sidecar) { s.answer = refusal(401) }, false, reasonToken, "The load generator at URL refuses the app's token (because); enter the token that it was started with in the app's settings."},
+		{"forbidden", func(s *sidecar) { s.answer = refusal(403) }, false, reasonToken, "The load generator at URL refuses the app's token (because); enter the token that it was started with in the app's settings."},
+		{"locked out", func(s *sidecar) { s.answer = refusal(429) }, false, reasonToken, "The load generator at URL refuses the app's token (because); enter the token that it was started with in the app's settings."},
+		{"another name", func(s *sidecar) { s.answer = refusal(421) }, false, reasonHost, "The load generator at URL refuses the name in its URL: because."},
+		{"another server", func(s *sidecar) { s.answer = missing }, false, reasonForeign, "What answers at URL is no load generator of KV Booth: URL/api/v1/status answered 404 Not Found, and not as a load generator would: check the URL and what stands in between."},
+		{"a page for everything", func(s *sidecar) { s.answer = page }, false, reasonForeign, "The load generator at URL is not understood: URL/api/v1/status answered with \"text/html\", which is no load generator's answer: check the URL."},
+		{"another API", func(s *sidecar) { s.status = api.Status{} }, false, reasonForeign, "The load generator at URL is not understood: it answers, but tells neither version nor lanes; check the URL."},
+	} {
+		s := newSidecar(t)
+		tt.change(s)
+		res, d := check(t, start(t, at127(s.URL)))
+		want := replaceURL(tt.text, s.URL)
+		require.Equal(t, want, res.Message, tt.name)
+		require.Equal(t, tt.reason, d.Reason, tt.name)
+		require.Equal(t, tt.ok, res.Status == backend.HealthStatusOk, tt.name)
+		require.Equal(t, s.URL, d.URL)
+	}
+}
+
+func TestHealthDetails(t *testing.T) {
+	s := newSidecar(t)
+	_, d := check(t, start(t, at127(s.URL)))
+	require.Equal(t, healthDetails{
+		Reason: reasonNone, URL: s.URL, Version: "1.2.3", Warnings: []string{},
+		Lanes: []laneHealth{{
+			Name: "main", Target: "http://target:8000", Reachable: true, Phase: api.PhaseRunning,
+			Mode: api.ModeKV, Speculation: api.SpeculationOff, Concurrency: api.Concurrency{Target: 120, Actual: 118},
+		}},
+	}, d)
+}
+
+func TestHealthUnreachable(t *testing.T) {
+	s := newSidecar(t)
+	s.Close()
+	res, d := check(t, start(t, at127(s.URL)))
+	require.Equal(t, backend.HealthStatusError, res.Status)
+	require.Equal(t, reasonUnreachable, d.Reason)
+	require.Regexp(t, `^The load generator at http://\S+ cannot be reached \(.*refused.*\); start it, or correct its URL in the app's settings\.$`, res.Message)
+}
+
+// replaceURL puts the URL in its place, and leaves the word alone.
+func replaceURL(text, url string) string {
+	return regexp.MustCompile(`(at |: )URL`).ReplaceAllString(text, "${1}"+url)
+}

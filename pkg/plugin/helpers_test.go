@@ -1,0 +1,301 @@
+package plugin
+
+import (
+	"encoding/json"
+	"io"
+	stdlog "log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/grafana/grafana-plugin-sdk-go/backend"
+	"github.com/grafana/grafana-plugin-sdk-go/backend/log"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestMain(m *testing.M) {
+	backend.Logger, log.DefaultLogger = log.NewNullLogger(), log.NewNullLogger()
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	token    = "a-token-for-tests"
+	patience = 20 * time.Second // until a condition has to hold, on a machine that has much else to do
+	moments  = time.Millisecond
+)
+
+// hasty is the tuning of the tests that run on the wall clock.
+var hasty = tuning{
+	answer:  64 << 10,
+	silence: 200 * time.Millisecond, repeat: 50 * time.Millisecond, linger: 100 * time.Millisecond,
+	pauses: [2]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}, refused: 50 * time.Millisecond,
+}
+
+// heard is a request as the sidecar got it.
+type heard struct {
+	method, uri, body string
+	header            http.Header
+}
+
+// sidecar is a load generator of the tests' own. What it answers may change
+// while it runs.
+type sidecar struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	answer   http.HandlerFunc // in the place of its own; nil: it answers itself
+	status   api.Status
+	snapshot api.Snapshot
+	requests []heard
+	streams  int  // open ones
+	silent   bool // streams are open and say nothing
+	down     bool // streams end, and none begins
+}
+
+func newSidecar(t testing.TB) *sidecar {
+	s := unstarted()
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func unstarted() *sidecar {
+	s := &sidecar{snapshot: sample(), status: api.Status{Version: "1.2.3", Lanes: []api.LaneStatus{{Name: "main"}}}}
+	s.Server = httptest.NewUnstartedServer(s)
+	s.Server.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	return s
+}
+
+func (s *sidecar) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func (s *sidecar) open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams
+}
+
+// take gives the requests since the last call.
+func (s *sidecar) take() []heard {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.requests
+	s.requests = nil
+	return all
+}
+
+func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.requests = append(s.requests, heard{r.Method, r.RequestURI, string(body), r.Header.Clone()})
+	answer, status, snapshot, down := s.answer, s.status, s.snapshot, s.down
+	s.mu.Unlock()
+	path := strings.TrimPrefix(r.URL.Path, api.Prefix)
+	switch {
+	case answer != nil:
+		answer(w, r)
+	case r.Header.Get("Authorization") != "Bearer "+token:
+		refuse(w, api.Problem{Status: http.StatusUnauthorized, Detail: "the token is wrong"})
+	case path == "/stream" && down:
+		refuse(w, api.Problem{Status: http.StatusServiceUnavailable, Detail: "not now"})
+	case path == "/stream":
+		s.stream(w, r)
+	case path == "/turns.csv":
+		w.Header().Set("Content-Type", "text/csv")
+		_, _ = io.WriteString(w, "lane,turn\nmain,1\n")
+	case path == "/status":
+		give(w, status)
+	case path == "/snapshot":
+		give(w, snapshot)
+	default:
+		give(w, struct{}{})
+	}
+}
+
+func give(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func refuse(w http.ResponseWriter, p api.Problem) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p)
+}
+
+// stream sends a snapshot every 20 ms.
+func (s *sidecar) stream(w http.ResponseWriter, r *http.Request) {
+	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	s.change(func() { s.streams++ })
+	defer s.change(func() { s.streams-- })
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _, _ = conn.NextReader()
+	}()
+	defer func() { _ = conn.Close(); <-gone }()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		s.mu.Lock()
+		snapshot, silent, down := s.snapshot, s.silent, s.down
+		s.mu.Unlock()
+		if down || !silent && conn.WriteJSON(snapshot) != nil {
+			return
+		}
+		select {
+		case <-gone:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// sample is a snapshot of a running lane with two workers.
+func sample() api.Snapshot {
+	gpu := func(use float64) api.GPU {
+		return api.GPU{Index: "0", Utilisation: &use, MemoryUsed: ptr(60e9), MemoryTotal: ptr(80e9)}
+	}
+	return api.Snapshot{
+		Time:     time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		Settings: api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}},
+		Client:   api.ClientHealth{Verdict: api.VerdictFine},
+		Lanes: []api.LaneSnapshot{{
+			Name:   "main",
+			Target: api.Target{URL: "http://target:8000", Reachable: true},
+			State: api.State{
+				Running: true, Phase: api.PhaseRunning, Concurrency: api.Concurrency{Target: 120, Actual: 118},
+				Mode: api.ModeKV, Speculation: api.SpeculationOff, Settling: true, Step: api.Step{ID: 7},
+			},
+			Window:     api.Window{RequestsPerSecond: 4.5, OutputTokensPerSecond: 3168, ErrorRatio: ptr(.01), Awaiting: api.Awaiting{N: 3, OldestSeconds: .4}},
+			Totals:     api.Totals{OK: 900, Errors: 9},
+			TTFTByTurn: []api.TurnTTFT{{Turn: "1", P50: ptr(.5), P95: ptr(.7), N: 20}, {Turn: "6+", P50: ptr(.2), N: 2}},
+			KV:         api.KV{HitRatio: ptr(.72), PredictedRatio: ptr(.75)},
+			Cluster: api.Cluster{Available: true, Queued: ptr(0.), Inflight: ptr(117.), Workers: []api.Worker{
+				{Name: "dynamo-worker-2", Inflight: ptr(60.), GPUs: []api.GPU{gpu(.5), gpu(.7)}},
+				{Name: "dynamo-worker-1", Inflight: ptr(57.), CacheUse: ptr(.8), GPUs: []api.GPU{gpu(.9)}},
+			}},
+		}},
+	}
+}
+
+// configured are settings with the token.
+func configured(json string) backend.AppInstanceSettings {
+	return backend.AppInstanceSettings{JSONData: []byte(json), DecryptedSecureJSONData: map[string]string{"token": token}}
+}
+
+func at127(url string) backend.AppInstanceSettings {
+	return configured(`{"sidecarUrl":"` + url + `"}`)
+}
+
+func start(t testing.TB, s backend.AppInstanceSettings) *App {
+	t.Helper()
+	a := newApp(t.Context(), s, hasty)
+	t.Cleanup(a.Dispose)
+	return a
+}
+
+func user(role string) *backend.User {
+	return &backend.User{Login: "somebody", Role: role}
+}
+
+// resource makes a resource call. Headers are name and value in turn.
+func resource(t testing.TB, a *App, u *backend.User, method, url, body string, headers ...string) *backend.CallResourceResponse {
+	t.Helper()
+	path, _, _ := strings.Cut(url, "?")
+	req := &backend.CallResourceRequest{
+		PluginContext: backend.PluginContext{PluginID: ID, Namespace: "default", User: u},
+		Method:        method, Path: path, URL: url, Body: []byte(body), Headers: map[string][]string{},
+	}
+	if body != "" {
+		req.Headers["Content-Type"] = []string{"application/json"}
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Headers[headers[i]] = []string{headers[i+1]}
+	}
+	var res *backend.CallResourceResponse
+	require.NoError(t, a.CallResource(t.Context(), req, backend.CallResourceResponseSenderFunc(func(r *backend.CallResourceResponse) error {
+		res = r
+		return nil
+	})))
+	require.NotNil(t, res)
+	return res
+}
+
+// problem reads a response that is to be a problem document.
+func problem(t testing.TB, res *backend.CallResourceResponse) (p api.Problem) {
+	t.Helper()
+	require.Equal(t, []string{"application/problem+json"}, res.Headers["Content-Type"], string(res.Body))
+	require.NoError(t, json.Unmarshal(res.Body, &p))
+	require.Equal(t, res.Status, p.Status)
+	require.NotEmpty(t, p.Title)
+	require.NotEmpty(t, p.Detail)
+	return p
+}
+
+// stream is what a channel sends.
+type stream struct {
+	mu      sync.Mutex
+	packets []json.RawMessage
+	ended   chan error
+}
+
+func (s *stream) Send(p *backend.StreamPacket) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.packets = append(s.packets, p.Data)
+	return nil
+}
+
+func (s *stream) sent() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.packets)
+}
+
+// last is the newest packet, empty if there is none.
+func (s *stream) last() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.packets) == 0 {
+		return ""
+	}
+	return string(s.packets[len(s.packets)-1])
+}
+
+// run runs a channel until the test ends.
+func run(t testing.TB, a *App, path string) *stream {
+	t.Helper()
+	s := &stream{ended: make(chan error, 1)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.ended <- a.RunStream(t.Context(), &backend.RunStreamRequest{Path: path}, backend.NewStreamSender(s))
+	}()
+	t.Cleanup(func() { <-done }) // the context has ended by then
+	return s
+}
+
+// eventually waits for what has to hold soon.
+func eventually(t testing.TB, condition func() bool, message string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(moments) {
+		require.False(t, time.Now().After(deadline), message)
+	}
+}

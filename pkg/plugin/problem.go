@@ -1,0 +1,151 @@
+package plugin
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/grafana/grafana-plugin-sdk-go/backend"
+	"github.com/grafana/grafana-plugin-sdk-go/backend/httpclient"
+
+	"kvbooth/sidecar/api"
+)
+
+// reason says in one word what is wrong, for programs; the words for people are
+// in the problem.
+type reason string
+
+const (
+	reasonSettings    reason = "settings"    // of the app
+	reasonCall        reason = "call"        // what was asked for cannot be had
+	reasonUnreachable reason = "unreachable" // no connection
+	reasonTimeout     reason = "timeout"     // a connection, but no answer
+	reasonCertificate reason = "certificate" // no trust in whom the connection leads to
+	reasonToken       reason = "token"       // the load generator refuses the app
+	reasonHost        reason = "host"        // the load generator does not know itself by the URL's name
+	reasonForeign     reason = "foreign"     // the answer is no load generator's
+)
+
+// fault is an error as it is told.
+type fault struct {
+	reason reason
+	api.Problem
+}
+
+// refused is a call that the app itself refuses.
+type refused struct {
+	status int
+	detail string
+}
+
+func (e *refused) Error() string { return e.detail }
+
+// passed are the statuses that mean the caller's own call, and that are passed
+// on. Others are between the app and the load generator: a browser would take a
+// 401 for the end of its session with Grafana, and a 421 for a reason to try again.
+var passed = []int{
+	http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge,
+	http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusServiceUnavailable,
+}
+
+// explain says what an error means, and what to do.
+func (a *App) explain(err error) fault {
+	f := a.classify(err)
+	f.Type, f.Title = "about:blank", http.StatusText(f.Status)
+	return f
+}
+
+func (a *App) classify(err error) fault {
+	var (
+		setting  *settingsError
+		own      *refused
+		field    *api.FieldError
+		tooLarge *http.MaxBytesError
+		theirs   *api.ProblemError
+	)
+	switch {
+	case errors.As(err, &setting):
+		return fault{reasonSettings, api.Problem{
+			Status: http.StatusServiceUnavailable, Detail: "the app's settings are wrong; " + setting.Error(),
+			Field: setting.Field, Value: setting.Value, Allowed: setting.Allowed,
+		}}
+	case errors.As(err, &own):
+		return fault{reasonCall, api.Problem{Status: own.status, Detail: own.detail}}
+	case errors.As(err, &field):
+		return fault{reasonCall, api.Problem{
+			Status: http.StatusUnprocessableEntity, Detail: field.Error(), Field: field.Field, Value: field.Value, Allowed: field.Allowed,
+		}}
+	case errors.As(err, &tooLarge):
+		return fault{reasonCall, api.Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)}}
+	case errors.As(err, &theirs):
+		return a.refusal(theirs.Problem)
+	case errors.Is(err, api.ErrNotFound):
+		return fault{reasonCall, api.Problem{Status: http.StatusNotFound, Detail: err.Error()}}
+	case errors.Is(err, httpclient.ErrResponseBodyTooLarge):
+		return fault{reasonCall, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the answer is larger than %d bytes; ask for a part of it, such as one step", a.tuning.answer)}}
+	}
+	return a.trouble(err)
+}
+
+// refusal is what the load generator has refused, or what stands in its place.
+func (a *App) refusal(p api.Problem) fault {
+	switch p.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		p = api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the load generator at %s refuses the app's token (%s); enter the token that it was started with in the app's settings", a.settings.SidecarURL, p.Detail)}
+		return fault{reasonToken, p}
+	case http.StatusMisdirectedRequest:
+		return fault{reasonHost, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the load generator at %s refuses the name in its URL: %s", a.settings.SidecarURL, p.Detail)}}
+	}
+	if !slices.Contains(passed, p.Status) {
+		p.Status = http.StatusBadGateway
+		return fault{reasonForeign, p}
+	}
+	return fault{reasonCall, p}
+}
+
+// trouble is what keeps the app and the load generator apart.
+func (a *App) trouble(err error) fault {
+	cause := err
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		cause = u.Err // without the URL, which is told anyway
+	}
+	var (
+		untrusted *tls.CertificateVerificationError
+		network   net.Error
+		f         = fault{reasonUnreachable, api.Problem{Status: http.StatusBadGateway}}
+		todo      string
+	)
+	switch {
+	case errors.As(err, &untrusted):
+		f.reason, todo = reasonCertificate, "is not trusted (%v); enter the authority of its certificate in the app's settings"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		f.reason, f.Status, todo = reasonTimeout, http.StatusGatewayTimeout, "does not answer in time (%v); see whether it still runs, and whether Grafana's server can reach it"
+	case network != nil:
+		todo = "cannot be reached (%v); start it, or correct its URL in the app's settings"
+	case errors.Is(err, api.ErrUnavailable):
+		todo = "has ended its stream (%v); see whether it still runs"
+	default:
+		f.reason, todo = reasonForeign, "is not understood: %v"
+	}
+	f.Detail = fmt.Sprintf("the load generator at %s "+todo, a.settings.SidecarURL, cause)
+	return f
+}
+
+// fail answers with the problem document of an error.
+func (a *App) fail(w http.ResponseWriter, r *http.Request, err error) {
+	f := a.explain(err)
+	log := backend.Logger.FromContext(r.Context()).With("method", r.Method, "path", r.URL.Path, "status", f.Status, "problem", f.Detail)
+	if f.Status >= http.StatusInternalServerError {
+		log.Warn("a call failed")
+	} else {
+		log.Debug("a call was refused")
+	}
+	if err := reply(w, f.Status, "application/problem+json", f.Problem); err != nil {
+		log.Error("a problem cannot be written", "error", err)
+	}
+}

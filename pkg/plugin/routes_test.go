@@ -1,0 +1,394 @@
+package plugin
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grafana/grafana-plugin-sdk-go/backend"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// calls are all routes with a call of each, and who may make it where Editors
+// operate. A route without a row here fails the test.
+var calls = map[string]struct {
+	url, body string
+	roles     string // that are let through
+	heard     string // by the sidecar
+}{
+	"GET /status":             {"status", "", "nil None Viewer Editor Admin", "/api/v1/status"},
+	"GET /snapshot":           {"snapshot", "", "nil None Viewer Editor Admin", "/api/v1/snapshot"},
+	"GET /cluster":            {"cluster?lane=main", "", "nil None Viewer Editor Admin", "/api/v1/cluster?lane=main"},
+	"POST /workload/start":    {"workload/start?lane=twin", `{"concurrency":120}`, "Editor Admin", "/api/v1/workload/start?lane=twin"},
+	"POST /workload/stop":     {"workload/stop", `{"drain":true}`, "Editor Admin", "/api/v1/workload/stop"},
+	"PATCH /workload":         {"workload", `{"turns":{"min":3,"max":5}}`, "Editor Admin", "/api/v1/workload"},
+	"PUT /cluster/mode":       {"cluster/mode", `{"mode":"kv"}`, "Editor Admin", "/api/v1/cluster/mode"},
+	"DELETE /cluster/mode":    {"cluster/mode?lane=main", "", "Editor Admin", "/api/v1/cluster/mode?lane=main"},
+	"GET /settings":           {"settings", "", "nil None Viewer Editor Admin", "/api/v1/settings"},
+	"PATCH /settings":         {"settings", `{"title":"Booth"}`, "Admin", "/api/v1/settings"},
+	"GET /conversations":      {"conversations?status=ok&topic=gpu&cursor=c&limit=5&lane=main", "", "nil None Viewer Editor Admin", "/api/v1/conversations?cursor=c&lane=main&limit=5&status=ok&topic=gpu"},
+	"GET /conversations/{id}": {"conversations/main-7", "", "nil None Viewer Editor Admin", "/api/v1/conversations/main-7"},
+	"GET /turns.csv":          {"turns.csv?step=9007199254740993", "", "nil None Viewer Editor Admin", "/api/v1/turns.csv?step=9007199254740993"},
+	"GET /events":             {"events?limit=5", "", "nil None Viewer Editor Admin", "/api/v1/events?limit=5"},
+	"GET /decisions":          {"decisions?lane=main&limit=5", "", "nil None Viewer Editor Admin", "/api/v1/decisions?lane=main&limit=5"},
+	"GET /baselines":          {"baselines", "", "nil None Viewer Editor Admin", "/api/v1/baselines"},
+	"GET /baselines/{name}":   {"baselines/this target", "", "nil None Viewer Editor Admin", "/api/v1/baselines/this%20target"},
+	"GET /comparison":         {"comparison?lane=twin&baseline=this+target", "", "nil None Viewer Editor Admin", "/api/v1/comparison?baseline=this+target&lane=twin"},
+	"POST /baselines":         {"baselines", `{"name":"a","title":"","kind":"","deployment":{},"rows":[]}`, "Admin", "/api/v1/baselines"},
+}
+
+// Every route for everybody: who is let through reaches the same call of the
+// sidecar, and nobody else reaches it at all.
+func TestRoles(t *testing.T) {
+	s := newSidecar(t)
+	users := map[string]*backend.User{
+		"nil": nil, "None": user("None"), "Viewer": user("Viewer"), "Editor": user("Editor"), "Admin": user("Admin"),
+		"": user(""), "admin": user("admin"), "Root": user("Root"), // no roles of Grafana's
+	}
+	for _, operators := range []string{"", "Editor", "Admin"} {
+		a := start(t, configured(`{"sidecarUrl":"`+s.URL+`","operatorRole":"`+operators+`"}`))
+		for _, rt := range routes() {
+			call, ok := calls[rt.pattern]
+			require.True(t, ok, "%s has no row", rt.pattern)
+			method, _, _ := strings.Cut(rt.pattern, " ")
+			for role, u := range users {
+				may := strings.HasPrefix(call.roles, "nil") || strings.Contains(" "+call.roles+" ", " "+role+" ") && role != ""
+				if operators == "Admin" && role == "Editor" && !strings.HasPrefix(call.roles, "nil") {
+					may = false
+				}
+				res := resource(t, a, u, method, call.url, call.body)
+				requests := s.take()
+				if !may {
+					require.Equal(t, http.StatusForbidden, problem(t, res).Status, "%s as %q", rt.pattern, role)
+					require.Empty(t, requests, "%s as %q", rt.pattern, role)
+					continue
+				}
+				require.Less(t, res.Status, 300, "%s as %q: %s", rt.pattern, role, res.Body)
+				require.Len(t, requests, 1)
+				require.Equal(t, method, requests[0].method)
+				require.Equal(t, call.heard, requests[0].uri)
+				if call.body != "" {
+					require.JSONEq(t, call.body, requests[0].body)
+				}
+			}
+		}
+	}
+	require.Len(t, calls, len(routes()), "a row without a route")
+}
+
+// A forgotten access is that of an administrator.
+func TestZeroAccess(t *testing.T) {
+	a := start(t, at127("http://127.0.0.1:1"))
+	var none access
+	require.False(t, a.may(user("Editor"), none))
+	require.False(t, a.may(nil, none))
+	require.True(t, a.may(user("Admin"), none))
+}
+
+func TestMe(t *testing.T) {
+	for _, tt := range []struct {
+		settings string
+		user     *backend.User
+		want     caller
+	}{
+		{`{"sidecarUrl":"http://localhost:1"}`, nil, caller{}},
+		{`{"sidecarUrl":"http://localhost:1"}`, user("Viewer"), caller{"somebody", "Viewer", false, false}},
+		{`{"sidecarUrl":"http://localhost:1"}`, user("Editor"), caller{"somebody", "Editor", true, false}},
+		{`{"sidecarUrl":"http://localhost:1"}`, user("Admin"), caller{"somebody", "Admin", true, true}},
+		{`{"sidecarUrl":"http://localhost:1","operatorRole":"Admin"}`, user("Editor"), caller{"somebody", "Editor", false, false}},
+		// Nothing can be operated, but somebody has to mend it.
+		{`{}`, user("Editor"), caller{"somebody", "Editor", false, false}},
+		{`{}`, user("Admin"), caller{"somebody", "Admin", false, true}},
+	} {
+		res := resource(t, start(t, configured(tt.settings)), tt.user, "GET", "me", "")
+		var got caller
+		require.NoError(t, json.Unmarshal(res.Body, &got))
+		require.Equal(t, tt.want, got, tt.settings)
+	}
+}
+
+// The sidecar learns token and login from the app, and nothing from the caller's
+// headers.
+func TestHeaders(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, at127(s.URL))
+	spoofed := []string{
+		api.UserHeader, "root", "Cookie", "grafana_session=1", "Authorization", "Bearer of-the-caller",
+		"Origin", "http://elsewhere", "X-Forwarded-For", "1.2.3.4", "X-Other", "1",
+	}
+	for want, u := range map[string]*backend.User{
+		"somebody": user("Editor"), "gräfin@example.com": {Login: "gräfin@example.com", Role: "Editor"}, "anonymous": {Role: "Editor"},
+	} {
+		res := resource(t, a, u, "POST", "workload/stop", `{"drain":false}`, spoofed...)
+		require.Equal(t, 200, res.Status, string(res.Body))
+		h := s.take()[0].header
+		require.Equal(t, []string{want}, h.Values(api.UserHeader))
+		require.Equal(t, []string{"Bearer " + token}, h.Values("Authorization"))
+		for _, name := range []string{"Cookie", "Origin", "X-Forwarded-For", "X-Other"} {
+			require.Empty(t, h.Values(name), name)
+		}
+	}
+}
+
+// Nothing but the routes can be reached, whatever a path looks like.
+func TestPaths(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, at127(s.URL))
+	for _, path := range []string{
+		"", "/", ".", "..", "nothing", "stream", "session", "metrics", "healthz", "api/v1/status", "Status",
+		"status/", "/status", "//status", "./status", "x/../status", "status/..", "status/../../metrics",
+		"conversations/", "conversations/..", "conversations/.", "conversations/../status", "conversations/a/b",
+		"conversations/..%2fstatus", "conversations/%2e%2e", "conversations/..%2F..%2Fmetrics", "%2e%2e/metrics",
+		"conversations//x", "status%3flane=x", "status%00", "@127.0.0.1/status", "http://127.0.0.1/status",
+	} {
+		for _, method := range []string{"GET", "POST", "CONNECT", "OPTIONS"} {
+			res := resource(t, a, user("Admin"), method, path, "")
+			if path == "/status" && method == "GET" {
+				require.Equal(t, 200, res.Status) // as good as without the slash
+				require.Len(t, s.take(), 1)
+				continue
+			}
+			require.Equal(t, 404, problem(t, res).Status, "%s %s", method, path)
+			require.Empty(t, s.take(), "%s %s", method, path)
+			require.Empty(t, res.Headers["Location"])
+		}
+	}
+	for _, call := range []string{"POST status", "DELETE workload", "TRACE status", "GET workload/start"} {
+		method, path, _ := strings.Cut(call, " ")
+		require.Equal(t, 404, problem(t, resource(t, a, user("Admin"), method, path, "")).Status)
+	}
+	require.Empty(t, s.take())
+}
+
+// A name that needs escaping stays one segment.
+func TestEscapes(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, at127(s.URL+"/behind/a/proxy/"))
+	for path, want := range map[string]string{
+		"baselines/of 2026+1":  "/behind/a/proxy/api/v1/baselines/of%202026+1",
+		"baselines/a%2Fb":      "/behind/a/proxy/api/v1/baselines/a%2Fb",
+		"baselines/a%3Fb%23":   "/behind/a/proxy/api/v1/baselines/a%3Fb%23",
+		"baselines/..x":        "/behind/a/proxy/api/v1/baselines/..x",
+		"conversations/x;y=@z": "/behind/a/proxy/api/v1/conversations/x%3By=@z",
+	} {
+		resource(t, a, nil, "GET", path, "")
+		require.Equal(t, want, s.take()[0].uri)
+	}
+}
+
+// Queries hold what a call knows, once; ranges are the sidecar's to check.
+func TestQueries(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, at127(s.URL))
+	for url, field := range map[string]string{
+		"status?lane=main":           "query",
+		"cluster?lane=a&lane=b":      "lane",
+		"cluster?path=/metrics":      "query",
+		"events?limit=ten":           "limit",
+		"events?limit=-1":            "limit",
+		"events?limit=99999999999":   "limit",
+		"turns.csv?step=1.5":         "step",
+		"conversations?token=secret": "query",
+		"baselines/a?lane=main":      "query",
+	} {
+		p := problem(t, resource(t, a, user("Admin"), "GET", url, ""))
+		require.Equal(t, 422, p.Status, url)
+		require.Equal(t, field, p.Field, url)
+		require.NotEmpty(t, p.Allowed)
+	}
+	require.Equal(t, 400, problem(t, resource(t, a, nil, "GET", "cluster?lane=%2", "")).Status)
+	require.Equal(t, 422, problem(t, resource(t, a, user("Admin"), "POST", "baselines?name=x", `{}`)).Status)
+	require.Empty(t, s.take())
+}
+
+func TestBodies(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, at127(s.URL))
+	long := `{"title":"` + strings.Repeat("x", maxBody) + `"}`
+	for _, tt := range []struct {
+		call, body, contentType string
+		status                  int
+	}{
+		{"PATCH settings", long, "application/json", 413},
+		{"POST baselines", `{"notes":"` + strings.Repeat("x", maxBaseline) + `"}`, "application/json", 413},
+		{"POST baselines", strings.Repeat("1,", maxBaseline), "text/csv", 413},
+		{"POST workload/start", `{"concurrency":120}`, "text/plain", 415},
+		{"POST workload/start", `{"concurrency":120}`, "", 415},
+		{"POST workload/start", ``, "application/json", 400},
+		{"POST workload/start", `[]`, "application/json", 400},
+		{"POST workload/start", `{"concurrency":120} {}`, "application/json", 400},
+		{"POST workload/start", `{"concurrency":"120"}`, "application/json", 422},
+		{"PATCH workload", `{"turns":{"min":1.5}}`, "application/json", 422},
+		{"PATCH workload", `{"target":"http://elsewhere"}`, "application/json", 400},
+	} {
+		method, path, _ := strings.Cut(tt.call, " ")
+		p := problem(t, resource(t, a, user("Admin"), method, path, tt.body, "Content-Type", tt.contentType))
+		require.Equal(t, tt.status, p.Status, "%s %.40s", tt.call, tt.body)
+	}
+	require.Empty(t, s.take())
+}
+
+// What is no JSON goes through too.
+func TestCSV(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, at127(s.URL))
+	res := resource(t, a, nil, "GET", "turns.csv", "")
+	require.Equal(t, "lane,turn\nmain,1\n", string(res.Body))
+	require.Equal(t, []string{"text/csv; charset=utf-8"}, res.Headers["Content-Type"])
+	s.take()
+	res = resource(t, a, user("Admin"), "POST", "baselines?name=mine", "concurrency\n60\n", "Content-Type", "text/csv")
+	require.Equal(t, 201, res.Status, string(res.Body))
+	got := s.take()[0]
+	require.Equal(t, "/api/v1/baselines?name=mine", got.uri)
+	require.Equal(t, "concurrency\n60\n", got.body)
+	require.Equal(t, "text/csv", got.header.Get("Content-Type"))
+}
+
+// What the sidecar refuses is passed on where it is about the call; what is
+// between it and the app is a 502 that says what to do.
+func TestRefusals(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, at127(s.URL))
+	for _, tt := range []struct {
+		theirs, ours int
+		text         string
+	}{
+		{400, 400, "because"},
+		{404, 404, "because"},
+		{409, 409, "because"},
+		{413, 413, "because"},
+		{415, 415, "because"},
+		{500, 500, "because"},
+		{503, 503, "because"},
+		{401, 502, "enter the token"},
+		{403, 502, "enter the token"},
+		{429, 502, "enter the token"},
+		{421, 502, "refuses the name in its URL: because"},
+		{418, 502, "because"},
+	} {
+		s.change(func() {
+			s.answer = func(w http.ResponseWriter, _ *http.Request) {
+				refuse(w, api.Problem{Status: tt.theirs, Detail: "because"})
+			}
+		})
+		p := problem(t, resource(t, a, user("Editor"), "POST", "workload/stop", `{}`))
+		require.Equal(t, tt.ours, p.Status, tt.theirs)
+		require.Contains(t, p.Detail, tt.text)
+	}
+	s.change(func() {
+		s.answer = func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, api.Problem{Status: 422, Field: "concurrency", Value: "0", Allowed: "1 to 180"})
+		}
+	})
+	p := problem(t, resource(t, a, user("Editor"), "POST", "workload/start", `{"concurrency":0}`))
+	require.Equal(t, api.Problem{
+		Type: "about:blank", Title: "Unprocessable Entity", Status: 422, Detail: "concurrency: 0 is not allowed: 1 to 180",
+		Field: "concurrency", Value: "0", Allowed: "1 to 180",
+	}, p)
+}
+
+// Redirects are not followed: they would carry the token on.
+func TestNoRedirects(t *testing.T) {
+	s, elsewhere := newSidecar(t), newSidecar(t)
+	s.answer = func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	}
+	a := start(t, at127(s.URL))
+	for _, call := range []string{"GET status", "POST workload/stop", "GET turns.csv"} {
+		method, path, _ := strings.Cut(call, " ")
+		body := map[string]string{"POST": "{}"}[method]
+		p := problem(t, resource(t, a, user("Admin"), method, path, body))
+		require.Equal(t, 502, p.Status)
+		require.Contains(t, p.Detail, "redirects")
+	}
+	require.Empty(t, elsewhere.take())
+}
+
+// Answers that are none, or none in time.
+func TestTrouble(t *testing.T) {
+	s := newSidecar(t)
+	hold := make(chan struct{})
+	defer close(hold)
+	a := start(t, configured(`{"sidecarUrl":"`+s.URL+`","timeout":1}`))
+	for _, tt := range []struct {
+		name   string
+		answer http.HandlerFunc
+		status int
+		text   string
+	}{
+		{"a page", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") }, 502, "no load generator's answer"},
+		{"other JSON", func(w http.ResponseWriter, _ *http.Request) { give(w, []int{1}) }, 502, "not what this version"},
+		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "cannot be reached"},
+		{"silence", func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+			}
+		}, 504, "does not answer in time"},
+	} {
+		s.change(func() { s.answer = tt.answer })
+		p := problem(t, resource(t, a, nil, "GET", "baselines", ""))
+		require.Equal(t, tt.status, p.Status, tt.name)
+		require.Contains(t, p.Detail, tt.text, tt.name)
+	}
+}
+
+// An answer beyond all measure is not held in memory.
+func TestTooMuch(t *testing.T) {
+	s := newSidecar(t)
+	s.answer = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/csv")
+		for block := make([]byte, 4<<10); ; {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	}
+	p := problem(t, resource(t, start(t, at127(s.URL)), nil, "GET", "turns.csv", ""))
+	require.Equal(t, 502, p.Status)
+	require.Contains(t, p.Detail, "larger than 65536 bytes; ask for a part of it")
+}
+
+func TestUnreachable(t *testing.T) {
+	s := newSidecar(t)
+	s.Close()
+	begun := time.Now()
+	p := problem(t, resource(t, start(t, at127(s.URL)), user("Editor"), "POST", "workload/start", `{}`))
+	require.Equal(t, 502, p.Status)
+	require.Contains(t, p.Detail, "cannot be reached")
+	require.Contains(t, p.Detail, "start it, or correct its URL")
+	require.Contains(t, p.Detail, s.URL)
+	require.Less(t, time.Since(begun), dialTimeout)
+}
+
+// Every call of the sidecar's API has a route, but those that are for others.
+func TestAllCalls(t *testing.T) {
+	elsewhere := map[string]bool{
+		"GET /stream":   true,                            // goes through the live channels
+		"POST /session": true, "GET /openapi.yaml": true, // for the sidecar's own page, and for programs
+	}
+	patterns := map[string]bool{}
+	for _, rt := range routes() {
+		patterns[rt.pattern] = true
+	}
+	var path string
+	for line := range strings.Lines(string(api.OpenAPI)) {
+		if p, ok := strings.CutPrefix(line, "  "+api.Prefix+"/"); ok {
+			path = "/" + strings.TrimSuffix(p, ":\n")
+			continue
+		}
+		if strings.HasPrefix(line, "  /") || strings.HasPrefix(line, "components") {
+			path = ""
+		}
+		method := strings.ToUpper(strings.Trim(line, " :\n"))
+		if call := method + " " + path; path != "" && strings.HasPrefix(line, "    ") && line[4] != ' ' && !elsewhere[call] {
+			require.True(t, patterns[call], "%s has no route", call)
+			delete(patterns, call)
+		}
+	}
+	require.Empty(t, patterns, "no call of the sidecar's")
+}

@@ -1,0 +1,125 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/gorilla/websocket"
+	"github.com/grafana/grafana-plugin-sdk-go/backend"
+	"github.com/grafana/grafana-plugin-sdk-go/backend/httpclient"
+
+	"kvbooth/sidecar/api"
+)
+
+const maxToken = 512 // the load generator's own bound
+
+// settings are what an administrator enters on the configuration page, or in a
+// provisioning file. TLS comes with the SDK's HTTP options.
+type settings struct {
+	SidecarURL   string `json:"sidecarUrl"`
+	OperatorRole role   `json:"operatorRole"` // the least role that may operate
+	token        string
+}
+
+// settingsError says which setting is wrong. It is nothing that the caller of a
+// resource could mend in the call.
+type settingsError struct{ api.FieldError }
+
+func wrong(field, value, allowed string) error {
+	return &settingsError{api.FieldError{Field: field, Value: value, Allowed: allowed}}
+}
+
+// errNoURL is what there is before anybody has entered anything.
+var errNoURL = wrong("sidecarUrl", "nothing", "the load generator's URL, such as http://127.0.0.1:8088")
+
+// readSettings gives the settings with their defaults. The error is a
+// settingsError, as are those of the functions below.
+func readSettings(from backend.AppInstanceSettings) (settings, error) {
+	s := settings{token: strings.TrimSpace(from.DecryptedSecureJSONData["token"])}
+	if err := s.parse(from.JSONData); err != nil {
+		return s, err
+	}
+	return s, s.check()
+}
+
+func (s *settings) parse(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	err := json.Unmarshal(text, s)
+	if kind := (*json.UnmarshalTypeError)(nil); errors.As(err, &kind) && kind.Field != "" {
+		return wrong(kind.Field, "a JSON "+kind.Value, "a string")
+	}
+	if err != nil {
+		return wrong("jsonData", "what was given", "a JSON object")
+	}
+	return nil
+}
+
+func (s *settings) check() error {
+	if s.OperatorRole == "" {
+		s.OperatorRole = editor
+	}
+	if s.OperatorRole != editor && s.OperatorRole != admin {
+		return wrong("operatorRole", strconv.Quote(string(s.OperatorRole)), "Editor or Admin")
+	}
+	s.SidecarURL = strings.TrimSpace(s.SidecarURL)
+	if s.SidecarURL == "" {
+		return errNoURL
+	}
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(s.token) > maxToken || strings.ContainsFunc(s.token, odd) {
+		return wrong("token", "what was given", fmt.Sprintf("the load generator's token: at most %d letters, digits and signs of ASCII, no spaces", maxToken))
+	}
+	return nil
+}
+
+// connect makes the client that the settings ask for; nothing is sent yet. Its
+// idle connections live until hangUp.
+func connect(ctx context.Context, from backend.AppInstanceSettings, s settings) (c *api.Client, hangUp func(), err error) {
+	hangUp = func() {}
+	opts, err := httpOptions(ctx, from)
+	if err != nil {
+		return nil, hangUp, err
+	}
+	var transport *http.Transport
+	opts.ConfigureTransport = func(_ httpclient.Options, t *http.Transport) { transport = t }
+	hc, err := httpclient.New(opts)
+	if err != nil {
+		return nil, hangUp, wrong("TLS settings", "what was given", "PEM certificates and keys that belong together ("+err.Error()+")")
+	}
+	c, err = api.NewClient(hc, s.SidecarURL, s.token)
+	if field := (*api.FieldError)(nil); errors.As(err, &field) {
+		return nil, hangUp, wrong("sidecarUrl", field.Value, field.Allowed)
+	}
+	// The client cannot find the transport behind the SDK's middleware.
+	c.Dialer = &websocket.Dialer{
+		Proxy: transport.Proxy, NetDialContext: transport.DialContext, TLSClientConfig: transport.TLSClientConfig.Clone(),
+		HandshakeTimeout: handshakeTimeout,
+	}
+	return c, transport.CloseIdleConnections, nil
+}
+
+// httpOptions are the SDK's, for which an option of the wrong type is a reason
+// to panic.
+func httpOptions(ctx context.Context, from backend.AppInstanceSettings) (opts httpclient.Options, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = wrong("jsonData", "an HTTP option of the wrong type", "HTTP and TLS options as Grafana writes them")
+		}
+	}()
+	opts, err = from.HTTPClientOptions(ctx)
+	if err != nil {
+		return opts, wrong("jsonData", "what was given", "a JSON object")
+	}
+	if opts.Timeouts.Timeout <= 0 || opts.Timeouts.Timeout > maxTimeout {
+		return opts, wrong("timeout", opts.Timeouts.Timeout.String(), fmt.Sprintf("1 to %.0f seconds", maxTimeout.Seconds()))
+	}
+	opts.Timeouts.DialTimeout = min(opts.Timeouts.DialTimeout, dialTimeout)
+	return opts, nil
+}

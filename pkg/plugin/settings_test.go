@@ -1,0 +1,110 @@
+package plugin
+
+import (
+	"encoding/pem"
+	"strings"
+	"testing"
+
+	"github.com/grafana/grafana-plugin-sdk-go/backend"
+	"github.com/stretchr/testify/require"
+)
+
+// Wrong settings name field, value and what is allowed, in the health check, in
+// every call and in every stream; and they make nothing crash.
+func TestWrongSettings(t *testing.T) {
+	for _, tt := range []struct {
+		json, token, field string
+	}{
+		{`{"sidecarUrl":"localhost:8088"}`, "", "sidecarUrl"},
+		{`{"sidecarUrl":"ftp://localhost"}`, "", "sidecarUrl"},
+		{`{"sidecarUrl":"http://user:s3cret@localhost"}`, "", "sidecarUrl"},
+		{`{"sidecarUrl":"http://localhost?token=s3cret"}`, "", "sidecarUrl"},
+		{`{"sidecarUrl":8088}`, "", "sidecarUrl"},
+		{`{"sidecarUrl":"http://localhost","operatorRole":"Viewer"}`, "", "operatorRole"},
+		{`{"sidecarUrl":"http://localhost","operatorRole":"editor"}`, "", "operatorRole"},
+		{`{"sidecarUrl":"http://localhost","operatorRole":true}`, "", "operatorRole"},
+		{`{"sidecarUrl":"http://localhost"}`, "s3cret\r\nX-Grafana-User: root", "token"},
+		{`{"sidecarUrl":"http://localhost"}`, "s3cret é", "token"},
+		{`{"sidecarUrl":"http://localhost"}`, strings.Repeat("s3cret", 100), "token"},
+		{`{"sidecarUrl":"http://localhost","timeout":0}`, "", "timeout"},
+		{`{"sidecarUrl":"http://localhost","timeout":-1}`, "", "timeout"},
+		{`{"sidecarUrl":"http://localhost","timeout":1e9}`, "", "timeout"},
+		{`{"sidecarUrl":"http://localhost","url":5}`, "", "jsonData"}, // a reason for the SDK to panic
+		{`{"sidecarUrl":"http://localhost","tlsAuthWithCACert":true,"serverName":5}`, "", "jsonData"},
+		{`{"sidecarUrl":"http://localhost","tlsAuthWithCACert":true}`, "", "TLS settings"},
+		{`[]`, "", "jsonData"},
+		{`{"sidecarUrl":`, "", "jsonData"},
+	} {
+		secrets := map[string]string{"token": tt.token, "tlsCACert": "s3cret, not PEM"}
+		a := start(t, backend.AppInstanceSettings{JSONData: []byte(tt.json), DecryptedSecureJSONData: secrets})
+
+		p := problem(t, resource(t, a, nil, "GET", "status", ""))
+		require.Equal(t, 503, p.Status, tt.json)
+		require.Equal(t, tt.field, p.Field, tt.json)
+		require.NotEmpty(t, p.Value)
+		require.NotEmpty(t, p.Allowed)
+		require.Contains(t, p.Detail, "settings are wrong")
+		require.Equal(t, 403, problem(t, resource(t, a, user("Editor"), "POST", "workload/stop", "{}")).Status, "nobody operates")
+
+		health, err := a.CheckHealth(t.Context(), &backend.CheckHealthRequest{})
+		require.NoError(t, err)
+		require.Equal(t, backend.HealthStatusError, health.Status)
+		require.Contains(t, health.Message, tt.field)
+
+		s := run(t, a, "main/snapshot")
+		eventually(t, func() bool { return strings.Contains(s.last(), tt.field) }, tt.json)
+		all := p.Detail + p.Value + health.Message + string(health.JSONDetails) + s.last()
+		require.NotContains(t, all, "s3cret")
+	}
+}
+
+// What Grafana gives before anybody has entered anything is no URL.
+func TestEmptySettings(t *testing.T) {
+	for _, json := range []string{"", "null", "{}", `{"sidecarUrl":" "}`} {
+		a := start(t, backend.AppInstanceSettings{JSONData: []byte(json)})
+		health, err := a.CheckHealth(t.Context(), nil)
+		require.NoError(t, err)
+		require.Contains(t, health.Message, "No URL is set")
+		require.Contains(t, string(health.JSONDetails), `"reason":"no_url"`)
+	}
+}
+
+// Spaces that came along when they were pasted do no harm.
+func TestTrimmedSettings(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, backend.AppInstanceSettings{
+		JSONData:                []byte(`{"sidecarUrl":" ` + s.URL + ` "}`),
+		DecryptedSecureJSONData: map[string]string{"token": token + "\n"},
+	})
+	require.Equal(t, 200, resource(t, a, nil, "GET", "status", "").Status)
+}
+
+// TLS comes from the plugin's HTTP options, for calls and streams.
+func TestTLS(t *testing.T) {
+	s := unstarted()
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	for _, tt := range []struct {
+		json, authority string
+		trusted         bool
+	}{
+		{`"tlsAuthWithCACert":true`, authority, true},
+		{`"tlsSkipVerify":true`, "", true},
+		{`"tlsAuthWithCACert":true,"serverName":"elsewhere.example"`, authority, false},
+		{`"tlsAuthWithCACert":false`, authority, false},
+	} {
+		a := start(t, backend.AppInstanceSettings{
+			JSONData:                []byte(`{"sidecarUrl":"` + s.URL + `",` + tt.json + `}`),
+			DecryptedSecureJSONData: map[string]string{"token": token, "tlsCACert": tt.authority},
+		})
+		res, live := resource(t, a, nil, "GET", "status", ""), run(t, a, "main/snapshot")
+		if tt.trusted {
+			require.Equal(t, 200, res.Status, tt.json)
+			eventually(t, func() bool { return strings.Contains(live.last(), `"lanes"`) }, tt.json)
+			continue
+		}
+		require.Contains(t, problem(t, res).Detail, "is not trusted", tt.json)
+		eventually(t, func() bool { return strings.Contains(live.last(), "is not trusted") }, tt.json)
+	}
+}

@@ -1,0 +1,56 @@
+import { lanePath, type Client } from './client';
+import type {
+  Baseline,
+  Comparison,
+  ModeRequest,
+  Settings,
+  SettingsPatch,
+  StartRequest,
+  State,
+  WorkloadPatch,
+} from './types';
+
+/** Starts a lane's workload; without a concurrency it keeps the last one. */
+export function startWorkload(client: Client, lane: string, request: StartRequest): Promise<State> {
+  return client.write('POST', lanePath('/workload/start', lane), request);
+}
+
+/** Stops a lane's workload: at once, or by letting the turns in flight end. */
+export function stopWorkload(client: Client, lane: string, drain: boolean): Promise<State> {
+  return client.write('POST', lanePath('/workload/stop', lane), { drain });
+}
+
+/** Changes a lane's workload, running or not. */
+export function patchWorkload(client: Client, lane: string, patch: WorkloadPatch): Promise<State> {
+  return client.write('PATCH', lanePath('/workload', lane), patch);
+}
+
+/** Begins a mode change; the live state tells how it goes on. */
+export function changeMode(client: Client, lane: string, request: ModeRequest): Promise<State> {
+  return client.write('PUT', lanePath('/cluster/mode', lane), request);
+}
+
+/** Gives up the mode change in progress. */
+export function cancelModeChange(client: Client, lane: string): Promise<State> {
+  return client.write('DELETE', lanePath('/cluster/mode', lane), undefined);
+}
+
+/** The live step of a lane beside a baseline of one's choice. */
+export function compareWith(client: Client, lane: string, baseline: string): Promise<Comparison> {
+  return client.get(lanePath(`/comparison?baseline=${encodeURIComponent(baseline)}`, lane));
+}
+
+/** All baselines. */
+export async function listBaselines(client: Client): Promise<Baseline[]> {
+  return (await client.get<{ baselines: Baseline[] }>('/baselines')).baselines;
+}
+
+/** The settings in force. */
+export function readSettings(client: Client): Promise<Settings> {
+  return client.get('/settings');
+}
+
+/** Changes settings, and gives those then in force. */
+export function patchSettings(client: Client, patch: SettingsPatch): Promise<Settings> {
+  return client.write('PATCH', '/settings', patch);
+}

@@ -1,0 +1,71 @@
+import React from 'react';
+import { act, render, screen } from '@testing-library/react';
+
+import { admin, FakeClient, viewer } from '../test/fixtures';
+import { ClientProvider, ME_EVERY, ME_RETRY, useClient, useLive, useMe } from './context';
+
+function Who() {
+  return <p>{useMe()?.login ?? 'nobody'}</p>;
+}
+
+function Where({ lane }: { lane: string }) {
+  const live = useLive(lane);
+  return <p>{`${live.state.status} ${live.lane?.name ?? 'no lane'}`}</p>;
+}
+
+function show(client: FakeClient, child: React.ReactElement) {
+  return render(<ClientProvider client={client}>{child}</ClientProvider>);
+}
+
+describe('useLive', () => {
+  it('gives the lane while it is live, and lets go of it', () => {
+    const client = new FakeClient();
+    const { rerender, unmount } = show(client, <Where lane="main" />);
+    expect(screen.getByText('loading no lane')).toBeInTheDocument();
+    act(() => client.show());
+    expect(screen.getByText('live main')).toBeInTheDocument();
+    rerender(
+      <ClientProvider client={client}>
+        <Where lane="twin" />
+      </ClientProvider>
+    );
+    expect(screen.getByText('live no lane')).toBeInTheDocument();
+    act(() => client.lose());
+    expect(screen.getByText('lost no lane')).toBeInTheDocument();
+    unmount();
+    expect(client.states.observed).toBe(false);
+  });
+});
+
+describe('useMe', () => {
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  it('is nobody until it is known, and asks again', async () => {
+    const client = new FakeClient();
+    client.who.mockRejectedValueOnce(new Error('x')).mockResolvedValueOnce(viewer).mockResolvedValue(admin);
+    const { unmount } = show(client, <Who />);
+    await act(() => jest.advanceTimersByTimeAsync(0));
+    expect(screen.getByText('nobody')).toBeInTheDocument();
+    await act(() => jest.advanceTimersByTimeAsync(ME_RETRY));
+    expect(screen.getByText('visitor')).toBeInTheDocument();
+    await act(() => jest.advanceTimersByTimeAsync(ME_EVERY));
+    expect(screen.getByText('admin')).toBeInTheDocument();
+    unmount();
+    await act(() => jest.advanceTimersByTimeAsync(10 * ME_EVERY));
+    expect(client.who).toHaveBeenCalledTimes(3);
+  });
+});
+
+describe('useClient', () => {
+  it('needs a provider', () => {
+    const log = jest.spyOn(console, 'error').mockImplementation();
+    const Lost = () => <p>{typeof useClient()}</p>;
+    expect(() => render(<Lost />)).toThrow('ClientProvider');
+    log.mockRestore();
+  });
+});

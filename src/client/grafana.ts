@@ -1,0 +1,144 @@
+import {
+  catchError,
+  defer,
+  filter,
+  lastValueFrom,
+  map,
+  Observable,
+  of,
+  repeat,
+  shareReplay,
+  takeWhile,
+  timeout,
+  TimeoutError,
+} from 'rxjs';
+
+import {
+  isLiveChannelMessageEvent,
+  isLiveChannelStatusEvent,
+  LiveChannelConnectionState,
+  LiveChannelScope,
+  type LiveChannelAddress,
+  type LiveChannelEvent,
+} from '@grafana/data';
+import { getBackendSrv, getGrafanaLiveSrv, isFetchError } from '@grafana/runtime';
+
+import type { Client, WriteMethod } from './client';
+import { toLiveState, type Message } from './live';
+import { toProblem } from './problem';
+import type { LiveState, Me, Snapshot } from './types';
+
+/** The app's id, which its channels and resources carry. */
+export const PLUGIN_ID = 'kvbooth-inference-app';
+
+/** The client inside Grafana: resources and Live channels of the app's backend. */
+export const grafanaClient: Client = {
+  live: follow,
+  get: (path) => call('GET', path),
+  write: (method, path, body) => call(method, path, body),
+  me: () => call<Me>('GET', '/me'),
+};
+
+async function call<T>(method: 'GET' | WriteMethod, path: string, data?: unknown): Promise<T> {
+  const url = `/api/plugins/${PLUGIN_ID}/resources${path}`;
+  const headers = data === undefined ? undefined : { 'Content-Type': 'application/json' };
+  try {
+    const answer = getBackendSrv().fetch<T>({
+      url,
+      method,
+      data,
+      headers,
+      showErrorAlert: false,
+      showSuccessAlert: false,
+    });
+    return (await lastValueFrom(answer)).data;
+  } catch (error) {
+    throw isFetchError(error) ? toProblem(error.status, error.data) : toProblem(0, error);
+  }
+}
+
+/** What the backend sends on a snapshot channel, once a second. */
+type Wire = Snapshot | { lost: true; since: string; problem: string };
+
+/** How long a channel that has ended rests before it is asked for again, in milliseconds. */
+export const RETRY_AFTER = 1000;
+
+/**
+ * How long a channel may be silent before it is asked for anew, in milliseconds.
+ * The backend speaks every second, even of a loss: silence is the channel's fault.
+ */
+export const RENEW_AFTER = 6000;
+
+const shared = new Map<string, Observable<LiveState>>();
+
+/** One subscription serves all who follow a lane; who comes late begins with what is known. */
+function follow(lane: string): Observable<LiveState> {
+  let state = shared.get(lane);
+  if (!state) {
+    let attempts = 0;
+    const messages = defer(() => channel(lane, attempts++)).pipe(repeat({ delay: RETRY_AFTER }));
+    state = toLiveState(messages).pipe(shareReplay({ bufferSize: 1, refCount: true }));
+    shared.set(lane, state);
+  }
+  return state;
+}
+
+/** A channel's messages until it fails, falls silent or ends. */
+function channel(lane: string, attempt: number): Observable<Message> {
+  const live = getGrafanaLiveSrv();
+  if (!live) {
+    return of({
+      problem: 'Grafana Live is switched off. An administrator must allow it (setting live.max_connections).',
+    });
+  }
+  return live.getStream<Wire>(address(lane, attempt)).pipe(
+    timeout({ each: RENEW_AFTER }),
+    takeWhile((event) => !failure(event), true),
+    map(toMessage),
+    filter((message) => message !== undefined),
+    catchError((error: unknown) => of<Message>({ problem: `Grafana Live: ${words(error)}` }))
+  );
+}
+
+/**
+ * A path that has ended can tell those who ask again of a stale error, so every
+ * further attempt has a path of its own. From Grafana 12.4 on, an address's
+ * namespace is called stream.
+ */
+function address(lane: string, attempt: number): LiveChannelAddress {
+  const path = `${lane}/snapshot${attempt === 0 ? '' : `/${nonce()}`}`;
+  const channel = { scope: LiveChannelScope.Plugin, namespace: PLUGIN_ID, stream: PLUGIN_ID, path };
+  return channel;
+}
+
+function nonce(): string {
+  return Math.random().toString(36).slice(2);
+}
+
+function failure(event: LiveChannelEvent<Wire>): unknown {
+  return isLiveChannelStatusEvent(event) ? event.error : undefined;
+}
+
+function toMessage(event: LiveChannelEvent<Wire>): Message | undefined {
+  if (isLiveChannelMessageEvent(event)) {
+    const wire = event.message;
+    return 'lost' in wire ? { problem: wire.problem, since: Date.parse(wire.since) } : { snapshot: wire };
+  }
+  if (failure(event)) {
+    return { problem: `Grafana Live: ${words(failure(event))}` };
+  }
+  if (isLiveChannelStatusEvent(event) && event.state === LiveChannelConnectionState.Disconnected) {
+    return { problem: 'The connection to Grafana is lost. It comes back by itself once Grafana answers.' };
+  }
+  return undefined;
+}
+
+function words(error: unknown): string {
+  if (error instanceof TimeoutError) {
+    return 'the channel is silent; asking for it anew.';
+  }
+  if (typeof error === 'object' && error !== null && 'message' in error) {
+    return String(error.message);
+  }
+  return String(error);
+}

@@ -1,0 +1,9 @@
+/**
+ * The one way to the data: inside Grafana through the app's backend, elsewhere
+ * straight to the sidecar. Nothing else knows in which of the two it runs.
+ */
+export * from './calls';
+export { type Client, type WriteMethod, lanePath } from './client';
+export { ClientProvider, type Live, useClient, useLive, useMe } from './context';
+export { asProblem, Problem } from './problem';
+export type * from './types';

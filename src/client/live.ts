@@ -1,0 +1,40 @@
+import { distinctUntilChanged, map, merge, type Observable, of, scan, startWith, switchMap, timer } from 'rxjs';
+
+import type { LiveState, Snapshot } from './types';
+
+/** How long a snapshot counts as live when no other follows, in milliseconds. */
+export const STALE_AFTER = 3500;
+
+/** What a source of snapshots tells: a snapshot, or why there is none. */
+export type Message = { snapshot: Snapshot } | { problem: string; since?: number };
+
+/**
+ * Turns messages into what is known of the present moment. Silence is a loss
+ * too: a source that hangs must not leave an old number on the screen.
+ */
+export function toLiveState(messages: Observable<Message>, now: () => number = Date.now): Observable<LiveState> {
+  const silence = timer(STALE_AFTER).pipe(
+    map((): Message => ({
+      problem: 'No word from the load generator for some seconds.',
+      since: now() - STALE_AFTER,
+    }))
+  );
+  return messages.pipe(
+    startWith(undefined),
+    switchMap((message) => (message === undefined ? silence : merge(of(message), silence))),
+    scan((state: LiveState, message) => next(state, message, now()), { status: 'loading' }),
+    startWith<LiveState>({ status: 'loading' }),
+    distinctUntilChanged()
+  );
+}
+
+function next(state: LiveState, message: Message, now: number): LiveState {
+  if ('snapshot' in message) {
+    return { status: 'live', snapshot: message.snapshot, receivedAt: now };
+  }
+  if (state.status === 'lost') {
+    return state.problem === message.problem ? state : { ...state, problem: message.problem };
+  }
+  const last = state.status === 'live' ? state.snapshot : undefined;
+  return { status: 'lost', since: message.since ?? now, problem: message.problem, last };
+}

@@ -1,0 +1,72 @@
+import type { components } from './schema';
+
+type Schemas = components['schemas'];
+
+/** Everything that a screen shows of the present moment, once a second. */
+export type Snapshot = Schemas['Snapshot'];
+/** One workload's part of a snapshot. */
+export type LaneSnapshot = Schemas['LaneSnapshot'];
+/** A workload's run state. */
+export type State = Schemas['State'];
+/** A routing mode with the speculation that goes with it. */
+export type ModeState = Schemas['ModeState'];
+/** A mode change in progress, or the last one if it failed. */
+export type ModeChange = Schemas['ModeChange'];
+/** The live step beside a baseline at the same concurrency. */
+export type Comparison = Schemas['Comparison'];
+/** One mode of a baseline at the live concurrency. */
+export type Column = Schemas['Column'];
+/** One value of a baseline, and how it was found. */
+export type LookedUp = Schemas['LookedUp'];
+/** p50 and p95 of one metric in seconds, with intervals. */
+export type Quantiles = Schemas['Quantiles'];
+/** The settings that an administrator changes while it runs. */
+export type Settings = Schemas['Settings'];
+/** Those settings that are to change. */
+export type SettingsPatch = Schemas['SettingsPatch'];
+/** The range and the increment of the concurrency slider. */
+export type Slider = Schemas['Slider'];
+/** A routing mode of the serving cluster. */
+export type Mode = Schemas['Mode'];
+/** The kind of speculative decoding that serves. */
+export type Speculation = Schemas['Speculation'];
+/** One way in which the live run is unlike a baseline's. */
+export type Difference = Schemas['Difference'];
+/** Starts the workload, or sets the concurrency of a running one. */
+export type StartRequest = Schemas['StartRequest'];
+/** Those parts of the workload that are to change. */
+export type WorkloadPatch = Schemas['WorkloadPatch'];
+/** Asks for a mode change, or is the operator's word that one is done. */
+export type ModeRequest = Schemas['ModeRequest'];
+/** A recorded result: per level and mode, with its deployment and workload. */
+export type Baseline = Schemas['Baseline'];
+/** What the load generator says of itself and its configuration. */
+export type Status = Schemas['Status'];
+
+/** Who looks at the screen, and what they may do. */
+export interface Me {
+  login: string;
+  /** Grafana's role, empty outside Grafana. */
+  role: string;
+  canOperate: boolean;
+  canConfigure: boolean;
+}
+
+/** What is known of the present moment. */
+export type LiveState =
+  | { status: 'loading' }
+  | {
+      status: 'live';
+      snapshot: Snapshot;
+      /** When it came, by the browser's clock, in milliseconds since 1970. */
+      receivedAt: number;
+    }
+  | {
+      status: 'lost';
+      /** When it was lost, in milliseconds since 1970. */
+      since: number;
+      /** Why, in words that say what to do. */
+      problem: string;
+      /** The last snapshot, to be shown as old or not at all. */
+      last?: Snapshot;
+    };

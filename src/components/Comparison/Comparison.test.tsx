@@ -1,0 +1,205 @@
+import React from 'react';
+import { act, render, screen, within } from '@testing-library/react';
+
+import { ClientProvider, Problem } from '../../client';
+import { violations } from '../../test/axe';
+import { comparison, FakeClient, settings, type LaneChange } from '../../test/fixtures';
+import { Comparison, type ComparisonOptions } from './Comparison';
+import { COMPARE_EVERY } from './useComparison';
+
+// The clock ticks in the tests of what shows it.
+jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now() }));
+
+function show(client: FakeClient, options: ComparisonOptions = {}) {
+  return render(
+    <ClientProvider client={client}>
+      <Comparison lane="main" {...options} />
+    </ClientProvider>
+  );
+}
+
+function showLane(lane: LaneChange = {}, options: ComparisonOptions = {}) {
+  const client = new FakeClient();
+  client.show(lane);
+  return { client, ...show(client, options) };
+}
+
+const latencies = () => within(screen.getByRole('table', { name: 'Latencies, live and recorded' }));
+const rates = () => within(screen.getByRole('table', { name: 'Rates, live and recorded' }));
+const row = (table: ReturnType<typeof within>, name: string) =>
+  table.getByRole('row', { name: new RegExp(`^${name}`) });
+
+describe('the tables', () => {
+  it('have heads of rows and columns, and the SLOs above them', () => {
+    showLane();
+    expect(latencies().getAllByRole('columnheader').map((h) => h.textContent)).toEqual([
+      'Latency', 'Live p50n 480', 'RR p50recorded', 'KV p50recorded', 'Live p95n 480', 'RR p95recorded', 'KV p95recorded',
+    ]);
+    expect(latencies().getAllByRole('rowheader').map((h) => h.textContent)).toEqual(['TTFT', 'TPOT', 'ITL', 'Latency']);
+    expect(rates().getAllByRole('rowheader').map((h) => h.textContent)).toEqual([
+      'Output tokens/s', 'Requests/s', 'KV hit rate', 'Error rate',
+    ]);
+    expect(screen.getByText('SLO: TTFT p95 ≤ 600 ms, TPOT p95 ≤ 60 ms')).toBeInTheDocument();
+    expect(screen.getByText('KV-aware live at concurrency 120 · Baseline: 3 × H200')).toBeInTheDocument();
+  });
+
+  it('tell all of a value in words', () => {
+    showLane();
+    const ttft = row(latencies(), 'TTFT');
+    expect(ttft).toHaveTextContent('374.7 ms');
+    expect(ttft).toHaveTextContent('+31.9 % better');
+    expect(ttft).toHaveTextContent('meets the SLO, but is near it');
+    expect(ttft).toHaveTextContent('95 % interval 240–270');
+    expect(row(latencies(), 'TPOT')).toHaveTextContent('misses the SLO');
+    expect(row(latencies(), 'ITL')).toHaveTextContent('not recorded');
+  });
+
+  it('explain in a legend what they use', () => {
+    showLane();
+    const legend = within(screen.getByRole('list', { name: 'Legend' }));
+    expect(legend.getByText(/Round-robin routing, speculation not recorded/)).toBeInTheDocument();
+    expect(legend.getByText('not recorded')).toBeInTheDocument();
+    expect(legend.queryByText('interpolated')).not.toBeInTheDocument();
+  });
+
+  it('follow each snapshot', () => {
+    const { client } = showLane();
+    const live = { ...comparison().live, ttft: { p50: 0.3, p95: 0.4, n: 481 } };
+    act(() => client.show({ baseline: { live, n: 481 } }));
+    expect(row(latencies(), 'TTFT')).toHaveTextContent('300 ms');
+    expect(latencies().getByText('Live p50')).toHaveTextContent('n 481');
+  });
+
+  it('write SLOs with the decimals that they have', () => {
+    const client = new FakeClient();
+    client.show({}, { settings: settings({ slo: { ttft: 0.5505, tpot: 0.06 } }) });
+    show(client);
+    expect(screen.getByText('SLO: TTFT p95 ≤ 550.5 ms, TPOT p95 ≤ 60 ms')).toBeInTheDocument();
+  });
+});
+
+describe('what differs', () => {
+  it('is named', () => {
+    const differences = [
+      { field: 'gpu', live: 'simulated H200', baseline: 'H200' },
+      { field: 'tensor_parallel', live: 'not known', baseline: '1' },
+    ];
+    showLane({ baseline: { differences } });
+    expect(screen.getByText(/Differs from the baseline:/).parentElement).toHaveTextContent(
+      'Differs from the baseline: GPU simulated H200 against H200; tensor parallelism not known against 1.'
+    );
+  });
+
+  it('is not mentioned where nothing does', () => {
+    showLane();
+    expect(screen.queryByText(/Differs/)).not.toBeInTheDocument();
+  });
+});
+
+describe('the states', () => {
+  it('while loading', () => {
+    show(new FakeClient());
+    expect(screen.getByText('Waiting')).toBeInTheDocument();
+    expect(screen.queryByRole('table')).not.toBeInTheDocument();
+  });
+
+  it('while settling', () => {
+    showLane({ state: { settling: true }, baseline: { settling: true, settling_for_seconds: 42 } });
+    expect(screen.getByText('42 s to go')).toBeInTheDocument();
+    expect(screen.getByText(/compared once 60 s of it exist/)).toBeInTheDocument();
+  });
+
+  it('while lost: no old number is shown as live', () => {
+    const { client } = showLane();
+    act(() => client.lose('connection refused'));
+    expect(screen.getByRole('alert')).toHaveTextContent('connection refused');
+    const ttft = row(latencies(), 'TTFT');
+    expect(ttft).not.toHaveTextContent('255');
+    expect(ttft).toHaveTextContent('— lost');
+    expect(ttft).toHaveTextContent('374.7 ms');
+  });
+
+  it('while stopped', () => {
+    showLane({ state: { running: false, phase: 'stopped' } });
+    expect(row(rates(), 'Output tokens/s')).toHaveTextContent('— stopped2,817');
+  });
+
+  it('while nothing was measured in another mode', () => {
+    showLane({ baseline: { name: 'this target', title: 'This target, as measured', columns: [] } });
+    expect(screen.getByText(/has not been measured in another mode yet/)).toBeInTheDocument();
+  });
+
+  it('while every column is hidden', () => {
+    showLane({}, { hideKV: true, hideRoundRobin: true });
+    expect(screen.getByText(/There is nothing to compare with/)).toBeInTheDocument();
+  });
+});
+
+describe('a baseline of one’s choice', () => {
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+  const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
+
+  it('is asked for every second while live', async () => {
+    const { client, unmount } = showLane({}, { baseline: 'my run' });
+    client.reads.mockResolvedValue(comparison({ name: 'my run', title: 'My run' }));
+    await pass(0);
+    expect(client.reads).toHaveBeenLastCalledWith('/comparison?baseline=my%20run&lane=main');
+    expect(screen.getByText(/Baseline: My run/)).toBeInTheDocument();
+    await pass(2 * COMPARE_EVERY);
+    expect(client.reads).toHaveBeenCalledTimes(3);
+    act(() => client.lose());
+    await pass(5 * COMPARE_EVERY);
+    expect(client.reads).toHaveBeenCalledTimes(3);
+    expect(screen.getByText(/Baseline: My run/)).toBeInTheDocument();
+    unmount();
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('never has two questions at once', async () => {
+    const { client } = showLane({}, { baseline: 'my run' });
+    client.reads.mockReturnValue(new Promise(() => undefined));
+    await pass(10 * COMPARE_EVERY);
+    expect(client.reads).toHaveBeenCalledTimes(1);
+  });
+
+  it('is not asked for where the snapshot holds it', async () => {
+    const { client } = showLane({}, { baseline: comparison().name });
+    await pass(3 * COMPARE_EVERY);
+    expect(client.reads).not.toHaveBeenCalled();
+    expect(screen.getAllByRole('table')).toHaveLength(2);
+  });
+
+  it('that there is not is said, and comes when there is', async () => {
+    const client = new FakeClient();
+    client.reads.mockRejectedValue(new Problem(404, 'there is no baseline "my run"'));
+    client.show();
+    show(client, { baseline: 'my run' });
+    await pass(0);
+    expect(screen.getByRole('alert')).toHaveTextContent('No comparison with “my run”');
+    expect(screen.getByRole('alert')).toHaveTextContent('there is no baseline "my run"');
+    client.reads.mockResolvedValue(comparison({ name: 'my run', title: 'My run' }));
+    await pass(COMPARE_EVERY);
+    expect(screen.queryByRole('alert')).not.toBeInTheDocument();
+    expect(screen.getByText(/Baseline: My run/)).toBeInTheDocument();
+  });
+});
+
+describe('accessibility', () => {
+  it.each<[string, (client: FakeClient) => void]>([
+    ['loading', () => undefined],
+    ['live', (client) => client.show()],
+    ['settling', (client) => client.show({ state: { settling: true }, baseline: { settling: true } })],
+    ['stopped', (client) => client.show({ state: { phase: 'stopped' } })],
+    ['lost', (client) => (client.show(), client.lose())],
+  ])('has nothing against it while %s', async (_, happen) => {
+    const client = new FakeClient();
+    happen(client);
+    const { container } = show(client, { size: 'large' });
+    expect(await violations(container)).toEqual([]);
+  });
+});

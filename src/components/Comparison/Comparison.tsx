@@ -1,0 +1,148 @@
+import React, { useMemo } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+
+import { useLive, type Comparison as Compared, type Settings } from '../../client';
+import { milliseconds, number } from '../../lib/format';
+import { lastKnown, type Known } from '../../lib/known';
+import { differenceText, modeName } from '../../lib/names';
+import { SnapshotAge, Status, Troubles } from '../Status';
+import { Legend } from './Legend';
+import { THIS_TARGET, toModel, type Hidden } from './model';
+import { Table, type TextSize } from './Table';
+import { useComparison } from './useComparison';
+
+/** What a viewer chooses. */
+export interface ComparisonOptions extends Hidden {
+  /** A baseline's name; empty for the load generator's own choice. */
+  baseline?: string;
+  size?: TextSize;
+}
+
+interface ComparisonProps extends ComparisonOptions {
+  lane: string;
+}
+
+/** The live step beside recorded results at the same concurrency. */
+export function Comparison({ lane, baseline = '', size = 'normal', hideKV, hideRoundRobin }: ComparisonProps) {
+  const styles = useStyles2(getStyles);
+  const live = useLive(lane);
+  const known = lastKnown(live, lane);
+  const { comparison, problem } = useComparison(known?.lane, live.lane !== undefined, baseline);
+  return (
+    <section className={styles.comparison} aria-label="Live against baseline">
+      <div className={styles.head}>
+        <Status live={live} lane={lane} />
+        <SnapshotAge state={live.state} />
+      </div>
+      <Troubles live={live} />
+      {live.state.status === 'loading' && <LoadingPlaceholder text="Waiting for the first snapshot…" />}
+      {problem && (
+        <Alert severity="error" title={`No comparison with “${baseline}”`} bottomSpacing={0}>
+          {problem}
+        </Alert>
+      )}
+      {known && comparison && (
+        <Body
+          known={known}
+          comparison={comparison}
+          isLive={live.lane !== undefined}
+          size={size}
+          hideKV={hideKV}
+          hideRoundRobin={hideRoundRobin}
+        />
+      )}
+    </section>
+  );
+}
+
+interface BodyProps extends Hidden {
+  known: Known;
+  comparison: Compared;
+  isLive: boolean;
+  size: TextSize;
+}
+
+function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyProps) {
+  const styles = useStyles2(getStyles);
+  const { lane, settings, time } = known;
+  const model = useMemo(
+    () => toModel({ comparison, lane: isLive ? lane : undefined, settings, time, hideKV, hideRoundRobin }),
+    [comparison, lane, isLive, settings, time, hideKV, hideRoundRobin]
+  );
+  return (
+    <>
+      <div>
+        <div className={styles.title}>
+          {modeName(lane.state.mode)} live at concurrency {number(comparison.concurrency)} · Baseline: {comparison.title}
+        </div>
+        <div className={styles.subtitle}>{sloLine(settings)}</div>
+      </div>
+      <div className={styles.tables}>
+        <div className={styles.latencies}>
+          <Table caption="Latencies, live and recorded" corner="Latency" nameWidth="4.8em" table={model.latencies} size={size} />
+        </div>
+        <div className={styles.rates}>
+          <Table caption="Rates, live and recorded" corner="Rate" nameWidth="8.6em" table={model.rates} size={size} />
+        </div>
+      </div>
+      {model.sources.length === 0 && <NothingToCompare comparison={comparison} />}
+      <Differences comparison={comparison} />
+      <Legend model={model} settling={isLive && comparison.settling && lane.state.phase === 'running'} />
+    </>
+  );
+}
+
+function sloLine({ slo }: Settings): string {
+  return `SLO: TTFT p95 ≤ ${plainMs(slo.ttft)}, TPOT p95 ≤ ${plainMs(slo.tpot)}`;
+}
+
+function plainMs(value: number): string {
+  return milliseconds(value, Number.isInteger(Math.round(value * 1e6) / 1000) ? 0 : 1);
+}
+
+function NothingToCompare({ comparison }: { comparison: Compared }) {
+  if (comparison.name !== THIS_TARGET) {
+    return <div>There is nothing to compare with: all columns of this baseline are hidden, or it has none.</div>;
+  }
+  return (
+    <div>
+      This target has not been measured in another mode yet. Let the workload settle in one mode, then change the mode:
+      what was measured stands here beside what is live.
+    </div>
+  );
+}
+
+function Differences({ comparison: { differences } }: { comparison: Compared }) {
+  const styles = useStyles2(getStyles);
+  if (differences.length === 0) {
+    return null;
+  }
+  return (
+    <div className={styles.differences}>
+      <b>Differs from the baseline:</b> {differences.map(differenceText).join('; ')}.
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  comparison: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
+  head: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'baseline',
+    justifyContent: 'space-between',
+    gap: theme.spacing(0, 2),
+  }),
+  title: css({ fontSize: theme.typography.h5.fontSize, fontWeight: theme.typography.fontWeightMedium }),
+  subtitle: css({ color: theme.colors.text.secondary }),
+  tables: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1, 3) }),
+  latencies: css({ flex: '3 1 560px', minWidth: 'min(100%, 400px)' }),
+  rates: css({ flex: '2 1 360px', minWidth: 'min(100%, 300px)' }),
+  differences: css({
+    color: theme.colors.text.secondary,
+    '& b': { color: theme.colors.warning.text, fontWeight: theme.typography.fontWeightMedium },
+  }),
+});

@@ -1,0 +1,2 @@
+export { Comparison, type ComparisonOptions } from './Comparison';
+export type { TextSize } from './Table';

@@ -1,0 +1,167 @@
+import { column, comparison, laneSnapshot, settings } from '../../test/fixtures';
+import { toModel, type Cell, type Row } from './model';
+
+type Input = Parameters<typeof toModel>[0];
+
+function model(change: Partial<Input> = {}) {
+  return toModel({ comparison: comparison(), lane: laneSnapshot(), settings: settings(), time: '2026-11-20T10:00:00Z', ...change });
+}
+
+/** A cell of a metric under a head. */
+function cell(table: { heads: Array<{ label: string }>; rows: Row[] }, name: string, label: string): Cell {
+  const row = table.rows.find((r) => r.name === name);
+  const found = row?.cells[table.heads.findIndex((head) => head.label === label)];
+  if (!found) {
+    throw new Error(`no ${label} of ${name}`);
+  }
+  return found;
+}
+
+describe('columns', () => {
+  it('stand live, round-robin, KV for p50 and then for p95', () => {
+    const { latencies, rates } = model();
+    expect(latencies.heads.map((h) => h.label)).toEqual(['Live p50', 'RR p50', 'KV p50', 'Live p95', 'RR p95', 'KV p95']);
+    expect(rates.heads.map((h) => h.label)).toEqual(['Live', 'RR', 'KV']);
+    expect(latencies.heads[0].note).toBe('n 480');
+    expect(latencies.heads[1].note).toBe('recorded');
+  });
+
+  it('are the four of the walkthrough without KV', () => {
+    const { latencies } = model({ hideKV: true });
+    expect(latencies.heads.map((h) => h.label)).toEqual(['Live p50', 'RR p50', 'Live p95', 'RR p95']);
+  });
+
+  it('can be live alone', () => {
+    const { latencies, sources } = model({ hideKV: true, hideRoundRobin: true });
+    expect(latencies.heads.map((h) => h.label)).toEqual(['Live p50', 'Live p95']);
+    expect(sources).toEqual([]);
+  });
+
+  it('name the speculation where the mode alone does not tell them apart', () => {
+    const columns = [column(), column({ mode: 'kv', speculation: 'off' }), column({ mode: 'kv', speculation: 'eagle3' })];
+    const { rates } = model({ comparison: comparison({ columns }) });
+    expect(rates.heads.map((h) => h.label)).toEqual(['Live', 'RR', 'KV Off', 'KV EAGLE-3']);
+  });
+
+  it('of this target leave out the mode in force, and tell when and from how much they were measured', () => {
+    const columns = [
+      column({ speculation: 'off', measured: '2026-11-20T09:50:00Z', n: 412 }),
+      column({ mode: 'kv', speculation: 'off' }),
+    ];
+    const { rates, sources } = model({ comparison: comparison({ name: 'this target', columns }) });
+    expect(rates.heads.map((h) => [h.label, h.note])).toEqual([
+      ['Live', 'n 480'],
+      ['RR', 'measured'],
+    ]);
+    expect(sources).toEqual([{ short: 'RR', text: 'Round-robin routing, speculation off, measured 10 min 0 s ago, n 412' }]);
+  });
+});
+
+describe('values', () => {
+  it('are as recorded, to a tenth of a millisecond', () => {
+    const { latencies, rates } = model();
+    expect(cell(latencies, 'TTFT', 'RR p50').text).toBe('374.7 ms');
+    expect(cell(latencies, 'Latency', 'RR p95').text).toBe('31.4 s');
+    expect(cell(rates, 'Output tokens/s', 'RR').text).toBe('2,817');
+    expect(cell(rates, 'KV hit rate', 'RR').text).toBe('12.3 %');
+  });
+
+  it('are live with their interval', () => {
+    const { latencies, rates } = model();
+    expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '255 ms', interval: '240–270' });
+    expect(cell(latencies, 'TPOT', 'Live p50')).toMatchObject({ text: '26.1 ms', interval: '25.0–27.0' });
+    expect(cell(latencies, 'Latency', 'Live p50')).toMatchObject({ text: '21.0 s', interval: '20.1–21.8' });
+    expect(cell(rates, 'Requests/s', 'Live').text).toBe('4.63');
+    expect(cell(rates, 'Error rate', 'Live').text).toBe('1.3 %');
+  });
+
+  it('of ITL say that they are estimated, and have no interval', () => {
+    expect(cell(model().latencies, 'ITL', 'Live p95')).toEqual({ live: true, text: '49.8 ms', tag: 'estimated' });
+  });
+});
+
+describe('differences', () => {
+  it('are told by sign and word, or as none', () => {
+    const { latencies, rates } = model();
+    expect(cell(latencies, 'TTFT', 'RR p50').difference).toEqual({ kind: 'better', text: '+31.9 % better' });
+    expect(cell(latencies, 'TPOT', 'RR p95').difference).toEqual({ kind: 'worse', text: '−8.2 % worse' });
+    expect(cell(latencies, 'TPOT', 'RR p50').difference).toEqual({ kind: 'same', text: 'no difference shown' });
+    expect(cell(rates, 'Output tokens/s', 'RR').difference?.text).toBe('+12.5 % better');
+  });
+
+  it('that round to nothing are none', () => {
+    const requests_per_second = { value: 4, lookup: 'exact' as const, improvement: { percent: -0.04, shown: true } };
+    const { rates } = model({ comparison: comparison({ columns: [column({ requests_per_second })] }) });
+    expect(cell(rates, 'Requests/s', 'RR').difference?.kind).toBe('same');
+  });
+
+  it('are not told where there is nothing to compare', () => {
+    expect(cell(model().latencies, 'ITL', 'RR p50').difference).toBeUndefined();
+  });
+});
+
+describe('SLO colours', () => {
+  it('are on the p95 of TTFT and TPOT alone, live and recorded', () => {
+    const { latencies } = model();
+    const coloured = latencies.rows.flatMap((row) =>
+      row.cells.flatMap((c, i) => (c.slo ? [`${row.name} ${latencies.heads[i].label} ${c.slo}`] : []))
+    );
+    expect(coloured).toEqual([
+      'TTFT Live p95 near', // 543.8 of 600 ms
+      'TTFT RR p95 missed',
+      'TTFT KV p95 missed',
+      'TPOT Live p95 missed', // 61.2 of 60 ms
+      'TPOT RR p95 near',
+      'TPOT KV p95 near',
+    ]);
+  });
+
+  it('follow the settings', () => {
+    const { latencies } = model({ settings: settings({ slo: { ttft: 1, tpot: 1 } }) });
+    expect(cell(latencies, 'TTFT', 'Live p95').slo).toBe('met');
+  });
+});
+
+describe('tags', () => {
+  it.each([
+    ['interpolated' as const, 0.5, 'interpolated', '500.0 ms'],
+    ['outside_range' as const, undefined, 'outside range', '—'],
+    ['not_recorded' as const, undefined, 'not recorded', '—'],
+  ])('say that a value is %s', (lookup, value, tag, text) => {
+    const found = { lookup, value };
+    const columns = [column({ ttft: { p50: found, p95: found } })];
+    const { latencies, tags } = model({ comparison: comparison({ columns }) });
+    expect(cell(latencies, 'TTFT', 'RR p50')).toMatchObject({ tag, text });
+    expect(tags).toContain(tag);
+  });
+
+  it.each([
+    ['stopped' as const, 'stopped'],
+    ['draining' as const, 'draining'],
+    ['switching' as const, 'switching'],
+  ])('say in place of live values that the workload is %s', (phase, tag) => {
+    const { latencies, rates, tags } = model({ lane: laneSnapshot({ state: { phase } }) });
+    expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '—', tag });
+    expect(cell(rates, 'Error rate', 'Live')).toEqual({ live: true, text: '—', tag });
+    expect(tags).toContain(tag);
+  });
+
+  it('say that there are no data yet', () => {
+    const none = { n: 0 };
+    const live = { ttft: none, tpot: none, itl: none, latency: none };
+    const { latencies } = model({ comparison: comparison({ live, n: 0 }) });
+    expect(cell(latencies, 'Latency', 'Live p95')).toEqual({ live: true, text: '—', tag: 'no data yet' });
+    expect(latencies.heads[0].note).toBe('');
+  });
+
+  it('say that the load generator is lost, and leave what was recorded', () => {
+    const { latencies, rates } = model({ lane: undefined });
+    expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '—', tag: 'lost' });
+    expect(cell(rates, 'Output tokens/s', 'Live')).toEqual({ live: true, text: '—', tag: 'lost' });
+    expect(cell(latencies, 'TTFT', 'RR p50').text).toBe('374.7 ms');
+  });
+
+  it('of the error rate: nobody recorded it', () => {
+    expect(cell(model().rates, 'Error rate', 'RR').tag).toBe('not recorded');
+  });
+});

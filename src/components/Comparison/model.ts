@@ -1,0 +1,295 @@
+import type { Column, Comparison, LaneSnapshot, Quantiles, Settings } from '../../client';
+import { milliseconds, number, percent, seconds, span } from '../../lib/format';
+import { modeName, modeShort, speculationName } from '../../lib/names';
+import { sloLevel, type SLOLevel } from '../../lib/slo';
+
+/** The baseline that grows from the target's own settled steps. */
+export const THIS_TARGET = 'this target';
+
+/** Why a cell has no plain value. */
+export type Tag =
+  | 'lost'
+  | 'stopped'
+  | 'draining'
+  | 'switching'
+  | 'no data yet'
+  | 'estimated'
+  | 'interpolated'
+  | 'outside range'
+  | 'not recorded';
+
+/** What a legend says of each tag. */
+export const tagMeanings: Record<Tag, string> = {
+  lost: 'the load generator does not answer',
+  stopped: 'the workload does not run',
+  draining: 'the workload is ending',
+  switching: 'the cluster changes its mode',
+  'no data yet': 'no turn of this step has ended so far',
+  estimated: 'answers came with several tokens in a chunk, whose gaps were shared out',
+  interpolated: 'between the two nearest recorded levels',
+  'outside range': 'the recorded levels end before this concurrency',
+  'not recorded': 'the baseline does not have it',
+};
+
+/** How live stands to a recorded value. */
+export interface Difference {
+  kind: 'better' | 'worse' | 'same';
+  text: string;
+}
+
+/** One value of the table. */
+export interface Cell {
+  live: boolean;
+  /** With its unit behind a space; a dash where there is no value. */
+  text: string;
+  /** The 95 % interval, in the same unit. */
+  interval?: string;
+  slo?: SLOLevel;
+  difference?: Difference;
+  tag?: Tag;
+}
+
+/** One metric. The cells stand in the order of the heads. */
+export interface Row {
+  name: string;
+  cells: Cell[];
+}
+
+/** One column's head. */
+export interface Head {
+  key: string;
+  live: boolean;
+  label: string;
+  note: string;
+}
+
+/** One table, whole. */
+export interface TableModel {
+  heads: Head[];
+  rows: Row[];
+}
+
+/** What is known of one of the recorded columns. */
+export interface Source {
+  short: string;
+  text: string;
+}
+
+/** What the panel shows. */
+export interface Model {
+  latencies: TableModel;
+  rates: TableModel;
+  sources: Source[];
+  tags: Tag[];
+}
+
+/** What a viewer has chosen not to see. */
+export interface Hidden {
+  hideKV?: boolean;
+  hideRoundRobin?: boolean;
+}
+
+interface Input extends Hidden {
+  comparison: Comparison;
+  /** Undefined while the load generator is lost: then nothing live is shown. */
+  lane?: LaneSnapshot;
+  settings: Settings;
+  /** The load generator's clock. */
+  time: string;
+}
+
+type Metric = 'ttft' | 'tpot' | 'itl' | 'latency';
+type Rate = 'output_tokens_per_second' | 'requests_per_second' | 'kv_hit_ratio';
+type Quantile = 'p50' | 'p95';
+
+interface MetricInfo {
+  key: Metric;
+  name: string;
+  live(value?: number): string;
+  recorded(value?: number): string;
+  slo?: 'ttft' | 'tpot';
+}
+
+const recordedMs = (value?: number) => milliseconds(value, 1);
+
+const metrics: MetricInfo[] = [
+  { key: 'ttft', name: 'TTFT', live: milliseconds, recorded: recordedMs, slo: 'ttft' },
+  { key: 'tpot', name: 'TPOT', live: milliseconds, recorded: recordedMs, slo: 'tpot' },
+  { key: 'itl', name: 'ITL', live: milliseconds, recorded: recordedMs },
+  { key: 'latency', name: 'Latency', live: seconds, recorded: seconds },
+];
+
+interface RateInfo {
+  key?: Rate;
+  name: string;
+  live(input: Input): number | undefined;
+  write(value?: number): string;
+}
+
+const rates: RateInfo[] = [
+  {
+    key: 'output_tokens_per_second',
+    name: 'Output tokens/s',
+    live: ({ comparison }) => comparison.live_output_tokens_per_second,
+    write: (value) => number(value),
+  },
+  {
+    key: 'requests_per_second',
+    name: 'Requests/s',
+    live: ({ comparison }) => comparison.live_requests_per_second,
+    write: (value) => number(value, 2),
+  },
+  { key: 'kv_hit_ratio', name: 'KV hit rate', live: ({ comparison }) => comparison.live_kv_hit_ratio, write: percent },
+  { name: 'Error rate', live: ({ lane }) => lane?.window.error_ratio, write: percent },
+];
+
+/** Turns a comparison into what the tables show. */
+export function toModel(input: Input): Model {
+  const columns = visibleColumns(input);
+  const absent = absentTag(input.lane);
+  const latencies = latencyTable(input, columns, absent);
+  const rateModel = rateTable(input, columns, absent);
+  const used = [...latencies.rows, ...rateModel.rows].flatMap((row) => row.cells.map((cell) => cell.tag));
+  return {
+    latencies,
+    rates: rateModel,
+    sources: columns.map((column) => source(column, input)),
+    tags: (Object.keys(tagMeanings) as Tag[]).filter((tag) => used.includes(tag)),
+  };
+}
+
+/** Of this target's own results the mode in force is left out: it would be compared with itself. */
+function visibleColumns({ comparison, lane, hideKV, hideRoundRobin }: Input): Column[] {
+  return comparison.columns.filter(({ mode, speculation }) => {
+    const own = comparison.name === THIS_TARGET && mode === lane?.state.mode && speculation === lane.state.speculation;
+    return !own && !(hideKV && mode === 'kv') && !(hideRoundRobin && mode === 'round_robin');
+  });
+}
+
+/** What is said in the place of a live value that is not there. */
+function absentTag(lane: LaneSnapshot | undefined): Tag {
+  if (!lane) {
+    return 'lost';
+  }
+  return lane.state.phase === 'running' ? 'no data yet' : lane.state.phase;
+}
+
+function latencyTable(input: Input, columns: Column[], absent: Tag): TableModel {
+  const quantiles: Quantile[] = ['p50', 'p95'];
+  return {
+    heads: quantiles.flatMap((quantile) => heads(input, columns, quantile)),
+    rows: metrics.map((metric) => ({
+      name: metric.name,
+      cells: quantiles.flatMap((quantile) => [
+        liveLatency(input, metric, quantile, absent),
+        ...columns.map((column) => recordedLatency(input, metric, quantile, column)),
+      ]),
+    })),
+  };
+}
+
+function rateTable(input: Input, columns: Column[], absent: Tag): TableModel {
+  return {
+    heads: heads(input, columns),
+    rows: rates.map((rate) => ({
+      name: rate.name,
+      cells: [liveRate(input, rate, absent), ...columns.map((column) => recordedRate(rate, column))],
+    })),
+  };
+}
+
+function heads({ comparison, lane }: Input, columns: Column[], quantile = ''): Head[] {
+  const all = comparison.columns;
+  const live = lane && comparison.n > 0 ? `n ${number(comparison.n)}` : '';
+  return [
+    { key: `live ${quantile}`, live: true, label: `Live ${quantile}`.trim(), note: live },
+    ...columns.map((column) => ({
+      key: `${column.mode} ${column.speculation} ${quantile}`,
+      live: false,
+      label: `${shortName(column, all)} ${quantile}`.trim(),
+      note: comparison.name === THIS_TARGET ? 'measured' : 'recorded',
+    })),
+  ];
+}
+
+/** The mode alone where that is enough to tell the columns apart. */
+function shortName(column: Column, all: Column[]): string {
+  const alone = all.filter((other) => other.mode === column.mode).length === 1;
+  return alone ? modeShort(column.mode) : `${modeShort(column.mode)} ${speculationName(column.speculation)}`;
+}
+
+function source(column: Column, { comparison, time }: Input): Source {
+  const routing = `${modeName(column.mode)} routing, speculation ${speculationName(column.speculation).toLowerCase()}`;
+  const n = column.n ? `, n ${number(column.n)}` : '';
+  const measured = column.measured
+    ? `, measured ${span((Date.parse(time) - Date.parse(column.measured)) / 1000)} ago`
+    : '';
+  return { short: shortName(column, comparison.columns), text: `${routing}${measured}${n}` };
+}
+
+function liveLatency({ comparison, lane, settings }: Input, metric: MetricInfo, quantile: Quantile, absent: Tag): Cell {
+  const all = comparison.live[metric.key];
+  const value = lane?.state.phase === 'running' ? all[quantile] : undefined;
+  if (value === undefined) {
+    return { live: true, text: metric.live(undefined), tag: absent };
+  }
+  return {
+    live: true,
+    text: metric.live(value),
+    interval: interval(metric, all, quantile),
+    slo: slo(settings, metric, quantile, value),
+    tag: all.estimated ? 'estimated' : undefined,
+  };
+}
+
+function interval({ live }: MetricInfo, all: Quantiles, quantile: Quantile): string | undefined {
+  const ends = quantile === 'p50' ? all.p50_interval : all.p95_interval;
+  return ends && `${live(ends[0]).replace(/ .*/, '')}–${live(ends[1]).replace(/ .*/, '')}`;
+}
+
+function slo(settings: Settings, metric: MetricInfo, quantile: Quantile, value?: number): SLOLevel | undefined {
+  return metric.slo && quantile === 'p95' ? sloLevel(value, settings.slo[metric.slo]) : undefined;
+}
+
+function recordedLatency({ settings }: Input, metric: MetricInfo, quantile: Quantile, column: Column): Cell {
+  const found = column[metric.key][quantile];
+  return { ...recordedCell(found, metric.recorded), slo: slo(settings, metric, quantile, found.value) };
+}
+
+function liveRate(input: Input, rate: RateInfo, absent: Tag): Cell {
+  const value = input.lane?.state.phase === 'running' ? rate.live(input) : undefined;
+  return { live: true, text: rate.write(value), tag: value === undefined ? absent : undefined };
+}
+
+function recordedRate(rate: RateInfo, column: Column): Cell {
+  return recordedCell(rate.key ? column[rate.key] : { lookup: 'not_recorded' }, rate.write);
+}
+
+type Found = Column[Rate];
+
+const lookupTags: Record<Found['lookup'], Tag | undefined> = {
+  exact: undefined,
+  interpolated: 'interpolated',
+  outside_range: 'outside range',
+  not_recorded: 'not recorded',
+};
+
+function recordedCell(found: Found, write: (value?: number) => string): Cell {
+  return {
+    live: false,
+    text: write(found.value),
+    difference: found.improvement && difference(found.improvement),
+    tag: lookupTags[found.lookup],
+  };
+}
+
+/** The smallest difference that its one decimal shows, in per cent. */
+const VISIBLE = 0.05;
+
+function difference({ percent: value, shown }: NonNullable<Found['improvement']>): Difference {
+  if (!shown || Math.abs(value) < VISIBLE) {
+    return { kind: 'same', text: 'no difference shown' };
+  }
+  const size = `${number(Math.abs(value), 1)} %`;
+  return value > 0 ? { kind: 'better', text: `+${size} better` } : { kind: 'worse', text: `−${size} worse` };
+}

@@ -1,0 +1,57 @@
+import React from 'react';
+
+import { Button, Stack, type IconName } from '@grafana/ui';
+
+import type { State } from '../../client';
+
+/** What the buttons ask for. */
+export type Command = 'start' | 'stop' | 'drain';
+
+interface ButtonsProps {
+  /** Undefined while nothing is known. */
+  state?: State;
+  disabled: boolean;
+  /** The name of what is under way. */
+  busy?: string;
+  onCommand(command: Command): void;
+}
+
+/** Start, Stop and Drain, each where it makes a difference. */
+export function Buttons({ state, disabled, busy, onCommand }: ButtonsProps) {
+  const phase = state?.phase;
+  const off = disabled || busy !== undefined || phase === undefined;
+  const icon = (command: Command, usual?: IconName) => (busy === command ? 'spinner' : usual);
+  return (
+    <Stack direction="row" gap={1} wrap="wrap">
+      <Button
+        variant="success"
+        icon={icon('start', 'play')}
+        aria-busy={busy === 'start'}
+        disabled={off || phase !== 'stopped'}
+        onClick={() => onCommand('start')}
+      >
+        Start
+      </Button>
+      <Button
+        variant="destructive"
+        icon={icon('stop', 'square-shape')}
+        aria-busy={busy === 'stop'}
+        title="Ends the workload at once; what is in flight is cancelled"
+        disabled={off || phase === 'stopped'}
+        onClick={() => onCommand('stop')}
+      >
+        Stop
+      </Button>
+      <Button
+        variant="secondary"
+        icon={icon('drain', 'hourglass')}
+        aria-busy={busy === 'drain'}
+        title="Ends the workload when the turns in flight have ended"
+        disabled={off || phase !== 'running'}
+        onClick={() => onCommand('drain')}
+      >
+        Drain
+      </Button>
+    </Stack>
+  );
+}

@@ -1,0 +1,145 @@
+import React, { useId, useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Field, Input, useStyles2 } from '@grafana/ui';
+
+import type { Slider } from '../../client';
+import { wholeNumber } from '../../lib/input';
+import type { ConcurrencyDraft } from './useConcurrency';
+
+interface ConcurrencyProps {
+  draft: ConcurrencyDraft;
+  range: Slider;
+  /** The highest concurrency that the load generator accepts. */
+  limit: number;
+  disabled: boolean;
+}
+
+/**
+ * The concurrency as a slider over the usual range, and as a number for any
+ * other. A range input of the browser's own announces its value, and takes every
+ * key that a slider has.
+ */
+export function Concurrency({ draft, range, limit, disabled }: ConcurrencyProps) {
+  const styles = useStyles2(getStyles);
+  const id = useId();
+  const share = (100 * (draft.value - range.min)) / (range.max - range.min);
+  return (
+    <div className={styles.concurrency}>
+      <label htmlFor={id} className={styles.label}>
+        Concurrency
+      </label>
+      <div className={styles.slider}>
+        <input
+          id={id}
+          type="range"
+          className={styles.input}
+          style={{ ['--share' as string]: `${Math.min(100, Math.max(0, share))}%` }}
+          min={range.min}
+          max={range.max}
+          step={range.increment}
+          value={draft.value}
+          disabled={disabled}
+          aria-valuetext={`${draft.value} conversations`}
+          onChange={(event) => draft.change(event.currentTarget.valueAsNumber)}
+          onKeyDown={(event) => event.key === 'Enter' && draft.flush()}
+        />
+        <div className={styles.ends} aria-hidden="true">
+          <span>{range.min}</span>
+          <span>{range.max}</span>
+        </div>
+      </div>
+      <ConcurrencyNumber draft={draft} range={range} limit={limit} disabled={disabled} />
+    </div>
+  );
+}
+
+/** What is typed counts when it is complete (Enter, or on leaving), so that 120 is never 12 on its way. */
+function ConcurrencyNumber({ draft, range, limit, disabled }: ConcurrencyProps) {
+  const [text, setText] = useState<string>();
+  const error = text === undefined ? undefined : wholeNumber(text, 1, limit);
+  const change = (value: string, typed: boolean) => {
+    setText(value);
+    if (!typed && !wholeNumber(value, 1, limit)) {
+      draft.change(Number(value));
+    }
+  };
+  const apply = () => {
+    if (text !== undefined && !error && Number(text) !== draft.value) {
+      draft.change(Number(text));
+    }
+    draft.flush();
+    setText(undefined);
+  };
+  return (
+    <Field noMargin invalid={Boolean(error)} error={error}>
+      <Input
+        type="number"
+        width={11}
+        aria-label="Concurrency as a number"
+        min={range.min}
+        max={limit}
+        step={range.increment}
+        value={text ?? draft.value}
+        disabled={disabled}
+        onChange={(event) => change(event.currentTarget.value, isTyped(event.nativeEvent))}
+        onBlur={apply}
+        onKeyDown={(event) => event.key === 'Enter' && !error && apply()}
+      />
+    </Field>
+  );
+}
+
+/** Arrow keys and the arrows of the field have no type of input. */
+function isTyped(event: Event): boolean {
+  return 'inputType' in event && Boolean(event.inputType);
+}
+
+const getStyles = (theme: GrafanaTheme2) => {
+  const track = {
+    height: 6,
+    borderRadius: theme.shape.radius.pill,
+    background: `linear-gradient(to right, ${theme.colors.primary.main} var(--share), ${theme.colors.border.strong} var(--share))`,
+  };
+  const thumb = {
+    width: 20,
+    height: 20,
+    boxSizing: 'border-box' as const,
+    borderRadius: theme.shape.radius.circle,
+    border: `3px solid ${theme.colors.background.primary}`,
+    background: theme.colors.primary.main,
+    boxShadow: `0 0 0 2px ${theme.colors.primary.main}`,
+  };
+  return {
+    concurrency: css({ display: 'flex', alignItems: 'flex-start', gap: theme.spacing(1, 2), flex: '1 1 320px' }),
+    label: css({ lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium }),
+    slider: css({ flex: 1, minWidth: 120 }),
+    input: css({
+      appearance: 'none',
+      display: 'block',
+      width: '100%',
+      height: theme.spacing(4),
+      margin: 0,
+      background: 'transparent',
+      cursor: 'pointer',
+      '&:disabled': { cursor: 'not-allowed', opacity: 0.5 },
+      '&::-webkit-slider-runnable-track': track,
+      '&::-moz-range-track': track,
+      '&::-webkit-slider-thumb': { appearance: 'none', marginTop: -7, ...thumb },
+      '&::-moz-range-thumb': thumb,
+      '&:focus': { outline: 'none' },
+      '&:focus-visible': {
+        outline: `2px solid ${theme.colors.primary.text}`,
+        outlineOffset: 2,
+        borderRadius: theme.shape.radius.default,
+      },
+    }),
+    ends: css({
+      display: 'flex',
+      justifyContent: 'space-between',
+      color: theme.colors.text.secondary,
+      fontSize: theme.typography.bodySmall.fontSize,
+    }),
+  };
+};

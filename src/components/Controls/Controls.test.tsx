@@ -1,0 +1,439 @@
+import React from 'react';
+import { act, fireEvent, render, screen, waitFor, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+
+import { ClientProvider, Problem, type ModeChange } from '../../client';
+import { violations } from '../../test/axe';
+import { FakeClient, settings, viewer, type LaneChange } from '../../test/fixtures';
+import { Controls } from './Controls';
+import { FOLLOW_UP } from './useAction';
+import { DEBOUNCE, SETTLE } from './useConcurrency';
+
+// The clock ticks in the tests of what shows it.
+jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now() }));
+
+const stopped: LaneChange = { state: { running: false, phase: 'stopped', concurrency: { target: 120, actual: 0 } } };
+
+const change: ModeChange = {
+  from: { mode: 'kv', speculation: 'off' },
+  to: { mode: 'round_robin', speculation: 'off' },
+  phase: 'switching',
+  message: 'waiting for 3 workers',
+  started: '2026-11-20T09:59:48Z', // 12 s before the snapshot
+  failed: false,
+};
+
+async function show(client: FakeClient) {
+  const result = render(
+    <ClientProvider client={client}>
+      <Controls lane="main" />
+    </ClientProvider>
+  );
+  await act(() => Promise.resolve()); // who looks is known
+  return result;
+}
+
+async function showLane(lane: LaneChange = {}) {
+  const client = new FakeClient();
+  client.show(lane);
+  return { client, ...(await show(client)) };
+}
+
+const button = (name: string) => screen.getByRole('button', { name });
+const slider = () => screen.getByRole('slider', { name: 'Concurrency' });
+const numberField = () => screen.getByRole('spinbutton', { name: 'Concurrency as a number' });
+
+/** An answer that the test gives when it likes. */
+function pending() {
+  let answer!: (value: unknown) => void;
+  const promise = new Promise<unknown>((resolve) => (answer = resolve));
+  return { promise, answer: () => answer({}) };
+}
+
+describe('who looks', () => {
+  it('sees no controls as a viewer, but the same figures', async () => {
+    const client = new FakeClient();
+    client.who.mockResolvedValue(viewer);
+    client.show();
+    await show(client);
+    expect(screen.queryByRole('button')).not.toBeInTheDocument();
+    expect(screen.queryByRole('slider')).not.toBeInTheDocument();
+    expect(screen.getByText('Running')).toBeInTheDocument();
+    expect(screen.getAllByText('120')).toHaveLength(2); // target and actual
+    expect(screen.getByText('3–5')).toBeInTheDocument();
+    expect(screen.getByText('25 requests/s')).toBeInTheDocument();
+  });
+
+  it('sees no controls while it is not known who it is', async () => {
+    const client = new FakeClient();
+    client.who.mockReturnValue(new Promise(() => undefined));
+    client.show();
+    await show(client);
+    expect(screen.queryByRole('button')).not.toBeInTheDocument();
+  });
+
+  it('sees a mode change as a viewer, without its buttons', async () => {
+    const client = new FakeClient();
+    client.who.mockResolvedValue(viewer);
+    client.show({ state: { phase: 'switching', mode_change: change } });
+    await show(client);
+    expect(screen.getByText('KV-aware → Round-robin: Switching')).toBeInTheDocument();
+    expect(screen.queryByRole('button')).not.toBeInTheDocument();
+  });
+});
+
+describe('the buttons', () => {
+  it.each([
+    ['stopped', stopped, ['Start']],
+    ['running', {}, ['Stop', 'Drain']],
+    ['draining', { state: { phase: 'draining' as const } }, ['Stop']],
+    ['switching', { state: { phase: 'switching' as const, mode_change: change } }, ['Stop']],
+  ])('make sense while %s', async (_, lane, enabled) => {
+    await showLane(lane);
+    for (const name of ['Start', 'Stop', 'Drain']) {
+      expect({ name, enabled: !button(name).hasAttribute('disabled') }).toEqual({ name, enabled: enabled.includes(name) });
+    }
+  });
+
+  it.each([
+    ['loading', (client: FakeClient) => client.states.next({ status: 'loading' })],
+    ['lost', (client: FakeClient) => client.lose()],
+  ])('are disabled while %s', async (_, happen) => {
+    const { client } = await showLane(stopped);
+    act(() => happen(client));
+    for (const name of ['Start', 'Stop', 'Drain']) {
+      expect(button(name)).toBeDisabled();
+    }
+  });
+
+  it.each([
+    ['Start', stopped, 'POST', '/workload/start?lane=main', { concurrency: undefined }],
+    ['Stop', {}, 'POST', '/workload/stop?lane=main', { drain: false }],
+    ['Drain', {}, 'POST', '/workload/stop?lane=main', { drain: true }],
+  ])('%s by keyboard', async (name, lane, method, path, body) => {
+    const { client } = await showLane(lane);
+    button(name).focus();
+    await userEvent.keyboard('{Enter}');
+    expect(client.writes).toHaveBeenCalledWith(method, path, body);
+  });
+
+  it('show that they work until the state that follows the answer has come', async () => {
+    const { client } = await showLane(stopped);
+    const answer = pending();
+    client.writes.mockReturnValue(answer.promise);
+    await userEvent.click(button('Start'));
+    expect(button('Start')).toHaveAttribute('aria-busy', 'true');
+    act(() => client.show(stopped)); // that was before the answer
+    await act(async () => answer.answer());
+    expect(button('Start')).toHaveAttribute('aria-busy', 'true');
+    expect(button('Start')).toBeDisabled();
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    act(() => client.show());
+    expect(button('Start')).toHaveAttribute('aria-busy', 'false');
+    expect(button('Stop')).toBeEnabled();
+  });
+
+  it('say why something failed, until that is dismissed', async () => {
+    const { client } = await showLane(stopped);
+    client.writes.mockRejectedValue(new Problem(409, 'The workload is draining; start it when it has stopped.'));
+    await userEvent.click(button('Start'));
+    expect(screen.getByRole('alert')).toHaveTextContent('The workload was not started');
+    expect(screen.getByRole('alert')).toHaveTextContent('start it when it has stopped');
+    expect(button('Start')).toBeEnabled();
+    await userEvent.click(button('Close alert'));
+    expect(screen.queryByRole('alert')).not.toBeInTheDocument();
+  });
+});
+
+describe('the buttons without a further snapshot', () => {
+  it('come back after a while', async () => {
+    jest.useFakeTimers();
+    await showLane(stopped);
+    fireEvent.click(button('Start'));
+    await act(() => jest.advanceTimersByTimeAsync(FOLLOW_UP - 1));
+    expect(button('Start')).toBeDisabled();
+    await act(() => jest.advanceTimersByTimeAsync(1));
+    expect(button('Start')).toBeEnabled();
+    jest.useRealTimers();
+  });
+});
+
+describe('concurrency', () => {
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  const slide = (value: number) => fireEvent.change(slider(), { target: { value } });
+  const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
+
+  it('has the range of the settings, and says its value', async () => {
+    await showLane();
+    expect(slider()).toHaveAttribute('min', '60');
+    expect(slider()).toHaveAttribute('max', '180');
+    expect(slider()).toHaveAttribute('step', '10');
+    expect(slider()).toHaveAttribute('aria-valuetext', '120 conversations');
+  });
+
+  it('follows settings that change', async () => {
+    const { client } = await showLane();
+    act(() => client.show({}, { settings: settings({ slider: { min: 10, max: 300, increment: 5 } }) }));
+    expect(slider()).toHaveAttribute('max', '300');
+    expect(slider()).toHaveAttribute('step', '5');
+  });
+
+  it('is sent once the slider rests, and once only', async () => {
+    const { client } = await showLane();
+    slide(130);
+    await pass(DEBOUNCE - 1);
+    slide(150);
+    await pass(DEBOUNCE - 1);
+    expect(client.writes).not.toHaveBeenCalled();
+    await pass(1);
+    expect(client.writes.mock.calls).toEqual([['PATCH', '/workload?lane=main', { concurrency: 150 }]]);
+    expect(slider()).toHaveValue('150'); // though the snapshot still says 120
+    act(() => client.show({ state: { concurrency: { target: 150, actual: 121 } } }));
+    await pass(SETTLE);
+    expect(slider()).toHaveValue('150');
+  });
+
+  it('is sent at once with Enter', async () => {
+    const { client } = await showLane();
+    slide(130);
+    fireEvent.keyDown(slider(), { key: 'Enter' });
+    await pass(0);
+    expect(client.writes).toHaveBeenCalledTimes(1);
+    await pass(10 * DEBOUNCE);
+    expect(client.writes).toHaveBeenCalledTimes(1);
+  });
+
+  it('goes with Start, if it was still waiting', async () => {
+    const { client } = await showLane(stopped);
+    slide(90);
+    fireEvent.click(button('Start'));
+    await pass(10 * DEBOUNCE);
+    expect(client.writes.mock.calls).toEqual([['POST', '/workload/start?lane=main', { concurrency: 90 }]]);
+  });
+
+  it('goes back to what is in force when it was refused', async () => {
+    const { client } = await showLane();
+    client.writes.mockRejectedValue(new Problem(422, 'concurrency: 150 is not allowed', 'concurrency', '1 to 140'));
+    slide(150);
+    await pass(DEBOUNCE);
+    expect(slider()).toHaveValue('120');
+    expect(screen.getByRole('alert')).toHaveTextContent('concurrency: 150 is not allowed');
+  });
+
+  it('follows somebody else', async () => {
+    const { client } = await showLane();
+    act(() => client.show({ state: { concurrency: { target: 80, actual: 100 } } }));
+    expect(slider()).toHaveValue('80');
+    expect(numberField()).toHaveValue(80);
+  });
+
+  it('is typed whole before it counts, and may lie off the slider', async () => {
+    const user = userEvent.setup({ advanceTimers: jest.advanceTimersByTime });
+    const { client } = await showLane();
+    await user.clear(numberField());
+    await user.type(numberField(), '25');
+    await pass(10 * DEBOUNCE);
+    expect(client.writes).not.toHaveBeenCalled();
+    await user.keyboard('{Enter}');
+    expect(client.writes.mock.calls).toEqual([['PATCH', '/workload?lane=main', { concurrency: 25 }]]);
+  });
+
+  it('says what may be typed', async () => {
+    const user = userEvent.setup({ advanceTimers: jest.advanceTimersByTime });
+    const { client } = await showLane();
+    await user.clear(numberField());
+    await user.type(numberField(), '5000{Enter}');
+    expect(screen.getByText('A whole number from 1 to 1000')).toBeInTheDocument();
+    await user.tab();
+    expect(numberField()).toHaveValue(120);
+    expect(client.writes).not.toHaveBeenCalled();
+  });
+
+  it('steps with the arrows of the number field', async () => {
+    const { client } = await showLane();
+    fireEvent.change(numberField(), { target: { value: '130' } }); // no input type, as arrows have none
+    await pass(DEBOUNCE);
+    expect(client.writes).toHaveBeenCalledWith('PATCH', '/workload?lane=main', { concurrency: 130 });
+  });
+});
+
+describe('mode and speculation', () => {
+  const group = (name: string) => within(screen.getByRole('group', { name }));
+
+  it('are those that the driver offers', async () => {
+    await showLane();
+    const names = (label: string) => group(label).getAllByRole('button').map((b) => b.textContent);
+    expect(names('Routing')).toEqual(['Round-robin', 'KV-aware']);
+    expect(names('Speculation')).toEqual(['Off', 'EAGLE-3']);
+    expect(group('Routing').getByRole('button', { pressed: true })).toHaveTextContent('KV-aware');
+  });
+
+  it('ask for a mode with a speculation that goes with it', async () => {
+    const { client } = await showLane({ state: { speculation: 'eagle3' } });
+    await userEvent.click(button('Round-robin'));
+    expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', { mode: 'round_robin', speculation: 'off' });
+  });
+
+  it('ask for a speculation in the mode in force', async () => {
+    const { client } = await showLane();
+    await userEvent.click(button('EAGLE-3'));
+    expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', { mode: 'kv', speculation: 'eagle3' });
+  });
+
+  it('ask for nothing that is in force already', async () => {
+    const { client } = await showLane();
+    await userEvent.click(button('KV-aware'));
+    expect(client.writes).not.toHaveBeenCalled();
+  });
+
+  it('say why there is nothing to choose', async () => {
+    await showLane({ state: { driver: 'pinned', modes: [{ mode: 'kv', speculation: 'off' }] } });
+    expect(button('KV-aware')).toBeDisabled();
+    expect(screen.getByRole('group', { name: 'Routing' })).toHaveAccessibleDescription(
+      'The driver “pinned” offers only “KV-aware”.'
+    );
+  });
+
+  it('say that the cluster has not told its modes', async () => {
+    await showLane({ state: { modes: [] } });
+    expect(screen.getAllByText('The cluster has not told its modes yet. Is it running?')).not.toHaveLength(0);
+  });
+
+  it('cannot be chosen while they change; the change can be cancelled', async () => {
+    const { client } = await showLane({ state: { phase: 'switching', mode_change: change } });
+    expect(button('Round-robin')).toBeDisabled();
+    expect(screen.getByText('KV-aware → Round-robin: Switching')).toBeInTheDocument();
+    expect(screen.getByText(/waiting for 3 workers/)).toHaveTextContent('12 s');
+    expect(screen.queryByRole('button', { name: 'Confirm: done' })).not.toBeInTheDocument();
+    await userEvent.click(button('Cancel the change'));
+    expect(client.writes).toHaveBeenCalledWith('DELETE', '/cluster/mode?lane=main', undefined);
+  });
+
+  it('wait for the word of the operator', async () => {
+    const waiting = { ...change, phase: 'waiting_for_operator', message: 'Set DYN_ROUTER_MODE and restart' };
+    const { client } = await showLane({ state: { driver: 'manual', phase: 'switching', mode_change: waiting } });
+    await userEvent.click(button('Confirm: done'));
+    expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', { ...change.to, confirm: true });
+  });
+
+  it('tell of a roll-back and of a failure', async () => {
+    const { client } = await showLane({ state: { phase: 'switching', mode_change: { ...change, phase: 'rolling_back' } } });
+    expect(screen.getByText('KV-aware → Round-robin: Rolling back')).toBeInTheDocument();
+    act(() => client.show({ state: { mode_change: { ...change, phase: 'failed', failed: true, message: 'No worker came up.' } } }));
+    expect(screen.getByRole('alert')).toHaveTextContent('The change to Round-robin failed');
+    expect(screen.getByRole('alert')).toHaveTextContent('No worker came up. KV-aware stays in force.');
+  });
+});
+
+describe('more settings', () => {
+  const open = () => userEvent.click(button('More'));
+  const field = (name: string) => screen.getByRole('textbox', { name });
+  const enter = async (name: string, value: string) => {
+    await userEvent.clear(field(name));
+    await userEvent.type(field(name), value);
+  };
+
+  it('are hidden until they are asked for', async () => {
+    await showLane();
+    expect(button('More')).toHaveAttribute('aria-expanded', 'false');
+    expect(screen.queryByRole('textbox', { name: 'Start rate' })).not.toBeInTheDocument();
+    await open();
+    expect(button('More')).toHaveAttribute('aria-expanded', 'true');
+    expect(field('Start rate')).toHaveValue('10');
+    expect(button('Apply')).toBeDisabled();
+  });
+
+  it('send what has changed', async () => {
+    const { client } = await showLane();
+    await open();
+    await enter('Turns, at most', '8');
+    await enter('Request cap (0: none)', '0');
+    await userEvent.keyboard('{Enter}');
+    expect(client.writes).toHaveBeenCalledWith('PATCH', '/workload?lane=main', { turns: { min: 3, max: 8 }, target_rps: 0 });
+    await waitFor(() => expect(field('Turns, at most')).toHaveValue('5')); // in force, until a snapshot says otherwise
+  });
+
+  it('are checked where they are entered', async () => {
+    await showLane();
+    await open();
+    await enter('Turns, at least', '9');
+    expect(screen.getByText('At most 5')).toBeInTheDocument();
+    await enter('Start rate', '0');
+    expect(screen.getByText('A number above 0, up to 1000')).toBeInTheDocument();
+    expect(button('Apply')).toBeDisabled();
+  });
+
+  it('show beside a field what the load generator has against it, and keep what was entered', async () => {
+    const { client } = await showLane();
+    client.writes.mockRejectedValue(new Problem(422, 'max_tokens: 9000 is not allowed: 1 to 4096', 'max_tokens', '1 to 4096'));
+    await open();
+    await enter('Longest answer', '9000');
+    await userEvent.click(button('Apply'));
+    expect(screen.getAllByRole('alert')).toHaveLength(1); // the field's own
+    expect(screen.getByRole('alert')).toHaveTextContent('max_tokens: 9000 is not allowed: 1 to 4096');
+    expect(field('Longest answer')).toHaveValue('9000');
+    expect(screen.queryByText('The workload was not changed')).not.toBeInTheDocument();
+  });
+});
+
+describe('trouble', () => {
+  it('is told: the load generator is lost', async () => {
+    const { client } = await showLane();
+    act(() => client.lose('http://127.0.0.1:8088: connection refused'));
+    expect(screen.getByRole('alert')).toHaveTextContent('The load generator is lost');
+    expect(screen.getByRole('alert')).toHaveTextContent('connection refused');
+    expect(screen.getByRole('timer')).toHaveTextContent(/Since .*\(0 s\)/);
+    expect(slider()).toBeDisabled();
+    expect(screen.getAllByText('—')).toHaveLength(5);
+  });
+
+  it('is told: the target does not answer', async () => {
+    await showLane({ target: { reachable: false, problem: 'connection refused; is the server running?' } });
+    expect(screen.getByRole('alert')).toHaveTextContent('The target cannot be reached');
+    expect(screen.getByRole('alert')).toHaveTextContent('is the server running?');
+  });
+
+  it('is told: there is no such lane', async () => {
+    const client = new FakeClient();
+    client.show({ name: 'other' });
+    await show(client);
+    expect(screen.getByText('There is no lane “main”. There is: other.')).toBeInTheDocument();
+    expect(button('Start')).toBeDisabled();
+  });
+});
+
+describe('the line of state', () => {
+  it('names the lane only where there are two', async () => {
+    const { client } = await showLane();
+    expect(screen.queryByText('Lane main')).not.toBeInTheDocument();
+    const { lanes } = (client.states.value as { snapshot: { lanes: unknown[] } }).snapshot;
+    act(() => client.show({}, { lanes: [lanes[0], { ...(lanes[0] as object), name: 'twin' }] as never }));
+    expect(screen.getByText('Lane main')).toBeInTheDocument();
+  });
+});
+
+describe('accessibility', () => {
+  it.each<[string, (client: FakeClient) => void]>([
+    ['loading', () => undefined],
+    ['running', (client) => client.show()],
+    ['stopped', (client) => client.show(stopped)],
+    ['switching', (client) => client.show({ state: { phase: 'switching', mode_change: { ...change, phase: 'waiting_for_operator' } } })],
+    ['failed', (client) => client.show({ state: { mode_change: { ...change, failed: true } }, target: { reachable: false } })],
+    ['lost', (client) => (client.show(), client.lose())],
+  ])('has nothing against it while %s', async (_, happen) => {
+    const client = new FakeClient();
+    happen(client);
+    const { container } = await show(client);
+    const more = screen.queryByRole('button', { name: 'More' });
+    if (more) {
+      await userEvent.click(more);
+    }
+    expect(await violations(container)).toEqual([]);
+  });
+});

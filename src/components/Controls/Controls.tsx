@@ -1,0 +1,44 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { useLive, useMe } from '../../client';
+import { lastKnown } from '../../lib/known';
+import { SnapshotAge, Status, Troubles } from '../Status';
+import { Figures } from './Figures';
+import { ModeProgress } from './ModeProgress';
+import { Operate } from './Operate';
+
+/** Starts, stops and steers a lane's workload; who may not do that sees what it does. */
+export function Controls({ lane }: { lane: string }) {
+  const styles = useStyles2(getStyles);
+  const live = useLive(lane);
+  const me = useMe();
+  const known = lastKnown(live, lane);
+  const change = known?.lane.state.mode_change;
+  return (
+    <section className={styles.controls} aria-label="Workload controls">
+      <div className={styles.head}>
+        <Status live={live} lane={lane} />
+        <Figures lane={live.lane} withWorkload={!me?.canOperate} />
+        <SnapshotAge state={live.state} />
+      </div>
+      <Troubles live={live} />
+      {me?.canOperate && <Operate live={live} lane={lane} />}
+      {!me?.canOperate && known && change && <ModeProgress change={change} time={known.time} />}
+    </section>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  controls: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
+  head: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'baseline',
+    justifyContent: 'space-between',
+    gap: theme.spacing(0.5, 3),
+  }),
+});

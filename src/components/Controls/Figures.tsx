@@ -1,0 +1,73 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { LaneSnapshot } from '../../client';
+import { DASH, number, seconds } from '../../lib/format';
+import { modeName, speculationName } from '../../lib/names';
+
+interface FiguresProps {
+  /** Undefined while nothing is known: then there is a dash for every figure. */
+  lane?: LaneSnapshot;
+  /** With the workload's settings, for those who have no form that shows them. */
+  withWorkload?: boolean;
+}
+
+/** What the workload is told, and what it does. */
+export function Figures({ lane, withWorkload }: FiguresProps) {
+  const styles = useStyles2(getStyles);
+  const figures = [...stateFigures(lane), ...(withWorkload ? workloadFigures(lane) : [])];
+  return (
+    <dl className={styles.list}>
+      {figures.map(([term, value]) => (
+        <div key={term} className={styles.figure}>
+          <dt>{term}</dt>
+          <dd>{value ?? DASH}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+type Figure = [term: string, value: string | undefined];
+
+function stateFigures(lane?: LaneSnapshot): Figure[] {
+  const state = lane?.state;
+  return [
+    ['Target', number(state?.concurrency.target)],
+    ['Actual', number(state?.concurrency.actual)],
+    ['Routing', state && modeName(state.mode)],
+    ['Speculation', state && speculationName(state.speculation)],
+    ['Waiting for a first token', lane && waiting(lane)],
+  ];
+}
+
+function waiting({ window: { awaiting } }: LaneSnapshot): string {
+  return awaiting.n === 0 ? '0' : `${number(awaiting.n)}, for up to ${seconds(awaiting.oldest_seconds)}`;
+}
+
+function workloadFigures(lane?: LaneSnapshot): Figure[] {
+  if (!lane) {
+    return [];
+  }
+  const { shape, start_rate, target_rps } = lane.state;
+  const { min, max } = shape.turns;
+  return [
+    ['Turns', min === max ? String(min) : `${min}–${max}`],
+    ['Longest answer', `${number(shape.max_tokens)} tokens`],
+    ['Start rate', `${start_rate} conversations/s`],
+    ['Request cap', target_rps === 0 ? 'none' : `${target_rps} requests/s`],
+  ];
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  list: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0.5, 3), margin: 0 }),
+  figure: css({
+    display: 'flex',
+    gap: theme.spacing(1),
+    '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
+    '& dd': { margin: 0, fontVariantNumeric: 'tabular-nums', fontWeight: theme.typography.fontWeightMedium },
+  }),
+});

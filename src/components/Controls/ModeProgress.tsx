@@ -1,0 +1,95 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, Spinner, useStyles2 } from '@grafana/ui';
+
+import type { ModeChange, ModeState } from '../../client';
+import { span } from '../../lib/format';
+import { modeName, speculationName } from '../../lib/names';
+
+interface ModeProgressProps {
+  change: ModeChange;
+  /** The load generator's clock, which the change's beginning is of too. */
+  time: string;
+  /** Undefined for those who may only look. */
+  onCancel?(): void;
+  /** The operator's word that the cluster has been switched by hand. */
+  onConfirm?(): void;
+  busy?: string;
+  disabled?: boolean;
+}
+
+const phases: Record<string, string> = {
+  stopping: 'Stopping the workload',
+  switching: 'Switching',
+  waiting_for_operator: 'Waiting for the operator',
+  starting: 'Starting the workload',
+  rolling_back: 'Rolling back',
+};
+
+/** How a mode change goes on, or that it failed and what is in force then. */
+export function ModeProgress({ change, time, onCancel, onConfirm, busy, disabled }: ModeProgressProps) {
+  const styles = useStyles2(getStyles);
+  if (change.failed) {
+    return (
+      <Alert severity="warning" title={`The change to ${both(change.to)} failed`} bottomSpacing={0}>
+        {change.message} {both(change.from)} stays in force.
+      </Alert>
+    );
+  }
+  const waits = change.phase === 'waiting_for_operator';
+  return (
+    <div className={styles.progress}>
+      <Spinner inline />
+      <div className={styles.words}>
+        <div role="status" className={styles.phase}>
+          {both(change.from)} → {both(change.to)}: {phases[change.phase] ?? change.phase}
+        </div>
+        <div>
+          {change.message} <span className={styles.elapsed}>{elapsed(change, time)}</span>
+        </div>
+      </div>
+      {waits && onConfirm && (
+        <Button icon={busy === 'confirm' ? 'spinner' : 'check'} disabled={disabled || Boolean(busy)} onClick={onConfirm}>
+          Confirm: done
+        </Button>
+      )}
+      {onCancel && (
+        <Button
+          variant="secondary"
+          icon={busy === 'cancel' ? 'spinner' : undefined}
+          disabled={disabled || Boolean(busy)}
+          onClick={onCancel}
+        >
+          Cancel the change
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function both({ mode, speculation }: ModeState): string {
+  const without = speculation === 'off' || speculation === 'not_recorded';
+  return without ? modeName(mode) : `${modeName(mode)} with ${speculationName(speculation)}`;
+}
+
+function elapsed(change: ModeChange, time: string): string {
+  return span((Date.parse(time) - Date.parse(change.started)) / 1000);
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  progress: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(1, 2),
+    padding: theme.spacing(1, 2),
+    border: `1px solid ${theme.colors.info.border}`,
+    borderRadius: theme.shape.radius.default,
+    background: theme.colors.info.transparent,
+  }),
+  words: css({ flex: '1 1 240px' }),
+  phase: css({ fontWeight: theme.typography.fontWeightMedium }),
+  elapsed: css({ color: theme.colors.text.secondary }),
+});

@@ -1,0 +1,101 @@
+import React, { useId } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, ButtonGroup, useStyles2 } from '@grafana/ui';
+
+import type { ModeRequest, State } from '../../client';
+import { groupModes, speculationFor, type Choice } from '../../lib/modes';
+import { modeName, speculationName } from '../../lib/names';
+
+interface ModeSwitchProps {
+  state: State;
+  disabled: boolean;
+  onChange(request: ModeRequest): void;
+}
+
+/** Routing mode and speculative decoding, as far as the driver offers them. */
+export function ModeSwitch({ state, disabled, onChange }: ModeSwitchProps) {
+  const { modes, speculations } = groupModes(state);
+  const modeReason = reason(state, modes, modeName(state.mode));
+  return (
+    <>
+      <Choices
+        label="Routing"
+        choices={modes}
+        name={modeName}
+        disabled={disabled}
+        reason={modeReason}
+        onChoose={(mode) => onChange({ mode, speculation: speculationFor(mode, state) })}
+      />
+      <Choices
+        label="Speculation"
+        choices={speculations}
+        name={speculationName}
+        disabled={disabled}
+        reason={reason(state, speculations, speculationName(state.speculation))}
+        onChoose={(speculation) => onChange({ mode: state.mode, speculation })}
+      />
+    </>
+  );
+}
+
+/** Why there is nothing to choose. */
+function reason(state: State, choices: Array<Choice<unknown>>, inForce: string): string | undefined {
+  if (state.modes.length === 0) {
+    return 'The cluster has not told its modes yet. Is it running?';
+  }
+  return choices.length > 1 ? undefined : `The driver “${state.driver}” offers only “${inForce}”.`;
+}
+
+interface ChoicesProps<T> {
+  label: string;
+  choices: Array<Choice<T>>;
+  name(value: T): string;
+  disabled: boolean;
+  reason?: string;
+  onChoose(value: T): void;
+}
+
+/** Buttons rather than radio buttons: an arrow key shall not restart a cluster. */
+function Choices<T extends string>({ label, choices, name, disabled, reason, onChoose }: ChoicesProps<T>) {
+  const styles = useStyles2(getStyles);
+  const id = useId();
+  return (
+    <div className={styles.choices}>
+      <span id={id} className={styles.label}>
+        {label}
+      </span>
+      <div>
+        <ButtonGroup role="group" aria-labelledby={id} aria-describedby={reason ? `${id}-reason` : undefined}>
+          {choices.map(({ value, selected, offered }) => (
+            <Button
+              key={value}
+              variant={selected ? 'primary' : 'secondary'}
+              aria-pressed={selected}
+              disabled={disabled || Boolean(reason) || !offered}
+              onClick={() => !selected && onChoose(value)}
+            >
+              {name(value)}
+            </Button>
+          ))}
+        </ButtonGroup>
+        {reason && (
+          <div id={`${id}-reason`} className={styles.reason}>
+            {reason}
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  choices: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0, 2) }),
+  label: css({ lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium }),
+  reason: css({
+    marginTop: theme.spacing(0.5),
+    color: theme.colors.text.secondary,
+    fontSize: theme.typography.bodySmall.fontSize,
+  }),
+});

@@ -1,0 +1,166 @@
+import React, { useId, useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, useStyles2 } from '@grafana/ui';
+
+import {
+  cancelModeChange,
+  changeMode,
+  patchWorkload,
+  startWorkload,
+  stopWorkload,
+  useClient,
+  type Live,
+} from '../../client';
+import { lastKnown, type Known } from '../../lib/known';
+import { Buttons, type Command } from './Buttons';
+import { Concurrency } from './Concurrency';
+import { ModeProgress } from './ModeProgress';
+import { ModeSwitch } from './ModeSwitch';
+import { useAction, type Action } from './useAction';
+import { useConcurrency } from './useConcurrency';
+import { fieldOf } from './workloadFields';
+import { WorkloadForm } from './WorkloadForm';
+
+interface OperateProps {
+  live: Live;
+  lane: string;
+}
+
+/** What an operator does with a lane. While it is lost, all of it is disabled. */
+export function Operate({ live, lane }: OperateProps) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const known = lastKnown(live, lane);
+  const seenAt = live.state.status === 'live' ? live.state.receivedAt : undefined;
+  const command = useAction(seenAt);
+  const tuning = useAction(seenAt);
+  const draft = useConcurrency(known?.lane.state.concurrency.target ?? 0, (concurrency) =>
+    tuning.run('concurrency', () => patchWorkload(client, lane, { concurrency }))
+  );
+  const disabled = live.lane === undefined;
+  const act = (name: Command) =>
+    command.run(name, () =>
+      name === 'start'
+        ? startWorkload(client, lane, { concurrency: draft.take() })
+        : stopWorkload(client, lane, name === 'drain')
+    );
+  return (
+    <>
+      <Failure action={command} />
+      <Failure action={tuning} except={(field) => fieldOf(field) !== undefined} />
+      <div className={styles.row}>
+        <Buttons state={known?.lane.state} disabled={disabled} busy={command.busy} onCommand={act} />
+        {known && (
+          <Concurrency
+            draft={draft}
+            range={known.settings.slider}
+            limit={known.settings.max_concurrency}
+            disabled={disabled}
+          />
+        )}
+      </div>
+      {known && <Modes known={known} lane={lane} disabled={disabled} command={command} />}
+      {known && <More known={known} lane={lane} disabled={disabled} tuning={tuning} />}
+    </>
+  );
+}
+
+interface PartProps {
+  known: Known;
+  lane: string;
+  disabled: boolean;
+}
+
+function Modes({ known, lane, disabled, command }: PartProps & { command: Action }) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const { state } = known.lane;
+  const change = state.mode_change;
+  return (
+    <>
+      <div className={styles.row}>
+        <ModeSwitch
+          state={state}
+          disabled={disabled || state.phase === 'switching' || command.busy !== undefined}
+          onChange={(request) => command.run('mode', () => changeMode(client, lane, request))}
+        />
+      </div>
+      {change && (
+        <ModeProgress
+          change={change}
+          time={known.time}
+          busy={command.busy}
+          disabled={disabled}
+          onCancel={() => command.run('cancel', () => cancelModeChange(client, lane))}
+          onConfirm={() => command.run('confirm', () => changeMode(client, lane, { ...change.to, confirm: true }))}
+        />
+      )}
+    </>
+  );
+}
+
+function More({ known, lane, disabled, tuning }: PartProps & { tuning: Action }) {
+  const client = useClient();
+  const id = useId();
+  const [open, setOpen] = useState(false);
+  return (
+    <div>
+      <Button
+        variant="secondary"
+        fill="text"
+        size="sm"
+        icon={open ? 'angle-down' : 'angle-right'}
+        aria-expanded={open}
+        aria-controls={id}
+        onClick={() => setOpen(!open)}
+      >
+        More
+      </Button>
+      <div id={id} hidden={!open}>
+        {open && (
+          <WorkloadForm
+            state={known.lane.state}
+            disabled={disabled}
+            busy={tuning.busy === 'workload'}
+            problem={tuning.failure?.name === 'workload' ? tuning.failure.problem : undefined}
+            onApply={(patch) => tuning.run('workload', () => patchWorkload(client, lane, patch))}
+          />
+        )}
+      </div>
+    </div>
+  );
+}
+
+const failures: Record<string, string> = {
+  start: 'The workload was not started',
+  stop: 'The workload was not stopped',
+  drain: 'The workload does not drain',
+  concurrency: 'The concurrency was not changed',
+  workload: 'The workload was not changed',
+  mode: 'The mode was not changed',
+  confirm: 'The confirmation was not taken',
+  cancel: 'The mode change was not cancelled',
+};
+
+interface FailureProps {
+  action: Action;
+  /** Whether a problem with a field is shown there already. */
+  except?(field: string | undefined): boolean;
+}
+
+function Failure({ action: { failure, dismiss }, except }: FailureProps) {
+  if (!failure || except?.(failure.problem.field)) {
+    return null;
+  }
+  return (
+    <Alert severity="error" title={failures[failure.name] ?? 'That did not work'} onRemove={dismiss} bottomSpacing={0}>
+      {failure.problem.message}
+    </Alert>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  row: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'flex-start', gap: theme.spacing(1, 4) }),
+});

@@ -1,0 +1,92 @@
+import React, { useId, useState, type FormEvent } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, Field, Input, useStyles2 } from '@grafana/ui';
+
+import type { Problem, State, WorkloadPatch } from '../../client';
+import { check, current, fieldOf, fields, toPatch, type FieldName, type Values } from './workloadFields';
+
+interface WorkloadFormProps {
+  state: State;
+  disabled: boolean;
+  busy: boolean;
+  /** What the load generator had against the last patch. */
+  problem?: Problem;
+  /** Resolves to whether it succeeded. */
+  onApply(patch: WorkloadPatch): Promise<boolean>;
+}
+
+/** The rest of the workload's settings; they are applied together. */
+export function WorkloadForm({ state, disabled, busy, problem, onApply }: WorkloadFormProps) {
+  const styles = useStyles2(getStyles);
+  const [edited, setEdited] = useState<Partial<Values>>({});
+  const inForce = current(state);
+  const values = { ...inForce, ...edited };
+  const errors = check(values);
+  const refused = fieldOf(problem?.field);
+  const patch = toPatch(values, inForce);
+  const ready = !disabled && !busy && patch !== undefined && Object.keys(errors).length === 0;
+  const apply = async (event: FormEvent) => {
+    event.preventDefault();
+    if (ready && (await onApply(patch))) {
+      setEdited({});
+    }
+  };
+  return (
+    <form className={styles.form} onSubmit={apply}>
+      {fields.map(({ name, label, unit, width }) => (
+        <NumberField
+          key={name}
+          label={label}
+          unit={unit}
+          width={width}
+          value={values[name]}
+          disabled={disabled}
+          error={errors[name] ?? (refused === name ? problem?.message : undefined)}
+          onChange={(value) => setEdited(without(edited, name, value, inForce[name]))}
+        />
+      ))}
+      <Button type="submit" icon={busy ? 'spinner' : undefined} disabled={!ready}>
+        Apply
+      </Button>
+    </form>
+  );
+}
+
+/** A value that is typed back to the one in force is no edit. */
+function without(edited: Partial<Values>, name: FieldName, value: string, inForce: string): Partial<Values> {
+  const { [name]: _, ...rest } = edited;
+  return value === inForce ? rest : { ...rest, [name]: value };
+}
+
+interface NumberFieldProps {
+  label: string;
+  unit?: string;
+  width: number;
+  value: string;
+  error?: string;
+  disabled: boolean;
+  onChange(value: string): void;
+}
+
+function NumberField({ label, unit, width, value, error, disabled, onChange }: NumberFieldProps) {
+  const id = useId();
+  return (
+    <Field noMargin label={label} htmlFor={id} invalid={Boolean(error)} error={error}>
+      <Input
+        id={id}
+        inputMode="decimal"
+        width={width}
+        suffix={unit}
+        value={value}
+        disabled={disabled}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      />
+    </Field>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  form: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'flex-end', gap: theme.spacing(1, 2) }),
+});

@@ -1,0 +1,50 @@
+import { useEffect, useRef, useState } from 'react';
+
+import { asProblem, type Problem } from '../../client';
+
+/** How long to wait for the state that follows an answer, in milliseconds. */
+export const FOLLOW_UP = 3000;
+
+/** What an operator has asked for, and how it went. */
+export interface Action {
+  /** The name of what is under way, until the state that follows it has come. */
+  busy?: string;
+  /** What went wrong with the last one that failed. */
+  failure?: { name: string; problem: Problem };
+  /** Does something. The promise is true if it succeeded; it never rejects. */
+  run(name: string, call: () => Promise<unknown>): Promise<boolean>;
+  /** Forgets the failure. */
+  dismiss(): void;
+}
+
+interface UnderWay {
+  name: string;
+  /** When the answer came, by the browser's clock. */
+  answeredAt?: number;
+}
+
+/** Runs an operator's wishes. seenAt is when the newest snapshot came. */
+export function useAction(seenAt: number | undefined): Action {
+  const [underWay, setUnderWay] = useState<UnderWay>();
+  const [failure, setFailure] = useState<Action['failure']>();
+  const timer = useRef<ReturnType<typeof setTimeout>>();
+  useEffect(() => () => clearTimeout(timer.current), []);
+
+  const run = async (name: string, call: () => Promise<unknown>) => {
+    setUnderWay({ name });
+    setFailure(undefined);
+    clearTimeout(timer.current);
+    try {
+      await call();
+      setUnderWay({ name, answeredAt: Date.now() });
+      timer.current = setTimeout(() => setUnderWay(undefined), FOLLOW_UP);
+      return true;
+    } catch (error) {
+      setUnderWay(undefined);
+      setFailure({ name, problem: asProblem(error) });
+      return false;
+    }
+  };
+  const followed = underWay?.answeredAt !== undefined && seenAt !== undefined && seenAt > underWay.answeredAt;
+  return { busy: followed ? undefined : underWay?.name, failure, run, dismiss: () => setFailure(undefined) };
+}

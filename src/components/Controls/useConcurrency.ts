@@ -1,0 +1,65 @@
+import { useEffect, useRef, useState } from 'react';
+
+/** How long the slider rests before what it says is sent, in milliseconds. */
+export const DEBOUNCE = 300;
+
+/** How long an answered value stands while the snapshot that tells it is under way, in milliseconds. */
+export const SETTLE = 1500;
+
+/** A concurrency on its way from the slider to the load generator. */
+export interface ConcurrencyDraft {
+  /** What the controls show: what the operator wants, or else what is in force. */
+  value: number;
+  /** The operator wants another one. It is sent when no further wish follows. */
+  change(value: number): void;
+  /** Sends at once what waits. */
+  flush(): void;
+  /** Gives what waits to somebody else to send. */
+  take(): number | undefined;
+}
+
+/** Debounces changes of the concurrency in force. send resolves to whether it succeeded. */
+export function useConcurrency(inForce: number, send: (value: number) => Promise<boolean>): ConcurrencyDraft {
+  const [draft, setDraft] = useState<number>();
+  const waiting = useRef<number>();
+  const debounce = useRef<ReturnType<typeof setTimeout>>();
+  const settle = useRef<ReturnType<typeof setTimeout>>();
+  useEffect(
+    () => () => {
+      clearTimeout(debounce.current);
+      clearTimeout(settle.current);
+    },
+    []
+  );
+
+  const forget = (value: number) => setDraft((now) => (now === value ? undefined : now));
+  const take = () => {
+    clearTimeout(debounce.current);
+    const value = waiting.current;
+    waiting.current = undefined;
+    if (value !== undefined) {
+      clearTimeout(settle.current);
+      settle.current = setTimeout(() => forget(value), SETTLE);
+    }
+    return value;
+  };
+  const flush = async () => {
+    const value = take();
+    if (value === undefined) {
+      return;
+    }
+    clearTimeout(settle.current);
+    if (await send(value)) {
+      settle.current = setTimeout(() => forget(value), SETTLE);
+    } else {
+      forget(value);
+    }
+  };
+  const change = (value: number) => {
+    clearTimeout(debounce.current);
+    waiting.current = value;
+    setDraft(value);
+    debounce.current = setTimeout(flush, DEBOUNCE);
+  };
+  return { value: draft ?? inForce, change, flush, take };
+}

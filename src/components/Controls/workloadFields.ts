@@ -1,0 +1,70 @@
+import type { State, WorkloadPatch } from '../../client';
+import { decimalNumber, wholeNumber } from '../../lib/input';
+
+/** The fields of the form. */
+export type FieldName = 'turnsMin' | 'turnsMax' | 'maxTokens' | 'startRate' | 'targetRPS';
+
+/** What stands in the fields. */
+export type Values = Record<FieldName, string>;
+
+interface FieldInfo {
+  name: FieldName;
+  label: string;
+  /** As the API names it in a problem. */
+  path: string;
+  unit?: string;
+  width: number;
+  check(value: string): string | undefined;
+}
+
+/** The fields in their order. The ranges are the API's. */
+export const fields: FieldInfo[] = [
+  { name: 'turnsMin', label: 'Turns, at least', path: 'turns.min', width: 12, check: (v) => wholeNumber(v, 1, 50) },
+  { name: 'turnsMax', label: 'Turns, at most', path: 'turns.max', width: 12, check: (v) => wholeNumber(v, 1, 50) },
+  { name: 'maxTokens', label: 'Longest answer', path: 'max_tokens', unit: 'tokens', width: 17, check: (v) => wholeNumber(v, 1, 131_072) },
+  { name: 'startRate', label: 'Start rate', path: 'start_rate', unit: 'conversations/s', width: 22, check: (v) => decimalNumber(v, 0, 1000, true) },
+  { name: 'targetRPS', label: 'Request cap (0: none)', path: 'target_rps', unit: 'requests/s', width: 19, check: (v) => decimalNumber(v, 0, 10_000) },
+];
+
+/** The field that a problem of the API is about. */
+export function fieldOf(path: string | undefined): FieldName | undefined {
+  return path === 'turns' ? 'turnsMin' : fields.find((field) => field.path === path)?.name;
+}
+
+/** What is in force. */
+export function current({ shape, start_rate, target_rps }: State): Values {
+  return {
+    turnsMin: String(shape.turns.min),
+    turnsMax: String(shape.turns.max),
+    maxTokens: String(shape.max_tokens),
+    startRate: String(start_rate),
+    targetRPS: String(target_rps),
+  };
+}
+
+/** What is wrong, by field. */
+export function check(values: Values): Partial<Values> {
+  const errors: Partial<Values> = {};
+  for (const field of fields) {
+    const error = field.check(values[field.name]);
+    if (error) {
+      errors[field.name] = error;
+    }
+  }
+  if (!errors.turnsMin && !errors.turnsMax && Number(values.turnsMin) > Number(values.turnsMax)) {
+    errors.turnsMin = `At most ${values.turnsMax}`;
+  }
+  return errors;
+}
+
+/** What is to change; undefined where nothing is. */
+export function toPatch(values: Values, inForce: Values): WorkloadPatch | undefined {
+  const changed = (...names: FieldName[]) => names.some((name) => Number(values[name]) !== Number(inForce[name]));
+  const patch: WorkloadPatch = {
+    ...(changed('turnsMin', 'turnsMax') && { turns: { min: Number(values.turnsMin), max: Number(values.turnsMax) } }),
+    ...(changed('maxTokens') && { max_tokens: Number(values.maxTokens) }),
+    ...(changed('startRate') && { start_rate: Number(values.startRate) }),
+    ...(changed('targetRPS') && { target_rps: Number(values.targetRPS) }),
+  };
+  return Object.keys(patch).length > 0 ? patch : undefined;
+}

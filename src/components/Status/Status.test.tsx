@@ -1,0 +1,46 @@
+import React from 'react';
+import { act, render, screen } from '@testing-library/react';
+
+import { snapshot } from '../../test/fixtures';
+import { SnapshotAge, Troubles } from './Status';
+
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
+
+describe('SnapshotAge', () => {
+  it('grows every second', async () => {
+    render(<SnapshotAge state={{ status: 'live', snapshot: snapshot(), receivedAt: Date.now() }} />);
+    expect(screen.getByText('Last snapshot 0 s ago')).toBeInTheDocument();
+    await pass(2000);
+    expect(screen.getByText('Last snapshot 2 s ago')).toBeInTheDocument();
+  });
+
+  it('says nothing where there is none', () => {
+    const { container } = render(<SnapshotAge state={{ status: 'loading' }} />);
+    expect(container).toBeEmptyDOMElement();
+  });
+});
+
+describe('Troubles', () => {
+  it('tell for how long the load generator is lost', async () => {
+    render(<Troubles live={{ state: { status: 'lost', since: Date.now() - 61_000, problem: 'wrong token' } }} />);
+    expect(screen.getByRole('alert')).toHaveTextContent('wrong token');
+    expect(screen.getByRole('timer')).toHaveTextContent('(1 min 1 s)');
+    await pass(1000);
+    expect(screen.getByRole('timer')).toHaveTextContent('(1 min 2 s)');
+  });
+
+  it('are none while all is well', () => {
+    const shown = snapshot();
+    const { container } = render(
+      <Troubles live={{ state: { status: 'live', snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] }} />
+    );
+    expect(container).toBeEmptyDOMElement();
+  });
+});

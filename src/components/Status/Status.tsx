@@ -1,0 +1,88 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, useStyles2 } from '@grafana/ui';
+
+import type { Live, LiveState } from '../../client';
+import { span } from '../../lib/format';
+import { describeLive, type Tone } from '../../lib/status';
+import { useNow } from '../../lib/useNow';
+
+interface StatusProps {
+  live: Live;
+  /** The lane's name, which is shown where there are two. */
+  lane: string;
+}
+
+/** What the workload is doing, in a line: it speaks up when that changes. */
+export function Status({ live, lane }: StatusProps) {
+  const styles = useStyles2(getStyles);
+  const { tone, label, detail } = describeLive(live, lane);
+  const lanes = live.state.status === 'live' ? live.state.snapshot.lanes.length : 0;
+  return (
+    <div className={styles.line}>
+      <span className={styles.dot[tone]} aria-hidden="true" />
+      <span role="status" className={styles.label}>
+        {label}
+      </span>
+      {detail && <span>{detail}</span>}
+      {lanes > 1 && <span className={styles.lane}>Lane {lane}</span>}
+    </div>
+  );
+}
+
+/** How old the last snapshot is. */
+export function SnapshotAge({ state }: { state: LiveState }) {
+  const styles = useStyles2(getStyles);
+  const now = useNow();
+  if (state.status !== 'live') {
+    return null;
+  }
+  return <span className={styles.age}>Last snapshot {span((now - state.receivedAt) / 1000)} ago</span>;
+}
+
+/** Why there is nothing live, where that is so: the load generator is lost, or its target. */
+export function Troubles({ live }: { live: Live }) {
+  const target = live.lane?.target;
+  return (
+    <>
+      {live.state.status === 'lost' && <Loss since={live.state.since} problem={live.state.problem} />}
+      {target && !target.reachable && (
+        <Alert severity="warning" title="The target cannot be reached" bottomSpacing={0}>
+          {target.problem || `${target.url} does not answer.`}
+        </Alert>
+      )}
+    </>
+  );
+}
+
+function Loss({ since, problem }: { since: number; problem: string }) {
+  const now = useNow();
+  return (
+    <Alert severity="error" title="The load generator is lost" bottomSpacing={0}>
+      {problem}{' '}
+      <span role="timer">
+        Since {new Date(since).toLocaleTimeString()} ({span((now - since) / 1000)}).
+      </span>
+    </Alert>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => {
+  const dot = (color: string) =>
+    css({ width: 10, height: 10, borderRadius: theme.shape.radius.circle, background: color, flex: 'none' });
+  const dots: Record<Tone, string> = {
+    good: dot(theme.colors.success.main),
+    busy: dot(theme.colors.info.main),
+    quiet: dot(theme.colors.text.secondary),
+    bad: dot(theme.colors.error.main),
+  };
+  return {
+    dot: dots,
+    line: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0, 1), minWidth: 0 }),
+    label: css({ fontWeight: theme.typography.fontWeightMedium }),
+    lane: css({ color: theme.colors.text.secondary }),
+    age: css({ color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize }),
+  };
+};

@@ -1,0 +1,1 @@
+export { SnapshotAge, Status, Troubles } from './Status';

@@ -1,0 +1,288 @@
+import React from 'react';
+import { act, render, screen, waitFor } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { of, throwError, type Observable } from 'rxjs';
+
+import { getBackendSrv, locationService } from '@grafana/runtime';
+
+import { violations } from '../test/axe';
+import { settings } from '../test/fixtures';
+import ConfigPage from './ConfigPage';
+
+jest.mock('@grafana/runtime', () => ({ ...jest.requireActual('@grafana/runtime'), getBackendSrv: jest.fn() }));
+
+interface Request {
+  url: string;
+  method: string;
+  data?: unknown;
+}
+
+const answers = new Map<string, (request: Request) => Observable<unknown>>();
+const requests: Request[] = [];
+
+const base = '/api/plugins/kvbooth-inference-app';
+
+/** Says what a call is answered with. */
+function answer(call: string, data: unknown) {
+  answers.set(call, () => of({ data }));
+}
+
+/** Says how a call is refused. */
+function refuse(call: string, status: number, data: unknown) {
+  answers.set(call, () => throwError(() => ({ status, statusText: '', config: {}, data })));
+}
+
+beforeAll(() => {
+  // A Combobox measures its texts and its list; jsdom draws neither.
+  HTMLCanvasElement.prototype.getContext = jest.fn(() => ({ measureText: () => ({ width: 100 }) })) as never;
+  Element.prototype.getBoundingClientRect = () => ({ width: 300, height: 300, top: 0, left: 0, right: 0, bottom: 0, x: 0, y: 0, toJSON: () => '' });
+});
+
+beforeEach(() => {
+  answers.clear();
+  requests.length = 0;
+  const fetch = (request: Request) => {
+    requests.push(request);
+    const reply = answers.get(`${request.method} ${request.url.replace(base, '')}`);
+    if (!reply) {
+      throw new Error(`unexpected ${request.method} ${request.url}`);
+    }
+    return reply(request);
+  };
+  jest.mocked(getBackendSrv).mockReturnValue({ fetch } as never);
+  answer('GET /settings', {
+    enabled: true,
+    pinned: true,
+    jsonData: { sidecarUrl: 'http://127.0.0.1:8088', timeout: 7 },
+    secureJsonFields: { token: true },
+  });
+  answer('POST /settings', {});
+  answer('GET /health', { status: 'OK', message: 'Load generator 1.0 answers.' });
+  answer('GET /resources/settings', settings());
+  answer('GET /resources/baselines', { baselines: [{ name: 'h200', title: '3 × H200', rows: [] }] });
+});
+
+async function show() {
+  const result = render(<ConfigPage />);
+  await screen.findByRole('form', { name: 'Connection' });
+  await screen.findByRole('form', { name: 'Load generator' });
+  return result;
+}
+
+const field = (name: string | RegExp) => screen.getByRole<HTMLInputElement>('textbox', { name });
+const save = (form: 'Connection' | 'Load generator') => screen.getAllByRole('button', { name: 'Save' })[form === 'Connection' ? 0 : 1];
+const sent = (method: string) => requests.filter((request) => request.method === method);
+
+async function enter(name: string | RegExp, value: string) {
+  await userEvent.clear(field(name));
+  await userEvent.type(field(name), value);
+}
+
+describe('connection', () => {
+  it('cannot be saved while nothing has changed', async () => {
+    await show();
+    expect(save('Connection')).toBeDisabled();
+    expect(screen.queryByText('Unsaved changes')).not.toBeInTheDocument();
+    await enter(/^Load generator URL/, 'http://other:8088');
+    expect(screen.getByText('Unsaved changes')).toBeInTheDocument();
+    expect(save('Connection')).toBeEnabled();
+    await enter(/^Load generator URL/, 'http://127.0.0.1:8088');
+    expect(save('Connection')).toBeDisabled();
+  });
+
+  it('is saved with what the page does not know of, and without secrets that stay; then it is tested', async () => {
+    await show();
+    await enter(/^Load generator URL/, 'http://other:8088');
+    await userEvent.click(screen.getByRole('radio', { name: 'Admins only' }));
+    await userEvent.click(save('Connection'));
+    expect(await screen.findByText('The connection works')).toBeInTheDocument();
+    expect(sent('POST')[0]).toMatchObject({
+      url: `${base}/settings`,
+      data: {
+        enabled: true,
+        pinned: true,
+        jsonData: { sidecarUrl: 'http://other:8088', operatorRole: 'Admin', tlsSkipVerify: false, timeout: 7 },
+        secureJsonData: {},
+      },
+    });
+  });
+
+  it('replaces a token that was reset', async () => {
+    await show();
+    await userEvent.click(screen.getByRole('button', { name: /reset/i }));
+    await userEvent.type(screen.getByLabelText(/^Token/), 'secret');
+    await userEvent.click(save('Connection'));
+    await waitFor(() => expect(sent('POST')).toHaveLength(1));
+    expect(sent('POST')[0].data).toMatchObject({ secureJsonData: { token: 'secret' } });
+  });
+
+  it('has the TLS options of Grafana', async () => {
+    await show();
+    expect(screen.queryByLabelText('CA certificate')).not.toBeInTheDocument();
+    await userEvent.click(screen.getByRole('checkbox', { name: /^Own certificate authority/ }));
+    await userEvent.type(screen.getByLabelText('CA certificate'), 'PEM');
+    await userEvent.type(field(/^Server name/), 'gpu.internal');
+    await userEvent.click(save('Connection'));
+    await waitFor(() => expect(sent('POST')).toHaveLength(1));
+    expect(sent('POST')[0].data).toMatchObject({
+      jsonData: { tlsAuthWithCACert: true, serverName: 'gpu.internal' },
+      secureJsonData: { tlsCACert: 'PEM' },
+    });
+  });
+
+  it('keeps what was entered when it cannot be saved', async () => {
+    refuse('POST /settings', 500, { message: 'database is locked' });
+    await show();
+    await enter(/^Load generator URL/, 'http://other:8088');
+    await userEvent.click(save('Connection'));
+    expect(await screen.findByRole('alert')).toHaveTextContent('database is locked');
+    expect(field(/^Load generator URL/)).toHaveValue('http://other:8088');
+    expect(screen.getByText('Unsaved changes')).toBeInTheDocument();
+  });
+
+  it.each(['', 'ftp://x', 'http://', 'http://u:p@host', 'http://host/?q=1', '127.0.0.1:8088'])('refuses the URL "%s"', async (url) => {
+    await show();
+    await userEvent.clear(field(/^Load generator URL/));
+    if (url) {
+      await userEvent.type(field(/^Load generator URL/), url);
+    }
+    expect(screen.getByText('http:// or https://, a host, and perhaps a port and a path')).toBeInTheDocument();
+    expect(save('Connection')).toBeDisabled();
+  });
+
+  it('goes back to what is stored', async () => {
+    await show();
+    await enter(/^Load generator URL/, 'http://other:8088');
+    await userEvent.click(screen.getAllByRole('button', { name: 'Discard changes' })[0]);
+    expect(field(/^Load generator URL/)).toHaveValue('http://127.0.0.1:8088');
+    expect(screen.queryByText('Unsaved changes')).not.toBeInTheDocument();
+  });
+});
+
+describe('the test of the connection', () => {
+  const test = () => screen.getByRole('button', { name: 'Test connection' });
+
+  it('says what the backend says, also of a failure', async () => {
+    refuse('GET /health', 503, { status: 'ERROR', message: 'The token is wrong. Enter the one that the load generator was started with.' });
+    await show();
+    await userEvent.click(test());
+    const alert = await screen.findByRole('alert');
+    expect(alert).toHaveTextContent('The connection does not work');
+    expect(alert).toHaveTextContent('Enter the one that the load generator was started with.');
+  });
+
+  it('is of what is saved', async () => {
+    await show();
+    await enter(/^Load generator URL/, 'http://other:8088');
+    expect(test()).toBeDisabled();
+    expect(test()).toHaveAttribute('title', expect.stringContaining('Save first'));
+  });
+});
+
+describe('the load generator’s settings', () => {
+  it('are shown, SLOs in milliseconds, and sent as far as they changed', async () => {
+    const next = settings({ slo: { ttft: 0.5505, tpot: 0.06 }, title: 'Ours' });
+    answer('PATCH /resources/settings', next);
+    await show();
+    expect(field('SLO of TTFT p95')).toHaveValue('600');
+    expect(field('SLO of TPOT p95')).toHaveValue('60');
+    await enter('SLO of TTFT p95', '550.5');
+    await enter('Title', 'Ours');
+    await userEvent.click(save('Load generator'));
+    expect(await screen.findByText('Saved')).toBeInTheDocument();
+    expect(sent('PATCH')[0].data).toEqual({ slo: { ttft: 0.5505, tpot: 0.06 }, title: 'Ours' });
+    expect(field('SLO of TTFT p95')).toHaveValue('550.5');
+    expect(save('Load generator')).toBeDisabled();
+  });
+
+  it('show a problem at its field, and keep what was entered', async () => {
+    refuse('PATCH /resources/settings', 422, { detail: 'max_concurrency: 100 is not allowed: at least 120', field: 'max_concurrency' });
+    await show();
+    await enter('Highest concurrency', '100');
+    await userEvent.click(save('Load generator'));
+    const alert = await screen.findByRole('alert');
+    expect(alert).toHaveTextContent('max_concurrency: 100 is not allowed: at least 120');
+    expect(screen.queryByText('The changes were not saved')).not.toBeInTheDocument();
+    expect(field('Highest concurrency')).toHaveValue('100');
+  });
+
+  it('say of a problem without a field that nothing was saved', async () => {
+    refuse('PATCH /resources/settings', 503, { detail: 'the settings cannot be stored: disk full' });
+    await show();
+    await enter('Subtitle', 'x');
+    await userEvent.click(save('Load generator'));
+    expect(await screen.findByText('The changes were not saved')).toBeInTheDocument();
+    expect(screen.getByText(/disk full/)).toBeInTheDocument();
+  });
+
+  it('are checked before they are sent', async () => {
+    await show();
+    await enter('Slider from', '200');
+    expect(screen.getByText('Less than 180')).toBeInTheDocument();
+    expect(save('Load generator')).toBeDisabled();
+  });
+
+  it('offer the baselines that there are', async () => {
+    answer('PATCH /resources/settings', settings({ default_baseline: 'h200' }));
+    await show();
+    await userEvent.click(screen.getByRole('combobox', { name: 'Default baseline' }));
+    await userEvent.click(await screen.findByRole('option', { name: /3 × H200/ }));
+    await userEvent.click(save('Load generator'));
+    await waitFor(() => expect(sent('PATCH')[0]?.data).toEqual({ default_baseline: 'h200' }));
+  });
+
+  it('say why they cannot be read, and can be asked for again', async () => {
+    refuse('GET /resources/settings', 502, { detail: 'http://127.0.0.1:8088: connection refused' });
+    render(<ConfigPage />);
+    expect(await screen.findByText(/connection refused/)).toBeInTheDocument();
+    answer('GET /resources/settings', settings());
+    await userEvent.click(screen.getByRole('button', { name: 'Try again' }));
+    expect(await screen.findByRole('form', { name: 'Load generator' })).toBeInTheDocument();
+    expect(screen.queryByText(/connection refused/)).not.toBeInTheDocument();
+  });
+});
+
+describe('unsaved changes', () => {
+  const leave = () => act(() => locationService.push('/elsewhere'));
+  const close = () => !window.dispatchEvent(new Event('beforeunload', { cancelable: true }));
+
+  it('are not left without a question', async () => {
+    await show();
+    expect(close()).toBe(false);
+    await enter('Title', 'Ours');
+    expect(close()).toBe(true);
+    leave();
+    expect(screen.getByText('Leave without saving?')).toBeInTheDocument();
+    expect(locationService.getLocation().pathname).not.toBe('/elsewhere');
+    await userEvent.click(screen.getByRole('button', { name: 'Stay' }));
+    expect(screen.queryByText('Leave without saving?')).not.toBeInTheDocument();
+    expect(field('Title')).toHaveValue('Ours');
+    leave();
+    await userEvent.click(screen.getByRole('button', { name: 'Leave' }));
+    expect(locationService.getLocation().pathname).toBe('/elsewhere');
+  });
+
+  it('hold nobody up once there are none', async () => {
+    locationService.push('/plugins');
+    const { unmount } = await show();
+    leave();
+    expect(locationService.getLocation().pathname).toBe('/elsewhere');
+    unmount();
+    expect(close()).toBe(false);
+  });
+});
+
+describe('the page', () => {
+  it('says why the settings cannot be read', async () => {
+    refuse('GET /settings', 403, { message: 'You need the role Admin.' });
+    render(<ConfigPage />);
+    expect(await screen.findByText('You need the role Admin.')).toBeInTheDocument();
+  });
+
+  it('has nothing against it', async () => {
+    const { container } = await show();
+    await userEvent.click(screen.getByRole('checkbox', { name: /^Own certificate authority/ }));
+    await enter(/^Load generator URL/, 'x');
+    expect(await violations(container)).toEqual([]);
+  });
+});

@@ -1,0 +1,53 @@
+import React, { useEffect, useState } from 'react';
+
+import { locationService } from '@grafana/runtime';
+import { ConfirmModal } from '@grafana/ui';
+
+/** Where somebody was about to go. */
+interface Destination {
+  pathname: string;
+  search: string;
+  hash: string;
+}
+
+/** Asks before unsaved changes are left behind, inside Grafana and when the tab closes. */
+export function LeaveGuard({ unsaved }: { unsaved: boolean }) {
+  const [destination, setDestination] = useState<Destination>();
+  const [leaving, setLeaving] = useState(false);
+  const guards = unsaved && !leaving;
+
+  useEffect(() => {
+    if (!guards) {
+      return undefined;
+    }
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    window.addEventListener('beforeunload', ask);
+    const unblock = locationService.getHistory().block((to: Destination) => {
+      setDestination(to);
+      return false;
+    });
+    return () => {
+      window.removeEventListener('beforeunload', ask);
+      unblock();
+    };
+  }, [guards]);
+
+  // The block is gone by the time that this effect runs.
+  useEffect(() => {
+    if (leaving && destination) {
+      locationService.push(`${destination.pathname}${destination.search}${destination.hash}`);
+    }
+  }, [leaving, destination]);
+
+  return (
+    <ConfirmModal
+      isOpen={destination !== undefined && !leaving}
+      title="Leave without saving?"
+      body="There are unsaved changes on this page. They are lost when you leave."
+      confirmText="Leave"
+      dismissText="Stay"
+      onConfirm={() => setLeaving(true)}
+      onDismiss={() => setDestination(undefined)}
+    />
+  );
+}

@@ -1,0 +1,94 @@
+import { lastValueFrom } from 'rxjs';
+
+import { getBackendSrv, isFetchError } from '@grafana/runtime';
+
+import { asProblem } from '../client';
+import { PLUGIN_ID } from '../client/grafana';
+import { toProblem } from '../client/problem';
+
+/** What Grafana keeps of the app, readable. The names of the TLS options are those of Grafana's own HTTP options. */
+export interface PluginSettings {
+  /** The load generator's URL. */
+  sidecarUrl?: string;
+  /** The least role that may start, stop and steer. */
+  operatorRole?: OperatorRole;
+  tlsSkipVerify?: boolean;
+  tlsAuthWithCACert?: boolean;
+  /** The name that the certificate is for, where it is not the URL's. */
+  serverName?: string;
+}
+
+/** Who may operate, beside administrators. */
+export type OperatorRole = 'Editor' | 'Admin';
+
+/** What Grafana keeps of the app, unreadable. */
+export interface PluginSecrets {
+  token?: string;
+  tlsCACert?: string;
+}
+
+/** The app's settings as Grafana gives them. */
+export interface StoredSettings {
+  enabled: boolean;
+  pinned: boolean;
+  jsonData: PluginSettings;
+  /** Which of the secrets there are. */
+  secureJsonFields: Partial<Record<keyof PluginSecrets, boolean>>;
+}
+
+/** How a test of the connection came out. */
+export interface Health {
+  ok: boolean;
+  /** The backend's words. */
+  message: string;
+}
+
+const settingsURL = `/api/plugins/${PLUGIN_ID}/settings`;
+
+/** Reads the settings. It rejects with a Problem. */
+export async function readPluginSettings(): Promise<StoredSettings> {
+  const stored = await call<Partial<StoredSettings>>('GET', settingsURL);
+  return {
+    enabled: stored.enabled ?? false,
+    pinned: stored.pinned ?? false,
+    jsonData: stored.jsonData ?? {},
+    secureJsonFields: stored.secureJsonFields ?? {},
+  };
+}
+
+/**
+ * Stores the settings; what this page does not know of stays. A secret that is
+ * not given stays too, an empty one is deleted. It rejects with a Problem.
+ */
+export async function savePluginSettings(
+  stored: StoredSettings,
+  jsonData: PluginSettings,
+  secureJsonData: PluginSecrets
+): Promise<void> {
+  const { enabled, pinned } = stored;
+  await call('POST', settingsURL, {
+    enabled,
+    pinned,
+    jsonData: { ...stored.jsonData, ...jsonData },
+    secureJsonData,
+  });
+}
+
+/** Asks the backend what it finds when it goes all the way to the target. It never rejects. */
+export async function testConnection(): Promise<Health> {
+  try {
+    const { status, message } = await call<{ status: string; message: string }>('GET', `/api/plugins/${PLUGIN_ID}/health`);
+    return { ok: status === 'OK', message };
+  } catch (error) {
+    return { ok: false, message: asProblem(error).message };
+  }
+}
+
+async function call<T>(method: string, url: string, data?: unknown): Promise<T> {
+  try {
+    const answer = getBackendSrv().fetch<T>({ url, method, data, showErrorAlert: false, showSuccessAlert: false });
+    return (await lastValueFrom(answer)).data;
+  } catch (error) {
+    throw isFetchError(error) ? toProblem(error.status, error.data) : toProblem(0, error);
+  }
+}

@@ -1,0 +1,16 @@
+import type { LaneSnapshot, Live, Settings } from '../client';
+
+/** A lane as it is, or as it was when it was last seen. */
+export interface Known {
+  lane: LaneSnapshot;
+  settings: Settings;
+  /** The load generator's clock then. */
+  time: string;
+}
+
+/** What was last known of a lane: its limits and choices outlive a loss, its figures do not. */
+export function lastKnown({ state }: Live, name: string): Known | undefined {
+  const snapshot = state.status === 'live' ? state.snapshot : state.status === 'lost' ? state.last : undefined;
+  const lane = snapshot?.lanes.find((l) => l.name === name);
+  return snapshot && lane && { lane, settings: snapshot.settings, time: snapshot.time };
+}

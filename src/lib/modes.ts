@@ -1,0 +1,39 @@
+import type { Mode, ModeState, Speculation, State } from '../client';
+
+/** One choice of a group, and whether it can be made now. */
+export interface Choice<T> {
+  value: T;
+  selected: boolean;
+  offered: boolean;
+}
+
+/** What there is to choose from, grouped, with what is in force. */
+export interface ModeChoices {
+  modes: Array<Choice<Mode>>;
+  /** Those that go with the mode in force. */
+  speculations: Array<Choice<Speculation>>;
+}
+
+/** Groups what the driver offers by mode and by speculation. */
+export function groupModes({ mode, speculation, modes: offers }: State): ModeChoices {
+  const all: ModeState[] = [...offers, { mode, speculation }];
+  const unique = <T>(values: T[]) => Array.from(new Set(values));
+  return {
+    modes: unique(all.map((o) => o.mode)).map((value) => ({
+      value,
+      selected: value === mode,
+      offered: offers.some((o) => o.mode === value),
+    })),
+    speculations: unique(all.map((o) => o.speculation)).map((value) => ({
+      value,
+      selected: value === speculation,
+      offered: offers.some((o) => o.mode === mode && o.speculation === value),
+    })),
+  };
+}
+
+/** The speculation to ask for with a mode: the one in force where it is offered, else the first that is. */
+export function speculationFor(mode: Mode, { speculation, modes }: State): Speculation | undefined {
+  const offered = modes.filter((o) => o.mode === mode).map((o) => o.speculation);
+  return offered.includes(speculation) ? speculation : offered[0];
+}

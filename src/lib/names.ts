@@ -1,0 +1,43 @@
+import type { Difference, Mode, Speculation } from '../client';
+
+const modes: Record<Mode, { name: string; short: string }> = {
+  kv: { name: 'KV-aware', short: 'KV' },
+  round_robin: { name: 'Round-robin', short: 'RR' },
+  least_loaded: { name: 'Least loaded', short: 'LL' },
+};
+
+const speculations: Record<Speculation, string> = {
+  off: 'Off',
+  draft: 'Draft model',
+  eagle3: 'EAGLE-3',
+  not_recorded: 'Not recorded',
+};
+
+/** A routing mode as a person says it. */
+export function modeName(mode: Mode): string {
+  return modes[mode].name;
+}
+
+/** A routing mode as it heads a column. */
+export function modeShort(mode: Mode): string {
+  return modes[mode].short;
+}
+
+/** A kind of speculative decoding as a person says it. */
+export function speculationName(speculation: Speculation): string {
+  return speculations[speculation];
+}
+
+const fields: Record<string, string> = {
+  gpu: 'GPU',
+  tensor_parallel: 'tensor parallelism',
+  max_tokens: 'max tokens',
+  output_tokens: 'output tokens',
+  followup: 'follow-up questions',
+};
+
+/** One way in which the live run is unlike a baseline's, in words. */
+export function differenceText(difference: Difference): string {
+  const field = fields[difference.field] ?? difference.field;
+  return `${field} ${difference.live} against ${difference.baseline}`;
+}

@@ -1,0 +1,18 @@
+import { sloLevel } from './slo';
+
+describe('sloLevel', () => {
+  it.each([
+    [0.539, 'met'],
+    [0.54, 'near'],
+    [0.6, 'near'], // met at the threshold itself
+    [0.6001, 'missed'],
+  ])('says of %d s that it is %s', (value, level) => {
+    expect(sloLevel(value, 0.6)).toBe(level);
+  });
+
+  it('says nothing without a value or a threshold', () => {
+    expect(sloLevel(undefined, 0.6)).toBeUndefined();
+    expect(sloLevel(0.1, undefined)).toBeUndefined();
+    expect(sloLevel(0.1, 0)).toBeUndefined();
+  });
+});

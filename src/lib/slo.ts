@@ -1,0 +1,20 @@
+/** How a value stands to its service level objective. */
+export type SLOLevel = 'met' | 'near' | 'missed';
+
+/** The share of a threshold from which a value that meets it is near it. */
+const NEAR = 0.9;
+
+/**
+ * The one rule of SLO colours: an objective is met at the threshold itself, and
+ * near from 90 % of it. Both in the same unit. Without a value or a threshold
+ * there is nothing to say.
+ */
+export function sloLevel(value: number | undefined, threshold: number | undefined): SLOLevel | undefined {
+  if (value === undefined || threshold === undefined || threshold <= 0) {
+    return undefined;
+  }
+  if (value > threshold) {
+    return 'missed';
+  }
+  return value >= NEAR * threshold ? 'near' : 'met';
+}

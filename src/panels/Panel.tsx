@@ -1,0 +1,28 @@
+import React, { type PropsWithChildren } from 'react';
+import { css } from '@emotion/css';
+
+import { useStyles2 } from '@grafana/ui';
+
+import { ClientProvider } from '../client';
+import { grafanaClient } from '../client/grafana';
+
+interface PanelProps {
+  /** What a panel is called by those who hear it. */
+  label: string;
+}
+
+/** What is around the content of each of our panels: the way to the data, and room to scroll by keyboard. */
+export function Panel({ label, children }: PropsWithChildren<PanelProps>) {
+  const styles = useStyles2(getStyles);
+  return (
+    <ClientProvider client={grafanaClient}>
+      <div className={styles.panel} tabIndex={0} role="group" aria-label={label}>
+        {children}
+      </div>
+    </ClientProvider>
+  );
+}
+
+const getStyles = () => ({
+  panel: css({ height: '100%', overflow: 'auto' }),
+});

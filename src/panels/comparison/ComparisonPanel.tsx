@@ -1,0 +1,26 @@
+import React from 'react';
+
+import type { PanelProps } from '@grafana/data';
+
+import { Comparison, type ComparisonOptions } from '../../components/Comparison';
+import { laneOf, type LaneOptions } from '../lane';
+import { Panel } from '../Panel';
+
+/** What a viewer chooses. */
+export interface ComparisonPanelOptions extends LaneOptions, ComparisonOptions {}
+
+/** Live against baseline as a panel of a dashboard. */
+export function ComparisonPanel({ options, replaceVariables }: PanelProps<ComparisonPanelOptions>) {
+  const { baseline, size, hideKV, hideRoundRobin } = options;
+  return (
+    <Panel label="Live against baseline">
+      <Comparison
+        lane={laneOf(options, replaceVariables)}
+        baseline={baseline}
+        size={size}
+        hideKV={hideKV}
+        hideRoundRobin={hideRoundRobin}
+      />
+    </Panel>
+  );
+}

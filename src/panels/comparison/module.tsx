@@ -1,0 +1,38 @@
+import { PanelPlugin, type SelectableValue } from '@grafana/data';
+
+import { listBaselines } from '../../client';
+import { grafanaClient } from '../../client/grafana';
+import type { TextSize } from '../../components/Comparison';
+import { addLaneOption } from '../lane';
+import { ComparisonPanel, type ComparisonPanelOptions } from './ComparisonPanel';
+
+const byDefault: SelectableValue<string> = { value: '', label: 'The load generator’s default' };
+
+/** The choice of baselines; without an answer there is the default one. */
+async function baselineOptions(): Promise<Array<SelectableValue<string>>> {
+  const all = await listBaselines(grafanaClient).catch(() => []);
+  const own = { value: 'this target', label: 'This target, as measured' };
+  const named = all.map(({ name, title }) => ({ value: name, label: title, description: name }));
+  return [byDefault, own, ...named.filter(({ value }) => value !== own.value)];
+}
+
+const sizes: Array<SelectableValue<TextSize>> = [
+  { value: 'normal', label: 'Normal' },
+  { value: 'large', label: 'Large, for a stage' },
+];
+
+/** The panel "Live against baseline". */
+export const plugin = new PanelPlugin<ComparisonPanelOptions>(ComparisonPanel).setPanelOptions((builder) => {
+  addLaneOption(builder);
+  builder
+    .addSelect({
+      path: 'baseline',
+      name: 'Baseline',
+      description: 'What the live figures are compared with.',
+      defaultValue: '',
+      settings: { options: [byDefault], getOptions: baselineOptions },
+    })
+    .addBooleanSwitch({ path: 'hideRoundRobin', name: 'Hide round-robin', defaultValue: false })
+    .addBooleanSwitch({ path: 'hideKV', name: 'Hide KV-aware', defaultValue: false })
+    .addRadio({ path: 'size', name: 'Text size', defaultValue: 'normal', settings: { options: sizes } });
+});

@@ -1,0 +1,79 @@
+import React from 'react';
+import { act, render, screen } from '@testing-library/react';
+import { of } from 'rxjs';
+
+import { LiveChannelEventType, type PanelProps } from '@grafana/data';
+import { getBackendSrv, getGrafanaLiveSrv } from '@grafana/runtime';
+
+import { admin, comparison, snapshot } from '../test/fixtures';
+import { ComparisonPanel, type ComparisonPanelOptions } from './comparison/ComparisonPanel';
+import { plugin as comparisonPlugin } from './comparison/module';
+import { ControlsPanel, type ControlsOptions } from './controls/ControlsPanel';
+import { plugin as controlsPlugin } from './controls/module';
+import { laneOf } from './lane';
+
+jest.mock('@grafana/runtime', () => ({
+  ...jest.requireActual('@grafana/runtime'),
+  getBackendSrv: jest.fn(),
+  getGrafanaLiveSrv: jest.fn(),
+}));
+
+jest.mock('../lib/useNow', () => ({ useNow: () => Date.now() }));
+
+const getStream = jest.fn();
+
+beforeEach(() => {
+  const message = { type: LiveChannelEventType.Message, message: snapshot() };
+  getStream.mockReset().mockReturnValue(of(message));
+  jest.mocked(getGrafanaLiveSrv).mockReturnValue({ getStream } as never);
+  const fetch = ({ url }: { url: string }) => of({ data: url.endsWith('/me') ? admin : comparison({ title: 'Chosen' }) });
+  jest.mocked(getBackendSrv).mockReturnValue({ fetch } as never);
+});
+
+function props<T extends object>(options: T): PanelProps<T> {
+  return { options, replaceVariables: (text: string) => text.replace('$lane', 'main') } as unknown as PanelProps<T>;
+}
+
+const settle = () => act(() => Promise.resolve());
+
+describe('the panels', () => {
+  it('show the controls of the lane that the dashboard means', async () => {
+    render(<ControlsPanel {...props<ControlsOptions>({ lane: '$lane' })} />);
+    await settle();
+    expect(getStream).toHaveBeenCalledWith(expect.objectContaining({ path: 'main/snapshot' }));
+    expect(screen.getByRole('button', { name: 'Stop' })).toBeEnabled();
+  });
+
+  it('show the comparison that the options ask for', async () => {
+    const options: ComparisonPanelOptions = { baseline: 'chosen', hideKV: true, size: 'large' };
+    render(<ComparisonPanel {...props(options)} />);
+    await settle();
+    await settle();
+    expect(screen.getByText(/Baseline: Chosen/)).toBeInTheDocument();
+    expect(screen.queryByText('KV p50')).not.toBeInTheDocument();
+  });
+
+  it('can be scrolled by keyboard', () => {
+    render(<ComparisonPanel {...props({})} />);
+    expect(screen.getByRole('group', { name: 'Live against baseline' })).toHaveAttribute('tabindex', '0');
+  });
+});
+
+describe('the options', () => {
+  it('have their defaults', () => {
+    expect(controlsPlugin.defaults).toEqual({ lane: 'main' });
+    expect(comparisonPlugin.defaults).toEqual({ lane: 'main', baseline: '', hideRoundRobin: false, hideKV: false, size: 'normal' });
+  });
+});
+
+describe('laneOf', () => {
+  it.each([
+    [{}, 'main'],
+    [{ lane: 'twin' }, 'twin'],
+    [{ lane: '$lane' }, 'main'],
+    [{ lane: '$other' }, 'main'],
+    [{ lane: ' ' }, 'main'],
+  ])('of %j is %s', (options, lane) => {
+    expect(laneOf(options, (text = '') => text.replace('$lane', 'main'))).toBe(lane);
+  });
+});

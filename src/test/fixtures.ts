@@ -1,0 +1,174 @@
+import type { Client, Column, Comparison, LaneSnapshot, LiveState, Me, Settings, Snapshot, State } from '../client';
+import { BehaviorSubject } from 'rxjs';
+
+/** The settings as they come with the load generator. */
+export function settings(change: Partial<Settings> = {}): Settings {
+  return {
+    slo: { ttft: 0.6, tpot: 0.06 },
+    slider: { min: 60, max: 180, increment: 10 },
+    max_concurrency: 1000,
+    default_baseline: '',
+    title: 'Serve more users on the same GPUs',
+    subtitle: '',
+    ...change,
+  };
+}
+
+/** A settled workload of 120 conversations under KV-aware routing. */
+export function state(change: Partial<State> = {}): State {
+  return {
+    running: true,
+    phase: 'running',
+    concurrency: { target: 120, actual: 120 },
+    step: { id: 3, started: '2026-11-20T09:50:00Z', settled: '2026-11-20T09:50:20Z', counted: 480 },
+    settling: false,
+    mode: 'kv',
+    speculation: 'off',
+    driver: 'simulated',
+    modes: [
+      { mode: 'round_robin', speculation: 'off' },
+      { mode: 'kv', speculation: 'off' },
+      { mode: 'kv', speculation: 'eagle3' },
+    ],
+    started: '2026-11-20T09:40:00Z',
+    shape: { turns: { min: 3, max: 5 }, max_tokens: 1024 },
+    start_rate: 10,
+    target_rps: 25,
+    ...change,
+  };
+}
+
+/** A recorded column with every value at this level. */
+export function column(change: Partial<Column> = {}): Column {
+  const exact = (value: number, percent?: number, shown = true) => ({
+    value,
+    lookup: 'exact' as const,
+    improvement: percent === undefined ? undefined : { percent, shown },
+  });
+  const notRecorded = { lookup: 'not_recorded' as const };
+  return {
+    mode: 'round_robin',
+    speculation: 'not_recorded',
+    ttft: { p50: exact(0.3747, 31.9), p95: exact(0.7251, 25) },
+    tpot: { p50: exact(0.0264, 1, false), p95: exact(0.0551, -8.2) },
+    itl: { p50: notRecorded, p95: notRecorded },
+    latency: { p50: exact(22.1, 5), p95: exact(31.4, 4) },
+    output_tokens_per_second: exact(2817, 12.5),
+    requests_per_second: exact(4.21, 10),
+    kv_hit_ratio: exact(0.123, 450),
+    ...change,
+  };
+}
+
+/** A settled comparison with the recorded results. */
+export function comparison(change: Partial<Comparison> = {}): Comparison {
+  const n = 480;
+  return {
+    name: 'h200x3-tp1-llama70b-fp8',
+    title: '3 × H200',
+    concurrency: 120,
+    settling: false,
+    settling_for_seconds: 0,
+    n,
+    live: {
+      ttft: { p50: 0.2551, p95: 0.5438, n, p50_interval: [0.24, 0.27], p95_interval: [0.5, 0.58] },
+      tpot: { p50: 0.0261, p95: 0.0612, n, p50_interval: [0.025, 0.027], p95_interval: [0.058, 0.063] },
+      itl: { p50: 0.0259, p95: 0.0498, n: 300000, estimated: true },
+      latency: { p50: 21, p95: 30.2, n, p50_interval: [20.1, 21.8], p95_interval: [29, 31] },
+    },
+    live_output_tokens_per_second: 3168.4,
+    live_requests_per_second: 4.63,
+    live_kv_hit_ratio: 0.713,
+    differences: [],
+    columns: [column(), column({ mode: 'kv' })],
+    ...change,
+  };
+}
+
+/** What of a lane a test changes. */
+export interface LaneChange extends Partial<Omit<LaneSnapshot, 'state' | 'baseline' | 'target'>> {
+  state?: Partial<State>;
+  baseline?: Partial<Comparison>;
+  target?: Partial<LaneSnapshot['target']>;
+}
+
+/** The lane's part of a snapshot. */
+export function laneSnapshot({ state: s, baseline, target, ...change }: LaneChange = {}): LaneSnapshot {
+  const none = { n: 0 };
+  return {
+    name: 'main',
+    target: { url: 'http://127.0.0.1:8000', model: 'llama', deployment: {}, reachable: true, ...target },
+    state: state(s),
+    window: {
+      seconds: 60,
+      metrics: { ttft: none, tpot: none, itl: none, latency: none },
+      requests_per_second: 4.6,
+      output_tokens_per_second: 3168,
+      error_ratio: 0.0125,
+      timeouts: 0,
+      errors: {},
+      awaiting: { n: 3, oldest_seconds: 0.4 },
+    },
+    totals: {
+      ok: 1,
+      errors: 0,
+      cancelled: 0,
+      errors_by_class: {},
+      input_tokens: 1,
+      cached_tokens: 1,
+      output_tokens: 1,
+      conversations: 1,
+      lost_turns: 0,
+    },
+    ttft_by_turn: [],
+    kv: {},
+    cluster: { available: true, kv: {}, speculation: {}, workers: [], age_seconds: 1 },
+    baseline: comparison(baseline),
+    ...change,
+  };
+}
+
+/** What the load generator sends once a second. */
+export function snapshot(lane: LaneChange = {}, change: Partial<Snapshot> = {}): Snapshot {
+  return {
+    time: '2026-11-20T10:00:00Z',
+    lanes: [laneSnapshot(lane)],
+    settings: settings(),
+    client: { verdict: 'ok', reason: '', cpu_ratio: 0.1, lag_seconds: 0.001 },
+    ...change,
+  };
+}
+
+/** Somebody who may do everything. */
+export const admin: Me = { login: 'admin', role: 'Admin', canOperate: true, canConfigure: true };
+/** Somebody who may look. */
+export const viewer: Me = { login: 'visitor', role: 'Viewer', canOperate: false, canConfigure: false };
+
+/** A client whose live state the test sets, and whose calls it sees. */
+export class FakeClient implements Client {
+  /** What live gives. */
+  readonly states = new BehaviorSubject<LiveState>({ status: 'loading' });
+  /** What get does. */
+  readonly reads = jest.fn<Promise<unknown>, [string]>(() => Promise.reject(new Error('unexpected read')));
+  /** What write does. */
+  readonly writes = jest.fn<Promise<unknown>, [string, string, unknown]>(() => Promise.resolve({}));
+  /** What me does. */
+  readonly who = jest.fn<Promise<Me>, []>(() => Promise.resolve(admin));
+
+  live = () => this.states.asObservable();
+  get = <T>(path: string) => this.reads(path) as Promise<T>;
+  write = <T>(method: string, path: string, body: unknown) => this.writes(method, path, body) as Promise<T>;
+  me = () => this.who();
+
+  /** Says that a snapshot came. */
+  show(lane: LaneChange = {}, change: Partial<Snapshot> = {}) {
+    this.states.next({ status: 'live', snapshot: snapshot(lane, change), receivedAt: Date.now() });
+  }
+
+  /** Says that the load generator is lost. */
+  lose(problem = 'connection refused') {
+    const now = this.states.value;
+    const last = now.status === 'live' ? now.snapshot : undefined;
+    this.states.next({ status: 'lost', since: Date.now(), problem, last });
+  }
+}

@@ -1,0 +1,64 @@
+/** Our own parts of the pages: without a violation of WCAG 2 AA, and usable without a mouse. */
+import assert from 'node:assert/strict';
+import fs from 'node:fs/promises';
+import { createRequire } from 'node:module';
+
+import { firstTurn, start, stateUntil } from './booth.mjs';
+import { journey } from './journey.mjs';
+import { ConfigPage, Dashboard } from './pages.mjs';
+
+const axe = await fs.readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+/** Gives what axe finds within the elements, one line a violation. */
+async function violations(page, ...within) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(
+    ([include, values]) => window.axe.run({ include }, { runOnly: { type: 'tag', values } }),
+    [within.map((selector) => [selector]), RULES]
+  );
+  assert.ok(found.passes.length > 0, 'axe has looked at something');
+  return found.violations.flatMap(({ id, help, nodes }) => nodes.map((node) => `${id}: ${help}: ${node.html.slice(0, 160)} ${node.any.map((c) => c.message)}`));
+}
+
+for (const theme of ['dark', 'light']) {
+  journey(`no violation in the panels, ${theme}`, async ({ visit }) => {
+    const page = await visit({ login: 'editor' });
+    await start();
+    const { controls } = await Dashboard.open(page, 'kvbooth-booth', `?theme=${theme}`);
+    await firstTurn();
+    await controls.says(/Starting|Settling|Running/);
+    await controls.button('More').click();
+    const ours = ['section[aria-label="Workload controls"]', 'section[aria-label="Live against baseline"]'];
+    assert.deepEqual(await violations(page, ...ours), []);
+  });
+
+  journey(`no violation in the configuration, ${theme}`, async ({ visit }) => {
+    const page = await visit({ login: 'admin' });
+    const config = await ConfigPage.open(page, theme);
+    await config.loadgen.waitFor();
+    await config.test();
+    assert.deepEqual(await violations(page, 'form[aria-label="Connection"]', 'form[aria-label="Load generator"]'), []);
+  });
+}
+
+journey('everything from the keyboard: the slider announces its value, Enter starts', async ({ visit }) => {
+  const page = await visit({ login: 'editor' });
+  const { controls } = await Dashboard.open(page, 'kvbooth-booth');
+  await controls.says(/Stopped/);
+  const reach = async (wanted, key) => {
+    for (let i = 0; i < 20 && !(await wanted.evaluate((element) => element === document.activeElement)); i++) {
+      await page.keyboard.press(key);
+    }
+    assert.equal(await wanted.evaluate((element) => element === document.activeElement), true, 'it is reached');
+  };
+  await page.getByRole('group', { name: 'Workload controls' }).first().focus();
+  await reach(controls.slider, 'Tab');
+  for (let i = 0; i < 6; i++) {
+    await page.keyboard.press('ArrowRight');
+  }
+  assert.equal(await controls.slider.getAttribute('aria-valuetext'), '120 conversations');
+  await reach(controls.button('Start'), 'Shift+Tab');
+  await page.keyboard.press('Enter');
+  await stateUntil('running at 120', (s) => s.phase === 'running' && s.concurrency.target === 120);
+});

@@ -1,0 +1,149 @@
+/**
+ * The booth as the journeys see it from beside the browser: the load generator's
+ * API, and the processes that a journey may kill and start again.
+ */
+
+/** What the Go test says in the environment. */
+export const env = {
+  grafana: required('GRAFANA_URL'),
+  loadgen: required('LOADGEN_URL'),
+  token: process.env.LOADGEN_TOKEN ?? '',
+  control: required('CONTROL_URL'),
+  target: process.env.TARGET ?? 'simulated',
+  password: required('PASSWORD'),
+  chromium: required('CHROMIUM_PATH'),
+  results: required('RESULTS'),
+  /** Whether to measure for as long as a benchmark takes. */
+  bench: process.env.BENCH === '1',
+};
+
+function required(name) {
+  const value = process.env[name];
+  if (!value) {
+    throw new Error(`${name} is not set: run the tests with "go tool mage test"`);
+  }
+  return value;
+}
+
+const SECOND = 1000;
+
+/**
+ * Waits until a condition gives something other than false, null or undefined,
+ * and resolves to that. A condition that throws is tried again.
+ */
+export async function until(what, condition, { within = 15 * SECOND, every = 100 } = {}) {
+  const deadline = Date.now() + within;
+  let last;
+  for (;;) {
+    try {
+      last = await condition();
+      if (last !== false && last !== null && last !== undefined) {
+        return last;
+      }
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() > deadline) {
+      throw new Error(`${what}: not within ${within / SECOND} s; last: ${last instanceof Error ? last.message : last}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, every));
+  }
+}
+
+/** Calls the load generator's API and gives the answer. */
+export async function call(method, path, body) {
+  const answer = await fetch(env.loadgen + path, {
+    method,
+    headers: {
+      ...(env.token && { Authorization: `Bearer ${env.token}` }),
+      ...(body !== undefined && { 'Content-Type': 'application/json' }),
+    },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal: AbortSignal.timeout(10 * SECOND),
+  });
+  if (!answer.ok) {
+    throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+  }
+  return answer.json();
+}
+
+/** The lane of the tests, as its status tells. */
+export async function lane() {
+  const status = await call('GET', '/api/v1/status');
+  return status.lanes[0];
+}
+
+/** The newest events, newest first. */
+export async function events() {
+  return (await call('GET', '/api/v1/events?limit=100')).events;
+}
+
+/** Waits for an event that is newer than another one, and is as wanted. */
+export function eventAfter(before, what, wanted) {
+  return until(`event: ${what}`, async () =>
+    (await events()).find((event) => BigInt(event.id) > BigInt(before) && wanted(event))
+  );
+}
+
+/** The id of the newest event. */
+export async function newestEvent() {
+  return (await events())[0]?.id ?? '0';
+}
+
+/** Waits until the lane's state is as wanted, and gives it. */
+export function stateUntil(what, wanted, options) {
+  return until(
+    what,
+    async () => {
+      const { state } = await lane();
+      return wanted(state) && state;
+    },
+    options
+  );
+}
+
+/** Starts the workload, or sets a running one's concurrency. */
+export async function start(concurrency = 60) {
+  await call('POST', '/api/v1/workload/start', { concurrency });
+}
+
+/** Stops the workload and waits for that. */
+export async function stop() {
+  await call('POST', '/api/v1/workload/stop', {});
+  await stateUntil('stopped', ({ phase }) => phase === 'stopped');
+}
+
+/** Brings the booth to where every journey begins: all parts up, stopped, at 60 under kv. */
+export async function atRest() {
+  await startPart('loadgen');
+  await startPart('prometheus');
+  const { state } = await until('the target is reached', async () => {
+    const now = await lane();
+    return now.target.reachable && now.state.phase !== 'switching' && now;
+  });
+  if (state.mode !== 'kv') {
+    await call('PUT', '/api/v1/cluster/mode', { mode: 'kv' });
+    await stateUntil('mode kv', ({ mode, phase }) => mode === 'kv' && phase !== 'switching', { within: 30 * SECOND });
+  }
+  await stop();
+  await call('PATCH', '/api/v1/workload', { concurrency: 60 });
+}
+
+/** Waits for the first finished turn since the last start, and gives the time. */
+export async function firstTurn() {
+  await until('a finished turn', async () => (await lane()).totals.ok > 0, { within: 30 * SECOND });
+  return Date.now();
+}
+
+/** Ends a part of the booth as a crash would: loadgen, prometheus, cluster. */
+export const killPart = (name) => control(name, 'kill');
+
+/** Starts a part again, and resolves once it serves. */
+export const startPart = (name) => control(name, 'start');
+
+async function control(name, what) {
+  const answer = await fetch(`${env.control}/${name}/${what}`, { method: 'POST' });
+  if (!answer.ok) {
+    throw new Error(`${what} ${name}: ${await answer.text()}`);
+  }
+}

@@ -1,0 +1,42 @@
+/** The two dashboards, before and after Start. */
+import assert from 'node:assert/strict';
+
+import { env, firstTurn, start } from './booth.mjs';
+import { journey } from './journey.mjs';
+import { Dashboard, isDash, isNumber } from './pages.mjs';
+
+/** High enough for every panel of a dashboard to be in sight: those out of it load nothing. */
+const WHOLE = { height: 3600 };
+
+journey('the app is enabled by its provisioning, and brings both dashboards', async ({ visit }) => {
+  const page = await visit({ login: 'admin' });
+  const ask = async (path) => (await page.context().request.get(env.grafana + path)).json();
+  const settings = await ask('/api/plugins/kvbooth-inference-app/settings');
+  assert.equal(settings.enabled, true);
+  assert.equal(settings.jsonData.sidecarUrl, env.loadgen);
+  const found = await ask('/api/search?type=dash-db');
+  assert.deepEqual(found.map(({ uid }) => uid).sort(), ['gtc-demo', 'kvbooth-booth']);
+});
+
+journey('booth: a dash in every card before Start, a number in each after the first turn', async ({ visit, say }) => {
+  const page = await visit({ ...WHOLE });
+  const booth = await Dashboard.open(page, 'kvbooth-booth');
+  await booth.cardsUntil('a dash in every card', isDash, 15_000);
+  await booth.controls.says(/Stopped/);
+  await booth.settle();
+  await start();
+  const turned = await firstTurn();
+  const cards = await booth.cardsUntil('a number in every card', isNumber, 15_000);
+  say(`numbers ${((Date.now() - turned) / 1000).toFixed(1)} s after the first turn: ${JSON.stringify(cards)}`);
+  await booth.controls.says(/Starting|Settling|Running/);
+  await booth.settle();
+});
+
+journey('gtc-demo: no panel fails', async ({ visit }) => {
+  await start();
+  await firstTurn();
+  const page = await visit({ ...WHOLE });
+  const demo = await Dashboard.open(page, 'gtc-demo');
+  await demo.settle();
+  await demo.page.getByText('TTFT (p50 and p95)').first().waitFor();
+});

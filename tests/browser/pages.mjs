@@ -1,0 +1,196 @@
+/** What there is on Grafana's pages, as a visitor finds it. */
+import assert from 'node:assert/strict';
+
+import { env, until } from './booth.mjs';
+
+/** Where the app's configuration is. */
+export const CONFIG_PAGE = '/plugins/kvbooth-inference-app?page=configuration';
+
+/** How long a page of Grafana's may take to come, in milliseconds: the first one brings all its scripts. */
+const OPEN_WITHIN = 60_000;
+
+async function open(page, path, first) {
+  await page.goto(env.grafana + path, { waitUntil: 'domcontentloaded', timeout: OPEN_WITHIN });
+  await first.waitFor({ timeout: OPEN_WITHIN });
+}
+
+/** A dashboard, open in a page. */
+export class Dashboard {
+  constructor(page) {
+    this.page = page;
+  }
+
+  /** Opens a dashboard by its uid and waits until its panels are there. */
+  static async open(page, uid, query = '') {
+    await open(page, `/d/${uid}${query}`, page.locator('[data-viz-panel-key]').first());
+    return new Dashboard(page);
+  }
+
+  /** The panels that say they have failed, by title. */
+  async problems() {
+    return this.page.evaluate(() => {
+      const failed = document.querySelectorAll('[data-testid="data-testid Panel status error"]');
+      const panels = [...failed].map((mark) => {
+        const panel = mark.closest('[data-viz-panel-key]');
+        return `${panel?.querySelector('h2, h6')?.textContent ?? 'a panel'}: ${mark.getAttribute('aria-label') ?? ''}`;
+      });
+      const words = ['An unexpected error happened', 'Panel plugin not found', 'Error loading', 'Plugin failed to load'];
+      return [...panels, ...words.filter((text) => document.body.innerText.includes(text))];
+    });
+  }
+
+  /** Waits until every panel has had its data and fails where one of them says that it cannot show it. */
+  async settle() {
+    await until('all panels have loaded', async () => (await this.loading()) === 0, { within: 30_000 });
+    assert.deepEqual(await this.problems(), [], 'no panel fails');
+  }
+
+  loading() {
+    return this.page.locator('[aria-label="Panel loading bar"]').count();
+  }
+
+  /** The texts of the six cards, by name. */
+  async cards() {
+    const text = await this.page.locator('[data-viz-panel-key="panel-1"]').innerText();
+    const lines = text.split('\n').map((line) => line.trim()).filter(Boolean);
+    return Object.fromEntries(CARDS.map((name) => [name, lines[lines.indexOf(name) + 1]]));
+  }
+
+  /** Waits until every card is as wanted, and gives the cards. */
+  cardsUntil(what, wanted, within) {
+    return until(
+      what,
+      async () => {
+        const cards = await this.cards();
+        if (!Object.values(cards).every(wanted)) {
+          throw new Error(JSON.stringify(cards));
+        }
+        return cards;
+      },
+      { within }
+    );
+  }
+
+  get controls() {
+    return new Controls(this.page.locator('section[aria-label="Workload controls"]'));
+  }
+
+  get comparison() {
+    return new Comparison(this.page.locator('section[aria-label="Live against baseline"]'));
+  }
+}
+
+/** The six cards of the dashboard booth. */
+export const CARDS = ['RPS', 'Requests', 'TOPS', 'KV Cache Hit', 'Queued', 'Errors'];
+
+/** Whether a card says that it has no figure. */
+export const isDash = (text) => text === '—';
+
+/** Whether a card shows a figure. */
+export const isNumber = (text) => /^\d/.test(text ?? '');
+
+/** The panel that starts, stops and steers. */
+export class Controls {
+  constructor(root) {
+    this.root = root;
+  }
+
+  /** What the workload does, in a word or two. */
+  get status() {
+    return this.root.locator('[role="status"]').first();
+  }
+
+  get slider() {
+    return this.root.getByRole('slider', { name: 'Concurrency' });
+  }
+
+  button(name) {
+    return this.root.getByRole('button', { name, exact: true });
+  }
+
+  /** Waits until the panel calls the state by one of these words. */
+  says(words, within) {
+    return until(`the controls say ${words}`, async () => {
+      const text = await this.status.innerText();
+      if (!words.test(text)) {
+        throw new Error(text);
+      }
+      return text;
+    }, { within });
+  }
+
+  /** A figure of the head line, such as Target. */
+  async figure(name) {
+    const text = await this.root.locator('dl > div', { has: this.root.page().locator(`dt:text-is("${name}")`) }).locator('dd').innerText();
+    return text.trim();
+  }
+}
+
+/** The panel that holds what is live against what was recorded. */
+export class Comparison {
+  constructor(root) {
+    this.root = root;
+  }
+
+  /** The text of a cell, by its row and by how its column's head begins. */
+  async cell(row, head) {
+    return this.root.evaluate(
+      (section, [row, head]) => {
+        const plain = (element) => element.innerText.replace(/\s+/g, ' ').trim();
+        for (const table of section.querySelectorAll('table')) {
+          const at = [...table.querySelectorAll('thead th')].findIndex((th) => plain(th).startsWith(head));
+          const line = [...table.querySelectorAll('tbody tr')].find((tr) => plain(tr.cells[0]) === row);
+          if (at > 0 && line) {
+            return plain(line.cells[at]);
+          }
+        }
+        return undefined;
+      },
+      [row, head]
+    );
+  }
+}
+
+/** The app's configuration. */
+export class ConfigPage {
+  constructor(page) {
+    this.page = page;
+    this.connection = page.getByRole('form', { name: 'Connection' });
+    this.loadgen = page.getByRole('form', { name: 'Load generator' });
+  }
+
+  static async open(page, theme = 'dark') {
+    const config = new ConfigPage(page);
+    await open(page, `${CONFIG_PAGE}&theme=${theme}`, config.connection);
+    return config;
+  }
+
+  get url() {
+    return this.connection.getByLabel('Load generator URL');
+  }
+
+  /** Enters another token in the place of the stored one. */
+  async enterToken(token) {
+    await this.connection.getByRole('button', { name: 'Reset' }).click();
+    await this.connection.locator('#sidecar-token').fill(token);
+  }
+
+  /** Saves the connection, which tests it too, and gives what the test says. */
+  async save() {
+    await this.connection.getByRole('button', { name: 'Save' }).click();
+    await this.connection.getByRole('status').filter({ hasText: 'Saved' }).waitFor();
+    return this.verdict();
+  }
+
+  /** Tests the connection and gives what the page says of it. */
+  async test() {
+    await this.connection.getByRole('button', { name: 'Test connection' }).click();
+    return this.verdict();
+  }
+
+  async verdict() {
+    const alert = this.connection.locator('[data-testid^="data-testid Alert"]');
+    await alert.waitFor();
+    return (await alert.innerText()).replace(/\s+/g, ' ');
+  }
+}
