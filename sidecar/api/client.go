@@ -124,6 +124,12 @@ func (c *Client) Cluster(ctx context.Context, lane string) (cl Cluster, err erro
 	return cl, c.call(ctx, http.MethodGet, c.at(laneQuery(lane), "cluster"), nil, &cl)
 }
 
+// Decisions gives the newest decisions of the router of a lane's target, where
+// the target tells them. A limit of 0 means the sidecar's own.
+func (c *Client) Decisions(ctx context.Context, lane string, limit int) (l DecisionList, err error) {
+	return l, c.call(ctx, http.MethodGet, c.at(query("lane", lane, "limit", number(limit)), "decisions"), nil, &l)
+}
+
 // Conversations gives a page of conversations, newest first.
 func (c *Client) Conversations(ctx context.Context, q ConversationQuery) (l ConversationList, err error) {
 	v := query("lane", q.Lane, "status", string(q.Status), "topic", q.Topic, "cursor", q.Cursor, "limit", number(q.Limit))

@@ -104,6 +104,20 @@ func (l EventList) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(l))
 }
 
+// MarshalJSON writes the list.
+func (l DecisionList) MarshalJSON() ([]byte, error) {
+	type plain DecisionList
+	l.Decisions = list(l.Decisions)
+	return json.Marshal(plain(l))
+}
+
+// MarshalJSON writes the decision.
+func (d RoutingDecision) MarshalJSON() ([]byte, error) {
+	type plain RoutingDecision
+	d.Candidates = list(d.Candidates)
+	return json.Marshal(plain(d))
+}
+
 // MarshalJSON writes the status.
 func (s Status) MarshalJSON() ([]byte, error) {
 	type plain Status

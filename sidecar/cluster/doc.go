@@ -4,7 +4,7 @@
 // A [Watcher] reads raw samples once a second from a [Source], Prometheus or the
 // metrics pages themselves, keeps 60 s of every counter, and computes an
 // [api.Cluster]. Both sources go through the same computation, so that a number
-// means the same with either. [Manual] and [Pinned] are mode drivers.
+// means the same with either. [Manual], [Pinned] and [Simulated] are mode drivers.
 //
 // Worker ids are decimal strings everywhere outside this package. On the wire
 // they are decimal or hexadecimal, depending on who wrote them, and a

@@ -195,6 +195,11 @@ func (h *Hub) Cluster(lane string) (api.Cluster, error) {
 	return call(h, lane, func(l *Lane) (api.Cluster, error) { return l.cluster(), nil })
 }
 
+// Decisions is [Lane.Decisions] of the named lane.
+func (h *Hub) Decisions(ctx context.Context, lane string, limit int) (api.DecisionList, error) {
+	return call(h, lane, func(l *Lane) (api.DecisionList, error) { return l.Decisions(ctx, limit) })
+}
+
 func call[T any](h *Hub, lane string, f func(*Lane) (T, error)) (T, error) {
 	l, err := h.lane(lane)
 	if err != nil {

@@ -62,7 +62,8 @@ type Options struct {
 	Mode       api.ModeState
 	LastStep   int64              // of an earlier process, so that steps go on
 	Cluster    func() api.Cluster // never nil
-	// ModeChanged hears of each mode that was switched to; nil: nobody does.
+	// ModeChanged hears of each mode that was switched to, or that the cluster was
+	// found in; nil: nobody does.
 	ModeChanged func(api.ModeState)
 	Log         *slog.Logger
 }
@@ -129,6 +130,9 @@ func newLane(ctx context.Context, hub *Hub, opts Options) *Lane {
 		l.notify()
 	}
 	l.wg.Go(func() { l.target.watch(ctx) })
+	if d, ok := opts.Driver.(workload.Teller); ok {
+		l.wg.Go(func() { l.follow(ctx, d) })
+	}
 	go l.work()
 	return l
 }

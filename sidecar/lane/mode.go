@@ -25,7 +25,8 @@ type change struct {
 // progress. Asking for the mode in force changes nothing. With a driver that
 // waits for the operator, the same request with Confirm is the operator's word.
 // Another change meanwhile gives [api.ErrConflict], a mode that the driver does
-// not offer an [api.FieldError], and the end of the process [api.ErrUnavailable].
+// not offer an [api.FieldError], and [api.ErrUnavailable] comes at the end of the
+// process or where the driver knows no modes yet.
 func (l *Lane) SetMode(_ context.Context, by string, req api.ModeRequest) (api.State, error) {
 	if req.Confirm {
 		return l.confirm(req)
@@ -64,6 +65,9 @@ func (l *Lane) checkChange(to api.ModeState) error {
 		return fmt.Errorf("%w: a change to %s is in progress; wait for its end, or cancel it", api.ErrConflict, l.change.To.Mode)
 	}
 	offers := l.opts.Driver.Offers()
+	if len(offers) == 0 {
+		return fmt.Errorf("%w: the cluster has not told its modes yet; is it running?", api.ErrUnavailable)
+	}
 	if !slices.Contains(offers, to) {
 		names := make([]string, len(offers))
 		for i, o := range offers {
@@ -130,7 +134,7 @@ func (l *Lane) report(c *change, phase, message string) {
 // resumes the workload.
 func (l *Lane) finish(c *change, cold bool, err error) {
 	l.mu.Lock()
-	text := fmt.Sprintf("%s to %s", c.From.Mode, c.To.Mode)
+	text := transition(c.From, c.To)
 	if err == nil {
 		l.mode, l.change = c.To, nil
 		if !cold {
@@ -151,6 +155,14 @@ func (l *Lane) finish(c *change, cold bool, err error) {
 		l.opts.ModeChanged(c.To)
 	}
 	l.notify()
+}
+
+// transition names a change, with the speculations where that changes, too.
+func transition(from, to api.ModeState) string {
+	if from.Speculation == to.Speculation {
+		return fmt.Sprintf("%s to %s", from.Mode, to.Mode)
+	}
+	return fmt.Sprintf("%s/%s to %s/%s", from.Mode, from.Speculation, to.Mode, to.Speculation)
 }
 
 func reason(err error) string {

@@ -26,6 +26,7 @@ type Backend interface {
 	SetMode(ctx context.Context, lane, by string, req api.ModeRequest) (api.State, error)
 	CancelMode(ctx context.Context, lane, by string) (api.State, error)
 	Cluster(lane string) (api.Cluster, error)
+	Decisions(ctx context.Context, lane string, limit int) (api.DecisionList, error)
 
 	Conversations(ctx context.Context, q api.ConversationQuery) (api.ConversationList, error)
 	Conversation(ctx context.Context, id string) (api.Conversation, error)

@@ -29,6 +29,8 @@ const (
 	defaultConversations = 50
 	maxEvents            = 1000
 	defaultEvents        = 100
+	maxDecisions         = 1000
+	defaultDecisions     = 50
 	maxStep              = math.MaxInt64
 )
 

@@ -185,6 +185,8 @@ func everyCall(c *api.Client) []clientCall {
 		{"set mode", func(ctx context.Context) (any, error) { return c.SetMode(ctx, "", mode) }, state, call{"set mode", "main", by, mode}},
 		{"cancel mode", func(ctx context.Context) (any, error) { return c.CancelMode(ctx, "twin") }, state, call{"cancel mode", "twin", by, nil}},
 		{"cluster", func(ctx context.Context) (any, error) { return c.Cluster(ctx, "twin") }, sample[api.Cluster](), call{"cluster", "twin", "", nil}},
+		{"decisions", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "twin", 1000) }, sample[api.DecisionList](), call{"decisions", "twin", "", 1000}},
+		{"decisions of the main lane", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "", 0) }, sample[api.DecisionList](), call{"decisions", "main", "", 50}},
 		{"conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, query) }, sample[api.ConversationList](), call{"conversations", "twin", "", query}},
 		{
 			"all conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, api.ConversationQuery{}) }, sample[api.ConversationList](),

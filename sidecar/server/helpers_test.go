@@ -90,6 +90,10 @@ func (b *recorder) Cluster(lane string) (api.Cluster, error) {
 	return sample[api.Cluster](), b.note(call{"cluster", lane, "", nil})
 }
 
+func (b *recorder) Decisions(_ context.Context, lane string, limit int) (api.DecisionList, error) {
+	return sample[api.DecisionList](), b.note(call{"decisions", lane, "", limit})
+}
+
 func (b *recorder) Conversations(_ context.Context, q api.ConversationQuery) (api.ConversationList, error) {
 	return sample[api.ConversationList](), b.note(call{"conversations", q.Lane, "", q})
 }

@@ -66,6 +66,7 @@ func TestBadInput(t *testing.T) {
 		{name: "limit zero", path: "/conversations?limit=0", status: 422, field: "limit", allowed: "a whole number from 1 to 200"},
 		{name: "limit too high", path: "/conversations?limit=201", status: 422, field: "limit", allowed: "a whole number from 1 to 200"},
 		{name: "limit of events", path: "/events?limit=1001", status: 422, field: "limit", allowed: "a whole number from 1 to 1000"},
+		{name: "limit of decisions", path: "/decisions?limit=1001", status: 422, field: "limit", allowed: "a whole number from 1 to 1000"},
 		{name: "limit in words", path: "/events?limit=ten", status: 422, field: "limit", allowed: "a whole number from 1 to 1000"},
 		{name: "negative step", path: "/turns.csv?step=-1", status: 422, field: "step", allowed: "a whole number from 0 to 9223372036854775807"},
 		{name: "unknown status", path: "/conversations?status=done", status: 422, field: "status", allowed: "one of active, completed, retired, cancelled, error"},

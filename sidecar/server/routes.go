@@ -26,6 +26,7 @@ func (s *Server) routes() []route {
 		{"GET " + api.Prefix + "/snapshot", read, give(b.Snapshot)},
 		{"GET " + api.Prefix + "/stream", read, s.stream},
 		{"GET " + api.Prefix + "/cluster", read, s.cluster},
+		{"GET " + api.Prefix + "/decisions", read, s.decisions},
 		{"POST " + api.Prefix + "/workload/start", write, control(b.Start, checkStart, http.StatusOK)},
 		{"POST " + api.Prefix + "/workload/stop", write, control(b.Stop, nil, http.StatusOK)},
 		{"PATCH " + api.Prefix + "/workload", write, control(b.Patch, checkWorkload, http.StatusOK)},
@@ -108,6 +109,19 @@ func (s *Server) cluster(w http.ResponseWriter, r *http.Request) error {
 	}
 	cluster, err := s.opts.Backend.Cluster(lane)
 	return replyJSON(w, cluster, err)
+}
+
+func (s *Server) decisions(w http.ResponseWriter, r *http.Request) error {
+	v, err := params(r, "lane", "limit")
+	if err != nil {
+		return err
+	}
+	limit, err := number(v, "limit", 1, maxDecisions, defaultDecisions)
+	if err = firstError(err, checkLane(v)); err != nil {
+		return err
+	}
+	list, err := s.opts.Backend.Decisions(r.Context(), laneOf(v, api.DefaultLane), int(limit))
+	return replyJSON(w, list, err)
 }
 
 func (s *Server) patchSettings(w http.ResponseWriter, r *http.Request) error {

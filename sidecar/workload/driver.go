@@ -33,3 +33,18 @@ type Confirmer interface {
 	// gives [api.ErrConflict] where no switch is waiting.
 	Confirm() error
 }
+
+// Teller is a Driver whose cluster tells which mode it is in, and may be
+// switched by others, too.
+type Teller interface {
+	// Current asks the cluster for its mode. An error says that it cannot be
+	// known at the moment.
+	Current(ctx context.Context) (api.ModeState, error)
+}
+
+// Decider is a Driver whose cluster tells why its router decided as it did.
+type Decider interface {
+	// Decisions gives the newest decisions, newest first, at most limit. The
+	// error is an [api.ErrUnavailable] where the cluster cannot be asked.
+	Decisions(ctx context.Context, limit int) ([]api.RoutingDecision, error)
+}

@@ -55,8 +55,10 @@ func assemble(ctx context.Context, conf *config.Config, address string, log *slo
 	}
 	driver, err := g.newDriver(ctx, conf)
 	if err != nil {
+		g.close()
 		return nil, err
 	}
+	g.watcher.SetSpeculation(g.mode.Speculation)
 	if g.store, err = openStore(ctx, conf, address, log); err != nil {
 		g.close()
 		return nil, err
@@ -98,19 +100,25 @@ func newWatcher(conf *config.Config, log *slog.Logger) (*cluster.Watcher, error)
 	if err != nil {
 		return nil, err
 	}
-	w := cluster.NewWatcher(source, log)
-	w.SetSpeculation(conf.Mode.State().Speculation)
-	return w, nil
+	return cluster.NewWatcher(source, log), nil
 }
 
-// newDriver makes the mode driver and brings a pinned one to the mode that the
-// configuration names, which a Dynamo under kv is not in by itself. Where the
-// target does not tell its instances yet, it stays under kv until switchLater.
+// newDriver makes the mode driver, and finds out the mode at the start.
 func (g *generator) newDriver(ctx context.Context, conf *config.Config) (workload.Driver, error) {
 	g.mode = conf.Mode.State()
-	if conf.Mode.Driver == "manual" {
-		return cluster.NewManual(conf.Mode.States()), nil
+	switch conf.Mode.Driver {
+	case "pinned":
+		return g.newPinned(ctx, conf)
+	case "simulated":
+		return g.newSimulated(ctx, conf)
 	}
+	return cluster.NewManual(conf.Mode.States()), nil
+}
+
+// newPinned brings the driver to the mode that the configuration names, which a
+// Dynamo under kv is not in by itself. Where the target does not tell its
+// instances yet, it stays under kv until switchLater.
+func (g *generator) newPinned(ctx context.Context, conf *config.Config) (workload.Driver, error) {
 	d, err := cluster.NewPinned(conf.Target.URL, conf.Mode.State().Speculation, nil, g.log)
 	if err != nil {
 		return nil, err
@@ -125,6 +133,51 @@ func (g *generator) newDriver(ctx context.Context, conf *config.Config) (workloa
 		g.mode, g.later = kv, &wanted
 	}
 	return d, nil
+}
+
+// clusterPatience is how long the start waits for a simulated cluster that may
+// be starting, too.
+const clusterPatience = 10 * time.Second
+
+// newSimulated takes the mode that the cluster is in: it outlives the load
+// generator, and may have been switched since the configuration was written.
+// Where it does not answer, the configuration's mode is shown until it does, when
+// the lane takes the cluster's.
+func (g *generator) newSimulated(ctx context.Context, conf *config.Config) (workload.Driver, error) {
+	d, err := cluster.NewSimulated(conf.Target.URL, nil, g.log)
+	if err != nil {
+		return nil, err
+	}
+	g.close = d.Close
+	context.AfterFunc(ctx, d.Close) // so that no roll-back holds up the end
+	mode, err := patiently(ctx, d.Current)
+	switch {
+	case err == nil:
+		g.mode = mode
+	case errors.As(err, new(*api.FieldError)) || ctx.Err() != nil:
+		return nil, err
+	default:
+		g.log.Warn("the mode is taken from the configuration until the simulated cluster tells its own", "mode", g.mode.Mode, "error", err)
+	}
+	return d, nil
+}
+
+// patiently asks until there is an answer, an answer that will not change, or no
+// patience left.
+func patiently(ctx context.Context, ask func(context.Context) (api.ModeState, error)) (mode api.ModeState, err error) {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(clusterPatience); ; {
+		mode, err = ask(ctx)
+		if err == nil || errors.As(err, new(*api.FieldError)) || time.Now().After(deadline) {
+			return mode, err
+		}
+		select {
+		case <-ctx.Done():
+			return mode, ctx.Err()
+		case <-tick.C:
+		}
+	}
 }
 
 // switchLater waits until the target serves, and changes to the mode that the

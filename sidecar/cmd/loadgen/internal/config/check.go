@@ -72,14 +72,18 @@ func outside(field string, value int, allowed string) error {
 }
 
 // checkMode asks that the mode at the start be one that the driver can return to.
+// What a simulated cluster offers only it can tell.
 func (c *Config) checkMode() error {
 	offers := []string{string(api.ModeKV), string(api.ModeRoundRobin)}
-	if c.Mode.Driver == "manual" {
+	known := slices.Contains(offers, c.Mode.Mode)
+	switch c.Mode.Driver {
+	case "simulated":
+		return nil
+	case "manual":
 		offers = c.Mode.Offers
-		if slices.Contains(c.Mode.States(), c.Mode.State()) {
-			return nil
-		}
-	} else if slices.Contains(offers, c.Mode.Mode) {
+		known = slices.Contains(c.Mode.States(), c.Mode.State())
+	}
+	if known {
 		return nil
 	}
 	return &api.FieldError{Field: "mode.mode", Value: c.Mode.Mode, Allowed: fmt.Sprintf("a mode on offer (%s)", strings.Join(offers, ", "))}

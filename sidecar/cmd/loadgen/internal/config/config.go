@@ -110,9 +110,9 @@ type Followup struct {
 
 // Mode is the routing mode that the cluster starts in, and how it is switched.
 type Mode struct {
-	Driver      string   `default:"manual" oneof:"manual pinned" help:"How the mode is switched: manual tells the operator what to do, pinned deals the turns of round_robin out to the workers of a Dynamo under kv."`
-	Mode        string   `default:"kv" oneof:"kv round_robin least_loaded" help:"Routing mode in force at the start."`
-	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculation in force at the start."`
+	Driver      string   `default:"manual" oneof:"manual pinned simulated" help:"How the mode is switched: manual tells the operator what to do, pinned deals the turns of round_robin out to the workers of a Dynamo under kv, simulated asks the simulated cluster, which also tells its mode and its offers."`
+	Mode        string   `default:"kv" oneof:"kv round_robin least_loaded" help:"Routing mode in force at the start. With the driver simulated it counts only until the cluster tells its own."`
+	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculation in force at the start. With the driver simulated it counts only until the cluster tells its own."`
 	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes that an operator may switch to with the driver manual, each alone or with its speculation, as kv/eagle3."`
 }
 

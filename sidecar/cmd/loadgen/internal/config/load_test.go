@@ -70,6 +70,12 @@ func TestDefaults(t *testing.T) {
 	require.Nil(t, c.WorkloadSettings().Output, "answers end where the model ends them")
 }
 
+// What a simulated cluster offers is not known before it is asked.
+func TestModeOfASimulatedCluster(t *testing.T) {
+	c := input{args: []string{target, "--mode-driver=simulated", "--mode-mode=least_loaded", "--mode-speculation=eagle3"}}.must(t)
+	require.Equal(t, api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationEagle3}, c.Mode.State())
+}
+
 func TestPrecedence(t *testing.T) {
 	preset, file := "preset: recorded\n", "turns: {min: 2, max: 4}\n"
 	env, flag := []string{"LOADGEN_TURNS_MAX=7"}, []string{target, "--turns-max=9"}
@@ -221,6 +227,7 @@ func TestBadInput(t *testing.T) {
 		{args("--slider-increment=121"), "slider.increment: 121 is not allowed: at most 120 (slider.max less slider.min)"},
 		{args("--mode-mode=least_loaded"), "mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
 		{args("--mode-mode=least_loaded", "--mode-driver=pinned"), "mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
+		{args("--mode-driver=automatic"), "mode.driver: automatic is not allowed: manual, pinned or simulated (from --mode-driver)"},
 		{args("--listen=0.0.0.0:8088"), "listen: \"0.0.0.0:8088\" is not allowed: " + loopback},
 		{args("--listen=:8088"), "listen: \":8088\" is not allowed: " + loopback},
 

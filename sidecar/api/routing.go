@@ -1,0 +1,35 @@
+package api
+
+// DecisionList is the newest decisions of a target's router, newest first. Where
+// the target does not tell them, Source is empty and Message says so.
+type DecisionList struct {
+	Decisions []RoutingDecision `json:"decisions"`
+	Source    string            `json:"source"` // simulated, or empty
+	Message   string            `json:"message,omitempty"`
+}
+
+// RoutingDecision is why a KV router sent one request where it did.
+type RoutingDecision struct {
+	Seconds      float64            `json:"seconds"` // since the cluster's beginning, in its own time
+	RequestID    string             `json:"request_id"`
+	Mode         Mode               `json:"mode"`
+	Pinned       bool               `json:"pinned"` // the request named its worker; the costs decided nothing
+	PromptTokens int                `json:"prompt_tokens"`
+	BlockTokens  int                `json:"block_tokens"`
+	Chosen       int                `json:"chosen"` // of Candidates
+	Candidates   []RoutingCandidate `json:"candidates"`
+}
+
+// RoutingCandidate is one worker as the router saw it, the request's own load
+// included. Cost is overlap weight × PrefillTokens / BlockTokens + DecodeBlocks,
+// the lowest wins under kv; it is told in every mode, so that one sees what kv
+// would have done.
+type RoutingCandidate struct {
+	Worker        string  `json:"worker"` // instance id, decimal
+	Name          string  `json:"name"`
+	OverlapBlocks int     `json:"overlap_blocks"` // blocks of the prompt that the worker holds, from the first on
+	PrefillTokens int     `json:"prefill_tokens"` // to be computed on the worker
+	DecodeBlocks  int     `json:"decode_blocks"`  // different blocks of prompts in progress there
+	Requests      int     `json:"requests"`       // in progress there before this one
+	Cost          float64 `json:"cost"`
+}

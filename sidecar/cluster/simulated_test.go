@@ -1,0 +1,386 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+var rrEagle = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationEagle3}
+
+// admin is a simulated cluster, as far as its admin calls go. It is a handler and
+// an http.RoundTripper, for tests in virtual time.
+type admin struct {
+	t *testing.T
+
+	mu      sync.Mutex
+	mode    api.ModeState
+	offers  []api.ModeState
+	restart time.Duration
+	ready   time.Time
+	strict  bool                                 // no call is answered during a restart
+	fault   func(http.ResponseWriter) (end bool) // in front of every answer to a change
+	gone    bool
+	deaf    bool // what was asked is done, and the answer lost
+	asked   []api.ModeState
+}
+
+func newAdmin(t *testing.T) *admin {
+	return &admin{t: t, mode: kvOff, offers: []api.ModeState{kvOff, rrOff, rrEagle}, restart: 3 * time.Second}
+}
+
+func (a *admin) set(change func(*admin)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change(a)
+}
+
+// puts are the modes that were asked for so far.
+func (a *admin) puts() []api.ModeState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.asked)
+}
+
+func (a *admin) RoundTrip(req *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	gone := a.gone
+	a.mu.Unlock()
+	if gone || req.Context().Err() != nil {
+		return nil, errors.New("connection refused")
+	}
+	rec := httptest.NewRecorder()
+	a.ServeHTTP(rec, req)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.deaf {
+		return nil, errors.New("connection reset")
+	}
+	return rec.Result(), nil
+}
+
+func (a *admin) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if left := time.Until(a.ready); a.strict && left > 0 {
+		says(w, http.StatusServiceUnavailable, "restarting")
+		return
+	}
+	switch req.Method + " " + req.URL.Path {
+	case "GET /sim/v1/state":
+		a.tell(w, http.StatusOK)
+	case "PUT /sim/v1/mode":
+		a.change(w, req)
+	case "GET /sim/v1/decisions":
+		fmt.Fprintf(w, `{"decisions":[{"request_id":"main-1","mode":"kv","chosen":1,"candidates":[{"worker":"7"},{"worker":"18446744073709551615"}]},{"request_id":"limit %s"}]}`,
+			req.URL.Query().Get("limit"))
+	default:
+		http.NotFound(w, req)
+	}
+}
+
+func (a *admin) tell(w http.ResponseWriter, status int) {
+	left := max(0, time.Until(a.ready))
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"mode": a.mode.Mode, "speculation": a.mode.Speculation, "offers": a.offers,
+		"ready": left == 0, "ready_in_seconds": left.Seconds(), "profile": "h200-tp1", "workers": []any{},
+	})
+}
+
+func (a *admin) change(w http.ResponseWriter, req *http.Request) {
+	var to api.ModeState
+	body := json.NewDecoder(req.Body)
+	body.DisallowUnknownFields()
+	if err := body.Decode(&to); err != nil || req.Header.Get("Content-Type") != "application/json" {
+		a.t.Errorf("the change is not as the cluster takes it: %v", err)
+	}
+	a.asked = append(a.asked, to)
+	switch {
+	case a.fault != nil && a.fault(w):
+	case to == a.mode:
+		a.tell(w, http.StatusOK)
+	default:
+		a.mode, a.ready = to, time.Now().Add(a.restart)
+		a.tell(w, http.StatusAccepted)
+	}
+}
+
+func says(w http.ResponseWriter, status int, words string) {
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"message":%q,"type":"t","code":%d}`, words, status)
+}
+
+// simulated makes a driver over the calls of a, without a network.
+func simulated(t *testing.T, transport http.RoundTripper) *Simulated {
+	t.Helper()
+	s, err := NewSimulated("http://127.0.0.1:8000/v1", &http.Client{Transport: transport}, nil)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// heard collects what a switch reports, each as "phase: message".
+type heard struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (h *heard) report(phase, message string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, phase+": "+message)
+}
+
+func (h *heard) said() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.all, "\n")
+}
+
+// All calls over a real connection, whatever the form of the target's URL.
+func TestSimulatedOverHTTP(t *testing.T) {
+	a := newAdmin(t)
+	a.restart = 50 * time.Millisecond
+	server := httptest.NewServer(a)
+	defer server.Close()
+	for _, target := range []string{server.URL, server.URL + "/v1", server.URL + "/v1/"} {
+		a.set(func(a *admin) { a.mode = kvOff })
+		s, err := NewSimulated(target, nil, nil)
+		require.NoError(t, err)
+		require.Equal(t, "simulated", s.Name())
+		require.Empty(t, s.Instance())
+		require.Empty(t, s.Offers(), "nothing is known before the cluster has answered")
+
+		mode, err := s.Current(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, kvOff, mode)
+		require.Equal(t, a.offers, s.Offers())
+
+		cold, err := s.Switch(t.Context(), kvOff, rrEagle, unheard)
+		require.NoError(t, err)
+		require.True(t, cold)
+		mode, err = s.Current(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, rrEagle, mode)
+
+		decisions, err := s.Decisions(t.Context(), 20)
+		require.NoError(t, err)
+		require.Len(t, decisions, 2)
+		require.Equal(t, "18446744073709551615", decisions[0].Candidates[decisions[0].Chosen].Worker)
+		require.Equal(t, "limit 20", decisions[1].RequestID)
+		s.Close()
+	}
+	_, err := NewSimulated("127.0.0.1:8000", nil, nil)
+	require.ErrorAs(t, err, new(*api.FieldError))
+}
+
+// A switch takes as long as the cluster restarts, and says how long that is.
+func TestSimulatedSwitch(t *testing.T) {
+	for name, strict := range map[string]bool{"tells its state during the restart": false, "answers nothing during the restart": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAdmin(t)
+				a.strict = strict
+				s, h, begun := simulated(t, a), new(heard), time.Now()
+				cold, err := s.Switch(t.Context(), kvOff, rrEagle, h.report)
+				require.NoError(t, err)
+				require.True(t, cold)
+				require.InDelta(t, 3, time.Since(begun).Seconds(), pollEvery.Seconds())
+				want := "switching: asking the simulated cluster for round_robin with speculation eagle3\n" +
+					"switching: the simulated cluster restarts: 3 s left\n" +
+					"switching: the simulated cluster restarts: 2 s left\n" +
+					"switching: the simulated cluster restarts: 1 s left"
+				if strict {
+					want = "switching: asking the simulated cluster for round_robin with speculation eagle3\n" +
+						"switching: the simulated cluster restarts"
+				}
+				require.Equal(t, want, h.said(), "each word once")
+				require.Equal(t, []api.ModeState{rrEagle}, a.puts())
+
+				begun = time.Now()
+				cold, err = s.Switch(t.Context(), kvOff, rrEagle, unheard)
+				require.NoError(t, err)
+				require.False(t, cold, "it was in that mode already, with what its caches held")
+				require.Zero(t, time.Since(begun))
+			})
+		})
+	}
+}
+
+// What the cluster refuses comes back in its words, at once, and changes nothing.
+func TestSimulatedRefuses(t *testing.T) {
+	answer := func(status int, words string) func(*admin) {
+		return func(a *admin) {
+			a.fault = func(w http.ResponseWriter) bool { says(w, status, words); return true }
+		}
+	}
+	page := func(status int, text string) http.RoundTripper {
+		return &patient{do: func(*http.Request) (*http.Response, error) {
+			rec := httptest.NewRecorder()
+			rec.WriteHeader(status)
+			fmt.Fprint(rec, text)
+			return rec.Result(), nil
+		}}
+	}
+	for name, row := range map[string]struct {
+		prepare func(*admin)
+		other   http.RoundTripper // in the cluster's place
+		to      api.ModeState
+		field   string // of an api.FieldError; empty: it is none
+		want    string
+		puts    int
+	}{
+		"not offered":           {to: api.ModeState{Mode: "random"}, field: "mode", want: "kv with speculation off, round_robin with speculation off"},
+		"no longer offered":     {prepare: func(a *admin) { a.offers = a.offers[:2] }, to: rrEagle, field: "mode", want: "kv with speculation off"},
+		"a mode it cannot take": {prepare: answer(http.StatusBadRequest, "no draft model"), to: rrOff, field: "mode", want: "no draft model", puts: 1},
+		"a trouble of its own":  {prepare: answer(http.StatusInternalServerError, "disk full"), to: rrOff, want: "the simulated cluster says: disk full", puts: 1},
+		"a host it is not":      {other: page(http.StatusForbidden, `{"message":"loopback only"}`), to: rrOff, want: "loopback only"},
+		"no words":              {other: page(http.StatusBadGateway, "<html>"), to: rrOff, want: "502 Bad Gateway"},
+		"another server":        {other: scene{}, to: rrOff, field: "mode.driver", want: "http://127.0.0.1:8000/sim/v1/state: answered 404 Not Found"},
+		"another program":       {other: page(http.StatusOK, "<html>"), to: rrOff, field: "mode.driver", want: "no simulated cluster"},
+		"another API":           {other: page(http.StatusOK, "{}"), to: rrOff, field: "mode.driver", want: "no mode or no offers"},
+		"nobody":                {other: &patient{do: refused}, to: rrOff, want: "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAdmin(t)
+				s := simulated(t, a)
+				_, err := s.Current(t.Context())
+				require.NoError(t, err)
+				if row.prepare != nil {
+					row.prepare(a)
+				}
+				if row.other != nil {
+					s = simulated(t, row.other)
+				}
+				h, begun := new(heard), time.Now()
+				cold, err := s.Switch(t.Context(), kvOff, row.to, h.report)
+				require.ErrorContains(t, err, row.want)
+				require.False(t, cold)
+				require.Zero(t, time.Since(begun))
+				require.NotContains(t, h.said(), "rolling_back")
+				require.Len(t, a.puts(), row.puts)
+				var field *api.FieldError
+				if require.Equal(t, row.field != "", errors.As(err, &field), "%v", err); field != nil {
+					require.Equal(t, row.field, field.Field)
+				}
+			})
+		})
+	}
+}
+
+// A cluster that does not answer for a while loses no switch.
+func TestSimulatedComesBack(t *testing.T) {
+	for name, trouble := range map[string]func(a *admin){
+		"lost in the restart":        func(a *admin) { a.gone = true },
+		"the answer to the ask lost": func(a *admin) { a.deaf = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAdmin(t)
+				h := new(heard)
+				a.fault = func(http.ResponseWriter) bool { trouble(a); return false } // a's lock is held
+				time.AfterFunc(10*time.Second, func() {
+					a.set(func(a *admin) { a.gone, a.deaf, a.fault = false, false, nil })
+				})
+				_, err := simulated(t, a).Switch(t.Context(), kvOff, rrOff, h.report)
+				require.NoError(t, err)
+				require.Contains(t, h.said(), "the simulated cluster does not answer: http://127.0.0.1:8000/sim/v1/")
+				require.NotContains(t, h.said(), "rolling_back")
+				mode, err := simulated(t, a).Current(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, rrOff, mode)
+			})
+		})
+	}
+}
+
+// One that stays away is given up in the end, and so is the way back.
+func TestSimulatedVanishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmin(t)
+		a.fault = func(http.ResponseWriter) bool { a.gone = true; return false }
+		h, begun := new(heard), time.Now()
+		cold, err := simulated(t, a).Switch(t.Context(), kvOff, rrOff, h.report)
+		require.ErrorContains(t, err, "given up after 1m")
+		require.ErrorContains(t, err, "connection refused")
+		require.ErrorContains(t, err, "bringing it back to kv with speculation off failed, too")
+		require.False(t, cold)
+		require.Contains(t, h.said(), "\nrolling_back: asking the simulated cluster for kv")
+		require.InDelta(t, switchPatience.Seconds()+a.restart.Seconds()+rollBackPatience.Seconds(), time.Since(begun).Seconds(), 7)
+	})
+}
+
+// A switch that ends half way is rolled back before it returns.
+func TestSimulatedRollsBack(t *testing.T) {
+	for name, strict := range map[string]bool{"taking calls": false, "taking none": true} {
+		t.Run("given up during a restart, "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAdmin(t)
+				a.strict = strict
+				gone := errors.New("the operator has thought better of it")
+				ctx, cancel := context.WithCancelCause(t.Context())
+				h, s := new(heard), simulated(t, a)
+				time.AfterFunc(time.Second, func() { cancel(gone) })
+				cold, err := s.Switch(ctx, kvOff, rrOff, h.report)
+				require.ErrorIs(t, err, gone)
+				require.ErrorContains(t, err, "it was brought back to kv")
+				require.False(t, cold)
+				require.Contains(t, h.said(), "\nrolling_back: the simulated cluster restarts")
+				mode, err := s.Current(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, kvOff, mode)
+				require.False(t, time.Now().Before(a.ready), "turns may be sent again")
+			})
+		})
+	}
+	t.Run("restarted in another mode", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAdmin(t)
+			s := simulated(t, a)
+			time.AfterFunc(time.Second, func() { a.set(func(a *admin) { a.mode, a.ready = rrEagle, time.Now() }) })
+			_, err := s.Switch(t.Context(), kvOff, rrOff, unheard)
+			require.ErrorContains(t, err, "the simulated cluster is in round_robin with speculation eagle3: it was restarted or switched from elsewhere")
+			require.ErrorContains(t, err, "it was brought back to kv")
+			require.Equal(t, []api.ModeState{rrOff, kvOff}, a.puts())
+		})
+	})
+}
+
+// The end of the program waits for no roll-back.
+func TestSimulatedCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmin(t)
+		s := simulated(t, a)
+		ctx, cancel := context.WithCancel(t.Context())
+		context.AfterFunc(ctx, s.Close)
+		time.AfterFunc(time.Second, cancel)
+		begun := time.Now()
+		_, err := s.Switch(ctx, kvOff, rrOff, unheard)
+		require.ErrorIs(t, err, context.Canceled)
+		require.InDelta(t, 1, time.Since(begun).Seconds(), pollEvery.Seconds())
+	})
+}
+
+// Decisions that cannot be had are nobody's fault who asks.
+func TestSimulatedDecisionsFail(t *testing.T) {
+	for name, transport := range map[string]http.RoundTripper{"nobody": &patient{do: refused}, "another server": scene{}} {
+		_, err := simulated(t, transport).Decisions(t.Context(), 5)
+		require.ErrorIs(t, err, api.ErrUnavailable, name)
+		require.NotErrorAs(t, err, new(*api.FieldError), name)
+	}
+}
