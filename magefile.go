@@ -48,7 +48,7 @@ func Format(ctx context.Context) error { return golangciLint(ctx, "fmt") }
 // Build builds the programs into bin/.
 func Build(ctx context.Context) error {
 	for _, name := range []string{"loadgen", "booth"} {
-		fmt.Println("building", program(name))
+		fmt.Printf("building %s%s\n", program(name), buildNotes[name])
 		if err := suite.Command(ctx, "go", "build", "-o", program(name), "./sidecar/cmd/"+name); err != nil {
 			return err
 		}
@@ -56,12 +56,23 @@ func Build(ctx context.Context) error {
 	return nil
 }
 
+// buildNotes say what to expect of a build.
+var buildNotes = map[string]string{"booth": " (the first build takes a few minutes: it contains Prometheus)"}
+
 // Bench measures the load generator against a server with known token times.
 func Bench(ctx context.Context) error {
 	if err := Build(ctx); err != nil {
 		return err
 	}
 	return suite.Command(ctx, "go", "run", "./sidecar/bench")
+}
+
+// Compare holds the same workload against the simulated cluster and a real Dynamo, side by side.
+func Compare(ctx context.Context) error {
+	if err := Build(ctx); err != nil {
+		return err
+	}
+	return suite.Command(ctx, "go", "run", "./sidecar/compare")
 }
 
 // Fuzz runs every fuzz test for a minute, or for FUZZTIME.
@@ -73,7 +84,15 @@ func Fuzz(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "fuzz", Run: fuzz(fuzztime)})
 }
 
-// Dynamo starts a real Dynamo with mock workers and the load generator; Ctrl-C stops all of it.
+// Demo starts the whole booth on a simulated Dynamo cluster; Ctrl-C stops all of it.
+func Demo(ctx context.Context) error {
+	if err := Build(ctx); err != nil {
+		return err
+	}
+	return become(program("booth"), "demo")
+}
+
+// Dynamo starts the same booth on a real Dynamo with mock workers; Ctrl-C stops all of it.
 func Dynamo(ctx context.Context) error {
 	if err := Build(ctx); err != nil {
 		return err
