@@ -19,7 +19,7 @@ type prometheusCmd struct {
 	DataDir       string           `required:"" placeholder:"DIR" help:"Folder of the samples."`
 	Listen        string           `default:"127.0.0.1:9090" help:"Address of its API."`
 	Retention     time.Duration    `default:"6h" help:"How long samples are kept."`
-	RetentionSize units.Base2Bytes `default:"512MB" help:"What samples may take on the disk; 0 is no limit."`
+	RetentionSize units.Base2Bytes `default:"2GB" help:"What samples may take on the disk; 0 is no limit."`
 }
 
 func (c *prometheusCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {

@@ -44,7 +44,7 @@ type Options struct {
 	DataDir       string        // is made where it is missing
 	Listen        string        // host:port; port 0 takes a free one
 	Retention     time.Duration // how long samples are kept, at least MinRetention
-	RetentionSize int64         // bytes that samples may take on disk, at least MinRetentionSize; 0 for no limit
+	RetentionSize int64         // bytes on disk, with the log of the last 2 to 3 h, from which whole old blocks are removed; at least MinRetentionSize, 0 for no limit
 	Log           *slog.Logger  // hears of Prometheus' warnings and errors, and of all where it is enabled for debugging; nil for standard error
 
 	// Ready is called once, when the scraping has begun and requests are accepted,

@@ -138,7 +138,7 @@ func routes(t *testing.T, s *server) {
 		{"GET", "/-/healthy", nil, 200, "Healthy"},
 		{"GET", "/-/ready", nil, 200, "Ready"},
 		{"GET", "/metrics", nil, 200, "prometheus_tsdb_head_series "},
-		{"GET", "/metrics", nil, 200, "prometheus_target_interval_length_seconds"},
+		{"GET", "/metrics", nil, 200, "prometheus_target_scrape_pools_total 1"},
 		{"GET", "/api/v1/query?query=last_over_time(queue[1m])", nil, 200, `"worker":"b"`},
 		{"POST", "/api/v1/query", form, 200, `"worker":"b"`},
 		{"GET", "/api/v1/query_range?query=queue" + span, nil, 200, `"resultType":"matrix"`},
