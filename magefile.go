@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 
+	"kvbooth/internal/browser"
+	"kvbooth/internal/frontend"
 	"kvbooth/internal/suite"
 	"kvbooth/sidecar/local"
 )
@@ -32,7 +34,9 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "architecture", Run: architecture},
 		suite.Part{Name: "tests", Run: tests},
 		suite.Part{Name: "fuzz", Run: fuzz("10s")},
+		suite.Part{Name: "front end", Run: frontend.Check},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
+		suite.Part{Name: "Grafana", Run: inGrafana},
 	)
 }
 
@@ -45,10 +49,23 @@ func Lint(ctx context.Context) error {
 // Format brings all Go files into the form that lint asks for.
 func Format(ctx context.Context) error { return golangciLint(ctx, "fmt") }
 
-// Build builds the programs into bin/.
+// Build builds the programs into bin/, and the Grafana app into dist/ where there is Node.js.
 func Build(ctx context.Context) error {
+	if err := programs(ctx); err != nil {
+		return err
+	}
+	err := frontend.Build(ctx)
+	if errors.Is(err, browser.ErrNoNode) {
+		fmt.Printf("the Grafana app is not built: %v or later; the rest works without it\n", err)
+		return nil
+	}
+	return err
+}
+
+// programs builds the load generator and the booth.
+func programs(ctx context.Context) error {
 	for _, name := range []string{"loadgen", "booth"} {
-		fmt.Println("building", program(name))
+		fmt.Printf("building %s%s\n", program(name), buildNotes[name])
 		if err := suite.Command(ctx, "go", "build", "-o", program(name), "./sidecar/cmd/"+name); err != nil {
 			return err
 		}
@@ -56,12 +73,23 @@ func Build(ctx context.Context) error {
 	return nil
 }
 
+// buildNotes say what to expect of a build.
+var buildNotes = map[string]string{"booth": " (the first build takes a few minutes: it contains Prometheus)"}
+
 // Bench measures the load generator against a server with known token times.
 func Bench(ctx context.Context) error {
-	if err := Build(ctx); err != nil {
+	if err := programs(ctx); err != nil {
 		return err
 	}
 	return suite.Command(ctx, "go", "run", "./sidecar/bench")
+}
+
+// Compare holds the same workload against the simulated cluster and a real Dynamo, side by side.
+func Compare(ctx context.Context) error {
+	if err := programs(ctx); err != nil {
+		return err
+	}
+	return suite.Command(ctx, "go", "run", "./sidecar/compare")
 }
 
 // Fuzz runs every fuzz test for a minute, or for FUZZTIME.
@@ -73,7 +101,15 @@ func Fuzz(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "fuzz", Run: fuzz(fuzztime)})
 }
 
-// Dynamo starts a real Dynamo with mock workers and the load generator; Ctrl-C stops all of it.
+// Demo starts the whole booth on a simulated Dynamo cluster; Ctrl-C stops all of it.
+func Demo(ctx context.Context) error {
+	if err := Build(ctx); err != nil {
+		return err
+	}
+	return become(program("booth"), "demo")
+}
+
+// Dynamo starts the same booth on a real Dynamo with mock workers; Ctrl-C stops all of it.
 func Dynamo(ctx context.Context) error {
 	if err := Build(ctx); err != nil {
 		return err
@@ -96,7 +132,7 @@ func golangciLint(ctx context.Context, command string) error {
 
 // vet covers the files behind our build tags, too.
 func vet(ctx context.Context) error {
-	return suite.Command(ctx, "go", "vet", "-tags=mage,dynamo", "./...")
+	return suite.Command(ctx, "go", "vet", "-tags=mage,dynamo,grafana", "./...")
 }
 
 func architecture(ctx context.Context) (suite.Count, error) {
@@ -144,6 +180,21 @@ func realDynamo(ctx context.Context) (suite.Count, error) {
 	}
 	// One package after the other: each brings a Dynamo of its own.
 	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-p=1", "-timeout=20m"}, args...)...)
+}
+
+// inGrafana tests the app in a real Grafana with a real browser, where both are found.
+func inGrafana(ctx context.Context) (suite.Count, error) {
+	if _, err := local.FindGrafana(ctx); errors.Is(err, local.ErrNoGrafana) {
+		return suite.Count{}, suite.Skipped("no Grafana")
+	}
+	if err := Build(ctx); err != nil {
+		return suite.Count{}, err
+	}
+	args, err := suite.Tagged(".", "grafana")
+	if err != nil || len(args) == 0 {
+		return suite.Count{}, err
+	}
+	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-timeout=20m"}, args...)...)
 }
 
 // program is where a program is built to.

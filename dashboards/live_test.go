@@ -42,7 +42,7 @@ var without = map[string]string{
 }
 
 // onEvents are those that find data only where something was done with the workload.
-var onEvents = []string{"Stops", "Steps", "Mode changes"}
+var onEvents = []string{"Starts", "Stops", "Steps", "Mode changes"}
 
 func TestQueriesReturnData(t *testing.T) {
 	if testing.Short() {

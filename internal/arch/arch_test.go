@@ -54,6 +54,7 @@ var rooms = map[string]room{
 	"sidecar/sim":         only(),
 	"sidecar/local":       only(),
 	"sidecar/bench":       allBut(),
+	"sidecar/compare":     allBut(),
 	"sidecar/dynamotest":  allBut(),
 }
 
@@ -114,11 +115,13 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// mayTestWith lets an external test use a package that is there for tests, and
-// one against a real Dynamo all that it takes to have a Dynamo.
+// mayTestWith lets an external test use a package that is there for tests, one
+// against a real Dynamo all that it takes to have a Dynamo, and those of the
+// simulation the texts and questions that it is made to answer.
 func mayTestWith(f source.File, dir string) bool {
 	external := f.Test && strings.HasSuffix(f.AST.Name.Name, "_test")
-	return external && (strings.HasSuffix(dir, "test") || f.Needs("dynamo"))
+	corpus := roomOf(f.Dir()) == "sidecar/sim" && dir == "sidecar/corpus"
+	return external && (strings.HasSuffix(dir, "test") || f.Needs("dynamo") || corpus)
 }
 
 // String is the cell of the table in ARCHITECTURE.md.

@@ -2,7 +2,8 @@
 
 // Command bench measures the load generator itself: against a server whose token
 // times are known it shows how wrong its figures are, what a chunk costs it, and
-// whether it knows when it is not to be trusted.
+// whether it knows when it is not to be trusted. Then it measures what the whole
+// booth costs on the simulated cluster, and shows beside it what the booth shows.
 //
 // The load generator is the real one, bin/loadgen, in a process of its own; the
 // server is another. Starved rows let other processes compete with the load
@@ -11,6 +12,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -57,10 +59,12 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		return burn(ctx, cpu)
+	case len(args) == 1 && args[0] == "booth":
+		return boothTable(ctx)
 	case len(args) == 0:
-		return table(ctx)
+		return errors.Join(table(ctx), boothTable(ctx))
 	}
-	return fmt.Errorf("bench takes no arguments")
+	return fmt.Errorf("bench takes no arguments, or \"booth\" for the whole booth alone")
 }
 
 // table runs every row and prints it as it ends.

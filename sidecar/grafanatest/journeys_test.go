@@ -4,17 +4,14 @@ package grafanatest
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"kvbooth/internal/browser"
 	"kvbooth/internal/source"
@@ -32,24 +29,21 @@ func findTools(t *testing.T) tools {
 	t.Helper()
 	var found tools
 	var err error
-	need := func(missing error) {
+	need := func(missing error, name string) {
 		t.Helper()
 		switch {
 		case errors.Is(err, missing):
-			t.Skip("skipped:", err)
+			t.Skipf("skipped: %s (%v)", name, err)
 		case err != nil:
 			t.Fatal(err)
 		}
 	}
 	found.grafana, err = local.FindGrafana(t.Context())
-	if errors.Is(err, local.ErrNoGrafana) {
-		t.Skip("skipped: no Grafana")
-	}
-	need(local.ErrNoGrafana)
+	need(local.ErrNoGrafana, "no Grafana")
 	found.node, err = browser.FindNode(t.Context())
-	need(browser.ErrNoNode)
+	need(browser.ErrNoNode, "no Node.js 20")
 	found.chromium, err = browser.FindChromium(t.Context(), os.Stderr)
-	need(browser.ErrNoChromium)
+	need(browser.ErrNoChromium, "no Chromium")
 	return found
 }
 
@@ -72,17 +66,17 @@ func results(t *testing.T) string {
 // The journeys that hold against any target and under any address, and the others.
 var (
 	core   = []string{"dashboards", "operate"}
-	others = []string{"roles", "loss", "settings", "accessibility", "together", "screenshots", "cost"}
+	others = []string{"screenshots", "cost", "roles", "loss", "settings", "together", "accessibility"}
 )
 
 func TestBooth(t *testing.T) {
 	found := findTools(t)
 	b := startBooth(t, simulated)
-	t.Run("at the root", func(t *testing.T) { b.journeys(t, found, "", append(core, others...)) })
+	t.Run("at the root", func(t *testing.T) { b.journeys(t, found, "", slices.Concat(core, others)) })
 	t.Run("under a path", func(t *testing.T) { b.journeys(t, found, "/grafana", core) })
 }
 
-// filter names the environment variable with the journeys' files to run, separated
+// filterVariable names the environment variable with the journeys' files to run, separated
 // by commas.
 const filterVariable = "GRAFANATEST_JOURNEYS"
 
@@ -94,30 +88,27 @@ func (b *booth) journeys(t *testing.T, found tools, path string, files []string)
 		files = strings.Split(only, ",")
 	}
 	grafana := b.startGrafana(t, found.grafana, path)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
-	defer cancel()
-	args := []string{"--test", "--test-concurrency=1", "--test-reporter=./reporter.mjs"}
-	for _, name := range files {
-		args = append(args, name+".test.mjs")
-	}
-	cmd := exec.CommandContext(ctx, found.node, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	cmd.Dir, cmd.Stderr = filepath.Join(b.root, "tests", "browser"), t.Output()
-	cmd.Env = append(os.Environ(),
-		"GRAFANA_URL="+grafana, "LOADGEN_URL="+b.loadgen, "LOADGEN_TOKEN="+token, "CONTROL_URL="+control(t, b.parts),
-		"TARGET="+b.target.name, "PASSWORD="+password, browser.ChromiumVariable+"="+found.chromium,
-		"RESULTS="+filepath.Join(results(t), "screenshots"))
-	events, err := cmd.StdoutPipe()
+	scripts := filepath.Join(b.root, "tests", "browser")
+	events, output, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	defer events.Close()
+	node, err := local.Start(local.Command{
+		Name: "node", Path: found.node, Output: output, Parent: true,
+		Args: []string{"--test", "--test-reporter=" + filepath.Join(scripts, "reporter.mjs"), filepath.Join(scripts, "run.mjs")},
+		Env: append(os.Environ(),
+			"GRAFANA_URL="+grafana, "LOADGEN_URL="+b.loadgen, "LOADGEN_TOKEN="+token, "CONTROL_URL="+control(t, b.parts),
+			"JOURNEYS="+strings.Join(files, ","), "TARGET="+b.target.name, "PASSWORD="+password,
+			browser.ChromiumVariable+"="+found.chromium, "RESULTS="+filepath.Join(results(t), "screenshots")),
+	})
+	if err = errors.Join(err, output.Close()); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { stop(node) })
 	report(t, events)
-	if err := cmd.Wait(); err != nil && !t.Failed() {
-		t.Errorf("node: %v", err)
+	if err := node.Wait(); err != nil && !t.Failed() {
+		t.Error(err)
 	}
 }
 
@@ -162,6 +153,6 @@ func reportLine(t *testing.T, line []byte) {
 		case e.Failure != "":
 			t.Error(e.Failure)
 		}
-		t.Log(fmt.Sprintf("%.1f s", e.Seconds))
+		t.Logf("%.1f s", e.Seconds)
 	})
 }

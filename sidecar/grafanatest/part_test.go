@@ -61,13 +61,17 @@ func (p *part) kill() {
 func (p *part) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.process == nil {
-		return
+	if p.process != nil {
+		stop(p.process)
+		p.process = nil
 	}
+}
+
+// stop asks a process to end, and kills one that does not.
+func stop(p *local.Process) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	p.process.Stop(ctx)
-	p.process = nil
+	p.Stop(ctx)
 }
 
 // run starts a part, which is stopped when the test ends. A test that failed shows

@@ -1,5 +1,6 @@
 // Package local starts, watches and ends processes on this machine: children in
-// general ([Start]), and a real NVIDIA Dynamo with mock workers ([InstallDynamo],
-// [StartDynamo]). It signals only processes that it started, and on Linux none of
-// them outlives this process, however that ends.
+// general ([Start]), a real NVIDIA Dynamo with mock workers ([InstallDynamo],
+// [StartDynamo]), and a Grafana that is installed ([FindGrafana]). It signals only
+// processes that it started, and on Linux none of them outlives this process,
+// however that ends.
 package local

@@ -22,6 +22,10 @@ type Command struct {
 	Env    []string // "NAME=value" each; nil means this process's own
 	Log    string   // the file that its output is appended to; the folder is made if need be
 	Output *os.File // where its output goes instead of a log, if not nil
+
+	// Parent says that it has children of its own. Where this process is killed, it
+	// is asked to end, so that it can end them, instead of being killed too (Linux).
+	Parent bool
 }
 
 // Process is a child in a process group of its own, which its own children join
@@ -42,7 +46,7 @@ type Process struct {
 // Start starts a program. The error says which program and why.
 func Start(c Command) (*Process, error) {
 	cmd := exec.Command(c.Path, c.Args...)
-	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr = ownGroup(c.Parent)
 	p := &Process{name: c.Name, cmd: cmd, done: make(chan struct{})}
 	output := c.Output
 	if output == nil {

@@ -8,9 +8,13 @@ import (
 )
 
 // ownGroup puts a child in a process group of its own and has it killed when this
-// process ends.
-func ownGroup() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// process ends, or asked to end if it is a parent itself.
+func ownGroup(parent bool) *syscall.SysProcAttr {
+	death := killSignal
+	if parent {
+		death = stopSignal
+	}
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: death}
 }
 
 // awaitEnd waits until a child has ended and leaves it unreaped, so that its pid

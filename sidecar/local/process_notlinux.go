@@ -4,7 +4,7 @@ package local
 
 import "syscall"
 
-func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func ownGroup(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // awaitEnd cannot wait without reaping here.
 func awaitEnd(int) bool { return false }

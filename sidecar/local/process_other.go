@@ -15,7 +15,7 @@ var (
 	killSignal = os.Kill
 )
 
-func ownGroup() *syscall.SysProcAttr { return nil }
+func ownGroup(bool) *syscall.SysProcAttr { return nil }
 
 func awaitEnd(int) bool { return false }
 

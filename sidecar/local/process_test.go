@@ -125,6 +125,17 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 	assert.Empty(t, held.Rest())
 }
 
+// A child that has children of its own is asked instead, so that it can end them.
+func TestParentsAreAskedWhenTheirParentDies(t *testing.T) {
+	needsLinux(t)
+	python, log, holder := setUp(t)
+	parent := start(t, local.Command{Name: "parent", Path: python, Args: []string{"-m", "parent", holder.Address(), "parents"}, Log: log})
+	held := holder.Accept()
+
+	require.NoError(t, syscall.Kill(parent.PID(), syscall.SIGKILL))
+	assert.Equal(t, "asked\n", held.Rest())
+}
+
 func TestWaitTellsTheLastLines(t *testing.T) {
 	_, log, _ := setUp(t)
 	p := start(t, shell(log, `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do echo "line $i"; done; echo "port taken" >&2; exit 3`))

@@ -16,7 +16,8 @@ type Profile struct {
 	Workers        int    `yaml:"workers"`         // of the deployment
 	TensorParallel int    `yaml:"tensor_parallel"` // GPUs of one worker
 
-	KV KVCache `yaml:"kv"`
+	KV     KVCache `yaml:"kv"`
+	Memory Memory  `yaml:"memory"`
 
 	MaxSequences     int `yaml:"max_sequences"`      // sequences that one iteration holds at most
 	MaxBatchedTokens int `yaml:"max_batched_tokens"` // tokens that one iteration takes at most; longer prompts are prefilled in chunks
@@ -41,6 +42,12 @@ type KVCache struct {
 	BytesPerToken int `yaml:"bytes_per_token"`
 	BlockTokens   int `yaml:"block_tokens"` // tokens of one block, the unit of reuse
 	Blocks        int `yaml:"blocks"`       // of one worker
+}
+
+// Memory is what the KV cache shares the GPUs' memory with, in GiB.
+type Memory struct {
+	GPU     float64 `yaml:"gpu"`     // of one GPU
+	Weights float64 `yaml:"weights"` // of the model, spread over the GPUs of a worker
 }
 
 // Tokens is how many tokens one worker's cache holds.

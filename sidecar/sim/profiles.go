@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,7 +78,8 @@ const (
 	maxScale      = 10
 	maxTokens     = 1 << 30
 	maxSequences  = 4096
-	maxCostFactor = 1000 // milliseconds for one more sequence or token
+	maxCostFactor = 1000   // milliseconds for one more sequence or token
+	maxMemory     = 65_536 // GiB
 )
 
 var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
@@ -98,7 +100,18 @@ func (p Profile) Validate() error {
 	if p.Calibrated && p.Baseline == "" {
 		return refuse("baseline", p.Baseline, "the recorded results that a calibrated profile was fitted to")
 	}
-	return cmp.Or(first(p.numbers()), p.validateFloors(), p.validateSpeculation())
+	return cmp.Or(first(p.numbers()), p.validateMemory(), p.validateFloors(), p.validateSpeculation())
+}
+
+// validateMemory sees to it that a worker's GPUs hold the weights and the KV cache.
+func (p Profile) validateMemory() error {
+	const gib = 1 << 30
+	cache := float64(p.KV.Tokens()) * float64(p.KV.BytesPerToken) / gib
+	least := math.Ceil(10*(p.Memory.Weights+cache)/float64(p.TensorParallel)) / 10
+	return first([]bound{
+		{"memory.weights", p.Memory.Weights, 0, maxMemory},
+		{"memory.gpu", p.Memory.GPU, least, maxMemory},
+	})
 }
 
 func refuse(field string, value any, allowed string) error {

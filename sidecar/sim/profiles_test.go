@@ -43,10 +43,11 @@ func TestProfiles(t *testing.T) {
 // The caches are as large as the memory beside the weights lets them be.
 func TestCacheSizes(t *testing.T) {
 	const gib = 1 << 30
-	for name, memory := range map[string]float64{"h200-tp1": 131.3, "h100-tp2": 2 * 74.5, "h100-tp4": 4 * 74.5} {
+	for name, memory := range map[string]float64{"h200-tp1": 131.3, "h100-tp2": 74.5, "h100-tp4": 74.5} {
 		p, err := LoadProfile(name)
 		require.NoError(t, err)
-		want := .9 * (memory - 71) * gib / float64(p.KV.BytesPerToken*p.KV.BlockTokens)
+		assert.Equal(t, Memory{GPU: memory, Weights: 71}, p.Memory)
+		want := .9 * (float64(p.TensorParallel)*memory - 71) * gib / float64(p.KV.BytesPerToken*p.KV.BlockTokens)
 		assert.InEpsilon(t, want, p.KV.Blocks, .001, name)
 	}
 }
@@ -67,6 +68,9 @@ func TestParseProfileRefuses(t *testing.T) {
 		{"no workers", "workers: 3", "workers: 0", "workers"},
 		{"more workers than the router tells apart", "workers: 3", "workers: 65", "workers"},
 		{"a missing number", "  blocks: 11119", "", "kv.blocks"},
+		{"no GPU", "gpu: 131.3, ", "", "memory.gpu"},
+		{"a cache that the GPU does not hold", "  blocks: 11119", "  blocks: 12400", "memory.gpu"},
+		{"weights of less than nothing", "weights: 71", "weights: -1", "memory.weights"},
 		{"no room to prefill", "max_batched_tokens: 16384", "max_batched_tokens: 256", "max_batched_tokens"},
 		{"no time", "base: 41", "base: -1", "step.base"},
 		{"not a number", "base: 41", "base: .nan", "step.base"},

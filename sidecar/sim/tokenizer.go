@@ -154,6 +154,16 @@ func (b *bpe) merge(piece string, limit uint32) []int {
 	}
 }
 
+// AppendToken appends the bytes of a token: parts of characters where the token
+// ends within one, nothing for a special token or an id that no token has. It is
+// safe for concurrent use.
+func AppendToken(to []byte, id uint32) []byte {
+	if id >= ordinaryTokens {
+		return to
+	}
+	return append(to, cl100k().tokens[id]...)
+}
+
 // Count is the number of tokens of a text.
 func Count(text string) int { return len(Encode(text)) }
 

@@ -2,11 +2,13 @@ package sim
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,14 +38,37 @@ func TestEncode(t *testing.T) {
 // Every byte of a text is in its tokens, cut pieces included.
 func TestEncodeLosesNothing(t *testing.T) {
 	for _, text := range []string{
+		"", " ", "\n\n \n", "a\r\nb\t", "it's I'LL", "e\u0301 \U0001F468\u200d\U0001F469 \U0001F600", "<|im <| |>",
 		"func main() {\n\tfmt.Println(\"héllo, 世界\")\n\n\t\n}\n",
 		strings.Repeat("letters", 1000), strings.Repeat("é", 3*longestPiece), "\x00\x1c\x7f\u0085\u2028",
 	} {
-		var back strings.Builder
-		for _, id := range Encode(text) {
-			back.WriteString(cl100k().tokens[id])
+		assert.Equal(t, text, decode(Encode(text)))
+	}
+}
+
+func decode(ids []uint32) string {
+	var text []byte
+	for _, id := range ids {
+		text = AppendToken(text, id)
+	}
+	return string(text)
+}
+
+func TestAppendToken(t *testing.T) {
+	assert.Equal(t, "a hello", string(AppendToken([]byte("a "), 15339)))
+	assert.Equal(t, []byte("\xf0\x9f\x98"), AppendToken(nil, 76460), "three of the four bytes of a character")
+	for _, id := range []uint32{messageEndID, endOfTextID, ordinaryTokens, vocabularySize, math.MaxUint32} {
+		assert.Empty(t, AppendToken(nil, id), "%d is special, or nothing", id)
+	}
+	seen := map[string]bool{}
+	for id := uint32(0); id < ordinaryTokens; id += 97 {
+		text := string(AppendToken(nil, id))
+		assert.NotEmpty(t, text)
+		assert.False(t, seen[text], "%q has two ids", text)
+		seen[text] = true
+		if utf8.ValidString(text) {
+			assert.Equal(t, text, decode(Encode(text)), "%d", id)
 		}
-		assert.Equal(t, text, back.String())
 	}
 }
 

@@ -24,6 +24,8 @@ type WorkerStats struct {
 	Running int // requests in the batch
 	Waiting int // requests in the queue
 
+	Computing time.Duration // the iteration under way, so far; Busy does not hold it yet
+
 	TotalBlocks  int
 	ActiveBlocks int // in use by requests
 	CachedBlocks int // registered, in use or not
@@ -81,6 +83,7 @@ type worker struct {
 	waiting  []*Job // the queue before them
 	running  []*Job // in the order of admission
 	stepping bool
+	began    time.Duration // the latest iteration
 	counters WorkerCounters
 }
 
@@ -112,6 +115,7 @@ func (w *worker) step() {
 		return
 	}
 	c, life := w.cluster, w.life
+	w.began = c.clock.now
 	jitter := 1 + c.step.Jitter*c.rng.NormFloat64()
 	length := milliseconds(c.step.Milliseconds(iteration) * jitter)
 	c.clock.at(c.clock.now+length, func() {
@@ -356,9 +360,13 @@ func (w *worker) cleared() {
 
 func (w *worker) stats() WorkerStats {
 	account := &w.cluster.router.loads[w.index]
+	var computing time.Duration
+	if w.stepping {
+		computing = w.cluster.clock.now - w.began
+	}
 	return WorkerStats{
 		ID: w.id, Index: w.index, ReadyAt: w.readyAt, Ready: w.ready(),
-		Running: len(w.running), Waiting: len(w.waiting) + len(w.late),
+		Running: len(w.running), Waiting: len(w.waiting) + len(w.late), Computing: computing,
 		TotalBlocks: w.cache.capacity, ActiveBlocks: w.cache.active(), CachedBlocks: len(w.cache.blocks),
 		Inflight: account.requests, ActivePrefillTokens: account.prefillTokens, ActiveDecodeBlocks: len(account.blocks),
 		WorkerCounters: w.counters,

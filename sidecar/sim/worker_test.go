@@ -49,6 +49,22 @@ func TestOneRequest(t *testing.T) {
 	assert.Zero(t, w.CacheUse())
 }
 
+// The iteration under way counts from its beginning on, until Busy holds it.
+func TestComputing(t *testing.T) {
+	c := one(t)
+	send(t, c, 1, text{1, 3700})
+	c.Advance(30 * time.Millisecond)
+	near(t, 5, c.Workers()[0].Computing, "since the request arrived")
+	drain(c)
+	assert.Zero(t, c.Workers()[0].Computing)
+
+	send(t, c, 1, text{2, 3700})
+	c.Advance(c.Now() + 100*time.Millisecond)
+	require.Positive(t, c.Workers()[0].Computing)
+	require.NoError(t, c.LoseWorker(c.Workers()[0].ID, 0))
+	assert.Zero(t, c.Workers()[0].Computing, "a process that was killed computes nothing")
+}
+
 // A prefill takes 92 ms at least, whatever it computes.
 func TestPrefillFloor(t *testing.T) {
 	c := one(t)

@@ -1,6 +1,11 @@
 import { NEVER, of, Subject, throwError, type Observable } from 'rxjs';
 
-import { LiveChannelConnectionState, LiveChannelEventType, type LiveChannelAddress, type LiveChannelEvent } from '@grafana/data';
+import {
+  LiveChannelConnectionState,
+  LiveChannelEventType,
+  type LiveChannelAddress,
+  type LiveChannelEvent,
+} from '@grafana/data';
 import { getBackendSrv, getGrafanaLiveSrv } from '@grafana/runtime';
 
 import { snapshot } from '../test/fixtures';
@@ -50,7 +55,9 @@ function status(state: LiveChannelConnectionState, error?: unknown): Event {
 describe('calls', () => {
   it('go to the resources of the app, without alerts of Grafana', async () => {
     fetched.mockReturnValue(of({ data: { phase: 'running' } }));
-    await expect(grafanaClient.write('POST', '/workload/stop?lane=main', { drain: true })).resolves.toEqual({ phase: 'running' });
+    await expect(grafanaClient.write('POST', '/workload/stop?lane=main', { drain: true })).resolves.toEqual({
+      phase: 'running',
+    });
     expect(fetched).toHaveBeenCalledWith({
       url: '/api/plugins/kvbooth-inference-app/resources/workload/stop?lane=main',
       method: 'POST',
@@ -60,13 +67,22 @@ describe('calls', () => {
       showSuccessAlert: false,
     });
     await grafanaClient.get('/settings');
-    expect(fetched).toHaveBeenLastCalledWith(expect.objectContaining({ method: 'GET', data: undefined, headers: undefined }));
+    expect(fetched).toHaveBeenLastCalledWith(
+      expect.objectContaining({ method: 'GET', data: undefined, headers: undefined })
+    );
     await grafanaClient.me();
-    expect(fetched).toHaveBeenLastCalledWith(expect.objectContaining({ url: expect.stringMatching(/\/resources\/me$/) }));
+    expect(fetched).toHaveBeenLastCalledWith(
+      expect.objectContaining({ url: expect.stringMatching(/\/resources\/me$/) })
+    );
   });
 
   it('reject with the words of the problem', async () => {
-    const refusal = { status: 422, statusText: 'x', config: {}, data: { detail: 'concurrency: 5000 is not allowed', field: 'concurrency' } };
+    const refusal = {
+      status: 422,
+      statusText: 'x',
+      config: {},
+      data: { detail: 'concurrency: 5000 is not allowed', field: 'concurrency' },
+    };
     fetched.mockReturnValue(throwError(() => refusal));
     await expect(grafanaClient.get('/x')).rejects.toMatchObject({
       name: 'Problem',

@@ -32,7 +32,10 @@ describe('toLiveState', () => {
     }
     expect(states[0]).toEqual([0, { status: 'loading' }]);
     expect(states.slice(1)).toEqual(
-      Array.from({ length: 10 }, (_, i) => [1000 * (i + 1), { status: 'live', snapshot: shown, receivedAt: 1000 * (i + 1) }])
+      Array.from({ length: 10 }, (_, i) => [
+        1000 * (i + 1),
+        { status: 'live', snapshot: shown, receivedAt: 1000 * (i + 1) },
+      ])
     );
     stop();
   });

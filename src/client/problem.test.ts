@@ -2,7 +2,11 @@ import { asProblem, Problem, toProblem } from './problem';
 
 describe('toProblem', () => {
   it.each([
-    [422, { detail: 'turns.min: 9 is not allowed', title: 'x', field: 'turns.min', allowed: '1 to 5' }, 'turns.min: 9 is not allowed'],
+    [
+      422,
+      { detail: 'turns.min: 9 is not allowed', title: 'x', field: 'turns.min', allowed: '1 to 5' },
+      'turns.min: 9 is not allowed',
+    ],
     [409, { title: 'Conflict' }, 'Conflict'],
     [502, { message: 'plugin unavailable' }, 'plugin unavailable'],
     [403, '', 'Your role may look, but not change this.'],

@@ -1,5 +1,5 @@
 import React from 'react';
-import { act, render, screen, waitFor } from '@testing-library/react';
+import { act, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { of, throwError, type Observable } from 'rxjs';
 
@@ -33,9 +33,24 @@ function refuse(call: string, status: number, data: unknown) {
 }
 
 beforeAll(() => {
-  // A Combobox measures its texts and its list; jsdom draws neither.
+  // A Combobox measures its texts and its list, and watches what of it is seen; jsdom draws nothing.
+  window.IntersectionObserver = class {
+    observe = () => undefined;
+    unobserve = () => undefined;
+    disconnect = () => undefined;
+  } as never;
   HTMLCanvasElement.prototype.getContext = jest.fn(() => ({ measureText: () => ({ width: 100 }) })) as never;
-  Element.prototype.getBoundingClientRect = () => ({ width: 300, height: 300, top: 0, left: 0, right: 0, bottom: 0, x: 0, y: 0, toJSON: () => '' });
+  Element.prototype.getBoundingClientRect = () => ({
+    width: 300,
+    height: 300,
+    top: 0,
+    left: 0,
+    right: 0,
+    bottom: 0,
+    x: 0,
+    y: 0,
+    toJSON: () => '',
+  });
 });
 
 beforeEach(() => {
@@ -70,12 +85,12 @@ async function show() {
 }
 
 const field = (name: string | RegExp) => screen.getByRole<HTMLInputElement>('textbox', { name });
-const save = (form: 'Connection' | 'Load generator') => screen.getAllByRole('button', { name: 'Save' })[form === 'Connection' ? 0 : 1];
+const save = (form: 'Connection' | 'Load generator') =>
+  screen.getAllByRole('button', { name: 'Save' })[form === 'Connection' ? 0 : 1];
 const sent = (method: string) => requests.filter((request) => request.method === method);
 
-async function enter(name: string | RegExp, value: string) {
-  await userEvent.clear(field(name));
-  await userEvent.type(field(name), value);
+function enter(name: string | RegExp, value: string) {
+  fireEvent.change(field(name), { target: { value } });
 }
 
 describe('connection', () => {
@@ -83,16 +98,16 @@ describe('connection', () => {
     await show();
     expect(save('Connection')).toBeDisabled();
     expect(screen.queryByText('Unsaved changes')).not.toBeInTheDocument();
-    await enter(/^Load generator URL/, 'http://other:8088');
+    enter(/^Load generator URL/, 'http://other:8088');
     expect(screen.getByText('Unsaved changes')).toBeInTheDocument();
     expect(save('Connection')).toBeEnabled();
-    await enter(/^Load generator URL/, 'http://127.0.0.1:8088');
+    enter(/^Load generator URL/, 'http://127.0.0.1:8088');
     expect(save('Connection')).toBeDisabled();
   });
 
   it('is saved with what the page does not know of, and without secrets that stay; then it is tested', async () => {
     await show();
-    await enter(/^Load generator URL/, 'http://other:8088');
+    enter(/^Load generator URL/, 'http://other:8088');
     await userEvent.click(screen.getByRole('radio', { name: 'Admins only' }));
     await userEvent.click(save('Connection'));
     expect(await screen.findByText('The connection works')).toBeInTheDocument();
@@ -110,7 +125,7 @@ describe('connection', () => {
   it('replaces a token that was reset', async () => {
     await show();
     await userEvent.click(screen.getByRole('button', { name: /reset/i }));
-    await userEvent.type(screen.getByLabelText(/^Token/), 'secret');
+    fireEvent.change(screen.getByLabelText(/^Token/), { target: { value: 'secret' } });
     await userEvent.click(save('Connection'));
     await waitFor(() => expect(sent('POST')).toHaveLength(1));
     expect(sent('POST')[0].data).toMatchObject({ secureJsonData: { token: 'secret' } });
@@ -120,8 +135,8 @@ describe('connection', () => {
     await show();
     expect(screen.queryByLabelText('CA certificate')).not.toBeInTheDocument();
     await userEvent.click(screen.getByRole('checkbox', { name: /^Own certificate authority/ }));
-    await userEvent.type(screen.getByLabelText('CA certificate'), 'PEM');
-    await userEvent.type(field(/^Server name/), 'gpu.internal');
+    enter('CA certificate', 'PEM');
+    enter(/^Server name/, 'gpu.internal');
     await userEvent.click(save('Connection'));
     await waitFor(() => expect(sent('POST')).toHaveLength(1));
     expect(sent('POST')[0].data).toMatchObject({
@@ -133,26 +148,26 @@ describe('connection', () => {
   it('keeps what was entered when it cannot be saved', async () => {
     refuse('POST /settings', 500, { message: 'database is locked' });
     await show();
-    await enter(/^Load generator URL/, 'http://other:8088');
+    enter(/^Load generator URL/, 'http://other:8088');
     await userEvent.click(save('Connection'));
     expect(await screen.findByRole('alert')).toHaveTextContent('database is locked');
     expect(field(/^Load generator URL/)).toHaveValue('http://other:8088');
     expect(screen.getByText('Unsaved changes')).toBeInTheDocument();
   });
 
-  it.each(['', 'ftp://x', 'http://', 'http://u:p@host', 'http://host/?q=1', '127.0.0.1:8088'])('refuses the URL "%s"', async (url) => {
-    await show();
-    await userEvent.clear(field(/^Load generator URL/));
-    if (url) {
-      await userEvent.type(field(/^Load generator URL/), url);
+  it.each(['', 'ftp://x', 'http://', 'http://u:p@host', 'http://host/?q=1', '127.0.0.1:8088'])(
+    'refuses the URL "%s"',
+    async (url) => {
+      await show();
+      enter(/^Load generator URL/, url);
+      expect(screen.getByText('http:// or https://, a host, and perhaps a port and a path')).toBeInTheDocument();
+      expect(save('Connection')).toBeDisabled();
     }
-    expect(screen.getByText('http:// or https://, a host, and perhaps a port and a path')).toBeInTheDocument();
-    expect(save('Connection')).toBeDisabled();
-  });
+  );
 
   it('goes back to what is stored', async () => {
     await show();
-    await enter(/^Load generator URL/, 'http://other:8088');
+    enter(/^Load generator URL/, 'http://other:8088');
     await userEvent.click(screen.getAllByRole('button', { name: 'Discard changes' })[0]);
     expect(field(/^Load generator URL/)).toHaveValue('http://127.0.0.1:8088');
     expect(screen.queryByText('Unsaved changes')).not.toBeInTheDocument();
@@ -163,7 +178,10 @@ describe('the test of the connection', () => {
   const test = () => screen.getByRole('button', { name: 'Test connection' });
 
   it('says what the backend says, also of a failure', async () => {
-    refuse('GET /health', 503, { status: 'ERROR', message: 'The token is wrong. Enter the one that the load generator was started with.' });
+    refuse('GET /health', 503, {
+      status: 'ERROR',
+      message: 'The token is wrong. Enter the one that the load generator was started with.',
+    });
     await show();
     await userEvent.click(test());
     const alert = await screen.findByRole('alert');
@@ -173,7 +191,7 @@ describe('the test of the connection', () => {
 
   it('is of what is saved', async () => {
     await show();
-    await enter(/^Load generator URL/, 'http://other:8088');
+    enter(/^Load generator URL/, 'http://other:8088');
     expect(test()).toBeDisabled();
     expect(test()).toHaveAttribute('title', expect.stringContaining('Save first'));
   });
@@ -186,8 +204,8 @@ describe('the load generator’s settings', () => {
     await show();
     expect(field('SLO of TTFT p95')).toHaveValue('600');
     expect(field('SLO of TPOT p95')).toHaveValue('60');
-    await enter('SLO of TTFT p95', '550.5');
-    await enter('Title', 'Ours');
+    enter('SLO of TTFT p95', '550.5');
+    enter('Title', 'Ours');
     await userEvent.click(save('Load generator'));
     expect(await screen.findByText('Saved')).toBeInTheDocument();
     expect(sent('PATCH')[0].data).toEqual({ slo: { ttft: 0.5505, tpot: 0.06 }, title: 'Ours' });
@@ -196,9 +214,12 @@ describe('the load generator’s settings', () => {
   });
 
   it('show a problem at its field, and keep what was entered', async () => {
-    refuse('PATCH /resources/settings', 422, { detail: 'max_concurrency: 100 is not allowed: at least 120', field: 'max_concurrency' });
+    refuse('PATCH /resources/settings', 422, {
+      detail: 'max_concurrency: 100 is not allowed: at least 120',
+      field: 'max_concurrency',
+    });
     await show();
-    await enter('Highest concurrency', '100');
+    enter('Highest concurrency', '100');
     await userEvent.click(save('Load generator'));
     const alert = await screen.findByRole('alert');
     expect(alert).toHaveTextContent('max_concurrency: 100 is not allowed: at least 120');
@@ -209,7 +230,7 @@ describe('the load generator’s settings', () => {
   it('say of a problem without a field that nothing was saved', async () => {
     refuse('PATCH /resources/settings', 503, { detail: 'the settings cannot be stored: disk full' });
     await show();
-    await enter('Subtitle', 'x');
+    enter('Subtitle', 'x');
     await userEvent.click(save('Load generator'));
     expect(await screen.findByText('The changes were not saved')).toBeInTheDocument();
     expect(screen.getByText(/disk full/)).toBeInTheDocument();
@@ -217,7 +238,7 @@ describe('the load generator’s settings', () => {
 
   it('are checked before they are sent', async () => {
     await show();
-    await enter('Slider from', '200');
+    enter('Slider from', '200');
     expect(screen.getByText('Less than 180')).toBeInTheDocument();
     expect(save('Load generator')).toBeDisabled();
   });
@@ -249,7 +270,7 @@ describe('unsaved changes', () => {
   it('are not left without a question', async () => {
     await show();
     expect(close()).toBe(false);
-    await enter('Title', 'Ours');
+    enter('Title', 'Ours');
     expect(close()).toBe(true);
     leave();
     expect(screen.getByText('Leave without saving?')).toBeInTheDocument();
@@ -282,7 +303,7 @@ describe('the page', () => {
   it('has nothing against it', async () => {
     const { container } = await show();
     await userEvent.click(screen.getByRole('checkbox', { name: /^Own certificate authority/ }));
-    await enter(/^Load generator URL/, 'x');
+    enter(/^Load generator URL/, 'x');
     expect(await violations(container)).toEqual([]);
   });
 });

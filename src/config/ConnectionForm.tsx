@@ -88,7 +88,10 @@ interface PartProps {
   stored: StoredSettings;
 }
 
-const roles = (['Editor', 'Admin'] as const).map((value) => ({ value, label: value === 'Editor' ? 'Editors and admins' : 'Admins only' }));
+const roles = (['Editor', 'Admin'] as const).map((value) => ({
+  value,
+  label: value === 'Editor' ? 'Editors and admins' : 'Admins only',
+}));
 
 function Reach({ form, stored, urlError }: PartProps & { urlError?: string }) {
   const { values, set } = form;
@@ -164,7 +167,11 @@ function TLS({ form, stored }: PartProps) {
           />
         </Field>
       )}
-      <Field label="Server name" description="If the certificate is for another name than the URL’s." htmlFor="tls-name">
+      <Field
+        label="Server name"
+        description="If the certificate is for another name than the URL’s."
+        htmlFor="tls-name"
+      >
         <Input
           id="tls-name"
           value={values.serverName}

@@ -2,7 +2,15 @@ import React, { useEffect, useState } from 'react';
 
 import { Alert, Button, Combobox, Field, Input, LoadingPlaceholder, Stack, type ComboboxOption } from '@grafana/ui';
 
-import { asProblem, listBaselines, patchSettings, readSettings, useClient, type Baseline, type Settings } from '../client';
+import {
+  asProblem,
+  listBaselines,
+  patchSettings,
+  readSettings,
+  useClient,
+  type Baseline,
+  type Settings,
+} from '../client';
 import { Form } from './Form';
 import { check, fieldOf, toPatch, toValues, type FieldName, type Values } from './sidecarFields';
 import { useForm } from './useForm';
@@ -139,10 +147,17 @@ interface BaselineFieldProps {
   onChange(value: string): void;
 }
 
-const automatic: ComboboxOption = { value: '', label: 'Chosen by what serves', description: 'The recorded results of this deployment, else this target’s own' };
+const automatic: ComboboxOption = {
+  value: '',
+  label: 'Chosen by what serves',
+  description: 'The recorded results of this deployment, else this target’s own',
+};
 
 function BaselineField({ value, baselines, error, onChange }: BaselineFieldProps) {
-  const options = [automatic, ...baselines.map(({ name, title }) => ({ value: name, label: title, description: name }))];
+  const options = [
+    automatic,
+    ...baselines.map(({ name, title }) => ({ value: name, label: title, description: name })),
+  ];
   const known = options.some((option) => option.value === value);
   return (
     <Field label="Default baseline" htmlFor="sidecar-baseline" invalid={Boolean(error)} error={error}>

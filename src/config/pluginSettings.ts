@@ -77,7 +77,10 @@ export async function savePluginSettings(
 /** Asks the backend what it finds when it goes all the way to the target. It never rejects. */
 export async function testConnection(): Promise<Health> {
   try {
-    const { status, message } = await call<{ status: string; message: string }>('GET', `/api/plugins/${PLUGIN_ID}/health`);
+    const { status, message } = await call<{ status: string; message: string }>(
+      'GET',
+      `/api/plugins/${PLUGIN_ID}/health`
+    );
     return { ok: status === 'OK', message };
   } catch (error) {
     return { ok: false, message: asProblem(error).message };

@@ -8,7 +8,8 @@ export function wholeNumber(text: string, min: number, max: number): string | un
 /** What is wrong with a text that is to be a number in a range, of which the lower end may be excluded. */
 export function decimalNumber(text: string, min: number, max: number, aboveMin = false): string | undefined {
   const value = Number(text);
-  const fine = text.trim() !== '' && Number.isFinite(value) && value >= min && value <= max && !(aboveMin && value === min);
+  const fine =
+    text.trim() !== '' && Number.isFinite(value) && value >= min && value <= max && !(aboveMin && value === min);
   if (fine) {
     return undefined;
   }

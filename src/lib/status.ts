@@ -1,5 +1,4 @@
 import type { Live, LaneSnapshot, LiveState } from '../client';
-import { span } from './format';
 import { modeName } from './names';
 
 /** How a state is to be looked at. */
@@ -39,7 +38,11 @@ export function describeLane(lane: LaneSnapshot): StatusWords {
     case 'draining':
       return { tone: 'busy', label: 'Draining', detail: `${conversations(state.concurrency.actual)} left` };
     case 'switching':
-      return { tone: 'busy', label: 'Switching', detail: state.mode_change && `to ${modeName(state.mode_change.to.mode)}` };
+      return {
+        tone: 'busy',
+        label: 'Switching',
+        detail: state.mode_change && `to ${modeName(state.mode_change.to.mode)}`,
+      };
     case 'running':
       return describeRunning(lane);
   }
@@ -58,7 +61,7 @@ function describeRunning({ state, baseline }: LaneSnapshot): StatusWords {
     return { tone: 'busy', label: 'Settling', detail };
   }
   if (state.settling) {
-    return { tone: 'busy', label: 'Settling', detail: `${span(Math.ceil(baseline.settling_for_seconds))} to go` };
+    return { tone: 'busy', label: 'Settling', detail: `${Math.ceil(baseline.settling_for_seconds)} s to go` };
   }
   return { tone: 'good', label: 'Running' };
 }

@@ -26,7 +26,8 @@ beforeEach(() => {
   const message = { type: LiveChannelEventType.Message, message: snapshot() };
   getStream.mockReset().mockReturnValue(of(message));
   jest.mocked(getGrafanaLiveSrv).mockReturnValue({ getStream } as never);
-  const fetch = ({ url }: { url: string }) => of({ data: url.endsWith('/me') ? admin : comparison({ title: 'Chosen' }) });
+  const fetch = ({ url }: { url: string }) =>
+    of({ data: url.endsWith('/me') ? admin : comparison({ title: 'Chosen' }) });
   jest.mocked(getBackendSrv).mockReturnValue({ fetch } as never);
 });
 
@@ -62,7 +63,13 @@ describe('the panels', () => {
 describe('the options', () => {
   it('have their defaults', () => {
     expect(controlsPlugin.defaults).toEqual({ lane: 'main' });
-    expect(comparisonPlugin.defaults).toEqual({ lane: 'main', baseline: '', hideRoundRobin: false, hideKV: false, size: 'normal' });
+    expect(comparisonPlugin.defaults).toEqual({
+      lane: 'main',
+      baseline: '',
+      hideRoundRobin: false,
+      hideKV: false,
+      size: 'normal',
+    });
   });
 });
 

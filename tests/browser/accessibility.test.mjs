@@ -18,7 +18,9 @@ async function violations(page, ...within) {
     [within.map((selector) => [selector]), RULES]
   );
   assert.ok(found.passes.length > 0, 'axe has looked at something');
-  return found.violations.flatMap(({ id, help, nodes }) => nodes.map((node) => `${id}: ${help}: ${node.html.slice(0, 160)} ${node.any.map((c) => c.message)}`));
+  return found.violations.flatMap(({ id, help, nodes }) =>
+    nodes.map((node) => `${id}: ${help}: ${node.html.slice(0, 160)} ${node.any.map((c) => c.message)}`)
+  );
 }
 
 for (const theme of ['dark', 'light']) {

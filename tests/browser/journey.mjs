@@ -9,10 +9,10 @@ import { chromium } from 'playwright-core';
 import { atRest, env } from './booth.mjs';
 
 /** How long anything on a page may take, in milliseconds, unless a journey says otherwise. */
-const PATIENCE = 15_000;
+const PATIENCE = 30_000;
 
 /** How long a journey may take, in milliseconds. */
-const LIMIT = 180_000;
+const LIMIT = 300_000;
 
 let browser;
 after(() => browser?.close());
@@ -27,6 +27,8 @@ async function launch() {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      '--disable-gpu',
+      '--disable-extensions',
     ],
   });
   return browser;
@@ -81,7 +83,9 @@ async function contextOf(login) {
   context = await (await launch()).newContext({ reducedMotion: 'reduce' });
   context.setDefaultTimeout(PATIENCE);
   if (login) {
-    const answer = await context.request.post(`${env.grafana}/login`, { data: { user: login, password: env.password } });
+    const answer = await context.request.post(`${env.grafana}/login`, {
+      data: { user: login, password: env.password },
+    });
     assert.equal(answer.status(), 200, `login as ${login}`);
   }
   contexts.set(login, context);

@@ -7,12 +7,15 @@ import { env, until } from './booth.mjs';
 export const CONFIG_PAGE = '/plugins/kvbooth-inference-app?page=configuration';
 
 /** How long a page of Grafana's may take to come, in milliseconds: the first one brings all its scripts. */
-const OPEN_WITHIN = 60_000;
+const OPEN_WITHIN = 120_000;
 
 async function open(page, path, first) {
   await page.goto(env.grafana + path, { waitUntil: 'domcontentloaded', timeout: OPEN_WITHIN });
   await first.waitFor({ timeout: OPEN_WITHIN });
 }
+
+/** The dashboard that has the cards. */
+const BOOTH = 'kvbooth-booth';
 
 /** A dashboard, open in a page. */
 export class Dashboard {
@@ -23,7 +26,14 @@ export class Dashboard {
   /** Opens a dashboard by its uid and waits until its panels are there. */
   static async open(page, uid, query = '') {
     await open(page, `/d/${uid}${query}`, page.locator('[data-viz-panel-key]').first());
-    return new Dashboard(page);
+    const dashboard = new Dashboard(page);
+    if (uid === BOOTH) {
+      await dashboard.controls.root.waitFor({ timeout: OPEN_WITHIN });
+      await dashboard.comparison.root.waitFor({ timeout: OPEN_WITHIN });
+      const drawn = async () => Object.values(await dashboard.cards()).every(Boolean);
+      await until('the cards are drawn', drawn, { within: OPEN_WITHIN });
+    }
+    return dashboard;
   }
 
   /** The panels that say they have failed, by title. */
@@ -34,14 +44,19 @@ export class Dashboard {
         const panel = mark.closest('[data-viz-panel-key]');
         return `${panel?.querySelector('h2, h6')?.textContent ?? 'a panel'}: ${mark.getAttribute('aria-label') ?? ''}`;
       });
-      const words = ['An unexpected error happened', 'Panel plugin not found', 'Error loading', 'Plugin failed to load'];
+      const words = [
+        'An unexpected error happened',
+        'Panel plugin not found',
+        'Error loading',
+        'Plugin failed to load',
+      ];
       return [...panels, ...words.filter((text) => document.body.innerText.includes(text))];
     });
   }
 
   /** Waits until every panel has had its data and fails where one of them says that it cannot show it. */
   async settle() {
-    await until('all panels have loaded', async () => (await this.loading()) === 0, { within: 30_000 });
+    await until('all panels have loaded', async () => (await this.loading()) === 0, { within: OPEN_WITHIN });
     assert.deepEqual(await this.problems(), [], 'no panel fails');
   }
 
@@ -52,7 +67,10 @@ export class Dashboard {
   /** The texts of the six cards, by name. */
   async cards() {
     const text = await this.page.locator('[data-viz-panel-key="panel-1"]').innerText();
-    const lines = text.split('\n').map((line) => line.trim()).filter(Boolean);
+    const lines = text
+      .split('\n')
+      .map((line) => line.trim())
+      .filter(Boolean);
     return Object.fromEntries(CARDS.map((name) => [name, lines[lines.indexOf(name) + 1]]));
   }
 
@@ -110,18 +128,25 @@ export class Controls {
 
   /** Waits until the panel calls the state by one of these words. */
   says(words, within) {
-    return until(`the controls say ${words}`, async () => {
-      const text = await this.status.innerText();
-      if (!words.test(text)) {
-        throw new Error(text);
-      }
-      return text;
-    }, { within });
+    return until(
+      `the controls say ${words}`,
+      async () => {
+        const text = await this.status.innerText();
+        if (!words.test(text)) {
+          throw new Error(text);
+        }
+        return text;
+      },
+      { within }
+    );
   }
 
   /** A figure of the head line, such as Target. */
   async figure(name) {
-    const text = await this.root.locator('dl > div', { has: this.root.page().locator(`dt:text-is("${name}")`) }).locator('dd').innerText();
+    const text = await this.root
+      .locator('dl > div', { has: this.root.page().locator(`dt:text-is("${name}")`) })
+      .locator('dd')
+      .innerText();
     return text.trim();
   }
 }

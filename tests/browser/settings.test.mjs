@@ -8,7 +8,9 @@ import { ConfigPage, Dashboard } from './pages.mjs';
 journey('a wrong token is told in words, here and in the panels, which go on with the right one', async ({ visit }) => {
   const { controls } = await Dashboard.open(await visit(), 'kvbooth-booth');
   await controls.says(/Stopped/);
-  const config = await ConfigPage.open(await visit({ login: 'admin', expected: [/\/(health|resources\/(settings|baselines))\)$/] }));
+  const config = await ConfigPage.open(
+    await visit({ login: 'admin', expected: [/\/(health|resources\/(settings|baselines))\)$/] })
+  );
   assert.match(await config.test(), /The connection works.*Load generator .* answers at/);
 
   await config.enterToken('wrong');
@@ -39,7 +41,7 @@ journey('a setting of the load generator is saved, and the panels follow', async
     await config.loadgen.getByRole('button', { name: 'Save' }).click();
     await shows('TTFT p95 ≤ 700 ms');
   } finally {
-    await call('PATCH', '/api/v1/settings', { slo: { ttft: 0.6 } });
+    await call('PATCH', '/api/v1/settings', { slo: { ttft: 0.6, tpot: 0.06 } });
   }
 });
 

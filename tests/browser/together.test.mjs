@@ -33,7 +33,8 @@ journey('two browsers agree within a second', async ({ visit, say }) => {
     async () => {
       const [a, b] = await seen();
       const keys = Object.keys(a).filter((key) => key in b);
-      const enough = keys.filter((key) => isNumber(key.replace('requests ', ''))).length >= 6 && keys.includes('state Starting');
+      const enough =
+        keys.filter((key) => isNumber(key.replace('requests ', ''))).length >= 6 && keys.includes('state Starting');
       return enough && keys.map((key) => [key, Math.abs(a[key] - b[key])]);
     },
     { within: 30_000 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -34,16 +35,19 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "loadgen" {
 		os.Exit(playLoadgen(os.Args[1:]))
 	}
+	if len(os.Args) > 1 && (os.Args[1] == "cluster" || os.Args[1] == "prometheus") {
+		os.Exit(playServer(os.Args[1:]))
+	}
 	goleak.VerifyTestMain(m)
 }
 
-// Variables that make the played load generator misbehave.
+// Variables that make a played program misbehave.
 const (
-	refuses = "BOOTHTEST_REFUSES" // `check` fails with this message
-	locked  = "BOOTHTEST_LOCKED"  // it ends with 2
+	refuses = "BOOTHTEST_REFUSES" // the load generator's `check` fails with this message
+	locked  = "BOOTHTEST_LOCKED"  // the load generator ends with 2
 )
 
-// playLoadgen stands in for the load generator: it answers /healthz.
+// playLoadgen stands in for the load generator.
 func playLoadgen(args []string) int {
 	if args[0] == "check" {
 		if words := os.Getenv(refuses); words != "" {
@@ -56,12 +60,21 @@ func playLoadgen(args []string) int {
 		fmt.Fprintln(os.Stderr, "loadgen: the data directory is in use")
 		return 2
 	}
+	return playServer(args)
+}
+
+// playServer stands in for a program that answers whatever it is asked on the
+// first address that its flags name.
+func playServer(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	var address string
 	for _, arg := range args {
 		if value, ok := strings.CutPrefix(arg, "--listen="); ok {
 			address = value
+		}
+		if value, ok := strings.CutPrefix(arg, "--port="); ok {
+			address = "127.0.0.1:" + value
 		}
 	}
 	fmt.Println("pid", os.Getpid(), strings.Join(args, " "))
@@ -95,6 +108,7 @@ func (b *buffer) String() string {
 // running is a booth that runs within the test, against played programs.
 type running struct {
 	t           *testing.T
+	command     string
 	dir         string
 	out, err    buffer
 	stop, hurry context.CancelFunc
@@ -103,20 +117,27 @@ type running struct {
 
 const soon = 20 * time.Second
 
-// runBooth starts `booth dynamo` with played programs, on free ports.
-func runBooth(t *testing.T, more ...string) *running {
+// runBooth starts a booth with played programs, on free ports, without Grafana
+// unless there is a played one.
+func runBooth(t *testing.T, command string, more ...string) *running {
 	t.Helper()
 	t.Setenv(local.VenvVariable, localtest.Venv(t))
 	t.Setenv("TMPDIR", t.TempDir())
-	r := &running{t: t, dir: t.TempDir(), ended: make(chan int, 1)}
+	r := &running{t: t, command: command, dir: t.TempDir(), ended: make(chan int, 1)}
 	ctx, stop := context.WithCancel(t.Context())
 	hurry, hurryUp := context.WithCancel(context.Background())
 	r.stop, r.hurry = stop, hurryUp
+	args := []string{command, "--cache-dir=" + r.dir}
+	if os.Getenv(local.GrafanaVariable) == "" {
+		args = append(args, "--no-grafana")
+	}
 	port := 10_000 + rand.IntN(15_000)
-	args := append([]string{
-		"dynamo", "--cache-dir=" + r.dir, "--frontend-port=" + strconv.Itoa(port),
-		"--worker-port=" + strconv.Itoa(port+10), "--port=" + strconv.Itoa(port+20),
-	}, more...)
+	for i, flag := range []string{"frontend", "worker", "prometheus", "grafana", "gpu"} {
+		if command == "demo" || flag != "gpu" {
+			args = append(args, fmt.Sprintf("--%s-port=%d", flag, port+10*i))
+		}
+	}
+	args = append(append(args, fmt.Sprintf("--port=%d", port+60)), more...)
 	go func() { r.ended <- run(ctx, hurry, args, &r.out, &r.err) }()
 	t.Cleanup(hurryUp)
 	return r
@@ -148,7 +169,7 @@ func (r *running) code() int {
 
 // log is what a child wrote.
 func (r *running) log(name string) string {
-	content, _ := os.ReadFile(filepath.Join(r.dir, "dynamo", "logs", name+".log"))
+	content, _ := os.ReadFile(filepath.Join(r.dir, r.command, "logs", name+".log"))
 	return string(content)
 }
 
@@ -162,11 +183,12 @@ func linkLoadgen(t *testing.T) {
 }
 
 // It comes up, says where to look, and leaves nothing behind.
-func TestBooth(t *testing.T) {
+func TestDynamo(t *testing.T) {
 	linkLoadgen(t)
-	r := runBooth(t, "--concurrency=120", "--engine=vllm")
-	frontend := r.says(&r.out, `frontend +(http://127\.0\.0\.1:\d+), metrics`)[1]
+	r := runBooth(t, "dynamo", "--concurrency=120", "--engine=vllm")
 	generator := r.says(&r.out, `load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*keeps 120 conversations`)[1]
+	frontend := r.says(&r.out, `frontend +(http://127\.0\.0\.1:\d+), metrics`)[1]
+	prometheus := r.says(&r.out, `Prometheus +(http://127\.0\.0\.1:\d+)\n`)[1]
 	r.says(&r.out, `worker-3 +http://127\.0\.0\.1:\d+/metrics\n`)
 	r.says(&r.out, `logs +`+filepath.Join(r.dir, "dynamo", "logs"))
 	r.says(&r.out, `Ctrl-C stops all of it`)
@@ -174,25 +196,37 @@ func TestBooth(t *testing.T) {
 	args := r.log("loadgen")
 	for _, arg := range []string{
 		"--target-url=" + frontend, "--concurrency=120", "--start=true", "--mode-driver=pinned", "--mode-mode=kv",
+		"--prometheus-url=" + prometheus, "--prometheus-namespace=dynamo-workload",
 		"--output-tokens-mean=830", "--output-tokens-cv=.15", "--deployment-engine=mock of vllm", "--deployment-gpu=mock of H200",
 		"--deployment-workers=3", "--baseline-default=h200x3-tp1-llama70b-fp8",
 	} {
 		assert.Contains(t, args, arg)
 	}
-	assert.Len(t, regexp.MustCompile(`http://[^,]+/metrics`).FindAllString(args, -1), 3)
+	assert.ElementsMatch(t, []string{"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dynamo-worker-3", "loadgen", "prometheus"}, r.pods())
 
 	r.stop()
 	assert.Equal(t, success, r.code())
-	for _, url := range []string{frontend + "/health", generator} {
+	for _, url := range []string{frontend + "/health", generator, prometheus} {
 		_, err := http.Get(url)
 		assert.ErrorIs(t, err, syscall.ECONNREFUSED, url)
 	}
 }
 
+// pods are those that the configuration of Prometheus names.
+func (r *running) pods() (pods []string) {
+	r.t.Helper()
+	config, err := os.ReadFile(filepath.Join(r.dir, r.command, "prometheus.yml"))
+	require.NoError(r.t, err)
+	for _, match := range regexp.MustCompile(`pod: (\S+)`).FindAllStringSubmatch(string(config), -1) {
+		pods = append(pods, match[1])
+	}
+	return pods
+}
+
 // The router's other modes are the frontend's own, which nothing switches.
-func TestBoothInAnotherMode(t *testing.T) {
+func TestDynamoInAnotherMode(t *testing.T) {
 	linkLoadgen(t)
-	r := runBooth(t, "--mode=round_robin", "--no-start")
+	r := runBooth(t, "dynamo", "--mode=round_robin", "--no-start")
 	r.says(&r.out, `router in mode round_robin(.|\n)*load generator.*waits to be started`)
 	for _, arg := range []string{"--mode-driver=manual", "--mode-offers=round_robin", "--mode-mode=round_robin", "--start=false"} {
 		assert.Contains(t, r.log("loadgen"), arg)
@@ -201,22 +235,128 @@ func TestBoothInAnotherMode(t *testing.T) {
 	assert.Equal(t, success, r.code())
 }
 
+// The demo is the same around the simulated cluster, with the addresses in every
+// place that needs them.
+func TestDemo(t *testing.T) {
+	linkLoadgen(t)
+	t.Setenv(local.GrafanaVariable, localtest.Grafana(t))
+	r := runBooth(t, "demo", "--mode=round_robin", "--speculation=eagle3", "--engine=vllm", "--workers=2", "--seed=7", "--provisioning="+t.TempDir())
+	r.says(&r.out, `2 workers that imitate vllm on H200, the router in mode round_robin. Simulated: not calibrated`)
+	generator := r.says(&r.out, `load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*keeps 60 conversations`)[1]
+	frontend := r.says(&r.out, `cluster frontend +(http://127\.0\.0\.1:\d+), metrics`)[1]
+	prometheus := r.says(&r.out, `Prometheus +(http://127\.0\.0\.1:\d+)\n`)[1]
+	grafana := r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+), open this first; .*admin/admin`)[1]
+	r.says(&r.err, `starting Prometheus and Grafana\n`)
+
+	cluster, args, env := r.log("cluster"), r.log("loadgen"), r.log("grafana")
+	for _, arg := range []string{"--mode=round_robin", "--speculation=eagle3", "--engine=vllm", "--workers=2", "--profile=h200-tp1", "--seed=7", "--speed=1"} {
+		assert.Contains(t, cluster, arg)
+	}
+	for _, arg := range []string{
+		"--target-url=" + frontend, "--prometheus-url=" + prometheus, "--mode-driver=simulated", "--mode-mode=round_robin",
+		"--mode-speculation=eagle3", "--deployment-engine=simulated vllm", "--deployment-gpu=simulated H200", "--deployment-workers=2", "--seed=7",
+	} {
+		assert.Contains(t, args, arg)
+	}
+	assert.Contains(t, env, "KVBOOTH_PROMETHEUS_URL="+prometheus+"\n")
+	assert.Contains(t, env, "KVBOOTH_SIDECAR_URL="+generator+"\n")
+	assert.ElementsMatch(t, []string{
+		"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dcgm-exporter-1", "dcgm-exporter-2", "loadgen", "prometheus",
+	}, r.pods())
+
+	r.stop()
+	assert.Equal(t, success, r.code())
+	for _, url := range []string{frontend, generator, prometheus, grafana} {
+		_, err := http.Get(url)
+		assert.ErrorIs(t, err, syscall.ECONNREFUSED, url)
+	}
+}
+
+// A cluster whose time goes faster is compared with nothing that was recorded.
+func TestDemoFasterThanTheClock(t *testing.T) {
+	linkLoadgen(t)
+	r := runBooth(t, "demo", "--speed=20")
+	r.says(&r.out, `timing fitted to h200x3-tp1-llama70b-fp8\. Its time goes 20 times as fast as the clock`)
+	r.says(&r.out, `Ctrl-C`)
+	assert.NotContains(t, r.log("loadgen"), "--baseline-default")
+	assert.Contains(t, r.log("loadgen"), "--deployment-engine=simulated 20 times as fast: trtllm")
+	r.stop()
+	assert.Equal(t, success, r.code())
+}
+
+// What an operator chose in the last run is forgotten, its logs are put aside, and
+// a port that is taken is passed over.
+func TestDemoOnceMore(t *testing.T) {
+	linkLoadgen(t)
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "demo")
+	state, old := filepath.Join(folder, "cluster-state.json"), filepath.Join(folder, "logs", "cluster.log")
+	require.NoError(t, os.MkdirAll(filepath.Dir(old), 0o700))
+	require.NoError(t, errors.Join(os.WriteFile(state, []byte("{}"), 0o600), os.WriteFile(old, []byte("old"), 0o600)))
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+
+	r := runBooth(t, "demo", "--cache-dir="+dir, fmt.Sprintf("--prometheus-port=%d", port))
+	r.says(&r.err, fmt.Sprintf(`port %d is taken: Prometheus takes \d+\n`, port))
+	r.says(&r.out, `Ctrl-C`)
+	assert.NoFileExists(t, state)
+	aside, err := os.ReadFile(filepath.Join(folder, "logs.old", "cluster.log"))
+	require.NoError(t, err)
+	assert.Equal(t, "old", string(aside))
+	r.stop()
+	assert.Equal(t, success, r.code())
+}
+
+// Without a Grafana that can run, the booth says so and goes on.
+func TestBoothWithoutGrafana(t *testing.T) {
+	linkLoadgen(t)
+	home := localtest.Grafana(t)
+	t.Setenv(local.GrafanaVariable, home)
+	for _, test := range []struct{ intent, variable, value, says string }{
+		{"too old", localtest.GrafanaVersion, "11.6.0", "Grafana is not started: Grafana 11.6.0 in " + home + " is too old"},
+		{"elsewhere", local.GrafanaVariable, t.TempDir(), "Grafana is not started: GRAFANA_HOME is .*which is no folder of Grafana"},
+		{"broken", localtest.Broken, "grafana", `grafana is broken on purpose(.|\n)*the booth goes on without Grafana`},
+	} {
+		t.Run(test.intent, func(t *testing.T) {
+			t.Setenv(test.variable, test.value)
+			r := runBooth(t, "demo", "--provisioning="+t.TempDir())
+			r.says(&r.out, `Ctrl-C`)
+			assert.Regexp(t, test.says, r.out.String()+r.err.String())
+			assert.NotContains(t, r.out.String(), "open this first")
+			r.stop()
+			assert.Equal(t, success, r.code())
+		})
+	}
+}
+
 // What is killed comes back, and is named.
 func TestBoothRestartsWhatEnds(t *testing.T) {
 	linkLoadgen(t)
-	r := runBooth(t)
-	r.says(&r.out, `Ctrl-C`)
-	for log, name := range map[string]string{"loadgen": "the load generator", "worker-2": "worker-2", "frontend": "the frontend"} {
-		pid, err := strconv.Atoi(regexp.MustCompile(`(?m)^pid (\d+)`).FindStringSubmatch(r.log(log))[1])
-		require.NoError(t, err)
-		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-		r.says(&r.err, strings.TrimPrefix(name, "the ")+` ended: signal: killed(.|\n)*`+name+` is restarted in 1s`)
+	t.Setenv(local.GrafanaVariable, localtest.Grafana(t))
+	for command, children := range map[string]map[string]string{ // by their logs
+		"dynamo": {"loadgen": "the load generator", "worker-2": "worker-2", "frontend": "the frontend"},
+		"demo": {
+			"cluster": "the simulated cluster", "prometheus": "Prometheus", "grafana": "Grafana", "loadgen": "the load generator",
+		},
+	} {
+		t.Run(command, func(t *testing.T) {
+			r := runBooth(t, command, "--provisioning="+t.TempDir())
+			r.says(&r.out, `Ctrl-C`)
+			for log, name := range children {
+				pid, err := strconv.Atoi(regexp.MustCompile(`(?m)^pid (\d+)`).FindStringSubmatch(r.log(log))[1])
+				require.NoError(t, err)
+				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+				r.says(&r.err, strings.TrimPrefix(name, "the ")+` ended: signal: killed(.|\n)*`+name+` is restarted in 1s`)
+			}
+			for _, name := range children {
+				r.says(&r.err, name+` is back`)
+			}
+			r.stop()
+			assert.Equal(t, success, r.code())
+		})
 	}
-	for _, name := range []string{"the load generator", "worker-2", "the frontend"} {
-		r.says(&r.err, name+` is back`)
-	}
-	r.stop()
-	assert.Equal(t, success, r.code())
 }
 
 // What cannot run is given up, with its own words, and the rest is stopped.
@@ -224,13 +364,13 @@ func TestBoothGivesUp(t *testing.T) {
 	linkLoadgen(t)
 	t.Run("a worker that does not start", func(t *testing.T) {
 		t.Setenv(localtest.Broken, "dynamo.mocker")
-		r := runBooth(t)
+		r := runBooth(t, "dynamo")
 		assert.Equal(t, failure, r.code())
 		assert.Contains(t, r.err.String(), "dynamo.mocker is broken on purpose")
 	})
 	t.Run("a load generator whose folder is in use", func(t *testing.T) {
 		t.Setenv(locked, "yes")
-		r := runBooth(t)
+		r := runBooth(t, "demo")
 		assert.Equal(t, failure, r.code())
 		assert.Contains(t, r.err.String(), "the data directory is in use")
 	})
@@ -239,32 +379,47 @@ func TestBoothGivesUp(t *testing.T) {
 // What the caller can mend is said before anything is started: exit code 2.
 func TestBoothRefuses(t *testing.T) {
 	t.Run("without a load generator", func(t *testing.T) {
-		r := runBooth(t)
+		r := runBooth(t, "demo")
 		assert.Equal(t, badInput, r.code())
 		assert.Contains(t, r.err.String(), "go tool mage build")
 	})
 	linkLoadgen(t)
 	t.Run("what the load generator refuses", func(t *testing.T) {
 		t.Setenv(refuses, "loadgen: concurrency: 0 is not allowed")
-		r := runBooth(t, "--concurrency=0")
+		r := runBooth(t, "demo", "--concurrency=0")
 		assert.Equal(t, badInput, r.code())
 		assert.Contains(t, r.err.String(), "booth: nothing was started: loadgen: concurrency: 0 is not allowed")
 	})
 	t.Run("what Dynamo refuses", func(t *testing.T) {
-		r := runBooth(t, "--workers=65")
+		r := runBooth(t, "dynamo", "--workers=65")
 		assert.Equal(t, badInput, r.code())
 		assert.Contains(t, r.err.String(), "workers: 65 is not allowed: 1 to 64")
 	})
 	t.Run("a mode that does not exist", func(t *testing.T) {
-		r := runBooth(t, "--mode=fast")
+		r := runBooth(t, "dynamo", "--mode=fast")
 		assert.Equal(t, badInput, r.code())
 		assert.Contains(t, r.err.String(), `--mode must be one of "kv","round_robin","least_loaded"`)
 	})
+	t.Run("what cannot be simulated", func(t *testing.T) {
+		for flag, says := range map[string]string{
+			"--profile=b200":       "profile: b200 is not allowed: h100-tp2, h100-tp4, h200-tp1",
+			"--mode=fast":          "mode: fast is not allowed: [kv round_robin least_loaded]",
+			"--workers=65":         "workers: 65 is not allowed: 1 to 64",
+			"--speculation=medusa": "speculation: medusa is not allowed",
+			"--speed=0":            "speed: 0 is not allowed",
+			"--gpu-port=0":         "gpu-port: 0 is not allowed: 1 to 65535",
+			"--provisioning=no/":   "provisioning: no/ is not allowed: a folder",
+		} {
+			r := runBooth(t, "demo", flag)
+			assert.Equal(t, badInput, r.code(), flag)
+			assert.Contains(t, r.err.String(), says)
+		}
+	})
 	t.Run("a second booth in one folder", func(t *testing.T) {
-		r := runBooth(t)
+		r := runBooth(t, "demo")
 		r.says(&r.out, `Ctrl-C`)
 		var out, errOut buffer
-		assert.Equal(t, badInput, run(t.Context(), t.Context(), []string{"dynamo", "--cache-dir=" + r.dir}, &out, &errOut))
+		assert.Equal(t, badInput, run(t.Context(), t.Context(), []string{"demo", "--cache-dir=" + r.dir}, &out, &errOut))
 		assert.Contains(t, errOut.String(), "another booth is running in "+r.dir)
 		r.stop()
 		assert.Equal(t, success, r.code())
@@ -275,7 +430,7 @@ func TestBoothRefuses(t *testing.T) {
 func TestBoothStoppedEarly(t *testing.T) {
 	linkLoadgen(t)
 	t.Setenv(localtest.Hangs, "dynamo.frontend")
-	r := runBooth(t)
+	r := runBooth(t, "dynamo")
 	r.says(&r.err, `starting NVIDIA Dynamo`)
 	r.stop()
 	assert.Equal(t, success, r.code())
@@ -284,7 +439,7 @@ func TestBoothStoppedEarly(t *testing.T) {
 // The second Ctrl-C waits for nobody.
 func TestBoothHurries(t *testing.T) {
 	linkLoadgen(t)
-	r := runBooth(t)
+	r := runBooth(t, "demo")
 	r.says(&r.out, `Ctrl-C`)
 	r.hurry()
 	r.stop()
@@ -323,36 +478,59 @@ func TestRestarts(t *testing.T) {
 func TestSupervise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries []time.Time
-		exits := make(chan error, 1)
-		exits <- errors.New("crashed")
 		c := child{
-			name: "child", exits: exits, running: func() bool { return false }, say: t.Logf,
+			name: "child", within: time.Second, say: t.Logf,
+			ended: func(context.Context) error { return errors.New("crashed") },
 			restart: func(context.Context) error {
 				if tries = append(tries, time.Now()); len(tries) == 1 {
 					return errors.New("not ready")
 				}
-				return fmt.Errorf("%w: bad flag", errFinal)
+				return fmt.Errorf("started: %w", final{errors.New("bad flag")})
 			},
 		}
 		began := time.Now()
 		err := c.supervise(t.Context())
-		assert.ErrorContains(t, err, "child cannot be kept running: it would not run again either: bad flag")
+		assert.EqualError(t, err, "child cannot be kept running: started: bad flag")
 		assert.Equal(t, []time.Time{began.Add(time.Second), began.Add(3 * time.Second)}, tries)
 	})
 }
 
 // A late word of an end that has been mended wakes nobody, and ctx ends it all.
-func TestSuperviseIgnoresOldNews(t *testing.T) {
+func TestNextExitIgnoresOldNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		exits := make(chan error, 1)
 		exits <- errors.New("crashed")
-		c := child{exits: exits, running: func() bool { return true }}
 		ended := make(chan error)
-		go func() { ended <- c.supervise(ctx) }()
+		go func() { ended <- nextExit(exits, func() bool { return true })(ctx) }()
 		synctest.Wait()
 		assert.Empty(t, exits)
 		cancel()
 		assert.NoError(t, <-ended)
 	})
+}
+
+// What is waited for is mentioned now and then where there is no terminal.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, errOut buffer
+		done := newScreen(&out, &errOut).waiting(func() string { return "Grafana" })
+		time.Sleep(2*remindEvery + time.Millisecond)
+		done()
+		assert.Equal(t, "booth: waiting for Grafana, 10s so far\nbooth: waiting for Grafana, 20s so far\n", errOut.String())
+	})
+}
+
+// Ports come in a row, and none twice.
+func TestPorts(t *testing.T) {
+	var said []string
+	p := ports{say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
+	first, err := p.take("one", 21000, 3)
+	require.NoError(t, err)
+	second, err := p.take("another", first+1, 2)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, second, first+3)
+	assert.Contains(t, said, fmt.Sprintf("port %d is taken: another takes %d", first+1, second))
+	_, err = p.take("too many", 65535, 2)
+	assert.ErrorContains(t, err, "are needed")
 }

@@ -2,120 +2,84 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"sync"
+	"os/exec"
+	"strconv"
+	"strings"
 
 	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/sim"
 )
 
-// loadgen runs the load generator as a child. start and stop may be called at the
-// same time.
-type loadgen struct {
-	command local.Command
-	ready   string // the URL that answers when it is up
-	exits   chan error
-	watches sync.WaitGroup
+// namespace is that of the cluster's pods, as Prometheus labels them.
+const namespace = "dynamo-workload"
 
-	mu      sync.Mutex
-	stopped bool
-	process *local.Process
-}
-
-// newLoadgen describes the child. On a terminal it shares the screen, so that its
-// status line is seen; elsewhere it writes a log.
-func newLoadgen(args []string, address, logs string, out *screen) (*loadgen, error) {
+// newLoadgen describes the load generator. On a terminal it shares the screen, so
+// that its status line is seen; elsewhere it writes a log.
+func (b *booth) newLoadgen(address string) (*service, error) {
 	path, err := loadgenPath()
 	if err != nil {
 		return nil, err
 	}
-	g := &loadgen{
-		command: local.Command{Name: "load generator", Path: path, Args: args, Log: filepath.Join(logs, "loadgen.log"), Env: os.Environ()},
-		ready:   "http://" + address + "/healthz",
-		exits:   make(chan error, 1),
+	args := b.loadgenArgs("http://"+b.cluster.places().frontend, b.prometheus.url, address)
+	s := &service{
+		name: "the load generator", url: "http://" + address, ready: "/healthz", within: readyWithin, say: b.out.say,
+		command: local.Command{Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: os.Environ()},
 	}
-	if out.terminal != nil {
-		g.command.Output = out.terminal
+	if b.out.terminal != nil {
+		s.command.Output = b.out.terminal
 		if os.Getenv("LOADGEN_LOG_LEVEL") == "" {
-			g.command.Env = append(g.command.Env, "LOADGEN_LOG_LEVEL=warn")
+			s.command.Env = append(s.command.Env, "LOADGEN_LOG_LEVEL=warn")
 		}
 	}
-	return g, nil
+	return s, nil
 }
 
-// start starts the child and returns when it answers.
-func (g *loadgen) start(ctx context.Context) error {
-	p, err := g.launch()
+// loadgenPath is the load generator beside this program.
+func loadgenPath() (string, error) {
+	path, err := besideThis("loadgen")
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%w: the load generator is missing: %w; build both programs with: go tool mage build", errBadInput, err)
+	}
+	return path, nil
+}
+
+// checkLoadgen has the load generator say what it would refuse.
+func (b *booth) checkLoadgen(ctx context.Context) error {
+	program, err := loadgenPath()
 	if err != nil {
 		return err
 	}
-	if err := local.Ready(ctx, g.ready, p); err != nil {
-		return g.final(p, err)
+	f := b.flags
+	args := b.loadgenArgs("http://"+local.Loopback(f.FrontendPort), "http://"+local.Loopback(f.PrometheusPort), local.Loopback(f.Port))
+	said, err := exec.CommandContext(ctx, program, append([]string{"check"}, args...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s (%w)", errBadInput, strings.TrimSpace(string(said)), err)
 	}
-	g.watches.Go(func() {
-		<-p.Done()
-		if p.Asked() {
-			return
-		}
-		err := p.Wait()
-		if err == nil {
-			err = errors.New("the load generator ended by itself")
-		}
-		g.exits <- g.final(p, err) // start comes before the next one, and takes this one first
-	})
 	return nil
 }
 
-func (g *loadgen) launch() (*local.Process, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.stopped {
-		return nil, context.Canceled
-	}
-	if g.process != nil {
-		g.process.Kill() // it did not become ready
-	}
-	p, err := local.Start(g.command)
-	if err == nil {
-		g.process = p
-	}
-	return p, err
+// loadgenArgs are the load generator's flags. The answers of both clusters end
+// nowhere by themselves.
+func (b *booth) loadgenArgs(target, prometheus, address string) []string {
+	return append([]string{
+		"--target-url=" + target, "--prometheus-url=" + prometheus, "--prometheus-namespace=" + namespace,
+		"--listen=" + address, "--data-dir=" + b.folder("data"),
+		"--concurrency=" + strconv.Itoa(b.flags.Concurrency), "--start=" + strconv.FormatBool(b.flags.Start),
+		"--output-tokens-mean=830", "--output-tokens-cv=.15",
+	}, b.kind.loadgenArgs()...)
 }
 
-// final marks an error that another try would give again: the load generator ends
-// with 2 for what its caller must change.
-func (g *loadgen) final(p *local.Process, err error) error {
-	select {
-	case <-p.Done():
-		if p.ExitCode() == badInput {
-			return fmt.Errorf("%w: %w", errFinal, err)
-		}
-	default:
+// deployment are the flags of the load generator that say what serves: what only
+// looks like an engine and a GPU is called by such words as "mock of".
+func deployment(like, engine string, p sim.Profile, workers int) []string {
+	return []string{
+		"--target-model=" + p.Model, "--deployment-model=" + p.Model + "-" + p.Precision,
+		"--deployment-engine=" + like + " " + engine, "--deployment-gpu=" + like + " " + p.GPU,
+		"--deployment-workers=" + strconv.Itoa(workers), "--deployment-tensor-parallel=" + strconv.Itoa(p.TensorParallel),
 	}
-	return err
-}
-
-func (g *loadgen) running() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	select {
-	case <-g.process.Done():
-		return false
-	default:
-		return true
-	}
-}
-
-// stop stops the child, or kills it when ctx ends first.
-func (g *loadgen) stop(ctx context.Context) {
-	g.mu.Lock()
-	g.stopped = true
-	p := g.process
-	g.mu.Unlock()
-	if p != nil {
-		p.Stop(ctx)
-	}
-	g.watches.Wait()
 }

@@ -1,5 +1,7 @@
-// Command booth starts a whole booth on this machine: a serving cluster and the
-// load generator against it, each in processes of their own.
+// Command booth starts a whole booth on this machine: a serving cluster, simulated
+// or a real Dynamo with mock workers, Prometheus, the load generator, and Grafana
+// where one is installed, each in processes of their own. Some of them are this
+// same program, started with another command.
 package main
 
 import (
@@ -9,11 +11,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
 )
 
 // Exit codes: badInput for what the caller must change, failure for the rest.
@@ -24,10 +29,26 @@ const (
 )
 
 type commands struct {
-	Dynamo dynamoCmd `cmd:"" help:"Run a real NVIDIA Dynamo with mock workers, and the load generator against it. Needs Python 3.10 or later."`
+	Demo       demoCmd       `cmd:"" help:"Run the whole booth on a simulated Dynamo cluster: the cluster, Prometheus, the load generator, and Grafana where one is installed."`
+	Dynamo     dynamoCmd     `cmd:"" help:"Run the same on a real NVIDIA Dynamo with mock workers. Needs Python 3.10 or later."`
+	Cluster    clusterCmd    `cmd:"" help:"Run the simulated cluster alone."`
+	Prometheus prometheusCmd `cmd:"" help:"Run Prometheus alone."`
 }
 
+// command is what the command line may ask for. It runs until ctx ends, and ends
+// what it has started; when hurry ends too, it kills that.
+type command interface {
+	run(ctx, hurry context.Context, stdout, stderr io.Writer) error
+}
+
+// gcPercent lets the heap grow by half between two collections. A booth runs
+// beside what it shows: memory is scarcer there than the little time it costs.
+const gcPercent = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, hurry := signalled()
 	os.Exit(run(ctx, hurry, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -54,8 +75,9 @@ func run(ctx, hurry context.Context, args []string, stdout, stderr io.Writer) in
 	var c commands
 	exit := -1
 	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }),
+		kong.Vars{"profiles": strings.Join(sim.ProfileNames(), ", ")},
 		kong.Description("Starts a whole booth on this machine. Ctrl-C stops all of it; once more kills it."))
-	_, err := parser.Parse(args)
+	parsed, err := parser.Parse(args)
 	if exit >= 0 { // the help was printed
 		return exit
 	}
@@ -63,7 +85,7 @@ func run(ctx, hurry context.Context, args []string, stdout, stderr io.Writer) in
 		fmt.Fprintln(stderr, "booth:", err)
 		return badInput
 	}
-	err = c.Dynamo.run(ctx, hurry, stdout, stderr)
+	err = parsed.Selected().Target.Addr().Interface().(command).run(ctx, hurry, stdout, stderr)
 	var field *api.FieldError
 	switch {
 	case err == nil:

@@ -1,11 +1,12 @@
-// Package localtest stands in for Python and Dynamo in tests: the test binary
-// itself plays them, when it is started through a name that [Python] made. Call
-// [Main] first thing in TestMain.
+// Package localtest stands in for Python, Dynamo and Grafana in tests: the test
+// binary itself plays them, when it is started through a name that [Python] or
+// [Grafana] made. Call [Main] first thing in TestMain.
 package localtest
 
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -26,9 +27,11 @@ import (
 const (
 	// Version is what a played interpreter says it is, in place of 3.12.1.
 	Version = "LOCALTEST_VERSION"
+	// GrafanaVersion is what a played Grafana says it is, in place of 12.2.0.
+	GrafanaVersion = "LOCALTEST_GRAFANA_VERSION"
 	// Lacks makes a played interpreter lack the venv module.
 	Lacks = "LOCALTEST_LACKS_VENV"
-	// Broken names a module that fails with a message when it is run.
+	// Broken names a module, or grafana, that fails with a message when it is run.
 	Broken = "LOCALTEST_BROKEN"
 	// Hangs names a module that does nothing, for ever, when it is run.
 	Hangs = "LOCALTEST_HANGS"
@@ -37,13 +40,18 @@ const (
 // Main plays the program that the test binary was started as, and does not return
 // then. In a test run it does nothing.
 func Main() {
-	if name := filepath.Base(os.Args[0]); !strings.HasPrefix(name, "python") {
+	who, play := "Python", python
+	switch name := filepath.Base(os.Args[0]); {
+	case strings.HasPrefix(name, "python"):
+	case name == "grafana":
+		who, play = "Grafana", grafana
+	default:
 		// Under the race detector a program sleeps for a second before it ends.
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 		return
 	}
-	if err := python(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "played Python:", err)
+	if err := play(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "played %s: %v\n", who, err)
 		os.Exit(3)
 	}
 	os.Exit(0)
@@ -65,6 +73,18 @@ func Venv(t testing.TB) string {
 	dir := t.TempDir()
 	Python(t, filepath.Join(dir, "bin"), "python")
 	return dir
+}
+
+// Grafana makes a folder that looks like an installed Grafana.
+func Grafana(t testing.TB) string {
+	t.Helper()
+	home := t.TempDir()
+	err := errors.Join(link(filepath.Join(home, "bin", "grafana")), os.Mkdir(filepath.Join(home, "public"), 0o755),
+		os.Mkdir(filepath.Join(home, "conf"), 0o755), os.WriteFile(filepath.Join(home, "conf", "defaults.ini"), nil, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return home
 }
 
 func link(path string) error {
@@ -101,7 +121,7 @@ func python(args []string) error {
 	case module == "hold":
 		return hold(args[2], args[3:])
 	case module == "parent":
-		return parent(args[2])
+		return parent(args[2], args[3:])
 	default:
 		return fmt.Errorf("no module %s", module)
 	}
@@ -172,6 +192,31 @@ func registered(render func(id, model string) string) string {
 	return strings.Join(all, ",")
 }
 
+// grafana says its version, or serves its health until it is asked to end.
+func grafana(args []string) error {
+	if args[0] == "--version" {
+		version := os.Getenv(GrafanaVersion)
+		if version == "" {
+			version = "12.2.0"
+		}
+		fmt.Println("grafana version", version)
+		return nil
+	}
+	if os.Getenv(Broken) == "grafana" {
+		return errors.New("grafana is broken on purpose")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, "GF_") || strings.HasPrefix(variable, "KVBOOTH_") {
+			fmt.Println(variable)
+		}
+	}
+	return serve(ctx, os.Getenv("GF_SERVER_HTTP_ADDR")+":"+os.Getenv("GF_SERVER_HTTP_PORT"), map[string]http.HandlerFunc{
+		"/api/health": func(http.ResponseWriter, *http.Request) {},
+	})
+}
+
 func argument(args []string, flag string) string {
 	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
 		return args[i+1]
@@ -211,9 +256,12 @@ func hold(address string, how []string) error {
 	return nil
 }
 
-// parent starts a child that holds a connection, and waits for it.
-func parent(address string) error {
-	p, err := local.Start(Hold(os.Args[0], filepath.Join(os.TempDir(), "hold.log"), address))
+// parent starts a child that holds a connection, one that is a parent itself if
+// it is told so, and waits for it.
+func parent(address string, how []string) error {
+	c := Hold(os.Args[0], filepath.Join(os.TempDir(), "hold.log"), address)
+	c.Parent = slices.Contains(how, "parents")
+	p, err := local.Start(c)
 	if err != nil {
 		return err
 	}

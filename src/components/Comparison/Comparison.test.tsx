@@ -32,13 +32,29 @@ const row = (table: ReturnType<typeof within>, name: string) =>
 describe('the tables', () => {
   it('have heads of rows and columns, and the SLOs above them', () => {
     showLane();
-    expect(latencies().getAllByRole('columnheader').map((h) => h.textContent)).toEqual([
-      'Latency', 'Live p50n 480', 'RR p50recorded', 'KV p50recorded', 'Live p95n 480', 'RR p95recorded', 'KV p95recorded',
+    expect(
+      latencies()
+        .getAllByRole('columnheader')
+        .map((h) => h.textContent)
+    ).toEqual([
+      'Latency',
+      'Live p50n 480',
+      'RR p50recorded',
+      'KV p50recorded',
+      'Live p95n 480',
+      'RR p95recorded',
+      'KV p95recorded',
     ]);
-    expect(latencies().getAllByRole('rowheader').map((h) => h.textContent)).toEqual(['TTFT', 'TPOT', 'ITL', 'Latency']);
-    expect(rates().getAllByRole('rowheader').map((h) => h.textContent)).toEqual([
-      'Output tokens/s', 'Requests/s', 'KV hit rate', 'Error rate',
-    ]);
+    expect(
+      latencies()
+        .getAllByRole('rowheader')
+        .map((h) => h.textContent)
+    ).toEqual(['TTFT', 'TPOT', 'ITL', 'Latency']);
+    expect(
+      rates()
+        .getAllByRole('rowheader')
+        .map((h) => h.textContent)
+    ).toEqual(['Output tokens/s', 'Requests/s', 'KV hit rate', 'Error rate']);
     expect(screen.getByText('SLO: TTFT p95 ≤ 600 ms, TPOT p95 ≤ 60 ms')).toBeInTheDocument();
     expect(screen.getByText('KV-aware live at concurrency 120 · Baseline: 3 × H200')).toBeInTheDocument();
   });

@@ -76,13 +76,20 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
     <>
       <div>
         <div className={styles.title}>
-          {modeName(lane.state.mode)} live at concurrency {number(comparison.concurrency)} · Baseline: {comparison.title}
+          {modeName(lane.state.mode)} live at concurrency {number(comparison.concurrency)} · Baseline:{' '}
+          {comparison.title}
         </div>
         <div className={styles.subtitle}>{sloLine(settings)}</div>
       </div>
       <div className={styles.tables}>
         <div className={styles.latencies}>
-          <Table caption="Latencies, live and recorded" corner="Latency" nameWidth="4.8em" table={model.latencies} size={size} />
+          <Table
+            caption="Latencies, live and recorded"
+            corner="Latency"
+            nameWidth="4.8em"
+            table={model.latencies}
+            size={size}
+          />
         </div>
         <div className={styles.rates}>
           <Table caption="Rates, live and recorded" corner="Rate" nameWidth="8.6em" table={model.rates} size={size} />

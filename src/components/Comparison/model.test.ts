@@ -4,7 +4,13 @@ import { toModel, type Cell, type Row } from './model';
 type Input = Parameters<typeof toModel>[0];
 
 function model(change: Partial<Input> = {}) {
-  return toModel({ comparison: comparison(), lane: laneSnapshot(), settings: settings(), time: '2026-11-20T10:00:00Z', ...change });
+  return toModel({
+    comparison: comparison(),
+    lane: laneSnapshot(),
+    settings: settings(),
+    time: '2026-11-20T10:00:00Z',
+    ...change,
+  });
 }
 
 /** A cell of a metric under a head. */
@@ -20,7 +26,14 @@ function cell(table: { heads: Array<{ label: string }>; rows: Row[] }, name: str
 describe('columns', () => {
   it('stand live, round-robin, KV for p50 and then for p95', () => {
     const { latencies, rates } = model();
-    expect(latencies.heads.map((h) => h.label)).toEqual(['Live p50', 'RR p50', 'KV p50', 'Live p95', 'RR p95', 'KV p95']);
+    expect(latencies.heads.map((h) => h.label)).toEqual([
+      'Live p50',
+      'RR p50',
+      'KV p50',
+      'Live p95',
+      'RR p95',
+      'KV p95',
+    ]);
     expect(rates.heads.map((h) => h.label)).toEqual(['Live', 'RR', 'KV']);
     expect(latencies.heads[0].note).toBe('n 480');
     expect(latencies.heads[1].note).toBe('recorded');
@@ -38,7 +51,11 @@ describe('columns', () => {
   });
 
   it('name the speculation where the mode alone does not tell them apart', () => {
-    const columns = [column(), column({ mode: 'kv', speculation: 'off' }), column({ mode: 'kv', speculation: 'eagle3' })];
+    const columns = [
+      column(),
+      column({ mode: 'kv', speculation: 'off' }),
+      column({ mode: 'kv', speculation: 'eagle3' }),
+    ];
     const { rates } = model({ comparison: comparison({ columns }) });
     expect(rates.heads.map((h) => h.label)).toEqual(['Live', 'RR', 'KV Off', 'KV EAGLE-3']);
   });
@@ -53,7 +70,9 @@ describe('columns', () => {
       ['Live', 'n 480'],
       ['RR', 'measured'],
     ]);
-    expect(sources).toEqual([{ short: 'RR', text: 'Round-robin routing, speculation off, measured 10 min 0 s ago, n 412' }]);
+    expect(sources).toEqual([
+      { short: 'RR', text: 'Round-robin routing, speculation off, measured 10 min 0 s ago, n 412' },
+    ]);
   });
 });
 

@@ -91,7 +91,10 @@ describe('the buttons', () => {
   ])('make sense while %s', async (_, lane, enabled) => {
     await showLane(lane);
     for (const name of ['Start', 'Stop', 'Drain']) {
-      expect({ name, enabled: !button(name).hasAttribute('disabled') }).toEqual({ name, enabled: enabled.includes(name) });
+      expect({ name, enabled: !button(name).hasAttribute('disabled') }).toEqual({
+        name,
+        enabled: enabled.includes(name),
+      });
     }
   });
 
@@ -268,7 +271,10 @@ describe('mode and speculation', () => {
 
   it('are those that the driver offers', async () => {
     await showLane();
-    const names = (label: string) => group(label).getAllByRole('button').map((b) => b.textContent);
+    const names = (label: string) =>
+      group(label)
+        .getAllByRole('button')
+        .map((b) => b.textContent);
     expect(names('Routing')).toEqual(['Round-robin', 'KV-aware']);
     expect(names('Speculation')).toEqual(['Off', 'EAGLE-3']);
     expect(group('Routing').getByRole('button', { pressed: true })).toHaveTextContent('KV-aware');
@@ -277,7 +283,10 @@ describe('mode and speculation', () => {
   it('ask for a mode with a speculation that goes with it', async () => {
     const { client } = await showLane({ state: { speculation: 'eagle3' } });
     await userEvent.click(button('Round-robin'));
-    expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', { mode: 'round_robin', speculation: 'off' });
+    expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', {
+      mode: 'round_robin',
+      speculation: 'off',
+    });
   });
 
   it('ask for a speculation in the mode in force', async () => {
@@ -323,9 +332,15 @@ describe('mode and speculation', () => {
   });
 
   it('tell of a roll-back and of a failure', async () => {
-    const { client } = await showLane({ state: { phase: 'switching', mode_change: { ...change, phase: 'rolling_back' } } });
+    const { client } = await showLane({
+      state: { phase: 'switching', mode_change: { ...change, phase: 'rolling_back' } },
+    });
     expect(screen.getByText('KV-aware → Round-robin: Rolling back')).toBeInTheDocument();
-    act(() => client.show({ state: { mode_change: { ...change, phase: 'failed', failed: true, message: 'No worker came up.' } } }));
+    act(() =>
+      client.show({
+        state: { mode_change: { ...change, phase: 'failed', failed: true, message: 'No worker came up.' } },
+      })
+    );
     expect(screen.getByRole('alert')).toHaveTextContent('The change to Round-robin failed');
     expect(screen.getByRole('alert')).toHaveTextContent('No worker came up. KV-aware stays in force.');
   });
@@ -355,7 +370,10 @@ describe('more settings', () => {
     await enter('Turns, at most', '8');
     await enter('Request cap (0: none)', '0');
     await userEvent.keyboard('{Enter}');
-    expect(client.writes).toHaveBeenCalledWith('PATCH', '/workload?lane=main', { turns: { min: 3, max: 8 }, target_rps: 0 });
+    expect(client.writes).toHaveBeenCalledWith('PATCH', '/workload?lane=main', {
+      turns: { min: 3, max: 8 },
+      target_rps: 0,
+    });
     await waitFor(() => expect(field('Turns, at most')).toHaveValue('5')); // in force, until a snapshot says otherwise
   });
 
@@ -371,7 +389,9 @@ describe('more settings', () => {
 
   it('show beside a field what the load generator has against it, and keep what was entered', async () => {
     const { client } = await showLane();
-    client.writes.mockRejectedValue(new Problem(422, 'max_tokens: 9000 is not allowed: 1 to 4096', 'max_tokens', '1 to 4096'));
+    client.writes.mockRejectedValue(
+      new Problem(422, 'max_tokens: 9000 is not allowed: 1 to 4096', 'max_tokens', '1 to 4096')
+    );
     await open();
     await enter('Longest answer', '9000');
     await userEvent.click(button('Apply'));
@@ -423,8 +443,15 @@ describe('accessibility', () => {
     ['loading', () => undefined],
     ['running', (client) => client.show()],
     ['stopped', (client) => client.show(stopped)],
-    ['switching', (client) => client.show({ state: { phase: 'switching', mode_change: { ...change, phase: 'waiting_for_operator' } } })],
-    ['failed', (client) => client.show({ state: { mode_change: { ...change, failed: true } }, target: { reachable: false } })],
+    [
+      'switching',
+      (client) =>
+        client.show({ state: { phase: 'switching', mode_change: { ...change, phase: 'waiting_for_operator' } } }),
+    ],
+    [
+      'failed',
+      (client) => client.show({ state: { mode_change: { ...change, failed: true } }, target: { reachable: false } }),
+    ],
     ['lost', (client) => (client.show(), client.lose())],
   ])('has nothing against it while %s', async (_, happen) => {
     const client = new FakeClient();

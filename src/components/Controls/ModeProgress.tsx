@@ -51,7 +51,11 @@ export function ModeProgress({ change, time, onCancel, onConfirm, busy, disabled
         </div>
       </div>
       {waits && onConfirm && (
-        <Button icon={busy === 'confirm' ? 'spinner' : 'check'} disabled={disabled || Boolean(busy)} onClick={onConfirm}>
+        <Button
+          icon={busy === 'confirm' ? 'spinner' : 'check'}
+          disabled={disabled || Boolean(busy)}
+          onClick={onConfirm}
+        >
           Confirm: done
         </Button>
       )}

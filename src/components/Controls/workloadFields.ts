@@ -21,9 +21,30 @@ interface FieldInfo {
 export const fields: FieldInfo[] = [
   { name: 'turnsMin', label: 'Turns, at least', path: 'turns.min', width: 12, check: (v) => wholeNumber(v, 1, 50) },
   { name: 'turnsMax', label: 'Turns, at most', path: 'turns.max', width: 12, check: (v) => wholeNumber(v, 1, 50) },
-  { name: 'maxTokens', label: 'Longest answer', path: 'max_tokens', unit: 'tokens', width: 17, check: (v) => wholeNumber(v, 1, 131_072) },
-  { name: 'startRate', label: 'Start rate', path: 'start_rate', unit: 'conversations/s', width: 22, check: (v) => decimalNumber(v, 0, 1000, true) },
-  { name: 'targetRPS', label: 'Request cap (0: none)', path: 'target_rps', unit: 'requests/s', width: 19, check: (v) => decimalNumber(v, 0, 10_000) },
+  {
+    name: 'maxTokens',
+    label: 'Longest answer',
+    path: 'max_tokens',
+    unit: 'tokens',
+    width: 17,
+    check: (v) => wholeNumber(v, 1, 131_072),
+  },
+  {
+    name: 'startRate',
+    label: 'Start rate',
+    path: 'start_rate',
+    unit: 'conversations/s',
+    width: 22,
+    check: (v) => decimalNumber(v, 0, 1000, true),
+  },
+  {
+    name: 'targetRPS',
+    label: 'Request cap (0: none)',
+    path: 'target_rps',
+    unit: 'requests/s',
+    width: 19,
+    check: (v) => decimalNumber(v, 0, 10_000),
+  },
 ];
 
 /** The field that a problem of the API is about. */

@@ -1,0 +1,149 @@
+// Package frontend builds and checks the Grafana app: its front end with Node.js,
+// its backend with Go.
+package frontend
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"kvbooth/internal/browser"
+	"kvbooth/internal/suite"
+)
+
+// Places, from the module's root.
+const (
+	lock      = "package-lock.json"
+	installed = "node_modules/.kvbooth-lock" // a copy of what is installed
+	module    = "dist/module.js"
+)
+
+// sources are what the built front end depends on.
+var sources = []string{"src", "dashboards", lock, "webpack.config.ts", ".config", "README.md", "CHANGELOG.md", "LICENSE"}
+
+// Build builds the app into dist: the front end where it has changed, and the
+// backend for this system. It says what takes long. Without Node.js it gives
+// [browser.ErrNoNode].
+func Build(ctx context.Context) error {
+	if _, err := browser.FindNode(ctx); err != nil {
+		return err
+	}
+	if err := install(ctx); err != nil {
+		return err
+	}
+	if changed() {
+		fmt.Println("building the Grafana app")
+		if err := npm(ctx, "run", "--silent", "build", "--", "--stats=errors-warnings"); err != nil {
+			return err
+		}
+	}
+	return backend(ctx)
+}
+
+// backend builds the app's backend under the name that Grafana looks for.
+func backend(ctx context.Context) error {
+	name := fmt.Sprintf("dist/gpx_kvbooth_%s_%s", runtime.GOOS, runtime.GOARCH)
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return suite.Command(ctx, "go", "build", "-o", name, "./pkg")
+}
+
+// install installs the packages that the lock file names, where they are not yet.
+func install(ctx context.Context) error {
+	want, err := os.ReadFile(lock)
+	if err != nil {
+		return err
+	}
+	if have, err := os.ReadFile(installed); err == nil && bytes.Equal(have, want) {
+		return nil
+	}
+	fmt.Println("installing the front end's packages (about 860 MB, a minute or two)")
+	if err := npm(ctx, "ci", "--no-audit", "--no-fund", "--loglevel=error"); err != nil {
+		return err
+	}
+	return os.WriteFile(installed, want, 0o644)
+}
+
+// changed says whether a source is newer than the built front end.
+func changed() bool {
+	built, err := os.Stat(module)
+	if err != nil {
+		return true
+	}
+	for _, root := range sources {
+		err := filepath.WalkDir(root, func(_ string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if info, err := entry.Info(); err != nil || info.ModTime().After(built.ModTime()) {
+				return errNewer
+			}
+			return nil
+		})
+		if err != nil {
+			return true
+		}
+	}
+	return false
+}
+
+var errNewer = errors.New("newer than the build")
+
+func npm(ctx context.Context, args ...string) error { return suite.Command(ctx, "npm", args...) }
+
+// Check checks types and style of the front end and runs its tests; their results
+// are what it counts. Without Node.js it is skipped.
+func Check(ctx context.Context) (suite.Count, error) {
+	if _, err := browser.FindNode(ctx); errors.Is(err, browser.ErrNoNode) {
+		return suite.Count{}, suite.Skipped(err.Error())
+	}
+	if err := install(ctx); err != nil {
+		return suite.Count{}, err
+	}
+	for _, script := range []string{"typecheck", "lint"} {
+		began := time.Now()
+		if err := npm(ctx, "run", "--silent", script); err != nil {
+			return suite.Count{}, fmt.Errorf("npm run %s: %w", script, err)
+		}
+		fmt.Printf("%s %.0f s\n", script, time.Since(began).Seconds())
+	}
+	return jest(ctx)
+}
+
+// jest runs the tests and reads their counts from its report.
+func jest(ctx context.Context) (suite.Count, error) {
+	dir, err := os.MkdirTemp("", "kvbooth-jest-")
+	if err != nil {
+		return suite.Count{}, err
+	}
+	defer os.RemoveAll(dir)
+	report := filepath.Join(dir, "report.json")
+	ran := npm(ctx, "run", "--silent", "test", "--", "--silent", "--json", "--outputFile="+report)
+	text, err := os.ReadFile(report)
+	if err != nil {
+		return suite.Count{}, errors.Join(ran, err)
+	}
+	var result struct {
+		Passed  int `json:"numPassedTests"`
+		Failed  int `json:"numFailedTests"`
+		Pending int `json:"numPendingTests"`
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		return suite.Count{}, err
+	}
+	count := suite.Count{Passed: result.Passed, Failed: result.Failed, Skipped: result.Pending}
+	var exit *exec.ExitError
+	if errors.As(ran, &exit) && result.Failed > 0 { // the counts say it
+		return count, errors.New("tests of the front end failed")
+	}
+	return count, ran
+}

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/local"
+)
+
+const (
+	startWithin = 2 * time.Minute
+	stopWithin  = 10 * time.Second
+)
+
+// flags are common to both booths.
+type flags struct {
+	Concurrency  int    `default:"60" help:"Conversations to keep in progress."`
+	Start        bool   `default:"true" negatable:"" help:"Begin at once. Without it, the load generator waits for an operator."`
+	Grafana      bool   `default:"true" negatable:"" help:"Start Grafana too, where one is installed: where GRAFANA_HOME says, in /usr/share/grafana, or on the PATH."`
+	Provisioning string `placeholder:"DIR" help:"Folder of Grafana's provisioning. Without it, the project's, found beside this program."`
+
+	FrontendPort   int    `default:"8000" help:"Port of the cluster's frontend, or the next free one."`
+	WorkerPort     int    `default:"8081" help:"Port of the first worker's metrics, or the next free ones."`
+	PrometheusPort int    `default:"9090" help:"Port of Prometheus, or the next free one."`
+	Port           int    `default:"8088" help:"Port of the load generator, or the next free one."`
+	GrafanaPort    int    `default:"3000" help:"Port of Grafana, or the next free one."`
+	CacheDir       string `placeholder:"DIR" help:"Folder of results, metrics, logs and what is installed. Without it, kvbooth in the user's cache folder."`
+}
+
+// check refuses ports that no system has, and a folder that does not exist.
+func (f *flags) check() error {
+	if f.Provisioning != "" {
+		if _, err := os.Stat(f.Provisioning); err != nil {
+			return &api.FieldError{Field: "provisioning", Value: f.Provisioning, Allowed: fmt.Sprintf("a folder (%v)", err)}
+		}
+	}
+	return checkPorts(map[string]int{
+		"frontend-port": f.FrontendPort, "worker-port": f.WorkerPort, "prometheus-port": f.PrometheusPort,
+		"port": f.Port, "grafana-port": f.GrafanaPort,
+	})
+}
+
+const lastPort = 65535
+
+func checkPorts(flags map[string]int) error {
+	for flag, port := range flags {
+		if port < 1 || port > lastPort {
+			return &api.FieldError{Field: flag, Value: strconv.Itoa(port), Allowed: fmt.Sprintf("1 to %d", lastPort)}
+		}
+	}
+	return nil
+}
+
+// kind is what tells one booth from another.
+type kind interface {
+	name() string // of its folder
+	common() *flags
+	check() error // refuses before anything is started; an error that the caller can mend
+	// newCluster writes what the cluster needs, and starts nothing.
+	newCluster(ctx context.Context, b *booth) (cluster, error)
+	loadgenArgs() []string // flags of the load generator that are this kind's own
+}
+
+// part is a part of a booth: a process, or several that start as one.
+type part interface {
+	title() string                   // in the middle of a sentence
+	start(ctx context.Context) error // returns when it serves
+	watch(ctx context.Context) error // restarts what ends, until ctx ends; an error where that does not help
+	stop(ctx context.Context)        // for good; it is killed when ctx ends
+}
+
+// cluster is the part that serves the model.
+type cluster interface {
+	part
+	places() places // once it serves
+	describe() (heading string, rows [][2]string)
+}
+
+// places are where a cluster is found.
+type places struct {
+	frontend string   // host:port, as all of them
+	workers  []string // their metrics
+	gpus     []string // the DCGM exporters of their nodes, in the same order; none: no GPUs are imitated
+}
+
+// booth is what runs on this machine.
+type booth struct {
+	kind  kind
+	flags *flags
+	cache string // the folder that all booths share
+	out   *screen
+	ports ports
+
+	cluster    cluster
+	prometheus *service
+	grafana    *service // nil: none
+	noGrafana  error    // why there is none, though one is wanted
+	startPage  string   // path of Grafana's page to open first
+	loadgen    *service
+	parts      []part // all of them, as they were started
+}
+
+// runKind starts a booth, keeps it running until ctx ends, and stops it.
+func runKind(ctx, hurry context.Context, k kind, stdout, stderr io.Writer) error {
+	b := &booth{kind: k, flags: k.common(), out: newScreen(stdout, stderr)}
+	b.ports.say = b.out.say
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	unlock, ok, err := local.TryLock(filepath.Join(b.cache, "booth.lock"))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("%w: another booth is running in %s; give this one another --cache-dir, or stop the other", errBadInput, b.cache)
+	}
+	defer unlock()
+	defer b.stop(hurry)
+	if err := b.start(ctx); err != nil {
+		if ctx.Err() != nil { // it was stopped before it was up
+			return nil
+		}
+		return err
+	}
+	b.summary()
+	return b.watch(ctx)
+}
+
+// prepare finds the folder, and refuses what could not be started before anything
+// takes long.
+func (b *booth) prepare(ctx context.Context) (err error) {
+	if err := errors.Join(b.flags.check(), b.kind.check()); err != nil {
+		return err
+	}
+	b.cache = b.flags.CacheDir
+	if b.cache == "" {
+		if b.cache, err = local.CacheDir(); err != nil {
+			return fmt.Errorf("%w: %w; name a folder with --cache-dir", errBadInput, err)
+		}
+	}
+	if b.cache, err = filepath.Abs(b.cache); err != nil {
+		return err
+	}
+	return b.checkLoadgen(ctx)
+}
+
+func (b *booth) folder(name ...string) string {
+	return filepath.Join(append([]string{b.cache, b.kind.name()}, name...)...)
+}
+
+func (b *booth) log(name string) string { return b.folder("logs", name+".log") }
+
+// setLogsAside keeps the logs of the last run, and no older ones.
+func (b *booth) setLogsAside() error {
+	logs, old := b.folder("logs"), b.folder("logs.old")
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(logs, old); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.MkdirAll(logs, 0o755)
+}
+
+// start starts everything and returns when it serves: the cluster first, since the
+// others must know where it is, and the load generator last, so that nothing that
+// still starts disturbs what it measures.
+func (b *booth) start(ctx context.Context) (err error) {
+	if err := b.setLogsAside(); err != nil {
+		return err
+	}
+	if b.cluster, err = b.kind.newCluster(ctx, b); err != nil {
+		return err
+	}
+	if err := b.bring(ctx, b.cluster); err != nil {
+		return err
+	}
+	address, err := b.address("the load generator", b.flags.Port)
+	if err != nil {
+		return err
+	}
+	if b.prometheus, err = b.newPrometheus(address); err != nil {
+		return err
+	}
+	around := []part{b.prometheus}
+	if b.flags.Grafana {
+		b.grafana, b.noGrafana = b.newGrafana(ctx, address)
+	}
+	if b.grafana != nil {
+		around = append(around, b.grafana)
+	}
+	if err := b.bring(ctx, around...); err != nil {
+		return err
+	}
+	if b.loadgen, err = b.newLoadgen(address); err != nil {
+		return err
+	}
+	return b.bring(ctx, b.loadgen)
+}
+
+// address chooses a free one.
+func (b *booth) address(who string, port int) (string, error) {
+	port, err := b.ports.take(who, port, 1)
+	return local.Loopback(port), err
+}
+
+// bring starts parts at once and returns when all of them serve.
+func (b *booth) bring(ctx context.Context, parts ...part) error {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	b.parts = append(b.parts, parts...)
+	missing := newTitles(parts)
+	b.out.say("starting %s", missing)
+	defer b.out.waiting(missing.String)()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, p := range parts {
+		group.Go(func() error {
+			defer missing.remove(p.title())
+			return p.start(ctx)
+		})
+	}
+	return group.Wait()
+}
+
+// watch supervises all parts until ctx ends, or until one is given up.
+func (b *booth) watch(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, p := range b.parts {
+		group.Go(func() error { return p.watch(ctx) })
+	}
+	return group.Wait()
+}
+
+// stop stops the load generator, then the rest at once; when hurry ends, they are
+// killed.
+func (b *booth) stop(hurry context.Context) {
+	if len(b.parts) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(hurry, stopWithin)
+	defer cancel()
+	b.out.say("stopping")
+	if b.loadgen != nil {
+		b.loadgen.stop(ctx)
+	}
+	var wg sync.WaitGroup
+	for _, p := range b.parts {
+		wg.Go(func() { p.stop(ctx) })
+	}
+	wg.Wait()
+}
+
+// summary says where to look.
+func (b *booth) summary() {
+	heading, rows := b.cluster.describe()
+	doing := fmt.Sprintf("keeps %d conversations in progress", b.flags.Concurrency)
+	if !b.flags.Start {
+		doing = "waits to be started"
+	}
+	rows = append(rows,
+		[2]string{"Prometheus", b.prometheus.url},
+		[2]string{"load generator", b.loadgen.url + "/api/v1/status, metrics at /metrics; " + doing},
+		[2]string{"logs", b.folder("logs")})
+	last := "Ctrl-C stops all of it."
+	switch {
+	case b.grafana != nil && b.grafana.up():
+		first := [2]string{"Grafana", b.grafana.url + b.startPage + ", open this first; no login is needed to operate, admin/admin administers"}
+		rows = slices.Insert(rows, 0, first)
+	case b.noGrafana != nil:
+		last = withoutGrafana(b.noGrafana) + "\n" + last
+	}
+	b.out.table(heading, rows, last)
+}
+
+// titles are those of the parts that are waited for. It is safe for concurrent use.
+type titles struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func newTitles(parts []part) *titles {
+	t := new(titles)
+	for _, p := range parts {
+		t.all = append(t.all, p.title())
+	}
+	return t
+}
+
+func (t *titles) remove(title string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = slices.DeleteFunc(t.all, func(other string) bool { return other == title })
+}
+
+// String is a list for the middle of a sentence.
+func (t *titles) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(t.all, " and ")
+}
+
+// ports hands out free ports on loopback, none of them twice.
+type ports struct {
+	taken []int
+	say   func(format string, args ...any)
+}
+
+// take gives the first of n free ports in a row, from the wanted one on, and says
+// so where that is another one.
+func (p *ports) take(who string, wanted, n int) (first int, err error) {
+	for from := wanted; ; {
+		free, err := local.FreePorts(from, n)
+		if err != nil {
+			return 0, err
+		}
+		row := free[n-1]-free[0] == n-1
+		if row && !slices.ContainsFunc(free, func(port int) bool { return slices.Contains(p.taken, port) }) {
+			if free[0] != wanted {
+				p.say("port %d is taken: %s takes %d", wanted, who, free[0])
+			}
+			p.taken = append(p.taken, free...)
+			return free[0], nil
+		}
+		from = free[0] + 1
+	}
+}

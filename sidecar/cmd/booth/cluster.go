@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/httpd"
+)
+
+// clusterFlags say what a simulated cluster is like.
+type clusterFlags struct {
+	Profile     string          `default:"h200-tp1" help:"The deployment that is simulated: ${profiles}."`
+	Workers     int             `default:"0" help:"Number of workers; 0 is as many as the deployment has."`
+	Mode        api.Mode        `default:"kv" help:"Mode of the router: kv, round_robin, least_loaded. An operator can switch it."`
+	Speculation api.Speculation `default:"not_recorded" help:"Speculative decoding: not_recorded (as it was when the results were recorded), off, draft, eagle3. An operator can switch it."`
+	Engine      string          `default:"trtllm" enum:"trtllm,vllm" help:"Engine whose metrics the workers have: ${enum}."`
+	Speed       float64         `default:"1" help:"How many times as fast as the clock its time goes."`
+	Seed        uint64          `default:"1" help:"Seed of all that is left to chance."`
+}
+
+// maxSpeed is what the server of a simulated cluster allows.
+const maxSpeed = 1000
+
+// simulation gives the cluster that the flags ask for. What is not allowed is an
+// *[api.FieldError].
+func (f *clusterFlags) simulation() (sim.Options, error) {
+	if !(0 < f.Speed && f.Speed <= maxSpeed) { // also refuses NaN
+		return sim.Options{}, &api.FieldError{Field: "speed", Value: fmt.Sprint(f.Speed), Allowed: fmt.Sprintf("above 0, up to %d", maxSpeed)}
+	}
+	p, err := sim.LoadProfile(f.Profile)
+	if err != nil {
+		return sim.Options{}, err
+	}
+	if f.Workers != 0 {
+		p.Workers = f.Workers
+	}
+	o := sim.DefaultOptions(p)
+	o.Mode, o.Speculation, o.Seed = f.Mode, f.Speculation, f.Seed
+	_, err = sim.New(o)
+	return o, err
+}
+
+// args are the flags again, for another process.
+func (f *clusterFlags) args() []string {
+	return []string{
+		"--profile=" + f.Profile, "--workers=" + strconv.Itoa(f.Workers), "--mode=" + string(f.Mode),
+		"--speculation=" + string(f.Speculation), "--engine=" + f.Engine,
+		"--speed=" + strconv.FormatFloat(f.Speed, 'g', -1, 64), "--seed=" + strconv.FormatUint(f.Seed, 10),
+	}
+}
+
+// clusterCmd is `booth cluster`.
+type clusterCmd struct {
+	clusterFlags
+	Port       int `default:"8000" help:"Port of the frontend."`
+	WorkerPort int `default:"8081" help:"Port of the first worker's metrics; those of the others follow it."`
+	GPUPort    int `name:"gpu-port" default:"9400" help:"Port of the metrics of the first worker's GPUs; those of the others follow it."`
+
+	OverlapWeight float64       `default:"1" help:"Weight of the prefill in the costs under kv."`
+	Temperature   float64       `default:"0" help:"Temperature of the choice under kv; 0 takes the lowest cost."`
+	ForgetAnswers bool          `negatable:"" help:"Never find the blocks of answers again, as Dynamo's mock workers do."`
+	Restart       time.Duration `default:"5s" help:"How long a change of mode takes."`
+	StateFile     string        `placeholder:"FILE" help:"File that keeps mode and speculation over a restart of this process."`
+
+	Fault struct {
+		HTTP500    float64 `name:"http-500" default:"0" help:"Share of requests that fail with status 500."`
+		HTTP429    float64 `name:"http-429" default:"0" help:"Share of requests that fail with status 429."`
+		Stall      float64 `default:"0" help:"Share of answers that go silent."`
+		Disconnect float64 `default:"0" help:"Share of answers that break off."`
+	} `embed:"" prefix:"fault-"`
+}
+
+func (c *clusterCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {
+	o, err := c.simulation()
+	if err != nil {
+		return err
+	}
+	o.OverlapWeight, o.Temperature, o.ForgetAnswers, o.Restart = c.OverlapWeight, c.Temperature, c.ForgetAnswers, c.Restart
+	server, err := httpd.New(httpd.Options{
+		Cluster: o, Engine: c.Engine, Speed: c.Speed, StateFile: c.StateFile, Log: newLog(stderr),
+		Faults: httpd.Faults{HTTP500: c.Fault.HTTP500, HTTP429: c.Fault.HTTP429, Stall: c.Fault.Stall, Disconnect: c.Fault.Disconnect},
+	})
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	sites := []site{{"port", c.Port, server.Frontend()}}
+	for i := range server.Workers() {
+		sites = append(sites, site{"worker-port", c.WorkerPort + i, server.Worker(i)}, site{"gpu-port", c.GPUPort + i, server.GPUs(i)})
+	}
+	return serveAll(ctx, sites, server.Close)
+}
+
+// site is what is served on one port of loopback.
+type site struct {
+	flag    string // that chose the port
+	port    int
+	handler http.Handler
+}
+
+// endWithin is what requests in progress get to end in, once nothing serves them.
+const endWithin = time.Second
+
+// serveAll takes all ports, or none, and serves them until ctx ends. Then it calls
+// end, which is to end the requests in progress. A port that cannot be taken gives
+// an *[api.FieldError].
+func serveAll(ctx context.Context, sites []site, end func()) error {
+	var listeners []net.Listener
+	defer func() {
+		for _, l := range listeners {
+			l.Close()
+		}
+	}()
+	for _, s := range sites {
+		if err := checkPorts(map[string]int{s.flag: s.port}); err != nil {
+			return err
+		}
+		l, err := net.Listen("tcp", local.Loopback(s.port))
+		if err != nil {
+			return &api.FieldError{Field: s.flag, Value: strconv.Itoa(s.port), Allowed: fmt.Sprintf("a free port of loopback (%v)", err)}
+		}
+		listeners = append(listeners, l)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	stopped := context.AfterFunc(ctx, end)
+	defer stopped()
+	for i, s := range sites {
+		group.Go(func() error { return serve(ctx, listeners[i], s.handler) })
+	}
+	return group.Wait()
+}
+
+// serve answers on a listener until ctx ends.
+func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	defer cancel()
+	if server.Shutdown(patience) != nil {
+		_ = server.Close()
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/sim"
+)
+
+// demoCmd is `booth demo`.
+type demoCmd struct {
+	flags
+	clusterFlags
+	GPUPort int `name:"gpu-port" default:"9400" help:"Port of the metrics of the first worker's GPUs, or the next free ones."`
+}
+
+// Help is printed below the flags' list.
+func (c *demoCmd) Help() string {
+	return "Everything listens on loopback. Other settings of the load generator come from its environment variables, such as LOADGEN_TURNS_MAX."
+}
+
+func (c *demoCmd) run(ctx, hurry context.Context, stdout, stderr io.Writer) error {
+	return runKind(ctx, hurry, c, stdout, stderr)
+}
+
+func (c *demoCmd) name() string { return "demo" }
+
+func (c *demoCmd) common() *flags { return &c.flags }
+
+func (c *demoCmd) check() error {
+	_, err := c.simulation()
+	return errors.Join(err, checkPorts(map[string]int{"gpu-port": c.GPUPort}))
+}
+
+// loadgenArgs say that all of it is simulated. Recorded results stand beside it
+// where the clock's time is the cluster's.
+func (c *demoCmd) loadgenArgs() []string {
+	o, err := c.simulation()
+	if err != nil {
+		panic(err) // it was checked
+	}
+	p, like := o.Profile, "simulated"
+	if c.Speed != 1 {
+		like = fmt.Sprintf("simulated %v times as fast:", c.Speed)
+	}
+	args := append(deployment(like, c.Engine, p, p.Workers), "--seed="+strconv.FormatUint(c.Seed, 10),
+		"--mode-driver=simulated", "--mode-mode="+string(c.Mode), "--mode-speculation="+string(c.Speculation))
+	if p.Baseline != "" && c.Speed == 1 {
+		args = append(args, "--baseline-default="+p.Baseline)
+	}
+	return args
+}
+
+// simulated is the simulated cluster as a part of a booth.
+type simulated struct {
+	*service
+	at      places
+	heading string
+}
+
+// newCluster chooses the ports. The mode that an operator chose in an earlier run
+// is forgotten.
+func (c *demoCmd) newCluster(_ context.Context, b *booth) (cluster, error) {
+	o, err := c.simulation()
+	if err != nil {
+		return nil, err
+	}
+	n := o.Profile.Workers
+	frontend, errFrontend := b.ports.take("the frontend", c.FrontendPort, 1)
+	worker, errWorker := b.ports.take("the first worker", c.WorkerPort, n)
+	gpu, errGPU := b.ports.take("the exporter of the first worker's GPUs", c.GPUPort, n)
+	state := b.folder("cluster-state.json")
+	if err := errors.Join(errFrontend, errWorker, errGPU, os.RemoveAll(state)); err != nil {
+		return nil, err
+	}
+	s := &simulated{at: places{frontend: local.Loopback(frontend)}, heading: c.heading(o)}
+	for i := range n {
+		s.at.workers = append(s.at.workers, local.Loopback(worker+i))
+		s.at.gpus = append(s.at.gpus, local.Loopback(gpu+i))
+	}
+	s.service, err = b.ownService("the simulated cluster", s.at.frontend, "/health", append([]string{
+		"cluster", "--port=" + strconv.Itoa(frontend), "--worker-port=" + strconv.Itoa(worker), "--gpu-port=" + strconv.Itoa(gpu), "--state-file=" + state,
+	}, c.args()...)...)
+	return s, err
+}
+
+func (c *demoCmd) heading(o sim.Options) string {
+	p := o.Profile
+	timing := "timing fitted to " + p.Baseline
+	if !p.CalibratedFor(o.Speculation) {
+		timing = "not calibrated"
+	}
+	heading := fmt.Sprintf("The simulated cluster is up: %d workers that imitate %s on %s, the router in mode %s. Simulated: %s.",
+		p.Workers, c.Engine, p.GPU, c.Mode, timing)
+	if c.Speed != 1 {
+		heading += fmt.Sprintf(" Its time goes %v times as fast as the clock: no figure of it compares with a recorded one.", c.Speed)
+	}
+	return heading
+}
+
+func (s *simulated) places() places { return s.at }
+
+func (s *simulated) describe() (heading string, rows [][2]string) {
+	last := len(s.at.workers) - 1
+	return s.heading, [][2]string{
+		{"cluster frontend", s.url + ", metrics at /metrics"},
+		{"workers", fmt.Sprintf("http://%s/metrics to http://%s/metrics", s.at.workers[0], s.at.workers[last])},
+		{"their GPUs", fmt.Sprintf("http://%s/metrics to http://%s/metrics", s.at.gpus[0], s.at.gpus[last])},
+	}
+}

@@ -1,0 +1,366 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/local"
+)
+
+const (
+	realSoon = time.Minute // when every condition has come true even on a machine that is busy
+	project  = "../../.."  // from this package
+)
+
+// realBooth is `booth demo` with all of its real processes.
+type realBooth struct {
+	t        *testing.T
+	cmd      *exec.Cmd
+	out, err buffer
+	ended    chan struct{}
+	http     *http.Client
+	client   *api.Client
+
+	loadgen, frontend, prometheus, grafana string // URLs; no Grafana: ""
+}
+
+// startRealBooth builds the programs and starts them, on free ports.
+func startRealBooth(t *testing.T) *realBooth {
+	t.Helper()
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen")
+	said, err := build.CombinedOutput()
+	require.NoError(t, err, string(said))
+
+	b := &realBooth{t: t, ended: make(chan struct{}), http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	cache := t.TempDir()
+	args := []string{"demo", "--speed=20", "--concurrency=30", "--cache-dir=" + cache, "--provisioning=" + project + "/provisioning", "--port=30800"}
+	for i, flag := range []string{"frontend", "worker", "gpu", "prometheus", "grafana"} {
+		args = append(args, fmt.Sprintf("--%s-port=%d", flag, 30000+100*i))
+	}
+	b.cmd = exec.Command(filepath.Join(bin, "booth"), args...)
+	b.cmd.Stdout, b.cmd.Stderr = &b.out, &b.err
+	require.NoError(t, b.cmd.Start())
+	go func() {
+		_ = b.cmd.Wait()
+		close(b.ended)
+	}()
+	t.Cleanup(func() {
+		_ = b.cmd.Process.Kill()
+		<-b.ended
+		if t.Failed() {
+			t.Logf("%s\n%s", &b.out, &b.err)
+			for _, name := range []string{"cluster", "prometheus", "loadgen", "grafana"} {
+				t.Logf("%s:\n%s", name, local.Tail(filepath.Join(cache, "demo", "logs", name+".log")))
+			}
+		}
+	})
+	b.eventually("it is up", func() bool { return strings.Contains(b.out.String(), "Ctrl-C") })
+	b.loadgen, b.frontend, b.prometheus, b.grafana = b.at("load generator"), b.at("cluster frontend"), b.at("Prometheus"), b.at("Grafana")
+	b.client, err = api.NewClient(b.http, b.loadgen, "")
+	require.NoError(t, err)
+	return b
+}
+
+// at is the URL of a row of the summary.
+func (b *realBooth) at(name string) string {
+	row := regexp.MustCompile(`(?m)^  ` + name + ` +(http://[0-9.:]+)`).FindStringSubmatch(b.out.String())
+	if row == nil {
+		return ""
+	}
+	return row[1]
+}
+
+// eventually waits for a condition.
+func (b *realBooth) eventually(what string, holds func() bool) {
+	b.t.Helper()
+	deadline := time.After(realSoon)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-b.ended:
+			b.t.Fatalf("the booth has ended before: %s", what)
+		case <-deadline:
+			b.t.Fatalf("it did not come true: %s", what)
+		}
+	}
+}
+
+// lane is the lane's snapshot; false where there is none now.
+func (b *realBooth) lane() (api.LaneSnapshot, bool) {
+	s, err := b.client.Snapshot(b.t.Context())
+	if err != nil || len(s.Lanes) == 0 {
+		return api.LaneSnapshot{}, false
+	}
+	return s.Lanes[0], true
+}
+
+// becomes waits for a state of the lane, and gives it.
+func (b *realBooth) becomes(what string, holds func(api.LaneSnapshot) bool) (lane api.LaneSnapshot) {
+	b.t.Helper()
+	b.eventually(what, func() (ok bool) {
+		lane, ok = b.lane()
+		return ok && holds(lane)
+	})
+	return lane
+}
+
+// get reads JSON.
+func (b *realBooth) get(address string, into any) error {
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	response, err := b.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", address, response.Status)
+	}
+	return json.NewDecoder(response.Body).Decode(into)
+}
+
+// query gives the values that an instant query finds now, but for those that are
+// no numbers.
+func (b *realBooth) query(query string) (values []float64) {
+	var answer struct {
+		Data struct {
+			Result []struct{ Value [2]any }
+		}
+	}
+	if b.get(b.prometheus+"/api/v1/query?query="+url.QueryEscape(query), &answer) != nil {
+		return nil
+	}
+	for _, r := range answer.Data.Result {
+		text, _ := r.Value[1].(string)
+		if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// walkthrough are the queries of the walkthrough's dashboard.
+func walkthrough(t *testing.T) (queries []string) {
+	t.Helper()
+	text, err := os.ReadFile(project + "/dashboards/testdata/walkthrough.promql")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			queries = append(queries, line)
+		}
+	}
+	require.NotEmpty(t, queries)
+	return queries
+}
+
+// answered waits until every query of the walkthrough finds something.
+func (b *realBooth) answered() {
+	b.t.Helper()
+	for _, query := range walkthrough(b.t) {
+		b.eventually("data for "+query, func() bool { return len(b.query(query)) > 0 })
+	}
+}
+
+// turns are the request ids of all finished turns of a step.
+func (b *realBooth) turns(step int64) map[string]bool {
+	b.t.Helper()
+	var table bytes.Buffer
+	require.NoError(b.t, b.client.TurnsCSV(b.t.Context(), &table, api.DefaultLane, step))
+	rows, err := csv.NewReader(&table).ReadAll()
+	require.NoError(b.t, err)
+	id, ids := slices.Index(rows[0], "request_id"), map[string]bool{}
+	require.NotEqual(b.t, -1, id)
+	for _, row := range rows[1:] {
+		ids[row[id]] = true
+	}
+	return ids
+}
+
+// clusterMode is what the cluster itself says.
+func (b *realBooth) clusterMode() api.Mode {
+	var state struct{ Mode api.Mode }
+	if b.get(b.frontend+"/sim/v1/state", &state) != nil {
+		return ""
+	}
+	return state.Mode
+}
+
+// parents are the parents of all processes.
+func parents(t *testing.T) map[int]int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	require.NoError(t, err)
+	all := map[int]int{}
+	for _, file := range files {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent, …
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if all[pid], err = strconv.Atoi(fields[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// family are all processes below the booth.
+func (b *realBooth) family() (pids []int) {
+	all := parents(b.t)
+	for pid := range all {
+		for p := all[pid]; p > 1; p = all[p] {
+			if p == b.cmd.Process.Pid {
+				pids = append(pids, pid)
+				break
+			}
+		}
+	}
+	return pids
+}
+
+// child is the booth's child whose command line matches, 0 if there is none.
+func (b *realBooth) child(pattern string) int {
+	expression := regexp.MustCompile(pattern)
+	for pid, parent := range parents(b.t) {
+		if parent != b.cmd.Process.Pid {
+			continue
+		}
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if expression.Match(bytes.ReplaceAll(line, []byte{0}, []byte{' '})) {
+			return pid
+		}
+	}
+	return 0
+}
+
+// kill kills a child as kill -9 does, and waits for its return.
+func (b *realBooth) kill(name, pattern string) {
+	b.t.Helper()
+	pid := b.child(pattern)
+	require.NotZero(b.t, pid, name)
+	backs := strings.Count(b.err.String(), name+" is back")
+	require.NoError(b.t, syscall.Kill(pid, syscall.SIGKILL))
+	b.eventually(name+" is back", func() bool { return strings.Count(b.err.String(), name+" is back") > backs })
+	again := b.child(pattern)
+	assert.NotZero(b.t, again, name)
+	assert.NotEqual(b.t, pid, again, name)
+}
+
+// The whole booth with its real processes: it runs, its mode is switched, each
+// child is killed and comes back with nothing lost, and nothing stays behind.
+func TestEndToEnd(t *testing.T) {
+	b := startRealBooth(t)
+	b.becomes("turns end well", func(l api.LaneSnapshot) bool { return l.Totals.OK >= 30 })
+	b.answered()
+	l := b.becomes("the cluster is seen", func(l api.LaneSnapshot) bool {
+		return l.Cluster.Available && len(l.Cluster.Workers) == 3 && len(l.Cluster.Workers[0].GPUs) == 1
+	})
+	assert.Equal(t, "prometheus", l.Cluster.Source)
+	assert.Zero(t, l.Totals.Errors, l.Totals.ErrorsByClass)
+
+	b.switchMode()
+	b.killAll()
+	b.end()
+}
+
+func (b *realBooth) switchMode() {
+	b.t.Helper()
+	_, err := b.client.SetMode(b.t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeRoundRobin})
+	require.NoError(b.t, err)
+	l := b.becomes("turns end well under round_robin", func(l api.LaneSnapshot) bool {
+		return l.State.Mode == api.ModeRoundRobin && l.State.Running && l.State.ModeChange == nil && l.Totals.OK >= 30
+	})
+	assert.Zero(b.t, l.Totals.Errors, "a change of mode is no error: %v", l.Totals.ErrorsByClass)
+	assert.Equal(b.t, api.ModeRoundRobin, b.clusterMode())
+}
+
+func (b *realBooth) killAll() {
+	t := b.t
+	t.Helper()
+	l, ok := b.lane()
+	require.True(t, ok)
+	before := b.turns(l.State.Step.ID)
+	require.NotEmpty(t, before)
+
+	// It comes back too fast to be missed, so it is lost in another way first.
+	require.NoError(t, syscall.Kill(b.child(` prometheus `), syscall.SIGSTOP))
+	b.becomes("the cluster is not seen", func(l api.LaneSnapshot) bool { return !l.Cluster.Available })
+	b.kill("Prometheus", ` prometheus `)
+	b.becomes("the cluster is seen again", func(l api.LaneSnapshot) bool { return l.Cluster.Available && len(l.Cluster.Workers) == 3 })
+	assert.NotEmpty(t, b.query("loadgen_requests_total offset 5s"), "what was scraped before is not lost")
+
+	b.kill("the simulated cluster", ` cluster `)
+	assert.Equal(t, api.ModeRoundRobin, b.clusterMode(), "a restart keeps the mode")
+	l, _ = b.lane()
+	b.becomes("turns end well again", func(now api.LaneSnapshot) bool { return now.Totals.OK >= l.Totals.OK+30 })
+
+	b.kill("the load generator", `/loadgen `)
+	b.becomes("turns end well once more", func(l api.LaneSnapshot) bool { return l.Totals.OK >= 30 && l.Totals.LostTurns == 0 })
+	now := b.turns(l.State.Step.ID)
+	for id := range before {
+		assert.True(t, now[id], "turn %s is lost", id)
+	}
+	b.becomes("load generator and cluster agree on the mode", func(l api.LaneSnapshot) bool { return l.State.Mode == b.clusterMode() })
+	b.eventually("nothing is reported lost", func() bool { return slices.Equal(b.query("sum(loadgen_store_lost_turns_total)"), []float64{0}) })
+	if b.grafana != "" {
+		b.kill("Grafana", `grafana server`)
+		var health struct{ Database string }
+		assert.NoError(t, b.get(b.grafana+"/api/health", &health))
+	}
+	b.answered()
+}
+
+// end stops the booth as Ctrl-C does.
+func (b *realBooth) end() {
+	t := b.t
+	t.Helper()
+	family := b.family()
+	assert.GreaterOrEqual(t, len(family), 3)
+	require.NoError(t, b.cmd.Process.Signal(os.Interrupt))
+	select {
+	case <-b.ended:
+	case <-time.After(stopWithin + 5*time.Second):
+		t.Fatal("it does not end")
+	}
+	assert.Zero(t, b.cmd.ProcessState.ExitCode())
+	for _, pid := range family {
+		assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d is left", pid)
+	}
+	for _, match := range regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(b.out.String(), -1) {
+		listener, err := net.Listen("tcp", match)
+		if assert.NoError(t, err, "the port is held") {
+			listener.Close()
+		}
+	}
+}

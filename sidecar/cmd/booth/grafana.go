@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"kvbooth/sidecar/local"
+)
+
+// appID is the Grafana app's, and nestedIDs are those of the panels inside it.
+const appID = "kvbooth-inference-app"
+
+var nestedIDs = []string{"kvbooth-controls-panel", "kvbooth-comparison-panel"}
+
+// grafanaWithin is what Grafana may take to be ready. The first start makes its
+// database.
+const grafanaWithin = 90 * time.Second
+
+const howToGetGrafana = `Grafana is not part of the booth, and none was found: everything else runs all the same.
+To see it in Grafana, get version ` + local.OldestGrafana + ` or later from https://grafana.com/grafana/download,
+unpack it anywhere, set ` + local.GrafanaVariable + ` to its folder, and start the booth again.`
+
+// newGrafana describes Grafana. The booth goes on where there is an error.
+func (b *booth) newGrafana(ctx context.Context, loadgen string) (*service, error) {
+	installed, err := local.FindGrafana(ctx)
+	if err != nil {
+		return nil, err
+	}
+	provisioning, err := b.provisioning()
+	if err != nil {
+		return nil, err
+	}
+	port, err := b.ports.take("Grafana", b.flags.GrafanaPort, 1)
+	if err != nil {
+		return nil, err
+	}
+	url, app := "http://"+local.Loopback(port), app(provisioning)
+	command, err := installed.Command(local.GrafanaOptions{
+		Dir: b.folder("grafana"), Provisioning: provisioning, Plugins: app,
+		Unsigned: append([]string{appID}, nestedIDs...), Port: port, Log: b.log("grafana"),
+		Env: []string{"KVBOOTH_PROMETHEUS_URL=" + b.prometheus.url, "KVBOOTH_SIDECAR_URL=http://" + loadgen},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if app != nil {
+		b.startPage = "/a/" + appID
+	}
+	return &service{
+		name: "Grafana", command: command, url: url, ready: "/api/health", within: grafanaWithin, optional: true, say: b.out.say,
+	}, nil
+}
+
+// withoutGrafana says why there is none.
+func withoutGrafana(err error) string {
+	if errors.Is(err, local.ErrNoGrafana) {
+		return howToGetGrafana
+	}
+	return "Grafana is not started: " + err.Error()
+}
+
+// provisioning is the folder of Grafana's provisioning: the project's is beside
+// the folder of this program.
+func (b *booth) provisioning() (string, error) {
+	dir := b.flags.Provisioning
+	if dir == "" {
+		self, err := besideThis("")
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(self, "..", "provisioning")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return "", fmt.Errorf("its provisioning is missing: %w; name the folder with --provisioning", err)
+	}
+	return dir, nil
+}
+
+// app is where the project's Grafana app was built to, by its id, if it was.
+func app(provisioning string) map[string]string {
+	dist := filepath.Join(filepath.Dir(provisioning), "dist")
+	if _, err := os.Stat(filepath.Join(dist, "plugin.json")); err != nil {
+		return nil
+	}
+	return map[string]string{appID: dist}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/alecthomas/units"
+
+	"kvbooth/sidecar/cmd/booth/internal/prometheus"
+)
+
+// prometheusCmd is `booth prometheus`.
+type prometheusCmd struct {
+	ConfigFile    string           `required:"" placeholder:"FILE" help:"The prometheus.yml, with static_configs."`
+	DataDir       string           `required:"" placeholder:"DIR" help:"Folder of the samples."`
+	Listen        string           `default:"127.0.0.1:9090" help:"Address of its API."`
+	Retention     time.Duration    `default:"6h" help:"How long samples are kept."`
+	RetentionSize units.Base2Bytes `default:"2GB" help:"What samples may take on the disk; 0 is no limit."`
+}
+
+func (c *prometheusCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {
+	return prometheus.Run(ctx, prometheus.Options{
+		ConfigFile: c.ConfigFile, DataDir: c.DataDir, Listen: c.Listen,
+		Retention: c.Retention, RetentionSize: int64(c.RetentionSize), Log: newLog(stderr),
+	})
+}
+
+func newLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+// How often Prometheus reads a page: the load generator's changes every second.
+const (
+	scrapeEvery        = 2 * time.Second
+	scrapeLoadgenEvery = time.Second
+)
+
+// newPrometheus writes the configuration and describes the service.
+func (b *booth) newPrometheus(loadgen string) (*service, error) {
+	address, err := b.address("Prometheus", b.flags.PrometheusPort)
+	if err != nil {
+		return nil, err
+	}
+	config := b.folder("prometheus.yml")
+	if err := prometheus.WriteConfig(config, scrapeEvery, targets(b.cluster.places(), loadgen, address)); err != nil {
+		return nil, err
+	}
+	return b.ownService("Prometheus", address, "/-/ready", "prometheus",
+		"--config-file="+config, "--data-dir="+b.folder("prometheus"), "--listen="+address)
+}
+
+// targets are the pages to read, with the labels that they have on a cluster,
+// where the DCGM exporter has a namespace of its own.
+func targets(p places, loadgen, own string) []prometheus.Target {
+	all := []prometheus.Target{
+		target("dynamo-frontend", p.frontend, namespace, "dynamo-frontend", "main"),
+		target("loadgen", loadgen, "kvbooth", "loadgen", "loadgen"),
+		target("prometheus", own, "kvbooth", "prometheus", "prometheus"),
+	}
+	every := scrapeLoadgenEvery.String()
+	maps.Copy(all[1].Labels, map[string]string{"__scrape_interval__": every, "__scrape_timeout__": every})
+	for i, address := range p.workers {
+		all = append(all, target("dynamo-worker", address, namespace, fmt.Sprintf("dynamo-worker-%d", i+1), "main"))
+	}
+	for i, address := range p.gpus {
+		all = append(all, target("dcgm-exporter", address, "gpu-operator", fmt.Sprintf("dcgm-exporter-%d", i+1), "exporter"))
+	}
+	return all
+}
+
+func target(job, address, namespace, pod, container string) prometheus.Target {
+	return prometheus.Target{Job: job, Address: address, Labels: map[string]string{"namespace": namespace, "pod": pod, "container": container}}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"kvbooth/sidecar/api"
+)
+
+// unexplained is what is said where no known difference of the two clusters would
+// have this sign.
+const unexplained = "against what is known of both; see whether the machine had time for both, and measure longer"
+
+// whyHit and whyStay: the costs of the two routers are the same, so what differs
+// comes from what they are asked, and when.
+func whyHit(p *pair, _ bool) string {
+	s, r := &p.simulated, &p.real
+	if math.Abs(s.prompt/r.prompt-1) >= alike {
+		return fmt.Sprintf("the prompts differ, %.0f tokens against %.0f in the mean: the spans caught the conversations at different turns; a longer warm-up brings them together", s.prompt, r.prompt)
+	}
+	return unexplained
+}
+
+func whyStay(p *pair, above bool) string {
+	if p.mode == api.ModeRoundRobin && !above {
+		return "which conversation ends next decides it, not the router: a prefill holds up the others on its worker, so the next turn seldom comes from there; a mock worker's prefills hold them up for longer"
+	}
+	return unexplained
+}
+
+// whySpread: over 20 seeds of the simulation, 90 s under kv, the standard deviation
+// was a fifth of the mean, so that two runs may well differ by half.
+func whySpread(p *pair, _ bool) string {
+	const half = .5
+	if s, r := p.simulated.spread, p.real.spread; math.Abs(s-r) > half*min(s, r) {
+		return unexplained
+	}
+	return "it wanders over minutes: from seed to seed the simulation's own mean scatters by a fifth"
+}
+
+// whyTTFT: the simulation has what the recorded frontend and engine add.
+func whyTTFT(p *pair, above bool) string {
+	f := p.profile.Frontend
+	switch {
+	case above:
+		return fmt.Sprintf("the simulation adds the recorded frontend's %.0f ms, lets a request join one iteration late and its tokens leave %.2f of a step late; mock workers do none of that",
+			f.In+f.Out, p.profile.HandOver)
+	case p.simulated.uncached < p.real.uncached*(1-alike):
+		return fmt.Sprintf("fewer tokens to prefill, %.0f a turn against %.0f", p.simulated.uncached, p.real.uncached)
+	}
+	return "mock workers take the prefills and the decode step of an iteration one after the other, so a request waits longer behind others' prefills"
+}
+
+func whyITL(p *pair, _ bool) string {
+	return fmt.Sprintf("an iteration of the simulation gives %.2f tokens in one chunk, whose gap they share; mock workers give one token a chunk, after an iteration's time divided by as many",
+		p.profile.TokensPerStep())
+}
+
+// whyTPOT: what a prefill costs those who decode meanwhile.
+func whyTPOT(p *pair, above bool) string {
+	if above {
+		return "the simulation holds an iteration that prefills to a floor; mock workers have none"
+	}
+	return fmt.Sprintf("mock workers take a prefill, with a base of its own of %.0f ms, and a decode step one after the other, and give one token for both; an iteration of the simulation does both at once and gives %.2f",
+		p.profile.Step.Base, p.profile.TokensPerStep())
+}
+
+// whyRate: in a closed loop, conversations × tokens of a turn / its time.
+func whyRate(p *pair, _ bool) string {
+	s, r := &p.simulated, &p.real
+	expected := (s.output / r.output) * turnTime(r) / turnTime(s)
+	if math.Abs(expected/(s.rate/r.rate)-1) < alike {
+		return "the loop is closed: it follows from TTFT and TPOT"
+	}
+	return "more than TTFT and TPOT explain: the spans caught the conversations at different points; measure longer"
+}
+
+// turnTime is about how long a turn takes, in seconds.
+func turnTime(r *result) float64 { return known(r.ttft.P50) + (r.output-1)*known(r.tpot.P50) }

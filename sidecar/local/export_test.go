@@ -1,0 +1,4 @@
+package local
+
+// FindGrafanaBeside finds a Grafana as if packages put it somewhere else.
+var FindGrafanaBeside = findGrafana

@@ -1,0 +1,190 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// GrafanaVariable names the environment variable that points to the folder of an
+// installed Grafana, where it is not found by itself.
+const GrafanaVariable = "GRAFANA_HOME"
+
+// OldestGrafana is the first version of Grafana that the product is made for.
+const OldestGrafana = "12.2.0"
+
+// ErrNoGrafana says that no Grafana is installed where [FindGrafana] looks.
+var ErrNoGrafana = errors.New("no Grafana is installed")
+
+// Grafana is an installed Grafana.
+type Grafana struct {
+	Home    string // the folder with conf/defaults.ini and public
+	Program string
+	Version string // as the program tells it
+}
+
+// packagedGrafana is where the packages for Linux put it.
+const packagedGrafana = "/usr/share/grafana"
+
+// FindGrafana finds a Grafana: the one that [GrafanaVariable] points to if it is
+// set, otherwise in /usr/share/grafana, otherwise around the program grafana on
+// the PATH. Where there is none it gives [ErrNoGrafana]; one that is not complete,
+// does not run or is older than [OldestGrafana] gives an error that says so.
+func FindGrafana(ctx context.Context) (Grafana, error) {
+	if home := os.Getenv(GrafanaVariable); home != "" {
+		g, err := installedGrafana(ctx, home)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%s is %s, which is no folder of Grafana: %w", GrafanaVariable, home, err)
+		}
+		return g, err
+	}
+	return findGrafana(ctx, packagedGrafana)
+}
+
+func findGrafana(ctx context.Context, packaged string) (Grafana, error) {
+	g, err := installedGrafana(ctx, packaged)
+	if err == nil {
+		return g, nil
+	}
+	if path, lookErr := exec.LookPath("grafana"); lookErr == nil {
+		if g, pathErr := grafanaOf(ctx, path); pathErr == nil || errors.Is(err, fs.ErrNotExist) {
+			return g, pathErr
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = ErrNoGrafana
+	}
+	return Grafana{}, err
+}
+
+// installedGrafana is the one that is whole in a folder.
+func installedGrafana(ctx context.Context, home string) (Grafana, error) {
+	program := filepath.Join(home, "bin", "grafana")
+	if runtime.GOOS == "windows" {
+		program += ".exe"
+	}
+	if _, err := os.Stat(program); err != nil {
+		return Grafana{}, err
+	}
+	if err := checkGrafanaHome(home); err != nil {
+		return Grafana{}, err
+	}
+	return askGrafana(ctx, home, program)
+}
+
+// grafanaOf is the one whose program this is: in a folder bin of it, or beside the
+// folder share/grafana.
+func grafanaOf(ctx context.Context, program string) (Grafana, error) {
+	path, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return Grafana{}, err
+	}
+	parent := filepath.Dir(filepath.Dir(path))
+	for _, home := range []string{parent, filepath.Join(parent, "share", "grafana")} {
+		if checkGrafanaHome(home) == nil {
+			return askGrafana(ctx, home, program)
+		}
+	}
+	return Grafana{}, fmt.Errorf("%s has no conf/defaults.ini and public beside it; name its folder with %s", program, GrafanaVariable)
+}
+
+func checkGrafanaHome(home string) error {
+	for _, name := range []string{filepath.Join("conf", "defaults.ini"), "public"} {
+		if _, err := os.Stat(filepath.Join(home, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var versionNumber = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// askGrafana asks a program for its version.
+func askGrafana(ctx context.Context, home, program string) (Grafana, error) {
+	said, err := exec.CommandContext(ctx, program, "--version").CombinedOutput()
+	if err != nil {
+		return Grafana{}, fmt.Errorf("%s --version: %w: %s", program, err, strings.TrimSpace(string(said)))
+	}
+	g := Grafana{Home: home, Program: program, Version: versionNumber.FindString(string(said))}
+	if g.Version == "" {
+		return Grafana{}, fmt.Errorf("%s --version says no version: %s", program, strings.TrimSpace(string(said)))
+	}
+	if slices.Compare(numbers(g.Version), numbers(OldestGrafana)) < 0 {
+		return Grafana{}, fmt.Errorf("Grafana %s in %s is too old: %s or later is needed", g.Version, home, OldestGrafana)
+	}
+	return g, nil
+}
+
+// numbers are those of a version.
+func numbers(version string) []int {
+	var out []int
+	for part := range strings.SplitSeq(version, ".") {
+		n, _ := strconv.Atoi(part) // digits, by the expression
+		out = append(out, n)
+	}
+	return out
+}
+
+// GrafanaOptions say how a Grafana is to run.
+type GrafanaOptions struct {
+	Dir          string            // of its database and its plugins; made if need be
+	Provisioning string            // the folder with datasources and the like
+	Plugins      map[string]string // folders of built plugins, by plugin id
+	Unsigned     []string          // ids of plugins that need no signature, nested ones too
+	Port         int               // on loopback
+	Log          string            // the file that its output is appended to
+	Env          []string          // more environment, "NAME=value" each, as for the provisioning
+}
+
+// Command prepares a Grafana's folder and gives the command that runs it: on
+// loopback, with whoever reaches it there as an Editor without a login, and asking
+// nothing of the internet. It answers under the name 127.0.0.1 and no other, so
+// that no page from elsewhere can reach it under a name of its own.
+func (g Grafana) Command(o GrafanaOptions) (Command, error) {
+	config := filepath.Join(o.Dir, "grafana.ini") // empty: the installation's own settings are not asked
+	plugins := filepath.Join(o.Dir, "plugins")
+	if err := errors.Join(link(plugins, o.Plugins), os.WriteFile(config, nil, 0o600)); err != nil {
+		return Command{}, fmt.Errorf("prepare Grafana: %w", err)
+	}
+	env := append(os.Environ(),
+		"GF_PATHS_DATA="+filepath.Join(o.Dir, "data"), "GF_PATHS_LOGS="+filepath.Join(o.Dir, "logs"),
+		"GF_PATHS_PLUGINS="+plugins, "GF_PATHS_PROVISIONING="+o.Provisioning, "GF_LOG_MODE=console",
+		"GF_SERVER_PROTOCOL=http", "GF_SERVER_HTTP_ADDR=127.0.0.1", "GF_SERVER_HTTP_PORT="+strconv.Itoa(o.Port),
+		"GF_SERVER_DOMAIN=127.0.0.1", "GF_SERVER_ENFORCE_DOMAIN=true",
+		"GF_AUTH_ANONYMOUS_ENABLED=true", "GF_AUTH_ANONYMOUS_ORG_ROLE=Editor",
+		"GF_ANALYTICS_REPORTING_ENABLED=false", "GF_ANALYTICS_CHECK_FOR_UPDATES=false",
+		"GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES=false", "GF_ANALYTICS_FEEDBACK_LINKS_ENABLED=false",
+		"GF_SECURITY_DISABLE_GRAVATAR=true", "GF_NEWS_NEWS_FEED_ENABLED=false",
+		"GF_PLUGINS_PREINSTALL_DISABLED=true", "GF_PLUGINS_PUBLIC_KEY_RETRIEVAL_DISABLED=true",
+		"GF_PLUGINS_ALLOW_LOADING_UNSIGNED_PLUGINS="+strings.Join(o.Unsigned, ","))
+	return Command{
+		Name: "Grafana", Path: g.Program, Args: []string{"server", "--homepath", g.Home, "--config", config},
+		Env: append(env, o.Env...), Log: o.Log, Parent: true,
+	}, nil
+}
+
+// link makes a folder with links to others, by name. Older links in it go.
+func link(dir string, folders map[string]string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		if entry.Type() == fs.ModeSymlink {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, entry.Name())))
+		}
+	}
+	for name, folder := range folders {
+		err = errors.Join(err, os.Symlink(folder, filepath.Join(dir, name)))
+	}
+	return err
+}

@@ -1,0 +1,274 @@
+package httpd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+)
+
+const (
+	maxAdminBody     = 64 << 10
+	maxDecisions     = 1000 // as many as the cluster keeps
+	defaultDecisions = 50
+	maxAway          = time.Hour
+)
+
+// admin adds the calls that steer the simulation.
+func (s *Server) admin(mux *http.ServeMux) {
+	for path, m := range map[string]methods{
+		"/sim/v1/state":             {http.MethodGet: s.getState},
+		"/sim/v1/mode":              {http.MethodPut: s.putMode},
+		"/sim/v1/faults":            {http.MethodGet: s.getFaults, http.MethodPut: s.putFaults},
+		"/sim/v1/workers/{id}/lose": {http.MethodPost: s.loseWorker},
+		"/sim/v1/decisions":         {http.MethodGet: s.getDecisions},
+	} {
+		mux.Handle(path, guarded(m))
+	}
+}
+
+// guarded lets only this machine's own programs in: a page in a browser gets here
+// neither with another site's name, rebound to this address, nor from another origin.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		if p := admit(r); p != nil {
+			p.write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func admit(r *http.Request) *problem {
+	host := url.URL{Host: r.Host}
+	ip, err := netip.ParseAddr(host.Hostname())
+	if loopback := err == nil && ip.Unmap().IsLoopback(); !loopback && !strings.EqualFold(host.Hostname(), "localhost") {
+		return newProblem(http.StatusMisdirectedRequest, kindValidation, "Host: %.100q is not allowed: localhost or a loopback address", r.Host)
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
+		return newProblem(http.StatusForbidden, kindValidation, "Origin: %.100q is not allowed: only this server's own", origin)
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != "application/json" {
+		return newProblem(http.StatusUnsupportedMediaType, kindValidation, "Content-Type: %.100q is not allowed: application/json", r.Header.Get("Content-Type"))
+	}
+	return nil
+}
+
+// decode reads a body that is one JSON object without unknown fields.
+func decode(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := readBody(w, r, maxAdminBody)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return invalid("the body is not what is expected: %v", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return invalid("something follows the JSON object")
+	}
+	return nil
+}
+
+// state is the document of /sim/v1/state. Spans are of the wall clock.
+type state struct {
+	modeState
+	Calibrated   bool          `json:"calibrated"`
+	Ready        bool          `json:"ready"`
+	ReadyIn      float64       `json:"ready_in_seconds"`
+	Offers       []modeState   `json:"offers"`
+	Profile      string        `json:"profile"`
+	Engine       string        `json:"engine"`
+	Speed        float64       `json:"speed"`
+	Inflight     int           `json:"inflight"`
+	Faults       Faults        `json:"faults"`
+	WorkerStates []workerState `json:"workers"`
+}
+
+type workerState struct {
+	ID      string  `json:"id"` // decimal
+	Name    string  `json:"name"`
+	Ready   bool    `json:"ready"`
+	ReadyIn float64 `json:"ready_in_seconds"`
+}
+
+// workerName is the name of a worker's pod.
+func workerName(index int) string { return fmt.Sprintf("dynamo-worker-%d", index+1) }
+
+func decimal(id sim.WorkerID) string { return strconv.FormatUint(uint64(id), 10) }
+
+func (s *Server) state() (st state) {
+	p := s.options.Cluster.Profile
+	s.clock.do(func(c *sim.Cluster) {
+		now := c.State()
+		st = state{
+			modeState: modeState{now.Mode, now.Speculation}, Calibrated: now.Calibrated,
+			Ready: now.Ready, ReadyIn: s.until(c, now.ReadyAt).Seconds(), Offers: offers(p),
+			Profile: p.Name, Engine: s.options.Engine, Speed: s.options.Speed, Inflight: now.Inflight, Faults: s.faults.get(),
+		}
+		for _, w := range c.Workers() {
+			st.WorkerStates = append(st.WorkerStates, workerState{decimal(w.ID), workerName(w.Index), w.Ready, s.until(c, w.ReadyAt).Seconds()})
+		}
+	})
+	return st
+}
+
+func (s *Server) getState(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, s.state())
+}
+
+func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
+	var to modeState
+	err := decode(w, r, &to)
+	changed := false
+	if err == nil {
+		changed, err = s.change(to)
+	}
+	switch {
+	case err != nil:
+		s.explain(err, 0).write(w)
+	case changed:
+		writeJSON(w, http.StatusAccepted, s.state())
+	default:
+		writeJSON(w, http.StatusOK, s.state())
+	}
+}
+
+// change restarts the cluster with another mode or speculation; an empty
+// speculation stays as it is. changed is false where both are in force already.
+func (s *Server) change(to modeState) (changed bool, err error) {
+	s.switching.Lock()
+	defer s.switching.Unlock()
+	now := s.snapshot().State
+	if to.Speculation == "" {
+		to.Speculation = now.Speculation
+	}
+	if err := to.check(s.options.Cluster.Profile); err != nil {
+		return false, err
+	}
+	if to == (modeState{now.Mode, now.Speculation}) {
+		return false, nil
+	}
+	if err := to.save(s.options.StateFile); err != nil {
+		return false, fmt.Errorf("the mode was not changed: the state file cannot be written: %w", err)
+	}
+	s.clock.do(func(c *sim.Cluster) { err = c.Switch(to.Mode, to.Speculation) })
+	if err != nil {
+		return false, err
+	}
+	s.metrics.Restarted()
+	s.log.Info("the cluster restarts", "mode", to.Mode, "speculation", to.Speculation)
+	return true, nil
+}
+
+func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, s.faults.get())
+}
+
+func (s *Server) putFaults(w http.ResponseWriter, r *http.Request) {
+	var f Faults
+	err := decode(w, r, &f)
+	if err == nil {
+		err = f.validate()
+	}
+	if err != nil {
+		s.explain(err, 0).write(w)
+		return
+	}
+	s.faults.set(f)
+	s.log.Info("faults are injected", "http_500", f.HTTP500, "http_429", f.HTTP429, "stall", f.Stall, "disconnect", f.Disconnect)
+	writeJSON(w, http.StatusOK, f)
+}
+
+func (s *Server) loseWorker(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Seconds float64 `json:"seconds"` // of the wall clock
+	}
+	err := decode(w, r, &body)
+	if err == nil && !(0 < body.Seconds && body.Seconds <= maxAway.Seconds()) {
+		err = &api.FieldError{Field: "seconds", Value: fmt.Sprint(body.Seconds), Allowed: fmt.Sprintf("above 0, up to %v", maxAway.Seconds())}
+	}
+	if err == nil {
+		err = s.lose(r.PathValue("id"), time.Duration(body.Seconds*s.options.Speed*float64(time.Second)))
+	}
+	if err != nil {
+		s.explain(err, 0).write(w)
+		return
+	}
+	writeJSON(w, http.StatusOK, s.state())
+}
+
+// lose takes a worker away for a span of virtual time.
+func (s *Server) lose(id string, away time.Duration) error {
+	index := slices.IndexFunc(s.snapshot().Workers, func(w sim.WorkerStats) bool { return decimal(w.ID) == id })
+	if index < 0 {
+		return newProblem(http.StatusNotFound, kindNotFound, "there is no worker %.40q; /sim/v1/state lists them", id)
+	}
+	worker, err := parseID(id)
+	if err == nil {
+		s.clock.do(func(c *sim.Cluster) { err = c.LoseWorker(worker, away) })
+	}
+	if err != nil {
+		return err
+	}
+	s.metrics.WorkerRestarted(index)
+	s.log.Info("a worker is lost", "worker", workerName(index), "for", away)
+	return nil
+}
+
+func (s *Server) getDecisions(w http.ResponseWriter, r *http.Request) {
+	limit := defaultDecisions
+	if text := r.URL.Query().Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxDecisions {
+			s.explain(&api.FieldError{Field: "limit", Value: fmt.Sprintf("%.40q", text), Allowed: fmt.Sprintf("1 to %d", maxDecisions)}, 0).write(w)
+			return
+		}
+		limit = n
+	}
+	writeJSON(w, http.StatusOK, map[string][]api.RoutingDecision{"decisions": s.decisions(limit)})
+}
+
+// decisions are the router's last ones, the newest first.
+func (s *Server) decisions(limit int) []api.RoutingDecision {
+	var kept []*sim.Decision
+	names := map[sim.WorkerID]string{}
+	s.clock.do(func(c *sim.Cluster) {
+		kept = c.Decisions()
+		for _, w := range c.Workers() {
+			names[w.ID] = workerName(w.Index)
+		}
+	})
+	list := []api.RoutingDecision{}
+	for _, d := range slices.Backward(kept[max(0, len(kept)-limit):]) {
+		out := api.RoutingDecision{
+			Seconds: d.At.Seconds(), RequestID: d.RequestID, Mode: d.Mode, Pinned: d.Pinned,
+			PromptTokens: d.PromptTokens, BlockTokens: s.options.Cluster.Profile.KV.BlockTokens, Chosen: d.Chosen,
+		}
+		for _, c := range d.Candidates {
+			out.Candidates = append(out.Candidates, api.RoutingCandidate{
+				Worker: decimal(c.Worker), Name: names[c.Worker], OverlapBlocks: c.OverlapBlocks,
+				PrefillTokens: c.PrefillTokens, DecodeBlocks: c.DecodeBlocks, Requests: c.Requests, Cost: c.Cost,
+			})
+		}
+		list = append(list, out)
+	}
+	return list
+}

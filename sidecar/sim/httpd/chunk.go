@@ -1,0 +1,195 @@
+package httpd
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+)
+
+// detokenizer turns tokens into text. The bytes of a character that is not yet
+// complete are held back.
+type detokenizer struct{ held []byte }
+
+// next gives the text of some more tokens, which is valid until the next call.
+func (d *detokenizer) next(buffer []byte, tokens []uint32) (text []byte) {
+	text = append(buffer[:0], d.held...)
+	for _, id := range tokens {
+		text = sim.AppendToken(text, id)
+	}
+	complete := completeCharacters(text)
+	d.held = append(d.held[:0], text[complete:]...)
+	return text[:complete]
+}
+
+// completeCharacters is the length of a text without the character that its end
+// may have cut.
+func completeCharacters(text []byte) int {
+	for i := len(text) - 1; i >= max(0, len(text)-utf8.UTFMax+1); i-- {
+		if utf8.RuneStart(text[i]) {
+			if utf8.FullRune(text[i:]) {
+				break
+			}
+			return i
+		}
+	}
+	return len(text)
+}
+
+// chunks writes the chunks of one stream. What they have in common is prepared
+// once.
+type chunks struct {
+	head   []byte // up to the delta's first member
+	tail   []byte // from the end of the delta on, finish reason null
+	common []byte // created, model and object
+	worker []byte // nvext.worker_id, nil if it was not asked for
+	any    bool   // one was written
+}
+
+func newChunks(id, model string, created int64, worker sim.WorkerID, tellWorker bool) *chunks {
+	c := &chunks{
+		head:   fmt.Appendf(nil, `data: {"id":%s,"choices":[{"index":0,"delta":{`, quoted(id)),
+		common: fmt.Appendf(nil, `"created":%d,"model":%s,"object":"chat.completion.chunk"`, created, quoted(model)),
+	}
+	c.tail = fmt.Appendf(nil, `},"finish_reason":null,"logprobs":null}],%s`, c.common)
+	if tellWorker {
+		c.worker = workerMember(worker)
+	}
+	c.tail = append(appendNVExt(c.tail, c.worker, nil), "}\n\n"...)
+	return c
+}
+
+// workerMember is nvext.worker_id. Ids are numbers here, beyond what a float64 holds.
+func workerMember(id sim.WorkerID) []byte {
+	return fmt.Appendf(nil, `"worker_id":{"prefill_worker_id":%d,"prefill_dp_rank":0,"decode_worker_id":%[1]d,"decode_dp_rank":0}`, id)
+}
+
+// appendNVExt appends the member nvext with those of its members that are not nil,
+// nothing where both are.
+func appendNVExt(to, worker, timing []byte) []byte {
+	if worker == nil && timing == nil {
+		return to
+	}
+	to = append(append(to, `,"nvext":{`...), worker...)
+	if worker != nil && timing != nil {
+		to = append(to, ',')
+	}
+	return append(append(to, timing...), '}')
+}
+
+// text appends a chunk of text.
+func (c *chunks) text(to, text []byte) []byte {
+	to = append(append(to, c.head...), `"content":`...)
+	to = appendString(to, text)
+	if !c.any {
+		to = append(to, `,"role":"assistant"`...)
+		c.any = true
+	}
+	return append(to, c.tail...)
+}
+
+// finish appends the chunk that says why the answer ended; timing is the member
+// nvext.timing, nil if it was not asked for.
+func (c *chunks) finish(to []byte, reason sim.FinishReason, timing []byte) []byte {
+	to = append(to, c.head...)
+	to = fmt.Appendf(to, `},"finish_reason":%s,"logprobs":null}],%s`, quoted(string(reason)), c.common)
+	to = appendNVExt(to, c.worker, timing)
+	return append(to, "}\n\n"...)
+}
+
+// usage appends the chunk that counts the tokens.
+func (c *chunks) usage(to []byte, id string, r sim.Report) []byte {
+	to = fmt.Appendf(to, `data: {"id":%s,"choices":[],%s,"usage":`, quoted(id), c.common)
+	to = appendUsage(to, r)
+	return append(to, "}\n\n"...)
+}
+
+func appendUsage(to []byte, r sim.Report) []byte {
+	return fmt.Appendf(to, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`,
+		r.PromptTokens, r.OutputTokens, r.PromptTokens+r.OutputTokens, r.CachedTokens)
+}
+
+// tokenIDs appends the event with the ids of a prompt, a JSON string in a comment.
+func tokenIDs(to []byte, parts [][]uint32) []byte {
+	to = append(to, "event: token_ids\n: \"["...)
+	first := true
+	for _, ids := range parts {
+		for _, id := range ids {
+			if !first {
+				to = append(to, ',')
+			}
+			to, first = strconv.AppendUint(to, uint64(id), 10), false
+		}
+	}
+	return append(to, "]\"\n\n"...)
+}
+
+func quoted(s string) []byte { return appendString(nil, []byte(s)) }
+
+// appendString appends a text as a JSON string. It allocates nothing, unlike
+// encoding/json, which a chunk would pay for with most of its time.
+func appendString(to, text []byte) []byte {
+	const hex = "0123456789abcdef"
+	to = append(to, '"')
+	for i := 0; i < len(text); {
+		b := text[i]
+		if b >= utf8.RuneSelf {
+			r, size := utf8.DecodeRune(text[i:]) // U+FFFD for what is no UTF-8
+			to, i = utf8.AppendRune(to, r), i+size
+			continue
+		}
+		i++
+		switch {
+		case b == '"' || b == '\\':
+			to = append(to, '\\', b)
+		case b == '\n':
+			to = append(to, `\n`...)
+		case b < ' ':
+			to = append(to, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
+		default:
+			to = append(to, b)
+		}
+	}
+	return append(to, '"')
+}
+
+// timing is nvext.timing, in milliseconds of virtual time; what the router
+// predicted is there under kv only.
+type timing struct {
+	Received    int64    `json:"request_received_ms"` // Unix time
+	PrefillWait float64  `json:"prefill_wait_time_ms"`
+	Prefill     float64  `json:"prefill_time_ms"`
+	TTFT        float64  `json:"ttft_ms"`
+	Total       float64  `json:"total_time_ms"`
+	KVHitRate   *float64 `json:"kv_hit_rate,omitempty"`
+	QueueDepth  *int     `json:"router_queue_depth,omitempty"`
+}
+
+func newTiming(received int64, r sim.Report, d *sim.Decision) timing {
+	t := timing{
+		Received:    received,
+		PrefillWait: ms(r.Started - r.Submitted), Prefill: ms(r.FirstToken - r.Started),
+		TTFT: ms(r.FirstToken - r.Submitted), Total: ms(r.Ended - r.Submitted),
+	}
+	if d.Mode == api.ModeKV {
+		hit, depth := d.PredictedHit(), 0
+		t.KVHitRate, t.QueueDepth = &hit, &depth
+	}
+	return t
+}
+
+// member is the timing as a member of nvext.
+func (t timing) member() []byte {
+	data, err := json.Marshal(t)
+	if err != nil {
+		panic(err) // numbers only
+	}
+	return append([]byte(`"timing":`), data...)
+}
+
+// ms is a span in milliseconds.
+func ms(span time.Duration) float64 { return float64(span) / float64(time.Millisecond) }

@@ -1,0 +1,113 @@
+package httpd
+
+import (
+	"fmt"
+	"net/http"
+
+	"kvbooth/sidecar/sim"
+)
+
+// streaming delivers an answer as server-sent events, a chunk for every iteration
+// of the worker. The response begins with the first of them, so that what fails
+// before gets a status of its own.
+type streaming struct {
+	*exchange
+	w       http.ResponseWriter
+	control *http.ResponseController
+
+	writer   *chunks
+	text     detokenizer
+	done     int    // tokens delivered
+	textBuf  []byte // reused
+	eventBuf []byte // reused
+}
+
+func (s *streaming) begin() {
+	h := s.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	s.writer = newChunks(s.id, s.server.options.Cluster.Profile.Model, s.received.Unix(), s.stream.routed().Worker().Worker, s.request.wants("worker_id"))
+	if s.parts != nil {
+		s.eventBuf = tokenIDs(s.eventBuf, s.parts)
+		s.parts = nil
+	}
+}
+
+func (s *streaming) chunks(of []int) error {
+	if s.writer == nil {
+		s.begin()
+	}
+	for _, n := range of {
+		s.textBuf = s.text.next(s.textBuf, s.answer.Tokens[s.done:s.done+n])
+		s.done += n
+		if len(s.textBuf) > 0 {
+			s.eventBuf = s.writer.text(s.eventBuf, s.textBuf)
+		}
+	}
+	return s.flush()
+}
+
+// flush sends what the buffer holds.
+func (s *streaming) flush() error {
+	if len(s.eventBuf) == 0 {
+		return nil
+	}
+	_, err := s.w.Write(s.eventBuf)
+	s.eventBuf = s.eventBuf[:0]
+	if err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+func (s *streaming) end(r sim.Report) error {
+	s.eventBuf = s.writer.finish(s.eventBuf, r.Reason, s.timing(r))
+	if s.request.includeUsage() {
+		s.eventBuf = s.writer.usage(s.eventBuf, s.id, r)
+	}
+	s.eventBuf = append(s.eventBuf, "data: [DONE]\n\n"...)
+	return s.flush()
+}
+
+func (s *streaming) fail(p *problem) {
+	if s.writer == nil {
+		p.write(s.w)
+		return
+	}
+	s.eventBuf = append(s.eventBuf, p.event()...)
+	_ = s.flush() // the stream ends either way
+}
+
+// timing is the member nvext.timing, nil if it was not asked for.
+func (e *exchange) timing(r sim.Report) []byte {
+	if !e.request.wants("timing") {
+		return nil
+	}
+	return newTiming(e.received.UnixMilli(), r, e.stream.routed()).member()
+}
+
+// unary delivers an answer in one document.
+type unary struct {
+	*exchange
+	w http.ResponseWriter
+}
+
+func (u *unary) chunks([]int) error { return nil }
+
+func (u *unary) end(r sim.Report) error {
+	d := u.stream.routed()
+	var worker []byte
+	if u.request.wants("worker_id") {
+		worker = workerMember(d.Worker().Worker)
+	}
+	body := fmt.Appendf(nil, `{"id":%s,"choices":[{"index":0,"message":{"content":%s,"role":"assistant"},"finish_reason":%s,"logprobs":null}],`,
+		quoted(u.id), quoted(u.exchange.text()), quoted(string(r.Reason)))
+	body = fmt.Appendf(body, `"created":%d,"model":%s,"object":"chat.completion","usage":`, u.received.Unix(), quoted(u.request.Model))
+	body = appendUsage(body, r)
+	body = append(appendNVExt(body, worker, u.timing(r)), '}')
+	u.w.Header().Set("Content-Type", "application/json")
+	_, err := u.w.Write(body)
+	return err
+}
+
+func (u *unary) fail(p *problem) { p.write(u.w) }

@@ -1,0 +1,130 @@
+package httpd
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// Faults are the shares of chat requests, each from 0 to 1 and together at most 1,
+// that end in a way in which real clusters fail.
+type Faults struct {
+	HTTP500    float64 `json:"http_500"`   // refused with status 500
+	HTTP429    float64 `json:"http_429"`   // refused with status 429 and a Retry-After
+	Stall      float64 `json:"stall"`      // silent after some chunks, until the client leaves
+	Disconnect float64 `json:"disconnect"` // torn down after some chunks
+}
+
+// faultKind is how one request fails.
+type faultKind int
+
+const (
+	faultNone faultKind = iota
+	faultHTTP500
+	faultHTTP429
+	faultStall
+	faultDisconnect
+)
+
+// share is the share of one kind, with its field in JSON.
+type share struct {
+	field string
+	value float64
+	kind  faultKind
+}
+
+func (f Faults) shares() []share {
+	return []share{
+		{"http_500", f.HTTP500, faultHTTP500},
+		{"http_429", f.HTTP429, faultHTTP429},
+		{"stall", f.Stall, faultStall},
+		{"disconnect", f.Disconnect, faultDisconnect},
+	}
+}
+
+// validate gives an *[api.FieldError] for the first share that is none.
+func (f Faults) validate() error {
+	sum := 0.0
+	for _, s := range f.shares() {
+		if !(0 <= s.value && s.value <= 1) { // also refuses NaN
+			return &api.FieldError{Field: s.field, Value: fmt.Sprint(s.value), Allowed: "0 to 1"}
+		}
+		if sum += s.value; sum > 1+1e-9 {
+			return &api.FieldError{Field: s.field, Value: fmt.Sprint(s.value), Allowed: "together with the shares of the other faults at most 1"}
+		}
+	}
+	return nil
+}
+
+// maxWhole is the number of chunks that a request delivers at most before it
+// stalls or is torn down.
+const maxWhole = 16
+
+// fault is how one request fails.
+type fault struct {
+	kind  faultKind
+	after int // chunks, of a stall or a disconnection
+}
+
+const retryAfter = time.Second
+
+// refusal is the answer of a request that fails at once, nil for any other.
+func (f fault) refusal() *problem {
+	switch f.kind {
+	case faultHTTP500:
+		return newProblem(http.StatusInternalServerError, kindInternal, "injected fault: Internal server error")
+	case faultHTTP429:
+		return newProblem(http.StatusTooManyRequests, kindOverload, "injected fault: too many requests").retryIn(retryAfter)
+	}
+	return nil
+}
+
+// breaks says whether the answer breaks off within some chunks, and which of them
+// still go out. An answer that ends earlier breaks off before its end.
+func (f fault) breaks(chunks []int, delivered int, ended bool) (last []int, broken bool) {
+	if f.kind != faultStall && f.kind != faultDisconnect {
+		return chunks, false
+	}
+	left := min(f.after-delivered, len(chunks))
+	return chunks[:left], ended || delivered+left == f.after
+}
+
+// injector draws faults. It is safe for concurrent use.
+type injector struct {
+	mu     sync.Mutex
+	rng    *rand.Rand
+	faults Faults
+}
+
+func newInjector(seed uint64, f Faults) *injector {
+	return &injector{rng: rand.New(rand.NewPCG(seed, 1)), faults: f}
+}
+
+// draw gives the next request's fault.
+func (i *injector) draw() fault {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	drawn, after := i.rng.Float64(), 1+i.rng.IntN(maxWhole)
+	for _, s := range i.faults.shares() {
+		if drawn -= s.value; drawn < 0 {
+			return fault{kind: s.kind, after: after}
+		}
+	}
+	return fault{}
+}
+
+func (i *injector) get() Faults {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.faults
+}
+
+func (i *injector) set(f Faults) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.faults = f
+}

@@ -1,0 +1,151 @@
+package httpd
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"kvbooth/sidecar/sim"
+)
+
+// routes are the paths of the frontend's port.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/v1/chat/completions", s.up(methods{http.MethodPost: s.chat}))
+	mux.Handle("/v1/models", s.up(methods{http.MethodGet: s.models}))
+	mux.Handle("/health", methods{http.MethodGet: s.health})
+	mux.Handle("/live", s.up(methods{http.MethodGet: live}))
+	mux.Handle("/metrics", s.up(methods{http.MethodGet: s.metrics.Frontend().ServeHTTP}))
+	s.admin(mux)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		newProblem(http.StatusNotFound, kindNotFound, "there is nothing at %.200s", r.URL.Path).write(w)
+	})
+	return s.running(mux)
+}
+
+// methods are the handlers of one path by method.
+type methods map[string]http.HandlerFunc
+
+// ServeHTTP serves the methods that there are; GET stands for HEAD too.
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if h, ok := m[method]; ok {
+		h(w, r)
+		return
+	}
+	for method := range m {
+		w.Header().Add("Allow", method)
+	}
+	newProblem(http.StatusMethodNotAllowed, kindValidation, "%s takes no %.20s", r.URL.Path, r.Method).write(w)
+}
+
+// closingGrace is how long a response may take to be written once the server
+// closes.
+const closingGrace = time.Second
+
+// running counts requests in progress, so that Close can wait for them, and keeps
+// a client that does not read from holding it up.
+func (s *Server) running(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.enter() {
+			s.explain(errClosing, 0).write(w)
+			return
+		}
+		defer s.leave()
+		hurried := make(chan struct{})
+		stop := context.AfterFunc(s.ctx, func() {
+			defer close(hurried)
+			hurry(w)
+		})
+		defer func() {
+			if !stop() {
+				<-hurried
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hurry lets reading a request and writing its response fail after the grace. A
+// response without a connection, as in tests, has no deadlines.
+func hurry(w http.ResponseWriter) {
+	control, deadline := http.NewResponseController(w), time.Now().Add(closingGrace)
+	_, _ = control.SetReadDeadline(deadline), control.SetWriteDeadline(deadline)
+}
+
+// up refuses requests while the cluster restarts.
+func (s *Server) up(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if wait := s.readyIn(); wait > 0 {
+			s.explain(sim.ErrRestarting, 0).write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
+	type model struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Created int64  `json:"created"`
+		OwnedBy string `json:"owned_by"`
+	}
+	writeJSON(w, http.StatusOK, struct {
+		Object string  `json:"object"`
+		Data   []model `json:"data"`
+	}{"list", []model{{ID: s.options.Cluster.Profile.Model, Object: "model", Created: s.clock.began.Unix(), OwnedBy: "nvidia"}}})
+}
+
+func live(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "live", "message": "Service is live"})
+}
+
+// health is Dynamo's list of what it has discovered.
+type health struct {
+	Status    string     `json:"status"`
+	Message   string     `json:"message,omitempty"` // where something is wrong
+	Endpoints []string   `json:"endpoints"`
+	Instances []instance `json:"instances"`
+}
+
+// instance is one worker's endpoint.
+type instance struct {
+	Component  string            `json:"component"`
+	Endpoint   string            `json:"endpoint"`
+	Namespace  string            `json:"namespace"`
+	InstanceID sim.WorkerID      `json:"instance_id"` // a number, beyond what a float64 holds
+	Transport  map[string]string `json:"transport"`
+	DeviceType string            `json:"device_type"`
+	Codec      string            `json:"request_plane_codec"`
+}
+
+// health serves /health. The instances' transport has no address: nothing listens
+// for them.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	snapshot := s.snapshot()
+	h := health{Status: "healthy", Endpoints: []string{}, Instances: []instance{}}
+	if !snapshot.State.Ready {
+		wait := s.readyIn()
+		h.Status, h.Message = "unhealthy", fmt.Sprintf("%v, ready in %.1f s", sim.ErrRestarting, wait.Seconds())
+		w.Header().Set("Retry-After", retrySeconds(wait))
+		writeJSON(w, http.StatusServiceUnavailable, h)
+		return
+	}
+	for _, worker := range snapshot.Workers {
+		if !worker.Ready {
+			continue
+		}
+		h.Endpoints = []string{"dyn://dynamo.backend.generate"}
+		h.Instances = append(h.Instances, instance{
+			Component: "backend", Endpoint: "generate", Namespace: "dynamo", InstanceID: worker.ID,
+			Transport:  map[string]string{"tcp": fmt.Sprintf("simulated/%x/dynamo/backend/generate", uint64(worker.ID))},
+			DeviceType: "cuda", Codec: "msgpack",
+		})
+	}
+	writeJSON(w, http.StatusOK, h)
+}

@@ -1,0 +1,209 @@
+package httpd
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"kvbooth/sidecar/sim"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// quick is so fast that answers of some hundred tokens take some 100 ms.
+const quick = 50
+
+// booth is a cluster that listens.
+type booth struct {
+	*Server
+	t      testing.TB
+	url    string
+	client *http.Client
+}
+
+// open starts a cluster on the H200s.
+func open(t testing.TB, change func(*Options)) *booth {
+	t.Helper()
+	o := Options{Cluster: sim.DefaultOptions(sim.H200()), Engine: "trtllm", Speed: quick}
+	if change != nil {
+		change(&o)
+	}
+	s, err := New(o)
+	require.NoError(t, err)
+	listener := httptest.NewServer(s.Frontend())
+	transport := &http.Transport{MaxIdleConnsPerHost: 1000}
+	t.Cleanup(func() {
+		s.Close()
+		transport.CloseIdleConnections()
+		listener.Close()
+	})
+	return &booth{Server: s, t: t, url: listener.URL, client: &http.Client{Transport: transport, Timeout: 20 * time.Second}}
+}
+
+func (b *booth) do(method, path, body string, header ...string) *http.Response {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, strings.NewReader(body))
+	require.NoError(b.t, err)
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+		}
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := b.client.Do(req)
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+// call gives status and body.
+func (b *booth) call(method, path, body string, header ...string) (int, string) {
+	b.t.Helper()
+	res := b.do(method, path, body, header...)
+	text, err := io.ReadAll(res.Body)
+	require.NoError(b.t, err)
+	return res.StatusCode, string(text)
+}
+
+// get reads a JSON document that must be there.
+func (b *booth) get(path string, v any) {
+	b.t.Helper()
+	status, body := b.call(http.MethodGet, path, "")
+	require.Equal(b.t, http.StatusOK, status, body)
+	require.NoError(b.t, json.Unmarshal([]byte(body), v))
+}
+
+func (b *booth) state() (s state) {
+	b.t.Helper()
+	b.get("/sim/v1/state", &s)
+	return s
+}
+
+// eventually polls a condition.
+func eventually(t testing.TB, condition func() bool, what string) {
+	t.Helper()
+	require.Eventually(t, condition, 10*time.Second, 2*time.Millisecond, what)
+}
+
+// ask is a streaming request with everything that our client asks for.
+func ask(text string, maxTokens int, more string) string {
+	content, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	limit, err := json.Marshal(maxTokens)
+	if err != nil {
+		panic(err)
+	}
+	return `{"model":"meta-llama/Llama-3.1-70B-Instruct","messages":[{"role":"user","content":` + string(content) + `}],"stream":true,` +
+		`"stream_options":{"include_usage":true},"temperature":0.5,"max_tokens":` + string(limit) + `,"nvext":{"extra_fields":["worker_id","timing"]` + more + `}}`
+}
+
+// event is one server-sent event.
+type event struct{ name, comment, data string }
+
+// events reads a stream to its end; err says how it ended.
+func events(r io.Reader) (all []event, err error) {
+	lines := bufio.NewReader(r)
+	var e event
+	for {
+		line, err := lines.ReadString('\n')
+		if err == io.EOF {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		switch line = strings.TrimSuffix(line, "\n"); {
+		case line == "":
+			all, e = append(all, e), event{}
+		case strings.HasPrefix(line, ": "):
+			e.comment = line[2:]
+		case strings.HasPrefix(line, "event: "):
+			e.name = line[7:]
+		case strings.HasPrefix(line, "data: "):
+			e.data = line[6:]
+		}
+	}
+}
+
+// chunk is what tests look at in a chunk.
+type chunk struct {
+	ID      string
+	Choices []struct {
+		Delta        struct{ Content, Role string }
+		FinishReason *string `json:"finish_reason"`
+	}
+	Usage *struct {
+		Prompt     int `json:"prompt_tokens"`
+		Completion int `json:"completion_tokens"`
+		Total      int `json:"total_tokens"`
+		Details    struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	}
+	NVExt struct {
+		Worker struct {
+			Decode uint64 `json:"decode_worker_id"`
+		} `json:"worker_id"`
+		Timing *timing
+	}
+	Message string
+	Type    string
+	Code    int
+}
+
+// answered is a whole stream.
+type answered struct {
+	text     string
+	contents int // chunks with text
+	reason   string
+	last     chunk // before [DONE]
+	finish   chunk
+	worker   uint64
+}
+
+// complete reads a stream that must be complete.
+func complete(t testing.TB, r io.Reader) (a answered) {
+	t.Helper()
+	all, err := events(r)
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	require.Equal(t, "[DONE]", all[len(all)-1].data)
+	for _, e := range all[:len(all)-1] {
+		if e.data == "" {
+			continue
+		}
+		var c chunk
+		require.NoError(t, json.Unmarshal([]byte(e.data), &c), e.data)
+		a.last = c
+		if len(c.Choices) == 0 {
+			continue
+		}
+		a.worker = c.NVExt.Worker.Decode
+		if text := c.Choices[0].Delta.Content; text != "" {
+			a.text, a.contents = a.text+text, a.contents+1
+		}
+		if reason := c.Choices[0].FinishReason; reason != nil {
+			a.reason, a.finish = *reason, c
+		}
+	}
+	return a
+}
+
+func compact(t testing.TB, data []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, json.Compact(&b, data))
+	return b.String()
+}

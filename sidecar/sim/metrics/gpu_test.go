@@ -1,0 +1,98 @@
+package metrics
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/sim"
+)
+
+// The cluster works for some seconds and then rests. However many scrapers there
+// are, and however often they come, each sees about the last second.
+func TestUtilisation(t *testing.T) {
+	for _, row := range []struct {
+		intent string
+		every  time.Duration
+		others int // scrapers that ask at the same moments
+	}{
+		{"one scraper", time.Second, 0},
+		{"three scrapers at once", time.Second, 2},
+		{"often", 20 * time.Millisecond, 0},
+		{"often, by three", 100 * time.Millisecond, 2},
+		{"between the ends of iterations", 70 * time.Millisecond, 1},
+	} {
+		b := start(t, "trtllm", func(o *sim.Options) { o.Profile.Workers = 1 })
+		use := func() float64 {
+			for range row.others {
+				get(b.metrics.GPUs(0))
+			}
+			return scrape(t, b.metrics.GPUs(0)).value(t, "DCGM_FI_DEV_GPU_UTIL")
+		}
+		wait := func(d time.Duration) (last float64) {
+			for range d / row.every {
+				b.advance(row.every)
+				last = use()
+			}
+			return last
+		}
+		assert.Zero(t, use(), row.intent)
+		assert.Zero(t, wait(3*row.every), row.intent)
+		b.send(3200, 200)
+		wait(1200 * time.Millisecond)
+		assert.EqualValues(t, 100, wait(max(time.Second, row.every)), "%s: it works without a break", row.intent)
+		for b.snapshot().State.Inflight > 0 {
+			wait(row.every)
+		}
+		if row.every < time.Second {
+			assert.InDelta(t, 50, wait(500*time.Millisecond), 15, "%s: it rests for half of the last second", row.intent)
+		}
+		assert.Zero(t, wait(3*time.Second), row.intent)
+	}
+}
+
+// A worker that is killed in the middle of an iteration leaves no time behind.
+func TestUtilisationOfLostWorker(t *testing.T) {
+	b := start(t, "trtllm", func(o *sim.Options) { o.Profile.Workers = 1 })
+	b.send(3200, 200)
+	b.advance(1500 * time.Millisecond)
+	require.EqualValues(t, 98, scrape(t, b.metrics.GPUs(0)).value(t, "DCGM_FI_DEV_GPU_UTIL"), "since the start, all but the 25 ms to the worker")
+	b.do(func(c *sim.Cluster) { require.NoError(t, c.LoseWorker(c.Workers()[0].ID, 2*time.Second)) })
+	b.metrics.WorkerRestarted(0)
+	for range 10 {
+		b.advance(500 * time.Millisecond)
+		assert.Zero(t, scrape(t, b.metrics.GPUs(0)).value(t, "DCGM_FI_DEV_GPU_UTIL"))
+	}
+}
+
+func TestGPUs(t *testing.T) {
+	p, err := sim.LoadProfile("h100-tp4")
+	require.NoError(t, err)
+	b := start(t, "trtllm", func(o *sim.Options) { o.Profile = p })
+	const name = "DCGM_FI_DEV_FB_USED"
+	uuids := map[string]bool{}
+	for i := range p.Workers {
+		f := scrape(t, b.metrics.GPUs(i))
+		assert.Equal(t, []string{"DCGM_FI_DEV_FB_FREE", name, "DCGM_FI_DEV_GPU_UTIL"}, f.names())
+		require.Len(t, f[name].GetMetric(), 4)
+		for _, m := range f[name].GetMetric() {
+			uuids[labels(m)["UUID"]] = true
+		}
+		assert.InDelta(t, (71*1024+41841*32*163840/(1<<20))/4, f.value(t, name, "gpu", "3"), 1, "a quarter of weights and cache")
+		assert.InDelta(t, 74.5*1024, f.value(t, name, "gpu", "3")+f.value(t, "DCGM_FI_DEV_FB_FREE", "gpu", "3"), 1)
+	}
+	assert.Len(t, uuids, 8, "each GPU has one of its own")
+	first := labels(scrape(t, b.metrics.GPUs(1)).find(t, name, "gpu", "0"))
+	assert.Regexp(t, `^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, first["UUID"])
+	delete(first, "UUID")
+	assert.Equal(t, map[string]string{
+		"gpu": "0", "pci_bus_id": "00000000:08:00.0", "device": "nvidia0", "modelName": "NVIDIA H100", "Hostname": "node-2",
+		"DCGM_FI_DRIVER_VERSION": "simulated", "container": "main", "namespace": "dynamo-workload", "pod": "dynamo-worker-2",
+	}, first)
+
+	f := scrape(t, start(t, "vllm").metrics.GPUs(0))
+	assert.InDelta(t, 71*1024+11119*5, f.value(t, name), 1, "5 MiB a block")
+	assert.Positive(t, f.value(t, "DCGM_FI_DEV_FB_FREE"))
+}

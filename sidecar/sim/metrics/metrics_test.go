@@ -1,0 +1,360 @@
+package metrics
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+)
+
+func TestNewRefuses(t *testing.T) {
+	_, err := New(sim.H200(), "sglang", nil)
+	assert.EqualError(t, err, "engine: sglang is not allowed: trtllm or vllm")
+	_, err = New(sim.Profile{}, "vllm", nil)
+	var wrong *api.FieldError
+	assert.ErrorAs(t, err, &wrong)
+}
+
+// One request, and what is counted at each of its stages.
+func TestStages(t *testing.T) {
+	b := start(t, "vllm")
+	counted := func(intent string, want ...float64) {
+		t.Helper()
+		f := scrape(t, b.metrics.Frontend())
+		stage := func(name string) float64 {
+			return f.value(t, "dynamo_frontend_stage_requests", "stage", name)
+		}
+		assert.Equal(t, want, []float64{
+			max(0, f.value(t, "dynamo_frontend_requests_total", "status", "success", "error_type", "")),
+			f.value(t, "dynamo_frontend_inflight_requests"), f.value(t, "dynamo_frontend_active_requests"),
+			f.value(t, "dynamo_frontend_queued_requests"), stage("preprocess"), stage("route"), stage("dispatch"),
+			f.value(t, "dynamo_request_plane_inflight_requests"), f.count(t, "dynamo_frontend_input_sequence_tokens"),
+			f.count(t, "dynamo_component_router_kv_hit_rate"), f.count(t, "dynamo_frontend_cached_tokens"),
+		}, intent)
+	}
+	counted("nothing yet", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	r := &turn{Request: b.metrics.Begin(true)}
+	counted("begun", 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0)
+	r.Tokenized()
+	counted("tokenized", 0, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0)
+	b.do(func(c *sim.Cluster) {
+		_, err := c.Submit(sim.NewRequest("a", make([]uint32, 3200), make([]uint32, 50), 50, 32), r)
+		require.NoError(t, err)
+	})
+	counted("routed", 0, 1, 1, 1, 0, 0, 1, 1, 0, 1, 0)
+	b.advance(700 * time.Millisecond)
+	counted("it streams", 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0)
+	b.drain()
+	counted("over", 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1)
+	r.Ended("internal")
+	counted("an end counts once", 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1)
+
+	f, w := scrape(t, b.metrics.Frontend()), families(nil)
+	for i := range 3 {
+		if page := scrape(t, b.metrics.Worker(i)); page.value(t, "dynamo_component_requests_total") == 1 {
+			w = page
+		}
+	}
+	near := func(want time.Duration, got float64, intent string) {
+		t.Helper()
+		assert.InDelta(t, want.Seconds(), got, 1e-6, intent)
+	}
+	near(r.report.FirstToken-r.report.Submitted, f.sum(t, "dynamo_frontend_time_to_first_token_seconds"), "time to first token")
+	near(r.report.Ended-r.report.FirstToken, f.sum(t, "dynamo_frontend_inter_token_latency_seconds"), "the gaps are the time between the first and the last token")
+	assert.EqualValues(t, 49, f.count(t, "dynamo_frontend_inter_token_latency_seconds"), "one for each token but the first")
+	near(r.report.Ended-r.report.Submitted, f.sum(t, "dynamo_frontend_request_duration_seconds"), "duration")
+	const out = 8 * time.Millisecond
+	near(r.report.FirstToken-out-r.report.Arrived, w.sum(t, "vllm:time_to_first_token_seconds"), "at the engine")
+	near(r.report.Ended-out-r.report.Arrived, w.sum(t, "vllm:e2e_request_latency_seconds"), "at the engine")
+	near(r.report.Ended-out-r.report.Arrived, w.sum(t, "dynamo_component_request_duration_seconds"), "at the worker")
+	assert.EqualValues(t, len(r.chunks)-1, w.count(t, "vllm:inter_token_latency_seconds"), "vLLM counts iterations")
+}
+
+// Hit rates: what the router expected, what the best worker had, what was found.
+func TestHitRates(t *testing.T) {
+	b := start(t, "vllm")
+	b.send(3200, 10)
+	b.drain()
+	r := b.send(6400, 10)
+	b.drain()
+	f := scrape(t, b.metrics.Frontend())
+	assert.InDelta(t, .5, f.sum(t, "dynamo_component_router_kv_hit_rate"), 1e-9)
+	assert.EqualValues(t, 3200, f.value(t, "dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total"))
+	assert.EqualValues(t, 3200, f.value(t, "dynamo_component_router_kv_selected_cached_prefix_tokens_total"))
+	assert.EqualValues(t, r.report.CachedTokens, f.value(t, "dynamo_component_router_kv_worker_reused_tokens_total"))
+	assert.EqualValues(t, r.report.CachedTokens, f.sum(t, "dynamo_frontend_cached_tokens"))
+	assert.Positive(t, f.value(t, "dynamo_component_kv_cache_events_applied", "event_type", "stored", "status", "ok"))
+}
+
+// Requests that fail, whichever side hears of it first.
+func TestFailures(t *testing.T) {
+	b := start(t, "trtllm")
+	waiting, streaming := b.send(3200, 50), b.send(3200, 50)
+	b.do(func(c *sim.Cluster) { c.Cancel(waiting.job) })
+	b.advance(time.Second)
+	streaming.Ended("internal") // the server broke the stream, and then cancelled it
+	b.do(func(c *sim.Cluster) { c.Cancel(streaming.job) })
+	b.metrics.Begin(false).Ended("validation")
+
+	f := scrape(t, b.metrics.Frontend())
+	ended := func(class, kind string) float64 {
+		return f.value(t, "dynamo_frontend_requests_total", "status", "error", "error_type", class, "request_type", kind)
+	}
+	assert.Equal(t, []float64{1, 1, 1}, []float64{ended("cancelled", "stream"), ended("internal", "stream"), ended("validation", "unary")})
+	assert.EqualValues(t, 3, f.count(t, "dynamo_frontend_request_duration_seconds"))
+	assert.EqualValues(t, 1, f.value(t, "dynamo_frontend_disconnected_clients"))
+	assert.EqualValues(t, 1, f.count(t, "dynamo_frontend_output_sequence_tokens"), "of the one with output")
+	assert.Zero(t, f.count(t, "dynamo_frontend_cached_tokens"), "came with no usage")
+	for _, name := range []string{"inflight_requests", "active_requests", "queued_requests"} {
+		assert.Zero(t, f.value(t, "dynamo_frontend_"+name), name)
+	}
+	for _, stage := range []string{"preprocess", "route", "dispatch"} {
+		assert.Zero(t, f.value(t, "dynamo_frontend_stage_requests", "stage", stage), stage)
+	}
+	cancelled := 0.
+	for i := range 3 {
+		cancelled += scrape(t, b.metrics.Worker(i)).value(t, "dynamo_component_cancellation_total")
+	}
+	assert.EqualValues(t, 1, cancelled, "the other one had not arrived")
+}
+
+func TestEngines(t *testing.T) {
+	run := func(engine string, kind api.Speculation) (families, []*turn) {
+		b := start(t, engine, speculation(kind), func(o *sim.Options) { o.Profile.Workers = 1 })
+		var turns []*turn
+		for range 20 {
+			turns = append(turns, b.send(3200, 100))
+			b.advance(10 * time.Millisecond)
+		}
+		b.drain()
+		return scrape(t, b.metrics.Worker(0)), turns
+	}
+	specs := map[string][]string{
+		"trtllm": {
+			"trtllm_spec_decode_num_draft_tokens_total", "trtllm_spec_decode_num_accepted_tokens_total", "trtllm_spec_decode_acceptance_length",
+		},
+		"vllm": {
+			"vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_draft_tokens_total", "vllm:spec_decode_num_accepted_tokens_total",
+		},
+	}
+	for engine, names := range specs {
+		on, turns := run(engine, api.SpeculationEagle3)
+		off, _ := run(engine, api.SpeculationOff)
+		for _, name := range names {
+			assert.Positive(t, on.value(t, name), name)
+			assert.NotContains(t, off, name)
+		}
+		prefix := map[string]string{"trtllm": "trtllm_", "vllm": "vllm:"}[engine]
+		var queued time.Duration
+		for _, r := range turns {
+			queued += r.report.Started - r.report.Arrived
+		}
+		require.Positive(t, queued)
+		assert.EqualValues(t, len(turns), on.count(t, prefix+"request_queue_time_seconds"))
+		assert.InDelta(t, queued.Seconds(), on.sum(t, prefix+"request_queue_time_seconds"), 1e-6)
+		assert.Zero(t, on.value(t, prefix+"num_requests_running"))
+	}
+
+	f, turns := run("trtllm", api.SpeculationEagle3)
+	rate := f.value(t, "trtllm_spec_decode_num_accepted_tokens_total") / f.value(t, "trtllm_spec_decode_num_draft_tokens_total")
+	assert.InDelta(t, .702, rate, .03, "as the profile says")
+	assert.InDelta(t, 1+3*rate, f.value(t, "trtllm_spec_decode_acceptance_length"), 1e-9)
+	assert.EqualValues(t, 20, f.value(t, "trtllm_request_success_total", "finished_reason", "stop", "engine_type", "trtllm"))
+	cached, perToken := 0, 0.
+	for _, r := range turns {
+		cached += r.report.CachedTokens
+		perToken += (r.report.Ended - r.report.FirstToken).Seconds() / 99
+	}
+	assert.InDelta(t, float64(cached)/(20*3200), f.value(t, "trtllm_kv_cache_hit_rate"), 1e-9)
+	assert.InDelta(t, perToken, f.sum(t, "trtllm_time_per_output_token_seconds"), 1e-6)
+	f, _ = run("trtllm", api.SpeculationOff)
+	assert.EqualValues(t, 1, f.value(t, "trtllm_avg_decoded_tokens_per_iter"))
+	f, _ = run("vllm", api.SpeculationOff)
+	assert.EqualValues(t, 20*3200, f.value(t, "vllm:prefix_cache_queries_total"))
+	assert.EqualValues(t, cached, f.value(t, "vllm:prefix_cache_hits_total"))
+}
+
+// A change of mode: nobody answers, then everything counts from zero, and what the
+// old processes had in progress does not count in the new ones.
+func TestRestart(t *testing.T) {
+	b := loaded(t, "vllm", api.ModeKV)
+	before := scrape(t, b.metrics.Frontend())
+	old := b.send(3200, 50)
+	slow := b.metrics.Begin(true)
+	b.do(func(c *sim.Cluster) { require.NoError(t, c.Switch(api.ModeRoundRobin, api.SpeculationOff)) })
+	b.metrics.Restarted()
+	require.ErrorIs(t, old.report.Err, sim.ErrRestarting)
+	for _, h := range []http.Handler{b.metrics.Frontend(), b.metrics.Worker(0), b.metrics.Worker(2)} {
+		status, body := get(h)
+		assert.Equal(t, http.StatusServiceUnavailable, status)
+		assert.Equal(t, "The cluster restarts.\n", body)
+	}
+	gpu := scrape(t, b.metrics.GPUs(0))
+	assert.Zero(t, gpu.value(t, "DCGM_FI_DEV_GPU_UTIL"))
+	b.advance(5 * time.Second)
+	slow.Ended("unavailable")
+
+	zero := func(f families) {
+		t.Helper()
+		for name, family := range f {
+			for _, m := range family.GetMetric() {
+				assert.Zero(t, m.GetCounter().GetValue(), name)
+				assert.Zero(t, m.GetHistogram().GetSampleCount(), name)
+			}
+		}
+	}
+	f := scrape(t, b.metrics.Frontend())
+	zero(f)
+	for i := range 3 {
+		w := scrape(t, b.metrics.Worker(i))
+		zero(w)
+		assert.Zero(t, w.value(t, "dynamo_component_uptime_seconds"))
+	}
+	assert.Zero(t, f.value(t, "dynamo_frontend_inflight_requests"))
+	assert.NotContains(t, f, "dynamo_component_router_kv_worker_reused_tokens_total", "round-robin now")
+	assert.NotContains(t, f, "dynamo_frontend_worker_last_time_to_first_token_seconds", "nothing seen yet")
+	router := func(f families) string {
+		return labels(f.find(t, "dynamo_component_router_requests_total"))["router_id"]
+	}
+	assert.NotEqual(t, router(before), router(f), "another process")
+
+	b.send(3200, 50)
+	b.drain()
+	f = scrape(t, b.metrics.Frontend())
+	assert.EqualValues(t, 1, f.value(t, "dynamo_frontend_requests_total"))
+	assert.NotNil(t, f.find(t, "dynamo_frontend_worker_last_time_to_first_token_seconds", "dp_rank", "none"))
+
+	b.do(func(c *sim.Cluster) { require.NoError(t, c.Switch(api.ModeKV, api.SpeculationOff)) })
+	b.metrics.Restarted()
+	b.advance(5 * time.Second)
+	f = scrape(t, b.metrics.Frontend())
+	zero(f)
+	assert.Contains(t, f, "dynamo_component_router_kv_worker_reused_tokens_total")
+}
+
+// One worker's process is killed: the others and the frontend go on.
+func TestWorkerRestart(t *testing.T) {
+	b := loaded(t, "trtllm", api.ModeKV)
+	id := b.snapshot().Workers[1].ID
+	other := scrape(t, b.metrics.Worker(0)).value(t, "dynamo_component_requests_total")
+	events := func() float64 {
+		return scrape(t, b.metrics.Frontend()).value(t, "dynamo_component_kv_cache_events_applied", "event_type", "stored", "status", "ok")
+	}
+	stored := events()
+	require.Positive(t, stored)
+	b.do(func(c *sim.Cluster) { require.NoError(t, c.LoseWorker(id, 3*time.Second)) })
+	b.metrics.WorkerRestarted(1)
+	b.metrics.WorkerRestarted(9) // nobody
+
+	status, body := get(b.metrics.Worker(1))
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Equal(t, "The worker was lost and is not back yet.\n", body)
+	status, _ = get(b.metrics.Worker(3))
+	assert.Equal(t, http.StatusNotFound, status)
+	gpu := scrape(t, b.metrics.GPUs(1))
+	assert.Zero(t, gpu.value(t, "DCGM_FI_DEV_GPU_UTIL"))
+	assert.Zero(t, gpu.value(t, "DCGM_FI_DEV_FB_USED"))
+	f := scrape(t, b.metrics.Frontend())
+	lost := fmt.Sprint(uint64(id))
+	assert.Nil(t, f.find(t, "dynamo_frontend_worker_active_decode_blocks", "worker_id", lost))
+	assert.Len(t, f["dynamo_component_router_worker_registered"].GetMetric(), 2)
+
+	b.advance(3 * time.Second)
+	w := scrape(t, b.metrics.Worker(1))
+	assert.Zero(t, w.value(t, "dynamo_component_requests_total"))
+	assert.Zero(t, w.value(t, "trtllm_kv_cache_hit_rate"))
+	assert.Zero(t, w.count(t, "trtllm_e2e_request_latency_seconds"))
+	assert.GreaterOrEqual(t, events(), stored, "the frontend's counters go on")
+	assert.GreaterOrEqual(t, scrape(t, b.metrics.Worker(0)).value(t, "dynamo_component_requests_total"), other)
+	f = scrape(t, b.metrics.Frontend())
+	assert.Nil(t, f.find(t, "dynamo_frontend_worker_last_time_to_first_token_seconds", "worker_id", lost))
+	assert.EqualValues(t, 1, f.value(t, "dynamo_frontend_model_ready"))
+}
+
+// Scrapes from several sides while the cluster works: neither races nor deadlocks.
+func TestConcurrentUse(t *testing.T) {
+	b := start(t, "vllm")
+	done := make(chan struct{})
+	var scrapers sync.WaitGroup
+	for _, h := range []http.Handler{b.metrics.Frontend(), b.metrics.Frontend(), b.metrics.Worker(0), b.metrics.GPUs(0), b.metrics.GPUs(0)} {
+		scrapers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					get(h)
+				}
+			}
+		})
+	}
+	for i := range 60 {
+		b.send(3200, 50)
+		b.advance(50 * time.Millisecond)
+		switch i {
+		case 20:
+			b.do(func(c *sim.Cluster) { assert.NoError(t, c.LoseWorker(c.Workers()[0].ID, 0)) })
+			b.metrics.WorkerRestarted(0)
+		case 40:
+			b.do(func(c *sim.Cluster) { assert.NoError(t, c.Switch(api.ModeKV, api.SpeculationOff)) })
+			b.metrics.Restarted()
+		}
+	}
+	b.drain()
+	b.advance(time.Minute)
+	close(done)
+	scrapers.Wait()
+	f := scrape(t, b.metrics.Frontend())
+	assert.Zero(t, f.value(t, "dynamo_frontend_inflight_requests"))
+	assert.Zero(t, f.value(t, "dynamo_frontend_queued_requests"))
+}
+
+// stream is a request that streams.
+func stream(t testing.TB) (*Request, *booth) {
+	b := start(t, "trtllm")
+	r := b.send(3200, 5000)
+	b.advance(time.Second)
+	require.NotEmpty(t, r.chunks)
+	return r.Request, b
+}
+
+func TestTokensAllocateNothing(t *testing.T) {
+	r, _ := stream(t)
+	at := time.Minute
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		at += 30 * time.Millisecond
+		r.Tokens(at, 2)
+	}))
+}
+
+func BenchmarkTokens(b *testing.B) {
+	r, _ := stream(b)
+	b.ReportAllocs()
+	at := time.Minute
+	for b.Loop() {
+		at += 30 * time.Millisecond
+		r.Tokens(at, 2)
+	}
+}
+
+// BenchmarkScrape is one scrape of each page of a cluster of three workers.
+func BenchmarkScrape(b *testing.B) {
+	booth := loaded(b, "trtllm", api.ModeKV)
+	pages := []http.Handler{booth.metrics.Frontend()}
+	for i := range 3 {
+		pages = append(pages, booth.metrics.Worker(i), booth.metrics.GPUs(i))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, p := range pages {
+			get(p)
+		}
+	}
+}
