@@ -56,6 +56,7 @@ var rooms = map[string]room{
 	"sidecar/bench":       allBut(),
 	"sidecar/compare":     allBut(),
 	"sidecar/dynamotest":  allBut(),
+	"sidecar/grafanatest": allBut(),
 }
 
 // roomOf finds the place that a folder belongs to, "" if none.

@@ -152,12 +152,14 @@ type GrafanaOptions struct {
 func (g Grafana) Command(o GrafanaOptions) (Command, error) {
 	config := filepath.Join(o.Dir, "grafana.ini") // empty: the installation's own settings are not asked
 	plugins := filepath.Join(o.Dir, "plugins")
-	if err := errors.Join(link(plugins, o.Plugins), os.WriteFile(config, nil, 0o600)); err != nil {
+	provisioning := filepath.Join(o.Dir, "provisioning")
+	folders, err := o.provisioning()
+	if err := errors.Join(err, link(plugins, o.Plugins), link(provisioning, folders), os.WriteFile(config, nil, 0o600)); err != nil {
 		return Command{}, fmt.Errorf("prepare Grafana: %w", err)
 	}
 	env := append(os.Environ(),
 		"GF_PATHS_DATA="+filepath.Join(o.Dir, "data"), "GF_PATHS_LOGS="+filepath.Join(o.Dir, "logs"),
-		"GF_PATHS_PLUGINS="+plugins, "GF_PATHS_PROVISIONING="+o.Provisioning, "GF_LOG_MODE=console",
+		"GF_PATHS_PLUGINS="+plugins, "GF_PATHS_PROVISIONING="+provisioning, "GF_LOG_MODE=console",
 		"GF_SERVER_PROTOCOL=http", "GF_SERVER_HTTP_ADDR=127.0.0.1", "GF_SERVER_HTTP_PORT="+strconv.Itoa(o.Port),
 		"GF_SERVER_DOMAIN=127.0.0.1", "GF_SERVER_ENFORCE_DOMAIN=true",
 		"GF_AUTH_ANONYMOUS_ENABLED=true", "GF_AUTH_ANONYMOUS_ORG_ROLE=Editor",
@@ -170,6 +172,19 @@ func (g Grafana) Command(o GrafanaOptions) (Command, error) {
 		Name: "Grafana", Path: g.Program, Args: []string{"server", "--homepath", g.Home, "--config", config},
 		Env: append(env, o.Env...), Log: o.Log, Parent: true,
 	}, nil
+}
+
+// provisioning are the folders to provision from, by name. Without a plugin, those
+// of plugins stay out: a Grafana ends itself where an app is not there.
+func (o GrafanaOptions) provisioning() (map[string]string, error) {
+	entries, err := os.ReadDir(o.Provisioning)
+	folders := make(map[string]string)
+	for _, entry := range entries {
+		if entry.Name() != "plugins" || len(o.Plugins) > 0 {
+			folders[entry.Name()] = filepath.Join(o.Provisioning, entry.Name())
+		}
+	}
+	return folders, err
 }
 
 // link makes a folder with links to others, by name. Older links in it go.

@@ -81,9 +81,13 @@ func TestGrafanaCommand(t *testing.T) {
 	own := filepath.Join(dir, "plugins", "own")
 	require.NoError(t, os.MkdirAll(own, 0o755))
 	require.NoError(t, os.Symlink(old, filepath.Join(dir, "plugins", "old")))
+	project := t.TempDir()
+	for _, name := range []string{"datasources", "plugins"} {
+		require.NoError(t, os.Mkdir(filepath.Join(project, name), 0o755))
+	}
 	g := local.Grafana{Home: "/home", Program: "/program"}
 	c, err := g.Command(local.GrafanaOptions{
-		Dir: dir, Provisioning: "/provisioning", Plugins: map[string]string{"app": plugin}, Unsigned: []string{"app", "panel"},
+		Dir: dir, Provisioning: project, Plugins: map[string]string{"app": plugin}, Unsigned: []string{"app", "panel"},
 		Port: 3001, Log: "/log", Env: []string{"MORE=1"},
 	})
 	require.NoError(t, err)
@@ -91,7 +95,7 @@ func TestGrafanaCommand(t *testing.T) {
 	assert.Equal(t, []string{"server", "--homepath", "/home", "--config", filepath.Join(dir, "grafana.ini")}, c.Args)
 	assert.True(t, c.Parent)
 	assert.Subset(t, c.Env, []string{
-		"GF_SERVER_HTTP_ADDR=127.0.0.1", "GF_SERVER_HTTP_PORT=3001", "GF_PATHS_PROVISIONING=/provisioning",
+		"GF_SERVER_HTTP_ADDR=127.0.0.1", "GF_SERVER_HTTP_PORT=3001", "GF_PATHS_PROVISIONING="+filepath.Join(dir, "provisioning"),
 		"GF_PLUGINS_ALLOW_LOADING_UNSIGNED_PLUGINS=app,panel", "GF_AUTH_ANONYMOUS_ORG_ROLE=Editor", "MORE=1",
 	})
 	linked, err := os.Readlink(filepath.Join(dir, "plugins", "app"))
@@ -100,6 +104,14 @@ func TestGrafanaCommand(t *testing.T) {
 	assert.DirExists(t, own)
 	assert.NoFileExists(t, filepath.Join(dir, "plugins", "old"))
 	assert.DirExists(t, old)
+	assert.DirExists(t, filepath.Join(dir, "provisioning", "datasources"))
+	assert.DirExists(t, filepath.Join(dir, "provisioning", "plugins"))
+
+	// Where the app was not built, Grafana must not ask for it: it would end.
+	_, err = g.Command(local.GrafanaOptions{Dir: dir, Provisioning: project})
+	require.NoError(t, err)
+	assert.DirExists(t, filepath.Join(dir, "provisioning", "datasources"))
+	assert.NoDirExists(t, filepath.Join(dir, "provisioning", "plugins"))
 }
 
 // A real one comes up with the project's data source, lets in whoever reaches it

@@ -2,7 +2,7 @@ import React from 'react';
 import { act, render, screen } from '@testing-library/react';
 import { of } from 'rxjs';
 
-import { LiveChannelEventType, type PanelProps } from '@grafana/data';
+import { LiveChannelEventType, standardEditorsRegistry, type PanelProps } from '@grafana/data';
 import { getBackendSrv, getGrafanaLiveSrv } from '@grafana/runtime';
 
 import { admin, comparison, snapshot } from '../test/fixtures';
@@ -61,6 +61,11 @@ describe('the panels', () => {
 });
 
 describe('the options', () => {
+  beforeAll(() => {
+    const editors = ['text', 'select', 'boolean', 'radio']; // those of Grafana are not in its packages
+    standardEditorsRegistry.setInit(() => editors.map((id) => ({ id, name: id, editor: () => null })));
+  });
+
   it('have their defaults', () => {
     expect(controlsPlugin.defaults).toEqual({ lane: 'main' });
     expect(comparisonPlugin.defaults).toEqual({

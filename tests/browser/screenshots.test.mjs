@@ -35,8 +35,8 @@ for (const theme of ['dark', 'light']) {
     const config = await ConfigPage.open(page, theme);
     await config.loadgen.waitFor();
     await config.test();
-    await picture(page, `config-${theme}`);
-    await config.loadgen.scrollIntoViewIfNeeded();
-    await picture(page, `config-lower-${theme}`);
+    const scrollTo = (form) => form.evaluate((element) => element.scrollIntoView());
+    await picture(page, `config-${theme}`, () => scrollTo(config.connection));
+    await picture(page, `config-lower-${theme}`, () => scrollTo(config.loadgen));
   });
 }

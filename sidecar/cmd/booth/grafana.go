@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"kvbooth/sidecar/local"
 )
 
-// appID is the Grafana app's, and nestedIDs are those of the panels inside it.
-const appID = "kvbooth-inference-app"
+// appID is the Grafana app's, nestedIDs are those of the panels inside it, and
+// dashboardUID is that of the dashboard to open first.
+const (
+	appID        = "kvbooth-inference-app"
+	dashboardUID = "kvbooth-booth"
+)
 
 var nestedIDs = []string{"kvbooth-controls-panel", "kvbooth-comparison-panel"}
 
@@ -48,7 +53,7 @@ func (b *booth) newGrafana(ctx context.Context, loadgen string) (*service, error
 		return nil, err
 	}
 	if app != nil {
-		b.startPage = "/a/" + appID
+		b.startPage = "/d/" + dashboardUID
 	}
 	return &service{
 		name: "Grafana", command: command, url: url, ready: "/api/health", within: grafanaWithin, optional: true, say: b.out.say,
@@ -84,11 +89,17 @@ func (b *booth) provisioning() (string, error) {
 	return dir, nil
 }
 
-// app is where the project's Grafana app was built to, by its id, if it was.
+// app is where the project's Grafana app was built to, by its id, if all of it was.
 func app(provisioning string) map[string]string {
 	dist := filepath.Join(filepath.Dir(provisioning), "dist")
-	if _, err := os.Stat(filepath.Join(dist, "plugin.json")); err != nil {
-		return nil
+	backend := "gpx_kvbooth_" + runtime.GOOS + "_" + runtime.GOARCH
+	if runtime.GOOS == "windows" {
+		backend += ".exe"
+	}
+	for _, name := range []string{"plugin.json", "module.js", backend} {
+		if _, err := os.Stat(filepath.Join(dist, name)); err != nil {
+			return nil
+		}
 	}
 	return map[string]string{appID: dist}
 }
