@@ -2,6 +2,9 @@ module kvbooth
 
 go 1.26.5
 
+// Some front-end package brings a Go package along.
+ignore ./node_modules
+
 tool github.com/magefile/mage
 
 require (

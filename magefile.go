@@ -194,7 +194,14 @@ func inGrafana(ctx context.Context) (suite.Count, error) {
 	if err != nil || len(args) == 0 {
 		return suite.Count{}, err
 	}
-	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-timeout=20m"}, args...)...)
+	bin, err := filepath.Abs("bin")
+	if err != nil {
+		return suite.Count{}, err
+	}
+	if err := os.Setenv("GRAFANATEST_BIN", bin); err != nil {
+		return suite.Count{}, err
+	}
+	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-p=1", "-count=1", "-timeout=40m"}, args...)...)
 }
 
 // program is where a program is built to.

@@ -122,7 +122,7 @@ func TestImports(t *testing.T) {
 func mayTestWith(f source.File, dir string) bool {
 	external := f.Test && strings.HasSuffix(f.AST.Name.Name, "_test")
 	corpus := roomOf(f.Dir()) == "sidecar/sim" && dir == "sidecar/corpus"
-	return external && (strings.HasSuffix(dir, "test") || f.Needs("dynamo") || corpus)
+	return external && (strings.HasSuffix(dir, "test") || f.Needs("dynamo") || f.Needs("grafana") || corpus)
 }
 
 // String is the cell of the table in ARCHITECTURE.md.

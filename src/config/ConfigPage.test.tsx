@@ -11,6 +11,27 @@ import ConfigPage from './ConfigPage';
 
 jest.mock('@grafana/runtime', () => ({ ...jest.requireActual('@grafana/runtime'), getBackendSrv: jest.fn() }));
 
+// A Combobox measures its texts and its list; jsdom draws neither.
+jest.mock('@grafana/ui', () => ({
+  ...jest.requireActual('@grafana/ui'),
+  Combobox: ({ id, options, value, onChange }: SelectProps) => (
+    <select id={id} value={value} onChange={(event) => onChange({ value: event.currentTarget.value })}>
+      {options.map((option) => (
+        <option key={option.value} value={option.value}>
+          {option.label}
+        </option>
+      ))}
+    </select>
+  ),
+}));
+
+interface SelectProps {
+  id: string;
+  options: Array<{ value: string; label: string }>;
+  value: string;
+  onChange(option: { value: string }): void;
+}
+
 interface Request {
   url: string;
   method: string;
@@ -31,27 +52,6 @@ function answer(call: string, data: unknown) {
 function refuse(call: string, status: number, data: unknown) {
   answers.set(call, () => throwError(() => ({ status, statusText: '', config: {}, data })));
 }
-
-beforeAll(() => {
-  // A Combobox measures its texts and its list, and watches what of it is seen; jsdom draws nothing.
-  window.IntersectionObserver = class {
-    observe = () => undefined;
-    unobserve = () => undefined;
-    disconnect = () => undefined;
-  } as never;
-  HTMLCanvasElement.prototype.getContext = jest.fn(() => ({ measureText: () => ({ width: 100 }) })) as never;
-  Element.prototype.getBoundingClientRect = () => ({
-    width: 300,
-    height: 300,
-    top: 0,
-    left: 0,
-    right: 0,
-    bottom: 0,
-    x: 0,
-    y: 0,
-    toJSON: () => '',
-  });
-});
 
 beforeEach(() => {
   answers.clear();
@@ -246,8 +246,7 @@ describe('the load generator’s settings', () => {
   it('offer the baselines that there are', async () => {
     answer('PATCH /resources/settings', settings({ default_baseline: 'h200' }));
     await show();
-    await userEvent.click(screen.getByRole('combobox', { name: 'Default baseline' }));
-    await userEvent.click(await screen.findByRole('option', { name: /3 × H200/ }));
+    await userEvent.selectOptions(screen.getByRole('combobox', { name: 'Default baseline' }), '3 × H200');
     await userEvent.click(save('Load generator'));
     await waitFor(() => expect(sent('PATCH')[0]?.data).toEqual({ default_baseline: 'h200' }));
   });

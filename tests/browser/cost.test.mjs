@@ -34,7 +34,17 @@ const dashboard = {
 
 journey('our panels at one message a second are cheap', async ({ visit, say }) => {
   await api('POST', '/api/dashboards/db', { overwrite: true, dashboard });
-  const page = await visit({ login: 'editor' });
+  try {
+    const share = await measure(await visit({ login: 'editor' }));
+    say(`${(100 * share).toFixed(2)} % of a core over ${SECONDS} s`);
+    assert.ok(share < LIMIT * (env.bench ? 1 : SLACK), `${(100 * share).toFixed(2)} % of a core`);
+  } finally {
+    await api('DELETE', `/api/dashboards/uid/${UID}`);
+  }
+});
+
+/** The share of a core that the page's main thread takes while the workload runs. */
+async function measure(page) {
   await start();
   const { controls } = await Dashboard.open(page, UID);
   await firstTurn();
@@ -47,7 +57,5 @@ journey('our panels at one message a second are cheap', async ({ visit, say }) =
   };
   const began = { at: Date.now(), spent: await spent() };
   await new Promise((resolve) => setTimeout(resolve, SECONDS * 1000));
-  const share = ((await spent()) - began.spent) / ((Date.now() - began.at) / 1000);
-  say(`${(100 * share).toFixed(2)} % of a core over ${SECONDS} s`);
-  assert.ok(share < LIMIT * (env.bench ? 1 : SLACK), `${(100 * share).toFixed(2)} % of a core`);
-});
+  return ((await spent()) - began.spent) / ((Date.now() - began.at) / 1000);
+}

@@ -1,7 +1,7 @@
 /** The two dashboards, before and after Start. */
 import assert from 'node:assert/strict';
 
-import { env, firstTurn, start } from './booth.mjs';
+import { env, firstTurn, start, until } from './booth.mjs';
 import { journey } from './journey.mjs';
 import { Dashboard, isDash, isNumber } from './pages.mjs';
 
@@ -26,6 +26,7 @@ journey('booth: a dash in every card before Start, a number in each after the fi
   await booth.settle();
   await start();
   const turned = await firstTurn();
+  await until('the first turn on its card', async () => (await booth.cards()).Requests !== '0');
   const cards = await booth.cardsUntil('a number in every card', isNumber, 15_000);
   say(`numbers ${((Date.now() - turned) / 1000).toFixed(1)} s after the first turn: ${JSON.stringify(cards)}`);
   await booth.controls.says(/Starting|Settling|Running/);
@@ -36,7 +37,7 @@ journey('gtc-demo: no panel fails', async ({ visit }) => {
   await start();
   await firstTurn();
   const page = await visit({ ...WHOLE });
-  const demo = await Dashboard.open(page, 'gtc-demo');
+  const demo = await Dashboard.open(page, 'gtc-demo', '?from=now-5m');
   await demo.settle();
   await demo.page.getByText('TTFT (p50 and p95)').first().waitFor();
 });

@@ -54,14 +54,37 @@ export class Dashboard {
     });
   }
 
-  /** Waits until every panel has had its data and fails where one of them says that it cannot show it. */
+  /**
+   * Waits until every panel has drawn something, be it before its next refresh, and
+   * fails where one of them says that it cannot show its data.
+   */
   async settle() {
-    await until('all panels have loaded', async () => (await this.loading()) === 0, { within: OPEN_WITHIN });
+    const drawn = new Set();
+    await until(
+      'every panel has drawn',
+      async () => {
+        const panels = await this.panels();
+        panels.filter(({ rests }) => rests).forEach(({ key }) => drawn.add(key));
+        const missing = panels.filter(({ key }) => !drawn.has(key)).map(({ key }) => key);
+        if (panels.length === 0 || missing.length > 0) {
+          throw new Error(`missing: ${missing}`);
+        }
+        return true;
+      },
+      { within: OPEN_WITHIN }
+    );
     assert.deepEqual(await this.problems(), [], 'no panel fails');
   }
 
-  loading() {
-    return this.page.locator('[aria-label="Panel loading bar"]').count();
+  /** The panels, and whether each has drawn something and loads nothing. */
+  panels() {
+    return this.page.evaluate(() =>
+      [...document.querySelectorAll('[data-viz-panel-key]')].map((panel) => {
+        const content = panel.querySelector('[data-testid="data-testid panel content"]');
+        const loading = panel.querySelector('[aria-label="Panel loading bar"]');
+        return { key: panel.dataset.vizPanelKey, rests: Boolean(content?.firstElementChild) && !loading };
+      })
+    );
   }
 
   /** The texts of the six cards, by name. */

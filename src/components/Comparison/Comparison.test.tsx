@@ -190,6 +190,18 @@ describe('a baseline of one’s choice', () => {
     expect(screen.getAllByRole('table')).toHaveLength(2);
   });
 
+  it('stays while a question fails, and says so', async () => {
+    const { client } = showLane({}, { baseline: 'my run' });
+    client.reads.mockResolvedValueOnce(comparison({ name: 'my run', title: 'My run' }));
+    await pass(0);
+    client.reads.mockRejectedValue(new Problem(502, 'connection refused'));
+    await pass(COMPARE_EVERY);
+    expect(screen.getByRole('alert')).toHaveTextContent('connection refused');
+    expect(screen.getByText(/Baseline: My run/)).toBeInTheDocument();
+    act(() => client.lose('gone'));
+    expect(screen.getByRole('alert')).toHaveTextContent('gone'); // the loss alone
+  });
+
   it('that there is not is said, and comes when there is', async () => {
     const client = new FakeClient();
     client.reads.mockRejectedValue(new Problem(404, 'there is no baseline "my run"'));

@@ -1,5 +1,5 @@
 import React, { useMemo } from 'react';
-import { css } from '@emotion/css';
+import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
@@ -39,7 +39,7 @@ export function Comparison({ lane, baseline = '', size = 'normal', hideKV, hideR
       </div>
       <Troubles live={live} />
       {live.state.status === 'loading' && <LoadingPlaceholder text="Waiting for the first snapshot…" />}
-      {problem && (
+      {problem && live.lane && (
         <Alert severity="error" title={`No comparison with “${baseline}”`} bottomSpacing={0}>
           {problem}
         </Alert>
@@ -75,11 +75,11 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
   return (
     <>
       <div>
-        <div className={styles.title}>
+        <div className={cx(styles.title, size === 'large' && styles.largeTitle)}>
           {modeName(lane.state.mode)} live at concurrency {number(comparison.concurrency)} · Baseline:{' '}
           {comparison.title}
         </div>
-        <div className={styles.subtitle}>{sloLine(settings)}</div>
+        <div className={cx(styles.subtitle, size === 'large' && styles.largeSubtitle)}>{sloLine(settings)}</div>
       </div>
       <div className={styles.tables}>
         <div className={styles.latencies}>
@@ -145,6 +145,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   title: css({ fontSize: theme.typography.h5.fontSize, fontWeight: theme.typography.fontWeightMedium }),
   subtitle: css({ color: theme.colors.text.secondary }),
+  largeTitle: css({ fontSize: theme.typography.h2.fontSize }),
+  largeSubtitle: css({ fontSize: theme.typography.h4.fontSize }),
   tables: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1, 3) }),
   latencies: css({ flex: '3 1 560px', minWidth: 'min(100%, 400px)' }),
   rates: css({ flex: '2 1 360px', minWidth: 'min(100%, 300px)' }),

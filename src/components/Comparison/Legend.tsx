@@ -2,7 +2,7 @@ import React from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Icon, useStyles2 } from '@grafana/ui';
+import { useStyles2 } from '@grafana/ui';
 
 import { sloMarks } from './Table';
 import { tagMeanings, type Model } from './model';
@@ -33,9 +33,9 @@ export function Legend({ model, settling }: LegendProps) {
           <i>{tag}</i>: {tagMeanings[tag]}
         </li>
       ))}
-      {Object.values(sloMarks).map(({ icon, words }) => (
-        <li key={icon}>
-          <Icon name={icon} size="xs" /> {words}
+      {Object.values(sloMarks).map(({ sign, words }) => (
+        <li key={sign}>
+          <b>{sign}</b> {words}
         </li>
       ))}
     </ul>

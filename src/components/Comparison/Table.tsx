@@ -1,8 +1,8 @@
-import React, { type CSSProperties } from 'react';
+import React, { memo, type CSSProperties } from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Icon, useStyles2, type IconName } from '@grafana/ui';
+import { useStyles2 } from '@grafana/ui';
 
 import { visuallyHidden } from '../../lib/styles';
 import type { SLOLevel } from '../../lib/slo';
@@ -52,60 +52,77 @@ export function Table({ caption, corner, nameWidth, table, size }: TableProps) {
   );
 }
 
-function HeadCell({ head }: { head: Head }) {
-  const styles = useStyles2(getStyles);
-  return (
-    <th scope="col" className={head.live ? styles.liveHead : undefined}>
-      {head.label}
-      <small className={styles.note}>{head.note}</small>
-    </th>
-  );
+/** A head is drawn anew only when it says something else: a table has dozens of cells, once a second. */
+const HeadCell = memo(
+  function HeadCell({ head }: { head: Head }) {
+    const styles = useStyles2(getStyles);
+    return (
+      <th scope="col" className={head.live ? styles.liveHead : undefined}>
+        {head.label}
+        <small className={styles.note}>{head.note}</small>
+      </th>
+    );
+  },
+  (a, b) => isSame(a.head, b.head)
+);
+
+/** So is a value. */
+const ValueCell = memo(
+  function ValueCell({ cell }: { cell: Cell }) {
+    const styles = useStyles2(getStyles);
+    const [value, unit] = cell.text.split(' ');
+    return (
+      <td className={cell.live ? styles.live : styles.recorded}>
+        <span className={cell.slo ? styles[cell.slo] : styles.value}>
+          <span>
+            {value}
+            {unit && <small> {unit}</small>}
+          </span>{' '}
+          {cell.slo && <SLOMark level={cell.slo} />}
+        </span>
+        {cell.interval && (
+          <small className={styles.interval}>
+            <span className={styles.hidden}>95 % interval </span>
+            {cell.interval}
+          </small>
+        )}
+        {cell.difference && <small className={styles[cell.difference.kind]}>{cell.difference.text}</small>}
+        {cell.tag && <small className={styles.tag}>{cell.tag}</small>}
+      </td>
+    );
+  },
+  (a, b) => isSame(a.cell, b.cell)
+);
+
+/** Heads and cells are small and plain. */
+function isSame(a: Head | Cell, b: Head | Cell): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }
 
-function ValueCell({ cell }: { cell: Cell }) {
-  const styles = useStyles2(getStyles);
-  const [value, unit] = cell.text.split(' ');
-  return (
-    <td className={cell.live ? styles.live : styles.recorded}>
-      <span className={cx(styles.value, cell.slo && styles[cell.slo])}>
-        <span>
-          {value}
-          {unit && <small> {unit}</small>}
-        </span>{' '}
-        {cell.slo && <SLOMark level={cell.slo} />}
-      </span>
-      {cell.interval && (
-        <small className={styles.interval}>
-          <span className={styles.hidden}>95 % interval </span>
-          {cell.interval}
-        </small>
-      )}
-      {cell.difference && <small className={styles[cell.difference.kind]}>{cell.difference.text}</small>}
-      {cell.tag && <small className={styles.tag}>{cell.tag}</small>}
-    </td>
-  );
-}
-
-/** How each level is shown beside its colour. */
-export const sloMarks: Record<SLOLevel, { icon: IconName; words: string }> = {
-  met: { icon: 'check', words: 'meets the SLO' },
-  near: { icon: 'exclamation-triangle', words: 'meets the SLO, but is near it' },
-  missed: { icon: 'times', words: 'misses the SLO' },
+/** How each level is shown beside its colour: by signs that change with the value, as icons are loaded later. */
+export const sloMarks: Record<SLOLevel, { sign: string; words: string }> = {
+  met: { sign: '✓', words: 'meets the SLO' },
+  near: { sign: '!', words: 'meets the SLO, but is near it' },
+  missed: { sign: '✕', words: 'misses the SLO' },
 };
 
 function SLOMark({ level }: { level: SLOLevel }) {
   const styles = useStyles2(getStyles);
-  const { icon, words } = sloMarks[level];
+  const { sign, words } = sloMarks[level];
   return (
     <>
-      <Icon name={icon} size="sm" className={styles.mark} />
+      <small aria-hidden="true">{sign}</small>
       <span className={styles.hidden}>{words}</span>
     </>
   );
 }
 
+/** The size of what is said beside a value. */
+const SMALL = 'max(0.72em, 10px)';
+
 const getStyles = (theme: GrafanaTheme2) => {
-  const line = { display: 'block', fontSize: '0.72em', lineHeight: 1.25 };
+  const line = { display: 'block', fontSize: SMALL, lineHeight: 1.25 };
+  const value = { '& > span:first-child': { whiteSpace: 'nowrap' as const } };
   const { success, warning, error, text, border, background } = theme.colors;
   return {
     hidden: visuallyHidden,
@@ -124,7 +141,11 @@ const getStyles = (theme: GrafanaTheme2) => {
       '& th': { fontWeight: theme.typography.fontWeightMedium },
       '& th:first-child': { width: 'var(--first)', textAlign: 'left', paddingLeft: 0 },
       '& thead th': { verticalAlign: 'bottom', color: text.secondary, borderBottomColor: border.medium },
-      '& small': { fontSize: '0.72em' },
+      '& small': { fontSize: SMALL },
+      '@container (max-width: 520px)': {
+        fontSize: 12,
+        '& th, & td': { padding: theme.spacing(0.5) },
+      },
     }),
     large: css({
       // As large as the columns allow: a value with its unit takes about five letters' height.
@@ -138,11 +159,10 @@ const getStyles = (theme: GrafanaTheme2) => {
       '& > span': { fontWeight: theme.typography.fontWeightBold },
     }),
     recorded: css({ color: text.secondary }),
-    value: css({ '& > span:first-child': { whiteSpace: 'nowrap' } }),
-    mark: css({ verticalAlign: 'middle' }),
-    met: css({ color: success.text }),
-    near: css({ color: warning.text }),
-    missed: css({ color: error.text }),
+    value: css(value),
+    met: css({ ...value, color: success.text }),
+    near: css({ ...value, color: warning.text }),
+    missed: css({ ...value, color: error.text }),
     interval: css({ ...line, color: text.secondary, '@container (max-width: 640px)': { display: 'none' } }),
     better: css({ ...line, color: success.text }),
     worse: css({ ...line, color: error.text }),

@@ -177,7 +177,7 @@ describe('tags', () => {
     const { latencies, rates } = model({ lane: undefined });
     expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '—', tag: 'lost' });
     expect(cell(rates, 'Output tokens/s', 'Live')).toEqual({ live: true, text: '—', tag: 'lost' });
-    expect(cell(latencies, 'TTFT', 'RR p50').text).toBe('374.7 ms');
+    expect(cell(latencies, 'TTFT', 'RR p50')).toMatchObject({ text: '374.7 ms', difference: undefined });
   });
 
   it('of the error rate: nobody recorded it', () => {

@@ -193,7 +193,7 @@ function rateTable(input: Input, columns: Column[], absent: Tag): TableModel {
     heads: heads(input, columns),
     rows: rates.map((rate) => ({
       name: rate.name,
-      cells: [liveRate(input, rate, absent), ...columns.map((column) => recordedRate(rate, column))],
+      cells: [liveRate(input, rate, absent), ...columns.map((column) => recordedRate(input, rate, column))],
     })),
   };
 }
@@ -227,9 +227,9 @@ function source(column: Column, { comparison, time }: Input): Source {
   return { short: shortName(column, comparison.columns), text: `${routing}${measured}${n}` };
 }
 
-function liveLatency({ comparison, lane, settings }: Input, metric: MetricInfo, quantile: Quantile, absent: Tag): Cell {
-  const all = comparison.live[metric.key];
-  const value = lane?.state.phase === 'running' ? all[quantile] : undefined;
+function liveLatency(input: Input, metric: MetricInfo, quantile: Quantile, absent: Tag): Cell {
+  const all = input.comparison.live[metric.key];
+  const value = isRunning(input) ? all[quantile] : undefined;
   if (value === undefined) {
     return { live: true, text: metric.live(undefined), tag: absent };
   }
@@ -237,7 +237,7 @@ function liveLatency({ comparison, lane, settings }: Input, metric: MetricInfo, 
     live: true,
     text: metric.live(value),
     interval: interval(metric, all, quantile),
-    slo: slo(settings, metric, quantile, value),
+    slo: slo(input.settings, metric, quantile, value),
     tag: all.estimated ? 'estimated' : undefined,
   };
 }
@@ -251,18 +251,26 @@ function slo(settings: Settings, metric: MetricInfo, quantile: Quantile, value?:
   return metric.slo && quantile === 'p95' ? sloLevel(value, settings.slo[metric.slo]) : undefined;
 }
 
-function recordedLatency({ settings }: Input, metric: MetricInfo, quantile: Quantile, column: Column): Cell {
+function recordedLatency(input: Input, metric: MetricInfo, quantile: Quantile, column: Column): Cell {
   const found = column[metric.key][quantile];
-  return { ...recordedCell(found, metric.recorded), slo: slo(settings, metric, quantile, found.value) };
+  return {
+    ...recordedCell(found, metric.recorded, isRunning(input)),
+    slo: slo(input.settings, metric, quantile, found.value),
+  };
 }
 
 function liveRate(input: Input, rate: RateInfo, absent: Tag): Cell {
-  const value = input.lane?.state.phase === 'running' ? rate.live(input) : undefined;
+  const value = isRunning(input) ? rate.live(input) : undefined;
   return { live: true, text: rate.write(value), tag: value === undefined ? absent : undefined };
 }
 
-function recordedRate(rate: RateInfo, column: Column): Cell {
-  return recordedCell(rate.key ? column[rate.key] : { lookup: 'not_recorded' }, rate.write);
+function recordedRate(input: Input, rate: RateInfo, column: Column): Cell {
+  return recordedCell(rate.key ? column[rate.key] : { lookup: 'not_recorded' }, rate.write, isRunning(input));
+}
+
+/** Only then is there anything live. */
+function isRunning({ lane }: Input): boolean {
+  return lane?.state.phase === 'running';
 }
 
 type Found = Column[Rate];
@@ -274,11 +282,12 @@ const lookupTags: Record<Found['lookup'], Tag | undefined> = {
   not_recorded: 'not recorded',
 };
 
-function recordedCell(found: Found, write: (value?: number) => string): Cell {
+/** A difference needs a live value that is seen, too. */
+function recordedCell(found: Found, write: (value?: number) => string, running: boolean): Cell {
   return {
     live: false,
     text: write(found.value),
-    difference: found.improvement && difference(found.improvement),
+    difference: running && found.improvement ? difference(found.improvement) : undefined,
     tag: lookupTags[found.lookup],
   };
 }

@@ -6,7 +6,7 @@ import { asProblem, compareWith, useClient, type Comparison, type LaneSnapshot }
 /** How often a comparison of one's own choice is asked for, in milliseconds. */
 export const COMPARE_EVERY = 1000;
 
-/** A comparison, or why there is none. */
+/** A comparison, and what went wrong with the last question for it. */
 export interface Compared {
   comparison?: Comparison;
   problem?: string;
@@ -30,12 +30,14 @@ export function useComparison(lane: LaneSnapshot | undefined, live: boolean, bas
     const answers = timer(0, COMPARE_EVERY).pipe(
       exhaustMap(() =>
         defer(() => compareWith(client, name, baseline)).pipe(
-          map((comparison): Compared => ({ comparison })),
+          map((comparison): Compared => ({ comparison, problem: undefined })),
           catchError((error: unknown) => of<Compared>({ problem: asProblem(error).message }))
         )
       )
     );
-    const subscription = answers.subscribe((answer) => setAsked({ of: key, ...answer }));
+    const subscription = answers.subscribe((answer) =>
+      setAsked((before) => ({ ...(before?.of === key && { comparison: before.comparison }), of: key, ...answer }))
+    );
     return () => subscription.unsubscribe();
   }, [client, name, baseline, polls, key]);
   if (inSnapshot) {

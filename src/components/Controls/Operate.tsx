@@ -73,6 +73,7 @@ interface PartProps {
   disabled: boolean;
 }
 
+/** The modes, or how a change of them goes on. */
 function Modes({ known, lane, disabled, command }: PartProps & { command: Action }) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -80,13 +81,6 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
   const change = state.mode_change;
   return (
     <>
-      <div className={styles.row}>
-        <ModeSwitch
-          state={state}
-          disabled={disabled || state.phase === 'switching' || command.busy !== undefined}
-          onChange={(request) => command.run('mode', () => changeMode(client, lane, request))}
-        />
-      </div>
       {change && (
         <ModeProgress
           change={change}
@@ -96,6 +90,15 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
           onCancel={() => command.run('cancel', () => cancelModeChange(client, lane))}
           onConfirm={() => command.run('confirm', () => changeMode(client, lane, { ...change.to, confirm: true }))}
         />
+      )}
+      {(!change || change.failed) && (
+        <div className={styles.row}>
+          <ModeSwitch
+            state={state}
+            disabled={disabled || command.busy !== undefined}
+            onChange={(request) => command.run('mode', () => changeMode(client, lane, request))}
+          />
+        </div>
       )}
     </>
   );

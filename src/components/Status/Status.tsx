@@ -61,10 +61,10 @@ function Loss({ since, problem }: { since: number; problem: string }) {
   const now = useNow();
   return (
     <Alert severity="error" title="The load generator is lost" bottomSpacing={0}>
-      {problem}{' '}
-      <span role="timer">
-        Since {new Date(since).toLocaleTimeString()} ({span((now - since) / 1000)}).
-      </span>
+      <div>{problem}</div>
+      <div role="timer">
+        Since {new Date(since).toLocaleTimeString()} ({span((now - since) / 1000)})
+      </div>
     </Alert>
   );
 }
