@@ -4,1699 +4,1696 @@
  */
 
 export interface paths {
-  '/api/v1/status': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** State, configuration in force, versions, targets, uptime */
+        get: operations["getStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** State, configuration in force, versions, targets, uptime */
-    get: operations['getStatus'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/snapshot': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/snapshot": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the stream sends, once */
+        get: operations["getSnapshot"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** What the stream sends, once */
-    get: operations['getSnapshot'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/stream': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * WebSocket: a snapshot a second, and one at once on every change of state
+         * @description Each text message is a `Snapshot`. A slow reader loses snapshots, always
+         *     the older ones. The server takes no messages. It answers 503 while too
+         *     many streams are open.
+         */
+        get: operations["stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * WebSocket: a snapshot a second, and one at once on every change of state
-     * @description Each text message is a `Snapshot`. A slow reader loses snapshots, always
-     *     the older ones. The server takes no messages. It answers 503 while too
-     *     many streams are open.
-     */
-    get: operations['stream'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/cluster': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/cluster": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Workers, GPUs, queue and KV hit ratio of the serving cluster */
+        get: operations["getCluster"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** Workers, GPUs, queue and KV hit ratio of the serving cluster */
-    get: operations['getCluster'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/workload/start': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/workload/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Starts the workload, or sets the concurrency of a running one */
+        post: operations["startWorkload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Starts the workload, or sets the concurrency of a running one */
-    post: operations['startWorkload'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/workload/stop': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/workload/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stops the workload, at once or by draining it */
+        post: operations["stopWorkload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Stops the workload, at once or by draining it */
-    post: operations['stopWorkload'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/workload': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/workload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Changes the workload, running or not; what is left out stays */
+        patch: operations["patchWorkload"];
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    /** Changes the workload, running or not; what is left out stays */
-    patch: operations['patchWorkload'];
-    trace?: never;
-  };
-  '/api/v1/cluster/mode': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/cluster/mode": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Changes the routing mode; the snapshot shows the progress
+         * @description Another change meanwhile gets 409. With `confirm` it is the operator's word that a change which waits for it is done.
+         */
+        put: operations["setMode"];
+        post?: never;
+        /** Gives up the mode change in progress; the old mode goes on */
+        delete: operations["cancelMode"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    /**
-     * Changes the routing mode; the snapshot shows the progress
-     * @description Another change meanwhile gets 409. With `confirm` it is the operator's word that a change which waits for it is done.
-     */
-    put: operations['setMode'];
-    post?: never;
-    /** Gives up the mode change in progress; the old mode goes on */
-    delete: operations['cancelMode'];
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/decisions': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Why the target's router sent the last requests where it did; newest first
+         * @description Only the simulated cluster tells its decisions. Where a target does not, the list is empty and `message` says so.
+         */
+        get: operations["listDecisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * Why the target's router sent the last requests where it did; newest first
-     * @description Only the simulated cluster tells its decisions. Where a target does not, the list is empty and `message` says so.
-     */
-    get: operations['listDecisions'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/settings': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** SLOs, slider, limits, default baseline and titles */
+        get: operations["getSettings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Changes settings; they are stored before the answer */
+        patch: operations["patchSettings"];
+        trace?: never;
     };
-    /** SLOs, slider, limits, default baseline and titles */
-    get: operations['getSettings'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    /** Changes settings; they are stored before the answer */
-    patch: operations['patchSettings'];
-    trace?: never;
-  };
-  '/api/v1/conversations': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Conversations, newest first, a page at a time */
+        get: operations["listConversations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** Conversations, newest first, a page at a time */
-    get: operations['listConversations'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/conversations/{id}': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/conversations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A conversation with its transcript */
+        get: operations["getConversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** A conversation with its transcript */
-    get: operations['getConversation'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/turns.csv': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/turns.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The raw data, a line a turn; an answer that breaks off has failed */
+        get: operations["getTurns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** The raw data, a line a turn; an answer that breaks off has failed */
-    get: operations['getTurns'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/events': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Starts, stops, steps, changes of mode and settings: what, when, by whom; newest first */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** Starts, stops, steps, changes of mode and settings: what, when, by whom; newest first */
-    get: operations['listEvents'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/baselines': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/baselines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Recorded results, with all their rows */
+        get: operations["listBaselines"];
+        put?: never;
+        /** Imports a baseline, in place of an earlier import of its name; stored before the answer */
+        post: operations["importBaseline"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** Recorded results, with all their rows */
-    get: operations['listBaselines'];
-    put?: never;
-    /** Imports a baseline, in place of an earlier import of its name; stored before the answer */
-    post: operations['importBaseline'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/baselines/{name}': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/baselines/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One baseline */
+        get: operations["getBaseline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** One baseline */
-    get: operations['getBaseline'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/comparison': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/comparison": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The live step beside a baseline; the snapshot holds the one beside the default baseline */
+        get: operations["getComparison"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** The live step beside a baseline; the snapshot holds the one beside the default baseline */
-    get: operations['getComparison'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/session': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Exchanges the token for an HttpOnly, SameSite=Strict cookie
+         * @description It gets 409 where no token is configured, and none is needed.
+         */
+        post: operations["createSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /**
-     * Exchanges the token for an HttpOnly, SameSite=Strict cookie
-     * @description It gets 409 where no token is configured, and none is needed.
-     */
-    post: operations['createSession'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/openapi.yaml': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/openapi.yaml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This document */
+        get: operations["getOpenAPI"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** This document */
-    get: operations['getOpenAPI'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/healthz': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The process lives */
+        get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** The process lives */
-    get: operations['getHealth'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/readyz': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The targets can serve; a 503 says why one cannot */
+        get: operations["getReadiness"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** The targets can serve; a 503 says why one cannot */
-    get: operations['getReadiness'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/metrics': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Metrics for Prometheus */
+        get: operations["getMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** Metrics for Prometheus */
-    get: operations['getMetrics'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
 }
 export type webhooks = Record<string, never>;
 export interface components {
-  schemas: {
-    /**
-     * @description A routing mode of the serving cluster.
-     * @enum {string}
-     */
-    Mode: 'kv' | 'round_robin' | 'least_loaded';
-    /**
-     * @description The kind of speculative decoding that serves.
-     * @enum {string}
-     */
-    Speculation: 'off' | 'draft' | 'eagle3' | 'not_recorded';
-    /**
-     * @description How a turn failed.
-     * @enum {string}
-     */
-    ErrorClass:
-      | 'connect'
-      | 'timeout'
-      | 'stall'
-      | 'rate_limited'
-      | 'http_4xx'
-      | 'http_5xx'
-      | 'stream_error'
-      | 'truncated'
-      | 'malformed';
-    /**
-     * @description How a turn ended. A cancelled turn is neither a success nor an error.
-     * @enum {string}
-     */
-    TurnStatus: 'ok' | 'error' | 'cancelled';
-    /**
-     * @description Where a conversation stands.
-     * @enum {string}
-     */
-    ConversationStatus: 'active' | 'completed' | 'retired' | 'cancelled' | 'error';
-    /**
-     * @description What a lane is doing as a whole.
-     * @enum {string}
-     */
-    Phase: 'stopped' | 'running' | 'draining' | 'switching';
-    /** @description An inclusive range of whole numbers. */
-    Range: {
-      min: number;
-      max: number;
+    schemas: {
+        /**
+         * @description A routing mode of the serving cluster.
+         * @enum {string}
+         */
+        Mode: "kv" | "round_robin" | "least_loaded";
+        /**
+         * @description The kind of speculative decoding that serves.
+         * @enum {string}
+         */
+        Speculation: "off" | "draft" | "eagle3" | "not_recorded";
+        /**
+         * @description How a turn failed.
+         * @enum {string}
+         */
+        ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed";
+        /**
+         * @description How a turn ended. A cancelled turn is neither a success nor an error.
+         * @enum {string}
+         */
+        TurnStatus: "ok" | "error" | "cancelled";
+        /**
+         * @description Where a conversation stands.
+         * @enum {string}
+         */
+        ConversationStatus: "active" | "completed" | "retired" | "cancelled" | "error";
+        /**
+         * @description What a lane is doing as a whole.
+         * @enum {string}
+         */
+        Phase: "stopped" | "running" | "draining" | "switching";
+        /** @description An inclusive range of whole numbers. */
+        Range: {
+            min: number;
+            max: number;
+        };
+        /** @description The number of conversations kept in progress: as asked for, and as it is. */
+        Concurrency: {
+            target: number;
+            actual: number;
+        };
+        /** @description What serves: engine, model, GPU, workers, speculation. What is absent is not known. */
+        Deployment: {
+            engine?: string;
+            model?: string;
+            gpu?: string;
+            workers?: number;
+            tensor_parallel?: number;
+            speculation?: components["schemas"]["Speculation"];
+        };
+        /** @description The part of a workload's configuration that changes its results; a baseline carries it so that differences can be named. */
+        WorkloadShape: {
+            turns: components["schemas"]["Range"];
+            max_tokens: number;
+            /** @description absent: answers end where the model ends them */
+            output_tokens?: components["schemas"]["Distribution"];
+            corpus?: string;
+            /** @description who asks the follow-up questions */
+            followup?: string;
+        };
+        /** @description A mean and a coefficient of variation (standard deviation over mean). */
+        Distribution: {
+            mean: number;
+            cv: number;
+        };
+        /** @description Everything that a screen shows of the present moment. One schema serves the WebSocket, Grafana Live and the page. */
+        Snapshot: {
+            /** Format: date-time */
+            time: string;
+            lanes: components["schemas"]["LaneSnapshot"][];
+            settings: components["schemas"]["Settings"];
+            client: components["schemas"]["ClientHealth"];
+        };
+        /** @description One lane's part of a Snapshot. */
+        LaneSnapshot: {
+            name: string;
+            target: components["schemas"]["Target"];
+            state: components["schemas"]["State"];
+            window: components["schemas"]["Window"];
+            totals: components["schemas"]["Totals"];
+            /** @description of the last 60 s, turn numbers ascending, "6+" last */
+            ttft_by_turn: components["schemas"]["TurnTTFT"][];
+            kv: components["schemas"]["KV"];
+            cluster: components["schemas"]["Cluster"];
+            baseline: components["schemas"]["Comparison"];
+        };
+        /** @description The server under load. */
+        Target: {
+            url: string;
+            /** @description absent until the target told it */
+            model?: string;
+            deployment: components["schemas"]["Deployment"];
+            reachable: boolean;
+            /** @description why turns fail now, in words that say what to do */
+            problem?: string;
+        };
+        /** @description A routing mode with the speculation that goes with it. */
+        ModeState: {
+            mode: components["schemas"]["Mode"];
+            speculation: components["schemas"]["Speculation"];
+        };
+        /** @description A mode change in progress, or the last one if it failed. */
+        ModeChange: {
+            from: components["schemas"]["ModeState"];
+            to: components["schemas"]["ModeState"];
+            /** @description stopping, switching, waiting_for_operator, starting, rolling_back, failed */
+            phase: string;
+            /** @description what happens now, or what the operator is to do */
+            message: string;
+            /** Format: date-time */
+            started: string;
+            failed: boolean;
+        };
+        /** @description A span with unchanged concurrency, mode and workload settings. */
+        Step: {
+            /** Format: int64 */
+            id: number;
+            /** Format: date-time */
+            started: string;
+            /**
+             * Format: date-time
+             * @description when actual concurrency first equalled the target
+             */
+            settled?: string;
+            /** @description turns that count for comparisons so far */
+            counted: number;
+        };
+        /** @description A lane's run state. */
+        State: {
+            running: boolean;
+            phase: components["schemas"]["Phase"];
+            concurrency: components["schemas"]["Concurrency"];
+            step: components["schemas"]["Step"];
+            /** @description true until 60 s of counted turns exist */
+            settling: boolean;
+            mode: components["schemas"]["Mode"];
+            speculation: components["schemas"]["Speculation"];
+            driver: string;
+            /** @description what the driver offers */
+            modes: components["schemas"]["ModeState"][];
+            mode_change?: components["schemas"]["ModeChange"];
+            /**
+             * Format: date-time
+             * @description of the last start
+             */
+            started?: string;
+            shape: components["schemas"]["WorkloadShape"];
+            /** @description new conversations a second at most */
+            start_rate: number;
+            /** @description 0: no cap */
+            target_rps: number;
+        };
+        /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics; they are absent where n is too small to give one, and always for ITL, whose values within one turn depend on each other. */
+        Quantiles: {
+            p50?: number;
+            p95?: number;
+            p99?: number;
+            n: number;
+            p50_interval?: [
+                number,
+                number
+            ];
+            p95_interval?: [
+                number,
+                number
+            ];
+            /** @description ITL whose chunks did not tell their tokens */
+            estimated?: boolean;
+        };
+        /** @description The four latencies of a set of turns. */
+        Metrics: {
+            ttft: components["schemas"]["Quantiles"];
+            tpot: components["schemas"]["Quantiles"];
+            itl: components["schemas"]["Quantiles"];
+            latency: components["schemas"]["Quantiles"];
+        };
+        /** @description What the last 60 seconds were like. */
+        Window: {
+            /** @description 60, or less just after a start */
+            seconds: number;
+            metrics: components["schemas"]["Metrics"];
+            requests_per_second: number;
+            output_tokens_per_second: number;
+            /** @description errors / (ok + errors) */
+            error_ratio?: number;
+            /** @description classes timeout and stall */
+            timeouts: number;
+            errors: {
+                [key: string]: number;
+            };
+            /** @description turns that met every SLO / (ok + errors) */
+            goodput_ratio?: number;
+            awaiting: components["schemas"]["Awaiting"];
+        };
+        /** @description The turns that still wait for their first token. */
+        Awaiting: {
+            n: number;
+            oldest_seconds: number;
+        };
+        /** @description Counted since the lane's last start. */
+        Totals: {
+            /** Format: int64 */
+            ok: number;
+            /** Format: int64 */
+            errors: number;
+            /** Format: int64 */
+            cancelled: number;
+            errors_by_class: {
+                [key: string]: number;
+            };
+            /** Format: int64 */
+            input_tokens: number;
+            /** Format: int64 */
+            cached_tokens: number;
+            /** Format: int64 */
+            output_tokens: number;
+            /**
+             * Format: int64
+             * @description ended, in whatever way
+             */
+            conversations: number;
+            /**
+             * Format: int64
+             * @description finished turns that could not be stored
+             */
+            lost_turns: number;
+        };
+        /** @description The TTFT of the turns with one number. */
+        TurnTTFT: {
+            /** @description 1 to 5, or 6+ */
+            turn: string;
+            p50?: number;
+            p95?: number;
+            n: number;
+        };
+        /** @description The share of prompt tokens that came from a KV cache over the last 60 s. */
+        KV: {
+            /** @description cached / prompt tokens as the clients saw them */
+            hit_ratio?: number;
+            /** @description usage, or frontend where usage tells no cached tokens */
+            source?: string;
+            /** @description as the router predicted it */
+            predicted?: number;
+            /** @description had each turn gone to the worker with the longest prefix */
+            achievable?: number;
+        };
+        /** @description What Prometheus or the target itself tells of the serving cluster. */
+        Cluster: {
+            available: boolean;
+            problem?: string;
+            /** @description prometheus or direct */
+            source?: string;
+            queued?: number;
+            inflight?: number;
+            inflight_min?: number;
+            inflight_max?: number;
+            /** @description max − min in-flight over the workers */
+            spread?: number;
+            /** @description max / mean in-flight over the workers */
+            skew?: number;
+            batch_limit?: number;
+            kv: components["schemas"]["KV"];
+            speculation: components["schemas"]["SpeculativeUse"];
+            workers: components["schemas"]["Worker"][];
+            gpu?: string;
+            model?: string;
+            /** @description trtllm, vllm */
+            engine?: string;
+            /** @description since the last successful reading */
+            age_seconds: number;
+        };
+        /** @description How well speculative decoding does over the last 60 s. */
+        SpeculativeUse: {
+            /** @description accepted / drafted tokens; absent when off */
+            acceptance?: number;
+            /** @description per forward pass of the target model; 1 when off */
+            tokens_per_step?: number;
+        };
+        /** @description One engine of the cluster. */
+        Worker: {
+            /** @description decimal instance id */
+            id: string;
+            /** @description pod, host:port, or the id's tail */
+            name: string;
+            inflight?: number;
+            waiting?: number;
+            /** @description mean over 60 s */
+            queue_seconds?: number;
+            /** @description requests routed to it */
+            routed?: number;
+            cache_use?: number;
+            gpus: components["schemas"]["GPU"][];
+        };
+        /** @description One GPU of a worker. */
+        GPU: {
+            index: string;
+            /** @description 0 to 1 */
+            utilisation?: number;
+            /** @description bytes */
+            memory_used?: number;
+            /** @description bytes */
+            memory_total?: number;
+        };
+        /** @description The newest decisions of a target's router, newest first. */
+        DecisionList: {
+            decisions: components["schemas"]["RoutingDecision"][];
+            /** @description simulated, or empty where the target does not tell its decisions */
+            source: string;
+            /** @description why there are none */
+            message?: string;
+        };
+        /** @description Why a KV router sent one request where it did. */
+        RoutingDecision: {
+            /** @description since the cluster's beginning, in its own time */
+            seconds: number;
+            request_id: string;
+            mode: components["schemas"]["Mode"];
+            /** @description the request named its worker; the costs decided nothing */
+            pinned: boolean;
+            prompt_tokens: number;
+            block_tokens: number;
+            /** @description index in `candidates` */
+            chosen: number;
+            candidates: components["schemas"]["RoutingCandidate"][];
+        };
+        /** @description One worker as the router saw it, the request's own load included. `cost` is overlap weight × `prefill_tokens` / `block_tokens` + `decode_blocks`; the lowest wins under kv. It is told in every mode, so that one sees what kv would have done. */
+        RoutingCandidate: {
+            /** @description decimal instance id */
+            worker: string;
+            name: string;
+            /** @description blocks of the prompt that the worker holds, from the first on */
+            overlap_blocks: number;
+            /** @description to be computed on the worker */
+            prefill_tokens: number;
+            /** @description different blocks of prompts in progress there */
+            decode_blocks: number;
+            /** @description in progress there before this one */
+            requests: number;
+            cost: number;
+        };
+        /** @description Whether the load generator itself can be trusted now. */
+        ClientHealth: {
+            verdict: components["schemas"]["Verdict"];
+            reason: string;
+            /** @description share of all cores that the process uses */
+            cpu_ratio: number;
+            /** @description p95 delay of the canary stream over the last 10 s */
+            lag_seconds: number;
+        };
+        /**
+         * @description Who is the bottleneck.
+         * @enum {string}
+         */
+        Verdict: "unknown" | "ok" | "client_bottleneck";
+        /**
+         * @description How a baseline's value was found.
+         * @enum {string}
+         */
+        Lookup: "exact" | "interpolated" | "outside_range" | "not_recorded";
+        /** @description Compares the live value with a baseline's. `percent` is positive where live is better. `shown` is false where the baseline's value lies inside the live value's 95 % interval, which reads "no difference shown". */
+        Improvement: {
+            percent: number;
+            shown: boolean;
+        };
+        /** @description One value of a baseline at the live concurrency. */
+        LookedUp: {
+            value?: number;
+            lookup: components["schemas"]["Lookup"];
+            improvement?: components["schemas"]["Improvement"];
+        };
+        /** @description The p50 and p95 of a metric, in seconds. */
+        LookedUpPair: {
+            p50: components["schemas"]["LookedUp"];
+            p95: components["schemas"]["LookedUp"];
+        };
+        /** @description One mode of a baseline at the live concurrency. */
+        Column: {
+            mode: components["schemas"]["Mode"];
+            speculation: components["schemas"]["Speculation"];
+            /**
+             * Format: date-time
+             * @description when, for rows that this target measured
+             */
+            measured?: string;
+            n?: number;
+            ttft: components["schemas"]["LookedUpPair"];
+            tpot: components["schemas"]["LookedUpPair"];
+            itl: components["schemas"]["LookedUpPair"];
+            latency: components["schemas"]["LookedUpPair"];
+            output_tokens_per_second: components["schemas"]["LookedUp"];
+            requests_per_second: components["schemas"]["LookedUp"];
+            kv_hit_ratio: components["schemas"]["LookedUp"];
+        };
+        /** @description One way in which the live run is unlike a baseline's. */
+        Difference: {
+            field: string;
+            live: string;
+            baseline: string;
+        };
+        /** @description The live step beside a baseline at the same concurrency. */
+        Comparison: {
+            name: string;
+            title: string;
+            concurrency: number;
+            settling: boolean;
+            /** @description seconds of counted turns still missing */
+            settling_for_seconds: number;
+            /** @description counted turns in `live` */
+            n: number;
+            /** @description of the step's counted turns of the last 60 s */
+            live: components["schemas"]["Metrics"];
+            live_output_tokens_per_second?: number;
+            live_requests_per_second?: number;
+            live_kv_hit_ratio?: number;
+            differences: components["schemas"]["Difference"][];
+            columns: components["schemas"]["Column"][];
+        };
+        /** @description The p50 and p95 in seconds, absent where not recorded. */
+        Percentiles: {
+            p50?: number;
+            p95?: number;
+        };
+        /** @description One level of a baseline in one mode. `tpot` is the mean gap of a request (the recorded tables call it itl); `tpot_derived` was computed from other percentiles (the recorded tables call it tpot) and is compared with nothing. */
+        BaselineRow: {
+            concurrency: number;
+            mode: components["schemas"]["Mode"];
+            speculation: components["schemas"]["Speculation"];
+            ttft: components["schemas"]["Percentiles"];
+            tpot: components["schemas"]["Percentiles"];
+            tpot_derived: components["schemas"]["Percentiles"];
+            itl: components["schemas"]["Percentiles"];
+            latency: components["schemas"]["Percentiles"];
+            output_tokens_per_second?: number;
+            requests_per_second?: number;
+            kv_hit_ratio?: number;
+            /** @description turns behind the row, where known */
+            n?: number;
+            /**
+             * Format: date-time
+             * @description when, where known
+             */
+            measured?: string;
+        };
+        /** @description A recorded result: per level and mode, with its deployment and workload. */
+        Baseline: {
+            name: string;
+            title: string;
+            /**
+             * @description an import is always imported
+             * @enum {string}
+             */
+            kind: "recorded" | "imported" | "measured";
+            notes?: string;
+            deployment: components["schemas"]["Deployment"];
+            workload?: components["schemas"]["WorkloadShape"];
+            rows: components["schemas"]["BaselineRow"][];
+        };
+        /** @description All baselines: the built-in ones, the imported ones, and this target's own. */
+        BaselineList: {
+            baselines: components["schemas"]["Baseline"][];
+        };
+        /** @description What an administrator changes while it runs. */
+        Settings: {
+            slo: components["schemas"]["SLO"];
+            slider: components["schemas"]["Slider"];
+            max_concurrency: number;
+            /** @description empty: chosen by the target's deployment */
+            default_baseline: string;
+            title: string;
+            subtitle: string;
+        };
+        /** @description The service level objectives: p95 thresholds in seconds. */
+        SLO: {
+            ttft: number;
+            tpot: number;
+        };
+        /** @description The range of the concurrency slider. */
+        Slider: {
+            min: number;
+            max: number;
+            increment: number;
+        };
+        /** @description Changes the settings that it names. */
+        SettingsPatch: {
+            slo?: components["schemas"]["SLO"];
+            slider?: components["schemas"]["Slider"];
+            max_concurrency?: number;
+            default_baseline?: string;
+            title?: string;
+            subtitle?: string;
+        };
+        /** @description Starts the workload, or sets the concurrency of a running one. Without a concurrency it keeps the last one. */
+        StartRequest: {
+            /** @description up to max_concurrency */
+            concurrency?: number;
+        };
+        /** @description Stops the workload. With `drain`, turns in flight end by themselves. */
+        StopRequest: {
+            drain: boolean;
+        };
+        /** @description Changes the parts of the workload that it names. */
+        WorkloadPatch: {
+            /** @description up to max_concurrency */
+            concurrency?: number;
+            /** @description 1 to 50 */
+            turns?: components["schemas"]["Range"];
+            max_tokens?: number;
+            /** @description new conversations a second at most */
+            start_rate?: number;
+            /** @description requests a second at most; 0: no cap */
+            target_rps?: number;
+        };
+        /** @description Asks for a mode change. With the driver "manual" a change waits until the operator has done it; `confirm` is the operator's word for that. */
+        ModeRequest: {
+            mode: components["schemas"]["Mode"];
+            /** @description absent: unchanged */
+            speculation?: components["schemas"]["Speculation"];
+            confirm?: boolean;
+        };
+        /** @description One request and its answer. */
+        Turn: {
+            lane: string;
+            conversation: string;
+            /** @description from 1 */
+            number: number;
+            request_id: string;
+            /** Format: int64 */
+            step: number;
+            /** @description target of the step it began in */
+            concurrency: number;
+            mode: components["schemas"]["Mode"];
+            speculation: components["schemas"]["Speculation"];
+            /** @description begun and ended within one settled step */
+            counted: boolean;
+            status: components["schemas"]["TurnStatus"];
+            error_class?: components["schemas"]["ErrorClass"];
+            error_message?: string;
+            /** Format: date-time */
+            started: string;
+            /** Format: date-time */
+            ended: string;
+            ttft?: number;
+            tpot?: number;
+            itl_p50?: number;
+            itl_p95?: number;
+            itl_estimated?: boolean;
+            latency?: number;
+            prompt_tokens?: number;
+            cached_tokens?: number;
+            output_tokens?: number;
+            /** @description usage or chunks */
+            token_source?: string;
+            finish_reason?: string;
+            /** @description decimal instance id */
+            worker?: string;
+            /** @description the router's predicted hit rate */
+            predicted_ratio?: number;
+            queue_depth?: number;
+            /** @description nvext.timing.ttft_ms, in seconds */
+            server_ttft?: number;
+            user_message?: string;
+            assistant_message?: string;
+        };
+        /** @description A row of the list; `turns` and `live` are filled in its detail only. */
+        Conversation: {
+            id: string;
+            lane: string;
+            /**
+             * Format: int64
+             * @description k, which with the seed fixes its draws
+             */
+            number: number;
+            topic: string;
+            starter: string;
+            status: components["schemas"]["ConversationStatus"];
+            turns_planned: number;
+            turns_done: number;
+            /** Format: date-time */
+            started: string;
+            /** Format: date-time */
+            ended?: string;
+            turns?: components["schemas"]["Turn"][];
+            live?: components["schemas"]["LiveTurn"];
+        };
+        /** @description A turn that is still streaming. */
+        LiveTurn: {
+            number: number;
+            /** Format: date-time */
+            started: string;
+            ttft?: number;
+            worker?: string;
+            user_message: string;
+            assistant_message: string;
+        };
+        /** @description One page of conversations, newest first. */
+        ConversationList: {
+            conversations: components["schemas"]["Conversation"][];
+            /** @description absent on the last page */
+            next_cursor?: string;
+        };
+        /**
+         * @description What happened.
+         * @enum {string}
+         */
+        EventKind: "start" | "stop" | "step" | "mode_change" | "settings" | "baseline";
+        /** @description A change of state: what, when, by whom. */
+        Event: {
+            id: string;
+            /** Format: date-time */
+            time: string;
+            lane?: string;
+            kind: components["schemas"]["EventKind"];
+            /** @description the Grafana login, "command line", or "page" */
+            by: string;
+            text: string;
+        };
+        /** @description The newest events, newest first. */
+        EventList: {
+            events: components["schemas"]["Event"][];
+        };
+        /** @description The sidecar's state, configuration and health. */
+        Status: {
+            version: string;
+            go_version: string;
+            /** Format: date-time */
+            started: string;
+            uptime_seconds: number;
+            lanes: components["schemas"]["LaneStatus"][];
+            settings: components["schemas"]["Settings"];
+            client: components["schemas"]["ClientHealth"];
+            store: components["schemas"]["StoreStatus"];
+            /** @description in force, by dotted name; secrets are left out */
+            config: {
+                [key: string]: string;
+            };
+        };
+        /** @description A lane's part of Status. */
+        LaneStatus: {
+            name: string;
+            target: components["schemas"]["Target"];
+            state: components["schemas"]["State"];
+            totals: components["schemas"]["Totals"];
+            /** @description which request extensions are in use */
+            extensions: {
+                [key: string]: boolean;
+            };
+            corpus: components["schemas"]["CorpusStatus"];
+            seed: string;
+        };
+        /** @description What conversations start from. */
+        CorpusStatus: {
+            name: string;
+            starters: number;
+            followup: string;
+        };
+        /** @description Whether finished turns reach the disk. */
+        StoreStatus: {
+            path: string;
+            ok: boolean;
+            problem?: string;
+            /** Format: int64 */
+            lost_turns: number;
+        };
+        /** @description Exchanges the token for a cookie. */
+        SessionRequest: {
+            token: string;
+        };
+        /** @description An RFC 9457 problem document, the body of every error. */
+        Problem: {
+            /** Format: uri-reference */
+            type: string;
+            title: string;
+            status: number;
+            detail?: string;
+            /** @description the field at fault */
+            field?: string;
+            /** @description what it was */
+            value?: string;
+            /** @description what it may be */
+            allowed?: string;
+        };
     };
-    /** @description The number of conversations kept in progress: as asked for, and as it is. */
-    Concurrency: {
-      target: number;
-      actual: number;
+    responses: {
+        /** @description What went wrong */
+        Problem: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The lane's new state */
+        State: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["State"];
+            };
+        };
     };
-    /** @description What serves: engine, model, GPU, workers, speculation. What is absent is not known. */
-    Deployment: {
-      engine?: string;
-      model?: string;
-      gpu?: string;
-      workers?: number;
-      tensor_parallel?: number;
-      speculation?: components['schemas']['Speculation'];
+    parameters: {
+        /** @description The lane that is meant */
+        lane: string;
+        /** @description The login that the events name; not with a session, whose events name the page */
+        user: string;
     };
-    /** @description The part of a workload's configuration that changes its results; a baseline carries it so that differences can be named. */
-    WorkloadShape: {
-      turns: components['schemas']['Range'];
-      max_tokens: number;
-      /** @description absent: answers end where the model ends them */
-      output_tokens?: components['schemas']['Distribution'];
-      corpus?: string;
-      /** @description who asks the follow-up questions */
-      followup?: string;
-    };
-    /** @description A mean and a coefficient of variation (standard deviation over mean). */
-    Distribution: {
-      mean: number;
-      cv: number;
-    };
-    /** @description Everything that a screen shows of the present moment. One schema serves the WebSocket, Grafana Live and the page. */
-    Snapshot: {
-      /** Format: date-time */
-      time: string;
-      lanes: components['schemas']['LaneSnapshot'][];
-      settings: components['schemas']['Settings'];
-      client: components['schemas']['ClientHealth'];
-    };
-    /** @description One lane's part of a Snapshot. */
-    LaneSnapshot: {
-      name: string;
-      target: components['schemas']['Target'];
-      state: components['schemas']['State'];
-      window: components['schemas']['Window'];
-      totals: components['schemas']['Totals'];
-      /** @description of the last 60 s, turn numbers ascending, "6+" last */
-      ttft_by_turn: components['schemas']['TurnTTFT'][];
-      kv: components['schemas']['KV'];
-      cluster: components['schemas']['Cluster'];
-      baseline: components['schemas']['Comparison'];
-    };
-    /** @description The server under load. */
-    Target: {
-      url: string;
-      /** @description absent until the target told it */
-      model?: string;
-      deployment: components['schemas']['Deployment'];
-      reachable: boolean;
-      /** @description why turns fail now, in words that say what to do */
-      problem?: string;
-    };
-    /** @description A routing mode with the speculation that goes with it. */
-    ModeState: {
-      mode: components['schemas']['Mode'];
-      speculation: components['schemas']['Speculation'];
-    };
-    /** @description A mode change in progress, or the last one if it failed. */
-    ModeChange: {
-      from: components['schemas']['ModeState'];
-      to: components['schemas']['ModeState'];
-      /** @description stopping, switching, waiting_for_operator, starting, rolling_back, failed */
-      phase: string;
-      /** @description what happens now, or what the operator is to do */
-      message: string;
-      /** Format: date-time */
-      started: string;
-      failed: boolean;
-    };
-    /** @description A span with unchanged concurrency, mode and workload settings. */
-    Step: {
-      /** Format: int64 */
-      id: number;
-      /** Format: date-time */
-      started: string;
-      /**
-       * Format: date-time
-       * @description when actual concurrency first equalled the target
-       */
-      settled?: string;
-      /** @description turns that count for comparisons so far */
-      counted: number;
-    };
-    /** @description A lane's run state. */
-    State: {
-      running: boolean;
-      phase: components['schemas']['Phase'];
-      concurrency: components['schemas']['Concurrency'];
-      step: components['schemas']['Step'];
-      /** @description true until 60 s of counted turns exist */
-      settling: boolean;
-      mode: components['schemas']['Mode'];
-      speculation: components['schemas']['Speculation'];
-      driver: string;
-      /** @description what the driver offers */
-      modes: components['schemas']['ModeState'][];
-      mode_change?: components['schemas']['ModeChange'];
-      /**
-       * Format: date-time
-       * @description of the last start
-       */
-      started?: string;
-      shape: components['schemas']['WorkloadShape'];
-      /** @description new conversations a second at most */
-      start_rate: number;
-      /** @description 0: no cap */
-      target_rps: number;
-    };
-    /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics; they are absent where n is too small to give one, and always for ITL, whose values within one turn depend on each other. */
-    Quantiles: {
-      p50?: number;
-      p95?: number;
-      p99?: number;
-      n: number;
-      p50_interval?: [number, number];
-      p95_interval?: [number, number];
-      /** @description ITL whose chunks did not tell their tokens */
-      estimated?: boolean;
-    };
-    /** @description The four latencies of a set of turns. */
-    Metrics: {
-      ttft: components['schemas']['Quantiles'];
-      tpot: components['schemas']['Quantiles'];
-      itl: components['schemas']['Quantiles'];
-      latency: components['schemas']['Quantiles'];
-    };
-    /** @description What the last 60 seconds were like. */
-    Window: {
-      /** @description 60, or less just after a start */
-      seconds: number;
-      metrics: components['schemas']['Metrics'];
-      requests_per_second: number;
-      output_tokens_per_second: number;
-      /** @description errors / (ok + errors) */
-      error_ratio?: number;
-      /** @description classes timeout and stall */
-      timeouts: number;
-      errors: {
-        [key: string]: number;
-      };
-      /** @description turns that met every SLO / (ok + errors) */
-      goodput_ratio?: number;
-      awaiting: components['schemas']['Awaiting'];
-    };
-    /** @description The turns that still wait for their first token. */
-    Awaiting: {
-      n: number;
-      oldest_seconds: number;
-    };
-    /** @description Counted since the lane's last start. */
-    Totals: {
-      /** Format: int64 */
-      ok: number;
-      /** Format: int64 */
-      errors: number;
-      /** Format: int64 */
-      cancelled: number;
-      errors_by_class: {
-        [key: string]: number;
-      };
-      /** Format: int64 */
-      input_tokens: number;
-      /** Format: int64 */
-      cached_tokens: number;
-      /** Format: int64 */
-      output_tokens: number;
-      /**
-       * Format: int64
-       * @description ended, in whatever way
-       */
-      conversations: number;
-      /**
-       * Format: int64
-       * @description finished turns that could not be stored
-       */
-      lost_turns: number;
-    };
-    /** @description The TTFT of the turns with one number. */
-    TurnTTFT: {
-      /** @description 1 to 5, or 6+ */
-      turn: string;
-      p50?: number;
-      p95?: number;
-      n: number;
-    };
-    /** @description The share of prompt tokens that came from a KV cache over the last 60 s. */
-    KV: {
-      /** @description cached / prompt tokens as the clients saw them */
-      hit_ratio?: number;
-      /** @description usage, or frontend where usage tells no cached tokens */
-      source?: string;
-      /** @description as the router predicted it */
-      predicted?: number;
-      /** @description had each turn gone to the worker with the longest prefix */
-      achievable?: number;
-    };
-    /** @description What Prometheus or the target itself tells of the serving cluster. */
-    Cluster: {
-      available: boolean;
-      problem?: string;
-      /** @description prometheus or direct */
-      source?: string;
-      queued?: number;
-      inflight?: number;
-      inflight_min?: number;
-      inflight_max?: number;
-      /** @description max − min in-flight over the workers */
-      spread?: number;
-      /** @description max / mean in-flight over the workers */
-      skew?: number;
-      batch_limit?: number;
-      kv: components['schemas']['KV'];
-      speculation: components['schemas']['SpeculativeUse'];
-      workers: components['schemas']['Worker'][];
-      gpu?: string;
-      model?: string;
-      /** @description trtllm, vllm */
-      engine?: string;
-      /** @description since the last successful reading */
-      age_seconds: number;
-    };
-    /** @description How well speculative decoding does over the last 60 s. */
-    SpeculativeUse: {
-      /** @description accepted / drafted tokens; absent when off */
-      acceptance?: number;
-      /** @description per forward pass of the target model; 1 when off */
-      tokens_per_step?: number;
-    };
-    /** @description One engine of the cluster. */
-    Worker: {
-      /** @description decimal instance id */
-      id: string;
-      /** @description pod, host:port, or the id's tail */
-      name: string;
-      inflight?: number;
-      waiting?: number;
-      /** @description mean over 60 s */
-      queue_seconds?: number;
-      /** @description requests routed to it */
-      routed?: number;
-      cache_use?: number;
-      gpus: components['schemas']['GPU'][];
-    };
-    /** @description One GPU of a worker. */
-    GPU: {
-      index: string;
-      /** @description 0 to 1 */
-      utilisation?: number;
-      /** @description bytes */
-      memory_used?: number;
-      /** @description bytes */
-      memory_total?: number;
-    };
-    /** @description The newest decisions of a target's router, newest first. */
-    DecisionList: {
-      decisions: components['schemas']['RoutingDecision'][];
-      /** @description simulated, or empty where the target does not tell its decisions */
-      source: string;
-      /** @description why there are none */
-      message?: string;
-    };
-    /** @description Why a KV router sent one request where it did. */
-    RoutingDecision: {
-      /** @description since the cluster's beginning, in its own time */
-      seconds: number;
-      request_id: string;
-      mode: components['schemas']['Mode'];
-      /** @description the request named its worker; the costs decided nothing */
-      pinned: boolean;
-      prompt_tokens: number;
-      block_tokens: number;
-      /** @description index in `candidates` */
-      chosen: number;
-      candidates: components['schemas']['RoutingCandidate'][];
-    };
-    /** @description One worker as the router saw it, the request's own load included. `cost` is overlap weight × `prefill_tokens` / `block_tokens` + `decode_blocks`; the lowest wins under kv. It is told in every mode, so that one sees what kv would have done. */
-    RoutingCandidate: {
-      /** @description decimal instance id */
-      worker: string;
-      name: string;
-      /** @description blocks of the prompt that the worker holds, from the first on */
-      overlap_blocks: number;
-      /** @description to be computed on the worker */
-      prefill_tokens: number;
-      /** @description different blocks of prompts in progress there */
-      decode_blocks: number;
-      /** @description in progress there before this one */
-      requests: number;
-      cost: number;
-    };
-    /** @description Whether the load generator itself can be trusted now. */
-    ClientHealth: {
-      verdict: components['schemas']['Verdict'];
-      reason: string;
-      /** @description share of all cores that the process uses */
-      cpu_ratio: number;
-      /** @description p95 delay of the canary stream over the last 10 s */
-      lag_seconds: number;
-    };
-    /**
-     * @description Who is the bottleneck.
-     * @enum {string}
-     */
-    Verdict: 'unknown' | 'ok' | 'client_bottleneck';
-    /**
-     * @description How a baseline's value was found.
-     * @enum {string}
-     */
-    Lookup: 'exact' | 'interpolated' | 'outside_range' | 'not_recorded';
-    /** @description Compares the live value with a baseline's. `percent` is positive where live is better. `shown` is false where the baseline's value lies inside the live value's 95 % interval, which reads "no difference shown". */
-    Improvement: {
-      percent: number;
-      shown: boolean;
-    };
-    /** @description One value of a baseline at the live concurrency. */
-    LookedUp: {
-      value?: number;
-      lookup: components['schemas']['Lookup'];
-      improvement?: components['schemas']['Improvement'];
-    };
-    /** @description The p50 and p95 of a metric, in seconds. */
-    LookedUpPair: {
-      p50: components['schemas']['LookedUp'];
-      p95: components['schemas']['LookedUp'];
-    };
-    /** @description One mode of a baseline at the live concurrency. */
-    Column: {
-      mode: components['schemas']['Mode'];
-      speculation: components['schemas']['Speculation'];
-      /**
-       * Format: date-time
-       * @description when, for rows that this target measured
-       */
-      measured?: string;
-      n?: number;
-      ttft: components['schemas']['LookedUpPair'];
-      tpot: components['schemas']['LookedUpPair'];
-      itl: components['schemas']['LookedUpPair'];
-      latency: components['schemas']['LookedUpPair'];
-      output_tokens_per_second: components['schemas']['LookedUp'];
-      requests_per_second: components['schemas']['LookedUp'];
-      kv_hit_ratio: components['schemas']['LookedUp'];
-    };
-    /** @description One way in which the live run is unlike a baseline's. */
-    Difference: {
-      field: string;
-      live: string;
-      baseline: string;
-    };
-    /** @description The live step beside a baseline at the same concurrency. */
-    Comparison: {
-      name: string;
-      title: string;
-      concurrency: number;
-      settling: boolean;
-      /** @description seconds of counted turns still missing */
-      settling_for_seconds: number;
-      /** @description counted turns in `live` */
-      n: number;
-      /** @description of the step's counted turns of the last 60 s */
-      live: components['schemas']['Metrics'];
-      live_output_tokens_per_second?: number;
-      live_requests_per_second?: number;
-      live_kv_hit_ratio?: number;
-      differences: components['schemas']['Difference'][];
-      columns: components['schemas']['Column'][];
-    };
-    /** @description The p50 and p95 in seconds, absent where not recorded. */
-    Percentiles: {
-      p50?: number;
-      p95?: number;
-    };
-    /** @description One level of a baseline in one mode. `tpot` is the mean gap of a request (the recorded tables call it itl); `tpot_derived` was computed from other percentiles (the recorded tables call it tpot) and is compared with nothing. */
-    BaselineRow: {
-      concurrency: number;
-      mode: components['schemas']['Mode'];
-      speculation: components['schemas']['Speculation'];
-      ttft: components['schemas']['Percentiles'];
-      tpot: components['schemas']['Percentiles'];
-      tpot_derived: components['schemas']['Percentiles'];
-      itl: components['schemas']['Percentiles'];
-      latency: components['schemas']['Percentiles'];
-      output_tokens_per_second?: number;
-      requests_per_second?: number;
-      kv_hit_ratio?: number;
-      /** @description turns behind the row, where known */
-      n?: number;
-      /**
-       * Format: date-time
-       * @description when, where known
-       */
-      measured?: string;
-    };
-    /** @description A recorded result: per level and mode, with its deployment and workload. */
-    Baseline: {
-      name: string;
-      title: string;
-      /**
-       * @description an import is always imported
-       * @enum {string}
-       */
-      kind: 'recorded' | 'imported' | 'measured';
-      notes?: string;
-      deployment: components['schemas']['Deployment'];
-      workload?: components['schemas']['WorkloadShape'];
-      rows: components['schemas']['BaselineRow'][];
-    };
-    /** @description All baselines: the built-in ones, the imported ones, and this target's own. */
-    BaselineList: {
-      baselines: components['schemas']['Baseline'][];
-    };
-    /** @description What an administrator changes while it runs. */
-    Settings: {
-      slo: components['schemas']['SLO'];
-      slider: components['schemas']['Slider'];
-      max_concurrency: number;
-      /** @description empty: chosen by the target's deployment */
-      default_baseline: string;
-      title: string;
-      subtitle: string;
-    };
-    /** @description The service level objectives: p95 thresholds in seconds. */
-    SLO: {
-      ttft: number;
-      tpot: number;
-    };
-    /** @description The range of the concurrency slider. */
-    Slider: {
-      min: number;
-      max: number;
-      increment: number;
-    };
-    /** @description Changes the settings that it names. */
-    SettingsPatch: {
-      slo?: components['schemas']['SLO'];
-      slider?: components['schemas']['Slider'];
-      max_concurrency?: number;
-      default_baseline?: string;
-      title?: string;
-      subtitle?: string;
-    };
-    /** @description Starts the workload, or sets the concurrency of a running one. Without a concurrency it keeps the last one. */
-    StartRequest: {
-      /** @description up to max_concurrency */
-      concurrency?: number;
-    };
-    /** @description Stops the workload. With `drain`, turns in flight end by themselves. */
-    StopRequest: {
-      drain: boolean;
-    };
-    /** @description Changes the parts of the workload that it names. */
-    WorkloadPatch: {
-      /** @description up to max_concurrency */
-      concurrency?: number;
-      /** @description 1 to 50 */
-      turns?: components['schemas']['Range'];
-      max_tokens?: number;
-      /** @description new conversations a second at most */
-      start_rate?: number;
-      /** @description requests a second at most; 0: no cap */
-      target_rps?: number;
-    };
-    /** @description Asks for a mode change. With the driver "manual" a change waits until the operator has done it; `confirm` is the operator's word for that. */
-    ModeRequest: {
-      mode: components['schemas']['Mode'];
-      /** @description absent: unchanged */
-      speculation?: components['schemas']['Speculation'];
-      confirm?: boolean;
-    };
-    /** @description One request and its answer. */
-    Turn: {
-      lane: string;
-      conversation: string;
-      /** @description from 1 */
-      number: number;
-      request_id: string;
-      /** Format: int64 */
-      step: number;
-      /** @description target of the step it began in */
-      concurrency: number;
-      mode: components['schemas']['Mode'];
-      speculation: components['schemas']['Speculation'];
-      /** @description begun and ended within one settled step */
-      counted: boolean;
-      status: components['schemas']['TurnStatus'];
-      error_class?: components['schemas']['ErrorClass'];
-      error_message?: string;
-      /** Format: date-time */
-      started: string;
-      /** Format: date-time */
-      ended: string;
-      ttft?: number;
-      tpot?: number;
-      itl_p50?: number;
-      itl_p95?: number;
-      itl_estimated?: boolean;
-      latency?: number;
-      prompt_tokens?: number;
-      cached_tokens?: number;
-      output_tokens?: number;
-      /** @description usage or chunks */
-      token_source?: string;
-      finish_reason?: string;
-      /** @description decimal instance id */
-      worker?: string;
-      /** @description the router's predicted hit rate */
-      predicted_ratio?: number;
-      queue_depth?: number;
-      /** @description nvext.timing.ttft_ms, in seconds */
-      server_ttft?: number;
-      user_message?: string;
-      assistant_message?: string;
-    };
-    /** @description A row of the list; `turns` and `live` are filled in its detail only. */
-    Conversation: {
-      id: string;
-      lane: string;
-      /**
-       * Format: int64
-       * @description k, which with the seed fixes its draws
-       */
-      number: number;
-      topic: string;
-      starter: string;
-      status: components['schemas']['ConversationStatus'];
-      turns_planned: number;
-      turns_done: number;
-      /** Format: date-time */
-      started: string;
-      /** Format: date-time */
-      ended?: string;
-      turns?: components['schemas']['Turn'][];
-      live?: components['schemas']['LiveTurn'];
-    };
-    /** @description A turn that is still streaming. */
-    LiveTurn: {
-      number: number;
-      /** Format: date-time */
-      started: string;
-      ttft?: number;
-      worker?: string;
-      user_message: string;
-      assistant_message: string;
-    };
-    /** @description One page of conversations, newest first. */
-    ConversationList: {
-      conversations: components['schemas']['Conversation'][];
-      /** @description absent on the last page */
-      next_cursor?: string;
-    };
-    /**
-     * @description What happened.
-     * @enum {string}
-     */
-    EventKind: 'start' | 'stop' | 'step' | 'mode_change' | 'settings' | 'baseline';
-    /** @description A change of state: what, when, by whom. */
-    Event: {
-      id: string;
-      /** Format: date-time */
-      time: string;
-      lane?: string;
-      kind: components['schemas']['EventKind'];
-      /** @description the Grafana login, "command line", or "page" */
-      by: string;
-      text: string;
-    };
-    /** @description The newest events, newest first. */
-    EventList: {
-      events: components['schemas']['Event'][];
-    };
-    /** @description The sidecar's state, configuration and health. */
-    Status: {
-      version: string;
-      go_version: string;
-      /** Format: date-time */
-      started: string;
-      uptime_seconds: number;
-      lanes: components['schemas']['LaneStatus'][];
-      settings: components['schemas']['Settings'];
-      client: components['schemas']['ClientHealth'];
-      store: components['schemas']['StoreStatus'];
-      /** @description in force, by dotted name; secrets are left out */
-      config: {
-        [key: string]: string;
-      };
-    };
-    /** @description A lane's part of Status. */
-    LaneStatus: {
-      name: string;
-      target: components['schemas']['Target'];
-      state: components['schemas']['State'];
-      totals: components['schemas']['Totals'];
-      /** @description which request extensions are in use */
-      extensions: {
-        [key: string]: boolean;
-      };
-      corpus: components['schemas']['CorpusStatus'];
-      seed: string;
-    };
-    /** @description What conversations start from. */
-    CorpusStatus: {
-      name: string;
-      starters: number;
-      followup: string;
-    };
-    /** @description Whether finished turns reach the disk. */
-    StoreStatus: {
-      path: string;
-      ok: boolean;
-      problem?: string;
-      /** Format: int64 */
-      lost_turns: number;
-    };
-    /** @description Exchanges the token for a cookie. */
-    SessionRequest: {
-      token: string;
-    };
-    /** @description An RFC 9457 problem document, the body of every error. */
-    Problem: {
-      /** Format: uri-reference */
-      type: string;
-      title: string;
-      status: number;
-      detail?: string;
-      /** @description the field at fault */
-      field?: string;
-      /** @description what it was */
-      value?: string;
-      /** @description what it may be */
-      allowed?: string;
-    };
-  };
-  responses: {
-    /** @description What went wrong */
-    Problem: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
-        'application/problem+json': components['schemas']['Problem'];
-      };
-    };
-    /** @description The lane's new state */
-    State: {
-      headers: {
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['State'];
-      };
-    };
-  };
-  parameters: {
-    /** @description The lane that is meant */
-    lane: string;
-    /** @description The login that the events name; not with a session, whose events name the page */
-    user: string;
-  };
-  requestBodies: never;
-  headers: never;
-  pathItems: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
 }
 export type $defs = Record<string, never>;
 export interface operations {
-  getStatus: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The status */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    getStatus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'application/json': components['schemas']['Status'];
+        requestBody?: never;
+        responses: {
+            /** @description The status */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Status"];
+                };
+            };
+            default: components["responses"]["Problem"];
         };
-      };
-      default: components['responses']['Problem'];
     };
-  };
-  getSnapshot: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The snapshot */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    getSnapshot: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'application/json': components['schemas']['Snapshot'];
+        requestBody?: never;
+        responses: {
+            /** @description The snapshot */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Snapshot"];
+                };
+            };
+            default: components["responses"]["Problem"];
         };
-      };
-      default: components['responses']['Problem'];
     };
-  };
-  stream: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The stream begins */
-      101: {
-        headers: {
-          [name: string]: unknown;
+    stream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content?: never;
-      };
-      default: components['responses']['Problem'];
-    };
-  };
-  getCluster: {
-    parameters: {
-      query?: {
-        /** @description The lane that is meant */
-        lane?: components['parameters']['lane'];
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The cluster */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            /** @description The stream begins */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
         };
-        content: {
-          'application/json': components['schemas']['Cluster'];
+    };
+    getCluster: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-      };
-      default: components['responses']['Problem'];
-    };
-  };
-  startWorkload: {
-    parameters: {
-      query?: {
-        /** @description The lane that is meant */
-        lane?: components['parameters']['lane'];
-      };
-      header?: {
-        /** @description The login that the events name; not with a session, whose events name the page */
-        'X-Grafana-User'?: components['parameters']['user'];
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        'application/json': components['schemas']['StartRequest'];
-      };
-    };
-    responses: {
-      200: components['responses']['State'];
-      default: components['responses']['Problem'];
-    };
-  };
-  stopWorkload: {
-    parameters: {
-      query?: {
-        /** @description The lane that is meant */
-        lane?: components['parameters']['lane'];
-      };
-      header?: {
-        /** @description The login that the events name; not with a session, whose events name the page */
-        'X-Grafana-User'?: components['parameters']['user'];
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        'application/json': components['schemas']['StopRequest'];
-      };
-    };
-    responses: {
-      200: components['responses']['State'];
-      default: components['responses']['Problem'];
-    };
-  };
-  patchWorkload: {
-    parameters: {
-      query?: {
-        /** @description The lane that is meant */
-        lane?: components['parameters']['lane'];
-      };
-      header?: {
-        /** @description The login that the events name; not with a session, whose events name the page */
-        'X-Grafana-User'?: components['parameters']['user'];
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        'application/json': components['schemas']['WorkloadPatch'];
-      };
-    };
-    responses: {
-      200: components['responses']['State'];
-      default: components['responses']['Problem'];
-    };
-  };
-  setMode: {
-    parameters: {
-      query?: {
-        /** @description The lane that is meant */
-        lane?: components['parameters']['lane'];
-      };
-      header?: {
-        /** @description The login that the events name; not with a session, whose events name the page */
-        'X-Grafana-User'?: components['parameters']['user'];
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        'application/json': components['schemas']['ModeRequest'];
-      };
-    };
-    responses: {
-      202: components['responses']['State'];
-      default: components['responses']['Problem'];
-    };
-  };
-  cancelMode: {
-    parameters: {
-      query?: {
-        /** @description The lane that is meant */
-        lane?: components['parameters']['lane'];
-      };
-      header?: {
-        /** @description The login that the events name; not with a session, whose events name the page */
-        'X-Grafana-User'?: components['parameters']['user'];
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      202: components['responses']['State'];
-      default: components['responses']['Problem'];
-    };
-  };
-  listDecisions: {
-    parameters: {
-      query?: {
-        /** @description The lane that is meant */
-        lane?: components['parameters']['lane'];
-        limit?: number;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The decisions */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            /** @description The cluster */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cluster"];
+                };
+            };
+            default: components["responses"]["Problem"];
         };
-        content: {
-          'application/json': components['schemas']['DecisionList'];
+    };
+    startWorkload: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+            };
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
         };
-      };
-      default: components['responses']['Problem'];
-    };
-  };
-  getSettings: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The settings */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StartRequest"];
+            };
         };
-        content: {
-          'application/json': components['schemas']['Settings'];
+        responses: {
+            200: components["responses"]["State"];
+            default: components["responses"]["Problem"];
         };
-      };
-      default: components['responses']['Problem'];
     };
-  };
-  patchSettings: {
-    parameters: {
-      query?: never;
-      header?: {
-        /** @description The login that the events name; not with a session, whose events name the page */
-        'X-Grafana-User'?: components['parameters']['user'];
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        'application/json': components['schemas']['SettingsPatch'];
-      };
-    };
-    responses: {
-      /** @description The settings now in force */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    stopWorkload: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+            };
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'application/json': components['schemas']['Settings'];
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StopRequest"];
+            };
         };
-      };
-      default: components['responses']['Problem'];
-    };
-  };
-  listConversations: {
-    parameters: {
-      query?: {
-        /** @description The lane that is meant */
-        lane?: components['parameters']['lane'];
-        status?: components['schemas']['ConversationStatus'];
-        topic?: string;
-        /** @description `next_cursor` of the page before */
-        cursor?: string;
-        limit?: number;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description A page */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        responses: {
+            200: components["responses"]["State"];
+            default: components["responses"]["Problem"];
         };
-        content: {
-          'application/json': components['schemas']['ConversationList'];
+    };
+    patchWorkload: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+            };
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
         };
-      };
-      default: components['responses']['Problem'];
-    };
-  };
-  getConversation: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The conversation */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkloadPatch"];
+            };
         };
-        content: {
-          'application/json': components['schemas']['Conversation'];
+        responses: {
+            200: components["responses"]["State"];
+            default: components["responses"]["Problem"];
         };
-      };
-      default: components['responses']['Problem'];
     };
-  };
-  getTurns: {
-    parameters: {
-      query?: {
-        /** @description The lane that is meant */
-        lane?: components['parameters']['lane'];
-        /** @description 0: all steps */
-        step?: number;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The turns under a header line */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    setMode: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+            };
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'text/csv': string;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ModeRequest"];
+            };
         };
-      };
-      default: components['responses']['Problem'];
-    };
-  };
-  listEvents: {
-    parameters: {
-      query?: {
-        /** @description without it, the events of all lanes and of none */
-        lane?: string;
-        limit?: number;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The events */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        responses: {
+            202: components["responses"]["State"];
+            default: components["responses"]["Problem"];
         };
-        content: {
-          'application/json': components['schemas']['EventList'];
+    };
+    cancelMode: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+            };
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
         };
-      };
-      default: components['responses']['Problem'];
-    };
-  };
-  listBaselines: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The baselines */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            202: components["responses"]["State"];
+            default: components["responses"]["Problem"];
         };
-        content: {
-          'application/json': components['schemas']['BaselineList'];
+    };
+    listDecisions: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-      };
-      default: components['responses']['Problem'];
-    };
-  };
-  importBaseline: {
-    parameters: {
-      query?: {
-        /** @description The name of a baseline that comes as CSV */
-        name?: string;
-      };
-      header?: {
-        /** @description The login that the events name; not with a session, whose events name the page */
-        'X-Grafana-User'?: components['parameters']['user'];
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        'application/json': components['schemas']['Baseline'];
-        'text/csv': string;
-      };
-    };
-    responses: {
-      /** @description The baseline as it was stored */
-      201: {
-        headers: {
-          Location: string;
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            /** @description The decisions */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DecisionList"];
+                };
+            };
+            default: components["responses"]["Problem"];
         };
-        content: {
-          'application/json': components['schemas']['Baseline'];
+    };
+    getSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-      };
-      default: components['responses']['Problem'];
-    };
-  };
-  getBaseline: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        name: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The baseline */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            /** @description The settings */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settings"];
+                };
+            };
+            default: components["responses"]["Problem"];
         };
-        content: {
-          'application/json': components['schemas']['Baseline'];
+    };
+    patchSettings: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
         };
-      };
-      default: components['responses']['Problem'];
-    };
-  };
-  getComparison: {
-    parameters: {
-      query?: {
-        /** @description The lane that is meant */
-        lane?: components['parameters']['lane'];
-        /** @description The name of a baseline; without it, the default one of the lane */
-        baseline?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The comparison */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SettingsPatch"];
+            };
         };
-        content: {
-          'application/json': components['schemas']['Comparison'];
+        responses: {
+            /** @description The settings now in force */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settings"];
+                };
+            };
+            default: components["responses"]["Problem"];
         };
-      };
-      default: components['responses']['Problem'];
     };
-  };
-  createSession: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        'application/json': components['schemas']['SessionRequest'];
-      };
-    };
-    responses: {
-      /** @description The cookie is set */
-      204: {
-        headers: {
-          'Set-Cookie': string;
-          [name: string]: unknown;
+    listConversations: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+                status?: components["schemas"]["ConversationStatus"];
+                topic?: string;
+                /** @description `next_cursor` of the page before */
+                cursor?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content?: never;
-      };
-      default: components['responses']['Problem'];
-    };
-  };
-  getOpenAPI: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The document */
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationList"];
+                };
+            };
+            default: components["responses"]["Problem"];
         };
-        content: {
-          'application/yaml': Record<string, never>;
-        };
-      };
-      default: components['responses']['Problem'];
     };
-  };
-  getHealth: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description Always */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    getConversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
         };
-        content: {
-          'text/plain': string;
+        requestBody?: never;
+        responses: {
+            /** @description The conversation */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversation"];
+                };
+            };
+            default: components["responses"]["Problem"];
         };
-      };
-      default: components['responses']['Problem'];
     };
-  };
-  getReadiness: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description They can */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    getTurns: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+                /** @description 0: all steps */
+                step?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          'text/plain': string;
+        requestBody?: never;
+        responses: {
+            /** @description The turns under a header line */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            default: components["responses"]["Problem"];
         };
-      };
-      default: components['responses']['Problem'];
     };
-  };
-  getMetrics: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The metrics, in the format that was asked for */
-      200: {
-        headers: {
-          [name: string]: unknown;
+    listEvents: {
+        parameters: {
+            query?: {
+                /** @description without it, the events of all lanes and of none */
+                lane?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          '*/*': unknown;
+        requestBody?: never;
+        responses: {
+            /** @description The events */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventList"];
+                };
+            };
+            default: components["responses"]["Problem"];
         };
-      };
-      default: components['responses']['Problem'];
     };
-  };
+    listBaselines: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The baselines */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BaselineList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    importBaseline: {
+        parameters: {
+            query?: {
+                /** @description The name of a baseline that comes as CSV */
+                name?: string;
+            };
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Baseline"];
+                "text/csv": string;
+            };
+        };
+        responses: {
+            /** @description The baseline as it was stored */
+            201: {
+                headers: {
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Baseline"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getBaseline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The baseline */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Baseline"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getComparison: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+                /** @description The name of a baseline; without it, the default one of the lane */
+                baseline?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The comparison */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Comparison"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionRequest"];
+            };
+        };
+        responses: {
+            /** @description The cookie is set */
+            204: {
+                headers: {
+                    "Set-Cookie": string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getOpenAPI: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The document */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/yaml": Record<string, never>;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Always */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getReadiness: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description They can */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metrics, in the format that was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": unknown;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
 }

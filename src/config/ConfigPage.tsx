@@ -16,13 +16,13 @@ export default function ConfigPage() {
   const [generation, setGeneration] = useState(0);
   const [connectionChanged, setConnectionChanged] = useState(false);
   const [sidecarChanged, setSidecarChanged] = useState(false);
-  const load = useCallback(async () => {
-    setStored(await readPluginSettings());
+  const accept = useCallback((read: StoredSettings) => {
+    setStored(read);
     setGeneration((n) => n + 1);
   }, []);
   useEffect(() => {
-    load().catch((error: unknown) => setProblem(asProblem(error).message));
-  }, [load]);
+    readPluginSettings().then(accept, (error: unknown) => setProblem(asProblem(error).message));
+  }, [accept]);
 
   if (problem) {
     return (
@@ -38,7 +38,11 @@ export default function ConfigPage() {
     <ClientProvider client={grafanaClient}>
       <LeaveGuard unsaved={connectionChanged || sidecarChanged} />
       <Stack direction="column" gap={4}>
-        <ConnectionForm stored={stored} onChanged={setConnectionChanged} onSaved={load} />
+        <ConnectionForm
+          stored={stored}
+          onChanged={setConnectionChanged}
+          onSaved={async () => accept(await readPluginSettings())}
+        />
         <SidecarForm generation={generation} onChanged={setSidecarChanged} />
       </Stack>
     </ClientProvider>
