@@ -107,7 +107,11 @@ type limited struct{ http.RoundTripper }
 func (t limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := t.RoundTripper.RoundTrip(req)
 	if err == nil {
-		res.Body = &limitedBody{ReadCloser: res.Body, left: maxBody}
+		left := int64(maxBody)
+		if res.ContentLength > maxBody { // need not be read to be known
+			left = 0
+		}
+		res.Body = &limitedBody{ReadCloser: res.Body, left: left}
 	}
 	return res, err
 }
