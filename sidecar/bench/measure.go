@@ -75,7 +75,12 @@ func measure(ctx context.Context, loadgen string, r row) (result, error) {
 		return result{}, err
 	}
 	defer stopChild(server)
-	client, control, err := startLoadgen(ctx, loadgen, address, r.streams)
+	dir, err := os.MkdirTemp("", "kvbooth-bench-")
+	if err != nil {
+		return result{}, err
+	}
+	defer os.RemoveAll(dir)
+	client, control, err := startLoadgen(ctx, loadgen, address, dir, r.streams)
 	if err != nil {
 		return result{}, err
 	}
@@ -105,11 +110,7 @@ func startServer(ctx context.Context, self string) (*exec.Cmd, string, error) {
 	return cmd, strings.TrimSpace(address), err
 }
 
-func startLoadgen(ctx context.Context, binary, target string, streams int) (*exec.Cmd, *api.Client, error) {
-	dir, err := os.MkdirTemp("", "kvbooth-bench-")
-	if err != nil {
-		return nil, nil, err
-	}
+func startLoadgen(ctx context.Context, binary, target, dir string, streams int) (*exec.Cmd, *api.Client, error) {
 	ports, err := local.FreePorts(18088, 1)
 	if err != nil {
 		return nil, nil, err
