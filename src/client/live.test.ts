@@ -92,6 +92,17 @@ describe('toLiveState', () => {
     stop();
   });
 
+  it('keeps the parts of a snapshot that did not change', () => {
+    const { messages, states, stop } = follow();
+    messages.next({ snapshot: snapshot() });
+    messages.next({ problem: 'refused' });
+    messages.next({ snapshot: snapshot({}, { time: '2026-11-20T10:00:01Z' }) });
+    const [first, second] = states.flatMap(([, s]) => (s.status === 'live' ? [s.snapshot] : []));
+    expect(second.time).not.toBe(first.time);
+    expect(second.lanes).toBe(first.lanes);
+    stop();
+  });
+
   it('leaves no timer behind', () => {
     const { messages, stop } = follow();
     messages.next({ snapshot: shown });

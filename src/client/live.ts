@@ -1,5 +1,6 @@
 import { distinctUntilChanged, map, merge, type Observable, of, scan, startWith, switchMap, timer } from 'rxjs';
 
+import { share } from '../lib/share';
 import type { LiveState, Snapshot } from './types';
 
 /** How long a snapshot counts as live when no other follows, in milliseconds. */
@@ -10,7 +11,8 @@ export type Message = { snapshot: Snapshot } | { problem: string; since?: number
 
 /**
  * Turns messages into what is known of the present moment. Silence is a loss
- * too: a source that hangs must not leave an old number on the screen.
+ * too: a source that hangs must not leave an old number on the screen. Parts of
+ * a snapshot that did not change are the objects of the one before.
  */
 export function toLiveState(messages: Observable<Message>, now: () => number = Date.now): Observable<LiveState> {
   const silence = timer(STALE_AFTER).pipe(
@@ -30,11 +32,21 @@ export function toLiveState(messages: Observable<Message>, now: () => number = D
 
 function next(state: LiveState, message: Message, now: number): LiveState {
   if ('snapshot' in message) {
-    return { status: 'live', snapshot: message.snapshot, receivedAt: now };
+    return { status: 'live', snapshot: share(lastOf(state), message.snapshot), receivedAt: now };
   }
   if (state.status === 'lost') {
     return state.problem === message.problem ? state : { ...state, problem: message.problem };
   }
-  const last = state.status === 'live' ? state.snapshot : undefined;
-  return { status: 'lost', since: message.since ?? now, problem: message.problem, last };
+  return { status: 'lost', since: message.since ?? now, problem: message.problem, last: lastOf(state) };
+}
+
+function lastOf(state: LiveState): Snapshot | undefined {
+  switch (state.status) {
+    case 'live':
+      return state.snapshot;
+    case 'lost':
+      return state.last;
+    default:
+      return undefined;
+  }
 }

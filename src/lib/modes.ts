@@ -14,8 +14,11 @@ export interface ModeChoices {
   speculations: Array<Choice<Speculation>>;
 }
 
+/** What of a state is about modes. */
+export type Offer = Pick<State, 'mode' | 'speculation' | 'driver' | 'modes'>;
+
 /** Groups what the driver offers by mode and by speculation. */
-export function groupModes({ mode, speculation, modes: offers }: State): ModeChoices {
+export function groupModes({ mode, speculation, modes: offers }: Offer): ModeChoices {
   const all: ModeState[] = [...offers, { mode, speculation }];
   const unique = <T>(values: T[]) => Array.from(new Set(values));
   return {
@@ -33,7 +36,7 @@ export function groupModes({ mode, speculation, modes: offers }: State): ModeCho
 }
 
 /** The speculation to ask for with a mode: the one in force where it is offered, else the first that is. */
-export function speculationFor(mode: Mode, { speculation, modes }: State): Speculation | undefined {
+export function speculationFor(mode: Mode, { speculation, modes }: Offer): Speculation | undefined {
   const offered = modes.filter((o) => o.mode === mode).map((o) => o.speculation);
   return offered.includes(speculation) ? speculation : offered[0];
 }

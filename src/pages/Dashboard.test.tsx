@@ -15,7 +15,7 @@ jest.mock('@grafana/runtime', () => ({
   ),
 }));
 
-jest.mock('../lib/useNow', () => ({ useNow: () => Date.now() }));
+jest.mock('../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
 
 describe('the dashboard page', () => {
   it('shows controls and comparison under the title of the booth', async () => {

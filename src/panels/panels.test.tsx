@@ -18,7 +18,7 @@ jest.mock('@grafana/runtime', () => ({
   getGrafanaLiveSrv: jest.fn(),
 }));
 
-jest.mock('../lib/useNow', () => ({ useNow: () => Date.now() }));
+jest.mock('../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
 
 const getStream = jest.fn();
 

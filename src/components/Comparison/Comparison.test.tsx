@@ -8,7 +8,7 @@ import { Comparison, type ComparisonOptions } from './Comparison';
 import { COMPARE_EVERY } from './useComparison';
 
 // The clock ticks in the tests of what shows it.
-jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now() }));
+jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
 
 function show(client: FakeClient, options: ComparisonOptions = {}) {
   return render(

@@ -1,4 +1,4 @@
-import React from 'react';
+import React, { memo } from 'react';
 
 import { Button, Stack, type IconName } from '@grafana/ui';
 
@@ -9,7 +9,7 @@ export type Command = 'start' | 'stop' | 'drain';
 
 interface ButtonsProps {
   /** Undefined while nothing is known. */
-  state?: State;
+  phase?: State['phase'];
   disabled: boolean;
   /** The name of what is under way. */
   busy?: string;
@@ -17,8 +17,7 @@ interface ButtonsProps {
 }
 
 /** Start, Stop and Drain, each where it makes a difference. */
-export function Buttons({ state, disabled, busy, onCommand }: ButtonsProps) {
-  const phase = state?.phase;
+export const Buttons = memo(function Buttons({ phase, disabled, busy, onCommand }: ButtonsProps) {
   const off = disabled || busy !== undefined || phase === undefined;
   const icon = (command: Command, usual?: IconName) => (busy === command ? 'spinner' : usual);
   return (
@@ -54,4 +53,4 @@ export function Buttons({ state, disabled, busy, onCommand }: ButtonsProps) {
       </Button>
     </Stack>
   );
-}
+});

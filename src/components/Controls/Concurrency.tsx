@@ -1,4 +1,4 @@
-import React, { useId, useState } from 'react';
+import React, { memo, useId, useState } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -6,10 +6,14 @@ import { Field, Input, useStyles2 } from '@grafana/ui';
 
 import type { Slider } from '../../client';
 import { wholeNumber } from '../../lib/input';
-import type { ConcurrencyDraft } from './useConcurrency';
 
 interface ConcurrencyProps {
-  draft: ConcurrencyDraft;
+  /** What the operator wants, or what is in force. */
+  value: number;
+  /** The operator wants another one. */
+  onChange(value: number): void;
+  /** The operator means it. */
+  onDone(): void;
   range: Slider;
   /** The highest concurrency that the load generator accepts. */
   limit: number;
@@ -21,10 +25,11 @@ interface ConcurrencyProps {
  * other. A range input of the browser's own announces its value, and takes every
  * key that a slider has.
  */
-export function Concurrency({ draft, range, limit, disabled }: ConcurrencyProps) {
+export const Concurrency = memo(function Concurrency(props: ConcurrencyProps) {
+  const { value, onChange, onDone, range, disabled } = props;
   const styles = useStyles2(getStyles);
   const id = useId();
-  const share = (100 * (draft.value - range.min)) / (range.max - range.min);
+  const share = (100 * (value - range.min)) / (range.max - range.min);
   return (
     <div className={styles.concurrency}>
       <label htmlFor={id} className={styles.label}>
@@ -39,37 +44,37 @@ export function Concurrency({ draft, range, limit, disabled }: ConcurrencyProps)
           min={range.min}
           max={range.max}
           step={range.increment}
-          value={draft.value}
+          value={value}
           disabled={disabled}
-          aria-valuetext={`${draft.value} conversations`}
-          onChange={(event) => draft.change(event.currentTarget.valueAsNumber)}
-          onKeyDown={(event) => event.key === 'Enter' && draft.flush()}
+          aria-valuetext={`${value} conversations`}
+          onChange={(event) => onChange(event.currentTarget.valueAsNumber)}
+          onKeyDown={(event) => event.key === 'Enter' && onDone()}
         />
         <div className={styles.ends} aria-hidden="true">
           <span>{range.min}</span>
           <span>{range.max}</span>
         </div>
       </div>
-      <ConcurrencyNumber draft={draft} range={range} limit={limit} disabled={disabled} />
+      <ConcurrencyNumber {...props} />
     </div>
   );
-}
+});
 
 /** What is typed counts when it is complete (Enter, or on leaving), so that 120 is never 12 on its way. */
-function ConcurrencyNumber({ draft, range, limit, disabled }: ConcurrencyProps) {
+function ConcurrencyNumber({ value, onChange, onDone, range, limit, disabled }: ConcurrencyProps) {
   const [text, setText] = useState<string>();
   const error = text === undefined ? undefined : wholeNumber(text, 1, limit);
-  const change = (value: string, typed: boolean) => {
-    setText(value);
-    if (!typed && !wholeNumber(value, 1, limit)) {
-      draft.change(Number(value));
+  const change = (entered: string, typed: boolean) => {
+    setText(entered);
+    if (!typed && !wholeNumber(entered, 1, limit)) {
+      onChange(Number(entered));
     }
   };
   const apply = () => {
-    if (text !== undefined && !error && Number(text) !== draft.value) {
-      draft.change(Number(text));
+    if (text !== undefined && !error && Number(text) !== value) {
+      onChange(Number(text));
     }
-    draft.flush();
+    onDone();
     setText(undefined);
   };
   return (
@@ -81,7 +86,7 @@ function ConcurrencyNumber({ draft, range, limit, disabled }: ConcurrencyProps) 
         min={range.min}
         max={limit}
         step={range.increment}
-        value={text ?? draft.value}
+        value={text ?? value}
         disabled={disabled}
         onChange={(event) => change(event.currentTarget.value, isTyped(event.nativeEvent))}
         onBlur={apply}

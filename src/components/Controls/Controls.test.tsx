@@ -10,7 +10,7 @@ import { FOLLOW_UP } from './useAction';
 import { DEBOUNCE, SETTLE } from './useConcurrency';
 
 // The clock ticks in the tests of what shows it.
-jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now() }));
+jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
 
 const stopped: LaneChange = { state: { running: false, phase: 'stopped', concurrency: { target: 120, actual: 0 } } };
 

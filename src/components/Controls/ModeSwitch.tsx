@@ -1,21 +1,20 @@
-import React, { useId } from 'react';
+import React, { memo, useId } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, ButtonGroup, useStyles2 } from '@grafana/ui';
 
-import type { ModeRequest, State } from '../../client';
-import { groupModes, speculationFor, type Choice } from '../../lib/modes';
+import type { ModeRequest } from '../../client';
+import { groupModes, speculationFor, type Choice, type Offer } from '../../lib/modes';
 import { modeName, speculationName } from '../../lib/names';
 
-interface ModeSwitchProps {
-  state: State;
+interface ModeSwitchProps extends Offer {
   disabled: boolean;
   onChange(request: ModeRequest): void;
 }
 
 /** Routing mode and speculative decoding, as far as the driver offers them. */
-export function ModeSwitch({ state, disabled, onChange }: ModeSwitchProps) {
+export const ModeSwitch = memo(function ModeSwitch({ disabled, onChange, ...state }: ModeSwitchProps) {
   const { modes, speculations } = groupModes(state);
   const modeReason = reason(state, modes, modeName(state.mode));
   return (
@@ -38,10 +37,10 @@ export function ModeSwitch({ state, disabled, onChange }: ModeSwitchProps) {
       />
     </>
   );
-}
+});
 
 /** Why there is nothing to choose. */
-function reason(state: State, choices: Array<Choice<unknown>>, inForce: string): string | undefined {
+function reason(state: Offer, choices: Array<Choice<unknown>>, inForce: string): string | undefined {
   if (state.modes.length === 0) {
     return 'The cluster has not told its modes yet. Is it running?';
   }

@@ -12,8 +12,10 @@ import {
   stopWorkload,
   useClient,
   type Live,
+  type ModeRequest,
 } from '../../client';
 import { lastKnown, type Known } from '../../lib/known';
+import { useStable } from '../../lib/useStable';
 import { Buttons, type Command } from './Buttons';
 import { Concurrency } from './Concurrency';
 import { ModeProgress } from './ModeProgress';
@@ -40,21 +42,26 @@ export function Operate({ live, lane }: OperateProps) {
     tuning.run('concurrency', () => patchWorkload(client, lane, { concurrency }))
   );
   const disabled = live.lane === undefined;
-  const act = (name: Command) =>
+  const act = useStable((name: Command) =>
     command.run(name, () =>
       name === 'start'
         ? startWorkload(client, lane, { concurrency: draft.take() })
         : stopWorkload(client, lane, name === 'drain')
-    );
+    )
+  );
+  const change = useStable(draft.change);
+  const flush = useStable(draft.flush);
   return (
     <>
       <Failure action={command} />
       <Failure action={tuning} except={(field) => fieldOf(field) !== undefined} />
       <div className={styles.row}>
-        <Buttons state={known?.lane.state} disabled={disabled} busy={command.busy} onCommand={act} />
+        <Buttons phase={known?.lane.state.phase} disabled={disabled} busy={command.busy} onCommand={act} />
         {known && (
           <Concurrency
-            draft={draft}
+            value={draft.value}
+            onChange={change}
+            onDone={flush}
             range={known.settings.slider}
             limit={known.settings.max_concurrency}
             disabled={disabled}
@@ -79,6 +86,7 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
   const client = useClient();
   const { state } = known.lane;
   const change = state.mode_change;
+  const ask = useStable((request: ModeRequest) => command.run('mode', () => changeMode(client, lane, request)));
   return (
     <>
       {change && (
@@ -94,9 +102,12 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
       {(!change || change.failed) && (
         <div className={styles.row}>
           <ModeSwitch
-            state={state}
+            mode={state.mode}
+            speculation={state.speculation}
+            driver={state.driver}
+            modes={state.modes}
             disabled={disabled || command.busy !== undefined}
-            onChange={(request) => command.run('mode', () => changeMode(client, lane, request))}
+            onChange={ask}
           />
         </div>
       )}

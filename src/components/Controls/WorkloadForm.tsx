@@ -47,7 +47,7 @@ export function WorkloadForm({ state, disabled, busy, problem, onApply }: Worklo
           onChange={(value) => setEdited(without(edited, name, value, inForce[name]))}
         />
       ))}
-      <Button type="submit" icon={busy ? 'spinner' : undefined} disabled={!ready}>
+      <Button type="submit" className={styles.apply} icon={busy ? 'spinner' : undefined} disabled={!ready}>
         Apply
       </Button>
     </form>
@@ -88,5 +88,13 @@ function NumberField({ label, unit, width, value, error, disabled, onChange }: N
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  form: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'flex-end', gap: theme.spacing(1, 2) }),
+  form: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'flex-start',
+    gap: theme.spacing(1, 2),
+    paddingTop: theme.spacing(1),
+  }),
+  // Beside the fields, below the height of their labels.
+  apply: css({ marginTop: theme.spacing(2.5) }),
 });

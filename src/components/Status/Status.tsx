@@ -7,7 +7,7 @@ import { Alert, useStyles2 } from '@grafana/ui';
 import type { Live, LiveState } from '../../client';
 import { span } from '../../lib/format';
 import { describeLive, type Tone } from '../../lib/status';
-import { useNow } from '../../lib/useNow';
+import { useAge, useNow } from '../../lib/useNow';
 
 interface StatusProps {
   live: Live;
@@ -34,12 +34,12 @@ export function Status({ live, lane }: StatusProps) {
 
 /** How old the last snapshot is. */
 export function SnapshotAge({ state }: { state: LiveState }) {
+  return state.status === 'live' ? <Age receivedAt={state.receivedAt} /> : null;
+}
+
+function Age({ receivedAt }: { receivedAt: number }) {
   const styles = useStyles2(getStyles);
-  const now = useNow();
-  if (state.status !== 'live') {
-    return null;
-  }
-  return <span className={styles.age}>Last snapshot {span((now - state.receivedAt) / 1000)} ago</span>;
+  return <span className={styles.age}>Last snapshot {span(useAge(receivedAt))} ago</span>;
 }
 
 /** Why there is nothing live, where that is so: the load generator is lost, or its target. */
