@@ -35,7 +35,8 @@ const dashboard = {
 journey('our panels at one message a second are cheap', async ({ visit, say }) => {
   await api('POST', '/api/dashboards/db', { overwrite: true, dashboard });
   try {
-    const share = await measure(await visit({ login: 'editor' }));
+    // Grafana keeps an editor's permissions for a while, without a dashboard that is new.
+    const share = await measure(await visit({ login: 'admin' }));
     say(`${(100 * share).toFixed(2)} % of a core over ${SECONDS} s`);
     assert.ok(share < LIMIT * (env.bench ? 1 : SLACK), `${(100 * share).toFixed(2)} % of a core`);
   } finally {
