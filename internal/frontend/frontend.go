@@ -12,11 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"kvbooth/internal/browser"
 	"kvbooth/internal/suite"
+	"kvbooth/sidecar/local"
 )
 
 // Places, from the module's root.
@@ -50,11 +50,7 @@ func Build(ctx context.Context) error {
 
 // backend builds the app's backend under the name that Grafana looks for.
 func backend(ctx context.Context) error {
-	name := fmt.Sprintf("dist/gpx_kvbooth_%s_%s", runtime.GOOS, runtime.GOARCH)
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	return suite.Command(ctx, "go", "build", "-o", name, "./pkg")
+	return suite.Command(ctx, "go", "build", "-o", filepath.Join("dist", local.AppBackend()), "./pkg")
 }
 
 // install installs the packages that the lock file names, where they are not yet.

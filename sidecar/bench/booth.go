@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"net/http"
 	"os"
@@ -184,45 +183,38 @@ func printTurns(ctx context.Context, control *api.Client, since time.Time) error
 	if err != nil {
 		return err
 	}
-	turns, err := endedSince(ctx, control, since)
+	var table bytes.Buffer
+	if err := control.TurnsCSV(ctx, &table, api.DefaultLane, 0); err != nil {
+		return err
+	}
+	turns, err := api.ReadTurns(&table)
 	if err != nil {
 		return err
 	}
-	ttft, tpot := stats.Summarise(turns["ttft_seconds"]), stats.Summarise(turns["tpot_seconds"])
-	tokens := 0.0
-	for _, n := range turns["output_tokens"] {
-		tokens += n
+	var ttft, tpot []float64
+	tokens := 0
+	for _, t := range turns {
+		if t.Status != api.TurnOK || t.Ended.Before(since) {
+			continue
+		}
+		ttft, tpot = appendKnown(ttft, t.TTFT), appendKnown(tpot, t.TPOT)
+		if t.OutputTokens != nil {
+			tokens += *t.OutputTokens
+		}
 	}
+	first, each := stats.Summarise(ttft), stats.Summarise(tpot)
 	fmt.Printf("  TTFT %s / %s ms, TPOT %s / %s ms over %d turns, %.0f output tokens/s, %d errors; client: %s, %s\n\n",
-		ms(ttft.P50), ms(ttft.P95), ms(tpot.P50), ms(tpot.P95), ttft.N,
-		tokens/time.Since(since).Seconds(), s.Lanes[0].Totals.Errors, s.Client.Verdict, s.Client.Reason)
+		ms(first.P50), ms(first.P95), ms(each.P50), ms(each.P95), first.N,
+		float64(tokens)/time.Since(since).Seconds(), s.Lanes[0].Totals.Errors, s.Client.Verdict, s.Client.Reason)
 	return nil
 }
 
-// endedSince gives the numbers of the turns that ended well since a moment, by column.
-func endedSince(ctx context.Context, control *api.Client, since time.Time) (map[string][]float64, error) {
-	var table bytes.Buffer
-	if err := control.TurnsCSV(ctx, &table, api.DefaultLane, 0); err != nil {
-		return nil, err
+// appendKnown appends a value where there is one.
+func appendKnown(values []float64, value *float64) []float64 {
+	if value == nil {
+		return values
 	}
-	rows, err := csv.NewReader(&table).ReadAll()
-	if err != nil || len(rows) == 0 {
-		return nil, fmt.Errorf("the list of turns cannot be read: %w", err)
-	}
-	column := func(name string) int { return slices.Index(rows[0], name) }
-	numbers := make(map[string][]float64)
-	for _, row := range rows[1:] {
-		ended, err := time.Parse(time.RFC3339Nano, row[column("ended")])
-		if err != nil || row[column("status")] != string(api.TurnOK) || ended.Before(since) {
-			continue
-		}
-		for _, name := range []string{"ttft_seconds", "tpot_seconds", "output_tokens"} {
-			if n, err := strconv.ParseFloat(row[column(name)], 64); err == nil {
-				numbers[name] = append(numbers[name], n)
-			}
-		}
-	}
-	return numbers, nil
+	return append(values, *value)
 }
 
 // ms writes seconds as milliseconds, a dash where there are none.

@@ -246,7 +246,7 @@ func (r *running) collect(ctx context.Context, from, to time.Time) (result, erro
 	if err := os.WriteFile(filepath.Join(r.out, "turns.csv"), raw.Bytes(), 0o644); err != nil {
 		return result{}, err
 	}
-	turns, err := readTurns(&raw)
+	turns, err := api.ReadTurns(&raw)
 	if err != nil {
 		return result{}, err
 	}

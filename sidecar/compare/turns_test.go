@@ -79,7 +79,7 @@ func TestEstimate(t *testing.T) {
 const header = "lane,conversation,turn,request_id,step,status,error_class,started,ended,ttft_seconds,tpot_seconds,prompt_tokens,cached_tokens,output_tokens,worker\r\n"
 
 func TestReadTurns(t *testing.T) {
-	turns, err := readTurns(strings.NewReader(header +
+	turns, err := api.ReadTurns(strings.NewReader(header +
 		"main,c-1,2,c-1-2,1,ok,,2026-11-01T12:00:00Z,2026-11-01T12:00:20.5Z,.25,.026,4000,3200,830,77\r\n" +
 		"main,c-2,1,c-2-1,1,error,timeout,2026-11-01T12:00:00Z,2026-11-01T12:02:00Z,,,,,,\r\n"))
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestReadTurnsRefuses(t *testing.T) {
 		{"a short line", header + "main\r\n", "wrong number of fields"},
 	} {
 		t.Run(row.intent, func(t *testing.T) {
-			_, err := readTurns(strings.NewReader(row.text))
+			_, err := api.ReadTurns(strings.NewReader(row.text))
 			require.Error(t, err)
 			assert.ErrorContains(t, err, row.want)
 		})

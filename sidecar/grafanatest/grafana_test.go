@@ -17,11 +17,6 @@ import (
 	"kvbooth/sidecar/local"
 )
 
-// appID is the app's, and nestedIDs are those of the panels inside it.
-const appID = "kvbooth-inference-app"
-
-var nestedIDs = []string{"kvbooth-controls-panel", "kvbooth-comparison-panel"}
-
 // password is that of every user of the test's Grafana: admin, editor and viewer.
 const password = "only-for-a-test"
 
@@ -30,7 +25,7 @@ const password = "only-for-a-test"
 func (b *booth) startGrafana(t *testing.T, installed local.Grafana, path string) string {
 	t.Helper()
 	dist := filepath.Join(b.root, "dist")
-	for _, name := range []string{"plugin.json", "module.js"} {
+	for _, name := range []string{"plugin.json", "module.js", local.AppBackend()} {
 		if _, err := os.Stat(filepath.Join(dist, name)); err != nil {
 			t.Fatalf("the app is not built: %v", err)
 		}
@@ -38,8 +33,8 @@ func (b *booth) startGrafana(t *testing.T, installed local.Grafana, path string)
 	port := b.ports.take(t, 1)
 	root := "http://" + local.Loopback(port)
 	command, err := installed.Command(local.GrafanaOptions{
-		Dir: t.TempDir(), Provisioning: filepath.Join(b.root, "provisioning"), Plugins: map[string]string{appID: dist},
-		Unsigned: append([]string{appID}, nestedIDs...), Port: port, Log: log(t, "grafana"),
+		Dir: t.TempDir(), Provisioning: filepath.Join(b.root, "provisioning"), Plugins: map[string]string{local.AppID: dist},
+		Unsigned: local.AppIDs, Port: port, Log: log(t, "grafana"),
 		Env: []string{
 			"KVBOOTH_PROMETHEUS_URL=" + b.prometheus, "KVBOOTH_SIDECAR_URL=" + b.loadgen, "KVBOOTH_SIDECAR_TOKEN=" + token,
 			"GF_AUTH_ANONYMOUS_ORG_ROLE=Viewer", "GF_SECURITY_ADMIN_PASSWORD=" + password,

@@ -134,6 +134,22 @@ func numbers(version string) []int {
 	return out
 }
 
+// AppID is the id of the project's Grafana app.
+const AppID = "kvbooth-inference-app"
+
+// AppIDs are the ids of the app and of the panels inside it, none of which is signed.
+var AppIDs = []string{AppID, "kvbooth-controls-panel", "kvbooth-comparison-panel"}
+
+// AppBackend is the file name of the app's backend for this system, as Grafana
+// looks for it.
+func AppBackend() string {
+	name := "gpx_kvbooth_" + runtime.GOOS + "_" + runtime.GOARCH
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return name
+}
+
 // GrafanaOptions say how a Grafana is to run.
 type GrafanaOptions struct {
 	Dir          string            // of its database and its plugins; made if need be

@@ -29,14 +29,11 @@ type clusterFlags struct {
 	Seed        uint64          `default:"1" help:"Seed of all that is left to chance."`
 }
 
-// maxSpeed is what the server of a simulated cluster allows.
-const maxSpeed = 1000
-
 // simulation gives the cluster that the flags ask for. What is not allowed is an
 // *[api.FieldError].
 func (f *clusterFlags) simulation() (sim.Options, error) {
-	if !(0 < f.Speed && f.Speed <= maxSpeed) { // also refuses NaN
-		return sim.Options{}, &api.FieldError{Field: "speed", Value: fmt.Sprint(f.Speed), Allowed: fmt.Sprintf("above 0, up to %d", maxSpeed)}
+	if err := httpd.CheckSpeed(f.Speed); err != nil {
+		return sim.Options{}, err
 	}
 	p, err := sim.LoadProfile(f.Profile)
 	if err != nil {

@@ -6,20 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"kvbooth/sidecar/local"
 )
 
-// appID is the Grafana app's, nestedIDs are those of the panels inside it, and
 // dashboardUID is that of the dashboard to open first.
-const (
-	appID        = "kvbooth-inference-app"
-	dashboardUID = "kvbooth-booth"
-)
-
-var nestedIDs = []string{"kvbooth-controls-panel", "kvbooth-comparison-panel"}
+const dashboardUID = "kvbooth-booth"
 
 // grafanaWithin is what Grafana may take to be ready. The first start makes its
 // database.
@@ -46,7 +39,7 @@ func (b *booth) newGrafana(ctx context.Context, loadgen string) (*service, error
 	url, app := "http://"+local.Loopback(port), app(provisioning)
 	command, err := installed.Command(local.GrafanaOptions{
 		Dir: b.folder("grafana"), Provisioning: provisioning, Plugins: app,
-		Unsigned: append([]string{appID}, nestedIDs...), Port: port, Log: b.log("grafana"),
+		Unsigned: local.AppIDs, Port: port, Log: b.log("grafana"),
 		Env: []string{"KVBOOTH_PROMETHEUS_URL=" + b.prometheus.url, "KVBOOTH_SIDECAR_URL=http://" + loadgen},
 	})
 	if err != nil {
@@ -92,14 +85,10 @@ func (b *booth) provisioning() (string, error) {
 // app is where the project's Grafana app was built to, by its id, if all of it was.
 func app(provisioning string) map[string]string {
 	dist := filepath.Join(filepath.Dir(provisioning), "dist")
-	backend := "gpx_kvbooth_" + runtime.GOOS + "_" + runtime.GOARCH
-	if runtime.GOOS == "windows" {
-		backend += ".exe"
-	}
-	for _, name := range []string{"plugin.json", "module.js", backend} {
+	for _, name := range []string{"plugin.json", "module.js", local.AppBackend()} {
 		if _, err := os.Stat(filepath.Join(dist, name)); err != nil {
 			return nil
 		}
 	}
-	return map[string]string{appID: dist}
+	return map[string]string{local.AppID: dist}
 }

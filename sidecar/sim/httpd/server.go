@@ -30,6 +30,14 @@ type Options struct {
 
 const maxSpeed = 1000
 
+// CheckSpeed refuses a speed that no cluster can have, with an *[api.FieldError].
+func CheckSpeed(speed float64) error {
+	if 0 < speed && speed <= maxSpeed { // never true of NaN
+		return nil
+	}
+	return &api.FieldError{Field: "speed", Value: fmt.Sprint(speed), Allowed: fmt.Sprintf("above 0, up to %d", maxSpeed)}
+}
+
 // Server is a simulated cluster that lives on the wall clock. It is safe for
 // concurrent use, and Close ends it.
 type Server struct {
@@ -56,8 +64,8 @@ type Server struct {
 // range give an *[api.FieldError]; a state file that cannot be read or used gives
 // an error that names it.
 func New(o Options) (*Server, error) {
-	if !(0 < o.Speed && o.Speed <= maxSpeed) { // also refuses NaN
-		return nil, &api.FieldError{Field: "speed", Value: fmt.Sprint(o.Speed), Allowed: fmt.Sprintf("above 0, up to %d", maxSpeed)}
+	if err := CheckSpeed(o.Speed); err != nil {
+		return nil, err
 	}
 	if err := o.Faults.validate(); err != nil {
 		return nil, err
