@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -33,7 +34,7 @@ func Test(ctx context.Context) error {
 		suite.Check("lint", Lint),
 		suite.Part{Name: "architecture", Run: architecture},
 		suite.Part{Name: "tests", Run: tests},
-		suite.Part{Name: "fuzz", Run: fuzz("10s")},
+		suite.Part{Name: "fuzz", Run: fuzz(20_000)},
 		suite.Part{Name: "front end", Run: frontend.Check},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
 		suite.Part{Name: "Grafana", Run: inGrafana},
@@ -92,13 +93,17 @@ func Compare(ctx context.Context) error {
 	return suite.Command(ctx, "go", "run", "./sidecar/compare")
 }
 
-// Fuzz runs every fuzz test for a minute, or for FUZZTIME.
+// Fuzz runs every fuzz test with 200,000 inputs, or as many as FUZZ_INPUTS says.
 func Fuzz(ctx context.Context) error {
-	fuzztime := os.Getenv("FUZZTIME")
-	if fuzztime == "" {
-		fuzztime = "1m"
+	inputs := 200_000
+	if text := os.Getenv("FUZZ_INPUTS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return fmt.Errorf("FUZZ_INPUTS: %q is not a whole number from 1", text)
+		}
+		inputs = n
 	}
-	return run(ctx, suite.Part{Name: "fuzz", Run: fuzz(fuzztime)})
+	return run(ctx, suite.Part{Name: "fuzz", Run: fuzz(inputs)})
 }
 
 // Demo starts the whole booth on a simulated Dynamo cluster; Ctrl-C stops all of it.
@@ -164,8 +169,8 @@ func tests(ctx context.Context) (suite.Count, error) {
 	return suite.GoTest(ctx, os.Stdout, false, args...)
 }
 
-func fuzz(fuzztime string) func(context.Context) (suite.Count, error) {
-	return func(ctx context.Context) (suite.Count, error) { return suite.Fuzz(ctx, os.Stdout, ".", fuzztime) }
+func fuzz(inputs int) func(context.Context) (suite.Count, error) {
+	return func(ctx context.Context) (suite.Count, error) { return suite.Fuzz(ctx, os.Stdout, ".", inputs) }
 }
 
 // realDynamo tests against a real Dynamo, which it installs first if need be.

@@ -116,7 +116,7 @@ func TestFuzzier(t *testing.T) {}`,
 	require.Equal(t, []FuzzTarget{{"./bad", "FuzzBad"}, {"./good", "FuzzGood"}}, targets)
 
 	var out strings.Builder
-	count, err := Fuzz(t.Context(), &out, root, "10x")
+	count, err := Fuzz(t.Context(), &out, root, 10)
 	require.EqualError(t, err, "FuzzBad in ./bad: go test: exit status 1")
 	require.Equal(t, 1, count.Passed, "the good one ran, too")
 	require.NotZero(t, count.Failed)
