@@ -44,7 +44,10 @@ journey('our panels at one message a second are cheap', async ({ visit, say }) =
     const cost = `${(100 * share).toFixed(2)} % of a core over ${SECONDS} s`;
     say(`${cost}, ${texts} texts changed, ${added} of ${elements} elements built anew`);
     assert.ok(texts > 0, 'the panels follow the workload');
-    assert.ok(added < elements, `${added} elements built anew, of ${elements}: a panel is drawn whole with every message`);
+    assert.ok(
+      added < elements,
+      `${added} elements built anew, of ${elements}: a panel is drawn whole with every message`
+    );
     if (env.bench) {
       assert.ok(share < LIMIT, cost);
     }
