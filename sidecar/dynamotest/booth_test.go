@@ -20,7 +20,6 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/local"
-	"kvbooth/sidecar/sim"
 )
 
 // booth is a Dynamo and a load generator against it.
