@@ -368,8 +368,9 @@ func TestUnreachable(t *testing.T) {
 // Every call of the sidecar's API has a route, but those that are for others.
 func TestAllCalls(t *testing.T) {
 	elsewhere := map[string]bool{
-		"GET /stream":   true,                            // goes through the live channels
-		"POST /session": true, "GET /openapi.yaml": true, // for the sidecar's own page, and for programs
+		"GET /stream":  true,                                                 // goes through the live channels
+		"GET /session": true, "POST /session": true, "DELETE /session": true, // for the sidecar's own page
+		"GET /openapi.yaml": true, // for programs
 	}
 	patterns := map[string]bool{}
 	for _, rt := range routes() {

@@ -43,6 +43,7 @@ var roots = []any{
 	api.BaselineList{},
 	api.SettingsPatch{},
 	api.SessionRequest{},
+	api.Session{},
 	api.Problem{},
 }
 

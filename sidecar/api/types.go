@@ -550,6 +550,7 @@ type Conversation struct {
 	Topic        string             `json:"topic"`
 	Starter      string             `json:"starter"`
 	Status       ConversationStatus `json:"status"`
+	ErrorClass   ErrorClass         `json:"error_class,omitempty"` // how it failed, where it did
 	TurnsPlanned int                `json:"turns_planned"`
 	TurnsDone    int                `json:"turns_done"`
 	Started      time.Time          `json:"started"`
@@ -665,6 +666,14 @@ type StoreStatus struct {
 // SessionRequest exchanges the token for a cookie.
 type SessionRequest struct {
 	Token string `json:"token"`
+}
+
+// Session is what the caller may do, by the session that its cookie carries.
+type Session struct {
+	TokenRequired bool `json:"token_required"` // a token is configured
+	Authenticated bool `json:"authenticated"`  // the token was exchanged for the cookie
+	CanRead       bool `json:"can_read"`
+	CanWrite      bool `json:"can_write"`
 }
 
 // Problem is an RFC 9457 problem document, the body of every error.

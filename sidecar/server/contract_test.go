@@ -241,9 +241,20 @@ func otherCalls(t *testing.T, c *contract, base string) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(text))
 	}
-	res, err := client.Post(base+api.Prefix+"/session", "application/json", strings.NewReader(`{"token":"`+token+`"}`))
-	require.NoError(t, err)
-	require.Equal(t, http.StatusNoContent, res.StatusCode)
+	for method, want := range map[string]int{http.MethodPost: http.StatusNoContent, http.MethodGet: http.StatusOK, http.MethodDelete: http.StatusNoContent} {
+		var body io.Reader
+		if method == http.MethodPost {
+			body = strings.NewReader(`{"token":"` + token + `"}`)
+		}
+		r, err := http.NewRequest(method, base+api.Prefix+"/session", body)
+		require.NoError(t, err)
+		if body != nil {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		res, err := client.Do(r)
+		require.NoError(t, err)
+		require.Equal(t, want, res.StatusCode, method)
+	}
 }
 
 // What the backend refuses comes back from the client as the same error, by way

@@ -128,7 +128,7 @@ func (s *Server) authenticate(r *http.Request, a access) (session bool, err erro
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return false, s.checkAttempt(r, strings.TrimSpace(token))
 	}
-	if c, err := r.Cookie(cookieName); err == nil && s.sessions.valid(c.Value, s.now()) {
+	if s.inSession(r) {
 		return true, nil
 	}
 	if a == read && s.opts.PublicPage {

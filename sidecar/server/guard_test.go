@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -187,6 +188,43 @@ func TestSession(t *testing.T) {
 	require.Equal(t, http.StatusOK, res.StatusCode)
 	now = now.Add(time.Second)
 	require.Equal(t, http.StatusUnauthorized, refusal(t, ts.URL, q).Status)
+}
+
+// What a page may offer: everything where no token is configured; else nothing,
+// or what a public page shows, until the token was exchanged, and until the
+// session is ended.
+func TestReadSession(t *testing.T) {
+	read := func(url string, header map[string]string) api.Session {
+		res, text := do(t, url, request{path: v1 + "/session", header: header})
+		require.Equal(t, http.StatusOK, res.StatusCode, text)
+		var s api.Session
+		require.NoError(t, json.Unmarshal([]byte(text), &s))
+		return s
+	}
+	_, open := start(t, &recorder{}, nil)
+	require.Equal(t, api.Session{CanRead: true, CanWrite: true}, read(open.URL, nil))
+
+	for _, public := range []bool{false, true} {
+		_, ts := start(t, &recorder{}, func(o *Options) { o.Token, o.PublicPage = token, public })
+		none := api.Session{TokenRequired: true, CanRead: public}
+		require.Equal(t, none, read(ts.URL, nil))
+		require.Equal(t, none, read(ts.URL, map[string]string{"Cookie": cookieName + "=wrong"}))
+
+		c := session(t, ts, nil)
+		with := map[string]string{"Cookie": c.Name + "=" + c.Value}
+		require.Equal(t, api.Session{TokenRequired: true, Authenticated: true, CanRead: true, CanWrite: true}, read(ts.URL, with))
+
+		for range 2 { // who has no session any more may end it again
+			res, text := do(t, ts.URL, request{method: "DELETE", path: v1 + "/session", header: with})
+			require.Equal(t, http.StatusNoContent, res.StatusCode, text)
+			require.Len(t, res.Cookies(), 1)
+			require.Negative(t, res.Cookies()[0].MaxAge)
+			require.Empty(t, res.Cookies()[0].Value)
+		}
+		require.Equal(t, none, read(ts.URL, with))
+		q := request{method: "POST", path: v1 + "/workload/stop", body: stop, header: with}
+		require.Equal(t, http.StatusUnauthorized, refusal(t, ts.URL, q).Status)
+	}
 }
 
 // Where there is no token there is nothing to exchange.

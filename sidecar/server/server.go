@@ -38,11 +38,11 @@ type Options struct {
 	ParseCSV  func(r io.Reader, name string) (api.Baseline, error)
 	ParseJSON func(r io.Reader) (api.Baseline, error)
 
-	Token      string          // empty: whoever reaches the server may do everything
-	Hosts      []string        // names and addresses of the server besides the loopback ones
-	PublicPage bool            // reads need no token
-	Page       http.FileSystem // the page's files; nil: a text that says where things are
-	Log        *slog.Logger    // nil: silence
+	Token      string       // empty: whoever reaches the server may do everything
+	Hosts      []string     // names and addresses of the server besides the loopback ones
+	PublicPage bool         // reads need no token
+	Page       http.Handler // the page; nil: a text that says where things are
+	Log        *slog.Logger // nil: silence
 }
 
 // Server answers the calls of the sidecar's API. It is safe for concurrent use.
@@ -76,7 +76,7 @@ func New(opts Options) (*Server, error) {
 	}
 	s := &Server{opts: opts, hosts: hosts, mux: http.NewServeMux(), now: time.Now, page: http.HandlerFunc(signpost)}
 	if opts.Page != nil {
-		s.page = http.FileServer(opts.Page)
+		s.page = opts.Page
 	}
 	s.streams.ending = make(chan struct{})
 	s.upgrader = websocket.Upgrader{
@@ -169,14 +169,15 @@ func secure(h http.Header) {
 	h.Set("Referrer-Policy", "no-referrer")
 }
 
-// signpost stands where the page would be.
+// signpost stands where the page would be, and says how to get it.
 func signpost(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/" {
 		http.NotFound(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = fmt.Fprintf(w, "KV Booth load generator\n\nAPI      %[1]s/status, described by %[1]s/openapi.yaml\nmetrics  /metrics\nhealth   /healthz, /readyz\n", api.Prefix)
+	_, _ = fmt.Fprintf(w, "KV Booth load generator\n\nAPI      %[1]s/status, described by %[1]s/openapi.yaml\nmetrics  /metrics\nhealth   /healthz, /readyz\n\n"+
+		"This program was built without its page. With Node.js 20 or later: go tool mage build\n", api.Prefix)
 }
 
 // Serve answers on the listener, which it closes, until ctx ends; then it ends

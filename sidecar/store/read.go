@@ -19,7 +19,10 @@ const (
 	maxLimit             = 1000
 )
 
-const conversationColumns = "id, lane, number, topic, starter, status, turns_planned, turns_done, started, ended"
+// How a conversation failed is in its last turn.
+const conversationColumns = `id, lane, number, topic, starter, status, turns_planned, turns_done, started, ended,
+	CASE status WHEN 'error' THEN coalesce((SELECT json_extract(data, '$.error_class') FROM turns
+		WHERE conversation = conversations.id ORDER BY number DESC LIMIT 1), '') ELSE '' END`
 
 // Conversations lists conversations, newest first. The topic is searched for
 // anywhere in a conversation's topic, regardless of case. The limit is 1 to
@@ -134,7 +137,7 @@ func (s *Store) Conversation(ctx context.Context, id string) (api.Conversation, 
 
 func scanConversation(rows *sql.Rows) (c api.Conversation, err error) {
 	var started, ended sql.NullInt64
-	err = rows.Scan(&c.ID, &c.Lane, &c.Number, &c.Topic, &c.Starter, &c.Status, &c.TurnsPlanned, &c.TurnsDone, &started, &ended)
+	err = rows.Scan(&c.ID, &c.Lane, &c.Number, &c.Topic, &c.Starter, &c.Status, &c.TurnsPlanned, &c.TurnsDone, &started, &ended, &c.ErrorClass)
 	if err == nil {
 		c.Started, c.Ended = *timeAt(started), timeAt(ended)
 	}

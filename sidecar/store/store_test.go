@@ -309,6 +309,33 @@ func TestLateStateOfAConversationWins(t *testing.T) {
 	assert.Equal(t, 2, got.TurnsDone)
 }
 
+func TestAConversationTellsHowItFailed(t *testing.T) {
+	s, ctx := openTest(t, Options{}, normal), t.Context()
+	failed, unstored, retired := conversation(3), conversation(2), conversation(1)
+	failed.Status, unstored.Status, retired.Status = api.ConversationError, api.ConversationError, api.ConversationRetired
+	last := turn(failed.ID, 2)
+	last.Status, last.ErrorClass = api.TurnError, api.ErrorStall
+	s.SaveTurn(turn(failed.ID, 1))
+	s.SaveTurn(last)
+	odd := turn(retired.ID, 1)
+	odd.ErrorClass = api.ErrorTimeout // of no account where the conversation did not fail
+	s.SaveTurn(odd)
+	for _, c := range []api.Conversation{failed, unstored, retired} {
+		s.SaveConversation(c)
+	}
+	flush(t, s)
+	list, err := s.Conversations(ctx, api.ConversationQuery{})
+	require.NoError(t, err)
+	classes := []api.ErrorClass{}
+	for _, c := range list.Conversations {
+		classes = append(classes, c.ErrorClass)
+	}
+	assert.Equal(t, []api.ErrorClass{api.ErrorStall, "", ""}, classes)
+	one, err := s.Conversation(ctx, failed.ID)
+	require.NoError(t, err)
+	assert.Equal(t, api.ErrorStall, one.ErrorClass)
+}
+
 func TestPagingThroughTenThousandConversations(t *testing.T) {
 	s := openTest(t, Options{}, normal)
 	const n = 10_000

@@ -314,14 +314,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** What the caller may do, by the session that its cookie carries */
+        get: operations["getSession"];
         put?: never;
         /**
          * Exchanges the token for an HttpOnly, SameSite=Strict cookie
          * @description It gets 409 where no token is configured, and none is needed.
          */
         post: operations["createSession"];
-        delete?: never;
+        /** Ends the session that the caller's cookie carries, if any */
+        delete: operations["endSession"];
         options?: never;
         head?: never;
         patch?: never;
@@ -973,6 +975,8 @@ export interface components {
             topic: string;
             starter: string;
             status: components["schemas"]["ConversationStatus"];
+            /** @description how it failed, where it did */
+            error_class?: components["schemas"]["ErrorClass"];
             turns_planned: number;
             turns_done: number;
             /** Format: date-time */
@@ -1060,6 +1064,15 @@ export interface components {
             problem?: string;
             /** Format: int64 */
             lost_turns: number;
+        };
+        /** @description What the caller may do, by the session that its cookie carries. */
+        Session: {
+            /** @description A token is configured */
+            token_required: boolean;
+            /** @description The token was exchanged for the cookie */
+            authenticated: boolean;
+            can_read: boolean;
+            can_write: boolean;
         };
         /** @description Exchanges the token for a cookie. */
         SessionRequest: {
@@ -1588,6 +1601,27 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What it may do */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     createSession: {
         parameters: {
             query?: never;
@@ -1602,6 +1636,26 @@ export interface operations {
         };
         responses: {
             /** @description The cookie is set */
+            204: {
+                headers: {
+                    "Set-Cookie": string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    endSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description There is no session any more, and the cookie is removed */
             204: {
                 headers: {
                     "Set-Cookie": string;
