@@ -8,6 +8,8 @@ export default defineConfig([
       '**/dist/',
       '**/coverage/',
       'test-results/',
+      'bin/',
+      'sidecar/page/files/', // built
       'src/client/schema.ts', // generated
     ],
   },

@@ -7,6 +7,7 @@ import { type Compiler, type Configuration } from 'webpack';
 
 import { DIST_DIR, SOURCE_DIR } from './.config/bundler/constants.ts';
 import baseConfig, { type Env } from './.config/webpack/webpack.config.ts';
+import { pageConfig } from './webpack.page.config.ts';
 
 /** The folders of the nested panels. */
 const panels = readdirSync(path.join(SOURCE_DIR, 'panels'), { withFileTypes: true })
@@ -33,7 +34,7 @@ class Weights {
 }
 
 /** The scaffolded build and, besides, the dashboards, which live outside src, and the app's logo in every nested panel. */
-const config = async (env: Env): Promise<Configuration> => {
+const appConfig = async (env: Env): Promise<Configuration> => {
   const base = await baseConfig(env);
   const copy = new CopyWebpackPlugin({
     patterns: [
@@ -42,7 +43,13 @@ const config = async (env: Env): Promise<Configuration> => {
     ],
   });
   const weights = env.production ? [new Weights()] : [];
-  return { ...base, plugins: [...(base.plugins ?? []), copy, ...weights] };
+  return { ...base, name: 'app', plugins: [...(base.plugins ?? []), copy, ...weights] };
 };
+
+/** The app for Grafana, and the page for the load generator. */
+const config = async (env: Env): Promise<Configuration[]> => [
+  await appConfig(env),
+  pageConfig(Boolean(env.production)),
+];
 
 export default config;

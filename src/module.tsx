@@ -5,7 +5,7 @@ import { LoadingPlaceholder } from '@grafana/ui';
 
 import type { PluginSettings } from './config/pluginSettings';
 
-const LazyApp = lazy(() => import('./pages/App'));
+const LazyApp = lazy(() => import('./grafana/App'));
 const LazyConfigPage = lazy(() => import('./config/ConfigPage'));
 
 function Root(_: AppRootProps<PluginSettings>) {

@@ -1,5 +1,5 @@
-// Package frontend builds and checks the Grafana app: its front end with Node.js,
-// its backend with Go.
+// Package frontend builds and checks the Grafana app and the load generator's
+// page: the front ends with Node.js, the app's backend with Go.
 package frontend
 
 import (
@@ -23,15 +23,19 @@ import (
 const (
 	lock      = "package-lock.json"
 	installed = "node_modules/.kvbooth-lock" // a copy of what is installed
-	module    = "dist/module.js"
 )
 
-// sources are what the built front end depends on.
-var sources = []string{"src", "dashboards", lock, "webpack.config.ts", ".config", "README.md", "CHANGELOG.md", "LICENSE"}
+// built are the last files of the two builds: the Grafana app, and the page,
+// which the load generator embeds.
+var built = []string{"dist/module.js", "sidecar/page/files/index.html"}
 
-// Build builds the app into dist: the front end where it has changed, and the
-// backend for this system. It says what takes long. Without Node.js it gives
-// [browser.ErrNoNode].
+// sources are what the built front end depends on.
+var sources = []string{"src", "dashboards", lock, "webpack.config.ts", "webpack.page.config.ts", ".config", "README.md", "CHANGELOG.md", "LICENSE"}
+
+// Build builds the app into dist and the page into sidecar/page/files: the front
+// ends where they have changed, and the app's backend for this system. The load
+// generator is to be built after it. It says what takes long. Without Node.js it
+// gives [browser.ErrNoNode].
 func Build(ctx context.Context) error {
 	if _, err := browser.FindNode(ctx); err != nil {
 		return err
@@ -40,12 +44,24 @@ func Build(ctx context.Context) error {
 		return err
 	}
 	if changed() {
-		fmt.Println("building the Grafana app")
+		fmt.Println("building the Grafana app and the load generator's page")
 		if err := npm(ctx, "run", "--silent", "build", "--", "--stats=errors-warnings"); err != nil {
+			return err
+		}
+		if err := touch(); err != nil {
 			return err
 		}
 	}
 	return backend(ctx)
+}
+
+// touch dates the built files, which webpack leaves alone where they are as before.
+func touch() error {
+	var err error
+	for _, name := range built {
+		err = errors.Join(err, os.Chtimes(name, time.Time{}, time.Now()))
+	}
+	return err
 }
 
 // backend builds the app's backend under the name that Grafana looks for.
@@ -69,18 +85,24 @@ func install(ctx context.Context) error {
 	return os.WriteFile(installed, want, 0o644)
 }
 
-// changed says whether a source is newer than the built front end.
+// changed says whether a source is newer than one of the built front ends.
 func changed() bool {
-	built, err := os.Stat(module)
-	if err != nil {
-		return true
+	oldest := time.Now()
+	for _, name := range built {
+		info, err := os.Stat(name)
+		if err != nil {
+			return true
+		}
+		if info.ModTime().Before(oldest) {
+			oldest = info.ModTime()
+		}
 	}
 	for _, root := range sources {
 		err := filepath.WalkDir(root, func(_ string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
-			if info, err := entry.Info(); err != nil || info.ModTime().After(built.ModTime()) {
+			if info, err := entry.Info(); err != nil || info.ModTime().After(oldest) {
 				return errNewer
 			}
 			return nil

@@ -2,6 +2,9 @@ import { lanePath, type Client } from './client';
 import type {
   Baseline,
   Comparison,
+  Conversation,
+  ConversationList,
+  ConversationStatus,
   ModeRequest,
   Settings,
   SettingsPatch,
@@ -53,4 +56,27 @@ export function readSettings(client: Client): Promise<Settings> {
 /** Changes settings, and gives those then in force. */
 export function patchSettings(client: Client, patch: SettingsPatch): Promise<Settings> {
   return client.write('PATCH', '/settings', patch);
+}
+
+/** Which conversations are wanted. */
+export interface ConversationQuery {
+  status?: ConversationStatus;
+  /** A part of the topic, in whatever case. */
+  topic?: string;
+  /** What a page before gave as its next one; the newest without it. */
+  cursor?: string;
+  /** How many at once, up to 200. */
+  limit: number;
+}
+
+/** A page of a lane's conversations, newest first. */
+export function listConversations(client: Client, lane: string, query: ConversationQuery): Promise<ConversationList> {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  const params = given.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join('&');
+  return client.get(lanePath(`/conversations?${params}`, lane));
+}
+
+/** A conversation with its transcript. */
+export function readConversation(client: Client, id: string): Promise<Conversation> {
+  return client.get(`/conversations/${encodeURIComponent(id)}`);
 }

@@ -7,3 +7,4 @@ export { type Client, type WriteMethod, lanePath } from './client';
 export { ClientProvider, type Live, useClient, useLive, useMe } from './context';
 export { asProblem, Problem } from './problem';
 export type * from './types';
+export { type Polled, usePolled } from './usePolled';

@@ -40,8 +40,30 @@ export type WorkloadPatch = Schemas['WorkloadPatch'];
 export type ModeRequest = Schemas['ModeRequest'];
 /** A recorded result: per level and mode, with its deployment and workload. */
 export type Baseline = Schemas['Baseline'];
+/** How a turn failed. */
+export type ErrorClass = Schemas['ErrorClass'];
+/** Where a conversation stands. */
+export type ConversationStatus = Schemas['ConversationStatus'];
+/** A conversation: a row of the list, or with its turns in its detail. */
+export type Conversation = Schemas['Conversation'];
+/** One page of conversations, newest first. */
+export type ConversationList = Schemas['ConversationList'];
+/** One request and its answer. */
+export type Turn = Schemas['Turn'];
+/** A turn that is still streaming. */
+export type LiveTurn = Schemas['LiveTurn'];
+/** What is known of the serving cluster. */
+export type Cluster = Schemas['Cluster'];
+/** One engine of the cluster. */
+export type Worker = Schemas['Worker'];
+/** One GPU of a worker. */
+export type GPU = Schemas['GPU'];
+/** One level of a baseline in one mode. */
+export type BaselineRow = Schemas['BaselineRow'];
 /** What the load generator says of itself and its configuration. */
 export type Status = Schemas['Status'];
+/** What the one who looks may do outside Grafana, by the session that the browser's cookie carries. */
+export type Session = Schemas['Session'];
 
 /** Who looks at the screen, and what they may do. */
 export interface Me {

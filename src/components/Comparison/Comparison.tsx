@@ -23,21 +23,28 @@ export interface ComparisonOptions extends Hidden {
 
 interface ComparisonProps extends ComparisonOptions {
   lane: string;
+  /** Without the line of state and the troubles, where something else on the page shows them. */
+  bare?: boolean;
 }
 
 /** The live step beside recorded results at the same concurrency. */
-export function Comparison({ lane, baseline = '', size = 'normal', hideKV, hideRoundRobin }: ComparisonProps) {
+export function Comparison({ lane, baseline = '', size = 'normal', hideKV, hideRoundRobin, bare }: ComparisonProps) {
   const styles = useStyles2(getStyles);
   const live = useLive(lane);
   const known = lastKnown(live, lane);
+  const Box = bare ? 'div' : 'section';
   const { comparison, problem } = useComparison(known?.lane, live.lane !== undefined, baseline);
   return (
-    <section className={styles.comparison} aria-label="Live against baseline">
-      <div className={styles.head}>
-        <Status live={live} lane={lane} />
-        <SnapshotAge state={live.state} />
-      </div>
-      <Troubles live={live} />
+    <Box className={styles.comparison} aria-label={bare ? undefined : 'Live against baseline'}>
+      {!bare && (
+        <>
+          <div className={styles.head}>
+            <Status live={live} lane={lane} />
+            <SnapshotAge state={live.state} />
+          </div>
+          <Troubles live={live} />
+        </>
+      )}
       {live.state.status === 'loading' && <LoadingPlaceholder text="Waiting for the first snapshot…" />}
       {problem && live.lane && (
         <Alert severity="error" title={`No comparison with “${baseline}”`} bottomSpacing={0}>
@@ -54,7 +61,7 @@ export function Comparison({ lane, baseline = '', size = 'normal', hideKV, hideR
           hideRoundRobin={hideRoundRobin}
         />
       )}
-    </section>
+    </Box>
   );
 }
 

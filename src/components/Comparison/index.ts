@@ -1,2 +1,2 @@
 export { Comparison, type ComparisonOptions } from './Comparison';
-export type { TextSize } from './Table';
+export { SLOMark, sloMarks, type TextSize } from './Table';

@@ -212,8 +212,8 @@ function heads({ comparison, lane }: Input, columns: Column[], quantile = ''): H
   ];
 }
 
-/** The mode alone where that is enough to tell the columns apart. */
-function shortName(column: Column, all: Column[]): string {
+/** A column's short name: the mode alone where that is enough to tell the columns apart. */
+export function shortName(column: Column, all: Column[]): string {
   const alone = all.filter((other) => other.mode === column.mode).length === 1;
   return alone ? modeShort(column.mode) : `${modeShort(column.mode)} ${speculationName(column.speculation)}`;
 }
@@ -275,7 +275,8 @@ function isRunning({ lane }: Input): boolean {
 
 type Found = Column[Rate];
 
-const lookupTags: Record<Found['lookup'], Tag | undefined> = {
+/** What is said of a recorded value that is not simply there. */
+export const lookupTags: Record<Found['lookup'], Tag | undefined> = {
   exact: undefined,
   interpolated: 'interpolated',
   outside_range: 'outside range',

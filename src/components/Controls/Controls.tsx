@@ -11,8 +11,14 @@ import { Figures } from './Figures';
 import { ModeProgress } from './ModeProgress';
 import { Operate } from './Operate';
 
+interface ControlsProps {
+  lane: string;
+  /** Without Start, Stop, Drain, the line of state and the troubles, where something else on the page has them. */
+  bare?: boolean;
+}
+
 /** Starts, stops and steers a lane's workload; who may not do that sees what it does. */
-export function Controls({ lane }: { lane: string }) {
+export function Controls({ lane, bare }: ControlsProps) {
   const styles = useStyles2(getStyles);
   const live = useLive(lane);
   const me = useMe();
@@ -21,12 +27,12 @@ export function Controls({ lane }: { lane: string }) {
   return (
     <section className={styles.controls} aria-label="Workload controls">
       <div className={styles.head}>
-        <Status live={live} lane={lane} />
+        {!bare && <Status live={live} lane={lane} />}
         <Figures lane={live.lane} withWorkload={!me?.canOperate} />
-        <SnapshotAge state={live.state} />
+        {!bare && <SnapshotAge state={live.state} />}
       </div>
-      <Troubles live={live} />
-      {me?.canOperate && <Operate live={live} lane={lane} />}
+      {!bare && <Troubles live={live} />}
+      {me?.canOperate && <Operate live={live} lane={lane} bare={bare} />}
       {!me?.canOperate && known && change && <ModeProgress change={change} time={known.time} />}
     </section>
   );

@@ -28,10 +28,12 @@ import { WorkloadForm } from './WorkloadForm';
 interface OperateProps {
   live: Live;
   lane: string;
+  /** Without Start, Stop and Drain, where something else on the page has them. */
+  bare?: boolean;
 }
 
 /** What an operator does with a lane. While it is lost, all of it is disabled. */
-export function Operate({ live, lane }: OperateProps) {
+export function Operate({ live, lane, bare }: OperateProps) {
   const styles = useStyles2(getStyles);
   const client = useClient();
   const known = lastKnown(live, lane);
@@ -56,7 +58,7 @@ export function Operate({ live, lane }: OperateProps) {
       <Failure action={command} />
       <Failure action={tuning} except={(field) => fieldOf(field) !== undefined} />
       <div className={styles.row}>
-        <Buttons phase={known?.lane.state.phase} disabled={disabled} busy={command.busy} onCommand={act} />
+        {!bare && <Buttons phase={known?.lane.state.phase} disabled={disabled} busy={command.busy} onCommand={act} />}
         {known && (
           <Concurrency
             value={draft.value}

@@ -1,0 +1,110 @@
+import { catchError, defer, Observable, of, repeat, shareReplay, tap, timeout, TimeoutError, timer } from 'rxjs';
+
+import type { Client, WriteMethod } from './client';
+import { toLiveState, type Message } from './live';
+import { toProblem } from './problem';
+import type { Session, Snapshot } from './types';
+
+const PREFIX = '/api/v1';
+
+/** The client of a page that the sidecar itself serves. */
+export interface StandaloneClient extends Client {
+  /** What the one who looks may do. */
+  session(): Promise<Session>;
+  /** Exchanges the token for a cookie; it rejects with a Problem where the token is wrong. */
+  signIn(token: string): Promise<void>;
+  /** Ends the session. */
+  signOut(): Promise<void>;
+}
+
+/** The way straight to the sidecar that served the page. All who use one client share one stream. */
+export function standaloneClient(): StandaloneClient {
+  const state = toLiveState(snapshots()).pipe(shareReplay({ bufferSize: 1, refCount: true }));
+  const session = () => call<Session>('GET', '/session');
+  return {
+    live: () => state,
+    get: (path) => call('GET', path),
+    write: (method, path, body) => call(method, path, body),
+    me: async () => {
+      const { can_write: may } = await session();
+      return { login: 'page', role: '', canOperate: may, canConfigure: may };
+    },
+    session,
+    signIn: (token) => call('POST', '/session', { token }),
+    signOut: () => call('DELETE', '/session'),
+  };
+}
+
+/** How long a call may take, in milliseconds: longer than any answer, shorter than patience. */
+export const CALL_TIMEOUT = 15_000;
+
+async function call<T>(method: 'GET' | WriteMethod, path: string, data?: unknown): Promise<T> {
+  const answer = await fetch(PREFIX + path, {
+    method,
+    credentials: 'same-origin',
+    headers: data === undefined ? undefined : { 'Content-Type': 'application/json' },
+    body: data === undefined ? undefined : JSON.stringify(data),
+    signal: AbortSignal.timeout(CALL_TIMEOUT),
+  }).catch(() => {
+    throw toProblem(0, undefined); // browsers differ in their words for it
+  });
+  const body: unknown = await answer.text().then(parse);
+  if (!answer.ok) {
+    throw toProblem(answer.status, body);
+  }
+  return body as T;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The longest pause between two attempts to connect, in milliseconds. */
+export const MAX_PAUSE = 2000;
+
+/** How long a stream may be silent before it is opened anew, in milliseconds: the sidecar speaks every second. */
+export const RENEW_AFTER = 6000;
+
+/** Snapshots for as long as somebody listens: a stream that ends is opened again, after growing pauses. */
+function snapshots(): Observable<Message> {
+  let failures = 0;
+  return defer(stream).pipe(
+    timeout({ each: RENEW_AFTER }),
+    tap(() => (failures = 0)),
+    catchError((error: unknown) => of<Message>({ problem: words(error) })),
+    repeat({ delay: () => timer(pause(failures++)) })
+  );
+}
+
+/** A quarter of a second, then twice as long each time, and by chance a bit less, so that not all pages come at once. */
+function pause(failures: number): number {
+  return Math.min(MAX_PAUSE, 250 * 2 ** failures) * (0.5 + Math.random() / 2);
+}
+
+/** One WebSocket's snapshots. It fails when the socket closes. */
+function stream(): Observable<Message> {
+  return new Observable<Message>((subscriber) => {
+    const socket = new WebSocket(`${location.origin.replace(/^http/, 'ws')}${PREFIX}/stream`);
+    socket.onmessage = ({ data }: MessageEvent<string>) => {
+      const snapshot = parse(data) as Snapshot | undefined;
+      if (snapshot) {
+        subscriber.next({ snapshot });
+      }
+    };
+    socket.onclose = () => subscriber.error(new Error('closed'));
+    return () => {
+      socket.onclose = null;
+      socket.close();
+    };
+  });
+}
+
+function words(error: unknown): string {
+  return error instanceof TimeoutError
+    ? 'The load generator is silent; asking it anew.'
+    : 'The load generator does not answer. The page comes back by itself once it does.';
+}

@@ -1,0 +1,144 @@
+import { act, renderHook } from '@testing-library/react';
+
+import { Problem } from './problem';
+import { usePolled } from './usePolled';
+
+beforeEach(() => jest.useFakeTimers());
+afterEach(() => {
+  jest.useRealTimers();
+  setVisibility('visible');
+});
+
+function setVisibility(state: DocumentVisibilityState) {
+  Object.defineProperty(document, 'visibilityState', { configurable: true, value: state });
+  document.dispatchEvent(new Event('visibilitychange'));
+}
+
+const EVERY = 2000;
+const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
+
+interface Props {
+  load?: () => Promise<unknown>;
+  id?: string;
+  every?: number;
+}
+
+function poll(first: Props) {
+  return renderHook(({ load, id = 'a', every = EVERY }: Props) => usePolled(load, every, id), { initialProps: first });
+}
+
+describe('usePolled', () => {
+  it('asks at once, and again every so often', async () => {
+    const load = jest.fn().mockResolvedValueOnce(1).mockResolvedValue(2);
+    const { result } = poll({ load });
+    expect(result.current.value).toBeUndefined();
+    await pass(0);
+    expect(result.current).toMatchObject({ value: 1, at: Date.now() });
+    await pass(EVERY);
+    expect(result.current).toMatchObject({ value: 2, at: Date.now() });
+    expect(load).toHaveBeenCalledTimes(2);
+  });
+
+  it('does not ask again while an answer is due', async () => {
+    const load = jest.fn(() => new Promise(() => undefined));
+    poll({ load });
+    await pass(5 * EVERY);
+    expect(load).toHaveBeenCalledTimes(1);
+  });
+
+  it('keeps the last value beside the problem of a failed question, until one succeeds', async () => {
+    const load = jest.fn().mockResolvedValueOnce(1).mockRejectedValueOnce(new Problem(503, 'not now'));
+    const { result } = poll({ load: load.mockResolvedValue(3) });
+    await pass(0);
+    const then = Date.now();
+    await pass(EVERY);
+    expect(result.current).toMatchObject({ value: 1, at: then, problem: { status: 503, message: 'not now' } });
+    await pass(EVERY);
+    expect(result.current).toEqual({ key: expect.anything(), value: 3, at: Date.now() });
+  });
+
+  it('tells a first failure, even of a load that throws', async () => {
+    const { result } = poll({
+      load: () => {
+        throw new Error('broken');
+      },
+    });
+    await pass(0);
+    expect(result.current).toMatchObject({ value: undefined, at: undefined, problem: { message: 'broken' } });
+  });
+
+  it('keeps the identity of what did not change', async () => {
+    let asked = 0;
+    const load = () => Promise.resolve({ rows: [{ id: 1 }], at: ++asked });
+    const { result } = poll({ load });
+    await pass(0);
+    const before = result.current.value as { rows: unknown };
+    await pass(EVERY);
+    expect(result.current.value).not.toBe(before);
+    expect((result.current.value as { rows: unknown }).rows).toBe(before.rows);
+  });
+
+  it('forgets the value when the key changes, and hears no late answer to the old question', async () => {
+    let late!: (value: string) => void;
+    const first = jest.fn(() => new Promise<string>((resolve) => (late = resolve)));
+    const { result, rerender } = poll({ load: first });
+    await pass(0);
+    rerender({ load: () => Promise.resolve('of b'), id: 'b' });
+    expect(result.current.value).toBeUndefined();
+    late('of a');
+    await pass(0);
+    expect(result.current.value).toBe('of b');
+  });
+
+  it('asks with the newest load without beginning anew', async () => {
+    const older = jest.fn().mockResolvedValue(1);
+    const newer = jest.fn().mockResolvedValue(2);
+    const { result, rerender } = poll({ load: older });
+    await pass(0);
+    rerender({ load: newer });
+    await pass(0);
+    expect(newer).not.toHaveBeenCalled();
+    await pass(EVERY);
+    expect(result.current.value).toBe(2);
+  });
+
+  it('rests without a load, and keeps what it knows', async () => {
+    const load = jest.fn().mockResolvedValue(1);
+    const { result, rerender } = poll({ load });
+    await pass(0);
+    rerender({});
+    await pass(3 * EVERY);
+    expect(load).toHaveBeenCalledTimes(1);
+    expect(result.current.value).toBe(1);
+  });
+
+  it('asks at once in another rhythm', async () => {
+    const load = jest.fn().mockResolvedValue(1);
+    const { rerender } = poll({ load });
+    await pass(0);
+    rerender({ load, every: 500 });
+    await pass(500);
+    expect(load).toHaveBeenCalledTimes(3);
+  });
+
+  it('rests while nobody can see the page, and asks at once when somebody can', async () => {
+    const load = jest.fn().mockResolvedValue(1);
+    poll({ load });
+    await pass(0);
+    act(() => setVisibility('hidden'));
+    await pass(10 * EVERY);
+    expect(load).toHaveBeenCalledTimes(1);
+    act(() => setVisibility('visible'));
+    await pass(0);
+    expect(load).toHaveBeenCalledTimes(2);
+  });
+
+  it('ends with its component', async () => {
+    const load = jest.fn().mockResolvedValue(1);
+    const { unmount } = poll({ load });
+    await pass(0);
+    unmount();
+    await pass(3 * EVERY);
+    expect(load).toHaveBeenCalledTimes(1);
+  });
+});

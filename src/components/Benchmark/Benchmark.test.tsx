@@ -1,0 +1,205 @@
+import React from 'react';
+import { act, render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+
+import { ClientProvider, Problem, type Baseline, type BaselineRow } from '../../client';
+import { violations } from '../../test/axe';
+import { FakeClient, settings, type LaneChange } from '../../test/fixtures';
+import { stubSizes } from '../../test/sizes';
+import { Benchmark } from './Benchmark';
+import { defaultBaseline, toBenchmark } from './model';
+
+beforeEach(() => stubSizes());
+afterEach(() => jest.restoreAllMocks());
+
+const row = (concurrency: number, mode: BaselineRow['mode'], change: Partial<BaselineRow> = {}): BaselineRow => ({
+  concurrency,
+  mode,
+  speculation: 'not_recorded',
+  ttft: {},
+  tpot: {},
+  tpot_derived: {},
+  itl: {},
+  latency: {},
+  ...change,
+});
+
+const recorded: Baseline = {
+  name: 'recorded',
+  title: '3× H200, recorded',
+  kind: 'recorded',
+  deployment: {},
+  rows: [
+    row(40, 'kv', { ttft: { p95: 0.4465 } }),
+    row(60, 'round_robin', { ttft: { p95: 0.6554 }, tpot_derived: { p95: 0.036 }, output_tokens_per_second: 2146.9 }),
+    row(60, 'kv', { ttft: { p95: 0.4458 }, tpot_derived: { p95: 0.031 }, output_tokens_per_second: 2262.8 }),
+    row(120, 'round_robin', { ttft: { p95: 0.5573 } }),
+    row(120, 'kv', { ttft: { p95: 1.2555 } }),
+    row(120, 'least_loaded', { ttft: { p95: 9 } }),
+    row(125, 'kv', { ttft: { p95: 0.5 } }),
+  ],
+};
+const other: Baseline = {
+  ...recorded,
+  name: 'other',
+  title: '8× H100, recorded',
+  rows: [row(80, 'round_robin', { ttft: { p95: 0.9 } })],
+};
+
+async function show(baselines: Baseline[] | Problem = [recorded, other], lane: LaneChange = {}) {
+  const client = new FakeClient();
+  client.show(lane, { settings: settings({ default_baseline: 'recorded' }) });
+  client.reads.mockImplementation(() =>
+    baselines instanceof Problem ? Promise.reject(baselines) : Promise.resolve({ baselines })
+  );
+  const result = render(
+    <ClientProvider client={client}>
+      <Benchmark lane="main" />
+    </ClientProvider>
+  );
+  await act(() => new Promise((resolve) => setTimeout(resolve)));
+  return { client, ...result };
+}
+
+const rows = () => within(screen.getByRole('table')).getAllByRole('row').slice(2);
+const texts = () => rows().map((r) => Array.from(r.children).map((cell) => cell.textContent?.trim()));
+
+describe('the recorded benchmark', () => {
+  it('has a row for each level that the slider has, with what was recorded', async () => {
+    await show();
+    expect(
+      within(screen.getByRole('table'))
+        .getAllByRole('columnheader')
+        .map((h) => h.textContent)
+        .slice(0, 4)
+    ).toEqual(['Concurrency', 'TTFT p95, ms', 'TPOT p95, ms derived', 'Output tokens/s']);
+    const [met, near, missed] = ['✓meets the SLO', '!meets the SLO, but is near it', '✕misses the SLO'];
+    expect(texts()).toEqual([
+      [
+        '60',
+        `655.4 ${missed}`,
+        `445.8 ${met}`,
+        '+32.0 %',
+        `36.0 ${met}`,
+        `31.0 ${met}`,
+        '+13.9 %',
+        '2,147',
+        '2,263',
+        '+5.4 %',
+      ],
+      [
+        '120live now',
+        `557.3 ${near}`,
+        `1,255.5 ${missed}`,
+        '−125.3 %',
+        'not recorded',
+        'not recorded',
+        '—',
+        'not recorded',
+        'not recorded',
+        '—',
+      ],
+    ]);
+    expect(rows()[1]).toHaveAttribute('aria-current', 'true');
+    expect(screen.getByText(/computed from other percentiles/)).toBeInTheDocument();
+  });
+
+  it('has all levels on request', async () => {
+    await show();
+    await userEvent.click(screen.getByRole('switch', { name: 'All levels' }));
+    expect(texts().map(([level]) => level)).toEqual(['40', '60', '120live now', '125']);
+  });
+
+  it('names the concurrency of the workload where it is no level, or none where nothing runs', async () => {
+    const { client } = await show(undefined, { state: { concurrency: { target: 97, actual: 97 } } });
+    expect(screen.getByText(/runs at 97, which is not among these levels/)).toBeInTheDocument();
+    act(() => client.show({ state: { running: false, phase: 'stopped' } }));
+    expect(screen.queryByText(/not among/)).not.toBeInTheDocument();
+    expect(screen.queryByText('live now')).not.toBeInTheDocument();
+  });
+
+  it('shows another baseline on request', async () => {
+    await show();
+    await userEvent.click(screen.getByRole('combobox', { name: 'Baseline' }));
+    await userEvent.click(await screen.findByRole('option', { name: '8× H100, recorded' }));
+    expect(texts()).toEqual([['80', '900.0 ✕misses the SLO', 'not recorded', '—']]);
+    expect(screen.queryByText(/computed from other percentiles/)).not.toBeInTheDocument();
+  });
+
+  it('offers no choice where there is one', async () => {
+    await show([recorded]);
+    expect(screen.queryByRole('combobox')).not.toBeInTheDocument();
+    expect(screen.getAllByText('3× H200, recorded')).not.toHaveLength(0);
+  });
+
+  it('says it where none of the levels is on the slider', async () => {
+    await show([{ ...recorded, rows: [row(40, 'kv', { ttft: { p95: 0.4 } })] }]);
+    expect(screen.getByText(/None of its 1 levels is on the slider/)).toBeInTheDocument();
+  });
+
+  it('says it where there is no baseline', async () => {
+    await show([]);
+    expect(screen.getByText(/no recorded results yet/)).toBeInTheDocument();
+  });
+
+  it('says why it cannot be read', async () => {
+    await show(new Problem(502, 'The load generator does not answer.'));
+    expect(screen.getByText('The load generator does not answer.')).toBeInTheDocument();
+  });
+
+  it('stays while the load generator is lost: it was recorded', async () => {
+    const { client } = await show();
+    act(() => client.lose());
+    expect(texts()).toHaveLength(2);
+    expect(screen.queryByText('live now')).not.toBeInTheDocument();
+  });
+
+  it('has nothing against WCAG 2 AA', async () => {
+    const { container } = await show();
+    expect(await violations(container)).toEqual([]);
+  });
+});
+
+describe('the model', () => {
+  const model = (rows_: BaselineRow[]) =>
+    toBenchmark({ baseline: { ...recorded, rows: rows_ }, settings: settings(), all: true });
+
+  it('keeps kinds of speculation apart', () => {
+    const { rows: found, speculations } = model([
+      row(60, 'kv', { speculation: 'off', ttft: { p95: 0.4 } }),
+      row(60, 'kv', { speculation: 'eagle3', ttft: { p95: 0.3 } }),
+      row(60, 'round_robin', { speculation: 'off', ttft: { p95: 0.8 } }),
+    ]);
+    expect(speculations).toBe(true);
+    expect(found.map(({ speculation, groups: [{ gain }] }) => [speculation, gain?.text])).toEqual([
+      ['eagle3', undefined],
+      ['off', '+50.0 %'],
+    ]);
+  });
+
+  it('takes the newest of several measurements', () => {
+    const { rows: found } = model([
+      row(60, 'kv', { ttft: { p95: 0.3 }, measured: '2026-11-20T10:00:00Z' }),
+      row(60, 'kv', { ttft: { p95: 0.4 }, measured: '2026-11-20T09:00:00Z' }),
+    ]);
+    expect(found.map(({ groups }) => groups[0].kv?.text)).toEqual(['300.0']);
+  });
+
+  it('shows no gain that one decimal does not show, and none over nothing', () => {
+    const same = { ttft: { p95: 0.6 } };
+    const [none] = model([row(60, 'kv', same), row(60, 'round_robin', { ttft: { p95: 0.60001 } })]).rows;
+    expect(none.groups[0].gain).toEqual({ text: '0.0 %', kind: 'same' });
+    const [zero] = model([row(60, 'kv', same), row(60, 'round_robin', { ttft: { p95: 0 } })]).rows;
+    expect(zero.groups[0].gain).toBeUndefined();
+  });
+
+  it('begins with the baseline of the settings, else a recorded one', () => {
+    const measured: Baseline = { ...recorded, name: 'this target', kind: 'measured' };
+    const named = (default_baseline: string, all: Baseline[]) =>
+      defaultBaseline(all, settings({ default_baseline }))?.name;
+    expect(named('other', [measured, recorded, other])).toBe('other');
+    expect(named('this target', [measured, recorded, other])).toBe('recorded');
+    expect(named('gone', [measured])).toBe('this target');
+    expect(named('', [])).toBeUndefined();
+  });
+});

@@ -1,0 +1,120 @@
+import React, { memo, useId, useMemo, useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Combobox, LoadingPlaceholder, Switch, useStyles2 } from '@grafana/ui';
+
+import { listBaselines, useClient, useLive, usePolled, type Baseline, type Settings } from '../../client';
+import { number } from '../../lib/format';
+import { lastKnown } from '../../lib/known';
+import { BenchmarkTable } from './BenchmarkTable';
+import { defaultBaseline, toBenchmark } from './model';
+import { Notes } from './Notes';
+
+/** How often the baselines are asked for, in milliseconds: imports and settled steps add to them. */
+export const BASELINES_EVERY = 30_000;
+
+/** Recorded results of round-robin and KV-aware routing, level by level. */
+export function Benchmark({ lane }: { lane: string }) {
+  const client = useClient();
+  const live = useLive(lane);
+  const { value: baselines, problem } = usePolled(() => listBaselines(client), BASELINES_EVERY, 'baselines');
+  const settings = lastKnown(live, lane)?.settings;
+  const running = live.lane?.state.running ? live.lane.state.concurrency.target : undefined;
+  if (!baselines || !settings) {
+    return problem ? (
+      <Alert severity="warning" title="The recorded results cannot be read" bottomSpacing={0}>
+        {problem.message}
+      </Alert>
+    ) : (
+      <LoadingPlaceholder text="Waiting for the recorded results…" />
+    );
+  }
+  return <Chosen baselines={baselines} settings={settings} concurrency={running} />;
+}
+
+interface ChosenProps {
+  baselines: Baseline[];
+  settings: Settings;
+  concurrency?: number;
+}
+
+/** What is recorded changes rarely: a snapshot a second is no reason to draw it anew. */
+const Chosen = memo(function Chosen({ baselines, settings, concurrency }: ChosenProps) {
+  const styles = useStyles2(getStyles);
+  const [name, setName] = useState<string>();
+  const [all, setAll] = useState(false);
+  const baseline = baselines.find((b) => b.name === name) ?? defaultBaseline(baselines, settings);
+  const model = useMemo(
+    () => baseline && toBenchmark({ baseline, settings, concurrency, all }),
+    [baseline, settings, concurrency, all]
+  );
+  if (!baseline || !model) {
+    return <p>There are no recorded results yet. An administrator can import some.</p>;
+  }
+  return (
+    <div className={styles.benchmark}>
+      <div className={styles.choices}>
+        <Choice baselines={baselines} baseline={baseline} onChoose={setName} />
+        <AllLevels all={all} onChange={setAll} />
+      </div>
+      {model.rows.length > 0 ? (
+        <BenchmarkTable caption={`${baseline.title}, level by level`} model={model} />
+      ) : (
+        <p>None of its {model.all} levels is on the slider. Switch on “All levels” to see them.</p>
+      )}
+      <Notes baseline={baseline} settings={settings} />
+      {concurrency !== undefined && !model.rows.some((row) => row.current) && (
+        <div className={styles.note}>The workload runs at {number(concurrency)}, which is not among these levels.</div>
+      )}
+    </div>
+  );
+});
+
+interface ChoiceProps {
+  baselines: Baseline[];
+  baseline: Baseline;
+  onChoose(name: string): void;
+}
+
+/** Which baseline it is; the others where there are others. */
+function Choice({ baselines, baseline, onChoose }: ChoiceProps) {
+  const styles = useStyles2(getStyles);
+  const id = useId();
+  const options = useMemo(() => baselines.map((b) => ({ value: b.name, label: b.title })), [baselines]);
+  if (options.length === 1) {
+    return <span className={styles.name}>{baseline.title}</span>;
+  }
+  return (
+    <div className={styles.choice}>
+      <label htmlFor={id}>Baseline</label>
+      <Combobox
+        id={id}
+        width="auto"
+        minWidth={30}
+        options={options}
+        value={baseline.name}
+        onChange={({ value }) => onChoose(value)}
+      />
+    </div>
+  );
+}
+
+function AllLevels({ all, onChange }: { all: boolean; onChange(all: boolean): void }) {
+  const styles = useStyles2(getStyles);
+  const id = useId();
+  return (
+    <div className={styles.choice}>
+      <label htmlFor={id}>All levels</label>
+      <Switch id={id} value={all} onChange={(event) => onChange(event.currentTarget.checked)} />
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  benchmark: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
+  choices: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1, 3) }),
+  choice: css({ display: 'flex', alignItems: 'center', gap: theme.spacing(1), minWidth: 0 }),
+  name: css({ fontWeight: theme.typography.fontWeightMedium }),
+  note: css({ ...theme.typography.bodySmall, color: theme.colors.text.secondary }),
+});

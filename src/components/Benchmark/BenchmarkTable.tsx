@@ -1,0 +1,147 @@
+import React, { Fragment, memo } from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { number } from '../../lib/format';
+import { speculationName } from '../../lib/names';
+import { visuallyHidden } from '../../lib/styles';
+import { SLOMark } from '../Comparison';
+import type { BenchmarkModel, Cell, Gain, Group, Metric } from './model';
+
+interface BenchmarkTableProps {
+  caption: string;
+  model: BenchmarkModel;
+}
+
+/** One row per level; three columns per metric. */
+export const BenchmarkTable = memo(function BenchmarkTable({ caption, model }: BenchmarkTableProps) {
+  const styles = useStyles2(getStyles);
+  const { metrics, rows, speculations } = model;
+  return (
+    <div className={styles.container} tabIndex={0} role="group" aria-label={caption}>
+      <table className={styles.table}>
+        <caption className={styles.hidden}>{caption}</caption>
+        <Heads metrics={metrics} />
+        <tbody>
+          {rows.map(({ concurrency, speculation, current, groups }) => (
+            <tr
+              key={`${concurrency} ${speculation}`}
+              className={cx(current && styles.current)}
+              aria-current={current || undefined}
+            >
+              <th scope="row">
+                {number(concurrency)}
+                {speculations && <small>{speculationName(speculation)}</small>}
+                {current && <small>live now</small>}
+              </th>
+              {groups.map((group, i) => (
+                <GroupCells key={metrics[i].key} group={group} />
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+});
+
+function Heads({ metrics }: { metrics: Metric[] }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <thead>
+      <tr>
+        <th scope="col" rowSpan={2}>
+          Concurrency
+        </th>
+        {metrics.map(({ key, name, note }) => (
+          <th key={key} scope="colgroup" colSpan={3} className={styles.group}>
+            {name}
+            {note && <i> {note}</i>}
+          </th>
+        ))}
+      </tr>
+      <tr>
+        {metrics.map(({ key }) => (
+          <Fragment key={key}>
+            <th scope="col" className={styles.first}>
+              Round-robin
+            </th>
+            <th scope="col">KV-aware</th>
+            <th scope="col">Improvement</th>
+          </Fragment>
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
+function GroupCells({ group: { roundRobin, kv, gain } }: { group: Group }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <>
+      <td className={styles.first}>
+        <Value cell={roundRobin} />
+      </td>
+      <td>
+        <Value cell={kv} />
+      </td>
+      <td>
+        <Improvement gain={gain} />
+      </td>
+    </>
+  );
+}
+
+function Value({ cell }: { cell?: Cell }) {
+  const styles = useStyles2(getStyles);
+  if (!cell) {
+    return <small className={styles.none}>not recorded</small>;
+  }
+  return (
+    <span className={cell.slo && styles[cell.slo]}>
+      {cell.text} {cell.slo && <SLOMark level={cell.slo} />}
+    </span>
+  );
+}
+
+function Improvement({ gain }: { gain?: Gain }) {
+  const styles = useStyles2(getStyles);
+  return gain ? <span className={styles[gain.kind]}>{gain.text}</span> : <span aria-label="not known">—</span>;
+}
+
+const getStyles = (theme: GrafanaTheme2) => {
+  const { success, warning, error, text, border, background } = theme.colors;
+  return {
+    hidden: visuallyHidden,
+    // A wide table scrolls by itself, never the page; nor do the words in it that are not seen.
+    container: css({ position: 'relative', overflowX: 'auto' }),
+    table: css({
+      width: '100%',
+      fontVariantNumeric: 'tabular-nums',
+      '& th, & td': {
+        padding: theme.spacing(0.5, 0.75),
+        textAlign: 'right',
+        verticalAlign: 'baseline',
+        whiteSpace: 'nowrap',
+        borderBottom: `1px solid ${border.weak}`,
+      },
+      '& th': { fontWeight: theme.typography.fontWeightMedium },
+      '& th:first-child[scope="row"], & th[rowspan]': { textAlign: 'left', paddingLeft: theme.spacing(1) },
+      '& thead th': { color: text.secondary, verticalAlign: 'bottom' },
+      '& thead tr:last-child th': { fontSize: theme.typography.bodySmall.fontSize },
+      '& tbody th small': { display: 'block', fontSize: theme.typography.bodySmall.fontSize, color: text.secondary },
+    }),
+    group: css({ '&&': { textAlign: 'center', color: text.primary, borderLeft: `1px solid ${border.weak}` } }),
+    first: css({ borderLeft: `1px solid ${border.weak}` }),
+    current: css({ background: background.secondary, boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` }),
+    none: css({ color: text.secondary, fontStyle: 'italic', fontSize: theme.typography.bodySmall.fontSize }),
+    met: css({ color: success.text }),
+    near: css({ color: warning.text }),
+    missed: css({ color: error.text }),
+    better: css({ color: success.text }),
+    worse: css({ color: error.text }),
+    same: css({ color: text.secondary }),
+  };
+};

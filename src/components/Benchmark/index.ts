@@ -1,0 +1,1 @@
+export { Benchmark } from './Benchmark';

@@ -1,0 +1,99 @@
+import React, { type KeyboardEvent, type PropsWithChildren } from 'react';
+import { cx } from '@emotion/css';
+
+import { useStyles2 } from '@grafana/ui';
+
+import { getDiagramStyles } from './styles';
+
+/** A place in a drawing, in units of its view box. */
+export interface Rect {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+/** How a part is to be looked at: ordinary, the one that matters, or not there. */
+export type Tone = 'plain' | 'accent' | 'absent';
+
+interface BoxProps {
+  rect: Rect;
+  title?: string;
+  tone?: Tone;
+}
+
+/** A part of a drawing; what is in it is placed from its upper left corner. */
+export function Box({ rect, title, tone = 'plain', children }: PropsWithChildren<BoxProps>) {
+  const styles = useStyles2(getDiagramStyles);
+  return (
+    <g transform={`translate(${rect.x} ${rect.y})`} className={cx(tone === 'absent' && styles.muted)}>
+      <Content rect={rect} title={title} tone={tone}>
+        {children}
+      </Content>
+    </g>
+  );
+}
+
+interface ButtonBoxProps extends BoxProps {
+  selected: boolean;
+  onSelect(): void;
+}
+
+/** A part that explains itself when it is chosen, by mouse or keyboard. The words in it are its name. */
+export function ButtonBox({ rect, title, tone, selected, onSelect, children }: PropsWithChildren<ButtonBoxProps>) {
+  const styles = useStyles2(getDiagramStyles);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' || event.key === ' ') {
+      event.preventDefault(); // the space bar would scroll the page
+      onSelect();
+    }
+  };
+  return (
+    <g
+      role="button"
+      tabIndex={0}
+      aria-pressed={selected}
+      transform={`translate(${rect.x} ${rect.y})`}
+      className={cx(styles.button, tone === 'absent' && styles.muted, selected && styles.selected)}
+      onClick={onSelect}
+      onKeyDown={onKeyDown}
+    >
+      <Content rect={rect} title={title} tone={tone}>
+        {children}
+      </Content>
+    </g>
+  );
+}
+
+function Content({ rect: { width, height }, title, tone = 'plain', children }: PropsWithChildren<BoxProps>) {
+  const styles = useStyles2(getDiagramStyles);
+  return (
+    <>
+      <rect className={styles[tone]} width={width} height={height} rx={6} />
+      {title && (
+        <text className={styles.title} x={12} y={26}>
+          {title}
+        </text>
+      )}
+      {children}
+    </>
+  );
+}
+
+interface WordsProps {
+  x: number;
+  y: number;
+  size?: 'title' | 'value' | 'small';
+  anchor?: 'start' | 'middle' | 'end';
+  children: string;
+}
+
+/** A line of words in a drawing. */
+export function Words({ x, y, size = 'small', anchor = 'start', children }: WordsProps) {
+  const styles = useStyles2(getDiagramStyles);
+  return (
+    <text className={styles[size]} x={x} y={y} textAnchor={anchor}>
+      {children}
+    </text>
+  );
+}

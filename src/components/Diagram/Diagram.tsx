@@ -1,0 +1,81 @@
+import React, { useId, type PropsWithChildren } from 'react';
+import { cx } from '@emotion/css';
+
+import { useStyles2 } from '@grafana/ui';
+
+import { getDiagramStyles } from './styles';
+
+interface DiagramProps {
+  /** What those hear who do not see it. */
+  label: string;
+  /** Of the view box, which scales to the width there is. */
+  width: number;
+  height: number;
+  /** The least width in pixels at which its words can be read; below it, the drawing scrolls by itself. */
+  minWidth?: number;
+  /** Whether it is a picture, or has parts to be chosen. */
+  picture?: boolean;
+}
+
+/** Room for the outlines of what stands at the edge. */
+const EDGE = 3;
+
+/** The frame of a drawing. */
+export function Diagram({ label, width, height, minWidth, picture, children }: PropsWithChildren<DiagramProps>) {
+  const styles = useStyles2(getDiagramStyles);
+  const drawing = (
+    <svg
+      className={styles.svg}
+      style={{ minWidth }}
+      viewBox={`${-EDGE} ${-EDGE} ${width + 2 * EDGE} ${height + 2 * EDGE}`}
+      role={picture ? 'img' : 'group'}
+      aria-label={label}
+    >
+      {children}
+    </svg>
+  );
+  if (minWidth === undefined) {
+    return drawing;
+  }
+  return (
+    // Who has no mouse scrolls it by keyboard.
+    <div className={styles.scroll} tabIndex={0} role="group" aria-label={`${label}, may scroll sideways`}>
+      {drawing}
+    </div>
+  );
+}
+
+/** How a line is drawn. */
+export type LineKind = 'solid' | 'dashed' | 'dotted' | 'faint';
+
+interface ArrowProps {
+  /** The path's data, in the view box's units. */
+  path: string;
+  kind?: LineKind;
+  /** Without a head it is a plain line. */
+  plain?: boolean;
+}
+
+/** A line from one part to another, with a head at its end. */
+export function Arrow({ path, kind = 'solid', plain }: ArrowProps) {
+  const styles = useStyles2(getDiagramStyles);
+  const id = useId();
+  return (
+    <>
+      {!plain && (
+        <marker
+          id={id}
+          viewBox="0 0 10 10"
+          refX="9"
+          refY="5"
+          markerWidth="5"
+          markerHeight="5"
+          orient="auto-start-reverse"
+        >
+          <path className={styles.head} d="M 0 0 L 10 5 L 0 10 z" />
+        </marker>
+      )}
+      <path className={cx(styles[kind])} d={path} markerEnd={plain ? undefined : `url(#${id})`} />
+    </>
+  );
+}

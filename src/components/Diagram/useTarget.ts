@@ -1,0 +1,27 @@
+import { useMemo } from 'react';
+
+import { useClient, usePolled, type Live, type Status } from '../../client';
+import { lastKnown } from '../../lib/known';
+import { targetKind, type TargetKind } from './target';
+
+/** How often the load generator is asked what its target takes, in milliseconds: it changes with the target only. */
+const STATUS_EVERY = 15_000;
+
+/** What is known of the target beside the snapshot. */
+export interface TargetFacts {
+  kind: TargetKind;
+  /** Who asks the follow-up questions, as the load generator says it. */
+  followup?: string;
+}
+
+/** Follows what a lane puts under load; what was known last outlives a loss. */
+export function useTarget(live: Live, name: string): TargetFacts {
+  const client = useClient();
+  const lane = lastKnown(live, name)?.lane;
+  const load = () => client.get<Status>('/status');
+  const { value } = usePolled(live.lane ? load : undefined, STATUS_EVERY, 'status');
+  const status = value?.lanes.find((l) => l.name === name);
+  const kind = targetKind(lane, status?.extensions);
+  const followup = lane?.state.shape.followup ?? status?.corpus.followup;
+  return useMemo(() => ({ kind, followup }), [kind, followup]);
+}

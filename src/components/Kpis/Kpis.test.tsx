@@ -1,0 +1,121 @@
+import React from 'react';
+import { act, render, screen, within } from '@testing-library/react';
+
+import { ClientProvider } from '../../client';
+import { violations } from '../../test/axe';
+import { column, FakeClient, laneSnapshot, type LaneChange } from '../../test/fixtures';
+import { Kpis } from './Kpis';
+
+const lane = laneSnapshot();
+const full: LaneChange = {
+  totals: { ...lane.totals, ok: 12_345 },
+  kv: { hit_ratio: 0.713, source: 'usage' },
+  cluster: { ...lane.cluster, queued: 4 },
+};
+
+function show(change: LaneChange = full) {
+  const client = new FakeClient();
+  client.show(change);
+  const result = render(
+    <ClientProvider client={client}>
+      <Kpis lane="main" />
+    </ClientProvider>
+  );
+  return { client, ...result };
+}
+
+const cards = () => within(screen.getByRole('list', { name: 'Key figures' })).getAllByRole('listitem');
+const card = (name: string) => {
+  const found = cards().find((c) => c.firstElementChild?.textContent === name);
+  if (!found) {
+    throw new Error(`no card ${name}`);
+  }
+  return found;
+};
+const values = () => cards().map((c) => c.children[1].textContent);
+
+describe('the key figures', () => {
+  it('are six, and stand beside what was recorded at this concurrency', () => {
+    show();
+    expect(cards().map((c) => c.firstElementChild?.textContent)).toEqual([
+      'RPS',
+      'Requests',
+      'TOPS',
+      'KV cache hit',
+      'Queued',
+      'Errors',
+    ]);
+    expect(values()).toEqual(['4.60', '12,345', '3,168', '71.3 %', '4', '0']);
+    expect(card('RPS')).toHaveTextContent('RR 4.21 recorded');
+    expect(card('TOPS')).toHaveTextContent('KV 2,817 recorded');
+    expect(card('KV cache hit')).toHaveTextContent('RR 12.3 % recorded');
+  });
+
+  it('say how a recorded value was found, or that there is none', () => {
+    const columns = [
+      column({
+        requests_per_second: { lookup: 'not_recorded' },
+        output_tokens_per_second: { lookup: 'interpolated', value: 2700 },
+        kv_hit_ratio: { lookup: 'outside_range' },
+      }),
+    ];
+    show({ ...full, baseline: { columns } });
+    expect(card('RPS')).toHaveTextContent('RR — not recorded');
+    expect(card('TOPS')).toHaveTextContent('RR 2,700 interpolated');
+    expect(card('KV cache hit')).toHaveTextContent('RR — outside range');
+  });
+
+  it('call what this target measured by that name', () => {
+    show({ ...full, baseline: { name: 'this target' } });
+    expect(card('TOPS')).toHaveTextContent('RR 2,817 measured');
+  });
+
+  it('turn red above no error, with the classes', () => {
+    show({ ...full, totals: { ...lane.totals, errors: 3, errors_by_class: { stall: 1, timeout: 2 } } });
+    expect(card('Errors')).toHaveTextContent('3 (there should be none)');
+    expect(card('Errors')).toHaveTextContent('2 timed out, 1 stalled');
+  });
+
+  it('are dashes once the load generator is lost, the recorded ones too', () => {
+    const { client } = show();
+    act(() => client.lose());
+    expect(values()).toEqual(['—', '—', '—', '—', '—', '—']);
+    expect(screen.queryByText('recorded')).not.toBeInTheDocument();
+  });
+
+  it('are dashes while the workload is stopped', () => {
+    show({ ...full, state: { running: false, phase: 'stopped' } });
+    expect(values()).toEqual(['—', '—', '—', '—', '—', '—']);
+  });
+
+  it.each([
+    [{ available: false, source: 'prometheus' }, 'Prometheus unavailable'],
+    [{ available: false, source: 'direct' }, 'Cluster metrics unavailable'],
+    [{ available: true }, 'Not reported by this engine'],
+  ])('say why nothing is known of the queue (%#)', (cluster, words) => {
+    show({ ...full, cluster: { ...lane.cluster, ...cluster, queued: undefined } });
+    expect(card('Queued')).toHaveTextContent(`—Waiting at the frontend${words}`);
+  });
+
+  it.each([
+    ['usage', 'Prompt tokens from a cache'],
+    ['frontend', 'as the frontend saw it'],
+    ['engine', 'as the engines saw it'],
+  ])('say who saw the cache hits: %s', (source, words) => {
+    show({ ...full, kv: { hit_ratio: 0.5, source } });
+    expect(card('KV cache hit')).toHaveTextContent(words);
+  });
+
+  it('tell no cache hits yet from none that are reported', () => {
+    const { client } = show({ ...full, kv: {} });
+    expect(card('KV cache hit')).toHaveTextContent('No turn has ended yet');
+    const metrics = { ...lane.window.metrics, ttft: { n: 4 } };
+    act(() => client.show({ ...full, kv: {}, window: { ...lane.window, metrics } }));
+    expect(card('KV cache hit')).toHaveTextContent('Not reported by this engine');
+  });
+
+  it('have nothing against WCAG 2 AA', async () => {
+    const { container } = show();
+    expect(await violations(container)).toEqual([]);
+  });
+});

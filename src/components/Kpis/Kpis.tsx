@@ -1,0 +1,82 @@
+import React, { memo } from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { useLive } from '../../client';
+import { visuallyHidden } from '../../lib/styles';
+import { toKpis, type Kpi } from './model';
+
+/** Six figures of the present, and under three of them what was recorded at this concurrency. */
+export function Kpis({ lane: name }: { lane: string }) {
+  const styles = useStyles2(getStyles);
+  const { lane } = useLive(name);
+  return (
+    <ul className={styles.cards} aria-label="Key figures">
+      {toKpis(lane).map((kpi) => (
+        <Card key={kpi.name} kpi={kpi} />
+      ))}
+    </ul>
+  );
+}
+
+/** A card is drawn anew only when it says something else. */
+const Card = memo(
+  function Card({ kpi: { name, meaning, text, bad, notes } }: { kpi: Kpi }) {
+    const styles = useStyles2(getStyles);
+    return (
+      <li className={styles.card}>
+        <div className={styles.name}>{name}</div>
+        <div className={cx(styles.value, bad && styles.bad)}>
+          {text}
+          {bad && <span className={styles.hidden}> (there should be none)</span>}
+        </div>
+        <div className={styles.small}>{meaning}</div>
+        <div className={styles.notes}>
+          {notes.map((note) => (
+            <div key={note.of ?? note.text} className={cx(styles.small, bad && styles.bad)}>
+              {note.of && `${note.of} `}
+              <span className={styles.recorded}>{note.text}</span>
+              {note.word && <i> {note.word}</i>}
+            </div>
+          ))}
+        </div>
+      </li>
+    );
+  },
+  (a, b) => JSON.stringify(a.kpi) === JSON.stringify(b.kpi)
+);
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  hidden: visuallyHidden,
+  cards: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(160px, 100%), 1fr))',
+    gap: theme.spacing(1),
+    margin: 0,
+    padding: 0,
+    listStyle: 'none',
+  }),
+  card: css({
+    minWidth: 0,
+    padding: theme.spacing(1, 1.5),
+    borderRadius: theme.shape.radius.default,
+    background: theme.colors.background.secondary,
+    fontVariantNumeric: 'tabular-nums',
+  }),
+  name: css({ fontWeight: theme.typography.fontWeightMedium }),
+  value: css({
+    fontSize: 'clamp(24px, 2.4vw, 40px)',
+    lineHeight: 1.2,
+    fontWeight: theme.typography.fontWeightMedium,
+    whiteSpace: 'nowrap',
+  }),
+  bad: css({ '&&': { color: theme.colors.error.text } }),
+  // Room for two columns of a baseline, so that nothing moves when one comes.
+  notes: css({
+    minHeight: `calc(2 * ${theme.typography.bodySmall.lineHeight} * ${theme.typography.bodySmall.fontSize})`,
+  }),
+  small: css({ color: theme.colors.text.secondary, ...theme.typography.bodySmall }),
+  recorded: css({ color: theme.colors.text.primary }),
+});

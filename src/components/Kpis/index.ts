@@ -1,0 +1,2 @@
+export { Kpis } from './Kpis';
+export { unavailable } from './model';

@@ -1,0 +1,60 @@
+import React, { useId, type PropsWithChildren, type ReactNode } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, Toggletip, useStyles2 } from '@grafana/ui';
+
+interface SectionProps {
+  /** The heading; it also names the region. */
+  title: string;
+  /** Two sentences: what the section shows, and where its numbers come from. */
+  info: ReactNode;
+  /** What stands at the right of the heading. */
+  actions?: ReactNode;
+}
+
+/** A part of a page: a heading, a word on what it shows, and the content in a frame. */
+export function Section({ title, info, actions, children }: PropsWithChildren<SectionProps>) {
+  const styles = useStyles2(getStyles);
+  const id = useId();
+  return (
+    <section className={styles.section} aria-labelledby={id}>
+      <div className={styles.head}>
+        <div className={styles.title}>
+          <h2 id={id}>{title}</h2>
+          <Toggletip title={title} content={<div className={styles.info}>{info}</div>} placement="bottom-start">
+            <Button variant="secondary" fill="text" size="sm" icon="info-circle" aria-label={`About “${title}”`} />
+          </Toggletip>
+        </div>
+        {actions}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  section: css({
+    // Not wider than the page, whatever stands in it.
+    minWidth: 0,
+    padding: theme.spacing(2),
+    border: `1px solid ${theme.colors.border.weak}`,
+    borderRadius: theme.shape.radius.default,
+    background: theme.colors.background.primary,
+  }),
+  head: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    justifyContent: 'space-between',
+    gap: theme.spacing(0.5, 2),
+    marginBottom: theme.spacing(1),
+  }),
+  title: css({
+    display: 'flex',
+    alignItems: 'center',
+    gap: theme.spacing(0.5),
+    '& h2': { ...theme.typography.h4, margin: 0 },
+  }),
+  info: css({ maxWidth: '60ch', textWrap: 'pretty' }),
+});

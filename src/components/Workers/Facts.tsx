@@ -1,0 +1,56 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { LaneSnapshot } from '../../client';
+import { DASH, number } from '../../lib/format';
+import { facts } from './model';
+
+interface FactsProps {
+  lane: LaneSnapshot;
+  /** Whether that is the present moment; otherwise what changes is not shown. */
+  isLive: boolean;
+}
+
+/** What is known of the cluster as a whole, and from where. */
+export function Facts({ lane, isLive }: FactsProps) {
+  const styles = useStyles2(getStyles);
+  const { cluster } = lane;
+  const source = cluster.source === 'direct' ? 'the workers themselves' : 'Prometheus';
+  const absent = isLive && cluster.available ? <small>not reported by this engine</small> : DASH;
+  return (
+    <>
+      <dl className={styles.facts}>
+        {facts(lane).map(([term, value]) => (
+          <div key={term}>
+            <dt>{term}</dt>
+            <dd>{(isLive || STATIC.has(term)) && value !== undefined ? value : absent}</dd>
+          </div>
+        ))}
+      </dl>
+      {isLive && cluster.available && (
+        <div className={styles.note}>
+          From {source}, {number(cluster.age_seconds)} s ago
+        </div>
+      )}
+    </>
+  );
+}
+
+/** What stays true while the load generator is lost. */
+const STATIC = new Set(['GPU', 'Model', 'Engine']);
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  facts: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    gap: theme.spacing(0, 3),
+    margin: 0,
+    '& > div': { display: 'flex', gap: theme.spacing(1) },
+    '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
+    '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium, fontVariantNumeric: 'tabular-nums' },
+  }),
+  note: css({ ...theme.typography.bodySmall, color: theme.colors.text.secondary }),
+});

@@ -1,0 +1,166 @@
+import React from 'react';
+import { act, render, screen, within } from '@testing-library/react';
+
+import { ClientProvider, type Worker } from '../../client';
+import { violations } from '../../test/axe';
+import { FakeClient, laneSnapshot, type LaneChange } from '../../test/fixtures';
+import { loadOf, REMEMBERED, remember } from './model';
+import { Workers } from './Workers';
+
+const BEGIN = Date.parse('2026-11-20T10:00:00Z');
+const at = (seconds: number) => ({ time: new Date(BEGIN + seconds * 1000).toISOString() });
+
+const worker = (name: string, change: Partial<Worker> = {}): Worker => ({
+  id: `1${name}`,
+  name,
+  inflight: 12,
+  waiting: 1,
+  queue_seconds: 0.12,
+  routed: 1234,
+  cache_use: 0.42,
+  gpus: [{ index: '0', utilisation: 0.96, memory_used: 95, memory_total: 100 }],
+  ...change,
+});
+
+const two = [worker('one'), worker('two')];
+const cluster = (workers: Worker[], change = {}): LaneChange => ({
+  cluster: {
+    ...laneSnapshot().cluster,
+    source: 'prometheus',
+    speculation: { acceptance: 0.402, tokens_per_step: 2.204 },
+    workers,
+    ...change,
+  },
+  target: { deployment: { gpu: 'simulated H200', model: 'Llama 70B', engine: 'simulated trtllm', workers: 2 } },
+});
+
+function show(change: LaneChange = cluster(two)) {
+  const client = new FakeClient();
+  client.show(change);
+  const result = render(
+    <ClientProvider client={client}>
+      <Workers lane="main" />
+    </ClientProvider>
+  );
+  return { client, ...result };
+}
+
+const cards = () => within(screen.getByRole('list', { name: 'Workers' })).queryAllByRole('listitem');
+const names = () => cards().map((card) => within(card).getByRole('heading').textContent);
+
+describe('the workers', () => {
+  it('have a card each, under what serves', () => {
+    show();
+    expect(names()).toEqual(['one', 'two']);
+    const [card] = cards();
+    expect(card).toHaveTextContent('GPU 096 %high utilisation95 %memory');
+    expect(card).toHaveTextContent('In flight12Waiting1Time in queue120 msKV cache in use42 %Requests routed1,234');
+    expect(screen.getByText('simulated H200')).toBeInTheDocument();
+    expect(screen.getByText('Llama 70B')).toBeInTheDocument();
+    expect(screen.getByText('40.2 %')).toBeInTheDocument();
+    expect(screen.getByText('2.20')).toBeInTheDocument();
+    expect(screen.getByText('From Prometheus, 1 s ago')).toBeInTheDocument();
+    expect(screen.queryByRole('alert')).not.toBeInTheDocument();
+  });
+
+  it('have a box for each GPU, with its load in words', () => {
+    const gpus = [0.1, 0.3, 0.7, 0.71].map((utilisation, i) => ({ index: String(i), utilisation }));
+    show(cluster([worker('one', { gpus })]));
+    expect(screen.getAllByText(/ utilisation$/).map((box) => box.textContent)).toEqual([
+      'low utilisation',
+      'medium utilisation',
+      'medium utilisation',
+      'high utilisation',
+    ]);
+    expect(screen.getAllByText('memory not reported')).toHaveLength(4);
+  });
+
+  it('say what their engine does not report', () => {
+    const bare = { id: '1', name: 'one', gpus: [] };
+    show({ ...cluster([bare], { speculation: {} }), target: { deployment: {} } });
+    expect(screen.getByText('GPUs not reported by this engine')).toBeInTheDocument();
+    expect(within(cards()[0]).getAllByText('not reported')).toHaveLength(5);
+    expect(screen.getByText('Acceptance').nextSibling).toHaveTextContent('none, as it is off');
+    expect(screen.getByText('Engine').nextSibling).toHaveTextContent('not reported by this engine');
+  });
+
+  it('are missed where fewer report than there should be', () => {
+    show(cluster([worker('one')]));
+    expect(screen.getByText('1 of 2 workers report')).toBeInTheDocument();
+  });
+
+  it('keep a card without figures for a minute once they are lost', () => {
+    const { client } = show();
+    act(() => client.show(cluster([worker('one')]), at(5)));
+    expect(names()).toEqual(['one', 'two']);
+    expect(cards()[1]).toHaveTextContent('Lost: no word for 5 s');
+    expect(cards()[1]).not.toHaveTextContent('96 %');
+    act(() => client.show(cluster(two), at(6)));
+    expect(cards()[1]).toHaveTextContent('96 %');
+    act(() => client.show(cluster([worker('one')]), at(6 + REMEMBERED / 1000)));
+    expect(names()).toEqual(['one']);
+  });
+
+  it('show no old number once the load generator is lost', () => {
+    const { client, container } = show();
+    act(() => client.lose());
+    expect(names()).toEqual(['one', 'two']);
+    expect(cards()[0]).toHaveTextContent('Load generator lost');
+    expect(container).not.toHaveTextContent(/96 %|40\.2|2\.20|1,234/);
+    expect(container).toHaveTextContent('simulated H200');
+  });
+
+  it('say why nothing is known of them', () => {
+    const { client } = show();
+    const gone = { available: false, problem: 'connection refused', speculation: {} };
+    act(() => client.show(cluster([], gone), at(1)));
+    expect(screen.getByText('connection refused')).toBeInTheDocument();
+    expect(screen.getAllByText('Prometheus unavailable')).toHaveLength(3); // once for all, and on each card
+    expect(screen.queryByText(/workers report/)).not.toBeInTheDocument();
+    expect(screen.queryByText(/by this engine/)).not.toBeInTheDocument();
+  });
+
+  it('say so while none has reported', () => {
+    show(cluster([]));
+    expect(screen.getByText('No worker has reported yet.')).toBeInTheDocument();
+  });
+
+  it('pass on what the cluster says of its metrics', () => {
+    show(cluster(two, { source: 'direct', problem: 'cache use is not reported' }));
+    expect(screen.getByText('cache use is not reported')).toBeInTheDocument();
+    expect(screen.getByText('From the workers themselves, 1 s ago')).toBeInTheDocument();
+  });
+
+  it('wait for the first snapshot', () => {
+    render(
+      <ClientProvider client={new FakeClient()}>
+        <Workers lane="main" />
+      </ClientProvider>
+    );
+    expect(screen.getByText('Waiting for the first snapshot…')).toBeInTheDocument();
+  });
+
+  it('have nothing against WCAG 2 AA', async () => {
+    const { container } = show();
+    expect(await violations(container)).toEqual([]);
+  });
+});
+
+describe('the memory of workers', () => {
+  it('knows one that restarted under another id by its name', () => {
+    const seen = remember([], [worker('one')], 1000);
+    expect(remember(seen, [worker('one', { id: '9' })], 2000)).toHaveLength(1);
+  });
+
+  it('does not grow', () => {
+    let seen = remember([], [], 0);
+    for (let i = 0; i < 500; i++) {
+      seen = remember(seen, [worker(`pod-${i}`)], i * 1000);
+    }
+    expect(seen.length).toBeLessThanOrEqual(1 + REMEMBERED / 1000);
+  });
+
+  it('knows no load without a utilisation', () => {
+    expect(loadOf({ index: '0' })).toBeUndefined();
+  });
+});

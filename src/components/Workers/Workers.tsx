@@ -1,0 +1,96 @@
+import React, { useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+
+import { useLive, type Cluster, type LaneSnapshot } from '../../client';
+import { lastKnown } from '../../lib/known';
+import { unavailable } from '../Kpis';
+import { Facts } from './Facts';
+import { remember, withoutFigures, type Seen } from './model';
+import { WorkerCard } from './WorkerCard';
+
+/** What serves, and a card for each of its workers. */
+export function Workers({ lane: name }: { lane: string }) {
+  const styles = useStyles2(getStyles);
+  const live = useLive(name);
+  const known = lastKnown(live, name);
+  const seen = useSeen(known?.lane.cluster, known?.time);
+  if (!known) {
+    return <LoadingPlaceholder text="Waiting for the first snapshot…" />;
+  }
+  const isLive = live.lane !== undefined;
+  return (
+    <div className={styles.workers}>
+      <Facts lane={known.lane} isLive={isLive} />
+      {isLive && <Problems lane={known.lane} />}
+      <ul className={styles.cards} aria-label="Workers">
+        {seen.map(({ worker, at }) => {
+          const absent = reason(isLive, known.lane.cluster, at, Date.parse(known.time));
+          return <WorkerCard key={worker.name} worker={absent ? withoutFigures(worker) : worker} absent={absent} />;
+        })}
+      </ul>
+      {seen.length === 0 && <p>No worker has reported yet.</p>}
+    </div>
+  );
+}
+
+/** The workers that report, and those that did a short while ago. */
+function useSeen(cluster: Cluster | undefined, time: string | undefined): Seen[] {
+  const [seen, setSeen] = useState<{ time?: string; list: Seen[] }>({ list: [] });
+  if (seen.time === time || !cluster || !time) {
+    return seen.list;
+  }
+  const list = remember(seen.list, cluster.workers, Date.parse(time));
+  setSeen({ time, list }); // while drawing: the next drawing has it, and this one is not shown
+  return list;
+}
+
+/** Why a worker has no figures; undefined where it has. */
+function reason(isLive: boolean, cluster: Cluster, at: number, now: number): string | undefined {
+  if (!isLive) {
+    return 'Load generator lost';
+  }
+  if (!cluster.available) {
+    return unavailable(cluster);
+  }
+  return at < now ? `Lost: no word for ${Math.round((now - at) / 1000)} s` : undefined;
+}
+
+function Problems({ lane: { cluster, target } }: { lane: LaneSnapshot }) {
+  const styles = useStyles2(getStyles);
+  const gone = unavailable(cluster);
+  if (gone) {
+    return (
+      <Alert severity="warning" title={gone} bottomSpacing={0}>
+        {cluster.problem || 'No reading has succeeded yet.'}
+      </Alert>
+    );
+  }
+  const expected = target.deployment.workers;
+  const here = cluster.workers.length;
+  return (
+    <>
+      {expected !== undefined && here < expected && (
+        <Alert severity="warning" title={`${here} of ${expected} workers report`} bottomSpacing={0}>
+          The requests go to those that are left.
+        </Alert>
+      )}
+      {cluster.problem && <div className={styles.note}>{cluster.problem}</div>}
+    </>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  workers: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
+  cards: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(280px, 100%), 1fr))',
+    gap: theme.spacing(1),
+    margin: 0,
+    padding: 0,
+    listStyle: 'none',
+  }),
+  note: css({ ...theme.typography.bodySmall, color: theme.colors.text.secondary }),
+});

@@ -1,0 +1,59 @@
+import type { GPU, LaneSnapshot, Worker } from '../../client';
+import { percent } from '../../lib/format';
+import { speculationName } from '../../lib/names';
+
+/** How busy a GPU is, as the walkthrough has it. */
+export type Load = 'low' | 'medium' | 'high';
+
+/** Green below 30 %, amber to 70 %, red above. */
+export function loadOf({ utilisation }: GPU): Load | undefined {
+  if (utilisation === undefined) {
+    return undefined;
+  }
+  return utilisation < 0.3 ? 'low' : utilisation <= 0.7 ? 'medium' : 'high';
+}
+
+/** The share of a GPU's memory in use. */
+export function memoryShare({ memory_used, memory_total }: GPU): number | undefined {
+  return memory_used === undefined || !memory_total ? undefined : memory_used / memory_total;
+}
+
+/** How long a worker that no longer reports keeps its card, in milliseconds. */
+export const REMEMBERED = 60_000;
+
+/** A worker with when it was last heard of, in milliseconds of the load generator's clock. */
+export interface Seen {
+  worker: Worker;
+  at: number;
+}
+
+/**
+ * The workers that report, and after them those that did within the last
+ * minute. Workers are told apart by name, as one that restarts has another id.
+ */
+export function remember(seen: Seen[], workers: Worker[], now: number): Seen[] {
+  const names = new Set(workers.map(({ name }) => name));
+  const gone = seen.filter(({ worker, at }) => !names.has(worker.name) && now - at < REMEMBERED);
+  return [...workers.map((worker) => ({ worker, at: now })), ...gone];
+}
+
+/** A worker without its figures, so that no old number is shown. */
+export function withoutFigures({ id, name, gpus }: Worker): Worker {
+  return { id, name, gpus: gpus.map(({ index }) => ({ index })) };
+}
+
+/** What is known of the cluster as a whole; what it does not tell is undefined. */
+export function facts({ cluster, target, state }: LaneSnapshot): Array<[term: string, value: string | undefined]> {
+  const { acceptance, tokens_per_step } = cluster.speculation;
+  return [
+    ['GPU', target.deployment.gpu ?? cluster.gpu],
+    ['Model', target.deployment.model ?? cluster.model ?? target.model],
+    ['Engine', target.deployment.engine ?? cluster.engine],
+    ['Speculation', speculationName(state.speculation)],
+    [
+      'Acceptance',
+      acceptance === undefined ? (state.speculation === 'off' ? 'none, as it is off' : undefined) : percent(acceptance),
+    ],
+    ['Tokens per step', tokens_per_step?.toFixed(2)],
+  ];
+}

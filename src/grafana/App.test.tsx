@@ -1,0 +1,67 @@
+import React from 'react';
+import { act, render, screen } from '@testing-library/react';
+import { MemoryRouter, Route, Routes } from 'react-router-dom';
+
+import { FakeClient, settings } from '../test/fixtures';
+import App from './App';
+
+const mockClient = new FakeClient();
+
+jest.mock('../client/grafana', () => ({ grafanaClient: mockClientProxy(), PLUGIN_ID: 'kvbooth-inference-app' }));
+jest.mock('../pages/registry', () => ({
+  pages: [
+    {
+      id: 'dashboard',
+      path: '',
+      title: 'Dashboard',
+      icon: 'apps',
+      load: () => Promise.resolve({ default: () => <h2>Live</h2> }),
+    },
+  ],
+}));
+jest.mock('../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
+jest.mock('@grafana/runtime', () => ({
+  useChromeHeaderHeight: () => 40,
+  PluginPage: ({ renderTitle, subTitle, actions, children }: MockPageProps) => (
+    <main>
+      {renderTitle('')}
+      <p>{subTitle}</p>
+      {actions}
+      {children}
+    </main>
+  ),
+}));
+
+interface MockPageProps extends React.PropsWithChildren {
+  renderTitle(title: string): React.ReactNode;
+  subTitle: string;
+  actions: React.ReactNode;
+}
+
+/** The client is made after the mocks, which are hoisted. */
+function mockClientProxy() {
+  return {
+    live: () => mockClient.live(),
+    get: (path: string) => mockClient.get(path),
+    write: (method: string, path: string, body: unknown) => mockClient.write(method, path, body),
+    me: () => mockClient.me(),
+  };
+}
+
+it('has the booth’s title and buttons in Grafana’s page, and the pages below the app’s address', async () => {
+  render(
+    <MemoryRouter initialEntries={['/a/kvbooth-inference-app']}>
+      <Routes>
+        <Route path="/a/kvbooth-inference-app/*" element={<App />} />
+      </Routes>
+    </MemoryRouter>
+  );
+  expect(await screen.findByRole('heading', { level: 2, name: 'Live' })).toBeInTheDocument();
+  expect(screen.getByRole('heading', { level: 1, name: 'KV Booth' })).toBeInTheDocument();
+  act(() => mockClient.show({}, { settings: settings({ title: 'More users', subtitle: 'on the same GPUs' }) }));
+  expect(screen.getByRole('heading', { level: 1, name: 'More users' })).toBeInTheDocument();
+  expect(screen.getByText('on the same GPUs')).toBeInTheDocument();
+  expect(screen.getByRole('button', { name: 'Stop' })).toBeEnabled();
+  act(() => mockClient.lose('connection refused'));
+  expect(screen.getByText('The load generator is lost')).toBeInTheDocument();
+});

@@ -1,0 +1,33 @@
+import type { ErrorClass } from '../client';
+
+const names: Record<ErrorClass, string> = {
+  connect: 'no connection',
+  timeout: 'timed out',
+  stall: 'stalled',
+  rate_limited: 'rate limited',
+  http_4xx: 'refused by the server (4xx)',
+  http_5xx: 'failed in the server (5xx)',
+  stream_error: 'stream broke off',
+  truncated: 'answer cut short',
+  malformed: 'answer not readable',
+};
+
+/** A class of error as a person says it. */
+export function errorName(name: ErrorClass): string {
+  return names[name];
+}
+
+/** How many errors of which class, the most frequent first: "3 timed out, 1 stalled". */
+export function errorList(byClass: Partial<Record<ErrorClass, number>>): string {
+  return Object.keys(names)
+    .filter(isErrorClass)
+    .map((name) => [byClass[name] ?? 0, names[name]] as const)
+    .filter(([n]) => n > 0)
+    .sort(([a], [b]) => b - a)
+    .map(([n, words]) => `${n.toLocaleString('en')} ${words}`)
+    .join(', ');
+}
+
+function isErrorClass(name: string): name is ErrorClass {
+  return name in names;
+}

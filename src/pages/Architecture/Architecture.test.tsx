@@ -1,0 +1,176 @@
+import React from 'react';
+import { act, render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+
+import { ClientProvider } from '../../client';
+import { cluster, laneChange } from '../../components/Diagram/fixtures';
+import { violations } from '../../test/axe';
+import { FakeClient, type LaneChange } from '../../test/fixtures';
+import { vendor } from '../../vendor';
+import Architecture from '.';
+
+const status = { lanes: [{ name: 'main', extensions: { nvext: true }, corpus: { followup: 'built-in questioner' } }] };
+
+async function show(lane?: LaneChange) {
+  const client = new FakeClient();
+  client.reads.mockResolvedValue(status);
+  if (lane) {
+    client.show(lane);
+  }
+  const result = render(
+    <ClientProvider client={client}>
+      <Architecture />
+    </ClientProvider>
+  );
+  await act(() => Promise.resolve());
+  return { client, ...result };
+}
+
+const panel = () => screen.getByRole('complementary', { name: 'Explanation' });
+const part = (name: RegExp) => screen.getByRole('button', { name });
+const workers = () => screen.queryAllByRole('button', { name: /^worker-/ });
+const traffic = () => screen.queryByTestId('traffic');
+
+describe('the drawing', () => {
+  it('has a part for each worker, with its numbers', async () => {
+    await show(laneChange(3));
+    expect(workers()).toHaveLength(3);
+    expect(part(/^worker-2 12 in flight 2 waiting KV cache 42 % GPU 80 %/)).toBeInTheDocument();
+    expect(part(/^Load generator 4\.6 requests\/s 120 in progress/)).toBeInTheDocument();
+    expect(part(/^Router 94\.2 % KV hit rate KV-aware mode/)).toBeInTheDocument();
+  });
+
+  it('explains what is clicked, and where its number comes from', async () => {
+    await show(laneChange(2));
+    expect(within(panel()).getByRole('heading', { name: 'Router' })).toBeInTheDocument();
+    await userEvent.click(part(/^worker-1/));
+    expect(within(panel()).getByRole('heading', { name: 'worker-1' })).toBeInTheDocument();
+    expect(within(panel()).getByText(/prefills what it does not hold/)).toBeInTheDocument();
+    expect(within(panel()).getByText(/engine’s queue. Read from Prometheus/)).toBeInTheDocument();
+    expect(part(/^worker-1/)).toHaveAttribute('aria-pressed', 'true');
+  });
+
+  it('explains what Enter chooses', async () => {
+    await show(laneChange(1));
+    part(/^Event plane/).focus();
+    await userEvent.keyboard('{Enter}');
+    expect(within(panel()).getByRole('heading', { name: 'Event plane' })).toBeInTheDocument();
+    expect(within(panel()).getByText('No number is reported of this part.')).toBeInTheDocument();
+  });
+
+  it('says what the simulated cluster lacks', async () => {
+    await show(laneChange(3));
+    expect(screen.getByText(/^Simulated cluster:/)).toBeInTheDocument();
+    await userEvent.click(await screen.findByRole('button', { name: /^End-user model not here/ }));
+    expect(within(panel()).getByText(/Follow-up questions come from: built-in questioner/)).toBeInTheDocument();
+  });
+
+  it('can be read as a list', async () => {
+    await show(laneChange(3));
+    await userEvent.click(screen.getByRole('button', { name: 'The drawing as a list' }));
+    expect(screen.getAllByRole('listitem')).toHaveLength(11);
+  });
+
+  it('has nothing against WCAG 2 AA', async () => {
+    const { container } = await show(laneChange(3));
+    expect(await violations(container)).toEqual([]);
+  });
+});
+
+describe('the layers', () => {
+  it('switch by keyboard, and the platform says that it is not here', async () => {
+    const { container } = await show(laneChange(3));
+    screen.getByRole('radio', { name: 'Request path' }).focus();
+    await userEvent.keyboard('{ArrowRight}');
+    const { groups, name } = vendor.platform;
+    expect(screen.getByRole('heading', { level: 2, name })).toBeInTheDocument();
+    expect(within(panel()).getByRole('heading', { name: groups[0].title })).toBeInTheDocument();
+    expect(within(panel()).getByText(/no Kubernetes is beneath it/)).toBeInTheDocument();
+    await userEvent.click(screen.getAllByRole('button', { name: new RegExp(`^${groups[1].items[0].title}`) })[0]);
+    expect(within(panel()).getByText(groups[1].items[0].text)).toBeInTheDocument();
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('keep the switch as it is from second to second', async () => {
+    const { client } = await show(laneChange(1));
+    const before = screen.getByRole('radio', { name: 'Platform' });
+    const id = before.id;
+    act(() => client.show(laneChange(2)));
+    expect(screen.getByRole('radio', { name: 'Platform' })).toBe(before);
+    expect(before.id).toBe(id);
+  });
+});
+
+describe('the dots', () => {
+  const still = (matches: boolean) =>
+    jest
+      .spyOn(window, 'matchMedia')
+      .mockImplementation(
+        (media) =>
+          ({ matches, media, addEventListener: () => {}, removeEventListener: () => {} }) as unknown as MediaQueryList
+      );
+  afterEach(() => jest.restoreAllMocks());
+
+  it('travel while it runs, and the legend says that they are a sample', async () => {
+    still(false);
+    await show(laneChange(3));
+    expect(traffic()?.querySelectorAll('circle').length).toBeGreaterThan(0);
+    expect(screen.getByText(/Dots are a sample, not each request/)).toBeInTheDocument();
+  });
+
+  it('are not there for who wants less motion', async () => {
+    still(true);
+    await show(laneChange(3));
+    expect(traffic()).not.toBeInTheDocument();
+    expect(screen.getByText(/your system asks for less motion/)).toBeInTheDocument();
+  });
+
+  it('are not there when stopped', async () => {
+    still(false);
+    await show(laneChange(3, { state: { running: false, phase: 'stopped' } }));
+    expect(traffic()).not.toBeInTheDocument();
+    expect(screen.getByText(/the workload is stopped/)).toBeInTheDocument();
+  });
+});
+
+describe('the drawing without data', () => {
+  it('waits', async () => {
+    await show();
+    expect(screen.getByText('Waiting for the first snapshot…')).toBeInTheDocument();
+  });
+
+  it('keeps its parts but no number when the load generator is lost', async () => {
+    const { client } = await show(laneChange(3));
+    act(() => client.lose());
+    expect(workers()).toHaveLength(3);
+    expect(part(/^worker-2 — in flight — waiting/)).toBeInTheDocument();
+    expect(traffic()).not.toBeInTheDocument();
+    expect(screen.getByText(/nothing is known of the present moment/)).toBeInTheDocument();
+  });
+
+  it('says why there are no workers', async () => {
+    const none = cluster([], { available: false, source: undefined, problem: 'Prometheus does not answer' });
+    await show({ cluster: none });
+    expect(workers()).toHaveLength(0);
+    expect(screen.getByText('Prometheus does not answer')).toBeInTheDocument();
+  });
+
+  it('explains something else when the chosen worker goes', async () => {
+    const { client } = await show(laneChange(2));
+    await userEvent.click(part(/^worker-1/));
+    act(() => client.show(laneChange(1)));
+    expect(within(panel()).getByRole('heading', { name: 'Load generator' })).toBeInTheDocument();
+  });
+
+  it('does without the status', async () => {
+    const client = new FakeClient();
+    client.show(laneChange(1, { state: { driver: 'manual' } }));
+    render(
+      <ClientProvider client={client}>
+        <Architecture />
+      </ClientProvider>
+    );
+    await act(() => Promise.resolve());
+    expect(part(/^Discovery plane not known/)).toBeInTheDocument();
+  });
+});

@@ -1,0 +1,51 @@
+import React, { memo } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { Arrow, Diagram, type LineKind } from '../../components/Diagram';
+import { MAX_DOTS } from './flow';
+
+const lines: Array<{ kind: LineKind; words: string }> = [
+  { kind: 'solid', words: 'requests' },
+  { kind: 'dashed', words: 'discovery' },
+  { kind: 'dotted', words: 'cache events' },
+  { kind: 'faint', words: 'metrics' },
+];
+
+/** What lines and dots stand for. */
+export const Legend = memo(function Legend({ still }: { still?: string }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div className={styles.legend}>
+      {lines.map(({ kind, words }) => (
+        <span key={kind} className={styles.line}>
+          <span className={styles.sample}>
+            <Diagram label={`${kind} line`} picture width={48} height={12}>
+              <Arrow kind={kind} path="M 0 6 H 46" />
+            </Diagram>
+          </span>
+          {words}
+        </span>
+      ))}
+      <span>
+        {still ??
+          `Dots are a sample, not each request: about as many as requests finish, at most ${MAX_DOTS} a second, and to each worker its share of what was routed in the last 10 s.`}
+      </span>
+    </div>
+  );
+});
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  legend: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    gap: theme.spacing(0.5, 2),
+    margin: theme.spacing(1, 0),
+    color: theme.colors.text.secondary,
+    fontSize: theme.typography.bodySmall.fontSize,
+  }),
+  line: css({ display: 'inline-flex', alignItems: 'center', gap: theme.spacing(0.5) }),
+  sample: css({ width: 48, flex: 'none' }),
+});

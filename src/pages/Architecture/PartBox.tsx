@@ -1,0 +1,91 @@
+import React, { memo, type ReactNode } from 'react';
+
+import { ButtonBox, shorten, Words, type Rect } from '../../components/Diagram';
+import { presenceWord, type Part } from './parts';
+
+/** What a drawing needs of who chooses a part. */
+export interface Choosing {
+  selected: string;
+  onSelect(id: string): void;
+}
+
+interface PartBoxProps extends Choosing {
+  part: Part;
+  rect: Rect;
+  /** How many of its numbers stand in the box. */
+  figures: number;
+  accent?: boolean;
+  /** Numbers beside the title instead of below it. */
+  inline?: boolean;
+  /** Numbers in small letters. */
+  small?: boolean;
+  /** How many letters of its title there is room for. */
+  letters?: number;
+  children?: ReactNode;
+}
+
+/** Drawn anew only when it says something else. */
+export const PartBox = memo(
+  function PartBox({
+    part,
+    rect,
+    figures,
+    accent,
+    inline,
+    small,
+    letters = 40,
+    selected,
+    onSelect,
+    children,
+  }: PartBoxProps) {
+    const shown = part.figures.slice(0, figures);
+    const word = presenceWord(part.presence);
+    const missing = part.presence.is !== 'here';
+    return (
+      <ButtonBox
+        rect={rect}
+        title={shorten(part.title, Math.floor(letters))}
+        tone={missing ? 'absent' : accent ? 'accent' : 'plain'}
+        selected={selected === part.id}
+        onSelect={() => onSelect(part.id)}
+      >
+        {inline && (
+          <Words x={rect.width - 12} y={27} anchor="end">
+            {word ?? shown.map((f) => `${f.value} ${f.name}`).join(' · ')}
+          </Words>
+        )}
+        {!inline && word && (
+          <Words x={12} y={Math.min(50, rect.height - 12)}>
+            {word}
+          </Words>
+        )}
+        {!inline &&
+          !word &&
+          small &&
+          shown.map((f) => <Words key={f.name} x={12} y={48}>{`${f.value} ${f.name}`}</Words>)}
+        {!inline &&
+          !word &&
+          !small &&
+          shown.map((f, i) => <Big key={f.name} y={62 + i * 44} value={f.value} name={f.name} />)}
+        {children}
+      </ButtonBox>
+    );
+  },
+  (a, b) =>
+    (a.selected === a.part.id) === (b.selected === b.part.id) &&
+    a.onSelect === b.onSelect &&
+    JSON.stringify([a.part, a.rect]) === JSON.stringify([b.part, b.rect])
+);
+
+function Big({ y, value, name }: { y: number; value: string; name: string }) {
+  return (
+    <>
+      <Words x={12} y={y} size="value">
+        {value}
+      </Words>
+      <Words x={12} y={y + 17}>
+        {name}
+      </Words>
+    </>
+  );
+}

@@ -1,0 +1,44 @@
+import React, { useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, useStyles2 } from '@grafana/ui';
+
+import { spoken, type Part } from './parts';
+
+/** The drawing in words, for who does not see it, or would rather read. */
+export function PartList({ parts }: { parts: Part[] }) {
+  const styles = useStyles2(getStyles);
+  const [open, setOpen] = useState(false);
+  return (
+    <div>
+      <Button
+        variant="secondary"
+        fill="text"
+        size="sm"
+        icon={open ? 'angle-down' : 'angle-right'}
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
+      >
+        The drawing as a list
+      </Button>
+      {open && (
+        <ul className={styles.list}>
+          {parts.map((part) => (
+            <li key={part.id}>
+              <b>{spoken(part)}.</b> {part.presence.why} {part.text}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  list: css({
+    margin: theme.spacing(1, 0, 0, 3),
+    fontVariantNumeric: 'tabular-nums',
+    '& b': { fontWeight: theme.typography.fontWeightMedium },
+  }),
+});

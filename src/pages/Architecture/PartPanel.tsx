@@ -1,0 +1,53 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Part } from './parts';
+
+/** Explains a part: what it is, its numbers, and where they come from. */
+export function PartPanel({ part }: { part: Part }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <aside className={styles.panel} aria-label="Explanation">
+      {/* Only the choice of another part is announced, not each new number. */}
+      <h3 aria-live="polite">{part.title}</h3>
+      {part.presence.why && <p className={styles.presence}>{part.presence.why}</p>}
+      <p>{part.text}</p>
+      {part.figures.length > 0 && (
+        <dl className={styles.figures}>
+          {part.figures.map(({ name, value, source }) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+              <dd className={styles.source}>{source}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {part.figures.length === 0 && <p className={styles.source}>No number is reported of this part.</p>}
+    </aside>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  panel: css({
+    flex: '1 1 260px',
+    padding: theme.spacing(2),
+    borderRadius: theme.shape.radius.default,
+    background: theme.colors.background.secondary,
+    fontSize: 'clamp(14px, 1vw, 20px)',
+    '& h3': { ...theme.typography.h4, fontSize: '1.3em' },
+    '& p': { textWrap: 'pretty' },
+  }),
+  presence: css({ borderLeft: `4px solid ${theme.colors.warning.border}`, paddingLeft: theme.spacing(1) }),
+  figures: css({
+    margin: 0,
+    '& > div': { display: 'grid', gridTemplateColumns: '1fr auto', marginBottom: theme.spacing(1) },
+    '& dt': { fontWeight: theme.typography.fontWeightRegular },
+    '& dd': { margin: 0, fontWeight: theme.typography.fontWeightBold, fontVariantNumeric: 'tabular-nums' },
+    '& dd + dd': { gridColumn: '1 / -1', fontWeight: theme.typography.fontWeightRegular },
+  }),
+  source: css({ color: theme.colors.text.secondary, fontSize: 'max(0.8em, 12px)' }),
+});

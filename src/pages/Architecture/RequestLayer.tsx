@@ -1,0 +1,79 @@
+import React, { memo, type ReactNode } from 'react';
+
+import { Arrow, Diagram, Words } from '../../components/Diagram';
+import { layOut, type Layout } from './layout';
+import { PartBox, type Choosing } from './PartBox';
+import type { RequestPath } from './parts';
+import { WorkerFigures } from './WorkerFigures';
+
+interface RequestLayerProps extends Choosing {
+  path: RequestPath;
+  /** Where the router looks, and why, if workers are missing. */
+  missing?: string;
+  /** What travels. */
+  traffic?(layout: Layout): ReactNode;
+}
+
+/** The way of a request, and the three planes. */
+export function RequestLayer({ path, missing, traffic, selected, onSelect }: RequestLayerProps) {
+  const layout = layOut(path.workers.length);
+  const choosing = { selected, onSelect };
+  return (
+    <Diagram label="The way of a request" width={layout.width} height={layout.height} minWidth={800}>
+      <Lines layout={layout} />
+      {traffic?.(layout)}
+      <PartBox part={path.client} rect={layout.client} figures={2} {...choosing} />
+      <PartBox part={path.enduser} rect={layout.enduser} figures={0} {...choosing} />
+      <PartBox part={path.frontend} rect={layout.frontend} figures={2} {...choosing} />
+      <PartBox part={path.router} rect={layout.router} figures={2} accent {...choosing} />
+      <PartBox part={path.discovery} rect={layout.discovery} figures={1} inline {...choosing} />
+      <PartBox part={path.request} rect={layout.request} figures={0} {...choosing} />
+      <PartBox part={path.events} rect={layout.events} figures={0} inline {...choosing} />
+      <PartBox part={path.prometheus} rect={layout.prometheus} figures={1} small {...choosing} />
+      {path.workers.map((worker, i) => (
+        <PartBox
+          key={worker.id}
+          part={worker}
+          rect={layout.workers[i]}
+          figures={0}
+          letters={layout.workers[i].width / 10}
+          {...choosing}
+        >
+          <WorkerFigures figures={worker.figures} detail={layout.detail} width={layout.workers[i].width} />
+        </PartBox>
+      ))}
+      {path.workers.length === 0 && (
+        <Words x={layout.width} y={layout.router.y + layout.router.height / 2} anchor="end">
+          {missing ?? 'No workers are reported'}
+        </Words>
+      )}
+    </Diagram>
+  );
+}
+
+/** What connects the parts changes with the number of workers alone. */
+const Lines = memo(
+  function Lines({ layout: l }: { layout: Layout }) {
+    const y = l.frontend.y + l.frontend.height / 2;
+    const under = l.frontend.y + l.frontend.height;
+    const column = l.workers[0];
+    const end = l.workers.at(-1);
+    return (
+      <>
+        <Arrow path={`M ${l.client.width / 2} ${l.enduser.y + l.enduser.height} V ${l.client.y}`} />
+        <Arrow path={`M ${l.client.width} ${y} H ${l.frontend.x}`} />
+        <Arrow path={`M ${l.frontend.x + l.frontend.width} ${y} H ${l.router.x}`} />
+        {l.legs.map((leg) => (
+          <Arrow key={leg} path={leg} />
+        ))}
+        <Arrow kind="faint" plain path={`M 450 ${y} V ${l.request.y}`} />
+        <Arrow kind="dashed" path={`M 335 ${l.discovery.height} V ${l.frontend.y}`} />
+        {column && <Arrow kind="dashed" path={`M 870 ${l.discovery.height} V ${column.y}`} />}
+        {end && <Arrow kind="dotted" path={`M 870 ${end.y + end.height} V ${l.events.y}`} />}
+        <Arrow kind="dotted" path={`M 620 ${l.events.y} V ${l.router.y + l.router.height}`} />
+        <Arrow kind="faint" path={`M ${l.prometheus.width} ${l.prometheus.y + 32} H 290 V ${under}`} />
+      </>
+    );
+  },
+  (a, b) => a.layout.workers.length === b.layout.workers.length
+);

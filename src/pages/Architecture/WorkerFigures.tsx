@@ -1,0 +1,84 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { Words } from '../../components/Diagram';
+import { DASH } from '../../lib/format';
+import type { Layout } from './layout';
+import type { Figure } from './parts';
+
+interface WorkerFiguresProps {
+  /** In flight, waiting, KV cache, GPU … */
+  figures: Figure[];
+  detail: Layout['detail'];
+  width: number;
+}
+
+/** A worker's numbers, as many as there is room for. */
+export function WorkerFigures({ figures: [inflight, waiting, cache, gpu], detail, width }: WorkerFiguresProps) {
+  if (detail === 'name') {
+    return (
+      <Words x={12} y={50}>
+        {`${inflight.value} ${inflight.name}`}
+      </Words>
+    );
+  }
+  if (detail === 'line') {
+    return (
+      <Words x={12} y={50}>
+        {`${inflight.value} ${inflight.name} · cache ${cache.value} · GPU ${gpu.value}`}
+      </Words>
+    );
+  }
+  return (
+    <>
+      <Words x={12} y={58} size="value">
+        {inflight.value}
+      </Words>
+      <Words x={56} y={58}>
+        {inflight.name}
+      </Words>
+      <Words x={width - 12} y={58} anchor="end">
+        {`${waiting.value} ${waiting.name}`}
+      </Words>
+      <Meter x={12} y={80} width={width - 24} figure={cache} />
+      <Meter x={12} y={100} width={width - 24} figure={gpu} />
+    </>
+  );
+}
+
+interface MeterProps {
+  x: number;
+  y: number;
+  width: number;
+  figure: Figure;
+}
+
+const NAME = 84;
+const VALUE = 62;
+
+/** A share as a bar, with its name before and its value behind it. */
+function Meter({ x, y, width, figure: { name, value } }: MeterProps) {
+  const styles = useStyles2(getStyles);
+  const room = width - NAME - VALUE;
+  const share = value === DASH ? 0 : Math.min(1, parseFloat(value) / 100);
+  return (
+    <>
+      <Words x={x} y={y}>
+        {name}
+      </Words>
+      <rect className={styles.track} x={x + NAME} y={y - 9} width={room} height={8} rx={2} />
+      <rect className={styles.bar} x={x + NAME} y={y - 9} width={room * share} height={8} rx={2} />
+      <Words x={x + width} y={y} anchor="end">
+        {value}
+      </Words>
+    </>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  track: css({ fill: theme.colors.border.medium }),
+  bar: css({ fill: theme.colors.primary.text }),
+});

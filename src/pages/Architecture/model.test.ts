@@ -1,0 +1,181 @@
+import { cluster, laneOn, worker } from '../../components/Diagram/fixtures';
+import { vendor } from '../../vendor';
+import { layOut } from './layout';
+import { inOrder, requestPath, spoken, utilisation, type RequestPath } from './parts';
+import { placeGroups, platformParts } from './platform';
+import { advance, dots, NO_FLOW, shares, TRAVEL } from './flow';
+
+describe('the layout', () => {
+  it.each([
+    [0, 'full'],
+    [1, 'full'],
+    [3, 'full'],
+    [8, 'line'],
+    [64, 'name'],
+  ])('places %d workers within the drawing, without overlap', (n, detail) => {
+    const { workers, width, height, ...rest } = layOut(n);
+    expect(workers).toHaveLength(n);
+    expect(rest.ways).toHaveLength(n);
+    expect(rest.detail).toBe(detail);
+    const named = [rest.client, rest.enduser, rest.frontend, rest.router, rest.discovery, rest.request];
+    const boxes = [...workers, ...named, rest.events, rest.prometheus];
+    for (const [i, a] of boxes.entries()) {
+      expect(a.x >= 0 && a.y >= 0 && a.x + a.width <= width && a.y + a.height <= height).toBe(true);
+      for (const b of boxes.slice(i + 1)) {
+        const apart = a.x + a.width <= b.x || b.x + b.width <= a.x || a.y + a.height <= b.y || b.y + b.height <= a.y;
+        expect({ a, b, apart }).toEqual({ a, b, apart: true });
+      }
+    }
+  });
+
+  it('leads each way from the load generator into its worker', () => {
+    const { ways, workers, client } = layOut(3);
+    ways.forEach((way, i) => {
+      expect(way[0]).toMatchObject({ x: client.width, at: 0 });
+      expect(way.at(-1)).toMatchObject({ y: workers[i].y + workers[i].height / 2, at: 1 });
+      expect(way.every((p, j) => j === 0 || p.at >= way[j - 1].at)).toBe(true);
+    });
+  });
+});
+
+describe('the traffic', () => {
+  const workers = (routed: number[]) => routed.map((r, i) => worker(i, { routed: r, inflight: 10 * i }));
+
+  it('goes where requests were routed lately', () => {
+    let flow = advance(NO_FLOW, workers([100, 100, 100]), 0);
+    flow = advance(flow, workers([103, 101, 100]), 1000);
+    expect(shares(flow, workers([103, 101, 100]))).toEqual([0.75, 0.25, 0]);
+  });
+
+  it('goes by requests in flight until something is routed, and to all where nothing is known', () => {
+    expect(shares(advance(NO_FLOW, workers([5, 5, 5]), 0), workers([5, 5, 5]))).toEqual([0, 1 / 3, 2 / 3]);
+    expect(shares(NO_FLOW, [worker(0, { routed: undefined, inflight: undefined })])).toEqual([1]);
+    expect(shares(NO_FLOW, [])).toEqual([]);
+  });
+
+  it('takes a counter that begins anew, and a worker that comes, for nothing', () => {
+    const flow = advance(advance(NO_FLOW, workers([100]), 0), workers([2, 50]), 1000);
+    expect(shares(flow, workers([2, 50]))).toEqual([0, 1]); // by what is in flight
+  });
+
+  it('forgets, and ignores what it has seen', () => {
+    let flow = NO_FLOW;
+    for (let s = 0; s < 100; s++) {
+      flow = advance(flow, workers([s]), s * 1000);
+    }
+    expect(flow.readings.length).toBeLessThanOrEqual(11);
+    expect(advance(flow, workers([99]), 99_000)).toBe(flow);
+  });
+
+  it('shows as many dots as requests, in steps, and few where there are many', () => {
+    const perSecond = (rps: number, share: number[]) => dots(rps, share).map((d) => (d.count ? d.count / d.period : 0));
+    expect(perSecond(2, [0.5, 0.5])).toEqual([1, 1]);
+    expect(perSecond(2.1, [0.5, 0.5])).toEqual([1, 1]);
+    expect(perSecond(1000, [1])).toEqual([4]);
+    expect(perSecond(0, [1])).toEqual([0]);
+    expect(perSecond(NaN, [1])).toEqual([0]);
+    expect(dots(0.25, [1])[0].period).toBeGreaterThan(TRAVEL);
+  });
+});
+
+const target = { kind: 'simulated' as const, followup: 'built-in questioner' };
+const figure = (path: RequestPath, part: keyof Omit<RequestPath, 'workers'>, name: string) =>
+  path[part].figures.find((f) => f.name === name)?.value;
+
+describe('the parts', () => {
+  it('carry this cluster’s numbers', () => {
+    const path = requestPath(laneOn(3), true, target);
+    expect(figure(path, 'client', 'requests/s')).toBe('4.6');
+    expect(figure(path, 'client', 'in progress')).toBe('120');
+    expect(figure(path, 'frontend', 'queued')).toBe('2');
+    expect(figure(path, 'router', 'KV hit rate')).toBe('94.2 %');
+    expect(figure(path, 'discovery', 'workers found')).toBe('3');
+    expect(path.workers.map((w) => w.title)).toEqual(['worker-0', 'worker-1', 'worker-2']);
+    expect(spoken(path.workers[1])).toBe(
+      'worker-1, 11 in flight, 1 waiting, 42 % KV cache, 80 % GPU, 60.0 ms queue time, 51 routed to it'
+    );
+  });
+
+  it('have a dash for every number when nothing is live', () => {
+    const path = requestPath(laneOn(3), false, target);
+    expect(path.workers).toHaveLength(3);
+    const values = inOrder(path).flatMap((p) => p.figures.map((f) => f.value));
+    expect(new Set(values)).toEqual(new Set(['—']));
+    expect(spoken(path.frontend)).toBe('Frontend, not reported queued, not reported in flight');
+  });
+
+  it('are all there without a lane, without workers', () => {
+    const path = requestPath(undefined, false, { kind: 'unknown' });
+    expect(inOrder(path)).toHaveLength(8);
+    expect(path.enduser.presence).toMatchObject({ is: 'unknown' });
+  });
+
+  it.each([
+    ['simulated', { discovery: 'absent', request: 'here', events: 'here', enduser: 'absent' }],
+    ['dynamo', { discovery: 'here', request: 'here', events: 'here' }],
+    ['plain', { discovery: 'unknown', request: 'unknown', events: 'unknown' }],
+  ] as const)('say what a %s target lacks', (kind, expected) => {
+    const path = requestPath(laneOn(3), true, { ...target, kind });
+    for (const [part, is] of Object.entries(expected)) {
+      expect({ part, ...path[part as 'events'].presence }).toMatchObject({ part, is });
+    }
+  });
+
+  it('do without events under round-robin, and say so', () => {
+    const path = requestPath(laneOn(3, { state: { mode: 'round_robin' } }), true, target);
+    expect(path.events.presence).toMatchObject({ is: 'idle', why: expect.stringContaining('Round-robin') });
+    expect(spoken(path.events)).toBe('Event plane, not used');
+  });
+
+  it.each([
+    ['prometheus', 'here'],
+    ['direct', 'absent'],
+    [undefined, 'unknown'],
+  ])('know where cluster metrics come from: %s', (source, is) => {
+    const lane = laneOn(1, { cluster: cluster([worker(0)], { source, problem: 'no answer' }) });
+    expect(requestPath(lane, true, target).prometheus.presence.is).toBe(is);
+  });
+
+  it('know a model that plays the end user', () => {
+    const path = requestPath(laneOn(1), true, { kind: 'dynamo', followup: 'llama-8b at example.com' });
+    expect(path.enduser.presence).toMatchObject({ is: 'here', why: expect.stringContaining('llama-8b') });
+  });
+
+  it('mean a worker’s GPUs, where they tell', () => {
+    const gpus = [{ index: '0', utilisation: 0.5 }, { index: '1', utilisation: 1 }, { index: '2' }];
+    expect(utilisation(worker(0, { gpus }))).toBe(0.75);
+    expect(utilisation(worker(0, { gpus: [] }))).toBeUndefined();
+  });
+});
+
+describe('the platform', () => {
+  const presence = (lane = laneOn(3), kind: 'simulated' | 'dynamo' = 'simulated') =>
+    platformParts(vendor.platform, lane, true, { ...target, kind });
+
+  it('has every group and thing of the vendor', () => {
+    const parts = presence();
+    expect(parts.map((g) => g.group.title)).toEqual(vendor.platform.groups.map((g) => g.title));
+    expect(parts.map((g) => g.items.length)).toEqual(vendor.platform.groups.map((g) => g.items.length));
+  });
+
+  it('is not beneath a simulated cluster, but Prometheus is there', () => {
+    const items = presence().flatMap((g) => g.items);
+    const there = items.filter((i) => i.presence.is === 'here').map((i) => i.id);
+    expect(there.every((id) => id.endsWith('.monitoring'))).toBe(true);
+    expect(items[0].presence.why).toMatch(/simulated/);
+  });
+
+  it('is not known of a Dynamo elsewhere, but for the operator that switches it', () => {
+    const items = presence(laneOn(3, { state: { driver: 'kubernetes' } }), 'dynamo').flatMap((g) => g.items);
+    expect(items.find((i) => i.id.endsWith('.operator'))?.presence.is ?? 'here').toBe('here');
+    expect(items.some((i) => i.presence.is === 'unknown')).toBe(true);
+  });
+
+  it('places groups in columns without overlap', () => {
+    const { groups, height } = placeGroups([3, 2, 3, 4, 2]);
+    const ends = groups.map(({ rect }) => rect.y + rect.height);
+    expect(Math.max(...ends)).toBe(height);
+    expect(groups[3].rect.y).toBeGreaterThan(groups[1].rect.height);
+    expect(placeGroups([]).height).toBe(0);
+  });
+});

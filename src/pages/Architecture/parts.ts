@@ -1,0 +1,268 @@
+import type { LaneSnapshot, Worker } from '../../client';
+import type { TargetFacts } from '../../components/Diagram';
+import { DASH, milliseconds, number, percent, seconds } from '../../lib/format';
+import { modeName } from '../../lib/names';
+
+/** One number of a part. */
+export interface Figure {
+  name: string;
+  value: string;
+  /** Where the number comes from. */
+  source: string;
+}
+
+/** Whether a part exists in what is running. */
+export interface Presence {
+  is: 'here' | 'idle' | 'absent' | 'unknown';
+  /** Why it is not simply here. */
+  why?: string;
+}
+
+/** A part of the drawing with all that is said of it. */
+export interface Part {
+  id: string;
+  title: string;
+  /** What it is. */
+  text: string;
+  /** The most important one first. */
+  figures: Figure[];
+  presence: Presence;
+}
+
+/** All that the drawing of the request path says. */
+export interface RequestPath {
+  client: Part;
+  enduser: Part;
+  frontend: Part;
+  router: Part;
+  discovery: Part;
+  request: Part;
+  events: Part;
+  prometheus: Part;
+  workers: Part[];
+}
+
+/** The parts in the order in which they are told. */
+export function inOrder({ workers, ...p }: RequestPath): Part[] {
+  return [p.client, p.enduser, p.frontend, p.router, ...workers, p.request, p.discovery, p.events, p.prometheus];
+}
+
+/** Of the last 60 s, by the load generator. */
+const BY_CLIENT = 'Measured by the load generator over the last 60 s.';
+const HERE: Presence = { is: 'here' };
+
+/** Words for where the cluster's numbers come from. */
+function clusterSource(lane: LaneSnapshot | undefined): string {
+  return lane?.cluster.source === 'direct' ? 'Read from the target’s own metrics.' : 'Read from Prometheus.';
+}
+
+/**
+ * Fills the drawing's parts. The lane tells which parts there are, and may be
+ * what was last seen; without live, every number is a dash.
+ */
+export function requestPath(lane: LaneSnapshot | undefined, live: boolean, target: TargetFacts): RequestPath {
+  const now = live ? lane : undefined;
+  return {
+    client: clientPart(now),
+    enduser: enduserPart(target.followup),
+    frontend: frontendPart(now),
+    router: routerPart(lane, now, target),
+    discovery: discoveryPart(now, target),
+    request: requestPart(now, target),
+    events: eventsPart(lane, target),
+    prometheus: prometheusPart(lane, now),
+    workers: (lane?.cluster.workers ?? []).map((w) => workerPart(w, now)),
+  };
+}
+
+function clientPart(now: LaneSnapshot | undefined): Part {
+  const w = now?.window;
+  return {
+    id: 'client',
+    title: 'Load generator',
+    text: 'Plays all the users: it keeps a number of conversations in progress, sends each turn with the whole conversation before it, and times every token that comes back.',
+    figures: [
+      { name: 'requests/s', value: number(w?.requests_per_second, 1), source: `Completed requests. ${BY_CLIENT}` },
+      {
+        name: 'in progress',
+        value: number(now?.state.concurrency.actual),
+        source: 'Conversations, counted by the load generator.',
+      },
+      {
+        name: 'waiting for a first token',
+        value: number(w?.awaiting.n),
+        source: 'Requests, counted by the load generator.',
+      },
+      { name: 'TTFT p95', value: milliseconds(w?.metrics.ttft.p95), source: BY_CLIENT },
+      { name: 'output tokens/s', value: number(w?.output_tokens_per_second), source: BY_CLIENT },
+    ],
+    presence: HERE,
+  };
+}
+
+/** What the load generator's own ways to ask are called. */
+const WITHOUT_MODEL = /questioner|same short sentence/i;
+
+function enduserPart(followup: string | undefined): Part {
+  const builtIn = followup !== undefined && WITHOUT_MODEL.test(followup);
+  return {
+    id: 'enduser',
+    title: 'End-user model',
+    text: 'A small model can play the person in the conversation: it reads the last answer and asks on. It is no part of what is measured.',
+    figures: [],
+    presence:
+      followup === undefined
+        ? { is: 'unknown', why: 'The load generator does not say who asks the follow-up questions.' }
+        : builtIn
+          ? { is: 'absent', why: `No end-user model here. Follow-up questions come from: ${followup}.` }
+          : { is: 'here', why: `Follow-up questions come from: ${followup}.` },
+  };
+}
+
+function frontendPart(now: LaneSnapshot | undefined): Part {
+  const c = now?.cluster;
+  return {
+    id: 'frontend',
+    title: 'Frontend',
+    text: 'The OpenAI-compatible door of the cluster: it applies the chat template, turns words into tokens, hands the request to the router and streams the answer back.',
+    figures: [
+      { name: 'queued', value: number(c?.queued), source: `Requests before their first token. ${clusterSource(now)}` },
+      { name: 'in flight', value: number(c?.inflight), source: `Requests, of all workers. ${clusterSource(now)}` },
+    ],
+    presence: HERE,
+  };
+}
+
+function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
+  const kv = now?.kv;
+  const byUsage =
+    kv?.source === 'frontend'
+      ? 'Told by the frontend’s metrics'
+      : 'Cached over prompt tokens, as told with each answer';
+  return {
+    id: 'router',
+    title: 'Router',
+    text: 'Chooses a worker for every request. KV-aware, it weighs what a worker already holds of the prompt against how busy it is; round-robin takes the next in turn.',
+    figures: [
+      { name: 'KV hit rate', value: percent(kv?.hit_ratio), source: `${byUsage}, over the last 60 s.` },
+      { name: 'mode', value: now ? modeName(now.state.mode) : DASH, source: 'Told by the mode driver.' },
+      { name: 'predicted', value: percent(kv?.predicted), source: 'The hit rate that the router expected.' },
+      { name: 'achievable', value: percent(kv?.achievable), source: 'Had each turn gone to the longest prefix.' },
+    ],
+    presence:
+      kind === 'plain' && lane?.cluster.workers.length === 0
+        ? { is: 'unknown', why: 'This server does not tell whether it routes at all.' }
+        : HERE,
+  };
+}
+
+function discoveryPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
+  const workers = now?.cluster.available ? now.cluster.workers.length : undefined;
+  return {
+    id: 'discovery',
+    title: 'Discovery plane',
+    text: 'Lets the parts find each other: a worker registers when it starts, and the frontend sees it come and go. On Kubernetes the cluster’s own resources serve for that.',
+    figures: [{ name: 'workers found', value: number(workers), source: clusterSource(now) }],
+    presence:
+      kind === 'simulated'
+        ? { is: 'absent', why: 'The simulated cluster is told its workers when it starts; nothing needs to be found.' }
+        : planePresence(kind),
+  };
+}
+
+function requestPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
+  return {
+    id: 'request',
+    title: 'Request plane',
+    text: 'Carries requests from frontend to workers and tokens back: TCP, HTTP/2 or NATS in Dynamo.',
+    figures: [{ name: 'in flight', value: number(now?.cluster.inflight), source: clusterSource(now) }],
+    presence:
+      kind === 'simulated'
+        ? { is: 'here', why: 'Simulated: frontend and workers share one process, so no network lies between them.' }
+        : planePresence(kind),
+  };
+}
+
+function eventsPart(lane: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
+  const why = kind === 'simulated' ? 'Simulated: the events pass inside one process.' : undefined;
+  const idle = lane !== undefined && lane.state.mode !== 'kv';
+  return {
+    id: 'events',
+    title: 'Event plane',
+    text: 'Workers announce which KV blocks they stored and removed. From these events the router keeps its index of who holds what.',
+    figures: [],
+    presence: idle
+      ? { is: 'idle', why: `${modeName(lane.state.mode)} routing decides without these events.` }
+      : kind === 'simulated'
+        ? { is: 'here', why }
+        : planePresence(kind),
+  };
+}
+
+function planePresence(kind: TargetFacts['kind']): Presence {
+  return kind === 'mock' || kind === 'dynamo'
+    ? HERE
+    : { is: 'unknown', why: 'This target does not show how its parts talk to each other.' };
+}
+
+function prometheusPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefined): Part {
+  const source = lane?.cluster.source;
+  const age = now?.cluster.available ? now.cluster.age_seconds : undefined;
+  return {
+    id: 'prometheus',
+    title: 'Prometheus',
+    text: 'Collects the metrics of frontend, workers, GPUs and load generator. The load generator reads the cluster’s numbers from it.',
+    figures: [{ name: 'since reading', value: seconds(age), source: 'By the load generator’s clock.' }],
+    presence:
+      source === 'prometheus'
+        ? HERE
+        : source === 'direct'
+          ? { is: 'absent', why: 'Not in use: the load generator reads the target’s metrics itself.' }
+          : { is: 'unknown', why: lane?.cluster.problem ?? 'The load generator reads no cluster metrics.' },
+  };
+}
+
+function workerPart(worker: Worker, now: LaneSnapshot | undefined): Part {
+  const w = now ? worker : undefined;
+  const source = clusterSource(now);
+  return {
+    id: `worker-${worker.id}`,
+    title: worker.name,
+    text: 'One engine with its GPU. It prefills what it does not hold of a prompt, then decodes token by token, many requests at once.',
+    figures: [
+      { name: 'in flight', value: number(w?.inflight), source: `Requests. ${source}` },
+      { name: 'waiting', value: number(w?.waiting), source: `Requests in the engine’s queue. ${source}` },
+      { name: 'KV cache', value: percent(w?.cache_use, 0), source: `Blocks in use. ${source}` },
+      { name: 'GPU', value: percent(utilisation(w), 0), source: `Utilisation, the mean of its GPUs. ${source}` },
+      { name: 'queue time', value: milliseconds(w?.queue_seconds), source: `Mean over 60 s. ${source}` },
+      { name: 'routed to it', value: number(w?.routed), source: `Requests so far. ${source}` },
+    ],
+    presence: HERE,
+  };
+}
+
+/** The mean utilisation of a worker's GPUs, 0 to 1; undefined where none tells it. */
+export function utilisation(worker: Worker | undefined): number | undefined {
+  const told = (worker?.gpus ?? []).flatMap((g) => (g.utilisation === undefined ? [] : [g.utilisation]));
+  return told.length === 0 ? undefined : told.reduce((a, b) => a + b, 0) / told.length;
+}
+
+/** A part and its numbers in one sentence, for the list. */
+export function spoken({ title, figures, presence }: Part): string {
+  const numbers = figures.map(({ name, value }) => `${value === DASH ? 'not reported' : value} ${name}`);
+  return [title, presenceWord(presence), ...numbers].filter(Boolean).join(', ');
+}
+
+/** A word for a part that is not simply there. */
+export function presenceWord({ is }: Presence): string | undefined {
+  switch (is) {
+    case 'absent':
+      return 'not here';
+    case 'idle':
+      return 'not used';
+    case 'unknown':
+      return 'not known';
+    case 'here':
+      return undefined;
+  }
+}

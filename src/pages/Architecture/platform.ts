@@ -1,0 +1,115 @@
+import type { LaneSnapshot } from '../../client';
+import type { Rect, TargetFacts } from '../../components/Diagram';
+import { DASH, number } from '../../lib/format';
+import type { Platform } from '../../vendor';
+import { requestPath, type Figure, type Part, type Presence } from './parts';
+
+/** A group of the platform with its things, all as parts of a drawing. */
+export interface PlatformGroupParts {
+  group: Part;
+  items: Part[];
+}
+
+/**
+ * Makes parts of the vendor's platform, and says of each what is known of it
+ * under the running target. Things with the ids "gpu", "operator", "monitoring" and
+ * "enduser" are looked up in the live state; of the others, a target that does
+ * not run on Kubernetes has none, and of another one nothing is known.
+ */
+export function platformParts(
+  platform: Platform,
+  lane: LaneSnapshot | undefined,
+  live: boolean,
+  target: TargetFacts
+): PlatformGroupParts[] {
+  const path = requestPath(lane, live, target);
+  const rest = elsewhere(lane, target);
+  const known: Record<string, Presence | undefined> = {
+    monitoring: monitoring(path.prometheus.presence),
+    enduser: path.enduser.presence,
+    operator: lane?.state.driver === 'kubernetes' ? { is: 'here', why: 'It switches the mode here.' } : undefined,
+  };
+  return platform.groups.map(({ items, ...group }) => {
+    const parts = items.map((item) => ({
+      ...item,
+      id: `${group.id}.${item.id}`,
+      figures: item.id === 'gpu' ? gpuFigures(live ? lane : undefined) : [],
+      presence: known[item.id] ?? rest,
+    }));
+    const here = parts.some((p) => p.presence.is === 'here');
+    return { group: { ...group, figures: [], presence: here ? { is: 'here' } : rest }, items: parts };
+  });
+}
+
+/** Of the two, only Prometheus can be seen from here. */
+function monitoring(prometheus: Presence): Presence {
+  return prometheus.is === 'here'
+    ? { is: 'here', why: 'The cluster’s numbers come from Prometheus here.' }
+    : prometheus;
+}
+
+function elsewhere(lane: LaneSnapshot | undefined, { kind }: TargetFacts): Presence {
+  if (kind === 'simulated') {
+    return { is: 'absent', why: 'The running cluster is simulated: no Kubernetes is beneath it.' };
+  }
+  if (kind === 'mock') {
+    return {
+      is: 'absent',
+      why: 'The running Dynamo works with mock workers on one machine: no Kubernetes is beneath it.',
+    };
+  }
+  if (lane?.state.driver === 'kubernetes') {
+    return { is: 'unknown', why: 'The target runs on Kubernetes; whether it has this cannot be seen from here.' };
+  }
+  return { is: 'unknown', why: 'What the target stands on cannot be seen from here.' };
+}
+
+function gpuFigures(now: LaneSnapshot | undefined): Figure[] {
+  const source = 'Told by the target’s metrics.';
+  const gpus = now?.cluster.workers.reduce((sum, w) => sum + w.gpus.length, 0);
+  return [
+    { name: 'GPUs', value: number(gpus), source },
+    {
+      name: 'kind',
+      value: now?.target.deployment.gpu ?? now?.cluster.gpu ?? DASH,
+      source: 'As the deployment is described.',
+    },
+  ];
+}
+
+/** Where a group and its things stand. */
+export interface PlacedGroup {
+  rect: Rect;
+  items: Rect[];
+}
+
+const COLUMNS = 3;
+const WIDTH = 1000;
+const GAP = 20;
+const HEAD = 44;
+const ITEM = { height: 58, gap: 10 };
+const PADDING = 14;
+
+/** Places groups with so many things each in columns, each under the shortest one so far. */
+export function placeGroups(sizes: number[]): { width: number; height: number; groups: PlacedGroup[] } {
+  const width = (WIDTH - (COLUMNS - 1) * GAP) / COLUMNS;
+  const ends: number[] = new Array(COLUMNS).fill(0);
+  const groups = sizes.map((n) => {
+    const column = ends.indexOf(Math.min(...ends));
+    const rect = {
+      x: column * (width + GAP),
+      y: ends[column],
+      width,
+      height: HEAD + n * (ITEM.height + ITEM.gap) + PADDING - ITEM.gap,
+    };
+    ends[column] += rect.height + GAP;
+    const items = Array.from({ length: n }, (_, i) => ({
+      x: rect.x + PADDING,
+      y: rect.y + HEAD + i * (ITEM.height + ITEM.gap),
+      width: width - 2 * PADDING,
+      height: ITEM.height,
+    }));
+    return { rect, items };
+  });
+  return { width: WIDTH, height: Math.max(0, Math.max(...ends) - GAP), groups };
+}

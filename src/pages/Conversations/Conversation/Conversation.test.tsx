@@ -1,0 +1,270 @@
+import React from 'react';
+import { act, fireEvent, render, screen, within } from '@testing-library/react';
+import { MemoryRouter, Route, Routes } from 'react-router-dom';
+
+import { ClientProvider, Problem, type Conversation as Data } from '../../../client';
+import { violations } from '../../../test/axe';
+import { conversation, listOf, turn } from '../../../test/conversations';
+import { FakeClient, laneSnapshot } from '../../../test/fixtures';
+import { stubSizes } from '../../../test/sizes';
+import Conversation from '.';
+import { LONG } from './Message';
+import { FOLLOW_EVERY, RETRY_EVERY } from './useConversation';
+
+beforeEach(() => {
+  jest.useFakeTimers();
+  jest.setSystemTime(new Date('2026-11-20T12:00:00Z'));
+  stubSizes();
+});
+afterEach(() => {
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
+
+const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
+
+/** Shows number 7, as the store has it, among ten that have ended. */
+async function show(first: Data | Problem, address = '/conversations/main-run-7') {
+  const client = new FakeClient();
+  const store: { now: Data | Problem; all: Data[] } = { now: first, all: [] };
+  store.all = Array.from({ length: 10 }, (_, k) => conversation(k));
+  const workers = [{ id: '11', name: 'worker-1', gpus: [] }];
+  client.show({ cluster: { ...laneSnapshot().cluster, workers } });
+  client.reads.mockImplementation(async (path) => {
+    if (path.startsWith('/conversations?')) {
+      return listOf(store.all, path);
+    }
+    if (store.now instanceof Problem) {
+      throw store.now;
+    }
+    return store.now;
+  });
+  const result = render(
+    <ClientProvider client={client}>
+      <MemoryRouter initialEntries={[address]}>
+        <Routes>
+          <Route path="/conversations/:id" element={<Conversation />} />
+          <Route path="/conversations" element={<p>The list</p>} />
+        </Routes>
+      </MemoryRouter>
+    </ClientProvider>
+  );
+  await pass(0);
+  const asked = () => client.reads.mock.calls.filter(([path]) => path === '/conversations/main-run-7').length;
+  return { client, store, asked, ...result };
+}
+
+const done = conversation(7, { topic: 'GPU architecture', starter: 'gpu', turns: [turn(1), turn(2)] });
+const active = (change: Partial<Data> = {}) =>
+  conversation(7, { status: 'active', turns_done: 1, ended: undefined, turns: [turn(1)], ...change });
+const streaming = (assistant_message: string, ttft?: number) => ({
+  number: 2,
+  started: '2026-11-20T09:59:50Z',
+  ttft,
+  worker: '11',
+  user_message: 'And why?',
+  assistant_message,
+});
+
+const box = () => screen.getByRole('group', { name: /^Transcript/ });
+const turns = () => within(box()).getAllByRole('listitem');
+const term = (name: string) => screen.getByText(name).nextElementSibling?.textContent;
+
+describe('a conversation that has ended', () => {
+  it('has a head, a drawing and a transcript with figures', async () => {
+    await show(done);
+    expect(screen.getByRole('heading', { level: 2, name: 'GPU architecture' })).toBeInTheDocument();
+    expect(screen.getByText('Completed')).toBeInTheDocument();
+    expect(term('Turns')).toBe('4 of 4');
+    expect(term('Duration')).toBe('1 min 30 s');
+    expect(
+      screen.getByRole('img', {
+        name: 'TTFT by turn: turn 1 612 ms, 0 % of its prompt cached; turn 2 224 ms, 99 % of its prompt cached',
+      })
+    ).toBeInTheDocument();
+    expect(screen.getByText('First turn 612 ms; later ones 224 ms.')).toBeInTheDocument();
+    expect(turns()).toHaveLength(2);
+    expect(turns()[1]).toHaveTextContent('Question 2');
+    expect(turns()[1]).toHaveTextContent('Answer 2');
+    expect(turns()[1]).toHaveTextContent('worker-1');
+    expect(turns()[1]).toHaveTextContent('3,960 cached (99 %)');
+    expect(turns()[0]).toHaveTextContent('starter text “gpu”');
+    expect(turns()[1]).not.toHaveTextContent('starter text');
+  });
+
+  it('is not asked for again', async () => {
+    const { asked } = await show(done);
+    await pass(10 * FOLLOW_EVERY);
+    expect(asked()).toBe(1);
+  });
+
+  it('shows text as text', async () => {
+    const { container } = await show(
+      conversation(7, { turns: [turn(1, { assistant_message: 'a\n\n<img src=x> **b**' })] })
+    );
+    expect(container.querySelector('img[src="x"]')).toBeNull();
+    expect(within(box()).getByText(/<img src=x> \*\*b\*\*/)).toBeInTheDocument();
+  });
+
+  it('folds a long message of the user, never an answer', async () => {
+    const long = 'word '.repeat(LONG);
+    await show(conversation(7, { turns: [turn(1, { user_message: long, assistant_message: long })] }));
+    const unfold = screen.getByRole('button', { name: 'Show all 6,000 characters' });
+    expect(unfold).toHaveAttribute('aria-expanded', 'false');
+    const before = box().textContent?.length ?? 0;
+    fireEvent.click(unfold);
+    expect(screen.getByRole('button', { name: 'Show less' })).toHaveAttribute('aria-expanded', 'true');
+    expect((box().textContent?.length ?? 0) - before).toBeGreaterThan(5000);
+  });
+
+  it('marks a turn that failed, with its class and message', async () => {
+    const failed = turn(2, {
+      status: 'error',
+      counted: false,
+      error_class: 'stall',
+      error_message: 'no data for 30 s',
+      ttft: undefined,
+      assistant_message: 'Half of an ans',
+    });
+    await show(conversation(7, { status: 'error', turns_done: 1, turns: [turn(1), failed] }));
+    expect(turns()[1]).toHaveTextContent('Turn 2 failed: stalled');
+    expect(turns()[1]).toHaveTextContent('no data for 30 s');
+    expect(turns()[1]).toHaveTextContent('Half of an ans');
+    expect(turns()[1]).toHaveTextContent('Not counted: it failed');
+    expect(screen.getByRole('img', { name: /turn 2, .*failed/ })).toBeInTheDocument();
+  });
+
+  it('says of a cancelled turn that it is no error', async () => {
+    const cancelled = turn(1, { status: 'cancelled', counted: false });
+    await show(conversation(7, { status: 'cancelled', turns_done: 0, turns: [cancelled] }));
+    expect(turns()[0]).toHaveTextContent('That is no error.');
+  });
+
+  it('says it where no turn was stored', async () => {
+    await show(conversation(7, { turns: [] }));
+    expect(screen.getByText('No turn of it was stored.')).toBeInTheDocument();
+  });
+
+  it('has nothing against WCAG 2 AA', async () => {
+    const { container } = await show(done);
+    jest.useRealTimers();
+    expect(await violations(container)).toEqual([]);
+  });
+});
+
+describe('a conversation in progress', () => {
+  it('is followed to its end', async () => {
+    const { store, asked } = await show(active({ live: streaming('') }));
+    expect(turns()[1]).toHaveTextContent('Waiting for its first token');
+    expect(turns()[1]).toHaveTextContent('10.0 s'); // by the load generator's clock
+    store.now = active({ live: streaming('Because', 0.21) });
+    await pass(FOLLOW_EVERY);
+    expect(turns()[1]).toHaveTextContent('Answering');
+    expect(within(turns()[1]).getByText('Because')).toHaveAttribute('aria-busy', 'true');
+    expect(screen.getByRole('img', { name: /turn 2 210 ms, now; turn 3, planned/ })).toBeInTheDocument();
+    store.now = active({ turns_done: 2, turns: [turn(1), turn(2)] });
+    await pass(FOLLOW_EVERY);
+    expect(turns()[1]).toHaveTextContent('Answer 2');
+    store.now = conversation(7, { turns: [turn(1), turn(2)] });
+    await pass(FOLLOW_EVERY);
+    expect(screen.getByText('Completed')).toBeInTheDocument();
+    const before = asked();
+    await pass(10 * FOLLOW_EVERY);
+    expect(asked()).toBe(before);
+  });
+
+  it('keeps its end in sight of the reader who is there, and of no other', async () => {
+    jest.spyOn(Element.prototype, 'scrollHeight', 'get').mockReturnValue(2000);
+    const { store } = await show(active({ live: streaming('a', 0.2) }));
+    expect(box().scrollTop).toBe(2000);
+    box().scrollTop = 300;
+    fireEvent.scroll(box());
+    store.now = active({ live: streaming('a b', 0.2) });
+    await pass(FOLLOW_EVERY);
+    expect(box().scrollTop).toBe(300);
+    box().scrollTop = 1400; // 2000 less the 600 that are seen
+    fireEvent.scroll(box());
+    store.now = active({ live: streaming('a b c', 0.2) });
+    await pass(FOLLOW_EVERY);
+    expect(box().scrollTop).toBe(2000);
+  });
+
+  it('stays as it was while it cannot be read, which is said, and goes on after that', async () => {
+    const { store, asked } = await show(active());
+    store.now = new Problem(0, 'No answer.');
+    await pass(FOLLOW_EVERY);
+    expect(screen.getByText(/No answer. What is shown is how it was before./)).toBeInTheDocument();
+    expect(turns()).toHaveLength(1);
+    await pass(0);
+    const before = asked();
+    await pass(RETRY_EVERY - 1);
+    expect(asked()).toBe(before);
+    store.now = done;
+    await pass(RETRY_EVERY);
+    expect(screen.queryByText(/No answer/)).not.toBeInTheDocument();
+    expect(turns()).toHaveLength(2);
+  });
+
+  it('waits for its first turn', async () => {
+    await show(active({ turns_done: 0, turns: [] }));
+    expect(screen.getByText('Its first turn is about to begin.')).toBeInTheDocument();
+  });
+});
+
+describe('no conversation', () => {
+  it('is said in words, and not asked for again', async () => {
+    const { asked } = await show(new Problem(404, 'not found'));
+    expect(screen.getByText('There is no such conversation')).toBeInTheDocument();
+    expect(screen.getByText(/“main-run-7”/)).toBeInTheDocument();
+    await pass(10 * RETRY_EVERY);
+    expect(asked()).toBe(1);
+    fireEvent.click(screen.getByRole('link', { name: 'All conversations' }));
+    expect(screen.getByText('The list')).toBeInTheDocument();
+  });
+});
+
+describe('the ways on', () => {
+  it('lead to the conversations beside it', async () => {
+    const { store } = await show(done);
+    expect(screen.getByRole('link', { name: '← Newer' })).toHaveAttribute('href', '/conversations/main-run-8');
+    expect(screen.getByRole('link', { name: 'Older →' })).toHaveAttribute('href', '/conversations/main-run-6');
+    store.now = conversation(6, { topic: 'Another' });
+    fireEvent.click(screen.getByRole('link', { name: 'Older →' }));
+    await pass(0);
+    expect(screen.getByRole('heading', { name: 'Another' })).toBeInTheDocument();
+  });
+
+  it('keep to the filter of the list, even where the conversation fits it no more', async () => {
+    const { store } = await show(done, '/conversations/main-run-7?status=error');
+    store.all = store.all.map((c) => (c.number % 3 ? c : { ...c, status: 'error' })); // 0, 3, 6, 9
+    await pass(RETRY_EVERY);
+    expect(screen.getByRole('link', { name: '← Newer' })).toHaveAttribute(
+      'href',
+      '/conversations/main-run-9?status=error'
+    );
+    expect(screen.getByRole('link', { name: 'Older →' })).toHaveAttribute(
+      'href',
+      '/conversations/main-run-6?status=error'
+    );
+    expect(screen.getByRole('link', { name: 'All conversations' })).toHaveAttribute(
+      'href',
+      '/conversations?status=error'
+    );
+  });
+
+  it('read on until the older one is found', async () => {
+    const { store } = await show(done);
+    store.all = Array.from({ length: 700 }, (_, k) => conversation(k));
+    await pass(RETRY_EVERY);
+    expect(screen.getByRole('link', { name: 'Older →' })).toHaveAttribute('href', '/conversations/main-run-6');
+    expect(screen.getByRole('link', { name: '← Newer' })).toHaveAttribute('href', '/conversations/main-run-8');
+  });
+
+  it('end where there is none', async () => {
+    const { store } = await show(done);
+    store.all = [conversation(7)];
+    await pass(RETRY_EVERY);
+    expect(screen.queryByRole('link', { name: '← Newer' })).not.toBeInTheDocument();
+    expect(screen.queryByRole('link', { name: 'Older →' })).not.toBeInTheDocument();
+  });
+});

@@ -1,0 +1,113 @@
+import React from 'react';
+import { Link } from 'react-router-dom';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Conversation } from '../../../client';
+import { DASH, span } from '../../../lib/format';
+import { usePagePath } from '../../navigation';
+import { StatusBadge } from '../StatusBadge';
+import { durationOf, timeOfDay } from '../useClock';
+import { workersOf } from './model';
+import type { Neighbours } from './useNeighbours';
+
+interface HeaderProps {
+  conversation: Conversation;
+  workerName(id: string): string;
+  /** The load generator's clock. */
+  now?: number;
+}
+
+/** What is known of a conversation as a whole. */
+export function Header({ conversation, workerName, now }: HeaderProps) {
+  const styles = useStyles2(getStyles);
+  const { topic, status, turns_done, turns_planned, started, number } = conversation;
+  const duration = durationOf(conversation, now);
+  const workers = workersOf(conversation).map(workerName);
+  const facts: Array<[string, string]> = [
+    ['Turns', `${turns_done} of ${turns_planned}`],
+    ['Duration', duration === undefined ? DASH : span(duration)],
+    [workers.length > 1 ? 'Workers' : 'Worker', workers.join(', ') || DASH],
+    ['Started', timeOfDay(started)],
+    ['Number', String(number)],
+  ];
+  return (
+    <div className={styles.header}>
+      <div className={styles.title}>
+        <h2>{topic}</h2>
+        <span role="status">
+          <StatusBadge status={status} />
+        </span>
+      </div>
+      <dl className={styles.facts}>
+        {facts.map(([term, value]) => (
+          <div key={term}>
+            <dt>{term}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}
+
+interface WaysProps {
+  neighbours: Neighbours;
+  /** The query of the list that the conversation was opened from. */
+  search: string;
+}
+
+/** The ways back to the list and on to the conversations beside this one. */
+export function Ways({ neighbours: { newer, older }, search }: WaysProps) {
+  const styles = useStyles2(getStyles);
+  const path = usePagePath();
+  const way = (words: string, to?: Conversation) =>
+    to ? (
+      <Link to={`${path(`conversations/${encodeURIComponent(to.id)}`)}${search}`} title={to.topic}>
+        {words}
+      </Link>
+    ) : (
+      <span className={styles.none}>{words}</span>
+    );
+  return (
+    <nav className={styles.ways} aria-label="Conversations">
+      <Link to={`${path('conversations')}${search}`}>All conversations</Link>
+      <span className={styles.beside}>
+        {way('← Newer', newer)}
+        {way('Older →', older)}
+      </span>
+    </nav>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  header: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: theme.spacing(0.5, 4) }),
+  title: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(1),
+    '& h2': { ...theme.typography.h3, margin: 0 },
+  }),
+  facts: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    gap: theme.spacing(0, 3),
+    margin: 0,
+    fontVariantNumeric: 'tabular-nums',
+    '& > div': { display: 'flex', gap: theme.spacing(0.75) },
+    '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
+    '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium },
+  }),
+  ways: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    justifyContent: 'space-between',
+    gap: theme.spacing(1, 3),
+    '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
+  }),
+  beside: css({ display: 'flex', gap: theme.spacing(2) }),
+  none: css({ color: theme.colors.text.secondary }),
+});

@@ -1,0 +1,68 @@
+import React, { memo, useState } from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, useStyles2 } from '@grafana/ui';
+
+import { number } from '../../../lib/format';
+
+/** From how many letters on a message of the user is folded: a starter has some twenty thousand. */
+export const LONG = 1200;
+
+/** How much of a folded message is there; the styles cut it to whole lines. */
+const EXCERPT = 600;
+
+interface MessageProps {
+  from: 'user' | 'assistant';
+  text: string;
+  /** Whether more of it is still to come. */
+  streaming?: boolean;
+}
+
+/** One message as a bubble. It is plain text: what a model writes is shown, not run. */
+export const Message = memo(function Message({ from, text, streaming }: MessageProps) {
+  const styles = useStyles2(getStyles);
+  const [open, setOpen] = useState(false);
+  const folds = from === 'user' && text.length > LONG;
+  const folded = folds && !open;
+  return (
+    <div className={cx(styles.bubble, styles[from])}>
+      <div className={styles.from}>{from === 'user' ? 'User' : 'Assistant'}</div>
+      <div className={cx(styles.text, folded && styles.folded)} aria-busy={streaming}>
+        {folded ? text.slice(0, EXCERPT) : text}
+        {streaming && <span className={styles.caret} aria-hidden="true" />}
+      </div>
+      {folds && (
+        <Button size="sm" variant="secondary" fill="text" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? 'Show less' : `Show all ${number(text.length)} characters`}
+        </Button>
+      )}
+    </div>
+  );
+});
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  bubble: css({
+    maxWidth: 'min(78ch, 88%)',
+    padding: theme.spacing(1, 1.5),
+    borderRadius: theme.shape.radius.default,
+    background: theme.colors.background.secondary,
+  }),
+  user: css({
+    alignSelf: 'flex-end',
+    background: theme.colors.info.transparent,
+    border: `1px solid ${theme.colors.info.borderTransparent}`,
+  }),
+  assistant: css({ alignSelf: 'flex-start', border: `1px solid ${theme.colors.border.weak}` }),
+  from: css({ ...theme.typography.bodySmall, color: theme.colors.text.secondary }),
+  text: css({ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere', lineHeight: 1.5 }),
+  folded: css({ display: '-webkit-box', WebkitBoxOrient: 'vertical', WebkitLineClamp: 4, overflow: 'hidden' }),
+  caret: css({
+    display: 'inline-block',
+    width: '0.5em',
+    height: '1em',
+    marginLeft: 2,
+    verticalAlign: 'text-bottom',
+    background: theme.colors.text.secondary,
+  }),
+});

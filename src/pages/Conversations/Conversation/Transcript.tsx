@@ -1,0 +1,72 @@
+import React, { useLayoutEffect, useRef } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Conversation } from '../../../client';
+import { useRoom } from '../useRoom';
+import { isNew } from './model';
+import { LiveTurnView, TurnView } from './TurnView';
+
+/** How near its end, in pixels, the reader counts as being there. */
+const NEAR = 32;
+
+interface TranscriptProps {
+  conversation: Conversation;
+  workerName(id: string): string;
+  /** The load generator's clock. */
+  now?: number;
+}
+
+/** All turns. While the last one grows, its end stays in sight of those who are there. */
+export function Transcript({ conversation, workerName, now }: TranscriptProps) {
+  const styles = useStyles2(getStyles);
+  const { turns = [], live, starter, status } = conversation;
+  const box = useRef<HTMLDivElement>(null);
+  const maxHeight = useRoom(box);
+  const atEnd = useRef(status === 'active');
+  useLayoutEffect(() => {
+    if (box.current && atEnd.current) {
+      box.current.scrollTop = box.current.scrollHeight;
+    }
+  }, [conversation]);
+  const follow = () => {
+    if (box.current) {
+      const { scrollHeight, scrollTop, clientHeight } = box.current;
+      atEnd.current = scrollHeight - scrollTop - clientHeight < NEAR;
+    }
+  };
+  return (
+    <div
+      className={styles.box}
+      style={{ maxHeight }}
+      ref={box}
+      onScroll={follow}
+      tabIndex={0}
+      role="group"
+      aria-label="Transcript, scrollable"
+    >
+      <ol className={styles.turns}>
+        {turns.map((turn) => (
+          <TurnView key={turn.number} turn={turn} starter={starter} workerName={workerName} />
+        ))}
+        {isNew(live, turns) && (
+          <LiveTurnView key={live.number} turn={live} starter={starter} workerName={workerName} now={now} />
+        )}
+      </ol>
+      {turns.length === 0 && !live && (
+        <p>{status === 'active' ? 'Its first turn is about to begin.' : 'No turn of it was stored.'}</p>
+      )}
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  box: css({
+    overflowY: 'auto',
+    overflowAnchor: 'none',
+    paddingRight: theme.spacing(1),
+  }),
+  turns: css({ margin: 0, padding: 0, listStyle: 'none' }),
+});

@@ -1,0 +1,137 @@
+import React, { memo, type ReactNode } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Badge, useStyles2 } from '@grafana/ui';
+
+import type { LiveTurn, Turn } from '../../../client';
+import { errorName } from '../../../lib/errorNames';
+import { milliseconds, seconds } from '../../../lib/format';
+import { QuietBadge } from '../QuietBadge';
+import { Message } from './Message';
+import { figures, uncounted, type Figure } from './model';
+
+interface TurnViewProps {
+  turn: Turn;
+  /** The text that stood before the first message of the first turn, by its name. */
+  starter: string;
+  workerName(id: string): string;
+}
+
+/** A turn that has ended: what was asked and answered, and what was measured of it. */
+export const TurnView = memo(function TurnView({ turn, starter, workerName }: TurnViewProps) {
+  const { status, error_class, error_message, user_message = '', assistant_message = '' } = turn;
+  const why = uncounted(turn);
+  return (
+    <Frame number={turn.number} badge={why && <QuietBadge text={`Not counted: ${why}`} />}>
+      <Figures figures={figures(turn, workerName)} />
+      {turn.number === 1 && <Starter name={starter} />}
+      <Message from="user" text={user_message} />
+      {assistant_message !== '' && <Message from="assistant" text={assistant_message} />}
+      {status === 'error' && (
+        <Alert
+          severity="error"
+          title={`Turn ${turn.number} failed: ${error_class ? errorName(error_class) : 'no reason is known'}`}
+          bottomSpacing={0}
+        >
+          {error_message || 'There is no message with it.'}
+        </Alert>
+      )}
+      {status === 'cancelled' && <p>Cancelled before its answer was complete. That is no error.</p>}
+    </Frame>
+  );
+});
+
+interface LiveTurnViewProps {
+  turn: LiveTurn;
+  starter: string;
+  workerName(id: string): string;
+  /** The load generator's clock. */
+  now?: number;
+}
+
+/** A turn whose answer is still being written. */
+export function LiveTurnView({ turn, starter, workerName, now }: LiveTurnViewProps) {
+  const { number, started, ttft, worker, user_message, assistant_message } = turn;
+  const age = now === undefined ? undefined : Math.max(0, (now - Date.parse(started)) / 1000);
+  const waits = ttft === undefined;
+  const known: Figure[] = [
+    { term: 'TTFT', text: milliseconds(ttft) },
+    { term: 'So far', text: seconds(age) },
+    { term: 'Worker', text: worker === undefined ? '—' : workerName(worker) },
+  ];
+  return (
+    <Frame number={number} badge={<Badge color="green" text={waits ? 'Waiting for its first token' : 'Answering'} />}>
+      <Figures figures={known} />
+      {number === 1 && <Starter name={starter} />}
+      <Message from="user" text={user_message} />
+      {!waits && <Message from="assistant" text={assistant_message} streaming />}
+    </Frame>
+  );
+}
+
+function Frame({ number, badge, children }: { number: number; badge?: ReactNode; children: ReactNode }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <li className={styles.turn}>
+      <div className={styles.head}>
+        <h3>Turn {number}</h3>
+        {badge}
+      </div>
+      {children}
+    </li>
+  );
+}
+
+function Starter({ name }: { name: string }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div className={styles.starter}>The prompt begins with the starter text “{name}”, which is not repeated here.</div>
+  );
+}
+
+function Figures({ figures: all }: { figures: Figure[] }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <dl className={styles.figures}>
+      {all.map(({ term, text, remark }) => (
+        <div key={term}>
+          <dt>{term}</dt>
+          <dd>
+            {text}
+            {remark && <small> {remark}</small>}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  turn: css({
+    display: 'flex',
+    flexDirection: 'column',
+    gap: theme.spacing(1),
+    paddingBottom: theme.spacing(2),
+    '& + &': { borderTop: `1px solid ${theme.colors.border.weak}`, paddingTop: theme.spacing(2) },
+  }),
+  head: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(1),
+    '& h3': { ...theme.typography.h5, margin: 0 },
+  }),
+  starter: css({ ...theme.typography.bodySmall, alignSelf: 'flex-end', color: theme.colors.text.secondary }),
+  figures: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    gap: theme.spacing(0, 2.5),
+    margin: 0,
+    fontVariantNumeric: 'tabular-nums',
+    '& > div': { display: 'flex', gap: theme.spacing(0.75) },
+    '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
+    '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium },
+    '& small': { color: theme.colors.text.secondary },
+  }),
+});

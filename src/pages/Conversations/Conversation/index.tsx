@@ -1,0 +1,94 @@
+import React, { useMemo } from 'react';
+import { useParams, useSearchParams } from 'react-router-dom';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+
+import { useLive, type Conversation as ConversationData } from '../../../client';
+import { Section } from '../../../components/Section';
+import { lastKnown } from '../../../lib/known';
+import { LANE } from '../../lane';
+import { filterOf, queryOf } from '../query';
+import { useClock } from '../useClock';
+import { Chart } from './Chart';
+import { Header, Ways } from './Header';
+import { bars, namer } from './model';
+import { Transcript } from './Transcript';
+import { useConversation } from './useConversation';
+import { useNeighbours } from './useNeighbours';
+
+/** One conversation, followed until it ends. */
+export default function Conversation() {
+  const { id = '' } = useParams();
+  // Another conversation begins with a page of its own: nothing scrolled, nothing unfolded.
+  return <One key={id} id={id} />;
+}
+
+function One({ id }: { id: string }) {
+  const styles = useStyles2(getStyles);
+  const [params] = useSearchParams();
+  const filter = filterOf(params);
+  const { conversation, problem, missing } = useConversation(id);
+  const neighbours = useNeighbours(conversation, filter);
+  return (
+    <div className={styles.page}>
+      <Ways neighbours={neighbours} search={queryOf(filter)} />
+      {missing && (
+        <Alert severity="info" title="There is no such conversation" bottomSpacing={0}>
+          None has the number “{id}”. It may have been removed: only the newest are kept.
+        </Alert>
+      )}
+      {problem && !missing && (
+        <Alert severity="warning" title="The conversation cannot be read now" bottomSpacing={0}>
+          {problem.message} {conversation && 'What is shown is how it was before.'}
+        </Alert>
+      )}
+      {!conversation && !problem && <LoadingPlaceholder text="Reading the conversation…" />}
+      {conversation && <Body conversation={conversation} />}
+    </div>
+  );
+}
+
+function Body({ conversation }: { conversation: ConversationData }) {
+  const styles = useStyles2(getStyles);
+  const now = useClock();
+  const workerName = useWorkerNames();
+  return (
+    <>
+      <Header conversation={conversation} workerName={workerName} now={now} />
+      <div className={styles.parts}>
+        <Section
+          title="TTFT by turn"
+          info="How long each turn of this conversation waited for its first token, as the load generator measured it. Every turn resends the whole history: where the router finds it in a worker's cache, only the new message must be computed."
+        >
+          <Chart bars={bars(conversation)} />
+        </Section>
+        <Section
+          title="Transcript"
+          info="What was asked and answered, as it was sent and received, with what was measured of each turn. Tokens come from the server's usage report; ITL that had to be shared out over several tokens says that it is estimated."
+        >
+          <Transcript conversation={conversation} workerName={workerName} now={now} />
+        </Section>
+      </div>
+    </>
+  );
+}
+
+/** Names workers; the function changes with the names alone. */
+function useWorkerNames(): (id: string) => string {
+  const known = lastKnown(useLive(LANE), LANE);
+  const names = JSON.stringify(known?.lane.cluster.workers.map(({ id, name }) => ({ id, name })) ?? []);
+  return useMemo(() => namer(JSON.parse(names)), [names]);
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
+  parts: css({
+    display: 'grid',
+    gap: theme.spacing(2),
+    alignItems: 'start',
+    gridTemplateColumns: 'minmax(0, 1fr)',
+    [theme.breakpoints.up('lg')]: { gridTemplateColumns: 'minmax(300px, 2fr) minmax(0, 5fr)' },
+  }),
+});

@@ -1,0 +1,130 @@
+import type { Conversation, LiveTurn, Turn, Worker } from '../../../client';
+import { DASH, milliseconds, number, percent, seconds } from '../../../lib/format';
+import { modeName } from '../../../lib/names';
+
+/** A turn's number and what is to be drawn of it. */
+export interface Bar {
+  turn: number;
+  /** Seconds; undefined where no token came. */
+  ttft?: number;
+  /** The share of its prompt that came from a cache, where the server tells it. */
+  cached?: number;
+  state: 'ok' | 'failed' | 'cancelled' | 'waiting' | 'streaming' | 'planned';
+}
+
+/** A bar for each turn that there was, is, or is planned. A conversation that has ended plans none. */
+export function bars({ status, turns = [], live, turns_planned }: Conversation): Bar[] {
+  const done = turns.map((turn): Bar => {
+    const state = turn.status === 'ok' ? 'ok' : turn.status === 'error' ? 'failed' : 'cancelled';
+    return { turn: turn.number, ttft: turn.ttft, cached: cachedShare(turn), state };
+  });
+  const now = isNew(live, turns) ? [streaming(live)] : [];
+  const last = Math.max(0, ...[...done, ...now].map(({ turn }) => turn));
+  const planned = status === 'active' ? Math.max(0, turns_planned - last) : 0;
+  return [
+    ...done,
+    ...now,
+    ...Array.from({ length: planned }, (_, i): Bar => ({ turn: last + i + 1, state: 'planned' })),
+  ];
+}
+
+/** The share of a turn's prompt that came from a cache. */
+function cachedShare({ prompt_tokens, cached_tokens }: Turn): number | undefined {
+  return cached_tokens === undefined || !prompt_tokens ? undefined : cached_tokens / prompt_tokens;
+}
+
+function streaming({ number: turn, ttft }: LiveTurn): Bar {
+  return { turn, ttft, state: ttft === undefined ? 'waiting' : 'streaming' };
+}
+
+/** Whether a streaming turn is not among those that have ended: for a moment it can be both. */
+export function isNew(live: LiveTurn | undefined, turns: Turn[]): live is LiveTurn {
+  return live !== undefined && !turns.some((turn) => turn.number === live.number);
+}
+
+/** What the bars show, in a sentence. */
+export function summary(all: Bar[]): string {
+  const { ttft: first, state } = all.find(({ turn }) => turn === 1) ?? {};
+  const later = all.filter(({ turn, ttft }) => turn > 1 && ttft !== undefined).map(({ ttft }) => ttft as number);
+  if (first === undefined) {
+    const over = state === 'failed' || state === 'cancelled';
+    return over ? 'The first turn ended without a first token.' : 'The first turn has no first token yet.';
+  }
+  if (later.length === 0) {
+    return `First turn ${milliseconds(first, 0)}; no later one yet.`;
+  }
+  const [low, high] = [Math.min(...later), Math.max(...later)].map((value) => milliseconds(value, 0));
+  return `First turn ${milliseconds(first, 0)}; later ones ${low === high ? low : `${low.replace(' ms', '')} to ${high}`}.`;
+}
+
+/** Why a first turn is as fast as later ones, where it is its starter that made it so. */
+export function sharedStarter(all: Bar[]): string | undefined {
+  const cached = all.find(({ turn }) => turn === 1)?.cached;
+  return cached !== undefined && cached >= MOSTLY
+    ? `The first turn already found ${percent(cached, 0)} of its prompt in a cache: other conversations begin with the same starter.`
+    : undefined;
+}
+
+/** The share of a prompt that is most of it. */
+const MOSTLY = 0.5;
+
+/** One figure of a turn; its term can have a remark, such as "estimated". */
+export interface Figure {
+  term: string;
+  text: string;
+  remark?: string;
+}
+
+/** What was measured of a turn. */
+export function figures(turn: Turn, workerName: (id: string) => string): Figure[] {
+  const { ttft, itl_p50, itl_estimated, output_tokens, latency, prompt_tokens, cached_tokens, worker, mode } = turn;
+  const share = cachedShare(turn);
+  const cached =
+    cached_tokens === undefined
+      ? whereAnswered(turn, 'cached not reported')
+      : `${number(cached_tokens)} cached${share === undefined ? '' : ` (${percent(share, 0)})`}`;
+  return [
+    { term: 'TTFT', text: milliseconds(ttft) },
+    {
+      term: 'ITL p50',
+      text: milliseconds(itl_p50),
+      remark: itl_p50 !== undefined && itl_estimated ? 'estimated' : undefined,
+    },
+    { term: 'Tokens', text: number(output_tokens) },
+    { term: 'Latency', text: seconds(latency) },
+    { term: 'Prompt', text: prompt_tokens === undefined ? DASH : `${number(prompt_tokens)} tokens`, remark: cached },
+    { term: 'Worker', text: worker === undefined ? DASH : workerName(worker) },
+    { term: 'Routing', text: modeName(mode) },
+  ];
+}
+
+/** A remark on a turn that the server has reported on. */
+function whereAnswered({ prompt_tokens }: Turn, remark: string): string | undefined {
+  return prompt_tokens === undefined ? undefined : remark;
+}
+
+/** Why a turn is left out of comparisons; undefined where it counts. */
+export function uncounted({ counted, status }: Turn): string | undefined {
+  if (counted) {
+    return undefined;
+  }
+  switch (status) {
+    case 'error':
+      return 'it failed';
+    case 'cancelled':
+      return 'a stop or a change of mode ended it';
+    default:
+      return 'it did not begin and end within one settled step';
+  }
+}
+
+/** Names workers by what the cluster calls them now; one that is gone by the end of its id. */
+export function namer(workers: Worker[]): (id: string) => string {
+  const names = new Map(workers.map(({ id, name }) => [id, name]));
+  return (id) => names.get(id) ?? `…${id.slice(-6)}`;
+}
+
+/** The workers that a conversation has been on, in the order of its turns. */
+export function workersOf({ turns = [], live }: Conversation): string[] {
+  return Array.from(new Set([...turns, ...(live ? [live] : [])].flatMap(({ worker }) => worker ?? [])));
+}

@@ -1,0 +1,258 @@
+import React from 'react';
+import { act, fireEvent, render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { MemoryRouter, Route, Routes, useLocation } from 'react-router-dom';
+
+import { ClientProvider, Problem, type Conversation } from '../../client';
+import { violations } from '../../test/axe';
+import { conversation, listOf } from '../../test/conversations';
+import { FakeClient } from '../../test/fixtures';
+import { stubSizes } from '../../test/sizes';
+import { PageBase } from '../navigation';
+import { TYPING } from './Filters';
+import Conversations from '.';
+import { ROW } from './Row';
+import { MOST_NEW, REFRESH_EVERY } from './useConversations';
+
+beforeEach(() => {
+  jest.useFakeTimers();
+  jest.setSystemTime(new Date('2026-11-20T12:00:00Z'));
+  stubSizes();
+});
+afterEach(() => {
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
+
+const range = (n: number) => Array.from({ length: n }, (_, k) => conversation(k));
+const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
+
+function Address() {
+  const { pathname, search } = useLocation();
+  return <output>{pathname + search}</output>;
+}
+
+async function show(all: Conversation[], address = '/app/conversations') {
+  const client = new FakeClient();
+  const store = { all };
+  client.show();
+  client.reads.mockImplementation(async (path) => listOf(store.all, path));
+  const result = render(
+    <ClientProvider client={client}>
+      <MemoryRouter initialEntries={[address]}>
+        <PageBase.Provider value="/app">
+          <Routes>
+            <Route path="/app/conversations" element={<Conversations />} />
+            <Route path="*" element={null} />
+          </Routes>
+          <Address />
+        </PageBase.Provider>
+      </MemoryRouter>
+    </ClientProvider>
+  );
+  await pass(0);
+  return { client, store, ...result };
+}
+
+const table = () => screen.getByRole('grid', { name: 'Conversations' });
+const rows = () =>
+  within(table())
+    .getAllByRole('link')
+    .map((link) => link.closest('tr') as HTMLTableRowElement);
+const box = () => table().parentElement as HTMLElement;
+const links = () => within(table()).getAllByRole('link');
+const cells = (row: HTMLElement) => Array.from(row.querySelectorAll('td')).map((cell) => cell.textContent);
+const address = () => document.querySelector('output')?.textContent;
+const user = () => userEvent.setup({ advanceTimers: jest.advanceTimersByTime });
+
+async function scroll(row: number) {
+  box().scrollTop = row * ROW;
+  fireEvent.scroll(box());
+  await pass(0);
+}
+
+describe('the list', () => {
+  it('has a row for each conversation, newest first', async () => {
+    await show([
+      conversation(1),
+      conversation(2, { status: 'active', turns_done: 1, ended: undefined, started: '2026-11-20T09:58:55Z' }),
+      conversation(3, { status: 'error', error_class: 'stall', turns_done: 2 }),
+    ]);
+    expect(
+      within(table())
+        .getAllByRole('columnheader')
+        .map((h) => h.textContent)
+    ).toEqual(['Status', 'Topic', 'Turns', 'Duration', 'Started']);
+    expect(rows().map(cells)).toEqual([
+      ['Error', 'Topic 3stalled', '2 of 4', '1 min 30 s', '09:00:03'],
+      ['Active', 'Topic 2', '1 of 4', '1 min 5 s', '09:58:55'], // by the load generator's clock
+      ['Completed', 'Topic 1', '4 of 4', '1 min 30 s', '09:00:01'],
+    ]);
+    expect(table()).toHaveAttribute('aria-rowcount', '4');
+    expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-3');
+  });
+
+  it('has of ten thousand rows those that are seen, and reads on as one scrolls', async () => {
+    const { client } = await show(range(10_000));
+    expect(client.reads).toHaveBeenCalledTimes(1);
+    expect(rows().length).toBeLessThan(40);
+    expect(table()).toHaveAttribute('aria-rowcount', '-1');
+    for (let n = 200; n <= 10_000; n += 200) {
+      await scroll(n - 15);
+      expect(rows().length).toBeLessThan(40);
+    }
+    expect(rows()[rows().length - 1]).toHaveAttribute('aria-rowindex', '10001');
+    expect(table()).toHaveAttribute('aria-rowcount', '10001');
+    expect(within(table()).getByText('09:00:00')).toBeInTheDocument();
+    expect(client.reads).toHaveBeenCalledTimes(50);
+  });
+
+  it('follows what happens', async () => {
+    const { store } = await show([conversation(0), conversation(1, { status: 'active', turns_done: 0 })]);
+    store.all = [conversation(0), conversation(1), conversation(2)];
+    await pass(REFRESH_EVERY);
+    expect(rows().map((row) => cells(row)[0])).toEqual(['Completed', 'Completed', 'Completed']);
+    expect(cells(rows()[0])[1]).toBe('Topic 2');
+  });
+
+  it('holds the place of a reader who has scrolled, and lets the new ones in on request', async () => {
+    const { store } = await show(range(100));
+    await scroll(40);
+    const before = links().map((link) => link.getAttribute('href'));
+    store.all = range(103);
+    await pass(REFRESH_EVERY);
+    expect(links().map((link) => link.getAttribute('href'))).toEqual(before);
+    Object.assign(box(), { scrollTo: ({ top }: ScrollToOptions) => void (box().scrollTop = top ?? 0) });
+    fireEvent.click(screen.getByRole('button', { name: '3 new' }));
+    await scroll(0);
+    expect(screen.queryByRole('button', { name: /new$/ })).not.toBeInTheDocument();
+    expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-102');
+  });
+
+  it('asks for no more once very many wait', async () => {
+    const { client, store } = await show(range(100));
+    await scroll(40);
+    for (let n = 100; n < 100 + MOST_NEW; n += 150) {
+      store.all = range(n + 150);
+      await pass(REFRESH_EVERY);
+    }
+    expect(screen.getByRole('button', { name: '1,000 or more new' })).toBeInTheDocument();
+    client.reads.mockClear();
+    await pass(10 * REFRESH_EVERY);
+    expect(client.reads).not.toHaveBeenCalled();
+  });
+
+  it('says what is wrong when a page cannot be read, and tries again without haste', async () => {
+    const { client, store } = await show(range(500));
+    client.reads.mockImplementation((path) =>
+      path.includes('cursor')
+        ? Promise.reject(new Problem(503, 'The store is busy.'))
+        : Promise.resolve(listOf(store.all, path))
+    );
+    client.reads.mockClear();
+    await scroll(195);
+    expect(screen.getByText('The store is busy.')).toBeInTheDocument();
+    await pass(REFRESH_EVERY - 1);
+    expect(client.reads.mock.calls.filter(([path]) => path.includes('cursor'))).toHaveLength(1);
+    client.reads.mockImplementation(async (path) => listOf(store.all, path));
+    await pass(REFRESH_EVERY);
+    expect(screen.queryByText('The store is busy.')).not.toBeInTheDocument();
+    await scroll(205);
+    expect(rows().length).toBeGreaterThan(0);
+  });
+
+  it('keeps what it has when it cannot be read anew, and says so', async () => {
+    const { client } = await show(range(3));
+    client.reads.mockRejectedValue(new Problem(502, 'The load generator does not answer.'));
+    await pass(REFRESH_EVERY);
+    expect(screen.getByText('The load generator does not answer.')).toBeInTheDocument();
+    expect(rows()).toHaveLength(3);
+  });
+
+  it('says what to do where there is none', async () => {
+    await show([]);
+    expect(screen.getByText(/Start the workload/)).toBeInTheDocument();
+    expect(screen.queryByRole('grid')).not.toBeInTheDocument();
+  });
+
+  it('has nothing against WCAG 2 AA', async () => {
+    const { container } = await show(range(30));
+    jest.useRealTimers();
+    expect(await violations(container)).toEqual([]);
+  });
+});
+
+describe('the keyboard', () => {
+  it('comes to one row by Tab, and to all by arrows', async () => {
+    await show(range(500));
+    const reachable = () => links().filter((link) => link.tabIndex === 0);
+    expect(reachable()).toHaveLength(1);
+    act(() => reachable()[0].focus());
+    await user().keyboard('{ArrowDown}{ArrowDown}');
+    expect(document.activeElement).toHaveAttribute('href', '/app/conversations/main-run-497');
+    await user().keyboard('{PageDown}{ArrowUp}');
+    expect(document.activeElement).toHaveAttribute('href', '/app/conversations/main-run-488');
+    expect(reachable()).toEqual([document.activeElement]);
+  });
+
+  it('comes to rows that are not there yet', async () => {
+    await show(range(150));
+    act(() => links()[0].focus());
+    await user().keyboard('{End}');
+    fireEvent.scroll(box());
+    await pass(0);
+    expect(document.activeElement).toHaveAttribute('href', '/app/conversations/main-run-0');
+    expect(rows().length).toBeLessThan(40);
+  });
+
+  it('keeps its row while new ones come', async () => {
+    const { store } = await show(range(10));
+    act(() => links()[2].focus());
+    store.all = range(13);
+    await pass(REFRESH_EVERY);
+    expect(document.activeElement).toHaveAttribute('href', '/app/conversations/main-run-7');
+    expect(screen.getByRole('button', { name: '3 new' })).toBeInTheDocument();
+  });
+});
+
+describe('the filters', () => {
+  const mixed = [conversation(0), conversation(1, { status: 'error' }), conversation(11)];
+
+  it('are in the address', async () => {
+    await show(mixed, '/app/conversations?status=error');
+    expect(rows()).toHaveLength(1);
+    expect(links()[0]).toHaveAttribute('href', '/app/conversations/main-run-1?status=error');
+  });
+
+  it('ignore a status that there is not', async () => {
+    const { client } = await show(mixed, '/app/conversations?status=toString');
+    expect(rows()).toHaveLength(3);
+    expect(client.reads).toHaveBeenCalledWith(expect.not.stringContaining('status'));
+  });
+
+  it('take a part of a topic when one has typed it', async () => {
+    const { client } = await show(mixed);
+    client.reads.mockClear();
+    await user().type(screen.getByRole('searchbox', { name: 'Topic' }), 'TOPIC 1');
+    expect(address()).toBe('/app/conversations');
+    await pass(TYPING);
+    expect(address()).toBe('/app/conversations?topic=TOPIC+1');
+    await pass(0);
+    expect(rows()).toHaveLength(2);
+    expect(client.reads).toHaveBeenCalledTimes(1);
+  });
+
+  it('choose a status from a list', async () => {
+    await show(mixed);
+    await user().click(screen.getByRole('combobox', { name: 'Status' }));
+    await user().click(await screen.findByRole('option', { name: /^Error/ }));
+    await pass(0);
+    expect(address()).toBe('/app/conversations?status=error');
+    expect(rows()).toHaveLength(1);
+  });
+
+  it('say it where nothing fits', async () => {
+    await show(mixed, '/app/conversations?topic=nothing');
+    expect(screen.getByText(/No conversation is like that/)).toBeInTheDocument();
+  });
+});

@@ -1,0 +1,87 @@
+import React, { useEffect, useId, useRef, useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Combobox, Input, useStyles2 } from '@grafana/ui';
+
+import type { ConversationStatus } from '../../client';
+import { looks } from './StatusBadge';
+import type { Filter } from './useConversations';
+
+/** How long typing rests before it counts, in milliseconds. */
+export const TYPING = 300;
+
+interface FiltersProps {
+  filter: Filter;
+  onChange(filter: Filter): void;
+}
+
+const options = [
+  { value: '', label: 'All' },
+  ...Object.entries(looks).map(([value, { word, meaning }]) => ({ value, label: word, description: meaning })),
+];
+
+/** Which conversations are wanted: by status, and by a part of the topic. */
+export function Filters({ filter, onChange }: FiltersProps) {
+  const styles = useStyles2(getStyles);
+  const status = useId();
+  const topic = useId();
+  return (
+    <div className={styles.filters}>
+      <label htmlFor={status}>Status</label>
+      <Combobox
+        id={status}
+        width={20}
+        options={options}
+        value={filter.status ?? ''}
+        onChange={({ value }) => onChange({ ...filter, status: asStatus(value) })}
+      />
+      <label htmlFor={topic}>Topic</label>
+      <Topic
+        id={topic}
+        value={filter.topic ?? ''}
+        onChange={(text) => onChange({ ...filter, topic: text || undefined })}
+      />
+    </div>
+  );
+}
+
+/** A status, where the text is one. */
+export function asStatus(text: string | null): ConversationStatus | undefined {
+  return text !== null && Object.hasOwn(looks, text) ? (text as ConversationStatus) : undefined;
+}
+
+interface TopicProps {
+  id: string;
+  value: string;
+  onChange(value: string): void;
+}
+
+function Topic({ id, value, onChange }: TopicProps) {
+  const [typed, setTyped] = useState<string>();
+  const timer = useRef<ReturnType<typeof setTimeout>>();
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const type = (text: string) => {
+    setTyped(text);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      setTyped(undefined);
+      onChange(text.trim());
+    }, TYPING);
+  };
+  return (
+    <Input
+      id={id}
+      type="search"
+      width={28}
+      maxLength={200}
+      placeholder="Any part of it"
+      value={typed ?? value}
+      onChange={(event) => type(event.currentTarget.value)}
+    />
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  filters: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
+});

@@ -1,0 +1,149 @@
+import React, { useEffect, useRef } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, useStyles2 } from '@grafana/ui';
+
+import type { Conversation } from '../../client';
+import { number } from '../../lib/format';
+import { useStable } from '../../lib/useStable';
+import { Row, ROW } from './Row';
+import { useArrows } from './useArrows';
+import { useClock } from './useClock';
+import { MOST_NEW, type Conversations } from './useConversations';
+import { useRoom } from './useRoom';
+import { useWindow } from './useWindow';
+
+interface ListProps {
+  conversations: Conversations;
+  /** Where a conversation leads to. */
+  linkTo(conversation: Conversation): string;
+  /** Hears which conversation is at the top of what is seen. */
+  onSee(id: string | undefined): void;
+}
+
+/**
+ * A table of which only the rows that are seen are there. While the reader is
+ * not at its top, or is in it with the keyboard, new rows wait.
+ */
+export function List({ conversations, linkTo, onSee }: ListProps) {
+  const styles = useStyles2(getStyles);
+  const { rows, waiting, more, problem, hold, release } = conversations;
+  const box = useRef<HTMLDivElement>(null);
+  const height = useRoom(box);
+  const { first, end } = useWindow(box, rows.length, ROW);
+  const { reachable, onKeyDown } = useArrows(box, rows, first, end);
+  const now = useClock();
+  const top = rows[first]?.id;
+  useEffect(() => onSee(top), [onSee, top]);
+  const older = useStable(conversations.older);
+  useEffect(() => {
+    if (more && end >= rows.length && !problem) {
+      older();
+    }
+  }, [more, end, rows.length, problem, older]);
+  const place = () => {
+    const element = box.current;
+    const reading = element && (element.scrollTop > 0 || element.contains(document.activeElement));
+    return reading ? hold() : release();
+  };
+  const toTop = () => {
+    box.current?.scrollTo({ top: 0 });
+    release();
+  };
+  return (
+    <div className={styles.list}>
+      <div className={styles.new} role="status">
+        {waiting > 0 && (
+          <Button size="sm" icon="arrow-up" onClick={toTop}>
+            {waiting < MOST_NEW ? number(waiting) : `${number(MOST_NEW)} or more`} new
+          </Button>
+        )}
+      </div>
+      <div
+        className={styles.box}
+        style={{ height }}
+        ref={box}
+        onScroll={place}
+        onFocus={place}
+        onBlur={() => setTimeout(place)}
+      >
+        <table
+          className={styles.table}
+          role="grid"
+          aria-label="Conversations"
+          aria-rowcount={more ? -1 : rows.length + 1}
+          onKeyDown={onKeyDown}
+        >
+          <Heads />
+          <tbody>
+            <Space rows={first} />
+            {rows.slice(first, end).map((row, i) => (
+              <Row
+                key={row.id}
+                conversation={row}
+                index={first + i + 2}
+                to={linkTo(row)}
+                reachable={first + i === reachable}
+                now={row.ended === undefined ? now : undefined}
+              />
+            ))}
+            <Space rows={rows.length - end} />
+          </tbody>
+        </table>
+      </div>
+    </div>
+  );
+}
+
+/** The room of rows that are not there. */
+function Space({ rows }: { rows: number }) {
+  return rows > 0 ? <tr role="presentation" aria-hidden="true" style={{ height: rows * ROW }} /> : null;
+}
+
+function Heads() {
+  return (
+    <thead>
+      <tr aria-rowindex={1}>
+        <th scope="col">Status</th>
+        <th scope="col">Topic</th>
+        <th scope="col">Turns</th>
+        <th scope="col">Duration</th>
+        <th scope="col">Started</th>
+      </tr>
+    </thead>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  list: css({ position: 'relative' }),
+  new: css({
+    position: 'absolute',
+    zIndex: 2,
+    top: ROW + 8,
+    left: '50%',
+    transform: 'translateX(-50%)',
+  }),
+  box: css({ position: 'relative', overflow: 'auto', overflowAnchor: 'none' }),
+  table: css({
+    width: '100%',
+    minWidth: 520,
+    tableLayout: 'fixed',
+    fontVariantNumeric: 'tabular-nums',
+    '& thead th': {
+      position: 'sticky',
+      zIndex: 1,
+      top: 0,
+      height: ROW,
+      padding: theme.spacing(0, 1),
+      background: theme.colors.background.primary,
+      borderBottom: `1px solid ${theme.colors.border.medium}`,
+      color: theme.colors.text.secondary,
+      fontWeight: theme.typography.fontWeightMedium,
+    },
+    '& th:nth-child(1)': { width: 110 },
+    '& th:nth-child(3)': { width: 80 },
+    '& th:nth-child(4)': { width: 110 },
+    '& th:nth-child(5)': { width: 120 },
+  }),
+});

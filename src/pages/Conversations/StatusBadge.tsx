@@ -1,0 +1,28 @@
+import React from 'react';
+
+import { Badge, type BadgeColor } from '@grafana/ui';
+
+import type { ConversationStatus } from '../../client';
+import { QuietBadge } from './QuietBadge';
+
+interface Look {
+  word: string;
+  /** None for what is over and done with. */
+  color?: BadgeColor;
+  meaning: string;
+}
+
+/** How each status is shown, in the order of a conversation's life. */
+export const looks: Record<ConversationStatus, Look> = {
+  active: { word: 'Active', color: 'green', meaning: 'in progress' },
+  completed: { word: 'Completed', meaning: 'all turns have ended' },
+  retired: { word: 'Retired', color: 'blue', meaning: 'ended early, as the concurrency went down' },
+  cancelled: { word: 'Cancelled', color: 'orange', meaning: 'ended by a stop or a change of mode' },
+  error: { word: 'Error', color: 'red', meaning: 'a turn failed, which ended it' },
+};
+
+/** Where a conversation stands. */
+export function StatusBadge({ status }: { status: ConversationStatus }) {
+  const { word, color, meaning } = looks[status];
+  return color ? <Badge text={word} color={color} title={meaning} /> : <QuietBadge text={word} title={meaning} />;
+}

@@ -1,0 +1,57 @@
+import React, { useCallback, useRef } from 'react';
+import { useSearchParams } from 'react-router-dom';
+
+import { Alert, LoadingPlaceholder } from '@grafana/ui';
+
+import type { Conversation } from '../../client';
+import { Section } from '../../components/Section';
+import { useStable } from '../../lib/useStable';
+import { usePagePath } from '../navigation';
+import { Filters } from './Filters';
+import { List } from './List';
+import { useConversations, type Filter } from './useConversations';
+import { filterOf, queryOf } from './query';
+
+/** The conversations that the load generator has held and holds, newest first. */
+export default function ConversationsPage() {
+  const [params, setParams] = useSearchParams();
+  const filter = filterOf(params);
+  const seen = useRef<string>();
+  const conversations = useConversations(
+    filter,
+    useCallback(() => seen.current, [])
+  );
+  const { rows, loading, problem } = conversations;
+  const path = usePagePath();
+  const search = queryOf(filter);
+  const linkTo = useCallback(
+    ({ id }: Conversation) => `${path(`conversations/${encodeURIComponent(id)}`)}${search}`,
+    [path, search]
+  );
+  const see = useStable((id: string | undefined) => {
+    seen.current = id;
+  });
+  const change = (next: Filter) => setParams(queryOf(next), { replace: true });
+  return (
+    <Section
+      title="All conversations"
+      info="Every conversation that the load generator began, newest first, with the turns that have ended so far. They are read from its store every three seconds; a conversation that fails a turn ends there, as an error."
+      actions={<Filters filter={filter} onChange={change} />}
+    >
+      {problem && (
+        <Alert severity="warning" title="The conversations cannot be read now" bottomSpacing={1}>
+          {problem.message}
+        </Alert>
+      )}
+      {loading && <LoadingPlaceholder text="Reading the conversations…" />}
+      {rows.length > 0 && <List key={search} conversations={conversations} linkTo={linkTo} onSee={see} />}
+      {rows.length === 0 && !loading && !problem && <p>{nothing(filter)}</p>}
+    </Section>
+  );
+}
+
+function nothing({ status, topic }: Filter): string {
+  return status || topic
+    ? 'No conversation is like that. Choose another status or topic.'
+    : 'There is no conversation yet. Start the workload: the first ones appear within a second.';
+}

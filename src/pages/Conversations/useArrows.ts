@@ -1,0 +1,72 @@
+import { useEffect, useRef, useState, type KeyboardEvent, type RefObject } from 'react';
+
+import type { Conversation } from '../../client';
+import { ROW } from './Row';
+
+/** By how many rows a key moves. */
+const steps: Record<string, number> = {
+  ArrowDown: 1,
+  ArrowUp: -1,
+  PageDown: 10,
+  PageUp: -10,
+  End: Infinity,
+  Home: -Infinity,
+};
+
+/** What the arrow keys do to a table. */
+interface Arrows {
+  /** The row that Tab comes to. */
+  reachable: number;
+  onKeyDown(event: KeyboardEvent<HTMLElement>): void;
+}
+
+/**
+ * Moves the focus from row to row, to rows that are not there yet, too: those
+ * from first up to end are. A row's link carries its id as data-conversation.
+ */
+export function useArrows(box: RefObject<HTMLElement>, rows: Conversation[], first: number, end: number): Arrows {
+  const [current, setCurrent] = useState<string>();
+  const wanted = useRef<string>();
+  const at = rows.findIndex(({ id }) => id === current);
+  useEffect(() => {
+    const link = wanted.current && linkOf(box.current, wanted.current);
+    if (link) {
+      wanted.current = undefined;
+      link.focus({ preventScroll: true });
+    }
+  });
+  const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
+    const step = steps[event.key];
+    const from = rows.findIndex(({ id }) => id === focused(event.target));
+    if (step === undefined || from < 0 || !box.current) {
+      return;
+    }
+    event.preventDefault();
+    const to = Math.min(rows.length - 1, Math.max(0, from + step));
+    scrollTo(box.current, to);
+    wanted.current = rows[to].id;
+    setCurrent(rows[to].id);
+  };
+  return { reachable: at >= first && at < end ? at : first, onKeyDown };
+}
+
+function focused(target: EventTarget): string | undefined {
+  return target instanceof HTMLElement ? target.dataset.conversation : undefined;
+}
+
+function linkOf(box: HTMLElement | null, id: string): HTMLElement | undefined {
+  return Array.from(box?.querySelectorAll<HTMLElement>('[data-conversation]') ?? []).find(
+    (link) => link.dataset.conversation === id
+  );
+}
+
+/** Scrolls no further than is needed to see a row below the heads. */
+function scrollTo(box: HTMLElement, row: number) {
+  const top = row * ROW;
+  const room = box.clientHeight - 2 * ROW; // without the heads
+  if (top < box.scrollTop) {
+    box.scrollTop = top;
+  } else if (top > box.scrollTop + room) {
+    box.scrollTop = top - room;
+  }
+}

@@ -1,0 +1,65 @@
+import React from 'react';
+import { act, render, screen, within } from '@testing-library/react';
+
+import { ClientProvider } from '../../client';
+import { violations } from '../../test/axe';
+import { FakeClient, viewer } from '../../test/fixtures';
+import Dashboard from '.';
+
+jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
+
+async function show(client: FakeClient) {
+  client.reads.mockResolvedValue({ baselines: [] });
+  const result = render(
+    <ClientProvider client={client}>
+      <Dashboard />
+    </ClientProvider>
+  );
+  await act(() => new Promise((resolve) => setTimeout(resolve)));
+  return result;
+}
+
+const section = (name: string) => within(screen.getByRole('region', { name }));
+
+describe('the dashboard', () => {
+  it('has its four sections in order, each with a word on what it shows', async () => {
+    const client = new FakeClient();
+    client.show();
+    await show(client);
+    const names = ['Live against baseline', 'Key figures', 'Recorded benchmark', 'Infrastructure'];
+    expect(screen.getAllByRole('heading', { level: 2 }).map((h) => h.textContent)).toEqual(names);
+    for (const name of names) {
+      expect(section(name).getByRole('button', { name: `About “${name}”` })).toBeInTheDocument();
+    }
+  });
+
+  it('has the slider, and leaves Start, Stop and the line of state to the header', async () => {
+    const client = new FakeClient();
+    client.show();
+    await show(client);
+    const live = section('Live against baseline');
+    expect(live.getByRole('slider', { name: 'Concurrency' })).toBeEnabled();
+    expect(live.getAllByRole('table')).toHaveLength(2);
+    expect(screen.queryByRole('button', { name: /^(Start|Stop|Drain)$/ })).not.toBeInTheDocument();
+    expect(screen.queryByText('Running')).not.toBeInTheDocument();
+    act(() => client.lose());
+    expect(live.getByRole('slider', { name: 'Concurrency' })).toBeDisabled();
+    expect(screen.queryByText('The load generator is lost')).not.toBeInTheDocument();
+  });
+
+  it('has no slider for those who may only look', async () => {
+    const client = new FakeClient();
+    client.who.mockResolvedValue(viewer);
+    client.show();
+    await show(client);
+    expect(screen.queryByRole('slider')).not.toBeInTheDocument();
+    expect(section('Live against baseline').getAllByRole('table')).toHaveLength(2);
+  });
+
+  it('has nothing against WCAG 2 AA', async () => {
+    const client = new FakeClient();
+    client.show();
+    const { container } = await show(client);
+    expect(await violations(container)).toEqual([]);
+  });
+});

@@ -1,0 +1,78 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { Drawing } from './Drawing';
+import type { Feature, Usage } from './features';
+
+const uses: Record<Usage['is'], string> = {
+  yes: 'In use here',
+  no: 'Not in use here',
+  unknown: 'Not known here',
+};
+
+/** One thing that Dynamo offers. */
+export function Card({ feature: { id, title, text, published }, usage }: { feature: Feature; usage: Usage }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <article className={styles.card} aria-label={title}>
+      <div className={styles.head}>
+        <h3>{title}</h3>
+        <span className={cx(styles.use, usage.is === 'yes' && styles.inUse)}>{uses[usage.is]}</span>
+      </div>
+      <div className={styles.drawing}>
+        <Drawing id={id} title={title} />
+      </div>
+      <p>{text}</p>
+      <p className={styles.why}>{usage.why}</p>
+      <h4>Published</h4>
+      {published.length === 0 ? (
+        <p className={styles.why}>No published figure here.</p>
+      ) : (
+        <ul className={styles.published}>
+          {published.map(({ figure, source }) => (
+            <li key={figure}>
+              {figure} <small>({source})</small>
+            </li>
+          ))}
+        </ul>
+      )}
+    </article>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  card: css({
+    minWidth: 0,
+    padding: theme.spacing(2),
+    border: `1px solid ${theme.colors.border.weak}`,
+    borderRadius: theme.shape.radius.default,
+    fontSize: 'clamp(14px, 0.95vw, 18px)',
+    '& h3': { ...theme.typography.h4, margin: 0 },
+    '& h4': { ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary },
+    '& p': { margin: theme.spacing(1, 0), textWrap: 'pretty' },
+  }),
+  head: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    justifyContent: 'space-between',
+    gap: theme.spacing(1),
+  }),
+  use: css({
+    padding: theme.spacing(0.25, 1),
+    border: `1px solid ${theme.colors.border.strong}`,
+    borderRadius: theme.shape.radius.default,
+    fontSize: theme.typography.bodySmall.fontSize,
+  }),
+  inUse: css({ borderColor: theme.colors.info.border, borderWidth: 2, background: theme.colors.info.transparent }),
+  drawing: css({ maxWidth: 520, margin: theme.spacing(2, 'auto') }),
+  why: css({ color: theme.colors.text.secondary }),
+  published: css({
+    margin: 0,
+    paddingLeft: theme.spacing(2.5),
+    '& small': { color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize },
+  }),
+});

@@ -1,0 +1,39 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { useLive } from '../../client';
+import { useTarget } from '../../components/Diagram';
+import { Section } from '../../components/Section';
+import { LANE } from '../lane';
+import { Card } from './Card';
+import { FEATURES, usage } from './features';
+
+/** The page on what Dynamo offers, and what of it is in use. */
+export default function DynamoFeatures() {
+  const styles = useStyles2(getStyles);
+  const live = useLive(LANE);
+  const { kind } = useTarget(live, LANE);
+  return (
+    <Section
+      title="What Dynamo offers"
+      info="What NVIDIA Dynamo can do for a serving cluster, and whether the one that runs here does it. Figures are published ones with their source, none of them measured here; what is in use comes from the live state."
+    >
+      <div className={styles.cards}>
+        {FEATURES.map((feature) => (
+          <Card key={feature.id} feature={feature} usage={usage(feature.id, live.lane, kind)} />
+        ))}
+      </div>
+    </Section>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  cards: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(auto-fill, minmax(min(100%, max(360px, 30%)), 1fr))',
+    gap: theme.spacing(2),
+  }),
+});

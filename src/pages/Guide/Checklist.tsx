@@ -1,0 +1,108 @@
+import React, { memo } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, useStyles2 } from '@grafana/ui';
+
+import type { Baseline, Live } from '../../client';
+import { Section } from '../../components/Section';
+import { visuallyHidden } from '../../lib/styles';
+import { LANE } from '../lane';
+import { checklist, type Item } from './flow';
+import { useProgress } from './useProgress';
+
+interface ChecklistProps {
+  live: Live;
+  baselines: Baseline[] | undefined;
+}
+
+/** The demonstration's flow; it ticks itself. */
+export function Checklist({ live, baselines }: ChecklistProps) {
+  const styles = useStyles2(getStyles);
+  const { progress, reset } = useProgress(LANE, baselines);
+  const items = checklist(progress, live);
+  const done = items.filter((item) => item.done).length;
+  return (
+    <Section
+      title="The demonstration, step by step"
+      info="A step is ticked once it was seen in the live state, in the events or in what this target has measured, and never by hand. It counts from the start of the workload or from the opening of this page."
+      actions={
+        <div className={styles.actions}>
+          <span role="status">
+            {done} of {items.length} seen
+          </span>
+          <Button variant="secondary" size="sm" onClick={reset}>
+            Reset
+          </Button>
+        </div>
+      }
+    >
+      <ol className={styles.list}>
+        {items.map((item) => (
+          <Row key={item.id} {...item} />
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+/** A row is drawn anew only when it says something else. */
+const Row = memo(function Row({ title, say, done, why }: Item) {
+  const styles = useStyles2(getStyles);
+  return (
+    <li className={styles.row} data-done={done}>
+      <span className={done ? styles.done : styles.open} aria-hidden="true">
+        {done ? '✓' : ''}
+      </span>
+      <div>
+        <h3>
+          {title}
+          <span className={styles.hidden}>{done ? ' (seen)' : ' (not seen yet)'}</span>
+        </h3>
+        <p>“{say}”</p>
+        <p className={styles.why}>{why}</p>
+      </div>
+    </li>
+  );
+});
+
+const getStyles = (theme: GrafanaTheme2) => {
+  const box = {
+    flex: 'none',
+    display: 'grid',
+    placeItems: 'center',
+    width: 28,
+    height: 28,
+    marginTop: 2,
+    borderRadius: theme.shape.radius.circle,
+    fontWeight: theme.typography.fontWeightBold,
+  };
+  return {
+    hidden: visuallyHidden,
+    actions: css({ display: 'flex', alignItems: 'center', gap: theme.spacing(1), fontVariantNumeric: 'tabular-nums' }),
+    list: css({
+      display: 'grid',
+      gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 420px), 1fr))',
+      gap: theme.spacing(1.5, 3),
+      margin: 0,
+      padding: 0,
+      listStyle: 'none',
+    }),
+    row: css({
+      display: 'flex',
+      gap: theme.spacing(1.5),
+      breakInside: 'avoid',
+      '& h3': { margin: 0, fontSize: 'inherit', fontWeight: theme.typography.fontWeightMedium },
+      '& p': { margin: 0, maxWidth: '60ch' },
+    }),
+    open: css({ ...box, border: `2px solid ${theme.colors.border.strong}` }),
+    done: css({ ...box, background: theme.colors.success.main, color: theme.colors.success.contrastText }),
+    why: css({
+      // Two lines are kept free, so that what is missing may change without moving the rows below.
+      minHeight: '2.9em',
+      color: theme.colors.text.secondary,
+      fontSize: '0.875em',
+      fontVariantNumeric: 'tabular-nums',
+    }),
+  };
+};

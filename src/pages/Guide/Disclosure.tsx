@@ -1,0 +1,71 @@
+import React, { useId, type PropsWithChildren, type ReactNode } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Icon, useStyles2 } from '@grafana/ui';
+
+interface DisclosureProps {
+  /** For links to it. */
+  id: string;
+  title: string;
+  /** What stands behind the title. */
+  mark?: ReactNode;
+  open: boolean;
+  onToggle(): void;
+}
+
+/** A heading that opens and closes what stands below it. What is closed is not there. */
+export function Disclosure({ id, title, mark, open, onToggle, children }: PropsWithChildren<DisclosureProps>) {
+  const styles = useStyles2(getStyles);
+  const body = useId();
+  return (
+    <div id={id} className={styles.item}>
+      <h4 className={styles.heading}>
+        <button
+          type="button"
+          className={styles.button}
+          aria-expanded={open}
+          aria-controls={open ? body : undefined}
+          onClick={onToggle}
+          data-result
+        >
+          <Icon name={open ? 'angle-down' : 'angle-right'} aria-hidden />
+          <span>{title}</span>
+          {mark}
+        </button>
+      </h4>
+      {open && (
+        <div id={body} className={styles.body}>
+          {children}
+        </div>
+      )}
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  item: css({
+    borderTop: `1px solid ${theme.colors.border.weak}`,
+    scrollMarginTop: 'var(--guide-search, 96px)',
+    breakInside: 'avoid',
+  }),
+  heading: css({ margin: 0, fontSize: 'inherit' }),
+  button: css({
+    display: 'flex',
+    alignItems: 'center',
+    gap: theme.spacing(1),
+    width: '100%',
+    minHeight: 44,
+    padding: theme.spacing(1, 0.5),
+    border: 0,
+    background: 'none',
+    color: theme.colors.text.primary,
+    font: 'inherit',
+    fontWeight: theme.typography.fontWeightMedium,
+    textAlign: 'left',
+    '&:hover': { background: theme.colors.action.hover },
+    '&:focus-visible': { outline: `2px solid ${theme.colors.primary.main}`, outlineOffset: -2 },
+    '& svg': { flex: 'none' },
+  }),
+  body: css({ padding: theme.spacing(0, 1, 1, 4) }),
+});

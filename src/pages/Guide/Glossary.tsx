@@ -1,0 +1,55 @@
+import React, { memo } from 'react';
+import { css } from '@emotion/css';
+import { Link, useLocation } from 'react-router-dom';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { Section } from '../../components/Section';
+import type { Term } from './content/glossary';
+import { Text } from './FactsContext';
+
+/** The words of the field; each has an address. */
+export const Glossary = memo(function Glossary({ terms }: { terms: Term[] }) {
+  const styles = useStyles2(getStyles);
+  const { search } = useLocation();
+  return (
+    <Section
+      title="Glossary"
+      info="What the words on the screens mean here. A word is a link to itself, to be sent to somebody; its number is the live one."
+    >
+      {terms.length === 0 && <p>No term matches. Try fewer or other words.</p>}
+      <dl className={styles.terms}>
+        {terms.map(({ id, term, text }) => (
+          <div key={id} id={`term-${id}`} className={styles.term}>
+            <dt>
+              <Link to={{ search, hash: `#term-${id}` }} replace data-result>
+                {term}
+              </Link>
+            </dt>
+            <dd>
+              <Text of={text} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </Section>
+  );
+});
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  terms: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(auto-fill, minmax(min(100%, 300px), 1fr))',
+    gap: theme.spacing(1.5, 3),
+    margin: 0,
+  }),
+  term: css({
+    breakInside: 'avoid',
+    scrollMarginTop: 'var(--guide-search, 96px)',
+    '&:target': { outline: `2px solid ${theme.colors.primary.main}`, outlineOffset: 4 },
+    '& a': { color: theme.colors.text.primary, fontWeight: theme.typography.fontWeightMedium },
+    '& a:hover': { textDecoration: 'underline' },
+    '& dd': { margin: 0, color: theme.colors.text.secondary },
+  }),
+});

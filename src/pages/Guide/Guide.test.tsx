@@ -1,0 +1,265 @@
+import React from 'react';
+import { act, render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { MemoryRouter, useLocation } from 'react-router-dom';
+
+import { ClientProvider } from '../../client';
+import { violations } from '../../test/axe';
+import { column, FakeClient, type LaneChange } from '../../test/fixtures';
+import { vendor } from '../../vendor';
+import Guide from '.';
+import { builtIn } from './testing';
+import { STORED } from './useProgress';
+
+beforeEach(() => {
+  sessionStorage.clear();
+  Element.prototype.scrollIntoView = jest.fn();
+});
+
+function Address() {
+  const { search, hash } = useLocation();
+  return <output data-testid="address">{`${search}${hash}`}</output>;
+}
+
+async function show(address = '/guide', client = new FakeClient(), events: object[] = []) {
+  client.reads.mockImplementation((path) => {
+    switch (path) {
+      case '/baselines':
+        return Promise.resolve({ baselines: [builtIn('h200x3-tp1-llama70b-fp8')] });
+      case '/events?lane=main':
+        return Promise.resolve({ events });
+      default:
+        return Promise.reject(new Error(`unexpected ${path}`));
+    }
+  });
+  const shown = render(
+    <MemoryRouter initialEntries={[address]} future={{ v7_startTransition: true, v7_relativeSplatPath: true }}>
+      <ClientProvider client={client}>
+        <Guide />
+        <Address />
+      </ClientProvider>
+    </MemoryRouter>
+  );
+  await act(() => new Promise((resolve) => setTimeout(resolve, 5))); // the first questions go out by a timer
+  return { client, ...shown };
+}
+
+const section = (name: string | RegExp) => within(screen.getByRole('region', { name }));
+const questions = () => section('Questions');
+const search = () => screen.getByRole('searchbox', { name: 'Search questions and glossary' });
+const count = () => within(screen.getByRole('search')).getByRole('status');
+const question = (name: RegExp) => questions().getByRole('button', { name });
+const answer = (id: string) => document.getElementById(`question-${id}`);
+const started: LaneChange = { state: { driver: 'endpoints' }, baseline: { name: 'h200x3-tp1-llama70b-fp8' } };
+
+describe('the guide', () => {
+  it('is there before the load generator is, without a live number', async () => {
+    const { container } = await show();
+    expect(screen.getAllByRole('heading', { level: 2 }).map((h) => h.textContent)).toEqual([
+      'Who is in front of you?',
+      'Thirty seconds',
+      `The platform: ${vendor.name}`,
+      'Four things to take home',
+      'The demonstration, step by step',
+      'Questions',
+      'Glossary',
+    ]);
+    expect(container.querySelector('[data-word^="live"]')).not.toBeInTheDocument();
+    expect(section(/step by step/).getByRole('status')).toHaveTextContent('0 of 10 seen');
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('has nothing against WCAG 2 AA with all answers open', async () => {
+    const { client, container } = await show('/guide?visitor=evaluator');
+    act(() => client.show(started));
+    await userEvent.click(questions().getByRole('button', { name: 'Open all' }));
+    expect(questions().getAllByRole('button', { expanded: true })).toHaveLength(19);
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('shows no old number as live after a loss', async () => {
+    const { client } = await show('/guide#question-slos');
+    act(() => client.show(started));
+    expect(answer('slos')).toHaveTextContent('TTFT p95 544 ms live');
+    act(() => client.lose());
+    expect(answer('slos')).toHaveTextContent('TTFT p95 — lost');
+    expect(answer('slos')).not.toHaveTextContent('544');
+  });
+
+  it('says at once that a cluster is simulated', async () => {
+    const { client } = await show();
+    act(() => client.show());
+    expect(screen.getByText(/^Simulated cluster:/)).toBeInTheDocument();
+    act(() => client.show(started));
+    expect(screen.queryByText(/^Simulated cluster:/)).not.toBeInTheDocument();
+  });
+});
+
+describe('the visitor', () => {
+  it('stands in the address and changes what is said', async () => {
+    await show();
+    expect(section(/^The platform/).getByText(vendor.message)).toBeInTheDocument();
+    await userEvent.click(screen.getByRole('radio', { name: /^Came for Dynamo/ }));
+    expect(screen.getByTestId('address')).toHaveTextContent('?visitor=technical');
+    expect(section(/^Who/).getByText('Say first')).toBeInTheDocument();
+    expect(section(/^The platform/).queryByText(vendor.message)).not.toBeInTheDocument();
+    expect(within(answer('router') as HTMLElement).getByText('likely')).toBeInTheDocument();
+    await userEvent.click(section(/^The platform/).getByRole('button', { name: 'They ask: show it' }));
+    expect(section(/^The platform/).getByText(vendor.message)).toBeInTheDocument();
+    await userEvent.click(screen.getByRole('radio', { name: /^Anybody/ }));
+    expect(screen.getByTestId('address')).toBeEmptyDOMElement();
+  });
+
+  it('comes from the address, with the depth that suits', async () => {
+    await show('/guide?visitor=newcomer');
+    expect(screen.getByRole('radio', { name: /^New to/ })).toBeChecked();
+    expect(screen.queryByText(/What others report/)).not.toBeInTheDocument();
+    expect(section(/take home/).queryByText(/Not everywhere/)).not.toBeInTheDocument();
+  });
+
+  it('hears of the platform first where that is the news', async () => {
+    await show('/guide?visitor=returning');
+    const heads = screen.getAllByRole('heading', { level: 2 }).map((h) => h.textContent);
+    expect(heads.indexOf(`The platform: ${vendor.name}`)).toBeLessThan(heads.indexOf('Thirty seconds'));
+  });
+
+  it('of no known kind is anybody', async () => {
+    await show('/guide?visitor=robot');
+    expect(screen.getByRole('radio', { name: /^Anybody/ })).toBeChecked();
+  });
+});
+
+describe('answers', () => {
+  it('open and close, and agree with the snapshot and the table', async () => {
+    const { client } = await show();
+    act(() => client.show(started));
+    expect(answer('crossover')).not.toHaveTextContent('against');
+    await userEvent.click(question(/^Why does round-robin win/));
+    expect(answer('crossover')).toHaveTextContent('140, 150, 170, 180 recorded');
+    expect(answer('crossover')).toHaveTextContent(
+      'At 180 recorded it is 3,143.0 ms recorded against 731.6 ms recorded'
+    );
+    await userEvent.click(question(/^Why does round-robin win/));
+    expect(answer('crossover')).not.toHaveTextContent('3,143');
+  });
+
+  it('say so where live disagrees with what is usually claimed', async () => {
+    const { client } = await show('/guide#question-crossover');
+    const ttft = (percent: number) => ({
+      columns: [
+        column({
+          ttft: {
+            p50: { lookup: 'not_recorded' },
+            p95: { value: 0.73, lookup: 'exact', improvement: { percent, shown: true } },
+          },
+        }),
+      ],
+    });
+    act(() => client.show({ ...started, baseline: { ...started.baseline, ...ttft(-330) } }));
+    expect(answer('crossover')).toHaveTextContent(
+      'It is so right now: TTFT p95 is 544 ms live, and round-robin has 730.0 ms recorded'
+    );
+    expect(section('Thirty seconds').getByText(/Look closely/)).toBeInTheDocument();
+    act(() => client.show({ ...started, baseline: { ...started.baseline, ...ttft(25) } }));
+    expect(answer('crossover')).toHaveTextContent('Right now KV-aware routing is ahead');
+    expect(section('Thirty seconds').queryByText(/Look closely/)).not.toBeInTheDocument();
+  });
+
+  it('name where their published figures come from', async () => {
+    await show('/guide#question-production-ready');
+    const sources = vendor.questions.flatMap((one) => (one.id === 'production-ready' ? one.sources : []));
+    const said = answer('production-ready') as HTMLElement;
+    expect(sources.length).toBeGreaterThan(0);
+    for (const { title } of vendor.sources.filter((source) => sources.includes(source.id))) {
+      expect(said).toHaveTextContent(title);
+    }
+    for (const link of within(said).getAllByRole('link')) {
+      expect(link).toHaveAttribute('href', expect.stringMatching(/^https:/));
+      expect(link).toHaveAttribute('rel', 'noopener noreferrer');
+    }
+  });
+
+  it('that an address points at are open, scrolled to, and can be closed', async () => {
+    await show('/guide#question-grove');
+    expect(answer('grove')).toHaveTextContent('PodCliques');
+    expect(Element.prototype.scrollIntoView).toHaveBeenCalledTimes(1);
+    await userEvent.click(question(/^What is Grove/));
+    expect(answer('grove')).not.toHaveTextContent('PodCliques');
+  });
+});
+
+describe('the search', () => {
+  it('narrows as one types, and counts', async () => {
+    await show();
+    expect(count()).toHaveTextContent('19 of 19 questions');
+    await userEvent.type(search(), 'podclique');
+    expect(count()).toHaveTextContent('1 of 19 questions, 0 of');
+    expect(questions().getAllByRole('heading', { level: 4 })).toHaveLength(1);
+    expect(screen.getByText('No term matches. Try fewer or other words.')).toBeInTheDocument();
+    await userEvent.keyboard('{Escape}');
+    expect(search()).toHaveValue('');
+    expect(count()).toHaveTextContent('19 of 19 questions');
+  });
+
+  it('that finds nothing says so', async () => {
+    await show();
+    await userEvent.type(search(), 'zebra');
+    expect(screen.getByText('No question matches. Try fewer or other words.')).toBeInTheDocument();
+    expect(questions().getByRole('button', { name: 'Open all' })).toBeDisabled();
+  });
+
+  it('is left by arrow keys into what it found', async () => {
+    await show();
+    await userEvent.type(search(), 'router temperature');
+    await userEvent.keyboard('{ArrowDown}');
+    expect(question(/^How does the router decide/)).toHaveFocus();
+    await userEvent.keyboard('{Enter}');
+    expect(answer('router')).toHaveTextContent('The lowest cost wins');
+    await userEvent.keyboard('{ArrowDown}');
+    expect(screen.getByRole('link', { name: 'Router temperature' })).toHaveFocus();
+    await userEvent.keyboard('{ArrowUp}{ArrowUp}');
+    expect(search()).toHaveFocus();
+  });
+
+  it('terms have addresses', async () => {
+    await show('/guide?visitor=technical');
+    await userEvent.click(screen.getByRole('link', { name: 'TTFT' }));
+    expect(screen.getByTestId('address')).toHaveTextContent('?visitor=technical#term-ttft');
+  });
+});
+
+describe('the checklist', () => {
+  const list = () => section(/step by step/);
+  const row = (name: RegExp) => within(list().getByRole('heading', { name }).closest('li') as HTMLElement);
+
+  it('ticks itself when the workload starts, and is reset', async () => {
+    const { client } = await show();
+    act(() => client.show({ state: { running: false, phase: 'stopped', started: undefined } }));
+    expect(row(/^Start the workload \(not seen yet\)/).getByText('Press Start.')).toBeInTheDocument();
+    act(() => client.show({ state: { settling: true, mode: 'round_robin' } }));
+    expect(row(/^Start the workload \(seen\)/).getByText(/^Running since/)).toBeInTheDocument();
+    act(() => client.show({ state: { running: false, phase: 'stopped' } }));
+    expect(row(/^Start the workload \(seen\)/).getByText(/^Running since/)).toBeInTheDocument();
+    await userEvent.click(list().getByRole('button', { name: 'Reset' }));
+    expect(list().getByRole('status')).toHaveTextContent('0 of 10 seen');
+  });
+
+  it('outlives a change of page, and a broken memory', async () => {
+    const first = await show();
+    act(() => first.client.show({ state: { settling: true } }));
+    first.unmount();
+    const second = await show();
+    expect(row(/^Start the workload \(seen\)/).getByText(/^Running since/)).toBeInTheDocument();
+    second.unmount();
+    sessionStorage.setItem(STORED, '{broken');
+    await show();
+    expect(list().getByRole('status')).toHaveTextContent('0 of 10 seen');
+  });
+
+  it('recalls from the events what happened meanwhile', async () => {
+    const events = [{ id: '1', time: '2026-11-20T09:50:00Z', kind: 'mode_change', text: 'round_robin to kv', by: 'a' }];
+    const { client } = await show('/guide', new FakeClient(), events);
+    act(() => client.show({ state: { mode: 'kv', settling: true } }));
+    expect(row(/^Change to KV-aware routing \(seen\)/).getByText(/^Changed from Round-robin/)).toBeInTheDocument();
+  });
+});

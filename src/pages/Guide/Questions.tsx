@@ -1,0 +1,148 @@
+import React, { memo, type Dispatch, type SetStateAction } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, useStyles2 } from '@grafana/ui';
+
+import { Section } from '../../components/Section';
+import type { Question, QuestionGroup, Reference } from './content/types';
+import { Disclosure } from './Disclosure';
+import { Paragraphs, useSources } from './FactsContext';
+
+type Opened = ReadonlySet<string>;
+
+interface QuestionsProps {
+  groups: QuestionGroup[];
+  /** What the visitor is likely to ask. */
+  likely: string[];
+  open: Opened;
+  onOpen: Dispatch<SetStateAction<Opened>>;
+  isFiltered: boolean;
+}
+
+/** The questions that visitors ask, in their groups. */
+export const Questions = memo(function Questions({ groups, likely, open, onOpen, isFiltered }: QuestionsProps) {
+  const styles = useStyles2(getStyles);
+  const all = groups.flatMap((group) => group.questions.map((question) => question.id));
+  const isAllOpen = all.length > 0 && all.every((id) => open.has(id));
+  return (
+    <Section
+      title="Questions"
+      info="What visitors ask, with answers to say aloud. Figures are live, recorded or published, and each carries its word."
+      actions={
+        <Button
+          variant="secondary"
+          size="sm"
+          disabled={all.length === 0}
+          onClick={() => onOpen(isAllOpen ? new Set() : new Set(all))}
+        >
+          {isAllOpen ? 'Close all' : 'Open all'}
+        </Button>
+      }
+    >
+      {groups.length === 0 && <p>No question matches. Try fewer or other words.</p>}
+      {groups.map((group) => (
+        <div key={group.id} className={styles.group}>
+          <h3>
+            {group.title} <small>{isFiltered ? `${group.questions.length} found` : group.questions.length}</small>
+          </h3>
+          {group.questions.map((question) => (
+            <Asked
+              key={question.id}
+              question={question}
+              isLikely={likely.includes(question.id)}
+              open={open.has(question.id)}
+              onOpen={onOpen}
+            />
+          ))}
+        </div>
+      ))}
+    </Section>
+  );
+});
+
+interface AskedProps {
+  question: Question;
+  isLikely: boolean;
+  open: boolean;
+  onOpen: QuestionsProps['onOpen'];
+}
+
+const Asked = memo(function Asked({ question, isLikely, open, onOpen }: AskedProps) {
+  const styles = useStyles2(getStyles);
+  const toggle = () => onOpen((before) => (open ? without(before, question.id) : new Set([...before, question.id])));
+  return (
+    <Disclosure
+      id={`question-${question.id}`}
+      title={question.question}
+      mark={isLikely && <small className={styles.likely}>likely</small>}
+      open={open}
+      onToggle={toggle}
+    >
+      <Paragraphs of={question.answer} />
+      <Sources question={question} />
+    </Disclosure>
+  );
+});
+
+function without(opened: Opened, id: string): Opened {
+  return new Set(Array.from(opened).filter((one) => one !== id));
+}
+
+/** Where the answer's published part comes from, and where to read on. */
+function Sources({ question }: { question: Question }) {
+  const styles = useStyles2(getStyles);
+  const quoted = useSources(question.answer).filter(
+    (title) => !question.sources.some((source) => source.title === title)
+  );
+  const sources: Reference[] = [...question.sources, ...quoted.map((title) => ({ title }))];
+  return (
+    <>
+      {sources.length > 0 && (
+        <References title="Published, not measured here" of={sources} className={styles.sources} />
+      )}
+      {question.links.length > 0 && <References title="Read on" of={question.links} className={styles.sources} />}
+    </>
+  );
+}
+
+function References({ title, of, className }: { title: string; of: Reference[]; className: string }) {
+  return (
+    <p className={className}>
+      {title}:{' '}
+      {of.map((one, i) => (
+        <React.Fragment key={one.title}>
+          {i > 0 && ' · '}
+          {one.url ? (
+            <a href={one.url} target="_blank" rel="noopener noreferrer">
+              {one.title}
+            </a>
+          ) : (
+            one.title
+          )}
+        </React.Fragment>
+      ))}
+    </p>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  group: css({
+    '& + &': { marginTop: theme.spacing(3) },
+    '& > h3': { ...theme.typography.h5, margin: theme.spacing(0, 0, 0.5), color: theme.colors.text.secondary },
+  }),
+  likely: css({
+    marginLeft: 'auto',
+    padding: theme.spacing(0, 1),
+    border: `1px solid ${theme.colors.primary.border}`,
+    borderRadius: theme.shape.radius.pill,
+    color: theme.colors.primary.text,
+  }),
+  sources: css({
+    margin: theme.spacing(0.5, 0, 0),
+    maxWidth: '90ch',
+    color: theme.colors.text.secondary,
+    fontSize: '0.8em',
+    '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
+  }),
+});

@@ -1,0 +1,140 @@
+import React, { memo, useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, useStyles2 } from '@grafana/ui';
+
+import { Section } from '../../components/Section';
+import { vendor } from '../../vendor';
+import { others, parallels, pitch, takeaways, type Takeaway } from './content/story';
+import type { Depth, Visitor } from './content/visitors';
+import { Paragraphs, Text, useSources } from './FactsContext';
+
+interface ForVisitor {
+  visitor: Visitor | undefined;
+}
+
+const withVendor = [...pitch, vendor.pitch];
+const vendorFirst = [vendor.pitch, ...pitch];
+
+/** What to say in half a minute. */
+export const Pitch = memo(function Pitch({ visitor }: ForVisitor) {
+  const styles = useStyles2(getStyles);
+  const text = visitor?.story === 'asked' ? pitch : visitor?.story === 'first' ? vendorFirst : withVendor;
+  return (
+    <Section
+      title="Thirty seconds"
+      info="What to say to somebody who walks by. Numbers are live or computed from the recorded table, and each says which."
+    >
+      <div className={styles.pitch}>
+        <Paragraphs of={text} />
+      </div>
+    </Section>
+  );
+});
+
+/** The vendor's part: who asks for it hears it, to the others it is told. */
+export const PlatformStory = memo(function PlatformStory({ visitor }: ForVisitor) {
+  const styles = useStyles2(getStyles);
+  const [asked, setAsked] = useState(false);
+  const isShown = asked || visitor?.story !== 'asked';
+  return (
+    <Section
+      title={`The platform: ${vendor.name}`}
+      info="What the recorded runs stood on. It comes from the vendor file, and its figures are the vendor’s own."
+    >
+      {isShown ? (
+        <>
+          <ul className={styles.cards}>
+            {vendor.story.map(({ id, title, text }) => (
+              <li key={id}>
+                <h3>{title}</h3>
+                <Text of={text} />
+              </li>
+            ))}
+          </ul>
+          <p className={styles.message}>{vendor.message}</p>
+          <Sources of={vendor.story.map((part) => part.text)} />
+        </>
+      ) : (
+        <Button variant="secondary" onClick={() => setAsked(true)}>
+          They ask: show it
+        </Button>
+      )}
+    </Section>
+  );
+});
+
+/** What a visitor should take home, and where they know it from. */
+export const Takeaways = memo(function Takeaways({ visitor }: ForVisitor) {
+  const styles = useStyles2(getStyles);
+  const depth = visitor?.depth ?? 3;
+  return (
+    <Section
+      title="Four things to take home"
+      info="The message at the depth that suits the visitor, with the numbers of this moment and of the recorded runs. Limits stand beside gains."
+    >
+      <ol className={styles.cards}>
+        {takeaways.map((takeaway) => (
+          <li key={takeaway.id}>
+            <h3>{takeaway.title}</h3>
+            <Paragraphs of={atDepth(takeaway, depth)} />
+          </li>
+        ))}
+      </ol>
+      <h3 className={styles.subtitle}>Where they know it from</h3>
+      <ul className={styles.cards}>
+        {parallels.map(({ id, title, text }) => (
+          <li key={id}>
+            <h4>{title}</h4>
+            {text}
+          </li>
+        ))}
+      </ul>
+      {depth === 3 && (
+        <>
+          <h3 className={styles.subtitle}>What others report</h3>
+          <Paragraphs of={others} />
+          <Sources of={others} />
+        </>
+      )}
+    </Section>
+  );
+});
+
+function atDepth({ text, numbers, deep }: Takeaway, depth: Depth): string[] {
+  const all = [text, depth >= 2 ? numbers : undefined, depth === 3 ? deep : undefined];
+  return all.filter((one) => one !== undefined);
+}
+
+function Sources({ of }: { of: string[] }) {
+  const styles = useStyles2(getStyles);
+  const sources = useSources(of);
+  return sources.length > 0 ? <p className={styles.sources}>Published by: {sources.join(' · ')}.</p> : null;
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  pitch: css({ fontSize: '1.15em' }),
+  cards: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 280px), 1fr))',
+    gap: theme.spacing(2, 3),
+    margin: 0,
+    padding: 0,
+    listStyle: 'none',
+    '& h3, & h4': {
+      margin: theme.spacing(0, 0, 0.5),
+      fontSize: 'inherit',
+      fontWeight: theme.typography.fontWeightBold,
+    },
+    '& li': { maxWidth: '60ch', breakInside: 'avoid' },
+  }),
+  subtitle: css({ ...theme.typography.h5, margin: theme.spacing(3, 0, 1), color: theme.colors.text.secondary }),
+  message: css({ margin: theme.spacing(2, 0, 0), fontWeight: theme.typography.fontWeightMedium, maxWidth: '68ch' }),
+  sources: css({
+    margin: theme.spacing(1, 0, 0),
+    color: theme.colors.text.secondary,
+    fontSize: '0.8em',
+    maxWidth: '90ch',
+  }),
+});

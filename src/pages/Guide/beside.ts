@@ -1,0 +1,43 @@
+import type { LaneSnapshot } from '../../client';
+import { columnOf, lookupWords } from './figures';
+import { settledKey, type Beside, type Progress } from './seen';
+
+/** Two values, and whether the difference between them is more than chance. */
+export type Compared = Beside & { shown: boolean };
+
+/** TTFT p95 of a settled lane beside round-robin's: as measured here where that was seen, else as recorded. */
+export function besideTTFT({ settled }: Progress, { baseline, state }: LaneSnapshot, at: string): Compared | undefined {
+  const concurrency = state.concurrency.target;
+  const { p95: live, p95_interval: interval } = baseline.live.ttft;
+  const own = settled[settledKey('round_robin', concurrency)]?.ttft;
+  if (live === undefined) {
+    return undefined;
+  }
+  if (own !== undefined) {
+    const shown = interval !== undefined && (own < interval[0] || own > interval[1]);
+    return { at, concurrency, live, other: own, word: 'measured here', shown };
+  }
+  const found = columnOf(baseline.columns, 'round_robin')?.ttft.p95;
+  return found?.value === undefined
+    ? undefined
+    : {
+        at,
+        concurrency,
+        live,
+        other: found.value,
+        word: lookupWords[found.lookup],
+        shown: found.improvement?.shown ?? false,
+      };
+}
+
+/** The share of cached prompt tokens, likewise. */
+export function besideHit({ settled }: Progress, { baseline, state }: LaneSnapshot, at: string): Beside | undefined {
+  const concurrency = state.concurrency.target;
+  const live = baseline.live_kv_hit_ratio;
+  const own = settled[settledKey('round_robin', concurrency)]?.hit;
+  const found = columnOf(baseline.columns, 'round_robin')?.kv_hit_ratio;
+  const other = own ?? found?.value;
+  return live === undefined || other === undefined
+    ? undefined
+    : { at, concurrency, live, other, word: own === undefined && found ? lookupWords[found.lookup] : 'measured here' };
+}

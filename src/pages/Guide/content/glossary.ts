@@ -1,0 +1,287 @@
+import { vendor } from '../../../vendor';
+
+/** A word of the field. */
+export interface Term {
+  id: string;
+  term: string;
+  /** What it is looked for by, too. */
+  also?: string;
+  text: string;
+}
+
+const own: Term[] = [
+  {
+    id: 'acceptance-rate',
+    term: 'Acceptance rate',
+    text: 'Share of drafted tokens that the large model accepts. Now {live.acceptance}. Expected of a draft model: {pub.acceptance.draft}, of EAGLE-3: {pub.acceptance.eagle3}.',
+  },
+  {
+    id: 'achievable',
+    term: 'Achievable hit rate',
+    text: 'The hit rate, had each turn gone to the worker with the longest cached beginning, whatever its load.',
+  },
+  { id: 'aggregated', term: 'Aggregated serving', text: 'Each worker does prefill and decode. So it is here.' },
+  {
+    id: 'awaiting',
+    term: 'Awaiting first token',
+    text: 'Turns that have been sent and have seen no token yet. They are not in the percentiles before they end.',
+  },
+  {
+    id: 'baseline',
+    term: 'Baseline',
+    text: 'Recorded results by level, mode and deployment. Live figures are put beside the one at the same concurrency.',
+  },
+  {
+    id: 'block',
+    term: 'Block',
+    text: 'A fixed number of tokens whose keys and values are cached as one. Router and engine must agree on the number.',
+  },
+  {
+    id: 'closed-loop',
+    term: 'Closed loop',
+    text: 'The next turn is sent when the last one has been answered. A slow server is asked less often; the clients do not pile up.',
+  },
+  { id: 'concurrency', term: 'Concurrency', text: 'Conversations kept in progress at a time. What the slider sets.' },
+  {
+    id: 'conversation',
+    term: 'Conversation',
+    text: 'Several turns on one starter. The whole history is sent again with each of them.',
+  },
+  {
+    id: 'cost',
+    term: 'Cost',
+    text: 'What the router works out for each worker: weight × blocks to compute + blocks in use there. The lowest wins.',
+  },
+  {
+    id: 'counted',
+    term: 'Counted turn',
+    text: 'A turn that began and ended within one settled step. Only these are compared.',
+  },
+  {
+    id: 'decode',
+    term: 'Decode',
+    text: 'The second part of a request: one token after the other. It is bound by memory speed, and makes up TPOT.',
+  },
+  { id: 'deployment', term: 'Deployment', text: 'What serves: engine, model, GPU, number of workers, speculation.' },
+  {
+    id: 'disaggregated',
+    term: 'Disaggregated serving',
+    text: 'Prefill and decode on workers of their own. Dynamo can; this demonstration does not.',
+  },
+  {
+    id: 'discovery-plane',
+    term: 'Discovery plane',
+    text: 'How Dynamo’s parts find each other; on Kubernetes through its own resources.',
+  },
+  {
+    id: 'draft-model',
+    term: 'Draft model',
+    also: 'speculative',
+    text: 'A small model that guesses the next tokens, for the large one to check in one pass.',
+  },
+  {
+    id: 'eagle3',
+    term: 'EAGLE-3',
+    also: 'speculative',
+    text: 'A prediction head on the large model’s own inner states, in the place of a draft model.',
+  },
+  { id: 'latency', term: 'End-to-end latency', also: 'e2e', text: 'From sending a request to its last content.' },
+  {
+    id: 'event-plane',
+    term: 'Event plane',
+    also: 'nats zmq',
+    text: 'How workers tell the router what they store and drop. Without it no KV-aware routing.',
+  },
+  { id: 'fp8', term: 'FP8', text: 'Numbers of eight bits: half the memory of FP16, for weights and cache.' },
+  { id: 'goodput', term: 'Goodput', text: 'Requests that met every SLO, per second or as a share.' },
+  {
+    id: 'grove',
+    term: 'Grove',
+    text: 'NVIDIA’s addition to Kubernetes that groups, orders and scales the pods of an inference deployment.',
+  },
+  { id: 'inflight', term: 'In-flight', text: 'Requests that have been handed to a worker and are not finished.' },
+  {
+    id: 'chunk-latency',
+    term: 'Inter-chunk latency',
+    text: 'The plain gap between two streamed chunks, however many tokens a chunk has. Not ITL.',
+  },
+  {
+    id: 'interpolated',
+    term: 'Interpolated',
+    text: 'Reckoned from the two nearest recorded levels, because this one was not recorded.',
+  },
+  {
+    id: 'interval',
+    term: 'Interval (95 %)',
+    text: 'Where the true percentile lies, as far as so many turns can tell. What lies inside reads “no difference shown”.',
+  },
+  {
+    id: 'itl',
+    term: 'ITL',
+    also: 'inter-token latency',
+    text: 'Inter-token latency: the gap between two tokens as the client sees it. It was not recorded; what old tables call so is TPOT.',
+  },
+  { id: 'kai', term: 'KAI Scheduler', text: 'Places groups of pods on GPUs all at once or not at all.' },
+  {
+    id: 'kv-aware',
+    term: 'KV-aware routing',
+    also: 'kv mode',
+    text: 'Sends a request to where most of its beginning is cached, load considered.',
+  },
+  {
+    id: 'kv-cache',
+    term: 'KV cache',
+    also: 'key value',
+    text: 'Keys and values of attention for tokens already seen. With it they need not be computed again.',
+  },
+  {
+    id: 'kvbm',
+    term: 'KVBM',
+    also: 'kv block manager',
+    text: 'Dynamo’s KV block manager. It moves blocks that do not fit from the GPU to main memory, disk or further.',
+  },
+  {
+    id: 'hit-rate',
+    term: 'KV hit rate',
+    also: 'cache hit',
+    text: 'Cached prompt tokens / all prompt tokens. Now {live.hit}.',
+  },
+  {
+    id: 'indexer',
+    term: 'KV indexer',
+    text: 'The router’s part that keeps the prefix tree up to date from the events.',
+  },
+  {
+    id: 'publisher',
+    term: 'KV publisher',
+    text: 'The worker’s part that sends an event for every block stored or dropped.',
+  },
+  {
+    id: 'least-loaded',
+    term: 'Least loaded',
+    text: 'Sends a request to the worker with the least to do, whatever it has cached.',
+  },
+  { id: 'level', term: 'Level', text: 'A concurrency that a benchmark was run at. Recorded: {rec.levels}.' },
+  {
+    id: 'mode',
+    term: 'Mode',
+    text: 'How requests are routed: KV-aware, round-robin or least loaded. Now {live.mode}.',
+  },
+  { id: 'nixl', term: 'NIXL', text: 'NVIDIA’s library that moves KV caches between workers quickly.' },
+  {
+    id: 'output-tokens',
+    term: 'Output tokens',
+    text: 'As the server counts them; where it does not, the streamed chunks are counted, and it is said.',
+  },
+  { id: 'overlap', term: 'Overlap', text: 'The blocks of a request’s beginning that a worker has cached.' },
+  {
+    id: 'overlap-weight',
+    term: 'Overlap weight',
+    text: 'How much computing counts against load in the cost. More: more cache hits. Less: evener load.',
+  },
+  {
+    id: 'p50',
+    term: 'p50, p95',
+    also: 'median percentile',
+    text: 'Half of all requests are faster than p50 (the median), 95 of 100 are faster than p95.',
+  },
+  { id: 'planner', term: 'Planner', text: 'Dynamo’s part that adds and removes workers as the load asks for.' },
+  {
+    id: 'predicted',
+    term: 'Predicted hit rate',
+    text: 'What the router expected from its index, before the engine looked.',
+  },
+  {
+    id: 'prefill',
+    term: 'Prefill',
+    text: 'The first part of a request: the prompt is computed. It makes up most of TTFT, and a cache saves it.',
+  },
+  {
+    id: 'prefix-caching',
+    term: 'Prefix caching',
+    text: 'Using cached blocks again for prompts that begin alike. It ends at the first token that differs.',
+  },
+  { id: 'queued', term: 'Queued', text: 'Requests at the frontend without a first token. Now {live.queued}.' },
+  {
+    id: 'radix-tree',
+    term: 'Radix tree',
+    also: 'prefix tree',
+    text: 'A tree of beginnings. Each node says which workers have it cached.',
+  },
+  { id: 'request-plane', term: 'Request plane', text: 'How requests and tokens travel between Dynamo’s parts.' },
+  { id: 'round-robin', term: 'Round-robin', text: 'Workers take turns. Nobody looks at caches or load.' },
+  {
+    id: 'temperature',
+    term: 'Router temperature',
+    text: 'Above zero the router draws among workers, the cheaper the likelier. At zero the cheapest gets it.',
+  },
+  {
+    id: 'rps',
+    term: 'RPS',
+    also: 'requests per second',
+    text: 'Finished requests per second. One request is one turn. Now {live.rps}.',
+  },
+  {
+    id: 'settling',
+    term: 'Settling',
+    text: 'After a change, until a minute of counted turns exists. Nothing is compared before.',
+  },
+  { id: 'skew', term: 'Skew', text: 'The busiest worker’s requests / the mean.' },
+  {
+    id: 'slo',
+    term: 'SLO',
+    also: 'sla objective',
+    text: 'Service level objective. TTFT p95 up to {slo.ttft}, TPOT p95 up to {slo.tpot}.',
+  },
+  {
+    id: 'speculation',
+    term: 'Speculation',
+    also: 'speculative decoding',
+    text: 'Tokens are guessed cheaply and checked together. The result is the same, only sooner. Now {live.speculation}.',
+  },
+  { id: 'spread', term: 'Spread', text: 'Requests of the busiest worker − those of the idlest. Now {live.spread}.' },
+  {
+    id: 'starter',
+    term: 'Starter',
+    text: 'The long text that opens a conversation. Those on one starter begin alike to the byte.',
+  },
+  { id: 'step', term: 'Step', text: 'A span in which concurrency, mode and workload stay as they are.' },
+  {
+    id: 'sustained',
+    term: 'Sustained concurrency',
+    text: 'The highest level such that it and every lower one meet all SLOs.',
+  },
+  {
+    id: 'tensor-parallel',
+    term: 'Tensor parallelism (TP)',
+    text: 'One model cut over several GPUs that work on each token together.',
+  },
+  {
+    id: 'tokens-per-step',
+    term: 'Tokens per step',
+    text: 'Tokens that one pass of the large model yields; one without speculation. Now {live.tokens-per-step}.',
+  },
+  {
+    id: 'tops',
+    term: 'TOPS',
+    also: 'tokens per second throughput',
+    text: 'Output tokens per second of all workers together. Now {live.tokens}.',
+  },
+  {
+    id: 'tpot',
+    term: 'TPOT',
+    also: 'time per output token',
+    text: 'Time per output token: (latency − TTFT) / (output tokens − 1), one value per request. p95 now {live.tpot.p95}.',
+  },
+  {
+    id: 'ttft',
+    term: 'TTFT',
+    also: 'time to first token',
+    text: 'Time to first token: from sending a request to its first content. p95 now {live.ttft.p95}.',
+  },
+  { id: 'turn', term: 'Turn', text: 'One request and its answer.' },
+  { id: 'window', term: 'Window', text: 'The last minute. Live figures are about the turns that ended in it.' },
+];
+
+/** All terms by the alphabet, the vendor's among them. */
+export const glossary: Term[] = [...own, ...vendor.terms].sort((a, b) => a.term.localeCompare(b.term, 'en'));

@@ -1,0 +1,147 @@
+import { PLATFORM_QUESTIONS, vendor, type Vendor } from '../../../vendor';
+import type { Question, QuestionGroup } from './types';
+
+type Own = Omit<Question, 'sources' | 'links'>;
+
+const demo: Own[] = [
+  {
+    id: 'rps-low',
+    question: 'Why so few requests a second?',
+    words: ['rps', 'throughput', 'slow', 'tokens'],
+    answer: [
+      'Because each one is large. On average a request brings {live.prompt-tokens} of prompt, gets {live.output-tokens} back, and takes {live.latency.p50} from end to end.',
+      'Count tokens instead: {live.tokens} now, at {live.rps}. The recorded peak is {rec.kv.peak} under KV-aware routing and {rec.rr.peak} under round-robin, on {rec.workers} workers.',
+      'Short questions with short answers would make many more requests on the same hardware.',
+    ],
+  },
+  {
+    id: 'crossover',
+    question: 'Why does round-robin win on TTFT when the load is highest?',
+    words: ['crossover', 'worse', '180', 'queue', 'burst', 'p95'],
+    answer: [
+      'Well seen, and we do not hide it. KV-aware routing has the higher recorded TTFT p95 at these numbers of conversations: {rec.worse-levels}. At {rec.top-level} it is {rec.kv.top-ttft} against {rec.rr.top-ttft}.',
+      {
+        when: 'kv worse',
+        text: 'It is so right now: TTFT p95 is {live.ttft.p95}, and round-robin has {here.rr.ttft.p95}. Say it before somebody else does.',
+      },
+      {
+        when: 'kv better',
+        text: 'Right now KV-aware routing is ahead: TTFT p95 is {live.ttft.p95}, and round-robin has {here.rr.ttft.p95}.',
+      },
+      {
+        when: 'no difference',
+        text: 'Right now no difference is shown: TTFT p95 is {live.ttft.p95}, and round-robin has {here.rr.ttft.p95}.',
+      },
+      'The cause is bunching. Conversations return to the worker that knows them, sometimes several at once. Near the engine’s batch limit they queue, and waiting is part of TTFT. At {run.level} conversations the busiest and the idlest worker lay {run.spread.kv} requests apart, under round-robin {run.spread.rr}; on average the load was even.',
+      'Now they lie {live.spread} requests apart, and {live.queued} are queued.',
+      'Our simulation points to a second cause: to the router a first turn looks nearly free wherever its text is cached already, so newcomers flock there.',
+      'Everything but the first token stays better at the top: {rec.kv.top-tokens} against {rec.rr.top-tokens}, latency p95 {rec.kv.top-latency} against {rec.rr.top-latency}.',
+      'More workers should push the point up, since bursts then spread. That is reasoning: the recorded clusters are too small to show it.',
+    ],
+  },
+  {
+    id: 'disaggregated',
+    question: 'Is this disaggregated serving?',
+    words: ['prefill', 'decode', 'aggregated', 'nixl', 'split'],
+    answer: [
+      'No. Every worker does prefill and decode (aggregated serving), so that what you see comes from routing alone.',
+      'Dynamo can give each of the two its own pool of workers, and hands the KV cache over with NIXL. The recorded deployment has Grove and the KAI Scheduler in place for that next step.',
+    ],
+  },
+  {
+    id: 'model',
+    question: 'Which model is it, and what does it run on?',
+    words: ['llama', 'fp8', 'engine', 'tensorrt', 'vllm', 'gpu', 'quantised'],
+    answer: [
+      'Now: {live.model} on {live.engine}, {live.workers} workers, GPU {live.gpu}, speculation {live.speculation}.',
+      {
+        when: 'simulated',
+        text: 'The cluster is simulated: no model computes, and the answers are made up. Timing follows a fit to the recorded runs.',
+      },
+      'Recorded: {rec.model} on {rec.engine}, {rec.workers} workers, GPU {rec.gpu}. Whether speculation was on then is not recorded.',
+      'FP8 takes half the bytes of FP16 for weights and cache, so about twice as many conversations fit.',
+      {
+        when: 'other deployment',
+        text: 'Live and recorded are not the same deployment. The comparison on the dashboard names what differs.',
+      },
+    ],
+  },
+  {
+    id: 'slos',
+    question: 'Which targets do you hold yourselves to?',
+    words: ['slo', 'sla', 'ttft', 'tpot', 'objective', 'sustained'],
+    answer: [
+      'Two, for 95 of 100 requests: TTFT of at most {slo.ttft}, TPOT of at most {slo.tpot}. Exactly on the line is met.',
+      'Now: TTFT p95 {live.ttft.p95}, TPOT p95 {live.tpot.p95}, at {live.concurrency} conversations.',
+      { when: 'slo met', text: 'Both are met at the moment.' },
+      { when: 'slo missed', text: 'At least one is missed at the moment, and the screens show it in red.' },
+      'In the recorded runs both hold, from the lowest level of conversations up, to: {rec.kv.sustained} under KV-aware routing, {rec.rr.sustained} under round-robin. A single level that passes further up does not count.',
+      'TPOT p95 over all recorded levels: {rec.kv.tpot} under KV-aware routing, {rec.rr.tpot} under round-robin.',
+    ],
+  },
+  {
+    id: 'benchmarks',
+    question: 'How were the recorded figures made?',
+    words: ['benchmark', 'method', 'sweep', 'warm-up', 'baseline', 'fair'],
+    answer: [
+      'The table’s own notes: {rec.notes}',
+      'Between the two runs of a level only the router’s mode was changed. There are {rec.levels-count} levels, {rec.levels} conversations.',
+      'What you should know: all conversations had equally many turns, and each follow-up was the same short sentence.',
+      'Round-robin’s hit rate is not near zero, as one often hears: {rec.rr.hit} recorded, against {rec.kv.hit}. Few starters are in use, and soon every worker has them all.',
+      {
+        when: 'other deployment',
+        text: 'What runs now differs from that. The comparison on the dashboard says in what.',
+      },
+    ],
+  },
+];
+
+const technical: Own[] = [
+  {
+    id: 'router',
+    question: 'How does the router decide where a request goes?',
+    words: ['cost', 'radix', 'prefix tree', 'overlap', 'kv events', 'formula'],
+    answer: [
+      'Workers report every block of KV cache that they store or drop. From these events the router keeps an index: a tree of prefixes that knows who holds which beginning of which text.',
+      'For each request it works out a cost per worker: the blocks still to be computed, times a weight, plus the blocks in use there already. The lowest cost wins. A temperature above zero would add chance.',
+      'Worked example: of {ex.blocks} blocks one worker has {ex.cached} and is busy with {ex.busy}, which costs {ex.cost}. Another has {ex.other-cached} and is busy with {ex.other-busy}: {ex.other-cost}. The first gets the request.',
+      'Share of prompt tokens found in a cache: {live.hit} now. At this concurrency {here.kv.hit} under KV-aware routing, {here.rr.hit} under round-robin.',
+    ],
+  },
+  {
+    id: 'grove',
+    question: 'What is Grove there for?',
+    words: ['kai', 'scheduler', 'gang', 'podclique', 'kubernetes', 'operator'],
+    answer: [
+      'Grove is NVIDIA’s addition to Kubernetes for inference. It groups pods by role into PodCliques, starts them in order, and scales as one what belongs together. With the KAI Scheduler a group gets all of its GPUs or none.',
+      'Aggregated serving would do without it: each worker stands alone. Once prefill and decode are apart it counts, since half a group that sits on GPUs and waits for the rest blocks everybody.',
+      {
+        when: 'simulated',
+        text: 'The cluster on this screen is simulated and has no Kubernetes below it, so no Grove either.',
+      },
+    ],
+  },
+];
+
+/** The three groups of the booth guide; what is the vendor's to answer comes from its file. */
+export function questionGroups(from: Vendor): QuestionGroup[] {
+  const theirs = new Map(from.questions.map((question) => [question.id, toQuestion(question, from)]));
+  const ask = (ids: readonly string[]) => ids.flatMap((id) => theirs.get(id) ?? []);
+  const own = (list: Own[]) => list.map((question) => ({ ...question, sources: [], links: [] }));
+  return [
+    { id: 'demo', title: 'About the demonstration', questions: own(demo) },
+    { id: 'platform', title: `About ${from.name}`, questions: ask(PLATFORM_QUESTIONS) },
+    { id: 'technical', title: 'For the curious', questions: [...own(technical), ...ask(['network'])] },
+  ];
+}
+
+function toQuestion({ sources, links, ...question }: Vendor['questions'][number], from: Vendor): Question {
+  return {
+    ...question,
+    sources: from.sources.filter((source) => sources.includes(source.id)),
+    links: from.links.filter((link) => links.includes(link.id)),
+  };
+}
+
+/** The questions of this installation. */
+export const groups = questionGroups(vendor);

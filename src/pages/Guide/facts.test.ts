@@ -1,0 +1,171 @@
+import type { Comparison, Live } from '../../client';
+import { column, comparison, settings, snapshot, type LaneChange } from '../../test/fixtures';
+import { buildFacts } from './facts';
+import { builtIn } from './testing';
+
+const baselines = [builtIn('h100x8-tp2-llama70b-fp8'), builtIn('h200x3-tp1-llama70b-fp8')];
+const name = 'h200x3-tp1-llama70b-fp8';
+
+function live(lane: LaneChange = {}): Live {
+  const shown = snapshot(lane);
+  return { state: { status: 'live', snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] };
+}
+
+const facts = (lane: LaneChange = {}) => buildFacts({ live: live(lane), baselines });
+const figures = (lane: LaneChange = {}) => facts(lane).figures;
+
+/** A real target: neither its driver nor its engine says simulated. */
+const real = { driver: 'endpoints' };
+
+describe('what is now', () => {
+  it('has the word live', () => {
+    expect(figures({ state: real })['live.ttft.p95']).toEqual({ value: '544 ms', word: 'live' });
+    expect(figures({ state: real })['live.tokens']).toEqual({ value: '3,168 tokens/s', word: 'live' });
+    expect(figures()['slo.ttft']).toEqual({ value: '600 ms', word: 'configured' });
+  });
+
+  it('says that it is simulated, or imitated', () => {
+    expect(figures()['live.hit']).toEqual({ value: '71.3 %', word: 'live, simulated' });
+    const mock = figures({ state: real, target: { deployment: { engine: 'mock vllm' } } });
+    expect(mock['live.hit'].word).toBe('live, mock workers');
+  });
+
+  it('writes engines as their makers do', () => {
+    const target = { deployment: { engine: 'simulated trtllm' } };
+    expect(figures({ target })['live.engine']).toEqual({ value: 'simulated TensorRT-LLM', word: 'as configured' });
+  });
+
+  it('says that it settles', () => {
+    expect(figures({ state: { settling: true } })['live.ttft.p95'].word).toBe('settling');
+  });
+
+  it('is a dash with the reason while nothing runs, but what is set stays', () => {
+    const stopped = figures({ state: { running: false, phase: 'stopped' } });
+    expect(stopped['live.ttft.p95']).toEqual({ value: '—', word: 'stopped' });
+    expect(stopped['live.queued']).toEqual({ value: '—', word: 'stopped' });
+    expect(stopped['live.concurrency']).toEqual({ value: '120', word: 'configured' });
+  });
+
+  it('is a dash where nobody knows', () => {
+    expect(figures()['live.queued']).toEqual({ value: '—', word: 'not reported' });
+    expect(figures()['live.gpu']).toEqual({ value: '—', word: 'not told' });
+    expect(figures({ totals: { ...snapshot().lanes[0].totals, ok: 0 } })['live.prompt-tokens'].value).toBe('—');
+  });
+
+  it('is no old number after a loss', () => {
+    const lost: Live = { state: { status: 'lost', since: 0, problem: 'refused', last: snapshot() } };
+    const { figures: after, holds } = buildFacts({ live: lost, baselines });
+    expect(after['live.ttft.p95']).toEqual({ value: '—', word: 'lost' });
+    expect(after['live.mode']).toEqual({ value: '—', word: 'lost' });
+    expect(after['here.rr.ttft.p95']).toEqual({ value: '—', word: 'not known now' });
+    expect(after['rec.kv.peak'].value).toBe('3,908 tokens/s');
+    expect(Array.from(holds)).toEqual(['not running']);
+  });
+});
+
+describe('what was recorded', () => {
+  it('at this concurrency says how it was found', () => {
+    const columns = [
+      column({
+        ttft: { p50: { value: 0.3, lookup: 'interpolated' }, p95: { lookup: 'outside_range' } },
+        kv_hit_ratio: { lookup: 'not_recorded' },
+      }),
+    ];
+    const found = figures({ baseline: { columns } });
+    expect(found['here.rr.ttft.p50']).toEqual({ value: '300.0 ms', word: 'interpolated' });
+    expect(found['here.rr.ttft.p95']).toEqual({ value: '—', word: 'outside the recorded range' });
+    expect(found['here.rr.hit']).toEqual({ value: '—', word: 'not recorded' });
+    expect(found['here.kv.hit']).toEqual({ value: '—', word: 'not recorded' });
+    expect(found['here.rr.tokens']).toEqual({ value: '2,817 tokens/s', word: 'recorded' });
+  });
+
+  it('by this target says that it was measured here', () => {
+    const columns = [column({ measured: '2026-11-20T09:50:00Z', n: 400 })];
+    expect(figures({ baseline: { name: 'this target', columns } })['here.rr.ttft.p95'].word).toBe('measured here');
+  });
+
+  it('altogether comes from the table that live is compared with', () => {
+    const found = figures({ baseline: { name } });
+    expect(found['rec.levels']).toEqual({ value: '40–180', word: 'recorded' });
+    expect(found['rec.worse-levels'].value).toBe('140, 150, 170, 180');
+    expect(found['rec.kv.top-ttft'].value).toBe('3,143.0 ms');
+    expect(found['rec.rr.top-ttft'].value).toBe('731.6 ms');
+    expect(found['rec.tokens-gain']).toEqual({ value: '1.8–14.0 %', word: 'derived' });
+    expect(found['rec.rr.hit'].value).toBe('83.9–99.7 %');
+    expect(found['rec.kv.sustained'].value).toBe('130');
+    expect(found['rec.rr.sustained'].value).toBe('no level');
+  });
+
+  it('is not claimed of a table that does not have it', () => {
+    const found = figures({ baseline: { name: 'h100x8-tp2-llama70b-fp8' } });
+    expect(found['rec.kv.peak']).toEqual({ value: '—', word: 'not recorded' });
+    expect(found['rec.kv.sustained']).toEqual({ value: '—', word: 'not recorded' });
+    expect(found['rec.worse-levels'].value).toBe('none');
+  });
+
+  it('is waited for', () => {
+    const { figures: none } = buildFacts({ live: live(), baselines: undefined });
+    expect(none['rec.kv.peak']).toEqual({ value: '—', word: 'no recorded table yet' });
+  });
+});
+
+describe('what holds', () => {
+  const ttft = (percent: number, shown: boolean): Partial<Comparison> => ({
+    columns: [
+      column({
+        ttft: {
+          p50: { lookup: 'not_recorded' },
+          p95: { value: 0.7, lookup: 'exact', improvement: { percent, shown } },
+        },
+      }),
+      column({ mode: 'kv', ttft: { p50: { lookup: 'not_recorded' }, p95: { value: 3.1, lookup: 'exact' } } }),
+    ],
+  });
+
+  it.each<[string, LaneChange, string[], string[]]>([
+    ['KV-aware routing ahead', { baseline: ttft(12, true) }, ['kv', 'kv better'], ['kv worse', 'no difference']],
+    ['KV-aware routing behind', { baseline: ttft(-300, true) }, ['kv worse'], ['kv better']],
+    ['a difference within chance', { baseline: ttft(3, false) }, ['no difference'], ['kv better', 'kv worse']],
+    ['recorded KV-aware routing behind', { baseline: ttft(3, false) }, ['recorded kv worse'], []],
+    [
+      'nothing of that under round-robin',
+      { state: { mode: 'round_robin' }, baseline: ttft(12, true) },
+      ['not kv'],
+      ['kv better'],
+    ],
+    [
+      'nothing of that while settling',
+      { state: { settling: true }, baseline: ttft(12, true) },
+      ['running'],
+      ['kv better', 'slo met', 'slo missed'],
+    ],
+    ['a missed SLO', {}, ['slo missed'], ['slo met']], // TPOT p95 is 61.2 ms
+    ['speculation', { state: { speculation: 'eagle3' } }, ['speculating', 'simulated'], []],
+    [
+      'another deployment',
+      { baseline: { differences: [{ field: 'gpu', live: 'a', baseline: 'b' }] } },
+      ['other deployment'],
+      [],
+    ],
+    [
+      'nothing of a run while there is none',
+      { state: { running: false, phase: 'stopped' } },
+      ['not running'],
+      ['running', 'slo missed'],
+    ],
+  ])('%s', (_, lane, held, others) => {
+    const { holds } = facts(lane);
+    expect(held.filter((one) => !Array.from<string>(holds).includes(one))).toEqual([]);
+    expect(others.filter((one) => Array.from<string>(holds).includes(one))).toEqual([]);
+  });
+
+  it('SLOs met exactly on the line', () => {
+    const none = { n: 0 };
+    const { slo } = settings();
+    const met = comparison().live;
+    const lane = {
+      baseline: { live: { ...met, itl: none, ttft: { n: 9, p95: slo.ttft }, tpot: { n: 9, p95: slo.tpot } } },
+    };
+    expect(facts(lane).holds.has('slo met')).toBe(true);
+  });
+});

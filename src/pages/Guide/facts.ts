@@ -1,0 +1,96 @@
+import type { Baseline, Column, LaneSnapshot, Live, Settings } from '../../client';
+import { targetKind } from '../../components/Diagram/target';
+import { sloLevel } from '../../lib/slo';
+import { columnFigures, columnOf, liveFigures, prefixed, recordedFigures, sloFigures, type Figures } from './figures';
+import { recordedTable, summarise } from './recorded';
+
+/** What a paragraph may depend on. */
+export type Condition =
+  | 'running'
+  | 'not running'
+  | 'simulated'
+  | 'kv'
+  | 'not kv'
+  | 'kv better'
+  | 'kv worse'
+  | 'no difference'
+  | 'recorded kv worse'
+  | 'other deployment'
+  | 'slo met'
+  | 'slo missed'
+  | 'speculating';
+
+/** All that answers quote, made anew with each snapshot. */
+export interface Facts {
+  figures: Figures;
+  holds: ReadonlySet<Condition>;
+}
+
+interface Input {
+  live: Live;
+  baselines: Baseline[] | undefined;
+  /** What does not change: published figures. */
+  published?: Figures;
+}
+
+/** What is now, what was recorded at this concurrency (`here`), and what was recorded altogether (`rec`). */
+export function buildFacts({ live, baselines, published = {} }: Input): Facts {
+  const lane = live.lane;
+  const settings = live.state.status === 'live' ? live.state.snapshot.settings : undefined;
+  const table = recordedTable(baselines, lane);
+  const recorded = table && summarise(table.rows, settings?.slo);
+  return {
+    figures: {
+      ...published,
+      ...prefixed('slo', sloFigures(settings)),
+      ...prefixed('live', liveFigures(live)),
+      ...prefixed('here.rr', columnFigures(lane, 'round_robin')),
+      ...prefixed('here.kv', columnFigures(lane, 'kv')),
+      ...prefixed('rec', recordedFigures(table, recorded)),
+    },
+    holds: new Set(conditions(lane, settings)),
+  };
+}
+
+function conditions(lane: LaneSnapshot | undefined, settings: Settings | undefined): Condition[] {
+  if (!lane) {
+    return ['not running'];
+  }
+  const isRunning = lane.state.phase === 'running';
+  const isKV = lane.state.mode === 'kv';
+  return [
+    isRunning ? 'running' : 'not running',
+    isKV ? 'kv' : 'not kv',
+    ...only('simulated', targetKind(lane, undefined) === 'simulated'),
+    ...only('other deployment', lane.baseline.differences.length > 0),
+    ...only('recorded kv worse', isWorseRecorded(lane.baseline.columns)),
+    ...only('speculating', lane.state.speculation === 'draft' || lane.state.speculation === 'eagle3'),
+    ...(isRunning && !lane.state.settling ? settledConditions(lane, settings, isKV) : []),
+  ];
+}
+
+function only(condition: Condition, holds: boolean): Condition[] {
+  return holds ? [condition] : [];
+}
+
+function isWorseRecorded(columns: Column[]): boolean {
+  const kv = columnOf(columns, 'kv')?.ttft.p95.value;
+  const roundRobin = columnOf(columns, 'round_robin')?.ttft.p95.value;
+  return kv !== undefined && roundRobin !== undefined && kv > roundRobin;
+}
+
+/** Of a step that still settles nothing is said. */
+function settledConditions({ baseline }: LaneSnapshot, settings: Settings | undefined, isKV: boolean): Condition[] {
+  const improvement = isKV ? columnOf(baseline.columns, 'round_robin')?.ttft.p95.improvement : undefined;
+  const { ttft, tpot } = baseline.live;
+  const slos = [sloLevel(ttft.p95, settings?.slo.ttft), sloLevel(tpot.p95, settings?.slo.tpot)];
+  const verdict = !improvement?.shown ? 'no difference' : improvement.percent < 0 ? 'kv worse' : 'kv better';
+  return [
+    ...only(verdict, improvement !== undefined),
+    ...only('slo missed', slos.includes('missed')),
+    ...only(
+      'slo met',
+      slos.every((slo) => slo === 'met' || slo === 'near')
+    ),
+  ];
+}

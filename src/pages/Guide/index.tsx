@@ -1,0 +1,132 @@
+import React, { useCallback, useMemo } from 'react';
+import { css } from '@emotion/css';
+import { Link, useSearchParams } from 'react-router-dom';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { listBaselines, useClient, useLive, usePolled } from '../../client';
+import { targetKind, targetNotes } from '../../components/Diagram/target';
+import { LANE } from '../lane';
+import { Checklist } from './Checklist';
+import { publishedFigures } from './content/published';
+import { visitorOf, type Visitor } from './content/visitors';
+import { buildFacts } from './facts';
+import { FactsProvider } from './FactsContext';
+import { Reference } from './Reference';
+import { Pitch, PlatformStory, Takeaways } from './Story';
+import { Visitors } from './Visitors';
+
+/** How often recorded and measured tables are read, in milliseconds: the latter grow with each settled step. */
+const BASELINES_EVERY = 30_000;
+
+/** The name of the choice in the address. */
+const VISITOR = 'visitor';
+
+/** What a presenter needs at hand: whom to tell what, the flow, the questions, the words. */
+export default function Guide() {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const live = useLive(LANE);
+  const load = useCallback(() => listBaselines(client), [client]);
+  const { value: baselines } = usePolled(load, BASELINES_EVERY, 'baselines');
+  const facts = useMemo(() => buildFacts({ live, baselines, published: publishedFigures }), [live, baselines]);
+  const [visitor, choose] = useVisitor();
+  const note = targetNotes[targetKind(live.lane, undefined)];
+  const [first, second] = visitor?.story === 'first' ? [PlatformStory, Pitch] : [Pitch, PlatformStory];
+  const First = first;
+  const Second = second;
+  return (
+    <FactsProvider facts={facts}>
+      <div className={styles.guide}>
+        <Contents />
+        {note && <p className={styles.note}>{note}</p>}
+        <div id="visitors">
+          <Visitors visitor={visitor} onChoose={choose} />
+        </div>
+        <div id="story" className={styles.group}>
+          <First visitor={visitor} />
+          <Second visitor={visitor} />
+        </div>
+        <div id="takeaways">
+          <Takeaways visitor={visitor} />
+        </div>
+        <div id="checklist">
+          <Checklist live={live} baselines={baselines} />
+        </div>
+        <Reference visitor={visitor} />
+      </div>
+    </FactsProvider>
+  );
+}
+
+function useVisitor(): [Visitor | undefined, (id: string) => void] {
+  const [params, setParams] = useSearchParams();
+  const choose = useCallback(
+    (id: string) =>
+      setParams(
+        (before) => {
+          const next = new URLSearchParams(before);
+          if (id) {
+            next.set(VISITOR, id);
+          } else {
+            next.delete(VISITOR);
+          }
+          return next;
+        },
+        { replace: true }
+      ),
+    [setParams]
+  );
+  return [visitorOf(params.get(VISITOR)), choose];
+}
+
+const contents = [
+  ['visitors', 'Visitor'],
+  ['story', 'Pitch and platform'],
+  ['takeaways', 'Take home'],
+  ['checklist', 'Checklist'],
+  ['guide-search', 'Questions and glossary'],
+];
+
+function Contents() {
+  const styles = useStyles2(getStyles);
+  const [params] = useSearchParams();
+  return (
+    <nav aria-label="On this page" className={styles.contents}>
+      {contents.map(([id, title]) => (
+        <Link key={id} to={{ search: params.toString(), hash: `#${id}` }} replace>
+          {title}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  guide: css({
+    display: 'flex',
+    flexDirection: 'column',
+    gap: theme.spacing(2),
+    fontSize: 'clamp(16px, 1.1vw, 20px)',
+    lineHeight: 1.5,
+    '& > *': { scrollMarginTop: 'var(--kvbooth-sticky-top, 0px)' },
+  }),
+  group: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 640px), 1fr))',
+    gap: theme.spacing(2),
+  }),
+  note: css({
+    margin: 0,
+    paddingLeft: theme.spacing(1.5),
+    borderLeft: `4px solid ${theme.colors.info.main}`,
+  }),
+  contents: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    gap: theme.spacing(0.5, 2),
+    '& a': { color: theme.colors.text.link, textDecoration: 'underline', padding: theme.spacing(0.5, 0) },
+    '@media print': { display: 'none' },
+  }),
+});

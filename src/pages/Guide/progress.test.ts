@@ -1,0 +1,322 @@
+import type { Baseline, Comparison } from '../../client';
+import { column, comparison, snapshot, type LaneChange } from '../../test/fixtures';
+import { checklist } from './flow';
+import { observe } from './progress';
+import { recall, type LaneEvent } from './recall';
+import { nothing, type Progress } from './seen';
+
+/** A second of the demonstration. */
+interface Second {
+  /** Minutes and seconds past ten. */
+  at: string;
+  lane?: LaneChange;
+}
+
+const time = (at: string) => `2026-11-20T10:${at}Z`;
+const START = time('00:00');
+
+const stopped: LaneChange = { state: { running: false, phase: 'stopped', started: undefined } };
+
+/** A lane that runs since ten o'clock, of which nobody has an answer yet. */
+function runs({ state, baseline, totals, ...change }: LaneChange = {}): LaneChange {
+  return {
+    ...change,
+    state: { mode: 'round_robin', started: START, settling: true, concurrency: { target: 60, actual: 60 }, ...state },
+    totals: { ...snapshot().lanes[0].totals, ok: 0, ...totals },
+    baseline: { concurrency: 60, settling_for_seconds: 30, ...baseline },
+  };
+}
+
+/** A settled one; TTFT p95 in seconds with its interval. */
+function settled(mode: 'kv' | 'round_robin', ttft: number, more: LaneChange = {}): LaneChange {
+  const live: Comparison['live'] = {
+    ...comparison().live,
+    ttft: { p50: 0.2, p95: ttft, p95_interval: [ttft - 0.01, ttft + 0.01], n: 480 },
+    tpot: { p50: 0.03, p95: 0.05, n: 480 },
+  };
+  return runs({
+    ...more,
+    state: { mode, settling: false, ...more.state },
+    baseline: { live, live_kv_hit_ratio: 0.9, columns: [], ...more.baseline },
+  });
+}
+
+const see = (before: Progress, ...seconds: Second[]) =>
+  seconds.reduce((progress, { at, lane }) => observe(progress, snapshot(lane, { time: time(at) }), 'main'), before);
+
+function items(progress: Progress, lane: LaneChange = {}) {
+  const shown = snapshot(lane);
+  return checklist(progress, { state: { status: 'live', snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] });
+}
+
+function item(id: string, progress: Progress, lane: LaneChange = {}) {
+  const found = items(progress, lane).find((one) => one.id === id);
+  if (!found) {
+    throw new Error(`no item ${id}`);
+  }
+  return found;
+}
+
+const ticked = (progress: Progress) =>
+  items(progress)
+    .filter((one) => one.done)
+    .map((one) => one.id);
+
+describe('nothing is ticked that was not seen', () => {
+  it('before anything', () => {
+    expect(ticked(nothing)).toEqual([]);
+  });
+
+  it('while stopped', () => {
+    const progress = see(nothing, { at: '00:00', lane: stopped }, { at: '00:01', lane: stopped });
+    expect(ticked(progress)).toEqual([]);
+    expect(item('started', progress, stopped).why).toBe('Press Start.');
+    expect(item('slo', progress, stopped).why).toBe('The workload does not run.');
+  });
+
+  it('of a lane that is not there', () => {
+    expect(observe(nothing, snapshot(), 'twin')).toBe(nothing);
+  });
+
+  it('while loading, or after a loss', () => {
+    const loading = checklist(nothing, { state: { status: 'loading' } });
+    expect(loading.map((one) => one.why)).toEqual(loading.map(() => 'Waiting for the load generator.'));
+    const lost = checklist(nothing, { state: { status: 'lost', since: 0, problem: '' } });
+    expect(lost[0]).toMatchObject({ done: false, why: 'Nothing can be seen now.' });
+  });
+});
+
+describe('the flow, second by second', () => {
+  const slow = settled('round_robin', 0.65);
+  const fast = settled('kv', 0.45, { baseline: { live_kv_hit_ratio: 0.95 } });
+  const turns = [
+    { turn: '1', p50: 0.4, n: 9 },
+    { turn: '3', p50: 0.2, n: 9 },
+  ];
+
+  it('ticks one after the other', () => {
+    let progress = see(nothing, { at: '00:00', lane: stopped }, { at: '00:01', lane: runs() });
+    expect(ticked(progress)).toEqual(['started']);
+    expect(item('started', progress).why).toContain('60 conversations, Round-robin');
+    expect(item('baseline', progress, runs()).why).toBe('Settling: 30 s to go.');
+
+    progress = see(progress, { at: '01:30', lane: slow });
+    expect(ticked(progress)).toEqual(['started', 'baseline']);
+    expect(item('baseline', progress).why).toContain('TTFT p95 650 ms');
+
+    progress = see(progress, { at: '02:00', lane: runs({ state: { phase: 'switching' } }) });
+    expect(item('changed', progress).done).toBe(false);
+    progress = see(progress, { at: '02:10', lane: runs({ state: { mode: 'kv' } }) });
+    expect(ticked(progress)).toEqual(['started', 'baseline', 'changed']);
+    expect(item('settled', progress, runs({ state: { mode: 'kv' } })).why).toBe('Settling: 30 s to go.');
+
+    progress = see(progress, { at: '03:30', lane: { ...fast, ttft_by_turn: turns } });
+    expect(ticked(progress)).toEqual(['started', 'baseline', 'changed', 'settled', 'improved', 'hit', 'turns', 'slo']);
+    expect(item('improved', progress).why).toContain('450 ms live, 650 ms under round-robin (measured here)');
+    expect(item('hit', progress).why).toContain('95.0 % live, 90.0 % under round-robin (measured here)');
+    expect(item('turns', progress).why).toContain('400 ms in the first turn, 200 ms in the third');
+
+    progress = see(progress, {
+      at: '04:00',
+      lane: runs({ state: { mode: 'kv', concurrency: { target: 120, actual: 60 } } }),
+    });
+    expect(item('raised', progress).why).toContain('From 60 to 120');
+    expect(item('errors', progress)).toMatchObject({ done: false, why: 'No turn has ended yet.' });
+    progress = see(progress, { at: '04:01', lane: runs({ totals: { ...snapshot().lanes[0].totals, ok: 5 } }) });
+    expect(ticked(progress)).toHaveLength(10);
+  });
+
+  it('keeps its object while nothing is new', () => {
+    const progress = see(nothing, { at: '00:01', lane: runs() });
+    expect(see(progress, { at: '00:02', lane: runs() })).toBe(progress);
+  });
+});
+
+describe('an improvement', () => {
+  const recorded = (percent: number, shown: boolean) => ({
+    columns: [
+      column({
+        ttft: {
+          p50: { lookup: 'not_recorded' },
+          p95: { value: 0.6, lookup: 'exact', improvement: { percent, shown } },
+        },
+      }),
+    ],
+  });
+
+  it('is judged by the recorded value where round-robin was not measured here', () => {
+    const progress = see(nothing, { at: '02:00', lane: settled('kv', 0.45, { baseline: recorded(25, true) }) });
+    expect(item('improved', progress).why).toContain('450 ms live, 600 ms under round-robin (recorded)');
+  });
+
+  it('is none within chance', () => {
+    const lane = settled('kv', 0.58, { baseline: recorded(3, false) });
+    const progress = see(nothing, { at: '02:00', lane });
+    expect(item('improved', progress, lane)).toMatchObject({
+      done: false,
+      why: 'No difference shown: TTFT p95 580 ms live, 600 ms under round-robin (recorded).',
+    });
+  });
+
+  it('is none where it is worse, and the list says so', () => {
+    const lane = settled('kv', 3.1, { baseline: recorded(-400, true) });
+    const progress = see(nothing, { at: '02:00', lane });
+    expect(item('improved', progress, lane)).toMatchObject({ done: false });
+    expect(item('improved', progress, lane).why).toMatch(/^Worse now, and say so: TTFT p95 3,100 ms live/);
+    expect(item('slo', progress, lane).why).toBe('Not met now: TTFT p95 3,100 ms, TPOT p95 50.0 ms.');
+  });
+
+  it('is not judged by another concurrency', () => {
+    const at180 = settled('kv', 0.45, { state: { concurrency: { target: 180, actual: 180 } } });
+    const progress = see(nothing, { at: '01:00', lane: settled('round_robin', 0.65) }, { at: '03:00', lane: at180 });
+    expect(item('improved', progress, at180)).toMatchObject({
+      done: false,
+      why: 'Needs KV-aware routing, settled, and a round-robin figure at the same concurrency.',
+    });
+  });
+
+  it('under round-robin is none', () => {
+    const progress = see(nothing, {
+      at: '02:00',
+      lane: settled('round_robin', 0.45, { baseline: recorded(25, true) }),
+    });
+    expect(item('improved', progress).done).toBe(false);
+  });
+});
+
+it('later turns that start hardly sooner may be chance', () => {
+  const ttft_by_turn = [
+    { turn: '1', p50: 0.255, n: 90 },
+    { turn: '3', p50: 0.252, n: 80 },
+  ];
+  const lane = { ...settled('kv', 0.45), ttft_by_turn };
+  expect(item('turns', see(nothing, { at: '02:00', lane }), lane)).toMatchObject({
+    done: false,
+    why: 'Not clearly now: median TTFT 255 ms in the first turn, 252 ms in the third.',
+  });
+});
+
+describe('a change of mode', () => {
+  it('away from KV-aware routing is not the one', () => {
+    const progress = see(
+      nothing,
+      { at: '00:01', lane: runs({ state: { mode: 'kv' } }) },
+      { at: '00:02', lane: runs() }
+    );
+    expect(item('changed', progress, runs())).toMatchObject({ done: false, why: 'Change the mode to KV-aware.' });
+  });
+
+  it('to it stays ticked when one goes back', () => {
+    const kv = runs({ state: { mode: 'kv' } });
+    const progress = see(
+      nothing,
+      { at: '00:01', lane: runs() },
+      { at: '00:02', lane: kv },
+      { at: '00:03', lane: runs() }
+    );
+    expect(item('changed', progress).done).toBe(true);
+  });
+
+  it('is missing where it was KV-aware from the beginning', () => {
+    const kv = runs({ state: { mode: 'kv' } });
+    expect(item('changed', see(nothing, { at: '00:01', lane: kv }), kv).why).toMatch(/from the beginning/);
+  });
+});
+
+describe('errors', () => {
+  const totals = (ok: number, errors: number) => ({ ...snapshot().lanes[0].totals, ok, errors });
+  const run = (ok: number, errors: number, started = START) => runs({ state: { started }, totals: totals(ok, errors) });
+
+  it('untick, and stay counted over a new start', () => {
+    let progress = see(nothing, { at: '00:05', lane: run(3, 0) });
+    expect(item('errors', progress).done).toBe(true);
+    progress = see(progress, { at: '00:06', lane: run(3, 2) });
+    expect(item('errors', progress, run(3, 2))).toMatchObject({ done: false, why: '2 failed.' });
+    progress = see(progress, { at: '01:00', lane: run(4, 1, time('00:59')) });
+    expect(item('errors', progress, run(4, 1)).why).toBe('3 failed.');
+  });
+
+  it('of before a reset do not count, nor do the answers', () => {
+    const begun: Progress = { ...nothing, since: time('05:00') };
+    let progress = see(begun, { at: '05:01', lane: run(100, 7) });
+    expect(item('errors', progress, run(100, 7)).why).toBe('No turn has ended yet.');
+    progress = see(progress, { at: '05:02', lane: run(101, 7) });
+    expect(item('errors', progress).done).toBe(true);
+    progress = see(progress, { at: '05:03', lane: run(101, 8) });
+    expect(item('errors', progress, run(101, 8)).why).toBe('1 failed.');
+  });
+});
+
+describe('what happened while nobody looked', () => {
+  const event = (at: string, kind: string, text: string): LaneEvent => ({ id: at, time: time(at), kind, text });
+  const since = see(nothing, { at: '00:00', lane: stopped });
+
+  it('is recalled from events', () => {
+    const events = [
+      event('04:00', 'step', 'step 4: 140 conversations, kv'),
+      event('03:01', 'start', '60 conversations, kv'),
+      event('03:00', 'mode_change', 'round_robin to kv'),
+      event('01:00', 'start', '60 conversations, round_robin'),
+    ];
+    const progress = recall(since, events, []);
+    expect(ticked(progress)).toEqual(['started', 'changed', 'raised']);
+    expect(item('raised', progress).why).toContain('From 60 to 140');
+    expect(recall(progress, events, [])).toBe(progress);
+  });
+
+  it('but not from events of before, of changes given up, or of what it does not understand', () => {
+    const later: Progress = { ...nothing, since: time('02:00') };
+    const events = [
+      event('03:02', 'mode_change', 'cancelled the change to kv'),
+      event('03:01', 'mode_change', 'round_robin to kv: given up'),
+      event('03:00', 'settings', 'round_robin to kv'),
+      event('02:30', 'mode_change', 'kv/off to kv/eagle3'),
+      event('01:00', 'start', '60 conversations, round_robin'),
+    ];
+    expect(recall(later, events, [])).toBe(later);
+    expect(recall(nothing, events, [])).toBe(nothing);
+  });
+
+  it('takes no concurrency of before the lowest for a raise', () => {
+    const progress = see(since, { at: '05:00', lane: runs() });
+    const events = [
+      event('04:59', 'step', 'step 2: 60 conversations, round_robin'),
+      event('01:00', 'start', '120 conversations, round_robin'),
+    ];
+    expect(item('raised', recall(progress, events, [])).done).toBe(false);
+  });
+
+  it('is recalled from what this target has measured', () => {
+    const rows: Baseline['rows'] = [
+      {
+        concurrency: 60,
+        mode: 'round_robin',
+        speculation: 'off',
+        ttft: { p95: 0.65 },
+        tpot: {},
+        tpot_derived: {},
+        itl: {},
+        latency: {},
+        kv_hit_ratio: 0.85,
+        measured: time('02:00'),
+      },
+      {
+        concurrency: 60,
+        mode: 'kv',
+        speculation: 'off',
+        ttft: { p95: 0.4 },
+        tpot: {},
+        tpot_derived: {},
+        itl: {},
+        latency: {},
+        measured: '2026-11-19T10:00:00Z',
+      },
+    ];
+    const own: Baseline = { name: 'this target', title: '', kind: 'measured', deployment: {}, rows };
+    const progress = recall(since, [], [own]);
+    expect(ticked(progress)).toEqual(['baseline']);
+    const after = see(progress, { at: '05:00', lane: settled('kv', 0.5) });
+    expect(item('improved', after).why).toContain('650 ms under round-robin (measured here)');
+    expect(ticked(recall(since, [], [{ ...own, kind: 'imported' }]))).toEqual([]);
+  });
+});

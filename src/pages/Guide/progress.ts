@@ -1,0 +1,119 @@
+import type { LaneSnapshot, Mode, Settings, Snapshot } from '../../client';
+import { sloLevel } from '../../lib/slo';
+import { besideHit, besideTTFT, type Compared } from './beside';
+import { isSame, settledKey, type Beside, type Progress } from './seen';
+
+/** How old a settled step's figures may grow before they are taken anew, in milliseconds. */
+const REFRESH = 10_000;
+
+/** Takes a snapshot into account. The result is the same object where nothing is new. */
+export function observe(before: Progress, { time, lanes, settings }: Snapshot, name: string): Progress {
+  const lane = lanes.find((one) => one.name === name);
+  if (!lane) {
+    return before;
+  }
+  const since = before.since ?? (lane.state.running ? lane.state.started : undefined) ?? time;
+  const changes = {
+    ...countErrors({ ...before, since }, lane),
+    ...(lane.state.phase === 'running' && seen(before, lane, settings, time)),
+  };
+  const next = { ...before, since, ...changes };
+  return isSame(before, next) ? before : next;
+}
+
+/** What ended before the beginning does not count; totals begin anew with each start. */
+function countErrors({ errors, since, answered }: Progress, { state, totals }: LaneSnapshot): Partial<Progress> {
+  const run = state.started;
+  if (run === undefined) {
+    return {};
+  }
+  const isOld = errors.run === undefined && since !== undefined && Date.parse(run) < Date.parse(since);
+  const first = { run, total: errors.total, inRun: isOld ? totals.errors : 0, okBefore: isOld ? totals.ok : 0 };
+  const known = errors.run === run ? errors : first;
+  const more = Math.max(0, totals.errors - known.inRun);
+  return {
+    errors: more > 0 ? { ...known, inRun: totals.errors, total: known.total + more } : known,
+    answered: answered || totals.ok > known.okBefore,
+  };
+}
+
+function seen(before: Progress, lane: LaneSnapshot, settings: Settings, at: string): Partial<Progress> {
+  const { state } = lane;
+  const concurrency = state.concurrency.target;
+  const isSettled = state.step.settled !== undefined && !state.settling && lane.baseline.n > 0;
+  return {
+    started: before.started ?? { at: state.started ?? at, concurrency, mode: state.mode },
+    mode: state.mode,
+    ...climb(before, concurrency, at),
+    ...change(before, before.mode ?? state.mode, state.mode, at),
+    ...(isSettled && settledSeen(before, lane, settings, at)),
+  };
+}
+
+/** A higher concurrency than the lowest so far. What is told late may lie before what is known. */
+export function climb({ lowest, raised }: Progress, concurrency: number, at: string): Partial<Progress> {
+  const isEarlier = lowest !== undefined && Date.parse(at) < Date.parse(lowest.at);
+  if (lowest === undefined || concurrency < lowest.concurrency || (concurrency === lowest.concurrency && isEarlier)) {
+    return { lowest: { at, concurrency } };
+  }
+  return raised || isEarlier || concurrency === lowest.concurrency
+    ? {}
+    : { raised: { at, from: lowest.concurrency, to: concurrency } };
+}
+
+/** The first change to KV-aware routing stays; until then the last change of all. */
+export function change({ changed }: Progress, from: Mode, to: Mode, at: string): Partial<Progress> {
+  return from === to || changed?.to === 'kv' ? {} : { changed: { at, from, to } };
+}
+
+function settledSeen(before: Progress, lane: LaneSnapshot, settings: Settings, at: string): Partial<Progress> {
+  const { baseline, state } = lane;
+  const concurrency = state.concurrency.target;
+  const key = settledKey(state.mode, concurrency);
+  const figures = { at, concurrency, ttft: baseline.live.ttft.p95, hit: baseline.live_kv_hit_ratio };
+  const old = before.settled[key];
+  const isFresh = old !== undefined && Date.parse(at) - Date.parse(old.at) < REFRESH;
+  return {
+    ...(!isFresh && { settled: { ...before.settled, [key]: figures } }),
+    slo: before.slo ?? sloSeen(lane, settings, at),
+    ...(state.mode === 'kv' && {
+      improved: before.improved ?? better(besideTTFT(before, lane, at)),
+      hit: before.hit ?? higher(besideHit(before, lane, at)),
+      turns: before.turns ?? turnsSeen(lane, at),
+    }),
+  };
+}
+
+function sloSeen({ baseline, state }: LaneSnapshot, { slo }: Settings, at: string): Progress['slo'] {
+  const { ttft, tpot } = baseline.live;
+  const meets = (value: number | undefined, threshold: number) => (sloLevel(value, threshold) ?? 'missed') !== 'missed';
+  return ttft.p95 !== undefined && tpot.p95 !== undefined && meets(ttft.p95, slo.ttft) && meets(tpot.p95, slo.tpot)
+    ? { at, concurrency: state.concurrency.target, ttft: ttft.p95, tpot: tpot.p95 }
+    : undefined;
+}
+
+/** Medians by turn come without an interval: what differs by less than a tenth may be chance. */
+const CLEARLY = 0.9;
+
+function turnsSeen(lane: LaneSnapshot, at: string): Progress['turns'] {
+  const { first, later } = medians(lane);
+  return first !== undefined && later !== undefined && later <= CLEARLY * first ? { at, first, later } : undefined;
+}
+
+/** The median TTFT of first and third turns, in seconds. */
+export function medians({ ttft_by_turn }: LaneSnapshot): { first?: number; later?: number } {
+  const median = (turn: string) => ttft_by_turn.find((one) => one.turn === turn && one.n > 0)?.p50;
+  return { first: median('1'), later: median('3') };
+}
+
+function better(found: Compared | undefined): Beside | undefined {
+  return found?.shown && found.live < found.other ? strip(found) : undefined;
+}
+
+function strip({ at, concurrency, live, other, word }: Compared): Beside {
+  return { at, concurrency, live, other, word };
+}
+
+function higher(found: Beside | undefined): Beside | undefined {
+  return found && found.live > found.other ? found : undefined;
+}

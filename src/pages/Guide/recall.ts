@@ -1,0 +1,55 @@
+import type { Baseline, Mode } from '../../client';
+import { change, climb } from './progress';
+import { isSame, settledKey, type Progress } from './seen';
+
+/** One of the load generator's events, as the API lists them. */
+export interface LaneEvent {
+  id: string;
+  time: string;
+  kind: string;
+  text: string;
+}
+
+const RUN = /^(?:step \d+: )?(\d+) conversations, (kv|round_robin|least_loaded)$/;
+const CHANGE =
+  /^(kv|round_robin|least_loaded)(?:\/\w+)? to (kv|round_robin|least_loaded)(?:\/\w+)?(?:: the cluster is in that mode)?$/;
+
+/**
+ * Takes into account what happened while nobody looked at the guide: events, newest
+ * first as the API gives them, and steps of this target that were measured.
+ */
+export function recall(before: Progress, events: LaneEvent[], baselines: Baseline[]): Progress {
+  const { since } = before;
+  if (since === undefined) {
+    return before;
+  }
+  const isNew = (time: string | undefined) => time !== undefined && Date.parse(time) >= Date.parse(since);
+  const happened = events.filter((event) => isNew(event.time)).reverse();
+  const withEvents = happened.reduce(recallEvent, before);
+  const rows = baselines.filter((baseline) => baseline.kind === 'measured').flatMap((baseline) => baseline.rows);
+  const next = rows.filter((row) => isNew(row.measured)).reduce(recallRow, withEvents);
+  return isSame(before, next) ? before : next;
+}
+
+function recallEvent(before: Progress, { time, kind, text }: LaneEvent): Progress {
+  const run = kind === 'start' || kind === 'step' ? RUN.exec(text) : null;
+  if (run) {
+    const concurrency = Number(run[1]);
+    const next = {
+      started: before.started ?? { at: time, concurrency, mode: run[2] as Mode },
+      ...climb(before, concurrency, time),
+    };
+    return { ...before, ...next };
+  }
+  const switched = kind === 'mode_change' ? CHANGE.exec(text) : null;
+  return switched ? { ...before, ...change(before, switched[1] as Mode, switched[2] as Mode, time) } : before;
+}
+
+function recallRow(before: Progress, row: Baseline['rows'][number]): Progress {
+  const key = settledKey(row.mode, row.concurrency);
+  if (before.settled[key] || row.measured === undefined) {
+    return before;
+  }
+  const figures = { at: row.measured, concurrency: row.concurrency, ttft: row.ttft.p95, hit: row.kv_hit_ratio };
+  return { ...before, settled: { ...before.settled, [key]: figures } };
+}

@@ -1,0 +1,117 @@
+import type { Baseline, LaneSnapshot, Settings } from '../../client';
+
+type Row = Baseline['rows'][number];
+type SLO = Settings['slo'];
+
+/** The two modes that are recorded. */
+export type Routing = 'kv' | 'round_robin';
+
+/** The least and the most of something, over levels. */
+export interface Span {
+  min: number;
+  max: number;
+}
+
+/** What the levels of a recorded table say together, computed from its rows. */
+export interface Recorded {
+  /** Levels that have a row under round-robin and one under KV-aware routing, from the lowest. */
+  levels: number[];
+  /** By how much more output tokens per second KV-aware routing has, as a ratio; absent where not recorded. */
+  tokensGain?: Span;
+  /** By how much KV-aware routing lowers TTFT p95, as a ratio; negative where it raises it. */
+  ttftGain?: Span;
+  /** By how much it lowers the median TPOT, as a ratio. */
+  tpotGain?: Span;
+  /** The most output tokens per second at any level. */
+  peak: Partial<Record<Routing, number>>;
+  /** The share of cached prompt tokens. */
+  hit: Partial<Record<Routing, Span>>;
+  /** TPOT p95 in seconds. */
+  tpot: Partial<Record<Routing, Span>>;
+  /** Levels at which KV-aware routing has the higher TTFT p95. */
+  worse: number[];
+  /** The highest level, and what was recorded there. */
+  top?: { level: number; kv: Row; round_robin: Row };
+  /** The highest level such that it and every lower one meet all SLOs; 0 where not even the lowest does, absent where nobody knows. */
+  sustained: Partial<Record<Routing, number>>;
+}
+
+interface Pair {
+  level: number;
+  kv: Row;
+  round_robin: Row;
+}
+
+/**
+ * The recorded table to speak of: that which the lane is compared with, else
+ * the first that has throughput. An imported or measured one is not recorded.
+ */
+export function recordedTable(baselines: Baseline[] | undefined, lane: LaneSnapshot | undefined): Baseline | undefined {
+  const recorded = baselines?.filter((baseline) => baseline.kind === 'recorded');
+  return (
+    recorded?.find((baseline) => baseline.name === lane?.baseline.name) ??
+    recorded?.find((baseline) => baseline.rows.some((row) => row.output_tokens_per_second !== undefined)) ??
+    recorded?.[0]
+  );
+}
+
+/** Sums a table up. Without SLOs nothing is said of what is sustained. */
+export function summarise(rows: Row[], slo: SLO | undefined): Recorded {
+  const pairs = pairUp(rows);
+  const all = (mode: Routing, value: (row: Row) => number | undefined) => pairs.map((pair) => value(pair[mode]));
+  const gain = (value: (row: Row) => number | undefined, sign: 1 | -1) =>
+    span(pairs.map(({ kv, round_robin }) => ratio(value(kv), value(round_robin), sign)));
+  const both = <T>(of: (mode: Routing) => T) => ({ kv: of('kv'), round_robin: of('round_robin') });
+  return {
+    levels: pairs.map((pair) => pair.level),
+    tokensGain: gain((row) => row.output_tokens_per_second, 1),
+    ttftGain: gain((row) => row.ttft.p95, -1),
+    tpotGain: gain((row) => row.tpot.p50, -1),
+    peak: both((mode) => span(all(mode, (row) => row.output_tokens_per_second))?.max),
+    hit: both((mode) => span(all(mode, (row) => row.kv_hit_ratio))),
+    tpot: both((mode) => span(all(mode, (row) => row.tpot.p95))),
+    worse: pairs.filter(({ kv, round_robin }) => above(kv.ttft.p95, round_robin.ttft.p95)).map((pair) => pair.level),
+    top: pairs.at(-1),
+    sustained: both((mode) => slo && sustained(pairs, mode, slo)),
+  };
+}
+
+function pairUp(rows: Row[]): Pair[] {
+  const at = (level: number, mode: Row['mode']) => rows.find((row) => row.concurrency === level && row.mode === mode);
+  const levels = Array.from(new Set(rows.map((row) => row.concurrency))).sort((a, b) => a - b);
+  return levels.flatMap((level) => {
+    const kv = at(level, 'kv');
+    const roundRobin = at(level, 'round_robin');
+    return kv && roundRobin ? [{ level, kv, round_robin: roundRobin }] : [];
+  });
+}
+
+/** How much a is above b (sign 1) or below it (sign −1), as a ratio of b. */
+function ratio(a: number | undefined, b: number | undefined, sign: 1 | -1): number | undefined {
+  return a === undefined || b === undefined || b === 0 ? undefined : (sign * (a - b)) / b;
+}
+
+function span(values: Array<number | undefined>): Span | undefined {
+  const known = values.filter((value) => value !== undefined);
+  return known.length > 0 ? { min: Math.min(...known), max: Math.max(...known) } : undefined;
+}
+
+function above(a: number | undefined, b: number | undefined): boolean {
+  return a !== undefined && b !== undefined && a > b;
+}
+
+/** A level without both figures ends it, as nobody knows whether it passes. */
+function sustained(pairs: Pair[], mode: Routing, slo: SLO): number | undefined {
+  const fails = pairs.findIndex(
+    ({ [mode]: { ttft, tpot } }) => !meets(ttft.p95, slo.ttft) || !meets(tpot.p95, slo.tpot)
+  );
+  if (fails === 0) {
+    const { ttft, tpot } = pairs[0][mode];
+    return above(ttft.p95, slo.ttft) || above(tpot.p95, slo.tpot) ? 0 : undefined;
+  }
+  return (fails < 0 ? pairs.at(-1) : pairs[fails - 1])?.level;
+}
+
+function meets(value: number | undefined, threshold: number): boolean {
+  return value !== undefined && value <= threshold;
+}

@@ -1,0 +1,45 @@
+import { glossary } from './content/glossary';
+import { groups } from './content/questions';
+import { likelyFirst, matches, search } from './search';
+
+const ids = (query: string) =>
+  search(query, groups, glossary).groups.flatMap((group) => group.questions.map((q) => q.id));
+const terms = (query: string) => search(query, groups, glossary).terms.map((term) => term.id);
+
+describe('the search', () => {
+  it('without a query finds all', () => {
+    const all = search('', groups, glossary);
+    expect(all.questions).toBe(19);
+    expect(all.terms).toHaveLength(glossary.length);
+  });
+
+  it('looks into questions, answers and words beside them', () => {
+    expect(ids('targets')).toContain('slos'); // the question
+    expect(ids('pods by role')).toEqual(['grove']); // the answer
+    expect(ids('gang')).toEqual(['grove']); // a word beside it
+    expect(terms('speculative')).toEqual(['draft-model', 'eagle3', 'speculation']);
+  });
+
+  it('wants every word, in whatever order, large or small, with accents or without', () => {
+    expect(ids('FP8 tensorrt')).toEqual(['model']);
+    expect(ids('TENSORRT  fp8')).toEqual(['model']);
+    expect(matches('senor', 'Señor')).toBe(true);
+    expect(matches('señor', 'SENOR')).toBe(true);
+  });
+
+  it('finds by no placeholder', () => {
+    expect(ids('live.ttft.p95')).toEqual([]);
+  });
+
+  it('leaves out groups without a match, and counts', () => {
+    const found = search('podclique', groups, glossary);
+    expect(found.groups.map((group) => group.id)).toEqual(['technical']);
+    expect(found.questions).toBe(1);
+    expect(search('zebra', groups, glossary)).toEqual({ groups: [], terms: [], questions: 0 });
+  });
+});
+
+it('what is likely comes first, the rest stays in order', () => {
+  const order = likelyFirst(groups[0].questions, ['slos', 'crossover']).map((question) => question.id);
+  expect(order).toEqual(['crossover', 'slos', 'rps-low', 'disaggregated', 'model', 'benchmarks']);
+});

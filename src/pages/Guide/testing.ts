@@ -1,0 +1,41 @@
+import { readFileSync } from 'fs';
+import { join } from 'path';
+
+import type { Baseline } from '../../client';
+
+/** A table that comes with the product, read from its file as the load generator would. For tests. */
+export function builtIn(name: string): Baseline {
+  const file = readFileSync(join(__dirname, '../../../sidecar/baseline/data', `${name}.csv`), 'utf8');
+  const lines = file.split('\n').filter((line) => line !== '');
+  const notes = lines.filter((line) => line.startsWith('#')).map((line) => line.slice(2));
+  const [heads, ...rows] = lines.filter((line) => !line.startsWith('#')).map((line) => line.split(','));
+  return {
+    name,
+    title: name,
+    kind: 'recorded',
+    notes: notes.join('\n'),
+    deployment: { engine: 'trtllm', model: 'Llama 3.1 70B Instruct FP8', gpu: 'H200', workers: 3, tensor_parallel: 1 },
+    rows: rows.map((cells) => row(heads, cells)),
+  };
+}
+
+function row(heads: string[], cells: string[]): Baseline['rows'][number] {
+  const read = (head: string, unit: number) => {
+    const cell = cells[heads.indexOf(head)];
+    return cell === '' ? undefined : Number(cell) / unit;
+  };
+  const pair = (head: string) => ({ p50: read(`${head}_p50_ms`, 1000), p95: read(`${head}_p95_ms`, 1000) });
+  return {
+    concurrency: Number(cells[0]),
+    mode: cells[1] === 'kv' ? 'kv' : 'round_robin',
+    speculation: 'not_recorded',
+    ttft: pair('ttft'),
+    tpot: pair('itl'),
+    tpot_derived: pair('tpot'),
+    itl: {},
+    latency: pair('latency'),
+    output_tokens_per_second: read('tops', 1),
+    requests_per_second: read('rps', 1),
+    kv_hit_ratio: read('kv_hit_rate_pct', 100),
+  };
+}

@@ -1,0 +1,61 @@
+import { useCallback, useEffect, useState } from 'react';
+
+import { lanePath, useClient, usePolled, type Baseline, type LiveState } from '../../client';
+import { useStable } from '../../lib/useStable';
+import { observe } from './progress';
+import { recall, type LaneEvent } from './recall';
+import { nothing, type Progress } from './seen';
+
+/** Where what was seen is kept while the browser's tab lives. */
+export const STORED = 'kvbooth.guide.progress.1';
+
+/** How often events are asked for, in milliseconds. */
+export const EVENTS_EVERY = 10_000;
+
+/** What was seen of the demonstration, and how to begin anew. */
+export interface Watched {
+  progress: Progress;
+  reset(): void;
+}
+
+/** Watches the demonstration for as long as the guide is open, and makes up for the time when it was not. */
+export function useProgress(lane: string, baselines: Baseline[] | undefined): Watched {
+  const client = useClient();
+  const [progress, setProgress] = useState(restore);
+  const loadEvents = useCallback(() => client.get<{ events: LaneEvent[] }>(lanePath('/events', lane)), [client, lane]);
+  const { value } = usePolled(loadEvents, EVENTS_EVERY, lane);
+  const take = useStable((state: LiveState) => {
+    if (state.status === 'live') {
+      setProgress((before) => recall(observe(before, state.snapshot, lane), value?.events ?? [], baselines ?? []));
+    }
+  });
+  useEffect(() => {
+    const subscription = client.live(lane).subscribe(take);
+    return () => subscription.unsubscribe();
+  }, [client, lane, take]);
+  useEffect(() => keep(progress), [progress]);
+  const reset = useCallback(() => setProgress({ ...nothing, since: new Date().toISOString() }), []);
+  return { progress, reset };
+}
+
+function restore(): Progress {
+  try {
+    const kept: unknown = JSON.parse(sessionStorage.getItem(STORED) ?? 'null');
+    return isProgress(kept) ? kept : nothing;
+  } catch {
+    return nothing;
+  }
+}
+
+function isProgress(value: unknown): value is Progress {
+  return typeof value === 'object' && value !== null && 'settled' in value && 'errors' in value;
+}
+
+/** Where a browser forbids to keep anything, the list begins anew with each visit. */
+function keep(progress: Progress) {
+  try {
+    sessionStorage.setItem(STORED, JSON.stringify(progress));
+  } catch {
+    return;
+  }
+}

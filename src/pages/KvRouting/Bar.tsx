@@ -1,0 +1,30 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+interface BarProps {
+  /** From 0 to 1. The number stands beside it. */
+  share: number;
+  muted?: boolean;
+  strong?: boolean;
+}
+
+/** A number as a length, to be compared with those above and below it. */
+export function Bar({ share, muted, strong }: BarProps) {
+  const styles = useStyles2(getStyles);
+  const width = `${Math.min(1, Math.max(0, share)) * 100}%`;
+  return (
+    <span className={styles.track} aria-hidden="true">
+      <span className={cx(styles.bar, muted && styles.muted, strong && styles.strong)} style={{ width }} />
+    </span>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  track: css({ display: 'block', height: 10, background: theme.colors.background.secondary, borderRadius: 2 }),
+  bar: css({ display: 'block', height: 10, background: theme.colors.primary.text, borderRadius: 2, opacity: 0.75 }),
+  muted: css({ background: theme.colors.text.secondary }),
+  strong: css({ opacity: 1 }),
+});

@@ -1,0 +1,128 @@
+import React, { memo } from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { DASH, number } from '../../lib/format';
+import {
+  chosenOf,
+  heldTokens,
+  insteadOf,
+  keyOf,
+  requestOf,
+  shortId,
+  toCompute,
+  type Candidate,
+  type Dealt,
+  type Decision,
+} from './routing';
+
+/** How many of the decisions are shown; the others count in the sums. */
+const SHOWN = 10;
+
+interface DecisionListProps {
+  decisions: Decision[];
+  dealt: Dealt;
+  /** The heading of what the other way to route would have done; without one, it is not shown. */
+  instead?: string;
+  selected?: string;
+  onPin(decision: Decision): void;
+}
+
+/** The last decisions, newest first; choosing one pins it. */
+export function DecisionList({ decisions, dealt, instead, selected, onPin }: DecisionListProps) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div className={styles.scroll}>
+      <table className={styles.table}>
+        <caption className={styles.caption}>
+          The last {Math.min(SHOWN, decisions.length)} decisions, newest first
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">Conversation</th>
+            <th scope="col">Went to</th>
+            <th scope="col">Cached</th>
+            <th scope="col">To compute</th>
+            {instead && <th scope="col">{instead} (est.)</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {decisions.slice(0, SHOWN).map((decision) => (
+            <Row
+              key={keyOf(decision)}
+              decision={decision}
+              instead={instead ? insteadOf(decision, dealt) : undefined}
+              compare={instead !== undefined}
+              selected={selected === keyOf(decision)}
+              onPin={onPin}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface RowProps {
+  decision: Decision;
+  /** Whether it says what the other way to route would have done, and which worker that takes. */
+  compare: boolean;
+  instead?: Candidate;
+  selected: boolean;
+  onPin(decision: Decision): void;
+}
+
+const Row = memo(function Row({ decision, compare, instead, selected, onPin }: RowProps) {
+  const styles = useStyles2(getStyles);
+  const { conversation, turn } = requestOf(decision);
+  const chosen = chosenOf(decision);
+  return (
+    <tr className={cx(selected && styles.selected)}>
+      <th scope="row">
+        <button type="button" className={styles.button} aria-pressed={selected} onClick={() => onPin(decision)}>
+          {shortId(conversation)}, turn {turn}
+        </button>
+      </th>
+      <td>{chosen?.name ?? DASH}</td>
+      <td>{chosen ? `${number(heldTokens(decision, chosen))} of ${number(decision.prompt_tokens)}` : DASH}</td>
+      <td>{chosen ? number(toCompute(decision, chosen)) : DASH}</td>
+      {compare && (
+        <td>
+          {instead ? number(toCompute(decision, instead)) : DASH} <small>{instead?.name}</small>
+        </td>
+      )}
+    </tr>
+  );
+});
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  scroll: css({ overflowX: 'auto', minWidth: 0 }),
+  caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary }),
+  table: css({
+    width: '100%',
+    fontVariantNumeric: 'tabular-nums',
+    '& th, & td': {
+      padding: theme.spacing(0.5, 1),
+      textAlign: 'right',
+      whiteSpace: 'nowrap',
+      borderBottom: `1px solid ${theme.colors.border.weak}`,
+    },
+    '& th:first-child, & td:nth-child(2), & th:nth-child(2)': { textAlign: 'left' },
+    '& th': { fontWeight: theme.typography.fontWeightRegular },
+    '& thead th': { color: theme.colors.text.secondary, whiteSpace: 'normal', verticalAlign: 'bottom' },
+    '& small': { display: 'block', color: theme.colors.text.primary },
+  }),
+  selected: css({ background: theme.colors.action.selected, boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` }),
+  button: css({
+    padding: 0,
+    font: 'inherit',
+    border: 'none',
+    background: 'none',
+    color: theme.colors.text.link,
+    textAlign: 'left',
+    '&:hover': { textDecoration: 'underline' },
+    '&:focus-visible': { outline: `2px solid ${theme.colors.primary.main}`, outlineOffset: 2 },
+  }),
+});

@@ -1,0 +1,70 @@
+import React, { useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, InlineField, InlineSwitch, useStyles2 } from '@grafana/ui';
+
+import { keyOf, type Dealt, type Decision } from './routing';
+import { DecisionList } from './DecisionList';
+import { Detail } from './Detail';
+import { Totals } from './Totals';
+
+interface DecisionsProps {
+  /** Newest first; not empty. */
+  decisions: Decision[];
+  dealt: Dealt;
+  /** The decision that a viewer holds on to; without one, the newest is shown. */
+  pinned?: Decision;
+  onPin(decision: Decision | undefined): void;
+}
+
+/** The last decisions, one of them in full. */
+export function Decisions({ decisions, dealt, pinned, onPin }: DecisionsProps) {
+  const styles = useStyles2(getStyles);
+  const [compare, setCompare] = useState(false);
+  const shown = pinned ?? decisions[0];
+  const instead = decisions[0].mode === 'kv' ? 'Round-robin' : 'Lowest cost';
+  return (
+    <div className={styles.row}>
+      <div className={styles.list}>
+        <div className={styles.head}>
+          <span>{pinned ? 'Pinned' : 'Following the newest; choose one to hold on to it'}</span>
+          {pinned && (
+            <Button variant="secondary" size="sm" onClick={() => onPin(undefined)}>
+              Follow the newest
+            </Button>
+          )}
+        </div>
+        <DecisionList
+          decisions={decisions}
+          dealt={dealt}
+          instead={compare ? instead : undefined}
+          selected={keyOf(shown)}
+          onPin={onPin}
+        />
+        <div className={styles.compare}>
+          <InlineField label={`What ${instead.toLowerCase()} would have done`} transparent>
+            <InlineSwitch
+              id="kvrouting-instead"
+              value={compare}
+              onChange={(event) => setCompare(event.currentTarget.checked)}
+              transparent
+            />
+          </InlineField>
+        </div>
+        {compare && <Totals decisions={decisions} dealt={dealt} />}
+      </div>
+      <div className={styles.detail}>
+        <Detail decision={shown} />
+      </div>
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  row: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(2, 3) }),
+  list: css({ flex: '1 1 480px', minWidth: 0 }),
+  detail: css({ flex: '1 1 520px', minWidth: 0 }),
+  head: css({ display: 'flex', alignItems: 'center', justifyContent: 'space-between', minHeight: 32 }),
+  compare: css({ marginTop: theme.spacing(1) }),
+});

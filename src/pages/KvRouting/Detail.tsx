@@ -1,0 +1,107 @@
+import React, { memo } from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { DASH, number } from '../../lib/format';
+import { Bar } from './Bar';
+import { heldTokens, overlapWeight, requestOf, shortId, verdict, type Candidate, type Decision } from './routing';
+
+/** One decision: every worker as the router saw it, and its cost with its numbers filled in. */
+export const Detail = memo(function Detail({ decision }: { decision: Decision }) {
+  const styles = useStyles2(getStyles);
+  const { conversation, turn } = requestOf(decision);
+  const weight = overlapWeight(decision);
+  const most = (of: (c: Candidate) => number) => Math.max(1, ...decision.candidates.map(of));
+  const scale = { decode: most((c) => c.decode_blocks), cost: most((c) => c.cost) };
+  return (
+    <div className={styles.detail}>
+      <h3>
+        Conversation {shortId(conversation)}, turn {turn}: {number(decision.prompt_tokens)} prompt tokens
+      </h3>
+      <p className={styles.verdict}>{verdict(decision)}</p>
+      <div className={styles.scroll}>
+        <table className={styles.table}>
+          <caption className={styles.caption}>Every worker as the router saw it</caption>
+          <thead>
+            <tr>
+              <th scope="col">Worker</th>
+              <th scope="col">Held of this prompt</th>
+              <th scope="col">Load: decode blocks</th>
+              <th scope="col">Cost, lowest wins</th>
+            </tr>
+          </thead>
+          <tbody>
+            {decision.candidates.map((c, i) => (
+              <tr key={c.worker} className={cx(i === decision.chosen && styles.chosen)}>
+                <th scope="row">
+                  {c.name}
+                  <small>{i === decision.chosen ? 'chosen' : ''}</small>
+                </th>
+                <td>
+                  <Bar share={heldTokens(decision, c) / decision.prompt_tokens} />
+                  {number(c.overlap_blocks)} blocks
+                </td>
+                <td>
+                  <Bar share={c.decode_blocks / scale.decode} muted />
+                  {number(c.decode_blocks)} <small>{number(c.requests)} requests</small>
+                </td>
+                <td>
+                  <Bar share={c.cost / scale.cost} strong={i === decision.chosen} />
+                  {number(c.cost, 1)}
+                  <small className={styles.formula}>{filledIn(c, decision.block_tokens, weight)}</small>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p className={styles.note}>
+        <b>cost = overlap weight × prefill tokens / block tokens + decode blocks.</b> A block is{' '}
+        {number(decision.block_tokens)} tokens. Prefill tokens are what the worker would have to compute, with the
+        prompts that it has not finished yet. The overlap weight{' '}
+        {weight === undefined ? 'cannot be worked out here' : `${weight} is derived`}: the API does not tell it, the
+        costs do.
+      </p>
+    </div>
+  );
+});
+
+/** The formula with a worker's numbers. */
+function filledIn(c: Candidate, blockTokens: number, weight: number | undefined): string {
+  return `${weight ?? DASH} × ${number(c.prefill_tokens)} / ${blockTokens} + ${number(c.decode_blocks)}`;
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  detail: css({ minWidth: 0, '& h3': { ...theme.typography.h5, fontSize: '1.15em', margin: 0 } }),
+  verdict: css({ fontSize: '1.15em', textWrap: 'pretty', minHeight: '2.8em', margin: 0 }),
+  scroll: css({ overflowX: 'auto' }),
+  caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary }),
+  table: css({
+    width: '100%',
+    tableLayout: 'fixed',
+    minWidth: 520,
+    fontVariantNumeric: 'tabular-nums',
+    '& th, & td': {
+      padding: theme.spacing(0.5, 1),
+      verticalAlign: 'top',
+      borderBottom: `1px solid ${theme.colors.border.weak}`,
+    },
+    '& th': { fontWeight: theme.typography.fontWeightMedium, overflowWrap: 'anywhere' },
+    '& thead th': { color: theme.colors.text.secondary },
+    '& small': { display: 'block', minHeight: '1.4em', color: theme.colors.text.secondary },
+  }),
+  chosen: css({
+    '&& small': { color: theme.colors.text.primary },
+    background: theme.colors.action.selected,
+    boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}`,
+  }),
+  formula: css({ whiteSpace: 'nowrap' }),
+  note: css({
+    margin: theme.spacing(1, 0, 0),
+    color: theme.colors.text.secondary,
+    textWrap: 'pretty',
+    '& b': { color: theme.colors.text.primary, fontWeight: theme.typography.fontWeightMedium },
+  }),
+});

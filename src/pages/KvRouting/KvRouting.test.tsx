@@ -1,0 +1,211 @@
+import React from 'react';
+import { MemoryRouter } from 'react-router-dom';
+import { act, render, screen, waitFor, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+
+import { ClientProvider, Problem } from '../../client';
+import { laneChange } from '../../components/Diagram/fixtures';
+import { violations } from '../../test/axe';
+import { FakeClient, type LaneChange } from '../../test/fixtures';
+import type { DecisionList } from './routing';
+import { conversation, decision, turn } from './fixtures';
+import KvRouting from '.';
+
+const told: DecisionList = {
+  source: 'simulated',
+  decisions: [
+    decision({ seconds: 3 }),
+    decision({ seconds: 2, request_id: 'main-abc-9-1', chosen: 1 }),
+    decision({ seconds: 1 }),
+  ],
+};
+const silent: DecisionList = { source: '', decisions: [], message: 'this target does not tell its decisions' };
+const grown = conversation([turn(1), turn(2)]);
+
+interface Answers {
+  decisions?: DecisionList | Problem;
+  active?: Array<typeof grown>;
+  detail?: typeof grown | Problem;
+}
+
+function answer(client: FakeClient, { decisions = told, active = [grown], detail = grown }: Answers) {
+  const give = (value: unknown) => (value instanceof Problem ? Promise.reject(value) : Promise.resolve(value));
+  client.reads.mockImplementation((path) => {
+    if (path.startsWith('/decisions')) {
+      return give(decisions);
+    }
+    return path.startsWith('/conversations?') ? give({ conversations: active }) : give(detail);
+  });
+}
+
+async function show(answers: Answers = {}, lane: LaneChange = laneChange(3)) {
+  const client = new FakeClient();
+  answer(client, answers);
+  client.show(lane);
+  const result = render(
+    <MemoryRouter>
+      <ClientProvider client={client}>
+        <KvRouting />
+      </ClientProvider>
+    </MemoryRouter>
+  );
+  await waitFor(() =>
+    expect(client.reads).toHaveBeenCalledWith(expect.stringMatching(/^\/decisions\?limit=30&lane=main/))
+  );
+  await act(() => new Promise((resolve) => setTimeout(resolve, 20))); // what is polled at once, and what follows from it
+  return { client, ...result };
+}
+
+const candidates = () => screen.findByRole('table', { name: 'Every worker as the router saw it' });
+const detailOf = (name: RegExp) => screen.getByRole('heading', { level: 3, name });
+
+describe('the decisions', () => {
+  it('show the newest in full: overlap, load, cost, and the formula with its numbers', async () => {
+    const { container } = await show();
+    const rows = within(await candidates()).getAllByRole('row');
+    expect(rows[2]).toHaveTextContent('worker-1chosen75 blocks5 4 requests30.01 × 800 / 32 + 5');
+    expect(rows[1]).toHaveTextContent('90.0');
+    expect(detailOf(/Conversation 7, turn 2: 3,200 prompt tokens/)).toBeInTheDocument();
+    expect(screen.getByText(/overlap weight 1 is derived/)).toBeInTheDocument();
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('follow the newest until one is pinned, and again on request', async () => {
+    const { client } = await show();
+    await candidates();
+    await userEvent.click(screen.getByRole('button', { name: '9, turn 1' }));
+    expect(detailOf(/Conversation 9, turn 1/)).toBeInTheDocument();
+    answer(client, {
+      decisions: { ...told, decisions: [decision({ seconds: 9, request_id: 'main-abc-12-3' }), ...told.decisions] },
+    });
+    expect(await screen.findByRole('button', { name: '12, turn 3' }, { timeout: 3000 })).toBeInTheDocument();
+    expect(detailOf(/Conversation 9, turn 1/)).toBeInTheDocument();
+    await userEvent.click(screen.getByRole('button', { name: 'Follow the newest' }));
+    expect(detailOf(/Conversation 12, turn 3/)).toBeInTheDocument();
+  });
+
+  it('say on request what round-robin would have done, estimated', async () => {
+    await show();
+    await candidates();
+    expect(screen.queryByText(/round-robin would have left/)).not.toBeInTheDocument();
+    await userEvent.click(screen.getByLabelText('What round-robin would have done'));
+    // kv: 3 × 800; round-robin: 2,560 + 800 + 2,880
+    expect(screen.getByText(/KV-aware routing left/)).toHaveTextContent(
+      'Over the last 3 decisions with 9,600 prompt tokens, KV-aware routing left 2,400 to be computed; round-robin would have left about 6,240 (estimated).'
+    );
+    expect(screen.getByRole('columnheader', { name: 'Round-robin (est.)' })).toBeInTheDocument();
+    expect(screen.getByRole('cell', { name: '2,560 worker-0' })).toBeInTheDocument();
+  });
+
+  it('turn round under round-robin', async () => {
+    const decisions = told.decisions.map((d) => ({ ...d, mode: 'round_robin' as const, chosen: 0 }));
+    await show({ decisions: { ...told, decisions } }, laneChange(3, { state: { mode: 'round_robin' } }));
+    await candidates();
+    expect(screen.getByText(/Round-robin chose worker-0; the costs decided nothing/)).toBeInTheDocument();
+    await userEvent.click(screen.getByLabelText('What lowest cost would have done'));
+    expect(screen.getByText(/Round-robin routing left/)).toHaveTextContent(
+      '7,680 to be computed; the lowest cost would have left about 2,400'
+    );
+  });
+
+  it('say that they are old when stopped, and when lost', async () => {
+    const { client } = await show({}, laneChange(3, { state: { running: false, phase: 'stopped' } }));
+    await candidates();
+    expect(screen.getByText('The workload is stopped: these are the last decisions known.')).toBeInTheDocument();
+    act(() => client.lose());
+    expect(screen.getByText('The load generator is lost: these are the last decisions known.')).toBeInTheDocument();
+  });
+
+  it('say why they cannot be read', async () => {
+    await show({ decisions: new Problem(503, 'The cluster cannot be asked.') });
+    expect(await screen.findByText('The cluster cannot be asked.')).toBeInTheDocument();
+    expect(screen.queryByRole('table', { name: 'Every worker as the router saw it' })).not.toBeInTheDocument();
+  });
+
+  it('are waited for where the cluster has not made one yet', async () => {
+    await show({ decisions: { source: 'simulated', decisions: [] } });
+    expect(await screen.findByText(/has not decided on any request yet/)).toBeInTheDocument();
+  });
+});
+
+describe('a target that does not tell its decisions', () => {
+  it('shows what it told with the last answers', async () => {
+    const { container } = await show({ decisions: silent });
+    expect(await screen.findByText('This target does not tell its decisions.')).toBeInTheDocument();
+    const table = await screen.findByRole('table', { name: 'What the target told with the last answers' });
+    expect(within(table).getAllByRole('row')[1]).toHaveTextContent('Conversation 7, turn 2worker-15,00090.0 %98.0 %');
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('has none before the first turn has ended', async () => {
+    await show({ decisions: silent, active: [] });
+    expect(await screen.findByText(/No turn has ended yet/)).toBeInTheDocument();
+  });
+});
+
+describe('the prefix tree', () => {
+  it('shows a conversation in progress, turn by turn', async () => {
+    await show();
+    expect(
+      await screen.findByText('Turn 1 on worker-1, 4,000 prompt tokens: 3,500 cached, 500 computed')
+    ).toBeInTheDocument();
+    expect(screen.getByText('Turn 2 on worker-1, 5,000 prompt tokens: 4,900 cached, 100 computed')).toBeInTheDocument();
+    expect(screen.getByText('Turn 4: to come')).toBeInTheDocument();
+    expect(screen.getByRole('link', { name: 'Conversation 7' })).toHaveAttribute('href', '/conversations/main-abc-7');
+  });
+
+  it('shows the conversation of a pinned decision', async () => {
+    const { client } = await show();
+    await candidates();
+    await userEvent.click(screen.getByRole('button', { name: '9, turn 1' }));
+    await waitFor(() => expect(client.reads).toHaveBeenCalledWith('/conversations/main-abc-9'));
+  });
+
+  it('says that there is none', async () => {
+    await show({ active: [] });
+    expect(await screen.findByText(/No conversation is in progress/)).toBeInTheDocument();
+  });
+
+  it('says why it cannot be read', async () => {
+    await show({ detail: new Problem(404, 'There is no such conversation.') });
+    expect(await screen.findByText('There is no such conversation.')).toBeInTheDocument();
+  });
+});
+
+describe('the loop', () => {
+  it('goes step by step to the choice, and back, marked as an example', async () => {
+    await show();
+    const section = within(screen.getByRole('region', { name: 'The loop behind a decision' }));
+    const next = section.getByRole('button', { name: 'Next' });
+    expect(section.getByText('Example')).toBeInTheDocument();
+    expect(section.getByRole('button', { name: 'Previous' })).toBeDisabled();
+    expect(section.queryByText('1 × 25 + 5 = 30')).not.toBeInTheDocument();
+    await userEvent.click(next);
+    await userEvent.click(next);
+    expect(section.getByText('1 × 25 + 5 = 30')).toBeInTheDocument();
+    expect(section.queryByText('chosen')).not.toBeInTheDocument();
+    await userEvent.click(next);
+    expect(section.getByRole('rowheader', { name: 'Worker 2 chosen' })).toBeInTheDocument();
+    expect(next).toBeDisabled();
+    await userEvent.click(section.getByRole('button', { name: 'Previous' }));
+    expect(section.queryByText('chosen')).not.toBeInTheDocument();
+  });
+});
+
+describe('without the load generator', () => {
+  it('explains all the same', async () => {
+    const client = new FakeClient();
+    client.lose();
+    render(
+      <MemoryRouter>
+        <ClientProvider client={client}>
+          <KvRouting />
+        </ClientProvider>
+      </MemoryRouter>
+    );
+    await act(() => Promise.resolve());
+    expect(screen.getByText('Nothing is known of the router now.')).toBeInTheDocument();
+    expect(screen.getByRole('region', { name: 'Both modes side by side' })).toBeInTheDocument();
+    expect(client.reads).not.toHaveBeenCalled();
+  });
+});

@@ -1,0 +1,73 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { Section } from '../../components/Section';
+
+/** What both modes do, in words; no number of it is measured. */
+const ROWS = [
+  { what: 'Decides by', roundRobin: 'whose turn it is', kv: 'what a worker holds of the prompt, and how busy it is' },
+  { what: 'Knows of caches', roundRobin: 'nothing', kv: 'an index of all workers’ blocks' },
+  {
+    what: 'Reuses a prefix',
+    roundRobin: 'by chance, or once every worker holds it',
+    kv: 'on purpose, wherever it pays',
+  },
+  {
+    what: 'Spreads load',
+    roundRobin: 'evenly, request by request',
+    kv: 'by estimated work; near saturation bursts may gather on one worker',
+  },
+  {
+    what: 'Fits',
+    roundRobin: 'short requests without a common beginning',
+    kv: 'conversations, shared documents, long system prompts',
+  },
+];
+
+/** Both ways to route, side by side. */
+export function Modes() {
+  const styles = useStyles2(getStyles);
+  return (
+    <Section
+      title="Both modes side by side"
+      info="How the two ways to route differ. Words only: what they do to latency stands on the dashboard, measured beside recorded."
+    >
+      <table className={styles.table}>
+        <thead>
+          <tr>
+            <td />
+            <th scope="col">Round-robin</th>
+            <th scope="col">KV-aware</th>
+          </tr>
+        </thead>
+        <tbody>
+          {ROWS.map(({ what, roundRobin, kv }) => (
+            <tr key={what}>
+              <th scope="row">{what}</th>
+              <td>{roundRobin}</td>
+              <td>{kv}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Section>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  table: css({
+    width: '100%',
+    tableLayout: 'fixed',
+    '& th, & td': {
+      padding: theme.spacing(0.75, 1),
+      verticalAlign: 'top',
+      overflowWrap: 'break-word',
+      borderBottom: `1px solid ${theme.colors.border.weak}`,
+    },
+    '& th': { fontWeight: theme.typography.fontWeightMedium },
+    '& th:first-child, & td:first-child': { width: '22%', paddingLeft: 0 },
+  }),
+});

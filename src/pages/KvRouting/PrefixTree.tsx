@@ -1,0 +1,133 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { Arrow, Diagram, Words } from '../../components/Diagram';
+import { DASH, number } from '../../lib/format';
+import type { Branch, Tree } from './tree';
+
+const WIDTH = 1400;
+const ROW = 58;
+const BAR = 18;
+const TRUNK = 60;
+
+interface PrefixTreeProps {
+  tree: Tree;
+  topic: string;
+  /** Other conversations in progress on the same starter. */
+  siblings: number;
+}
+
+/** A conversation's prompts: a trunk that others share, and a branch for each turn. */
+export function PrefixTree({ tree, topic, siblings }: PrefixTreeProps) {
+  const x = (tokens: number) => (tree.tokens === 0 ? 0 : (tokens / tree.tokens) * WIDTH);
+  const rows = tree.branches.length + tree.others.length;
+  return (
+    <Diagram label="Prefix tree of a conversation" width={WIDTH} height={TRUNK + rows * ROW} minWidth={1000}>
+      <Trunk tree={tree} topic={topic} siblings={siblings} x={x} />
+      {tree.branches.map((branch, i) => (
+        <g key={branch.number} transform={`translate(0 ${TRUNK + i * ROW})`}>
+          <BranchRow branch={branch} x={x} first={i === 0} />
+        </g>
+      ))}
+      {tree.others.map(({ number: n, state, workerName }, i) => (
+        <g key={n} transform={`translate(0 ${TRUNK + (tree.branches.length + i) * ROW})`}>
+          <Words x={0} y={32}>
+            {`Turn ${n}: ${state}${workerName ? ` on ${workerName}, counted when it ends` : ''}`}
+          </Words>
+        </g>
+      ))}
+    </Diagram>
+  );
+}
+
+interface TrunkProps extends PrefixTreeProps {
+  x(tokens: number): number;
+}
+
+/** The starter: as long as what a worker held of the first prompt, if that is known. */
+function Trunk({ tree, topic, siblings, x }: TrunkProps) {
+  const styles = useStyles2(getStyles);
+  const length = tree.shared ?? tree.branches[0]?.prompt ?? 0;
+  const others = siblings === 0 ? 'no other conversation in progress is on it' : `${siblings} more in progress on it`;
+  return (
+    <>
+      <Words x={0} y={16} size="title">
+        {`Starter “${topic}”: ${others}`}
+      </Words>
+      <rect className={styles.trunk} x={0} y={28} width={Math.max(4, x(length))} height={BAR} rx={3} />
+      {siblings > 0 && <Arrow kind="dashed" path={`M ${x(length)} 37 h ${Math.min(60, WIDTH - x(length))}`} />}
+    </>
+  );
+}
+
+interface BranchRowProps {
+  branch: Branch;
+  x(tokens: number): number;
+  first: boolean;
+}
+
+function BranchRow({ branch, x, first }: BranchRowProps) {
+  const styles = useStyles2(getStyles);
+  const { number: n, from, prompt, cached, output, worker, workerName, moved } = branch;
+  const held = cached ?? 0;
+  const counts = `${number(prompt)} prompt tokens: ${number(cached)} cached, ${cached === undefined ? DASH : number(prompt - cached)} computed`;
+  return (
+    <>
+      {!first && <Arrow kind="faint" path={`M ${x(from)} -8 V 32`} />}
+      <Words x={0} y={24}>
+        {`Turn ${n} on ${workerName ?? 'a worker that is not told'}${moved ? ' (moved)' : ''}, ${counts}`}
+      </Words>
+      <rect className={cx(styles.held, colour(styles, worker))} x={0} y={32} width={x(held)} height={BAR} />
+      <rect className={styles.computed} x={x(held)} y={32} width={Math.max(2, x(prompt) - x(held))} height={BAR} />
+      <rect className={styles.answer} x={x(prompt)} y={33} width={Math.max(0, x(output) - 1)} height={BAR - 2} />
+    </>
+  );
+}
+
+function colour(styles: ReturnType<typeof getStyles>, worker: number): string {
+  return worker < 0 ? styles.unknown : [styles.worker0, styles.worker1, styles.worker2, styles.worker3][worker % 4];
+}
+
+/** What the colours of the bars stand for, for a legend in words beside them. */
+export function TreeLegend() {
+  const styles = useStyles2(getStyles);
+  const sample = (className: string) => (
+    <svg width={28} height={12} aria-hidden="true">
+      <rect className={className} x={1} y={1} width={26} height={10} />
+    </svg>
+  );
+  return (
+    <p className={styles.legend}>
+      <span>{sample(styles.worker0)} cached, a colour for each worker</span>
+      <span>{sample(styles.computed)} computed</span>
+      <span>{sample(styles.answer)} answer: part of the next prompt</span>
+      <span>{sample(styles.trunk)} starter: as much of it as a worker held already</span>
+    </p>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => {
+  const named = (name: string) => css({ fill: theme.visualization.getColorByName(name) });
+  return {
+    trunk: css({ fill: theme.colors.text.secondary }),
+    held: css({ stroke: 'none' }),
+    worker0: named('blue'),
+    worker1: named('purple'),
+    worker2: named('semi-dark-orange'),
+    worker3: named('super-light-blue'),
+    unknown: css({ fill: theme.colors.text.disabled }),
+    computed: css({ fill: theme.colors.text.primary }),
+    answer: css({ fill: 'none', stroke: theme.colors.text.secondary, strokeDasharray: '3 3' }),
+    legend: css({
+      display: 'flex',
+      flexWrap: 'wrap',
+      gap: theme.spacing(0.5, 2),
+      margin: theme.spacing(1, 0, 0),
+      color: theme.colors.text.secondary,
+      fontSize: theme.typography.bodySmall.fontSize,
+    }),
+  };
+};

@@ -1,0 +1,89 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, useStyles2 } from '@grafana/ui';
+
+import {
+  listConversations,
+  readConversation,
+  useClient,
+  usePolled,
+  type Client,
+  type Conversation,
+  type Worker,
+} from '../../client';
+import { DASH, number, percent } from '../../lib/format';
+import { LANE } from '../lane';
+import { shortId } from './routing';
+import { recentTurns } from './recent';
+
+const EVERY = 5000;
+/** From how many conversations turns are gathered, and how many turns are shown. */
+const CONVERSATIONS = 6;
+const SHOWN = 8;
+
+/** What the target tells of its routing with each answer, where it does not tell its decisions. */
+export function RecentTurns({ active, workers }: { active: boolean; workers: Worker[] }) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const { value, problem } = usePolled(active ? () => load(client) : undefined, EVERY, 'recent turns');
+  const turns = recentTurns(value ?? [], workers, SHOWN);
+  return (
+    <>
+      {problem && (
+        <Alert severity="warning" title="The last turns cannot be read" bottomSpacing={1}>
+          {problem.message}
+        </Alert>
+      )}
+      {turns.length === 0 ? (
+        <p>No turn has ended yet. When one has, its worker and its predicted hit rate stand here.</p>
+      ) : (
+        <div className={styles.scroll}>
+          <table className={styles.table}>
+            <caption className={styles.caption}>What the target told with the last answers</caption>
+            <thead>
+              <tr>
+                <th scope="col">Turn</th>
+                <th scope="col">Worker</th>
+                <th scope="col">Prompt tokens</th>
+                <th scope="col">Predicted hit</th>
+                <th scope="col">Reported hit</th>
+              </tr>
+            </thead>
+            <tbody>
+              {turns.map((t) => (
+                <tr key={t.id}>
+                  <th scope="row">
+                    Conversation {shortId(t.conversation)}, turn {t.number}
+                  </th>
+                  <td>{t.worker ?? DASH}</td>
+                  <td>{number(t.prompt)}</td>
+                  <td>{percent(t.predicted)}</td>
+                  <td>{percent(t.cached)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}
+
+async function load(client: Client): Promise<Conversation[]> {
+  const list = await listConversations(client, LANE, { status: 'active', limit: CONVERSATIONS });
+  return Promise.all(list.conversations.map(({ id }) => readConversation(client, id)));
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  scroll: css({ overflowX: 'auto' }),
+  caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary }),
+  table: css({
+    width: '100%',
+    fontVariantNumeric: 'tabular-nums',
+    '& th, & td': { padding: theme.spacing(0.5, 1), borderBottom: `1px solid ${theme.colors.border.weak}` },
+    '& th': { fontWeight: theme.typography.fontWeightRegular },
+    '& thead th': { color: theme.colors.text.secondary },
+  }),
+});

@@ -1,0 +1,70 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { number } from '../../lib/format';
+import { modeName } from '../../lib/names';
+import { ofOneMode, tally, type Dealt, type Decision } from './routing';
+import { Bar } from './Bar';
+
+interface TotalsProps {
+  decisions: Decision[];
+  dealt: Dealt;
+}
+
+/** What the listed decisions left to be computed, beside what the other way to route would have. */
+export function Totals({ decisions, dealt }: TotalsProps) {
+  const styles = useStyles2(getStyles);
+  const listed = ofOneMode(decisions);
+  const sum = tally(listed, dealt);
+  const { mode } = decisions[0];
+  const kv = mode === 'kv';
+  const most = Math.max(1, sum.chosen, sum.instead);
+  return (
+    <div className={styles.totals}>
+      <p>
+        Over the last {sum.decisions} decisions with {number(sum.prompt)} prompt tokens, {modeName(mode)} routing left{' '}
+        <b>{number(sum.chosen)}</b> to be computed; {kv ? 'round-robin' : 'the lowest cost'} would have left about{' '}
+        <b>{number(sum.instead)}</b> (estimated).
+      </p>
+      <dl>
+        <dt>{modeName(mode)}</dt>
+        <dd>
+          <Bar share={sum.chosen / most} strong />
+        </dd>
+        <dt>{kv ? 'Round-robin' : 'Lowest cost'} (estimated)</dt>
+        <dd>
+          <Bar share={sum.instead / most} muted />
+        </dd>
+      </dl>
+      <p className={styles.note}>
+        Estimated: {kv ? 'the same requests dealt out in order' : 'the same requests, each to the lowest cost'}, over
+        the caches as they were. A cluster that always routed so would have filled its caches differently, and{' '}
+        {kv ? 'would soon hold shared starters on every worker, so that it computes less than this' : 'the costs, too'}.
+        To measure it, switch the mode.
+      </p>
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  totals: css({
+    margin: theme.spacing(1, 0),
+    fontVariantNumeric: 'tabular-nums',
+    textWrap: 'pretty',
+    '& p': { margin: 0 },
+    '& b': { fontWeight: theme.typography.fontWeightBold },
+    '& dl': {
+      display: 'grid',
+      gridTemplateColumns: 'max-content 1fr',
+      alignItems: 'center',
+      gap: theme.spacing(0.5, 1),
+      margin: theme.spacing(1, 0),
+    },
+    '& dt': { fontWeight: theme.typography.fontWeightRegular },
+    '& dd': { margin: 0 },
+  }),
+  note: css({ color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize }),
+});

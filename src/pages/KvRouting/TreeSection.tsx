@@ -1,0 +1,81 @@
+import React, { useMemo } from 'react';
+import { css } from '@emotion/css';
+import { Link } from 'react-router-dom';
+
+import { Alert, Button, LoadingPlaceholder, Stack, useStyles2 } from '@grafana/ui';
+
+import type { Conversation, Worker } from '../../client';
+import { Section } from '../../components/Section';
+import { usePagePath } from '../navigation';
+import { shortId } from './routing';
+import { PrefixTree, TreeLegend } from './PrefixTree';
+import { buildTree } from './tree';
+import { useFollowed } from './useFollowed';
+
+interface TreeSectionProps {
+  /** Whether the load generator can be asked now. */
+  active: boolean;
+  /** The conversation of the decision that a viewer holds on to. */
+  pinned?: string;
+  workers: Worker[];
+  /** The load generator's clock, in milliseconds. */
+  time: number;
+}
+
+/** The prefix tree of one conversation, growing turn by turn. */
+export function TreeSection({ active, pinned, workers, time }: TreeSectionProps) {
+  const styles = useStyles2(getStyles);
+  const path = usePagePath();
+  const { conversation, siblings, none, problem, next } = useFollowed(active, pinned, time);
+  return (
+    <Section
+      title="The prefix tree of one conversation"
+      info="Each turn sends all that was said before it, so each prompt begins with the last one: the worker that holds it computes only the rest. Tokens and worker are those that the target told with each answer."
+      actions={
+        next && (
+          <Button variant="secondary" size="sm" onClick={next}>
+            Another conversation
+          </Button>
+        )
+      }
+    >
+      {problem && (
+        <Alert severity="warning" title="The conversation cannot be read" bottomSpacing={1}>
+          {problem.message}
+        </Alert>
+      )}
+      {conversation ? (
+        <Stack direction="column" gap={1}>
+          <div className={styles.head}>
+            <Link to={path(`conversations/${encodeURIComponent(conversation.id)}`)}>
+              Conversation {shortId(conversation.id)}
+            </Link>
+            , {conversation.turns_done} of {conversation.turns_planned} turns done
+            {pinned && ' (of the pinned decision)'}
+          </div>
+          <Grown conversation={conversation} workers={workers} siblings={siblings} />
+          <TreeLegend />
+        </Stack>
+      ) : none ? (
+        <p>No conversation is in progress. Start the workload, and one appears here.</p>
+      ) : (
+        !problem && active && <LoadingPlaceholder text="Looking for a conversation…" />
+      )}
+    </Section>
+  );
+}
+
+interface GrownProps {
+  conversation: Conversation;
+  workers: Worker[];
+  siblings: number;
+}
+
+function Grown({ conversation, workers, siblings }: GrownProps) {
+  const tree = useMemo(() => buildTree(conversation, workers), [conversation, workers]);
+  return <PrefixTree tree={tree} topic={conversation.topic} siblings={siblings} />;
+}
+
+const getStyles = () => ({
+  head: css({ fontVariantNumeric: 'tabular-nums', '& a': { textDecoration: 'underline' } }),
+});

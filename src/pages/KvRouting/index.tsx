@@ -1,0 +1,95 @@
+import React, { useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+
+import { useLive, type Worker } from '../../client';
+import { Section } from '../../components/Section';
+import { lastKnown } from '../../lib/known';
+import { LANE } from '../lane';
+import { Decisions } from './Decisions';
+import { requestOf, type Decision } from './routing';
+import { Loop } from './Loop';
+import { Modes } from './Modes';
+import { RecentTurns } from './RecentTurns';
+import { TreeSection } from './TreeSection';
+import { useDecisions, type Decisions as Known } from './useDecisions';
+
+const NO_WORKERS: Worker[] = [];
+
+/** The KV routing page: why a request goes where it goes, on live material. */
+export default function KvRouting() {
+  const styles = useStyles2(getStyles);
+  const live = useLive(LANE);
+  const known = lastKnown(live, LANE);
+  const active = live.lane !== undefined;
+  const decisions = useDecisions(active);
+  const [pinned, pin] = useState<Decision>();
+  const workers = known?.lane.cluster.workers ?? NO_WORKERS;
+  const told = (decisions.value?.decisions.length ?? 0) > 0;
+  return (
+    <div className={styles.page}>
+      <Section
+        title={told || !decisions.value ? 'The last decisions' : 'The last routed turns'}
+        info="Why each request went where it went. The cluster’s own router tells what it knew of every worker; sums over the list are worked out here."
+      >
+        <State decisions={decisions} running={!known || known.lane.state.running} active={active} />
+        {told && (
+          <Decisions decisions={decisions.value?.decisions ?? []} dealt={decisions.dealt} pinned={pinned} onPin={pin} />
+        )}
+        {decisions.value && !told && !simulatedOnly(decisions) && <RecentTurns active={active} workers={workers} />}
+      </Section>
+      <TreeSection
+        active={active}
+        pinned={pinned && requestOf(pinned).conversation}
+        workers={workers}
+        time={known ? Date.parse(known.time) : 0}
+      />
+      <Loop />
+      <Modes />
+    </div>
+  );
+}
+
+/** Whether the target would tell its decisions, but has not made any yet. */
+function simulatedOnly({ value }: Known): boolean {
+  return value !== undefined && value.source !== '';
+}
+
+interface StateProps {
+  decisions: Known;
+  running: boolean;
+  active: boolean;
+}
+
+/** Why there are no decisions, or none that are new. */
+function State({ decisions, running, active }: StateProps) {
+  const { value, problem } = decisions;
+  return (
+    <>
+      {problem && (
+        <Alert severity="warning" title="The decisions cannot be read" bottomSpacing={1}>
+          {problem.message}
+        </Alert>
+      )}
+      {!value && !problem && active && <LoadingPlaceholder text="Asking for the last decisions…" />}
+      {!value && !active && <p>Nothing is known of the router now.</p>}
+      {value && value.decisions.length === 0 && (
+        <p>{sentence(value.message ?? 'The router has not decided on any request yet; start the workload')}</p>
+      )}
+      {value && value.decisions.length > 0 && !(running && active) && (
+        <p>{active ? 'The workload is stopped' : 'The load generator is lost'}: these are the last decisions known.</p>
+      )}
+    </>
+  );
+}
+
+/** The API's words begin small and end without a full stop. */
+function sentence(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), fontSize: 'clamp(14px, 0.9vw, 18px)' }),
+});

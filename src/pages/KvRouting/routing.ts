@@ -1,0 +1,151 @@
+import type { components } from '../../client/schema';
+import { modeName } from '../../lib/names';
+
+/** The newest decisions of a target's router, newest first. */
+export type DecisionList = components['schemas']['DecisionList'];
+/** Why a router sent one request where it did. */
+export type Decision = components['schemas']['RoutingDecision'];
+/** One worker as the router saw it for a request. */
+export type Candidate = components['schemas']['RoutingCandidate'];
+
+/** What tells a decision from all others. */
+export function keyOf({ request_id, seconds }: Decision): string {
+  return `${request_id}@${seconds}`;
+}
+
+/** The conversation that a request belongs to, and the number of its turn: ids are "<conversation>-<turn>". */
+export function requestOf({ request_id }: Decision): { conversation: string; turn: string } {
+  const at = request_id.lastIndexOf('-');
+  return { conversation: request_id.slice(0, Math.max(0, at)), turn: request_id.slice(at + 1) };
+}
+
+/** The conversation's own number: the last part of its id. */
+export function shortId(conversation: string): string {
+  return conversation.slice(conversation.lastIndexOf('-') + 1);
+}
+
+/** The candidate that got the request. */
+export function chosenOf(decision: Decision): Candidate | undefined {
+  return decision.candidates[decision.chosen];
+}
+
+/** Prompt tokens that a worker held, as the router saw it. */
+export function heldTokens(decision: Decision, candidate: Candidate): number {
+  return Math.min(decision.prompt_tokens, candidate.overlap_blocks * decision.block_tokens);
+}
+
+/** Prompt tokens that the request leaves to be computed on a worker. */
+export function toCompute(decision: Decision, candidate: Candidate): number {
+  return decision.prompt_tokens - heldTokens(decision, candidate);
+}
+
+/**
+ * The overlap weight, which no call tells: worked out from the costs, as cost −
+ * decode blocks over prefill blocks. Undefined where no worker has anything to
+ * prefill, or where the candidates contradict each other.
+ */
+export function overlapWeight({ candidates, block_tokens }: Decision): number | undefined {
+  const weights = candidates
+    .filter((c) => c.prefill_tokens > 0)
+    .map((c) => (c.cost - c.decode_blocks) / (c.prefill_tokens / block_tokens));
+  const [first] = weights;
+  return first !== undefined && weights.every((w) => Math.abs(w - first) < 0.01)
+    ? Math.round(first * 1000) / 1000
+    : undefined;
+}
+
+/** The candidate with the lowest cost, the first of equals; undefined where there is none. */
+export function cheapest({ candidates }: Decision): Candidate | undefined {
+  return candidates.reduce<Candidate | undefined>(
+    (best, c) => (best === undefined || c.cost < best.cost ? c : best),
+    undefined
+  );
+}
+
+/** Says in words why the request went where it went. */
+export function verdict(decision: Decision): string {
+  const chosen = chosenOf(decision);
+  const best = cheapest(decision);
+  if (!chosen || !best) {
+    return 'No worker was ready.';
+  }
+  if (decision.pinned) {
+    return `The request named its worker, ${chosen.name}; the costs decided nothing.`;
+  }
+  if (decision.mode !== 'kv') {
+    return `${modeName(decision.mode)} chose ${chosen.name}; the costs decided nothing. By cost it would have been ${best.name}.`;
+  }
+  if (chosen.cost > best.cost) {
+    return `${chosen.name} was drawn although ${best.name} is cheaper: so does a router whose temperature is above 0.`;
+  }
+  const longest = Math.max(...decision.candidates.map((c) => c.overlap_blocks));
+  if (chosen.overlap_blocks < longest) {
+    return `${chosen.name} wins although another worker holds more of the prompt: that one is busier.`;
+  }
+  return chosen.overlap_blocks === 0
+    ? `No worker holds any of this prompt: ${chosen.name} has the least to do.`
+    : `${chosen.name} holds the longest prefix and has the lowest cost.`;
+}
+
+/** Which turn round-robin would have dealt to each decision, by its key. */
+export type Dealt = ReadonlyMap<string, number>;
+
+/**
+ * Deals the decisions (newest first) out in their order. Those dealt before keep
+ * their place, so that a list that moves on does not deal anew; of those that are
+ * no longer listed nothing is kept.
+ */
+export function deal(decisions: Decision[], before: Dealt): Dealt {
+  const dealt = new Map<string, number>();
+  let next = before.size === 0 ? 0 : Math.max(...before.values()) + 1;
+  for (const decision of [...decisions].reverse()) {
+    const key = keyOf(decision);
+    const known = before.get(key);
+    dealt.set(key, known ?? next++);
+  }
+  return dealt;
+}
+
+/** The worker that round-robin would have dealt a decision to. */
+export function dealtTo(decision: Decision, dealt: Dealt): Candidate | undefined {
+  const turn = dealt.get(keyOf(decision));
+  return turn === undefined ? undefined : decision.candidates[turn % decision.candidates.length];
+}
+
+/**
+ * The worker that the other way to route would have taken: round-robin where the
+ * costs decided, the lowest cost where they did not.
+ */
+export function insteadOf(decision: Decision, dealt: Dealt): Candidate | undefined {
+  return decision.mode === 'kv' ? dealtTo(decision, dealt) : cheapest(decision);
+}
+
+/** What a list of decisions left to be computed, and what others would have left. In tokens. */
+export interface Tally {
+  decisions: number;
+  prompt: number;
+  chosen: number;
+  /** Estimated: had each gone to the worker that insteadOf tells, with the caches as they were. */
+  instead: number;
+}
+
+/** Adds up what the decisions left to be computed. */
+export function tally(decisions: Decision[], dealt: Dealt): Tally {
+  const sum: Tally = { decisions: 0, prompt: 0, chosen: 0, instead: 0 };
+  for (const decision of decisions) {
+    const chosen = chosenOf(decision);
+    const other = insteadOf(decision, dealt);
+    if (chosen && other) {
+      sum.decisions++;
+      sum.prompt += decision.prompt_tokens;
+      sum.chosen += toCompute(decision, chosen);
+      sum.instead += toCompute(decision, other);
+    }
+  }
+  return sum;
+}
+
+/** The decisions that were made in the mode of the newest one. */
+export function ofOneMode(decisions: Decision[]): Decision[] {
+  return decisions.filter((d) => d.mode === decisions[0].mode);
+}

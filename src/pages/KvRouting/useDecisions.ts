@@ -1,0 +1,33 @@
+import { useState } from 'react';
+
+import { lanePath, useClient, usePolled, type Polled } from '../../client';
+import { LANE } from '../lane';
+import { deal, type Dealt, type Decision, type DecisionList } from './routing';
+
+/** How often the decisions are asked for, in milliseconds. */
+const EVERY = 1000;
+
+/** How many decisions are listed and added up. */
+export const LISTED = 30;
+
+/** The last decisions, and how round-robin would have dealt them. */
+export interface Decisions extends Polled<DecisionList> {
+  dealt: Dealt;
+}
+
+const NOT_DEALT: Dealt = new Map();
+
+/** Follows the router's decisions while there is something to ask. */
+export function useDecisions(active: boolean): Decisions {
+  const client = useClient();
+  const load = () => client.get<DecisionList>(lanePath(`/decisions?limit=${LISTED}`, LANE));
+  const polled = usePolled(active ? load : undefined, EVERY, 'decisions');
+  const [seen, setSeen] = useState<{ decisions?: Decision[]; dealt: Dealt }>({ dealt: NOT_DEALT });
+  const decisions = polled.value?.decisions;
+  if (decisions === seen.decisions) {
+    return { ...polled, dealt: seen.dealt };
+  }
+  const dealt = deal(decisions ?? [], seen.dealt);
+  setSeen({ decisions, dealt });
+  return { ...polled, dealt };
+}

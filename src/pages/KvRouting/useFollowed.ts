@@ -1,0 +1,56 @@
+import { useState } from 'react';
+
+import {
+  listConversations,
+  readConversation,
+  useClient,
+  usePolled,
+  type Conversation,
+  type Problem,
+} from '../../client';
+import { LANE } from '../lane';
+import { another, follow, siblings } from './tree';
+
+/** How often the conversation is asked for, and how often those in progress, in milliseconds. */
+const DETAIL_EVERY = 2000;
+const LIST_EVERY = 4000;
+
+/** As many as one page of the list has. */
+const LIMIT = 200;
+
+/** The conversation whose tree is shown. */
+export interface Followed {
+  conversation?: Conversation;
+  siblings: number;
+  /** Whether all that there is to choose from has been told. */
+  none: boolean;
+  problem?: Problem;
+  /** Goes on to another one; undefined where there is none. */
+  next?(): void;
+}
+
+/**
+ * Follows one conversation after the other while active. A pinned one stays; time
+ * is the load generator's, in milliseconds.
+ */
+export function useFollowed(active: boolean, pinned: string | undefined, time: number): Followed {
+  const client = useClient();
+  const [current, setCurrent] = useState<string>();
+  const load = () => listConversations(client, LANE, { status: 'active', limit: LIMIT });
+  const list = usePolled(active ? load : undefined, LIST_EVERY, 'active');
+  const id = pinned ?? current;
+  const detail = usePolled(active && id ? () => readConversation(client, id) : undefined, DETAIL_EVERY, id ?? '');
+  const inProgress = list.value?.conversations ?? [];
+  const wanted = list.value && !pinned ? follow(current, detail.value, inProgress, time) : current;
+  if (wanted !== current) {
+    setCurrent(wanted);
+  }
+  const other = pinned ? undefined : another(current, inProgress);
+  return {
+    conversation: detail.value,
+    siblings: detail.value ? siblings(detail.value, inProgress) : 0,
+    none: list.value !== undefined && id === undefined,
+    problem: detail.problem ?? list.problem,
+    next: other === undefined ? undefined : () => setCurrent(other),
+  };
+}

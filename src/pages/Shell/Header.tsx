@@ -1,0 +1,78 @@
+import React, { type ReactNode } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Badge, useStyles2 } from '@grafana/ui';
+
+import type { Live } from '../../client';
+import { targetKind, targetNotes } from '../../components/Diagram/target';
+import { SnapshotAge, Status } from '../../components/Status';
+import { lastKnown } from '../../lib/known';
+import { LANE } from '../lane';
+import { StartStop } from './StartStop';
+import type { Booth } from './useBooth';
+
+interface HeaderProps {
+  booth: Booth;
+  /** What a host adds behind the buttons. */
+  tools?: ReactNode;
+}
+
+/** Title, state and buttons, above every page. */
+export function Header({ booth: { title, subtitle, live }, tools }: HeaderProps) {
+  const styles = useStyles2(getStyles);
+  return (
+    <header className={styles.header}>
+      <div className={styles.titles}>
+        <h1 className={styles.title}>{title}</h1>
+        {subtitle && <p className={styles.subtitle}>{subtitle}</p>}
+      </div>
+      <Present live={live} />
+      <div className={styles.actions}>
+        <StartStop live={live} />
+        {tools}
+      </div>
+    </header>
+  );
+}
+
+/** What the workload does, how old that word is, and whether its cluster is real. */
+export function Present({ live }: { live: Live }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div className={styles.present}>
+      <Status live={live} lane={LANE} />
+      <div className={styles.second}>
+        <SnapshotAge state={live.state} />
+        <Imitation live={live} />
+      </div>
+    </div>
+  );
+}
+
+const imitations: Partial<Record<ReturnType<typeof targetKind>, string>> = {
+  simulated: 'Simulated cluster',
+  mock: 'Mock workers',
+};
+
+function Imitation({ live }: { live: Live }) {
+  const kind = targetKind(lastKnown(live, LANE)?.lane, undefined);
+  const name = imitations[kind];
+  return name ? <Badge color="blue" text={name} tooltip={targetNotes[kind]} /> : null;
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  header: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(1, 3),
+    padding: theme.spacing(1.5, 0, 0.5),
+  }),
+  titles: css({ flex: '1 1 28ch', minWidth: 0 }),
+  title: css({ fontSize: theme.typography.h3.fontSize, lineHeight: 1.25, margin: 0 }),
+  subtitle: css({ margin: 0, color: theme.colors.text.secondary }),
+  present: css({ minWidth: '22ch', fontVariantNumeric: 'tabular-nums' }),
+  second: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 1) }),
+  actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
+});

@@ -1,0 +1,226 @@
+import React from 'react';
+import { act, render, screen, waitFor, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { MemoryRouter, useParams } from 'react-router-dom';
+
+import { ClientProvider, Problem } from '../../client';
+import { violations } from '../../test/axe';
+import { FakeClient, settings, viewer, type LaneChange } from '../../test/fixtures';
+import { PageBase } from '../navigation';
+import { Header, Navigation, PageRoutes, useBooth, useCurrentPage } from '.';
+import { PageErrorBoundary } from './PageErrorBoundary';
+
+jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
+
+jest.mock('../registry', () => {
+  const load = (component: React.ComponentType) => () => Promise.resolve({ default: component });
+  return {
+    pages: [
+      { id: 'first', path: '', title: 'First', icon: 'apps', load: load(() => <h2>The first page</h2>) },
+      { id: 'many', path: 'many', title: 'Many', icon: 'apps', load: load(() => <h2>All of them</h2>) },
+      { id: 'one', path: 'many/:id', title: 'One', icon: 'apps', nested: true, load: load(One) },
+      { id: 'broken', path: 'broken', title: 'Broken', icon: 'apps', load: load(Broken) },
+      {
+        id: 'gone',
+        path: 'gone',
+        title: 'Gone',
+        icon: 'apps',
+        load: () => Promise.reject(new Error('chunk 7 failed')),
+      },
+    ],
+  };
+});
+
+function One() {
+  return <h2>Number {useParams().id}</h2>;
+}
+
+function Broken(): never {
+  throw new Error('no such field');
+}
+
+function Shell() {
+  return (
+    <>
+      <Header booth={useBooth()} tools={<button>More</button>} />
+      <Navigation />
+      <main aria-label={useCurrentPage()?.title ?? 'none'}>
+        <PageRoutes />
+      </main>
+    </>
+  );
+}
+
+async function show(client = new FakeClient(), address = '/', base = '') {
+  const result = render(
+    <ClientProvider client={client}>
+      <PageBase.Provider value={base}>
+        <MemoryRouter initialEntries={[address]} future={{ v7_startTransition: true, v7_relativeSplatPath: true }}>
+          <Shell />
+        </MemoryRouter>
+      </PageBase.Provider>
+    </ClientProvider>
+  );
+  await act(() => Promise.resolve());
+  return { client, ...result };
+}
+
+const stopped: LaneChange = { state: { running: false, phase: 'stopped', concurrency: { target: 80, actual: 0 } } };
+const button = (name: string) => screen.getByRole('button', { name });
+
+describe('the header', () => {
+  it('has the name of the product until the settings are known, and keeps them over a loss', async () => {
+    const { client } = await show();
+    expect(screen.getByRole('heading', { level: 1, name: 'KV Booth' })).toBeInTheDocument();
+    act(() => client.show({}, { settings: settings({ title: 'More users', subtitle: 'on the same GPUs' }) }));
+    expect(screen.getByRole('heading', { level: 1, name: 'More users' })).toBeInTheDocument();
+    expect(screen.getByText('on the same GPUs')).toBeInTheDocument();
+    act(() => client.lose());
+    expect(screen.getByRole('heading', { level: 1, name: 'More users' })).toBeInTheDocument();
+    expect(screen.getByRole('status')).toHaveTextContent('Load generator lost');
+    act(() => client.show({}, { settings: settings({ title: '' }) }));
+    expect(screen.getByRole('heading', { level: 1, name: 'KV Booth' })).toBeInTheDocument();
+  });
+
+  it('says that a cluster is simulated, and of a real one nothing', async () => {
+    const { client } = await show();
+    act(() => client.show({ state: { driver: 'simulated' } }));
+    expect(screen.getByText('Simulated cluster')).toBeInTheDocument();
+    act(() => client.show({ state: { driver: 'kubernetes' } }));
+    expect(screen.queryByText('Simulated cluster')).not.toBeInTheDocument();
+  });
+
+  it('has what the host adds', async () => {
+    await show();
+    expect(button('More')).toBeInTheDocument();
+  });
+});
+
+describe('Start and Stop', () => {
+  it('are on offer where they make a difference', async () => {
+    const { client } = await show();
+    expect(button('Start')).toBeDisabled();
+    expect(button('Stop')).toBeDisabled();
+    act(() => client.show());
+    expect(button('Start')).toBeDisabled();
+    expect(button('Stop')).toBeEnabled();
+    act(() => client.show(stopped));
+    expect(button('Start')).toBeEnabled();
+    expect(button('Stop')).toBeDisabled();
+    act(() => client.lose());
+    expect(button('Start')).toBeDisabled();
+    expect(button('Stop')).toBeDisabled();
+  });
+
+  it('start at the concurrency that the slider has set, and stop at once', async () => {
+    const { client } = await show();
+    act(() => client.show(stopped));
+    await userEvent.click(button('Start'));
+    expect(client.writes).toHaveBeenLastCalledWith('POST', '/workload/start?lane=main', {});
+    expect(button('Start')).toBeDisabled();
+    act(() => client.show());
+    await waitFor(() => expect(button('Stop')).toBeEnabled());
+    await userEvent.click(button('Stop'));
+    expect(client.writes).toHaveBeenLastCalledWith('POST', '/workload/stop?lane=main', { drain: false });
+  });
+
+  it('say in words what failed, until that is dismissed', async () => {
+    const { client } = await show();
+    act(() => client.show(stopped));
+    client.writes.mockRejectedValueOnce(new Problem(503, 'the target is not reachable'));
+    await userEvent.click(button('Start'));
+    expect(screen.getByRole('alert')).toHaveTextContent('The workload was not started: the target is not reachable');
+    await userEvent.click(button('Dismiss'));
+    expect(screen.queryByRole('alert')).not.toBeInTheDocument();
+  });
+
+  it.each([
+    [viewer, 'The role Viewer may look'],
+    [{ ...viewer, role: '' }, 'needs the token'],
+  ])('are not there for who may not use them, who is told why', async (me, why) => {
+    const client = new FakeClient();
+    client.who.mockResolvedValue(me);
+    await show(client);
+    act(() => client.show());
+    expect(screen.queryByRole('button', { name: 'Start' })).not.toBeInTheDocument();
+    expect(screen.getByText('Read only')).toHaveAttribute('title', expect.stringContaining(why));
+  });
+
+  it('wait until it is known who looks', async () => {
+    const client = new FakeClient();
+    client.who.mockReturnValue(new Promise(() => undefined));
+    await show(client);
+    act(() => client.show(stopped));
+    expect(button('Start')).toBeDisabled();
+  });
+});
+
+describe('the pages', () => {
+  it('are reached by the navigation, which marks the present one', async () => {
+    await show();
+    expect(await screen.findByText('The first page')).toBeInTheDocument();
+    const links = within(screen.getByRole('navigation', { name: 'Pages' }));
+    expect(links.getAllByRole('link')).toHaveLength(4);
+    expect(links.getByRole('link', { name: 'First' })).toHaveAttribute('aria-current', 'page');
+    await userEvent.click(links.getByRole('link', { name: 'Many' }));
+    expect(await screen.findByText('All of them')).toBeInTheDocument();
+    expect(links.getByRole('link', { name: 'Many' })).toHaveAttribute('aria-current', 'page');
+    expect(links.getByRole('link', { name: 'First' })).not.toHaveAttribute('aria-current');
+    expect(screen.getByRole('main', { name: 'Many' })).toBeInTheDocument();
+  });
+
+  it('have parameters, and an address below the one of the app inside Grafana', async () => {
+    await show(new FakeClient(), '/many/12');
+    expect(await screen.findByText('Number 12')).toBeInTheDocument();
+    expect(screen.getByRole('link', { name: 'Many' })).toHaveAttribute('aria-current', 'page');
+    expect(screen.getByRole('main', { name: 'One' })).toBeInTheDocument();
+  });
+
+  it('have the address of their host', async () => {
+    await show(new FakeClient(), '/a/app/many', '/a/app');
+    expect(screen.getByRole('link', { name: 'First' })).toHaveAttribute('href', '/a/app');
+    expect(screen.getByRole('link', { name: 'Many' })).toHaveAttribute('href', '/a/app/many');
+    expect(screen.getByRole('main', { name: 'Many' })).toBeInTheDocument();
+  });
+
+  it('say so where there is none, and where to go', async () => {
+    await show(new FakeClient(), '/nothing');
+    expect(screen.getByText('There is no such page')).toBeInTheDocument();
+    await userEvent.click(screen.getByRole('link', { name: 'Go to first' }));
+    expect(await screen.findByText('The first page')).toBeInTheDocument();
+  });
+
+  it.each([
+    ['/broken', 'Broken', 'no such field'],
+    ['/gone', 'Gone', 'chunk 7 failed'],
+  ])('%s: one that fails says so, and leaves the others alone', async (address, title, message) => {
+    const log = jest.spyOn(console, 'error').mockImplementation();
+    await show(new FakeClient(), address);
+    expect(await screen.findByText(`“${title}” cannot be shown`)).toBeInTheDocument();
+    expect(screen.getByText(message)).toBeInTheDocument();
+    await userEvent.click(screen.getByRole('link', { name: 'First' }));
+    expect(await screen.findByText('The first page')).toBeInTheDocument();
+    expect(screen.queryByText(message)).not.toBeInTheDocument();
+    log.mockRestore();
+  });
+
+  it('can be loaded anew after a failure', async () => {
+    const log = jest.spyOn(console, 'error').mockImplementation();
+    const reload = jest.fn();
+    render(
+      <PageErrorBoundary title="Broken" reload={reload}>
+        <Broken />
+      </PageErrorBoundary>
+    );
+    await userEvent.click(button('Reload'));
+    expect(reload).toHaveBeenCalledTimes(1);
+    log.mockRestore();
+  });
+});
+
+it('has nothing against WCAG 2 AA', async () => {
+  const { client, container } = await show();
+  act(() => client.show());
+  await screen.findByText('The first page');
+  expect(await violations(container)).toEqual([]);
+});

@@ -1,0 +1,103 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, Icon, useStyles2 } from '@grafana/ui';
+
+import { startWorkload, stopWorkload, useClient, useMe, type Live } from '../../client';
+import { useAction, type Action } from '../../components/Controls/useAction';
+import { lastKnown } from '../../lib/known';
+import { LANE } from '../lane';
+
+type Command = 'start' | 'stop';
+
+/** Starts and stops the workload from every page; who may not is told why. */
+export function StartStop({ live }: { live: Live }) {
+  const styles = useStyles2(getStyles);
+  const me = useMe();
+  if (me && !me.canOperate) {
+    const why = me.role
+      ? `The role ${me.role} may look, but not start or stop the workload.`
+      : 'Starting and stopping the workload needs the token.';
+    return (
+      <span className={styles.readOnly} title={why}>
+        <Icon name="lock" /> Read only
+      </span>
+    );
+  }
+  return <Buttons live={live} known={me !== undefined} />;
+}
+
+/** Start keeps the concurrency that the slider has set. Nothing is on offer while the load generator is lost. */
+function Buttons({ live, known }: { live: Live; known: boolean }) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const action = useAction(live.state.status === 'live' ? live.state.receivedAt : undefined);
+  const phase = lastKnown(live, LANE)?.lane.state.phase;
+  const off = !known || live.lane === undefined || action.busy !== undefined;
+  const act = (command: Command) =>
+    action.run(command, () =>
+      command === 'start' ? startWorkload(client, LANE, {}) : stopWorkload(client, LANE, false)
+    );
+  return (
+    <div className={styles.place} role="group" aria-label="Workload">
+      <Button
+        variant="success"
+        icon={action.busy === 'start' ? 'spinner' : 'play'}
+        aria-busy={action.busy === 'start'}
+        disabled={off || phase !== 'stopped'}
+        onClick={() => act('start')}
+      >
+        Start
+      </Button>
+      <Button
+        variant="destructive"
+        icon={action.busy === 'stop' ? 'spinner' : 'square-shape'}
+        aria-busy={action.busy === 'stop'}
+        disabled={off || phase === 'stopped'}
+        onClick={() => act('stop')}
+      >
+        Stop
+      </Button>
+      <Failure action={action} />
+    </div>
+  );
+}
+
+function Failure({ action: { failure, dismiss } }: { action: Action }) {
+  const styles = useStyles2(getStyles);
+  if (!failure) {
+    return null;
+  }
+  return (
+    <div className={styles.failure} role="alert">
+      <span>
+        The workload was not {failure.name === 'start' ? 'started' : 'stopped'}: {failure.problem.message}
+      </span>
+      <Button size="sm" variant="secondary" icon="times" aria-label="Dismiss" onClick={dismiss} />
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  place: css({ position: 'relative', display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
+  readOnly: css({
+    display: 'inline-flex',
+    alignItems: 'center',
+    gap: theme.spacing(0.5),
+    color: theme.colors.text.secondary,
+    whiteSpace: 'nowrap',
+  }),
+  failure: css({
+    display: 'flex',
+    alignItems: 'center',
+    justifyContent: 'space-between',
+    gap: theme.spacing(1),
+    flexBasis: '100%',
+    maxWidth: theme.spacing(60),
+    padding: theme.spacing(0.5, 1),
+    border: `1px solid ${theme.colors.error.border}`,
+    borderRadius: theme.shape.radius.default,
+    color: theme.colors.error.text,
+  }),
+});

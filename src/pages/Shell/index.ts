@@ -1,0 +1,6 @@
+export { Header, Present } from './Header';
+export { Navigation } from './Navigation';
+export { PageRoutes } from './PageRoutes';
+export { StartStop } from './StartStop';
+export { useBooth, type Booth } from './useBooth';
+export { useCurrentPage } from './useCurrentPage';

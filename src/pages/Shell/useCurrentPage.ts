@@ -1,0 +1,11 @@
+import { matchPath, useLocation } from 'react-router-dom';
+
+import { usePagePath } from '../navigation';
+import { pages, type Page } from '../registry';
+
+/** The page that the address names; undefined where there is none. */
+export function useCurrentPage(): Page | undefined {
+  const { pathname } = useLocation();
+  const pagePath = usePagePath();
+  return pages.find(({ path }) => matchPath(pagePath(path), pathname) !== null);
+}

@@ -1,0 +1,2 @@
+/** The lane that the pages show. */
+export const LANE = 'main';

@@ -1,0 +1,84 @@
+import React, { useEffect } from 'react';
+import { css } from '@emotion/css';
+import { useLocation } from 'react-router-dom';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { Troubles } from '../components/Status';
+import { pages } from '../pages/registry';
+import { Header, Navigation, PageRoutes, useBooth, useCurrentPage } from '../pages/Shell';
+import { Tools } from './Tools';
+import type { Access } from './useSession';
+
+/** The whole page: what stands above every page of the app, and the one that is open. */
+export function Layout({ access }: { access: Access }) {
+  const styles = useStyles2(getStyles);
+  const booth = useBooth();
+  useTitle(booth.title);
+  useTop();
+  useAll();
+  return (
+    <div className={styles.page}>
+      <a href="#content" className={styles.skip}>
+        Skip to content
+      </a>
+      <Header booth={booth} tools={<Tools access={access} />} />
+      <Navigation />
+      <div className={styles.troubles}>
+        <Troubles live={booth.live} />
+      </div>
+      <main id="content" tabIndex={-1} className={styles.main}>
+        <PageRoutes />
+      </main>
+    </div>
+  );
+}
+
+/** The browser's title names the page first: it is what tells tabs apart. */
+function useTitle(title: string) {
+  const page = useCurrentPage()?.title;
+  useEffect(() => {
+    document.title = page ? `${page} · ${title}` : title;
+  }, [page, title]);
+}
+
+/** Every page begins at its top. */
+function useTop() {
+  const { pathname } = useLocation();
+  useEffect(() => {
+    document.documentElement.scrollTop = 0;
+  }, [pathname]);
+}
+
+/** When the other pages are fetched, in milliseconds after the first: nobody waits for them. */
+export const FETCH_AFTER = 3000;
+
+/** Fetches what the other pages need, so that they open at once, and even while the load generator is lost. */
+function useAll() {
+  useEffect(() => {
+    const timer = setTimeout(() => pages.forEach(({ load }) => load().catch(() => undefined)), FETCH_AFTER);
+    return () => clearTimeout(timer);
+  }, []);
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  page: css({
+    display: 'flex',
+    flexDirection: 'column',
+    gap: theme.spacing(1),
+    minHeight: '100vh',
+    padding: theme.spacing(0, 2, 2),
+    background: theme.colors.background.canvas,
+  }),
+  troubles: css({ display: 'grid', gap: theme.spacing(1), '&:empty': { display: 'none' } }),
+  main: css({ minWidth: 0, paddingTop: theme.spacing(1), '&:focus': { outline: 'none' } }),
+  skip: css({
+    position: 'absolute',
+    top: theme.spacing(-10),
+    zIndex: theme.zIndex.tooltip,
+    padding: theme.spacing(1),
+    background: theme.colors.background.elevated,
+    '&:focus': { top: theme.spacing(1) },
+  }),
+});

@@ -1,0 +1,74 @@
+import React, { useId, useState, type FormEvent } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, Field, Input, useStyles2 } from '@grafana/ui';
+
+import { asProblem } from '../client';
+
+interface TokenFormProps {
+  signIn(token: string): Promise<void>;
+  /** Called when the token was right. */
+  onDone?(): void;
+}
+
+/** Takes the token that the load generator was started with. */
+export function TokenForm({ signIn, onDone }: TokenFormProps) {
+  const styles = useStyles2(getStyles);
+  const id = useId();
+  const [token, setToken] = useState('');
+  const [problem, setProblem] = useState<string>();
+  const [busy, setBusy] = useState(false);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      await signIn(token.trim());
+      onDone?.();
+    } catch (error) {
+      setProblem(words(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form className={styles.form} onSubmit={submit} aria-label="Token">
+      <Field
+        label="Token"
+        htmlFor={id}
+        description="The one that the load generator was started with (LOADGEN_TOKEN)."
+        invalid={problem !== undefined}
+        error={problem}
+        noMargin
+      >
+        <Input
+          id={id}
+          type="password"
+          autoComplete="current-password"
+          autoFocus
+          required
+          value={token}
+          onChange={({ currentTarget }) => setToken(currentTarget.value)}
+        />
+      </Field>
+      <Button type="submit" disabled={busy || token.trim() === ''} icon={busy ? 'spinner' : undefined}>
+        Enter
+      </Button>
+    </form>
+  );
+}
+
+function words(error: unknown): string {
+  const problem = asProblem(error);
+  return problem.status === 401 ? 'The token is wrong.' : problem.message;
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  form: css({
+    display: 'flex',
+    flexDirection: 'column',
+    alignItems: 'flex-start',
+    gap: theme.spacing(2),
+    maxWidth: 400,
+  }),
+});

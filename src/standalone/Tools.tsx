@@ -1,0 +1,68 @@
+import React, { useState } from 'react';
+
+import { Button, Modal } from '@grafana/ui';
+
+import { asProblem } from '../client';
+import { TokenForm } from './TokenForm';
+import { useScheme } from './useScheme';
+import type { Access } from './useSession';
+
+/** What the page has that Grafana has elsewhere: who one is, and the colours. */
+export function Tools({ access }: { access: Access }) {
+  const { session } = access;
+  return (
+    <>
+      {session?.token_required && !session.can_write && <EnterToken access={access} />}
+      {session?.authenticated && <SignOut access={access} />}
+      <SchemeSwitch />
+    </>
+  );
+}
+
+function EnterToken({ access: { signIn } }: { access: Access }) {
+  const [open, setOpen] = useState(false);
+  const close = () => setOpen(false);
+  return (
+    <>
+      <Button variant="secondary" icon="key-skeleton-alt" onClick={() => setOpen(true)}>
+        Enter token
+      </Button>
+      {open && (
+        <Modal title="Operate the workload" isOpen onDismiss={close}>
+          <TokenForm signIn={signIn} onDone={close} />
+        </Modal>
+      )}
+    </>
+  );
+}
+
+function SignOut({ access: { signOut } }: { access: Access }) {
+  const [problem, setProblem] = useState<string>();
+  return (
+    <>
+      <Button
+        variant="secondary"
+        icon="signout"
+        onClick={() => signOut().catch((error: unknown) => setProblem(asProblem(error).message))}
+      >
+        Sign out
+      </Button>
+      {problem && <span role="alert">Still signed in: {problem}</span>}
+    </>
+  );
+}
+
+function SchemeSwitch() {
+  const [scheme, choose] = useScheme();
+  const other = scheme === 'dark' ? 'light' : 'dark';
+  return (
+    <Button
+      variant="secondary"
+      fill="text"
+      icon="adjust-circle"
+      aria-label={`Switch to ${other} colours`}
+      tooltip={`Switch to ${other} colours`}
+      onClick={() => choose(other)}
+    />
+  );
+}

@@ -1,0 +1,12 @@
+import './publicPath';
+import './reset';
+
+import React from 'react';
+import { createRoot } from 'react-dom/client';
+
+import { Standalone } from './Standalone';
+
+const root = document.getElementById('root');
+if (root) {
+  createRoot(root).render(<Standalone />);
+}

@@ -1,0 +1,78 @@
+import { vendor, type Vendor } from '.';
+import { mistakes } from './validate';
+
+/** The file, with something else in it. */
+function changed(change: (file: Vendor) => void): unknown {
+  const copy = structuredCloneOf(vendor);
+  change(copy);
+  return copy;
+}
+
+const structuredCloneOf = (file: Vendor): Vendor => JSON.parse(JSON.stringify(file));
+
+describe('the vendor file', () => {
+  it('has no mistake', () => {
+    expect(mistakes(vendor)).toEqual([]);
+  });
+});
+
+describe('a mistake is told by name', () => {
+  it.each<[string, (file: Vendor) => void, string]>([
+    ['a missing text', (f) => delete (f as Partial<Vendor>).pitch, 'pitch: must be a text that is not empty'],
+    [
+      'an empty text deep inside',
+      (f) => (f.platform.groups[1].items[0].title = ' '),
+      'platform.groups[storage].items[share].title: must be a text that is not empty',
+    ],
+    [
+      'a field that is not known',
+      (f) => Object.assign(f.platform, { colour: 'blue' }),
+      'platform.colour: there is no such field',
+    ],
+    [
+      'a kind of visitor left out',
+      (f) => delete (f.visitors as Partial<Vendor['visitors']>).technical,
+      'visitors.technical: must be a text that is not empty',
+    ],
+    ['a list that is none', (f) => Object.assign(f, { story: 'once' }), 'story: must be a list with something in it'],
+    ['an id twice', (f) => f.story.push(f.story[0]), 'story: “kubernetes” is there twice'],
+    [
+      'an address without https',
+      (f) => (f.links[0].url = 'www.example.org'),
+      'links[gpu-prices].url: must be an https address',
+    ],
+    [
+      'a source that is not there',
+      (f) => (f.claims[0].source = 'hearsay'),
+      'claims[doks-sla].source: there is no source “hearsay”',
+    ],
+    [
+      'a link that is not there',
+      (f) => f.questions[0].links.push('shop'),
+      'questions[gpus-since].links: there is no link “shop”',
+    ],
+    ['a claim that is not there', (f) => (f.pitch = 'Up to {claim.fast}'), 'texts: there is no claim “fast”'],
+    [
+      'a claim that nobody quotes',
+      (f) => f.claims.push({ id: 'spare', value: '1', source: 'guide' }),
+      'claims[spare]: no text quotes it',
+    ],
+    [
+      'a figure typed into an answer',
+      (f) => f.questions[1].answer.push('It costs 5 a day.'),
+      'questions[gpus-price].answer[3]: has a figure without a source; make it a claim, or add the name to names',
+    ],
+    ['an answer left out', (f) => f.questions.splice(9, 1), 'questions: there is no answer to “training”'],
+    [
+      'a question too many',
+      (f) => f.questions.push({ ...f.questions[0], id: 'weather' }),
+      'questions[weather]: there is no such question',
+    ],
+  ])('%s', (_, change, mistake) => {
+    expect(mistakes(changed(change))).toEqual([mistake]);
+  });
+
+  it('a file that is no object', () => {
+    expect(mistakes([])).toEqual([': must be an object']);
+  });
+});

@@ -1,0 +1,140 @@
+import { readFileSync } from 'fs';
+import path from 'path';
+import { constants, gzipSync } from 'zlib';
+
+import CopyWebpackPlugin from 'copy-webpack-plugin';
+import TerserPlugin from 'terser-webpack-plugin';
+import webpack, { type Compilation, type Compiler, type Configuration } from 'webpack';
+
+import { SOURCE_DIR } from './.config/bundler/constants.ts';
+
+/** Where the load generator takes the page from. Git ignores what is built there. */
+const PAGE_DIR = path.resolve('sidecar/page/files');
+
+/** What @grafana/ui asks its server for: all of its icons, which are small, and the text's font under these names. */
+const ICONS = path.resolve('node_modules/@grafana/ui/dist/public/img/icons');
+const FONT = path.resolve('node_modules/@fontsource/inter');
+const FACES = {
+  Regular: '400-normal',
+  Medium: '500-normal',
+  Italic: '400-italic',
+  MediumItalic: '500-italic',
+};
+const FIRST_FACES = ['Regular', 'Medium'].map((name) => `public/fonts/inter/Inter-${name}.woff2`);
+
+/** How much may come before the first paint, in bytes as they are sent. */
+const MAX_FIRST = 600 * 1024;
+
+const gzip = (content: Buffer) => gzipSync(content, { level: constants.Z_BEST_COMPRESSION });
+
+/** Makes index.html, puts a compressed file beside each that becomes smaller, and weighs what a first visit needs. */
+class Page {
+  apply(compiler: Compiler) {
+    compiler.hooks.thisCompilation.tap('Page', (compilation) => {
+      const stage = webpack.Compilation.PROCESS_ASSETS_STAGE_OPTIMIZE_TRANSFER;
+      compilation.hooks.processAssets.tap({ name: 'Page', stage }, () => {
+        this.writeIndex(compilation);
+        this.compress(compilation);
+      });
+    });
+  }
+
+  /** The scripts and fonts come in the head, so that the browser asks for them at once. */
+  private writeIndex(compilation: Compilation) {
+    const files = first(compilation);
+    const tags = files.map((file) =>
+      file.endsWith('.js')
+        ? `<script defer src="/${file}"></script>`
+        : `<link rel="preload" as="font" type="font/woff2" href="/${file}" crossorigin />`
+    );
+    const template = readFileSync(path.resolve('src/standalone/index.html'), 'utf8');
+    const index = template.replace('<!-- head -->', tags.join('\n    '));
+    compilation.emitAsset('index.html', new webpack.sources.RawSource(index));
+  }
+
+  private compress(compilation: Compilation) {
+    const weights = new Map<string, number>();
+    for (const { name, source } of compilation.getAssets()) {
+      const plain = source.buffer();
+      const small = gzip(plain);
+      if (plain.length > 1024 && small.length < 0.9 * plain.length) {
+        compilation.emitAsset(`${name}.gz`, new webpack.sources.RawSource(small));
+      }
+      weights.set(name, Math.min(small.length, plain.length));
+    }
+    const before = ['index.html', ...first(compilation)];
+    const weight = before.reduce((sum, name) => sum + (weights.get(name) ?? 0), 0);
+    process.stdout.write(`page: ${(weight / 1024).toFixed(1)} kB gzipped before the first paint\n`);
+    if (weight > MAX_FIRST) {
+      compilation.errors.push(new webpack.WebpackError(`the page is ${weight} bytes gzipped, more than ${MAX_FIRST}`));
+    }
+  }
+}
+
+/** What a first visit needs: the entry's scripts, and the font of its text. */
+function first(compilation: Compilation): string[] {
+  return [...FIRST_FACES, ...(compilation.entrypoints.get('page')?.getFiles() ?? [])];
+}
+
+/** The page that the load generator serves: all in one, without Grafana around it. */
+export const pageConfig = (production: boolean): Configuration => ({
+  name: 'page',
+  context: path.resolve(SOURCE_DIR),
+  entry: { page: './standalone/index.tsx' },
+  mode: production ? 'production' : 'development',
+  devtool: production ? false : 'eval-source-map',
+  target: ['web', 'es2020'],
+  cache: {
+    type: 'filesystem',
+    name: `page-${production ? 'production' : 'development'}`,
+    buildDependencies: { config: [__filename] },
+  },
+  module: {
+    rules: [
+      {
+        test: /\.[tj]sx?$/,
+        exclude: /node_modules/,
+        use: {
+          loader: 'swc-loader',
+          options: { jsc: { target: 'es2020', parser: { syntax: 'typescript', tsx: true } } },
+        },
+      },
+      { test: /\.css$/, use: ['style-loader', 'css-loader'] },
+      { test: /\.(svg|png)$/, type: 'asset/resource' },
+    ],
+  },
+  resolve: { extensions: ['.ts', '.tsx', '.mjs', '.js'] },
+  output: {
+    path: PAGE_DIR,
+    publicPath: '/',
+    filename: 'assets/[name].[contenthash:10].js',
+    chunkFilename: 'assets/[name].[contenthash:10].js',
+    assetModuleFilename: 'assets/[name].[contenthash:10][ext]',
+    clean: { keep: /^\.gitignore$/ },
+  },
+  optimization: {
+    minimizer: [
+      new TerserPlugin({
+        extractComments: false,
+        terserOptions: { format: { comments: false }, compress: { drop_console: ['log', 'info'] } },
+      }),
+    ],
+  },
+  performance: { hints: false },
+  plugins: [
+    new webpack.DefinePlugin({ 'process.env': '({})' }),
+    new CopyWebpackPlugin({
+      patterns: [
+        { from: ICONS, to: 'public/build/img/icons' },
+        { from: 'standalone/icons', to: 'public/build/img/icons' }, // those that the package lacks
+        { from: 'img/logo.svg', to: 'public/logo.svg' },
+        { from: path.join(FONT, 'LICENSE'), to: 'public/fonts/inter/LICENSE.txt' },
+        ...Object.entries(FACES).map(([name, face]) => ({
+          from: path.join(FONT, `files/inter-latin-${face}.woff2`),
+          to: `public/fonts/inter/Inter-${name}.woff2`,
+        })),
+      ],
+    }),
+    new Page(),
+  ],
+});
