@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"kvbooth/internal/boothtest"
 	"kvbooth/sidecar/local"
 )
 
@@ -22,21 +23,21 @@ const password = "only-for-a-test"
 
 // startGrafana starts Grafana with the project's provisioning and app, under a path
 // such as /grafana, or "". Without a login, one is a Viewer.
-func (b *booth) startGrafana(t *testing.T, installed local.Grafana, path string) string {
+func startGrafana(t *testing.T, b *boothtest.Booth, installed local.Grafana, path string) string {
 	t.Helper()
-	dist := filepath.Join(b.root, "dist")
+	dist := filepath.Join(b.Root, "dist")
 	for _, name := range []string{"plugin.json", "module.js", local.AppBackend()} {
 		if _, err := os.Stat(filepath.Join(dist, name)); err != nil {
 			t.Fatalf("the app is not built: %v", err)
 		}
 	}
-	port := b.ports.take(t, 1)
+	port := b.Ports.Take(t, 1)
 	root := "http://" + local.Loopback(port)
 	command, err := installed.Command(local.GrafanaOptions{
-		Dir: t.TempDir(), Provisioning: filepath.Join(b.root, "provisioning"), Plugins: map[string]string{local.AppID: dist},
-		Unsigned: local.AppIDs, Port: port, Log: log(t, "grafana"),
+		Dir: t.TempDir(), Provisioning: filepath.Join(b.Root, "provisioning"), Plugins: map[string]string{local.AppID: dist},
+		Unsigned: local.AppIDs, Port: port, Log: boothtest.Log(t, "grafana"),
 		Env: []string{
-			"KVBOOTH_PROMETHEUS_URL=" + b.prometheus, "KVBOOTH_SIDECAR_URL=" + b.loadgen, "KVBOOTH_SIDECAR_TOKEN=" + token,
+			"KVBOOTH_PROMETHEUS_URL=" + b.Prometheus, "KVBOOTH_SIDECAR_URL=" + b.Loadgen, "KVBOOTH_SIDECAR_TOKEN=" + b.Token,
 			"GF_AUTH_ANONYMOUS_ORG_ROLE=Viewer", "GF_SECURITY_ADMIN_PASSWORD=" + password,
 			"GF_SERVER_ROOT_URL=" + root + path + "/", fmt.Sprintf("GF_SERVER_SERVE_FROM_SUB_PATH=%t", path != ""),
 		},
@@ -44,8 +45,8 @@ func (b *booth) startGrafana(t *testing.T, installed local.Grafana, path string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	grafana := &part{command: command, ready: root + path + "/api/health"}
-	grafana.run(t)
+	grafana := &boothtest.Part{Command: command, Ready: root + path + "/api/health"}
+	grafana.Run(t)
 	if err := addUsers(t.Context(), root+path); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"testing"
 
+	"kvbooth/internal/boothtest"
 	"kvbooth/sidecar/dynamotest"
 	"kvbooth/sidecar/local"
 	"kvbooth/sidecar/sim"
@@ -14,16 +15,16 @@ import (
 
 // realDynamo starts a real Dynamo with mock workers. Its mode is changed without a
 // restart: under round-robin, the load generator names the worker of each turn.
-func realDynamo(t *testing.T, _ string, ports *ports) target {
+func realDynamo(t *testing.T, _ string, ports *boothtest.Ports) boothtest.Target {
 	t.Helper()
-	d, p := dynamotest.Start(t, ports.take(t, 1)), sim.H200()
-	c := target{name: "dynamo", frontend: host(t, d.URL())}
+	d, p := dynamotest.Start(t, ports.Take(t, 1)), sim.H200()
+	c := boothtest.Target{Name: "dynamo", Frontend: host(t, d.URL())}
 	for _, w := range d.Workers() {
-		c.workers = append(c.workers, host(t, w.MetricsURL))
+		c.Workers = append(c.Workers, host(t, w.MetricsURL))
 	}
-	c.loadgen = []string{
+	c.Loadgen = []string{
 		"--mode-driver=pinned", "--target-model=" + dynamotest.Model, "--baseline-default=" + p.Baseline,
-		"--deployment-engine=mock of trtllm", "--deployment-gpu=mock of " + p.GPU, fmt.Sprintf("--deployment-workers=%d", len(c.workers)),
+		"--deployment-engine=mock of trtllm", "--deployment-gpu=mock of " + p.GPU, fmt.Sprintf("--deployment-workers=%d", len(c.Workers)),
 	}
 	return c
 }
@@ -43,5 +44,6 @@ func TestRealDynamo(t *testing.T) {
 	if _, _, err := local.FindPython(t.Context()); err != nil {
 		t.Skipf("skipped: no Python 3.10 or later (%v)", err)
 	}
-	startBooth(t, realDynamo).journeys(t, found, "", core)
+	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Token: token, Target: realDynamo})
+	found.journeys(t, b, "", core)
 }

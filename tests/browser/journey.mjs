@@ -46,8 +46,9 @@ const grafanasOwn = [
 
 /**
  * A test that begins with the booth at rest, and with a way to let visitors in:
- * visit({ login, width, height, expected }) gives a page. Expected are patterns of
- * what the journey itself makes the console say, such as a refused call.
+ * visit({ login, width, height, expected, browser }) gives a page. Expected are patterns
+ * of what the journey itself makes the console say, such as a refused call. Who brings
+ * a browser, described as Playwright does, comes with nothing cached and nothing stored.
  */
 export function journey(name, run) {
   test(name, { timeout: LIMIT }, async (t) => {
@@ -67,7 +68,7 @@ export function journey(name, run) {
       await keep(name, visits);
       throw error;
     } finally {
-      await Promise.all(visits.map(({ page }) => page.close()));
+      await Promise.all(visits.map(({ leave }) => leave()));
     }
   });
 }
@@ -80,6 +81,12 @@ function silenceSurveys() {
   window.__fpjs_d_m = true;
 }
 
+async function newContext(options) {
+  const context = await (await launch()).newContext({ reducedMotion: 'reduce', ...options });
+  context.setDefaultTimeout(PATIENCE);
+  return context;
+}
+
 /** One for each login, so that Grafana's scripts come from the cache the second time. */
 const contexts = new Map();
 
@@ -88,8 +95,7 @@ async function contextOf(login) {
   if (context) {
     return context;
   }
-  context = await (await launch()).newContext({ reducedMotion: 'reduce' });
-  context.setDefaultTimeout(PATIENCE);
+  context = await newContext();
   if (login) {
     const answer = await context.request.post(`${env.grafana}/login`, {
       data: { user: login, password: env.password },
@@ -102,8 +108,9 @@ async function contextOf(login) {
 }
 
 /** A visitor. Without a login, it is an anonymous one. */
-async function arrive({ login, width = 1920, height = 1080, expected = [] }) {
-  const page = await (await contextOf(login)).newPage();
+async function arrive({ login, width = 1920, height = 1080, expected = [], browser: own }) {
+  const context = own ? await newContext(own) : await contextOf(login);
+  const page = await context.newPage();
   await page.setViewportSize({ width, height });
   const complaints = [];
   const complain = (text) => {
@@ -117,7 +124,7 @@ async function arrive({ login, width = 1920, height = 1080, expected = [] }) {
       complain(`${message.text()} (${message.location().url})`);
     }
   });
-  return { page, complaints };
+  return { page, complaints, leave: () => (own ? context.close() : page.close()) };
 }
 
 /** Keeps what the visitors of a failed journey see. */

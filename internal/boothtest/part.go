@@ -1,6 +1,4 @@
-//go:build grafana
-
-package grafanatest
+package boothtest
 
 import (
 	"context"
@@ -14,11 +12,11 @@ import (
 	"kvbooth/sidecar/local"
 )
 
-// part is a process of the booth that a journey may kill and start again. Its
+// Part is a process of the booth that a journey may kill and start again. Its
 // methods are safe for concurrent use.
-type part struct {
-	command local.Command
-	ready   string // the URL that answers once it serves
+type Part struct {
+	Command local.Command
+	Ready   string // the URL that answers once it serves
 
 	mu      sync.Mutex
 	process *local.Process // nil: not running
@@ -28,27 +26,27 @@ type part struct {
 const startWithin = 2 * time.Minute
 
 // start starts the process, unless it runs, and returns when it serves.
-func (p *part) start(ctx context.Context) error {
+func (p *Part) start(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.process != nil {
 		return nil
 	}
-	process, err := local.Start(p.command)
+	process, err := local.Start(p.Command)
 	if err != nil {
 		return err
 	}
 	p.process = process
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	if err := local.Ready(ctx, p.ready, process); err != nil {
-		return fmt.Errorf("%s is not ready: %w", p.command.Name, err)
+	if err := local.Ready(ctx, p.Ready, process); err != nil {
+		return fmt.Errorf("%s is not ready: %w", p.Command.Name, err)
 	}
 	return nil
 }
 
 // kill ends the process as a crash would.
-func (p *part) kill() {
+func (p *Part) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.process != nil {
@@ -58,7 +56,7 @@ func (p *part) kill() {
 }
 
 // stop asks the process to end.
-func (p *part) stop() {
+func (p *Part) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.process != nil {
@@ -74,14 +72,14 @@ func stop(p *local.Process) {
 	p.Stop(ctx)
 }
 
-// run starts a part, which is stopped when the test ends. A test that failed shows
+// Run starts a part, which is stopped when the test ends. A test that failed shows
 // the end of its log.
-func (p *part) run(t *testing.T) {
+func (p *Part) Run(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
-			t.Logf("%s, from %s:\n%s", p.command.Name, p.command.Log, local.Tail(p.command.Log))
+			t.Logf("%s, from %s:\n%s", p.Command.Name, p.Command.Log, local.Tail(p.Command.Log))
 		}
 	})
 	if err := p.start(t.Context()); err != nil {
@@ -91,7 +89,7 @@ func (p *part) run(t *testing.T) {
 
 // control serves what the journeys do to the parts, by name: POST /<part>/kill and
 // POST /<part>/start, which answers when the part serves.
-func control(t *testing.T, parts map[string]*part) string {
+func control(t *testing.T, parts map[string]*Part) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	for name, p := range parts {

@@ -1,0 +1,61 @@
+/** The app's pages inside Grafana: the same as the load generator's own, with Grafana's navigation around them. */
+import assert from 'node:assert/strict';
+
+import { env, firstTurn, start, stateUntil } from './booth.mjs';
+import { journey } from './journey.mjs';
+import { addresses } from './page/page.mjs';
+
+const APP = '/a/kvbooth-inference-app';
+const OPEN_WITHIN = 120_000;
+
+/** Opens a page of the app and waits for its content. */
+async function open(page, path) {
+  await page.goto(env.grafana + APP + path, { waitUntil: 'domcontentloaded', timeout: OPEN_WITHIN });
+  await page.locator('main h2').first().waitFor({ timeout: OPEN_WITHIN });
+}
+
+journey('every page of the app opens, with live data', async ({ visit }) => {
+  await start();
+  await firstTurn();
+  const page = await visit({ login: 'editor' });
+  for (const { path, title } of await addresses()) {
+    await open(page, path.replace(/^\/$/, ''));
+    await page
+      .getByRole('status')
+      .filter({ hasText: /Starting|Settling|Running/ })
+      .first()
+      .waitFor();
+    assert.equal(await page.getByText('cannot be shown').count(), 0, title);
+  }
+});
+
+journey('links stay inside the app, and breadcrumbs name the page', async ({ visit }) => {
+  await start();
+  await firstTurn();
+  const page = await visit({ login: 'editor' });
+  await open(page, '/conversations');
+  const crumbs = page.getByRole('navigation', { name: 'Breadcrumbs' });
+  await crumbs.getByText('Conversations').waitFor();
+  const link = page.locator(`main a[href*="${APP}/conversations/"]`).first();
+  const href = await link.getAttribute('href');
+  await link.click();
+  await page.waitForURL(`**${href}`);
+  await page.locator('main h2').first().waitFor();
+  await page.goto(`${env.grafana}${APP}/nothing`);
+  await page.getByText('There is no such page').waitFor();
+  await page.getByRole('link', { name: 'Go to dashboard' }).click();
+  await page.waitForURL(`**${APP}`);
+});
+
+journey('who may operate starts and stops from every page; a viewer is told why not', async ({ visit }) => {
+  const page = await visit({ login: 'editor' });
+  await open(page, '/guide');
+  await page.getByRole('button', { name: 'Start', exact: true }).click();
+  await stateUntil('running', (s) => s.running);
+  await page.getByRole('button', { name: 'Stop', exact: true }).click();
+  await stateUntil('stopped', (s) => s.phase === 'stopped');
+  const viewers = await visit({ login: 'viewer' });
+  await open(viewers, '/guide');
+  await viewers.getByText('Read only').waitFor();
+  assert.equal(await viewers.getByRole('button', { name: 'Start', exact: true }).count(), 0);
+});

@@ -1,0 +1,209 @@
+/** The conversations: one followed from its first turn to its last, the list with its filters, and a turn that failed. */
+import assert from 'node:assert/strict';
+
+import { call, env, firstTurn, killPart, start, startPart, stop, until } from '../booth.mjs';
+import { journey } from '../journey.mjs';
+import { Page } from './page.mjs';
+
+const table = (page) => page.getByRole('grid', { name: 'Conversations' });
+const links = (page) => table(page).getByRole('link');
+const rows = (page) => table(page).locator('tbody tr:not([aria-hidden])');
+const turns = (page) => page.getByRole('group', { name: /^Transcript/ }).getByRole('listitem');
+const chart = (page) => page.getByRole('img', { name: /^TTFT by turn/ });
+
+/** What the load generator itself says of the conversation that is open. */
+const stored = (page) => call('GET', `/api/v1/conversations/${new URL(page.url()).pathname.split('/').at(-1)}`);
+
+journey('one conversation, followed from its first turn to its last', async ({ visit, say }) => {
+  await start(2); // few at a time take their turns quickly
+  const { page } = await Page.open(await visit({ browser: {} }), '/conversations');
+  await until('one that has just begun is opened', async () => {
+    const first = rows(page).first();
+    if (!/Active.*\n?.*0 of/s.test(await first.innerText({ timeout: 1000 }))) {
+      return false;
+    }
+    await first.getByRole('link').click();
+    return true;
+  });
+  await chart(page).waitFor();
+  const seen = new Set();
+  const ended = await until(
+    'it ends',
+    async () => {
+      const status = await page.locator('main h2 + [role="status"]').first().innerText();
+      seen.add(await turns(page).count());
+      return status !== 'Active' && status;
+    },
+    { within: 60_000, every: 50 }
+  );
+  const { topic, turns_planned: planned, turns: kept } = await stored(page);
+  say(`${topic}: ${ended} after ${planned} turns; numbers of turns seen on the way: ${[...seen].join(', ')}`);
+  assert.equal(ended, 'Completed');
+  assert.equal(await turns(page).count(), planned);
+  assert.ok(seen.size > 1, 'it grew before one’s eyes');
+  for (const turn of kept) {
+    const text = await turns(page)
+      .nth(turn.number - 1)
+      .innerText();
+    assert.ok(text.includes(turn.user_message) && text.includes(turn.assistant_message.trim().slice(0, 20)), text);
+    assert.match(text, /TTFT\s+[\d,.]+ ms/);
+    assert.match(text, /[\d,]+ cached \(\d+ %\)/);
+    assert.match(text, /dynamo-worker-\d/);
+  }
+  assert.match(await chart(page).getAttribute('aria-label'), new RegExp(`turn ${planned} [\\d,]+ ms`));
+
+  const asked = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  await page.waitForTimeout(3000);
+  assert.equal(
+    asked.filter((path) => /conversations\/./.test(path)).length,
+    0,
+    'what has ended is not asked for again'
+  );
+});
+
+journey('the list grows on top, keeps the place of who reads, and is filtered by the address', async ({ visit }) => {
+  await start(60);
+  await firstTurn();
+  const { page } = await Page.open(await visit({ browser: {} }), '/conversations');
+  await until('more rows than fit', async () => (await rows(page).count()) > 20);
+
+  const box = table(page).locator('..');
+  await box.evaluate((element) => (element.scrollTop = 300));
+  const before = await links(page).evaluateAll((all) => all.map((link) => link.href));
+  const news = page.getByRole('button', { name: / new$/ });
+  await news.waitFor();
+  assert.deepEqual(await links(page).evaluateAll((all) => all.map((link) => link.href)), before);
+  await news.click();
+  await until('the top', async () => (await box.evaluate((element) => element.scrollTop)) === 0);
+  assert.equal(await news.count(), 0);
+
+  const { conversations } = await call('GET', '/api/v1/conversations?limit=1');
+  const { topic } = conversations[0];
+  await page.getByRole('searchbox', { name: 'Topic' }).fill(topic.toUpperCase());
+  await until('that topic alone', async () => {
+    const topics = await links(page).allInnerTexts();
+    return topics.length > 0 && topics.every((text) => text === topic);
+  });
+  assert.equal(new URL(page.url()).searchParams.get('topic'), topic.toUpperCase());
+
+  await page.getByRole('combobox', { name: 'Status' }).click();
+  await page.getByRole('option', { name: /^Active/ }).click();
+  await page.reload();
+  await until('those that are active, after a reload', async () => {
+    const texts = await rows(page).allInnerTexts();
+    return texts.length > 0 && texts.every((text) => /^Active/.test(text));
+  });
+
+  await links(page).first().press('Enter');
+  await page.getByRole('link', { name: 'Older →' }).click();
+  await page.getByRole('link', { name: 'All conversations' }).click();
+  assert.match(page.url(), /\/conversations\?.*status=active/);
+});
+
+const MANY = 10_000;
+
+journey('ten thousand rows are scrolled through without a stutter', async ({ visit, say }) => {
+  const page = await visit({ browser: {} });
+  await page.route(/\/api\/v1\/conversations\?/, (route) => route.fulfill({ json: manyBehind(route.request().url()) }));
+  await page.addInitScript(() => {
+    window.longest = 0;
+    new PerformanceObserver((list) => {
+      window.longest = Math.max(window.longest, ...list.getEntries().map(({ duration }) => duration));
+    }).observe({ type: 'longtask' });
+  });
+  await Page.open(page, '/conversations');
+  await links(page).first().waitFor();
+  const box = table(page).locator('..');
+  await page.evaluate(() => (window.longest = 0));
+  let most = 0;
+  await until(
+    'the last row',
+    async () => {
+      most = Math.max(most, await rows(page).count());
+      await box.evaluate((element) => (element.scrollTop += 4 * element.clientHeight));
+      return (await table(page).getByText('Topic of number 0', { exact: true }).count()) > 0;
+    },
+    { within: 120_000, every: 0 }
+  );
+  const longest = await page.evaluate(() => window.longest);
+  say(`at most ${most} rows at once, longest task ${longest.toFixed(0)} ms`);
+  assert.equal(await table(page).getAttribute('aria-rowcount'), String(MANY + 1));
+  assert.ok(most < 80, `${most} rows at once`);
+  if (env.bench) {
+    assert.ok(longest < 100, `a task of ${longest} ms`);
+  }
+});
+
+/** What a load generator that has very many conversations would answer. */
+function manyBehind(url) {
+  const params = new URL(url).searchParams;
+  const [first, limit] = [Number(params.get('cursor') ?? MANY), Number(params.get('limit'))];
+  const conversations = Array.from({ length: Math.min(limit, first) }, (_, i) => {
+    const number = first - 1 - i;
+    const started = new Date(Date.UTC(2026, 0, 1) + number * 1000).toISOString();
+    const lasting = { turns_planned: 4, turns_done: 4, status: 'completed', started, ended: started };
+    return {
+      id: `many-${number}`,
+      lane: 'main',
+      number,
+      topic: `Topic of number ${number}`,
+      starter: 'many',
+      ...lasting,
+    };
+  });
+  return { conversations, ...(first > limit && { next_cursor: String(first - limit) }) };
+}
+
+journey('from the keyboard: through the list, and into a conversation', async ({ visit }) => {
+  await start(60);
+  await firstTurn();
+  await stop();
+  const { page } = await Page.open(await visit({ browser: {} }), '/conversations');
+  await links(page).first().focus();
+  await page.keyboard.press('End');
+  const last = await until('the last row', () =>
+    page.evaluate(() => document.activeElement?.closest('tr')?.getAttribute('aria-rowindex'))
+  );
+  assert.ok(Number(last) > 20, `row ${last}`);
+  await page.keyboard.press('ArrowUp');
+  await until('the one above', async () =>
+    page.evaluate(
+      (row) => document.activeElement?.closest('tr')?.getAttribute('aria-rowindex') === String(row),
+      last - 1
+    )
+  );
+  await page.keyboard.press('Enter');
+  await chart(page).waitFor();
+});
+
+journey('a turn that failed is marked, with its class and its message', async ({ visit, say }) => {
+  await start(60);
+  await firstTurn();
+  await killPart('cluster');
+  const booth = await Page.open(await visit({ browser: {} }), '/conversations?status=error');
+  const { page } = booth;
+  await links(page).first().waitFor();
+  await stop();
+  say(await rows(page).first().innerText());
+  await links(page).first().click();
+  const failed = turns(page).filter({ has: page.getByText(/^Turn \d failed: /) });
+  await failed.waitFor();
+  const { turns: kept, error_class } = await stored(page);
+  assert.ok(error_class);
+  assert.ok((await failed.innerText()).includes(kept.at(-1).error_message));
+  assert.match(await chart(page).getAttribute('aria-label'), /failed/);
+  assert.match(await failed.innerText(), /Not counted: it failed/);
+  await startPart('cluster');
+});
+
+journey('a conversation that there is not is said in words', async ({ visit }) => {
+  const page = await visit({ browser: {}, expected: [/404 \(Not Found\)/] });
+  await Page.open(page, '/conversations/nothing');
+  await page.getByText('There is no such conversation').waitFor();
+  await page.getByRole('link', { name: 'All conversations' }).click();
+  await page
+    .getByText(/All conversations/)
+    .first()
+    .waitFor();
+});

@@ -1,0 +1,49 @@
+/** Every page, in every size and in both colour schemes, with live data: whole, accessible, and in a picture. */
+import assert from 'node:assert/strict';
+import fs from 'node:fs/promises';
+import path from 'node:path';
+
+import { violations } from '../axe.mjs';
+import { env, firstTurn, start } from '../booth.mjs';
+import { journey } from '../journey.mjs';
+import { addresses, Page } from './page.mjs';
+
+const VIEWS = [
+  { width: 1920, height: 1080, colorScheme: 'dark', picture: true },
+  { width: 1280, height: 720, colorScheme: 'light', picture: true },
+  { width: 640, height: 360, colorScheme: 'dark', deviceScaleFactor: 2, zoomed: true }, // 1280×720 at 200 %
+];
+
+for (const { width, height, picture, zoomed, ...browser } of VIEWS) {
+  const view = `${width}×${height} ${browser.colorScheme}${zoomed ? ' at 200 %' : ''}`;
+  journey(`every page, ${view}`, async ({ visit, say }) => {
+    await start();
+    await firstTurn();
+    const page = await visit({ width, height, browser });
+    const faults = [];
+    for (const { path: address, title } of await addresses()) {
+      const booth = await Page.open(page, address);
+      await booth.says(/Starting|Settling|Running/);
+      await booth.settled();
+      const found = await violations(page, 'body');
+      const overflow = await booth.overflow();
+      faults.push(...found.map((fault) => `${title}: ${fault}`));
+      if (overflow > 0) {
+        faults.push(`${title}: reaches ${overflow} px beyond the window`);
+      }
+      if (picture) {
+        await shoot(page, `page-${title}-${browser.colorScheme}-${width}x${height}`);
+      }
+    }
+    say(`${faults.length} faults`);
+    assert.deepEqual(faults, []);
+  });
+}
+
+/** Takes a picture of the window, and one of all that scrolling would show. */
+async function shoot(page, name) {
+  await fs.mkdir(env.results, { recursive: true });
+  const file = name.toLowerCase().replace(/[^a-z0-9-]+/g, '-');
+  await page.screenshot({ path: path.join(env.results, `${file}.png`) });
+  await page.screenshot({ path: path.join(env.results, `${file}-whole.png`), fullPage: true });
+}

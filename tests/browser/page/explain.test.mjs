@@ -1,0 +1,116 @@
+/** The pages that explain: the drawing of what runs, the router's decisions, and what Dynamo offers. */
+import assert from 'node:assert/strict';
+
+import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
+import { journey } from '../journey.mjs';
+import { Page } from './page.mjs';
+
+async function workers() {
+  const { lanes } = await until('workers are reported', async () => {
+    const snapshot = await call('GET', '/api/v1/snapshot');
+    return snapshot.lanes[0].cluster.workers.length > 0 && snapshot;
+  });
+  return lanes[0].cluster.workers;
+}
+
+journey('the drawing has every worker, and explains what is chosen', async ({ visit }) => {
+  await start();
+  await firstTurn();
+  const names = (await workers()).map(({ name }) => name);
+  const page = await visit();
+  await Page.open(page, '/architecture');
+  const drawing = page.getByRole('group', { name: 'The way of a request', exact: true });
+  const part = (name) => drawing.getByRole('button', { name: new RegExp(`^${name}`) });
+  const explanation = page.getByRole('complementary', { name: 'Explanation' });
+  const explains = (title) => explanation.getByRole('heading', { name: title, exact: true }).waitFor();
+
+  for (const name of names) {
+    await part(name).waitFor();
+    assert.match(await part(name).textContent(), /\d+ ?in flight/);
+  }
+  assert.equal(await drawing.getByRole('button', { name: 'in flight' }).count(), names.length + 1, 'and the frontend');
+
+  await part(names[1]).click();
+  await explains(names[1]);
+  await part('Event plane').focus();
+  await page.keyboard.press('Enter');
+  await explains('Event plane');
+
+  await page.getByRole('radio', { name: 'Request path' }).focus();
+  await page.keyboard.press('ArrowRight');
+  await page.getByRole('group', { name: 'The platform', exact: true }).waitFor();
+  assert.match(await explanation.innerText(), /simulated/, 'what is not beneath it says so');
+
+  await page.getByRole('radio', { name: 'Request path' }).click();
+  await stop();
+  await page.getByText('Nothing travels in the drawing').waitFor();
+});
+
+journey('requests travel in the drawing while it runs', async ({ visit }) => {
+  await start();
+  await firstTurn();
+  const page = await visit({ browser: { reducedMotion: 'no-preference' } });
+  await Page.open(page, '/architecture');
+  const dots = page.getByTestId('traffic').locator('circle');
+  await until('a dot', async () => (await dots.count()) > 0);
+  await page.getByText('Dots are a sample, not each request').waitFor();
+  await stop();
+  await until('no dot', async () => (await dots.count()) === 0);
+});
+
+journey('a decision is told with its costs, and the lowest one wins', async ({ visit, say }) => {
+  await start();
+  await firstTurn();
+  const { decisions } = await call('GET', '/api/v1/decisions?limit=50');
+  for (const { chosen, candidates, request_id } of decisions.filter(({ mode }) => mode === 'kv')) {
+    assert.equal(candidates[chosen].cost, Math.min(...candidates.map(({ cost }) => cost)), request_id);
+  }
+
+  const page = await visit();
+  await Page.open(page, '/kv-routing');
+  const list = page.getByRole('table', { name: /^The last \d+ decisions/ });
+  const detail = page.getByRole('table', { name: 'Every worker as the router saw it' });
+  await list.getByRole('button').nth(2).click();
+  await page.getByRole('button', { name: 'Follow the newest' }).waitFor();
+  const costs = await detail.locator('tbody tr').evaluateAll((rows) =>
+    rows.map((row) => ({
+      chosen: /chosen/.test(row.cells[0].innerText),
+      cost: Number(/[\d,]+\.\d/.exec(row.cells[3].innerText)[0].replace(/,/g, '')),
+    }))
+  );
+  assert.equal(costs.length, (await workers()).length);
+  assert.equal(costs.find(({ chosen }) => chosen).cost, Math.min(...costs.map(({ cost }) => cost)));
+
+  await page.getByLabel('What round-robin would have done').check({ force: true });
+  const words = await page.getByText('to be computed; round-robin would have left about').innerText();
+  const [kv, roundRobin] = /left ([\d,]+) to be.*about ([\d,]+) \(estimated\)/
+    .exec(words.replace(/\s+/g, ' '))
+    .slice(1)
+    .map((n) => Number(n.replace(/,/g, '')));
+  say(`kv left ${kv} tokens, round-robin would have left about ${roundRobin}`);
+  assert.ok(kv < roundRobin, words);
+});
+
+journey('the prefix tree grows with its conversation', async ({ visit }) => {
+  await start();
+  await firstTurn();
+  const page = await visit();
+  await Page.open(page, '/kv-routing');
+  const tree = page.getByRole('group', { name: 'Prefix tree of a conversation', exact: true });
+  const counted = tree.getByText(/^Turn \d+ on .* prompt tokens: [\d,]+ cached, [\d,]+ computed/);
+  await until('two turns', async () => (await counted.count()) >= 2, { within: 60_000 });
+});
+
+journey('the features follow the routing mode', async ({ visit }) => {
+  await start();
+  const page = await visit();
+  await Page.open(page, '/dynamo-features');
+  const routing = page.getByRole('article', { name: 'KV-aware routing' });
+  await routing.getByText('In use here', { exact: true }).waitFor();
+  await page.getByRole('article', { name: 'Planner' }).getByText('Not in use here').waitFor();
+  await call('PUT', '/api/v1/cluster/mode', { mode: 'round_robin' });
+  await stateUntil('round-robin', ({ mode, phase }) => mode === 'round_robin' && phase !== 'switching', {
+    within: 30_000,
+  });
+  await routing.getByText('Not in use here').waitFor();
+});

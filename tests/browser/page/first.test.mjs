@@ -1,0 +1,63 @@
+/** What a first visit costs, and what a second of an open page does. */
+import assert from 'node:assert/strict';
+
+import { env, firstTurn, start } from '../booth.mjs';
+import { journey } from '../journey.mjs';
+import { addresses, Page } from './page.mjs';
+
+const USABLE_WITHIN = 6_000; // on a machine that does other things too; two seconds on a quiet one
+const BYTES = 600 * 1024;
+
+journey('the first page is soon there, and not heavy', async ({ visit, say }) => {
+  const page = await visit({ browser: {} });
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send('Network.enable');
+  let bytes = 0;
+  cdp.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength));
+  const began = Date.now();
+  const booth = await Page.open(page);
+  await booth.says(/Stopped/);
+  await booth.page.locator('main h2').first().waitFor();
+  const took = Date.now() - began;
+  const { paint, before } = await page.evaluate(() => {
+    const paint = performance.getEntriesByName('first-contentful-paint')[0].startTime;
+    const loaded = [...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')];
+    const before = loaded.filter((e) => e.responseEnd <= paint).reduce((sum, e) => sum + e.transferSize, 0);
+    return { paint, before };
+  });
+  const kb = (n) => `${(n / 1024).toFixed(0)} kB`;
+  say(`painted after ${paint.toFixed(0)} ms and ${kb(before)}, usable after ${took} ms and ${kb(bytes)}`);
+  assert.ok(took < USABLE_WITHIN, `${took} ms`);
+  assert.ok(before < BYTES, `${before} bytes before the first paint`);
+});
+
+const SECONDS = env.bench ? 60 : 4;
+const SHARE = 0.03; // of a core, on a quiet machine
+
+journey('a snapshot a second is cheap, on every page', async ({ visit, say }) => {
+  await start();
+  await firstTurn();
+  const page = await visit({ browser: { reducedMotion: 'no-preference' } });
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const spent = async () =>
+    (await cdp.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value;
+  const shares = {};
+  for (const { path, title } of await addresses()) {
+    await (await Page.open(page, path)).settled();
+    await rest(4); // the others are being fetched
+    const before = await spent();
+    await rest(SECONDS);
+    shares[title] = (100 * ((await spent()) - before)) / SECONDS;
+  }
+  const list = Object.entries(shares).map(([title, share]) => `${title} ${share.toFixed(1)} %`);
+  say(`of a core over ${SECONDS} s: ${list.join(', ')}`);
+  if (env.bench) {
+    assert.ok(
+      Object.values(shares).every((share) => share < 100 * SHARE),
+      list.join(', ')
+    );
+  }
+});
+
+const rest = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));

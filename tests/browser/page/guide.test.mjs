@@ -1,0 +1,105 @@
+/** The presenter's guide: what is searched is found, what was seen is ticked, and numbers are the snapshot's. */
+import assert from 'node:assert/strict';
+
+import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
+import { journey } from '../journey.mjs';
+import { Page } from './page.mjs';
+
+const section = (page, name) => page.getByRole('region', { name });
+
+journey('the search narrows questions and terms, from the keyboard', async ({ visit }) => {
+  const { page } = await Page.open(await visit({ browser: {} }), '/guide');
+  const search = page.getByRole('searchbox', { name: 'Search questions and glossary' });
+  const count = page.getByRole('search').getByRole('status');
+  const questions = section(page, 'Questions').locator('h4');
+  await search.waitFor();
+  const all = await questions.count();
+  assert.ok(all > 10, `${all} questions`);
+  await search.fill('radix');
+  await until('one question is left', async () => (await questions.count()) === 1);
+  assert.match(await count.innerText(), new RegExp(`^1 of ${all} questions`));
+  await search.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.getByText('The lowest cost wins').waitFor();
+  await search.press('Escape');
+  await until('all are back', async () => (await questions.count()) === all);
+});
+
+journey('an answer and a term have addresses, and the search stays in sight', async ({ visit }) => {
+  const { page } = await Page.open(await visit({ browser: {} }), '/guide?visitor=technical#question-grove');
+  await page.getByText('PodCliques').waitFor();
+  assert.equal(await page.getByRole('radio', { name: /^Came for Dynamo/ }).isChecked(), true);
+  await page.getByRole('link', { name: 'TTFT', exact: true }).click();
+  assert.match(page.url(), /\?visitor=technical#term-ttft$/);
+  const box = await page.getByRole('search').boundingBox();
+  const term = await page.locator('#term-ttft').boundingBox();
+  assert.ok(box.y >= 0 && box.y + box.height <= term.y, `search at ${box.y}, term at ${term.y}`);
+});
+
+journey('the checklist ticks itself when the workload starts, and keeps it over another page', async ({ visit }) => {
+  const { page } = await Page.open(await visit({ browser: {} }), '/guide');
+  const started = section(page, /step by step/).locator('li', { hasText: 'Start the workload' });
+  await started.getByText('Press Start.').waitFor();
+  assert.equal(await started.getAttribute('data-done'), 'false');
+  await start();
+  await started.getByText(/^Running since .* 60 conversations/).waitFor();
+  assert.equal(await started.getAttribute('data-done'), 'true');
+  await page.getByRole('navigation').getByRole('link', { name: 'Conversations' }).click();
+  await stop();
+  await page.goBack();
+  await started.getByText(/^Running since/).waitFor();
+  await section(page, /step by step/)
+    .getByRole('button', { name: 'Reset' })
+    .click();
+  await started.getByText('Press Start.').waitFor();
+});
+
+journey('what was steered on another page is recalled', async ({ visit }) => {
+  const { page } = await Page.open(await visit({ browser: {} }), '/guide');
+  await section(page, /step by step/)
+    .getByText('Press Start.')
+    .waitFor();
+  await page.getByRole('navigation').getByRole('link', { name: 'Conversations' }).click();
+  await start(60);
+  await stateUntil('running', ({ running }) => running);
+  await call('PATCH', '/api/v1/workload', { concurrency: 80 });
+  await until('the step is among the events', async () =>
+    (await call('GET', '/api/v1/events?limit=5')).events.some(({ text }) => /80 conversations/.test(text))
+  );
+  await page.goBack();
+  const raised = section(page, /step by step/).locator('li', { hasText: 'Raise the concurrency' });
+  await raised.getByText(/^From 60 to 80/).waitFor();
+});
+
+journey('numbers agree with the snapshots that the page was sent', async ({ visit, say }) => {
+  await start();
+  await firstTurn();
+  const page = await visit({ browser: {} });
+  const sent = [];
+  page.on('websocket', (socket) => socket.on('framereceived', ({ payload }) => sent.unshift(JSON.parse(payload))));
+  await Page.open(page, '/guide#question-slos');
+  const answer = page.locator('#question-slos');
+  await until('the TTFT of one of the newest snapshots, with a word', async () => {
+    const text = await answer.innerText();
+    const expected = sent.slice(0, 3).map(({ lanes }) => milliseconds(lanes[0].baseline.live.ttft.p95));
+    const shown = expected.find((ms) => new RegExp(`TTFT p95 ${ms}\\s+(live|settling)`).test(text));
+    if (!shown) {
+      throw new Error(`none of ${expected} is in: ${text}`);
+    }
+    say(shown);
+    return true;
+  });
+  assert.match(await answer.innerText(), /at 60\s+configured/);
+  await stop();
+  await until('no live number is left', async () => /TTFT p95 —\s+stopped/.test(await answer.innerText()));
+});
+
+/** Seconds as the page writes them. */
+function milliseconds(seconds) {
+  if (seconds === undefined) {
+    return 'none';
+  }
+  const ms = seconds * 1000;
+  const decimals = ms < 100 ? 1 : 0;
+  return `${ms.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals })} ms`;
+}

@@ -1,0 +1,43 @@
+/** What is seen when the load generator dies, which serves the page too, and when it comes back. */
+import assert from 'node:assert/strict';
+
+import { firstTurn, killPart, start, startPart, until } from '../booth.mjs';
+import { journey } from '../journey.mjs';
+import { gone, Page } from './page.mjs';
+
+const seconds = (since) => `${((Date.now() - since) / 1000).toFixed(1)} s`;
+
+journey('a load generator that dies is told, and is found again without a reload', async ({ visit, say }) => {
+  const booth = await Page.open(await visit({ browser: {}, expected: gone }));
+  const { page } = booth;
+  await page.evaluate(() => (window.notReloaded = true));
+  const fetched = page.waitForResponse(/\.js$/); // besides those of the first page
+  await start();
+  await firstTurn();
+  await fetched;
+  await booth.says(/Starting|Settling|Running/);
+  await until('a live figure', async () => /\d/.test(await liveCell(page)), { within: 30_000 });
+
+  const killed = Date.now();
+  await killPart('loadgen');
+  await booth.says(/Load generator lost/, 5_000);
+  say(`told ${seconds(killed)} after the loss`);
+  await page.getByText('The load generator is lost').waitFor();
+  assert.match(await liveCell(page), /^—/, 'no old number as live');
+  assert.equal(await booth.button('Start').isDisabled(), true);
+  assert.equal(await booth.button('Stop').isDisabled(), true);
+
+  await page.getByRole('link', { name: 'Presenter’s guide' }).click();
+  await page.locator('main h2').first().waitFor(); // what a page needs is there before it is opened
+  await startPart('loadgen');
+  const ready = Date.now();
+  await booth.says(/Stopped/, 10_000);
+  say(`back ${seconds(ready)} after its readiness`);
+  assert.equal(await booth.button('Start').isEnabled(), true);
+  assert.equal(await page.evaluate(() => window.notReloaded), true);
+});
+
+/** The live median of the time to first token. */
+async function liveCell(page) {
+  return (await page.getByRole('row', { name: /^TTFT/ }).first().getByRole('cell').first().innerText()).trim();
+}

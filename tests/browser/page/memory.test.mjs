@@ -1,0 +1,53 @@
+/** Eight hours in a minute: what a tab keeps of the snapshots that it was sent. */
+import assert from 'node:assert/strict';
+
+import { until } from '../booth.mjs';
+import { journey } from '../journey.mjs';
+import { Page, registered, replay } from './page.mjs';
+
+const EIGHT_HOURS = 8 * 60 * 60; // snapshots, one a second
+const WARM_UP = 600; // for each page
+const GROWTH = 20 * 2 ** 20; // bytes
+
+journey('eight hours of snapshots leave nothing behind', async ({ visit, say }) => {
+  const page = await visit({ browser: {} });
+  const booth = await Page.open(page, '/', replay);
+  await booth.settled();
+  const cdp = await page.context().newCDPSession(page);
+  const titles = registered.filter(({ nested }) => !nested).map(({ title }) => title);
+  let played = 0;
+  const playOnAll = async (n) => {
+    for (const title of titles) {
+      await page.getByRole('navigation').getByRole('link', { name: title }).click();
+      await booth.settled();
+      await play(page, n, (played += n));
+    }
+    await page.getByRole('navigation').getByRole('link', { name: titles[0] }).click();
+    await booth.settled();
+  };
+  await playOnAll(WARM_UP);
+  const before = await heap(cdp);
+  const began = Date.now();
+  await playOnAll(Math.ceil(EIGHT_HOURS / titles.length));
+  const growth = (await heap(cdp)) - before;
+  const mb = (bytes) => (bytes / 2 ** 20).toFixed(1);
+  const took = ((Date.now() - began) / 1000).toFixed(0);
+  say(`${EIGHT_HOURS} snapshots in ${took} s: ${mb(before)} MB, and ${mb(growth)} MB more`);
+  assert.ok(growth < GROWTH, `${mb(growth)} MB more`);
+});
+
+/** Has so many snapshots sent, and waits until the page has shown the last of them. */
+async function play(page, n, total) {
+  const answer = await fetch(`${replay}/replay?n=${n}&title=Played ${total}`, { method: 'POST' });
+  assert.equal(answer.status, 200);
+  const shown = async () => (await page.locator('header h1').innerText()) === `Played ${total}`;
+  await until(`the last of ${n} snapshots`, shown, { within: 180_000, every: 250 });
+}
+
+/** What the tab's scripts hold when all that nobody needs is gone, in bytes. */
+async function heap(cdp) {
+  for (let i = 0; i < 3; i++) {
+    await cdp.send('HeapProfiler.collectGarbage');
+  }
+  return (await cdp.send('Runtime.getHeapUsage')).usedSize;
+}
