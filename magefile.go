@@ -14,9 +14,14 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/grafana/grafana-plugin-sdk-go/build"
+	"github.com/grafana/grafana-plugin-sdk-go/build/buildinfo"
 
 	"kvbooth/internal/browser"
 	"kvbooth/internal/frontend"
+	"kvbooth/internal/pack"
 	"kvbooth/internal/suite"
 	"kvbooth/sidecar/local"
 )
@@ -36,7 +41,10 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "tests", Run: tests},
 		suite.Part{Name: "fuzz", Run: fuzz(20_000)},
 		suite.Part{Name: "front end", Run: frontend.Check},
+		suite.Part{Name: "package", Run: packed},
+		suite.Part{Name: "plugin validator", Run: validated},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
+		suite.Part{Name: "page", Run: onPage},
 		suite.Part{Name: "Grafana", Run: inGrafana},
 	)
 }
@@ -50,17 +58,17 @@ func Lint(ctx context.Context) error {
 // Format brings all Go files into the form that lint asks for.
 func Format(ctx context.Context) error { return golangciLint(ctx, "fmt") }
 
-// Build builds the programs into bin/, and the Grafana app into dist/ where there is Node.js.
+// Build builds the Grafana app into dist/ and the load generator's page, where there is Node.js, and the programs into bin/.
 func Build(ctx context.Context) error {
-	if err := programs(ctx); err != nil {
+	err := frontend.Build(ctx) // the load generator embeds its page
+	if errors.Is(err, browser.ErrNoNode) {
+		fmt.Printf("neither the Grafana app nor the load generator's page is built: %v or later; the rest works without them\n", err)
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
-	err := frontend.Build(ctx)
-	if errors.Is(err, browser.ErrNoNode) {
-		fmt.Printf("the Grafana app is not built: %v or later; the rest works without it\n", err)
-		return nil
-	}
-	return err
+	return programs(ctx)
 }
 
 // programs builds the load generator and the booth.
@@ -76,6 +84,48 @@ func programs(ctx context.Context) error {
 
 // buildNotes say what to expect of a build.
 var buildNotes = map[string]string{"booth": " (the first build takes a few minutes: it contains Prometheus)"}
+
+// Package packs the Grafana app for six systems, into a zip archive and a folder in bin/package.
+func Package(ctx context.Context) error {
+	if err := frontend.Build(ctx); err != nil {
+		return err
+	}
+	_, err := packApp(ctx, pack.Dir, pack.Platforms...)
+	return err
+}
+
+// packApp packs what is in dist with backends that the SDK's own build makes.
+func packApp(ctx context.Context, dir string, platforms ...pack.Platform) (pack.Archive, error) {
+	date, err := pack.Date(ctx, time.Now())
+	if err != nil {
+		return pack.Archive{}, err
+	}
+	flags, err := output(ctx, "go", "env", "GOFLAGS")
+	if err != nil {
+		return pack.Archive{}, err
+	}
+	return pack.App(pack.Options{
+		Dist: "dist", Dir: dir, Date: date, Platforms: platforms, Out: os.Stdout,
+		Build: func(b pack.Backend) error { return buildBackend(b, flags) },
+	})
+}
+
+// buildBackend builds a backend that is the same wherever it is built: without this
+// machine's paths, and with the archive's date instead of the clock's.
+func buildBackend(b pack.Backend, flags string) error {
+	err := build.SetBeforeBuildCallback(func(c build.Config) (build.Config, error) {
+		c.OutputBinaryPath, c.CustomVars = b.Dir, map[string]string{}
+		buildinfo.Info{Time: b.Date.UnixMilli(), PluginID: b.ID, Version: b.Version}.AppendFlags(c.CustomVars)
+		if c.Env != nil { // it is nil where the list of sources is written
+			c.Env["GOFLAGS"] = strings.TrimSpace(flags + " -trimpath -buildvcs=false")
+		}
+		return c, nil
+	})
+	if err != nil {
+		return err
+	}
+	return build.Build{}.Custom(b.OS, b.Arch)
+}
 
 // Bench measures the load generator against a server with known token times.
 func Bench(ctx context.Context) error {
@@ -137,7 +187,7 @@ func golangciLint(ctx context.Context, command string) error {
 
 // vet covers the files behind our build tags, too.
 func vet(ctx context.Context) error {
-	return suite.Command(ctx, "go", "vet", "-tags=mage,dynamo,grafana", "./...")
+	return suite.Command(ctx, "go", "vet", "-tags=mage,dynamo,grafana,page", "./...")
 }
 
 func architecture(ctx context.Context) (suite.Count, error) {
@@ -187,15 +237,67 @@ func realDynamo(ctx context.Context) (suite.Count, error) {
 	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-p=1", "-timeout=20m"}, args...)...)
 }
 
+// everywhere is the system that Grafana's catalogue asks a backend for.
+var everywhere = pack.Platform{OS: "linux", Arch: "amd64"}
+
+// packed packs the app with one backend, which has to do for a test: six take minutes.
+func packed(ctx context.Context) (suite.Count, error) {
+	_, err := packOne(ctx)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	return suite.Count{Passed: 1}, nil
+}
+
+// packOne packs the app with one backend.
+func packOne(ctx context.Context) (pack.Archive, error) {
+	err := frontend.Build(ctx)
+	if errors.Is(err, browser.ErrNoNode) {
+		return pack.Archive{}, suite.Skipped(err.Error())
+	}
+	if err != nil {
+		return pack.Archive{}, err
+	}
+	return packApp(ctx, filepath.Join(pack.Dir, "test"), everywhere)
+}
+
+// validated has Grafana's plugin validator look at the app, where it is installed.
+func validated(ctx context.Context) (suite.Count, error) {
+	validator, err := pack.FindValidator()
+	if errors.Is(err, pack.ErrNoValidator) {
+		return suite.Count{}, suite.Skipped(err.Error())
+	}
+	if err != nil {
+		return suite.Count{}, err
+	}
+	archive, err := packOne(ctx)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	analyzers, err := pack.Validate(ctx, os.Stdout, validator, pack.ValidatorConfig, archive.Path)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	return suite.Count{Passed: analyzers}, nil
+}
+
+// onPage tests the load generator's own page in a real browser, where one is found.
+func onPage(ctx context.Context) (suite.Count, error) { return withBuild(ctx, "page", "-timeout=20m") }
+
 // inGrafana tests the app in a real Grafana with a real browser, where both are found.
 func inGrafana(ctx context.Context) (suite.Count, error) {
 	if _, err := local.FindGrafana(ctx); errors.Is(err, local.ErrNoGrafana) {
 		return suite.Count{}, suite.Skipped("no Grafana")
 	}
+	return withBuild(ctx, "grafana", "-timeout=40m")
+}
+
+// withBuild runs the tests behind a build tag against what is built.
+func withBuild(ctx context.Context, tag, timeout string) (suite.Count, error) {
 	if err := Build(ctx); err != nil {
 		return suite.Count{}, err
 	}
-	args, err := suite.Tagged(".", "grafana")
+	args, err := suite.Tagged(".", tag)
 	if err != nil || len(args) == 0 {
 		return suite.Count{}, err
 	}
@@ -203,10 +305,10 @@ func inGrafana(ctx context.Context) (suite.Count, error) {
 	if err != nil {
 		return suite.Count{}, err
 	}
-	if err := os.Setenv("GRAFANATEST_BIN", bin); err != nil {
+	if err := os.Setenv("BOOTHTEST_BIN", bin); err != nil {
 		return suite.Count{}, err
 	}
-	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-p=1", "-count=1", "-timeout=40m"}, args...)...)
+	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-p=1", "-count=1", timeout}, args...)...)
 }
 
 // program is where a program is built to.

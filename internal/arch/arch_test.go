@@ -51,12 +51,14 @@ var rooms = map[string]room{
 	"sidecar/sweep":       only("lane", "stats", "baseline", "store"),
 	"sidecar/api":         only(),
 	"sidecar/server":      allBut("sim", "local"),
+	"sidecar/page":        only(),
 	"sidecar/sim":         only(),
 	"sidecar/local":       only(),
 	"sidecar/bench":       allBut(),
 	"sidecar/compare":     allBut(),
 	"sidecar/dynamotest":  allBut(),
 	"sidecar/grafanatest": allBut(),
+	"sidecar/pagetest":    allBut(),
 }
 
 // roomOf finds the place that a folder belongs to, "" if none.

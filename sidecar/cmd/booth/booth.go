@@ -273,7 +273,8 @@ func (b *booth) summary() {
 		[2]string{"Prometheus", b.prometheus.url},
 		[2]string{"load generator", b.loadgen.url + "/api/v1/status, metrics at /metrics; " + doing},
 		[2]string{"logs", b.folder("logs")})
-	last := "Ctrl-C stops all of it."
+	last, page := "Ctrl-C stops all of it.", [2]string{"page", b.loadgen.url + "/, the app without Grafana"}
+	rows = slices.Insert(rows, 0, page)
 	switch {
 	case b.grafana != nil && b.grafana.up():
 		first := [2]string{"Grafana", b.grafana.url + b.startPage + ", open this first; no login is needed to operate, admin/admin administers"}

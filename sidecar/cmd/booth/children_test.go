@@ -77,7 +77,7 @@ func TestClusterEndsRequests(t *testing.T) {
 		<-stop
 	})
 	served := make(chan error, 1)
-	go func() { served <- serveAll(ctx, []site{{"port", port, handler}}, func() { close(stop) }) }()
+	go func() { served <- serveAll(ctx, "127.0.0.1", []site{{"port", port, handler}}, func() { close(stop) }) }()
 	answered := make(chan error, 1)
 	go func() { answered <- local.Ready(t.Context(), fmt.Sprintf("http://127.0.0.1:%d", port), nil) }()
 	<-begun
@@ -96,7 +96,7 @@ func TestChildrenRefuse(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"cluster", fmt.Sprintf("--port=%d", port)}, fmt.Sprintf("booth: port: %d is not allowed: a free port of loopback", port)},
+		{[]string{"cluster", fmt.Sprintf("--port=%d", port)}, fmt.Sprintf("booth: port: %d is not allowed: a free port of 127.0.0.1", port)},
 		{[]string{"cluster", "--port=0"}, "booth: port: 0 is not allowed: 1 to 65535"},
 		{[]string{"cluster", "--worker-port=65534"}, "booth: worker-port: 65536 is not allowed: 1 to 65535"},
 		{[]string{"cluster", "--speed=-1"}, "booth: speed: -1 is not allowed"},

@@ -7,13 +7,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/local"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/httpd"
 )
@@ -60,9 +60,11 @@ func (f *clusterFlags) args() []string {
 // clusterCmd is `booth cluster`.
 type clusterCmd struct {
 	clusterFlags
-	Port       int `default:"8000" help:"Port of the frontend."`
-	WorkerPort int `default:"8081" help:"Port of the first worker's metrics; those of the others follow it."`
-	GPUPort    int `name:"gpu-port" default:"9400" help:"Port of the metrics of the first worker's GPUs; those of the others follow it."`
+	Host       string   `default:"127.0.0.1" placeholder:"IP" help:"IP address to listen on. It asks nobody for a token, so another one than loopback is for networks that only you reach."`
+	Hosts      []string `placeholder:"NAME" help:"Host names, besides loopback, under which the mode may be switched."`
+	Port       int      `default:"8000" help:"Port of the frontend."`
+	WorkerPort int      `default:"8081" help:"Port of the first worker's metrics; those of the others follow it."`
+	GPUPort    int      `name:"gpu-port" default:"9400" help:"Port of the metrics of the first worker's GPUs; those of the others follow it."`
 
 	OverlapWeight float64       `default:"1" help:"Weight of the prefill in the costs under kv."`
 	Temperature   float64       `default:"0" help:"Temperature of the choice under kv; 0 takes the lowest cost."`
@@ -79,13 +81,16 @@ type clusterCmd struct {
 }
 
 func (c *clusterCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {
+	if _, err := netip.ParseAddr(c.Host); err != nil {
+		return &api.FieldError{Field: "host", Value: fmt.Sprintf("%q", c.Host), Allowed: "an IP address"}
+	}
 	o, err := c.simulation()
 	if err != nil {
 		return err
 	}
 	o.OverlapWeight, o.Temperature, o.ForgetAnswers, o.Restart = c.OverlapWeight, c.Temperature, c.ForgetAnswers, c.Restart
 	server, err := httpd.New(httpd.Options{
-		Cluster: o, Engine: c.Engine, Speed: c.Speed, StateFile: c.StateFile, Log: newLog(stderr),
+		Cluster: o, Engine: c.Engine, Speed: c.Speed, StateFile: c.StateFile, Hosts: c.Hosts, Log: newLog(stderr),
 		Faults: httpd.Faults{HTTP500: c.Fault.HTTP500, HTTP429: c.Fault.HTTP429, Stall: c.Fault.Stall, Disconnect: c.Fault.Disconnect},
 	})
 	if err != nil {
@@ -96,10 +101,10 @@ func (c *clusterCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {
 	for i := range server.Workers() {
 		sites = append(sites, site{"worker-port", c.WorkerPort + i, server.Worker(i)}, site{"gpu-port", c.GPUPort + i, server.GPUs(i)})
 	}
-	return serveAll(ctx, sites, server.Close)
+	return serveAll(ctx, c.Host, sites, server.Close)
 }
 
-// site is what is served on one port of loopback.
+// site is what is served on one port.
 type site struct {
 	flag    string // that chose the port
 	port    int
@@ -109,10 +114,10 @@ type site struct {
 // endWithin is what requests in progress get to end in, once nothing serves them.
 const endWithin = time.Second
 
-// serveAll takes all ports, or none, and serves them until ctx ends. Then it calls
+// serveAll takes all ports of an IP address, or none, and serves them until ctx ends. Then it calls
 // end, which is to end the requests in progress. A port that cannot be taken gives
 // an *[api.FieldError].
-func serveAll(ctx context.Context, sites []site, end func()) error {
+func serveAll(ctx context.Context, host string, sites []site, end func()) error {
 	var listeners []net.Listener
 	defer func() {
 		for _, l := range listeners {
@@ -123,9 +128,9 @@ func serveAll(ctx context.Context, sites []site, end func()) error {
 		if err := checkPorts(map[string]int{s.flag: s.port}); err != nil {
 			return err
 		}
-		l, err := net.Listen("tcp", local.Loopback(s.port))
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(s.port)))
 		if err != nil {
-			return &api.FieldError{Field: s.flag, Value: strconv.Itoa(s.port), Allowed: fmt.Sprintf("a free port of loopback (%v)", err)}
+			return &api.FieldError{Field: s.flag, Value: strconv.Itoa(s.port), Allowed: fmt.Sprintf("a free port of %s (%v)", host, err)}
 		}
 		listeners = append(listeners, l)
 	}

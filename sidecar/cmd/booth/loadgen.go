@@ -25,15 +25,29 @@ func (b *booth) newLoadgen(address string) (*service, error) {
 	args := b.loadgenArgs("http://"+b.cluster.places().frontend, b.prometheus.url, address)
 	s := &service{
 		name: "the load generator", url: "http://" + address, ready: "/healthz", within: readyWithin, say: b.out.say,
-		command: local.Command{Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: os.Environ()},
+		command: local.Command{Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: environment(screens)},
 	}
 	if b.out.terminal != nil {
 		s.command.Output = b.out.terminal
-		if os.Getenv("LOADGEN_LOG_LEVEL") == "" {
-			s.command.Env = append(s.command.Env, "LOADGEN_LOG_LEVEL=warn")
-		}
+		s.command.Env = environment(screens, "LOADGEN_LOG_LEVEL=warn")
 	}
 	return s, nil
+}
+
+// screens is what the screens of a booth are called.
+const screens = "LOADGEN_TITLE=Serve more users on the same GPUs with KV-aware routing"
+
+// environment is that of this process, and the defaults ("NAME=value") for what it
+// does not name.
+func environment(defaults ...string) []string {
+	all := os.Environ()
+	for _, setting := range defaults {
+		name, _, _ := strings.Cut(setting, "=")
+		if os.Getenv(name) == "" {
+			all = append(all, setting)
+		}
+	}
+	return all
 }
 
 // loadgenPath is the load generator beside this program.

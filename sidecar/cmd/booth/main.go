@@ -33,6 +33,7 @@ type commands struct {
 	Dynamo     dynamoCmd     `cmd:"" help:"Run the same on a real NVIDIA Dynamo with mock workers. Needs Python 3.10 or later."`
 	Cluster    clusterCmd    `cmd:"" help:"Run the simulated cluster alone."`
 	Prometheus prometheusCmd `cmd:"" help:"Run Prometheus alone."`
+	Health     healthCmd     `cmd:"" help:"Ask whether a program is well, as the health check of a container does."`
 }
 
 // command is what the command line may ask for. It runs until ctx ends, and ends

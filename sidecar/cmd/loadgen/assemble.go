@@ -20,6 +20,7 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/corpus"
 	"kvbooth/sidecar/lane"
+	"kvbooth/sidecar/page"
 	"kvbooth/sidecar/selfcheck"
 	"kvbooth/sidecar/server"
 	"kvbooth/sidecar/stats"
@@ -229,7 +230,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 		stats.NewClientCollector(func() api.ClientHealth { return g.check.Health(time.Now()) }))
 	g.server, err = server.New(server.Options{
 		Backend: g.hub, Token: string(conf.Token), Hosts: conf.Hosts, PublicPage: conf.PublicPage,
-		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
+		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
 	})
 	return err
 }

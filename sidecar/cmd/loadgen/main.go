@@ -55,6 +55,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		fmt.Fprintln(stdout, "loadgen", version())
 	case config.Check:
 		fmt.Fprintln(stdout, "The configuration is good.")
+	case config.Health:
+		return report(stderr, health(ctx, conf.Listen))
 	default:
 		return report(stderr, serve(ctx, conf, stderr))
 	}

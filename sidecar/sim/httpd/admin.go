@@ -35,16 +35,17 @@ func (s *Server) admin(mux *http.ServeMux) {
 		"/sim/v1/workers/{id}/lose": {http.MethodPost: s.loseWorker},
 		"/sim/v1/decisions":         {http.MethodGet: s.getDecisions},
 	} {
-		mux.Handle(path, guarded(m))
+		mux.Handle(path, s.guarded(m))
 	}
 }
 
-// guarded lets only this machine's own programs in: a page in a browser gets here
-// neither with another site's name, rebound to this address, nor from another origin.
-func guarded(next http.Handler) http.Handler {
+// guarded lets in only who knows the server by its own names: a page in a browser
+// gets here neither with another site's name, rebound to this address, nor from
+// another origin.
+func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		if p := admit(r); p != nil {
+		if p := s.admit(r); p != nil {
 			p.write(w)
 			return
 		}
@@ -52,11 +53,9 @@ func guarded(next http.Handler) http.Handler {
 	})
 }
 
-func admit(r *http.Request) *problem {
-	host := url.URL{Host: r.Host}
-	ip, err := netip.ParseAddr(host.Hostname())
-	if loopback := err == nil && ip.Unmap().IsLoopback(); !loopback && !strings.EqualFold(host.Hostname(), "localhost") {
-		return newProblem(http.StatusMisdirectedRequest, kindValidation, "Host: %.100q is not allowed: localhost or a loopback address", r.Host)
+func (s *Server) admit(r *http.Request) *problem {
+	if !s.knows((&url.URL{Host: r.Host}).Hostname()) {
+		return newProblem(http.StatusMisdirectedRequest, kindValidation, "Host: %.100q is not allowed: localhost, a loopback address or one of the server's hosts", r.Host)
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
 		return newProblem(http.StatusForbidden, kindValidation, "Origin: %.100q is not allowed: only this server's own", origin)
@@ -68,6 +67,13 @@ func admit(r *http.Request) *problem {
 		return newProblem(http.StatusUnsupportedMediaType, kindValidation, "Content-Type: %.100q is not allowed: application/json", r.Header.Get("Content-Type"))
 	}
 	return nil
+}
+
+// knows says whether the server goes by a name.
+func (s *Server) knows(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	same := func(name string) bool { return strings.EqualFold(name, host) }
+	return err == nil && ip.Unmap().IsLoopback() || same("localhost") || slices.ContainsFunc(s.options.Hosts, same)
 }
 
 // decode reads a body that is one JSON object without unknown fields.

@@ -162,7 +162,7 @@ func TestBadOptions(t *testing.T) {
 
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	b := open(t, nil)
+	b := open(t, func(o *Options) { o.Hosts = []string{"cluster"} })
 	for _, row := range []struct {
 		intent, method, path, body string
 		header                     []string
@@ -172,6 +172,8 @@ func TestGuard(t *testing.T) {
 		{"a name that was rebound", "GET", "/sim/v1/state", "", []string{"Host", "evil.example"}, 421, "Host"},
 		{"localhost by name", "GET", "/sim/v1/state", "", []string{"Host", "localhost:8000"}, 200, ""},
 		{"the other loopback", "GET", "/sim/v1/state", "", []string{"Host", "[::1]:8000"}, 200, ""},
+		{"a name that it was given", "GET", "/sim/v1/state", "", []string{"Host", "cluster:8000"}, 200, ""},
+		{"more than that name", "GET", "/sim/v1/state", "", []string{"Host", "cluster.evil.example"}, 421, "Host"},
 		{"a page of another site", "GET", "/sim/v1/state", "", []string{"Origin", "http://evil.example"}, 403, "Origin"},
 		{"its own page", "GET", "/sim/v1/state", "", []string{"Origin", b.url}, 200, ""},
 		{"a form", "PUT", "/sim/v1/faults", "{}", []string{"Content-Type", "text/plain"}, 415, "Content-Type"},

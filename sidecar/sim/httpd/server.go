@@ -25,6 +25,10 @@ type Options struct {
 	// of a deployment does; where it exists, it wins over Cluster. "" keeps nothing.
 	StateFile string
 
+	// Hosts are the names, besides those of loopback, under which the calls that steer
+	// it may be made. They ask nobody for a token.
+	Hosts []string
+
 	Log *slog.Logger // nil discards
 }
 

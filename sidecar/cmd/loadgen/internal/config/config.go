@@ -174,6 +174,7 @@ type Command string
 const (
 	Run     Command = "run"
 	Check   Command = "check"
+	Health  Command = "health"
 	Version Command = "version"
 	Help    Command = "help"
 )

@@ -38,6 +38,7 @@ type grammar struct {
 
 	Run     struct{} `cmd:"" default:"withargs" help:"Generate load (the default)."`
 	Check   struct{} `cmd:"" help:"Check the configuration, and start nothing."`
+	Health  struct{} `cmd:"" help:"Ask the load generator that runs with this configuration whether it is ready."`
 	Version struct{} `cmd:"" help:"Print the version."`
 
 	hook func(*kong.Context) error

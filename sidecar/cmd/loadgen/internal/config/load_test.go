@@ -353,6 +353,9 @@ func TestCommands(t *testing.T) {
 	_, command, err := input{args: []string{"check", target}}.load()
 	require.NoError(t, err)
 	require.Equal(t, Check, command)
+	_, command, err = input{args: []string{"health", target}}.load()
+	require.NoError(t, err)
+	require.Equal(t, Health, command)
 
 	// The version is told whatever the environment and the files are like.
 	_, command, err = input{args: []string{"version", "--config=none"}, env: []string{"LOADGEN_TYPO=x"}}.load()

@@ -1,0 +1,143 @@
+package deploy
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/pack"
+	"kvbooth/internal/source"
+	"kvbooth/sidecar/local"
+)
+
+func load(t *testing.T) (root string, project *types.Project) {
+	t.Helper()
+	root, err := source.Root()
+	require.NoError(t, err)
+	project, err = Compose(t.Context(), "KVBOOTH_TOKEN="+Token)
+	require.NoError(t, err)
+	return root, project
+}
+
+// The parts of a booth, each of which waits for those that the demo starts before it.
+func TestServices(t *testing.T) {
+	root, project := load(t)
+	stages := readDockerfile(t, root)
+	after := map[string][]string{
+		"cluster":    {},
+		"prometheus": {"cluster"},
+		"grafana":    {"prometheus"},
+		"loadgen":    {"cluster", "grafana", "prometheus"},
+	}
+	require.ElementsMatch(t, []string{"cluster", "prometheus", "grafana", "loadgen"}, project.ServiceNames())
+	for name, service := range project.Services {
+		require.ElementsMatch(t, after[name], service.GetDependencies(), name)
+		for other, dependency := range service.DependsOn {
+			require.Equal(t, types.ServiceConditionHealthy, dependency.Condition, "%s waits for %s", name, other)
+		}
+		require.NotNil(t, service.HealthCheck, name)
+		require.Equal(t, "CMD", service.HealthCheck.Test[0], "%s: no image of ours has a shell", name)
+		if service.Build == nil {
+			require.Regexp(t, `^(prom/prometheus|grafana/grafana):v?\d+\.\d+\.\d+$`, service.Image, "official, and of one version")
+			continue
+		}
+		require.Equal(t, root, service.Build.Context)
+		require.Equal(t, "deploy/Dockerfile", service.Build.Dockerfile)
+		require.Contains(t, stages, service.Build.Target)
+		require.Equal(t, "kvbooth/"+service.Build.Target, service.Image)
+	}
+}
+
+// Nothing is published beyond this machine, and each thing under the port that the
+// documents tell. The cluster, which asks nobody for a token, is not published.
+func TestPorts(t *testing.T) {
+	_, project := load(t)
+	published := map[string]string{}
+	for name, service := range project.Services {
+		for _, port := range service.Ports {
+			ip, err := netip.ParseAddr(port.HostIP)
+			require.NoError(t, err, "%s: %+v", name, port)
+			require.True(t, ip.IsLoopback(), "%s: %s", name, ip)
+			published[name] = port.Published
+		}
+	}
+	require.Equal(t, map[string]string{"grafana": "3000", "prometheus": "9090", "loadgen": "8088"}, published)
+}
+
+// What is mounted is in the project, or what the package is made of; a program
+// writes to volumes alone.
+func TestMounts(t *testing.T) {
+	root, project := load(t)
+	app := filepath.Join(root, pack.Dir, local.AppID)
+	targets := map[string]string{}
+	for name, service := range project.Services {
+		for _, volume := range service.Volumes {
+			if volume.Type == types.VolumeTypeVolume {
+				require.Contains(t, project.Volumes, volume.Source)
+				continue
+			}
+			require.True(t, volume.ReadOnly, "%s: %s", name, volume.Source)
+			targets[volume.Source] = volume.Target
+			if volume.Source != app {
+				_, err := os.Stat(volume.Source)
+				require.NoError(t, err, name)
+			}
+		}
+	}
+	require.Equal(t, map[string]string{
+		app:                                 "/var/lib/grafana/plugins/" + local.AppID,
+		filepath.Join(root, "provisioning"): "/etc/grafana/provisioning",
+		filepath.Join(root, "deploy", "prometheus.yml"): "/etc/prometheus/prometheus.yml",
+	}, targets)
+}
+
+// Without a token nothing starts, and the message says which variable to set.
+func TestTokenIsRequired(t *testing.T) {
+	_, err := Compose(t.Context())
+	require.ErrorContains(t, err, "KVBOOTH_TOKEN")
+	_, project := load(t)
+	for service, variable := range map[string]string{"loadgen": "LOADGEN_TOKEN", "grafana": "KVBOOTH_SIDECAR_TOKEN"} {
+		require.Equal(t, Token, *project.Services[service].Environment[variable])
+	}
+}
+
+// Grafana runs with the settings that the booth gives it, save for what its image
+// decides, and is told all that its provisioning asks for.
+func TestGrafanaAsInTheBooth(t *testing.T) {
+	root, project := load(t)
+	service := project.Services["grafana"]
+	require.Equal(t, "grafana/grafana:"+local.OldestGrafana, service.Image)
+
+	command, err := local.Grafana{}.Command(local.GrafanaOptions{
+		Dir: t.TempDir(), Provisioning: filepath.Join(root, "provisioning"), Unsigned: local.AppIDs, Port: 3000,
+	})
+	require.NoError(t, err)
+	image := regexp.MustCompile(`^GF_(PATHS_.*|LOG_MODE|SERVER_(PROTOCOL|HTTP_ADDR|HTTP_PORT))$`)
+	want, have := map[string]string{}, map[string]string{}
+	for _, entry := range command.Env[len(os.Environ()):] {
+		if name, value, _ := strings.Cut(entry, "="); !image.MatchString(name) {
+			want[name] = value
+		}
+	}
+	for name, value := range service.Environment {
+		if strings.HasPrefix(name, "GF_") {
+			have[name] = *value
+		}
+	}
+	require.Equal(t, want, have)
+
+	asked := regexp.MustCompile(`\$(KVBOOTH_[A-Z_]+)`)
+	for _, name := range []string{"datasources/prometheus.yaml", "plugins/kvbooth.yaml"} {
+		text, err := os.ReadFile(filepath.Join(root, "provisioning", name))
+		require.NoError(t, err)
+		for _, match := range asked.FindAllStringSubmatch(string(text), -1) {
+			require.Contains(t, service.Environment, match[1], name)
+		}
+	}
+}

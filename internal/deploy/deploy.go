@@ -1,0 +1,63 @@
+// Package deploy reads the files that put the booth into containers, so that tests
+// can hold them against the programs that they start.
+package deploy
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+
+	"kvbooth/internal/source"
+)
+
+// Token stands for the one that whoever starts the containers sets.
+const Token = "a-token-of-thirty-two-characters"
+
+// Compose loads docker-compose.yaml as `docker compose` does, with variables as
+// "NAME=value". Paths in it are absolute then.
+func Compose(ctx context.Context, env ...string) (*types.Project, error) {
+	root, err := source.Root()
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(root, "docker-compose.yaml")
+	options, err := cli.NewProjectOptions([]string{file}, cli.WithEnv(env))
+	if err != nil {
+		return nil, err
+	}
+	return options.LoadProject(ctx)
+}
+
+// Service gives the command and the variables of a service, as its program gets
+// them.
+func Service(ctx context.Context, name string) (args, environ []string, err error) {
+	project, err := Compose(ctx, "KVBOOTH_TOKEN="+Token)
+	if err != nil {
+		return nil, nil, err
+	}
+	service, err := project.GetService(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	for variable, value := range service.Environment {
+		if value != nil {
+			environ = append(environ, variable+"="+*value)
+		}
+	}
+	return service.Command, environ, nil
+}
+
+// HealthCheck gives the command line of a service's health check, its program first.
+func HealthCheck(ctx context.Context, name string) ([]string, error) {
+	project, err := Compose(ctx, "KVBOOTH_TOKEN="+Token)
+	if err != nil {
+		return nil, err
+	}
+	service, err := project.GetService(name)
+	if err != nil || service.HealthCheck == nil || len(service.HealthCheck.Test) < 2 {
+		return nil, err
+	}
+	return service.HealthCheck.Test[1:], nil // the first word says that no shell is needed
+}

@@ -1,0 +1,157 @@
+package deploy
+
+import (
+	"go/build"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/browser"
+)
+
+// stage is a stage of the Dockerfile.
+type stage struct {
+	from         string // an image, or a stage before it
+	instructions []instruction
+}
+
+type instruction struct {
+	name  string // in capitals
+	flags map[string]string
+	words []string
+}
+
+// readDockerfile reads the stages by name. It knows the forms that ours has: no
+// heredocs, and JSON arrays of words without spaces.
+func readDockerfile(t *testing.T, root string) map[string]*stage {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "Dockerfile"))
+	require.NoError(t, err)
+	stages := map[string]*stage{}
+	var now *stage
+	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", " ")) {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		in := instruction{name: words[0], flags: map[string]string{}}
+		for _, word := range words[1:] {
+			if flag, ok := strings.CutPrefix(word, "--"); ok && len(in.words) == 0 {
+				name, value, _ := strings.Cut(flag, "=")
+				in.flags[name] = value
+				continue
+			}
+			in.words = append(in.words, strings.Trim(word, `[]",`))
+		}
+		if in.name == "FROM" {
+			require.Len(t, in.words, 3, "%s: every stage has a name", line)
+			now = &stage{from: in.words[0]}
+			stages[in.words[2]] = now
+			continue
+		}
+		require.NotNil(t, now, line)
+		now.instructions = append(now.instructions, in)
+	}
+	require.NotEmpty(t, stages)
+	return stages
+}
+
+// all are the instructions that made an image, its bases' first.
+func all(stages map[string]*stage, name string) []instruction {
+	s := stages[name]
+	if s == nil {
+		return nil
+	}
+	return append(all(stages, s.from), s.instructions...)
+}
+
+// last is the last instruction of a name.
+func last(t *testing.T, of []instruction, name string) instruction {
+	t.Helper()
+	for _, in := range slices.Backward(of) {
+		if in.name == name {
+			return in
+		}
+	}
+	t.Fatalf("no %s", name)
+	return instruction{}
+}
+
+// Images come from Docker's own library, and are of the versions that the project
+// is built with.
+func TestBaseImages(t *testing.T) {
+	root, _ := load(t)
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	goVersion := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)
+	require.NotNil(t, goVersion)
+	stages := readDockerfile(t, root)
+	official := regexp.MustCompile(`^(golang|node):([\d.]+)[a-z-]*$`)
+	for name, s := range stages {
+		if s.from == "scratch" || stages[s.from] != nil {
+			continue
+		}
+		image := official.FindStringSubmatch(s.from)
+		require.NotNil(t, image, "%s: %s", name, s.from)
+		want := string(goVersion[1])
+		if image[1] == "node" {
+			want = strconv.Itoa(browser.OldestNode)
+		}
+		require.Equal(t, want, image[2], s.from)
+	}
+}
+
+// What is copied exists: in the project, where the ignore file lets it through, or
+// in a stage.
+func TestCopiesExist(t *testing.T) {
+	root, _ := load(t)
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "Dockerfile.dockerignore"))
+	require.NoError(t, err)
+	ignores := strings.Fields(string(text))
+	stages := readDockerfile(t, root)
+	for name, s := range stages {
+		for _, in := range s.instructions {
+			if in.name != "COPY" {
+				continue
+			}
+			if from, ok := in.flags["from"]; ok {
+				require.Contains(t, stages, from, name)
+				continue
+			}
+			for _, source := range in.words[:len(in.words)-1] {
+				_, err := os.Stat(filepath.Join(root, source))
+				require.NoError(t, err, name)
+				require.Contains(t, ignores, "!"+source, "deploy/Dockerfile.dockerignore keeps it out")
+			}
+		}
+	}
+}
+
+// The programs that are built are ours, and are copied from where they are built to.
+func TestPrograms(t *testing.T) {
+	root, _ := load(t)
+	stages := readDockerfile(t, root)
+	run := strings.Join(last(t, slices.DeleteFunc(slices.Clone(stages["build"].instructions), func(in instruction) bool {
+		return !slices.Contains(in.words, "go") || !slices.Contains(in.words, "build")
+	}), "RUN").words, " ")
+	for _, name := range []string{"loadgen", "booth"} {
+		require.Contains(t, run, "./sidecar/cmd/"+name)
+		pkg, err := build.ImportDir(filepath.Join(root, "sidecar", "cmd", name), 0)
+		require.NoError(t, err)
+		require.True(t, pkg.IsCommand())
+		require.Contains(t, run, "-o /out/ ")
+
+		image := all(stages, name)
+		copied := last(t, image, "COPY")
+		require.Equal(t, []string{"/out/" + name, "/" + name}, copied.words)
+		require.Equal(t, []string{"/" + name}, last(t, image, "ENTRYPOINT").words)
+		require.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, last(t, image, "USER").words[0], "not root, and by number, since there are no names")
+		require.Equal(t, "scratch", stages[stages[name].from].from, "no shell")
+	}
+}

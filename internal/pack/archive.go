@@ -1,0 +1,88 @@
+package pack
+
+import (
+	"archive/zip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Archive is an archive that was made.
+type Archive struct {
+	Path   string
+	Size   int64  // in bytes
+	SHA256 string // of its bytes, in hexadecimal
+}
+
+// String is a line for the terminal.
+func (a Archive) String() string {
+	return fmt.Sprintf("%s: %.1f MB, SHA-256 %s", a.Path, float64(a.Size)/1e6, a.SHA256)
+}
+
+// zipFolder packs a folder under its own name. The names come in their order and
+// have one time, so that the same files give the same bytes; those that begin with
+// the executable's name may be run.
+func zipFolder(folder, to string, date time.Time, executable string) (a Archive, err error) {
+	file, err := os.Create(to)
+	if err != nil {
+		return a, err
+	}
+	defer func() {
+		if err = errors.Join(err, file.Close()); err != nil {
+			_ = os.Remove(to)
+		}
+	}()
+	sum := sha256.New()
+	w := zip.NewWriter(io.MultiWriter(file, sum))
+	err = filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(folder, name)
+		if err != nil {
+			return err
+		}
+		header := &zip.FileHeader{Name: path.Join(filepath.Base(folder), filepath.ToSlash(rel)), Method: zip.Deflate, Modified: date}
+		header.SetMode(mode(rel, executable))
+		return add(w, header, name)
+	})
+	if err := errors.Join(err, w.Close()); err != nil {
+		return a, fmt.Errorf("%s: %w", to, err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return a, err
+	}
+	return Archive{Path: to, Size: info.Size(), SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+// mode is that of a file of the app, whatever the system that packs it knows of
+// modes.
+func mode(rel, executable string) fs.FileMode {
+	if strings.HasPrefix(rel, executable+"_") {
+		return 0o755
+	}
+	return 0o644
+}
+
+func add(w *zip.Writer, header *zip.FileHeader, name string) error {
+	in, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := w.CreateHeader(header)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return err
+}

@@ -1,0 +1,91 @@
+package pack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ValidatorVariable names the environment variable that points to Grafana's plugin
+// validator, where it is not on the PATH.
+const ValidatorVariable = "PLUGIN_VALIDATOR"
+
+// ValidatorConfig says which analyzers look at the archive, and which do not and why.
+const ValidatorConfig = "tools/plugin-validator/config.yaml"
+
+// ErrNoValidator says that the plugin validator is not installed.
+var ErrNoValidator = errors.New("no plugincheck2, which is Grafana's plugin validator")
+
+// FindValidator gives the path of the plugin validator: the one that
+// [ValidatorVariable] names, otherwise plugincheck2 on the PATH. Where there is none
+// it gives [ErrNoValidator].
+func FindValidator() (string, error) {
+	if path := os.Getenv(ValidatorVariable); path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("%s: %w", ValidatorVariable, err)
+		}
+		return path, nil
+	}
+	path, err := exec.LookPath("plugincheck2")
+	if err != nil {
+		return "", ErrNoValidator
+	}
+	return path, nil
+}
+
+// Validate has every analyzer that the configuration leaves on look at an archive,
+// and at the module's root, which is the working directory, as its source. What they
+// find goes to out; an error or a warning of theirs is an error.
+func Validate(ctx context.Context, out io.Writer, validator, config, archive string) (analyzers int, err error) {
+	names, err := analyzersOf(config)
+	if err != nil {
+		return 0, err
+	}
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(out, "%d analyzers look at %s\n", len(names), archive)
+	var failed []error
+	for _, name := range names {
+		cmd := exec.CommandContext(ctx, validator, "-config", config, "-strict", "-analyzer", name,
+			"-sourceCodeUri", "file://"+filepath.ToSlash(root), archive)
+		said, err := cmd.CombinedOutput()
+		if text := bytes.TrimSpace(said); len(text) > 0 {
+			fmt.Fprintf(out, "%s: %s\n", name, text)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", name, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return len(names), errors.Join(failed...)
+}
+
+// analyzersOf gives the analyzers that a configuration leaves on, in order.
+func analyzersOf(config string) ([]string, error) {
+	text, err := os.ReadFile(config)
+	if err != nil {
+		return nil, err
+	}
+	var c struct{ Analyzers map[string]analyzer }
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return nil, fmt.Errorf("%s: %w", config, err)
+	}
+	maps.DeleteFunc(c.Analyzers, func(_ string, a analyzer) bool { return a.Enabled != nil && !*a.Enabled })
+	return slices.Sorted(maps.Keys(c.Analyzers)), nil
+}
+
+// analyzer is what the configuration says of one.
+type analyzer struct{ Enabled *bool }

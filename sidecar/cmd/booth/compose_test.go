@@ -1,0 +1,131 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/deploy"
+	"kvbooth/internal/source"
+	"kvbooth/sidecar/cmd/booth/internal/prometheus"
+	"kvbooth/sidecar/local"
+)
+
+// parse reads a command line of this program, without running it.
+func parse(t *testing.T, args []string) *commands {
+	t.Helper()
+	c := new(commands)
+	_, err := kong.Must(c, kong.Vars{"profiles": ""}, kong.Writers(io.Discard, io.Discard)).Parse(args)
+	require.NoError(t, err)
+	return c
+}
+
+// composed are the places of the simulated cluster of docker-compose.yaml, as the
+// containers beside it know them.
+func composed(t *testing.T) (cluster clusterCmd, at places) {
+	t.Helper()
+	args, _, err := deploy.Service(t.Context(), "cluster")
+	require.NoError(t, err)
+	cluster = parse(t, args).Cluster
+	o, err := cluster.simulation()
+	require.NoError(t, err)
+	at.frontend = inside(cluster.Port)
+	for i := range o.Profile.Workers {
+		at.workers = append(at.workers, inside(cluster.WorkerPort+i))
+		at.gpus = append(at.gpus, inside(cluster.GPUPort+i))
+	}
+	return cluster, at
+}
+
+// inside is an address of the cluster among the containers.
+func inside(port int) string { return net.JoinHostPort("cluster", strconv.Itoa(port)) }
+
+// The containers' cluster is the demo's, where other containers reach it.
+func TestComposedCluster(t *testing.T) {
+	cluster, _ := composed(t)
+	require.Equal(t, parse(t, []string{"demo"}).Demo.clusterFlags, cluster.clusterFlags)
+	require.Equal(t, "0.0.0.0", cluster.Host)
+	require.Equal(t, []string{"cluster"}, cluster.Hosts)
+	require.Equal(t, "/data", filepath.Dir(cluster.StateFile), "the one folder that it may write to")
+
+	health, err := deploy.HealthCheck(t.Context(), "cluster")
+	require.NoError(t, err)
+	require.Equal(t, "/booth", health[0])
+	require.Equal(t, "http://"+local.Loopback(cluster.Port)+"/health", parse(t, health[1:]).Health.URL)
+}
+
+// The containers' load generator is started as the demo starts it.
+func TestComposedLoadgen(t *testing.T) {
+	_, at := composed(t)
+	demo := &parse(t, []string{"demo"}).Demo
+	b := &booth{kind: demo, flags: demo.common(), cluster: &simulated{at: at}}
+	want := map[string]string{}
+	for _, arg := range b.loadgenArgs("http://"+at.frontend, "http://prometheus:9090", "0.0.0.0:8088") {
+		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		want["LOADGEN_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = value
+	}
+	name, title, _ := strings.Cut(screens, "=")
+	want[name] = title
+	delete(want, "LOADGEN_DATA_DIR") // the image's
+	want["LOADGEN_HOSTS"], want["LOADGEN_TOKEN"] = "loadgen", deploy.Token
+
+	args, environ, err := deploy.Service(t.Context(), "loadgen")
+	require.NoError(t, err)
+	require.Empty(t, args)
+	have := map[string]string{}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		have[name] = value
+	}
+	require.Equal(t, want, have)
+}
+
+// The containers' Prometheus is the version that is built in, and reads what the
+// demo's reads.
+func TestComposedPrometheus(t *testing.T) {
+	root, err := source.Root()
+	require.NoError(t, err)
+	committed, err := os.ReadFile(filepath.Join(root, "deploy", "prometheus.yml"))
+	require.NoError(t, err)
+	_, at := composed(t)
+	written := filepath.Join(t.TempDir(), "prometheus.yml")
+	require.NoError(t, prometheus.WriteConfig(written, scrapeEvery, targets(at, "loadgen:8088", "prometheus:9090")))
+	text, err := os.ReadFile(written)
+	require.NoError(t, err)
+	require.YAMLEq(t, string(text), string(committed))
+
+	project, err := deploy.Compose(t.Context(), "KVBOOTH_TOKEN="+deploy.Token)
+	require.NoError(t, err)
+	service := project.Services["prometheus"]
+	require.Equal(t, "prom/prometheus:v"+prometheus.Version, service.Image)
+	booths := parse(t, []string{"prometheus", "--config-file=/etc/prometheus/prometheus.yml", "--data-dir=/prometheus"}).Prometheus
+	require.Contains(t, service.Command, "--storage.tsdb.retention.time=6h")
+	require.Equal(t, "6h0m0s", booths.Retention.String())
+	require.Contains(t, service.Command, "--storage.tsdb.retention.size="+strings.TrimSuffix(booths.RetentionSize.String(), "iB")+"B")
+}
+
+func TestHealth(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/health" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer http.DefaultClient.CloseIdleConnections()
+	defer server.Close()
+	var out, err buffer
+	require.Equal(t, success, run(t.Context(), t.Context(), []string{"health", server.URL + "/health"}, &out, &err))
+	require.Equal(t, failure, run(t.Context(), t.Context(), []string{"health", server.URL}, &out, &err))
+	require.Contains(t, err.String(), "503")
+	require.Equal(t, badInput, run(t.Context(), t.Context(), []string{"health", "://"}, &out, &err))
+	server.Close()
+	require.Equal(t, failure, run(t.Context(), t.Context(), []string{"health", server.URL + "/health"}, &out, &err))
+}

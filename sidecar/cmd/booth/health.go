@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// healthWithin is what an answer may take.
+const healthWithin = 5 * time.Second
+
+// healthCmd is `booth health`, for containers that have no other program in them.
+type healthCmd struct {
+	URL string `arg:"" help:"What answers with 200 where all is well, such as http://127.0.0.1:8000/health."`
+}
+
+func (c *healthCmd) run(ctx, _ context.Context, _, _ io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, healthWithin)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errBadInput, err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", c.URL, resp.Status)
+	}
+	return nil
+}
