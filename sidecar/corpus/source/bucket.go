@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,14 +36,12 @@ type Bucket struct {
 
 const fetches = 8 // documents that are fetched at once
 
-// bucket is a place in a bucket.
+// bucket is a place in a bucket. It is used by one goroutine at a time.
 type bucket struct {
 	opts      Bucket
 	client    *minio.Client
 	transport *http.Transport
-
-	mu   sync.Mutex
-	seen [sha256.Size]byte // of the listing at the last reading
+	seen      [sha256.Size]byte // of the listing at the last reading
 }
 
 // newBucket makes the client; nothing is asked yet. The error is an [api.FieldError].
@@ -96,8 +93,6 @@ func (b *bucket) documents(ctx context.Context) ([]document, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if listing == b.seen {
 		return nil, errUnchanged
 	}

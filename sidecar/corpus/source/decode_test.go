@@ -130,13 +130,13 @@ func TestFit(t *testing.T) {
 // The order in which a place names its texts changes nothing.
 func TestFitDoesNotDependOnOrder(t *testing.T) {
 	var items []item
-	for i := range 12 {
+	for i := range 8 {
 		items = append(items, made(fmt.Sprintf("text-%02d", i), fmt.Sprint("T", i%2), 200))
 	}
 	want := fit(slices.Clone(items))
 	require.NotEmpty(t, want.starters)
 	r := rand.New(rand.NewPCG(1, 1))
-	for range 3 {
+	for range 2 {
 		r.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 		assert.Equal(t, want.starters, fit(slices.Clone(items)).starters)
 	}
@@ -169,4 +169,14 @@ func FuzzCut(f *testing.F) {
 			assert.LessOrEqual(t, tokens(got), mostTokens)
 		}
 	})
+}
+
+// A long text that has to be cut, the dearest kind.
+func BenchmarkFit(b *testing.B) {
+	items := []item{made("b", "B", 1000)}
+	for b.Loop() {
+		if len(fit(items).starters) != 1 {
+			b.Fatal("no starter")
+		}
+	}
 }

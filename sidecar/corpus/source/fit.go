@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -93,6 +92,7 @@ func (f *fitted) unique(items []item) (kept []item) {
 func (f *fitted) topic(items []item) {
 	var text string
 	var parts []item
+	n := 0 // tokens of the text, or enough
 	for _, it := range items {
 		if len(f.starters) == maxStarters {
 			f.skip(fmt.Sprintf("there are %d starters already", maxStarters), it)
@@ -102,20 +102,23 @@ func (f *fitted) topic(items []item) {
 			text = it.Text
 		}
 		parts = append(parts, it)
-		if len(text) < maxBytes && tokens(text) < leastTokens {
-			continue
+		if n = mostTokens + 1; len(text) < maxBytes {
+			n = tokens(text)
 		}
-		f.add(text, parts)
-		text, parts = "", nil
+		if n >= leastTokens {
+			f.add(text, n, parts)
+			text, parts = "", nil
+		}
 	}
 	if len(parts) > 0 {
-		f.skip(fmt.Sprintf("it is too short: some %d tokens, with all that there is to join it with; a starter has %d to %d", tokens(text), leastTokens, mostTokens), parts...)
+		f.skip(fmt.Sprintf("it is too short: some %d tokens, with all that there is to join it with; a starter has %d to %d", n, leastTokens, mostTokens), parts...)
 	}
 }
 
-// add makes a starter of a text that is long enough, under the id of its first part.
-func (f *fitted) add(text string, parts []item) {
-	if len(text) >= maxBytes || tokens(text) > mostTokens {
+// add makes a starter of a text of n tokens, which are enough, under the id of its
+// first part.
+func (f *fitted) add(text string, n int, parts []item) {
+	if n > mostTokens {
 		var ok bool
 		if text, ok = cut(text); !ok {
 			f.skip(fmt.Sprintf("it is too long, and none of its sentences ends at %d to %d tokens", leastTokens, mostTokens), parts...)
@@ -141,13 +144,22 @@ func cut(text string) (string, bool) {
 		}
 		text = text[:at]
 	}
-	ends := sentenceEnd.FindAllStringIndex(text, -1)
-	n := sort.Search(len(ends), func(i int) bool { return tokens(text[:ends[i][1]]) > mostTokens })
-	if n == 0 {
+	_, parts, err := encoder().Encode(text)
+	if err != nil {
 		return "", false
 	}
-	text = strings.TrimSpace(text[:ends[n-1][1]])
-	return text, tokens(text) >= leastTokens
+	limit := 0 // in bytes
+	for _, part := range parts[:min(len(parts), mostTokens)] {
+		limit += len(part)
+	}
+	ends := sentenceEnd.FindAllStringIndex(text[:limit], -1)
+	for i := len(ends) - 1; i >= 0; i-- {
+		short := strings.TrimSpace(text[:ends[i][1]])
+		if n := tokens(short); n <= mostTokens { // it may end in other tokens than it did within the text
+			return short, n >= leastTokens
+		}
+	}
+	return "", false
 }
 
 // version tells corpora apart by what is in them.

@@ -31,7 +31,7 @@ type Options struct {
 // Reader keeps a corpus in step with the place that it comes from. It is safe for
 // concurrent use.
 type Reader struct {
-	place   place
+	place   place // Open's first, then Run's
 	refresh time.Duration
 	log     *slog.Logger
 
@@ -51,7 +51,7 @@ func Open(ctx context.Context, o Options) (*Reader, error) {
 		r.log = slog.New(slog.DiscardHandler)
 	}
 	if o.Bucket == nil {
-		r.place = folder{o.Path}
+		r.place = &folder{path: o.Path}
 	} else {
 		b, err := newBucket(*o.Bucket)
 		if err != nil {

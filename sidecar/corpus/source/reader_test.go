@@ -97,7 +97,7 @@ func TestFile(t *testing.T) {
 	for path, want := range map[string]string{
 		"/none":  "cannot be read: no such file or directory",
 		"/empty": "there is no .jsonl, .json, .md or .txt in it",
-		"/short": "no usable text in it; of 1 skipped, the first is a.md: it is too short: some 6 tokens",
+		"/short": "no usable text in it; of 1 skipped, the first is a.md: it is too short: some 5 tokens",
 	} {
 		_, err := Open(t.Context(), Options{Path: dir + path})
 		assert.ErrorContains(t, err, want)
