@@ -688,6 +688,12 @@ const (
 	FollowupPaused      FollowupCause = "paused"    // not asked, because it failed a moment ago
 )
 
+// FollowupCauses are all of them.
+var FollowupCauses = []FollowupCause{
+	FollowupTimeout, FollowupConnect, FollowupRateLimited, FollowupHTTP4xx, FollowupHTTP5xx,
+	FollowupEmpty, FollowupMalformed, FollowupRepeated, FollowupPaused,
+}
+
 // FollowupStatus says who asks the follow-up questions. The counts are those
 // since the process began.
 type FollowupStatus struct {

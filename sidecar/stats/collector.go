@@ -153,8 +153,8 @@ func (e emitter) state(g *Gauges) {
 	e.counter(descLost, g.LostTurns)
 	if f := g.Followup; f != nil {
 		e.counter(descFollowup, f.ByModel, "model", "")
-		for cause, n := range f.Fallbacks {
-			e.counter(descFollowup, n, "built_in", string(cause))
+		for _, cause := range api.FollowupCauses {
+			e.counter(descFollowup, f.Fallbacks[cause], "built_in", string(cause))
 		}
 	}
 	e.gauge(descTarget, float64(g.TargetConcurrency))
