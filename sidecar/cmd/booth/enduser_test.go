@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -150,6 +149,6 @@ func (p *pair) asksAboutAnswers() {
 			}
 		}
 	}
-	p.t.Log(fmt.Sprintf("%d of %d follow-ups quote the answer before them", quoting, all))
+	p.t.Logf("%d of %d follow-ups quote the answer before them", quoting, all)
 	assert.Greater(p.t, 4*quoting, 3*all)
 }

@@ -220,11 +220,12 @@ func (q *Questioner) once(ctx context.Context, messages []openai.ChatCompletionM
 	if err != nil {
 		return "", err
 	}
-	req := openai.ChatCompletionRequest{Model: model, Messages: messages, MaxTokens: maxTokens}
-	res, err := q.client.CreateChatCompletion(ctx, req)
+	res, err := q.client.CreateChatCompletion(ctx, openai.ChatCompletionRequest{
+		Model: model, Messages: messages,
+		MaxTokens: maxTokens, //nolint:staticcheck // its successor is unknown to Dynamo, vLLM and most other servers
+	})
 	if errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated) { // found by its name, before it is sent
-		req.MaxTokens, req.MaxCompletionTokens = 0, maxThought
-		res, err = q.client.CreateChatCompletion(ctx, req)
+		res, err = q.client.CreateChatCompletion(ctx, openai.ChatCompletionRequest{Model: model, Messages: messages, MaxCompletionTokens: maxThought})
 	}
 	if err != nil {
 		if causeOf(err) == api.FollowupHTTP4xx {

@@ -80,7 +80,7 @@ func TestModelAsks(t *testing.T) {
 	assert.EqualValues(t, 1, lists.Load())
 	assert.Equal(t, "llama-3.1-8b", got.Model)
 	assert.False(t, got.Stream)
-	assert.Equal(t, maxTokens, got.MaxTokens)
+	assert.Equal(t, maxTokens, got.MaxTokens) //nolint:staticcheck // the field that once sets
 	assert.Equal(t, prompt("Memory", []string{"Explain it."}, answer), got.Messages)
 	assert.Equal(t, api.FollowupStatus{
 		Name: "model at " + q.root, URL: q.root, Model: "llama-3.1-8b", ByModel: 2, Fallbacks: map[api.FollowupCause]int64{},
@@ -149,7 +149,7 @@ func TestModelThatThinks(t *testing.T) {
 		says(w, "Why?")
 	})
 	assert.Equal(t, "Why?", follow(t.Context(), q))
-	assert.Zero(t, got.MaxTokens)
+	assert.Zero(t, got.MaxTokens) //nolint:staticcheck // the field that once sets
 	assert.Equal(t, maxThought, got.MaxCompletionTokens)
 }
 

@@ -24,7 +24,8 @@ func TestDecode(t *testing.T) {
 	}{
 		{
 			"lines", "a.jsonl", `{"id":"one","topic":"T","text":" A. \n","more":1}` + "\n\n" + `{"id":"two","topic":"T","text":"B."}`,
-			[]item{{"one", "T", "A.", "a.jsonl, line 1"}, {"two", "T", "B.", "a.jsonl, line 3"}}, nil,
+			[]item{{"one", "T", "A.", "a.jsonl, line 1"}, {"two", "T", "B.", "a.jsonl, line 3"}},
+			nil,
 		},
 		{
 			"bad lines beside good ones", "a.jsonl", "{\n" + `{"id":"one","topic":"T","text":"A."}` + "\n[]\n" + `{"id":2}`,

@@ -14,6 +14,7 @@ import (
 
 const (
 	readWithin  = time.Minute      // one reading
+	openWithin  = 15 * time.Second // the first one, which the start waits for
 	againAfter  = 10 * time.Second // the next try after one that failed, unless the interval is shorter
 	shownItems  = 20               // of those that were skipped, in the status
 	loggedItems = 100              // and in the log, at each change
@@ -64,6 +65,8 @@ func Open(ctx context.Context, o Options) (*Reader, error) {
 		return nil, err
 	}
 	r.corpus, r.status.Source = standIn, r.place.name()
+	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, fmt.Errorf("it took more than %s", openWithin))
+	defer cancel()
 	if _, err := r.read(ctx); err != nil && o.Bucket == nil {
 		return nil, fmt.Errorf("the corpus %s cannot be read: %w", o.Path, err)
 	}
