@@ -123,7 +123,10 @@ func TestFallsBack(t *testing.T) {
 			t.Parallel()
 			var attempts atomic.Int64
 			var log bytes.Buffer
-			o := Options{Model: "m", APIKey: "sk-secret", Timeout: 1500 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))}
+			o := Options{Model: "m", APIKey: "sk-secret", Timeout: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil))}
+			if tt.cause == api.FollowupTimeout {
+				o.Timeout = 300 * time.Millisecond
+			}
 			q := start(t, o, func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				attempts.Add(1)
