@@ -245,7 +245,7 @@ func (l *Lane) apply(by string, next workload.Settings) {
 // in a new step, which settles when the last conversation on the old ones has ended.
 func (l *Lane) SetCorpus(c *corpus.Corpus) {
 	l.mu.Lock()
-	if c.Name == l.corpus.Name {
+	if c.Name == l.corpus.Name || l.open() != nil {
 		l.mu.Unlock()
 		return
 	}

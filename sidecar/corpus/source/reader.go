@@ -118,11 +118,14 @@ func (r *Reader) pause() time.Duration {
 // read reads once, and says whether the corpus is another one now. The error is
 // in the status, too.
 func (r *Reader) read(ctx context.Context) (changed bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, readWithin, fmt.Errorf("it took more than %s", readWithin))
+	limited, cancel := context.WithTimeoutCause(ctx, readWithin, fmt.Errorf("it took more than %s", readWithin))
 	defer cancel()
-	documents, err := r.place.documents(ctx)
-	if ctx.Err() != nil && err != nil {
-		err = context.Cause(ctx)
+	documents, err := r.place.documents(limited)
+	if limited.Err() != nil && err != nil {
+		err = context.Cause(limited)
+	}
+	if errors.Is(err, context.Canceled) { // the program ends
+		return false, err
 	}
 	r.mu.Lock()
 	unusable := r.unusable

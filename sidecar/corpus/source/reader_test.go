@@ -386,3 +386,16 @@ func TestBadBuckets(t *testing.T) {
 		assert.Equal(t, field, bad.Field)
 	}
 }
+
+// What the end of the program cuts short is no problem of the corpus.
+func TestReadingIsCutShort(t *testing.T) {
+	s := newService(t, false)
+	s.put(t, "a.md", starter("a1"))
+	r, err := Open(t.Context(), Options{Bucket: &Bucket{Endpoint: s.URL, Name: "booth", PathStyle: true}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = r.read(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, r.Status().Problem)
+}
