@@ -25,6 +25,9 @@ const (
 	maxStarters = 1000     // more would hardly share a prefix
 )
 
+// span is a range of lengths in tokens.
+type span struct{ least, most int }
+
 // Tokenizer is what texts are measured with: a widespread vocabulary of about the
 // size of today's models'. The target's own counts some per cent more or less.
 const Tokenizer = "cl100k_base"
@@ -120,7 +123,7 @@ func (f *fitted) topic(items []item) {
 func (f *fitted) add(text string, n int, parts []item) {
 	if n > mostTokens {
 		var ok bool
-		if text, ok = cut(text); !ok {
+		if text, ok = (span{leastTokens, mostTokens}).cut(text); !ok {
 			f.skip(fmt.Sprintf("it is too long, and none of its sentences ends at %d to %d tokens", leastTokens, mostTokens), parts...)
 			return
 		}
@@ -134,9 +137,9 @@ func (f *fitted) add(text string, n int, parts []item) {
 
 var sentenceEnd = regexp.MustCompile(`[.!?…]["'”’)\]]*(?:\s+|$)|\n+|[。！？]["」』）]*`)
 
-// cut ends a text at the last sentence that keeps it within the length of a
-// starter; false says that there is none.
-func cut(text string) (string, bool) {
+// cut ends a text at the last sentence that keeps it within the span; false says
+// that there is none.
+func (s span) cut(text string) (string, bool) {
 	if len(text) > maxBytes {
 		at := maxBytes
 		for !utf8.RuneStart(text[at]) {
@@ -149,14 +152,14 @@ func cut(text string) (string, bool) {
 		return "", false
 	}
 	limit := 0 // in bytes
-	for _, part := range parts[:min(len(parts), mostTokens)] {
+	for _, part := range parts[:min(len(parts), s.most)] {
 		limit += len(part)
 	}
 	ends := sentenceEnd.FindAllStringIndex(text[:limit], -1)
 	for i := len(ends) - 1; i >= 0; i-- {
 		short := strings.TrimSpace(text[:ends[i][1]])
-		if n := tokens(short); n <= mostTokens { // it may end in other tokens than it did within the text
-			return short, n >= leastTokens
+		if n := tokens(short); n <= s.most { // it may end in other tokens than it did within the text
+			return short, n >= s.least
 		}
 	}
 	return "", false
