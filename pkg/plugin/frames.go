@@ -16,7 +16,7 @@ import (
 // display name, unit and decimals are for people.
 
 const (
-	dash       = "–"
+	dash       = "—"
 	remembered = time.Minute // for which a worker that has gone has rows
 )
 

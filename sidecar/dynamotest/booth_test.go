@@ -3,12 +3,10 @@
 package dynamotest
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -22,7 +20,6 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/local"
-	"kvbooth/sidecar/sim"
 )
 
 // booth is a Dynamo and a load generator against it.
@@ -35,7 +32,7 @@ type booth struct {
 // startBooth starts both; they end with the test.
 func startBooth(t *testing.T) *booth {
 	t.Helper()
-	d := startDynamo(t)
+	d := Start(t, 18000)
 	return startAgainst(t, d, "--target-url="+d.URL(), "--mode-driver=pinned")
 }
 
@@ -47,7 +44,7 @@ func startAgainst(t *testing.T, d *local.Dynamo, args ...string) *booth {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	listen := local.Loopback(freePort(t, 18088))
+	listen := local.Loopback(FreePort(t, 18088))
 	base := "http://" + listen
 	args = append(args,
 		"--listen="+listen, "--data-dir="+t.TempDir(),
@@ -64,53 +61,6 @@ func startAgainst(t *testing.T, d *local.Dynamo, args ...string) *booth {
 	b := &booth{dynamo: d, base: base, client: client}
 	b.waitReady(t)
 	return b
-}
-
-func startDynamo(t *testing.T) *local.Dynamo {
-	t.Helper()
-	cache, err := local.CacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	python, err := local.InstallDynamo(t.Context(), cache, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, profile := t.TempDir(), sim.H200()
-	if err := sim.WriteModel(dir); err != nil {
-		t.Fatal(err)
-	}
-	var npz bytes.Buffer
-	if err := sim.WriteNPZ(&npz, profile); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "profile.npz")
-	if err := os.WriteFile(path, npz.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d, err := local.StartDynamo(t.Context(), local.Options{
-		Python: python, ModelDir: dir, ModelName: "meta-llama/Llama-3.1-70B-Instruct", ProfilePath: path, LogDir: t.TempDir(),
-		BlockTokens: profile.KV.BlockTokens, Blocks: profile.KV.Blocks, MaxSequences: profile.MaxSequences, MaxBatchedTokens: profile.MaxBatchedTokens,
-		FrontendPort: freePort(t, 18000), WorkerPort: 18081,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		d.Stop(ctx)
-	})
-	return d
-}
-
-func freePort(t *testing.T, from int) int {
-	t.Helper()
-	ports, err := local.FreePorts(from, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ports[0]
 }
 
 func startLoadgen(t *testing.T, binary string, args []string) {

@@ -18,7 +18,7 @@ import (
 // round robin: under load the turns are sent there and back and there again, and
 // not one of them fails.
 func TestTwoFrontends(t *testing.T) {
-	d := startDynamo(t)
+	d := Start(t, 18000)
 	second := startSecondFrontend(t, d)
 	b := startAgainst(t, d, "--mode-driver=endpoints", "--mode-endpoints=kv="+d.URL()+",round_robin="+second)
 	b.start(t)
@@ -107,7 +107,7 @@ func started(t *testing.T, frontend string) float64 {
 // d, and gives its address when it lists all of them and the model.
 func startSecondFrontend(t *testing.T, d *local.Dynamo) string {
 	t.Helper()
-	port := freePort(t, 18050)
+	port := FreePort(t, 18050)
 	p, err := local.Start(d.FrontendCommand("round-robin", port))
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ import (
 // what the simulation makes of it. A worker and the frontend that were killed do
 // the same when they are back; at the end nothing is left.
 func TestDynamoReadsTheSameTokens(t *testing.T) {
-	d := startDynamo(t)
+	d := Start(t, 18000)
 	articles, err := corpus.Builtin()
 	if err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func results(t *testing.T) string {
 
 // The journeys that hold against any target and under any address, and the others.
 var (
-	core   = []string{"dashboards", "operate"}
+	core   = []string{"dashboards", "operate", "workers"}
 	others = []string{"screenshots", "cost", "roles", "loss", "settings", "together", "accessibility"}
 )
 

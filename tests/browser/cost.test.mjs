@@ -1,4 +1,9 @@
-/** What our panels cost a browser that has nothing else to show. */
+/**
+ * What our panels cost a browser that has nothing else to show. The share of a core
+ * is printed, and held against its limit where BENCH is set: elsewhere other jobs
+ * of the machine are in it. What holds on every machine is that a snapshot redraws
+ * what has changed, and builds nothing anew.
+ */
 import assert from 'node:assert/strict';
 
 import { env, firstTurn, start } from './booth.mjs';
@@ -8,7 +13,6 @@ import { Dashboard } from './pages.mjs';
 const UID = 'kvbooth-test-own-panels';
 const SECONDS = env.bench ? 60 : 10;
 const LIMIT = 0.03; // of a core, over a minute on a quiet machine
-const SLACK = 3; // for a short measurement on one that does other things too
 
 const authorization = `Basic ${Buffer.from(`admin:${env.password}`).toString('base64')}`;
 
@@ -36,15 +40,23 @@ journey('our panels at one message a second are cheap', async ({ visit, say }) =
   await api('POST', '/api/dashboards/db', { overwrite: true, dashboard });
   try {
     // Grafana keeps an editor's permissions for a while, without a dashboard that is new.
-    const share = await measure(await visit({ login: 'admin' }));
-    say(`${(100 * share).toFixed(2)} % of a core over ${SECONDS} s`);
-    assert.ok(share < LIMIT * (env.bench ? 1 : SLACK), `${(100 * share).toFixed(2)} % of a core`);
+    const { share, texts, added, elements } = await measure(await visit({ login: 'admin' }));
+    const cost = `${(100 * share).toFixed(2)} % of a core over ${SECONDS} s`;
+    say(`${cost}, ${texts} texts changed, ${added} of ${elements} elements built anew`);
+    assert.ok(texts > 0, 'the panels follow the workload');
+    assert.ok(
+      added < elements,
+      `${added} elements built anew, of ${elements}: a panel is drawn whole with every message`
+    );
+    if (env.bench) {
+      assert.ok(share < LIMIT, cost);
+    }
   } finally {
     await api('DELETE', `/api/dashboards/uid/${UID}`);
   }
 });
 
-/** The share of a core that the page's main thread takes while the workload runs. */
+/** What the page's main thread does while the workload runs: its share of a core, and what it changes. */
 async function measure(page) {
   await start();
   const { controls } = await Dashboard.open(page, UID);
@@ -57,6 +69,26 @@ async function measure(page) {
     return metrics.find(({ name }) => name === 'TaskDuration').value;
   };
   const began = { at: Date.now(), spent: await spent() };
-  await new Promise((resolve) => setTimeout(resolve, SECONDS * 1000));
-  return ((await spent()) - began.spent) / ((Date.now() - began.at) / 1000);
+  const changes = await page.evaluate(watch, SECONDS * 1000);
+  return { share: ((await spent()) - began.spent) / ((Date.now() - began.at) / 1000), ...changes };
+}
+
+/** Counts, in the page and for so many milliseconds, what changes in our panels. */
+async function watch(duration) {
+  let texts = 0;
+  let added = 0;
+  const sizeOf = (node) => (node instanceof Element ? 1 + node.querySelectorAll('*').length : 0);
+  const observer = new MutationObserver((records) => {
+    for (const { type, addedNodes } of records) {
+      texts += type === 'characterData' ? 1 : 0;
+      added += [...addedNodes].reduce((sum, node) => sum + sizeOf(node), 0);
+    }
+  });
+  const panels = [...document.querySelectorAll('[role="group"][aria-label]')].filter((e) => e.querySelector('section'));
+  for (const panel of panels) {
+    observer.observe(panel, { characterData: true, childList: true, subtree: true });
+  }
+  await new Promise((resolve) => setTimeout(resolve, duration));
+  observer.disconnect();
+  return { texts, added, elements: panels.reduce((sum, panel) => sum + sizeOf(panel), 0) };
 }

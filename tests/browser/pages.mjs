@@ -112,6 +112,13 @@ export class Dashboard {
     );
   }
 
+  /** A panel by its title. */
+  panel(title) {
+    return this.page
+      .locator('[data-viz-panel-key]')
+      .filter({ has: this.page.getByRole('heading', { name: title, exact: true }) });
+  }
+
   get controls() {
     return new Controls(this.page.locator('section[aria-label="Workload controls"]'));
   }

@@ -106,7 +106,8 @@ export const sloMarks: Record<SLOLevel, { sign: string; words: string }> = {
   missed: { sign: '✕', words: 'misses the SLO' },
 };
 
-function SLOMark({ level }: { level: SLOLevel }) {
+/** The sign of a level, and its words for those who do not see it. */
+export function SLOMark({ level }: { level: SLOLevel }) {
   const styles = useStyles2(getStyles);
   const { sign, words } = sloMarks[level];
   return (
@@ -122,7 +123,7 @@ const SMALL = 'max(0.72em, 10px)';
 
 const getStyles = (theme: GrafanaTheme2) => {
   const line = { display: 'block', fontSize: SMALL, lineHeight: 1.25 };
-  const value = { '& > span:first-child': { whiteSpace: 'nowrap' as const } };
+  const value = { whiteSpace: 'nowrap' as const };
   const { success, warning, error, text, border, background } = theme.colors;
   return {
     hidden: visuallyHidden,
@@ -148,8 +149,8 @@ const getStyles = (theme: GrafanaTheme2) => {
       },
     }),
     large: css({
-      // As large as the columns allow: a value with its unit takes about five letters' height.
-      fontSize: 'clamp(13px, calc(100cqi / (var(--columns) + 1.4) / 5.2), 44px)',
+      // As large as the columns allow: a value with its unit and sign takes about six letters' height.
+      fontSize: 'clamp(13px, calc(100cqi / (var(--columns) + 1.4) / 5.8), 44px)',
     }),
     liveHead: css({ '&&': { color: text.primary, background: background.secondary } }),
     note: css({ display: 'block', minHeight: '1.25em', fontWeight: theme.typography.fontWeightRegular }),

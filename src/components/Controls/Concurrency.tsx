@@ -117,9 +117,16 @@ const getStyles = (theme: GrafanaTheme2) => {
     boxShadow: `0 0 0 2px ${theme.colors.primary.main}`,
   };
   return {
-    concurrency: css({ display: 'flex', alignItems: 'flex-start', gap: theme.spacing(1, 2), flex: '1 1 320px' }),
+    concurrency: css({
+      display: 'flex',
+      flexWrap: 'wrap',
+      alignItems: 'flex-start',
+      gap: theme.spacing(0.5, 2),
+      flex: '1 1 320px',
+      minWidth: 0,
+    }),
     label: css({ lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium }),
-    slider: css({ flex: 1, minWidth: 120 }),
+    slider: css({ flex: '1 1 108px', minWidth: 0 }),
     input: css({
       appearance: 'none',
       display: 'block',

@@ -1,0 +1,47 @@
+//go:build grafana
+
+package grafanatest
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+
+	"kvbooth/sidecar/dynamotest"
+	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/sim"
+)
+
+// realDynamo starts a real Dynamo with mock workers. Its mode is changed without a
+// restart: under round-robin, the load generator names the worker of each turn.
+func realDynamo(t *testing.T, _ string, ports *ports) target {
+	t.Helper()
+	d, p := dynamotest.Start(t, ports.take(t, 1)), sim.H200()
+	c := target{name: "dynamo", frontend: host(t, d.URL())}
+	for _, w := range d.Workers() {
+		c.workers = append(c.workers, host(t, w.MetricsURL))
+	}
+	c.loadgen = []string{
+		"--mode-driver=pinned", "--target-model=" + dynamotest.Model, "--baseline-default=" + p.Baseline,
+		"--deployment-engine=mock of trtllm", "--deployment-gpu=mock of " + p.GPU, fmt.Sprintf("--deployment-workers=%d", len(c.workers)),
+	}
+	return c
+}
+
+func host(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
+// TestRealDynamo holds the core of the journeys against a real Dynamo.
+func TestRealDynamo(t *testing.T) {
+	found := findTools(t)
+	if _, _, err := local.FindPython(t.Context()); err != nil {
+		t.Skipf("skipped: no Python 3.10 or later (%v)", err)
+	}
+	startBooth(t, realDynamo).journeys(t, found, "", core)
+}

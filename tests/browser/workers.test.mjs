@@ -1,0 +1,39 @@
+/** The cluster behind the workload: its workers, and what they have in their caches. */
+import assert from 'node:assert/strict';
+
+import { call, firstTurn, start, until } from './booth.mjs';
+import { journey } from './journey.mjs';
+import { Dashboard } from './pages.mjs';
+
+journey('booth: every worker of the cluster, and the hit rate as clients and router see it', async ({ visit, say }) => {
+  await start();
+  await firstTurn();
+  const booth = await Dashboard.open(await visit({ height: 1600 }), 'kvbooth-booth');
+  const workers = await until('three workers in the cluster', async () => {
+    const { workers } = await call('GET', '/api/v1/cluster');
+    return workers?.length === 3 && workers;
+  });
+  const table = booth.panel('Workers');
+  for (const { name } of workers) {
+    await table.getByText(name, { exact: true }).waitFor();
+  }
+  const rate = await until(
+    'the hit rate on its card',
+    async () => {
+      const { 'KV Cache Hit': text } = await booth.cards();
+      return /^\d/.test(text) && parseFloat(text) > 0 && text;
+    },
+    { within: 60_000 }
+  );
+  const legend = booth.panel('KV cache hit rate');
+  await until(
+    'actual and predicted in the legend',
+    async () => {
+      const text = await legend.innerText();
+      return /Actual/.test(text) && /Predicted/.test(text);
+    },
+    { within: 60_000 }
+  );
+  assert.ok(parseFloat(rate) <= 100, rate);
+  say(`${workers.map(({ name }) => name).join(', ')}: ${rate}`);
+});
