@@ -47,7 +47,25 @@ func TestTwoFrontends(t *testing.T) {
 		}
 	}
 	b.drain(t)
+	b.noneFailed(t)
 	b.refusesDeadEndpoint(t)
+}
+
+// noneFailed looks at the turns of all steps, those that a switch met among them.
+func (b *booth) noneFailed(t *testing.T) {
+	t.Helper()
+	rows, err := readCSV(t.Context(), b.base+"/api/v1/turns.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, status := map[string]int{}, slices.Index(rows[0], "status")
+	for _, r := range rows[1:] {
+		count[r[status]]++
+	}
+	t.Logf("all turns: %v", count)
+	if count[string(api.TurnError)] != 0 || count[string(api.TurnCancelled)] == 0 {
+		t.Errorf("all turns: %v; want none that failed, and some that a switch cancelled", count)
+	}
 }
 
 // settles waits for turns in a mode, and finds none that failed.
