@@ -123,7 +123,7 @@ func TestImports(t *testing.T) {
 // simulation the texts and questions that it is made to answer.
 func mayTestWith(f source.File, dir string) bool {
 	external := f.Test && strings.HasSuffix(f.AST.Name.Name, "_test")
-	corpus := roomOf(f.Dir()) == "sidecar/sim" && dir == "sidecar/corpus"
+	corpus := roomOf(f.Dir()) == "sidecar/sim" && roomOf(dir) == "sidecar/corpus"
 	return external && (strings.HasSuffix(dir, "test") || f.Needs("dynamo") || f.Needs("grafana") || corpus)
 }
 

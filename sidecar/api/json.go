@@ -131,3 +131,17 @@ func (l LaneStatus) MarshalJSON() ([]byte, error) {
 	l.Extensions = table(l.Extensions)
 	return json.Marshal(plain(l))
 }
+
+// MarshalJSON writes the corpus.
+func (c CorpusStatus) MarshalJSON() ([]byte, error) {
+	type plain CorpusStatus
+	c.SkippedItems = list(c.SkippedItems)
+	return json.Marshal(plain(c))
+}
+
+// MarshalJSON writes who asks the follow-up questions.
+func (f FollowupStatus) MarshalJSON() ([]byte, error) {
+	type plain FollowupStatus
+	f.Fallbacks = table(f.Fallbacks)
+	return json.Marshal(plain(f))
+}

@@ -150,7 +150,8 @@ type LaneSnapshot struct {
 // Target is the server under load.
 type Target struct {
 	URL        string     `json:"url"`
-	Model      string     `json:"model,omitempty"` // empty until the target told it
+	Endpoint   string     `json:"endpoint,omitempty"` // where turns go now, where each mode has an address of its own
+	Model      string     `json:"model,omitempty"`    // empty until the target told it
 	Deployment Deployment `json:"deployment"`
 	Reachable  bool       `json:"reachable"`
 	Problem    string     `json:"problem,omitempty"` // why turns fail now, in words that say what to do
@@ -645,14 +646,65 @@ type LaneStatus struct {
 	Totals     Totals          `json:"totals"`
 	Extensions map[string]bool `json:"extensions"` // which request extensions are in use
 	Corpus     CorpusStatus    `json:"corpus"`
+	Followup   FollowupStatus  `json:"followup"`
 	Seed       uint64          `json:"seed,string"`
 }
 
 // CorpusStatus says what conversations start from.
 type CorpusStatus struct {
-	Name     string `json:"name"`
-	Starters int    `json:"starters"`
-	Followup string `json:"followup"`
+	Name     string     `json:"name"`
+	Starters int        `json:"starters"`
+	Followup string     `json:"followup"`
+	Source   string     `json:"source,omitempty"`  // where it is read from; empty for the built-in articles
+	ReadAt   *time.Time `json:"read_at,omitempty"` // when it was last read well
+	// Tokenizer is the one that the texts were measured with. The target's own
+	// counts some other number, so lengths are estimates. Empty where nothing was measured.
+	Tokenizer    string        `json:"tokenizer,omitempty"`
+	Cut          int           `json:"cut"`    // starters that were cut at a sentence
+	Joined       int           `json:"joined"` // starters that were joined from several texts
+	Skipped      int           `json:"skipped"`
+	SkippedItems []SkippedItem `json:"skipped_items"`     // the first of them
+	Problem      string        `json:"problem,omitempty"` // of the last reading; what was read before stays in use
+}
+
+// SkippedItem is a text of the corpus that is not used.
+type SkippedItem struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// FollowupCause says why the built-in questioner asked in the place of a model.
+type FollowupCause string
+
+// The causes.
+const (
+	FollowupTimeout     FollowupCause = "timeout"
+	FollowupConnect     FollowupCause = "connect"
+	FollowupRateLimited FollowupCause = "rate_limited"
+	FollowupHTTP4xx     FollowupCause = "http_4xx"
+	FollowupHTTP5xx     FollowupCause = "http_5xx"
+	FollowupEmpty       FollowupCause = "empty"     // an answer without a text
+	FollowupMalformed   FollowupCause = "malformed" // an answer that is no question, or no answer
+	FollowupRepeated    FollowupCause = "repeated"  // a question that the conversation has heard
+	FollowupPaused      FollowupCause = "paused"    // not asked, because it failed a moment ago
+)
+
+// FollowupCauses are all of them.
+var FollowupCauses = []FollowupCause{
+	FollowupTimeout, FollowupConnect, FollowupRateLimited, FollowupHTTP4xx, FollowupHTTP5xx,
+	FollowupEmpty, FollowupMalformed, FollowupRepeated, FollowupPaused,
+}
+
+// FollowupStatus says who asks the follow-up questions. The counts are those
+// since the process began.
+type FollowupStatus struct {
+	Name      string                  `json:"name"`
+	URL       string                  `json:"url,omitempty"`   // of the model that asks; empty: none does
+	Model     string                  `json:"model,omitempty"` // absent until the server told it
+	ByModel   int64                   `json:"by_model"`
+	Fallbacks map[FollowupCause]int64 `json:"fallbacks"`         // asked by the built-in questioner instead
+	Asking    int                     `json:"asking"`            // questions that are waited for now
+	Problem   string                  `json:"problem,omitempty"` // why the model does not ask now
 }
 
 // StoreStatus says whether finished turns reach the disk.

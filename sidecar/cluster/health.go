@@ -38,6 +38,14 @@ func Probe(ctx context.Context, target string, client *http.Client) (instances [
 	return instances, nil
 }
 
+// answered is an answer other than the wanted one.
+type answered struct {
+	code   int
+	status string
+}
+
+func (a *answered) Error() string { return "answered " + a.status }
+
 func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 	res, err := client.Do(req)
 	if err != nil {
@@ -45,7 +53,7 @@ func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, errors.New("answered " + res.Status)
+		return nil, &answered{res.StatusCode, res.Status}
 	}
 	var health struct {
 		Instances []struct {
@@ -56,7 +64,10 @@ func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 	if err := json.NewDecoder(res.Body).Decode(&health); err != nil {
 		return nil, fmt.Errorf("not the health of a Dynamo frontend: %w", plain(err))
 	}
-	var ids []string
+	if health.Instances == nil {
+		return nil, errors.New("not the health of a Dynamo frontend: it lists no instances, not even none")
+	}
+	ids := []string{}
 	for _, instance := range health.Instances {
 		if instance.Endpoint == generate {
 			ids = append(ids, strconv.FormatUint(instance.ID, 10))

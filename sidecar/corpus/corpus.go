@@ -12,7 +12,7 @@ import (
 )
 
 //go:embed starters/*.md
-var articles embed.FS
+var embedded embed.FS
 
 // Starter is a text that opens conversations. Its Text stands byte-identical at
 // the beginning of every conversation on it, which is what makes it a shared prefix.
@@ -30,13 +30,13 @@ type Corpus struct {
 
 // Builtin gives the ten articles of the program, in the order of their ids.
 func Builtin() (*Corpus, error) {
-	files, err := fs.Glob(articles, "starters/*.md")
+	files, err := fs.Glob(embedded, "starters/*.md")
 	if err != nil {
 		return nil, err
 	}
 	c := &Corpus{Name: "built-in articles"}
 	for _, name := range files {
-		text, err := articles.ReadFile(name)
+		text, err := embedded.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}

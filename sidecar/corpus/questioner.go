@@ -1,11 +1,14 @@
 package corpus
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"unicode"
+
+	"kvbooth/sidecar/api"
 )
 
 // Questioner asks a conversation's questions. An implementation is safe for
@@ -16,8 +19,16 @@ type Questioner interface {
 	// Open asks to explain the starter.
 	Open(r *rand.Rand, topic string) string
 	// Follow asks about the last answer. asked are the questions of the
-	// conversation so far; none of them is asked again.
-	Follow(r *rand.Rand, topic string, asked []string, answer string) string
+	// conversation so far; none of them is asked again. It may take as long as a
+	// model takes, and always gives a question: where ctx ends it soon gives some
+	// question or other. It is called while no turn waits for it.
+	Follow(ctx context.Context, r *rand.Rand, topic string, asked []string, answer string) string
+}
+
+// Reporter is a Questioner that counts who asked.
+type Reporter interface {
+	// Report gives the counts since the process began.
+	Report() api.FollowupStatus
 }
 
 // BuiltinQuestioner asks from templates about phrases of the last answer.
@@ -76,7 +87,7 @@ var plainFollowUps = []string{
 // conversation has not heard, or, where the answer has no phrase to ask about
 // or every template was used, more plainly. When all is used up it numbers its
 // question, so that it never repeats itself.
-func (BuiltinQuestioner) Follow(r *rand.Rand, _ string, asked []string, answer string) string {
+func (BuiltinQuestioner) Follow(_ context.Context, r *rand.Rand, _ string, asked []string, answer string) string {
 	phrases := phrases(answer)
 	for _, i := range r.Perm(len(followUps)) {
 		if len(phrases) == 0 || heard(asked, followUps[i]) {
@@ -101,40 +112,110 @@ func heard(asked []string, template string) bool {
 }
 
 const (
-	phraseWords = 4  // a phrase that a question can quote has at most so many words
+	phraseWords = 3  // a phrase that a question can quote has at most so many words
 	maxWord     = 32 // bytes of a word; what is longer is no word of a language with spaces
 	maxPhrases  = 64 // of the answer's end, where the newest thoughts stand
 )
 
-// phrases finds runs of two to four words, none of them a little word, that do
-// not cross punctuation or a line's end: what a reader would ask about.
+// phrases finds what a reader would ask about: runs of two or three words, none
+// of them a little word, that do not cross punctuation or a line's end and do not
+// end in a verb. Those that come more than once are the answer's subjects; those
+// that look like a thing by what is around them will do, too; others only where
+// there is neither.
 func phrases(answer string) []string {
-	var out, run []string
-	flush := func() {
-		if len(run) >= 2 {
-			out = append(out, strings.Join(run, " "))
-		}
-		run = run[:0]
-	}
+	var all []phrase
+	count := map[string]int{}
 	for line := range strings.Lines(answer) {
-		for field := range strings.FieldsSeq(line) {
-			word := strings.TrimFunc(field, notLetter)
-			if !strings.HasPrefix(field, word) {
-				flush()
-			}
-			if !telling(word) {
-				flush()
-				continue
-			}
-			run = append(run, word)
-			if len(run) == phraseWords || !strings.HasSuffix(field, word) {
-				flush()
-			}
+		for _, p := range runs(strings.Fields(line)) {
+			all = append(all, p)
+			count[strings.ToLower(p.text)]++
 		}
-		flush()
+	}
+	good := texts(all, func(p phrase) bool { return count[strings.ToLower(p.text)] > 1 || p.isThing() })
+	if len(good) > 0 {
+		return good
+	}
+	return texts(all, func(phrase) bool { return true })
+}
+
+// phrase is a run of words with the little word in front of it, "" where
+// punctuation is there.
+type phrase struct{ text, before string }
+
+// isThing says whether an article or a preposition precedes the phrase, and no
+// word but the last is a plural: that would be what somebody does. A plural at
+// the end may be a verb behind an article, as in "the guest believes".
+func (p phrase) isThing() bool {
+	words := strings.Fields(p.text)
+	last := len(words) - 1
+	if slices.ContainsFunc(words[:last], isPlural) {
+		return false
+	}
+	return prepositions[p.before] || articles[p.before] && !isPlural(words[last])
+}
+
+func isPlural(word string) bool {
+	return strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss")
+}
+
+// texts gives the newest of the wanted phrases.
+func texts(all []phrase, wanted func(phrase) bool) (out []string) {
+	for _, p := range all {
+		if wanted(p) {
+			out = append(out, p.text)
+		}
 	}
 	return out[max(0, len(out)-maxPhrases):]
 }
+
+// runs finds the phrases of one line. A longer run is none: its words belong
+// together in ways that only a reader sees.
+func runs(fields []string) (out []phrase) {
+	var run []string
+	before := ""
+	flush := func(next string) {
+		for len(run) > 0 && isVerb(run[len(run)-1], next) {
+			run, next = run[:len(run)-1], ""
+		}
+		if len(run) >= 2 && len(run) <= phraseWords {
+			out = append(out, phrase{strings.Join(run, " "), before})
+		}
+		run, before = run[:0], next
+	}
+	for _, field := range fields {
+		word := strings.TrimFunc(field, notLetter)
+		if !strings.HasPrefix(field, word) {
+			flush("")
+		}
+		if telling(word) {
+			run = append(run, word)
+		} else {
+			flush(strings.ToLower(word))
+		}
+		if !strings.HasSuffix(field, word) {
+			flush("")
+		}
+	}
+	flush("")
+	return out
+}
+
+// isVerb says whether the last word of a phrase looks like none of a thing: it
+// has the ending of a participle or an adverb, or that of a verb in front of
+// what the verb is done to.
+func isVerb(word, next string) bool {
+	word = strings.ToLower(word)
+	return strings.HasSuffix(word, "ed") || strings.HasSuffix(word, "ly") || isPlural(word) && objects[next]
+}
+
+var (
+	// objects begin what a verb is done to, and seldom follow a noun.
+	objects = setOf(`a an the its his her their our your this these those each every no some any all both
+		more less itself them it him us you one two three how what whether when why into onto from out up off`)
+
+	articles     = setOf("a an the its his her their our your this that each every")
+	prepositions = setOf("of in with by for between without against through across these those no any some")
+)
 
 // telling says whether a word may stand in a phrase: letters and hyphens.
 func telling(word string) bool {
@@ -145,18 +226,21 @@ func telling(word string) bool {
 func notLetter(r rune) bool { return !unicode.IsLetter(r) }
 
 // little are the words that make no phrase worth asking about.
-var little = func() map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(`about above after again also although always another because been before
+var little = setOf(`about above after again also although always another because been before
 		being below between both could does down during each either even ever every from further have here
 		however into itself just like made make makes many might more most much must need needs never next
 		only other over rather same should since some such than that their them then there these they
 		this those though through thus under until upon very well were what when where whether which while
-		will with within without would your yours already almost still often once perhaps instead`) {
+		will with within without would your yours already almost still often once perhaps instead
+		cannot came come comes nobody anyone everyone anything nothing something`)
+
+func setOf(words string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
 		m[w] = true
 	}
 	return m
-}()
+}
 
 // lowerFirst makes a topic fit for the middle of a sentence, unless it begins
 // with an abbreviation.
@@ -184,4 +268,6 @@ func (FixedQuestioner) Open(r *rand.Rand, topic string) string {
 }
 
 // Follow gives the fixed question.
-func (q FixedQuestioner) Follow(*rand.Rand, string, []string, string) string { return q.Text }
+func (q FixedQuestioner) Follow(context.Context, *rand.Rand, string, []string, string) string {
+	return q.Text
+}

@@ -42,7 +42,7 @@ func TestFollowNeverRepeats(t *testing.T) {
 			r, q := generator(1), BuiltinQuestioner{}
 			asked := []string{q.Open(r, "Observability")}
 			for range 49 {
-				next := q.Follow(r, "Observability", asked, tt.answer)
+				next := q.Follow(t.Context(), r, "Observability", asked, tt.answer)
 				assert.NotContains(t, asked, next)
 				assert.Regexp(t, `^[A-Z].*[.?]$`, next)
 				assert.Less(t, len(next), 300)
@@ -58,7 +58,7 @@ func TestFollowIsDeterministic(t *testing.T) {
 		r, q := generator(seed), BuiltinQuestioner{}
 		asked = append(asked, q.Open(r, "The transformer"))
 		for range 20 {
-			asked = append(asked, q.Follow(r, "The transformer", asked, prose))
+			asked = append(asked, q.Follow(t.Context(), r, "The transformer", asked, prose))
 		}
 		return asked
 	}
@@ -74,7 +74,7 @@ func TestFollowQuotesTheAnswer(t *testing.T) {
 	for seed := range uint64(50) {
 		r, asked := generator(seed), []string{}
 		for range followUps {
-			question := BuiltinQuestioner{}.Follow(r, "", asked, prose)
+			question := BuiltinQuestioner{}.Follow(t.Context(), r, "", asked, prose)
 			phrase := quoted.FindStringSubmatch(question)
 			if assert.NotNil(t, phrase, question) {
 				assert.Contains(t, strings.Join(strings.Fields(prose), " "), phrase[1])
@@ -90,7 +90,13 @@ func TestPhrases(t *testing.T) {
 		want         []string
 	}{
 		{"little words and punctuation divide", "Prefix caching is useful; paged attention, too.", []string{"Prefix caching", "paged attention"}},
-		{"at most four words", "tensor parallel decode worker pool sizes vary", []string{"tensor parallel decode worker", "pool sizes vary"}},
+		{"a long run is no phrase", "tensor parallel decode worker pool sizes vary", nil},
+		{"a participle ends no phrase", "requests are key-value pairs stored", []string{"key-value pairs"}},
+		{"nor does an adverb", "block managers evidently", []string{"block managers"}},
+		{"nor a verb with its object", "what the paying customer draws from this", []string{"paying customer"}},
+		{"what comes twice is a subject", "Prefix caching is old. Queues grow slowly. Where prefix caching is on they shrink.", []string{"Prefix caching", "prefix caching"}},
+		{"a thing has an article", "Slow queues grow, the block manager waits, and the block table is full.", []string{"block table"}},
+		{"a plural does something", "In most places values happen, in the end with free blocks.", []string{"free blocks"}},
 		{"an opening bracket divides", "shared memory (bank conflicts) hurt", []string{"shared memory", "bank conflicts"}},
 		{"a line's end divides", "## Memory bandwidth\n\nModern accelerators differ", []string{"Memory bandwidth", "Modern accelerators differ"}},
 		{"emphasis is left out", "**Speculative decoding** drafts several tokens", []string{"Speculative decoding", "drafts several tokens"}},
@@ -110,9 +116,9 @@ func TestPhrases(t *testing.T) {
 func TestPhrasesOfTheEnd(t *testing.T) {
 	var b strings.Builder
 	for i := range 200 {
-		fmt.Fprintf(&b, "early thoughts %d.\n", i)
+		fmt.Fprintf(&b, "The early thought %d.\n", i)
 	}
-	b.WriteString("final remark.")
+	b.WriteString("The final remark.")
 	got := phrases(b.String())
 	assert.Len(t, got, maxPhrases)
 	assert.Equal(t, "final remark", got[len(got)-1])
@@ -143,6 +149,6 @@ func TestFixedQuestioner(t *testing.T) {
 	assert.Equal(t, "the same short sentence", q.Name(), "as the recorded baselines name it")
 	assert.Equal(t, BuiltinQuestioner{}.Open(generator(5), "Observability"), q.Open(generator(5), "Observability"))
 	for range 3 {
-		assert.Equal(t, "elaborate further", q.Follow(generator(1), "", []string{"elaborate further"}, prose))
+		assert.Equal(t, "elaborate further", q.Follow(t.Context(), generator(1), "", []string{"elaborate further"}, prose))
 	}
 }

@@ -33,6 +33,12 @@ type booth struct {
 func startBooth(t *testing.T) *booth {
 	t.Helper()
 	d := Start(t, 18000)
+	return startAgainst(t, d, "--target-url="+d.URL(), "--mode-driver=pinned")
+}
+
+// startAgainst starts a load generator against a Dynamo; it ends with the test.
+func startAgainst(t *testing.T, d *local.Dynamo, args ...string) *booth {
+	t.Helper()
 	binary := filepath.Join(t.TempDir(), "loadgen")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "kvbooth/sidecar/cmd/loadgen")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -40,11 +46,10 @@ func startBooth(t *testing.T) *booth {
 	}
 	listen := local.Loopback(FreePort(t, 18088))
 	base := "http://" + listen
-	args := []string{
-		"--target-url=" + d.URL(), "--listen=" + listen, "--data-dir=" + t.TempDir(), "--mode-driver=pinned",
+	args = append(args,
+		"--listen="+listen, "--data-dir="+t.TempDir(),
 		fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=20", "--target-rps=0",
-		"--max-tokens=64", "--output-tokens-mean=32", "--output-tokens-cv=.15",
-	}
+		"--max-tokens=64", "--output-tokens-mean=32", "--output-tokens-cv=.15")
 	for _, w := range d.Workers() {
 		args = append(args, "--cluster-metrics-urls="+w.MetricsURL)
 	}
@@ -198,7 +203,7 @@ type counts struct{ prompt, cached float64 }
 
 func (b *booth) frontendCounts(t *testing.T) counts {
 	t.Helper()
-	families := b.scrape(t)
+	families := scrape(t, b.dynamo.URL())
 	return counts{
 		prompt: families["dynamo_frontend_input_sequence_tokens"],
 		cached: families["dynamo_frontend_cached_tokens"],
@@ -208,13 +213,14 @@ func (b *booth) frontendCounts(t *testing.T) counts {
 // uptime is the frontend process's, in seconds; a restart begins it anew.
 func (b *booth) uptime(t *testing.T) float64 {
 	t.Helper()
-	return b.scrape(t)["dynamo_component_uptime_seconds"]
+	return scrape(t, b.dynamo.URL())["dynamo_component_uptime_seconds"]
 }
 
-// scrape reads the frontend's metrics: the sum of a histogram, the value of a gauge.
-func (b *booth) scrape(t *testing.T) map[string]float64 {
+// scrape reads a frontend's metrics: the sum of a histogram, the value of a gauge
+// or a counter.
+func scrape(t *testing.T, frontend string) map[string]float64 {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.dynamo.URL()+"/metrics", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, frontend+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +237,7 @@ func (b *booth) scrape(t *testing.T) map[string]float64 {
 	values := map[string]float64{}
 	for name, f := range families {
 		for _, m := range f.Metric {
-			values[name] += m.GetHistogram().GetSampleSum() + m.GetGauge().GetValue()
+			values[name] += m.GetHistogram().GetSampleSum() + m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
 	return values

@@ -46,14 +46,25 @@ type Client interface {
 	Extensions() map[string]bool
 }
 
-var _ Client = (*chat.Client)(nil)
+// Turned is a Client that is turned from one address to another. Its root stays
+// the same all the time.
+type Turned interface {
+	// Endpoint is the address in use.
+	Endpoint() string
+}
+
+var (
+	_ Client = (*chat.Client)(nil)
+	_ Client = (*chat.Switch)(nil)
+	_ Turned = (*chat.Switch)(nil)
+)
 
 // Options are what a lane is made of.
 type Options struct {
 	Name       string
 	Version    string
 	Client     Client
-	Corpus     *corpus.Corpus
+	Corpus     *corpus.Corpus // at the start; see [Lane.SetCorpus]
 	Questioner corpus.Questioner
 	Settings   workload.Settings
 	Seed       uint64
@@ -65,7 +76,10 @@ type Options struct {
 	// ModeChanged hears of each mode that was switched to, or that the cluster was
 	// found in; nil: nobody does.
 	ModeChanged func(api.ModeState)
-	Log         *slog.Logger
+	// CorpusStatus says what was read and what was wrong with it; nil: the corpus
+	// is not read from outside.
+	CorpusStatus func() api.CorpusStatus
+	Log          *slog.Logger
 }
 
 // Lane is one target under one workload. It is safe for concurrent use.
@@ -87,6 +101,7 @@ type Lane struct {
 	mu       sync.Mutex
 	phase    api.Phase
 	settings workload.Settings
+	corpus   *corpus.Corpus
 	mode     api.ModeState
 	change   *change
 	nonce    string
@@ -119,7 +134,7 @@ func (r *run) end(drain bool) {
 func newLane(ctx context.Context, hub *Hub, opts Options) *Lane {
 	now := time.Now()
 	l := &Lane{
-		opts: opts, hub: hub, store: hub.opts.Store, ctx: ctx, phase: api.PhaseStopped, settings: opts.Settings, mode: opts.Mode,
+		opts: opts, hub: hub, store: hub.opts.Store, ctx: ctx, phase: api.PhaseStopped, settings: opts.Settings, corpus: opts.Corpus, mode: opts.Mode,
 		record: stats.NewRecorder(now, hub.Settings().SLO), meter: stats.NewMeter(now), runID: strconv.FormatInt(now.UnixMilli(), 36),
 		jobs: make(chan func(context.Context), 64), ended: make(chan struct{}),
 	}
@@ -225,6 +240,31 @@ func (l *Lane) apply(by string, next workload.Settings) {
 	l.event(api.EventStep, by, fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, step.Mode))
 }
 
+// SetCorpus gives the texts of the conversations that begin from now on; those in
+// progress keep theirs. Other texts are another workload, so what goes on does so
+// in a new step, which settles when the last conversation on the old ones has ended.
+func (l *Lane) SetCorpus(c *corpus.Corpus) {
+	l.mu.Lock()
+	if c.Name == l.corpus.Name || l.open() != nil {
+		l.mu.Unlock()
+		return
+	}
+	running := l.phase == api.PhaseRunning
+	if running {
+		l.endStep(time.Now())
+	}
+	l.corpus = c
+	if running {
+		l.steps.begin(time.Now(), l.settings.Concurrency, l.mode, true)
+		l.run.workload.SetCorpus(c)
+		l.run.workload.Set(l.settings) // tells the new step how many are in progress
+		l.reshaped = time.Now()
+	}
+	l.event(api.EventSettings, "corpus", fmt.Sprintf("corpus %s: %d starters", c.Name, len(c.Starters)))
+	l.mu.Unlock()
+	l.notify()
+}
+
 // endStep keeps what the step under way measured, and ends it. It comes before
 // any change of settings or mode, which the row is kept under. The lock is held.
 func (l *Lane) endStep(now time.Time) {
@@ -243,7 +283,7 @@ func (l *Lane) begin(by string) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	w := workload.New(workload.Options{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: l.opts.Seed, Nonce: l.nonce,
-		Sender: l.target, Corpus: l.opts.Corpus, Questioner: l.opts.Questioner,
+		Sender: l.target, Corpus: l.corpus, Questioner: l.opts.Questioner,
 		Instance: l.opts.Driver.Instance, Observer: &observer{lane: l},
 	}, l.settings)
 	r := &run{workload: w, cancel: cancel, ended: make(chan struct{})}

@@ -11,6 +11,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/baseline"
+	"kvbooth/sidecar/corpus"
 	"kvbooth/sidecar/stats"
 	"kvbooth/sidecar/workload"
 )
@@ -41,7 +42,7 @@ func (l *Lane) state(now time.Time) api.State {
 func (l *Lane) shape() api.WorkloadShape {
 	return api.WorkloadShape{
 		Turns: l.settings.Turns, MaxTokens: l.settings.MaxTokens, OutputTokens: l.settings.Output,
-		Corpus: l.opts.Corpus.Name, Followup: l.opts.Questioner.Name(),
+		Corpus: l.corpus.Name, Followup: l.opts.Questioner.Name(),
 	}
 }
 
@@ -84,8 +85,28 @@ func (l *Lane) status(now time.Time) api.LaneStatus {
 	return api.LaneStatus{
 		Name: l.opts.Name, Target: l.describe(l.cluster()), State: l.state(now), Totals: l.totals(),
 		Extensions: extensions, Seed: l.opts.Seed,
-		Corpus: api.CorpusStatus{Name: l.opts.Corpus.Name, Starters: len(l.opts.Corpus.Starters), Followup: l.opts.Questioner.Name()},
+		Corpus: l.corpusStatus(), Followup: l.followup(),
 	}
+}
+
+// corpusStatus is what was read, with what is in use.
+func (l *Lane) corpusStatus() api.CorpusStatus {
+	var s api.CorpusStatus
+	if l.opts.CorpusStatus != nil {
+		s = l.opts.CorpusStatus()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.Name, s.Starters, s.Followup = l.corpus.Name, len(l.corpus.Starters), l.opts.Questioner.Name()
+	return s
+}
+
+// followup says who asks the follow-up questions.
+func (l *Lane) followup() api.FollowupStatus {
+	if r, ok := l.opts.Questioner.(corpus.Reporter); ok {
+		return r.Report()
+	}
+	return api.FollowupStatus{Name: l.opts.Questioner.Name()}
 }
 
 func (l *Lane) totals() api.Totals {
@@ -97,8 +118,12 @@ func (l *Lane) totals() api.Totals {
 // describe is the target with what configuration and cluster know of it.
 func (l *Lane) describe(c api.Cluster) api.Target {
 	problem := l.target.state()
+	var endpoint string
+	if c, ok := l.opts.Client.(Turned); ok {
+		endpoint = c.Endpoint()
+	}
 	return api.Target{
-		URL: l.opts.Client.Root(), Model: l.opts.Client.Model(), Deployment: l.deployment(c),
+		URL: l.opts.Client.Root(), Endpoint: endpoint, Model: l.opts.Client.Model(), Deployment: l.deployment(c),
 		Reachable: problem == "", Problem: problem,
 	}
 }
@@ -329,12 +354,16 @@ func (l *Lane) gauges() stats.Gauges {
 	now := time.Now()
 	state := l.state(now)
 	b := l.baseline(l.deployment(l.cluster()), state.Shape)
+	var asker *api.FollowupStatus
+	if f := l.followup(); f.URL != "" {
+		asker = &f
+	}
 	return stats.Gauges{
 		TargetConcurrency: state.Concurrency.Target, ActiveConversations: state.Concurrency.Actual,
 		InflightRequests: len(l.turns()), Running: state.Running, Settling: state.Settling, Step: state.Step.ID,
 		Version: l.opts.Version, Target: l.opts.Client.Root(), Model: l.opts.Client.Model(),
 		Mode: state.Mode, Speculation: state.Speculation,
 		BaselineName: b.Name, Columns: baseline.Columns(b, state.Concurrency.Target), Levels: &b,
-		LostTurns: l.store.LostTurns(),
+		LostTurns: l.store.LostTurns(), Followup: asker,
 	}
 }

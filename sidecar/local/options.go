@@ -120,10 +120,19 @@ func (d *Dynamo) workerCommand(w worker) Command {
 }
 
 func (d *Dynamo) frontendCommand() Command {
-	o := d.options
-	return d.command("frontend", append([]string{
-		"-m", "dynamo.frontend", "--http-host", "127.0.0.1", "--http-port", strconv.Itoa(o.FrontendPort),
-		"--router-mode", o.Mode, "--kv-cache-block-size", strconv.Itoa(o.BlockTokens),
+	return d.frontendWith("frontend", d.options.Mode, d.options.FrontendPort)
+}
+
+// FrontendCommand is one more frontend over the same workers, on a port of its own
+// and with a mode of its own, one of [RouterModes]. Who starts it stops it.
+func (d *Dynamo) FrontendCommand(mode string, port int) Command {
+	return d.frontendWith("frontend-"+mode, mode, port)
+}
+
+func (d *Dynamo) frontendWith(name, mode string, port int) Command {
+	return d.command(name, append([]string{
+		"-m", "dynamo.frontend", "--http-host", "127.0.0.1", "--http-port", strconv.Itoa(port),
+		"--router-mode", mode, "--kv-cache-block-size", strconv.Itoa(d.options.BlockTokens),
 	}, plane...))
 }
 

@@ -19,7 +19,8 @@ type Gauges struct {
 	Version, Target, Model string // of the load generator; the target's URL; its model
 	Mode                   api.Mode
 	Speculation            api.Speculation
-	LostTurns              int64 // since the process began
+	LostTurns              int64               // since the process began
+	Followup               *api.FollowupStatus // nil where no model asks the follow-ups
 
 	BaselineName string        // of Columns
 	Columns      []api.Column  // the baseline at the concurrency in force
@@ -62,6 +63,8 @@ var (
 	descOutput        = desc("loadgen_output_tokens_total", "Output tokens of ended turns.")
 	descLost          = desc("loadgen_store_lost_turns_total", "Ended turns that could not be stored.")
 
+	descFollowup = desc("loadgen_followup_total", "Follow-up questions by who asked: the end user's model, or the built-in questioner in its place, and why.", "source", "cause")
+
 	descTarget   = desc("loadgen_target_concurrency", "Conversations to keep in progress.")
 	descActive   = desc("loadgen_active_conversations", "Conversations in progress.")
 	descInflight = desc("loadgen_inflight_requests", "Turns in progress.")
@@ -75,7 +78,7 @@ var (
 // laneDescs are all of the above.
 var laneDescs = []*prometheus.Desc{
 	descTTFT, descTPOT, descITL, descLatency,
-	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descOutput, descLost,
+	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descOutput, descLost, descFollowup,
 	descTarget, descActive, descInflight, descRunning, descSettling, descStep, descInfo, descSLO,
 }
 
@@ -148,6 +151,12 @@ func (e emitter) counts(c *counts) {
 
 func (e emitter) state(g *Gauges) {
 	e.counter(descLost, g.LostTurns)
+	if f := g.Followup; f != nil {
+		e.counter(descFollowup, f.ByModel, "model", "")
+		for _, cause := range api.FollowupCauses {
+			e.counter(descFollowup, f.Fallbacks[cause], "built_in", string(cause))
+		}
+	}
 	e.gauge(descTarget, float64(g.TargetConcurrency))
 	e.gauge(descActive, float64(g.ActiveConversations))
 	e.gauge(descInflight, float64(g.InflightRequests))

@@ -45,8 +45,9 @@ func fullGauges() Gauges {
 		TargetConcurrency: 180, ActiveConversations: 179, InflightRequests: 150, Running: true, Settling: true, Step: 7,
 		Version: "v1.2.3", Target: "http://localhost:8000", Model: "m", Mode: api.ModeKV, Speculation: api.SpeculationOff,
 		LostTurns: 2, BaselineName: "recorded",
-		Columns: []api.Column{column(api.ModeKV), column(api.ModeRoundRobin)},
-		Levels:  &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
+		Followup: &api.FollowupStatus{ByModel: 40, Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 3, api.FollowupPaused: 9}},
+		Columns:  []api.Column{column(api.ModeKV), column(api.ModeRoundRobin)},
+		Levels:   &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
 	}
 }
 
@@ -118,6 +119,7 @@ func TestNames(t *testing.T) {
 		"loadgen_errors_total": "COUNTER class", "loadgen_conversations_total": "COUNTER status",
 		"loadgen_input_tokens_total": "COUNTER", "loadgen_cached_tokens_total": "COUNTER", "loadgen_output_tokens_total": "COUNTER",
 		"loadgen_store_lost_turns_total": "COUNTER",
+		"loadgen_followup_total":         "COUNTER cause source",
 		"loadgen_target_concurrency":     "GAUGE", "loadgen_active_conversations": "GAUGE", "loadgen_inflight_requests": "GAUGE",
 		"loadgen_workload_running": "GAUGE", "loadgen_settling": "GAUGE", "loadgen_step": "GAUGE",
 		"loadgen_info": "GAUGE mode model speculation target version", "loadgen_slo_seconds": "GAUGE metric",
@@ -198,6 +200,12 @@ func TestScrapeAgreesWithReport(t *testing.T) {
 	assert.Equal(t, map[string]float64{"metric=ttft": .6, "metric=tpot": .06}, values(f["loadgen_slo_seconds"]))
 	assert.Equal(t, 180.0, values(f["loadgen_target_concurrency"])[""])
 	assert.Equal(t, 2.0, values(f["loadgen_store_lost_turns_total"])[""])
+	assert.Equal(t, map[string]float64{
+		"cause=,source=model": 40, "cause=timeout,source=built_in": 3, "cause=paused,source=built_in": 9, "cause=connect,source=built_in": 0,
+		"cause=rate_limited,source=built_in": 0, "cause=http_4xx,source=built_in": 0, "cause=http_5xx,source=built_in": 0,
+		"cause=empty,source=built_in": 0, "cause=malformed,source=built_in": 0, "cause=repeated,source=built_in": 0,
+	}, values(f["loadgen_followup_total"]))
+	assert.NotContains(t, gather(t, NewRecorder(t0, slo), Gauges{}, t0), "loadgen_followup_total", "no model asks")
 }
 
 // Count and sum of a summary never fall, though its window does.

@@ -25,9 +25,10 @@ type Conversation struct {
 	messages []openai.ChatCompletionMessage
 	// opening is the first message. Few differ and each is long, so conversations
 	// share them; a text is shared only as long as somebody holds its handle.
-	opening unique.Handle[string]
-	asked   []string
-	done    int
+	opening  unique.Handle[string]
+	question string // the next one
+	asked    []string
+	done     int
 
 	mu   sync.Mutex
 	turn *Turn

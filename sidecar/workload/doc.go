@@ -7,6 +7,10 @@
 // boundary. Coordinated omission does not arise in a closed loop: there is no
 // intended send time to be late for.
 //
+// A user thinks of the next question while nothing waits for it: from the end of an
+// answer on, together with the think time, and before the turn takes its place among
+// those to be sent. However long that takes, no figure of a turn contains it.
+//
 // What conversation k is like (its starter, its number of turns, the lengths of
-// its answers) depends on the seed and k alone.
+// its answers) depends on the seed, k and the corpus alone.
 package workload

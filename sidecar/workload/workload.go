@@ -26,7 +26,7 @@ type Options struct {
 	Seed       uint64
 	Nonce      string // stands in front of every starter; empty: nothing does
 	Sender     Sender
-	Corpus     *corpus.Corpus
+	Corpus     *corpus.Corpus // at the start; see [Workload.SetCorpus]
 	Questioner corpus.Questioner
 	Instance   func() string // see [Driver]; nil pins no turn
 	Observer   Observer
@@ -43,6 +43,7 @@ type Workload struct {
 
 	mu       sync.Mutex
 	settings Settings
+	corpus   *corpus.Corpus
 	next     int64 // number of the next conversation
 	active   map[*Conversation]struct{}
 	drains   bool
@@ -52,7 +53,7 @@ type Workload struct {
 // New makes a workload; the settings must have passed [Settings.Check].
 func New(opts Options, s Settings) *Workload {
 	return &Workload{
-		opts: opts, settings: s, active: map[*Conversation]struct{}{},
+		opts: opts, settings: s, corpus: opts.Corpus, active: map[*Conversation]struct{}{},
 		starts: newPacer(s.StartRate), sends: newPacer(s.TargetRPS),
 		freed: make(chan struct{}, 1), news: make(chan struct{}),
 	}
@@ -100,6 +101,14 @@ func (w *Workload) Set(s Settings) {
 	w.tell()
 }
 
+// SetCorpus gives the texts of the conversations that begin from now on; those in
+// progress keep theirs.
+func (w *Workload) SetCorpus(c *corpus.Corpus) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.corpus = c
+}
+
 // Drain starts nothing more and lets the turns in flight end; then Run returns.
 func (w *Workload) Drain() {
 	w.mu.Lock()
@@ -141,7 +150,7 @@ func (w *Workload) begin(now time.Time) *Conversation {
 	}
 	k := w.next
 	w.next++
-	d := newDraw(w.opts.Seed, k, w.settings, w.opts.Corpus)
+	d := newDraw(w.opts.Seed, k, w.settings, w.corpus)
 	c := &Conversation{
 		ID: fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k), Number: k, Topic: d.starter.Topic,
 		Starter: d.starter.ID, Planned: d.turns, Started: now, draw: d,
@@ -202,16 +211,27 @@ func (w *Workload) converse(ctx context.Context, c *Conversation) {
 	w.end(c)
 }
 
-// due waits until turn n may be sent: for the user to think, and for the cap.
-// What it returns ends the conversation, "" does not.
+// due waits until turn n may be sent: for the user to think of a question, and
+// for the cap. What it returns ends the conversation, "" does not.
 func (w *Workload) due(ctx context.Context, c *Conversation, n int) api.ConversationStatus {
 	since := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	var question <-chan struct{} // closed when it is there
+	defer func() {
+		cancel()
+		if question != nil {
+			<-question
+		}
+	}()
 	for ctx.Err() == nil {
 		retires, think, news := w.between(c)
 		if retires {
 			return api.ConversationRetired
 		}
-		if n > 1 && !sleep(ctx, news, think-time.Since(since)) {
+		if n > 1 && question == nil {
+			question = c.follow(ctx, w.opts.Questioner)
+		}
+		if n > 1 && !(sleep(ctx, news, think-time.Since(since)) && await(ctx, news, question)) {
 			continue
 		}
 		if w.sends.pass(ctx, news) {
@@ -219,6 +239,22 @@ func (w *Workload) due(ctx context.Context, c *Conversation, n int) api.Conversa
 		}
 	}
 	return api.ConversationCancelled
+}
+
+// await waits for what closes a channel; false says that ctx ended or news came first.
+func await(ctx context.Context, news, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+	}
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	case <-news:
+	}
+	return false
 }
 
 // turn sends one turn; what it returns ends the conversation, "" does not.
@@ -293,10 +329,21 @@ func (c *Conversation) ask(o Options, t *Turn) {
 		c.opening = unique.Make(content)
 		content = c.opening.Value()
 	} else {
-		answer := c.messages[len(c.messages)-1].Content
-		t.UserMessage = o.Questioner.Follow(c.draw.rng, c.Topic, c.asked, answer)
+		t.UserMessage = c.question
 		content = t.UserMessage
 	}
 	c.asked = append(c.asked, t.UserMessage)
 	c.messages = append(c.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: content})
+}
+
+// follow begins to think of the question about the last answer, and closes what it
+// gives when it is there. The end of ctx ends it.
+func (c *Conversation) follow(ctx context.Context, q corpus.Questioner) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		answer := c.messages[len(c.messages)-1].Content
+		c.question = q.Follow(ctx, c.draw.rng, c.Topic, c.asked, answer)
+	}()
+	return done
 }

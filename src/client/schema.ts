@@ -489,6 +489,8 @@ export interface components {
         /** @description The server under load. */
         Target: {
             url: string;
+            /** @description where turns go now, where each mode has an address of its own */
+            endpoint?: string;
             /** @description absent until the target told it */
             model?: string;
             deployment: components["schemas"]["Deployment"];
@@ -1049,6 +1051,7 @@ export interface components {
                 [key: string]: boolean;
             };
             corpus: components["schemas"]["CorpusStatus"];
+            followup: components["schemas"]["FollowupStatus"];
             seed: string;
         };
         /** @description What conversations start from. */
@@ -1056,6 +1059,48 @@ export interface components {
             name: string;
             starters: number;
             followup: string;
+            /** @description where it is read from; absent for the built-in articles */
+            source?: string;
+            /**
+             * Format: date-time
+             * @description when it was last read well
+             */
+            read_at?: string;
+            /** @description what the texts were measured with; the target counts otherwise, so lengths are estimates */
+            tokenizer?: string;
+            /** @description starters that were cut at a sentence */
+            cut: number;
+            /** @description starters that were joined from several texts */
+            joined: number;
+            /** @description texts that are not used */
+            skipped: number;
+            /** @description the first of them */
+            skipped_items: components["schemas"]["SkippedItem"][];
+            /** @description of the last reading; what was read before stays in use */
+            problem?: string;
+        };
+        /** @description A text of the corpus that is not used. */
+        SkippedItem: {
+            name: string;
+            reason: string;
+        };
+        /** @description Who asks the follow-up questions. The counts are those since the process began. */
+        FollowupStatus: {
+            name: string;
+            /** @description of the model that asks; absent where none does */
+            url?: string;
+            /** @description absent until the server told it */
+            model?: string;
+            /** Format: int64 */
+            by_model: number;
+            /** @description asked by the built-in questioner instead, by cause: timeout, connect, rate_limited, http_4xx, http_5xx, empty, malformed, repeated, paused */
+            fallbacks: {
+                [key: string]: number;
+            };
+            /** @description questions that are waited for now */
+            asking: number;
+            /** @description why the model does not ask now */
+            problem?: string;
         };
         /** @description Whether finished turns reach the disk. */
         StoreStatus: {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ import (
 	"kvbooth/sidecar/cluster"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/corpus"
+	"kvbooth/sidecar/corpus/enduser"
+	"kvbooth/sidecar/corpus/source"
 	"kvbooth/sidecar/lane"
 	"kvbooth/sidecar/page"
 	"kvbooth/sidecar/selfcheck"
@@ -34,12 +37,21 @@ type generator struct {
 	server  *server.Server
 	watcher *cluster.Watcher
 	check   *selfcheck.Watch
-	client  *chat.Client
+	client  client
+	texts   *source.Reader      // nil: the built-in articles
+	asker   *enduser.Questioner // nil: no model asks the follow-ups
+	lane    *lane.Lane
 	store   *store.Store
 	close   func()         // the driver's
 	mode    api.ModeState  // in force at the start
 	later   *api.ModeState // to be switched to once the target serves; nil: none
 	log     *slog.Logger
+}
+
+// client is the way to the server under load.
+type client interface {
+	lane.Client
+	Close()
 }
 
 // assemble makes the parts; no turn is sent yet. The address is the one that it
@@ -51,7 +63,7 @@ func assemble(ctx context.Context, conf *config.Config, address string, log *slo
 	if g.client, err = newClient(conf); err != nil {
 		return nil, err
 	}
-	if g.watcher, err = newWatcher(conf, log); err != nil {
+	if g.watcher, err = g.newWatcher(conf, log); err != nil {
 		return nil, err
 	}
 	driver, err := g.newDriver(ctx, conf)
@@ -71,11 +83,20 @@ func assemble(ctx context.Context, conf *config.Config, address string, log *slo
 	return g, nil
 }
 
-func newClient(conf *config.Config) (*chat.Client, error) {
-	return chat.New(chat.Options{
+// newClient makes the way to the target, or to each of its addresses.
+func newClient(conf *config.Config) (client, error) {
+	options := chat.Options{
 		URL: conf.Target.URL, Model: conf.Target.Model, APIKey: string(conf.Target.APIKey), CA: conf.Target.CA,
 		ConnectTimeout: conf.Target.ConnectTimeout, FirstTokenTimeout: conf.Target.FirstTokenTimeout, StallTimeout: conf.Target.StallTimeout,
-	})
+	}
+	if conf.Mode.Driver != "endpoints" {
+		return chat.New(options)
+	}
+	urls := []string{conf.Mode.Address()} // in use first
+	for _, e := range conf.Mode.Addresses() {
+		urls = append(urls, e.URL)
+	}
+	return chat.NewSwitch(options, urls...)
 }
 
 // openStore says what to do where it fails, save where another process is named.
@@ -89,19 +110,33 @@ func openStore(ctx context.Context, conf *config.Config, address string, log *sl
 	return nil, fmt.Errorf("data_dir: %s cannot be used: %w; free space there and make it writable, or choose another directory with --data-dir", conf.DataDir, err)
 }
 
-// newWatcher reads the cluster through Prometheus, or from its own pages.
-func newWatcher(conf *config.Config, log *slog.Logger) (*cluster.Watcher, error) {
-	var source cluster.Source
-	var err error
+// newWatcher reads the cluster through Prometheus, or from its own pages: those of
+// the address in use, where each mode has one.
+func (g *generator) newWatcher(conf *config.Config, log *slog.Logger) (*cluster.Watcher, error) {
 	if conf.Prometheus.URL != "" {
-		source, err = cluster.NewPrometheus(conf.Prometheus.URL, conf.Prometheus.Namespace, nil)
-	} else {
-		source, err = cluster.NewDirect(conf.Target.URL, conf.Cluster.MetricsURLs, nil)
+		p, err := cluster.NewPrometheus(conf.Prometheus.URL, conf.Prometheus.Namespace, nil)
+		if err != nil {
+			return nil, err
+		}
+		return cluster.NewWatcher(p, log), nil
 	}
-	if err != nil {
-		return nil, err
+	turned, ok := g.client.(lane.Turned)
+	if !ok {
+		d, err := cluster.NewDirect(conf.Target.URL, conf.Cluster.MetricsURLs, nil)
+		if err != nil {
+			return nil, err
+		}
+		return cluster.NewWatcher(d, log), nil
 	}
-	return cluster.NewWatcher(source, log), nil
+	pages := map[string]cluster.Source{}
+	for _, e := range conf.Mode.Addresses() {
+		d, err := cluster.NewDirect(e.URL, conf.Cluster.MetricsURLs, nil)
+		if err != nil {
+			return nil, err
+		}
+		pages[e.URL] = d
+	}
+	return cluster.NewWatcher(cluster.Chosen(func() cluster.Source { return pages[turned.Endpoint()] }), log), nil
 }
 
 // newDriver makes the mode driver, and finds out the mode at the start.
@@ -112,6 +147,8 @@ func (g *generator) newDriver(ctx context.Context, conf *config.Config) (workloa
 		return g.newPinned(ctx, conf)
 	case "simulated":
 		return g.newSimulated(ctx, conf)
+	case "endpoints":
+		return cluster.NewEndpoints(conf.Mode.Addresses(), g.client.(*chat.Switch), nil)
 	}
 	return cluster.NewManual(conf.Mode.States()), nil
 }
@@ -204,7 +241,11 @@ func (g *generator) switchLater(ctx context.Context) {
 
 // build joins the parts that need the store.
 func (g *generator) build(ctx context.Context, conf *config.Config, driver workload.Driver) error {
-	articles, err := corpus.Builtin()
+	texts, err := g.openCorpus(ctx, conf)
+	if err != nil {
+		return err
+	}
+	asker, err := g.newQuestioner(conf)
 	if err != nil {
 		return err
 	}
@@ -218,15 +259,19 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	if err != nil {
 		return err
 	}
-	l := g.hub.Add(lane.Options{
-		Name: api.DefaultLane, Version: version(), Client: g.client, Corpus: articles, Questioner: questioner(conf),
+	l := lane.Options{
+		Name: api.DefaultLane, Version: version(), Client: g.client, Corpus: texts, Questioner: asker,
 		Settings: conf.WorkloadSettings(), Seed: conf.Seed, Deployment: conf.Deployment.API(),
 		Driver: driver, Mode: g.mode, LastStep: step,
 		ModeChanged: func(m api.ModeState) { g.watcher.SetSpeculation(m.Speculation) },
 		Cluster:     g.watcher.Current, Log: g.log,
-	})
+	}
+	if g.texts != nil {
+		l.CorpusStatus = g.texts.Status
+	}
+	g.lane = g.hub.Add(l)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(l.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	registry.MustRegister(g.lane.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		stats.NewClientCollector(func() api.ClientHealth { return g.check.Health(time.Now()) }))
 	g.server, err = server.New(server.Options{
 		Backend: g.hub, Token: string(conf.Token), Hosts: conf.Hosts, PublicPage: conf.PublicPage,
@@ -235,11 +280,40 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	return err
 }
 
-func questioner(conf *config.Config) corpus.Questioner {
-	if conf.Followup.Text != "" {
-		return corpus.FixedQuestioner{Text: conf.Followup.Text}
+// openCorpus gives the texts to begin with: those of the place that the
+// configuration names, or the built-in articles.
+func (g *generator) openCorpus(ctx context.Context, conf *config.Config) (*corpus.Corpus, error) {
+	c := conf.Corpus
+	options := source.Options{Path: cmp.Or(c.Dir, c.File), Refresh: c.Refresh, Log: g.log}
+	if c.S3.Bucket != "" {
+		options.Bucket = &source.Bucket{
+			Endpoint: c.S3.Endpoint, Name: c.S3.Bucket, Prefix: c.S3.Prefix, Region: c.S3.Region, PathStyle: c.S3.PathStyle,
+			AccessKey: string(c.S3.AccessKey), SecretKey: string(c.S3.SecretKey), CA: c.S3.CA,
+		}
 	}
-	return corpus.BuiltinQuestioner{}
+	if options.Path == "" && options.Bucket == nil {
+		return corpus.Builtin()
+	}
+	var err error
+	if g.texts, err = source.Open(ctx, options); err != nil {
+		return nil, err
+	}
+	return g.texts.Corpus(), nil
+}
+
+func (g *generator) newQuestioner(conf *config.Config) (corpus.Questioner, error) {
+	f := conf.Followup
+	switch {
+	case f.Text != "":
+		return corpus.FixedQuestioner{Text: f.Text}, nil
+	case f.URL == "":
+		return corpus.BuiltinQuestioner{}, nil
+	}
+	var err error
+	g.asker, err = enduser.New(enduser.Options{
+		URL: f.URL, Model: f.Model, APIKey: string(f.APIKey), CA: f.CA, Timeout: f.Timeout, Log: g.log,
+	})
+	return g.asker, err
 }
 
 // run serves until ctx ends, and returns when every part has ended. cancel ends
@@ -253,6 +327,9 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 			g.log.Error("the self-check does not run; the verdict on the client stays unknown", "error", err)
 		}
 	})
+	if g.texts != nil {
+		wg.Go(func() { g.texts.Run(ctx, g.lane.SetCorpus) })
+	}
 	if g.later != nil {
 		wg.Go(func() { g.switchLater(ctx) })
 	}
@@ -261,5 +338,8 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 	wg.Wait()
 	g.close()
 	g.client.Close()
+	if g.asker != nil {
+		g.asker.Close()
+	}
 	return errors.Join(err, g.store.Close())
 }

@@ -1,6 +1,7 @@
 package answer_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -38,7 +39,7 @@ func converse(c *answer.Composer, s corpus.Starter, q corpus.Questioner, seed ui
 		t := turn{question: asked[n], messages: slices.Clone(messages), limit: limit(r)}
 		t.answer = c.Compose(t.messages, t.limit)
 		all = append(all, t)
-		asked = append(asked, q.Follow(r, s.Topic, asked, t.answer.Text))
+		asked = append(asked, q.Follow(context.Background(), r, s.Topic, asked, t.answer.Text))
 		messages = append(messages, sim.Message{Role: "assistant", Content: t.answer.Text}, sim.Message{Role: "user", Content: asked[n+1]})
 	}
 	return all
@@ -336,7 +337,7 @@ func TestAsksQuestion(t *testing.T) {
 // The built-in questioner quotes an answer. It should quote the article.
 func TestOwnSentencesOfferNoPhrase(t *testing.T) {
 	for _, sentence := range answer.OwnSentences() {
-		question := corpus.BuiltinQuestioner{}.Follow(rand.New(rand.NewPCG(1, 1)), "", nil, sentence)
+		question := corpus.BuiltinQuestioner{}.Follow(t.Context(), rand.New(rand.NewPCG(1, 1)), "", nil, sentence)
 		assert.NotContains(t, question, `"`, sentence)
 	}
 }

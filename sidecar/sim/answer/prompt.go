@@ -169,29 +169,54 @@ func (p *prompt) ask(rng *rand.Rand) []string {
 	return append(texts, "Can you say more about that?", "Why is that?", "Why?")
 }
 
-// phrases are pairs of telling words that follow each other in the article.
+// phrases are pairs of telling words that follow each other in the article: those
+// that stand like things do, or, where there are none, all.
 func (a *article) phrases() []string {
-	var phrases []string
+	var things, all []string
 	if a.general {
 		return nil
 	}
 	for _, s := range a.sentences {
-		before := ""
+		lead, before := "", ""
 		for field := range strings.FieldsSeq(s.text) {
 			word := strings.TrimRight(field, ".,;:!?)")
 			if len(word) < 5 || stopWords[strings.ToLower(word)] || strings.ContainsFunc(word, notWord) {
-				before = ""
+				lead, before = strings.ToLower(field), ""
 				continue
 			}
 			if before != "" {
-				phrases = append(phrases, before+" "+word)
-				before = ""
+				all = append(all, before+" "+word)
+				if isThing(lead, before, word) {
+					things = append(things, before+" "+word)
+				}
+				lead, before = "", ""
 				continue
 			}
 			if before = word; word != field {
-				before = ""
+				lead, before = "", ""
 			}
 		}
 	}
-	return phrases
+	if len(things) > 0 {
+		return things
+	}
+	return all
 }
+
+// isThing says whether a pair of words, from its endings and the word in front of
+// it, is more likely a thing than somebody who does something.
+func isThing(lead, first, second string) bool {
+	plural := func(w string) bool { return strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") }
+	switch {
+	case plural(first), strings.HasSuffix(second, "ed"), strings.HasSuffix(second, "ly"):
+		return false
+	case leadsToMany[lead]:
+		return true
+	}
+	return leadsToOne[lead] && !plural(second)
+}
+
+var (
+	leadsToOne  = setOf("a an the its their our your this that each every")
+	leadsToMany = setOf("of in with by for between without against through across these those")
+)

@@ -6,8 +6,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cluster"
 	"kvbooth/sidecar/server"
 )
 
@@ -26,7 +28,7 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
-	for _, check := range []func() error{c.checkRequired, c.checkWorkload, c.checkSlider, c.checkMode} {
+	for _, check := range []func() error{c.checkMode, c.checkRequired, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.checkSlider} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -82,9 +84,60 @@ func (c *Config) checkMode() error {
 	case "manual":
 		offers = c.Mode.Offers
 		known = slices.Contains(c.Mode.States(), c.Mode.State())
+	case "endpoints":
+		if err := c.checkEndpoints(); err != nil {
+			return err
+		}
+		offers = c.Mode.Endpoints
+		known = c.Mode.Address() != ""
 	}
 	if known {
 		return nil
 	}
 	return &api.FieldError{Field: "mode.mode", Value: c.Mode.Mode, Allowed: fmt.Sprintf("a mode on offer (%s)", strings.Join(offers, ", "))}
+}
+
+// checkEndpoints asks for one address a mode, of which the target's is one.
+func (c *Config) checkEndpoints() error {
+	addresses := c.Mode.Addresses()
+	if len(addresses) == 0 {
+		return &api.FieldError{Field: "mode.endpoints", Value: "no value", Allowed: "an address for each mode, since mode.driver is endpoints"}
+	}
+	if _, err := cluster.NewEndpoints(addresses, nil, nil); err != nil {
+		return err
+	}
+	target := func(e cluster.Endpoint) bool { return e.URL == c.Target.URL }
+	if c.Target.URL != "" && !slices.ContainsFunc(addresses, target) {
+		return &api.FieldError{Field: "target.url", Value: c.Target.URL, Allowed: fmt.Sprintf("one of mode.endpoints (%s)", strings.Join(c.Mode.Endpoints, ", "))}
+	}
+	return nil
+}
+
+func (c *Config) checkFollowup() error {
+	if c.Followup.Text != "" && c.Followup.URL != "" {
+		return &api.FieldError{Field: "followup.url", Value: c.Followup.URL, Allowed: "no value beside followup.text, which the preset recorded sets, too"}
+	}
+	return nil
+}
+
+// checkCorpus asks for one place, and for all that it takes.
+func (c *Config) checkCorpus() error {
+	var places []string
+	for _, p := range []struct{ field, value string }{{"corpus.dir", c.Corpus.Dir}, {"corpus.file", c.Corpus.File}, {"corpus.s3.bucket", c.Corpus.S3.Bucket}} {
+		if p.value != "" {
+			places = append(places, p.field)
+		}
+	}
+	s3 := c.Corpus.S3
+	switch {
+	case len(places) > 1:
+		return &api.FieldError{Field: places[1], Value: "this second place", Allowed: "one of corpus.dir, corpus.file and corpus.s3.bucket"}
+	case s3.Bucket != "" && s3.Endpoint == "":
+		return &api.FieldError{Field: "corpus.s3.endpoint", Value: "no value", Allowed: forms["origin"].allowed}
+	case (s3.AccessKey == "") != (s3.SecretKey == ""):
+		return &api.FieldError{Field: "corpus.s3.secret_key", Value: "one of two keys", Allowed: "an access key together with a secret key, or neither"}
+	case c.Corpus.Refresh > 0 && c.Corpus.Refresh < time.Second:
+		return &api.FieldError{Field: "corpus.refresh", Value: c.Corpus.Refresh.String(), Allowed: "0s or from 1s on"}
+	}
+	return nil
 }

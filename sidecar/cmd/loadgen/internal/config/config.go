@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cluster"
 	"kvbooth/sidecar/workload"
 )
 
@@ -29,6 +30,8 @@ type Config struct {
 	Deployment Deployment `embed:"" prefix:"deployment." group:"Deployment, what serves there (shown, and compared with a baseline's)"`
 
 	Workload `embed:"" group:"Workload"`
+
+	Corpus Corpus `embed:"" prefix:"corpus." group:"Corpus, the texts that conversations begin with"`
 
 	Mode Mode `embed:"" prefix:"mode." group:"Routing mode"`
 
@@ -105,15 +108,46 @@ type OutputTokens struct {
 
 // Followup says who asks after the first turn.
 type Followup struct {
-	Text string `placeholder:"TEXT" help:"Follow-up question that is asked every time. Without it, the built-in questioner asks about the last answer."`
+	Text       string        `placeholder:"TEXT" help:"Follow-up question that is asked every time. Without it, followup.url or the built-in questioner asks about the last answer."`
+	URL        string        `form:"target" placeholder:"URL" help:"OpenAI-compatible server, with or without /v1, whose model plays the end user. Where it fails, the built-in questioner asks."`
+	Model      string        `placeholder:"NAME" help:"Model of the end user. Without it, the first of /v1/models there."`
+	APIKey     Secret        `kong:"-"`
+	APIKeyFile string        `form:"path" placeholder:"FILE" help:"File that holds the API key of that server. LOADGEN_FOLLOWUP_API_KEY gives it instead."`
+	CAFile     string        `form:"path" placeholder:"FILE" help:"PEM file of the authorities that may sign the certificate of that server."`
+	CA         []byte        `kong:"-"` // content of CAFile
+	Timeout    time.Duration `default:"10s" min:"100ms" max:"2m" help:"Longest wait for a question of that model, all attempts together."`
+}
+
+// Corpus says where the texts come from; nowhere means the built-in articles.
+type Corpus struct {
+	Dir     string        `form:"path" placeholder:"DIR" help:"Folder of .jsonl, .json, .md and .txt files. Without it, corpus.file and corpus.s3.bucket, the built-in articles."`
+	File    string        `form:"path" placeholder:"FILE" help:"One such file, such as a JSONL of id, topic and text."`
+	S3      S3            `embed:"" prefix:"s3."`
+	Refresh time.Duration `default:"5m" min:"0s" max:"24h" help:"Pause before the texts are read again; 0 reads them once."`
+}
+
+// S3 is a bucket of such files.
+type S3 struct {
+	Endpoint      string `form:"origin" placeholder:"URL" help:"S3-compatible service, such as https://ams3.digitaloceanspaces.com."`
+	Bucket        string `form:"bucket" placeholder:"NAME" help:"Bucket of such files."`
+	Prefix        string `placeholder:"TEXT" help:"Read only what begins with it."`
+	Region        string `placeholder:"NAME" help:"Region that requests are signed for. Without it, the service is asked."`
+	PathStyle     bool   `default:"true" negatable:"" help:"Name the bucket in the path, not in front of the host."`
+	CAFile        string `form:"path" placeholder:"FILE" help:"PEM file of the authorities that may sign the certificate of the service."`
+	CA            []byte `kong:"-"` // content of CAFile
+	AccessKey     Secret `kong:"-"`
+	AccessKeyFile string `form:"path" placeholder:"FILE" help:"File that holds the access key; without one, the reader is anonymous. LOADGEN_CORPUS_S3_ACCESS_KEY gives it instead."`
+	SecretKey     Secret `kong:"-"`
+	SecretKeyFile string `form:"path" placeholder:"FILE" help:"File that holds the secret key. LOADGEN_CORPUS_S3_SECRET_KEY gives it instead."`
 }
 
 // Mode is the routing mode that the cluster starts in, and how it is switched.
 type Mode struct {
-	Driver      string   `default:"manual" oneof:"manual pinned simulated" help:"How the mode is switched: manual tells the operator what to do, pinned deals the turns of round_robin out to the workers of a Dynamo under kv, simulated asks the simulated cluster, which also tells its mode and its offers."`
+	Driver      string   `default:"manual" oneof:"manual pinned endpoints simulated" help:"How the mode is switched: manual tells the operator what to do, pinned deals the turns of round_robin out to the workers of a Dynamo under kv, endpoints sends the turns of each mode to an address of its own, simulated asks the simulated cluster, which also tells its mode and its offers."`
 	Mode        string   `default:"kv" oneof:"kv round_robin least_loaded" help:"Routing mode in force at the start. With the driver simulated it counts only until the cluster tells its own."`
 	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculation in force at the start. With the driver simulated it counts only until the cluster tells its own."`
 	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes that an operator may switch to with the driver manual, each alone or with its speculation, as kv/eagle3."`
+	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"Addresses of the modes with the driver endpoints, such as kv=http://kv:8000,round_robin=http://rr:8000. One of them is target.url; without that, the address of mode.mode is."`
 }
 
 // Prometheus is the server that knows the cluster's metrics.
@@ -229,6 +263,26 @@ func (m Mode) States() []api.ModeState {
 		states[i] = m.offered(offer)
 	}
 	return states
+}
+
+// Addresses are those of the modes, where each has one.
+func (m Mode) Addresses() []cluster.Endpoint {
+	all := make([]cluster.Endpoint, len(m.Endpoints))
+	for i, endpoint := range m.Endpoints {
+		offer, address, _ := strings.Cut(endpoint, "=")
+		all[i] = cluster.Endpoint{Mode: m.offered(offer), URL: address}
+	}
+	return all
+}
+
+// Address is that of the mode at the start, "" where it has none.
+func (m Mode) Address() string {
+	for _, e := range m.Addresses() {
+		if e.Mode == m.State() {
+			return e.URL
+		}
+	}
+	return ""
 }
 
 // offered reads one offer, which has the form already.

@@ -26,6 +26,10 @@ var samples = map[string]string{
 	"target.url": "https://other/api", "target.model": "llama", "target.api_key_file": "key", "target.ca_file": "ca",
 	"deployment.engine": "vLLM", "deployment.model": "Llama 3.1 70B", "deployment.gpu": "H200",
 	"start": "true", "preset": "recorded", "seed": "18446744073709551615", "followup.text": "go on, please: 100 %",
+	"followup.url": "http://enduser:8000", "followup.model": "llama-3.1-8b", "followup.api_key_file": "key", "followup.ca_file": "ca",
+	"corpus.dir": "/articles", "corpus.file": "/articles.jsonl", "corpus.s3.endpoint": "https://ams3.example.org", "corpus.s3.bucket": "texts",
+	"corpus.s3.prefix": "booth/", "corpus.s3.region": "ams3", "corpus.s3.path_style": "false", "corpus.s3.ca_file": "ca",
+	"corpus.s3.access_key_file": "key", "corpus.s3.secret_key_file": "key", "mode.endpoints": "kv=http://x:8000,kv/eagle3=http://x:8001",
 	"mode.driver": "pinned", "mode.mode": "round_robin", "mode.speculation": "off", "mode.offers": "kv,round_robin,kv/eagle3",
 	"prometheus.url": "http://prometheus:9090", "prometheus.namespace": "booth", "cluster.metrics_urls": "http://a:8081,http://b:8082/metrics",
 	"baseline.default": "this target", "title": "# our: booth", "subtitle": "'second' \"line\"",
@@ -65,6 +69,12 @@ func TestEveryFieldFromEverySource(t *testing.T) {
 			with = nil
 		case "slider.max":
 			with = append(with, "--max-concurrency=10000")
+		case "corpus.s3.bucket":
+			with = append(with, "--corpus-s3-endpoint=https://x")
+		case "corpus.s3.access_key_file":
+			with = append(with, "--corpus-s3-secret-key-file=key")
+		case "corpus.s3.secret_key_file":
+			with = append(with, "--corpus-s3-access-key-file=key")
 		}
 		require.NotEqual(t, f.flag.Default, value, f.name)
 		sources := map[string]input{

@@ -24,13 +24,16 @@ type form struct {
 var errForm = errors.New("not of the form")
 
 var forms = map[string]form{
-	"line":    {"one line of at most 200 characters", readLine},
-	"path":    {"a path", readPath},
-	"url":     {"http:// or https:// with a host, without user, query and fragment", readURL},
-	"target":  {"http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000", readTarget},
-	"address": {"an IP address or localhost and a port, such as 127.0.0.1:8088", readAddress},
-	"host":    {"a host name or an IP address, without a port", readHost},
-	"offer":   {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
+	"line":     {"one line of at most 200 characters", readLine},
+	"path":     {"a path", readPath},
+	"url":      {"http:// or https:// with a host, without user, query and fragment", readURL},
+	"target":   {"http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000", readTarget},
+	"address":  {"an IP address or localhost and a port, such as 127.0.0.1:8088", readAddress},
+	"host":     {"a host name or an IP address, without a port", readHost},
+	"origin":   {"http:// or https:// with a host and an optional port, and nothing else", readOrigin},
+	"bucket":   {"a bucket's name of 3 to 63 lower-case letters, digits, dots and hyphens", readBucket},
+	"endpoint": {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
+	"offer":    {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
 }
 
 func readLine(s string) (string, error) {
@@ -86,6 +89,33 @@ func readOffer(s string) (string, error) {
 		return "", errForm
 	}
 	return s, nil
+}
+
+func readOrigin(s string) (string, error) {
+	s, err := readURL(s)
+	if err == nil && strings.Count(s, "/") > 2 {
+		err = errForm
+	}
+	return s, err
+}
+
+var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+
+func readBucket(s string) (string, error) {
+	if !bucketName.MatchString(s) {
+		return "", errForm
+	}
+	return s, nil
+}
+
+func readEndpoint(s string) (string, error) {
+	offer, address, _ := strings.Cut(s, "=")
+	offer, err := readOffer(offer)
+	if err != nil {
+		return "", err
+	}
+	address, err = readTarget(address)
+	return offer + "=" + address, err
 }
 
 var (

@@ -121,7 +121,10 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if c.DataDir == "" {
 		c.DataDir = dataDir(l.env)
 	}
-	if err := l.readCA(&c); err != nil {
+	if c.Target.URL == "" && c.Mode.Driver == "endpoints" {
+		c.Target.URL = c.Mode.Address()
+	}
+	if err := l.readCAs(&c); err != nil {
 		return nil, err
 	}
 	if err := c.Check(); err != nil {
@@ -186,19 +189,28 @@ func (l *loader) checkVariables() error {
 	return nil
 }
 
-// readCA reads the authorities, so that a file without any is found at the start.
-func (l *loader) readCA(c *Config) error {
-	if c.Target.CAFile == "" {
-		return nil
+// readCAs reads the authorities, so that a file without any is found at the start.
+func (l *loader) readCAs(c *Config) error {
+	for _, ca := range []struct {
+		field, path string
+		to          *[]byte
+	}{
+		{"target.ca_file", c.Target.CAFile, &c.Target.CA},
+		{"followup.ca_file", c.Followup.CAFile, &c.Followup.CA},
+		{"corpus.s3.ca_file", c.Corpus.S3.CAFile, &c.Corpus.S3.CA},
+	} {
+		if ca.path == "" {
+			continue
+		}
+		data, err := l.read(ca.field, ca.path, "a PEM file that can be read")
+		if err != nil {
+			return err
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(data) {
+			return &api.FieldError{Field: ca.field, Value: ca.path, Allowed: "a PEM file with certificates; it has none"}
+		}
+		*ca.to = data
 	}
-	data, err := l.read("target.ca_file", c.Target.CAFile, "a PEM file that can be read")
-	if err != nil {
-		return err
-	}
-	if !x509.NewCertPool().AppendCertsFromPEM(data) {
-		return &api.FieldError{Field: "target.ca_file", Value: c.Target.CAFile, Allowed: "a PEM file with certificates; it has none"}
-	}
-	c.Target.CA = data
 	return nil
 }
 

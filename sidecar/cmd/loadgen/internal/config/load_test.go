@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cluster"
 )
 
 // input is what a call of Load sees. File is the content of booth.yaml, where
@@ -153,6 +154,17 @@ func TestTargetIsNormalised(t *testing.T) {
 	}
 }
 
+// With an address for each mode, the target is that of the mode at the start.
+func TestEndpoints(t *testing.T) {
+	c := input{file: "mode:\n  driver: endpoints\n  mode: round_robin\n  speculation: off\n  endpoints:\n  - kv=http://kv:8000/v1\n  - round_robin=http://rr:8000\n  - kv/eagle3=http://e"}.must(t)
+	require.Equal(t, "http://rr:8000", c.Target.URL)
+	require.Equal(t, []cluster.Endpoint{
+		{Mode: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, URL: "http://kv:8000"},
+		{Mode: api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, URL: "http://rr:8000"},
+		{Mode: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}, URL: "http://e"},
+	}, c.Mode.Addresses())
+}
+
 // The model's flag has a short name besides that of its field.
 func TestModelFlags(t *testing.T) {
 	for _, flag := range []string{"--model=llama", "--target-model=llama"} {
@@ -227,7 +239,19 @@ func TestBadInput(t *testing.T) {
 		{args("--slider-increment=121"), "slider.increment: 121 is not allowed: at most 120 (slider.max less slider.min)"},
 		{args("--mode-mode=least_loaded"), "mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
 		{args("--mode-mode=least_loaded", "--mode-driver=pinned"), "mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
-		{args("--mode-driver=automatic"), "mode.driver: automatic is not allowed: manual, pinned or simulated (from --mode-driver)"},
+		{args("--mode-driver=automatic"), "mode.driver: automatic is not allowed: manual, pinned, endpoints or simulated (from --mode-driver)"},
+		{args("--mode-driver=endpoints"), "mode.endpoints: no value is not allowed: an address for each mode, since mode.driver is endpoints"},
+		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://a"), "target.url: http://x:8000 is not allowed: one of mode.endpoints (kv=http://a)"},
+		{args("--mode-driver=endpoints", "--mode-endpoints=round_robin="+strings.TrimPrefix(target, "--target-url=")), "mode.mode: kv is not allowed: a mode on offer (round_robin=http://x:8000)"},
+		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://x:8000,kv=http://b"), "mode.endpoints: a second address for kv is not allowed: one for each mode"},
+		{args("--mode-endpoints=http://b"), "mode.endpoints: http://b is not allowed: a list; each MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000 (from --mode-endpoints)"},
+		{args("--followup-url=http://e", "--preset=recorded"), "followup.url: http://e is not allowed: no value beside followup.text, which the preset recorded sets, too"},
+		{args("--corpus-dir=a", "--corpus-file=b"), "corpus.file: this second place is not allowed: one of corpus.dir, corpus.file and corpus.s3.bucket"},
+		{args("--corpus-s3-bucket=texts"), "corpus.s3.endpoint: no value is not allowed: http:// or https:// with a host and an optional port, and nothing else"},
+		{args("--corpus-s3-bucket=Te"), "corpus.s3.bucket: Te is not allowed: a bucket's name of 3 to 63 lower-case letters, digits, dots and hyphens (from --corpus-s3-bucket)"},
+		{args("--corpus-s3-endpoint=http://x/y"), "corpus.s3.endpoint: http://x/y is not allowed: http:// or https:// with a host and an optional port, and nothing else (from --corpus-s3-endpoint)"},
+		{env("LOADGEN_CORPUS_S3_ACCESS_KEY=a"), "corpus.s3.secret_key: one of two keys is not allowed: an access key together with a secret key, or neither"},
+		{args("--corpus-refresh=10ms"), "corpus.refresh: 10ms is not allowed: 0s or from 1s on"},
 		{args("--listen=0.0.0.0:8088"), "listen: \"0.0.0.0:8088\" is not allowed: " + loopback},
 		{args("--listen=:8088"), "listen: \":8088\" is not allowed: " + loopback},
 

@@ -1,0 +1,118 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+
+	"kvbooth/sidecar/api"
+)
+
+// Switch sends requests to one of several addresses of what counts as one target,
+// such as two frontends with different routers over the same workers. It is safe
+// for concurrent use; a request that is under way stays where it was sent.
+type Switch struct {
+	root    string
+	clients []*Client
+	current atomic.Pointer[Client]
+}
+
+// NewSwitch makes a client of each URL. The other options are those of all of them;
+// their URL stands for the target whatever is in use. The requests go to the first
+// one until [Switch.Turn]. The error is an [api.FieldError].
+func NewSwitch(opts Options, urls ...string) (*Switch, error) {
+	whole, err := ParseURL(opts.URL)
+	if err != nil {
+		return nil, err
+	}
+	s := &Switch{root: (&Client{base: whole}).Root()}
+	for _, address := range urls {
+		opts.URL = address
+		c, err := New(opts)
+		if bad := new(api.FieldError); errors.As(err, &bad) && bad.Field == "target.url" {
+			return nil, &api.FieldError{Field: "mode.endpoints", Value: bad.Value, Allowed: bad.Allowed}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s.find(c.Root()) == nil {
+			s.clients = append(s.clients, c)
+		}
+	}
+	if len(s.clients) == 0 {
+		return nil, &api.FieldError{Field: "mode.endpoints", Value: "no addresses", Allowed: "one for each mode"}
+	}
+	s.current.Store(s.clients[0])
+	return s, nil
+}
+
+// find gives the client of an address, nil where there is none.
+func (s *Switch) find(root string) *Client {
+	if i := slices.IndexFunc(s.clients, func(c *Client) bool { return c.Root() == root }); i >= 0 {
+		return s.clients[i]
+	}
+	return nil
+}
+
+// Turn makes sure that the server at an address serves the model in use, and has
+// the requests from then on go there. Where it does not, they go where they went.
+// The model must be served under the same name, where the server lists its models
+// at all, and one answer of one token must come.
+func (s *Switch) Turn(ctx context.Context, address string) error {
+	u, err := ParseURL(address)
+	if err != nil {
+		return err
+	}
+	next := s.find((&Client{base: u}).Root())
+	if next == nil {
+		return &api.FieldError{Field: "mode.endpoints", Value: quote(address), Allowed: "an address of the configuration"}
+	}
+	model := s.Model()
+	listed, failure := next.Models(ctx)
+	switch {
+	case failure != nil && failure.Status != http.StatusNotFound && failure.Status != http.StatusMethodNotAllowed:
+		return failure
+	case failure == nil && model != "" && !slices.Contains(listed, model):
+		return fmt.Errorf("%s serves %q, not the model in use, %q", next.Root(), listed, model)
+	case model != "":
+		next.ext.setModel(model)
+	}
+	if failure := next.Probe(ctx); failure != nil {
+		return failure
+	}
+	s.current.Store(next)
+	return nil
+}
+
+// Endpoint is the address in use, without /v1.
+func (s *Switch) Endpoint() string { return s.current.Load().Root() }
+
+// Root is the address that stands for the target whatever is in use.
+func (s *Switch) Root() string { return s.root }
+
+// Do is [Client.Do] at the address in use.
+func (s *Switch) Do(ctx context.Context, req Request) Result { return s.current.Load().Do(ctx, req) }
+
+// Probe is [Client.Probe] at the address in use.
+func (s *Switch) Probe(ctx context.Context) *Error { return s.current.Load().Probe(ctx) }
+
+// Models is [Client.Models] at the address in use.
+func (s *Switch) Models(ctx context.Context) ([]string, *Error) {
+	return s.current.Load().Models(ctx)
+}
+
+// Model is the model in use; empty until it is known.
+func (s *Switch) Model() string { return s.current.Load().Model() }
+
+// Extensions are those in use at the address in use.
+func (s *Switch) Extensions() map[string]bool { return s.current.Load().Extensions() }
+
+// Close closes the idle connections to all addresses.
+func (s *Switch) Close() {
+	for _, c := range s.clients {
+		c.Close()
+	}
+}

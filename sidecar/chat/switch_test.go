@@ -1,0 +1,150 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"kvbooth/sidecar/api"
+)
+
+// frontend is a server with a model, which counts its turns.
+type frontend struct {
+	*httptest.Server
+	models string // empty: it lists none
+	status int    // of an answer, 0 for 200
+	turns  atomic.Int64
+}
+
+func newFrontend(t *testing.T, models string, status int) *frontend {
+	t.Helper()
+	f := &frontend{models: models, status: status}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/v1/models" && f.models == "":
+			http.NotFound(w, r)
+		case r.URL.Path == "/v1/models":
+			fmt.Fprintf(w, `{"data":[{"id":%q}]}`, f.models)
+		case f.status != 0:
+			w.WriteHeader(f.status)
+		default:
+			f.turns.Add(1)
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, event("a"), doneEvent)
+		}
+	}))
+	t.Cleanup(f.Close)
+	return f
+}
+
+func newSwitch(t *testing.T, model string, fronts ...*frontend) *Switch {
+	t.Helper()
+	var urls []string
+	for _, f := range fronts {
+		urls = append(urls, f.URL+"/v1")
+	}
+	s, err := NewSwitch(Options{URL: fronts[0].URL, Model: model}, urls...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// send sends one turn.
+func send(t *testing.T, s *Switch) {
+	t.Helper()
+	hello := []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}}
+	if r := s.Do(t.Context(), Request{Messages: hello, MaxTokens: 1}); !r.OK() {
+		t.Fatalf("the turn failed: %v", r.Err)
+	}
+}
+
+// Turns go to the address in use, there and back; the root stays what it was.
+func TestSwitchTurns(t *testing.T) {
+	a, b := newFrontend(t, "m", 0), newFrontend(t, "m", 0)
+	s := newSwitch(t, "", a, b)
+	if err := s.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, to := range []*frontend{a, b, a} {
+		if err := s.Turn(t.Context(), to.URL); err != nil {
+			t.Fatalf("turn %d: %v", i, err)
+		}
+		before := to.turns.Load()
+		send(t, s)
+		if to.turns.Load() != before+1 {
+			t.Errorf("turn %d did not go to its address", i)
+		}
+		if s.Endpoint() != to.URL || s.Root() != a.URL || s.Model() != "m" || s.Extensions() == nil {
+			t.Errorf("turn %d: endpoint %s, root %s, model %s, extensions %v", i, s.Endpoint(), s.Root(), s.Model(), s.Extensions())
+		}
+	}
+}
+
+// An address that cannot take over leaves the turns where they were.
+func TestSwitchStays(t *testing.T) {
+	gone := newFrontend(t, "m", 0)
+	gone.Close()
+	for name, row := range map[string]struct {
+		to   *frontend
+		want string // empty: it can
+	}{
+		"another model":     {newFrontend(t, "other", 0), `serves ["other"], not the model in use, "m"`},
+		"nobody":            {gone, "connection refused"},
+		"no answers":        {newFrontend(t, "m", http.StatusInternalServerError), "the server failed (500)"},
+		"no list of models": {newFrontend(t, "", 0), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newFrontend(t, "m", 0)
+			s := newSwitch(t, "m", a, row.to)
+			err := s.Turn(t.Context(), row.to.URL)
+			if row.want == "" {
+				if err != nil || s.Endpoint() != row.to.URL {
+					t.Errorf("it did not turn: %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("got %v, want %q", err, row.want)
+			}
+			if s.Endpoint() != a.URL {
+				t.Errorf("it turned to %s", s.Endpoint())
+			}
+			send(t, s)
+		})
+	}
+	s := newSwitch(t, "m", newFrontend(t, "m", 0))
+	var field *api.FieldError
+	if err := s.Turn(t.Context(), "http://elsewhere:1"); !errors.As(err, &field) || field.Field != "mode.endpoints" {
+		t.Errorf("an unknown address gives %v", err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Turn(cancelled, s.Root()); err == nil {
+		t.Error("it turned after its context had ended")
+	}
+}
+
+func TestNewSwitchRefuses(t *testing.T) {
+	for field, urls := range map[string][]string{"mode.endpoints": {"http://a", "ftp://b"}, "target.url": nil} {
+		opts := Options{URL: "http://a"}
+		if urls == nil {
+			opts.URL = "a"
+		}
+		var bad *api.FieldError
+		if _, err := NewSwitch(opts, urls...); !errors.As(err, &bad) || bad.Field != field {
+			t.Errorf("%v: got %v, want an error of %s", urls, err, field)
+		}
+	}
+	if _, err := NewSwitch(Options{URL: "http://a"}); err == nil {
+		t.Error("a switch without addresses was made")
+	}
+}

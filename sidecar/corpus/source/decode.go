@@ -1,0 +1,173 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"kvbooth/sidecar/api"
+)
+
+// document is what a place holds under one name.
+type document struct {
+	name    string // path within the place, with slashes
+	key     string // in a bucket: its name there
+	data    []byte
+	problem string // why it was not read; empty: it was
+}
+
+// item is one text of a document.
+type item struct {
+	ID    string `json:"id"`
+	Topic string `json:"topic"`
+	Text  string `json:"text"`
+
+	name string // where it stands, for people
+}
+
+const (
+	maxTopic = 200  // characters
+	maxRun   = 2000 // bytes of letters without anything between them; no language has such
+)
+
+// extensions are the documents that can be read.
+var extensions = map[string]func(document) ([]item, []api.SkippedItem){
+	".jsonl": decodeLines,
+	".json":  decodeJSON,
+	".md":    decodeText,
+	".txt":   decodeText,
+}
+
+// decode gives the texts of a document, and those of them that cannot be used.
+func decode(d document) (items []item, skipped []api.SkippedItem) {
+	read := extensions[strings.ToLower(path.Ext(d.name))]
+	switch {
+	case d.problem != "":
+		return nil, []api.SkippedItem{{Name: d.name, Reason: d.problem}}
+	case read == nil:
+		return nil, []api.SkippedItem{{Name: d.name, Reason: "not a .jsonl, .json, .md or .txt"}}
+	}
+	found, skipped := read(d)
+	for _, it := range found {
+		it.Text, it.Topic = strings.TrimSpace(it.Text), strings.TrimSpace(it.Topic)
+		if reason := it.problem(); reason != "" {
+			skipped = append(skipped, api.SkippedItem{Name: it.name, Reason: reason})
+			continue
+		}
+		items = append(items, it)
+	}
+	return items, skipped
+}
+
+var (
+	idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+	notID  = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+)
+
+// problem says why a text cannot be used, "" where it can.
+func (it item) problem() string {
+	switch {
+	case !idForm.MatchString(it.ID):
+		return fmt.Sprintf("its id is %q; wanted are 1 to 100 letters, digits, dots, hyphens and underscores", clip(it.ID))
+	case it.Topic == "":
+		return "it has no topic"
+	case utf8.RuneCountInString(it.Topic) > maxTopic || strings.ContainsFunc(it.Topic, unicode.IsControl):
+		return fmt.Sprintf("its topic is not one line of at most %d characters", maxTopic)
+	case it.Text == "":
+		return "it has no text"
+	case !utf8.ValidString(it.Text):
+		return "its text is not UTF-8"
+	case strings.ContainsFunc(it.Text, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\r\t", r) }):
+		return "its text has control characters"
+	case longestRun(it.Text) > maxRun:
+		return fmt.Sprintf("it has a word of more than %d bytes", maxRun)
+	}
+	return ""
+}
+
+// longestRun is the length in bytes of the longest run of letters and digits.
+func longestRun(s string) (longest int) {
+	begin := 0
+	for i, r := range s {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			longest, begin = max(longest, i-begin), i+utf8.RuneLen(r)
+		}
+	}
+	return max(longest, len(s)-begin)
+}
+
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}
+
+// decodeLines reads one object a line. A line that is none spoils no other.
+func decodeLines(d document) (items []item, skipped []api.SkippedItem) {
+	number := 0
+	for line := range bytes.Lines(d.data) {
+		number++
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		it := item{name: fmt.Sprintf("%s, line %d", d.name, number)}
+		if err := json.Unmarshal(line, &it); err != nil {
+			skipped = append(skipped, api.SkippedItem{Name: it.name, Reason: "not a JSON object with id, topic and text: " + err.Error()})
+			continue
+		}
+		items = append(items, it)
+	}
+	return items, skipped
+}
+
+// decodeJSON reads one object or a list of them.
+func decodeJSON(d document) (items []item, skipped []api.SkippedItem) {
+	elements := []json.RawMessage{d.data}
+	if bytes.HasPrefix(bytes.TrimSpace(d.data), []byte("[")) {
+		if err := json.Unmarshal(d.data, &elements); err != nil {
+			return nil, []api.SkippedItem{{Name: d.name, Reason: "not JSON: " + err.Error()}}
+		}
+	}
+	for i, element := range elements {
+		it := item{name: fmt.Sprintf("%s, item %d", d.name, i+1)}
+		if err := json.Unmarshal(element, &it); err != nil {
+			skipped = append(skipped, api.SkippedItem{Name: it.name, Reason: "not a JSON object with id, topic and text: " + err.Error()})
+			continue
+		}
+		items = append(items, it)
+	}
+	return items, skipped
+}
+
+// decodeText reads a text that is the whole document.
+func decodeText(d document) ([]item, []api.SkippedItem) {
+	base := strings.TrimSuffix(d.name, path.Ext(d.name))
+	it := item{
+		ID: strings.Trim(notID.ReplaceAllString(base, "-"), "-._"), Topic: topicOf(base),
+		Text: strings.ReplaceAll(string(d.data), "\r\n", "\n"), name: d.name,
+	}
+	heading, _, _ := strings.Cut(strings.TrimSpace(it.Text), "\n")
+	if topic, ok := strings.CutPrefix(heading, "# "); ok && path.Ext(d.name) != ".txt" {
+		it.Topic = topic
+	}
+	return []item{it}, nil
+}
+
+// topicOf makes a topic of a path: the folder's name, at the top the document's.
+func topicOf(base string) string {
+	name := path.Base(base)
+	if dir := path.Dir(base); dir != "." {
+		name = path.Base(dir)
+	}
+	name = strings.TrimSpace(strings.NewReplacer("-", " ", "_", " ").Replace(name))
+	if first, size := utf8.DecodeRuneInString(name); size > 0 {
+		name = string(unicode.ToUpper(first)) + name[size:]
+	}
+	return name
+}
