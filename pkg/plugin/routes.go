@@ -57,6 +57,7 @@ func routes() []route {
 		{"PATCH /settings", configure, patchSettings},
 		{"GET /conversations", see, conversations},
 		{"GET /conversations/{id}", see, item("id", (*api.Client).Conversation)},
+		{"GET /starters/{id}", see, starter},
 		{"GET /turns.csv", see, turns},
 		{"GET /events", see, latest((*api.Client).Events)},
 		{"GET /baselines", see, get((*api.Client).Baselines)},
@@ -187,6 +188,15 @@ func conversations(c *api.Client, w http.ResponseWriter, r *http.Request) error 
 		Lane: q.Get("lane"), Status: api.ConversationStatus(q.Get("status")),
 		Topic: q.Get("topic"), Cursor: q.Get("cursor"), Limit: int(limit),
 	})
+	return answer(w, http.StatusOK, v, err)
+}
+
+func starter(c *api.Client, w http.ResponseWriter, r *http.Request) error {
+	q, err := params(r, "lane")
+	if err != nil {
+		return err
+	}
+	v, err := c.Starter(r.Context(), q.Get("lane"), r.PathValue("id"))
 	return answer(w, http.StatusOK, v, err)
 }
 

@@ -32,6 +32,7 @@ var calls = map[string]struct {
 	"PATCH /settings":         {"settings", `{"title":"Booth"}`, "Admin", "/api/v1/settings"},
 	"GET /conversations":      {"conversations?status=ok&topic=gpu&cursor=c&limit=5&lane=main", "", "nil None Viewer Editor Admin", "/api/v1/conversations?cursor=c&lane=main&limit=5&status=ok&topic=gpu"},
 	"GET /conversations/{id}": {"conversations/main-7", "", "nil None Viewer Editor Admin", "/api/v1/conversations/main-7"},
+	"GET /starters/{id}":      {"starters/gpu architecture?lane=twin", "", "nil None Viewer Editor Admin", "/api/v1/starters/gpu%20architecture?lane=twin"},
 	"GET /turns.csv":          {"turns.csv?step=9007199254740993", "", "nil None Viewer Editor Admin", "/api/v1/turns.csv?step=9007199254740993"},
 	"GET /events":             {"events?limit=5", "", "nil None Viewer Editor Admin", "/api/v1/events?limit=5"},
 	"GET /decisions":          {"decisions?lane=main&limit=5", "", "nil None Viewer Editor Admin", "/api/v1/decisions?lane=main&limit=5"},
@@ -169,11 +170,12 @@ func TestEscapes(t *testing.T) {
 	s := newSidecar(t)
 	a := start(t, at127(s.URL+"/behind/a/proxy/"))
 	for path, want := range map[string]string{
-		"baselines/of 2026+1":  "/behind/a/proxy/api/v1/baselines/of%202026+1",
-		"baselines/a%2Fb":      "/behind/a/proxy/api/v1/baselines/a%2Fb",
-		"baselines/a%3Fb%23":   "/behind/a/proxy/api/v1/baselines/a%3Fb%23",
-		"baselines/..x":        "/behind/a/proxy/api/v1/baselines/..x",
-		"conversations/x;y=@z": "/behind/a/proxy/api/v1/conversations/x%3By=@z",
+		"baselines/of 2026+1":   "/behind/a/proxy/api/v1/baselines/of%202026+1",
+		"baselines/a%2Fb":       "/behind/a/proxy/api/v1/baselines/a%2Fb",
+		"baselines/a%3Fb%23":    "/behind/a/proxy/api/v1/baselines/a%3Fb%23",
+		"starters/a%2Fb?lane=x": "/behind/a/proxy/api/v1/starters/a%2Fb?lane=x",
+		"baselines/..x":         "/behind/a/proxy/api/v1/baselines/..x",
+		"conversations/x;y=@z":  "/behind/a/proxy/api/v1/conversations/x%3By=@z",
 	} {
 		resource(t, a, nil, "GET", path, "")
 		require.Equal(t, want, s.take()[0].uri)
@@ -194,6 +196,7 @@ func TestQueries(t *testing.T) {
 		"turns.csv?step=1.5":         "step",
 		"conversations?token=secret": "query",
 		"baselines/a?lane=main":      "query",
+		"starters/a?topic=b":         "query",
 	} {
 		p := problem(t, resource(t, a, user("Admin"), "GET", url, ""))
 		require.Equal(t, 422, p.Status, url)

@@ -138,7 +138,13 @@ func (c *Client) Conversations(ctx context.Context, q ConversationQuery) (l Conv
 
 // Conversation gives a conversation with its transcript.
 func (c *Client) Conversation(ctx context.Context, id string) (con Conversation, err error) {
-	return con, c.item(ctx, "conversations", id, &con)
+	return con, c.item(ctx, nil, "conversations", id, &con)
+}
+
+// Starter gives the text that conversations on it begin with, as the corpus in
+// use in a lane has it.
+func (c *Client) Starter(ctx context.Context, lane, id string) (s Starter, err error) {
+	return s, c.item(ctx, laneQuery(lane), "starters", id, &s)
 }
 
 // TurnsCSV writes the raw data of a step, or of all steps for step 0. After an
@@ -167,7 +173,7 @@ func (c *Client) Baselines(ctx context.Context) (l BaselineList, err error) {
 
 // Baseline gives one baseline.
 func (c *Client) Baseline(ctx context.Context, name string) (b Baseline, err error) {
-	return b, c.item(ctx, "baselines", name, &b)
+	return b, c.item(ctx, nil, "baselines", name, &b)
 }
 
 // Comparison puts a lane's live step beside the named baseline, beside the
@@ -198,11 +204,11 @@ func (c *Client) PatchSettings(ctx context.Context, p SettingsPatch) (s Settings
 
 // item gets one thing of a collection. An id that a path cannot hold as a
 // segment is nobody's.
-func (c *Client) item(ctx context.Context, collection, id string, out any) error {
+func (c *Client) item(ctx context.Context, query url.Values, collection, id string, out any) error {
 	if id == "" || id == "." || id == ".." {
 		return fmt.Errorf("%w: there is no %q in %s", ErrNotFound, id, collection)
 	}
-	return c.call(ctx, http.MethodGet, c.at(nil, collection, url.PathEscape(id)), nil, out)
+	return c.call(ctx, http.MethodGet, c.at(query, collection, url.PathEscape(id)), nil, out)
 }
 
 // at is the URL of a call.

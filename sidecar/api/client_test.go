@@ -147,6 +147,8 @@ func TestOddIDs(t *testing.T) {
 		require.ErrorIs(t, err, api.ErrNotFound)
 		_, err = c.Baseline(t.Context(), id)
 		require.ErrorIs(t, err, api.ErrNotFound)
+		_, err = c.Starter(t.Context(), "main", id)
+		require.ErrorIs(t, err, api.ErrNotFound)
 	}
 }
 

@@ -39,6 +39,7 @@ var roots = []any{
 	api.ModeRequest{},
 	api.DecisionList{},
 	api.ConversationList{},
+	api.Starter{},
 	api.EventList{},
 	api.BaselineList{},
 	api.SettingsPatch{},

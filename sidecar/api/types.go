@@ -560,6 +560,14 @@ type Conversation struct {
 	Live         *LiveTurn          `json:"live,omitempty"`
 }
 
+// Starter is a text that conversations begin with. Text stands first in the
+// prompt of each of them, the same to the byte.
+type Starter struct {
+	ID    string `json:"id"`
+	Topic string `json:"topic"`
+	Text  string `json:"text"`
+}
+
 // LiveTurn is a turn that is still streaming.
 type LiveTurn struct {
 	Number           int       `json:"number"`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/corpus"
@@ -59,6 +60,38 @@ func TestCorpusChangesWhileStopped(t *testing.T) {
 		for _, c := range b.lane.run.workload.Conversations() {
 			assert.Equal(t, "tunnels", c.Starter)
 		}
+	})
+}
+
+// A starter is that of the corpus in force: one that another corpus had is there no
+// more, and one of the same id is what the new corpus has under it.
+func TestStarterOfTheCorpusInForce(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		first := smallCorpus().Starters[0]
+		got, err := b.hub.Starter(api.DefaultLane, first.ID)
+		require.NoError(t, err)
+		assert.Equal(t, api.Starter{ID: first.ID, Topic: first.Topic, Text: first.Text}, got)
+
+		for _, unknown := range []string{"tunnels", "", first.Topic} {
+			_, err = b.hub.Starter(api.DefaultLane, unknown)
+			require.ErrorIs(t, err, api.ErrNotFound, unknown)
+		}
+		_, err = b.hub.Starter("twin", first.ID)
+		require.ErrorIs(t, err, api.ErrNotFound)
+		require.ErrorContains(t, err, `there is no lane "twin"`)
+
+		next := other()
+		next.Starters = append(next.Starters, corpus.Starter{ID: first.ID, Topic: "Anew", Text: "Another text."})
+		b.lane.SetCorpus(next)
+		got, err = b.hub.Starter(api.DefaultLane, "tunnels")
+		require.NoError(t, err)
+		assert.Equal(t, "All about tunnels.", got.Text)
+		got, err = b.hub.Starter(api.DefaultLane, first.ID)
+		require.NoError(t, err)
+		assert.Equal(t, "Another text.", got.Text)
+		_, err = b.hub.Starter(api.DefaultLane, smallCorpus().Starters[1].ID)
+		require.ErrorIs(t, err, api.ErrNotFound)
+		require.ErrorContains(t, err, "the corpus in use, other, has no starter")
 	})
 }
 

@@ -205,6 +205,11 @@ func (h *Hub) Comparison(lane, baseline string) (api.Comparison, error) {
 	return call(h, lane, func(l *Lane) (api.Comparison, error) { return l.Comparison(baseline) })
 }
 
+// Starter is [Lane.Starter] of the named lane.
+func (h *Hub) Starter(lane, id string) (api.Starter, error) {
+	return call(h, lane, func(l *Lane) (api.Starter, error) { return l.Starter(id) })
+}
+
 func call[T any](h *Hub, lane string, f func(*Lane) (T, error)) (T, error) {
 	l, err := h.lane(lane)
 	if err != nil {

@@ -265,6 +265,20 @@ func (l *Lane) SetCorpus(c *corpus.Corpus) {
 	l.notify()
 }
 
+// Starter gives a text of the corpus in force. The error is an [api.ErrNotFound]
+// where that has none of this id, which another corpus before it may have had.
+func (l *Lane) Starter(id string) (api.Starter, error) {
+	l.mu.Lock()
+	c := l.corpus
+	l.mu.Unlock()
+	for _, s := range c.Starters {
+		if s.ID == id {
+			return api.Starter{ID: s.ID, Topic: s.Topic, Text: s.Text}, nil
+		}
+	}
+	return api.Starter{}, fmt.Errorf("%w: the corpus in use, %s, has no starter %q; it may have had one before it was read anew", api.ErrNotFound, c.Name, id)
+}
+
 // endStep keeps what the step under way measured, and ends it. It comes before
 // any change of settings or mode, which the row is kept under. The lock is held.
 func (l *Lane) endStep(now time.Time) {

@@ -30,6 +30,8 @@ type Backend interface {
 
 	Conversations(ctx context.Context, q api.ConversationQuery) (api.ConversationList, error)
 	Conversation(ctx context.Context, id string) (api.Conversation, error)
+	// Starter is a text of the corpus in use in a lane.
+	Starter(lane, id string) (api.Starter, error)
 	// TurnsCSV writes the turns of a step, of all steps for step 0.
 	TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error
 	// Events lists the newest events of a lane; of all lanes and of none where

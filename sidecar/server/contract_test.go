@@ -193,6 +193,8 @@ func everyCall(c *api.Client) []clientCall {
 			call{"conversations", "main", "", api.ConversationQuery{Lane: "main", Limit: 50}},
 		},
 		{"conversation", func(ctx context.Context) (any, error) { return c.Conversation(ctx, "main-1/../2") }, sample[api.Conversation](), call{"conversation", "", "", "main-1/../2"}},
+		{"starter", func(ctx context.Context) (any, error) { return c.Starter(ctx, "twin", "gpu/1 ü") }, sample[api.Starter](), call{"starter", "twin", "", "gpu/1 ü"}},
+		{"starter of the main lane", func(ctx context.Context) (any, error) { return c.Starter(ctx, "", "gpu") }, sample[api.Starter](), call{"starter", "main", "", "gpu"}},
 		{"turns", func(ctx context.Context) (any, error) {
 			var table bytes.Buffer
 			err := c.TurnsCSV(ctx, &table, "twin", 12)

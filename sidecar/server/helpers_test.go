@@ -102,6 +102,10 @@ func (b *recorder) Conversation(_ context.Context, id string) (api.Conversation,
 	return sample[api.Conversation](), b.note(call{"conversation", "", "", id})
 }
 
+func (b *recorder) Starter(lane, id string) (api.Starter, error) {
+	return sample[api.Starter](), b.note(call{"starter", lane, "", id})
+}
+
 func (b *recorder) TurnsCSV(_ context.Context, w io.Writer, lane string, step int64) error {
 	if b.csv != "" {
 		_, _ = io.WriteString(w, b.csv)

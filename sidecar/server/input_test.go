@@ -76,6 +76,8 @@ func TestBadInput(t *testing.T) {
 		{name: "unknown parameter of a comparison", path: "/comparison?name=x", status: 422, field: "query", allowed: "only lane, baseline", silent: true},
 		{name: "long lane", path: "/cluster?lane=" + strings.Repeat("x", 65), status: 422, field: "lane", allowed: "at most 64 characters"},
 		{name: "long lane of a write", method: "POST", path: "/workload/stop?lane=" + strings.Repeat("x", 65), body: `{"drain":true}`, status: 422, field: "lane", allowed: "at most 64 characters"},
+		{name: "long lane of a starter", path: "/starters/gpu?lane=" + strings.Repeat("x", 65), status: 422, field: "lane", allowed: "at most 64 characters"},
+		{name: "unknown parameter of a starter", path: "/starters/gpu?topic=x", status: 422, field: "query", allowed: "only lane", silent: true},
 		{name: "unknown parameter", path: "/cluster?lanes=main", status: 422, field: "query", allowed: "only lane", silent: true},
 		{name: "parameter of a call without", path: "/status?lane=main", status: 422, field: "query", allowed: "none", silent: true},
 		{name: "two lanes", path: "/cluster?lane=main&lane=twin", status: 422, field: "lane", allowed: "one", silent: true},

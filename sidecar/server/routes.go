@@ -36,6 +36,7 @@ func (s *Server) routes() []route {
 		{"PATCH " + api.Prefix + "/settings", write, s.patchSettings},
 		{"GET " + api.Prefix + "/conversations", read, s.conversations},
 		{"GET " + api.Prefix + "/conversations/{id}", read, item("id", b.Conversation)},
+		{"GET " + api.Prefix + "/starters/{id}", read, s.starter},
 		{"GET " + api.Prefix + "/turns.csv", read, s.turnsCSV},
 		{"GET " + api.Prefix + "/events", read, s.events},
 		{"GET " + api.Prefix + "/baselines", read, s.baselines},
@@ -155,6 +156,15 @@ func (s *Server) conversations(w http.ResponseWriter, r *http.Request) error {
 	}
 	list, err := s.opts.Backend.Conversations(r.Context(), q)
 	return replyJSON(w, list, err)
+}
+
+func (s *Server) starter(w http.ResponseWriter, r *http.Request) error {
+	lane, err := onlyLane(r)
+	if err != nil {
+		return err
+	}
+	starter, err := s.opts.Backend.Starter(lane, r.PathValue("id"))
+	return replyJSON(w, starter, err)
 }
 
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {

@@ -9,6 +9,7 @@ import type {
   Settings,
   SettingsPatch,
   StartRequest,
+  Starter,
   State,
   WorkloadPatch,
 } from './types';
@@ -79,4 +80,9 @@ export function listConversations(client: Client, lane: string, query: Conversat
 /** A conversation with its transcript. */
 export function readConversation(client: Client, id: string): Promise<Conversation> {
   return client.get(`/conversations/${encodeURIComponent(id)}`);
+}
+
+/** The text that conversations on it begin with, as the corpus in use in a lane has it. */
+export function readStarter(client: Client, lane: string, id: string): Promise<Starter> {
+  return client.get(lanePath(`/starters/${encodeURIComponent(id)}`, lane));
 }

@@ -221,6 +221,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/starters/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The text that conversations on it begin with
+         * @description It comes from the corpus in use now. Where a corpus has been read anew
+         *     since a conversation began, its starter may have another text, or be gone: 404.
+         */
+        get: operations["getStarter"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/turns.csv": {
         parameters: {
             query?: never;
@@ -975,6 +996,7 @@ export interface components {
              */
             number: number;
             topic: string;
+            /** @description the id of the text that it begins with */
             starter: string;
             status: components["schemas"]["ConversationStatus"];
             /** @description how it failed, where it did */
@@ -987,6 +1009,12 @@ export interface components {
             ended?: string;
             turns?: components["schemas"]["Turn"][];
             live?: components["schemas"]["LiveTurn"];
+        };
+        /** @description A text that conversations begin with. `text` stands first in the prompt of each of them, the same to the byte. */
+        Starter: {
+            id: string;
+            topic: string;
+            text: string;
         };
         /** @description A turn that is still streaming. */
         LiveTurn: {
@@ -1487,6 +1515,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Conversation"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getStarter: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+            };
+            header?: never;
+            path: {
+                /** @description `starter` of a conversation */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The starter */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Starter"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -46,6 +46,8 @@ export type ErrorClass = Schemas['ErrorClass'];
 export type ConversationStatus = Schemas['ConversationStatus'];
 /** A conversation: a row of the list, or with its turns in its detail. */
 export type Conversation = Schemas['Conversation'];
+/** A text that conversations begin with. */
+export type Starter = Schemas['Starter'];
 /** One page of conversations, newest first. */
 export type ConversationList = Schemas['ConversationList'];
 /** One request and its answer. */

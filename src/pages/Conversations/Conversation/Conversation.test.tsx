@@ -2,7 +2,7 @@ import React from 'react';
 import { act, fireEvent, render, screen, within } from '@testing-library/react';
 import { MemoryRouter, Route, Routes } from 'react-router-dom';
 
-import { ClientProvider, Problem, type Conversation as Data } from '../../../client';
+import { ClientProvider, Problem, type Conversation as Data, type Starter } from '../../../client';
 import { violations } from '../../../test/axe';
 import { conversation, listOf, turn } from '../../../test/conversations';
 import { FakeClient, laneSnapshot } from '../../../test/fixtures';
@@ -23,16 +23,26 @@ afterEach(() => {
 
 const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
 
+const ARTICLE =
+  '# GPU architecture\n\nMany small cores.\nThey wait together.\n\n## Warps\n\nC# and #1 are no headings.';
+
 /** Shows number 7, as the store has it, among ten that have ended. */
 async function show(first: Data | Problem, address = '/conversations/main-run-7') {
   const client = new FakeClient();
-  const store: { now: Data | Problem; all: Data[] } = { now: first, all: [] };
+  const store: { now: Data | Problem; all: Data[]; article: (path: string) => Promise<Starter> } = {
+    now: first,
+    all: [],
+    article: async () => ({ id: 'gpu', topic: 'GPU architecture', text: ARTICLE }),
+  };
   store.all = Array.from({ length: 10 }, (_, k) => conversation(k));
   const workers = [{ id: '11', name: 'worker-1', gpus: [] }];
   client.show({ cluster: { ...laneSnapshot().cluster, workers } });
   client.reads.mockImplementation(async (path) => {
     if (path.startsWith('/conversations?')) {
       return listOf(store.all, path);
+    }
+    if (path.startsWith('/starters/')) {
+      return store.article(path);
     }
     if (store.now instanceof Problem) {
       throw store.now;
@@ -50,8 +60,9 @@ async function show(first: Data | Problem, address = '/conversations/main-run-7'
     </ClientProvider>
   );
   await pass(0);
+  const articles = () => client.reads.mock.calls.filter(([path]) => path.startsWith('/starters/'));
   const asked = () => client.reads.mock.calls.filter(([path]) => path === '/conversations/main-run-7').length;
-  return { client, store, asked, ...result };
+  return { client, store, asked, articles, ...result };
 }
 
 const done = conversation(7, { topic: 'GPU architecture', starter: 'gpu', turns: [turn(1), turn(2)] });
@@ -88,8 +99,9 @@ describe('a conversation that has ended', () => {
     expect(turns()[1]).toHaveTextContent('Answer 2');
     expect(turns()[1]).toHaveTextContent('worker-1');
     expect(turns()[1]).toHaveTextContent('3,960 cached (99 %)');
-    expect(turns()[0]).toHaveTextContent('starter text “gpu”');
-    expect(turns()[1]).not.toHaveTextContent('starter text');
+    expect(turns()[0]).toHaveTextContent('Article: GPU architecture');
+    expect(turns()[0]).toHaveTextContent('This text comes first in the prompt');
+    expect(turns()[1]).not.toHaveTextContent('Article');
   });
 
   it('is not asked for again', async () => {
@@ -147,6 +159,105 @@ describe('a conversation that has ended', () => {
 
   it('has nothing against WCAG 2 AA', async () => {
     const { container } = await show(done);
+    jest.useRealTimers();
+    expect(await violations(container)).toEqual([]);
+  });
+});
+
+const toggle = () => screen.getByRole('button', { name: /^(Show|Hide) the article$/ });
+const text = () => screen.queryByRole('group', { name: 'Article: GPU architecture, scrollable' });
+const press = async (button: HTMLElement) => {
+  fireEvent.click(button);
+  await pass(0);
+};
+
+describe('the article that it begins with', () => {
+  it('is one line, and not asked for, until somebody wants it', async () => {
+    const { articles } = await show(done);
+    await pass(10 * FOLLOW_EVERY);
+    expect(toggle()).toHaveAttribute('aria-expanded', 'false');
+    expect(toggle()).toHaveAccessibleName('Show the article');
+    expect(text()).not.toBeInTheDocument();
+    expect(articles()).toEqual([]);
+  });
+
+  it('stands before the message of the user, with its paragraphs and its headings as plain lines', async () => {
+    const { articles } = await show(conversation(7, { ...done, lane: 'twin', starter: 'gpu/1' }));
+    await press(toggle());
+    expect(articles()).toEqual([['/starters/gpu%2F1?lane=twin']]);
+    expect(toggle()).toHaveAttribute('aria-expanded', 'true');
+    expect(text()?.textContent).toBe(ARTICLE.replace(/^#+ /gm, ''));
+    expect(within(turns()[0]).getByText('Warps').tagName).toBe('B');
+    expect(text()?.compareDocumentPosition(screen.getByText('Question 1'))).toBe(Node.DOCUMENT_POSITION_FOLLOWING);
+    expect(turns()[0]).toHaveTextContent('It is shown as the corpus in use has it now.');
+    expect(text()).toHaveAttribute('tabindex', '0'); // to be scrolled from the keyboard
+  });
+
+  it('is hidden again, and asked for once only', async () => {
+    const { articles } = await show(done);
+    await press(toggle());
+    await press(toggle());
+    expect(toggle()).toHaveAccessibleName('Show the article');
+    expect(text()).not.toBeInTheDocument();
+    await press(toggle());
+    expect(text()).toBeInTheDocument();
+    expect(articles()).toHaveLength(1);
+  });
+
+  it('says that it is on its way, and is not asked for twice meanwhile', async () => {
+    const { store, articles } = await show(done);
+    let arrive: (article: Starter) => void = () => undefined;
+    store.article = () => new Promise((resolve) => (arrive = resolve));
+    await press(toggle());
+    expect(screen.getByText('Reading the article…')).toBeInTheDocument();
+    await press(toggle());
+    await press(toggle());
+    expect(articles()).toHaveLength(1);
+    arrive({ id: 'gpu', topic: 'GPU architecture', text: 'It came.' });
+    await pass(0);
+    expect(text()).toHaveTextContent('It came.');
+    expect(screen.queryByText('Reading the article…')).not.toBeInTheDocument();
+  });
+
+  it('says why it cannot be shown, and tries again', async () => {
+    const { store, articles } = await show(done);
+    const { article } = store;
+    store.article = () => Promise.reject(new Problem(404, 'The corpus in use has no starter "gpu".'));
+    await press(toggle());
+    expect(screen.getByRole('alert')).toHaveTextContent('The corpus in use has no starter "gpu".');
+    expect(turns()[0]).not.toHaveTextContent('as the corpus in use has it now');
+    store.article = article;
+    await press(screen.getByRole('button', { name: 'Try again' }));
+    expect(articles()).toHaveLength(2);
+    expect(text()).toBeInTheDocument();
+    expect(screen.queryByRole('alert')).not.toBeInTheDocument();
+    expect(toggle()).toHaveFocus(); // the button that was pressed is gone
+  });
+
+  it('stays open while its turn ends, and the reader stays with it', async () => {
+    const { store, articles } = await show(
+      active({ turns_done: 0, turns: [], live: { ...streaming('a', 0.2), number: 1 } })
+    );
+    jest.spyOn(Element.prototype, 'scrollHeight', 'get').mockReturnValue(2000); // with the article
+    fireEvent.click(toggle());
+    await pass(0);
+    const before = box().scrollTop;
+    store.now = active();
+    await pass(FOLLOW_EVERY);
+    expect(turns()[0]).toHaveTextContent('Answer 1');
+    expect(screen.getByRole('group', { name: /^Article/ })).toHaveTextContent('Many small cores.');
+    expect(articles()).toHaveLength(1);
+    expect(box().scrollTop).toBe(before);
+  });
+
+  it.each(['folded', 'open', 'failed'])('has nothing against WCAG 2 AA when it is %s', async (state) => {
+    const { container, store } = await show(done);
+    if (state === 'failed') {
+      store.article = () => Promise.reject(new Problem(0, 'No answer.'));
+    }
+    if (state !== 'folded') {
+      await press(toggle());
+    }
     jest.useRealTimers();
     expect(await violations(container)).toEqual([]);
   });

@@ -5,8 +5,9 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, useStyles2 } from '@grafana/ui';
 
 import { number } from '../../../lib/format';
+import { Bubble } from './Bubble';
 
-/** From how many letters on a message of the user is folded: a starter has some twenty thousand. */
+/** From how many letters on a message of the user is folded. */
 export const LONG = 1200;
 
 /** How much of a folded message is there; the styles cut it to whole lines. */
@@ -26,7 +27,7 @@ export const Message = memo(function Message({ from, text, streaming }: MessageP
   const folds = from === 'user' && text.length > LONG;
   const folded = folds && !open;
   return (
-    <div className={cx(styles.bubble, styles[from])}>
+    <Bubble from={from}>
       <div className={styles.from}>{from === 'user' ? 'User' : 'Assistant'}</div>
       <div className={cx(styles.text, folded && styles.folded)} aria-busy={streaming}>
         {folded ? text.slice(0, EXCERPT) : text}
@@ -37,23 +38,11 @@ export const Message = memo(function Message({ from, text, streaming }: MessageP
           {open ? 'Show less' : `Show all ${number(text.length)} characters`}
         </Button>
       )}
-    </div>
+    </Bubble>
   );
 });
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  bubble: css({
-    maxWidth: 'min(78ch, 88%)',
-    padding: theme.spacing(1, 1.5),
-    borderRadius: theme.shape.radius.default,
-    background: theme.colors.background.secondary,
-  }),
-  user: css({
-    alignSelf: 'flex-end',
-    background: theme.colors.info.transparent,
-    border: `1px solid ${theme.colors.info.borderTransparent}`,
-  }),
-  assistant: css({ alignSelf: 'flex-start', border: `1px solid ${theme.colors.border.weak}` }),
   from: css({ ...theme.typography.bodySmall, color: theme.colors.text.secondary }),
   text: css({ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere', lineHeight: 1.5 }),
   folded: css({ display: '-webkit-box', WebkitBoxOrient: 'vertical', WebkitLineClamp: 4, overflow: 'hidden' }),

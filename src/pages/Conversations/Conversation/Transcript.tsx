@@ -8,6 +8,7 @@ import type { Conversation } from '../../../client';
 import { useRoom } from '../useRoom';
 import { isNew } from './model';
 import { LiveTurnView, TurnView } from './TurnView';
+import { useArticle } from './useArticle';
 
 /** How near its end, in pixels, the reader counts as being there. */
 const NEAR = 32;
@@ -22,7 +23,8 @@ interface TranscriptProps {
 /** All turns. While the last one grows, its end stays in sight of those who are there. */
 export function Transcript({ conversation, workerName, now }: TranscriptProps) {
   const styles = useStyles2(getStyles);
-  const { turns = [], live, starter, status } = conversation;
+  const { turns = [], live, status } = conversation;
+  const article = useArticle(conversation);
   const box = useRef<HTMLDivElement>(null);
   const maxHeight = useRoom(box);
   const atEnd = useRef(status === 'active');
@@ -37,6 +39,8 @@ export function Transcript({ conversation, workerName, now }: TranscriptProps) {
       atEnd.current = scrollHeight - scrollTop - clientHeight < NEAR;
     }
   };
+  useLayoutEffect(follow, [article]); // nobody who opens it is at the end any more
+  const opening = (number: number) => (number === 1 ? article : undefined);
   return (
     <div
       className={styles.box}
@@ -49,10 +53,16 @@ export function Transcript({ conversation, workerName, now }: TranscriptProps) {
     >
       <ol className={styles.turns}>
         {turns.map((turn) => (
-          <TurnView key={turn.number} turn={turn} starter={starter} workerName={workerName} />
+          <TurnView key={turn.number} turn={turn} article={opening(turn.number)} workerName={workerName} />
         ))}
         {isNew(live, turns) && (
-          <LiveTurnView key={live.number} turn={live} starter={starter} workerName={workerName} now={now} />
+          <LiveTurnView
+            key={live.number}
+            turn={live}
+            article={opening(live.number)}
+            workerName={workerName}
+            now={now}
+          />
         )}
       </ol>
       {turns.length === 0 && !live && (

@@ -8,24 +8,26 @@ import type { LiveTurn, Turn } from '../../../client';
 import { errorName } from '../../../lib/errorNames';
 import { milliseconds, seconds } from '../../../lib/format';
 import { QuietBadge } from '../QuietBadge';
+import { ArticleView } from './ArticleView';
 import { Message } from './Message';
 import { figures, uncounted, type Figure } from './model';
+import type { Article } from './useArticle';
 
 interface TurnViewProps {
   turn: Turn;
-  /** The text that stood before the first message of the first turn, by its name. */
-  starter: string;
+  /** What stood before the user's message, in a first turn. */
+  article?: Article;
   workerName(id: string): string;
 }
 
 /** A turn that has ended: what was asked and answered, and what was measured of it. */
-export const TurnView = memo(function TurnView({ turn, starter, workerName }: TurnViewProps) {
+export const TurnView = memo(function TurnView({ turn, article, workerName }: TurnViewProps) {
   const { status, error_class, error_message, user_message = '', assistant_message = '' } = turn;
   const why = uncounted(turn);
   return (
     <Frame number={turn.number} badge={why && <QuietBadge text={`Not counted: ${why}`} />}>
       <Figures figures={figures(turn, workerName)} />
-      {turn.number === 1 && <Starter name={starter} />}
+      {article && <ArticleView article={article} />}
       <Message from="user" text={user_message} />
       {assistant_message !== '' && <Message from="assistant" text={assistant_message} />}
       {status === 'error' && (
@@ -44,14 +46,14 @@ export const TurnView = memo(function TurnView({ turn, starter, workerName }: Tu
 
 interface LiveTurnViewProps {
   turn: LiveTurn;
-  starter: string;
+  article?: Article;
   workerName(id: string): string;
   /** The load generator's clock. */
   now?: number;
 }
 
 /** A turn whose answer is still being written. */
-export function LiveTurnView({ turn, starter, workerName, now }: LiveTurnViewProps) {
+export function LiveTurnView({ turn, article, workerName, now }: LiveTurnViewProps) {
   const { number, started, ttft, worker, user_message, assistant_message } = turn;
   const age = now === undefined ? undefined : Math.max(0, (now - Date.parse(started)) / 1000);
   const waits = ttft === undefined;
@@ -63,7 +65,7 @@ export function LiveTurnView({ turn, starter, workerName, now }: LiveTurnViewPro
   return (
     <Frame number={number} badge={<Badge color="green" text={waits ? 'Waiting for its first token' : 'Answering'} />}>
       <Figures figures={known} />
-      {number === 1 && <Starter name={starter} />}
+      {article && <ArticleView article={article} />}
       <Message from="user" text={user_message} />
       {!waits && <Message from="assistant" text={assistant_message} streaming />}
     </Frame>
@@ -80,13 +82,6 @@ function Frame({ number, badge, children }: { number: number; badge?: ReactNode;
       </div>
       {children}
     </li>
-  );
-}
-
-function Starter({ name }: { name: string }) {
-  const styles = useStyles2(getStyles);
-  return (
-    <div className={styles.starter}>The prompt begins with the starter text “{name}”, which is not repeated here.</div>
   );
 }
 
@@ -122,7 +117,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     gap: theme.spacing(1),
     '& h3': { ...theme.typography.h5, margin: 0 },
   }),
-  starter: css({ ...theme.typography.bodySmall, alignSelf: 'flex-end', color: theme.colors.text.secondary }),
   figures: css({
     display: 'flex',
     flexWrap: 'wrap',

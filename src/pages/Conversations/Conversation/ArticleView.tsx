@@ -1,0 +1,90 @@
+import React, { useRef } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+
+import { Bubble } from './Bubble';
+import type { Article } from './useArticle';
+
+/** The article at the beginning of the prompt: one line of it, until its text is asked for. */
+export function ArticleView({ article }: { article: Article }) {
+  const styles = useStyles2(getStyles);
+  const button = useRef<HTMLButtonElement>(null);
+  const { topic, open, text, toggle, ask } = article;
+  const again = () => {
+    button.current?.focus(); // for the button that was pressed goes
+    ask();
+  };
+  return (
+    <>
+      <Bubble from="user">
+        <div className={styles.head}>
+          <span className={styles.topic} title={topic}>
+            Article: {topic}
+          </span>
+          <Button ref={button} size="sm" variant="secondary" fill="text" aria-expanded={open} onClick={toggle}>
+            {open ? 'Hide the article' : 'Show the article'}
+          </Button>
+        </div>
+        {open && (
+          <div className={styles.body}>
+            <Body article={article} again={again} />
+          </div>
+        )}
+      </Bubble>
+      <div className={styles.remark}>
+        This text comes first in the prompt, byte-identical in every conversation on it.
+        {open && text !== undefined && ' It is shown as the corpus in use has it now.'}
+      </div>
+    </>
+  );
+}
+
+function Body({ article, again }: { article: Article; again(): void }) {
+  const styles = useStyles2(getStyles);
+  const { topic, asking, text, problem } = article;
+  if (problem) {
+    return (
+      <Alert severity="warning" title="The article cannot be shown" bottomSpacing={0}>
+        <p>{problem.message}</p>
+        <Button size="sm" variant="secondary" onClick={again}>
+          Try again
+        </Button>
+      </Alert>
+    );
+  }
+  if (asking || text === undefined) {
+    return <LoadingPlaceholder text="Reading the article…" />;
+  }
+  return (
+    <div className={styles.text} tabIndex={0} role="group" aria-label={`Article: ${topic}, scrollable`}>
+      {text.split(HEADING).map((part, k) => (k % 2 === 1 ? <b key={k}>{part}</b> : part))}
+    </div>
+  );
+}
+
+/** A heading of Markdown. What splits a text has every heading's words at an odd place. */
+const HEADING = /^#{1,6} +(.+)$/m;
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  head: css({
+    display: 'flex',
+    alignItems: 'center',
+    justifyContent: 'space-between',
+    gap: theme.spacing(1),
+    '& button': { flex: 'none' },
+  }),
+  topic: css({ overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' }),
+  body: css({ marginTop: theme.spacing(1) }),
+  text: css({
+    maxHeight: 'min(60vh, max(14rem, 100vh - 400px))', // less where the transcript is low, so that both its ends fit in
+    paddingRight: theme.spacing(1),
+    overflowY: 'auto',
+    '&:focus-visible': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
+    whiteSpace: 'pre-wrap',
+    overflowWrap: 'anywhere',
+    lineHeight: 1.5,
+  }),
+  remark: css({ ...theme.typography.bodySmall, alignSelf: 'flex-end', color: theme.colors.text.secondary }),
+});
