@@ -8,6 +8,7 @@ import { violations } from '../../test/axe';
 import { FakeClient, type LaneChange } from '../../test/fixtures';
 import { vendor } from '../../vendor';
 import Architecture from '.';
+import { STEP } from './chaser';
 
 const status = { lanes: [{ name: 'main', extensions: { nvext: true }, corpus: { followup: 'built-in questioner' } }] };
 
@@ -109,26 +110,99 @@ describe('the dots', () => {
         (media) =>
           ({ matches, media, addEventListener: () => {}, removeEventListener: () => {} }) as unknown as MediaQueryList
       );
-  afterEach(() => jest.restoreAllMocks());
+  const hide = (hidden: boolean) => {
+    jest.spyOn(document, 'hidden', 'get').mockReturnValue(hidden);
+    act(() => void document.dispatchEvent(new Event('visibilitychange')));
+  };
+  const lit = () => traffic()?.querySelectorAll('[data-light="head"]').length;
+  const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
+  const steps = () => jest.mocked(window.setInterval).mock.calls.filter(([, ms]) => ms === STEP).length;
+  beforeEach(() => {
+    jest.useFakeTimers();
+    jest.spyOn(window, 'setInterval');
+    jest.spyOn(window, 'clearInterval');
+  });
+  afterEach(() => {
+    jest.restoreAllMocks();
+    jest.useRealTimers();
+  });
 
-  it('travel while it runs, and the legend says that they are a sample', async () => {
+  it('light one after the other while it runs, and the legend says that they are a sample', async () => {
     still(false);
     await show(laneChange(3));
-    expect(traffic()?.querySelectorAll('circle').length).toBeGreaterThan(0);
-    expect(screen.getByText(/Dots are a sample, not each request/)).toBeInTheDocument();
+    expect(lit()).toBe(0);
+    await pass(2 * STEP);
+    expect(lit()).toBe(1);
+    await pass(1000);
+    expect(lit()).toBeGreaterThan(2);
+    expect(traffic()?.querySelector('[data-light="tail"]')).toBeInTheDocument();
+    expect(screen.getByText(/Lit dots are a sample, not each request/)).toBeInTheDocument();
+  });
+
+  it('are moved by one timer, which neither a snapshot nor anything else starts anew', async () => {
+    still(false);
+    const { client } = await show(laneChange(3));
+    await pass(1000);
+    const before = lit();
+    act(() => client.show(laneChange(3, { kv: { hit_ratio: 0.5, source: 'usage' } })));
+    expect(lit()).toBe(before);
+    expect(steps()).toBe(1);
+  });
+
+  it('stand on the ways that there are when workers come and go', async () => {
+    still(false);
+    const { client } = await show(laneChange(3));
+    await pass(3000);
+    act(() => client.show(laneChange(1)));
+    expect(lit()).toBe(0);
+    await pass(STEP * 2);
+    expect(lit()).toBe(1);
+    act(() => client.show({ cluster: cluster([]) }));
+    await pass(1000);
+    expect(traffic()).toBeEmptyDOMElement();
+  });
+
+  it('rest while nobody can see them', async () => {
+    still(false);
+    await show(laneChange(3));
+    await pass(1000);
+    const before = lit();
+    hide(true);
+    await pass(1000);
+    expect(lit()).toBe(before);
+    hide(false);
+    await pass(2000);
+    expect(lit()).toBeGreaterThan(before!);
+  });
+
+  it('end with the page', async () => {
+    still(false);
+    const { unmount } = await show(laneChange(3));
+    const marks = traffic()!;
+    await pass(1000);
+    unmount();
+    expect(marks.querySelector('[data-light]')).toBeNull();
+    await pass(3000);
+    expect(marks.querySelector('[data-light]')).toBeNull();
+    hide(false);
+    expect(steps()).toBe(1);
   });
 
   it('are not there for who wants less motion', async () => {
     still(true);
     await show(laneChange(3));
     expect(traffic()).not.toBeInTheDocument();
+    expect(steps()).toBe(0);
     expect(screen.getByText(/your system asks for less motion/)).toBeInTheDocument();
   });
 
   it('are not there when stopped', async () => {
     still(false);
-    await show(laneChange(3, { state: { running: false, phase: 'stopped' } }));
+    const { client } = await show(laneChange(3));
+    act(() => client.show(laneChange(3, { state: { running: false, phase: 'stopped' } })));
     expect(traffic()).not.toBeInTheDocument();
+    hide(false);
+    expect(steps()).toBe(1);
     expect(screen.getByText(/the workload is stopped/)).toBeInTheDocument();
   });
 });

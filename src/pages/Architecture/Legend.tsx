@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import { Arrow, Diagram, type LineKind } from '../../components/Diagram';
-import { MAX_DOTS } from './flow';
+import { MAX_DOTS } from './chaser';
 
 const lines: Array<{ kind: LineKind; words: string }> = [
   { kind: 'solid', words: 'requests' },
@@ -14,7 +14,7 @@ const lines: Array<{ kind: LineKind; words: string }> = [
   { kind: 'faint', words: 'metrics' },
 ];
 
-/** What lines and dots stand for. */
+/** What lines and lights stand for. */
 export const Legend = memo(function Legend({ still }: { still?: string }) {
   const styles = useStyles2(getStyles);
   return (
@@ -31,7 +31,7 @@ export const Legend = memo(function Legend({ still }: { still?: string }) {
       ))}
       <span>
         {still ??
-          `Dots are a sample, not each request: about as many as requests finish, at most ${MAX_DOTS} a second, and to each worker its share of what was routed in the last 10 s.`}
+          `Lit dots are a sample, not each request: about as many as requests finish, at most ${MAX_DOTS} a second, and to each worker its share of what was routed in the last 10 s.`}
       </span>
     </div>
   );

@@ -1,27 +1,30 @@
-import React, { memo, type ReactNode } from 'react';
+import React, { memo, useMemo } from 'react';
 
 import { Arrow, Diagram, Words } from '../../components/Diagram';
+import type { Load } from './chaser';
 import { layOut, type Layout } from './layout';
 import { PartBox, type Choosing } from './PartBox';
 import type { RequestPath } from './parts';
+import { Traffic } from './Traffic';
 import { WorkerFigures } from './WorkerFigures';
 
 interface RequestLayerProps extends Choosing {
   path: RequestPath;
   /** Where the router looks, and why, if workers are missing. */
   missing?: string;
-  /** What travels. */
-  traffic?(layout: Layout): ReactNode;
+  /** What travels; nothing where it stands still. */
+  traffic?: Load;
 }
 
 /** The way of a request, and the three planes. */
 export function RequestLayer({ path, missing, traffic, selected, onSelect }: RequestLayerProps) {
-  const layout = layOut(path.workers.length);
+  const count = path.workers.length;
+  const layout = useMemo(() => layOut(count), [count]);
   const choosing = { selected, onSelect };
   return (
     <Diagram label="The way of a request" width={layout.width} height={layout.height} minWidth={800}>
       <Lines layout={layout} />
-      {traffic?.(layout)}
+      {traffic && <Traffic layout={layout} {...traffic} />}
       <PartBox part={path.client} rect={layout.client} figures={2} {...choosing} />
       <PartBox part={path.enduser} rect={layout.enduser} figures={0} {...choosing} />
       <PartBox part={path.frontend} rect={layout.frontend} figures={2} {...choosing} />
@@ -52,28 +55,25 @@ export function RequestLayer({ path, missing, traffic, selected, onSelect }: Req
 }
 
 /** What connects the parts changes with the number of workers alone. */
-const Lines = memo(
-  function Lines({ layout: l }: { layout: Layout }) {
-    const y = l.frontend.y + l.frontend.height / 2;
-    const under = l.frontend.y + l.frontend.height;
-    const column = l.workers[0];
-    const end = l.workers.at(-1);
-    return (
-      <>
-        <Arrow path={`M ${l.client.width / 2} ${l.enduser.y + l.enduser.height} V ${l.client.y}`} />
-        <Arrow path={`M ${l.client.width} ${y} H ${l.frontend.x}`} />
-        <Arrow path={`M ${l.frontend.x + l.frontend.width} ${y} H ${l.router.x}`} />
-        {l.legs.map((leg) => (
-          <Arrow key={leg} path={leg} />
-        ))}
-        <Arrow kind="faint" plain path={`M 450 ${y} V ${l.request.y}`} />
-        <Arrow kind="dashed" path={`M 335 ${l.discovery.height} V ${l.frontend.y}`} />
-        {column && <Arrow kind="dashed" path={`M 870 ${l.discovery.height} V ${column.y}`} />}
-        {end && <Arrow kind="dotted" path={`M 870 ${end.y + end.height} V ${l.events.y}`} />}
-        <Arrow kind="dotted" path={`M 620 ${l.events.y} V ${l.router.y + l.router.height}`} />
-        <Arrow kind="faint" path={`M ${l.prometheus.width} ${l.prometheus.y + 32} H 290 V ${under}`} />
-      </>
-    );
-  },
-  (a, b) => a.layout.workers.length === b.layout.workers.length
-);
+const Lines = memo(function Lines({ layout: l }: { layout: Layout }) {
+  const y = l.frontend.y + l.frontend.height / 2;
+  const under = l.frontend.y + l.frontend.height;
+  const column = l.workers[0];
+  const end = l.workers.at(-1);
+  return (
+    <>
+      <Arrow path={`M ${l.client.width / 2} ${l.enduser.y + l.enduser.height} V ${l.client.y}`} />
+      <Arrow path={`M ${l.client.width} ${y} H ${l.frontend.x}`} />
+      <Arrow path={`M ${l.frontend.x + l.frontend.width} ${y} H ${l.router.x}`} />
+      {l.legs.map((leg) => (
+        <Arrow key={leg} path={leg} />
+      ))}
+      <Arrow kind="faint" plain path={`M 450 ${y} V ${l.request.y}`} />
+      <Arrow kind="dashed" path={`M 335 ${l.discovery.height} V ${l.frontend.y}`} />
+      {column && <Arrow kind="dashed" path={`M 870 ${l.discovery.height} V ${column.y}`} />}
+      {end && <Arrow kind="dotted" path={`M 870 ${end.y + end.height} V ${l.events.y}`} />}
+      <Arrow kind="dotted" path={`M 620 ${l.events.y} V ${l.router.y + l.router.height}`} />
+      <Arrow kind="faint" path={`M ${l.prometheus.width} ${l.prometheus.y + 32} H 290 V ${under}`} />
+    </>
+  );
+});

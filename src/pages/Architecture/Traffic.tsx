@@ -1,74 +1,81 @@
-import React, { memo, useMemo } from 'react';
-import { css, cx, keyframes } from '@emotion/css';
+import React, { memo, useEffect, useLayoutEffect, useMemo, useRef } from 'react';
+import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import type { Waypoint } from './layout';
-import { dots, TRAVEL, type Dots } from './flow';
+import { lights, NO_CHASE, placeMarks, step, STEP, type Light, type Load, type Point } from './chaser';
+import type { Layout } from './layout';
 
-interface TrafficProps {
-  /** The way to each worker. */
-  ways: Waypoint[][];
-  requestsPerSecond: number;
-  /** Of each worker, in the same order. */
-  shares: number[];
+interface TrafficProps extends Load {
+  layout: Layout;
 }
 
-/** Requests under way: a sample, not each of them. */
-export function Traffic({ ways, requestsPerSecond, shares }: TrafficProps) {
-  const all = dots(requestsPerSecond, shares);
+/**
+ * Requests under way: a sample, not each of them. Each lights the marks on its way
+ * one after the other. React draws the marks once; the lights are set past it, all
+ * by one timer, since whatever moves by itself costs a frame sixty times a second.
+ */
+export function Traffic({ layout, requestsPerSecond, shares }: TrafficProps) {
+  const group = useRef<SVGGElement>(null);
+  const load = useRef<Load>({ requestsPerSecond, shares });
+  const { points, ways } = useMemo(() => placeMarks(layout), [layout]);
+  useEffect(() => {
+    load.current = { requestsPerSecond, shares };
+  });
+  // Before the browser does anything else, so that no step finds other marks than its own.
+  useLayoutEffect(() => {
+    const marks = group.current?.children ?? [];
+    let chase = NO_CHASE;
+    let lit = new Map<number, Light>();
+    const stop = whileVisible(() => {
+      chase = step(chase, load.current, ways);
+      const next = lights(chase, ways);
+      lit.forEach((_, i) => next.has(i) || marks[i].removeAttribute(LIGHT));
+      next.forEach((light, i) => lit.get(i) === light || marks[i].setAttribute(LIGHT, light));
+      lit = next;
+    });
+    return () => {
+      stop();
+      lit.forEach((_, i) => marks[i]?.removeAttribute(LIGHT));
+    };
+  }, [ways]);
   return (
-    <g aria-hidden="true" data-testid="traffic">
-      {all.map(({ count, period }, i) => count > 0 && <Way key={i} way={ways[i]} count={count} period={period} />)}
+    <g ref={group} aria-hidden="true" data-testid="traffic">
+      <Marks points={points} />
     </g>
   );
 }
 
-interface WayProps extends Dots {
-  way: Waypoint[];
+const LIGHT = 'data-light';
+
+const Marks = memo(function Marks({ points }: { points: Point[] }) {
+  const styles = useStyles2(getStyles);
+  return points.map(({ x, y }, i) => <circle key={i} className={styles.mark} cx={x} cy={y} r={4.5} />);
+});
+
+/** Takes a step again and again, but not while nobody can see it. Gives what ends that. */
+function whileVisible(take: () => void): () => void {
+  let timer: number | undefined;
+  const follow = () => {
+    window.clearInterval(timer);
+    timer = document.hidden ? undefined : window.setInterval(take, STEP);
+  };
+  follow();
+  document.addEventListener('visibilitychange', follow);
+  return () => {
+    window.clearInterval(timer);
+    document.removeEventListener('visibilitychange', follow);
+  };
 }
 
-/** The dots to one worker. They start anew only when their number or pace changes. */
-const Way = memo(
-  function Way({ way, count, period }: WayProps) {
-    const styles = useStyles2(getStyles);
-    const travel = useMemo(() => css({ animationName: frames(way, TRAVEL / period) }), [way, period]);
-    const shift = (way[way.length - 1].y % 97) / 97; // not to all workers at the same moment
-    return (
-      <>
-        {Array.from({ length: count }, (_, i) => (
-          <circle
-            key={`${i}/${period}`}
-            r={7}
-            className={cx(styles.dot, travel)}
-            style={{ animationDuration: `${period}s`, animationDelay: `${((i + shift) * period) / count - period}s` }}
-          />
-        ))}
-      </>
-    );
-  },
-  (a, b) => a.count === b.count && a.period === b.period && JSON.stringify(a.way) === JSON.stringify(b.way)
-);
-
-/**
- * A dot travels in this share of its period, and cannot be seen in the rest. Only
- * what a browser moves without drawing anew: transform and opacity.
- */
-function frames(way: Waypoint[], share: number): string {
-  const place = ({ x, y }: Waypoint) => ({ transform: `translate(${x}px, ${y}px)` });
-  const points = way.map((p) => [`${p.at * share * 100}%`, { ...place(p), opacity: 1 }] as const);
-  const gone = { ...place(way[way.length - 1]), opacity: 0 };
-  const rest = share < 1 ? { [`${share * 100 + 0.01}%`]: gone, '100%': gone } : {};
-  return keyframes({ ...Object.fromEntries(points), ...rest });
-}
-
-const getStyles = (theme: GrafanaTheme2) => ({
-  dot: css({
-    fill: theme.colors.primary.text,
-    willChange: 'transform',
-    animationIterationCount: 'infinite',
-    animationTimingFunction: 'linear',
-    '@media (prefers-reduced-motion: reduce)': { display: 'none' },
+const getStyles = ({ colors }: GrafanaTheme2) => ({
+  mark: css({
+    fill: colors.background.primary,
+    stroke: colors.border.strong,
+    strokeWidth: 1.5,
+    [`&[${LIGHT}]`]: { fill: colors.primary.text, stroke: colors.primary.text },
+    [`&[${LIGHT}="head"]`]: { strokeWidth: 5 },
+    [`&[${LIGHT}="tail"]`]: { opacity: 0.5 },
   }),
 });

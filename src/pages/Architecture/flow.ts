@@ -1,13 +1,7 @@
 import type { Worker } from '../../client';
 
-/** How long the requests that a worker was sent count for where the dots go, in milliseconds. */
+/** How long the requests that a worker was sent count for where requests go in the drawing, in milliseconds. */
 const MEMORY = 10_000;
-
-/** No more dots a second than can be told apart. */
-export const MAX_DOTS = 4;
-
-/** How long a dot travels, in seconds. */
-export const TRAVEL = 2;
 
 /** What was seen of the workers' counters lately. */
 export interface Flow {
@@ -44,27 +38,4 @@ export function shares(flow: Flow, workers: Worker[]): number[] {
   const weights = candidates.find((c) => c.some((v) => v > 0)) ?? [];
   const sum = weights.reduce((a, b) => a + b, 0);
   return weights.map((v) => v / sum);
-}
-
-/** Dots on the way to one worker: how many there are, and how often each starts anew, in seconds. */
-export interface Dots {
-  count: number;
-  period: number;
-}
-
-/**
- * How many dots travel to each worker at so many requests a second. Rates go in
- * steps of a factor of two, so that the animation seldom starts anew.
- */
-export function dots(requestsPerSecond: number, share: number[]): Dots[] {
-  const rate = Math.min(requestsPerSecond, MAX_DOTS);
-  return share.map((s) => {
-    const wanted = rate * s;
-    if (!(wanted > 0.02)) {
-      return { count: 0, period: 0 };
-    }
-    const stepped = 2 ** Math.round(Math.log2(wanted));
-    const count = Math.max(1, Math.ceil(stepped * TRAVEL));
-    return { count, period: count / stepped };
-  });
 }

@@ -1,9 +1,10 @@
 import { cluster, laneOn, worker } from '../../components/Diagram/fixtures';
 import { vendor } from '../../vendor';
+import { lights, MAX_DOTS, NO_CHASE, placeMarks, step, STEP, type Chase } from './chaser';
 import { layOut } from './layout';
 import { inOrder, requestPath, spoken, utilisation, type RequestPath } from './parts';
 import { placeGroups, platformParts } from './platform';
-import { advance, dots, NO_FLOW, shares, TRAVEL } from './flow';
+import { advance, NO_FLOW, shares } from './flow';
 
 describe('the layout', () => {
   it.each([
@@ -66,15 +67,88 @@ describe('the traffic', () => {
     expect(flow.readings.length).toBeLessThanOrEqual(11);
     expect(advance(flow, workers([99]), 99_000)).toBe(flow);
   });
+});
 
-  it('shows as many dots as requests, in steps, and few where there are many', () => {
-    const perSecond = (rps: number, share: number[]) => dots(rps, share).map((d) => (d.count ? d.count / d.period : 0));
-    expect(perSecond(2, [0.5, 0.5])).toEqual([1, 1]);
-    expect(perSecond(2.1, [0.5, 0.5])).toEqual([1, 1]);
-    expect(perSecond(1000, [1])).toEqual([4]);
-    expect(perSecond(0, [1])).toEqual([0]);
-    expect(perSecond(NaN, [1])).toEqual([0]);
-    expect(dots(0.25, [1])[0].period).toBeGreaterThan(TRAVEL);
+describe('the marks', () => {
+  it.each([1, 3, 8, 64])('of ways to %d workers can be seen: beneath no box, in the order of the way', (n) => {
+    const layout = layOut(n);
+    const { points, ways } = placeMarks(layout);
+    expect(ways).toHaveLength(n);
+    const boxes = [layout.client, layout.frontend, layout.router, layout.request, ...layout.workers];
+    for (const { x, y } of points) {
+      expect(boxes.filter((b) => x >= b.x && x <= b.x + b.width && y >= b.y && y <= b.y + b.height)).toEqual([]);
+    }
+    for (const [i, way] of ways.entries()) {
+      const places = way.map((p) => points[p]);
+      expect(places.every((p, k) => k === 0 || p.x > places[k - 1].x)).toBe(true);
+      expect(Math.abs(places.at(-1)!.x - layout.workers[i].x)).toBeLessThan(30);
+    }
+  });
+
+  it('are the same ones where ways run together, and end apart', () => {
+    const { points, ways } = placeMarks(layOut(64));
+    expect(new Set(ways.map((way) => way.slice(0, 7).join())).size).toBe(1);
+    expect(new Set(ways.map((way) => way.at(-1))).size).toBe(64);
+    expect(new Set(points.map(({ x, y }) => `${x}/${y}`)).size).toBe(points.length);
+  });
+
+  it('are none without workers', () => {
+    expect(placeMarks(layOut(0))).toEqual({ points: [], ways: [] });
+  });
+});
+
+describe('the chase', () => {
+  const ways = [
+    [0, 1, 2],
+    [0, 1, 3],
+    [0, 1, 4],
+  ];
+
+  /** How many set out to each worker within so many seconds, and how many at most at once. */
+  function setOut(requestsPerSecond: number, share: number[], seconds: number) {
+    const to = share.map(() => 0);
+    let chase: Chase = NO_CHASE;
+    let most = 0;
+    for (let i = 0; i < (seconds * 1000) / STEP; i++) {
+      chase = step(chase, { requestsPerSecond, shares: share }, ways);
+      const starting = chase.travelling.filter(({ at }) => at === 0);
+      starting.forEach(({ way }) => to[way]++);
+      most = Math.max(most, starting.length);
+    }
+    return { to, most, travelling: chase.travelling.length };
+  }
+
+  it('has as many requests set out as there are, to each worker its share, one at a time', () => {
+    expect(setOut(1, [0.5, 0.3, 0.2], 100)).toMatchObject({ to: [50, 30, 20], most: 1 });
+    expect(setOut(0.1, [0, 1, 0], 100).to).toEqual([0, 10, 0]);
+  });
+
+  it('shows no more than can be told apart, and keeps none that arrived', () => {
+    const { to, most, travelling } = setOut(1000, [1, 0, 0], 100);
+    expect(to).toEqual([100 * MAX_DOTS, 0, 0]);
+    expect(most).toBe(1);
+    expect(travelling).toBeLessThanOrEqual(4);
+  });
+
+  it.each([0, -1, NaN])('has nothing set out at %d requests a second', (rate) => {
+    expect(setOut(rate, [1, 0, 0], 10)).toEqual({ to: [0, 0, 0], most: 0, travelling: 0 });
+  });
+
+  it('has nothing set out where there is nowhere to go', () => {
+    expect(step(NO_CHASE, { requestsPerSecond: 9, shares: [] }, [])).toEqual(NO_CHASE);
+  });
+
+  it('lights where a request is, and dimly where it was', () => {
+    const at = (n: number) => Object.fromEntries(lights({ owed: [], travelling: [{ way: 1, at: n }] }, ways));
+    expect(at(0)).toEqual({ 0: 'head' });
+    expect(at(2)).toEqual({ 1: 'tail', 3: 'head' });
+    expect(at(3)).toEqual({ 3: 'tail' });
+    const behind = [
+      { way: 0, at: 2 },
+      { way: 1, at: 1 },
+    ];
+    const two = lights({ owed: [], travelling: behind }, ways);
+    expect(Object.fromEntries(two)).toEqual({ 0: 'tail', 1: 'head', 2: 'head' });
   });
 });
 
