@@ -20,6 +20,8 @@ const firstPort = 23000
 var (
 	core   = []string{"dashboards", "operate", "workers", "apppages"}
 	others = []string{"screenshots", "cost", "roles", "loss", "settings", "together", "accessibility"}
+	// Those of the load generator's own page that make sense here too.
+	pages = []string{"page/operate", "page/everywhere", "page/dashboard", "page/conversations", "page/explain", "page/guide"}
 )
 
 // tools are what the journeys need of the machine.
@@ -41,11 +43,13 @@ func TestBooth(t *testing.T) {
 	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Token: token, Target: boothtest.Simulated})
 	t.Run("at the root", func(t *testing.T) { found.journeys(t, b, "", slices.Concat(core, others)) })
 	t.Run("under a path", func(t *testing.T) { found.journeys(t, b, "/grafana", core) })
+	t.Run("the pages", func(t *testing.T) { found.journeys(t, b, "", pages, "PAGES=grafana") })
 }
 
-// journeys runs files of tests/browser against a Grafana of their own.
-func (found tools) journeys(t *testing.T, b *boothtest.Booth, path string, files []string) {
+// journeys runs files of tests/browser against a Grafana of their own, with what
+// else they are to find in their environment.
+func (found tools) journeys(t *testing.T, b *boothtest.Booth, path string, files []string, env ...string) {
 	t.Helper()
 	grafana := startGrafana(t, b, found.grafana, path)
-	b.Journeys(t, found.Tools, files, "GRAFANA_URL="+grafana, "PASSWORD="+password)
+	b.Journeys(t, found.Tools, files, append(env, "GRAFANA_URL="+grafana, "PASSWORD="+password)...)
 }

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 
 import { call, env, firstTurn, killPart, start, startPart, stop, until } from '../booth.mjs';
-import { journey } from '../journey.mjs';
-import { Page } from './page.mjs';
+import { callsTo, journey, Page } from './page.mjs';
 
 const table = (page) => page.getByRole('grid', { name: 'Conversations' });
 const links = (page) => table(page).getByRole('link');
@@ -15,7 +14,7 @@ const chart = (page) => page.getByRole('img', { name: /^TTFT by turn/ });
 const stored = (page) => call('GET', `/api/v1/conversations/${new URL(page.url()).pathname.split('/').at(-1)}`);
 
 journey('one conversation, followed from its first turn to its last', async ({ visit, say }) => {
-  await start(2); // few at a time take their turns quickly
+  await start(12); // few at a time take their turns quickly, and not too quickly to be opened
   const { page } = await Page.open(await visit({ browser: {} }), '/conversations');
   await until('one that has just begun is opened', async () => {
     const first = rows(page).first();
@@ -51,6 +50,18 @@ journey('one conversation, followed from its first turn to its last', async ({ v
     assert.match(text, /dynamo-worker-\d/);
   }
   assert.match(await chart(page).getAttribute('aria-label'), new RegExp(`turn ${planned} [\\d,]+ ms`));
+
+  await page.getByRole('button', { name: 'Show the article' }).click();
+  const article = page.getByRole('group', { name: /^Article: .*, scrollable$/ });
+  const { starter } = await stored(page);
+  const { text: whole } = await call('GET', `/api/v1/starters/${starter}?lane=main`);
+  const plain = whole.replace(/^#{1,6} +(?=.)/gm, '');
+  await until('the article, whole', async () => (await article.textContent()) === plain);
+  await article.focus();
+  await page.keyboard.press('PageDown');
+  await until('the keyboard scrolls it', async () => (await article.evaluate((element) => element.scrollTop)) > 0);
+  await page.getByRole('button', { name: 'Hide the article' }).click();
+  assert.equal(await article.count(), 0);
 
   const asked = [];
   page.on('request', (request) => asked.push(new URL(request.url()).pathname));
@@ -105,7 +116,7 @@ const MANY = 10_000;
 
 journey('ten thousand rows are scrolled through without a stutter', async ({ visit, say }) => {
   const page = await visit({ browser: {} });
-  await page.route(/\/api\/v1\/conversations\?/, (route) => route.fulfill({ json: manyBehind(route.request().url()) }));
+  await page.route(callsTo('/conversations?'), (route) => route.fulfill({ json: manyBehind(route.request().url()) }));
   await page.addInitScript(() => {
     window.longest = 0;
     new PerformanceObserver((list) => {
@@ -162,10 +173,10 @@ journey('from the keyboard: through the list, and into a conversation', async ({
   const { page } = await Page.open(await visit({ browser: {} }), '/conversations');
   await links(page).first().focus();
   await page.keyboard.press('End');
-  const last = await until('the last row', () =>
-    page.evaluate(() => document.activeElement?.closest('tr')?.getAttribute('aria-rowindex'))
-  );
-  assert.ok(Number(last) > 20, `row ${last}`);
+  const last = await until('the last row', async () => {
+    const row = await page.evaluate(() => document.activeElement?.closest('tr')?.getAttribute('aria-rowindex'));
+    return Number(row) > 20 && row;
+  });
   await page.keyboard.press('ArrowUp');
   await until('the one above', async () =>
     page.evaluate(

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 
 import { call, firstTurn, killPart, start, startPart, stop, until } from '../booth.mjs';
-import { journey } from '../journey.mjs';
-import { gone, Page } from './page.mjs';
+import { gone, journey, Page } from './page.mjs';
 
 const section = (page, name) => page.getByRole('region', { name });
 

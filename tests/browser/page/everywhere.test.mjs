@@ -5,8 +5,7 @@ import path from 'node:path';
 
 import { violations } from '../axe.mjs';
 import { env, firstTurn, start } from '../booth.mjs';
-import { journey } from '../journey.mjs';
-import { addresses, Page } from './page.mjs';
+import { addresses, host, journey, Page } from './page.mjs';
 
 const VIEWS = [
   { width: 1920, height: 1080, colorScheme: 'dark', picture: true },
@@ -14,7 +13,7 @@ const VIEWS = [
   { width: 640, height: 360, colorScheme: 'dark', deviceScaleFactor: 2, zoomed: true }, // 1280×720 at 200 %
 ];
 
-for (const { width, height, picture, zoomed, ...browser } of VIEWS) {
+for (const { width, height, picture, zoomed, ...browser } of VIEWS.filter(({ zoomed }) => host.alone || !zoomed)) {
   const view = `${width}×${height} ${browser.colorScheme}${zoomed ? ' at 200 %' : ''}`;
   journey(`every page, ${view}`, async ({ visit, say }) => {
     await start();
@@ -25,14 +24,14 @@ for (const { width, height, picture, zoomed, ...browser } of VIEWS) {
       const booth = await Page.open(page, address);
       await booth.says(/Starting|Settling|Running/);
       await booth.settled();
-      const found = await violations(page, 'body');
+      const found = await violations(page, host.ours);
       const overflow = await booth.overflow();
       faults.push(...found.map((fault) => `${title}: ${fault}`));
       if (overflow > 0) {
         faults.push(`${title}: reaches ${overflow} px beyond the window`);
       }
       if (picture) {
-        await shoot(page, `page-${title}-${browser.colorScheme}-${width}x${height}`);
+        await shoot(page, `${host.name}-${title}-${browser.colorScheme}-${width}x${height}`);
       }
     }
     say(`${faults.length} faults`);

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 
 import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
-import { journey } from '../journey.mjs';
-import { Page } from './page.mjs';
+import { journey, Page } from './page.mjs';
 
 async function workers() {
   const { lanes } = await until('workers are reported', async () => {
@@ -52,8 +51,9 @@ journey('requests travel in the drawing while it runs', async ({ visit }) => {
   const page = await visit({ browser: { reducedMotion: 'no-preference' } });
   await Page.open(page, '/architecture');
   const dots = page.getByTestId('traffic').locator('circle');
-  await until('a dot', async () => (await dots.count()) > 0);
-  await page.getByText('Dots are a sample, not each request').waitFor();
+  const lit = page.getByTestId('traffic').locator('[data-light="head"]');
+  await until('a lit dot', async () => (await lit.count()) > 0);
+  await page.getByText('Lit dots are a sample, not each request').waitFor();
   await stop();
   await until('no dot', async () => (await dots.count()) === 0);
 });
@@ -88,7 +88,8 @@ journey('a decision is told with its costs, and the lowest one wins', async ({ v
     .slice(1)
     .map((n) => Number(n.replace(/,/g, '')));
   say(`kv left ${kv} tokens, round-robin would have left about ${roundRobin}`);
-  assert.ok(kv < roundRobin, words);
+  // As many where every worker already holds what this turn needs.
+  assert.ok(kv <= roundRobin, words);
 });
 
 journey('the prefix tree grows with its conversation', async ({ visit }) => {

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 
 import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
-import { journey } from '../journey.mjs';
-import { Page } from './page.mjs';
+import { host, journey, Page } from './page.mjs';
 
 const section = (page, name) => page.getByRole('region', { name });
 
@@ -34,17 +33,23 @@ journey('an answer and a term have addresses, and the search stays in sight', as
   const box = await page.getByRole('search').boundingBox();
   const term = await page.locator('#term-ttft').boundingBox();
   assert.ok(box.y >= 0 && box.y + box.height <= term.y, `search at ${box.y}, term at ${term.y}`);
+  const uncovered = await page.getByRole('search').evaluate((search) => {
+    const { left, top } = search.getBoundingClientRect();
+    return search.contains(document.elementFromPoint(left + 1, top + 1));
+  });
+  assert.ok(uncovered, 'nothing lies over the search');
 });
 
 journey('the checklist ticks itself when the workload starts, and keeps it over another page', async ({ visit }) => {
-  const { page } = await Page.open(await visit({ browser: {} }), '/guide');
+  const booth = await Page.open(await visit({ browser: {} }), '/guide');
+  const { page } = booth;
   const started = section(page, /step by step/).locator('li', { hasText: 'Start the workload' });
   await started.getByText('Press Start.').waitFor();
   assert.equal(await started.getAttribute('data-done'), 'false');
   await start();
   await started.getByText(/^Running since .* 60 conversations/).waitFor();
   assert.equal(await started.getAttribute('data-done'), 'true');
-  await page.getByRole('navigation').getByRole('link', { name: 'Conversations' }).click();
+  await booth.goTo('Conversations');
   await stop();
   await page.goBack();
   await started.getByText(/^Running since/).waitFor();
@@ -55,11 +60,12 @@ journey('the checklist ticks itself when the workload starts, and keeps it over 
 });
 
 journey('what was steered on another page is recalled', async ({ visit }) => {
-  const { page } = await Page.open(await visit({ browser: {} }), '/guide');
+  const booth = await Page.open(await visit({ browser: {} }), '/guide');
+  const { page } = booth;
   await section(page, /step by step/)
     .getByText('Press Start.')
     .waitFor();
-  await page.getByRole('navigation').getByRole('link', { name: 'Conversations' }).click();
+  await booth.goTo('Conversations');
   await start(60);
   await stateUntil('running', ({ running }) => running);
   await call('PATCH', '/api/v1/workload', { concurrency: 80 });
@@ -76,7 +82,9 @@ journey('numbers agree with the snapshots that the page was sent', async ({ visi
   await firstTurn();
   const page = await visit({ browser: {} });
   const sent = [];
-  page.on('websocket', (socket) => socket.on('framereceived', ({ payload }) => sent.unshift(JSON.parse(payload))));
+  page.on('websocket', (socket) =>
+    socket.on('framereceived', ({ payload }) => sent.unshift(...host.snapshots(payload)))
+  );
   await Page.open(page, '/guide#question-slos');
   const answer = page.locator('#question-slos');
   await until('the TTFT of one of the newest snapshots, with a word', async () => {

@@ -1,11 +1,10 @@
 /** The workload steered from the page: what the header and the slider ask for, happens. */
 import assert from 'node:assert/strict';
 
-import { eventAfter, newestEvent, stateUntil, until } from '../booth.mjs';
-import { journey } from '../journey.mjs';
-import { Page } from './page.mjs';
+import { eventAfter, newestEvent, stateUntil } from '../booth.mjs';
+import { host, journey, Page } from './page.mjs';
 
-journey('start, slider and stop are done, and told as the page’s', async ({ visit }) => {
+journey('start, slider and stop are done, and told as theirs who asked', async ({ visit }) => {
   const booth = await Page.open(await visit({ browser: {} }));
   await booth.says(/Stopped/);
   assert.equal(await booth.button('Stop').isDisabled(), true);
@@ -18,7 +17,7 @@ journey('start, slider and stop are done, and told as the page’s', async ({ vi
   await booth.says(/Starting|Settling|Running/);
   assert.equal(await booth.button('Start').isDisabled(), true);
   await stateUntil('running as the slider says', (s) => s.running && s.concurrency.target === concurrency.target);
-  await eventAfter(before, 'the start', (event) => /start/.test(event.kind) && event.by === 'page');
+  await eventAfter(before, 'the start', (event) => /start/.test(event.kind) && event.by === host.by);
 
   await booth.slider.focus();
   await booth.page.keyboard.press('ArrowRight');
@@ -28,26 +27,7 @@ journey('start, slider and stop are done, and told as the page’s', async ({ vi
   await booth.button('Stop').click();
   await booth.says(/Stopped/);
   await stateUntil('stopped', (s) => s.phase === 'stopped');
-  await eventAfter(before, 'the stop', (event) => /stop/.test(event.kind) && event.by === 'page');
-});
-
-journey('from the keyboard: past the header to the pages, and Start', async ({ visit }) => {
-  const booth = await Page.open(await visit({ browser: {} }));
-  const { page } = booth;
-  await until('Start is on offer', () => booth.button('Start').isEnabled());
-  await page.keyboard.press('Tab');
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Skip to content');
-  const hasFocus = () => booth.button('Start').evaluate((button) => button === document.activeElement);
-  for (let i = 0; i < 5 && !(await hasFocus()); i++) {
-    await page.keyboard.press('Tab');
-  }
-  assert.equal(await hasFocus(), true);
-  await page.keyboard.press('Enter');
-  await stateUntil('running', (s) => s.running);
-  await page.getByRole('link', { name: 'Architecture' }).press('Enter');
-  await page.locator('main h2').first().waitFor();
-  assert.match(await page.title(), /^Architecture · /);
-  assert.equal(await page.getByRole('link', { name: 'Architecture' }).getAttribute('aria-current'), 'page');
+  await eventAfter(before, 'the stop', (event) => /stop/.test(event.kind) && event.by === host.by);
 });
 
 journey('an address that is no page’s says so, and leads back', async ({ visit }) => {

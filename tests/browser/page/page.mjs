@@ -1,7 +1,79 @@
-/** The load generator's own page, as a visitor finds it. */
+/** The pages as a visitor finds them: on the load generator's own address or, where PAGES says so, inside Grafana. */
 import fs from 'node:fs/promises';
 
 import { call, env, until } from '../booth.mjs';
+import { journey as anyJourney } from '../journey.mjs';
+
+const APP = 'kvbooth-inference-app';
+
+/** Colours that Grafana is asked for by a page's address. */
+const schemes = new WeakMap();
+
+/** What differs between the two places where the pages are. */
+const hosts = {
+  /** On the load generator's address a visitor may bring a browser of his own. */
+  loadgen: {
+    name: 'page',
+    /** As whose events tell of what is done here. */
+    by: 'page',
+    /** What is ours on the screen. */
+    ours: 'body',
+    header: 'header',
+    navigation: 'nav[aria-label="Pages"]',
+    /** Whether a small window shows nothing but our page. */
+    alone: true,
+    openWithin: 30_000,
+    visit: (visit, options) => visit(options),
+    address: (page, path, root) => root + path,
+    calls: '/api/v1',
+    /** The snapshots in what a WebSocket has brought. */
+    snapshots: (payload) => [JSON.parse(payload)],
+    gone: [/ERR_CONNECTION_REFUSED/, /ERR_CONNECTION_RESET/, /ERR_EMPTY_RESPONSE/, /ERR_INCOMPLETE/, /WebSocket/],
+  },
+  /** Inside Grafana he has a login there, and Grafana's scripts from before. */
+  grafana: {
+    name: 'app',
+    by: 'editor',
+    ours: 'main',
+    header: 'main',
+    navigation: '[data-testid="data-testid navigation mega-menu"]',
+    alone: false,
+    openWithin: 120_000,
+    visit: async (visit, { browser = {}, ...options } = {}) => {
+      const page = await visit({ login: 'editor', ...options });
+      const { colorScheme = 'dark', reducedMotion = 'reduce' } = browser;
+      await page.emulateMedia({ reducedMotion });
+      schemes.set(page, colorScheme);
+      return page;
+    },
+    address: (page, path) => {
+      const url = new URL(`${env.grafana}/a/${APP}${path === '/' ? '' : path}`);
+      if (schemes.get(page) === 'light') {
+        url.searchParams.set('theme', 'light');
+      }
+      return url.href;
+    },
+    calls: `/api/plugins/${APP}/resources`,
+    snapshots: (payload) =>
+      payload
+        .split('\n')
+        .filter((line) => line.includes(`/${APP}/main/snapshot`))
+        .map((line) => JSON.parse(line).push?.pub?.data)
+        .filter((data) => data?.lanes),
+    gone: [/50[234] \(.*\) .*\/resources\//],
+  },
+};
+
+/** Where the pages of these journeys are. */
+export const host = hosts[process.env.PAGES ?? 'loadgen'];
+
+/** A journey through the pages, wherever they are. */
+export function journey(name, run) {
+  anyJourney(name, ({ visit, ...rest }) => run({ ...rest, visit: (options) => host.visit(visit, options) }));
+}
+
+/** An expression for the addresses of our calls that begin so. */
+export const callsTo = (path) => new RegExp((host.calls + path).replace(/[.?/]/g, '\\$&'));
 
 /** Where the pages are that need a token: to operate, and to see anything. */
 export const doors = {
@@ -17,13 +89,7 @@ export const replay = process.env.REPLAY_URL;
 export const refused = [/401 \(Unauthorized\)/, /WebSocket .* failed/];
 
 /** Patterns of what it says while the load generator is gone. */
-export const gone = [
-  /ERR_CONNECTION_REFUSED/,
-  /ERR_CONNECTION_RESET/,
-  /ERR_EMPTY_RESPONSE/,
-  /ERR_INCOMPLETE/,
-  /WebSocket/,
-];
+export const { gone } = host;
 
 const source = await fs.readFile(new URL('../../../src/pages/registry.ts', import.meta.url), 'utf8');
 
@@ -41,7 +107,7 @@ export async function addresses() {
   return registered.map((page) => ({ ...page, path: `/${page.path.replace(':id', conversations[0].id)}` }));
 }
 
-/** A page of the load generator, open in a browser's page. */
+/** One of the pages, open in a browser's page. */
 export class Page {
   constructor(page) {
     this.page = page;
@@ -50,23 +116,29 @@ export class Page {
   /** Opens an address and waits for a word of what the workload does. */
   static async open(page, path = '/', root = env.loadgen) {
     const opened = new Page(page);
-    await page.goto(root + path);
-    await opened.status.waitFor();
+    const { openWithin: timeout } = host;
+    await page.goto(host.address(page, path, root), { waitUntil: 'domcontentloaded', timeout });
+    await opened.status.waitFor({ timeout });
     return opened;
   }
 
   /** What the workload does, in a word or two. */
   get status() {
-    return this.page.locator('header [role="status"]');
+    return this.page.locator(`${host.header} [role="status"]`).first();
   }
 
   button(name) {
-    return this.page.locator('header').getByRole('button', { name, exact: true });
+    return this.page.locator(host.header).getByRole('button', { name, exact: true });
   }
 
   /** The slider of the page that has one. */
   get slider() {
     return this.page.getByRole('slider', { name: 'Concurrency' });
+  }
+
+  /** Goes to another page by the navigation. */
+  async goTo(title) {
+    await this.page.locator(host.navigation).getByRole('link', { name: title, exact: true }).click();
   }
 
   /** Waits until the header calls the state by one of these words. */
@@ -89,15 +161,20 @@ export class Page {
     await this.page.locator('main h2').first().waitFor();
     await this.page.waitForFunction(() => document.fonts.ready.then(() => true));
     await until('every icon is there, and every colour has changed', () =>
-      this.page.evaluate(() => {
-        const moving = document.getAnimations().filter((a) => a instanceof CSSTransition && a.playState === 'running');
-        return moving.length === 0 && [...document.querySelectorAll('svg')].every((svg) => svg.childElementCount > 0);
+      this.page.locator(host.ours).evaluate((ours) => {
+        const moving = ours
+          .getAnimations({ subtree: true })
+          .filter((a) => a instanceof CSSTransition && a.playState === 'running');
+        return moving.length === 0 && [...ours.querySelectorAll('svg')].every((svg) => svg.childElementCount > 0);
       })
     );
   }
 
-  /** How far the page reaches beyond the window, in pixels. */
+  /** How far the page, or what is ours of it, reaches beyond its place, in pixels. */
   overflow() {
-    return this.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    return this.page.evaluate((ours) => {
+      const places = [document.documentElement, document.querySelector(ours)];
+      return Math.max(...places.map((place) => place.scrollWidth - place.clientWidth));
+    }, host.ours);
   }
 }
