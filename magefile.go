@@ -39,7 +39,7 @@ func Test(ctx context.Context) error {
 		suite.Check("lint", Lint),
 		suite.Part{Name: "architecture", Run: architecture},
 		suite.Part{Name: "tests", Run: tests},
-		suite.Part{Name: "fuzz", Run: fuzz(20_000)},
+		suite.Part{Name: "fuzz", Run: fuzz(5_000)},
 		suite.Part{Name: "front end", Run: frontend.Check},
 		suite.Part{Name: "package", Run: packed},
 		suite.Part{Name: "plugin validator", Run: validated},
