@@ -23,6 +23,7 @@ type replay struct {
 	mu    sync.Mutex
 	conns map[*websocket.Conn]bool
 	last  api.Snapshot
+	ended chan struct{}
 }
 
 // startReplay gives the URL: POST /replay?n=…&title=… sends n snapshots, the last
@@ -37,7 +38,7 @@ func startReplay(t *testing.T, loadgen string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &replay{conns: map[*websocket.Conn]bool{}}
+	p := &replay{conns: map[*websocket.Conn]bool{}, ended: make(chan struct{})}
 	if p.last, err = client.Snapshot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +65,23 @@ func (p *replay) stream(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.conns[conn] = true
 	p.mu.Unlock()
-	for p.send(conn) == nil {
-		time.Sleep(time.Second)
-	}
+	p.speak(conn)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, conn)
+}
+
+// speak returns when the page has gone, or the test ends.
+func (p *replay) speak(conn *websocket.Conn) {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for p.send(conn) == nil {
+		select {
+		case <-second.C:
+		case <-p.ended:
+			return
+		}
+	}
 }
 
 func (p *replay) send(conn *websocket.Conn) error {
@@ -120,6 +132,7 @@ func (p *replay) next(i int) {
 }
 
 func (p *replay) end() {
+	close(p.ended)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for conn := range p.conns {

@@ -50,6 +50,21 @@ export async function until(what, condition, { within = 15 * SECOND, every = 100
   }
 }
 
+/** Waits until an element's text is as wanted, and gives the text. */
+export function textUntil(what, element, wanted, options) {
+  return until(
+    what,
+    async () => {
+      const text = await element.innerText();
+      if (!wanted.test(text)) {
+        throw new Error(text);
+      }
+      return text;
+    },
+    options
+  );
+}
+
 /** Calls the load generator's API and gives the answer. */
 export async function call(method, path, body) {
   const answer = await fetch(env.loadgen + path, {

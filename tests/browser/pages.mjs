@@ -1,7 +1,7 @@
 /** What there is on Grafana's pages, as a visitor finds it. */
 import assert from 'node:assert/strict';
 
-import { env, until } from './booth.mjs';
+import { env, textUntil, until } from './booth.mjs';
 
 /** Where the app's configuration is. */
 export const CONFIG_PAGE = '/plugins/kvbooth-inference-app?page=configuration';
@@ -158,17 +158,7 @@ export class Controls {
 
   /** Waits until the panel calls the state by one of these words. */
   says(words, within) {
-    return until(
-      `the controls say ${words}`,
-      async () => {
-        const text = await this.status.innerText();
-        if (!words.test(text)) {
-          throw new Error(text);
-        }
-        return text;
-      },
-      { within }
-    );
+    return textUntil(`the controls say ${words}`, this.status, words, { within });
   }
 
   /** A figure of the head line, such as Target. */

@@ -1,7 +1,7 @@
 /** The conversations: one followed from its first turn to its last, the list with its filters, and a turn that failed. */
 import assert from 'node:assert/strict';
 
-import { call, env, firstTurn, killPart, start, startPart, stop, until } from '../booth.mjs';
+import { call, env, firstTurn, killPart, lane, start, startPart, stop, until } from '../booth.mjs';
 import { callsTo, journey, Page } from './page.mjs';
 
 const table = (page) => page.getByRole('grid', { name: 'Conversations' });
@@ -65,7 +65,8 @@ journey('one conversation, followed from its first turn to its last', async ({ v
 
   const asked = [];
   page.on('request', (request) => asked.push(new URL(request.url()).pathname));
-  await page.waitForTimeout(3000);
+  const { totals } = await lane();
+  await until('others go on for three seconds and more', async () => (await lane()).totals.ok > totals.ok + 18); // six a second
   assert.equal(
     asked.filter((path) => /conversations\/./.test(path)).length,
     0,

@@ -1,7 +1,7 @@
 /** The pages as a visitor finds them: on the load generator's own address or, where PAGES says so, inside Grafana. */
 import fs from 'node:fs/promises';
 
-import { call, env, until } from '../booth.mjs';
+import { call, env, textUntil, until } from '../booth.mjs';
 import { journey as anyJourney } from '../journey.mjs';
 
 const APP = 'kvbooth-inference-app';
@@ -143,17 +143,7 @@ export class Page {
 
   /** Waits until the header calls the state by one of these words. */
   says(words, within) {
-    return until(
-      `the header says ${words}`,
-      async () => {
-        const text = await this.status.innerText();
-        if (!words.test(text)) {
-          throw new Error(text);
-        }
-        return text;
-      },
-      { within }
-    );
+    return textUntil(`the header says ${words}`, this.status, words, { within });
   }
 
   /** Waits until the page itself is there, below the header. */
