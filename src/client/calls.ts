@@ -5,11 +5,13 @@ import type {
   Conversation,
   ConversationList,
   ConversationStatus,
+  DecisionList,
   ModeRequest,
   Settings,
   SettingsPatch,
   StartRequest,
   Starter,
+  Status,
   State,
   WorkloadPatch,
 } from './types';
@@ -47,6 +49,16 @@ export function compareWith(client: Client, lane: string, baseline: string): Pro
 /** All baselines. */
 export async function listBaselines(client: Client): Promise<Baseline[]> {
   return (await client.get<{ baselines: Baseline[] }>('/baselines')).baselines;
+}
+
+/** What the load generator says of itself and its configuration. */
+export function readStatus(client: Client): Promise<Status> {
+  return client.get('/status');
+}
+
+/** The newest decisions of a lane's router, so many at most, newest first. */
+export function listDecisions(client: Client, lane: string, limit: number): Promise<DecisionList> {
+  return client.get(lanePath(`/decisions?limit=${limit}`, lane));
 }
 
 /** The settings in force. */

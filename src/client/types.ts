@@ -50,6 +50,12 @@ export type Conversation = Schemas['Conversation'];
 export type Starter = Schemas['Starter'];
 /** One page of conversations, newest first. */
 export type ConversationList = Schemas['ConversationList'];
+/** The newest decisions of a target's router, newest first. */
+export type DecisionList = Schemas['DecisionList'];
+/** Why a router sent one request where it did. */
+export type RoutingDecision = Schemas['RoutingDecision'];
+/** One worker as the router saw it for a request. */
+export type RoutingCandidate = Schemas['RoutingCandidate'];
 /** One request and its answer. */
 export type Turn = Schemas['Turn'];
 /** A turn that is still streaming. */

@@ -9,7 +9,7 @@ import { number } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
 import { BenchmarkTable } from './BenchmarkTable';
 import { defaultBaseline, toBenchmark } from './model';
-import { Notes } from './Notes';
+import { BenchmarkNotes } from './BenchmarkNotes';
 
 /** How often the baselines are asked for, in milliseconds: imports and settled steps add to them. */
 export const BASELINES_EVERY = 30_000;
@@ -63,7 +63,7 @@ const Chosen = memo(function Chosen({ baselines, settings, concurrency }: Chosen
       ) : (
         <p>None of its {model.all} levels is on the slider. Switch on “All levels” to see them.</p>
       )}
-      <Notes baseline={baseline} settings={settings} />
+      <BenchmarkNotes baseline={baseline} settings={settings} />
       {concurrency !== undefined && !model.rows.some((row) => row.current) && (
         <div className={styles.note}>The workload runs at {number(concurrency)}, which is not among these levels.</div>
       )}

@@ -1,11 +1,7 @@
 import React from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
-
-import { sloMarks } from './Table';
 import { tagMeanings, type Model } from './model';
+import { Notes, SLONotes } from './Notes';
 
 interface LegendProps {
   model: Model;
@@ -14,9 +10,8 @@ interface LegendProps {
 
 /** Says what the columns are, and what the tags in use mean. */
 export function Legend({ model, settling }: LegendProps) {
-  const styles = useStyles2(getStyles);
   return (
-    <ul className={styles.legend} aria-label="Legend">
+    <Notes label="Legend">
       {settling && (
         <li>
           <b>Settling</b>: the live figures are those of this step so far; they are compared once 60 s of it exist.
@@ -33,24 +28,7 @@ export function Legend({ model, settling }: LegendProps) {
           <i>{tag}</i>: {tagMeanings[tag]}
         </li>
       ))}
-      {Object.values(sloMarks).map(({ sign, words }) => (
-        <li key={sign}>
-          <b>{sign}</b> {words}
-        </li>
-      ))}
-    </ul>
+      <SLONotes />
+    </Notes>
   );
 }
-
-const getStyles = (theme: GrafanaTheme2) => ({
-  legend: css({
-    display: 'flex',
-    flexWrap: 'wrap',
-    gap: theme.spacing(0, 2),
-    margin: 0,
-    padding: 0,
-    listStyle: 'none',
-    color: theme.colors.text.secondary,
-    fontSize: theme.typography.bodySmall.fontSize,
-  }),
-});

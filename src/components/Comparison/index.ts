@@ -1,2 +1,3 @@
 export { Comparison, type ComparisonOptions } from './Comparison';
-export { SLOMark, sloMarks, type TextSize } from './Table';
+export { Notes, SLONotes } from './Notes';
+export { SLOMark, type TextSize } from './Table';

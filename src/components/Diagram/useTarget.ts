@@ -1,6 +1,6 @@
 import { useMemo } from 'react';
 
-import { useClient, usePolled, type Live, type Status } from '../../client';
+import { readStatus, useClient, usePolled, type Live } from '../../client';
 import { lastKnown } from '../../lib/known';
 import { targetKind, type TargetKind } from './target';
 
@@ -18,7 +18,7 @@ export interface TargetFacts {
 export function useTarget(live: Live, name: string): TargetFacts {
   const client = useClient();
   const lane = lastKnown(live, name)?.lane;
-  const load = () => client.get<Status>('/status');
+  const load = () => readStatus(client);
   const { value } = usePolled(live.lane ? load : undefined, STATUS_EVERY, 'status');
   const status = value?.lanes.find((l) => l.name === name);
   const kind = targetKind(lane, status?.extensions);

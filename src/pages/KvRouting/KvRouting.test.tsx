@@ -3,11 +3,10 @@ import { MemoryRouter } from 'react-router-dom';
 import { act, render, screen, waitFor, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
-import { ClientProvider, Problem } from '../../client';
+import { ClientProvider, Problem, type DecisionList } from '../../client';
 import { laneChange } from '../../components/Diagram/fixtures';
 import { violations } from '../../test/axe';
 import { FakeClient, type LaneChange } from '../../test/fixtures';
-import type { DecisionList } from './routing';
 import { conversation, decision, turn } from './fixtures';
 import KvRouting from '.';
 

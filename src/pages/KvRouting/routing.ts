@@ -1,12 +1,7 @@
-import type { components } from '../../client/schema';
+import type { RoutingCandidate as Candidate, RoutingDecision as Decision } from '../../client';
 import { modeName } from '../../lib/names';
 
-/** The newest decisions of a target's router, newest first. */
-export type DecisionList = components['schemas']['DecisionList'];
-/** Why a router sent one request where it did. */
-export type Decision = components['schemas']['RoutingDecision'];
-/** One worker as the router saw it for a request. */
-export type Candidate = components['schemas']['RoutingCandidate'];
+export type { Candidate, Decision };
 
 /** What tells a decision from all others. */
 export function keyOf({ request_id, seconds }: Decision): string {

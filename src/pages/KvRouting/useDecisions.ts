@@ -1,8 +1,8 @@
 import { useState } from 'react';
 
-import { lanePath, useClient, usePolled, type Polled } from '../../client';
+import { listDecisions, useClient, usePolled, type DecisionList, type Polled } from '../../client';
 import { LANE } from '../lane';
-import { deal, type Dealt, type Decision, type DecisionList } from './routing';
+import { deal, type Dealt, type Decision } from './routing';
 
 /** How often the decisions are asked for, in milliseconds. */
 const EVERY = 1000;
@@ -20,7 +20,7 @@ const NOT_DEALT: Dealt = new Map();
 /** Follows the router's decisions while there is something to ask. */
 export function useDecisions(active: boolean): Decisions {
   const client = useClient();
-  const load = () => client.get<DecisionList>(lanePath(`/decisions?limit=${LISTED}`, LANE));
+  const load = () => listDecisions(client, LANE, LISTED);
   const polled = usePolled(active ? load : undefined, EVERY, 'decisions');
   const [seen, setSeen] = useState<{ decisions?: Decision[]; dealt: Dealt }>({ dealt: NOT_DEALT });
   const decisions = polled.value?.decisions;
