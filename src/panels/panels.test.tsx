@@ -1,5 +1,5 @@
 import React from 'react';
-import { act, render, screen } from '@testing-library/react';
+import { render, screen } from '@testing-library/react';
 import { of } from 'rxjs';
 
 import { LiveChannelEventType, standardEditorsRegistry, type PanelProps } from '@grafana/data';
@@ -35,22 +35,17 @@ function props<T extends object>(options: T): PanelProps<T> {
   return { options, replaceVariables: (text: string) => text.replace('$lane', 'main') } as unknown as PanelProps<T>;
 }
 
-const settle = () => act(() => Promise.resolve());
-
 describe('the panels', () => {
   it('show the controls of the lane that the dashboard means', async () => {
     render(<ControlsPanel {...props<ControlsOptions>({ lane: '$lane' })} />);
-    await settle();
+    expect(await screen.findByRole('button', { name: 'Stop' })).toBeEnabled();
     expect(getStream).toHaveBeenCalledWith(expect.objectContaining({ path: 'main/snapshot' }));
-    expect(screen.getByRole('button', { name: 'Stop' })).toBeEnabled();
   });
 
   it('show the comparison that the options ask for', async () => {
     const options: ComparisonPanelOptions = { baseline: 'chosen', hideKV: true, size: 'large' };
     render(<ComparisonPanel {...props(options)} />);
-    await settle();
-    await settle();
-    expect(screen.getByText(/Baseline: Chosen/)).toBeInTheDocument();
+    expect(await screen.findByText(/Baseline: Chosen/)).toBeInTheDocument();
     expect(screen.queryByText('KV p50')).not.toBeInTheDocument();
   });
 

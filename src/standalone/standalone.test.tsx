@@ -6,6 +6,7 @@ import { Problem, type Session } from '../client';
 import type { StandaloneClient } from '../client/standalone';
 import { violations } from '../test/axe';
 import { FakeClient, settings, viewer } from '../test/fixtures';
+import { answered } from '../test/settled';
 import { FETCH_AFTER } from './Layout';
 import { Standalone } from './Standalone';
 import { SESSION_EVERY } from './useSession';
@@ -66,7 +67,7 @@ async function show(session: Session | Error) {
   }
   const result = render(<Standalone />);
   await waitFor(() => expect(mockClient.sessions).toHaveBeenCalled());
-  await act(() => Promise.resolve());
+  await answered();
   return result;
 }
 

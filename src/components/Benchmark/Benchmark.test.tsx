@@ -5,6 +5,7 @@ import userEvent from '@testing-library/user-event';
 import { ClientProvider, Problem, type Baseline, type BaselineRow } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient, settings, type LaneChange } from '../../test/fixtures';
+import { settled } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import { Benchmark } from './Benchmark';
 import { defaultBaseline, toBenchmark } from './model';
@@ -57,7 +58,7 @@ async function show(baselines: Baseline[] | Problem = [recorded, other], lane: L
       <Benchmark lane="main" />
     </ClientProvider>
   );
-  await act(() => new Promise((resolve) => setTimeout(resolve)));
+  await settled(client, '/baselines');
   return { client, ...result };
 }
 

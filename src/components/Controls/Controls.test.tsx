@@ -5,6 +5,7 @@ import userEvent from '@testing-library/user-event';
 import { ClientProvider, Problem, type ModeChange } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient, settings, viewer, type LaneChange } from '../../test/fixtures';
+import { answered } from '../../test/settled';
 import { Controls } from './Controls';
 import { FOLLOW_UP } from './useAction';
 import { DEBOUNCE, SETTLE } from './useConcurrency';
@@ -29,7 +30,7 @@ async function show(client: FakeClient) {
       <Controls lane="main" />
     </ClientProvider>
   );
-  await act(() => Promise.resolve()); // who looks is known
+  await answered(); // who looks is known
   return result;
 }
 

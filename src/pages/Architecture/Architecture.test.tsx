@@ -6,6 +6,7 @@ import { ClientProvider } from '../../client';
 import { cluster, laneChange } from '../../components/Diagram/fixtures';
 import { violations } from '../../test/axe';
 import { FakeClient, type LaneChange } from '../../test/fixtures';
+import { settled } from '../../test/settled';
 import { vendor } from '../../vendor';
 import Architecture from '.';
 import { STEP } from './chaser';
@@ -23,7 +24,7 @@ async function show(lane?: LaneChange) {
       <Architecture />
     </ClientProvider>
   );
-  await act(() => Promise.resolve());
+  await settled(client, ...(lane ? ['/status'] : []));
   return { client, ...result };
 }
 
@@ -244,7 +245,7 @@ describe('the drawing without data', () => {
         <Architecture />
       </ClientProvider>
     );
-    await act(() => Promise.resolve());
+    await settled(client, '/status');
     expect(part(/^Discovery plane not known/)).toBeInTheDocument();
   });
 });

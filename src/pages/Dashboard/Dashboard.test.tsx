@@ -4,6 +4,7 @@ import { act, render, screen, within } from '@testing-library/react';
 import { ClientProvider } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient, viewer } from '../../test/fixtures';
+import { settled } from '../../test/settled';
 import Dashboard from '.';
 
 jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
@@ -15,7 +16,7 @@ async function show(client: FakeClient) {
       <Dashboard />
     </ClientProvider>
   );
-  await act(() => new Promise((resolve) => setTimeout(resolve)));
+  await settled(client, '/baselines');
   return result;
 }
 

@@ -5,6 +5,7 @@ import { ClientProvider } from '../../client';
 import { laneChange, laneOn } from '../../components/Diagram/fixtures';
 import { violations } from '../../test/axe';
 import { FakeClient, type LaneChange } from '../../test/fixtures';
+import { settled } from '../../test/settled';
 import { FEATURES, usage } from './features';
 import DynamoFeatures from '.';
 
@@ -19,7 +20,7 @@ async function show(lane?: LaneChange) {
       <DynamoFeatures />
     </ClientProvider>
   );
-  await act(() => Promise.resolve());
+  await settled(client, ...(lane ? ['/status'] : []));
   return { client, ...result };
 }
 

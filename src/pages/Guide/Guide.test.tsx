@@ -6,6 +6,7 @@ import { MemoryRouter, useLocation } from 'react-router-dom';
 import { ClientProvider } from '../../client';
 import { violations } from '../../test/axe';
 import { column, FakeClient, type LaneChange } from '../../test/fixtures';
+import { settled } from '../../test/settled';
 import { vendor } from '../../vendor';
 import Guide from '.';
 import { builtIn } from './testing';
@@ -40,7 +41,7 @@ async function show(address = '/guide', client = new FakeClient(), events: objec
       </ClientProvider>
     </MemoryRouter>
   );
-  await act(() => new Promise((resolve) => setTimeout(resolve, 5))); // the first questions go out by a timer
+  await settled(client, '/baselines', '/events?lane=main');
   return { client, ...shown };
 }
 

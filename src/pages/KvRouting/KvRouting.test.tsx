@@ -7,6 +7,7 @@ import { ClientProvider, Problem, type DecisionList } from '../../client';
 import { laneChange } from '../../components/Diagram/fixtures';
 import { violations } from '../../test/axe';
 import { FakeClient, type LaneChange } from '../../test/fixtures';
+import { answered, settled } from '../../test/settled';
 import { conversation, decision, turn } from './fixtures';
 import KvRouting from '.';
 
@@ -48,10 +49,7 @@ async function show(answers: Answers = {}, lane: LaneChange = laneChange(3)) {
       </ClientProvider>
     </MemoryRouter>
   );
-  await waitFor(() =>
-    expect(client.reads).toHaveBeenCalledWith(expect.stringMatching(/^\/decisions\?limit=30&lane=main/))
-  );
-  await act(() => new Promise((resolve) => setTimeout(resolve, 20))); // what is polled at once, and what follows from it
+  await settled(client, '/decisions?limit=30&lane=main', '/conversations?');
   return { client, ...result };
 }
 
@@ -77,7 +75,7 @@ describe('the decisions', () => {
     answer(client, {
       decisions: { ...told, decisions: [decision({ seconds: 9, request_id: 'main-abc-12-3' }), ...told.decisions] },
     });
-    expect(await screen.findByRole('button', { name: '12, turn 3' }, { timeout: 3000 })).toBeInTheDocument();
+    expect(await screen.findByRole('button', { name: '12, turn 3' })).toBeInTheDocument();
     expect(detailOf(/Conversation 9, turn 1/)).toBeInTheDocument();
     await userEvent.click(screen.getByRole('button', { name: 'Follow the newest' }));
     expect(detailOf(/Conversation 12, turn 3/)).toBeInTheDocument();
@@ -202,7 +200,7 @@ describe('without the load generator', () => {
         </ClientProvider>
       </MemoryRouter>
     );
-    await act(() => Promise.resolve());
+    await answered();
     expect(screen.getByText('Nothing is known of the router now.')).toBeInTheDocument();
     expect(screen.getByRole('region', { name: 'Both modes side by side' })).toBeInTheDocument();
     expect(client.reads).not.toHaveBeenCalled();

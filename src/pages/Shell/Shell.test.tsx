@@ -6,6 +6,7 @@ import { MemoryRouter, useParams } from 'react-router-dom';
 import { ClientProvider, Problem } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient, settings, viewer, type LaneChange } from '../../test/fixtures';
+import { answered } from '../../test/settled';
 import { PageBase } from '../navigation';
 import { Header, Navigation, PageRoutes, useBooth, useCurrentPage } from '.';
 import { PageErrorBoundary } from './PageErrorBoundary';
@@ -61,7 +62,7 @@ async function show(client = new FakeClient(), address = '/', base = '') {
       </PageBase.Provider>
     </ClientProvider>
   );
-  await act(() => Promise.resolve());
+  await answered();
   return { client, ...result };
 }
 
