@@ -173,6 +173,13 @@ type ModeChange struct {
 	Failed  bool      `json:"failed"`
 }
 
+// Simulation is what a simulated cluster tells of itself.
+type Simulation struct {
+	Profile    string  `json:"profile"`    // the GPU profile's name
+	Calibrated bool    `json:"calibrated"` // false: its timing in the mode in force is assumed, and fitted to no recorded result
+	Speed      float64 `json:"speed"`      // how many times as fast as the clock its time goes
+}
+
 // Step is a span with unchanged concurrency, mode and workload settings.
 type Step struct {
 	ID      int64      `json:"id"`
@@ -193,7 +200,8 @@ type State struct {
 	Driver      string        `json:"driver"`
 	Modes       []ModeState   `json:"modes"` // what the driver offers
 	ModeChange  *ModeChange   `json:"mode_change,omitempty"`
-	Started     *time.Time    `json:"started,omitempty"` // of the last start
+	Simulation  *Simulation   `json:"simulation,omitempty"` // nil: the driver's cluster is not a simulated one, or has not told yet
+	Started     *time.Time    `json:"started,omitempty"`    // of the last start
 	Shape       WorkloadShape `json:"shape"`
 	StartRate   float64       `json:"start_rate"` // new conversations a second at most
 	TargetRPS   float64       `json:"target_rps"` // 0: no cap

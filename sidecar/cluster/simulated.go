@@ -30,9 +30,10 @@ const (
 )
 
 var (
-	_ workload.Driver  = (*Simulated)(nil)
-	_ workload.Teller  = (*Simulated)(nil)
-	_ workload.Decider = (*Simulated)(nil)
+	_ workload.Driver    = (*Simulated)(nil)
+	_ workload.Teller    = (*Simulated)(nil)
+	_ workload.Decider   = (*Simulated)(nil)
+	_ workload.Simulator = (*Simulated)(nil)
 )
 
 // Simulated is the driver for the simulated cluster, which switches itself when
@@ -42,7 +43,7 @@ type Simulated struct {
 	base   *url.URL
 	client *http.Client
 	log    *slog.Logger
-	offers atomic.Pointer[[]api.ModeState] // as the cluster told last; nil: never yet
+	told   atomic.Pointer[simState] // nil: nothing yet
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -71,8 +72,16 @@ func (s *Simulated) Name() string { return "simulated" }
 // Offers are the modes that the cluster told last, each with every speculation
 // that it has; none before its first answer.
 func (s *Simulated) Offers() []api.ModeState {
-	if offers := s.offers.Load(); offers != nil {
-		return slices.Clone(*offers)
+	if st := s.told.Load(); st != nil {
+		return slices.Clone(st.Offers)
+	}
+	return nil
+}
+
+// Simulation is what the cluster told last; nil before its first answer.
+func (s *Simulated) Simulation() *api.Simulation {
+	if st := s.told.Load(); st != nil {
+		return &api.Simulation{Profile: st.Profile, Calibrated: st.Calibrated, Speed: st.Speed}
 	}
 	return nil
 }
@@ -219,12 +228,15 @@ func silence(err error) (message string, lasting error) {
 // simState is what the cluster tells of itself, as far as it matters here.
 type simState struct {
 	api.ModeState
-	Ready   bool            `json:"ready"`
-	ReadyIn float64         `json:"ready_in_seconds"`
-	Offers  []api.ModeState `json:"offers"`
+	Ready      bool            `json:"ready"`
+	ReadyIn    float64         `json:"ready_in_seconds"`
+	Offers     []api.ModeState `json:"offers"`
+	Profile    string          `json:"profile"`
+	Calibrated bool            `json:"calibrated"`
+	Speed      float64         `json:"speed"`
 }
 
-// state asks for the state, and keeps the offers in it.
+// state asks for the state, and keeps it.
 func (s *Simulated) state(ctx context.Context) (st simState, err error) {
 	if _, err := s.call(ctx, http.MethodGet, "state", nil, nil, &st); err != nil {
 		return st, err
@@ -232,7 +244,7 @@ func (s *Simulated) state(ctx context.Context) (st simState, err error) {
 	if st.Mode == "" || len(st.Offers) == 0 {
 		return st, s.notSimulated("its state has no mode or no offers")
 	}
-	s.offers.Store(&st.Offers)
+	s.told.Store(&st)
 	return st, nil
 }
 

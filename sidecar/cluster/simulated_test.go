@@ -98,6 +98,7 @@ func (a *admin) tell(w http.ResponseWriter, status int) {
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"mode": a.mode.Mode, "speculation": a.mode.Speculation, "offers": a.offers,
 		"ready": left == 0, "ready_in_seconds": left.Seconds(), "profile": "h200-tp1", "workers": []any{},
+		"calibrated": a.mode == kvOff, "speed": 2,
 	})
 }
 
@@ -164,11 +165,13 @@ func TestSimulatedOverHTTP(t *testing.T) {
 		require.Equal(t, "simulated", s.Name())
 		require.Empty(t, s.Instance())
 		require.Empty(t, s.Offers(), "nothing is known before the cluster has answered")
+		require.Nil(t, s.Simulation())
 
 		mode, err := s.Current(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, kvOff, mode)
 		require.Equal(t, a.offers, s.Offers())
+		require.Equal(t, &api.Simulation{Profile: "h200-tp1", Calibrated: true, Speed: 2}, s.Simulation())
 
 		cold, err := s.Switch(t.Context(), kvOff, rrEagle, unheard)
 		require.NoError(t, err)
@@ -176,6 +179,7 @@ func TestSimulatedOverHTTP(t *testing.T) {
 		mode, err = s.Current(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, rrEagle, mode)
+		require.False(t, s.Simulation().Calibrated, "it is that of the mode in force")
 
 		decisions, err := s.Decisions(t.Context(), 20)
 		require.NoError(t, err)

@@ -31,6 +31,9 @@ func (l *Lane) state(now time.Time) api.State {
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), StartRate: l.settings.StartRate, TargetRPS: l.settings.TargetRPS,
 	}
+	if d, ok := l.opts.Driver.(workload.Simulator); ok {
+		s.Simulation = d.Simulation()
+	}
 	if l.change != nil {
 		c := l.change.ModeChange
 		s.ModeChange = &c

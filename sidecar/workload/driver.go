@@ -42,6 +42,12 @@ type Teller interface {
 	Current(ctx context.Context) (api.ModeState, error)
 }
 
+// Simulator is a Driver whose cluster is simulated.
+type Simulator interface {
+	// Simulation is what the cluster told last of itself, nil before its first answer.
+	Simulation() *api.Simulation
+}
+
 // Decider is a Driver whose cluster tells why its router decided as it did.
 type Decider interface {
 	// Decisions gives the newest decisions, newest first, at most limit. The

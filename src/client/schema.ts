@@ -564,6 +564,8 @@ export interface components {
             /** @description what the driver offers */
             modes: components["schemas"]["ModeState"][];
             mode_change?: components["schemas"]["ModeChange"];
+            /** @description absent: the driver's cluster is not a simulated one, or has not told yet */
+            simulation?: components["schemas"]["Simulation"];
             /**
              * Format: date-time
              * @description of the last start
@@ -574,6 +576,15 @@ export interface components {
             start_rate: number;
             /** @description 0: no cap */
             target_rps: number;
+        };
+        /** @description What a simulated cluster tells of itself. */
+        Simulation: {
+            /** @description the GPU profile's name */
+            profile: string;
+            /** @description false: its timing in the mode in force is assumed, and fitted to no recorded result */
+            calibrated: boolean;
+            /** @description how many times as fast as the clock its time goes */
+            speed: number;
         };
         /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics; they are absent where n is too small to give one, and always for ITL, whose values within one turn depend on each other. */
         Quantiles: {

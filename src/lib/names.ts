@@ -28,6 +28,14 @@ export function speculationName(speculation: Speculation): string {
   return speculations[speculation];
 }
 
+/**
+ * What serves, or could: the simulated cluster imitates the recorded deployment, of
+ * which nobody knows whether it speculated.
+ */
+export function servedSpeculation(speculation: Speculation, driver: string): string {
+  return speculation === 'not_recorded' && driver === 'simulated' ? 'As recorded' : speculationName(speculation);
+}
+
 const fields: Record<string, string> = {
   gpu: 'GPU',
   tensor_parallel: 'tensor parallelism',

@@ -80,6 +80,7 @@ func (s *simulated) state(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"mode": s.mode.Mode, "speculation": s.mode.Speculation, "offers": []api.ModeState{kvDraft, rrEagle},
 		"ready": left == 0, "ready_in_seconds": left.Seconds(),
+		"profile": "h200-tp1", "calibrated": s.mode == rrEagle, "speed": 1,
 	})
 }
 
@@ -104,12 +105,14 @@ func TestSimulatedCluster(t *testing.T) {
 	state := p.lane().State
 	assert.Equal(t, "simulated", state.Driver)
 	assert.Equal(t, []api.ModeState{kvDraft, rrEagle}, state.Modes)
+	assert.Equal(t, &api.Simulation{Profile: "h200-tp1", Calibrated: true, Speed: 1}, state.Simulation)
 	p.until("turns", p.serves(3))
 
 	_, err := p.client.SetMode(t.Context(), "", api.ModeRequest{Mode: kvDraft.Mode, Speculation: kvDraft.Speculation})
 	require.NoError(t, err)
 	p.until("it is switched, and runs again", func() bool { return p.in(kvDraft)() && p.lane().State.Running })
 	p.until("turns in that mode", p.serves(3))
+	assert.False(t, p.lane().State.Simulation.Calibrated)
 	assert.Zero(t, p.lane().Totals.Errors, "the restart was waited for")
 
 	decisions, err := p.client.Decisions(t.Context(), "", 0)

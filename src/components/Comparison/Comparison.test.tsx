@@ -107,8 +107,19 @@ describe('what differs', () => {
   });
 
   it('is not mentioned where nothing does', () => {
-    showLane();
+    showLane({ state: { simulation: { profile: 'h200-tp1', calibrated: true, speed: 1 } } });
     expect(screen.queryByText(/Differs/)).not.toBeInTheDocument();
+    expect(screen.queryByText(/Not calibrated/)).not.toBeInTheDocument();
+  });
+
+  it.each([
+    [{ calibrated: false, speed: 1 }, /as it is set now is assumed/],
+    [{ calibrated: true, speed: 4 }, /time goes 4 times as fast as the clock/],
+  ])('may be that nothing was measured: %j', (simulation, words) => {
+    const { client } = showLane({ state: { simulation: { profile: 'h100-tp2', ...simulation } } });
+    expect(screen.getByText(/Not calibrated:/).parentElement).toHaveTextContent(words);
+    act(() => client.lose());
+    expect(screen.queryByText(/Not calibrated:/)).not.toBeInTheDocument();
   });
 });
 

@@ -8,6 +8,7 @@ import { useLive, type Comparison as Compared, type Settings } from '../../clien
 import { milliseconds, number } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import { differenceText, modeName } from '../../lib/names';
+import { simulationNote } from '../../lib/simulation';
 import { SnapshotAge, Status, Troubles } from '../Status';
 import { Legend } from './Legend';
 import { THIS_TARGET, toModel, type Hidden } from './model';
@@ -103,6 +104,7 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
         </div>
       </div>
       {model.sources.length === 0 && <NothingToCompare comparison={comparison} />}
+      <Uncalibrated note={isLive ? simulationNote(lane.state) : undefined} />
       <Differences comparison={comparison} />
       <Legend model={model} settling={isLive && comparison.settling && lane.state.phase === 'running'} />
     </>
@@ -127,6 +129,15 @@ function NothingToCompare({ comparison }: { comparison: Compared }) {
       what was measured stands here beside what is live.
     </div>
   );
+}
+
+function Uncalibrated({ note }: { note?: string }) {
+  const styles = useStyles2(getStyles);
+  return note ? (
+    <div className={styles.differences}>
+      <b>Not calibrated:</b> {note}
+    </div>
+  ) : null;
 }
 
 function Differences({ comparison: { differences } }: { comparison: Compared }) {

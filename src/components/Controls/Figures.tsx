@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { LaneSnapshot } from '../../client';
 import { DASH, number, seconds } from '../../lib/format';
-import { modeName, speculationName } from '../../lib/names';
+import { modeName, servedSpeculation } from '../../lib/names';
 
 interface FiguresProps {
   /** Undefined while nothing is known: then there is a dash for every figure. */
@@ -39,7 +39,7 @@ function stateFigures(lane?: LaneSnapshot): Figure[] {
     ['Target', number(state?.concurrency.target)],
     ['Actual', number(state?.concurrency.actual)],
     ['Routing', state && modeName(state.mode)],
-    ['Speculation', state && speculationName(state.speculation)],
+    ['Speculation', state && servedSpeculation(state.speculation, state.driver)],
     ['Waiting for a first token', lane && waiting(lane)],
   ];
 }

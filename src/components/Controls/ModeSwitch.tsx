@@ -4,9 +4,9 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, ButtonGroup, useStyles2 } from '@grafana/ui';
 
-import type { ModeRequest } from '../../client';
+import type { ModeRequest, Speculation } from '../../client';
 import { groupModes, speculationFor, type Choice, type Offer } from '../../lib/modes';
-import { modeName, speculationName } from '../../lib/names';
+import { modeName, servedSpeculation } from '../../lib/names';
 
 interface ModeSwitchProps extends Offer {
   disabled: boolean;
@@ -17,6 +17,7 @@ interface ModeSwitchProps extends Offer {
 export const ModeSwitch = memo(function ModeSwitch({ disabled, onChange, ...state }: ModeSwitchProps) {
   const { modes, speculations } = groupModes(state);
   const modeReason = reason(state, modes, modeName(state.mode));
+  const speculationName = (speculation: Speculation) => servedSpeculation(speculation, state.driver);
   return (
     <>
       <Choices

@@ -1,6 +1,6 @@
 import type { GPU, LaneSnapshot, Worker } from '../../client';
 import { percent } from '../../lib/format';
-import { speculationName } from '../../lib/names';
+import { servedSpeculation } from '../../lib/names';
 
 /** How busy a GPU is, as the walkthrough has it. */
 export type Load = 'low' | 'medium' | 'high';
@@ -49,7 +49,7 @@ export function facts({ cluster, target, state }: LaneSnapshot): Array<[term: st
     ['GPU', target.deployment.gpu ?? cluster.gpu],
     ['Model', target.deployment.model ?? cluster.model ?? target.model],
     ['Engine', target.deployment.engine ?? cluster.engine],
-    ['Speculation', speculationName(state.speculation)],
+    ['Speculation', servedSpeculation(state.speculation, state.driver)],
     [
       'Acceptance',
       acceptance === undefined ? (state.speculation === 'off' ? 'none, as it is off' : undefined) : percent(acceptance),

@@ -30,6 +30,21 @@ describe('what is now', () => {
     expect(mock['live.hit'].word).toBe('live, mock workers');
   });
 
+  it.each([
+    [undefined, []],
+    [{ profile: 'h200-tp1', calibrated: true, speed: 1 }, ['calibrated']],
+    [{ profile: 'h200-tp1', calibrated: false, speed: 1 }, ['not calibrated']],
+    [{ profile: 'h200-tp1', calibrated: true, speed: 2 }, ['not calibrated']],
+  ])('knows of the simulation %j: %j', (simulation, expected) => {
+    const { holds } = facts({ state: { simulation } });
+    expect(['calibrated' as const, 'not calibrated' as const].filter((c) => holds.has(c))).toEqual(expected);
+  });
+
+  it('calls the simulated deployment as recorded, whose speculation nobody knows', () => {
+    expect(figures({ state: { speculation: 'not_recorded' } })['live.speculation'].value).toBe('as recorded');
+    expect(figures({ state: { ...real, speculation: 'not_recorded' } })['live.speculation'].value).toBe('not recorded');
+  });
+
   it('writes engines as their makers do', () => {
     const target = { deployment: { engine: 'simulated trtllm' } };
     expect(figures({ target })['live.engine']).toEqual({ value: 'simulated TensorRT-LLM', word: 'as configured' });

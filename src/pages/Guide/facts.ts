@@ -1,5 +1,6 @@
 import type { Baseline, Column, LaneSnapshot, Live, Settings } from '../../client';
 import { targetKind } from '../../components/Diagram/target';
+import { simulationNote } from '../../lib/simulation';
 import { sloLevel } from '../../lib/slo';
 import { columnFigures, columnOf, liveFigures, prefixed, recordedFigures, sloFigures, type Figures } from './figures';
 import { recordedTable, summarise } from './recorded';
@@ -9,6 +10,8 @@ export type Condition =
   | 'running'
   | 'not running'
   | 'simulated'
+  | 'calibrated'
+  | 'not calibrated'
   | 'kv'
   | 'not kv'
   | 'kv better'
@@ -62,6 +65,7 @@ function conditions(lane: LaneSnapshot | undefined, settings: Settings | undefin
     isRunning ? 'running' : 'not running',
     isKV ? 'kv' : 'not kv',
     ...only('simulated', targetKind(lane, undefined) === 'simulated'),
+    ...simulation(lane.state),
     ...only('other deployment', lane.baseline.differences.length > 0),
     ...only('recorded kv worse', isWorseRecorded(lane.baseline.columns)),
     ...only('speculating', lane.state.speculation === 'draft' || lane.state.speculation === 'eagle3'),
@@ -71,6 +75,14 @@ function conditions(lane: LaneSnapshot | undefined, settings: Settings | undefin
 
 function only(condition: Condition, holds: boolean): Condition[] {
   return holds ? [condition] : [];
+}
+
+/** Nothing is said of a simulated cluster's timing before it has told what it is set to. */
+function simulation(state: LaneSnapshot['state']): Condition[] {
+  if (!state.simulation) {
+    return [];
+  }
+  return [simulationNote(state) ? 'not calibrated' : 'calibrated'];
 }
 
 function isWorseRecorded(columns: Column[]): boolean {

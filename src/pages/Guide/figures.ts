@@ -1,7 +1,7 @@
 import type { Baseline, Column, LaneSnapshot, Live, Settings } from '../../client';
 import { targetKind, type TargetKind } from '../../components/Diagram/target';
 import { DASH, milliseconds, number, percent, seconds } from '../../lib/format';
-import { modeName, speculationName } from '../../lib/names';
+import { modeName, servedSpeculation } from '../../lib/names';
 import type { Recorded, Routing, Span } from './recorded';
 
 /** A figure as a text quotes it. */
@@ -42,7 +42,7 @@ const configured: Record<string, Read> = {
   turns: ({ state: { shape } }) =>
     shape.turns.min === shape.turns.max ? `${shape.turns.min}` : `${shape.turns.min}–${shape.turns.max}`,
   'max-tokens': ({ state }) => number(state.shape.max_tokens),
-  speculation: ({ state }) => speculationName(state.speculation).toLowerCase(),
+  speculation: ({ state }) => servedSpeculation(state.speculation, state.driver).toLowerCase(),
 };
 
 /** As the target says of itself. */

@@ -8,6 +8,7 @@ import type { Live } from '../../client';
 import { targetKind, targetNotes } from '../../components/Diagram/target';
 import { SnapshotAge, Status } from '../../components/Status';
 import { lastKnown } from '../../lib/known';
+import { simulationNote } from '../../lib/simulation';
 import { LANE } from '../lane';
 import { StartStop } from './StartStop';
 import type { Booth } from './useBooth';
@@ -56,9 +57,20 @@ const imitations: Partial<Record<ReturnType<typeof targetKind>, string>> = {
 };
 
 function Imitation({ live }: { live: Live }) {
-  const kind = targetKind(lastKnown(live, LANE)?.lane, undefined);
+  const lane = lastKnown(live, LANE)?.lane;
+  const kind = targetKind(lane, undefined);
   const name = imitations[kind];
-  return name ? <Badge color="blue" text={name} tooltip={targetNotes[kind]} /> : null;
+  const note = lane && simulationNote(lane.state);
+  if (!name) {
+    return null;
+  }
+  return (
+    <Badge
+      color={note ? 'orange' : 'blue'}
+      text={note ? `${name}, not calibrated` : name}
+      tooltip={note ? `${targetNotes[kind]} Not calibrated: ${note}` : targetNotes[kind]}
+    />
+  );
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({

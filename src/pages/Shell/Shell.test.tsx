@@ -87,8 +87,12 @@ describe('the header', () => {
     const { client } = await show();
     act(() => client.show({ state: { driver: 'simulated' } }));
     expect(screen.getByText('Simulated cluster')).toBeInTheDocument();
+    act(() => client.show({ state: { simulation: { profile: 'h200-tp1', calibrated: true, speed: 1 } } }));
+    expect(screen.getByText('Simulated cluster')).toBeInTheDocument();
+    act(() => client.show({ state: { simulation: { profile: 'h200-tp1', calibrated: false, speed: 1 } } }));
+    expect(screen.getByText('Simulated cluster, not calibrated')).toBeInTheDocument();
     act(() => client.show({ state: { driver: 'kubernetes' } }));
-    expect(screen.queryByText('Simulated cluster')).not.toBeInTheDocument();
+    expect(screen.queryByText(/^Simulated cluster/)).not.toBeInTheDocument();
   });
 
   it('has what the host adds', async () => {

@@ -56,7 +56,15 @@ const demo: Own[] = [
       'Now: {live.model} on {live.engine}, {live.workers} workers, GPU {live.gpu}, speculation {live.speculation}.',
       {
         when: 'simulated',
-        text: 'The cluster is simulated: no model computes, and the answers are made up. Timing follows a fit to the recorded runs.',
+        text: 'The cluster is simulated: no model computes, and the answers are made up.',
+      },
+      {
+        when: 'calibrated',
+        text: 'Its timing follows a fit to the recorded runs.',
+      },
+      {
+        when: 'not calibrated',
+        text: 'As it is set now, its timing follows assumptions and no recorded run.',
       },
       'Recorded: {rec.model} on {rec.engine}, {rec.workers} workers, GPU {rec.gpu}. Whether speculation was on then is not recorded.',
       'FP8 takes half the bytes of FP16 for weights and cache, so about twice as many conversations fit.',
