@@ -8,8 +8,8 @@ import { useLive, type Comparison as Compared, type Settings } from '../../clien
 import { milliseconds, number } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import { differenceText, modeName } from '../../lib/names';
-import { simulationNote } from '../../lib/simulation';
-import { SnapshotAge, Status, Troubles } from '../Status';
+import { simulationNote } from '../../lib/target';
+import { Imitation, SnapshotAge, Status, Troubles } from '../Status';
 import { Legend } from './Legend';
 import { THIS_TARGET, toModel, type Hidden } from './model';
 import { Table, type TextSize } from './Table';
@@ -41,7 +41,10 @@ export function Comparison({ lane, baseline = '', size = 'normal', hideKV, hideR
         <>
           <div className={styles.head}>
             <Status live={live} lane={lane} />
-            <SnapshotAge state={live.state} />
+            <div className={styles.present}>
+              <Imitation lane={known?.lane} />
+              <SnapshotAge state={live.state} />
+            </div>
           </div>
           <Troubles live={live} />
         </>
@@ -161,6 +164,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     justifyContent: 'space-between',
     gap: theme.spacing(0, 2),
   }),
+  present: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0, 1) }),
   title: css({ fontSize: theme.typography.h5.fontSize, fontWeight: theme.typography.fontWeightMedium }),
   subtitle: css({ color: theme.colors.text.secondary }),
   largeTitle: css({ fontSize: theme.typography.h2.fontSize }),

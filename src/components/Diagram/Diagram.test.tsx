@@ -3,8 +3,7 @@ import { render, screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
 import { violations } from '../../test/axe';
-import { laneSnapshot } from '../../test/fixtures';
-import { Box, ButtonBox, Diagram, shorten, targetKind, Words } from '.';
+import { Box, ButtonBox, Diagram, shorten, Words } from '.';
 
 const rect = { x: 0, y: 0, width: 100, height: 50 };
 
@@ -46,22 +45,5 @@ describe('words', () => {
   it('are shortened at their beginning', () => {
     expect(shorten('worker-1', 8)).toBe('worker-1');
     expect(shorten('dynamo-worker-x7f9k', 9)).toBe('…er-x7f9k');
-  });
-});
-
-describe('targetKind', () => {
-  const lane = (engine: string | undefined, driver = 'manual') =>
-    laneSnapshot({ target: { deployment: { engine } }, state: { driver } });
-
-  it.each([
-    ['the simulated cluster by its driver', lane(undefined, 'simulated'), undefined, 'simulated'],
-    ['the simulated cluster by its engine', lane('simulated trtllm'), undefined, 'simulated'],
-    ['mock workers', lane('mock of vllm'), { nvext: true }, 'mock'],
-    ['a Dynamo', lane('trtllm'), { nvext: true }, 'dynamo'],
-    ['another server', lane('vllm'), { nvext: false }, 'plain'],
-    ['nothing before the status is known', lane('vllm'), undefined, 'unknown'],
-    ['nothing without a lane', undefined, { nvext: true }, 'unknown'],
-  ])('knows %s', (_, of, extensions, kind) => {
-    expect(targetKind(of, extensions)).toBe(kind);
   });
 });

@@ -2,7 +2,6 @@
 export { Box, ButtonBox, Words, type Rect, type Tone } from './Box';
 export { Arrow, Diagram, type LineKind } from './Diagram';
 export { getDiagramStyles } from './styles';
-export { targetKind, targetNotes, type Extensions, type TargetKind } from './target';
 export { shorten } from './text';
 export { useReducedMotion } from './useReducedMotion';
 export { useTarget, type TargetFacts } from './useTarget';

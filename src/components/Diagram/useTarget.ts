@@ -2,7 +2,7 @@ import { useMemo } from 'react';
 
 import { readStatus, useClient, usePolled, type Live } from '../../client';
 import { lastKnown } from '../../lib/known';
-import { targetKind, type TargetKind } from './target';
+import { targetKind, type TargetKind } from '../../lib/target';
 
 /** How often the load generator is asked what its target takes, in milliseconds: it changes with the target only. */
 const STATUS_EVERY = 15_000;

@@ -1,1 +1,2 @@
+export { Imitation } from './Imitation';
 export { SnapshotAge, Status, Troubles } from './Status';

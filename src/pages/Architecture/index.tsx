@@ -5,9 +5,10 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { LoadingPlaceholder, RadioButtonGroup, useStyles2 } from '@grafana/ui';
 
 import { useLive } from '../../client';
-import { targetNotes, useTarget } from '../../components/Diagram';
+import { useTarget } from '../../components/Diagram';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
+import { targetNotes } from '../../lib/target';
 import { vendor } from '../../vendor';
 import { LANE } from '../lane';
 import { Legend } from './Legend';

@@ -1,6 +1,6 @@
 import type { LaneSnapshot } from '../../client';
-import type { TargetKind } from '../../components/Diagram';
 import { modeName } from '../../lib/names';
+import type { TargetKind } from '../../lib/target';
 
 /** What Dynamo offers. */
 export type FeatureId = 'disaggregated' | 'kv-routing' | 'kvbm' | 'planner' | 'nixl';

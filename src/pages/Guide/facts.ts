@@ -1,7 +1,6 @@
 import type { Baseline, Column, LaneSnapshot, Live, Settings } from '../../client';
-import { targetKind } from '../../components/Diagram/target';
-import { simulationNote } from '../../lib/simulation';
 import { sloLevel } from '../../lib/slo';
+import { simulationNote, targetKind } from '../../lib/target';
 import { columnFigures, columnOf, liveFigures, prefixed, recordedFigures, sloFigures, type Figures } from './figures';
 import { recordedTable, summarise } from './recorded';
 

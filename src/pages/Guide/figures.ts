@@ -1,7 +1,7 @@
 import type { Baseline, Column, LaneSnapshot, Live, Settings } from '../../client';
-import { targetKind, type TargetKind } from '../../components/Diagram/target';
 import { DASH, milliseconds, number, percent, seconds } from '../../lib/format';
 import { modeName, servedSpeculation } from '../../lib/names';
+import { targetKind, type TargetKind } from '../../lib/target';
 import type { Recorded, Routing, Span } from './recorded';
 
 /** A figure as a text quotes it. */

@@ -6,7 +6,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import { listBaselines, useClient, useLive, usePolled } from '../../client';
-import { targetKind, targetNotes } from '../../components/Diagram/target';
+import { targetKind, targetNotes } from '../../lib/target';
 import { LANE } from '../lane';
 import { Checklist } from './Checklist';
 import { publishedFigures } from './content/published';

@@ -2,13 +2,11 @@ import React, { type ReactNode } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Badge, useStyles2 } from '@grafana/ui';
+import { useStyles2 } from '@grafana/ui';
 
 import type { Live } from '../../client';
-import { targetKind, targetNotes } from '../../components/Diagram/target';
-import { SnapshotAge, Status } from '../../components/Status';
+import { Imitation, SnapshotAge, Status } from '../../components/Status';
 import { lastKnown } from '../../lib/known';
-import { simulationNote } from '../../lib/simulation';
 import { LANE } from '../lane';
 import { StartStop } from './StartStop';
 import type { Booth } from './useBooth';
@@ -45,31 +43,9 @@ export function Present({ live }: { live: Live }) {
       <Status live={live} lane={LANE} />
       <div className={styles.second}>
         <SnapshotAge state={live.state} />
-        <Imitation live={live} />
+        <Imitation lane={lastKnown(live, LANE)?.lane} />
       </div>
     </div>
-  );
-}
-
-const imitations: Partial<Record<ReturnType<typeof targetKind>, string>> = {
-  simulated: 'Simulated cluster',
-  mock: 'Mock workers',
-};
-
-function Imitation({ live }: { live: Live }) {
-  const lane = lastKnown(live, LANE)?.lane;
-  const kind = targetKind(lane, undefined);
-  const name = imitations[kind];
-  const note = lane && simulationNote(lane.state);
-  if (!name) {
-    return null;
-  }
-  return (
-    <Badge
-      color={note ? 'orange' : 'blue'}
-      text={note ? `${name}, not calibrated` : name}
-      tooltip={note ? `${targetNotes[kind]} Not calibrated: ${note}` : targetNotes[kind]}
-    />
   );
 }
 
