@@ -41,3 +41,21 @@ func (e *ProblemError) Unwrap() error {
 	}
 	return nil
 }
+
+// FieldError is bad input: the field, its value, and what is allowed. The
+// server answers it as a 422 [Problem]; the command line prints it and exits 2.
+type FieldError struct {
+	Field   string
+	Value   string
+	Allowed string
+}
+
+// Error names field, value and what is allowed.
+func (e *FieldError) Error() string {
+	return e.Field + ": " + e.Value + " is not allowed: " + e.Allowed
+}
+
+// Refuse gives the [FieldError] of a value.
+func Refuse(field string, value any, allowed string) error {
+	return &FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
+}

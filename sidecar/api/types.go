@@ -478,6 +478,13 @@ type Slider struct {
 	Increment int `json:"increment"`
 }
 
+// Patch sets a field to what a patch has for it, and leaves it alone where that is nil.
+func Patch[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
 // SettingsPatch changes those settings that are not nil.
 type SettingsPatch struct {
 	SLO             *SLO    `json:"slo,omitempty"`
@@ -753,17 +760,4 @@ type Problem struct {
 	Field   string `json:"field,omitempty"`   // the field at fault
 	Value   string `json:"value,omitempty"`   // what it was
 	Allowed string `json:"allowed,omitempty"` // what it may be
-}
-
-// FieldError is bad input: the field, its value, and what is allowed. The
-// server answers it as a 422 [Problem]; the command line prints it and exits 2.
-type FieldError struct {
-	Field   string
-	Value   string
-	Allowed string
-}
-
-// Error names field, value and what is allowed.
-func (e *FieldError) Error() string {
-	return e.Field + ": " + e.Value + " is not allowed: " + e.Allowed
 }

@@ -52,10 +52,10 @@ func readBounded(r io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("reading a baseline: %w", err)
 	}
 	if len(text) > maxBytes {
-		return nil, refuse("file", fmt.Sprintf("more than %d bytes", maxBytes), fmt.Sprintf("at most %d bytes", maxBytes))
+		return nil, api.Refuse("file", fmt.Sprintf("more than %d bytes", maxBytes), fmt.Sprintf("at most %d bytes", maxBytes))
 	}
 	if !utf8.Valid(text) {
-		return nil, refuse("file", "its encoding", "UTF-8")
+		return nil, api.Refuse("file", "its encoding", "UTF-8")
 	}
 	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
 }
@@ -85,7 +85,7 @@ func readRows(text []byte, speculation api.Speculation) ([]api.BaselineRow, erro
 			return nil, err
 		}
 		if rows = append(rows, row); len(rows) > maxRows {
-			return nil, refuse("file", "more rows", fmt.Sprintf("at most %d rows", maxRows))
+			return nil, api.Refuse("file", "more rows", fmt.Sprintf("at most %d rows", maxRows))
 		}
 	}
 }
@@ -108,7 +108,7 @@ type column struct {
 func (t *table) readHeader() error {
 	names, err := t.record()
 	if errors.Is(err, io.EOF) {
-		return refuse("file", "an empty table", "a header line with at least concurrency and mode")
+		return api.Refuse("file", "an empty table", "a header line with at least concurrency and mode")
 	}
 	if err != nil {
 		return err
@@ -117,14 +117,14 @@ func (t *table) readHeader() error {
 	for i, name := range names {
 		at := slices.IndexFunc(columns, func(c column) bool { return c.name == name })
 		if at < 0 || used[name] {
-			return refuse(t.place(i)+", header", quote(name), "each of these once: "+columnNames())
+			return api.Refuse(t.place(i)+", header", quote(name), "each of these once: "+columnNames())
 		}
 		used[name] = true
 		t.columns = append(t.columns, columns[at])
 	}
 	for _, needed := range []string{"concurrency", "mode"} {
 		if !used[needed] {
-			return refuse(t.place(0)+", header", "no column "+needed, "a header with the columns concurrency and mode")
+			return api.Refuse(t.place(0)+", header", "no column "+needed, "a header with the columns concurrency and mode")
 		}
 	}
 	return nil
@@ -137,15 +137,15 @@ func (t *table) readRow() (api.BaselineRow, error) {
 		return row, err
 	}
 	if len(fields) != len(t.columns) {
-		return row, refuse(t.place(0), fmt.Sprintf("%d fields", len(fields)), fmt.Sprintf("%d fields, as the header has", len(t.columns)))
+		return row, api.Refuse(t.place(0), fmt.Sprintf("%d fields", len(fields)), fmt.Sprintf("%d fields, as the header has", len(t.columns)))
 	}
 	for i, c := range t.columns {
 		if !c.set(&row, fields[i]) {
-			return row, refuse(t.place(i)+", column "+c.name, quote(fields[i]), c.allowed)
+			return row, api.Refuse(t.place(i)+", column "+c.name, quote(fields[i]), c.allowed)
 		}
 	}
 	if t.seen[keyOf(row)] {
-		return row, refuse(t.place(0), describe(row), "each concurrency, mode and speculation once")
+		return row, api.Refuse(t.place(0), describe(row), "each concurrency, mode and speculation once")
 	}
 	t.seen[keyOf(row)] = true
 	return row, nil
@@ -156,7 +156,7 @@ func (t *table) record() ([]string, error) {
 	fields, err := t.reader.Read()
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
-		return nil, refuse(fmt.Sprintf("line %d, character %d", parse.Line, parse.Column), "this text", "CSV as RFC 4180 has it: "+parse.Err.Error())
+		return nil, api.Refuse(fmt.Sprintf("line %d, character %d", parse.Line, parse.Column), "this text", "CSV as RFC 4180 has it: "+parse.Err.Error())
 	}
 	for i := range fields {
 		fields[i] = strings.TrimSpace(fields[i])

@@ -50,12 +50,12 @@ func decodeStrictly(text []byte, to any) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind):
-		return refuse(cmp.Or(kind.Field, "baseline"), kind.Value, "a value of type "+kind.Type.String())
+		return api.Refuse(cmp.Or(kind.Field, "baseline"), kind.Value, "a value of type "+kind.Type.String())
 	case err != nil:
-		return refuse("baseline", "this JSON", fmt.Sprintf("a baseline as the API gives it (%v)", err))
+		return api.Refuse("baseline", "this JSON", fmt.Sprintf("a baseline as the API gives it (%v)", err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return refuse("baseline", "text after the JSON", "one JSON object")
+		return api.Refuse("baseline", "text after the JSON", "one JSON object")
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func readMetadata(text []byte, b *api.Baseline) error {
 			continue
 		}
 		if seen[key] || !a.set(b, value) {
-			return refuse(fmt.Sprintf("line %d, %s", line, key), quote(value), a.allowed+", once")
+			return api.Refuse(fmt.Sprintf("line %d, %s", line, key), quote(value), a.allowed+", once")
 		}
 		seen[key] = true
 	}

@@ -41,13 +41,13 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}$`)
 // bounded length. The error is an [api.FieldError] whose field is the JSON path.
 func Validate(b api.Baseline) error {
 	if !nameSyntax.MatchString(b.Name) {
-		return refuse("name", quote(b.Name), "1 to 100 letters, digits, spaces and ._+-, beginning with a letter or digit")
+		return api.Refuse("name", quote(b.Name), "1 to 100 letters, digits, spaces and ._+-, beginning with a letter or digit")
 	}
 	if !slices.Contains(kinds, b.Kind) {
-		return refuse("kind", quote(b.Kind), oneOf(kinds))
+		return api.Refuse("kind", quote(b.Kind), oneOf(kinds))
 	}
 	if !utf8.ValidString(b.Notes) || utf8.RuneCountInString(b.Notes) > maxNotes {
-		return refuse("notes", quote(b.Notes), fmt.Sprintf("text of at most %d characters", maxNotes))
+		return api.Refuse("notes", quote(b.Notes), fmt.Sprintf("text of at most %d characters", maxNotes))
 	}
 	if err := validateLine("title", b.Title); err != nil {
 		return err
@@ -66,14 +66,14 @@ func Validate(b api.Baseline) error {
 func validateLine(field, text string) error {
 	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > maxText ||
 		strings.ContainsFunc(text, unicode.IsControl) || strings.TrimSpace(text) != text {
-		return refuse(field, quote(text), fmt.Sprintf("one line of at most %d characters with no space around it", maxText))
+		return api.Refuse(field, quote(text), fmt.Sprintf("one line of at most %d characters with no space around it", maxText))
 	}
 	return nil
 }
 
 func validateDeployment(d api.Deployment) error {
 	if s := d.Speculation; s != "" && !slices.Contains(speculations, s) {
-		return refuse("deployment.speculation", quote(string(s)), oneOf(speculations))
+		return api.Refuse("deployment.speculation", quote(string(s)), oneOf(speculations))
 	}
 	return firstError(
 		validateLine("deployment.engine", d.Engine),
@@ -109,7 +109,7 @@ func validateRows(rows []api.BaselineRow) error {
 			return err
 		}
 		if seen[keyOf(r)] {
-			return refuse(field, describe(r), "each concurrency, mode and speculation once")
+			return api.Refuse(field, describe(r), "each concurrency, mode and speculation once")
 		}
 		seen[keyOf(r)] = true
 	}
@@ -118,13 +118,13 @@ func validateRows(rows []api.BaselineRow) error {
 
 func validateRow(field string, r api.BaselineRow) error {
 	if !slices.Contains(modes, r.Mode) {
-		return refuse(field+".mode", quote(string(r.Mode)), oneOf(modes))
+		return api.Refuse(field+".mode", quote(string(r.Mode)), oneOf(modes))
 	}
 	if !slices.Contains(speculations, r.Speculation) {
-		return refuse(field+".speculation", quote(string(r.Speculation)), oneOf(speculations))
+		return api.Refuse(field+".speculation", quote(string(r.Speculation)), oneOf(speculations))
 	}
 	if m := r.Measured; m != nil && !plausible(*m) {
-		return refuse(field+".measured", m.String(), timeAllowed)
+		return api.Refuse(field+".measured", m.String(), timeAllowed)
 	}
 	for _, m := range metrics {
 		v := *m.of(&r)
@@ -153,14 +153,14 @@ func plausible(t time.Time) bool {
 // above the limit where that is not 0.
 func validateValue(field string, v, limit float64) error {
 	if math.IsNaN(v) || math.IsInf(v, 0) || math.Signbit(v) || (limit > 0 && v > limit) {
-		return refuse(field, fmt.Sprint(v), metric{max: limit}.allowed(false))
+		return api.Refuse(field, fmt.Sprint(v), metric{max: limit}.allowed(false))
 	}
 	return nil
 }
 
 func validateInt(field string, v, low, high int) error {
 	if v < low || v > high {
-		return refuse(field, strconv.Itoa(v), wholeAllowed(low, high))
+		return api.Refuse(field, strconv.Itoa(v), wholeAllowed(low, high))
 	}
 	return nil
 }
@@ -171,10 +171,6 @@ func wholeAllowed(low, high int) string {
 
 func describe(r api.BaselineRow) string {
 	return fmt.Sprintf("a second row for concurrency %d, mode %s, speculation %s", r.Concurrency, r.Mode, r.Speculation)
-}
-
-func refuse(field, value, allowed string) error {
-	return &api.FieldError{Field: field, Value: value, Allowed: allowed}
 }
 
 // quote shortens what a stranger wrote, so that an error stays one line.

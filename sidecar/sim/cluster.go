@@ -101,10 +101,10 @@ var modes = []api.Mode{api.ModeKV, api.ModeRoundRobin, api.ModeLeastLoaded}
 
 func validateMode(p Profile, mode api.Mode, kind api.Speculation) error {
 	if !slices.Contains(modes, mode) {
-		return refuse("mode", mode, fmt.Sprint(modes))
+		return api.Refuse("mode", mode, fmt.Sprint(modes))
 	}
 	if _, ok := p.Speculation[kind]; !ok {
-		return refuse("speculation", kind, fmt.Sprint(slices.Sorted(maps.Keys(p.Speculation))))
+		return api.Refuse("speculation", kind, fmt.Sprint(slices.Sorted(maps.Keys(p.Speculation))))
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (c *Cluster) validate(r *Request) error {
 		return err
 	}
 	if full := r.PromptTokens / kv.BlockTokens; len(r.Blocks) < full {
-		return refuse("blocks", len(r.Blocks), fmt.Sprintf("the hashes of the prompt's %d full blocks, at least", full))
+		return api.Refuse("blocks", len(r.Blocks), fmt.Sprintf("the hashes of the prompt's %d full blocks, at least", full))
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func ProfileNames() []string {
 func LoadProfile(name string) (Profile, error) {
 	names := ProfileNames()
 	if !slices.Contains(names, name) {
-		return Profile{}, refuse("profile", name, strings.Join(names, ", "))
+		return Profile{}, api.Refuse("profile", name, strings.Join(names, ", "))
 	}
 	data, err := profileFiles.ReadFile("profiles/" + name + ".yaml")
 	if err != nil {
@@ -61,7 +61,7 @@ func ParseProfile(data []byte) (Profile, error) {
 		err = errors.New("there is more after the first document")
 	}
 	if err != nil {
-		return Profile{}, refuse("profile", "this file", fmt.Sprintf("a profile in YAML: %v", err))
+		return Profile{}, api.Refuse("profile", "this file", fmt.Sprintf("a profile in YAML: %v", err))
 	}
 	if err := p.Validate(); err != nil {
 		return Profile{}, err
@@ -88,17 +88,17 @@ var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 // the first field that is missing or out of range.
 func (p Profile) Validate() error {
 	if !profileName.MatchString(p.Name) {
-		return refuse("name", p.Name, "up to 64 of a–z, 0–9, '.', '_' and '-'")
+		return api.Refuse("name", p.Name, "up to 64 of a–z, 0–9, '.', '_' and '-'")
 	}
 	for _, text := range []struct{ field, value string }{
 		{"basis", p.Basis}, {"model", p.Model}, {"precision", p.Precision}, {"gpu", p.GPU},
 	} {
 		if text.value == "" {
-			return refuse(text.field, text.value, "some text")
+			return api.Refuse(text.field, text.value, "some text")
 		}
 	}
 	if p.Calibrated && p.Baseline == "" {
-		return refuse("baseline", p.Baseline, "the recorded results that a calibrated profile was fitted to")
+		return api.Refuse("baseline", p.Baseline, "the recorded results that a calibrated profile was fitted to")
 	}
 	return cmp.Or(first(p.numbers()), p.validateMemory(), p.validateFloors(), p.validateSpeculation())
 }
@@ -114,10 +114,6 @@ func (p Profile) validateMemory() error {
 	})
 }
 
-func refuse(field string, value any, allowed string) error {
-	return &api.FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
-}
-
 // bound is a number with the range that it must lie in.
 type bound struct {
 	field            string
@@ -128,7 +124,7 @@ type bound struct {
 func first(bounds []bound) error {
 	for _, b := range bounds {
 		if !(b.low <= b.value && b.value <= b.high) { // also refuses NaN
-			return refuse(b.field, b.value, fmt.Sprintf("%v to %v", b.low, b.high))
+			return api.Refuse(b.field, b.value, fmt.Sprintf("%v to %v", b.low, b.high))
 		}
 	}
 	return nil
@@ -177,11 +173,11 @@ var speculations = []api.Speculation{
 
 func (p Profile) validateSpeculation() error {
 	if _, ok := p.Speculation[api.SpeculationNotRecorded]; !ok {
-		return refuse("speculation", slices.Sorted(maps.Keys(p.Speculation)), "not_recorded among them")
+		return api.Refuse("speculation", slices.Sorted(maps.Keys(p.Speculation)), "not_recorded among them")
 	}
 	for _, kind := range slices.Sorted(maps.Keys(p.Speculation)) {
 		if !slices.Contains(speculations, kind) {
-			return refuse("speculation", kind, fmt.Sprint(speculations))
+			return api.Refuse("speculation", kind, fmt.Sprint(speculations))
 		}
 		if err := p.Speculation[kind].validate("speculation." + string(kind) + "."); err != nil {
 			return err
@@ -192,10 +188,10 @@ func (p Profile) validateSpeculation() error {
 
 func (s Speculation) validate(field string) error {
 	if s.Basis == "" {
-		return refuse(field+"basis", "", "some text")
+		return api.Refuse(field+"basis", "", "some text")
 	}
 	if len(s.Acceptance) != s.DraftTokens {
-		return refuse(field+"acceptance", s.Acceptance, fmt.Sprintf("one number for each of the %d drafted tokens", s.DraftTokens))
+		return api.Refuse(field+"acceptance", s.Acceptance, fmt.Sprintf("one number for each of the %d drafted tokens", s.DraftTokens))
 	}
 	bounds := []bound{{field + "draft_tokens", float64(s.DraftTokens), 0, maxDraft}, {field + "step_scale", s.StepScale, .01, maxScale}}
 	for i, p := range s.Acceptance {

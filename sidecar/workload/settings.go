@@ -23,40 +23,34 @@ type Settings struct {
 // names what does not fit; then s is returned unchanged.
 func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, error) {
 	next := s
-	set(&next.Concurrency, p.Concurrency)
-	set(&next.Turns, p.Turns)
-	set(&next.MaxTokens, p.MaxTokens)
-	set(&next.StartRate, p.StartRate)
-	set(&next.TargetRPS, p.TargetRPS)
+	api.Patch(&next.Concurrency, p.Concurrency)
+	api.Patch(&next.Turns, p.Turns)
+	api.Patch(&next.MaxTokens, p.MaxTokens)
+	api.Patch(&next.StartRate, p.StartRate)
+	api.Patch(&next.TargetRPS, p.TargetRPS)
 	if err := next.Check(maxConcurrency); err != nil {
 		return s, err
 	}
 	return next, nil
 }
 
-func set[T any](field, value *T) {
-	if value != nil {
-		*field = *value
-	}
-}
-
 // Check holds every field against its range. The error is an [api.FieldError].
 func (s Settings) Check(maxConcurrency int) error {
 	switch {
 	case s.Concurrency < 1 || s.Concurrency > maxConcurrency:
-		return bad("concurrency", s.Concurrency, fmt.Sprintf("1 to %d (max_concurrency)", maxConcurrency))
+		return api.Refuse("concurrency", s.Concurrency, fmt.Sprintf("1 to %d (max_concurrency)", maxConcurrency))
 	case s.Turns.Min < 1 || s.Turns.Min > s.Turns.Max || s.Turns.Max > maxTurns:
-		return bad("turns", fmt.Sprintf("%d to %d", s.Turns.Min, s.Turns.Max), fmt.Sprintf("min from 1 to max, max up to %d", maxTurns))
+		return api.Refuse("turns", fmt.Sprintf("%d to %d", s.Turns.Min, s.Turns.Max), fmt.Sprintf("min from 1 to max, max up to %d", maxTurns))
 	case s.MaxTokens < 1 || s.MaxTokens > 131072:
-		return bad("max_tokens", s.MaxTokens, "1 to 131072")
+		return api.Refuse("max_tokens", s.MaxTokens, "1 to 131072")
 	case s.Output != nil && !fits(*s.Output):
-		return bad("output_tokens", fmt.Sprintf("mean %g, cv %g", s.Output.Mean, s.Output.CV), "mean above 0, up to 131072; cv from 0 to 2")
+		return api.Refuse("output_tokens", fmt.Sprintf("mean %g, cv %g", s.Output.Mean, s.Output.CV), "mean above 0, up to 131072; cv from 0 to 2")
 	case !(s.StartRate > 0 && s.StartRate <= 1000):
-		return bad("start_rate", s.StartRate, "more than 0, up to 1000 conversations a second")
+		return api.Refuse("start_rate", s.StartRate, "more than 0, up to 1000 conversations a second")
 	case !(s.TargetRPS >= 0 && s.TargetRPS <= 10000):
-		return bad("target_rps", s.TargetRPS, "0 (no cap) to 10000 requests a second")
+		return api.Refuse("target_rps", s.TargetRPS, "0 (no cap) to 10000 requests a second")
 	case s.ThinkTime < 0 || s.ThinkTime > time.Hour:
-		return bad("think_time", s.ThinkTime, "0 to 1h")
+		return api.Refuse("think_time", s.ThinkTime, "0 to 1h")
 	}
 	return nil
 }
@@ -64,8 +58,4 @@ func (s Settings) Check(maxConcurrency int) error {
 // fits is false for what is not a number, too.
 func fits(d api.Distribution) bool {
 	return d.Mean > 0 && d.Mean <= 131072 && d.CV >= 0 && d.CV <= 2
-}
-
-func bad(field string, value any, allowed string) error {
-	return &api.FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
 }

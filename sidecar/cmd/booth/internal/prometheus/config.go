@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/config"
 	"go.yaml.in/yaml/v3"
+
+	"kvbooth/sidecar/api"
 )
 
 // Target is one page of metrics.
@@ -62,7 +64,7 @@ type (
 // and nothing is written.
 func WriteConfig(path string, interval time.Duration, targets []Target) error {
 	if interval < minInterval || interval%time.Millisecond != 0 {
-		return bad("interval", interval.String(), fmt.Sprintf("whole milliseconds from %s", minInterval))
+		return api.Refuse("interval", interval, fmt.Sprintf("whole milliseconds from %s", minInterval))
 	}
 	jobs, err := byJob(targets)
 	if err != nil {
@@ -79,7 +81,7 @@ func WriteConfig(path string, interval time.Duration, targets []Target) error {
 		return err
 	}
 	if _, err := parse(string(text)); err != nil {
-		return bad("targets", fmt.Sprintf("%d given", len(targets)), fmt.Sprintf("what Prometheus can scrape; %v", err))
+		return api.Refuse("targets", fmt.Sprintf("%d given", len(targets)), fmt.Sprintf("what Prometheus can scrape; %v", err))
 	}
 	return replace(path, text)
 }
@@ -93,7 +95,7 @@ func byJob(targets []Target) ([]*job, error) {
 		field := fmt.Sprintf("targets[%d]", i)
 		host, port, err := net.SplitHostPort(t.Address)
 		if err != nil || host == "" || port == "" {
-			return nil, bad(field+".address", fmt.Sprintf("%q", t.Address), "host:port, such as 127.0.0.1:8000")
+			return nil, api.Refuse(field+".address", fmt.Sprintf("%q", t.Address), "host:port, such as 127.0.0.1:8000")
 		}
 		if t.Path == "" {
 			t.Path = defaultPath
@@ -104,7 +106,7 @@ func byJob(targets []Target) ([]*job, error) {
 			jobs = append(jobs, &job{Name: t.Job, Path: t.Path})
 		}
 		if t.Path != jobs[at].Path {
-			return nil, bad(field+".path", fmt.Sprintf("%q", t.Path), fmt.Sprintf("%q, as of the first target of job %s", jobs[at].Path, t.Job))
+			return nil, api.Refuse(field+".path", fmt.Sprintf("%q", t.Path), fmt.Sprintf("%q, as of the first target of job %s", jobs[at].Path, t.Job))
 		}
 		jobs[at].Groups = append(jobs[at].Groups, group{[]string{t.Address}, t.Labels})
 	}
@@ -133,7 +135,7 @@ func replace(path string, text []byte) (err error) {
 // readConfig reads a prometheus.yml and refuses what nothing here would heed.
 func readConfig(path string) (*config.Config, error) {
 	refused := func(what string, err error) error {
-		return bad("config_file", fmt.Sprintf("%q", path), fmt.Sprintf("%s; %v", what, err))
+		return api.Refuse("config_file", fmt.Sprintf("%q", path), fmt.Sprintf("%s; %v", what, err))
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

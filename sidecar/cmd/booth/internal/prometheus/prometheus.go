@@ -97,11 +97,11 @@ func Run(ctx context.Context, o Options) (err error) {
 func (o Options) check() (*config.Config, error) {
 	switch {
 	case o.DataDir == "":
-		return nil, bad("data_dir", `""`, "a folder")
+		return nil, api.Refuse("data_dir", `""`, "a folder")
 	case o.Retention < MinRetention:
-		return nil, bad("retention", o.Retention.String(), fmt.Sprintf("a duration from %s", MinRetention))
+		return nil, api.Refuse("retention", o.Retention, fmt.Sprintf("a duration from %s", MinRetention))
 	case o.RetentionSize != 0 && o.RetentionSize < MinRetentionSize:
-		return nil, bad("retention_size", fmt.Sprint(o.RetentionSize), fmt.Sprintf("a number of bytes from %d, or 0 for no limit", MinRetentionSize))
+		return nil, api.Refuse("retention_size", o.RetentionSize, fmt.Sprintf("a number of bytes from %d, or 0 for no limit", MinRetentionSize))
 	}
 	return readConfig(o.ConfigFile)
 }
@@ -114,24 +114,20 @@ func lock(dir string) (unlock func(), err error) {
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
 	if !ok {
-		return nil, bad("data_dir", dir, "a folder that no other Prometheus is using: stop that one, or choose another folder")
+		return nil, api.Refuse("data_dir", dir, "a folder that no other Prometheus is using: stop that one, or choose another folder")
 	}
 	return unlock, nil
 }
 
 func listen(address string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, bad("listen", fmt.Sprintf("%q", address), "host:port, such as 127.0.0.1:9090")
+		return nil, api.Refuse("listen", fmt.Sprintf("%q", address), "host:port, such as 127.0.0.1:9090")
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, bad("listen", fmt.Sprintf("%q", address), fmt.Sprintf("host:port of this machine, where nothing else listens; %v", err))
+		return nil, api.Refuse("listen", fmt.Sprintf("%q", address), fmt.Sprintf("host:port of this machine, where nothing else listens; %v", err))
 	}
 	return listener, nil
-}
-
-func bad(field, value, allowed string) error {
-	return &api.FieldError{Field: field, Value: value, Allowed: allowed}
 }
 
 // quiet keeps what Prometheus says in the course of its work out of the log.
