@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -45,7 +46,7 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "plugin validator", Run: validated},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
 		suite.Part{Name: "page", Run: onPage},
-		suite.Part{Name: "Grafana", Run: inGrafana},
+		suite.Part{Name: "Grafana", Run: inGrafana, Beside: true}, // either waits for its browser most of the time
 	)
 }
 
@@ -292,20 +293,28 @@ func inGrafana(ctx context.Context) (suite.Count, error) {
 	return withBuild(ctx, "grafana", "-timeout=40m")
 }
 
+// built is the build that parts beside each other share.
+var built struct {
+	once sync.Once
+	err  error
+}
+
+// buildOnce builds for the tests in a browser, and tells them where.
+func buildOnce(ctx context.Context) error {
+	built.once.Do(func() {
+		bin, err := filepath.Abs("bin")
+		built.err = errors.Join(err, os.Setenv("BOOTHTEST_BIN", bin), Build(ctx))
+	})
+	return built.err
+}
+
 // withBuild runs the tests behind a build tag against what is built.
 func withBuild(ctx context.Context, tag, timeout string) (suite.Count, error) {
-	if err := Build(ctx); err != nil {
+	if err := buildOnce(ctx); err != nil {
 		return suite.Count{}, err
 	}
 	args, err := suite.Tagged(".", tag)
 	if err != nil || len(args) == 0 {
-		return suite.Count{}, err
-	}
-	bin, err := filepath.Abs("bin")
-	if err != nil {
-		return suite.Count{}, err
-	}
-	if err := os.Setenv("BOOTHTEST_BIN", bin); err != nil {
 		return suite.Count{}, err
 	}
 	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-p=1", "-count=1", timeout}, args...)...)

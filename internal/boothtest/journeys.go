@@ -63,7 +63,7 @@ func (b *Booth) Journeys(t *testing.T, found Tools, files []string, env ...strin
 		Env: append(append(os.Environ(),
 			"LOADGEN_URL="+b.Loadgen, "LOADGEN_TOKEN="+b.Token, "CONTROL_URL="+control(t, b.parts),
 			"JOURNEYS="+strings.Join(files, ","), "TARGET="+b.target.Name,
-			browser.ChromiumVariable+"="+found.chromium, "RESULTS="+filepath.Join(Results(t), "screenshots")), env...),
+			browser.ChromiumVariable+"="+found.chromium, "RESULTS="+filepath.Join(Results(t), "screenshots"), "FAILED="+filepath.Dir(Log(t, ""))), env...),
 	})
 	if err = errors.Join(err, output.Close()); err != nil {
 		t.Fatal(err)

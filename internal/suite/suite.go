@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 )
@@ -28,6 +29,8 @@ type Part struct {
 	Name string
 	// Run runs the part. An error together with no failed test counts as one.
 	Run func(context.Context) (Count, error)
+	// Beside has the part run at the same time as the one before it.
+	Beside bool
 }
 
 // Skipped is the error of a part that cannot run here, and why.
@@ -37,7 +40,7 @@ func (s Skipped) Error() string { return "skipped: " + string(s) }
 
 // Check makes a part that passes or fails as a whole.
 func Check(name string, run func(context.Context) error) Part {
-	return Part{name, func(ctx context.Context) (Count, error) {
+	return Part{Name: name, Run: func(ctx context.Context) (Count, error) {
 		if err := run(ctx); err != nil {
 			return Count{}, err
 		}
@@ -47,23 +50,23 @@ func Check(name string, run func(context.Context) error) Part {
 
 // Run runs all parts, also after one has failed, unless ctx ends. It closes with
 // a table of times, the names of the parts that failed, and the line
-// "N passed, N failed". Its error names the same parts.
+// "N passed, N failed". Its error names the same parts. Parts that run beside
+// each other write to out at the same time.
 func Run(ctx context.Context, out io.Writer, parts ...Part) error {
 	var total Count
 	var failed []string
 	summary := new(strings.Builder)
 	table := tabwriter.NewWriter(summary, 0, 0, 2, ' ', 0)
-	for _, part := range parts {
-		began := time.Now()
-		count, verdict := part.run(ctx, out)
-		total.add(count)
-		if verdict == failure {
-			failed = append(failed, part.Name)
+	for len(parts) > 0 && ctx.Err() == nil {
+		n := together(parts)
+		for _, r := range runTogether(ctx, out, parts[:n]) {
+			total.add(r.count)
+			if r.verdict == failure {
+				failed = append(failed, r.name)
+			}
+			fmt.Fprintf(table, "%s\t%.1f s\t%s\n", r.name, r.took.Seconds(), r.verdict)
 		}
-		fmt.Fprintf(table, "%s\t%.1f s\t%s\n", part.Name, time.Since(began).Seconds(), verdict)
-		if ctx.Err() != nil {
-			break
-		}
+		parts = parts[n:]
 	}
 	table.Flush()
 	err := outcome(ctx, failed)
@@ -73,6 +76,37 @@ func Run(ctx context.Context, out io.Writer, parts ...Part) error {
 	}
 	fmt.Fprintln(out, total)
 	return err
+}
+
+// together says how many of the parts begin at the same time.
+func together(parts []Part) int {
+	n := 1
+	for n < len(parts) && parts[n].Beside {
+		n++
+	}
+	return n
+}
+
+// result is a line of the table.
+type result struct {
+	name    string
+	count   Count
+	verdict string
+	took    time.Duration
+}
+
+func runTogether(ctx context.Context, out io.Writer, parts []Part) []result {
+	results := make([]result, len(parts))
+	var wg sync.WaitGroup
+	for i, p := range parts {
+		wg.Go(func() {
+			began := time.Now()
+			count, verdict := p.run(ctx, out)
+			results[i] = result{p.Name, count, verdict, time.Since(began)}
+		})
+	}
+	wg.Wait()
+	return results
 }
 
 const failure = "FAILED"

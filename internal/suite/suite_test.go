@@ -3,18 +3,21 @@ package suite
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestRun(t *testing.T) {
 	part := func(name string, c Count, err error) Part {
-		return Part{name, func(context.Context) (Count, error) { return c, err }}
+		return Part{Name: name, Run: func(context.Context) (Count, error) { return c, err }}
 	}
 	var out strings.Builder
 	err := Run(t.Context(), &out,
@@ -47,6 +50,32 @@ failed: lint, tests
 	out.Reset()
 	require.NoError(t, Run(t.Context(), &out, part("tests", Count{Passed: 1}, nil)))
 	require.True(t, strings.HasSuffix(out.String(), "\n1 passed, 0 failed\n"))
+}
+
+// Each of two parts waits for the other, and neither has begun before the first
+// part has ended.
+func TestRunBeside(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var first atomic.Bool
+	left, right := make(chan bool), make(chan bool)
+	meet := func(name string, here, there chan bool) Part {
+		return Check(name, func(ctx context.Context) error {
+			if !first.Load() {
+				t.Error("it ran before the first part had ended")
+			}
+			close(here)
+			select {
+			case <-there:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}
+	one, other := meet("left", left, right), meet("right", right, left)
+	other.Beside = true
+	require.NoError(t, Run(ctx, io.Discard, Check("first", func(context.Context) error { first.Store(true); return nil }), one, other))
 }
 
 func TestRunStopsWhenInterrupted(t *testing.T) {

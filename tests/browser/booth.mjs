@@ -12,7 +12,9 @@ export const env = {
   target: process.env.TARGET ?? 'simulated',
   password: process.env.PASSWORD ?? '',
   chromium: required('CHROMIUM_PATH'),
+  /** Where pictures go, and where those of a failed journey go, beside the logs. */
   results: required('RESULTS'),
+  failed: required('FAILED'),
   /** Whether to measure for as long as a benchmark takes. */
   bench: process.env.BENCH === '1',
 };

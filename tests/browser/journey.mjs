@@ -130,9 +130,9 @@ async function arrive({ login, width = 1920, height = 1080, expected = [], brows
 /** Keeps what the visitors of a failed journey see. */
 async function keep(name, visits) {
   const file = name.replace(/[^a-z0-9]+/gi, '-').slice(0, 60);
-  await fs.mkdir(path.join(env.results, 'failed'), { recursive: true });
+  await fs.mkdir(env.failed, { recursive: true });
   for (const [i, { page, complaints }] of visits.entries()) {
-    const to = path.join(env.results, 'failed', `${file}-${i}`);
+    const to = path.join(env.failed, `${file}-${i}`);
     await page.screenshot({ path: `${to}.png` }).catch(() => {});
     await fs.writeFile(`${to}.txt`, [page.url(), ...complaints].join('\n')).catch(() => {});
   }

@@ -1,4 +1,4 @@
-import React, { useMemo } from 'react';
+import React, { useMemo, type CSSProperties } from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -11,8 +11,8 @@ import { differenceText, modeName } from '../../lib/names';
 import { simulationNote } from '../../lib/target';
 import { Imitation, SnapshotAge, Status, Troubles } from '../Status';
 import { Legend } from './Legend';
-import { THIS_TARGET, toModel, type Hidden } from './model';
-import { Table, type TextSize } from './Table';
+import { THIS_TARGET, toModel, type Hidden, type Model } from './model';
+import { largeText, Table, type TextSize } from './Table';
 import { useComparison } from './useComparison';
 
 /** What a viewer chooses. */
@@ -84,7 +84,7 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
     [comparison, lane, isLive, settings, time, hideKV, hideRoundRobin]
   );
   return (
-    <>
+    <div className={styles.body}>
       <div>
         <div className={cx(styles.title, size === 'large' && styles.largeTitle)}>
           {modeName(lane.state.mode)} live at concurrency {number(comparison.concurrency)} · Baseline:{' '}
@@ -92,7 +92,7 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
         </div>
         <div className={cx(styles.subtitle, size === 'large' && styles.largeSubtitle)}>{sloLine(settings)}</div>
       </div>
-      <div className={styles.tables}>
+      <div className={cx(styles.tables, size === 'large' && styles.largeTables)} style={columns(model)}>
         <div className={styles.latencies}>
           <Table
             caption="Latencies, live and recorded"
@@ -110,8 +110,13 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
       <Uncalibrated note={isLive ? simulationNote(lane.state) : undefined} />
       <Differences comparison={comparison} />
       <Legend model={model} settling={isLive && comparison.settling && lane.state.phase === 'running'} />
-    </>
+    </div>
   );
+}
+
+/** How many columns of values the widest table has, for its style. */
+function columns({ latencies }: Model): CSSProperties {
+  return { '--columns': latencies.heads.length } as CSSProperties;
 }
 
 function sloLine({ slo }: Settings): string {
@@ -157,6 +162,7 @@ function Differences({ comparison: { differences } }: { comparison: Compared }) 
 
 const getStyles = (theme: GrafanaTheme2) => ({
   comparison: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
+  body: css({ containerType: 'inline-size', display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
   head: css({
     display: 'flex',
     flexWrap: 'wrap',
@@ -167,11 +173,13 @@ const getStyles = (theme: GrafanaTheme2) => ({
   present: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0, 1) }),
   title: css({ fontSize: theme.typography.h5.fontSize, fontWeight: theme.typography.fontWeightMedium }),
   subtitle: css({ color: theme.colors.text.secondary }),
-  largeTitle: css({ fontSize: theme.typography.h2.fontSize }),
-  largeSubtitle: css({ fontSize: theme.typography.h4.fontSize }),
+  largeTitle: css({ fontSize: `clamp(16px, 2cqi, ${theme.typography.h2.fontSize})`, lineHeight: 1.4 }),
+  largeSubtitle: css({ fontSize: `clamp(13px, 1.6cqi, ${theme.typography.h4.fontSize})` }),
   tables: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1, 3) }),
-  latencies: css({ flex: '3 1 560px', minWidth: 'min(100%, 400px)' }),
-  rates: css({ flex: '2 1 360px', minWidth: 'min(100%, 300px)' }),
+  // The most that a table's text may have: where the rates stand below, they would else outgrow the latencies.
+  largeTables: css({ fontSize: largeText('var(--columns)') }),
+  latencies: css({ flex: '3 1 520px', minWidth: 'min(100%, 400px)' }),
+  rates: css({ flex: '2 1 320px', minWidth: 'min(100%, 300px)' }),
   differences: css({
     color: theme.colors.text.secondary,
     '& b': { color: theme.colors.warning.text, fontWeight: theme.typography.fontWeightMedium },

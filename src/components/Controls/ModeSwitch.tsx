@@ -67,7 +67,12 @@ function Choices<T extends string>({ label, choices, name, disabled, reason, onC
         {label}
       </span>
       <div>
-        <ButtonGroup role="group" aria-labelledby={id} aria-describedby={reason ? `${id}-reason` : undefined}>
+        <ButtonGroup
+          className={styles.group}
+          role="group"
+          aria-labelledby={id}
+          aria-describedby={reason ? `${id}-reason` : undefined}
+        >
           {choices.map(({ value, selected, offered }) => (
             <Button
               key={value}
@@ -93,6 +98,7 @@ function Choices<T extends string>({ label, choices, name, disabled, reason, onC
 const getStyles = (theme: GrafanaTheme2) => ({
   choices: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0, 2) }),
   label: css({ lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium }),
+  group: css({ flexWrap: 'wrap', rowGap: theme.spacing(0.5) }),
   reason: css({
     marginTop: theme.spacing(0.5),
     color: theme.colors.text.secondary,
