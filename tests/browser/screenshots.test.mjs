@@ -1,4 +1,5 @@
 /** Pictures for people to look at. */
+import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 
@@ -29,7 +30,10 @@ for (const theme of ['dark', 'light']) {
     const page = await visit({ login: 'admin' });
     const booth = await Dashboard.open(page, 'kvbooth-booth', `?theme=${theme}`);
     await booth.cardsUntil('a number in every card', isNumber);
-    await picture(page, `booth-${theme}`, () => booth.settle());
+    await picture(page, `booth-${theme}`, async () => {
+      await booth.settle();
+      await until('nothing of our panels is cut off', async () => assert.deepEqual(await booth.cutOff(), []) ?? true);
+    });
     const demo = await Dashboard.open(page, 'gtc-demo', `?theme=${theme}&from=now-5m`);
     await picture(page, `gtc-demo-${theme}`, () => demo.settle());
     const config = await ConfigPage.open(page, theme);
