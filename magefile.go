@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,7 +47,7 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "plugin validator", Run: validated},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
 		suite.Part{Name: "page", Run: onPage},
-		suite.Part{Name: "Grafana", Run: inGrafana, Beside: true}, // either waits for its browser most of the time
+		suite.Part{Name: "Grafana", Run: inGrafana(), Beside: true}, // either waits a lot
 	)
 }
 
@@ -128,12 +129,29 @@ func buildBackend(b pack.Backend, flags string) error {
 	return build.Build{}.Custom(b.OS, b.Arch)
 }
 
-// Bench measures the load generator against a server with known token times.
+// Bench measures the load generator against a server with known token times, a whole booth, and what its screens cost a browser.
 func Bench(ctx context.Context) error {
 	if err := programs(ctx); err != nil {
 		return err
 	}
-	return suite.Command(ctx, "go", "run", "./sidecar/bench")
+	if err := suite.Command(ctx, "go", "run", "./sidecar/bench"); err != nil {
+		return err
+	}
+	return run(ctx,
+		suite.Part{Name: "page", Run: measured("page/first,page/memory", onPage)},
+		suite.Part{Name: "Grafana", Run: measured("cost", inGrafana("-run=TestBooth/at_the_root"))},
+	)
+}
+
+// measured has a part in a browser run these journeys alone, for as long as their
+// figures need. Each is held against its limit, which asks for a quiet machine.
+func measured(journeys string, part func(context.Context) (suite.Count, error)) func(context.Context) (suite.Count, error) {
+	return func(ctx context.Context) (suite.Count, error) {
+		if err := errors.Join(os.Setenv("BENCH", "1"), os.Setenv("BOOTHTEST_JOURNEYS", journeys)); err != nil {
+			return suite.Count{}, err
+		}
+		return part(ctx)
+	}
 }
 
 // Compare holds the same workload against the simulated cluster and a real Dynamo, side by side.
@@ -286,11 +304,13 @@ func validated(ctx context.Context) (suite.Count, error) {
 func onPage(ctx context.Context) (suite.Count, error) { return withBuild(ctx, "page", "-timeout=20m") }
 
 // inGrafana tests the app in a real Grafana with a real browser, where both are found.
-func inGrafana(ctx context.Context) (suite.Count, error) {
-	if _, err := local.FindGrafana(ctx); errors.Is(err, local.ErrNoGrafana) {
-		return suite.Count{}, suite.Skipped("no Grafana")
+func inGrafana(flags ...string) func(context.Context) (suite.Count, error) {
+	return func(ctx context.Context) (suite.Count, error) {
+		if _, err := local.FindGrafana(ctx); errors.Is(err, local.ErrNoGrafana) {
+			return suite.Count{}, suite.Skipped("no Grafana")
+		}
+		return withBuild(ctx, "grafana", append(flags, "-timeout=40m")...)
 	}
-	return withBuild(ctx, "grafana", "-timeout=40m")
 }
 
 // built is the build that parts beside each other share.
@@ -309,7 +329,7 @@ func buildOnce(ctx context.Context) error {
 }
 
 // withBuild runs the tests behind a build tag against what is built.
-func withBuild(ctx context.Context, tag, timeout string) (suite.Count, error) {
+func withBuild(ctx context.Context, tag string, flags ...string) (suite.Count, error) {
 	if err := buildOnce(ctx); err != nil {
 		return suite.Count{}, err
 	}
@@ -317,7 +337,7 @@ func withBuild(ctx context.Context, tag, timeout string) (suite.Count, error) {
 	if err != nil || len(args) == 0 {
 		return suite.Count{}, err
 	}
-	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-p=1", "-count=1", timeout}, args...)...)
+	return suite.GoTest(ctx, os.Stdout, true, slices.Concat([]string{"-p=1", "-count=1"}, flags, args)...)
 }
 
 // program is where a program is built to.

@@ -5,6 +5,7 @@ package grafanatest
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"testing"
 
 	"kvbooth/internal/boothtest"
@@ -45,5 +46,5 @@ func TestRealDynamo(t *testing.T) {
 		t.Skipf("skipped: no Python 3.10 or later (%v)", err)
 	}
 	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Token: token, Target: realDynamo})
-	found.journeys(t, b, "", core)
+	found.journeys(t, b, "", slices.Concat(core, app))
 }

@@ -24,7 +24,10 @@ journey('a wrong token is told in words, here and in the panels, which go on wit
 });
 
 journey('a dead load generator is told in words', async ({ visit }) => {
-  const config = await ConfigPage.open(await visit({ login: 'admin', expected: [/400 .*\/health\)$/] }));
+  const config = await ConfigPage.open(
+    await visit({ login: 'admin', expected: [/400 .*\/health\)$/, /50[234] .*\/resources\//] })
+  );
+  await config.loadgen.waitFor();
   await killPart('loadgen');
   assert.match(await config.test(), /does not work.*(reach|refused|answer)/i);
   await startPart('loadgen');
