@@ -1,11 +1,16 @@
-import React, { Component, type PropsWithChildren } from 'react';
+import React, { Component, useEffect, useRef, type PropsWithChildren } from 'react';
 
-import { Alert, Button } from '@grafana/ui';
+import { Alert, Button, Stack } from '@grafana/ui';
+
+import { useLive } from '../../client';
+import { LANE } from '../lane';
 
 interface Props {
   /** The page's title. */
   title: string;
-  /** Loads the whole page anew. */
+  /** Tries the page again, from the loading of its code on. */
+  retry(): void;
+  /** Loads everything anew. */
   reload?(): void;
 }
 
@@ -22,19 +27,40 @@ export class PageErrorBoundary extends Component<PropsWithChildren<Props>, State
   }
 
   render() {
-    const { title, reload = () => window.location.reload(), children } = this.props;
+    const { children, ...props } = this.props;
     const { error } = this.state;
-    if (error === undefined) {
-      return children;
-    }
-    return (
-      <Alert severity="error" title={`“${title}” cannot be shown`}>
-        <p>The other pages and the workload go on. Reloading often helps, and changes nothing of the workload.</p>
-        <p>{error instanceof Error ? error.message : String(error)}</p>
-        <Button variant="secondary" icon="sync" onClick={reload}>
-          Reload
-        </Button>
-      </Alert>
-    );
+    return error === undefined ? children : <Failure {...props} error={error} />;
   }
+}
+
+function Failure({ title, error, retry, reload = () => window.location.reload() }: Props & { error: unknown }) {
+  const { status } = useLive(LANE).state;
+  const lost = useRef(false);
+  useEffect(() => {
+    if (status === 'live' && lost.current) {
+      retry(); // a page's code comes from where the snapshots come from
+    }
+    lost.current = status === 'lost';
+  }, [status, retry]);
+  return (
+    <Alert severity="error" title={`“${title}” cannot be shown`}>
+      <p>
+        The other pages and the workload go on.{' '}
+        {status === 'lost'
+          ? 'The page is tried again by itself once the load generator is back.'
+          : 'Trying again often helps, and changes nothing of the workload.'}
+      </p>
+      <p>{error instanceof Error ? error.message : String(error)}</p>
+      <Stack>
+        <Button variant="secondary" icon="sync" onClick={retry}>
+          Try again
+        </Button>
+        {status !== 'lost' && (
+          <Button variant="secondary" fill="text" onClick={reload}>
+            Reload everything
+          </Button>
+        )}
+      </Stack>
+    </Alert>
+  );
 }

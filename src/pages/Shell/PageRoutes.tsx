@@ -1,4 +1,4 @@
-import React, { lazy, Suspense, type ComponentType, type LazyExoticComponent } from 'react';
+import React, { lazy, Suspense, useCallback, useState, type ComponentType, type LazyExoticComponent } from 'react';
 import { css } from '@emotion/css';
 import { Link, Route, Routes } from 'react-router-dom';
 
@@ -9,29 +9,36 @@ import { usePagePath } from '../navigation';
 import { pages, type Page } from '../registry';
 import { PageErrorBoundary } from './PageErrorBoundary';
 
-/** What is loaded once is there at once when it is opened again. */
-const contents = pages.map((page) => ({ page, Content: lazy(page.load) }));
+/** What is loaded once is there at once when it is opened again. What failed would fail again, and is forgotten. */
+const contents = new Map<string, LazyExoticComponent<ComponentType>>();
+
+function contentOf({ id, load }: Page) {
+  const content = contents.get(id) ?? lazy(load);
+  contents.set(id, content);
+  return content;
+}
 
 /** The page that the address names, below the host's own part of it. */
 export function PageRoutes() {
   return (
     <Routes>
-      {contents.map(({ page, Content }) => (
-        <Route key={page.id} path={page.path} element={<Opened key={page.id} page={page} Content={Content} />} />
+      {pages.map((page) => (
+        <Route key={page.id} path={page.path} element={<Opened key={page.id} page={page} />} />
       ))}
       <Route path="*" element={<NoSuchPage />} />
     </Routes>
   );
 }
 
-interface OpenedProps {
-  page: Page;
-  Content: LazyExoticComponent<ComponentType>;
-}
-
-function Opened({ page: { title }, Content }: OpenedProps) {
+function Opened({ page }: { page: Page }) {
+  const { id, title } = page;
+  const [{ attempt, Content }, open] = useState(() => ({ attempt: 1, Content: contentOf(page) }));
+  const retry = useCallback(() => {
+    contents.delete(id);
+    open((last) => ({ attempt: last.attempt + 1, Content: contentOf(page) }));
+  }, [id, page]);
   return (
-    <PageErrorBoundary title={title}>
+    <PageErrorBoundary key={attempt} title={title} retry={retry}>
       <Suspense fallback={<LoadingPlaceholder text={`Opening ${title.toLowerCase()}`} />}>
         <Content />
       </Suspense>

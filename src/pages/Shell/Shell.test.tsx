@@ -1,4 +1,4 @@
-import React from 'react';
+import React, { type ComponentType } from 'react';
 import { act, render, screen, waitFor, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { MemoryRouter, useParams } from 'react-router-dom';
@@ -28,9 +28,12 @@ jest.mock('../registry', () => {
         icon: 'apps',
         load: () => Promise.reject(new Error('chunk 7 failed')),
       },
+      { id: 'late', path: 'late', title: 'Late', icon: 'apps', nested: true, load: () => mockLate() },
     ],
   };
 });
+
+const mockLate = jest.fn<Promise<{ default: ComponentType }>, []>(() => Promise.reject(new Error('chunk 8 failed')));
 
 function One() {
   return <h2>Number {useParams().id}</h2>;
@@ -209,16 +212,36 @@ describe('the pages', () => {
     log.mockRestore();
   });
 
-  it('can be loaded anew after a failure', async () => {
+  it('are tried again after a failure, on request', async () => {
     const log = jest.spyOn(console, 'error').mockImplementation();
-    const reload = jest.fn();
+    const [retry, reload] = [jest.fn(), jest.fn()];
     render(
-      <PageErrorBoundary title="Broken" reload={reload}>
-        <Broken />
-      </PageErrorBoundary>
+      <ClientProvider client={new FakeClient()}>
+        <PageErrorBoundary title="Broken" retry={retry} reload={reload}>
+          <Broken />
+        </PageErrorBoundary>
+      </ClientProvider>
     );
-    await userEvent.click(button('Reload'));
+    await userEvent.click(button('Try again'));
+    expect(retry).toHaveBeenCalledTimes(1);
+    await userEvent.click(button('Reload everything'));
     expect(reload).toHaveBeenCalledTimes(1);
+    log.mockRestore();
+  });
+
+  it('that could not be loaded come by themselves when the load generator is found again', async () => {
+    const log = jest.spyOn(console, 'error').mockImplementation();
+    const { client } = await show(new FakeClient(), '/late');
+    expect(await screen.findByText('“Late” cannot be shown')).toBeInTheDocument();
+    act(() => client.show());
+    act(() => client.show());
+    expect(screen.getByText(/Trying again often helps/)).toBeInTheDocument();
+    act(() => client.lose());
+    expect(screen.getByText(/by itself once the load generator is back/)).toBeInTheDocument();
+    expect(screen.queryByRole('button', { name: 'Reload everything' })).not.toBeInTheDocument();
+    mockLate.mockResolvedValue({ default: () => <h2>Late, but there</h2> });
+    act(() => client.show());
+    expect(await screen.findByText('Late, but there')).toBeInTheDocument();
     log.mockRestore();
   });
 });

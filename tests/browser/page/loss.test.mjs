@@ -8,13 +8,13 @@ import { gone, Page } from './page.mjs';
 const seconds = (since) => `${((Date.now() - since) / 1000).toFixed(1)} s`;
 
 journey('a load generator that dies is told, and is found again without a reload', async ({ visit, say }) => {
-  const booth = await Page.open(await visit({ browser: {}, expected: gone }));
-  const { page } = booth;
+  const page = await visit({ browser: {}, expected: gone });
+  const guide = scriptsWith(page, 'Thirty seconds');
+  const booth = await Page.open(page);
   await page.evaluate(() => (window.notReloaded = true));
-  const fetched = page.waitForResponse(/\.js$/); // besides those of the first page
   await start();
   await firstTurn();
-  await fetched;
+  await guide;
   await booth.says(/Starting|Settling|Running/);
   await until('a live figure', async () => /\d/.test(await liveCell(page)), { within: 30_000 });
 
@@ -36,6 +36,18 @@ journey('a load generator that dies is told, and is found again without a reload
   assert.equal(await booth.button('Start').isEnabled(), true);
   assert.equal(await page.evaluate(() => window.notReloaded), true);
 });
+
+/** Resolves once a script with these words has come, and those that were asked for together with it. */
+async function scriptsWith(page, words) {
+  const open = new Set();
+  const isScript = (request) => request.resourceType() === 'script';
+  page.on('request', (request) => isScript(request) && open.add(request));
+  page.on('requestfinished', (request) => open.delete(request));
+  await page.waitForResponse(
+    async (response) => isScript(response.request()) && (await response.text()).includes(words)
+  );
+  await until('no script is under way', () => open.size === 0);
+}
 
 /** The live median of the time to first token. */
 async function liveCell(page) {
