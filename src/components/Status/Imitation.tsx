@@ -1,4 +1,4 @@
-import React from 'react';
+import React, { memo } from 'react';
 
 import { Badge } from '@grafana/ui';
 
@@ -10,14 +10,18 @@ const names: Partial<Record<TargetKind, string>> = { simulated: 'Simulated clust
 /** Says that the cluster is no real one, and whether its timing was fitted to anything; of a real one nothing. */
 export function Imitation({ lane }: { lane?: LaneSnapshot }) {
   const kind = targetKind(lane, undefined);
+  return <Mark kind={kind} note={lane && simulationNote(lane.state)} />;
+}
+
+/** Drawn anew only when it says something else: a badge with a tooltip is not cheap. */
+const Mark = memo(function Mark({ kind, note }: { kind: TargetKind; note?: string }) {
   const name = names[kind];
   if (!name) {
     return null;
   }
-  const note = lane && simulationNote(lane.state);
   return note ? (
     <Badge color="orange" text={`${name}, not calibrated`} tooltip={`${targetNotes[kind]} Not calibrated: ${note}`} />
   ) : (
     <Badge color="blue" text={name} tooltip={targetNotes[kind]} />
   );
-}
+});
