@@ -131,7 +131,7 @@ func buildBackend(b pack.Backend, flags string) error {
 
 // Bench measures the load generator against a server with known token times, a whole booth, and what its screens cost a browser.
 func Bench(ctx context.Context) error {
-	if err := programs(ctx); err != nil {
+	if err := buildOnce(ctx); err != nil {
 		return err
 	}
 	if err := suite.Command(ctx, "go", "run", "./sidecar/bench"); err != nil {

@@ -153,7 +153,7 @@ func plausible(t time.Time) bool {
 // above the limit where that is not 0.
 func validateValue(field string, v, limit float64) error {
 	if math.IsNaN(v) || math.IsInf(v, 0) || math.Signbit(v) || (limit > 0 && v > limit) {
-		return api.Refuse(field, fmt.Sprint(v), metric{max: limit}.allowed(false))
+		return api.Refuse(field, v, metric{max: limit}.allowed(false))
 	}
 	return nil
 }
