@@ -9,12 +9,20 @@ import { usePagePath } from '../navigation';
 import { pages, type Page } from '../registry';
 import { PageErrorBoundary } from './PageErrorBoundary';
 
-/** What is loaded once is there at once when it is opened again. What failed would fail again, and is forgotten. */
+/** What is loaded once is there at once when it is opened again. */
 const contents = new Map<string, LazyExoticComponent<ComponentType>>();
 
 function contentOf({ id, load }: Page) {
-  const content = contents.get(id) ?? lazy(load);
-  contents.set(id, content);
+  let content = contents.get(id);
+  if (!content) {
+    content = lazy(() =>
+      load().catch((error: unknown) => {
+        contents.delete(id); // or it would fail for ever
+        throw error;
+      })
+    );
+    contents.set(id, content);
+  }
   return content;
 }
 
@@ -31,12 +39,9 @@ export function PageRoutes() {
 }
 
 function Opened({ page }: { page: Page }) {
-  const { id, title } = page;
+  const { title } = page;
   const [{ attempt, Content }, open] = useState(() => ({ attempt: 1, Content: contentOf(page) }));
-  const retry = useCallback(() => {
-    contents.delete(id);
-    open((last) => ({ attempt: last.attempt + 1, Content: contentOf(page) }));
-  }, [id, page]);
+  const retry = useCallback(() => open((last) => ({ attempt: last.attempt + 1, Content: contentOf(page) })), [page]);
   return (
     <PageErrorBoundary key={attempt} title={title} retry={retry}>
       <Suspense fallback={<LoadingPlaceholder text={`Opening ${title.toLowerCase()}`} />}>
