@@ -12,7 +12,7 @@ import { simulationNote } from '../../lib/target';
 import { Imitation, SnapshotAge, Status, Troubles } from '../Status';
 import { Legend } from './Legend';
 import { THIS_TARGET, toModel, type Hidden, type Model } from './model';
-import { largeText, Table, type TextSize } from './Table';
+import { LARGE_TEXT, Table, type TextSize } from './Table';
 import { useComparison } from './useComparison';
 
 /** What a viewer chooses. */
@@ -177,7 +177,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   largeSubtitle: css({ fontSize: `clamp(13px, 1.6cqi, ${theme.typography.h4.fontSize})` }),
   tables: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1, 3) }),
   // The most that a table's text may have: where the rates stand below, they would else outgrow the latencies.
-  largeTables: css({ fontSize: largeText('var(--columns)') }),
+  largeTables: css({ fontSize: LARGE_TEXT }),
   latencies: css({ flex: '3 1 520px', minWidth: 'min(100%, 400px)' }),
   rates: css({ flex: '2 1 320px', minWidth: 'min(100%, 300px)' }),
   differences: css({

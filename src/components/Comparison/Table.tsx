@@ -119,12 +119,10 @@ export function SLOMark({ level }: { level: SLOLevel }) {
 }
 
 /**
- * The size of large text, as CSS: as large as so many columns of values allow in the
+ * The size of large text: as large as so many columns of values (--columns) allow in the
  * width of the container. A value with its unit and sign takes about six letters' height.
  */
-export function largeText(columns: string): string {
-  return `clamp(13px, calc(100cqi / (${columns} + 1.4) / 5.8), 44px)`;
-}
+export const LARGE_TEXT = 'clamp(13px, calc(100cqi / (var(--columns) + 1.4) / 5.8), 44px)';
 
 /** The size of what is said beside a value. */
 const SMALL = 'max(0.72em, 10px)';
@@ -156,7 +154,7 @@ const getStyles = (theme: GrafanaTheme2) => {
         '& th, & td': { padding: theme.spacing(0.5) },
       },
     }),
-    large: css({ fontSize: `min(1em, ${largeText('var(--columns)')})` }),
+    large: css({ fontSize: `min(1em, ${LARGE_TEXT})` }),
     liveHead: css({ '&&': { color: text.primary, background: background.secondary } }),
     note: css({ display: 'block', minHeight: '1.25em', fontWeight: theme.typography.fontWeightRegular }),
     live: css({
