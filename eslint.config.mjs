@@ -9,7 +9,7 @@ export default defineConfig([
       '**/coverage/',
       'test-results/',
       'bin/',
-      'sidecar/page/files/', // built
+      'sidecar/loadgen/page/files/', // built
       'src/client/schema.ts', // generated
     ],
   },

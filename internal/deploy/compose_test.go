@@ -13,7 +13,7 @@ import (
 
 	"kvbooth/internal/pack"
 	"kvbooth/internal/source"
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
 )
 
 func load(t *testing.T) (root string, project *types.Project) {

@@ -16,7 +16,7 @@ import (
 
 	"kvbooth/internal/browser"
 	"kvbooth/internal/suite"
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
 )
 
 // Places, from the module's root.
@@ -27,12 +27,12 @@ const (
 
 // built are the last files of the two builds: the Grafana app, and the page,
 // which the load generator embeds.
-var built = []string{"dist/module.js", "sidecar/page/files/index.html"}
+var built = []string{"dist/module.js", "sidecar/loadgen/page/files/index.html"}
 
 // sources are what the built front end depends on.
 var sources = []string{"src", "dashboards", lock, "webpack.config.ts", "webpack.page.config.ts", ".config", "README.md", "CHANGELOG.md", "LICENSE"}
 
-// Build builds the app into dist and the page into sidecar/page/files: the front
+// Build builds the app into dist and the page into sidecar/loadgen/page/files: the front
 // ends where they have changed, and the app's backend for this system. The load
 // generator is to be built after it. It says what takes long. Without Node.js it
 // gives [browser.ErrNoNode].

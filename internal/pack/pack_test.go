@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
 )
 
 const builtManifest = `{

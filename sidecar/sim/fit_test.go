@@ -59,7 +59,7 @@ func quantile(values []float64, q float64) float64 {
 // recorded reads the baseline that the profile names.
 func recorded(t testing.TB) map[level]result {
 	t.Helper()
-	data, err := os.ReadFile("../baseline/data/" + H200().Baseline + ".csv")
+	data, err := os.ReadFile("../loadgen/baseline/data/" + H200().Baseline + ".csv")
 	require.NoError(t, err)
 	reader := csv.NewReader(strings.NewReader(string(data)))
 	reader.Comment = '#'

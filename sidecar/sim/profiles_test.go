@@ -33,7 +33,7 @@ func TestProfiles(t *testing.T) {
 		}
 		assert.Equal(t, row.base, p.Baseline != "")
 		if row.base {
-			assert.FileExists(t, "../baseline/data/"+p.Baseline+".csv")
+			assert.FileExists(t, "../loadgen/baseline/data/"+p.Baseline+".csv")
 		}
 	}
 	_, err := LoadProfile("../h200")

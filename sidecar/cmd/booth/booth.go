@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
 )
 
 const (

@@ -26,8 +26,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"kvbooth/sidecar/local"
-	"kvbooth/sidecar/local/localtest"
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/booth/local/localtest"
 )
 
 func TestMain(m *testing.M) {

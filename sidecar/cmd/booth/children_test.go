@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/sidecar/cmd/booth/internal/prometheus"
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/booth/prometheus"
 )
 
 // by runs a command by hand, until the returned function ends it and gives its code.

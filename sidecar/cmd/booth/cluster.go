@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/httpd"
 	"kvbooth/sidecar/sim"
-	"kvbooth/sidecar/sim/httpd"
 )
 
 // clusterFlags say what a simulated cluster is like.

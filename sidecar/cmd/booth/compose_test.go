@@ -16,8 +16,8 @@ import (
 
 	"kvbooth/internal/deploy"
 	"kvbooth/internal/source"
-	"kvbooth/sidecar/cmd/booth/internal/prometheus"
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/booth/prometheus"
 )
 
 // parse reads a command line of this program, without running it.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strconv"
 
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 )
 

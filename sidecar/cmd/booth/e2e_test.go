@@ -27,7 +27,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
 )
 
 // pair is a load generator against one simulated cluster, with another one as its

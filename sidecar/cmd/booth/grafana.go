@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
 )
 
 // dashboardUID is that of the dashboard to open first.

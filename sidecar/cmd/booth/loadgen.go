@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/units"
 
-	"kvbooth/sidecar/cmd/booth/internal/prometheus"
+	"kvbooth/sidecar/booth/prometheus"
 )
 
 // prometheusCmd is `booth prometheus`.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"kvbooth/sidecar/local"
+	"kvbooth/sidecar/booth/local"
 )
 
 // service is a part of a booth that is one process. Its methods are safe for

@@ -20,7 +20,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
-	"kvbooth/sidecar/store"
+	"kvbooth/sidecar/loadgen/store"
 )
 
 // Exit codes: badInput for what the caller must change, failure for the rest.

@@ -5,7 +5,7 @@ import type { Baseline } from '../../client';
 
 /** A table that comes with the product, read from its file as the load generator would. For tests. */
 export function builtIn(name: string): Baseline {
-  const file = readFileSync(join(__dirname, '../../../sidecar/baseline/data', `${name}.csv`), 'utf8');
+  const file = readFileSync(join(__dirname, '../../../sidecar/loadgen/baseline/data', `${name}.csv`), 'utf8');
   const lines = file.split('\n').filter((line) => line !== '');
   const notes = lines.filter((line) => line.startsWith('#')).map((line) => line.slice(2));
   const [heads, ...rows] = lines.filter((line) => !line.startsWith('#')).map((line) => line.split(','));

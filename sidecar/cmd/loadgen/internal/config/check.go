@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/cluster"
-	"kvbooth/sidecar/server"
+	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/loadgen/server"
 )
 
 // Check holds every field against its own rules, and those that depend on

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/cluster"
-	"kvbooth/sidecar/workload"
+	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // Config is a configuration in force. It is read by [Load] and does not change.

@@ -16,7 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/sidecar/workload"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of fields in CONFIGURATION.md")

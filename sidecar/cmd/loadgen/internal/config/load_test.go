@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/cluster"
+	"kvbooth/sidecar/loadgen/cluster"
 )
 
 // input is what a call of Load sees. File is the content of booth.yaml, where

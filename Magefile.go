@@ -1,0 +1,357 @@
+//go:build mage
+
+// Targets of KV Booth. Run "go tool mage -l" for the list.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/grafana/grafana-plugin-sdk-go/build"
+	"github.com/grafana/grafana-plugin-sdk-go/build/buildinfo"
+
+	"kvbooth/internal/browser"
+	"kvbooth/internal/frontend"
+	"kvbooth/internal/pack"
+	"kvbooth/internal/suite"
+	"kvbooth/sidecar/booth/local"
+)
+
+// lintModule keeps golangci-lint and all that it needs out of our own go.mod.
+const lintModule = "tools/golangci-lint/go.mod"
+
+// Test checks and tests everything, and says how long each part took.
+func Test(ctx context.Context) error {
+	return run(ctx,
+		suite.Check("vet", vet),
+		suite.Check("lint", Lint),
+		suite.Part{Name: "tests", Run: tests},
+		suite.Part{Name: "fuzz", Run: fuzz(5_000)},
+		suite.Part{Name: "front end", Run: frontend.Check},
+		suite.Part{Name: "package", Run: packed},
+		suite.Part{Name: "plugin validator", Run: validated},
+		suite.Part{Name: "real Dynamo", Run: realDynamo},
+		suite.Part{Name: "page", Run: onPage},
+		suite.Part{Name: "Grafana", Run: inGrafana(), Beside: true}, // either waits a lot
+	)
+}
+
+// Lint runs golangci-lint, which the first call builds.
+func Lint(ctx context.Context) error {
+	fmt.Println("golangci-lint (the first call builds it: a minute or two)")
+	return golangciLint(ctx, "run")
+}
+
+// Format brings all Go files into the form that lint asks for.
+func Format(ctx context.Context) error { return golangciLint(ctx, "fmt") }
+
+// Build builds the Grafana app into dist/ and the load generator's page, where there is Node.js, and the programs into bin/.
+func Build(ctx context.Context) error {
+	err := frontend.Build(ctx) // the load generator embeds its page
+	if errors.Is(err, browser.ErrNoNode) {
+		fmt.Printf("neither the Grafana app nor the load generator's page is built: %v or later; the rest works without them\n", err)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return programs(ctx)
+}
+
+// programs builds the load generator and the booth.
+func programs(ctx context.Context) error {
+	for _, name := range []string{"loadgen", "booth"} {
+		fmt.Printf("building %s%s\n", program(name), buildNotes[name])
+		if err := suite.Command(ctx, "go", "build", "-o", program(name), "./sidecar/cmd/"+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildNotes say what to expect of a build.
+var buildNotes = map[string]string{"booth": " (the first build takes a few minutes: it contains Prometheus)"}
+
+// Package packs the Grafana app for six systems, into a zip archive and a folder in bin/package.
+func Package(ctx context.Context) error {
+	if err := frontend.Build(ctx); err != nil {
+		return err
+	}
+	_, err := packApp(ctx, pack.Dir, pack.Platforms...)
+	return err
+}
+
+// packApp packs what is in dist with backends that the SDK's own build makes.
+func packApp(ctx context.Context, dir string, platforms ...pack.Platform) (pack.Archive, error) {
+	date, err := pack.Date(ctx, time.Now())
+	if err != nil {
+		return pack.Archive{}, err
+	}
+	flags, err := output(ctx, "go", "env", "GOFLAGS")
+	if err != nil {
+		return pack.Archive{}, err
+	}
+	return pack.App(pack.Options{
+		Dist: "dist", Dir: dir, Date: date, Platforms: platforms, Out: os.Stdout,
+		Build: func(b pack.Backend) error { return buildBackend(b, flags) },
+	})
+}
+
+// buildBackend builds a backend that is the same wherever it is built: without this
+// machine's paths, and with the archive's date instead of the clock's.
+func buildBackend(b pack.Backend, flags string) error {
+	err := build.SetBeforeBuildCallback(func(c build.Config) (build.Config, error) {
+		c.OutputBinaryPath, c.CustomVars = b.Dir, map[string]string{}
+		buildinfo.Info{Time: b.Date.UnixMilli(), PluginID: b.ID, Version: b.Version}.AppendFlags(c.CustomVars)
+		if c.Env != nil { // it is nil where the list of sources is written
+			c.Env["GOFLAGS"] = strings.TrimSpace(flags + " -trimpath -buildvcs=false")
+		}
+		return c, nil
+	})
+	if err != nil {
+		return err
+	}
+	return build.Build{}.Custom(b.OS, b.Arch)
+}
+
+// Bench measures the load generator against a server with known token times, a whole booth, and what its screens cost a browser.
+func Bench(ctx context.Context) error {
+	if err := buildOnce(ctx); err != nil {
+		return err
+	}
+	if err := suite.Command(ctx, "go", "run", "./sidecar/test/bench"); err != nil {
+		return err
+	}
+	return run(ctx,
+		suite.Part{Name: "page", Run: measured("page/first,page/memory", onPage)},
+		suite.Part{Name: "Grafana", Run: measured("cost", inGrafana("-run=TestBooth/at_the_root"))},
+	)
+}
+
+// measured has a part in a browser run these journeys alone, for as long as their
+// figures need. Each is held against its limit, which asks for a quiet machine.
+func measured(journeys string, part func(context.Context) (suite.Count, error)) func(context.Context) (suite.Count, error) {
+	return func(ctx context.Context) (suite.Count, error) {
+		if err := errors.Join(os.Setenv("BENCH", "1"), os.Setenv("BOOTHTEST_JOURNEYS", journeys)); err != nil {
+			return suite.Count{}, err
+		}
+		return part(ctx)
+	}
+}
+
+// Compare holds the same workload against the simulated cluster and a real Dynamo, side by side.
+func Compare(ctx context.Context) error {
+	if err := programs(ctx); err != nil {
+		return err
+	}
+	return suite.Command(ctx, "go", "run", "./sidecar/test/compare")
+}
+
+// Fuzz runs every fuzz test with 200,000 inputs, or as many as FUZZ_INPUTS says.
+func Fuzz(ctx context.Context) error {
+	inputs := 200_000
+	if text := os.Getenv("FUZZ_INPUTS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return fmt.Errorf("FUZZ_INPUTS: %q is not a whole number from 1", text)
+		}
+		inputs = n
+	}
+	return run(ctx, suite.Part{Name: "fuzz", Run: fuzz(inputs)})
+}
+
+// Demo starts the whole booth on a simulated Dynamo cluster; Ctrl-C stops all of it.
+func Demo(ctx context.Context) error {
+	if err := Build(ctx); err != nil {
+		return err
+	}
+	return become(program("booth"), "demo")
+}
+
+// Dynamo starts the same booth on a real Dynamo with mock workers; Ctrl-C stops all of it.
+func Dynamo(ctx context.Context) error {
+	if err := Build(ctx); err != nil {
+		return err
+	}
+	return become(program("booth"), "dynamo")
+}
+
+// run ends the process where the suite fails, since Mage would print the error
+// once more, behind the line with the counts.
+func run(ctx context.Context, parts ...suite.Part) error {
+	if err := suite.Run(ctx, os.Stdout, parts...); err != nil {
+		os.Exit(1)
+	}
+	return nil
+}
+
+func golangciLint(ctx context.Context, command string) error {
+	return suite.Command(ctx, "go", "tool", "-modfile="+lintModule, "golangci-lint", command)
+}
+
+// vet covers the files behind our build tags, too.
+func vet(ctx context.Context) error {
+	return suite.Command(ctx, "go", "vet", "-tags=mage,dynamo,grafana,page", "./...")
+}
+
+// tests runs the tests of every package, with the race detector where there is
+// the C compiler that it needs.
+func tests(ctx context.Context) (suite.Count, error) {
+	packages, err := output(ctx, "go", "list", "-e", "./...")
+	if err != nil {
+		return suite.Count{}, err
+	}
+	var args []string
+	cgo, err := output(ctx, "go", "env", "CGO_ENABLED")
+	if err != nil {
+		return suite.Count{}, err
+	}
+	if cgo == "1" {
+		args = append(args, "-race")
+	} else {
+		fmt.Println("without the race detector: no C compiler")
+	}
+	return suite.GoTest(ctx, os.Stdout, false, append(args, strings.Fields(packages)...)...)
+}
+
+func fuzz(inputs int) func(context.Context) (suite.Count, error) {
+	return func(ctx context.Context) (suite.Count, error) { return suite.Fuzz(ctx, os.Stdout, ".", inputs) }
+}
+
+// realDynamo tests against a real Dynamo, which it installs first if need be.
+func realDynamo(ctx context.Context) (suite.Count, error) {
+	if _, _, err := local.FindPython(ctx); err != nil {
+		fmt.Println(err)
+		return suite.Count{}, suite.Skipped("no Python 3.10 or later")
+	}
+	args, err := suite.Tagged(".", "dynamo")
+	if err != nil || len(args) == 0 {
+		return suite.Count{}, err
+	}
+	// One package after the other: each brings a Dynamo of its own.
+	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-p=1", "-timeout=20m"}, args...)...)
+}
+
+// everywhere is the system that Grafana's catalogue asks a backend for.
+var everywhere = pack.Platform{OS: "linux", Arch: "amd64"}
+
+// packed packs the app with one backend, which has to do for a test: six take minutes.
+func packed(ctx context.Context) (suite.Count, error) {
+	_, err := packOne(ctx)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	return suite.Count{Passed: 1}, nil
+}
+
+// packOne packs the app with one backend.
+func packOne(ctx context.Context) (pack.Archive, error) {
+	err := frontend.Build(ctx)
+	if errors.Is(err, browser.ErrNoNode) {
+		return pack.Archive{}, suite.Skipped(err.Error())
+	}
+	if err != nil {
+		return pack.Archive{}, err
+	}
+	return packApp(ctx, filepath.Join(pack.Dir, "test"), everywhere)
+}
+
+// validated has Grafana's plugin validator look at the app, where it is installed.
+func validated(ctx context.Context) (suite.Count, error) {
+	validator, err := pack.FindValidator()
+	if errors.Is(err, pack.ErrNoValidator) {
+		return suite.Count{}, suite.Skipped(err.Error())
+	}
+	if err != nil {
+		return suite.Count{}, err
+	}
+	archive, err := packOne(ctx)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	analyzers, err := pack.Validate(ctx, os.Stdout, validator, pack.ValidatorConfig, archive.Path)
+	if err != nil {
+		return suite.Count{}, err
+	}
+	return suite.Count{Passed: analyzers}, nil
+}
+
+// onPage tests the load generator's own page in a real browser, where one is found.
+func onPage(ctx context.Context) (suite.Count, error) { return withBuild(ctx, "page", "-timeout=20m") }
+
+// inGrafana tests the app in a real Grafana with a real browser, where both are found.
+func inGrafana(flags ...string) func(context.Context) (suite.Count, error) {
+	return func(ctx context.Context) (suite.Count, error) {
+		if _, err := local.FindGrafana(ctx); errors.Is(err, local.ErrNoGrafana) {
+			return suite.Count{}, suite.Skipped("no Grafana")
+		}
+		return withBuild(ctx, "grafana", append(flags, "-timeout=40m")...)
+	}
+}
+
+// built is the build that parts beside each other share.
+var built struct {
+	once sync.Once
+	err  error
+}
+
+// buildOnce builds for the tests in a browser, and tells them where.
+func buildOnce(ctx context.Context) error {
+	built.once.Do(func() {
+		bin, err := filepath.Abs("bin")
+		built.err = errors.Join(err, os.Setenv("BOOTHTEST_BIN", bin), Build(ctx))
+	})
+	return built.err
+}
+
+// withBuild runs the tests behind a build tag against what is built.
+func withBuild(ctx context.Context, tag string, flags ...string) (suite.Count, error) {
+	if err := buildOnce(ctx); err != nil {
+		return suite.Count{}, err
+	}
+	args, err := suite.Tagged(".", tag)
+	if err != nil || len(args) == 0 {
+		return suite.Count{}, err
+	}
+	return suite.GoTest(ctx, os.Stdout, true, slices.Concat([]string{"-p=1", "-count=1"}, flags, args)...)
+}
+
+// program is where a program is built to.
+func program(name string) string {
+	path := filepath.Join("bin", name)
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	return path
+}
+
+// become lets a program take the place of this process, so that Ctrl-C reaches
+// it once and nobody but itself decides how long it takes to end. Mage would
+// give it five seconds. Where the system cannot do that, it runs as a child.
+func become(program string, args ...string) error {
+	err := syscall.Exec(program, append([]string{program}, args...), os.Environ())
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("%s: %w", program, err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+func output(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err
+}

@@ -1,0 +1,393 @@
+package answer_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/httpd/answer"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/sim"
+)
+
+// turn is one turn of a conversation.
+type turn struct {
+	question string
+	messages []sim.Message // the prompt
+	limit    int
+	answer   answer.Answer
+}
+
+// converse holds a conversation on a starter, put together as the workload does.
+func converse(c *answer.Composer, s corpus.Starter, q corpus.Questioner, seed uint64, turns int, limit func(*rand.Rand) int) []turn {
+	r := rand.New(rand.NewPCG(seed, 7))
+	var all []turn
+	asked := []string{q.Open(r, s.Topic)}
+	messages := []sim.Message{{Role: "user", Content: s.Text + "\n\n" + asked[0]}}
+	for n := range turns {
+		t := turn{question: asked[n], messages: slices.Clone(messages), limit: limit(r)}
+		t.answer = c.Compose(t.messages, t.limit)
+		all = append(all, t)
+		asked = append(asked, q.Follow(context.Background(), r, s.Topic, asked, t.answer.Text))
+		messages = append(messages, sim.Message{Role: "assistant", Content: t.answer.Text}, sim.Message{Role: "user", Content: asked[n+1]})
+	}
+	return all
+}
+
+// drawn is how both booths draw their limits.
+func drawn(r *rand.Rand) int { return int(math.Round(max(830*(1+.15*r.NormFloat64()), 208))) }
+
+func none(*rand.Rand) int { return 0 }
+
+func starters(t testing.TB) []corpus.Starter {
+	t.Helper()
+	c, err := corpus.Builtin()
+	require.NoError(t, err)
+	return c.Starters
+}
+
+var questioners = []corpus.Questioner{corpus.BuiltinQuestioner{}, corpus.FixedQuestioner{Text: "elaborate further"}}
+
+// conversations are five turns on each starter with each questioner.
+var conversations = sync.OnceValues(func() (all [][]turn, err error) {
+	articles, err := corpus.Builtin()
+	c := answer.New()
+	for i, s := range articles.Starters {
+		for _, q := range questioners {
+			all = append(all, converse(c, s, q, uint64(i), 5, drawn))
+		}
+	}
+	return all, err
+})
+
+// everyTurn runs a check over the conversations; turns are those of one.
+func everyTurn(t *testing.T, check func(t *testing.T, s corpus.Starter, n int, turns []turn)) {
+	t.Helper()
+	all, err := conversations()
+	require.NoError(t, err)
+	for i, turns := range all {
+		s, q := starters(t)[i/len(questioners)], questioners[i%len(questioners)]
+		for n := range turns {
+			t.Run(fmt.Sprintf("%s/%s/%d", s.ID, strings.ReplaceAll(q.Name(), " ", "-"), n+1), func(t *testing.T) { check(t, s, n, turns) })
+		}
+	}
+}
+
+var (
+	sentenceEnd = regexp.MustCompile(`[.!?]["')]*\s+|\n+`)
+	quotation   = regexp.MustCompile(`"(.+)"`)
+)
+
+func TestEveryAnswer(t *testing.T) {
+	again := answer.New()
+	everyTurn(t, func(t *testing.T, _ corpus.Starter, n int, turns []turn) {
+		turn := turns[n]
+		a := turn.answer
+		assert.Equal(t, sim.Encode(a.Text), a.Tokens)
+		assert.Equal(t, sim.FinishStop, a.Reason)
+		assert.Regexp(t, `[.!?"']$`, a.Text)
+		assert.LessOrEqual(t, len(a.Tokens), turn.limit)
+		assert.Greater(t, len(a.Tokens), turn.limit*9/10)
+		assert.Equal(t, a, again.Compose(turn.messages, turn.limit), "another composer answers the same")
+
+		seen := map[string]bool{}
+		for _, sentence := range sentenceEnd.Split(a.Text, -1) {
+			assert.False(t, seen[sentence], "twice: %q", sentence)
+			seen[sentence] = true
+		}
+		if subject := quotation.FindStringSubmatch(turn.question); subject != nil {
+			assert.Contains(t, strings.ToLower(a.Text[:200]), strings.ToLower(subject[1]), "it opens with what was asked about")
+		}
+	})
+}
+
+// The next turn's prompt has an answer's tokens where the cluster generated them:
+// behind those of the prompt.
+func TestNextPromptHasTheSameTokens(t *testing.T) {
+	everyTurn(t, func(t *testing.T, s corpus.Starter, n int, turns []turn) {
+		if n+1 == len(turns) || n != len(s.ID)%4 { // one turn of each conversation will do
+			return
+		}
+		served := append(sim.Encode(sim.RenderChat(turns[n].messages)), turns[n].answer.Tokens...)
+		next := sim.Encode(sim.RenderChat(turns[n+1].messages))
+		require.Greater(t, len(next), len(served))
+		assert.Equal(t, served, next[:len(served)])
+	})
+}
+
+// The first answer has something of every section; later ones begin with what is new.
+func TestWhatIsSaidWhen(t *testing.T) {
+	everyTurn(t, func(t *testing.T, s corpus.Starter, n int, turns []turn) {
+		text := turns[n].answer.Text
+		if n == 0 {
+			assert.Contains(t, strings.ToLower(text[:150]), strings.ToLower(s.Topic))
+			if turns[n].limit > 700 {
+				for section := range strings.SplitSeq(s.Text, "\n## ") {
+					assert.True(t, shares(section, text), "nothing of %.40q", section)
+				}
+			}
+			return
+		}
+		sentences := sentenceEnd.Split(text, -1)
+		at := slices.IndexFunc(sentences, func(sentence string) bool { return strings.Contains(s.Text, sentence) })
+		require.GreaterOrEqual(t, at, 0)
+		for _, before := range turns[:n] {
+			assert.NotContains(t, before.answer.Text, sentences[at])
+		}
+	})
+}
+
+// shares says whether a text has a long sentence of another.
+func shares(of, text string) bool {
+	return slices.ContainsFunc(sentenceEnd.Split(of, -1), func(s string) bool { return len(s) > 20 && strings.Contains(text, s) })
+}
+
+// Answers are as long as the limits that the booths draw, though no longer.
+func TestLengthsFollowDrawnLimits(t *testing.T) {
+	got, want, worst := 0., 0., 0
+	everyTurn(t, func(_ *testing.T, _ corpus.Starter, n int, turns []turn) {
+		got += float64(len(turns[n].answer.Tokens))
+		want += float64(turns[n].limit)
+		worst = max(worst, turns[n].limit-len(turns[n].answer.Tokens))
+	})
+	assert.InEpsilon(t, want, got, .01)
+	t.Logf("mean %.1f of %.1f tokens; at most %d short", got/100, want/100, worst)
+}
+
+func TestNaturalLength(t *testing.T) {
+	c := answer.New()
+	var lengths []float64
+	for i, s := range starters(t) {
+		for seed := range uint64(4) {
+			for _, turn := range converse(c, s, questioners[0], 100*uint64(i)+seed, 3, none) {
+				lengths = append(lengths, float64(len(turn.answer.Tokens)))
+			}
+		}
+	}
+	mean, deviation := 0., 0.
+	for _, n := range lengths {
+		mean += n / float64(len(lengths))
+	}
+	for _, n := range lengths {
+		deviation += (n - mean) * (n - mean) / float64(len(lengths))
+	}
+	assert.InEpsilon(t, 830, mean, .035) // two and a half standard errors
+	assert.InDelta(t, .15, math.Sqrt(deviation)/mean, .03)
+}
+
+func TestWhichLengthApplies(t *testing.T) {
+	s := starters(t)[0]
+	one := []sim.Message{{Role: "user", Content: s.Text + "\n\nExplain it."}}
+	length := func(c *answer.Composer, limit int) int { return len(c.Compose(one, limit).Tokens) }
+	with := func(o answer.Options) *answer.Composer {
+		c, err := answer.NewWith(o)
+		require.NoError(t, err)
+		return c
+	}
+	exact := with(answer.Options{Mean: 400})
+	for _, tt := range []struct {
+		intent      string
+		c           *answer.Composer
+		limit, want int
+	}{
+		{"a limit in the natural range is filled", answer.New(), 1300, 1300},
+		{"so is a small one", answer.New(), 200, 200},
+		{"none leaves the natural length", exact, 0, 400},
+		{"a limit as high as the model's context does, too", exact, 900_000, 400},
+		{"unless it is to be filled", with(answer.Options{Mean: 400, Fill: true}), 2000, 2000},
+		{"even with repetition", with(answer.Options{Mean: 400, Fill: true}), 6000, 6000},
+		{"but not without end", with(answer.Options{Mean: 400, Fill: true}), 1 << 30, 16_384},
+	} {
+		got := length(tt.c, tt.limit)
+		assert.LessOrEqual(t, got, tt.want, tt.intent)
+		assert.Greater(t, got, tt.want-25, tt.intent)
+	}
+	assert.Equal(t, answer.New().Compose(one, 0), answer.New().Compose(one, -1))
+}
+
+func TestBadOptions(t *testing.T) {
+	for field, o := range map[string]answer.Options{
+		"mean": {Mean: math.NaN()}, "cv": {Mean: 830, CV: -.1},
+	} {
+		_, err := answer.NewWith(o)
+		var bad *api.FieldError
+		require.ErrorAs(t, err, &bad)
+		assert.Equal(t, field, bad.Field)
+	}
+	_, err := answer.NewWith(answer.Options{Mean: 1e9})
+	assert.ErrorContains(t, err, "mean")
+}
+
+func user(text string) []sim.Message { return []sim.Message{{Role: "user", Content: text}} }
+
+// What a client may send that is no article.
+var strange = map[string][]sim.Message{
+	"nothing":             nil,
+	"empty":               user(""),
+	"blanks":              user(" \n\t \n"),
+	"two words":           user("hello world"),
+	"a question":          user("What is the capital of France?"),
+	"code":                user("```go\nfunc main() {\n\tfmt.Println(\"x\")\n}\n```\n\nWhat does it do?"),
+	"a list of words":     user("apples\npears\nplums\ncherries\n\nSort them."),
+	"one endless word":    user(strings.Repeat("a", 5000)),
+	"Chinese":             user(strings.Repeat("键值缓存使模型不必重新计算以前的词元。", 30)),
+	"not UTF-8":           user("One \xff is. Two \xc3\x28 is. Three \xfe is. Four is."),
+	"special tokens":      user("One <|im_end|> is. Two <|im_start|> is. Three <<|endoftext|>> is."),
+	"format verbs":        user("One %s is. Two %d is. Three %!q is."),
+	"only an answer":      {{Role: "assistant", Content: "So I said."}},
+	"only a system":       {{Role: "system", Content: "Be brief."}},
+	"an unknown role":     {{Role: "tool", Content: "One is. Two is. Three is."}},
+	"blanks of all kinds": user("One\u00a0is.\u2028Two\u0085is.\v Three\x1fis. Four\u3000is."),
+}
+
+func TestStrangePrompts(t *testing.T) {
+	c := answer.New()
+	for name, messages := range strange {
+		for _, limit := range []int{0, 1, 2, 3, 7, 30, 80, 830, 3000} {
+			a := c.Compose(messages, limit)
+			holds(t, a, limit, name)
+			assert.NotEmpty(t, a.Tokens, "%s, %d", name, limit)
+		}
+		a := c.Compose(messages, 830)
+		assert.Greater(t, len(a.Tokens), 800, "%s: a wished length is filled", name)
+		assert.Equal(t, a, answer.New().Compose(messages, 830), name)
+	}
+}
+
+// holds is what is true of every answer.
+func holds(t *testing.T, a answer.Answer, limit int, about string) {
+	t.Helper()
+	if limit > 0 {
+		assert.LessOrEqual(t, len(a.Tokens), limit, about)
+	}
+	assert.Equal(t, a.Text, text(a.Tokens), about)
+	assert.NotContains(t, a.Text, "<|im_end|>", about)
+	switch a.Reason {
+	case sim.FinishStop:
+		assert.Equal(t, sim.Encode(a.Text), a.Tokens, about)
+		assert.True(t, utf8.ValidString(a.Text), about)
+	case sim.FinishLength:
+		assert.LessOrEqual(t, limit, 40, "%s: there is a sentence as short as that", about)
+	default:
+		t.Errorf("%s: reason %q", about, a.Reason)
+	}
+}
+
+func text(ids []uint32) string {
+	var b []byte
+	for _, id := range ids {
+		b = sim.AppendToken(b, id)
+	}
+	return string(b)
+}
+
+// Without a wish for a length, who says little gets a short answer.
+func TestNoRepetitionWithoutNeed(t *testing.T) {
+	a := answer.New().Compose(user("hello world"), 0)
+	assert.Less(t, len(a.Tokens), 400)
+	assert.Contains(t, a.Text, `"hello world"`)
+}
+
+func TestSmallLimits(t *testing.T) {
+	one := user(starters(t)[3].Text + "\n\nExplain it.")
+	c := answer.New()
+	for limit := 1; limit <= 120; limit++ {
+		a := c.Compose(one, limit)
+		holds(t, a, limit, fmt.Sprint(limit))
+		assert.Greater(t, len(a.Tokens), limit*2/3-4, "limit %d", limit)
+	}
+}
+
+// A load generator has a small model ask the follow-up questions.
+func TestAsksQuestion(t *testing.T) {
+	article := starters(t)[9].Text
+	c := answer.New()
+	request := "Ask one short follow-up question about the explanation above. Reply with the question only."
+	for name, messages := range map[string][]sim.Message{
+		"told by the system": {{Role: "system", Content: "You are a curious reader. " + request}, {Role: "user", Content: article}},
+		"told at the end":    user(article + "\n\n" + request),
+		"after an answer":    {{Role: "user", Content: "Explain caches."}, {Role: "assistant", Content: article}, {Role: "user", Content: request}},
+		"about nothing":      user(request),
+	} {
+		for _, limit := range []int{5, 60, 80, 0} {
+			a := c.Compose(messages, limit)
+			assert.Equal(t, sim.FinishStop, a.Reason, name)
+			assert.Regexp(t, `^[^.?]+\?$`, a.Text, name)
+			assert.Less(t, len(a.Tokens), 60)
+			if limit != 5 && name != "about nothing" {
+				subject := quotation.FindStringSubmatch(a.Text)
+				require.NotNil(t, subject, a.Text)
+				assert.Contains(t, article, subject[1])
+			}
+		}
+	}
+}
+
+// The built-in questioner quotes an answer. It should quote the article.
+func TestOwnSentencesOfferNoPhrase(t *testing.T) {
+	for _, sentence := range answer.OwnSentences() {
+		question := corpus.BuiltinQuestioner{}.Follow(t.Context(), rand.New(rand.NewPCG(1, 1)), "", nil, sentence)
+		assert.NotContains(t, question, `"`, sentence)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	c, all := answer.New(), starters(t)
+	want := answer.New().Compose(user(all[1].Text+"\n\nExplain it."), 500)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for _, s := range all[:3] {
+				got := c.Compose(user(s.Text+"\n\nExplain it."), 500)
+				if s.ID == all[1].ID {
+					assert.Equal(t, want, got)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func FuzzCompose(f *testing.F) {
+	for _, messages := range strange {
+		if len(messages) > 0 {
+			f.Add(messages[0].Content, "What about \"that\"?", "user", 50)
+		}
+	}
+	f.Add("# Caches\n\nOne is. Two is.\n\n## More\n\nThree is. Four is.", "Ask one question.", "system", 830)
+	c := answer.New()
+	f.Fuzz(func(t *testing.T, content, question, role string, limit int) {
+		limit = min(limit, 2000)
+		first := c.Compose([]sim.Message{{Role: role, Content: content}}, limit)
+		holds(t, first, max(limit, 0), "first")
+		second := c.Compose([]sim.Message{{Role: role, Content: content}, {Role: "assistant", Content: first.Text}, {Role: "user", Content: question}}, limit)
+		holds(t, second, max(limit, 0), "second")
+	})
+}
+
+// A fifth turn, with a prompt of some 7,000 tokens.
+func BenchmarkCompose(b *testing.B) {
+	c := answer.New()
+	turns := converse(c, starters(b)[0], questioners[0], 1, 5, drawn)
+	for b.Loop() {
+		c.Compose(turns[4].messages, turns[4].limit)
+	}
+}
+
+func BenchmarkComposeUnknownArticle(b *testing.B) {
+	messages := user(starters(b)[0].Text + "\n\nExplain it.")
+	for b.Loop() {
+		answer.New().Compose(messages, 830)
+	}
+}

@@ -1,0 +1,198 @@
+package httpd
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"kvbooth/sidecar/booth/httpd/answer"
+	"kvbooth/sidecar/sim"
+)
+
+// Why a handler leaves before the answer's end.
+var (
+	errClosing = errors.New("the cluster is shutting down")
+	errGone    = errors.New("the client has gone")
+)
+
+// chat serves /v1/chat/completions.
+func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+	q, err := readChat(w, r)
+	if err != nil {
+		s.explain(err, 0).write(w)
+		return
+	}
+	meter := s.metrics.Begin(q.Stream)
+	kind := kindInternal // of a connection that is torn down
+	defer func() { meter.Ended(kind) }()
+	e := &exchange{server: s, request: q, stream: newStream(meter), id: newID(), received: time.Now(), fault: s.faults.draw()}
+	requestID := idOf(r, e.id)
+	w.Header().Set("X-Request-Id", requestID)
+	e.out = e.delivery(w)
+	kind = e.serve(r.Context(), requestID)
+}
+
+// idOf is the id that the client gave its request.
+func idOf(r *http.Request, otherwise string) string {
+	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= maxRequestID && utf8.ValidString(id) {
+		return id
+	}
+	return otherwise
+}
+
+// newID is a random UUID as Dynamo puts it.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("chatcmpl-%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// exchange is one request and its answer.
+type exchange struct {
+	server   *Server
+	request  *chatRequest
+	stream   *stream
+	id       string // of the answer
+	received time.Time
+	fault    fault
+	out      delivery
+
+	parts  [][]uint32 // the prompt's ids, until the answer begins
+	answer answer.Answer
+}
+
+// delivery brings an answer to its client. An error says that it cannot.
+type delivery interface {
+	// chunks delivers the text of some more tokens of the answer.
+	chunks(of []int) error
+	// end completes the answer.
+	end(sim.Report) error
+	// fail ends the answer with a problem, whatever has been delivered.
+	fail(*problem)
+}
+
+func (e *exchange) delivery(w http.ResponseWriter) delivery {
+	if e.request.Stream {
+		return &streaming{exchange: e, w: w, control: http.NewResponseController(w)}
+	}
+	return &unary{exchange: e, w: w}
+}
+
+// serve answers, and says how the metrics class that.
+func (e *exchange) serve(ctx context.Context, requestID string) (kind string) {
+	instance := e.request.instance()
+	job, err := e.submit(requestID)
+	if err == nil {
+		defer e.server.clock.cancel(job) // which a job that has ended does not mind
+		err = e.follow(ctx)
+	}
+	if err == nil {
+		return kindNone
+	}
+	if errors.Is(err, errGone) {
+		return kindCancelled
+	}
+	p := e.server.explain(err, instance)
+	e.out.fail(p)
+	return p.kind
+}
+
+// submit hands the request to the cluster.
+func (e *exchange) submit(requestID string) (*sim.Job, error) {
+	s, q := e.server, e.request
+	profile := &s.options.Cluster.Profile
+	if err := q.check(profile.Model); err != nil {
+		return nil, err
+	}
+	if p := e.fault.refusal(); p != nil {
+		return nil, p
+	}
+	messages := q.conversation()
+	parts, total := s.prompts.encode(messages)
+	e.stream.meter.Tokenized()
+	room := profile.KV.Tokens() - total
+	if room < 1 {
+		return nil, invalid("messages: the prompt has %d tokens; this model's maximum context length is %d tokens, with one for the answer at least", total, profile.KV.Tokens())
+	}
+	e.answer = s.answers.Compose(messages, min(q.limit(), room))
+	if q.annotated("token_ids") {
+		e.parts = parts
+	}
+	q.Messages = nil // a long prompt need not stay in memory while its answer streams
+	request := sim.Request{
+		ID: requestID, PromptTokens: total, OutputTokens: len(e.answer.Tokens), Reason: e.answer.Reason, Instance: q.instance(),
+		Blocks: sim.HashBlocks(profile.KV.BlockTokens, append(parts, e.answer.Tokens)...),
+	}
+	var job *sim.Job
+	var err error
+	s.clock.do(func(c *sim.Cluster) { job, err = c.Submit(request, e.stream) })
+	return job, err
+}
+
+// follow delivers what the cluster tells until the answer's end.
+func (e *exchange) follow(ctx context.Context) error {
+	var chunks []int
+	var report *sim.Report
+	for delivered := 0; ; {
+		select {
+		case <-ctx.Done():
+			return errGone
+		case <-e.server.ctx.Done():
+			return errClosing
+		case <-e.stream.news:
+		}
+		chunks, report = e.stream.take(chunks)
+		if chunks, broken := e.fault.breaks(chunks, delivered, report != nil); broken {
+			return e.breakOff(ctx, chunks)
+		}
+		if len(chunks) > 0 {
+			delivered += len(chunks)
+			if e.out.chunks(chunks) != nil {
+				return errGone
+			}
+		}
+		switch {
+		case report == nil:
+		case report.Err != nil:
+			return report.Err
+		default:
+			return e.end(*report)
+		}
+	}
+}
+
+func (e *exchange) end(r sim.Report) error {
+	if e.out.end(r) != nil {
+		return errGone
+	}
+	e.server.prompts.message(sim.Message{Role: "assistant", Content: e.text()}) // of the next turn's history
+	return nil
+}
+
+// text is the whole answer.
+func (e *exchange) text() string {
+	var d detokenizer
+	return string(d.next(nil, e.answer.Tokens))
+}
+
+// breakOff delivers the last chunks before a fault, and then falls silent or tears
+// the connection down.
+func (e *exchange) breakOff(ctx context.Context, last []int) error {
+	if len(last) > 0 && e.out.chunks(last) != nil {
+		return errGone
+	}
+	if e.fault.kind == faultDisconnect {
+		panic(http.ErrAbortHandler) // which net/http documents for this
+	}
+	select {
+	case <-ctx.Done():
+		return errGone
+	case <-e.server.ctx.Done():
+		return errClosing
+	}
+}

@@ -1,0 +1,146 @@
+//go:build unix
+
+package local_test
+
+import (
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/booth/local/localtest"
+)
+
+// played are the options of a played Dynamo on free ports.
+func played(t *testing.T) local.Options {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	return local.Options{
+		Python: filepath.Join(localtest.Venv(t), "bin", "python"), ModelName: "played", LogDir: t.TempDir(),
+		FrontendPort: freePort(t), WorkerPort: freePort(t), BlockTokens: 32, Blocks: 100, MaxSequences: 4, MaxBatchedTokens: 100,
+	}
+}
+
+// freePort gives a free port below those that systems hand out by themselves.
+func freePort(t *testing.T) int {
+	t.Helper()
+	ports, err := local.FreePorts(10_000+rand.IntN(15_000), 1)
+	require.NoError(t, err)
+	return ports[0]
+}
+
+func startDynamo(t *testing.T, o local.Options) *local.Dynamo {
+	t.Helper()
+	d, err := local.StartDynamo(within(t, soon), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { d.Stop(within(t, soon)) })
+	return d
+}
+
+func instances(d *local.Dynamo) (ids []string) {
+	for _, w := range d.Workers() {
+		ids = append(ids, w.Instance)
+	}
+	return ids
+}
+
+func TestDynamoLifecycle(t *testing.T) {
+	o := played(t)
+	d := startDynamo(t, o)
+	before := instances(d)
+	listed, err := d.Instances(within(t, soon))
+	require.NoError(t, err)
+	assert.ElementsMatch(t, before, listed, "three workers, with the ids that the frontend knows them by")
+
+	d.KillWorker(1)
+	require.NoError(t, d.RestartWorker(within(t, soon), 1))
+	after := instances(d)
+	assert.Equal(t, before[0], after[0])
+	assert.NotEqual(t, before[1], after[1], "a new instance")
+
+	url := d.URL()
+	d.KillFrontend()
+	_, err = d.Instances(within(t, soon))
+	require.Error(t, err)
+	require.NoError(t, d.StartFrontend(within(t, soon)))
+	assert.Equal(t, url, d.URL())
+	assert.Equal(t, after, instances(d))
+
+	d.Stop(within(t, soon))
+	for _, w := range d.Workers() {
+		assert.ErrorIs(t, syscall.Kill(w.PID, 0), syscall.ESRCH, "no process is left")
+	}
+	assert.ErrorContains(t, d.RestartWorker(within(t, soon), 0), "Dynamo is being stopped")
+	assert.FileExists(t, filepath.Join(o.LogDir, "worker-2.log"))
+	left, err := os.ReadDir(os.TempDir())
+	require.NoError(t, err)
+	assert.Empty(t, left, "nor a temporary file")
+}
+
+// Ends that nobody asked for are told, with the process's number; others are not.
+func TestDynamoExits(t *testing.T) {
+	d := startDynamo(t, played(t))
+	d.KillWorker(0)
+	require.NoError(t, syscall.Kill(d.Workers()[2].PID, syscall.SIGKILL))
+	select {
+	case exit := <-d.Exits():
+		assert.Equal(t, 2, exit.Worker)
+		assert.ErrorContains(t, exit.Err, "worker-3 ended: signal: killed")
+	case <-within(t, soon).Done():
+		t.Fatal("nothing was told")
+	}
+	// An exit that nobody takes keeps Stop from nothing.
+	require.NoError(t, syscall.Kill(d.Workers()[1].PID, syscall.SIGKILL))
+	d.Stop(within(t, soon))
+}
+
+func TestStartDynamoSaysWhatFailed(t *testing.T) {
+	t.Setenv(localtest.Broken, "dynamo.mocker")
+	began := time.Now()
+	_, err := local.StartDynamo(within(t, soon), played(t))
+	assert.ErrorContains(t, err, "worker-1 is not ready: worker-1 ended before it was ready")
+	assert.ErrorContains(t, err, "dynamo.mocker is broken on purpose")
+	assert.Less(t, time.Since(began), soon, "it does not wait for what cannot come")
+}
+
+// The deadline is the caller's; what was started is stopped.
+func TestStartDynamoGivesUp(t *testing.T) {
+	t.Setenv(localtest.Hangs, "dynamo.frontend")
+	_, err := local.StartDynamo(within(t, 500*time.Millisecond), played(t))
+	assert.ErrorContains(t, err, "deadline exceeded, and the last try gave: ")
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	for _, test := range []struct {
+		field  string
+		change func(*local.Options)
+	}{
+		{"workers", func(o *local.Options) { o.Workers = -1 }},
+		{"workers", func(o *local.Options) { o.Workers = 65 }},
+		{"mode", func(o *local.Options) { o.Mode = "round_robin" }},
+		{"engine", func(o *local.Options) { o.Engine = "sglang" }},
+		{"speedup", func(o *local.Options) { o.Speedup = -1 }},
+		{"worker port", func(o *local.Options) { o.WorkerPort = 32_766 }},
+		{"frontend port", func(o *local.Options) { o.FrontendPort = taken.Addr().(*net.TCPAddr).Port }},
+	} {
+		o := played(t)
+		test.change(&o)
+		_, err := local.StartDynamo(within(t, soon), o)
+		var field *api.FieldError
+		require.ErrorAs(t, err, &field, test.field)
+		assert.Equal(t, test.field, field.Field)
+		assert.False(t, strings.HasSuffix(field.Allowed, " "))
+	}
+}

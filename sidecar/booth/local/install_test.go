@@ -1,0 +1,151 @@
+//go:build unix
+
+package local_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/booth/local/localtest"
+)
+
+// onPath makes a folder with these played interpreters the whole PATH.
+func onPath(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		localtest.Python(t, dir, name)
+	}
+	t.Setenv("PATH", dir)
+	t.Setenv(local.VenvVariable, "")
+	return dir
+}
+
+func TestFindPython(t *testing.T) {
+	for _, test := range []struct {
+		intent  string
+		version string
+		lacks   string
+		names   []string
+		want    string   // the name that is found
+		wrong   []string // else, what the error says
+	}{
+		{intent: "what the system calls Python first", names: []string{"python3", "python3.14"}, want: "python3"},
+		{intent: "the oldest that will do", version: "3.10.0", names: []string{"python3.10"}, want: "python3.10"},
+		{intent: "none at all", wrong: []string{
+			"it needs Python 3.10 or later with its venv module, and there is no python3 on the PATH",
+			"apt install python3 python3-venv", local.VenvVariable, "ai-dynamo 1.6.1",
+		}},
+		{intent: "too old", version: "3.9.21", names: []string{"python3", "python"}, wrong: []string{
+			"none of these will do: ", "python3 (version 3.9.21 is too old), ", "python (version 3.9.21 is too old)",
+		}},
+		{intent: "much too old", version: "2.7.18", names: []string{"python"}, wrong: []string{"version 2.7.18 is too old"}},
+		{intent: "Debian without python3-venv", lacks: "yes", names: []string{"python3"}, wrong: []string{"python3 (version 3.12.1 lacks the venv module)"}},
+	} {
+		t.Run(test.intent, func(t *testing.T) {
+			dir := onPath(t, test.names...)
+			t.Setenv(localtest.Version, test.version)
+			t.Setenv(localtest.Lacks, test.lacks)
+			path, version, err := local.FindPython(within(t, soon))
+			if test.want != "" {
+				require.NoError(t, err)
+				assert.Equal(t, filepath.Join(dir, test.want), path)
+				assert.True(t, strings.HasPrefix(version, "3."), version)
+			}
+			for _, words := range test.wrong {
+				assert.ErrorContains(t, err, words)
+			}
+		})
+	}
+}
+
+func TestInstallDynamo(t *testing.T) {
+	onPath(t, "python3")
+	cache := filepath.Join(t.TempDir(), "cache")
+	var progress bytes.Buffer
+	python, err := local.InstallDynamo(within(t, soon), cache, &progress)
+	require.NoError(t, err)
+	assert.FileExists(t, python)
+	venv := filepath.Dir(filepath.Dir(python))
+	assert.Equal(t, cache, filepath.Dir(venv))
+	assert.Contains(t, filepath.Base(venv), "dynamo-1.6.1-")
+	assert.Contains(t, progress.String(), "installing NVIDIA Dynamo 1.6.1 with Python 3.12.1 in "+venv)
+	assert.NoDirExists(t, filepath.Join(venv, "tmp"), "what was unpacked on the way is gone")
+
+	progress.Reset()
+	again, err := local.InstallDynamo(within(t, soon), cache, &progress)
+	require.NoError(t, err)
+	assert.Equal(t, python, again)
+	assert.Empty(t, progress.String(), "it is there")
+
+	// What was broken off has no stamp, and is made anew.
+	require.NoError(t, os.Remove(filepath.Join(venv, "installed")))
+	left := filepath.Join(venv, "left")
+	require.NoError(t, os.WriteFile(left, nil, 0o600))
+	_, err = local.InstallDynamo(within(t, soon), cache, &progress)
+	require.NoError(t, err)
+	assert.NoFileExists(t, left)
+}
+
+func TestInstallDynamoSaysWhatFailed(t *testing.T) {
+	onPath(t, "python3")
+	t.Setenv(localtest.Broken, "pip")
+	_, err := local.InstallDynamo(within(t, soon), t.TempDir(), &bytes.Buffer{})
+	assert.ErrorContains(t, err, "install Dynamo 1.6.1: pip ended: exit status 3")
+	assert.ErrorContains(t, err, "played Python: pip is broken on purpose")
+	assert.ErrorContains(t, err, "is this machine online")
+}
+
+// Breaking off ends pip too, and the next call starts anew.
+func TestInstallDynamoBrokenOff(t *testing.T) {
+	onPath(t, "python3")
+	t.Setenv(localtest.Hangs, "pip")
+	cache := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := local.InstallDynamo(ctx, cache, &bytes.Buffer{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	t.Setenv(localtest.Hangs, "")
+	_, err = local.InstallDynamo(within(t, soon), cache, &bytes.Buffer{})
+	assert.NoError(t, err)
+}
+
+// Of two at once one installs and the other waits for it.
+func TestInstallDynamoOnce(t *testing.T) {
+	onPath(t, "python3")
+	cache := t.TempDir()
+	var wg sync.WaitGroup
+	var progress [3]bytes.Buffer
+	for i := range progress {
+		wg.Go(func() {
+			_, err := local.InstallDynamo(within(t, soon), cache, &progress[i])
+			assert.NoError(t, err)
+		})
+	}
+	wg.Wait()
+	all := progress[0].String() + progress[1].String() + progress[2].String()
+	assert.Equal(t, 1, strings.Count(all, "installing NVIDIA Dynamo 1.6.1 with"))
+}
+
+func TestVenvVariable(t *testing.T) {
+	venv := localtest.Venv(t)
+	t.Setenv(local.VenvVariable, venv)
+	python, err := local.InstallDynamo(within(t, soon), "/nowhere", &bytes.Buffer{})
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(venv, "bin", "python"), python)
+
+	t.Setenv(local.VenvVariable, filepath.Join(venv, "missing"))
+	_, err = local.InstallDynamo(within(t, soon), "/nowhere", &bytes.Buffer{})
+	assert.ErrorContains(t, err, local.VenvVariable+": "+filepath.Join(venv, "missing")+" is no virtual environment")
+}

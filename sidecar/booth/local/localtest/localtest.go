@@ -1,0 +1,327 @@
+// Package localtest stands in for Python, Dynamo and Grafana in tests: the test
+// binary itself plays them, when it is started through a name that [Python] or
+// [Grafana] made. Call [Main] first thing in TestMain.
+package localtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"kvbooth/sidecar/booth/local"
+)
+
+// Variables that make a played program misbehave.
+const (
+	// Version is what a played interpreter says it is, in place of 3.12.1.
+	Version = "LOCALTEST_VERSION"
+	// GrafanaVersion is what a played Grafana says it is, in place of 12.2.0.
+	GrafanaVersion = "LOCALTEST_GRAFANA_VERSION"
+	// Lacks makes a played interpreter lack the venv module.
+	Lacks = "LOCALTEST_LACKS_VENV"
+	// Broken names a module, or grafana, that fails with a message when it is run.
+	Broken = "LOCALTEST_BROKEN"
+	// Hangs names a module that does nothing, for ever, when it is run.
+	Hangs = "LOCALTEST_HANGS"
+)
+
+// Main plays the program that the test binary was started as, and does not return
+// then. In a test run it does nothing.
+func Main() {
+	who, play := "Python", python
+	switch name := filepath.Base(os.Args[0]); {
+	case strings.HasPrefix(name, "python"):
+	case name == "grafana":
+		who, play = "Grafana", grafana
+	default:
+		// Under the race detector a program sleeps for a second before it ends.
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+		return
+	}
+	if err := play(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "played %s: %v\n", who, err)
+		os.Exit(3)
+	}
+	os.Exit(0)
+}
+
+// Python makes a played interpreter of this name in a folder and gives its path.
+func Python(t testing.TB, dir, name string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := link(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Venv makes a folder that looks like a virtual environment with Dynamo.
+func Venv(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	Python(t, filepath.Join(dir, "bin"), "python")
+	return dir
+}
+
+// Grafana makes a folder that looks like an installed Grafana.
+func Grafana(t testing.TB) string {
+	t.Helper()
+	home := t.TempDir()
+	err := errors.Join(link(filepath.Join(home, "bin", "grafana")), os.Mkdir(filepath.Join(home, "public"), 0o755),
+		os.Mkdir(filepath.Join(home, "conf"), 0o755), os.WriteFile(filepath.Join(home, "conf", "defaults.ini"), nil, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+func link(path string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(self, path)
+}
+
+func python(args []string) error {
+	if len(args) < 2 {
+		return fmt.Errorf("arguments %q", args)
+	}
+	switch module := args[1]; {
+	case args[0] == "-c":
+		return code(args[1])
+	case module == os.Getenv(Broken):
+		return fmt.Errorf("%s is broken on purpose", module)
+	case module == os.Getenv(Hangs):
+		select {}
+	case module == "venv":
+		return link(filepath.Join(args[2], "bin", "python"))
+	case module == "pip":
+		fmt.Println("Collecting", args[len(args)-1])
+		return os.WriteFile(filepath.Join(filepath.Dir(os.Getenv("TMPDIR")), "package"), make([]byte, 1<<20), 0o600)
+	case module == "dynamo.mocker":
+		return worker(args)
+	case module == "dynamo.frontend":
+		return frontend(args)
+	case module == "hold":
+		return hold(args[2], args[3:])
+	case module == "parent":
+		return parent(args[2], args[3:])
+	default:
+		return fmt.Errorf("no module %s", module)
+	}
+}
+
+func code(text string) error {
+	if strings.Contains(text, "ai-dynamo") {
+		fmt.Println(local.DynamoVersion, local.DynamoVersion)
+		return nil
+	}
+	version := os.Getenv(Version)
+	if version == "" {
+		version = "3.12.1"
+	}
+	fmt.Println(version)
+	if os.Getenv(Lacks) != "" {
+		return fmt.Errorf("no module named ensurepip")
+	}
+	return nil
+}
+
+// worker registers its model under a random instance id and serves its metrics,
+// until it is asked to end. Killed, it stays registered.
+func worker(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	id := rand.Uint64()
+	entry := filepath.Join(os.Getenv("DYN_FILE_KV"), fmt.Sprint(id))
+	if err := os.WriteFile(entry, []byte(argument(args, "--model-name")), 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(entry)
+	return serve(ctx, os.Getenv("DYN_SYSTEM_HOST")+":"+os.Getenv("DYN_SYSTEM_PORT"), map[string]http.HandlerFunc{
+		"/metrics": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `dynamo_component_uptime_seconds{dynamo_endpoint="generate",worker_id="%x"} 1`+"\n", id)
+		},
+	})
+}
+
+// frontend lists whoever is registered, and their models.
+func frontend(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	return serve(ctx, argument(args, "--http-host")+":"+argument(args, "--http-port"), map[string]http.HandlerFunc{
+		"/health": func(w http.ResponseWriter, _ *http.Request) {
+			instances := registered(func(id, _ string) string {
+				return fmt.Sprintf(`{"endpoint":"generate","instance_id":%s},{"endpoint":"other","instance_id":1}`, id)
+			})
+			fmt.Fprintf(w, `{"instances":[%s]}`, instances)
+		},
+		"/v1/models": func(w http.ResponseWriter, _ *http.Request) {
+			models := registered(func(_, model string) string { return fmt.Sprintf(`{"id":%q}`, model) })
+			fmt.Fprintf(w, `{"data":[%s]}`, models)
+		},
+	})
+}
+
+// registered renders the registered workers, separated by commas.
+func registered(render func(id, model string) string) string {
+	var all []string
+	dir := os.Getenv("DYN_FILE_KV")
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		if model, err := os.ReadFile(filepath.Join(dir, entry.Name())); err == nil {
+			all = append(all, render(entry.Name(), string(model)))
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// grafana says its version, or serves its health until it is asked to end.
+func grafana(args []string) error {
+	if args[0] == "--version" {
+		version := os.Getenv(GrafanaVersion)
+		if version == "" {
+			version = "12.2.0"
+		}
+		fmt.Println("grafana version", version)
+		return nil
+	}
+	if os.Getenv(Broken) == "grafana" {
+		return errors.New("grafana is broken on purpose")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, "GF_") || strings.HasPrefix(variable, "KVBOOTH_") {
+			fmt.Println(variable)
+		}
+	}
+	return serve(ctx, os.Getenv("GF_SERVER_HTTP_ADDR")+":"+os.Getenv("GF_SERVER_HTTP_PORT"), map[string]http.HandlerFunc{
+		"/api/health": func(http.ResponseWriter, *http.Request) {},
+	})
+}
+
+func argument(args []string, flag string) string {
+	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
+}
+
+func serve(ctx context.Context, address string, handlers map[string]http.HandlerFunc) error {
+	fmt.Println("pid", os.Getpid())
+	mux := http.NewServeMux()
+	for path, handler := range handlers {
+		mux.HandleFunc(path, handler)
+	}
+	server := &http.Server{Addr: address, Handler: mux}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	if err := server.ListenAndServe(); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// hold keeps a connection open, by which a test sees that it lives. Asked to end,
+// it says so first, unless it is stubborn.
+func hold(address string, how []string) error {
+	ask := make(chan os.Signal, 1)
+	signal.Notify(ask, syscall.SIGTERM)
+	conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", address)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(conn, "alive")
+	<-ask
+	fmt.Fprintln(conn, "asked")
+	if slices.Contains(how, "stubborn") {
+		select {}
+	}
+	return nil
+}
+
+// parent starts a child that holds a connection, one that is a parent itself if
+// it is told so, and waits for it.
+func parent(address string, how []string) error {
+	c := Hold(os.Args[0], filepath.Join(os.TempDir(), "hold.log"), address)
+	c.Parent = slices.Contains(how, "parents")
+	p, err := local.Start(c)
+	if err != nil {
+		return err
+	}
+	return p.Wait()
+}
+
+// Hold is the command of a process that connects to an address, says "alive", and
+// keeps the connection until it ends. Asked to end it says "asked" first, and goes
+// on all the same if it is "stubborn".
+func Hold(python, log, address string, how ...string) local.Command {
+	return local.Command{Name: "hold", Path: python, Args: append([]string{"-m", "hold", address}, how...), Log: log}
+}
+
+// Holder is the test's end of the connections of processes that hold one.
+type Holder struct {
+	t        testing.TB
+	listener net.Listener
+}
+
+// Held is one such process as the test sees it.
+type Held struct {
+	t     testing.TB
+	lines *bufio.Reader
+}
+
+// NewHolder listens for processes that hold a connection, until the test ends.
+func NewHolder(t testing.TB) *Holder {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return &Holder{t, listener}
+}
+
+// Address is what the processes connect to.
+func (h *Holder) Address() string { return h.listener.Addr().String() }
+
+// Accept waits for the next process and for its word that it lives.
+func (h *Holder) Accept() *Held {
+	h.t.Helper()
+	conn, err := h.listener.Accept()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = conn.Close() })
+	held := &Held{h.t, bufio.NewReader(conn)}
+	if line, err := held.lines.ReadString('\n'); err != nil || line != "alive\n" {
+		h.t.Fatalf("got %q, %v", line, err)
+	}
+	return held
+}
+
+// Rest gives what a process still says, once it has ended.
+func (h *Held) Rest() string {
+	h.t.Helper()
+	rest, err := io.ReadAll(h.lines)
+	if err != nil && len(rest) == 0 && !strings.Contains(err.Error(), "reset") {
+		h.t.Fatal(err)
+	}
+	return string(rest)
+}

@@ -1,0 +1,214 @@
+//go:build unix
+
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/booth/local/localtest"
+)
+
+func start(t *testing.T, c local.Command) *local.Process {
+	t.Helper()
+	p, err := local.Start(c)
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+	return p
+}
+
+// setUp gives a played interpreter, a log and a holder of connections.
+func setUp(t *testing.T) (python, log string, holder *localtest.Holder) {
+	t.Helper()
+	dir := t.TempDir()
+	return localtest.Python(t, dir, "python"), filepath.Join(dir, "logs", "log"), localtest.NewHolder(t)
+}
+
+func shell(log, script string, args ...string) local.Command {
+	return local.Command{Name: "shell", Path: "/bin/sh", Args: append([]string{"-c", script}, args...), Log: log}
+}
+
+// A child is asked first, and may finish.
+func TestStopAsks(t *testing.T) {
+	python, log, holder := setUp(t)
+	p := start(t, localtest.Hold(python, log, holder.Address()))
+	held := holder.Accept()
+
+	p.Stop(within(t, soon))
+	assert.Equal(t, "asked\n", held.Rest())
+	assert.Zero(t, p.ExitCode())
+	assert.NoError(t, p.Wait())
+	assert.True(t, p.Asked())
+	p.Stop(within(t, soon)) // once more does nothing
+}
+
+// One that goes on all the same is killed when the time is over.
+func TestStopKillsAtTheDeadline(t *testing.T) {
+	python, log, holder := setUp(t)
+	p := start(t, localtest.Hold(python, log, holder.Address(), "stubborn"))
+	held := holder.Accept()
+
+	p.Stop(within(t, 200*time.Millisecond))
+	assert.Equal(t, "asked\n", held.Rest())
+	assert.ErrorContains(t, p.Wait(), "hold ended: signal: killed")
+	assert.Equal(t, -1, p.ExitCode())
+}
+
+// Several are stopped at once: the time is one deadline's, not the sum.
+func TestStopAll(t *testing.T) {
+	python, log, holder := setUp(t)
+	var processes []*local.Process
+	for range 4 {
+		processes = append(processes, start(t, localtest.Hold(python, log, holder.Address(), "stubborn")))
+		holder.Accept()
+	}
+	began := time.Now()
+	local.StopAll(within(t, 500*time.Millisecond), append(processes, nil)...)
+	assert.Less(t, time.Since(began), 1500*time.Millisecond)
+}
+
+// The children of a child are in its group, and go with it.
+func TestGroupIsStoppedWhole(t *testing.T) {
+	python, log, holder := setUp(t)
+	for _, test := range []struct {
+		intent string
+		end    func(*local.Process)
+		says   string
+	}{
+		{"asked", func(p *local.Process) { p.Stop(within(t, soon)) }, "asked\n"},
+		{"killed", func(p *local.Process) { p.Kill() }, ""},
+	} {
+		t.Run(test.intent, func(t *testing.T) {
+			p := start(t, shell(log, `"$0" -m hold "$1" & "$0" -m hold "$1" & wait`, python, holder.Address()))
+			first, second := holder.Accept(), holder.Accept()
+			test.end(p)
+			// Once the leader is gone, those that have not finished are killed.
+			assert.Contains(t, []string{"", test.says}, first.Rest())
+			assert.Contains(t, []string{"", test.says}, second.Rest())
+		})
+	}
+}
+
+// A child that ends by itself leaves none of its own behind either.
+func TestGroupEndsWithItsLeader(t *testing.T) {
+	needsLinux(t)
+	python, log, holder := setUp(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	require.NoError(t, syscall.Mkfifo(gate, 0o600))
+	p := start(t, shell(log, `"$0" -m hold "$1" stubborn & read -r _ < "$2"; exit 7`, python, holder.Address(), gate))
+	held := holder.Accept()
+
+	require.NoError(t, os.WriteFile(gate, []byte("open\n"), 0o600))
+	assert.Equal(t, 7, p.ExitCode())
+	assert.Empty(t, held.Rest())
+	assert.False(t, p.Asked(), "nobody asked for it")
+}
+
+// Nothing survives kill -9 of the process that started it.
+func TestChildrenDieWithTheirParent(t *testing.T) {
+	needsLinux(t)
+	python, log, holder := setUp(t)
+	parent := start(t, local.Command{Name: "parent", Path: python, Args: []string{"-m", "parent", holder.Address()}, Log: log})
+	held := holder.Accept()
+
+	require.NoError(t, syscall.Kill(parent.PID(), syscall.SIGKILL)) // the parent alone: the child has a group of its own
+	assert.Empty(t, held.Rest())
+}
+
+// A child that has children of its own is asked instead, so that it can end them.
+func TestParentsAreAskedWhenTheirParentDies(t *testing.T) {
+	needsLinux(t)
+	python, log, holder := setUp(t)
+	parent := start(t, local.Command{Name: "parent", Path: python, Args: []string{"-m", "parent", holder.Address(), "parents"}, Log: log})
+	held := holder.Accept()
+
+	require.NoError(t, syscall.Kill(parent.PID(), syscall.SIGKILL))
+	assert.Equal(t, "asked\n", held.Rest())
+}
+
+func TestWaitTellsTheLastLines(t *testing.T) {
+	_, log, _ := setUp(t)
+	p := start(t, shell(log, `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do echo "line $i"; done; echo "port taken" >&2; exit 3`))
+	err := p.Wait()
+	assert.ErrorContains(t, err, "shell ended: exit status 3; its last lines, from "+log+":\n  line 3\n")
+	assert.ErrorContains(t, err, "\n  line 13\n  port taken")
+
+	again := start(t, shell(log, "true"))
+	require.NoError(t, again.Wait())
+	content, err := os.ReadFile(log)
+	require.NoError(t, err)
+	assert.Contains(t, string(content), "line 1\n", "a log is appended to")
+}
+
+// A child may share this process's terminal; then there is no log.
+func TestOutputElsewhere(t *testing.T) {
+	_, log, _ := setUp(t)
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	require.NoError(t, err)
+	defer out.Close()
+	c := shell(log, "echo out; echo err >&2; exit 1")
+	c.Output = out
+	assert.EqualError(t, start(t, c).Wait(), "shell ended: exit status 1")
+	content, err := os.ReadFile(out.Name())
+	require.NoError(t, err)
+	assert.Equal(t, "out\nerr\n", string(content))
+	assert.NoFileExists(t, log)
+}
+
+func TestStartErrors(t *testing.T) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "missing")
+	_, err := local.Start(local.Command{Name: "loadgen", Path: missing, Log: filepath.Join(dir, "log")})
+	assert.ErrorContains(t, err, "start loadgen: ")
+	assert.ErrorIs(t, err, os.ErrNotExist)
+
+	_, err = local.Start(local.Command{Name: "loadgen", Path: "/bin/sh", Log: filepath.Join(dir, "log", "log")})
+	assert.ErrorContains(t, err, "start loadgen: ", "the log's folder is a file")
+}
+
+func TestTailOfNothing(t *testing.T) {
+	assert.Empty(t, local.Tail(filepath.Join(t.TempDir(), "missing")))
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, []byte("\n\n"), 0o600))
+	assert.Empty(t, local.Tail(empty))
+	long := filepath.Join(t.TempDir(), "long")
+	require.NoError(t, os.WriteFile(long, fmt.Appendf(nil, "%9000d\nlast\n", 1), 0o600))
+	assert.Less(t, len(local.Tail(long)), 5000)
+}
+
+func TestReady(t *testing.T) {
+	python, log, holder := setUp(t)
+	p := start(t, localtest.Hold(python, log, holder.Address()))
+	holder.Accept()
+	ports, err := local.FreePorts(20000, 1)
+	require.NoError(t, err)
+	url := "http://" + local.Loopback(ports[0])
+
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err = local.Ready(ctx, url, p)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorContains(t, err, "connection refused", "the last try says what was wrong")
+
+	p.Kill()
+	assert.ErrorContains(t, local.Ready(within(t, soon), url, p), "hold ended before it was ready")
+}
+
+// needsLinux skips what only Linux offers: a child that is killed with its parent,
+// and a process group that cannot be given back before it is signalled.
+func needsLinux(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("Linux only")
+	}
+}

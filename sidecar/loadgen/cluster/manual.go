@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
+)
+
+var (
+	_ workload.Driver    = (*Manual)(nil)
+	_ workload.Confirmer = (*Manual)(nil)
+)
+
+// Manual is the driver for a cluster that only a person can switch. It says what
+// to do and waits to hear that it is done. It is safe for concurrent use.
+type Manual struct {
+	offers []api.ModeState
+
+	mu      sync.Mutex
+	waiting chan struct{} // closed by Confirm; nil while no switch waits
+}
+
+// NewManual makes a driver that offers the given modes.
+func NewManual(offers []api.ModeState) *Manual {
+	return &Manual{offers: slices.Clone(offers)}
+}
+
+// Name is manual.
+func (m *Manual) Name() string { return "manual" }
+
+// Offers lists the modes that the operator can bring about.
+func (m *Manual) Offers() []api.ModeState { return slices.Clone(m.offers) }
+
+// Instance is empty: the cluster's router decides.
+func (m *Manual) Instance() string { return "" }
+
+// Switch reports what is to be done and waits for Confirm. The caches are empty
+// then, since the workers were restarted. It gives an [api.FieldError] for a mode
+// that is not offered, [api.ErrConflict] while another switch waits, and the
+// cause of ctx's end, after which Confirm has no effect any more.
+func (m *Manual) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error) {
+	if err := offered(m.offers, to); err != nil {
+		return false, err
+	}
+	confirmed, err := m.wait()
+	if err != nil {
+		return false, err
+	}
+	defer m.release(confirmed)
+	report("waiting_for_operator", instructions(from, to))
+	select {
+	case <-confirmed:
+		return true, nil
+	case <-ctx.Done():
+		return false, fmt.Errorf("the switch to %s was not confirmed: %w", describe(to), context.Cause(ctx))
+	}
+}
+
+// Confirm says that what Switch asked for is done. It gives [api.ErrConflict]
+// where no switch waits.
+func (m *Manual) Confirm() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.waiting == nil {
+		return fmt.Errorf("%w: no mode change waits for the operator", api.ErrConflict)
+	}
+	close(m.waiting)
+	m.waiting = nil
+	return nil
+}
+
+func (m *Manual) wait() (<-chan struct{}, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.waiting != nil {
+		return nil, fmt.Errorf("%w: another mode change waits for the operator", api.ErrConflict)
+	}
+	m.waiting = make(chan struct{})
+	return m.waiting, nil
+}
+
+// release ends the wait for one switch, unless Confirm has, and leaves alone the
+// wait of a switch that has begun since.
+func (m *Manual) release(own <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.waiting == own {
+		m.waiting = nil
+	}
+}
+
+// instructions says in words what brings a Dynamo from one mode to another.
+func instructions(from, to api.ModeState) string {
+	var steps []string
+	if to.Mode != from.Mode {
+		steps = append(steps, "set DYN_ROUTER_MODE="+routerMode(to.Mode)+" on the frontend")
+	}
+	if to.Speculation != from.Speculation {
+		steps = append(steps, fmt.Sprintf("configure the workers for speculation %q", to.Speculation))
+	}
+	steps = append(steps, "restart the frontend and the workers, so that the caches start empty")
+	return "To switch to " + describe(to) + ": " + strings.Join(steps, "; ") +
+		". Confirm here when all workers are ready."
+}
+
+// routerMode spells a mode as Dynamo does.
+func routerMode(m api.Mode) string { return strings.ReplaceAll(string(m), "_", "-") }
+
+func describe(m api.ModeState) string {
+	if m.Speculation == "" || m.Speculation == api.SpeculationNotRecorded {
+		return string(m.Mode)
+	}
+	return fmt.Sprintf("%s with speculation %s", m.Mode, m.Speculation)
+}
+
+// offered refuses a mode that is not among the offers.
+func offered(offers []api.ModeState, to api.ModeState) error {
+	if slices.Contains(offers, to) {
+		return nil
+	}
+	var allowed []string
+	for _, o := range offers {
+		allowed = append(allowed, describe(o))
+	}
+	return &api.FieldError{Field: "mode", Value: describe(to), Allowed: strings.Join(allowed, ", ")}
+}

@@ -1,0 +1,355 @@
+package enduser
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/corpus"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const answer = "The block manager keeps physical blocks in a free list."
+
+// follow asks q for one question.
+func follow(ctx context.Context, q *Questioner, asked ...string) string {
+	return q.Follow(ctx, rand.New(rand.NewPCG(1, 2)), "Memory", asked, answer)
+}
+
+// builtin is what the built-in questioner asks instead.
+func builtin(t *testing.T, asked ...string) string {
+	return corpus.BuiltinQuestioner{}.Follow(t.Context(), rand.New(rand.NewPCG(1, 2)), "Memory", asked, answer)
+}
+
+// says writes an answer of a chat.
+func says(w http.ResponseWriter, text string) {
+	_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"message": map[string]string{"role": "assistant", "content": text}}}})
+}
+
+func start(t *testing.T, o Options, h http.HandlerFunc) *Questioner {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	o.URL = server.URL
+	q, err := New(o)
+	require.NoError(t, err)
+	t.Cleanup(q.Close)
+	return q
+}
+
+// The model is the server's first, the key goes along, and what comes back is asked.
+func TestModelAsks(t *testing.T) {
+	var got openai.ChatCompletionRequest
+	var lists atomic.Int64
+	q := start(t, Options{APIKey: "sk-secret"}, func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "Bearer sk-secret", r.Header.Get("Authorization"))
+		switch r.Method + " " + r.URL.Path {
+		case "GET /v1/models":
+			lists.Add(1)
+			fmt.Fprint(w, `{"data":[{"id":"llama-3.1-8b"},{"id":"other"}]}`)
+		case "POST /v1/chat/completions":
+			assert.NoError(t, json.NewDecoder(r.Body).Decode(&got))
+			says(w, `Question: "Who owns the free list?"`)
+		}
+	})
+	for range 2 {
+		assert.Equal(t, "Who owns the free list?", follow(t.Context(), q, "Explain it."))
+	}
+	assert.EqualValues(t, 1, lists.Load())
+	assert.Equal(t, "llama-3.1-8b", got.Model)
+	assert.False(t, got.Stream)
+	assert.Equal(t, maxTokens, got.MaxTokens) //nolint:staticcheck // the field that once sets
+	assert.Equal(t, prompt("Memory", []string{"Explain it."}, answer), got.Messages)
+	assert.Equal(t, api.FollowupStatus{
+		Name: "model at " + q.root, URL: q.root, Model: "llama-3.1-8b", ByModel: 2, Fallbacks: map[api.FollowupCause]int64{},
+	}, q.Report())
+	assert.Equal(t, corpus.BuiltinQuestioner{}.Open(rand.New(rand.NewPCG(1, 2)), "X"), q.Open(rand.New(rand.NewPCG(1, 2)), "X"))
+}
+
+// Whatever the server does, there is a question, and a count of why it is not the model's.
+func TestFallsBack(t *testing.T) {
+	status := func(code int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); fmt.Fprint(w, body) }
+	}
+	text := func(said string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { says(w, said) }
+	}
+	for _, tt := range []struct {
+		name     string
+		answers  http.HandlerFunc
+		cause    api.FollowupCause
+		problem  string
+		attempts int64
+	}{
+		{"a wrong key", status(401, `{"error":{"message":"wrong key sk-secret"}}`), api.FollowupHTTP4xx, "followup.api_key_file", 1},
+		{"a wrong model", status(404, `{"message":"no such model","type":"x","code":404}`), api.FollowupHTTP4xx, "followup.model", 1},
+		{"a rate limit", status(429, `{"error":{"message":"slow down"}}`), api.FollowupRateLimited, "slow down", 3},
+		{"a broken server", status(503, "<html>"), api.FollowupHTTP5xx, "503", 3},
+		{"a redirect", status(302, ""), api.FollowupMalformed, "", 3},
+		{"another program", status(200, "<html>"), api.FollowupMalformed, "followup.url", 3},
+		{"no choices", status(200, `{"choices":[]}`), api.FollowupEmpty, "no text", 3},
+		{"an empty answer", text(" \n"), api.FollowupEmpty, "no text", 3},
+		{"no question", text("I cannot ask."), api.FollowupMalformed, "no question: I cannot ask.", 3},
+		{"a question that was asked", text("who OWNS the free list?"), api.FollowupRepeated, "", 1},
+		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, api.FollowupConnect, "EOF", 3},
+		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, api.FollowupTimeout, "followup.timeout", 1},
+		{"an endless answer", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"choices":"`+strings.Repeat("a", 2*maxBody))
+		}, api.FollowupMalformed, "followup.url", 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var attempts atomic.Int64
+			var log bytes.Buffer
+			o := Options{Model: "m", APIKey: "sk-secret", Timeout: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil))}
+			if tt.cause == api.FollowupTimeout {
+				o.Timeout = 300 * time.Millisecond
+			}
+			q := start(t, o, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				attempts.Add(1)
+				tt.answers(w, r)
+			})
+			assert.Equal(t, builtin(t, "Who owns the free list?"), follow(t.Context(), q, "Who owns the free list?"))
+			s := q.Report()
+			assert.Equal(t, map[api.FollowupCause]int64{tt.cause: 1}, s.Fallbacks)
+			assert.Contains(t, s.Problem, tt.problem)
+			assert.NotContains(t, s.Problem+log.String(), "sk-secret")
+			assert.Equal(t, tt.attempts, attempts.Load())
+			assert.Zero(t, s.ByModel)
+			assert.Zero(t, s.Asking)
+		})
+	}
+}
+
+// The models that think before they answer take another field for the limit.
+func TestModelThatThinks(t *testing.T) {
+	var got openai.ChatCompletionRequest
+	q := start(t, Options{Model: "o3-mini"}, func(w http.ResponseWriter, r *http.Request) {
+		assert.NoError(t, json.NewDecoder(r.Body).Decode(&got))
+		says(w, "Why?")
+	})
+	assert.Equal(t, "Why?", follow(t.Context(), q))
+	assert.Zero(t, got.MaxTokens) //nolint:staticcheck // the field that once sets
+	assert.Equal(t, maxThought, got.MaxCompletionTokens)
+}
+
+// Another server with another model may come back under the same address.
+func TestModelChanges(t *testing.T) {
+	var served atomic.Value
+	served.Store("one")
+	q := start(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/models" {
+			fmt.Fprintf(w, `{"data":[{"id":%q}]}`, served.Load())
+			return
+		}
+		var req openai.ChatCompletionRequest
+		assert.NoError(t, json.NewDecoder(r.Body).Decode(&req))
+		if req.Model != served.Load() {
+			http.Error(w, "unknown model", http.StatusNotFound)
+			return
+		}
+		says(w, "Who owns it?")
+	})
+	assert.Equal(t, "Who owns it?", follow(t.Context(), q))
+	served.Store("two")
+	assert.Equal(t, builtin(t), follow(t.Context(), q))
+	assert.Equal(t, "Who owns it?", follow(t.Context(), q))
+	s := q.Report()
+	assert.Equal(t, "two", s.Model)
+	assert.Empty(t, s.Problem, "it asks again")
+}
+
+func TestOwnAuthority(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { says(w, "Why?") }))
+	defer server.Close()
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for name, row := range map[string]struct {
+		ca   []byte
+		want string
+	}{"known": {ca, "Why?"}, "unknown": {nil, builtin(t)}} {
+		q, err := New(Options{URL: server.URL, Model: "m", CA: row.ca})
+		require.NoError(t, err)
+		assert.Equal(t, row.want, follow(t.Context(), q), name)
+		q.Close()
+	}
+	for field, o := range map[string]Options{
+		"followup.url":     {URL: "ftp://x"},
+		"followup.ca_file": {URL: server.URL, CA: []byte("no PEM")},
+	} {
+		var bad *api.FieldError
+		_, err := New(o)
+		require.ErrorAs(t, err, &bad)
+		assert.Equal(t, field, bad.Field)
+	}
+}
+
+// door is a server in virtual time.
+type door struct {
+	mu    sync.Mutex
+	takes time.Duration
+	err   error
+	asked []time.Time
+}
+
+func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
+	d.mu.Lock()
+	d.asked = append(d.asked, time.Now())
+	takes, err := d.takes, d.err
+	d.mu.Unlock()
+	select {
+	case <-time.After(takes):
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	rec := httptest.NewRecorder()
+	says(rec, "Who owns it?")
+	return rec.Result(), nil
+}
+
+func (d *door) becomes(takes time.Duration, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.takes, d.err, d.asked = takes, err, nil
+}
+
+func (d *door) times() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.asked)
+}
+
+// behind makes a questioner whose server is a door.
+func behind(t *testing.T, d *door) *Questioner {
+	q, err := New(Options{URL: "http://enduser", Model: "m"})
+	require.NoError(t, err)
+	q.client = q.newClient("http://enduser/v1", d)
+	return q
+}
+
+// Attempts come with growing pauses, within one time limit.
+func TestRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{err: syscall.ECONNREFUSED}
+		q, begun := behind(t, d), time.Now()
+		follow(t.Context(), q)
+		require.Len(t, d.asked, 3)
+		assert.Equal(t, firstPause, d.asked[1].Sub(d.asked[0]))
+		assert.Equal(t, 2*firstPause, d.asked[2].Sub(d.asked[1]))
+		assert.Equal(t, 3*firstPause, time.Since(begun))
+
+		d.becomes(4*time.Second, errors.New("reset"))
+		begun = time.Now()
+		follow(t.Context(), q)
+		assert.Equal(t, defaultTimeout, time.Since(begun))
+		assert.Equal(t, map[api.FollowupCause]int64{api.FollowupConnect: 1, api.FollowupTimeout: 1}, q.Report().Fallbacks)
+	})
+}
+
+// A server that hangs delays the first few questions, and then one from time to
+// time; when it is back, the model asks again.
+func TestDeadServerIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{takes: time.Hour}
+		q := behind(t, d)
+		for range tolerated {
+			begun := time.Now()
+			follow(t.Context(), q)
+			assert.Equal(t, defaultTimeout, time.Since(begun))
+		}
+		delayed := 0
+		for range 600 { // ten minutes
+			begun := time.Now()
+			follow(t.Context(), q)
+			if time.Since(begun) > 0 {
+				delayed++
+			}
+			time.Sleep(time.Second)
+		}
+		s := q.Report()
+		assert.InDelta(t, 22, delayed, 4, "a break of 30 s each time in the end")
+		assert.EqualValues(t, 600-delayed, s.Fallbacks[api.FollowupPaused])
+		assert.EqualValues(t, tolerated+delayed, s.Fallbacks[api.FollowupTimeout])
+		assert.Contains(t, s.Problem, "no question within 10s")
+
+		d.becomes(time.Millisecond, nil)
+		time.Sleep(mostBreak)
+		for range 10 {
+			assert.Equal(t, "Who owns it?", follow(t.Context(), q))
+		}
+		assert.Empty(t, q.Report().Problem)
+	})
+}
+
+// While one question tries whether the server is back, no other one does; and the
+// failures of those that were under way when the break began prolong no break.
+func TestOneTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{takes: time.Hour}
+		q := behind(t, d)
+		many := func(n int) {
+			var group sync.WaitGroup
+			for range n {
+				group.Go(func() { follow(t.Context(), q) })
+			}
+			group.Wait()
+		}
+		many(50)
+		assert.EqualValues(t, 50, q.Report().Fallbacks[api.FollowupTimeout])
+		d.becomes(time.Hour, nil)
+		time.Sleep(leastBreak)
+		many(50)
+		assert.Equal(t, 1, d.times())
+
+		// The one that tries is given up: another may.
+		time.Sleep(mostBreak)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		follow(ctx, q)
+		d.becomes(0, nil)
+		assert.Equal(t, "Who owns it?", follow(t.Context(), q))
+	})
+}
+
+// Who stops waiting gets a question at once, and no failure is counted.
+func TestGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := behind(t, &door{takes: time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		begun := time.Now()
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			assert.Equal(t, 1, q.Report().Asking)
+		}()
+		assert.NotEmpty(t, follow(ctx, q))
+		assert.Equal(t, time.Second, time.Since(begun))
+		assert.Equal(t, api.FollowupStatus{Name: "model m", URL: "http://enduser", Model: "m", Fallbacks: map[api.FollowupCause]int64{}}, q.Report())
+	})
+}

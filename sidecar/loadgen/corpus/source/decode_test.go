@@ -1,0 +1,184 @@
+package source
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/corpus"
+)
+
+// Each kind of document, good and bad.
+func TestDecode(t *testing.T) {
+	long := strings.Repeat("x", 201)
+	for _, tt := range []struct {
+		name, document, data string
+		want                 []item
+		skipped              []string // name: beginning of the reason
+	}{
+		{
+			"lines", "a.jsonl", `{"id":"one","topic":"T","text":" A. \n","more":1}` + "\n\n" + `{"id":"two","topic":"T","text":"B."}`,
+			[]item{{"one", "T", "A.", "a.jsonl, line 1"}, {"two", "T", "B.", "a.jsonl, line 3"}},
+			nil,
+		},
+		{
+			"bad lines beside good ones", "a.jsonl", "{\n" + `{"id":"one","topic":"T","text":"A."}` + "\n[]\n" + `{"id":2}`,
+			[]item{{"one", "T", "A.", "a.jsonl, line 2"}},
+			[]string{
+				"a.jsonl, line 1: not a JSON object with id, topic and text", "a.jsonl, line 3: not a JSON object",
+				"a.jsonl, line 4: not a JSON object",
+			},
+		},
+		{
+			"members that are missing", "a.jsonl", `{"topic":"T","text":"A."}` + "\n" + `{"id":"a","text":"A."}` + "\n" + `{"id":"a","topic":"T"}`, nil,
+			[]string{`a.jsonl, line 1: its id is ""`, "a.jsonl, line 2: it has no topic", "a.jsonl, line 3: it has no text"},
+		},
+		{
+			"members out of form", "a.jsonl",
+			`{"id":"a/b","topic":"T","text":"A."}` + "\n" + `{"id":"a","topic":"` + long + `","text":"A."}` + "\n" +
+				`{"id":"a","topic":"T","text":"A\u0000."}` + "\n" + `{"id":"a","topic":"T","text":"` + strings.Repeat("é", 1001) + `"}`, nil,
+			[]string{
+				`a.jsonl, line 1: its id is "a/b"`, "a.jsonl, line 2: its topic is not one line",
+				"a.jsonl, line 3: its text has control characters", "a.jsonl, line 4: it has a word of more than 2000 bytes",
+			},
+		},
+		{"an object", "a.json", `{"id":"one","topic":"T","text":"A."}`, []item{{"one", "T", "A.", "a.json, item 1"}}, nil},
+		{
+			"a list", "a.JSON", `[{"id":"one","topic":"T","text":"A."}, 7]`,
+			[]item{{"one", "T", "A.", "a.JSON, item 1"}},
+			[]string{"a.JSON, item 2: not a JSON object"},
+		},
+		{"a list without end", "a.json", `[{"id":"one"`, nil, []string{"a.json: not JSON"}},
+		{"a heading is the topic", "b/gpu.md", "\n# GPUs\r\n\r\nText.", []item{{"b-gpu", "GPUs", "# GPUs\n\nText.", "b/gpu.md"}}, nil},
+		{"a folder is the topic", "cloud_news/ä 1.txt", "# Text.", []item{{"cloud_news-1", "Cloud news", "# Text.", "cloud_news/ä 1.txt"}}, nil},
+		{"or else the name", "object-storage.md", "Text.", []item{{"object-storage", "Object storage", "Text.", "object-storage.md"}}, nil},
+		{"not UTF-8", "a.txt", "a\xff", nil, []string{"a.txt: its text is not UTF-8"}},
+		{"empty", "a.md", " \n", nil, []string{"a.md: it has no text"}},
+		{"something else", "a.pdf", "%PDF", nil, []string{"a.pdf: not a .jsonl, .json, .md or .txt"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			items, skipped := decode(document{name: tt.document, data: []byte(tt.data)})
+			assert.Equal(t, tt.want, items)
+			require.Len(t, skipped, len(tt.skipped))
+			for i, s := range skipped {
+				assert.True(t, strings.HasPrefix(s.Name+": "+s.Reason, tt.skipped[i]), "%s: %s", s.Name, s.Reason)
+			}
+		})
+	}
+	_, skipped := decode(document{name: "a.md", problem: "permission denied"})
+	assert.Equal(t, []api.SkippedItem{{Name: "a.md", Reason: "permission denied"}}, skipped)
+}
+
+// text has so many sentences of some ten tokens each, all different.
+func text(name string, sentences int) string {
+	var b strings.Builder
+	for i := range sentences {
+		fmt.Fprintf(&b, "Sentence %d of %s says what it says. ", i, name)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func made(id, topic string, sentences int) item {
+	return item{ID: id, Topic: topic, Text: text(id, sentences), name: id}
+}
+
+// Texts of the right length stay, long ones are cut at a sentence, short ones are
+// joined with the next of their topic, and what is left over is named.
+func TestFit(t *testing.T) {
+	per := tokens(text("s1", 101)) - tokens(text("s1", 100)) // tokens of a sentence
+	whole := 3750 / per
+	f := fit([]item{
+		made("r1", "A", whole),
+		made("long", "B", 2*whole),
+		made("s1", "C", whole/2), made("s2", "C", whole/2+1), // together right
+		made("t1", "D", whole/2), made("t2", "D", whole/4), made("t3", "D", whole), made("t4", "D", whole/4), // three are too long, one is left
+		made("short", "E", whole/2),
+		{ID: "endless", Topic: "F", Text: strings.Repeat("no end in sight ", 3000), name: "endless"},
+		{ID: "huge", Topic: "G", Text: text("huge", 10*whole), name: "huge"},
+		made("r1", "H", whole),
+	})
+	var ids []string
+	for _, s := range f.starters {
+		ids = append(ids, s.ID)
+		n := tokens(s.Text)
+		assert.True(t, n >= leastTokens && n <= mostTokens, "%s has %d tokens", s.ID, n)
+		assert.True(t, strings.HasSuffix(s.Text, "it says."), "%s ends with %q", s.ID, s.Text[len(s.Text)-20:])
+	}
+	assert.Equal(t, []string{"huge", "long", "r1", "s1", "t1"}, ids)
+	require.Len(t, f.starters, 5)
+	assert.True(t, f.starters[2].Text == text("r1", whole), "as it was")
+	assert.True(t, f.starters[3].Text == text("s1", whole/2)+"\n\n"+text("s2", whole/2+1), "both whole")
+	assert.True(t, strings.HasPrefix(f.starters[4].Text, text("t1", whole/2)+"\n\n"+text("t2", whole/4)+"\n\nSentence 0 of t3"))
+	assert.Equal(t, 3, f.cut, "long, huge, and the three")
+	assert.Equal(t, 2, f.joined)
+	reasons := map[string]string{}
+	for _, s := range f.skipped {
+		reasons[s.Name] += s.Reason
+	}
+	assert.Len(t, f.skipped, 4)
+	assert.Contains(t, reasons["r1"], `its id "r1" is that of r1`)
+	assert.Contains(t, reasons["short"], "it is too short: some")
+	assert.Contains(t, reasons["t4"], "it is too short: some")
+	assert.Contains(t, reasons["endless"], "none of its sentences ends at 3500 to 4000 tokens")
+}
+
+// The order in which a place names its texts changes nothing.
+func TestFitDoesNotDependOnOrder(t *testing.T) {
+	var items []item
+	for i := range 8 {
+		items = append(items, made(fmt.Sprintf("text-%02d", i), fmt.Sprint("T", i%2), 200))
+	}
+	want := fit(slices.Clone(items))
+	require.NotEmpty(t, want.starters)
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 2 {
+		r.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+		assert.Equal(t, want.starters, fit(slices.Clone(items)).starters)
+	}
+	assert.Equal(t, version(want.starters), version(fit(items).starters))
+	assert.NotEqual(t, version(want.starters), version(want.starters[1:]))
+}
+
+// The built-in articles are starters as they are.
+func TestFitLeavesStartersAlone(t *testing.T) {
+	articles, err := corpus.Builtin()
+	require.NoError(t, err)
+	var items []item
+	for _, s := range articles.Starters {
+		items = append(items, item{ID: s.ID, Topic: s.Topic, Text: s.Text, name: s.ID})
+	}
+	f := fit(items)
+	assert.Equal(t, articles.Starters, f.starters)
+	assert.Zero(t, f.cut+f.joined+len(f.skipped))
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("One. Two! 三。 \n\nFour", 9)
+	few := span{20, 40}
+	f.Fuzz(func(t *testing.T, sentence string, n int) {
+		if sentence = strings.ToValidUTF8(sentence, ""); len(sentence) == 0 || len(sentence) > 500 {
+			return
+		}
+		text := strings.Repeat(sentence, min(max(n, 1), 2000/len(sentence)+1))
+		if got, ok := few.cut(text); ok {
+			assert.True(t, strings.HasPrefix(strings.TrimSpace(text), got))
+			assert.True(t, tokens(got) >= few.least && tokens(got) <= few.most, "%d tokens: %q", tokens(got), got)
+		}
+	})
+}
+
+// A long text that has to be cut, the dearest kind.
+func BenchmarkFit(b *testing.B) {
+	items := []item{made("b", "B", 1000)}
+	for b.Loop() {
+		if len(fit(items).starters) != 1 {
+			b.Fatal("no starter")
+		}
+	}
+}

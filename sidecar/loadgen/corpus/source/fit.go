@@ -1,0 +1,175 @@
+package source
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/tiktoken-go/tokenizer/codec"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/corpus"
+)
+
+// The length of a starter in tokens, and what bounds a corpus.
+const (
+	leastTokens = 3500
+	mostTokens  = 4000
+	maxBytes    = 64 << 10 // of a text; what is behind them is cut off, since no starter needs so much
+	maxStarters = 1000     // more would hardly share a prefix
+)
+
+// span is a range of lengths in tokens.
+type span struct{ least, most int }
+
+// Tokenizer is what texts are measured with: a widespread vocabulary of about the
+// size of today's models'. The target's own counts some per cent more or less.
+const Tokenizer = "cl100k_base"
+
+// encoder is loaded, some 10 MB, when the first corpus from outside is read.
+var encoder = sync.OnceValue(codec.NewCl100kBase)
+
+func tokens(text string) int {
+	n, err := encoder().Count(text)
+	if err != nil { // of the tokenizer's regular expression, which has no time limit
+		return 0
+	}
+	return n
+}
+
+// fitted is a corpus whose texts have the length of starters.
+type fitted struct {
+	starters    []corpus.Starter
+	cut, joined int
+	skipped     []api.SkippedItem
+}
+
+func (f *fitted) skip(reason string, items ...item) {
+	for _, it := range items {
+		f.skipped = append(f.skipped, api.SkippedItem{Name: it.name, Reason: reason})
+	}
+}
+
+// fit makes starters of texts. Their order does not depend on that of the texts,
+// so that the same texts give the same conversations.
+func fit(items []item) *fitted {
+	f := &fitted{}
+	slices.SortStableFunc(items, func(a, b item) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.ID, b.ID), cmp.Compare(a.name, b.name))
+	})
+	items = f.unique(items)
+	for len(items) > 0 {
+		n := slices.IndexFunc(items, func(it item) bool { return it.Topic != items[0].Topic })
+		if n < 0 {
+			n = len(items)
+		}
+		f.topic(items[:n])
+		items = items[n:]
+	}
+	slices.SortFunc(f.starters, func(a, b corpus.Starter) int { return cmp.Compare(a.ID, b.ID) })
+	return f
+}
+
+// unique skips texts whose id another one has.
+func (f *fitted) unique(items []item) (kept []item) {
+	owner := map[string]string{}
+	for _, it := range items {
+		if first, taken := owner[it.ID]; taken {
+			f.skip(fmt.Sprintf("its id %q is that of %s", it.ID, first), it)
+			continue
+		}
+		owner[it.ID] = it.name
+		kept = append(kept, it)
+	}
+	return kept
+}
+
+// topic makes starters of the texts of one topic: each long enough one by itself,
+// short ones together with the next.
+func (f *fitted) topic(items []item) {
+	var text string
+	var parts []item
+	n := 0 // tokens of the text, or enough
+	for _, it := range items {
+		if len(f.starters) == maxStarters {
+			f.skip(fmt.Sprintf("there are %d starters already", maxStarters), it)
+			continue
+		}
+		if text = strings.TrimSpace(text + "\n\n" + it.Text); len(parts) == 0 {
+			text = it.Text
+		}
+		parts = append(parts, it)
+		if n = mostTokens + 1; len(text) < maxBytes {
+			n = tokens(text)
+		}
+		if n >= leastTokens {
+			f.add(text, n, parts)
+			text, parts = "", nil
+		}
+	}
+	if len(parts) > 0 {
+		f.skip(fmt.Sprintf("it is too short: some %d tokens, with all that there is to join it with; a starter has %d to %d", n, leastTokens, mostTokens), parts...)
+	}
+}
+
+// add makes a starter of a text of n tokens, which are enough, under the id of its
+// first part.
+func (f *fitted) add(text string, n int, parts []item) {
+	if n > mostTokens {
+		var ok bool
+		if text, ok = (span{leastTokens, mostTokens}).cut(text); !ok {
+			f.skip(fmt.Sprintf("it is too long, and none of its sentences ends at %d to %d tokens", leastTokens, mostTokens), parts...)
+			return
+		}
+		f.cut++
+	}
+	if len(parts) > 1 {
+		f.joined++
+	}
+	f.starters = append(f.starters, corpus.Starter{ID: parts[0].ID, Topic: parts[0].Topic, Text: text})
+}
+
+var sentenceEnd = regexp.MustCompile(`[.!?…]["'”’)\]]*(?:\s+|$)|\n+|[。！？]["」』）]*`)
+
+// cut ends a text at the last sentence that keeps it within the span; false says
+// that there is none.
+func (s span) cut(text string) (string, bool) {
+	if len(text) > maxBytes {
+		at := maxBytes
+		for !utf8.RuneStart(text[at]) {
+			at--
+		}
+		text = text[:at]
+	}
+	_, parts, err := encoder().Encode(text)
+	if err != nil {
+		return "", false
+	}
+	limit := 0 // in bytes
+	for _, part := range parts[:min(len(parts), s.most)] {
+		limit += len(part)
+	}
+	ends := sentenceEnd.FindAllStringIndex(text[:limit], -1)
+	for i := len(ends) - 1; i >= 0; i-- {
+		short := strings.TrimSpace(text[:ends[i][1]])
+		if n := tokens(short); n <= s.most { // it may end in other tokens than it did within the text
+			return short, n >= s.least
+		}
+	}
+	return "", false
+}
+
+// version tells corpora apart by what is in them.
+func version(starters []corpus.Starter) string {
+	hash := sha256.New()
+	for _, s := range starters {
+		fmt.Fprintf(hash, "%q%q%q", s.ID, s.Topic, s.Text)
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:4])
+}

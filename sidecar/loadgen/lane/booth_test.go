@@ -1,0 +1,314 @@
+package lane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/workload"
+)
+
+// limit is how long a test waits for what must come.
+const limit = 20 * time.Second
+
+var (
+	kv         = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
+	roundRobin = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
+)
+
+// ann is who does things in most tests.
+const ann = "ann"
+
+// booth is a hub with one lane, running.
+type booth struct {
+	t      testing.TB
+	hub    *Hub
+	lane   *Lane
+	store  *memory
+	driver *script
+	end    func() // ends the process, and returns when everything has ended
+
+	mu     sync.Mutex
+	health api.ClientHealth
+	modes  []api.ModeState // that ModeChanged was told
+}
+
+// options are what a test changes of a booth before it is made.
+type options struct {
+	Options
+	hub   HubOptions
+	store *memory
+}
+
+// newBooth makes a booth against a target. It ends with the test.
+func newBooth(t testing.TB, target Client, change ...func(*options)) *booth {
+	t.Helper()
+	b := &booth{t: t, driver: newScript(), health: api.ClientHealth{Verdict: api.VerdictFine}}
+	log := slog.New(slog.DiscardHandler)
+	o := &options{
+		store: newMemory(),
+		hub: HubOptions{
+			Version: "1.2.3", Log: log, Health: func(time.Time) api.ClientHealth { return b.verdict() },
+			Settings: api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 1, Max: 200, Increment: 1}, MaxConcurrency: 200},
+		},
+		Options: Options{
+			Name: api.DefaultLane, Version: "1.2.3", Client: target, Corpus: smallCorpus(), Questioner: corpus.BuiltinQuestioner{},
+			Settings: workload.Settings{Concurrency: 1, Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 64, StartRate: 1000},
+			Seed:     7, Driver: b.driver, Mode: kv, Cluster: func() api.Cluster { return api.Cluster{} }, Log: log,
+			ModeChanged: b.modeChanged,
+		},
+	}
+	for _, c := range change {
+		c(o)
+	}
+	b.store, o.hub.Store = o.store, o.store
+	b.run(o)
+	return b
+}
+
+// run starts the hub; its end is a cleanup of the test at the latest.
+func (b *booth) run(o *options) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var err error
+	b.hub, err = NewHub(ctx, o.hub)
+	require.NoError(b.t, err)
+	b.lane = b.hub.Add(o.Options)
+	ran := make(chan struct{})
+	go func() {
+		defer close(ran)
+		b.hub.Run()
+	}()
+	b.end = func() {
+		cancel()
+		<-ran
+	}
+	b.t.Cleanup(b.end)
+}
+
+func smallCorpus() *corpus.Corpus {
+	c := &corpus.Corpus{Name: "small"}
+	for _, id := range []string{"rivers", "bridges"} {
+		c.Starters = append(c.Starters, corpus.Starter{ID: id, Topic: "The " + id, Text: "# The " + id + "\n\nAll there is to know about " + id + "."})
+	}
+	return c
+}
+
+func (b *booth) verdict() api.ClientHealth {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.health
+}
+
+func (b *booth) judge(v api.Verdict) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.health.Verdict = v
+}
+
+func (b *booth) modeChanged(m api.ModeState) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.modes = append(b.modes, m)
+}
+
+func (b *booth) told() []api.ModeState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.modes
+}
+
+// start starts at a concurrency, or sets it.
+func (b *booth) start(concurrency int) api.State {
+	b.t.Helper()
+	s, err := b.hub.Start(b.t.Context(), api.DefaultLane, ann, api.StartRequest{Concurrency: &concurrency})
+	require.NoError(b.t, err)
+	return s
+}
+
+func (b *booth) stop() api.State {
+	b.t.Helper()
+	s, err := b.hub.Stop(b.t.Context(), api.DefaultLane, ann, api.StopRequest{})
+	require.NoError(b.t, err)
+	return s
+}
+
+func (b *booth) drain() api.State {
+	b.t.Helper()
+	s, err := b.hub.Stop(b.t.Context(), api.DefaultLane, ann, api.StopRequest{Drain: true})
+	require.NoError(b.t, err)
+	return s
+}
+
+func (b *booth) patch(p api.WorkloadPatch) api.State {
+	b.t.Helper()
+	s, err := b.hub.Patch(b.t.Context(), api.DefaultLane, ann, p)
+	require.NoError(b.t, err)
+	return s
+}
+
+func (b *booth) setMode(m api.ModeState) api.State {
+	b.t.Helper()
+	s, err := b.hub.SetMode(b.t.Context(), api.DefaultLane, ann, api.ModeRequest{Mode: m.Mode, Speculation: m.Speculation})
+	require.NoError(b.t, err)
+	return s
+}
+
+func (b *booth) snapshot() api.LaneSnapshot { return b.hub.Snapshot().Lanes[0] }
+
+func (b *booth) totals() api.Totals { return b.snapshot().Totals }
+
+// eventually waits until the condition holds.
+func (b *booth) eventually(what string, holds func() bool) {
+	b.t.Helper()
+	until(b.t, what, holds, func() string {
+		s, _ := json.Marshal(b.hub.Snapshot())
+		return fmt.Sprintf("%s\nready: %v\nevents: %q", s, b.hub.Ready(), b.store.told())
+	})
+}
+
+// until waits until the condition holds, and says how things stood if it never did.
+func until(t testing.TB, what string, holds func() bool, stood func() string) {
+	t.Helper()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("%s: not within %s; %s", what, limit, stood())
+		}
+	}
+}
+
+// agrees waits until as many conversations are in progress as are asked for.
+func (b *booth) agrees(n int) {
+	b.t.Helper()
+	b.eventually(fmt.Sprintf("%d conversations", n), func() bool {
+		s := b.lane.State()
+		return s.Concurrency == api.Concurrency{Target: n, Actual: n} && s.Step.Settled != nil
+	})
+}
+
+// held makes every turn wait after its first word, and returns when n of them do.
+func (b *booth) held(s *server, n int) {
+	b.t.Helper()
+	s.holds()
+	b.eventually(fmt.Sprintf("%d turns in mid-answer", n), func() bool {
+		return s.held() == n && len(b.lane.turns()) == n && b.snapshot().Window.Awaiting.N == 0
+	})
+}
+
+// phase waits for a phase.
+func (b *booth) phase(p api.Phase) {
+	b.t.Helper()
+	b.eventually("phase "+string(p), func() bool { return b.lane.State().Phase == p })
+}
+
+// events waits for as many events as are given, and compares.
+func (b *booth) events(want ...string) {
+	b.t.Helper()
+	b.eventually(fmt.Sprintf("%d events", len(want)), func() bool { return len(b.store.told()) >= len(want) })
+	assert.Equal(b.t, want, b.store.told())
+}
+
+func refuses(t testing.TB, err error, field string) *api.FieldError {
+	t.Helper()
+	var e *api.FieldError
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, field, e.Field)
+	assert.NotEmpty(t, e.Allowed)
+	return e
+}
+
+// dial makes a client of the server, which closes with the test.
+func dial(t testing.TB, url string, change ...func(*chat.Options)) *chat.Client {
+	t.Helper()
+	o := chat.Options{URL: url, ConnectTimeout: 2 * time.Second, FirstTokenTimeout: limit, StallTimeout: limit}
+	for _, c := range change {
+		c(&o)
+	}
+	client, err := chat.New(o)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
+// serve makes a booth against a server of its own.
+func serve(t testing.TB, change ...func(*options)) (*booth, *server) {
+	t.Helper()
+	s := startServer(t)
+	t.Cleanup(s.Close)
+	return newBooth(t, dial(t, s.URL), change...), s
+}
+
+// script is a driver that does what the test tells it.
+type script struct {
+	offers []api.ModeState
+	calls  chan *switching // each call of Switch
+}
+
+// switching is a switch under way, which ends when the test answers.
+type switching struct {
+	from, to api.ModeState
+	report   func(phase, message string)
+	answers  chan switched
+}
+
+type switched struct {
+	cold bool
+	err  error
+}
+
+func newScript() *script {
+	return &script{offers: []api.ModeState{kv, roundRobin}, calls: make(chan *switching)}
+}
+
+var errDriver = errors.New("the cluster did not come up")
+
+func (d *script) Name() string { return "script" }
+
+func (d *script) Offers() []api.ModeState { return d.offers }
+
+func (d *script) Instance() string { return "" }
+
+func (d *script) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (bool, error) {
+	s := &switching{from: from, to: to, report: report, answers: make(chan switched, 1)}
+	select {
+	case d.calls <- s:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	select {
+	case a := <-s.answers:
+		return a.cold, a.err
+	case <-ctx.Done():
+		return false, fmt.Errorf("switching to %s: %w", to.Mode, ctx.Err())
+	}
+}
+
+// called waits for the next switch.
+func (d *script) called(t testing.TB) *switching {
+	t.Helper()
+	select {
+	case s := <-d.calls:
+		return s
+	case <-time.After(limit):
+		t.Fatal("the driver was not called")
+		return nil
+	}
+}
+
+func (s *switching) answer(cold bool, err error) { s.answers <- switched{cold, err} }

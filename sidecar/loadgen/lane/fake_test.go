@@ -1,0 +1,124 @@
+package lane
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+)
+
+// fake is a Client that sends nothing, for tests in virtual time. Its answers
+// have as many chunks as it has words.
+type fake struct {
+	url, model string
+
+	mu        sync.Mutex
+	ttft, gap time.Duration
+	words     int
+	perChunk  int           // tokens, as usage says at the end
+	ill       *chat.Error   // of every turn
+	dark      *chat.Error   // of every probe
+	gone      *chat.Error   // of every list of models
+	slow      time.Duration // how long a probe takes
+	probes    int
+	asked     int // lists of models
+	limits    []int
+}
+
+var _ Client = (*fake)(nil)
+
+func newFake() *fake {
+	return &fake{url: "http://gpu.example:8000", model: "test-model", ttft: 200 * time.Millisecond, gap: 40 * time.Millisecond, words: 6, perChunk: 1}
+}
+
+func (f *fake) set(change func(*fake)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+func (f *fake) Root() string { return f.url }
+
+func (f *fake) Model() string { return f.model }
+
+func (f *fake) Extensions() map[string]bool { return nil }
+
+func (f *fake) Models(context.Context) ([]string, *chat.Error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	return []string{f.model}, f.gone
+}
+
+func (f *fake) Probe(ctx context.Context) *chat.Error {
+	f.mu.Lock()
+	f.probes++
+	slow, dark := f.slow, f.dark
+	f.mu.Unlock()
+	if !pause(ctx, slow) {
+		return &chat.Error{Class: api.ErrorTimeout, Message: "cut short"}
+	}
+	return dark
+}
+
+func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
+	f.mu.Lock()
+	ttft, gap, words, perChunk, ill := f.ttft, f.gap, f.words, f.perChunk, f.ill
+	f.limits = append(f.limits, req.MaxTokens)
+	f.mu.Unlock()
+	r := chat.Result{Sent: time.Now()}
+	wait := ttft
+	for range words {
+		if !pause(ctx, wait) {
+			r.Cancelled = true
+			break
+		}
+		if ill != nil {
+			r.Err = ill
+			break
+		}
+		r.Chunks = append(r.Chunks, chat.Chunk{At: time.Since(r.Sent), Tokens: 1})
+		req.OnChunk(1)
+		wait = gap
+	}
+	if r.OK() {
+		r.Usage = &chat.Usage{Prompt: 1000, Completion: words * perChunk, Cached: 400, HasCached: true}
+		r.Content = "An answer."
+	}
+	r.Ended = time.Now()
+	return r
+}
+
+// pause waits; false says that ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// virtual runs a test of a booth on a fake client in virtual time.
+func virtual(t *testing.T, test func(t *testing.T, b *booth, f *fake), change ...func(*options)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		b := newBooth(t, f, change...)
+		pass(time.Second)
+		test(t, b, f)
+	})
+}
+
+// pass lets virtual time pass, and everything happen that is due then.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}

@@ -1,0 +1,178 @@
+package lane
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+)
+
+// unready waits for a reason in Ready.
+func (b *booth) unready(why string) {
+	b.t.Helper()
+	b.eventually("not ready: "+why, func() bool {
+		err := b.hub.Ready()
+		return err != nil && strings.Contains(err.Error(), why)
+	})
+}
+
+// recovers waits for whole turns and for readiness.
+func (b *booth) recovers() {
+	b.t.Helper()
+	ok := b.totals().OK
+	b.eventually("recovery", func() bool { return b.hub.Ready() == nil && b.totals().OK > ok+3 })
+	assert.True(b.t, b.snapshot().Target.Reachable)
+	assert.Empty(b.t, b.snapshot().Target.Problem)
+}
+
+// What a server answers instead of serving is in Ready and in the snapshot, in
+// words that say what to do, before anything is started; turns fail with the
+// class; and when the server serves, it goes on by itself.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		status int
+		said   string
+		class  api.ErrorClass
+		todo   string
+	}{
+		"wrong key":     {http.StatusUnauthorized, "invalid key", api.ErrorHTTP4xx, "LOADGEN_TARGET_API_KEY"},
+		"no such model": {http.StatusNotFound, "no such model", api.ErrorHTTP4xx, "set target.model"},
+		"rate limit":    {http.StatusTooManyRequests, "slow down", api.ErrorRateLimited, "lower concurrency or target_rps"},
+		"failure":       {http.StatusServiceUnavailable, "no workers", api.ErrorHTTP5xx, "look at the server's log"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			t.Cleanup(s.Close)
+			s.fails(row.status, row.said)
+			b := newBooth(t, dial(t, s.URL))
+			b.unready(row.todo)
+			b.unready(row.said)
+			assert.Contains(t, b.snapshot().Target.Problem, row.todo)
+			assert.False(t, b.hub.Status().Lanes[0].Target.Reachable)
+			b.start(2)
+			b.eventually("errors", func() bool { return b.totals().ErrorsByClass[row.class] > 0 && len(b.store.allTurns()) > 0 })
+			assert.Zero(t, b.totals().OK)
+			assert.Contains(t, b.store.allTurns()[0].ErrorMessage, row.said)
+			s.recovers()
+			b.recovers()
+		})
+	}
+}
+
+var broken = &chat.Error{Class: api.ErrorHTTP5xx, Status: 500, Message: "the server failed (500)"}
+
+// One failed turn among good ones is no problem of the target's; only failures
+// are, and a whole turn ends the problem.
+func TestFailedTurns(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		b.start(3)
+		pass(10 * time.Second)
+		f.set(func(f *fake) { f.ill = broken })
+		pass(2 * time.Second)
+		f.set(func(f *fake) { f.ill = nil })
+		assert.NoError(t, b.hub.Ready())
+		assert.Positive(t, b.totals().Errors)
+		pass(10 * time.Second)
+		assert.NoError(t, b.hub.Ready())
+		probes := f.probes
+		assert.Equal(t, 1, probes, "once for a target that was never lost")
+
+		f.set(func(f *fake) { f.ill = broken })
+		for range 20 {
+			pass(time.Second)
+			if b.hub.Ready() != nil {
+				break
+			}
+		}
+		for range 20 { // a probe that succeeds meanwhile is no turn
+			require.ErrorContains(t, b.hub.Ready(), broken.Message)
+			pass(time.Second)
+		}
+		assert.Greater(t, f.probes, probes, "another server may be there, with other extensions")
+		f.set(func(f *fake) { f.ill = nil })
+		pass(10 * time.Second)
+		assert.NoError(t, b.hub.Ready())
+	})
+}
+
+// A problem of turns does not outlive them: when nothing is sent any more a
+// probe is what there is.
+func TestProblemOfAStoppedLane(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		f.set(func(f *fake) { f.ill = broken })
+		b.start(3)
+		pass(20 * time.Second)
+		require.ErrorContains(t, b.hub.Ready(), broken.Message)
+		b.stop()
+		pass(10 * time.Second)
+		assert.NoError(t, b.hub.Ready())
+		f.set(func(f *fake) { f.dark = broken })
+		pass(10 * time.Second)
+		assert.NoError(t, b.hub.Ready(), "asked for its models alone while nothing is wrong")
+		assert.Positive(t, f.asked)
+
+		f.set(func(f *fake) { f.gone = &chat.Error{Class: api.ErrorConnect, Message: "connection refused"} })
+		pass(3 * time.Second)
+		require.ErrorContains(t, b.hub.Ready(), "connection refused")
+		f.set(func(f *fake) { f.gone, f.dark = nil, nil })
+		pass(3 * time.Second)
+		assert.NoError(t, b.hub.Ready())
+		f.set(func(f *fake) {
+			f.gone = &chat.Error{Class: api.ErrorHTTP4xx, Status: 404, Message: "no list of models"}
+		})
+		pass(20 * time.Second)
+		assert.NoError(t, b.hub.Ready(), "a server that lists no models may serve")
+	})
+}
+
+// hangs makes the probe of a fake client fail after a time.
+func hangs(d time.Duration) func(*options) {
+	return func(o *options) {
+		o.Client.(*fake).slow = d
+		o.Client.(*fake).dark = &chat.Error{Class: api.ErrorTimeout, Message: "no first token"}
+	}
+}
+
+// Against a server that accepts and says nothing, the turns that wait for a
+// probe fail with it, and do not queue for one each.
+func TestProbeIsShared(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		require.ErrorContains(t, b.hub.Ready(), "lane main: the target has not answered yet")
+		b.start(20)
+		pass(2*time.Minute - 2*time.Second)
+		assert.Zero(t, b.totals().Errors)
+		pass(2 * time.Second)
+		assert.EqualValues(t, 20, b.totals().ErrorsByClass[api.ErrorTimeout])
+		require.ErrorContains(t, b.hub.Ready(), "no first token")
+		pass(4 * time.Minute)
+		assert.LessOrEqual(t, f.probes, 4)
+		f.set(func(f *fake) { f.dark, f.slow = nil, 0 })
+		pass(2*time.Minute + 10*time.Second)
+		assert.NoError(t, b.hub.Ready())
+		assert.Positive(t, b.totals().OK)
+	}, hangs(2*time.Minute))
+}
+
+// A turn that is stopped while it waits for a probe is cancelled, and no error.
+func TestStopDuringProbe(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		b.start(3)
+		pass(5 * time.Second)
+		b.stop()
+		assert.EqualValues(t, 3, b.totals().Cancelled)
+		assert.Zero(t, b.totals().Errors)
+		for _, turn := range b.store.allTurns() {
+			assert.Equal(t, api.TurnCancelled, turn.Status)
+			assert.Empty(t, turn.ErrorClass)
+			assert.Empty(t, turn.ErrorMessage)
+		}
+	}, hangs(time.Minute))
+}

@@ -1,0 +1,435 @@
+package lane
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+)
+
+func imported(name string) api.Baseline {
+	return api.Baseline{Name: name, Title: "Mine", Rows: []api.BaselineRow{{Concurrency: 10, Mode: api.ModeKV, Speculation: api.SpeculationOff, N: 5}}}
+}
+
+// read gives the next frame.
+func read(t testing.TB, frames <-chan []byte) (s api.Snapshot) {
+	t.Helper()
+	select {
+	case frame, open := <-frames:
+		require.True(t, open, "the feed is closed")
+		d := json.NewDecoder(bytes.NewReader(frame))
+		d.DisallowUnknownFields()
+		require.NoError(t, d.Decode(&s))
+	case <-time.After(limit):
+		t.Fatal("no frame")
+	}
+	return s
+}
+
+// none wants no frame now; everything that is due has happened.
+func none(t testing.TB, frames <-chan []byte) {
+	t.Helper()
+	select {
+	case <-frames:
+		t.Error("a frame that nothing called for")
+	default:
+	}
+}
+
+// One frame comes at once, one a second, and one at once on each change.
+func TestSubscribe(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		pass(500 * time.Millisecond) // between two ticks
+		frames, unsubscribe := b.hub.Subscribe()
+		synctest.Wait()
+		s := read(t, frames)
+		assert.True(t, s.Time.Equal(time.Now()))
+		assert.Equal(t, b.hub.Settings(), s.Settings)
+		assert.Equal(t, api.VerdictFine, s.Client.Verdict)
+		require.Len(t, s.Lanes, 1)
+		assert.Equal(t, api.DefaultLane, s.Lanes[0].Name)
+		none(t, frames)
+		pass(time.Second)
+		read(t, frames)
+		none(t, frames)
+
+		settings := func() {
+			_, err := b.hub.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("Booth 42")})
+			require.NoError(t, err)
+		}
+		for _, change := range []struct {
+			name  string
+			make  func()
+			check func(api.Snapshot) bool
+		}{
+			{"start", func() { b.start(3) }, func(s api.Snapshot) bool { return s.Lanes[0].State.Running && s.Lanes[0].State.Step.Settled != nil }},
+			{"concurrency", func() { b.start(5) }, func(s api.Snapshot) bool { return s.Lanes[0].State.Concurrency.Target == 5 }},
+			{"settings", settings, func(s api.Snapshot) bool { return s.Settings.Title == "Booth 42" }},
+			{"drain", func() { b.drain() }, func(s api.Snapshot) bool { return s.Lanes[0].State.Phase == api.PhaseDraining }},
+			{"stop", func() { b.stop() }, func(s api.Snapshot) bool { return s.Lanes[0].State.Phase == api.PhaseStopped }},
+			{"mode", func() { b.setMode(roundRobin) }, func(s api.Snapshot) bool { return s.Lanes[0].State.ModeChange.Phase == "switching" }},
+			{"new mode", func() { b.driver.called(t).answer(false, nil) }, func(s api.Snapshot) bool { return s.Lanes[0].State.Mode == api.ModeRoundRobin }},
+		} {
+			change.make()
+			pass(10 * time.Millisecond) // far from the next tick
+			assert.True(t, change.check(read(t, frames)), change.name)
+		}
+		unsubscribe()
+		unsubscribe()
+		pass(3 * time.Second)
+		none(t, frames)
+	})
+}
+
+// A slow reader loses what lies between and gets the newest; the others are not
+// held up.
+func TestSlowReader(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		slow, leave := b.hub.Subscribe()
+		defer leave()
+		fast, unsubscribe := b.hub.Subscribe()
+		defer unsubscribe()
+		for range 10 {
+			pass(time.Second)
+			read(t, fast)
+		}
+		assert.WithinDuration(t, time.Now(), read(t, slow).Time, time.Second)
+		none(t, slow)
+	})
+}
+
+// The end of the hub closes every feed, those that come late among them.
+func TestFeedEnds(t *testing.T) {
+	t.Parallel()
+	b, _ := serve(t)
+	frames, unsubscribe := b.hub.Subscribe()
+	b.start(2)
+	b.end()
+	closed := func(frames <-chan []byte) {
+		for range 2 { // one frame may be left
+			if _, open := <-frames; !open {
+				return
+			}
+		}
+		t.Error("the feed is not closed")
+	}
+	closed(frames)
+	unsubscribe()
+	late, unsubscribe := b.hub.Subscribe()
+	closed(late)
+	unsubscribe()
+}
+
+// nulls are the paths of null values in a JSON document.
+func nulls(path string, v any) (found []string) {
+	switch v := v.(type) {
+	case nil:
+		return []string{path}
+	case map[string]any:
+		for k, member := range v {
+			found = append(found, nulls(path+"."+k, member)...)
+		}
+	case []any:
+		for i, member := range v {
+			found = append(found, nulls(fmt.Sprintf("%s[%d]", path, i), member)...)
+		}
+	}
+	return found
+}
+
+// What is empty is an empty list or object in JSON, and never null: before
+// anything ran, while it runs, and when it has stopped.
+func TestNoNulls(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		check := func(when string) {
+			for what, v := range map[string]any{"snapshot": b.hub.Snapshot(), "status": b.hub.Status()} {
+				data, err := json.Marshal(v)
+				require.NoError(t, err)
+				var document any
+				require.NoError(t, json.Unmarshal(data, &document))
+				assert.Empty(t, nulls(what, document), when)
+			}
+		}
+		check("at first")
+		data, err := json.Marshal(b.snapshot())
+		require.NoError(t, err)
+		for _, list := range []string{`"ttft_by_turn":[]`, `"workers":[]`, `"modes":[]`, `"differences":[]`, `"columns":[]`, `"errors":{}`, `"errors_by_class":{}`} {
+			assert.Contains(t, string(data), list)
+		}
+		b.start(3)
+		pass(10 * time.Second)
+		check("running")
+		assert.NotEmpty(t, b.snapshot().TTFTByTurn)
+		b.stop()
+		check("stopped")
+	}, func(o *options) {
+		o.hub.Config = map[string]string{}
+		o.Driver.(*script).offers = nil
+	})
+}
+
+// The detail of a conversation ends with the turn under way, whose text grows
+// word by word until the turn is one of the ended ones.
+func TestLiveTurn(t *testing.T) {
+	t.Parallel()
+	b, s := serve(t)
+	s.holds()
+	b.start(1)
+	b.held(s, 1)
+	id := b.store.allConversations()[0].ID
+	detail := func() api.Conversation {
+		c, err := b.hub.Conversation(t.Context(), id)
+		require.NoError(t, err)
+		return c
+	}
+	reads := func(text string) {
+		b.eventually("the text "+text, func() bool { c := detail(); return c.Live != nil && c.Live.AssistantMessage == text })
+	}
+	reads("word0 ")
+	c := detail()
+	assert.Empty(t, c.Turns)
+	assert.Equal(t, 1, c.Live.Number)
+	assert.NotEmpty(t, c.Live.UserMessage)
+	assert.NotContains(t, c.Live.UserMessage, "All there is to know", "the starter is left out")
+	assert.Positive(t, *c.Live.TTFT)
+	s.next <- struct{}{}
+	reads("word0 word1 ")
+	s.next <- struct{}{}
+	b.eventually("the next turn", func() bool { c := detail(); return c.Live != nil && c.Live.Number == 2 && len(c.Turns) == 1 })
+	assert.Equal(t, "word0 word1 word2 ", detail().Turns[0].AssistantMessage)
+	b.stop()
+	assert.Nil(t, detail().Live)
+	_, err := b.hub.Conversation(t.Context(), "none")
+	require.ErrorIs(t, err, api.ErrNotFound)
+}
+
+// A setting out of range is refused by field, and changes nothing.
+func TestSettingsOutOfRange(t *testing.T) {
+	t.Parallel()
+	b, _ := serve(t)
+	was := b.hub.Settings()
+	for _, row := range []struct {
+		field string
+		patch api.SettingsPatch
+	}{
+		{"slo.ttft", api.SettingsPatch{SLO: &api.SLO{TPOT: 1}}},
+		{"slo.tpot", api.SettingsPatch{SLO: &api.SLO{TTFT: 1, TPOT: 3601}}},
+		{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(0)}},
+		{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(10001)}},
+		{"slider", api.SettingsPatch{MaxConcurrency: new(100)}}, // the slider goes to 200
+		{"slider", api.SettingsPatch{Slider: &api.Slider{Min: 0, Max: 10, Increment: 1}}},
+		{"slider", api.SettingsPatch{Slider: &api.Slider{Min: 10, Max: 10, Increment: 1}}},
+		{"slider.increment", api.SettingsPatch{Slider: &api.Slider{Min: 1, Max: 10, Increment: 10}}},
+		{"default_baseline", api.SettingsPatch{DefaultBaseline: new("nobody's")}},
+		{"title", api.SettingsPatch{Title: new("two\nlines")}},
+		{"subtitle", api.SettingsPatch{Subtitle: new(strings.Repeat("é", 201)), Title: new("good")}},
+	} {
+		got, err := b.hub.PatchSettings(t.Context(), ann, row.patch)
+		_ = refuses(t, err, row.field)
+		assert.Equal(t, was, got)
+		assert.Equal(t, was, b.hub.Settings())
+	}
+	assert.Nil(t, b.store.settings)
+	assert.Empty(t, b.store.told())
+}
+
+// Settings are stored, judge at once, and go before the configuration after a
+// restart.
+func TestSettings(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		b.start(2)
+		pass(5 * time.Second)
+		assert.Equal(t, 1., *b.snapshot().Window.GoodputRatio)
+		_, err := b.hub.PatchSettings(t.Context(), "admin", api.SettingsPatch{
+			SLO: &api.SLO{TTFT: .05, TPOT: .05}, Title: new("Ours"), DefaultBaseline: new("h200x3-tp1-llama70b-fp8"),
+		})
+		require.NoError(t, err)
+		assert.Zero(t, *b.snapshot().Window.GoodputRatio)
+		assert.Equal(t, "h200x3-tp1-llama70b-fp8", b.snapshot().Baseline.Name)
+		assert.Equal(t, []string{"start ann: 2 conversations, kv", "settings admin: settings changed"}, b.store.told())
+		b.end()
+		again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
+		assert.Equal(t, b.hub.Settings(), again.hub.Settings())
+		assert.Equal(t, "Ours", again.hub.Settings().Title)
+	})
+}
+
+// Imports take no name that is the product's own, and replace each other.
+func TestBaselines(t *testing.T) {
+	t.Parallel()
+	b, _ := serve(t)
+	ctx := t.Context()
+	for _, name := range []string{"h200x3-tp1-llama70b-fp8", api.ThisTarget} {
+		_, err := b.hub.SaveBaseline(ctx, ann, imported(name))
+		require.ErrorIs(t, err, api.ErrConflict)
+	}
+	_, err := b.hub.SaveBaseline(ctx, ann, api.Baseline{Name: "empty"})
+	_ = refuses(t, err, "rows")
+	for _, title := range []string{"First", "Second"} {
+		mine := imported("mine")
+		mine.Title = title
+		saved, err := b.hub.SaveBaseline(ctx, ann, mine)
+		require.NoError(t, err)
+		assert.Equal(t, baseline.KindImported, saved.Kind)
+		found, err := b.hub.Baseline(ctx, "mine")
+		require.NoError(t, err)
+		assert.Equal(t, title, found.Title)
+	}
+	all, err := b.hub.Baselines(ctx)
+	require.NoError(t, err)
+	assert.Len(t, all, len(baseline.Builtin())+1)
+	_, err = b.hub.Baseline(ctx, "yours")
+	require.ErrorIs(t, err, api.ErrNotFound)
+	b.events("baseline ann: imported baseline mine", "baseline ann: imported baseline mine")
+	b.end()
+	again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
+	_, err = again.hub.Baseline(ctx, "mine")
+	require.NoError(t, err)
+}
+
+// The status says what runs, from what, against what.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	b, _ := serve(t, func(o *options) { o.hub.Config = map[string]string{"target.url": "x"} })
+	b.start(2)
+	b.eventually("whole turns", func() bool { return b.totals().OK > 2 })
+	s := b.hub.Status()
+	assert.Equal(t, "1.2.3", s.Version)
+	assert.NotEmpty(t, s.GoVersion)
+	assert.Positive(t, s.UptimeSeconds)
+	assert.Equal(t, "x", s.Config["target.url"])
+	assert.True(t, s.Store.OK)
+	l := s.Lanes[0]
+	assert.True(t, l.State.Running)
+	assert.Equal(t, "test-model", l.Target.Model)
+	assert.Equal(t, "test-model", l.Target.Deployment.Model)
+	assert.Equal(t, api.SpeculationOff, l.Target.Deployment.Speculation)
+	assert.True(t, l.Extensions["nvext"] && l.Extensions["stream_options"])
+	assert.Equal(t, api.CorpusStatus{Name: "small", Starters: 2, Followup: "built-in questioner"}, l.Corpus)
+	assert.EqualValues(t, 7, l.Seed)
+
+	var csv bytes.Buffer
+	require.NoError(t, b.hub.TurnsCSV(t.Context(), &csv, api.DefaultLane, 3))
+	assert.Equal(t, "main,3\n", csv.String())
+	events, err := b.hub.Events(t.Context(), "", 10)
+	require.NoError(t, err)
+	assert.Len(t, events.Events, 1)
+	list, err := b.hub.Conversations(t.Context(), api.ConversationQuery{})
+	require.NoError(t, err)
+	assert.NotEmpty(t, list.Conversations)
+	c, err := b.hub.Cluster(api.DefaultLane)
+	require.NoError(t, err)
+	assert.NotNil(t, c.Workers)
+}
+
+// Everybody does everything at once, while mode changes come and go and the
+// process ends: nothing deadlocks, and the race detector has nothing to say.
+func TestHammer(t *testing.T) {
+	t.Parallel()
+	b, _ := serve(t)
+	done := make(chan struct{})
+	go b.drive(done)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(i)))
+			for range 400 {
+				b.anything(r)
+			}
+		})
+	}
+	within(t, wg.Wait)
+	b.stop()
+	within(t, func() {
+		wg.Go(func() { b.anything(rand.New(rand.NewPCG(2, 2))) })
+		wg.Go(b.end)
+		wg.Wait()
+	})
+	close(done)
+	assert.Zero(t, b.lane.State().Concurrency.Actual)
+}
+
+// drive answers every switch, now and then with a failure.
+func (b *booth) drive(done <-chan struct{}) {
+	for n := 0; ; n++ {
+		select {
+		case call := <-b.driver.calls:
+			var err error
+			if n%3 == 0 {
+				err = errDriver
+			}
+			call.report("switching", "on the way")
+			call.answer(n%2 == 0, err)
+		case <-done:
+			return
+		}
+	}
+}
+
+// anything does one thing that a client or the process might do. What it is
+// answered does not matter: most of it conflicts with what the others do.
+func (b *booth) anything(r *rand.Rand) {
+	ctx, n := b.t.Context(), 1+r.IntN(12)
+	mode := []api.ModeState{kv, roundRobin}[r.IntN(2)]
+	patches := []api.WorkloadPatch{{Concurrency: &n}, {MaxTokens: &n}, {StartRate: new(float64(100 * n))}}
+	actions := []func(){
+		func() { _, _ = b.hub.Start(ctx, api.DefaultLane, ann, api.StartRequest{Concurrency: &n}) },
+		func() { _, _ = b.hub.Start(ctx, api.DefaultLane, ann, api.StartRequest{}) },
+		func() { _, _ = b.hub.Stop(ctx, api.DefaultLane, ann, api.StopRequest{Drain: n%2 == 0}) },
+		func() { _, _ = b.hub.Patch(ctx, api.DefaultLane, ann, patches[n%3]) },
+		func() {
+			_, _ = b.hub.SetMode(ctx, api.DefaultLane, ann, api.ModeRequest{Mode: mode.Mode, Confirm: n == 1})
+		},
+		func() { _, _ = b.hub.CancelMode(ctx, api.DefaultLane, ann) },
+		func() {
+			_, _ = b.hub.PatchSettings(ctx, ann, api.SettingsPatch{SLO: &api.SLO{TTFT: float64(n), TPOT: 1}})
+		},
+		func() { _, _ = b.hub.SaveBaseline(ctx, ann, imported(fmt.Sprintf("mine %d", n))) },
+		func() { b.hub.Snapshot() },
+		func() { b.hub.Status() },
+		func() { _ = b.hub.Ready() },
+		func() { _, _ = b.hub.Cluster(api.DefaultLane) },
+		func() { b.lane.gauges() },
+		func() { b.lane.tick(time.Now()) },
+		func() {
+			if list, _ := b.hub.Conversations(ctx, api.ConversationQuery{}); len(list.Conversations) > 0 {
+				_, _ = b.hub.Conversation(ctx, list.Conversations[0].ID)
+			}
+		},
+		func() {
+			frames, unsubscribe := b.hub.Subscribe()
+			<-frames
+			unsubscribe()
+		},
+	}
+	actions[r.IntN(len(actions))]()
+}
+
+// within wants f to return, and shows where everybody hangs if it does not.
+func within(t testing.TB, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(3 * limit):
+		var stacks strings.Builder
+		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 2)
+		t.Fatalf("a deadlock:\n%s", stacks.String())
+	}
+}

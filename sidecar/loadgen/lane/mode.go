@@ -1,0 +1,180 @@
+package lane
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
+)
+
+// change is a mode change under way.
+type change struct {
+	api.ModeChange
+	cancel context.CancelFunc
+	resume bool // start again at the end
+	by     string
+}
+
+// SetMode begins a mode change and returns at once; the snapshot shows its
+// progress. Asking for the mode in force changes nothing. With a driver that
+// waits for the operator, the same request with Confirm is the operator's word.
+// Another change meanwhile gives [api.ErrConflict], a mode that the driver does
+// not offer an [api.FieldError], and [api.ErrUnavailable] comes at the end of the
+// process or where the driver knows no modes yet.
+func (l *Lane) SetMode(_ context.Context, by string, req api.ModeRequest) (api.State, error) {
+	if req.Confirm {
+		return l.confirm(req)
+	}
+	err := l.beginChange(by, api.ModeState{Mode: req.Mode, Speculation: req.Speculation})
+	l.notify()
+	return l.State(), err
+}
+
+func (l *Lane) beginChange(by string, to api.ModeState) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if to.Speculation == "" {
+		to.Speculation = l.mode.Speculation
+	}
+	if err := l.checkChange(to); err != nil || to == l.mode {
+		return err
+	}
+	ctx, cancel := context.WithCancel(l.ctx)
+	c := &change{
+		ModeChange: api.ModeChange{From: l.mode, To: to, Phase: "stopping", Message: "stopping the workload", Started: time.Now()},
+		cancel:     cancel, resume: l.run != nil && l.phase == api.PhaseRunning, by: by,
+	}
+	l.endStep(time.Now())
+	l.change, l.phase = c, api.PhaseSwitching
+	current := l.run
+	l.wg.Go(func() { l.switchMode(ctx, c, current) })
+	return nil
+}
+
+func (l *Lane) checkChange(to api.ModeState) error {
+	if err := l.open(); err != nil {
+		return err
+	}
+	if l.phase == api.PhaseSwitching {
+		return fmt.Errorf("%w: a change to %s is in progress; wait for its end, or cancel it", api.ErrConflict, l.change.To.Mode)
+	}
+	offers := l.opts.Driver.Offers()
+	if len(offers) == 0 {
+		return fmt.Errorf("%w: the cluster has not told its modes yet; is it running?", api.ErrUnavailable)
+	}
+	if !slices.Contains(offers, to) {
+		names := make([]string, len(offers))
+		for i, o := range offers {
+			names[i] = fmt.Sprintf("%s with speculation %s", o.Mode, o.Speculation)
+		}
+		return &api.FieldError{
+			Field: "mode", Value: fmt.Sprintf("%s with speculation %s", to.Mode, to.Speculation),
+			Allowed: fmt.Sprintf("what the driver %s offers: %v", l.opts.Driver.Name(), names),
+		}
+	}
+	return nil
+}
+
+// confirm hands the operator's word to the driver.
+func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
+	l.mu.Lock()
+	c := l.change
+	waiting := l.phase == api.PhaseSwitching && c.To.Mode == req.Mode
+	l.mu.Unlock()
+	driver, ok := l.opts.Driver.(workload.Confirmer)
+	if !waiting || !ok {
+		return l.State(), fmt.Errorf("%w: no change to %s waits for a confirmation", api.ErrConflict, req.Mode)
+	}
+	return l.State(), driver.Confirm()
+}
+
+// CancelMode gives up the mode change in progress; the old mode goes on. It
+// gives [api.ErrConflict] where there is none.
+func (l *Lane) CancelMode(_ context.Context, by string) (api.State, error) {
+	l.mu.Lock()
+	c, switching := l.change, l.phase == api.PhaseSwitching
+	l.mu.Unlock()
+	if !switching {
+		return l.State(), fmt.Errorf("%w: no mode change is in progress", api.ErrConflict)
+	}
+	c.cancel()
+	l.event(api.EventModeChange, by, fmt.Sprintf("cancelled the change to %s", c.To.Mode))
+	return l.State(), nil
+}
+
+// switchMode is one mode change from its first to its last moment.
+func (l *Lane) switchMode(ctx context.Context, c *change, current *run) {
+	defer c.cancel()
+	if current != nil {
+		current.cancel()
+		<-current.ended
+	}
+	l.report(c, "switching", fmt.Sprintf("switching to %s", c.To.Mode))
+	cold, err := l.opts.Driver.Switch(ctx, c.From, c.To, func(phase, message string) { l.report(c, phase, message) })
+	if l.ctx.Err() != nil {
+		return
+	}
+	l.finish(c, cold, err)
+}
+
+func (l *Lane) report(c *change, phase, message string) {
+	l.mu.Lock()
+	c.Phase, c.Message = phase, message
+	l.mu.Unlock()
+	l.notify()
+}
+
+// finish takes the new mode, or keeps the old one where the switch failed, and
+// resumes the workload.
+func (l *Lane) finish(c *change, cold bool, err error) {
+	l.mu.Lock()
+	text := transition(c.From, c.To)
+	if err == nil {
+		l.mode, l.change = c.To, nil
+		if !cold {
+			l.nonce = newNonce()
+		}
+	} else {
+		text += ": given up"
+		c.Phase, c.Failed = "failed", true
+		c.Message = fmt.Sprintf("still in %s: %s", c.From.Mode, reason(err))
+	}
+	l.phase = api.PhaseStopped
+	l.event(api.EventModeChange, c.by, text)
+	if c.resume {
+		l.begin(c.by)
+	}
+	l.mu.Unlock()
+	if err == nil && l.opts.ModeChanged != nil {
+		l.opts.ModeChanged(c.To)
+	}
+	l.notify()
+}
+
+// transition names a change, with the speculations where that changes, too.
+func transition(from, to api.ModeState) string {
+	if from.Speculation == to.Speculation {
+		return fmt.Sprintf("%s to %s", from.Mode, to.Mode)
+	}
+	return fmt.Sprintf("%s/%s to %s/%s", from.Mode, from.Speculation, to.Mode, to.Speculation)
+}
+
+func reason(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "the change was cancelled"
+	}
+	return err.Error()
+}
+
+// newNonce is a line that no other prompt has in front.
+func newNonce() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return "[" + hex.EncodeToString(b[:]) + "]"
+}

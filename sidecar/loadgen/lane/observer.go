@@ -1,0 +1,163 @@
+package lane
+
+import (
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
+)
+
+// observer turns what a workload tells into samples, rows and numbers.
+type observer struct {
+	lane  *Lane
+	marks sync.Map // *workload.Turn → mark
+}
+
+var _ workload.Observer = (*observer)(nil)
+
+// ConversationStarted lists the conversation.
+func (o *observer) ConversationStarted(c *workload.Conversation) {
+	o.save(c, api.ConversationActive, 0, nil)
+}
+
+// ConversationEnded lists how it ended.
+func (o *observer) ConversationEnded(c *workload.Conversation, status api.ConversationStatus, done int) {
+	now := time.Now()
+	o.lane.record.ConversationEnded(status)
+	o.save(c, status, done, &now)
+}
+
+func (o *observer) save(c *workload.Conversation, status api.ConversationStatus, done int, ended *time.Time) {
+	o.lane.store.SaveConversation(api.Conversation{
+		ID: c.ID, Lane: o.lane.opts.Name, Number: c.Number, Topic: c.Topic, Starter: c.Starter,
+		Status: status, TurnsPlanned: c.Planned, TurnsDone: done, Started: c.Started, Ended: ended,
+	})
+}
+
+// TurnStarted remembers in which step the turn began.
+func (o *observer) TurnStarted(t *workload.Turn) { o.marks.Store(t, o.lane.steps.mark()) }
+
+// Chunk counts tokens as they arrive.
+func (o *observer) Chunk(tokens int) { o.lane.meter.Add(time.Now(), tokens) }
+
+// Active passes the numbers of conversations on to the step.
+func (o *observer) Active(actual, target int) { o.lane.steps.active(time.Now(), actual, target) }
+
+// TurnEnded makes the turn a sample of the window and a row of the store.
+func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
+	value, _ := o.marks.LoadAndDelete(t)
+	m, _ := value.(mark)
+	sample := newSample(t, r, m)
+	sample.Counted = r.OK() && o.lane.steps.counts(m, r.Ended)
+	o.correct(r)
+	o.lane.record.Add(sample)
+	row := newTurn(o.lane.opts.Name, t, r, m, &sample)
+	o.lane.store.SaveTurn(row)
+	if r.OK() {
+		o.save(t.Conversation, api.ConversationActive, t.Number, nil)
+	}
+}
+
+// correct adds to the meter what usage knows beyond the chunks that were counted.
+func (o *observer) correct(r *chat.Result) {
+	counted := 0
+	for _, c := range r.Chunks {
+		counted += max(1, int(c.Tokens))
+	}
+	if n, _ := r.OutputTokens(); n != counted {
+		o.lane.meter.Add(r.Ended, n-counted)
+	}
+}
+
+// newSample is the turn as the window takes it.
+func newSample(t *workload.Turn, r *chat.Result, m mark) stats.Sample {
+	s := stats.Sample{
+		Ended: r.Ended, Turn: t.Number, Step: m.step.ID, Status: status(r),
+		TTFT: seconds(r.TTFT()), TPOT: seconds(r.TPOT()), Latency: seconds(r.Latency()),
+	}
+	s.OutputTokens, _ = r.OutputTokens()
+	if r.Err != nil {
+		s.Class = r.Err.Class
+	}
+	if r.Usage != nil {
+		s.PromptTokens, s.CachedTokens, s.HasCached = r.Usage.Prompt, r.Usage.Cached, r.Usage.HasCached
+	}
+	gaps, estimated := r.Gaps(nil)
+	s.ITLEstimated = estimated
+	s.ITL = make([]stats.Gap, len(gaps))
+	for i, g := range gaps {
+		s.ITL[i] = stats.Gap(g)
+	}
+	return s
+}
+
+func status(r *chat.Result) api.TurnStatus {
+	switch {
+	case r.Cancelled:
+		return api.TurnCancelled
+	case r.Err != nil:
+		return api.TurnError
+	}
+	return api.TurnOK
+}
+
+func seconds(d time.Duration, ok bool) float64 {
+	if !ok {
+		return math.NaN()
+	}
+	return d.Seconds()
+}
+
+// newTurn is the turn as the store keeps it.
+func newTurn(lane string, t *workload.Turn, r *chat.Result, m mark, s *stats.Sample) api.Turn {
+	row := api.Turn{
+		Lane: lane, Conversation: t.Conversation.ID, Number: t.Number, RequestID: t.RequestID,
+		Step: m.step.ID, Concurrency: m.step.Concurrency, Mode: m.step.Mode, Speculation: m.step.Speculation,
+		Counted: s.Counted, Status: s.Status, Started: r.Sent, Ended: r.Ended,
+		TTFT: finite(s.TTFT), TPOT: finite(s.TPOT), Latency: finite(s.Latency), ITLEstimated: s.ITLEstimated,
+		FinishReason: r.FinishReason, UserMessage: t.UserMessage, AssistantMessage: r.Content,
+	}
+	p50, p95 := stats.GapPercentiles(s.ITL)
+	row.ITLP50, row.ITLP95 = finite(p50), finite(p95)
+	n, source := r.OutputTokens()
+	row.OutputTokens, row.TokenSource = &n, source
+	if r.Usage != nil {
+		row.PromptTokens = &r.Usage.Prompt
+		if r.Usage.HasCached {
+			row.CachedTokens = &r.Usage.Cached
+		}
+	}
+	if r.Err != nil {
+		row.ErrorClass, row.ErrorMessage = r.Err.Class, r.Err.Message
+	}
+	addRouting(&row, r)
+	return row
+}
+
+// addRouting adds what Dynamo told of the turn.
+func addRouting(row *api.Turn, r *chat.Result) {
+	if r.Worker != 0 {
+		row.Worker = strconv.FormatUint(r.Worker, 10)
+	}
+	if r.Timing.HasTTFT {
+		row.ServerTTFT = new(r.Timing.TTFT) // a copy, which does not hold the whole result
+	}
+	if r.Timing.HasPredicted {
+		row.PredictedRatio = new(r.Timing.PredictedHitRatio)
+	}
+	if r.Timing.HasQueueDepth {
+		row.QueueDepth = new(r.Timing.QueueDepth)
+	}
+}
+
+func finite(v float64) *float64 {
+	if math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}

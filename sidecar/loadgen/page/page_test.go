@@ -1,0 +1,158 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+const document = "<title>booth</title>"
+
+func built(t *testing.T) http.Handler {
+	t.Helper()
+	files := fstest.MapFS{
+		"index.html":                            {Data: []byte(document)},
+		"index.html.gz":                         {Data: packed(t, document)},
+		"assets/page.1a2b.js":                   {Data: []byte("0")},
+		"assets/page.1a2b.js.gz":                {Data: packed(t, "0")},
+		"public/fonts/inter/Inter-Medium.woff2": {Data: []byte("font")},
+		"public/build/img/icons/x.svg":          {Data: []byte("<svg/>")},
+	}
+	h := newHandler(files)
+	require.NotNil(t, h)
+	return h
+}
+
+func packed(t *testing.T, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := io.WriteString(w, text)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+func get(h http.Handler, target string, header ...string) *http.Response {
+	r := httptest.NewRequest(http.MethodGet, target, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func text(t *testing.T, res *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// Every page's address gives the document, others do with their status; what is
+// no page's is not disguised as one.
+func TestAddresses(t *testing.T) {
+	h := built(t)
+	for target, want := range map[string]int{
+		"/": 200, "/?x=1": 200, "/conversations": 200, "/conversations/12": 200, "/guide": 200, "/architecture": 200,
+		"/nothing": 404, "/conversations/12/turns": 404, "/index.html": 404, "/guide/": 404,
+	} {
+		res := get(h, target)
+		require.Equal(t, want, res.StatusCode, target)
+		require.Equal(t, document, text(t, res), target)
+		require.Equal(t, "no-cache", res.Header.Get("Cache-Control"), target)
+		require.Equal(t, "text/html; charset=utf-8", res.Header.Get("Content-Type"), target)
+	}
+	for _, target := range []string{"/assets/old.js", "/assets/", "/public/", "/public/../index.html/x", "/assets/page.1a2b.js/x"} {
+		res := get(h, target)
+		require.GreaterOrEqual(t, res.StatusCode, 300, target)
+		require.NotContains(t, text(t, res), document, target)
+	}
+}
+
+// Scripts may be kept for ever, since their names change with them; fonts and
+// icons for a day.
+func TestFiles(t *testing.T) {
+	h := built(t)
+	for target, want := range map[string][3]string{
+		"/assets/page.1a2b.js":                   {"0", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable"},
+		"/public/fonts/inter/Inter-Medium.woff2": {"font", "font/woff2", "public, max-age=86400"},
+		"/public/build/img/icons/x.svg":          {"<svg/>", "image/svg+xml", "public, max-age=86400"},
+	} {
+		res := get(h, target)
+		require.Equal(t, want, [3]string{text(t, res), res.Header.Get("Content-Type"), res.Header.Get("Cache-Control")}, target)
+		require.Equal(t, http.StatusOK, res.StatusCode)
+	}
+}
+
+// Who takes compressed files gets them where there are any.
+func TestCompression(t *testing.T) {
+	h := built(t)
+	for target, want := range map[string]string{"/": document, "/nothing": document, "/assets/page.1a2b.js": "0"} {
+		for _, accept := range []string{"gzip", "deflate, gzip , br"} {
+			res := get(h, target, "Accept-Encoding", accept)
+			require.Equal(t, "gzip", res.Header.Get("Content-Encoding"), target)
+			require.Equal(t, "Accept-Encoding", res.Header.Get("Vary"))
+			require.NotContains(t, res.Header.Get("Content-Type"), "gzip")
+			unpacked, err := gzip.NewReader(res.Body)
+			require.NoError(t, err)
+			plain, err := io.ReadAll(unpacked)
+			require.NoError(t, err)
+			require.Equal(t, want, string(plain))
+		}
+		for _, accept := range []string{"", "br", "gzip;q=0"} {
+			res := get(h, target, "Accept-Encoding", accept)
+			require.Empty(t, res.Header.Get("Content-Encoding"), accept)
+			require.Equal(t, want, text(t, res))
+		}
+	}
+	res := get(h, "/public/build/img/icons/x.svg", "Accept-Encoding", "gzip")
+	require.Empty(t, res.Header.Get("Content-Encoding"))
+}
+
+func TestHead(t *testing.T) {
+	for _, target := range []string{"/", "/nothing"} {
+		w := httptest.NewRecorder()
+		built(t).ServeHTTP(w, httptest.NewRequest(http.MethodHead, target, nil))
+		require.Zero(t, w.Body.Len())
+	}
+}
+
+// The page runs no script but the server's.
+func TestPolicy(t *testing.T) {
+	policy := get(built(t), "/").Header.Get("Content-Security-Policy")
+	require.Contains(t, policy, "script-src 'self';")
+	require.Contains(t, policy, "default-src 'none';")
+	require.Contains(t, policy, "frame-ancestors 'none'")
+}
+
+// Without a built page there is none.
+func TestNotBuilt(t *testing.T) {
+	require.Nil(t, newHandler(fstest.MapFS{".gitignore": {}}))
+}
+
+// Go knows the same pages as the front end.
+func TestPathsAreTheRegistrys(t *testing.T) {
+	registry, err := os.ReadFile(filepath.Join("..", "..", "..", "src", "pages", "registry.ts"))
+	require.NoError(t, err)
+	var want []string
+	for _, found := range regexp.MustCompile(`path: '([^']*)'`).FindAllStringSubmatch(string(registry), -1) {
+		switch p := found[1]; p {
+		case "":
+			want = append(want, "/{$}")
+		default:
+			want = append(want, "/"+regexp.MustCompile(`:(\w+)`).ReplaceAllString(p, "{$1}"))
+		}
+	}
+	require.ElementsMatch(t, want, paths)
+}

@@ -1,0 +1,72 @@
+package workload
+
+import (
+	"sync"
+	"time"
+	"unique"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+)
+
+// Conversation is one conversation in progress. Its exported fields do not
+// change; Turn may be asked while it runs.
+type Conversation struct {
+	ID      string
+	Number  int64 // k
+	Topic   string
+	Starter string
+	Planned int // turns
+	Started time.Time
+
+	draw     draw
+	messages []openai.ChatCompletionMessage
+	// opening is the first message. Few differ and each is long, so conversations
+	// share them; a text is shared only as long as somebody holds its handle.
+	opening  unique.Handle[string]
+	question string // the next one
+	asked    []string
+	done     int
+
+	mu   sync.Mutex
+	turn *Turn
+}
+
+// Turn is one turn under way or just ended.
+type Turn struct {
+	Conversation *Conversation
+	Number       int // from 1
+	RequestID    string
+	UserMessage  string // as the user typed it; the starter of turn 1 is left out
+	Began        time.Time
+	Live         chat.Live
+}
+
+// Turn is the turn under way, nil between two turns.
+func (c *Conversation) Turn() *Turn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.turn
+}
+
+func (c *Conversation) setTurn(t *Turn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.turn = t
+}
+
+// Observer is told what happens, from the goroutine of the conversation that it
+// happens to. It must be safe for concurrent use and return soon.
+type Observer interface {
+	ConversationStarted(*Conversation)
+	TurnStarted(*Turn)
+	Chunk(tokens int) // a content chunk arrived, in whatever turn
+	TurnEnded(*Turn, *chat.Result)
+	ConversationEnded(c *Conversation, status api.ConversationStatus, turnsDone int)
+	// Active is told of each change of the number of conversations in progress,
+	// and of every [Workload.Set], in order, with the target at that moment. It
+	// must not call the workload.
+	Active(actual, target int)
+}

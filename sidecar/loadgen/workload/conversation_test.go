@@ -1,0 +1,191 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/tiktoken-go/tokenizer"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/corpus"
+)
+
+// talk runs some conversations and gives their requests.
+func talk(t *testing.T, target *server, options ...func(*Options)) (sent map[string][]request) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := booth(20)
+		s.Turns = api.Range{Min: 5, Max: 5}
+		run(t, target, s, options...)
+		after(3 * time.Minute)
+		sent = target.conversations()
+	})
+	require.Greater(t, len(sent), 20)
+	return sent
+}
+
+// The first message begins with the starter's text; a nonce stands in front
+// where there is one, the same for all, and nothing else changes with it.
+func TestFirstTurn(t *testing.T) {
+	articles, err := corpus.Builtin()
+	require.NoError(t, err)
+	plain := talk(t, &server{})
+	cold := talk(t, &server{}, func(o *Options) { o.Nonce = "[c01d]" })
+	used := map[string]bool{}
+	for id, turns := range plain {
+		first := turns[0].Messages
+		require.Len(t, first, 1)
+		assert.Equal(t, openai.ChatMessageRoleUser, first[0].Role)
+		at := slices.IndexFunc(articles.Starters, func(s corpus.Starter) bool {
+			return strings.HasPrefix(first[0].Content, s.Text+"\n\n")
+		})
+		if !assert.GreaterOrEqual(t, at, 0, "%s begins with %.60q", id, first[0].Content) {
+			continue
+		}
+		used[articles.Starters[at].ID] = true
+		question := first[0].Content[len(articles.Starters[at].Text)+2:]
+		assert.NotEmpty(t, question)
+		assert.NotContains(t, question, "\n", "a question, and nothing else")
+		assert.Equal(t, "[c01d]\n"+first[0].Content, cold[id][0].Messages[0].Content)
+	}
+	assert.Greater(t, len(used), 5)
+}
+
+// Each turn resends all of the one before, byte for byte, with its answer and a
+// new question: otherwise no KV cache could help.
+func TestHistoryIsResent(t *testing.T) {
+	for id, turns := range talk(t, &server{}) {
+		for i, turn := range turns {
+			assert.Equal(t, fmt.Sprintf("%s-%d", id, i+1), turn.ID)
+			require.Len(t, turn.Messages, 2*i+1)
+			last := turn.Messages[2*i]
+			assert.Equal(t, openai.ChatMessageRoleUser, last.Role)
+			assert.NotEmpty(t, last.Content)
+			if i == 0 {
+				continue
+			}
+			before := turns[i-1]
+			assert.Equal(t, before.Messages, turn.Messages[:2*i-1])
+			assert.Equal(t, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: before.answer}, turn.Messages[2*i-1])
+			for _, m := range before.Messages {
+				assert.NotEqual(t, m.Content, last.Content, "a question comes twice")
+			}
+		}
+	}
+}
+
+// What the list of conversations shows of a question leaves the starter out.
+func TestUserMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &server{}
+		r := run(t, target, booth(1), func(o *Options) { o.Nonce = "[c01d]" })
+		after(time.Second)
+		message := r.Conversations()[0].Turn().UserMessage
+		assert.True(t, strings.HasSuffix(target.requests()[0].Messages[0].Content, "\n\n"+message))
+		assert.Less(t, len(message), 200)
+	})
+}
+
+// The driver is asked once a turn, and its word goes with that turn.
+func TestInstance(t *testing.T) {
+	var mu sync.Mutex
+	var dealt []string
+	deal := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		dealt = append(dealt, fmt.Sprint(len(dealt)))
+		return dealt[len(dealt)-1]
+	}
+	target := &server{}
+	talk(t, target, func(o *Options) { o.Instance = deal })
+	var got []string
+	for _, turn := range target.requests() {
+		got = append(got, turn.Instance)
+	}
+	assert.ElementsMatch(t, dealt, got)
+
+	unpinned := &server{}
+	talk(t, unpinned)
+	assert.Empty(t, unpinned.requests()[0].Instance)
+}
+
+// A fixed question is asked at every follow-up, as in the recorded runs.
+func TestFixedQuestion(t *testing.T) {
+	fixed := corpus.FixedQuestioner{Text: "elaborate further"}
+	for _, turns := range talk(t, &server{}, func(o *Options) { o.Questioner = fixed }) {
+		for i, turn := range turns[1:] {
+			assert.Equal(t, "elaborate further", turn.Messages[2*i+2].Content)
+		}
+	}
+}
+
+// The design's promise: prompts grow from 3,500 to about 7,000 tokens over five
+// turns, with answers of as many tokens as were asked for.
+func TestPromptsGrow(t *testing.T) {
+	encoder, err := tokenizer.Get(tokenizer.Cl100kBase)
+	require.NoError(t, err)
+	sent := talk(t, &server{text: prose(t, encoder)})
+	count, known := 0, map[string]int{}
+	size := func(text string) int {
+		if known[text] == 0 {
+			known[text], err = encoder.Count(text)
+			require.NoError(t, err)
+		}
+		return known[text]
+	}
+	var prompts [5]float64
+	answers := 0.
+	for _, id := range slices.Sorted(maps.Keys(sent)) {
+		if turns := sent[id]; count < 15 && len(turns) == 5 && turns[4].answer != "" {
+			count++
+			for i, turn := range turns {
+				for _, m := range turn.Messages {
+					prompts[i] += float64(size(m.Content))
+				}
+				answers += float64(size(turn.answer))
+			}
+		}
+	}
+	require.Equal(t, 15, count)
+	for i := range prompts {
+		prompts[i] /= float64(count)
+		if i > 0 {
+			assert.InDelta(t, 850, prompts[i]-prompts[i-1], 60, "an answer and a question")
+		}
+	}
+	assert.InEpsilon(t, 830, answers/float64(5*count), .03)
+	assert.InDelta(t, 3750, prompts[0], 150)
+	assert.InDelta(t, 7150, prompts[4], 250)
+}
+
+// prose gives answers of so many tokens, cut from the articles where whole
+// tokens end, so that they count as many again.
+func prose(t *testing.T, encoder tokenizer.Codec) func(tokens int) string {
+	t.Helper()
+	articles, err := corpus.Builtin()
+	require.NoError(t, err)
+	var pieces [][]string
+	for _, s := range articles.Starters {
+		_, tokens, err := encoder.Encode(s.Text)
+		require.NoError(t, err)
+		pieces = append(pieces, tokens)
+	}
+	next := 0
+	var mu sync.Mutex
+	return func(tokens int) string {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		from := 97 * next % 2000
+		return strings.Join(pieces[next%len(pieces)][from:from+tokens], "")
+	}
+}

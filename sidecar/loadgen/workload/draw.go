@@ -1,0 +1,60 @@
+package workload
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/corpus"
+)
+
+// maxTurns bounds the turns of a conversation, and so the lengths drawn.
+const maxTurns = 50
+
+// draw is what chance decides for one conversation.
+type draw struct {
+	starter   corpus.Starter
+	turns     int
+	maxTokens [maxTurns]int
+	rng       *rand.Rand // for the questions; separate, so that answers change no draw
+}
+
+// newDraw decides conversation k. Every number is drawn whether or not it is
+// used, so that a setting changes only what it is about.
+func newDraw(seed uint64, k int64, s Settings, c *corpus.Corpus) draw {
+	r := generator(seed, uint64(k), 0)
+	d := draw{rng: generator(seed, uint64(k), 1)}
+	d.starter = c.Pick(r)
+	d.turns = s.Turns.Min + r.IntN(s.Turns.Max-s.Turns.Min+1)
+	for i := range d.maxTokens {
+		d.maxTokens[i] = answerLength(r.NormFloat64(), s.Output, s.MaxTokens)
+	}
+	return d
+}
+
+// generator gives every (seed, k) generators of its own. Their seeds are mixed
+// first, because neighbouring numbers are all that tells conversations apart,
+// and PCG promises nothing about neighbouring seeds.
+func generator(seed, k, stream uint64) *rand.Rand {
+	a := mix(seed + 0x9e3779b97f4a7c15)
+	b := mix(a ^ mix(k+0x9e3779b97f4a7c15*(stream+1)))
+	return rand.New(rand.NewPCG(a, b))
+}
+
+// mix is the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// answerLength turns a standard normal draw into a turn's max_tokens: the cap
+// itself without a distribution, else the normal draw, never under a quarter of
+// the mean and never over the cap.
+func answerLength(z float64, d *api.Distribution, limit int) int {
+	if d == nil || d.Mean <= 0 {
+		return limit
+	}
+	n := math.Round(d.Mean * (1 + d.CV*z))
+	return int(min(max(n, math.Ceil(d.Mean/4), 1), float64(limit)))
+}

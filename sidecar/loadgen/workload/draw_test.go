@@ -1,0 +1,235 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/corpus"
+)
+
+func draws(t testing.TB, seed uint64, n int, s Settings) []draw {
+	t.Helper()
+	articles, err := corpus.Builtin()
+	require.NoError(t, err)
+	all := make([]draw, n)
+	for k := range all {
+		all[k] = newDraw(seed, int64(k), s, articles)
+	}
+	return all
+}
+
+// shape is what was drawn, as far as a target sees it.
+func (d *draw) shape() string {
+	return fmt.Sprint(d.starter.ID, d.turns, d.maxTokens[:d.turns])
+}
+
+// Whatever happens around conversation k, it is what (seed, k) says.
+func TestDrawsDependOnSeedAndNumberAlone(t *testing.T) {
+	busy, faults := booth(50), faulty(7, .1)
+	busy.StartRate, busy.TargetRPS, busy.ThinkTime = 100, 9, 3*time.Second
+	settings := []Settings{booth(7), busy}
+	targets := []*server{{}, {fault: faults, text: func(int) string { return "Something else entirely." }}}
+	want := draws(t, 42, 100, booth(1))
+	for i, target := range targets {
+		synctest.Test(t, func(t *testing.T) {
+			r := run(t, target, settings[i], func(o *Options) { o.Seed = 42 })
+			after(15 * time.Minute)
+			r.stop()
+			all, _ := r.ended()
+			require.Greater(t, len(all), 80)
+			sent := target.conversations()
+			for _, e := range all {
+				if e.Number >= int64(len(want)) {
+					continue
+				}
+				d := want[e.Number]
+				assert.Equal(t, d.starter.ID, e.Starter)
+				assert.Equal(t, d.turns, e.Planned)
+				for n, turn := range sent[e.ID] {
+					assert.Equal(t, d.maxTokens[n], turn.MaxTokens, "turn %d of %s", n+1, e.ID)
+				}
+			}
+		})
+	}
+}
+
+// The questions of a conversation are drawn, too, and do not disturb the rest:
+// with the same answers they are the same.
+func TestQuestionsRepeatWithTheSeed(t *testing.T) {
+	talk := func(concurrency int) (asked []string) {
+		synctest.Test(t, func(t *testing.T) {
+			target := &server{}
+			run(t, target, booth(concurrency))
+			after(3 * time.Minute)
+			for _, turn := range target.conversations()["main-r1-0"] {
+				asked = append(asked, turn.Messages[len(turn.Messages)-1].Content)
+			}
+		})
+		return asked
+	}
+	assert.Equal(t, talk(1), talk(20))
+}
+
+func TestDrawsDiffer(t *testing.T) {
+	seen := map[string]string{}
+	for _, seed := range []uint64{0, 1, 2, math.MaxUint64} {
+		for k, d := range draws(t, seed, 1000, booth(1)) {
+			name := fmt.Sprintf("(%d, %d)", seed, k)
+			assert.Empty(t, seen[d.shape()], "%s is drawn like %s", name, seen[d.shape()])
+			seen[d.shape()] = name
+		}
+	}
+}
+
+// Neither the numbers of one seed nor the first conversations of many seeds
+// may lean to a starter, or to a number of turns. The limits are those of
+// chi-square at one in a thousand.
+func TestDrawsAreUniform(t *testing.T) {
+	bySeed := make([]draw, 1000)
+	for seed := range bySeed {
+		bySeed[seed] = draws(t, uint64(seed), 1, booth(1))[0]
+	}
+	for name, all := range map[string][]draw{"numbers": draws(t, 1, 1000, booth(1)), "seeds": bySeed} {
+		starters, turns := map[string]int{}, map[int]int{}
+		for _, d := range all {
+			starters[d.starter.ID]++
+			turns[d.turns]++
+		}
+		assert.Len(t, starters, 10, name)
+		assert.Less(t, chiSquare(starters, 100), 27.88, "%s: %v", name, starters)
+		assert.Len(t, turns, 3, name)
+		assert.Less(t, chiSquare(turns, 1000./3), 13.82, "%s: %v", name, turns)
+		assert.Less(t, math.Abs(correlation(all)), .1, "%s: neighbours are alike", name)
+	}
+}
+
+func chiSquare[K comparable](counts map[K]int, want float64) (sum float64) {
+	for _, n := range counts {
+		sum += (float64(n) - want) * (float64(n) - want) / want
+	}
+	return sum
+}
+
+// correlation is that of the first lengths of neighbours.
+func correlation(all []draw) float64 {
+	var xy, xx float64
+	for i := 1; i < len(all); i++ {
+		x, y := float64(all[i-1].maxTokens[0]-830), float64(all[i].maxTokens[0]-830)
+		xy, xx = xy+x*y, xx+x*x
+	}
+	return xy / xx
+}
+
+// A setting changes what it is about, and nothing else of a conversation.
+func TestSettingsChangeOnlyTheirOwnDraws(t *testing.T) {
+	want := draws(t, 1, 200, booth(1))
+	for name, change := range map[string]func(*Settings){
+		"turns":      func(s *Settings) { s.Turns = api.Range{Min: 1, Max: 50} },
+		"max_tokens": func(s *Settings) { s.MaxTokens = 100 },
+		"output":     func(s *Settings) { s.Output = nil },
+	} {
+		s := booth(1)
+		change(&s)
+		for k, d := range draws(t, 1, 200, s) {
+			assert.Equal(t, want[k].starter.ID, d.starter.ID, "%s changes the starter", name)
+			if s.Turns == booth(1).Turns {
+				assert.Equal(t, want[k].turns, d.turns, "%s changes the turns", name)
+			} else {
+				assert.Equal(t, want[k].maxTokens, d.maxTokens, "%s changes the lengths", name)
+			}
+		}
+	}
+}
+
+func TestTurnsWithinRange(t *testing.T) {
+	for _, want := range []api.Range{{Min: 1, Max: 1}, {Min: 3, Max: 5}, {Min: 50, Max: 50}} {
+		s := booth(1)
+		s.Turns = want
+		least, most := maxTurns+1, 0
+		for _, d := range draws(t, 1, 100, s) {
+			least, most = min(least, d.turns), max(most, d.turns)
+		}
+		assert.Equal(t, want, api.Range{Min: least, Max: most})
+	}
+}
+
+// The booths' lengths: without a cap as configured, and with one as a normal
+// distribution is that cannot exceed it.
+func TestLengths(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		maxTokens int
+	}{
+		{"out of the cap's reach", 4096},
+		{"capped", 1024},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := booth(1)
+			s.MaxTokens = tt.maxTokens
+			mean, cv := lengths(draws(t, 1, 2000, s), 5, tt.maxTokens)
+			wantMean, wantCV := capped(830, .15, float64(tt.maxTokens))
+			assert.InEpsilon(t, wantMean, mean, .005)
+			assert.InDelta(t, wantCV, cv, .005)
+			assert.InEpsilon(t, 830, mean, .01, "what the design promises")
+			assert.InDelta(t, .15, cv, .01, "what the design promises")
+		})
+	}
+}
+
+// lengths gives mean and coefficient of variation of the first turns.
+func lengths(all []draw, turns, most int) (mean, cv float64) {
+	var sum, squares, n float64
+	for _, d := range all {
+		for _, tokens := range d.maxTokens[:turns] {
+			if tokens < 1 || tokens > most {
+				panic(fmt.Sprintf("a length of %d tokens", tokens))
+			}
+			sum, squares, n = sum+float64(tokens), squares+float64(tokens)*float64(tokens), n+1
+		}
+	}
+	mean = sum / n
+	return mean, math.Sqrt(squares/n-mean*mean) / mean
+}
+
+// capped gives mean and coefficient of variation of min(X, most) for a normal X.
+func capped(mean, cv, most float64) (float64, float64) {
+	sd := mean * cv
+	z := (most - mean) / sd
+	density := math.Exp(-z*z/2) / math.Sqrt(2*math.Pi)
+	over := math.Erfc(z/math.Sqrt2) / 2
+	first := z*over - density
+	second := 1 - over - z*density + z*z*over
+	m := mean + sd*first
+	return m, sd * math.Sqrt(second-first*first) / m
+}
+
+func TestAnswerLength(t *testing.T) {
+	booth := &api.Distribution{Mean: 830, CV: .15}
+	for _, tt := range []struct {
+		name  string
+		z     float64
+		d     *api.Distribution
+		limit int
+		want  int
+	}{
+		{"no distribution: the cap", 2, nil, 1024, 1024},
+		{"the mean", 0, booth, 1024, 830},
+		{"half a deviation above", .5, booth, 1024, 892},
+		{"never over the cap", 3, booth, 1024, 1024},
+		{"a cap below the mean", 0, booth, 100, 100},
+		{"never under a quarter of the mean", -9, booth, 1024, 208},
+		{"always a token", -9, &api.Distribution{Mean: 1, CV: 1}, 1024, 1},
+		{"no variation", 3, &api.Distribution{Mean: 50}, 1024, 50},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			assert.Equal(t, tt.want, answerLength(tt.z, tt.d, tt.limit))
+		})
+	}
+}

@@ -1,0 +1,253 @@
+package workload
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+)
+
+// outage is a fault from one moment to another.
+func outage(from, to time.Time, e chat.Error) func(time.Time) *chat.Error {
+	return func(at time.Time) *chat.Error {
+		if at.Before(from) || !at.Before(to) {
+			return nil
+		}
+		return &e
+	}
+}
+
+var refused = chat.Error{Class: api.ErrorConnect, Message: "connection refused"}
+
+// A target that is down from the start is asked by one conversation at a time,
+// ever more rarely.
+func TestPausesGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &server{fault: outage(time.Now(), time.Now().Add(time.Hour), refused)}
+		r := run(t, target, booth(180))
+		after(10 * time.Minute)
+		sent := target.requests()
+		for i, want := range []float64{.25, .5, 1, 2, 4, 4, 4} {
+			assert.InDelta(t, want, sent[i+1].at.Sub(sent[i].at).Seconds(), .1, "pause %d", i+1)
+		}
+		assert.Less(t, len(sent), 160)
+		assert.Less(t, r.mean(r.begun, time.Now()), .01, "places are free")
+		_, count := r.ended()
+		assert.Equal(t, len(sent), count[api.ConversationError])
+	})
+}
+
+// A target lost in mid-run: what is in flight ends by itself, the turns after
+// it fail, and when it is back the conversations are back as fast as they may start.
+func TestOutage(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		with chat.Error
+	}{
+		{"refuses connections", refused},
+		{"accepts and says nothing", chat.Error{Class: api.ErrorTimeout}},
+		{"answers 503 with Retry-After 4", chat.Error{Class: api.ErrorHTTP5xx, Status: 503, RetryAfter: 4 * time.Second}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lost := time.Now().Add(time.Minute)
+				back := lost.Add(10 * time.Minute)
+				target := &server{fault: outage(lost, back, tt.with)}
+				r := run(t, target, booth(60))
+				after(11*time.Minute - time.Nanosecond)
+				assert.LessOrEqual(t, len(target.since(lost)), 60+160, "those in progress, and a try every 4 s")
+
+				after(5 * time.Second)
+				again := target.since(back)
+				require.NotEmpty(t, again, "a try within 5 s of the return")
+				after(time.Until(again[0].at) + ttft)
+				r.reaches(60, 6*time.Second+100*time.Millisecond)
+				after(5 * time.Minute)
+				all, _ := r.ended()
+				for _, e := range all {
+					assert.False(t, e.Started.After(back) && e.status == api.ConversationError, "%s failed after the return", e.ID)
+				}
+				assertPaced(t, moments(firsts(again)), 10)
+			})
+		})
+	}
+}
+
+// firsts leaves the first turns.
+func firsts(all []request) (out []request) {
+	for _, r := range all {
+		if len(r.Messages) == 1 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func TestRetryAfter(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		asked, want time.Duration
+	}{
+		{"longer than the pause", 2 * time.Second, 2 * time.Second},
+		{"shorter than the pause", 100 * time.Millisecond, firstPause},
+		{"half a minute", 30 * time.Second, 30 * time.Second},
+		{"at most a minute", time.Hour, maxAsked},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limited := chat.Error{Class: api.ErrorRateLimited, Status: 429, RetryAfter: tt.asked}
+				target := &server{fault: outage(time.Now(), time.Now().Add(200*time.Millisecond), limited)}
+				r := run(t, target, booth(60))
+				after(100 * time.Second)
+				sent := target.requests()
+				assert.InDelta(t, tt.want.Seconds(), sent[1].at.Sub(sent[0].at).Seconds(), .1)
+				assert.Equal(t, 60, r.actual())
+			})
+		})
+	}
+}
+
+// A few errors by chance are no outage.
+func TestRandomErrors(t *testing.T) {
+	for concurrency, hours := range map[int]float64{1: 10, 60: .25, 180: .15} {
+		synctest.Test(t, func(t *testing.T) {
+			r := run(t, &server{fault: faulty(1, .01)}, booth(concurrency))
+			after(time.Duration(hours * float64(time.Hour)))
+			_, count := r.ended()
+			assert.Greater(t, count[api.ConversationError], 10)
+			settled := r.begun.Add(20 * time.Second)
+			assert.InEpsilon(t, float64(concurrency), r.mean(settled, time.Now()), .005)
+		})
+	}
+}
+
+// silent is a target whose second request is cancelled without a word, though
+// nobody cancelled it; before that all fail, after it all is well.
+type silent struct {
+	server
+	n atomic.Int32
+}
+
+func (s *silent) Do(ctx context.Context, req chat.Request) chat.Result {
+	switch s.n.Add(1) {
+	case 1:
+		return chat.Result{Err: &refused}
+	case 2:
+		return chat.Result{Cancelled: true}
+	}
+	return s.server.Do(ctx, req)
+}
+
+// The one conversation that tries may end without a word on the target; the
+// next one tries all the same.
+func TestTryWithoutAWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, &silent{}, booth(20))
+		r.reaches(20, firstPause+maxPause+ttft+3*time.Second)
+	})
+}
+
+// A try that retires before its turn is sent does not keep the others back.
+func TestTryThatRetires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &server{fault: outage(time.Now(), time.Now().Add(100*time.Millisecond), refused)}
+		s := booth(5)
+		s.TargetRPS = .1
+		r := run(t, target, s)
+		after(2 * time.Second) // the second conversation tries, and waits for the cap
+		require.Equal(t, 1, r.actual())
+		s.Concurrency = 0 // nothing less makes a try a surplus
+		r.Set(s)
+		r.reaches(0, 0)
+		s.Concurrency, s.TargetRPS = 5, 0
+		r.Set(s)
+		r.reaches(5, maxPause+ttft+time.Second)
+	})
+}
+
+// An answer without content is a word on the target, too.
+func TestEmptyAnswerOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, &mute{}, booth(5))
+		after(time.Minute)
+		assert.Greater(t, r.mean(r.begun.Add(2*time.Second), time.Now()), 4.5)
+	})
+}
+
+// mute fails once, and then gives whole answers without a chunk.
+type mute struct{ failed atomic.Bool }
+
+func (m *mute) Do(ctx context.Context, _ chat.Request) chat.Result {
+	if !m.failed.Swap(true) {
+		return chat.Result{Err: &refused}
+	}
+	return chat.Result{Cancelled: !sleep(ctx, nil, time.Second), FinishReason: "stop"}
+}
+
+// The gate by itself; moments are seconds.
+func TestGate(t *testing.T) {
+	epoch := time.Unix(0, 0)
+	at := func(s float64) time.Time { return epoch.Add(time.Duration(s * float64(time.Second))) }
+	for _, tt := range []struct {
+		name string
+		do   func(g *gate)
+		want float64 // the wait at 10
+	}{
+		{"the zero value is open", func(*gate) {}, 0},
+		{"a failure closes it", func(g *gate) { g.failure(at(10), at(9), 0) }, .25},
+		{"what began before tells nothing new", func(g *gate) {
+			g.failure(at(9.9), at(9), 0)
+			g.failure(at(10), at(9.5), 0)
+			g.failure(at(10), at(9.95), 0)
+		}, .15},
+		{"what began after the pause does", func(g *gate) {
+			g.failure(at(9), at(8), 0)
+			g.failure(at(10), at(9.5), 0)
+		}, .5},
+		{"a first token opens it", func(g *gate) {
+			g.failure(at(10), at(9), time.Minute)
+			assert.True(t, g.success())
+			assert.False(t, g.success(), "once")
+		}, 0},
+		{"pauses begin anew", func(g *gate) {
+			g.failure(at(8), at(7), 0)
+			g.failure(at(9), at(8.5), 0)
+			g.success()
+			g.failure(at(10), at(9.5), 0)
+		}, .25},
+		{"a try keeps the next one back", func(g *gate) {
+			g.failure(at(8), at(7), 0)
+			assert.True(t, g.admit(at(9)))
+			assert.False(t, g.admit(at(9.5)), "one at a time")
+		}, 3},
+		{"its failure decides instead", func(g *gate) {
+			g.failure(at(8), at(7), 0)
+			g.admit(at(9))
+			g.failure(at(10), at(9), 0)
+		}, .5},
+		{"an earlier try that fails late does not", func(g *gate) {
+			g.failure(at(1), at(0), 0)
+			g.admit(at(2))
+			g.admit(at(9))
+			g.failure(at(10), at(2), 0)
+		}, 3},
+		{"nobody tries within the pause", func(g *gate) {
+			g.failure(at(10), at(9), 2*time.Second)
+			assert.False(t, g.admit(at(10)))
+		}, 2},
+		{"a start at an open gate is no try", func(g *gate) { assert.True(t, g.admit(at(9))) }, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var g gate
+			tt.do(&g)
+			assert.Equal(t, at(tt.want), epoch.Add(g.wait(at(10))))
+		})
+	}
+}

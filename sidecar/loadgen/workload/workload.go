@@ -1,0 +1,349 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+	"unique"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/corpus"
+)
+
+// Sender sends one request; [chat.Client] is one.
+type Sender interface {
+	Do(ctx context.Context, req chat.Request) chat.Result
+}
+
+// Options are what a workload does not change while it runs.
+type Options struct {
+	Lane       string
+	Run        string // makes conversation ids of different runs differ
+	Seed       uint64
+	Nonce      string // stands in front of every starter; empty: nothing does
+	Sender     Sender
+	Corpus     *corpus.Corpus // at the start; see [Workload.SetCorpus]
+	Questioner corpus.Questioner
+	Instance   func() string // see [Driver]; nil pins no turn
+	Observer   Observer
+}
+
+// Workload is one run, from a start to its stop. It is safe for concurrent use.
+type Workload struct {
+	opts   Options
+	gate   gate
+	starts *pacer
+	sends  *pacer
+	freed  chan struct{} // holds one word: a conversation has ended
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	settings Settings
+	corpus   *corpus.Corpus
+	next     int64 // number of the next conversation
+	active   map[*Conversation]struct{}
+	drains   bool
+	news     chan struct{} // closed when whoever waits must look again
+}
+
+// New makes a workload; the settings must have passed [Settings.Check].
+func New(opts Options, s Settings) *Workload {
+	return &Workload{
+		opts: opts, settings: s, corpus: opts.Corpus, active: map[*Conversation]struct{}{},
+		starts: newPacer(s.StartRate), sends: newPacer(s.TargetRPS),
+		freed: make(chan struct{}, 1), news: make(chan struct{}),
+	}
+}
+
+// Run holds the conversations until ctx ends, which cancels what is in flight,
+// or until a drain is complete. It returns when the last conversation has ended.
+func (w *Workload) Run(ctx context.Context) {
+	defer w.wg.Wait()
+	for ctx.Err() == nil {
+		missing, over, news := w.missing()
+		wait := w.gate.wait(time.Now())
+		switch {
+		case over:
+			return
+		case !missing:
+			select {
+			case <-ctx.Done():
+			case <-news:
+			case <-w.freed:
+			}
+		case wait > 0:
+			sleep(ctx, news, wait)
+		case w.starts.pass(ctx, news):
+			w.start(ctx)
+		}
+	}
+}
+
+// missing says whether a conversation is missing, and whether none will be started.
+func (w *Workload) missing() (missing, over bool, news <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.active) < w.settings.Concurrency, w.drains, w.news
+}
+
+// Set changes the settings of the running workload.
+func (w *Workload) Set(s Settings) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.settings = s
+	w.starts.set(s.StartRate)
+	w.sends.set(s.TargetRPS)
+	w.report()
+	w.tell()
+}
+
+// SetCorpus gives the texts of the conversations that begin from now on; those in
+// progress keep theirs.
+func (w *Workload) SetCorpus(c *corpus.Corpus) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.corpus = c
+}
+
+// Drain starts nothing more and lets the turns in flight end; then Run returns.
+func (w *Workload) Drain() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drains = true
+	w.tell()
+}
+
+// tell wakes whoever waits. The lock is held.
+func (w *Workload) tell() {
+	close(w.news)
+	w.news = make(chan struct{})
+}
+
+// Conversations are those in progress, in no order.
+func (w *Workload) Conversations() []*Conversation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]*Conversation, 0, len(w.active))
+	for c := range w.active {
+		all = append(all, c)
+	}
+	return all
+}
+
+// start begins the next conversation, unless one came to be too many while it
+// was paced, or the gate closed.
+func (w *Workload) start(ctx context.Context) {
+	if c := w.begin(time.Now()); c != nil {
+		w.wg.Go(func() { w.converse(ctx, c) })
+	}
+}
+
+func (w *Workload) begin(now time.Time) *Conversation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.drains || len(w.active) >= w.settings.Concurrency || !w.gate.admit(now) {
+		return nil
+	}
+	k := w.next
+	w.next++
+	d := newDraw(w.opts.Seed, k, w.settings, w.corpus)
+	c := &Conversation{
+		ID: fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k), Number: k, Topic: d.starter.Topic,
+		Starter: d.starter.ID, Planned: d.turns, Started: now, draw: d,
+	}
+	w.active[c] = struct{}{}
+	w.report()
+	return c
+}
+
+// report tells the observer the numbers; the lock keeps the reports in order.
+func (w *Workload) report() { w.opts.Observer.Active(len(w.active), w.settings.Concurrency) }
+
+// between is what a conversation asks for between two turns: whether it is one
+// too many, which takes it out of the workload, and how long its user thinks.
+func (w *Workload) between(c *Conversation) (retires bool, think time.Duration, news <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.drains && len(w.active) <= w.settings.Concurrency {
+		return false, w.settings.ThinkTime, w.news
+	}
+	delete(w.active, c)
+	w.report()
+	return true, 0, nil
+}
+
+func (w *Workload) end(c *Conversation) {
+	w.mu.Lock()
+	if _, ok := w.active[c]; ok {
+		delete(w.active, c)
+		w.report()
+	}
+	w.mu.Unlock()
+	select {
+	case w.freed <- struct{}{}:
+	default:
+	}
+}
+
+// converse holds one conversation from its first turn to its end.
+func (w *Workload) converse(ctx context.Context, c *Conversation) {
+	w.opts.Observer.ConversationStarted(c)
+	status := api.ConversationStatus("")
+	for n := 1; n <= c.Planned; n++ {
+		if status = w.due(ctx, c, n); status != "" {
+			break
+		}
+		if status = w.turn(ctx, c, n); status != "" {
+			break
+		}
+		c.done = n
+	}
+	if status == "" {
+		status = api.ConversationCompleted
+	}
+	// The place is free only when all is told: whoever sees the workload empty
+	// has heard of every turn.
+	w.opts.Observer.ConversationEnded(c, status, c.done)
+	w.end(c)
+}
+
+// due waits until turn n may be sent: for the user to think of a question, and
+// for the cap. What it returns ends the conversation, "" does not.
+func (w *Workload) due(ctx context.Context, c *Conversation, n int) api.ConversationStatus {
+	since := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	var question <-chan struct{} // closed when it is there
+	defer func() {
+		cancel()
+		if question != nil {
+			<-question
+		}
+	}()
+	for ctx.Err() == nil {
+		retires, think, news := w.between(c)
+		if retires {
+			return api.ConversationRetired
+		}
+		if n > 1 && question == nil {
+			question = c.follow(ctx, w.opts.Questioner)
+		}
+		if n > 1 && !(sleep(ctx, news, think-time.Since(since)) && await(ctx, news, question)) {
+			continue
+		}
+		if w.sends.pass(ctx, news) {
+			return ""
+		}
+	}
+	return api.ConversationCancelled
+}
+
+// await waits for what closes a channel; false says that ctx ended or news came first.
+func await(ctx context.Context, news, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+	}
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	case <-news:
+	}
+	return false
+}
+
+// turn sends one turn; what it returns ends the conversation, "" does not.
+func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.ConversationStatus {
+	t := &Turn{Conversation: c, Number: n, RequestID: fmt.Sprintf("%s-%d", c.ID, n), Began: time.Now()}
+	c.ask(w.opts, t)
+	c.setTurn(t)
+	w.opts.Observer.TurnStarted(t)
+	r := w.opts.Sender.Do(ctx, w.request(c, t))
+	c.setTurn(nil)
+	w.judge(t, &r)
+	w.opts.Observer.TurnEnded(t, &r)
+	switch {
+	case r.Cancelled:
+		return api.ConversationCancelled
+	case r.Err != nil:
+		return api.ConversationError
+	}
+	c.messages = append(c.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: r.Content})
+	return ""
+}
+
+// judge tells the gate how the turn went; a first token has told it already,
+// and a cancelled turn says nothing.
+func (w *Workload) judge(t *Turn, r *chat.Result) {
+	switch {
+	case r.Cancelled:
+	case r.Err != nil:
+		w.heed(w.gate.failure(time.Now(), t.Began, r.Err.RetryAfter))
+	case len(r.Chunks) == 0:
+		w.heed(w.gate.success())
+	}
+}
+
+// heed wakes who waits for the gate, where something about it changed.
+func (w *Workload) heed(changed bool) {
+	if changed {
+		w.mu.Lock()
+		w.tell()
+		w.mu.Unlock()
+	}
+}
+
+func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
+	first := true // OnChunk is called from one goroutine
+	req := chat.Request{
+		ID: t.RequestID, Messages: c.messages, MaxTokens: c.draw.maxTokens[t.Number-1], Live: &t.Live,
+		OnChunk: func(n int) {
+			if first {
+				first = false
+				w.heed(w.gate.success())
+			}
+			w.opts.Observer.Chunk(n)
+		},
+	}
+	if w.opts.Instance != nil {
+		req.Instance = w.opts.Instance()
+	}
+	return req
+}
+
+// ask adds the user's next message. The first one begins with the starter's
+// text, byte-identical in all conversations on it, so that its prefix is shared.
+func (c *Conversation) ask(o Options, t *Turn) {
+	var content string
+	if t.Number == 1 {
+		t.UserMessage = o.Questioner.Open(c.draw.rng, c.Topic)
+		content = c.draw.starter.Text + "\n\n" + t.UserMessage
+		if o.Nonce != "" {
+			content = o.Nonce + "\n" + content
+		}
+		c.opening = unique.Make(content)
+		content = c.opening.Value()
+	} else {
+		t.UserMessage = c.question
+		content = t.UserMessage
+	}
+	c.asked = append(c.asked, t.UserMessage)
+	c.messages = append(c.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: content})
+}
+
+// follow begins to think of the question about the last answer, and closes what it
+// gives when it is there. The end of ctx ends it.
+func (c *Conversation) follow(ctx context.Context, q corpus.Questioner) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		answer := c.messages[len(c.messages)-1].Content
+		c.question = q.Follow(ctx, c.draw.rng, c.Topic, c.asked, answer)
+	}()
+	return done
+}

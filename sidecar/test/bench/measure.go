@@ -1,0 +1,295 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/loadgen/stats"
+)
+
+// row is one line of the table.
+type row struct {
+	streams int
+	burners int // processes that compete with the load generator for its one core
+}
+
+func (r row) name() string {
+	if r.burners == 0 {
+		return fmt.Sprint(r.streams)
+	}
+	return fmt.Sprintf("%d, starved by %d", r.streams, r.burners)
+}
+
+// result is what one row measured. Errors are in milliseconds.
+type result struct {
+	ttft50, ttft95, itl95 float64
+	perCPU                float64
+	memory                int64 // bytes, the peak
+	client                api.ClientHealth
+}
+
+// worst is the largest error at p95.
+func (m result) worst() float64 { return max(math.Abs(m.ttft95), math.Abs(m.itl95)) }
+
+// misjudged says whether the verdict does not fit the error: over 5 ms it must
+// blame the client, below 1 ms it must not.
+func (m result) misjudged() bool {
+	blames := m.client.Verdict == api.VerdictBottleneck
+	return m.worst() > 5 && !blames || m.worst() < 1 && blames
+}
+
+func (m result) line(r row) string {
+	note := ""
+	if m.misjudged() {
+		note = "  ← does not fit the error"
+	}
+	return fmt.Sprintf("%-24s %6.2f ms %6.2f ms %6.2f ms %12.0f %5.1f MB %5.2f ms  %s%s", r.name(), m.ttft50, m.ttft95, m.itl95,
+		m.perCPU, float64(m.memory)/1e6, 1000*m.client.LagSeconds, m.client.Verdict, note)
+}
+
+// measure runs one row from the start of its processes to their end.
+func measure(ctx context.Context, loadgen string, r row) (result, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return result{}, err
+	}
+	server, address, err := startServer(ctx, self)
+	if err != nil {
+		return result{}, err
+	}
+	defer stopChild(server)
+	dir, err := os.MkdirTemp("", "kvbooth-bench-")
+	if err != nil {
+		return result{}, err
+	}
+	defer os.RemoveAll(dir)
+	client, control, err := startLoadgen(ctx, loadgen, address, dir, r.streams)
+	if err != nil {
+		return result{}, err
+	}
+	defer stopChild(client)
+	if r.burners > 0 {
+		if err := pin(client.Process.Pid, 0); err != nil {
+			return result{}, err
+		}
+		defer starve(ctx, self, r.burners)()
+	}
+	if err := settled(ctx, control); err != nil {
+		return result{}, err
+	}
+	return observe(ctx, client.Process.Pid, control, "http://"+address)
+}
+
+func startServer(ctx context.Context, self string) (*exec.Cmd, string, error) {
+	cmd := exec.CommandContext(ctx, self, "serve")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, "", err
+	}
+	address, err := bufio.NewReader(out).ReadString('\n')
+	return cmd, strings.TrimSpace(address), err
+}
+
+func startLoadgen(ctx context.Context, binary, target, dir string, streams int) (*exec.Cmd, *api.Client, error) {
+	ports, err := local.FreePorts(18088, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	listen := local.Loopback(ports[0])
+	cmd := exec.CommandContext(ctx, binary, "--target-url=http://"+target, "--listen="+listen, "--data-dir="+dir,
+		"--concurrency="+strconv.Itoa(streams), fmt.Sprintf("--start-rate=%d", max(1, streams/10)), "--target-rps=0",
+		fmt.Sprintf("--output-tokens-mean=%d", meanTokens), "--output-tokens-cv=.15", "--start", "--log-level=warn")
+	cmd.Stderr = os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	client, err := api.NewClient(http.DefaultClient, "http://"+listen, "")
+	return cmd, client, err
+}
+
+func stopChild(cmd *exec.Cmd) {
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait()
+}
+
+// starve starts processes that want the load generator's core all the time, and
+// returns what ends them.
+func starve(ctx context.Context, self string, n int) (stop func()) {
+	var all []*exec.Cmd
+	for range n {
+		cmd := exec.CommandContext(ctx, self, "burn", "0")
+		if cmd.Start() == nil {
+			all = append(all, cmd)
+		}
+	}
+	return func() {
+		for _, cmd := range all {
+			stopChild(cmd)
+		}
+	}
+}
+
+// burn uses one core until ctx ends.
+func burn(ctx context.Context, cpu int) error {
+	if err := pin(0, cpu); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		for range 1 << 20 {
+		}
+	}
+	return nil
+}
+
+// pin binds every thread of a process to one core; 0 means this process.
+func pin(pid, cpu int) error {
+	var set unix.CPUSet
+	set.Set(cpu)
+	if pid == 0 {
+		pid = os.Getpid()
+	}
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	if err != nil {
+		return err
+	}
+	for _, t := range threads {
+		id, err := strconv.Atoi(filepath.Base(t))
+		if err != nil {
+			return err
+		}
+		if err := unix.SchedSetaffinity(id, &set); err != nil {
+			return fmt.Errorf("binding process %d to core %d: %w", pid, cpu, err)
+		}
+	}
+	return nil
+}
+
+// settled waits until every conversation has begun, and ten seconds more.
+func settled(ctx context.Context, control *api.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for {
+		s, err := control.Status(ctx)
+		if err == nil && s.Lanes[0].State.Step.Settled != nil {
+			return pause(ctx, 10*time.Second)
+		}
+		if p := pause(ctx, 200*time.Millisecond); p != nil {
+			return fmt.Errorf("the conversations did not all begin: %w", err)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// observe lets one window pass and compares both sides' view of it.
+func observe(ctx context.Context, pid int, control *api.Client, server string) (result, error) {
+	var sent truth
+	if err := get(ctx, server+"/truth", &sent); err != nil {
+		return result{}, err
+	}
+	cpu, _, err := usage(pid)
+	if err != nil {
+		return result{}, err
+	}
+	if err := pause(ctx, window); err != nil {
+		return result{}, err
+	}
+	after, memory, err := usage(pid)
+	if err != nil {
+		return result{}, err
+	}
+	s, err := control.Snapshot(ctx)
+	if err != nil {
+		return result{}, err
+	}
+	sent = truth{}
+	if err := get(ctx, server+"/truth", &sent); err != nil {
+		return result{}, err
+	}
+	m := s.Lanes[0].Window.Metrics
+	ttft, itl := stats.Summarise(sent.TTFT), stats.Summarise(sent.ITL)
+	if m.TTFT.P50 == nil || ttft.P50 == nil || s.Lanes[0].Totals.Errors > 0 {
+		return result{}, fmt.Errorf("nothing to compare: %d turns, %d errors %v", m.TTFT.N, s.Lanes[0].Totals.Errors, s.Lanes[0].Totals.ErrorsByClass)
+	}
+	return result{
+		ttft50: 1000 * (*m.TTFT.P50 - *ttft.P50), ttft95: 1000 * (*m.TTFT.P95 - *ttft.P95), itl95: 1000 * (*m.ITL.P95 - *itl.P95),
+		perCPU: s.Lanes[0].Window.OutputTokensPerSecond * window.Seconds() / (after - cpu).Seconds(),
+		memory: memory, client: s.Client,
+	}, nil
+}
+
+func get(ctx context.Context, url string, v any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	return json.NewDecoder(res.Body).Decode(v)
+}
+
+// usage is the CPU time that a process has used and its peak of resident memory.
+func usage(pid int) (time.Duration, int64, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	// The command's name, in parentheses, may hold blanks; utime and stime are the
+	// 12th and 13th field behind it, in ticks of 10 ms (proc(5)).
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	utime, err1 := strconv.ParseInt(fields[11], 10, 64)
+	stime, err2 := strconv.ParseInt(fields[12], 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0, 0, fmt.Errorf("cannot read /proc/%d/stat", pid)
+	}
+	memory, err := peakMemory(pid)
+	return time.Duration(utime+stime) * 10 * time.Millisecond, memory, err
+}
+
+func peakMemory(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if kb, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(kb), "kB")), 10, 64)
+			return n * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("/proc/%d/status has no VmHWM", pid)
+}

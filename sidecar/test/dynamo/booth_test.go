@@ -1,0 +1,244 @@
+//go:build dynamo
+
+package dynamo
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/local"
+)
+
+// booth is a Dynamo and a load generator against it.
+type booth struct {
+	dynamo *local.Dynamo
+	client *api.Client
+	base   string
+}
+
+// startBooth starts both; they end with the test.
+func startBooth(t *testing.T) *booth {
+	t.Helper()
+	d := Start(t, 18000)
+	return startAgainst(t, d, "--target-url="+d.URL(), "--mode-driver=pinned")
+}
+
+// startAgainst starts a load generator against a Dynamo; it ends with the test.
+func startAgainst(t *testing.T, d *local.Dynamo, args ...string) *booth {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "loadgen")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "kvbooth/sidecar/cmd/loadgen")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	listen := local.Loopback(FreePort(t, 18088))
+	base := "http://" + listen
+	args = append(args,
+		"--listen="+listen, "--data-dir="+t.TempDir(),
+		fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=20", "--target-rps=0",
+		"--max-tokens=64", "--output-tokens-mean=32", "--output-tokens-cv=.15")
+	for _, w := range d.Workers() {
+		args = append(args, "--cluster-metrics-urls="+w.MetricsURL)
+	}
+	startLoadgen(t, binary, args)
+	client, err := api.NewClient(http.DefaultClient, base, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &booth{dynamo: d, base: base, client: client}
+	b.waitReady(t)
+	return b
+}
+
+func startLoadgen(t *testing.T, binary string, args []string) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the load generator ended with: %v", err)
+		}
+	})
+}
+
+// wait polls the lane's status until it is as wanted.
+func (b *booth) wait(t *testing.T, what string, limit time.Duration, wanted func(api.LaneStatus) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		s, err := b.client.Status(ctx)
+		if err == nil && wanted(s.Lanes[0]) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s did not come within %v; last status: %+v, %v", what, limit, s.Lanes, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func (b *booth) waitReady(t *testing.T) {
+	t.Helper()
+	b.wait(t, "a probed target", time.Minute, func(s api.LaneStatus) bool { return s.Target.Reachable && s.Extensions["nvext"] })
+}
+
+func (b *booth) waitOK(t *testing.T, n int64, limit time.Duration) {
+	t.Helper()
+	b.wait(t, fmt.Sprintf("%d whole turns", n), limit, func(s api.LaneStatus) bool { return s.Totals.OK >= n })
+}
+
+func (b *booth) status(t *testing.T) api.Status {
+	t.Helper()
+	s, err := b.client.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (b *booth) start(t *testing.T) {
+	t.Helper()
+	if _, err := b.client.Start(t.Context(), api.DefaultLane, api.StartRequest{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *booth) stop(t *testing.T) { b.end(t, false) }
+
+func (b *booth) drain(t *testing.T) { b.end(t, true) }
+
+func (b *booth) end(t *testing.T, drain bool) {
+	t.Helper()
+	if _, err := b.client.Stop(t.Context(), api.DefaultLane, api.StopRequest{Drain: drain}); err != nil {
+		t.Fatal(err)
+	}
+	b.wait(t, "the end of the workload", time.Minute, func(s api.LaneStatus) bool { return s.State.Phase == api.PhaseStopped })
+}
+
+func (b *booth) setMode(t *testing.T, m api.Mode) {
+	t.Helper()
+	if _, err := b.client.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: m}); err != nil {
+		t.Fatal(err)
+	}
+	b.wait(t, "mode "+string(m), time.Minute, func(s api.LaneStatus) bool {
+		return s.State.Mode == m && s.State.Phase == api.PhaseStopped
+	})
+}
+
+// turn is a row of turns.csv.
+type turn struct {
+	id, status, class, worker string
+	ttft, serverTTFT          float64
+}
+
+// turns are those of the last step.
+func (b *booth) turns(t *testing.T) []turn {
+	t.Helper()
+	// What has ended is committed within 200 ms.
+	step := b.status(t).Lanes[0].State.Step.ID
+	var rows [][]string
+	b.wait(t, "the turns of the step", 10*time.Second, func(s api.LaneStatus) bool {
+		var err error
+		rows, err = readCSV(t.Context(), fmt.Sprintf("%s/api/v1/turns.csv?step=%d", b.base, step))
+		total := s.Totals.OK + s.Totals.Errors + s.Totals.Cancelled
+		return err == nil && int64(len(rows)-1) >= total
+	})
+	column := func(name string) int {
+		i := slices.Index(rows[0], name)
+		if i < 0 {
+			t.Fatalf("turns.csv has no column %s: %v", name, rows[0])
+		}
+		return i
+	}
+	id, status, class, worker := column("request_id"), column("status"), column("error_class"), column("worker")
+	ttft, server := column("ttft_seconds"), column("server_ttft_seconds")
+	var turns []turn
+	for _, r := range rows[1:] {
+		turns = append(turns, turn{r[id], r[status], r[class], r[worker], number(r[ttft]), number(r[server])})
+	}
+	return turns
+}
+
+func readCSV(ctx context.Context, url string) ([][]string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	return csv.NewReader(res.Body).ReadAll()
+}
+
+func number(s string) float64 {
+	v, _ := strconv.ParseFloat(s, 64) // an empty field counts as 0
+	return v
+}
+
+// counts are the frontend's own.
+type counts struct{ prompt, cached float64 }
+
+func (b *booth) frontendCounts(t *testing.T) counts {
+	t.Helper()
+	families := scrape(t, b.dynamo.URL())
+	return counts{
+		prompt: families["dynamo_frontend_input_sequence_tokens"],
+		cached: families["dynamo_frontend_cached_tokens"],
+	}
+}
+
+// uptime is the frontend process's, in seconds; a restart begins it anew.
+func (b *booth) uptime(t *testing.T) float64 {
+	t.Helper()
+	return scrape(t, b.dynamo.URL())["dynamo_component_uptime_seconds"]
+}
+
+// scrape reads a frontend's metrics: the sum of a histogram, the value of a gauge
+// or a counter.
+func scrape(t *testing.T, frontend string) map[string]float64 {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, frontend+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for name, f := range families {
+		for _, m := range f.Metric {
+			values[name] += m.GetHistogram().GetSampleSum() + m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return values
+}

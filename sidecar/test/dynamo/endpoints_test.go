@@ -1,0 +1,156 @@
+//go:build dynamo
+
+package dynamo
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/loadgen/cluster"
+)
+
+// Two frontends over one set of workers, one with a KV router and one that deals
+// round robin: under load the turns are sent there and back and there again, and
+// not one of them fails.
+func TestTwoFrontends(t *testing.T) {
+	d := Start(t, 18000)
+	second := startSecondFrontend(t, d)
+	b := startAgainst(t, d, "--mode-driver=endpoints", "--mode-endpoints=kv="+d.URL()+",round_robin="+second)
+	b.start(t)
+	b.settles(t, api.ModeKV, d.URL())
+	for _, to := range []struct {
+		mode      api.Mode
+		url, idle string
+	}{
+		{api.ModeRoundRobin, second, d.URL()},
+		{api.ModeKV, d.URL(), second},
+		{api.ModeRoundRobin, second, d.URL()},
+		{api.ModeKV, d.URL(), second},
+	} {
+		if _, err := b.client.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: to.mode}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		b.wait(t, "turns at the address of "+string(to.mode), time.Minute, func(s api.LaneStatus) bool {
+			return s.State.Mode == to.mode && s.State.ModeChange == nil && s.Totals.OK > 0
+		})
+		t.Logf("%s: the first whole turn after %.1f s", to.mode, time.Since(began).Seconds())
+		before := started(t, to.idle)
+		b.settles(t, to.mode, to.url)
+		if n := started(t, to.idle) - before; n != 0 {
+			t.Errorf("%.0f turns went to the other frontend", n)
+		}
+	}
+	b.drain(t)
+	b.noneFailed(t)
+	b.refusesDeadEndpoint(t)
+}
+
+// noneFailed looks at the turns of all steps, those that a switch met among them.
+func (b *booth) noneFailed(t *testing.T) {
+	t.Helper()
+	rows, err := readCSV(t.Context(), b.base+"/api/v1/turns.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, status := map[string]int{}, slices.Index(rows[0], "status")
+	for _, r := range rows[1:] {
+		count[r[status]]++
+	}
+	t.Logf("all turns: %v", count)
+	if count[string(api.TurnError)] != 0 || count[string(api.TurnCancelled)] == 0 {
+		t.Errorf("all turns: %v; want none that failed, and some that a switch cancelled", count)
+	}
+}
+
+// settles waits for turns in a mode, and finds none that failed.
+func (b *booth) settles(t *testing.T, m api.Mode, url string) {
+	t.Helper()
+	b.waitOK(t, 200, time.Minute)
+	lane := b.status(t).Lanes[0]
+	if lane.Totals.Errors != 0 {
+		t.Fatalf("%d errors under %s: %v", lane.Totals.Errors, m, lane.Totals.ErrorsByClass)
+	}
+	if lane.State.Mode != m || lane.Target.Endpoint != url {
+		t.Fatalf("mode %s at %s, want %s at %s", lane.State.Mode, lane.Target.Endpoint, m, url)
+	}
+	turns := b.turns(t)
+	count := map[string]int{}
+	for _, turn := range turns {
+		count[turn.status]++
+	}
+	workers := perWorker(turns)
+	t.Logf("%s: turns %v, per worker %v, %.1f %% cached", m, count, slices.Sorted(maps.Values(workers)),
+		100*float64(lane.Totals.CachedTokens)/float64(lane.Totals.InputTokens))
+	if count[string(api.TurnError)] != 0 {
+		t.Errorf("turns that failed: %v", count)
+	}
+	if dealt := slices.Sorted(maps.Values(workers)); m == api.ModeRoundRobin && (len(dealt) != 3 || dealt[2]-dealt[0] > conversations/2) {
+		t.Errorf("turns per worker: %v, want three alike, but for those in flight", dealt)
+	}
+}
+
+// refusesDeadEndpoint asks for a mode whose frontend has gone: the old one stays.
+func (b *booth) refusesDeadEndpoint(t *testing.T) {
+	t.Helper()
+	b.setMode(t, api.ModeRoundRobin)
+	b.dynamo.KillFrontend()
+	if _, err := b.client.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeKV}); err != nil {
+		t.Fatal(err)
+	}
+	b.wait(t, "a refusal", time.Minute, func(s api.LaneStatus) bool {
+		return s.State.ModeChange != nil && s.State.ModeChange.Failed && s.State.Mode == api.ModeRoundRobin
+	})
+	t.Log(b.status(t).Lanes[0].State.ModeChange.Message)
+	b.start(t)
+	b.waitOK(t, 30, time.Minute)
+	b.drain(t)
+	if n := b.status(t).Lanes[0].Totals.Errors; n != 0 {
+		t.Errorf("%d errors after a switch that was refused", n)
+	}
+}
+
+// started is how many requests a frontend was sent.
+func started(t *testing.T, frontend string) float64 {
+	t.Helper()
+	return scrape(t, frontend)["dynamo_frontend_requests_started_total"]
+}
+
+// startSecondFrontend starts a frontend that deals round robin over the workers of
+// d, and gives its address when it lists all of them and the model.
+func startSecondFrontend(t *testing.T, d *local.Dynamo) string {
+	t.Helper()
+	port := FreePort(t, 18050)
+	p, err := local.Start(d.FrontendCommand("round-robin", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		p.Stop(ctx)
+	})
+	url := "http://" + local.Loopback(port)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		instances, err := cluster.Probe(ctx, url, nil)
+		if err == nil && len(instances) == len(d.Workers()) {
+			return url
+		}
+		select {
+		case <-p.Done():
+			t.Fatal(p.Wait())
+		case <-ctx.Done():
+			t.Fatalf("the second frontend lists %v: %v", instances, err)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,69 @@
+//go:build dynamo || grafana
+
+package dynamo
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/sim"
+)
+
+// Model is the name under which the mock workers of [Start] serve.
+const Model = "meta-llama/Llama-3.1-70B-Instruct"
+
+// Start starts a real Dynamo with three mock workers on free ports of loopback, its
+// frontend on the given port or the next free one, and ends it with the test. It
+// installs Dynamo first if need be.
+func Start(t *testing.T, frontendPort int) *local.Dynamo {
+	t.Helper()
+	cache, err := local.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	python, err := local.InstallDynamo(t.Context(), cache, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, profile := t.TempDir(), sim.H200()
+	if err := sim.WriteModel(dir); err != nil {
+		t.Fatal(err)
+	}
+	var npz bytes.Buffer
+	if err := sim.WriteNPZ(&npz, profile); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "profile.npz")
+	if err := os.WriteFile(path, npz.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := local.StartDynamo(t.Context(), local.Options{
+		Python: python, ModelDir: dir, ModelName: Model, ProfilePath: path, LogDir: t.TempDir(),
+		BlockTokens: profile.KV.BlockTokens, Blocks: profile.KV.Blocks, MaxSequences: profile.MaxSequences, MaxBatchedTokens: profile.MaxBatchedTokens,
+		FrontendPort: FreePort(t, frontendPort), WorkerPort: frontendPort + 81,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		d.Stop(ctx)
+	})
+	return d
+}
+
+// FreePort gives the first free port of loopback from the given one on.
+func FreePort(t *testing.T, from int) int {
+	t.Helper()
+	ports, err := local.FreePorts(from, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ports[0]
+}

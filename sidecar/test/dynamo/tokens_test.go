@@ -1,0 +1,261 @@
+//go:build dynamo
+
+package dynamo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/sim"
+)
+
+// What Dynamo makes of a conversation, by its chat template and tokenizer.json, is
+// what the simulation makes of it. A worker and the frontend that were killed do
+// the same when they are back; at the end nothing is left.
+func TestDynamoReadsTheSameTokens(t *testing.T) {
+	d := Start(t, 18000)
+	articles, err := corpus.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, starter := range articles.Starters {
+		sameTokens(t, d, starter.Text)
+	}
+	before := d.Workers()
+	d.KillWorker(0)
+	if err := d.RestartWorker(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	d.KillFrontend()
+	if err := d.StartFrontend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := d.Workers(); after[0].Instance == before[0].Instance || !slices.Equal(after[1:], before[1:]) {
+		t.Errorf("workers before %v, after %v: only the first is a new one", before, after)
+	}
+	forgetsTheDead(t, d)
+	sameTokens(t, d, "Again.")
+	leavesNothing(t, d)
+}
+
+// forgetsTheDead waits until the frontend lists no other instances than those
+// that run: it goes on sending turns to a killed worker until its lease is over.
+func forgetsTheDead(t *testing.T, d *local.Dynamo) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var want []string
+	for _, w := range d.Workers() {
+		want = append(want, w.Instance)
+	}
+	slices.Sort(want)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		listed, err := d.Instances(ctx)
+		if slices.Sort(listed); err == nil && slices.Equal(listed, want) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the frontend lists %v, want %v: %v", listed, want, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// sameTokens compares the ids that Dynamo gives for a conversation with ours.
+func sameTokens(t *testing.T, d *local.Dynamo, text string) {
+	t.Helper()
+	messages := []sim.Message{
+		{Role: "system", Content: "Answer in prose.\n"},
+		{Role: "user", Content: text},
+		{Role: "assistant", Content: "func f() {\n\n\t\n  return \"naïve 世界 😀\" // {{ 12345 }}\r\n}"},
+		{Role: "user", Content: " Why? "},
+	}
+	want, got := sim.Encode(sim.RenderChat(messages)), tokenIDs(t, d, messages)
+	if !slices.Equal(want, got) {
+		t.Errorf("%.40q: %d ids here, %d in Dynamo, or others", text, len(want), len(got))
+	}
+}
+
+// tokenIDs asks for one token of an answer, and for the ids of the prompt.
+func tokenIDs(t *testing.T, d *local.Dynamo, messages []sim.Message) (ids []uint32) {
+	t.Helper()
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	request := struct {
+		Model     string         `json:"model"`
+		Messages  []message      `json:"messages"`
+		Stream    bool           `json:"stream"`
+		MaxTokens int            `json:"max_tokens"`
+		Nvext     map[string]any `json:"nvext"`
+	}{Model: sim.H200().Model, Stream: true, MaxTokens: 1, Nvext: map[string]any{"annotations": []string{"token_ids"}}}
+	for _, m := range messages {
+		request.Messages = append(request.Messages, message(m))
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(post(t, d.URL()+"/v1/chat/completions", body)) {
+		if quoted, ok := strings.CutPrefix(line, ": "); ok { // in a comment line, as a JSON string
+			var list string
+			if err := json.Unmarshal([]byte(quoted), &list); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal([]byte(list), &ids); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return ids
+}
+
+func post(t *testing.T, url string, body []byte) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer bytes.Buffer
+	if _, err := answer.ReadFrom(res.Body); err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s: %s", url, res.Status, &answer)
+	}
+	return answer.String()
+}
+
+// leavesNothing stops a Dynamo and looks for what it held.
+func leavesNothing(t *testing.T, d *local.Dynamo) {
+	t.Helper()
+	began, workers := time.Now(), d.Workers()
+	d.Stop(t.Context())
+	t.Logf("stopped after %v", time.Since(began).Round(time.Millisecond))
+	for _, w := range workers {
+		if err := syscall.Kill(w.PID, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%s with process id %d: %v; it should be gone", w.Name, w.PID, err)
+		}
+	}
+	listener, err := net.Listen("tcp", strings.TrimPrefix(d.URL(), "http://"))
+	if err != nil {
+		t.Fatalf("the frontend's port is not free again: %v", err)
+	}
+	_ = listener.Close()
+}
+
+// The Hugging Face library reads the same ids out of any text as the simulation.
+func TestHuggingFaceReadsTheSameTokens(t *testing.T) {
+	dir := t.TempDir()
+	if err := sim.WriteModel(dir); err != nil {
+		t.Fatal(err)
+	}
+	texts := awkwardTexts(5000)
+	var got [][]uint32
+	python(t, `
+import json, sys, tokenizers
+job = json.load(sys.stdin)
+tokenizer = tokenizers.Tokenizer.from_file(job["tokenizer"])
+json.dump([tokenizer.encode(text, add_special_tokens=False).ids for text in job["texts"]], sys.stdout)
+`, map[string]any{"tokenizer": filepath.Join(dir, "tokenizer.json"), "texts": texts}, &got)
+	for i, text := range texts {
+		if want := sim.Encode(text); !slices.Equal(want, got[i]) {
+			t.Fatalf("%q: ids %v here, %v by Hugging Face", text, want, got[i])
+		}
+	}
+}
+
+// awkwardTexts are put together from what tokenizers get wrong.
+func awkwardTexts(n int) []string {
+	pieces := append(strings.Fields("'s 'S 'ſ 'LL 're a the hello ing Z 0 12 1234 ٣ ½ Ⅷ _ - !! ... é e\u0301 ß İ ǅ 日本 한글 العربية ა 😀 👩‍👩‍👧 "+
+		"\U0001F1E6 \U0010fffd \u200b \ufeff \x00 \x7f <|im_end|> <|endoftext|> <|im_start|> <|im"),
+		" ", "  ", "    ", "\t", "\n", "\r\n", "\r", "\v", "\f", "\u00a0", "\u3000", "\u2028", "\u0085", "\x1c")
+	random := rand.New(rand.NewPCG(1, 2))
+	texts := make([]string, n)
+	for i := range texts {
+		for range 1 + random.IntN(12) {
+			texts[i] += pieces[random.IntN(len(pieces))]
+		}
+	}
+	return texts
+}
+
+// NumPy, with which Dynamo looks into a profile first, reads it as it was meant.
+func TestNumPyReadsTheProfile(t *testing.T) {
+	var archive bytes.Buffer
+	if err := sim.WriteNPZ(&archive, sim.H200()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "profile.npz")
+	if err := os.WriteFile(path, archive.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]struct {
+		Type  string
+		Shape []int
+	}
+	python(t, `
+import json, sys, numpy
+with numpy.load(json.load(sys.stdin)) as arrays:
+    json.dump({name: {"type": str(a.dtype), "shape": a.shape} for name, a in arrays.items()}, sys.stdout)
+`, path, &got)
+	for name, dimensions := range map[string]int{
+		"prefill_isl": 1, "prefill_ttft_ms": 1, "decode_active_kv_tokens": 1, "decode_context_length": 1, "decode_itl": 2,
+	} {
+		if a := got[name]; a.Type != "float64" || len(a.Shape) != dimensions {
+			t.Errorf("%s is %+v, want float64 in %d dimensions", name, a, dimensions)
+		}
+	}
+}
+
+// python runs a script in Dynamo's environment, with one value as JSON on its
+// standard input, and reads the value that it prints.
+func python(t *testing.T, script string, in, out any) {
+	t.Helper()
+	cache, err := local.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	interpreter, err := local.InstallDynamo(t.Context(), cache, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), interpreter, "-c", script)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), os.Stderr
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(output, out); err != nil {
+		t.Fatal(err)
+	}
+}

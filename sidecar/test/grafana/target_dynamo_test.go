@@ -1,0 +1,50 @@
+//go:build grafana
+
+package grafana
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/test/boothtest"
+	"kvbooth/sidecar/test/dynamo"
+)
+
+// realDynamo starts a real Dynamo with mock workers. Its mode is changed without a
+// restart: under round-robin, the load generator names the worker of each turn.
+func realDynamo(t *testing.T, _ string, ports *boothtest.Ports) boothtest.Target {
+	t.Helper()
+	d, p := dynamo.Start(t, ports.Take(t, 1)), sim.H200()
+	c := boothtest.Target{Name: "dynamo", Frontend: host(t, d.URL())}
+	for _, w := range d.Workers() {
+		c.Workers = append(c.Workers, host(t, w.MetricsURL))
+	}
+	c.Loadgen = []string{
+		"--mode-driver=pinned", "--target-model=" + dynamo.Model, "--baseline-default=" + p.Baseline,
+		"--deployment-engine=mock of trtllm", "--deployment-gpu=mock of " + p.GPU, fmt.Sprintf("--deployment-workers=%d", len(c.Workers)),
+	}
+	return c
+}
+
+func host(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
+// TestRealDynamo holds the core of the journeys against a real Dynamo.
+func TestRealDynamo(t *testing.T) {
+	found := findTools(t)
+	if _, _, err := local.FindPython(t.Context()); err != nil {
+		t.Skipf("skipped: no Python 3.10 or later (%v)", err)
+	}
+	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Token: token, Target: realDynamo})
+	found.journeys(t, b, "", slices.Concat(core, app))
+}

@@ -1,0 +1,61 @@
+//go:build page
+
+package page
+
+import (
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kvbooth/sidecar/test/boothtest"
+)
+
+const (
+	// token is that of the load generators that have one.
+	token = "the-page-of-a-test"
+	// firstPort is where the search for free ports begins.
+	firstPort = 24000
+)
+
+func TestPage(t *testing.T) {
+	tools := boothtest.FindTools(t)
+	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Target: boothtest.Simulated})
+	needPage(t, b.Loadgen)
+	b.Journeys(t, tools, journeys(t, b.Root),
+		"SESSION_TOKEN="+token,
+		"PUBLIC_URL="+b.AnotherLoadgen(t, "public", token, "--public-page"),
+		"CLOSED_URL="+b.AnotherLoadgen(t, "closed", token),
+		"REPLAY_URL="+startReplay(t, b.Loadgen))
+}
+
+// needPage fails the test where the load generator was built without its page.
+func needPage(t *testing.T, url string) {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), `<div id="root">`) {
+		t.Fatalf("the load generator has no page; build it with: go tool mage build\n%s", text)
+	}
+}
+
+// journeys are all that there are in the page's folder.
+func journeys(t *testing.T, root string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "tests", "browser", "page", "*.test.mjs"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no journeys", err)
+	}
+	for _, file := range files {
+		names = append(names, "page/"+strings.TrimSuffix(filepath.Base(file), ".test.mjs"))
+	}
+	return names
+}
