@@ -12,6 +12,9 @@ const (
 	ModeLeastLoaded Mode = "least_loaded"
 )
 
+// Modes are the modes that the product knows.
+var Modes = []Mode{ModeKV, ModeRoundRobin, ModeLeastLoaded}
+
 // Speculation is the kind of speculative decoding that serves.
 type Speculation string
 
@@ -23,6 +26,9 @@ const (
 	SpeculationEagle3      Speculation = "eagle3"
 	SpeculationNotRecorded Speculation = "not_recorded"
 )
+
+// Speculations are all that a [Speculation] may be.
+var Speculations = []Speculation{SpeculationOff, SpeculationDraft, SpeculationEagle3, SpeculationNotRecorded}
 
 // ErrorClass says how a turn failed.
 type ErrorClass string
@@ -68,6 +74,9 @@ const (
 	ConversationCancelled ConversationStatus = "cancelled"
 	ConversationError     ConversationStatus = "error"
 )
+
+// ConversationStatuses are all that a [ConversationStatus] may be.
+var ConversationStatuses = []ConversationStatus{ConversationActive, ConversationCompleted, ConversationRetired, ConversationCancelled, ConversationError}
 
 // Phase is what a lane is doing as a whole.
 type Phase string

@@ -1,0 +1,43 @@
+// Written by `go test ./sidecar/api -update`, as part of `npm run generate`.
+
+/** What a number may be, or how long a text in characters: from min to max, both included. */
+export interface Limit {
+  readonly min: number;
+  readonly max: number;
+  /** Min itself is too little. */
+  readonly above?: boolean;
+}
+
+const table = {
+  baseline: { min: 0, max: 100 },
+  concurrency: { min: 1, max: 10000 },
+  'conversations.limit': { min: 1, max: 200 },
+  cursor: { min: 0, max: 200 },
+  'decisions.limit': { min: 1, max: 1000 },
+  default_baseline: { min: 0, max: 100 },
+  'events.limit': { min: 1, max: 1000 },
+  lane: { min: 0, max: 64 },
+  max_concurrency: { min: 1, max: 10000 },
+  max_tokens: { min: 1, max: 131072 },
+  'output_tokens.cv': { min: 0, max: 2 },
+  'output_tokens.mean': { min: 0, max: 131072 },
+  'slider.increment': { min: 1, max: 10000 },
+  'slider.max': { min: 1, max: 10000 },
+  'slider.min': { min: 1, max: 10000 },
+  'slo.tpot': { min: 0, max: 3600, above: true },
+  'slo.ttft': { min: 0, max: 3600, above: true },
+  start_rate: { min: 0, max: 1000, above: true },
+  subtitle: { min: 0, max: 200 },
+  target_rps: { min: 0, max: 10000 },
+  think_time: { min: 0, max: 3600 },
+  title: { min: 0, max: 200 },
+  topic: { min: 0, max: 200 },
+  'turns.max': { min: 1, max: 50 },
+  'turns.min': { min: 1, max: 50 },
+} satisfies Record<string, Limit>;
+
+/** The path of a field, as the API's problems name it, or a parameter. */
+export type LimitName = keyof typeof table;
+
+/** What the API allows. Times are in seconds. */
+export const limits: Record<LimitName, Limit> = table;
