@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -73,15 +74,19 @@ func (l Limit) Allows(n float64) bool {
 
 // String says what is allowed.
 func (l Limit) String() string {
-	text := fmt.Sprintf("%v to %v %s", l.Min, l.Max, l.Unit)
+	low, high := plain(l.Min), plain(l.Max)
+	text := low + " to " + high
 	switch {
 	case l.Unit == characters:
-		text = fmt.Sprintf("at most %v characters", l.Max)
+		text = "at most " + high
 	case l.Above:
-		text = fmt.Sprintf("more than %v, up to %v %s", l.Min, l.Max, l.Unit)
+		text = "more than " + low + ", up to " + high
 	}
-	return strings.TrimSpace(text)
+	return strings.TrimSpace(text + " " + l.Unit)
 }
+
+// plain writes a number without an exponent.
+func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // CheckText holds the length of a text against the limit of its name, if there
 // is one. The error is a [FieldError].

@@ -16,10 +16,10 @@ import (
 
 // Limits of a baseline.
 const (
-	maxBytes       = 1 << 20
+	maxBytes       = api.MaxBaseline
 	maxRows        = 10_000
-	maxConcurrency = 10_000
-	maxText        = 200
+	maxConcurrency = api.MaxConcurrency
+	maxText        = api.MaxLine
 	maxNotes       = 4000
 	maxCount       = 1_000_000_000
 )

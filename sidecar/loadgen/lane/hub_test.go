@@ -228,9 +228,9 @@ func TestSettingsOutOfRange(t *testing.T) {
 		{"slo.tpot", api.SettingsPatch{SLO: &api.SLO{TTFT: 1, TPOT: 3601}}},
 		{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(0)}},
 		{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(10001)}},
-		{"slider", api.SettingsPatch{MaxConcurrency: new(100)}}, // the slider goes to 200
-		{"slider", api.SettingsPatch{Slider: &api.Slider{Min: 0, Max: 10, Increment: 1}}},
-		{"slider", api.SettingsPatch{Slider: &api.Slider{Min: 10, Max: 10, Increment: 1}}},
+		{"slider.max", api.SettingsPatch{MaxConcurrency: new(100)}}, // the slider goes to 200
+		{"slider.min", api.SettingsPatch{Slider: &api.Slider{Min: 0, Max: 10, Increment: 1}}},
+		{"slider.min", api.SettingsPatch{Slider: &api.Slider{Min: 10, Max: 10, Increment: 1}}},
 		{"slider.increment", api.SettingsPatch{Slider: &api.Slider{Min: 1, Max: 10, Increment: 10}}},
 		{"default_baseline", api.SettingsPatch{DefaultBaseline: new("nobody's")}},
 		{"title", api.SettingsPatch{Title: new("two\nlines")}},

@@ -287,7 +287,7 @@ func TestOutOfRange(t *testing.T) {
 	}{
 		{"concurrency", api.WorkloadPatch{Concurrency: new(0)}},
 		{"concurrency", api.WorkloadPatch{Concurrency: new(201)}},
-		{"turns", api.WorkloadPatch{Turns: &api.Range{Min: 4, Max: 3}}},
+		{"turns.min", api.WorkloadPatch{Turns: &api.Range{Min: 4, Max: 3}}},
 		{"max_tokens", api.WorkloadPatch{MaxTokens: new(0), Concurrency: new(2)}}, // one bad field spoils all
 		{"start_rate", api.WorkloadPatch{StartRate: new(0.0)}},
 		{"target_rps", api.WorkloadPatch{TargetRPS: new(-1.0)}},

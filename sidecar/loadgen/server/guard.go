@@ -31,11 +31,6 @@ const (
 	write                // the token
 )
 
-const (
-	maxToken = 512
-	maxLogin = 190 // as long as Grafana's own
-)
-
 // guarded lets those in whom the route is for.
 func (s *Server) guarded(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -175,8 +170,8 @@ func (s *Server) name(r *http.Request, session bool) (string, error) {
 
 func checkLogin(login string) error {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) }
-	if len(login) > maxLogin || !utf8.ValidString(login) || strings.ContainsFunc(login, odd) {
-		return &api.FieldError{Field: api.UserHeader, Value: fmt.Sprintf("%.40q", login), Allowed: fmt.Sprintf("at most %d printable bytes of UTF-8", maxLogin)}
+	if len(login) > api.MaxLogin || !utf8.ValidString(login) || strings.ContainsFunc(login, odd) {
+		return api.Refuse(api.UserHeader, fmt.Sprintf("%.40q", login), fmt.Sprintf("at most %d printable bytes of UTF-8", api.MaxLogin))
 	}
 	return nil
 }

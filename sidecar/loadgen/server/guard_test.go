@@ -344,7 +344,7 @@ func TestByOfOthers(t *testing.T) {
 
 // A login that would spoil a log or a screen is refused by name.
 func TestOddLogin(t *testing.T) {
-	for _, login := range []string{strings.Repeat("x", maxLogin+1), "a\tb", "\xff\xfe", "a\u202eb"} {
+	for _, login := range []string{strings.Repeat("x", api.MaxLogin+1), "a\tb", "\xff\xfe", "a\u202eb"} {
 		b := &recorder{}
 		_, ts := start(t, b, nil)
 		p := refusal(t, ts.URL, request{method: "POST", path: v1 + "/workload/stop", body: stop, header: map[string]string{api.UserHeader: login}})
@@ -393,7 +393,7 @@ func TestBadOptions(t *testing.T) {
 	}{
 		{"token", func(o *Options) { o.Token = "two words" }},
 		{"token", func(o *Options) { o.Token = "schlüssel" }},
-		{"token", func(o *Options) { o.Token = strings.Repeat("x", maxToken+1) }},
+		{"token", func(o *Options) { o.Token = strings.Repeat("x", api.MaxToken+1) }},
 		{"hosts", func(o *Options) { o.Hosts = []string{"http://booth.example"} }},
 		{"hosts", func(o *Options) { o.Hosts = []string{"booth.example/x"} }},
 		{"hosts", func(o *Options) { o.Hosts = []string{""} }},

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,19 +18,14 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// Bounds of bodies, in bytes.
-const (
-	maxBody     = 64 << 10
-	maxBaseline = 1 << 20
-)
-
-// decode reads a body that is one JSON object without unknown fields, and holds
-// it against check, if that is not nil.
-func decode[T any](w http.ResponseWriter, r *http.Request, check func(T) error) (v T, err error) {
+// decode reads a body that is one JSON object without unknown fields, within the
+// limits that do not depend on the state of anything. What the state narrows
+// further is the backend's to check.
+func decode[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != "application/json" {
 		return v, wrongType(r, "application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
 	if err != nil {
 		return v, err
 	}
@@ -44,10 +40,7 @@ func decode[T any](w http.ResponseWriter, r *http.Request, check func(T) error) 
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return v, malformed("something follows the JSON object")
 	}
-	if check == nil {
-		return v, nil
-	}
-	return v, check(v)
+	return v, api.CheckLimits(v)
 }
 
 func malformed(detail string) error {
@@ -62,11 +55,11 @@ func wrongType(r *http.Request, want string) error {
 func explain(err error, t reflect.Type) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return &api.FieldError{Field: kind.Field, Value: fmt.Sprintf("a JSON %.40s", kind.Value), Allowed: kindName(kind.Type)}
+		return api.Refuse(kind.Field, fmt.Sprintf("a JSON %.40s", kind.Value), kindName(kind.Type))
 	}
 	// encoding/json has no type for this error.
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return &api.FieldError{Field: fmt.Sprintf("%.40s", strings.Trim(name, `"`)), Value: "an unknown field", Allowed: "only " + strings.Join(fieldNames(t), ", ")}
+		return api.Refuse(fmt.Sprintf("%.40s", strings.Trim(name, `"`)), "an unknown field", "only "+strings.Join(fieldNames(t), ", "))
 	}
 	return malformed("the body is not a JSON object: " + err.Error())
 }
@@ -115,10 +108,13 @@ func params(r *http.Request, names ...string) (url.Values, error) {
 			if len(names) > 0 {
 				allowed = "only " + strings.Join(names, ", ")
 			}
-			return nil, &api.FieldError{Field: "query", Value: fmt.Sprintf("a parameter %.40q", name), Allowed: allowed}
+			return nil, api.Refuse("query", fmt.Sprintf("a parameter %.40q", name), allowed)
 		}
 		if len(values) > 1 {
-			return nil, &api.FieldError{Field: name, Value: "more than one", Allowed: "one"}
+			return nil, api.Refuse(name, "more than one", "one")
+		}
+		if err := api.CheckText(name, values[0]); err != nil {
+			return nil, err
 		}
 	}
 	return v, nil
@@ -127,17 +123,16 @@ func params(r *http.Request, names ...string) (url.Values, error) {
 // onlyLane is the lane of a call that has no other parameter.
 func onlyLane(r *http.Request) (string, error) {
 	v, err := params(r, "lane")
-	if err != nil {
-		return "", err
-	}
-	return laneOf(v, api.DefaultLane), checkLane(v)
+	return laneOf(v), err
 }
 
-func laneOf(v url.Values, otherwise string) string {
-	if lane := v.Get("lane"); lane != "" {
-		return lane
-	}
-	return otherwise
+func laneOf(v url.Values) string { return cmp.Or(v.Get("lane"), api.DefaultLane) }
+
+// limit is how many things of a list are asked for.
+func limit(v url.Values, list string) (int, error) {
+	l := api.Limits[list+".limit"]
+	n, err := number(v, "limit", int64(l.Min), int64(l.Max), int64(l.Default))
+	return int(n), err
 }
 
 // number reads a whole number of a query.
@@ -148,7 +143,7 @@ func number(v url.Values, name string, low, high, otherwise int64) (int64, error
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < low || n > high {
-		return 0, &api.FieldError{Field: name, Value: fmt.Sprintf("%.40q", text), Allowed: fmt.Sprintf("a whole number from %d to %d", low, high)}
+		return 0, api.Refuse(name, fmt.Sprintf("%.40q", text), fmt.Sprintf("a whole number from %d to %d", low, high))
 	}
 	return n, nil
 }

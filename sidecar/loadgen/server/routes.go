@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -27,10 +28,10 @@ func (s *Server) routes() []route {
 		{"GET " + api.Prefix + "/stream", read, s.stream},
 		{"GET " + api.Prefix + "/cluster", read, s.cluster},
 		{"GET " + api.Prefix + "/decisions", read, s.decisions},
-		{"POST " + api.Prefix + "/workload/start", write, control(b.Start, checkStart, http.StatusOK)},
-		{"POST " + api.Prefix + "/workload/stop", write, control(b.Stop, nil, http.StatusOK)},
-		{"PATCH " + api.Prefix + "/workload", write, control(b.Patch, checkWorkload, http.StatusOK)},
-		{"PUT " + api.Prefix + "/cluster/mode", write, control(b.SetMode, checkMode, http.StatusAccepted)},
+		{"POST " + api.Prefix + "/workload/start", write, control(b.Start, http.StatusOK)},
+		{"POST " + api.Prefix + "/workload/stop", write, control(b.Stop, http.StatusOK)},
+		{"PATCH " + api.Prefix + "/workload", write, control(b.Patch, http.StatusOK)},
+		{"PUT " + api.Prefix + "/cluster/mode", write, control(b.SetMode, http.StatusAccepted)},
 		{"DELETE " + api.Prefix + "/cluster/mode", write, s.cancelMode},
 		{"GET " + api.Prefix + "/settings", read, give(b.Settings)},
 		{"PATCH " + api.Prefix + "/settings", write, s.patchSettings},
@@ -74,15 +75,14 @@ func item[T any](segment string, get func(context.Context, string) (T, error)) f
 	}
 }
 
-// control answers a call that changes a lane, with its new state. Its body is
-// checked by check, if that is not nil, before do sees it.
-func control[T any](do func(ctx context.Context, lane, by string, req T) (api.State, error), check func(T) error, status int) func(http.ResponseWriter, *http.Request) error {
+// control answers a call that changes a lane, with its new state.
+func control[T any](do func(ctx context.Context, lane, by string, req T) (api.State, error), status int) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		lane, err := onlyLane(r)
 		if err != nil {
 			return err
 		}
-		req, err := decode(w, r, check)
+		req, err := decode[T](w, r)
 		if err != nil {
 			return err
 		}
@@ -120,11 +120,11 @@ func (s *Server) decisions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := number(v, "limit", 1, maxDecisions, defaultDecisions)
-	if err = firstError(err, checkLane(v)); err != nil {
+	n, err := limit(v, "decisions")
+	if err != nil {
 		return err
 	}
-	list, err := s.opts.Backend.Decisions(r.Context(), laneOf(v, api.DefaultLane), int(limit))
+	list, err := s.opts.Backend.Decisions(r.Context(), laneOf(v), n)
 	return replyJSON(w, list, err)
 }
 
@@ -132,7 +132,7 @@ func (s *Server) patchSettings(w http.ResponseWriter, r *http.Request) error {
 	if _, err := params(r); err != nil {
 		return err
 	}
-	p, err := decode(w, r, checkSettings)
+	p, err := decode[api.SettingsPatch](w, r)
 	if err != nil {
 		return err
 	}
@@ -145,14 +145,18 @@ func (s *Server) conversations(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, limitErr := number(v, "limit", 1, maxConversations, defaultConversations)
-	q := api.ConversationQuery{
-		Lane: laneOf(v, api.DefaultLane), Status: api.ConversationStatus(v.Get("status")),
-		Topic: v.Get("topic"), Cursor: v.Get("cursor"), Limit: int(limit),
-	}
-	err = firstError(limitErr, checkLane(v), checkStatus(q.Status), checkText("topic", &q.Topic, maxQuery), checkText("cursor", &q.Cursor, maxQuery))
+	n, err := limit(v, "conversations")
 	if err != nil {
 		return err
+	}
+	q := api.ConversationQuery{
+		Lane: laneOf(v), Status: api.ConversationStatus(v.Get("status")),
+		Topic: v.Get("topic"), Cursor: v.Get("cursor"), Limit: n,
+	}
+	if q.Status != "" {
+		if err := api.OneOf("status", q.Status, api.ConversationStatuses); err != nil {
+			return err
+		}
 	}
 	list, err := s.opts.Backend.Conversations(r.Context(), q)
 	return replyJSON(w, list, err)
@@ -172,11 +176,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := number(v, "limit", 1, maxEvents, defaultEvents)
-	if err = firstError(err, checkLane(v)); err != nil {
+	n, err := limit(v, "events")
+	if err != nil {
 		return err
 	}
-	list, err := s.opts.Backend.Events(r.Context(), laneOf(v, ""), int(limit))
+	list, err := s.opts.Backend.Events(r.Context(), v.Get("lane"), n)
 	return replyJSON(w, list, err)
 }
 
@@ -193,11 +197,7 @@ func (s *Server) comparison(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	name := v.Get("baseline")
-	if err := firstError(checkLane(v), checkText("baseline", &name, maxName)); err != nil {
-		return err
-	}
-	c, err := s.opts.Backend.Comparison(laneOf(v, api.DefaultLane), name)
+	c, err := s.opts.Backend.Comparison(laneOf(v), v.Get("baseline"))
 	return replyJSON(w, c, err)
 }
 
@@ -215,7 +215,7 @@ func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request) (api.Baseline, error) {
-	body := http.MaxBytesReader(w, r.Body, maxBaseline)
+	body := http.MaxBytesReader(w, r.Body, api.MaxBaseline)
 	switch t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t {
 	case "application/json":
 		if _, err := params(r); err != nil {
@@ -239,12 +239,12 @@ func (s *Server) turnsCSV(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	step, err := number(v, "step", 0, maxStep, 0)
-	if err = firstError(err, checkLane(v)); err != nil {
+	step, err := number(v, "step", 0, math.MaxInt64, 0)
+	if err != nil {
 		return err
 	}
 	out := &progress{w: w}
-	err = s.opts.Backend.TurnsCSV(r.Context(), out, laneOf(v, api.DefaultLane), step)
+	err = s.opts.Backend.TurnsCSV(r.Context(), out, laneOf(v), step)
 	if err != nil && out.begun {
 		s.opts.Log.Error("turns.csv broke off", "error", err)
 		panic(http.ErrAbortHandler)

@@ -92,8 +92,8 @@ func New(opts Options) (*Server, error) {
 // checkToken refuses what cannot travel in a header. It does not repeat the token.
 func checkToken(token string) error {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
-	if len(token) > maxToken || strings.ContainsFunc(token, odd) {
-		return &api.FieldError{Field: "token", Value: "what was given", Allowed: fmt.Sprintf("at most %d letters, digits and signs of ASCII, no spaces", maxToken)}
+	if len(token) > api.MaxToken || strings.ContainsFunc(token, odd) {
+		return api.Refuse("token", "what was given", fmt.Sprintf("at most %d letters, digits and signs of ASCII, no spaces", api.MaxToken))
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func hostSet(names []string) (map[string]bool, error) {
 	for _, name := range names {
 		u, err := url.Parse("//" + name)
 		if err != nil || u.Hostname() == "" || u.Host != name {
-			return nil, &api.FieldError{Field: "hosts", Value: fmt.Sprintf("%q", name), Allowed: "host names or addresses, such as booth.example"}
+			return nil, api.Refuse("hosts", fmt.Sprintf("%q", name), "host names or addresses, such as booth.example")
 		}
 		set[hostname(name)] = true
 	}
@@ -118,10 +118,10 @@ func CheckListen(addr, token string) error {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil {
-		return &api.FieldError{Field: "listen", Value: fmt.Sprintf("%q", addr), Allowed: "host:port, such as 127.0.0.1:8088"}
+		return api.Refuse("listen", fmt.Sprintf("%q", addr), "host:port, such as 127.0.0.1:8088")
 	}
 	if token == "" && !isLoopback(host) {
-		return &api.FieldError{Field: "listen", Value: fmt.Sprintf("%q", addr), Allowed: "without a token, a loopback address such as 127.0.0.1:8088; set a token to listen elsewhere"}
+		return api.Refuse("listen", fmt.Sprintf("%q", addr), "without a token, a loopback address such as 127.0.0.1:8088; set a token to listen elsewhere")
 	}
 	return nil
 }

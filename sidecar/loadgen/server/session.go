@@ -63,7 +63,7 @@ func (s *sessions) valid(id string, now time.Time) bool {
 }
 
 func (s *Server) createSession(w http.ResponseWriter, r *http.Request) error {
-	req, err := decode[api.SessionRequest](w, r, nil)
+	req, err := decode[api.SessionRequest](w, r)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -61,8 +60,8 @@ func conditions(q api.ConversationQuery) (where string, args []any, err error) {
 		parts, args = append(parts, part), append(args, values...)
 	}
 	if q.Status != "" {
-		if !slices.Contains(statuses, q.Status) {
-			return "", nil, &api.FieldError{Field: "status", Value: strconv.Quote(string(q.Status)), Allowed: fmt.Sprintf("one of %v", statuses)}
+		if err := api.OneOf("status", q.Status, api.ConversationStatuses); err != nil {
+			return "", nil, err
 		}
 		add("status = ?", q.Status)
 	}
@@ -83,11 +82,6 @@ func conditions(q api.ConversationQuery) (where string, args []any, err error) {
 		return "true", nil, nil
 	}
 	return strings.Join(parts, " AND "), args, nil
-}
-
-var statuses = []api.ConversationStatus{
-	api.ConversationActive, api.ConversationCompleted, api.ConversationRetired,
-	api.ConversationCancelled, api.ConversationError,
 }
 
 // A cursor names the last conversation of a page, opaquely.

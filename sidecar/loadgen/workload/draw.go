@@ -8,14 +8,11 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-// maxTurns bounds the turns of a conversation, and so the lengths drawn.
-const maxTurns = 50
-
 // draw is what chance decides for one conversation.
 type draw struct {
 	starter   corpus.Starter
 	turns     int
-	maxTokens [maxTurns]int
+	maxTokens [api.MaxTurns]int
 	rng       *rand.Rand // for the questions; separate, so that answers change no draw
 }
 

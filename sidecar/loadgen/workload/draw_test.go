@@ -152,7 +152,7 @@ func TestTurnsWithinRange(t *testing.T) {
 	for _, want := range []api.Range{{Min: 1, Max: 1}, {Min: 3, Max: 5}, {Min: 50, Max: 50}} {
 		s := booth(1)
 		s.Turns = want
-		least, most := maxTurns+1, 0
+		least, most := api.MaxTurns+1, 0
 		for _, d := range draws(t, 1, 100, s) {
 			least, most = min(least, d.turns), max(most, d.turns)
 		}

@@ -8,15 +8,15 @@ import (
 )
 
 // Settings shape a workload. They may change while it runs; a conversation
-// keeps the shape it was drawn with.
+// keeps the shape it was drawn with. The names in JSON are those of [api.Limits].
 type Settings struct {
-	Concurrency int // conversations in progress
-	Turns       api.Range
-	MaxTokens   int               // cap of an answer
-	Output      *api.Distribution // of max_tokens per turn; nil: always the cap
-	StartRate   float64           // new conversations a second at most
-	TargetRPS   float64           // requests a second at most; 0: no cap
-	ThinkTime   time.Duration     // pause of the user before a follow-up
+	Concurrency int               `json:"concurrency"` // conversations in progress
+	Turns       api.Range         `json:"turns"`
+	MaxTokens   int               `json:"max_tokens"`    // cap of an answer
+	Output      *api.Distribution `json:"output_tokens"` // of max_tokens per turn; nil: always the cap
+	StartRate   float64           `json:"start_rate"`    // new conversations a second at most
+	TargetRPS   float64           `json:"target_rps"`    // requests a second at most; 0: no cap
+	ThinkTime   time.Duration     `json:"think_time"`    // pause of the user before a follow-up
 }
 
 // Apply gives the settings with a patch. The error is an [api.FieldError] that
@@ -36,26 +36,14 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 
 // Check holds every field against its range. The error is an [api.FieldError].
 func (s Settings) Check(maxConcurrency int) error {
-	switch {
-	case s.Concurrency < 1 || s.Concurrency > maxConcurrency:
+	if err := api.CheckLimits(s); err != nil {
+		return err
+	}
+	if s.Concurrency > maxConcurrency {
 		return api.Refuse("concurrency", s.Concurrency, fmt.Sprintf("1 to %d (max_concurrency)", maxConcurrency))
-	case s.Turns.Min < 1 || s.Turns.Min > s.Turns.Max || s.Turns.Max > maxTurns:
-		return api.Refuse("turns", fmt.Sprintf("%d to %d", s.Turns.Min, s.Turns.Max), fmt.Sprintf("min from 1 to max, max up to %d", maxTurns))
-	case s.MaxTokens < 1 || s.MaxTokens > 131072:
-		return api.Refuse("max_tokens", s.MaxTokens, "1 to 131072")
-	case s.Output != nil && !fits(*s.Output):
-		return api.Refuse("output_tokens", fmt.Sprintf("mean %g, cv %g", s.Output.Mean, s.Output.CV), "mean above 0, up to 131072; cv from 0 to 2")
-	case !(s.StartRate > 0 && s.StartRate <= 1000):
-		return api.Refuse("start_rate", s.StartRate, "more than 0, up to 1000 conversations a second")
-	case !(s.TargetRPS >= 0 && s.TargetRPS <= 10000):
-		return api.Refuse("target_rps", s.TargetRPS, "0 (no cap) to 10000 requests a second")
-	case s.ThinkTime < 0 || s.ThinkTime > time.Hour:
-		return api.Refuse("think_time", s.ThinkTime, "0 to 1h")
+	}
+	if s.Output != nil && s.Output.Mean == 0 {
+		return api.Refuse("output_tokens.mean", s.Output.Mean, "more than 0 where answers have a length of their own")
 	}
 	return nil
-}
-
-// fits is false for what is not a number, too.
-func fits(d api.Distribution) bool {
-	return d.Mean > 0 && d.Mean <= 131072 && d.CV >= 0 && d.CV <= 2
 }

@@ -28,7 +28,7 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
-	for _, check := range []func() error{c.checkMode, c.checkRequired, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.checkSlider} {
+	for _, check := range []func() error{c.checkMode, c.checkRequired, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.Settings().Check} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -38,39 +38,19 @@ func (c *Config) Check() error {
 
 func (c *Config) checkRequired() error {
 	if c.Target.URL == "" {
-		return &api.FieldError{Field: "target.url", Value: "no value", Allowed: forms["target"].allowed + " (--target-url)"}
+		return api.Refuse("target.url", "no value", forms["target"].allowed+" (--target-url)")
 	}
 	if c.DataDir == "" {
-		return &api.FieldError{Field: "data_dir", Value: "no value", Allowed: "a path; the environment does not tell the user's data folder"}
+		return api.Refuse("data_dir", "no value", "a path; the environment does not tell the user's data folder")
 	}
 	return nil
 }
 
 func (c *Config) checkWorkload() error {
 	if c.OutputTokens.Mean > float64(c.MaxTokens) {
-		return &api.FieldError{
-			Field: "output_tokens.mean", Value: format(reflect.ValueOf(c.OutputTokens.Mean)),
-			Allowed: fmt.Sprintf("0 to %d (max_tokens)", c.MaxTokens),
-		}
+		return api.Refuse("output_tokens.mean", format(reflect.ValueOf(c.OutputTokens.Mean)), fmt.Sprintf("0 to %d (max_tokens)", c.MaxTokens))
 	}
 	return c.WorkloadSettings().Check(c.MaxConcurrency)
-}
-
-func (c *Config) checkSlider() error {
-	s := c.Slider
-	switch {
-	case s.Max > c.MaxConcurrency:
-		return outside("slider.max", s.Max, fmt.Sprintf("at most %d (max_concurrency)", c.MaxConcurrency))
-	case s.Min >= s.Max:
-		return outside("slider.min", s.Min, fmt.Sprintf("less than %d (slider.max)", s.Max))
-	case s.Increment > s.Max-s.Min:
-		return outside("slider.increment", s.Increment, fmt.Sprintf("at most %d (slider.max less slider.min)", s.Max-s.Min))
-	}
-	return nil
-}
-
-func outside(field string, value int, allowed string) error {
-	return &api.FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
 }
 
 // checkMode asks that the mode at the start be one that the driver can return to.
@@ -94,28 +74,28 @@ func (c *Config) checkMode() error {
 	if known {
 		return nil
 	}
-	return &api.FieldError{Field: "mode.mode", Value: c.Mode.Mode, Allowed: fmt.Sprintf("a mode on offer (%s)", strings.Join(offers, ", "))}
+	return api.Refuse("mode.mode", c.Mode.Mode, fmt.Sprintf("a mode on offer (%s)", strings.Join(offers, ", ")))
 }
 
 // checkEndpoints asks for one address a mode, of which the target's is one.
 func (c *Config) checkEndpoints() error {
 	addresses := c.Mode.Addresses()
 	if len(addresses) == 0 {
-		return &api.FieldError{Field: "mode.endpoints", Value: "no value", Allowed: "an address for each mode, since mode.driver is endpoints"}
+		return api.Refuse("mode.endpoints", "no value", "an address for each mode, since mode.driver is endpoints")
 	}
 	if _, err := cluster.NewEndpoints(addresses, nil, nil); err != nil {
 		return err
 	}
 	target := func(e cluster.Endpoint) bool { return e.URL == c.Target.URL }
 	if c.Target.URL != "" && !slices.ContainsFunc(addresses, target) {
-		return &api.FieldError{Field: "target.url", Value: c.Target.URL, Allowed: fmt.Sprintf("one of mode.endpoints (%s)", strings.Join(c.Mode.Endpoints, ", "))}
+		return api.Refuse("target.url", c.Target.URL, fmt.Sprintf("one of mode.endpoints (%s)", strings.Join(c.Mode.Endpoints, ", ")))
 	}
 	return nil
 }
 
 func (c *Config) checkFollowup() error {
 	if c.Followup.Text != "" && c.Followup.URL != "" {
-		return &api.FieldError{Field: "followup.url", Value: c.Followup.URL, Allowed: "no value beside followup.text, which the preset recorded sets, too"}
+		return api.Refuse("followup.url", c.Followup.URL, "no value beside followup.text, which the preset recorded sets, too")
 	}
 	return nil
 }
@@ -131,13 +111,13 @@ func (c *Config) checkCorpus() error {
 	s3 := c.Corpus.S3
 	switch {
 	case len(places) > 1:
-		return &api.FieldError{Field: places[1], Value: "this second place", Allowed: "one of corpus.dir, corpus.file and corpus.s3.bucket"}
+		return api.Refuse(places[1], "this second place", "one of corpus.dir, corpus.file and corpus.s3.bucket")
 	case s3.Bucket != "" && s3.Endpoint == "":
-		return &api.FieldError{Field: "corpus.s3.endpoint", Value: "no value", Allowed: forms["origin"].allowed}
+		return api.Refuse("corpus.s3.endpoint", "no value", forms["origin"].allowed)
 	case (s3.AccessKey == "") != (s3.SecretKey == ""):
-		return &api.FieldError{Field: "corpus.s3.secret_key", Value: "one of two keys", Allowed: "an access key together with a secret key, or neither"}
+		return api.Refuse("corpus.s3.secret_key", "one of two keys", "an access key together with a secret key, or neither")
 	case c.Corpus.Refresh > 0 && c.Corpus.Refresh < time.Second:
-		return &api.FieldError{Field: "corpus.refresh", Value: c.Corpus.Refresh.String(), Allowed: "0s or from 1s on"}
+		return api.Refuse("corpus.refresh", c.Corpus.Refresh.String(), "0s or from 1s on")
 	}
 	return nil
 }

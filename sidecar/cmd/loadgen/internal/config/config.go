@@ -21,7 +21,8 @@ import (
 // Config is a configuration in force. It is read by [Load] and does not change.
 //
 // Of the tags, aliases, default, group, help, name, negatable, placeholder and
-// prefix are kong's; min and max (inclusive), oneof and form say what is allowed.
+// prefix are kong's; min and max (inclusive), oneof and form say what is allowed
+// where [api.Limits] does not.
 type Config struct {
 	File string `name:"config" form:"path" placeholder:"FILE" help:"The YAML file to read."`
 
@@ -80,30 +81,30 @@ type Deployment struct {
 
 // Workload shapes the conversations.
 type Workload struct {
-	Concurrency    int           `default:"60" min:"1" max:"10000" help:"Conversations to keep in progress."`
+	Concurrency    int           `default:"60" help:"Conversations to keep in progress."`
 	Start          bool          `negatable:"" help:"Begin at once instead of waiting for an operator."`
-	MaxConcurrency int           `default:"1000" min:"1" max:"10000" help:"Most conversations that an operator may ask for."`
+	MaxConcurrency int           `default:"1000" help:"Most conversations that an operator may ask for."`
 	Preset         string        `oneof:"recorded" help:"Workload to start from: recorded is that of the recorded results."`
 	Seed           uint64        `default:"1" help:"Seed of all draws: the same seed gives the same conversations."`
 	Turns          Turns         `embed:"" prefix:"turns."`
-	MaxTokens      int           `default:"1024" min:"1" max:"131072" help:"Most tokens of an answer."`
+	MaxTokens      int           `default:"1024" help:"Most tokens of an answer."`
 	OutputTokens   OutputTokens  `embed:"" prefix:"output_tokens."`
 	Followup       Followup      `embed:"" prefix:"followup."`
-	StartRate      float64       `default:"10" min:"0.01" max:"1000" help:"Most new conversations a second."`
-	TargetRPS      float64       `default:"25" min:"0" max:"10000" help:"Most requests a second; 0 is no cap."`
-	ThinkTime      time.Duration `default:"0s" min:"0s" max:"1h" help:"Pause of a user before the next question."`
+	StartRate      float64       `default:"10" help:"Most new conversations a second."`
+	TargetRPS      float64       `default:"25" help:"Most requests a second; 0 is no cap."`
+	ThinkTime      time.Duration `default:"0s" help:"Pause of a user before the next question."`
 }
 
 // Turns is the range that the number of turns of a conversation is drawn from.
 type Turns struct {
-	Min int `default:"3" min:"1" max:"50" help:"Fewest turns of a conversation."`
-	Max int `default:"5" min:"1" max:"50" help:"Most turns of a conversation."`
+	Min int `default:"3" help:"Fewest turns of a conversation."`
+	Max int `default:"5" help:"Most turns of a conversation."`
 }
 
 // OutputTokens is the distribution that each turn's limit of tokens is drawn from.
 type OutputTokens struct {
-	Mean float64 `default:"0" min:"0" max:"131072" help:"Mean length that answers are cut to, in tokens; 0 cuts at max_tokens alone."`
-	CV   float64 `default:"0" min:"0" max:"2" help:"Coefficient of variation of that length."`
+	Mean float64 `default:"0" help:"Mean length that answers are cut to, in tokens; 0 cuts at max_tokens alone."`
+	CV   float64 `default:"0" help:"Coefficient of variation of that length."`
 }
 
 // Followup says who asks after the first turn.
@@ -163,15 +164,15 @@ type Cluster struct {
 
 // SLO are the service level objectives for p95.
 type SLO struct {
-	TTFT time.Duration `default:"600ms" min:"1ms" max:"1h" help:"Time to first token that p95 must not exceed."`
-	TPOT time.Duration `default:"60ms" min:"1ms" max:"1h" help:"Time per output token that p95 must not exceed."`
+	TTFT time.Duration `default:"600ms" help:"Time to first token that p95 must not exceed."`
+	TPOT time.Duration `default:"60ms" help:"Time per output token that p95 must not exceed."`
 }
 
 // Slider is the range of the concurrency slider.
 type Slider struct {
-	Min       int `default:"60" min:"1" max:"10000" help:"Least concurrency on the slider."`
-	Max       int `default:"180" min:"1" max:"10000" help:"Greatest concurrency on the slider."`
-	Increment int `default:"10" min:"1" max:"10000" help:"Increment of the slider."`
+	Min       int `default:"60" help:"Least concurrency on the slider."`
+	Max       int `default:"180" help:"Greatest concurrency on the slider."`
+	Increment int `default:"10" help:"Increment of the slider."`
 }
 
 // Baseline says what live results are compared with.

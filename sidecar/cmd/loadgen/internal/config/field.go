@@ -108,7 +108,7 @@ type given struct {
 
 // badValue is a field error together with the source of the value.
 type badValue struct {
-	err  *api.FieldError
+	err  error
 	from string
 }
 
@@ -125,7 +125,7 @@ func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	token := ctx.Scan.Pop()
 	if token.IsEOL() || token.InferredType() == kong.FlagToken {
-		return &badValue{&api.FieldError{Field: f.name, Value: "no value", Allowed: f.allowed()}, "--" + f.flag.Name}
+		return &badValue{api.Refuse(f.name, "no value", f.allowed()), "--" + f.flag.Name}
 	}
 	g, ok := token.Value.(given)
 	if !ok {
@@ -139,22 +139,22 @@ func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 
 // set parses a value, holds it against the field's rules and puts it into
 // target. A list grows by it.
-func (f field) set(target reflect.Value, value string) *api.FieldError {
+func (f field) set(target reflect.Value, value string) error {
 	var err error
 	switch p := target.Addr().Interface().(type) {
 	case *bool:
 		*p, err = f.bool(value)
 	case *int:
 		*p, err = strconv.Atoi(value)
-		err = f.within(float64(*p), number, err)
+		err = f.within(float64(*p), err)
 	case *uint64:
 		*p, err = strconv.ParseUint(value, 10, 64)
 	case *float64:
 		*p, err = strconv.ParseFloat(value, 64)
-		err = f.within(*p, number, err)
+		err = f.within(*p, err)
 	case *time.Duration:
 		*p, err = time.ParseDuration(value)
-		err = f.within(p.Seconds(), seconds, err)
+		err = f.within(p.Seconds(), err)
 	case *string:
 		*p, err = f.text(value)
 	case *[]string:
@@ -163,7 +163,7 @@ func (f field) set(target reflect.Value, value string) *api.FieldError {
 		panic("config: no rule for the type of " + f.name)
 	}
 	if err != nil {
-		return &api.FieldError{Field: f.name, Value: f.shown(value), Allowed: f.allowed()}
+		return api.Refuse(f.name, f.shown(value), f.allowed())
 	}
 	return nil
 }
@@ -175,13 +175,21 @@ func (f field) bool(value string) (bool, error) {
 	return value == "true", nil
 }
 
-// within holds a value against the tags min and max.
-func (f field) within(v float64, unit func(string) float64, err error) error {
-	low, high := math.Inf(-1), math.Inf(1)
-	if f.flag.Tag.Has("min") {
-		low, high = unit(f.flag.Tag.Get("min")), unit(f.flag.Tag.Get("max"))
+// limit is the range of a number, or of a time in seconds: the API's, else that
+// of the tags min and max.
+func (f field) limit() (l api.Limit, ok bool) {
+	if l, ok = api.Limits[f.name]; ok || !f.flag.Tag.Has("min") {
+		return l, ok
 	}
-	if err == nil && !(v >= low && v <= high) {
+	unit := number
+	if f.flag.Target.Type() == reflect.TypeFor[time.Duration]() {
+		unit = seconds
+	}
+	return api.Limit{Min: unit(f.flag.Tag.Get("min")), Max: unit(f.flag.Tag.Get("max"))}, true
+}
+
+func (f field) within(v float64, err error) error {
+	if l, ok := f.limit(); err == nil && ok && !l.Allows(v) {
 		return strconv.ErrRange
 	}
 	return err
@@ -246,18 +254,17 @@ func (f field) form() form {
 
 // allowed says in words what set accepts.
 func (f field) allowed() string {
-	low, high := f.flag.Tag.Get("min"), f.flag.Tag.Get("max")
 	switch f.flag.Target.Interface().(type) {
 	case bool:
 		return "true or false"
 	case int:
-		return fmt.Sprintf("a whole number, %s to %s", low, high)
+		return "a whole number, " + f.bounds()
 	case uint64:
 		return fmt.Sprintf("a whole number, 0 to %d", uint64(math.MaxUint64))
 	case float64:
-		return fmt.Sprintf("a number, %s to %s", low, high)
+		return "a number, " + f.bounds()
 	case time.Duration:
-		return fmt.Sprintf("a duration, %s to %s", low, high)
+		return "a duration, " + f.bounds()
 	case []string:
 		return "a list; each " + f.form().allowed
 	}
@@ -265,6 +272,32 @@ func (f field) allowed() string {
 		return enumerate(words)
 	}
 	return f.form().allowed
+}
+
+// bounds says the range in words.
+func (f field) bounds() string {
+	l, _ := f.limit()
+	l.Unit = ""
+	if f.flag.Target.Type() != reflect.TypeFor[time.Duration]() {
+		return l.String()
+	}
+	low, high := duration(l.Min), duration(l.Max)
+	if l.Above {
+		return fmt.Sprintf("more than %s, up to %s", low, high)
+	}
+	return low + " to " + high
+}
+
+// duration writes seconds as users do: 5m, not 5m0s.
+func duration(s float64) string {
+	text := time.Duration(s * float64(time.Second)).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 func enumerate(words []string) string {

@@ -39,7 +39,7 @@ func unreadable(field, path, what string, err error) error {
 	if inner := new(os.PathError); errors.As(err, &inner) {
 		err = inner.Err // the path stands in the message already
 	}
-	return &api.FieldError{Field: field, Value: path, Allowed: fmt.Sprintf("%s; %v", what, err)}
+	return api.Refuse(field, path, fmt.Sprintf("%s; %v", what, err))
 }
 
 // file is a YAML file while it is read.
@@ -140,7 +140,7 @@ func (f *file) bad(node *yaml.Node, name, value, allowed string) error {
 	if name == "" {
 		name = "config"
 	}
-	return &badValue{&api.FieldError{Field: name, Value: value, Allowed: allowed}, f.place(node)}
+	return &badValue{api.Refuse(name, value, allowed), f.place(node)}
 }
 
 // shape says what stands in the place of a plain value.

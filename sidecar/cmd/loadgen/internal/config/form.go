@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -24,7 +25,7 @@ type form struct {
 var errForm = errors.New("not of the form")
 
 var forms = map[string]form{
-	"line":     {"one line of at most 200 characters", readLine},
+	"line":     {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
 	"path":     {"a path", readPath},
 	"url":      {"http:// or https:// with a host, without user, query and fragment", readURL},
 	"target":   {"http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000", readTarget},
@@ -37,7 +38,7 @@ var forms = map[string]form{
 }
 
 func readLine(s string) (string, error) {
-	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > 200 || strings.ContainsFunc(s, unicode.IsControl) {
+	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > api.MaxLine || strings.ContainsFunc(s, unicode.IsControl) {
 		return "", errForm
 	}
 	return s, nil
@@ -85,7 +86,7 @@ func readHost(s string) (string, error) {
 
 func readOffer(s string) (string, error) {
 	mode, speculation, found := strings.Cut(s, "/")
-	if !slices.Contains(modes, api.Mode(mode)) || found && !slices.Contains(speculations, api.Speculation(speculation)) {
+	if !slices.Contains(api.Modes, api.Mode(mode)) || found && !slices.Contains(api.Speculations, api.Speculation(speculation)) {
 		return "", errForm
 	}
 	return s, nil
@@ -117,11 +118,6 @@ func readEndpoint(s string) (string, error) {
 	address, err = readTarget(address)
 	return offer + "=" + address, err
 }
-
-var (
-	modes        = []api.Mode{api.ModeKV, api.ModeRoundRobin, api.ModeLeastLoaded}
-	speculations = []api.Speculation{api.SpeculationOff, api.SpeculationDraft, api.SpeculationEagle3, api.SpeculationNotRecorded}
-)
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 

@@ -183,7 +183,7 @@ func (l *loader) checkVariables() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
 		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) && !serviceLink.MatchString(name) {
-			return &api.FieldError{Field: name, Value: "this variable", Allowed: "variables of fields" + suggest(name, known)}
+			return api.Refuse(name, "this variable", "variables of fields"+suggest(name, known))
 		}
 	}
 	return nil
@@ -207,7 +207,7 @@ func (l *loader) readCAs(c *Config) error {
 			return err
 		}
 		if !x509.NewCertPool().AppendCertsFromPEM(data) {
-			return &api.FieldError{Field: ca.field, Value: ca.path, Allowed: "a PEM file with certificates; it has none"}
+			return api.Refuse(ca.field, ca.path, "a PEM file with certificates; it has none")
 		}
 		*ca.to = data
 	}

@@ -203,11 +203,11 @@ func TestBadInput(t *testing.T) {
 		{env("LOADGEN_CONCURRENCY=10001"), "concurrency: 10001 is not allowed: a whole number, 1 to 10000 (from LOADGEN_CONCURRENCY)"},
 		{file("\nconcurrency: 1.5"), "concurrency: 1.5 is not allowed: a whole number, 1 to 10000 (from booth.yaml, line 2)"},
 		{env("LOADGEN_SEED=-1"), "seed: -1 is not allowed: a whole number, 0 to 18446744073709551615 (from LOADGEN_SEED)"},
-		{args("--start-rate=0"), "start_rate: 0 is not allowed: a number, 0.01 to 1000 (from --start-rate)"},
+		{args("--start-rate=0"), "start_rate: 0 is not allowed: a number, more than 0, up to 1000 (from --start-rate)"},
 		{args("--target-rps=NaN"), "target_rps: NaN is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--target-rps=Inf"), "target_rps: Inf is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--think-time=5"), "think_time: 5 is not allowed: a duration, 0s to 1h (from --think-time)"},
-		{file("slo:\n  ttft: 2h"), "slo.ttft: 2h is not allowed: a duration, 1ms to 1h (from booth.yaml, line 2)"},
+		{file("slo:\n  ttft: 2h"), "slo.ttft: 2h is not allowed: a duration, more than 0s, up to 1h (from booth.yaml, line 2)"},
 		{file("start: yes"), "start: yes is not allowed: true or false (from booth.yaml, line 1)"},
 		{args("--start=1"), "start: 1 is not allowed: true or false (from --start)"},
 		{args("--preset=fast"), "preset: fast is not allowed: recorded (from --preset)"},
@@ -232,7 +232,7 @@ func TestBadInput(t *testing.T) {
 
 		// fields against one another
 		{args("--concurrency=60", "--max-concurrency=50", "--slider-max=50"), "concurrency: 60 is not allowed: 1 to 50 (max_concurrency)"},
-		{args("--turns-min=6"), "turns: 6 to 5 is not allowed: min from 1 to max, max up to 50"},
+		{args("--turns-min=6"), "turns.min: 6 is not allowed: 1 to 5"},
 		{args("--output-tokens-mean=2000"), "output_tokens.mean: 2000 is not allowed: 0 to 1024 (max_tokens)"},
 		{args("--max-concurrency=100"), "slider.max: 180 is not allowed: at most 100 (max_concurrency)"},
 		{args("--slider-min=180"), "slider.min: 180 is not allowed: less than 180 (slider.max)"},

@@ -83,13 +83,13 @@ func (l *loader) readSecret(s secret, path string) (given, error) {
 }
 
 // check holds a secret against what an HTTP header can carry, and its least length.
-func (s secret) check(c *Config) *api.FieldError {
+func (s secret) check(c *Config) error {
 	v := string(*s.value(c))
 	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f }
 	if v == "" || len(v) >= s.least && len(v) <= s.most && !strings.ContainsFunc(v, odd) {
 		return nil
 	}
-	return &api.FieldError{Field: s.name, Value: "its value (hidden)", Allowed: s.allowed()}
+	return api.Refuse(s.name, "its value (hidden)", s.allowed())
 }
 
 func (s secret) allowed() string {
