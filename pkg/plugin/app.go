@@ -30,11 +30,11 @@ const ID = "kvbooth-inference-app"
 type App struct {
 	backend.CallResourceHandler
 
-	tuning   tuning
+	limits   limits
 	settings settings
 	problem  error // what is wrong with the settings; nil: nothing
 	client   *api.Client
-	feed     *feed
+	relay    *relay
 	close    func() // gives up idle connections
 }
 
@@ -51,8 +51,8 @@ func NewApp(ctx context.Context, s backend.AppInstanceSettings) (instancemgmt.In
 	return newApp(ctx, s, normal), nil
 }
 
-func newApp(ctx context.Context, s backend.AppInstanceSettings, t tuning) *App {
-	a := &App{tuning: t, close: func() {}}
+func newApp(ctx context.Context, s backend.AppInstanceSettings, t limits) *App {
+	a := &App{limits: t, close: func() {}}
 	a.settings, a.problem = readSettings(s)
 	if a.problem == nil {
 		a.client, a.close, a.problem = connect(ctx, s, a.settings)
@@ -61,12 +61,12 @@ func newApp(ctx context.Context, s backend.AppInstanceSettings, t tuning) *App {
 		a.settings.OperatorRole = admin // until it is certain who else may
 	}
 	a.CallResourceHandler = httpadapter.New(a.resources())
-	a.feed = newFeed(a.stream, a.explain, t)
+	a.relay = newRelay(a.stream, a.explain, t)
 	return a
 }
 
 // Dispose ends what the app has started, and waits for its end.
 func (a *App) Dispose() {
-	a.feed.close()
+	a.relay.close()
 	a.close()
 }

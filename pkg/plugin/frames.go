@@ -53,28 +53,28 @@ func frame[R any](name string, at time.Time, rows []R, columns []column[R]) *dat
 	return f
 }
 
-// moment is a message as one lane sees it.
-type moment struct {
+// laneView is a message as one lane sees it.
+type laneView struct {
 	message
 	lane    *api.LaneSnapshot // nil: lost, or there is no such lane
 	problem string
 }
 
-func at(lane string, m message) moment {
+func at(lane string, m message) laneView {
 	if m.snapshot == nil {
-		return moment{message: m, problem: m.problem}
+		return laneView{message: m, problem: m.problem}
 	}
 	i := slices.IndexFunc(m.snapshot.Lanes, func(l api.LaneSnapshot) bool { return l.Name == lane })
 	if i < 0 {
-		return moment{message: m, problem: "there is no lane " + lane}
+		return laneView{message: m, problem: "there is no lane " + lane}
 	}
 	l := &m.snapshot.Lanes[i]
-	return moment{message: m, lane: l, problem: l.Target.Problem}
+	return laneView{message: m, lane: l, problem: l.Target.Problem}
 }
 
 // ofLane is a field of a lane, and null where there is none.
-func ofLane[V any](name, title, unit string, decimals uint16, value func(*api.LaneSnapshot) *V) column[moment] {
-	return field(name, title, unit, decimals, func(m moment) *V {
+func ofLane[V any](name, title, unit string, decimals uint16, value func(*api.LaneSnapshot) *V) column[laneView] {
+	return field(name, title, unit, decimals, func(m laneView) *V {
 		if m.lane == nil {
 			return nil
 		}
@@ -87,7 +87,7 @@ func count[N int | int64](n N) *float64 {
 	return &f
 }
 
-var kpiColumns = []column[moment]{
+var kpiColumns = []column[laneView]{
 	ofLane("rps", "RPS", "reqps", 2, func(l *api.LaneSnapshot) *float64 { return &l.Window.RequestsPerSecond }),
 	ofLane("requests", "Requests", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.Totals.OK) }),
 	ofLane("output_tokens_per_second", "Output tokens/s", "none", 0, func(l *api.LaneSnapshot) *float64 { return &l.Window.OutputTokensPerSecond }),
@@ -114,10 +114,10 @@ func kpi(lane string, m message) *data.Frame {
 	if now.lane != nil && !now.lane.State.Running {
 		now.lane = nil
 	}
-	return frame("kpi", m.at, []moment{now}, kpiColumns)
+	return frame("kpi", m.at, []laneView{now}, kpiColumns)
 }
 
-var turnColumns = func() (columns []column[moment]) {
+var turnColumns = func() (columns []column[laneView]) {
 	for _, turn := range []string{"1", "2", "3", "4", "5", "6+"} {
 		name := "turn_" + strings.Replace(turn, "+", "_plus", 1)
 		find := func(l *api.LaneSnapshot) (t api.TurnTTFT) {
@@ -130,7 +130,7 @@ var turnColumns = func() (columns []column[moment]) {
 			ofLane(name+"_p50", "Turn "+turn+", p50", "s", 3, func(l *api.LaneSnapshot) *float64 { return find(l).P50 }),
 			ofLane(name+"_p95", "Turn "+turn+", p95", "s", 3, func(l *api.LaneSnapshot) *float64 { return find(l).P95 }))
 	}
-	return append(columns, field("slo", "SLO, p95", "s", 3, func(m moment) *float64 {
+	return append(columns, field("slo", "SLO, p95", "s", 3, func(m laneView) *float64 {
 		if m.snapshot == nil {
 			return nil
 		}
@@ -140,18 +140,18 @@ var turnColumns = func() (columns []column[moment]) {
 
 // ttftByTurn is a row of the TTFT of each turn over the last 60 s, with the SLO.
 func ttftByTurn(lane string, m message) *data.Frame {
-	return frame("ttft-by-turn", m.at, []moment{at(lane, m)}, turnColumns)
+	return frame("ttft-by-turn", m.at, []laneView{at(lane, m)}, turnColumns)
 }
 
-var stateColumns = []column[moment]{
-	field("sidecar", "Load generator", "", 0, func(m moment) *string {
+var stateColumns = []column[laneView]{
+	field("sidecar", "Load generator", "", 0, func(m laneView) *string {
 		s := "connected"
 		if m.snapshot == nil {
 			s = "lost"
 		}
 		return &s
 	}),
-	field("problem", "Problem", "", 0, func(m moment) *string { return word(m.problem) }),
+	field("problem", "Problem", "", 0, func(m laneView) *string { return word(m.problem) }),
 	ofLane("running", "Running", "", 0, func(l *api.LaneSnapshot) *bool { return &l.State.Running }),
 	ofLane("phase", "Phase", "", 0, func(l *api.LaneSnapshot) *string { return word(l.State.Phase) }),
 	ofLane("mode", "Mode", "", 0, func(l *api.LaneSnapshot) *string { return word(l.State.Mode) }),
@@ -166,7 +166,7 @@ var stateColumns = []column[moment]{
 	ofLane("step", "Step", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.State.Step.ID) }),
 	ofLane("target_concurrency", "Target concurrency", "none", 0, func(l *api.LaneSnapshot) *float64 { return count(l.State.Concurrency.Target) }),
 	ofLane("target_reachable", "Target reachable", "", 0, func(l *api.LaneSnapshot) *bool { return &l.Target.Reachable }),
-	field("client", "Client", "", 0, func(m moment) *string {
+	field("client", "Client", "", 0, func(m laneView) *string {
 		if m.snapshot == nil {
 			return nil
 		}
@@ -184,7 +184,7 @@ func word[S ~string](s S) *string {
 
 // state is a row of words.
 func state(lane string, m message) *data.Frame {
-	return frame("state", m.at, []moment{at(lane, m)}, stateColumns)
+	return frame("state", m.at, []laneView{at(lane, m)}, stateColumns)
 }
 
 var workerColumns = []column[api.Worker]{

@@ -60,7 +60,7 @@ func (a *App) examine(ctx context.Context, d *healthDetails) (backend.HealthStat
 		return a.unwell(d, a.problem)
 	}
 	d.URL = a.settings.SidecarURL // not before: a wrong one may hold a password
-	ctx, cancel := context.WithTimeout(httpclient.WithResponseLimit(ctx, a.tuning.answer), healthTimeout)
+	ctx, cancel := context.WithTimeout(httpclient.WithResponseLimit(ctx, a.limits.answer), healthTimeout)
 	defer cancel()
 	status, err := a.client.Status(ctx)
 	if err != nil {

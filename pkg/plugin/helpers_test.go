@@ -28,11 +28,11 @@ func TestMain(m *testing.M) {
 const (
 	token    = "a-token-for-tests"
 	patience = 20 * time.Second // until a condition has to hold, on a machine that has much else to do
-	moments  = time.Millisecond
+	ms       = time.Millisecond
 )
 
-// hasty is the tuning of the tests that run on the wall clock.
-var hasty = tuning{
+// impatient is the limits of the tests that run on the wall clock.
+var impatient = limits{
 	answer:  64 << 10,
 	silence: 200 * time.Millisecond, repeat: 50 * time.Millisecond, linger: 100 * time.Millisecond,
 	pauses: [2]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}, refused: 50 * time.Millisecond,
@@ -111,12 +111,16 @@ func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/stream":
 		s.stream(w, r)
 	case path == "/turns.csv":
-		w.Header().Set("Content-Type", "text/csv")
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 		_, _ = io.WriteString(w, "lane,turn\nmain,1\n")
 	case path == "/status":
 		give(w, status)
 	case path == "/snapshot":
 		give(w, snapshot)
+	case path == "/baselines" && r.Method == http.MethodPost:
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, "{}")
 	default:
 		give(w, struct{}{})
 	}
@@ -206,7 +210,7 @@ func at127(url string) backend.AppInstanceSettings {
 
 func start(t testing.TB, s backend.AppInstanceSettings) *App {
 	t.Helper()
-	a := newApp(t.Context(), s, hasty)
+	a := newApp(t.Context(), s, impatient)
 	t.Cleanup(a.Dispose)
 	return a
 }
@@ -295,7 +299,7 @@ func run(t testing.TB, a *App, path string) *stream {
 // eventually waits for what has to hold soon.
 func eventually(t testing.TB, condition func() bool, message string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(moments) {
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(ms) {
 		require.False(t, time.Now().After(deadline), message)
 	}
 }

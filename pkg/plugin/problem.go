@@ -37,13 +37,12 @@ type fault struct {
 	api.Problem
 }
 
-// refused is a call that the app itself refuses.
-type refused struct {
-	status int
-	detail string
-}
+// forbidden is a call that needs another role than the caller's.
+type forbidden struct{ least role }
 
-func (e *refused) Error() string { return e.detail }
+func (e *forbidden) Error() string {
+	return fmt.Sprintf("this needs the role %s, or a higher one, in Grafana", e.least)
+}
 
 // passed are the statuses that mean the caller's own call, and that are passed
 // on. Others are between the app and the load generator: a browser would take a
@@ -63,7 +62,7 @@ func (a *App) explain(err error) fault {
 func (a *App) classify(err error) fault {
 	var (
 		setting  *settingsError
-		own      *refused
+		own      *forbidden
 		field    *api.FieldError
 		tooLarge *http.MaxBytesError
 		theirs   *api.ProblemError
@@ -75,7 +74,7 @@ func (a *App) classify(err error) fault {
 			Field: setting.Field, Value: setting.Value, Allowed: setting.Allowed,
 		}}
 	case errors.As(err, &own):
-		return fault{reasonCall, api.Problem{Status: own.status, Detail: own.detail}}
+		return fault{reasonCall, api.Problem{Status: http.StatusForbidden, Detail: own.Error()}}
 	case errors.As(err, &field):
 		return fault{reasonCall, api.Problem{
 			Status: http.StatusUnprocessableEntity, Detail: field.Error(), Field: field.Field, Value: field.Value, Allowed: field.Allowed,
@@ -87,7 +86,7 @@ func (a *App) classify(err error) fault {
 	case errors.Is(err, api.ErrNotFound):
 		return fault{reasonCall, api.Problem{Status: http.StatusNotFound, Detail: err.Error()}}
 	case errors.Is(err, httpclient.ErrResponseBodyTooLarge):
-		return fault{reasonCall, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the answer is larger than %d bytes; ask for a part of it, such as one step", a.tuning.answer)}}
+		return fault{reasonCall, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the answer is larger than %d bytes; ask for a part of it, such as one step", a.limits.answer)}}
 	}
 	return a.trouble(err)
 }

@@ -23,13 +23,7 @@ type publisher func(*backend.StreamSender, message) error
 // needs nothing from before.
 var channels = map[string]func(lane string) publisher{
 	"snapshot": func(string) publisher {
-		return func(to *backend.StreamSender, m message) error {
-			text, err := m.encode()
-			if err != nil {
-				return err
-			}
-			return to.SendJSON(text)
-		}
+		return func(to *backend.StreamSender, m message) error { return to.SendJSON(m.text) }
 	},
 	"kpi":          framed(kpi),
 	"ttft-by-turn": framed(ttftByTurn),
@@ -94,7 +88,7 @@ func (a *App) RunStream(ctx context.Context, req *backend.RunStreamRequest, to *
 	if publish == nil {
 		return api.ErrNotFound
 	}
-	messages, unsubscribe, err := a.feed.subscribe()
+	messages, unsubscribe, err := a.relay.subscribe()
 	if err != nil {
 		return err
 	}
@@ -115,9 +109,9 @@ func (a *App) RunStream(ctx context.Context, req *backend.RunStreamRequest, to *
 }
 
 // stream is the load generator's stream of snapshots, or why there can be none.
-func (a *App) stream(ctx context.Context) iter.Seq2[api.Snapshot, error] {
+func (a *App) stream(ctx context.Context) iter.Seq2[[]byte, error] {
 	if a.problem != nil {
-		return func(yield func(api.Snapshot, error) bool) { yield(api.Snapshot{}, a.problem) }
+		return func(yield func([]byte, error) bool) { yield(nil, a.problem) }
 	}
-	return a.client.Stream(ctx)
+	return a.client.StreamText(ctx)
 }

@@ -202,6 +202,24 @@ func (c *Client) PatchSettings(ctx context.Context, p SettingsPatch) (s Settings
 	return s, c.call(ctx, http.MethodPatch, c.at(nil, "settings"), p, &s)
 }
 
+// Forward makes a call that another has written, whose path begins below
+// [Prefix], with the body in the place of its own. Of its headers only the type
+// of the body goes with it. The caller closes the body of the answer, which is
+// JSON or CSV.
+func (c *Client) Forward(call *http.Request, body io.Reader) (*http.Response, error) {
+	u := c.base.JoinPath(Prefix, call.URL.EscapedPath())
+	u.RawQuery = call.URL.RawQuery
+	res, err := c.send(call.Context(), call.Method, u, call.Header.Get("Content-Type"), body)
+	if err != nil || isType(res, "text/csv") {
+		return res, err
+	}
+	if err := ours(res); err != nil {
+		res.Body.Close()
+		return nil, err
+	}
+	return res, nil
+}
+
 // item gets one thing of a collection. An id that a path cannot hold as a
 // segment is nobody's.
 func (c *Client) item(ctx context.Context, query url.Values, collection, id string, out any) error {
@@ -257,8 +275,8 @@ func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentT
 		return err
 	}
 	defer res.Body.Close()
-	if !isType(res, "application/json") {
-		return fmt.Errorf("%s answered with %q, which is no load generator's answer: check the URL", u.Redacted(), res.Header.Get("Content-Type"))
+	if err := ours(res); err != nil {
+		return err
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
@@ -268,6 +286,14 @@ func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentT
 		return fmt.Errorf("the answer of %s is not what this version of the client expects: %w", u.Redacted(), err)
 	}
 	return nil
+}
+
+// ours refuses an answer that no load generator gives.
+func ours(res *http.Response) error {
+	if isType(res, "application/json") {
+		return nil
+	}
+	return fmt.Errorf("%s answered with %q, which is no load generator's answer: check the URL", res.Request.URL.Redacted(), res.Header.Get("Content-Type"))
 }
 
 // send gives the response, whose body the caller closes, if its status is 2xx.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -27,17 +28,10 @@ const (
 // snapshot's user takes costs snapshots in between.
 func (c *Client) Stream(ctx context.Context) iter.Seq2[Snapshot, error] {
 	return func(yield func(Snapshot, error) bool) {
-		conn, err := c.dial(ctx)
-		if err != nil {
-			yield(Snapshot{}, err)
-			return
-		}
-		defer conn.Close()
-		defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a read does not heed the context
-		for {
-			s, err := next(conn, c.silence)
-			if err != nil && ctx.Err() != nil {
-				err = ctx.Err()
+		for text, err := range c.StreamText(ctx) {
+			var s Snapshot
+			if err == nil {
+				err = lost(json.Unmarshal(text, &s))
 			}
 			if !yield(s, err) || err != nil {
 				return
@@ -46,14 +40,40 @@ func (c *Client) Stream(ctx context.Context) iter.Seq2[Snapshot, error] {
 	}
 }
 
-func next(conn *websocket.Conn, silence time.Duration) (s Snapshot, err error) {
+// StreamText is [Client.Stream] with snapshots as they come, in JSON.
+func (c *Client) StreamText(ctx context.Context) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		conn, err := c.dial(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer conn.Close()
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a read does not heed the context
+		for {
+			text, err := next(conn, c.silence)
+			if err != nil && ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			if !yield(text, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func next(conn *websocket.Conn, silence time.Duration) (text []byte, err error) {
 	if err = conn.SetReadDeadline(time.Now().Add(silence)); err == nil {
-		err = conn.ReadJSON(&s)
+		_, text, err = conn.ReadMessage()
 	}
-	if err != nil {
-		return Snapshot{}, fmt.Errorf("%w: the stream of snapshots was lost: %w", ErrUnavailable, err)
+	return text, lost(err)
+}
+
+func lost(err error) error {
+	if err == nil {
+		return nil
 	}
-	return s, nil
+	return fmt.Errorf("%w: the stream of snapshots was lost: %w", ErrUnavailable, err)
 }
 
 func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {

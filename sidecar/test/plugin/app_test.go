@@ -166,6 +166,35 @@ func TestFieldProblem(t *testing.T) {
 	require.Equal(t, "181", p.Value)
 	require.NotEmpty(t, p.Allowed)
 	require.Equal(t, 404, call(t, a, "edith", "Editor", "POST", "workload/stop?lane=twin", `{"drain":true}`, &p))
+	for _, tt := range []struct {
+		method, url, body string
+		status            int
+		field             string
+	}{
+		{"GET", "status?lane=main", "", 422, "query"},
+		{"GET", "cluster?lane=a&lane=b", "", 422, "lane"},
+		{"GET", "cluster?path=/metrics", "", 422, "query"},
+		{"GET", "cluster?lane=%2", "", 400, ""},
+		{"GET", "events?limit=ten", "", 422, "limit"},
+		{"GET", "events?limit=99999999999", "", 422, "limit"},
+		{"GET", "turns.csv?step=1.5", "", 422, "step"},
+		{"GET", "conversations?token=secret", "", 422, "query"},
+		{"GET", "baselines/a?lane=main", "", 422, "query"},
+		{"GET", "starters/a?topic=b", "", 422, "query"},
+		{"POST", "baselines?name=x", "{}", 422, "query"},
+		{"POST", "workload/start", "", 400, ""},
+		{"POST", "workload/start", "[]", 400, ""},
+		{"POST", "workload/start", `{"concurrency":120} {}`, 400, ""},
+		{"POST", "workload/start", `{"concurrency":"120"}`, 422, "concurrency"},
+		{"PATCH", "workload", `{"turns":{"min":1.5}}`, 422, "turns.min"},
+		{"PATCH", "workload", `{"target":"http://elsewhere"}`, 422, "target"},
+		{"PATCH", "settings", `{"title":"` + strings.Repeat("x", api.MaxBody) + `"}`, 413, ""},
+	} {
+		p = api.Problem{}
+		require.Equal(t, tt.status, call(t, a, "ada", "Admin", tt.method, tt.url, tt.body, &p), "%s %s", tt.url, tt.body)
+		require.Equal(t, tt.field, p.Field, tt.url)
+		require.NotEmpty(t, p.Detail)
+	}
 }
 
 // Within 5 s of the load generator's end no card shows a number, and within 5 s

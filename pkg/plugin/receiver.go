@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -13,12 +14,12 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// session is a feed's stream from its first listener until it is ended: as many
+// receiver is a relay's stream from its first listener until it is ended: as many
 // connections after one another as it takes.
-type session struct {
-	feed  *feed
+type receiver struct {
+	relay *relay
 	began time.Time
-	hurry chan struct{} // wakes watch
+	wake  chan struct{} // wakes watch
 
 	mu   sync.Mutex // of the fields below, and held while they are told
 	last time.Time  // the newest snapshot came then; zero: none has come
@@ -26,14 +27,14 @@ type session struct {
 }
 
 // receive opens the stream, and again whenever it has ended, until ctx ends.
-func (s *session) receive(ctx context.Context) {
-	t := s.feed.tuning
+func (s *receiver) receive(ctx context.Context) {
+	t := s.relay.limits
 	for pause := t.pauses[0]; ; pause = min(2*pause, t.pauses[1]) {
 		heard, err := s.follow(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		f := s.feed.explain(err)
+		f := s.relay.explain(err)
 		s.failed(f)
 		if heard {
 			pause = t.pauses[0]
@@ -51,50 +52,58 @@ func (s *session) receive(ctx context.Context) {
 }
 
 // follow hears one connection to its end.
-func (s *session) follow(ctx context.Context) (heard bool, err error) {
-	for snapshot, err := range s.feed.open(ctx) {
+func (s *receiver) follow(ctx context.Context) (heard bool, err error) {
+	for text, err := range s.relay.open(ctx) {
 		if err != nil {
 			return heard, err
 		}
+		if err := s.received(ctx, text); err != nil {
+			return heard, err
+		}
 		heard = true
-		s.heard(ctx, &snapshot)
 	}
 	return heard, errors.New("the stream has ended")
 }
 
-func (s *session) heard(ctx context.Context, snapshot *api.Snapshot) {
+// received publishes a snapshot. The error says that the text is none.
+func (s *receiver) received(ctx context.Context, text []byte) error {
+	snapshot := &api.Snapshot{}
+	if err := json.Unmarshal(text, snapshot); err != nil {
+		return fmt.Errorf("%w: the stream of snapshots was lost: %w", api.ErrUnavailable, err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.why.reason != "" {
 		backend.Logger.Info("the load generator is back")
 	}
 	s.last, s.why = time.Now(), fault{}
-	s.feed.publish(ctx, message{at: s.last, snapshot: snapshot, encode: sync.OnceValues(func() ([]byte, error) { return json.Marshal(snapshot) })})
+	s.relay.publish(ctx, message{at: s.last, snapshot: snapshot, text: text})
+	return nil
 }
 
 // failed notes why, for watch to tell.
-func (s *session) failed(why fault) {
+func (s *receiver) failed(why fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.why.reason != why.reason {
 		backend.Logger.Warn("there are no snapshots", "problem", why.Detail)
 	}
 	if s.last.IsZero() && s.why.reason == "" {
-		s.hurry <- struct{}{} // there is room for the one time that this happens
+		s.wake <- struct{}{} // there is room for the one time that this happens
 	}
 	s.why = why
 }
 
 // watch tells that the load generator is lost, whether the connection has ended
 // or is merely silent, and goes on telling, until ctx ends.
-func (s *session) watch(ctx context.Context) {
-	timer := time.NewTimer(s.feed.tuning.silence)
+func (s *receiver) watch(ctx context.Context) {
+	timer := time.NewTimer(s.relay.limits.silence)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.hurry:
+		case <-s.wake:
 		case <-timer.C:
 		}
 		timer.Reset(s.check(ctx, time.Now()))
@@ -103,18 +112,18 @@ func (s *session) watch(ctx context.Context) {
 
 // check gives the time until it is to be called again. Where there has never
 // been a snapshot, there is nothing to wait for.
-func (s *session) check(ctx context.Context, now time.Time) time.Duration {
+func (s *receiver) check(ctx context.Context, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if left := s.feed.tuning.silence - now.Sub(s.last); left > 0 {
+	if left := s.relay.limits.silence - now.Sub(s.last); left > 0 {
 		return left
 	}
 	s.tellLost(ctx, now)
-	return s.feed.tuning.repeat
+	return s.relay.limits.repeat
 }
 
 // tellLost is called with the lock held.
-func (s *session) tellLost(ctx context.Context, now time.Time) {
+func (s *receiver) tellLost(ctx context.Context, now time.Time) {
 	m := message{at: now, since: s.last, problem: s.why.Detail}
 	if s.last.IsZero() {
 		m.since = s.began
@@ -122,6 +131,6 @@ func (s *session) tellLost(ctx context.Context, now time.Time) {
 	if m.problem == "" {
 		m.problem = "the load generator is silent; see whether it still runs, and whether Grafana's server can reach it"
 	}
-	m.encode = func() ([]byte, error) { return json.Marshal(lost{Lost: true, Since: m.since, Problem: m.problem}) }
-	s.feed.publish(ctx, m)
+	m.text, _ = json.Marshal(lost{Lost: true, Since: m.since, Problem: m.problem}) // of which nothing can fail
+	s.relay.publish(ctx, m)
 }

@@ -18,8 +18,8 @@ const (
 	maxTimeout       = 5 * time.Minute
 )
 
-// tuning is what tests make smaller.
-type tuning struct {
+// limits is what tests make smaller.
+type limits struct {
 	answer  int64         // bytes of an answer at most
 	silence time.Duration // since the last snapshot, after which the load generator is lost
 	repeat  time.Duration // between two messages that it is lost
@@ -28,21 +28,21 @@ type tuning struct {
 	refused time.Duration // after a refusal, which repeated attempts would only prolong
 }
 
-// normal is the tuning outside tests. Ten wrong tokens lock an address out, and
+// normal is the limits outside tests. Ten wrong tokens lock an address out, and
 // one is forgotten every 6 s.
-var normal = tuning{
+var normal = limits{
 	answer:  32 << 20,
 	silence: 3 * time.Second, repeat: time.Second, linger: 30 * time.Second,
 	pauses: [2]time.Duration{250 * time.Millisecond, 2 * time.Second}, refused: 10 * time.Second,
 }
 
-// message is the newest that a feed knows: a snapshot, or that there is none.
+// message is the newest that a relay knows: a snapshot, or that there is none.
 type message struct {
 	at       time.Time     // when it was known here; the load generator's clock may differ
+	text     []byte        // in JSON: the snapshot as it came, or [lost]
 	snapshot *api.Snapshot // nil: the load generator is lost
 	since    time.Time     // lost since: its last snapshot, or the first attempt
 	problem  string        // why it is lost
-	encode   func() ([]byte, error)
 }
 
 // lost is what the snapshot channel sends in the place of a snapshot.
@@ -54,14 +54,14 @@ type lost struct {
 
 var errDisposed = errors.New("the app's settings have changed; subscribe again")
 
-// feed holds one stream of snapshots for any number of listeners. The stream is
+// relay holds one stream of snapshots for any number of listeners. The stream is
 // opened for the first of them, opened again whenever it ends, and closed some
 // time after the last one has gone. While there are no snapshots, it says so
 // every second. It is safe for concurrent use.
-type feed struct {
-	open    func(context.Context) iter.Seq2[api.Snapshot, error]
+type relay struct {
+	open    func(context.Context) iter.Seq2[[]byte, error]
 	explain func(error) fault
-	tuning  tuning
+	limits  limits
 	running sync.WaitGroup
 
 	mu        sync.Mutex // of the fields below
@@ -72,14 +72,14 @@ type feed struct {
 	linger    *time.Timer        // runs while nobody listens; nil: somebody does
 }
 
-func newFeed(open func(context.Context) iter.Seq2[api.Snapshot, error], explain func(error) fault, t tuning) *feed {
-	return &feed{open: open, explain: explain, tuning: t, listeners: map[chan message]struct{}{}}
+func newRelay(open func(context.Context) iter.Seq2[[]byte, error], explain func(error) fault, t limits) *relay {
+	return &relay{open: open, explain: explain, limits: t, listeners: map[chan message]struct{}{}}
 }
 
 // subscribe delivers messages: the newest at once, if there is one. The channel
 // holds one message: who is slow loses those between. It is closed with the
-// feed, and is not to be read after unsubscribe. The error is errDisposed.
-func (f *feed) subscribe() (messages <-chan message, unsubscribe func(), err error) {
+// relay, and is not to be read after unsubscribe. The error is errDisposed.
+func (f *relay) subscribe() (messages <-chan message, unsubscribe func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -100,17 +100,17 @@ func (f *feed) subscribe() (messages <-chan message, unsubscribe func(), err err
 	return c, func() { f.leave(c) }, nil
 }
 
-func (f *feed) leave(c chan message) {
+func (f *relay) leave(c chan message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.listeners, c)
 	if len(f.listeners) == 0 && f.stop != nil && f.linger == nil {
-		f.linger = time.AfterFunc(f.tuning.linger, f.rest)
+		f.linger = time.AfterFunc(f.limits.linger, f.rest)
 	}
 }
 
 // rest ends the stream, if still nobody listens.
-func (f *feed) rest() {
+func (f *relay) rest() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.linger != nil && len(f.listeners) == 0 && f.stop != nil {
@@ -120,22 +120,22 @@ func (f *feed) rest() {
 }
 
 // start begins a stream; the lock is held.
-func (f *feed) start() {
+func (f *relay) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop, f.latest = cancel, nil
-	s := &session{feed: f, began: time.Now(), hurry: make(chan struct{}, 1)}
+	s := &receiver{relay: f, began: time.Now(), wake: make(chan struct{}, 1)}
 	f.running.Go(func() { s.receive(ctx) })
 	f.running.Go(func() { s.watch(ctx) })
 }
 
 // halt ends the stream; the lock is held, so that nothing is said after it.
-func (f *feed) halt() {
+func (f *relay) halt() {
 	f.stop()
 	f.stop, f.latest = nil, nil
 }
 
 // close ends everything and waits for its end.
-func (f *feed) close() {
+func (f *relay) close() {
 	f.mu.Lock()
 	if f.linger != nil {
 		f.linger.Stop()
@@ -153,7 +153,7 @@ func (f *feed) close() {
 
 // publish tells every listener, in the place of what it has not yet heard. What
 // belongs to a stream that was ended is told to nobody.
-func (f *feed) publish(ctx context.Context, m message) {
+func (f *relay) publish(ctx context.Context, m message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() != nil {
