@@ -8,11 +8,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -54,11 +51,11 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 }
 
 func (s *Server) admit(r *http.Request) *problem {
-	if !s.knows((&url.URL{Host: r.Host}).Hostname()) {
+	if !api.KnownHost(r.Host, s.options.Hosts) {
 		return newProblem(http.StatusMisdirectedRequest, kindValidation, "Host: %.100q is not allowed: localhost, a loopback address or one of the server's hosts", r.Host)
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
-		return newProblem(http.StatusForbidden, kindValidation, "Origin: %.100q is not allowed: only this server's own", origin)
+	if !api.OwnOrigin(r) {
+		return newProblem(http.StatusForbidden, kindValidation, "Origin: %.100q is not allowed: only this server's own", r.Header.Get("Origin"))
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
@@ -67,13 +64,6 @@ func (s *Server) admit(r *http.Request) *problem {
 		return newProblem(http.StatusUnsupportedMediaType, kindValidation, "Content-Type: %.100q is not allowed: application/json", r.Header.Get("Content-Type"))
 	}
 	return nil
-}
-
-// knows says whether the server goes by a name.
-func (s *Server) knows(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	same := func(name string) bool { return strings.EqualFold(name, host) }
-	return err == nil && ip.Unmap().IsLoopback() || same("localhost") || slices.ContainsFunc(s.options.Hosts, same)
 }
 
 // decode reads a body that is one JSON object without unknown fields.

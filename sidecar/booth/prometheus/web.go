@@ -12,7 +12,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +25,8 @@ import (
 	"github.com/prometheus/prometheus/util/features"
 	"github.com/prometheus/prometheus/util/notifications"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
+
+	"kvbooth/sidecar/api"
 )
 
 const (
@@ -75,10 +76,8 @@ func says(text string) http.Handler {
 // rebound to this address.
 func onlyLoopback(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := (&url.URL{Host: r.Host}).Hostname()
-		ip, err := netip.ParseAddr(host)
-		if !strings.EqualFold(host, "localhost") && (err != nil || !ip.Unmap().IsLoopback()) {
-			http.Error(w, fmt.Sprintf("this Prometheus does not know itself as %q; use a loopback address", host), http.StatusMisdirectedRequest)
+		if !api.KnownHost(r.Host, nil) {
+			http.Error(w, fmt.Sprintf("this Prometheus does not know itself as %q; use a loopback address", r.Host), http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -106,21 +105,10 @@ func (w *web) serve(ctx context.Context, l net.Listener, ready func(net.Addr)) e
 		BaseContext:  func(net.Listener) context.Context { return ctx },
 		ErrorLog:     slog.NewLogLogger(w.log.Handler(), slog.LevelDebug),
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(l) }()
 	if ready != nil {
 		ready(l.Addr())
 	}
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
-	defer cancel()
-	if server.Shutdown(patience) != nil {
-		_ = server.Close()
-	}
+	err := api.Serve(ctx, server, l, endWithin)
 	w.requests.Lock()
 	return err
 }

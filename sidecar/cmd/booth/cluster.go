@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -138,28 +137,7 @@ func serveAll(ctx context.Context, host string, sites []site, end func()) error 
 	stopped := context.AfterFunc(ctx, end)
 	defer stopped()
 	for i, s := range sites {
-		group.Go(func() error { return serve(ctx, listeners[i], s.handler) })
+		group.Go(func() error { return api.Serve(ctx, &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}, listeners[i], endWithin) })
 	}
 	return group.Wait()
-}
-
-// serve answers on a listener until ctx ends.
-func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(l) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
-	defer cancel()
-	if server.Shutdown(patience) != nil {
-		_ = server.Close()
-	}
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }

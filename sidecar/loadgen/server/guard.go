@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,47 +70,15 @@ func (s *Server) admit(r *http.Request, a access) (by string, err error) {
 // site's that was rebound to this address, and a page of another site. Kubelets
 // and Prometheus call by IP address, which nobody can rebind.
 func (s *Server) checkSite(r *http.Request, anyAddress bool) error {
-	host := hostname(r.Host)
+	host := api.Hostname(r.Host)
 	_, notIP := netip.ParseAddr(host)
-	if !isLoopback(host) && !s.hosts[host] && !(anyAddress && notIP == nil) {
+	if !api.KnownHost(r.Host, s.opts.Hosts) && !(anyAddress && notIP == nil) {
 		return &refused{status: http.StatusMisdirectedRequest, detail: fmt.Sprintf("this server does not know itself as %q; add the name to its hosts, or use a loopback address", host)}
 	}
-	if !ownOrigin(r) {
+	if !api.OwnOrigin(r) {
 		return &refused{status: http.StatusForbidden, detail: fmt.Sprintf("a page of %q may not call this server", r.Header.Get("Origin"))}
 	}
 	return nil
-}
-
-// hostname is a Host without its port, in lower case.
-func hostname(host string) string {
-	u := url.URL{Host: host}
-	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
-}
-
-// ownOrigin says whether a request that names its page's origin names this
-// server's own. Only browsers send an Origin, and they always do where it matters.
-func ownOrigin(r *http.Request) bool {
-	origins := r.Header["Origin"]
-	if len(origins) == 0 {
-		return true
-	}
-	u, err := url.Parse(origins[0])
-	return err == nil && len(origins) == 1 && u.Scheme == scheme(r) && strings.EqualFold(u.Host, r.Host) &&
-		u.Path == "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
-}
-
-// scheme is the one that the caller used. No page of another site can set the
-// header that a proxy in front sets.
-func scheme(r *http.Request) string {
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		return "https"
-	}
-	return "http"
 }
 
 // authenticate says whether the caller comes by a session. A token that was
@@ -157,7 +124,7 @@ func unauthorised(detail string) error {
 // name is who the events name: the login that a caller with the token (or on
 // this machine, where none is configured) speaks for, or how it calls.
 func (s *Server) name(r *http.Request, session bool) (string, error) {
-	trusted := !session && (s.opts.Token != "" || isLoopback(remoteHost(r.RemoteAddr)))
+	trusted := !session && (s.opts.Token != "" || api.IsLoopback(remoteHost(r.RemoteAddr)))
 	login := r.Header.Get(api.UserHeader)
 	switch {
 	case trusted && login != "":

@@ -431,7 +431,7 @@ func TestOriginOverTLS(t *testing.T) {
 	r := httptest.NewRequest("GET", "https://localhost:8088/", nil)
 	r.TLS = &tls.ConnectionState{}
 	r.Header.Set("Origin", "https://localhost:8088")
-	require.True(t, ownOrigin(r))
+	require.True(t, api.OwnOrigin(r))
 	r.Header.Set("Origin", "http://localhost:8088")
-	require.False(t, ownOrigin(r))
+	require.False(t, api.OwnOrigin(r))
 }

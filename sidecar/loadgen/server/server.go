@@ -48,7 +48,6 @@ type Options struct {
 // Server answers the calls of the sidecar's API. It is safe for concurrent use.
 type Server struct {
 	opts     Options
-	hosts    map[string]bool
 	mux      *http.ServeMux
 	page     http.Handler
 	sessions sessions
@@ -67,21 +66,20 @@ func New(opts Options) (*Server, error) {
 	if err := checkToken(opts.Token); err != nil {
 		return nil, err
 	}
-	hosts, err := hostSet(opts.Hosts)
-	if err != nil {
+	if err := checkHosts(opts.Hosts); err != nil {
 		return nil, err
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opts: opts, hosts: hosts, mux: http.NewServeMux(), now: time.Now, page: http.HandlerFunc(signpost)}
+	s := &Server{opts: opts, mux: http.NewServeMux(), now: time.Now, page: http.HandlerFunc(signpost)}
 	if opts.Page != nil {
 		s.page = opts.Page
 	}
 	s.streams.ending = make(chan struct{})
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: frameTimeout, ReadBufferSize: 512, WriteBufferPool: &sync.Pool{},
-		CheckOrigin: ownOrigin, Error: s.refuseUpgrade,
+		CheckOrigin: api.OwnOrigin, Error: s.refuseUpgrade,
 	}
 	for _, rt := range s.routes() {
 		s.mux.Handle(rt.pattern, s.guarded(rt))
@@ -98,16 +96,14 @@ func checkToken(token string) error {
 	return nil
 }
 
-func hostSet(names []string) (map[string]bool, error) {
-	set := make(map[string]bool, len(names))
+func checkHosts(names []string) error {
 	for _, name := range names {
 		u, err := url.Parse("//" + name)
 		if err != nil || u.Hostname() == "" || u.Host != name {
-			return nil, api.Refuse("hosts", fmt.Sprintf("%q", name), "host names or addresses, such as booth.example")
+			return api.Refuse("hosts", fmt.Sprintf("%q", name), "host names or addresses, such as booth.example")
 		}
-		set[hostname(name)] = true
 	}
-	return set, nil
+	return nil
 }
 
 // CheckListen refuses an address that others than this machine can reach where
@@ -120,7 +116,7 @@ func CheckListen(addr, token string) error {
 	if err != nil {
 		return api.Refuse("listen", fmt.Sprintf("%q", addr), "host:port, such as 127.0.0.1:8088")
 	}
-	if token == "" && !isLoopback(host) {
+	if token == "" && !api.IsLoopback(host) {
 		return api.Refuse("listen", fmt.Sprintf("%q", addr), "without a token, a loopback address such as 127.0.0.1:8088; set a token to listen elsewhere")
 	}
 	return nil
@@ -189,23 +185,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }()
+	srv.RegisterOnShutdown(s.streams.refuse)
 	defer s.streams.end()
-	select {
-	case err := <-failed:
-		_ = srv.Close()
-		return err
-	case <-ctx.Done():
-	}
-	s.streams.refuse()
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-	if srv.Shutdown(grace) != nil {
-		_ = srv.Close() // the calls still in progress have had their time
-	}
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return api.Serve(ctx, srv, l, shutdownTimeout)
 }

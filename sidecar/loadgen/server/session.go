@@ -86,7 +86,7 @@ func setCookie(w http.ResponseWriter, r *http.Request, value string, life time.D
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName, Value: value, Path: "/", MaxAge: age,
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: scheme(r) == "https",
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: api.Scheme(r) == "https",
 	})
 	w.WriteHeader(http.StatusNoContent)
 }
