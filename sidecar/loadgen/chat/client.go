@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -41,10 +40,11 @@ type Options struct {
 
 // Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
-	opts Options
-	base *url.URL
-	pool *pool
-	ext  extensions
+	opts  Options
+	base  *url.URL
+	turns *http.Transport
+	once  *http.Transport // its connections carry one request each
+	ext   extensions
 }
 
 // New checks the options and makes a client; nothing is sent yet. The error is
@@ -58,13 +58,13 @@ func New(opts Options) (*Client, error) {
 	setDefault(&opts.FirstTokenTimeout, 120*time.Second)
 	setDefault(&opts.StallTimeout, 30*time.Second)
 	setDefault(&opts.IdleTimeout, 4*time.Second)
-	conf, err := tlsConfig(base, opts.CA)
-	if err != nil {
-		return nil, err
-	}
 	c := &Client{opts: opts, base: base}
 	c.ext.setModel(opts.Model)
-	c.pool = newPool(base, conf, opts.ConnectTimeout, opts.IdleTimeout)
+	if c.turns, err = transport(opts, base); err != nil {
+		return nil, err
+	}
+	c.once = c.turns.Clone()
+	c.once.DisableKeepAlives = true
 	return c, nil
 }
 
@@ -103,7 +103,7 @@ func tlsConfig(base *url.URL, ca []byte) (*tls.Config, error) {
 	if base.Scheme != "https" {
 		return nil, nil
 	}
-	conf := &tls.Config{ServerName: base.Hostname(), NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(ca) > 0 {
 		conf.RootCAs = x509.NewCertPool()
 		if !conf.RootCAs.AppendCertsFromPEM(ca) {
@@ -128,7 +128,7 @@ func (c *Client) Model() string { return c.ext.modelName() }
 func (c *Client) Extensions() map[string]bool { return c.ext.inUse() }
 
 // Close closes the idle connections. Requests under way end by their context.
-func (c *Client) Close() { c.pool.close() }
+func (c *Client) Close() { c.turns.CloseIdleConnections() }
 
 // Request is one turn as it is sent.
 type Request struct {
@@ -152,65 +152,93 @@ func failed(e *Error) Result {
 }
 
 func (c *Client) send(ctx context.Context, req Request, used map[string]bool) Result {
-	m, err := c.compose(req, used)
+	body, err := newPayload(req, c.Model(), used)
 	if err != nil {
 		return failed(&Error{Class: api.ErrorMalformed, Message: "cannot write the request: " + err.Error()})
 	}
 	s := newStream(req)
-	cn, err := c.pool.get(ctx)
-	if err == nil && c.exchange(ctx, s, cn, m) {
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer c.watch(s, cancel).stop()
+	res, err := c.post(limited, c.turns, s, body)
+	if err != nil && s.stale(limited) {
 		// The server had closed a kept connection meanwhile; it may have closed all.
-		if cn, err = c.pool.dial(ctx); err == nil {
-			m, _ = c.compose(req, used) // it could be written before
-			c.exchange(ctx, s, cn, m)
-		}
+		// The library sends nothing again by itself: a POST, of which it has no copy.
+		s.res.Resent = true
+		body, _ = newPayload(req, c.Model(), used) // it could be written before
+		res, err = c.post(limited, c.once, s, body)
 	}
 	if err != nil {
-		s.fail = connectError(c.base.Host, err)
+		s.fail = s.noResponse(limited, c, err)
+	} else {
+		s.read(limited, c.opts, res)
 	}
 	return s.result(ctx, c.Model())
 }
 
-// message is a request as HTTP/1.1 puts it on the connection. Its body goes back
-// to a pool when it is written: a thousand streams wait for tokens most of the
-// time, and need not hold a thousand histories twice.
-type message struct {
-	head []byte
-	body *bytes.Buffer
+// post sends the request and waits for the response's head.
+func (c *Client) post(ctx context.Context, t *http.Transport, s *stream, body *payload) (*http.Response, error) {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: s.connected,
+		// From here on the connection may be another stream's, or read by none.
+		PutIdleConn: func(error) { s.conn.stream.CompareAndSwap(s, nil) },
+	})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath("chat/completions").String(), body)
+	if err != nil {
+		return nil, err
+	}
+	req.ContentLength = int64(body.buf.Len())
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}, "User-Agent": {"kvbooth-loadgen"}}
+	c.authorize(req)
+	if s.req.ID != "" {
+		req.Header.Set("X-Request-Id", headerValue(s.req.ID))
+	}
+	res, err := t.RoundTrip(req)
+	if err == nil && res.ProtoMajor != 1 {
+		res.Body.Close()
+		return nil, fmt.Errorf("it says %s", res.Proto)
+	}
+	return res, err
 }
 
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-func (c *Client) compose(req Request, used map[string]bool) (message, error) {
-	m := message{body: bodies.Get().(*bytes.Buffer)}
-	m.body.Reset()
-	if err := encode(m.body, req, c.Model(), used); err != nil {
-		return m, err
-	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "POST %s/chat/completions HTTP/1.1\r\nHost: %s\r\n", c.base.EscapedPath(), c.base.Host)
-	b.WriteString("Content-Type: application/json\r\nAccept: text/event-stream\r\nUser-Agent: kvbooth-loadgen\r\n")
+func (c *Client) authorize(req *http.Request) {
 	if c.opts.APIKey != "" {
-		b.WriteString("Authorization: Bearer " + headerValue(c.opts.APIKey) + "\r\n")
+		req.Header.Set("Authorization", "Bearer "+headerValue(c.opts.APIKey))
 	}
-	if req.ID != "" {
-		b.WriteString("X-Request-Id: " + headerValue(req.ID) + "\r\n")
-	}
-	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n", m.body.Len())
-	m.head = b.Bytes()
-	return m, nil
 }
 
-// write sends the message and gives its body back.
-func (m message) write(cn *conn) error {
-	_, err := (&net.Buffers{m.head, m.body.Bytes()}).WriteTo(cn.Conn)
-	bodies.Put(m.body)
-	return err
+// payload is a request's body. It lets go of its buffer when all is read: a
+// thousand streams wait for tokens most of the time, and need not hold a thousand
+// histories twice.
+type payload struct{ buf *bytes.Buffer }
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func newPayload(req Request, model string, used map[string]bool) (*payload, error) {
+	p := &payload{buf: buffers.Get().(*bytes.Buffer)}
+	p.buf.Reset()
+	return p, encode(p.buf, req, model, used)
 }
 
-// headerValue drops what would end the header line.
+func (p *payload) Read(b []byte) (n int, err error) {
+	if p.buf == nil {
+		return 0, io.EOF
+	}
+	if n, err = p.buf.Read(b); err != nil {
+		buffers.Put(p.buf)
+		p.buf = nil
+	}
+	return n, err
+}
+
+// headerValue drops what no header may have: what would end its line, above all.
 func headerValue(s string) string {
-	return strings.NewReplacer("\r", "", "\n", "").Replace(s)
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // Models lists the models that the server serves.
@@ -247,10 +275,8 @@ func (c *Client) get(ctx context.Context, address string) (status int, header ht
 	if err != nil {
 		return 0, nil, nil, connectError(c.base.Host, err)
 	}
-	if c.opts.APIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+headerValue(c.opts.APIKey))
-	}
-	res, err := c.pool.plain.Do(req)
+	c.authorize(req)
+	res, err := c.once.RoundTrip(req)
 	if err == nil {
 		defer res.Body.Close()
 		if body, err = io.ReadAll(io.LimitReader(res.Body, 1<<20)); err == nil {
@@ -262,6 +288,3 @@ func (c *Client) get(ctx context.Context, address string) (status int, header ht
 	}
 	return 0, nil, nil, connectError(c.base.Host, err)
 }
-
-// dialer opens connections; its time limit is the pool's.
-var dialer = net.Dialer{KeepAlive: 15 * time.Second}

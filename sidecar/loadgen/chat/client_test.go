@@ -17,9 +17,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -203,12 +201,6 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	c := clientOf(t, s.url, func(o *Options) { o.IdleTimeout = 50 * time.Millisecond })
 	do(t, c)
 	<-closed
-	eventually(t, "the pool is empty", func() bool { return c.pool.size() == 0 })
-	c.pool.mu.Lock()
-	defer c.pool.mu.Unlock()
-	if c.pool.reaper != nil {
-		t.Error("the timer goes on with nothing idle")
-	}
 }
 
 func TestClose(t *testing.T) {
@@ -223,12 +215,9 @@ func TestClose(t *testing.T) {
 	do(t, c)
 	c.Close()
 	<-closed
-	do(t, c) // still usable, but nothing is kept
-	<-closed
+	do(t, c) // still usable
 	c.Close()
-	if n := c.pool.size(); n != 0 {
-		t.Errorf("%d connections kept", n)
-	}
+	<-closed
 }
 
 // parallel sends n requests at once, so that n connections are kept afterwards.
@@ -247,9 +236,6 @@ func parallel(t *testing.T, c *Client, n int, arrived <-chan struct{}, release c
 		if r := <-results; !r.OK() {
 			t.Fatal(outcome(r))
 		}
-	}
-	if k := c.pool.size(); k != n {
-		t.Fatalf("%d connections kept of %d", k, n)
 	}
 }
 
@@ -270,8 +256,9 @@ func TestKeptConnectionsThatTheServerClosed(t *testing.T) {
 	})
 	c := clientOf(t, s.url)
 	parallel(t, c, 3, arrived, release)
-	if r := c.Do(t.Context(), Request{ID: "x", Messages: hello()}); !r.OK() || len(r.Chunks) != 1 {
-		t.Fatalf("got %s", outcome(r))
+	r := c.Do(t.Context(), Request{ID: "x", Messages: hello()})
+	if !r.OK() || len(r.Chunks) != 1 || !r.Resent {
+		t.Fatalf("resent %v: got %s", r.Resent, outcome(r))
 	}
 	if s.accepts.Load() != 4 || s.requests.Load() != 5 {
 		t.Errorf("%d connections, %d requests; want the fifth to go over a new, fourth connection", s.accepts.Load(), s.requests.Load())
@@ -291,7 +278,7 @@ func TestSentAgainOnce(t *testing.T) {
 	c := clientOf(t, s.url)
 	do(t, c)
 	r := c.Do(t.Context(), Request{Messages: hello()})
-	if r.Err == nil || r.Err.Class != api.ErrorConnect || s.requests.Load() != 3 {
+	if r.Err == nil || r.Err.Class != api.ErrorConnect || !r.Resent || s.requests.Load() != 3 {
 		t.Errorf("%d requests: %s", s.requests.Load(), outcome(r))
 	}
 }
@@ -309,7 +296,7 @@ func TestNotSentAgain(t *testing.T) {
 		})
 		c := clientOf(t, s.url)
 		do(t, c)
-		if r := c.Do(t.Context(), Request{Messages: hello()}); r.Err == nil || s.requests.Load() != 2 {
+		if r := c.Do(t.Context(), Request{Messages: hello()}); r.Err == nil || r.Resent || s.requests.Load() != 2 {
 			t.Errorf("after %q: %d requests: %s", said, s.requests.Load(), outcome(r))
 		}
 	}
@@ -319,14 +306,17 @@ func TestNotSentAgain(t *testing.T) {
 func TestDeadConnectionIsNotTried(t *testing.T) {
 	s := serve(t, func(c call) bool { c.write(answerOf(event("a"), doneEvent)); return false })
 	c := clientOf(t, s.url)
+	dial := c.turns.DialContext
+	ended := make(chan struct{}, 9)
+	c.turns.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		nc, err := dial(ctx, network, address)
+		return closing{nc, ended}, err
+	}
 	for range 3 {
-		do(t, c)
-		c.pool.mu.Lock()
-		kept := c.pool.idle[0]
-		c.pool.mu.Unlock()
-		if kept.raw != nil {
-			eventually(t, "the end has come", func() bool { return !kept.alive() })
+		if r := do(t, c); r.Resent {
+			t.Error("a closed connection was tried")
 		}
+		<-ended
 	}
 	if s.requests.Load() != 3 {
 		t.Errorf("%d requests", s.requests.Load())
@@ -476,30 +466,6 @@ func TestHandshakeTimesOut(t *testing.T) {
 	}
 }
 
-// Giving up a TLS connection is quick, even if the server would not read a farewell.
-func TestTLSClosesAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cert, _ := selfSigned(t)
-		near, far := net.Pipe()
-		secure := tls.Client(near, &tls.Config{InsecureSkipVerify: true}) // whose certificate it is does not matter here
-		var server sync.WaitGroup
-		server.Go(func() {
-			_, _ = io.ReadFull(tls.Server(far, &tls.Config{Certificates: []tls.Certificate{cert}}), make([]byte, len("request")))
-		})
-		c, err := New(Options{URL: "http://pipe"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := newStream(Request{})
-		c.exchange(t.Context(), s, &conn{Conn: secure, socket: near}, request())
-		r := s.result(t.Context(), "m")
-		if r.Err == nil || r.Err.Class != api.ErrorTimeout || r.Ended.Sub(r.Sent) != 120*time.Second {
-			t.Errorf("after %v: %s", r.Ended.Sub(r.Sent), outcome(r))
-		}
-		server.Wait()
-	})
-}
-
 // selfSigned makes a certificate that only it itself vouches for.
 func selfSigned(t *testing.T) (cert tls.Certificate, inPEM []byte) {
 	t.Helper()
@@ -513,4 +479,17 @@ func selfSigned(t *testing.T) (cert tls.Certificate, inPEM []byte) {
 		t.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// closing is a connection that tells when the client closes it.
+type closing struct {
+	net.Conn
+	closed chan<- struct{}
+}
+
+func (c closing) NetConn() net.Conn { return c.Conn }
+
+func (c closing) Close() error {
+	c.closed <- struct{}{}
+	return c.Conn.Close()
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -35,7 +36,10 @@ func connectError(addr string, err error) *Error {
 	var unknown x509.UnknownAuthorityError
 	var record tls.RecordHeaderError
 	var dns *net.DNSError
+	var op *net.OpError
 	switch {
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		why, todo = "the proxy does not let it through ("+clip(op.Err.Error())+")", "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		why, todo = "connection refused", "is the server running, and is target.url right?"
 	case errors.As(err, &dns):
@@ -57,7 +61,11 @@ func answerError(err error) *Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Class: api.ErrorTimeout, Message: "the server accepts connections and does not answer in time; it is overloaded or hangs, or target.connect_timeout is too short"}
 	}
-	return &Error{Class: api.ErrorConnect, Message: "the server did not answer: " + clip(err.Error()) + "; look at the server's log, and check target.url"}
+	why := clip(err.Error())
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		why = "the connection ended before the response did"
+	}
+	return &Error{Class: api.ErrorConnect, Message: "the server did not answer: " + why + "; look at the server's log, and check target.url"}
 }
 
 // statusError explains an HTTP status other than 200.

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,14 +70,24 @@ func dynamoEvents(t testing.TB) []string {
 	return events[:len(events)-1] // nothing stands behind the last one
 }
 
-// script is a connection that gives out prepared pieces, one a read, and then its end.
+// script is a connection that gives out prepared pieces, one a read, once something
+// was written, and then its end; a nil end is silence.
 type script struct {
 	net.Conn
 	pieces []string
 	end    error
+	wrote  chan struct{}
+	closed chan struct{}
+	asked  sync.Once
+	gone   sync.Once
 }
 
 func (s *script) Read(p []byte) (int, error) {
+	select {
+	case <-s.wrote:
+	case <-s.closed:
+		return 0, net.ErrClosed
+	}
 	for len(s.pieces) > 0 {
 		n := copy(p, s.pieces[0])
 		if s.pieces[0] = s.pieces[0][n:]; s.pieces[0] == "" {
@@ -86,29 +97,46 @@ func (s *script) Read(p []byte) (int, error) {
 			return n, nil
 		}
 	}
+	if s.end == nil {
+		<-s.closed
+	}
 	return 0, s.end
 }
 
-func (s *script) Write(p []byte) (int, error)      { return len(p), nil }
-func (s *script) Close() error                     { return nil }
-func (s *script) SetDeadline(time.Time) error      { return nil }
-func (s *script) SetReadDeadline(time.Time) error  { return nil }
-func (s *script) SetWriteDeadline(time.Time) error { return nil }
-
-// replay runs one exchange over a scripted connection. kept says whether the
-// connection went back to the pool.
-func replay(t testing.TB, req Request, end error, pieces ...string) (r Result, kept bool) {
-	t.Helper()
-	c := &Client{pool: &pool{idleFor: time.Hour}, opts: Options{FirstTokenTimeout: time.Hour, StallTimeout: time.Hour}}
-	defer c.Close()
-	sc := &script{pieces: pieces, end: end}
-	s := newStream(req)
-	c.exchange(context.Background(), s, &conn{Conn: sc, socket: sc}, request())
-	return s.result(context.Background(), "m"), len(c.pool.idle) > 0
+func (s *script) Write(p []byte) (int, error) {
+	s.asked.Do(func() { close(s.wrote) })
+	return len(p), nil
 }
 
-// request is the word "request", for servers that need not understand more.
-func request() message { return message{head: []byte("req"), body: bytes.NewBufferString("uest")} }
+func (s *script) Close() error {
+	s.gone.Do(func() { close(s.closed) })
+	return nil
+}
+
+// over makes a client whose every connection comes from dial.
+func over(t testing.TB, o Options, dial func() net.Conn) *Client {
+	t.Helper()
+	o.URL = "http://script"
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.turns.Proxy = nil
+	c.turns.DialContext = func(context.Context, string, string) (net.Conn, error) { return &conn{Conn: dial()}, nil }
+	return c
+}
+
+// replay runs one request over a scripted connection. kept says whether the
+// connection was kept for the next one.
+func replay(t testing.TB, req Request, end error, pieces ...string) (r Result, kept bool) {
+	t.Helper()
+	c := over(t, Options{Model: "m", FirstTokenTimeout: time.Hour, StallTimeout: time.Hour, ConnectTimeout: time.Hour}, func() net.Conn {
+		return &script{pieces: slices.Clone(pieces), end: end, wrote: make(chan struct{}), closed: make(chan struct{})}
+	})
+	defer c.Close()
+	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{PutIdleConn: func(err error) { kept = err == nil }})
+	return c.Do(ctx, req), kept
+}
 
 // outcome writes down all of a result that does not depend on the clock.
 func outcome(r Result) string {
@@ -285,12 +313,6 @@ func eventually(t testing.TB, what string, condition func() bool) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-}
-
-func (p *pool) size() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.idle)
 }
 
 var errCut = errors.New("connection reset by peer")

@@ -69,12 +69,12 @@ func TestProbe(t *testing.T) {
 			if n := s.requests.Load(); n != row.requests {
 				t.Errorf("%d requests, want %d", n, row.requests)
 			}
-			m, err := c.compose(Request{Messages: hello(), Instance: "7"}, c.Extensions())
+			p, err := newPayload(Request{Messages: hello(), Instance: "7"}, c.Model(), c.Extensions())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := c.Extensions(); !maps.Equal(asked(m.body.Bytes()), want) {
-				t.Errorf("later requests ask for %s, want %v", m.body, want)
+			if want := c.Extensions(); !maps.Equal(asked(p.buf.Bytes()), want) {
+				t.Errorf("later requests ask for %s, want %v", p.buf, want)
 			}
 		})
 	}

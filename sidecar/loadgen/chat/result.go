@@ -42,6 +42,7 @@ type Result struct {
 	Timing       Timing
 	Err          *Error // nil for a whole answer
 	Cancelled    bool   // the caller's context ended; then Err is nil
+	Resent       bool   // a kept connection had been closed, and the request went out again
 }
 
 // OK says whether the answer came whole.

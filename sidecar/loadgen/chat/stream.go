@@ -1,9 +1,14 @@
 package chat
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,46 +16,64 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// drainFor bounds the wait for the response's end after [DONE], without which
-// the connection could not be used again.
-const drainFor = 250 * time.Millisecond
+const (
+	// drainFor bounds the wait for the response's end after [DONE], without which
+	// the connection could not be used again.
+	drainFor = 250 * time.Millisecond
+	// maxErrorBody is what is kept of the body of an error.
+	maxErrorBody = 16 << 10
+)
 
-// buffer takes what one read gives, and what the kernel says besides.
-type buffer struct {
-	data    [16 << 10]byte
-	control [64]byte
-}
+// phase is what a stream waits for; each has its limit.
+type phase = int32
 
-// buffers are held during one read only: a thousand waiting streams need none.
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
+const (
+	connecting phase = iota
+	waiting          // for the first content chunk
+	streaming
+	draining
+)
+
+// The causes of a context that a limit has ended.
+var (
+	errConnectTimeout = fmt.Errorf("connecting: %w", context.DeadlineExceeded)
+	errFirstToken     = errors.New("no first token in time")
+	errStall          = errors.New("the stream stalls")
+	errDrained        = errors.New("the response goes on after [DONE]")
+)
 
 // stream is one request's answer in the making. Its goroutine alone touches it,
-// but for the atomics, which the watchdog reads.
+// but for the atomics: the watchdog reads them, and the connection writes them,
+// whose first reads of a response are on a goroutine of the library's.
 type stream struct {
-	req  Request
-	res  Result
-	live *Live
-	http response
-	sse  sseReader
-	c    chunk
+	req    Request
+	res    Result
+	live   *Live
+	dog    *watchdog
+	conn   *conn
+	reused bool // it had carried a request before
+	status int  // of the response, 0 before it comes
+	header http.Header
+	events bool // a 200 whose body is a stream of events
+	sse    sseReader
+	c      chunk
 
-	at         time.Duration // of the read at hand, since sent
-	completion int           // usage.completion_tokens as of the last content chunk
-	untold     bool          // that chunk carried no usage
-	ending     bool          // the body has ended; what it left is looked at
-	done       bool          // [DONE] came
+	buf        *[bufferSize]byte // into which the body is being read, else nil
+	fed        int               // bytes of buf that have been taken
+	at         time.Duration     // of the read at hand, since sent
+	completion int               // usage.completion_tokens as of the last content chunk
+	untold     bool              // that chunk carried no usage
+	ending     bool              // the body has ended; what it left is looked at
+	done       bool              // [DONE] came
 	fail       *Error
 	errBody    []byte
 
-	progress atomic.Int64 // of the last event, ns since sent; 0: no response yet
-	started  atomic.Bool  // a content chunk came
-	expired  atomic.Int32 // which limit the watchdog found passed
+	stamp    atomic.Int64 // of the connection's last read, ns since sent
+	received atomic.Int64 // bytes that the connection brought
+	broken   atomic.Bool  // the connection ended or failed
+	phase    atomic.Int32
+	progress atomic.Int64 // of the last event, ns since sent
 }
-
-const (
-	expiredFirst = 1 + iota
-	expiredStall
-)
 
 func newStream(req Request) *stream {
 	s := &stream{req: req, live: req.Live}
@@ -60,112 +83,153 @@ func newStream(req Request) *stream {
 	s.res.Sent = time.Now()
 	s.res.Chunks = make([]Chunk, 0, 64)
 	s.live.start(s.res.Sent)
-	s.http.body = s.body
 	s.sse.event = s.event
 	return s
 }
 
-// exchange sends the request over one connection and reads the answer. stale
-// says that the connection was a kept one and ended before anything came.
-func (c *Client) exchange(ctx context.Context, s *stream, cn *conn, m message) (stale bool) {
-	unwatch := context.AfterFunc(ctx, func() { expire(cn) })
-	dog := c.watch(s, cn)
-	err := m.write(cn)
-	written := err == nil
-	// A server may answer and close before it has read the whole request.
-	if answer := s.read(cn); answer == nil || written {
-		err = answer
+// connected takes note of the connection, before anything is sent over it.
+func (s *stream) connected(info httptrace.GotConnInfo) {
+	if s.conn != nil {
+		s.conn.stream.CompareAndSwap(s, nil)
 	}
-	dog.stop()
-	// A connection whose deadline a late cancellation may still set is not kept.
-	if unwatch() && written && err == nil && s.http.done && s.http.keep && s.expired.Load() == 0 {
-		c.pool.put(cn)
-	} else {
-		cn.Close()
-	}
-	if err == nil || s.fail != nil || s.done {
-		return false
-	}
-	if cn.reused && s.at == 0 && ctx.Err() == nil && s.expired.Load() == 0 {
-		return true
-	}
-	s.fail = s.readError(err, c.opts)
-	return false
+	s.conn, s.reused = stamping(info.Conn), info.Reused
+	s.received.Store(0)
+	s.broken.Store(false)
+	s.conn.stream.Store(s)
+	s.phase.Store(waiting)
 }
 
-// expire makes every read and write on the connection end now.
-func expire(cn *conn) { _ = cn.SetDeadline(time.Unix(1, 0)) }
-
-// read feeds the stream until the response's end, a fault, or the connection's end.
-func (s *stream) read(cn *conn) error {
-	err := s.readUntil(cn)
-	if err == nil && s.done && !s.http.done && s.fail == nil {
-		_ = cn.SetReadDeadline(time.Now().Add(drainFor))
-		err = s.readUntil(cn)
+// arrived is called by the connection when a read returns.
+func (s *stream) arrived(n int, err error) {
+	if n > 0 {
+		s.stamp.Store(int64(time.Since(s.res.Sent)))
+		s.received.Add(int64(n))
 	}
-	if errors.Is(err, io.EOF) {
-		if err = s.http.eof(); err == nil {
-			s.finish()
+	if err != nil {
+		s.broken.Store(true)
+	}
+}
+
+// stale says that the connection was a kept one and ended before anything came.
+func (s *stream) stale(ctx context.Context) bool {
+	return s.reused && s.received.Load() == 0 && ctx.Err() == nil
+}
+
+// noResponse explains why there is no response.
+func (s *stream) noResponse(ctx context.Context, c *Client, err error) *Error {
+	switch {
+	case s.conn == nil:
+		if context.Cause(ctx) == errConnectTimeout {
+			err = errConnectTimeout
 		}
+		return connectError(c.base.Host, err)
+	case s.expired(ctx, c.opts) != nil:
+		return s.expired(ctx, c.opts)
+	case s.broken.Load() || ctx.Err() != nil:
+		return answerError(err)
 	}
-	return err
+	return unreadable("it is not HTTP/1.1, or its headers are longer than 64 KiB (" + clip(err.Error()) + ")")
 }
 
-func (s *stream) readUntil(cn *conn) error {
-	if cn.direct() {
-		return s.readRaw(cn.raw)
+// expired explains the limit that was passed; nil where none was.
+func (s *stream) expired(ctx context.Context, o Options) *Error {
+	switch context.Cause(ctx) {
+	case errFirstToken:
+		return &Error{Class: api.ErrorTimeout, Message: "no first token within " + o.FirstTokenTimeout.String() + "; the server is overloaded or hangs, or target.first_token_timeout is too short"}
+	case errStall:
+		return &Error{Class: api.ErrorStall, Message: "the stream fell silent for " + o.StallTimeout.String() + " in mid-answer; the worker may have died, or target.stall_timeout is too short"}
 	}
-	buf := buffers.Get().(*buffer)
-	defer buffers.Put(buf)
-	for {
-		n, err := cn.Read(buf.data[:])
-		if n > 0 && s.feed(buf.data[:n]) {
+	return nil
+}
+
+func unreadable(why string) *Error {
+	return &Error{Class: api.ErrorMalformed, Message: "the server's answer cannot be read: " + why + "; is target.url the address of an OpenAI-compatible API?"}
+}
+
+// read takes the response until its end or a fault.
+func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
+	defer res.Body.Close()
+	s.status, s.header = res.StatusCode, res.Header
+	s.events = s.status == http.StatusOK && isStream(res.Header.Get("Content-Type"))
+	var err error
+	if s.events {
+		err = s.readEvents(res.Body)
+	} else {
+		s.errBody, err = io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // enough to say what is wrong
+	}
+	switch {
+	case s.done || s.fail != nil: // the answer is whole; only its connection is spoilt
+	case err == nil:
+		s.ending = true
+		s.feedError(s.sse.finish())
+	case s.status != http.StatusOK: // its explanation alone is cut off
+	case s.expired(ctx, o) != nil:
+		s.fail = s.expired(ctx, o)
+	case s.broken.Load() || ctx.Err() != nil:
+		s.fail = &Error{Class: api.ErrorTruncated, Status: s.status, Message: "the answer broke off before its end ([DONE]); the server or a proxy closed the connection"}
+	default:
+		s.fail = unreadable("the response's chunked framing is broken")
+	}
+}
+
+// isStream says whether a content type is that of server-sent events. Some
+// servers forget it, so only a plainly different type counts as no stream.
+func isStream(contentType string) bool {
+	t := strings.ToLower(contentType)
+	return t == "" || strings.HasPrefix(t, "text/event-stream") || strings.HasPrefix(t, "text/plain")
+}
+
+// unread fills a buffer before the body is read into it: a byte that UTF-8 never has.
+const (
+	unread     = 0xff
+	bufferSize = 2 << 10
+)
+
+var blank = [bufferSize]byte(bytes.Repeat([]byte{unread}, bufferSize))
+
+// readEvents reads the body to its end, and takes its events.
+func (s *stream) readEvents(body io.Reader) error {
+	buf := blank
+	s.buf = &buf
+	defer func() { s.buf = nil }()
+	for s.fail == nil {
+		s.fed = 0
+		n, err := body.Read(buf[:])
+		s.feed(buf[s.fed:n])
+		copy(buf[:n], blank[:])
+		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// feed takes the time before anything else, then parses. enough says that
-// reading can stop: the response is complete, or its stream is, or it failed.
-func (s *stream) feed(p []byte) (enough bool) {
-	s.at = time.Since(s.res.Sent)
-	wasDone := s.done
-	s.feedError(s.http.feed(p))
-	if s.http.done {
-		s.finish()
+// flush takes what the body has put into the buffer so far. The connection calls it
+// before each read: a body in HTTP chunks reads on as long as a chunk is not
+// complete, and what it has already would get the next read's time.
+func (s *stream) flush() {
+	if s.buf == nil {
+		return
 	}
-	return s.http.done || s.fail != nil || s.done != wasDone
+	if n := bytes.IndexByte(s.buf[s.fed:], unread); n > 0 {
+		s.feed(s.buf[s.fed : s.fed+n])
+		s.fed += n
+	}
 }
 
-// finish takes an event that the body's end left without its blank line.
-func (s *stream) finish() {
-	s.ending = true
-	s.feedError(s.sse.finish())
+// feed takes a piece of the body, all of which one read of the connection brought.
+func (s *stream) feed(p []byte) {
+	s.at = time.Duration(s.stamp.Load())
+	s.feedError(s.sse.feed(p))
 }
 
 func (s *stream) feedError(err error) {
-	switch {
-	case err == nil || s.fail != nil:
-	case s.done: // the answer is whole; only its connection is spoilt
-		s.http.done, s.http.keep = true, false
-	default:
-		s.fail = &Error{Class: api.ErrorMalformed, Message: "the server's answer cannot be read: " + err.Error() + "; is target.url the address of an OpenAI-compatible API?"}
+	if err != nil && s.fail == nil && !s.done {
+		s.fail = unreadable(err.Error())
 	}
-}
-
-// body takes a piece of the response's body.
-func (s *stream) body(p []byte) error {
-	if s.http.stream {
-		return s.sse.feed(p)
-	}
-	s.errBody = append(s.errBody, p[:min(maxErrorBody-len(s.errBody), len(p))]...)
-	if len(s.errBody) == maxErrorBody { // enough to say what is wrong
-		s.http.done, s.http.keep = true, false
-	}
-	return nil
 }
 
 // event takes one event of the stream.
@@ -175,6 +239,7 @@ func (s *stream) event(name string, data []byte) {
 	}
 	if string(data) == "[DONE]" {
 		s.done = true
+		s.dog.drain(s)
 		return
 	}
 	if name != "" && name != "message" && name != "error" {
@@ -236,26 +301,11 @@ func (s *stream) content(c *chunk) {
 	}
 	s.completion, s.untold = c.usage.Completion, !c.hasUsage
 	s.res.Chunks = append(s.res.Chunks, Chunk{At: s.at, Tokens: int32(min(tokens, 1<<20))})
-	s.started.Store(true)
+	s.phase.CompareAndSwap(waiting, streaming)
 	s.live.add(s.at, c)
 	if s.req.OnChunk != nil {
 		s.req.OnChunk(max(1, tokens))
 	}
-}
-
-// readError classifies the end of the connection.
-func (s *stream) readError(err error, o Options) *Error {
-	switch {
-	case s.http.header != nil && s.http.status != 200: // its explanation alone is cut off
-		return nil // the status says what is wrong
-	case s.expired.Load() == expiredFirst:
-		return &Error{Class: api.ErrorTimeout, Message: "no first token within " + o.FirstTokenTimeout.String() + "; the server is overloaded or hangs, or target.first_token_timeout is too short"}
-	case s.expired.Load() == expiredStall:
-		return &Error{Class: api.ErrorStall, Message: "the stream fell silent for " + o.StallTimeout.String() + " in mid-answer; the worker may have died, or target.stall_timeout is too short"}
-	case s.http.header == nil:
-		return answerError(err)
-	}
-	return &Error{Class: api.ErrorTruncated, Status: s.http.status, Message: "the answer broke off before its end ([DONE]); the server or a proxy closed the connection"}
 }
 
 // result closes the book: what the whole exchange was.
@@ -276,20 +326,17 @@ func (s *stream) result(ctx context.Context, model string) Result {
 // incomplete explains a response that ended by itself without [DONE].
 func (s *stream) incomplete(model string) *Error {
 	switch {
-	case s.http.status != 200:
-		return statusError(s.http.status, s.http.header, excerpt(s.errBody), model)
-	case !s.http.stream && decodeChunk(s.errBody, &s.c) == nil && s.c.isError:
+	case s.status != 200:
+		return statusError(s.status, s.header, excerpt(s.errBody), model)
+	case !s.events && decodeChunk(s.errBody, &s.c) == nil && s.c.isError:
 		return streamError(&s.c, s.errBody)
-	case !s.http.stream:
-		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server did not stream: it sent " + clip(s.http.header.Get("Content-Type")) + " (" + excerpt(s.errBody) + "); is target.url the address of an OpenAI-compatible API?"}
+	case !s.events:
+		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server did not stream: it sent " + clip(s.header.Get("Content-Type")) + " (" + excerpt(s.errBody) + "); is target.url the address of an OpenAI-compatible API?"}
 	case s.sse.stray != nil && s.progress.Load() == 0:
 		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is not a stream of events (" + excerpt(s.sse.stray) + "); is target.url the address of an OpenAI-compatible API?"}
 	}
 	return &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
 }
-
-// lookEvery is how often the watchdog looks at least.
-const lookEvery = time.Second
 
 // watchdog ends a stream that passes a limit. It sleeps until the limit could
 // be passed at the earliest and looks again then, so that a chunk costs it nothing.
@@ -299,41 +346,55 @@ type watchdog struct {
 	stopped bool
 }
 
-func (c *Client) watch(s *stream, cn *conn) *watchdog {
+func (c *Client) watch(s *stream, cancel context.CancelCauseFunc) *watchdog {
 	d := new(watchdog)
+	s.dog = d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	first := min(c.opts.FirstTokenTimeout-time.Since(s.res.Sent), c.opts.StallTimeout, lookEvery)
-	d.timer = time.AfterFunc(first, func() { d.look(c.opts, s, cn) })
+	first := min(c.opts.ConnectTimeout, c.opts.FirstTokenTimeout, c.opts.StallTimeout)
+	d.timer = time.AfterFunc(first, func() { d.look(c.opts, s, cancel) })
 	return d
 }
 
-// look ends the stream if a limit has passed or the connection was reset, else
-// sets the timer anew. Before the first token it comes back after StallTimeout
-// at the latest: the token may come at once, and the stall begin then.
-func (d *watchdog) look(o Options, s *stream, cn *conn) {
+// look ends the stream if a limit has passed, else sets the timer anew. Before the
+// first token it comes back after StallTimeout at the latest: the token may come
+// at once, and the stall begin then.
+func (d *watchdog) look(o Options, s *stream, cancel context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopped {
 		return
 	}
-	now := time.Since(s.res.Sent)
-	left, which := o.FirstTokenTimeout-now, int32(expiredFirst)
-	if s.started.Load() {
-		left, which = o.StallTimeout-(now-time.Duration(s.progress.Load())), expiredStall
+	now, last := time.Since(s.res.Sent), time.Duration(s.progress.Load())
+	left, why := o.FirstTokenTimeout-now, errFirstToken
+	switch s.phase.Load() {
+	case connecting:
+		if dial := o.ConnectTimeout - now; dial < left {
+			left, why = dial, errConnectTimeout
+		}
+	case streaming:
+		left, why = o.StallTimeout-(now-last), errStall
+	case draining:
+		left, why = drainFor-(now-last), errDrained
 	}
-	switch {
-	case left <= 0:
-		s.expired.Store(which)
-		expire(cn)
-	case cn.reset():
-		expire(cn) // ends the wait, and is no limit
-	default:
-		d.timer.Reset(min(left, o.StallTimeout, lookEvery))
+	if left <= 0 {
+		cancel(why)
+		return
+	}
+	d.timer.Reset(min(left, o.StallTimeout))
+}
+
+// drain sets the limit of the wait after [DONE].
+func (d *watchdog) drain(s *stream) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.phase.Swap(draining) != draining {
+		s.progress.Store(int64(time.Since(s.res.Sent)))
+		d.timer.Reset(drainFor)
 	}
 }
 
-// stop ends the watch; after it the connection's deadline is not touched again.
+// stop ends the watch.
 func (d *watchdog) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,11 +1,12 @@
 package chat
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net"
-	"os"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -189,14 +190,13 @@ func TestKept(t *testing.T) {
 		end  error
 		kept bool
 	}{
-		{"whole", answerOf(event("a"), doneEvent), os.ErrDeadlineExceeded, true},
-		{"whole, by length", withLength(200, "", event("a")+doneEvent), os.ErrDeadlineExceeded, true},
-		{"an error with its body", withLength(429, "", "{}"), os.ErrDeadlineExceeded, true},
-		{"the response goes on after [DONE]", streamHead + framed(event("a"), doneEvent), os.ErrDeadlineExceeded, false},
-		{"bytes behind the response", answerOf(event("a"), doneEvent) + "x", os.ErrDeadlineExceeded, false},
+		{"whole", answerOf(event("a"), doneEvent), nil, true},
+		{"whole, by length", withLength(200, "", event("a")+doneEvent), nil, true},
+		{"an error with its body", withLength(429, "", "{}"), nil, true},
+		{"the response goes on after [DONE]", streamHead + framed(event("a"), doneEvent), nil, false},
 		{"the server will close", closingHead + event("a") + doneEvent, io.EOF, false},
-		{"an error inside the stream", streamHead + framed(`data: {"error":"x"}`+"\n\n"), os.ErrDeadlineExceeded, false},
-		{"an error's body beyond what is read", withLength(500, "", strings.Repeat("x", maxErrorBody+1)), os.ErrDeadlineExceeded, false},
+		{"an error inside the stream", streamHead + framed(`data: {"error":"x"}`+"\n\n"), nil, false},
+		{"an error's body beyond what is read", withLength(500, "", strings.Repeat("x", maxErrorBody+1)), nil, false},
 	} {
 		if r, kept := replay(t, Request{}, row.end, row.in); kept != row.kept {
 			t.Errorf("%s: kept %v; %s", row.name, kept, outcome(r))
@@ -244,24 +244,28 @@ func TestOnChunk(t *testing.T) {
 	}
 }
 
-// inBubble runs one exchange in virtual time against a server that serve plays.
+// takeRequest reads one request to its end, as a server does before it answers.
+func takeRequest(c net.Conn) error {
+	req, err := http.ReadRequest(bufio.NewReader(c))
+	if err == nil {
+		_, err = io.Copy(io.Discard, req.Body)
+	}
+	return err
+}
+
+// inBubble sends one request in virtual time to a server that serve plays.
 func inBubble(t *testing.T, serve func(server net.Conn)) (r Result) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New(Options{URL: "http://pipe"})
-		if err != nil {
-			t.Fatal(err)
-		}
 		near, far := net.Pipe()
+		c := over(t, Options{Model: "m"}, func() net.Conn { return near })
 		var server sync.WaitGroup
 		server.Go(func() {
 			defer far.Close()
-			if _, err := io.ReadFull(far, make([]byte, len("request"))); err == nil {
+			if takeRequest(far) == nil {
 				serve(far)
 			}
 		})
-		s := newStream(Request{})
-		c.exchange(t.Context(), s, &conn{Conn: near, socket: near}, request())
-		r = s.result(t.Context(), "m")
+		r = c.Do(t.Context(), Request{Messages: hello()})
 		near.Close()
 		c.Close()
 		server.Wait()
@@ -370,85 +374,30 @@ func TestLimits(t *testing.T) {
 // next one on the same connection.
 func TestLimitsEndWithTheirRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New(Options{URL: "http://pipe", IdleTimeout: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
 		near, far := net.Pipe()
+		dials := 0
+		c := over(t, Options{Model: "m", IdleTimeout: time.Hour}, func() net.Conn { dials++; return near })
 		var server sync.WaitGroup
 		server.Go(func() {
-			for {
-				if _, err := io.ReadFull(far, make([]byte, len("request"))); err != nil {
-					return
-				}
+			for takeRequest(far) == nil {
 				_ = after(far, 119*time.Second, streamHead+framed(event("a"), doneEvent))
 				_ = after(far, drainFor/2, lastChunk) // the wait for this has a limit, too
 			}
 		})
-		cn := &conn{Conn: near, socket: near}
 		for range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
-			s := newStream(Request{})
-			c.exchange(ctx, s, cn, request())
+			r := c.Do(ctx, Request{Messages: hello()})
 			cancel()
-			if r := s.result(t.Context(), "m"); !r.OK() {
+			if !r.OK() {
 				t.Errorf("after %v: %s", r.Ended.Sub(r.Sent), outcome(r))
 			}
 			time.Sleep(100 * time.Second)
-			if kept := c.pool.pop(); kept != cn {
-				t.Fatal("the connection was not kept")
-			}
 		}
-		near.Close()
+		if dials != 1 {
+			t.Errorf("%d connections", dials)
+		}
 		c.Close()
+		near.Close()
 		server.Wait()
 	})
-}
-
-// frame is one token of Dynamo's as it comes in one read.
-func frame() []byte { return []byte(framed("data: " + dynamoChunk + "\n\n")) }
-
-// streaming is a stream that has had its response's head, with room for n tokens.
-func streaming(t testing.TB, n int) *stream {
-	s := newStream(Request{OnChunk: func(int) {}})
-	if s.feed([]byte(streamHead)); s.http.header == nil {
-		t.Fatal("no head")
-	}
-	s.res.Chunks = make([]Chunk, 0, n)
-	s.live.text = make([]byte, 0, 8*n)
-	s.feed(frame()) // the buffers grow to a token's size
-	return s
-}
-
-func TestFeedAllocatesNothing(t *testing.T) {
-	s, token := streaming(t, 3000), frame()
-	if n := testing.AllocsPerRun(1000, func() { s.feed(token) }); n != 0 {
-		t.Errorf("%v allocations a chunk", n)
-	}
-	half := len(token) / 2 // a chunk in two reads is kept, without a new buffer each time
-	s.feed(token[:half])
-	s.feed(token[half:])
-	if n := testing.AllocsPerRun(500, func() { s.feed(token[:half]); s.feed(token[half:]) }); n != 0 {
-		t.Errorf("%v allocations a chunk in two reads", n)
-	}
-	told := []byte(framed(`data: {"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":3700,"completion_tokens":17,"prompt_tokens_details":{"cached_tokens":3600}}}` + "\n\n"))
-	s.feed(told)
-	if n := testing.AllocsPerRun(400, func() { s.feed(told) }); n != 0 {
-		t.Errorf("%v allocations a chunk with usage", n)
-	}
-	if s.fail != nil {
-		t.Error(s.fail)
-	}
-}
-
-func BenchmarkFeed(b *testing.B) {
-	s, token := streaming(b, 1), frame()
-	b.SetBytes(int64(len(token)))
-	b.ReportAllocs()
-	for b.Loop() {
-		s.res.Chunks, s.live.text = s.res.Chunks[:0], s.live.text[:0]
-		if s.feed(token) {
-			b.Fatal("the stream ended")
-		}
-	}
 }
