@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"os"
 	"slices"
@@ -22,7 +23,22 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain gives all tests a proxy in their environment: what goes to a loopback
+// address must not notice.
+func TestMain(m *testing.M) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodConnect {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		fmt.Fprint(w, event("through the proxy to "+r.URL.Host), doneEvent)
+	}))
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY"} {
+		os.Setenv(name, proxy.URL)
+	}
+	os.Setenv("NO_PROXY", "kvbooth.invalid")
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
+}
 
 const (
 	streamHead  = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -116,7 +132,9 @@ func (s *script) Close() error {
 // over makes a client whose every connection comes from dial.
 func over(t testing.TB, o Options, dial func() net.Conn) *Client {
 	t.Helper()
-	o.URL = "http://script"
+	if o.URL == "" {
+		o.URL = "http://script"
+	}
 	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)

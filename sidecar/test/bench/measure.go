@@ -27,14 +27,18 @@ import (
 // row is one line of the table.
 type row struct {
 	streams int
-	burners int // processes that compete with the load generator for its one core
+	burners int  // processes that compete with the load generator for its one core
+	plain   bool // the plain loop in place of the load generator
 }
 
 func (r row) name() string {
-	if r.burners == 0 {
-		return fmt.Sprint(r.streams)
+	switch {
+	case r.plain:
+		return fmt.Sprintf("%d, plain loop", r.streams)
+	case r.burners > 0:
+		return fmt.Sprintf("%d, starved by %d", r.streams, r.burners)
 	}
-	return fmt.Sprintf("%d, starved by %d", r.streams, r.burners)
+	return fmt.Sprint(r.streams)
 }
 
 // result is what one row measured. Errors are in milliseconds.
@@ -56,6 +60,9 @@ func (m result) misjudged() bool {
 }
 
 func (m result) line(r row) string {
+	if r.plain {
+		return fmt.Sprintf("%-24s %9s %9s %9s %12.0f %5.1f MB %8s", r.name(), "—", "—", "—", m.perCPU, float64(m.memory)/1e6, "—")
+	}
 	note := ""
 	if m.misjudged() {
 		note = "  ← does not fit the error"
@@ -75,6 +82,9 @@ func measure(ctx context.Context, loadgen string, r row) (result, error) {
 		return result{}, err
 	}
 	defer stopChild(server)
+	if r.plain {
+		return measurePlain(ctx, self, address, r.streams)
+	}
 	dir, err := os.MkdirTemp("", "kvbooth-bench-")
 	if err != nil {
 		return result{}, err
@@ -94,7 +104,26 @@ func measure(ctx context.Context, loadgen string, r row) (result, error) {
 	if err := settled(ctx, control); err != nil {
 		return result{}, err
 	}
-	return observe(ctx, client.Process.Pid, control, "http://"+address)
+	m, sent, err := observe(ctx, client.Process.Pid, "http://"+address)
+	if err != nil {
+		return result{}, err
+	}
+	return m, m.compare(ctx, control, sent)
+}
+
+// measurePlain does the same for the plain loop, of which only the cost is known.
+func measurePlain(ctx context.Context, self, address string, streams int) (result, error) {
+	cmd := exec.CommandContext(ctx, self, "loop", "http://"+address, strconv.Itoa(streams))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return result{}, err
+	}
+	defer stopChild(cmd)
+	if err := pause(ctx, begins(streams)+settling); err != nil {
+		return result{}, err
+	}
+	m, _, err := observe(ctx, cmd.Process.Pid, "http://"+address)
+	return m, err
 }
 
 func startServer(ctx context.Context, self string) (*exec.Cmd, string, error) {
@@ -117,7 +146,7 @@ func startLoadgen(ctx context.Context, binary, target, dir string, streams int) 
 	}
 	listen := local.Loopback(ports[0])
 	cmd := exec.CommandContext(ctx, binary, "--target-url=http://"+target, "--listen="+listen, "--data-dir="+dir,
-		"--concurrency="+strconv.Itoa(streams), fmt.Sprintf("--start-rate=%d", max(1, streams/10)), "--target-rps=0",
+		"--concurrency="+strconv.Itoa(streams), fmt.Sprintf("--start-rate=%d", startRate(streams)), "--target-rps=0",
 		fmt.Sprintf("--output-tokens-mean=%d", meanTokens), "--output-tokens-cv=.15", "--start", "--log-level=warn")
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -186,14 +215,17 @@ func pin(pid, cpu int) error {
 	return nil
 }
 
-// settled waits until every conversation has begun, and ten seconds more.
+// settling is how long a row runs on once all its streams have begun.
+const settling = 10 * time.Second
+
+// settled waits until every conversation has begun and settled.
 func settled(ctx context.Context, control *api.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
 		s, err := control.Status(ctx)
 		if err == nil && s.Lanes[0].State.Step.Settled != nil {
-			return pause(ctx, 10*time.Second)
+			return pause(ctx, settling)
 		}
 		if p := pause(ctx, 200*time.Millisecond); p != nil {
 			return fmt.Errorf("the conversations did not all begin: %w", err)
@@ -212,41 +244,44 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// observe lets one window pass and compares both sides' view of it.
-func observe(ctx context.Context, pid int, control *api.Client, server string) (result, error) {
-	var sent truth
-	if err := get(ctx, server+"/truth", &sent); err != nil {
-		return result{}, err
+// observe lets one window pass: what it cost, and what the server sent.
+func observe(ctx context.Context, pid int, server string) (m result, sent truth, err error) {
+	if err = get(ctx, server+"/truth", &sent); err != nil {
+		return m, sent, err
 	}
-	cpu, _, err := usage(pid)
+	before, _, err := usage(pid)
 	if err != nil {
-		return result{}, err
+		return m, sent, err
 	}
-	if err := pause(ctx, window); err != nil {
-		return result{}, err
+	if err = pause(ctx, window); err != nil {
+		return m, sent, err
 	}
 	after, memory, err := usage(pid)
 	if err != nil {
-		return result{}, err
-	}
-	s, err := control.Snapshot(ctx)
-	if err != nil {
-		return result{}, err
+		return m, sent, err
 	}
 	sent = truth{}
-	if err := get(ctx, server+"/truth", &sent); err != nil {
-		return result{}, err
+	if err = get(ctx, server+"/truth", &sent); err != nil {
+		return m, sent, err
 	}
-	m := s.Lanes[0].Window.Metrics
+	m.perCPU, m.memory = float64(len(sent.TTFT)+len(sent.ITL))/(after-before).Seconds(), memory
+	return m, sent, nil
+}
+
+// compare holds the load generator's figures of the window against what the server sent.
+func (m *result) compare(ctx context.Context, control *api.Client, sent truth) error {
+	s, err := control.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	w := s.Lanes[0].Window.Metrics
 	ttft, itl := stats.Summarise(sent.TTFT), stats.Summarise(sent.ITL)
-	if m.TTFT.P50 == nil || ttft.P50 == nil || s.Lanes[0].Totals.Errors > 0 {
-		return result{}, fmt.Errorf("nothing to compare: %d turns, %d errors %v", m.TTFT.N, s.Lanes[0].Totals.Errors, s.Lanes[0].Totals.ErrorsByClass)
+	if w.TTFT.P50 == nil || ttft.P50 == nil || s.Lanes[0].Totals.Errors > 0 {
+		return fmt.Errorf("nothing to compare: %d turns, %d errors %v", w.TTFT.N, s.Lanes[0].Totals.Errors, s.Lanes[0].Totals.ErrorsByClass)
 	}
-	return result{
-		ttft50: 1000 * (*m.TTFT.P50 - *ttft.P50), ttft95: 1000 * (*m.TTFT.P95 - *ttft.P95), itl95: 1000 * (*m.ITL.P95 - *itl.P95),
-		perCPU: s.Lanes[0].Window.OutputTokensPerSecond * window.Seconds() / (after - cpu).Seconds(),
-		memory: memory, client: s.Client,
-	}, nil
+	m.ttft50, m.ttft95, m.itl95 = 1000*(*w.TTFT.P50-*ttft.P50), 1000*(*w.TTFT.P95-*ttft.P95), 1000*(*w.ITL.P95-*itl.P95)
+	m.client = s.Client
+	return nil
 }
 
 func get(ctx context.Context, url string, v any) error {
