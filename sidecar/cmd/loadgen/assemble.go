@@ -33,7 +33,7 @@ import (
 
 // generator is the load generator with all of its parts.
 type generator struct {
-	hub     *lane.Hub
+	view    *lane.View
 	server  *server.Server
 	watcher *cluster.Watcher
 	check   *selfcheck.Watch
@@ -120,7 +120,7 @@ func (g *generator) newWatcher(conf *config.Config, log *slog.Logger) (*cluster.
 		}
 		return cluster.NewWatcher(p, log), nil
 	}
-	turned, ok := g.client.(lane.Turned)
+	redirected, ok := g.client.(lane.Redirected)
 	if !ok {
 		d, err := cluster.NewDirect(conf.Target.URL, conf.Cluster.MetricsURLs, nil)
 		if err != nil {
@@ -136,7 +136,7 @@ func (g *generator) newWatcher(conf *config.Config, log *slog.Logger) (*cluster.
 		}
 		pages[e.URL] = d
 	}
-	return cluster.NewWatcher(cluster.Chosen(func() cluster.Source { return pages[turned.Endpoint()] }), log), nil
+	return cluster.NewWatcher(cluster.Chosen(func() cluster.Source { return pages[redirected.Endpoint()] }), log), nil
 }
 
 // newDriver makes the mode driver, and finds out the mode at the start.
@@ -229,8 +229,8 @@ func (g *generator) switchLater(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if g.hub.Ready() == nil {
-			_, err := g.hub.SetMode(ctx, api.DefaultLane, "configuration", api.ModeRequest{Mode: g.later.Mode, Speculation: g.later.Speculation})
+		if g.view.Ready() == nil {
+			_, err := g.lane.SetMode(ctx, "configuration", api.ModeRequest{Mode: g.later.Mode, Speculation: g.later.Speculation})
 			if err != nil {
 				g.log.Warn("the mode was not changed", "wanted", g.later.Mode, "error", err)
 			}
@@ -253,28 +253,29 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	if err != nil {
 		return err
 	}
-	g.hub, err = lane.NewHub(ctx, lane.HubOptions{
-		Version: version(), Config: conf.Map(), Settings: conf.Settings(), Store: g.store, Health: g.check.Health, Log: g.log,
-	})
+	catalogue, err := lane.NewCatalogue(ctx, lane.Process{
+		Version: version(), Config: conf.Map(), Store: g.store, Health: g.check.Health, Log: g.log,
+	}, conf.Settings())
 	if err != nil {
 		return err
 	}
 	l := lane.Options{
-		Name: api.DefaultLane, Version: version(), Client: g.client, Corpus: texts, Questioner: asker,
+		Name: api.DefaultLane, Client: g.client, Corpus: texts, Questioner: asker,
 		Settings: conf.WorkloadSettings(), Seed: conf.Seed, Deployment: conf.Deployment.API(),
 		Driver: driver, Mode: g.mode, LastStep: step,
 		ModeChanged: func(m api.ModeState) { g.watcher.SetSpeculation(m.Speculation) },
-		Cluster:     g.watcher.Current, Log: g.log,
+		Cluster:     g.watcher.Current,
 	}
 	if g.texts != nil {
 		l.CorpusStatus = g.texts.Status
 	}
-	g.lane = g.hub.Add(l)
+	g.lane = lane.New(ctx, catalogue, l)
+	g.view = lane.NewView(catalogue)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(g.lane.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		stats.NewClientCollector(func() api.ClientHealth { return g.check.Health(time.Now()) }))
 	g.server, err = server.New(server.Options{
-		Backend: g.hub, Token: string(conf.Token), Hosts: conf.Hosts, PublicPage: conf.PublicPage,
+		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store}, Token: string(conf.Token), Hosts: conf.Hosts, PublicPage: conf.PublicPage,
 		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
 	})
 	return err
@@ -320,7 +321,7 @@ func (g *generator) newQuestioner(conf *config.Config) (corpus.Questioner, error
 // ctx, which assemble was given too.
 func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Listener) error {
 	var wg sync.WaitGroup
-	wg.Go(g.hub.Run)
+	wg.Go(func() { g.view.Run(ctx) })
 	wg.Go(func() { g.watcher.Run(ctx) })
 	wg.Go(func() {
 		if err := g.check.Run(ctx); err != nil {

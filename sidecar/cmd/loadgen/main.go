@@ -114,12 +114,12 @@ func serve(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	log.Info("the load generator is up", "address", "http://"+l.Addr().String(), "target", conf.Target.URL)
 	var wg sync.WaitGroup
 	if conf.Start {
-		if _, err := g.hub.Start(ctx, api.DefaultLane, "command line", api.StartRequest{}); err != nil {
+		if _, err := g.lane.Start(ctx, "command line", api.StartRequest{}); err != nil {
 			log.Error("the workload was not started", "error", err)
 		}
 	}
 	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		wg.Go(func() { statusLine(ctx, out, width(f), g.hub.Snapshot) })
+		wg.Go(func() { statusLine(ctx, out, width(f), g.view.Snapshot) })
 	}
 	err = g.run(ctx, cancel, l)
 	wg.Wait()

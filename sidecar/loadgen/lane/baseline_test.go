@@ -315,10 +315,10 @@ func TestDefaultBaseline(t *testing.T) {
 			o.Cluster = func() api.Cluster { return api.Cluster{GPU: "H200", Workers: make([]api.Worker, 3)} }
 		}, "h200x3-tp1-llama70b-fp8"},
 		"one worker less": {func(o *options) { o.Deployment = recorded; o.Deployment.Workers = 2 }, api.ThisTarget},
-		"chosen":          {func(o *options) { o.hub.Settings.DefaultBaseline = "h100x8-tp2-llama70b-fp8" }, "h100x8-tp2-llama70b-fp8"},
+		"chosen":          {func(o *options) { o.configured.DefaultBaseline = "h100x8-tp2-llama70b-fp8" }, "h100x8-tp2-llama70b-fp8"},
 		"chosen: its own": {func(o *options) {
 			o.Deployment = recorded
-			o.hub.Settings.DefaultBaseline = api.ThisTarget
+			o.configured.DefaultBaseline = api.ThisTarget
 		}, api.ThisTarget},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -339,13 +339,13 @@ func TestChosenComparison(t *testing.T) {
 		recorded := "h200x3-tp1-llama70b-fp8"
 		b.start(100)
 		pass(65 * time.Second)
-		byDefault, err := b.hub.Comparison("main", "")
+		byDefault, err := b.lane.Comparison("")
 		require.NoError(t, err)
 		assert.Equal(t, b.snapshot().Baseline, byDefault)
-		own, err := b.hub.Comparison("main", api.ThisTarget)
+		own, err := b.lane.Comparison(api.ThisTarget)
 		require.NoError(t, err)
 		assert.Equal(t, byDefault, own)
-		chosen, err := b.hub.Comparison("main", recorded)
+		chosen, err := b.lane.Comparison(recorded)
 		require.NoError(t, err)
 		assert.Equal(t, recorded, chosen.Name)
 		assert.Equal(t, 100, chosen.Concurrency)
@@ -353,9 +353,7 @@ func TestChosenComparison(t *testing.T) {
 		assert.NotNil(t, column(t, chosen, api.ModeRoundRobin).TTFT.P95.Improvement)
 		assert.NotEmpty(t, chosen.Differences, "another deployment than the recorded one")
 
-		_, err = b.hub.Comparison("main", "nobody's")
-		require.ErrorIs(t, err, api.ErrNotFound)
-		_, err = b.hub.Comparison("twin", recorded)
+		_, err = b.lane.Comparison("nobody's")
 		require.ErrorIs(t, err, api.ErrNotFound)
 	})
 }
@@ -364,7 +362,7 @@ func TestChosenComparison(t *testing.T) {
 // rows of another target.
 func TestChosenComparisonWithoutRows(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		own, err := b.hub.Comparison("main", api.ThisTarget)
+		own, err := b.lane.Comparison(api.ThisTarget)
 		require.NoError(t, err)
 		assert.Equal(t, api.ThisTarget, own.Name)
 		assert.NotEmpty(t, own.Title)

@@ -30,14 +30,15 @@ var (
 // ann is who does things in most tests.
 const ann = "ann"
 
-// booth is a hub with one lane, running.
+// booth is a process with one lane, running.
 type booth struct {
-	t      testing.TB
-	hub    *Hub
-	lane   *Lane
-	store  *memory
-	driver *script
-	end    func() // ends the process, and returns when everything has ended
+	t         testing.TB
+	catalogue *Catalogue
+	lane      *Lane
+	view      *View
+	store     *memory
+	driver    *script
+	end       func() // ends the process, and returns when everything has ended
 
 	mu     sync.Mutex
 	health api.ClientHealth
@@ -47,47 +48,48 @@ type booth struct {
 // options are what a test changes of a booth before it is made.
 type options struct {
 	Options
-	hub   HubOptions
-	store *memory
+	configured api.Settings
+	config     map[string]string
+	store      *memory
 }
 
 // newBooth makes a booth against a target. It ends with the test.
 func newBooth(t testing.TB, target Client, change ...func(*options)) *booth {
 	t.Helper()
 	b := &booth{t: t, driver: newScript(), health: api.ClientHealth{Verdict: api.VerdictFine}}
-	log := slog.New(slog.DiscardHandler)
 	o := &options{
-		store: newMemory(),
-		hub: HubOptions{
-			Version: "1.2.3", Log: log, Health: func(time.Time) api.ClientHealth { return b.verdict() },
-			Settings: api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 1, Max: 200, Increment: 1}, MaxConcurrency: 200},
-		},
+		store:      newMemory(),
+		configured: api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 1, Max: 200, Increment: 1}, MaxConcurrency: 200},
 		Options: Options{
-			Name: api.DefaultLane, Version: "1.2.3", Client: target, Corpus: smallCorpus(), Questioner: corpus.BuiltinQuestioner{},
+			Name: api.DefaultLane, Client: target, Corpus: smallCorpus(), Questioner: corpus.BuiltinQuestioner{},
 			Settings: workload.Settings{Concurrency: 1, Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 64, StartRate: 1000},
-			Seed:     7, Driver: b.driver, Mode: kv, Cluster: func() api.Cluster { return api.Cluster{} }, Log: log,
+			Seed:     7, Driver: b.driver, Mode: kv, Cluster: func() api.Cluster { return api.Cluster{} },
 			ModeChanged: b.modeChanged,
 		},
 	}
 	for _, c := range change {
 		c(o)
 	}
-	b.store, o.hub.Store = o.store, o.store
+	b.store = o.store
 	b.run(o)
 	return b
 }
 
-// run starts the hub; its end is a cleanup of the test at the latest.
+// run starts the process; its end is a cleanup of the test at the latest.
 func (b *booth) run(o *options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var err error
-	b.hub, err = NewHub(ctx, o.hub)
+	b.catalogue, err = NewCatalogue(ctx, Process{
+		Version: "1.2.3", Config: o.config, Store: o.store, Log: slog.New(slog.DiscardHandler),
+		Health: func(time.Time) api.ClientHealth { return b.verdict() },
+	}, o.configured)
 	require.NoError(b.t, err)
-	b.lane = b.hub.Add(o.Options)
+	b.lane = New(ctx, b.catalogue, o.Options)
+	b.view = NewView(b.catalogue)
 	ran := make(chan struct{})
 	go func() {
 		defer close(ran)
-		b.hub.Run()
+		b.view.Run(ctx)
 	}()
 	b.end = func() {
 		cancel()
@@ -131,40 +133,40 @@ func (b *booth) told() []api.ModeState {
 // start starts at a concurrency, or sets it.
 func (b *booth) start(concurrency int) api.State {
 	b.t.Helper()
-	s, err := b.hub.Start(b.t.Context(), api.DefaultLane, ann, api.StartRequest{Concurrency: &concurrency})
+	s, err := b.lane.Start(b.t.Context(), ann, api.StartRequest{Concurrency: &concurrency})
 	require.NoError(b.t, err)
 	return s
 }
 
 func (b *booth) stop() api.State {
 	b.t.Helper()
-	s, err := b.hub.Stop(b.t.Context(), api.DefaultLane, ann, api.StopRequest{})
+	s, err := b.lane.Stop(b.t.Context(), ann, api.StopRequest{})
 	require.NoError(b.t, err)
 	return s
 }
 
 func (b *booth) drain() api.State {
 	b.t.Helper()
-	s, err := b.hub.Stop(b.t.Context(), api.DefaultLane, ann, api.StopRequest{Drain: true})
+	s, err := b.lane.Stop(b.t.Context(), ann, api.StopRequest{Drain: true})
 	require.NoError(b.t, err)
 	return s
 }
 
 func (b *booth) patch(p api.WorkloadPatch) api.State {
 	b.t.Helper()
-	s, err := b.hub.Patch(b.t.Context(), api.DefaultLane, ann, p)
+	s, err := b.lane.Patch(b.t.Context(), ann, p)
 	require.NoError(b.t, err)
 	return s
 }
 
 func (b *booth) setMode(m api.ModeState) api.State {
 	b.t.Helper()
-	s, err := b.hub.SetMode(b.t.Context(), api.DefaultLane, ann, api.ModeRequest{Mode: m.Mode, Speculation: m.Speculation})
+	s, err := b.lane.SetMode(b.t.Context(), ann, api.ModeRequest{Mode: m.Mode, Speculation: m.Speculation})
 	require.NoError(b.t, err)
 	return s
 }
 
-func (b *booth) snapshot() api.LaneSnapshot { return b.hub.Snapshot().Lanes[0] }
+func (b *booth) snapshot() api.LaneSnapshot { return b.view.Snapshot().Lanes[0] }
 
 func (b *booth) totals() api.Totals { return b.snapshot().Totals }
 
@@ -172,8 +174,8 @@ func (b *booth) totals() api.Totals { return b.snapshot().Totals }
 func (b *booth) eventually(what string, holds func() bool) {
 	b.t.Helper()
 	until(b.t, what, holds, func() string {
-		s, _ := json.Marshal(b.hub.Snapshot())
-		return fmt.Sprintf("%s\nready: %v\nevents: %q", s, b.hub.Ready(), b.store.told())
+		s, _ := json.Marshal(b.view.Snapshot())
+		return fmt.Sprintf("%s\nready: %v\nevents: %q", s, b.view.Ready(), b.store.told())
 	})
 }
 

@@ -36,7 +36,7 @@ func TestCorpusChanges(t *testing.T) {
 		assert.Nil(t, state.Step.Settled, "conversations on the old texts are in progress")
 		own, _ := b.store.own(t)
 		assert.Equal(t, "small", own.Workload.Corpus)
-		assert.Equal(t, api.CorpusStatus{Name: "other", Starters: 1, Followup: "built-in questioner"}, b.hub.Status().Lanes[0].Corpus)
+		assert.Equal(t, api.CorpusStatus{Name: "other", Starters: 1, Followup: "built-in questioner"}, b.view.Status().Lanes[0].Corpus)
 
 		pass(10 * time.Second)
 		assert.NotNil(t, b.lane.State().Step.Settled)
@@ -68,28 +68,25 @@ func TestCorpusChangesWhileStopped(t *testing.T) {
 func TestStarterOfTheCorpusInForce(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		first := smallCorpus().Starters[0]
-		got, err := b.hub.Starter(api.DefaultLane, first.ID)
+		got, err := b.lane.Starter(first.ID)
 		require.NoError(t, err)
 		assert.Equal(t, api.Starter{ID: first.ID, Topic: first.Topic, Text: first.Text}, got)
 
 		for _, unknown := range []string{"tunnels", "", first.Topic} {
-			_, err = b.hub.Starter(api.DefaultLane, unknown)
+			_, err = b.lane.Starter(unknown)
 			require.ErrorIs(t, err, api.ErrNotFound, unknown)
 		}
-		_, err = b.hub.Starter("twin", first.ID)
-		require.ErrorIs(t, err, api.ErrNotFound)
-		require.ErrorContains(t, err, `there is no lane "twin"`)
 
 		next := other()
 		next.Starters = append(next.Starters, corpus.Starter{ID: first.ID, Topic: "Anew", Text: "Another text."})
 		b.lane.SetCorpus(next)
-		got, err = b.hub.Starter(api.DefaultLane, "tunnels")
+		got, err = b.lane.Starter("tunnels")
 		require.NoError(t, err)
 		assert.Equal(t, "All about tunnels.", got.Text)
-		got, err = b.hub.Starter(api.DefaultLane, first.ID)
+		got, err = b.lane.Starter(first.ID)
 		require.NoError(t, err)
 		assert.Equal(t, "Another text.", got.Text)
-		_, err = b.hub.Starter(api.DefaultLane, smallCorpus().Starters[1].ID)
+		_, err = b.lane.Starter(smallCorpus().Starters[1].ID)
 		require.ErrorIs(t, err, api.ErrNotFound)
 		require.ErrorContains(t, err, "the corpus in use, other, has no starter")
 	})
@@ -105,7 +102,7 @@ func (reporter) Report() api.FollowupStatus {
 // What was read, and who asks, stand in the status and in the metrics.
 func TestStatusOfCorpusAndQuestioner(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		l := b.hub.Status().Lanes[0]
+		l := b.view.Status().Lanes[0]
 		assert.Equal(t, reporter{}.Report(), l.Followup)
 		assert.Equal(t, api.CorpusStatus{Name: "small", Starters: 2, Followup: "built-in questioner", Cut: 3, Problem: "lost"}, l.Corpus)
 		registry := prometheus.NewRegistry()

@@ -13,50 +13,30 @@ import (
 // often than it could restart in another one and have served turns unnoticed.
 const followEvery = time.Second
 
-// follow keeps the lane in the mode that the cluster is in, whoever switched it,
-// until ctx ends. That a cluster does not answer is seen by its turns.
-func (l *Lane) follow(ctx context.Context, d workload.Teller) {
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		before := l.State()
-		if before.Phase == api.PhaseSwitching {
-			continue
-		}
-		if found, err := d.Current(ctx); err == nil {
-			l.adopt(api.ModeState{Mode: before.Mode, Speculation: before.Speculation}, found)
-		}
+// follow takes the mode that the cluster is in, whoever switched it. That a
+// cluster does not answer is seen by its turns.
+func (l *Lane) follow(d workload.Teller) {
+	before := l.State()
+	if before.Phase == api.PhaseSwitching {
+		return
+	}
+	if found, err := d.Current(l.ctx); err == nil {
+		l.adopt(api.ModeState{Mode: before.Mode, Speculation: before.Speculation}, found)
 	}
 }
 
-// adopt takes the mode that the cluster was found in, unless the lane has
-// changed its own since it was asked. What goes on does so in a new step, so that
-// no turn of one mode counts for another.
+// adopt takes the mode that the cluster was found in, unless the lane has changed
+// its own since it was asked. No turn of one mode counts for another.
 func (l *Lane) adopt(before, found api.ModeState) {
 	l.mu.Lock()
 	if found == l.mode || before != l.mode || l.phase == api.PhaseSwitching || l.open() != nil {
 		l.mu.Unlock()
 		return
 	}
-	now, mixed := time.Now(), l.steps.isMixed()
-	if l.phase == api.PhaseRunning {
-		l.endStep(now)
-	}
-	l.mode, l.change = found, nil // a change that had failed left another mode than this one
 	l.event(api.EventModeChange, "cluster", transition(before, found)+": the cluster is in that mode")
-	if l.phase == api.PhaseRunning {
-		l.steps.begin(now, l.settings.Concurrency, l.mode, mixed)
-		l.run.workload.Set(l.settings) // tells the new step how many are in progress
-	}
+	l.inNewStep(func() { l.mode, l.change = found, nil }) // a change that had failed left another mode than this one
 	l.mu.Unlock()
-	if l.opts.ModeChanged != nil {
-		l.opts.ModeChanged(found)
-	}
+	l.modeChanged(found)
 	l.notify()
 }
 

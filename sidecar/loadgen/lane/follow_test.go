@@ -103,7 +103,7 @@ func (b *booth) saysOf(want api.Speculation) {
 	snapshot := b.snapshot()
 	assert.Equal(t, want, snapshot.State.Speculation)
 	assert.Equal(t, want, snapshot.Target.Deployment.Speculation)
-	status := b.hub.Status().Lanes[0]
+	status := b.view.Status().Lanes[0]
 	assert.Equal(t, want, status.State.Speculation)
 	assert.Equal(t, want, status.Target.Deployment.Speculation)
 	different := api.Difference{Field: "speculation", Live: string(want), Baseline: string(api.SpeculationOff)}
@@ -202,7 +202,7 @@ func TestLateAnswerIsNotFollowed(t *testing.T) {
 func TestNoOffersYet(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		b.driver.offers = nil
-		_, err := b.hub.SetMode(t.Context(), api.DefaultLane, ann, api.ModeRequest{Mode: api.ModeRoundRobin})
+		_, err := b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})
 		require.ErrorIs(t, err, api.ErrUnavailable)
 		assert.NotNil(t, b.lane.State().Modes)
 	})
@@ -212,20 +212,18 @@ func TestNoOffersYet(t *testing.T) {
 func TestDecisions(t *testing.T) {
 	d := &teller{decisions: []api.RoutingDecision{{RequestID: "main-2"}, {RequestID: "main-1"}}}
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		list, err := b.hub.Decisions(t.Context(), api.DefaultLane, 1)
+		list, err := b.lane.Decisions(t.Context(), 1)
 		require.NoError(t, err)
 		assert.Equal(t, api.DecisionList{Decisions: d.decisions[:1], Source: "script"}, list)
-		_, err = b.hub.Decisions(t.Context(), "twin", 1)
-		require.ErrorIs(t, err, api.ErrNotFound)
 		d.is(kv, api.ErrUnavailable)
-		_, err = b.hub.Decisions(t.Context(), api.DefaultLane, 1)
+		_, err = b.lane.Decisions(t.Context(), 1)
 		require.ErrorIs(t, err, api.ErrUnavailable)
 	}, telling(d))
 }
 
 func TestNoDecisions(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		list, err := b.hub.Decisions(t.Context(), api.DefaultLane, 50)
+		list, err := b.lane.Decisions(t.Context(), 50)
 		require.NoError(t, err)
 		assert.NotNil(t, list.Decisions)
 		assert.Empty(t, list.Decisions)

@@ -26,13 +26,13 @@ type target struct {
 
 	probing chan struct{} // holds one word: whoever has it probes
 
-	mu      sync.Mutex
-	probed  bool
-	refusal *chat.Error // of the last probe that failed
-	refused time.Time   // when it did
-	problem string
-	good    time.Time // of the last success
-	heard   time.Time // of the last turn, however it ended
+	mu          sync.Mutex
+	probed      bool
+	refusal     *chat.Error // of the last probe that failed
+	refused     time.Time   // when it did
+	problem     string
+	lastSuccess time.Time
+	lastTurn    time.Time // however it ended
 }
 
 func newTarget(c Client, notify func()) *target {
@@ -53,7 +53,7 @@ func (t *target) Do(ctx context.Context, req chat.Request) chat.Result {
 	}
 	r := t.client.Do(ctx, req)
 	t.mu.Lock()
-	t.heard = time.Now()
+	t.lastTurn = time.Now()
 	t.mu.Unlock()
 	switch {
 	case r.OK():
@@ -106,24 +106,24 @@ func (t *target) probeEnded(err *chat.Error) {
 	if err != nil {
 		t.refusal, t.refused = err, time.Now()
 	}
-	told := t.told()
+	turnsTell := t.turnsTell()
 	t.mu.Unlock()
 	switch {
 	case err != nil:
 		t.failed(err)
-	case !told:
+	case !turnsTell:
 		t.serves()
 	}
 }
 
-// told says whether turns tell how the target does. The lock is held.
-func (t *target) told() bool { return time.Since(t.heard) < freshFor }
+// turnsTell says whether turns tell how the target does. The lock is held.
+func (t *target) turnsTell() bool { return time.Since(t.lastTurn) < freshFor }
 
 // serves notes a success.
 func (t *target) serves() {
 	t.mu.Lock()
 	changed := t.problem != ""
-	t.problem, t.good = "", time.Now()
+	t.problem, t.lastSuccess = "", time.Now()
 	t.mu.Unlock()
 	if changed {
 		t.notify()
@@ -135,7 +135,7 @@ func (t *target) serves() {
 // server may answer next, whose extensions are not known.
 func (t *target) failed(e *chat.Error) {
 	t.mu.Lock()
-	lost := e.Class == api.ErrorConnect || time.Since(t.good) > freshFor
+	lost := e.Class == api.ErrorConnect || time.Since(t.lastSuccess) > freshFor
 	changed := lost && t.problem != e.Message
 	if lost {
 		t.problem, t.probed = e.Message, false
@@ -153,28 +153,20 @@ func (t *target) state() (problem string) {
 	return t.problem
 }
 
-// watch asks the target while no turn does, until ctx ends.
+// watch asks the target while no turn does, at once and until ctx ends.
 func (t *target) watch(ctx context.Context) {
-	tick := time.NewTicker(checkEvery)
-	defer tick.Stop()
-	for {
-		t.check(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	t.check(ctx)
+	every(ctx, checkEvery, func() { t.check(ctx) })
 }
 
 func (t *target) check(ctx context.Context) {
 	t.mu.Lock()
-	told, probed := t.told(), t.probed
+	turnsTell, probed := t.turnsTell(), t.probed
 	t.mu.Unlock()
 	switch {
 	case !probed:
 		_ = t.probe(ctx) // failed has noted what is wrong
-	case !told: // turns say more than a list of models
+	case !turnsTell: // turns say more than a list of models
 		t.askModels(ctx)
 	}
 }

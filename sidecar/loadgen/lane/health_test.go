@@ -17,7 +17,7 @@ import (
 func (b *booth) unready(why string) {
 	b.t.Helper()
 	b.eventually("not ready: "+why, func() bool {
-		err := b.hub.Ready()
+		err := b.view.Ready()
 		return err != nil && strings.Contains(err.Error(), why)
 	})
 }
@@ -26,7 +26,7 @@ func (b *booth) unready(why string) {
 func (b *booth) recovers() {
 	b.t.Helper()
 	ok := b.totals().OK
-	b.eventually("recovery", func() bool { return b.hub.Ready() == nil && b.totals().OK > ok+3 })
+	b.eventually("recovery", func() bool { return b.view.Ready() == nil && b.totals().OK > ok+3 })
 	assert.True(b.t, b.snapshot().Target.Reachable)
 	assert.Empty(b.t, b.snapshot().Target.Problem)
 }
@@ -56,7 +56,7 @@ func TestProblems(t *testing.T) {
 			b.unready(row.todo)
 			b.unready(row.said)
 			assert.Contains(t, b.snapshot().Target.Problem, row.todo)
-			assert.False(t, b.hub.Status().Lanes[0].Target.Reachable)
+			assert.False(t, b.view.Status().Lanes[0].Target.Reachable)
 			b.start(2)
 			b.eventually("errors", func() bool { return b.totals().ErrorsByClass[row.class] > 0 && len(b.store.allTurns()) > 0 })
 			assert.Zero(t, b.totals().OK)
@@ -78,28 +78,28 @@ func TestFailedTurns(t *testing.T) {
 		f.set(func(f *fake) { f.ill = broken })
 		pass(2 * time.Second)
 		f.set(func(f *fake) { f.ill = nil })
-		assert.NoError(t, b.hub.Ready())
+		assert.NoError(t, b.view.Ready())
 		assert.Positive(t, b.totals().Errors)
 		pass(10 * time.Second)
-		assert.NoError(t, b.hub.Ready())
+		assert.NoError(t, b.view.Ready())
 		probes := f.probes
 		assert.Equal(t, 1, probes, "once for a target that was never lost")
 
 		f.set(func(f *fake) { f.ill = broken })
 		for range 20 {
 			pass(time.Second)
-			if b.hub.Ready() != nil {
+			if b.view.Ready() != nil {
 				break
 			}
 		}
 		for range 20 { // a probe that succeeds meanwhile is no turn
-			require.ErrorContains(t, b.hub.Ready(), broken.Message)
+			require.ErrorContains(t, b.view.Ready(), broken.Message)
 			pass(time.Second)
 		}
 		assert.Greater(t, f.probes, probes, "another server may be there, with other extensions")
 		f.set(func(f *fake) { f.ill = nil })
 		pass(10 * time.Second)
-		assert.NoError(t, b.hub.Ready())
+		assert.NoError(t, b.view.Ready())
 	})
 }
 
@@ -110,26 +110,26 @@ func TestProblemOfAStoppedLane(t *testing.T) {
 		f.set(func(f *fake) { f.ill = broken })
 		b.start(3)
 		pass(20 * time.Second)
-		require.ErrorContains(t, b.hub.Ready(), broken.Message)
+		require.ErrorContains(t, b.view.Ready(), broken.Message)
 		b.stop()
 		pass(10 * time.Second)
-		assert.NoError(t, b.hub.Ready())
+		assert.NoError(t, b.view.Ready())
 		f.set(func(f *fake) { f.dark = broken })
 		pass(10 * time.Second)
-		assert.NoError(t, b.hub.Ready(), "asked for its models alone while nothing is wrong")
+		assert.NoError(t, b.view.Ready(), "asked for its models alone while nothing is wrong")
 		assert.Positive(t, f.asked)
 
 		f.set(func(f *fake) { f.gone = &chat.Error{Class: api.ErrorConnect, Message: "connection refused"} })
 		pass(3 * time.Second)
-		require.ErrorContains(t, b.hub.Ready(), "connection refused")
+		require.ErrorContains(t, b.view.Ready(), "connection refused")
 		f.set(func(f *fake) { f.gone, f.dark = nil, nil })
 		pass(3 * time.Second)
-		assert.NoError(t, b.hub.Ready())
+		assert.NoError(t, b.view.Ready())
 		f.set(func(f *fake) {
 			f.gone = &chat.Error{Class: api.ErrorHTTP4xx, Status: 404, Message: "no list of models"}
 		})
 		pass(20 * time.Second)
-		assert.NoError(t, b.hub.Ready(), "a server that lists no models may serve")
+		assert.NoError(t, b.view.Ready(), "a server that lists no models may serve")
 	})
 }
 
@@ -145,18 +145,18 @@ func hangs(d time.Duration) func(*options) {
 // probe fail with it, and do not queue for one each.
 func TestProbeIsShared(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
-		require.ErrorContains(t, b.hub.Ready(), "lane main: the target has not answered yet")
+		require.ErrorContains(t, b.view.Ready(), "lane main: the target has not answered yet")
 		b.start(20)
 		pass(2*time.Minute - 2*time.Second)
 		assert.Zero(t, b.totals().Errors)
 		pass(2 * time.Second)
 		assert.EqualValues(t, 20, b.totals().ErrorsByClass[api.ErrorTimeout])
-		require.ErrorContains(t, b.hub.Ready(), "no first token")
+		require.ErrorContains(t, b.view.Ready(), "no first token")
 		pass(4 * time.Minute)
 		assert.LessOrEqual(t, f.probes, 4)
 		f.set(func(f *fake) { f.dark, f.slow = nil, 0 })
 		pass(2*time.Minute + 10*time.Second)
-		assert.NoError(t, b.hub.Ready())
+		assert.NoError(t, b.view.Ready())
 		assert.Positive(t, b.totals().OK)
 	}, hangs(2*time.Minute))
 }

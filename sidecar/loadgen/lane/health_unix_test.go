@@ -69,15 +69,15 @@ func TestTargetComesAndGoes(t *testing.T) {
 	t.Cleanup(up.Close)
 	b.recovers()
 	b.agrees(3)
-	assert.Equal(t, map[string]bool{chat.ExtNVExt: true, chat.ExtStreamOptions: true}, b.hub.Status().Lanes[0].Extensions)
+	assert.Equal(t, map[string]bool{chat.ExtNVExt: true, chat.ExtStreamOptions: true}, b.view.Status().Lanes[0].Extensions)
 	assert.Equal(t, "test-model", b.snapshot().Target.Model)
 
 	up.set(func(s *server) { s.fault = hangUp })
-	b.eventually("the loss", func() bool { return b.hub.Ready() != nil })
+	b.eventually("the loss", func() bool { return b.view.Ready() != nil })
 	errors := b.totals().Errors
 	up.set(func(s *server) { s.fault, s.nvext = nil, false })
 	b.recovers()
-	assert.False(t, b.hub.Status().Lanes[0].Extensions[chat.ExtNVExt], "probed again")
+	assert.False(t, b.view.Status().Lanes[0].Extensions[chat.ExtNVExt], "probed again")
 	assert.GreaterOrEqual(t, b.totals().Errors, errors)
 	assert.LessOrEqual(t, b.totals().ErrorsByClass[api.ErrorHTTP4xx], int64(3), "no more than were on their way")
 }

@@ -1,10 +1,9 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -16,26 +15,6 @@ import (
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// Store keeps what must not be lost; [kvbooth/sidecar/loadgen/store.Store] is one. The
-// methods without an error hand over and never wait.
-type Store interface {
-	SaveConversation(api.Conversation)
-	SaveTurn(api.Turn)
-	SaveStep(api.StepRecord)
-	LostTurns() int64
-	Status() api.StoreStatus
-
-	SaveEvent(context.Context, api.Event) (api.Event, error)
-	SaveSettings(context.Context, api.Settings) error
-	Settings(context.Context) (s api.Settings, kept bool, err error)
-	SaveBaseline(context.Context, api.Baseline) error
-	Baselines(context.Context) ([]api.Baseline, error)
-	Conversations(context.Context, api.ConversationQuery) (api.ConversationList, error)
-	Conversation(ctx context.Context, id string) (api.Conversation, error)
-	TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error
-	Events(ctx context.Context, lane string, limit int) ([]api.Event, error)
-}
-
 // Client talks to the target; [chat.Client] is one.
 type Client interface {
 	workload.Sender
@@ -46,23 +25,22 @@ type Client interface {
 	Extensions() map[string]bool
 }
 
-// Turned is a Client that is turned from one address to another. Its root stays
+// Redirected is a Client that is sent from one address to another. Its root stays
 // the same all the time.
-type Turned interface {
+type Redirected interface {
 	// Endpoint is the address in use.
 	Endpoint() string
 }
 
 var (
-	_ Client = (*chat.Client)(nil)
-	_ Client = (*chat.Switch)(nil)
-	_ Turned = (*chat.Switch)(nil)
+	_ Client     = (*chat.Client)(nil)
+	_ Client     = (*chat.Switch)(nil)
+	_ Redirected = (*chat.Switch)(nil)
 )
 
 // Options are what a lane is made of.
 type Options struct {
 	Name       string
-	Version    string
 	Client     Client
 	Corpus     *corpus.Corpus // at the start; see [Lane.SetCorpus]
 	Questioner corpus.Questioner
@@ -79,21 +57,21 @@ type Options struct {
 	// CorpusStatus says what was read and what was wrong with it; nil: the corpus
 	// is not read from outside.
 	CorpusStatus func() api.CorpusStatus
-	Log          *slog.Logger
 }
 
-// Lane is one target under one workload. It is safe for concurrent use.
+// Lane is one target under one workload: the state machine of its runs. It is
+// safe for concurrent use.
 type Lane struct {
-	opts   Options
-	target *target
-	record *stats.Recorder
-	meter  *stats.Meter
-	steps  steps
-	hub    *Hub
-	store  Store
+	opts      Options
+	process   Process
+	catalogue *Catalogue
+	target    *target
+	record    *stats.Recorder
+	meter     *stats.Meter
+	steps     steps
 
 	ctx   context.Context // of the process; everything of the lane ends with it
-	wg    sync.WaitGroup  // of what hands over jobs; added to with the lock held
+	wg    sync.WaitGroup  // of what enqueues jobs; added to with the lock held
 	runID string          // of the process, in conversation ids
 	jobs  chan func(context.Context)
 	ended chan struct{} // closed when the last job is done
@@ -109,15 +87,15 @@ type Lane struct {
 	runs     int
 	started  *time.Time
 	reshaped time.Time // when the shape changed last; conversations begun before have another
-	kept     time.Time // when a row for the baseline "this target" was due last
+	lastRow  time.Time // when a row for the baseline "this target" was due last
 }
 
 // run is one span from a start to its stop.
 type run struct {
-	workload *workload.Workload
-	cancel   context.CancelFunc
-	cut      bool // a stop at once has begun
-	ended    chan struct{}
+	workload  *workload.Workload
+	cancel    context.CancelFunc
+	cancelled bool // a stop at once has begun
+	ended     chan struct{}
 }
 
 // end lets the turns in flight end, or cancels them.
@@ -126,34 +104,35 @@ func (r *run) end(drain bool) {
 		r.workload.Drain()
 		return
 	}
-	r.cut = true
+	r.cancelled = true
 	r.cancel()
 }
 
-// newLane makes a lane that is stopped. ctx ends all that it will ever start.
-func newLane(ctx context.Context, hub *Hub, opts Options) *Lane {
+// New adds a lane that is stopped to a catalogue. ctx ends all that it will ever
+// start. All lanes are added before the catalogue is used and viewed.
+func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 	now := time.Now()
 	l := &Lane{
-		opts: opts, hub: hub, store: hub.opts.Store, ctx: ctx, phase: api.PhaseStopped, settings: opts.Settings, corpus: opts.Corpus, mode: opts.Mode,
-		record: stats.NewRecorder(now, hub.Settings().SLO), meter: stats.NewMeter(now), runID: strconv.FormatInt(now.UnixMilli(), 36),
+		opts: opts, process: catalogue.process, catalogue: catalogue, ctx: ctx,
+		phase: api.PhaseStopped, settings: opts.Settings, corpus: opts.Corpus, mode: opts.Mode,
+		record: stats.NewRecorder(now, catalogue.Settings().SLO), meter: stats.NewMeter(now), runID: strconv.FormatInt(now.UnixMilli(), 36),
 		jobs: make(chan func(context.Context), 64), ended: make(chan struct{}),
 	}
 	l.target = newTarget(opts.Client, l.notify)
 	l.steps.lane, l.steps.now.ID = opts.Name, opts.LastStep
 	l.steps.save = func(s api.StepRecord) {
-		l.store.SaveStep(s)
+		l.process.Store.SaveStep(s)
 		l.notify()
 	}
+	catalogue.lanes = append(catalogue.lanes, l)
 	l.wg.Go(func() { l.target.watch(ctx) })
+	l.wg.Go(func() { every(ctx, time.Second, func() { l.tick(time.Now()) }) })
 	if d, ok := opts.Driver.(workload.Teller); ok {
-		l.wg.Go(func() { l.follow(ctx, d) })
+		l.wg.Go(func() { every(ctx, followEvery, func() { l.follow(d) }) })
 	}
-	go l.work()
+	go l.runJobs()
 	return l
 }
-
-// wait returns when everything of the lane has ended, which its context brings about.
-func (l *Lane) wait() { <-l.ended }
 
 // open refuses to start anything when the lane's context has ended. The lock is held.
 func (l *Lane) open() error {
@@ -163,114 +142,155 @@ func (l *Lane) open() error {
 	return nil
 }
 
-func (l *Lane) notify() { l.hub.changed() }
+// notify calls for a snapshot. It never waits.
+func (l *Lane) notify() { l.catalogue.changed.raise() }
+
+// do makes a change with the lock held, and gives the state after it.
+func (l *Lane) do(change func() error) (api.State, error) {
+	err := func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return change()
+	}()
+	l.notify()
+	return l.State(), err
+}
+
+// State is the lane's run state.
+func (l *Lane) State() api.State {
+	s, _ := l.stateAt(time.Now())
+	return s
+}
+
+// stateAt is the state with the time for which the step must still settle.
+func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
+	step, actual, wait := l.steps.view(now)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := api.State{
+		Running: l.phase == api.PhaseRunning || l.phase == api.PhaseDraining, Phase: l.phase,
+		Concurrency: api.Concurrency{Target: l.settings.Concurrency, Actual: actual},
+		Step:        step, Settling: wait > 0 && l.phase == api.PhaseRunning,
+		Mode: l.mode.Mode, Speculation: l.mode.Speculation,
+		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
+		Shape: l.shape(), StartRate: l.settings.StartRate, TargetRPS: l.settings.TargetRPS,
+	}
+	if d, ok := l.opts.Driver.(workload.Simulator); ok {
+		s.Simulation = d.Simulation()
+	}
+	if l.change != nil {
+		s.ModeChange = new(l.change.ModeChange)
+	}
+	return s, wait
+}
+
+// shape is what of the workload changes its results. The lock is held.
+func (l *Lane) shape() api.WorkloadShape {
+	return api.WorkloadShape{
+		Turns: l.settings.Turns, MaxTokens: l.settings.MaxTokens, OutputTokens: l.settings.Output,
+		Corpus: l.corpus.Name, Followup: l.opts.Questioner.Name(),
+	}
+}
 
 // Start starts the workload, or sets the concurrency of a running one. It gives
 // an [api.FieldError] for a concurrency out of range, [api.ErrConflict] while
 // the lane drains or changes its mode, and [api.ErrUnavailable] when the
 // process is ending.
 func (l *Lane) Start(_ context.Context, by string, req api.StartRequest) (api.State, error) {
-	err := l.start(by, req)
-	l.notify()
-	return l.State(), err
-}
-
-func (l *Lane) start(by string, req api.StartRequest) error {
-	limit := l.hub.Settings().MaxConcurrency
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next, err := l.settings.Apply(api.WorkloadPatch{Concurrency: req.Concurrency}, limit)
-	if err == nil {
-		err = l.open()
-	}
-	if err != nil {
-		return err
-	}
-	switch l.phase {
-	case api.PhaseDraining:
-		return fmt.Errorf("%w: the workload is draining; start it when it has stopped, or stop it at once first", api.ErrConflict)
-	case api.PhaseSwitching:
-		return fmt.Errorf("%w: a mode change is in progress; wait for its end, or cancel it", api.ErrConflict)
-	case api.PhaseRunning:
-		l.apply(by, next)
-	default:
-		l.settings = next
-		l.begin(by)
-	}
-	return nil
+	limit := l.catalogue.Settings().MaxConcurrency
+	return l.do(func() error {
+		next, err := l.settings.Apply(api.WorkloadPatch{Concurrency: req.Concurrency}, limit)
+		if err == nil {
+			err = l.open()
+		}
+		if err != nil {
+			return err
+		}
+		switch l.phase {
+		case api.PhaseDraining:
+			return fmt.Errorf("%w: the workload is draining; start it when it has stopped, or stop it at once first", api.ErrConflict)
+		case api.PhaseSwitching:
+			return fmt.Errorf("%w: a mode change is in progress; wait for its end, or cancel it", api.ErrConflict)
+		case api.PhaseRunning:
+			l.apply(by, next)
+		default:
+			l.settings = next
+			l.begin(by)
+		}
+		return nil
+	})
 }
 
 // Patch changes the workload's settings; what is left out stays. It gives an
 // [api.FieldError] for a value out of range, and then changes nothing.
 func (l *Lane) Patch(_ context.Context, by string, p api.WorkloadPatch) (api.State, error) {
-	err := l.patch(by, p)
-	l.notify()
-	return l.State(), err
+	limit := l.catalogue.Settings().MaxConcurrency
+	return l.do(func() error {
+		next, err := l.settings.Apply(p, limit)
+		if err == nil {
+			l.apply(by, next)
+		}
+		return err
+	})
 }
 
-func (l *Lane) patch(by string, p api.WorkloadPatch) error {
-	limit := l.hub.Settings().MaxConcurrency
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next, err := l.settings.Apply(p, limit)
-	if err == nil {
-		l.apply(by, next)
-	}
-	return err
-}
-
-// apply takes new settings, in a new step where the workload runs. The lock is held.
+// apply takes new settings. The lock is held.
 func (l *Lane) apply(by string, next workload.Settings) {
 	if next == l.settings {
 		return
 	}
+	if l.inNewStep(func() { l.settings = next }) {
+		step := l.steps.current()
+		l.event(api.EventStep, by, fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, step.Mode))
+	}
+}
+
+// inNewStep makes a change of settings, corpus or mode. Where the workload runs,
+// what it measured so far is kept under what was in force, and it goes on in a new
+// step, which settles when the last conversation of another shape has ended; else
+// it says false. The lock is held.
+func (l *Lane) inNewStep(change func()) bool {
 	if l.phase != api.PhaseRunning {
-		l.settings = next
-		return
+		change()
+		return false
 	}
 	now, before, mixed := time.Now(), l.shape(), l.steps.isMixed()
 	l.endStep(now)
-	l.settings = next
+	change()
 	reshapes := l.shape() != before
-	step := l.steps.begin(now, next.Concurrency, l.mode, mixed || reshapes)
-	l.run.workload.Set(next)
+	l.steps.begin(now, l.settings.Concurrency, l.mode, mixed || reshapes)
+	l.run.workload.SetCorpus(l.corpus)
+	l.run.workload.Set(l.settings) // tells the new step how many are in progress
 	if reshapes {
 		l.reshaped = time.Now()
 	}
-	l.event(api.EventStep, by, fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, step.Mode))
+	return true
 }
 
 // SetCorpus gives the texts of the conversations that begin from now on; those in
-// progress keep theirs. Other texts are another workload, so what goes on does so
-// in a new step, which settles when the last conversation on the old ones has ended.
+// progress keep theirs. Other texts are another workload.
 func (l *Lane) SetCorpus(c *corpus.Corpus) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if c.Name == l.corpus.Name || l.open() != nil {
-		l.mu.Unlock()
 		return
 	}
-	running := l.phase == api.PhaseRunning
-	if running {
-		l.endStep(time.Now())
-	}
-	l.corpus = c
-	if running {
-		l.steps.begin(time.Now(), l.settings.Concurrency, l.mode, true)
-		l.run.workload.SetCorpus(c)
-		l.run.workload.Set(l.settings) // tells the new step how many are in progress
-		l.reshaped = time.Now()
-	}
+	l.inNewStep(func() { l.corpus = c })
 	l.event(api.EventSettings, "corpus", fmt.Sprintf("corpus %s: %d starters", c.Name, len(c.Starters)))
-	l.mu.Unlock()
 	l.notify()
+}
+
+// corpusInUse is that of the conversations that begin now.
+func (l *Lane) corpusInUse() *corpus.Corpus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.corpus
 }
 
 // Starter gives a text of the corpus in force. The error is an [api.ErrNotFound]
 // where that has none of this id, which another corpus before it may have had.
 func (l *Lane) Starter(id string) (api.Starter, error) {
-	l.mu.Lock()
-	c := l.corpus
-	l.mu.Unlock()
+	c := l.corpusInUse()
 	for _, s := range c.Starters {
 		if s.ID == id {
 			return api.Starter{ID: s.ID, Topic: s.Topic, Text: s.Text}, nil
@@ -282,7 +302,7 @@ func (l *Lane) Starter(id string) (api.Starter, error) {
 // endStep keeps what the step under way measured, and ends it. It comes before
 // any change of settings or mode, which the row is kept under. The lock is held.
 func (l *Lane) endStep(now time.Time) {
-	l.keep(now)
+	l.keepRow(now)
 	l.steps.end(now)
 }
 
@@ -341,7 +361,7 @@ func (l *Lane) stop(by string, drain bool) (ended <-chan struct{}) {
 		l.endStep(time.Now()) // a lane that empties is at no concurrency
 		l.phase = api.PhaseDraining
 		l.run.end(drain)
-	case l.phase == api.PhaseDraining && !drain && !l.run.cut:
+	case l.phase == api.PhaseDraining && !drain && !l.run.cancelled:
 		l.run.end(drain)
 	default: // it has been said before
 		return ended
@@ -367,26 +387,26 @@ func (l *Lane) stopped(r *run) {
 // be called with the lock held.
 func (l *Lane) event(kind api.EventKind, by, text string) {
 	e := api.Event{Time: time.Now(), Lane: l.opts.Name, Kind: kind, By: by, Text: text}
-	l.opts.Log.Info(text, "lane", e.Lane, "event", kind, "by", by)
-	l.later(func(ctx context.Context) {
-		if _, err := l.store.SaveEvent(ctx, e); err != nil {
-			l.opts.Log.Warn("an event was not kept", "error", err, "text", e.Text)
+	l.process.Log.Info(text, "lane", e.Lane, "event", kind, "by", by)
+	l.enqueue(func(ctx context.Context) {
+		if _, err := l.process.Store.SaveEvent(ctx, e); err != nil {
+			l.process.Log.Warn("an event was not kept", "error", err, "text", e.Text)
 		}
 	})
 }
 
-// later hands over what has to wait for the store. It does not wait itself.
-func (l *Lane) later(job func(context.Context)) {
+// enqueue hands over what has to wait for the store. It does not wait itself.
+func (l *Lane) enqueue(job func(context.Context)) {
 	select {
 	case l.jobs <- job:
 	default:
-		l.opts.Log.Warn("the store is too slow: an event or a measured row was not kept")
+		l.process.Log.Warn("the store is too slow: an event or a measured row was not kept")
 	}
 }
 
-// work does the jobs in order until the lane's context ends, and then those that
+// runJobs does the jobs in order until the lane's context ends, and then those that
 // are left when everything else has ended.
-func (l *Lane) work() {
+func (l *Lane) runJobs() {
 	defer close(l.ended)
 	do := func(job func(context.Context)) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), 5*time.Second)
@@ -407,4 +427,40 @@ func (l *Lane) work() {
 			return
 		}
 	}
+}
+
+// turns are those under way.
+func (l *Lane) turns() []*workload.Turn {
+	l.mu.Lock()
+	r := l.run
+	l.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	var all []*workload.Turn
+	for _, c := range r.workload.Conversations() {
+		if t := c.Turn(); t != nil {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// Cluster is what is known of the cluster, with lists that are never nil.
+func (l *Lane) Cluster() api.Cluster {
+	c := l.opts.Cluster()
+	c.Workers = notNil(c.Workers)
+	return c
+}
+
+// deployment fills with the cluster's own words what the configuration leaves
+// open. The client's model comes first, because the cluster's is gone whenever
+// its metrics are, and the model decides which rows belong together.
+func (l *Lane) deployment(c api.Cluster) api.Deployment {
+	d := l.opts.Deployment
+	d.Engine = cmp.Or(d.Engine, c.Engine)
+	d.Model = cmp.Or(d.Model, l.opts.Client.Model(), c.Model)
+	d.GPU = cmp.Or(d.GPU, c.GPU)
+	d.Workers = cmp.Or(d.Workers, len(c.Workers))
+	return d
 }

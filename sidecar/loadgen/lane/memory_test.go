@@ -1,10 +1,10 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -99,7 +99,7 @@ func (m *memory) SaveBaseline(_ context.Context, b api.Baseline) error {
 	if err == nil && m.broken == nil {
 		m.baselines[b.Name] = string(data)
 	}
-	return firstError(err, m.broken)
+	return cmp.Or(err, m.broken)
 }
 
 func (m *memory) Baselines(context.Context) ([]api.Baseline, error) {
@@ -116,16 +116,6 @@ func (m *memory) Baselines(context.Context) ([]api.Baseline, error) {
 	return all, m.broken
 }
 
-func (m *memory) Conversations(context.Context, api.ConversationQuery) (api.ConversationList, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	list := api.ConversationList{}
-	for _, id := range slices.Backward(m.order) {
-		list.Conversations = append(list.Conversations, m.conversations[id])
-	}
-	return list, m.broken
-}
-
 func (m *memory) Conversation(_ context.Context, id string) (api.Conversation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,28 +129,6 @@ func (m *memory) Conversation(_ context.Context, id string) (api.Conversation, e
 		}
 	}
 	return c, nil
-}
-
-func (m *memory) TurnsCSV(_ context.Context, w io.Writer, lane string, step int64) error {
-	_, err := fmt.Fprintf(w, "%s,%d\n", lane, step)
-	return err
-}
-
-func (m *memory) Events(context.Context, string, int) ([]api.Event, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	events := slices.Clone(m.events)
-	slices.Reverse(events)
-	return events, m.broken
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (m *memory) breaks(err error) {

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -31,17 +32,12 @@ func (l *Lane) SetMode(_ context.Context, by string, req api.ModeRequest) (api.S
 	if req.Confirm {
 		return l.confirm(req)
 	}
-	err := l.beginChange(by, api.ModeState{Mode: req.Mode, Speculation: req.Speculation})
-	l.notify()
-	return l.State(), err
+	return l.do(func() error { return l.beginChange(by, api.ModeState{Mode: req.Mode, Speculation: req.Speculation}) })
 }
 
+// beginChange hands a change that can be made to switchMode. The lock is held.
 func (l *Lane) beginChange(by string, to api.ModeState) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if to.Speculation == "" {
-		to.Speculation = l.mode.Speculation
-	}
+	to.Speculation = cmp.Or(to.Speculation, l.mode.Speculation)
 	if err := l.checkChange(to); err != nil || to == l.mode {
 		return err
 	}
@@ -151,10 +147,16 @@ func (l *Lane) finish(c *change, cold bool, err error) {
 		l.begin(c.by)
 	}
 	l.mu.Unlock()
-	if err == nil && l.opts.ModeChanged != nil {
-		l.opts.ModeChanged(c.To)
+	if err == nil {
+		l.modeChanged(c.To)
 	}
 	l.notify()
+}
+
+func (l *Lane) modeChanged(to api.ModeState) {
+	if l.opts.ModeChanged != nil {
+		l.opts.ModeChanged(to)
+	}
 }
 
 // transition names a change, with the speculations where that changes, too.

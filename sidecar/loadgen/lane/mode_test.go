@@ -103,14 +103,14 @@ func TestModeChange(t *testing.T) {
 	assert.Equal(t, "2 of 3 workers are ready", snapshot.State.ModeChange.Message)
 
 	for _, err := range []error{
-		second(b.hub.SetMode(t.Context(), api.DefaultLane, ann, api.ModeRequest{Mode: api.ModeRoundRobin})),
-		second(b.hub.SetMode(t.Context(), api.DefaultLane, ann, api.ModeRequest{Mode: api.ModeKV})),
-		second(b.hub.SetMode(t.Context(), api.DefaultLane, ann, api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true})),
-		second(b.hub.Start(t.Context(), api.DefaultLane, ann, api.StartRequest{})),
+		second(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})),
+		second(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeKV})),
+		second(b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true})),
+		second(b.lane.Start(t.Context(), ann, api.StartRequest{})),
 	} {
 		require.ErrorIs(t, err, api.ErrConflict)
 	}
-	_, err := b.hub.PatchSettings(t.Context(), ann, api.SettingsPatch{MaxConcurrency: new(3), Slider: &api.Slider{Min: 1, Max: 3, Increment: 1}})
+	_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{MaxConcurrency: new(3), Slider: &api.Slider{Min: 1, Max: 3, Increment: 1}})
 	_ = refuses(t, err, "max_concurrency")
 
 	s.flows()
@@ -194,13 +194,13 @@ func TestModeChangeFails(t *testing.T) {
 func TestCancelMode(t *testing.T) {
 	t.Parallel()
 	b, _ := serve(t)
-	_, err := b.hub.CancelMode(t.Context(), api.DefaultLane, "bob")
+	_, err := b.lane.CancelMode(t.Context(), "bob")
 	require.ErrorIs(t, err, api.ErrConflict)
 	b.start(2)
 	b.agrees(2)
 	b.setMode(roundRobin)
 	b.driver.called(t)
-	_, err = b.hub.CancelMode(t.Context(), api.DefaultLane, "bob")
+	_, err = b.lane.CancelMode(t.Context(), "bob")
 	require.NoError(t, err)
 	b.phase(api.PhaseRunning)
 	b.agrees(2)
@@ -209,7 +209,7 @@ func TestCancelMode(t *testing.T) {
 	assert.Equal(t, "still in kv: the change was cancelled", state.ModeChange.Message)
 	b.events("start ann: 2 conversations, kv", "mode_change bob: cancelled the change to round_robin",
 		"mode_change ann: kv to round_robin: given up", "start ann: 2 conversations, kv")
-	_, err = b.hub.CancelMode(t.Context(), api.DefaultLane, "bob")
+	_, err = b.lane.CancelMode(t.Context(), "bob")
 	require.ErrorIs(t, err, api.ErrConflict)
 }
 
@@ -223,10 +223,10 @@ func TestStopDuringModeChange(t *testing.T) {
 			b.agrees(2)
 			b.setMode(roundRobin)
 			call := b.driver.called(t)
-			state, err := b.hub.Stop(t.Context(), api.DefaultLane, "eve", api.StopRequest{Drain: drain})
+			state, err := b.lane.Stop(t.Context(), "eve", api.StopRequest{Drain: drain})
 			require.NoError(t, err)
 			assert.Equal(t, api.PhaseSwitching, state.Phase)
-			_, err = b.hub.Stop(t.Context(), api.DefaultLane, "eve", api.StopRequest{})
+			_, err = b.lane.Stop(t.Context(), "eve", api.StopRequest{})
 			require.NoError(t, err)
 			call.answer(false, nil)
 			b.phase(api.PhaseStopped)
@@ -266,7 +266,7 @@ func TestModesOffered(t *testing.T) {
 	b.agrees(2)
 	step := b.lane.State().Step.ID
 	for _, req := range []api.ModeRequest{{Mode: api.ModeKV}, {Mode: api.ModeKV, Speculation: api.SpeculationOff}} {
-		state, err := b.hub.SetMode(t.Context(), api.DefaultLane, ann, req)
+		state, err := b.lane.SetMode(t.Context(), ann, req)
 		require.NoError(t, err)
 		assert.Equal(t, api.PhaseRunning, state.Phase)
 		assert.Equal(t, step, state.Step.ID)
@@ -274,12 +274,12 @@ func TestModesOffered(t *testing.T) {
 	for _, req := range []api.ModeRequest{
 		{Mode: api.ModeLeastLoaded}, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}, {Mode: "random"}, {},
 	} {
-		state, err := b.hub.SetMode(t.Context(), api.DefaultLane, ann, req)
+		state, err := b.lane.SetMode(t.Context(), ann, req)
 		e := refuses(t, err, "mode")
 		assert.Contains(t, e.Allowed, "round_robin")
 		assert.Equal(t, api.PhaseRunning, state.Phase)
 	}
-	_, err := b.hub.SetMode(t.Context(), api.DefaultLane, ann, api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true})
+	_, err := b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true})
 	require.ErrorIs(t, err, api.ErrConflict, "nothing waits")
 	assert.Equal(t, []api.ModeState{kv, roundRobin}, b.snapshot().State.Modes)
 	assert.Equal(t, "script", b.snapshot().State.Driver)
@@ -310,7 +310,7 @@ func TestConfirm(t *testing.T) {
 	b.start(2)
 	b.agrees(2)
 	confirm := api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true}
-	_, err := b.hub.SetMode(t.Context(), api.DefaultLane, ann, confirm)
+	_, err := b.lane.SetMode(t.Context(), ann, confirm)
 	require.ErrorIs(t, err, api.ErrConflict, "before it was asked for")
 
 	b.setMode(roundRobin)
@@ -319,9 +319,9 @@ func TestConfirm(t *testing.T) {
 		return c != nil && c.Phase == "waiting_for_operator"
 	})
 	assert.Contains(t, b.snapshot().State.ModeChange.Message, "DYN_ROUTER_MODE=round-robin")
-	_, err = b.hub.SetMode(t.Context(), api.DefaultLane, ann, api.ModeRequest{Mode: api.ModeKV, Confirm: true})
+	_, err = b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeKV, Confirm: true})
 	require.ErrorIs(t, err, api.ErrConflict, "another mode than the one that waits")
-	_, err = b.hub.SetMode(t.Context(), api.DefaultLane, ann, confirm)
+	_, err = b.lane.SetMode(t.Context(), ann, confirm)
 	require.NoError(t, err)
 	b.agrees(2)
 	assert.Equal(t, api.ModeRoundRobin, b.lane.State().Mode)

@@ -33,7 +33,7 @@ func (o *observer) ConversationEnded(c *workload.Conversation, status api.Conver
 }
 
 func (o *observer) save(c *workload.Conversation, status api.ConversationStatus, done int, ended *time.Time) {
-	o.lane.store.SaveConversation(api.Conversation{
+	o.lane.process.Store.SaveConversation(api.Conversation{
 		ID: c.ID, Lane: o.lane.opts.Name, Number: c.Number, Topic: c.Topic, Starter: c.Starter,
 		Status: status, TurnsPlanned: c.Planned, TurnsDone: done, Started: c.Started, Ended: ended,
 	})
@@ -57,7 +57,7 @@ func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
 	o.correct(r)
 	o.lane.record.Add(sample)
 	row := newTurn(o.lane.opts.Name, t, r, m, &sample)
-	o.lane.store.SaveTurn(row)
+	o.lane.process.Store.SaveTurn(row)
 	if r.OK() {
 		o.save(t.Conversation, api.ConversationActive, t.Number, nil)
 	}

@@ -22,14 +22,14 @@ func TestConcurrencyWhileRunning(t *testing.T) {
 	defer s.Close()
 	client := dial(t, s.URL)
 	b := newBooth(t, client, func(o *options) { o.Settings.ThinkTime = 300 * time.Millisecond })
-	b.eventually("a target", func() bool { return b.hub.Ready() == nil })
+	b.eventually("a target", func() bool { return b.view.Ready() == nil })
 	before := goleak.IgnoreCurrent()
 	started := b.start(1).Started
 	for i, step := range []struct {
 		by string
 		n  int
 	}{{ann, 1}, {"bob", 180}, {"cleo", 60}, {"bob", 180}} {
-		_, err := b.hub.Start(t.Context(), api.DefaultLane, step.by, api.StartRequest{Concurrency: &step.n})
+		_, err := b.lane.Start(t.Context(), step.by, api.StartRequest{Concurrency: &step.n})
 		require.NoError(t, err)
 		b.agrees(step.n)
 		state := b.lane.State()
@@ -39,7 +39,7 @@ func TestConcurrencyWhileRunning(t *testing.T) {
 		turns := len(s.requests())
 		b.eventually("turns in the step", func() bool { return len(s.requests()) > turns+step.n && b.lane.State().Step.Counted > 0 })
 	}
-	_, err := b.hub.Stop(t.Context(), api.DefaultLane, "eve", api.StopRequest{})
+	_, err := b.lane.Stop(t.Context(), "eve", api.StopRequest{})
 	require.NoError(t, err)
 	state := b.lane.State()
 	assert.Equal(t, api.PhaseStopped, state.Phase)
@@ -207,7 +207,7 @@ func TestIdempotent(t *testing.T) {
 	b.start(2)
 	b.agrees(2)
 	again := b.start(2)
-	_, err := b.hub.Start(t.Context(), api.DefaultLane, ann, api.StartRequest{})
+	_, err := b.lane.Start(t.Context(), ann, api.StartRequest{})
 	require.NoError(t, err, "no concurrency keeps the last one")
 	b.patch(api.WorkloadPatch{})
 	assert.EqualValues(t, 1, again.Step.ID)
@@ -219,7 +219,7 @@ func TestIdempotent(t *testing.T) {
 	assert.Equal(t, api.PhaseDraining, state.Phase)
 	assert.True(t, state.Running, "turns are still in flight")
 	three := 3
-	_, err = b.hub.Start(t.Context(), api.DefaultLane, ann, api.StartRequest{Concurrency: &three})
+	_, err = b.lane.Start(t.Context(), ann, api.StartRequest{Concurrency: &three})
 	require.ErrorIs(t, err, api.ErrConflict)
 	assert.Equal(t, 2, b.lane.State().Concurrency.Target)
 
@@ -265,10 +265,10 @@ func TestStopCutOff(t *testing.T) {
 	defer release()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	state, err := b.hub.Stop(ctx, api.DefaultLane, ann, api.StopRequest{})
+	state, err := b.lane.Stop(ctx, ann, api.StopRequest{})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, api.PhaseDraining, state.Phase)
-	_, err = b.hub.Start(t.Context(), api.DefaultLane, ann, api.StartRequest{})
+	_, err = b.lane.Start(t.Context(), ann, api.StartRequest{})
 	require.ErrorIs(t, err, api.ErrConflict)
 	release()
 	b.phase(api.PhaseStopped)
@@ -295,7 +295,7 @@ func TestOutOfRange(t *testing.T) {
 	check := func() {
 		was := b.lane.State()
 		for _, row := range rows {
-			state, err := b.hub.Patch(t.Context(), api.DefaultLane, ann, row.patch)
+			state, err := b.lane.Patch(t.Context(), ann, row.patch)
 			_ = refuses(t, err, row.field)
 			assert.Equal(t, was.Concurrency.Target, state.Concurrency.Target)
 			assert.Equal(t, was.Shape, state.Shape)
@@ -304,7 +304,7 @@ func TestOutOfRange(t *testing.T) {
 			assert.Equal(t, was.Step.ID, state.Step.ID)
 			assert.Equal(t, was.Phase, state.Phase)
 		}
-		_, err := b.hub.Start(t.Context(), api.DefaultLane, ann, api.StartRequest{Concurrency: new(1000)})
+		_, err := b.lane.Start(t.Context(), ann, api.StartRequest{Concurrency: new(1000)})
 		assert.Contains(t, refuses(t, err, "concurrency").Allowed, "1 to 200")
 		assert.Equal(t, was.Phase, b.lane.State().Phase)
 	}
@@ -322,18 +322,18 @@ func TestMaxConcurrency(t *testing.T) {
 	lower := api.SettingsPatch{MaxConcurrency: new(20), Slider: &api.Slider{Min: 1, Max: 20, Increment: 1}}
 	b.start(21)
 	b.agrees(21)
-	settings, err := b.hub.PatchSettings(t.Context(), ann, lower)
+	settings, err := b.catalogue.PatchSettings(t.Context(), ann, lower)
 	e := refuses(t, err, "max_concurrency")
 	assert.Contains(t, e.Allowed, "at least 21")
 	assert.Equal(t, 200, settings.MaxConcurrency)
-	assert.Equal(t, 200, b.hub.Settings().MaxConcurrency)
+	assert.Equal(t, 200, b.catalogue.Settings().MaxConcurrency)
 	assert.Nil(t, b.store.settings)
 
 	b.start(20)
-	_, err = b.hub.PatchSettings(t.Context(), ann, lower)
+	_, err = b.catalogue.PatchSettings(t.Context(), ann, lower)
 	require.NoError(t, err)
 	assert.Equal(t, 20, b.store.settings.MaxConcurrency)
-	_, err = b.hub.Start(t.Context(), api.DefaultLane, ann, api.StartRequest{Concurrency: new(21)})
+	_, err = b.lane.Start(t.Context(), ann, api.StartRequest{Concurrency: new(21)})
 	assert.Contains(t, refuses(t, err, "concurrency").Allowed, "1 to 20")
 	assert.Equal(t, 20, b.lane.State().Concurrency.Target)
 }
@@ -344,9 +344,9 @@ func TestMaxConcurrencyStopped(t *testing.T) {
 	b, _ := serve(t)
 	b.start(5)
 	b.stop()
-	_, err := b.hub.PatchSettings(t.Context(), ann, api.SettingsPatch{MaxConcurrency: new(4), Slider: &api.Slider{Min: 1, Max: 4, Increment: 1}})
+	_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{MaxConcurrency: new(4), Slider: &api.Slider{Min: 1, Max: 4, Increment: 1}})
 	require.NoError(t, err)
-	_, err = b.hub.Start(t.Context(), api.DefaultLane, ann, api.StartRequest{})
+	_, err = b.lane.Start(t.Context(), ann, api.StartRequest{})
 	_ = refuses(t, err, "concurrency")
 	assert.Equal(t, api.PhaseStopped, b.lane.State().Phase)
 	b.start(4)
@@ -369,11 +369,11 @@ func TestEndOfProcess(t *testing.T) {
 	}
 	for what, call := range map[string]func() error{
 		"start": func() error {
-			_, err := b.hub.Start(t.Context(), api.DefaultLane, ann, api.StartRequest{})
+			_, err := b.lane.Start(t.Context(), ann, api.StartRequest{})
 			return err
 		},
 		"mode": func() error {
-			_, err := b.hub.SetMode(t.Context(), api.DefaultLane, ann, api.ModeRequest{Mode: api.ModeRoundRobin})
+			_, err := b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})
 			return err
 		},
 	} {
@@ -384,19 +384,16 @@ func TestEndOfProcess(t *testing.T) {
 	assert.Equal(t, api.PhaseStopped, b.lane.State().Phase)
 }
 
-// An unknown lane is told by every call that takes one.
+// An unknown lane is told by its name.
 func TestUnknownLane(t *testing.T) {
-	t.Parallel()
-	b, _ := serve(t)
-	ctx := t.Context()
-	for _, err := range []error{
-		second(b.hub.Start(ctx, "twin", ann, api.StartRequest{})), second(b.hub.Stop(ctx, "twin", ann, api.StopRequest{})),
-		second(b.hub.Patch(ctx, "twin", ann, api.WorkloadPatch{})), second(b.hub.SetMode(ctx, "twin", ann, api.ModeRequest{})),
-		second(b.hub.CancelMode(ctx, "twin", ann)), second(b.hub.Cluster("twin")), b.hub.TurnsCSV(ctx, nil, "twin", 0),
-	} {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		found, err := b.view.Lane(api.DefaultLane)
+		require.NoError(t, err)
+		assert.Same(t, b.lane, found)
+		_, err = b.view.Lane("twin")
 		require.ErrorIs(t, err, api.ErrNotFound)
-		assert.Contains(t, err.Error(), `"twin"`)
-	}
+		assert.ErrorContains(t, err, `there is no lane "twin"`)
+	})
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -429,14 +426,14 @@ func TestBrokenStore(t *testing.T) {
 	b, _ := serve(t)
 	broken := errors.New("disk full")
 	b.store.breaks(broken)
-	was := b.hub.Settings()
-	_, err := b.hub.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("New")})
+	was := b.catalogue.Settings()
+	_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("New")})
 	require.ErrorIs(t, err, api.ErrUnavailable)
 	require.ErrorIs(t, err, broken)
-	assert.Equal(t, was, b.hub.Settings())
-	_, err = b.hub.SaveBaseline(t.Context(), ann, imported("mine"))
+	assert.Equal(t, was, b.catalogue.Settings())
+	_, err = b.catalogue.SaveBaseline(t.Context(), ann, imported("mine"))
 	require.ErrorIs(t, err, api.ErrUnavailable)
-	_, err = b.hub.Baseline(t.Context(), "mine")
+	_, err = b.catalogue.Baseline("mine")
 	require.ErrorIs(t, err, api.ErrNotFound)
 	b.start(2)
 	b.eventually("a workload that goes on", func() bool { return b.totals().OK > 5 })

@@ -17,20 +17,21 @@ func applySettings(s api.Settings, p api.SettingsPatch) api.Settings {
 }
 
 // checkSettings holds every setting against its range, and against what there is.
-func (h *Hub) checkSettings(s api.Settings) error {
+func (c *Catalogue) checkSettings(s api.Settings) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	if s.DefaultBaseline != "" && indexOf(h.allBaselines(), s.DefaultBaseline) < 0 && s.DefaultBaseline != api.ThisTarget {
+	if s.DefaultBaseline != "" && indexOf(c.Baselines(), s.DefaultBaseline) < 0 && s.DefaultBaseline != api.ThisTarget {
 		return api.Refuse("default_baseline", s.DefaultBaseline, "the name of a baseline, or empty")
 	}
-	return h.checkRunning(s)
+	return c.checkRunning(s)
 }
 
 // checkRunning refuses a limit below what runs, which would silently end conversations.
-func (h *Hub) checkRunning(s api.Settings) error {
-	for _, l := range h.lanes {
-		if n := l.concurrency(); n > s.MaxConcurrency {
+func (c *Catalogue) checkRunning(s api.Settings) error {
+	for _, l := range c.lanes {
+		state := l.State()
+		if n := state.Concurrency.Target; state.Phase != api.PhaseStopped && n > s.MaxConcurrency {
 			return api.Refuse("max_concurrency", s.MaxConcurrency, fmt.Sprintf("at least %d, the concurrency of lane %s; lower that first", n, l.opts.Name))
 		}
 	}

@@ -32,7 +32,7 @@ type steps struct {
 
 // begin opens a new step, which ends the one before. A mixed step does not
 // settle before unmix.
-func (s *steps) begin(at time.Time, concurrency int, mode api.ModeState, mixed bool) api.StepRecord {
+func (s *steps) begin(at time.Time, concurrency int, mode api.ModeState, mixed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.close(at)
@@ -42,6 +42,12 @@ func (s *steps) begin(at time.Time, concurrency int, mode api.ModeState, mixed b
 	}
 	s.open, s.mixed, s.counted = true, mixed, 0
 	s.save(s.now)
+}
+
+// current is the step under way, or the last one.
+func (s *steps) current() api.StepRecord {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.now
 }
 

@@ -78,8 +78,8 @@ func TestStepCounts(t *testing.T) {
 	_, _, wait = s.view(at(100))
 	assert.Zero(t, wait)
 
-	second := s.begin(at(101), 2, kv, false)
-	assert.Equal(t, int64(2), second.ID)
+	s.begin(at(101), 2, kv, false)
+	assert.Equal(t, int64(2), s.current().ID)
 	s.active(at(101), 2, 2)
 	assert.False(t, s.counts(straddles, at(102)), "ended in the next step")
 	step, _, wait = s.view(at(102))

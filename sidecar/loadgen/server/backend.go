@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/lane"
 )
 
 // Backend is what the calls do. Its errors may be an [api.FieldError] (422),
@@ -12,6 +13,32 @@ import (
 // (503); any other is answered as 500 and logged, its text kept from the caller.
 // It is called concurrently. by says who asks.
 type Backend interface {
+	View
+	Catalogue
+	Records
+	// Lane finds a lane by its name.
+	Lane(name string) (Lane, error)
+}
+
+// Lane steers and tells one lane; [lane.Lane] is one.
+type Lane interface {
+	Start(ctx context.Context, by string, req api.StartRequest) (api.State, error)
+	Stop(ctx context.Context, by string, req api.StopRequest) (api.State, error)
+	Patch(ctx context.Context, by string, req api.WorkloadPatch) (api.State, error)
+	SetMode(ctx context.Context, by string, req api.ModeRequest) (api.State, error)
+	CancelMode(ctx context.Context, by string) (api.State, error)
+
+	Cluster() api.Cluster
+	Decisions(ctx context.Context, limit int) (api.DecisionList, error)
+	// Starter is a text of the corpus in use.
+	Starter(id string) (api.Starter, error)
+	// Comparison puts the live step beside the named baseline, beside the default
+	// one where the name is empty.
+	Comparison(baseline string) (api.Comparison, error)
+}
+
+// View shows all lanes; [lane.View] is one.
+type View interface {
 	Status() api.Status
 	Snapshot() api.Snapshot
 	// Subscribe delivers encoded snapshots: one at once, then one a second and one
@@ -19,35 +46,37 @@ type Backend interface {
 	// loses snapshots. It is closed when there will be no more. unsubscribe is
 	// idempotent.
 	Subscribe() (frames <-chan []byte, unsubscribe func())
-
-	Start(ctx context.Context, lane, by string, req api.StartRequest) (api.State, error)
-	Stop(ctx context.Context, lane, by string, req api.StopRequest) (api.State, error)
-	Patch(ctx context.Context, lane, by string, req api.WorkloadPatch) (api.State, error)
-	SetMode(ctx context.Context, lane, by string, req api.ModeRequest) (api.State, error)
-	CancelMode(ctx context.Context, lane, by string) (api.State, error)
-	Cluster(lane string) (api.Cluster, error)
-	Decisions(ctx context.Context, lane string, limit int) (api.DecisionList, error)
-
-	Conversations(ctx context.Context, q api.ConversationQuery) (api.ConversationList, error)
 	Conversation(ctx context.Context, id string) (api.Conversation, error)
-	// Starter is a text of the corpus in use in a lane.
-	Starter(lane, id string) (api.Starter, error)
-	// TurnsCSV writes the turns of a step, of all steps for step 0.
-	TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error
-	// Events lists the newest events of a lane; of all lanes and of none where
-	// lane is empty.
-	Events(ctx context.Context, lane string, limit int) (api.EventList, error)
+	// Ready is nil, or says why a target cannot serve, in words that say what to do.
+	Ready() error
+}
 
-	Baselines(ctx context.Context) ([]api.Baseline, error)
-	Baseline(ctx context.Context, name string) (api.Baseline, error)
-	// Comparison puts a lane's live step beside the named baseline, beside the
-	// default one where the name is empty.
-	Comparison(lane, baseline string) (api.Comparison, error)
+// Catalogue holds settings and baselines; [lane.Catalogue] is one.
+type Catalogue interface {
+	Baselines() []api.Baseline
+	Baseline(name string) (api.Baseline, error)
 	SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error)
 
 	Settings() api.Settings
 	PatchSettings(ctx context.Context, by string, p api.SettingsPatch) (api.Settings, error)
-
-	// Ready is nil, or says why a target cannot serve, in words that say what to do.
-	Ready() error
 }
+
+// Records are what was stored; [kvbooth/sidecar/loadgen/store.Store] keeps them.
+type Records interface {
+	Conversations(ctx context.Context, q api.ConversationQuery) (api.ConversationList, error)
+	// TurnsCSV writes the turns of a step, of all steps for step 0.
+	TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error
+	// Events lists the newest events of a lane; of all lanes and of none where
+	// lane is empty.
+	Events(ctx context.Context, lane string, limit int) ([]api.Event, error)
+}
+
+// Parts are the Backend of a load generator.
+type Parts struct {
+	*lane.View
+	*lane.Catalogue
+	Records
+}
+
+// Lane finds a lane by its name; the error is an [api.ErrNotFound].
+func (p Parts) Lane(name string) (Lane, error) { return p.View.Lane(name) }

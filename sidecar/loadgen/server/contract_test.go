@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -268,7 +269,8 @@ func TestBackendErrors(t *testing.T) {
 	require.NoError(t, err)
 	field := &api.FieldError{Field: "concurrency", Value: "5000", Allowed: "1 to 1000 (max_concurrency)"}
 	for _, call := range everyCall(client) {
-		if call.heard.name == "" {
+		switch call.heard.name {
+		case "", "cluster", "baselines":
 			continue // it cannot fail
 		}
 		t.Run(call.name, func(t *testing.T) {
@@ -289,6 +291,24 @@ func TestBackendErrors(t *testing.T) {
 			require.NotContains(t, err.Error(), "secret")
 		})
 	}
+}
+
+// Every call of a lane says that there is none of the name; what was stored of
+// one that is no more can still be listed.
+func TestUnknownLane(t *testing.T) {
+	b := &recorder{lost: fmt.Errorf("%w: there is no lane of this name", api.ErrNotFound)}
+	_, ts := start(t, b, nil)
+	client, err := api.NewClient(&http.Client{Transport: newContract(t)}, ts.URL, "")
+	require.NoError(t, err)
+	for _, call := range everyCall(client) {
+		if call.heard.lane == "" || call.heard.name == "conversations" || call.heard.name == "events" {
+			continue
+		}
+		_, err := call.do(t.Context())
+		require.ErrorIs(t, err, api.ErrNotFound, call.name)
+		require.ErrorContains(t, err, "there is no lane of this name", call.name)
+	}
+	require.Empty(t, b.last())
 }
 
 func TestReadyzTellsWhy(t *testing.T) {

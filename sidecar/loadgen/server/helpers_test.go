@@ -35,6 +35,7 @@ type recorder struct {
 	mu    sync.Mutex
 	calls []call
 	err   error
+	lost  error // what Lane gives in the place of a lane
 	ready error
 	csv   string // what TurnsCSV writes before it returns err
 	subs  map[chan []byte]bool
@@ -57,41 +58,60 @@ func (b *recorder) last() call {
 	return b.calls[len(b.calls)-1]
 }
 
-func (b *recorder) state(name, lane, by string, req any) (api.State, error) {
-	return sample[api.State](), b.note(call{name, lane, by, req})
-}
-
 func (b *recorder) Status() api.Status     { return sample[api.Status]() }
 func (b *recorder) Snapshot() api.Snapshot { return sample[api.Snapshot]() }
 func (b *recorder) Settings() api.Settings { return sample[api.Settings]() }
 func (b *recorder) Ready() error           { return b.ready }
 
-func (b *recorder) Start(_ context.Context, lane, by string, req api.StartRequest) (api.State, error) {
-	return b.state("start", lane, by, req)
+func (b *recorder) Lane(name string) (Lane, error) {
+	return &laneRecorder{b, name}, b.lost
 }
 
-func (b *recorder) Stop(_ context.Context, lane, by string, req api.StopRequest) (api.State, error) {
-	return b.state("stop", lane, by, req)
+// laneRecorder is the Lane of a name that the backend was asked for.
+type laneRecorder struct {
+	*recorder
+	lane string
 }
 
-func (b *recorder) Patch(_ context.Context, lane, by string, req api.WorkloadPatch) (api.State, error) {
-	return b.state("patch", lane, by, req)
+func (l *laneRecorder) state(name, by string, req any) (api.State, error) {
+	return sample[api.State](), l.note(call{name, l.lane, by, req})
 }
 
-func (b *recorder) SetMode(_ context.Context, lane, by string, req api.ModeRequest) (api.State, error) {
-	return b.state("set mode", lane, by, req)
+func (l *laneRecorder) Start(_ context.Context, by string, req api.StartRequest) (api.State, error) {
+	return l.state("start", by, req)
 }
 
-func (b *recorder) CancelMode(_ context.Context, lane, by string) (api.State, error) {
-	return b.state("cancel mode", lane, by, nil)
+func (l *laneRecorder) Stop(_ context.Context, by string, req api.StopRequest) (api.State, error) {
+	return l.state("stop", by, req)
 }
 
-func (b *recorder) Cluster(lane string) (api.Cluster, error) {
-	return sample[api.Cluster](), b.note(call{"cluster", lane, "", nil})
+func (l *laneRecorder) Patch(_ context.Context, by string, req api.WorkloadPatch) (api.State, error) {
+	return l.state("patch", by, req)
 }
 
-func (b *recorder) Decisions(_ context.Context, lane string, limit int) (api.DecisionList, error) {
-	return sample[api.DecisionList](), b.note(call{"decisions", lane, "", limit})
+func (l *laneRecorder) SetMode(_ context.Context, by string, req api.ModeRequest) (api.State, error) {
+	return l.state("set mode", by, req)
+}
+
+func (l *laneRecorder) CancelMode(_ context.Context, by string) (api.State, error) {
+	return l.state("cancel mode", by, nil)
+}
+
+func (l *laneRecorder) Cluster() api.Cluster {
+	_ = l.note(call{"cluster", l.lane, "", nil}) // it cannot fail
+	return sample[api.Cluster]()
+}
+
+func (l *laneRecorder) Decisions(_ context.Context, limit int) (api.DecisionList, error) {
+	return sample[api.DecisionList](), l.note(call{"decisions", l.lane, "", limit})
+}
+
+func (l *laneRecorder) Starter(id string) (api.Starter, error) {
+	return sample[api.Starter](), l.note(call{"starter", l.lane, "", id})
+}
+
+func (l *laneRecorder) Comparison(name string) (api.Comparison, error) {
+	return sample[api.Comparison](), l.note(call{"comparison", l.lane, "", name})
 }
 
 func (b *recorder) Conversations(_ context.Context, q api.ConversationQuery) (api.ConversationList, error) {
@@ -102,10 +122,6 @@ func (b *recorder) Conversation(_ context.Context, id string) (api.Conversation,
 	return sample[api.Conversation](), b.note(call{"conversation", "", "", id})
 }
 
-func (b *recorder) Starter(lane, id string) (api.Starter, error) {
-	return sample[api.Starter](), b.note(call{"starter", lane, "", id})
-}
-
 func (b *recorder) TurnsCSV(_ context.Context, w io.Writer, lane string, step int64) error {
 	if b.csv != "" {
 		_, _ = io.WriteString(w, b.csv)
@@ -113,20 +129,17 @@ func (b *recorder) TurnsCSV(_ context.Context, w io.Writer, lane string, step in
 	return b.note(call{"turns", lane, "", step})
 }
 
-func (b *recorder) Events(_ context.Context, lane string, limit int) (api.EventList, error) {
-	return sample[api.EventList](), b.note(call{"events", lane, "", limit})
+func (b *recorder) Events(_ context.Context, lane string, limit int) ([]api.Event, error) {
+	return sample[api.EventList]().Events, b.note(call{"events", lane, "", limit})
 }
 
-func (b *recorder) Baselines(context.Context) ([]api.Baseline, error) {
-	return sample[api.BaselineList]().Baselines, b.note(call{name: "baselines"})
+func (b *recorder) Baselines() []api.Baseline {
+	_ = b.note(call{name: "baselines"}) // it cannot fail
+	return sample[api.BaselineList]().Baselines
 }
 
-func (b *recorder) Baseline(_ context.Context, name string) (api.Baseline, error) {
+func (b *recorder) Baseline(name string) (api.Baseline, error) {
 	return sample[api.Baseline](), b.note(call{"baseline", "", "", name})
-}
-
-func (b *recorder) Comparison(lane, name string) (api.Comparison, error) {
-	return sample[api.Comparison](), b.note(call{"comparison", lane, "", name})
 }
 
 func (b *recorder) SaveBaseline(_ context.Context, by string, req api.Baseline) (api.Baseline, error) {

@@ -121,9 +121,12 @@ func params(r *http.Request, names ...string) (url.Values, error) {
 }
 
 // onlyLane is the lane of a call that has no other parameter.
-func onlyLane(r *http.Request) (string, error) {
+func (s *Server) onlyLane(r *http.Request) (Lane, error) {
 	v, err := params(r, "lane")
-	return laneOf(v), err
+	if err != nil {
+		return nil, err
+	}
+	return s.opts.Backend.Lane(laneOf(v))
 }
 
 func laneOf(v url.Values) string { return cmp.Or(v.Get("lane"), api.DefaultLane) }

@@ -28,10 +28,10 @@ func (s *Server) routes() []route {
 		{"GET " + api.Prefix + "/stream", read, s.stream},
 		{"GET " + api.Prefix + "/cluster", read, s.cluster},
 		{"GET " + api.Prefix + "/decisions", read, s.decisions},
-		{"POST " + api.Prefix + "/workload/start", write, control(b.Start, http.StatusOK)},
-		{"POST " + api.Prefix + "/workload/stop", write, control(b.Stop, http.StatusOK)},
-		{"PATCH " + api.Prefix + "/workload", write, control(b.Patch, http.StatusOK)},
-		{"PUT " + api.Prefix + "/cluster/mode", write, control(b.SetMode, http.StatusAccepted)},
+		{"POST " + api.Prefix + "/workload/start", write, control(s, Lane.Start, http.StatusOK)},
+		{"POST " + api.Prefix + "/workload/stop", write, control(s, Lane.Stop, http.StatusOK)},
+		{"PATCH " + api.Prefix + "/workload", write, control(s, Lane.Patch, http.StatusOK)},
+		{"PUT " + api.Prefix + "/cluster/mode", write, control(s, Lane.SetMode, http.StatusAccepted)},
 		{"DELETE " + api.Prefix + "/cluster/mode", write, s.cancelMode},
 		{"GET " + api.Prefix + "/settings", read, give(b.Settings)},
 		{"PATCH " + api.Prefix + "/settings", write, s.patchSettings},
@@ -40,9 +40,9 @@ func (s *Server) routes() []route {
 		{"GET " + api.Prefix + "/starters/{id}", read, s.starter},
 		{"GET " + api.Prefix + "/turns.csv", read, s.turnsCSV},
 		{"GET " + api.Prefix + "/events", read, s.events},
-		{"GET " + api.Prefix + "/baselines", read, s.baselines},
+		{"GET " + api.Prefix + "/baselines", read, give(func() api.BaselineList { return api.BaselineList{Baselines: b.Baselines()} })},
 		{"POST " + api.Prefix + "/baselines", write, s.importBaseline},
-		{"GET " + api.Prefix + "/baselines/{name}", read, item("name", b.Baseline)},
+		{"GET " + api.Prefix + "/baselines/{name}", read, item("name", func(_ context.Context, name string) (api.Baseline, error) { return b.Baseline(name) })},
 		{"GET " + api.Prefix + "/comparison", read, s.comparison},
 		{"GET " + api.Prefix + "/session", public, s.readSession},
 		{"POST " + api.Prefix + "/session", public, s.createSession},
@@ -76,9 +76,9 @@ func item[T any](segment string, get func(context.Context, string) (T, error)) f
 }
 
 // control answers a call that changes a lane, with its new state.
-func control[T any](do func(ctx context.Context, lane, by string, req T) (api.State, error), status int) func(http.ResponseWriter, *http.Request) error {
+func control[T any](s *Server, do func(l Lane, ctx context.Context, by string, req T) (api.State, error), status int) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		lane, err := onlyLane(r)
+		lane, err := s.onlyLane(r)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func control[T any](do func(ctx context.Context, lane, by string, req T) (api.St
 		if err != nil {
 			return err
 		}
-		state, err := do(r.Context(), lane, caller(r), req)
+		state, err := do(lane, r.Context(), caller(r), req)
 		if err != nil {
 			return err
 		}
@@ -95,11 +95,11 @@ func control[T any](do func(ctx context.Context, lane, by string, req T) (api.St
 }
 
 func (s *Server) cancelMode(w http.ResponseWriter, r *http.Request) error {
-	lane, err := onlyLane(r)
+	lane, err := s.onlyLane(r)
 	if err != nil {
 		return err
 	}
-	state, err := s.opts.Backend.CancelMode(r.Context(), lane, caller(r))
+	state, err := lane.CancelMode(r.Context(), caller(r))
 	if err != nil {
 		return err
 	}
@@ -107,12 +107,11 @@ func (s *Server) cancelMode(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) cluster(w http.ResponseWriter, r *http.Request) error {
-	lane, err := onlyLane(r)
+	lane, err := s.onlyLane(r)
 	if err != nil {
 		return err
 	}
-	cluster, err := s.opts.Backend.Cluster(lane)
-	return replyJSON(w, cluster, err)
+	return replyJSON(w, lane.Cluster(), nil)
 }
 
 func (s *Server) decisions(w http.ResponseWriter, r *http.Request) error {
@@ -124,7 +123,11 @@ func (s *Server) decisions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.opts.Backend.Decisions(r.Context(), laneOf(v), n)
+	lane, err := s.opts.Backend.Lane(laneOf(v))
+	if err != nil {
+		return err
+	}
+	list, err := lane.Decisions(r.Context(), n)
 	return replyJSON(w, list, err)
 }
 
@@ -163,11 +166,11 @@ func (s *Server) conversations(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) starter(w http.ResponseWriter, r *http.Request) error {
-	lane, err := onlyLane(r)
+	lane, err := s.onlyLane(r)
 	if err != nil {
 		return err
 	}
-	starter, err := s.opts.Backend.Starter(lane, r.PathValue("id"))
+	starter, err := lane.Starter(r.PathValue("id"))
 	return replyJSON(w, starter, err)
 }
 
@@ -181,15 +184,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list, err := s.opts.Backend.Events(r.Context(), v.Get("lane"), n)
-	return replyJSON(w, list, err)
-}
-
-func (s *Server) baselines(w http.ResponseWriter, r *http.Request) error {
-	if _, err := params(r); err != nil {
-		return err
-	}
-	all, err := s.opts.Backend.Baselines(r.Context())
-	return replyJSON(w, api.BaselineList{Baselines: all}, err)
+	return replyJSON(w, api.EventList{Events: list}, err)
 }
 
 func (s *Server) comparison(w http.ResponseWriter, r *http.Request) error {
@@ -197,7 +192,11 @@ func (s *Server) comparison(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.opts.Backend.Comparison(laneOf(v), v.Get("baseline"))
+	lane, err := s.opts.Backend.Lane(laneOf(v))
+	if err != nil {
+		return err
+	}
+	c, err := lane.Comparison(v.Get("baseline"))
 	return replyJSON(w, c, err)
 }
 
@@ -243,8 +242,12 @@ func (s *Server) turnsCSV(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	name := laneOf(v)
+	if _, err := s.opts.Backend.Lane(name); err != nil {
+		return err
+	}
 	out := &progress{w: w}
-	err = s.opts.Backend.TurnsCSV(r.Context(), out, laneOf(v), step)
+	err = s.opts.Backend.TurnsCSV(r.Context(), out, name, step)
 	if err != nil && out.begun {
 		s.opts.Log.Error("turns.csv broke off", "error", err)
 		panic(http.ErrAbortHandler)

@@ -231,16 +231,16 @@ func TestServeEndsStreams(t *testing.T) {
 	require.Error(t, err)
 }
 
-// slowBackend answers Stop when it is let go.
+// slowBackend finds its lane when it is let go.
 type slowBackend struct {
 	recorder
 	entered, let chan struct{}
 }
 
-func (b *slowBackend) Stop(ctx context.Context, lane, by string, req api.StopRequest) (api.State, error) {
+func (b *slowBackend) Lane(name string) (Lane, error) {
 	close(b.entered)
 	<-b.let
-	return b.recorder.Stop(ctx, lane, by, req)
+	return b.recorder.Lane(name)
 }
 
 // A call in progress gets its answer though the server ends.

@@ -96,30 +96,30 @@ func (g *generator) start() {
 	require.NoError(t, err)
 	client, err := chat.New(chat.Options{URL: g.target})
 	require.NoError(t, err)
-	hub, err := lane.NewHub(ctx, lane.HubOptions{
+	catalogue, err := lane.NewCatalogue(ctx, lane.Process{
 		Version: "1.2.3", Store: kept, Log: log,
-		Health:   func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
-		Settings: api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 60, Max: 180, Increment: 10}, MaxConcurrency: 180},
-	})
+		Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
+	}, api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 60, Max: 180, Increment: 10}, MaxConcurrency: 180})
 	require.NoError(t, err)
 	articles, err := corpus.Builtin()
 	require.NoError(t, err)
 	kv := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
-	hub.Add(lane.Options{
-		Name: api.DefaultLane, Client: client, Corpus: articles, Questioner: corpus.BuiltinQuestioner{}, Log: log,
+	lane.New(ctx, catalogue, lane.Options{
+		Name: api.DefaultLane, Client: client, Corpus: articles, Questioner: corpus.BuiltinQuestioner{},
 		Settings: workload.Settings{Concurrency: 2, Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 16, StartRate: 10, ThinkTime: 20 * time.Millisecond},
 		Driver:   cluster.NewManual([]api.ModeState{kv}), Mode: kv,
 		Cluster: func() api.Cluster { return api.Cluster{Problem: "Prometheus is not there: start it"} },
 	})
+	view := lane.NewView(catalogue)
 	srv, err := server.New(server.Options{
-		Backend: hub, Token: g.token, Metrics: http.NotFoundHandler(), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: log,
+		Backend: server.Parts{View: view, Catalogue: catalogue, Records: kept}, Token: g.token, Metrics: http.NotFoundHandler(), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: log,
 	})
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", g.addr)
 	require.NoError(t, err)
 	g.addr = l.Addr().String()
 	var wg sync.WaitGroup
-	wg.Go(hub.Run)
+	wg.Go(func() { view.Run(ctx) })
 	wg.Go(func() { _ = srv.Serve(ctx, l) })
 	g.end = func() {
 		cancel()

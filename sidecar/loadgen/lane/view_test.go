@@ -52,11 +52,11 @@ func none(t testing.TB, frames <-chan []byte) {
 func TestSubscribe(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		pass(500 * time.Millisecond) // between two ticks
-		frames, unsubscribe := b.hub.Subscribe()
+		frames, unsubscribe := b.view.Subscribe()
 		synctest.Wait()
 		s := read(t, frames)
 		assert.True(t, s.Time.Equal(time.Now()))
-		assert.Equal(t, b.hub.Settings(), s.Settings)
+		assert.Equal(t, b.catalogue.Settings(), s.Settings)
 		assert.Equal(t, api.VerdictFine, s.Client.Verdict)
 		require.Len(t, s.Lanes, 1)
 		assert.Equal(t, api.DefaultLane, s.Lanes[0].Name)
@@ -66,7 +66,7 @@ func TestSubscribe(t *testing.T) {
 		none(t, frames)
 
 		settings := func() {
-			_, err := b.hub.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("Booth 42")})
+			_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("Booth 42")})
 			require.NoError(t, err)
 		}
 		for _, change := range []struct {
@@ -97,9 +97,9 @@ func TestSubscribe(t *testing.T) {
 // held up.
 func TestSlowReader(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		slow, leave := b.hub.Subscribe()
+		slow, leave := b.view.Subscribe()
 		defer leave()
-		fast, unsubscribe := b.hub.Subscribe()
+		fast, unsubscribe := b.view.Subscribe()
 		defer unsubscribe()
 		for range 10 {
 			pass(time.Second)
@@ -114,7 +114,7 @@ func TestSlowReader(t *testing.T) {
 func TestFeedEnds(t *testing.T) {
 	t.Parallel()
 	b, _ := serve(t)
-	frames, unsubscribe := b.hub.Subscribe()
+	frames, unsubscribe := b.view.Subscribe()
 	b.start(2)
 	b.end()
 	closed := func(frames <-chan []byte) {
@@ -127,7 +127,7 @@ func TestFeedEnds(t *testing.T) {
 	}
 	closed(frames)
 	unsubscribe()
-	late, unsubscribe := b.hub.Subscribe()
+	late, unsubscribe := b.view.Subscribe()
 	closed(late)
 	unsubscribe()
 }
@@ -154,7 +154,7 @@ func nulls(path string, v any) (found []string) {
 func TestNoNulls(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		check := func(when string) {
-			for what, v := range map[string]any{"snapshot": b.hub.Snapshot(), "status": b.hub.Status()} {
+			for what, v := range map[string]any{"snapshot": b.view.Snapshot(), "status": b.view.Status()} {
 				data, err := json.Marshal(v)
 				require.NoError(t, err)
 				var document any
@@ -175,7 +175,7 @@ func TestNoNulls(t *testing.T) {
 		b.stop()
 		check("stopped")
 	}, func(o *options) {
-		o.hub.Config = map[string]string{}
+		o.config = map[string]string{}
 		o.Driver.(*script).offers = nil
 	})
 }
@@ -190,7 +190,7 @@ func TestLiveTurn(t *testing.T) {
 	b.held(s, 1)
 	id := b.store.allConversations()[0].ID
 	detail := func() api.Conversation {
-		c, err := b.hub.Conversation(t.Context(), id)
+		c, err := b.view.Conversation(t.Context(), id)
 		require.NoError(t, err)
 		return c
 	}
@@ -211,7 +211,7 @@ func TestLiveTurn(t *testing.T) {
 	assert.Equal(t, "word0 word1 word2 ", detail().Turns[0].AssistantMessage)
 	b.stop()
 	assert.Nil(t, detail().Live)
-	_, err := b.hub.Conversation(t.Context(), "none")
+	_, err := b.view.Conversation(t.Context(), "none")
 	require.ErrorIs(t, err, api.ErrNotFound)
 }
 
@@ -219,7 +219,7 @@ func TestLiveTurn(t *testing.T) {
 func TestSettingsOutOfRange(t *testing.T) {
 	t.Parallel()
 	b, _ := serve(t)
-	was := b.hub.Settings()
+	was := b.catalogue.Settings()
 	for _, row := range []struct {
 		field string
 		patch api.SettingsPatch
@@ -236,10 +236,10 @@ func TestSettingsOutOfRange(t *testing.T) {
 		{"title", api.SettingsPatch{Title: new("two\nlines")}},
 		{"subtitle", api.SettingsPatch{Subtitle: new(strings.Repeat("é", 201)), Title: new("good")}},
 	} {
-		got, err := b.hub.PatchSettings(t.Context(), ann, row.patch)
+		got, err := b.catalogue.PatchSettings(t.Context(), ann, row.patch)
 		_ = refuses(t, err, row.field)
 		assert.Equal(t, was, got)
-		assert.Equal(t, was, b.hub.Settings())
+		assert.Equal(t, was, b.catalogue.Settings())
 	}
 	assert.Nil(t, b.store.settings)
 	assert.Empty(t, b.store.told())
@@ -252,7 +252,7 @@ func TestSettings(t *testing.T) {
 		b.start(2)
 		pass(5 * time.Second)
 		assert.Equal(t, 1., *b.snapshot().Window.GoodputRatio)
-		_, err := b.hub.PatchSettings(t.Context(), "admin", api.SettingsPatch{
+		_, err := b.catalogue.PatchSettings(t.Context(), "admin", api.SettingsPatch{
 			SLO: &api.SLO{TTFT: .05, TPOT: .05}, Title: new("Ours"), DefaultBaseline: new("h200x3-tp1-llama70b-fp8"),
 		})
 		require.NoError(t, err)
@@ -261,8 +261,8 @@ func TestSettings(t *testing.T) {
 		assert.Equal(t, []string{"start ann: 2 conversations, kv", "settings admin: settings changed"}, b.store.told())
 		b.end()
 		again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
-		assert.Equal(t, b.hub.Settings(), again.hub.Settings())
-		assert.Equal(t, "Ours", again.hub.Settings().Title)
+		assert.Equal(t, b.catalogue.Settings(), again.catalogue.Settings())
+		assert.Equal(t, "Ours", again.catalogue.Settings().Title)
 	})
 }
 
@@ -272,40 +272,38 @@ func TestBaselines(t *testing.T) {
 	b, _ := serve(t)
 	ctx := t.Context()
 	for _, name := range []string{"h200x3-tp1-llama70b-fp8", api.ThisTarget} {
-		_, err := b.hub.SaveBaseline(ctx, ann, imported(name))
+		_, err := b.catalogue.SaveBaseline(ctx, ann, imported(name))
 		require.ErrorIs(t, err, api.ErrConflict)
 	}
-	_, err := b.hub.SaveBaseline(ctx, ann, api.Baseline{Name: "empty"})
+	_, err := b.catalogue.SaveBaseline(ctx, ann, api.Baseline{Name: "empty"})
 	_ = refuses(t, err, "rows")
 	for _, title := range []string{"First", "Second"} {
 		mine := imported("mine")
 		mine.Title = title
-		saved, err := b.hub.SaveBaseline(ctx, ann, mine)
+		saved, err := b.catalogue.SaveBaseline(ctx, ann, mine)
 		require.NoError(t, err)
 		assert.Equal(t, baseline.KindImported, saved.Kind)
-		found, err := b.hub.Baseline(ctx, "mine")
+		found, err := b.catalogue.Baseline("mine")
 		require.NoError(t, err)
 		assert.Equal(t, title, found.Title)
 	}
-	all, err := b.hub.Baselines(ctx)
-	require.NoError(t, err)
-	assert.Len(t, all, len(baseline.Builtin())+1)
-	_, err = b.hub.Baseline(ctx, "yours")
+	assert.Len(t, b.catalogue.Baselines(), len(baseline.Builtin())+1)
+	_, err = b.catalogue.Baseline("yours")
 	require.ErrorIs(t, err, api.ErrNotFound)
 	b.events("baseline ann: imported baseline mine", "baseline ann: imported baseline mine")
 	b.end()
 	again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
-	_, err = again.hub.Baseline(ctx, "mine")
+	_, err = again.catalogue.Baseline("mine")
 	require.NoError(t, err)
 }
 
 // The status says what runs, from what, against what.
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	b, _ := serve(t, func(o *options) { o.hub.Config = map[string]string{"target.url": "x"} })
+	b, _ := serve(t, func(o *options) { o.config = map[string]string{"target.url": "x"} })
 	b.start(2)
 	b.eventually("whole turns", func() bool { return b.totals().OK > 2 })
-	s := b.hub.Status()
+	s := b.view.Status()
 	assert.Equal(t, "1.2.3", s.Version)
 	assert.NotEmpty(t, s.GoVersion)
 	assert.Positive(t, s.UptimeSeconds)
@@ -320,18 +318,7 @@ func TestStatus(t *testing.T) {
 	assert.Equal(t, api.CorpusStatus{Name: "small", Starters: 2, Followup: "built-in questioner"}, l.Corpus)
 	assert.EqualValues(t, 7, l.Seed)
 
-	var csv bytes.Buffer
-	require.NoError(t, b.hub.TurnsCSV(t.Context(), &csv, api.DefaultLane, 3))
-	assert.Equal(t, "main,3\n", csv.String())
-	events, err := b.hub.Events(t.Context(), "", 10)
-	require.NoError(t, err)
-	assert.Len(t, events.Events, 1)
-	list, err := b.hub.Conversations(t.Context(), api.ConversationQuery{})
-	require.NoError(t, err)
-	assert.NotEmpty(t, list.Conversations)
-	c, err := b.hub.Cluster(api.DefaultLane)
-	require.NoError(t, err)
-	assert.NotNil(t, c.Workers)
+	assert.NotNil(t, b.lane.Cluster().Workers)
 }
 
 // Everybody does everything at once, while mode changes come and go and the
@@ -385,31 +372,31 @@ func (b *booth) anything(r *rand.Rand) {
 	mode := []api.ModeState{kv, roundRobin}[r.IntN(2)]
 	patches := []api.WorkloadPatch{{Concurrency: &n}, {MaxTokens: &n}, {StartRate: new(float64(100 * n))}}
 	actions := []func(){
-		func() { _, _ = b.hub.Start(ctx, api.DefaultLane, ann, api.StartRequest{Concurrency: &n}) },
-		func() { _, _ = b.hub.Start(ctx, api.DefaultLane, ann, api.StartRequest{}) },
-		func() { _, _ = b.hub.Stop(ctx, api.DefaultLane, ann, api.StopRequest{Drain: n%2 == 0}) },
-		func() { _, _ = b.hub.Patch(ctx, api.DefaultLane, ann, patches[n%3]) },
+		func() { _, _ = b.lane.Start(ctx, ann, api.StartRequest{Concurrency: &n}) },
+		func() { _, _ = b.lane.Start(ctx, ann, api.StartRequest{}) },
+		func() { _, _ = b.lane.Stop(ctx, ann, api.StopRequest{Drain: n%2 == 0}) },
+		func() { _, _ = b.lane.Patch(ctx, ann, patches[n%3]) },
 		func() {
-			_, _ = b.hub.SetMode(ctx, api.DefaultLane, ann, api.ModeRequest{Mode: mode.Mode, Confirm: n == 1})
+			_, _ = b.lane.SetMode(ctx, ann, api.ModeRequest{Mode: mode.Mode, Confirm: n == 1})
 		},
-		func() { _, _ = b.hub.CancelMode(ctx, api.DefaultLane, ann) },
+		func() { _, _ = b.lane.CancelMode(ctx, ann) },
 		func() {
-			_, _ = b.hub.PatchSettings(ctx, ann, api.SettingsPatch{SLO: &api.SLO{TTFT: float64(n), TPOT: 1}})
+			_, _ = b.catalogue.PatchSettings(ctx, ann, api.SettingsPatch{SLO: &api.SLO{TTFT: float64(n), TPOT: 1}})
 		},
-		func() { _, _ = b.hub.SaveBaseline(ctx, ann, imported(fmt.Sprintf("mine %d", n))) },
-		func() { b.hub.Snapshot() },
-		func() { b.hub.Status() },
-		func() { _ = b.hub.Ready() },
-		func() { _, _ = b.hub.Cluster(api.DefaultLane) },
-		func() { b.lane.gauges() },
+		func() { _, _ = b.catalogue.SaveBaseline(ctx, ann, imported(fmt.Sprintf("mine %d", n))) },
+		func() { b.view.Snapshot() },
+		func() { b.view.Status() },
+		func() { _ = b.view.Ready() },
+		func() { b.lane.Cluster() },
+		func() { b.lane.read(time.Now()).gauges() },
 		func() { b.lane.tick(time.Now()) },
 		func() {
-			if list, _ := b.hub.Conversations(ctx, api.ConversationQuery{}); len(list.Conversations) > 0 {
-				_, _ = b.hub.Conversation(ctx, list.Conversations[0].ID)
+			if all := b.store.allConversations(); len(all) > 0 {
+				_, _ = b.view.Conversation(ctx, all[0].ID)
 			}
 		},
 		func() {
-			frames, unsubscribe := b.hub.Subscribe()
+			frames, unsubscribe := b.view.Subscribe()
 			<-frames
 			unsubscribe()
 		},

@@ -1,0 +1,175 @@
+package lane
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+)
+
+// Catalogue holds the settings and the baselines of a process. What changes is
+// stored before it is in force. It is safe for concurrent use.
+type Catalogue struct {
+	process Process
+	changed signal
+	lanes   []*Lane // that the settings must suit; complete before the first change
+
+	writes sync.Mutex // held over a change with its way to the store
+
+	mu        sync.Mutex // of the fields below alone
+	settings  api.Settings
+	baselines []api.Baseline // built in, imported, and this target's; replaced, never changed
+}
+
+// NewCatalogue reads what the store keeps; configured are the settings where it
+// keeps none. The error says that the store cannot be read.
+func NewCatalogue(ctx context.Context, process Process, configured api.Settings) (*Catalogue, error) {
+	c := &Catalogue{process: process, changed: make(signal, 1), settings: configured}
+	kept, ok, err := process.Store.Settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		c.settings = kept
+	}
+	own, err := process.Store.Baselines(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.baselines = append(baseline.Builtin(), own...)
+	return c, nil
+}
+
+// Settings are those in force.
+func (c *Catalogue) Settings() api.Settings {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settings
+}
+
+// PatchSettings changes settings and stores them before it answers. The error
+// is an [api.FieldError], or the store's; then nothing has changed.
+func (c *Catalogue) PatchSettings(ctx context.Context, by string, p api.SettingsPatch) (api.Settings, error) {
+	c.writes.Lock()
+	defer c.writes.Unlock()
+	old := c.Settings()
+	next := applySettings(old, p)
+	if err := c.checkSettings(next); err != nil {
+		return old, err
+	}
+	if err := c.process.Store.SaveSettings(ctx, next); err != nil {
+		return old, fmt.Errorf("%w: the settings cannot be stored: %w", api.ErrUnavailable, err)
+	}
+	c.mu.Lock()
+	c.settings = next
+	c.mu.Unlock()
+	for _, l := range c.lanes {
+		l.record.SetSLO(next.SLO)
+	}
+	c.event(ctx, api.EventSettings, by, "settings changed")
+	return next, nil
+}
+
+// Baselines lists the built-in, the imported and this target's baselines.
+func (c *Catalogue) Baselines() []api.Baseline {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.baselines
+}
+
+// Baseline finds one by its name; the error is an [api.ErrNotFound].
+func (c *Catalogue) Baseline(name string) (api.Baseline, error) {
+	all := c.Baselines()
+	if i := indexOf(all, name); i >= 0 {
+		return all[i], nil
+	}
+	return api.Baseline{}, errNoBaseline(name)
+}
+
+func errNoBaseline(name string) error {
+	return fmt.Errorf("%w: there is no baseline %q", api.ErrNotFound, name)
+}
+
+func indexOf(all []api.Baseline, name string) int {
+	return slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == name })
+}
+
+// SaveBaseline stores an imported baseline before it answers, in place of an
+// earlier import of the same name. The built-in ones and this target's own are
+// not to be replaced: [api.ErrConflict].
+func (c *Catalogue) SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
+	b.Kind = baseline.KindImported
+	if err := baseline.Validate(b); err != nil {
+		return b, err
+	}
+	c.writes.Lock()
+	defer c.writes.Unlock()
+	if old, err := c.Baseline(b.Name); b.Name == api.ThisTarget || err == nil && old.Kind != baseline.KindImported {
+		return b, fmt.Errorf("%w: %q is the name of a baseline that cannot be replaced; choose another", api.ErrConflict, b.Name)
+	}
+	if err := c.replace(ctx, b); err != nil {
+		return b, fmt.Errorf("%w: the baseline cannot be stored: %w", api.ErrUnavailable, err)
+	}
+	c.event(ctx, api.EventBaseline, by, "imported baseline "+b.Name)
+	return b, nil
+}
+
+// replace stores a baseline and then puts it in the place of one of its name.
+// The lock for writes is held.
+func (c *Catalogue) replace(ctx context.Context, b api.Baseline) error {
+	if err := c.process.Store.SaveBaseline(ctx, b); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.Clone(c.baselines)
+	if i := indexOf(all, b.Name); i >= 0 {
+		all[i] = b
+	} else {
+		all = append(all, b)
+	}
+	c.baselines = all
+	return nil
+}
+
+// keepRow adds a measured row to this target's own baseline, of which b is given
+// without its rows. The rows of another target, model or workload do not belong
+// beside it, and go.
+func (c *Catalogue) keepRow(ctx context.Context, b api.Baseline, row api.BaselineRow) {
+	c.writes.Lock()
+	defer c.writes.Unlock()
+	if own, err := c.Baseline(api.ThisTarget); err == nil && sameTarget(own, b) && reflect.DeepEqual(own.Workload, b.Workload) {
+		b.Rows = own.Rows
+	}
+	baseline.Merge(&b, row)
+	if err := c.replace(ctx, b); err != nil {
+		c.process.Log.Warn("a measured row was not stored", "error", err)
+	}
+}
+
+// measured is [api.ThisTarget] before its first row.
+func measured(url string, deployment api.Deployment, shape api.WorkloadShape) api.Baseline {
+	deployment.Speculation = "" // a row's own matter
+	return api.Baseline{
+		Name: api.ThisTarget, Title: "This target, as measured", Kind: baseline.KindMeasured,
+		Notes: "Measured against " + url, Deployment: deployment, Workload: &shape, Rows: []api.BaselineRow{},
+	}
+}
+
+// sameTarget says whether two measured baselines are of the same server and model.
+func sameTarget(a, b api.Baseline) bool {
+	return a.Notes == b.Notes && a.Deployment.Model == b.Deployment.Model
+}
+
+// event keeps a change for the list of events, and calls for a snapshot.
+func (c *Catalogue) event(ctx context.Context, kind api.EventKind, by, text string) {
+	if _, err := c.process.Store.SaveEvent(ctx, api.Event{Time: time.Now(), Kind: kind, By: by, Text: text}); err != nil {
+		c.process.Log.Warn("an event was not kept", "error", err, "text", text)
+	}
+	c.changed.raise()
+}

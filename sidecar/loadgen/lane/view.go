@@ -1,0 +1,127 @@
+package lane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// View shows the lanes of a process with their catalogue. It changes nothing,
+// and is safe for concurrent use.
+type View struct {
+	process   Process
+	catalogue *Catalogue
+	lanes     []*Lane
+	started   time.Time
+	snapshots broadcast
+}
+
+// NewView makes the view of all lanes of a catalogue, which are complete by now.
+func NewView(c *Catalogue) *View {
+	return &View{process: c.process, catalogue: c, lanes: c.lanes, started: time.Now()}
+}
+
+// Run publishes snapshots until ctx ends, which ends the lanes, too, and every
+// lane has stopped.
+func (v *View) Run(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		v.publish()
+		select {
+		case <-ctx.Done():
+			for _, l := range v.lanes {
+				<-l.ended
+			}
+			v.snapshots.close()
+			return
+		case <-tick.C:
+		case <-v.catalogue.changed:
+		}
+	}
+}
+
+// publish encodes a snapshot once for everybody who follows, if anybody does.
+func (v *View) publish() {
+	if !v.snapshots.wanted() {
+		return
+	}
+	frame, err := json.Marshal(v.Snapshot())
+	if err != nil {
+		v.process.Log.Error("the snapshot cannot be written", "error", err)
+		return
+	}
+	v.snapshots.publish(frame)
+}
+
+// Subscribe delivers encoded snapshots: one at once, then one a second and one
+// on each change of state. The channel holds one, the newest; a slow reader
+// loses those between. It is closed when the view ends. unsubscribe is idempotent.
+func (v *View) Subscribe() (frames <-chan []byte, unsubscribe func()) {
+	frames, unsubscribe = v.snapshots.subscribe()
+	v.catalogue.changed.raise()
+	return frames, unsubscribe
+}
+
+// Snapshot is everything that a screen shows, now.
+func (v *View) Snapshot() api.Snapshot {
+	now := time.Now()
+	s := api.Snapshot{Time: now, Settings: v.catalogue.Settings(), Client: v.process.Health(now)}
+	for _, l := range v.lanes {
+		s.Lanes = append(s.Lanes, l.read(now).snapshot())
+	}
+	return s
+}
+
+// Status is the state, the configuration in force and the health of the process.
+func (v *View) Status() api.Status {
+	now := time.Now()
+	s := api.Status{
+		Version: v.process.Version, GoVersion: runtime.Version(), Started: v.started,
+		UptimeSeconds: now.Sub(v.started).Seconds(), Settings: v.catalogue.Settings(), Client: v.process.Health(now),
+		Store: v.process.Store.Status(), Config: v.process.Config,
+	}
+	for _, l := range v.lanes {
+		s.Lanes = append(s.Lanes, l.read(now).status())
+	}
+	return s
+}
+
+// Ready says why the first target that cannot serve cannot, nil where all can.
+func (v *View) Ready() error {
+	for _, l := range v.lanes {
+		if problem := l.target.state(); problem != "" {
+			return fmt.Errorf("lane %s: %s", l.opts.Name, problem)
+		}
+	}
+	return nil
+}
+
+// Lane finds a lane; the error is an [api.ErrNotFound].
+func (v *View) Lane(name string) (*Lane, error) {
+	for _, l := range v.lanes {
+		if l.opts.Name == name {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: there is no lane %q", api.ErrNotFound, name)
+}
+
+// Conversation is one conversation with its ended turns and the one under way.
+// The error is an [api.ErrNotFound] or the store's.
+func (v *View) Conversation(ctx context.Context, id string) (api.Conversation, error) {
+	c, err := v.process.Store.Conversation(ctx, id)
+	if err != nil {
+		return c, err
+	}
+	for _, l := range v.lanes {
+		if live := liveTurn(l.turns(), id); live != nil && live.Number > len(c.Turns) {
+			c.Live = live
+		}
+	}
+	return c, nil
+}
