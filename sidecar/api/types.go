@@ -156,8 +156,26 @@ type LaneSnapshot struct {
 	Baseline   Comparison `json:"baseline"`
 }
 
+// TargetKind says what is behind a target's interface.
+type TargetKind string
+
+// The kinds of a target. Unknown is what nobody has said.
+const (
+	TargetReal      TargetKind = "real"      // engines on GPUs
+	TargetSimulated TargetKind = "simulated" // the simulated cluster
+	TargetMocked    TargetKind = "mocked"    // a real router before workers that imitate engines
+	TargetUnknown   TargetKind = "unknown"
+)
+
+// TargetID tells targets apart: two are the same where their ids are equal.
+type TargetID struct {
+	URL   string `json:"url"`
+	Model string `json:"model,omitempty"`
+}
+
 // Target is the server under load.
 type Target struct {
+	Kind       TargetKind `json:"kind"`
 	URL        string     `json:"url"`
 	Endpoint   string     `json:"endpoint,omitempty"` // where turns go now, where each mode has an address of its own
 	Model      string     `json:"model,omitempty"`    // empty until the target told it
@@ -197,23 +215,34 @@ type Step struct {
 	Counted int        `json:"counted"`           // turns that count for comparisons so far
 }
 
+// QuestionerKind says who asks the follow-up questions.
+type QuestionerKind string
+
+// The kinds of a questioner.
+const (
+	QuestionerBuiltIn QuestionerKind = "built_in" // templates about phrases of the last answer
+	QuestionerFixed   QuestionerKind = "fixed"    // one sentence, the same at every turn
+	QuestionerModel   QuestionerKind = "model"    // an end-user model, the built-in one in its place when it fails
+)
+
 // State is a lane's run state.
 type State struct {
-	Running     bool          `json:"running"`
-	Phase       Phase         `json:"phase"`
-	Concurrency Concurrency   `json:"concurrency"`
-	Step        Step          `json:"step"`
-	Settling    bool          `json:"settling"` // true until 60 s of counted turns exist
-	Mode        Mode          `json:"mode"`
-	Speculation Speculation   `json:"speculation"`
-	Driver      string        `json:"driver"`
-	Modes       []ModeState   `json:"modes"` // what the driver offers
-	ModeChange  *ModeChange   `json:"mode_change,omitempty"`
-	Simulation  *Simulation   `json:"simulation,omitempty"` // nil: the driver's cluster is not a simulated one, or has not told yet
-	Started     *time.Time    `json:"started,omitempty"`    // of the last start
-	Shape       WorkloadShape `json:"shape"`
-	StartRate   float64       `json:"start_rate"` // new conversations a second at most
-	TargetRPS   float64       `json:"target_rps"` // 0: no cap
+	Running     bool           `json:"running"`
+	Phase       Phase          `json:"phase"`
+	Concurrency Concurrency    `json:"concurrency"`
+	Step        Step           `json:"step"`
+	Settling    bool           `json:"settling"` // true until 60 s of counted turns exist
+	Mode        Mode           `json:"mode"`
+	Speculation Speculation    `json:"speculation"`
+	Driver      string         `json:"driver"`
+	Modes       []ModeState    `json:"modes"` // what the driver offers
+	ModeChange  *ModeChange    `json:"mode_change,omitempty"`
+	Simulation  *Simulation    `json:"simulation,omitempty"` // nil: the driver's cluster is not a simulated one, or has not told yet
+	Started     *time.Time     `json:"started,omitempty"`    // of the last start
+	Shape       WorkloadShape  `json:"shape"`
+	Questioner  QuestionerKind `json:"questioner"`
+	StartRate   float64        `json:"start_rate"` // new conversations a second at most
+	TargetRPS   float64        `json:"target_rps"` // 0: no cap
 }
 
 // Quantiles are the p50 and p95 of one metric in seconds, over n values. The
@@ -453,6 +482,7 @@ type Baseline struct {
 	Title      string         `json:"title"`
 	Kind       string         `json:"kind"` // recorded, imported or measured
 	Notes      string         `json:"notes,omitempty"`
+	Target     *TargetID      `json:"target,omitempty"` // whose rows these are, where they are measured
 	Deployment Deployment     `json:"deployment"`
 	Workload   *WorkloadShape `json:"workload,omitempty"`
 	Rows       []BaselineRow  `json:"rows"`

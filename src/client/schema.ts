@@ -507,8 +507,19 @@ export interface components {
             cluster: components["schemas"]["Cluster"];
             baseline: components["schemas"]["Comparison"];
         };
+        /**
+         * @description What is behind the target's interface: engines on GPUs, the simulated cluster, a real router before workers that imitate engines; or nobody has said.
+         * @enum {string}
+         */
+        TargetKind: "real" | "simulated" | "mocked" | "unknown";
+        /** @description Tells targets apart: two are the same where their ids are equal. */
+        TargetID: {
+            url: string;
+            model?: string;
+        };
         /** @description The server under load. */
         Target: {
+            kind: components["schemas"]["TargetKind"];
             url: string;
             /** @description where turns go now, where each mode has an address of its own */
             endpoint?: string;
@@ -550,6 +561,11 @@ export interface components {
             /** @description turns that count for comparisons so far */
             counted: number;
         };
+        /**
+         * @description Who asks the follow-up questions: templates about the last answer, one sentence that is always the same, or an end-user model.
+         * @enum {string}
+         */
+        QuestionerKind: "built_in" | "fixed" | "model";
         /** @description A lane's run state. */
         State: {
             running: boolean;
@@ -572,6 +588,7 @@ export interface components {
              */
             started?: string;
             shape: components["schemas"]["WorkloadShape"];
+            questioner: components["schemas"]["QuestionerKind"];
             /** @description new conversations a second at most */
             start_rate: number;
             /** @description 0: no cap */
@@ -887,6 +904,8 @@ export interface components {
              */
             kind: "recorded" | "imported" | "measured";
             notes?: string;
+            /** @description whose rows these are, where they are measured; left out of an import */
+            target?: components["schemas"]["TargetID"];
             deployment: components["schemas"]["Deployment"];
             workload?: components["schemas"]["WorkloadShape"];
             rows: components["schemas"]["BaselineRow"][];

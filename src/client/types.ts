@@ -6,6 +6,8 @@ type Schemas = components['schemas'];
 export type Snapshot = Schemas['Snapshot'];
 /** One workload's part of a snapshot. */
 export type LaneSnapshot = Schemas['LaneSnapshot'];
+/** Who asks the follow-up questions. */
+export type QuestionerKind = Schemas['QuestionerKind'];
 /** A workload's run state. */
 export type State = Schemas['State'];
 /** A routing mode with the speculation that goes with it. */

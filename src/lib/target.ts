@@ -10,18 +10,17 @@ export type TargetKind = 'simulated' | 'mock' | 'dynamo' | 'plain' | 'unknown';
 export type Extensions = Record<string, boolean> | undefined;
 
 /**
- * Tells what is under load from what it says of itself: the deployment's engine,
- * the mode driver, and whether it takes Dynamo's request extension nvext.
+ * Tells what is under load from what the load generator knows of it, and whether it
+ * takes Dynamo's request extension nvext.
  */
 export function targetKind(lane: LaneSnapshot | undefined, extensions: Extensions): TargetKind {
   if (!lane) {
     return 'unknown';
   }
-  const engine = lane.target.deployment.engine ?? '';
-  if (lane.state.driver === 'simulated' || /^simulated\b/i.test(engine)) {
+  if (lane.target.kind === 'simulated') {
     return 'simulated';
   }
-  if (/^mock\b/i.test(engine)) {
+  if (lane.target.kind === 'mocked') {
     return 'mock';
   }
   if (extensions?.nvext === undefined) {

@@ -31,7 +31,8 @@ export function state(change: Partial<State> = {}): State {
       { mode: 'kv', speculation: 'eagle3' },
     ],
     started: '2026-11-20T09:40:00Z',
-    shape: { turns: { min: 3, max: 5 }, max_tokens: 1024 },
+    shape: { turns: { min: 3, max: 5 }, max_tokens: 1024, followup: 'built-in questioner' },
+    questioner: 'built_in',
     start_rate: 10,
     target_rps: 25,
     ...change,
@@ -92,13 +93,15 @@ export interface LaneChange extends Partial<Omit<LaneSnapshot, 'state' | 'baseli
   target?: Partial<LaneSnapshot['target']>;
 }
 
-/** The lane's part of a snapshot. */
+/** The lane's part of a snapshot: of a simulated cluster, where its driver is that. */
 export function laneSnapshot({ state: s, baseline, target, ...change }: LaneChange = {}): LaneSnapshot {
   const none = { n: 0 };
+  const shown = state(s);
+  const kind = shown.driver === 'simulated' ? 'simulated' : 'unknown';
   return {
     name: 'main',
-    target: { url: 'http://127.0.0.1:8000', model: 'llama', deployment: {}, reachable: true, ...target },
-    state: state(s),
+    target: { kind, url: 'http://127.0.0.1:8000', model: 'llama', deployment: {}, reachable: true, ...target },
+    state: shown,
     window: {
       seconds: 60,
       metrics: { ttft: none, tpot: none, itl: none, latency: none },

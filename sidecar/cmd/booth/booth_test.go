@@ -197,7 +197,7 @@ func TestDynamo(t *testing.T) {
 	for _, arg := range []string{
 		"--target-url=" + frontend, "--concurrency=120", "--start=true", "--mode-driver=pinned", "--mode-mode=kv",
 		"--prometheus-url=" + prometheus, "--prometheus-namespace=dynamo-workload",
-		"--output-tokens-mean=830", "--output-tokens-cv=.15", "--deployment-engine=mock of vllm", "--deployment-gpu=mock of H200",
+		"--output-tokens-mean=830", "--output-tokens-cv=.15", "--deployment-kind=mocked", "--deployment-engine=mock of vllm", "--deployment-gpu=mock of H200",
 		"--deployment-workers=3", "--baseline-default=h200x3-tp1-llama70b-fp8",
 	} {
 		assert.Contains(t, args, arg)
@@ -254,7 +254,7 @@ func TestDemo(t *testing.T) {
 	}
 	for _, arg := range []string{
 		"--target-url=" + frontend, "--prometheus-url=" + prometheus, "--mode-driver=simulated", "--mode-mode=round_robin",
-		"--mode-speculation=eagle3", "--deployment-engine=simulated vllm", "--deployment-gpu=simulated H200", "--deployment-workers=2", "--seed=7",
+		"--mode-speculation=eagle3", "--deployment-kind=simulated", "--deployment-engine=simulated vllm", "--deployment-gpu=simulated H200", "--deployment-workers=2", "--seed=7",
 	} {
 		assert.Contains(t, args, arg)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 )
@@ -48,7 +49,7 @@ func (c *demoCmd) loadgenArgs() []string {
 	if c.Speed != 1 {
 		like = fmt.Sprintf("simulated %v times as fast:", c.Speed)
 	}
-	args := append(deployment(like, c.Engine, p, p.Workers), "--seed="+strconv.FormatUint(c.Seed, 10),
+	args := append(deployment(api.TargetSimulated, like, c.Engine, p, p.Workers), "--seed="+strconv.FormatUint(c.Seed, 10),
 		"--mode-driver=simulated", "--mode-mode="+string(c.Mode), "--mode-speculation="+string(c.Speculation))
 	if p.Baseline != "" && c.Speed == 1 {
 		args = append(args, "--baseline-default="+p.Baseline)

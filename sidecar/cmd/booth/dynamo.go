@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 )
@@ -48,7 +49,7 @@ func (c *dynamoCmd) options() local.Options {
 // was fitted to stand beside it all the same, with those differences named.
 func (c *dynamoCmd) loadgenArgs() []string {
 	p := sim.H200()
-	args := append(deployment("mock of", c.Engine, p, c.Workers), "--baseline-default="+p.Baseline, "--mode-mode="+c.Mode)
+	args := append(deployment(api.TargetMocked, "mock of", c.Engine, p, c.Workers), "--baseline-default="+p.Baseline, "--mode-mode="+c.Mode)
 	if c.Mode == "kv" {
 		return append(args, "--mode-driver=pinned")
 	}

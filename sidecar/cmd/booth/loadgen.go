@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 )
@@ -88,10 +89,12 @@ func (b *booth) loadgenArgs(target, prometheus, address string) []string {
 	}, b.kind.loadgenArgs()...)
 }
 
-// deployment are the flags of the load generator that say what serves: what only
-// looks like an engine and a GPU is called by such words as "mock of".
-func deployment(like, engine string, p sim.Profile, workers int) []string {
+// deployment are the flags of the load generator that say what serves, and of what
+// kind it is. For people, what only looks like an engine and a GPU is called by such
+// words as "mock of".
+func deployment(kind api.TargetKind, like, engine string, p sim.Profile, workers int) []string {
 	return []string{
+		"--deployment-kind=" + string(kind),
 		"--target-model=" + p.Model, "--deployment-model=" + p.Model + "-" + p.Precision,
 		"--deployment-engine=" + like + " " + engine, "--deployment-gpu=" + like + " " + p.GPU,
 		"--deployment-workers=" + strconv.Itoa(workers), "--deployment-tensor-parallel=" + strconv.Itoa(p.TensorParallel),

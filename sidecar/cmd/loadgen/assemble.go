@@ -261,7 +261,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	}
 	l := lane.Options{
 		Name: api.DefaultLane, Client: g.client, Corpus: texts, Questioner: asker,
-		Settings: conf.WorkloadSettings(), Seed: conf.Seed, Deployment: conf.Deployment.API(),
+		Settings: conf.WorkloadSettings(), Seed: conf.Seed, Target: api.TargetKind(conf.Deployment.Kind), Deployment: conf.Deployment.API(),
 		Driver: driver, Mode: g.mode, LastStep: step,
 		ModeChanged: func(m api.ModeState) { g.watcher.SetSpeculation(m.Speculation) },
 		Cluster:     g.watcher.Current,

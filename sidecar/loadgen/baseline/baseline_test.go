@@ -398,3 +398,25 @@ func TestReadJSONRefuses(t *testing.T) {
 		assert.Contains(t, err.Error(), c.says)
 	}
 }
+
+// The rows at a concurrency hold what the columns found there, and nothing else.
+func TestRowsAt(t *testing.T) {
+	for _, b := range Builtin() {
+		for _, concurrency := range []int{1, 60, 70, 120, 180, 10_000} {
+			rows, columns := RowsAt(b, concurrency), Columns(b, concurrency)
+			require.Len(t, rows, len(columns))
+			for i, c := range columns {
+				assert.Equal(t, api.BaselineRow{
+					Concurrency: concurrency, Mode: c.Mode, Speculation: c.Speculation,
+					TTFT: found(c.TTFT), TPOT: found(c.TPOT), ITL: found(c.ITL), Latency: found(c.Latency), TPOTDerived: rows[i].TPOTDerived,
+					OutputTokensPerSecond: c.OutputTokensPerSecond.Value, RequestsPerSecond: c.RequestsPerSecond.Value, KVHitRatio: c.KVHitRatio.Value,
+				}, rows[i])
+			}
+		}
+	}
+	assert.Empty(t, RowsAt(api.Baseline{}, 60))
+}
+
+func found(p api.LookedUpPair) api.Percentiles {
+	return api.Percentiles{P50: p.P50.Value, P95: p.P95.Value}
+}

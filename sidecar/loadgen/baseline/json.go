@@ -15,7 +15,7 @@ import (
 // ReadJSON reads an [api.Baseline] of at most 1 MiB, refuses unknown fields and
 // everything that [Validate] refuses. An empty title becomes the name; rows
 // without a speculation take the deployment's, else not_recorded; the kind is
-// [KindImported]. Rows come back sorted as with [ReadCSV]. What is refused gives
+// [KindImported], without a target. Rows come back sorted as with [ReadCSV]. What is refused gives
 // an [api.FieldError]; other errors are those of r.
 func ReadJSON(r io.Reader) (api.Baseline, error) {
 	text, err := readBounded(r)
@@ -26,7 +26,7 @@ func ReadJSON(r io.Reader) (api.Baseline, error) {
 	if err := decodeStrictly(text, &b); err != nil {
 		return api.Baseline{}, err
 	}
-	b.Kind = KindImported
+	b.Kind, b.Target = KindImported, nil
 	if b.Title == "" {
 		b.Title = b.Name
 	}

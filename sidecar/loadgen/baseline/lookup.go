@@ -42,6 +42,21 @@ func Columns(b api.Baseline, concurrency int) []api.Column {
 	return columns
 }
 
+// RowsAt gives what [Columns] finds as rows of that concurrency: one for each mode
+// and speculation, without what is not recorded or lies outside the range.
+func RowsAt(b api.Baseline, concurrency int) []api.BaselineRow {
+	var found []api.BaselineRow
+	for _, m := range modesOf(b) {
+		rows, at := rowsOf(b, m), api.BaselineRow{Concurrency: concurrency, Mode: m.Mode, Speculation: m.Speculation}
+		for _, metric := range metrics {
+			value := lookUp(rows, concurrency, func(r *api.BaselineRow) *float64 { return *metric.of(r) })
+			*metric.of(&at) = value.Value
+		}
+		found = append(found, at)
+	}
+	return found
+}
+
 // modesOf lists the modes of a baseline, each once, in order.
 func modesOf(b api.Baseline) []api.ModeState {
 	var list []api.ModeState

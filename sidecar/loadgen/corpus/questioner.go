@@ -16,6 +16,8 @@ import (
 type Questioner interface {
 	// Name says who asks, for the status and for baselines.
 	Name() string
+	// Kind is the same as a value.
+	Kind() api.QuestionerKind
 	// Open asks to explain the starter.
 	Open(r *rand.Rand, topic string) string
 	// Follow asks about the last answer. asked are the questions of the
@@ -36,6 +38,9 @@ type BuiltinQuestioner struct{}
 
 // Name gives "built-in questioner".
 func (BuiltinQuestioner) Name() string { return "built-in questioner" }
+
+// Kind is built-in.
+func (BuiltinQuestioner) Kind() api.QuestionerKind { return api.QuestionerBuiltIn }
 
 var openings = []string{
 	"Explain the article above to me in detail. I know computers, but this subject is new to me.",
@@ -261,6 +266,9 @@ type FixedQuestioner struct{ Text string }
 
 // Name says what the recorded baselines say of their runs.
 func (FixedQuestioner) Name() string { return "the same short sentence" }
+
+// Kind is fixed.
+func (FixedQuestioner) Kind() api.QuestionerKind { return api.QuestionerFixed }
 
 // Open asks like the built-in questioner.
 func (FixedQuestioner) Open(r *rand.Rand, topic string) string {

@@ -80,7 +80,7 @@ func TestRowIsKept(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, time.Now(), b.rows()[level{3, api.ModeKV}].Measured.Local(), "at the end of the step")
 		own, _ := b.store.own(t)
-		assert.Equal(t, "Measured against http://gpu.example:8000", own.Notes)
+		assert.Equal(t, &api.TargetID{URL: "http://gpu.example:8000", Model: "test-model"}, own.Target)
 		assert.Equal(t, "measured", own.Kind)
 		assert.Equal(t, "test-model", own.Deployment.Model)
 		assert.Equal(t, b.lane.State().Shape, *own.Workload)
@@ -223,7 +223,17 @@ func TestOtherTarget(t *testing.T) {
 		shown  bool // before anything new is measured
 		rows   int  // after
 	}{
-		"the same":         {func(*options) {}, true, 2},
+		"the same": {func(*options) {}, true, 2},
+		"the same, as former versions stored it": {func(o *options) {
+			o.store.edit(func(own *api.Baseline) { own.Target = nil })
+		}, true, 2},
+		"the same, whatever the notes say": {func(o *options) {
+			o.store.edit(func(own *api.Baseline) { own.Notes = "In other words" })
+		}, true, 2},
+		"another URL, as former versions stored it": {func(o *options) {
+			o.store.edit(func(own *api.Baseline) { own.Target = nil })
+			o.Client.(*fake).url = "http://other.example:8000"
+		}, false, 1},
 		"another URL":      {func(o *options) { o.Client.(*fake).url = "http://other.example:8000" }, false, 1},
 		"another model":    {func(o *options) { o.Client.(*fake).model = "other-model" }, false, 1},
 		"another workload": {func(o *options) { o.Settings.MaxTokens = 65 }, true, 1}, // the difference is named

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,7 +43,18 @@ func NewCatalogue(ctx context.Context, process Process, configured api.Settings)
 		return nil, err
 	}
 	c.baselines = append(baseline.Builtin(), own...)
+	for i := range c.baselines {
+		nameTarget(&c.baselines[i])
+	}
 	return c, nil
+}
+
+// nameTarget gives a measured baseline the id of its target, which former versions stored
+// in its notes alone, as this sentence.
+func nameTarget(b *api.Baseline) {
+	if url, ok := strings.CutPrefix(b.Notes, "Measured against "); ok && b.Kind == baseline.KindMeasured && b.Target == nil {
+		b.Target = &api.TargetID{URL: url, Model: b.Deployment.Model}
+	}
 }
 
 // Settings are those in force.
@@ -103,7 +115,7 @@ func indexOf(all []api.Baseline, name string) int {
 // earlier import of the same name. The built-in ones and this target's own are
 // not to be replaced: [api.ErrConflict].
 func (c *Catalogue) SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
-	b.Kind = baseline.KindImported
+	b.Kind, b.Target = baseline.KindImported, nil
 	if err := baseline.Validate(b); err != nil {
 		return b, err
 	}
@@ -143,7 +155,7 @@ func (c *Catalogue) replace(ctx context.Context, b api.Baseline) error {
 func (c *Catalogue) keepRow(ctx context.Context, b api.Baseline, row api.BaselineRow) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	if own, err := c.Baseline(api.ThisTarget); err == nil && sameTarget(own, b) && reflect.DeepEqual(own.Workload, b.Workload) {
+	if own, err := c.Baseline(api.ThisTarget); err == nil && ofTarget(own, *b.Target) && reflect.DeepEqual(own.Workload, b.Workload) {
 		b.Rows = own.Rows
 	}
 	baseline.Merge(&b, row)
@@ -157,14 +169,12 @@ func measured(url string, deployment api.Deployment, shape api.WorkloadShape) ap
 	deployment.Speculation = "" // a row's own matter
 	return api.Baseline{
 		Name: api.ThisTarget, Title: "This target, as measured", Kind: baseline.KindMeasured,
-		Notes: "Measured against " + url, Deployment: deployment, Workload: &shape, Rows: []api.BaselineRow{},
+		Notes: "Measured against " + url, Target: &api.TargetID{URL: url, Model: deployment.Model}, Deployment: deployment, Workload: &shape, Rows: []api.BaselineRow{},
 	}
 }
 
-// sameTarget says whether two measured baselines are of the same server and model.
-func sameTarget(a, b api.Baseline) bool {
-	return a.Notes == b.Notes && a.Deployment.Model == b.Deployment.Model
-}
+// ofTarget says whether a baseline was measured against this target.
+func ofTarget(b api.Baseline, id api.TargetID) bool { return b.Target != nil && *b.Target == id }
 
 // event keeps a change for the list of events, and calls for a snapshot.
 func (c *Catalogue) event(ctx context.Context, kind api.EventKind, by, text string) {

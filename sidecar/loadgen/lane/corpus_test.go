@@ -95,6 +95,8 @@ func TestStarterOfTheCorpusInForce(t *testing.T) {
 // reporter is a questioner that counts.
 type reporter struct{ corpus.BuiltinQuestioner }
 
+func (reporter) Kind() api.QuestionerKind { return api.QuestionerModel }
+
 func (reporter) Report() api.FollowupStatus {
 	return api.FollowupStatus{Name: "a model", URL: "http://asker", ByModel: 7, Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 2}}
 }
@@ -103,6 +105,7 @@ func (reporter) Report() api.FollowupStatus {
 func TestStatusOfCorpusAndQuestioner(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		l := b.view.Status().Lanes[0]
+		assert.Equal(t, api.QuestionerModel, l.State.Questioner)
 		assert.Equal(t, reporter{}.Report(), l.Followup)
 		assert.Equal(t, api.CorpusStatus{Name: "small", Starters: 2, Followup: "built-in questioner", Cut: 3, Problem: "lost"}, l.Corpus)
 		registry := prometheus.NewRegistry()
@@ -118,6 +121,32 @@ func TestStatusOfCorpusAndQuestioner(t *testing.T) {
 type turned struct{ *fake }
 
 func (turned) Endpoint() string { return "http://rr.example:8000" }
+
+// simulator is a driver that knows that its cluster is simulated.
+type simulator struct{ *script }
+
+func (simulator) Simulation() *api.Simulation { return nil }
+
+// What is behind the target is a value: as configured, as the driver knows it, or
+// not known.
+func TestTargetKind(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*options)
+		want   api.TargetKind
+	}{
+		"not known":                 {func(o *options) { o.Deployment.Engine = "simulated trtllm" }, api.TargetUnknown},
+		"configured":                {func(o *options) { o.Target = api.TargetMocked }, api.TargetMocked},
+		"known to the driver":       {func(o *options) { o.Driver = simulator{o.Driver.(*script)} }, api.TargetSimulated},
+		"the driver against a user": {func(o *options) { o.Driver, o.Target = simulator{o.Driver.(*script)}, api.TargetReal }, api.TargetSimulated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *booth, _ *fake) {
+				assert.Equal(t, row.want, b.snapshot().Target.Kind)
+				assert.Equal(t, row.want, b.view.Status().Lanes[0].Target.Kind)
+			}, row.change)
+		})
+	}
+}
 
 // The address in use is told; the target's own stands for both.
 func TestEndpointInUse(t *testing.T) {

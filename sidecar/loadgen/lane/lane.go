@@ -46,6 +46,7 @@ type Options struct {
 	Questioner corpus.Questioner
 	Settings   workload.Settings
 	Seed       uint64
+	Target     api.TargetKind // as configured; empty: not known, unless the driver knows
 	Deployment api.Deployment // as configured; the cluster fills what is left empty
 	Driver     workload.Driver
 	Mode       api.ModeState
@@ -173,7 +174,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Step:        step, Settling: wait > 0 && l.phase == api.PhaseRunning,
 		Mode: l.mode.Mode, Speculation: l.mode.Speculation,
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
-		Shape: l.shape(), StartRate: l.settings.StartRate, TargetRPS: l.settings.TargetRPS,
+		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate, TargetRPS: l.settings.TargetRPS,
 	}
 	if d, ok := l.opts.Driver.(workload.Simulator); ok {
 		s.Simulation = d.Simulation()

@@ -194,6 +194,17 @@ func (m *memory) told() []string {
 	return told
 }
 
+// edit changes the stored baseline of this target.
+func (m *memory) edit(change func(*api.Baseline)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var b api.Baseline
+	_ = json.Unmarshal([]byte(m.baselines[api.ThisTarget]), &b)
+	change(&b)
+	text, _ := json.Marshal(b)
+	m.baselines[api.ThisTarget] = string(text)
+}
+
 // own is the stored baseline of this target.
 func (m *memory) own(t *testing.T) (b api.Baseline, ok bool) {
 	t.Helper()

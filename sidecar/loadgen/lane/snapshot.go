@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -96,8 +97,11 @@ func (r *reading) totals() api.Totals {
 func (r *reading) shownTarget() api.Target {
 	problem := r.target.state()
 	t := api.Target{
-		URL: r.opts.Client.Root(), Model: r.opts.Client.Model(), Deployment: r.deployment,
+		Kind: cmp.Or(r.opts.Target, api.TargetUnknown), URL: r.opts.Client.Root(), Model: r.opts.Client.Model(), Deployment: r.deployment,
 		Reachable: problem == "", Problem: problem,
+	}
+	if _, ok := r.opts.Driver.(workload.Simulator); ok {
+		t.Kind = api.TargetSimulated
 	}
 	if c, ok := r.opts.Client.(Redirected); ok {
 		t.Endpoint = c.Endpoint()
@@ -198,7 +202,7 @@ func (r *reading) defaultBaseline() api.Baseline {
 func (r *reading) baseline(name string) (api.Baseline, bool) {
 	own := measured(r.opts.Client.Root(), r.deployment, r.state.Shape)
 	b, err := r.catalogue.Baseline(name)
-	if err == nil && (name != api.ThisTarget || sameTarget(b, own)) {
+	if err == nil && (name != api.ThisTarget || ofTarget(b, *own.Target)) {
 		return b, true
 	}
 	return own, name == api.ThisTarget
@@ -213,15 +217,15 @@ func (l *Lane) Collector() prometheus.Collector {
 func (r *reading) gauges() stats.Gauges {
 	b := r.defaultBaseline()
 	var asker *api.FollowupStatus
-	if f := r.followup(); f.URL != "" {
-		asker = &f
+	if r.state.Questioner == api.QuestionerModel {
+		asker = new(r.followup())
 	}
 	return stats.Gauges{
 		TargetConcurrency: r.state.Concurrency.Target, ActiveConversations: r.state.Concurrency.Actual,
 		InflightRequests: len(r.turns), Running: r.state.Running, Settling: r.state.Settling, Step: r.state.Step.ID,
 		Version: r.process.Version, Target: r.opts.Client.Root(), Model: r.opts.Client.Model(),
 		Mode: r.state.Mode, Speculation: r.state.Speculation,
-		BaselineName: b.Name, Columns: baseline.Columns(b, r.state.Concurrency.Target), Levels: &b,
+		Baseline: &b, InForce: baseline.RowsAt(b, r.state.Concurrency.Target),
 		LostTurns: r.process.Store.LostTurns(), Followup: asker,
 	}
 }

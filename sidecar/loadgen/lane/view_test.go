@@ -311,6 +311,7 @@ func TestStatus(t *testing.T) {
 	assert.True(t, s.Store.OK)
 	l := s.Lanes[0]
 	assert.True(t, l.State.Running)
+	assert.Equal(t, api.QuestionerBuiltIn, l.State.Questioner)
 	assert.Equal(t, "test-model", l.Target.Model)
 	assert.Equal(t, "test-model", l.Target.Deployment.Model)
 	assert.Equal(t, api.SpeculationOff, l.Target.Deployment.Speculation)

@@ -203,6 +203,8 @@ var sampleText = map[reflect.Type]string{
 	reflect.TypeFor[api.Verdict]():            "ok",
 	reflect.TypeFor[api.Lookup]():             "exact",
 	reflect.TypeFor[api.EventKind]():          "start",
+	reflect.TypeFor[api.TargetKind]():         "real",
+	reflect.TypeFor[api.QuestionerKind]():     "model",
 }
 
 func fill(v reflect.Value) {

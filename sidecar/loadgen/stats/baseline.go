@@ -42,19 +42,15 @@ func (b *baselineDescs) describe(ch chan<- *prometheus.Desc) {
 // baseline sends the recorded results; what is not recorded, or lies outside the
 // recorded range, is absent.
 func (e emitter) baseline(g *Gauges) {
-	rows := make([]api.BaselineRow, len(g.Columns))
-	for i := range g.Columns {
-		rows[i] = rowOf(&g.Columns[i])
-	}
-	for _, row := range newest(rows) {
-		e.row(&inForce, g.BaselineName, row)
-	}
-	if g.Levels == nil {
+	if g.Baseline == nil {
 		return
 	}
-	for _, row := range newest(g.Levels.Rows) {
-		e.row(&everyLevel, g.Levels.Name, row, strconv.Itoa(row.Concurrency))
-		e.derived(g.Levels.Name, row)
+	for _, row := range newest(g.InForce) {
+		e.row(&inForce, g.Baseline.Name, row)
+	}
+	for _, row := range newest(g.Baseline.Rows) {
+		e.row(&everyLevel, g.Baseline.Name, row, strconv.Itoa(row.Concurrency))
+		e.derived(g.Baseline.Name, row)
 	}
 }
 
@@ -82,29 +78,6 @@ func newest(rows []api.BaselineRow) map[rowKey]api.BaselineRow {
 		last[rowKey{row.Mode, row.Speculation, row.Concurrency}] = row
 	}
 	return last
-}
-
-// rowOf is a column as a row without its concurrency.
-func rowOf(c *api.Column) api.BaselineRow {
-	return api.BaselineRow{
-		Mode: c.Mode, Speculation: c.Speculation,
-		TTFT: pairOf(c.TTFT), TPOT: pairOf(c.TPOT), Latency: pairOf(c.Latency),
-		OutputTokensPerSecond: found(c.OutputTokensPerSecond),
-		RequestsPerSecond:     found(c.RequestsPerSecond),
-		KVHitRatio:            found(c.KVHitRatio),
-	}
-}
-
-func pairOf(p api.LookedUpPair) api.Percentiles {
-	return api.Percentiles{P50: found(p.P50), P95: found(p.P95)}
-}
-
-// found is a looked-up value, nil where the baseline has none.
-func found(l api.LookedUp) *float64 {
-	if l.Lookup == api.LookupExact || l.Lookup == api.LookupInterpolated {
-		return l.Value
-	}
-	return nil
 }
 
 func (e emitter) row(d *baselineDescs, name string, row api.BaselineRow, more ...string) {

@@ -22,9 +22,8 @@ type Gauges struct {
 	LostTurns              int64               // since the process began
 	Followup               *api.FollowupStatus // nil where no model asks the follow-ups
 
-	BaselineName string        // of Columns
-	Columns      []api.Column  // the baseline at the concurrency in force
-	Levels       *api.Baseline // the default baseline; nil: none
+	Baseline *api.Baseline     // the default one; nil: none
+	InForce  []api.BaselineRow // what it has at the concurrency in force, recorded or interpolated
 }
 
 // collector makes the metrics of one lane at the scrape.

@@ -18,36 +18,24 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// exactly is a looked-up pair.
-func exactly(p50, p95 float64) api.LookedUpPair {
-	return api.LookedUpPair{P50: looked(p50, api.LookupExact), P95: looked(p95, api.LookupInterpolated)}
-}
-
-func looked(v float64, how api.Lookup) api.LookedUp { return api.LookedUp{Value: &v, Lookup: how} }
-
-func column(mode api.Mode) api.Column {
-	return api.Column{
-		Mode: mode, Speculation: api.SpeculationOff,
-		TTFT: exactly(.2, .5), TPOT: exactly(.02, .03), Latency: exactly(20, 25),
-		OutputTokensPerSecond: looked(5000, api.LookupExact), RequestsPerSecond: looked(6, api.LookupExact),
-		KVHitRatio: looked(.7, api.LookupExact),
-	}
-}
+func pair(p50, p95 float64) api.Percentiles { return api.Percentiles{P50: &p50, P95: &p95} }
 
 func row(mode api.Mode, concurrency int) api.BaselineRow {
-	r := rowOf(new(column(mode)))
-	r.Concurrency, r.TPOTDerived = concurrency, api.Percentiles{P95: new(.05)}
-	return r
+	return api.BaselineRow{
+		Mode: mode, Speculation: api.SpeculationOff, Concurrency: concurrency,
+		TTFT: pair(.2, .5), TPOT: pair(.02, .03), Latency: pair(20, 25), TPOTDerived: api.Percentiles{P95: new(.05)},
+		OutputTokensPerSecond: new(5000.0), RequestsPerSecond: new(6.0), KVHitRatio: new(.7),
+	}
 }
 
 func fullGauges() Gauges {
 	return Gauges{
 		TargetConcurrency: 180, ActiveConversations: 179, InflightRequests: 150, Running: true, Settling: true, Step: 7,
 		Version: "v1.2.3", Target: "http://localhost:8000", Model: "m", Mode: api.ModeKV, Speculation: api.SpeculationOff,
-		LostTurns: 2, BaselineName: "recorded",
-		Followup: &api.FollowupStatus{ByModel: 40, Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 3, api.FollowupPaused: 9}},
-		Columns:  []api.Column{column(api.ModeKV), column(api.ModeRoundRobin)},
-		Levels:   &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
+		LostTurns: 2,
+		Followup:  &api.FollowupStatus{ByModel: 40, Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 3, api.FollowupPaused: 9}},
+		InForce:   []api.BaselineRow{row(api.ModeKV, 180), row(api.ModeRoundRobin, 180)},
+		Baseline:  &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
 	}
 }
 
@@ -248,9 +236,8 @@ func TestITLHistogram(t *testing.T) {
 // What is not recorded, or outside the range, is absent and not zero.
 func TestBaselineGauges(t *testing.T) {
 	g := fullGauges()
-	g.Columns[0].TTFT = api.LookedUpPair{P50: api.LookedUp{Lookup: api.LookupOutside}, P95: looked(9, api.LookupNotRecorded)}
-	g.Columns[0].KVHitRatio = api.LookedUp{Lookup: api.LookupNotRecorded}
-	g.Levels.Rows[0].TPOT.P95 = nil
+	g.InForce[0].TTFT, g.InForce[0].KVHitRatio = api.Percentiles{}, nil
+	g.Baseline.Rows[0].TPOT.P95 = nil
 	f := gather(t, NewRecorder(t0, slo), g, t0)
 	assert.Equal(t, map[string]float64{
 		"baseline=recorded,mode=round_robin,percentile=50,speculation=off": .2,
@@ -277,8 +264,8 @@ func TestScrapeSurvivesOddInput(t *testing.T) {
 	g.Model = "m\xff"
 	again := row(api.ModeKV, 180) // the same level, measured later
 	again.RequestsPerSecond = new(8.0)
-	g.Levels.Rows = append(g.Levels.Rows, again)
-	g.Columns = append(g.Columns, column(api.ModeKV))
+	g.Baseline.Rows = append(g.Baseline.Rows, again)
+	g.InForce = append(g.InForce, again)
 	f := gather(t, NewRecorder(t0, slo), g, t0)
 	assert.Contains(t, fmt.Sprint(values(f["loadgen_info"])), "model=m�,")
 	assert.Equal(t, 8.0, values(f["loadgen_baseline_level_requests_per_second"])["baseline=recorded,concurrency=180,mode=kv,speculation=off"])

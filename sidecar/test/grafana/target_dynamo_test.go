@@ -25,7 +25,7 @@ func realDynamo(t *testing.T, _ string, ports *boothtest.Ports) boothtest.Target
 	}
 	c.Loadgen = []string{
 		"--mode-driver=pinned", "--target-model=" + dynamo.Model, "--baseline-default=" + p.Baseline,
-		"--deployment-engine=mock of trtllm", "--deployment-gpu=mock of " + p.GPU, fmt.Sprintf("--deployment-workers=%d", len(c.Workers)),
+		"--deployment-kind=mocked", "--deployment-engine=mock of trtllm", "--deployment-gpu=mock of " + p.GPU, fmt.Sprintf("--deployment-workers=%d", len(c.Workers)),
 	}
 	return c
 }

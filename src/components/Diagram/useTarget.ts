@@ -1,6 +1,6 @@
 import { useMemo } from 'react';
 
-import { readStatus, useClient, usePolled, type Live } from '../../client';
+import { readStatus, useClient, usePolled, type Live, type QuestionerKind } from '../../client';
 import { lastKnown } from '../../lib/known';
 import { targetKind, type TargetKind } from '../../lib/target';
 
@@ -10,7 +10,8 @@ const STATUS_EVERY = 15_000;
 /** What is known of the target beside the snapshot. */
 export interface TargetFacts {
   kind: TargetKind;
-  /** Who asks the follow-up questions, as the load generator says it. */
+  questioner?: QuestionerKind;
+  /** Who asks the follow-up questions, as the load generator names it. */
   followup?: string;
 }
 
@@ -22,6 +23,7 @@ export function useTarget(live: Live, name: string): TargetFacts {
   const { value } = usePolled(live.lane ? load : undefined, STATUS_EVERY, 'status');
   const status = value?.lanes.find((l) => l.name === name);
   const kind = targetKind(lane, status?.extensions);
+  const questioner = lane?.state.questioner;
   const followup = lane?.state.shape.followup ?? status?.corpus.followup;
-  return useMemo(() => ({ kind, followup }), [kind, followup]);
+  return useMemo(() => ({ kind, questioner, followup }), [kind, questioner, followup]);
 }

@@ -152,7 +152,7 @@ describe('the chase', () => {
   });
 });
 
-const target = { kind: 'simulated' as const, followup: 'built-in questioner' };
+const target = { kind: 'simulated' as const, questioner: 'built_in' as const, followup: 'built-in questioner' };
 const figure = (path: RequestPath, part: keyof Omit<RequestPath, 'workers'>, name: string) =>
   path[part].figures.find((f) => f.name === name)?.value;
 
@@ -211,7 +211,11 @@ describe('the parts', () => {
   });
 
   it('know a model that plays the end user', () => {
-    const path = requestPath(laneOn(1), true, { kind: 'dynamo', followup: 'llama-8b at example.com' });
+    const path = requestPath(laneOn(1), true, {
+      kind: 'dynamo',
+      questioner: 'model',
+      followup: 'the questioner of llama-8b',
+    });
     expect(path.enduser.presence).toMatchObject({ is: 'here', why: expect.stringContaining('llama-8b') });
   });
 

@@ -64,7 +64,7 @@ export function requestPath(lane: LaneSnapshot | undefined, live: boolean, targe
   const now = live ? lane : undefined;
   return {
     client: clientPart(now),
-    enduser: enduserPart(target.followup),
+    enduser: enduserPart(target),
     frontend: frontendPart(now),
     router: routerPart(lane, now, target),
     discovery: discoveryPart(now, target),
@@ -100,20 +100,16 @@ function clientPart(now: LaneSnapshot | undefined): Part {
   };
 }
 
-/** What the load generator's own ways to ask are called. */
-const WITHOUT_MODEL = /questioner|same short sentence/i;
-
-function enduserPart(followup: string | undefined): Part {
-  const builtIn = followup !== undefined && WITHOUT_MODEL.test(followup);
+function enduserPart({ questioner, followup }: TargetFacts): Part {
   return {
     id: 'enduser',
     title: 'End-user model',
     text: 'A small model can play the person in the conversation: it reads the last answer and asks on. It is no part of what is measured.',
     figures: [],
     presence:
-      followup === undefined
+      questioner === undefined
         ? { is: 'unknown', why: 'The load generator does not say who asks the follow-up questions.' }
-        : builtIn
+        : questioner !== 'model'
           ? { is: 'absent', why: `No end-user model here. Follow-up questions come from: ${followup}.` }
           : { is: 'here', why: `Follow-up questions come from: ${followup}.` },
   };

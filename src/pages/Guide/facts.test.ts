@@ -14,7 +14,7 @@ function live(lane: LaneChange = {}): Live {
 const facts = (lane: LaneChange = {}) => buildFacts({ live: live(lane), baselines });
 const figures = (lane: LaneChange = {}) => facts(lane).figures;
 
-/** A real target: neither its driver nor its engine says simulated. */
+/** A target that nobody said to be imitated. */
 const real = { driver: 'endpoints' };
 
 describe('what is now', () => {
@@ -26,7 +26,7 @@ describe('what is now', () => {
 
   it('says that it is simulated, or imitated', () => {
     expect(figures()['live.hit']).toEqual({ value: '71.3 %', word: 'live, simulated' });
-    const mock = figures({ state: real, target: { deployment: { engine: 'mock vllm' } } });
+    const mock = figures({ state: real, target: { kind: 'mocked' } });
     expect(mock['live.hit'].word).toBe('live, mock workers');
   });
 

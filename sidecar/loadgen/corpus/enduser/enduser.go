@@ -134,6 +134,9 @@ func (q *Questioner) Name() string {
 	return "model at " + q.root
 }
 
+// Kind is that of a model.
+func (q *Questioner) Kind() api.QuestionerKind { return api.QuestionerModel }
+
 // Report gives the counts, and what keeps the model from asking now.
 func (q *Questioner) Report() api.FollowupStatus {
 	q.mu.Lock()

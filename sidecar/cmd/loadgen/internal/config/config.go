@@ -72,6 +72,7 @@ type Target struct {
 
 // Deployment says what serves. Empty and 0 mean not known.
 type Deployment struct {
+	Kind           string `oneof:"real simulated mocked" help:"What is behind the target: real engines, the simulated cluster, or mocked engines. Empty is not known; the driver simulated knows by itself."`
 	Engine         string `placeholder:"NAME" help:"Inference engine, such as TensorRT-LLM or vLLM."`
 	Model          string `placeholder:"NAME" help:"Model as the recorded results name it."`
 	GPU            string `placeholder:"NAME" help:"GPU type, such as H200."`

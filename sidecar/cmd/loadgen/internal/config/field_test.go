@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the table of fields in CONFIGUR
 // samples are values of the fields without a range, none of them the default.
 var samples = map[string]string{
 	"target.url": "https://other/api", "target.model": "llama", "target.api_key_file": "key", "target.ca_file": "ca",
-	"deployment.engine": "vLLM", "deployment.model": "Llama 3.1 70B", "deployment.gpu": "H200",
+	"deployment.kind": "real", "deployment.engine": "vLLM", "deployment.model": "Llama 3.1 70B", "deployment.gpu": "H200",
 	"start": "true", "preset": "recorded", "seed": "18446744073709551615", "followup.text": "go on, please: 100 %",
 	"followup.url": "http://enduser:8000", "followup.model": "llama-3.1-8b", "followup.api_key_file": "key", "followup.ca_file": "ca",
 	"corpus.dir": "/articles", "corpus.file": "/articles.jsonl", "corpus.s3.endpoint": "https://ams3.example.org", "corpus.s3.bucket": "texts",
