@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -208,11 +207,7 @@ func vet(ctx context.Context) error {
 // tests runs the tests of every package, with the race detector where there is
 // the C compiler that it needs.
 func tests(ctx context.Context) (suite.Count, error) {
-	packages, err := output(ctx, "go", "list", "-e", "./...")
-	if err != nil {
-		return suite.Count{}, err
-	}
-	var args []string
+	args := []string{"./..."}
 	cgo, err := output(ctx, "go", "env", "CGO_ENABLED")
 	if err != nil {
 		return suite.Count{}, err
@@ -222,11 +217,11 @@ func tests(ctx context.Context) (suite.Count, error) {
 	} else {
 		fmt.Println("without the race detector: no C compiler")
 	}
-	return suite.GoTest(ctx, os.Stdout, false, append(args, strings.Fields(packages)...)...)
+	return suite.GoTest(ctx, suite.Brief, args...)
 }
 
 func fuzz(inputs int) func(context.Context) (suite.Count, error) {
-	return func(ctx context.Context) (suite.Count, error) { return suite.Fuzz(ctx, os.Stdout, ".", inputs) }
+	return func(ctx context.Context) (suite.Count, error) { return suite.Fuzz(ctx, inputs) }
 }
 
 // realDynamo tests against a real Dynamo, which it installs first if need be.
@@ -235,12 +230,7 @@ func realDynamo(ctx context.Context) (suite.Count, error) {
 		fmt.Println(err)
 		return suite.Count{}, suite.Skipped("no Python 3.10 or later")
 	}
-	args, err := suite.Tagged(".", "dynamo")
-	if err != nil || len(args) == 0 {
-		return suite.Count{}, err
-	}
-	// One package after the other: each brings a Dynamo of its own.
-	return suite.GoTest(ctx, os.Stdout, true, append([]string{"-p=1", "-timeout=20m"}, args...)...)
+	return suite.GoTest(ctx, suite.Live, "-timeout=20m", "-tags=dynamo", "./sidecar/test/dynamo")
 }
 
 // everywhere is the system that Grafana's catalogue asks a backend for.
@@ -315,16 +305,14 @@ func buildOnce(ctx context.Context) error {
 	return built.err
 }
 
-// withBuild runs the tests behind a build tag against what is built.
+// withBuild runs the tests behind a build tag, in the package of that name, against
+// what is built.
 func withBuild(ctx context.Context, tag string, flags ...string) (suite.Count, error) {
 	if err := buildOnce(ctx); err != nil {
 		return suite.Count{}, err
 	}
-	args, err := suite.Tagged(".", tag)
-	if err != nil || len(args) == 0 {
-		return suite.Count{}, err
-	}
-	return suite.GoTest(ctx, os.Stdout, true, slices.Concat([]string{"-p=1", "-count=1"}, flags, args)...)
+	args := append([]string{"-count=1", "-tags=" + tag}, flags...)
+	return suite.GoTest(ctx, suite.Live, append(args, "./sidecar/test/"+tag)...)
 }
 
 // program is where a program is built to.

@@ -1,140 +1,82 @@
 package suite
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
+	"os"
+	"path/filepath"
+
+	"kvbooth/internal/source"
 )
 
-// GoTest runs go test with the arguments and prints a line for each package as
-// it ends, with all that a failed or skipped test wrote. Live prints everything
-// as it comes, for tests that take their time.
-func GoTest(ctx context.Context, out io.Writer, live bool, args ...string) (Count, error) {
-	cmd := command(ctx, "go", append([]string{"test", "-json"}, args...)...)
-	events, err := cmd.StdoutPipe()
+// ReportsVariable names the environment variable with the folder into which a test
+// that runs another runner has it write its JUnit reports: they count, too.
+const ReportsVariable = "SUITE_REPORTS"
+
+// Formats of [GoTest]: a line for each package, with all that its failed tests
+// wrote, or everything as it comes, for tests that take their time.
+const (
+	Brief = "pkgname"
+	Live  = "standard-verbose"
+)
+
+// GoTest runs go test with the arguments under gotestsum, in one of the formats.
+func GoTest(ctx context.Context, format string, args ...string) (Count, error) {
+	root, err := source.Root()
 	if err != nil {
 		return Count{}, err
 	}
-	if err := cmd.Start(); err != nil {
+	dir, err := os.MkdirTemp("", "kvbooth-reports-")
+	if err != nil {
 		return Count{}, err
 	}
-	count, readErr := report(events, out, live)
-	if err := errors.Join(readErr, cmd.Wait()); err != nil {
-		return count, fmt.Errorf("go test: %w", err)
+	defer os.RemoveAll(dir)
+	module := filepath.Join(root, "tools", "gotestsum", "go.mod") // keeps it out of our own go.mod
+	cmd := command(ctx, "go", append([]string{
+		"tool", "-modfile=" + module, "gotestsum", "--format=" + format, "--junitfile=" + filepath.Join(dir, "go.xml"), "--",
+	}, args...)...)
+	cmd.Stdout, cmd.Env = os.Stdout, append(os.Environ(), ReportsVariable+"="+dir)
+	ran := cmd.Run()
+	count, err := counted(dir)
+	if ran != nil {
+		ran = fmt.Errorf("go test: %w", ran)
 	}
-	return count, nil
+	return count, errors.Join(ran, err)
 }
 
-// event is one line of go test -json, as go doc test2json describes it.
-type event struct {
-	Action  string
-	Package string
-	Test    string
-	Output  string
-}
-
-// test names one test; that without a name is the package itself.
-type test struct{ pkg, name string }
-
-// reporter turns events into a report. It keeps what tests write until they end.
-type reporter struct {
-	out     io.Writer
-	live    bool
-	written map[test]*strings.Builder
-	failed  map[string]bool // packages with a failed test
-	count   Count
-}
-
-// report reads events up to the end. Lines that are none are printed as they are.
-func report(events io.Reader, out io.Writer, live bool) (Count, error) {
-	r := &reporter{out: out, live: live, written: map[test]*strings.Builder{}, failed: map[string]bool{}}
-	reader := bufio.NewReader(events)
-	for {
-		line, err := reader.ReadBytes('\n')
-		var e event
-		if len(line) > 0 && json.Unmarshal(line, &e) != nil {
-			fmt.Fprintf(out, "%s", line)
-		}
-		r.take(e)
-		if errors.Is(err, io.EOF) {
-			return r.count, nil
-		}
+// counted adds up the JUnit reports in a folder.
+func counted(dir string) (Count, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.xml"))
+	if err != nil {
+		return Count{}, err
+	}
+	var total Count
+	for _, file := range files {
+		text, err := os.ReadFile(file)
 		if err != nil {
-			return r.count, err
+			return total, err
 		}
-	}
-}
-
-func (r *reporter) take(e event) {
-	t := test{e.Package, e.Test}
-	switch e.Action {
-	case "build-output":
-		fmt.Fprint(r.out, e.Output)
-	case "output":
-		r.write(t, e.Output)
-	case "pass", "fail", "skip":
-		if e.Test == "" {
-			r.endPackage(t, e.Action)
-		} else {
-			r.endTest(t, e.Action)
+		var report struct {
+			Cases []struct {
+				Failure *struct{} `xml:"failure"`
+				Skipped *struct{} `xml:"skipped"`
+			} `xml:"testsuite>testcase"`
 		}
-	}
-}
-
-func (r *reporter) write(t test, text string) {
-	if strings.HasPrefix(text, "=== ") || text == "PASS\n" {
-		return
-	}
-	if r.live && t.name != "" {
-		fmt.Fprint(r.out, text)
-		return
-	}
-	if r.written[t] == nil {
-		r.written[t] = new(strings.Builder)
-	}
-	r.written[t].WriteString(text)
-}
-
-func (r *reporter) endTest(t test, action string) {
-	switch action {
-	case "pass":
-		r.count.Passed++
-	case "skip":
-		r.count.Skipped++
-		r.print(t)
-	case "fail":
-		r.count.Failed++
-		r.failed[t.pkg] = true
-		r.print(t)
-	}
-	delete(r.written, t)
-}
-
-// endPackage prints the package's own lines. One that fails without a failed
-// test, as when it does not compile or a test ends the process, counts as one
-// failure, and what its tests wrote until then is shown.
-func (r *reporter) endPackage(t test, action string) {
-	if action == "fail" && !r.failed[t.pkg] {
-		r.count.Failed++
-	}
-	if action == "fail" {
-		for other := range r.written {
-			if other.pkg == t.pkg && other != t {
-				r.print(other)
-				delete(r.written, other)
+		if err := xml.Unmarshal(text, &report); err != nil {
+			return total, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, c := range report.Cases {
+			switch {
+			case c.Failure != nil:
+				total.Failed++
+			case c.Skipped != nil:
+				total.Skipped++
+			default:
+				total.Passed++
 			}
 		}
 	}
-	r.print(t)
-	delete(r.written, t)
-}
-
-func (r *reporter) print(t test) {
-	if text := r.written[t]; text != nil {
-		fmt.Fprint(r.out, text)
-	}
+	return total, nil
 }

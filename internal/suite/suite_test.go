@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/source"
 )
 
 func TestRun(t *testing.T) {
@@ -88,9 +90,11 @@ func TestRunStopsWhenInterrupted(t *testing.T) {
 	require.EqualError(t, err, "interrupted")
 }
 
-// module writes a module of its own and makes it the working directory.
-func module(t *testing.T, files map[string]string) string {
+// module writes a module of its own, and has GoTest and Fuzz find it and gotestsum.
+func module(t *testing.T, files map[string]string) {
 	t.Helper()
+	ours, err := source.Root()
+	require.NoError(t, err)
 	root := t.TempDir()
 	files["go.mod"] = "module example.org/m\n\ngo 1.26\n"
 	for name, text := range files {
@@ -98,83 +102,48 @@ func module(t *testing.T, files map[string]string) string {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
+	require.NoError(t, os.Symlink(filepath.Join(ours, "tools"), filepath.Join(root, "tools")))
 	t.Chdir(root)
-	return root
 }
 
 const header = "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.Exit\n\n"
 
-// What go test really writes, for every way in which a package can end.
+// What gotestsum really counts, for every way in which a package can end, and what
+// another runner reports from within a test.
 func TestGoTest(t *testing.T) {
 	module(t, map[string]string{
-		"good/a_test.go": header + `func TestGood(t *testing.T) { t.Log("not shown"); t.Run("sub", func(t *testing.T) {}) }
-func TestSkipped(t *testing.T) { t.Skip("the reason") }`,
+		"good/a_test.go": header + `func TestGood(t *testing.T) { t.Run("sub", func(t *testing.T) {}) }
+func TestSkipped(t *testing.T) { t.Skip("the reason") }
+func TestReports(t *testing.T) {
+	report := "<testsuites><testsuite><testcase/><testcase><failure/></testcase><testcase><skipped/></testcase></testsuite></testsuites>"
+	if err := os.WriteFile(os.Getenv("SUITE_REPORTS")+"/other.xml", []byte(report), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}`,
 		"bad/a_test.go":    header + `func TestBad(t *testing.T) { t.Error("what went wrong") }`,
-		"exit/a_test.go":   header + `func TestExit(t *testing.T) { println("last words"); os.Exit(3) }`,
+		"exit/a_test.go":   header + `func TestExit(t *testing.T) { os.Exit(3) }`,
 		"broken/a_test.go": header + `func TestBroken(t *testing.T) { undefined() }`,
 		"none/a.go":        "package p\n",
 	})
-	var out strings.Builder
-	count, err := GoTest(t.Context(), &out, false, "./...")
+	count, err := GoTest(t.Context(), Brief, "./bad", "./exit", "./broken", "./none")
 	require.EqualError(t, err, "go test: exit status 1")
-	require.Equal(t, Count{Passed: 2, Failed: 3, Skipped: 1}, count)
-	for _, want := range []string{
-		"ok  \texample.org/m/good", "the reason", "what went wrong", "FAIL\texample.org/m/bad",
-		"last words", "FAIL\texample.org/m/exit", "undefined: undefined", "FAIL\texample.org/m/broken [build failed]",
-		"?   \texample.org/m/none\t[no test files]",
-	} {
-		require.Contains(t, out.String(), want)
-	}
-	require.NotContains(t, out.String(), "not shown")
+	require.Equal(t, Count{Failed: 3}, count)
 
-	out.Reset()
-	_, err = GoTest(t.Context(), &out, true, "./good")
+	count, err = GoTest(t.Context(), Live, "./good")
 	require.NoError(t, err)
-	require.Contains(t, out.String(), "not shown", "live output is complete")
+	require.Equal(t, Count{Passed: 4, Failed: 1, Skipped: 2}, count)
 }
 
 func TestFuzz(t *testing.T) {
-	root := module(t, map[string]string{
+	module(t, map[string]string{
 		"good/a_test.go": header + `func FuzzGood(f *testing.F) { f.Fuzz(func(*testing.T, int) {}) }
 func TestFuzzier(t *testing.T) {}`,
 		"good/fuzz.go":  "package p\n\nfunc FuzzNot() {}\n",
-		"bad/a_test.go": header + `func FuzzBad(f *testing.F) { f.Add(0); f.Fuzz(func(t *testing.T, _ int) { t.Error("found") }) }`,
+		"bad/a_test.go": "package p_test\n\nimport \"testing\"\n\nfunc FuzzBad(f *testing.F) { f.Add(0); f.Fuzz(func(t *testing.T, _ int) { t.Error(\"found\") }) }",
 	})
-	targets, err := FuzzTargets(root)
-	require.NoError(t, err)
-	require.Equal(t, []FuzzTarget{{"./bad", "FuzzBad"}, {"./good", "FuzzGood"}}, targets)
-
-	var out strings.Builder
-	count, err := Fuzz(t.Context(), &out, root, 10)
-	require.EqualError(t, err, "FuzzBad in ./bad: go test: exit status 1")
+	count, err := Fuzz(t.Context(), 10)
+	require.ErrorContains(t, err, "FuzzBad in ")
+	require.NotContains(t, err.Error(), "FuzzGood")
 	require.Equal(t, 1, count.Passed, "the good one ran, too")
 	require.NotZero(t, count.Failed)
-	require.Contains(t, out.String(), "found")
-}
-
-func TestTagged(t *testing.T) {
-	root := module(t, map[string]string{
-		"a/a_test.go": header + "func TestPlain(t *testing.T) {}\n",
-		"a/b_test.go": "//go:build slow\n\n" + header + "func TestOne(t *testing.T) {}\nfunc TestMain(m *testing.M) { m.Run() }\n",
-		"b/b_test.go": "//go:build slow\n\n" + header + "func TestTwo(t *testing.T) {}\n",
-	})
-	args, err := Tagged(root, "slow")
-	require.NoError(t, err)
-	require.Equal(t, []string{"-tags=slow", "-run=^(TestOne|TestTwo)$", "./a", "./b"}, args)
-	count, err := GoTest(t.Context(), new(strings.Builder), false, args...)
-	require.NoError(t, err)
-	require.Equal(t, Count{Passed: 2}, count, "and not the plain one")
-
-	args, err = Tagged(root, "other")
-	require.NoError(t, err)
-	require.Empty(t, args)
-}
-
-// Lines that are no events, as from a go command that cannot start, are not lost.
-func TestReportShowsWhatIsNoEvent(t *testing.T) {
-	var out strings.Builder
-	count, err := report(strings.NewReader("go: no such tool\n{\"Action\":\"pass\",\"Package\":\"p\",\"Test\":\"T\"}"), &out, false)
-	require.NoError(t, err)
-	require.Equal(t, Count{Passed: 1}, count)
-	require.Equal(t, "go: no such tool\n", out.String())
 }
