@@ -1,13 +1,11 @@
 /** Our own parts of the pages: without a violation of WCAG 2 AA, and usable without a mouse. */
-import assert from 'node:assert/strict';
-
 import { violations } from './axe.mjs';
 import { firstTurn, start, stateUntil } from './booth.mjs';
-import { journey } from './journey.mjs';
+import { expect, test } from './journey.mjs';
 import { ConfigPage, Dashboard } from './pages.mjs';
 
 for (const theme of ['dark', 'light']) {
-  journey(`no violation in the panels, ${theme}`, async ({ visit }) => {
+  test(`no violation in the panels, ${theme}`, async ({ visit }) => {
     const page = await visit({ login: 'editor' });
     await start();
     const { controls } = await Dashboard.open(page, 'kvbooth-booth', `?theme=${theme}`);
@@ -15,19 +13,19 @@ for (const theme of ['dark', 'light']) {
     await controls.says(/Starting|Settling|Running/);
     await controls.button('More').click();
     const ours = ['section[aria-label="Workload controls"]', 'section[aria-label="Live against baseline"]'];
-    assert.deepEqual(await violations(page, ...ours), []);
+    expect(await violations(page, ...ours)).toEqual([]);
   });
 
-  journey(`no violation in the configuration, ${theme}`, async ({ visit }) => {
+  test(`no violation in the configuration, ${theme}`, async ({ visit }) => {
     const page = await visit({ login: 'admin' });
     const config = await ConfigPage.open(page, theme);
     await config.loadgen.waitFor();
     await config.test();
-    assert.deepEqual(await violations(page, 'form[aria-label="Connection"]', 'form[aria-label="Load generator"]'), []);
+    expect(await violations(page, 'form[aria-label="Connection"]', 'form[aria-label="Load generator"]')).toEqual([]);
   });
 }
 
-journey('everything from the keyboard: the slider announces its value, Enter starts', async ({ visit }) => {
+test('everything from the keyboard: the slider announces its value, Enter starts', async ({ visit }) => {
   const page = await visit({ login: 'editor' });
   const { controls } = await Dashboard.open(page, 'kvbooth-booth');
   await controls.says(/Stopped/);
@@ -35,14 +33,14 @@ journey('everything from the keyboard: the slider announces its value, Enter sta
     for (let i = 0; i < 20 && !(await wanted.evaluate((element) => element === document.activeElement)); i++) {
       await page.keyboard.press(key);
     }
-    assert.equal(await wanted.evaluate((element) => element === document.activeElement), true, 'it is reached');
+    expect(await wanted.evaluate((element) => element === document.activeElement), 'it is reached').toBe(true);
   };
   await page.getByRole('group', { name: 'Workload controls' }).first().focus();
   await reach(controls.slider, 'Tab');
   for (let i = 0; i < 6; i++) {
     await page.keyboard.press('ArrowRight');
   }
-  assert.equal(await controls.slider.getAttribute('aria-valuetext'), '120 conversations');
+  await expect(controls.slider).toHaveAttribute('aria-valuetext', '120 conversations');
   await reach(controls.button('Start'), 'Shift+Tab');
   await page.keyboard.press('Enter');
   await stateUntil('running at 120', (s) => s.phase === 'running' && s.concurrency.target === 120);

@@ -1,8 +1,6 @@
 /** The app's pages inside Grafana: the same as the load generator's own, with Grafana's navigation around them. */
-import assert from 'node:assert/strict';
-
 import { env, firstTurn, start, stateUntil } from './booth.mjs';
-import { journey } from './journey.mjs';
+import { expect, test } from './journey.mjs';
 import { addresses } from './page/page.mjs';
 
 const APP = '/a/kvbooth-inference-app';
@@ -14,7 +12,7 @@ async function open(page, path) {
   await page.locator('main h2').first().waitFor({ timeout: OPEN_WITHIN });
 }
 
-journey('every page of the app opens, with live data', async ({ visit }) => {
+test('every page of the app opens, with live data', async ({ visit }) => {
   await start();
   await firstTurn();
   const page = await visit({ login: 'editor' });
@@ -25,11 +23,11 @@ journey('every page of the app opens, with live data', async ({ visit }) => {
       .filter({ hasText: /Starting|Settling|Running/ })
       .first()
       .waitFor();
-    assert.equal(await page.getByText('cannot be shown').count(), 0, title);
+    await expect(page.getByText('cannot be shown'), title).toHaveCount(0);
   }
 });
 
-journey('links stay inside the app, and breadcrumbs name the page', async ({ visit }) => {
+test('links stay inside the app, and breadcrumbs name the page', async ({ visit }) => {
   await start();
   await firstTurn();
   const page = await visit({ login: 'editor' });
@@ -47,7 +45,7 @@ journey('links stay inside the app, and breadcrumbs name the page', async ({ vis
   await page.waitForURL(`**${APP}`);
 });
 
-journey('who may operate starts and stops from every page; a viewer is told why not', async ({ visit }) => {
+test('who may operate starts and stops from every page; a viewer is told why not', async ({ visit }) => {
   const page = await visit({ login: 'editor' });
   await open(page, '/guide');
   await page.getByRole('button', { name: 'Start', exact: true }).click();
@@ -57,5 +55,5 @@ journey('who may operate starts and stops from every page; a viewer is told why 
   const viewers = await visit({ login: 'viewer' });
   await open(viewers, '/guide');
   await viewers.getByText('Read only').waitFor();
-  assert.equal(await viewers.getByRole('button', { name: 'Start', exact: true }).count(), 0);
+  await expect(viewers.getByRole('button', { name: 'Start', exact: true })).toHaveCount(0);
 });

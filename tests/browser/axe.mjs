@@ -1,7 +1,8 @@
 /** What WCAG 2 AA has against a page. */
-import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import { createRequire } from 'node:module';
+
+import { expect } from '@playwright/test';
 
 const axe = await fs.readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
@@ -13,7 +14,7 @@ export async function violations(page, ...within) {
     ([include, values]) => window.axe.run({ include }, { runOnly: { type: 'tag', values } }),
     [within.map((selector) => [selector]), RULES]
   );
-  assert.ok(found.passes.length > 0, 'axe has looked at something');
+  expect(found.passes.length, 'axe has looked at something').toBeGreaterThan(0);
   return found.violations.flatMap(({ id, help, nodes }) =>
     nodes.map((node) => `${id}: ${help}: ${node.html.slice(0, 160)} ${node.any.map((c) => c.message)}`)
   );

@@ -2,6 +2,7 @@
  * The booth as the journeys see it from beside the browser: the load generator's
  * API, and the processes that a journey may kill and start again.
  */
+import { expect } from '@playwright/test';
 
 /** What the Go test says in the environment. Without a Grafana there are no users, and no password. */
 export const env = {
@@ -9,12 +10,9 @@ export const env = {
   loadgen: required('LOADGEN_URL'),
   token: process.env.LOADGEN_TOKEN ?? '',
   control: required('CONTROL_URL'),
-  target: process.env.TARGET ?? 'simulated',
   password: process.env.PASSWORD ?? '',
-  chromium: required('CHROMIUM_PATH'),
-  /** Where pictures go, and where those of a failed journey go, beside the logs. */
+  /** Where pictures go. */
   results: required('RESULTS'),
-  failed: required('FAILED'),
   /** Whether to measure for as long as a benchmark takes. */
   bench: process.env.BENCH === '1',
 };
@@ -29,42 +27,14 @@ function required(name) {
 
 const SECOND = 1000;
 
-/**
- * Waits until a condition gives something other than false, null or undefined,
- * and resolves to that. A condition that throws is tried again.
- */
+/** Waits until a condition gives something that is true, and gives that. One that throws is tried again. */
 export async function until(what, condition, { within = 15 * SECOND, every = 100 } = {}) {
-  const deadline = Date.now() + within;
   let last;
-  for (;;) {
-    try {
-      last = await condition();
-      if (last !== false && last !== null && last !== undefined) {
-        return last;
-      }
-    } catch (error) {
-      last = error;
-    }
-    if (Date.now() > deadline) {
-      throw new Error(`${what}: not within ${within / SECOND} s; last: ${last instanceof Error ? last.message : last}`);
-    }
-    await new Promise((resolve) => setTimeout(resolve, every));
-  }
-}
-
-/** Waits until an element's text is as wanted, and gives the text. */
-export function textUntil(what, element, wanted, options) {
-  return until(
-    what,
-    async () => {
-      const text = await element.innerText();
-      if (!wanted.test(text)) {
-        throw new Error(text);
-      }
-      return text;
-    },
-    options
-  );
+  await expect(async () => {
+    last = await condition();
+    expect(last, what).toBeTruthy();
+  }, what).toPass({ timeout: within, intervals: [every] });
+  return last;
 }
 
 /** Calls the load generator's API and gives the answer. */
@@ -82,6 +52,22 @@ export async function call(method, path, body) {
     throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
   }
   return answer.json();
+}
+
+/** Calls Grafana's API as its administrator, and gives the answer. */
+export function grafanaCall(method, path, body) {
+  const authorization = `Basic ${Buffer.from(`admin:${env.password}`).toString('base64')}`;
+  const headers = { Authorization: authorization, 'Content-Type': 'application/json' };
+  return fetch(env.grafana + path, { method, headers, body: body && JSON.stringify(body) });
+}
+
+/** Adds the user editor or viewer, with the role of that name, where there is none. */
+export async function addUser(login) {
+  const added = await grafanaCall('POST', '/api/admin/users', { login, password: env.password });
+  if (added.ok) {
+    const role = login === 'editor' ? 'Editor' : 'Viewer';
+    await grafanaCall('PATCH', `/api/org/users/${(await added.json()).id}`, { role });
+  }
 }
 
 /** The lane of the tests, as its status tells. */

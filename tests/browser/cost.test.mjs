@@ -4,23 +4,13 @@
  * of the machine are in it. What holds on every machine is that a snapshot redraws
  * what has changed, and builds nothing anew.
  */
-import assert from 'node:assert/strict';
-
-import { env, firstTurn, start } from './booth.mjs';
-import { journey } from './journey.mjs';
+import { env, firstTurn, grafanaCall, start } from './booth.mjs';
+import { expect, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
 
 const UID = 'kvbooth-test-own-panels';
 const SECONDS = env.bench ? 60 : 10;
 const LIMIT = 0.03; // of a core, over a minute on a quiet machine
-
-const authorization = `Basic ${Buffer.from(`admin:${env.password}`).toString('base64')}`;
-
-async function api(method, path, body) {
-  const headers = { Authorization: authorization, 'Content-Type': 'application/json' };
-  const answer = await fetch(env.grafana + path, { method, headers, body: body && JSON.stringify(body) });
-  assert.ok(answer.ok, `${method} ${path}: ${answer.status}`);
-}
 
 const panel = (id, type, y, h) => ({
   id,
@@ -36,23 +26,23 @@ const dashboard = {
   panels: [panel(1, 'kvbooth-controls-panel', 0, 10), panel(2, 'kvbooth-comparison-panel', 10, 16)],
 };
 
-journey('our panels at one message a second are cheap', async ({ visit, say }) => {
-  await api('POST', '/api/dashboards/db', { overwrite: true, dashboard });
+test('our panels at one message a second are cheap', async ({ visit }) => {
+  await grafanaCall('POST', '/api/dashboards/db', { overwrite: true, dashboard });
   try {
     // Grafana keeps an editor's permissions for a while, without a dashboard that is new.
     const { share, texts, added, elements } = await measure(await visit({ login: 'admin' }));
     const cost = `${(100 * share).toFixed(2)} % of a core over ${SECONDS} s`;
-    say(`${cost}, ${texts} texts changed, ${added} of ${elements} elements built anew`);
-    assert.ok(texts > 0, 'the panels follow the workload');
-    assert.ok(
-      added < elements,
+    console.log(`${cost}, ${texts} texts changed, ${added} of ${elements} elements built anew`);
+    expect(texts, 'the panels follow the workload').toBeGreaterThan(0);
+    expect(
+      added,
       `${added} elements built anew, of ${elements}: a panel is drawn whole with every message`
-    );
+    ).toBeLessThan(elements);
     if (env.bench) {
-      assert.ok(share < LIMIT, cost);
+      expect(share, cost).toBeLessThan(LIMIT);
     }
   } finally {
-    await api('DELETE', `/api/dashboards/uid/${UID}`);
+    await grafanaCall('DELETE', `/api/dashboards/uid/${UID}`);
   }
 });
 

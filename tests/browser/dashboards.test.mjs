@@ -1,24 +1,22 @@
 /** The two dashboards, before and after Start. */
-import assert from 'node:assert/strict';
-
 import { env, firstTurn, start, until } from './booth.mjs';
-import { journey } from './journey.mjs';
+import { expect, test } from './journey.mjs';
 import { Dashboard, isDash, isNumber } from './pages.mjs';
 
 /** High enough for every panel of a dashboard to be in sight: those out of it load nothing. */
 const WHOLE = { height: 3600 };
 
-journey('the app is enabled by its provisioning, and brings both dashboards', async ({ visit }) => {
+test('the app is enabled by its provisioning, and brings both dashboards', async ({ visit }) => {
   const page = await visit({ login: 'admin' });
   const ask = async (path) => (await page.context().request.get(env.grafana + path)).json();
   const settings = await ask('/api/plugins/kvbooth-inference-app/settings');
-  assert.equal(settings.enabled, true);
-  assert.equal(settings.jsonData.sidecarUrl, env.loadgen);
+  expect(settings.enabled).toBe(true);
+  expect(settings.jsonData.sidecarUrl).toBe(env.loadgen);
   const found = await ask('/api/search?type=dash-db');
-  assert.deepEqual(found.map(({ uid }) => uid).sort(), ['gtc-demo', 'kvbooth-booth']);
+  expect(found.map(({ uid }) => uid).sort()).toEqual(['gtc-demo', 'kvbooth-booth']);
 });
 
-journey('booth: a dash in every card before Start, a number in each after the first turn', async ({ visit, say }) => {
+test('booth: a dash in every card before Start, a number in each after the first turn', async ({ visit }) => {
   const page = await visit({ ...WHOLE });
   const booth = await Dashboard.open(page, 'kvbooth-booth');
   await booth.cardsUntil('a dash in every card', isDash, 15_000);
@@ -28,12 +26,12 @@ journey('booth: a dash in every card before Start, a number in each after the fi
   const turned = await firstTurn();
   await until('the first turn on its card', async () => (await booth.cards()).Requests !== '0');
   const cards = await booth.cardsUntil('a number in every card', isNumber, 15_000);
-  say(`numbers ${((Date.now() - turned) / 1000).toFixed(1)} s after the first turn: ${JSON.stringify(cards)}`);
+  console.log(`numbers ${((Date.now() - turned) / 1000).toFixed(1)} s after the first turn: ${JSON.stringify(cards)}`);
   await booth.controls.says(/Starting|Settling|Running/);
   await booth.settle();
 });
 
-journey('gtc-demo: no panel fails', async ({ visit }) => {
+test('gtc-demo: no panel fails', async ({ visit }) => {
   await start();
   await firstTurn();
   const page = await visit({ ...WHOLE });

@@ -1,38 +1,9 @@
 /** Journeys: tests with visitors in a browser, who must not see an error in its console. */
-import assert from 'node:assert/strict';
-import fs from 'node:fs/promises';
-import path from 'node:path';
-import { after, test } from 'node:test';
+import { expect, test as base } from '@playwright/test';
 
-import { chromium } from 'playwright-core';
+import { addUser, atRest, env } from './booth.mjs';
 
-import { atRest, env } from './booth.mjs';
-
-/** How long anything on a page may take, in milliseconds, unless a journey says otherwise. */
-const PATIENCE = 30_000;
-
-/** How long a journey may take, in milliseconds. */
-const LIMIT = 300_000;
-
-let browser;
-after(() => browser?.close());
-
-async function launch() {
-  browser ??= await chromium.launch({
-    executablePath: env.chromium,
-    args: [
-      '--no-sandbox',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      '--disable-gpu',
-      '--disable-extensions',
-    ],
-  });
-  return browser;
-}
+export { expect };
 
 /**
  * What Grafana itself writes to the console, and we do not cause. Everything else
@@ -45,35 +16,6 @@ const grafanasOwn = [
 ];
 
 /**
- * A test that begins with the booth at rest, and with a way to let visitors in:
- * visit({ login, width, height, expected, browser }) gives a page. Expected are patterns
- * of what the journey itself makes the console say, such as a refused call. Who brings
- * a browser, described as Playwright does, comes with nothing cached and nothing stored.
- */
-export function journey(name, run) {
-  test(name, { timeout: LIMIT }, async (t) => {
-    const visits = [];
-    const visit = async (options = {}) => {
-      const arrived = await arrive(options);
-      visits.push(arrived);
-      return arrived.page;
-    };
-    try {
-      await atRest();
-      await run({ visit, say: (text) => t.diagnostic(`${name}: ${text}`) });
-      for (const { complaints } of visits) {
-        assert.deepEqual(complaints, [], 'the console stays free of errors');
-      }
-    } catch (error) {
-      await keep(name, visits);
-      throw error;
-    } finally {
-      await Promise.all(visits.map(({ leave }) => leave()));
-    }
-  });
-}
-
-/**
  * Grafana brings a library along that, once in a thousand pages, reports to its
  * maker on the internet, unless told that it has done so already.
  */
@@ -81,59 +23,58 @@ function silenceSurveys() {
   window.__fpjs_d_m = true;
 }
 
-async function newContext(options) {
-  const context = await (await launch()).newContext({ reducedMotion: 'reduce', ...options });
-  context.setDefaultTimeout(PATIENCE);
-  return context;
-}
+export const test = base.extend({
+  /** One context for each login, so that Grafana's scripts come from the cache the second time. */
+  contextOf: [
+    async ({ browser }, use) => {
+      const contexts = {};
+      await use((login = '') => (contexts[login] ??= enter(browser, login)));
+    },
+    { scope: 'worker' },
+  ],
 
-/** One for each login, so that Grafana's scripts come from the cache the second time. */
-const contexts = new Map();
+  /**
+   * Lets visitors in, with the booth at rest: visit({ login, width, height, expected,
+   * browser }) gives a page. Expected are patterns of what the journey itself makes the
+   * console say, such as a refused call. Who brings a browser, described as Playwright
+   * does, comes with nothing cached and nothing stored.
+   */
+  visit: async ({ browser, contextOf }, use) => {
+    const complaints = [];
+    const leave = [];
+    await atRest();
+    await use(async ({ login, width = 1920, height = 1080, expected = [], browser: own } = {}) => {
+      const context = own ? await browser.newContext(own) : await contextOf(login);
+      const page = await context.newPage();
+      leave.push(() => (own ? context.close() : page.close()));
+      await page.setViewportSize({ width, height });
+      const complain = (text) => {
+        if (![...grafanasOwn, ...expected].some((pattern) => pattern.test(text))) {
+          complaints.push(text);
+        }
+      };
+      page.on('pageerror', (error) => complain(String(error.stack ?? error)));
+      page.on('console', (message) => {
+        if (message.type() === 'error') {
+          complain(`${message.text()} (${message.location().url})`);
+        }
+      });
+      return page;
+    });
+    await Promise.all(leave.map((go) => go()));
+    expect(complaints, 'the console stays free of errors').toEqual([]);
+  },
+});
 
-async function contextOf(login) {
-  let context = contexts.get(login);
-  if (context) {
-    return context;
-  }
-  context = await newContext();
+async function enter(browser, login) {
+  const context = await browser.newContext();
   if (login) {
+    await addUser(login);
     const answer = await context.request.post(`${env.grafana}/login`, {
       data: { user: login, password: env.password },
     });
-    assert.equal(answer.status(), 200, `login as ${login}`);
+    expect(answer.status(), `login as ${login}`).toBe(200);
   }
   await context.addInitScript(silenceSurveys);
-  contexts.set(login, context);
   return context;
-}
-
-/** A visitor. Without a login, it is an anonymous one. */
-async function arrive({ login, width = 1920, height = 1080, expected = [], browser: own }) {
-  const context = own ? await newContext(own) : await contextOf(login);
-  const page = await context.newPage();
-  await page.setViewportSize({ width, height });
-  const complaints = [];
-  const complain = (text) => {
-    if (![...grafanasOwn, ...expected].some((pattern) => pattern.test(text))) {
-      complaints.push(text);
-    }
-  };
-  page.on('pageerror', (error) => complain(String(error.stack ?? error)));
-  page.on('console', (message) => {
-    if (message.type() === 'error') {
-      complain(`${message.text()} (${message.location().url})`);
-    }
-  });
-  return { page, complaints, leave: () => (own ? context.close() : page.close()) };
-}
-
-/** Keeps what the visitors of a failed journey see. */
-async function keep(name, visits) {
-  const file = name.replace(/[^a-z0-9]+/gi, '-').slice(0, 60);
-  await fs.mkdir(env.failed, { recursive: true });
-  for (const [i, { page, complaints }] of visits.entries()) {
-    const to = path.join(env.failed, `${file}-${i}`);
-    await page.screenshot({ path: `${to}.png` }).catch(() => {});
-    await fs.writeFile(`${to}.txt`, [page.url(), ...complaints].join('\n')).catch(() => {});
-  }
 }

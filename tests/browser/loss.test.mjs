@@ -1,46 +1,41 @@
 /** What is seen when a part of the booth dies, and when it comes back. */
-import assert from 'node:assert/strict';
-
 import { killPart, start, startPart, until } from './booth.mjs';
-import { journey } from './journey.mjs';
+import { expect, test } from './journey.mjs';
 import { Dashboard, isDash, isNumber } from './pages.mjs';
 
 const seconds = (since) => `${((Date.now() - since) / 1000).toFixed(1)} s`;
 
-journey(
-  'a load generator that dies leaves no old number, and is found again without a reload',
-  async ({ visit, say }) => {
-    const page = await visit({ login: 'editor' });
-    const booth = await Dashboard.open(page, 'kvbooth-booth');
-    await page.evaluate(() => (window.notReloaded = true));
-    await start();
-    await booth.cardsUntil('a number in every card', isNumber, 30_000);
+test('a load generator that dies leaves no old number, and is found again without a reload', async ({ visit }) => {
+  const page = await visit({ login: 'editor' });
+  const booth = await Dashboard.open(page, 'kvbooth-booth');
+  await page.evaluate(() => (window.notReloaded = true));
+  await start();
+  await booth.cardsUntil('a number in every card', isNumber, 30_000);
 
-    const killed = Date.now();
-    await killPart('loadgen');
-    await Promise.all([
-      booth
-        .cardsUntil('a dash in every card', isDash, 15_000)
-        .then(() => say(`dashes ${seconds(killed)} after the loss`)),
-      booth.controls.says(/Load generator lost/).then(() => say(`told ${seconds(killed)} after the loss`)),
-    ]);
-    await until('words of why', async () =>
-      /cannot be reached|refused|does not answer|no answer/i.test(await booth.controls.root.innerText())
-    );
-    assert.match(await booth.comparison.cell('TTFT', 'Live p50'), /^— lost/);
-    assert.equal(await booth.controls.button('Start').isDisabled(), true);
+  const killed = Date.now();
+  await killPart('loadgen');
+  await Promise.all([
+    booth
+      .cardsUntil('a dash in every card', isDash, 15_000)
+      .then(() => console.log(`dashes ${seconds(killed)} after the loss`)),
+    booth.controls.says(/Load generator lost/).then(() => console.log(`told ${seconds(killed)} after the loss`)),
+  ]);
+  await until('words of why', async () =>
+    /cannot be reached|refused|does not answer|no answer/i.test(await booth.controls.root.innerText())
+  );
+  expect(await booth.comparison.cell('TTFT', 'Live p50')).toMatch(/^— lost/);
+  await expect(booth.controls.button('Start')).toBeDisabled();
 
-    await startPart('loadgen');
-    const ready = Date.now();
-    await booth.controls.says(/Stopped/, 15_000);
-    say(`back ${seconds(ready)} after its readiness`);
-    await start();
-    await booth.cardsUntil('a number in every card again', isNumber, 30_000);
-    assert.equal(await page.evaluate(() => window.notReloaded), true);
-  }
-);
+  await startPart('loadgen');
+  const ready = Date.now();
+  await booth.controls.says(/Stopped/, 15_000);
+  console.log(`back ${seconds(ready)} after its readiness`);
+  await start();
+  await booth.cardsUntil('a number in every card again', isNumber, 30_000);
+  expect(await page.evaluate(() => window.notReloaded)).toBe(true);
+});
 
-journey('without Prometheus what is live goes on, and the panels that need it say so', async ({ visit }) => {
+test('without Prometheus what is live goes on, and the panels that need it say so', async ({ visit }) => {
   const page = await visit({
     height: 3600,
     expected: [/\/api\/(ds\/query|datasources)/, /PanelQueryRunner|fetch error|Bad Gateway|dial tcp|Failed to get/i],

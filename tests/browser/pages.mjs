@@ -1,7 +1,6 @@
 /** What there is on Grafana's pages, as a visitor finds it. */
-import assert from 'node:assert/strict';
-
-import { env, textUntil, until } from './booth.mjs';
+import { env, until } from './booth.mjs';
+import { expect } from './journey.mjs';
 
 /** Where the app's configuration is. */
 export const CONFIG_PAGE = '/plugins/kvbooth-inference-app?page=configuration';
@@ -73,7 +72,7 @@ export class Dashboard {
       },
       { within: OPEN_WITHIN }
     );
-    assert.deepEqual(await this.problems(), [], 'no panel fails');
+    expect(await this.problems(), 'no panel fails').toEqual([]);
   }
 
   /** The panels, and whether each has drawn something and loads nothing. */
@@ -176,7 +175,7 @@ export class Controls {
 
   /** Waits until the panel calls the state by one of these words. */
   says(words, within) {
-    return textUntil(`the controls say ${words}`, this.status, words, { within });
+    return expect(this.status).toHaveText(words, { timeout: within });
   }
 
   /** A figure of the head line, such as Target. */

@@ -1,10 +1,9 @@
 /** Pictures for people to look at. */
-import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 
 import { env, firstTurn, start, until } from './booth.mjs';
-import { journey } from './journey.mjs';
+import { expect, test } from './journey.mjs';
 import { ConfigPage, Dashboard, isNumber } from './pages.mjs';
 
 const SIZES = [
@@ -24,7 +23,7 @@ async function picture(page, name, settle = () => {}) {
 }
 
 for (const theme of ['dark', 'light']) {
-  journey(`pictures, ${theme}`, async ({ visit }) => {
+  test(`pictures, ${theme}`, async ({ visit }) => {
     await start(90);
     await firstTurn();
     const page = await visit({ login: 'admin' });
@@ -32,7 +31,7 @@ for (const theme of ['dark', 'light']) {
     await booth.cardsUntil('a number in every card', isNumber);
     await picture(page, `booth-${theme}`, async () => {
       await booth.settle();
-      await until('nothing of our panels is cut off', async () => assert.deepEqual(await booth.cutOff(), []) ?? true);
+      await until('nothing of our panels is cut off', async () => expect(await booth.cutOff()).toEqual([]) ?? true);
     });
     const demo = await Dashboard.open(page, 'gtc-demo', `?theme=${theme}&from=now-5m`);
     await picture(page, `gtc-demo-${theme}`, () => demo.settle());

@@ -1,40 +1,38 @@
 /** The app's configuration, and the panels that follow it. */
-import assert from 'node:assert/strict';
-
 import { call, env, killPart, startPart, until } from './booth.mjs';
-import { journey } from './journey.mjs';
+import { expect, test } from './journey.mjs';
 import { ConfigPage, Dashboard } from './pages.mjs';
 
-journey('a wrong token is told in words, here and in the panels, which go on with the right one', async ({ visit }) => {
+test('a wrong token is told in words, here and in the panels, which go on with the right one', async ({ visit }) => {
   const { controls } = await Dashboard.open(await visit(), 'kvbooth-booth');
   await controls.says(/Stopped/);
   const config = await ConfigPage.open(
     await visit({ login: 'admin', expected: [/\/(health|resources\/(settings|baselines))\)$/] })
   );
-  assert.match(await config.test(), /The connection works.*Load generator .* answers at/);
+  expect(await config.test()).toMatch(/The connection works.*Load generator .* answers at/);
 
   await config.enterToken('wrong');
-  assert.match(await config.save(), /does not work.*token/i);
+  expect(await config.save()).toMatch(/does not work.*token/i);
   await controls.says(/Load generator lost/, 30_000);
   await until('the panel names the token', async () => /token/i.test(await controls.root.innerText()));
 
   await config.enterToken(env.token);
-  assert.match(await config.save(), /The connection works/);
+  expect(await config.save()).toMatch(/The connection works/);
   await controls.says(/Stopped/, 30_000);
 });
 
-journey('a dead load generator is told in words', async ({ visit }) => {
+test('a dead load generator is told in words', async ({ visit }) => {
   const config = await ConfigPage.open(
     await visit({ login: 'admin', expected: [/400 .*\/health\)$/, /50[234] .*\/resources\//] })
   );
   await config.loadgen.waitFor();
   await killPart('loadgen');
-  assert.match(await config.test(), /does not work.*(reach|refused|answer)/i);
+  expect(await config.test()).toMatch(/does not work.*(reach|refused|answer)/i);
   await startPart('loadgen');
-  assert.match(await config.test(), /The connection works/);
+  expect(await config.test()).toMatch(/The connection works/);
 });
 
-journey('a setting of the load generator is saved, and the panels follow', async ({ visit }) => {
+test('a setting of the load generator is saved, and the panels follow', async ({ visit }) => {
   const booth = await Dashboard.open(await visit(), 'kvbooth-booth');
   const shows = (text) => until(text, async () => (await booth.comparison.root.innerText()).includes(text));
   await shows('TTFT p95 ≤ 600 ms');
@@ -48,14 +46,14 @@ journey('a setting of the load generator is saved, and the panels follow', async
   }
 });
 
-journey('unsaved changes are not left behind without a question', async ({ visit }) => {
+test('unsaved changes are not left behind without a question', async ({ visit }) => {
   const page = await visit({ login: 'admin' });
   const config = await ConfigPage.open(page);
   await config.url.fill('http://127.0.0.1:1');
   await page.getByRole('link', { name: 'Home' }).first().click();
   await page.getByText('Leave without saving?').waitFor();
   await page.getByRole('button', { name: 'Stay' }).click();
-  assert.equal(await config.url.inputValue(), 'http://127.0.0.1:1');
+  await expect(config.url).toHaveValue('http://127.0.0.1:1');
   await config.connection.getByRole('button', { name: 'Discard changes' }).click();
-  assert.equal(await config.url.inputValue(), env.loadgen);
+  await expect(config.url).toHaveValue(env.loadgen);
 });

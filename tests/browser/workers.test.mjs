@@ -1,11 +1,9 @@
 /** The cluster behind the workload: its workers, and what they have in their caches. */
-import assert from 'node:assert/strict';
-
 import { call, firstTurn, start, until } from './booth.mjs';
-import { journey } from './journey.mjs';
+import { expect, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
 
-journey('booth: every worker of the cluster, and the hit rate as clients and router see it', async ({ visit, say }) => {
+test('booth: every worker of the cluster, and the hit rate as clients and router see it', async ({ visit }) => {
   await start();
   await firstTurn();
   const booth = await Dashboard.open(await visit({ height: 1600 }), 'kvbooth-booth');
@@ -34,6 +32,6 @@ journey('booth: every worker of the cluster, and the hit rate as clients and rou
     },
     { within: 60_000 }
   );
-  assert.ok(parseFloat(rate) <= 100, rate);
-  say(`${workers.map(({ name }) => name).join(', ')}: ${rate}`);
+  expect(parseFloat(rate), rate).toBeLessThanOrEqual(100);
+  console.log(`${workers.map(({ name }) => name).join(', ')}: ${rate}`);
 });

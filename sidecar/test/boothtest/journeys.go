@@ -1,16 +1,15 @@
 package boothtest
 
 import (
-	"bufio"
-	"encoding/json"
+	"cmp"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"kvbooth/internal/browser"
+	"kvbooth/internal/suite"
 	"kvbooth/sidecar/booth/local"
 )
 
@@ -44,78 +43,28 @@ func Need(t *testing.T, err, missing error, name string) {
 // by commas.
 const filterVariable = "BOOTHTEST_JOURNEYS"
 
-// Journeys runs files of tests/browser, or of a folder in it, with what else they
-// are to find in their environment. Each test in them is a subtest.
-func (b *Booth) Journeys(t *testing.T, found Tools, files []string, env ...string) {
+// Journeys runs a project of playwright.config.ts, with what else its journeys are
+// to find in their environment. They count in the suite's reports, if it runs them.
+func (b *Booth) Journeys(t *testing.T, found Tools, project string, env ...string) {
 	t.Helper()
+	args := []string{filepath.Join(b.Root, "node_modules", "@playwright", "test", "cli.js"), "test", "--config=" + b.Root, "--project=" + project}
 	if only := os.Getenv(filterVariable); only != "" {
-		files = strings.Split(only, ",")
+		args = append(args, strings.Split(only, ",")...)
 	}
-	scripts := filepath.Join(b.Root, "tests", "browser")
-	events, output, err := os.Pipe()
+	logs := filepath.Dir(Log(t, ""))
+	report := filepath.Join(cmp.Or(os.Getenv(suite.ReportsVariable), logs), strings.ReplaceAll(t.Name(), "/", "-")+"-"+project+".xml")
+	node, err := local.Start(local.Command{
+		Name: "playwright", Path: found.node, Args: args, Output: os.Stdout, Parent: true,
+		Env: append(append(os.Environ(),
+			"LOADGEN_URL="+b.Loadgen, "LOADGEN_TOKEN="+b.Token, "CONTROL_URL="+control(t, b.parts), "PLACE="+project,
+			browser.ChromiumVariable+"="+found.chromium, "RESULTS="+filepath.Join(Results(t), "screenshots"),
+			"JOURNEYS_OUTPUT="+filepath.Join(logs, project), "PLAYWRIGHT_JUNIT_OUTPUT_FILE="+report), env...),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer events.Close()
-	node, err := local.Start(local.Command{
-		Name: "node", Path: found.node, Output: output, Parent: true,
-		Args: []string{"--test", "--test-reporter=" + filepath.Join(scripts, "reporter.mjs"), filepath.Join(scripts, "run.mjs")},
-		Env: append(append(os.Environ(),
-			"LOADGEN_URL="+b.Loadgen, "LOADGEN_TOKEN="+b.Token, "CONTROL_URL="+control(t, b.parts),
-			"JOURNEYS="+strings.Join(files, ","), "TARGET="+b.target.Name,
-			browser.ChromiumVariable+"="+found.chromium, "RESULTS="+filepath.Join(Results(t), "screenshots"), "FAILED="+filepath.Dir(Log(t, ""))), env...),
-	})
-	if err = errors.Join(err, output.Close()); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { stop(node) })
-	report(t, events)
-	if err := node.Wait(); err != nil && !t.Failed() {
-		t.Error(err)
+	if err := node.Wait(); err != nil {
+		t.Errorf("%v; pictures and traces of what failed are in %s", err, filepath.Join(logs, project))
 	}
-}
-
-// event is a line of reporter.mjs: a test's end, or something that it says.
-type event struct {
-	Test    string  `json:"test"` // "" for what is only said
-	Seconds float64 `json:"seconds"`
-	Failure string  `json:"failure"` // "" where it passed
-	Skipped string  `json:"skipped"` // why
-	Said    string  `json:"said"`
-}
-
-// report makes a subtest of every test, and passes on what is said.
-func report(t *testing.T, events io.Reader) {
-	t.Helper()
-	lines := bufio.NewReader(events)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 {
-			reportLine(t, line)
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func reportLine(t *testing.T, line []byte) {
-	t.Helper()
-	var e event
-	if json.Unmarshal(line, &e) != nil {
-		e = event{Said: string(line)}
-	}
-	if e.Test == "" {
-		t.Log(strings.TrimRight(e.Said, "\n"))
-		return
-	}
-	t.Run(e.Test, func(t *testing.T) {
-		switch {
-		case e.Skipped != "":
-			t.Skip("skipped:", e.Skipped)
-		case e.Failure != "":
-			t.Error(e.Failure)
-		}
-		t.Logf("%.1f s", e.Seconds)
-	})
 }

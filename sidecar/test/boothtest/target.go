@@ -12,7 +12,6 @@ import (
 // Target is a cluster that serves the model. Another kind, such as a real Dynamo,
 // fills in the same.
 type Target struct {
-	Name     string // which the journeys are told, since not every cluster can do everything
 	Frontend string // host:port, as all of them
 	Workers  []string
 	GPUs     []string
@@ -27,7 +26,7 @@ func Simulated(t *testing.T, bin string, ports *Ports) Target {
 	t.Helper()
 	p := sim.H200()
 	first, worker, gpu := ports.Take(t, 1), ports.Take(t, workers), ports.Take(t, workers)
-	c := Target{Name: "simulated", Frontend: local.Loopback(first)}
+	c := Target{Frontend: local.Loopback(first)}
 	for i := range workers {
 		c.Workers = append(c.Workers, local.Loopback(worker+i))
 		c.GPUs = append(c.GPUs, local.Loopback(gpu+i))

@@ -3,13 +3,7 @@
 package grafana
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,7 +12,8 @@ import (
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// password is that of every user of the test's Grafana: admin, editor and viewer.
+// password is that of every user of the test's Grafana: admin, and those whom the
+// journeys add.
 const password = "only-for-a-test"
 
 // startGrafana starts Grafana with the project's provisioning and app, under a path
@@ -47,52 +42,5 @@ func startGrafana(t *testing.T, b *boothtest.Booth, installed local.Grafana, pat
 	}
 	grafana := &boothtest.Part{Command: command, Ready: root + path + "/api/health"}
 	grafana.Run(t)
-	if err := addUsers(t.Context(), root+path); err != nil {
-		t.Fatal(err)
-	}
 	return root + path
-}
-
-// addUsers adds the users editor and viewer, with the roles of those names.
-func addUsers(ctx context.Context, url string) error {
-	var err error
-	for login, role := range map[string]string{"editor": "Editor", "viewer": "Viewer"} {
-		var added struct {
-			ID int64 `json:"id"`
-		}
-		err = errors.Join(err,
-			ask(ctx, http.MethodPost, url+"/api/admin/users", map[string]any{"login": login, "password": password}, &added),
-			ask(ctx, http.MethodPatch, fmt.Sprintf("%s/api/org/users/%d", url, added.ID), map[string]any{"role": role}, nil))
-	}
-	return err
-}
-
-// ask calls Grafana's API as its administrator.
-func ask(ctx context.Context, method, url string, body, answer any) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	request.SetBasicAuth("admin", password)
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	said, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s: %s: %s", method, url, response.Status, said)
-	}
-	if answer == nil {
-		return nil
-	}
-	return json.Unmarshal(said, answer)
 }

@@ -3,7 +3,6 @@
 package grafana
 
 import (
-	"slices"
 	"testing"
 
 	"kvbooth/sidecar/booth/local"
@@ -15,17 +14,6 @@ const token = "the-booth-of-a-test"
 
 // firstPort is where the search for free ports begins.
 const firstPort = 23000
-
-// The journeys that hold against any target and under any address.
-var (
-	core = []string{"dashboards", "operate", "workers"}
-	// What Grafana has around the pages; at the root they have journeys enough.
-	app = []string{"apppages"}
-	// The journeys that one Grafana and one cluster are enough for.
-	others = []string{"screenshots", "cost", "roles", "loss", "settings", "together", "accessibility"}
-	// Those of the load generator's own page that make sense here too.
-	pages = []string{"page/operate", "page/everywhere", "page/dashboard", "page/conversations", "page/explain", "page/guide"}
-)
 
 // tools are what the journeys need of the machine.
 type tools struct {
@@ -41,18 +29,26 @@ func findTools(t *testing.T) tools {
 	return tools{boothtest.FindTools(t), grafana}
 }
 
+// TestBooth and TestUnderAPath wait a lot, each with a booth of its own.
 func TestBooth(t *testing.T) {
+	t.Parallel()
 	found := findTools(t)
 	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Token: token, Target: boothtest.Simulated})
-	t.Run("at the root", func(t *testing.T) { found.journeys(t, b, "", slices.Concat(core, others)) })
-	t.Run("under a path", func(t *testing.T) { found.journeys(t, b, "/grafana", slices.Concat(core, app)) })
-	t.Run("the pages", func(t *testing.T) { found.journeys(t, b, "", pages, "PAGES=grafana") })
+	found.journeys(t, b, "", "grafana")
 }
 
-// journeys runs files of tests/browser against a Grafana of their own, with what
-// else they are to find in their environment.
-func (found tools) journeys(t *testing.T, b *boothtest.Booth, path string, files []string, env ...string) {
+func TestUnderAPath(t *testing.T) {
+	t.Parallel()
+	found := findTools(t)
+	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort + 500, Token: token, Target: boothtest.Simulated})
+	found.journeys(t, b, "/grafana", "anywhere", "app")
+}
+
+// journeys runs projects of the journeys against a Grafana of their own.
+func (found tools) journeys(t *testing.T, b *boothtest.Booth, path string, projects ...string) {
 	t.Helper()
 	grafana := startGrafana(t, b, found.grafana, path)
-	b.Journeys(t, found.Tools, files, append(env, "GRAFANA_URL="+grafana, "PASSWORD="+password)...)
+	for _, project := range projects {
+		b.Journeys(t, found.Tools, project, "GRAFANA_URL="+grafana, "PASSWORD="+password)
+	}
 }

@@ -5,7 +5,6 @@ package page
 import (
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,7 +22,7 @@ func TestPage(t *testing.T) {
 	tools := boothtest.FindTools(t)
 	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Target: boothtest.Simulated})
 	needPage(t, b.Loadgen)
-	b.Journeys(t, tools, journeys(t, b.Root),
+	b.Journeys(t, tools, "page",
 		"SESSION_TOKEN="+token,
 		"PUBLIC_URL="+b.AnotherLoadgen(t, "public", token, "--public-page"),
 		"CLOSED_URL="+b.AnotherLoadgen(t, "closed", token),
@@ -45,17 +44,4 @@ func needPage(t *testing.T, url string) {
 	if !strings.Contains(string(text), `<div id="root">`) {
 		t.Fatalf("the load generator has no page; build it with: go tool mage build\n%s", text)
 	}
-}
-
-// journeys are all that there are in the page's folder.
-func journeys(t *testing.T, root string) (names []string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, "tests", "browser", "page", "*.test.mjs"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no journeys", err)
-	}
-	for _, file := range files {
-		names = append(names, "page/"+strings.TrimSuffix(filepath.Base(file), ".test.mjs"))
-	}
-	return names
 }

@@ -1,8 +1,6 @@
 /** The conversations: one followed from its first turn to its last, the list with its filters, and a turn that failed. */
-import assert from 'node:assert/strict';
-
 import { call, env, firstTurn, killPart, lane, start, startPart, stop, until } from '../booth.mjs';
-import { callsTo, journey, Page } from './page.mjs';
+import { expect, callsTo, test, Page } from './page.mjs';
 
 const table = (page) => page.getByRole('grid', { name: 'Conversations' });
 const links = (page) => table(page).getByRole('link');
@@ -13,7 +11,7 @@ const chart = (page) => page.getByRole('img', { name: /^TTFT by turn/ });
 /** What the load generator itself says of the conversation that is open. */
 const stored = (page) => call('GET', `/api/v1/conversations/${new URL(page.url()).pathname.split('/').at(-1)}`);
 
-journey('one conversation, followed from its first turn to its last', async ({ visit, say }) => {
+test('one conversation, followed from its first turn to its last', async ({ visit }) => {
   await start(12); // few at a time take their turns quickly, and not too quickly to be opened
   const { page } = await Page.open(await visit({ browser: {} }), '/conversations');
   await until('one that has just begun is opened', async () => {
@@ -36,20 +34,23 @@ journey('one conversation, followed from its first turn to its last', async ({ v
     { within: 60_000, every: 50 }
   );
   const { topic, turns_planned: planned, turns: kept } = await stored(page);
-  say(`${topic}: ${ended} after ${planned} turns; numbers of turns seen on the way: ${[...seen].join(', ')}`);
-  assert.equal(ended, 'Completed');
-  assert.equal(await turns(page).count(), planned);
-  assert.ok(seen.size > 1, 'it grew before one’s eyes');
+  console.log(`${topic}: ${ended} after ${planned} turns; numbers of turns seen on the way: ${[...seen].join(', ')}`);
+  expect(ended).toBe('Completed');
+  await expect(turns(page)).toHaveCount(planned);
+  expect(seen.size, 'it grew before one’s eyes').toBeGreaterThan(1);
   for (const turn of kept) {
     const text = await turns(page)
       .nth(turn.number - 1)
       .innerText();
-    assert.ok(text.includes(turn.user_message) && text.includes(turn.assistant_message.trim().slice(0, 20)), text);
-    assert.match(text, /TTFT\s+[\d,.]+ ms/);
-    assert.match(text, /[\d,]+ cached \(\d+ %\)/);
-    assert.match(text, /dynamo-worker-\d/);
+    expect(
+      text.includes(turn.user_message) && text.includes(turn.assistant_message.trim().slice(0, 20)),
+      text
+    ).toBeTruthy();
+    expect(text).toMatch(/TTFT\s+[\d,.]+ ms/);
+    expect(text).toMatch(/[\d,]+ cached \(\d+ %\)/);
+    expect(text).toMatch(/dynamo-worker-\d/);
   }
-  assert.match(await chart(page).getAttribute('aria-label'), new RegExp(`turn ${planned} [\\d,]+ ms`));
+  await expect(chart(page)).toHaveAttribute('aria-label', new RegExp(`turn ${planned} [\\d,]+ ms`));
 
   await page.getByRole('button', { name: 'Show the article' }).click();
   const article = page.getByRole('group', { name: /^Article: .*, scrollable$/ });
@@ -61,20 +62,16 @@ journey('one conversation, followed from its first turn to its last', async ({ v
   await page.keyboard.press('PageDown');
   await until('the keyboard scrolls it', async () => (await article.evaluate((element) => element.scrollTop)) > 0);
   await page.getByRole('button', { name: 'Hide the article' }).click();
-  assert.equal(await article.count(), 0);
+  await expect(article).toHaveCount(0);
 
   const asked = [];
   page.on('request', (request) => asked.push(new URL(request.url()).pathname));
   const { totals } = await lane();
   await until('others go on for three seconds and more', async () => (await lane()).totals.ok > totals.ok + 18); // six a second
-  assert.equal(
-    asked.filter((path) => /conversations\/./.test(path)).length,
-    0,
-    'what has ended is not asked for again'
-  );
+  expect(asked.filter((path) => /conversations\/./.test(path)).length, 'what has ended is not asked for again').toBe(0);
 });
 
-journey('the list grows on top, keeps the place of who reads, and is filtered by the address', async ({ visit }) => {
+test('the list grows on top, keeps the place of who reads, and is filtered by the address', async ({ visit }) => {
   await start(24); // more than fit, and few enough that the first of them soon make room for new ones
   await firstTurn();
   const { page } = await Page.open(await visit({ browser: {} }), '/conversations');
@@ -85,10 +82,10 @@ journey('the list grows on top, keeps the place of who reads, and is filtered by
   const before = await links(page).evaluateAll((all) => all.map((link) => link.href));
   const news = page.getByRole('button', { name: / new$/ });
   await news.waitFor();
-  assert.deepEqual(await links(page).evaluateAll((all) => all.map((link) => link.href)), before);
+  expect(await links(page).evaluateAll((all) => all.map((link) => link.href))).toEqual(before);
   await news.click();
   await until('the top', async () => (await box.evaluate((element) => element.scrollTop)) === 0);
-  assert.equal(await news.count(), 0);
+  await expect(news).toHaveCount(0);
 
   await start(60);
   const topic = await until('a topic with several in progress', async () => {
@@ -101,7 +98,7 @@ journey('the list grows on top, keeps the place of who reads, and is filtered by
     const topics = await links(page).allInnerTexts();
     return topics.length > 0 && topics.every((text) => text === topic);
   });
-  assert.equal(new URL(page.url()).searchParams.get('topic'), topic.toUpperCase());
+  expect(new URL(page.url()).searchParams.get('topic')).toBe(topic.toUpperCase());
 
   await page.getByRole('combobox', { name: 'Status' }).click();
   await page.getByRole('option', { name: /^Active/ }).click();
@@ -114,12 +111,12 @@ journey('the list grows on top, keeps the place of who reads, and is filtered by
   await links(page).first().press('Enter');
   await page.getByRole('link', { name: 'Older →' }).click();
   await page.getByRole('link', { name: 'All conversations' }).click();
-  assert.match(page.url(), /\/conversations\?.*status=active/);
+  await expect(page).toHaveURL(/\/conversations\?.*status=active/);
 });
 
 const MANY = 10_000;
 
-journey('ten thousand rows are scrolled through without a stutter', async ({ visit, say }) => {
+test('ten thousand rows are scrolled through without a stutter', async ({ visit }) => {
   const page = await visit({ browser: {} });
   await page.route(callsTo('/conversations?'), (route) => route.fulfill({ json: manyBehind(route.request().url()) }));
   await page.addInitScript(() => {
@@ -130,26 +127,28 @@ journey('ten thousand rows are scrolled through without a stutter', async ({ vis
   });
   await Page.open(page, '/conversations');
   await links(page).first().waitFor();
-  const box = table(page).locator('..');
-  await page.evaluate(() => (window.longest = 0));
-  let most = 0;
-  await until(
-    'the last row',
-    async () => {
-      most = Math.max(most, await rows(page).count());
-      await box.evaluate((element) => (element.scrollTop += 4 * element.clientHeight));
-      return (await table(page).getByText('Topic of number 0', { exact: true }).count()) > 0;
-    },
-    { within: 120_000, every: 0 }
-  );
+  const most = await table(page).evaluate(scrollDown, 'Topic of number 0');
   const longest = await page.evaluate(() => window.longest);
-  say(`at most ${most} rows at once, longest task ${longest.toFixed(0)} ms`);
-  assert.equal(await table(page).getAttribute('aria-rowcount'), String(MANY + 1));
-  assert.ok(most < 80, `${most} rows at once`);
+  console.log(`at most ${most} rows at once, longest task ${longest.toFixed(0)} ms`);
+  await expect(table(page)).toHaveAttribute('aria-rowcount', String(MANY + 1));
+  expect(most, `${most} rows at once`).toBeLessThan(80);
   if (env.bench) {
-    assert.ok(longest < 100, `a task of ${longest} ms`);
+    expect(longest, `a task of ${longest} ms`).toBeLessThan(100);
   }
 });
+
+/** Scrolls, in the page, until there is a row of this topic, and gives the most rows that there were at once. */
+async function scrollDown(grid, topic) {
+  const box = grid.parentElement;
+  window.longest = 0;
+  let most = 0;
+  while (![...grid.querySelectorAll('a')].some((link) => link.textContent === topic)) {
+    box.scrollTop += 4 * box.clientHeight;
+    await new Promise(requestAnimationFrame);
+    most = Math.max(most, grid.querySelectorAll('tbody tr:not([aria-hidden])').length);
+  }
+  return most;
+}
 
 /** What a load generator that has very many conversations would answer. */
 function manyBehind(url) {
@@ -171,7 +170,7 @@ function manyBehind(url) {
   return { conversations, ...(first > limit && { next_cursor: String(first - limit) }) };
 }
 
-journey('from the keyboard: through the list, and into a conversation', async ({ visit }) => {
+test('from the keyboard: through the list, and into a conversation', async ({ visit }) => {
   await start(60);
   await firstTurn();
   await stop();
@@ -193,7 +192,7 @@ journey('from the keyboard: through the list, and into a conversation', async ({
   await chart(page).waitFor();
 });
 
-journey('a turn that failed is marked, with its class and its message', async ({ visit, say }) => {
+test('a turn that failed is marked, with its class and its message', async ({ visit }) => {
   await start(60);
   await firstTurn();
   await killPart('cluster');
@@ -201,19 +200,19 @@ journey('a turn that failed is marked, with its class and its message', async ({
   const { page } = booth;
   await links(page).first().waitFor();
   await stop();
-  say(await rows(page).first().innerText());
+  console.log(await rows(page).first().innerText());
   await links(page).first().click();
   const failed = turns(page).filter({ has: page.getByText(/^Turn \d failed: /) });
   await failed.waitFor();
   const { turns: kept, error_class } = await stored(page);
-  assert.ok(error_class);
-  assert.ok((await failed.innerText()).includes(kept.at(-1).error_message));
-  assert.match(await chart(page).getAttribute('aria-label'), /failed/);
-  assert.match(await failed.innerText(), /Not counted: it failed/);
+  expect(error_class).toBeTruthy();
+  expect((await failed.innerText()).includes(kept.at(-1).error_message)).toBeTruthy();
+  await expect(chart(page)).toHaveAttribute('aria-label', /failed/);
+  await expect(failed).toHaveText(/Not counted: it failed/, { useInnerText: true });
   await startPart('cluster');
 });
 
-journey('a conversation that there is not is said in words', async ({ visit }) => {
+test('a conversation that there is not is said in words', async ({ visit }) => {
   const page = await visit({ browser: {}, expected: [/404 \(Not Found\)/] });
   await Page.open(page, '/conversations/nothing');
   await page.getByText('There is no such conversation').waitFor();

@@ -1,8 +1,6 @@
 /** The dashboard: key figures, recorded results and workers, each as its source has it, or with a word of why not. */
-import assert from 'node:assert/strict';
-
 import { call, firstTurn, killPart, start, startPart, stop, until } from '../booth.mjs';
-import { gone, journey, Page } from './page.mjs';
+import { expect, gone, test, Page } from './page.mjs';
 
 const section = (page, name) => page.getByRole('region', { name });
 
@@ -17,7 +15,7 @@ const benchmark = (page) => section(page, 'Recorded benchmark').getByRole('table
 const workers = (page) => section(page, 'Infrastructure').getByRole('list', { name: 'Workers' }).locator('> li');
 const snapshot = async () => (await call('GET', '/api/v1/snapshot')).lanes[0];
 
-journey('the key figures are those of the snapshot, over what was recorded', async ({ visit, say }) => {
+test('the key figures are those of the snapshot, over what was recorded', async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }));
   await until('dashes while stopped', async () => {
     const all = Object.values(await cards(page));
@@ -33,21 +31,20 @@ journey('the key figures are those of the snapshot, over what was recorded', asy
   const { TOPS, Requests } = await cards(page);
   const { baseline, totals } = await snapshot();
   const [rr] = baseline.columns;
-  assert.equal(rr.mode, 'round_robin');
-  assert.match(
-    TOPS.notes,
+  expect(rr.mode).toBe('round_robin');
+  expect(TOPS.notes).toMatch(
     new RegExp(`^RR ${Math.round(rr.output_tokens_per_second.value).toLocaleString('en')} recorded`)
   );
   const shown = Number(Requests.value.replaceAll(',', ''));
-  say(`${shown} requests shown, ${totals.ok} a moment later`);
-  assert.ok(shown > 0 && shown <= totals.ok);
+  console.log(`${shown} requests shown, ${totals.ok} a moment later`);
+  expect(shown > 0 && shown <= totals.ok).toBeTruthy();
   await call('PATCH', '/api/v1/workload', { concurrency: 65 });
   await until('between two levels', async () => /interpolated/.test((await cards(page)).TOPS.notes));
   await call('PATCH', '/api/v1/workload', { concurrency: 300 });
   await until('beyond them', async () => /— outside range/.test((await cards(page)).TOPS.notes));
 });
 
-journey('errors turn red, and a lost load generator leaves no number', async ({ visit }) => {
+test('errors turn red, and a lost load generator leaves no number', async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {}, expected: gone }));
   await start();
   await firstTurn();
@@ -67,7 +64,7 @@ journey('errors turn red, and a lost load generator leaves no number', async ({ 
   await startPart('loadgen');
 });
 
-journey('the recorded benchmark is the baseline, level by level', async ({ visit }) => {
+test('the recorded benchmark is the baseline, level by level', async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }));
   const { baselines } = await call('GET', '/api/v1/baselines');
   const { slider, default_baseline } = await call('GET', '/api/v1/settings');
@@ -81,9 +78,9 @@ journey('the recorded benchmark is the baseline, level by level', async ({ visit
   const first = (await benchmark(page).first().innerText()).replace(/\s+/g, ' ');
   for (const mode of ['round_robin', 'kv']) {
     const { ttft } = rows.find((row) => row.concurrency === onSlider[0] && row.mode === mode);
-    assert.ok(first.includes((ttft.p95 * 1000).toLocaleString('en', { minimumFractionDigits: 1 })), first);
+    expect(first.includes((ttft.p95 * 1000).toLocaleString('en', { minimumFractionDigits: 1 })), first).toBeTruthy();
   }
-  assert.match(first, /[+−][\d.,]+ %/);
+  expect(first).toMatch(/[+−][\d.,]+ %/);
   await page.getByRole('switch', { name: 'All levels' }).click({ force: true });
   await until('all levels', async () => String(await shown()) === String(levels));
   const other = baselines.find(({ name, kind }) => name !== default_baseline && kind === 'recorded');
@@ -93,7 +90,7 @@ journey('the recorded benchmark is the baseline, level by level', async ({ visit
   await page.getByText('not recorded').first().waitFor();
 });
 
-journey('the workers are those of the cluster, and say so when Prometheus is gone', async ({ visit }) => {
+test('the workers are those of the cluster, and say so when Prometheus is gone', async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }));
   await start();
   await firstTurn();

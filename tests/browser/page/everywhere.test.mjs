@@ -1,11 +1,10 @@
 /** Every page, in every size and in both colour schemes, with live data: whole, accessible, and in a picture. */
-import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 
 import { violations } from '../axe.mjs';
 import { env, firstTurn, start } from '../booth.mjs';
-import { addresses, host, journey, Page } from './page.mjs';
+import { expect, addresses, host, test, Page } from './page.mjs';
 
 const VIEWS = [
   { width: 1920, height: 1080, colorScheme: 'dark', picture: true },
@@ -15,7 +14,7 @@ const VIEWS = [
 
 for (const { width, height, picture, zoomed, ...browser } of VIEWS.filter(({ zoomed }) => host.alone || !zoomed)) {
   const view = `${width}×${height} ${browser.colorScheme}${zoomed ? ' at 200 %' : ''}`;
-  journey(`every page, ${view}`, async ({ visit, say }) => {
+  test(`every page, ${view}`, async ({ visit }) => {
     await start();
     await firstTurn();
     const page = await visit({ width, height, browser });
@@ -34,8 +33,8 @@ for (const { width, height, picture, zoomed, ...browser } of VIEWS.filter(({ zoo
         await shoot(page, `${host.name}-${title}-${browser.colorScheme}-${width}x${height}`);
       }
     }
-    say(`${faults.length} faults`);
-    assert.deepEqual(faults, []);
+    console.log(`${faults.length} faults`);
+    expect(faults).toEqual([]);
   });
 }
 

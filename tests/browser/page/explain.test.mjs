@@ -1,8 +1,6 @@
 /** The pages that explain: the drawing of what runs, the router's decisions, and what Dynamo offers. */
-import assert from 'node:assert/strict';
-
 import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
-import { journey, Page } from './page.mjs';
+import { expect, test, Page } from './page.mjs';
 
 async function workers() {
   const { lanes } = await until('workers are reported', async () => {
@@ -12,7 +10,7 @@ async function workers() {
   return lanes[0].cluster.workers;
 }
 
-journey('the drawing has every worker, and explains what is chosen', async ({ visit }) => {
+test('the drawing has every worker, and explains what is chosen', async ({ visit }) => {
   await start();
   await firstTurn();
   const names = (await workers()).map(({ name }) => name);
@@ -25,9 +23,9 @@ journey('the drawing has every worker, and explains what is chosen', async ({ vi
 
   for (const name of names) {
     await part(name).waitFor();
-    assert.match(await part(name).textContent(), /\d+ ?in flight/);
+    await expect(part(name)).toHaveText(/\d+ ?in flight/);
   }
-  assert.equal(await drawing.getByRole('button', { name: 'in flight' }).count(), names.length + 1, 'and the frontend');
+  await expect(drawing.getByRole('button', { name: 'in flight' }), 'and the frontend').toHaveCount(names.length + 1);
 
   await part(names[1]).click();
   await explains(names[1]);
@@ -38,14 +36,14 @@ journey('the drawing has every worker, and explains what is chosen', async ({ vi
   await page.getByRole('radio', { name: 'Request path' }).focus();
   await page.keyboard.press('ArrowRight');
   await page.getByRole('group', { name: 'The platform', exact: true }).waitFor();
-  assert.match(await explanation.innerText(), /simulated/, 'what is not beneath it says so');
+  expect(await explanation.innerText(), 'what is not beneath it says so').toMatch(/simulated/);
 
   await page.getByRole('radio', { name: 'Request path' }).click();
   await stop();
   await page.getByText('Nothing travels in the drawing').waitFor();
 });
 
-journey('requests travel in the drawing while it runs', async ({ visit }) => {
+test('requests travel in the drawing while it runs', async ({ visit }) => {
   await start();
   await firstTurn();
   const page = await visit({ browser: { reducedMotion: 'no-preference' } });
@@ -58,12 +56,12 @@ journey('requests travel in the drawing while it runs', async ({ visit }) => {
   await until('no dot', async () => (await dots.count()) === 0);
 });
 
-journey('a decision is told with its costs, and the lowest one wins', async ({ visit, say }) => {
+test('a decision is told with its costs, and the lowest one wins', async ({ visit }) => {
   await start();
   await firstTurn();
   const { decisions } = await call('GET', '/api/v1/decisions?limit=50');
   for (const { chosen, candidates, request_id } of decisions.filter(({ mode }) => mode === 'kv')) {
-    assert.equal(candidates[chosen].cost, Math.min(...candidates.map(({ cost }) => cost)), request_id);
+    expect(candidates[chosen].cost, request_id).toBe(Math.min(...candidates.map(({ cost }) => cost)));
   }
 
   const page = await visit();
@@ -78,8 +76,8 @@ journey('a decision is told with its costs, and the lowest one wins', async ({ v
       cost: Number(/[\d,]+\.\d/.exec(row.cells[3].innerText)[0].replace(/,/g, '')),
     }))
   );
-  assert.equal(costs.length, (await workers()).length);
-  assert.equal(costs.find(({ chosen }) => chosen).cost, Math.min(...costs.map(({ cost }) => cost)));
+  expect(costs.length).toBe((await workers()).length);
+  expect(costs.find(({ chosen }) => chosen).cost).toBe(Math.min(...costs.map(({ cost }) => cost)));
 
   await page.getByLabel('What round-robin would have done').check({ force: true });
   const words = await page.getByText('to be computed; round-robin would have left about').innerText();
@@ -87,12 +85,12 @@ journey('a decision is told with its costs, and the lowest one wins', async ({ v
     .exec(words.replace(/\s+/g, ' '))
     .slice(1)
     .map((n) => Number(n.replace(/,/g, '')));
-  say(`kv left ${kv} tokens, round-robin would have left about ${roundRobin}`);
+  console.log(`kv left ${kv} tokens, round-robin would have left about ${roundRobin}`);
   // As many where every worker already holds what this turn needs.
-  assert.ok(kv <= roundRobin, words);
+  expect(kv, words).toBeLessThanOrEqual(roundRobin);
 });
 
-journey('the prefix tree grows with its conversation', async ({ visit }) => {
+test('the prefix tree grows with its conversation', async ({ visit }) => {
   await start();
   await firstTurn();
   const page = await visit();
@@ -102,7 +100,7 @@ journey('the prefix tree grows with its conversation', async ({ visit }) => {
   await until('two turns', async () => (await counted.count()) >= 2, { within: 60_000 });
 });
 
-journey('the features follow the routing mode', async ({ visit }) => {
+test('the features follow the routing mode', async ({ visit }) => {
   await start();
   const page = await visit();
   await Page.open(page, '/dynamo-features');

@@ -1,14 +1,12 @@
 /** What a first visit costs, and what a second of an open page does. */
-import assert from 'node:assert/strict';
-
 import { env, firstTurn, start } from '../booth.mjs';
-import { journey } from '../journey.mjs';
+import { expect, test } from '../journey.mjs';
 import { addresses, Page } from './page.mjs';
 
 const USABLE_WITHIN = 6_000; // on a machine that does other things too; two seconds on a quiet one
 const BYTES = 600 * 1024;
 
-journey('the first page is soon there, and not heavy', async ({ visit, say }) => {
+test('the first page is soon there, and not heavy', async ({ visit }) => {
   const page = await visit({ browser: {} });
   const cdp = await page.context().newCDPSession(page);
   await cdp.send('Network.enable');
@@ -26,9 +24,9 @@ journey('the first page is soon there, and not heavy', async ({ visit, say }) =>
     return { paint, before };
   });
   const kb = (n) => `${(n / 1024).toFixed(0)} kB`;
-  say(`painted after ${paint.toFixed(0)} ms and ${kb(before)}, usable after ${took} ms and ${kb(bytes)}`);
-  assert.ok(took < USABLE_WITHIN, `${took} ms`);
-  assert.ok(before < BYTES, `${before} bytes before the first paint`);
+  console.log(`painted after ${paint.toFixed(0)} ms and ${kb(before)}, usable after ${took} ms and ${kb(bytes)}`);
+  expect(took, `${took} ms`).toBeLessThan(USABLE_WITHIN);
+  expect(before, `${before} bytes before the first paint`).toBeLessThan(BYTES);
 });
 
 const SECONDS = 30; // a page: all of them within the time of a journey
@@ -36,9 +34,9 @@ const WARM_UP = 5; // seconds in which the other pages are fetched
 const SHARE = 0.03; // of a core
 
 // A figure of a quiet machine, and nothing that could be seen on another one.
-const bench = env.bench ? journey : () => {};
+const bench = env.bench ? test : () => {};
 
-bench('a snapshot a second is cheap, on every page', async ({ visit, say }) => {
+bench('a snapshot a second is cheap, on every page', async ({ visit }) => {
   await start();
   await firstTurn();
   const page = await visit({ browser: { reducedMotion: 'no-preference' } });
@@ -55,11 +53,11 @@ bench('a snapshot a second is cheap, on every page', async ({ visit, say }) => {
     shares[title] = (100 * ((await spent()) - before)) / SECONDS;
   }
   const list = Object.entries(shares).map(([title, share]) => `${title} ${share.toFixed(1)} %`);
-  say(`of a core over ${SECONDS} s: ${list.join(', ')}`);
-  assert.ok(
+  console.log(`of a core over ${SECONDS} s: ${list.join(', ')}`);
+  expect(
     Object.values(shares).every((share) => share < 100 * SHARE),
     list.join(', ')
-  );
+  ).toBeTruthy();
 });
 
 const rest = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));

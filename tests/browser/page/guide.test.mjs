@@ -1,22 +1,20 @@
 /** The presenter's guide: what is searched is found, what was seen is ticked, and numbers are the snapshot's. */
-import assert from 'node:assert/strict';
-
 import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
-import { host, journey, Page } from './page.mjs';
+import { expect, host, test, Page } from './page.mjs';
 
 const section = (page, name) => page.getByRole('region', { name });
 
-journey('the search narrows questions and terms, from the keyboard', async ({ visit }) => {
+test('the search narrows questions and terms, from the keyboard', async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }), '/guide');
   const search = page.getByRole('searchbox', { name: 'Search questions and glossary' });
   const count = page.getByRole('search').getByRole('status');
   const questions = section(page, 'Questions').locator('h4');
   await search.waitFor();
   const all = await questions.count();
-  assert.ok(all > 10, `${all} questions`);
+  expect(all, `${all} questions`).toBeGreaterThan(10);
   await search.fill('radix');
   await until('one question is left', async () => (await questions.count()) === 1);
-  assert.match(await count.innerText(), new RegExp(`^1 of ${all} questions`));
+  await expect(count).toHaveText(new RegExp(`^1 of ${all} questions`), { useInnerText: true });
   await search.press('ArrowDown');
   await page.keyboard.press('Enter');
   await page.getByText('The lowest cost wins').waitFor();
@@ -24,31 +22,31 @@ journey('the search narrows questions and terms, from the keyboard', async ({ vi
   await until('all are back', async () => (await questions.count()) === all);
 });
 
-journey('an answer and a term have addresses, and the search stays in sight', async ({ visit }) => {
+test('an answer and a term have addresses, and the search stays in sight', async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }), '/guide?visitor=technical#question-grove');
   await page.getByText('PodCliques').waitFor();
-  assert.equal(await page.getByRole('radio', { name: /^Came for Dynamo/ }).isChecked(), true);
+  await expect(page.getByRole('radio', { name: /^Came for Dynamo/ })).toBeChecked();
   await page.getByRole('link', { name: 'TTFT', exact: true }).click();
-  assert.match(page.url(), /\?visitor=technical#term-ttft$/);
+  await expect(page).toHaveURL(/\?visitor=technical#term-ttft$/);
   const box = await page.getByRole('search').boundingBox();
   const term = await page.locator('#term-ttft').boundingBox();
-  assert.ok(box.y >= 0 && box.y + box.height <= term.y, `search at ${box.y}, term at ${term.y}`);
+  expect(box.y >= 0 && box.y + box.height <= term.y, `search at ${box.y}, term at ${term.y}`).toBeTruthy();
   const uncovered = await page.getByRole('search').evaluate((search) => {
     const { left, top } = search.getBoundingClientRect();
     return search.contains(document.elementFromPoint(left + 1, top + 1));
   });
-  assert.ok(uncovered, 'nothing lies over the search');
+  expect(uncovered, 'nothing lies over the search').toBeTruthy();
 });
 
-journey('the checklist ticks itself when the workload starts, and keeps it over another page', async ({ visit }) => {
+test('the checklist ticks itself when the workload starts, and keeps it over another page', async ({ visit }) => {
   const booth = await Page.open(await visit({ browser: {} }), '/guide');
   const { page } = booth;
   const started = section(page, /step by step/).locator('li', { hasText: 'Start the workload' });
   await started.getByText('Press Start.').waitFor();
-  assert.equal(await started.getAttribute('data-done'), 'false');
+  await expect(started).toHaveAttribute('data-done', 'false');
   await start();
   await started.getByText(/^Running since .* 60 conversations/).waitFor();
-  assert.equal(await started.getAttribute('data-done'), 'true');
+  await expect(started).toHaveAttribute('data-done', 'true');
   await booth.goTo('Conversations');
   await stop();
   await page.goBack();
@@ -59,7 +57,7 @@ journey('the checklist ticks itself when the workload starts, and keeps it over 
   await started.getByText('Press Start.').waitFor();
 });
 
-journey('what was steered on another page is recalled', async ({ visit }) => {
+test('what was steered on another page is recalled', async ({ visit }) => {
   const booth = await Page.open(await visit({ browser: {} }), '/guide');
   const { page } = booth;
   await section(page, /step by step/)
@@ -77,7 +75,7 @@ journey('what was steered on another page is recalled', async ({ visit }) => {
   await raised.getByText(/^From 60 to 80/).waitFor();
 });
 
-journey('numbers agree with the snapshots that the page was sent', async ({ visit, say }) => {
+test('numbers agree with the snapshots that the page was sent', async ({ visit }) => {
   await start();
   await firstTurn();
   const page = await visit({ browser: {} });
@@ -94,10 +92,10 @@ journey('numbers agree with the snapshots that the page was sent', async ({ visi
     if (!shown) {
       throw new Error(`none of ${expected} is in: ${text}`);
     }
-    say(shown);
+    console.log(shown);
     return true;
   });
-  assert.match(await answer.innerText(), /at 60\s+configured/);
+  await expect(answer).toHaveText(/at 60\s+configured/, { useInnerText: true });
   await stop();
   await until('no live number is left', async () => /TTFT p95 —\s+stopped/.test(await answer.innerText()));
 });

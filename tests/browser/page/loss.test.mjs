@@ -1,13 +1,11 @@
 /** What is seen when the load generator dies, which serves the page too, and when it comes back. */
-import assert from 'node:assert/strict';
-
 import { firstTurn, killPart, start, startPart, until } from '../booth.mjs';
-import { journey } from '../journey.mjs';
+import { expect, test } from '../journey.mjs';
 import { gone, Page } from './page.mjs';
 
 const seconds = (since) => `${((Date.now() - since) / 1000).toFixed(1)} s`;
 
-journey('a load generator that dies is told, and is found again without a reload', async ({ visit, say }) => {
+test('a load generator that dies is told, and is found again without a reload', async ({ visit }) => {
   const page = await visit({ browser: {}, expected: gone });
   const guide = scriptsWith(page, 'Thirty seconds');
   const booth = await Page.open(page);
@@ -21,20 +19,20 @@ journey('a load generator that dies is told, and is found again without a reload
   const killed = Date.now();
   await killPart('loadgen');
   await booth.says(/Load generator lost/, 5_000);
-  say(`told ${seconds(killed)} after the loss`);
+  console.log(`told ${seconds(killed)} after the loss`);
   await page.getByText('The load generator is lost').waitFor();
-  assert.match(await liveCell(page), /^—/, 'no old number as live');
-  assert.equal(await booth.button('Start').isDisabled(), true);
-  assert.equal(await booth.button('Stop').isDisabled(), true);
+  expect(await liveCell(page), 'no old number as live').toMatch(/^—/);
+  await expect(booth.button('Start')).toBeDisabled();
+  await expect(booth.button('Stop')).toBeDisabled();
 
   await page.getByRole('link', { name: 'Presenter’s guide' }).click();
   await page.locator('main h2').first().waitFor(); // what a page needs is there before it is opened
   await startPart('loadgen');
   const ready = Date.now();
   await booth.says(/Stopped/, 10_000);
-  say(`back ${seconds(ready)} after its readiness`);
-  assert.equal(await booth.button('Start').isEnabled(), true);
-  assert.equal(await page.evaluate(() => window.notReloaded), true);
+  console.log(`back ${seconds(ready)} after its readiness`);
+  await expect(booth.button('Start')).toBeEnabled();
+  expect(await page.evaluate(() => window.notReloaded)).toBe(true);
 });
 
 /** Resolves once a script with these words has come, and those that were asked for together with it. */

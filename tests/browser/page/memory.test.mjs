@@ -1,15 +1,13 @@
 /** Eight hours in a minute: what a tab keeps of the snapshots that it was sent. */
-import assert from 'node:assert/strict';
-
 import { until } from '../booth.mjs';
-import { journey } from '../journey.mjs';
+import { expect, test } from '../journey.mjs';
 import { Page, registered, replay } from './page.mjs';
 
 const EIGHT_HOURS = 8 * 60 * 60; // snapshots, one a second
 const WARM_UP = 600; // for each page
 const GROWTH = 20 * 2 ** 20; // bytes
 
-journey('eight hours of snapshots leave nothing behind', async ({ visit, say }) => {
+test('eight hours of snapshots leave nothing behind', async ({ visit }) => {
   const page = await visit({ browser: {} });
   const booth = await Page.open(page, '/', replay);
   await booth.settled();
@@ -32,14 +30,14 @@ journey('eight hours of snapshots leave nothing behind', async ({ visit, say }) 
   const growth = (await heap(cdp)) - before;
   const mb = (bytes) => (bytes / 2 ** 20).toFixed(1);
   const took = ((Date.now() - began) / 1000).toFixed(0);
-  say(`${EIGHT_HOURS} snapshots in ${took} s: ${mb(before)} MB, and ${mb(growth)} MB more`);
-  assert.ok(growth < GROWTH, `${mb(growth)} MB more`);
+  console.log(`${EIGHT_HOURS} snapshots in ${took} s: ${mb(before)} MB, and ${mb(growth)} MB more`);
+  expect(growth, `${mb(growth)} MB more`).toBeLessThan(GROWTH);
 });
 
 /** Has so many snapshots sent, and waits until the page has shown the last of them. */
 async function play(page, n, total) {
   const answer = await fetch(`${replay}/replay?n=${n}&title=Played ${total}`, { method: 'POST' });
-  assert.equal(answer.status, 200);
+  expect(answer.status).toBe(200);
   const shown = async () => (await page.locator('header h1').innerText()) === `Played ${total}`;
   await until(`the last of ${n} snapshots`, shown, { within: 180_000, every: 250 });
 }

@@ -1,13 +1,11 @@
 /** The workload steered from the page: what the header and the slider ask for, happens. */
-import assert from 'node:assert/strict';
-
 import { eventAfter, newestEvent, stateUntil } from '../booth.mjs';
-import { host, journey, Page } from './page.mjs';
+import { expect, host, test, Page } from './page.mjs';
 
-journey('start, slider and stop are done, and told as theirs who asked', async ({ visit }) => {
+test('start, slider and stop are done, and told as theirs who asked', async ({ visit }) => {
   const booth = await Page.open(await visit({ browser: {} }));
   await booth.says(/Stopped/);
-  assert.equal(await booth.button('Stop').isDisabled(), true);
+  await expect(booth.button('Stop')).toBeDisabled();
   await booth.slider.focus();
   await booth.page.keyboard.press('ArrowRight');
   const { concurrency } = await stateUntil('another concurrency', (s) => s.concurrency.target !== 60);
@@ -15,7 +13,7 @@ journey('start, slider and stop are done, and told as theirs who asked', async (
   let before = await newestEvent();
   await booth.button('Start').click();
   await booth.says(/Starting|Settling|Running/);
-  assert.equal(await booth.button('Start').isDisabled(), true);
+  await expect(booth.button('Start')).toBeDisabled();
   await stateUntil('running as the slider says', (s) => s.running && s.concurrency.target === concurrency.target);
   await eventAfter(before, 'the start', (event) => /start/.test(event.kind) && event.by === host.by);
 
@@ -30,7 +28,7 @@ journey('start, slider and stop are done, and told as theirs who asked', async (
   await eventAfter(before, 'the stop', (event) => /stop/.test(event.kind) && event.by === host.by);
 });
 
-journey('an address that is no page’s says so, and leads back', async ({ visit }) => {
+test('an address that is no page’s says so, and leads back', async ({ visit }) => {
   const booth = await Page.open(await visit({ browser: {}, expected: [/404 \(Not Found\)/] }), '/nothing');
   await booth.page.getByText('There is no such page').waitFor();
   await booth.page.getByRole('link', { name: 'Go to dashboard' }).click();

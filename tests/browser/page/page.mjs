@@ -1,8 +1,8 @@
-/** The pages as a visitor finds them: on the load generator's own address or, where PAGES says so, inside Grafana. */
+/** The pages as a visitor finds them: on the load generator's own address or, unless PLACE is page, inside Grafana. */
 import fs from 'node:fs/promises';
 
-import { call, env, textUntil, until } from '../booth.mjs';
-import { journey as anyJourney } from '../journey.mjs';
+import { call, env, until } from '../booth.mjs';
+import { expect, test as anywhere } from '../journey.mjs';
 
 const APP = 'kvbooth-inference-app';
 
@@ -65,12 +65,14 @@ const hosts = {
 };
 
 /** Where the pages of these journeys are. */
-export const host = hosts[process.env.PAGES ?? 'loadgen'];
+export const host = hosts[process.env.PLACE === 'page' ? 'loadgen' : 'grafana'];
+
+export { expect };
 
 /** A journey through the pages, wherever they are. */
-export function journey(name, run) {
-  anyJourney(name, ({ visit, ...rest }) => run({ ...rest, visit: (options) => host.visit(visit, options) }));
-}
+export const test = anywhere.extend({
+  visit: ({ visit }, use) => use((options) => host.visit(visit, options)),
+});
 
 /** An expression for the addresses of our calls that begin so. */
 export const callsTo = (path) => new RegExp((host.calls + path).replace(/[.?/]/g, '\\$&'));
@@ -143,7 +145,7 @@ export class Page {
 
   /** Waits until the header calls the state by one of these words. */
   says(words, within) {
-    return textUntil(`the header says ${words}`, this.status, words, { within });
+    return expect(this.status).toHaveText(words, { timeout: within });
   }
 
   /** Waits until the page itself is there, below the header. */

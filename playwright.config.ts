@@ -1,0 +1,49 @@
+import { defineConfig } from '@playwright/test';
+
+const { CHROMIUM_PATH, JOURNEYS_OUTPUT, BENCH } = process.env;
+
+/** The journeys through a booth, which the tests in sidecar/test/page and sidecar/test/grafana bring up for a project. */
+export default defineConfig({
+  testDir: 'tests/browser',
+  testMatch: '*.test.mjs',
+  outputDir: JOURNEYS_OUTPUT,
+  reporter: [['list'], ['junit']], // the second into PLAYWRIGHT_JUNIT_OUTPUT_FILE
+  timeout: 300_000,
+  expect: { timeout: 15_000 },
+  workers: 1, // they steer one workload
+  use: {
+    launchOptions: {
+      executablePath: CHROMIUM_PATH,
+      args: [
+        '--no-sandbox',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+        '--disable-gpu',
+        '--disable-extensions',
+      ],
+    },
+    contextOptions: { reducedMotion: 'reduce' },
+    actionTimeout: 30_000,
+    navigationTimeout: 120_000,
+    video: 'off',
+    screenshot: 'only-on-failure',
+    // Pictures of every step cost the journeys up to half as much time again, and are no part of what a benchmark measures.
+    trace: BENCH ? 'off' : { mode: 'retain-on-failure', screenshots: false, snapshots: false },
+  },
+  projects: [
+    { name: 'page', testDir: 'tests/browser/page' },
+    // The same pages inside Grafana, as far as they are not about the address that they are at.
+    {
+      name: 'app',
+      testDir: 'tests/browser/page',
+      testMatch: /(operate|everywhere|dashboard|conversations|explain|guide)\.test\.mjs/,
+      grepInvert: /at 200 %/, // a small window shows little but Grafana's navigation
+    },
+    { name: 'grafana', testIgnore: ['**/page/**', '**/apppages.test.mjs'] },
+    // What holds against any target and under any address.
+    { name: 'anywhere', testMatch: /browser\/(dashboards|operate|workers|apppages)\.test\.mjs/ },
+  ],
+});
