@@ -1,6 +1,7 @@
 package plugin_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"sync"
@@ -64,7 +65,8 @@ type card struct {
 	mu    sync.Mutex
 	field string
 	value *float64
-	n     int // frames so far
+	n     int           // frames so far
+	sent  chan struct{} // has one where a frame came since the last look
 }
 
 func (c *card) Send(p *backend.StreamPacket) error {
@@ -76,6 +78,10 @@ func (c *card) Send(p *backend.StreamPacket) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.value, c.n = field.At(field.Len()-1).(*float64), c.n+1
+	select {
+	case c.sent <- struct{}{}:
+	default: // the last one has not been looked at
+	}
 	return nil
 }
 
@@ -93,7 +99,7 @@ func (c *card) frames() int {
 }
 
 func watch(t testing.TB, a *plugin.App, path, field string) *card {
-	c := &card{field: field}
+	c := &card{field: field, sent: make(chan struct{}, 1)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -103,10 +109,17 @@ func watch(t testing.TB, a *plugin.App, path, field string) *card {
 	return c
 }
 
-func eventually(t testing.TB, within time.Duration, condition func() bool, message string) {
+// until looks at the card again with every frame, until it is as wanted.
+func (c *card) until(t testing.TB, within time.Duration, message string, wanted func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(within); !condition(); time.Sleep(10 * time.Millisecond) {
-		require.False(t, time.Now().After(deadline), message)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	for !wanted() {
+		select {
+		case <-c.sent:
+		case <-ctx.Done():
+			require.FailNow(t, message)
+		}
 	}
 }
 
@@ -116,7 +129,7 @@ func TestOperate(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newGenerator(t, token).url(), token)
 	rps, hit := watch(t, a, "main/kpi", "rps"), watch(t, a, "main/kpi", "kv_hit_ratio")
-	eventually(t, patience, func() bool { return rps.frames() > 0 && !rps.shows() }, "dashes before Start")
+	rps.until(t, patience, "dashes before Start", func() bool { return rps.frames() > 0 && !rps.shows() })
 
 	var p api.Problem
 	require.Equal(t, 403, call(t, a, "vera", "Viewer", "POST", "workload/start", `{"concurrency":3}`, &p))
@@ -125,16 +138,17 @@ func TestOperate(t *testing.T) {
 	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "status", "", nil))
 	require.Equal(t, 200, call(t, a, "edith", "Editor", "POST", "workload/start", `{"concurrency":3}`, &s))
 	require.True(t, s.Running)
-	eventually(t, patience, func() bool { return rps.shows() && hit.shows() }, "numbers")
+	rps.until(t, patience, "a rate", rps.shows)
+	hit.until(t, patience, "a ratio", hit.shows)
 	require.Equal(t, 200, call(t, a, "edith", "Editor", "POST", "workload/start?lane=main", `{"concurrency":4}`, &s))
 	require.Equal(t, 4, s.Concurrency.Target)
 	require.Equal(t, 200, call(t, a, "adam", "Admin", "PATCH", "settings", `{"title":"Booth 7"}`, nil))
 	require.Equal(t, 200, call(t, a, "gräfin@example.com", "Editor", "POST", "workload/stop", `{"drain":false}`, nil))
-	eventually(t, patience, func() bool { return !rps.shows() }, "dashes after Stop")
+	rps.until(t, patience, "dashes after Stop", func() bool { return !rps.shows() })
 
 	// Who has done what; a stop is written down when it has happened.
 	by := map[string]string{}
-	eventually(t, patience, func() bool {
+	require.Eventually(t, func() bool {
 		var l api.EventList
 		require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "events?limit=100", "", &l))
 		clear(by)
@@ -142,7 +156,7 @@ func TestOperate(t *testing.T) {
 			by[string(e.Kind)] += " " + e.By
 		}
 		return by["stop"] != ""
-	}, "the stop's event")
+	}, patience, 10*time.Millisecond, "the stop's event")
 	require.Contains(t, by["start"], "edith")
 	require.Contains(t, by["settings"], "adam")
 	require.Contains(t, by["stop"], "gräfin@example.com")
@@ -204,14 +218,14 @@ func TestRestart(t *testing.T) {
 	g := newGenerator(t, token)
 	a := newApp(t, g.url(), token)
 	step := watch(t, a, "main/state", "target_concurrency")
-	eventually(t, patience, step.shows, "a number")
+	step.until(t, patience, "a number", step.shows)
 	g.stop()
-	eventually(t, 5*time.Second, func() bool { return !step.shows() }, "no old number")
+	step.until(t, 5*time.Second, "no old number", func() bool { return !step.shows() })
 	var p api.Problem
 	require.Equal(t, 502, call(t, a, "edith", "Editor", "POST", "workload/stop", `{}`, &p))
 	require.Contains(t, p.Detail, "start it")
 	g.start()
-	eventually(t, 5*time.Second, step.shows, "a number again")
+	step.until(t, 5*time.Second, "a number again", step.shows)
 }
 
 // The connection's test against the real thing.
@@ -226,10 +240,10 @@ func TestHealth(t *testing.T) {
 	status, message := text("a-token-that-is-wrong")
 	require.Equal(t, backend.HealthStatusError, status)
 	require.Contains(t, message, "the token is wrong")
-	eventually(t, patience, func() bool { // the load generator looks for its target first
+	require.Eventually(t, func() bool { // the load generator looks for its target first
 		status, message = text(token)
 		return status == backend.HealthStatusOk
-	}, "health")
+	}, patience, 10*time.Millisecond, "health")
 	require.Contains(t, message, "Load generator 1.2.3 answers")
 	require.Contains(t, message, "lane main is stopped in mode kv")
 	require.Contains(t, message, "Prometheus is not there: start it")
