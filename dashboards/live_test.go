@@ -117,7 +117,7 @@ func startBooth(t *testing.T) *booth {
 	said, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen").CombinedOutput()
 	require.NoError(t, err, string(said))
 	b := &booth{t: t}
-	cmd := exec.Command(filepath.Join(bin, "booth"), "demo", "--speed=20", "--concurrency=60", "--no-grafana", "--cache-dir="+t.TempDir(),
+	cmd := exec.Command(filepath.Join(bin, "booth"), "demo", "--speed=20", "--concurrency=60", "--grafana=off", "--cache-dir="+t.TempDir(),
 		"--frontend-port=32000", "--worker-port=32100", "--gpu-port=32200", "--prometheus-port=32300", "--port=32800")
 	cmd.Env = append(os.Environ(), "LOADGEN_BASELINE_DEFAULT=h200x3-tp1-llama70b-fp8")
 	cmd.Stdout, cmd.Stderr = &b.out, &b.out

@@ -73,34 +73,34 @@ func InstallDynamo(ctx context.Context, cacheDir string, progress io.Writer) (py
 	}
 	requirements := strings.Join(append(dynamoPackages[:len(dynamoPackages):len(dynamoPackages)], dynamoDependencies...), "\n")
 	venv := filepath.Join(cacheDir, fmt.Sprintf("dynamo-%s-%.4x", DynamoVersion, sha256.Sum256([]byte(requirements))))
-	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
-		return "", fmt.Errorf("install Dynamo: %w", err)
-	}
-	unlock, err := lock(ctx, venv+".lock", func() {
-		fmt.Fprintln(progress, "waiting for another process that is installing NVIDIA Dynamo")
-	})
+	err = installOnce(ctx, venv, "NVIDIA Dynamo", progress, func() bool { return installed(ctx, venv) },
+		func() error { return install(ctx, venv, progress) })
 	if err != nil {
-		return "", fmt.Errorf("install Dynamo: %w", err)
-	}
-	defer unlock()
-	if installed(ctx, venv) {
-		return venvPython(venv), nil
-	}
-	if err := install(ctx, venv, progress); err != nil {
 		return "", fmt.Errorf("install Dynamo %s: %w", DynamoVersion, err)
 	}
 	return venvPython(venv), nil
 }
 
-// lock takes a lock between processes, and calls waiting once if it is taken.
-func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
-	l := flock.New(path)
-	ok, err := l.TryLock()
-	if err == nil && !ok {
-		waiting()
-		_, err = l.TryLockContext(ctx, lockPoll)
+// installOnce installs what is not there yet. Of several processes one does and the
+// others wait for it.
+func installOnce(ctx context.Context, path, name string, progress io.Writer, installed func() bool, install func() error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
 	}
-	return func() { _ = l.Unlock() }, err
+	lock := flock.New(path + ".lock")
+	ok, err := lock.TryLock()
+	if err == nil && !ok {
+		fmt.Fprintf(progress, "waiting for another process that is installing %s\n", name)
+		_, err = lock.TryLockContext(ctx, lockPoll)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Unlock() }()
+	if installed() {
+		return nil
+	}
+	return install()
 }
 
 // TryLock takes a lock between processes if no other one holds it. The file that

@@ -28,7 +28,8 @@ const (
 type flags struct {
 	Concurrency  int    `default:"60" help:"Conversations to keep in progress."`
 	Start        bool   `default:"true" negatable:"" help:"Begin at once. Without it, the load generator waits for an operator."`
-	Grafana      bool   `default:"true" negatable:"" help:"Start Grafana too, where one is installed: where GRAFANA_HOME says, in /usr/share/grafana, or on the PATH."`
+	Grafana      string `default:"auto" enum:"auto,installed,off" help:"Start Grafana too: auto takes the one that is installed (where GRAFANA_HOME says, in /usr/share/grafana, or on the PATH) and downloads ${grafana} where there is none, about 200 MB, once; installed downloads nothing; off starts none."`
+	NoGrafana    bool   `hidden:"" help:"The same as --grafana=off."`
 	Provisioning string `placeholder:"DIR" help:"Folder of Grafana's provisioning. Without it, the project's, found beside this program."`
 
 	FrontendPort   int    `default:"8000" help:"Port of the cluster's frontend, or the next free one."`
@@ -106,7 +107,7 @@ type booth struct {
 	cluster    cluster
 	prometheus *service
 	grafana    *service // nil: none
-	noGrafana  error    // why there is none, though one is wanted
+	noGrafana  error    // why there is none, though one is wanted; nil where none is
 	startPage  string   // path of Grafana's page to open first
 	loadgen    *service
 	parts      []part // all of them, as they were started
@@ -181,6 +182,7 @@ func (b *booth) start(ctx context.Context) (err error) {
 	if err := b.setLogsAside(); err != nil {
 		return err
 	}
+	grafana := b.findGrafana(ctx)
 	if b.cluster, err = b.kind.newCluster(ctx, b); err != nil {
 		return err
 	}
@@ -195,8 +197,8 @@ func (b *booth) start(ctx context.Context) (err error) {
 		return err
 	}
 	around := []part{b.prometheus}
-	if b.flags.Grafana {
-		b.grafana, b.noGrafana = b.newGrafana(ctx, address)
+	if grafana != nil {
+		b.grafana, b.noGrafana = b.newGrafana(*grafana, address)
 	}
 	if b.grafana != nil {
 		around = append(around, b.grafana)

@@ -129,7 +129,7 @@ func runBooth(t *testing.T, command string, more ...string) *running {
 	r.stop, r.hurry = stop, hurryUp
 	args := []string{command, "--cache-dir=" + r.dir}
 	if os.Getenv(local.GrafanaVariable) == "" {
-		args = append(args, "--no-grafana")
+		args = append(args, "--grafana=off")
 	}
 	port := 10_000 + rand.IntN(15_000)
 	for i, flag := range []string{"frontend", "worker", "prometheus", "grafana", "gpu"} {
@@ -328,6 +328,37 @@ func TestBoothWithoutGrafana(t *testing.T) {
 			r.stop()
 			assert.Equal(t, success, r.code())
 		})
+	}
+}
+
+// Where none is installed, one is downloaded; where that is not wanted or does not
+// work, the booth goes on.
+func TestDemoDownloadsGrafana(t *testing.T) {
+	linkLoadgen(t)
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv(local.GrafanaVariable, "")
+	if _, err := local.FindGrafana(t.Context()); !errors.Is(err, local.ErrNoGrafana) {
+		t.Skip("skipped: a Grafana is installed, so none is downloaded")
+	}
+	localtest.Mirror(t, localtest.GrafanaArchive(t))
+	r := runBooth(t, "demo", "--grafana=auto", "--provisioning="+t.TempDir())
+	r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+), open this first`)
+	assert.Contains(t, r.err.String(), "no Grafana is installed: downloading version "+local.GrafanaRelease)
+	assert.DirExists(t, filepath.Join(r.dir, "grafana-"+local.GrafanaRelease))
+	r.stop()
+	assert.Equal(t, success, r.code())
+
+	localtest.MirrorWith(t, "", http.NotFound)
+	for choice, says := range map[string]string{
+		"auto":      `and none can be had: download Grafana 12\.\S+: .*holds no SHA-256(.|\n)*goes on without Grafana(.|\n)*Everything runs without Grafana`,
+		"installed": `booth: no Grafana is installed\nthe booth goes on without Grafana`,
+	} {
+		r := runBooth(t, "demo", "--grafana="+choice)
+		r.says(&r.out, `Ctrl-C`)
+		assert.Regexp(t, says, r.err.String()+r.out.String())
+		assert.Contains(t, r.out.String(), "page")
+		r.stop()
+		assert.Equal(t, success, r.code())
 	}
 }
 

@@ -57,7 +57,7 @@ func startRealBooth(t *testing.T) *realBooth {
 
 	b := &realBooth{t: t, ended: make(chan struct{}), http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	cache := t.TempDir()
-	args := []string{"demo", "--speed=20", "--concurrency=30", "--cache-dir=" + cache, "--provisioning=" + project + "/provisioning", "--port=30800"}
+	args := []string{"demo", "--speed=20", "--concurrency=30", "--cache-dir=" + cache, "--grafana=installed", "--provisioning=" + project + "/provisioning", "--port=30800"}
 	for i, flag := range []string{"frontend", "worker", "gpu", "prometheus", "grafana"} {
 		args = append(args, fmt.Sprintf("--%s-port=%d", flag, 30000+100*i))
 	}

@@ -18,16 +18,35 @@ const dashboardUID = "kvbooth-booth"
 // database.
 const grafanaWithin = 90 * time.Second
 
-const howToGetGrafana = `Grafana is not part of the booth, and none was found: everything else runs all the same.
-To see it in Grafana, get version ` + local.OldestGrafana + ` or later from https://grafana.com/grafana/download,
-unpack it anywhere, set ` + local.GrafanaVariable + ` to its folder, and start the booth again.`
+const howToGetGrafana = `Everything runs without Grafana, too: the page above shows the same. To see it in Grafana,
+get version ` + local.OldestGrafana + ` or later from https://grafana.com/grafana/download, unpack it anywhere,
+set ` + local.GrafanaVariable + ` to its folder, and start the booth again.`
+
+// findGrafana finds the Grafana to start, or downloads it. Where there is none, it
+// says so and the booth goes on.
+func (b *booth) findGrafana(ctx context.Context) *local.Grafana {
+	if b.flags.Grafana == "off" || b.flags.NoGrafana {
+		return nil
+	}
+	g, err := local.FindGrafana(ctx)
+	if errors.Is(err, local.ErrNoGrafana) && b.flags.Grafana == "auto" {
+		if g, err = local.InstallGrafana(ctx, b.cache, b.out.stderr); err != nil {
+			err = fmt.Errorf("%w, and none can be had: %w", local.ErrNoGrafana, err)
+		}
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		b.noGrafana = err
+		b.out.say("%v\nthe booth goes on without Grafana", err)
+		return nil
+	}
+	return &g
+}
 
 // newGrafana describes Grafana. The booth goes on where there is an error.
-func (b *booth) newGrafana(ctx context.Context, loadgen string) (*service, error) {
-	installed, err := local.FindGrafana(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (b *booth) newGrafana(g local.Grafana, loadgen string) (*service, error) {
 	provisioning, err := b.provisioning()
 	if err != nil {
 		return nil, err
@@ -37,7 +56,7 @@ func (b *booth) newGrafana(ctx context.Context, loadgen string) (*service, error
 		return nil, err
 	}
 	url, app := "http://"+local.Loopback(port), app(provisioning)
-	command, err := installed.Command(local.GrafanaOptions{
+	command, err := g.Command(local.GrafanaOptions{
 		Dir: b.folder("grafana"), Provisioning: provisioning, Plugins: app,
 		Unsigned: local.AppIDs, Port: port, Log: b.log("grafana"),
 		Env: []string{"KVBOOTH_PROMETHEUS_URL=" + b.prometheus.url, "KVBOOTH_SIDECAR_URL=http://" + loadgen},

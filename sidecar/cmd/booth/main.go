@@ -1,6 +1,6 @@
 // Command booth starts a whole booth on this machine: a serving cluster, simulated
-// or a real Dynamo with mock workers, Prometheus, the load generator, and Grafana
-// where one is installed, each in processes of their own. Some of them are this
+// or a real Dynamo with mock workers, Prometheus, the load generator, and Grafana,
+// each in processes of their own. Some of them are this
 // same program, started with another command.
 package main
 
@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 )
 
@@ -29,7 +30,7 @@ const (
 )
 
 type commands struct {
-	Demo       demoCmd       `cmd:"" help:"Run the whole booth on a simulated Dynamo cluster: the cluster, Prometheus, the load generator, and Grafana where one is installed."`
+	Demo       demoCmd       `cmd:"" help:"Run the whole booth on a simulated Dynamo cluster: the cluster, Prometheus, the load generator, and Grafana."`
 	Dynamo     dynamoCmd     `cmd:"" help:"Run the same on a real NVIDIA Dynamo with mock workers. Needs Python 3.10 or later."`
 	Cluster    clusterCmd    `cmd:"" help:"Run the simulated cluster alone."`
 	Prometheus prometheusCmd `cmd:"" help:"Run Prometheus alone."`
@@ -76,7 +77,7 @@ func run(ctx, hurry context.Context, args []string, stdout, stderr io.Writer) in
 	var c commands
 	exit := -1
 	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }),
-		kong.Vars{"profiles": strings.Join(sim.ProfileNames(), ", ")},
+		kong.Vars{"profiles": strings.Join(sim.ProfileNames(), ", "), "grafana": local.GrafanaRelease},
 		kong.Description("Starts a whole booth on this machine. Ctrl-C stops all of it; once more kills it."))
 	parsed, err := parser.Parse(args)
 	if exit >= 0 { // the help was printed

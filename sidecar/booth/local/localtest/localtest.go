@@ -4,14 +4,19 @@
 package localtest
 
 import (
+	"archive/tar"
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -85,6 +90,63 @@ func Grafana(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return home
+}
+
+// Entry is a file of an archive, or a link where it has a target.
+type Entry struct{ Name, Content, Target string }
+
+// GrafanaArchive is the .tar.gz of a played Grafana, with more entries behind it.
+func GrafanaArchive(t testing.TB, more ...Entry) []byte {
+	t.Helper()
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\"\n", filepath.Join(Grafana(t), "bin", "grafana"))
+	return Archive(t, append([]Entry{
+		{Name: "grafana-v1/bin/grafana", Content: script}, {Name: "grafana-v1/conf/defaults.ini"}, {Name: "grafana-v1/public/index.html"},
+	}, more...)...)
+}
+
+// Archive is a .tar.gz of these entries, which all may be run.
+func Archive(t testing.TB, entries ...Entry) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	w := tar.NewWriter(z)
+	for _, e := range entries {
+		header := &tar.Header{Name: e.Name, Mode: 0o755, Size: int64(len(e.Content)), Linkname: e.Target}
+		if e.Target != "" {
+			header.Typeflag = tar.TypeSymlink
+		}
+		if err := w.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(e.Content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// Mirror serves an archive of Grafana and its SHA-256, whatever the archive's name
+// is, and has it downloaded from there until the test ends.
+func Mirror(t testing.TB, archive []byte) {
+	t.Helper()
+	MirrorWith(t, fmt.Sprintf("%x", sha256.Sum256(archive)), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) })
+}
+
+// MirrorWith serves what it is given in place of an archive and its .sha256 file.
+func MirrorWith(t testing.TB, checksum string, archive http.HandlerFunc) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, ".sha256") {
+			fmt.Fprint(w, checksum)
+			return
+		}
+		archive(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv(local.GrafanaMirrorVariable, server.URL)
 }
 
 func link(path string) error {

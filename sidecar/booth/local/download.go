@@ -1,0 +1,228 @@
+package local
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Patience with a server. Variables for the tests' sake.
+var (
+	answersWithin = 5 * time.Second  // it begins to answer
+	stalledAfter  = 30 * time.Second // without a byte
+)
+
+const checksumLimit = 4 << 10 // bytes of a .sha256 file
+
+// download is a file to fetch and to hold against its SHA-256.
+type download struct {
+	url, file string
+	sha256    string // hexadecimal; "" takes the one published beside the file
+	progress  io.Writer
+}
+
+// run fetches the file. Without an error it is whole and what it should be.
+func (d download) run(ctx context.Context) error {
+	want, origin := d.sha256, "kept in KV Booth"
+	if want == "" {
+		var err error
+		if want, err = publishedChecksum(ctx, d.url+".sha256"); err != nil {
+			return err
+		}
+		origin = "published at " + d.url + ".sha256"
+	}
+	got, err := d.fetch(ctx)
+	if err != nil {
+		return err
+	}
+	if !strings.EqualFold(got, want) {
+		return fmt.Errorf("%s is thrown away: its SHA-256 is %s, and the one %s is %s", d.url, got, origin, want)
+	}
+	fmt.Fprintf(d.progress, "its SHA-256 is the one %s\n", origin)
+	return nil
+}
+
+// fetch writes the file and gives its SHA-256.
+func (d download) fetch(ctx context.Context) (checksum string, err error) {
+	file, err := os.Create(d.file)
+	if err != nil {
+		return "", err
+	}
+	body, size, err := open(ctx, d.url)
+	if err != nil {
+		return "", errors.Join(err, file.Close())
+	}
+	defer body.Close()
+	shown := &counter{report: newReport(d.progress, size), what: filepath.Base(d.file)}
+	sum := sha256.New()
+	_, err = io.Copy(io.MultiWriter(file, sum, shown), body)
+	shown.close()
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", fmt.Errorf("%s broke off after %.1f of %.1f MB: %w", d.url, float64(shown.done)/(1<<20), float64(size)/(1<<20), err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// counter reports how much was written.
+type counter struct {
+	*report
+	what string
+	done int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.done += int64(len(p))
+	c.show(c.done, c.what)
+	return len(p), nil
+}
+
+// publishedChecksum reads a .sha256 file: the sum alone, or in front of a file's name.
+func publishedChecksum(ctx context.Context, url string) (string, error) {
+	body, _, err := open(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, checksumLimit))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", url, err)
+	}
+	sum, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	if bytes, err := hex.DecodeString(sum); err != nil || len(bytes) != sha256.Size {
+		return "", fmt.Errorf("%s holds no SHA-256: %.80q", url, text)
+	}
+	return sum, nil
+}
+
+// open gets what is at a URL, and its size in bytes, -1 where that is not told. It
+// fails where there is no answer within answersWithin, reading where nothing comes
+// for stalledAfter.
+func open(ctx context.Context, url string) (io.ReadCloser, int64, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	b := &body{cancel: cancel, patience: time.AfterFunc(answersWithin, func() { cancel(errSilent) }), ctx: ctx}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	request.Close = true // there is nothing more to ask
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		if errors.Is(b.explain(err), errSilent) {
+			err = fmt.Errorf("%s: %w for %v", url, errSilent, answersWithin)
+		}
+		return nil, 0, errors.Join(err, b.Close())
+	}
+	b.ReadCloser = response.Body
+	if response.StatusCode != http.StatusOK {
+		return nil, 0, errors.Join(fmt.Errorf("%s answers %s", url, response.Status), b.Close())
+	}
+	return b, response.ContentLength, nil
+}
+
+var errSilent = errors.New("the server is silent")
+
+// body is a response's that fails where nothing comes for a while.
+type body struct {
+	io.ReadCloser
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	patience *time.Timer
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.patience.Reset(stalledAfter)
+	n, err := b.ReadCloser.Read(p)
+	return n, b.explain(err)
+}
+
+// explain gives the cause where the request was given up.
+func (b *body) explain(err error) error {
+	if err != nil && errors.Is(context.Cause(b.ctx), errSilent) {
+		return errSilent
+	}
+	return err
+}
+
+func (b *body) Close() error {
+	b.patience.Stop()
+	b.cancel(nil)
+	if b.ReadCloser == nil {
+		return nil
+	}
+	return b.ReadCloser.Close()
+}
+
+// unpack unpacks an archive, .tar.gz or .zip, into a folder, which it makes.
+func unpack(ctx context.Context, file, dir string) error {
+	if strings.HasSuffix(file, ".zip") {
+		z, err := zip.OpenReader(file)
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		return os.CopyFS(dir, z)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir) // nothing is written outside of it
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for t := tar.NewReader(z); ; {
+		header, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		if err := unpackEntry(root, header, t); err != nil {
+			return err
+		}
+	}
+}
+
+func unpackEntry(root *os.Root, header *tar.Header, content io.Reader) error {
+	name := filepath.FromSlash(header.Name)
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	switch header.Typeflag {
+	case tar.TypeDir:
+		return root.MkdirAll(name, 0o755)
+	case tar.TypeReg:
+		file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, header.FileInfo().Mode().Perm())
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(file, content)
+		return errors.Join(err, file.Close())
+	case tar.TypeSymlink:
+		if target := filepath.FromSlash(header.Linkname); filepath.IsLocal(filepath.Join(filepath.Dir(name), target)) && !filepath.IsAbs(target) {
+			return root.Symlink(target, name)
+		}
+	}
+	return fmt.Errorf("%s is no file, no folder and no link within the archive", header.Name)
+}

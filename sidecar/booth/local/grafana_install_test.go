@@ -1,0 +1,206 @@
+//go:build unix
+
+package local_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/booth/local/localtest"
+)
+
+// installGrafana installs one in an empty folder, in which nothing but the lock may
+// be left where it fails.
+func installGrafana(t *testing.T) (said string, err error) {
+	t.Helper()
+	cache := t.TempDir()
+	var progress bytes.Buffer
+	g, err := local.InstallGrafana(within(t, soon), cache, &progress)
+	entries, readErr := os.ReadDir(cache)
+	require.NoError(t, readErr)
+	var left []string
+	for _, entry := range entries {
+		left = append(left, entry.Name())
+	}
+	home := "grafana-" + local.GrafanaRelease
+	if err != nil {
+		assert.ErrorContains(t, err, "download Grafana "+local.GrafanaRelease+": ")
+		assert.Equal(t, []string{home + ".lock"}, left, "nothing is half done")
+		return progress.String(), err
+	}
+	assert.Equal(t, []string{home, home + ".lock"}, left)
+	assert.Equal(t, local.Grafana{Home: filepath.Join(cache, home), Program: filepath.Join(cache, home, "bin", "grafana"), Version: "12.2.0"}, g)
+	return progress.String(), nil
+}
+
+func TestInstallGrafana(t *testing.T) {
+	archive, asked := localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/link", Target: "bin/grafana"}), 0
+	sum := fmt.Sprintf("%X  dist/other-name.tar.gz\n", sha256.Sum256(archive)) // as some releases have it
+	localtest.MirrorWith(t, sum, func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_, _ = w.Write(archive)
+	})
+	cache := filepath.Join(t.TempDir(), "cache")
+	var progress bytes.Buffer
+	first, err := local.InstallGrafana(within(t, soon), cache, &progress)
+	require.NoError(t, err)
+	assert.Equal(t, cache, filepath.Dir(first.Home))
+	assert.FileExists(t, filepath.Join(first.Home, "link"))
+	assert.Contains(t, progress.String(), "its SHA-256 is the one published at "+os.Getenv(local.GrafanaMirrorVariable))
+
+	progress.Reset()
+	again, err := local.InstallGrafana(within(t, soon), cache, &progress)
+	require.NoError(t, err)
+	assert.Equal(t, first, again)
+	assert.Empty(t, progress.String(), "it is there")
+	assert.Equal(t, 1, asked)
+}
+
+// However slowly the bytes come: as long as some do, there is patience.
+func TestInstallGrafanaSlowly(t *testing.T) {
+	local.Patience(t, 5*time.Second, 500*time.Millisecond)
+	archive := localtest.GrafanaArchive(t)
+	localtest.MirrorWith(t, fmt.Sprintf("%x", sha256.Sum256(archive)), func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(archive)))
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for rest := archive; len(rest) > 0; {
+			n := min(len(rest), len(archive)/15+1)
+			_, _ = w.Write(rest[:n])
+			w.(http.Flusher).Flush()
+			rest = rest[n:]
+			<-tick.C
+		}
+	})
+	_, err := installGrafana(t)
+	assert.NoError(t, err)
+}
+
+func TestInstallGrafanaSaysWhatFailed(t *testing.T) {
+	archive := localtest.GrafanaArchive(t)
+	sum := fmt.Sprintf("%x", sha256.Sum256(archive))
+	half := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(archive)))
+		_, _ = w.Write(archive[:len(archive)/2])
+		w.(http.Flusher).Flush()
+	}
+	for _, test := range []struct {
+		intent, sum string
+		serve       http.HandlerFunc
+		says        string
+	}{
+		{"truncated", sum, func(w http.ResponseWriter, _ *http.Request) { half(w) }, "broke off after 0.0 of 0.0 MB: unexpected EOF"},
+		{"stalled", sum, func(w http.ResponseWriter, r *http.Request) {
+			half(w)
+			<-r.Context().Done()
+		}, "broke off after 0.0 of 0.0 MB: the server is silent"},
+		{"another archive", strings.Repeat("0", 64), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) }, "its SHA-256 is " + sum + ", and the one published at "},
+		{"absent", sum, http.NotFound, ".tar.gz answers 404 Not Found"},
+		{"no checksum", "<html>", http.NotFound, `.sha256 holds no SHA-256: "<html>"`},
+	} {
+		t.Run(test.intent, func(t *testing.T) {
+			local.Patience(t, 5*time.Second, 200*time.Millisecond)
+			localtest.MirrorWith(t, test.sum, test.serve)
+			_, err := installGrafana(t)
+			assert.ErrorContains(t, err, test.says)
+		})
+	}
+}
+
+// Without a network it is not waited for longer than five seconds.
+func TestInstallGrafanaOffline(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	require.NoError(t, err)
+	defer silent.Close()
+	t.Setenv(local.GrafanaMirrorVariable, "http://"+silent.Addr().String())
+	assert.LessOrEqual(t, local.Patience(t, 100*time.Millisecond, time.Minute), 5*time.Second)
+	_, err = installGrafana(t)
+	assert.ErrorContains(t, err, ".sha256: the server is silent for 100ms")
+
+	t.Setenv(local.GrafanaMirrorVariable, "http://"+local.Loopback(freePort(t)))
+	_, err = installGrafana(t)
+	assert.ErrorContains(t, err, "connection refused")
+}
+
+// Ctrl-C ends a download.
+func TestInstallGrafanaBrokenOff(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	localtest.MirrorWith(t, strings.Repeat("0", 64), func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	cache := t.TempDir()
+	_, err := local.InstallGrafana(ctx, cache, &bytes.Buffer{})
+	require.ErrorIs(t, err, context.Canceled)
+	localtest.Mirror(t, localtest.GrafanaArchive(t))
+	_, err = local.InstallGrafana(within(t, soon), cache, &bytes.Buffer{})
+	assert.NoError(t, err)
+}
+
+// An archive that is what its checksum says, and no good all the same.
+func TestInstallGrafanaFromBadArchives(t *testing.T) {
+	for intent, test := range map[string]struct {
+		archive []byte
+		says    string
+	}{
+		"no archive":              {[]byte("<html>"), "unpack grafana-"},
+		"a file outside":          {localtest.GrafanaArchive(t, localtest.Entry{Name: "../outside"}), "path escapes"},
+		"an absolute path":        {localtest.GrafanaArchive(t, localtest.Entry{Name: "/outside"}), "path escapes"},
+		"a link to outside":       {localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/x", Target: "../../outside"}), "no link within the archive"},
+		"an absolute link":        {localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/x", Target: "/etc"}), "no link within the archive"},
+		"a file twice":            {localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/bin/grafana"}), "exists"},
+		"two folders":             {localtest.GrafanaArchive(t, localtest.Entry{Name: "other/x"}), "holds 2 folders instead of one"},
+		"something else":          {localtest.Archive(t, localtest.Entry{Name: "grafana-v1/README"}), "holds no Grafana that runs"},
+		"one that does not run":   {localtest.Archive(t, localtest.Entry{Name: "g/bin/grafana", Content: "#!/nowhere"}, localtest.Entry{Name: "g/conf/defaults.ini"}, localtest.Entry{Name: "g/public/x"}), "holds no Grafana that runs"},
+		"a tar that is cut short": {localtest.GrafanaArchive(t)[:100], "unexpected EOF"},
+	} {
+		t.Run(intent, func(t *testing.T) {
+			localtest.Mirror(t, test.archive)
+			_, err := installGrafana(t)
+			assert.ErrorContains(t, err, test.says)
+		})
+	}
+}
+
+// Windows gets a zip, which is unpacked in the same way.
+func TestUnpackZip(t *testing.T) {
+	write := func(names ...string) string {
+		path := filepath.Join(t.TempDir(), "grafana.zip")
+		file, err := os.Create(path)
+		require.NoError(t, err)
+		z := zip.NewWriter(file)
+		for _, name := range names {
+			w, err := z.Create(name)
+			require.NoError(t, err)
+			_, err = w.Write([]byte(name))
+			require.NoError(t, err)
+		}
+		require.NoError(t, errors.Join(z.Close(), file.Close()))
+		return path
+	}
+	dir := filepath.Join(t.TempDir(), "in", "unpacked")
+	require.NoError(t, local.Unpack(t.Context(), write("grafana/bin/grafana.exe", "grafana/public/x"), dir))
+	content, err := os.ReadFile(filepath.Join(dir, "grafana", "bin", "grafana.exe"))
+	require.NoError(t, err)
+	assert.Equal(t, "grafana/bin/grafana.exe", string(content))
+
+	dir = filepath.Join(t.TempDir(), "in", "unpacked")
+	_ = local.Unpack(t.Context(), write("../outside", "/outside", `..\outside`), dir)
+	assert.NoFileExists(t, filepath.Join(dir, "..", "outside"))
+}
