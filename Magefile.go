@@ -38,11 +38,22 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "tests", Run: tests},
 		suite.Part{Name: "fuzz", Run: fuzz(5_000)},
 		suite.Part{Name: "front end", Run: frontend.Check},
+		suite.Part{Name: "whole booths", Run: wholeBooths, Beside: true}, // they wait a lot
 		suite.Part{Name: "package", Run: packed},
 		suite.Part{Name: "plugin validator", Run: validated},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
 		suite.Part{Name: "page", Run: onPage},
 		suite.Part{Name: "Grafana", Run: inGrafana(), Beside: true}, // either waits a lot
+	)
+}
+
+// Check vets, lints and runs the unit tests, without race detector and browser: what to run after each change.
+func Check(ctx context.Context) error {
+	return run(ctx,
+		suite.Check("vet", vet),
+		suite.Check("lint", Lint),
+		suite.Part{Name: "tests", Run: func(ctx context.Context) (suite.Count, error) { return suite.GoTest(ctx, os.Stdout, false, "./...") }},
+		suite.Part{Name: "front end", Run: frontend.Check, Beside: true},
 	)
 }
 
@@ -57,30 +68,26 @@ func Format(ctx context.Context) error { return golangciLint(ctx, "fmt") }
 
 // Build builds the Grafana app into dist/ and the load generator's page, where there is Node.js, and the programs into bin/.
 func Build(ctx context.Context) error {
-	err := frontend.Build(ctx) // the load generator embeds its page
-	if errors.Is(err, browser.ErrNoNode) {
+	compiler := &suite.Compiler{Out: os.Stderr}
+	// The load generator embeds the page, which is built meanwhile: all else that it
+	// is made of is compiled now.
+	outputs := [][2]string{{program("booth"), "./sidecar/cmd/booth"}, {os.DevNull, "./sidecar/loadgen/lane"}}
+	steps := []suite.Step{{Name: "Go programs", Far: compiler.Far, Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) }}}
+	switch _, err := browser.FindNode(ctx); {
+	case err == nil:
+		outputs = append(outputs, [2]string{filepath.Join("dist", local.AppBackend()), "./pkg"})
+		steps = append(steps, suite.Step{Name: "front end", Far: frontend.Far, Run: frontend.Build})
+	case errors.Is(err, browser.ErrNoNode):
 		fmt.Printf("neither the Grafana app nor the load generator's page is built: %v or later; the rest works without them\n", err)
-		err = nil
-	}
-	if err != nil {
+	default:
 		return err
 	}
-	return programs(ctx)
-}
-
-// programs builds the load generator and the booth.
-func programs(ctx context.Context) error {
-	for _, name := range []string{"loadgen", "booth"} {
-		fmt.Printf("building %s%s\n", program(name), buildNotes[name])
-		if err := suite.Command(ctx, "go", "build", "-o", program(name), "./sidecar/cmd/"+name); err != nil {
-			return err
-		}
+	fmt.Println("building the booth and the load generator: minutes the first time, since Prometheus is in it")
+	if err := suite.Together(ctx, os.Stdout, steps...); err != nil {
+		return err
 	}
-	return nil
+	return compiler.BuildAll(ctx, [2]string{program("loadgen"), "./sidecar/cmd/loadgen"})
 }
-
-// buildNotes say what to expect of a build.
-var buildNotes = map[string]string{"booth": " (the first build takes a few minutes: it contains Prometheus)"}
 
 // Package packs the Grafana app for six systems, into a zip archive and a folder in bin/package.
 func Package(ctx context.Context) error {
@@ -149,12 +156,11 @@ func measured(journeys string, part func(context.Context) (suite.Count, error)) 
 	}
 }
 
-// Compare holds the same workload against the simulated cluster and a real Dynamo, side by side.
+// Compare holds the same workload against the simulated cluster and a real Dynamo, side by side: about 20 minutes.
 func Compare(ctx context.Context) error {
-	if err := programs(ctx); err != nil {
-		return err
-	}
-	return suite.Command(ctx, "go", "run", "./sidecar/test/compare")
+	return run(ctx, suite.Part{Name: "compare", Run: func(ctx context.Context) (suite.Count, error) {
+		return withBuild(ctx, "compare", "-timeout=3h")
+	}})
 }
 
 // Fuzz runs every fuzz test with 200,000 inputs, or as many as FUZZ_INPUTS says.
@@ -201,7 +207,7 @@ func golangciLint(ctx context.Context, command string) error {
 
 // vet covers the files behind our build tags, too.
 func vet(ctx context.Context) error {
-	return suite.Command(ctx, "go", "vet", "-tags=mage,dynamo,grafana,page", "./...")
+	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,page", "./...")
 }
 
 // tests runs the tests of every package, with the race detector where there is
@@ -276,6 +282,9 @@ func validated(ctx context.Context) (suite.Count, error) {
 	}
 	return suite.Count{Passed: analyzers}, nil
 }
+
+// wholeBooths tests booths of real processes, with the dashboards' queries on one of them.
+func wholeBooths(ctx context.Context) (suite.Count, error) { return withBuild(ctx, "booth", "-p=2") }
 
 // onPage tests the load generator's own page in a real browser, where one is found.
 func onPage(ctx context.Context) (suite.Count, error) { return withBuild(ctx, "page", "-timeout=20m") }

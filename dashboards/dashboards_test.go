@@ -187,11 +187,11 @@ func TestQueriesAreValid(t *testing.T) {
 	}
 }
 
-// The walkthrough's queries all stand in the panel that it names, alone or as a
-// part; the choice of a lane may be added.
-func TestWalkthrough(t *testing.T) {
+// The demo's queries all stand in the panels that are named, alone or as a part; the
+// choice of a lane may be added.
+func TestDemoQueries(t *testing.T) {
 	d := load(t, "gtc-demo.json")
-	text, err := os.ReadFile("testdata/walkthrough.promql")
+	text, err := os.ReadFile("testdata/demo.promql")
 	require.NoError(t, err)
 	_, text2, _ := strings.Cut(string(text), "\n\n") // the heading
 	var titles []string

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build booth && linux
 
 package dashboards
 
@@ -45,9 +45,6 @@ var without = map[string]string{
 var onEvents = []string{"Starts", "Stops", "Steps", "Mode changes"}
 
 func TestQueriesReturnData(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes minutes")
-	}
 	url := os.Getenv(prometheusVariable)
 	ours := url == ""
 	var b *booth
@@ -113,9 +110,12 @@ type booth struct {
 // startBooth builds the programs and starts them on free ports. Its cluster is fast,
 // and compares all the same with what was recorded, so that every series exists.
 func startBooth(t *testing.T) *booth {
-	bin := t.TempDir()
-	said, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen").CombinedOutput()
-	require.NoError(t, err, string(said))
+	bin := os.Getenv("BOOTHTEST_BIN")
+	if bin == "" {
+		bin = t.TempDir()
+		said, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen").CombinedOutput()
+		require.NoError(t, err, string(said))
+	}
 	b := &booth{t: t}
 	cmd := exec.Command(filepath.Join(bin, "booth"), "demo", "--speed=20", "--concurrency=60", "--grafana=off", "--cache-dir="+t.TempDir(),
 		"--frontend-port=32000", "--worker-port=32100", "--gpu-port=32200", "--prometheus-port=32300", "--port=32800")

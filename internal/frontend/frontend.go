@@ -1,5 +1,5 @@
 // Package frontend builds and checks the Grafana app and the load generator's
-// page: the front ends with Node.js, the app's backend with Go.
+// page.
 package frontend
 
 import (
@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"kvbooth/internal/browser"
@@ -23,6 +24,8 @@ import (
 const (
 	lock      = "package-lock.json"
 	installed = "node_modules/.kvbooth-lock" // a copy of what is installed
+
+	installedMB = 860
 )
 
 // built are the last files of the two builds: the Grafana app, and the page,
@@ -32,10 +35,9 @@ var built = []string{"dist/module.js", "sidecar/loadgen/page/files/index.html"}
 // sources are what the built front end depends on.
 var sources = []string{"src", "dashboards", lock, "webpack.config.ts", "webpack.page.config.ts", ".config", "README.md", "CHANGELOG.md", "LICENSE"}
 
-// Build builds the app into dist and the page into sidecar/loadgen/page/files: the front
-// ends where they have changed, and the app's backend for this system. The load
-// generator is to be built after it. It says what takes long. Without Node.js it
-// gives [browser.ErrNoNode].
+// Build builds the front ends, the app's into dist and the page into
+// sidecar/loadgen/page/files, where they have changed. The load generator is to be
+// linked after it. Without Node.js it gives [browser.ErrNoNode].
 func Build(ctx context.Context) error {
 	if _, err := browser.FindNode(ctx); err != nil {
 		return err
@@ -43,16 +45,35 @@ func Build(ctx context.Context) error {
 	if err := install(ctx); err != nil {
 		return err
 	}
-	if changed() {
-		fmt.Println("building the Grafana app and the load generator's page")
-		if err := npm(ctx, "run", "--silent", "build", "--", "--stats=errors-warnings"); err != nil {
-			return err
-		}
-		if err := touch(); err != nil {
-			return err
-		}
+	if !changed() {
+		return nil
 	}
-	return backend(ctx)
+	fmt.Println("bundling the Grafana app and the load generator's page")
+	phase.Store(bundling)
+	if err := npm(ctx, "run", "--silent", "build", "--", "--stats=errors-warnings"); err != nil {
+		return err
+	}
+	return touch()
+}
+
+// What [Build] does.
+const (
+	checking = iota
+	installing
+	bundling
+)
+
+var phase atomic.Int32
+
+// Far is how far [Build] is.
+func Far() string {
+	switch phase.Load() {
+	case installing:
+		return fmt.Sprintf("%d of about %d MB of packages installed", local.DiskUse("node_modules")>>20, installedMB)
+	case bundling:
+		return "packages installed, bundling"
+	}
+	return "looking what has changed"
 }
 
 // touch dates the built files, which webpack leaves alone where they are as before.
@@ -64,11 +85,6 @@ func touch() error {
 	return err
 }
 
-// backend builds the app's backend under the name that Grafana looks for.
-func backend(ctx context.Context) error {
-	return suite.Command(ctx, "go", "build", "-o", filepath.Join("dist", local.AppBackend()), "./pkg")
-}
-
 // install installs the packages that the lock file names, where they are not yet.
 func install(ctx context.Context) error {
 	want, err := os.ReadFile(lock)
@@ -78,7 +94,8 @@ func install(ctx context.Context) error {
 	if have, err := os.ReadFile(installed); err == nil && bytes.Equal(have, want) {
 		return nil
 	}
-	fmt.Println("installing the front end's packages (about 860 MB, a minute or two)")
+	fmt.Printf("installing the front end's packages (about %d MB, once)\n", installedMB)
+	phase.Store(installing)
 	if err := npm(ctx, "ci", "--no-audit", "--no-fund", "--loglevel=error"); err != nil {
 		return err
 	}

@@ -115,8 +115,8 @@ func open(ctx context.Context, url string) (io.ReadCloser, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	request.Close = true // there is nothing more to ask
-	response, err := http.DefaultClient.Do(request)
+	request.Close = true                            // there is nothing more to ask
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // b.Close does
 	if err != nil {
 		if errors.Is(b.explain(err), errSilent) {
 			err = fmt.Errorf("%s: %w for %v", url, errSilent, answersWithin)

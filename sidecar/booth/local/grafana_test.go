@@ -142,7 +142,7 @@ func TestRealGrafana(t *testing.T) {
 
 	require.Eventually(t, func() bool { // it answers before all of that is read
 		return call(t, "GET", base+"/api/datasources/uid/kvbooth-prometheus", "127.0.0.1", "") == http.StatusOK
-	}, soon, 100*time.Millisecond)
+	}, time.Minute, 100*time.Millisecond)
 	assert.Equal(t, http.StatusOK, call(t, "POST", base+"/api/dashboards/db", "127.0.0.1", `{"dashboard": {"title": "new"}}`), "an Editor may")
 	assert.Equal(t, http.StatusForbidden, call(t, "POST", base+"/api/datasources", "127.0.0.1", `{"name": "new", "type": "prometheus", "access": "proxy"}`), "an Admin alone may")
 	assert.Equal(t, http.StatusMovedPermanently, call(t, "GET", base+"/api/search", "rebound.example.org", ""))

@@ -190,14 +190,14 @@ func (i installer) run(ctx context.Context, c Command) error {
 			p.Stop(grace)
 			return context.Cause(ctx)
 		case <-ticker.C:
-			i.report.show(diskUse(i.venv), lastLine(c.Log))
+			i.report.show(DiskUse(i.venv), lastLine(c.Log))
 		}
 	}
 }
 
-// diskUse adds up the sizes of the files in a folder. Files that go meanwhile are
-// passed over.
-func diskUse(dir string) (bytes int64) {
+// DiskUse adds up the sizes of the files in a folder, in bytes. Files that go
+// meanwhile are passed over.
+func DiskUse(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // it is gone by now

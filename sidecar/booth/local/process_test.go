@@ -64,17 +64,29 @@ func TestStopKillsAtTheDeadline(t *testing.T) {
 	assert.Equal(t, -1, p.ExitCode())
 }
 
-// Several are stopped at once: the time is one deadline's, not the sum.
+// Several are stopped at once: all are asked while none has ended yet.
 func TestStopAll(t *testing.T) {
 	python, log, holder := setUp(t)
 	var processes []*local.Process
+	var held []*localtest.Held
 	for range 4 {
 		processes = append(processes, start(t, localtest.Hold(python, log, holder.Address(), "stubborn")))
-		holder.Accept()
+		held = append(held, holder.Accept())
 	}
-	began := time.Now()
-	local.StopAll(within(t, 500*time.Millisecond), append(processes, nil)...)
-	assert.Less(t, time.Since(began), 1500*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		local.StopAll(ctx, append(processes, nil)...)
+	}()
+	for _, h := range held {
+		assert.Equal(t, "asked", h.Line())
+	}
+	cancel() // they are stubborn: that kills them
+	<-stopped
+	for _, p := range processes {
+		assert.Equal(t, -1, p.ExitCode())
+	}
 }
 
 // The children of a child are in its group, and go with it.

@@ -335,11 +335,8 @@ func TestBoothWithoutGrafana(t *testing.T) {
 // work, the booth goes on.
 func TestDemoDownloadsGrafana(t *testing.T) {
 	linkLoadgen(t)
-	t.Setenv("PATH", t.TempDir())
-	t.Setenv(local.GrafanaVariable, "")
-	if _, err := local.FindGrafana(t.Context()); !errors.Is(err, local.ErrNoGrafana) {
-		t.Skip("skipped: a Grafana is installed, so none is downloaded")
-	}
+	installedGrafana = func(context.Context) (local.Grafana, error) { return local.Grafana{}, local.ErrNoGrafana }
+	t.Cleanup(func() { installedGrafana = local.FindGrafana })
 	localtest.Mirror(t, localtest.GrafanaArchive(t))
 	r := runBooth(t, "demo", "--grafana=auto", "--provisioning="+t.TempDir())
 	r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+), open this first`)

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build booth && linux
 
 package main
 
@@ -28,6 +28,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/test/boothtest"
 )
 
 const (
@@ -47,14 +48,10 @@ type realBooth struct {
 	loadgen, frontend, prometheus, grafana string // URLs; no Grafana: ""
 }
 
-// startRealBooth builds the programs and starts them, on free ports.
+// startRealBooth starts the programs on free ports.
 func startRealBooth(t *testing.T) *realBooth {
 	t.Helper()
-	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen")
-	said, err := build.CombinedOutput()
-	require.NoError(t, err, string(said))
-
+	bin := boothtest.Programs(t)
 	b := &realBooth{t: t, ended: make(chan struct{}), http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	cache := t.TempDir()
 	args := []string{"demo", "--speed=20", "--concurrency=30", "--cache-dir=" + cache, "--grafana=installed", "--provisioning=" + project + "/provisioning", "--port=30800"}
@@ -80,6 +77,7 @@ func startRealBooth(t *testing.T) *realBooth {
 	})
 	b.eventually("it is up", func() bool { return strings.Contains(b.out.String(), "Ctrl-C") })
 	b.loadgen, b.frontend, b.prometheus, b.grafana = b.at("load generator"), b.at("cluster frontend"), b.at("Prometheus"), b.at("Grafana")
+	var err error
 	b.client, err = api.NewClient(b.http, b.loadgen, "")
 	require.NoError(t, err)
 	return b
@@ -169,10 +167,10 @@ func (b *realBooth) query(query string) (values []float64) {
 	return values
 }
 
-// walkthrough are the queries of the walkthrough's dashboard.
-func walkthrough(t *testing.T) (queries []string) {
+// demoQueries are those of the dashboard for a demo.
+func demoQueries(t *testing.T) (queries []string) {
 	t.Helper()
-	text, err := os.ReadFile(project + "/dashboards/testdata/walkthrough.promql")
+	text, err := os.ReadFile(project + "/dashboards/testdata/demo.promql")
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -183,10 +181,10 @@ func walkthrough(t *testing.T) (queries []string) {
 	return queries
 }
 
-// answered waits until every query of the walkthrough finds something.
+// answered waits until every query of the demo's dashboard finds something.
 func (b *realBooth) answered() {
 	b.t.Helper()
-	for _, query := range walkthrough(b.t) {
+	for _, query := range demoQueries(b.t) {
 		b.eventually("data for "+query, func() bool { return len(b.query(query)) > 0 })
 	}
 }
@@ -280,6 +278,7 @@ func (b *realBooth) kill(name, pattern string) {
 // The whole booth with its real processes: it runs, its mode is switched, each
 // child is killed and comes back with nothing lost, and nothing stays behind.
 func TestEndToEnd(t *testing.T) {
+	t.Parallel()
 	b := startRealBooth(t)
 	b.becomes("turns end well", func(l api.LaneSnapshot) bool { return l.Totals.OK >= 30 })
 	b.answered()

@@ -1,11 +1,10 @@
-//go:build linux
+//go:build booth && linux
 
 package main
 
 import (
 	"context"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/test/boothtest"
 )
 
 // pair is a load generator against one simulated cluster, with another one as its
@@ -59,10 +59,7 @@ func (p *pair) cluster(name string, ports []int) *local.Process {
 
 func startPair(t *testing.T) *pair {
 	t.Helper()
-	p := &pair{t: t, bin: t.TempDir(), logs: t.TempDir()}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", p.bin, "kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen")
-	said, err := build.CombinedOutput()
-	require.NoError(t, err, string(said))
+	p := &pair{t: t, bin: boothtest.Programs(t), logs: t.TempDir()}
 	ports, err := local.FreePorts(31000, 15)
 	require.NoError(t, err)
 	p.ports = ports[7:14]
@@ -98,6 +95,7 @@ func (p *pair) becomes(what string, holds func(api.LaneStatus) bool) (lane api.L
 // A second server plays the end user. It hangs, dies in the middle of the run, and
 // comes back: no turn fails, and what was asked without it is counted by its cause.
 func TestEndUserDies(t *testing.T) {
+	t.Parallel()
 	p := startPair(t)
 	lane := p.becomes("the model asks", func(l api.LaneStatus) bool { return l.Followup.ByModel >= 60 })
 	t.Logf("by the model %d, fallbacks %v", lane.Followup.ByModel, lane.Followup.Fallbacks)

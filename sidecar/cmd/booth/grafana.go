@@ -22,13 +22,17 @@ const howToGetGrafana = `Everything runs without Grafana, too: the page above sh
 get version ` + local.OldestGrafana + ` or later from https://grafana.com/grafana/download, unpack it anywhere,
 set ` + local.GrafanaVariable + ` to its folder, and start the booth again.`
 
+// installedGrafana finds the one that is installed. A variable for tests, which must
+// not see this machine's.
+var installedGrafana = local.FindGrafana
+
 // findGrafana finds the Grafana to start, or downloads it. Where there is none, it
 // says so and the booth goes on.
 func (b *booth) findGrafana(ctx context.Context) *local.Grafana {
 	if b.flags.Grafana == "off" || b.flags.NoGrafana {
 		return nil
 	}
-	g, err := local.FindGrafana(ctx)
+	g, err := installedGrafana(ctx)
 	if errors.Is(err, local.ErrNoGrafana) && b.flags.Grafana == "auto" {
 		if g, err = local.InstallGrafana(ctx, b.cache, b.out.stderr); err != nil {
 			err = fmt.Errorf("%w, and none can be had: %w", local.ErrNoGrafana, err)

@@ -44,7 +44,7 @@ func Start(t *testing.T, o Options) *Booth {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Booth{Root: root, Token: o.Token, Ports: &Ports{next: o.FirstPort}, bin: programs(t, root), parts: map[string]*Part{}}
+	b := &Booth{Root: root, Token: o.Token, Ports: &Ports{next: o.FirstPort}, bin: Programs(t), parts: map[string]*Part{}}
 	b.target = o.Target(t, b.bin, b.Ports)
 	maps.Copy(b.parts, b.target.Parts)
 	prometheus, loadgen := local.Loopback(b.Ports.Take(t, 1)), local.Loopback(b.Ports.Take(t, 1))
@@ -54,15 +54,15 @@ func Start(t *testing.T, o Options) *Booth {
 	return b
 }
 
-// programs gives the folder of booth and loadgen.
-func programs(t *testing.T, root string) string {
+// Programs gives the folder of booth and loadgen: the one that the environment names,
+// else one of the test's own.
+func Programs(t *testing.T) string {
 	t.Helper()
 	if bin := os.Getenv(binVariable); bin != "" {
 		return bin
 	}
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./sidecar/cmd/booth", "./sidecar/cmd/loadgen")
-	build.Dir = root
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen")
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, said)
 	}

@@ -1,4 +1,4 @@
-package main
+package compare
 
 import (
 	"fmt"
@@ -20,6 +20,14 @@ const (
 
 // alike is the relative difference from which on one is to be explained.
 const alike = .05
+
+// setting is what a pair of runs has in common.
+type setting struct {
+	level int // conversations in progress
+	mode  api.Mode
+}
+
+func (s setting) String() string { return fmt.Sprintf("%d conversations, %s", s.level, s.mode) }
 
 // pair is one setting, measured on both sides.
 type pair struct {
@@ -72,30 +80,26 @@ const (
 	notMet judgement = "NOT MET"
 )
 
-// findings are what the report closes with.
-type findings struct {
-	unmet []string
-	open  []string // what a longer span would decide
-}
-
-// add notes what keeps a pair from passing.
-func (f *findings) add(p *pair) {
+// judge says what keeps a pair from passing, and what stays open, which a longer span
+// would decide.
+func (p *pair) judge() (unmet, undecided []string) {
 	for _, r := range []*result{&p.simulated, &p.real} {
 		if len(r.failed) > 0 {
-			f.unmet = append(f.unmet, fmt.Sprintf("%v: turns failed (%s): %s", p.setting, r.side, classes(r.failed)))
+			unmet = append(unmet, fmt.Sprintf("turns failed (%s): %s", r.side, classes(r.failed)))
 		}
 	}
 	for _, b := range shares {
 		d := b.difference(p)
-		text := fmt.Sprintf("%v: %s: %s apart, of which chance makes up to %s; allowed are %s",
-			p.setting, b.name, points(math.Abs(d.value)), points(d.margin), points(b.bound))
+		text := fmt.Sprintf("%s: %s apart, of which chance makes up to %s; allowed are %s",
+			b.name, points(math.Abs(d.value)), points(d.margin), points(b.bound))
 		switch b.judge(p) {
 		case notMet:
-			f.unmet = append(f.unmet, text)
+			unmet = append(unmet, text)
 		case open:
-			f.open = append(f.open, text)
+			undecided = append(undecided, text)
 		}
 	}
+	return unmet, undecided
 }
 
 func classes(failed map[api.ErrorClass]int) string {

@@ -1,7 +1,6 @@
-package main
+package compare
 
 import (
-	"bytes"
 	"math"
 	"strings"
 	"testing"
@@ -42,7 +41,7 @@ func TestBounds(t *testing.T) {
 		{"the same", nil, nil, nil},
 		{"hit rate within the bound, above", func(r *result) { r.hit.value += .029 }, nil, nil},
 		{"hit rate within the bound, below", func(r *result) { r.hit.value -= .029 }, nil, nil},
-		{"beyond the bound, by no more than chance", func(r *result) { r.hit.value += .031 }, nil, []string{"60 conversations, kv: hit rate: 3.1 points apart, of which chance makes up to 1.41 points; allowed are 3 points"}},
+		{"beyond the bound, by no more than chance", func(r *result) { r.hit.value += .031 }, nil, []string{"hit rate: 3.1 points apart, of which chance makes up to 1.41 points; allowed are 3 points"}},
 		{"hit rate too high", func(r *result) { r.hit.value += .045 }, []string{"hit rate: 4.5 points"}, nil},
 		{"hit rate too low", func(r *result) { r.hit.value -= .045 }, []string{"hit rate: 4.5 points"}, nil},
 		{"too many stay", func(r *result) { r.stay.value += .11 }, []string{"same worker again: 11 points"}, nil},
@@ -50,16 +49,15 @@ func TestBounds(t *testing.T) {
 		{"nothing known is not met", func(r *result) { r.stay.value = math.NaN() }, []string{"same worker again: — apart"}, nil},
 		{
 			"turns failed", func(r *result) { r.failed = map[api.ErrorClass]int{api.ErrorTimeout: 2, api.ErrorStall: 1} },
-			[]string{"60 conversations, kv: turns failed (simulated): 1 stall, 2 timeout"},
+			[]string{"turns failed (simulated): 1 stall, 2 timeout"},
 			nil,
 		},
 		{"timing is not bounded", func(r *result) { r.ttft.P50, r.rate, r.spread = new(9.), 1, 90 }, nil, nil},
 	} {
 		t.Run(row.intent, func(t *testing.T) {
-			var got findings
-			got.add(pairOf(row.change, nil))
-			contain(t, got.unmet, row.unmet)
-			contain(t, got.open, row.open)
+			unmet, undecided := pairOf(row.change, nil).judge()
+			contain(t, unmet, row.unmet)
+			contain(t, undecided, row.open)
 		})
 	}
 }
@@ -146,31 +144,4 @@ func TestRecorded(t *testing.T) {
 	assert.Equal(t, missing, lookedUp(beyond.TTFT.P50, milliseconds))
 	none := recorded(sim.H200(), setting{60, api.ModeLeastLoaded})
 	assert.Equal(t, missing, lookedUp(none.OutputTokensPerSecond, plain))
-}
-
-func TestClose(t *testing.T) {
-	for _, row := range []struct {
-		intent   string
-		findings findings
-		says     []string
-		err      string
-	}{
-		{"all well", findings{}, []string{"No bound is broken."}, ""},
-		{"something open", findings{open: []string{"perhaps"}}, []string{"Open, since chance", "\n  perhaps\n", "No bound is broken."}, ""},
-		{"one", findings{unmet: []string{"one"}, open: []string{"perhaps"}}, []string{"perhaps", "Not met:\n  one\n"}, "1 bound is not met"},
-		{"two", findings{unmet: []string{"one", "another"}}, []string{"Not met:\n  one\n  another\n"}, "2 bounds are not met"},
-	} {
-		t.Run(row.intent, func(t *testing.T) {
-			var out bytes.Buffer
-			err := row.findings.close(&out)
-			if row.err == "" {
-				require.NoError(t, err)
-			} else {
-				require.EqualError(t, err, row.err)
-			}
-			for _, words := range row.says {
-				assert.Contains(t, out.String(), words)
-			}
-		})
-	}
 }

@@ -1,7 +1,6 @@
-package main
+package compare
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -9,24 +8,10 @@ import (
 	"text/tabwriter"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/booth/local"
-	"kvbooth/sidecar/sim"
 )
 
 // missing stands where nothing was measured or recorded.
 const missing = "—"
-
-// preamble says what is compared.
-func preamble(o options, p sim.Profile) string {
-	times := "one after the other"
-	if o.Together {
-		times = "at the same time"
-	}
-	return fmt.Sprintf(`Simulated cluster against NVIDIA Dynamo %s with %d mock workers, both from the profile %s; neither finds the blocks of answers again.
-Each run: cold caches, seed %d, %d s of warm-up, %d s measured; the two sides %s.
-Differences are simulated less real; ± is the 95 %% interval that chance leaves. Recorded: %s, the truth for timing. Its engines find answers again.
-`, local.DynamoVersion, p.Workers, p.Name, o.Seed, o.WarmUp, o.Seconds, times, p.Baseline)
-}
 
 // table is one setting, side by side, with the reasons below.
 func (p *pair) table(recorded api.Column) string {
@@ -96,26 +81,6 @@ func (p *pair) reasons() string {
 		fmt.Fprintf(&out, "  %s: %s.\n", strings.Join(names[why], " and "), why)
 	}
 	return out.String()
-}
-
-// close ends the report. Its error counts what is not met.
-func (f *findings) close(out io.Writer) error {
-	list(out, "Open, since chance may make up what is beyond the bound; --seconds decides", f.open)
-	list(out, "Not met", f.unmet)
-	switch len(f.unmet) {
-	case 0:
-		fmt.Fprintln(out, "\nNo bound is broken.")
-		return nil
-	case 1:
-		return errors.New("1 bound is not met")
-	}
-	return fmt.Errorf("%d bounds are not met", len(f.unmet))
-}
-
-func list(out io.Writer, title string, lines []string) {
-	if len(lines) > 0 {
-		fmt.Fprintf(out, "\n%s:\n  %s\n", title, strings.Join(lines, "\n  "))
-	}
 }
 
 func lookedUp(l api.LookedUp, text func(float64) string) string {

@@ -1,4 +1,4 @@
-//go:build dynamo || grafana
+//go:build compare || dynamo || grafana
 
 package dynamo
 
@@ -19,8 +19,8 @@ const Model = "meta-llama/Llama-3.1-70B-Instruct"
 
 // Start starts a real Dynamo with three mock workers on free ports of loopback, its
 // frontend on the given port or the next free one, and ends it with the test. It
-// installs Dynamo first if need be.
-func Start(t *testing.T, frontendPort int) *local.Dynamo {
+// installs Dynamo first if need be. What changes the options comes last.
+func Start(t *testing.T, frontendPort int, changes ...func(*local.Options)) *local.Dynamo {
 	t.Helper()
 	cache, err := local.CacheDir()
 	if err != nil {
@@ -42,11 +42,15 @@ func Start(t *testing.T, frontendPort int) *local.Dynamo {
 	if err := os.WriteFile(path, npz.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d, err := local.StartDynamo(t.Context(), local.Options{
+	o := local.Options{
 		Python: python, ModelDir: dir, ModelName: Model, ProfilePath: path, LogDir: t.TempDir(),
 		BlockTokens: profile.KV.BlockTokens, Blocks: profile.KV.Blocks, MaxSequences: profile.MaxSequences, MaxBatchedTokens: profile.MaxBatchedTokens,
 		FrontendPort: FreePort(t, frontendPort), WorkerPort: frontendPort + 81,
-	})
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	d, err := local.StartDynamo(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -378,6 +378,16 @@ func (h *Holder) Accept() *Held {
 	return held
 }
 
+// Line waits for the next line that a process says.
+func (h *Held) Line() string {
+	h.t.Helper()
+	line, err := h.lines.ReadString('\n')
+	if err != nil {
+		h.t.Fatalf("got %q, %v", line, err)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
 // Rest gives what a process still says, once it has ended.
 func (h *Held) Rest() string {
 	h.t.Helper()
