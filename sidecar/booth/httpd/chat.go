@@ -119,7 +119,7 @@ func (e *exchange) submit(requestID string) (*sim.Job, error) {
 	if room < 1 {
 		return nil, invalid("messages: the prompt has %d tokens; this model's maximum context length is %d tokens, with one for the answer at least", total, profile.KV.Tokens())
 	}
-	e.answer = s.answers.Compose(messages, min(q.limit(), room))
+	e.answer = answer.Compose(messages, min(q.limit(), room))
 	if q.annotated("token_ids") {
 		e.parts = parts
 	}

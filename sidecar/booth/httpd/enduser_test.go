@@ -32,12 +32,12 @@ func TestPlaysTheEndUser(t *testing.T) {
 	defer q.Close()
 	articles, err := corpus.Builtin()
 	require.NoError(t, err)
-	r, composer := rand.New(rand.NewPCG(1, 1)), answer.New()
+	r := rand.New(rand.NewPCG(1, 1))
 	for _, starter := range articles.Starters {
 		asked := []string{q.Open(r, starter.Topic)}
 		messages := []sim.Message{{Role: "user", Content: starter.Text + "\n\n" + asked[0]}}
 		for range 4 {
-			said := composer.Compose(messages, 830).Text
+			said := answer.Compose(messages, 830).Text
 			question := q.Follow(t.Context(), r, starter.Topic, asked, said)
 			assert.Regexp(t, `^[A-Z].{10,150}\?$`, question)
 			if subject := quotation.FindStringSubmatch(question); assert.NotNil(t, subject, question) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/booth/httpd/answer"
 	"kvbooth/sidecar/booth/httpd/metrics"
 	"kvbooth/sidecar/sim"
 )
@@ -50,7 +49,6 @@ type Server struct {
 
 	clock    *pacer
 	metrics  *metrics.Metrics
-	answers  *answer.Composer
 	prompts  *prompts
 	faults   *injector
 	frontend http.Handler
@@ -83,7 +81,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		options: o, log: o.Log, clock: newPacer(cluster, o.Speed),
-		answers: answer.New(), prompts: newPrompts(maxKeptTokens), faults: newInjector(o.Cluster.Seed, o.Faults),
+		prompts: newPrompts(maxKeptTokens), faults: newInjector(o.Cluster.Seed, o.Faults),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -1,25 +1,26 @@
-// Package answer composes the answers of the simulated model: no model, but
-// sentences of the prompt's own text, chosen, grouped and joined so that a
-// transcript reads as an explanation of the article that opens the conversation.
+// Package answer writes the answers of the simulated model: no model, but
+// passages that were written beforehand about each of the built-in articles,
+// chosen by the words that they share with the question. A first answer goes
+// through the whole article; a later one begins with what fits the question and
+// goes on with what has not been said yet.
 //
-// A first answer goes through the whole article. Later ones begin with what
-// bears on the question, go on with what has not been said yet, and come last,
-// as a reminder, to what has. Where the prompt holds no text to explain, some
-// general sentences stand in; where it asks for a question, it gets one.
+// About any other text it answers with that text's own paragraphs. Where there is
+// no text, some general sentences stand in; where the prompt asks for a question,
+// it gets one.
 package answer
 
 import (
-	"fmt"
+	"hash/fnv"
+	"io"
 	"math"
 	"math/rand/v2"
-	"sync"
+	"strings"
 	"unicode/utf8"
 
-	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
 )
 
-// Answer is a composed answer.
+// Answer is what the model says to a prompt.
 type Answer struct {
 	Text string
 
@@ -28,132 +29,159 @@ type Answer struct {
 	// "length" may they be cut within what Encode would join.
 	Tokens []uint32
 
-	// Reason is "stop" after a whole sentence, "length" where no ending fits into
-	// the limit, which happens below some 40 tokens only.
+	// Reason is "stop" after a whole sentence, "length" where the answer is cut,
+	// which happens at limits of 40 tokens or fewer.
 	Reason sim.FinishReason
 }
 
-// Options say how long answers are.
-type Options struct {
-	// Mean and CV (standard deviation over mean) are those of the natural length
-	// in tokens, normally distributed, never under a quarter of the mean.
-	Mean, CV float64
-
-	// Fill makes every answer as long as its limit allows, up to 16,384 tokens,
-	// whatever the natural length; what has been said is said again for that.
-	Fill bool
-}
-
-// Defaults are the lengths of the recorded deployment: 830 tokens in the mean,
-// with a coefficient of variation of .15.
-func Defaults() Options { return Options{Mean: 830, CV: .15} }
-
 const (
-	// wishedWithin is how many standard deviations above the mean a limit may lie
-	// and still be taken for the length that the client wants.
-	wishedWithin = 4
-	longest      = 16_384 // tokens of an answer
+	// The natural length in tokens is that of the recorded deployment: normally
+	// distributed with this mean and standard deviation, never under a quarter of the mean.
+	mean, deviation = 830, .15 * 830
+	// wishedUpTo is the highest limit that is taken for the length that the client wants.
+	wishedUpTo = mean + 4*deviation
+	cutUpTo    = 40 // tokens; an answer of so few need not end with a sentence
 )
 
-// check refuses what is no distribution; comparisons are false for NaN.
-func (o Options) check() error {
-	if !(o.Mean >= 1 && o.Mean <= longest) {
-		return &api.FieldError{Field: "mean", Value: fmt.Sprint(o.Mean), Allowed: fmt.Sprintf("1 to %d tokens", longest)}
-	}
-	if !(o.CV >= 0 && o.CV <= 2) {
-		return &api.FieldError{Field: "cv", Value: fmt.Sprint(o.CV), Allowed: "0 to 2"}
-	}
-	return nil
-}
-
 // length is how long an answer should become, and whether it must become so long
-// even if that takes repetition. Both booths draw the limits of their requests
-// around the mean themselves. Were the natural length to apply to them too, every
-// answer would have the smaller of two draws, 8 % less than the mean. So a limit
-// within the range of the natural length is a wish for that length, and the
-// answer fills it. A higher limit, or none, is a mere precaution: then the
-// natural length applies.
-func (o Options) length(seed uint64, limit int) (tokens int, fill bool) {
-	if limit > 0 && (o.Fill || float64(limit) <= o.Mean*(1+wishedWithin*o.CV)) {
-		return min(limit, longest), true
+// even if that takes repetition. The load generator draws the limits of its
+// requests around the mean itself. Were the natural length to apply to them too,
+// every answer would have the smaller of two draws, 8 % less than the mean. So a
+// limit within the range of the natural length is a wish for that length, and the
+// answer fills it. A higher limit, or none, is a mere precaution: then the natural
+// length applies.
+func length(rng *rand.Rand, limit int) (tokens int, fill bool) {
+	if 0 < limit && limit <= wishedUpTo {
+		return limit, true
 	}
-	z := rand.New(rand.NewPCG(seed, 1)).NormFloat64()
-	tokens = int(min(math.Round(max(o.Mean*(1+o.CV*z), o.Mean/4, 1)), longest))
-	if limit > 0 {
-		tokens = min(tokens, limit)
-	}
-	return tokens, false
-}
-
-// Composer composes answers. It keeps the articles that it has taken apart, the
-// last 64 at most, since the same few open most conversations. It is safe for
-// concurrent use.
-type Composer struct {
-	options Options
-
-	mu       sync.Mutex
-	articles map[string]*article
-}
-
-// New makes a composer with the default options.
-func New() *Composer {
-	return &Composer{options: Defaults(), articles: map[string]*article{}}
-}
-
-// NewWith makes a composer with other options. The error is an [api.FieldError].
-func NewWith(o Options) (*Composer, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	c := New()
-	c.options = o
-	return c, nil
+	return int(math.Round(max(mean+deviation*rng.NormFloat64(), mean/4))), false
 }
 
 // Compose answers the last message of a conversation with at most maxTokens
-// tokens; none given is 0 or less. The answer is as long as a limit within the
-// range of the natural length (up to four standard deviations above its mean:
-// 1,328 tokens by default), or else as the natural length, which is drawn with
-// the messages as the seed. It ends with the sentence that comes nearest to that
-// length without passing it. Equal messages and limits give an equal answer. It
-// takes some 1.3 ms of one core for an article that was seen before, some 4 ms for
-// a new one of 3,500 tokens.
-func (c *Composer) Compose(messages []sim.Message, maxTokens int) Answer {
-	p := c.read(messages)
-	tokens, fill := c.options.length(p.seed, maxTokens)
-	rng := rand.New(rand.NewPCG(p.seed, 2+uint64(tokens)))
-	if p.asked {
-		return finish(p.ask(rng), tokens)
+// tokens; none given is 0 or less. The answer is as long as a limit up to 1,328,
+// or else as the natural length, which is drawn with the messages as the seed. It
+// ends with the last whole sentence for which there is room. Equal messages and
+// limits give an equal answer. It is safe for concurrent use.
+func Compose(messages []sim.Message, maxTokens int) Answer {
+	h := fnv.New64a()
+	for _, m := range messages {
+		_, _ = io.WriteString(h, m.Role+"\x00"+m.Content+"\x00")
 	}
-	return newDraft(p, rng, tokens, fill).finish()
+	rng := rand.New(rand.NewPCG(h.Sum64(), 1))
+	tokens, fill := length(rng, maxTokens)
+	p := read(messages)
+	if p.wantsQuestion {
+		return p.ask(rng, tokens)
+	}
+	d := &draft{left: tokens, uses: p.uses}
+	if tokens <= cutUpTo {
+		d.left = 5 * cutUpTo // for something to cut
+	}
+	d.explain(p, rng, fill)
+	if len(d.ids) > tokens {
+		return cut(d.ids, tokens)
+	}
+	return Answer{Text: d.text, Tokens: d.ids, Reason: sim.FinishStop}
 }
 
-// finish gives the first of some texts that fits whole, else the last one, cut.
-func finish(texts []string, limit int) Answer {
-	var ids []uint32
-	for _, text := range texts {
-		if ids = sim.Encode(text); len(ids) <= limit {
-			return Answer{Text: text, Tokens: ids, Reason: sim.FinishStop}
+// An answer about a built-in article opens and closes with sentences that name its
+// subject. No two words of four or more letters follow each other in them unless
+// one is a little word: what the built-in questioner asks about should be what is
+// explained, not how.
+var (
+	firstOpenings = []string{
+		"Here is %s as the text has it, one idea after the other.",
+		"The text is about %s, and this is its argument, step by step.",
+		"Let me take you through %s in the order of the text.",
+	}
+	laterOpenings = []string{
+		"You ask about %s, so let us look at that.",
+		"On %s there is more to say.",
+		"Let us stay with %s for a moment.",
+		"Here is what I can add on %s.",
+		"Let me go on with %s.",
+	}
+	// closings differ in length, so that one of them fits what is left.
+	closings = []string{
+		"That is the gist.",
+		"So much for %s.",
+		"That is %s in outline.",
+		"This is the answer in short.",
+		"In short, this is what there is to say on %s.",
+		"That is as far as it goes; if a point is still unclear, name it.",
+		"So much for %s in outline; ask about any part of it, and I will go deeper.",
+		"All of this has to be kept in mind with %s, and none of it comes for free.",
+	}
+	reminder = "As a reminder, here is what came up before."
+)
+
+// draft is an answer in the making.
+type draft struct {
+	text string
+	ids  []uint32       // of text
+	left int            // tokens
+	uses map[string]int // of sentences, in the conversation
+}
+
+// explain answers from the passages: from what has not been said, then from what
+// has been said once, and so on while there is something to fill.
+func (d *draft) explain(p *prompt, rng *rand.Rand, fill bool) {
+	opening, endings := p.frame(rng)
+	full := opening != "" && !d.add("", opening)
+	for round, before := 0, d.left; !full && (fill || d.left == before); round++ {
+		if round > 0 && p.known {
+			full = !d.add("\n\n", reminder)
+		}
+		for _, x := range p.ranked {
+			separator := "\n\n"
+			for _, sentence := range x.sentences {
+				if !full && d.uses[sentence] <= round {
+					full = !d.add(separator, sentence)
+					separator = " "
+				}
+			}
 		}
 	}
-	return cut(ids, limit)
+	best, most := "", 0
+	for _, ending := range endings {
+		if n := sim.Count(" " + ending); most < n && n <= d.left && d.uses[ending] == 0 {
+			best, most = ending, n
+		}
+	}
+	if best != "" {
+		d.add(" ", best)
+	}
+}
+
+// add says one more sentence if there is room for it.
+func (d *draft) add(separator, sentence string) bool {
+	if d.text == "" {
+		separator = ""
+	}
+	last := d.text[max(0, strings.LastIndexByte(d.text, ' ')):] // nothing is joined across a blank
+	joined := sim.Encode(last + separator + sentence)
+	before := len(d.ids) - sim.Count(last)
+	n := before + len(joined) - len(d.ids)
+	if n > d.left {
+		return false
+	}
+	d.text += separator + sentence
+	d.ids = append(d.ids[:before], joined...)
+	d.left -= n
+	d.uses[sentence]++
+	return true
 }
 
 // cut ends an answer at the limit, or up to three tokens before it, so that it
 // does not end within a character.
 func cut(ids []uint32, limit int) Answer {
-	for n := limit; n > 0 && n > limit-utf8.UTFMax; n-- {
-		if text := decode(ids[:n]); utf8.ValidString(text) {
-			return Answer{Text: text, Tokens: ids[:n], Reason: sim.FinishLength}
+	for n := limit; ; n-- {
+		var text []byte
+		for _, id := range ids[:n] {
+			text = sim.AppendToken(text, id)
+		}
+		if n == 1 || n <= limit-utf8.UTFMax || utf8.Valid(text) {
+			return Answer{Text: string(text), Tokens: ids[:n], Reason: sim.FinishLength}
 		}
 	}
-	return Answer{Text: decode(ids[:limit]), Tokens: ids[:limit], Reason: sim.FinishLength}
-}
-
-func decode(ids []uint32) string {
-	var text []byte
-	for _, id := range ids {
-		text = sim.AppendToken(text, id)
-	}
-	return string(text)
 }

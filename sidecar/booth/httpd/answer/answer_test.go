@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/httpd/answer"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/sim"
@@ -30,14 +29,14 @@ type turn struct {
 }
 
 // converse holds a conversation on a starter, put together as the workload does.
-func converse(c *answer.Composer, s corpus.Starter, q corpus.Questioner, seed uint64, turns int, limit func(*rand.Rand) int) []turn {
+func converse(s corpus.Starter, q corpus.Questioner, seed uint64, turns int, limit func(*rand.Rand) int) []turn {
 	r := rand.New(rand.NewPCG(seed, 7))
 	var all []turn
 	asked := []string{q.Open(r, s.Topic)}
 	messages := []sim.Message{{Role: "user", Content: s.Text + "\n\n" + asked[0]}}
 	for n := range turns {
 		t := turn{question: asked[n], messages: slices.Clone(messages), limit: limit(r)}
-		t.answer = c.Compose(t.messages, t.limit)
+		t.answer = answer.Compose(t.messages, t.limit)
 		all = append(all, t)
 		asked = append(asked, q.Follow(context.Background(), r, s.Topic, asked, t.answer.Text))
 		messages = append(messages, sim.Message{Role: "assistant", Content: t.answer.Text}, sim.Message{Role: "user", Content: asked[n+1]})
@@ -62,10 +61,9 @@ var questioners = []corpus.Questioner{corpus.BuiltinQuestioner{}, corpus.FixedQu
 // conversations are five turns on each starter with each questioner.
 var conversations = sync.OnceValues(func() (all [][]turn, err error) {
 	articles, err := corpus.Builtin()
-	c := answer.New()
 	for i, s := range articles.Starters {
 		for _, q := range questioners {
-			all = append(all, converse(c, s, q, uint64(i), 5, drawn))
+			all = append(all, converse(s, q, uint64(i), 5, drawn))
 		}
 	}
 	return all, err
@@ -90,7 +88,6 @@ var (
 )
 
 func TestEveryAnswer(t *testing.T) {
-	again := answer.New()
 	everyTurn(t, func(t *testing.T, _ corpus.Starter, n int, turns []turn) {
 		turn := turns[n]
 		a := turn.answer
@@ -99,12 +96,14 @@ func TestEveryAnswer(t *testing.T) {
 		assert.Regexp(t, `[.!?"']$`, a.Text)
 		assert.LessOrEqual(t, len(a.Tokens), turn.limit)
 		assert.Greater(t, len(a.Tokens), turn.limit*9/10)
-		assert.Equal(t, a, again.Compose(turn.messages, turn.limit), "another composer answers the same")
+		assert.Equal(t, a.Text, answer.Compose(turn.messages, turn.limit).Text, "the same prompt has the same answer")
 
 		seen := map[string]bool{}
-		for _, sentence := range sentenceEnd.Split(a.Text, -1) {
-			assert.False(t, seen[sentence], "twice: %q", sentence)
-			seen[sentence] = true
+		for _, before := range turns[:n+1] {
+			for _, sentence := range sentenceEnd.Split(before.answer.Text, -1) {
+				assert.False(t, seen[sentence], "twice in the conversation: %q", sentence)
+				seen[sentence] = true
+			}
 		}
 		if subject := quotation.FindStringSubmatch(turn.question); subject != nil {
 			assert.Contains(t, strings.ToLower(a.Text[:200]), strings.ToLower(subject[1]), "it opens with what was asked about")
@@ -126,31 +125,20 @@ func TestNextPromptHasTheSameTokens(t *testing.T) {
 	})
 }
 
-// The first answer has something of every section; later ones begin with what is new.
-func TestWhatIsSaidWhen(t *testing.T) {
+// The first answer goes through all sections of the article, which it names.
+func TestFirstAnswer(t *testing.T) {
 	everyTurn(t, func(t *testing.T, s corpus.Starter, n int, turns []turn) {
 		text := turns[n].answer.Text
-		if n == 0 {
-			assert.Contains(t, strings.ToLower(text[:150]), strings.ToLower(s.Topic))
-			if turns[n].limit > 700 {
-				for section := range strings.SplitSeq(s.Text, "\n## ") {
-					assert.True(t, shares(section, text), "nothing of %.40q", section)
-				}
-			}
+		if n > 0 {
 			return
 		}
-		sentences := sentenceEnd.Split(text, -1)
-		at := slices.IndexFunc(sentences, func(sentence string) bool { return strings.Contains(s.Text, sentence) })
-		require.GreaterOrEqual(t, at, 0)
-		for _, before := range turns[:n] {
-			assert.NotContains(t, before.answer.Text, sentences[at])
+		assert.Contains(t, strings.ToLower(text[:150]), strings.ToLower(s.Topic))
+		if turns[n].limit > 700 {
+			for _, sentence := range answer.Overview(s.Topic) {
+				assert.Contains(t, text, sentence)
+			}
 		}
 	})
-}
-
-// shares says whether a text has a long sentence of another.
-func shares(of, text string) bool {
-	return slices.ContainsFunc(sentenceEnd.Split(of, -1), func(s string) bool { return len(s) > 20 && strings.Contains(text, s) })
 }
 
 // Answers are as long as the limits that the booths draw, though no longer.
@@ -166,11 +154,10 @@ func TestLengthsFollowDrawnLimits(t *testing.T) {
 }
 
 func TestNaturalLength(t *testing.T) {
-	c := answer.New()
 	var lengths []float64
 	for i, s := range starters(t) {
 		for seed := range uint64(4) {
-			for _, turn := range converse(c, s, questioners[0], 100*uint64(i)+seed, 3, none) {
+			for _, turn := range converse(s, questioners[0], 100*uint64(i)+seed, 3, none) {
 				lengths = append(lengths, float64(len(turn.answer.Tokens)))
 			}
 		}
@@ -187,46 +174,71 @@ func TestNaturalLength(t *testing.T) {
 }
 
 func TestWhichLengthApplies(t *testing.T) {
-	s := starters(t)[0]
-	one := []sim.Message{{Role: "user", Content: s.Text + "\n\nExplain it."}}
-	length := func(c *answer.Composer, limit int) int { return len(c.Compose(one, limit).Tokens) }
-	with := func(o answer.Options) *answer.Composer {
-		c, err := answer.NewWith(o)
-		require.NoError(t, err)
-		return c
-	}
-	exact := with(answer.Options{Mean: 400})
+	one := []sim.Message{{Role: "user", Content: starters(t)[0].Text + "\n\nExplain it."}}
+	natural := len(answer.Compose(one, 0).Tokens)
+	assert.InDelta(t, 830, natural, 400)
 	for _, tt := range []struct {
 		intent      string
-		c           *answer.Composer
 		limit, want int
 	}{
-		{"a limit in the natural range is filled", answer.New(), 1300, 1300},
-		{"so is a small one", answer.New(), 200, 200},
-		{"none leaves the natural length", exact, 0, 400},
-		{"a limit as high as the model's context does, too", exact, 900_000, 400},
-		{"unless it is to be filled", with(answer.Options{Mean: 400, Fill: true}), 2000, 2000},
-		{"even with repetition", with(answer.Options{Mean: 400, Fill: true}), 6000, 6000},
-		{"but not without end", with(answer.Options{Mean: 400, Fill: true}), 1 << 30, 16_384},
+		{"a limit in the natural range is filled", 1300, 1300},
+		{"so is a small one", 200, 200},
+		{"none leaves the natural length", -1, natural},
+		{"a limit as high as the model's context does, too", 900_000, natural},
 	} {
-		got := length(tt.c, tt.limit)
+		got := len(answer.Compose(one, tt.limit).Tokens)
 		assert.LessOrEqual(t, got, tt.want, tt.intent)
 		assert.Greater(t, got, tt.want-25, tt.intent)
 	}
-	assert.Equal(t, answer.New().Compose(one, 0), answer.New().Compose(one, -1))
 }
 
-func TestBadOptions(t *testing.T) {
-	for field, o := range map[string]answer.Options{
-		"mean": {Mean: math.NaN()}, "cv": {Mean: 830, CV: -.1},
+// An answer begins with what was asked for: about a subject that it has a passage
+// on, and in the way that the question is put.
+func TestAnswerFitsTheQuestion(t *testing.T) {
+	i := slices.IndexFunc(starters(t), func(s corpus.Starter) bool { return s.ID == "disaggregated-inference" })
+	first := converse(starters(t)[i], questioners[1], 1, 1, func(*rand.Rand) int { return 650 })[0]
+	messages := append(first.messages, sim.Message{Role: "assistant", Content: first.answer.Text})
+	for question, want := range map[string]string{
+		`What does "decode" cost, and who pays for it?`:                                   "Separation costs a fast network",
+		`Is there an alternative to "pools", and when would you choose it?`:               "Chunked prefill on one pool is the alternative",
+		`Suppose everything became ten times larger. What would happen to "memory"?`:      "With prompts ten times as long",
+		`You mention "hot spot". How does that work in detail?`:                           "Prefix caching changes the picture",
+		"So the knob is the size of the chunk, but what happens if I choose a small one?": "The size of the chunk is the one knob",
+		"Which of these ideas will still matter in ten years?":                            "Hardware will change",
+		"How would you explain the same thing to somebody who has to pay for it?":         "Separation costs a fast network",
 	} {
-		_, err := answer.NewWith(o)
-		var bad *api.FieldError
-		require.ErrorAs(t, err, &bad)
-		assert.Equal(t, field, bad.Field)
+		a := answer.Compose(append(slices.Clone(messages), sim.Message{Role: "user", Content: question}), 830)
+		paragraphs := strings.SplitN(a.Text, "\n\n", 5)
+		assert.Contains(t, strings.Join(paragraphs[1:4], " "), want, question)
 	}
-	_, err := answer.NewWith(answer.Options{Mean: 1e9})
-	assert.ErrorContains(t, err, "mean")
+}
+
+// A conversation that goes on beyond what there is to say is still answered.
+func TestLongConversation(t *testing.T) {
+	turns := converse(starters(t)[2], questioners[0], 1, 15, drawn)
+	for _, turn := range turns {
+		assert.Greater(t, len(turn.answer.Tokens), turn.limit*9/10)
+	}
+	assert.Contains(t, turns[14].answer.Text, "As a reminder")
+}
+
+// A text that is none of the built-in articles is answered in its own words.
+func TestOwnCorpus(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("# Der Hafen\n")
+	for i := range 40 {
+		fmt.Fprintf(&text, "\nDas Schiff %d liegt am Kai und wartet auf Ladung. Der Kran %d hebt die Kisten hoch.\n", i, i)
+	}
+	text.WriteString("\nEine Boje markiert den Fahrweg. Der Lotse kennt sie genau.")
+	turns := converse(corpus.Starter{ID: "hafen", Topic: "Der Hafen", Text: text.String()}, questioners[0], 1, 2, func(*rand.Rand) int { return 400 })
+	for _, turn := range turns {
+		for _, sentence := range sentenceEnd.Split(strings.TrimSpace(turn.answer.Text), -1) {
+			assert.Contains(t, text.String(), strings.TrimRight(sentence, "."))
+		}
+		assert.Greater(t, len(turn.answer.Tokens), 370)
+	}
+	messages := append(turns[1].messages[:2:2], sim.Message{Role: "user", Content: "Was markiert die \"Boje\"?"})
+	assert.True(t, strings.HasPrefix(answer.Compose(messages, 400).Text, "Eine Boje"), "it begins with what was asked about")
 }
 
 func user(text string) []sim.Message { return []sim.Message{{Role: "user", Content: text}} }
@@ -252,16 +264,15 @@ var strange = map[string][]sim.Message{
 }
 
 func TestStrangePrompts(t *testing.T) {
-	c := answer.New()
 	for name, messages := range strange {
 		for _, limit := range []int{0, 1, 2, 3, 7, 30, 80, 830, 3000} {
-			a := c.Compose(messages, limit)
+			a := answer.Compose(messages, limit)
 			holds(t, a, limit, name)
 			assert.NotEmpty(t, a.Tokens, "%s, %d", name, limit)
 		}
-		a := c.Compose(messages, 830)
+		a := answer.Compose(messages, 830)
 		assert.Greater(t, len(a.Tokens), 800, "%s: a wished length is filled", name)
-		assert.Equal(t, a, answer.New().Compose(messages, 830), name)
+		assert.Equal(t, a, answer.Compose(messages, 830), name)
 	}
 }
 
@@ -294,16 +305,15 @@ func text(ids []uint32) string {
 
 // Without a wish for a length, who says little gets a short answer.
 func TestNoRepetitionWithoutNeed(t *testing.T) {
-	a := answer.New().Compose(user("hello world"), 0)
+	a := answer.Compose(user("hello world"), 0)
 	assert.Less(t, len(a.Tokens), 400)
 	assert.Contains(t, a.Text, `"hello world"`)
 }
 
 func TestSmallLimits(t *testing.T) {
 	one := user(starters(t)[3].Text + "\n\nExplain it.")
-	c := answer.New()
 	for limit := 1; limit <= 120; limit++ {
-		a := c.Compose(one, limit)
+		a := answer.Compose(one, limit)
 		holds(t, a, limit, fmt.Sprint(limit))
 		assert.Greater(t, len(a.Tokens), limit*2/3-4, "limit %d", limit)
 	}
@@ -312,7 +322,6 @@ func TestSmallLimits(t *testing.T) {
 // A load generator has a small model ask the follow-up questions.
 func TestAsksQuestion(t *testing.T) {
 	article := starters(t)[9].Text
-	c := answer.New()
 	request := "Ask one short follow-up question about the explanation above. Reply with the question only."
 	for name, messages := range map[string][]sim.Message{
 		"told by the system": {{Role: "system", Content: "You are a curious reader. " + request}, {Role: "user", Content: article}},
@@ -321,7 +330,7 @@ func TestAsksQuestion(t *testing.T) {
 		"about nothing":      user(request),
 	} {
 		for _, limit := range []int{5, 60, 80, 0} {
-			a := c.Compose(messages, limit)
+			a := answer.Compose(messages, limit)
 			assert.Equal(t, sim.FinishStop, a.Reason, name)
 			assert.Regexp(t, `^[^.?]+\?$`, a.Text, name)
 			assert.Less(t, len(a.Tokens), 60)
@@ -334,29 +343,12 @@ func TestAsksQuestion(t *testing.T) {
 	}
 }
 
-// The built-in questioner quotes an answer. It should quote the article.
+// The built-in questioner quotes an answer. It should quote what is explained.
 func TestOwnSentencesOfferNoPhrase(t *testing.T) {
 	for _, sentence := range answer.OwnSentences() {
 		question := corpus.BuiltinQuestioner{}.Follow(t.Context(), rand.New(rand.NewPCG(1, 1)), "", nil, sentence)
 		assert.NotContains(t, question, `"`, sentence)
 	}
-}
-
-func TestConcurrentUse(t *testing.T) {
-	c, all := answer.New(), starters(t)
-	want := answer.New().Compose(user(all[1].Text+"\n\nExplain it."), 500)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for _, s := range all[:3] {
-				got := c.Compose(user(s.Text+"\n\nExplain it."), 500)
-				if s.ID == all[1].ID {
-					assert.Equal(t, want, got)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func FuzzCompose(f *testing.F) {
@@ -366,28 +358,19 @@ func FuzzCompose(f *testing.F) {
 		}
 	}
 	f.Add("# Caches\n\nOne is. Two is.\n\n## More\n\nThree is. Four is.", "Ask one question.", "system", 830)
-	c := answer.New()
 	f.Fuzz(func(t *testing.T, content, question, role string, limit int) {
 		limit = min(limit, 2000)
-		first := c.Compose([]sim.Message{{Role: role, Content: content}}, limit)
+		first := answer.Compose([]sim.Message{{Role: role, Content: content}}, limit)
 		holds(t, first, max(limit, 0), "first")
-		second := c.Compose([]sim.Message{{Role: role, Content: content}, {Role: "assistant", Content: first.Text}, {Role: "user", Content: question}}, limit)
+		second := answer.Compose([]sim.Message{{Role: role, Content: content}, {Role: "assistant", Content: first.Text}, {Role: "user", Content: question}}, limit)
 		holds(t, second, max(limit, 0), "second")
 	})
 }
 
 // A fifth turn, with a prompt of some 7,000 tokens.
 func BenchmarkCompose(b *testing.B) {
-	c := answer.New()
-	turns := converse(c, starters(b)[0], questioners[0], 1, 5, drawn)
+	turns := converse(starters(b)[0], questioners[0], 1, 5, drawn)
 	for b.Loop() {
-		c.Compose(turns[4].messages, turns[4].limit)
-	}
-}
-
-func BenchmarkComposeUnknownArticle(b *testing.B) {
-	messages := user(starters(b)[0].Text + "\n\nExplain it.")
-	for b.Loop() {
-		answer.New().Compose(messages, 830)
+		answer.Compose(turns[4].messages, turns[4].limit)
 	}
 }

@@ -1,16 +1,26 @@
 package answer
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
-// OwnSentences are what answers about an article say in words of our own, with a
-// subject and a heading that offer no phrase themselves.
+// OwnSentences are what answers about an article say in words that are not about
+// it, with a subject that offers no phrase itself.
 func OwnSentences() []string {
-	own := slices.Concat(firstOpenings, firstClosings, firstTurns, laterTurns, placeTurns, laterClosings, plainOpenings, reminders, repetitions)
-	for _, k := range append(kinds, plainKind) {
-		own = append(own, k.opening)
-	}
+	own := slices.Concat(firstOpenings, laterOpenings, closings, []string{reminder})
 	for i := range own {
-		own[i] = fill(own[i], quote("it"))
+		own[i] = strings.ReplaceAll(own[i], "%s", `"it"`)
 	}
 	return own
+}
+
+// Overview is what a first answer about a built-in article says.
+func Overview(topic string) (all []string) {
+	for _, x := range articles()[topic] {
+		if x.overview {
+			all = append(all, x.sentences...)
+		}
+	}
+	return all
 }

@@ -1,82 +1,98 @@
 package answer
 
 import (
-	"hash/fnv"
-	"io"
+	"cmp"
 	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"kvbooth/sidecar/sim"
 )
 
 const (
-	maxSubject = 80   // bytes of a phrase that an answer takes up
 	maxRequest = 1200 // bytes; a paragraph behind a text is a request up to this length
+	maxExcerpt = 80   // bytes of a prompt without a text that the answer repeats
+	section    = 2    // the level of the headings that a built-in article has, too
 )
 
 // prompt is what an answer needs to know of a conversation.
 type prompt struct {
-	seed    uint64
-	article *article
-	said    []bool // the article's sentences that earlier answers used
-	first   bool   // nothing has been answered yet
-	asked   bool   // for a question
-
+	text     string // what the conversation is about
+	topic    string // its heading, fit for the middle of a sentence
 	question string // of the last user message
-	subject  string // what the question is about, "" if it does not say
-	anchor   int    // the sentence that has the subject, -1 for none
+	ranked   []passage
+	uses     map[string]int // of sentences, in earlier answers
+
+	first         bool // nothing has been answered yet
+	known         bool // the text is a built-in article
+	general       bool // there is no text
+	wantsQuestion bool
 }
 
-// read makes out who said what. The article is the longest message that is not
-// the model's own, without the request that follows it.
-func (c *Composer) read(messages []sim.Message) *prompt {
-	p := &prompt{seed: seed(messages), first: true}
-	longest, question := "", ""
+var (
+	title  = regexp.MustCompile(`(?m)^# +(\S.*?)\s*$`)
+	quoted = regexp.MustCompile(`["“«]([^"“”«»]{2,80})["”»]`) // what a question takes from an answer
+
+	// questionWanted finds the request for a question: how a load generator has a
+	// second model play the user.
+	questionWanted = regexp.MustCompile(`(?i)(?:^|[.!?:;,\n]\s*|\b(?:please|then|and|now|only|should|must|will|to|just)\s+)` +
+		`(?:ask|write|generate|give|pose|formulate|suggest|produce|come up with|reply with|respond with)` +
+		`(?:\s+(?:me|him|her|it|them|the assistant|only|just|exactly))*\s+(?:one|an?|1|your|the next)\s[^.?!\n]{0,80}?\b(?:question|follow-up)\b`)
+
+	// thing is a pair of words that stands like the name of something: behind an
+	// article or a preposition, and before a stop.
+	thing = regexp.MustCompile(`\b(?:an?|the|its|their|of|with|by|for|without) ([a-z]{5,} [a-z]{5,})[.,;]`)
+
+	questions = []string{
+		"What exactly do you mean by %s, and why does it matter?",
+		"How does %s work in practice?",
+		"Can you give me a concrete example of %s, with numbers?",
+		"What would happen without %s?",
+		"What are the limits of %s?",
+	}
+)
+
+// read makes out who said what. The text is the longest message that is not the
+// model's own, without the request that follows it; where a question is wanted,
+// it is the longer one of the last two messages.
+func read(messages []sim.Message) *prompt {
+	p := &prompt{first: true, uses: map[string]int{}}
+	recent := make([]string, 2)
 	for _, m := range messages {
-		text := m.Content
+		content := clean(m.Content)
 		switch m.Role {
 		case "assistant":
 			p.first = false
-			continue
+			for paragraph := range strings.SplitSeq(content, "\n\n") {
+				for _, sentence := range sentences(paragraph) {
+					p.uses[sentence]++
+				}
+			}
 		case "system":
-			p.asked = p.asked || wantsQuestion.MatchString(text)
+			p.wantsQuestion = p.wantsQuestion || questionWanted.MatchString(content)
+			continue
 		default:
-			text, question = cutRequest(text)
+			content, p.question = cutRequest(content)
+			p.text = longer(p.text, content)
 		}
-		if len(text) > len(longest) {
-			longest = text
-		}
+		recent = append(recent, content)[1:]
 	}
-	p.asked = p.asked || wantsQuestion.MatchString(question)
-	if p.asked {
-		longest = newest(messages)
+	if p.wantsQuestion = p.wantsQuestion || questionWanted.MatchString(p.question); p.wantsQuestion {
+		p.text = longer(recent[0], recent[1])
+		return p
 	}
-	p.question = clean(question)
-	p.article = c.article(longest)
-	p.said = make([]bool, len(p.article.sentences))
-	for _, m := range messages {
-		if m.Role == "assistant" {
-			p.article.said(m.Content, p.said)
-		}
-	}
-	if p.anchor = -1; !p.first {
-		p.subject = p.article.subject(p.question)
-		p.anchor = p.article.find(p.subject)
-	}
+	p.gather()
 	return p
 }
 
-// seed is FNV-1a of the messages.
-func seed(messages []sim.Message) uint64 {
-	h := fnv.New64a()
-	for _, m := range messages {
-		_, _ = io.WriteString(h, m.Role+"\x00")
-		_, _ = io.WriteString(h, m.Content)
-		_, _ = h.Write([]byte{0})
+func longer(a, b string) string {
+	if len(b) > len(a) {
+		return b
 	}
-	return h.Sum64()
+	return a
 }
 
 // cutRequest parts a text from the request behind it. A short text is all request.
@@ -91,132 +107,129 @@ func cutRequest(content string) (text, request string) {
 	return content, ""
 }
 
-// quoted is a phrase that a question takes from an answer.
-var quoted = regexp.MustCompile(`["“«]([^"“”«»]{2,80})["”»]`)
+// enough sentences make an answer of any length that a client wishes.
+const enough = 90
 
-// subject is what a question is about: the phrase that it quotes, or else the
-// longest run of words in it that are telling and that the article has.
-func (a *article) subject(question string) string {
-	if m := quoted.FindStringSubmatch(question); m != nil {
-		return strings.TrimSpace(m[1])
-	}
-	var best, run []string
-	for field := range strings.FieldsSeq(question) {
-		word := strings.TrimFunc(field, notWord)
-		if found := stems(word); len(found) == 0 || a.frequency[found[0]] == 0 || questionWords[strings.ToLower(word)] || a.general {
-			run = nil
-			continue
-		}
-		if run = append(run, word); len(run) > len(best) && len(run) <= 4 {
-			best = run
-		}
-		if !strings.HasSuffix(field, word) {
-			run = nil
-		}
-	}
-	return shorten(strings.Join(best, " "), maxSubject)
-}
-
-// find gives the first sentence that has a phrase, -1 for none.
-func (a *article) find(phrase string) int {
-	if phrase == "" || a.general {
-		return -1
-	}
-	phrase = strings.ToLower(phrase)
-	return slices.IndexFunc(a.sentences, func(s sentence) bool { return strings.Contains(s.lower, phrase) })
-}
-
-// wantsQuestion finds the request for a question: how a load generator has a
-// second model play the user.
-var wantsQuestion = regexp.MustCompile(`(?i)(?:^|[.!?:;,\n]\s*|\b(?:please|then|and|now|only|should|must|will|to|just)\s+)` +
-	`(?:ask|write|generate|give|pose|formulate|suggest|produce|come up with|reply with|respond with)` +
-	`(?:\s+(?:me|him|her|it|them|the assistant|only|just|exactly))*\s+(?:one|an?|1|your|the next)\s[^.?!\n]{0,80}?\b(?:question|follow-up)\b`)
-
-// newest is the text that a question should be about: the longest one of the
-// last two messages that are not the system's.
-func newest(messages []sim.Message) string {
-	best, left := "", 2
-	for i := len(messages) - 1; i >= 0 && left > 0; i-- {
-		if messages[i].Role == "system" {
-			continue
-		}
-		text := messages[i].Content
-		if messages[i].Role != "assistant" {
-			text, _ = cutRequest(text)
-		}
-		if len(text) > len(best) {
-			best = text
-		}
-		left--
-	}
-	return best
-}
-
-// ask gives questions about the article, from the one to try first to the
-// shortest.
-func (p *prompt) ask(rng *rand.Rand) []string {
-	subject := p.article.topic
-	if p.article.general {
-		subject = "that"
-	}
-	if phrases := p.article.phrases(); len(phrases) > 0 {
-		subject = quote(phrases[rng.IntN(len(phrases))])
-	}
-	var texts []string
-	for _, i := range rng.Perm(len(questions)) {
-		texts = append(texts, strings.ReplaceAll(questions[i], "%s", subject))
-	}
-	return append(texts, "Can you say more about that?", "Why is that?", "Why?")
-}
-
-// phrases are pairs of telling words that follow each other in the article: those
-// that stand like things do, or, where there are none, all.
-func (a *article) phrases() []string {
-	var things, all []string
-	if a.general {
-		return nil
-	}
-	for _, s := range a.sentences {
-		lead, before := "", ""
-		for field := range strings.FieldsSeq(s.text) {
-			word := strings.TrimRight(field, ".,;:!?)")
-			if len(word) < 5 || stopWords[strings.ToLower(word)] || strings.ContainsFunc(word, notWord) {
-				lead, before = strings.ToLower(field), ""
-				continue
-			}
-			if before != "" {
-				all = append(all, before+" "+word)
-				if isThing(lead, before, word) {
-					things = append(things, before+" "+word)
+// gather finds what there is to say, the most fitting first.
+func (p *prompt) gather() {
+	all, unsaid := 0, 0
+	add := func(passages []passage) {
+		for _, x := range passages {
+			for _, sentence := range x.sentences {
+				all++
+				if p.uses[sentence] == 0 {
+					unsaid++
 				}
-				lead, before = "", ""
-				continue
-			}
-			if before = word; word != field {
-				lead, before = "", ""
 			}
 		}
+		p.ranked = append(p.ranked, p.rank(passages)...)
 	}
-	if len(things) > 0 {
-		return things
+	if m := title.FindStringSubmatch(p.text); m != nil {
+		var written []passage
+		written, p.known = articles()[m[1]]
+		p.topic = lowerFirst(m[1])
+		add(slices.Clone(written))
 	}
-	return all
+	if unsaid < enough {
+		add(split(p.text))
+	}
+	if p.general = all < 3; p.general {
+		p.ranked = articles()["No text"]
+	}
 }
 
-// isThing says whether a pair of words, from its endings and the word in front of
-// it, is more likely a thing than somebody who does something.
-func isThing(lead, first, second string) bool {
-	plural := func(w string) bool { return strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") }
-	switch {
-	case plural(first), strings.HasSuffix(second, "ed"), strings.HasSuffix(second, "ly"):
-		return false
-	case leadsToMany[lead]:
-		return true
+// rank sorts the passages by what they share with the question: a shared word
+// counts the more the fewer passages have it, and in a heading or a quotation more
+// than elsewhere. What goes through the sections comes before what answers another
+// question, and in a first answer the overview before nearly everything.
+func (p *prompt) rank(passages []passage) []passage {
+	score := map[string]float64{}
+	rate := func(word string, weight float64) {
+		having := slices.DeleteFunc(slices.Clone(passages), func(x passage) bool { return !x.words[word] })
+		for _, x := range having {
+			score[x.sentences[0]] += weight / float64(len(having))
+		}
 	}
-	return leadsToOne[lead] && !plural(second)
+	for _, word := range words(p.question) {
+		rate(word, 1)
+		rate("#"+word, 3)
+	}
+	for _, word := range words(strings.Join(quoted.FindStringSubmatch(p.question), " ")) {
+		rate(word, 5)
+	}
+	for _, x := range passages {
+		switch first := x.sentences[0]; {
+		case p.uses[first] > 0: // the rest of a passage that was cut
+			score[first] = -1
+		case p.first && x.overview:
+			score[first] = 7
+		case x.level == section:
+			score[first] += 4
+		}
+	}
+	slices.SortStableFunc(passages, func(x, y passage) int { return cmp.Compare(score[y.sentences[0]], score[x.sentences[0]]) })
+	return passages
 }
 
-var (
-	leadsToOne  = setOf("a an the its their our your this that each every")
-	leadsToMany = setOf("of in with by for between without against through across these those")
-)
+// frame gives the sentence that the answer opens with, and those that may end it.
+// Those of a text that is not a built-in article are its own: it may be in any language.
+func (p *prompt) frame(rng *rand.Rand) (opening string, endings []string) {
+	if !p.known {
+		for _, x := range p.ranked {
+			endings = append(endings, x.sentences...)
+		}
+		if p.general {
+			opening = "There is no text to explain in " + excerpt(p.question) + ", so what I can say about it stays general."
+		}
+		return opening, endings
+	}
+	subject, openings := p.topic, firstOpenings
+	if !p.first {
+		openings = laterOpenings
+		if m := quoted.FindStringSubmatch(p.question); m != nil {
+			subject = `"` + strings.TrimSpace(m[1]) + `"`
+		}
+	}
+	fill := func(sentences []string) (filled []string) {
+		for _, i := range rng.Perm(len(sentences)) {
+			filled = append(filled, strings.ReplaceAll(sentences[i], "%s", subject))
+		}
+		return filled
+	}
+	return slices.MinFunc(fill(openings), func(a, b string) int { return cmp.Compare(p.uses[a], p.uses[b]) }), fill(closings)
+}
+
+// ask gives a question about the text, a short one where no other fits.
+func (p *prompt) ask(rng *rand.Rand, limit int) Answer {
+	subject := "that"
+	if things := thing.FindAllStringSubmatch(p.text, -1); len(things) > 0 {
+		subject = `"` + things[rng.IntN(len(things))][1] + `"`
+	}
+	var ids []uint32
+	for _, text := range []string{questions[rng.IntN(len(questions))], "Can you say more about that?", "Why?"} {
+		text = strings.ReplaceAll(text, "%s", subject)
+		if ids = sim.Encode(text); len(ids) <= limit {
+			return Answer{Text: text, Tokens: ids, Reason: sim.FinishStop}
+		}
+	}
+	return cut(ids, limit)
+}
+
+// excerpt quotes the beginning of a prompt.
+func excerpt(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return "your message"
+	}
+	return `"` + strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxExcerpt)], ""), `"`, "'") + `"`
+}
+
+// lowerFirst makes a heading fit for the middle of a sentence, unless it begins
+// with an abbreviation.
+func lowerFirst(s string) string {
+	first, n := utf8.DecodeRuneInString(s)
+	if second, _ := utf8.DecodeRuneInString(s[n:]); unicode.IsUpper(second) {
+		return s
+	}
+	return string(unicode.ToLower(first)) + s[n:]
+}
