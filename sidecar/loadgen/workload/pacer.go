@@ -24,7 +24,7 @@ func newPacer(perSecond float64) *pacer {
 	return p
 }
 
-// set changes the rate. Those who wait hear of it by the news of the workload.
+// set changes the rate. The workload wakes those who wait.
 func (p *pacer) set(perSecond float64) {
 	p.limiter.SetLimit(limit(perSecond))
 	p.limiter.SetBurst(burst(perSecond))
@@ -42,26 +42,26 @@ func limit(perSecond float64) rate.Limit {
 // must not cost a high rate its accuracy.
 func burst(perSecond float64) int { return max(1, int(perSecond/100)) }
 
-// pass waits for its turn; false says that ctx ended or news came first.
-func (p *pacer) pass(ctx context.Context, news <-chan struct{}) bool {
+// pass waits for its turn; false says that ctx ended or changed came first.
+func (p *pacer) pass(ctx context.Context, changed <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-news:
+	case <-changed:
 		return false
 	case <-p.head:
 	}
 	defer func() { p.head <- struct{}{} }()
 	r := p.limiter.Reserve()
-	if sleep(ctx, news, r.Delay()) {
+	if sleep(ctx, changed, r.Delay()) {
 		return true
 	}
 	r.Cancel()
 	return false
 }
 
-// sleep waits for d; false says that ctx ended or news came first.
-func sleep(ctx context.Context, news <-chan struct{}, d time.Duration) bool {
+// sleep waits for d; false says that ctx ended or changed came first.
+func sleep(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
@@ -71,7 +71,7 @@ func sleep(ctx context.Context, news <-chan struct{}, d time.Duration) bool {
 	case <-timer.C:
 		return true
 	case <-ctx.Done():
-	case <-news:
+	case <-changed:
 	}
 	return false
 }

@@ -10,8 +10,18 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/breaker"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
+)
+
+// The pauses after a failed turn: new conversations wait, so that an unreachable
+// target is never asked in a hot loop, and one that comes back is noticed within
+// seconds. The first token of any turn ends them.
+const (
+	firstPause = 250 * time.Millisecond // doubled with each further failure
+	maxPause   = 4 * time.Second
+	maxAsked   = time.Minute // of a pause that the server itself asked for
 )
 
 // Sender sends one request; [chat.Client] is one.
@@ -34,12 +44,12 @@ type Options struct {
 
 // Workload is one run, from a start to its stop. It is safe for concurrent use.
 type Workload struct {
-	opts   Options
-	gate   gate
-	starts *pacer
-	sends  *pacer
-	freed  chan struct{} // holds one word: a conversation has ended
-	wg     sync.WaitGroup
+	opts    Options
+	breaker breaker.Breaker
+	starts  *pacer
+	sends   *pacer
+	freed   chan struct{} // holds one word: a conversation has ended
+	wg      sync.WaitGroup
 
 	mu       sync.Mutex
 	settings Settings
@@ -47,15 +57,15 @@ type Workload struct {
 	next     int64 // number of the next conversation
 	active   map[*Conversation]struct{}
 	drains   bool
-	news     chan struct{} // closed when whoever waits must look again
+	changed  chan struct{} // closed when whoever waits must look again
 }
 
 // New makes a workload; the settings must have passed [Settings.Check].
 func New(opts Options, s Settings) *Workload {
 	return &Workload{
-		opts: opts, settings: s, corpus: opts.Corpus, active: map[*Conversation]struct{}{},
+		opts: opts, breaker: breaker.Breaker{Failures: 1, Least: firstPause, Most: maxPause}, settings: s, corpus: opts.Corpus, active: map[*Conversation]struct{}{},
 		starts: newPacer(s.StartRate), sends: newPacer(s.TargetRPS),
-		freed: make(chan struct{}, 1), news: make(chan struct{}),
+		freed: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 }
 
@@ -64,30 +74,30 @@ func New(opts Options, s Settings) *Workload {
 func (w *Workload) Run(ctx context.Context) {
 	defer w.wg.Wait()
 	for ctx.Err() == nil {
-		missing, over, news := w.missing()
-		wait := w.gate.wait(time.Now())
+		missing, over, changed := w.missing()
+		wait := w.breaker.Wait(time.Now())
 		switch {
 		case over:
 			return
 		case !missing:
 			select {
 			case <-ctx.Done():
-			case <-news:
+			case <-changed:
 			case <-w.freed:
 			}
 		case wait > 0:
-			sleep(ctx, news, wait)
-		case w.starts.pass(ctx, news):
+			sleep(ctx, changed, wait)
+		case w.starts.pass(ctx, changed):
 			w.start(ctx)
 		}
 	}
 }
 
 // missing says whether a conversation is missing, and whether none will be started.
-func (w *Workload) missing() (missing, over bool, news <-chan struct{}) {
+func (w *Workload) missing() (missing, over bool, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.active) < w.settings.Concurrency, w.drains, w.news
+	return len(w.active) < w.settings.Concurrency, w.drains, w.changed
 }
 
 // Set changes the settings of the running workload.
@@ -98,7 +108,7 @@ func (w *Workload) Set(s Settings) {
 	w.starts.set(s.StartRate)
 	w.sends.set(s.TargetRPS)
 	w.report()
-	w.tell()
+	w.notify()
 }
 
 // SetCorpus gives the texts of the conversations that begin from now on; those in
@@ -114,13 +124,13 @@ func (w *Workload) Drain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drains = true
-	w.tell()
+	w.notify()
 }
 
-// tell wakes whoever waits. The lock is held.
-func (w *Workload) tell() {
-	close(w.news)
-	w.news = make(chan struct{})
+// notify wakes whoever waits. The lock is held.
+func (w *Workload) notify() {
+	close(w.changed)
+	w.changed = make(chan struct{})
 }
 
 // Conversations are those in progress, in no order.
@@ -135,7 +145,7 @@ func (w *Workload) Conversations() []*Conversation {
 }
 
 // start begins the next conversation, unless one came to be too many while it
-// was paced, or the gate closed.
+// was paced, or the target failed.
 func (w *Workload) start(ctx context.Context) {
 	if c := w.begin(time.Now()); c != nil {
 		w.wg.Go(func() { w.converse(ctx, c) })
@@ -145,7 +155,7 @@ func (w *Workload) start(ctx context.Context) {
 func (w *Workload) begin(now time.Time) *Conversation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.drains || len(w.active) >= w.settings.Concurrency || !w.gate.admit(now) {
+	if w.drains || len(w.active) >= w.settings.Concurrency || !w.breaker.Admit(now) {
 		return nil
 	}
 	k := w.next
@@ -165,11 +175,11 @@ func (w *Workload) report() { w.opts.Observer.Active(len(w.active), w.settings.C
 
 // between is what a conversation asks for between two turns: whether it is one
 // too many, which takes it out of the workload, and how long its user thinks.
-func (w *Workload) between(c *Conversation) (retires bool, think time.Duration, news <-chan struct{}) {
+func (w *Workload) between(c *Conversation) (retires bool, think time.Duration, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.drains && len(w.active) <= w.settings.Concurrency {
-		return false, w.settings.ThinkTime, w.news
+		return false, w.settings.ThinkTime, w.changed
 	}
 	delete(w.active, c)
 	w.report()
@@ -224,25 +234,25 @@ func (w *Workload) due(ctx context.Context, c *Conversation, n int) api.Conversa
 		}
 	}()
 	for ctx.Err() == nil {
-		retires, think, news := w.between(c)
+		retires, think, changed := w.between(c)
 		if retires {
 			return api.ConversationRetired
 		}
 		if n > 1 && question == nil {
 			question = c.follow(ctx, w.opts.Questioner)
 		}
-		if n > 1 && !(sleep(ctx, news, think-time.Since(since)) && await(ctx, news, question)) {
+		if n > 1 && !(sleep(ctx, changed, think-time.Since(since)) && await(ctx, changed, question)) {
 			continue
 		}
-		if w.sends.pass(ctx, news) {
+		if w.sends.pass(ctx, changed) {
 			return ""
 		}
 	}
 	return api.ConversationCancelled
 }
 
-// await waits for what closes a channel; false says that ctx ended or news came first.
-func await(ctx context.Context, news, done <-chan struct{}) bool {
+// await waits for what closes a channel; false says that ctx ended or changed came first.
+func await(ctx context.Context, changed, done <-chan struct{}) bool {
 	select {
 	case <-done:
 		return true
@@ -252,7 +262,7 @@ func await(ctx context.Context, news, done <-chan struct{}) bool {
 	case <-done:
 		return true
 	case <-ctx.Done():
-	case <-news:
+	case <-changed:
 	}
 	return false
 }
@@ -277,23 +287,23 @@ func (w *Workload) turn(ctx context.Context, c *Conversation, n int) api.Convers
 	return ""
 }
 
-// judge tells the gate how the turn went; a first token has told it already,
+// judge tells the breaker how the turn went; a first token has told it already,
 // and a cancelled turn says nothing.
 func (w *Workload) judge(t *Turn, r *chat.Result) {
 	switch {
 	case r.Cancelled:
 	case r.Err != nil:
-		w.heed(w.gate.failure(time.Now(), t.Began, r.Err.RetryAfter))
+		w.notifyIf(w.breaker.Failure(time.Now(), t.Began, min(r.Err.RetryAfter, maxAsked)))
 	case len(r.Chunks) == 0:
-		w.heed(w.gate.success())
+		w.notifyIf(w.breaker.Success())
 	}
 }
 
-// heed wakes who waits for the gate, where something about it changed.
-func (w *Workload) heed(changed bool) {
+// notifyIf wakes whoever waits for the breaker, where something about it changed.
+func (w *Workload) notifyIf(changed bool) {
 	if changed {
 		w.mu.Lock()
-		w.tell()
+		w.notify()
 		w.mu.Unlock()
 	}
 }
@@ -305,7 +315,7 @@ func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
 		OnChunk: func(n int) {
 			if first {
 				first = false
-				w.heed(w.gate.success())
+				w.notifyIf(w.breaker.Success())
 			}
 			w.opts.Observer.Chunk(n)
 		},

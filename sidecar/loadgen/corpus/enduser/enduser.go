@@ -22,6 +22,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/breaker"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 )
@@ -34,6 +35,14 @@ const (
 	maxQuestion    = 300                    // characters
 	maxTokens      = 120                    // of an answer: a question and what may stand around it
 	maxThought     = 2000                   // tokens of an answer with the thoughts of a model that has some
+)
+
+// A server that fails so often in a row is left alone for a while, so that a dead
+// one does not delay every conversation by the time limit.
+const (
+	tolerated  = 3
+	leastBreak = time.Second // doubled with each failure after it
+	mostBreak  = 30 * time.Second
 )
 
 // Options say which server asks.
@@ -53,7 +62,7 @@ type Questioner struct {
 	client    *openai.Client
 	transport *http.Transport
 	builtin   corpus.BuiltinQuestioner
-	breaker   breaker
+	breaker   breaker.Breaker
 
 	mu        sync.Mutex
 	model     string // in use; empty: not known yet
@@ -93,6 +102,7 @@ func New(opts Options) (*Questioner, error) {
 	q := &Questioner{
 		opts: opts, root: strings.TrimSuffix(base.String(), "/v1"), model: opts.Model,
 		transport: transport, fallbacks: map[api.FollowupCause]int64{},
+		breaker: breaker.Breaker{Failures: tolerated, Least: leastBreak, Most: mostBreak},
 	}
 	q.client = q.newClient(base.String(), transport)
 	return q, nil
@@ -170,7 +180,7 @@ func (q *Questioner) Follow(ctx context.Context, r *rand.Rand, topic string, ask
 // ask gives the model's question, or why there is none.
 func (q *Questioner) ask(ctx context.Context, topic string, asked []string, answer string) (string, api.FollowupCause) {
 	began := time.Now()
-	if !q.breaker.admit(began) {
+	if !q.breaker.Admit(began) {
 		return "", api.FollowupPaused
 	}
 	q.waits(+1)
@@ -180,13 +190,13 @@ func (q *Questioner) ask(ctx context.Context, topic string, asked []string, answ
 	question, err := q.attempts(limited, prompt(topic, asked, answer))
 	switch {
 	case ctx.Err() != nil: // nobody waits for it any more
-		q.breaker.release(time.Now())
+		q.breaker.Release(time.Now())
 		return "", api.FollowupTimeout
 	case err != nil:
-		q.breaker.failure(time.Now(), began)
+		q.breaker.Failure(time.Now(), began, 0)
 		return "", q.failed(err)
 	}
-	q.breaker.success()
+	q.breaker.Success()
 	if slices.ContainsFunc(asked, func(a string) bool { return strings.EqualFold(a, question) }) {
 		return "", api.FollowupRepeated
 	}
