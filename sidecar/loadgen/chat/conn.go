@@ -15,7 +15,10 @@ import (
 const maxHead = 64 << 10
 
 // transport makes the connections to the server. No stream shares one, and as
-// many are kept as there were streams: each is back in use within moments.
+// many are kept as there were streams: each is back in use within moments. Against
+// reading the sockets without net/http, CPU a chunk is 1.07 times as much at 180
+// streams and 0.98 at 1,000 (medians of nine pairs, which spread by ±20 %), and
+// the process takes 2 to 3 MB more at 180.
 func transport(o Options, base *url.URL) (*http.Transport, error) {
 	conf, err := tlsConfig(base, o.CA)
 	if err != nil {
@@ -34,6 +37,7 @@ func transport(o Options, base *url.URL) (*http.Transport, error) {
 		},
 		TLSClientConfig: conf, IdleConnTimeout: o.IdleTimeout,
 		DisableCompression: true, MaxIdleConnsPerHost: math.MaxInt, MaxResponseHeaderBytes: maxHead,
+		ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10, // a chunk has some 400 bytes, and a thousand connections add up
 		Protocols: new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true)

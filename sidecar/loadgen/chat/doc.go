@@ -8,10 +8,9 @@
 // TPOT is (latency − TTFT) / (output tokens − 1). Output tokens are the
 // server's usage, else the counted content chunks.
 //
-// A time stamp is taken when the bytes of a chunk have been read and before
-// anything of them is parsed. To keep that true with a thousand streams on two
-// cores, the package has a transport of its own: one goroutine and one
-// connection a stream, one read system call a chunk (on Linux; elsewhere two),
-// no timer touched and nothing allocated per chunk. It speaks HTTP/1.1; it
-// follows no redirect and uses no proxy.
+// A time stamp is taken when the read returns that brought a chunk's last byte,
+// below TLS and before anything is parsed: net/http does the rest over a
+// connection that does this. Each stream has a connection of its own. HTTP/1.1
+// is spoken, uncompressed; the environment's proxy is used, and no redirect is
+// followed.
 package chat

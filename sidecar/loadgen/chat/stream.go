@@ -182,7 +182,7 @@ func isStream(contentType string) bool {
 // unread fills a buffer before the body is read into it: a byte that UTF-8 never has.
 const (
 	unread     = 0xff
-	bufferSize = 2 << 10
+	bufferSize = 1 << 10
 )
 
 var blank = [bufferSize]byte(bytes.Repeat([]byte{unread}, bufferSize))
