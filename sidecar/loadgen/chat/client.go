@@ -160,13 +160,13 @@ func (c *Client) send(ctx context.Context, req Request, used map[string]bool) Re
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer c.watch(s, cancel).stop()
-	res, err := c.post(limited, c.turns, s, body)
+	res, err := c.post(limited, c.turns, s, body) //nolint:bodyclose // read closes it
 	if err != nil && s.stale(limited) {
 		// The server had closed a kept connection meanwhile; it may have closed all.
 		// The library sends nothing again by itself: a POST, of which it has no copy.
 		s.res.Resent = true
-		body, _ = newPayload(req, c.Model(), used) // it could be written before
-		res, err = c.post(limited, c.once, s, body)
+		body, _ = newPayload(req, c.Model(), used)  // it could be written before
+		res, err = c.post(limited, c.once, s, body) //nolint:bodyclose // read closes it
 	}
 	if err != nil {
 		s.fail = s.noResponse(limited, c, err)

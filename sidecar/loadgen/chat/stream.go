@@ -119,7 +119,7 @@ func (s *stream) stale(ctx context.Context) bool {
 func (s *stream) noResponse(ctx context.Context, c *Client, err error) *Error {
 	switch {
 	case s.conn == nil:
-		if context.Cause(ctx) == errConnectTimeout {
+		if errors.Is(context.Cause(ctx), errConnectTimeout) {
 			err = errConnectTimeout
 		}
 		return connectError(c.base.Host, err)
@@ -133,10 +133,10 @@ func (s *stream) noResponse(ctx context.Context, c *Client, err error) *Error {
 
 // expired explains the limit that was passed; nil where none was.
 func (s *stream) expired(ctx context.Context, o Options) *Error {
-	switch context.Cause(ctx) {
-	case errFirstToken:
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errFirstToken):
 		return &Error{Class: api.ErrorTimeout, Message: "no first token within " + o.FirstTokenTimeout.String() + "; the server is overloaded or hangs, or target.first_token_timeout is too short"}
-	case errStall:
+	case errors.Is(cause, errStall):
 		return &Error{Class: api.ErrorStall, Message: "the stream fell silent for " + o.StallTimeout.String() + " in mid-answer; the worker may have died, or target.stall_timeout is too short"}
 	}
 	return nil
