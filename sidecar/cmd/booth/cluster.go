@@ -137,7 +137,9 @@ func serveAll(ctx context.Context, host string, sites []site, end func()) error 
 	stopped := context.AfterFunc(ctx, end)
 	defer stopped()
 	for i, s := range sites {
-		group.Go(func() error { return api.Serve(ctx, &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}, listeners[i], endWithin) })
+		group.Go(func() error {
+			return api.Serve(ctx, &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}, listeners[i], endWithin)
+		})
 	}
 	return group.Wait()
 }
