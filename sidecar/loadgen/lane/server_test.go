@@ -2,7 +2,9 @@ package lane
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -102,8 +104,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		MaxTokens int             `json:"max_tokens"`
 		NVExt     json.RawMessage `json:"nvext"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+	switch err := json.NewDecoder(r.Body).Decode(&body); {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF): // cancelled while it was sent
+		return
+	case err != nil:
 		s.t.Errorf("the request is no JSON: %v", err)
+		return
 	}
 	req := request{id: r.Header.Get("X-Request-Id"), first: body.Messages[0].Content, maxTokens: body.MaxTokens}
 	a := s.answer(req)
