@@ -1,8 +1,8 @@
-import type { Vendor } from './types';
+import type { Vendor } from './schema';
 import file from './vendor.json';
 
 export { PLATFORM_QUESTIONS, VENDOR_QUESTIONS } from './questions';
-export type * from './types';
+export type { Platform, Vendor, VisitorKind } from './schema';
 
 /**
  * The one vendor of this installation. Another one takes vendor.json's place;

@@ -1,105 +1,34 @@
+import type { z } from 'zod';
+
 import { VENDOR_QUESTIONS } from './questions';
-import type { Vendor } from './types';
-
-/** Says what is wrong with the value at a path; nothing, where nothing is. */
-type Check = (value: unknown, path: string) => string[];
-
-const text: Check = (value, path) =>
-  typeof value === 'string' && value.trim() !== '' ? [] : [`${path}: must be a text that is not empty`];
-
-const id: Check = (value, path) =>
-  typeof value === 'string' && /^[a-z][a-z0-9-]*$/.test(value)
-    ? []
-    : [`${path}: must be an id of small letters, digits and hyphens`];
-
-const url: Check = (value, path) =>
-  typeof value === 'string' && /^https:\/\/[^\s]+$/.test(value) ? [] : [`${path}: must be an https address`];
-
-const optional =
-  (check: Check): Check =>
-  (value, path) =>
-    value === undefined ? [] : check(value, path);
-
-const some =
-  (check: Check): Check =>
-  (value, path) =>
-    Array.isArray(value) && value.length > 0
-      ? each(value, check, path)
-      : [`${path}: must be a list with something in it`];
-
-const any =
-  (check: Check): Check =>
-  (value, path) =>
-    Array.isArray(value) ? each(value, check, path) : [`${path}: must be a list`];
-
-function each(values: unknown[], check: Check, path: string): string[] {
-  const ids = values.map((value) => (isRecord(value) ? value.id : undefined));
-  const twice = ids.filter((known, i) => known !== undefined && ids.indexOf(known) !== i);
-  return [
-    ...values.flatMap((value, i) => check(value, `${path}[${name(value) ?? i}]`)),
-    ...twice.map((known) => `${path}: “${String(known)}” is there twice`),
-  ];
-}
-
-/** A mistake is found sooner by an id than by a number. */
-function name(value: unknown): string | undefined {
-  return isRecord(value) && typeof value.id === 'string' ? value.id : undefined;
-}
-
-/** The fields are those of the type: one that is missing here does not compile. */
-function object<T>(fields: { [K in keyof T]-?: Check }): Check {
-  const checks = new Map<string, Check>(Object.entries<Check>(fields));
-  return (value, path) => {
-    if (!isRecord(value)) {
-      return [`${path}: must be an object`];
-    }
-    const at = (key: string) => (path ? `${path}.${key}` : key);
-    const strange = Object.keys(value).filter((key) => !checks.has(key));
-    return [
-      ...Array.from(checks).flatMap(([key, check]) => check(value[key], at(key))),
-      ...strange.map((key) => `${at(key)}: there is no such field`),
-    ];
-  };
-}
-
-type Part<K extends keyof Vendor> = Vendor[K] extends Array<infer T> ? T : never;
-type Group = Vendor['platform']['groups'][number];
-
-const shape = object<Vendor>({
-  name: text,
-  names: any(text),
-  pitch: text,
-  takeaway: text,
-  message: text,
-  visitors: object<Vendor['visitors']>({ returning: text, newcomer: text, evaluator: text, technical: text }),
-  story: some(object<Part<'story'>>({ id, title: text, text })),
-  platform: object<Vendor['platform']>({
-    name: text,
-    text,
-    groups: some(
-      object<Group>({ id, title: text, text, items: some(object<Group['items'][number]>({ id, title: text, text })) })
-    ),
-  }),
-  questions: some(
-    object<Part<'questions'>>({
-      id,
-      question: text,
-      words: any(text),
-      answer: some(text),
-      sources: some(id),
-      links: any(id),
-    })
-  ),
-  terms: any(object<Part<'terms'>>({ id, term: text, text })),
-  claims: any(object<Part<'claims'>>({ id, value: text, source: id })),
-  sources: some(object<Part<'sources'>>({ id, title: text, url: optional(url) })),
-  links: any(object<Part<'links'>>({ id, title: text, url })),
-});
+import { schema, type Vendor } from './schema';
 
 /** Says by name what is wrong with a vendor's file; nothing, where nothing is. */
 export function mistakes(file: unknown): string[] {
-  const wrong = shape(file, '');
-  return wrong.length > 0 ? wrong : [...references(file as Vendor), ...typedFigures(file as Vendor)];
+  const { data, error } = schema.safeParse(file);
+  return data ? [...references(data), ...typedFigures(data)] : error.issues.flatMap((issue) => words(issue, file));
+}
+
+function words(issue: z.core.$ZodIssue, file: unknown): string[] {
+  const paths = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path];
+  return paths.map((path) => `${nameOf(path, file)}: ${issue.message}`);
+}
+
+/** A path as one reads it; a part of a list stands under its id where it has one, since that is found sooner. */
+function nameOf(path: PropertyKey[], file: unknown): string {
+  let at = file;
+  return path.reduce<string>((before, key) => {
+    at = (at as Record<PropertyKey, unknown>)?.[key];
+    if (typeof key === 'number') {
+      return `${before}[${name(at) ?? key}]`;
+    }
+    return before ? `${before}.${String(key)}` : String(key);
+  }, '');
+}
+
+/** The id of a part of a list. */
+function name(value: unknown): string | undefined {
+  return isRecord(value) && typeof value.id === 'string' ? value.id : undefined;
 }
 
 /** What is named must be there, and what is there must be named. */
