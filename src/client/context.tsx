@@ -1,14 +1,30 @@
 import React, { createContext, useContext, useEffect, useMemo, useState, type PropsWithChildren } from 'react';
-import { defer, distinctUntilChanged, repeat, retry } from 'rxjs';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 
 import type { Client } from './client';
 import type { LaneSnapshot, LiveState, Me } from './types';
+import { usePolled } from './usePolled';
 
 const ClientContext = createContext<Client | undefined>(undefined);
 
-/** Gives all below it the way to the data. */
+/** Gives all below it the way to the data, and one memory for what is asked for. Another client asks anew. */
 export function ClientProvider({ client, children }: PropsWithChildren<{ client: Client }>) {
-  return <ClientContext.Provider value={client}>{children}</ClientContext.Provider>;
+  const [queries] = useState(newQueries);
+  useEffect(() => void queries.invalidateQueries(), [queries, client]);
+  return (
+    <QueryClientProvider client={queries}>
+      <ClientContext.Provider value={client}>{children}</ClientContext.Provider>
+    </QueryClientProvider>
+  );
+}
+
+/**
+ * The load generator may answer where the browser takes itself for offline. What
+ * nobody looks at any more is forgotten, so that no old number is shown later.
+ */
+function newQueries(): QueryClient {
+  const queries = { networkMode: 'always', retry: false, gcTime: 1000, refetchOnWindowFocus: false } as const;
+  return new QueryClient({ defaultOptions: { queries } });
 }
 
 /** The way to the data. It throws outside a ClientProvider. */
@@ -50,16 +66,9 @@ export const ME_RETRY = 3000;
 /** Who looks; undefined until it is known. While it is not, nobody may change anything. */
 export function useMe(): Me | undefined {
   const client = useClient();
-  const [me, setMe] = useState<Me>();
-  useEffect(() => {
-    const subscription = defer(() => client.me())
-      .pipe(retry({ delay: ME_RETRY }), repeat({ delay: ME_EVERY }), distinctUntilChanged(isSame))
-      .subscribe(setMe);
-    return () => subscription.unsubscribe();
-  }, [client]);
-  return me;
-}
-
-function isSame(a: Me, b: Me): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
+  return usePolled(
+    () => client.me(),
+    ({ problem }) => (problem ? ME_RETRY : ME_EVERY),
+    'me'
+  ).value;
 }

@@ -1,6 +1,6 @@
+import { replaceEqualDeep } from '@tanstack/react-query';
 import { distinctUntilChanged, map, merge, type Observable, of, scan, startWith, switchMap, timer } from 'rxjs';
 
-import { share } from '../lib/share';
 import type { LiveState, Snapshot } from './types';
 
 /** How long a snapshot counts as live when no other follows, in milliseconds. */
@@ -32,7 +32,7 @@ export function toLiveState(messages: Observable<Message>, now: () => number = D
 
 function next(state: LiveState, message: Message, now: number): LiveState {
   if ('snapshot' in message) {
-    return { status: 'live', snapshot: share(lastOf(state), message.snapshot), receivedAt: now };
+    return { status: 'live', snapshot: replaceEqualDeep(lastOf(state), message.snapshot), receivedAt: now };
   }
   if (state.status === 'lost') {
     return state.problem === message.problem ? state : { ...state, problem: message.problem };

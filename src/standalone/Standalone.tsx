@@ -1,10 +1,11 @@
-import React, { useMemo } from 'react';
+import React, { useMemo, useReducer } from 'react';
 import { BrowserRouter } from 'react-router-dom';
 
 import { ThemeContext } from '@grafana/data';
 import { GlobalStyles } from '@grafana/ui';
 
 import { ClientProvider } from '../client';
+import { standaloneClient, type StandaloneClient } from '../client/standalone';
 import { Layout } from './Layout';
 import { SignIn } from './SignIn';
 import { themeOf } from './theme';
@@ -15,18 +16,21 @@ import { useSession } from './useSession';
 export function Standalone() {
   const [scheme] = useScheme();
   const theme = useMemo(() => themeOf(scheme), [scheme]);
+  const [client, renew] = useReducer(standaloneClient, undefined, standaloneClient);
   return (
     <ThemeContext.Provider value={theme}>
       <GlobalStyles />
-      <Gate />
+      <ClientProvider client={client}>
+        <Gate client={client} renew={renew} />
+      </ClientProvider>
     </ThemeContext.Provider>
   );
 }
 
 /** Shows the pages to whom they are for, and to others how to be let in. */
-function Gate() {
-  const access = useSession();
-  const { client, session } = access;
+function Gate({ client, renew }: { client: StandaloneClient; renew(): void }) {
+  const access = useSession(client, renew);
+  const { session } = access;
   if (session === undefined) {
     return null; // the answer comes from the next room
   }
@@ -34,10 +38,8 @@ function Gate() {
     return <SignIn access={access} />;
   }
   return (
-    <ClientProvider client={client}>
-      <BrowserRouter future={{ v7_startTransition: true, v7_relativeSplatPath: true }}>
-        <Layout access={access} />
-      </BrowserRouter>
-    </ClientProvider>
+    <BrowserRouter future={{ v7_startTransition: true, v7_relativeSplatPath: true }}>
+      <Layout access={access} />
+    </BrowserRouter>
   );
 }

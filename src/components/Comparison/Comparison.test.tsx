@@ -18,8 +18,7 @@ function show(client: FakeClient, options: ComparisonOptions = {}) {
   );
 }
 
-function showLane(lane: LaneChange = {}, options: ComparisonOptions = {}) {
-  const client = new FakeClient();
+function showLane(lane: LaneChange = {}, options: ComparisonOptions = {}, client = new FakeClient()) {
   client.show(lane);
   return { client, ...show(client, options) };
 }
@@ -170,10 +169,16 @@ describe('a baseline of one’s choice', () => {
     jest.useRealTimers();
   });
   const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
+  const showChosen = (first: Promise<unknown>) => {
+    const client = new FakeClient();
+    client.reads.mockReturnValueOnce(first);
+    return showLane({}, { baseline: 'my run' }, client);
+  };
+  const mine = comparison({ name: 'my run', title: 'My run' });
 
   it('is asked for every second while live', async () => {
-    const { client, unmount } = showLane({}, { baseline: 'my run' });
-    client.reads.mockResolvedValue(comparison({ name: 'my run', title: 'My run' }));
+    const { client, unmount } = showChosen(Promise.resolve(mine));
+    client.reads.mockResolvedValue(mine);
     await pass(0);
     expect(client.reads).toHaveBeenLastCalledWith('/comparison?baseline=my%20run&lane=main');
     expect(screen.getByText(/Baseline: My run/)).toBeInTheDocument();
@@ -184,12 +189,12 @@ describe('a baseline of one’s choice', () => {
     expect(client.reads).toHaveBeenCalledTimes(3);
     expect(screen.getByText(/Baseline: My run/)).toBeInTheDocument();
     unmount();
+    await pass(COMPARE_EVERY); // until what nobody looks at is forgotten
     expect(jest.getTimerCount()).toBe(0);
   });
 
   it('never has two questions at once', async () => {
-    const { client } = showLane({}, { baseline: 'my run' });
-    client.reads.mockReturnValue(new Promise(() => undefined));
+    const { client } = showChosen(new Promise(() => undefined));
     await pass(10 * COMPARE_EVERY);
     expect(client.reads).toHaveBeenCalledTimes(1);
   });
@@ -202,8 +207,7 @@ describe('a baseline of one’s choice', () => {
   });
 
   it('stays while a question fails, and says so', async () => {
-    const { client } = showLane({}, { baseline: 'my run' });
-    client.reads.mockResolvedValueOnce(comparison({ name: 'my run', title: 'My run' }));
+    const { client } = showChosen(Promise.resolve(mine));
     await pass(0);
     client.reads.mockRejectedValue(new Problem(502, 'connection refused'));
     await pass(COMPARE_EVERY);
@@ -221,7 +225,7 @@ describe('a baseline of one’s choice', () => {
     await pass(0);
     expect(screen.getByRole('alert')).toHaveTextContent('No comparison with “my run”');
     expect(screen.getByRole('alert')).toHaveTextContent('there is no baseline "my run"');
-    client.reads.mockResolvedValue(comparison({ name: 'my run', title: 'My run' }));
+    client.reads.mockResolvedValue(mine);
     await pass(COMPARE_EVERY);
     expect(screen.queryByRole('alert')).not.toBeInTheDocument();
     expect(screen.getByText(/Baseline: My run/)).toBeInTheDocument();

@@ -20,6 +20,8 @@ export interface Rows {
 /**
  * The conversations of one filter, as far as they have been read: pages, newest
  * first, of which the first is read again and again, and the others on request.
+ * react-query's infinite query would read all of them again: at ten thousand rows
+ * 50 questions every three seconds instead of one or two.
  */
 export class Feed {
   private pages: Page[] = [];

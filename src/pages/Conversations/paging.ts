@@ -1,5 +1,6 @@
+import { replaceEqualDeep } from '@tanstack/react-query';
+
 import type { Conversation, ConversationList } from '../../client';
-import { share } from '../../lib/share';
 
 /** A part of the list that one question gives. */
 export interface Page {
@@ -65,5 +66,5 @@ function behind(old: Conversation[], rows: Conversation[]): Conversation[] | und
 /** The new rows; those that say what they said are the objects that they were. */
 function keepIdentity(old: Conversation[], rows: Conversation[]): Conversation[] {
   const before = new Map(old.map((row) => [row.id, row]));
-  return rows.map((row) => share(before.get(row.id), row));
+  return rows.map((row) => replaceEqualDeep(before.get(row.id), row));
 }

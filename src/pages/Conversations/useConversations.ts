@@ -1,4 +1,4 @@
-import { useMemo, useState, useSyncExternalStore } from 'react';
+import { useId, useMemo, useState, useSyncExternalStore } from 'react';
 
 import {
   asProblem,
@@ -54,6 +54,7 @@ export function useConversations(
   keep = 2 * PAGE
 ): Conversations {
   const client = useClient();
+  const id = useId();
   const key = JSON.stringify([status, topic]);
   const feed = useMemo(
     () => new Feed((cursor) => listConversations(client, LANE, { status, topic, cursor, limit: PAGE })),
@@ -71,7 +72,7 @@ export function useConversations(
       feed.trim();
     }
   };
-  const { at, problem } = usePolled(waiting < MOST_NEW ? refresh : undefined, REFRESH_EVERY, key);
+  const { at, problem } = usePolled(waiting < MOST_NEW ? refresh : undefined, REFRESH_EVERY, `${id} ${key}`);
   const older = () => feed.older().catch((error: unknown) => setFailure({ key, problem: asProblem(error) }));
   return {
     rows: useMemo(() => known.rows.slice(waiting), [known.rows, waiting]),

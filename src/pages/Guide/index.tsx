@@ -28,8 +28,7 @@ export default function Guide() {
   const styles = useStyles2(getStyles);
   const client = useClient();
   const live = useLive(LANE);
-  const load = useCallback(() => listBaselines(client), [client]);
-  const { value: baselines } = usePolled(load, BASELINES_EVERY, 'baselines');
+  const { value: baselines } = usePolled(() => listBaselines(client), BASELINES_EVERY, 'baselines');
   const facts = useMemo(() => buildFacts({ live, baselines, published: publishedFigures }), [live, baselines]);
   const [visitor, choose] = useVisitor();
   const note = targetNotes[targetKind(live.lane, undefined)];

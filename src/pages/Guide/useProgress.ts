@@ -22,8 +22,8 @@ export interface Watched {
 export function useProgress(lane: string, baselines: Baseline[] | undefined): Watched {
   const client = useClient();
   const [progress, setProgress] = useState(restore);
-  const loadEvents = useCallback(() => client.get<{ events: LaneEvent[] }>(lanePath('/events', lane)), [client, lane]);
-  const { value } = usePolled(loadEvents, EVENTS_EVERY, lane);
+  const loadEvents = () => client.get<{ events: LaneEvent[] }>(lanePath('/events', lane));
+  const { value } = usePolled(loadEvents, EVENTS_EVERY, `events ${lane}`);
   const take = useStable((state: LiveState) => {
     if (state.status === 'live') {
       setProgress((before) => recall(observe(before, state.snapshot, lane), value?.events ?? [], baselines ?? []));

@@ -36,10 +36,11 @@ export interface Followed {
 export function useFollowed(active: boolean, pinned: string | undefined, time: number): Followed {
   const client = useClient();
   const [current, setCurrent] = useState<string>();
-  const load = () => listConversations(client, LANE, { status: 'active', limit: LIMIT });
-  const list = usePolled(active ? load : undefined, LIST_EVERY, 'active');
+  const loadList = () => listConversations(client, LANE, { status: 'active', limit: LIMIT });
+  const list = usePolled(active ? loadList : undefined, LIST_EVERY, 'active conversations');
   const id = pinned ?? current;
-  const detail = usePolled(active && id ? () => readConversation(client, id) : undefined, DETAIL_EVERY, id ?? '');
+  const load = active && id ? () => readConversation(client, id) : undefined;
+  const detail = usePolled(load, DETAIL_EVERY, `conversation ${id}`);
   const inProgress = list.value?.conversations ?? [];
   const wanted = list.value && !pinned ? follow(current, detail.value, inProgress, time) : current;
   if (wanted !== current) {

@@ -1,21 +1,18 @@
 import { useMemo, useState } from 'react';
+import { useQuery } from '@tanstack/react-query';
 
 import { asProblem, readStarter, useClient, type Conversation, type Problem } from '../../../client';
 import { useStable } from '../../../lib/useStable';
 
-/** What is known of the article that a conversation begins with. */
-interface Known {
+/** The article that a conversation begins with, and whether it is unfolded. */
+export interface Article {
+  topic: string;
+  open: boolean;
   asking: boolean;
   /** Its whole text, Markdown as it was sent. */
   text?: string;
   /** Why there is no text. */
   problem?: Problem;
-}
-
-/** The article that a conversation begins with, and whether it is unfolded. */
-export interface Article extends Known {
-  topic: string;
-  open: boolean;
   /** Unfolds it, which asks for its text unless that is known, or folds it. */
   toggle(): void;
   /** Asks for its text once more. */
@@ -29,19 +26,17 @@ export interface Article extends Known {
 export function useArticle({ lane, starter, topic }: Conversation): Article {
   const client = useClient();
   const [open, setOpen] = useState(false);
-  const [known, setKnown] = useState<Known>({ asking: false });
-  const ask = useStable(() => {
-    setKnown({ asking: true });
-    readStarter(client, lane, starter).then(
-      ({ text }) => setKnown({ asking: false, text }),
-      (error: unknown) => setKnown({ asking: false, problem: asProblem(error) })
-    );
+  const { data, error, isFetching, refetch } = useQuery({
+    queryKey: ['starter', lane, starter],
+    queryFn: () => readStarter(client, lane, starter),
+    enabled: open,
+    staleTime: Infinity,
   });
-  const toggle = useStable(() => {
-    setOpen(!open);
-    if (!open && !known.asking && known.text === undefined) {
-      ask();
-    }
-  });
-  return useMemo(() => ({ ...known, topic, open, toggle, ask }), [known, topic, open, toggle, ask]);
+  const text = data?.text;
+  const toggle = useStable(() => setOpen(!open));
+  const ask = useStable(() => void refetch());
+  return useMemo(
+    () => ({ topic, open, asking: isFetching, text, problem: error ? asProblem(error) : undefined, toggle, ask }),
+    [topic, open, isFetching, text, error, toggle, ask]
+  );
 }

@@ -1,6 +1,4 @@
-import { useState } from 'react';
-
-import { readConversation, useClient, usePolled, type Conversation, type Problem } from '../../../client';
+import { readConversation, useClient, usePolled, type Conversation, type Polled, type Problem } from '../../../client';
 
 /** How often a conversation in progress is asked for, in milliseconds. */
 export const FOLLOW_EVERY = 700;
@@ -19,14 +17,17 @@ export interface Followed {
 /** Follows a conversation until it has ended. For one id only. */
 export function useConversation(id: string): Followed {
   const client = useClient();
-  const [pace, setPace] = useState<'follow' | 'retry' | 'rest'>('follow');
-  const load = () => readConversation(client, id);
-  const every = pace === 'retry' ? RETRY_EVERY : FOLLOW_EVERY;
-  const { value, problem } = usePolled(pace === 'rest' ? undefined : load, every, id);
-  const missing = problem?.status === 404;
-  const due = missing || (value && value.status !== 'active' && !problem) ? 'rest' : problem ? 'retry' : 'follow';
-  if (due !== pace) {
-    setPace(due);
+  const { value, problem } = usePolled(() => readConversation(client, id), nextAfter, `conversation ${id}`);
+  return { conversation: value, problem, missing: isMissing(problem) };
+}
+
+function isMissing(problem: Problem | undefined): boolean {
+  return problem?.status === 404;
+}
+
+function nextAfter({ value, problem }: Polled<Conversation>): number | false {
+  if (problem) {
+    return !isMissing(problem) && RETRY_EVERY;
   }
-  return { conversation: value, problem, missing };
+  return (value === undefined || value.status === 'active') && FOLLOW_EVERY;
 }
