@@ -9,28 +9,69 @@ export function number(value: number | undefined, decimals = 0): string {
   return value.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
 
-/** Writes seconds as milliseconds: one decimal below 100 ms and for recorded values, none above. */
-export function milliseconds(seconds: number | undefined, decimals?: number): string {
-  if (seconds === undefined) {
-    return DASH;
-  }
-  const ms = seconds * 1000;
-  return `${number(ms, decimals ?? (ms < 100 ? 1 : 0))} ms`;
+/** How a value is written as a number in a unit. */
+export interface Format {
+  unit?: 'ms' | 's' | '%' | 'GiB';
+  /** What makes the value one in that unit. */
+  factor?: number;
+  /** How many decimals; none by default. */
+  decimals?: number | ((inUnit: number) => number);
+}
+
+/** Seconds as milliseconds: one decimal below 100 ms, none above. */
+export const MS: Format = { unit: 'ms', factor: 1000, decimals: (ms) => (ms < 100 ? 1 : 0) };
+/** Seconds with one decimal. */
+export const SECONDS: Format = { unit: 's', decimals: 1 };
+/** A ratio from 0 to 1 as per cent with one decimal. */
+export const PERCENT: Format = { unit: '%', factor: 100, decimals: 1 };
+
+/** Writes a value without its unit. */
+export function digits(value: number | undefined, { factor = 1, decimals = 0 }: Format): string {
+  const inUnit = value === undefined ? undefined : value * factor;
+  return number(inUnit, typeof decimals === 'function' ? decimals(inUnit ?? 0) : decimals);
+}
+
+/** Writes a value with its unit; a dash without one. */
+export function written(value: number | undefined, format: Format): string {
+  return value === undefined || !format.unit ? digits(value, format) : `${digits(value, format)} ${format.unit}`;
+}
+
+/** Writes seconds as milliseconds, by default with the decimals of MS. */
+export function milliseconds(seconds: number | undefined, decimals = MS.decimals): string {
+  return written(seconds, { ...MS, decimals });
 }
 
 /** Writes seconds with one decimal. */
 export function seconds(value: number | undefined): string {
-  return value === undefined ? DASH : `${number(value, 1)} s`;
+  return written(value, SECONDS);
 }
 
 /** Writes a ratio from 0 to 1 as per cent. */
 export function percent(ratio: number | undefined, decimals = 1): string {
-  return ratio === undefined ? DASH : `${number(ratio * 100, decimals)} %`;
+  return written(ratio, { ...PERCENT, decimals });
 }
 
 /** Writes bytes as GiB. */
 export function gibibytes(bytes: number | undefined): string {
-  return bytes === undefined ? DASH : `${number(bytes / 2 ** 30, 1)} GiB`;
+  return written(bytes, { unit: 'GiB', factor: 2 ** -30, decimals: 1 });
+}
+
+/** The smallest improvement that its one decimal shows, in per cent. */
+const VISIBLE = 0.05;
+
+/** By how many per cent something is better. */
+export interface Improvement {
+  kind: 'better' | 'worse' | 'same';
+  text: string;
+}
+
+/** Writes an improvement in per cent, worse below 0, with its sign. */
+export function improvement(value: number): Improvement {
+  const text = `${number(Math.abs(value), 1)} %`;
+  if (Math.abs(value) < VISIBLE) {
+    return { kind: 'same', text };
+  }
+  return value > 0 ? { kind: 'better', text: `+${text}` } : { kind: 'worse', text: `−${text}` };
 }
 
 /** Writes a span of seconds as a person says it: 42 s, 3 min 5 s, 2 h 10 min. */

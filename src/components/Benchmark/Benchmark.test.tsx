@@ -183,7 +183,7 @@ describe('the model', () => {
       row(60, 'kv', { ttft: { p95: 0.3 }, measured: '2026-11-20T10:00:00Z' }),
       row(60, 'kv', { ttft: { p95: 0.4 }, measured: '2026-11-20T09:00:00Z' }),
     ]);
-    expect(found.map(({ groups }) => groups[0].kv?.text)).toEqual(['300.0']);
+    expect(found.map(({ groups }) => groups[0].kv?.value)).toEqual([0.3]);
   });
 
   it('shows no gain that one decimal does not show, and none over nothing', () => {

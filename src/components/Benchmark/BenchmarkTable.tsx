@@ -4,11 +4,11 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import { number } from '../../lib/format';
+import { digits, number, type Improvement as Gain } from '../../lib/format';
 import { speculationName } from '../../lib/names';
-import { visuallyHidden } from '../../lib/styles';
+import { verdicts, visuallyHidden } from '../../lib/styles';
 import { SLOMark } from '../Comparison';
-import type { BenchmarkModel, Cell, Gain, Group, Metric } from './model';
+import type { BenchmarkModel, Cell, Group, Metric } from './model';
 
 interface BenchmarkTableProps {
   caption: string;
@@ -101,7 +101,7 @@ function Value({ cell }: { cell?: Cell }) {
   }
   return (
     <span className={cell.slo && styles[cell.slo]}>
-      {cell.text} {cell.slo && <SLOMark level={cell.slo} />}
+      {digits(cell.value, cell.format)} {cell.slo && <SLOMark level={cell.slo} />}
     </span>
   );
 }
@@ -112,7 +112,8 @@ function Improvement({ gain }: { gain?: Gain }) {
 }
 
 const getStyles = (theme: GrafanaTheme2) => {
-  const { success, warning, error, text, border, background } = theme.colors;
+  const { text, border, background } = theme.colors;
+  const { met, near, missed, better, worse, same } = verdicts(theme);
   return {
     hidden: visuallyHidden,
     // A wide table scrolls by itself, never the page; nor do the words in it that are not seen.
@@ -137,11 +138,11 @@ const getStyles = (theme: GrafanaTheme2) => {
     first: css({ borderLeft: `1px solid ${border.weak}` }),
     current: css({ background: background.secondary, boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` }),
     none: css({ color: text.secondary, fontStyle: 'italic', fontSize: theme.typography.bodySmall.fontSize }),
-    met: css({ color: success.text }),
-    near: css({ color: warning.text }),
-    missed: css({ color: error.text }),
-    better: css({ color: success.text }),
-    worse: css({ color: error.text }),
-    same: css({ color: text.secondary }),
+    met: css(met),
+    near: css(near),
+    missed: css(missed),
+    better: css(better),
+    worse: css(worse),
+    same: css(same),
   };
 };

@@ -1,24 +1,20 @@
 import type { Baseline, BaselineRow, Mode, Settings, Slider, Speculation } from '../../client';
-import { number } from '../../lib/format';
+import { improvement, MS, type Format, type Improvement } from '../../lib/format';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
 /** One recorded value, or that there is none. */
 export interface Cell {
-  text: string;
+  value: number;
+  format: Format;
   slo?: SLOLevel;
-}
-
-/** How much better KV-aware routing did than round-robin. */
-export interface Gain {
-  text: string;
-  kind: 'better' | 'worse' | 'same';
 }
 
 /** What a row holds of one metric; a part that was not recorded is undefined. */
 export interface Group {
   roundRobin?: Cell;
   kv?: Cell;
-  gain?: Gain;
+  /** How much better KV-aware routing did than round-robin. */
+  gain?: Improvement;
 }
 
 /** One level. */
@@ -50,30 +46,31 @@ export interface BenchmarkModel {
 
 interface MetricInfo extends Metric {
   value(row: BaselineRow): number | undefined;
-  write(value: number): string;
+  format: Format;
   slo?: 'ttft' | 'tpot';
   /** Throughput: more is better. */
   more?: boolean;
 }
 
-const ms = (value: number) => number(value * 1000, 1);
+/** The unit stands in the head. */
+const ms: Format = { ...MS, unit: undefined, decimals: 1 };
 
 const metrics: MetricInfo[] = [
-  { key: 'ttft', name: 'TTFT p95, ms', value: (row) => row.ttft.p95, write: ms, slo: 'ttft' },
-  { key: 'tpot', name: 'TPOT p95, ms', value: (row) => row.tpot.p95, write: ms, slo: 'tpot' },
+  { key: 'ttft', name: 'TTFT p95, ms', value: (row) => row.ttft.p95, format: ms, slo: 'ttft' },
+  { key: 'tpot', name: 'TPOT p95, ms', value: (row) => row.tpot.p95, format: ms, slo: 'tpot' },
   {
     key: 'derived',
     name: 'TPOT p95, ms',
     note: 'derived',
     value: (row) => row.tpot_derived.p95,
-    write: ms,
+    format: ms,
     slo: 'tpot',
   },
   {
     key: 'tokens',
     name: 'Output tokens/s',
     value: (row) => row.output_tokens_per_second,
-    write: (v) => number(v),
+    format: {},
     more: true,
   },
 ];
@@ -140,24 +137,16 @@ function group(metric: MetricInfo, { rows }: Pair, settings: Settings): Group {
   const cell = (value: number | undefined): Cell | undefined =>
     value === undefined
       ? undefined
-      : { text: metric.write(value), slo: metric.slo && sloLevel(value, settings.slo[metric.slo]) };
+      : { value, format: metric.format, slo: metric.slo && sloLevel(value, settings.slo[metric.slo]) };
   return { roundRobin: cell(before), kv: cell(after), gain: gain(before, after, metric.more === true) };
 }
 
-/** The smallest gain that its one decimal shows, in per cent. */
-const VISIBLE = 0.05;
-
 /** By how many per cent of round-robin's value KV-aware routing is better; of latencies, less is better. */
-function gain(before: number | undefined, after: number | undefined, more: boolean): Gain | undefined {
+function gain(before: number | undefined, after: number | undefined, more: boolean): Improvement | undefined {
   if (!before || after === undefined) {
     return undefined;
   }
-  const value = ((more ? after - before : before - after) / before) * 100;
-  const text = `${number(Math.abs(value), 1)} %`;
-  if (Math.abs(value) < VISIBLE) {
-    return { text, kind: 'same' };
-  }
-  return value > 0 ? { text: `+${text}`, kind: 'better' } : { text: `−${text}`, kind: 'worse' };
+  return improvement(((more ? after - before : before - after) / before) * 100);
 }
 
 /** The baseline to begin with: the settings' own, else a recorded one, else whichever there is. */

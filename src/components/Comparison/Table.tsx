@@ -4,7 +4,8 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import { visuallyHidden } from '../../lib/styles';
+import { digits } from '../../lib/format';
+import { verdicts, visuallyHidden } from '../../lib/styles';
 import type { SLOLevel } from '../../lib/slo';
 import type { Cell, Head, TableModel } from './model';
 
@@ -70,20 +71,20 @@ const HeadCell = memo(
 const ValueCell = memo(
   function ValueCell({ cell }: { cell: Cell }) {
     const styles = useStyles2(getStyles);
-    const [value, unit] = cell.text.split(' ');
+    const { value, format, interval } = cell;
     return (
       <td className={cell.live ? styles.live : styles.recorded}>
         <span className={cell.slo ? styles[cell.slo] : styles.value}>
           <span>
-            {value}
-            {unit && <small> {unit}</small>}
+            {digits(value, format)}
+            {value !== undefined && format.unit && <small> {format.unit}</small>}
           </span>{' '}
           {cell.slo && <SLOMark level={cell.slo} />}
         </span>
-        {cell.interval && (
+        {interval && (
           <small className={styles.interval}>
             <span className={styles.hidden}>95 % interval </span>
-            {cell.interval}
+            {interval.map((end) => digits(end, format)).join('–')}
           </small>
         )}
         {cell.difference && <small className={styles[cell.difference.kind]}>{cell.difference.text}</small>}
@@ -130,7 +131,8 @@ const SMALL = 'max(0.72em, 10px)';
 const getStyles = (theme: GrafanaTheme2) => {
   const line = { display: 'block', fontSize: SMALL, lineHeight: 1.25 };
   const value = { whiteSpace: 'nowrap' as const };
-  const { success, warning, error, text, border, background } = theme.colors;
+  const { text, border, background } = theme.colors;
+  const { met, near, missed, better, worse, same } = verdicts(theme);
   return {
     hidden: visuallyHidden,
     container: css({ containerType: 'inline-size', minWidth: 0 }),
@@ -164,13 +166,13 @@ const getStyles = (theme: GrafanaTheme2) => {
     }),
     recorded: css({ color: text.secondary }),
     value: css(value),
-    met: css({ ...value, color: success.text }),
-    near: css({ ...value, color: warning.text }),
-    missed: css({ ...value, color: error.text }),
+    met: css({ ...value, ...met }),
+    near: css({ ...value, ...near }),
+    missed: css({ ...value, ...missed }),
     interval: css({ ...line, color: text.secondary, '@container (max-width: 640px)': { display: 'none' } }),
-    better: css({ ...line, color: success.text }),
-    worse: css({ ...line, color: error.text }),
-    same: css({ ...line, color: text.secondary }),
+    better: css({ ...line, ...better }),
+    worse: css({ ...line, ...worse }),
+    same: css({ ...line, ...same }),
     tag: css({ ...line, color: text.secondary, fontStyle: 'italic' }),
   };
 };

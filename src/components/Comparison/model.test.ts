@@ -1,5 +1,6 @@
 import { column, comparison, laneSnapshot, settings } from '../../test/fixtures';
-import { toModel, type Cell, type Row } from './model';
+import { digits, written } from '../../lib/format';
+import { toModel, type Row } from './model';
 
 type Input = Parameters<typeof toModel>[0];
 
@@ -13,14 +14,16 @@ function model(change: Partial<Input> = {}) {
   });
 }
 
-/** A cell of a metric under a head. */
-function cell(table: { heads: Array<{ label: string }>; rows: Row[] }, name: string, label: string): Cell {
+/** A cell of a metric under a head, its numbers as they are written. */
+function cell(table: { heads: Array<{ label: string }>; rows: Row[] }, name: string, label: string) {
   const row = table.rows.find((r) => r.name === name);
   const found = row?.cells[table.heads.findIndex((head) => head.label === label)];
   if (!found) {
     throw new Error(`no ${label} of ${name}`);
   }
-  return found;
+  const { value, format, interval, ...rest } = found;
+  const ends = interval?.map((end) => digits(end, format)).join('–');
+  return { ...rest, text: written(value, format), interval: ends };
 }
 
 describe('columns', () => {
@@ -39,7 +42,7 @@ describe('columns', () => {
     expect(latencies.heads[1].note).toBe('recorded');
   });
 
-  it('are the four of the walkthrough without KV', () => {
+  it('are four without KV', () => {
     const { latencies } = model({ hideKV: true });
     expect(latencies.heads.map((h) => h.label)).toEqual(['Live p50', 'RR p50', 'Live p95', 'RR p95']);
   });

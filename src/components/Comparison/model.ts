@@ -1,5 +1,5 @@
-import type { Column, Comparison, LaneSnapshot, Quantiles, Settings } from '../../client';
-import { milliseconds, number, percent, seconds, span } from '../../lib/format';
+import type { Column, Comparison, LaneSnapshot, Settings } from '../../client';
+import { improvement, MS, number, PERCENT, SECONDS, span, type Format, type Improvement } from '../../lib/format';
 import { modeName, modeShort, speculationName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
@@ -31,21 +31,16 @@ export const tagMeanings: Record<Tag, string> = {
   'not recorded': 'the baseline does not have it',
 };
 
-/** How live stands to a recorded value. */
-export interface Difference {
-  kind: 'better' | 'worse' | 'same';
-  text: string;
-}
-
 /** One value of the table. */
 export interface Cell {
   live: boolean;
-  /** With its unit behind a space; a dash where there is no value. */
-  text: string;
-  /** The 95 % interval, in the same unit. */
-  interval?: string;
+  value?: number;
+  format: Format;
+  /** The ends of the 95 % interval. */
+  interval?: number[];
   slo?: SLOLevel;
-  difference?: Difference;
+  /** How live stands to a recorded value. */
+  difference?: Improvement;
   tag?: Tag;
 }
 
@@ -105,25 +100,25 @@ type Quantile = 'p50' | 'p95';
 interface MetricInfo {
   key: Metric;
   name: string;
-  live(value?: number): string;
-  recorded(value?: number): string;
+  live: Format;
+  recorded: Format;
   slo?: 'ttft' | 'tpot';
 }
 
-const recordedMs = (value?: number) => milliseconds(value, 1);
+const RECORDED_MS: Format = { ...MS, decimals: 1 };
 
 const metrics: MetricInfo[] = [
-  { key: 'ttft', name: 'TTFT', live: milliseconds, recorded: recordedMs, slo: 'ttft' },
-  { key: 'tpot', name: 'TPOT', live: milliseconds, recorded: recordedMs, slo: 'tpot' },
-  { key: 'itl', name: 'ITL', live: milliseconds, recorded: recordedMs },
-  { key: 'latency', name: 'Latency', live: seconds, recorded: seconds },
+  { key: 'ttft', name: 'TTFT', live: MS, recorded: RECORDED_MS, slo: 'ttft' },
+  { key: 'tpot', name: 'TPOT', live: MS, recorded: RECORDED_MS, slo: 'tpot' },
+  { key: 'itl', name: 'ITL', live: MS, recorded: RECORDED_MS },
+  { key: 'latency', name: 'Latency', live: SECONDS, recorded: SECONDS },
 ];
 
 interface RateInfo {
   key?: Rate;
   name: string;
   live(input: Input): number | undefined;
-  write(value?: number): string;
+  format: Format;
 }
 
 const rates: RateInfo[] = [
@@ -131,16 +126,16 @@ const rates: RateInfo[] = [
     key: 'output_tokens_per_second',
     name: 'Output tokens/s',
     live: ({ comparison }) => comparison.live_output_tokens_per_second,
-    write: (value) => number(value),
+    format: {},
   },
   {
     key: 'requests_per_second',
     name: 'Requests/s',
     live: ({ comparison }) => comparison.live_requests_per_second,
-    write: (value) => number(value, 2),
+    format: { decimals: 2 },
   },
-  { key: 'kv_hit_ratio', name: 'KV hit rate', live: ({ comparison }) => comparison.live_kv_hit_ratio, write: percent },
-  { name: 'Error rate', live: ({ lane }) => lane?.window.error_ratio, write: percent },
+  { key: 'kv_hit_ratio', name: 'KV hit rate', live: ({ comparison }) => comparison.live_kv_hit_ratio, format: PERCENT },
+  { name: 'Error rate', live: ({ lane }) => lane?.window.error_ratio, format: PERCENT },
 ];
 
 /** Turns a comparison into what the tables show. */
@@ -231,20 +226,16 @@ function liveLatency(input: Input, metric: MetricInfo, quantile: Quantile, absen
   const all = input.comparison.live[metric.key];
   const value = isRunning(input) ? all[quantile] : undefined;
   if (value === undefined) {
-    return { live: true, text: metric.live(undefined), tag: absent };
+    return { live: true, format: metric.live, tag: absent };
   }
   return {
     live: true,
-    text: metric.live(value),
-    interval: interval(metric, all, quantile),
+    value,
+    format: metric.live,
+    interval: quantile === 'p50' ? all.p50_interval : all.p95_interval,
     slo: slo(input.settings, metric, quantile, value),
     tag: all.estimated ? 'estimated' : undefined,
   };
-}
-
-function interval({ live }: MetricInfo, all: Quantiles, quantile: Quantile): string | undefined {
-  const ends = quantile === 'p50' ? all.p50_interval : all.p95_interval;
-  return ends && `${live(ends[0]).replace(/ .*/, '')}–${live(ends[1]).replace(/ .*/, '')}`;
 }
 
 function slo(settings: Settings, metric: MetricInfo, quantile: Quantile, value?: number): SLOLevel | undefined {
@@ -261,11 +252,11 @@ function recordedLatency(input: Input, metric: MetricInfo, quantile: Quantile, c
 
 function liveRate(input: Input, rate: RateInfo, absent: Tag): Cell {
   const value = isRunning(input) ? rate.live(input) : undefined;
-  return { live: true, text: rate.write(value), tag: value === undefined ? absent : undefined };
+  return { live: true, value, format: rate.format, tag: value === undefined ? absent : undefined };
 }
 
 function recordedRate(input: Input, rate: RateInfo, column: Column): Cell {
-  return recordedCell(rate.key ? column[rate.key] : { lookup: 'not_recorded' }, rate.write, isRunning(input));
+  return recordedCell(rate.key ? column[rate.key] : { lookup: 'not_recorded' }, rate.format, isRunning(input));
 }
 
 /** Only then is there anything live. */
@@ -284,22 +275,17 @@ export const lookupTags: Record<Found['lookup'], Tag | undefined> = {
 };
 
 /** A difference needs a live value that is seen, too. */
-function recordedCell(found: Found, write: (value?: number) => string, running: boolean): Cell {
+function recordedCell(found: Found, format: Format, running: boolean): Cell {
   return {
     live: false,
-    text: write(found.value),
+    value: found.value,
+    format,
     difference: running && found.improvement ? difference(found.improvement) : undefined,
     tag: lookupTags[found.lookup],
   };
 }
 
-/** The smallest difference that its one decimal shows, in per cent. */
-const VISIBLE = 0.05;
-
-function difference({ percent: value, shown }: NonNullable<Found['improvement']>): Difference {
-  if (!shown || Math.abs(value) < VISIBLE) {
-    return { kind: 'same', text: 'no difference shown' };
-  }
-  const size = `${number(Math.abs(value), 1)} %`;
-  return value > 0 ? { kind: 'better', text: `+${size} better` } : { kind: 'worse', text: `−${size} worse` };
+function difference({ percent, shown }: NonNullable<Found['improvement']>): Improvement {
+  const { kind, text } = improvement(shown ? percent : 0);
+  return { kind, text: kind === 'same' ? 'no difference shown' : `${text} ${kind}` };
 }

@@ -5,7 +5,6 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import { Words } from '../../components/Diagram';
-import { DASH } from '../../lib/format';
 import type { Layout } from './layout';
 import type { Figure } from './parts';
 
@@ -60,17 +59,16 @@ const NAME = 84;
 const VALUE = 62;
 
 /** A share as a bar, with its name before and its value behind it. */
-function Meter({ x, y, width, figure: { name, value } }: MeterProps) {
+function Meter({ x, y, width, figure: { name, value, share = 0 } }: MeterProps) {
   const styles = useStyles2(getStyles);
   const room = width - NAME - VALUE;
-  const share = value === DASH ? 0 : Math.min(1, parseFloat(value) / 100);
   return (
     <>
       <Words x={x} y={y}>
         {name}
       </Words>
       <rect className={styles.track} x={x + NAME} y={y - 9} width={room} height={8} rx={2} />
-      <rect className={styles.bar} x={x + NAME} y={y - 9} width={room * share} height={8} rx={2} />
+      <rect className={styles.bar} x={x + NAME} y={y - 9} width={room * Math.min(1, share)} height={8} rx={2} />
       <Words x={x + width} y={y} anchor="end">
         {value}
       </Words>

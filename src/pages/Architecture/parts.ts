@@ -7,6 +7,8 @@ import { modeName } from '../../lib/names';
 export interface Figure {
   name: string;
   value: string;
+  /** The same number from 0 to 1, where it is a share of a whole. */
+  share?: number;
   /** Where the number comes from. */
   source: string;
 }
@@ -218,6 +220,10 @@ function prometheusPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | unde
   };
 }
 
+function shareOf(name: string, share: number | undefined, source: string): Figure {
+  return { name, value: percent(share, 0), share, source };
+}
+
 function workerPart(worker: Worker, now: LaneSnapshot | undefined): Part {
   const w = now ? worker : undefined;
   const source = clusterSource(now);
@@ -228,8 +234,8 @@ function workerPart(worker: Worker, now: LaneSnapshot | undefined): Part {
     figures: [
       { name: 'in flight', value: number(w?.inflight), source: `Requests. ${source}` },
       { name: 'waiting', value: number(w?.waiting), source: `Requests in the engine’s queue. ${source}` },
-      { name: 'KV cache', value: percent(w?.cache_use, 0), source: `Blocks in use. ${source}` },
-      { name: 'GPU', value: percent(utilisation(w), 0), source: `Utilisation, the mean of its GPUs. ${source}` },
+      shareOf('KV cache', w?.cache_use, `Blocks in use. ${source}`),
+      shareOf('GPU', utilisation(w), `Utilisation, the mean of its GPUs. ${source}`),
       { name: 'queue time', value: milliseconds(w?.queue_seconds), source: `Mean over 60 s. ${source}` },
       { name: 'routed to it', value: number(w?.routed), source: `Requests so far. ${source}` },
     ],
