@@ -39,9 +39,9 @@ export function Operate({ live, lane, bare }: OperateProps) {
   const known = lastKnown(live, lane);
   const seenAt = live.state.status === 'live' ? live.state.receivedAt : undefined;
   const command = useAction(seenAt);
-  const tuning = useAction(seenAt);
+  const adjustment = useAction(seenAt);
   const draft = useConcurrency(known?.lane.state.concurrency.target ?? 0, (concurrency) =>
-    tuning.run('concurrency', () => patchWorkload(client, lane, { concurrency }))
+    adjustment.run('concurrency', () => patchWorkload(client, lane, { concurrency }))
   );
   const disabled = live.lane === undefined;
   const act = useStable((name: Command) =>
@@ -56,7 +56,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
   return (
     <>
       <Failure action={command} />
-      <Failure action={tuning} except={(field) => fieldOf(field) !== undefined} />
+      <Failure action={adjustment} except={(field) => fieldOf(field) !== undefined} />
       <div className={styles.row}>
         {!bare && <Buttons phase={known?.lane.state.phase} disabled={disabled} busy={command.busy} onCommand={act} />}
         {known && (
@@ -71,7 +71,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
         )}
       </div>
       {known && <Modes known={known} lane={lane} disabled={disabled} command={command} />}
-      {known && <More known={known} lane={lane} disabled={disabled} tuning={tuning} />}
+      {known && <More known={known} lane={lane} disabled={disabled} adjustment={adjustment} />}
     </>
   );
 }
@@ -117,7 +117,7 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
   );
 }
 
-function More({ known, lane, disabled, tuning }: PartProps & { tuning: Action }) {
+function More({ known, lane, disabled, adjustment }: PartProps & { adjustment: Action }) {
   const client = useClient();
   const id = useId();
   const [open, setOpen] = useState(false);
@@ -139,9 +139,9 @@ function More({ known, lane, disabled, tuning }: PartProps & { tuning: Action })
           <WorkloadForm
             state={known.lane.state}
             disabled={disabled}
-            busy={tuning.busy === 'workload'}
-            problem={tuning.failure?.name === 'workload' ? tuning.failure.problem : undefined}
-            onApply={(patch) => tuning.run('workload', () => patchWorkload(client, lane, patch))}
+            busy={adjustment.busy === 'workload'}
+            problem={adjustment.failure?.name === 'workload' ? adjustment.failure.problem : undefined}
+            onApply={(patch) => adjustment.run('workload', () => patchWorkload(client, lane, patch))}
           />
         )}
       </div>

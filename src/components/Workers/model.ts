@@ -2,7 +2,7 @@ import type { GPU, LaneSnapshot, Worker } from '../../client';
 import { percent } from '../../lib/format';
 import { servedSpeculation } from '../../lib/names';
 
-/** How busy a GPU is, as the walkthrough has it. */
+/** How busy a GPU is, by the share of time that it works. */
 export type Load = 'low' | 'medium' | 'high';
 
 /** Green below 30 %, amber to 70 %, red above. */

@@ -6,7 +6,7 @@ const ANALYSIS = 'Analysis of the recorded runs on 3 × H200';
 const LLMD = 'llm-d, “KV-cache wins you can see”';
 const A10G = 'An independent run of llm-d on 8 × A10G';
 const SIMULATOR = 'An independent simulator, in a regime like the booth’s';
-const PROPOSAL = 'Proposal of the demonstration: an expectation, not a measurement';
+const EXPECTED = 'What this demonstration expects; not measured';
 
 const published = (value: string, source: string) => ({ value, word: 'published', source });
 const example = (value: string) => ({ value, word: 'example' });
@@ -25,8 +25,8 @@ export const publishedFigures: Figures = {
   'pub.simulator.rr': published('91.1 %', SIMULATOR),
   'pub.simulator.least': published('94.2 %', SIMULATOR),
   'pub.simulator.prefix': published('94.9 %', SIMULATOR),
-  'pub.acceptance.draft': { value: '55–70 %', word: 'expected', source: PROPOSAL },
-  'pub.acceptance.eagle3': { value: '70–85 %', word: 'expected', source: PROPOSAL },
+  'pub.acceptance.draft': { value: '55–70 %', word: 'expected', source: EXPECTED },
+  'pub.acceptance.eagle3': { value: '70–85 %', word: 'expected', source: EXPECTED },
   'run.level': { value: '170', word: 'recorded', source: ANALYSIS },
   'run.spread.kv': { value: '28–32', word: 'recorded', source: ANALYSIS },
   'run.spread.rr': { value: '12–14', word: 'recorded', source: ANALYSIS },
