@@ -89,8 +89,8 @@ const save = (form: 'Connection' | 'Load generator') =>
   screen.getAllByRole('button', { name: 'Save' })[form === 'Connection' ? 0 : 1];
 const sent = (method: string) => requests.filter((request) => request.method === method);
 
-function enter(name: string | RegExp, value: string) {
-  fireEvent.change(field(name), { target: { value } });
+async function enter(name: string | RegExp, value: string) {
+  await act(async () => void fireEvent.change(field(name), { target: { value } }));
 }
 
 describe('connection', () => {
@@ -98,16 +98,16 @@ describe('connection', () => {
     await show();
     expect(save('Connection')).toBeDisabled();
     expect(screen.queryByText('Unsaved changes')).not.toBeInTheDocument();
-    enter(/^Load generator URL/, 'http://other:8088');
+    await enter(/^Load generator URL/, 'http://other:8088');
     expect(screen.getByText('Unsaved changes')).toBeInTheDocument();
     expect(save('Connection')).toBeEnabled();
-    enter(/^Load generator URL/, 'http://127.0.0.1:8088');
+    await enter(/^Load generator URL/, 'http://127.0.0.1:8088');
     expect(save('Connection')).toBeDisabled();
   });
 
   it('is saved with what the page does not know of, and without secrets that stay; then it is tested', async () => {
     await show();
-    enter(/^Load generator URL/, 'http://other:8088');
+    await enter(/^Load generator URL/, 'http://other:8088');
     await userEvent.click(screen.getByRole('radio', { name: 'Admins only' }));
     await userEvent.click(save('Connection'));
     expect(await screen.findByText('The connection works')).toBeInTheDocument();
@@ -135,8 +135,8 @@ describe('connection', () => {
     await show();
     expect(screen.queryByLabelText('CA certificate')).not.toBeInTheDocument();
     await userEvent.click(screen.getByRole('checkbox', { name: /^Own certificate authority/ }));
-    enter('CA certificate', 'PEM');
-    enter(/^Server name/, 'gpu.internal');
+    await enter('CA certificate', 'PEM');
+    await enter(/^Server name/, 'gpu.internal');
     await userEvent.click(save('Connection'));
     await waitFor(() => expect(sent('POST')).toHaveLength(1));
     expect(sent('POST')[0].data).toMatchObject({
@@ -148,7 +148,7 @@ describe('connection', () => {
   it('keeps what was entered when it cannot be saved', async () => {
     refuse('POST /settings', 500, { message: 'database is locked' });
     await show();
-    enter(/^Load generator URL/, 'http://other:8088');
+    await enter(/^Load generator URL/, 'http://other:8088');
     await userEvent.click(save('Connection'));
     expect(await screen.findByRole('alert')).toHaveTextContent('database is locked');
     expect(field(/^Load generator URL/)).toHaveValue('http://other:8088');
@@ -159,7 +159,7 @@ describe('connection', () => {
     'refuses the URL "%s"',
     async (url) => {
       await show();
-      enter(/^Load generator URL/, url);
+      await enter(/^Load generator URL/, url);
       expect(screen.getByText('http:// or https://, a host, and perhaps a port and a path')).toBeInTheDocument();
       expect(save('Connection')).toBeDisabled();
     }
@@ -167,7 +167,7 @@ describe('connection', () => {
 
   it('goes back to what is stored', async () => {
     await show();
-    enter(/^Load generator URL/, 'http://other:8088');
+    await enter(/^Load generator URL/, 'http://other:8088');
     await userEvent.click(screen.getAllByRole('button', { name: 'Discard changes' })[0]);
     expect(field(/^Load generator URL/)).toHaveValue('http://127.0.0.1:8088');
     expect(screen.queryByText('Unsaved changes')).not.toBeInTheDocument();
@@ -191,7 +191,7 @@ describe('the test of the connection', () => {
 
   it('is of what is saved', async () => {
     await show();
-    enter(/^Load generator URL/, 'http://other:8088');
+    await enter(/^Load generator URL/, 'http://other:8088');
     expect(test()).toBeDisabled();
     expect(test()).toHaveAttribute('title', expect.stringContaining('Save first'));
   });
@@ -204,8 +204,8 @@ describe('the load generator’s settings', () => {
     await show();
     expect(field('SLO of TTFT p95')).toHaveValue('600');
     expect(field('SLO of TPOT p95')).toHaveValue('60');
-    enter('SLO of TTFT p95', '550.5');
-    enter('Title', 'Ours');
+    await enter('SLO of TTFT p95', '550.5');
+    await enter('Title', 'Ours');
     await userEvent.click(save('Load generator'));
     expect(await screen.findByText('Saved')).toBeInTheDocument();
     expect(sent('PATCH')[0].data).toEqual({ slo: { ttft: 0.5505, tpot: 0.06 }, title: 'Ours' });
@@ -219,7 +219,7 @@ describe('the load generator’s settings', () => {
       field: 'max_concurrency',
     });
     await show();
-    enter('Highest concurrency', '100');
+    await enter('Highest concurrency', '100');
     await userEvent.click(save('Load generator'));
     const alert = await screen.findByRole('alert');
     expect(alert).toHaveTextContent('max_concurrency: 100 is not allowed: at least 120');
@@ -230,7 +230,7 @@ describe('the load generator’s settings', () => {
   it('say of a problem without a field that nothing was saved', async () => {
     refuse('PATCH /resources/settings', 503, { detail: 'the settings cannot be stored: disk full' });
     await show();
-    enter('Subtitle', 'x');
+    await enter('Subtitle', 'x');
     await userEvent.click(save('Load generator'));
     expect(await screen.findByText('The changes were not saved')).toBeInTheDocument();
     expect(screen.getByText(/disk full/)).toBeInTheDocument();
@@ -238,7 +238,7 @@ describe('the load generator’s settings', () => {
 
   it('are checked before they are sent', async () => {
     await show();
-    enter('Slider from', '200');
+    await enter('Slider from', '200');
     expect(screen.getByText('Less than 180')).toBeInTheDocument();
     expect(save('Load generator')).toBeDisabled();
   });
@@ -269,7 +269,7 @@ describe('unsaved changes', () => {
   it('are not left without a question', async () => {
     await show();
     expect(close()).toBe(false);
-    enter('Title', 'Ours');
+    await enter('Title', 'Ours');
     expect(close()).toBe(true);
     leave();
     expect(screen.getByText('Leave without saving?')).toBeInTheDocument();
@@ -302,7 +302,7 @@ describe('the page', () => {
   it('has nothing against it', async () => {
     const { container } = await show();
     await userEvent.click(screen.getByRole('checkbox', { name: /^Own certificate authority/ }));
-    enter(/^Load generator URL/, 'x');
+    await enter(/^Load generator URL/, 'x');
     expect(await violations(container)).toEqual([]);
   });
 });

@@ -1,17 +1,12 @@
-import React, { useEffect, useState } from 'react';
+import React, { useState } from 'react';
+import { zodResolver } from '@hookform/resolvers/zod';
+import { Controller, useController, useForm, type Control, type UseFormReturn } from 'react-hook-form';
+import { z } from 'zod';
 
 import { Alert, Button, Checkbox, Field, Input, RadioButtonGroup, SecretInput, SecretTextArea } from '@grafana/ui';
 
-import { Form } from './Form';
-import {
-  savePluginSettings,
-  testConnection,
-  type Health,
-  type OperatorRole,
-  type PluginSecrets,
-  type StoredSettings,
-} from './pluginSettings';
-import { useForm, type Editing } from './useForm';
+import { Form, FOLLOW_STORED } from './Form';
+import { savePluginSettings, testConnection, type Health, type StoredSettings } from './pluginSettings';
 
 interface ConnectionFormProps {
   stored: StoredSettings;
@@ -20,16 +15,22 @@ interface ConnectionFormProps {
   onSaved(): Promise<void>;
 }
 
-/** What the fields hold. A secret is undefined while it stays as it is. */
-interface Values {
-  sidecarUrl: string;
-  operatorRole: OperatorRole;
-  tlsSkipVerify: boolean;
-  tlsAuthWithCACert: boolean;
-  serverName: string;
-  token?: string;
-  tlsCACert?: string;
-}
+const schema = z.object({
+  sidecarUrl: z
+    .string()
+    .trim()
+    .regex(/^https?:\/\/[^\s/?#@]+(\/[^\s?#]*)?$/, 'http:// or https://, a host, and perhaps a port and a path'),
+  operatorRole: z.enum(['Editor', 'Admin']),
+  tlsSkipVerify: z.boolean(),
+  tlsAuthWithCACert: z.boolean(),
+  serverName: z.string(),
+  // A secret is null while it stays as it is.
+  token: z.string().nullable(),
+  tlsCACert: z.string().nullable(),
+});
+
+/** What the fields hold. */
+type Values = z.infer<typeof schema>;
 
 /** The app's own settings: where the load generator is, and who may operate it. */
 export function ConnectionForm({ stored, onChanged, onSaved }: ConnectionFormProps) {
@@ -38,40 +39,42 @@ export function ConnectionForm({ stored, onChanged, onSaved }: ConnectionFormPro
     setHealth('testing');
     setHealth(await testConnection());
   };
-  const form = useForm<Values>(toValues(stored), async ({ token, tlsCACert, ...jsonData }) => {
-    await savePluginSettings(stored, jsonData, given({ token, tlsCACert }));
+  const form = useForm({ ...FOLLOW_STORED, values: toValues(stored), resolver: zodResolver(schema) });
+  const { isDirty } = form.formState;
+  const save = async (values: Values) => {
+    const { token, tlsCACert, ...jsonData } = values;
+    await savePluginSettings(stored, jsonData, {
+      ...(token !== null && { token }),
+      ...(tlsCACert !== null && { tlsCACert }),
+    });
     await onSaved();
     void test();
-  });
-  const { changed } = form;
-  useEffect(() => onChanged(changed), [changed, onChanged]);
-  const urlError = checkURL(form.values.sidecarUrl);
+    return { ...values, token: null, tlsCACert: null };
+  };
   return (
-    <>
-      <Form
-        title="Connection"
-        description="Where the load generator is, and who may start, stop and steer it."
-        form={form}
-        valid={!urlError}
-        problem={form.problem?.message}
-        actions={
-          <Button
-            type="button"
-            variant="secondary"
-            icon={health === 'testing' ? 'spinner' : undefined}
-            disabled={changed || health === 'testing'}
-            title={changed ? 'Save first: what is tested is what is saved' : undefined}
-            onClick={test}
-          >
-            Test connection
-          </Button>
-        }
-        result={health && health !== 'testing' && !changed ? <TestResult health={health} /> : undefined}
-      >
-        <Reach form={form} stored={stored} urlError={urlError} />
-        <TLS form={form} stored={stored} />
-      </Form>
-    </>
+    <Form
+      title="Connection"
+      description="Where the load generator is, and who may start, stop and steer it."
+      form={form}
+      save={save}
+      onChanged={onChanged}
+      actions={
+        <Button
+          type="button"
+          variant="secondary"
+          icon={health === 'testing' ? 'spinner' : undefined}
+          disabled={isDirty || health === 'testing'}
+          title={isDirty ? 'Save first: what is tested is what is saved' : undefined}
+          onClick={test}
+        >
+          Test connection
+        </Button>
+      }
+      result={health && health !== 'testing' && !isDirty ? <TestResult health={health} /> : undefined}
+    >
+      <Reach form={form} stored={stored} />
+      <TLS form={form} stored={stored} />
+    </Form>
   );
 }
 
@@ -84,7 +87,7 @@ function TestResult({ health: { ok, message } }: { health: Health }) {
 }
 
 interface PartProps {
-  form: Editing<Values>;
+  form: UseFormReturn<Values>;
   stored: StoredSettings;
 }
 
@@ -93,8 +96,9 @@ const roles = (['Editor', 'Admin'] as const).map((value) => ({
   label: value === 'Editor' ? 'Editors and admins' : 'Admins only',
 }));
 
-function Reach({ form, stored, urlError }: PartProps & { urlError?: string }) {
-  const { values, set } = form;
+function Reach({ form, stored }: PartProps) {
+  const error = form.formState.errors.sidecarUrl?.message;
+  const token = useSecret(form.control, 'token', stored);
   return (
     <>
       <Field
@@ -102,32 +106,21 @@ function Reach({ form, stored, urlError }: PartProps & { urlError?: string }) {
         description="As Grafana’s server reaches it."
         htmlFor="sidecar-url"
         required
-        invalid={Boolean(urlError)}
-        error={urlError}
+        invalid={Boolean(error)}
+        error={error}
       >
-        <Input
-          id="sidecar-url"
-          placeholder="http://127.0.0.1:8088"
-          value={values.sidecarUrl}
-          onChange={(event) => set({ sidecarUrl: event.currentTarget.value })}
-        />
+        <Input id="sidecar-url" placeholder="http://127.0.0.1:8088" {...form.register('sidecarUrl')} />
       </Field>
       <Field label="Token" description="Only if the load generator was given one." htmlFor="sidecar-token">
-        <SecretInput
-          id="sidecar-token"
-          autoComplete="off"
-          isConfigured={isKept(values.token, stored.secureJsonFields.token)}
-          value={values.token ?? ''}
-          onChange={(event) => set({ token: event.currentTarget.value })}
-          onReset={() => set({ token: '' })}
-        />
+        <SecretInput id="sidecar-token" autoComplete="off" {...token} />
       </Field>
       <Field label="Who may operate" description="Everybody sees; only admins configure.">
-        <RadioButtonGroup
-          aria-label="Who may operate"
-          options={roles}
-          value={values.operatorRole}
-          onChange={(operatorRole) => set({ operatorRole })}
+        <Controller
+          control={form.control}
+          name="operatorRole"
+          render={({ field: { value, onChange } }) => (
+            <RadioButtonGroup aria-label="Who may operate" options={roles} value={value} onChange={onChange} />
+          )}
         />
       </Field>
     </>
@@ -135,36 +128,26 @@ function Reach({ form, stored, urlError }: PartProps & { urlError?: string }) {
 }
 
 function TLS({ form, stored }: PartProps) {
-  const { values, set } = form;
+  const certificate = useSecret(form.control, 'tlsCACert', stored);
   return (
     <>
       <Field noMargin>
         <Checkbox
           label="Skip TLS verification"
           description="Trusts any certificate. For tests only."
-          value={values.tlsSkipVerify}
-          onChange={(event) => set({ tlsSkipVerify: event.currentTarget.checked })}
+          {...form.register('tlsSkipVerify')}
         />
       </Field>
       <Field>
         <Checkbox
           label="Own certificate authority"
           description="For a certificate that the system does not know."
-          value={values.tlsAuthWithCACert}
-          onChange={(event) => set({ tlsAuthWithCACert: event.currentTarget.checked })}
+          {...form.register('tlsAuthWithCACert')}
         />
       </Field>
-      {values.tlsAuthWithCACert && (
+      {form.watch('tlsAuthWithCACert') && (
         <Field label="CA certificate" htmlFor="tls-ca">
-          <SecretTextArea
-            id="tls-ca"
-            rows={5}
-            placeholder="-----BEGIN CERTIFICATE-----"
-            isConfigured={isKept(values.tlsCACert, stored.secureJsonFields.tlsCACert)}
-            value={values.tlsCACert ?? ''}
-            onChange={(event) => set({ tlsCACert: event.currentTarget.value })}
-            onReset={() => set({ tlsCACert: '' })}
-          />
+          <SecretTextArea id="tls-ca" rows={5} placeholder="-----BEGIN CERTIFICATE-----" {...certificate} />
         </Field>
       )}
       <Field
@@ -172,14 +155,17 @@ function TLS({ form, stored }: PartProps) {
         description="If the certificate is for another name than the URL’s."
         htmlFor="tls-name"
       >
-        <Input
-          id="tls-name"
-          value={values.serverName}
-          onChange={(event) => set({ serverName: event.currentTarget.value })}
-        />
+        <Input id="tls-name" {...form.register('serverName')} />
       </Field>
     </>
   );
+}
+
+/** What a field of a secret needs: one that is stored is not shown, and stays until it is reset. */
+function useSecret(control: Control<Values>, name: 'token' | 'tlsCACert', { secureJsonFields }: StoredSettings) {
+  const { value, onChange } = useController({ control, name }).field;
+  const isConfigured = value === null && secureJsonFields[name] === true;
+  return { value: value ?? '', onChange, isConfigured, onReset: () => onChange('') };
 }
 
 function toValues({ jsonData }: StoredSettings): Values {
@@ -189,18 +175,7 @@ function toValues({ jsonData }: StoredSettings): Values {
     tlsSkipVerify: jsonData.tlsSkipVerify ?? false,
     tlsAuthWithCACert: jsonData.tlsAuthWithCACert ?? false,
     serverName: jsonData.serverName ?? '',
+    token: null,
+    tlsCACert: null,
   };
-}
-
-function isKept(entered: string | undefined, stored: boolean | undefined): boolean {
-  return entered === undefined && stored === true;
-}
-
-function given(secrets: PluginSecrets): PluginSecrets {
-  return Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== undefined));
-}
-
-function checkURL(text: string): string | undefined {
-  const fine = /^https?:\/\/[^\s/?#@]+(\/[^\s?#]*)?$/.test(text.trim());
-  return fine ? undefined : 'http:// or https://, a host, and perhaps a port and a path';
 }

@@ -1,55 +1,82 @@
-import React, { type FormEvent, type PropsWithChildren, type ReactNode } from 'react';
+import React, { useEffect, useState, type PropsWithChildren, type ReactNode } from 'react';
 import { css } from '@emotion/css';
+import type { FieldValues, Path, UseFormReturn } from 'react-hook-form';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, Button, FieldSet, Stack, useStyles2 } from '@grafana/ui';
 
-import type { Editing } from './useForm';
+import { asProblem, type Problem } from '../client';
 
-interface FormProps {
+/** How a form follows what is stored: fields that were edited keep their edits. */
+export const FOLLOW_STORED = {
+  mode: 'onChange',
+  resetOptions: { keepDirtyValues: true, keepDirty: true },
+} as const;
+
+/** Forgets the edits. */
+const ANEW = { keepDirtyValues: false, keepDirty: false };
+
+interface FormProps<In extends FieldValues, Out> {
   title: string;
   description: string;
-  form: Pick<Editing<object>, 'changed' | 'saving' | 'saved' | 'save' | 'discard'>;
-  /** Whether what was entered can be saved. */
-  valid: boolean;
-  /** What went wrong with the last attempt, unless a field shows it. */
-  problem?: string;
+  form: UseFormReturn<In, unknown, Out>;
+  /** Stores what was entered, and gives what the fields hold then. It rejects with a Problem. */
+  save(values: Out): Promise<In>;
+  /** The field that a problem is about. */
+  fieldOf?(problem: Problem): Path<In> | undefined;
+  /** Hears whether there is something to save. */
+  onChanged(changed: boolean): void;
   /** Further buttons, and what came of them. */
   actions?: ReactNode;
   result?: ReactNode;
 }
 
 /** Settings that are saved together. What is entered survives a save that fails. */
-export function Form(props: PropsWithChildren<FormProps>) {
+export function Form<In extends FieldValues, Out>(props: PropsWithChildren<FormProps<In, Out>>) {
   const styles = useStyles2(getStyles);
-  const { title, description, form, valid, problem, actions, result, children } = props;
-  const { changed, saving, saved } = form;
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (changed && valid && !saving) {
-      void form.save();
+  const { title, description, form, save, fieldOf, onChanged, actions, result, children } = props;
+  const { isDirty, isValid, isSubmitting, errors } = form.formState;
+  const [saved, setSaved] = useState(false);
+  useEffect(() => onChanged(isDirty), [isDirty, onChanged]);
+  const submit = form.handleSubmit(async (values) => {
+    try {
+      form.reset(await save(values), ANEW);
+      setSaved(true);
+    } catch (error) {
+      const problem = asProblem(error);
+      form.setError(fieldOf?.(problem) ?? 'root', { message: problem.message });
     }
+  });
+  const discard = () => {
+    form.reset(undefined, ANEW);
+    setSaved(false);
   };
+  const ready = isDirty && isValid && !isSubmitting;
   return (
-    <form className={styles.form} aria-label={title} onSubmit={submit} noValidate>
+    <form
+      className={styles.form}
+      aria-label={title}
+      onSubmit={ready ? submit : (event) => event.preventDefault()}
+      noValidate
+    >
       <FieldSet label={title}>
         <p className={styles.description}>{description}</p>
         {children}
-        {problem && (
+        {errors.root && (
           <Alert severity="error" title="The changes were not saved">
-            {problem}
+            {errors.root.message}
           </Alert>
         )}
         <Stack direction="row" gap={1} alignItems="center" wrap="wrap">
-          <Button type="submit" icon={saving ? 'spinner' : undefined} disabled={!changed || !valid || saving}>
+          <Button type="submit" icon={isSubmitting ? 'spinner' : undefined} disabled={!ready}>
             Save
           </Button>
-          <Button type="button" variant="secondary" disabled={!changed || saving} onClick={form.discard}>
+          <Button type="button" variant="secondary" disabled={!isDirty || isSubmitting} onClick={discard}>
             Discard changes
           </Button>
           {actions}
-          <span role="status" className={changed ? styles.unsaved : undefined}>
-            {words(changed, saved)}
+          <span role="status" className={isDirty ? styles.unsaved : undefined}>
+            {words(isDirty, saved)}
           </span>
         </Stack>
         {result && <div className={styles.result}>{result}</div>}

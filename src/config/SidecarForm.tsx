@@ -1,150 +1,117 @@
-import React, { useEffect, useState } from 'react';
+import React from 'react';
+import { zodResolver } from '@hookform/resolvers/zod';
+import { useQueryClient } from '@tanstack/react-query';
+import { Controller, useForm, type Control } from 'react-hook-form';
 
 import { Alert, Button, Combobox, Field, Input, LoadingPlaceholder, Stack, type ComboboxOption } from '@grafana/ui';
 
 import {
-  asProblem,
   listBaselines,
   patchSettings,
   readSettings,
   useClient,
+  usePolled,
   type Baseline,
+  type Polled,
   type Settings,
 } from '../client';
-import { Form } from './Form';
-import { check, fieldOf, toPatch, toValues, type FieldName, type Values } from './sidecarFields';
-import { useForm } from './useForm';
+import { FOLLOW_STORED, Form } from './Form';
+import { fieldOf, schema, toValues, type FieldName, type Values } from './sidecarFields';
+
+const KEY = 'settings';
 
 interface SidecarFormProps {
-  /** Counts up whenever the settings are to be read anew. */
-  generation: number;
   onChanged(changed: boolean): void;
 }
 
 /** The load generator's own settings, which it keeps itself. */
-export function SidecarForm({ generation, onChanged }: SidecarFormProps) {
+export function SidecarForm({ onChanged }: SidecarFormProps) {
   const client = useClient();
-  const [settings, setSettings] = useState<Settings>();
-  const [baselines, setBaselines] = useState<Baseline[]>([]);
-  const [problem, setProblem] = useState<string>();
-  const [attempt, setAttempt] = useState(0);
-  useEffect(() => {
-    let current = true;
-    Promise.all([readSettings(client), listBaselines(client)]).then(
-      ([read, all]) => {
-        if (current) {
-          setSettings(read);
-          setBaselines(all);
-          setProblem(undefined);
-        }
-      },
-      (error: unknown) => current && setProblem(asProblem(error).message)
-    );
-    return () => {
-      current = false;
-    };
-  }, [client, generation, attempt]);
-
+  const queries = useQueryClient();
+  const read = async () => {
+    const [settings, baselines] = await Promise.all([readSettings(client), listBaselines(client)]);
+    return { settings, baselines };
+  };
+  const { value, problem } = usePolled(read, false, KEY);
+  const accept = (settings: Settings) =>
+    queries.setQueryData<Polled<Read>>([KEY], (now) => ({
+      value: { baselines: now?.value?.baselines ?? [], settings },
+    }));
   return (
     <>
       {problem && (
         <Alert severity="warning" title="The load generator’s settings cannot be read">
-          <p>{problem}</p>
-          <Button variant="secondary" onClick={() => setAttempt(attempt + 1)}>
+          <p>{problem.message}</p>
+          <Button variant="secondary" onClick={() => queries.invalidateQueries({ queryKey: [KEY] })}>
             Try again
           </Button>
         </Alert>
       )}
-      {!problem && !settings && <LoadingPlaceholder text="Asking the load generator for its settings…" />}
-      {settings && <Fields settings={settings} baselines={baselines} onChanged={onChanged} onSaved={setSettings} />}
+      {!problem && !value && <LoadingPlaceholder text="Asking the load generator for its settings…" />}
+      {value && <Fields {...value} onChanged={onChanged} onSaved={accept} />}
     </>
   );
 }
 
-interface FieldsProps {
+interface Read {
   settings: Settings;
   baselines: Baseline[];
+}
+
+interface FieldsProps extends Read {
   onChanged(changed: boolean): void;
   onSaved(settings: Settings): void;
 }
 
 function Fields({ settings, baselines, onChanged, onSaved }: FieldsProps) {
   const client = useClient();
-  const stored = toValues(settings);
-  const form = useForm<Values>(stored, async (values) => onSaved(await patchSettings(client, toPatch(values, stored))));
-  const { changed, values, problem } = form;
-  useEffect(() => onChanged(changed), [changed, onChanged]);
-  const errors = check(values);
-  const refused = fieldOf(problem?.field);
-  const text = (name: FieldName, label: string, more: Partial<TextFieldProps> = {}) => (
-    <TextField
-      label={label}
-      id={name}
-      value={values[name]}
-      error={errors[name] ?? (refused === name ? problem?.message : undefined)}
-      onChange={(value) => form.set({ [name]: value })}
-      {...more}
-    />
-  );
+  const form = useForm({ ...FOLLOW_STORED, values: toValues(settings), resolver: zodResolver(schema) });
+  const { dirtyFields } = form.formState;
+  const save = async (entered: Settings) => {
+    const changed = Object.entries(entered).filter(([name]) => name in dirtyFields);
+    const next = await patchSettings(client, Object.fromEntries(changed));
+    onSaved(next);
+    return toValues(next);
+  };
+  const text = (name: FieldName, label: string, { deps, ...more }: TextOptions = {}) => {
+    const error = form.getFieldState(name, form.formState).error?.message;
+    return (
+      <Field label={label} htmlFor={`sidecar-${name}`} invalid={Boolean(error)} error={error}>
+        <Input id={`sidecar-${name}`} {...more} {...form.register(name, { deps })} />
+      </Field>
+    );
+  };
   return (
     <Form
       title="Load generator"
       description="Kept by the load generator, for everybody who uses it. Changes take effect at once."
       form={form}
-      valid={Object.keys(errors).length === 0}
-      problem={refused ? undefined : problem?.message}
+      save={save}
+      fieldOf={fieldOf}
+      onChanged={onChanged}
     >
       <Stack direction="row" gap={2} wrap="wrap">
-        {text('sloTTFT', 'SLO of TTFT p95', { suffix: 'ms', width: 20 })}
-        {text('sloTPOT', 'SLO of TPOT p95', { suffix: 'ms', width: 20 })}
+        {text('slo.ttft', 'SLO of TTFT p95', { suffix: 'ms', width: 20 })}
+        {text('slo.tpot', 'SLO of TPOT p95', { suffix: 'ms', width: 20 })}
       </Stack>
       <Stack direction="row" gap={2} wrap="wrap">
-        {text('sliderMin', 'Slider from', { width: 14 })}
-        {text('sliderMax', 'Slider to', { width: 14 })}
-        {text('sliderIncrement', 'Slider increment', { width: 14 })}
-        {text('maxConcurrency', 'Highest concurrency', { width: 18 })}
+        {text('slider.min', 'Slider from', { width: 14 })}
+        {text('slider.max', 'Slider to', { width: 14, deps: 'slider.min' })}
+        {text('slider.increment', 'Slider increment', { width: 14 })}
+        {text('max_concurrency', 'Highest concurrency', { width: 18 })}
       </Stack>
-      <BaselineField
-        value={values.defaultBaseline}
-        baselines={baselines}
-        error={refused === 'defaultBaseline' ? problem?.message : undefined}
-        onChange={(defaultBaseline) => form.set({ defaultBaseline })}
-      />
+      <BaselineField control={form.control} baselines={baselines} />
       {text('title', 'Title')}
       {text('subtitle', 'Subtitle')}
     </Form>
   );
 }
 
-interface TextFieldProps {
-  label: string;
-  id: string;
-  value: string;
-  error?: string;
+interface TextOptions {
   suffix?: string;
   width?: number;
-  onChange(value: string): void;
-}
-
-function TextField({ label, id, value, error, suffix, width, onChange }: TextFieldProps) {
-  return (
-    <Field label={label} htmlFor={`sidecar-${id}`} invalid={Boolean(error)} error={error}>
-      <Input
-        id={`sidecar-${id}`}
-        suffix={suffix}
-        width={width}
-        value={value}
-        onChange={(event) => onChange(event.currentTarget.value)}
-      />
-    </Field>
-  );
-}
-
-interface BaselineFieldProps {
-  value: string;
-  baselines: Baseline[];
-  error?: string;
-  onChange(value: string): void;
+  /** The field that this one may make wrong. */
+  deps?: FieldName;
 }
 
 const automatic: ComboboxOption = {
@@ -153,20 +120,30 @@ const automatic: ComboboxOption = {
   description: 'The recorded results of this deployment, else this target’s own',
 };
 
-function BaselineField({ value, baselines, error, onChange }: BaselineFieldProps) {
+interface BaselineFieldProps {
+  control: Control<Values, unknown, Settings>;
+  baselines: Baseline[];
+}
+
+function BaselineField({ control, baselines }: BaselineFieldProps) {
   const options = [
     automatic,
     ...baselines.map(({ name, title }) => ({ value: name, label: title, description: name })),
   ];
-  const known = options.some((option) => option.value === value);
   return (
-    <Field label="Default baseline" htmlFor="sidecar-baseline" invalid={Boolean(error)} error={error}>
-      <Combobox
-        id="sidecar-baseline"
-        options={known ? options : [...options, { value, label: value }]}
-        value={value}
-        onChange={(option) => onChange(option.value)}
-      />
-    </Field>
+    <Controller
+      control={control}
+      name="default_baseline"
+      render={({ field: { value, onChange }, fieldState: { error } }) => (
+        <Field label="Default baseline" htmlFor="sidecar-baseline" invalid={Boolean(error)} error={error?.message}>
+          <Combobox
+            id="sidecar-baseline"
+            options={options.some((option) => option.value === value) ? options : [...options, { value, label: value }]}
+            value={value}
+            onChange={(option) => onChange(option.value)}
+          />
+        </Field>
+      )}
+    />
   );
 }

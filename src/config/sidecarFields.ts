@@ -1,53 +1,54 @@
-import type { Settings, SettingsPatch } from '../client';
+import { z } from 'zod';
+
+import { type Limit, limits, type Problem, type Settings } from '../client';
 import { decimalNumber, wholeNumber } from '../lib/input';
 
-/** What the fields hold: texts, SLOs in milliseconds. */
-export interface Values {
-  sloTTFT: string;
-  sloTPOT: string;
-  sliderMin: string;
-  sliderMax: string;
-  sliderIncrement: string;
-  maxConcurrency: string;
-  defaultBaseline: string;
-  title: string;
-  subtitle: string;
-}
+const number = (wrong: typeof wholeNumber, limit: Limit) =>
+  z
+    .string()
+    .superRefine((text, { addIssue }) => {
+      const message = wrong(text, limit);
+      if (message) {
+        addIssue(message);
+      }
+    })
+    .transform(Number);
 
-/** The names of the fields. */
-export type FieldName = keyof Values;
+const milliseconds = (limit: Limit) =>
+  number(decimalNumber, { ...limit, max: 1000 * limit.max }).transform((ms) => ms / 1000);
 
-const paths: Record<string, FieldName> = {
-  'slo.ttft': 'sloTTFT',
-  'slo.tpot': 'sloTPOT',
-  slider: 'sliderMin',
-  'slider.min': 'sliderMin',
-  'slider.max': 'sliderMax',
-  'slider.increment': 'sliderIncrement',
-  max_concurrency: 'maxConcurrency',
-  default_baseline: 'defaultBaseline',
-  title: 'title',
-  subtitle: 'subtitle',
-};
+/** Makes settings of what stands in the fields: texts, SLOs in milliseconds. */
+export const schema = z.object({
+  slo: z.object({ ttft: milliseconds(limits['slo.ttft']), tpot: milliseconds(limits['slo.tpot']) }),
+  slider: z
+    .object({
+      min: number(wholeNumber, limits['slider.min']),
+      max: number(wholeNumber, limits['slider.max']),
+      increment: number(wholeNumber, limits['slider.increment']),
+    })
+    .superRefine(({ min, max }, { addIssue }) => {
+      if (min >= max) {
+        addIssue({ code: 'custom', path: ['min'], message: `Less than ${max}` });
+      }
+    }),
+  max_concurrency: number(wholeNumber, limits.max_concurrency),
+  default_baseline: z.string(),
+  title: z.string(),
+  subtitle: z.string(),
+});
 
-/** The field that a problem of the API is about. */
-export function fieldOf(path: string | undefined): FieldName | undefined {
-  return path === undefined ? undefined : paths[path];
-}
+/** What the fields hold, under the names that the API gives them. */
+export type Values = z.input<typeof schema>;
 
 /** The settings as they stand in the fields. */
-export function toValues(settings: Settings): Values {
-  const { slo, slider } = settings;
+export function toValues({ slo, slider, max_concurrency, default_baseline, title, subtitle }: Settings): Values {
   return {
-    sloTTFT: inMs(slo.ttft),
-    sloTPOT: inMs(slo.tpot),
-    sliderMin: String(slider.min),
-    sliderMax: String(slider.max),
-    sliderIncrement: String(slider.increment),
-    maxConcurrency: String(settings.max_concurrency),
-    defaultBaseline: settings.default_baseline,
-    title: settings.title,
-    subtitle: settings.subtitle,
+    slo: { ttft: inMs(slo.ttft), tpot: inMs(slo.tpot) },
+    slider: { min: String(slider.min), max: String(slider.max), increment: String(slider.increment) },
+    max_concurrency: String(max_concurrency),
+    default_baseline,
+    title,
+    subtitle,
   };
 }
 
@@ -56,39 +57,23 @@ function inMs(seconds: number): string {
   return String(Math.round(seconds * 1e6) / 1e3);
 }
 
-/** What is wrong, by field. The ranges are the API's. */
-export function check(values: Values): Partial<Values> {
-  const errors = {
-    sloTTFT: decimalNumber(values.sloTTFT, 0, 3_600_000, true),
-    sloTPOT: decimalNumber(values.sloTPOT, 0, 3_600_000, true),
-    sliderMin: wholeNumber(values.sliderMin, 1, 10_000),
-    sliderMax: wholeNumber(values.sliderMax, 1, 10_000),
-    sliderIncrement: wholeNumber(values.sliderIncrement, 1, 10_000),
-    maxConcurrency: wholeNumber(values.maxConcurrency, 1, 10_000),
-  };
-  if (!errors.sliderMin && !errors.sliderMax && Number(values.sliderMin) >= Number(values.sliderMax)) {
-    errors.sliderMin = `Less than ${values.sliderMax}`;
-  }
-  return Object.fromEntries(Object.entries(errors).filter(([, error]) => error !== undefined));
-}
+/** The names of the fields that are no part of another. */
+const names = [
+  'slo.ttft',
+  'slo.tpot',
+  'slider.min',
+  'slider.max',
+  'slider.increment',
+  'max_concurrency',
+  'default_baseline',
+  'title',
+  'subtitle',
+] as const;
 
-/** What is to change. */
-export function toPatch(values: Values, stored: Values): SettingsPatch {
-  const changed = (...names: FieldName[]) => names.some((name) => values[name] !== stored[name]);
-  return {
-    ...(changed('sloTTFT', 'sloTPOT') && {
-      slo: { ttft: Number(values.sloTTFT) / 1000, tpot: Number(values.sloTPOT) / 1000 },
-    }),
-    ...(changed('sliderMin', 'sliderMax', 'sliderIncrement') && {
-      slider: {
-        min: Number(values.sliderMin),
-        max: Number(values.sliderMax),
-        increment: Number(values.sliderIncrement),
-      },
-    }),
-    ...(changed('maxConcurrency') && { max_concurrency: Number(values.maxConcurrency) }),
-    ...(changed('defaultBaseline') && { default_baseline: values.defaultBaseline }),
-    ...(changed('title') && { title: values.title }),
-    ...(changed('subtitle') && { subtitle: values.subtitle }),
-  };
+/** The name of a field. */
+export type FieldName = (typeof names)[number];
+
+/** The field that a problem of the API is about. */
+export function fieldOf({ field }: Problem): FieldName | undefined {
+  return field === 'slider' ? 'slider.min' : names.find((name) => name === field);
 }

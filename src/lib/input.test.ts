@@ -11,7 +11,7 @@ describe('wholeNumber', () => {
     [' ', false],
     ['ten', false],
   ])('of "%s" says that it is right: %s', (text, right) => {
-    expect(wholeNumber(text, 1, 50)).toBe(right ? undefined : 'A whole number from 1 to 50');
+    expect(wholeNumber(text, { min: 1, max: 50 })).toBe(right ? undefined : 'A whole number from 1 to 50');
   });
 });
 
@@ -24,11 +24,11 @@ describe('decimalNumber', () => {
     ['Infinity', 'A number from 0 to 10'],
     ['', 'A number from 0 to 10'],
   ])('of "%s" says: %s', (text, words) => {
-    expect(decimalNumber(text, 0, 10)).toBe(words);
+    expect(decimalNumber(text, { min: 0, max: 10 })).toBe(words);
   });
 
   it('can exclude the lower end', () => {
-    expect(decimalNumber('0', 0, 10, true)).toBe('A number above 0, up to 10');
-    expect(decimalNumber('0.001', 0, 10, true)).toBeUndefined();
+    expect(decimalNumber('0', { min: 0, max: 10, above: true })).toBe('A number above 0, up to 10');
+    expect(decimalNumber('0.001', { min: 0, max: 10, above: true })).toBeUndefined();
   });
 });

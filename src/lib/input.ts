@@ -1,17 +1,22 @@
-/** What is wrong with a text that is to be a whole number in a range; undefined where nothing is. */
-export function wholeNumber(text: string, min: number, max: number): string | undefined {
-  const value = Number(text);
-  const fine = text.trim() !== '' && Number.isInteger(value) && value >= min && value <= max;
-  return fine ? undefined : `A whole number from ${min} to ${max}`;
+import type { Limit } from '../client';
+
+/** What is wrong with a text that is to be a whole number within a limit; undefined where nothing is. */
+export function wholeNumber(text: string, limit: Limit): string | undefined {
+  return Number.isInteger(Number(text)) && isWithin(text, limit)
+    ? undefined
+    : `A whole number from ${limit.min} to ${limit.max}`;
 }
 
-/** What is wrong with a text that is to be a number in a range, of which the lower end may be excluded. */
-export function decimalNumber(text: string, min: number, max: number, aboveMin = false): string | undefined {
-  const value = Number(text);
-  const fine =
-    text.trim() !== '' && Number.isFinite(value) && value >= min && value <= max && !(aboveMin && value === min);
-  if (fine) {
+/** What is wrong with a text that is to be a number within a limit. */
+export function decimalNumber(text: string, limit: Limit): string | undefined {
+  const { min, max, above } = limit;
+  if (isWithin(text, limit)) {
     return undefined;
   }
-  return aboveMin ? `A number above ${min}, up to ${max}` : `A number from ${min} to ${max}`;
+  return above ? `A number above ${min}, up to ${max}` : `A number from ${min} to ${max}`;
+}
+
+function isWithin(text: string, { min, max, above }: Limit): boolean {
+  const value = Number(text);
+  return text.trim() !== '' && value >= min && value <= max && !(above && value === min);
 }

@@ -4,7 +4,7 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Field, Input, useStyles2 } from '@grafana/ui';
 
-import type { Slider } from '../../client';
+import { limits, type Slider } from '../../client';
 import { wholeNumber } from '../../lib/input';
 
 interface ConcurrencyProps {
@@ -63,10 +63,11 @@ export const Concurrency = memo(function Concurrency(props: ConcurrencyProps) {
 /** What is typed counts when it is complete (Enter, or on leaving), so that 120 is never 12 on its way. */
 function ConcurrencyNumber({ value, onChange, onDone, range, limit, disabled }: ConcurrencyProps) {
   const [text, setText] = useState<string>();
-  const error = text === undefined ? undefined : wholeNumber(text, 1, limit);
+  const allowed = { ...limits.concurrency, max: limit };
+  const error = text === undefined ? undefined : wholeNumber(text, allowed);
   const change = (entered: string, typed: boolean) => {
     setText(entered);
-    if (!typed && !wholeNumber(entered, 1, limit)) {
+    if (!typed && !wholeNumber(entered, allowed)) {
       onChange(Number(entered));
     }
   };

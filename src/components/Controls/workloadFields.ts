@@ -1,4 +1,4 @@
-import type { State, WorkloadPatch } from '../../client';
+import { type Limit, type LimitName, limits, type State, type WorkloadPatch } from '../../client';
 import { decimalNumber, wholeNumber } from '../../lib/input';
 
 /** The fields of the form. */
@@ -11,31 +11,24 @@ interface FieldInfo {
   name: FieldName;
   label: string;
   /** As the API names it in a problem. */
-  path: string;
+  path: LimitName;
   unit?: string;
   width: number;
-  check(value: string): string | undefined;
+  wrong(text: string, limit: Limit): string | undefined;
 }
 
-/** The fields in their order. The ranges are the API's. */
+/** The fields in their order. */
 export const fields: FieldInfo[] = [
-  { name: 'turnsMin', label: 'Turns, at least', path: 'turns.min', width: 12, check: (v) => wholeNumber(v, 1, 50) },
-  { name: 'turnsMax', label: 'Turns, at most', path: 'turns.max', width: 12, check: (v) => wholeNumber(v, 1, 50) },
-  {
-    name: 'maxTokens',
-    label: 'Longest answer',
-    path: 'max_tokens',
-    unit: 'tokens',
-    width: 17,
-    check: (v) => wholeNumber(v, 1, 131_072),
-  },
+  { name: 'turnsMin', label: 'Turns, at least', path: 'turns.min', width: 12, wrong: wholeNumber },
+  { name: 'turnsMax', label: 'Turns, at most', path: 'turns.max', width: 12, wrong: wholeNumber },
+  { name: 'maxTokens', label: 'Longest answer', path: 'max_tokens', unit: 'tokens', width: 17, wrong: wholeNumber },
   {
     name: 'startRate',
     label: 'Start rate',
     path: 'start_rate',
     unit: 'conversations/s',
     width: 22,
-    check: (v) => decimalNumber(v, 0, 1000, true),
+    wrong: decimalNumber,
   },
   {
     name: 'targetRPS',
@@ -43,7 +36,7 @@ export const fields: FieldInfo[] = [
     path: 'target_rps',
     unit: 'requests/s',
     width: 19,
-    check: (v) => decimalNumber(v, 0, 10_000),
+    wrong: decimalNumber,
   },
 ];
 
@@ -66,10 +59,10 @@ export function current({ shape, start_rate, target_rps }: State): Values {
 /** What is wrong, by field. */
 export function check(values: Values): Partial<Values> {
   const errors: Partial<Values> = {};
-  for (const field of fields) {
-    const error = field.check(values[field.name]);
+  for (const { name, path, wrong } of fields) {
+    const error = wrong(values[name], limits[path]);
     if (error) {
-      errors[field.name] = error;
+      errors[name] = error;
     }
   }
   if (!errors.turnsMin && !errors.turnsMax && Number(values.turnsMin) > Number(values.turnsMax)) {
