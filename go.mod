@@ -14,6 +14,7 @@ require (
 	github.com/dlclark/regexp2/v2 v2.5.1
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/gofrs/flock v0.13.1
+	github.com/google/renameio/v2 v2.0.2
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674
 	github.com/grafana/grafana-plugin-sdk-go v0.298.0
 	github.com/grafana/regexp v0.0.0-20250905093917-f7b3be9d1853

@@ -1,13 +1,14 @@
 package sim
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/google/renameio/v2/maybe"
 )
 
 // WriteModel writes what Dynamo needs to know of a model that is never loaded:
@@ -28,8 +29,13 @@ func WriteModel(dir string) error {
 		{"tokenizer_config.json", writeObject(tokenizerConfig)},
 		{"tokenizer.json", WriteTokenizerJSON},
 	} {
-		if err := replaceFile(filepath.Join(dir, file.name), file.write); err != nil {
-			return fmt.Errorf("write model: %w", err)
+		var text bytes.Buffer
+		err := file.write(&text)
+		if err == nil {
+			err = maybe.WriteFile(filepath.Join(dir, file.name), text.Bytes(), 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("write model: %s: %w", file.name, err)
 		}
 	}
 	return nil
@@ -79,26 +85,6 @@ func writeObject(o object) func(io.Writer) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(o)
 	}
-}
-
-// replaceFile writes a file beside the old one and then puts it in its place.
-func replaceFile(path string, write func(io.Writer) error) error {
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name()) // it is gone where all went well
-	buffered := bufio.NewWriter(file)
-	err = write(buffered)
-	for _, step := range []func() error{buffered.Flush, func() error { return file.Chmod(0o644) }, file.Close} {
-		if stepErr := step(); err == nil {
-			err = stepErr
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return os.Rename(file.Name(), path)
 }
 
 // WriteTokenizerJSON writes the tokenizer as a tokenizer.json of Hugging Face's

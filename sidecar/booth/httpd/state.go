@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
+
+	"github.com/google/renameio/v2/maybe"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
@@ -84,7 +85,7 @@ func (o *Options) restore() error {
 }
 
 // save writes the state file, which appears whole or not at all.
-func (m modeState) save(path string) (err error) {
+func (m modeState) save(path string) error {
 	if path == "" {
 		return nil
 	}
@@ -92,18 +93,5 @@ func (m modeState) save(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return maybe.WriteFile(path, append(data, '\n'), 0o600)
 }

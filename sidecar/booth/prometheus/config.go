@@ -1,7 +1,6 @@
 package prometheus
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/renameio/v2/maybe"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/config"
 	"go.yaml.in/yaml/v3"
@@ -83,7 +83,7 @@ func WriteConfig(path string, interval time.Duration, targets []Target) error {
 	if _, err := parse(string(text)); err != nil {
 		return api.Refuse("targets", fmt.Sprintf("%d given", len(targets)), fmt.Sprintf("what Prometheus can scrape; %v", err))
 	}
-	return replace(path, text)
+	return maybe.WriteFile(path, text, 0o644)
 }
 
 func inMillis(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
@@ -111,25 +111,6 @@ func byJob(targets []Target) ([]*job, error) {
 		jobs[at].Groups = append(jobs[at].Groups, group{[]string{t.Address}, t.Labels})
 	}
 	return jobs, nil
-}
-
-// replace puts a file in the place of another one.
-func replace(path string, text []byte) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name()) // it is gone where all went well
-	_, err = bytes.NewReader(text).WriteTo(temp)
-	for _, step := range []func() error{func() error { return temp.Chmod(0o644) }, temp.Sync, temp.Close} {
-		if stepErr := step(); err == nil {
-			err = stepErr
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return os.Rename(temp.Name(), path)
 }
 
 // readConfig reads a prometheus.yml and refuses what nothing here would heed.
