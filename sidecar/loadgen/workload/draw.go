@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 
@@ -29,20 +30,15 @@ func newDraw(seed uint64, k int64, s Settings, c *corpus.Corpus) draw {
 	return d
 }
 
-// generator gives every (seed, k) generators of its own. Their seeds are mixed
-// first, because neighbouring numbers are all that tells conversations apart,
-// and PCG promises nothing about neighbouring seeds.
-func generator(seed, k, stream uint64) *rand.Rand {
-	a := mix(seed + 0x9e3779b97f4a7c15)
-	b := mix(a ^ mix(k+0x9e3779b97f4a7c15*(stream+1)))
-	return rand.New(rand.NewPCG(a, b))
-}
-
-// mix is the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+// generator gives every (seed, k) generators of its own. ChaCha8 needs no mixing of
+// its seed: neighbouring numbers are all that tells conversations apart, and PCG
+// promises nothing about neighbouring seeds.
+func generator(numbers ...uint64) *rand.Rand {
+	var seed [32]byte
+	for i, n := range numbers {
+		binary.LittleEndian.PutUint64(seed[8*i:], n)
+	}
+	return rand.New(rand.NewChaCha8(seed))
 }
 
 // answerLength turns a standard normal draw into a turn's max_tokens: the cap
