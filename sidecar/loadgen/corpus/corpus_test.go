@@ -19,7 +19,7 @@ func builtin(t testing.TB) *Corpus {
 	return c
 }
 
-// One article on each of the subjects that the design lists.
+// One article on each of the ten subjects.
 func TestBuiltinTopics(t *testing.T) {
 	want := map[string]string{
 		"gpu-architecture":        "GPU architecture",

@@ -128,7 +128,7 @@ func TestFixedQuestion(t *testing.T) {
 	}
 }
 
-// The design's promise: prompts grow from 3,500 to about 7,000 tokens over five
+// Prompts grow from 3,500 to about 7,000 tokens over five
 // turns, with answers of as many tokens as were asked for.
 func TestPromptsGrow(t *testing.T) {
 	encoder, err := tokenizer.Get(tokenizer.Cl100kBase)

@@ -177,8 +177,8 @@ func TestLengths(t *testing.T) {
 			wantMean, wantCV := capped(830, .15, float64(tt.maxTokens))
 			assert.InEpsilon(t, wantMean, mean, .005)
 			assert.InDelta(t, wantCV, cv, .005)
-			assert.InEpsilon(t, 830, mean, .01, "what the design promises")
-			assert.InDelta(t, .15, cv, .01, "what the design promises")
+			assert.InEpsilon(t, 830, mean, .01, "as the recorded deployment has them")
+			assert.InDelta(t, .15, cv, .01, "as the recorded deployment has them")
 		})
 	}
 }
