@@ -38,9 +38,9 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "tests", Run: tests},
 		suite.Part{Name: "fuzz", Run: fuzz(5_000)},
 		suite.Part{Name: "front end", Run: frontend.Check},
-		suite.Part{Name: "whole booths", Run: wholeBooths, Beside: true}, // they wait a lot
 		suite.Part{Name: "package", Run: packed},
 		suite.Part{Name: "plugin validator", Run: validated},
+		suite.Part{Name: "whole booths", Run: wholeBooths},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
 		suite.Part{Name: "page", Run: onPage},
 		suite.Part{Name: "Grafana", Run: inGrafana(), Beside: true}, // either waits a lot
@@ -284,7 +284,7 @@ func validated(ctx context.Context) (suite.Count, error) {
 }
 
 // wholeBooths tests booths of real processes, with the dashboards' queries on one of them.
-func wholeBooths(ctx context.Context) (suite.Count, error) { return withBuild(ctx, "booth", "-p=2") }
+func wholeBooths(ctx context.Context) (suite.Count, error) { return withBuild(ctx, "booth") }
 
 // onPage tests the load generator's own page in a real browser, where one is found.
 func onPage(ctx context.Context) (suite.Count, error) { return withBuild(ctx, "page", "-timeout=20m") }

@@ -278,7 +278,6 @@ func (b *realBooth) kill(name, pattern string) {
 // The whole booth with its real processes: it runs, its mode is switched, each
 // child is killed and comes back with nothing lost, and nothing stays behind.
 func TestEndToEnd(t *testing.T) {
-	t.Parallel()
 	b := startRealBooth(t)
 	b.becomes("turns end well", func(l api.LaneSnapshot) bool { return l.Totals.OK >= 30 })
 	b.answered()

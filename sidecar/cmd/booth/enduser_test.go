@@ -95,7 +95,6 @@ func (p *pair) becomes(what string, holds func(api.LaneStatus) bool) (lane api.L
 // A second server plays the end user. It hangs, dies in the middle of the run, and
 // comes back: no turn fails, and what was asked without it is counted by its cause.
 func TestEndUserDies(t *testing.T) {
-	t.Parallel()
 	p := startPair(t)
 	lane := p.becomes("the model asks", func(l api.LaneStatus) bool { return l.Followup.ByModel >= 60 })
 	t.Logf("by the model %d, fallbacks %v", lane.Followup.ByModel, lane.Followup.Fallbacks)
