@@ -141,7 +141,7 @@ func Bench(ctx context.Context) error {
 	}
 	return run(ctx,
 		suite.Part{Name: "page", Run: measured("page/first,page/memory", onPage)},
-		suite.Part{Name: "Grafana", Run: measured("cost", inGrafana("-run=TestBooth/at_the_root"))},
+		suite.Part{Name: "Grafana", Run: measured("browser/cost", inGrafana("-run=TestBooth$"))},
 	)
 }
 

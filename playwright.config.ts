@@ -30,7 +30,7 @@ export default defineConfig({
     navigationTimeout: 120_000,
     video: 'off',
     screenshot: 'only-on-failure',
-    // Pictures of every step cost the journeys up to half as much time again, and are no part of what a benchmark measures.
+    // Snapshots of every step made the journeys a fifth to two fifths longer, and are no part of what a benchmark measures.
     trace: BENCH ? 'off' : { mode: 'retain-on-failure', screenshots: false, snapshots: false },
   },
   projects: [
@@ -40,7 +40,6 @@ export default defineConfig({
       name: 'app',
       testDir: 'tests/browser/page',
       testMatch: /(operate|everywhere|dashboard|conversations|explain|guide)\.test\.mjs/,
-      grepInvert: /at 200 %/, // a small window shows little but Grafana's navigation
     },
     { name: 'grafana', testIgnore: ['**/page/**', '**/apppages.test.mjs'] },
     // What holds against any target and under any address.

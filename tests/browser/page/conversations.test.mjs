@@ -1,6 +1,6 @@
 /** The conversations: one followed from its first turn to its last, the list with its filters, and a turn that failed. */
 import { call, env, firstTurn, killPart, lane, start, startPart, stop, until } from '../booth.mjs';
-import { expect, callsTo, test, Page } from './page.mjs';
+import { callsTo, expect, Page, test } from './page.mjs';
 
 const table = (page) => page.getByRole('grid', { name: 'Conversations' });
 const links = (page) => table(page).getByRole('link');

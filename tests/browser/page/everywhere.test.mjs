@@ -4,7 +4,7 @@ import path from 'node:path';
 
 import { violations } from '../axe.mjs';
 import { env, firstTurn, start } from '../booth.mjs';
-import { expect, addresses, host, test, Page } from './page.mjs';
+import { addresses, expect, host, Page, test } from './page.mjs';
 
 const VIEWS = [
   { width: 1920, height: 1080, colorScheme: 'dark', picture: true },

@@ -1,6 +1,6 @@
 /** The pages that explain: the drawing of what runs, the router's decisions, and what Dynamo offers. */
 import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
-import { expect, test, Page } from './page.mjs';
+import { expect, Page, test } from './page.mjs';
 
 async function workers() {
   const { lanes } = await until('workers are reported', async () => {

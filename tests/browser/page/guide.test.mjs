@@ -1,6 +1,6 @@
 /** The presenter's guide: what is searched is found, what was seen is ticked, and numbers are the snapshot's. */
 import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
-import { expect, host, test, Page } from './page.mjs';
+import { expect, host, Page, test } from './page.mjs';
 
 const section = (page, name) => page.getByRole('region', { name });
 
