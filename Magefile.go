@@ -52,7 +52,7 @@ func Check(ctx context.Context) error {
 	return run(ctx,
 		suite.Check("vet", vet),
 		suite.Check("lint", Lint),
-		suite.Part{Name: "tests", Run: func(ctx context.Context) (suite.Count, error) { return suite.GoTest(ctx, os.Stdout, false, "./...") }},
+		suite.Part{Name: "tests", Run: func(ctx context.Context) (suite.Count, error) { return suite.GoTest(ctx, suite.Brief, "./...") }},
 		suite.Part{Name: "front end", Run: frontend.Check, Beside: true},
 	)
 }
@@ -283,11 +283,16 @@ func validated(ctx context.Context) (suite.Count, error) {
 	return suite.Count{Passed: analyzers}, nil
 }
 
-// wholeBooths tests booths of real processes, with the dashboards' queries on one of them.
-func wholeBooths(ctx context.Context) (suite.Count, error) { return withBuild(ctx, "booth") }
+// wholeBooths tests booths of real processes, with the dashboards' queries on one of them. The other tests
+// of these packages have run before.
+func wholeBooths(ctx context.Context) (suite.Count, error) {
+	return withBuild(ctx, "-tags=booth", "-run=^(TestEndUserDies|TestEndToEnd|TestQueriesReturnData)$", "./sidecar/cmd/booth", "./dashboards")
+}
 
 // onPage tests the load generator's own page in a real browser, where one is found.
-func onPage(ctx context.Context) (suite.Count, error) { return withBuild(ctx, "page", "-timeout=20m") }
+func onPage(ctx context.Context) (suite.Count, error) {
+	return withBuild(ctx, "-timeout=20m", "-tags=page", "./sidecar/test/page")
+}
 
 // inGrafana tests the app in a real Grafana with a real browser, where both are found.
 func inGrafana(flags ...string) func(context.Context) (suite.Count, error) {
@@ -295,7 +300,7 @@ func inGrafana(flags ...string) func(context.Context) (suite.Count, error) {
 		if _, err := local.FindGrafana(ctx); errors.Is(err, local.ErrNoGrafana) {
 			return suite.Count{}, suite.Skipped("no Grafana")
 		}
-		return withBuild(ctx, "grafana", append(flags, "-timeout=40m")...)
+		return withBuild(ctx, append(flags, "-timeout=40m", "-tags=grafana", "./sidecar/test/grafana")...)
 	}
 }
 
@@ -314,14 +319,12 @@ func buildOnce(ctx context.Context) error {
 	return built.err
 }
 
-// withBuild runs the tests behind a build tag, in the package of that name, against
-// what is built.
-func withBuild(ctx context.Context, tag string, flags ...string) (suite.Count, error) {
+// withBuild runs go test with the arguments against what is built.
+func withBuild(ctx context.Context, args ...string) (suite.Count, error) {
 	if err := buildOnce(ctx); err != nil {
 		return suite.Count{}, err
 	}
-	args := append([]string{"-count=1", "-tags=" + tag}, flags...)
-	return suite.GoTest(ctx, suite.Live, append(args, "./sidecar/test/"+tag)...)
+	return suite.GoTest(ctx, suite.Live, append([]string{"-count=1"}, args...)...)
 }
 
 // program is where a program is built to.

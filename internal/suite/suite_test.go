@@ -90,8 +90,9 @@ func TestRunStopsWhenInterrupted(t *testing.T) {
 	require.EqualError(t, err, "interrupted")
 }
 
-// module writes a module of its own, and has GoTest and Fuzz find it and gotestsum.
-func module(t *testing.T, files map[string]string) {
+// module writes a module of its own, makes it the working directory, and has GoTest
+// find gotestsum in it.
+func module(t *testing.T, files map[string]string) string {
 	t.Helper()
 	ours, err := source.Root()
 	require.NoError(t, err)
@@ -104,6 +105,7 @@ func module(t *testing.T, files map[string]string) {
 	}
 	require.NoError(t, os.Symlink(filepath.Join(ours, "tools"), filepath.Join(root, "tools")))
 	t.Chdir(root)
+	return root
 }
 
 const header = "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.Exit\n\n"
