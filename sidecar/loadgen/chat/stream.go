@@ -118,13 +118,13 @@ func (s *stream) stale(ctx context.Context) bool {
 // noResponse explains why there is no response.
 func (s *stream) noResponse(ctx context.Context, c *Client, err error) *Error {
 	switch {
+	case s.expired(ctx, c.opts) != nil:
+		return s.expired(ctx, c.opts)
 	case s.conn == nil:
 		if errors.Is(context.Cause(ctx), errConnectTimeout) {
 			err = errConnectTimeout
 		}
 		return connectError(c.base.Host, err)
-	case s.expired(ctx, c.opts) != nil:
-		return s.expired(ctx, c.opts)
 	case s.broken.Load() || ctx.Err() != nil:
 		return answerError(err)
 	}
