@@ -98,7 +98,7 @@ func CheckText(name, text string) error {
 }
 
 // CheckLimits holds the fields of a struct against [Limits], by their names in
-// JSON; a field called min besides against the max beside it. A time is taken in
+// JSON; the least of a [Range] or [Slider] besides against its greatest. A time is taken in
 // seconds, and a word has to be one that the API knows. What is left out of the
 // JSON is not looked at. The error is a [FieldError].
 func CheckLimits(body any) error { return checkFields("", reflect.ValueOf(body)) }
@@ -113,8 +113,15 @@ func checkFields(path string, v reflect.Value) error {
 			return err
 		}
 	}
-	if low, high := v.FieldByName("Min"), v.FieldByName("Max"); low.IsValid() && high.IsValid() && low.Int() > high.Int() {
-		return Refuse(path+"min", low.Int(), fmt.Sprintf("%v to %d", Limits[path+"min"].Min, high.Int()))
+	switch r := v.Interface().(type) {
+	case Range:
+		if r.Min > r.Max {
+			return Refuse(path+"min", r.Min, fmt.Sprintf("%v to %d", Limits[path+"min"].Min, r.Max))
+		}
+	case Slider:
+		if r.Min >= r.Max {
+			return Refuse(path+"min", r.Min, fmt.Sprintf("less than %d (%smax)", r.Max, path))
+		}
 	}
 	return nil
 }
@@ -168,8 +175,6 @@ func (s Settings) Check() error {
 	switch {
 	case s.Slider.Max > s.MaxConcurrency:
 		return Refuse("slider.max", s.Slider.Max, fmt.Sprintf("at most %d (max_concurrency)", s.MaxConcurrency))
-	case s.Slider.Min == s.Slider.Max:
-		return Refuse("slider.min", s.Slider.Min, fmt.Sprintf("less than %d (slider.max)", s.Slider.Max))
 	case s.Slider.Increment > s.Slider.Max-s.Slider.Min:
 		return Refuse("slider.increment", s.Slider.Increment, fmt.Sprintf("at most %d (slider.max less slider.min)", s.Slider.Max-s.Slider.Min))
 	case strings.ContainsFunc(s.Title, unicode.IsControl):

@@ -124,10 +124,11 @@ func TestSimulatedCluster(t *testing.T) {
 	s.becomes(rrEagle)
 	p.until("the mode is as somebody else set it", p.in(rrEagle))
 	assert.Equal(t, step+1, p.lane().State.Step.ID)
-	events, err := p.client.Events(t.Context(), "", 1)
-	require.NoError(t, err)
-	assert.Equal(t, "kv/draft to round_robin/eagle3: the cluster is in that mode", events.Events[0].Text)
-	assert.Equal(t, "cluster", events.Events[0].By)
+	p.until("the event is stored", func() bool {
+		events, err := p.client.Events(t.Context(), "", 1)
+		return err == nil && events.Events[0].By == "cluster" &&
+			events.Events[0].Text == "kv/draft to round_robin/eagle3: the cluster is in that mode"
+	})
 	p.endsWell()
 
 	s.becomes(kvDraft)

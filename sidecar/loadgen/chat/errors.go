@@ -61,11 +61,21 @@ func answerError(err error) *Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Class: api.ErrorTimeout, Message: "the server accepts connections and does not answer in time; it is overloaded or hangs, or target.connect_timeout is too short"}
 	}
+	// What closes its connection behind an answer that is no HTTP has answered all
+	// the same. net/http has no value for that, only its words.
+	if strings.Contains(err.Error(), "malformed ") {
+		return notHTTP(err)
+	}
 	why := clip(err.Error())
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		why = "the connection ended before the response did"
 	}
 	return &Error{Class: api.ErrorConnect, Message: "the server did not answer: " + why + "; look at the server's log, and check target.url"}
+}
+
+// notHTTP explains a response whose head cannot be read.
+func notHTTP(err error) *Error {
+	return unreadable("it is not HTTP/1.1, or its headers are longer than 64 KiB (" + clip(err.Error()) + ")")
 }
 
 // statusError explains an HTTP status other than 200.

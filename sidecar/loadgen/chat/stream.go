@@ -128,7 +128,7 @@ func (s *stream) noResponse(ctx context.Context, c *Client, err error) *Error {
 	case s.broken.Load() || ctx.Err() != nil:
 		return answerError(err)
 	}
-	return unreadable("it is not HTTP/1.1, or its headers are longer than 64 KiB (" + clip(err.Error()) + ")")
+	return notHTTP(err)
 }
 
 // expired explains the limit that was passed; nil where none was.
