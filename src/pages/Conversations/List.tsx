@@ -1,5 +1,6 @@
 import React, { useEffect, useRef } from 'react';
 import { css } from '@emotion/css';
+import { useVirtualizer } from '@tanstack/react-virtual';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, useStyles2 } from '@grafana/ui';
@@ -12,7 +13,9 @@ import { useArrows } from './useArrows';
 import { useClock } from './useClock';
 import { MOST_NEW, type Conversations } from './useConversations';
 import { useRoom } from './useRoom';
-import { useWindow } from './useWindow';
+
+/** How many rows are there beyond each edge, so that scrolling meets no gap. */
+const SPARE = 8;
 
 interface ListProps {
   conversations: Conversations;
@@ -31,8 +34,18 @@ export function List({ conversations, linkTo, onSee }: ListProps) {
   const { rows, waiting, more, problem, hold, release } = conversations;
   const box = useRef<HTMLDivElement>(null);
   const height = useRoom(box);
-  const { first, end } = useWindow(box, rows.length, ROW);
-  const { reachable, onKeyDown } = useArrows(box, rows, first, end);
+  const list = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => ROW,
+    overscan: SPARE,
+    paddingStart: ROW, // the heads, which cover what scrolls below them
+    scrollPaddingStart: ROW,
+  });
+  const items = list.getVirtualItems();
+  const first = items[0]?.index ?? 0;
+  const end = first + items.length;
+  const { reachable, onKeyDown } = useArrows(box, rows, first, end, list.scrollToIndex);
   const now = useClock();
   const top = rows[first]?.id;
   useEffect(() => onSee(top), [onSee, top]);

@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState, type KeyboardEvent, type RefObject } from 'react';
 
 import type { Conversation } from '../../client';
-import { ROW } from './Row';
 
 /** By how many rows a key moves. */
 const steps: Record<string, number> = {
@@ -24,7 +23,13 @@ interface Arrows {
  * Moves the focus from row to row, to rows that are not there yet, too: those
  * from first up to end are. A row's link carries its id as data-conversation.
  */
-export function useArrows(box: RefObject<HTMLElement>, rows: Conversation[], first: number, end: number): Arrows {
+export function useArrows(
+  box: RefObject<HTMLElement>,
+  rows: Conversation[],
+  first: number,
+  end: number,
+  scrollTo: (row: number) => void
+): Arrows {
   const [current, setCurrent] = useState<string>();
   const wanted = useRef<string>();
   const at = rows.findIndex(({ id }) => id === current);
@@ -38,12 +43,12 @@ export function useArrows(box: RefObject<HTMLElement>, rows: Conversation[], fir
   const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
     const step = steps[event.key];
     const from = rows.findIndex(({ id }) => id === focused(event.target));
-    if (step === undefined || from < 0 || !box.current) {
+    if (step === undefined || from < 0) {
       return;
     }
     event.preventDefault();
     const to = Math.min(rows.length - 1, Math.max(0, from + step));
-    scrollTo(box.current, to);
+    scrollTo(to);
     wanted.current = rows[to].id;
     setCurrent(rows[to].id);
   };
@@ -58,15 +63,4 @@ function linkOf(box: HTMLElement | null, id: string): HTMLElement | undefined {
   return Array.from(box?.querySelectorAll<HTMLElement>('[data-conversation]') ?? []).find(
     (link) => link.dataset.conversation === id
   );
-}
-
-/** Scrolls no further than is needed to see a row below the heads. */
-function scrollTo(box: HTMLElement, row: number) {
-  const top = row * ROW;
-  const room = box.clientHeight - 2 * ROW; // without the heads
-  if (top < box.scrollTop) {
-    box.scrollTop = top;
-  } else if (top > box.scrollTop + room) {
-    box.scrollTop = top - room;
-  }
 }
