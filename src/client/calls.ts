@@ -78,7 +78,7 @@ export interface ConversationQuery {
   topic?: string;
   /** What a page before gave as its next one; the newest without it. */
   cursor?: string;
-  /** How many at once, up to 200. */
+  /** How many at once, within the limit of conversations.limit. */
   limit: number;
 }
 

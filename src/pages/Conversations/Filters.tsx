@@ -4,7 +4,7 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Combobox, Input, useStyles2 } from '@grafana/ui';
 
-import type { ConversationStatus } from '../../client';
+import { limits, type ConversationStatus } from '../../client';
 import { looks } from './StatusBadge';
 import type { Filter } from './useConversations';
 
@@ -74,7 +74,7 @@ function Topic({ id, value, onChange }: TopicProps) {
       id={id}
       type="search"
       width={28}
-      maxLength={200}
+      maxLength={limits.topic.max}
       placeholder="Any part of it"
       value={typed ?? value}
       onChange={(event) => type(event.currentTarget.value)}

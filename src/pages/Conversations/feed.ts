@@ -1,10 +1,10 @@
 import { BehaviorSubject, skip } from 'rxjs';
 
-import type { Conversation, ConversationList } from '../../client';
+import { limits, type Conversation, type ConversationList } from '../../client';
 import { mergePage, splitHead, without, type Page } from './paging';
 
 /** How many conversations are asked for at once: the most that the API gives. */
-export const PAGE = 200;
+export const PAGE = limits['conversations.limit'].max;
 
 /** Reads a page of the list: what begins behind a cursor, or the newest. */
 export type Load = (cursor?: string) => Promise<ConversationList>;

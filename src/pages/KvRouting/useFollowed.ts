@@ -1,6 +1,7 @@
 import { useState } from 'react';
 
 import {
+  limits,
   listConversations,
   readConversation,
   useClient,
@@ -15,8 +16,8 @@ import { another, follow, siblings } from './tree';
 const DETAIL_EVERY = 2000;
 const LIST_EVERY = 4000;
 
-/** As many as one page of the list has. */
-const LIMIT = 200;
+/** As many as one page of the list has at most. */
+const LIMIT = limits['conversations.limit'].max;
 
 /** The conversation whose tree is shown. */
 export interface Followed {
