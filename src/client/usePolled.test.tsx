@@ -29,8 +29,8 @@ interface Props {
 function poll(first: Props) {
   const client = new FakeClient();
   const wrapper = ({ children }: PropsWithChildren) => <ClientProvider client={client}>{children}</ClientProvider>;
-  const hook = ({ load, id = 'a', every = EVERY }: Props) => usePolled(load, every, id);
-  return renderHook(hook, { initialProps: first, wrapper });
+  const usePoll = ({ load, id = 'a', every = EVERY }: Props) => usePolled(load, every, id);
+  return renderHook(usePoll, { initialProps: first, wrapper });
 }
 
 describe('usePolled', () => {
