@@ -1,5 +1,5 @@
 /**
- * Gives elements a size and a place they scroll to, and texts a width, which jsdom does not, and observers
+ * Gives elements a size, room to scroll in, and texts a width, which jsdom does not, and observers
  * of sizes, who never hear of a change. For beforeEach, with restoreAllMocks after each.
  */
 export function stubSizes(height = 600) {

@@ -34,6 +34,7 @@ export function List({ conversations, linkTo, onSee }: ListProps) {
   const { rows, waiting, more, problem, hold, release } = conversations;
   const box = useRef<HTMLDivElement>(null);
   const height = useRoom(box);
+  // eslint-disable-next-line react-hooks/incompatible-library -- React's compiler is not in use
   const list = useVirtualizer({
     count: rows.length,
     getScrollElement: () => box.current,
