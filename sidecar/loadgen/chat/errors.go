@@ -131,8 +131,7 @@ func retryAfter(h http.Header) time.Duration {
 // excerpt makes a body fit for a message: one line, at most 200 bytes, the
 // message alone where the body is a JSON error.
 func excerpt(body []byte) string {
-	var c chunk
-	if decodeChunk(body, &c) == nil && c.errMessage != "" {
+	if c, err := decodeChunk(body); err == nil && c.errMessage != "" {
 		return clip(c.errMessage)
 	}
 	return clip(string(body))

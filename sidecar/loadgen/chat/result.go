@@ -159,7 +159,7 @@ func (l *Live) start(sent time.Time) {
 	l.sent, l.first, l.worker, l.text = sent, 0, 0, l.text[:0]
 }
 
-func (l *Live) add(at time.Duration, c *chunk) {
+func (l *Live) add(at time.Duration, c chunk) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.first == 0 {

@@ -56,7 +56,6 @@ type stream struct {
 	header http.Header
 	events bool // a 200 whose body is a stream of events
 	sse    sseReader
-	c      chunk
 
 	buf        *[bufferSize]byte // into which the body is being read, else nil
 	fed        int               // bytes of buf that have been taken
@@ -162,6 +161,9 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	case err == nil:
 		s.ending = true
 		s.feedError(s.sse.finish())
+		if !s.done && s.fail == nil && s.status == http.StatusOK {
+			s.fail = s.expired(ctx, o) // a server may end the answer when it is told, over TLS, that nobody waits
+		}
 	case s.status != http.StatusOK: // its explanation alone is cut off
 	case s.expired(ctx, o) != nil:
 		s.fail = s.expired(ctx, o)
@@ -246,19 +248,19 @@ func (s *stream) event(name string, data []byte) {
 		return
 	}
 	s.progress.Store(int64(s.at))
-	err := decodeChunk(data, &s.c)
+	c, err := decodeChunk(data)
 	switch {
-	case name == "error" || s.c.isError && err == nil:
-		s.fail = streamError(&s.c, data)
+	case name == "error" || c.isError:
+		s.fail = streamError(c, data)
 	case err != nil && s.ending: // cut off, and so is [DONE]
 	case err != nil:
 		s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "an event of the stream is not a chat completion chunk (" + clip(string(data)) + "); is target.url the address of an OpenAI-compatible API?"}
 	default:
-		s.take(&s.c)
+		s.take(c)
 	}
 }
 
-func streamError(c *chunk, data []byte) *Error {
+func streamError(c chunk, data []byte) *Error {
 	message := c.errMessage
 	if message == "" {
 		message = string(data)
@@ -270,36 +272,36 @@ func streamError(c *chunk, data []byte) *Error {
 }
 
 // take adds what one chunk says to the result.
-func (s *stream) take(c *chunk) {
+func (s *stream) take(c chunk) {
 	if c.finishReason != "" {
 		s.res.FinishReason = c.finishReason
 	}
 	if c.worker != 0 {
 		s.res.Worker = c.worker
 	}
-	if c.hasTiming {
+	if c.timing != (Timing{}) {
 		s.res.Timing = c.timing
 	}
 	if c.content {
 		s.content(c)
 	}
-	if c.hasUsage {
-		if s.res.Usage == nil {
-			s.res.Usage = new(Usage)
-		}
-		*s.res.Usage = c.usage
+	if c.usage != nil {
+		s.res.Usage = c.usage
 	}
 }
 
 // content records a content chunk. It tells its tokens where every content
 // chunk carries usage: those that usage has grown by since the one before. Usage
 // on the last content chunk alone counts the whole answer and tells nothing.
-func (s *stream) content(c *chunk) {
+func (s *stream) content(c chunk) {
 	tokens := 0
-	if c.hasUsage && !s.untold {
-		tokens = max(0, c.usage.Completion-s.completion)
+	if c.usage != nil {
+		if !s.untold {
+			tokens = max(0, c.usage.Completion-s.completion)
+		}
+		s.completion = c.usage.Completion
 	}
-	s.completion, s.untold = c.usage.Completion, !c.hasUsage
+	s.untold = c.usage == nil
 	s.res.Chunks = append(s.res.Chunks, Chunk{At: s.at, Tokens: int32(min(tokens, 1<<20))})
 	s.phase.CompareAndSwap(waiting, streaming)
 	s.live.add(s.at, c)
@@ -325,11 +327,12 @@ func (s *stream) result(ctx context.Context, model string) Result {
 
 // incomplete explains a response that ended by itself without [DONE].
 func (s *stream) incomplete(model string) *Error {
+	answer, err := decodeChunk(s.errBody)
 	switch {
 	case s.status != 200:
 		return statusError(s.status, s.header, excerpt(s.errBody), model)
-	case !s.events && decodeChunk(s.errBody, &s.c) == nil && s.c.isError:
-		return streamError(&s.c, s.errBody)
+	case !s.events && err == nil && answer.isError:
+		return streamError(answer, s.errBody)
 	case !s.events:
 		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server did not stream: it sent " + clip(s.header.Get("Content-Type")) + " (" + excerpt(s.errBody) + "); is target.url the address of an OpenAI-compatible API?"}
 	case s.sse.stray != nil && s.progress.Load() == 0:
