@@ -42,8 +42,8 @@ type Options struct {
 type Client struct {
 	opts  Options
 	base  *url.URL
-	turns *http.Transport
-	once  *http.Transport // its connections carry one request each
+	kept  *http.Transport // its connections are kept for the next request
+	fresh *http.Transport // its connections carry one request each
 	ext   extensions
 }
 
@@ -60,11 +60,11 @@ func New(opts Options) (*Client, error) {
 	setDefault(&opts.IdleTimeout, 4*time.Second)
 	c := &Client{opts: opts, base: base}
 	c.ext.setModel(opts.Model)
-	if c.turns, err = transport(opts, base); err != nil {
+	if c.kept, err = transport(opts, base); err != nil {
 		return nil, err
 	}
-	c.once = c.turns.Clone()
-	c.once.DisableKeepAlives = true
+	c.fresh = c.kept.Clone()
+	c.fresh.DisableKeepAlives = true
 	return c, nil
 }
 
@@ -128,7 +128,7 @@ func (c *Client) Model() string { return c.ext.modelName() }
 func (c *Client) Extensions() map[string]bool { return c.ext.inUse() }
 
 // Close closes the idle connections. Requests under way end by their context.
-func (c *Client) Close() { c.turns.CloseIdleConnections() }
+func (c *Client) Close() { c.kept.CloseIdleConnections() }
 
 // Request is one turn as it is sent.
 type Request struct {
@@ -160,13 +160,13 @@ func (c *Client) send(ctx context.Context, req Request, used map[string]bool) Re
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer c.watch(s, cancel).stop()
-	res, err := c.post(limited, c.turns, s, body) //nolint:bodyclose // read closes it
+	res, err := c.post(limited, c.kept, s, body) //nolint:bodyclose // read closes it
 	if err != nil && s.stale(limited) {
 		// The server had closed a kept connection meanwhile; it may have closed all.
 		// The library sends nothing again by itself: a POST, of which it has no copy.
 		s.res.Resent = true
-		body, _ = newPayload(req, c.Model(), used)  // it could be written before
-		res, err = c.post(limited, c.once, s, body) //nolint:bodyclose // read closes it
+		body, _ = newPayload(req, c.Model(), used)   // it could be written before
+		res, err = c.post(limited, c.fresh, s, body) //nolint:bodyclose // read closes it
 	}
 	if err != nil {
 		s.fail = s.noResponse(limited, c, err)
@@ -276,7 +276,7 @@ func (c *Client) get(ctx context.Context, address string) (status int, header ht
 		return 0, nil, nil, connectError(c.base.Host, err)
 	}
 	c.authorize(req)
-	res, err := c.once.RoundTrip(req)
+	res, err := c.fresh.RoundTrip(req)
 	if err == nil {
 		defer res.Body.Close()
 		if body, err = io.ReadAll(io.LimitReader(res.Body, 1<<20)); err == nil {

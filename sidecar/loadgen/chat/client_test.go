@@ -306,9 +306,9 @@ func TestNotSentAgain(t *testing.T) {
 func TestDeadConnectionIsNotTried(t *testing.T) {
 	s := serve(t, func(c call) bool { c.write(answerOf(event("a"), doneEvent)); return false })
 	c := clientOf(t, s.url)
-	dial := c.turns.DialContext
+	dial := c.kept.DialContext
 	ended := make(chan struct{}, 9)
-	c.turns.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+	c.kept.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		nc, err := dial(ctx, network, address)
 		return closing{nc, ended}, err
 	}

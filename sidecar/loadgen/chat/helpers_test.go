@@ -139,8 +139,8 @@ func over(t testing.TB, o Options, dial func() net.Conn) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.turns.Proxy = nil
-	c.turns.DialContext = func(context.Context, string, string) (net.Conn, error) { return &conn{Conn: dial()}, nil }
+	c.kept.Proxy = nil
+	c.kept.DialContext = func(context.Context, string, string) (net.Conn, error) { return &conn{Conn: dial()}, nil }
 	return c
 }
 

@@ -22,7 +22,7 @@ type Switch struct {
 
 // NewSwitch makes a client of each URL. The other options are those of all of them;
 // their URL stands for the target whatever is in use. The requests go to the first
-// one until [Switch.Turn]. The error is an [api.FieldError].
+// one until [Switch.Redirect]. The error is an [api.FieldError].
 func NewSwitch(opts Options, urls ...string) (*Switch, error) {
 	whole, err := ParseURL(opts.URL)
 	if err != nil {
@@ -57,11 +57,11 @@ func (s *Switch) find(root string) *Client {
 	return nil
 }
 
-// Turn makes sure that the server at an address serves the model in use, and has
+// Redirect makes sure that the server at an address serves the model in use, and has
 // the requests from then on go there. Where it does not, they go where they went.
 // The model must be served under the same name, where the server lists its models
 // at all, and one answer of one token must come.
-func (s *Switch) Turn(ctx context.Context, address string) error {
+func (s *Switch) Redirect(ctx context.Context, address string) error {
 	u, err := ParseURL(address)
 	if err != nil {
 		return err

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"kvbooth/sidecar/api"
 )
 
@@ -61,8 +59,7 @@ func newSwitch(t *testing.T, model string, fronts ...*frontend) *Switch {
 // send sends one turn.
 func send(t *testing.T, s *Switch) {
 	t.Helper()
-	hello := []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}}
-	if r := s.Do(t.Context(), Request{Messages: hello, MaxTokens: 1}); !r.OK() {
+	if r := s.Do(t.Context(), Request{Messages: hello(), MaxTokens: 1}); !r.OK() {
 		t.Fatalf("the turn failed: %v", r.Err)
 	}
 }
@@ -75,16 +72,16 @@ func TestSwitchTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, to := range []*frontend{a, b, a} {
-		if err := s.Turn(t.Context(), to.URL); err != nil {
-			t.Fatalf("turn %d: %v", i, err)
+		if err := s.Redirect(t.Context(), to.URL); err != nil {
+			t.Fatalf("switch %d: %v", i, err)
 		}
 		before := to.turns.Load()
 		send(t, s)
 		if to.turns.Load() != before+1 {
-			t.Errorf("turn %d did not go to its address", i)
+			t.Errorf("the turn after switch %d did not go to its address", i)
 		}
 		if s.Endpoint() != to.URL || s.Root() != a.URL || s.Model() != "m" || s.Extensions() == nil {
-			t.Errorf("turn %d: endpoint %s, root %s, model %s, extensions %v", i, s.Endpoint(), s.Root(), s.Model(), s.Extensions())
+			t.Errorf("switch %d: endpoint %s, root %s, model %s, extensions %v", i, s.Endpoint(), s.Root(), s.Model(), s.Extensions())
 		}
 	}
 }
@@ -105,10 +102,10 @@ func TestSwitchStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newFrontend(t, "m", 0)
 			s := newSwitch(t, "m", a, row.to)
-			err := s.Turn(t.Context(), row.to.URL)
+			err := s.Redirect(t.Context(), row.to.URL)
 			if row.want == "" {
 				if err != nil || s.Endpoint() != row.to.URL {
-					t.Errorf("it did not turn: %v", err)
+					t.Errorf("it did not switch: %v", err)
 				}
 				return
 			}
@@ -116,20 +113,20 @@ func TestSwitchStays(t *testing.T) {
 				t.Errorf("got %v, want %q", err, row.want)
 			}
 			if s.Endpoint() != a.URL {
-				t.Errorf("it turned to %s", s.Endpoint())
+				t.Errorf("it switched to %s", s.Endpoint())
 			}
 			send(t, s)
 		})
 	}
 	s := newSwitch(t, "m", newFrontend(t, "m", 0))
 	var field *api.FieldError
-	if err := s.Turn(t.Context(), "http://elsewhere:1"); !errors.As(err, &field) || field.Field != "mode.endpoints" {
+	if err := s.Redirect(t.Context(), "http://elsewhere:1"); !errors.As(err, &field) || field.Field != "mode.endpoints" {
 		t.Errorf("an unknown address gives %v", err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Turn(cancelled, s.Root()); err == nil {
-		t.Error("it turned after its context had ended")
+	if err := s.Redirect(cancelled, s.Root()); err == nil {
+		t.Error("it switched after its context had ended")
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 
 var _ workload.Driver = (*Endpoints)(nil)
 
-// turnPatience is how long an address may take to show that it serves.
-const turnPatience = 30 * time.Second
+// redirectPatience is how long an address may take to show that it serves.
+const redirectPatience = 30 * time.Second
 
 // Endpoint is the address of one mode, with or without /v1.
 type Endpoint struct {
@@ -22,25 +22,25 @@ type Endpoint struct {
 	URL  string
 }
 
-// Turner sends requests to one of several addresses.
-type Turner interface {
-	// Turn makes sure that the server at an address serves what is served now, and
+// Redirector sends requests to one of several addresses.
+type Redirector interface {
+	// Redirect makes sure that the server at an address serves what is served now, and
 	// has the requests from then on go there. After an error they go where they went.
-	Turn(ctx context.Context, address string) error
+	Redirect(ctx context.Context, address string) error
 }
 
 // Endpoints is the driver for modes that are served at an address each, such as
 // two frontends with different routers over one set of workers. It restarts
 // nothing, and the caches keep what they hold. It is safe for concurrent use.
 type Endpoints struct {
-	endpoints []Endpoint
-	turner    Turner
-	client    *http.Client
+	endpoints  []Endpoint
+	redirector Redirector
+	client     *http.Client
 }
 
 // NewEndpoints makes the driver. A nil client means one without credentials. The
 // error is an [api.FieldError]: an address that is none, or a mode with two.
-func NewEndpoints(endpoints []Endpoint, t Turner, client *http.Client) (*Endpoints, error) {
+func NewEndpoints(endpoints []Endpoint, r Redirector, client *http.Client) (*Endpoints, error) {
 	seen := map[api.ModeState]bool{}
 	for _, e := range endpoints {
 		if _, err := httpURL("mode.endpoints", e.URL); err != nil {
@@ -51,7 +51,7 @@ func NewEndpoints(endpoints []Endpoint, t Turner, client *http.Client) (*Endpoin
 		}
 		seen[e.Mode] = true
 	}
-	return &Endpoints{endpoints: endpoints, turner: t, client: client}, nil
+	return &Endpoints{endpoints: endpoints, redirector: r, client: client}, nil
 }
 
 // Name is endpoints.
@@ -69,7 +69,7 @@ func (e *Endpoints) Offers() []api.ModeState {
 // Instance is empty: the router at the address decides.
 func (e *Endpoints) Instance() string { return "" }
 
-// Switch turns the requests to the mode's address once that has shown that it
+// Switch redirects the requests to the mode's address once that has shown that it
 // serves: its /health, where it has one, its list of models, and one answer.
 // Where it does not, they go where they went. It gives an [api.FieldError] for a
 // mode without an address.
@@ -77,13 +77,13 @@ func (e *Endpoints) Switch(ctx context.Context, _, to api.ModeState, report func
 	if err := offered(e.Offers(), to); err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, turnPatience, fmt.Errorf("given up after %s", turnPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, redirectPatience, fmt.Errorf("given up after %s", redirectPatience))
 	defer cancel()
 	address := e.address(to)
 	report("switching", "asking "+address+" whether it serves")
 	err = e.healthy(ctx, address)
 	if err == nil {
-		err = e.turner.Turn(ctx, address)
+		err = e.redirector.Redirect(ctx, address)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -15,14 +15,14 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// turner notes where the requests go.
-type turner struct {
+// redirector notes where the requests go.
+type redirector struct {
 	at    string
 	takes time.Duration
 	err   error
 }
 
-func (d *turner) Turn(ctx context.Context, address string) error {
+func (d *redirector) Redirect(ctx context.Context, address string) error {
 	select {
 	case <-time.After(d.takes):
 	case <-ctx.Done():
@@ -39,7 +39,7 @@ const (
 	rrURL = "http://rr:8000/v1"
 )
 
-func endpoints(t *testing.T, d *turner, transport http.RoundTripper) *Endpoints {
+func endpoints(t *testing.T, d *redirector, transport http.RoundTripper) *Endpoints {
 	t.Helper()
 	e, err := NewEndpoints([]Endpoint{{kvOff, kvURL}, {rrOff, rrURL}}, d, &http.Client{Transport: transport})
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestEndpointsSwitch(t *testing.T) {
 		"one with an empty one":   answers(http.StatusOK, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, h := &turner{at: kvURL}, new(heard)
+			d, h := &redirector{at: kvURL}, new(heard)
 			e := endpoints(t, d, &patient{do: do})
 			require.Equal(t, "endpoints", e.Name())
 			require.Equal(t, []api.ModeState{kvOff, rrOff}, e.Offers())
@@ -85,28 +85,28 @@ func TestEndpointsSwitch(t *testing.T) {
 // Whatever is wrong with an address, the requests go where they went.
 func TestEndpointsRefuses(t *testing.T) {
 	for name, row := range map[string]struct {
-		to    api.ModeState
-		do    func(*http.Request) (*http.Response, error)
-		turns turner
-		want  string
+		to     api.ModeState
+		do     func(*http.Request) (*http.Response, error)
+		target redirector
+		want   string
 	}{
 		"no address":        {to: rrEagle, do: frontend(health("1")), want: "kv with speculation off, round_robin with speculation off"},
 		"no workers":        {to: rrOff, do: frontend(health()), want: `lists no worker with the endpoint "generate"`},
 		"not ready":         {to: rrOff, do: answers(http.StatusServiceUnavailable, ""), want: "http://rr:8000/v1, the address of round_robin with speculation off, cannot serve: http://rr:8000/health: answered 503"},
-		"nobody":            {to: rrOff, do: refused, turns: turner{err: errors.New("connection refused")}, want: "cannot serve: connection refused"},
-		"another model":     {to: rrOff, do: frontend(health("1")), turns: turner{err: errors.New("not the model in use")}, want: "not the model in use"},
-		"it hangs":          {to: rrOff, do: frontend(health("1")), turns: turner{takes: time.Hour}, want: "given up after 30s"},
-		"a health of hours": {to: rrOff, do: silent, turns: turner{takes: time.Hour}, want: "given up after 30s"},
+		"nobody":            {to: rrOff, do: refused, target: redirector{err: errors.New("connection refused")}, want: "cannot serve: connection refused"},
+		"another model":     {to: rrOff, do: frontend(health("1")), target: redirector{err: errors.New("not the model in use")}, want: "not the model in use"},
+		"it hangs":          {to: rrOff, do: frontend(health("1")), target: redirector{takes: time.Hour}, want: "given up after 30s"},
+		"a health of hours": {to: rrOff, do: silent, target: redirector{takes: time.Hour}, want: "given up after 30s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := row.turns
+				d := row.target
 				d.at = kvURL
 				begun := time.Now()
 				_, err := endpoints(t, &d, &patient{do: row.do}).Switch(t.Context(), kvOff, row.to, unheard)
 				require.ErrorContains(t, err, row.want)
 				require.Equal(t, kvURL, d.at)
-				require.LessOrEqual(t, time.Since(begun), turnPatience)
+				require.LessOrEqual(t, time.Since(begun), redirectPatience)
 			})
 		})
 	}
