@@ -78,8 +78,7 @@ func TestNew(t *testing.T) {
 
 // What stands on the wire.
 func TestRequest(t *testing.T) {
-	got := make(chan call, 1)
-	s := serve(t, func(c call) bool { got <- c; return always(answerOf(event("a"), doneEvent))(c) })
+	s, got := recorded(t)
 	c := clientOf(t, s.url, func(o *Options) { o.Model, o.APIKey = "llama", "secret" })
 	c.ext.set(map[string]bool{ExtStreamOptions: true, ExtNVExt: true})
 	r := c.Do(t.Context(), Request{ID: "42-3", Messages: hello(), MaxTokens: 830, Instance: "16549284283275536882"})
@@ -106,8 +105,7 @@ func TestRequest(t *testing.T) {
 
 // What is not asked for is not sent: a server may refuse what it does not know.
 func TestPlainRequest(t *testing.T) {
-	got := make(chan call, 1)
-	s := serve(t, func(c call) bool { got <- c; return always(answerOf(event("a"), doneEvent))(c) })
+	s, got := recorded(t)
 	c := clientOf(t, s.url)
 	c.Do(t.Context(), Request{Messages: hello(), Instance: "7"})
 	in := <-got
@@ -123,8 +121,7 @@ func TestPlainRequest(t *testing.T) {
 
 // Nothing that comes from outside can end a header's line.
 func TestHeaderInjection(t *testing.T) {
-	got := make(chan call, 1)
-	s := serve(t, func(c call) bool { got <- c; return always(answerOf(event("a"), doneEvent))(c) })
+	s, got := recorded(t)
 	evil := "a\r\nX-Evil: 1\n\r\n\r\nGET / HTTP/1.1\r\n"
 	c := clientOf(t, s.url, func(o *Options) { o.APIKey = evil })
 	if r := c.Do(t.Context(), Request{ID: evil, Messages: hello()}); !r.OK() {
@@ -140,23 +137,10 @@ func TestBadInstance(t *testing.T) {
 	c := clientOf(t, "http://host")
 	c.ext.set(map[string]bool{ExtNVExt: true})
 	r := c.Do(t.Context(), Request{Instance: `1,"x":2`})
-	if r.Err == nil || r.Err.Class != api.ErrorMalformed || !strings.Contains(r.Err.Message, "cannot write the request") {
-		t.Errorf("got %s", outcome(r))
-	}
+	wantError(t, r.Err, api.ErrorMalformed, "cannot write the request")
 }
 
-func TestConnectionsAreReused(t *testing.T) {
-	s := serve(t, always(answerOf(event("a"), doneEvent)))
-	c := clientOf(t, s.url)
-	for range 10 {
-		do(t, c)
-	}
-	if s.accepts.Load() != 1 || s.requests.Load() != 10 {
-		t.Errorf("%d connections for %d requests", s.accepts.Load(), s.requests.Load())
-	}
-}
-
-// The response's end may come behind [DONE], in a read of its own.
+// Requests share a connection. The response's end may come behind [DONE], in a read of its own.
 func TestReusedAfterALateEnd(t *testing.T) {
 	seen := make(chan struct{}, 1)
 	s := serve(t, func(c call) bool {
@@ -177,47 +161,23 @@ func TestReusedAfterALateEnd(t *testing.T) {
 	}
 }
 
-// A response that does not end after [DONE] costs its connection, and little time.
-func TestNotReusedWithoutAnEnd(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(c call) bool { c.write(streamHead + framed(event("a"), doneEvent)); return c.hold() })
-	c := clientOf(t, s.url)
-	do(t, c)
-	do(t, c)
-	if n := s.accepts.Load(); n != 2 {
-		t.Errorf("%d connections", n)
-	}
-}
-
+// Kept connections are closed in time, or by Close, after which the client is still usable.
 func TestIdleConnectionsAreClosed(t *testing.T) {
-	t.Parallel()
-	closed := make(chan struct{})
+	closed := make(chan struct{}, 3)
 	s := serve(t, func(c call) bool {
-		c.write(answerOf(event("a"), doneEvent))
-		c.hold()
-		close(closed)
-		return false
-	})
-	c := clientOf(t, s.url, func(o *Options) { o.IdleTimeout = 50 * time.Millisecond })
-	do(t, c)
-	<-closed
-}
-
-func TestClose(t *testing.T) {
-	closed := make(chan struct{}, 2)
-	s := serve(t, func(c call) bool {
-		c.write(answerOf(event("a"), doneEvent))
+		c.write(oneToken)
 		c.hold()
 		closed <- struct{}{}
 		return false
 	})
+	do(t, clientOf(t, s.url, func(o *Options) { o.IdleTimeout = 50 * time.Millisecond }))
+	<-closed
 	c := clientOf(t, s.url)
-	do(t, c)
-	c.Close()
-	<-closed
-	do(t, c) // still usable
-	c.Close()
-	<-closed
+	for range 2 {
+		do(t, c)
+		c.Close()
+		<-closed
+	}
 }
 
 // parallel sends n requests at once, so that n connections are kept afterwards.
@@ -251,7 +211,7 @@ func TestKeptConnectionsThatTheServerClosed(t *testing.T) {
 			arrived <- struct{}{}
 			<-release
 		}
-		c.write(answerOf(event("a"), doneEvent))
+		c.write(oneToken)
 		return true
 	})
 	c := clientOf(t, s.url)
@@ -270,7 +230,7 @@ func TestSentAgainOnce(t *testing.T) {
 	s := serve(t, func(c call) bool {
 		if first {
 			first = false
-			c.write(answerOf(event("a"), doneEvent))
+			c.write(oneToken)
 			return true
 		}
 		return false
@@ -278,7 +238,8 @@ func TestSentAgainOnce(t *testing.T) {
 	c := clientOf(t, s.url)
 	do(t, c)
 	r := c.Do(t.Context(), Request{Messages: hello()})
-	if r.Err == nil || r.Err.Class != api.ErrorConnect || !r.Resent || s.requests.Load() != 3 {
+	wantError(t, r.Err, api.ErrorConnect)
+	if !r.Resent || s.requests.Load() != 3 {
 		t.Errorf("%d requests: %s", s.requests.Load(), outcome(r))
 	}
 }
@@ -288,7 +249,7 @@ func TestNotSentAgain(t *testing.T) {
 	for _, said := range []string{"H", "HTTP/1.1 100 Continue\r\n\r\n", streamHead, streamHead + framed(event("a"))} {
 		s := serve(t, func(c call) bool {
 			if c.nth == 1 {
-				c.write(answerOf(event("a"), doneEvent))
+				c.write(oneToken)
 				return true
 			}
 			c.write(said)
@@ -304,7 +265,7 @@ func TestNotSentAgain(t *testing.T) {
 
 // A kept connection that is known to be closed is not even tried.
 func TestDeadConnectionIsNotTried(t *testing.T) {
-	s := serve(t, func(c call) bool { c.write(answerOf(event("a"), doneEvent)); return false })
+	s := serve(t, func(c call) bool { c.write(oneToken); return false })
 	c := clientOf(t, s.url)
 	dial := c.kept.DialContext
 	ended := make(chan struct{}, 9)
@@ -399,16 +360,11 @@ func TestTLS(t *testing.T) {
 		t.Errorf("models %v, %v", models, err)
 	}
 	_, stranger := selfSigned(t)
-	for name, c := range map[string]*Client{
-		"the system's authorities": clientOf(t, s.URL),
-		"another authority":        clientOf(t, s.URL, func(o *Options) { o.CA = stranger }),
-	} {
+	for _, c := range []*Client{clientOf(t, s.URL), clientOf(t, s.URL, func(o *Options) { o.CA = stranger })} {
 		r := c.Do(t.Context(), Request{Messages: hello()})
 		_, models := c.Models(t.Context())
 		for _, err := range []*Error{r.Err, models} {
-			if err == nil || err.Class != api.ErrorConnect || !strings.Contains(err.Message, "unknown authority; give the authority's certificate as target.ca_file") {
-				t.Errorf("%s: got %v", name, err)
-			}
+			wantError(t, err, api.ErrorConnect, "unknown authority; give the authority's certificate as target.ca_file")
 		}
 	}
 }
@@ -417,14 +373,10 @@ func TestTLS(t *testing.T) {
 func TestTLSMismatch(t *testing.T) {
 	s, ca := tlsServer(t, func(http.ResponseWriter, *http.Request) {})
 	r := clientOf(t, strings.Replace(s.URL, "https", "http", 1)).Do(t.Context(), Request{Messages: hello()})
-	if r.Err == nil || r.Err.Class != api.ErrorHTTP4xx || !strings.Contains(r.Err.Message, "HTTP request to an HTTPS server") {
-		t.Errorf("http to TLS: got %s", outcome(r))
-	}
+	wantError(t, r.Err, api.ErrorHTTP4xx, "HTTP request to an HTTPS server")
 	plain := serveRaw(t, func(_ *server, c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
 	r = clientOf(t, strings.Replace(plain.url, "http", "https", 1), func(o *Options) { o.CA = ca }).Do(t.Context(), Request{Messages: hello()})
-	if r.Err == nil || r.Err.Class != api.ErrorConnect || !strings.Contains(r.Err.Message, "use http:// in target.url") {
-		t.Errorf("TLS to http: got %s", outcome(r))
-	}
+	wantError(t, r.Err, api.ErrorConnect, "use http:// in target.url")
 }
 
 // Over TLS, too, limits hold and giving up is quick, though the server reads nothing.
@@ -446,13 +398,12 @@ func TestTLSFaults(t *testing.T) {
 	limit := 300 * time.Millisecond
 	trust := func(o *Options) { o.CA = ca }
 	r := clientOf(t, s.URL, trust, stall(limit)).Do(t.Context(), Request{ID: "stall", Messages: hello()})
-	if r.Err == nil || r.Err.Class != api.ErrorStall || r.Content != "a" {
+	wantError(t, r.Err, api.ErrorStall)
+	if r.Content != "a" {
 		t.Errorf("stall: got %s", outcome(r))
 	}
 	r = sendHuge(t.Context(), clientOf(t, s.URL, trust, firstToken(limit)))
-	if r.Err == nil || r.Err.Class != api.ErrorTimeout {
-		t.Errorf("unread request: got %s after %v", outcome(r), r.Ended.Sub(r.Sent))
-	}
+	wantError(t, r.Err, api.ErrorTimeout)
 }
 
 // An authority that the handshake does not reach in time is a failed connection.
@@ -461,9 +412,7 @@ func TestHandshakeTimesOut(t *testing.T) {
 	s := serveRaw(t, func(s *server, _ net.Conn) { <-s.gone })
 	c := clientOf(t, strings.Replace(s.url, "http", "https", 1), func(o *Options) { o.ConnectTimeout = 100 * time.Millisecond })
 	r := c.Do(t.Context(), Request{Messages: hello()})
-	if r.Err == nil || r.Err.Class != api.ErrorConnect || !strings.Contains(r.Err.Message, "target.connect_timeout") {
-		t.Errorf("got %s", outcome(r))
-	}
+	wantError(t, r.Err, api.ErrorConnect, "target.connect_timeout")
 }
 
 // selfSigned makes a certificate that only it itself vouches for.

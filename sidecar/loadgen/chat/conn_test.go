@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,11 +87,7 @@ func played(t *testing.T, secure bool, writes []string) (r Result) {
 		if secure {
 			o.URL, o.CA = "https://script", ca
 		}
-		near, far := net.Pipe()
-		c := over(t, o, func() net.Conn { return near })
-		var server sync.WaitGroup
-		server.Go(func() {
-			defer far.Close()
+		r = piped(t, o, func(far net.Conn) {
 			wire := &corked{Conn: far}
 			inner := tls.Server(wire, &tls.Config{Certificates: []tls.Certificate{cert}})
 			from := net.Conn(wire)
@@ -111,10 +106,6 @@ func played(t *testing.T, secure bool, writes []string) (r Result) {
 				}
 			}
 		})
-		r = c.Do(t.Context(), Request{Messages: hello()})
-		c.Close()
-		near.Close()
-		server.Wait()
 	})
 	return r
 }
@@ -128,8 +119,6 @@ func TestProxy(t *testing.T) {
 	c := clientOf(t, "https://target.example")
 	_, models := c.Models(t.Context())
 	for _, err := range []*Error{c.Do(t.Context(), Request{Messages: hello()}).Err, models} {
-		if err == nil || err.Class != api.ErrorConnect || !strings.Contains(err.Message, "the proxy does not let it through (403 Forbidden); check HTTP_PROXY, HTTPS_PROXY and NO_PROXY") {
-			t.Errorf("got %v", err)
-		}
+		wantError(t, err, api.ErrorConnect, "the proxy does not let it through (403 Forbidden); check HTTP_PROXY, HTTPS_PROXY and NO_PROXY")
 	}
 }

@@ -21,6 +21,8 @@ import (
 
 	openai "github.com/sashabaranov/go-openai"
 	"go.uber.org/goleak"
+
+	"kvbooth/sidecar/api"
 )
 
 // TestMain gives all tests a proxy in their environment: what goes to a loopback
@@ -68,6 +70,8 @@ func framed(pieces ...string) string {
 
 // answerOf is a whole streamed response with these events.
 func answerOf(events ...string) string { return streamHead + framed(events...) + lastChunk }
+
+var oneToken = answerOf(event("a"), doneEvent)
 
 // withLength is a whole response with a Content-Length; status is its code and
 // headers are full lines.
@@ -279,6 +283,13 @@ func (s *server) converse(conn net.Conn, answer func(c call) bool) {
 	}
 }
 
+// recorded answers every request with one token, and gives out what came.
+func recorded(t testing.TB) (*server, <-chan call) {
+	t.Helper()
+	got := make(chan call, 1)
+	return serve(t, func(c call) bool { got <- c; return always(oneToken)(c) }), got
+}
+
 // always answers every request with the same bytes and keeps the connection.
 func always(response string) func(call) bool {
 	return func(c call) bool {
@@ -320,6 +331,20 @@ func do(t testing.TB, c *Client) Result {
 		t.Fatalf("got %s", outcome(r))
 	}
 	return r
+}
+
+// wantError checks a request's fault: its class, and what its message says.
+func wantError(t testing.TB, e *Error, class api.ErrorClass, says ...string) {
+	t.Helper()
+	if e == nil || e.Class != class {
+		t.Errorf("got %+v, want an error of class %s", e, class)
+		return
+	}
+	for _, words := range says {
+		if !strings.Contains(e.Message, words) {
+			t.Errorf("%q does not say %q", e.Message, words)
+		}
+	}
 }
 
 // eventually polls until the condition holds.

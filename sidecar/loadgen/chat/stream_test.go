@@ -177,9 +177,7 @@ func TestLongEvent(t *testing.T) {
 	}
 	pieces := append([]string{closingHead, "data: "}, slices.Repeat([]string{long}, 100)...)
 	r, _ = replay(t, Request{}, io.EOF, pieces...)
-	if r.Err == nil || r.Err.Class != api.ErrorMalformed || !strings.Contains(r.Err.Message, "longer than 16 MiB") {
-		t.Errorf("an event of 20 MB: %.300s", outcome(r))
-	}
+	wantError(t, r.Err, api.ErrorMalformed, "longer than 16 MiB")
 }
 
 // A connection goes back to the pool only where nothing can be left on it.
@@ -228,19 +226,21 @@ func TestErrorBodies(t *testing.T) {
 }
 
 func TestOnChunk(t *testing.T) {
-	var got []int
-	in := answerOf(roleOnly, event("a"), event("b"), `data: {"choices":[{"delta":{"content":"c"}}],"usage":{"completion_tokens":9}}`+"\n\n", doneEvent)
-	replay(t, Request{OnChunk: func(n int) { got = append(got, n) }}, io.EOF, in)
-	if want := []int{1, 1, 1}; !slices.Equal(got, want) {
-		t.Errorf("chunks that do not tell: got %v, want %v", got, want)
-	}
-	got = nil
 	told := func(n int) string {
 		return fmt.Sprintf(`data: {"choices":[{"delta":{"content":"c"}}],"usage":{"completion_tokens":%d}}`+"\n\n", n)
 	}
-	replay(t, Request{OnChunk: func(n int) { got = append(got, n) }}, io.EOF, answerOf(told(2), told(7), told(7), doneEvent))
-	if want := []int{2, 5, 1}; !slices.Equal(got, want) {
-		t.Errorf("chunks that tell: got %v, want %v", got, want)
+	for _, row := range []struct {
+		in   string
+		want []int
+	}{
+		{answerOf(roleOnly, event("a"), event("b"), told(9), doneEvent), []int{1, 1, 1}},
+		{answerOf(told(2), told(7), told(7), doneEvent), []int{2, 5, 1}},
+	} {
+		var got []int
+		replay(t, Request{OnChunk: func(n int) { got = append(got, n) }}, io.EOF, row.in)
+		if !slices.Equal(got, row.want) {
+			t.Errorf("got %v, want %v of %s", got, row.want, row.in)
+		}
 	}
 }
 
@@ -256,20 +256,28 @@ func takeRequest(c net.Conn) error {
 // inBubble sends one request in virtual time to a server that serve plays.
 func inBubble(t *testing.T, serve func(server net.Conn)) (r Result) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		c := over(t, Options{Model: "m"}, func() net.Conn { return near })
-		var server sync.WaitGroup
-		server.Go(func() {
-			defer far.Close()
+		r = piped(t, Options{Model: "m"}, func(far net.Conn) {
 			if takeRequest(far) == nil {
 				serve(far)
 			}
 		})
-		r = c.Do(t.Context(), Request{Messages: hello()})
-		near.Close()
-		c.Close()
-		server.Wait()
 	})
+	return r
+}
+
+// piped sends one request through a pipe to a server that serve plays.
+func piped(t *testing.T, o Options, serve func(server net.Conn)) Result {
+	near, far := net.Pipe()
+	c := over(t, o, func() net.Conn { return near })
+	var server sync.WaitGroup
+	server.Go(func() {
+		defer far.Close()
+		serve(far)
+	})
+	r := c.Do(t.Context(), Request{Messages: hello()})
+	c.Close()
+	near.Close()
+	server.Wait()
 	return r
 }
 
