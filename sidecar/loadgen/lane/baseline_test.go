@@ -397,16 +397,18 @@ func TestShapeChange(t *testing.T) {
 		pass(30 * time.Second)
 		settled := b.lane.State().Step.Settled
 		require.NotNil(t, settled)
-		limits := map[int]int{}
+		counted := 0
 		for _, turn := range b.store.allTurns() {
 			if turn.Counted && turn.Step == 3 {
 				assert.False(t, turn.Started.Before(*settled))
-				limits[turn.Concurrency]++
+				assert.Equal(t, 4, turn.Concurrency)
+				counted++
 			}
 		}
-		assert.Positive(t, limits[4])
-		assert.Subset(t, f.limits[len(f.limits)-4:], []int{17})
-		assert.NotContains(t, f.limits[len(f.limits)-4:], 64)
+		assert.Positive(t, counted)
+		for _, r := range f.requests[len(f.requests)-4:] {
+			assert.Equal(t, 17, r.maxTokens)
+		}
 
 		b.patch(api.WorkloadPatch{StartRate: new(5.0)})
 		synctest.Wait()

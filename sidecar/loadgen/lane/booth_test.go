@@ -14,12 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
-// limit is how long a test waits for what must come.
+// limit is how long, in virtual time, a test waits for what must come.
 const limit = 20 * time.Second
 
 var (
@@ -170,27 +169,13 @@ func (b *booth) snapshot() api.LaneSnapshot { return b.view.Snapshot().Lanes[0] 
 
 func (b *booth) totals() api.Totals { return b.snapshot().Totals }
 
-// eventually waits until the condition holds.
+// eventually waits until the condition holds, and says how things stood if it never does.
 func (b *booth) eventually(what string, holds func() bool) {
 	b.t.Helper()
-	until(b.t, what, holds, func() string {
-		s, _ := json.Marshal(b.view.Snapshot())
-		return fmt.Sprintf("%s\nready: %v\nevents: %q", s, b.view.Ready(), b.store.told())
-	})
-}
-
-// until waits until the condition holds, and says how things stood if it never did.
-func until(t testing.TB, what string, holds func() bool, stood func() string) {
-	t.Helper()
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("%s: not within %s; %s", what, limit, stood())
+	for begun := time.Now(); !holds(); pass(2 * time.Millisecond) {
+		if time.Since(begun) > limit {
+			s, _ := json.Marshal(b.view.Snapshot())
+			b.t.Fatalf("%s: not within %s; %s\nready: %v\nevents: %q", what, limit, s, b.view.Ready(), b.store.told())
 		}
 	}
 }
@@ -201,15 +186,6 @@ func (b *booth) agrees(n int) {
 	b.eventually(fmt.Sprintf("%d conversations", n), func() bool {
 		s := b.lane.State()
 		return s.Concurrency == api.Concurrency{Target: n, Actual: n} && s.Step.Settled != nil
-	})
-}
-
-// held makes every turn wait after its first word, and returns when n of them do.
-func (b *booth) held(s *server, n int) {
-	b.t.Helper()
-	s.holds()
-	b.eventually(fmt.Sprintf("%d turns in mid-answer", n), func() bool {
-		return s.held() == n && len(b.lane.turns()) == n && b.snapshot().Window.Awaiting.N == 0
 	})
 }
 
@@ -233,27 +209,6 @@ func refuses(t testing.TB, err error, field string) *api.FieldError {
 	assert.Equal(t, field, e.Field)
 	assert.NotEmpty(t, e.Allowed)
 	return e
-}
-
-// dial makes a client of the server, which closes with the test.
-func dial(t testing.TB, url string, change ...func(*chat.Options)) *chat.Client {
-	t.Helper()
-	o := chat.Options{URL: url, ConnectTimeout: 2 * time.Second, FirstTokenTimeout: limit, StallTimeout: limit}
-	for _, c := range change {
-		c(&o)
-	}
-	client, err := chat.New(o)
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	return client
-}
-
-// serve makes a booth against a server of its own.
-func serve(t testing.TB, change ...func(*options)) (*booth, *server) {
-	t.Helper()
-	s := startServer(t)
-	t.Cleanup(s.Close)
-	return newBooth(t, dial(t, s.URL), change...), s
 }
 
 // script is a driver that does what the test tells it.

@@ -2,10 +2,14 @@ package lane
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
@@ -15,6 +19,7 @@ import (
 // have as many chunks as it has words.
 type fake struct {
 	url, model string
+	extensions map[string]bool
 
 	mu        sync.Mutex
 	ttft, gap time.Duration
@@ -26,8 +31,17 @@ type fake struct {
 	slow      time.Duration // how long a probe takes
 	probes    int
 	asked     int // lists of models
-	limits    []int
+	requests  []request
 }
+
+// request is a turn as it was asked for.
+type request struct {
+	id, first string // of the request; the first message
+	maxTokens int
+}
+
+// run is the part of the id that names the span from start to stop.
+func (r *request) run() string { return strings.Join(strings.Split(r.id, "-")[:2], "-") }
 
 var _ Client = (*fake)(nil)
 
@@ -45,7 +59,7 @@ func (f *fake) Root() string { return f.url }
 
 func (f *fake) Model() string { return f.model }
 
-func (f *fake) Extensions() map[string]bool { return nil }
+func (f *fake) Extensions() map[string]bool { return f.extensions }
 
 func (f *fake) Models(context.Context) ([]string, *chat.Error) {
 	f.mu.Lock()
@@ -68,9 +82,9 @@ func (f *fake) Probe(ctx context.Context) *chat.Error {
 func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 	f.mu.Lock()
 	ttft, gap, words, perChunk, ill := f.ttft, f.gap, f.words, f.perChunk, f.ill
-	f.limits = append(f.limits, req.MaxTokens)
+	f.requests = append(f.requests, request{req.ID, req.Messages[0].Content, req.MaxTokens})
 	f.mu.Unlock()
-	r := chat.Result{Sent: time.Now()}
+	r := chat.Result{Sent: time.Now(), Worker: 16549284283275536882}
 	wait := ttft
 	for range words {
 		if !pause(ctx, wait) {
@@ -121,4 +135,24 @@ func virtual(t *testing.T, test func(t *testing.T, b *booth, f *fake), change ..
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
+}
+
+// held makes the n turns of a lane that runs go on without end.
+func (f *fake) held(b *booth, n int) {
+	b.t.Helper()
+	f.set(func(f *fake) { f.words = 1e6 })
+	pass(5 * time.Second)
+	require.Len(b.t, b.lane.turns(), n)
+}
+
+// flows ends that, for turns that begin from now on.
+func (f *fake) flows() { f.set(func(f *fake) { f.words = 6 }) }
+
+// turns are those of the next seconds.
+func (f *fake) turns() []request {
+	f.set(func(f *fake) { f.requests = nil })
+	pass(5 * time.Second)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.requests)
 }

@@ -1,8 +1,6 @@
 package lane
 
 import (
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,60 +10,6 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 )
-
-// unready waits for a reason in Ready.
-func (b *booth) unready(why string) {
-	b.t.Helper()
-	b.eventually("not ready: "+why, func() bool {
-		err := b.view.Ready()
-		return err != nil && strings.Contains(err.Error(), why)
-	})
-}
-
-// recovers waits for whole turns and for readiness.
-func (b *booth) recovers() {
-	b.t.Helper()
-	ok := b.totals().OK
-	b.eventually("recovery", func() bool { return b.view.Ready() == nil && b.totals().OK > ok+3 })
-	assert.True(b.t, b.snapshot().Target.Reachable)
-	assert.Empty(b.t, b.snapshot().Target.Problem)
-}
-
-// What a server answers instead of serving is in Ready and in the snapshot, in
-// words that say what to do, before anything is started; turns fail with the
-// class; and when the server serves, it goes on by itself.
-func TestProblems(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		status int
-		said   string
-		class  api.ErrorClass
-		todo   string
-	}{
-		"wrong key":     {http.StatusUnauthorized, "invalid key", api.ErrorHTTP4xx, "LOADGEN_TARGET_API_KEY"},
-		"no such model": {http.StatusNotFound, "no such model", api.ErrorHTTP4xx, "set target.model"},
-		"rate limit":    {http.StatusTooManyRequests, "slow down", api.ErrorRateLimited, "lower concurrency or target_rps"},
-		"failure":       {http.StatusServiceUnavailable, "no workers", api.ErrorHTTP5xx, "look at the server's log"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := startServer(t)
-			t.Cleanup(s.Close)
-			s.fails(row.status, row.said)
-			b := newBooth(t, dial(t, s.URL))
-			b.unready(row.todo)
-			b.unready(row.said)
-			assert.Contains(t, b.snapshot().Target.Problem, row.todo)
-			assert.False(t, b.view.Status().Lanes[0].Target.Reachable)
-			b.start(2)
-			b.eventually("errors", func() bool { return b.totals().ErrorsByClass[row.class] > 0 && len(b.store.allTurns()) > 0 })
-			assert.Zero(t, b.totals().OK)
-			assert.Contains(t, b.store.allTurns()[0].ErrorMessage, row.said)
-			s.recovers()
-			b.recovers()
-		})
-	}
-}
 
 var broken = &chat.Error{Class: api.ErrorHTTP5xx, Status: 500, Message: "the server failed (500)"}
 

@@ -158,35 +158,35 @@ func TestStepMixed(t *testing.T) {
 // Each change of concurrency, mode or workload settings is a new step; what
 // changes nothing is none.
 func TestStepsOfALane(t *testing.T) {
-	t.Parallel()
-	b, _ := serve(t, func(o *options) { o.LastStep = 41 })
-	assert.EqualValues(t, 41, b.lane.State().Step.ID)
-	b.patch(api.WorkloadPatch{MaxTokens: new(50)})
-	assert.EqualValues(t, 41, b.lane.State().Step.ID, "nothing runs")
-	id := b.start(2).Step.ID
-	assert.EqualValues(t, 42, id)
-	for _, row := range []struct {
-		name  string
-		patch api.WorkloadPatch
-		more  int64
-	}{
-		{"nothing", api.WorkloadPatch{}, 0},
-		{"what is in force", api.WorkloadPatch{Concurrency: new(2), MaxTokens: new(50)}, 0},
-		{"concurrency", api.WorkloadPatch{Concurrency: new(3)}, 1},
-		{"turns", api.WorkloadPatch{Turns: &api.Range{Min: 1, Max: 2}}, 1},
-		{"max_tokens", api.WorkloadPatch{MaxTokens: new(51)}, 1},
-		{"start_rate", api.WorkloadPatch{StartRate: new(500.0)}, 1},
-		{"target_rps", api.WorkloadPatch{TargetRPS: new(1000.0)}, 1},
-		{"several at once", api.WorkloadPatch{Concurrency: new(2), MaxTokens: new(52)}, 1},
-	} {
-		id += row.more
-		assert.Equal(t, id, b.patch(row.patch).Step.ID, row.name)
-	}
-	b.setMode(roundRobin)
-	b.driver.called(t).answer(false, nil)
-	b.phase(api.PhaseRunning)
-	assert.Equal(t, id+1, b.lane.State().Step.ID, "mode")
-	b.stop()
-	assert.Equal(t, id+1, b.lane.State().Step.ID)
-	assert.Equal(t, id+2, b.start(2).Step.ID, "another start")
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		assert.EqualValues(t, 41, b.lane.State().Step.ID)
+		b.patch(api.WorkloadPatch{MaxTokens: new(50)})
+		assert.EqualValues(t, 41, b.lane.State().Step.ID, "nothing runs")
+		id := b.start(2).Step.ID
+		assert.EqualValues(t, 42, id)
+		for _, row := range []struct {
+			name  string
+			patch api.WorkloadPatch
+			more  int64
+		}{
+			{"nothing", api.WorkloadPatch{}, 0},
+			{"what is in force", api.WorkloadPatch{Concurrency: new(2), MaxTokens: new(50)}, 0},
+			{"concurrency", api.WorkloadPatch{Concurrency: new(3)}, 1},
+			{"turns", api.WorkloadPatch{Turns: &api.Range{Min: 1, Max: 2}}, 1},
+			{"max_tokens", api.WorkloadPatch{MaxTokens: new(51)}, 1},
+			{"start_rate", api.WorkloadPatch{StartRate: new(500.0)}, 1},
+			{"target_rps", api.WorkloadPatch{TargetRPS: new(1000.0)}, 1},
+			{"several at once", api.WorkloadPatch{Concurrency: new(2), MaxTokens: new(52)}, 1},
+		} {
+			id += row.more
+			assert.Equal(t, id, b.patch(row.patch).Step.ID, row.name)
+		}
+		b.setMode(roundRobin)
+		b.driver.called(t).answer(false, nil)
+		b.phase(api.PhaseRunning)
+		assert.Equal(t, id+1, b.lane.State().Step.ID, "mode")
+		b.stop()
+		assert.Equal(t, id+1, b.lane.State().Step.ID)
+		assert.Equal(t, id+2, b.start(2).Step.ID, "another start")
+	}, func(o *options) { o.LastStep = 41 })
 }

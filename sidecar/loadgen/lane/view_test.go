@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -17,6 +19,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/chat"
 )
 
 func imported(name string) api.Baseline {
@@ -112,24 +115,24 @@ func TestSlowReader(t *testing.T) {
 
 // The end of the hub closes every feed, those that come late among them.
 func TestFeedEnds(t *testing.T) {
-	t.Parallel()
-	b, _ := serve(t)
-	frames, unsubscribe := b.view.Subscribe()
-	b.start(2)
-	b.end()
-	closed := func(frames <-chan []byte) {
-		for range 2 { // one frame may be left
-			if _, open := <-frames; !open {
-				return
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		frames, unsubscribe := b.view.Subscribe()
+		b.start(2)
+		b.end()
+		closed := func(frames <-chan []byte) {
+			for range 2 { // one frame may be left
+				if _, open := <-frames; !open {
+					return
+				}
 			}
+			t.Error("the feed is not closed")
 		}
-		t.Error("the feed is not closed")
-	}
-	closed(frames)
-	unsubscribe()
-	late, unsubscribe := b.view.Subscribe()
-	closed(late)
-	unsubscribe()
+		closed(frames)
+		unsubscribe()
+		late, unsubscribe := b.view.Subscribe()
+		closed(late)
+		unsubscribe()
+	})
 }
 
 // nulls are the paths of null values in a JSON document.
@@ -181,68 +184,96 @@ func TestNoNulls(t *testing.T) {
 }
 
 // The detail of a conversation ends with the turn under way, whose text grows
-// word by word until the turn is one of the ended ones.
+// word by word until the turn is one of the ended ones. Here a client talks to a
+// server: it is what fills the text.
 func TestLiveTurn(t *testing.T) {
 	t.Parallel()
-	b, s := serve(t)
-	s.holds()
+	next := make(chan string)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for probe := r.Header.Get("X-Request-Id") == "kvbooth-probe"; ; {
+			word := ""
+			if !probe {
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case word = <-next:
+				case <-r.Context().Done():
+					return
+				}
+			}
+			if word == "" {
+				fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{\"content\":\".\"}}]}\n\ndata: [DONE]\n\n")
+				return
+			}
+			fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", word)
+		}
+	}))
+	defer s.Close()
+	client, err := chat.New(chat.Options{URL: s.URL, Model: "m", ConnectTimeout: limit, FirstTokenTimeout: limit, StallTimeout: limit})
+	require.NoError(t, err)
+	defer client.Close()
+	b := newBooth(t, client)
+	defer b.end()
 	b.start(1)
-	b.held(s, 1)
-	id := b.store.allConversations()[0].ID
-	detail := func() api.Conversation {
-		c, err := b.view.Conversation(t.Context(), id)
-		require.NoError(t, err)
+	detail := func() (c api.Conversation) {
+		if all := b.store.allConversations(); len(all) > 0 {
+			c, _ = b.view.Conversation(t.Context(), all[0].ID)
+		}
 		return c
 	}
-	reads := func(text string) {
-		b.eventually("the text "+text, func() bool { c := detail(); return c.Live != nil && c.Live.AssistantMessage == text })
+	until := func(what string, holds func() bool) {
+		t.Helper()
+		require.Eventually(t, holds, limit, time.Millisecond, what)
 	}
-	reads("word0 ")
+	until("a turn that waits", func() bool { return b.snapshot().Window.Awaiting.N == 1 })
+	next <- "word0 "
+	until("its first word", func() bool { c := detail(); return c.Live != nil && c.Live.AssistantMessage == "word0 " })
 	c := detail()
 	assert.Empty(t, c.Turns)
 	assert.Equal(t, 1, c.Live.Number)
 	assert.NotEmpty(t, c.Live.UserMessage)
 	assert.NotContains(t, c.Live.UserMessage, "All there is to know", "the starter is left out")
 	assert.Positive(t, *c.Live.TTFT)
-	s.next <- struct{}{}
-	reads("word0 word1 ")
-	s.next <- struct{}{}
-	b.eventually("the next turn", func() bool { c := detail(); return c.Live != nil && c.Live.Number == 2 && len(c.Turns) == 1 })
-	assert.Equal(t, "word0 word1 word2 ", detail().Turns[0].AssistantMessage)
+	assert.Zero(t, b.snapshot().Window.Awaiting.N)
+	next <- "word1 "
+	until("its second word", func() bool { return detail().Live.AssistantMessage == "word0 word1 " })
+	next <- ""
+	until("the next turn", func() bool { c := detail(); return c.Live != nil && c.Live.Number == 2 && len(c.Turns) == 1 })
+	assert.Equal(t, "word0 word1 .", detail().Turns[0].AssistantMessage)
 	b.stop()
 	assert.Nil(t, detail().Live)
-	_, err := b.view.Conversation(t.Context(), "none")
+	_, err = b.view.Conversation(t.Context(), "none")
 	require.ErrorIs(t, err, api.ErrNotFound)
 }
 
 // A setting out of range is refused by field, and changes nothing.
 func TestSettingsOutOfRange(t *testing.T) {
-	t.Parallel()
-	b, _ := serve(t)
-	was := b.catalogue.Settings()
-	for _, row := range []struct {
-		field string
-		patch api.SettingsPatch
-	}{
-		{"slo.ttft", api.SettingsPatch{SLO: &api.SLO{TPOT: 1}}},
-		{"slo.tpot", api.SettingsPatch{SLO: &api.SLO{TTFT: 1, TPOT: 3601}}},
-		{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(0)}},
-		{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(10001)}},
-		{"slider.max", api.SettingsPatch{MaxConcurrency: new(100)}}, // the slider goes to 200
-		{"slider.min", api.SettingsPatch{Slider: &api.Slider{Min: 0, Max: 10, Increment: 1}}},
-		{"slider.min", api.SettingsPatch{Slider: &api.Slider{Min: 10, Max: 10, Increment: 1}}},
-		{"slider.increment", api.SettingsPatch{Slider: &api.Slider{Min: 1, Max: 10, Increment: 10}}},
-		{"default_baseline", api.SettingsPatch{DefaultBaseline: new("nobody's")}},
-		{"title", api.SettingsPatch{Title: new("two\nlines")}},
-		{"subtitle", api.SettingsPatch{Subtitle: new(strings.Repeat("é", 201)), Title: new("good")}},
-	} {
-		got, err := b.catalogue.PatchSettings(t.Context(), ann, row.patch)
-		_ = refuses(t, err, row.field)
-		assert.Equal(t, was, got)
-		assert.Equal(t, was, b.catalogue.Settings())
-	}
-	assert.Nil(t, b.store.settings)
-	assert.Empty(t, b.store.told())
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		was := b.catalogue.Settings()
+		for _, row := range []struct {
+			field string
+			patch api.SettingsPatch
+		}{
+			{"slo.ttft", api.SettingsPatch{SLO: &api.SLO{TPOT: 1}}},
+			{"slo.tpot", api.SettingsPatch{SLO: &api.SLO{TTFT: 1, TPOT: 3601}}},
+			{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(0)}},
+			{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(10001)}},
+			{"slider.max", api.SettingsPatch{MaxConcurrency: new(100)}}, // the slider goes to 200
+			{"slider.min", api.SettingsPatch{Slider: &api.Slider{Min: 0, Max: 10, Increment: 1}}},
+			{"slider.min", api.SettingsPatch{Slider: &api.Slider{Min: 10, Max: 10, Increment: 1}}},
+			{"slider.increment", api.SettingsPatch{Slider: &api.Slider{Min: 1, Max: 10, Increment: 10}}},
+			{"default_baseline", api.SettingsPatch{DefaultBaseline: new("nobody's")}},
+			{"title", api.SettingsPatch{Title: new("two\nlines")}},
+			{"subtitle", api.SettingsPatch{Subtitle: new(strings.Repeat("é", 201)), Title: new("good")}},
+		} {
+			got, err := b.catalogue.PatchSettings(t.Context(), ann, row.patch)
+			_ = refuses(t, err, row.field)
+			assert.Equal(t, was, got)
+			assert.Equal(t, was, b.catalogue.Settings())
+		}
+		assert.Nil(t, b.store.settings)
+		assert.Empty(t, b.store.told())
+	})
 }
 
 // Settings are stored, judge at once, and go before the configuration after a
@@ -268,85 +299,88 @@ func TestSettings(t *testing.T) {
 
 // Imports take no name that is the product's own, and replace each other.
 func TestBaselines(t *testing.T) {
-	t.Parallel()
-	b, _ := serve(t)
-	ctx := t.Context()
-	for _, name := range []string{"h200x3-tp1-llama70b-fp8", api.ThisTarget} {
-		_, err := b.catalogue.SaveBaseline(ctx, ann, imported(name))
-		require.ErrorIs(t, err, api.ErrConflict)
-	}
-	_, err := b.catalogue.SaveBaseline(ctx, ann, api.Baseline{Name: "empty"})
-	_ = refuses(t, err, "rows")
-	for _, title := range []string{"First", "Second"} {
-		mine := imported("mine")
-		mine.Title = title
-		saved, err := b.catalogue.SaveBaseline(ctx, ann, mine)
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		ctx := t.Context()
+		for _, name := range []string{"h200x3-tp1-llama70b-fp8", api.ThisTarget} {
+			_, err := b.catalogue.SaveBaseline(ctx, ann, imported(name))
+			require.ErrorIs(t, err, api.ErrConflict)
+		}
+		_, err := b.catalogue.SaveBaseline(ctx, ann, api.Baseline{Name: "empty"})
+		_ = refuses(t, err, "rows")
+		for _, title := range []string{"First", "Second"} {
+			mine := imported("mine")
+			mine.Title = title
+			saved, err := b.catalogue.SaveBaseline(ctx, ann, mine)
+			require.NoError(t, err)
+			assert.Equal(t, baseline.KindImported, saved.Kind)
+			found, err := b.catalogue.Baseline("mine")
+			require.NoError(t, err)
+			assert.Equal(t, title, found.Title)
+		}
+		assert.Len(t, b.catalogue.Baselines(), len(baseline.Builtin())+1)
+		_, err = b.catalogue.Baseline("yours")
+		require.ErrorIs(t, err, api.ErrNotFound)
+		b.events("baseline ann: imported baseline mine", "baseline ann: imported baseline mine")
+		b.end()
+		again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
+		_, err = again.catalogue.Baseline("mine")
 		require.NoError(t, err)
-		assert.Equal(t, baseline.KindImported, saved.Kind)
-		found, err := b.catalogue.Baseline("mine")
-		require.NoError(t, err)
-		assert.Equal(t, title, found.Title)
-	}
-	assert.Len(t, b.catalogue.Baselines(), len(baseline.Builtin())+1)
-	_, err = b.catalogue.Baseline("yours")
-	require.ErrorIs(t, err, api.ErrNotFound)
-	b.events("baseline ann: imported baseline mine", "baseline ann: imported baseline mine")
-	b.end()
-	again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
-	_, err = again.catalogue.Baseline("mine")
-	require.NoError(t, err)
+	})
 }
 
 // The status says what runs, from what, against what.
 func TestStatus(t *testing.T) {
-	t.Parallel()
-	b, _ := serve(t, func(o *options) { o.config = map[string]string{"target.url": "x"} })
-	b.start(2)
-	b.eventually("whole turns", func() bool { return b.totals().OK > 2 })
-	s := b.view.Status()
-	assert.Equal(t, "1.2.3", s.Version)
-	assert.NotEmpty(t, s.GoVersion)
-	assert.Positive(t, s.UptimeSeconds)
-	assert.Equal(t, "x", s.Config["target.url"])
-	assert.True(t, s.Store.OK)
-	l := s.Lanes[0]
-	assert.True(t, l.State.Running)
-	assert.Equal(t, api.QuestionerBuiltIn, l.State.Questioner)
-	assert.Equal(t, "test-model", l.Target.Model)
-	assert.Equal(t, "test-model", l.Target.Deployment.Model)
-	assert.Equal(t, api.SpeculationOff, l.Target.Deployment.Speculation)
-	assert.True(t, l.Extensions["nvext"] && l.Extensions["stream_options"])
-	assert.Equal(t, api.CorpusStatus{Name: "small", Starters: 2, Followup: "built-in questioner"}, l.Corpus)
-	assert.EqualValues(t, 7, l.Seed)
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		b.start(2)
+		b.eventually("whole turns", func() bool { return b.totals().OK > 2 })
+		s := b.view.Status()
+		assert.Equal(t, "1.2.3", s.Version)
+		assert.NotEmpty(t, s.GoVersion)
+		assert.Positive(t, s.UptimeSeconds)
+		assert.Equal(t, "x", s.Config["target.url"])
+		assert.True(t, s.Store.OK)
+		l := s.Lanes[0]
+		assert.True(t, l.State.Running)
+		assert.Equal(t, api.QuestionerBuiltIn, l.State.Questioner)
+		assert.Equal(t, "test-model", l.Target.Model)
+		assert.Equal(t, "test-model", l.Target.Deployment.Model)
+		assert.Equal(t, api.SpeculationOff, l.Target.Deployment.Speculation)
+		assert.Equal(t, map[string]bool{"nvext": true}, l.Extensions)
+		assert.Equal(t, api.CorpusStatus{Name: "small", Starters: 2, Followup: "built-in questioner"}, l.Corpus)
+		assert.EqualValues(t, 7, l.Seed)
 
-	assert.NotNil(t, b.lane.Cluster().Workers)
+		assert.NotNil(t, b.lane.Cluster().Workers)
+	}, func(o *options) {
+		o.config = map[string]string{"target.url": "x"}
+		o.Client.(*fake).extensions = map[string]bool{"nvext": true}
+	})
 }
 
 // Everybody does everything at once, while mode changes come and go and the
 // process ends: nothing deadlocks, and the race detector has nothing to say.
 func TestHammer(t *testing.T) {
-	t.Parallel()
-	b, _ := serve(t)
-	done := make(chan struct{})
-	go b.drive(done)
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			r := rand.New(rand.NewPCG(1, uint64(i)))
-			for range 400 {
-				b.anything(r)
-			}
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		done := make(chan struct{})
+		go b.drive(done)
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(1, uint64(i)))
+				for range 400 {
+					b.anything(r)
+				}
+			})
+		}
+		within(t, wg.Wait)
+		b.stop()
+		within(t, func() {
+			wg.Go(func() { b.anything(rand.New(rand.NewPCG(2, 2))) })
+			wg.Go(b.end)
+			wg.Wait()
 		})
-	}
-	within(t, wg.Wait)
-	b.stop()
-	within(t, func() {
-		wg.Go(func() { b.anything(rand.New(rand.NewPCG(2, 2))) })
-		wg.Go(b.end)
-		wg.Wait()
+		close(done)
+		assert.Zero(t, b.lane.State().Concurrency.Actual)
 	})
-	close(done)
-	assert.Zero(t, b.lane.State().Concurrency.Actual)
 }
 
 // drive answers every switch, now and then with a failure.
