@@ -28,14 +28,21 @@ func limitFiles(t *testing.T, p *program, bytes uint64) {
 	require.NoError(t, unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil))
 }
 
-// While the disk is full the workload goes on, and status and a metric say that
-// turns are lost.
+// A disk that is full for a while costs nothing. While it stays full the workload
+// goes on, status and a metric say that turns are lost, and the exit code tells.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
 	p := start(t, server.URL, "--concurrency=8", "--start-rate=1000", "--target-rps=0", "--turns-max=1", "--start")
-	p.until("turns are stored", func() bool { return len(p.conversations()) > 8 })
-	assert.True(t, p.status().Store.OK)
+	p.until("turns are stored", func() bool { return p.status().Store.OK && len(p.conversations()) > 8 })
+	refused := func() bool { return !p.status().Store.OK }
+	limitFiles(t, p, 1)
+	p.until("the store is refused", refused)
+	limitFiles(t, p, unix.RLIM_INFINITY)
+	p.until("it can be written again", func() bool { return !refused() })
+	n := p.lane().Totals.OK
+	p.until("every turn is stored", func() bool { return int64(strings.Count(p.turns(), ",ok,")) >= n })
+	assert.Zero(t, p.metric("loadgen_store_lost_turns_total"))
 
 	limitFiles(t, p, 1)
 	long := bulk() // fills what the store keeps in memory for a while
@@ -58,26 +65,7 @@ func TestFullDisk(t *testing.T) {
 	_, err := p.client.PatchSettings(t.Context(), api.SettingsPatch{Title: &title})
 	assert.ErrorIs(t, err, api.ErrUnavailable, "what cannot be stored is not promised")
 	assert.NotEmpty(t, p.conversations(), "what was stored can be read")
-	assert.Equal(t, 1, strings.Count(p.log.String(), "the store cannot be written"), "said once, not once per turn")
-}
-
-// A disk that is full for a while costs nothing, and one that is full at the end
-// is told by the exit code.
-func TestFullDiskForAWhile(t *testing.T) {
-	t.Parallel()
-	server := startTarget(t)
-	p := start(t, server.URL, "--start")
-	refused := func() bool { return !p.status().Store.OK }
-	limitFiles(t, p, 1)
-	p.until("the store is refused", refused)
-	limitFiles(t, p, unix.RLIM_INFINITY)
-	p.until("it can be written again", func() bool { return !refused() })
-	n := p.lane().Totals.OK
-	p.until("every turn is stored", func() bool { return int64(strings.Count(p.turns(), ",ok,")) >= n })
-	assert.Zero(t, p.metric("loadgen_store_lost_turns_total"))
-
-	limitFiles(t, p, 1)
-	p.until("the store is refused again", refused)
+	assert.Equal(t, 2, strings.Count(p.log.String(), "the store cannot be written"), "said once each time, not once per turn")
 	assert.Equal(t, failure, p.stop(os.Interrupt))
 	assert.Contains(t, p.log.String(), "loadgen: "+p.dir+"/kvbooth.db cannot be written")
 }

@@ -48,6 +48,7 @@ type fault struct {
 	says   []string // what happened, and what to do
 	serve  http.HandlerFunc
 	begins bool // it answers with a token first, after which pauses begin anew
+	atOnce bool // it is there from the beginning, too, and told before any turn
 	flags  []string
 }
 
@@ -56,7 +57,7 @@ var faults = map[string]fault{
 	"hangs up": {class: api.ErrorConnect, says: []string{"the server did not answer", "look at the server's log"}, serve: hijack("")},
 	"accepts and says nothing": {
 		class: api.ErrorTimeout, says: []string{"no first token within 2s", "or target.first_token_timeout is too short"}, serve: hang,
-		flags: []string{"--target-first-token-timeout=2s"},
+		atOnce: true, flags: []string{"--target-first-token-timeout=2s"},
 	},
 	"stalls in mid-answer": {
 		class: api.ErrorStall, says: []string{"fell silent for 2s in mid-answer", "or target.stall_timeout is too short"},
@@ -72,11 +73,11 @@ var faults = map[string]fault{
 	},
 	"wrong key": {
 		class: api.ErrorHTTP4xx, says: []string{"refuses the key (401): bad key; set LOADGEN_TARGET_API_KEY or target.api_key_file"},
-		serve: refuse(http.StatusUnauthorized, "bad key"),
+		serve: refuse(http.StatusUnauthorized, "bad key"), atOnce: true,
 	},
 	"model not found": {
 		class: api.ErrorHTTP4xx, says: []string{`does not know the model "llama"`, "set target.model to one that it serves"},
-		serve: refuse(http.StatusNotFound, "no such model"),
+		serve: refuse(http.StatusNotFound, "no such model"), atOnce: true,
 	},
 	"no worker": {
 		class: api.ErrorHTTP5xx, says: []string{"(503, retry after 1s): no instances; look at the server's log"},
@@ -87,7 +88,7 @@ var faults = map[string]fault{
 		serve: stream(oneWord, `{"error":{"message":"out of memory"}}`), begins: true,
 	},
 	"ends in mid-answer":  {class: api.ErrorTruncated, says: []string{"ended without [DONE]"}, serve: stream(oneWord), begins: true},
-	"garbage":             {class: api.ErrorMalformed, says: []string{isTheURLRight}, serve: hijack("\x15\x03\x01\x00\x02\x02\x16")},
+	"garbage":             {class: api.ErrorMalformed, says: []string{isTheURLRight}, serve: hijack("\x15\x03\x01\x00\x02\x02\x16"), atOnce: true},
 	"garbage in a stream": {class: api.ErrorMalformed, says: []string{"not a chat completion chunk (<b>)", isTheURLRight}, serve: stream("<b>")},
 	"a web page": {
 		class: api.ErrorMalformed, says: []string{"the server did not stream: it sent text/html", isTheURLRight},
@@ -100,7 +101,8 @@ var faults = map[string]fault{
 
 // A target that begins to fail is told with its class and with what to do, by
 // /readyz, status, metrics and the turns; it is not stormed; and when it works
-// again, the workload goes on without help.
+// again, the workload goes on without help. A key or model that is wrong from the
+// beginning is told before any turn.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, fault := range faults {
@@ -108,22 +110,34 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			server := startTarget(t)
 			server.gap.Store(int64(200 * time.Millisecond))
-			p := start(t, server.URL, append(fault.flags, "--concurrency=2", "--start-rate=1000", "--turns-max=1", "--start")...)
+			if fault.atOnce {
+				server.breaks(fault.serve)
+			}
+			p := start(t, server.URL, append(fault.flags, "--concurrency=2", "--start-rate=1000", "--turns-max=1")...)
+			if fault.atOnce {
+				p.until("/readyz says why", func() bool { return mentions(p.unready(), fault.says) })
+				assert.Zero(t, p.metric("loadgen_requests_total"))
+				server.works()
+				p.until("it is ready", p.ready)
+			}
+			_, err := p.client.Start(t.Context(), "", api.StartRequest{})
+			require.NoError(t, err)
 			p.until("it serves", func() bool { return p.serves(2)() && p.ready() })
 
 			asked, began := server.asked.Load(), time.Now()
 			server.breaks(fault.serve)
 			p.until("turns fail", func() bool { return p.metric("loadgen_errors_total", "class", string(fault.class)) > 0 })
-			p.until("/readyz says why", func() bool { return mentions(p.unready(), fault.says) })
+			var lane api.LaneStatus
+			p.until("/readyz and the status say why", func() bool { // a turn that was under way may yet end well
+				lane = p.lane()
+				return !lane.Target.Reachable && mentions(lane.Target.Problem, fault.says) && mentions(p.unready(), fault.says)
+			})
 			seconds, perSecond := int64(time.Since(began).Seconds()), int64(1)
 			if fault.begins {
 				perSecond = 10
 			}
 			assert.Less(t, server.asked.Load()-asked, 20+perSecond*seconds, "a target that fails is left in peace")
-			lane := p.lane()
 			assert.True(t, lane.State.Running, "the workload waits")
-			assert.False(t, lane.Target.Reachable)
-			assert.True(t, mentions(lane.Target.Problem, fault.says), lane.Target.Problem)
 			p.until("the turns say why", func() bool {
 				turns := strings.ReplaceAll(p.turns(), `""`, `"`)
 				return mentions(turns, append(fault.says, ",error,"+string(fault.class)+","))
@@ -145,24 +159,6 @@ func mentions(text string, all []string) bool {
 		}
 	}
 	return true
-}
-
-// A key or model that is wrong from the beginning is told before any turn.
-func TestWrongFromTheBeginning(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"wrong key", "model not found", "accepts and says nothing", "garbage"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := startTarget(t)
-			server.breaks(faults[name].serve)
-			p := start(t, server.URL, faults[name].flags...)
-			p.until("/readyz says why", func() bool { return mentions(p.unready(), faults[name].says) })
-			assert.Zero(t, p.metric("loadgen_requests_total"))
-			server.works()
-			p.until("it is ready", p.ready)
-			p.endsWell()
-		})
-	}
 }
 
 // A target that is down at the start is waited for, without a storm of attempts,

@@ -19,7 +19,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// The names of the design, with the labels that a series has besides lane.
+// The metrics that dashboards and alerts are built on, with the labels that a series has besides lane.
 var wantMetrics = map[dto.MetricType]map[string]string{
 	dto.MetricType_SUMMARY: {
 		"loadgen_ttft_all_seconds": "", "loadgen_tpot_all_seconds": "", "loadgen_itl_all_seconds": "", "loadgen_latency_all_seconds": "",
@@ -56,7 +56,7 @@ var wantMetrics = map[dto.MetricType]map[string]string{
 	},
 }
 
-// The page of metrics has everything that the design names, and nothing that
+// The page of metrics has every metric that is promised, and nothing that
 // Prometheus's own linter would find fault with.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestMetrics(t *testing.T) {
 	}
 	for name := range families {
 		known := slices.ContainsFunc(slices.Collect(maps.Values(wantMetrics)), func(names map[string]string) bool { _, ok := names[name]; return ok })
-		assert.True(t, known || !strings.HasPrefix(name, "loadgen_"), "%s: the design does not name it", name)
+		assert.True(t, known || !strings.HasPrefix(name, "loadgen_"), "%s is not promised", name)
 	}
 	for _, q := range families["loadgen_ttft_all_seconds"].GetMetric()[0].GetSummary().GetQuantile() {
 		assert.Positive(t, q.GetValue(), "quantile %v", q.GetQuantile())

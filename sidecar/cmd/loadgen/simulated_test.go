@@ -137,34 +137,6 @@ func TestSimulatedCluster(t *testing.T) {
 	p.endsWell()
 }
 
-// A cluster that comes up a moment later is waited for.
-func TestSimulatedClusterStartsLater(t *testing.T) {
-	t.Parallel()
-	port := holdPort(t)
-	s := newSimulated(t, rrEagle)
-	require.NoError(t, s.Listener.Close())
-	up := make(chan struct{})
-	time.AfterFunc(time.Second, func() {
-		defer close(up)
-		s.Listener = port.listen()
-		s.Start()
-	})
-	p := start(t, "http://"+port.address(), "--mode-driver=simulated")
-	<-up
-	assert.True(t, p.in(rrEagle)())
-	p.endsWell()
-}
-
-// A target that is no simulated cluster cannot be driven as one.
-func TestNoSimulatedCluster(t *testing.T) {
-	t.Parallel()
-	server := startTarget(t)
-	code, _, stderr := finish(t, command(t, "--target-url="+server.URL, "--mode-driver=simulated", "--listen=127.0.0.1:0", "--data-dir="+t.TempDir()))
-	assert.Equal(t, badInput, code)
-	assert.Equal(t, "loadgen: mode.driver: simulated is not allowed: manual or pinned, since the target is no simulated cluster; "+
-		server.URL+"/sim/v1/state: answered 404 Not Found\n", stderr)
-}
-
 // The start waits so long and no longer, and not at all for what will not change.
 func TestPatiently(t *testing.T) {
 	away := errors.New("connection refused")

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,45 +21,28 @@ import (
 const someTarget = "--target-url=http://127.0.0.1:1"
 
 // What cannot be run is said in one line, with exit code 2, and leaves nothing.
+// (What configurations are refused, the tests of config hold.)
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	yaml := filepath.Join(t.TempDir(), "booth.yaml")
 	require.NoError(t, os.WriteFile(yaml, []byte("slo:\n  ttft: 1s\n  ttfb: 1s\n"), 0o600))
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = taken.Close() })
+	server := startTarget(t)
 	for name, row := range map[string]struct {
 		args []string
 		env  string
 		want string
 	}{
 		"no target": {want: "target.url: no value is not allowed: http:// or https://"},
-		"unknown flag": {
-			args: []string{someTarget, "--concurency=60"},
-			want: `unknown flag --concurency, did you mean "--concurrency"? (loadgen --help lists`,
-		},
-		"unknown command": {args: []string{someTarget, "drive"}, want: "unexpected argument drive (loadgen --help"},
 		"unknown field in the file": {
 			args: []string{someTarget, "--config=" + yaml},
 			want: "slo.ttfb: this field is not allowed: fields that exist; did you mean slo.ttft? (from " + yaml + ", line 3)",
 		},
-		"no such file": {args: []string{someTarget, "--config=" + yaml + "x"}, want: "a YAML file that can be read; no such file"},
-		"unknown variable": {
-			args: []string{someTarget}, env: "LOADGEN_CONCURENCY=60",
-			want: "LOADGEN_CONCURENCY: this variable is not allowed: variables of fields; did you mean LOADGEN_CONCURRENCY?",
-		},
 		"value out of range": {
 			args: []string{someTarget}, env: "LOADGEN_CONCURRENCY=0",
 			want: "concurrency: 0 is not allowed: a whole number, 1 to 10000 (from LOADGEN_CONCURRENCY)",
-		},
-		"value of another kind": {
-			args: []string{someTarget, "--think-time=5"},
-			want: "think_time: 5 is not allowed: a duration, 0s to 1h (from --think-time)",
-		},
-		"fields that contradict each other": {
-			args: []string{someTarget, "--slider-min=70", "--slider-max=60"},
-			want: "slider.min: 70 is not allowed: less than 60 (slider.max)",
-		},
-		"others than this machine, without a token": {
-			args: []string{someTarget, "--listen=0.0.0.0:0"},
-			want: `listen: "0.0.0.0:0" is not allowed: without a token, a loopback address`,
 		},
 		"not an address of this machine": {
 			args: []string{someTarget, "--listen=192.0.2.1:8088"}, env: "LOADGEN_TOKEN=0123456789abcdef",
@@ -70,6 +52,16 @@ func TestRefusals(t *testing.T) {
 			args: []string{someTarget, "--data-dir=/dev/null/data", "--listen=127.0.0.1:0"},
 			want: "data_dir: /dev/null/data cannot be used: making the data directory: mkdir /dev/null: not a directory; free space there",
 		},
+		"a port that another program has": {
+			args: []string{someTarget, "--listen=" + taken.Addr().String()},
+			want: "listen: " + taken.Addr().String() + " cannot be used: bind: address already in use; stop what uses it, or choose another address with --listen\n",
+		},
+		"no simulated cluster": {
+			args: []string{"--target-url=" + server.URL, "--listen=127.0.0.1:0", "--mode-driver=simulated"},
+			want: "mode.driver: simulated is not allowed: manual or pinned, since the target is no simulated cluster; " +
+				server.URL + "/sim/v1/state: answered 404 Not Found\n",
+		},
+		"a configuration to check": {args: []string{"check", "--concurrency=0"}, want: "concurrency: 0 is not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,23 +96,6 @@ func TestCommandsThatStartNothing(t *testing.T) {
 			assert.False(t, exists(strings.TrimPrefix(cmd.Args[len(cmd.Args)-1], "--data-dir=")))
 		})
 	}
-	code, _, stderr := finish(t, command(t, "check", "--concurrency=0"))
-	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "concurrency: 0 is not allowed")
-}
-
-// A port that another program has is named, before anything else is begun.
-func TestPortTaken(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	dir := filepath.Join(t.TempDir(), "data")
-	code, _, stderr := finish(t, command(t, someTarget, "--listen="+l.Addr().String(), "--data-dir="+dir))
-	assert.Equal(t, badInput, code)
-	assert.Equal(t, "loadgen: listen: "+l.Addr().String()+" cannot be used: bind: address already in use; "+
-		"stop what uses it, or choose another address with --listen\n", stderr)
-	assert.False(t, exists(dir))
 }
 
 // A store that something else has written is named, and left as it is.
@@ -158,43 +133,37 @@ func TestSecondOnOneDirectory(t *testing.T) {
 	assert.Equal(t, success, again.stop(os.Interrupt), "%s", &again.log)
 }
 
-// Either signal ends it within seconds, whatever is under way; the store is
-// closed, and what was under way is told as cancelled.
-func TestSignals(t *testing.T) {
+// A signal ends it within seconds, whatever is under way; the store is closed, and what was under way is told as cancelled.
+func TestSignal(t *testing.T) {
 	t.Parallel()
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		t.Run(signal.String(), func(t *testing.T) {
-			t.Parallel()
-			server := startTarget(t)
-			p := start(t, server.URL, "--concurrency=4", "--start")
-			p.until("conversations have ended", func() bool { return p.lane().Totals.Conversations > 3 })
-			server.words.Store(1e6)
-			first, ended := make(chan struct{}), make(chan error, 1)
-			go func() {
-				tell := sync.OnceFunc(func() { close(first) })
-				for _, err := range p.client.Stream(t.Context()) {
-					tell()
-					if err != nil {
-						ended <- err
-					}
-				}
-			}()
-			<-first
-			p.until("every answer goes on without end", func() bool { return server.inside.Load() == 4 })
-
-			require.Equal(t, success, p.stop(signal), "%s", &p.log)
-			assert.False(t, exists(filepath.Join(p.dir, "kvbooth.db-wal")), "the log of a store that was closed is gone")
-			require.ErrorIs(t, <-ended, api.ErrUnavailable)
-			until(t, "the target is left in peace", func() bool { return server.inside.Load() == 0 })
-
-			again := start(t, server.URL, "--data-dir="+p.dir)
-			assert.Contains(t, again.turns(), ",cancelled,")
-			for _, c := range again.conversations() {
-				assert.NotNil(t, c.Ended, c.ID)
+	server := startTarget(t)
+	p := start(t, server.URL, "--concurrency=4", "--start")
+	p.until("conversations have ended", func() bool { return p.lane().Totals.Conversations > 3 })
+	server.words.Store(1e6)
+	first, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		tell := sync.OnceFunc(func() { close(first) })
+		for _, err := range p.client.Stream(t.Context()) {
+			tell()
+			if err != nil {
+				ended <- err
 			}
-			again.endsWell()
-		})
+		}
+	}()
+	<-first
+	p.until("every answer goes on without end", func() bool { return server.inside.Load() == 4 })
+
+	require.Equal(t, success, p.stop(os.Interrupt), "%s", &p.log)
+	assert.False(t, exists(filepath.Join(p.dir, "kvbooth.db-wal")), "the log of a store that was closed is gone")
+	require.ErrorIs(t, <-ended, api.ErrUnavailable)
+	until(t, "the target is left in peace", func() bool { return server.inside.Load() == 0 })
+
+	again := start(t, server.URL, "--data-dir="+p.dir)
+	assert.Contains(t, again.turns(), ",cancelled,")
+	for _, c := range again.conversations() {
+		assert.NotNil(t, c.Ended, c.ID)
 	}
+	again.endsWell()
 }
 
 // The second Ctrl-C waits for nobody: here, for a call that does not end.
