@@ -15,9 +15,6 @@ import (
 type Dynamo struct {
 	options Options
 	files   string // the folder that the processes find one another through
-	exits   chan Exit
-	closed  chan struct{}
-	watches sync.WaitGroup
 
 	mu       sync.Mutex
 	stopped  bool
@@ -40,14 +37,8 @@ type Worker struct {
 	PID        int
 }
 
-// Frontend is the worker number of an [Exit] that means the frontend.
+// Frontend is the number of the frontend, beside those of the workers.
 const Frontend = -1
-
-// Exit says that a process ended though nobody asked for it.
-type Exit struct {
-	Worker int   // which one, or [Frontend]
-	Err    error // what it was, with the last lines of its log
-}
 
 // StartDynamo starts a Dynamo and returns when it serves: the frontend lists every
 // worker and the model. An error names the process at fault, with the last lines of
@@ -65,7 +56,7 @@ func StartDynamo(ctx context.Context, o Options) (*Dynamo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start Dynamo: %w", err)
 	}
-	d := &Dynamo{options: o, files: files, exits: make(chan Exit), closed: make(chan struct{})}
+	d := &Dynamo{options: o, files: files}
 	for i, port := range o.workerPorts {
 		d.workers = append(d.workers, worker{name: fmt.Sprintf("worker-%d", i+1), port: port})
 	}
@@ -110,16 +101,13 @@ func (d *Dynamo) Workers() []Worker {
 	return out
 }
 
-// Exits gives each process that ended by itself. Nothing restarts it but
-// RestartWorker or StartFrontend. The channel is never closed.
-func (d *Dynamo) Exits() <-chan Exit { return d.exits }
-
-// Running says whether worker i, or the [Frontend], runs.
-func (d *Dynamo) Running(i int) bool {
+// Ended is [Process.Ended] of worker i, or of the [Frontend], as it runs now. Nothing
+// restarts it but RestartWorker or StartFrontend.
+func (d *Dynamo) Ended(ctx context.Context, i int) error {
 	if i == Frontend {
-		return !ended(d.frontendProcess())
+		return d.frontendProcess().Ended(ctx)
 	}
-	return !ended(d.worker(i).process)
+	return d.worker(i).process.Ended(ctx)
 }
 
 // KillWorker kills worker i, as a crash would.
@@ -163,17 +151,13 @@ func (d *Dynamo) StartFrontend(ctx context.Context) error {
 // they are killed. Nothing can be started afterwards.
 func (d *Dynamo) Stop(ctx context.Context) {
 	d.mu.Lock()
-	if !d.stopped {
-		d.stopped = true
-		close(d.closed)
-	}
+	d.stopped = true
 	processes := []*Process{d.frontend}
 	for _, w := range d.workers {
 		processes = append(processes, w.process)
 	}
 	d.mu.Unlock()
 	StopAll(ctx, processes...)
-	d.watches.Wait()
 	_ = os.RemoveAll(d.files) // a temporary folder
 }
 
@@ -196,7 +180,7 @@ func (d *Dynamo) launchWorker(i int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	w := &d.workers[i]
-	p, err := d.launch(i, d.workerCommand(*w))
+	p, err := d.launch(d.workerCommand(*w))
 	if err == nil {
 		w.process, w.instance = p, ""
 	}
@@ -206,37 +190,17 @@ func (d *Dynamo) launchWorker(i int) error {
 func (d *Dynamo) launchFrontend() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p, err := d.launch(Frontend, d.frontendCommand())
+	p, err := d.launch(d.frontendCommand())
 	if err == nil {
 		d.frontend = p
 	}
 	return err
 }
 
-// launch starts a process and watches it; d.mu is held.
-func (d *Dynamo) launch(number int, c Command) (*Process, error) {
+// launch starts a process; d.mu is held.
+func (d *Dynamo) launch(c Command) (*Process, error) {
 	if d.stopped {
 		return nil, errStopped
 	}
-	p, err := Start(c)
-	if err == nil {
-		d.watches.Go(func() { d.watch(number, p) })
-	}
-	return p, err
-}
-
-// watch reports the end of a process that nobody asked for.
-func (d *Dynamo) watch(number int, p *Process) {
-	<-p.Done()
-	if p.Asked() {
-		return
-	}
-	err := p.Wait()
-	if err == nil {
-		err = fmt.Errorf("%s ended by itself; see %s", p.Name(), p.log)
-	}
-	select {
-	case d.exits <- Exit{Worker: number, Err: err}:
-	case <-d.closed:
-	}
+	return Start(c)
 }

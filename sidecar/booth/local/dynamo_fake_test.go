@@ -3,6 +3,7 @@
 package local_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -62,6 +63,7 @@ func TestDynamoLifecycle(t *testing.T) {
 	assert.ElementsMatch(t, before, listed, "three workers, with the ids that the frontend knows them by")
 
 	d.KillWorker(1)
+	assert.ErrorContains(t, d.Ended(within(t, soon), 1), "worker-2 ended: signal: killed")
 	require.NoError(t, d.RestartWorker(within(t, soon), 1))
 	after := instances(d)
 	assert.Equal(t, before[0], after[0])
@@ -69,11 +71,17 @@ func TestDynamoLifecycle(t *testing.T) {
 
 	url := d.URL()
 	d.KillFrontend()
+	assert.ErrorContains(t, d.Ended(within(t, soon), local.Frontend), "frontend ended: signal: killed")
 	_, err = d.Instances(within(t, soon))
 	require.Error(t, err)
 	require.NoError(t, d.StartFrontend(within(t, soon)))
 	assert.Equal(t, url, d.URL())
 	assert.Equal(t, after, instances(d))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, number := range []int{local.Frontend, 0, 1, 2} {
+		assert.NoError(t, d.Ended(over, number), "it runs")
+	}
 
 	d.Stop(within(t, soon))
 	for _, w := range d.Workers() {
@@ -84,23 +92,6 @@ func TestDynamoLifecycle(t *testing.T) {
 	left, err := os.ReadDir(os.TempDir())
 	require.NoError(t, err)
 	assert.Empty(t, left, "nor a temporary file")
-}
-
-// Ends that nobody asked for are told, with the process's number; others are not.
-func TestDynamoExits(t *testing.T) {
-	d := startDynamo(t, played(t))
-	d.KillWorker(0)
-	require.NoError(t, syscall.Kill(d.Workers()[2].PID, syscall.SIGKILL))
-	select {
-	case exit := <-d.Exits():
-		assert.Equal(t, 2, exit.Worker)
-		assert.ErrorContains(t, exit.Err, "worker-3 ended: signal: killed")
-	case <-within(t, soon).Done():
-		t.Fatal("nothing was told")
-	}
-	// An exit that nobody takes keeps Stop from nothing.
-	require.NoError(t, syscall.Kill(d.Workers()[1].PID, syscall.SIGKILL))
-	d.Stop(within(t, soon))
 }
 
 func TestStartDynamoSaysWhatFailed(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // Command is a program to start.
@@ -35,8 +34,7 @@ type Process struct {
 	log  string // "" where its output goes elsewhere
 	cmd  *exec.Cmd
 
-	asked atomic.Bool // somebody asked for its end
-	done  chan struct{}
+	done chan struct{}
 
 	mu     sync.Mutex // held while it is signalled and while it is reaped
 	reaped bool       // its pid may be another process's by now
@@ -97,17 +95,11 @@ func (p *Process) run(started chan<- error) {
 	close(p.done)
 }
 
-// Name is the command's.
-func (p *Process) Name() string { return p.name }
-
 // PID is the child's process id, which is its group's too.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Done is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
-
-// Asked says whether the end was asked for, by Stop or Kill.
-func (p *Process) Asked() bool { return p.asked.Load() }
 
 // ExitCode waits for the end and gives the child's exit code, -1 if a signal ended it.
 func (p *Process) ExitCode() int {
@@ -125,6 +117,24 @@ func (p *Process) Wait() error {
 	err := fmt.Errorf("%s ended: %w", p.name, p.err)
 	if tail := Tail(p.log); tail != "" {
 		err = fmt.Errorf("%w; its last lines, from %s:\n%s", err, p.log, tail)
+	}
+	return err
+}
+
+// Ended waits for the end and says why the child ended, which is an error even where
+// it did not fail. It gives nil where ctx ends first.
+func (p *Process) Ended(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.done:
+	}
+	if err := p.Wait(); err != nil {
+		return err
+	}
+	err := fmt.Errorf("%s ended by itself", p.name)
+	if p.log != "" {
+		err = fmt.Errorf("%w; see %s", err, p.log)
 	}
 	return err
 }
@@ -147,7 +157,6 @@ func (p *Process) Kill() {
 }
 
 func (p *Process) signal(s signal) {
-	p.asked.Store(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {

@@ -48,7 +48,6 @@ func TestStopAsks(t *testing.T) {
 	assert.Equal(t, "asked\n", held.Rest())
 	assert.Zero(t, p.ExitCode())
 	assert.NoError(t, p.Wait())
-	assert.True(t, p.Asked())
 	p.Stop(within(t, soon)) // once more does nothing
 }
 
@@ -128,7 +127,7 @@ func TestGroupEndsWithItsLeader(t *testing.T) {
 	require.NoError(t, os.WriteFile(gate, []byte("open\n"), 0o600))
 	assert.Equal(t, 7, p.ExitCode())
 	assert.Empty(t, held.Rest())
-	assert.False(t, p.Asked(), "nobody asked for it")
+	assert.ErrorContains(t, p.Ended(t.Context()), "exit status 7")
 }
 
 // Nothing survives kill -9 of the process that started it.
@@ -162,6 +161,7 @@ func TestWaitTellsTheLastLines(t *testing.T) {
 
 	again := start(t, shell(log, "true"))
 	require.NoError(t, again.Wait())
+	assert.EqualError(t, again.Ended(t.Context()), "shell ended by itself; see "+log)
 	content, err := os.ReadFile(log)
 	require.NoError(t, err)
 	assert.Contains(t, string(content), "line 1\n", "a log is appended to")

@@ -29,7 +29,6 @@ type flags struct {
 	Concurrency  int    `default:"60" help:"Conversations to keep in progress."`
 	Start        bool   `default:"true" negatable:"" help:"Begin at once. Without it, the load generator waits for an operator."`
 	Grafana      string `default:"auto" enum:"auto,installed,off" help:"Start Grafana too: auto takes the one that is installed (where GRAFANA_HOME says, in /usr/share/grafana, or on the PATH) and downloads ${grafana} where there is none, about 200 MB, once; installed downloads nothing; off starts none."`
-	NoGrafana    bool   `hidden:"" help:"The same as --grafana=off."`
 	Provisioning string `placeholder:"DIR" help:"Folder of Grafana's provisioning. Without it, the project's, found beside this program."`
 
 	FrontendPort   int    `default:"8000" help:"Port of the cluster's frontend, or the next free one."`

@@ -523,21 +523,6 @@ func TestSupervise(t *testing.T) {
 	})
 }
 
-// A late word of an end that has been mended wakes nobody, and ctx ends it all.
-func TestNextExitIgnoresOldNews(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		exits := make(chan error, 1)
-		exits <- errors.New("crashed")
-		ended := make(chan error)
-		go func() { ended <- nextExit(exits, func() bool { return true })(ctx) }()
-		synctest.Wait()
-		assert.Empty(t, exits)
-		cancel()
-		assert.NoError(t, <-ended)
-	})
-}
-
 // What is waited for is mentioned now and then where there is no terminal.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -137,54 +137,14 @@ func (d *realDynamo) describe() (heading string, rows [][2]string) {
 // watch restarts the frontend and the workers.
 func (d *realDynamo) watch(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	exits := map[int]chan error{}
-	for _, c := range d.children(exits) {
+	supervise := func(number int, name string, restart func(context.Context) error) {
+		ended := func(ctx context.Context) error { return d.dynamo.Ended(ctx, number) }
+		c := child{name: name, ended: ended, restart: restart, within: readyWithin, say: d.say}
 		group.Go(func() error { return c.supervise(ctx) })
 	}
-	group.Go(func() error {
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case exit := <-d.dynamo.Exits():
-				select {
-				case exits[exit.Worker] <- exit.Err:
-				default: // its supervisor is awake already
-				}
-			}
-		}
-	})
-	return group.Wait()
-}
-
-// children describes the frontend and the workers. The exits, by worker number,
-// are to be fed.
-func (d *realDynamo) children(exits map[int]chan error) []child {
-	var all []child
-	add := func(number int, name string, restart func(context.Context) error) {
-		exits[number] = make(chan error, 1)
-		ended := nextExit(exits[number], func() bool { return d.dynamo.Running(number) })
-		all = append(all, child{name: name, ended: ended, restart: restart, within: readyWithin, say: d.say})
-	}
-	add(local.Frontend, "the frontend", d.dynamo.StartFrontend)
+	supervise(local.Frontend, "the frontend", d.dynamo.StartFrontend)
 	for i, w := range d.dynamo.Workers() {
-		add(i, w.Name, func(ctx context.Context) error { return d.dynamo.RestartWorker(ctx, i) })
+		supervise(i, w.Name, func(ctx context.Context) error { return d.dynamo.RestartWorker(ctx, i) })
 	}
-	return all
-}
-
-// nextExit waits for an exit of a process that has not been restarted since.
-func nextExit(exits <-chan error, running func() bool) func(context.Context) error {
-	return func(ctx context.Context) error {
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case cause := <-exits:
-				if !running() {
-					return cause
-				}
-			}
-		}
-	}
+	return group.Wait()
 }

@@ -29,7 +29,7 @@ var installedGrafana = local.FindGrafana
 // findGrafana finds the Grafana to start, or downloads it. Where there is none, it
 // says so and the booth goes on.
 func (b *booth) findGrafana(ctx context.Context) *local.Grafana {
-	if b.flags.Grafana == "off" || b.flags.NoGrafana {
+	if b.flags.Grafana == "off" {
 		return nil
 	}
 	g, err := installedGrafana(ctx)

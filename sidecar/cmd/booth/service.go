@@ -106,15 +106,7 @@ func (s *service) ended(ctx context.Context) error {
 	s.mu.Lock()
 	p := s.process
 	s.mu.Unlock()
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-p.Done():
-	}
-	if err := p.Wait(); err != nil {
-		return err
-	}
-	return fmt.Errorf("%s ended by itself", s.name)
+	return p.Ended(ctx)
 }
 
 // stop stops the process for good, or kills it when ctx ends first.

@@ -97,7 +97,7 @@ func startBooth(ctx context.Context, booth, dir string, r boothRow) (*exec.Cmd, 
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd := exec.CommandContext(ctx, booth, "demo", "--no-grafana", "--cache-dir="+dir, "--mode="+string(r.mode),
+	cmd := exec.CommandContext(ctx, booth, "demo", "--grafana=off", "--cache-dir="+dir, "--mode="+string(r.mode),
 		"--concurrency="+strconv.Itoa(r.conversations), "--port="+strconv.Itoa(ports[0]))
 	cmd.Env = append(os.Environ(), "LOADGEN_TARGET_RPS=0", fmt.Sprintf("LOADGEN_START_RATE=%d", max(10, r.conversations/10)))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
