@@ -85,17 +85,17 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 
 // state is the document of /sim/v1/state. Spans are of the wall clock.
 type state struct {
-	modeState
-	Calibrated   bool          `json:"calibrated"`
-	Ready        bool          `json:"ready"`
-	ReadyIn      float64       `json:"ready_in_seconds"`
-	Offers       []modeState   `json:"offers"`
-	Profile      string        `json:"profile"`
-	Engine       string        `json:"engine"`
-	Speed        float64       `json:"speed"`
-	Inflight     int           `json:"inflight"`
-	Faults       Faults        `json:"faults"`
-	WorkerStates []workerState `json:"workers"`
+	api.ModeState
+	Calibrated   bool            `json:"calibrated"`
+	Ready        bool            `json:"ready"`
+	ReadyIn      float64         `json:"ready_in_seconds"`
+	Offers       []api.ModeState `json:"offers"`
+	Profile      string          `json:"profile"`
+	Engine       string          `json:"engine"`
+	Speed        float64         `json:"speed"`
+	Inflight     int             `json:"inflight"`
+	Faults       Faults          `json:"faults"`
+	WorkerStates []workerState   `json:"workers"`
 }
 
 type workerState struct {
@@ -115,7 +115,7 @@ func (s *Server) state() (st state) {
 	s.clock.do(func(c *sim.Cluster) {
 		now := c.State()
 		st = state{
-			modeState: modeState{now.Mode, now.Speculation}, Calibrated: now.Calibrated,
+			ModeState: api.ModeState{Mode: now.Mode, Speculation: now.Speculation}, Calibrated: now.Calibrated,
 			Ready: now.Ready, ReadyIn: s.until(c, now.ReadyAt).Seconds(), Offers: offers(p),
 			Profile: p.Name, Engine: s.options.Engine, Speed: s.options.Speed, Inflight: now.Inflight, Faults: s.faults.get(),
 		}
@@ -131,7 +131,7 @@ func (s *Server) getState(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
-	var to modeState
+	var to api.ModeState
 	err := decode(w, r, &to)
 	changed := false
 	if err == nil {
@@ -149,20 +149,20 @@ func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
 
 // change restarts the cluster with another mode or speculation; an empty
 // speculation stays as it is. changed is false where both are in force already.
-func (s *Server) change(to modeState) (changed bool, err error) {
+func (s *Server) change(to api.ModeState) (changed bool, err error) {
 	s.switching.Lock()
 	defer s.switching.Unlock()
 	now := s.snapshot().State
 	if to.Speculation == "" {
 		to.Speculation = now.Speculation
 	}
-	if err := to.check(s.options.Cluster.Profile); err != nil {
+	if err := checkMode(to, s.options.Cluster.Profile); err != nil {
 		return false, err
 	}
-	if to == (modeState{now.Mode, now.Speculation}) {
+	if to.Mode == now.Mode && to.Speculation == now.Speculation {
 		return false, nil
 	}
-	if err := to.save(s.options.StateFile); err != nil {
+	if err := saveMode(s.options.StateFile, to); err != nil {
 		return false, fmt.Errorf("the mode was not changed: the state file cannot be written: %w", err)
 	}
 	s.clock.do(func(c *sim.Cluster) { err = c.Switch(to.Mode, to.Speculation) })

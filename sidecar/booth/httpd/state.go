@@ -15,42 +15,36 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// modeState is a mode with a speculation, in the state file too.
-type modeState struct {
-	Mode        api.Mode        `json:"mode"`
-	Speculation api.Speculation `json:"speculation"`
-}
-
 // offers are all that the cluster can be switched to.
-func offers(p sim.Profile) (all []modeState) {
+func offers(p sim.Profile) (all []api.ModeState) {
 	for _, kind := range []api.Speculation{api.SpeculationNotRecorded, api.SpeculationOff, api.SpeculationDraft, api.SpeculationEagle3} {
 		if _, ok := p.Speculation[kind]; !ok {
 			continue
 		}
 		for _, mode := range []api.Mode{api.ModeKV, api.ModeRoundRobin, api.ModeLeastLoaded} {
-			all = append(all, modeState{mode, kind})
+			all = append(all, api.ModeState{Mode: mode, Speculation: kind})
 		}
 	}
 	return all
 }
 
-// check gives an *[api.FieldError] for what the cluster does not offer.
-func (m modeState) check(p sim.Profile) error {
+// checkMode gives an *[api.FieldError] for what the cluster does not offer.
+func checkMode(m api.ModeState, p sim.Profile) error {
 	all := offers(p)
 	if slices.Contains(all, m) {
 		return nil
 	}
-	if !slices.ContainsFunc(all, func(o modeState) bool { return o.Mode == m.Mode }) {
-		return &api.FieldError{Field: "mode", Value: fmt.Sprintf("%.40q", m.Mode), Allowed: distinct(all, func(o modeState) string { return string(o.Mode) })}
+	if !slices.ContainsFunc(all, func(o api.ModeState) bool { return o.Mode == m.Mode }) {
+		return &api.FieldError{Field: "mode", Value: fmt.Sprintf("%.40q", m.Mode), Allowed: distinct(all, func(o api.ModeState) string { return string(o.Mode) })}
 	}
-	return &api.FieldError{Field: "speculation", Value: fmt.Sprintf("%.40q", m.Speculation), Allowed: distinct(all, func(o modeState) string { return string(o.Speculation) })}
+	return &api.FieldError{Field: "speculation", Value: fmt.Sprintf("%.40q", m.Speculation), Allowed: distinct(all, func(o api.ModeState) string { return string(o.Speculation) })}
 }
 
 // distinct lists the values of a field of the offers, each once.
-func distinct(all []modeState, field func(modeState) string) string {
+func distinct(all []api.ModeState, field func(api.ModeState) string) string {
 	var list string
 	for i, o := range all {
-		if v := field(o); slices.IndexFunc(all, func(o modeState) bool { return field(o) == v }) == i {
+		if v := field(o); slices.IndexFunc(all, func(o api.ModeState) bool { return field(o) == v }) == i {
 			if list != "" {
 				list += ", "
 			}
@@ -69,12 +63,12 @@ func (o *Options) restore() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var m modeState
+	var m api.ModeState
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.DisallowUnknownFields()
 		if err = d.Decode(&m); err == nil {
-			err = m.check(o.Cluster.Profile)
+			err = checkMode(m, o.Cluster.Profile)
 		}
 	}
 	if err != nil {
@@ -84,8 +78,8 @@ func (o *Options) restore() error {
 	return nil
 }
 
-// save writes the state file, which appears whole or not at all.
-func (m modeState) save(path string) error {
+// saveMode writes the state file, which appears whole or not at all.
+func saveMode(path string, m api.ModeState) error {
 	if path == "" {
 		return nil
 	}

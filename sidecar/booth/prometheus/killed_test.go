@@ -27,7 +27,7 @@ func child(dir string) {
 	}()
 	err := Run(context.Background(), Options{
 		ConfigFile: filepath.Join(dir, "prometheus.yml"), DataDir: filepath.Join(dir, "data"),
-		Listen: "127.0.0.1:0", Retention: MinRetention,
+		Listen: "127.0.0.1:0", Retention: MinRetention, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Ready: func(a net.Addr) { fmt.Println(a) },
 	})
 	fmt.Println(err)
@@ -84,7 +84,7 @@ func TestKilled(t *testing.T) {
 			kept := second.valueAt(scrapes, at)
 			assert.GreaterOrEqual(t, kept, seen-lost)
 			second.stop()
-			o.Log = slog.New(slog.NewTextHandler(failing{t}, nil))
+			o.Log = silent(t)
 			assert.InDelta(t, kept, start(t, o).valueAt(scrapes, at), 0)
 		})
 	}

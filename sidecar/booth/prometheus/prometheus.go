@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -45,7 +44,7 @@ type Options struct {
 	Listen        string        // host:port; port 0 takes a free one
 	Retention     time.Duration // how long samples are kept, at least MinRetention
 	RetentionSize int64         // bytes on disk, with the log of the last 2 to 3 h, from which whole old blocks are removed; at least MinRetentionSize, 0 for no limit
-	Log           *slog.Logger  // hears of Prometheus' warnings and errors, and of all where it is enabled for debugging; nil for standard error
+	Log           *slog.Logger  // of Prometheus itself, which says much below the level of a warning
 
 	// Ready is called once, when the scraping has begun and requests are accepted,
 	// with the address. It may be nil.
@@ -65,7 +64,6 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	o.Log = quiet(o.Log)
 	unlock, err := lock(o.DataDir)
 	if err != nil {
 		return err
@@ -129,27 +127,3 @@ func listen(address string) (net.Listener, error) {
 	}
 	return listener, nil
 }
-
-// quiet keeps what Prometheus says in the course of its work out of the log.
-func quiet(log *slog.Logger) *slog.Logger {
-	if log == nil {
-		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	}
-	if log.Enabled(context.Background(), slog.LevelDebug) {
-		return log
-	}
-	return slog.New(warnings{log.Handler()})
-}
-
-// warnings is a handler without what is less than a warning.
-type warnings struct{ slog.Handler }
-
-func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
-}
-
-func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return warnings{w.Handler.WithAttrs(attrs)}
-}
-
-func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }

@@ -1,7 +1,6 @@
 package prometheus
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -278,13 +277,18 @@ func TestPaths(t *testing.T) {
 func TestRestartKeepsSamples(t *testing.T) {
 	t.Parallel()
 	o := options(t, Target{Job: "frontend", Address: page(t, text(metrics))})
-	o.Log = slog.New(slog.NewTextHandler(failing{t}, nil))
+	o.Log = silent(t)
 	s := start(t, o)
 	s.has("queue")
 	at := time.Now()
 	s.stop()
 	require.NoError(t, WriteConfig(o.ConfigFile, interval, nil))
 	assert.InDelta(t, 7, start(t, o).valueAt("sum(last_over_time(queue[1m]))", at), 0)
+}
+
+// silent is a log in which no warning may come.
+func silent(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(failing{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 // failing is a log that must stay empty.
@@ -359,31 +363,6 @@ func TestStoppedAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, Run(ctx, options(t, Target{Job: "frontend", Address: page(t, text(metrics))})))
-}
-
-// What the log hears of, by the level that it is enabled for.
-func TestQuiet(t *testing.T) {
-	t.Parallel()
-	for enabled, heard := range map[slog.Level]string{
-		slog.LevelDebug: "DEBUG INFO WARN ERROR ",
-		slog.LevelInfo:  "WARN ERROR ",
-		slog.LevelError: "ERROR ",
-	} {
-		var text bytes.Buffer
-		log := quiet(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: enabled, ReplaceAttr: onlyLevel}))).With("component", "tsdb").WithGroup("group")
-		for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
-			log.Log(t.Context(), level, "said")
-		}
-		assert.Equal(t, heard, strings.NewReplacer("level=", "", "\n", " ").Replace(text.String()))
-	}
-	assert.NotNil(t, quiet(nil))
-}
-
-func onlyLevel(_ []string, a slog.Attr) slog.Attr {
-	if a.Key == slog.LevelKey {
-		return a
-	}
-	return slog.Attr{}
 }
 
 func TestVersion(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -89,7 +90,7 @@ func (c *clusterCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {
 	}
 	o.OverlapWeight, o.Temperature, o.ForgetAnswers, o.Restart = c.OverlapWeight, c.Temperature, c.ForgetAnswers, c.Restart
 	server, err := httpd.New(httpd.Options{
-		Cluster: o, Engine: c.Engine, Speed: c.Speed, StateFile: c.StateFile, Hosts: c.Hosts, Log: newLog(stderr),
+		Cluster: o, Engine: c.Engine, Speed: c.Speed, StateFile: c.StateFile, Hosts: c.Hosts, Log: newLog(stderr, slog.LevelInfo),
 		Faults: httpd.Faults{HTTP500: c.Fault.HTTP500, HTTP429: c.Fault.HTTP429, Stall: c.Fault.Stall, Disconnect: c.Fault.Disconnect},
 	})
 	if err != nil {

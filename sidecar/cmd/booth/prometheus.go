@@ -25,11 +25,13 @@ type prometheusCmd struct {
 func (c *prometheusCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {
 	return prometheus.Run(ctx, prometheus.Options{
 		ConfigFile: c.ConfigFile, DataDir: c.DataDir, Listen: c.Listen,
-		Retention: c.Retention, RetentionSize: int64(c.RetentionSize), Log: newLog(stderr),
+		Retention: c.Retention, RetentionSize: int64(c.RetentionSize), Log: newLog(stderr, slog.LevelWarn),
 	})
 }
 
-func newLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+func newLog(w io.Writer, from slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: from}))
+}
 
 // How often Prometheus reads a page: the load generator's changes every second.
 const (

@@ -74,7 +74,7 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 		})
 	}
 	group.Wait()
-	return slices.Concat(samples...), joined(errs)
+	return slices.Concat(samples...), errors.Join(errs...)
 }
 
 // page reads one page, and marks its samples with the host it came from, as
@@ -137,19 +137,4 @@ func parse(page []byte) (model.Vector, error) {
 	return slices.DeleteFunc(vector, func(s *model.Sample) bool {
 		return !isWanted[string(s.Metric[model.MetricNameLabel])]
 	}), nil
-}
-
-// joined is errors.Join on one line.
-func joined(errs []error) error {
-	var all error
-	for _, err := range errs {
-		switch {
-		case err == nil:
-		case all == nil:
-			all = err
-		default:
-			all = fmt.Errorf("%w; %w", all, err)
-		}
-	}
-	return all
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -107,11 +106,11 @@ type limited struct{ http.RoundTripper }
 func (t limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := t.RoundTripper.RoundTrip(req)
 	if err == nil {
-		left := int64(maxBody)
+		limit := int64(maxBody)
 		if res.ContentLength > maxBody { // need not be read to be known
-			left = 0
+			limit = 0
 		}
-		res.Body = &limitedBody{ReadCloser: res.Body, left: left}
+		res.Body = http.MaxBytesReader(nil, res.Body, limit)
 	}
 	return res, err
 }
@@ -123,28 +122,15 @@ func (t limited) CloseIdleConnections() {
 	}
 }
 
-// limitedBody fails where io.LimitReader would end: half a page is no page.
-type limitedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
-
-func (b *limitedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, errTooLarge
-	}
-	return n, err
-}
-
 // plain gives the reason of a failed call in words that do not change from one
 // attempt to the next: no local ports, no repeated addresses.
 func plain(err error) error {
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return errors.New("no answer in time")
+	}
+	if errors.As(err, new(*http.MaxBytesError)) {
+		return fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
 	}
 	var call *url.Error
 	if errors.As(err, &call) {

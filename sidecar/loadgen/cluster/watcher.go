@@ -117,7 +117,7 @@ func (w *Watcher) read(ctx context.Context, h history) bool {
 	h.add(now, samples)
 	c := summarise(samples, h, w.speculation.Load().(api.Speculation))
 	if err != nil {
-		c.Problem = strings.TrimSuffix(err.Error()+"; "+c.Problem, "; ")
+		c.Problem = strings.TrimSuffix(oneLine(err)+"; "+c.Problem, "; ")
 	}
 	w.latest.Store(&latest{cluster: c, read: now, ever: true})
 	return true
@@ -126,9 +126,11 @@ func (w *Watcher) read(ctx context.Context, h history) bool {
 // fail keeps the last cluster, for Current to show while it is young.
 func (w *Watcher) fail(err error) {
 	l := *w.latest.Load()
-	l.problem = err.Error()
+	l.problem = oneLine(err)
 	w.latest.Store(&l)
 }
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // announce logs a change of what Current says, and nothing where it says the
 // same. Why a lost source goes on failing is in Current, not in the log.

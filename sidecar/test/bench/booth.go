@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/stats"
@@ -116,45 +118,33 @@ type cost struct {
 	memory int64 // bytes, the peak
 }
 
-// costs are those of a booth and of its children.
+// costs are those of a booth and of its children, by their process ids.
 func costs(booth int) (map[int]cost, error) {
+	processes, err := procfs.AllProcs()
+	if err != nil {
+		return nil, err
+	}
 	all := make(map[int]cost)
-	for _, pid := range append(children(booth), booth) {
-		cpu, memory, err := usage(pid)
+	for _, p := range processes {
+		stat, err := p.Stat()
+		if err != nil || p.PID != booth && stat.PPID != booth {
+			continue // it has ended, or is none of them
+		}
+		cpu, memory, err := usage(p.PID)
 		if err != nil {
 			return nil, err
 		}
-		all[pid] = cost{name: roleOf(pid), cpu: cpu, memory: memory}
+		all[p.PID] = cost{name: roleOf(p), cpu: cpu, memory: memory}
 	}
 	return all, nil
 }
 
-// children are the processes whose parent is the given one.
-func children(parent int) []int {
-	var found []int
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well-formed
-	for _, path := range stats {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-				found = append(found, pid)
-			}
-		}
-	}
-	return found
-}
-
 // roleOf names a process of the booth by its program and command.
-func roleOf(pid int) string {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
+func roleOf(p procfs.Proc) string {
+	args, err := p.CmdLine()
+	if err != nil || len(args) == 0 {
 		return "?"
 	}
-	args := strings.Split(string(line), "\x00")
 	if name := filepath.Base(args[0]); name != "booth" || len(args) < 2 {
 		return name
 	}

@@ -11,12 +11,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"kvbooth/sidecar/api"
@@ -199,16 +199,12 @@ func pin(pid, cpu int) error {
 	if pid == 0 {
 		pid = os.Getpid()
 	}
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	threads, err := procfs.AllThreads(pid)
 	if err != nil {
 		return err
 	}
 	for _, t := range threads {
-		id, err := strconv.Atoi(filepath.Base(t))
-		if err != nil {
-			return err
-		}
-		if err := unix.SchedSetaffinity(id, &set); err != nil {
+		if err := unix.SchedSetaffinity(t.PID, &set); err != nil {
 			return fmt.Errorf("binding process %d to core %d: %w", pid, cpu, err)
 		}
 	}
@@ -297,34 +293,17 @@ func get(ctx context.Context, url string, v any) error {
 	return json.NewDecoder(res.Body).Decode(v)
 }
 
-// usage is the CPU time that a process has used and its peak of resident memory.
-func usage(pid int) (time.Duration, int64, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// usage is the CPU time that a process has used and its peak of resident memory, in
+// bytes.
+func usage(pid int) (cpu time.Duration, memory int64, err error) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, 0, err
 	}
-	// The command's name, in parentheses, may hold blanks; utime and stime are the
-	// 12th and 13th field behind it, in ticks of 10 ms (proc(5)).
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	utime, err1 := strconv.ParseInt(fields[11], 10, 64)
-	stime, err2 := strconv.ParseInt(fields[12], 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0, 0, fmt.Errorf("cannot read /proc/%d/stat", pid)
-	}
-	memory, err := peakMemory(pid)
-	return time.Duration(utime+stime) * 10 * time.Millisecond, memory, err
-}
-
-func peakMemory(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	stat, err := p.Stat()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	for line := range strings.Lines(string(text)) {
-		if kb, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(kb), "kB")), 10, 64)
-			return n * 1024, err
-		}
-	}
-	return 0, fmt.Errorf("/proc/%d/status has no VmHWM", pid)
+	status, err := p.NewStatus()
+	return time.Duration(stat.CPUTime() * float64(time.Second)), int64(status.VmHWM), err
 }
