@@ -68,8 +68,8 @@ type kind interface {
 	name() string // of its folder
 	common() *flags
 	check() error // refuses before anything is started; an error that the caller can mend
-	// newCluster writes what the cluster needs, and starts nothing.
-	newCluster(ctx context.Context, b *booth) (cluster, error)
+	// newBackend writes what the backend needs, and starts nothing.
+	newBackend(ctx context.Context, b *booth) (backend, error)
 	loadgenArgs() []string // flags of the load generator that are this kind's own
 }
 
@@ -81,16 +81,16 @@ type part interface {
 	stop(ctx context.Context)        // for good; it is killed when ctx ends
 }
 
-// cluster is the part that serves the model.
-type cluster interface {
+// backend is the part that serves the model.
+type backend interface {
 	part
-	places() places // once it serves
+	addresses() addresses // once it serves
 	describe() (heading string, rows [][2]string)
 }
 
-// places are where a cluster is found.
-type places struct {
-	frontend string   // host:port, as all of them
+// addresses are where a backend is reached, each as host:port.
+type addresses struct {
+	frontend string
 	workers  []string // their metrics
 	gpus     []string // the DCGM exporters of their nodes, in the same order; none: no GPUs are imitated
 }
@@ -103,7 +103,7 @@ type booth struct {
 	out   *screen
 	ports ports
 
-	cluster    cluster
+	backend    backend
 	prometheus *service
 	grafana    *service // nil: none
 	noGrafana  error    // why there is none, though one is wanted; nil where none is
@@ -113,7 +113,7 @@ type booth struct {
 }
 
 // runKind starts a booth, keeps it running until ctx ends, and stops it.
-func runKind(ctx, hurry context.Context, k kind, stdout, stderr io.Writer) error {
+func runKind(ctx, killCtx context.Context, k kind, stdout, stderr io.Writer) error {
 	b := &booth{kind: k, flags: k.common(), out: newScreen(stdout, stderr)}
 	b.ports.say = b.out.say
 	if err := b.prepare(ctx); err != nil {
@@ -127,7 +127,7 @@ func runKind(ctx, hurry context.Context, k kind, stdout, stderr io.Writer) error
 		return fmt.Errorf("%w: another booth is running in %s; give this one another --cache-dir, or stop the other", errBadInput, b.cache)
 	}
 	defer unlock()
-	defer b.stop(hurry)
+	defer b.stop(killCtx)
 	if err := b.start(ctx); err != nil {
 		if ctx.Err() != nil { // it was stopped before it was up
 			return nil
@@ -182,10 +182,10 @@ func (b *booth) start(ctx context.Context) (err error) {
 		return err
 	}
 	grafana := b.findGrafana(ctx)
-	if b.cluster, err = b.kind.newCluster(ctx, b); err != nil {
+	if b.backend, err = b.kind.newBackend(ctx, b); err != nil {
 		return err
 	}
-	if err := b.bring(ctx, b.cluster); err != nil {
+	if err := b.bring(ctx, b.backend); err != nil {
 		return err
 	}
 	address, err := b.address("the load generator", b.flags.Port)
@@ -222,14 +222,26 @@ func (b *booth) bring(ctx context.Context, parts ...part) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	b.parts = append(b.parts, parts...)
-	missing := newTitles(parts)
-	b.out.say("starting %s", missing)
-	defer b.out.waiting(missing.String)()
+	var mu sync.Mutex
+	var titles []string // of those that do not serve yet
+	for _, p := range parts {
+		titles = append(titles, p.title())
+	}
+	missing := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(titles, " and ")
+	}
+	b.out.say("starting %s", missing())
+	defer b.out.waiting(missing)()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, p := range parts {
 		group.Go(func() error {
-			defer missing.remove(p.title())
-			return p.start(ctx)
+			err := p.start(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			titles = slices.DeleteFunc(titles, func(title string) bool { return title == p.title() })
+			return err
 		})
 	}
 	return group.Wait()
@@ -244,13 +256,13 @@ func (b *booth) watch(ctx context.Context) error {
 	return group.Wait()
 }
 
-// stop stops the load generator, then the rest at once; when hurry ends, they are
+// stop stops the load generator, then the rest at once; when killCtx ends, they are
 // killed.
-func (b *booth) stop(hurry context.Context) {
+func (b *booth) stop(killCtx context.Context) {
 	if len(b.parts) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(hurry, stopWithin)
+	ctx, cancel := context.WithTimeout(killCtx, stopWithin)
 	defer cancel()
 	b.out.say("stopping")
 	if b.loadgen != nil {
@@ -265,7 +277,7 @@ func (b *booth) stop(hurry context.Context) {
 
 // summary says where to look.
 func (b *booth) summary() {
-	heading, rows := b.cluster.describe()
+	heading, rows := b.backend.describe()
 	doing := fmt.Sprintf("keeps %d conversations in progress", b.flags.Concurrency)
 	if !b.flags.Start {
 		doing = "waits to be started"
@@ -284,33 +296,6 @@ func (b *booth) summary() {
 		last = withoutGrafana(b.noGrafana) + "\n" + last
 	}
 	b.out.table(heading, rows, last)
-}
-
-// titles are those of the parts that are waited for. It is safe for concurrent use.
-type titles struct {
-	mu  sync.Mutex
-	all []string
-}
-
-func newTitles(parts []part) *titles {
-	t := new(titles)
-	for _, p := range parts {
-		t.all = append(t.all, p.title())
-	}
-	return t
-}
-
-func (t *titles) remove(title string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.all = slices.DeleteFunc(t.all, func(other string) bool { return other == title })
-}
-
-// String is a list for the middle of a sentence.
-func (t *titles) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.Join(t.all, " and ")
 }
 
 // ports hands out free ports on loopback, none of them twice.

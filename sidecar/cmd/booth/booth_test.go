@@ -107,12 +107,12 @@ func (b *buffer) String() string {
 
 // running is a booth that runs within the test, against played programs.
 type running struct {
-	t           *testing.T
-	command     string
-	dir         string
-	out, err    buffer
-	stop, hurry context.CancelFunc
-	ended       chan int
+	t          *testing.T
+	command    string
+	dir        string
+	out, err   buffer
+	stop, kill context.CancelFunc
+	ended      chan int
 }
 
 const soon = 20 * time.Second
@@ -125,8 +125,8 @@ func runBooth(t *testing.T, command string, more ...string) *running {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := &running{t: t, command: command, dir: t.TempDir(), ended: make(chan int, 1)}
 	ctx, stop := context.WithCancel(t.Context())
-	hurry, hurryUp := context.WithCancel(context.Background())
-	r.stop, r.hurry = stop, hurryUp
+	killCtx, kill := context.WithCancel(context.Background())
+	r.stop, r.kill = stop, kill
 	args := []string{command, "--cache-dir=" + r.dir}
 	if os.Getenv(local.GrafanaVariable) == "" {
 		args = append(args, "--grafana=off")
@@ -138,8 +138,8 @@ func runBooth(t *testing.T, command string, more ...string) *running {
 		}
 	}
 	args = append(append(args, fmt.Sprintf("--port=%d", port+60)), more...)
-	go func() { r.ended <- run(ctx, hurry, args, &r.out, &r.err) }()
-	t.Cleanup(hurryUp)
+	go func() { r.ended <- run(ctx, killCtx, args, &r.out, &r.err) }()
+	t.Cleanup(kill)
 	return r
 }
 
@@ -165,6 +165,13 @@ func (r *running) code() int {
 		r.t.Fatalf("it does not end: %s\n%s", &r.out, &r.err)
 		return 0
 	}
+}
+
+// ends stops the booth, as Ctrl-C does.
+func (r *running) ends() {
+	r.t.Helper()
+	r.stop()
+	assert.Equal(r.t, success, r.code())
 }
 
 // log is what a child wrote.
@@ -204,8 +211,7 @@ func TestDynamo(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dynamo-worker-3", "loadgen", "prometheus"}, r.pods())
 
-	r.stop()
-	assert.Equal(t, success, r.code())
+	r.ends()
 	for _, url := range []string{frontend + "/health", generator, prometheus} {
 		_, err := http.Get(url)
 		assert.ErrorIs(t, err, syscall.ECONNREFUSED, url)
@@ -221,18 +227,6 @@ func (r *running) pods() (pods []string) {
 		pods = append(pods, match[1])
 	}
 	return pods
-}
-
-// The router's other modes are the frontend's own, which nothing switches.
-func TestDynamoInAnotherMode(t *testing.T) {
-	linkLoadgen(t)
-	r := runBooth(t, "dynamo", "--mode=round_robin", "--no-start")
-	r.says(&r.out, `router in mode round_robin(.|\n)*load generator.*waits to be started`)
-	for _, arg := range []string{"--mode-driver=manual", "--mode-offers=round_robin", "--mode-mode=round_robin", "--start=false"} {
-		assert.Contains(t, r.log("loadgen"), arg)
-	}
-	r.stop()
-	assert.Equal(t, success, r.code())
 }
 
 // The demo is the same around the simulated cluster, with the addresses in every
@@ -264,24 +258,25 @@ func TestDemo(t *testing.T) {
 		"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dcgm-exporter-1", "dcgm-exporter-2", "loadgen", "prometheus",
 	}, r.pods())
 
-	r.stop()
-	assert.Equal(t, success, r.code())
+	r.ends()
 	for _, url := range []string{frontend, generator, prometheus, grafana} {
 		_, err := http.Get(url)
 		assert.ErrorIs(t, err, syscall.ECONNREFUSED, url)
 	}
 }
 
-// A cluster whose time goes faster is compared with nothing that was recorded.
-func TestDemoFasterThanTheClock(t *testing.T) {
-	linkLoadgen(t)
-	r := runBooth(t, "demo", "--speed=20")
-	r.says(&r.out, `timing fitted to h200x3-tp1-llama70b-fp8\. Its time goes 20 times as fast as the clock`)
-	r.says(&r.out, `Ctrl-C`)
-	assert.NotContains(t, r.log("loadgen"), "--baseline-default")
-	assert.Contains(t, r.log("loadgen"), "--deployment-engine=simulated 20 times as fast: trtllm")
-	r.stop()
-	assert.Equal(t, success, r.code())
+// What the load generator is told of the backend, and people in the heading.
+func TestBackends(t *testing.T) {
+	dynamo := &parse(t, []string{"dynamo", "--mode=round_robin"}).Dynamo
+	assert.Subset(t, dynamo.loadgenArgs(), []string{"--mode-driver=manual", "--mode-offers=round_robin", "--mode-mode=round_robin"},
+		"the frontend's own mode, which nothing switches")
+	demo := &parse(t, []string{"demo", "--speed=20"}).Demo
+	o, err := demo.simulation()
+	require.NoError(t, err)
+	assert.Contains(t, demo.heading(o), "timing fitted to h200x3-tp1-llama70b-fp8. Its time goes 20 times as fast as the clock")
+	args := strings.Join(demo.loadgenArgs(), " ")
+	assert.NotContains(t, args, "--baseline-default", "it is compared with nothing that was recorded")
+	assert.Contains(t, args, "--deployment-engine=simulated 20 times as fast: trtllm")
 }
 
 // What an operator chose in the last run is forgotten, its logs are put aside, and
@@ -298,15 +293,17 @@ func TestDemoOnceMore(t *testing.T) {
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
 
-	r := runBooth(t, "demo", "--cache-dir="+dir, fmt.Sprintf("--prometheus-port=%d", port))
+	r := runBooth(t, "demo", "--no-start", "--cache-dir="+dir, fmt.Sprintf("--prometheus-port=%d", port))
 	r.says(&r.err, fmt.Sprintf(`port %d is taken: Prometheus takes \d+\n`, port))
-	r.says(&r.out, `Ctrl-C`)
+	r.says(&r.out, `load generator.*waits to be started(.|\n)*Ctrl-C`)
+	args, err := os.ReadFile(filepath.Join(folder, "logs", "loadgen.log"))
+	require.NoError(t, err)
+	assert.Contains(t, string(args), "--start=false")
 	assert.NoFileExists(t, state)
 	aside, err := os.ReadFile(filepath.Join(folder, "logs.old", "cluster.log"))
 	require.NoError(t, err)
 	assert.Equal(t, "old", string(aside))
-	r.stop()
-	assert.Equal(t, success, r.code())
+	r.ends()
 }
 
 // Without a Grafana that can run, the booth says so and goes on.
@@ -325,8 +322,7 @@ func TestBoothWithoutGrafana(t *testing.T) {
 			r.says(&r.out, `Ctrl-C`)
 			assert.Regexp(t, test.says, r.out.String()+r.err.String())
 			assert.NotContains(t, r.out.String(), "open this first")
-			r.stop()
-			assert.Equal(t, success, r.code())
+			r.ends()
 		})
 	}
 }
@@ -342,8 +338,7 @@ func TestDemoDownloadsGrafana(t *testing.T) {
 	r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+), open this first`)
 	assert.Contains(t, r.err.String(), "no Grafana is installed: downloading version "+local.GrafanaRelease)
 	assert.DirExists(t, filepath.Join(r.dir, "grafana-"+local.GrafanaRelease))
-	r.stop()
-	assert.Equal(t, success, r.code())
+	r.ends()
 
 	localtest.MirrorWith(t, "", http.NotFound)
 	for choice, says := range map[string]string{
@@ -354,8 +349,7 @@ func TestDemoDownloadsGrafana(t *testing.T) {
 		r.says(&r.out, `Ctrl-C`)
 		assert.Regexp(t, says, r.err.String()+r.out.String())
 		assert.Contains(t, r.out.String(), "page")
-		r.stop()
-		assert.Equal(t, success, r.code())
+		r.ends()
 	}
 }
 
@@ -381,8 +375,7 @@ func TestBoothRestartsWhatEnds(t *testing.T) {
 			for _, name := range children {
 				r.says(&r.err, name+` is back`)
 			}
-			r.stop()
-			assert.Equal(t, success, r.code())
+			r.ends()
 		})
 	}
 }
@@ -406,52 +399,36 @@ func TestBoothGivesUp(t *testing.T) {
 
 // What the caller can mend is said before anything is started: exit code 2.
 func TestBoothRefuses(t *testing.T) {
-	t.Run("without a load generator", func(t *testing.T) {
-		r := runBooth(t, "demo")
-		assert.Equal(t, badInput, r.code())
-		assert.Contains(t, r.err.String(), "go tool mage build")
-	})
+	refused := func(line, says string) {
+		t.Helper()
+		args := strings.Fields(line)
+		r := runBooth(t, args[0], args[1:]...)
+		assert.Equal(t, badInput, r.code(), line)
+		assert.Contains(t, r.err.String(), says)
+	}
+	refused("demo", "go tool mage build") // there is no load generator yet
 	linkLoadgen(t)
-	t.Run("what the load generator refuses", func(t *testing.T) {
-		t.Setenv(refuses, "loadgen: concurrency: 0 is not allowed")
-		r := runBooth(t, "demo", "--concurrency=0")
-		assert.Equal(t, badInput, r.code())
-		assert.Contains(t, r.err.String(), "booth: nothing was started: loadgen: concurrency: 0 is not allowed")
-	})
-	t.Run("what Dynamo refuses", func(t *testing.T) {
-		r := runBooth(t, "dynamo", "--workers=65")
-		assert.Equal(t, badInput, r.code())
-		assert.Contains(t, r.err.String(), "workers: 65 is not allowed: 1 to 64")
-	})
-	t.Run("a mode that does not exist", func(t *testing.T) {
-		r := runBooth(t, "dynamo", "--mode=fast")
-		assert.Equal(t, badInput, r.code())
-		assert.Contains(t, r.err.String(), `--mode must be one of "kv","round_robin","least_loaded"`)
-	})
-	t.Run("what cannot be simulated", func(t *testing.T) {
-		for flag, says := range map[string]string{
-			"--profile=b200":       "profile: b200 is not allowed: h100-tp2, h100-tp4, h200-tp1",
-			"--mode=fast":          "mode: fast is not allowed: [kv round_robin least_loaded]",
-			"--workers=65":         "workers: 65 is not allowed: 1 to 64",
-			"--speculation=medusa": "speculation: medusa is not allowed",
-			"--speed=0":            "speed: 0 is not allowed",
-			"--gpu-port=0":         "gpu-port: 0 is not allowed: 1 to 65535",
-			"--provisioning=no/":   "provisioning: no/ is not allowed: a folder",
-		} {
-			r := runBooth(t, "demo", flag)
-			assert.Equal(t, badInput, r.code(), flag)
-			assert.Contains(t, r.err.String(), says)
-		}
-	})
-	t.Run("a second booth in one folder", func(t *testing.T) {
-		r := runBooth(t, "demo")
-		r.says(&r.out, `Ctrl-C`)
-		var out, errOut buffer
-		assert.Equal(t, badInput, run(t.Context(), t.Context(), []string{"demo", "--cache-dir=" + r.dir}, &out, &errOut))
-		assert.Contains(t, errOut.String(), "another booth is running in "+r.dir)
-		r.stop()
-		assert.Equal(t, success, r.code())
-	})
+	for line, says := range map[string]string{
+		"dynamo --workers=65":       "workers: 65 is not allowed: 1 to 64",
+		"dynamo --mode=fast":        `--mode must be one of "kv","round_robin","least_loaded"`,
+		"demo --profile=b200":       "profile: b200 is not allowed: h100-tp2, h100-tp4, h200-tp1",
+		"demo --mode=fast":          "mode: fast is not allowed: [kv round_robin least_loaded]",
+		"demo --workers=65":         "workers: 65 is not allowed: 1 to 64",
+		"demo --speculation=medusa": "speculation: medusa is not allowed",
+		"demo --speed=0":            "speed: 0 is not allowed",
+		"demo --gpu-port=0":         "gpu-port: 0 is not allowed: 1 to 65535",
+		"demo --provisioning=no/":   "provisioning: no/ is not allowed: a folder",
+	} {
+		refused(line, says)
+	}
+	t.Setenv(refuses, "loadgen: concurrency: 0 is not allowed")
+	refused("demo --concurrency=0", "booth: nothing was started: loadgen: concurrency: 0 is not allowed")
+	t.Setenv(refuses, "")
+
+	r := runBooth(t, "demo")
+	r.says(&r.out, `Ctrl-C`)
+	refused("demo --cache-dir="+r.dir, "another booth is running in "+r.dir)
+	r.ends()
 }
 
 // Ctrl-C while it starts ends it too, and is no failure.
@@ -460,8 +437,7 @@ func TestBoothStoppedEarly(t *testing.T) {
 	t.Setenv(localtest.Hangs, "dynamo.frontend")
 	r := runBooth(t, "dynamo")
 	r.says(&r.err, `starting NVIDIA Dynamo`)
-	r.stop()
-	assert.Equal(t, success, r.code())
+	r.ends()
 }
 
 // The second Ctrl-C waits for nobody.
@@ -469,7 +445,7 @@ func TestBoothHurries(t *testing.T) {
 	linkLoadgen(t)
 	r := runBooth(t, "demo")
 	r.says(&r.out, `Ctrl-C`)
-	r.hurry()
+	r.kill()
 	r.stop()
 	began := time.Now()
 	assert.Equal(t, success, r.code())
@@ -513,7 +489,7 @@ func TestSupervise(t *testing.T) {
 				if tries = append(tries, time.Now()); len(tries) == 1 {
 					return errors.New("not ready")
 				}
-				return fmt.Errorf("started: %w", final{errors.New("bad flag")})
+				return fmt.Errorf("started: %w", permanent{errors.New("bad flag")})
 			},
 		}
 		began := time.Now()

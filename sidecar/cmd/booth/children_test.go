@@ -77,7 +77,9 @@ func TestClusterEndsRequests(t *testing.T) {
 		<-stop
 	})
 	served := make(chan error, 1)
-	go func() { served <- serveAll(ctx, "127.0.0.1", []site{{"port", port, handler}}, func() { close(stop) }) }()
+	go func() {
+		served <- serveAll(ctx, "127.0.0.1", []endpoint{{"port", port, handler}}, func() { close(stop) })
+	}()
 	answered := make(chan error, 1)
 	go func() { answered <- local.Ready(t.Context(), fmt.Sprintf("http://127.0.0.1:%d", port), nil) }()
 	<-begun
@@ -117,7 +119,7 @@ func TestPrometheus(t *testing.T) {
 	ports, err := local.FreePorts(27_000+rand.IntN(1_000), 1)
 	require.NoError(t, err)
 	address, config := local.Loopback(ports[0]), filepath.Join(t.TempDir(), "prometheus.yml")
-	at := places{frontend: "127.0.0.1:1", workers: []string{"127.0.0.1:2"}, gpus: []string{"127.0.0.1:3"}}
+	at := addresses{frontend: "127.0.0.1:1", workers: []string{"127.0.0.1:2"}, gpus: []string{"127.0.0.1:3"}}
 	require.NoError(t, prometheus.WriteConfig(config, scrapeEvery, targets(at, "127.0.0.1:4", address)))
 
 	end, said := by(t, "prometheus", "--config-file="+config, "--data-dir="+t.TempDir(), "--listen="+address)

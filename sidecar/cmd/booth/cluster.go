@@ -18,8 +18,8 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// clusterFlags say what a simulated cluster is like.
-type clusterFlags struct {
+// simFlags say what a simulated cluster is like.
+type simFlags struct {
 	Profile     string          `default:"h200-tp1" help:"The deployment that is simulated: ${profiles}."`
 	Workers     int             `default:"0" help:"Number of workers; 0 is as many as the deployment has."`
 	Mode        api.Mode        `default:"kv" help:"Mode of the router: kv, round_robin, least_loaded. An operator can switch it."`
@@ -31,7 +31,7 @@ type clusterFlags struct {
 
 // simulation gives the cluster that the flags ask for. What is not allowed is an
 // *[api.FieldError].
-func (f *clusterFlags) simulation() (sim.Options, error) {
+func (f *simFlags) simulation() (sim.Options, error) {
 	if err := httpd.CheckSpeed(f.Speed); err != nil {
 		return sim.Options{}, err
 	}
@@ -49,7 +49,7 @@ func (f *clusterFlags) simulation() (sim.Options, error) {
 }
 
 // args are the flags again, for another process.
-func (f *clusterFlags) args() []string {
+func (f *simFlags) args() []string {
 	return []string{
 		"--profile=" + f.Profile, "--workers=" + strconv.Itoa(f.Workers), "--mode=" + string(f.Mode),
 		"--speculation=" + string(f.Speculation), "--engine=" + f.Engine,
@@ -59,7 +59,7 @@ func (f *clusterFlags) args() []string {
 
 // clusterCmd is `booth cluster`.
 type clusterCmd struct {
-	clusterFlags
+	simFlags
 	Host       string   `default:"127.0.0.1" placeholder:"IP" help:"IP address to listen on. It asks nobody for a token, so another one than loopback is for networks that only you reach."`
 	Hosts      []string `placeholder:"NAME" help:"Host names, besides loopback, under which the mode may be switched."`
 	Port       int      `default:"8000" help:"Port of the frontend."`
@@ -97,15 +97,15 @@ func (c *clusterCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {
 		return err
 	}
 	defer server.Close()
-	sites := []site{{"port", c.Port, server.Frontend()}}
+	endpoints := []endpoint{{"port", c.Port, server.Frontend()}}
 	for i := range server.Workers() {
-		sites = append(sites, site{"worker-port", c.WorkerPort + i, server.Worker(i)}, site{"gpu-port", c.GPUPort + i, server.GPUs(i)})
+		endpoints = append(endpoints, endpoint{"worker-port", c.WorkerPort + i, server.Worker(i)}, endpoint{"gpu-port", c.GPUPort + i, server.GPUs(i)})
 	}
-	return serveAll(ctx, c.Host, sites, server.Close)
+	return serveAll(ctx, c.Host, endpoints, server.Close)
 }
 
-// site is what is served on one port.
-type site struct {
+// endpoint is what is served on one port.
+type endpoint struct {
 	flag    string // that chose the port
 	port    int
 	handler http.Handler
@@ -114,17 +114,17 @@ type site struct {
 // endWithin is what requests in progress get to end in, once nothing serves them.
 const endWithin = time.Second
 
-// serveAll takes all ports of an IP address, or none, and serves them until ctx ends. Then it calls
-// end, which is to end the requests in progress. A port that cannot be taken gives
-// an *[api.FieldError].
-func serveAll(ctx context.Context, host string, sites []site, end func()) error {
+// serveAll takes all ports of an IP address, or none, and serves them until ctx ends.
+// Then it calls end, which is to end the requests in progress. A port that cannot be
+// taken gives an *[api.FieldError].
+func serveAll(ctx context.Context, host string, endpoints []endpoint, end func()) error {
 	var listeners []net.Listener
 	defer func() {
 		for _, l := range listeners {
 			l.Close()
 		}
 	}()
-	for _, s := range sites {
+	for _, s := range endpoints {
 		if err := checkPorts(map[string]int{s.flag: s.port}); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func serveAll(ctx context.Context, host string, sites []site, end func()) error 
 	group, ctx := errgroup.WithContext(ctx)
 	stopped := context.AfterFunc(ctx, end)
 	defer stopped()
-	for i, s := range sites {
+	for i, s := range endpoints {
 		group.Go(func() error {
 			return api.Serve(ctx, &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}, listeners[i], endWithin)
 		})

@@ -31,7 +31,7 @@ func parse(t *testing.T, args []string) *commands {
 
 // composed are the places of the simulated cluster of docker-compose.yaml, as the
 // containers beside it know them.
-func composed(t *testing.T) (cluster clusterCmd, at places) {
+func composed(t *testing.T) (cluster clusterCmd, at addresses) {
 	t.Helper()
 	args, _, err := deploy.Service(t.Context(), "cluster")
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func inside(port int) string { return net.JoinHostPort("cluster", strconv.Itoa(p
 // The containers' cluster is the demo's, where other containers reach it.
 func TestComposedCluster(t *testing.T) {
 	cluster, _ := composed(t)
-	require.Equal(t, parse(t, []string{"demo"}).Demo.clusterFlags, cluster.clusterFlags)
+	require.Equal(t, parse(t, []string{"demo"}).Demo.simFlags, cluster.simFlags)
 	require.Equal(t, "0.0.0.0", cluster.Host)
 	require.Equal(t, []string{"cluster"}, cluster.Hosts)
 	require.Equal(t, "/data", filepath.Dir(cluster.StateFile), "the one folder that it may write to")
@@ -67,7 +67,7 @@ func TestComposedCluster(t *testing.T) {
 func TestComposedLoadgen(t *testing.T) {
 	_, at := composed(t)
 	demo := &parse(t, []string{"demo"}).Demo
-	b := &booth{kind: demo, flags: demo.common(), cluster: &simulated{at: at}}
+	b := &booth{kind: demo, flags: demo.common(), backend: &simCluster{at: at}}
 	want := map[string]string{}
 	for _, arg := range b.loadgenArgs("http://"+at.frontend, "http://prometheus:9090", "0.0.0.0:8088") {
 		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")

@@ -16,7 +16,7 @@ import (
 // demoCmd is `booth demo`.
 type demoCmd struct {
 	flags
-	clusterFlags
+	simFlags
 	GPUPort int `name:"gpu-port" default:"9400" help:"Port of the metrics of the first worker's GPUs, or the next free ones."`
 }
 
@@ -25,8 +25,8 @@ func (c *demoCmd) Help() string {
 	return "Everything listens on loopback. Other settings of the load generator come from its environment variables, such as LOADGEN_TURNS_MAX."
 }
 
-func (c *demoCmd) run(ctx, hurry context.Context, stdout, stderr io.Writer) error {
-	return runKind(ctx, hurry, c, stdout, stderr)
+func (c *demoCmd) run(ctx, killCtx context.Context, stdout, stderr io.Writer) error {
+	return runKind(ctx, killCtx, c, stdout, stderr)
 }
 
 func (c *demoCmd) name() string { return "demo" }
@@ -57,16 +57,16 @@ func (c *demoCmd) loadgenArgs() []string {
 	return args
 }
 
-// simulated is the simulated cluster as a part of a booth.
-type simulated struct {
+// simCluster is the simulated cluster as a part of a booth.
+type simCluster struct {
 	*service
-	at      places
+	at      addresses
 	heading string
 }
 
-// newCluster chooses the ports. The mode that an operator chose in an earlier run
+// newBackend chooses the ports. The mode that an operator chose in an earlier run
 // is forgotten.
-func (c *demoCmd) newCluster(_ context.Context, b *booth) (cluster, error) {
+func (c *demoCmd) newBackend(_ context.Context, b *booth) (backend, error) {
 	o, err := c.simulation()
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (c *demoCmd) newCluster(_ context.Context, b *booth) (cluster, error) {
 	if err := errors.Join(errFrontend, errWorker, errGPU, os.RemoveAll(state)); err != nil {
 		return nil, err
 	}
-	s := &simulated{at: places{frontend: local.Loopback(frontend)}, heading: c.heading(o)}
+	s := &simCluster{at: addresses{frontend: local.Loopback(frontend)}, heading: c.heading(o)}
 	for i := range n {
 		s.at.workers = append(s.at.workers, local.Loopback(worker+i))
 		s.at.gpus = append(s.at.gpus, local.Loopback(gpu+i))
@@ -104,9 +104,9 @@ func (c *demoCmd) heading(o sim.Options) string {
 	return heading
 }
 
-func (s *simulated) places() places { return s.at }
+func (s *simCluster) addresses() addresses { return s.at }
 
-func (s *simulated) describe() (heading string, rows [][2]string) {
+func (s *simCluster) describe() (heading string, rows [][2]string) {
 	last := len(s.at.workers) - 1
 	return s.heading, [][2]string{
 		{"cluster frontend", s.url + ", metrics at /metrics"},

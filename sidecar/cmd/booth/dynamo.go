@@ -30,8 +30,8 @@ func (c *dynamoCmd) Help() string {
 		" names a virtual environment that has it already. Other settings of the load generator come from its environment variables, such as LOADGEN_TURNS_MAX."
 }
 
-func (c *dynamoCmd) run(ctx, hurry context.Context, stdout, stderr io.Writer) error {
-	return runKind(ctx, hurry, c, stdout, stderr)
+func (c *dynamoCmd) run(ctx, killCtx context.Context, stdout, stderr io.Writer) error {
+	return runKind(ctx, killCtx, c, stdout, stderr)
 }
 
 func (c *dynamoCmd) name() string { return "dynamo" }
@@ -56,8 +56,8 @@ func (c *dynamoCmd) loadgenArgs() []string {
 	return append(args, "--mode-driver=manual", "--mode-offers="+c.Mode) // the frontend's own mode, which nothing switches
 }
 
-// newCluster installs Dynamo, and writes the model folder and the profile.
-func (c *dynamoCmd) newCluster(ctx context.Context, b *booth) (cluster, error) {
+// newBackend installs Dynamo, and writes the model folder and the profile.
+func (c *dynamoCmd) newBackend(ctx context.Context, b *booth) (backend, error) {
 	python, err := local.InstallDynamo(ctx, b.cache, b.out.stderr)
 	if err != nil {
 		return nil, err
@@ -109,12 +109,12 @@ func (d *realDynamo) stop(ctx context.Context) {
 	}
 }
 
-func (d *realDynamo) places() places {
-	p := places{frontend: host(d.dynamo.URL())}
+func (d *realDynamo) addresses() addresses {
+	a := addresses{frontend: host(d.dynamo.URL())}
 	for _, w := range d.dynamo.Workers() {
-		p.workers = append(p.workers, host(w.MetricsURL))
+		a.workers = append(a.workers, host(w.MetricsURL))
 	}
-	return p
+	return a
 }
 
 // host is the host and port of a URL that we made.

@@ -23,7 +23,7 @@ func (b *booth) newLoadgen(address string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := b.loadgenArgs("http://"+b.cluster.places().frontend, b.prometheus.url, address)
+	args := b.loadgenArgs("http://"+b.backend.addresses().frontend, b.prometheus.url, address)
 	s := &service{
 		name: "the load generator", url: "http://" + address, ready: "/healthz", within: readyWithin, say: b.out.say,
 		command: local.Command{Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: environment(screens)},

@@ -38,9 +38,9 @@ type commands struct {
 }
 
 // command is what the command line may ask for. It runs until ctx ends, and ends
-// what it has started; when hurry ends too, it kills that.
+// what it has started; when killCtx ends too, it kills that.
 type command interface {
-	run(ctx, hurry context.Context, stdout, stderr io.Writer) error
+	run(ctx, killCtx context.Context, stdout, stderr io.Writer) error
 }
 
 // gcPercent lets the heap grow by half between two collections. A booth runs
@@ -51,29 +51,29 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	ctx, hurry := signalled()
-	os.Exit(run(ctx, hurry, os.Args[1:], os.Stdout, os.Stderr))
+	ctx, killCtx := signalled()
+	os.Exit(run(ctx, killCtx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // signalled gives a context that the first signal to end ends, and one that the
 // second ends.
-func signalled() (ctx, hurry context.Context) {
+func signalled() (ctx, killCtx context.Context) {
 	ctx, cancel := context.WithCancel(context.Background())
-	hurry, cancelHurry := context.WithCancel(context.Background())
+	killCtx, kill := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		<-signals
 		cancel()
 		<-signals
-		cancelHurry()
+		kill()
 	}()
-	return ctx, hurry
+	return ctx, killCtx
 }
 
 // run is the program; what it returns is its exit code. When ctx ends it stops
-// what it has started, and kills it when hurry ends too.
-func run(ctx, hurry context.Context, args []string, stdout, stderr io.Writer) int {
+// what it has started, and kills it when killCtx ends too.
+func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c commands
 	exit := -1
 	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }),
@@ -87,7 +87,7 @@ func run(ctx, hurry context.Context, args []string, stdout, stderr io.Writer) in
 		fmt.Fprintln(stderr, "booth:", err)
 		return badInput
 	}
-	err = parsed.Selected().Target.Addr().Interface().(command).run(ctx, hurry, stdout, stderr)
+	err = parsed.Selected().Target.Addr().Interface().(command).run(ctx, killCtx, stdout, stderr)
 	var field *api.FieldError
 	switch {
 	case err == nil:

@@ -46,7 +46,7 @@ func (b *booth) newPrometheus(loadgen string) (*service, error) {
 		return nil, err
 	}
 	config := b.folder("prometheus.yml")
-	if err := prometheus.WriteConfig(config, scrapeEvery, targets(b.cluster.places(), loadgen, address)); err != nil {
+	if err := prometheus.WriteConfig(config, scrapeEvery, targets(b.backend.addresses(), loadgen, address)); err != nil {
 		return nil, err
 	}
 	return b.ownService("Prometheus", address, "/-/ready", "prometheus",
@@ -55,18 +55,18 @@ func (b *booth) newPrometheus(loadgen string) (*service, error) {
 
 // targets are the pages to read, with the labels that they have on a cluster,
 // where the DCGM exporter has a namespace of its own.
-func targets(p places, loadgen, own string) []prometheus.Target {
+func targets(at addresses, loadgen, own string) []prometheus.Target {
 	all := []prometheus.Target{
-		target("dynamo-frontend", p.frontend, namespace, "dynamo-frontend", "main"),
+		target("dynamo-frontend", at.frontend, namespace, "dynamo-frontend", "main"),
 		target("loadgen", loadgen, "kvbooth", "loadgen", "loadgen"),
 		target("prometheus", own, "kvbooth", "prometheus", "prometheus"),
 	}
 	every := scrapeLoadgenEvery.String()
 	maps.Copy(all[1].Labels, map[string]string{"__scrape_interval__": every, "__scrape_timeout__": every})
-	for i, address := range p.workers {
+	for i, address := range at.workers {
 		all = append(all, target("dynamo-worker", address, namespace, fmt.Sprintf("dynamo-worker-%d", i+1), "main"))
 	}
-	for i, address := range p.gpus {
+	for i, address := range at.gpus {
 		all = append(all, target("dcgm-exporter", address, "gpu-operator", fmt.Sprintf("dcgm-exporter-%d", i+1), "exporter"))
 	}
 	return all

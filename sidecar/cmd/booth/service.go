@@ -78,7 +78,7 @@ func (s *service) serve(ctx context.Context) error {
 	select {
 	case <-p.Done():
 		if p.ExitCode() == badInput { // as our programs end for what their caller must change
-			err = final{err}
+			err = permanent{err}
 		}
 	default:
 	}

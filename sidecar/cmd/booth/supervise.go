@@ -16,10 +16,10 @@ const (
 	readyWithin   = 30 * time.Second
 )
 
-// final is an error that another try would give again.
-type final struct{ error }
+// permanent is an error that another try would give again.
+type permanent struct{ error }
 
-func (f final) Unwrap() error { return f.error }
+func (p permanent) Unwrap() error { return p.error }
 
 // child is one process as its supervisor sees it.
 type child struct {
@@ -38,7 +38,7 @@ func (c child) supervise(ctx context.Context) error {
 		cause := c.ended(ctx)
 		for cause != nil && ctx.Err() == nil {
 			pause, ok := tries.next(time.Now())
-			if !ok || errors.As(cause, new(final)) {
+			if !ok || errors.As(cause, new(permanent)) {
 				return fmt.Errorf("%s cannot be kept running: %w", c.name, cause)
 			}
 			c.say("%v\n%s is restarted in %v", cause, c.name, pause)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +22,8 @@ var (
 	kvOff = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
 	rrOff = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
 )
+
+var discard = slog.New(slog.DiscardHandler)
 
 func unheard(string, string) {}
 
@@ -48,7 +51,7 @@ func health(ids ...string) string {
 // pin makes a pinned driver over a transport.
 func pin(t *testing.T, transport http.RoundTripper) *Pinned {
 	t.Helper()
-	p, err := NewPinned("http://frontend:8000/v1", api.SpeculationOff, &http.Client{Transport: transport}, nil)
+	p, err := NewPinned("http://frontend:8000/v1", api.SpeculationOff, &http.Client{Transport: transport}, discard)
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p

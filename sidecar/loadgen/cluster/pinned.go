@@ -41,15 +41,12 @@ type Pinned struct {
 
 // NewPinned makes the driver for a frontend, its URL with or without /v1. The
 // speculation is the deployment's: it goes with both modes, since no restart
-// changes it. A nil client means one without credentials, a nil log discards.
-// What is no URL gives an [api.FieldError].
+// changes it. A nil client means one without credentials. What is no URL gives an
+// [api.FieldError].
 func NewPinned(target string, speculation api.Speculation, client *http.Client, log *slog.Logger) (*Pinned, error) {
 	u, err := targetURL(target)
 	if err != nil {
 		return nil, err
-	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pinned{

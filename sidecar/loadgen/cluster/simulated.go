@@ -43,7 +43,7 @@ type Simulated struct {
 	base   *url.URL
 	client *http.Client
 	log    *slog.Logger
-	told   atomic.Pointer[simState] // nil: nothing yet
+	last   atomic.Pointer[simState] // nil before the first answer
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -51,15 +51,12 @@ type Simulated struct {
 
 // NewSimulated makes the driver for a frontend, its URL with or without /v1. It
 // asks nothing yet: the offers are known from the first answer to Current or
-// Switch on. A nil client means one without credentials, a nil log discards. What
-// is no URL gives an [api.FieldError].
+// Switch on. A nil client means one without credentials. What is no URL gives an
+// [api.FieldError].
 func NewSimulated(target string, client *http.Client, log *slog.Logger) (*Simulated, error) {
 	u, err := targetURL(target)
 	if err != nil {
 		return nil, err
-	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Simulated{base: u.JoinPath("sim", "v1"), client: bounded(client), log: log}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -72,7 +69,7 @@ func (s *Simulated) Name() string { return "simulated" }
 // Offers are the modes that the cluster told last, each with every speculation
 // that it has; none before its first answer.
 func (s *Simulated) Offers() []api.ModeState {
-	if st := s.told.Load(); st != nil {
+	if st := s.last.Load(); st != nil {
 		return slices.Clone(st.Offers)
 	}
 	return nil
@@ -80,7 +77,7 @@ func (s *Simulated) Offers() []api.ModeState {
 
 // Simulation is what the cluster told last; nil before its first answer.
 func (s *Simulated) Simulation() *api.Simulation {
-	if st := s.told.Load(); st != nil {
+	if st := s.last.Load(); st != nil {
 		return &api.Simulation{Profile: st.Profile, Calibrated: st.Calibrated, Speed: st.Speed}
 	}
 	return nil
@@ -141,14 +138,14 @@ func (s *Simulated) Close() {
 
 // bring asks for a mode and waits until the cluster is ready in it. Where the
 // cluster has refused, it has not begun to switch.
-func (s *Simulated) bring(ctx context.Context, to api.ModeState, patience time.Duration, tell func(string)) (begun, cold bool, err error) {
-	tell("asking the simulated cluster for " + describe(to))
-	restart, cold, err := s.ask(ctx, to, patience, tell)
+func (s *Simulated) bring(ctx context.Context, to api.ModeState, patience time.Duration, progress func(string)) (begun, cold bool, err error) {
+	progress("asking the simulated cluster for " + describe(to))
+	restart, cold, err := s.ask(ctx, to, patience, progress)
 	if err != nil {
 		refused := errors.As(err, new(*refusal)) || errors.As(err, new(*api.FieldError))
 		return !refused, false, err
 	}
-	if err := s.await(ctx, to, patience+restart, tell); err != nil {
+	if err := s.await(ctx, to, patience+restart, progress); err != nil {
 		return true, false, err
 	}
 	return true, cold, nil
@@ -156,8 +153,8 @@ func (s *Simulated) bring(ctx context.Context, to api.ModeState, patience time.D
 
 // ask puts a mode until the cluster has taken or refused it: to ask twice does
 // no harm. It gives the length of the restart, and whether there is one.
-func (s *Simulated) ask(ctx context.Context, to api.ModeState, patience time.Duration, tell func(string)) (restart time.Duration, cold bool, err error) {
-	err = until(ctx, patience, tell, func(ctx context.Context) (string, error) {
+func (s *Simulated) ask(ctx context.Context, to api.ModeState, patience time.Duration, progress func(string)) (restart time.Duration, cold bool, err error) {
+	err = until(ctx, patience, progress, func(ctx context.Context) (string, error) {
 		var st simState
 		status, err := s.call(ctx, http.MethodPut, "mode", nil, to, &st)
 		if err != nil {
@@ -170,8 +167,8 @@ func (s *Simulated) ask(ctx context.Context, to api.ModeState, patience time.Dur
 }
 
 // await waits until the cluster is ready in a mode.
-func (s *Simulated) await(ctx context.Context, mode api.ModeState, patience time.Duration, tell func(string)) error {
-	return until(ctx, patience, tell, func(ctx context.Context) (string, error) {
+func (s *Simulated) await(ctx context.Context, mode api.ModeState, patience time.Duration, progress func(string)) error {
+	return until(ctx, patience, progress, func(ctx context.Context) (string, error) {
 		st, err := s.state(ctx)
 		switch {
 		case err != nil:
@@ -186,9 +183,9 @@ func (s *Simulated) await(ctx context.Context, mode api.ModeState, patience time
 }
 
 // until tries again and again until there is an error or nothing left to say.
-// What is tried is told where it has changed, and stands in the error where
-// patience or ctx ends.
-func until(ctx context.Context, patience time.Duration, tell func(string), try func(context.Context) (string, error)) error {
+// Progress hears of a message that has changed; the last one stands in the error
+// where patience or ctx ends.
+func until(ctx context.Context, patience time.Duration, progress func(string), try func(context.Context) (string, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("given up after %s", patience))
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
@@ -200,7 +197,7 @@ func until(ctx context.Context, patience time.Duration, tell func(string), try f
 		}
 		if message != said && ctx.Err() == nil {
 			said = message
-			tell(message)
+			progress(message)
 		}
 		select {
 		case <-ctx.Done():
@@ -244,7 +241,7 @@ func (s *Simulated) state(ctx context.Context) (st simState, err error) {
 	if st.Mode == "" || len(st.Offers) == 0 {
 		return st, s.notSimulated("its state has no mode or no offers")
 	}
-	s.told.Store(&st)
+	s.last.Store(&st)
 	return st, nil
 }
 

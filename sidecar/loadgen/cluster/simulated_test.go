@@ -128,7 +128,7 @@ func says(w http.ResponseWriter, status int, words string) {
 // simulated makes a driver over the calls of a, without a network.
 func simulated(t *testing.T, transport http.RoundTripper) *Simulated {
 	t.Helper()
-	s, err := NewSimulated("http://127.0.0.1:8000/v1", &http.Client{Transport: transport}, nil)
+	s, err := NewSimulated("http://127.0.0.1:8000/v1", &http.Client{Transport: transport}, discard)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s

@@ -38,17 +38,14 @@ type latest struct {
 	problem string
 }
 
-// announced is what the log last said.
-type announced struct {
+// logged is what the log last said.
+type logged struct {
 	available bool
 	problem   string
 }
 
-// NewWatcher makes a watcher that reads nothing before Run. A nil log discards.
+// NewWatcher makes a watcher that reads nothing before Run.
 func NewWatcher(source Source, log *slog.Logger) *Watcher {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	w := &Watcher{source: source, log: log}
 	w.speculation.Store(api.SpeculationNotRecorded)
 	w.latest.Store(&latest{read: time.Now(), problem: "not read yet"})
@@ -81,7 +78,7 @@ func (w *Watcher) Current() api.Cluster {
 func (w *Watcher) Run(ctx context.Context) {
 	var (
 		h     = history{}
-		said  announced
+		last  logged
 		pause = firstPause
 		timer = time.NewTimer(0)
 	)
@@ -100,7 +97,7 @@ func (w *Watcher) Run(ctx context.Context) {
 			timer.Reset(pause)
 			pause = min(2*pause, lastPause)
 		}
-		said = w.announce(ctx, said)
+		last = w.announce(ctx, last)
 	}
 }
 
@@ -134,12 +131,12 @@ func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", ";
 
 // announce logs a change of what Current says, and nothing where it says the
 // same. Why a lost source goes on failing is in Current, not in the log.
-func (w *Watcher) announce(ctx context.Context, before announced) announced {
+func (w *Watcher) announce(ctx context.Context, before logged) logged {
 	if ctx.Err() != nil {
 		return before
 	}
 	c := w.Current()
-	now := announced{c.Available, c.Problem}
+	now := logged{c.Available, c.Problem}
 	switch {
 	case now == before || !now.available && !before.available && before.problem != "":
 		return before

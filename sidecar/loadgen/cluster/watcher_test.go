@@ -110,7 +110,7 @@ func TestAShortHiccupIsBridged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := scene{"frontend:8000": fixture(t, "frontend-kv.prom")}
 		source := &patient{do: up.RoundTrip}
-		w := watch(t, source, nil)
+		w := watch(t, source, discard)
 		after(3*time.Second + 100*time.Millisecond)
 		source.becomes(silent)
 		after(time.Second)
@@ -142,7 +142,7 @@ func TestPausesGrow(t *testing.T) {
 			begun = append(begun, time.Now())
 			return nil, errors.New("no")
 		}}
-		watch(t, source, nil)
+		watch(t, source, discard)
 		after(6 * time.Second)
 		var pauses []time.Duration
 		for i := range begun[1:] {
@@ -166,7 +166,7 @@ func TestAReadingWithGaps(t *testing.T) {
 				}
 				return up.RoundTrip(req)
 			}}
-			w := watch(t, source, nil, "http://one:1/metrics", "http://two:1/metrics")
+			w := watch(t, source, discard, "http://one:1/metrics", "http://two:1/metrics")
 			after(2 * time.Second)
 			for range 40 {
 				after(250 * time.Millisecond)
@@ -184,7 +184,7 @@ func TestAReadingWithGaps(t *testing.T) {
 // The configured speculation may change with a mode.
 func TestSetSpeculation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := watch(t, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}, nil)
+		w := watch(t, scene{"frontend:8000": fixture(t, "frontend-kv.prom")}, discard)
 		after(1500 * time.Millisecond)
 		require.Nil(t, w.Current().Speculation.TokensPerStep, "not known whether on")
 		w.SetSpeculation(api.SpeculationOff)
@@ -195,7 +195,7 @@ func TestSetSpeculation(t *testing.T) {
 
 func TestCurrentWhileReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := watch(t, scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "one:1": fixture(t, "worker-trtllm.prom")}, nil, "http://one:1")
+		w := watch(t, scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "one:1": fixture(t, "worker-trtllm.prom")}, discard, "http://one:1")
 		var readers sync.WaitGroup
 		for range 4 {
 			readers.Go(func() {
