@@ -2,12 +2,12 @@ package httpd
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"kvbooth/sidecar/booth/httpd/answer"
 	"kvbooth/sidecar/sim"
@@ -45,12 +45,7 @@ func idOf(r *http.Request, otherwise string) string {
 }
 
 // newID is a random UUID as Dynamo puts it.
-func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("chatcmpl-%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
+func newID() string { return "chatcmpl-" + uuid.NewString() }
 
 // exchange is one request and its answer.
 type exchange struct {
@@ -144,7 +139,7 @@ func (e *exchange) follow(ctx context.Context) error {
 			return errGone
 		case <-e.server.ctx.Done():
 			return errClosing
-		case <-e.stream.news:
+		case <-e.stream.ready:
 		}
 		chunks, report = e.stream.take(chunks)
 		if chunks, broken := e.fault.breaks(chunks, delivered, report != nil); broken {

@@ -56,23 +56,23 @@ func (s *Server) running(next http.Handler) http.Handler {
 			return
 		}
 		defer s.leave()
-		hurried := make(chan struct{})
+		limited := make(chan struct{})
 		stop := context.AfterFunc(s.ctx, func() {
-			defer close(hurried)
-			hurry(w)
+			defer close(limited)
+			limitTime(w)
 		})
 		defer func() {
 			if !stop() {
-				<-hurried
+				<-limited
 			}
 		}()
 		next.ServeHTTP(w, r)
 	})
 }
 
-// hurry lets reading a request and writing its response fail after the grace. A
+// limitTime lets reading a request and writing its response fail after the grace. A
 // response without a connection, as in tests, has no deadlines.
-func hurry(w http.ResponseWriter) {
+func limitTime(w http.ResponseWriter) {
 	control, deadline := http.NewResponseController(w), time.Now().Add(closingGrace)
 	_, _ = control.SetReadDeadline(deadline), control.SetWriteDeadline(deadline)
 }

@@ -13,7 +13,7 @@ import (
 // it only notes.
 type stream struct {
 	meter *metrics.Request
-	news  chan struct{} // holds one where there is something to take
+	ready chan struct{} // holds one where there is something to take
 
 	mu       sync.Mutex
 	decision *sim.Decision
@@ -22,7 +22,7 @@ type stream struct {
 }
 
 func newStream(meter *metrics.Request) *stream {
-	return &stream{meter: meter, news: make(chan struct{}, 1)}
+	return &stream{meter: meter, ready: make(chan struct{}, 1)}
 }
 
 // Routed notes the router's decision.
@@ -42,7 +42,7 @@ func (s *stream) Tokens(at time.Duration, n int) {
 	s.mu.Lock()
 	s.chunks = append(s.chunks, n)
 	s.mu.Unlock()
-	s.tell()
+	s.signal()
 }
 
 // Finished notes the end.
@@ -51,12 +51,12 @@ func (s *stream) Finished(r sim.Report) {
 	s.mu.Lock()
 	s.report = &r
 	s.mu.Unlock()
-	s.tell()
+	s.signal()
 }
 
-func (s *stream) tell() {
+func (s *stream) signal() {
 	select {
-	case s.news <- struct{}{}:
+	case s.ready <- struct{}{}:
 	default:
 	}
 }

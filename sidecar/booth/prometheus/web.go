@@ -113,7 +113,7 @@ func (w *web) serve(ctx context.Context, l net.Listener, ready func(net.Addr)) e
 	return err
 }
 
-// newAPI is Prometheus' own API, with everything that would write turned off.
+// newAPI is Prometheus' own API, with everything that would write disabled.
 func newAPI(o Options, cfg *config.Config, s *store, targets *scrape.Manager, address net.Addr, reg *prometheus.Registry) *v1.API {
 	return v1.NewAPI(
 		s.engine, s.db, nil, nil, s.db,

@@ -316,34 +316,6 @@ func TestConcurrentUse(t *testing.T) {
 	assert.Zero(t, f.value(t, "dynamo_frontend_queued_requests"))
 }
 
-// stream is a request that streams.
-func stream(t testing.TB) (*Request, *booth) {
-	b := start(t, "trtllm")
-	r := b.send(3200, 5000)
-	b.advance(time.Second)
-	require.NotEmpty(t, r.chunks)
-	return r.Request, b
-}
-
-func TestTokensAllocateNothing(t *testing.T) {
-	r, _ := stream(t)
-	at := time.Minute
-	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		at += 30 * time.Millisecond
-		r.Tokens(at, 2)
-	}))
-}
-
-func BenchmarkTokens(b *testing.B) {
-	r, _ := stream(b)
-	b.ReportAllocs()
-	at := time.Minute
-	for b.Loop() {
-		at += 30 * time.Millisecond
-		r.Tokens(at, 2)
-	}
-}
-
 // BenchmarkScrape is one scrape of each page of a cluster of three workers.
 func BenchmarkScrape(b *testing.B) {
 	booth := loaded(b, "trtllm", api.ModeKV)
