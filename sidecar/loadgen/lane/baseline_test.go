@@ -28,14 +28,6 @@ type level struct {
 	mode        api.Mode
 }
 
-// change makes a whole mode change of a driver whose caches stay warm.
-func (b *booth) change(to api.ModeState) {
-	b.t.Helper()
-	b.setMode(to)
-	b.driver.called(b.t).answer(false, nil)
-	b.phase(api.PhaseRunning)
-}
-
 // column is one mode of the comparison.
 func column(t *testing.T, c api.Comparison, m api.Mode) api.Column {
 	t.Helper()
@@ -276,7 +268,7 @@ func TestComparison(t *testing.T) {
 		b.start(3)
 		pass(65 * time.Second)
 		f.set(func(f *fake) { f.ttft = 600 * time.Millisecond })
-		b.change(roundRobin)
+		b.switched(roundRobin, false, nil)
 		pass(30 * time.Second)
 		c := b.snapshot().Baseline
 		assert.True(t, c.Settling)
@@ -344,9 +336,16 @@ func TestDefaultBaseline(t *testing.T) {
 }
 
 // A baseline chosen by its name holds the same live step as the default one does.
+// This target's own is there to be chosen before it has a row.
 func TestChosenComparison(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		recorded := "h200x3-tp1-llama70b-fp8"
+		empty, err := b.lane.Comparison(api.ThisTarget)
+		require.NoError(t, err)
+		assert.Equal(t, api.ThisTarget, empty.Name)
+		assert.NotEmpty(t, empty.Title)
+		assert.Empty(t, empty.Columns)
+		assert.Empty(t, empty.Differences)
 		b.start(100)
 		pass(65 * time.Second)
 		byDefault, err := b.lane.Comparison("")
@@ -365,19 +364,6 @@ func TestChosenComparison(t *testing.T) {
 
 		_, err = b.lane.Comparison("nobody's")
 		require.ErrorIs(t, err, api.ErrNotFound)
-	})
-}
-
-// This target's own is there to be chosen before it has a row, and without the
-// rows of another target.
-func TestChosenComparisonWithoutRows(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		own, err := b.lane.Comparison(api.ThisTarget)
-		require.NoError(t, err)
-		assert.Equal(t, api.ThisTarget, own.Name)
-		assert.NotEmpty(t, own.Title)
-		assert.Empty(t, own.Columns)
-		assert.Empty(t, own.Differences)
 	})
 }
 

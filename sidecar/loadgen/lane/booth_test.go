@@ -129,40 +129,37 @@ func (b *booth) told() []api.ModeState {
 	return b.modes
 }
 
+// ok is the state after a call that was to go well.
+func (b *booth) ok(s api.State, err error) api.State {
+	b.t.Helper()
+	require.NoError(b.t, err)
+	return s
+}
+
 // start starts at a concurrency, or sets it.
 func (b *booth) start(concurrency int) api.State {
 	b.t.Helper()
-	s, err := b.lane.Start(b.t.Context(), ann, api.StartRequest{Concurrency: &concurrency})
-	require.NoError(b.t, err)
-	return s
+	return b.ok(b.lane.Start(b.t.Context(), ann, api.StartRequest{Concurrency: &concurrency}))
 }
 
 func (b *booth) stop() api.State {
 	b.t.Helper()
-	s, err := b.lane.Stop(b.t.Context(), ann, api.StopRequest{})
-	require.NoError(b.t, err)
-	return s
+	return b.ok(b.lane.Stop(b.t.Context(), ann, api.StopRequest{}))
 }
 
 func (b *booth) drain() api.State {
 	b.t.Helper()
-	s, err := b.lane.Stop(b.t.Context(), ann, api.StopRequest{Drain: true})
-	require.NoError(b.t, err)
-	return s
+	return b.ok(b.lane.Stop(b.t.Context(), ann, api.StopRequest{Drain: true}))
 }
 
 func (b *booth) patch(p api.WorkloadPatch) api.State {
 	b.t.Helper()
-	s, err := b.lane.Patch(b.t.Context(), ann, p)
-	require.NoError(b.t, err)
-	return s
+	return b.ok(b.lane.Patch(b.t.Context(), ann, p))
 }
 
 func (b *booth) setMode(m api.ModeState) api.State {
 	b.t.Helper()
-	s, err := b.lane.SetMode(b.t.Context(), ann, api.ModeRequest{Mode: m.Mode, Speculation: m.Speculation})
-	require.NoError(b.t, err)
-	return s
+	return b.ok(b.lane.SetMode(b.t.Context(), ann, api.ModeRequest{Mode: m.Mode, Speculation: m.Speculation}))
 }
 
 func (b *booth) snapshot() api.LaneSnapshot { return b.view.Snapshot().Lanes[0] }

@@ -198,16 +198,6 @@ func TestLateAnswerIsNotFollowed(t *testing.T) {
 	})
 }
 
-// A driver that has not heard of its modes yet refuses for now, not for good.
-func TestNoOffersYet(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		b.driver.offers = nil
-		_, err := b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})
-		require.ErrorIs(t, err, api.ErrUnavailable)
-		assert.NotNil(t, b.lane.State().Modes)
-	})
-}
-
 // Decisions are the driver's, and where it tells none the answer says so.
 func TestDecisions(t *testing.T) {
 	d := &teller{decisions: []api.RoutingDecision{{RequestID: "main-2"}, {RequestID: "main-1"}}}
@@ -221,13 +211,18 @@ func TestDecisions(t *testing.T) {
 	}, telling(d))
 }
 
-func TestNoDecisions(t *testing.T) {
+// A driver that tells no decisions, and has not heard of its modes yet, says so;
+// the modes it refuses for now, not for good.
+func TestDriverThatTellsNothing(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		list, err := b.lane.Decisions(t.Context(), 50)
 		require.NoError(t, err)
-		assert.NotNil(t, list.Decisions)
-		assert.Empty(t, list.Decisions)
+		assert.Equal(t, []api.RoutingDecision{}, list.Decisions)
 		assert.Empty(t, list.Source)
-		assert.Contains(t, list.Message, "does not tell its decisions (mode.driver is script)")
+		assert.Contains(t, list.Message, "mode.driver is script")
+		b.driver.offers = nil
+		_, err = b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})
+		require.ErrorIs(t, err, api.ErrUnavailable)
+		assert.NotNil(t, b.lane.State().Modes)
 	})
 }

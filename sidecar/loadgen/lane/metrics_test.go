@@ -76,7 +76,7 @@ func TestCollector(t *testing.T) {
 		b.store.lost = 4
 		b.start(3)
 		pass(65 * time.Second)
-		b.change(roundRobin)
+		b.switched(roundRobin, false, nil)
 		pass(30 * time.Second)
 		f.set(func(f *fake) { f.ill = broken })
 		pass(time.Second)

@@ -360,18 +360,6 @@ func TestEndOfProcess(t *testing.T) {
 	})
 }
 
-// An unknown lane is told by its name.
-func TestUnknownLane(t *testing.T) {
-	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		found, err := b.view.Lane(api.DefaultLane)
-		require.NoError(t, err)
-		assert.Same(t, b.lane, found)
-		_, err = b.view.Lane("twin")
-		require.ErrorIs(t, err, api.ErrNotFound)
-		assert.ErrorContains(t, err, `there is no lane "twin"`)
-	})
-}
-
 func second[T any](_ T, err error) error { return err }
 
 // Conversations of different runs and processes never share an id.

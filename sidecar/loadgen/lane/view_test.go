@@ -350,6 +350,11 @@ func TestStatus(t *testing.T) {
 		assert.EqualValues(t, 7, l.Seed)
 
 		assert.NotNil(t, b.lane.Cluster().Workers)
+		found, err := b.view.Lane(l.Name)
+		require.NoError(t, err)
+		assert.Same(t, b.lane, found)
+		_, err = b.view.Lane("twin")
+		require.ErrorIs(t, err, api.ErrNotFound)
 	}, func(o *options) {
 		o.config = map[string]string{"target.url": "x"}
 		o.Client.(*fake).extensions = map[string]bool{"nvext": true}
