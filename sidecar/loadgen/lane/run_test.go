@@ -260,24 +260,15 @@ func TestOutOfRange(t *testing.T) {
 			field string
 			patch api.WorkloadPatch
 		}{
-			{"concurrency", api.WorkloadPatch{Concurrency: new(0)}},
 			{"concurrency", api.WorkloadPatch{Concurrency: new(201)}},
-			{"turns.min", api.WorkloadPatch{Turns: &api.Range{Min: 4, Max: 3}}},
 			{"max_tokens", api.WorkloadPatch{MaxTokens: new(0), Concurrency: new(2)}}, // one bad field spoils all
-			{"start_rate", api.WorkloadPatch{StartRate: new(0.0)}},
-			{"target_rps", api.WorkloadPatch{TargetRPS: new(-1.0)}},
 		}
 		check := func() {
 			was := b.lane.State()
 			for _, row := range rows {
 				state, err := b.lane.Patch(t.Context(), ann, row.patch)
 				_ = refuses(t, err, row.field)
-				assert.Equal(t, was.Concurrency.Target, state.Concurrency.Target)
-				assert.Equal(t, was.Shape, state.Shape)
-				assert.Equal(t, was.StartRate, state.StartRate)
-				assert.Equal(t, was.TargetRPS, state.TargetRPS)
-				assert.Equal(t, was.Step.ID, state.Step.ID)
-				assert.Equal(t, was.Phase, state.Phase)
+				assert.Equal(t, was, state)
 			}
 			_, err := b.lane.Start(t.Context(), ann, api.StartRequest{Concurrency: new(1000)})
 			assert.Contains(t, refuses(t, err, "concurrency").Allowed, "1 to 200")

@@ -83,18 +83,6 @@ func TestHistoryIsResent(t *testing.T) {
 	}
 }
 
-// What the list of conversations shows of a question leaves the starter out.
-func TestUserMessage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		target := &server{}
-		r := run(t, target, booth(1), func(o *Options) { o.Nonce = "[c01d]" })
-		after(time.Second)
-		message := r.Conversations()[0].Turn().UserMessage
-		assert.True(t, strings.HasSuffix(target.requests()[0].Messages[0].Content, "\n\n"+message))
-		assert.Less(t, len(message), 200)
-	})
-}
-
 // The driver is asked once a turn, and its word goes with that turn.
 func TestInstance(t *testing.T) {
 	var mu sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -311,11 +312,19 @@ func TestNoTwoInStep(t *testing.T) {
 	assert.Greater(t, busiest(alike), 30)
 }
 
-// Conversations lists what is in progress, with the turn under way.
+// Conversations lists what is in progress, with the turn under way, whose question
+// leaves the starter out.
 func TestConversations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, &server{}, booth(5))
-		after(20 * time.Second)
+		target := &server{}
+		r := run(t, target, booth(5), func(o *Options) { o.Nonce = "[c01d]" })
+		after(time.Second)
+		message := r.Conversations()[0].Turn().UserMessage
+		assert.True(t, slices.ContainsFunc(target.requests(), func(r request) bool {
+			return strings.HasSuffix(r.Messages[0].Content, "\n\n"+message)
+		}))
+		assert.Less(t, len(message), 200)
+		after(19 * time.Second)
 		all := r.Conversations()
 		require.Len(t, all, 5)
 		slices.SortFunc(all, func(a, b *Conversation) int { return int(a.Number - b.Number) })
