@@ -117,10 +117,10 @@ func TestStatusOfCorpusAndQuestioner(t *testing.T) {
 	})
 }
 
-// turned is a client that goes to another address than the target's.
-type turned struct{ *fake }
+// redirected is a client that goes to another address than the target's.
+type redirected struct{ *fake }
 
-func (turned) Endpoint() string { return "http://rr.example:8000" }
+func (redirected) Endpoint() string { return "http://rr.example:8000" }
 
 // simulator is a driver that knows that its cluster is simulated.
 type simulator struct{ *script }
@@ -154,5 +154,5 @@ func TestEndpointInUse(t *testing.T) {
 		target := b.snapshot().Target
 		assert.Equal(t, "http://rr.example:8000", target.Endpoint)
 		assert.Equal(t, "http://gpu.example:8000", target.URL)
-	}, func(o *options) { o.Client = turned{newFake()} })
+	}, func(o *options) { o.Client = redirected{newFake()} })
 }
