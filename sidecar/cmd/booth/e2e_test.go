@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -216,18 +217,12 @@ func (b *realBooth) clusterMode() api.Mode {
 // parents are the parents of all processes.
 func parents(t *testing.T) map[int]int {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	processes, err := procfs.AllProcs()
 	require.NoError(t, err)
 	all := map[int]int{}
-	for _, file := range files {
-		stat, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has ended meanwhile
-		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent, …
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if all[pid], err = strconv.Atoi(fields[1]); err != nil {
-			t.Fatal(err)
+	for _, p := range processes {
+		if stat, err := p.Stat(); err == nil { // else it has ended meanwhile
+			all[p.PID] = stat.PPID
 		}
 	}
 	return all
