@@ -1,10 +1,9 @@
 /**
- * Gives elements a size, room to scroll in, and texts a width, which jsdom does not, and observers
+ * Gives elements a size and texts a width, which jsdom does not, and observers
  * of sizes, who never hear of a change. For beforeEach, with restoreAllMocks after each.
  */
 export function stubSizes(height = 600) {
   jest.spyOn(Element.prototype, 'clientHeight', 'get').mockReturnValue(height);
-  jest.spyOn(Element.prototype, 'scrollHeight', 'get').mockReturnValue(1e6); // room to scroll to
   jest.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(height);
   jest.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(300);
   const context: unknown = { font: '', measureText: (text: string) => ({ width: 8 * text.length }) };
@@ -14,10 +13,5 @@ export function stubSizes(height = 600) {
     unobserve = () => undefined;
     disconnect = () => undefined;
   };
-  Object.assign(Element.prototype, {
-    scrollTo(this: Element, { top = 0 }: ScrollToOptions) {
-      this.scrollTop = top;
-    },
-  });
   Object.assign(global, { ResizeObserver: observer, IntersectionObserver: observer });
 }

@@ -18,11 +18,20 @@ beforeEach(() => {
   jest.useFakeTimers();
   jest.setSystemTime(new Date('2026-11-20T12:00:00Z'));
   stubSizes();
+  stubScrolling();
 });
 afterEach(() => {
   jest.useRealTimers();
   jest.restoreAllMocks();
 });
+
+/** Gives elements room to scroll in, which jsdom does not; a scroll by script is heard by nobody. */
+function stubScrolling() {
+  jest.spyOn(Element.prototype, 'scrollHeight', 'get').mockReturnValue(1e6);
+  Element.prototype.scrollTo = function (this: Element, to?: ScrollToOptions | number) {
+    this.scrollTop = typeof to === 'object' ? (to.top ?? this.scrollTop) : this.scrollTop;
+  };
+}
 
 const range = (n: number) => Array.from({ length: n }, (_, k) => conversation(k));
 const pass = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
@@ -122,7 +131,6 @@ describe('the list', () => {
     store.all = range(103);
     await pass(REFRESH_EVERY);
     expect(links().map((link) => link.getAttribute('href'))).toEqual(before);
-    Object.assign(box(), { scrollTo: ({ top }: ScrollToOptions) => void (box().scrollTop = top ?? 0) });
     fireEvent.click(screen.getByRole('button', { name: '3 new' }));
     await scroll(0);
     expect(screen.queryByRole('button', { name: /new$/ })).not.toBeInTheDocument();
