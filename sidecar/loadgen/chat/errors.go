@@ -61,10 +61,9 @@ func answerError(err error) *Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Class: api.ErrorTimeout, Message: "the server accepts connections and does not answer in time; it is overloaded or hangs, or target.connect_timeout is too short"}
 	}
-	// What closes its connection behind an answer that is no HTTP has answered all
-	// the same. net/http has no value for that, only its words. A head that is cut off
-	// may be a malformed one, too, but not in its first line.
-	if strings.Contains(err.Error(), "malformed HTTP ") {
+	// Who closes the connection behind what is no HTTP has answered all the same;
+	// "H…" is HTTP that was cut off. net/http has no value for that, only its words.
+	if _, line, ok := strings.Cut(err.Error(), "malformed HTTP response "); ok && !strings.HasPrefix(line, `"H`) {
 		return notHTTP(err)
 	}
 	why := clip(err.Error())
