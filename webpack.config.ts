@@ -43,7 +43,18 @@ const appConfig = async (env: Env): Promise<Configuration> => {
     ],
   });
   const weights = env.production ? [new Weights()] : [];
-  return { ...base, name: 'app', plugins: [...(base.plugins ?? []), copy, ...weights] };
+  const jsxRuntime = 'react/jsx-runtime';
+  return {
+    ...base,
+    name: 'app',
+    plugins: [...(base.plugins ?? []), copy, ...weights],
+    // What Grafana 12.2 has not is bundled, in a form that uses the React it has.
+    externals: [base.externals ?? []].flat().filter((external) => external !== jsxRuntime),
+    resolve: {
+      ...base.resolve,
+      alias: { ...base.resolve?.alias, [`${jsxRuntime}$`]: path.resolve(SOURCE_DIR, 'lib/jsxRuntime.ts') },
+    },
+  };
 };
 
 /** The app for Grafana, and the page for the load generator. */

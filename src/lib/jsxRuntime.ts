@@ -1,0 +1,15 @@
+/**
+ * The runtime of the automatic JSX transform, for libraries that are built with it:
+ * Grafana 12.2 offers plugins React without it, and React's own would make elements
+ * that a host with another React refuses. Takes the place of `react/jsx-runtime` in the app's build.
+ */
+import { createElement, type ElementType, Fragment, type Key } from 'react';
+
+/** Makes an element of the host's React. */
+export const jsx = (type: ElementType, props: object, key?: Key) =>
+  createElement(type, key === undefined ? props : { ...props, key });
+
+/** The same: that there are several children matters to React's warnings alone. */
+export const jsxs = jsx;
+
+export { Fragment };
