@@ -41,19 +41,20 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "package", Run: packed},
 		suite.Part{Name: "plugin validator", Run: validated},
 		suite.Part{Name: "whole booths", Run: wholeBooths},
+		suite.Part{Name: "torture", Run: torture},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
 		suite.Part{Name: "page", Run: onPage},
 		suite.Part{Name: "Grafana", Run: inGrafana(), Beside: true}, // either waits a lot
 	)
 }
 
-// Check vets, lints and runs the unit tests, without race detector and browser: what to run after each change.
+// Check vets, lints and runs the unit tests that a change can touch, without race detector and browser: what to run after each change.
 func Check(ctx context.Context) error {
 	return run(ctx,
 		suite.Check("vet", vet),
 		suite.Check("lint", Lint),
 		suite.Part{Name: "tests", Run: func(ctx context.Context) (suite.Count, error) { return suite.GoTest(ctx, suite.Brief, "./...") }},
-		suite.Part{Name: "front end", Run: frontend.Check, Beside: true},
+		suite.Part{Name: "front end", Run: frontend.CheckChanged, Beside: true},
 	)
 }
 
@@ -71,7 +72,7 @@ func Build(ctx context.Context) error {
 	compiler := &suite.Compiler{Out: os.Stderr}
 	// The load generator embeds the page, which is built meanwhile: all else that it
 	// is made of is compiled now.
-	outputs := [][2]string{{program("booth"), "./sidecar/cmd/booth"}, {os.DevNull, "./sidecar/loadgen/lane"}}
+	outputs := [][2]string{{program("booth"), "./sidecar/cmd/booth"}, {os.DevNull, "./sidecar/loadgen/..."}}
 	steps := []suite.Step{{Name: "Go programs", Far: compiler.Far, Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) }}}
 	switch _, err := browser.FindNode(ctx); {
 	case err == nil:
@@ -156,6 +157,14 @@ func measured(journeys string, part func(context.Context) (suite.Count, error)) 
 	}
 }
 
+// Torture does to the load generator all that hostile peers, crowds and crashes do, and prints what it cost: about 15 minutes.
+func Torture(ctx context.Context) error {
+	if err := os.Setenv("TORTURE", "1"); err != nil {
+		return err
+	}
+	return run(ctx, suite.Part{Name: "torture", Run: torture})
+}
+
 // Compare holds the same workload against the simulated cluster and a real Dynamo, side by side: about 20 minutes.
 func Compare(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "compare", Run: func(ctx context.Context) (suite.Count, error) {
@@ -207,7 +216,7 @@ func golangciLint(ctx context.Context, command string) error {
 
 // vet covers the files behind our build tags, too.
 func vet(ctx context.Context) error {
-	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,page", "./...")
+	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,page,torture", "./...")
 }
 
 // tests runs the tests of every package, with the race detector where there is
@@ -287,6 +296,12 @@ func validated(ctx context.Context) (suite.Count, error) {
 // of these packages have run before.
 func wholeBooths(ctx context.Context) (suite.Count, error) {
 	return withBuild(ctx, "-tags=booth", "-run=^(TestEndUserDies|TestEndToEnd|TestQueriesReturnData)$", "./sidecar/cmd/booth", "./dashboards")
+}
+
+// torture tests the load generator under faults: under a selection of them, for
+// seconds, unless [Torture] asks for more.
+func torture(ctx context.Context) (suite.Count, error) {
+	return withBuild(ctx, "-timeout=30m", "-tags=torture", "./sidecar/test/torture")
 }
 
 // onPage tests the load generator's own page in a real browser, where one is found.

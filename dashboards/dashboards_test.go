@@ -412,5 +412,5 @@ func TestAppProvisioning(t *testing.T) {
 	assert.Equal(t, read[plugin](t, manifest, json.Unmarshal).ID, a.Type)
 	assert.False(t, a.Disabled)
 	assert.Equal(t, map[string]string{"sidecarUrl": "$KVBOOTH_SIDECAR_URL"}, a.JSONData)
-	assert.Equal(t, map[string]string{"token": "$KVBOOTH_SIDECAR_TOKEN"}, a.SecureJSONData)
+	assert.Equal(t, map[string]string{"token": "$KVBOOTH_SIDECAR_URL $KVBOOTH_SIDECAR_TOKEN"}, a.SecureJSONData)
 }

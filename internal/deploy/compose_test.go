@@ -20,7 +20,7 @@ func load(t *testing.T) (root string, project *types.Project) {
 	t.Helper()
 	root, err := source.Root()
 	require.NoError(t, err)
-	project, err = Compose(t.Context(), "KVBOOTH_TOKEN="+Token)
+	project, err = Compose(t.Context(), Variables...)
 	require.NoError(t, err)
 	return root, project
 }
@@ -97,11 +97,16 @@ func TestMounts(t *testing.T) {
 	}, targets)
 }
 
-// Without a token nothing starts, and the message says which variable to set.
-func TestTokenIsRequired(t *testing.T) {
-	_, err := Compose(t.Context())
-	require.ErrorContains(t, err, "KVBOOTH_TOKEN")
+// Without a token or an administrator's password nothing starts, and the message says
+// which variable to set.
+func TestSecretsAreRequired(t *testing.T) {
+	for i, variable := range Variables {
+		name, _, _ := strings.Cut(variable, "=")
+		_, err := Compose(t.Context(), Variables[1-i])
+		require.ErrorContains(t, err, name)
+	}
 	_, project := load(t)
+	require.Equal(t, Password, *project.Services["grafana"].Environment["GF_SECURITY_ADMIN_PASSWORD"])
 	for service, variable := range map[string]string{"loadgen": "LOADGEN_TOKEN", "grafana": "KVBOOTH_SIDECAR_TOKEN"} {
 		require.Equal(t, Token, *project.Services[service].Environment[variable])
 	}
@@ -119,8 +124,8 @@ func TestGrafanaAsInTheBooth(t *testing.T) {
 	})
 	require.NoError(t, err)
 	image := regexp.MustCompile(`^GF_(PATHS_.*|LOG_MODE|SERVER_(PROTOCOL|HTTP_ADDR|HTTP_PORT))$`)
-	want, have := map[string]string{}, map[string]string{}
-	for _, entry := range command.Env[len(os.Environ()):] {
+	want, have := map[string]string{"GF_SECURITY_ADMIN_PASSWORD": Password}, map[string]string{}
+	for _, entry := range command.Env[len(local.Environment()):] {
 		if name, value, _ := strings.Cut(entry, "="); !image.MatchString(name) {
 			want[name] = value
 		}

@@ -12,8 +12,14 @@ import (
 	"kvbooth/internal/source"
 )
 
-// Token stands for the one that whoever starts the containers sets.
-const Token = "a-token-of-thirty-two-characters"
+// Token and Password stand for those that whoever starts the containers sets.
+const (
+	Token    = "a-token-of-thirty-two-characters"
+	Password = "a-password"
+)
+
+// Variables are what has to be set to start the containers.
+var Variables = []string{"KVBOOTH_TOKEN=" + Token, "KVBOOTH_ADMIN_PASSWORD=" + Password}
 
 // Compose loads docker-compose.yaml as `docker compose` does, with variables as
 // "NAME=value". Paths in it are absolute then.
@@ -33,7 +39,7 @@ func Compose(ctx context.Context, env ...string) (*types.Project, error) {
 // Service gives the command and the variables of a service, as its program gets
 // them.
 func Service(ctx context.Context, name string) (args, environ []string, err error) {
-	project, err := Compose(ctx, "KVBOOTH_TOKEN="+Token)
+	project, err := Compose(ctx, Variables...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +57,7 @@ func Service(ctx context.Context, name string) (args, environ []string, err erro
 
 // HealthCheck gives the command line of a service's health check, its program first.
 func HealthCheck(ctx context.Context, name string) ([]string, error) {
-	project, err := Compose(ctx, "KVBOOTH_TOKEN="+Token)
+	project, err := Compose(ctx, Variables...)
 	if err != nil {
 		return nil, err
 	}

@@ -137,7 +137,15 @@ func npm(ctx context.Context, args ...string) error { return suite.Command(ctx, 
 
 // Check checks types and style of the front end and runs its tests; their results
 // are what it counts. Without Node.js it is skipped.
-func Check(ctx context.Context) (suite.Count, error) {
+func Check(ctx context.Context) (suite.Count, error) { return check(ctx) }
+
+// CheckChanged is [Check] with those tests alone that a change since the last pass
+// can touch, as far as git tells.
+func CheckChanged(ctx context.Context) (suite.Count, error) {
+	return check(ctx, sincePassed(ctx)...)
+}
+
+func check(ctx context.Context, flags ...string) (suite.Count, error) {
 	if _, err := browser.FindNode(ctx); errors.Is(err, browser.ErrNoNode) {
 		return suite.Count{}, suite.Skipped(err.Error())
 	}
@@ -151,18 +159,62 @@ func Check(ctx context.Context) (suite.Count, error) {
 		}
 		fmt.Printf("%s %.0f s\n", script, time.Since(began).Seconds())
 	}
-	return jest(ctx)
+	count, err := jest(ctx, flags...)
+	if err == nil {
+		err = notePassed(ctx)
+	}
+	return count, err
+}
+
+// passed keeps the commit with which all tests passed last.
+const passed = "node_modules/.cache/kvbooth-passed"
+
+// unfollowed are what the tests depend on and do not import.
+var unfollowed = []string{lock, "package.json", "jest.config.js", "tsconfig.json", ".config", "sidecar/api/openapi.yaml", "sidecar/loadgen/baseline/data"}
+
+// sincePassed gives jest's flags for the tests that a change since the last pass
+// touches; none where all have to run.
+func sincePassed(ctx context.Context) []string {
+	commit, err := os.ReadFile(passed)
+	if err != nil {
+		return nil
+	}
+	if _, same := git(ctx, append([]string{"diff", "--quiet", string(commit), "--"}, unfollowed...)...); !same {
+		return nil
+	}
+	fmt.Printf("the tests that passed with %.7s and that no change touches are left out; go tool mage test runs all\n", commit)
+	return []string{"--changedSince=" + string(commit), "--passWithNoTests"}
+}
+
+// notePassed keeps the commit at hand, unless what has been tested is not committed;
+// without git, all tests run each time.
+func notePassed(ctx context.Context) error {
+	changes, known := git(ctx, append([]string{"status", "--porcelain", "--", "src"}, unfollowed...)...)
+	if !known || len(changes) > 0 {
+		return nil
+	}
+	commit, known := git(ctx, "rev-parse", "HEAD")
+	if !known {
+		return nil
+	}
+	return os.WriteFile(passed, bytes.TrimSpace(commit), 0o644)
+}
+
+// git gives what git says; ok is false where it is missing, or refuses.
+func git(ctx context.Context, args ...string) (out []byte, ok bool) {
+	out, err := exec.CommandContext(ctx, "git", args...).Output()
+	return out, err == nil
 }
 
 // jest runs the tests and reads their counts from its report.
-func jest(ctx context.Context) (suite.Count, error) {
+func jest(ctx context.Context, flags ...string) (suite.Count, error) {
 	dir, err := os.MkdirTemp("", "kvbooth-jest-")
 	if err != nil {
 		return suite.Count{}, err
 	}
 	defer os.RemoveAll(dir)
 	report := filepath.Join(dir, "report.json")
-	ran := npm(ctx, "run", "--silent", "test", "--", "--silent", "--json", "--outputFile="+report)
+	ran := npm(ctx, append([]string{"run", "--silent", "test", "--", "--silent", "--json", "--outputFile=" + report}, flags...)...)
 	text, err := os.ReadFile(report)
 	if err != nil {
 		return suite.Count{}, errors.Join(ran, err)

@@ -33,7 +33,7 @@ func Fuzz(ctx context.Context, inputs int) (Count, error) {
 		}
 		for _, match := range fuzzTest.FindAllSubmatch(text, -1) {
 			name := string(match[1])
-			count, err := GoTest(ctx, Brief, "-run=^$", "-fuzz=^"+name+"$", fmt.Sprintf("-fuzztime=%dx", inputs), filepath.Dir(file))
+			count, err := GoTest(ctx, Brief, "-run=^$", "-fuzz=^"+name+"$", fmt.Sprintf("-fuzztime=%dx", inputs), "-fuzzminimizetime=100x", filepath.Dir(file))
 			total.add(count)
 			if err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s in %s: %w", name, filepath.Dir(file), err))

@@ -35,7 +35,9 @@ type App struct {
 	problem  error // what is wrong with the settings; nil: nothing
 	client   *api.Client
 	relay    *relay
-	close    func() // gives up idle connections
+	close    func()        // gives up idle connections
+	answers  chan struct{} // a word for each answer that is held
+	exports  chan struct{} // a word for each export that runs
 }
 
 var (
@@ -52,7 +54,7 @@ func NewApp(ctx context.Context, s backend.AppInstanceSettings) (instancemgmt.In
 }
 
 func newApp(ctx context.Context, s backend.AppInstanceSettings, t limits) *App {
-	a := &App{limits: t, close: func() {}}
+	a := &App{limits: t, close: func() {}, answers: make(chan struct{}, t.answers), exports: make(chan struct{}, t.exports)}
 	a.settings, a.problem = readSettings(s)
 	if a.problem == nil {
 		a.client, a.close, a.problem = connect(ctx, s, a.settings)

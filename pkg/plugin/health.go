@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,10 +45,17 @@ type laneHealth struct {
 }
 
 // CheckHealth tests the way to the load generator, and from there to its target
-// and to the cluster's metrics, and says in words what is wrong. It gives no error.
-func (a *App) CheckHealth(ctx context.Context, _ *backend.CheckHealthRequest) (*backend.CheckHealthResult, error) {
+// and to the cluster's metrics, and says in words what is wrong. Who may not operate
+// learns no more than whether it works. It gives no error.
+func (a *App) CheckHealth(ctx context.Context, req *backend.CheckHealthRequest) (*backend.CheckHealthResult, error) {
 	d := healthDetails{Reason: reasonNone, Lanes: []laneHealth{}, Warnings: []string{}}
 	status, text := a.examine(ctx, &d)
+	if !a.may(req.PluginContext.User, operate) {
+		d = healthDetails{Reason: d.Reason, Lanes: []laneHealth{}, Warnings: []string{}}
+		if text = "The load generator works."; status != backend.HealthStatusOk {
+			text = sentence(cmp.Or(outlines[d.Reason], "the load generator does not work") + askAdmin)
+		}
+	}
 	details, err := json.Marshal(d)
 	if err != nil {
 		return nil, err

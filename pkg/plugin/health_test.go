@@ -14,7 +14,7 @@ import (
 
 func check(t *testing.T, a *App) (*backend.CheckHealthResult, healthDetails) {
 	t.Helper()
-	res, err := a.CheckHealth(t.Context(), &backend.CheckHealthRequest{})
+	res, err := a.CheckHealth(t.Context(), &backend.CheckHealthRequest{PluginContext: backend.PluginContext{User: user("Admin")}})
 	require.NoError(t, err)
 	var d healthDetails
 	require.NoError(t, json.Unmarshal(res.JSONDetails, &d))
@@ -27,11 +27,7 @@ func TestHealth(t *testing.T) {
 		w.Header().Set("Content-Type", "text/html")
 	}
 	missing := func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
-	refusal := func(status int) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			refuse(w, api.Problem{Status: status, Detail: "because"})
-		}
-	}
+
 	for _, tt := range []struct {
 		name   string
 		change func(*sidecar)
@@ -92,4 +88,11 @@ func TestHealthUnreachable(t *testing.T) {
 // replaceURL puts the URL in its place, and leaves the word alone.
 func replaceURL(text, url string) string {
 	return regexp.MustCompile(`(at |: )URL`).ReplaceAllString(text, "${1}"+url)
+}
+
+// refusal answers with a problem of a status.
+func refusal(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, api.Problem{Status: status, Detail: "because"})
+	}
 }

@@ -33,7 +33,7 @@ const (
 
 // impatient is the limits of the tests that run on the wall clock.
 var impatient = limits{
-	answer:  64 << 10,
+	answer: 64 << 10, answers: 2, exports: 1, stall: 200 * time.Millisecond,
 	silence: 200 * time.Millisecond, repeat: 50 * time.Millisecond, linger: 100 * time.Millisecond,
 	pauses: [2]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}, refused: 50 * time.Millisecond,
 }
@@ -199,14 +199,15 @@ func sample() api.Snapshot {
 	}
 }
 
-// configured are settings with the token.
-func configured(json string) backend.AppInstanceSettings {
-	return backend.AppInstanceSettings{JSONData: []byte(json), DecryptedSecureJSONData: map[string]string{"token": token}}
+// configured are settings with a URL, the token for it, and more of their JSON.
+func configured(url, more string) backend.AppInstanceSettings {
+	return backend.AppInstanceSettings{
+		JSONData:                []byte(`{"sidecarUrl":"` + url + `"` + more + `}`),
+		DecryptedSecureJSONData: map[string]string{"token": url + " " + token},
+	}
 }
 
-func at127(url string) backend.AppInstanceSettings {
-	return configured(`{"sidecarUrl":"` + url + `"}`)
-}
+func at127(url string) backend.AppInstanceSettings { return configured(url, "") }
 
 func start(t testing.TB, s backend.AppInstanceSettings) *App {
 	t.Helper()
@@ -235,7 +236,11 @@ func resource(t testing.TB, a *App, u *backend.User, method, url, body string, h
 	}
 	var res *backend.CallResourceResponse
 	require.NoError(t, a.CallResource(t.Context(), req, backend.CallResourceResponseSenderFunc(func(r *backend.CallResourceResponse) error {
-		res = r
+		if res == nil {
+			res = r
+		} else { // a further piece
+			res.Body = append(res.Body, r.Body...)
+		}
 		return nil
 	})))
 	require.NotNil(t, res)

@@ -52,6 +52,32 @@ var passed = []int{
 	http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusServiceUnavailable,
 }
 
+// outlines say what is wrong to those who only look: they need not learn where things are.
+var outlines = map[reason]string{
+	reasonSettings:    "the app's settings are wrong",
+	reasonUnreachable: "the load generator cannot be reached",
+	reasonTimeout:     "the load generator does not answer in time",
+	reasonCertificate: "the load generator's certificate is not trusted",
+	reasonToken:       "the load generator refuses the app's token",
+	reasonHost:        "the load generator refuses the name in its URL",
+	reasonForeign:     "what answers is no load generator, or not as this version of the app expects",
+}
+
+// askAdmin follows an outline.
+const askAdmin = "; an administrator finds out more with “Test connection” in the app's settings"
+
+// outline is the fault without addresses and values, save for what is wrong with the
+// caller's own call.
+func (f fault) outline() fault {
+	if text := outlines[f.reason]; text != "" {
+		f.Detail, f.Value, f.Allowed = text+askAdmin, "", ""
+		if f.Field != "" {
+			f.Detail = f.Field + ": " + f.Detail
+		}
+	}
+	return f
+}
+
 // explain says what an error means, and what to do.
 func (a *App) explain(err error) fault {
 	f := a.classify(err)
@@ -63,6 +89,7 @@ func (a *App) classify(err error) fault {
 	var (
 		setting  *settingsError
 		own      *forbidden
+		many     *tooMany
 		field    *api.FieldError
 		tooLarge *http.MaxBytesError
 		theirs   *api.ProblemError
@@ -75,6 +102,8 @@ func (a *App) classify(err error) fault {
 		}}
 	case errors.As(err, &own):
 		return fault{reasonCall, api.Problem{Status: http.StatusForbidden, Detail: own.Error()}}
+	case errors.As(err, &many):
+		return fault{reasonCall, api.Problem{Status: http.StatusTooManyRequests, Detail: many.Error()}}
 	case errors.As(err, &field):
 		return fault{reasonCall, api.Problem{
 			Status: http.StatusUnprocessableEntity, Detail: field.Error(), Field: field.Field, Value: field.Value, Allowed: field.Allowed,
@@ -86,7 +115,7 @@ func (a *App) classify(err error) fault {
 	case errors.Is(err, api.ErrNotFound):
 		return fault{reasonCall, api.Problem{Status: http.StatusNotFound, Detail: err.Error()}}
 	case errors.Is(err, httpclient.ErrResponseBodyTooLarge):
-		return fault{reasonCall, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the answer is larger than %d bytes; ask for a part of it, such as one step", a.limits.answer)}}
+		return fault{reasonCall, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the answer is larger than %d bytes; ask for a part of it", a.limits.answer)}}
 	}
 	return a.trouble(err)
 }
@@ -138,7 +167,11 @@ func (a *App) trouble(err error) fault {
 // fail answers with the problem document of an error.
 func (a *App) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f := a.explain(err)
-	log := backend.Logger.FromContext(r.Context()).With("method", r.Method, "path", r.URL.Path, "status", f.Status, "problem", f.Detail)
+	full := f.Detail
+	if u := backend.PluginConfigFromContext(r.Context()).User; !a.may(u, operate) {
+		f = f.outline()
+	}
+	log := backend.Logger.FromContext(r.Context()).With("method", r.Method, "path", r.URL.Path, "status", f.Status, "problem", full)
 	if f.Status >= http.StatusInternalServerError {
 		log.Warn("a call failed")
 	} else {

@@ -124,7 +124,7 @@ func (s *receiver) check(ctx context.Context, now time.Time) time.Duration {
 
 // tellLost is called with the lock held.
 func (s *receiver) tellLost(ctx context.Context, now time.Time) {
-	m := message{at: now, since: s.last, problem: s.why.Detail}
+	m := message{at: now, since: s.last, problem: s.why.outline().Detail} // everybody listens
 	if s.last.IsZero() {
 		m.since = s.began
 	}

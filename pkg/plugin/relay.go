@@ -20,7 +20,10 @@ const (
 
 // limits is what tests make smaller.
 type limits struct {
-	answer  int64         // bytes of an answer at most
+	answer  int64         // bytes of an answer at most, exports aside
+	answers int           // held at once
+	exports int           // at once
+	stall   time.Duration // after which an export that does not go on is given up
 	silence time.Duration // since the last snapshot, after which the load generator is lost
 	repeat  time.Duration // between two messages that it is lost
 	linger  time.Duration // how long the connection outlives its last listener
@@ -31,7 +34,7 @@ type limits struct {
 // normal is the limits outside tests. Ten wrong tokens lock an address out, and
 // one is forgotten every 6 s.
 var normal = limits{
-	answer:  32 << 20,
+	answer: 16 << 20, answers: 4, exports: 2, stall: 30 * time.Second,
 	silence: 3 * time.Second, repeat: time.Second, linger: 30 * time.Second,
 	pauses: [2]time.Duration{250 * time.Millisecond, 2 * time.Second}, refused: 10 * time.Second,
 }

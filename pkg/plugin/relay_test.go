@@ -128,7 +128,7 @@ func TestLostAndBack(t *testing.T) {
 			require.Equal(t, 19*normal.repeat, lost[19].at.Sub(lost[0].at))
 			require.Equal(t, last, lost[19].since)
 			if name == "down" {
-				require.Contains(t, lost[19].problem, "connection refused")
+				require.Contains(t, lost[19].problem, outlines[reasonForeign], "everybody may read it")
 			}
 			require.NotEmpty(t, lost[0].problem)
 
@@ -157,7 +157,7 @@ func TestNeverThere(t *testing.T) {
 		m := <-c
 		require.Zero(t, m.at.Sub(began))
 		require.Equal(t, began, m.since)
-		require.Contains(t, m.problem, "connection refused")
+		require.Contains(t, m.problem, outlines[reasonForeign])
 		var told lost
 		require.NoError(t, json.Unmarshal(m.text, &told))
 		require.True(t, told.Lost)

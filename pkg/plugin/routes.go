@@ -34,7 +34,7 @@ var routes = map[string]access{
 	"GET /conversations":      see,
 	"GET /conversations/{id}": see,
 	"GET /starters/{id}":      see,
-	"GET /turns.csv":          see,
+	exports:                   see,
 	"GET /events":             see,
 	"GET /baselines":          see,
 	"GET /baselines/{name}":   see,
@@ -42,12 +42,19 @@ var routes = map[string]access{
 	"POST /baselines":         configure,
 }
 
+// exports are the one call whose answer may have any length.
+const exports = "GET /turns.csv"
+
 // resources answers the load generator's calls, and /me.
 func (a *App) resources() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /me", a.me)
 	for pattern, needed := range routes {
-		mux.Handle(pattern, a.guarded(needed))
+		pass := a.forward
+		if pattern == exports {
+			pass = a.export
+		}
+		mux.Handle(pattern, a.guarded(needed, pass))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil { // the SDK's adapter, unlike net/http, makes no empty one
@@ -66,7 +73,7 @@ func (a *App) resources() http.Handler {
 }
 
 // guarded passes on the calls of those who have the access.
-func (a *App) guarded(needed access) http.Handler {
+func (a *App) guarded(needed access, pass func(w http.ResponseWriter, r *http.Request, login string) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u := backend.PluginConfigFromContext(r.Context()).User
 		err := a.problem
@@ -74,7 +81,7 @@ func (a *App) guarded(needed access) http.Handler {
 		case !a.may(u, needed):
 			err = &forbidden{a.least(needed)}
 		case err == nil:
-			err = a.forward(w, r, login(u))
+			err = pass(w, r, login(u))
 		}
 		if err != nil {
 			a.fail(w, r, err)
@@ -85,6 +92,7 @@ func (a *App) guarded(needed access) http.Handler {
 // forward makes a call for a user. It reads the whole answer before it gives any
 // of it: Grafana would pass one on as whole that breaks off. That, and that no
 // header of either side is passed on, leaves httputil.ReverseProxy nothing to do.
+// Only a few answers are held at once; the others wait for their turn.
 func (a *App) forward(w http.ResponseWriter, r *http.Request, login string) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBaseline))
 	if err != nil {
@@ -96,21 +104,34 @@ func (a *App) forward(w http.ResponseWriter, r *http.Request, login string) erro
 		return err
 	}
 	defer res.Body.Close()
+	select {
+	case a.answers <- struct{}{}:
+		defer func() { <-a.answers }()
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		return err
 	}
-	kind := res.Header.Get("Content-Type")
-	if strings.HasPrefix(kind, "application/json") && !bytes.HasPrefix(text, []byte("{")) {
-		return errors.New("its answer is not what this version of the app expects")
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") || !bytes.HasPrefix(text, []byte("{")) {
+		return errUnexpected
 	}
-	w.Header().Set("Content-Type", kind)
+	begin(w, res)
+	_, _ = w.Write(text)                      // who does not read the answer has gone
+	_ = http.NewResponseController(w).Flush() // so that it is sent before the next one is held
+	return nil
+}
+
+var errUnexpected = errors.New("its answer is not what this version of the app expects")
+
+// begin passes on the head of an answer.
+func begin(w http.ResponseWriter, res *http.Response) {
+	w.Header().Set("Content-Type", res.Header.Get("Content-Type"))
 	if name := res.Header.Get("Content-Disposition"); name != "" {
 		w.Header().Set("Content-Disposition", name)
 	}
 	w.WriteHeader(res.StatusCode)
-	_, _ = w.Write(text) // who does not read the answer has gone
-	return nil
 }
 
 // reply writes v as JSON. The error says that v cannot be written so; nothing

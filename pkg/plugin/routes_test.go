@@ -1,13 +1,19 @@
 package plugin
 
 import (
+	"bytes"
+	"encoding/csv"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/grafana/grafana-plugin-sdk-go/backend"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
@@ -51,7 +57,7 @@ func TestRoles(t *testing.T) {
 		"": user(""), "admin": user("admin"), "Root": user("Root"), // no roles of Grafana's
 	}
 	for _, operators := range []string{"", "Editor", "Admin"} {
-		a := start(t, configured(`{"sidecarUrl":"`+s.URL+`","operatorRole":"`+operators+`"}`))
+		a := start(t, configured(s.URL, `,"operatorRole":"`+operators+`"`))
 		for pattern := range routes {
 			call, ok := calls[pattern]
 			require.True(t, ok, "%s has no row", pattern)
@@ -105,7 +111,7 @@ func TestMe(t *testing.T) {
 		{`{}`, user("Editor"), caller{"somebody", "Editor", false, false}},
 		{`{}`, user("Admin"), caller{"somebody", "Admin", false, true}},
 	} {
-		res := resource(t, start(t, configured(tt.settings)), tt.user, "GET", "me", "")
+		res := resource(t, start(t, backend.AppInstanceSettings{JSONData: []byte(tt.settings)}), tt.user, "GET", "me", "")
 		var got caller
 		require.NoError(t, json.Unmarshal(res.Body, &got))
 		require.Equal(t, tt.want, got, tt.settings)
@@ -283,7 +289,7 @@ func TestTrouble(t *testing.T) {
 	s := newSidecar(t)
 	hold := make(chan struct{})
 	defer close(hold)
-	a := start(t, configured(`{"sidecarUrl":"`+s.URL+`","timeout":1}`))
+	a := start(t, configured(s.URL, `,"timeout":1`))
 	for _, tt := range []struct {
 		name   string
 		answer http.HandlerFunc
@@ -301,9 +307,36 @@ func TestTrouble(t *testing.T) {
 		}, 504, "does not answer in time"},
 	} {
 		s.change(func() { s.answer = tt.answer })
-		p := problem(t, resource(t, a, nil, "GET", "baselines", ""))
+		p := problem(t, resource(t, a, user("Editor"), "GET", "baselines", ""))
 		require.Equal(t, tt.status, p.Status, tt.name)
 		require.Contains(t, p.Detail, tt.text, tt.name)
+	}
+}
+
+// Who only looks learns that something is wrong, and not where things are.
+func TestAddressesAreNotForViewers(t *testing.T) {
+	s := newSidecar(t)
+	host := strings.TrimPrefix(s.URL, "http://")
+	for _, tt := range []struct {
+		app    *App
+		change func()
+		says   string
+	}{
+		{start(t, at127(s.URL)), func() { s.answer = refusal(421) }, outlines[reasonHost]},
+		{start(t, at127(s.URL)), func() { s.answer = refusal(401) }, outlines[reasonToken]},
+		{start(t, at127(s.URL)), s.Close, outlines[reasonUnreachable]},
+	} {
+		tt.change()
+		for _, u := range []*backend.User{nil, user("Viewer")} {
+			p := problem(t, resource(t, tt.app, u, "GET", "status", ""))
+			health, err := tt.app.CheckHealth(t.Context(), &backend.CheckHealthRequest{PluginContext: backend.PluginContext{User: u}})
+			require.NoError(t, err)
+			require.Contains(t, p.Detail, tt.says)
+			for _, address := range []string{host, "127.0.0"} {
+				require.NotContains(t, p.Detail+p.Value+p.Allowed+health.Message+string(health.JSONDetails), address)
+			}
+		}
+		require.NotContains(t, problem(t, resource(t, tt.app, user("Editor"), "GET", "status", "")).Detail, "an administrator", "an operator learns more")
 	}
 }
 
@@ -311,16 +344,123 @@ func TestTrouble(t *testing.T) {
 func TestTooMuch(t *testing.T) {
 	s := newSidecar(t)
 	s.answer = func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/csv")
+		w.Header().Set("Content-Type", "application/json")
 		for block := make([]byte, 4<<10); ; {
 			if _, err := w.Write(block); err != nil {
 				return
 			}
 		}
 	}
-	p := problem(t, resource(t, start(t, at127(s.URL)), nil, "GET", "turns.csv", ""))
+	p := problem(t, resource(t, start(t, at127(s.URL)), nil, "GET", "baselines", ""))
 	require.Equal(t, 502, p.Status)
 	require.Contains(t, p.Detail, "larger than 65536 bytes; ask for a part of it")
+}
+
+// Only so many answers are held at once: the others wait until one is sent.
+func TestFewAnswersAreHeld(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, at127(s.URL))
+	const callers = 6
+	var group sync.WaitGroup
+	var held, most atomic.Int32
+	free := make(chan struct{})
+	for range callers {
+		group.Go(func() {
+			req := &backend.CallResourceRequest{Method: "GET", Path: "status", URL: "status"}
+			assert.NoError(t, a.CallResource(t.Context(), req, backend.CallResourceResponseSenderFunc(func(r *backend.CallResourceResponse) error {
+				most.Store(max(held.Add(1), most.Load()))
+				<-free
+				held.Add(-1)
+				assert.Equal(t, 200, r.Status)
+				return nil
+			})))
+		})
+	}
+	asked := 0
+	eventually(t, func() bool { asked += len(s.take()); return asked == callers && int(held.Load()) == impatient.answers }, "all ask, some are answered")
+	close(free)
+	group.Wait()
+	require.EqualValues(t, impatient.answers, most.Load())
+}
+
+// exported is an export without a turn.
+const exported = "lane,turn\r\n"
+
+func csvOf(f func(w http.ResponseWriter, r *http.Request)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+		f(w, r)
+	}
+}
+
+// Raw data of any length is passed on piece by piece: the first ones arrive while
+// the load generator still writes.
+func TestExportIsStreamed(t *testing.T) {
+	s := newSidecar(t)
+	first := make(chan struct{})
+	block := []byte(strings.Repeat("x", piece))
+	s.answer = csvOf(func(w http.ResponseWriter, r *http.Request) {
+		for i := range 40 { // much more than another answer may have
+			_, _ = w.Write(block)
+			if i == 20 {
+				select {
+				case <-first:
+				case <-r.Context().Done():
+				}
+			}
+		}
+	})
+	got, pieces := 0, 0
+	req := &backend.CallResourceRequest{Method: "GET", Path: "turns.csv", URL: "turns.csv"}
+	require.NoError(t, start(t, at127(s.URL)).CallResource(t.Context(), req, backend.CallResourceResponseSenderFunc(func(r *backend.CallResourceResponse) error {
+		if pieces++; pieces == 1 {
+			require.Equal(t, 200, r.Status)
+			close(first)
+		}
+		require.LessOrEqual(t, len(r.Body), piece)
+		got += len(r.Body)
+		return nil
+	})))
+	require.Equal(t, 40*piece, got)
+	require.GreaterOrEqual(t, pieces, 40)
+}
+
+// Grafana passes on as whole what breaks off: the last line says it.
+func TestExportThatBreaksOffSaysSo(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, at127(s.URL))
+	for name, end := range map[string]func(r *http.Request){
+		"a broken connection": func(*http.Request) { panic(http.ErrAbortHandler) },
+		"silence":             func(r *http.Request) { <-r.Context().Done() },
+	} {
+		s.change(func() {
+			s.answer = csvOf(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, exported+"main,1\r\nmai")
+				w.(http.Flusher).Flush()
+				end(r)
+			})
+		})
+		res := resource(t, a, nil, "GET", "turns.csv", "")
+		require.Equal(t, 200, res.Status, name)
+		require.Equal(t, exported+"main,1\r\nmai\r\n"+incomplete, string(res.Body), name)
+		_, err := csv.NewReader(bytes.NewReader(res.Body)).ReadAll()
+		require.ErrorIs(t, err, csv.ErrFieldCount, "programs stumble over it, too")
+	}
+}
+
+// An export beyond the limit is refused, and does not wait.
+func TestFewExportsRun(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, at127(s.URL))
+	s.answer = csvOf(func(w http.ResponseWriter, r *http.Request) {
+		p := problem(t, resource(t, a, nil, "GET", "turns.csv", ""))
+		assert.Equal(t, 429, p.Status)
+		assert.Equal(t, "as many downloads of raw data as may run at once (1) are running; try again when one has ended", p.Detail)
+		_, _ = io.WriteString(w, exported)
+	})
+	for range 2 { // the first one's end makes room for the second
+		require.Equal(t, exported, string(resource(t, a, nil, "GET", "turns.csv", "").Body))
+	}
 }
 
 func TestUnreachable(t *testing.T) {

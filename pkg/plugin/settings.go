@@ -24,6 +24,10 @@ type settings struct {
 	SidecarURL   string `json:"sidecarUrl"`
 	OperatorRole role   `json:"operatorRole"` // the least role that may operate
 	token        string
+
+	// secret is what Grafana keeps of the token: the URL that it was entered for, a
+	// space, and the token. Nobody who may change the URL can have the token sent elsewhere.
+	secret string
 }
 
 // settingsError says which setting is wrong. It is nothing that the caller of a
@@ -40,7 +44,7 @@ var errNoURL = wrong("sidecarUrl", "nothing", "the load generator's URL, such as
 // readSettings gives the settings with their defaults. The error is a
 // settingsError, as are those of the functions below.
 func readSettings(from backend.AppInstanceSettings) (settings, error) {
-	s := settings{token: strings.TrimSpace(from.DecryptedSecureJSONData["token"])}
+	s := settings{secret: strings.TrimSpace(from.DecryptedSecureJSONData["token"])}
 	if err := s.parse(from.JSONData); err != nil {
 		return s, err
 	}
@@ -72,12 +76,27 @@ func (s *settings) check() error {
 	if s.SidecarURL == "" {
 		return errNoURL
 	}
+	return s.checkToken()
+}
+
+// checkToken takes the token out of its secret. A URL without a token, as a provisioning
+// file gives it that sets none, is none.
+func (s *settings) checkToken() error {
+	url, token, _ := strings.Cut(s.secret, " ")
+	if s.token = strings.TrimSpace(token); s.token == "" && (url == "" || strings.Contains(url, "://")) {
+		return nil
+	}
+	if !sameURL(url, s.SidecarURL) {
+		return wrong("token", "one for another URL, or for none", "one entered for "+s.SidecarURL+": enter it again; in a provisioning file, the URL, a space, and the token")
+	}
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(s.token) > maxToken || strings.ContainsFunc(s.token, odd) {
 		return wrong("token", "what was given", fmt.Sprintf("the load generator's token: at most %d letters, digits and signs of ASCII, no spaces", maxToken))
 	}
 	return nil
 }
+
+func sameURL(a, b string) bool { return strings.TrimRight(a, "/") == strings.TrimRight(b, "/") }
 
 // connect makes the client that the settings ask for; nothing is sent yet. Its
 // idle connections live until hangUp.

@@ -35,10 +35,10 @@ func TestWrongSettings(t *testing.T) {
 		{`[]`, "", "jsonData"},
 		{`{"sidecarUrl":`, "", "jsonData"},
 	} {
-		secrets := map[string]string{"token": tt.token, "tlsCACert": "s3cret, not PEM"}
+		secrets := map[string]string{"token": "http://localhost " + tt.token, "tlsCACert": "s3cret, not PEM"}
 		a := start(t, backend.AppInstanceSettings{JSONData: []byte(tt.json), DecryptedSecureJSONData: secrets})
 
-		p := problem(t, resource(t, a, nil, "GET", "status", ""))
+		p := problem(t, resource(t, a, user("Admin"), "GET", "status", ""))
 		require.Equal(t, 503, p.Status, tt.json)
 		require.Equal(t, tt.field, p.Field, tt.json)
 		require.NotEmpty(t, p.Value)
@@ -46,8 +46,7 @@ func TestWrongSettings(t *testing.T) {
 		require.Contains(t, p.Detail, "settings are wrong")
 		require.Equal(t, 403, problem(t, resource(t, a, user("Editor"), "POST", "workload/stop", "{}")).Status, "nobody operates")
 
-		health, err := a.CheckHealth(t.Context(), &backend.CheckHealthRequest{})
-		require.NoError(t, err)
+		health, _ := check(t, a)
 		require.Equal(t, backend.HealthStatusError, health.Status)
 		require.Contains(t, health.Message, tt.field)
 
@@ -62,11 +61,30 @@ func TestWrongSettings(t *testing.T) {
 func TestEmptySettings(t *testing.T) {
 	for _, json := range []string{"", "null", "{}", `{"sidecarUrl":" "}`} {
 		a := start(t, backend.AppInstanceSettings{JSONData: []byte(json)})
-		health, err := a.CheckHealth(t.Context(), nil)
-		require.NoError(t, err)
+		health, details := check(t, a)
 		require.Contains(t, health.Message, "No URL is set")
-		require.Contains(t, string(health.JSONDetails), `"reason":"no_url"`)
+		require.Equal(t, reasonNoURL, details.Reason)
 	}
+}
+
+// A token is for the URL that it was entered for, whoever changes that.
+func TestTokenOfAnotherURL(t *testing.T) {
+	s := newSidecar(t)
+	for _, secret := range []string{token, "http://127.0.0.1:1 " + token, s.URL + ".example " + token} {
+		a := start(t, backend.AppInstanceSettings{
+			JSONData: []byte(`{"sidecarUrl":"` + s.URL + `"}`), DecryptedSecureJSONData: map[string]string{"token": secret},
+		})
+		p := problem(t, resource(t, a, user("Admin"), "GET", "status", ""))
+		require.Equal(t, "token", p.Field)
+		require.Contains(t, p.Allowed, "one entered for "+s.URL)
+		require.NotContains(t, p.Detail, token)
+	}
+	require.Empty(t, s.take(), "nothing is sent")
+	a := start(t, backend.AppInstanceSettings{ // as a provisioning file has it that sets no token
+		JSONData: []byte(`{"sidecarUrl":"` + s.URL + `"}`), DecryptedSecureJSONData: map[string]string{"token": s.URL + " "},
+	})
+	_, details := check(t, a)
+	require.Equal(t, reasonToken, details.Reason, "the load generator asks for one")
 }
 
 // Spaces that came along when they were pasted do no harm.
@@ -74,7 +92,7 @@ func TestTrimmedSettings(t *testing.T) {
 	s := newSidecar(t)
 	a := start(t, backend.AppInstanceSettings{
 		JSONData:                []byte(`{"sidecarUrl":" ` + s.URL + ` "}`),
-		DecryptedSecureJSONData: map[string]string{"token": token + "\n"},
+		DecryptedSecureJSONData: map[string]string{"token": s.URL + "/  " + token + "\n"},
 	})
 	require.Equal(t, 200, resource(t, a, nil, "GET", "status", "").Status)
 }
@@ -96,7 +114,7 @@ func TestTLS(t *testing.T) {
 	} {
 		a := start(t, backend.AppInstanceSettings{
 			JSONData:                []byte(`{"sidecarUrl":"` + s.URL + `",` + tt.json + `}`),
-			DecryptedSecureJSONData: map[string]string{"token": token, "tlsCACert": tt.authority},
+			DecryptedSecureJSONData: map[string]string{"token": s.URL + " " + token, "tlsCACert": tt.authority},
 		})
 		res, live := resource(t, a, nil, "GET", "status", ""), run(t, a, "main/snapshot")
 		if tt.trusted {

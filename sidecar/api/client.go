@@ -74,6 +74,15 @@ func (c *Client) As(login string) *Client {
 	return &as
 }
 
+// WithoutTimeout gives a client whose calls only their context ends, for answers
+// of any length.
+func (c *Client) WithoutTimeout() *Client {
+	patient, unlimited := *c, *c.http
+	unlimited.Timeout = 0
+	patient.http = &unlimited
+	return &patient
+}
+
 // Ready says why a target of the sidecar cannot serve, nil where all can.
 func (c *Client) Ready(ctx context.Context) error {
 	res, err := c.send(ctx, http.MethodGet, c.base.JoinPath("readyz"), "", nil)

@@ -44,12 +44,13 @@ const (
 	ErrorStream      ErrorClass = "stream_error" // HTTP 200 with an error inside the stream
 	ErrorTruncated   ErrorClass = "truncated"    // the stream ended without [DONE]
 	ErrorMalformed   ErrorClass = "malformed"    // what came is not a stream of chat completion chunks
+	ErrorOverrun     ErrorClass = "overrun"      // the answer took longer, or grew larger, than any may
 )
 
 // ErrorClasses lists every class in the order of the documentation.
 var ErrorClasses = []ErrorClass{
 	ErrorConnect, ErrorTimeout, ErrorStall, ErrorRateLimited, ErrorHTTP4xx,
-	ErrorHTTP5xx, ErrorStream, ErrorTruncated, ErrorMalformed,
+	ErrorHTTP5xx, ErrorStream, ErrorTruncated, ErrorMalformed, ErrorOverrun,
 }
 
 // TurnStatus is how a turn ended. A cancelled turn is neither a success nor an error.
@@ -329,11 +330,39 @@ type Cluster struct {
 	BatchLimit    *float64       `json:"batch_limit,omitempty"`
 	KV            KV             `json:"kv"`
 	Speculation   SpeculativeUse `json:"speculation"`
-	Workers       []Worker       `json:"workers"`
+	Workers       []Worker       `json:"workers"`               // all; of more than 256 the 8 busiest and the 8 idlest
+	AllWorkers    *AllWorkers    `json:"all_workers,omitempty"` // where workers lists only some
 	GPU           string         `json:"gpu,omitempty"`
 	Model         string         `json:"model,omitempty"`
 	Engine        string         `json:"engine,omitempty"` // trtllm, vllm
 	UpdatedSecond float64        `json:"age_seconds"`      // since the last successful reading
+}
+
+// WorkerCount is how many workers there are, listed or not.
+func (c Cluster) WorkerCount() int {
+	if c.AllWorkers != nil {
+		return c.AllWorkers.Count
+	}
+	return len(c.Workers)
+}
+
+// AllWorkers is what all workers of a cluster tell together.
+type AllWorkers struct {
+	Count    int      `json:"count"`
+	GPUs     int      `json:"gpus"`
+	Waiting  *float64 `json:"waiting,omitempty"`   // the sum
+	Routed   *float64 `json:"routed,omitempty"`    // the sum
+	Inflight *Spread  `json:"inflight,omitempty"`  // requests of a worker
+	CacheUse *Spread  `json:"cache_use,omitempty"` // of a worker, 0 to 1
+}
+
+// Spread is how a figure is spread over those who tell it.
+type Spread struct {
+	Min float64 `json:"min"`
+	P10 float64 `json:"p10"`
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	Max float64 `json:"max"`
 }
 
 // SpeculativeUse is how well speculative decoding does over the last 60 s.

@@ -48,8 +48,10 @@ export interface paths {
         /**
          * WebSocket: a snapshot a second, and one at once on every change of state
          * @description Each text message is a `Snapshot`. A slow reader loses snapshots, always
-         *     the older ones. The server takes no messages. It answers 503 while too
-         *     many streams are open.
+         *     the older ones; one that answers no ping for 10 s is dropped. The server
+         *     takes no messages. It answers 503 while too many streams are open: 256
+         *     of all callers, 192 of those who have not shown the token, 16 of one
+         *     address or session, 128 of an address that shows the token or is loopback.
          */
         get: operations["stream"];
         put?: never;
@@ -249,7 +251,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The raw data, a line a turn; an answer that breaks off has failed */
+        /**
+         * The raw data, a line a turn; an answer that breaks off has failed
+         * @description The Grafana app cannot break an answer off. What it passes on of one that
+         *     does ends with the line `# INCOMPLETE: this export broke off here; download it again`.
+         *     It lets two of them run at once, and refuses others: 429.
+         */
         get: operations["getTurns"];
         put?: never;
         post?: never;
@@ -436,7 +443,7 @@ export interface components {
          * @description How a turn failed.
          * @enum {string}
          */
-        ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed";
+        ErrorClass: "connect" | "timeout" | "stall" | "rate_limited" | "http_4xx" | "http_5xx" | "stream_error" | "truncated" | "malformed" | "overrun";
         /**
          * @description How a turn ended. A cancelled turn is neither a success nor an error.
          * @enum {string}
@@ -714,13 +721,37 @@ export interface components {
             batch_limit?: number;
             kv: components["schemas"]["KV"];
             speculation: components["schemas"]["SpeculativeUse"];
+            /** @description all; of more than 256 the 8 busiest and the 8 idlest */
             workers: components["schemas"]["Worker"][];
+            /** @description where workers lists only some */
+            all_workers?: components["schemas"]["AllWorkers"];
             gpu?: string;
             model?: string;
             /** @description trtllm, vllm */
             engine?: string;
             /** @description since the last successful reading */
             age_seconds: number;
+        };
+        /** @description What all workers of a cluster tell together. */
+        AllWorkers: {
+            count: number;
+            gpus: number;
+            /** @description the sum */
+            waiting?: number;
+            /** @description the sum */
+            routed?: number;
+            /** @description requests of a worker */
+            inflight?: components["schemas"]["Spread"];
+            /** @description of a worker, 0 to 1 */
+            cache_use?: components["schemas"]["Spread"];
+        };
+        /** @description How a figure is spread over those who tell it. */
+        Spread: {
+            min: number;
+            p10: number;
+            p50: number;
+            p90: number;
+            max: number;
         };
         /** @description How well speculative decoding does over the last 60 s. */
         SpeculativeUse: {

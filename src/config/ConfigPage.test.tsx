@@ -107,7 +107,6 @@ describe('connection', () => {
 
   it('is saved with what the page does not know of, and without secrets that stay; then it is tested', async () => {
     await show();
-    await enter(/^Load generator URL/, 'http://other:8088');
     await userEvent.click(screen.getByRole('radio', { name: 'Admins only' }));
     await userEvent.click(save('Connection'));
     expect(await screen.findByText('The connection works')).toBeInTheDocument();
@@ -116,9 +115,23 @@ describe('connection', () => {
       data: {
         enabled: true,
         pinned: true,
-        jsonData: { sidecarUrl: 'http://other:8088', operatorRole: 'Admin', tlsSkipVerify: false, timeout: 7 },
+        jsonData: { sidecarUrl: 'http://127.0.0.1:8088', operatorRole: 'Admin', tlsSkipVerify: false, timeout: 7 },
         secureJsonData: {},
       },
+    });
+  });
+
+  it('asks for the token again where the URL has changed, and forgets the stored one', async () => {
+    await show();
+    expect(screen.getByLabelText(/^Token/)).toHaveValue('configured');
+    await enter(/^Load generator URL/, 'http://other:8088');
+    expect(screen.getByLabelText(/^Token/)).toHaveValue('');
+    expect(screen.getByText(/Enter the one for this URL/)).toBeInTheDocument();
+    await userEvent.click(save('Connection'));
+    await waitFor(() => expect(sent('POST')).toHaveLength(1));
+    expect(sent('POST')[0].data).toMatchObject({
+      jsonData: { sidecarUrl: 'http://other:8088' },
+      secureJsonData: { token: '' },
     });
   });
 
@@ -128,7 +141,7 @@ describe('connection', () => {
     fireEvent.change(screen.getByLabelText(/^Token/), { target: { value: 'secret' } });
     await userEvent.click(save('Connection'));
     await waitFor(() => expect(sent('POST')).toHaveLength(1));
-    expect(sent('POST')[0].data).toMatchObject({ secureJsonData: { token: 'secret' } });
+    expect(sent('POST')[0].data).toMatchObject({ secureJsonData: { token: 'http://127.0.0.1:8088 secret' } });
   });
 
   it('has the TLS options of Grafana', async () => {

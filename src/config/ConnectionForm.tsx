@@ -43,8 +43,10 @@ export function ConnectionForm({ stored, onChanged, onSaved }: ConnectionFormPro
   const { isDirty } = form.formState;
   const save = async (values: Values) => {
     const { token, tlsCACert, ...jsonData } = values;
+    const forgotten = token === null && moved(stored, values.sidecarUrl);
     await savePluginSettings(stored, jsonData, {
-      ...(token !== null && { token }),
+      ...(forgotten && { token: '' }),
+      ...(token !== null && { token: token && `${values.sidecarUrl} ${token}` }),
       ...(tlsCACert !== null && { tlsCACert }),
     });
     await onSaved();
@@ -99,6 +101,7 @@ const roles = (['Editor', 'Admin'] as const).map((value) => ({
 function Reach({ form, stored }: PartProps) {
   const error = form.formState.errors.sidecarUrl?.message;
   const token = useSecret(form.control, 'token', stored);
+  const elsewhere = moved(stored, form.watch('sidecarUrl'));
   return (
     <>
       <Field
@@ -111,8 +114,16 @@ function Reach({ form, stored }: PartProps) {
       >
         <Input id="sidecar-url" placeholder="http://127.0.0.1:8088" {...form.register('sidecarUrl')} />
       </Field>
-      <Field label="Token" description="Only if the load generator was given one." htmlFor="sidecar-token">
-        <SecretInput id="sidecar-token" autoComplete="off" {...token} />
+      <Field
+        label="Token"
+        description={
+          elsewhere && stored.secureJsonFields.token
+            ? 'The stored token is for the stored URL alone. Enter the one for this URL.'
+            : 'Only if the load generator was given one.'
+        }
+        htmlFor="sidecar-token"
+      >
+        <SecretInput id="sidecar-token" autoComplete="off" {...token} isConfigured={token.isConfigured && !elsewhere} />
       </Field>
       <Field label="Who may operate" description="Everybody sees; only admins configure.">
         <Controller
@@ -159,6 +170,12 @@ function TLS({ form, stored }: PartProps) {
       </Field>
     </>
   );
+}
+
+/** Whether the URL is another one than that which the stored token was entered for. */
+function moved({ jsonData }: StoredSettings, url: string): boolean {
+  const bare = (text: string) => text.trim().replace(/\/+$/, '');
+  return bare(url) !== bare(jsonData.sidecarUrl ?? '');
 }
 
 /** What a field of a secret needs: one that is stored is not shown, and stays until it is reset. */

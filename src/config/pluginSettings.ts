@@ -23,6 +23,7 @@ export type OperatorRole = 'Editor' | 'Admin';
 
 /** What Grafana keeps of the app, unreadable. */
 export interface PluginSecrets {
+  /** The URL that the token was entered for, a space, and the token: it is sent nowhere else. */
   token?: string;
   tlsCACert?: string;
 }

@@ -10,6 +10,7 @@ const names: Record<ErrorClass, string> = {
   stream_error: 'stream broke off',
   truncated: 'answer cut short',
   malformed: 'answer not readable',
+  overrun: 'answer too long',
 };
 
 /** A class of error as a person says it. */

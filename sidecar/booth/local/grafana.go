@@ -173,7 +173,7 @@ func (g Grafana) Command(o GrafanaOptions) (Command, error) {
 	if err := errors.Join(err, link(plugins, o.Plugins), link(provisioning, folders), os.WriteFile(config, nil, 0o600)); err != nil {
 		return Command{}, fmt.Errorf("prepare Grafana: %w", err)
 	}
-	env := append(os.Environ(),
+	env := append(Environment(),
 		"GF_PATHS_DATA="+filepath.Join(o.Dir, "data"), "GF_PATHS_LOGS="+filepath.Join(o.Dir, "logs"),
 		"GF_PATHS_PLUGINS="+plugins, "GF_PATHS_PROVISIONING="+provisioning, "GF_LOG_MODE=console",
 		"GF_SERVER_PROTOCOL=http", "GF_SERVER_HTTP_ADDR=127.0.0.1", "GF_SERVER_HTTP_PORT="+strconv.Itoa(o.Port),

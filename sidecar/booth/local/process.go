@@ -3,12 +3,14 @@ package local
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -18,7 +20,7 @@ type Command struct {
 	Name   string   // for messages
 	Path   string   // of the program
 	Args   []string // without the program's name
-	Env    []string // "NAME=value" each; nil means this process's own
+	Env    []string // "NAME=value" each; nil means what [Environment] gives
 	Log    string   // the file that its output is appended to; the folder is made if need be
 	Output *os.File // where its output goes instead of a log, if not nil
 
@@ -56,6 +58,9 @@ func Start(c Command) (*Process, error) {
 		output, p.log = log, c.Log
 	}
 	cmd.Env, cmd.Stdout, cmd.Stderr = c.Env, output, output
+	if c.Env == nil {
+		cmd.Env = Environment()
+	}
 	started := make(chan error)
 	go p.run(started)
 	if err := <-started; err != nil {
@@ -64,11 +69,25 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
+// Environment is this process's environment without the load generator's settings,
+// which are nobody else's business: its token and its keys are among them.
+func Environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "LOADGEN_") })
+}
+
+// openLog opens a log, which may quote what people have asked, for this user alone.
 func openLog(path string) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := log.Chmod(0o600); err != nil && runtime.GOOS != "windows" { // it may be an older version's
+		return nil, errors.Join(err, log.Close())
+	}
+	return log, nil
 }
 
 // run starts the child and waits for its end on one and the same thread: Linux

@@ -182,6 +182,24 @@ func TestOutputElsewhere(t *testing.T) {
 	assert.NoFileExists(t, log)
 }
 
+// What a child writes may quote what people ask, and its environment has no secrets
+// that are the load generator's, however the log and the environment were before.
+func TestSecrets(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	require.NoError(t, os.WriteFile(log, nil, 0o666))
+	t.Setenv("LOADGEN_TOKEN", "secret")
+	t.Setenv("LOADGEN_TARGET_API_KEY", "secret")
+	t.Setenv("OTHER", "kept")
+	require.NoError(t, start(t, shell(log, "env")).Wait())
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "OTHER=kept\n")
+	assert.NotContains(t, string(text), "secret")
+	info, err := os.Stat(log)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
 func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "missing")

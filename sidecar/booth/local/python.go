@@ -106,7 +106,7 @@ func runPython(ctx context.Context, path, code string) ([]byte, error) {
 // Dynamo into another one than was asked for, and with what is given.
 func childEnv(more ...string) []string {
 	var env []string
-	for _, variable := range os.Environ() {
+	for _, variable := range Environment() {
 		if !strings.HasPrefix(variable, "PYTHON") && !strings.HasPrefix(variable, "DYN_") {
 			env = append(env, variable)
 		}

@@ -171,7 +171,7 @@ func (b *booth) setLogsAside() error {
 	if err := os.Rename(logs, old); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return os.MkdirAll(logs, 0o755)
+	return os.MkdirAll(logs, 0o700)
 }
 
 // start starts everything and returns when it serves: the cluster first, since the

@@ -103,7 +103,7 @@ func TestComposedPrometheus(t *testing.T) {
 	require.NoError(t, err)
 	require.YAMLEq(t, string(text), string(committed))
 
-	project, err := deploy.Compose(t.Context(), "KVBOOTH_TOKEN="+deploy.Token)
+	project, err := deploy.Compose(t.Context(), deploy.Variables...)
 	require.NoError(t, err)
 	service := project.Services["prometheus"]
 	require.Equal(t, "prom/prometheus:v"+prometheus.Version, service.Image)

@@ -24,6 +24,7 @@ import (
 	"kvbooth/sidecar/loadgen/corpus/source"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/page"
+	"kvbooth/sidecar/loadgen/plausible"
 	"kvbooth/sidecar/loadgen/selfcheck"
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/stats"
@@ -33,6 +34,7 @@ import (
 
 // generator is the load generator with all of its parts.
 type generator struct {
+	files   openFiles
 	view    *lane.View
 	server  *server.Server
 	watcher *cluster.Watcher
@@ -57,8 +59,9 @@ type client interface {
 // assemble makes the parts; no turn is sent yet. The address is the one that it
 // will be reached at. What the configuration cannot know to be wrong comes back as
 // an error, with nothing left open.
-func assemble(ctx context.Context, conf *config.Config, address string, log *slog.Logger) (*generator, error) {
-	g := &generator{check: new(selfcheck.Watch), close: func() {}, log: log}
+func assemble(ctx context.Context, conf *config.Config, address string, files openFiles, log *slog.Logger) (*generator, error) {
+	plausible.LogTo(log)
+	g := &generator{files: files, check: new(selfcheck.Watch), close: func() {}, log: log}
 	var err error
 	if g.client, err = newClient(conf); err != nil {
 		return nil, err
@@ -88,6 +91,7 @@ func newClient(conf *config.Config) (client, error) {
 	options := chat.Options{
 		URL: conf.Target.URL, Model: conf.Target.Model, APIKey: string(conf.Target.APIKey), CA: conf.Target.CA,
 		ConnectTimeout: conf.Target.ConnectTimeout, FirstTokenTimeout: conf.Target.FirstTokenTimeout, StallTimeout: conf.Target.StallTimeout,
+		TurnTimeout: conf.Target.TurnTimeout,
 	}
 	if conf.Mode.Driver != "endpoints" {
 		return chat.New(options)
@@ -102,7 +106,8 @@ func newClient(conf *config.Config) (client, error) {
 // openStore says what to do where it fails, save where another process is named.
 func openStore(ctx context.Context, conf *config.Config, address string, log *slog.Logger) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Options{
-		Dir: conf.DataDir, Owner: address, MaxConversations: conf.Store.MaxConversations, MaxAge: conf.Store.MaxAge, Log: log,
+		Dir: conf.DataDir, Owner: address, Log: log,
+		MaxConversations: conf.Store.MaxConversations, MaxAge: conf.Store.MaxAge, MaxBytes: int64(conf.Store.MaxBytes),
 	})
 	if err == nil || errors.As(err, new(*store.LockedError)) {
 		return s, err
@@ -255,6 +260,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	}
 	catalogue, err := lane.NewCatalogue(ctx, lane.Process{
 		Version: version(), Config: conf.Map(), Store: g.store, Health: g.check.Health, Log: g.log,
+		CheckConcurrency: g.files.check,
 	}, conf.Settings())
 	if err != nil {
 		return err
@@ -275,7 +281,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	registry.MustRegister(g.lane.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		stats.NewClientCollector(func() api.ClientHealth { return g.check.Health(time.Now()) }))
 	g.server, err = server.New(server.Options{
-		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store}, Token: string(conf.Token), Hosts: conf.Hosts, PublicPage: conf.PublicPage,
+		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store}, Token: string(conf.Token), Hosts: conf.Hosts, PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
 		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
 	})
 	return err

@@ -90,6 +90,16 @@ var faults = map[string]fault{
 	"ends in mid-answer":  {class: api.ErrorTruncated, says: []string{"ended without [DONE]"}, serve: stream(oneWord), begins: true},
 	"garbage":             {class: api.ErrorMalformed, says: []string{isTheURLRight}, serve: hijack("\x15\x03\x01\x00\x02\x02\x16"), atOnce: true},
 	"garbage in a stream": {class: api.ErrorMalformed, says: []string{"not a chat completion chunk (<b>)", isTheURLRight}, serve: stream("<b>")},
+	"never stops talking": {
+		class: api.ErrorOverrun, says: []string{"had not ended after 2s", "or target.turn_timeout is too short"},
+		serve: func(w http.ResponseWriter, r *http.Request) {
+			begin(w)
+			for wait(r, 100*time.Millisecond) {
+				send(w, oneWord)
+			}
+		},
+		begins: true, flags: []string{"--target-turn-timeout=2s"},
+	},
 	"a web page": {
 		class: api.ErrorMalformed, says: []string{"the server did not stream: it sent text/html", isTheURLRight},
 		serve: func(w http.ResponseWriter, _ *http.Request) {

@@ -32,7 +32,7 @@ const (
 
 // gcPercent collects early. What lives is a few megabytes, so that costs next to
 // nothing, and a sidecar should be small.
-const gcPercent = 35
+const gcPercent = 25
 
 func main() {
 	if os.Getenv("GOGC") == "" {
@@ -97,6 +97,10 @@ func version() string {
 func serve(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	out := &terminal{w: stderr}
 	log := newLog(conf, out)
+	files := divide(openFileLimit(), filesEach(conf))
+	if err := files.check("concurrency", conf.Concurrency); err != nil {
+		return notStarted{err}
+	}
 	l, err := listen(conf)
 	if err != nil {
 		return notStarted{err}
@@ -104,14 +108,15 @@ func serve(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 	defer l.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g, err := assemble(ctx, conf, l.Addr().String(), log)
+	g, err := assemble(ctx, conf, l.Addr().String(), files, log)
 	switch {
 	case err != nil && ctx.Err() != nil: // it was stopped meanwhile
 		return nil
 	case err != nil:
 		return notStarted{err}
 	}
-	log.Info("the load generator is up", "address", "http://"+l.Addr().String(), "target", conf.Target.URL)
+	log.Info("the load generator is up", "address", "http://"+l.Addr().String(), "target", conf.Target.URL,
+		"open_files", files.limit, "most_conversations", files.conversations)
 	var wg sync.WaitGroup
 	if conf.Start {
 		if _, err := g.lane.Start(ctx, "command line", api.StartRequest{}); err != nil {

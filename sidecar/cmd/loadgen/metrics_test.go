@@ -32,6 +32,7 @@ var wantMetrics = map[dto.MetricType]map[string]string{
 		"loadgen_requests_total": "status", "loadgen_requests_slo_met_total": "", "loadgen_errors_total": "class",
 		"loadgen_conversations_total": "status", "loadgen_input_tokens_total": "", "loadgen_cached_tokens_total": "",
 		"loadgen_output_tokens_total": "", "loadgen_store_lost_turns_total": "",
+		"loadgen_implausible_values_total": "- source",
 	},
 	dto.MetricType_GAUGE: {
 		"loadgen_target_concurrency": "", "loadgen_active_conversations": "", "loadgen_inflight_requests": "", "loadgen_workload_running": "",

@@ -31,7 +31,8 @@ type Options struct {
 
 	ConnectTimeout    time.Duration // to open a connection, TLS included; 0 means 5 s
 	FirstTokenTimeout time.Duration // from sending to the first content chunk; 0 means 120 s
-	StallTimeout      time.Duration // between two events of the stream; 0 means 30 s
+	StallTimeout      time.Duration // between two events of the stream that carry something; 0 means 30 s
+	TurnTimeout       time.Duration // from sending to the end of the answer; 0 means 10 min
 	// IdleTimeout is how long a connection is kept for the next request; it must
 	// stay below the server's own keep-alive, or a request is sent into a
 	// connection that the server is closing. 0 means 4 s (uvicorn closes at 5).
@@ -42,7 +43,7 @@ type Options struct {
 type Client struct {
 	opts  Options
 	base  *url.URL
-	kept  *http.Transport // its connections are kept for the next request
+	kept  carrier
 	fresh *http.Transport // its connections carry one request each
 	ext   extensions
 }
@@ -57,14 +58,13 @@ func New(opts Options) (*Client, error) {
 	setDefault(&opts.ConnectTimeout, 5*time.Second)
 	setDefault(&opts.FirstTokenTimeout, 120*time.Second)
 	setDefault(&opts.StallTimeout, 30*time.Second)
+	setDefault(&opts.TurnTimeout, 10*time.Minute)
 	setDefault(&opts.IdleTimeout, 4*time.Second)
 	c := &Client{opts: opts, base: base}
 	c.ext.setModel(opts.Model)
-	if c.kept, err = transport(opts, base); err != nil {
+	if c.kept, c.fresh, err = carriers(opts, base); err != nil {
 		return nil, err
 	}
-	c.fresh = c.kept.Clone()
-	c.fresh.DisableKeepAlives = true
 	return c, nil
 }
 
@@ -177,7 +177,7 @@ func (c *Client) send(ctx context.Context, req Request, used map[string]bool) Re
 }
 
 // post sends the request and waits for the response's head.
-func (c *Client) post(ctx context.Context, t *http.Transport, s *stream, body *payload) (*http.Response, error) {
+func (c *Client) post(ctx context.Context, t http.RoundTripper, s *stream, body *payload) (*http.Response, error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: s.connected,
 		// From here on the connection may be another stream's, or read by none.

@@ -267,17 +267,12 @@ func TestNotSentAgain(t *testing.T) {
 func TestDeadConnectionIsNotTried(t *testing.T) {
 	s := serve(t, func(c call) bool { c.write(oneToken); return false })
 	c := clientOf(t, s.url)
-	dial := c.kept.DialContext
-	ended := make(chan struct{}, 9)
-	c.kept.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		nc, err := dial(ctx, network, address)
-		return closing{nc, ended}, err
-	}
+	kept := c.kept.(*pool)
 	for range 3 {
 		if r := do(t, c); r.Resent {
 			t.Error("a closed connection was tried")
 		}
-		<-ended
+		eventually(t, "the end of the connection", func() bool { return !silent(kept.idle[0].socket) })
 	}
 	if s.requests.Load() != 3 {
 		t.Errorf("%d requests", s.requests.Load())
@@ -415,30 +410,21 @@ func TestHandshakeTimesOut(t *testing.T) {
 	wantError(t, r.Err, api.ErrorConnect, "target.connect_timeout")
 }
 
-// selfSigned makes a certificate that only it itself vouches for.
-func selfSigned(t *testing.T) (cert tls.Certificate, inPEM []byte) {
+// selfSigned makes a certificate that only it itself vouches for; change, if given,
+// changes it first.
+func selfSigned(t *testing.T, change ...func(*x509.Certificate)) (cert tls.Certificate, inPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, DNSNames: []string{"script"}, NotAfter: time.Now().Add(time.Hour)}
+	for _, f := range change {
+		f(template)
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-// closing is a connection that tells when the client closes it.
-type closing struct {
-	net.Conn
-	closed chan<- struct{}
-}
-
-func (c closing) NetConn() net.Conn { return c.Conn }
-
-func (c closing) Close() error {
-	c.closed <- struct{}{}
-	return c.Conn.Close()
 }

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"math"
 	"net"
@@ -14,35 +15,55 @@ import (
 // maxHead bounds the status line and headers of a response.
 const maxHead = 64 << 10
 
-// transport makes the connections to the server. No stream shares one, and as
-// many are kept as there were streams: each is back in use within moments. Against
-// reading the sockets without net/http, CPU a chunk is 1.07 times as much at 180
-// streams (median of nine pairs, from 0.89 to 1.35) and 0.98 at 1,000 (0.80 to 1.19).
-// In the one pair of whole load generators measured on a quiet machine, at 180, it
-// read 10 % fewer chunks per CPU-second and took 45.2 MB instead of 39.8.
-func transport(o Options, base *url.URL) (*http.Transport, error) {
-	conf, err := tlsConfig(base, o.CA)
+// dialer opens the socket of a connection.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// dial opens a connection that stamps its reads.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	nc, err := (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	dialer := net.Dialer{KeepAlive: 15 * time.Second}
+	return &conn{Conn: nc}, nil
+}
+
+// transport is for what no pool does: small calls, a request that goes out again,
+// and a target behind a proxy. No stream shares a connection of it, and as many are
+// kept as there were streams: each is back in use within moments.
+func transport(o Options, conf *tls.Config) *http.Transport {
 	t := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment, // never for a loopback address
 		OnProxyConnectResponse: proxyAnswered,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			nc, err := dialer.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return &conn{Conn: nc}, nil
-		},
-		TLSClientConfig: conf, IdleConnTimeout: o.IdleTimeout,
+		DialContext:            dial,
+		TLSClientConfig:        conf, IdleConnTimeout: o.IdleTimeout,
 		DisableCompression: true, MaxIdleConnsPerHost: math.MaxInt, MaxResponseHeaderBytes: maxHead,
-		ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10, // a chunk has some 400 bytes, and a thousand connections add up
+		ReadBufferSize: bufferSize, WriteBufferSize: bufferSize, // a thousand connections add up
 		Protocols: new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true)
-	return t, nil
+	return t
+}
+
+// carriers gives what carries the streams over kept connections, and what makes a
+// connection for each request.
+func carriers(o Options, base *url.URL) (kept carrier, fresh *http.Transport, err error) {
+	conf, err := tlsConfig(base, o.CA)
+	if err != nil {
+		return nil, nil, err
+	}
+	fresh = transport(o, conf)
+	fresh.DisableKeepAlives = true
+	proxy, unreadable := http.ProxyFromEnvironment(&http.Request{URL: base}) // each request will say what is wrong with it
+	if proxy == nil && unreadable == nil {
+		return newPool(base, dial, conf, o.IdleTimeout), fresh, nil
+	}
+	return transport(o, conf), fresh, nil
+}
+
+// carrier sends requests over connections that it keeps for the next ones.
+type carrier interface {
+	http.RoundTripper
+	CloseIdleConnections()
 }
 
 func proxyAnswered(_ context.Context, _ *url.URL, _ *http.Request, res *http.Response) error {

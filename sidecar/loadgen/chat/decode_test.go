@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	goccy "github.com/goccy/go-json"
+
+	"kvbooth/sidecar/loadgen/plausible"
 )
 
 // dynamoChunk is one token as a real Dynamo sent it.
@@ -43,7 +45,7 @@ func TestDecodeChunk(t *testing.T) {
 		{"usage that counts nothing", `{"choices":[{"delta":{"content":"a"}}],"usage":{}}`, chunk{text: "a", content: true}},
 		{"usage details null", `{"usage":{"prompt_tokens":1,"completion_tokens":null,"prompt_tokens_details":null}}`, chunk{usage: &Usage{Prompt: 1}}},
 		{"cached tokens null", `{"usage":{"prompt_tokens":1,"prompt_tokens_details":{"cached_tokens":null}}}`, chunk{usage: &Usage{Prompt: 1}}},
-		{"counts below zero or beyond reason", `{"usage":{"prompt_tokens":-5,"completion_tokens":1e300}}`, chunk{usage: &Usage{Completion: 1<<31 - 1}}},
+		{"as many tokens as can be", `{"usage":{"prompt_tokens":1e7,"completion_tokens":1e7,"prompt_tokens_details":{"cached_tokens":1e7}}}`, chunk{usage: &Usage{1e7, 1e7, 1e7, true}}},
 		{"worker: decode wins over prefill", `{"nvext":{"worker_id":{"decode_worker_id":18446744073709551615,"prefill_worker_id":7}}}`, chunk{worker: 1<<64 - 1}},
 		{"worker: prefill alone", `{"nvext":{"worker_id":{"prefill_worker_id":9007199254740993,"decode_worker_id":null}}}`, chunk{worker: 1<<53 + 1}},
 		{"worker as a string", `{"nvext":{"worker_id":{"decode_worker_id":"16549284283275536882"}}}`, chunk{worker: worker}},
@@ -80,11 +82,42 @@ func TestDecodeChunk(t *testing.T) {
 	}
 }
 
+// A number that cannot be true counts as not told, and the rest of its chunk holds.
+func TestImplausible(t *testing.T) {
+	for _, row := range []struct {
+		name, usage, timing string
+		want                chunk
+	}{
+		{"more tokens than can be", `"prompt_tokens":9,"completion_tokens":1e23`, ``, chunk{}},
+		{"a number beyond a float64", `"prompt_tokens":9,"completion_tokens":1e999`, ``, chunk{}},
+		{"tokens below zero", `"prompt_tokens":-5,"completion_tokens":3`, ``, chunk{}},
+		{"half a token", `"prompt_tokens":9,"completion_tokens":2.5`, ``, chunk{}},
+		{"more cached than asked", `"prompt_tokens":9,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":10}`, ``, chunk{usage: &Usage{9, 3, 0, false}}},
+		{"cached below zero", `"prompt_tokens":9,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":-1}`, ``, chunk{usage: &Usage{9, 3, 0, false}}},
+		{"a time before it was asked", ``, `"ttft_ms":-1,"kv_hit_rate":0.5`, chunk{timing: Timing{PredictedHitRatio: .5, HasPredicted: true}}},
+		{"a time of years", ``, `"ttft_ms":1e12`, chunk{}},
+		{"more hits than all", ``, `"kv_hit_rate":55`, chunk{}},
+		{"hits below zero", ``, `"kv_hit_rate":-0.1,"ttft_ms":500`, chunk{timing: Timing{TTFT: .5, HasTTFT: true}}},
+		{"a queue below zero", ``, `"router_queue_depth":-1e308`, chunk{}},
+		{"a queue without end", ``, `"router_queue_depth":1e308`, chunk{}},
+	} {
+		before := plausible.Rejected()[plausible.Target]
+		row.want.text, row.want.content = "a", true
+		in := `{"choices":[{"delta":{"content":"a"}}],"usage":{` + row.usage + `},"nvext":{"timing":{` + row.timing + `}}}`
+		if c, err := decodeChunk([]byte(in)); err != nil || !reflect.DeepEqual(c, row.want) {
+			t.Errorf("%s: got  %+v, %v\nwant %+v", row.name, c, err, row.want)
+		}
+		if plausible.Rejected()[plausible.Target] == before {
+			t.Errorf("%s: not counted", row.name)
+		}
+	}
+}
+
 func TestDecodeChunkRefuses(t *testing.T) {
 	bad := []string{
 		"", " ", "null", "true", "7", `"text"`, "[]", "[DONE]", "<html>", "{", "}", `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1}{}`, `{"a":1} x`,
 		`{a:1}`, `{"a":nul}`, `{"a":truE}`, `{"a":'b'}`, `{"a":[1,]}`, `{"a":[1 2]}`, `{"a":[1}`, `{"a":"\"}`, `{"a" 1}`, `{"a":1 "b":2}`,
-		`{"choices":7}`, `{"choices":["a"]}`, `{"choices":[{"delta":"a"}]}`, `{"usage":{"completion_tokens":"3"}}`, `{"usage":{"completion_tokens":1e400}}`,
+		`{"choices":7}`, `{"choices":["a"]}`, `{"choices":[{"delta":"a"}]}`, `{"usage":{"completion_tokens":"3"}}`,
 		`{"choices":[{"delta":{"content":"\x"}}]}`, `{"choices":[{"delta":{"content":"\u12g4"}}]}`, `{"choices":[{"delta":{"content":"\u12"}}]}`,
 		// Nesting is bounded: a hostile answer must not exhaust the stack.
 		`{"x":` + strings.Repeat("[", 5_000_000) + strings.Repeat("]", 5_000_000) + "}", `{"error":` + strings.Repeat(`{"a":`, 5_000_000),

@@ -34,6 +34,8 @@ func (e *Error) Error() string { return e.Message }
 func connectError(addr string, err error) *Error {
 	why, todo := err.Error(), "check target.url"
 	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var name x509.HostnameError
 	var record tls.RecordHeaderError
 	var dns *net.DNSError
 	var op *net.OpError
@@ -46,6 +48,10 @@ func connectError(addr string, err error) *Error {
 		why, todo = "its name cannot be resolved ("+dns.Err+")", "check the host name in target.url"
 	case errors.As(err, &unknown):
 		why, todo = "its certificate is signed by an unknown authority", "give the authority's certificate as target.ca_file"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		why, todo = "its certificate is expired or not valid yet", "renew it, and check the clocks of both machines"
+	case errors.As(err, &name):
+		why, todo = "its certificate is for another name ("+clip(strings.Join(name.Certificate.DNSNames, ", "))+")", "use that name in target.url"
 	case errors.As(err, &record):
 		why, todo = "it does not speak TLS", "use http:// in target.url"
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):

@@ -1,11 +1,14 @@
 package chat
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,7 +93,13 @@ func TestFaults(t *testing.T) {
 		{"garbage instead of JSON", unlimited, always(answerOf("data: lorem ipsum\n\n")), api.ErrorMalformed, 200, []string{"lorem ipsum", "target.url"}},
 		{"garbage for ever", unlimited, flooding("", "garbage"), api.ErrorMalformed, 0, []string{"not HTTP/1.1"}},
 		{"an error page without end", unlimited, flooding("HTTP/1.1 500 Oh\r\n\r\n", "why "), api.ErrorHTTP5xx, 500, []string{"why why"}},
-		{"an event without end", unlimited, flooding(closingHead+"data: ", "x"), api.ErrorMalformed, 0, []string{"16 MiB"}},
+		{"an event without end", unlimited, flooding(closingHead+"data: ", "x"), api.ErrorMalformed, 0, []string{"longer than 1 MiB", "target.url"}},
+		{"[DONE] alone", unlimited, always(answerOf(": hi\n\n", doneEvent)), api.ErrorMalformed, 200, []string{"is empty", "server's log"}},
+		{"content without end", unlimited, flooding(closingHead, event("a")), api.ErrorOverrun, 200, []string{"more than 80 chunks or tokens", "max_tokens was 20", "look at its settings"}},
+		{"tokens told without end", unlimited, always(answerOf(event("a"), told("b", 81))), api.ErrorOverrun, 200, []string{"more than 80 chunks or tokens"}},
+		{"text without end", unlimited, flooding(closingHead, event(strings.Repeat("x", 300<<10))), api.ErrorOverrun, 200, []string{"more than 8 MiB", "max_tokens"}},
+		{"empty deltas without end", unlimited, flooding(closingHead, roleOnly), api.ErrorOverrun, 200, []string{"more than 80 chunks or tokens"}},
+		{"an answer that does not end", turn(soon), func(c call) bool { c.write(streamHead + framed(event("a"))); return pinging(c) }, api.ErrorOverrun, 0, []string{"had not ended after 100ms", "target.turn_timeout"}},
 		{"comments as fast as they can", firstToken(soon), flooding(closingHead, ": ping\n"), api.ErrorTimeout, 0, []string{"no first token within 100ms"}},
 		{"accepts and says nothing", firstToken(soon), call.hold, api.ErrorTimeout, 0, []string{"no first token within 100ms", "target.first_token_timeout"}},
 		{"a role, then silence", firstToken(soon), func(c call) bool { c.write(streamHead + framed(roleOnly)); return c.hold() }, api.ErrorTimeout, 0, []string{"no first token within 100ms"}},
@@ -105,7 +114,7 @@ func TestFaults(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, row.answer)
-			r := clientOf(t, s.url, row.limits).Do(t.Context(), Request{ID: "c-1", Messages: hello()})
+			r := clientOf(t, s.url, row.limits).Do(t.Context(), Request{ID: "c-1", Messages: hello(), MaxTokens: 20})
 			wantError(t, r.Err, row.class, row.says...)
 			if r.Cancelled || r.OK() || r.Err != nil && r.Err.Status != row.status {
 				t.Errorf("got %s; want status %d", outcome(r), row.status)
@@ -114,6 +123,41 @@ func TestFaults(t *testing.T) {
 				t.Errorf("sent %d times", n)
 			}
 		})
+	}
+}
+
+// Servers that never end their events cannot fill the memory, and harm no other's stream.
+func TestUnfinishedEvents(t *testing.T) {
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	half := bytes.Repeat([]byte("x"), 400<<10)
+	unended := slices.Concat([]byte(closingHead+"data: "), half, half[:200<<10], []byte("\ndata: "), half) // 1000 KiB
+	s := serve(t, func(c call) bool { _, _ = c.conn.Write(unended); return c.hold() })
+	c, fine := clientOf(t, s.url), clientOf(t, serve(t, always(oneToken)).url)
+
+	const streams = 60
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	results := make(chan Result, streams)
+	for range streams {
+		go func() { results <- c.Do(ctx, Request{Messages: hello()}) }()
+	}
+	wantError(t, (<-results).Err, api.ErrorMalformed, "unfinished events of all streams", "64 MiB")
+	do(t, fine)
+	eventually(t, "they hold 64 MiB at most", func() bool { return heap() < before+maxUnfinished+8<<20 }) // while one grows, twice its own
+	cancel()
+	for range streams - 1 {
+		if r := <-results; !r.Cancelled {
+			wantError(t, r.Err, api.ErrorMalformed, "64 MiB")
+		}
+	}
+	if n := unfinished.Load(); n != 0 {
+		t.Errorf("%d bytes are never given back", n)
 	}
 }
 

@@ -59,6 +59,11 @@ func event(text string) string {
 	return `data: {"choices":[{"index":0,"delta":{"content":` + string(quoted) + "}}]}\n\n"
 }
 
+// told is such a chunk that says how many tokens the answer has so far.
+func told(text string, completion int) string {
+	return fmt.Sprintf(`data: {"choices":[{"delta":{"content":%q}}],"usage":{"prompt_tokens":9,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":4}}}`+"\n\n", text, completion)
+}
+
 // framed puts each piece of a body into an HTTP chunk of its own.
 func framed(pieces ...string) string {
 	var b strings.Builder
@@ -143,9 +148,20 @@ func over(t testing.TB, o Options, dial func() net.Conn) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.kept.Proxy = nil
-	c.kept.DialContext = func(context.Context, string, string) (net.Conn, error) { return &conn{Conn: dial()}, nil }
+	redial(t, c, func(dialer) dialer {
+		return func(context.Context, string, string) (net.Conn, error) { return &conn{Conn: dial()}, nil }
+	})
 	return c
+}
+
+// redial changes how a client's kept connections are opened.
+func redial(t testing.TB, c *Client, change func(dialer) dialer) {
+	t.Helper()
+	conf, err := tlsConfig(c.base, c.opts.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.kept = newPool(c.base, change(dial), conf, c.opts.IdleTimeout)
 }
 
 // replay runs one request over a scripted connection. kept says whether the
@@ -318,6 +334,7 @@ func clientOf(t testing.TB, url string, change ...func(*Options)) *Client {
 
 func firstToken(d time.Duration) func(*Options) { return func(o *Options) { o.FirstTokenTimeout = d } }
 func stall(d time.Duration) func(*Options)      { return func(o *Options) { o.StallTimeout = d } }
+func turn(d time.Duration) func(*Options)       { return func(o *Options) { o.TurnTimeout = d } }
 
 func hello() []openai.ChatCompletionMessage {
 	return []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}}

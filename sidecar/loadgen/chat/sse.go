@@ -3,13 +3,30 @@ package chat
 import (
 	"bytes"
 	"errors"
+	"sync/atomic"
 )
 
-// maxEvent bounds one line and one event of a stream. A chunk with logprobs or
-// a long tool call may well exceed 64 KiB; nothing honest exceeds this.
-const maxEvent = 16 << 20
+const (
+	// maxEvent bounds one event of a stream. A chunk with logprobs or a long tool call
+	// may well exceed 64 KiB; nothing honest exceeds this.
+	maxEvent = 1 << 20
+	// maxUnfinished bounds the buffers of all streams of the process for their events.
+	maxUnfinished = 64 << 20
+	// alwaysHeld is what each stream may buffer even so, and keeps from event to event:
+	// those that behave go on while others spend all there is.
+	alwaysHeld = 32 << 10
+	// maxUnread is what is kept of an event whose name says that it is not for us. It
+	// may still be [DONE].
+	maxUnread = 64
+)
 
-var errEventTooLong = errors.New("an event of the stream is longer than 16 MiB")
+var (
+	errEventTooLong = errors.New("an event of the stream is longer than 1 MiB")
+	errUnfinished   = errors.New("the unfinished events of all streams together are longer than 64 MiB")
+)
+
+// unfinished is the size of all buffers that [maxUnfinished] bounds.
+var unfinished atomic.Int64
 
 // sseReader cuts a stream of server-sent events into events, after the HTML
 // standard's rules: LF, CRLF and CR end a line, a line that starts with a colon
@@ -18,15 +35,17 @@ var errEventTooLong = errors.New("an event of the stream is longer than 16 MiB")
 // the connection gave, and keeps only what is not yet complete.
 type sseReader struct {
 	event   func(name string, data []byte) // data is valid during the call only
+	held    int                            // capacity of line and data
 	line    []byte                         // a line that began in an earlier feed
 	data    []byte                         // data lines of the event so far
 	hasData bool
-	name    string
+	name    string // at most maxUnread bytes of it
+	skipped bool   // the event is not read, and too long to be kept
 	skipLF  bool   // the last line ended in CR at the end of a feed
 	stray   []byte // the beginning of the first line that is no field of an event
 }
 
-// feed takes the next bytes. The only error is an event over maxEvent.
+// feed takes the next bytes. The errors are [errEventTooLong] and [errUnfinished].
 func (r *sseReader) feed(p []byte) error {
 	if r.skipLF && len(p) > 0 {
 		r.skipLF = false
@@ -37,18 +56,16 @@ func (r *sseReader) feed(p []byte) error {
 	for len(p) > 0 {
 		end, width := lineEnd(p)
 		if end < 0 {
-			if len(r.line)+len(p) > maxEvent {
-				return errEventTooLong
-			}
-			r.line = append(r.line, p...)
-			return nil
+			return r.begin(p)
 		}
 		if width == 1 && p[end] == '\r' && end == len(p)-1 {
 			r.skipLF = true // its LF may come with the next feed
 		}
 		line := p[:end]
 		if len(r.line) > 0 {
-			r.line = append(r.line, line...)
+			if err := r.begin(line); err != nil {
+				return err
+			}
 			line = r.line
 		}
 		p = p[end+width:]
@@ -59,6 +76,43 @@ func (r *sseReader) feed(p []byte) error {
 	}
 	return nil
 }
+
+// begin keeps a piece of a line whose end is not there yet. Of a line that is not
+// read, it keeps enough to tell that it is too long.
+func (r *sseReader) begin(p []byte) error {
+	if !isRead(r.name) {
+		p = p[:min(len(p), 2*maxUnread-len(r.line))]
+	}
+	if len(r.data)+len(r.line)+len(p) > maxEvent {
+		return errEventTooLong
+	}
+	return r.keep(&r.line, p)
+}
+
+// keep appends p to one of the two buffers.
+func (r *sseReader) keep(buf *[]byte, p []byte) error {
+	if n := len(*buf) + len(p); n > cap(*buf) {
+		size := max(n, min(2*cap(*buf), maxEvent))
+		more := size - cap(*buf)
+		if unfinished.Add(int64(more)) > maxUnfinished && r.held+more > alwaysHeld {
+			unfinished.Add(int64(-more))
+			return errUnfinished
+		}
+		r.held += more
+		*buf = append(make([]byte, 0, size), *buf...)
+	}
+	*buf = append(*buf, p...)
+	return nil
+}
+
+// release gives the buffers up. The reader may be fed again.
+func (r *sseReader) release() {
+	unfinished.Add(int64(-r.held))
+	r.held, r.line, r.data = 0, nil, nil
+}
+
+// isRead says whether events of this name are for us.
+func isRead(name string) bool { return name == "" || name == "message" || name == "error" }
 
 // lineEnd finds the first end of a line and says how many bytes it has; −1 if there is none.
 func lineEnd(p []byte) (end, width int) {
@@ -101,7 +155,7 @@ func (r *sseReader) take(line []byte) error {
 		case "data":
 			return r.takeData(value)
 		case "event":
-			r.name = string(value)
+			r.name = string(value[:min(len(value), maxUnread)])
 		case "id", "retry":
 		default:
 			if r.stray == nil {
@@ -113,21 +167,32 @@ func (r *sseReader) take(line []byte) error {
 }
 
 func (r *sseReader) takeData(value []byte) error {
-	if len(r.data)+len(value) > maxEvent {
+	n := len(r.data) + len(value)
+	if r.skipped = r.skipped || !isRead(r.name) && n > maxUnread; r.skipped {
+		r.data = r.data[:0]
+		return nil
+	}
+	if n > maxEvent {
 		return errEventTooLong
 	}
 	if r.hasData {
-		r.data = append(r.data, '\n')
+		if err := r.keep(&r.data, lineFeed); err != nil {
+			return err
+		}
 	}
 	r.hasData = true
-	r.data = append(r.data, value...)
-	return nil
+	return r.keep(&r.data, value)
 }
+
+var lineFeed = []byte("\n")
 
 // dispatch hands the event over. An event with neither data nor a name is none.
 func (r *sseReader) dispatch() {
-	if r.hasData || r.name != "" {
+	if !r.skipped && (r.hasData || r.name != "") {
 		r.event(r.name, r.data)
 	}
-	r.data, r.hasData, r.name = r.data[:0], false, ""
+	r.data, r.hasData, r.name, r.skipped = r.data[:0], false, "", false
+	if r.held > alwaysHeld {
+		r.release()
+	}
 }

@@ -46,6 +46,8 @@ func TestSSE(t *testing.T) {
 		{"no blank line at the end", "data: a\n", []string{"|a"}},
 		{"no line end at the end", "data: a\n\ndata: b", []string{"|a", "|b"}},
 		{"nothing", "", nil},
+		{"a long event for others", "event: token_ids\ndata: [" + strings.Repeat("7,", 500) + "]\ndata: more\n\ndata: a\n\n", []string{"|a"}},
+		{"a long event for others of short lines", "event: x\n" + strings.Repeat("data: 1234567\n", 10) + "\ndata: a\n\n", []string{"|a"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			in := []byte(row.in)
@@ -94,8 +96,43 @@ func TestSSELongLines(t *testing.T) {
 			}
 		}
 		if !errors.Is(err, errEventTooLong) {
-			t.Errorf("%s: got %v, want it refused after 16 MiB", row.name, err)
+			t.Errorf("%s: got %v, want it refused after 1 MiB", row.name, err)
 		}
+		if r.release(); cap(r.line)+cap(r.data) > 0 {
+			t.Errorf("%s: %d bytes are kept", row.name, cap(r.line)+cap(r.data))
+		}
+	}
+}
+
+// Nothing of a long event for others is stored, wherever its lines are cut.
+func TestSSESkips(t *testing.T) {
+	r := sseReader{event: func(name string, _ []byte) { t.Errorf("event %q", name) }}
+	long := bytes.Repeat([]byte("x"), 1<<20)
+	for _, piece := range [][]byte{[]byte("event: token_ids\ndata: "), long, long, []byte("\ndata: "), append(long, '\n'), []byte("data: "), long, []byte("\n\n")} {
+		if err := r.feed(piece); err != nil || r.held > 1<<10 {
+			t.Fatalf("%d bytes are held; %v", r.held, err)
+		}
+	}
+	r.release()
+}
+
+// A long event's buffers are for those that need them next.
+func TestSSELetsGo(t *testing.T) {
+	var r sseReader
+	n := 0
+	r.event = func(_ string, data []byte) { n += len(data) }
+	for range 3 {
+		for _, piece := range []string{"data: ", strings.Repeat("x", 500<<10), "\n\n"} {
+			if err := r.feed([]byte(piece)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r.held != 0 {
+			t.Errorf("%d bytes are held", r.held)
+		}
+	}
+	if n != 3*500<<10 {
+		t.Errorf("read %d bytes", n)
 	}
 }
 
@@ -109,7 +146,7 @@ func FuzzSSE(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, i, j uint16) {
 		want, err := events(in)
 		if err != nil {
-			t.Skip() // only an event over 16 MiB
+			t.Skip() // only an event over 1 MiB
 		}
 		from := int(i) % (len(in) + 1)
 		to := from + int(j)%(len(in)-from+1)
@@ -122,4 +159,17 @@ func FuzzSSE(f *testing.F) {
 			t.Fatalf("%d events out of %d data fields", len(want), n)
 		}
 	})
+}
+
+func BenchmarkSSE(b *testing.B) {
+	r := sseReader{event: func(string, []byte) {}}
+	event := []byte("data: " + dynamoChunk + "\n\n")
+	b.SetBytes(int64(len(event)))
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		cut := i % len(event)
+		if err := errors.Join(r.feed(event[:cut]), r.feed(event[cut:])); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

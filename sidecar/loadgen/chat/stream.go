@@ -22,6 +22,14 @@ const (
 	drainFor = 250 * time.Millisecond
 	// maxErrorBody is what is kept of the body of an error.
 	maxErrorBody = 16 << 10
+	// maxText is all the text of one answer that is kept, in bytes.
+	maxText = 8 << 20
+	// overMax is how many chunks and tokens for each of max_tokens end an answer: some
+	// servers send chunks without text, and none needs this many.
+	overMax = 4
+	// leastMax is what max_tokens counts as at least: a server that ignores it may still
+	// answer the probe, which asks for one token.
+	leastMax = 16
 )
 
 // phase is what a stream waits for; each has its limit.
@@ -39,6 +47,7 @@ var (
 	errConnectTimeout = fmt.Errorf("connecting: %w", context.DeadlineExceeded)
 	errFirstToken     = errors.New("no first token in time")
 	errStall          = errors.New("the stream stalls")
+	errTurn           = errors.New("the answer does not end in time")
 	errDrained        = errors.New("the response goes on after [DONE]")
 )
 
@@ -62,6 +71,9 @@ type stream struct {
 	at         time.Duration     // of the read at hand, since sent
 	completion int               // usage.completion_tokens as of the last content chunk
 	untold     bool              // that chunk carried no usage
+	text       int               // bytes of content so far
+	chunks     int               // so far, empty ones too
+	begun      bool              // an event came that is a chunk, or should be
 	ending     bool              // the body has ended; what it left is looked at
 	done       bool              // [DONE] came
 	fail       *Error
@@ -71,7 +83,7 @@ type stream struct {
 	received atomic.Int64 // bytes that the connection brought
 	broken   atomic.Bool  // the connection ended or failed
 	phase    atomic.Int32
-	progress atomic.Int64 // of the last event, ns since sent
+	progress atomic.Int64 // of the last event that carried something, ns since sent
 }
 
 func newStream(req Request) *stream {
@@ -137,6 +149,8 @@ func (s *stream) expired(ctx context.Context, o Options) *Error {
 		return &Error{Class: api.ErrorTimeout, Message: "no first token within " + o.FirstTokenTimeout.String() + "; the server is overloaded or hangs, or target.first_token_timeout is too short"}
 	case errors.Is(cause, errStall):
 		return &Error{Class: api.ErrorStall, Message: "the stream fell silent for " + o.StallTimeout.String() + " in mid-answer; the worker may have died, or target.stall_timeout is too short"}
+	case errors.Is(cause, errTurn):
+		return &Error{Class: api.ErrorOverrun, Message: "the answer had not ended after " + o.TurnTimeout.String() + "; the server is too slow for max_tokens or never ends an answer, or target.turn_timeout is too short"}
 	}
 	return nil
 }
@@ -148,6 +162,7 @@ func unreadable(why string) *Error {
 // read takes the response until its end or a fault.
 func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	defer res.Body.Close()
+	defer s.sse.release()
 	s.status, s.header = res.StatusCode, res.Header
 	s.events = s.status == http.StatusOK && isStream(res.Header.Get("Content-Type"))
 	var err error
@@ -240,14 +255,17 @@ func (s *stream) event(name string, data []byte) {
 		return
 	}
 	if string(data) == "[DONE]" {
-		s.done = true
+		if s.done = s.begun; !s.done {
+			s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is empty: [DONE] came and no chat completion chunk before it; look at the server's log"}
+			return
+		}
 		s.dog.drain(s)
 		return
 	}
-	if name != "" && name != "message" && name != "error" {
+	if !isRead(name) {
 		return
 	}
-	s.progress.Store(int64(s.at))
+	s.begun = true
 	c, err := decodeChunk(data)
 	switch {
 	case name == "error" || c.isError:
@@ -273,6 +291,9 @@ func streamError(c chunk, data []byte) *Error {
 
 // take adds what one chunk says to the result.
 func (s *stream) take(c chunk) {
+	if c.content || c.finishReason != "" || c.usage != nil {
+		s.progress.Store(int64(s.at))
+	}
 	if c.finishReason != "" {
 		s.res.FinishReason = c.finishReason
 	}
@@ -288,6 +309,8 @@ func (s *stream) take(c chunk) {
 	if c.usage != nil {
 		s.res.Usage = c.usage
 	}
+	s.chunks++
+	s.fail = s.overrun()
 }
 
 // content records a content chunk. It tells its tokens where every content
@@ -308,6 +331,18 @@ func (s *stream) content(c chunk) {
 	if s.req.OnChunk != nil {
 		s.req.OnChunk(max(1, tokens))
 	}
+	s.text += len(c.text)
+}
+
+// overrun explains the limit of an answer's size that was passed; nil where none was.
+func (s *stream) overrun() *Error {
+	switch n, most := max(s.chunks, s.completion), overMax*max(s.req.MaxTokens, leastMax); {
+	case s.text > maxText:
+		return &Error{Class: api.ErrorOverrun, Status: 200, Message: "the answer had more than 8 MiB of text; the server does not keep to max_tokens, or max_tokens is too large"}
+	case s.req.MaxTokens > 0 && n > most:
+		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d chunks or tokens, though max_tokens was %d; the server does not keep to it; look at its settings", most, s.req.MaxTokens)}
+	}
+	return nil
 }
 
 // result closes the book: what the whole exchange was.
@@ -335,7 +370,7 @@ func (s *stream) incomplete(model string) *Error {
 		return streamError(answer, s.errBody)
 	case !s.events:
 		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server did not stream: it sent " + clip(s.header.Get("Content-Type")) + " (" + excerpt(s.errBody) + "); is target.url the address of an OpenAI-compatible API?"}
-	case s.sse.stray != nil && s.progress.Load() == 0:
+	case s.sse.stray != nil && !s.begun:
 		return &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is not a stream of events (" + excerpt(s.sse.stray) + "); is target.url the address of an OpenAI-compatible API?"}
 	}
 	return &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
@@ -354,7 +389,7 @@ func (c *Client) watch(s *stream, cancel context.CancelCauseFunc) *watchdog {
 	s.dog = d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	first := min(c.opts.ConnectTimeout, c.opts.FirstTokenTimeout, c.opts.StallTimeout)
+	first := min(c.opts.ConnectTimeout, c.opts.FirstTokenTimeout, c.opts.StallTimeout, c.opts.TurnTimeout)
 	d.timer = time.AfterFunc(first, func() { d.look(c.opts, s, cancel) })
 	return d
 }
@@ -379,6 +414,9 @@ func (d *watchdog) look(o Options, s *stream, cancel context.CancelCauseFunc) {
 		left, why = o.StallTimeout-(now-last), errStall
 	case draining:
 		left, why = drainFor-(now-last), errDrained
+	}
+	if whole := o.TurnTimeout - now; whole < left {
+		left, why = whole, errTurn
 	}
 	if left <= 0 {
 		cancel(why)

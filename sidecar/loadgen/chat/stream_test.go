@@ -34,13 +34,9 @@ func everyCut(in string) [][]string {
 // Each stream comes to the same, wherever it is cut into reads.
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	usage := func(completion int) string {
-		return fmt.Sprintf(`"usage":{"prompt_tokens":9,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":4}}`, completion)
+	usageOnly := func(completion int) string {
+		return strings.Replace(told("", completion), `[{"delta":{"content":""}}]`, "[]", 1)
 	}
-	told := func(text string, completion int) string {
-		return fmt.Sprintf(`data: {"choices":[{"delta":{"content":%q}}],%s}`+"\n\n", text, usage(completion))
-	}
-	usageOnly := func(completion int) string { return `data: {"choices":[],` + usage(completion) + "}\n\n" }
 	delta := func(d string) string { return `data: {"choices":[{"delta":{` + d + "}}]}\n\n" }
 	const finish = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
 	streamFailed := func(message string) *Error {
@@ -88,6 +84,12 @@ func TestStreams(t *testing.T) {
 		{"more after [DONE]", answerOf(event("a"), doneEvent, event("b"), `data: {"error":"late"}`+"\n\n", "data: garbage\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"the connection ends after [DONE]", streamHead + framed(event("a"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
+		{"[DONE] alone", answerOf(": hi\n\n", "event: ping\ndata: 1\n\n", doneEvent), ended("", nil, malformed("the server's answer is empty: [DONE] came and no chat completion chunk before it; look at the server's log"))},
+		{"no text, but its end and usage", answerOf(finish, usageOnly(1), doneEvent), outcome(Result{FinishReason: "stop", Usage: &Usage{9, 1, 4, true}})},
+		{
+			"usage that cannot be true on the last chunk", answerOf(told("a", 1), told("b", 1e9), doneEvent),
+			outcome(Result{Content: "ab", Chunks: chunksAt([]int{0, 0}, 1, 0), Usage: &Usage{9, 1, 4, true}}),
+		},
 		{"CRLF", answerOf(strings.ReplaceAll(event("a")+event("b")+doneEvent, "\n", "\r\n")), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
 		{"lone CR", answerOf(strings.ReplaceAll(event("a")+event("b")+doneEvent, "\n", "\r")), outcome(Result{Content: "ab", Chunks: make([]Chunk, 2)})},
 		{"data over several lines, no blank after the colon", answerOf("data:{\"choices\":\ndata:[{\"delta\":{\"content\":\"a\"}}]}\n\n", doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
@@ -177,7 +179,29 @@ func TestLongEvent(t *testing.T) {
 	}
 	pieces := append([]string{closingHead, "data: "}, slices.Repeat([]string{long}, 100)...)
 	r, _ = replay(t, Request{}, io.EOF, pieces...)
-	wantError(t, r.Err, api.ErrorMalformed, "longer than 16 MiB")
+	wantError(t, r.Err, api.ErrorMalformed, "longer than 1 MiB")
+	ids := append([]string{closingHead, event("a"), "event: token_ids\ndata: ["}, slices.Repeat([]string{"12345,\ndata: 6", long}, 100)...)
+	r, _ = replay(t, Request{}, io.EOF, append(ids, "]\n\n", event("b"), doneEvent)...)
+	if !r.OK() || r.Content != "ab" {
+		t.Errorf("an event for others of 20 MB: %.300s", outcome(r))
+	}
+}
+
+// What came before an answer grew too long is kept.
+func TestOverrun(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ maxTokens, sent, kept int }{
+		{100, 400, 400},
+		{100, 5000, 401},
+		{1, 64, 64},
+		{1, 5000, 65}, // a probe, of a server that ignores max_tokens
+		{0, 5000, 5000},
+	} {
+		r, _ := replay(t, Request{MaxTokens: row.maxTokens}, io.EOF, closingHead, strings.Repeat(event("a"), row.sent), doneEvent)
+		if overrun := r.Err != nil && r.Err.Class == api.ErrorOverrun; r.OK() == overrun || overrun != (row.kept < row.sent) || len(r.Content) != row.kept {
+			t.Errorf("%d tokens for max_tokens %d: %d kept, %v", row.sent, row.maxTokens, len(r.Content), r.Err)
+		}
+	}
 }
 
 // A connection goes back to the pool only where nothing can be left on it.
@@ -316,10 +340,17 @@ func TestMeasuredTimes(t *testing.T) {
 	}
 }
 
-// The limits hold to the moment: 120 s to the first token, 30 s between events.
+// The limits hold to the moment: 120 s to the first token, 30 s between
+// events that carry something, 10 minutes in all.
 func TestLimits(t *testing.T) {
 	comments := func(c net.Conn) {
 		for after(c, time.Second, framed(": ping\n\n")) == nil {
+		}
+	}
+	repeatedly := func(what string) func(net.Conn) {
+		return func(c net.Conn) {
+			for err := after(c, 0, streamHead+framed(event("a"))); err == nil; err = after(c, time.Second, framed(what)) {
+			}
 		}
 	}
 	silence := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
@@ -352,6 +383,10 @@ func TestLimits(t *testing.T) {
 			for after(c, time.Second, framed("x")) == nil {
 			}
 		}, api.ErrorStall, 30 * time.Second},
+		{"empty deltas after a token", repeatedly(roleOnly), api.ErrorStall, 30 * time.Second},
+		{"events of other names after a token", repeatedly("event: ping\n" + event("a")), api.ErrorStall, 30 * time.Second},
+		{"tokens for ever", repeatedly(event("a")), api.ErrorOverrun, 10 * time.Minute},
+		{"usage for ever", repeatedly(`data: {"choices":[],"usage":{"completion_tokens":1}}` + "\n\n"), api.ErrorOverrun, 10 * time.Minute},
 		{"slow and steady for ten minutes", func(c net.Conn) {
 			_ = after(c, 0, streamHead)
 			for range 20 {

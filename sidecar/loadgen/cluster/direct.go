@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"kvbooth/sidecar/loadgen/plausible"
 )
 
 // maxFetches is the number of metrics pages that are fetched at once.
@@ -22,7 +25,7 @@ const maxFetches = 16
 // Direct reads metrics pages in the Prometheus text format straight from the
 // processes that expose them. It is safe for concurrent use.
 type Direct struct {
-	pages  []*url.URL
+	pages  []*page
 	client *http.Client
 }
 
@@ -35,17 +38,17 @@ func NewDirect(target string, further []string, client *http.Client) (*Direct, e
 	if err != nil {
 		return nil, err
 	}
-	d := &Direct{pages: []*url.URL{u.JoinPath("metrics")}, client: bounded(client)}
+	d := &Direct{pages: []*page{{URL: u.JoinPath("metrics")}}, client: bounded(client)}
 	for _, raw := range further {
-		page, err := httpURL("cluster.metrics_urls", raw)
+		u, err := httpURL("cluster.metrics_urls", raw)
 		if err != nil {
 			return nil, err
 		}
-		if page.Path == "" || page.Path == "/" {
-			page.Path = "/metrics"
+		if u.Path == "" || u.Path == "/" {
+			u.Path = "/metrics"
 		}
-		if !slices.ContainsFunc(d.pages, func(p *url.URL) bool { return p.String() == page.String() }) {
-			d.pages = append(d.pages, page)
+		if !slices.ContainsFunc(d.pages, func(p *page) bool { return p.String() == u.String() }) {
+			d.pages = append(d.pages, &page{URL: u})
 		}
 	}
 	return d, nil
@@ -67,37 +70,31 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 		group.Go(func() {
 			tickets <- struct{}{}
 			defer func() { <-tickets }()
-			samples[i], errs[i] = d.page(ctx, page)
+			samples[i], errs[i] = d.read(ctx, page)
 			if errs[i] != nil {
 				errs[i] = fmt.Errorf("%s: %w", page.Redacted(), errs[i])
 			}
 		})
 	}
 	group.Wait()
-	return slices.Concat(samples...), errors.Join(errs...)
+	all := slices.Concat(samples...)
+	if len(all) > maxSamples {
+		all = all[:maxSamples]
+		errs = append(errs, fmt.Errorf("cut after %d samples of all pages", maxSamples))
+	}
+	return all, errors.Join(errs...)
 }
 
-// page reads one page, and marks its samples with the host it came from, as
-// Prometheus does. That label is what joins a worker's engine metrics, which do
-// not name the worker, with those that do.
-func (d *Direct) page(ctx context.Context, page *url.URL) ([]Sample, error) {
+// page is one metrics page.
+type page struct {
+	*url.URL
+	known catalogue
+}
+
+func (d *Direct) read(ctx context.Context, p *page) ([]Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	vector, err := d.get(ctx, page)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range vector {
-		v.Metric[model.InstanceLabel] = model.LabelValue(page.Host)
-	}
-	if samples := samplesOf(vector); len(samples) > 0 {
-		return samples, nil
-	}
-	return nil, errors.New("no metrics of Dynamo, TensorRT-LLM or vLLM there")
-}
-
-func (d *Direct) get(ctx context.Context, page *url.URL) (model.Vector, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -110,31 +107,110 @@ func (d *Direct) get(ctx context.Context, page *url.URL) (model.Vector, error) {
 	if res.StatusCode != http.StatusOK {
 		return nil, errors.New("answered " + res.Status)
 	}
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return nil, plain(err)
+	samples, err := p.parse(res.Body)
+	if len(samples) == 0 && err == nil {
+		return nil, errors.New("no metrics of Dynamo, TensorRT-LLM or vLLM there")
 	}
-	return parse(body)
+	return samples, err
 }
 
-// parse reads a page in the text format and keeps the wanted metrics.
-func parse(page []byte) (model.Vector, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
-	if err != nil {
-		return nil, fmt.Errorf("not in the Prometheus text format: %w", err)
-	}
-	kept := make([]*dto.MetricFamily, 0, len(wanted))
-	for name, family := range families {
-		if isWanted[name] || isWanted[name+"_sum"] {
-			kept = append(kept, family)
+// parse reads a page in the text format and keeps the wanted samples. Samples
+// together with an error are those of a page that was cut, or has flaws.
+func (p *page) parse(body io.Reader) ([]Sample, error) {
+	var (
+		in    = &intake{from: plausible.Metrics}
+		lines = bufio.NewReaderSize(body, maxLine)
+		first []byte // of the samples' lines, which tells whether the page is in the format
+		long  bool   // what comes is the rest of a line
+		last  []byte // the name of the line before and what ends it, often that of this one, too
+		is    bool   // and whether it is wanted
+		err   error
+	)
+	for err == nil && !in.full {
+		var line []byte
+		line, err = lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			long, in.unreadable, err = true, true, nil
+			continue
+		}
+		if long || err != nil && !errors.Is(err, io.EOF) { // half a line may be half a number
+			long = false
+			continue
+		}
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		if len(last) == 0 || !bytes.HasPrefix(line, last) {
+			name := nameOf(line)
+			_, is = wanted[string(name)]
+			last = append(last[:0], line[:min(len(name)+1, len(line))]...)
+		}
+		if is && in.room() {
+			p.take(in, line)
+		}
+		if first == nil {
+			first = bytes.Clone(bytes.TrimSpace(line))
 		}
 	}
-	vector, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, kept...)
-	if err != nil {
-		return nil, err
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
+		return in.samples, errors.Join(fmt.Errorf("cut after %d MiB", maxBody>>20), in.gaps())
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, plain(err)
+	case len(in.samples) == 0 && len(first) > 0:
+		if _, err := families(append(first, '\n')); err != nil {
+			return nil, fmt.Errorf("not in the Prometheus text format: %w", err)
+		}
 	}
-	return slices.DeleteFunc(vector, func(s *model.Sample) bool {
-		return !isWanted[string(s.Metric[model.MetricNameLabel])]
-	}), nil
+	return in.samples, in.gaps()
+}
+
+// nameOf is the name of the metric that a line tells.
+func nameOf(line []byte) []byte {
+	for i, c := range line {
+		if c == '{' || c == ' ' || c == '\t' {
+			return line[:i]
+		}
+	}
+	return nil
+}
+
+// take reads a line: a name with or without labels, a number, and perhaps a time.
+func (p *page) take(in *intake, line []byte) {
+	end := bytes.LastIndexByte(line, '}') + 1
+	if end == 0 {
+		end = len(nameOf(line))
+	}
+	s, ok := p.known.find(line[:end], p.series)
+	if !ok {
+		in.unreadable = true
+		return
+	}
+	number, _, _ := bytes.Cut(bytes.TrimSpace(line[end:]), []byte(" "))
+	in.add(s, string(number))
+}
+
+// series parses what names a series, and adds the host that it comes from, as
+// Prometheus does. That label is what joins a worker's engine metrics, which do
+// not name the worker, with those that do.
+func (p *page) series(text []byte) (string, model.LabelSet) {
+	parsed, err := families(append(bytes.Clone(text), " 0\n"...))
+	if err != nil {
+		return "", nil
+	}
+	labels := model.LabelSet{model.InstanceLabel: model.LabelValue(p.Host)}
+	for name, family := range parsed {
+		for _, l := range family.GetMetric()[0].GetLabel() {
+			if l.GetName() != model.InstanceLabel {
+				labels[model.LabelName(l.GetName())] = model.LabelValue(l.GetValue())
+			}
+		}
+		return name, labels
+	}
+	return "", nil
+}
+
+func families(text []byte) (map[string]*dto.MetricFamily, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(bytes.NewReader(text))
 }

@@ -72,8 +72,8 @@ func watched(t *testing.T, configured api.Speculation, scenes ...scene) api.Clus
 		require.NoError(t, err)
 		samples, _ := direct.Fetch(context.Background())
 		now = now.Add(time.Second)
-		h.add(now, samples)
-		c = summarise(samples, h, configured)
+		samples = h.add(now, samples)
+		c = summarise(t.Context(), samples, configured)
 	}
 	return c
 }

@@ -1,22 +1,22 @@
 package cluster
 
 import (
+	"hash/maphash"
 	"slices"
 	"time"
-
-	"github.com/prometheus/common/model"
 )
 
 // window is the time over which increases are taken.
 const window = 60 * time.Second
 
+// maxSeries bounds the memory of a target that names its series anew each second.
+const maxSeries = 2 * maxSamples
+
 // history keeps the counters of the last 60 s. It is not safe for concurrent use.
 type history map[seriesKey]*series
 
-type seriesKey struct {
-	name   string
-	labels model.Fingerprint
-}
+// seriesKey is a hash of a series' name and labels.
+type seriesKey uint64
 
 // series is one counter without its resets: total only grows.
 type series struct {
@@ -30,32 +30,57 @@ type point struct {
 	total float64
 }
 
+var labelSeed = maphash.MakeSeed()
+
+// keyOf is cheaper than a fingerprint: the sum needs no order of the labels.
 func keyOf(s Sample) seriesKey {
-	return seriesKey{s.Name, s.Labels.Fingerprint()}
+	if s.key != 0 {
+		return s.key
+	}
+	type pair struct{ name, value string }
+	sum := maphash.String(labelSeed, s.Name)
+	for name, value := range s.Labels {
+		sum += maphash.Comparable(labelSeed, pair{string(name), string(value)})
+	}
+	return seriesKey(sum)
 }
 
-// add takes in a reading and forgets what is older than the window.
-func (h history) add(now time.Time, samples []Sample) {
-	for _, s := range samples {
+// add takes in a reading and forgets what is older than the window. It gives each
+// series of the reading once, as a page may tell it twice, and with its growth.
+func (h history) add(now time.Time, samples []Sample) []Sample {
+	seen := make(map[seriesKey]bool, len(samples))
+	samples = slices.DeleteFunc(samples, func(s Sample) bool {
+		key := keyOf(s)
+		again := seen[key]
+		seen[key] = true
+		return again
+	})
+	for i, s := range samples {
 		if isCounter(s.Name) {
-			h.observe(now, s)
+			samples[i].growth = h.observe(now, s)
 		}
 	}
 	for key, s := range h {
-		s.points = slices.DeleteFunc(s.points, func(p point) bool { return now.Sub(p.at) > window })
+		for len(s.points) > 0 && now.Sub(s.points[0].at) > window {
+			s.points = s.points[1:]
+		}
 		if len(s.points) == 0 {
 			delete(h, key)
 		}
 	}
+	return samples
 }
 
-// observe adds the growth since the last reading. A counter that has fallen was
-// reset to zero by a restart, so that all of its value is growth. What a series
-// counted before it was first read is unknown and left out.
-func (h history) observe(now time.Time, sample Sample) {
+// observe adds the growth since the last reading, and gives that within the
+// window, which is never negative. A counter that has fallen was reset to zero by
+// a restart, so that all of its value is growth. What a series counted before it
+// was first read is unknown and left out, and so is a series beyond maxSeries.
+func (h history) observe(now time.Time, sample Sample) float64 {
 	key := keyOf(sample)
 	s, known := h[key]
 	switch {
+	case !known && len(h) >= maxSeries:
+		return 0
 	case !known:
 		s = &series{}
 		h[key] = s
@@ -66,13 +91,6 @@ func (h history) observe(now time.Time, sample Sample) {
 	}
 	s.value = sample.Value
 	s.points = append(s.points, point{now, s.total})
-}
-
-// increase is how much a counter grew within the window; never negative.
-func (h history) increase(sample Sample) float64 {
-	s, known := h[keyOf(sample)]
-	if !known {
-		return 0
-	}
-	return s.total - s.points[0].total
+	first := slices.IndexFunc(s.points, func(p point) bool { return now.Sub(p.at) <= window })
+	return s.total - s.points[first].total
 }

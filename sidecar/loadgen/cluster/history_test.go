@@ -24,22 +24,26 @@ func TestIncrease(t *testing.T) {
 		{"two restarts", []float64{5, 1, 3, 2}, 5},
 	}
 	for _, row := range rows {
-		h := history{}
+		h, growth := history{}, 0.0
 		for i, v := range row.values {
-			h.add(start.Add(time.Duration(i)*time.Second), []Sample{counter(v)})
+			samples := []Sample{counter(v)}
+			h.add(start.Add(time.Duration(i)*time.Second), samples)
+			growth = samples[0].growth
 		}
-		require.Equal(t, row.want, h.increase(counter(0)), row.name)
+		require.Equal(t, row.want, growth, row.name)
 	}
 }
 
 func TestHistoryForgets(t *testing.T) {
 	sample := Sample{Name: "x_total"}
-	h := history{}
+	h, growth := history{}, 0.0
 	for i := range 200 {
 		sample.Value = float64(i)
-		h.add(start.Add(time.Duration(i)*time.Second), []Sample{sample, {Name: "a_gauge", Value: 1}})
+		samples := []Sample{sample, {Name: "a_gauge", Value: 1}}
+		h.add(start.Add(time.Duration(i)*time.Second), samples)
+		growth = samples[0].growth
 	}
-	require.Equal(t, 60.0, h.increase(sample), "the last 60 s only")
+	require.Equal(t, 60.0, growth, "the last 60 s only")
 	require.Len(t, h, 1, "gauges are not kept")
 	require.LessOrEqual(t, len(h[keyOf(sample)].points), 61)
 	h.add(start.Add(400*time.Second), nil)

@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"strings"
+
+	"kvbooth/sidecar/loadgen/plausible"
 )
 
 // metric is one metric under the names it goes by, the preferred one first.
@@ -69,20 +72,28 @@ var (
 var (
 	gpuMetrics = slices.Concat(gpuUtilisation, gpuUsed, gpuFree)
 
-	// wanted is every metric that this package reads.
-	wanted = slices.Concat(queued, inflight, batchLimit, cachedTokens, inputTokens,
-		predictedSum, predictedCount, bestTokens, routedTokens, frontendWorkers,
-		workerInflight, workerRequests, cacheUse, running, waiting, queueSum, queueCount,
-		prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens, acceptanceLength,
-		gpuMetrics)
-
-	isWanted = func() map[string]bool {
-		set := make(map[string]bool, len(wanted))
-		for _, name := range wanted {
-			set[name] = true
+	// wanted is every metric that this package reads, and what its values may be.
+	wanted = func() map[string]plausible.Range {
+		ranges := map[string]plausible.Range{}
+		for r, metrics := range map[plausible.Range][]metric{
+			plausible.Requests: {queued, inflight, batchLimit, workerInflight, running, waiting},
+			plausible.Ratio:    {cacheUse},
+			plausible.PerStep:  {acceptanceLength},
+			plausible.Percent:  {gpuUtilisation},
+			plausible.MiB:      {gpuUsed, gpuFree},
+			plausible.Total: {
+				cachedTokens, inputTokens, predictedSum, predictedCount, bestTokens, routedTokens, frontendWorkers, workerRequests,
+				queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
+			},
+		} {
+			for _, name := range slices.Concat(metrics...) {
+				ranges[name] = r
+			}
 		}
-		return set
+		return ranges
 	}()
+
+	wantedNames = slices.Sorted(maps.Keys(wanted))
 )
 
 // engineOf tells the engine that a metric belongs to, "" where it is no engine's.

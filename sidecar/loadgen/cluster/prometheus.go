@@ -1,25 +1,31 @@
 package cluster
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"strings"
-	"time"
 
-	promapi "github.com/prometheus/client_golang/api"
-	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/goccy/go-json"
 	"github.com/prometheus/common/model"
+
+	"kvbooth/sidecar/loadgen/plausible"
 )
 
 // Prometheus reads the samples that a Prometheus server has scraped. It is safe
 // for concurrent use. What it reads is as old as the last scrape; a target that
 // a scrape does not reach any more vanishes with that scrape.
 type Prometheus struct {
-	api       promv1.API
+	client    *http.Client
+	url       string
 	query     string
 	namespace string
+	known     catalogue
 	address   string // for messages: without a password
 }
 
@@ -31,11 +37,10 @@ func NewPrometheus(address, namespace string, client *http.Client) (*Prometheus,
 	if err != nil {
 		return nil, err
 	}
-	c, err := promapi.NewClient(promapi.Config{Address: u.String(), Client: bounded(client)})
-	if err != nil {
-		return nil, fmt.Errorf("cluster.prometheus_url: %w", err)
-	}
-	return &Prometheus{api: promv1.NewAPI(c), query: promQuery(namespace), namespace: namespace, address: u.Redacted()}, nil
+	return &Prometheus{
+		client: bounded(client), url: u.JoinPath("api/v1/query").String(),
+		query: promQuery(namespace), namespace: namespace, address: u.Redacted(),
+	}, nil
 }
 
 // promQuery selects every wanted metric by name. The DCGM exporter's series
@@ -44,7 +49,7 @@ func NewPrometheus(address, namespace string, client *http.Client) (*Prometheus,
 // "or" compares labels without the metric's name, so the series that it adds
 // never stand beside a series of the left side for the same GPU.
 func promQuery(namespace string) string {
-	names := strings.Join(wanted, "|")
+	names := strings.Join(wantedNames, "|")
 	if namespace == "" {
 		return fmt.Sprintf("{__name__=~%q}", names)
 	}
@@ -57,18 +62,81 @@ func (p *Prometheus) Name() string { return "prometheus" }
 
 // Fetch makes one instant query at the server's own time.
 func (p *Prometheus) Fetch(ctx context.Context) ([]Sample, error) {
-	value, _, _, err := p.api.Query(ctx, p.query, time.Time{}, promv1.WithTimeout(readTimeout))
+	in := &intake{from: plausible.Prometheus}
+	err := p.ask(ctx, in)
+	if err == nil && len(in.samples) == 0 && in.gaps() == nil {
+		err = fmt.Errorf("it has scraped no metrics of Dynamo, TensorRT-LLM or vLLM%s", p.where())
+	}
+	if err = cmp.Or(err, in.gaps()); err != nil {
+		err = fmt.Errorf("Prometheus at %s: %w", p.address, err)
+	}
+	return in.samples, err
+}
+
+// answer is that of the query API. The value of a sample is a number's text, so
+// that a number beyond all bounds does not end the decoding.
+type answer struct {
+	Status string `json:"status"`
+	Error  string `json:"error"`
+	Data   struct {
+		Type   string `json:"resultType"`
+		Result []struct {
+			Metric json.RawMessage `json:"metric"`
+			Value  json.RawMessage `json:"value"` // time and value
+		} `json:"result"`
+	} `json:"data"`
+}
+
+func (p *Prometheus) ask(ctx context.Context, in *intake) error {
+	parameters := url.Values{"query": {p.query}, "timeout": {readTimeout.String()}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"?"+parameters.Encode(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("Prometheus at %s: %w", p.address, queryError(err))
+		return err
 	}
-	vector, ok := value.(model.Vector)
-	if !ok {
-		return nil, fmt.Errorf("Prometheus at %s answers a query for a vector with %T", p.address, value)
+	res, err := p.client.Do(req)
+	if err != nil {
+		return plain(err)
 	}
-	if samples := samplesOf(vector); len(samples) > 0 {
-		return samples, nil
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return plain(err)
 	}
-	return nil, fmt.Errorf("Prometheus at %s has scraped no metrics of Dynamo, TensorRT-LLM or vLLM%s", p.address, p.where())
+	var told answer
+	switch err := json.Unmarshal(body, &told); {
+	case told.Error != "":
+		return errors.New(told.Error)
+	case res.StatusCode != http.StatusOK:
+		return errors.New("answered " + res.Status)
+	case err != nil && !errors.As(err, new(*json.UnmarshalTypeError)): // those leave a gap
+		return fmt.Errorf("not an answer of the Prometheus API: %w", err)
+	case told.Data.Type != "vector":
+		return fmt.Errorf("it answers a query for a vector with a %q", told.Data.Type)
+	}
+	for _, r := range told.Data.Result {
+		if !in.room() {
+			break
+		}
+		s, ok := p.known.find(r.Metric, seriesOf)
+		if !ok {
+			in.unreadable = true
+			continue
+		}
+		_, number, _ := bytes.Cut(bytes.TrimRight(r.Value, "\" ]"), []byte(`"`)) // of [1435781451.781,"12"]
+		in.add(s, string(number))
+	}
+	return nil
+}
+
+// seriesOf parses a sample's labels, its name among them.
+func seriesOf(text []byte) (string, model.LabelSet) {
+	var labels model.LabelSet
+	if json.Unmarshal(text, &labels) != nil {
+		return "", nil
+	}
+	name := string(labels[model.MetricNameLabel])
+	delete(labels, model.MetricNameLabel)
+	return name, labels
 }
 
 func (p *Prometheus) where() string {
@@ -76,13 +144,4 @@ func (p *Prometheus) where() string {
 		return ""
 	}
 	return fmt.Sprintf(" in namespace %q", p.namespace)
-}
-
-// queryError keeps what Prometheus said, and drops what varies from call to call.
-func queryError(err error) error {
-	var said *promv1.Error
-	if errors.As(err, &said) {
-		return errors.New(said.Msg)
-	}
-	return plain(err)
 }

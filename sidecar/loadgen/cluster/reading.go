@@ -7,15 +7,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// reading is a set of samples by metric name, with the history behind them. Nil
-// results mean that no sample tells.
-type reading struct {
-	samples map[string][]Sample
-	history history
-}
+// reading is a set of samples by metric name. Nil results mean that no sample tells.
+type reading map[string][]Sample
 
-func newReading(samples []Sample, h history) reading {
-	r := reading{samples: make(map[string][]Sample), history: h}
+func newReading(samples []Sample) reading {
+	r := reading{}
 	for _, s := range samples {
 		if !isSecondEndpoint(s) {
 			r.put(s)
@@ -24,7 +20,7 @@ func newReading(samples []Sample, h history) reading {
 	return r
 }
 
-func (r reading) put(s Sample) { r.samples[s.Name] = append(r.samples[s.Name], s) }
+func (r reading) put(s Sample) { r[s.Name] = append(r[s.Name], s) }
 
 // isSecondEndpoint tells the series that a worker writes for the endpoint at
 // which routers ask for its cache's state. Those are no requests of users.
@@ -36,7 +32,7 @@ func isSecondEndpoint(s Sample) bool {
 // of gives the samples of the first name that has any.
 func (r reading) of(m metric) []Sample {
 	for _, name := range m {
-		if samples := r.samples[name]; len(samples) > 0 {
+		if samples := r[name]; len(samples) > 0 {
 			return samples
 		}
 	}
@@ -76,7 +72,7 @@ func fold(samples []Sample, add func(a, b float64) float64) *float64 {
 func (r reading) increase(m metric) float64 {
 	total := 0.0
 	for _, s := range r.of(m) {
-		total += r.history.increase(s)
+		total += s.growth
 	}
 	return total
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,7 +21,10 @@ const (
 	readTimeout = 2 * time.Second         // of one reading
 	pageTimeout = 1500 * time.Millisecond // of one metrics page, so that a dead worker does not end the reading
 	dialTimeout = time.Second
-	maxBody     = 16 << 20 // bytes of one answer
+	maxBody     = 16 << 20 // bytes of one answer; a metrics page is cut there
+	maxLine     = 16 << 10 // bytes of a line of a metrics page
+	maxSamples  = 1 << 16  // of one reading: 5,000 workers
+	maxLabel    = 512      // bytes of a label's value
 )
 
 // Sample is the present value of one time series, as the server exposes it.
@@ -30,6 +32,9 @@ type Sample struct {
 	Name   string
 	Labels model.LabelSet // without the name
 	Value  float64
+	growth float64   // of a counter, over the window
+	key    seriesKey // with its worker, of a series that came before; else 0
+	worker string    // see workerID
 }
 
 // A Source reads the cluster's samples. Every sample carries the label instance,
@@ -42,23 +47,6 @@ type Source interface {
 	// with an error are a reading with gaps, which the error names. No samples
 	// always come with an error. It returns soon after ctx ends.
 	Fetch(ctx context.Context) ([]Sample, error)
-}
-
-// samplesOf turns a vector into samples. Values that no JSON number can carry
-// say that nothing is known, and are left out.
-func samplesOf(vector model.Vector) []Sample {
-	samples := make([]Sample, 0, len(vector))
-	for _, v := range vector {
-		value := float64(v.Value)
-		if math.IsNaN(value) || math.IsInf(value, 0) {
-			continue
-		}
-		labels := model.LabelSet(v.Metric).Clone()
-		name := string(labels[model.MetricNameLabel])
-		delete(labels, model.MetricNameLabel)
-		samples = append(samples, Sample{Name: name, Labels: labels, Value: value})
-	}
-	return samples
 }
 
 // httpURL checks a URL that the configuration gives.
@@ -83,7 +71,7 @@ func targetURL(raw string) (*url.URL, error) {
 }
 
 // bounded returns a client like the given one, or a new one for nil, whose
-// answers end with an error after maxBody bytes.
+// answers end with an [http.MaxBytesError] after maxBody bytes.
 func bounded(client *http.Client) *http.Client {
 	c := http.Client{}
 	if client != nil {
@@ -106,11 +94,7 @@ type limited struct{ http.RoundTripper }
 func (t limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := t.RoundTripper.RoundTrip(req)
 	if err == nil {
-		limit := int64(maxBody)
-		if res.ContentLength > maxBody { // need not be read to be known
-			limit = 0
-		}
-		res.Body = http.MaxBytesReader(nil, res.Body, limit)
+		res.Body = http.MaxBytesReader(nil, res.Body, maxBody)
 	}
 	return res, err
 }

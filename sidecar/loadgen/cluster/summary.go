@@ -2,16 +2,19 @@ package cluster
 
 import (
 	"cmp"
+	"context"
+	"slices"
 	"strings"
 
 	"kvbooth/sidecar/api"
 )
 
-// summarise computes what a cluster looks like from one reading and the history
-// behind it. It leaves Source and age to the caller.
-func summarise(samples []Sample, h history, configured api.Speculation) api.Cluster {
-	r := newReading(samples, h)
-	workers := newRoster(r)
+// summarise computes what a cluster looks like from one reading whose counters
+// know their growth. It leaves Source and age to the caller. Once ctx has ended
+// it stops, and what it gives is not the whole.
+func summarise(ctx context.Context, samples []Sample, configured api.Speculation) api.Cluster {
+	r := newReading(samples)
+	workers := newRoster(ctx, r)
 	c := api.Cluster{
 		Available:   true,
 		Queued:      r.sum(queued),
@@ -26,7 +29,63 @@ func summarise(samples []Sample, h history, configured api.Speculation) api.Clus
 	}
 	balance(&c)
 	c.Problem = notReported(r, c)
+	if len(c.Workers) > mostListed {
+		condense(&c)
+	}
 	return c
+}
+
+const (
+	mostListed = 256 // workers
+	eachEnd    = 8   // of more, the busiest and the idlest
+)
+
+// condense lists those workers of many that are worth a look, and sums up all.
+func condense(c *api.Cluster) {
+	all := api.AllWorkers{Count: len(c.Workers)}
+	var inflight, cacheUse []float64
+	for _, w := range c.Workers {
+		all.GPUs += len(w.GPUs)
+		all.Waiting = plus(all.Waiting, w.Waiting)
+		all.Routed = plus(all.Routed, w.Routed)
+		if w.Inflight != nil {
+			inflight = append(inflight, *w.Inflight)
+		}
+		if w.CacheUse != nil {
+			cacheUse = append(cacheUse, *w.CacheUse)
+		}
+	}
+	all.Inflight, all.CacheUse = spread(inflight), spread(cacheUse)
+	load := func(w api.Worker) float64 {
+		if w.Inflight == nil {
+			return 0
+		}
+		return *w.Inflight
+	}
+	byLoad := slices.SortedFunc(slices.Values(c.Workers), func(a, b api.Worker) int {
+		return cmp.Or(cmp.Compare(load(a), load(b)), cmp.Compare(a.ID, b.ID))
+	})
+	c.Workers = slices.Concat(byLoad[:eachEnd], byLoad[len(byLoad)-eachEnd:])
+	slices.SortFunc(c.Workers, byName)
+	c.AllWorkers = &all
+}
+
+// plus adds what is known.
+func plus(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return new(*a + *b)
+}
+
+// spread is nil where nothing is known.
+func spread(values []float64) *api.Spread {
+	if len(values) == 0 {
+		return nil
+	}
+	slices.Sort(values)
+	at := func(q float64) float64 { return values[int(q*float64(len(values)-1))] }
+	return &api.Spread{Min: at(0), P10: at(0.1), P50: at(0.5), P90: at(0.9), Max: at(1)}
 }
 
 // balance compares the workers' requests in flight. Where no frontend counts
@@ -132,8 +191,8 @@ func modelName(r reading) string {
 }
 
 func engineName(r reading) string {
-	for _, name := range wanted {
-		if len(r.samples[name]) > 0 && engineOf(name) != "" {
+	for _, name := range wantedNames { // trtllm before vllm
+		if len(r[name]) > 0 && engineOf(name) != "" {
 			return engineOf(name)
 		}
 	}

@@ -73,8 +73,8 @@ func TestPrometheusAgreesWithThePagesThemselves(t *testing.T) {
 			{model.LabelSet{"instance": "frontend:8000", "job": "dynamo"}, s["frontend:8000"]},
 			{model.LabelSet{"instance": "worker:8081", "job": "dynamo"}, s["worker:8081"]},
 		})
-		h.add(start, samples)
-		through = summarise(samples, h, api.SpeculationOff)
+		samples = h.add(start, samples)
+		through = summarise(t.Context(), samples, api.SpeculationOff)
 	}
 	require.Equal(t, direct, through)
 }

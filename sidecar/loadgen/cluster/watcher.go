@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -15,6 +16,10 @@ const (
 	period     = time.Second
 	firstPause = 500 * time.Millisecond // after a failed reading, doubled by each further one
 	lastPause  = 2 * time.Second
+
+	// A reading of many samples is made every other second, so that its work stays
+	// below a twentieth of a core with 2,000 workers.
+	manySamples = 10_000
 
 	// lostAfter is the age at which a reading is no longer the present. One
 	// reading that fails slowly is bridged, and with a snapshot a second no
@@ -90,9 +95,13 @@ func (w *Watcher) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		begun := time.Now()
-		if w.read(ctx, h) {
+		if n := w.read(ctx, h); n > 0 {
 			pause = firstPause
-			timer.Reset(period - time.Since(begun))
+			next := period
+			if n > manySamples {
+				next *= 2
+			}
+			timer.Reset(next - time.Since(begun))
 		} else {
 			timer.Reset(pause)
 			pause = min(2*pause, lastPause)
@@ -101,23 +110,25 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// read makes one reading and tells whether it gave anything.
-func (w *Watcher) read(ctx context.Context, h history) bool {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+// read makes one reading and tells how many samples it gave.
+func (w *Watcher) read(ctx context.Context, h history) int {
+	inTime, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	samples, err := w.source.Fetch(ctx)
+	samples, err := w.source.Fetch(inTime)
 	now := time.Now()
 	if len(samples) == 0 {
 		w.fail(err)
-		return false
+		return 0
 	}
-	h.add(now, samples)
-	c := summarise(samples, h, w.speculation.Load().(api.Speculation))
+	c := summarise(ctx, h.add(now, samples), w.speculation.Load().(api.Speculation))
+	if ctx.Err() != nil {
+		return 0 // and c is not the whole
+	}
 	if err != nil {
 		c.Problem = strings.TrimSuffix(oneLine(err)+"; "+c.Problem, "; ")
 	}
 	w.latest.Store(&latest{cluster: c, read: now, ever: true})
-	return true
+	return len(samples)
 }
 
 // fail keeps the last cluster, for Current to show while it is young.
@@ -127,7 +138,15 @@ func (w *Watcher) fail(err error) {
 	w.latest.Store(&l)
 }
 
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// oneLine names the first of many problems.
+func oneLine(err error) string {
+	const most = 8
+	lines := strings.Split(err.Error(), "\n")
+	if n := len(lines) - most; n > 0 {
+		lines = append(lines[:most], fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(lines, "; ")
+}
 
 // announce logs a change of what Current says, and nothing where it says the
 // same. Why a lost source goes on failing is in Current, not in the log.
@@ -143,9 +162,9 @@ func (w *Watcher) announce(ctx context.Context, before logged) logged {
 	case !now.available:
 		w.log.Warn("cluster metrics are unavailable", "source", c.Source, "problem", c.Problem)
 	case !before.available:
-		w.log.Info("cluster metrics are available", "source", c.Source, "workers", len(c.Workers), "problem", c.Problem)
+		w.log.Info("cluster metrics are available", "source", c.Source, "workers", c.WorkerCount(), "problem", c.Problem)
 	default:
-		w.log.Info("cluster metrics have changed", "source", c.Source, "workers", len(c.Workers), "problem", c.Problem)
+		w.log.Info("cluster metrics have changed", "source", c.Source, "workers", c.WorkerCount(), "problem", c.Problem)
 	}
 	return now
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,4 +212,26 @@ func TestCurrentWhileReading(t *testing.T) {
 		readers.Wait()
 		require.Equal(t, "one:1", w.Current().Workers[0].Name)
 	})
+}
+
+// What is much work is done every other second.
+func TestManySamplesAreReadLessOften(t *testing.T) {
+	for n, every := range map[int]time.Duration{10: time.Second, manySamples + 1: 2 * time.Second} {
+		page := &strings.Builder{}
+		for i := range n {
+			page.WriteString(workerPage(strconv.Itoa(i), 1))
+		}
+		synctest.Test(t, func(t *testing.T) {
+			var reads atomic.Int64
+			pages := scene{"frontend:8000": page.String()}
+			w := watch(t, &patient{do: func(req *http.Request) (*http.Response, error) {
+				reads.Add(1)
+				return pages.RoundTrip(req)
+			}}, slog.New(slog.DiscardHandler))
+			time.Sleep(9 * time.Second)
+			synctest.Wait()
+			require.EqualValues(t, 1+9*time.Second/every, reads.Load())
+			require.Equal(t, n, w.Current().WorkerCount())
+		})
+	}
 }

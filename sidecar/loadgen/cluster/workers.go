@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,17 +21,22 @@ type worker struct {
 	gpus []gpu
 }
 
-// roster finds the worker that a sample speaks of.
+// roster finds the worker that a sample speaks of, by what a sample may name.
 type roster struct {
-	workers []*worker
-	history history
+	workers    []*worker
+	byIdentity map[identity]*worker
+	byInstance map[string][]*worker
+	byPod      map[string][]*worker
 }
+
+// identity tells workers apart: by their id, or by their instance where they have none.
+type identity struct{ id, instance string }
 
 // newRoster finds the workers of a reading: Dynamo instances by the series of
 // their generate endpoint, then engines without Dynamo, one at each scrape target.
 // Only where no worker's own metrics were read, the frontend's list of them is taken.
-func newRoster(r reading) *roster {
-	ro := &roster{history: r.history}
+func newRoster(ctx context.Context, r reading) *roster {
+	ro := &roster{byIdentity: map[identity]*worker{}, byInstance: map[string][]*worker{}, byPod: map[string][]*worker{}}
 	for _, s := range slices.Concat(r.of(workerInflight), r.of(workerRequests)) {
 		ro.enlist(workerID(s), s)
 	}
@@ -46,23 +52,32 @@ func newRoster(r reading) *roster {
 			ro.enlist(workerID(s), Sample{})
 		}
 	}
-	ro.assign(r)
+	ro.assign(ctx, r)
 	return ro
 }
 
 func (ro *roster) enlist(id string, s Sample) {
-	w := &worker{id: id, instance: string(s.Labels[model.InstanceLabel]), pod: string(s.Labels["pod"])}
-	same := func(o *worker) bool { return o.id == id && (id != "" || o.instance == w.instance) }
-	if slices.ContainsFunc(ro.workers, same) {
+	w := &worker{id: id, instance: string(s.Labels[model.InstanceLabel]), pod: string(s.Labels["pod"]), reading: reading{}}
+	key := identity{id: id}
+	if id == "" {
+		key.instance = w.instance
+	}
+	if ro.byIdentity[key] != nil {
 		return
 	}
-	w.reading = newReading(nil, ro.history)
 	ro.workers = append(ro.workers, w)
+	ro.byIdentity[key] = w
+	ro.byInstance[w.instance] = append(ro.byInstance[w.instance], w)
+	ro.byPod[w.pod] = append(ro.byPod[w.pod], w)
 }
 
-func (ro *roster) assign(r reading) {
-	for _, samples := range r.samples {
+// assign gives each worker its samples, until ctx ends.
+func (ro *roster) assign(ctx context.Context, r reading) {
+	for _, samples := range r {
 		for _, s := range samples {
+			if ctx.Err() != nil {
+				return
+			}
 			if w := ro.owner(s); w != nil {
 				w.put(s)
 			}
@@ -88,17 +103,16 @@ func (ro *roster) owner(s Sample) *worker {
 	if id == "" {
 		return only(ro.at(s))
 	}
-	return only(ro.where(func(w *worker) bool { return w.id == id }))
+	return ro.byIdentity[identity{id: id}]
 }
 
 // at gives the workers behind the target that a sample was scraped from. An
 // engine's metrics name no worker, but come from the worker's own port, or, in
 // Kubernetes, at least from its pod.
 func (ro *roster) at(s Sample) []*worker {
-	instance, pod := string(s.Labels[model.InstanceLabel]), string(s.Labels["pod"])
-	found := ro.where(func(w *worker) bool { return w.instance == instance })
+	found, pod := ro.byInstance[string(s.Labels[model.InstanceLabel])], string(s.Labels["pod"])
 	if len(found) == 0 && pod != "" {
-		found = ro.where(func(w *worker) bool { return w.pod == pod })
+		found = ro.byPod[pod]
 	}
 	return found
 }
@@ -109,17 +123,7 @@ func (ro *roster) user(gpu gpu) *worker {
 	if gpu.pod == "" {
 		return only(ro.workers)
 	}
-	return only(ro.where(func(w *worker) bool { return w.pod == gpu.pod }))
-}
-
-func (ro *roster) where(match func(*worker) bool) []*worker {
-	var found []*worker
-	for _, w := range ro.workers {
-		if match(w) {
-			found = append(found, w)
-		}
-	}
-	return found
+	return only(ro.byPod[gpu.pod])
 }
 
 func only(workers []*worker) *worker {
@@ -137,6 +141,9 @@ func only(workers []*worker) *worker {
 // value that is no 64-bit hexadecimal number (decimal ids have up to 20 digits)
 // is kept as it is.
 func workerID(s Sample) string {
+	if s.key != 0 {
+		return s.worker
+	}
 	raw := string(s.Labels["worker_id"])
 	if !strings.HasPrefix(s.Name, "dynamo_component_") {
 		return raw
@@ -154,10 +161,12 @@ func (ro *roster) list() []api.Worker {
 	for _, w := range ro.workers {
 		list = append(list, w.describe())
 	}
-	slices.SortFunc(list, func(a, b api.Worker) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(list, byName)
 	return list
+}
+
+func byName(a, b api.Worker) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 }
 
 func (w *worker) describe() api.Worker {

@@ -104,7 +104,7 @@ DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="G1",Hostname="n1",modelName="NVIDIA H200",%[1
 				{worker("worker-1", "9090"), workerPage("b", 5)},
 				{row.exporter, fmt.Sprintf(dcgm, row.label)},
 			})
-			c := summarise(samples, history{}, api.SpeculationOff)
+			c := summarise(t.Context(), samples, api.SpeculationOff)
 			require.Equal(t, "NVIDIA H200", c.GPU)
 			require.Len(t, c.Workers, 2)
 			require.Equal(t, "worker-0", c.Workers[0].Name)

@@ -17,7 +17,7 @@ import (
 // stored before it is in force. It is safe for concurrent use.
 type Catalogue struct {
 	process Process
-	changed signal
+	changed *signal
 	lanes   []*Lane // that the settings must suit; complete before the first change
 
 	writes sync.Mutex // held over a change with its way to the store
@@ -30,7 +30,7 @@ type Catalogue struct {
 // NewCatalogue reads what the store keeps; configured are the settings where it
 // keeps none. The error says that the store cannot be read.
 func NewCatalogue(ctx context.Context, process Process, configured api.Settings) (*Catalogue, error) {
-	c := &Catalogue{process: process, changed: make(signal, 1), settings: configured}
+	c := &Catalogue{process: process, changed: &signal{c: make(chan struct{}, 1)}, settings: configured}
 	kept, ok, err := process.Store.Settings(ctx)
 	if err != nil {
 		return nil, err
@@ -73,6 +73,11 @@ func (c *Catalogue) PatchSettings(ctx context.Context, by string, p api.Settings
 	next := applySettings(old, p)
 	if err := c.checkSettings(next); err != nil {
 		return old, err
+	}
+	if p.MaxConcurrency != nil { // one that was kept from elsewhere stays as it is
+		if err := c.process.checkConcurrency("max_concurrency", next.MaxConcurrency); err != nil {
+			return old, err
+		}
 	}
 	if err := c.process.Store.SaveSettings(ctx, next); err != nil {
 		return old, fmt.Errorf("%w: the settings cannot be stored: %w", api.ErrUnavailable, err)

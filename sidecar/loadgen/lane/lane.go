@@ -200,7 +200,7 @@ func (l *Lane) shape() api.WorkloadShape {
 func (l *Lane) Start(_ context.Context, by string, req api.StartRequest) (api.State, error) {
 	limit := l.catalogue.Settings().MaxConcurrency
 	return l.do(func() error {
-		next, err := l.settings.Apply(api.WorkloadPatch{Concurrency: req.Concurrency}, limit)
+		next, err := l.next(api.WorkloadPatch{Concurrency: req.Concurrency}, limit)
 		if err == nil {
 			err = l.open()
 		}
@@ -227,12 +227,21 @@ func (l *Lane) Start(_ context.Context, by string, req api.StartRequest) (api.St
 func (l *Lane) Patch(_ context.Context, by string, p api.WorkloadPatch) (api.State, error) {
 	limit := l.catalogue.Settings().MaxConcurrency
 	return l.do(func() error {
-		next, err := l.settings.Apply(p, limit)
+		next, err := l.next(p, limit)
 		if err == nil {
 			l.apply(by, next)
 		}
 		return err
 	})
+}
+
+// next is the settings after a change. The lock is held.
+func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
+	next, err := l.settings.Apply(p, limit)
+	if err == nil {
+		err = l.process.checkConcurrency("concurrency", next.Concurrency)
+	}
+	return next, err
 }
 
 // apply takes new settings. The lock is held.
@@ -462,6 +471,6 @@ func (l *Lane) deployment(c api.Cluster) api.Deployment {
 	d.Engine = cmp.Or(d.Engine, c.Engine)
 	d.Model = cmp.Or(d.Model, l.opts.Client.Model(), c.Model)
 	d.GPU = cmp.Or(d.GPU, c.GPU)
-	d.Workers = cmp.Or(d.Workers, len(c.Workers))
+	d.Workers = cmp.Or(d.Workers, c.WorkerCount())
 	return d
 }

@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -25,22 +26,37 @@ type Store interface {
 	Conversation(ctx context.Context, id string) (api.Conversation, error)
 }
 
-// Process is what all parts of one load generator share. Every field but Config is needed.
+// Process is what all parts of one load generator share. Every field but Config and
+// CheckConcurrency is needed.
 type Process struct {
 	Version string
 	Config  map[string]string // in force, without secrets, for the status
 	Store   Store
 	Health  func(time.Time) api.ClientHealth // whether the load generator itself can be trusted
 	Log     *slog.Logger
+	// CheckConcurrency refuses, with an [api.FieldError] of the field, more
+	// conversations than the machine can serve; nil: it serves all.
+	CheckConcurrency func(field string, n int) error
+}
+
+func (p Process) checkConcurrency(field string, n int) error {
+	if p.CheckConcurrency == nil {
+		return nil
+	}
+	return p.CheckConcurrency(field, n)
 }
 
 // signal says that something has changed, however often since it was last received.
-type signal chan struct{}
+type signal struct {
+	c     chan struct{} // holds one
+	count atomic.Uint64 // of all changes
+}
 
 // raise never waits.
-func (s signal) raise() {
+func (s *signal) raise() {
+	s.count.Add(1)
 	select {
-	case s <- struct{}{}:
+	case s.c <- struct{}{}:
 	default:
 	}
 }

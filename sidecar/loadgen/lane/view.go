@@ -2,7 +2,6 @@ package lane
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"time"
@@ -17,12 +16,17 @@ type View struct {
 	catalogue *Catalogue
 	lanes     []*Lane
 	started   time.Time
-	snapshots broadcast
+	snapshot  document
+	status    document
+	frames    broadcast
 }
 
 // NewView makes the view of all lanes of a catalogue, which are complete by now.
 func NewView(c *Catalogue) *View {
-	return &View{process: c.process, catalogue: c, lanes: c.lanes, started: time.Now()}
+	v := &View{process: c.process, catalogue: c, lanes: c.lanes, started: time.Now()}
+	v.snapshot = document{changed: c.changed, make: func() any { return v.Snapshot() }}
+	v.status = document{changed: c.changed, make: func() any { return v.Status() }}
+	return v
 }
 
 // Run publishes snapshots until ctx ends, which ends the lanes, too, and every
@@ -37,32 +41,32 @@ func (v *View) Run(ctx context.Context) {
 			for _, l := range v.lanes {
 				<-l.ended
 			}
-			v.snapshots.close()
+			v.frames.close()
 			return
 		case <-tick.C:
-		case <-v.catalogue.changed:
+		case <-v.catalogue.changed.c:
 		}
 	}
 }
 
 // publish encodes a snapshot once for everybody who follows, if anybody does.
 func (v *View) publish() {
-	if !v.snapshots.wanted() {
+	if !v.frames.wanted() {
 		return
 	}
-	frame, err := json.Marshal(v.Snapshot())
+	frame, err := v.snapshot.renew()
 	if err != nil {
 		v.process.Log.Error("the snapshot cannot be written", "error", err)
 		return
 	}
-	v.snapshots.publish(frame)
+	v.frames.publish(frame)
 }
 
 // Subscribe delivers encoded snapshots: one at once, then one a second and one
 // on each change of state. The channel holds one, the newest; a slow reader
 // loses those between. It is closed when the view ends. unsubscribe is idempotent.
 func (v *View) Subscribe() (frames <-chan []byte, unsubscribe func()) {
-	frames, unsubscribe = v.snapshots.subscribe()
+	frames, unsubscribe = v.frames.subscribe()
 	v.catalogue.changed.raise()
 	return frames, unsubscribe
 }
@@ -76,6 +80,13 @@ func (v *View) Snapshot() api.Snapshot {
 	}
 	return s
 }
+
+// SnapshotJSON is the snapshot in JSON, at most a second old and with every change
+// that a call before it made. All readers of a second share it; nobody writes to it.
+func (v *View) SnapshotJSON() ([]byte, error) { return v.snapshot.latest() }
+
+// StatusJSON is the status as [View.SnapshotJSON] is the snapshot.
+func (v *View) StatusJSON() ([]byte, error) { return v.status.latest() }
 
 // Status is the state, the configuration in force and the health of the process.
 func (v *View) Status() api.Status {

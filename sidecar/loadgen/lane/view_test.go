@@ -96,6 +96,68 @@ func TestSubscribe(t *testing.T) {
 	})
 }
 
+// All readers of a second get one encoding, which the feed shares. What an operator
+// has changed is in the next one that is read.
+func TestEncodedOnce(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		for name, get := range map[string]func() ([]byte, error){"status": b.view.StatusJSON, "snapshot": b.view.SnapshotJSON} {
+			read := func() (text []byte, s api.Snapshot) {
+				text, err := get()
+				require.NoError(t, err, name)
+				require.NoError(t, json.Unmarshal(text, &s), name)
+				return text, s
+			}
+			first, _ := read()
+			again, _ := read()
+			assert.Same(t, &first[0], &again[0], name)
+
+			for i := range 50 {
+				b.patch(api.WorkloadPatch{Concurrency: new(i + 2)})
+				_, s := read()
+				assert.Equal(t, i+2, s.Lanes[0].State.Concurrency.Target, name)
+				title := fmt.Sprint("Booth ", i)
+				_, err := b.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: &title})
+				require.NoError(t, err, name)
+				_, s = read()
+				assert.Equal(t, title, s.Settings.Title, name)
+			}
+
+			old, _ := read()
+			pass(time.Second)
+			now, _ := read()
+			assert.NotSame(t, &old[0], &now[0], "%s: a second later", name)
+		}
+		frames, unsubscribe := b.view.Subscribe()
+		defer unsubscribe()
+		synctest.Wait()
+		frame := <-frames
+		text, err := b.view.SnapshotJSON()
+		require.NoError(t, err)
+		assert.Same(t, &frame[0], &text[0])
+	})
+}
+
+// BenchmarkStatus is what a call for the status costs beyond HTTP: made for each
+// reader, and shared.
+func BenchmarkStatus(b *testing.B) {
+	booth := newBooth(b, newFake())
+	booth.start(180)
+	require.Eventually(b, func() bool { return len(booth.lane.turns()) == 180 }, limit, time.Millisecond)
+	for name, get := range map[string]func() ([]byte, error){
+		"each":            func() ([]byte, error) { return json.Marshal(booth.view.Status()) },
+		"shared":          booth.view.StatusJSON,
+		"snapshot each":   func() ([]byte, error) { return json.Marshal(booth.view.Snapshot()) },
+		"snapshot shared": booth.view.SnapshotJSON,
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, err := get()
+				require.NoError(b, err)
+			}
+		})
+	}
+}
+
 // A slow reader loses what lies between and gets the newest; the others are not
 // held up.
 func TestSlowReader(t *testing.T) {

@@ -39,8 +39,10 @@ type Lane interface {
 
 // View shows all lanes; [lane.View] is one.
 type View interface {
-	Status() api.Status
-	Snapshot() api.Snapshot
+	// StatusJSON and SnapshotJSON are at most a second old, with every change that a
+	// call before made. They are shared, and not to be written to.
+	StatusJSON() ([]byte, error)
+	SnapshotJSON() ([]byte, error)
 	// Subscribe delivers encoded snapshots: one at once, then one a second and one
 	// on each change of state. The channel holds one, the newest: a slow reader
 	// loses snapshots. It is closed when there will be no more. unsubscribe is

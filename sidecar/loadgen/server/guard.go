@@ -10,12 +10,9 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/time/rate"
 
 	"kvbooth/sidecar/api"
 )
@@ -87,10 +84,11 @@ func (s *Server) authenticate(r *http.Request, a access) (session bool, err erro
 	if s.opts.Token == "" {
 		return false, nil
 	}
-	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return false, s.checkAttempt(r, strings.TrimSpace(token))
+	if token, ok := tokenOf(r); ok {
+		return false, s.checkAttempt(r, token)
 	}
 	if s.inSession(r) {
+		trust(r)
 		return true, nil
 	}
 	if a == read && s.opts.PublicPage {
@@ -99,22 +97,41 @@ func (s *Server) authenticate(r *http.Request, a access) (session bool, err erro
 	return false, unauthorised("a token is needed: Authorization: Bearer …")
 }
 
-// checkAttempt compares a token with the server's in constant time, unless its
-// sender has been wrong too often.
+// tokenOf is the token that a call carries, right or wrong.
+func tokenOf(r *http.Request) (token string, ok bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+}
+
+// Wrong tokens that are told so: ten at once, then one in six seconds.
+const (
+	failureBurst = 10
+	failurePause = 6 * time.Second
+)
+
+// checkAttempt compares a token with the server's in constant time. The right one
+// always gets in, so that nobody's guesses lock out who knows it; only the answers
+// to wrong ones are limited, all senders together.
 func (s *Server) checkAttempt(r *http.Request, token string) error {
-	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.opts.Token))
-	right := subtle.ConstantTimeCompare(got[:], want[:]) == 1
-	if wait := s.failures.judge(r.RemoteAddr, right, s.now()); wait > 0 {
+	if len(token) <= api.MaxToken && s.right(token) {
+		trust(r)
+		return nil
+	}
+	if now := s.now(); !s.failures.AllowN(now, 1) {
+		wait := time.Duration((1 - s.failures.TokensAt(now)) * float64(failurePause))
 		seconds := strconv.Itoa(int(wait/time.Second) + 1)
 		return &refused{
-			status: http.StatusTooManyRequests, detail: "too many wrong tokens from this address; try again in " + seconds + " s",
+			status: http.StatusTooManyRequests, detail: "the token is wrong, and too many were before it; try again in " + seconds + " s",
 			header: http.Header{"Retry-After": {seconds}},
 		}
 	}
-	if !right {
-		return unauthorised("the token is wrong")
-	}
-	return nil
+	return unauthorised("the token is wrong")
+}
+
+// right compares hashes, which have the same length whatever the token's is.
+func (s *Server) right(token string) bool {
+	got := sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(got[:], s.token[:]) == 1
 }
 
 func unauthorised(detail string) error {
@@ -146,70 +163,6 @@ func checkLogin(login string) error {
 func remoteHost(remoteAddr string) string {
 	host, _, _ := net.SplitHostPort(remoteAddr)
 	return host
-}
-
-// Wrong tokens of one address: ten at once, then one in six seconds.
-const (
-	failureBurst = 10
-	failurePause = 6 * time.Second
-	maxAddresses = 1024
-)
-
-// failures slows down who guesses tokens. It keeps a bounded number of
-// addresses; when there are more, the others share one allowance. The zero value
-// is ready.
-type failures struct {
-	mu     sync.Mutex
-	of     map[netip.Prefix]*rate.Limiter
-	others *rate.Limiter
-}
-
-// judge counts a wrong token, and says how long its sender has to wait before
-// the next one is looked at, 0 if this one is. Who has to wait is not told
-// whether the token was right.
-func (f *failures) judge(remoteAddr string, right bool, now time.Time) (wait time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	l := f.limiter(network(remoteAddr), right, now)
-	if l == nil {
-		return 0
-	}
-	if left := l.TokensAt(now); left < 1 {
-		return time.Duration((1 - left) * float64(failurePause))
-	}
-	if !right {
-		l.AllowN(now, 1)
-	}
-	return 0
-}
-
-// limiter finds an address's allowance, and makes one only for who was wrong.
-func (f *failures) limiter(of netip.Prefix, right bool, now time.Time) *rate.Limiter {
-	if l := f.of[of]; l != nil || right && len(f.of) < maxAddresses {
-		return l
-	}
-	if f.of == nil {
-		f.of = map[netip.Prefix]*rate.Limiter{}
-		f.others = rate.NewLimiter(rate.Every(failurePause), failureBurst)
-	}
-	if len(f.of) >= maxAddresses {
-		f.forget(now)
-	}
-	if len(f.of) >= maxAddresses {
-		return f.others
-	}
-	l := rate.NewLimiter(rate.Every(failurePause), failureBurst)
-	f.of[of] = l
-	return l
-}
-
-// forget drops the addresses whose allowance is whole again.
-func (f *failures) forget(now time.Time) {
-	for of, l := range f.of {
-		if l.TokensAt(now) >= failureBurst {
-			delete(f.of, of)
-		}
-	}
 }
 
 // network is an address, or the /64 that one subscriber has whole in IPv6.

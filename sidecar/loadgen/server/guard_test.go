@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 
 	"kvbooth/sidecar/api"
 )
@@ -98,10 +99,10 @@ func TestOrigin(t *testing.T) {
 // exchange of the token is to be had.
 func TestToken(t *testing.T) {
 	s, ts := start(t, &recorder{}, withToken)
+	s.failures.SetLimit(rate.Inf) // what it does is another test's
 	for _, rt := range s.routes() {
 		method, path, _ := strings.Cut(rt.pattern, " ")
 		for _, header := range []map[string]string{nil, bearer(""), bearer("wrong"), bearer(token + "x"), {"Authorization": token}, {"Authorization": "Basic " + token}, {"Cookie": cookieName + "=wrong"}, {"Cookie": cookieName + "=" + token}} {
-			s.failures = failures{} // what it does is another test's
 			res, _ := do(t, ts.URL, request{method: method, path: path, body: stop, header: header})
 			if rt.access == probe || rt.access == public {
 				require.NotEqual(t, http.StatusUnauthorized, res.StatusCode, rt.pattern) // session: 422, no token in its body
@@ -251,57 +252,64 @@ func TestSessionsAreBounded(t *testing.T) {
 	require.Len(t, s.ends, 1, "those that ended make room")
 }
 
-// Who guesses is slowed down, in the header and at the exchange alike, and is
-// not told when a guess is right. Others go on, and so do sessions.
-func TestGuessing(t *testing.T) {
-	s, ts := start(t, &recorder{}, withToken)
-	now := time.Now()
-	s.now = func() time.Time { return now }
-	cookie := session(t, ts, nil)
-
-	guess := func(header bool, token string) api.Problem {
-		q := request{method: "POST", path: v1 + "/session", body: `{"token":"` + token + `"}`}
-		if header {
-			q = request{path: v1 + "/status", header: bearer(token)}
-		}
-		return refusal(t, ts.URL, q)
+// from sends a call as if from an address.
+func from(s *Server, addr, method, path, body string, header map[string]string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
+	r.RemoteAddr = addr
+	r.Header.Set("Content-Type", "application/json")
+	for k, v := range header {
+		r.Header.Set(k, v)
 	}
-	for i := range failureBurst {
-		require.Equal(t, http.StatusUnauthorized, guess(i%2 == 0, "wrong").Status)
-	}
-	require.Equal(t, http.StatusTooManyRequests, guess(true, "wrong").Status)
-	require.Equal(t, http.StatusTooManyRequests, guess(false, "wrong").Status)
-	res, _ := do(t, ts.URL, request{path: v1 + "/status", header: bearer(token)})
-	require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
-	require.Equal(t, "7", res.Header.Get("Retry-After"))
-	res, _ = do(t, ts.URL, request{path: v1 + "/status", header: map[string]string{"Cookie": cookie.Name + "=" + cookie.Value}})
-	require.Equal(t, http.StatusOK, res.StatusCode)
-
-	now = now.Add(7 * time.Second)
-	res, _ = do(t, ts.URL, request{path: v1 + "/status", header: bearer(token)})
-	require.Equal(t, http.StatusOK, res.StatusCode)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
 }
 
-// Addresses are kept apart, IPv6 ones by what one subscriber has, and only so
-// many of them; the rest share an allowance, and nobody gets round it.
-func TestFailuresAreBounded(t *testing.T) {
-	var f failures
+// Guesses are slowed down together, however many addresses they come from, in the
+// header and at the exchange alike.
+func TestGuessing(t *testing.T) {
+	s, _ := start(t, &recorder{}, withToken)
 	now := time.Now()
-	for range failureBurst {
-		require.Zero(t, f.judge("[2001:db8::1]:1", false, now))
+	s.now = func() time.Time { return now }
+	guess := func(i int) *httptest.ResponseRecorder {
+		if i%2 == 0 {
+			return from(s, "192.0.2.1:1", "GET", v1+"/status", "", bearer("wrong"))
+		}
+		return from(s, fmt.Sprintf("[2001:db8:%x::1]:1", i), "POST", v1+"/session", `{"token":"wrong"}`, nil)
 	}
-	require.NotZero(t, f.judge("[2001:db8::2]:2", true, now), "the same network")
-	require.Zero(t, f.judge("[2001:db8:0:1::1]:1", true, now), "another network")
-	require.Zero(t, f.judge("192.0.2.1:1", true, now))
-	require.Len(t, f.of, 1, "who is right costs nothing")
+	for i := range failureBurst {
+		require.Equal(t, http.StatusUnauthorized, guess(i).Code)
+	}
+	for i := range 2 {
+		w := guess(i)
+		require.Equal(t, http.StatusTooManyRequests, w.Code)
+		require.Equal(t, "7", w.Header().Get("Retry-After"))
+	}
+	require.Equal(t, http.StatusTooManyRequests, from(s, "192.0.2.1:1", "GET", v1+"/status", "", bearer(strings.Repeat("x", api.MaxToken+1))).Code)
+	now = now.Add(7 * time.Second)
+	require.Equal(t, http.StatusUnauthorized, guess(0).Code)
+}
 
-	for i := range 2 * maxAddresses {
-		f.judge(fmt.Sprintf("10.0.%d.%d:1", i/256, i%256), false, now)
+// Nobody's guesses lock out who knows the token: not from the same address, not
+// from one that was never seen, not at the exchange, and not from a stream.
+func TestGuessesLockNobodyOut(t *testing.T) {
+	s, ts := start(t, &recorder{}, withToken)
+	cookie := session(t, ts, nil)
+	for range 100 {
+		from(s, "192.0.2.1:1", "GET", v1+"/status", "", bearer("wrong"))
+		res, _ := do(t, ts.URL, request{path: v1 + "/status", header: bearer("wrong")})
+		require.GreaterOrEqual(t, res.StatusCode, 400)
 	}
-	require.Len(t, f.of, maxAddresses)
-	require.NotZero(t, f.judge("192.0.2.1:1", true, now), "those beyond share")
-	require.Zero(t, f.judge("192.0.2.1:1", true, now.Add(time.Hour)), "and the old are forgotten")
-	require.Len(t, f.of, 1)
+	for i := range 1100 {
+		from(s, fmt.Sprintf("[2001:db8:0:%x::1]:1", i), "POST", v1+"/session", `{"token":"wrong"}`, nil)
+	}
+	for _, addr := range []string{"192.0.2.1:2", "[2001:db8:0:1::1]:2", "[2001:db8:1::1]:1", "198.51.100.7:1"} {
+		require.Equal(t, http.StatusOK, from(s, addr, "GET", v1+"/status", "", bearer(token)).Code, addr)
+		require.Equal(t, http.StatusNoContent, from(s, addr, "POST", v1+"/session", `{"token":"`+token+`"}`, nil).Code, addr)
+		require.Equal(t, http.StatusOK, from(s, addr, "GET", v1+"/status", "", map[string]string{"Cookie": cookie.Name + "=" + cookie.Value}).Code, addr)
+	}
+	_, _, err := dial(t, ts.URL, http.Header{"Authorization": {"Bearer " + token}})
+	require.NoError(t, err)
 }
 
 // Who is named in the events: the login that a trusted caller speaks for.

@@ -58,10 +58,10 @@ func (b *recorder) last() call {
 	return b.calls[len(b.calls)-1]
 }
 
-func (b *recorder) Status() api.Status     { return sample[api.Status]() }
-func (b *recorder) Snapshot() api.Snapshot { return sample[api.Snapshot]() }
-func (b *recorder) Settings() api.Settings { return sample[api.Settings]() }
-func (b *recorder) Ready() error           { return b.ready }
+func (b *recorder) StatusJSON() ([]byte, error)   { return json.Marshal(sample[api.Status]()) }
+func (b *recorder) SnapshotJSON() ([]byte, error) { return json.Marshal(sample[api.Snapshot]()) }
+func (b *recorder) Settings() api.Settings        { return sample[api.Settings]() }
+func (b *recorder) Ready() error                  { return b.ready }
 
 func (b *recorder) Lane(name string) (Lane, error) {
 	return &laneRecorder{b, name}, b.lost
@@ -152,7 +152,7 @@ func (b *recorder) PatchSettings(_ context.Context, by string, p api.SettingsPat
 
 func (b *recorder) Subscribe() (<-chan []byte, func()) {
 	c := make(chan []byte, 1)
-	frame, _ := json.Marshal(b.Snapshot())
+	frame, _ := b.SnapshotJSON()
 	c <- frame
 	b.mu.Lock()
 	defer b.mu.Unlock()

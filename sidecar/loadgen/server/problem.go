@@ -20,8 +20,13 @@ type refused struct {
 
 func (e *refused) Error() string { return e.detail }
 
-// fail answers with the problem document of an error.
+// fail answers with the problem document of an error. It does not wait for a body
+// that nobody will read.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(deadline(refusedTimeout)) // or the server's own holds
+	}
 	var own *refused
 	if errors.As(err, &own) {
 		maps.Copy(w.Header(), own.header)

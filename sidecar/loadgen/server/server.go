@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"golang.org/x/time/rate"
 
 	"kvbooth/sidecar/api"
 )
@@ -26,8 +29,12 @@ const (
 	writeTimeout      = time.Minute
 	idleTimeout       = 2 * time.Minute
 	shutdownTimeout   = 5 * time.Second
+	refusedTimeout    = time.Second // for what is left of a refused body
 	maxHeader         = 16 << 10
 )
+
+// DefaultConnections is how many connections a server keeps open.
+const DefaultConnections = 512
 
 // Options make a [Server]. Backend, Metrics, ParseCSV and ParseJSON are needed.
 type Options struct {
@@ -37,6 +44,8 @@ type Options struct {
 	// [api.FieldError]. They read at most 1 MiB.
 	ParseCSV  func(r io.Reader, name string) (api.Baseline, error)
 	ParseJSON func(r io.Reader) (api.Baseline, error)
+
+	MaxConnections int // kept open at a time; 0: DefaultConnections
 
 	Token      string       // empty: whoever reaches the server may do everything
 	Hosts      []string     // names and addresses of the server besides the loopback ones
@@ -51,7 +60,8 @@ type Server struct {
 	mux      *http.ServeMux
 	page     http.Handler
 	sessions sessions
-	failures failures
+	token    [sha256.Size]byte
+	failures *rate.Limiter // of wrong tokens
 	streams  streams
 	upgrader websocket.Upgrader
 	now      func() time.Time
@@ -69,10 +79,14 @@ func New(opts Options) (*Server, error) {
 	if err := checkHosts(opts.Hosts); err != nil {
 		return nil, err
 	}
+	opts.MaxConnections = cmp.Or(opts.MaxConnections, DefaultConnections)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opts: opts, mux: http.NewServeMux(), now: time.Now, page: http.HandlerFunc(signpost)}
+	s := &Server{
+		opts: opts, mux: http.NewServeMux(), now: time.Now, page: http.HandlerFunc(signpost),
+		token: sha256.Sum256([]byte(opts.Token)), failures: rate.NewLimiter(rate.Every(failurePause), failureBurst),
+	}
 	if opts.Page != nil {
 		s.page = opts.Page
 	}
@@ -182,10 +196,10 @@ func signpost(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnContext: withConn,
 		ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
 	}
 	srv.RegisterOnShutdown(s.streams.refuse)
 	defer s.streams.end()
-	return api.Serve(ctx, srv, l, shutdownTimeout)
+	return api.Serve(ctx, srv, &bounded{Listener: l, limit: s.opts.MaxConnections}, shutdownTimeout)
 }

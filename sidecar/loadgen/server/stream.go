@@ -13,11 +13,20 @@ import (
 )
 
 const (
-	frameTimeout = shutdownTimeout // for one frame, or one ping, to a reader that does not read
-	pingPause    = 20 * time.Second
-	pongTimeout  = 2*pingPause + frameTimeout
+	frameTimeout = shutdownTimeout  // for one frame, or one ping
+	readerLost   = 10 * time.Second // without a pong: the reader does not read
+	pingPause    = readerLost / 4
 	maxMessage   = 512 // of what a client sends, which nobody reads
-	maxStreams   = 256
+)
+
+// Streams open at a time: of all callers, of those who have not shown the token,
+// and of one address or session. An address may stand for many readers where it
+// shows the token, as Grafana does, or where it is this machine's own, as a proxy's.
+const (
+	maxStreams = 256
+	maxReaders = maxStreams - 64
+	maxOfOne   = 16
+	maxOfMany  = maxStreams / 2
 )
 
 func deadline(d time.Duration) time.Time { return time.Now().Add(d) }
@@ -27,10 +36,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	if _, err := params(r); err != nil {
 		return err
 	}
-	if err := s.streams.begin(); err != nil {
+	who := s.reader(r)
+	if err := s.streams.begin(who); err != nil {
 		return err
 	}
-	defer s.streams.done()
+	defer s.streams.done(who)
 	conn, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return nil // refuseUpgrade has answered
@@ -57,7 +67,7 @@ func (s *Server) refuseUpgrade(w http.ResponseWriter, r *http.Request, status in
 // listen reads until the client closes, goes silent or sends too much. Reading
 // is what answers pings and hears pongs; messages are thrown away.
 func listen(conn *websocket.Conn) {
-	alive := func(string) error { return conn.SetReadDeadline(deadline(pongTimeout)) }
+	alive := func(string) error { return conn.SetReadDeadline(deadline(readerLost)) }
 	conn.SetReadLimit(maxMessage)
 	conn.SetPongHandler(alive)
 	_ = alive("")
@@ -104,37 +114,76 @@ func goodbye(conn *websocket.Conn) {
 	_ = conn.WriteControl(websocket.CloseMessage, bye, deadline(time.Second))
 }
 
+// reader is whose share of the streams a caller has.
+type reader struct {
+	share    string // of an address or a session
+	most     int    // streams of the share
+	operator bool   // knows the token, and may have what is kept for those
+}
+
+// reader is who makes an admitted request.
+func (s *Server) reader(r *http.Request) reader {
+	of := network(r.RemoteAddr)
+	if _, ok := tokenOf(r); ok && s.opts.Token != "" {
+		return reader{share: "token " + of.String(), most: maxOfMany, operator: true}
+	}
+	if s.inSession(r) {
+		c, _ := r.Cookie(cookieName) // it is there
+		return reader{share: c.Value, most: maxOfOne, operator: true}
+	}
+	if of.Addr().IsLoopback() {
+		return reader{share: of.String(), most: maxOfMany}
+	}
+	return reader{share: of.String(), most: maxOfOne}
+}
+
 // streams counts the open ones, and ends them with the server.
 type streams struct {
 	ending chan struct{}
 
 	mu     sync.Mutex
 	open   int
+	of     map[string]int // by share
 	closed bool
 	wg     sync.WaitGroup
 }
 
-func (s *streams) begin() error {
+func (s *streams) begin(who reader) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		return fmt.Errorf("%w: the server ends", api.ErrUnavailable)
 	case s.open >= maxStreams:
-		return &refused{
-			status: http.StatusServiceUnavailable, detail: fmt.Sprintf("%d streams are open, and no more are allowed; close one", maxStreams),
-			header: http.Header{"Retry-After": {"5"}},
-		}
+		return tooMany("%d streams are open, and no more are allowed; close one", maxStreams)
+	case s.open >= maxReaders && !who.operator:
+		return tooMany("%d streams are open, and the rest is kept for callers with the token; close one, or show the token", s.open)
+	case s.of[who.share] >= who.most:
+		return tooMany("%d streams are open from this address or session, and it is allowed no more; close one", who.most)
 	}
 	s.open++
+	if s.of == nil {
+		s.of = map[string]int{}
+	}
+	s.of[who.share]++
 	s.wg.Add(1)
 	return nil
 }
 
-func (s *streams) done() {
+func tooMany(format string, n int) error {
+	return &refused{
+		status: http.StatusServiceUnavailable, detail: fmt.Sprintf(format, n),
+		header: http.Header{"Retry-After": {"5"}},
+	}
+}
+
+func (s *streams) done(who reader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open--
+	if s.of[who.share]--; s.of[who.share] == 0 {
+		delete(s.of, who.share)
+	}
 	s.wg.Done()
 }
 

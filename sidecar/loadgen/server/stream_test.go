@@ -170,33 +170,73 @@ func TestStreamEndsWithBackend(t *testing.T) {
 	require.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway), "%v", err)
 }
 
-// Streams are bounded; one that ends makes room.
+// Nobody gets more streams than a share, readers without the token leave some to
+// those who have it, and nobody gets more than there are. Who is refused is told
+// which limit it is, and what to do. A stream that ends makes room.
 func TestStreamsAreBounded(t *testing.T) {
-	s, ts := start(t, &recorder{}, nil)
-	for range maxStreams - 1 {
-		require.NoError(t, s.streams.begin())
+	s, ts := start(t, &recorder{}, func(o *Options) { o.Token, o.PublicPage = token, true })
+	cookie := session(t, ts, nil)
+	of := func(addr string, header ...string) reader {
+		r := httptest.NewRequest("GET", v1+"/stream", nil)
+		r.RemoteAddr = addr
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		return s.reader(r)
 	}
-	conn, _, err := dial(t, ts.URL, nil)
-	require.NoError(t, err)
-	_, res, err := dial(t, ts.URL, nil)
+	var open []reader
+	fill := func(who reader, n int, why string) {
+		t.Helper()
+		for range n {
+			require.NoError(t, s.streams.begin(who))
+			open = append(open, who)
+		}
+		var r *refused
+		require.ErrorAs(t, s.streams.begin(who), &r)
+		require.Equal(t, http.StatusServiceUnavailable, r.status)
+		require.Equal(t, "5", r.header.Get("Retry-After"))
+		require.Contains(t, r.detail, why)
+	}
+	const ofOne = "16 streams are open from this address or session, and it is allowed no more; close one"
+	fill(of("192.0.2.1:1"), maxOfOne, ofOne)
+	fill(of("192.0.2.1:2", "Authorization", "Basic "+token), 0, ofOne)
+	fill(of("[2001:db8::1]:1"), maxOfOne, ofOne)
+	fill(of("[2001:db8::2]:1"), 0, ofOne) // the same network
+	fill(of("127.0.0.1:1"), maxOfMany, "128 streams are open from this address")
+	const kept = "192 streams are open, and the rest is kept for callers with the token; close one, or show the token"
+	fill(of("192.0.2.2:1"), maxOfOne, ofOne)
+	fill(of("192.0.2.3:1"), maxReaders-maxOfMany-3*maxOfOne, kept)
+	fill(of("192.0.2.1:1", "Cookie", cookieName+"="+cookie.Value), maxOfOne, ofOne)
+	fill(of("192.0.2.1:1", "Authorization", "Bearer "+token), maxStreams-maxReaders-maxOfOne, "256 streams are open, and no more are allowed; close one")
+	_, res, err := dial(t, ts.URL, http.Header{"Authorization": {"Bearer " + token}})
 	require.ErrorIs(t, err, websocket.ErrBadHandshake)
-	require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
-	require.Equal(t, "5", res.Header.Get("Retry-After"))
+	require.Contains(t, readProblem(t, res).Detail, "256 streams")
 
-	require.NoError(t, conn.Close())
-	eventually(t, "room", func() bool {
-		_, _, err := dial(t, ts.URL, nil)
-		return err == nil
-	})
-	for range maxStreams - 1 {
-		s.streams.done()
+	end := func() {
+		for _, who := range open {
+			s.streams.done(who)
+		}
+		open = nil
+		require.Empty(t, s.streams.of)
 	}
+	end()
+	fill(of("192.0.2.1:1", "Authorization", "Bearer "+token), maxOfMany, "128 streams are open from this address or session, and it is allowed no more; close one")
+	other := of("192.0.2.2:1", "Authorization", "Bearer "+token)
+	require.NoError(t, s.streams.begin(other))
+	open = append(open, other)
+	end()
+	_, _, err = dial(t, ts.URL, nil)
+	require.NoError(t, err)
 }
 
 // serve runs Serve on a free port; end ends it and gives what it returned.
-func serve(t *testing.T, b Backend) (base string, end func() error) {
+func serve(t *testing.T, b Backend, change ...func(*Options)) (base string, end func() error) {
 	t.Helper()
-	s, err := New(options(b))
+	opts := options(b)
+	for _, c := range change {
+		c(&opts)
+	}
+	s, err := New(opts)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/plausible"
 )
 
 func pair(p50, p95 float64) api.Percentiles { return api.Percentiles{P50: &p50, P95: &p95} }
@@ -151,7 +152,7 @@ func TestCountersExistFromTheStart(t *testing.T) {
 	}
 	assert.Equal(t, zero("status", "ok", "error", "cancelled"), values(f["loadgen_requests_total"]))
 	assert.Equal(t, zero("status", "completed", "retired", "cancelled", "error"), values(f["loadgen_conversations_total"]))
-	assert.Equal(t, zero("class", "connect", "timeout", "stall", "rate_limited", "http_4xx", "http_5xx", "stream_error", "truncated", "malformed"), values(f["loadgen_errors_total"]))
+	assert.Equal(t, zero("class", "connect", "timeout", "stall", "rate_limited", "http_4xx", "http_5xx", "stream_error", "truncated", "malformed", "overrun"), values(f["loadgen_errors_total"]))
 	var turns []string
 	for _, m := range f["loadgen_itl_seconds"].GetMetric() {
 		turns = append(turns, labels(m))
@@ -274,7 +275,8 @@ func TestScrapeSurvivesOddInput(t *testing.T) {
 func TestClientCollector(t *testing.T) {
 	health := api.ClientHealth{Verdict: api.VerdictUnknown, CPURatio: .25}
 	c := NewClientCollector(func() api.ClientHealth { return health })
-	assert.Equal(t, 1, testutil.CollectAndCount(c), "no lag before there is a verdict")
+	assert.Equal(t, 1+3, testutil.CollectAndCount(c), "no lag before there is a verdict")
+	plausible.Ratio.Has(plausible.Metrics, "cache_use", 55)
 	health.Verdict, health.LagSeconds = api.VerdictFine, .001
 	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
 # HELP loadgen_client_cpu_ratio Share of all cores that the load generator uses.
@@ -283,6 +285,11 @@ loadgen_client_cpu_ratio 0.25
 # HELP loadgen_client_lag_seconds How late the load generator's own time stamps are, p95 of the last 10 s.
 # TYPE loadgen_client_lag_seconds gauge
 loadgen_client_lag_seconds 0.001
+# HELP loadgen_implausible_values_total Values from other programs that cannot be true and were not used, by who told them.
+# TYPE loadgen_implausible_values_total counter
+loadgen_implausible_values_total{source="metrics"} 1
+loadgen_implausible_values_total{source="prometheus"} 0
+loadgen_implausible_values_total{source="target"} 0
 `)))
 }
 

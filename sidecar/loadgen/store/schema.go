@@ -90,6 +90,12 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
+// endSteps takes the turn of a step that was stored last for the one that ended
+// last: to compare them all takes seconds where there are a million.
+const endSteps = `UPDATE steps SET
+	ended = coalesce((SELECT ended FROM turns WHERE lane = steps.lane AND step = steps.id ORDER BY seq DESC LIMIT 1), started)
+	WHERE ended IS NULL`
+
 // recoverFromKill ends what the last process left under way, when it was killed: its
 // conversations did not survive it, and its steps ended with their last turn.
 func recoverFromKill(ctx context.Context, db *sql.DB) error {
@@ -102,9 +108,7 @@ func recoverFromKill(ctx context.Context, db *sql.DB) error {
 		if err != nil {
 			return err
 		}
-		return execute(ctx, tx, `UPDATE steps SET
-			ended = coalesce((SELECT max(ended) FROM turns WHERE lane = steps.lane AND step = steps.id), started)
-			WHERE ended IS NULL`)
+		return execute(ctx, tx, endSteps)
 	})
 }
 
@@ -114,7 +118,7 @@ func openDB(path string, n int, pragmas ...string) (*sql.DB, error) {
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // a drive letter
 	}
-	query := url.Values{"_pragma": append([]string{"busy_timeout(5000)", "cache_size(-512)"}, pragmas...), "_txlock": {"immediate"}}
+	query := url.Values{"_pragma": append([]string{"busy_timeout(5000)"}, pragmas...), "_txlock": {"immediate"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: slashed, RawQuery: query.Encode()}).String())
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ type Options struct {
 	Owner            string           // this process's address, for the message to a second process
 	MaxConversations int              // beyond it the oldest ended ones are removed; 0: no limit
 	MaxAge           time.Duration    // of an ended conversation since its start; 0: no limit
+	MaxBytes         int64            // of the database file, its log aside, beyond which the oldest ended conversations are removed; 0: no limit, else at least MinBytes
 	Log              *slog.Logger     // nil: no log
 	Now              func() time.Time // what age counts from; nil: time.Now
 }
@@ -53,6 +55,7 @@ type Store struct {
 	write *sql.DB // one connection: SQLite has one writer
 	read  *sql.DB
 
+	paging  chan struct{} // holds a word while a page of turns is read
 	queue   *queue
 	lost    atomic.Int64
 	full    atomic.Bool // the queue refused a record since the last commit
@@ -90,7 +93,7 @@ func open(ctx context.Context, opts Options, tune tuning) (*Store, error) {
 	}
 	s := &Store{
 		opts: opts, tune: tune, path: filepath.Join(dir, "kvbooth.db"), lock: lock,
-		queue: newQueue(tune.queue), closing: make(chan struct{}), stopped: make(chan struct{}),
+		queue: newQueue(tune.queue), paging: make(chan struct{}, 1), closing: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	s.close = sync.OnceValue(s.shutDown)
 	if err := s.openFile(ctx); err != nil {
@@ -111,6 +114,9 @@ func (o *Options) complete() error {
 	if o.MaxAge < 0 {
 		return &api.FieldError{Field: "max_age", Value: o.MaxAge.String(), Allowed: "a duration from 0 (no limit)"}
 	}
+	if o.MaxBytes != 0 && o.MaxBytes < MinBytes {
+		return &api.FieldError{Field: "max_bytes", Value: fmt.Sprint(o.MaxBytes), Allowed: fmt.Sprintf("a whole number from %d, or 0 (no limit)", MinBytes)}
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -121,18 +127,43 @@ func (o *Options) complete() error {
 }
 
 func (s *Store) openFile(ctx context.Context) (err error) {
-	s.write, err = openDB(s.path, 1, "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(16777216)")
+	if err := s.keepPrivate(); err != nil {
+		return err
+	}
+	// auto_vacuum counts where the file is still empty
+	s.write, err = openDB(s.path, 1, "cache_size(-8192)", "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(FULL)", "journal_size_limit(16777216)")
 	if err != nil {
 		return err
 	}
 	if err := migrate(ctx, s.write); err != nil {
 		return err
 	}
+	if err := s.makeShrinkable(ctx); err != nil {
+		return err
+	}
 	if err := recoverFromKill(ctx, s.write); err != nil {
 		return err
 	}
-	s.read, err = openDB(s.path, 4, "query_only(1)")
+	s.read, err = openDB(s.path, 4, "cache_size(-512)", "query_only(1)")
 	return err
+}
+
+// keepPrivate leaves the files of the store to their owner alone, whatever the
+// directory's mode and the umask say. SQLite gives its own files beside the
+// database the mode of that.
+func (s *Store) keepPrivate() error {
+	file, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_ = file.Close() // nothing was written
+	for _, path := range []string{s.path, s.path + "-wal", s.path + "-shm", s.lock.Path(), holderPath(filepath.Dir(s.path))} {
+		// Where there are no such modes, or another user owns the file, it can serve.
+		if err := os.Chmod(path, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.opts.Log.Warn("others may be able to read the store", "error", err)
+		}
+	}
+	return nil
 }
 
 // Close commits what was handed in, or counts it as lost after one last

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -72,7 +73,8 @@ func turn(conversation string, number int) api.Turn {
 func turns(t *testing.T, s *Store, lane string, step int64) []api.Turn {
 	t.Helper()
 	var list []api.Turn
-	require.NoError(t, s.Turns(t.Context(), lane, step, func(t api.Turn) error { list = append(list, t); return nil }))
+	add := func(t *api.Turn) error { list = append(list, *t); return nil }
+	require.NoError(t, s.eachTurn(t.Context(), lane, step, add, func() error { return nil }))
 	return list
 }
 
@@ -139,7 +141,7 @@ func TestAnEmptyStore(t *testing.T) {
 	last, err := s.MaxStep(ctx, api.DefaultLane)
 	require.NoError(t, err)
 	assert.Zero(t, last)
-	assert.ErrorIs(t, s.Turns(ctx, api.DefaultLane, 3, nil), api.ErrNotFound)
+	assert.ErrorIs(t, s.TurnsCSV(ctx, io.Discard, api.DefaultLane, 3), api.ErrNotFound)
 	assert.Empty(t, turns(t, s, api.DefaultLane, 0))
 	assert.Equal(t, api.StoreStatus{Path: s.path, OK: true}, s.Status())
 }
@@ -159,6 +161,7 @@ func TestOpenRefusesImpossibleOptions(t *testing.T) {
 		"data_dir":          {},
 		"max_conversations": {Dir: t.TempDir(), MaxConversations: -1},
 		"max_age":           {Dir: t.TempDir(), MaxAge: -time.Second},
+		"max_bytes":         {Dir: t.TempDir(), MaxBytes: MinBytes - 1},
 	} {
 		_, err := Open(t.Context(), opts)
 		var refused *api.FieldError
@@ -433,7 +436,7 @@ func TestBadQueriesNameTheirField(t *testing.T) {
 		{list(api.ConversationQuery{Cursor: "not base64!"}), "cursor"},
 		{list(api.ConversationQuery{Cursor: "bm9udW1iZXI"}), "cursor"}, // "nonumber"
 		{list(api.ConversationQuery{Cursor: "MTI6"}), "cursor"},        // "12:", no id
-		{s.Turns(ctx, "main", -1, nil), "step"},
+		{s.TurnsCSV(ctx, io.Discard, "main", -1), "step"},
 		{eventsErr, "limit"},
 	} {
 		var refused *api.FieldError
@@ -503,8 +506,42 @@ func TestTurnsCSV(t *testing.T) {
 	out.Reset()
 	assert.ErrorIs(t, s.TurnsCSV(t.Context(), &out, api.DefaultLane, 3), api.ErrNotFound)
 	assert.Zero(t, out.Len(), "nothing is written before the step is known")
-	stop := errors.New("enough")
-	assert.ErrorIs(t, s.Turns(t.Context(), api.DefaultLane, 0, func(api.Turn) error { return stop }), stop)
+}
+
+// writer is what is written to.
+type writer func([]byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }
+
+// An export ends with its reader, within the page that is being read.
+func TestTurnsCSVEndsWithItsReader(t *testing.T) {
+	s := openTest(t, Options{}, normal)
+	fill(t, s, 10*page/5, 1)
+	gone := errors.New("gone")
+	written := 0
+	assert.ErrorIs(t, s.TurnsCSV(t.Context(), writer(func([]byte) (int, error) { written++; return 0, gone }), "main", 1), gone)
+	assert.Equal(t, 1, written)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	written = 0
+	err := s.TurnsCSV(ctx, writer(func(b []byte) (int, error) { written++; cancel(); return len(b), nil }), "main", 0)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.NotErrorIs(t, err, api.ErrUnavailable)
+	assert.Equal(t, 1, written)
+
+	s.paging <- struct{}{} // as while another page is read
+	assert.ErrorIs(t, s.TurnsCSV(ctx, io.Discard, "main", 0), context.Canceled)
+	<-s.paging
+}
+
+// A page costs the same wherever in a step it begins: each is one search in the
+// index, which sorts the turns as well.
+func TestPagesOfTurnsAreSearchedFor(t *testing.T) {
+	s := openTest(t, Options{}, normal)
+	assert.Equal(t, "SEARCH turns USING INDEX turns_by_step (lane=? AND step=? AND seq>?)\n",
+		explain(t, s, selectPage, "main", 1, 1, page))
+	assert.Equal(t, "SEARCH turns USING COVERING INDEX turns_by_step (lane=? AND step>?)\n",
+		explain(t, s, selectNextStep, "main", 1))
 }
 
 func TestRetentionByCountKeepsTheNewestAndTheActive(t *testing.T) {
@@ -545,6 +582,67 @@ func TestRetentionByAge(t *testing.T) {
 	now = t0.Add(100 * time.Minute) // the first two began 100 and 70 minutes ago
 	mu.Unlock()
 	eventually(t, "the youngest remains", func() bool { return len(pageThrough(t, s, api.ConversationQuery{})) == 1 })
+}
+
+func TestRetentionByBytes(t *testing.T) {
+	s := openTest(t, Options{MaxBytes: MinBytes}, quick())
+	const n = 400
+	fill(t, s, n, 8000) // some 24 MB
+	eventually(t, "conversations went, and the file is as small as it has to be", func() bool {
+		now, err := measure(t.Context(), s.read)
+		return err == nil && now.conversations < n && s.excess(now) == 0 && fileSize(t, s) <= MinBytes
+	})
+	ids := pageThrough(t, s, api.ConversationQuery{Limit: 1000})
+	assert.Equal(t, fmt.Sprintf("main-%d", n-1), ids[0], "the newest are kept")
+	assert.Greater(t, len(ids), n/4, "no more is removed than has to be")
+	assert.Len(t, turns(t, s, api.DefaultLane, 1), 5*len(ids))
+	assert.True(t, s.Status().OK)
+}
+
+func fileSize(t *testing.T, s *Store) int64 {
+	t.Helper()
+	info, err := os.Stat(s.path)
+	require.NoError(t, err)
+	return info.Size()
+}
+
+// The file of an earlier version is rewritten, so that it can shrink, but not
+// while that takes long.
+func TestAFileOfAnEarlierVersionLearnsToShrink(t *testing.T) {
+	dir := t.TempDir()
+	old, err := openDB(filepath.Join(dir, "kvbooth.db"), 1, "journal_mode(WAL)")
+	require.NoError(t, err)
+	require.NoError(t, migrate(t.Context(), old))
+	_, err = old.Exec("INSERT INTO documents (kind, name, data) VALUES ('other', 'large', zeroblob(?))", rewritten)
+	require.NoError(t, err)
+	require.NoError(t, old.Close())
+	for _, small := range []bool{false, true} {
+		s := openTest(t, Options{Dir: dir}, normal)
+		n, err := measure(t.Context(), s.read)
+		require.NoError(t, err)
+		assert.Equal(t, small, n.shrinks)
+		assert.Equal(t, small, fileSize(t, s) < rewritten)
+		_, err = s.write.Exec("DELETE FROM documents")
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	}
+}
+
+// A process that was killed in a step of a million turns is not to make the next
+// one compare them all.
+func TestAStepEndedWithTheTurnThatWasStoredLast(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, Options{Dir: dir}, normal)
+	s.SaveStep(api.StepRecord{Lane: api.DefaultLane, ID: 1, Started: t0})
+	last := turn("c", 2)
+	last.Ended = t0.Add(20 * time.Second)
+	s.SaveTurn(turn("c", 1)) // took 30 s
+	s.SaveTurn(last)
+	require.NoError(t, s.Close())
+	steps, err := openTest(t, Options{Dir: dir}, normal).Steps(t.Context(), api.DefaultLane)
+	require.NoError(t, err)
+	require.Len(t, steps, 1)
+	assert.Equal(t, last.Ended, *steps[0].Ended)
 }
 
 func TestOldEventsAndStepsAreRemoved(t *testing.T) {
@@ -592,7 +690,7 @@ func TestReadingWhileWriting(t *testing.T) {
 						assert.NoError(t, err)
 					}
 				}
-				assert.NoError(t, s.Turns(ctx, api.DefaultLane, 0, func(api.Turn) error { return nil }))
+				assert.NoError(t, s.TurnsCSV(ctx, io.Discard, api.DefaultLane, 0))
 				s.Status()
 			}
 		})

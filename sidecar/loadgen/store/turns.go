@@ -1,15 +1,16 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"time"
+
+	"github.com/goccy/go-json"
 
 	"kvbooth/sidecar/api"
 )
@@ -18,52 +19,81 @@ import (
 // so that a slow reader of a long file does not keep the log from being reset.
 const page = 500
 
-// Turns calls yield with each stored turn of a lane's step, without its
-// messages, in the order of storing; step 0 means all steps, ascending. An
-// error of yield ends it and comes back. A step that never was gives
-// [api.ErrNotFound], a negative one an [api.FieldError].
-func (s *Store) Turns(ctx context.Context, lane string, step int64, yield func(api.Turn) error) error {
-	after, last := position{step: step}, step
-	if step == 0 {
-		last = math.MaxInt64
-	} else if err := s.checkStep(ctx, lane, step); err != nil {
-		return err
+// Both search in the index turns_by_step: a page costs the same wherever in a step
+// it begins.
+const (
+	selectPage     = "SELECT seq, CAST(data AS BLOB) FROM turns WHERE lane = ? AND step = ? AND seq > ? ORDER BY seq LIMIT ?"
+	selectNextStep = "SELECT step FROM turns WHERE lane = ? AND step > ? ORDER BY step LIMIT 1"
+)
+
+// eachTurn calls add with every stored turn of a lane's step, without its
+// messages, in the order of storing; step 0 means all steps, ascending. The turn
+// is add's only until it returns. After each page of turns it calls send, while
+// it holds nothing of the file. An error of either ends it and comes back.
+func (s *Store) eachTurn(ctx context.Context, lane string, step int64, add func(*api.Turn) error, send func() error) error {
+	if step != 0 {
+		return s.eachTurnOf(ctx, lane, step, add, send)
 	}
-	for {
-		turns, err := query(ctx, s.read, "reading turns", scanPlacedTurn,
-			`SELECT step, seq, data FROM turns WHERE lane = ? AND step <= ? AND (step, seq) > (?, ?)
-			ORDER BY step, seq LIMIT ?`, lane, last, after.step, after.seq, page)
+	for last := int64(-1); ; {
+		next, err := query(ctx, s.read, "looking for the next step", scanNumber, selectNextStep, lane, last)
+		if err != nil || len(next) == 0 {
+			return err
+		}
+		last = next[0]
+		if err := s.eachTurnOf(ctx, lane, last, add, send); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Store) eachTurnOf(ctx context.Context, lane string, step int64, add func(*api.Turn) error, send func() error) error {
+	for last := int64(0); ; {
+		n, err := s.pageOfTurns(ctx, lane, step, &last, add)
 		if err != nil {
 			return err
 		}
-		for _, t := range turns {
-			if err := yield(t.Turn); err != nil {
-				return err
-			}
-			after = t.position
-		}
-		if len(turns) < page {
-			return nil
+		if err := send(); err != nil || n < page {
+			return err
 		}
 	}
 }
 
-// position is where a turn stands in the order of [Store.Turns].
-type position struct {
-	step, seq int64
-}
-
-type placedTurn struct {
-	position
-	api.Turn
-}
-
-func scanPlacedTurn(rows *sql.Rows) (t placedTurn, err error) {
-	var data []byte
-	if err = rows.Scan(&t.position.step, &t.seq, &data); err == nil {
-		err = json.Unmarshal(data, &t.Turn)
+// pageOfTurns gives add the turns of a step that were stored after the last one,
+// and says how many they are. Pages are read one at a time, however many readers
+// there are, so that these do not take all processors from what measures.
+func (s *Store) pageOfTurns(ctx context.Context, lane string, step int64, last *int64, add func(*api.Turn) error) (n int, err error) {
+	select {
+	case s.paging <- struct{}{}:
+		defer func() { <-s.paging }()
+	case <-ctx.Done():
 	}
-	return t, err
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	// A page is soon read; watching over ctx meanwhile would cost a tenth more.
+	rows, err := s.read.QueryContext(context.WithoutCancel(ctx), selectPage, lane, step, *last, page)
+	if err != nil {
+		return 0, unavailable("reading turns", err)
+	}
+	defer rows.Close()
+	for ; rows.Next(); n++ {
+		var data sql.RawBytes
+		var t api.Turn
+		if err = rows.Scan(last, &data); err == nil {
+			err = json.Unmarshal(data, &t)
+		}
+		if err == nil {
+			err = add(&t)
+		}
+		if err != nil {
+			return n, unavailable("reading turns", err)
+		}
+	}
+	return n, unavailable("reading turns", rows.Err())
+}
+
+func scanNumber(rows *sql.Rows) (n int64, err error) {
+	return n, rows.Scan(&n)
 }
 
 // checkStep says whether a lane ever had the step.
@@ -81,16 +111,19 @@ func (s *Store) checkStep(ctx context.Context, lane string, step int64) error {
 	return err
 }
 
-// TurnsCSV writes the turns of [Store.Turns] as RFC 4180 has it, with a header.
-// Nothing has been written when the step is refused; other errors are those of
-// the file and of w.
+// TurnsCSV writes the turns of a lane's step as RFC 4180 has it, with a header, in
+// the order of storing and without their messages; step 0 means all steps,
+// ascending. A step that never was gives [api.ErrNotFound], a negative one an
+// [api.FieldError]; nothing has been written then. Other errors are those of the
+// file, of w and of ctx, with which it ends.
 func (s *Store) TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error {
 	if step != 0 { // before the header
 		if err := s.checkStep(ctx, lane, step); err != nil {
 			return err
 		}
 	}
-	out := csv.NewWriter(w)
+	var text bytes.Buffer
+	out := csv.NewWriter(&text)
 	out.UseCRLF = true
 	fields := make([]string, len(turnColumns))
 	for i, c := range turnColumns {
@@ -99,17 +132,21 @@ func (s *Store) TurnsCSV(ctx context.Context, w io.Writer, lane string, step int
 	if err := out.Write(fields); err != nil {
 		return err
 	}
-	err := s.Turns(ctx, lane, step, func(t api.Turn) error {
+	add := func(t *api.Turn) error {
 		for i, c := range turnColumns {
-			fields[i] = c.text(&t)
+			fields[i] = c.text(t)
 		}
 		return out.Write(fields)
-	})
-	if err != nil {
+	}
+	send := func() error {
+		out.Flush()
+		_, err := text.WriteTo(w)
 		return err
 	}
-	out.Flush()
-	return out.Error()
+	if err := s.eachTurn(ctx, lane, step, add, send); err != nil {
+		return err
+	}
+	return send() // the header, where no step has a turn
 }
 
 // turnColumns are the columns of the raw data. Times are RFC 3339 in UTC, an

@@ -15,15 +15,20 @@ import (
 // until the store closes.
 func (s *Store) run() {
 	defer close(s.stopped)
-	tick := time.NewTicker(s.tune.prune)
-	defer tick.Stop()
+	look := time.NewTimer(s.tune.prune)
+	defer look.Stop()
 	for {
 		select {
 		case <-s.queue.arrived:
 			s.pause(s.tune.gather, s.queue.urgent)
 			s.drain()
-		case <-tick.C:
-			s.prune()
+		case <-look.C:
+			began := time.Now()
+			if s.prune() {
+				look.Reset(time.Since(began) / 2) // a third of the time is the others'
+			} else {
+				look.Reset(s.tune.prune)
+			}
 		case <-s.closing:
 			s.drain()
 			return

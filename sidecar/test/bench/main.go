@@ -22,10 +22,12 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"kvbooth/sidecar/test/known"
 )
 
-// known is what the server does: 200 ms to the first token, 25 ms between two.
-var known = timing{First: 200 * time.Millisecond, Gap: 25 * time.Millisecond}
+// tokens is what the server does: 200 ms to the first token, 25 ms between two.
+var tokens = known.Timing{First: 200 * time.Millisecond, Gap: 25 * time.Millisecond}
 
 // meanTokens is the mean length of an answer; lengths vary as the booth's do, or
 // all conversations would fall into step.
@@ -52,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		fmt.Println(l.Addr())
-		return newTokenServer(known).serve(ctx, l)
+		return known.New(tokens).Serve(ctx, l)
 	case len(args) == 2 && args[0] == "burn":
 		cpu, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -82,7 +84,7 @@ func table(ctx context.Context) error {
 	if _, err := os.Stat(loadgen); err != nil {
 		return fmt.Errorf("%w; build it first: go tool mage build", err)
 	}
-	fmt.Printf("Server: first token after %v, then one every %v, one a chunk; %d cores, %s.\n", known.First, known.Gap, runtime.NumCPU(), runtime.Version())
+	fmt.Printf("Server: first token after %v, then one every %v, one a chunk; %d cores, %s.\n", tokens.First, tokens.Gap, runtime.NumCPU(), runtime.Version())
 	fmt.Printf("Each row: %v after all conversations have begun. Errors are the load generator's figure minus what the server sent.\n", window)
 	fmt.Print("The plain loop over go-openai keeps no history, stores nothing and measures nothing: what reading the chunks costs in any case.\n\n")
 	fmt.Printf("%-24s %9s %9s %9s %12s %8s %8s  %s\n", "streams", "TTFT p50", "TTFT p95", "ITL p95", "chunks/CPU-s", "memory", "lag p95", "verdict")

@@ -22,6 +22,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/test/known"
 )
 
 // row is one line of the table.
@@ -241,7 +242,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // observe lets one window pass: what it cost, and what the server sent.
-func observe(ctx context.Context, pid int, server string) (m result, sent truth, err error) {
+func observe(ctx context.Context, pid int, server string) (m result, sent known.Truth, err error) {
 	if err = get(ctx, server+"/truth", &sent); err != nil {
 		return m, sent, err
 	}
@@ -256,7 +257,7 @@ func observe(ctx context.Context, pid int, server string) (m result, sent truth,
 	if err != nil {
 		return m, sent, err
 	}
-	sent = truth{}
+	sent = known.Truth{}
 	if err = get(ctx, server+"/truth", &sent); err != nil {
 		return m, sent, err
 	}
@@ -265,7 +266,7 @@ func observe(ctx context.Context, pid int, server string) (m result, sent truth,
 }
 
 // compare holds the load generator's figures of the window against what the server sent.
-func (m *result) compare(ctx context.Context, control *api.Client, sent truth) error {
+func (m *result) compare(ctx context.Context, control *api.Client, sent known.Truth) error {
 	s, err := control.Snapshot(ctx)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func newApp(t testing.TB, url, token string) *plugin.App {
 	t.Helper()
 	instance, err := plugin.NewApp(t.Context(), backend.AppInstanceSettings{
 		JSONData:                []byte(`{"sidecarUrl":"` + url + `"}`),
-		DecryptedSecureJSONData: map[string]string{"token": token},
+		DecryptedSecureJSONData: map[string]string{"token": url + " " + token},
 	})
 	require.NoError(t, err)
 	a := instance.(*plugin.App)
@@ -168,6 +168,7 @@ func TestOperate(t *testing.T) {
 	require.Len(t, list.Conversations, 1)
 	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "conversations/"+list.Conversations[0].ID, "", nil))
 	require.Equal(t, 404, call(t, a, "vera", "Viewer", "GET", "conversations/nothing", "", &p))
+	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "turns.csv?step=1", "", nil))
 }
 
 // The load generator's refusals come as it wrote them.
@@ -233,7 +234,9 @@ func TestHealth(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(t, token)
 	text := func(token string) (backend.HealthStatus, string) {
-		res, err := newApp(t, g.url(), token).CheckHealth(t.Context(), &backend.CheckHealthRequest{})
+		res, err := newApp(t, g.url(), token).CheckHealth(t.Context(), &backend.CheckHealthRequest{
+			PluginContext: backend.PluginContext{User: &backend.User{Login: "ada", Role: "Admin"}},
+		})
 		require.NoError(t, err)
 		return res.Status, res.Message
 	}

@@ -31,6 +31,19 @@ export function cluster(workers: Worker[], change: Partial<Cluster> = {}): Clust
   };
 }
 
+/** Two of 2,000 workers, and what all tell together. */
+export function crowd(): Cluster {
+  return cluster([worker(0), worker(1999)], {
+    all_workers: {
+      count: 2000,
+      gpus: 16000,
+      waiting: 70,
+      inflight: { min: 0, p10: 3, p50: 12, p90: 20, max: 31 },
+      cache_use: { min: 0.01, p10: 0.1, p50: 0.42, p90: 0.6, max: 0.71 },
+    },
+  });
+}
+
 /** What of a lane on so many workers there is to change. */
 export function laneChange(workers: number, change: LaneChange = {}): LaneChange {
   const all = Array.from({ length: workers }, (_, i) => worker(i));

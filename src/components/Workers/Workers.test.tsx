@@ -2,6 +2,7 @@ import React from 'react';
 import { act, render, screen, within } from '@testing-library/react';
 
 import { ClientProvider, type Worker } from '../../client';
+import { crowd } from '../Diagram/fixtures';
 import { violations } from '../../test/axe';
 import { FakeClient, laneSnapshot, type LaneChange } from '../../test/fixtures';
 import { loadOf, REMEMBERED, remember } from './model';
@@ -87,6 +88,17 @@ describe('the workers', () => {
   it('are missed where fewer report than there should be', () => {
     show(cluster([worker('one')]));
     expect(screen.getByText('1 of 2 workers report')).toBeInTheDocument();
+  });
+
+  it('are summed up where only some are listed, and none that leaves the list is lost', () => {
+    const listed = crowd();
+    const { client, container } = show({ cluster: listed, target: { deployment: { workers: 2000 } } });
+    expect(container).toHaveTextContent(
+      '1,998 more workers: only the busiest and the idlest of 2,000 are listed. In flight per worker: half have 12 or fewer, 9 in 10 have 20 or fewer, from 0 to 31. Waiting at all of them: 70. KV cache in use: half are at 42 % or less, 9 in 10 at 60 % or less, from 1 % to 71 %.'
+    );
+    expect(screen.queryByText(/workers report/)).not.toBeInTheDocument();
+    act(() => client.show({ cluster: { ...listed, workers: [worker('worker-7')] } }, at(5)));
+    expect(names()).toEqual(['worker-7']);
   });
 
   it('keep a card without figures for a minute once they are lost', () => {

@@ -6,6 +6,7 @@ import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
 import { useLive, type Cluster, type LaneSnapshot } from '../../client';
 import { lastKnown } from '../../lib/known';
+import { aboutAll, workerCount } from '../../lib/workers';
 import { unavailable } from '../Kpis';
 import { Facts } from './Facts';
 import { remember, withoutFigures, type Seen } from './model';
@@ -42,7 +43,9 @@ function useSeen(cluster: Cluster | undefined, time: string | undefined): Seen[]
   if (seen.time === time || !cluster || !time) {
     return seen.list;
   }
-  const list = remember(seen.list, cluster.workers, Date.parse(time));
+  // Where only some are listed, one that leaves the list is not gone.
+  const before = cluster.all_workers ? [] : seen.list;
+  const list = remember(before, cluster.workers, Date.parse(time));
   setSeen({ time, list }); // while drawing: the next drawing has it, and this one is not shown
   return list;
 }
@@ -69,7 +72,7 @@ function Problems({ lane: { cluster, target } }: { lane: LaneSnapshot }) {
     );
   }
   const expected = target.deployment.workers;
-  const here = cluster.workers.length;
+  const here = workerCount(cluster);
   return (
     <>
       {expected !== undefined && here < expected && (
@@ -77,6 +80,7 @@ function Problems({ lane: { cluster, target } }: { lane: LaneSnapshot }) {
           The requests go to those that are left.
         </Alert>
       )}
+      {cluster.all_workers && <div className={styles.note}>{aboutAll(cluster)}</div>}
       {cluster.problem && <div className={styles.note}>{cluster.problem}</div>}
     </>
   );

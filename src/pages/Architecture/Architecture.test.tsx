@@ -3,7 +3,7 @@ import { act, render, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
 import { ClientProvider } from '../../client';
-import { cluster, laneChange } from '../../components/Diagram/fixtures';
+import { cluster, crowd, laneChange } from '../../components/Diagram/fixtures';
 import { violations } from '../../test/axe';
 import { FakeClient, type LaneChange } from '../../test/fixtures';
 import { settled } from '../../test/settled';
@@ -40,6 +40,13 @@ describe('the drawing', () => {
     expect(part(/^worker-2 12 in flight 2 waiting KV cache 42 % GPU 80 %/)).toBeInTheDocument();
     expect(part(/^Load generator 4\.6 requests\/s 120 in progress/)).toBeInTheDocument();
     expect(part(/^Router 94\.2 % KV hit rate KV-aware mode/)).toBeInTheDocument();
+  });
+
+  it('says how many workers it leaves out, and what all tell together', async () => {
+    await show({ cluster: crowd() });
+    expect(workers()).toHaveLength(2);
+    expect(screen.getByText('1,998 more workers')).toBeInTheDocument();
+    expect(screen.getByText(/only the busiest and the idlest of 2,000 are listed/)).toBeInTheDocument();
   });
 
   it('explains what is clicked, and where its number comes from', async () => {

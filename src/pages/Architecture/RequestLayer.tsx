@@ -45,6 +45,11 @@ export function RequestLayer({ path, missing, traffic, selected, onSelect }: Req
           <WorkerFigures figures={worker.figures} detail={layout.detail} width={layout.workers[i].width} />
         </PartBox>
       ))}
+      {path.more && (
+        <Words x={layout.width} y={layout.events.y - 22} anchor="end">
+          {path.more}
+        </Words>
+      )}
       {path.workers.length === 0 && (
         <Words x={layout.width} y={layout.router.y + layout.router.height / 2} anchor="end">
           {missing ?? 'No workers are reported'}

@@ -9,6 +9,7 @@ import { useTarget } from '../../components/Diagram';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
 import { targetNotes } from '../../lib/target';
+import { aboutAll } from '../../lib/workers';
 import { vendor } from '../../vendor';
 import { LANE } from '../lane';
 import { Legend } from './Legend';
@@ -65,6 +66,7 @@ function Drawing({ layer }: { layer: Layer }) {
   return (
     <>
       {note && <p className={styles.note}>{note}</p>}
+      {path && live.lane?.cluster.all_workers && <p className={styles.note}>{aboutAll(live.lane.cluster)}</p>}
       <div className={styles.row}>
         <div className={styles.drawing}>
           {path ? (

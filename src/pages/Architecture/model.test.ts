@@ -1,4 +1,4 @@
-import { cluster, laneOn, worker } from '../../components/Diagram/fixtures';
+import { cluster, crowd, laneOn, worker } from '../../components/Diagram/fixtures';
 import { vendor } from '../../vendor';
 import { lights, MAX_DOTS, NO_CHASE, placeMarks, step, STEP, type Chase } from './chaser';
 import { layOut } from './layout';
@@ -153,7 +153,7 @@ describe('the chase', () => {
 });
 
 const target = { kind: 'simulated' as const, questioner: 'built_in' as const, followup: 'built-in questioner' };
-const figure = (path: RequestPath, part: keyof Omit<RequestPath, 'workers'>, name: string) =>
+const figure = (path: RequestPath, part: keyof Omit<RequestPath, 'workers' | 'more'>, name: string) =>
   path[part].figures.find((f) => f.name === name)?.value;
 
 describe('the parts', () => {
@@ -168,6 +168,17 @@ describe('the parts', () => {
     expect(spoken(path.workers[1])).toBe(
       'worker-1, 11 in flight, 1 waiting, 42 % KV cache, 80 % GPU, 60.0 ms queue time, 51 routed to it'
     );
+  });
+
+  it('say how many workers are not drawn', () => {
+    const lane = laneOn(0, { cluster: crowd() });
+    const path = requestPath(lane, true, target);
+    expect(path.workers).toHaveLength(2);
+    expect(path.more).toBe('1,998 more workers');
+    expect(figure(path, 'discovery', 'workers found')).toBe('2,000');
+    expect(requestPath(laneOn(3), true, target).more).toBeUndefined();
+    const gpus = platformParts(vendor.platform, lane, true, target).flatMap((g) => g.items.flatMap((i) => i.figures));
+    expect(gpus.find((f) => f.name === 'GPUs')?.value).toBe('16,000');
   });
 
   it('have a dash for every number when nothing is live', () => {

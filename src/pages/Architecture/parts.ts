@@ -2,6 +2,7 @@ import type { LaneSnapshot, Worker } from '../../client';
 import type { TargetFacts } from '../../components/Diagram';
 import { DASH, milliseconds, number, percent, seconds } from '../../lib/format';
 import { modeName } from '../../lib/names';
+import { unlisted, workerCount } from '../../lib/workers';
 
 /** One number of a part. */
 export interface Figure {
@@ -42,6 +43,8 @@ export interface RequestPath {
   events: Part;
   prometheus: Part;
   workers: Part[];
+  /** How many workers are not drawn, in words. */
+  more?: string;
 }
 
 /** The parts in the order in which they are told. */
@@ -74,6 +77,7 @@ export function requestPath(lane: LaneSnapshot | undefined, live: boolean, targe
     events: eventsPart(lane, target),
     prometheus: prometheusPart(lane, now),
     workers: (lane?.cluster.workers ?? []).map((w) => workerPart(w, now)),
+    more: lane && unlisted(lane.cluster),
   };
 }
 
@@ -155,7 +159,7 @@ function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
 }
 
 function discoveryPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
-  const workers = now?.cluster.available ? now.cluster.workers.length : undefined;
+  const workers = now?.cluster.available ? workerCount(now.cluster) : undefined;
   return {
     id: 'discovery',
     title: 'Discovery plane',

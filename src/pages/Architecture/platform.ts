@@ -66,7 +66,7 @@ function elsewhere(lane: LaneSnapshot | undefined, { kind }: TargetFacts): Prese
 
 function gpuFigures(now: LaneSnapshot | undefined): Figure[] {
   const source = 'Told by the target’s metrics.';
-  const gpus = now?.cluster.workers.reduce((sum, w) => sum + w.gpus.length, 0);
+  const gpus = now?.cluster.all_workers?.gpus ?? now?.cluster.workers.reduce((sum, w) => sum + w.gpus.length, 0);
   return [
     { name: 'GPUs', value: number(gpus), source },
     {

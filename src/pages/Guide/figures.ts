@@ -2,6 +2,7 @@ import type { Baseline, Column, LaneSnapshot, Live, Settings } from '../../clien
 import { DASH, milliseconds, number, percent, seconds } from '../../lib/format';
 import { modeName, servedSpeculation } from '../../lib/names';
 import { targetKind, type TargetKind } from '../../lib/target';
+import { workerCount } from '../../lib/workers';
 import type { Recorded, Routing, Span } from './recorded';
 
 /** A figure as a text quotes it. */
@@ -50,7 +51,7 @@ const reported: Record<string, Read> = {
   model: ({ target }) => target.deployment.model ?? target.model,
   engine: ({ target, cluster }) => engineName(target.deployment.engine ?? cluster.engine),
   gpu: ({ target, cluster }) => target.deployment.gpu ?? cluster.gpu,
-  workers: ({ target, cluster }) => number(cluster.workers.length || target.deployment.workers),
+  workers: ({ target, cluster }) => number(workerCount(cluster) || target.deployment.workers),
 };
 
 /** Measured in the step under way; there are none while nothing runs. */

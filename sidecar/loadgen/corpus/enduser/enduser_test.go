@@ -2,6 +2,7 @@ package enduser
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -115,6 +116,12 @@ func TestFallsBack(t *testing.T) {
 		{"a question that was asked", text("who OWNS the free list?"), api.FollowupRepeated, "", 1},
 		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, api.FollowupConnect, "EOF", 3},
 		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, api.FollowupTimeout, "followup.timeout", 1},
+		{"a little that unpacks to much", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			_, _ = z.Write(bytes.Repeat([]byte(" "), 64*maxBody))
+			_ = z.Close()
+		}, api.FollowupMalformed, "EOF", 3},
 		{"an endless answer", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"choices":"`+strings.Repeat("a", 2*maxBody))
 		}, api.FollowupMalformed, "followup.url", 3},

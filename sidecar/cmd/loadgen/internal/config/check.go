@@ -11,6 +11,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/server"
+	"kvbooth/sidecar/loadgen/store"
 )
 
 // Check holds every field against its own rules, and those that depend on
@@ -28,7 +29,7 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
-	for _, check := range []func() error{c.checkMode, c.checkRequired, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.Settings().Check} {
+	for _, check := range []func() error{c.checkMode, c.checkRequired, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.Settings().Check} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -42,6 +43,13 @@ func (c *Config) checkRequired() error {
 	}
 	if c.DataDir == "" {
 		return api.Refuse("data_dir", "no value", "a path; the environment does not tell the user's data folder")
+	}
+	return nil
+}
+
+func (c *Config) checkStore() error {
+	if n := c.Store.MaxBytes; n != 0 && n < store.MinBytes { // such as a number of GiB
+		return api.Refuse("store.max_bytes", n, fmt.Sprintf("0 (no limit), or %d and more", store.MinBytes))
 	}
 	return nil
 }

@@ -68,6 +68,7 @@ type Target struct {
 	ConnectTimeout    time.Duration `default:"5s" min:"100ms" max:"5m" help:"Longest wait for a connection."`
 	FirstTokenTimeout time.Duration `default:"120s" min:"100ms" max:"1h" help:"Longest wait for the first token of an answer."`
 	StallTimeout      time.Duration `default:"30s" min:"100ms" max:"1h" help:"Longest silence in the middle of an answer."`
+	TurnTimeout       time.Duration `default:"10m" min:"100ms" max:"24h" help:"Longest time that a whole answer may take."`
 }
 
 // Deployment says what serves. Empty and 0 mean not known.
@@ -185,6 +186,7 @@ type Baseline struct {
 type Store struct {
 	MaxConversations int           `default:"50000" min:"1" max:"10000000" help:"Conversations to keep; the oldest go first."`
 	MaxAge           time.Duration `default:"168h" min:"1h" max:"87600h" help:"Longest time to keep a conversation."`
+	MaxBytes         int           `default:"2147483648" min:"0" max:"1099511627776" help:"Bytes that the database file may grow to, at least 16777216; the oldest conversations go first. 0: no limit."`
 }
 
 // Log says what is logged to standard error.

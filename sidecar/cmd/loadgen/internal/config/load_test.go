@@ -252,6 +252,7 @@ func TestBadInput(t *testing.T) {
 		{args("--corpus-s3-endpoint=http://x/y"), "corpus.s3.endpoint: http://x/y is not allowed: http:// or https:// with a host and an optional port, and nothing else (from --corpus-s3-endpoint)"},
 		{env("LOADGEN_CORPUS_S3_ACCESS_KEY=a"), "corpus.s3.secret_key: one of two keys is not allowed: an access key together with a secret key, or neither"},
 		{args("--corpus-refresh=10ms"), "corpus.refresh: 10ms is not allowed: 0s or from 1s on"},
+		{args("--store-max-bytes=2"), "store.max_bytes: 2 is not allowed: 0 (no limit), or 16777216 and more"},
 		{args("--listen=0.0.0.0:8088"), "listen: \"0.0.0.0:8088\" is not allowed: " + loopback},
 		{args("--listen=:8088"), "listen: \":8088\" is not allowed: " + loopback},
 

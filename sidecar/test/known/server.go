@@ -1,6 +1,6 @@
-//go:build linux
-
-package main
+// Package known is an OpenAI-compatible server whose token times are known, for
+// measurements of how wrong the load generator is.
+package known
 
 import (
 	"bufio"
@@ -15,31 +15,37 @@ import (
 	"time"
 )
 
-// timing is what the token server does with every request.
-type timing struct {
+// Timing is what a [Server] does with every request.
+type Timing struct {
 	First time.Duration // from the request's last byte to the first token
 	Gap   time.Duration // between two tokens; each is a chunk, and max_tokens says how many
 }
 
-// truth is what the server did, by its own clock, since the last reset.
-type truth struct {
+// Truth is what the server did, by its own clock, since the last reset.
+type Truth struct {
 	TTFT []float64 // seconds from the request's last byte to the write of the first token
 	ITL  []float64 // seconds between two writes
 }
 
-// tokenServer is an OpenAI-compatible server whose token times are known: it
-// notes when it wrote each chunk, so that a client's figures can be held
-// against what was really sent and not against what was meant to be.
-type tokenServer struct {
-	timing timing
+// Server notes when it wrote each chunk, so that a client's figures can be held
+// against what was really sent and not against what was meant to be. It is safe for
+// concurrent use.
+type Server struct {
+	// Answer, where it is not nil, is asked for each completion, before the server
+	// begins to answer; it answers itself and says so, or leaves that to the server.
+	// It is set before [Server.Serve].
+	Answer func(c net.Conn) (answered bool)
+
+	timing Timing
 	frames [][]byte // a role-only chunk, a token, the finish
 
 	mu    sync.Mutex
-	truth truth
+	truth Truth
 }
 
-func newTokenServer(t timing) *tokenServer {
-	return &tokenServer{timing: t, frames: [][]byte{
+// New makes a server.
+func New(t Timing) *Server {
+	return &Server{timing: t, frames: [][]byte{
 		chunk(`"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`),
 		chunk(`"choices":[{"index":0,"delta":{"content":" token"},"finish_reason":null}]}`),
 		chunk(`"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`),
@@ -64,8 +70,8 @@ func maxTokens(body []byte) int {
 	return req.MaxTokens
 }
 
-// serve answers until ctx ends.
-func (s *tokenServer) serve(ctx context.Context, l net.Listener) error {
+// Serve answers over the listener, which it closes, until ctx ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	for {
@@ -77,7 +83,7 @@ func (s *tokenServer) serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-func (s *tokenServer) connection(c net.Conn) {
+func (s *Server) connection(c net.Conn) {
 	defer c.Close()
 	r := bufio.NewReader(c)
 	for {
@@ -92,11 +98,14 @@ func (s *tokenServer) connection(c net.Conn) {
 		received := time.Now()
 		switch req.URL.Path {
 		case "/v1/chat/completions":
+			if s.Answer != nil && s.Answer(c) {
+				return
+			}
 			err = s.stream(c, received, maxTokens(body))
 		case "/v1/models":
 			err = reply(c, map[string]any{"object": "list", "data": []any{map[string]string{"id": "bench"}}})
 		case "/truth":
-			err = reply(c, s.take())
+			err = reply(c, s.Take())
 		default:
 			_, err = io.WriteString(c, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 		}
@@ -116,12 +125,12 @@ func reply(c net.Conn, v any) error {
 }
 
 // stream writes one answer, each token at its due time, and notes when that was.
-func (s *tokenServer) stream(c net.Conn, received time.Time, tokens int) error {
+func (s *Server) stream(c net.Conn, received time.Time, tokens int) error {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 	if _, err := c.Write(append([]byte(head), s.frames[0]...)); err != nil {
 		return err
 	}
-	var mine truth
+	var mine Truth
 	var last time.Duration
 	for i := range tokens {
 		due := s.timing.First + time.Duration(i)*s.timing.Gap
@@ -144,18 +153,18 @@ func (s *tokenServer) stream(c net.Conn, received time.Time, tokens int) error {
 	return err
 }
 
-func (s *tokenServer) note(t truth) {
+func (s *Server) note(t Truth) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.truth.TTFT = append(s.truth.TTFT, t.TTFT...)
 	s.truth.ITL = append(s.truth.ITL, t.ITL...)
 }
 
-// take gives what was noted, and begins anew.
-func (s *tokenServer) take() truth {
+// Take gives what was noted, and begins anew.
+func (s *Server) Take() Truth {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.truth
-	s.truth = truth{}
+	s.truth = Truth{}
 	return t
 }

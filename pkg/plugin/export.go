@@ -1,0 +1,69 @@
+package plugin
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/grafana/grafana-plugin-sdk-go/backend"
+)
+
+// incomplete is the last line of an export that breaks off, which Grafana passes
+// on as if it were whole. A reader of CSV stumbles over its one field.
+const incomplete = "# INCOMPLETE: this export broke off here; download it again\r\n"
+
+// piece is how many bytes of an export are held and sent at once.
+const piece = 64 << 10
+
+// tooMany is an export beyond those that may run at once.
+type tooMany struct{ most int }
+
+func (e *tooMany) Error() string {
+	return fmt.Sprintf("as many downloads of raw data as may run at once (%d) are running; try again when one has ended", e.most)
+}
+
+// export passes on the raw data as it comes, whatever its length. It is given up
+// when the load generator or the reader does nothing for some time.
+func (a *App) export(w http.ResponseWriter, r *http.Request, login string) error {
+	select {
+	case a.exports <- struct{}{}:
+		defer func() { <-a.exports }()
+	default:
+		return &tooMany{cap(a.exports)}
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	res, err := a.client.WithoutTimeout().As(login).Forward(r.WithContext(ctx), http.NoBody)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/csv") {
+		return errUnexpected
+	}
+	begin(w, res)
+	stall := time.AfterFunc(a.limits.stall, func() { cancel(errStalled) })
+	defer stall.Stop()
+	out := bufio.NewWriterSize(writer(func(b []byte) (int, error) {
+		defer stall.Reset(a.limits.stall)
+		n, err := w.Write(b)
+		return n, errors.Join(err, http.NewResponseController(w).Flush())
+	}), piece)
+	if _, err := out.ReadFrom(res.Body); err != nil && r.Context().Err() == nil {
+		backend.Logger.FromContext(ctx).Warn("an export broke off", "path", r.URL.Path, "error", err)
+		_, _ = io.WriteString(out, "\r\n"+incomplete)
+	}
+	_ = out.Flush() // who does not read the answer has gone
+	return nil
+}
+
+var errStalled = errors.New("neither the load generator nor the reader went on")
+
+type writer func([]byte) (int, error)
+
+func (f writer) Write(b []byte) (int, error) { return f(b) }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/loadgen/server"
+)
+
+// keptBack are the open files of the store, of the log, of the readers of metrics
+// and corpora, and of what is told nowhere else.
+const keptBack = 64
+
+// openFiles divides those that the system allows this process, so that whoever
+// wants to lower the load finds one left.
+type openFiles struct {
+	limit         int // all of them, ulimit -n
+	connections   int // to the API
+	conversations int // that the others are enough for
+	each          int // that a conversation needs
+}
+
+// divide plans with so many open files; 0 is a system that has no such limit.
+func divide(limit, each int) openFiles {
+	if limit == 0 {
+		return openFiles{connections: server.DefaultConnections, conversations: math.MaxInt}
+	}
+	f := openFiles{limit: limit, each: each, connections: min(server.DefaultConnections, limit/4)}
+	f.conversations = max(0, (limit-f.connections-keptBack)/each)
+	return f
+}
+
+// filesEach is how many open files a conversation needs: its connection to the
+// target, and the one to the model that asks its questions.
+func filesEach(conf *config.Config) int {
+	if conf.Followup.URL != "" {
+		return 2
+	}
+	return 1
+}
+
+// check refuses a concurrency that cannot be served. The error is an [api.FieldError].
+func (f openFiles) check(field string, n int) error {
+	if n <= f.conversations {
+		return nil
+	}
+	return api.Refuse(field, n, fmt.Sprintf("at most %d, since this process may open %d files (ulimit -n); for %d, raise that to %d",
+		f.conversations, f.limit, n, n*f.each+keptBack+server.DefaultConnections))
+}

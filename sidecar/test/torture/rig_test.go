@@ -1,0 +1,297 @@
+//go:build torture && linux
+
+package torture
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/test/boothtest"
+	"kvbooth/sidecar/test/known"
+)
+
+const (
+	conversations = 60
+	token         = "a-token-for-the-operators"
+
+	soon   = time.Minute            // when every condition has come true, however busy the machine is
+	answer = 3 * time.Second        // within which the API answers an operator, three times what is wanted
+	look   = 200 * time.Millisecond // between two questions of the operator
+)
+
+// tokens is what the target does with a request that is not to be answered by a fault.
+var tokens = known.Timing{First: 100 * time.Millisecond, Gap: 25 * time.Millisecond}
+
+// rig is a load generator under load, and a target whose token times are known.
+type rig struct {
+	*testing.T
+
+	target  *known.Server
+	hostile atomic.Pointer[func(net.Conn)] // answers every fourth request; nil: none
+	asked   atomic.Int64
+	metrics atomic.Pointer[http.HandlerFunc] // the metrics page of the cluster
+
+	command local.Command
+	process atomic.Pointer[local.Process]
+	down    atomic.Bool // the fault has ended the process
+	address string
+	dir     string // of the data
+	client  *api.Client
+	cost    cost
+	told    totals
+}
+
+// newRig starts both, with the flags that a fault needs; disk has the data on one of
+// 32 MB.
+func newRig(t *testing.T, disk bool, flags ...string) *rig {
+	r := &rig{T: t, target: known.New(tokens), dir: t.TempDir()}
+	r.target.Answer = r.fault
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- r.target.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		assert.ErrorIs(t, <-served, context.Canceled)
+	})
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if answer := r.metrics.Load(); answer != nil {
+			(*answer)(w, q)
+		}
+	}))
+	t.Cleanup(page.Close)
+
+	ports, err := local.FreePorts(28088, 1)
+	require.NoError(t, err)
+	r.address = local.Loopback(ports[0])
+	r.command = local.Command{
+		Name: "the load generator", Path: filepath.Join(boothtest.Programs(t), "loadgen"), Log: boothtest.Log(t, "loadgen"),
+		Args: append([]string{
+			"--target-url=http://" + l.Addr().String(), "--listen=" + r.address, "--data-dir=" + r.dir,
+			fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=60", "--target-rps=0", "--start",
+			"--output-tokens-mean=40", "--output-tokens-cv=.15", "--cluster-metrics-urls=" + page.URL,
+		}, flags...),
+		Env: append(local.Environment(), "LOADGEN_TOKEN="+token),
+	}
+	if disk {
+		const script = `mount -t tmpfs -o size=32m tmpfs "$0" && exec "$@"`
+		r.command.Args = append([]string{"--mount", "--propagation=private", "sh", "-c", script, r.dir, r.command.Path}, r.command.Args...)
+		r.command.Path, err = exec.LookPath("unshare")
+		require.NoError(t, err)
+	}
+	r.client, err = api.NewClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+r.address, token)
+	require.NoError(t, err)
+	r.start()
+	t.Cleanup(func() { local.StopAll(context.Background(), r.process.Load()) })
+	r.until("all conversations begin", func(s api.LaneSnapshot) bool {
+		return s.State.Concurrency.Actual >= conversations && s.Totals.OK > conversations
+	})
+	return r
+}
+
+// fault answers every fourth request as the fault at hand does.
+func (r *rig) fault(c net.Conn) bool {
+	hostile := r.hostile.Load()
+	if hostile == nil || r.asked.Add(1)%4 != 0 {
+		return false
+	}
+	(*hostile)(c)
+	return true
+}
+
+func (r *rig) start() {
+	r.Helper()
+	process, err := local.Start(r.command)
+	require.NoError(r, err)
+	r.process.Store(process)
+	ctx, cancel := context.WithTimeout(r.Context(), soon)
+	defer cancel()
+	require.NoError(r, local.Ready(ctx, "http://"+r.address+"/healthz", process))
+	r.down.Store(false)
+}
+
+// lane is what the API says now.
+func (r *rig) lane() (api.LaneSnapshot, api.ClientHealth, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), answer)
+	defer cancel()
+	s, err := r.client.Snapshot(ctx)
+	if err != nil {
+		return api.LaneSnapshot{}, api.ClientHealth{}, err
+	}
+	return s.Lanes[0], s.Client, nil
+}
+
+// until waits for what the API is to say, and says how long that took.
+func (r *rig) until(what string, holds func(api.LaneSnapshot) bool) time.Duration {
+	r.Helper()
+	begun, deadline, tick := time.Now(), time.After(soon), time.NewTicker(look/4)
+	defer tick.Stop()
+	for {
+		if s, _, err := r.lane(); err == nil && holds(s) {
+			return time.Since(begun)
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			require.Fail(r, "not in time: "+what)
+		}
+	}
+}
+
+// cost is what was seen of the load generator while a fault went on.
+type cost struct {
+	slowest    time.Duration // answer to an operator
+	unanswered int           // of the operator's questions, once the process was up
+	memory     uint64        // resident, bytes
+	cpu        float64       // cores; 0 where the process was another at the end
+	lag        float64       // seconds
+	lost       int           // turns that the API had told and that are not stored
+	ttft       float64       // error at p95, seconds; NaN where too few turns were whole
+	recovery   time.Duration // until new turns come, once the fault is over
+}
+
+// suffer measures while the fault goes on, and then until new turns come.
+func (r *rig) suffer(span time.Duration, inflict func(ctx context.Context, r *rig)) cost {
+	r.Helper()
+	r.target.Take()
+	began, used := time.Now(), r.cpu()
+	r.cost = cost{}
+	ctx, cancel := context.WithTimeout(r.Context(), span)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		inflict(ctx, r)
+	}()
+	r.watch(ctx, ended)
+	r.cost.cpu = max(0, r.cpu()-used) / time.Since(began).Seconds()
+	r.cost.ttft = r.wrong(began)
+	var before int64
+	if s, _, err := r.lane(); err == nil {
+		before = s.Totals.OK
+	}
+	r.cost.recovery = r.until("new turns", func(s api.LaneSnapshot) bool { return s.Totals.OK > before })
+	r.cost.lost = max(0, int(r.told.sum())-len(r.stored()))
+	return r.cost
+}
+
+// watch asks as an operator does, until the fault has ended.
+func (r *rig) watch(ctx context.Context, ended <-chan struct{}) {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for c := &r.cost; ; {
+		began := time.Now()
+		s, client, err := r.lane()
+		switch {
+		case err == nil:
+			c.slowest = max(c.slowest, time.Since(began))
+			c.lag = max(c.lag, client.LagSeconds)
+			r.told.add(s.Totals.OK)
+		case ctx.Err() == nil && !r.down.Load():
+			c.unanswered++
+		}
+		if p, err := procfs.NewProc(r.process.Load().PID()); err == nil {
+			if status, err := p.NewStatus(); err == nil {
+				c.memory = max(c.memory, status.VmRSS)
+			}
+		}
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// totals adds up what the API tells of its turns, which begins anew with each process.
+// A turn counts a few looks later: what ended within the last 200 ms before a crash
+// need not be stored.
+type totals struct {
+	before int64 // of the processes that have ended
+	recent []int64
+}
+
+func (t *totals) add(n int64) {
+	if last := len(t.recent) - 1; last >= 0 && n < t.recent[last] {
+		t.before += t.recent[0]
+		t.recent = nil
+	}
+	if t.recent = append(t.recent, n); len(t.recent) > 3 {
+		t.recent = t.recent[1:]
+	}
+}
+
+func (t *totals) sum() int64 {
+	if len(t.recent) == 0 {
+		return t.before
+	}
+	return t.before + t.recent[0]
+}
+
+// wrong holds the turns that began during the fault against what the target sent.
+func (r *rig) wrong(since time.Time) float64 {
+	sent := stats.Summarise(r.target.Take().TTFT)
+	var ttft []float64
+	for _, t := range r.stored() {
+		if t.Status == api.TurnOK && t.Started.After(since) && t.TTFT != nil {
+			ttft = append(ttft, *t.TTFT)
+		}
+	}
+	got := stats.Summarise(ttft)
+	if got.N < 20 || sent.N < 20 {
+		return math.NaN()
+	}
+	return *got.P95 - *sent.P95
+}
+
+// stored are the turns of the file.
+func (r *rig) stored() []api.Turn {
+	r.Helper()
+	var text bytes.Buffer
+	ctx, cancel := context.WithTimeout(r.Context(), soon)
+	defer cancel()
+	for {
+		text.Reset()
+		err := r.client.TurnsCSV(ctx, &text, "main", 0)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			require.NoError(r, err)
+		}
+	}
+	turns, err := api.ReadTurns(&text)
+	require.NoError(r, err)
+	return turns
+}
+
+// cpu is the time that the process has used, in seconds; 0 where there is none.
+func (r *rig) cpu() float64 {
+	p, err := procfs.NewProc(r.process.Load().PID())
+	if err != nil {
+		return 0
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		return 0
+	}
+	return stat.CPUTime()
+}

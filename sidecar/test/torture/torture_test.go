@@ -1,0 +1,308 @@
+//go:build torture && linux
+
+package torture
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/assert"
+
+	"kvbooth/sidecar/api"
+)
+
+// fault is one row of the table.
+type fault struct {
+	name    string
+	brief   bool     // belongs to the selection for the suite
+	flags   []string // of the load generator
+	most    int      // MB of memory, where the usual is too little
+	disk    bool     // wants a disk of its own, which takes a mount namespace
+	inflict func(ctx context.Context, r *rig)
+}
+
+// whole says that every fault is wanted, for half a minute each.
+var whole = os.Getenv("TORTURE") != ""
+
+func TestTorture(t *testing.T) {
+	span := 5 * time.Second
+	if whole {
+		span = 30 * time.Second
+	}
+	table := []string{fmt.Sprintf("%-44s %8s %6s %5s %9s %7s %8s %8s %9s", "fault", "slowest", "unans.", "lost", "recovery", "CPU", "memory", "lag", "TTFT p95")}
+	for _, f := range faults() {
+		if !whole && !f.brief {
+			continue
+		}
+		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
+			if f.disk && exec.CommandContext(t.Context(), "unshare", "--mount", "true").Run() != nil {
+				t.Skip("this user may make no mount namespace")
+			}
+			r := newRig(t, f.disk, f.flags...)
+			c := r.suffer(span, f.inflict)
+			wrong, cpu := "—", "—"
+			if !math.IsNaN(c.ttft) {
+				wrong = fmt.Sprintf("%+.1f ms", 1000*c.ttft)
+			}
+			if c.cpu > 0 { // of one and the same process
+				cpu = fmt.Sprintf("%.0f %%", 100*c.cpu)
+			}
+			table = append(table, fmt.Sprintf("%-44s %5d ms %6d %5d %6.2f s %7s %5.0f MB %5.1f ms %9s", f.name,
+				c.slowest.Milliseconds(), c.unanswered, c.lost, c.recovery.Seconds(), cpu, float64(c.memory)/1e6, 1000*c.lag, wrong))
+			t.Log(table[len(table)-1])
+			assert.Zero(t, c.unanswered, "an operator had no answer within %v", answer)
+			assert.Zero(t, c.lost, "turns that had been told are not stored")
+			assert.LessOrEqual(t, c.memory, uint64(max(f.most, 150))*1e6, "memory")
+			assert.LessOrEqual(t, c.recovery, 30*time.Second)
+		})
+	}
+	fmt.Println("\nError of TTFT: the load generator's figure minus what the target sent.\n" + strings.Join(table, "\n"))
+}
+
+func faults() []fault {
+	return []fault{
+		{name: "none", brief: true, inflict: func(ctx context.Context, _ *rig) { <-ctx.Done() }},
+		{name: "the load generator is killed", brief: true, inflict: killed},
+		{name: "a full disk", disk: true, inflict: fullDisk},
+		{name: "900 half-open bodies without a token", brief: true, inflict: halfOpen},
+		{name: "900 WebSocket readers that do not read", brief: true, inflict: deafReaders},
+		{name: "wrong tokens as fast as they go", inflict: wrongTokens},
+		{name: "status calls as fast as they go", inflict: statusCalls},
+		{name: "turns.csv by slow readers", inflict: slowExports},
+		{name: "answers of empty deltas without an end", brief: true, inflict: answering(endless(`data: {"choices":[{"index":0,"delta":{}}]}`+"\n\n", time.Millisecond))},
+		{name: "answers without an end", inflict: answering(endless(`data: {"choices":[{"index":0,"delta":{"content":" more and more"}}]}`+"\n\n", 0))},
+		{name: "events without an end", brief: true, inflict: answering(endless(strings.Repeat("x", 4096), 0, "data: "))},
+		{name: "impossible numbers", inflict: answering(once(`data: {"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":1e23,"completion_tokens":-7},"nvext":{"timing":{"ttft_ms":-1e308,"kv_hit_rate":55}}}` + "\n\ndata: [DONE]\n\n"))},
+		{name: "answers of [DONE] alone", inflict: answering(once("data: [DONE]\n\n"))},
+		{name: "garbage in place of HTTP", inflict: answering(func(c net.Conn) { _, _ = c.Write(bytes.Repeat([]byte{0xff, 0, '\n'}, 4096)) })},
+		{name: "connections that are cut", inflict: answering(func(net.Conn) {})},
+		{name: "a metrics page of 2,000 workers", brief: true, inflict: paging(workers(2000))},
+		{name: "a metrics page without an end", inflict: paging(func(w io.Writer) error {
+			for i := 0; ; i++ {
+				if _, err := fmt.Fprintf(w, "family_%d 1\n", i); err != nil {
+					return err
+				}
+			}
+		}), most: 400},
+	}
+}
+
+// killed is kill -9, as often as it comes back.
+func killed(ctx context.Context, r *rig) {
+	for ctx.Err() == nil {
+		r.down.Store(true)
+		r.process.Load().Kill()
+		r.start()
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second): // for turns that could be lost
+		}
+	}
+}
+
+// fullDisk fills the disk that the data is on.
+func fullDisk(ctx context.Context, r *rig) {
+	path := fmt.Sprintf("/proc/%d/root%s/ballast", r.process.Load().PID(), r.dir)
+	ballast, err := os.Create(path)
+	if !assert.NoError(r, err) {
+		return
+	}
+	for err = nil; err == nil; {
+		_, err = ballast.Write(make([]byte, 4096))
+	}
+	assert.ErrorIs(r, err, syscall.ENOSPC)
+	<-ctx.Done()
+	assert.NoError(r, errors.Join(ballast.Close(), os.Remove(path)))
+	r.until("all turns are stored", func(s api.LaneSnapshot) bool { return len(r.stored()) >= int(r.told.sum()) })
+}
+
+// crowd runs n callers until the fault ends.
+func crowd(ctx context.Context, n int, call func(ctx context.Context, i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { call(ctx, i) })
+	}
+	all.Wait()
+}
+
+// from is one of the loopback addresses that the crowd calls from; operators use another.
+var from = &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: answer}
+
+// halfOpen sends the beginning of a body and no more, again and again.
+func halfOpen(ctx context.Context, r *rig) {
+	crowd(ctx, 900, func(ctx context.Context, _ int) {
+		for ctx.Err() == nil {
+			c, err := from.DialContext(ctx, "tcp", r.address)
+			if err != nil {
+				rest(ctx)
+				continue
+			}
+			stop := context.AfterFunc(ctx, func() { c.Close() })
+			_, _ = fmt.Fprintf(c, "POST /api/v1/workload/start HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", r.address)
+			_, _ = io.Copy(io.Discard, c) // until the server gives it up
+			stop()
+			c.Close()
+			rest(ctx)
+		}
+	})
+}
+
+// rest keeps who was refused from trying again at once: the crowd shares its cores with
+// the operator and the target.
+func rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
+}
+
+// deafReaders opens streams with the token and never reads them; a healthy reader
+// has to get its snapshots all the same.
+func deafReaders(ctx context.Context, r *rig) {
+	crowd(ctx, 901, func(ctx context.Context, i int) {
+		if i == 900 {
+			assert.Positive(r, healthyReader(ctx, r), "a healthy reader was told nothing")
+			return
+		}
+		d := websocket.Dialer{NetDialContext: from.DialContext}
+		for ctx.Err() == nil {
+			ws, res, err := d.DialContext(ctx, "ws://"+r.address+api.Prefix+"/stream", http.Header{"Authorization": {"Bearer " + token}})
+			if err != nil {
+				if res != nil {
+					res.Body.Close()
+				}
+				rest(ctx)
+				continue
+			}
+			<-ctx.Done()
+			ws.Close()
+		}
+	})
+}
+
+// healthyReader counts the snapshots that a reader gets who comes last.
+func healthyReader(ctx context.Context, r *rig) (heard int) {
+	rest(ctx)
+	for ctx.Err() == nil {
+		for _, err := range r.client.StreamText(ctx) {
+			if err != nil {
+				break
+			}
+			heard++
+		}
+		rest(ctx)
+	}
+	return heard
+}
+
+func wrongTokens(ctx context.Context, r *rig) {
+	calls(ctx, r, "/status", func(i, n int) string { return fmt.Sprintf("wrong-%d-%d", i, n) })
+}
+
+func statusCalls(ctx context.Context, r *rig) {
+	calls(ctx, r, "/status", func(int, int) string { return token })
+}
+
+// calls asks with eight connections, one call after the other.
+func calls(ctx context.Context, r *rig, path string, token func(i, n int) string) {
+	client := &http.Client{Transport: &http.Transport{DialContext: from.DialContext, MaxIdleConnsPerHost: 8}}
+	defer client.CloseIdleConnections()
+	crowd(ctx, 8, func(ctx context.Context, i int) {
+		for n := 0; ctx.Err() == nil; n++ {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.address+api.Prefix+path, nil)
+			if err != nil {
+				return
+			}
+			req.Header.Set("Authorization", "Bearer "+token(i, n))
+			if res, err := client.Do(req); err == nil {
+				_, _ = io.Copy(io.Discard, res.Body)
+				res.Body.Close()
+			}
+		}
+	})
+}
+
+// slowExports reads the turns byte by byte.
+func slowExports(ctx context.Context, r *rig) {
+	crowd(ctx, 8, func(ctx context.Context, _ int) {
+		c, err := from.DialContext(ctx, "tcp", r.address)
+		if err != nil {
+			return
+		}
+		defer context.AfterFunc(ctx, func() { c.Close() })()
+		_, _ = fmt.Fprintf(c, "GET %s/turns.csv HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", api.Prefix, r.address, token)
+		for one := make([]byte, 64); ; rest(ctx) {
+			if _, err := c.Read(one); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// answering has the target answer so until the fault ends.
+func answering(answer func(net.Conn)) func(context.Context, *rig) {
+	return func(ctx context.Context, r *rig) {
+		r.hostile.Store(&answer)
+		<-ctx.Done()
+		r.hostile.Store(nil)
+	}
+}
+
+const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+
+func once(events string) func(net.Conn) {
+	return func(c net.Conn) { _, _ = io.WriteString(c, head+events) }
+}
+
+// endless begins an answer, and goes on until the client has had enough.
+func endless(piece string, pause time.Duration, before ...string) func(net.Conn) {
+	return func(c net.Conn) {
+		w := bufio.NewWriter(c)
+		_, err := w.WriteString(head + strings.Join(before, ""))
+		for err == nil {
+			time.Sleep(pause) // what it does, not what anything waits for
+			if _, err = w.WriteString(piece); err == nil {
+				err = w.Flush()
+			}
+		}
+	}
+}
+
+// paging has the cluster's metrics page be this until the fault ends.
+func paging(page func(io.Writer) error) func(context.Context, *rig) {
+	return func(ctx context.Context, r *rig) {
+		answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = page(w) })
+		r.metrics.Store(&answer)
+		<-ctx.Done()
+	}
+}
+
+// workers is a page of so many instances behind one frontend.
+func workers(n int) func(io.Writer) error {
+	var page bytes.Buffer
+	for _, name := range []string{"dynamo_component_inflight_requests", "dynamo_component_requests_total"} {
+		fmt.Fprintf(&page, "# TYPE %s gauge\n", name)
+		for i := range n {
+			fmt.Fprintf(&page, "%s{dynamo_component=\"backend\",dynamo_endpoint=\"generate\",dynamo_namespace=\"dynamo\",worker_id=\"%x\"} %d\n", name, 0x694d000000000000+i, i%7)
+		}
+	}
+	return func(w io.Writer) error {
+		_, err := w.Write(page.Bytes())
+		return err
+	}
+}

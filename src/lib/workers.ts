@@ -1,0 +1,32 @@
+import type { Cluster } from '../client';
+import { number, percent } from './format';
+
+/** How many workers there are, listed or not. */
+export function workerCount({ workers, all_workers }: Cluster): number {
+  return all_workers?.count ?? workers.length;
+}
+
+/** How many workers are not listed, in words; undefined where all are. */
+export function unlisted(cluster: Cluster): string | undefined {
+  const more = workerCount(cluster) - cluster.workers.length;
+  return more > 0 ? `${number(more)} more workers` : undefined;
+}
+
+/** What all workers tell together, in sentences, where only some are listed. */
+export function aboutAll(cluster: Cluster): string | undefined {
+  const all = cluster.all_workers;
+  if (!all) {
+    return undefined;
+  }
+  const { inflight, cache_use, waiting } = all;
+  return [
+    `${unlisted(cluster)}: only the busiest and the idlest of ${number(all.count)} are listed.`,
+    inflight &&
+      `In flight per worker: half have ${number(inflight.p50)} or fewer, 9 in 10 have ${number(inflight.p90)} or fewer, from ${number(inflight.min)} to ${number(inflight.max)}.`,
+    waiting !== undefined && `Waiting at all of them: ${number(waiting)}.`,
+    cache_use &&
+      `KV cache in use: half are at ${percent(cache_use.p50, 0)} or less, 9 in 10 at ${percent(cache_use.p90, 0)} or less, from ${percent(cache_use.min, 0)} to ${percent(cache_use.max, 0)}.`,
+  ]
+    .filter(Boolean)
+    .join(' ');
+}
