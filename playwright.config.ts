@@ -9,7 +9,7 @@ export default defineConfig({
   outputDir: JOURNEYS_OUTPUT,
   reporter: [['list'], ['junit']], // the second into PLAYWRIGHT_JUNIT_OUTPUT_FILE
   timeout: 300_000,
-  expect: { timeout: 15_000 },
+  expect: { timeout: 30_000 },
   workers: 1, // they steer one workload
   use: {
     launchOptions: {

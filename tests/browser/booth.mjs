@@ -28,7 +28,7 @@ function required(name) {
 const SECOND = 1000;
 
 /** Waits until a condition gives something that is true, and gives that. One that throws is tried again. */
-export async function until(what, condition, { within = 15 * SECOND, every = 100 } = {}) {
+export async function until(what, condition, { within = 30 * SECOND, every = 100 } = {}) {
   let last;
   await expect(async () => {
     last = await condition();

@@ -80,14 +80,24 @@ test('a decision is told with its costs, and the lowest one wins', async ({ visi
   expect(costs.find(({ chosen }) => chosen).cost).toBe(Math.min(...costs.map(({ cost }) => cost)));
 
   await page.getByLabel('What round-robin would have done').check({ force: true });
-  const words = await page.getByText('to be computed; round-robin would have left about').innerText();
-  const [kv, roundRobin] = /left ([\d,]+) to be.*about ([\d,]+) \(estimated\)/
-    .exec(words.replace(/\s+/g, ' '))
-    .slice(1)
-    .map((n) => Number(n.replace(/,/g, '')));
-  console.log(`kv left ${kv} tokens, round-robin would have left about ${roundRobin}`);
-  // As many where every worker already holds what this turn needs.
-  expect(kv, words).toBeLessThanOrEqual(roundRobin);
+  const sum = page.getByText('to be computed; round-robin would have left about');
+  // First turns cost the same everywhere, so that load alone decides: it takes later turns to show.
+  await until(
+    'kv leaves no more to be computed',
+    async () => {
+      const words = (await sum.innerText()).replace(/\s+/g, ' ');
+      const [kv, roundRobin] = /left ([\d,]+) to be.*about ([\d,]+) \(estimated\)/
+        .exec(words)
+        .slice(1)
+        .map((n) => Number(n.replace(/,/g, '')));
+      if (kv > roundRobin) {
+        throw new Error(words);
+      }
+      console.log(`kv left ${kv} tokens, round-robin would have left about ${roundRobin}`);
+      return true;
+    },
+    { within: 60_000 }
+  );
 });
 
 test('the prefix tree grows with its conversation', async ({ visit }) => {
