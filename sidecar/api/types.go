@@ -310,10 +310,11 @@ type TurnTTFT struct {
 
 // KV is the share of prompt tokens that came from a KV cache over the last 60 s.
 type KV struct {
-	HitRatio        *float64 `json:"hit_ratio,omitempty"`  // cached / prompt tokens as the clients saw them
-	Source          string   `json:"source,omitempty"`     // usage, or frontend where usage tells no cached tokens
-	PredictedRatio  *float64 `json:"predicted,omitempty"`  // as the router predicted it
-	AchievableRatio *float64 `json:"achievable,omitempty"` // had each turn gone to the worker with the longest prefix
+	HitRatio        *float64 `json:"hit_ratio,omitempty"`    // cached / prompt tokens as the clients saw them
+	Source          string   `json:"source,omitempty"`       // usage; frontend or engine where usage tells no cached tokens
+	NotReported     string   `json:"not_reported,omitempty"` // why turns have ended and there is no hit ratio all the same
+	PredictedRatio  *float64 `json:"predicted,omitempty"`    // as the router predicted it
+	AchievableRatio *float64 `json:"achievable,omitempty"`   // had each turn gone to the worker with the longest prefix
 }
 
 // Cluster is what Prometheus or the target itself tells of the serving cluster.
@@ -332,9 +333,10 @@ type Cluster struct {
 	Speculation   SpeculativeUse `json:"speculation"`
 	Workers       []Worker       `json:"workers"`               // all; of more than 256 the 8 busiest and the 8 idlest
 	AllWorkers    *AllWorkers    `json:"all_workers,omitempty"` // where workers lists only some
+	OtherGPUs     []HostGPUs     `json:"other_gpus,omitempty"`  // that no worker could be found for
 	GPU           string         `json:"gpu,omitempty"`
 	Model         string         `json:"model,omitempty"`
-	Engine        string         `json:"engine,omitempty"` // trtllm, vllm
+	Engine        string         `json:"engine,omitempty"` // trtllm, vllm, sglang
 	UpdatedSecond float64        `json:"age_seconds"`      // since the last successful reading
 }
 
@@ -380,7 +382,15 @@ type Worker struct {
 	QueueSeconds *float64 `json:"queue_seconds,omitempty"` // mean over 60 s
 	Routed       *float64 `json:"routed,omitempty"`        // requests routed to it
 	CacheUse     *float64 `json:"cache_use,omitempty"`
+	HitRatio     *float64 `json:"hit_ratio,omitempty"`    // as the engine tells it of itself: TensorRT-LLM of all its requests, SGLang of its latest prefill; of vLLM over 60 s
+	NotReported  []string `json:"not_reported,omitempty"` // fields of these that nothing tells; one that is absent and not listed has no value yet
 	GPUs         []GPU    `json:"gpus"`
+}
+
+// HostGPUs are the GPUs of a host of which nothing tells the worker that uses them.
+type HostGPUs struct {
+	Host string `json:"host"`
+	GPUs []GPU  `json:"gpus"`
 }
 
 // GPU is one GPU of a worker.

@@ -697,8 +697,10 @@ export interface components {
         KV: {
             /** @description cached / prompt tokens as the clients saw them */
             hit_ratio?: number;
-            /** @description usage, or frontend where usage tells no cached tokens */
+            /** @description usage; frontend or engine where usage tells no cached tokens */
             source?: string;
+            /** @description why turns have ended and there is no hit ratio all the same */
+            not_reported?: string;
             /** @description as the router predicted it */
             predicted?: number;
             /** @description had each turn gone to the worker with the longest prefix */
@@ -725,9 +727,11 @@ export interface components {
             workers: components["schemas"]["Worker"][];
             /** @description where workers lists only some */
             all_workers?: components["schemas"]["AllWorkers"];
+            /** @description that no worker could be found for */
+            other_gpus?: components["schemas"]["HostGPUs"][];
             gpu?: string;
             model?: string;
-            /** @description trtllm, vllm */
+            /** @description trtllm, vllm, sglang */
             engine?: string;
             /** @description since the last successful reading */
             age_seconds: number;
@@ -773,6 +777,15 @@ export interface components {
             /** @description requests routed to it */
             routed?: number;
             cache_use?: number;
+            /** @description as the engine tells it of itself: TensorRT-LLM of all its requests, SGLang of its latest prefill; of vLLM over 60 s */
+            hit_ratio?: number;
+            /** @description fields of these that nothing tells; one that is absent and not listed has no value yet */
+            not_reported?: string[];
+            gpus: components["schemas"]["GPU"][];
+        };
+        /** @description The GPUs of a host of which nothing tells the worker that uses them. */
+        HostGPUs: {
+            host: string;
             gpus: components["schemas"]["GPU"][];
         };
         /** @description One GPU of a worker. */

@@ -37,7 +37,7 @@ type Options struct {
 // What [Options] may name.
 var (
 	RouterModes = []string{"kv", "round-robin", "least-loaded", "random"}
-	Engines     = []string{"trtllm", "vllm"}
+	Engines     = []string{"trtllm", "vllm", "sglang"}
 )
 
 const (

@@ -30,7 +30,7 @@ var wantMetrics = map[dto.MetricType]map[string]string{
 	},
 	dto.MetricType_COUNTER: {
 		"loadgen_requests_total": "status", "loadgen_requests_slo_met_total": "", "loadgen_errors_total": "class",
-		"loadgen_conversations_total": "status", "loadgen_input_tokens_total": "", "loadgen_cached_tokens_total": "",
+		"loadgen_conversations_total": "status", "loadgen_input_tokens_total": "", "loadgen_cached_tokens_total": "", "loadgen_cache_reported_input_tokens_total": "",
 		"loadgen_output_tokens_total": "", "loadgen_store_lost_turns_total": "",
 		"loadgen_implausible_values_total": "- source",
 	},

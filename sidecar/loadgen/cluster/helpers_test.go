@@ -28,6 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	trtllmWorker = "16549284283275536882" // e5aade5faf97e9f2 on its own page
 	vllmWorker   = "1519048204850184142"  // 1514be4b46ca3fce on its own page
+	sglangWorker = "9955330718172049575"  // 8a28708ae62df0a7 on its own page
 )
 
 func fixture(t testing.TB, name string) string {

@@ -12,9 +12,10 @@ import (
 type metric []string
 
 // engine gives a metric of the engines. TensorRT-LLM writes trtllm_ itself,
-// Dynamo's mock of it trtllm:, and vLLM vllm:.
-func engine(suffix string) metric {
-	return metric{"trtllm_" + suffix, "trtllm:" + suffix, "vllm:" + suffix}
+// Dynamo's mock of it trtllm:, and vLLM vllm:. SGLang, which writes sglang:, has
+// names of its own, which are given in full.
+func engine(suffix string, sglang ...string) metric {
+	return append(metric{"trtllm_" + suffix, "trtllm:" + suffix, "vllm:" + suffix}, sglang...)
 }
 
 // On the frontend's port.
@@ -26,6 +27,7 @@ var (
 	batchLimit = metric{"dynamo_frontend_model_max_num_seqs"}
 
 	cachedTokens = metric{"dynamo_frontend_cached_tokens_sum"}
+	cachedCount  = metric{"dynamo_frontend_cached_tokens_count"} // of the requests whose engine told cached tokens
 	inputTokens  = metric{"dynamo_frontend_input_sequence_tokens_sum"}
 
 	predictedSum   = metric{"dynamo_component_router_kv_hit_rate_sum"}
@@ -43,15 +45,19 @@ var (
 	workerRequests = metric{"dynamo_component_requests_total"}
 	cacheUse       = slices.Concat(
 		metric{"dynamo_component_gpu_cache_usage_percent", "trtllm_kv_cache_utilization"}, // both 0 to 1
-		engine("kv_cache_usage_perc"), metric{"vllm:gpu_cache_usage_perc"})
+		engine("kv_cache_usage_perc"), metric{"vllm:gpu_cache_usage_perc", "sglang:token_usage"})
 
-	running    = engine("num_requests_running")
-	waiting    = engine("num_requests_waiting")
-	queueSum   = engine("request_queue_time_seconds_sum")
-	queueCount = engine("request_queue_time_seconds_count")
+	running    = engine("num_requests_running", "sglang:num_running_reqs")
+	waiting    = engine("num_requests_waiting", "sglang:num_queue_reqs")
+	queueSum   = engine("request_queue_time_seconds_sum", "sglang:queue_time_seconds_sum")
+	queueCount = engine("request_queue_time_seconds_count", "sglang:queue_time_seconds_count")
 
-	prefixHits    = metric{"vllm:prefix_cache_hits_total"}    // tokens
-	prefixQueries = metric{"vllm:prefix_cache_queries_total"} // tokens
+	prefixHits    = metric{"vllm:prefix_cache_hits_total", "sglang:cached_tokens_total"}    // tokens
+	prefixQueries = metric{"vllm:prefix_cache_queries_total", "sglang:prompt_tokens_total"} // tokens
+
+	// What an engine says of its own hit rate: TensorRT-LLM of all it has served,
+	// SGLang of its latest prefill.
+	engineHitRate = metric{"trtllm_kv_cache_hit_rate", "trtllm:kv_cache_hit_rate", "sglang:cache_hit_rate"}
 
 	drafts           = metric{"vllm:spec_decode_num_drafts_total"}
 	draftedTokens    = engine("spec_decode_num_draft_tokens_total")
@@ -59,7 +65,9 @@ var (
 	acceptanceLength = metric{
 		"trtllm_spec_decode_acceptance_length", "trtllm:spec_decode_acceptance_length",
 		"trtllm_avg_decoded_tokens_per_iter", "trtllm:avg_decoded_tokens_per_iter",
+		"sglang:spec_accept_length",
 	}
+	acceptanceRate = metric{"sglang:spec_accept_rate"} // accepted / drafted tokens of the latest batch
 )
 
 // On the DCGM exporter's port.
@@ -77,12 +85,12 @@ var (
 		ranges := map[string]plausible.Range{}
 		for r, metrics := range map[plausible.Range][]metric{
 			plausible.Requests: {queued, inflight, batchLimit, workerInflight, running, waiting},
-			plausible.Ratio:    {cacheUse},
+			plausible.Ratio:    {cacheUse, engineHitRate, acceptanceRate},
 			plausible.PerStep:  {acceptanceLength},
 			plausible.Percent:  {gpuUtilisation},
 			plausible.MiB:      {gpuUsed, gpuFree},
 			plausible.Total: {
-				cachedTokens, inputTokens, predictedSum, predictedCount, bestTokens, routedTokens, frontendWorkers, workerRequests,
+				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, bestTokens, routedTokens, frontendWorkers, workerRequests,
 				queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
 			},
 		} {
@@ -103,6 +111,8 @@ func engineOf(name string) string {
 		return "trtllm"
 	case strings.HasPrefix(name, "vllm:"):
 		return "vllm"
+	case strings.HasPrefix(name, "sglang:"):
+		return "sglang"
 	}
 	return ""
 }

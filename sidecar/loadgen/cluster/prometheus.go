@@ -65,7 +65,7 @@ func (p *Prometheus) Fetch(ctx context.Context) ([]Sample, error) {
 	in := &intake{from: plausible.Prometheus}
 	err := p.ask(ctx, in)
 	if err == nil && len(in.samples) == 0 && in.gaps() == nil {
-		err = fmt.Errorf("it has scraped no metrics of Dynamo, TensorRT-LLM or vLLM%s", p.where())
+		err = fmt.Errorf("it has scraped no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM%s", p.where())
 	}
 	if err = cmp.Or(err, in.gaps()); err != nil {
 		err = fmt.Errorf("Prometheus at %s: %w", p.address, err)

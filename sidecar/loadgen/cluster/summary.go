@@ -23,12 +23,13 @@ func summarise(ctx context.Context, samples []Sample, configured api.Speculation
 		KV:          kv(r),
 		Speculation: speculation(r, configured),
 		Workers:     workers.list(),
+		OtherGPUs:   workers.otherGPUs,
 		GPU:         cmp.Or(workers.gpuModel(), r.label("modelName", gpuMetrics)),
 		Model:       modelName(r),
 		Engine:      engineName(r),
 	}
 	balance(&c)
-	c.Problem = notReported(r, c)
+	c.Problem = strings.Join(append(notReported(r, c), workers.aboutGPUs()...), "; ")
 	if len(c.Workers) > mostListed {
 		condense(&c)
 	}
@@ -67,6 +68,7 @@ func condense(c *api.Cluster) {
 	})
 	c.Workers = slices.Concat(byLoad[:eachEnd], byLoad[len(byLoad)-eachEnd:])
 	slices.SortFunc(c.Workers, byName)
+	c.OtherGPUs = nil // the problem names their hosts
 	c.AllWorkers = &all
 }
 
@@ -121,19 +123,20 @@ func balance(c *api.Cluster) {
 // kv gives the hit ratios over the window. The frontend counts a request's
 // input tokens at its start and its cached tokens at its end, so its ratio is
 // low while the load rises; while the load falls away the quotient may exceed
-// one, which is no ratio and not shown. Without a frontend vLLM's own counters
-// serve.
+// one, which is no ratio and not shown. It knows of cached tokens only what the
+// engines tell it: where none told of any request, as SGLang's mock does, its sum
+// is zero because nobody knows, and the ratio is nil. Then, and without a
+// frontend, the engines' own counters of tokens serve, where they have them.
 func kv(r reading) api.KV {
-	kv := api.KV{
-		HitRatio:       share(r.ratio(cachedTokens, inputTokens)),
-		Source:         "frontend",
-		PredictedRatio: share(r.ratio(predictedSum, predictedCount)),
-	}
+	kv := api.KV{PredictedRatio: share(r.ratio(predictedSum, predictedCount))}
 	// A router that is told where to send a turn looks for no best worker.
 	if r.increase(bestTokens) > 0 {
 		kv.AchievableRatio = share(r.ratio(bestTokens, routedTokens))
 	}
-	if kv.HitRatio == nil && !r.has(inputTokens) {
+	told := r.increase(cachedCount) > 0
+	if told {
+		kv.HitRatio, kv.Source = share(r.ratio(cachedTokens, inputTokens)), "frontend"
+	} else {
 		kv.HitRatio, kv.Source = share(r.ratio(prefixHits, prefixQueries)), "engine"
 	}
 	if kv.HitRatio == nil {
@@ -152,8 +155,10 @@ func share(ratio *float64) *float64 {
 }
 
 // speculation gives accepted over drafted tokens, and the tokens that one
-// forward pass of the target model yields. Where nothing is drafted and the
-// configuration says that speculation is off, a pass yields one token.
+// forward pass of the target model yields. SGLang counts neither; it tells both
+// figures itself, of its latest batch, and zero without speculation. Where nothing
+// is drafted and the configuration says that speculation is off, a pass yields one
+// token.
 func speculation(r reading, configured api.Speculation) api.SpeculativeUse {
 	moving := r.increase(draftedTokens) > 0
 	switch {
@@ -165,14 +170,18 @@ func speculation(r reading, configured api.Speculation) api.SpeculativeUse {
 	case configured == api.SpeculationOff:
 		return api.SpeculativeUse{TokensPerStep: new(1.0)}
 	case !r.has(draftedTokens):
-		return api.SpeculativeUse{TokensPerStep: tokensPerStep(r)}
+		use := api.SpeculativeUse{TokensPerStep: tokensPerStep(r)}
+		if use.TokensPerStep != nil {
+			use.AcceptanceRatio = r.mean(acceptanceRate)
+		}
+		return use
 	}
 	return api.SpeculativeUse{}
 }
 
 // tokensPerStep is 1 + accepted tokens / drafts by vLLM's counters, over the
-// window; TensorRT-LLM tells the figure itself, of its latest iteration. Zero
-// stands there before the first one.
+// window; TensorRT-LLM and SGLang tell the figure themselves, of their latest
+// iteration. Zero stands there before the first one.
 func tokensPerStep(r reading) *float64 {
 	if accepted := r.ratio(acceptedTokens, drafts); accepted != nil {
 		return new(1 + *accepted)
@@ -191,7 +200,7 @@ func modelName(r reading) string {
 }
 
 func engineName(r reading) string {
-	for _, name := range wantedNames { // trtllm before vllm
+	for _, name := range wantedNames { // in the order of the alphabet
 		if len(r[name]) > 0 && engineOf(name) != "" {
 			return engineOf(name)
 		}
@@ -199,15 +208,14 @@ func engineName(r reading) string {
 	return ""
 }
 
-// notReported names what this cluster does not tell, "" where it tells all that
-// a Dynamo does.
-func notReported(r reading, c api.Cluster) string {
-	var missing []string
+// notReported names what this cluster does not tell, nothing where it tells all
+// that a Dynamo does.
+func notReported(r reading, c api.Cluster) (missing []string) {
 	if !r.has(inflight) && !r.has(inputTokens) {
 		missing = append(missing, "no Dynamo frontend: its queue and the router's hit ratios are not reported")
 	}
 	if c.InflightMin == nil {
 		missing = append(missing, "no workers' metrics: load per worker is not reported")
 	}
-	return strings.Join(missing, "; ")
+	return missing
 }

@@ -60,6 +60,66 @@ func TestFixtureUnderRoundRobin(t *testing.T) {
 	near(t, 0.19246335102077525, c.Workers[0].CacheUse, "cache use")
 }
 
+// SGLang's mock tells the frontend of no cached tokens: its sum of zero over nothing
+// is no hit ratio, while the router goes on predicting one.
+func TestFixtureOfSGLang(t *testing.T) {
+	frontend, worker := fixture(t, "frontend-sglang.prom"), fixture(t, "worker-sglang.prom")
+	require.Contains(t, frontend, "dynamo_frontend_cached_tokens_count{model=\"meta-llama/Llama-3.1-70B-Instruct\"} 0\n")
+	c := watched(t, api.SpeculationOff,
+		scene{"frontend:8000": atRest(frontend), "worker:8081": atRest(worker)},
+		scene{"frontend:8000": frontend, "worker:8081": worker})
+
+	require.Empty(t, c.Problem)
+	require.Equal(t, "sglang", c.Engine)
+	require.Nil(t, c.KV.HitRatio, "nobody told of cached tokens")
+	require.Empty(t, c.KV.Source)
+	near(t, 23.55/36, c.KV.PredictedRatio, "predicted")
+	near(t, 60288.0/91150, c.KV.AchievableRatio, "achievable")
+	require.Len(t, c.Workers, 1)
+	w := c.Workers[0]
+	require.Equal(t, sglangWorker, w.ID)
+	near(t, 4, w.Inflight, "inflight")
+	near(t, 0, w.Waiting, "waiting")
+	near(t, 12, w.Routed, "routed")
+	near(t, 0.9890453834115805, w.HitRatio, "the engine's own figure")
+	require.Nil(t, w.CacheUse, "the mock tells no token_usage")
+	require.Equal(t, []string{"queue_seconds", "cache_use"}, w.NotReported)
+}
+
+// SGLang itself, with the names of its own documentation that its mock lacks.
+func TestPlainSGLang(t *testing.T) {
+	const gauges = `sglang:num_running_reqs{model_name="m",tp_rank="0"} 5
+sglang:num_queue_reqs{model_name="m",tp_rank="0"} 2
+sglang:token_usage{model_name="m",tp_rank="0"} 0.28
+sglang:cache_hit_rate{model_name="m",tp_rank="0"} 0.9
+`
+	page := func(cached, prompt, waited, requests, length, rate string) scene {
+		return scene{"frontend:8000": gauges +
+			"sglang:cached_tokens_total{cache_source=\"device\"} " + cached + "\nsglang:prompt_tokens_total " + prompt +
+			"\nsglang:queue_time_seconds_sum " + waited + "\nsglang:queue_time_seconds_count " + requests +
+			"\nsglang:spec_accept_length " + length + "\nsglang:spec_accept_rate " + rate + "\n"}
+	}
+	c := watched(t, api.SpeculationNotRecorded, page("10", "100", "1", "10", "0", "0"), page("90", "200", "4", "20", "2.4", "0.7"))
+	require.Equal(t, "sglang", c.Engine)
+	require.Equal(t, "m", c.Model)
+	near(t, 7, c.Inflight, "running and waiting")
+	near(t, 0.8, c.KV.HitRatio, "cached over prompt tokens, over the window")
+	require.Equal(t, "engine", c.KV.Source)
+	near(t, 2.4, c.Speculation.TokensPerStep, "of the latest batch")
+	near(t, 0.7, c.Speculation.AcceptanceRatio, "of the latest batch")
+	w := c.Workers[0]
+	near(t, 0.28, w.CacheUse, "token usage")
+	near(t, 0.3, w.QueueSeconds, "mean queue time")
+	near(t, 0.9, w.HitRatio, "of the latest prefill")
+	require.Equal(t, []string{"routed"}, w.NotReported, "which Dynamo would count")
+
+	c = watched(t, api.SpeculationNotRecorded, page("90", "200", "4", "20", "0", "0"), page("90", "200", "4", "20", "0", "0"))
+	require.Nil(t, c.KV.HitRatio, "nothing was asked")
+	require.Nil(t, c.Workers[0].QueueSeconds, "nothing was scheduled")
+	require.Equal(t, []string{"routed"}, c.Workers[0].NotReported, "but both are reported")
+	require.Equal(t, api.SpeculativeUse{}, c.Speculation, "zero without speculation is no rate of acceptance")
+}
+
 // Both sources must give the same cluster, number by number.
 func TestPrometheusAgreesWithThePagesThemselves(t *testing.T) {
 	pages := scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "worker:8081": fixture(t, "worker-trtllm.prom")}
@@ -107,7 +167,7 @@ func TestNewerGaugesReplaceTheDeprecatedOnes(t *testing.T) {
 
 func TestHitRatioThatIsNone(t *testing.T) {
 	page := func(cached, input string) scene {
-		return scene{"frontend:8000": "dynamo_frontend_cached_tokens_sum " + cached +
+		return scene{"frontend:8000": "dynamo_frontend_cached_tokens_sum " + cached + "\ndynamo_frontend_cached_tokens_count " + cached +
 			"\ndynamo_frontend_input_sequence_tokens_sum " + input + "\n"}
 	}
 	rows := map[string]scene{

@@ -27,6 +27,8 @@ type roster struct {
 	byIdentity map[identity]*worker
 	byInstance map[string][]*worker
 	byPod      map[string][]*worker
+	otherGPUs  []api.HostGPUs // of which nothing tells their worker
+	byOrder    []string       // hosts whose GPUs were dealt out in their order
 }
 
 // identity tells workers apart: by their id, or by their instance where they have none.
@@ -83,11 +85,7 @@ func (ro *roster) assign(ctx context.Context, r reading) {
 			}
 		}
 	}
-	for _, gpu := range gpus(r) {
-		if w := ro.user(gpu); w != nil {
-			w.gpus = append(w.gpus, gpu)
-		}
-	}
+	ro.assignGPUs(gpus(r))
 }
 
 // owner is the worker whose own metric a sample is, nil where it is nobody's or
@@ -115,15 +113,6 @@ func (ro *roster) at(s Sample) []*worker {
 		found = ro.byPod[pod]
 	}
 	return found
-}
-
-// user is the worker that uses a GPU: the one in the pod to which the GPU is
-// given, or, on a host without pods, the only one there is.
-func (ro *roster) user(gpu gpu) *worker {
-	if gpu.pod == "" {
-		return only(ro.workers)
-	}
-	return only(ro.byPod[gpu.pod])
 }
 
 func only(workers []*worker) *worker {
@@ -174,7 +163,7 @@ func (w *worker) describe() api.Worker {
 	for _, g := range w.gpus {
 		gpus = append(gpus, g.GPU)
 	}
-	slices.SortFunc(gpus, func(a, b api.GPU) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortStableFunc(gpus, byIndex)
 	return api.Worker{
 		ID:           w.id,
 		Name:         w.name(),
@@ -183,8 +172,30 @@ func (w *worker) describe() api.Worker {
 		QueueSeconds: w.ratio(queueSum, queueCount),
 		Routed:       w.sum(workerRequests),
 		CacheUse:     w.mean(cacheUse),
+		HitRatio:     cmp.Or(w.mean(engineHitRate), share(w.ratio(prefixHits, prefixQueries))),
+		NotReported:  w.notReported(),
 		GPUs:         gpus,
 	}
+}
+
+// notReported names the figures that the worker's pages have no metric for.
+func (w *worker) notReported() (fields []string) {
+	for _, figure := range []struct {
+		field string
+		known bool
+	}{
+		{"inflight", w.inflight() != nil},
+		{"waiting", w.has(waiting)},
+		{"queue_seconds", w.has(queueSum)},
+		{"routed", w.has(workerRequests)},
+		{"cache_use", w.has(cacheUse)},
+		{"hit_ratio", w.has(engineHitRate) || w.has(prefixQueries)},
+	} {
+		if !figure.known {
+			fields = append(fields, figure.field)
+		}
+	}
+	return fields
 }
 
 func (w *worker) name() string {
@@ -206,54 +217,4 @@ func (w *worker) inflight() *float64 {
 		return nil
 	}
 	return new(*runs + *waits)
-}
-
-// gpu is a GPU with its type and the pod that it is given to.
-type gpu struct {
-	api.GPU
-	model, pod string
-}
-
-// gpuModel is the type of the first GPU that serves, "" where none is known.
-func (ro *roster) gpuModel() string {
-	for _, w := range ro.workers {
-		for _, g := range w.gpus {
-			return g.model
-		}
-	}
-	return ""
-}
-
-// gpus gives the GPUs of a reading. A scrape that does not honour the exporter's
-// labels puts the pod of the GPU's user into exported_pod, and the exporter's own
-// into pod. Memory that the driver reserves for itself counts neither as used nor
-// in the total.
-func gpus(r reading) []gpu {
-	const mebibyte = 1 << 20
-	type key struct{ host, uuid, index, pod model.LabelValue }
-	found := make(map[key]*gpu)
-	at := func(s Sample) *gpu {
-		l := s.Labels
-		k := key{cmp.Or(l["Hostname"], l[model.InstanceLabel]), l["UUID"], l["gpu"], cmp.Or(l["exported_pod"], l["pod"])}
-		if found[k] == nil {
-			found[k] = &gpu{GPU: api.GPU{Index: string(k.index)}, model: string(l["modelName"]), pod: string(k.pod)}
-		}
-		return found[k]
-	}
-	for _, s := range r.of(gpuUtilisation) {
-		at(s).Utilisation = new(s.Value / 100)
-	}
-	for _, s := range r.of(gpuUsed) {
-		at(s).MemoryUsed = new(s.Value * mebibyte)
-	}
-	for _, s := range r.of(gpuFree) {
-		if g := at(s); g.MemoryUsed != nil {
-			g.MemoryTotal = new(*g.MemoryUsed + s.Value*mebibyte)
-		}
-	}
-	list := make([]gpu, 0, len(found))
-	for _, g := range found {
-		list = append(list, *g)
-	}
-	return list
 }

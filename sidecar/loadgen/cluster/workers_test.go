@@ -120,14 +120,3 @@ DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="G1",Hostname="n1",modelName="NVIDIA H200",%[1
 		})
 	}
 }
-
-// Without pods only a single worker's GPUs are known to be its.
-func TestGPUsWithoutPods(t *testing.T) {
-	const dcgm = "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",Hostname=\"n1\"} 50\nDCGM_FI_DEV_GPU_UTIL{gpu=\"1\",Hostname=\"n1\"} 70\n"
-	c := watched(t, api.SpeculationOff, scene{"w:1": workerPage("a", 1), "n1:9400": dcgm})
-	require.Len(t, c.Workers[0].GPUs, 2)
-	require.Equal(t, "0", c.Workers[0].GPUs[0].Index)
-
-	c = watched(t, api.SpeculationOff, scene{"w:1": workerPage("a", 1), "v:1": workerPage("b", 1), "n1:9400": dcgm})
-	require.Empty(t, c.Workers[0].GPUs)
-}

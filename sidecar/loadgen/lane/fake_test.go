@@ -18,6 +18,8 @@ import (
 // fake is a Client that sends nothing, for tests in virtual time. Its answers
 // have as many chunks as it has words.
 type fake struct {
+	silentCache bool // usage tells no cached tokens; set before the start
+
 	url, model string
 	extensions map[string]bool
 
@@ -100,7 +102,10 @@ func (f *fake) Do(ctx context.Context, req chat.Request) chat.Result {
 		wait = gap
 	}
 	if r.OK() {
-		r.Usage = &chat.Usage{Prompt: 1000, Completion: words * perChunk, Cached: 400, HasCached: true}
+		r.Usage = &chat.Usage{Prompt: 1000, Completion: words * perChunk}
+		if !f.silentCache {
+			r.Usage.Cached, r.Usage.HasCached = 400, true
+		}
 		r.Content = "An answer."
 	}
 	r.Ended = time.Now()

@@ -157,6 +157,23 @@ func TestStopCancels(t *testing.T) {
 	})
 }
 
+// Where the answers tell no cached tokens, there is no hit rate and not one of 0 %:
+// the snapshot says who keeps silent, once a turn has ended.
+func TestHitRateThatNobodyTells(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		f.silentCache = true
+		b.start(4)
+		assert.Empty(t, b.snapshot().KV.NotReported, "no turn has ended yet")
+		b.eventually("whole turns", func() bool { return b.totals().OK > 20 })
+		live := b.snapshot()
+		assert.Nil(t, live.KV.HitRatio)
+		assert.Nil(t, live.Baseline.LiveKVHitRatio)
+		assert.Equal(t, "the engine does not report cached tokens", live.KV.NotReported)
+		b.stop()
+		assert.Empty(t, b.snapshot().KV.NotReported, "nothing is expected of a lane that does not run")
+	})
+}
+
 // checkQuiet wants nothing live in the snapshot of a lane that does not run.
 func checkQuiet(t *testing.T, s api.LaneSnapshot) {
 	t.Helper()

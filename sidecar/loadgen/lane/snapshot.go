@@ -109,12 +109,16 @@ func (r *reading) shownTarget() api.Target {
 	return t
 }
 
-// kv is the hit rate as the clients saw it, or as the frontend reports it where
-// the answers tell no cached tokens.
+// kv is the hit rate as the clients saw it, or as the frontend or the engines
+// report it where the answers tell no cached tokens. Where turns have ended and
+// nobody tells, it says so.
 func (r *reading) kv(report *stats.Report) api.KV {
 	kv := r.cluster.KV
-	if report.HitRatio != nil {
+	switch {
+	case report.HitRatio != nil:
 		kv.HitRatio, kv.Source = report.HitRatio, "usage"
+	case kv.HitRatio == nil && report.OK > 0:
+		kv.NotReported = "the engine does not report cached tokens"
 	}
 	return kv
 }

@@ -58,7 +58,8 @@ var (
 	descErrors        = desc("loadgen_errors_total", "Failed turns by class.", "class")
 	descConversations = desc("loadgen_conversations_total", "Ended conversations by how they ended.", "status")
 	descInput         = desc("loadgen_input_tokens_total", "Prompt tokens of ended turns.")
-	descCached        = desc("loadgen_cached_tokens_total", "Prompt tokens that came from a KV cache.")
+	descCached        = desc("loadgen_cached_tokens_total", "Prompt tokens that came from a KV cache. Absent while turns have ended and none of them told.")
+	descCacheTold     = desc("loadgen_cache_reported_input_tokens_total", "Prompt tokens of ended turns that told how many of them were cached: what a hit rate divides by.")
 	descOutput        = desc("loadgen_output_tokens_total", "Output tokens of ended turns.")
 	descLost          = desc("loadgen_store_lost_turns_total", "Ended turns that could not be stored.")
 
@@ -77,7 +78,7 @@ var (
 // laneDescs are all of the above.
 var laneDescs = []*prometheus.Desc{
 	descTTFT, descTPOT, descITL, descLatency,
-	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descOutput, descLost, descFollowup,
+	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descCacheTold, descOutput, descLost, descFollowup,
 	descTarget, descActive, descInflight, descRunning, descSettling, descStep, descInfo, descSLO,
 }
 
@@ -144,7 +145,10 @@ func (e emitter) counts(c *counts) {
 	}
 	e.counter(descSLOMet, c.sloMet)
 	e.counter(descInput, c.input)
-	e.counter(descCached, c.cached)
+	if c.knowsCached() {
+		e.counter(descCached, c.cached)
+	}
+	e.counter(descCacheTold, c.cacheToldInput)
 	e.counter(descOutput, c.output)
 }
 

@@ -106,7 +106,7 @@ func TestNames(t *testing.T) {
 		"loadgen_input_tokens": "HISTOGRAM turn", "loadgen_output_tokens": "HISTOGRAM turn",
 		"loadgen_requests_total": "COUNTER status", "loadgen_requests_slo_met_total": "COUNTER",
 		"loadgen_errors_total": "COUNTER class", "loadgen_conversations_total": "COUNTER status",
-		"loadgen_input_tokens_total": "COUNTER", "loadgen_cached_tokens_total": "COUNTER", "loadgen_output_tokens_total": "COUNTER",
+		"loadgen_input_tokens_total": "COUNTER", "loadgen_cached_tokens_total": "COUNTER", "loadgen_cache_reported_input_tokens_total": "COUNTER", "loadgen_output_tokens_total": "COUNTER",
 		"loadgen_store_lost_turns_total": "COUNTER",
 		"loadgen_followup_total":         "COUNTER cause source",
 		"loadgen_target_concurrency":     "GAUGE", "loadgen_active_conversations": "GAUGE", "loadgen_inflight_requests": "GAUGE",
@@ -313,4 +313,24 @@ func TestScrapeWhileTurnsEnd(t *testing.T) {
 	}
 	<-done
 	assert.Equal(t, int64(500), r.Totals().OK)
+}
+
+// A count of cached tokens that no turn told is no count: it is absent, and what a
+// hit rate divides by stays zero. Before the first turn both start from zero.
+func TestCachedTokensThatNobodyTold(t *testing.T) {
+	const cached, told = "loadgen_cached_tokens_total", "loadgen_cache_reported_input_tokens_total"
+	r := NewRecorder(t0, slo)
+	families := gather(t, r, Gauges{}, at(1))
+	assert.Equal(t, map[string]float64{"": 0}, values(families[cached]))
+	silent := whole(1)
+	silent.HasCached, silent.CachedTokens = false, 0
+	r.Add(silent)
+	families = gather(t, r, Gauges{}, at(2))
+	assert.NotContains(t, families, cached)
+	assert.Equal(t, map[string]float64{"": 0}, values(families[told]))
+	assert.Positive(t, values(families["loadgen_input_tokens_total"])[""])
+	r.Add(whole(3))
+	families = gather(t, r, Gauges{}, at(4))
+	assert.Equal(t, map[string]float64{"": 1000}, values(families[cached]))
+	assert.Equal(t, map[string]float64{"": 4000}, values(families[told]), "of the turn that told, not of both")
 }

@@ -29,7 +29,14 @@ type counts struct {
 	conversations map[api.ConversationStatus]int64
 
 	sloMet, input, cached, output int64
+
+	cacheTold      int64 // turns that told cached tokens
+	cacheToldInput int64 // their prompt tokens
 }
+
+// knowsCached says whether the count of cached tokens is one: not where every turn
+// that told its prompt tokens kept silent about the cached ones.
+func (c *counts) knowsCached() bool { return c.cacheTold > 0 || c.input == 0 }
 
 // sum is the count and sum of a summary.
 type sum struct {
@@ -164,6 +171,8 @@ func (c *counts) add(s *Sample, slo api.SLO) {
 	c.output += int64(s.OutputTokens)
 	if s.HasCached {
 		c.cached += int64(s.CachedTokens)
+		c.cacheTold++
+		c.cacheToldInput += int64(s.PromptTokens)
 	}
 }
 

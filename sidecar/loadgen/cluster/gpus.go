@@ -1,0 +1,223 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"kvbooth/sidecar/api"
+)
+
+// gpu is a GPU with its type, where it is, and the pod that it is given to.
+type gpu struct {
+	api.GPU
+	model, pod string
+	host       string // as the exporter names it, else the host of its page
+	page       string // the host of its page
+	uuid       string
+}
+
+// gpus gives the GPUs of a reading, in the order of their hosts, pods and indices.
+// A scrape that does not honour the exporter's labels puts the pod of the GPU's
+// user into exported_pod, and the exporter's own into pod. Memory that the driver
+// reserves for itself counts neither as used nor in the total.
+func gpus(r reading) []gpu {
+	const mebibyte = 1 << 20
+	type key struct{ host, uuid, index, pod model.LabelValue }
+	found := make(map[key]*gpu)
+	at := func(s Sample) *gpu {
+		l := s.Labels
+		k := key{cmp.Or(l["Hostname"], l[model.InstanceLabel]), l["UUID"], l["gpu"], cmp.Or(l["exported_pod"], l["pod"])}
+		if found[k] == nil {
+			page := hostOf(string(l[model.InstanceLabel]))
+			found[k] = &gpu{
+				GPU: api.GPU{Index: string(k.index)}, model: string(l["modelName"]), pod: string(k.pod),
+				host: cmp.Or(string(l["Hostname"]), page), page: page, uuid: string(k.uuid),
+			}
+		}
+		return found[k]
+	}
+	for _, s := range r.of(gpuUtilisation) {
+		at(s).Utilisation = new(s.Value / 100)
+	}
+	for _, s := range r.of(gpuUsed) {
+		at(s).MemoryUsed = new(s.Value * mebibyte)
+	}
+	for _, s := range r.of(gpuFree) {
+		if g := at(s); g.MemoryUsed != nil {
+			g.MemoryTotal = new(*g.MemoryUsed + s.Value*mebibyte)
+		}
+	}
+	list := make([]gpu, 0, len(found))
+	for _, g := range found {
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(a, b gpu) int {
+		return cmp.Or(cmp.Compare(a.page, b.page), cmp.Compare(a.host, b.host), byIndex(a.GPU, b.GPU), cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pod, b.pod))
+	})
+	return list
+}
+
+// byIndex puts GPU 2 before GPU 10.
+func byIndex(a, b api.GPU) int {
+	i, err := strconv.Atoi(a.Index)
+	j, err2 := strconv.Atoi(b.Index)
+	if err != nil || err2 != nil {
+		return cmp.Compare(a.Index, b.Index)
+	}
+	return cmp.Compare(i, j)
+}
+
+// hostOf is the host of a host and port.
+func hostOf(instance string) string {
+	host, _, err := net.SplitHostPort(instance)
+	if err != nil {
+		return instance
+	}
+	return host
+}
+
+// assignGPUs finds the worker of each GPU. What says most decides:
+//   - the pod that the GPU is given to, where it is a worker's: by the worker's label,
+//     or by the name under which its page is read. Where workers' pods are known, a
+//     GPU of another pod is somebody else's, and left out;
+//   - the host, where it has one worker, or where there is but one worker at all;
+//   - on a host with several workers, the order: the first GPUs are the worker's with
+//     the first port. It is a guess, which aboutGPUs names as one, and made only where
+//     each worker gets the same number.
+//
+// What is left is kept under its host.
+func (ro *roster) assignGPUs(all []gpu) {
+	if len(all) == 0 {
+		return
+	}
+	d := newDealer(ro.workers)
+	for _, g := range all {
+		if w, decided := d.inPod(g); w != nil {
+			w.gpus = append(w.gpus, g)
+		} else if !decided {
+			d.waiting = append(d.waiting, g)
+		}
+	}
+	for len(d.waiting) > 0 {
+		first := d.waiting[0]
+		on := d.onHost(first)
+		alike := func(g gpu) bool { return g.page == first.page && (len(on) > 0 || g.host == first.host) }
+		n := slices.IndexFunc(d.waiting, func(g gpu) bool { return !alike(g) || !slices.Equal(d.onHost(g), on) })
+		if n < 0 {
+			n = len(d.waiting)
+		}
+		ro.dealGPUs(d.waiting[:n], on)
+		d.waiting = d.waiting[n:]
+	}
+}
+
+// dealer knows where the workers are.
+type dealer struct {
+	workers   []*worker
+	named     map[string][]*worker // by pod, else by the first part of the host's name
+	hosts     map[string][]*worker
+	podsKnown bool
+	waiting   []gpu // whose worker no pod decides
+}
+
+func newDealer(workers []*worker) *dealer {
+	d := &dealer{workers: workers, named: map[string][]*worker{}, hosts: map[string][]*worker{}}
+	inOrder := slices.SortedFunc(slices.Values(workers), func(a, b *worker) int { // of the ports
+		return cmp.Or(cmp.Compare(len(a.instance), len(b.instance)), cmp.Compare(a.instance, b.instance), cmp.Compare(a.id, b.id))
+	})
+	for _, w := range inOrder {
+		host := hostOf(w.instance)
+		name, _, _ := strings.Cut(host, ".")
+		name = cmp.Or(w.pod, name)
+		d.named[name] = append(d.named[name], w)
+		d.hosts[host] = append(d.hosts[host], w)
+		d.podsKnown = d.podsKnown || w.pod != ""
+	}
+	return d
+}
+
+// inPod is the worker in the pod that a GPU is given to, nil where there is none or
+// more than one, and whether pods decide.
+func (d *dealer) inPod(g gpu) (w *worker, decided bool) {
+	if g.pod == "" {
+		return nil, false
+	}
+	w = only(d.named[g.pod])
+	return w, w != nil || d.podsKnown
+}
+
+// onHost are the workers on a GPU's host, or the only worker.
+func (d *dealer) onHost(g gpu) []*worker {
+	for _, host := range []string{g.host, g.page} {
+		if on := d.hosts[host]; host != "" && len(on) > 0 {
+			return on
+		}
+	}
+	if g.pod == "" && len(d.workers) == 1 {
+		return d.workers
+	}
+	return nil
+}
+
+// dealGPUs gives GPUs to the workers on their host in their order, or keeps them
+// under the host where that does not come out even.
+func (ro *roster) dealGPUs(list []gpu, on []*worker) {
+	if len(on) > 0 && len(list)%len(on) == 0 || len(on) == 1 {
+		each := len(list) / len(on)
+		for i, g := range list {
+			on[i/each].gpus = append(on[i/each].gpus, g)
+		}
+		if len(on) > 1 {
+			ro.byOrder = append(ro.byOrder, list[0].page)
+		}
+		return
+	}
+	for _, g := range list {
+		n := len(ro.otherGPUs)
+		if n == 0 || ro.otherGPUs[n-1].Host != g.host {
+			ro.otherGPUs = append(ro.otherGPUs, api.HostGPUs{Host: g.host})
+			n++
+		}
+		ro.otherGPUs[n-1].GPUs = append(ro.otherGPUs[n-1].GPUs, g.GPU)
+	}
+}
+
+// aboutGPUs says where the way from a GPU to its worker is a guess, or not known.
+func (ro *roster) aboutGPUs() (notes []string) {
+	if len(ro.byOrder) > 0 {
+		notes = append(notes, fmt.Sprintf("GPUs of %s go to the workers there in the order of their index, as nothing tells which worker uses them", few(ro.byOrder)))
+	}
+	hosts := make([]string, 0, len(ro.otherGPUs))
+	for _, h := range ro.otherGPUs {
+		hosts = append(hosts, h.Host)
+	}
+	if len(hosts) > 0 {
+		notes = append(notes, fmt.Sprintf("GPUs of %s are listed under their host, as nothing tells which worker uses them", few(hosts)))
+	}
+	return notes
+}
+
+// few names the first of many.
+func few(names []string) string {
+	const most = 4
+	if n := len(names) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
+	}
+	return strings.Join(names, ", ")
+}
+
+// gpuModel is the type of the first GPU that serves, "" where none is known.
+func (ro *roster) gpuModel() string {
+	for _, w := range ro.workers {
+		for _, g := range w.gpus {
+			return g.model
+		}
+	}
+	return ""
+}
