@@ -55,6 +55,7 @@ type Cluster struct {
 	speculation Speculation
 	thresholds  []float64 // of the speculation
 	step        StepCost  // under the speculation
+	reading     float64   // of the weights and the draft's, in milliseconds of an iteration under the speculation
 
 	clock   clock
 	rng     *rand.Rand
@@ -114,6 +115,7 @@ func (c *Cluster) speculate(kind api.Speculation) {
 	c.speculation = c.profile.Speculation[kind]
 	c.thresholds = c.speculation.thresholds()
 	c.step = c.profile.Step.scaled(c.speculation.StepScale)
+	c.reading = c.profile.reading() * c.speculation.StepScale
 }
 
 // Now is the present moment.

@@ -44,10 +44,19 @@ type KVCache struct {
 	Blocks        int `yaml:"blocks"`       // of one worker
 }
 
-// Memory is what the KV cache shares the GPUs' memory with, in GiB.
+// Memory is what the KV cache shares the GPUs' memory with, in GiB, and how fast
+// it is read.
 type Memory struct {
-	GPU     float64 `yaml:"gpu"`     // of one GPU
-	Weights float64 `yaml:"weights"` // of the model, spread over the GPUs of a worker
+	GPU       float64 `yaml:"gpu"`       // of one GPU
+	Weights   float64 `yaml:"weights"`   // of the model, spread over the GPUs of a worker
+	Bandwidth float64 `yaml:"bandwidth"` // of one GPU, in GB/s
+}
+
+// reading is how long the GPUs of a worker take to read its weights once, all of
+// them at the same time, in milliseconds.
+func (p Profile) reading() float64 {
+	const gib, gb = 1 << 30, 1e9
+	return 1000 * p.Memory.Weights * gib / float64(p.TensorParallel) / (p.Memory.Bandwidth * gb)
 }
 
 // Tokens is how many tokens one worker's cache holds.
@@ -100,6 +109,18 @@ func (c StepCost) Milliseconds(i Iteration) float64 {
 		}
 	}
 	return ms
+}
+
+// Kernels is the part of an iteration in which the GPUs run kernels, in
+// milliseconds, by what the model holds of it: of [StepCost.Base] only the reading
+// of the weights, which takes so many milliseconds, and all that grows with the
+// work: reading the cache and computing. The rest of the base (the host's scheduling
+// and sampling, and the launches) and what a floor adds (batches without CUDA
+// graphs, whose kernels wait for their launches) leave the GPUs idle.
+func (c StepCost) Kernels(i Iteration, reading float64) float64 {
+	work := c
+	work.Base, work.Floors = min(c.Base, reading), nil
+	return work.Milliseconds(i)
 }
 
 func (f Floor) applies(i Iteration) bool {

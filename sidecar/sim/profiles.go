@@ -80,6 +80,7 @@ const (
 	maxSequences  = 4096
 	maxCostFactor = 1000   // milliseconds for one more sequence or token
 	maxMemory     = 65_536 // GiB
+	maxBandwidth  = 1e6    // GB/s
 )
 
 var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
@@ -111,6 +112,7 @@ func (p Profile) validateMemory() error {
 	return first([]bound{
 		{"memory.weights", p.Memory.Weights, 0, maxMemory},
 		{"memory.gpu", p.Memory.GPU, least, maxMemory},
+		{"memory.bandwidth", p.Memory.Bandwidth, 1, maxBandwidth},
 	})
 }
 

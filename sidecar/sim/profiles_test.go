@@ -46,7 +46,8 @@ func TestCacheSizes(t *testing.T) {
 	for name, memory := range map[string]float64{"h200-tp1": 131.3, "h100-tp2": 74.5, "h100-tp4": 74.5} {
 		p, err := LoadProfile(name)
 		require.NoError(t, err)
-		assert.Equal(t, Memory{GPU: memory, Weights: 71}, p.Memory)
+		bandwidth := map[string]float64{"H200": 4800, "H100": 3350}[p.GPU]
+		assert.Equal(t, Memory{GPU: memory, Weights: 71, Bandwidth: bandwidth}, p.Memory)
 		want := .9 * (float64(p.TensorParallel)*memory - 71) * gib / float64(p.KV.BytesPerToken*p.KV.BlockTokens)
 		assert.InEpsilon(t, want, p.KV.Blocks, .001, name)
 	}
@@ -70,6 +71,7 @@ func TestParseProfileRefuses(t *testing.T) {
 		{"a missing number", "  blocks: 11119", "", "kv.blocks"},
 		{"no GPU", "gpu: 131.3, ", "", "memory.gpu"},
 		{"a cache that the GPU does not hold", "  blocks: 11119", "  blocks: 12400", "memory.gpu"},
+		{"memory that is never read", "bandwidth: 4800", "bandwidth: 0", "memory.bandwidth"},
 		{"weights of less than nothing", "weights: 71", "weights: -1", "memory.weights"},
 		{"no room to prefill", "max_batched_tokens: 16384", "max_batched_tokens: 256", "max_batched_tokens"},
 		{"no time", "base: 41", "base: -1", "step.base"},

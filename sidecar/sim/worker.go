@@ -25,6 +25,7 @@ type WorkerStats struct {
 	Waiting int // requests in the queue
 
 	Computing time.Duration // the iteration under way, so far; Busy does not hold it yet
+	Launched  time.Duration // of Computing, with kernels on the GPUs; Kernels does not hold it yet
 
 	TotalBlocks  int
 	ActiveBlocks int // in use by requests
@@ -48,6 +49,7 @@ type WorkerCounters struct {
 
 	Iterations int64
 	Busy       time.Duration // in iterations that have ended
+	Kernels    time.Duration // of Busy, with kernels on the GPUs: see [StepCost.Kernels]
 
 	PromptTokens    int64 // of requests that were admitted for the first time
 	CachedTokens    int64 // of those, found in the cache
@@ -84,6 +86,7 @@ type worker struct {
 	running  []*Job // in the order of admission
 	stepping bool
 	began    time.Duration // the latest iteration
+	kernels  float64       // share of the latest iteration with kernels on the GPUs
 	counters WorkerCounters
 }
 
@@ -117,7 +120,9 @@ func (w *worker) step() {
 	c, life := w.cluster, w.life
 	w.began = c.clock.now
 	jitter := 1 + c.step.Jitter*c.rng.NormFloat64()
-	length := milliseconds(c.step.Milliseconds(iteration) * jitter)
+	mean := c.step.Milliseconds(iteration)
+	length := milliseconds(mean * jitter)
+	w.kernels = c.step.Kernels(iteration, c.reading) / mean
 	c.clock.at(c.clock.now+length, func() {
 		if life == w.life {
 			w.finish(length)
@@ -224,6 +229,7 @@ type output struct {
 func (w *worker) finish(length time.Duration) {
 	w.counters.Iterations++
 	w.counters.Busy += length
+	w.counters.Kernels += time.Duration(w.kernels * float64(length))
 	var out []output
 	still := w.running[:0]
 	for _, j := range w.running {
@@ -366,7 +372,7 @@ func (w *worker) stats() WorkerStats {
 	}
 	return WorkerStats{
 		ID: w.id, Index: w.index, ReadyAt: w.readyAt, Ready: w.ready(),
-		Running: len(w.running), Waiting: len(w.waiting) + len(w.late), Computing: computing,
+		Running: len(w.running), Waiting: len(w.waiting) + len(w.late), Computing: computing, Launched: time.Duration(w.kernels * float64(computing)),
 		TotalBlocks: w.cache.capacity, ActiveBlocks: w.cache.active(), CachedBlocks: len(w.cache.blocks),
 		Inflight: account.requests, ActivePrefillTokens: account.prefillTokens, ActiveDecodeBlocks: len(account.blocks),
 		WorkerCounters: w.counters,

@@ -146,7 +146,7 @@ func TestStateFile(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	for field, change := range map[string]func(*Options){
 		"speed":    func(o *Options) { o.Speed = 0 },
-		"engine":   func(o *Options) { o.Engine = "sglang" },
+		"engine":   func(o *Options) { o.Engine = "mlx" },
 		"http_429": func(o *Options) { o.Faults = Faults{HTTP500: .6, HTTP429: .6} },
 		"stall":    func(o *Options) { o.Faults.Stall = -.1 },
 		"mode":     func(o *Options) { o.Cluster.Mode = "random" },

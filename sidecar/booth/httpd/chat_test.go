@@ -350,6 +350,21 @@ func TestManyStreams(t *testing.T) {
 	assert.Contains(t, page(b.GPUs(0)), "DCGM_FI_DEV_GPU_UTIL")
 }
 
+// SGLang, as it starts by default, counts cached tokens in no answer.
+func TestUsageOfSGLang(t *testing.T) {
+	b := open(t, func(o *Options) { o.Engine = "sglang" })
+	for _, stream := range []bool{true, false} {
+		question := ask(strings.Repeat("text ", 100), 3, "")
+		if !stream {
+			question = strings.Replace(strings.Replace(question, `"stream":true`, `"stream":false`, 1), `"stream_options":{"include_usage":true},`, "", 1)
+		}
+		_, text := b.call(http.MethodPost, "/v1/chat/completions", question)
+		assert.Contains(t, text, `"completion_tokens":`)
+		assert.NotContains(t, text, "cached_tokens")
+	}
+	assert.Contains(t, page(b.Worker(0)), "sglang:token_usage")
+}
+
 // X-Request-Id names the request in the decisions, the newest of which come first.
 func TestDecisions(t *testing.T) {
 	b := open(t, nil)

@@ -101,16 +101,19 @@ func (c *chunks) finish(to []byte, reason sim.FinishReason, timing []byte) []byt
 	return append(to, "}\n\n"...)
 }
 
-// usage appends the chunk that counts the tokens.
-func (c *chunks) usage(to []byte, id string, r sim.Report) []byte {
+// usage appends the chunk that counts the tokens, the cached ones where told is set.
+func (c *chunks) usage(to []byte, id string, r sim.Report, told bool) []byte {
 	to = fmt.Appendf(to, `data: {"id":%s,"choices":[],%s,"usage":`, quoted(id), c.common)
-	to = appendUsage(to, r)
+	to = appendUsage(to, r, told)
 	return append(to, "}\n\n"...)
 }
 
-func appendUsage(to []byte, r sim.Report) []byte {
-	return fmt.Appendf(to, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`,
-		r.PromptTokens, r.OutputTokens, r.PromptTokens+r.OutputTokens, r.CachedTokens)
+func appendUsage(to []byte, r sim.Report, cached bool) []byte {
+	to = fmt.Appendf(to, `{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d`, r.PromptTokens, r.OutputTokens, r.PromptTokens+r.OutputTokens)
+	if cached {
+		to = fmt.Appendf(to, `,"prompt_tokens_details":{"cached_tokens":%d}`, r.CachedTokens)
+	}
+	return append(to, '}')
 }
 
 // tokenIDs appends the event with the ids of a prompt, a JSON string in a comment.

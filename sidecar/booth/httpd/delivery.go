@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"kvbooth/sidecar/booth/httpd/metrics"
 	"kvbooth/sidecar/sim"
 )
 
@@ -63,7 +64,7 @@ func (s *streaming) flush() error {
 func (s *streaming) end(r sim.Report) error {
 	s.eventBuf = s.writer.finish(s.eventBuf, r.Reason, s.timing(r))
 	if s.request.includeUsage() {
-		s.eventBuf = s.writer.usage(s.eventBuf, s.id, r)
+		s.eventBuf = s.writer.usage(s.eventBuf, s.id, r, metrics.TellsCachedTokens(s.server.options.Engine))
 	}
 	s.eventBuf = append(s.eventBuf, "data: [DONE]\n\n"...)
 	return s.flush()
@@ -103,7 +104,7 @@ func (u *unary) end(r sim.Report) error {
 	body := fmt.Appendf(nil, `{"id":%s,"choices":[{"index":0,"message":{"content":%s,"role":"assistant"},"finish_reason":%s,"logprobs":null}],`,
 		quoted(u.id), quoted(u.exchange.text()), quoted(string(r.Reason)))
 	body = fmt.Appendf(body, `"created":%d,"model":%s,"object":"chat.completion","usage":`, u.received.Unix(), quoted(u.request.Model))
-	body = appendUsage(body, r)
+	body = appendUsage(body, r, metrics.TellsCachedTokens(u.server.options.Engine))
 	body = append(appendNVExt(body, worker, u.timing(r)), '}')
 	u.w.Header().Set("Content-Type", "application/json")
 	_, err := u.w.Write(body)

@@ -16,7 +16,7 @@ import (
 // Options say what is served, and how fast.
 type Options struct {
 	Cluster sim.Options
-	Engine  string  // whose metrics the workers have: trtllm or vllm
+	Engine  string  // whose metrics the workers have: trtllm, vllm or sglang
 	Speed   float64 // virtual seconds in one of the wall clock, above 0, up to 1000
 	Faults  Faults  // injected from the beginning
 

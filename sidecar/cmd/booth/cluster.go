@@ -24,7 +24,7 @@ type simFlags struct {
 	Workers     int             `default:"0" help:"Number of workers; 0 is as many as the deployment has."`
 	Mode        api.Mode        `default:"kv" help:"Mode of the router: kv, round_robin, least_loaded. An operator can switch it."`
 	Speculation api.Speculation `default:"not_recorded" help:"Speculative decoding: not_recorded (as it was when the results were recorded), off, draft, eagle3. An operator can switch it."`
-	Engine      string          `default:"trtllm" enum:"trtllm,vllm" help:"Engine whose metrics the workers have: ${enum}."`
+	Engine      string          `default:"trtllm" enum:"trtllm,vllm,sglang" help:"Engine whose metrics the workers have: ${enum}."`
 	Speed       float64         `default:"1" help:"How many times as fast as the clock its time goes."`
 	Seed        uint64          `default:"1" help:"Seed of all that is left to chance."`
 }

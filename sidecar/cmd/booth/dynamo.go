@@ -20,7 +20,7 @@ import (
 type dynamoCmd struct {
 	flags
 	Mode    string `default:"kv" enum:"kv,round_robin,least_loaded" help:"Mode of Dynamo's router: ${enum}. Under kv, an operator can switch to round_robin and back."`
-	Engine  string `default:"trtllm" enum:"trtllm,vllm" help:"Engine that the mock workers imitate: ${enum}."`
+	Engine  string `default:"trtllm" enum:"trtllm,vllm,sglang" help:"Engine that the mock workers imitate: ${enum}."`
 	Workers int    `default:"3" help:"Number of mock workers, 1 to 64."`
 }
 

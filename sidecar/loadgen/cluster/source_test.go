@@ -106,12 +106,12 @@ func TestPrometheusFailures(t *testing.T) {
 	}
 	rows := map[string]http.HandlerFunc{
 		`has scraped no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM in namespace "booth"`: answers(200, `{"status":"success","data":{"resultType":"vector","result":[]}}`),
-		"answers a query for a vector with":                                           answers(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`),
-		"query timed out":                                                             answers(422, `{"status":"error","errorType":"execution","error":"query timed out"}`),
-		"answered 503 Service Unavailable":                                            answers(503, "<html>overloaded</html>"),
-		"answered 404 Not Found":                                                      http.NotFound,
-		"larger than 16 MiB":                                                          answers(200, strings.Repeat(" ", maxBody+1)),
-		"not an answer of the Prometheus API":                                         answers(200, "<html>log in first</html>"),
+		"answers a query for a vector with":   answers(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`),
+		"query timed out":                     answers(422, `{"status":"error","errorType":"execution","error":"query timed out"}`),
+		"answered 503 Service Unavailable":    answers(503, "<html>overloaded</html>"),
+		"answered 404 Not Found":              http.NotFound,
+		"larger than 16 MiB":                  answers(200, strings.Repeat(" ", maxBody+1)),
+		"not an answer of the Prometheus API": answers(200, "<html>log in first</html>"),
 	}
 	for want, handler := range rows {
 		server := httptest.NewServer(handler)

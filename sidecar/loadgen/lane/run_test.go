@@ -167,7 +167,7 @@ func TestHitRateThatNobodyTells(t *testing.T) {
 		b.eventually("whole turns", func() bool { return b.totals().OK > 20 })
 		live := b.snapshot()
 		assert.Nil(t, live.KV.HitRatio)
-		assert.Nil(t, live.Baseline.LiveKVHitRatio)
+		assert.Nil(t, live.Baseline.LiveKV)
 		assert.Equal(t, "the engine does not report cached tokens", live.KV.NotReported)
 		b.stop()
 		assert.Empty(t, b.snapshot().KV.NotReported, "nothing is expected of a lane that does not run")

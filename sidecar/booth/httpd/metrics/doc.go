@@ -1,7 +1,7 @@
 // Package metrics is what the processes of the simulated cluster tell Prometheus:
 // the frontend, each worker with its engine, and a DCGM exporter beside each
 // worker. Names, types, labels, buckets and the moments at which something is
-// counted are those of Dynamo 1.6.1, of TensorRT-LLM and vLLM, and of the DCGM
+// counted are those of Dynamo 1.6.1, of TensorRT-LLM, vLLM and SGLang, and of the DCGM
 // exporter; what the simulation does not know is not written at all. All times are
 // virtual.
 //

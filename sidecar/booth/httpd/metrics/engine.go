@@ -9,13 +9,19 @@ import (
 // engine is what an inference engine counts and how it names it.
 type engine interface {
 	firstToken(life)
-	step(gap float64) // seconds between two chunks of a request
-	finished(life)    // with success
+	step(gap float64, tokens int) // seconds between two chunks of a request; tokens of the later one
+	finished(life)                // with success
 	collect(sink, sim.WorkerStats, sim.WorkerCounters)
 }
 
 // engines make an engine that serves a model.
-var engines = map[string]func(model string) engine{"trtllm": newTRTLLM, "vllm": newVLLM}
+var engines = map[string]func(model string) engine{"trtllm": newTRTLLM, "vllm": newVLLM, "sglang": newSGLang}
+
+// TellsCachedTokens says whether an engine tells of each request how many of its
+// prompt tokens were cached. SGLang as it starts by default (without
+// --enable-cache-report) does not, so that neither usage nor the frontend's metrics
+// know; Dynamo's mock of it does not, either.
+func TellsCachedTokens(engine string) bool { return engine != "sglang" }
 
 // trtllm is TensorRT-LLM, which counts a request's times at its end.
 type trtllm struct {
@@ -38,8 +44,8 @@ func newTRTLLM(model string) engine {
 	return e
 }
 
-func (e *trtllm) firstToken(life) {}
-func (e *trtllm) step(float64)    {}
+func (e *trtllm) firstToken(life)   {}
+func (e *trtllm) step(float64, int) {}
 
 func (e *trtllm) finished(l life) {
 	e.queue.Observe(l.queued.Seconds())
@@ -53,8 +59,10 @@ func (e *trtllm) finished(l life) {
 
 func (e *trtllm) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
 	out.all(e.counted)
-	out.gauge(e.labels, "trtllm_kv_cache_hit_rate", "Share of the prompt tokens found in the KV cache (0 to 1)",
-		share(n.CachedTokens, n.PromptTokens))
+	if n.PromptTokens > 0 {
+		out.gauge(e.labels, "trtllm_kv_cache_hit_rate", "Share of the prompt tokens found in the KV cache (0 to 1)",
+			share(n.CachedTokens, n.PromptTokens))
+	}
 	out.gauge(e.labels, "trtllm_kv_cache_utilization", "Share of the KV cache's blocks in use (0 to 1)", s.CacheUse())
 	out.gauge(e.labels, "trtllm_num_requests_running", "Requests in the batch", float64(s.Running))
 	out.gauge(e.labels, "trtllm_num_requests_waiting", "Requests in the queue", float64(s.Waiting))
@@ -95,7 +103,7 @@ func newVLLM(model string) engine {
 func (e *vllm) firstToken(l life) { e.first.Observe(l.firstToken.Seconds()) }
 
 // step counts each iteration of a sequence once, however many tokens it gave.
-func (e *vllm) step(gap float64) { e.interToken.Observe(gap) }
+func (e *vllm) step(gap float64, _ int) { e.interToken.Observe(gap) }
 
 func (e *vllm) finished(l life) {
 	e.queue.Observe(l.queued.Seconds())
@@ -116,6 +124,66 @@ func (e *vllm) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
 	out.counter(e.labels, "vllm:spec_decode_num_drafts_total", "Number of drafts.", n.Steps)
 	out.counter(e.labels, "vllm:spec_decode_num_draft_tokens_total", "Number of draft tokens.", n.DraftedTokens)
 	out.counter(e.labels, "vllm:spec_decode_num_accepted_tokens_total", "Number of accepted draft tokens.", n.AcceptedTokens)
+}
+
+// sglang is SGLang, which counts times as they are known, and tells the hit rate of
+// its latest prefill. What Dynamo's mock of it lacks has the names, the buckets and
+// the moments of SGLang's own metrics.
+type sglang struct {
+	labels, ranks                      prometheus.Labels // of histograms and counters; of gauges
+	counted                            set
+	requests                           prometheus.Counter
+	queue, first, interToken, endToEnd prometheus.Histogram
+	prefilled                          bool // anything yet
+	hitRate                            float64
+}
+
+func newSGLang(model string) engine {
+	e := &sglang{labels: prometheus.Labels{"model_name": model, "engine_type": "sglang"}}
+	e.ranks = with(e.labels, "tp_rank", "0", "pp_rank", "0", "moe_ep_rank", "0")
+	s := &e.counted
+	e.requests = s.counter(e.labels, "sglang:num_requests_total", "Number of requests processed.")
+	e.queue = s.histogram(e.ranks, "sglang:queue_time_seconds", "Histogram of queueing time in seconds.", sglangQueueBounds)
+	e.first = s.histogram(e.labels, "sglang:time_to_first_token_seconds", "Histogram of time to first token in seconds.", sglangFirstTokenBounds)
+	e.interToken = s.histogram(e.labels, "sglang:inter_token_latency_seconds", "Histogram of inter-token latency in seconds.", sglangTokenBounds)
+	e.endToEnd = s.histogram(e.labels, "sglang:e2e_request_latency_seconds",
+		"Histogram of End-to-end request latency in seconds", sglangRequestBounds)
+	return e
+}
+
+func (e *sglang) firstToken(l life) {
+	e.queue.Observe(l.queued.Seconds())
+	e.first.Observe(l.firstToken.Seconds())
+	e.prefilled, e.hitRate = true, share(int64(l.cachedTokens), int64(l.promptTokens))
+}
+
+// step counts each token, with its share of the gap between the chunks.
+func (e *sglang) step(gap float64, tokens int) {
+	for range tokens {
+		e.interToken.Observe(gap / float64(tokens))
+	}
+}
+
+func (e *sglang) finished(l life) {
+	e.requests.Inc()
+	e.endToEnd.Observe(l.total.Seconds())
+}
+
+func (e *sglang) collect(out sink, s sim.WorkerStats, n sim.WorkerCounters) {
+	out.all(e.counted)
+	out.counter(e.labels, "sglang:prompt_tokens_total", "Number of prefill tokens processed.", n.PromptTokens)
+	out.counter(with(e.labels, "cache_source", "device"), "sglang:cached_tokens_total", "Number of cached prompt tokens.", n.CachedTokens)
+	out.gauge(e.ranks, "sglang:num_running_reqs", "The number of running requests.", float64(s.Running))
+	out.gauge(e.ranks, "sglang:num_queue_reqs", "The number of queued requests.", float64(s.Waiting))
+	out.gauge(e.ranks, "sglang:token_usage", "The token usage.", s.CacheUse())
+	if e.prefilled {
+		out.gauge(e.ranks, "sglang:cache_hit_rate", "Cache hit rate.", e.hitRate)
+	}
+	if n.DraftedTokens == 0 {
+		return
+	}
+	out.gauge(e.ranks, "sglang:spec_accept_length", "The average acceptance length of speculative decoding.", 1+share(n.AcceptedTokens, n.Steps))
+	out.gauge(e.ranks, "sglang:spec_accept_rate", "The average acceptance rate of speculative decoding.", share(n.AcceptedTokens, n.DraftedTokens))
 }
 
 // share is a part of a whole, 0 of nothing.

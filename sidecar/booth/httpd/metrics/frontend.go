@@ -14,6 +14,7 @@ type frontend struct {
 	profile sim.Profile
 	id      uint64
 	base    Snapshot // what the cluster had counted when the process started
+	told    bool     // of cached tokens, by the engines
 	latest  map[sim.WorkerID]*latest
 
 	counted   set // in every mode
@@ -36,8 +37,8 @@ type latest struct {
 	inputTokens            int
 }
 
-func newFrontend(p sim.Profile, id uint64, base Snapshot) *frontend {
-	f := &frontend{profile: p, id: id, base: base, latest: map[sim.WorkerID]*latest{}}
+func newFrontend(p sim.Profile, id uint64, told bool, base Snapshot) *frontend {
+	f := &frontend{profile: p, id: id, base: base, told: told, latest: map[sim.WorkerID]*latest{}}
 	f.countRequests()
 	f.countTimes()
 	f.countRouter()
@@ -213,8 +214,12 @@ func (f *frontend) collectOverlap(out sink, r sim.RouterStats) {
 		"Raw cached prefix tokens on the best eligible worker at selection time", r.BestCachedTokens-base.BestCachedTokens)
 	out.counter(labels, "dynamo_component_router_kv_selected_cached_prefix_tokens_total",
 		"Raw cached prefix tokens on the selected worker and DP rank", r.SelectedCachedTokens-base.SelectedCachedTokens)
+	reused := r.WorkerReusedTokens - base.WorkerReusedTokens
+	if !f.told {
+		reused = 0
+	}
 	out.counter(labels, "dynamo_component_router_kv_worker_reused_tokens_total",
-		"Worker-reported reused tokens per routing attempt", r.WorkerReusedTokens-base.WorkerReusedTokens)
+		"Worker-reported reused tokens per routing attempt", reused)
 }
 
 // outcomes are what can become of an event in Dynamo's index; here all are applied.

@@ -16,13 +16,17 @@ const (
 	useStep   = 50 * time.Millisecond // between readings that are kept
 )
 
-// meter keeps how long a worker had computed at some moments of the last period, so
-// that any number of scrapers see the same utilisation.
+// meter keeps how long a worker's GPUs had run kernels at some moments of the last
+// period, so that any number of scrapers see the same utilisation. It imitates
+// DCGM_FI_DEV_GPU_UTIL, the share of time with a kernel on the GPU, from the model's
+// own times: see [sim.StepCost.Kernels]. It is simulated, like all that the cluster
+// tells; what a real engine's kernels leave of an iteration was not recorded, only
+// that 40 to 80 % were seen under load.
 type meter struct{ readings []reading }
 
 type reading struct{ at, busy time.Duration }
 
-// sample notes for all workers how long they have computed.
+// sample notes for all workers how long their GPUs have run kernels.
 func (m *Metrics) sample(s Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -35,7 +39,7 @@ func (m *Metrics) sample(s Snapshot) {
 func (m *Metrics) meter(w sim.WorkerStats) *meter {
 	found, ok := m.meters[w.ID]
 	if !ok {
-		found = &meter{readings: []reading{{w.ReadyAt, m.worker(w.ID).base.Busy}}}
+		found = &meter{readings: []reading{{w.ReadyAt, m.worker(w.ID).base.Kernels}}}
 		m.meters[w.ID] = found
 	}
 	return found
@@ -45,20 +49,20 @@ func (m *meter) add(now time.Duration, w sim.WorkerStats) {
 	if now < m.readings[len(m.readings)-1].at+useStep {
 		return // a scraper was here just now, or overtook this one
 	}
-	m.readings = append(m.readings, reading{now, w.Busy + w.Computing})
+	m.readings = append(m.readings, reading{now, w.Kernels + w.Launched})
 	for len(m.readings) > 1 && m.readings[1].at <= now-usePeriod {
 		m.readings = m.readings[1:]
 	}
 }
 
 // utilisation is the share of the time since the latest reading that is a period
-// old, in which the worker computed.
+// old, with kernels on the worker's GPUs.
 func (m *meter) utilisation(now time.Duration, w sim.WorkerStats) float64 {
 	from := m.readings[0]
 	if !w.Ready || now <= from.at {
 		return 0
 	}
-	return min(1, max(0, float64(w.Busy+w.Computing-from.busy)/float64(now-from.at)))
+	return min(1, max(0, float64(w.Kernels+w.Launched-from.busy)/float64(now-from.at)))
 }
 
 // collectGPUs writes the page of a DCGM exporter. A worker's process fills its GPUs

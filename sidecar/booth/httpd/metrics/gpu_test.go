@@ -10,6 +10,10 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
+// decoding is what a GPU shows that decodes one sequence without a break: of the
+// 41.6 ms of an iteration 15.9 read the weights, .5 compute and .1 read the cache.
+const decoding = 40.
+
 // The cluster works for some seconds and then rests. However many scrapers there
 // are, and however often they come, each sees about the last second.
 func TestUtilisation(t *testing.T) {
@@ -42,12 +46,12 @@ func TestUtilisation(t *testing.T) {
 		assert.Zero(t, wait(3*row.every), row.intent)
 		b.send(3200, 200)
 		wait(1200 * time.Millisecond)
-		assert.EqualValues(t, 100, wait(max(time.Second, row.every)), "%s: it works without a break", row.intent)
+		assert.InDelta(t, decoding, wait(max(time.Second, row.every)), 1, "%s: it works without a break", row.intent)
 		for b.snapshot().State.Inflight > 0 {
 			wait(row.every)
 		}
 		if row.every < time.Second {
-			assert.InDelta(t, 50, wait(500*time.Millisecond), 15, "%s: it rests for half of the last second", row.intent)
+			assert.InDelta(t, decoding/2, wait(500*time.Millisecond), 6, "%s: it rests for half of the last second", row.intent)
 		}
 		assert.Zero(t, wait(3*time.Second), row.intent)
 	}
@@ -58,7 +62,9 @@ func TestUtilisationOfLostWorker(t *testing.T) {
 	b := start(t, "trtllm", func(o *sim.Options) { o.Profile.Workers = 1 })
 	b.send(3200, 200)
 	b.advance(1500 * time.Millisecond)
-	require.EqualValues(t, 98, scrape(t, b.metrics.GPUs(0)).value(t, "DCGM_FI_DEV_GPU_UTIL"), "since the start, all but the 25 ms to the worker")
+	const prefill, iteration = 41 + .118*3200, 41.6
+	kernels := prefill - 41 + 15.9 + (1500-25-prefill)*16.5/iteration
+	require.InDelta(t, kernels/15, scrape(t, b.metrics.GPUs(0)).value(t, "DCGM_FI_DEV_GPU_UTIL"), 1, "since the start")
 	b.do(func(c *sim.Cluster) { require.NoError(t, c.LoseWorker(c.Workers()[0].ID, 2*time.Second)) })
 	b.metrics.WorkerRestarted(0)
 	for range 10 {

@@ -39,15 +39,15 @@ type Metrics struct {
 	meters   map[sim.WorkerID]*meter
 }
 
-// New gives the metrics of a cluster whose workers run the engine "trtllm" or
-// "vllm"; another one, or a profile that is none, gives an *[api.FieldError].
+// New gives the metrics of a cluster whose workers run the engine "trtllm", "vllm"
+// or "sglang"; another one, or a profile that is none, gives an *[api.FieldError].
 // snapshot is called for every scrape and restart, and may take the cluster's lock.
 func New(p sim.Profile, engine string, snapshot func() Snapshot) (*Metrics, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	if engines[engine] == nil {
-		return nil, &api.FieldError{Field: "engine", Value: engine, Allowed: "trtllm or vllm"}
+		return nil, &api.FieldError{Field: "engine", Value: engine, Allowed: "trtllm, vllm or sglang"}
 	}
 	m := &Metrics{profile: p, engine: engine, snapshot: snapshot}
 	m.restart(Snapshot{})
@@ -66,7 +66,7 @@ func (m *Metrics) Restarted() {
 // restart makes new processes, for which the cluster's counters count from a moment on.
 func (m *Metrics) restart(base Snapshot) {
 	m.starts++
-	m.frontend = newFrontend(m.profile, instanceID(m.starts), base)
+	m.frontend = newFrontend(m.profile, instanceID(m.starts), TellsCachedTokens(m.engine), base)
 	m.workers = map[sim.WorkerID]*worker{}
 	m.meters = map[sim.WorkerID]*meter{}
 	for _, w := range base.Workers {

@@ -15,8 +15,8 @@ import (
 )
 
 func TestNewRefuses(t *testing.T) {
-	_, err := New(sim.H200(), "sglang", nil)
-	assert.EqualError(t, err, "engine: sglang is not allowed: trtllm or vllm")
+	_, err := New(sim.H200(), "mlx", nil)
+	assert.EqualError(t, err, "engine: mlx is not allowed: trtllm, vllm or sglang")
 	_, err = New(sim.Profile{}, "vllm", nil)
 	var wrong *api.FieldError
 	assert.ErrorAs(t, err, &wrong)
@@ -143,6 +143,7 @@ func TestEngines(t *testing.T) {
 		"vllm": {
 			"vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_draft_tokens_total", "vllm:spec_decode_num_accepted_tokens_total",
 		},
+		"sglang": {"sglang:spec_accept_length", "sglang:spec_accept_rate"},
 	}
 	for engine, names := range specs {
 		on, turns := run(engine, api.SpeculationEagle3)
@@ -151,15 +152,19 @@ func TestEngines(t *testing.T) {
 			assert.Positive(t, on.value(t, name), name)
 			assert.NotContains(t, off, name)
 		}
-		prefix := map[string]string{"trtllm": "trtllm_", "vllm": "vllm:"}[engine]
+		queueTime, runs := "request_queue_time_seconds", "num_requests_running"
+		prefix := map[string]string{"trtllm": "trtllm_", "vllm": "vllm:", "sglang": "sglang:"}[engine]
+		if engine == "sglang" {
+			queueTime, runs = "queue_time_seconds", "num_running_reqs"
+		}
 		var queued time.Duration
 		for _, r := range turns {
 			queued += r.report.Started - r.report.Arrived
 		}
 		require.Positive(t, queued)
-		assert.EqualValues(t, len(turns), on.count(t, prefix+"request_queue_time_seconds"))
-		assert.InDelta(t, queued.Seconds(), on.sum(t, prefix+"request_queue_time_seconds"), 1e-6)
-		assert.Zero(t, on.value(t, prefix+"num_requests_running"))
+		assert.EqualValues(t, len(turns), on.count(t, prefix+queueTime))
+		assert.InDelta(t, queued.Seconds(), on.sum(t, prefix+queueTime), 1e-6)
+		assert.Zero(t, on.value(t, prefix+runs))
 	}
 
 	f, turns := run("trtllm", api.SpeculationEagle3)
@@ -179,6 +184,27 @@ func TestEngines(t *testing.T) {
 	f, _ = run("vllm", api.SpeculationOff)
 	assert.EqualValues(t, 20*3200, f.value(t, "vllm:prefix_cache_queries_total"))
 	assert.EqualValues(t, cached, f.value(t, "vllm:prefix_cache_hits_total"))
+
+	f, turns = run("sglang", api.SpeculationEagle3)
+	assert.InDelta(t, .702, f.value(t, "sglang:spec_accept_rate"), .03, "as the profile says")
+	assert.InDelta(t, 1+3*f.value(t, "sglang:spec_accept_rate"), f.value(t, "sglang:spec_accept_length"), 1e-9)
+	assert.EqualValues(t, 20*3200, f.value(t, "sglang:prompt_tokens_total"))
+	assert.EqualValues(t, cached, f.value(t, "sglang:cached_tokens_total", "cache_source", "device"))
+	assert.EqualValues(t, 20, f.value(t, "sglang:num_requests_total"))
+	assert.EqualValues(t, 20*100-20, f.count(t, "sglang:inter_token_latency_seconds"), "one for each token but a turn's first")
+	last := turns[len(turns)-1].report
+	assert.InDelta(t, float64(last.CachedTokens)/float64(last.PromptTokens), f.value(t, "sglang:cache_hit_rate"), 1e-9, "of the latest prefill")
+}
+
+// SGLang tells nobody of cached tokens: the frontend counts none, while the router
+// predicts and the engine itself counts.
+func TestSGLangTellsNoCachedTokens(t *testing.T) {
+	b := loaded(t, "sglang", api.ModeKV)
+	b.drain()
+	f := scrape(t, b.metrics.Frontend())
+	assert.Zero(t, f.count(t, "dynamo_frontend_cached_tokens"))
+	assert.Positive(t, f.count(t, "dynamo_component_router_kv_hit_rate"))
+	assert.Positive(t, scrape(t, b.metrics.Worker(0)).value(t, "sglang:cached_tokens_total", "cache_source", "device"))
 }
 
 // A change of mode: nobody answers, then everything counts from zero, and what the
@@ -269,7 +295,7 @@ func TestWorkerRestart(t *testing.T) {
 	b.advance(3 * time.Second)
 	w := scrape(t, b.metrics.Worker(1))
 	assert.Zero(t, w.value(t, "dynamo_component_requests_total"))
-	assert.Zero(t, w.value(t, "trtllm_kv_cache_hit_rate"))
+	assert.NotContains(t, w, "trtllm_kv_cache_hit_rate", "of nothing there is no share")
 	assert.Zero(t, w.count(t, "trtllm_e2e_request_latency_seconds"))
 	assert.GreaterOrEqual(t, events(), stored, "the frontend's counters go on")
 	assert.GreaterOrEqual(t, scrape(t, b.metrics.Worker(0)).value(t, "dynamo_component_requests_total"), other)

@@ -126,7 +126,7 @@ func (r *Request) Tokens(at time.Duration, n int) {
 		for range n {
 			f.interToken.Observe(r.latest.interToken)
 		}
-		r.worker.engine.step(gap)
+		r.worker.engine.step(gap, n)
 	}
 	r.chunk = at
 }
@@ -142,7 +142,7 @@ func (r *Request) Finished(report sim.Report) {
 		f.outputTokens.Observe(float64(report.OutputTokens))
 		f.routerOutput.Observe(float64(report.OutputTokens))
 	}
-	if report.Err == nil {
+	if report.Err == nil && f.told {
 		f.cached.Observe(float64(report.CachedTokens)) // comes with the usage
 	}
 	// Dynamo's KV router does not count it, the others do.

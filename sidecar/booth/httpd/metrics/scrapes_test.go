@@ -121,6 +121,16 @@ func loaded(t testing.TB, engine string, m api.Mode) *booth {
 	return b
 }
 
+// engineOf are the engines whose own metrics are more than those of their mock.
+func engineOf(name string) string {
+	for _, engine := range []string{"vllm", "sglang"} {
+		if strings.HasPrefix(name, engine+":") {
+			return engine
+		}
+	}
+	return ""
+}
+
 // Each series of the real processes is written here with the same type, help,
 // labels and buckets, or listed as left out; and nothing else is written.
 func TestAsRealProcesses(t *testing.T) {
@@ -135,8 +145,8 @@ func TestAsRealProcesses(t *testing.T) {
 		return false
 	}
 	hold := func(t *testing.T, actual, ours families) {
-		want, got := actual.series("dynamo_", "trtllm", "vllm"), ours.series("dynamo_")
-		maps.Copy(got, ours.series("vllm"))
+		want, got := actual.series("dynamo_", "trtllm", "vllm", "sglang"), ours.series("dynamo_")
+		maps.Copy(got, ours.series("vllm", "sglang"))
 		for series, m := range want {
 			name, _, _ := strings.Cut(series, "{")
 			if isLeftOut(series) {
@@ -152,7 +162,7 @@ func TestAsRealProcesses(t *testing.T) {
 		}
 		for series := range got {
 			name, _, _ := strings.Cut(series, "{")
-			if !slices.Contains(documented, name) && !strings.HasPrefix(name, "vllm:") {
+			if !slices.Contains(documented, name) && engineOf(name) == "" {
 				assert.Contains(t, want, series, "no real process writes it")
 			}
 		}
@@ -162,7 +172,7 @@ func TestAsRealProcesses(t *testing.T) {
 			hold(t, realScrape(t, page), scrape(t, loaded(t, "trtllm", m).metrics.Frontend()))
 		})
 	}
-	for _, engine := range []string{"trtllm", "vllm"} {
+	for _, engine := range []string{"trtllm", "vllm", "sglang"} {
 		t.Run("worker-"+engine, func(t *testing.T) {
 			hold(t, realScrape(t, "worker-"+engine), scrape(t, loaded(t, engine, api.ModeKV).metrics.Worker(1)))
 		})

@@ -44,6 +44,8 @@ func (w *worker) endpoint() prometheus.Labels {
 type life struct {
 	queued, firstToken, total time.Duration
 	outputTokens              int
+	promptTokens              int
+	cachedTokens              int // of the prompt
 	reason                    sim.FinishReason
 }
 
@@ -51,7 +53,7 @@ func (w *worker) life(r *sim.Report) life {
 	since := func(at time.Duration) time.Duration { return max(0, at-r.Arrived-w.out) }
 	return life{
 		queued: max(0, r.Started-r.Arrived), firstToken: since(r.FirstToken), total: since(r.Ended),
-		outputTokens: r.OutputTokens, reason: r.Reason,
+		outputTokens: r.OutputTokens, promptTokens: r.PromptTokens, cachedTokens: r.CachedTokens, reason: r.Reason,
 	}
 }
 
