@@ -89,6 +89,8 @@ type (
 	}
 )
 
+const sourceFile = "../provisioning/datasources/prometheus.yaml"
+
 // alerting is the file of alert rules, as far as the tests look at it.
 type alerting struct {
 	Groups []struct {
@@ -413,4 +415,63 @@ func TestAppProvisioning(t *testing.T) {
 	assert.False(t, a.Disabled)
 	assert.Equal(t, map[string]string{"sidecarUrl": "$KVBOOTH_SIDECAR_URL"}, a.JSONData)
 	assert.Equal(t, map[string]string{"token": "$KVBOOTH_SIDECAR_URL $KVBOOTH_SIDECAR_TOKEN"}, a.SecureJSONData)
+}
+
+// A Grafana that has a default data source keeps it: the project's own does not make
+// itself one, and the dashboards find it by its uid. Where there is none of that uid,
+// Grafana takes the first Prometheus.
+func TestDataSource(t *testing.T) {
+	type sources struct {
+		Datasources []struct {
+			UID, Name, Type string
+			IsDefault       bool `yaml:"isDefault"`
+		}
+	}
+	file := read[sources](t, sourceFile, yaml.Unmarshal)
+	require.Len(t, file.Datasources, 1)
+	ours := file.Datasources[0]
+	assert.Equal(t, sourceUID, ours.UID)
+	assert.Equal(t, "prometheus", ours.Type)
+	assert.False(t, ours.IsDefault)
+	for _, name := range files {
+		var found bool
+		for _, v := range load(t, name).Templating.List {
+			if v.Name == "datasource" {
+				found = true
+				assert.Equal(t, "datasource", v.Type, name)
+				assert.Equal(t, ours.UID, v.Current.Value, name)
+			}
+		}
+		assert.True(t, found, name)
+	}
+}
+
+// What an alert reads of the serving cluster it reads in the namespace that the
+// dashboards show unless another one is chosen.
+func TestAlertsKeepToTheNamespace(t *testing.T) {
+	seen := 0
+	for _, r := range rules(t) {
+		parser.Inspect(parse(t, r.Data[0].Model.Expr), func(n parser.Node, _ []parser.Node) error {
+			s, ok := n.(*parser.VectorSelector)
+			if ok && !strings.HasPrefix(s.Name, "loadgen_") {
+				seen++
+				assert.Contains(t, s.String(), variables.Replace(`namespace="$namespace"`), r.UID)
+			}
+			return nil
+		})
+	}
+	assert.Positive(t, seen)
+}
+
+// A hit rate of tokens that nobody told is absent or NaN, never 0: each query divides
+// by what was told, or asks whether anything was.
+func TestHitRatesThatNobodyTold(t *testing.T) {
+	for _, q := range queries(t) {
+		if strings.Contains(q.expr, "loadgen_cached_tokens_total") {
+			assert.NotContains(t, q.expr, "loadgen_input_tokens_total", q.where)
+		}
+		if strings.Contains(q.expr, "dynamo_frontend_cached_tokens_sum") {
+			assert.Contains(t, q.expr, `and rate(dynamo_frontend_cached_tokens_count{namespace="dynamo-workload"}[1m]) > 0`, q.where)
+		}
+	}
 }
