@@ -17,7 +17,8 @@ import (
 
 const (
 	dash       = "—"
-	remembered = time.Minute // for which a worker that has gone has rows
+	silence    = "not reported" // in the place of a value that nobody tells, however long one waits
+	remembered = time.Minute    // for which a worker that has gone has rows
 )
 
 // column makes a field of rows.
@@ -114,7 +115,13 @@ func kpi(lane string, m message) *data.Frame {
 	if now.lane != nil && !now.lane.State.Running {
 		now.lane = nil
 	}
-	return frame("kpi", m.at, []laneView{now}, kpiColumns)
+	f := frame("kpi", m.at, []laneView{now}, kpiColumns)
+	if now.lane != nil && now.lane.KV.NotReported != "" {
+		if field, _ := f.FieldByName("kv_hit_ratio"); field != nil {
+			field.Config.NoValue = silence
+		}
+	}
+	return f
 }
 
 var turnColumns = func() (columns []column[laneView]) {

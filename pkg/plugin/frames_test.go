@@ -56,6 +56,16 @@ func TestKPI(t *testing.T) {
 	nobody.Lanes[0].Window.Awaiting = api.Awaiting{}
 	require.Nil(t, values(t, kpi("main", live(nobody)), 0)["awaiting_oldest_seconds"], "nobody waits, which is not 0 s")
 
+	silent := sample()
+	silent.Lanes[0].KV = api.KV{NotReported: "the engine does not report cached tokens"}
+	require.Nil(t, values(t, kpi("main", live(silent)), 0)["kv_hit_ratio"])
+	noValue := func(s api.Snapshot) string {
+		field, _ := kpi("main", live(s)).FieldByName("kv_hit_ratio")
+		return field.Config.NoValue
+	}
+	require.Equal(t, "not reported", noValue(silent), "nobody tells it")
+	require.Equal(t, "—", noValue(sample()))
+
 	stopped := sample()
 	stopped.Lanes[0].State.Running = false
 	for name, m := range map[string]message{"lost": gone, "stopped": live(stopped), "another lane": live(sample())} {

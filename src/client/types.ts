@@ -68,6 +68,8 @@ export type Cluster = Schemas['Cluster'];
 export type Worker = Schemas['Worker'];
 /** One GPU of a worker. */
 export type GPU = Schemas['GPU'];
+/** The GPUs of a host of which nothing tells the worker that uses them. */
+export type HostGPUs = Schemas['HostGPUs'];
 /** One level of a baseline in one mode. */
 export type BaselineRow = Schemas['BaselineRow'];
 /** What the load generator says of itself and its configuration. */

@@ -1,5 +1,8 @@
-/** What stands where there is no value. */
+/** What stands where there is no value, or none yet. */
 export const DASH = '—';
+
+/** What stands where there will be no value either, as nobody tells it. */
+export const NOT_REPORTED = 'not reported';
 
 /** Writes a number with so many decimals and thousands separators; a dash without one. */
 export function number(value: number | undefined, decimals = 0): string {

@@ -176,6 +176,14 @@ describe('tags', () => {
     expect(latencies.heads[0].note).toBe('');
   });
 
+  it('tell a hit rate that no answer tells from one that there is not yet', () => {
+    const told = { ...comparison(), live_kv_hit_ratio: undefined };
+    const { rates, tags } = model({ comparison: { ...told, n: 12 } });
+    expect(cell(rates, 'KV hit rate', 'Live')).toEqual({ live: true, text: '—', tag: 'not reported' });
+    expect(tags).toContain('not reported');
+    expect(cell(model({ comparison: { ...told, n: 0 } }).rates, 'KV hit rate', 'Live').tag).toBe('no data yet');
+  });
+
   it('say that the load generator is lost, and leave what was recorded', () => {
     const { latencies, rates } = model({ lane: undefined });
     expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '—', tag: 'lost' });

@@ -13,6 +13,7 @@ export type Tag =
   | 'draining'
   | 'switching'
   | 'no data yet'
+  | 'not reported'
   | 'estimated'
   | 'interpolated'
   | 'outside range'
@@ -25,6 +26,7 @@ export const tagMeanings: Record<Tag, string> = {
   draining: 'the workload is ending',
   switching: 'the cluster changes its mode',
   'no data yet': 'no turn of this step has ended so far',
+  'not reported': 'turns have ended, and their answers do not tell it',
   estimated: 'answers came with several tokens in a chunk, whose gaps were shared out',
   interpolated: 'between the two nearest recorded levels',
   'outside range': 'the recorded levels end before this concurrency',
@@ -252,7 +254,12 @@ function recordedLatency(input: Input, metric: MetricInfo, quantile: Quantile, c
 
 function liveRate(input: Input, rate: RateInfo, absent: Tag): Cell {
   const value = isRunning(input) ? rate.live(input) : undefined;
-  return { live: true, value, format: rate.format, tag: value === undefined ? absent : undefined };
+  return { live: true, value, format: rate.format, tag: value === undefined ? silentTag(input, rate) ?? absent : undefined };
+}
+
+/** Of the rates only the hit rate may be missing where turns have ended: an engine need not tell its cached tokens. */
+function silentTag(input: Input, { key }: RateInfo): Tag | undefined {
+  return key === 'kv_hit_ratio' && isRunning(input) && input.comparison.n > 0 ? 'not reported' : undefined;
 }
 
 function recordedRate(input: Input, rate: RateInfo, column: Column): Cell {

@@ -91,10 +91,14 @@ describe('the key figures', () => {
   it.each([
     [{ available: false, source: 'prometheus' }, 'Prometheus unavailable'],
     [{ available: false, source: 'direct' }, 'Cluster metrics unavailable'],
-    [{ available: true }, 'Not reported by this engine'],
   ])('say why nothing is known of the queue (%#)', (cluster, words) => {
     show({ ...full, cluster: { ...lane.cluster, ...cluster, queued: undefined } });
     expect(card('Queued')).toHaveTextContent(`—Waiting at the frontend${words}`);
+  });
+
+  it('tell a queue that nobody tells from one that cannot be read', () => {
+    show({ ...full, cluster: { ...lane.cluster, queued: undefined } });
+    expect(card('Queued')).toHaveTextContent('not reportedNo Dynamo frontend tells its queue');
   });
 
   it.each([
@@ -110,8 +114,9 @@ describe('the key figures', () => {
     const { client } = show({ ...full, kv: {} });
     expect(card('KV cache hit')).toHaveTextContent('No turn has ended yet');
     const metrics = { ...lane.window.metrics, ttft: { n: 4 } };
-    act(() => client.show({ ...full, kv: {}, window: { ...lane.window, metrics } }));
-    expect(card('KV cache hit')).toHaveTextContent('Not reported by this engine');
+    const kv = { predicted: 0.94, not_reported: 'the engine does not report cached tokens' };
+    act(() => client.show({ ...full, kv, window: { ...lane.window, metrics } }));
+    expect(card('KV cache hit')).toHaveTextContent('not reportedThe engine does not report cached tokens');
   });
 
   it('have nothing against WCAG 2 AA', async () => {

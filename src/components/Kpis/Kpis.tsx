@@ -23,12 +23,12 @@ export function Kpis({ lane: name }: { lane: string }) {
 
 /** A card is drawn anew only when it says something else. */
 const Card = memo(
-  function Card({ kpi: { name, meaning, text, bad, notes } }: { kpi: Kpi }) {
+  function Card({ kpi: { name, meaning, text, bad, silent, notes } }: { kpi: Kpi }) {
     const styles = useStyles2(getStyles);
     return (
       <li className={styles.card}>
         <div className={styles.name}>{name}</div>
-        <div className={cx(styles.value, bad && styles.bad)}>
+        <div className={cx(styles.value, bad && styles.bad, silent && styles.silent)}>
           {text}
           {bad && <span className={styles.hidden}> (there should be none)</span>}
         </div>
@@ -72,6 +72,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
     fontWeight: theme.typography.fontWeightMedium,
     whiteSpace: 'nowrap',
   }),
+  // As high as a value, so that nothing moves when one comes.
+  silent: css({ '&&': { color: theme.colors.text.secondary }, '&::first-line': { fontSize: theme.typography.h4.fontSize } }),
   bad: css({ '&&': { color: theme.colors.error.text } }),
   // Room for two columns of a baseline, so that nothing moves when one comes.
   notes: css({

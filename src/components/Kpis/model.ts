@@ -1,6 +1,6 @@
 import type { Column, LaneSnapshot } from '../../client';
 import { errorList } from '../../lib/errorNames';
-import { number, percent } from '../../lib/format';
+import { NOT_REPORTED, number, percent } from '../../lib/format';
 import { lookupTags, shortName, THIS_TARGET } from '../Comparison/model';
 
 /** One recorded value under a card. */
@@ -17,9 +17,11 @@ export interface Kpi {
   name: string;
   /** What the name stands for. */
   meaning: string;
-  /** A dash where there is no value. */
+  /** A dash where there is no value yet, words where nobody tells it. */
   text: string;
   bad?: boolean;
+  /** Whether the text is words in the place of a value. */
+  silent?: boolean;
   notes: Note[];
 }
 
@@ -45,15 +47,11 @@ export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
     {
       name: 'KV cache hit',
       meaning: kvSource(running),
-      text: percent(running?.kv.hit_ratio),
+      text: running?.kv.not_reported ? NOT_REPORTED : percent(running?.kv.hit_ratio),
+      silent: running?.kv.not_reported !== undefined,
       notes: recorded(lane, 'kv_hit_ratio', percent),
     },
-    {
-      name: 'Queued',
-      meaning: 'Waiting at the frontend',
-      text: number(running?.cluster.queued),
-      notes: queueNotes(running),
-    },
+    queued(running),
     errors(running),
   ];
 }
@@ -71,9 +69,12 @@ function errors(lane: LaneSnapshot | undefined): Kpi {
 
 /** Who saw the share of prompt tokens that came from a cache. */
 function kvSource(lane: LaneSnapshot | undefined): string {
+  if (lane?.kv.not_reported) {
+    return sentence(lane.kv.not_reported);
+  }
   switch (lane && (lane.kv.hit_ratio === undefined ? 'nobody' : lane.kv.source)) {
     case 'nobody':
-      return lane?.window.metrics.ttft.n ? 'Not reported by this engine' : 'No turn has ended yet';
+      return 'No turn has ended yet';
     case 'frontend':
       return 'Prompt tokens from a cache, as the frontend saw it';
     case 'engine':
@@ -83,11 +84,21 @@ function kvSource(lane: LaneSnapshot | undefined): string {
   }
 }
 
-function queueNotes(lane: LaneSnapshot | undefined): Note[] {
-  if (!lane || lane.cluster.queued !== undefined) {
-    return [];
-  }
-  return [{ text: unavailable(lane.cluster) ?? 'Not reported by this engine' }];
+function sentence(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** How many wait at the frontend: a dash while the cluster cannot be read, words where it has no frontend that tells. */
+function queued(lane: LaneSnapshot | undefined): Kpi {
+  const problem = lane && unavailable(lane.cluster);
+  const silent = lane !== undefined && !problem && lane.cluster.queued === undefined;
+  return {
+    name: 'Queued',
+    meaning: silent ? 'No Dynamo frontend tells its queue' : 'Waiting at the frontend',
+    text: silent ? NOT_REPORTED : number(lane?.cluster.queued),
+    silent,
+    notes: problem ? [{ text: problem }] : [],
+  };
 }
 
 /** Why a cluster has no figures; undefined where it has. */

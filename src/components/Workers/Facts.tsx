@@ -19,14 +19,17 @@ export function Facts({ lane, isLive }: FactsProps) {
   const styles = useStyles2(getStyles);
   const { cluster } = lane;
   const source = cluster.source === 'direct' ? 'the workers themselves' : 'Prometheus';
-  const absent = isLive && cluster.available ? <small>not reported by this engine</small> : DASH;
+  // What an engine only tells of its work is not missed before there was any.
+  const worked = lane.state.running && lane.totals.ok > 0;
+  const absent = (term: string) =>
+    isLive && cluster.available && (worked || STATIC.has(term)) ? <small>not reported by this engine</small> : DASH;
   return (
     <>
       <dl className={styles.facts}>
         {facts(lane).map(([term, value]) => (
           <div key={term}>
             <dt>{term}</dt>
-            <dd>{(isLive || STATIC.has(term)) && value !== undefined ? value : absent}</dd>
+            <dd>{(isLive || STATIC.has(term)) && value !== undefined ? value : absent(term)}</dd>
           </div>
         ))}
       </dl>

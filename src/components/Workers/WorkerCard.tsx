@@ -4,8 +4,8 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import type { GPU, Worker } from '../../client';
-import { DASH, milliseconds, number, percent } from '../../lib/format';
+import type { GPU, HostGPUs, Worker } from '../../client';
+import { DASH, milliseconds, NOT_REPORTED, number, percent } from '../../lib/format';
 import { loadOf, memoryShare } from './model';
 
 interface WorkerCardProps {
@@ -21,17 +21,12 @@ export const WorkerCard = memo(function WorkerCard({ worker, absent }: WorkerCar
     <li className={cx(styles.card, absent && styles.absent)}>
       <h3>{worker.name}</h3>
       {absent && <div className={styles.reason}>{absent}</div>}
-      <div className={styles.gpus}>
-        {worker.gpus.map((gpu) => (
-          <GPUBox key={gpu.index} gpu={gpu} absent={absent !== undefined} />
-        ))}
-        {worker.gpus.length === 0 && !absent && <div className={styles.small}>GPUs not reported by this engine</div>}
-      </div>
+      <GPUBoxes gpus={worker.gpus} absent={absent !== undefined} />
       <dl className={styles.figures}>
-        {figures(worker).map(([term, value]) => (
+        {figures(worker).map(([term, field, value]) => (
           <div key={term}>
             <dt>{term}</dt>
-            <dd>{value ?? (absent ? DASH : <small>not reported</small>)}</dd>
+            <dd>{isSilent(worker, field) && !absent ? <small>{NOT_REPORTED}</small> : value}</dd>
           </div>
         ))}
       </dl>
@@ -39,16 +34,46 @@ export const WorkerCard = memo(function WorkerCard({ worker, absent }: WorkerCar
   );
 });
 
-function figures({ inflight, waiting, cache_use, routed, queue_seconds }: Worker): Array<[string, string | undefined]> {
-  const known = (value: number | undefined, write: (v: number) => string) =>
-    value === undefined ? undefined : write(value);
+type Field = 'inflight' | 'waiting' | 'queue_seconds' | 'cache_use' | 'hit_ratio' | 'routed';
+
+/** Whether nobody tells a worker's figure, in difference to one that has no value yet. */
+function isSilent(worker: Worker, field: Field): boolean {
+  return worker[field] === undefined && (worker.not_reported ?? []).includes(field);
+}
+
+function figures(worker: Worker): Array<[term: string, field: Field, value: string]> {
   return [
-    ['In flight', known(inflight, (v) => number(v))],
-    ['Waiting', known(waiting, (v) => number(v))],
-    ['Time in queue', known(queue_seconds, (v) => milliseconds(v, 0))],
-    ['KV cache in use', known(cache_use, (v) => percent(v, 0))],
-    ['Requests routed', known(routed, (v) => number(v))],
+    ['In flight', 'inflight', number(worker.inflight)],
+    ['Waiting', 'waiting', number(worker.waiting)],
+    ['Time in queue', 'queue_seconds', milliseconds(worker.queue_seconds, 0)],
+    ['KV cache in use', 'cache_use', percent(worker.cache_use, 0)],
+    ['KV hits, by the engine', 'hit_ratio', percent(worker.hit_ratio, 0)],
+    ['Requests routed', 'routed', number(worker.routed)],
   ];
+}
+
+/** A card for the GPUs of a host of which nothing tells the worker that uses them. */
+export const HostCard = memo(function HostCard({ host, gpus }: HostGPUs) {
+  const styles = useStyles2(getStyles);
+  return (
+    <li className={styles.card}>
+      <h3>{host}</h3>
+      <div className={styles.small}>GPUs whose worker is not known</div>
+      <GPUBoxes gpus={gpus} absent={false} />
+    </li>
+  );
+});
+
+function GPUBoxes({ gpus, absent }: { gpus: GPU[]; absent: boolean }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div className={styles.gpus}>
+      {gpus.map((gpu, i) => (
+        <GPUBox key={`${gpu.index} ${i}`} gpu={gpu} absent={absent} />
+      ))}
+      {gpus.length === 0 && !absent && <div className={styles.small}>GPUs {NOT_REPORTED}: no DCGM exporter names them</div>}
+    </div>
+  );
 }
 
 function GPUBox({ gpu, absent }: { gpu: GPU; absent: boolean }) {

@@ -19,6 +19,7 @@ const worker = (name: string, change: Partial<Worker> = {}): Worker => ({
   queue_seconds: 0.12,
   routed: 1234,
   cache_use: 0.42,
+  hit_ratio: 0.9,
   gpus: [{ index: '0', utilisation: 0.96, memory_used: 95, memory_total: 100 }],
   ...change,
 });
@@ -55,7 +56,7 @@ describe('the workers', () => {
     expect(names()).toEqual(['one', 'two']);
     const [card] = cards();
     expect(card).toHaveTextContent('GPU 096 %high utilisation95 %memory');
-    expect(card).toHaveTextContent('In flight12Waiting1Time in queue120 msKV cache in use42 %Requests routed1,234');
+    expect(card).toHaveTextContent('In flight12Waiting1Time in queue120 msKV cache in use42 %KV hits, by the engine90 %Requests routed1,234');
     expect(screen.getByText('simulated H200')).toBeInTheDocument();
     expect(screen.getByText('Llama 70B')).toBeInTheDocument();
     expect(screen.getByText('40.2 %')).toBeInTheDocument();
@@ -77,12 +78,37 @@ describe('the workers', () => {
   });
 
   it('say what their engine does not report', () => {
-    const bare = { id: '1', name: 'one', gpus: [] };
+    const bare = { id: '1', name: 'one', gpus: [], not_reported: ['cache_use', 'hit_ratio', 'inflight', 'waiting'] };
     show({ ...cluster([bare], { speculation: {} }), target: { deployment: {} } });
-    expect(screen.getByText('GPUs not reported by this engine')).toBeInTheDocument();
-    expect(within(cards()[0]).getAllByText('not reported')).toHaveLength(5);
+    expect(screen.getByText('GPUs not reported: no DCGM exporter names them')).toBeInTheDocument();
+    expect(within(cards()[0]).getAllByText('not reported')).toHaveLength(4);
+    expect(cards()[0]).toHaveTextContent('Time in queue—'); // reported, of no request yet
     expect(screen.getByText('Acceptance').nextSibling).toHaveTextContent('none, as it is off');
     expect(screen.getByText('Engine').nextSibling).toHaveTextContent('not reported by this engine');
+  });
+
+  it('do not miss what an engine tells of its work before there was any', () => {
+    const { totals } = laneSnapshot();
+    show({ ...cluster(two, { speculation: {} }), totals: { ...totals, ok: 0 } });
+    expect(screen.getByText('Tokens per step').nextSibling).toHaveTextContent('—');
+  });
+
+  it('have the GPUs beside them whose worker is not known, under their host', () => {
+    const gpus = [
+      { index: '0', utilisation: 0.5 },
+      { index: '1', utilisation: 0.6 },
+    ];
+    show(cluster(two, { other_gpus: [{ host: 'node-4', gpus }] }));
+    expect(names()).toEqual(['one', 'two', 'node-4']);
+    expect(cards()[2]).toHaveTextContent('GPUs whose worker is not known');
+    expect(cards()[2]).toHaveTextContent('GPU 160 %');
+  });
+
+  it('say that a simulated utilisation is one, and what it imitates', () => {
+    const { client } = show({ ...cluster(two), target: { kind: 'unknown' } });
+    expect(screen.queryByText(/GPU utilisation is simulated/)).not.toBeInTheDocument();
+    act(() => client.show({ ...cluster(two), target: { kind: 'simulated' } }));
+    expect(screen.getByText(/GPU utilisation is simulated.*DCGM_FI_DEV_GPU_UTIL/)).toBeInTheDocument();
   });
 
   it('are missed where fewer report than there should be', () => {

@@ -10,7 +10,7 @@ import { aboutAll, workerCount } from '../../lib/workers';
 import { unavailable } from '../Kpis';
 import { Facts } from './Facts';
 import { remember, withoutFigures, type Seen } from './model';
-import { WorkerCard } from './WorkerCard';
+import { HostCard, WorkerCard } from './WorkerCard';
 
 /** What serves, and a card for each of its workers. */
 export function Workers({ lane: name }: { lane: string }) {
@@ -31,7 +31,14 @@ export function Workers({ lane: name }: { lane: string }) {
           const absent = reason(isLive, known.lane.cluster, at, Date.parse(known.time));
           return <WorkerCard key={worker.name} worker={absent ? withoutFigures(worker) : worker} absent={absent} />;
         })}
+        {isLive && known.lane.cluster.other_gpus?.map((other, i) => <HostCard key={`${i} ${other.host}`} {...other} />)}
       </ul>
+      {known.lane.target.kind === 'simulated' && seen.length > 0 && (
+        <div className={styles.note}>
+          GPU utilisation is simulated. It imitates DCGM_FI_DEV_GPU_UTIL, the share of time with a kernel on the GPU, from
+          the model’s own times.
+        </div>
+      )}
       {seen.length === 0 && <p>No worker has reported yet.</p>}
     </div>
   );

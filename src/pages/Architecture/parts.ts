@@ -1,6 +1,6 @@
 import type { LaneSnapshot, Worker } from '../../client';
 import type { TargetFacts } from '../../components/Diagram';
-import { DASH, milliseconds, number, percent, seconds } from '../../lib/format';
+import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
 import { modeName } from '../../lib/names';
 import { unlisted, workerCount } from '../../lib/workers';
 
@@ -137,16 +137,21 @@ function frontendPart(now: LaneSnapshot | undefined): Part {
 
 function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
   const kv = now?.kv;
-  const byUsage =
-    kv?.source === 'frontend'
-      ? 'Told by the frontend’s metrics'
-      : 'Cached over prompt tokens, as told with each answer';
+  const bySource: Record<string, string> = {
+    frontend: 'Told by the frontend’s metrics',
+    engine: 'Told by the engines’ own counters',
+  };
+  const source = bySource[kv?.source ?? ''] ?? 'Cached over prompt tokens, as told with each answer';
   return {
     id: 'router',
     title: 'Router',
     text: 'Chooses a worker for every request. KV-aware, it weighs what a worker already holds of the prompt against how busy it is; round-robin takes the next in turn.',
     figures: [
-      { name: 'KV hit rate', value: percent(kv?.hit_ratio), source: `${byUsage}, over the last 60 s.` },
+      {
+        name: 'KV hit rate',
+        value: kv?.not_reported ? NOT_REPORTED : percent(kv?.hit_ratio),
+        source: kv?.not_reported ? `Nobody tells it: ${kv.not_reported}.` : `${source}, over the last 60 s.`,
+      },
       { name: 'mode', value: now ? modeName(now.state.mode) : DASH, source: 'Told by the mode driver.' },
       { name: 'predicted', value: percent(kv?.predicted), source: 'The hit rate that the router expected.' },
       { name: 'achievable', value: percent(kv?.achievable), source: 'Had each turn gone to the longest prefix.' },

@@ -1,5 +1,5 @@
 import type { Baseline, Column, LaneSnapshot, Live, Settings } from '../../client';
-import { DASH, milliseconds, number, percent, seconds } from '../../lib/format';
+import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
 import { modeName, servedSpeculation } from '../../lib/names';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { workerCount } from '../../lib/workers';
@@ -64,7 +64,7 @@ const measured: Record<string, Read> = {
   'latency.p95': ({ baseline }) => seconds(baseline.live.latency.p95),
   tokens: ({ baseline }) => rate(baseline.live_output_tokens_per_second, 'tokens/s'),
   rps: ({ baseline }) => rate(baseline.live_requests_per_second, 'requests/s', 2),
-  hit: ({ baseline }) => percent(baseline.live_kv_hit_ratio),
+  hit: ({ baseline, kv }) => (kv.not_reported ? NOT_REPORTED : percent(baseline.live_kv_hit_ratio)),
   'change.ttft': ({ baseline }) => change(columnOf(baseline.columns, 'round_robin')?.ttft.p95),
   'change.tokens': ({ baseline }) => change(columnOf(baseline.columns, 'round_robin')?.output_tokens_per_second),
 };
@@ -102,7 +102,10 @@ export function liveFigures({ state, lane }: Live): Figures {
 
 /** Engines as their makers write them. */
 function engineName(engine: string | undefined): string | undefined {
-  return engine?.replace(/\btrtllm\b/, 'TensorRT-LLM').replace(/\bvllm\b/, 'vLLM');
+  return engine
+    ?.replace(/\btrtllm\b/, 'TensorRT-LLM')
+    .replace(/\bvllm\b/, 'vLLM')
+    .replace(/\bsglang\b/, 'SGLang');
 }
 
 function rate(value: number | undefined, unit: string, decimals = 0): string | undefined {

@@ -74,7 +74,7 @@ type Target struct {
 // Deployment says what serves. Empty and 0 mean not known.
 type Deployment struct {
 	Kind           string `oneof:"real simulated mocked" help:"What is behind the target: real engines, the simulated cluster, or mocked engines. Empty is not known; the driver simulated knows by itself."`
-	Engine         string `placeholder:"NAME" help:"Inference engine, such as TensorRT-LLM or vLLM."`
+	Engine         string `placeholder:"NAME" help:"Inference engine, such as TensorRT-LLM, vLLM or SGLang."`
 	Model          string `placeholder:"NAME" help:"Model as the recorded results name it."`
 	GPU            string `placeholder:"NAME" help:"GPU type, such as H200."`
 	Workers        int    `default:"0" min:"0" max:"1024" help:"Number of workers; 0 is not known."`
@@ -161,7 +161,7 @@ type Prometheus struct {
 
 // Cluster says where metrics are where no Prometheus is.
 type Cluster struct {
-	MetricsURLs []string `name:"metrics_urls" form:"url" placeholder:"URL" help:"Metrics pages to read besides the target's own, such as those of the workers."`
+	MetricsURLs []string `name:"metrics_urls" form:"url" placeholder:"URL" help:"Metrics pages to read besides the target's own: those of the workers, and of DCGM exporters, whose GPUs are matched to workers by pod, host or order."`
 }
 
 // SLO are the service level objectives for p95.
