@@ -111,6 +111,22 @@ func numbered(name string, addresses []string) map[string]string {
 	return pods
 }
 
+// AnotherCluster starts a simulated cluster of another engine beside the booth's, and
+// two load generators against it without a Prometheus, and gives their URLs: all reads
+// every metrics page there is, blind the frontend's alone.
+func (b *Booth) AnotherCluster(t *testing.T, engine string) (all, blind string) {
+	t.Helper()
+	other := *b
+	other.Prometheus = ""
+	other.target = simulated(t, b.bin, b.Ports, engine)
+	var pages []string
+	for _, address := range append(other.target.Workers, other.target.GPUs...) {
+		pages = append(pages, "http://"+address)
+	}
+	all = other.AnotherLoadgen(t, engine, "", "--cluster-metrics-urls="+strings.Join(pages, ","))
+	return all, other.AnotherLoadgen(t, engine+"-blind", "")
+}
+
 // AnotherLoadgen starts a further load generator against the same cluster, and
 // gives its URL.
 func (b *Booth) AnotherLoadgen(t *testing.T, name, token string, flags ...string) string {
@@ -125,8 +141,10 @@ func (b *Booth) startLoadgen(t *testing.T, name, address, token string, flags ..
 	t.Helper()
 	args := []string{
 		"--target-url=http://" + b.target.Frontend, "--listen=" + address, "--data-dir=" + t.TempDir(),
-		"--prometheus-url=" + b.Prometheus, "--prometheus-namespace=dynamo-workload",
 		"--concurrency=60", "--start-rate=40", "--target-rps=6", "--max-tokens=64", "--output-tokens-mean=24", "--output-tokens-cv=.15",
+	}
+	if b.Prometheus != "" {
+		args = append(args, "--prometheus-url="+b.Prometheus, "--prometheus-namespace=dynamo-workload")
 	}
 	args = append(append(args, b.target.Loadgen...), flags...)
 	p := &Part{Ready: "http://" + address + "/readyz", Command: local.Command{

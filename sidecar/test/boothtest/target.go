@@ -21,8 +21,14 @@ type Target struct {
 
 const workers = 3
 
-// Simulated starts the simulated cluster. It changes its mode in half a second.
+// Simulated starts the simulated cluster, of TensorRT-LLM. It changes its mode in half
+// a second.
 func Simulated(t *testing.T, bin string, ports *Ports) Target {
+	t.Helper()
+	return simulated(t, bin, ports, "trtllm")
+}
+
+func simulated(t *testing.T, bin string, ports *Ports, engine string) Target {
 	t.Helper()
 	p := sim.H200()
 	first, worker, gpu := ports.Take(t, 1), ports.Take(t, workers), ports.Take(t, workers)
@@ -32,8 +38,8 @@ func Simulated(t *testing.T, bin string, ports *Ports) Target {
 		c.GPUs = append(c.GPUs, local.Loopback(gpu+i))
 	}
 	cluster := &Part{Ready: "http://" + c.Frontend + "/health", Command: local.Command{
-		Name: "the simulated cluster", Path: filepath.Join(bin, "booth"), Log: Log(t, "cluster"), Args: []string{
-			"cluster", "--profile=" + p.Name, "--restart=500ms", fmt.Sprintf("--workers=%d", workers),
+		Name: "the simulated cluster", Path: filepath.Join(bin, "booth"), Log: Log(t, "cluster-"+engine), Args: []string{
+			"cluster", "--engine=" + engine, "--profile=" + p.Name, "--restart=500ms", fmt.Sprintf("--workers=%d", workers),
 			fmt.Sprintf("--port=%d", first), fmt.Sprintf("--worker-port=%d", worker), fmt.Sprintf("--gpu-port=%d", gpu),
 		},
 	}}
@@ -41,7 +47,7 @@ func Simulated(t *testing.T, bin string, ports *Ports) Target {
 	c.Parts = map[string]*Part{"cluster": cluster}
 	c.Loadgen = []string{
 		"--mode-driver=simulated", "--target-model=" + p.Model, "--baseline-default=" + p.Baseline,
-		"--deployment-model=" + p.Model + "-" + p.Precision, "--deployment-engine=simulated trtllm",
+		"--deployment-model=" + p.Model + "-" + p.Precision, "--deployment-engine=simulated " + engine,
 		"--deployment-gpu=simulated " + p.GPU, fmt.Sprintf("--deployment-workers=%d", workers),
 		fmt.Sprintf("--deployment-tensor-parallel=%d", p.TensorParallel),
 	}

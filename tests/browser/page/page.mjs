@@ -84,6 +84,9 @@ export const doors = {
   token: process.env.SESSION_TOKEN,
 };
 
+/** Load generators without a Prometheus on a cluster of SGLang: one reads every metrics page, one the frontend's alone. */
+export const sglang = { all: process.env.SGLANG_URL, blind: process.env.SGLANG_BLIND_URL };
+
 /** The load generator that plays back eight hours of snapshots. */
 export const replay = process.env.REPLAY_URL;
 

@@ -1,0 +1,74 @@
+/** A cluster of SGLang without a Prometheus: what it tells has its place, and what nobody tells is called so. */
+import fs from 'node:fs/promises';
+import path from 'node:path';
+
+import { env, until } from '../booth.mjs';
+import { expect, Page, sglang, test } from './page.mjs';
+
+const section = (page, name) => page.getByRole('region', { name });
+const card = (page, name) => section(page, 'Key figures').getByRole('listitem').filter({ hasText: name }).first();
+const workers = (page) => section(page, 'Infrastructure').getByRole('list', { name: 'Workers' }).locator('> li');
+
+async function ask(root, method, address, body) {
+  const headers = body && { 'Content-Type': 'application/json' };
+  const answer = await fetch(root + address, { method, headers, body: body && JSON.stringify(body) });
+  expect(answer.ok, `${method} ${address}: ${answer.status}`).toBeTruthy();
+  return answer.json();
+}
+
+const lane = async (root) => (await ask(root, 'GET', '/api/v1/snapshot')).lanes[0];
+
+/** Runs a workload on one of the load generators for as long as a visit lasts. */
+async function running(root, visit) {
+  await ask(root, 'POST', '/api/v1/workload/start', { concurrency: 12 });
+  try {
+    await until('turns that have ended', async () => (await lane(root)).totals.ok > 5, { within: 60_000 });
+    await visit();
+  } finally {
+    await ask(root, 'POST', '/api/v1/workload/stop', { drain: false });
+  }
+}
+
+async function shoot(page, name) {
+  await fs.mkdir(env.results, { recursive: true });
+  await page.screenshot({ path: path.join(env.results, `${name}.png`), fullPage: true });
+}
+
+test('workers of SGLang, with their GPUs from DCGM pages and no Prometheus', async ({ visit }) => {
+  await running(sglang.all, async () => {
+    const { page } = await Page.open(await visit({ browser: {} }), '/', sglang.all);
+    const { cluster } = await lane(sglang.all);
+    expect(cluster.engine).toBe('sglang');
+    expect(cluster.source).toBe('direct');
+    await until('a card each, with its GPU and what SGLang tells', async () => {
+      const texts = await workers(page).allInnerTexts();
+      return (
+        texts.length === 3 &&
+        texts.every((text) => /GPU 0\s+\d+ %\s+(low|medium|high) utilisation/.test(text) && !/not reported/.test(text))
+      );
+    });
+    await section(page, 'Infrastructure')
+      .getByText(/go to the workers there in the order of their index/)
+      .waitFor();
+    await until('the hit rate as the engines count it', async () =>
+      /\d %[\s\S]*as the engines saw it/.test(await card(page, 'KV cache hit').innerText())
+    );
+    await shoot(page, 'page-sglang-workers');
+  });
+});
+
+test('a hit rate that nobody tells is not 0 %', async ({ visit }) => {
+  await running(sglang.blind, async () => {
+    const { page } = await Page.open(await visit({ browser: {} }), '/', sglang.blind);
+    await until('said on the card', async () => {
+      const text = await card(page, 'KV cache hit').innerText();
+      return /not reported/.test(text) && /The engine does not report cached tokens/.test(text);
+    });
+    const { kv } = await lane(sglang.blind);
+    expect(kv.hit_ratio).toBeUndefined();
+    expect(kv.predicted, 'while the router predicts').toBeGreaterThan(0);
+    const row = page.getByRole('row', { name: /KV hit rate/ });
+    await until('and in the comparison', async () => /not reported/.test(await row.first().innerText()));
+    await shoot(page, 'page-hit-rate-not-reported');
+  });
+});
