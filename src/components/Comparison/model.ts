@@ -254,7 +254,12 @@ function recordedLatency(input: Input, metric: MetricInfo, quantile: Quantile, c
 
 function liveRate(input: Input, rate: RateInfo, absent: Tag): Cell {
   const value = isRunning(input) ? rate.live(input) : undefined;
-  return { live: true, value, format: rate.format, tag: value === undefined ? silentTag(input, rate) ?? absent : undefined };
+  return {
+    live: true,
+    value,
+    format: rate.format,
+    tag: value === undefined ? (silentTag(input, rate) ?? absent) : undefined,
+  };
 }
 
 /** Of the rates only the hit rate may be missing where turns have ended: an engine need not tell its cached tokens. */

@@ -73,7 +73,10 @@ const getStyles = (theme: GrafanaTheme2) => ({
     whiteSpace: 'nowrap',
   }),
   // As high as a value, so that nothing moves when one comes.
-  silent: css({ '&&': { color: theme.colors.text.secondary }, '&::first-line': { fontSize: theme.typography.h4.fontSize } }),
+  silent: css({
+    '&&': { color: theme.colors.text.secondary },
+    '&::first-line': { fontSize: theme.typography.h4.fontSize },
+  }),
   bad: css({ '&&': { color: theme.colors.error.text } }),
   // Room for two columns of a baseline, so that nothing moves when one comes.
   notes: css({

@@ -71,7 +71,9 @@ function GPUBoxes({ gpus, absent }: { gpus: GPU[]; absent: boolean }) {
       {gpus.map((gpu, i) => (
         <GPUBox key={`${gpu.index} ${i}`} gpu={gpu} absent={absent} />
       ))}
-      {gpus.length === 0 && !absent && <div className={styles.small}>GPUs {NOT_REPORTED}: no DCGM exporter names them</div>}
+      {gpus.length === 0 && !absent && (
+        <div className={styles.small}>GPUs {NOT_REPORTED}: no DCGM exporter names them</div>
+      )}
     </div>
   );
 }

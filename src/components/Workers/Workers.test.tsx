@@ -56,7 +56,9 @@ describe('the workers', () => {
     expect(names()).toEqual(['one', 'two']);
     const [card] = cards();
     expect(card).toHaveTextContent('GPU 096 %high utilisation95 %memory');
-    expect(card).toHaveTextContent('In flight12Waiting1Time in queue120 msKV cache in use42 %KV hits, by the engine90 %Requests routed1,234');
+    expect(card).toHaveTextContent(
+      'In flight12Waiting1Time in queue120 msKV cache in use42 %KV hits, by the engine90 %Requests routed1,234'
+    );
     expect(screen.getByText('simulated H200')).toBeInTheDocument();
     expect(screen.getByText('Llama 70B')).toBeInTheDocument();
     expect(screen.getByText('40.2 %')).toBeInTheDocument();

@@ -35,8 +35,8 @@ export function Workers({ lane: name }: { lane: string }) {
       </ul>
       {known.lane.target.kind === 'simulated' && seen.length > 0 && (
         <div className={styles.note}>
-          GPU utilisation is simulated. It imitates DCGM_FI_DEV_GPU_UTIL, the share of time with a kernel on the GPU, from
-          the model’s own times.
+          GPU utilisation is simulated. It imitates DCGM_FI_DEV_GPU_UTIL, the share of time with a kernel on the GPU,
+          from the model’s own times.
         </div>
       )}
       {seen.length === 0 && <p>No worker has reported yet.</p>}

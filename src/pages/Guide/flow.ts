@@ -91,6 +91,9 @@ const rules: Rule[] = [
     needsRun: true,
     seen: ({ hit }) => hit && `At ${clock(hit.at)}: ${hitText(hit)}`,
     missing: (progress, lane) => {
+      if (lane.kv.not_reported) {
+        return `Cannot be shown here: ${lane.kv.not_reported}.`;
+      }
       const found = isSettledKV(lane) ? besideHit(progress, lane, '') : undefined;
       return found
         ? `Not higher now: ${hitText(found)}`

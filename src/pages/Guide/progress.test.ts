@@ -78,6 +78,12 @@ describe('nothing is ticked that was not seen', () => {
     expect(observe(nothing, snapshot(), 'twin')).toBe(nothing);
   });
 
+  it('of a hit rate that nobody tells', () => {
+    const kv = { predicted: 0.9, not_reported: 'the engine does not report cached tokens' };
+    const why = 'Cannot be shown here: the engine does not report cached tokens.';
+    expect(item('hit', nothing, { ...settled('kv', 0.45), kv })).toMatchObject({ done: false, why });
+  });
+
   it('while loading, or after a loss', () => {
     const loading = checklist(nothing, { state: { status: 'loading' } });
     expect(loading.map((one) => one.why)).toEqual(loading.map(() => 'Waiting for the load generator.'));

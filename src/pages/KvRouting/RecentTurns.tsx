@@ -13,7 +13,7 @@ import {
   type Conversation,
   type Worker,
 } from '../../client';
-import { DASH, number, percent } from '../../lib/format';
+import { DASH, NOT_REPORTED, number, percent } from '../../lib/format';
 import { LANE } from '../lane';
 import { shortId } from './routing';
 import { recentTurns } from './recent';
@@ -60,7 +60,7 @@ export function RecentTurns({ active, workers }: { active: boolean; workers: Wor
                   <td>{t.worker ?? DASH}</td>
                   <td>{number(t.prompt)}</td>
                   <td>{percent(t.predicted)}</td>
-                  <td>{percent(t.cached)}</td>
+                  <td>{t.cached === undefined ? NOT_REPORTED : percent(t.cached)}</td>
                 </tr>
               ))}
             </tbody>
