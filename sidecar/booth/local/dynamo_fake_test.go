@@ -121,7 +121,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"workers", func(o *local.Options) { o.Workers = -1 }},
 		{"workers", func(o *local.Options) { o.Workers = 65 }},
 		{"mode", func(o *local.Options) { o.Mode = "round_robin" }},
-		{"engine", func(o *local.Options) { o.Engine = "sglang" }},
+		{"engine", func(o *local.Options) { o.Engine = "mlx" }},
 		{"speedup", func(o *local.Options) { o.Speedup = -1 }},
 		{"worker port", func(o *local.Options) { o.WorkerPort = 32_766 }},
 		{"frontend port", func(o *local.Options) { o.FrontendPort = taken.Addr().(*net.TCPAddr).Port }},
