@@ -4,6 +4,8 @@ package local_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -143,6 +145,7 @@ func TestRealGrafana(t *testing.T) {
 	require.Eventually(t, func() bool { // it answers before all of that is read
 		return call(t, "GET", base+"/api/datasources/uid/kvbooth-prometheus", "127.0.0.1", "") == http.StatusOK
 	}, time.Minute, 100*time.Millisecond)
+	assert.True(t, isDefault(t, base, "kvbooth-prometheus"), "Grafana makes the only one its default by itself")
 	assert.Equal(t, http.StatusOK, call(t, "POST", base+"/api/dashboards/db", "127.0.0.1", `{"dashboard": {"title": "new"}}`), "an Editor may")
 	assert.Equal(t, http.StatusForbidden, call(t, "POST", base+"/api/datasources", "127.0.0.1", `{"name": "new", "type": "prometheus", "access": "proxy"}`), "an Admin alone may")
 	assert.Equal(t, http.StatusMovedPermanently, call(t, "GET", base+"/api/search", "rebound.example.org", ""))
@@ -151,6 +154,54 @@ func TestRealGrafana(t *testing.T) {
 	defer cancel()
 	p.Stop(ctx)
 	assert.NoError(t, ctx.Err(), "it ends in time")
+}
+
+// A Grafana that has a default data source keeps it when the project's comes along.
+func TestRealGrafanaKeepsItsDefault(t *testing.T) {
+	g, err := local.FindGrafana(t.Context())
+	if err != nil {
+		t.Skip("skipped: no Grafana")
+	}
+	provisioning := t.TempDir()
+	folder := filepath.Join(provisioning, "datasources")
+	require.NoError(t, os.Mkdir(folder, 0o755))
+	ours, err := os.ReadFile(filepath.Join("..", "..", "..", "provisioning", "datasources", "prometheus.yaml"))
+	require.NoError(t, err)
+	const theirs = "apiVersion: 1\ndatasources:\n- {uid: theirs, name: A Prometheus of theirs, type: prometheus, url: 'http://127.0.0.1:9098', isDefault: true}\n"
+	require.NoError(t, errors.Join(
+		os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(theirs), 0o600), // read first: it was there before
+		os.WriteFile(filepath.Join(folder, "kvbooth.yaml"), ours, 0o600)))
+	ports, err := local.FreePorts(23100, 1)
+	require.NoError(t, err)
+	c, err := g.Command(local.GrafanaOptions{
+		Dir: t.TempDir(), Provisioning: provisioning, Port: ports[0], Log: filepath.Join(t.TempDir(), "log"),
+		Env: []string{"KVBOOTH_PROMETHEUS_URL=http://127.0.0.1:9099"},
+	})
+	require.NoError(t, err)
+	p := start(t, c)
+	base := "http://" + local.Loopback(ports[0])
+	require.NoError(t, local.Ready(within(t, 2*time.Minute), base+"/api/health", p), local.Tail(c.Log))
+	require.Eventually(t, func() bool {
+		return call(t, "GET", base+"/api/datasources/uid/kvbooth-prometheus", "127.0.0.1", "") == http.StatusOK
+	}, time.Minute, 100*time.Millisecond)
+	assert.True(t, isDefault(t, base, "theirs"))
+	assert.False(t, isDefault(t, base, "kvbooth-prometheus"))
+}
+
+// isDefault says whether a data source is the one that a Grafana takes where none is named.
+func isDefault(t *testing.T, grafana, uid string) bool {
+	t.Helper()
+	response, err := http.Get(grafana + "/api/datasources/uid/" + uid)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	var source struct {
+		UID       string `json:"uid"`
+		IsDefault *bool  `json:"isDefault"`
+	}
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&source))
+	require.Equal(t, uid, source.UID)
+	require.NotNil(t, source.IsDefault)
+	return *source.IsDefault
 }
 
 // call gives the status of an answer to a request under a name; redirects are not followed.

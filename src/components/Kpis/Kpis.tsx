@@ -28,8 +28,8 @@ const Card = memo(
     return (
       <li className={styles.card}>
         <div className={styles.name}>{name}</div>
-        <div className={cx(styles.value, bad && styles.bad, silent && styles.silent)}>
-          {text}
+        <div className={cx(styles.value, bad && styles.bad)}>
+          {silent ? <span className={styles.silent}>{text}</span> : text}
           {bad && <span className={styles.hidden}> (there should be none)</span>}
         </div>
         <div className={styles.small}>{meaning}</div>
@@ -72,11 +72,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     fontWeight: theme.typography.fontWeightMedium,
     whiteSpace: 'nowrap',
   }),
-  // As high as a value, so that nothing moves when one comes.
-  silent: css({
-    '&&': { color: theme.colors.text.secondary },
-    '&::first-line': { fontSize: theme.typography.h4.fontSize },
-  }),
+  silent: css({ color: theme.colors.text.secondary, fontSize: theme.typography.h4.fontSize }),
   bad: css({ '&&': { color: theme.colors.error.text } }),
   // Room for two columns of a baseline, so that nothing moves when one comes.
   notes: css({

@@ -47,7 +47,7 @@ function figures(worker: Worker): Array<[term: string, field: Field, value: stri
     ['Waiting', 'waiting', number(worker.waiting)],
     ['Time in queue', 'queue_seconds', milliseconds(worker.queue_seconds, 0)],
     ['KV cache in use', 'cache_use', percent(worker.cache_use, 0)],
-    ['KV hits, by the engine', 'hit_ratio', percent(worker.hit_ratio, 0)],
+    ['Engine KV hits', 'hit_ratio', percent(worker.hit_ratio, 0)],
     ['Requests routed', 'routed', number(worker.routed)],
   ];
 }
@@ -147,12 +147,12 @@ const getStyles = (theme: GrafanaTheme2) => {
     small: css({ ...theme.typography.bodySmall, color: text.secondary }),
     figures: css({
       display: 'grid',
-      gridTemplateColumns: 'repeat(auto-fill, minmax(150px, 1fr))',
+      gridTemplateColumns: 'repeat(auto-fill, minmax(180px, 1fr))',
       gap: theme.spacing(0, 2),
       margin: 0,
       '& > div': { display: 'flex', justifyContent: 'space-between', gap: theme.spacing(1) },
       '& dt': { color: text.secondary, fontWeight: theme.typography.fontWeightRegular },
-      '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium },
+      '& dd': { margin: 0, fontWeight: theme.typography.fontWeightMedium, whiteSpace: 'nowrap' },
       '& small': { color: text.secondary },
     }),
   };

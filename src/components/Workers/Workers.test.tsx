@@ -57,7 +57,7 @@ describe('the workers', () => {
     const [card] = cards();
     expect(card).toHaveTextContent('GPU 096 %high utilisation95 %memory');
     expect(card).toHaveTextContent(
-      'In flight12Waiting1Time in queue120 msKV cache in use42 %KV hits, by the engine90 %Requests routed1,234'
+      'In flight12Waiting1Time in queue120 msKV cache in use42 %Engine KV hits90 %Requests routed1,234'
     );
     expect(screen.getByText('simulated H200')).toBeInTheDocument();
     expect(screen.getByText('Llama 70B')).toBeInTheDocument();

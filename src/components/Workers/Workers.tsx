@@ -33,7 +33,7 @@ export function Workers({ lane: name }: { lane: string }) {
         })}
         {isLive && known.lane.cluster.other_gpus?.map((other, i) => <HostCard key={`${i} ${other.host}`} {...other} />)}
       </ul>
-      {known.lane.target.kind === 'simulated' && seen.length > 0 && (
+      {known.lane.target.kind === 'simulated' && seen.some(({ worker }) => worker.gpus.length > 0) && (
         <div className={styles.note}>
           GPU utilisation is simulated. It imitates DCGM_FI_DEV_GPU_UTIL, the share of time with a kernel on the GPU,
           from the model’s own times.
