@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { GPU, HostGPUs, Worker } from '../../client';
-import { DASH, milliseconds, NOT_REPORTED, number, percent } from '../../lib/format';
+import { milliseconds, NOT_REPORTED, number, percent } from '../../lib/format';
 import { loadOf, memoryShare } from './model';
 
 interface WorkerCardProps {
