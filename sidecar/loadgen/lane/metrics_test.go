@@ -127,3 +127,30 @@ func checkLint(t *testing.T, g prometheus.Gatherer) {
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 }
+
+// Beside the recorded baseline in force, a scrape has what this target measured at the
+// same concurrency, ITL included, which no recorded table has.
+func TestReferencesOfBothKinds(t *testing.T) {
+	const recorded = "h200x3-tp1-llama70b-fp8"
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(b.lane.Collector())
+		b.start(100)
+		pass(30 * time.Second)
+		const own = "loadgen_baseline_itl_seconds baseline=this target,mode=kv,percentile=95,speculation=off"
+		assert.Nil(t, scrape(t, registry)[own], "nothing is measured before the step has settled")
+		pass(40 * time.Second)
+		checkLint(t, registry)
+		got := scrape(t, registry)
+		assert.InDelta(t, .04, got.value(t, own), 1e-3)
+		assert.InDelta(t, .2, got.value(t, "loadgen_baseline_ttft_seconds baseline=this target,mode=kv,percentile=95,speculation=off"), 1e-9)
+		for _, mode := range []string{"kv", "round_robin"} {
+			at := "baseline=" + recorded + ",mode=" + mode + ",percentile=95,speculation=not_recorded"
+			assert.Positive(t, got.value(t, "loadgen_baseline_ttft_seconds "+at))
+			assert.Nil(t, got["loadgen_baseline_itl_seconds "+at], "no ITL was recorded")
+		}
+		for name := range got {
+			assert.False(t, strings.HasPrefix(name, "loadgen_baseline_level_") && strings.Contains(name, api.ThisTarget), "%s: tables have one baseline", name)
+		}
+	}, func(o *options) { o.configured.DefaultBaseline = recorded })
+}

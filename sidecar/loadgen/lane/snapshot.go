@@ -220,6 +220,11 @@ func (l *Lane) Collector() prometheus.Collector {
 // gauges are what the lane's metrics tell beyond its window.
 func (r *reading) gauges() stats.Gauges {
 	b := r.defaultBaseline()
+	var own []api.BaselineRow
+	if b.Name != api.ThisTarget {
+		measuredHere, _ := r.baseline(api.ThisTarget)
+		own = baseline.RowsAt(measuredHere, r.state.Concurrency.Target)
+	}
 	var asker *api.FollowupStatus
 	if r.state.Questioner == api.QuestionerModel {
 		asker = new(r.followup())
@@ -229,7 +234,7 @@ func (r *reading) gauges() stats.Gauges {
 		InflightRequests: len(r.turns), Running: r.state.Running, Settling: r.state.Settling, Step: r.state.Step.ID,
 		Version: r.process.Version, Target: r.opts.Client.Root(), Model: r.opts.Client.Model(),
 		Mode: r.state.Mode, Speculation: r.state.Speculation,
-		Baseline: &b, InForce: baseline.RowsAt(b, r.state.Concurrency.Target),
+		Baseline: &b, InForce: baseline.RowsAt(b, r.state.Concurrency.Target), OwnInForce: own,
 		LostTurns: r.process.Store.LostTurns(), Followup: asker,
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // baselineDescs are the gauges of recorded results.
-type baselineDescs struct{ ttft, tpot, latency, output, requests, hits *prometheus.Desc }
+type baselineDescs struct{ ttft, tpot, itl, latency, output, requests, hits *prometheus.Desc }
 
 var (
 	inForce    = newBaselineDescs("loadgen_baseline_", " at the concurrency in force.")
@@ -26,6 +26,7 @@ func newBaselineDescs(prefix, where string, more ...string) baselineDescs {
 	return baselineDescs{
 		ttft:     desc(prefix+"ttft_seconds", "Recorded time to first token"+where, percentile...),
 		tpot:     desc(prefix+"tpot_seconds", "Recorded time per output token"+where, percentile...),
+		itl:      desc(prefix+"itl_seconds", "Recorded inter-token latency"+where, percentile...),
 		latency:  desc(prefix+"latency_seconds", "Recorded latency of a turn"+where, percentile...),
 		output:   desc(prefix+"output_tokens_per_second", "Recorded output tokens a second"+where, labels...),
 		requests: desc(prefix+"requests_per_second", "Recorded requests a second"+where, labels...),
@@ -34,7 +35,7 @@ func newBaselineDescs(prefix, where string, more ...string) baselineDescs {
 }
 
 func (b *baselineDescs) describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{b.ttft, b.tpot, b.latency, b.output, b.requests, b.hits} {
+	for _, d := range []*prometheus.Desc{b.ttft, b.tpot, b.itl, b.latency, b.output, b.requests, b.hits} {
 		ch <- d
 	}
 }
@@ -47,6 +48,9 @@ func (e emitter) baseline(g *Gauges) {
 	}
 	for _, row := range newest(g.InForce) {
 		e.row(&inForce, g.Baseline.Name, row)
+	}
+	for _, row := range newest(g.OwnInForce) {
+		e.row(&inForce, api.ThisTarget, row)
 	}
 	for _, row := range newest(g.Baseline.Rows) {
 		e.row(&everyLevel, g.Baseline.Name, row, strconv.Itoa(row.Concurrency))
@@ -91,6 +95,8 @@ func (e emitter) row(d *baselineDescs, name string, row api.BaselineRow, more ..
 	known(d.ttft, row.TTFT.P95, "95")
 	known(d.tpot, row.TPOT.P50, "50")
 	known(d.tpot, row.TPOT.P95, "95")
+	known(d.itl, row.ITL.P50, "50")
+	known(d.itl, row.ITL.P95, "95")
 	known(d.latency, row.Latency.P50, "50")
 	known(d.latency, row.Latency.P95, "95")
 	known(d.output, row.OutputTokensPerSecond)

@@ -24,7 +24,7 @@ func pair(p50, p95 float64) api.Percentiles { return api.Percentiles{P50: &p50, 
 func row(mode api.Mode, concurrency int) api.BaselineRow {
 	return api.BaselineRow{
 		Mode: mode, Speculation: api.SpeculationOff, Concurrency: concurrency,
-		TTFT: pair(.2, .5), TPOT: pair(.02, .03), Latency: pair(20, 25), TPOTDerived: api.Percentiles{P95: new(.05)},
+		TTFT: pair(.2, .5), TPOT: pair(.02, .03), ITL: pair(.01, .04), Latency: pair(20, 25), TPOTDerived: api.Percentiles{P95: new(.05)},
 		OutputTokensPerSecond: new(5000.0), RequestsPerSecond: new(6.0), KVHitRatio: new(.7),
 	}
 }
@@ -113,7 +113,7 @@ func TestNames(t *testing.T) {
 		"loadgen_workload_running": "GAUGE", "loadgen_settling": "GAUGE", "loadgen_step": "GAUGE",
 		"loadgen_info": "GAUGE mode model speculation target version", "loadgen_slo_seconds": "GAUGE metric",
 	}
-	for _, m := range []string{"ttft_seconds", "tpot_seconds", "latency_seconds"} {
+	for _, m := range []string{"ttft_seconds", "tpot_seconds", "itl_seconds", "latency_seconds"} {
 		want["loadgen_baseline_"+m] = "GAUGE baseline mode percentile speculation"
 		want["loadgen_baseline_level_"+m] = "GAUGE baseline concurrency mode percentile speculation"
 	}
@@ -256,6 +256,26 @@ func TestBaselineGauges(t *testing.T) {
 	}, values(f["loadgen_baseline_level_tpot_derived_seconds"]))
 	for name := range gather(t, NewRecorder(t0, slo), Gauges{}, t0) {
 		assert.NotContains(t, name, "baseline", "none without a baseline")
+	}
+}
+
+// What was recorded and what was measured here stand side by side at the concurrency
+// in force; the table of all levels stays the default baseline's.
+func TestOwnRowsBesideTheDefaultBaseline(t *testing.T) {
+	g := fullGauges()
+	own := row(api.ModeKV, 180)
+	own.Speculation, own.ITL = api.SpeculationDraft, pair(.006, .012)
+	g.OwnInForce = []api.BaselineRow{own}
+	g.InForce[0].ITL = api.Percentiles{} // as in the recorded tables
+	f := gather(t, NewRecorder(t0, slo), g, t0)
+	assert.Equal(t, map[string]float64{
+		"baseline=recorded,mode=round_robin,percentile=50,speculation=off": .01,
+		"baseline=recorded,mode=round_robin,percentile=95,speculation=off": .04,
+		"baseline=this target,mode=kv,percentile=50,speculation=draft":     .006,
+		"baseline=this target,mode=kv,percentile=95,speculation=draft":     .012,
+	}, values(f["loadgen_baseline_itl_seconds"]))
+	for series := range values(f["loadgen_baseline_level_ttft_seconds"]) {
+		assert.Contains(t, series, "baseline=recorded")
 	}
 }
 

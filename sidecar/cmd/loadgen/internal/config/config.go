@@ -43,7 +43,7 @@ type Config struct {
 	Slider   Slider   `embed:"" prefix:"slider." group:"Screens"`
 	Baseline Baseline `embed:"" prefix:"baseline." group:"Screens"`
 	Title    string   `default:"KV Booth" group:"Screens" help:"Title of the display."`
-	Subtitle string   `group:"Screens" help:"Line below the title."`
+	Subtitle string   `default:"KV-cache-aware routing against round-robin, live beside recorded results" group:"Screens" help:"Line below the title."`
 
 	Listen     string   `default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"Access" help:"Address of API, page and metrics. Other addresses than loopback need a token."`
 	Token      Secret   `kong:"-"`
