@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,7 @@ type (
 		Targets                  []target
 		GridPos                  struct{ X, Y, W, H int }
 		FieldConfig              fieldConfig
+		Transformations          []transformation
 		Options                  struct {
 			ReduceOptions struct{ Calcs []string }
 		}
@@ -78,8 +80,12 @@ type (
 			}
 		}
 	}
+	transformation struct {
+		ID      string
+		Options struct{ Regex, RenamePattern string }
+	}
 	target struct {
-		RefID, Expr, Channel string
+		RefID, Expr, Channel, LegendFormat string
 		Datasource           source
 	}
 	variable struct {
@@ -236,6 +242,68 @@ func asked(t *testing.T, d dashboard, titles []string, wanted string) (found boo
 		}
 	}
 	return found
+}
+
+// legend is how a series is called: its labels in the format, then every renaming, as
+// Grafana does it.
+func (p panel) legend(t *testing.T, format string, labels ...string) string {
+	t.Helper()
+	name := strings.NewReplacer(labels...).Replace(format)
+	for _, change := range p.Transformations {
+		if change.ID == "renameByRegex" {
+			pattern := regexp.MustCompile(`\$(\d)`).ReplaceAllString(change.Options.RenamePattern, "$${$1}")
+			name = regexp.MustCompile(change.Options.Regex).ReplaceAllString(name, pattern)
+		}
+	}
+	return name
+}
+
+// Every panel with a baseline draws each phase as a line of its own, whose name says
+// the phase and whether it was recorded or measured here.
+func TestReferenceLines(t *testing.T) {
+	drawn := map[string]bool{}
+	for _, p := range load(t, "gtc-demo.json").Panels {
+		for _, q := range p.Targets {
+			metric := regexp.MustCompile(`loadgen_baseline_\w+`).FindString(q.Expr)
+			if metric == "" {
+				continue
+			}
+			drawn[metric] = true
+			for state, want := range map[string]string{
+				"round_robin/off": "phase 1: round-robin", "kv/off": "phase 2: KV",
+				"kv/draft": "phase 3a: KV, draft model", "kv/eagle3": "phase 3b: KV, EAGLE-3",
+				"round_robin/not_recorded": "round-robin", "kv/not_recorded": "KV",
+				"least_loaded/off": "least-loaded, off", "round_robin/draft": "round-robin, draft",
+			} {
+				mode, speculation, _ := strings.Cut(state, "/")
+				for _, source := range []string{"Recorded", "Measured here"} {
+					name := p.legend(t, q.LegendFormat, "{{source}}", source, "{{mode}}", mode, "{{speculation}}", speculation)
+					assert.Regexp(t, "^"+source+"( p50)? "+want+"$", name, p.Title)
+				}
+			}
+		}
+	}
+	for _, metric := range []string{"ttft_seconds", "tpot_seconds", "itl_seconds", "latency_seconds", "kv_hit_ratio"} {
+		assert.True(t, drawn["loadgen_baseline_"+metric], metric)
+	}
+}
+
+// What happened at each worker can be looked up afterwards, on both dashboards alike.
+func TestHistoryOfWorkers(t *testing.T) {
+	titles := []string{"KV Cache Occupancy (per worker)", "Engine Queue Depth (per worker)", "GPU Memory (per GPU)"}
+	found := map[string][]string{}
+	for _, file := range files {
+		for _, p := range load(t, file).Panels {
+			if slices.Contains(titles, p.Title) {
+				assert.Equal(t, "timeseries", p.Type)
+				found[p.Title] = append(found[p.Title], p.Targets[0].Expr)
+			}
+		}
+	}
+	for _, title := range titles {
+		assert.Len(t, found[title], len(files), title)
+		assert.Len(t, slices.Compact(found[title]), 1, "%s: the dashboards ask differently", title)
+	}
 }
 
 func TestStructure(t *testing.T) {
