@@ -16,11 +16,12 @@ interface ChecklistProps {
   baselines: Baseline[] | undefined;
 }
 
-/** The demonstration's flow; it ticks itself. */
+/** The demonstration's flow in its stories; it ticks itself. */
 export function Checklist({ live, baselines }: ChecklistProps) {
   const styles = useStyles2(getStyles);
   const { progress, reset } = useProgress(LANE, baselines);
-  const items = checklist(progress, live);
+  const groups = checklist(progress, live);
+  const items = groups.flatMap((group) => group.items);
   const done = items.filter((item) => item.done).length;
   return (
     <Section
@@ -37,11 +38,17 @@ export function Checklist({ live, baselines }: ChecklistProps) {
         </div>
       }
     >
-      <ol className={styles.list}>
-        {items.map((item) => (
-          <Row key={item.id} {...item} />
-        ))}
-      </ol>
+      {groups.map((group) => (
+        <div key={group.id} className={styles.group}>
+          <h3>{group.title}</h3>
+          <p>{group.text}</p>
+          <ol className={styles.list}>
+            {group.items.map((item) => (
+              <Row key={item.id} {...item} />
+            ))}
+          </ol>
+        </div>
+      ))}
     </Section>
   );
 }
@@ -55,10 +62,10 @@ const Row = memo(function Row({ title, say, done, why }: Item) {
         {done ? '✓' : ''}
       </span>
       <div>
-        <h3>
+        <h4>
           {title}
           <span className={styles.hidden}>{done ? ' (seen)' : ' (not seen yet)'}</span>
-        </h3>
+        </h4>
         <p>“{say}”</p>
         <p className={styles.why}>{why}</p>
       </div>
@@ -80,6 +87,11 @@ const getStyles = (theme: GrafanaTheme2) => {
   return {
     hidden: visuallyHidden,
     actions: css({ display: 'flex', alignItems: 'center', gap: theme.spacing(1), fontVariantNumeric: 'tabular-nums' }),
+    group: css({
+      '& + &': { marginTop: theme.spacing(3) },
+      '& > h3': { ...theme.typography.h5, margin: 0 },
+      '& > p': { margin: theme.spacing(0, 0, 1), color: theme.colors.text.secondary, maxWidth: '68ch' },
+    }),
     list: css({
       display: 'grid',
       gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 420px), 1fr))',
@@ -92,7 +104,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       display: 'flex',
       gap: theme.spacing(1.5),
       breakInside: 'avoid',
-      '& h3': { margin: 0, fontSize: 'inherit', fontWeight: theme.typography.fontWeightMedium },
+      '& h4': { margin: 0, fontSize: 'inherit', fontWeight: theme.typography.fontWeightMedium },
       '& p': { margin: 0, maxWidth: '60ch' },
     }),
     open: css({ ...box, border: `2px solid ${theme.colors.border.strong}` }),

@@ -1,4 +1,4 @@
-import type { LaneSnapshot } from '../../client';
+import type { LaneSnapshot, State } from '../../client';
 import { columnOf, lookupWords } from './figures';
 import { settledKey, type Beside, type Progress } from './seen';
 
@@ -9,7 +9,7 @@ export type Compared = Beside & { shown: boolean };
 export function besideTTFT({ settled }: Progress, { baseline, state }: LaneSnapshot, at: string): Compared | undefined {
   const concurrency = state.concurrency.target;
   const { p95: live, p95_interval: interval } = baseline.live.ttft;
-  const own = settled[settledKey('round_robin', concurrency)]?.ttft;
+  const own = settled[roundRobin(state)]?.ttft;
   if (live === undefined) {
     return undefined;
   }
@@ -17,7 +17,7 @@ export function besideTTFT({ settled }: Progress, { baseline, state }: LaneSnaps
     const shown = interval !== undefined && (own < interval[0] || own > interval[1]);
     return { at, concurrency, live, other: own, word: 'measured here', shown };
   }
-  const found = columnOf(baseline.columns, 'round_robin')?.ttft.p95;
+  const found = columnOf(baseline.columns, 'round_robin', state.speculation)?.ttft.p95;
   return found?.value === undefined
     ? undefined
     : {
@@ -34,10 +34,35 @@ export function besideTTFT({ settled }: Progress, { baseline, state }: LaneSnaps
 export function besideHit({ settled }: Progress, { baseline, state }: LaneSnapshot, at: string): Beside | undefined {
   const concurrency = state.concurrency.target;
   const live = baseline.live_kv_hit_ratio;
-  const own = settled[settledKey('round_robin', concurrency)]?.hit;
-  const found = columnOf(baseline.columns, 'round_robin')?.kv_hit_ratio;
+  const own = settled[roundRobin(state)]?.hit;
+  const found = columnOf(baseline.columns, 'round_robin', state.speculation)?.kv_hit_ratio;
   const other = own ?? found?.value;
   return live === undefined || other === undefined
     ? undefined
     : { at, concurrency, live, other, word: own === undefined && found ? lookupWords[found.lookup] : 'measured here' };
+}
+
+/**
+ * Output tokens per second, likewise; whether the difference is more than chance is the load
+ * generator's word alone, since no interval of what was seen earlier is at hand.
+ */
+export function besideTokens({ baseline, state }: LaneSnapshot, at: string): Compared | undefined {
+  const live = baseline.live_output_tokens_per_second;
+  const column = columnOf(baseline.columns, 'round_robin', state.speculation);
+  const found = column?.output_tokens_per_second;
+  return live === undefined || found?.value === undefined
+    ? undefined
+    : {
+        at,
+        concurrency: state.concurrency.target,
+        live,
+        other: found.value,
+        word: column?.measured === undefined ? lookupWords[found.lookup] : 'measured here',
+        shown: found.improvement?.shown ?? false,
+      };
+}
+
+/** Where round-robin's step of the same concurrency and speculation is kept. */
+function roundRobin({ speculation, concurrency }: State): string {
+  return settledKey({ mode: 'round_robin', speculation }, concurrency.target);
 }

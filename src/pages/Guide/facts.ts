@@ -1,4 +1,5 @@
-import type { Baseline, Column, LaneSnapshot, Live, Settings } from '../../client';
+import type { Baseline, LaneSnapshot, Live, Settings } from '../../client';
+import { openingsOf } from '../../lib/openings';
 import { sloLevel } from '../../lib/slo';
 import { simulationNote, targetKind } from '../../lib/target';
 import { columnFigures, columnOf, liveFigures, prefixed, recordedFigures, sloFigures, type Figures } from './figures';
@@ -20,6 +21,8 @@ export type Condition =
   | 'other deployment'
   | 'slo met'
   | 'slo missed'
+  | 'own documents'
+  | 'shared documents'
   | 'speculating';
 
 /** All that answers quote, made anew with each snapshot. */
@@ -66,7 +69,9 @@ function conditions(lane: LaneSnapshot | undefined, settings: Settings | undefin
     ...only('simulated', targetKind(lane, undefined) === 'simulated'),
     ...simulation(lane.state),
     ...only('other deployment', lane.baseline.differences.length > 0),
-    ...only('recorded kv worse', isWorseRecorded(lane.baseline.columns)),
+    ...only('recorded kv worse', isWorseRecorded(lane)),
+    ...only('own documents', openingsOf(lane.state.shape) === 0),
+    ...only('shared documents', (openingsOf(lane.state.shape) ?? 0) > 0),
     ...only('speculating', lane.state.speculation === 'draft' || lane.state.speculation === 'eagle3'),
     ...(isRunning && !lane.state.settling ? settledConditions(lane, settings, isKV) : []),
   ];
@@ -84,15 +89,15 @@ function simulation(state: LaneSnapshot['state']): Condition[] {
   return [simulationNote(state) ? 'not calibrated' : 'calibrated'];
 }
 
-function isWorseRecorded(columns: Column[]): boolean {
-  const kv = columnOf(columns, 'kv')?.ttft.p95.value;
-  const roundRobin = columnOf(columns, 'round_robin')?.ttft.p95.value;
+function isWorseRecorded({ baseline, state }: LaneSnapshot): boolean {
+  const kv = columnOf(baseline.columns, 'kv', state.speculation)?.ttft.p95.value;
+  const roundRobin = columnOf(baseline.columns, 'round_robin', state.speculation)?.ttft.p95.value;
   return kv !== undefined && roundRobin !== undefined && kv > roundRobin;
 }
 
 /** Of a step that still settles nothing is said. */
-function settledConditions({ baseline }: LaneSnapshot, settings: Settings | undefined, isKV: boolean): Condition[] {
-  const improvement = isKV ? columnOf(baseline.columns, 'round_robin')?.ttft.p95.improvement : undefined;
+function settledConditions({ baseline, state }: LaneSnapshot, settings: Settings | undefined, isKV: boolean): Condition[] {
+  const improvement = isKV ? columnOf(baseline.columns, 'round_robin', state.speculation)?.ttft.p95.improvement : undefined;
   const { ttft, tpot } = baseline.live;
   const slos = [sloLevel(ttft.p95, settings?.slo.ttft), sloLevel(tpot.p95, settings?.slo.tpot)];
   const verdict = !improvement?.shown ? 'no difference' : improvement.percent < 0 ? 'kv worse' : 'kv better';

@@ -1,4 +1,4 @@
-import type { Baseline, Column, LaneSnapshot, Live, Settings } from '../../client';
+import type { Baseline, Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
 import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
 import { modeName, servedSpeculation } from '../../lib/names';
 import { targetKind, type TargetKind } from '../../lib/target';
@@ -65,9 +65,13 @@ const measured: Record<string, Read> = {
   tokens: ({ baseline }) => rate(baseline.live_output_tokens_per_second, 'tokens/s'),
   rps: ({ baseline }) => rate(baseline.live_requests_per_second, 'requests/s', 2),
   hit: ({ baseline, kv }) => (kv.not_reported ? NOT_REPORTED : percent(baseline.live_kv_hit_ratio)),
-  'change.ttft': ({ baseline }) => change(columnOf(baseline.columns, 'round_robin')?.ttft.p95),
-  'change.tokens': ({ baseline }) => change(columnOf(baseline.columns, 'round_robin')?.output_tokens_per_second),
+  'change.ttft': (lane) => change(roundRobin(lane)?.ttft.p95),
+  'change.tokens': (lane) => change(roundRobin(lane)?.output_tokens_per_second),
 };
+
+function roundRobin({ baseline, state }: LaneSnapshot): Column | undefined {
+  return columnOf(baseline.columns, 'round_robin', state.speculation);
+}
 
 /** Read from the running cluster or counted since the start, whatever the step. */
 const running: Record<string, Read> = {
@@ -124,9 +128,10 @@ function change(found: Column['kv_hit_ratio'] | undefined): string | undefined {
   return shown ? `${number(Math.abs(value), 1)} % ${value < 0 ? 'worse' : 'better'}` : 'no difference shown';
 }
 
-/** A mode's column; of several with different speculations the first. */
-export function columnOf(columns: Column[], mode: Routing): Column | undefined {
-  return columns.find((column) => column.mode === mode);
+/** A mode's column; of several with different speculations that with the one asked for, else the first. */
+export function columnOf(columns: Column[], mode: Routing, speculation?: Speculation): Column | undefined {
+  const of = columns.filter((column) => column.mode === mode);
+  return of.find((column) => column.speculation === speculation) ?? of[0];
 }
 
 /** How a baseline's value was found, in words. */
@@ -139,7 +144,7 @@ export const lookupWords: Record<Column['kv_hit_ratio']['lookup'], string> = {
 
 /** What was recorded in a mode at the concurrency in force. */
 export function columnFigures(lane: LaneSnapshot | undefined, mode: Routing): Figures {
-  const column = lane && columnOf(lane.baseline.columns, mode);
+  const column = lane && columnOf(lane.baseline.columns, mode, lane.state.speculation);
   const own = column?.measured === undefined ? 'recorded' : 'measured here';
   const of = (found: Column['kv_hit_ratio'] | undefined, write: (value?: number) => string) => {
     const word = found ? lookupWords[found.lookup] : 'not recorded';

@@ -1,9 +1,12 @@
 import type { LaneSnapshot, Live } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
 import { modeName } from '../../lib/names';
-import { besideHit, besideTTFT } from './beside';
-import { medians } from './progress';
-import type { Beside, Progress, Settled } from './seen';
+import { besideHit, besideTokens, besideTTFT } from './beside';
+import { documentRules } from './documents';
+import { phaseRules } from './phaseRules';
+import { CLEARLY } from './progress';
+import { clock, newestFirst, settledText, toGo, type Rule } from './rules';
+import { meanSpread, type Beside, type Progress } from './seen';
 
 /** One thing to show, and whether it was seen. */
 export interface Item {
@@ -16,24 +19,7 @@ export interface Item {
   why: string;
 }
 
-interface Rule {
-  id: string;
-  title: string;
-  say: string;
-  /** Why it is ticked; nothing where it was not seen. */
-  seen(progress: Progress): string | undefined;
-  /** What is missing while it runs. */
-  missing(progress: Progress, lane: LaneSnapshot): string;
-  /** Whether it can be missing something while nothing runs. */
-  needsRun: boolean;
-}
-
-/** A time of day as the person before the screen reads it. */
-function clock(at: string): string {
-  return new Date(at).toLocaleTimeString();
-}
-
-const rules: Rule[] = [
+const routingRules: Rule[] = [
   {
     id: 'started',
     title: 'Start the workload',
@@ -49,7 +35,7 @@ const rules: Rule[] = [
     title: 'Let round-robin settle',
     say: 'This is what a plain balancer does. Remember the slowest first tokens.',
     needsRun: true,
-    seen: ({ settled }) => settledText(newest(settled, 'round_robin')),
+    seen: ({ settled }) => settledText(newestFirst(settled, 'round_robin/').at(0)),
     missing: (_, { state, baseline }) =>
       state.mode === 'round_robin'
         ? toGo(baseline.settling_for_seconds)
@@ -72,7 +58,7 @@ const rules: Rule[] = [
     title: 'Let KV-aware routing settle',
     say: 'The caches are cold after a change. Give it a minute.',
     needsRun: true,
-    seen: ({ settled }) => settledText(newest(settled, 'kv')),
+    seen: ({ settled }) => settledText(newestFirst(settled, 'kv/').at(0)),
     missing: (_, { state, baseline }) =>
       state.mode === 'kv' ? toGo(baseline.settling_for_seconds) : 'Change the mode to KV-aware.',
   },
@@ -101,14 +87,28 @@ const rules: Rule[] = [
     },
   },
   {
-    id: 'turns',
-    title: 'Show later turns starting sooner',
-    say: 'Open a conversation: the third answer begins sooner than the first, though its prompt is longer.',
+    id: 'tokens',
+    title: 'Show tokens per second rise',
+    say: 'GPUs that do not repeat themselves write more answers. The same hardware gives more tokens every second.',
     needsRun: true,
-    seen: ({ turns }) =>
-      turns &&
-      `At ${clock(turns.at)}: median TTFT ${milliseconds(turns.first)} in the first turn, ${milliseconds(turns.later)} in the third.`,
-    missing: turnsMissing,
+    seen: ({ tokens }) => tokens && `At ${clock(tokens.at)}: ${tokensText(tokens)}`,
+    missing: tokensMissing,
+  },
+  {
+    id: 'uneven',
+    title: 'Show that in-flight is uneven',
+    say: 'Work follows the caches, so the workers are not equally busy. Up to a point that is the router doing its job.',
+    needsRun: true,
+    seen: ({ settled }) => {
+      const found = spreads(settled);
+      return found && found.roundRobin <= CLEARLY * found.kv ? capital(spreadText(found)) : undefined;
+    },
+    missing: ({ settled }) => {
+      const found = spreads(settled);
+      return found
+        ? `Not clearly so: ${spreadText(found)}`
+        : 'Needs about a minute of settled in-flight counts in both modes at the same concurrency.';
+    },
   },
   {
     id: 'raised',
@@ -142,13 +142,45 @@ const rules: Rule[] = [
   },
 ];
 
-/** The demonstration's flow, each step with why it is ticked or what is missing. */
-export function checklist(progress: Progress, live: Live): Item[] {
-  return rules.map((rule) => {
-    const why = rule.seen(progress);
-    const { id, title, say } = rule;
-    return { id, title, say, done: why !== undefined, why: why ?? whatIsMissing(rule, progress, live) };
-  });
+/** Items that tell one story. */
+export interface Group {
+  id: 'routing' | 'documents' | 'phases';
+  title: string;
+  /** What one needs to know before it. */
+  text: string;
+  items: Item[];
+}
+
+const stories: Array<Omit<Group, 'items'> & { rules: Rule[] }> = [
+  {
+    id: 'routing',
+    title: 'Round-robin against KV-aware',
+    text: 'One change of the router, everything else equal.',
+    rules: routingRules,
+  },
+  {
+    id: 'documents',
+    title: 'Every visitor brings a document of their own',
+    text: 'Under KV-aware routing only the first turn is slow; under round-robin most turns are.',
+    rules: documentRules,
+  },
+  {
+    id: 'phases',
+    title: 'Two optimisations, phase by phase',
+    text: 'First the router, then speculative decoding on top. A simulated cluster switches both while it runs, but only its timing “as recorded” is calibrated.',
+    rules: phaseRules,
+  },
+];
+
+/** The demonstration's flow in its stories, each step with why it is ticked or what is missing. */
+export function checklist(progress: Progress, live: Live): Group[] {
+  return stories.map(({ rules, ...story }) => ({ ...story, items: rules.map((rule) => toItem(rule, progress, live)) }));
+}
+
+function toItem(rule: Rule, progress: Progress, live: Live): Item {
+  const why = rule.seen(progress);
+  const { id, title, say } = rule;
+  return { id, title, say, done: why !== undefined, why: why ?? whatIsMissing(rule, progress, live) };
 }
 
 function whatIsMissing({ missing, needsRun }: Rule, progress: Progress, { state, lane }: Live): string {
@@ -156,22 +188,6 @@ function whatIsMissing({ missing, needsRun }: Rule, progress: Progress, { state,
     return state.status === 'loading' ? 'Waiting for the load generator.' : 'Nothing can be seen now.';
   }
   return needsRun && lane.state.phase !== 'running' ? 'The workload does not run.' : missing(progress, lane);
-}
-
-function newest(settled: Progress['settled'], mode: string): Settled | undefined {
-  const of = Object.entries(settled).flatMap(([key, one]) => (key.startsWith(`${mode}/`) ? [one] : []));
-  return of.sort((a, b) => Date.parse(b.at) - Date.parse(a.at))[0];
-}
-
-function settledText(settled: Settled | undefined): string | undefined {
-  return (
-    settled &&
-    `At ${clock(settled.at)}, ${number(settled.concurrency)} conversations: TTFT p95 ${milliseconds(settled.ttft)}, hit rate ${percent(settled.hit)}.`
-  );
-}
-
-function toGo(seconds: number): string {
-  return `Settling: ${number(Math.ceil(seconds))} s to go.`;
 }
 
 function ttftText({ live, other, word }: Beside): string {
@@ -186,12 +202,41 @@ function isSettledKV({ state }: LaneSnapshot): boolean {
   return state.mode === 'kv' && !state.settling;
 }
 
-/** Few starters are soon cached everywhere, so that the first turn is fast, too. */
-function turnsMissing(_: Progress, lane: LaneSnapshot): string {
-  const { first, later } = medians(lane);
-  return isSettledKV(lane) && first !== undefined && later !== undefined
-    ? `Not clearly now: median TTFT ${milliseconds(first)} in the first turn, ${milliseconds(later)} in the third.`
-    : 'Needs KV-aware routing, settled, and answers of first and third turns.';
+function tokensMissing(_: Progress, lane: LaneSnapshot): string {
+  const found = isSettledKV(lane) ? besideTokens(lane, '') : undefined;
+  if (!found) {
+    return 'Needs KV-aware routing, settled, and a round-robin figure at the same concurrency.';
+  }
+  return `${found.shown ? 'Fewer now, and say so' : 'No difference shown'}: ${tokensText(found)}`;
+}
+
+function tokensText({ live, other, word }: Beside): string {
+  return `${number(live)} tokens/s live, ${number(other)} under round-robin (${word}).`;
+}
+
+interface Spreads {
+  concurrency: number;
+  kv: number;
+  roundRobin: number;
+}
+
+/** Mean spreads of the newest KV-aware step that has a counterpart under round-robin. */
+function spreads(settled: Progress['settled']): Spreads | undefined {
+  const pairs = newestFirst(settled, 'kv/').flatMap((step) => {
+    const key = Object.keys(settled).find((one) => settled[one] === step) ?? '';
+    const kv = meanSpread(step);
+    const roundRobin = meanSpread(settled[key.replace(/^kv/, 'round_robin')]);
+    return kv === undefined || roundRobin === undefined ? [] : [{ concurrency: step.concurrency, kv, roundRobin }];
+  });
+  return pairs.at(0);
+}
+
+function capital(sentence: string): string {
+  return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;
+}
+
+function spreadText({ concurrency, kv, roundRobin }: Spreads): string {
+  return `at ${number(concurrency)} conversations the busiest and the idlest worker lie ${number(kv, 1)} requests apart on average, under round-robin ${number(roundRobin, 1)}.`;
 }
 
 function improvementMissing(progress: Progress, lane: LaneSnapshot): string {

@@ -1,4 +1,4 @@
-import type { Baseline, Comparison } from '../../client';
+import type { Baseline, Comparison, Live } from '../../client';
 import { column, comparison, snapshot, type LaneChange } from '../../test/fixtures';
 import { checklist } from './flow';
 import { observe } from './progress';
@@ -46,7 +46,8 @@ const see = (before: Progress, ...seconds: Second[]) =>
 
 function items(progress: Progress, lane: LaneChange = {}) {
   const shown = snapshot(lane);
-  return checklist(progress, { state: { status: 'live', snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] });
+  const live = { state: { status: 'live' as const, snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] };
+  return checklist(progress, live).flatMap((group) => group.items);
 }
 
 function item(id: string, progress: Progress, lane: LaneChange = {}) {
@@ -85,9 +86,10 @@ describe('nothing is ticked that was not seen', () => {
   });
 
   it('while loading, or after a loss', () => {
-    const loading = checklist(nothing, { state: { status: 'loading' } });
+    const itemsOf = (state: Live['state']) => checklist(nothing, { state }).flatMap((group) => group.items);
+    const loading = itemsOf({ status: 'loading' });
     expect(loading.map((one) => one.why)).toEqual(loading.map(() => 'Waiting for the load generator.'));
-    const lost = checklist(nothing, { state: { status: 'lost', since: 0, problem: '' } });
+    const lost = itemsOf({ status: 'lost', since: 0, problem: '' });
     expect(lost[0]).toMatchObject({ done: false, why: 'Nothing can be seen now.' });
   });
 });
@@ -107,17 +109,21 @@ describe('the flow, second by second', () => {
     expect(item('baseline', progress, runs()).why).toBe('Settling: 30 s to go.');
 
     progress = see(progress, { at: '01:30', lane: slow });
-    expect(ticked(progress)).toEqual(['started', 'baseline']);
+    expect(ticked(progress)).toEqual(['started', 'baseline', 'phase-1']);
     expect(item('baseline', progress).why).toContain('TTFT p95 650 ms');
 
     progress = see(progress, { at: '02:00', lane: runs({ state: { phase: 'switching' } }) });
     expect(item('changed', progress).done).toBe(false);
     progress = see(progress, { at: '02:10', lane: runs({ state: { mode: 'kv' } }) });
-    expect(ticked(progress)).toEqual(['started', 'baseline', 'changed']);
+    expect(ticked(progress)).toEqual(['started', 'baseline', 'changed', 'phase-1']);
     expect(item('settled', progress, runs({ state: { mode: 'kv' } })).why).toBe('Settling: 30 s to go.');
 
     progress = see(progress, { at: '03:30', lane: { ...fast, ttft_by_turn: turns } });
-    expect(ticked(progress)).toEqual(['started', 'baseline', 'changed', 'settled', 'improved', 'hit', 'turns', 'slo']);
+    expect(ticked(progress)).toEqual([
+      ...['started', 'baseline', 'changed', 'settled', 'improved', 'hit', 'slo'],
+      'turns',
+      ...['phase-1', 'phase-2'],
+    ]);
     expect(item('improved', progress).why).toContain('450 ms live, 650 ms under round-robin (measured here)');
     expect(item('hit', progress).why).toContain('95.0 % live, 90.0 % under round-robin (measured here)');
     expect(item('turns', progress).why).toContain('400 ms in the first turn, 200 ms in the third');
@@ -129,7 +135,7 @@ describe('the flow, second by second', () => {
     expect(item('raised', progress).why).toContain('From 60 to 120');
     expect(item('errors', progress)).toMatchObject({ done: false, why: 'No turn has ended yet.' });
     progress = see(progress, { at: '04:01', lane: runs({ totals: { ...snapshot().lanes[0].totals, ok: 5 } }) });
-    expect(ticked(progress)).toHaveLength(10);
+    expect(ticked(progress)).toHaveLength(12);
   });
 
   it('keeps its object while nothing is new', () => {
@@ -198,7 +204,145 @@ it('later turns that start hardly sooner may be chance', () => {
   const lane = { ...settled('kv', 0.45), ttft_by_turn };
   expect(item('turns', see(nothing, { at: '02:00', lane }), lane)).toMatchObject({
     done: false,
-    why: 'Not clearly now: median TTFT 255 ms in the first turn, 252 ms in the third.',
+    why: 'Not clearly now: median TTFT 255 ms in the first turn, 252 ms in the third. With shared texts, first turns are fast as well.',
+  });
+});
+
+describe('more tokens per second', () => {
+  const kv = (tokens: number, shown: boolean) =>
+    settled('kv', 0.45, {
+      baseline: {
+        live_output_tokens_per_second: tokens,
+        columns: [
+          column({
+            output_tokens_per_second: { value: 2817, lookup: 'exact', improvement: { percent: 1, shown } },
+          }),
+        ],
+      },
+    });
+  const at = (lane: LaneChange) => item('tokens', see(nothing, { at: '02:00', lane }), lane);
+
+  it('are ticked where the load generator shows a difference', () => {
+    expect(at(kv(3168, true))).toMatchObject({ done: true });
+    expect(at(kv(3168, true)).why).toContain('3,168 tokens/s live, 2,817 under round-robin (recorded)');
+  });
+
+  it('are none within chance, and fewer are called fewer', () => {
+    expect(at(kv(2830, false))).toMatchObject({
+      done: false,
+      why: 'No difference shown: 2,830 tokens/s live, 2,817 under round-robin (recorded).',
+    });
+    expect(at(kv(2000, true)).why).toMatch(/^Fewer now, and say so/);
+  });
+});
+
+describe('uneven in-flight', () => {
+  const cluster = (spread?: number) => ({ ...snapshot().lanes[0].cluster, spread });
+  /** A settled minute, looked at each second. */
+  const minute = (from: Progress, mode: 'kv' | 'round_robin', hour: number, spread?: number) =>
+    Array.from({ length: 60 }, (_, i) => ({
+      at: `${10 + hour}:${String(i).padStart(2, '0')}`,
+      lane: settled(mode, 0.5, { cluster: cluster(spread) }),
+    })).reduce((progress, second) => see(progress, second), from);
+
+  it('is the mean of a minute in each mode', () => {
+    const first = minute(nothing, 'round_robin', 0, 12);
+    expect(item('uneven', first, settled('round_robin', 0.5)).why).toMatch(/^Needs about a minute/);
+    const both = minute(first, 'kv', 1, 30);
+    expect(item('uneven', both)).toMatchObject({
+      done: true,
+      why: 'At 60 conversations the busiest and the idlest worker lie 30.0 requests apart on average, under round-robin 12.0.',
+    });
+  });
+
+  it('is not claimed where both are alike, or where nobody tells', () => {
+    const alike = minute(minute(nothing, 'round_robin', 0, 12), 'kv', 1, 12);
+    expect(item('uneven', alike).done).toBe(false);
+    const silent = minute(minute(nothing, 'round_robin', 0), 'kv', 1);
+    expect(item('uneven', silent).done).toBe(false);
+  });
+});
+
+describe('a document of their own', () => {
+  const shape = (openings?: number) => ({ shape: { ...snapshot().lanes[0].state.shape, ...withOpenings(openings) } });
+  const withOpenings = (openings?: number) => (openings === undefined ? {} : { openings });
+  const turns = (first: number, second: number, third: number) => ({
+    ttft_by_turn: [first, second, third].map((p50, i) => ({ turn: `${i + 1}` as const, p50, n: 20 })),
+  });
+
+  it('is there once there is an opening for each conversation', () => {
+    const shared = settled('kv', 0.5, { state: { mode: 'kv', ...shape(10) } });
+    expect(item('own', see(nothing, { at: '01:00', lane: shared }), shared)).toMatchObject({
+      done: false,
+      why: '10 opening texts are in circulation. Set openings to one for each conversation.',
+    });
+    const own = settled('kv', 0.5, { state: { mode: 'kv', ...shape(0) } });
+    expect(item('own', see(nothing, { at: '01:00', lane: own })).done).toBe(true);
+    const silent = settled('kv', 0.5);
+    expect(item('own', see(nothing, { at: '01:00', lane: silent }), silent).why).toMatch(/does not tell/);
+  });
+
+  it('makes later turns slow again under round-robin, and only then is it ticked', () => {
+    const lane = (mode: 'kv' | 'round_robin', openings: number, second: number) =>
+      settled(mode, 0.6, { state: { mode, settling: false, ...shape(openings) }, ...turns(0.55, second, 0.5) });
+    const blind = (one: LaneChange) => item('blind', see(nothing, { at: '02:00', lane: one }), one);
+    expect(blind(lane('round_robin', 0, 0.54))).toMatchObject({ done: true });
+    expect(blind(lane('round_robin', 0, 0.54)).why).toContain('550 ms in the first turn, 540 ms in the second');
+    expect(blind(lane('round_robin', 0, 0.2)).why).toMatch(/^Not so now/);
+    expect(blind(lane('round_robin', 10, 0.54)).why).toMatch(/^Needs round-robin and a document/);
+    expect(blind(lane('kv', 0, 0.54)).done).toBe(false);
+  });
+
+  it('tells the odds from the number of workers', () => {
+    const workers = Array.from({ length: 4 }, (_, i) => ({ name: `w${i}`, gpus: [] }));
+    const lane = settled('kv', 0.5, { cluster: { ...snapshot().lanes[0].cluster, workers } });
+    expect(item('blind', see(nothing, { at: '02:00', lane }), lane).why).toContain('another worker 3 in 4 times');
+  });
+});
+
+describe('the phases', () => {
+  const speculating = (speculation: 'off' | 'draft' | 'eagle3' | 'not_recorded', itl: number, more: LaneChange = {}) => {
+    const base = settled('kv', 0.45, { ...more, state: { mode: 'kv', settling: false, speculation, ...more.state } });
+    const live = { ...comparison().live, ...base.baseline?.live, itl: { p50: itl, p95: 2 * itl, n: 9000 } };
+    return { ...base, baseline: { ...base.baseline, live } };
+  };
+  const cluster = { ...snapshot().lanes[0].cluster, speculation: { acceptance: 0.62, tokens_per_step: 2.4 } };
+
+  it('are ticked by what was measured in each, with what it gained over the one before', () => {
+    const off = see(nothing, { at: '01:00', lane: speculating('off', 0.026) });
+    const draft = see(off, { at: '03:00', lane: speculating('draft', 0.018, { cluster }) });
+    expect(ticked(draft).filter((id) => id.startsWith('phase'))).toEqual(['phase-2', 'phase-3a']);
+    const { why } = item('phase-3a', draft);
+    expect(why).toContain('median ITL 18.0 ms');
+    expect(why).toContain('Accepted: 62 % of guesses, 2.40 tokens a pass.');
+    expect(why).toContain('Phase 2: TTFT p95 450 ms, median ITL 26.0 ms.');
+  });
+
+  it('are none where nobody knows whether it speculates', () => {
+    const lane = speculating('not_recorded', 0.026);
+    expect(ticked(see(nothing, { at: '01:00', lane })).filter((id) => id.startsWith('phase'))).toEqual([]);
+  });
+
+  it('say how to get there, that it is not calibrated, or that it cannot be had', () => {
+    const lane = speculating('off', 0.026);
+    const progress = see(nothing, { at: '01:00', lane });
+    expect(item('phase-3b', progress, lane).why).toBe(
+      'Change to KV-aware with speculation “EAGLE-3”. The simulated cluster’s timing is then assumed: not calibrated.'
+    );
+    expect(item('phase-3a', progress, lane).why).toBe(
+      'The mode driver “simulated” does not offer KV-aware with speculation “Draft model”.'
+    );
+    const settling = runs({ state: { mode: 'kv', speculation: 'eagle3' } });
+    expect(item('phase-3b', nothing, settling).why).toBe('Settling: 30 s to go.');
+  });
+
+  it('keep figures of one speculation apart from those of another', () => {
+    const first = see(nothing, { at: '01:00', lane: settled('round_robin', 0.65) });
+    const lane = speculating('eagle3', 0.012);
+    expect(item('improved', see(first, { at: '03:00', lane }), lane)).toMatchObject({
+      done: false,
+      why: 'Needs KV-aware routing, settled, and a round-robin figure at the same concurrency.',
+    });
   });
 });
 
@@ -320,7 +464,7 @@ describe('what happened while nobody looked', () => {
     ];
     const own: Baseline = { name: 'this target', title: '', kind: 'measured', deployment: {}, rows };
     const progress = recall(since, [], [own]);
-    expect(ticked(progress)).toEqual(['baseline']);
+    expect(ticked(progress)).toEqual(['baseline', 'phase-1']);
     const after = see(progress, { at: '05:00', lane: settled('kv', 0.5) });
     expect(item('improved', after).why).toContain('650 ms under round-robin (measured here)');
     expect(ticked(recall(since, [], [{ ...own, kind: 'imported' }]))).toEqual([]);

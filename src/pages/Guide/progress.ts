@@ -1,7 +1,8 @@
 import type { LaneSnapshot, Mode, Settings, Snapshot } from '../../client';
 import { sloLevel } from '../../lib/slo';
-import { besideHit, besideTTFT, type Compared } from './beside';
-import { isSame, settledKey, type Beside, type Progress } from './seen';
+import { openingsOf } from '../../lib/openings';
+import { besideHit, besideTokens, besideTTFT, type Compared } from './beside';
+import { isSame, settledKey, type Beside, type Progress, type Settled } from './seen';
 
 /** How old a settled step's figures may grow before they are taken anew, in milliseconds. */
 const REFRESH = 10_000;
@@ -44,6 +45,7 @@ function seen(before: Progress, lane: LaneSnapshot, settings: Settings, at: stri
   return {
     started: before.started ?? { at: state.started ?? at, concurrency, mode: state.mode },
     mode: state.mode,
+    own: before.own ?? (hasOwnDocuments(lane) ? { at, concurrency } : undefined),
     ...climb(before, concurrency, at),
     ...change(before, before.mode ?? state.mode, state.mode, at),
     ...(isSettled && settledSeen(before, lane, settings, at)),
@@ -69,18 +71,35 @@ export function change({ changed }: Progress, from: Mode, to: Mode, at: string):
 function settledSeen(before: Progress, lane: LaneSnapshot, settings: Settings, at: string): Partial<Progress> {
   const { baseline, state } = lane;
   const concurrency = state.concurrency.target;
-  const key = settledKey(state.mode, concurrency);
-  const figures = { at, concurrency, ttft: baseline.live.ttft.p95, hit: baseline.live_kv_hit_ratio };
+  const key = settledKey(state, concurrency);
   const old = before.settled[key];
   const isFresh = old !== undefined && Date.parse(at) - Date.parse(old.at) < REFRESH;
   return {
-    ...(!isFresh && { settled: { ...before.settled, [key]: figures } }),
+    ...(!isFresh && { settled: { ...before.settled, [key]: settledFigures(lane, old, at) } }),
     slo: before.slo ?? sloSeen(lane, settings, at),
     ...(state.mode === 'kv' && {
       improved: before.improved ?? better(besideTTFT(before, lane, at)),
       hit: before.hit ?? higher(besideHit(before, lane, at)),
+      tokens: before.tokens ?? more(besideTokens(lane, at)),
       turns: before.turns ?? turnsSeen(lane, at),
     }),
+    ...(state.mode === 'round_robin' && { blind: before.blind ?? blindSeen(lane, at) }),
+  };
+}
+
+function settledFigures({ baseline, cluster, state }: LaneSnapshot, old: Settled | undefined, at: string): Settled {
+  const { spread, speculation } = cluster;
+  const { sum, n } = old?.spread ?? { sum: 0, n: 0 };
+  return {
+    at,
+    concurrency: state.concurrency.target,
+    ttft: baseline.live.ttft.p95,
+    hit: baseline.live_kv_hit_ratio,
+    itl: baseline.live.itl.p50,
+    tokens: baseline.live_output_tokens_per_second,
+    acceptance: speculation.acceptance,
+    tokensPerStep: speculation.tokens_per_step,
+    spread: spread === undefined ? old?.spread : { sum: sum + spread, n: n + 1 },
   };
 }
 
@@ -93,21 +112,38 @@ function sloSeen({ baseline, state }: LaneSnapshot, { slo }: Settings, at: strin
 }
 
 /** Medians by turn come without an interval: what differs by less than a tenth may be chance. */
-const CLEARLY = 0.9;
+export const CLEARLY = 0.9;
 
 function turnsSeen(lane: LaneSnapshot, at: string): Progress['turns'] {
   const { first, later } = medians(lane);
   return first !== undefined && later !== undefined && later <= CLEARLY * first ? { at, first, later } : undefined;
 }
 
-/** The median TTFT of first and third turns, in seconds. */
-export function medians({ ttft_by_turn }: LaneSnapshot): { first?: number; later?: number } {
+/** Whether each conversation has an opening text of its own. */
+export function hasOwnDocuments({ state }: LaneSnapshot): boolean {
+  return openingsOf(state.shape) === 0;
+}
+
+/** The second turn, not the third, which may meet one of two workers that know a part of its conversation. */
+function blindSeen(lane: LaneSnapshot, at: string): Progress['blind'] {
+  const { first, second } = medians(lane);
+  return hasOwnDocuments(lane) && first !== undefined && second !== undefined && second > CLEARLY * first
+    ? { at, first, later: second }
+    : undefined;
+}
+
+/** The median TTFT of first, second and third turns, in seconds. */
+export function medians({ ttft_by_turn }: LaneSnapshot): { first?: number; second?: number; later?: number } {
   const median = (turn: string) => ttft_by_turn.find((one) => one.turn === turn && one.n > 0)?.p50;
-  return { first: median('1'), later: median('3') };
+  return { first: median('1'), second: median('2'), later: median('3') };
 }
 
 function better(found: Compared | undefined): Beside | undefined {
   return found?.shown && found.live < found.other ? strip(found) : undefined;
+}
+
+function more(found: Compared | undefined): Beside | undefined {
+  return found?.shown && found.live > found.other ? strip(found) : undefined;
 }
 
 function strip({ at, concurrency, live, other, word }: Compared): Beside {

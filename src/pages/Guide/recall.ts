@@ -46,10 +46,17 @@ function recallEvent(before: Progress, { time, kind, text }: LaneEvent): Progres
 }
 
 function recallRow(before: Progress, row: Baseline['rows'][number]): Progress {
-  const key = settledKey(row.mode, row.concurrency);
+  const key = settledKey(row, row.concurrency);
   if (before.settled[key] || row.measured === undefined) {
     return before;
   }
-  const figures = { at: row.measured, concurrency: row.concurrency, ttft: row.ttft.p95, hit: row.kv_hit_ratio };
+  const figures = {
+    at: row.measured,
+    concurrency: row.concurrency,
+    ttft: row.ttft.p95,
+    hit: row.kv_hit_ratio,
+    itl: row.itl.p50,
+    tokens: row.output_tokens_per_second,
+  };
   return { ...before, settled: { ...before.settled, [key]: figures } };
 }

@@ -1,4 +1,4 @@
-import type { Mode } from '../../client';
+import type { Mode, ModeState } from '../../client';
 
 /** What was measured in a settled step. */
 export interface Settled {
@@ -9,6 +9,16 @@ export interface Settled {
   ttft?: number;
   /** Share of cached prompt tokens. */
   hit?: number;
+  /** Median ITL in seconds. */
+  itl?: number;
+  /** Output tokens per second. */
+  tokens?: number;
+  /** Share of drafted tokens that were accepted. */
+  acceptance?: number;
+  /** Tokens that one pass of the large model yields. */
+  tokensPerStep?: number;
+  /** Requests of the busiest worker less those of the idlest: the sum over n looks, some seconds apart. */
+  spread?: { sum: number; n: number };
 }
 
 /** Two values beside each other, and what kind of figure the second is. */
@@ -20,6 +30,13 @@ export interface Beside {
   word: string;
 }
 
+/** The median TTFT of a first and of a later turn, in seconds. */
+export interface Turns {
+  at: string;
+  first: number;
+  later: number;
+}
+
 /**
  * What was seen of the demonstration since a moment. Plain data, so that it
  * outlives a change of page; nothing is in it that no snapshot, event or
@@ -29,7 +46,7 @@ export interface Progress {
   /** Since when, by the load generator's clock; absent until the first snapshot. */
   since?: string;
   started?: { at: string; concurrency: number; mode: Mode };
-  /** By mode and concurrency: "kv/120". */
+  /** By mode, speculation and concurrency: "kv/off/120". */
   settled: Record<string, Settled>;
   /** The lowest concurrency that was seen to run, and since when. */
   lowest?: { at: string; concurrency: number };
@@ -39,8 +56,14 @@ export interface Progress {
   changed?: { at: string; from: Mode; to: Mode };
   improved?: Beside;
   hit?: Beside;
-  /** Median TTFT of the first and the third turn, in seconds. */
-  turns?: { at: string; first: number; later: number };
+  /** Output tokens per second. */
+  tokens?: Beside;
+  /** Median TTFT of the first and the third turn under KV-aware routing, in seconds. */
+  turns?: Turns;
+  /** When it ran with an opening text for each conversation. */
+  own?: { at: string; concurrency: number };
+  /** Median TTFT of the first and the second turn under round-robin, each conversation with a text of its own. */
+  blind?: Turns;
   slo?: { at: string; concurrency: number; ttft: number; tpot: number };
   /** Turns that failed since then; how many failed in the run that was seen last, and how many had ended well before. */
   errors: { total: number; run?: string; inRun: number; okBefore: number };
@@ -57,6 +80,15 @@ export function isSame(a: Progress, b: Progress): boolean {
 }
 
 /** How settled steps are told apart. */
-export function settledKey(mode: Mode, concurrency: number): string {
-  return `${mode}/${concurrency}`;
+export function settledKey({ mode, speculation }: ModeState, concurrency: number): string {
+  return `${mode}/${speculation}/${concurrency}`;
 }
+
+/** The mean spread over the looks taken; undefined before there are enough of them to speak of. */
+export function meanSpread(settled: Settled | undefined): number | undefined {
+  const { sum, n } = settled?.spread ?? { sum: 0, n: 0 };
+  return n >= LOOKS ? sum / n : undefined;
+}
+
+/** A minute of them. */
+const LOOKS = 6;

@@ -7,7 +7,7 @@ import { recall, type LaneEvent } from './recall';
 import { nothing, type Progress } from './seen';
 
 /** Where what was seen is kept while the browser's tab lives. */
-export const STORED = 'kvbooth.guide.progress.1';
+export const STORED = 'kvbooth.guide.progress.2';
 
 /** How often events are asked for, in milliseconds. */
 export const EVENTS_EVERY = 10_000;

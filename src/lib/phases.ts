@@ -1,0 +1,32 @@
+import type { Mode, ModeState, Speculation, State } from '../client';
+
+/** One phase of the demonstration's story: a routing mode with a kind of speculation. */
+export interface Phase {
+  /** As people number it. */
+  id: '1' | '2' | '3a' | '3b';
+  mode: Mode;
+  speculation: Speculation;
+  title: string;
+}
+
+/**
+ * The story from a plain deployment to one with everything switched on, one change at a
+ * time. The recorded tables belong to none of them: nobody wrote down whether those runs
+ * speculated.
+ */
+export const PHASES: readonly Phase[] = [
+  { id: '1', mode: 'round_robin', speculation: 'off', title: 'Round-robin, no speculation' },
+  { id: '2', mode: 'kv', speculation: 'off', title: 'KV-aware, no speculation' },
+  { id: '3a', mode: 'kv', speculation: 'draft', title: 'KV-aware with a draft model' },
+  { id: '3b', mode: 'kv', speculation: 'eagle3', title: 'KV-aware with EAGLE-3' },
+];
+
+/** Whether a state is that of a phase. */
+export function isPhase({ mode, speculation }: Phase, state: ModeState): boolean {
+  return state.mode === mode && state.speculation === speculation;
+}
+
+/** Whether the mode driver can switch to a phase, or it is in force. */
+export function isOffered(phase: Phase, state: Pick<State, 'mode' | 'speculation' | 'modes'>): boolean {
+  return isPhase(phase, state) || state.modes.some((offer) => isPhase(phase, offer));
+}

@@ -1,0 +1,74 @@
+import type { LaneSnapshot } from '../../client';
+import { milliseconds, number } from '../../lib/format';
+import { openingsOf } from '../../lib/openings';
+import { workerCount } from '../../lib/workers';
+import { hasOwnDocuments, medians } from './progress';
+import { clock, toGo, type Rule } from './rules';
+
+/** The scene in which no conversation begins like another, so that only routing decides what is cached. */
+export const documentRules: Rule[] = [
+  {
+    id: 'own',
+    title: 'Give every visitor a document of their own',
+    say: 'So far everybody asked about the same few texts. Now each of you brings a contract nobody else has.',
+    needsRun: true,
+    seen: ({ own }) =>
+      own && `Since ${clock(own.at)}, ${number(own.concurrency)} conversations, each on an opening text of its own.`,
+    missing: (_, { state }) => {
+      const openings = openingsOf(state.shape);
+      return openings === undefined
+        ? 'This load generator does not tell how many opening texts are in circulation.'
+        : `${number(openings)} opening texts are in circulation. Set openings to one for each conversation.`;
+    },
+  },
+  {
+    id: 'turns',
+    title: 'Show later turns starting sooner',
+    say: 'Open a conversation: the first answer takes its time, the third begins sooner, though its prompt is longer.',
+    needsRun: true,
+    seen: ({ turns }) =>
+      turns &&
+      `At ${clock(turns.at)}: median TTFT ${milliseconds(turns.first)} in the first turn, ${milliseconds(turns.later)} in the third.`,
+    missing: turnsMissing,
+  },
+  {
+    id: 'blind',
+    title: 'Show round-robin losing the thread',
+    say: 'Same documents, same GPUs. The next question lands on a worker that has never seen this conversation.',
+    needsRun: true,
+    seen: ({ blind }) =>
+      blind &&
+      `At ${clock(blind.at)}, under round-robin: median TTFT ${milliseconds(blind.first)} in the first turn, ${milliseconds(blind.later)} in the second.`,
+    missing: blindMissing,
+  },
+];
+
+/** Few shared texts are soon cached everywhere, so that the first turn is fast, too. */
+function turnsMissing(_: unknown, lane: LaneSnapshot): string {
+  const { first, later } = medians(lane);
+  if (lane.state.mode !== 'kv' || lane.state.settling || first === undefined || later === undefined) {
+    return 'Needs KV-aware routing, settled, and answers of first and third turns.';
+  }
+  const why = hasOwnDocuments(lane) ? '' : ' With shared texts, first turns are fast as well.';
+  return `Not clearly now: median TTFT ${milliseconds(first)} in the first turn, ${milliseconds(later)} in the third.${why}`;
+}
+
+function blindMissing(_: unknown, lane: LaneSnapshot): string {
+  const { first, second } = medians(lane);
+  if (!hasOwnDocuments(lane) || lane.state.mode !== 'round_robin') {
+    const odds = elsewhere(lane);
+    return `Needs round-robin and a document for each visitor.${odds ? ` A second turn then lands on another worker ${odds} times.` : ''}`;
+  }
+  if (lane.state.settling) {
+    return toGo(lane.baseline.settling_for_seconds);
+  }
+  return first === undefined || second === undefined
+    ? 'Needs answers of first and second turns.'
+    : `Not so now: median TTFT ${milliseconds(first)} in the first turn, ${milliseconds(second)} in the second.`;
+}
+
+/** How often the next in turn is another worker than the last one, as "2 in 3"; undefined for a lone worker. */
+export function elsewhere({ cluster }: Pick<LaneSnapshot, 'cluster'>): string | undefined {
+  const workers = workerCount(cluster);
+  return workers > 1 ? `${number(workers - 1)} in ${number(workers)}` : undefined;
+}

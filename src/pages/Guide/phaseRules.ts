@@ -1,0 +1,59 @@
+import type { LaneSnapshot } from '../../client';
+import { milliseconds, number, percent } from '../../lib/format';
+import { modeName, speculationName } from '../../lib/names';
+import { isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
+import { clock, newestFirst, toGo, type Rule } from './rules';
+import type { Progress, Settled } from './seen';
+
+const says: Record<Phase['id'], string> = {
+  '1': 'What most teams start with: several copies of the model, requests dealt out in turn, one token at a time.',
+  '2': 'One change: the router knows the caches. First tokens come sooner; the pace of the rest hardly moves.',
+  '3a': 'Now the other half: a small model guesses ahead, the large one checks several guesses in one pass.',
+  '3b': 'The guesses come from the large model’s own inner state. It should need less memory and guess better.',
+};
+
+/** Speculation's story: each phase is ticked once a settled step was measured in it. */
+export const phaseRules: Rule[] = PHASES.map((phase) => ({
+  id: `phase-${phase.id}`,
+  title: `Phase ${phase.id}: ${phase.title}`,
+  say: says[phase.id],
+  needsRun: true,
+  seen: (progress) => seen(phase, progress),
+  missing: (_, lane) => missing(phase, lane),
+}));
+
+const stored = ({ mode, speculation }: Phase) => `${mode}/${speculation}/`;
+
+function seen(phase: Phase, { settled }: Progress): string | undefined {
+  const last = newestFirst(settled, stored(phase)).at(0);
+  return last && [figures(last), speculative(last), against(phase, settled, last)].filter(Boolean).join(' ');
+}
+
+function figures({ at, concurrency, ttft, itl, tokens }: Settled): string {
+  return `At ${clock(at)}, ${number(concurrency)} conversations: TTFT p95 ${milliseconds(ttft)}, median ITL ${milliseconds(itl)}, ${number(tokens)} tokens/s.`;
+}
+
+function speculative({ acceptance, tokensPerStep }: Settled): string | undefined {
+  return acceptance === undefined
+    ? undefined
+    : `Accepted: ${percent(acceptance, 0)} of guesses, ${number(tokensPerStep, 2)} tokens a pass.`;
+}
+
+/** The phase before it, at the same concurrency. */
+function against(phase: Phase, settled: Progress['settled'], { concurrency }: Settled): string | undefined {
+  const before = PHASES[PHASES.indexOf(phase) - 1];
+  const other = before && newestFirst(settled, stored(before)).find((one) => one.concurrency === concurrency);
+  return other && `Phase ${before.id}: TTFT p95 ${milliseconds(other.ttft)}, median ITL ${milliseconds(other.itl)}.`;
+}
+
+function missing(phase: Phase, { state, baseline, target }: LaneSnapshot): string {
+  if (isPhase(phase, state)) {
+    return toGo(baseline.settling_for_seconds);
+  }
+  const wanted = `${modeName(phase.mode)} with speculation “${speculationName(phase.speculation)}”`;
+  if (!isOffered(phase, state)) {
+    return `The mode driver “${state.driver}” does not offer ${wanted}.`;
+  }
+  const note = target.kind === 'simulated' ? ' The simulated cluster’s timing is then assumed: not calibrated.' : '';
+  return `Change to ${wanted}.${note}`;
+}

@@ -1,0 +1,41 @@
+import type { LaneSnapshot } from '../../client';
+import { milliseconds, number, percent } from '../../lib/format';
+import type { Progress, Settled } from './seen';
+
+/** How one thing to show is recognised as seen. */
+export interface Rule {
+  id: string;
+  title: string;
+  /** What to say with it. */
+  say: string;
+  /** Why it is ticked; nothing where it was not seen. */
+  seen(progress: Progress): string | undefined;
+  /** What is missing while it runs. */
+  missing(progress: Progress, lane: LaneSnapshot): string;
+  /** Whether it can be missing something while nothing runs. */
+  needsRun: boolean;
+}
+
+/** A time of day as the person before the screen reads it. */
+export function clock(at: string): string {
+  return new Date(at).toLocaleTimeString();
+}
+
+/** How long a step still settles. */
+export function toGo(seconds: number): string {
+  return `Settling: ${number(Math.ceil(seconds))} s to go.`;
+}
+
+/** The settled steps whose keys begin so, newest first: "kv/" for a mode, "kv/off/" for a phase. */
+export function newestFirst(settled: Progress['settled'], prefix: string): Settled[] {
+  const of = Object.entries(settled).flatMap(([key, one]) => (key.startsWith(prefix) ? [one] : []));
+  return of.sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
+}
+
+/** What a settled step showed of routing. */
+export function settledText(settled: Settled | undefined): string | undefined {
+  return (
+    settled &&
+    `At ${clock(settled.at)}, ${number(settled.concurrency)} conversations: TTFT p95 ${milliseconds(settled.ttft)}, hit rate ${percent(settled.hit)}.`
+  );
+}
