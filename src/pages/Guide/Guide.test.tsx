@@ -5,7 +5,7 @@ import { MemoryRouter, useLocation } from 'react-router-dom';
 
 import { ClientProvider } from '../../client';
 import { violations } from '../../test/axe';
-import { column, FakeClient, type LaneChange } from '../../test/fixtures';
+import { column, FakeClient, snapshot, type LaneChange } from '../../test/fixtures';
 import { settled } from '../../test/settled';
 import { vendor } from '../../vendor';
 import Guide from '.';
@@ -61,12 +61,16 @@ describe('the guide', () => {
       'Thirty seconds',
       `The platform: ${vendor.name}`,
       'Four things to take home',
+      'The results in plain English',
+      'What you see on this screen',
+      'Two scenes to play',
       'The demonstration, step by step',
       'Questions',
       'Glossary',
+      'Read on',
     ]);
     expect(container.querySelector('[data-word^="live"]')).not.toBeInTheDocument();
-    expect(section(/step by step/).getByRole('status')).toHaveTextContent('0 of 10 seen');
+    expect(section(/step by step/).getByRole('status')).toHaveTextContent('0 of 18 seen');
     expect(await violations(container)).toEqual([]);
   });
 
@@ -189,6 +193,61 @@ describe('answers', () => {
   });
 });
 
+describe('the results', () => {
+  it('are worked out from the recorded table, the unfavourable ends among them', async () => {
+    const { client } = await show();
+    act(() => client.show(started));
+    const results = section('The results in plain English');
+    const card = (title: string) => results.getByRole('heading', { name: title }).closest('li');
+    expect(card('More from the same GPUs')).toHaveTextContent('1.8–14.0 % derived more tokens a second');
+    expect(card('Answers that flow faster')).toHaveTextContent('-5.8 % to 13.3 % derived less time');
+    expect(card('Answers that finish sooner')).toHaveTextContent('2.5–14.6 % derived less time, 9.3 % derived less');
+    expect(card('More of each prompt remembered')).toHaveTextContent('94.7 % derived of prompt tokens');
+    expect(card('More of each prompt remembered')).toHaveTextContent('under round-robin 88.6 % derived');
+  });
+});
+
+describe('the screens', () => {
+  it('are explained on request, with a way to each page', async () => {
+    const { client, container } = await show();
+    act(() => client.show(started));
+    const screens = section('What you see on this screen');
+    expect(screens.queryByText('Workload controls')).not.toBeInTheDocument();
+    await userEvent.click(screens.getByRole('button', { name: 'Dashboard' }));
+    expect(screens.getByText('Live against baseline').closest('div')).toHaveTextContent('600 ms configured for TTFT p95');
+    expect(screens.getByRole('link', { name: 'Open “Dashboard”' })).toHaveAttribute('href', '/');
+    await userEvent.click(screens.getByRole('button', { name: 'Grafana: GTC Demo' }));
+    expect(screens.getByText('Per worker metrics')).toBeInTheDocument();
+    expect(await violations(container)).toEqual([]);
+    await userEvent.click(screens.getByRole('button', { name: 'Dashboard' }));
+    expect(screens.queryByText('Live against baseline')).not.toBeInTheDocument();
+  });
+});
+
+describe('the scenes', () => {
+  const scene = (name: RegExp) => screen.getByRole('article', { name });
+  const shape = (openings: number) => ({ shape: { ...snapshot().lanes[0].state.shape, openings } });
+
+  it('say how many opening texts are in circulation, where the load generator tells', async () => {
+    const { client } = await show();
+    act(() => client.show(started));
+    expect(scene(/^Every visitor/)).toHaveTextContent('Opening texts in circulation: — not told');
+    act(() => client.show({ ...started, state: { ...started.state, ...shape(10) } }));
+    expect(scene(/^Every visitor/)).toHaveTextContent('circulation: 10 as configured');
+    expect(scene(/^Every visitor/)).toHaveTextContent('Right now conversations share their texts');
+    act(() => client.show({ ...started, state: { ...started.state, ...shape(0) } }));
+    expect(scene(/^Every visitor/)).toHaveTextContent('circulation: one for each conversation as configured');
+  });
+
+  it('say of a simulated cluster that its speculation is assumed', async () => {
+    const { client } = await show();
+    act(() => client.show());
+    expect(scene(/^The router first/)).toHaveTextContent('the screens say “not calibrated”');
+    act(() => client.show(started));
+    expect(scene(/^The router first/)).not.toHaveTextContent('not calibrated');
+  });
+});
+
 describe('the search', () => {
   it('narrows as one types, and counts', async () => {
     await show();
@@ -242,7 +301,7 @@ describe('the checklist', () => {
     act(() => client.show({ state: { running: false, phase: 'stopped' } }));
     expect(row(/^Start the workload \(seen\)/).getByText(/^Running since/)).toBeInTheDocument();
     await userEvent.click(list().getByRole('button', { name: 'Reset' }));
-    expect(list().getByRole('status')).toHaveTextContent('0 of 10 seen');
+    expect(list().getByRole('status')).toHaveTextContent('0 of 18 seen');
   });
 
   it('outlives a change of page, and a broken memory', async () => {
@@ -254,7 +313,7 @@ describe('the checklist', () => {
     second.unmount();
     sessionStorage.setItem(STORED, '{broken');
     await show();
-    expect(list().getByRole('status')).toHaveTextContent('0 of 10 seen');
+    expect(list().getByRole('status')).toHaveTextContent('0 of 18 seen');
   });
 
   it('recalls from the events what happened meanwhile', async () => {

@@ -6,6 +6,7 @@ import { Button, useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
 import { vendor } from '../../vendor';
+import { results } from './content/results';
 import { others, parallels, pitch, takeaways, type Takeaway } from './content/story';
 import type { Depth, Visitor } from './content/visitors';
 import { Paragraphs, Text, useSources } from './FactsContext';
@@ -98,6 +99,26 @@ export const Takeaways = memo(function Takeaways({ visitor }: ForVisitor) {
           <Sources of={others} />
         </>
       )}
+    </Section>
+  );
+});
+
+/** What the recorded runs say, for whoever asks “so what is the difference?”. */
+export const Results = memo(function Results() {
+  const styles = useStyles2(getStyles);
+  return (
+    <Section
+      title="The results in plain English"
+      info="What to answer to “so what is the difference?”. Every number is worked out from the recorded table, over all its levels, the unfavourable ones among them."
+    >
+      <ul className={styles.cards}>
+        {results.map(({ id, title, text }) => (
+          <li key={id}>
+            <h3>{title}</h3>
+            <Paragraphs of={text} />
+          </li>
+        ))}
+      </ul>
     </Section>
   );
 });

@@ -57,7 +57,7 @@ function blindMissing(_: unknown, lane: LaneSnapshot): string {
   const { first, second } = medians(lane);
   if (!hasOwnDocuments(lane) || lane.state.mode !== 'round_robin') {
     const odds = elsewhere(lane);
-    return `Needs round-robin and a document for each visitor.${odds ? ` A second turn then lands on another worker ${odds} times.` : ''}`;
+    return `Needs round-robin and a document for each visitor.${odds ? ` A second turn then lands on another worker ${odds}.` : ''}`;
   }
   if (lane.state.settling) {
     return toGo(lane.baseline.settling_for_seconds);
@@ -67,8 +67,8 @@ function blindMissing(_: unknown, lane: LaneSnapshot): string {
     : `Not so now: median TTFT ${milliseconds(first)} in the first turn, ${milliseconds(second)} in the second.`;
 }
 
-/** How often the next in turn is another worker than the last one, as "2 in 3"; undefined for a lone worker. */
+/** How often the next in turn is another worker than the last one, as "2 times in 3"; undefined for a lone worker. */
 export function elsewhere({ cluster }: Pick<LaneSnapshot, 'cluster'>): string | undefined {
   const workers = workerCount(cluster);
-  return workers > 1 ? `${number(workers - 1)} in ${number(workers)}` : undefined;
+  return workers > 1 ? `${number(workers - 1)} times in ${number(workers)}` : undefined;
 }

@@ -3,6 +3,8 @@ import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../.
 import { modeName, servedSpeculation } from '../../lib/names';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { workerCount } from '../../lib/workers';
+import { openingsOf } from '../../lib/openings';
+import { elsewhere } from './documents';
 import type { Recorded, Routing, Span } from './recorded';
 
 /** A figure as a text quotes it. */
@@ -51,6 +53,7 @@ const reported: Record<string, Read> = {
   model: ({ target }) => target.deployment.model ?? target.model,
   engine: ({ target, cluster }) => engineName(target.deployment.engine ?? cluster.engine),
   gpu: ({ target, cluster }) => target.deployment.gpu ?? cluster.gpu,
+  openings: ({ state }) => openingsText(openingsOf(state.shape)),
   workers: ({ target, cluster }) => number(workerCount(cluster) || target.deployment.workers),
 };
 
@@ -77,6 +80,7 @@ function roundRobin({ baseline, state }: LaneSnapshot): Column | undefined {
 const running: Record<string, Read> = {
   queued: ({ cluster }) => number(cluster.queued),
   spread: ({ cluster }) => number(cluster.spread),
+  elsewhere,
   'batch-limit': ({ cluster }) => number(cluster.batch_limit),
   'turn-1': ({ ttft_by_turn }) => milliseconds(ttft_by_turn.find((turn) => turn.turn === '1')?.p50),
   'turn-3': ({ ttft_by_turn }) => milliseconds(ttft_by_turn.find((turn) => turn.turn === '3')?.p50),
@@ -86,6 +90,10 @@ const running: Record<string, Read> = {
   acceptance: ({ cluster }) => percent(cluster.speculation.acceptance),
   'tokens-per-step': ({ cluster }) => number(cluster.speculation.tokens_per_step, 2),
 };
+
+function openingsText(openings: number | undefined): string | undefined {
+  return openings === 0 ? 'one for each conversation' : openings === undefined ? undefined : number(openings);
+}
 
 const liveWords: Partial<Record<TargetKind, string>> = { simulated: 'live, simulated', mock: 'live, mock workers' };
 
@@ -184,6 +192,12 @@ export function recordedFigures(table: Baseline | undefined, recorded: Recorded 
     'tokens-gain': of(percents(recorded?.tokensGain, 1), 'derived'),
     'tpot-gain': of(percents(recorded?.tpotGain, 1), 'derived'),
     'ttft-gain': of(recorded?.ttftGain && percent(recorded.ttftGain.max), 'derived'),
+    'ttft-median-gain': of(percents(recorded?.ttftMedianGain, 1), 'derived'),
+    'latency-gain': of(percents(recorded?.latencyGain, 1), 'derived'),
+    'tokens-mean': of(mean(recorded?.tokensGain), 'derived'),
+    'tpot-mean': of(mean(recorded?.tpotGain), 'derived'),
+    'latency-mean': of(mean(recorded?.latencyGain), 'derived'),
+    ...both('hit-mean', (mode) => mean(recorded?.hit[mode]), 'derived'),
     ...both('peak', (mode) => rate(recorded?.peak[mode], 'tokens/s')),
     ...both('hit', (mode) => percents(recorded?.hit[mode], 1)),
     ...both('tpot', (mode) => millis(recorded?.tpot[mode])),
@@ -200,7 +214,12 @@ function levels(all: number[]): string | undefined {
 }
 
 function percents(span: Span | undefined, decimals: number): string | undefined {
-  return span && `${number(span.min * 100, decimals)}–${percent(span.max, decimals)}`;
+  const to = span && span.min < 0 ? ' % to ' : '–';
+  return span && `${number(span.min * 100, decimals)}${to}${percent(span.max, decimals)}`;
+}
+
+function mean(span: Span | undefined): string | undefined {
+  return span && percent(span.mean);
 }
 
 function millis(span: Span | undefined): string | undefined {

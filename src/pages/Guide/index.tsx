@@ -14,7 +14,10 @@ import { visitorOf, type Visitor } from './content/visitors';
 import { buildFacts } from './facts';
 import { FactsProvider } from './FactsContext';
 import { Reference } from './Reference';
-import { Pitch, PlatformStory, Takeaways } from './Story';
+import { ReadOn } from './ReadOn';
+import { Scenes } from './Scenes';
+import { Screens } from './Screens';
+import { Pitch, PlatformStory, Results, Takeaways } from './Story';
 import { Visitors } from './Visitors';
 
 /** How often recorded and measured tables are read, in milliseconds: the latter grow with each settled step. */
@@ -50,10 +53,22 @@ export default function Guide() {
         <div id="takeaways">
           <Takeaways visitor={visitor} />
         </div>
+        <div id="results">
+          <Results />
+        </div>
+        <div id="screens">
+          <Screens />
+        </div>
+        <div id="scenes">
+          <Scenes />
+        </div>
         <div id="checklist">
           <Checklist live={live} baselines={baselines} />
         </div>
         <Reference visitor={visitor} />
+        <div id="read-on">
+          <ReadOn />
+        </div>
       </div>
     </FactsProvider>
   );
@@ -84,8 +99,12 @@ const contents = [
   ['visitors', 'Visitor'],
   ['story', 'Pitch and platform'],
   ['takeaways', 'Take home'],
+  ['results', 'Results'],
+  ['screens', 'On this screen'],
+  ['scenes', 'Scenes'],
   ['checklist', 'Checklist'],
   ['guide-search', 'Questions and glossary'],
+  ['read-on', 'Sources'],
 ];
 
 function Contents() {

@@ -296,7 +296,7 @@ describe('a document of their own', () => {
   it('tells the odds from the number of workers', () => {
     const workers = Array.from({ length: 4 }, (_, i) => ({ name: `w${i}`, gpus: [] }));
     const lane = settled('kv', 0.5, { cluster: { ...snapshot().lanes[0].cluster, workers } });
-    expect(item('blind', see(nothing, { at: '02:00', lane }), lane).why).toContain('another worker 3 in 4 times');
+    expect(item('blind', see(nothing, { at: '02:00', lane }), lane).why).toContain('another worker 3 times in 4');
   });
 });
 

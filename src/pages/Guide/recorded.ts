@@ -6,10 +6,11 @@ type SLO = Settings['slo'];
 /** The two modes that are recorded. */
 export type Routing = 'kv' | 'round_robin';
 
-/** The least and the most of something, over levels. */
+/** The least and the most of something over levels, and its mean, each level counting once. */
 export interface Span {
   min: number;
   max: number;
+  mean: number;
 }
 
 /** What the levels of a recorded table say together, computed from its rows. */
@@ -22,6 +23,10 @@ export interface Recorded {
   ttftGain?: Span;
   /** By how much it lowers the median TPOT, as a ratio. */
   tpotGain?: Span;
+  /** By how much it lowers the median TTFT, as a ratio. */
+  ttftMedianGain?: Span;
+  /** By how much it lowers end-to-end latency p95, as a ratio. */
+  latencyGain?: Span;
   /** The most output tokens per second at any level. */
   peak: Partial<Record<Routing, number>>;
   /** The share of cached prompt tokens. */
@@ -67,6 +72,8 @@ export function summarise(rows: Row[], slo: SLO | undefined): Recorded {
     tokensGain: gain((row) => row.output_tokens_per_second, 1),
     ttftGain: gain((row) => row.ttft.p95, -1),
     tpotGain: gain((row) => row.tpot.p50, -1),
+    ttftMedianGain: gain((row) => row.ttft.p50, -1),
+    latencyGain: gain((row) => row.latency.p95, -1),
     peak: both((mode) => span(all(mode, (row) => row.output_tokens_per_second))?.max),
     hit: both((mode) => span(all(mode, (row) => row.kv_hit_ratio))),
     tpot: both((mode) => span(all(mode, (row) => row.tpot.p95))),
@@ -93,7 +100,8 @@ function ratio(a: number | undefined, b: number | undefined, sign: 1 | -1): numb
 
 function span(values: Array<number | undefined>): Span | undefined {
   const known = values.filter((value) => value !== undefined);
-  return known.length > 0 ? { min: Math.min(...known), max: Math.max(...known) } : undefined;
+  const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
+  return known.length > 0 ? { min: Math.min(...known), max: Math.max(...known), mean } : undefined;
 }
 
 function above(a: number | undefined, b: number | undefined): boolean {

@@ -1,11 +1,17 @@
 import { PLATFORM_QUESTIONS, vendor } from '../../../vendor';
 import { withoutNames } from '../../../vendor/validate';
+import { PHASES } from '../../../lib/phases';
 import { laneSnapshot, snapshot } from '../../../test/fixtures';
 import { buildFacts } from '../facts';
 import { plain, quoted } from '../text';
+import { pages } from '../../registry';
 import { glossary } from './glossary';
 import { publishedFigures } from './published';
+import { readOn } from './links';
 import { groups } from './questions';
+import { results } from './results';
+import { scenes } from './scenes';
+import { screens } from './screens';
 import { others, parallels, pitch, takeaways } from './story';
 import type { Paragraph } from './types';
 import { visitors } from './visitors';
@@ -26,6 +32,11 @@ const texts: Array<[string, Paragraph]> = [
     [who, ...first, ...leave].map((one): [string, Paragraph] => [`visitor ${id}`, one])
   ),
   ...vendor.story.map(({ id, text }): [string, Paragraph] => [`story ${id}`, text]),
+  ...results.flatMap(({ id, text }) => text.map((one): [string, Paragraph] => [`result ${id}`, one])),
+  ...scenes.flatMap(({ id, text, steps, fair }) =>
+    [...text, ...steps, ...fair].map((one): [string, Paragraph] => [`scene ${id}`, one])
+  ),
+  ...screens.flatMap(({ id, items }) => items.map(({ text }): [string, Paragraph] => [`screen ${id}`, text])),
   ['vendor pitch', vendor.pitch],
   ['vendor takeaway', vendor.takeaway],
   ['vendor message', vendor.message],
@@ -73,9 +84,10 @@ describe('texts', () => {
   });
 
   it('type no figure: each comes with its word', () => {
-    const own = ['FP8', 'FP16', 'EAGLE-3', 'p50', 'p95', 'tokens − 1', '95 of 100'];
+    const own = ['FP8', 'FP16', 'EAGLE-3', 'p50', 'p95', 'tokens − 1', '95 of 100', 'HTTP/2'];
+    const phases = PHASES.map(({ id }) => `Phase ${id}`).concat('with 3a');
     const typed = texts
-      .filter(([, one]) => /\d/.test(withoutNames(plain(one), [...own, ...vendor.names])))
+      .filter(([, one]) => /\d/.test(withoutNames(plain(one), [...own, ...phases, ...vendor.names])))
       .map(([where, one]) => `${where}: ${plain(one)}`);
     expect(typed).toEqual([]);
   });
@@ -99,6 +111,25 @@ it('the pitch can be said in thirty seconds', () => {
   const said = [...pitch.filter((one) => typeof one === 'string'), pitch[0], vendor.pitch];
   const words = said.map(plain).join(' ').split(/\s+/).length;
   expect(words).toBeLessThanOrEqual(100); // at 200 words a minute
+});
+
+it('sources to read on are public, each once', () => {
+  const urls = readOn.map((one) => one.url);
+  expect(urls.filter((url) => !url?.startsWith('https://'))).toEqual([]);
+  expect(new Set(urls).size).toBe(urls.length);
+});
+
+it('every page of the app is explained, and no other', () => {
+  const explained = screens.flatMap(({ page }) => page ?? []);
+  const own = pages.filter(({ id, nested }) => !nested && id !== 'guide').map(({ path }) => path);
+  expect(explained).toEqual(own);
+});
+
+it('the terms that deployments are asked about are there', () => {
+  const wanted = ['tensorrt-llm', 'gpu-utilisation', 'gpu-memory', 'router-mode', 'block-size', 'event-publishing'];
+  const known = glossary.map(({ id }) => id);
+  expect(wanted.filter((id) => !known.includes(id))).toEqual([]);
+  expect(glossary.find(({ id }) => id === 'router-mode')?.text).toMatch(/“round_robin”.*“round-robin”/);
 });
 
 it('visitors ask questions that there are', () => {

@@ -34,7 +34,13 @@ const own: Term[] = [
   {
     id: 'block',
     term: 'Block',
-    text: 'A fixed number of tokens whose keys and values are cached as one. Router and engine must agree on the number.',
+    text: 'A fixed number of tokens whose keys and values are cached as one.',
+  },
+  {
+    id: 'block-size',
+    term: 'Block size',
+    also: 'DYN_KV_CACHE_BLOCK_SIZE',
+    text: 'How many tokens a block has. The router is told by DYN_KV_CACHE_BLOCK_SIZE, and the engine must use the same number: otherwise the router looks for blocks that nobody has.',
   },
   {
     id: 'closed-loop',
@@ -71,7 +77,8 @@ const own: Term[] = [
   {
     id: 'discovery-plane',
     term: 'Discovery plane',
-    text: 'How Dynamo’s parts find each other; on Kubernetes through its own resources.',
+    also: 'kubernetes crd endpointslices etcd dynamoworkermetadata',
+    text: 'How Dynamo’s parts find each other. On Kubernetes through custom resources (DynamoWorkerMetadata, a CRD) and EndpointSlices, so that no etcd is needed; a pod that ends disappears from them by itself.',
   },
   {
     id: 'draft-model',
@@ -90,10 +97,28 @@ const own: Term[] = [
     id: 'event-plane',
     term: 'Event plane',
     also: 'nats zmq',
-    text: 'How workers tell the router what they store and drop. Without it no KV-aware routing.',
+    text: 'How workers tell the router what they store and drop, over NATS or ZMQ. Without it no KV-aware routing.',
+  },
+  {
+    id: 'event-publishing',
+    term: 'Event publishing',
+    also: '--publish-events-and-metrics kv events',
+    text: 'A worker announces every block it stores or drops only when told to; with Dynamo’s TensorRT-LLM workers by --publish-events-and-metrics. Without it the router works on guesses.',
   },
   { id: 'fp8', term: 'FP8', text: 'Numbers of eight bits: half the memory of FP16, for weights and cache.' },
   { id: 'goodput', term: 'Goodput', text: 'Requests that met every SLO, per second or as a share.' },
+  {
+    id: 'gpu-memory',
+    term: 'GPU memory',
+    also: 'vram framebuffer fb hbm dcgm',
+    text: 'What of a GPU’s memory is in use: the weights, which stay, the KV cache, which engines set aside at the start, and what a step needs in passing. It is therefore high from the beginning.',
+  },
+  {
+    id: 'gpu-utilisation',
+    term: 'GPU utilisation',
+    also: 'utilization dcgm',
+    text: 'The share of time in which a GPU computes anything at all, as NVIDIA’s DCGM exporter tells. Decode waits for memory more than it computes, so a busy server need not show a full bar.',
+  },
   {
     id: 'grove',
     term: 'Grove',
@@ -169,6 +194,12 @@ const own: Term[] = [
   },
   { id: 'nixl', term: 'NIXL', text: 'NVIDIA’s library that moves KV caches between workers quickly.' },
   {
+    id: 'openings',
+    term: 'Openings',
+    also: 'documents starters',
+    text: 'How many different opening texts are in circulation. Now {live.openings}. Few: every worker soon holds them all. One for each conversation: only its own worker does.',
+  },
+  {
     id: 'output-tokens',
     term: 'Output tokens',
     text: 'As the server counts them; where it does not, the streamed chunks are counted, and it is said.',
@@ -184,6 +215,12 @@ const own: Term[] = [
     term: 'p50, p95',
     also: 'median percentile',
     text: 'Half of all requests are faster than p50 (the median), 95 of 100 are faster than p95.',
+  },
+  {
+    id: 'phase',
+    term: 'Phase',
+    also: '1 2 3a 3b story',
+    text: 'A step of the story: round-robin, KV-aware, KV-aware with a draft model, KV-aware with EAGLE-3. Each changes one thing.',
   },
   { id: 'planner', term: 'Planner', text: 'Dynamo’s part that adds and removes workers as the load asks for.' },
   {
@@ -208,7 +245,18 @@ const own: Term[] = [
     also: 'prefix tree',
     text: 'A tree of beginnings. Each node says which workers have it cached.',
   },
-  { id: 'request-plane', term: 'Request plane', text: 'How requests and tokens travel between Dynamo’s parts.' },
+  {
+    id: 'request-plane',
+    term: 'Request plane',
+    also: 'tcp http nats dyn_request_plane',
+    text: 'How requests and tokens travel between Dynamo’s parts: over TCP unless set otherwise, or over HTTP/2 or NATS. It is chosen apart from the event plane.',
+  },
+  {
+    id: 'router-mode',
+    term: 'DYN_ROUTER_MODE',
+    also: 'routing mode environment variable round_robin round-robin kv',
+    text: 'The environment variable of Dynamo’s frontend that sets how it routes: “kv”, or round-robin, spelt “round_robin” by older deployments and “round-robin” by newer ones. It is read at the start, so a change restarts the frontend.',
+  },
   { id: 'round-robin', term: 'Round-robin', text: 'Workers take turns. Nobody looks at caches or load.' },
   {
     id: 'temperature',
@@ -255,6 +303,12 @@ const own: Term[] = [
     id: 'tensor-parallel',
     term: 'Tensor parallelism (TP)',
     text: 'One model cut over several GPUs that work on each token together.',
+  },
+  {
+    id: 'tensorrt-llm',
+    term: 'TensorRT-LLM',
+    also: 'trtllm trt-llm engine nvidia',
+    text: 'NVIDIA’s engine for language models: it computes, batches requests and keeps the KV cache. Dynamo also drives vLLM and SGLang.',
   },
   {
     id: 'tokens-per-step',

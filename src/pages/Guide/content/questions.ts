@@ -1,7 +1,9 @@
 import { PLATFORM_QUESTIONS, vendor, type Vendor } from '../../../vendor';
+import { sources as publicSources, type SourceId } from './links';
 import type { Question, QuestionGroup } from './types';
 
-type Own = Omit<Question, 'sources' | 'links'>;
+/** An answer of our own, and where to read on about it. */
+type Own = Omit<Question, 'sources' | 'links'> & { readOn?: SourceId[] };
 
 const demo: Own[] = [
   {
@@ -43,6 +45,7 @@ const demo: Own[] = [
     id: 'disaggregated',
     question: 'Is this disaggregated serving?',
     words: ['prefill', 'decode', 'aggregated', 'nixl', 'split'],
+    readOn: ['architecture'],
     answer: [
       'No. Every worker does prefill and decode (aggregated serving), so that what you see comes from routing alone.',
       'Dynamo can give each of the two its own pool of workers, and hands the KV cache over with NIXL. The recorded deployment has Grove and the KAI Scheduler in place for that next step.',
@@ -52,6 +55,7 @@ const demo: Own[] = [
     id: 'model',
     question: 'Which model is it, and what does it run on?',
     words: ['llama', 'fp8', 'engine', 'tensorrt', 'vllm', 'gpu', 'quantised'],
+    readOn: ['trtllm', 'speculation'],
     answer: [
       'Now: {live.model} on {live.engine}, {live.workers} workers, GPU {live.gpu}, speculation {live.speculation}.',
       {
@@ -109,6 +113,7 @@ const technical: Own[] = [
     id: 'router',
     question: 'How does the router decide where a request goes?',
     words: ['cost', 'radix', 'prefix tree', 'overlap', 'kv events', 'formula'],
+    readOn: ['router', 'routing', 'event'],
     answer: [
       'Workers report every block of KV cache that they store or drop. From these events the router keeps an index: a tree of prefixes that knows who holds which beginning of which text.',
       'For each request it works out a cost per worker: the blocks still to be computed, times a weight, plus the blocks in use there already. The lowest cost wins. A temperature above zero would add chance.',
@@ -120,6 +125,7 @@ const technical: Own[] = [
     id: 'grove',
     question: 'What is Grove there for?',
     words: ['kai', 'scheduler', 'gang', 'podclique', 'kubernetes', 'operator'],
+    readOn: ['architecture'],
     answer: [
       'Grove is NVIDIA’s addition to Kubernetes for inference. It groups pods by role into PodCliques, starts them in order, and scales as one what belongs together. With the KAI Scheduler a group gets all of its GPUs or none.',
       'Aggregated serving would do without it: each worker stands alone. Once prefill and decode are apart it counts, since half a group that sits on GPUs and waits for the rest blocks everybody.',
@@ -135,7 +141,12 @@ const technical: Own[] = [
 export function questionGroups(from: Vendor): QuestionGroup[] {
   const theirs = new Map(from.questions.map((question) => [question.id, toQuestion(question, from)]));
   const ask = (ids: readonly string[]) => ids.flatMap((id) => theirs.get(id) ?? []);
-  const own = (list: Own[]) => list.map((question) => ({ ...question, sources: [], links: [] }));
+  const own = (list: Own[]) =>
+    list.map(({ readOn = [], ...question }) => ({
+      ...question,
+      sources: [],
+      links: readOn.map((id) => publicSources[id]),
+    }));
   return [
     { id: 'demo', title: 'About the demonstration', questions: own(demo) },
     { id: 'platform', title: `About ${from.name}`, questions: ask(PLATFORM_QUESTIONS) },

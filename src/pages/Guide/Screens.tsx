@@ -1,0 +1,84 @@
+import React, { memo, useState } from 'react';
+import { css } from '@emotion/css';
+import { Link } from 'react-router-dom';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { Section } from '../../components/Section';
+import { usePagePath } from '../navigation';
+import { screens, type Screen } from './content/screens';
+import { Disclosure } from './Disclosure';
+import { Text } from './FactsContext';
+
+const groups = [
+  { title: 'Pages', screens: screens.filter(({ page }) => page !== undefined) },
+  { title: 'Dashboards in Grafana', screens: screens.filter(({ page }) => page === undefined) },
+];
+
+/** What stands where on each screen, for whoever is pointed at something and asked. */
+export const Screens = memo(function Screens() {
+  const styles = useStyles2(getStyles);
+  const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set());
+  const toggle = (id: string) =>
+    setOpened((before) => new Set(before.has(id) ? [...before].filter((one) => one !== id) : [...before, id]));
+  return (
+    <Section
+      title="What you see on this screen"
+      info="Every screen of the booth, part by part: what it shows and how to read it. Open the one that the visitor points at."
+    >
+      {groups.map((group) => (
+        <div key={group.title} className={styles.group}>
+          <h3>{group.title}</h3>
+          {group.screens.map((screen) => (
+            <Disclosure
+              key={screen.id}
+              id={`screen-${screen.id}`}
+              title={screen.title}
+              open={opened.has(screen.id)}
+              onToggle={() => toggle(screen.id)}
+            >
+              <Explained {...screen} />
+            </Disclosure>
+          ))}
+        </div>
+      ))}
+    </Section>
+  );
+});
+
+function Explained({ title, page, items }: Screen) {
+  const styles = useStyles2(getStyles);
+  const pagePath = usePagePath();
+  return (
+    <>
+      <dl className={styles.items}>
+        {items.map(({ name, text }) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              <Text of={text} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {page !== undefined && <Link to={pagePath(page)} className={styles.link}>{`Open “${title}”`}</Link>}
+    </>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  group: css({
+    '& + &': { marginTop: theme.spacing(3) },
+    '& > h3': { ...theme.typography.h5, margin: theme.spacing(0, 0, 0.5), color: theme.colors.text.secondary },
+  }),
+  items: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 320px), 1fr))',
+    gap: theme.spacing(1.5, 3),
+    margin: theme.spacing(0, 0, 1),
+    '& dt': { fontWeight: theme.typography.fontWeightMedium },
+    '& dd': { margin: 0, maxWidth: '60ch', color: theme.colors.text.secondary },
+  }),
+  link: css({ color: theme.colors.text.link, textDecoration: 'underline' }),
+});

@@ -1,0 +1,50 @@
+import { vendor } from '../../../vendor';
+import type { Reference } from './types';
+
+/** Public sources to read on, by the id that answers name them by. */
+export const sources = {
+  architecture: {
+    title: 'NVIDIA Dynamo: overall architecture',
+    url: 'https://docs.nvidia.com/dynamo/latest/design-docs/overall-architecture',
+  },
+  flow: {
+    title: 'NVIDIA Dynamo: the way of a request',
+    url: 'https://docs.nvidia.com/dynamo/latest/design-docs/architecture-flow',
+  },
+  router: {
+    title: 'NVIDIA Dynamo: router design',
+    url: 'https://docs.nvidia.com/dynamo/latest/design-docs/router-design',
+  },
+  routing: {
+    title: 'NVIDIA Dynamo: KV-cache-aware routing, user guide',
+    url: 'https://docs.nvidia.com/dynamo/latest/user-guides/kv-cache-aware-routing',
+  },
+  kvbm: {
+    title: 'NVIDIA Dynamo: KV block manager',
+    url: 'https://docs.nvidia.com/dynamo/latest/design-docs/kvbm-design',
+  },
+  discovery: {
+    title: 'NVIDIA Dynamo: discovery plane',
+    url: 'https://docs.nvidia.com/dynamo/latest/design-docs/discovery-plane',
+  },
+  request: {
+    title: 'NVIDIA Dynamo: request plane',
+    url: 'https://docs.nvidia.com/dynamo/latest/design-docs/request-plane',
+  },
+  event: {
+    title: 'NVIDIA Dynamo: event plane',
+    url: 'https://docs.nvidia.com/dynamo/latest/design-docs/event-plane',
+  },
+  dynamo: { title: 'NVIDIA Dynamo on GitHub', url: 'https://github.com/ai-dynamo/dynamo' },
+  trtllm: { title: 'TensorRT-LLM on GitHub', url: 'https://github.com/NVIDIA/TensorRT-LLM' },
+  speculation: {
+    title: 'TensorRT-LLM: speculative decoding',
+    url: 'https://nvidia.github.io/TensorRT-LLM/advanced/speculative-decoding.html',
+  },
+} satisfies Record<string, Reference>;
+
+/** The name of a public source. */
+export type SourceId = keyof typeof sources;
+
+/** All that there is to read on, the vendor's pages among it. */
+export const readOn: Reference[] = [...Object.values(sources), ...vendor.links];

@@ -1,0 +1,63 @@
+import type { Paragraph } from './types';
+
+/** Something to play in front of a visitor, step by step. */
+export interface Scene {
+  id: 'documents' | 'speculation';
+  title: string;
+  text: Paragraph[];
+  /** What to do, in order. */
+  steps: string[];
+  /** What to admit. */
+  fair: Paragraph[];
+}
+
+/** The scenes beside the change of mode. */
+export const scenes: Scene[] = [
+  {
+    id: 'documents',
+    title: 'Every visitor brings a document of their own',
+    text: [
+      'Opening texts in circulation: {live.openings}. While all conversations share a few, every worker soon holds every text, and even round-robin finds most of a prompt in its cache. Give each conversation a text of its own, and only the worker that has seen the conversation remembers it.',
+      { when: 'own documents', text: 'Each conversation has a text of its own right now.' },
+      {
+        when: 'shared documents',
+        text: 'Right now conversations share their texts, so the first turn is fast too, and little is left to gain.',
+      },
+    ],
+    steps: [
+      'Set openings to one for each conversation in the workload controls, under KV-aware routing, and wait until it has settled.',
+      'Show TTFT by turn: the first turn is slow, because its text is new to everybody. Now: {live.turn-1}.',
+      'The turns after it are fast, because the router sends them back. Third turn now: {live.turn-3}.',
+      'Change to round-robin. A second turn lands on another worker {live.elsewhere}, and starts from nothing there.',
+      'Set openings back when you compare with the recorded runs: they shared their texts.',
+    ],
+    fair: [
+      'Most real work lies between the two: some prompts are shared by all, some belong to one person. This end of the scale shows the mechanism at its clearest.',
+    ],
+  },
+  {
+    id: 'speculation',
+    title: 'The router first, then speculation: phases 1, 2, 3a and 3b',
+    text: [
+      'Routing saves work before the first token. Speculative decoding saves time on every token after it. They add up, and the phases switch them on one by one. Speculation now: {live.speculation}.',
+      {
+        when: 'speculating',
+        text: 'Of the guessed tokens {live.acceptance} are accepted, so one pass of the large model yields {live.tokens-per-step} tokens.',
+      },
+      {
+        when: 'simulated',
+        text: 'The simulated cluster can switch speculation by itself. Its timing is then assumed and fitted to no recorded run: it shows the idea, and the screens say “not calibrated”.',
+      },
+    ],
+    steps: [
+      'Phase 1: round-robin, speculation off. Let it settle, and remember TTFT and ITL.',
+      'Phase 2: KV-aware, speculation still off. Watch TTFT of later turns; ITL hardly moves.',
+      'Phase 3a: a draft model guesses the next tokens. Watch ITL fall, and the acceptance rate appear.',
+      'Phase 3b: EAGLE-3 guesses from the large model’s own state. Compare its acceptance rate and ITL with 3a.',
+      'In Grafana, “GTC Demo” keeps a line for each phase that was recorded or measured here, so that nobody has to remember.',
+    ],
+    fair: [
+      'Acceptance rates of {pub.acceptance.draft} for a draft model and {pub.acceptance.eagle3} for EAGLE-3 are expectations. Whether the recorded runs speculated is not recorded, so they stand for none of the phases.',
+    ],
+  },
+];

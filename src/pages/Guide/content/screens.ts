@@ -1,0 +1,148 @@
+/** One thing on a screen: what it is called there, what it shows, how to read it. */
+export interface OnScreen {
+  name: string;
+  text: string;
+}
+
+/** A screen of the booth. */
+export interface Screen {
+  id: string;
+  title: string;
+  /** The address of the app's page; absent where it is a dashboard of Grafana. */
+  page?: string;
+  items: OnScreen[];
+}
+
+/** What a presenter may be asked to point at. */
+export const screens: Screen[] = [
+  {
+    id: 'dashboard',
+    title: 'Dashboard',
+    page: '',
+    items: [
+      {
+        name: 'Header',
+        text: 'Title, whether the workload runs, how old the numbers are, and Start and Stop. It also says when the cluster is simulated.',
+      },
+      {
+        name: 'Workload controls',
+        text: 'The slider sets how many conversations go on at once. The mode says how requests are routed; a change empties the caches, so the first minute is not compared.',
+      },
+      {
+        name: 'Live against baseline',
+        text: 'Live p50 and p95 of TTFT, TPOT, ITL and latency, beside what was recorded or measured at the same concurrency. Green meets the target ({slo.ttft} for TTFT p95, {slo.tpot} for TPOT p95), yellow is close to it, red misses it. “No difference shown” means that chance could explain it.',
+      },
+      {
+        name: 'Figures in a row',
+        text: 'Requests per second, requests so far, output tokens per second (TOPS), KV hit rate, queued requests and errors. A dash means that there is no figure now; errors turn red above zero.',
+      },
+      {
+        name: 'TTFT by turn',
+        text: 'How long the first token takes in the first, second, third turn. With caches in the right place the bars get shorter to the right.',
+      },
+      {
+        name: 'Recorded benchmark',
+        text: 'The recorded p95 values at every level, both modes, with the gain between them. It does not move: it is the yardstick. A minus sign means that KV-aware routing was slower there.',
+      },
+      {
+        name: 'Workers',
+        text: 'One card a worker: requests in flight and waiting, how full its KV cache is, and its GPU’s utilisation and memory.',
+      },
+    ],
+  },
+  {
+    id: 'conversations',
+    title: 'Conversations',
+    page: 'conversations',
+    items: [
+      {
+        name: 'List',
+        text: 'Every conversation with its topic, turns and duration. Active ones grow while you look; a failed turn ends its conversation as an error.',
+      },
+      {
+        name: 'Transcript',
+        text: 'Question and answer of each turn with TTFT, ITL, tokens, latency, and the worker that served it. Follow one conversation: under KV-aware routing it stays with one worker.',
+      },
+    ],
+  },
+  {
+    id: 'architecture',
+    title: 'Architecture',
+    page: 'architecture',
+    items: [
+      {
+        name: 'Request path',
+        text: 'The way of a request from the load generator to a worker, with live numbers on each part. Choose a part and it explains itself.',
+      },
+      {
+        name: 'Planes',
+        text: 'How parts find each other, how requests travel, and how workers report their caches.',
+      },
+      { name: 'Platform', text: 'What the cluster stands on, and which of it is really there now.' },
+    ],
+  },
+  {
+    id: 'kv-routing',
+    title: 'KV routing',
+    page: 'kv-routing',
+    items: [
+      {
+        name: 'The last decisions',
+        text: 'Each request with the cost of every worker: blocks still to compute plus blocks in use. The cheapest worker gets the request.',
+      },
+      {
+        name: 'Prefix tree and loop',
+        text: 'What the router knows of the caches, and how it learns it.',
+      },
+      { name: 'Both modes side by side', text: 'Round-robin and KV-aware routing in words.' },
+    ],
+  },
+  {
+    id: 'dynamo-features',
+    title: 'Dynamo features',
+    page: 'dynamo-features',
+    items: [
+      { name: 'Cards', text: 'What Dynamo offers, and whether it is in use here or not known.' },
+      {
+        name: 'Phases',
+        text: 'The four phases with what was measured here at the concurrency in force.',
+      },
+    ],
+  },
+  {
+    id: 'gtc-demo',
+    title: 'Grafana: GTC Demo',
+    items: [
+      {
+        name: 'Top row',
+        text: 'Request rate, requests in flight, queued requests and output tokens per second, as the frontend counts them.',
+      },
+      {
+        name: 'TTFT p95 and TPOT p95',
+        text: 'The two promises over time. The red area lies above the target. Dotted lines are recorded, dashed lines were measured here; each names its mode or phase.',
+      },
+      {
+        name: 'Latency and KV cache',
+        text: 'Mean time of a whole request, and the share of prompt tokens found in a cache. The thick line is what clients were told; the thin one divides the frontend’s counters and is off while the load changes.',
+      },
+      {
+        name: 'Per worker metrics',
+        text: 'Requests in flight, GPU utilisation, time in the engine’s queue, KV cache occupancy, queue depth and GPU memory of each worker. In-flight is even under round-robin and leans under KV-aware routing; a queue at one worker alone is what lifts TTFT p95.',
+      },
+      {
+        name: 'Speculative decoding',
+        text: 'Acceptance rate and tokens per step. Without speculation there is no acceptance rate, and a step yields one token.',
+      },
+    ],
+  },
+  {
+    id: 'booth',
+    title: 'Grafana: KV Booth',
+    items: [
+      {
+        name: 'The whole booth',
+        text: 'Figures, controls, comparison, turns, workers and the recorded benchmark on one screen, and below them each worker’s history.',
+      },
+    ],
+  },
+];
