@@ -32,9 +32,20 @@ export function Card({ feature: { id, title, text, published }, usage }: { featu
         <p className={styles.why}>No published figure here.</p>
       ) : (
         <ul className={styles.published}>
-          {published.map(({ figure, source }) => (
+          {published.map(({ figure, source, url }) => (
             <li key={figure}>
-              {figure} <small>({source})</small>
+              {figure}{' '}
+              <small>
+                (
+                {url ? (
+                  <a href={url} target="_blank" rel="noopener noreferrer">
+                    {source}
+                  </a>
+                ) : (
+                  source
+                )}
+                )
+              </small>
             </li>
           ))}
         </ul>
@@ -74,5 +85,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     margin: 0,
     paddingLeft: theme.spacing(2.5),
     '& small': { color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize },
+    '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
   }),
 });

@@ -21,6 +21,7 @@ export function Drawing({ id, title }: { id: FeatureId; title: string }) {
 const pictures: Record<FeatureId, () => React.JSX.Element> = {
   disaggregated: Disaggregated,
   'kv-routing': KvRouting,
+  speculation: Speculation,
   kvbm: BlockManager,
   planner: Planner,
   nixl: Nixl,
@@ -56,6 +57,25 @@ function KvRouting() {
             tone={i === 1 ? 'accent' : 'plain'}
           />
           <Arrow kind={i === 1 ? 'solid' : 'faint'} path={`M 100 75 L 210 ${22 + i * 53}`} />
+        </React.Fragment>
+      ))}
+    </>
+  );
+}
+
+function Speculation() {
+  return (
+    <>
+      <Box rect={at(0, 0)} title="Draft" />
+      <Box rect={at(0, 100, 400)} title="One pass of the large model" tone="accent" />
+      <Arrow path="M 110 22 H 140" />
+      {[0, 1, 2].map((i) => (
+        <React.Fragment key={i}>
+          <Box rect={at(145 + i * 88, 0, 78)} title={`guess ${i + 1}`} tone={i < 2 ? 'plain' : 'absent'} />
+          <Arrow kind={i < 2 ? 'solid' : 'faint'} path={`M ${184 + i * 88} 44 V 100`} />
+          <Words x={192 + i * 88} y={76}>
+            {i < 2 ? 'kept' : 'dropped'}
+          </Words>
         </React.Fragment>
       ))}
     </>

@@ -1,7 +1,7 @@
 import React from 'react';
 import { act, render, screen, within } from '@testing-library/react';
 
-import { ClientProvider } from '../../client';
+import { ClientProvider, type Baseline } from '../../client';
 import { laneChange, laneOn } from '../../components/Diagram/fixtures';
 import { violations } from '../../test/axe';
 import { FakeClient, type LaneChange } from '../../test/fixtures';
@@ -9,9 +9,13 @@ import { settled } from '../../test/settled';
 import { FEATURES, usage } from './features';
 import DynamoFeatures from '.';
 
-async function show(lane?: LaneChange) {
+async function show(lane?: LaneChange, baselines: Baseline[] = []) {
   const client = new FakeClient();
-  client.reads.mockResolvedValue({ lanes: [{ name: 'main', extensions: { nvext: true }, corpus: {} }] });
+  client.reads.mockImplementation((path) =>
+    Promise.resolve(
+      path === '/baselines' ? { baselines } : { lanes: [{ name: 'main', extensions: { nvext: true }, corpus: {} }] }
+    )
+  );
   if (lane) {
     client.show(lane);
   }
@@ -20,7 +24,7 @@ async function show(lane?: LaneChange) {
       <DynamoFeatures />
     </ClientProvider>
   );
-  await settled(client, ...(lane ? ['/status'] : []));
+  await settled(client, '/baselines', ...(lane ? ['/status'] : []));
   return { client, ...result };
 }
 
@@ -42,12 +46,12 @@ describe('the features', () => {
     const { client } = await show(laneChange(3, { state: { mode: 'round_robin' } }));
     expect(card('KV-aware routing').getByText('Not in use here')).toBeInTheDocument();
     act(() => client.lose());
-    expect(screen.getAllByText('Not known here')).toHaveLength(5);
+    expect(screen.getAllByText('Not known here')).toHaveLength(6);
   });
 
   it('wait without claiming anything', async () => {
     await show();
-    expect(screen.getAllByText('Not known here')).toHaveLength(5);
+    expect(screen.getAllByText('Not known here')).toHaveLength(6);
   });
 
   it('name the source of each figure, and say where there is none', async () => {
@@ -56,6 +60,65 @@ describe('the features', () => {
     expect(card('Planner').getByText('No published figure here.')).toBeInTheDocument();
     const published = FEATURES.flatMap((f) => f.published);
     expect(published.every((p) => p.source !== '' && /\d/.test(p.figure))).toBe(true);
+  });
+});
+
+describe('speculation', () => {
+  it.each([
+    ['eagle3', 'simulated', 'yes', /gain assumed/],
+    ['draft', 'dynamo', 'yes', /Draft model/],
+    ['off', 'dynamo', 'no', /“Off”/],
+    ['not_recorded', 'simulated', 'unknown', /imitates the recorded runs/],
+    ['not_recorded', 'plain', 'unknown', /Nobody has told/],
+  ] as const)('%s on a %s target: %s', (speculation, kind, is, why) => {
+    const lane = laneOn(3, { state: { speculation } });
+    expect(usage('speculation', lane, kind)).toEqual({ is, why: expect.stringMatching(why) });
+  });
+});
+
+describe('the phases', () => {
+  const row = (id: string) => screen.getByRole('rowheader', { name: new RegExp(`^${id} ·`) }).closest('tr');
+  const measured = (concurrency: number): Baseline => ({
+    name: 'this target',
+    title: '',
+    kind: 'measured',
+    deployment: {},
+    rows: [
+      {
+        concurrency,
+        mode: 'kv',
+        speculation: 'eagle3',
+        ttft: { p95: 0.4 },
+        tpot: {},
+        tpot_derived: {},
+        itl: { p50: 0.0123 },
+        latency: {},
+        output_tokens_per_second: 4321,
+        measured: '2026-11-20T09:50:00Z',
+      },
+    ],
+  });
+
+  it('show what was measured at the concurrency in force, and why there is nothing else', async () => {
+    const { container } = await show(laneChange(3), [measured(120)]);
+    expect(row('2')).toHaveTextContent('in force');
+    expect(row('2')).toHaveTextContent('not yet at 120 conversations');
+    expect(row('3b')).toHaveTextContent('400 ms12.3 ms4,321here,');
+    expect(row('3a')).toHaveTextContent('not offered by the mode driver');
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('show nothing of another concurrency, nor a number once it is lost', async () => {
+    const { client } = await show(laneChange(3), [measured(60)]);
+    expect(row('3b')).toHaveTextContent('not yet at 120 conversations');
+    expect(screen.getByText('Acceptance rate and tokens per step are not reported now.')).toBeInTheDocument();
+    act(() => client.lose());
+    expect(row('2')).not.toHaveTextContent('in force');
+  });
+
+  it('say that a simulated cluster’s timing is assumed', async () => {
+    await show(laneChange(3, { state: { simulation: { profile: 'h200-tp1', calibrated: false, speed: 1 } } }));
+    expect(screen.getByText(/Not calibrated: the timing of the simulated cluster/)).toBeInTheDocument();
   });
 });
 

@@ -1,14 +1,16 @@
 import type { LaneSnapshot } from '../../client';
-import { modeName } from '../../lib/names';
+import { modeName, speculationName } from '../../lib/names';
 import type { TargetKind } from '../../lib/target';
 
 /** What Dynamo offers. */
-export type FeatureId = 'disaggregated' | 'kv-routing' | 'kvbm' | 'planner' | 'nixl';
+export type FeatureId = 'disaggregated' | 'kv-routing' | 'speculation' | 'kvbm' | 'planner' | 'nixl';
 
 /** A figure that somebody has published. None of it was measured here. */
 export interface Published {
   figure: string;
   source: string;
+  /** Where it can be read; absent where it is not public. */
+  url?: string;
 }
 
 /** One thing that Dynamo offers. */
@@ -56,6 +58,18 @@ export const FEATURES: Feature[] = [
     ],
   },
   {
+    id: 'speculation',
+    title: 'Speculative decoding',
+    text: 'A pass of the large model costs nearly the same for one token as for a few. So something cheap guesses the next tokens, and one pass checks them: a small draft model, or EAGLE-3, a head on the large model’s own inner state. The text stays the same, only sooner. The engine does it; routing and speculation add up.',
+    published: [
+      {
+        figure: 'Up to 3.6× the throughput with TensorRT-LLM',
+        source: 'NVIDIA’s developer blog',
+        url: 'https://developer.nvidia.com/blog/tensorrt-llm-speculative-decoding-boosts-inference-throughput-by-up-to-3-6x/',
+      },
+    ],
+  },
+  {
     id: 'kvbm',
     title: 'KV block manager',
     text: 'Blocks that no longer fit on the GPU move to main memory, to a local disk or to remote storage, and come back when a prompt needs them. What would have been computed again is read again.',
@@ -87,7 +101,7 @@ export interface Usage {
 }
 
 /** What is fixed in a cluster that this product starts itself: simulated, or Dynamo with mock workers. */
-const ON_THIS_MACHINE: Record<Exclude<FeatureId, 'kv-routing'>, string> = {
+const ON_THIS_MACHINE: Record<Exclude<FeatureId, 'kv-routing' | 'speculation'>, string> = {
   disaggregated: 'Each of its workers prefills and decodes itself.',
   kvbm: 'Its workers imitate GPU memory only: a block that is evicted is gone.',
   planner: 'The number of its workers is fixed from the start.',
@@ -105,6 +119,9 @@ export function usage(id: FeatureId, lane: LaneSnapshot | undefined, kind: Targe
   if (id === 'kv-routing') {
     return routing(lane, kind);
   }
+  if (id === 'speculation') {
+    return speculating(lane, kind);
+  }
   if (kind === 'simulated' || kind === 'mock') {
     const what = kind === 'simulated' ? 'The cluster is simulated.' : 'The workers are mocks.';
     return { is: 'no', why: `${what} ${ON_THIS_MACHINE[id]}` };
@@ -121,4 +138,17 @@ function routing({ state: { mode, driver } }: LaneSnapshot, kind: TargetKind): U
     return { is: 'unknown', why: `${told}, but the target does not show a router.` };
   }
   return { is: 'yes', why: kind === 'simulated' ? `${told}; the cluster is simulated.` : `${told}.` };
+}
+
+function speculating({ state: { speculation, driver } }: LaneSnapshot, kind: TargetKind): Usage {
+  if (speculation === 'not_recorded') {
+    const why =
+      kind === 'simulated'
+        ? 'The simulated cluster imitates the recorded runs, of which nobody knows whether they speculated.'
+        : 'Nobody has told the load generator whether the engines speculate.';
+    return { is: 'unknown', why };
+  }
+  const told = `Speculation is “${speculationName(speculation)}”, as the mode driver “${driver}” tells`;
+  const note = kind === 'simulated' && speculation !== 'off' ? '; the cluster is simulated, and its gain assumed' : '';
+  return { is: speculation === 'off' ? 'no' : 'yes', why: `${told}${note}.` };
 }

@@ -4,18 +4,30 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import { useLive } from '../../client';
+import { useLive, type Live } from '../../client';
 import { useTarget } from '../../components/Diagram';
 import { Section } from '../../components/Section';
+import type { TargetKind } from '../../lib/target';
 import { LANE } from '../lane';
 import { Card } from './Card';
 import { FEATURES, usage } from './features';
+import { Phases } from './Phases';
 
 /** The page on what Dynamo offers, and what of it is in use. */
 export default function DynamoFeatures() {
   const styles = useStyles2(getStyles);
   const live = useLive(LANE);
   const { kind } = useTarget(live, LANE);
+  return (
+    <div className={styles.page}>
+      <Offers live={live} kind={kind} />
+      <Phases live={live} />
+    </div>
+  );
+}
+
+function Offers({ live, kind }: { live: Live; kind: TargetKind }) {
+  const styles = useStyles2(getStyles);
   return (
     <Section
       title="What Dynamo offers"
@@ -31,6 +43,7 @@ export default function DynamoFeatures() {
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
+  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
   cards: css({
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fill, minmax(min(100%, max(360px, 30%)), 1fr))',

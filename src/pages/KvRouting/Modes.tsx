@@ -16,6 +16,11 @@ const ROWS = [
     kv: 'on purpose, wherever it pays',
   },
   {
+    what: 'First token, when prompts begin alike',
+    roundRobin: 'later as load grows: each worker computes what a neighbour already holds',
+    kv: 'sooner, since less is computed; a full batch at one worker can undo that',
+  },
+  {
     what: 'Spreads load',
     roundRobin: 'evenly, request by request',
     kv: 'by estimated work; near saturation bursts may gather on one worker',

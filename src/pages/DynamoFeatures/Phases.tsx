@@ -1,0 +1,146 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import { listBaselines, useClient, usePolled, type Baseline, type LaneSnapshot, type Live } from '../../client';
+import { Section } from '../../components/Section';
+import { DASH, milliseconds, number, percent } from '../../lib/format';
+import { isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
+import { simulationNote } from '../../lib/target';
+
+/** How often what was measured is read, in milliseconds: it grows with each settled step. */
+const EVERY = 30_000;
+
+const changes: Record<Phase['id'], string> = {
+  '1': 'Nothing is switched on. Every worker computes what it has not seen itself, one token a pass.',
+  '2': 'The router sends a turn to where its beginning is cached. Later turns start sooner; ITL stays as it is.',
+  '3a': 'A small model guesses, the large one checks several tokens in one pass. ITL falls in every turn.',
+  '3b': 'The guesses come from the large model itself. More of them should be right, and no second model takes memory.',
+};
+
+/** The demonstration's story with what was measured here in each of its phases. */
+export function Phases({ live }: { live: Live }) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const { value: baselines } = usePolled(() => listBaselines(client), EVERY, 'baselines');
+  const { lane } = live;
+  return (
+    <Section
+      title="The phases: routing, then speculation"
+      info="Four set-ups of one cluster, each with one thing more switched on. Figures are what this target measured at the concurrency in force; a phase without a settled step there has none."
+    >
+      <div className={styles.scroll} role="region" aria-label="Phases as a table" tabIndex={0}>
+        <table className={styles.table}>
+          <thead>
+            <tr>
+              <th scope="col">Phase</th>
+              <th scope="col">What changes</th>
+              <th scope="col">TTFT p95</th>
+              <th scope="col">ITL p50</th>
+              <th scope="col">Output tokens/s</th>
+              <th scope="col">Measured</th>
+            </tr>
+          </thead>
+          <tbody>
+            {PHASES.map((phase) => (
+              <Row key={phase.id} phase={phase} lane={lane} row={measuredRow(baselines, phase, lane)} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p>{now(lane)}</p>
+      <p className={styles.note}>
+        The recorded runs stand for none of the phases: whether they speculated is not recorded. {simulated(lane)}
+      </p>
+    </Section>
+  );
+}
+
+type MeasuredRow = Baseline['rows'][number];
+
+interface RowProps {
+  phase: Phase;
+  lane: LaneSnapshot | undefined;
+  row: MeasuredRow | undefined;
+}
+
+function Row({ phase, lane, row }: RowProps) {
+  const styles = useStyles2(getStyles);
+  const isNow = lane !== undefined && isPhase(phase, lane.state);
+  return (
+    <tr className={cx(isNow && styles.now)}>
+      <th scope="row">
+        {phase.id} · {phase.title}
+        {isNow && <small> in force</small>}
+      </th>
+      <td className={styles.text}>{changes[phase.id]}</td>
+      <td>{milliseconds(row?.ttft.p95)}</td>
+      <td>{milliseconds(row?.itl.p50)}</td>
+      <td>{number(row?.output_tokens_per_second)}</td>
+      <td>{whence(phase, lane, row)}</td>
+    </tr>
+  );
+}
+
+function whence(phase: Phase, lane: LaneSnapshot | undefined, row: MeasuredRow | undefined): string {
+  if (!lane) {
+    return DASH;
+  }
+  if (row?.measured) {
+    return `here, ${new Date(row.measured).toLocaleString()}`;
+  }
+  return isOffered(phase, lane.state)
+    ? `not yet at ${number(lane.state.concurrency.target)} conversations`
+    : `not offered by the mode driver “${lane.state.driver}”`;
+}
+
+/** What this target measured in a phase at exactly the concurrency in force. */
+function measuredRow(
+  baselines: Baseline[] | undefined,
+  phase: Phase,
+  lane: LaneSnapshot | undefined
+): MeasuredRow | undefined {
+  return baselines
+    ?.filter((baseline) => baseline.kind === 'measured')
+    .flatMap((baseline) => baseline.rows)
+    .find((row) => isPhase(phase, row) && row.concurrency === lane?.state.concurrency.target);
+}
+
+/** What speculation does at this moment. */
+function now(lane: LaneSnapshot | undefined): string {
+  const { acceptance, tokens_per_step: perStep } = lane?.cluster.speculation ?? {};
+  if (acceptance !== undefined) {
+    return `Now ${percent(acceptance, 0)} of the guessed tokens are accepted, and a pass of the large model yields ${number(perStep, 2)} tokens.`;
+  }
+  if (perStep !== undefined) {
+    return `Now a pass of the large model yields ${number(perStep, 2)} tokens; nothing is guessed.`;
+  }
+  return 'Acceptance rate and tokens per step are not reported now.';
+}
+
+function simulated(lane: LaneSnapshot | undefined): string {
+  const note = lane && simulationNote(lane.state);
+  return note ? `Not calibrated: ${note}` : '';
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  scroll: css({ overflowX: 'auto', marginBottom: theme.spacing(1) }),
+  table: css({
+    width: '100%',
+    minWidth: 860,
+    fontVariantNumeric: 'tabular-nums',
+    '& th, & td': {
+      padding: theme.spacing(0.75, 1),
+      verticalAlign: 'top',
+      whiteSpace: 'nowrap',
+      borderBottom: `1px solid ${theme.colors.border.weak}`,
+    },
+    '& th': { fontWeight: theme.typography.fontWeightMedium },
+    '& small': { color: theme.colors.text.secondary },
+  }),
+  text: css({ minWidth: '36ch', whiteSpace: 'normal !important' as 'normal', textWrap: 'pretty' }),
+  now: css({ background: theme.colors.action.selected, boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` }),
+  note: css({ margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' }),
+});
