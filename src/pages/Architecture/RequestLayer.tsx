@@ -29,9 +29,9 @@ export function RequestLayer({ path, missing, traffic, selected, onSelect }: Req
       <PartBox part={path.enduser} rect={layout.enduser} figures={0} {...choosing} />
       <PartBox part={path.frontend} rect={layout.frontend} figures={2} {...choosing} />
       <PartBox part={path.router} rect={layout.router} figures={2} accent {...choosing} />
-      <PartBox part={path.discovery} rect={layout.discovery} figures={1} inline {...choosing} />
+      <PartBox part={path.discovery} rect={layout.discovery} figures={2} inline {...choosing} />
       <PartBox part={path.request} rect={layout.request} figures={0} {...choosing} />
-      <PartBox part={path.events} rect={layout.events} figures={0} inline {...choosing} />
+      <PartBox part={path.events} rect={layout.events} figures={1} inline {...choosing} />
       <PartBox part={path.prometheus} rect={layout.prometheus} figures={1} small {...choosing} />
       {path.workers.map((worker, i) => (
         <PartBox

@@ -206,6 +206,22 @@ describe('the parts', () => {
     }
   });
 
+  it('name what carries each plane, where that is known', () => {
+    const carried = (kind: 'mock' | 'dynamo' | 'simulated', driver: string) => {
+      const { discovery, request, events } = requestPath(laneOn(3, { state: { driver } }), true, { ...target, kind });
+      return [discovery, request, events].map((part) =>
+        part.figures.filter(({ name }) => name === 'registry' || name === 'transport').map(({ value }) => value)
+      );
+    };
+    expect(carried('mock', 'pinned')).toEqual([['files'], ['TCP'], ['ZMQ']]);
+    expect(carried('dynamo', 'kubernetes')).toEqual([['CRDs and EndpointSlices'], [], []]);
+    expect(carried('dynamo', 'pinned')).toEqual([[], [], []]);
+    expect(carried('simulated', 'simulated')).toEqual([[], [], []]);
+    const { discovery, events } = requestPath(laneOn(3), true, target);
+    expect(discovery.text).toMatch(/CRD.*EndpointSlices/);
+    expect(events.text).toMatch(/NATS or ZMQ/);
+  });
+
   it('do without events under round-robin, and say so', () => {
     const path = requestPath(laneOn(3, { state: { mode: 'round_robin' } }), true, target);
     expect(path.events.presence).toMatchObject({ is: 'idle', why: expect.stringContaining('Round-robin') });

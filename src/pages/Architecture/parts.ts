@@ -74,7 +74,7 @@ export function requestPath(lane: LaneSnapshot | undefined, live: boolean, targe
     router: routerPart(lane, now, target),
     discovery: discoveryPart(now, target),
     request: requestPart(now, target),
-    events: eventsPart(lane, target),
+    events: eventsPart(lane, now, target),
     prometheus: prometheusPart(lane, now),
     workers: (lane?.cluster.workers ?? []).map((w) => workerPart(w, now)),
     more: lane && unlisted(lane.cluster),
@@ -168,8 +168,8 @@ function discoveryPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Pa
   return {
     id: 'discovery',
     title: 'Discovery plane',
-    text: 'Lets the parts find each other: a worker registers when it starts, and the frontend sees it come and go. On Kubernetes the cluster’s own resources serve for that.',
-    figures: [{ name: 'workers found', value: number(workers), source: clusterSource(now) }],
+    text: 'Lets the parts find each other: a worker registers when it starts, and the frontend sees it come and go. On Kubernetes, custom resources (DynamoWorkerMetadata, a CRD) and EndpointSlices serve for that, and no etcd is needed.',
+    figures: [{ name: 'workers found', value: number(workers), source: clusterSource(now) }, ...carrier('discovery', now, kind)],
     presence:
       kind === 'simulated'
         ? { is: 'absent', why: 'The simulated cluster is told its workers when it starts; nothing needs to be found.' }
@@ -181,8 +181,11 @@ function requestPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part
   return {
     id: 'request',
     title: 'Request plane',
-    text: 'Carries requests from frontend to workers and tokens back: TCP, HTTP/2 or NATS in Dynamo.',
-    figures: [{ name: 'in flight', value: number(now?.cluster.inflight), source: clusterSource(now) }],
+    text: 'Carries requests from frontend to workers and tokens back. Dynamo does it over TCP unless DYN_REQUEST_PLANE says HTTP/2 or NATS.',
+    figures: [
+      { name: 'in flight', value: number(now?.cluster.inflight), source: clusterSource(now) },
+      ...carrier('request', now, kind),
+    ],
     presence:
       kind === 'simulated'
         ? { is: 'here', why: 'Simulated: frontend and workers share one process, so no network lies between them.' }
@@ -190,20 +193,41 @@ function requestPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part
   };
 }
 
-function eventsPart(lane: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
+function eventsPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
   const why = kind === 'simulated' ? 'Simulated: the events pass inside one process.' : undefined;
   const idle = lane !== undefined && lane.state.mode !== 'kv';
   return {
     id: 'events',
     title: 'Event plane',
-    text: 'Workers announce which KV blocks they stored and removed. From these events the router keeps its index of who holds what.',
-    figures: [],
+    text: 'Workers announce which KV blocks they stored and removed. From these events the router keeps its index of who holds what. They travel over NATS or ZMQ, as DYN_EVENT_PLANE says, and only from workers that are told to publish.',
+    figures: carrier('events', now, kind),
     presence: idle
       ? { is: 'idle', why: `${modeName(lane.state.mode)} routing decides without these events.` }
       : kind === 'simulated'
         ? { is: 'here', why }
         : planePresence(kind),
   };
+}
+
+/** What carries each plane of a Dynamo that this product starts on one machine, as it starts it. */
+const ON_ONE_MACHINE = { discovery: 'files', request: 'TCP', events: 'ZMQ' };
+
+/** What carries a plane, where that is known; nothing where the target does not tell. */
+function carrier(
+  plane: keyof typeof ON_ONE_MACHINE,
+  now: LaneSnapshot | undefined,
+  kind: TargetFacts['kind']
+): Figure[] {
+  if (now?.state.driver === 'kubernetes') {
+    const source = 'How Dynamo’s operator sets it up on Kubernetes.';
+    return plane === 'discovery' ? [{ name: 'registry', value: 'CRDs and EndpointSlices', source }] : [];
+  }
+  if (!now || kind !== 'mock') {
+    return [];
+  }
+  const name = plane === 'discovery' ? 'registry' : 'transport';
+  const source = 'As this product starts a Dynamo with mock workers on one machine.';
+  return [{ name, value: ON_ONE_MACHINE[plane], source }];
 }
 
 function planePresence(kind: TargetFacts['kind']): Presence {
