@@ -169,7 +169,10 @@ function discoveryPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Pa
     id: 'discovery',
     title: 'Discovery plane',
     text: 'Lets the parts find each other: a worker registers when it starts, and the frontend sees it come and go. On Kubernetes, custom resources (DynamoWorkerMetadata, a CRD) and EndpointSlices serve for that, and no etcd is needed.',
-    figures: [{ name: 'workers found', value: number(workers), source: clusterSource(now) }, ...carrier('discovery', now, kind)],
+    figures: [
+      { name: 'workers found', value: number(workers), source: clusterSource(now) },
+      ...carrier('discovery', now, kind),
+    ],
     presence:
       kind === 'simulated'
         ? { is: 'absent', why: 'The simulated cluster is told its workers when it starts; nothing needs to be found.' }

@@ -214,7 +214,9 @@ describe('the screens', () => {
     const screens = section('What you see on this screen');
     expect(screens.queryByText('Workload controls')).not.toBeInTheDocument();
     await userEvent.click(screens.getByRole('button', { name: 'Dashboard' }));
-    expect(screens.getByText('Live against baseline').closest('div')).toHaveTextContent('600 ms configured for TTFT p95');
+    expect(screens.getByText('Live against baseline').closest('div')).toHaveTextContent(
+      '600 ms configured for TTFT p95'
+    );
     expect(screens.getByRole('link', { name: 'Open “Dashboard”' })).toHaveAttribute('href', '/');
     await userEvent.click(screens.getByRole('button', { name: 'Grafana: GTC Demo' }));
     expect(screens.getByText('Per worker metrics')).toBeInTheDocument();

@@ -96,8 +96,14 @@ function isWorseRecorded({ baseline, state }: LaneSnapshot): boolean {
 }
 
 /** Of a step that still settles nothing is said. */
-function settledConditions({ baseline, state }: LaneSnapshot, settings: Settings | undefined, isKV: boolean): Condition[] {
-  const improvement = isKV ? columnOf(baseline.columns, 'round_robin', state.speculation)?.ttft.p95.improvement : undefined;
+function settledConditions(
+  { baseline, state }: LaneSnapshot,
+  settings: Settings | undefined,
+  isKV: boolean
+): Condition[] {
+  const improvement = isKV
+    ? columnOf(baseline.columns, 'round_robin', state.speculation)?.ttft.p95.improvement
+    : undefined;
   const { ttft, tpot } = baseline.live;
   const slos = [sloLevel(ttft.p95, settings?.slo.ttft), sloLevel(tpot.p95, settings?.slo.tpot)];
   const verdict = !improvement?.shown ? 'no difference' : improvement.percent < 0 ? 'kv worse' : 'kv better';

@@ -301,7 +301,11 @@ describe('a document of their own', () => {
 });
 
 describe('the phases', () => {
-  const speculating = (speculation: 'off' | 'draft' | 'eagle3' | 'not_recorded', itl: number, more: LaneChange = {}) => {
+  const speculating = (
+    speculation: 'off' | 'draft' | 'eagle3' | 'not_recorded',
+    itl: number,
+    more: LaneChange = {}
+  ) => {
     const base = settled('kv', 0.45, { ...more, state: { mode: 'kv', settling: false, speculation, ...more.state } });
     const live = { ...comparison().live, ...base.baseline?.live, itl: { p50: itl, p95: 2 * itl, n: 9000 } };
     return { ...base, baseline: { ...base.baseline, live } };

@@ -1,5 +1,8 @@
 /** The presenter's guide: what is searched is found, what was seen is ticked, and numbers are the snapshot's. */
-import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
+import fs from 'node:fs/promises';
+import path from 'node:path';
+
+import { call, env, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
 import { expect, host, Page, test } from './page.mjs';
 
 const section = (page, name) => page.getByRole('region', { name });
@@ -99,6 +102,56 @@ test('numbers agree with the snapshots that the page was sent', async ({ visit }
   await stop();
   await until('no live number is left', async () => /TTFT p95 —\s+stopped/.test(await answer.innerText()));
 });
+
+test('the results come from the recorded table, and each screen is explained', async ({ visit }) => {
+  const booth = await Page.open(await visit({ browser: {} }), '/guide');
+  const { page } = booth;
+  const results = section(page, 'The results in plain English');
+  await results.getByText(/more tokens a second than round-robin/).waitFor();
+  await until('no figure of them is missing', async () => !/—/.test(await results.innerText()));
+  expect(await results.locator('[data-word="derived"]').count()).toBeGreaterThan(8);
+  const screens = section(page, 'What you see on this screen');
+  await screens.getByRole('button', { name: 'KV routing' }).click();
+  await screens.getByRole('link', { name: 'Open “KV routing”' }).click();
+  await page.getByRole('rowheader', { name: 'First token, when prompts begin alike' }).waitFor();
+  await page.goBack();
+  await screens.getByRole('button', { name: 'Grafana: GTC Demo' }).click();
+  await screens.getByText('TTFT p95 and TPOT p95').waitFor();
+  await shoot(booth, 'guide-screens');
+});
+
+test('a phase is ticked by what was measured in it, and stands on the features page', async ({ visit }) => {
+  const booth = await Page.open(await visit({ browser: {} }), '/guide');
+  const { page } = booth;
+  await call('PUT', '/api/v1/cluster/mode', { mode: 'kv', speculation: 'eagle3' });
+  await stateUntil('EAGLE-3', ({ speculation, phase }) => speculation === 'eagle3' && phase !== 'switching');
+  try {
+    await start();
+    const phase = section(page, /step by step/).locator('li', { hasText: 'Phase 3b' });
+    await phase.getByText(/^Settling: \d+ s to go/).waitFor({ timeout: 60_000 });
+    await expect(phase).toHaveAttribute('data-done', 'true', { timeout: 180_000 });
+    await phase.getByText(/median ITL .* Accepted: \d+ % of guesses, \d\.\d\d tokens a pass/).waitFor();
+    await shoot(booth, 'guide-phases');
+    await booth.goTo('Dynamo features');
+    const row = page.getByRole('rowheader', { name: /^3b ·/ }).locator('xpath=..');
+    await row.getByText('in force').waitFor();
+    await row.getByText(/^here, /).waitFor({ timeout: 60_000 });
+    await page.getByText(/^Now \d+ % of the guessed tokens are accepted/).waitFor();
+    await page.getByText(/Not calibrated: the timing/).waitFor();
+    await page.getByRole('article', { name: 'Speculative decoding' }).getByText('In use here').waitFor();
+    await row.scrollIntoViewIfNeeded();
+    await shoot(booth, 'features-phases');
+  } finally {
+    await call('PUT', '/api/v1/cluster/mode', { mode: 'kv', speculation: 'not_recorded' });
+    await stateUntil('as recorded', ({ speculation, phase }) => speculation !== 'eagle3' && phase !== 'switching');
+  }
+});
+
+/** Takes a picture of all that scrolling would show. */
+async function shoot({ page }, name) {
+  await fs.mkdir(env.results, { recursive: true });
+  await page.screenshot({ path: path.join(env.results, `${host.name}-${name}.png`), fullPage: true });
+}
 
 /** Seconds as the page writes them. */
 function milliseconds(seconds) {
