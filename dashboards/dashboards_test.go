@@ -86,7 +86,7 @@ type (
 	}
 	target struct {
 		RefID, Expr, Channel, LegendFormat string
-		Datasource           source
+		Datasource                         source
 	}
 	variable struct {
 		Name, Type string

@@ -203,6 +203,8 @@ describe('without the load generator', () => {
     await answered();
     expect(screen.getByText('Nothing is known of the router now.')).toBeInTheDocument();
     expect(screen.getByRole('region', { name: 'Both modes side by side' })).toBeInTheDocument();
+    const modes = within(screen.getByRole('region', { name: 'Both modes side by side' }));
+    expect(modes.getAllByRole('rowheader')).toHaveLength(6);
     expect(client.reads).not.toHaveBeenCalled();
   });
 });
