@@ -108,8 +108,8 @@ type Concurrency struct {
 	Actual int `json:"actual"`
 }
 
-// Deployment says what serves: engine, model, GPU, workers, speculation. Empty
-// strings and zero mean not known.
+// Deployment says what serves: engine, model, GPU, workers, speculation, and the
+// versions and settings of its stack. Empty strings, zero and nil mean not known.
 type Deployment struct {
 	Engine         string      `json:"engine,omitempty"`
 	Model          string      `json:"model,omitempty"`
@@ -117,6 +117,18 @@ type Deployment struct {
 	Workers        int         `json:"workers,omitempty"`
 	TensorParallel int         `json:"tensor_parallel,omitempty"`
 	Speculation    Speculation `json:"speculation,omitempty"`
+
+	Dynamo                string  `json:"dynamo,omitempty"`       // version
+	Kubernetes            string  `json:"kubernetes,omitempty"`   // version
+	WorkerImage           string  `json:"worker_image,omitempty"` // container image of a worker
+	Serving               string  `json:"serving,omitempty"`      // aggregated or disaggregated
+	BlockSize             int     `json:"block_size,omitempty"`   // tokens of a block of the KV cache
+	MaxBatchSize          int     `json:"max_batch_size,omitempty"`
+	MaxNumTokens          int     `json:"max_num_tokens,omitempty"` // of one iteration of a worker
+	ChunkedPrefill        *bool   `json:"chunked_prefill,omitempty"`
+	OverlapScheduler      *bool   `json:"overlap_scheduler,omitempty"`
+	KVCacheDtype          string  `json:"kv_cache_dtype,omitempty"`
+	FreeGPUMemoryFraction float64 `json:"free_gpu_memory_fraction,omitempty"` // that the KV cache takes, 0 to 1
 }
 
 // WorkloadShape is the part of a workload's configuration that changes its
@@ -498,7 +510,8 @@ type Percentiles struct {
 
 // BaselineRow is one level of a baseline in one mode. TPOT is the mean gap of a
 // request (the recorded tables call it itl); TPOTDerived was computed from other
-// percentiles (the recorded tables call it tpot) and is compared with nothing.
+// percentiles (the recorded tables call it tpot) and is compared with nothing, as
+// is the in-flight spread.
 type BaselineRow struct {
 	Concurrency           int         `json:"concurrency"`
 	Mode                  Mode        `json:"mode"`
@@ -511,6 +524,8 @@ type BaselineRow struct {
 	OutputTokensPerSecond *float64    `json:"output_tokens_per_second,omitempty"`
 	RequestsPerSecond     *float64    `json:"requests_per_second,omitempty"`
 	KVHitRatio            *float64    `json:"kv_hit_ratio,omitempty"`
+	InflightSpreadMin     *float64    `json:"inflight_spread_min,omitempty"` // busiest less idlest worker, in requests, from moment to moment
+	InflightSpreadMax     *float64    `json:"inflight_spread_max,omitempty"`
 	N                     int         `json:"n,omitempty"`        // turns behind the row, where known
 	Measured              *time.Time  `json:"measured,omitempty"` // when, where known
 }
@@ -525,6 +540,20 @@ type Baseline struct {
 	Deployment Deployment     `json:"deployment"`
 	Workload   *WorkloadShape `json:"workload,omitempty"`
 	Rows       []BaselineRow  `json:"rows"`
+	Sustained  []Sustained    `json:"sustained,omitempty"` // of each mode, under the SLOs in force when it was asked for; an import's is not read
+}
+
+// Sustained is what one mode of a baseline sustains under the SLOs: the highest
+// tested level such that it and every lower one meet them all. A level is tested
+// where it has a TTFT p95; one whose TPOT p95 was not recorded is judged by TTFT alone.
+type Sustained struct {
+	Mode        Mode        `json:"mode"`
+	Speculation Speculation `json:"speculation"`
+	SLO         SLO         `json:"slo"`             // that it was judged by
+	Level       *int        `json:"level,omitempty"` // 0: not even the lowest tested level meets them; nil: no level was tested
+	Isolated    []int       `json:"isolated"`        // levels above one that misses, which meet them nevertheless; ascending
+	TTFTOnly    []int       `json:"ttft_only"`       // tested levels whose TPOT p95 was not recorded; ascending
+	Untested    []int       `json:"untested"`        // levels without a TTFT p95; ascending
 }
 
 // BaselineList is all baselines: the built-in ones, the imported ones, and this

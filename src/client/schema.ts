@@ -312,7 +312,8 @@ export interface paths {
         get: operations["getBaseline"];
         put?: never;
         post?: never;
-        delete?: never;
+        /** Deletes an imported baseline; 409 for any other, and for the default one of the settings */
+        delete: operations["deleteBaseline"];
         options?: never;
         head?: never;
         patch?: never;
@@ -469,7 +470,7 @@ export interface components {
             target: number;
             actual: number;
         };
-        /** @description What serves: engine, model, GPU, workers, speculation. What is absent is not known. */
+        /** @description What serves: engine, model, GPU, workers, speculation, and the versions and settings of its stack. What is absent is not known. */
         Deployment: {
             engine?: string;
             model?: string;
@@ -477,6 +478,24 @@ export interface components {
             workers?: number;
             tensor_parallel?: number;
             speculation?: components["schemas"]["Speculation"];
+            /** @description version */
+            dynamo?: string;
+            /** @description version */
+            kubernetes?: string;
+            /** @description container image of a worker */
+            worker_image?: string;
+            /** @description aggregated or disaggregated */
+            serving?: string;
+            /** @description tokens of a block of the KV cache */
+            block_size?: number;
+            max_batch_size?: number;
+            /** @description of one iteration of a worker */
+            max_num_tokens?: number;
+            chunked_prefill?: boolean;
+            overlap_scheduler?: boolean;
+            kv_cache_dtype?: string;
+            /** @description that the KV cache takes, 0 to 1 */
+            free_gpu_memory_fraction?: number;
         };
         /** @description The part of a workload's configuration that changes its results; a baseline carries it so that differences can be named. */
         WorkloadShape: {
@@ -930,6 +949,9 @@ export interface components {
             output_tokens_per_second?: number;
             requests_per_second?: number;
             kv_hit_ratio?: number;
+            /** @description busiest less idlest worker, in requests, from moment to moment; compared with nothing */
+            inflight_spread_min?: number;
+            inflight_spread_max?: number;
             /** @description turns behind the row, where known */
             n?: number;
             /**
@@ -953,6 +975,23 @@ export interface components {
             deployment: components["schemas"]["Deployment"];
             workload?: components["schemas"]["WorkloadShape"];
             rows: components["schemas"]["BaselineRow"][];
+            /** @description of each mode, under the SLOs in force when it was asked for; an import's is not read */
+            sustained?: components["schemas"]["Sustained"][];
+        };
+        /** @description What one mode of a baseline sustains under the SLOs: the highest tested level such that it and every lower one meet them all. A level is tested where it has a TTFT p95; one whose TPOT p95 was not recorded is judged by TTFT alone. */
+        Sustained: {
+            mode: components["schemas"]["Mode"];
+            speculation: components["schemas"]["Speculation"];
+            /** @description that it was judged by */
+            slo: components["schemas"]["SLO"];
+            /** @description 0: not even the lowest tested level meets them; absent: no level was tested */
+            level?: number;
+            /** @description levels above one that misses, which meet them nevertheless; ascending */
+            isolated: number[];
+            /** @description tested levels whose TPOT p95 was not recorded; ascending */
+            ttft_only: number[];
+            /** @description levels without a TTFT p95; ascending */
+            untested: number[];
         };
         /** @description All baselines: the built-in ones, the imported ones, and this target's own. */
         BaselineList: {
@@ -1696,8 +1735,12 @@ export interface operations {
     importBaseline: {
         parameters: {
             query?: {
-                /** @description The name of a baseline that comes as CSV */
+                /** @description The name of a baseline that comes as CSV; one that comes as JSON takes it in place of its own */
                 name?: string;
+                /** @description The title, in place of the file's */
+                title?: string;
+                /** @description With true, it is read and checked but not stored */
+                dry_run?: "true" | "false";
             };
             header?: {
                 /** @description The login that the events name; not with a session, whose events name the page */
@@ -1713,6 +1756,15 @@ export interface operations {
             };
         };
         responses: {
+            /** @description The baseline as it would be stored */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Baseline"];
+                };
+            };
             /** @description The baseline as it was stored */
             201: {
                 headers: {
@@ -1744,6 +1796,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Baseline"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteBaseline: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The baselines that are left */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BaselineList"];
                 };
             };
             default: components["responses"]["Problem"];

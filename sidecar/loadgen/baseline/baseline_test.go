@@ -37,16 +37,44 @@ func TestBuiltinTablesCarryTheirDeploymentAndWorkload(t *testing.T) {
 		require.NoError(t, Validate(b))
 		assert.Equal(t, want.name, b.Name)
 		assert.Equal(t, KindRecorded, b.Kind)
-		assert.Equal(t, api.Deployment{
-			Engine: "trtllm", Model: "Llama 3.1 70B Instruct FP8", GPU: want.gpu,
-			Workers: want.workers, TensorParallel: want.tp, Speculation: api.SpeculationNotRecorded,
-		}, b.Deployment)
+		d := b.Deployment
+		assert.Equal(t, []any{"trtllm", "Llama 3.1 70B Instruct FP8", want.gpu, want.workers, want.tp, api.SpeculationNotRecorded},
+			[]any{d.Engine, d.Model, d.GPU, d.Workers, d.TensorParallel, d.Speculation})
+		assert.Equal(t, RecordedFollowup, b.Workload.Followup)
 		assert.Equal(t, api.Range{Min: 5, Max: 5}, b.Workload.Turns)
 		assert.Equal(t, 1024, b.Workload.MaxTokens)
 		assert.Contains(t, b.Notes, "independent sweeps averaged", "the tables' comments are kept")
 		require.Len(t, b.Rows, want.rows)
 		assert.Equal(t, want.lowLevel, b.Rows[0].Concurrency)
 		assert.Equal(t, want.highLevel, b.Rows[len(b.Rows)-1].Concurrency)
+	}
+}
+
+// As the technical document and the report give them; the report gives few.
+func TestBuiltinDeploymentsHaveTheSettingsOfTheirDocuments(t *testing.T) {
+	d := h200().Deployment
+	d.Engine, d.Model, d.GPU, d.Workers, d.TensorParallel, d.Speculation = "", "", "", 0, 0, ""
+	assert.Equal(t, api.Deployment{
+		Dynamo: "0.9.0", Kubernetes: "1.34.1", WorkerImage: "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime:0.9.0", Serving: "aggregated",
+		BlockSize: 32, MaxBatchSize: 64, MaxNumTokens: 16384, ChunkedPrefill: ptr(true), OverlapScheduler: ptr(true),
+		KVCacheDtype: "fp8", FreeGPUMemoryFraction: 0.9,
+	}, d)
+	d = h100().Deployment
+	d.Engine, d.Model, d.GPU, d.Workers, d.TensorParallel, d.Speculation = "", "", "", 0, 0, ""
+	assert.Equal(t, api.Deployment{Kubernetes: "1.35", Serving: "aggregated"}, d)
+}
+
+func TestBuiltinKnowsTheSpreadAtOneLevel(t *testing.T) {
+	for _, r := range h200().Rows {
+		switch {
+		case r.Concurrency == 170 && r.Mode == api.ModeKV:
+			assert.Equal(t, []float64{28, 32}, []float64{*r.InflightSpreadMin, *r.InflightSpreadMax})
+		case r.Concurrency == 170:
+			assert.Equal(t, []float64{12, 14}, []float64{*r.InflightSpreadMin, *r.InflightSpreadMax})
+		default:
+			assert.Nil(t, r.InflightSpreadMin)
+			assert.Nil(t, r.InflightSpreadMax)
+		}
 	}
 }
 
@@ -189,12 +217,9 @@ func TestNoImprovementOnAZero(t *testing.T) {
 
 // alikeLive is a live run that differs from the recorded H200 table in nothing.
 func alikeLive() Live {
-	return Live{
-		Deployment: api.Deployment{
-			Engine: "TensorRT-LLM", Model: "nvidia/Llama-3.1-70B-Instruct-FP8", GPU: "NVIDIA H200", Workers: 3, TensorParallel: 1,
-		},
-		Shape: *h200().Workload,
-	}
+	d := h200().Deployment
+	d.Engine, d.Model, d.GPU, d.KVCacheDtype = "TensorRT-LLM", "nvidia/Llama-3.1-70B-Instruct-FP8", "NVIDIA H200", "FP8"
+	return Live{Deployment: d, Shape: *h200().Workload}
 }
 
 func TestDifferences(t *testing.T) {
@@ -206,6 +231,15 @@ func TestDifferences(t *testing.T) {
 		{"equal under other spellings", func(*Live) {}, []api.Difference{}},
 		{"unknown on the live side", func(l *Live) { l.Deployment.GPU, l.Deployment.Workers = "", 0 }, []api.Difference{
 			{Field: "gpu", Live: "not known", Baseline: "H200"}, {Field: "workers", Live: "not known", Baseline: "3"},
+		}},
+		{"other settings", func(l *Live) {
+			l.Deployment.MaxBatchSize, l.Deployment.ChunkedPrefill, l.Deployment.FreeGPUMemoryFraction = 128, ptr(false), .85
+		}, []api.Difference{
+			{Field: "max_batch_size", Live: "128", Baseline: "64"}, {Field: "chunked_prefill", Live: "off", Baseline: "on"},
+			{Field: "free_gpu_memory_fraction", Live: "0.85", Baseline: "0.9"},
+		}},
+		{"settings that the live side does not tell", func(l *Live) { l.Deployment.Dynamo, l.Deployment.BlockSize = "", 0 }, []api.Difference{
+			{Field: "settings", Live: "not known", Baseline: "Dynamo 0.9.0, block size 32"},
 		}},
 		{"another model", func(l *Live) { l.Deployment.Model = "Llama 3.3 70B Instruct FP8" }, []api.Difference{
 			{Field: "model", Live: "Llama 3.3 70B Instruct FP8", Baseline: "Llama 3.1 70B Instruct FP8"},
@@ -263,29 +297,47 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// What both recorded tables sustain, under the booth's SLOs and under those of
+// the report on 8 H100. The report's answer is 50 for kv and none for round-robin.
 func TestSustainedConcurrency(t *testing.T) {
+	none := []int{}
+	h100Levels := []int{20, 30, 40, 50, 60, 70, 80, 100, 120} // TPOT was not recorded at any
+	booth, report := api.SLO{TTFT: 0.6, TPOT: 0.06}, api.SLO{TTFT: 0.4, TPOT: 0.06}
+	for _, c := range []struct {
+		name       string
+		b          api.Baseline
+		slo        api.SLO
+		rr, kv     int
+		rrIsolated []int
+		ttftOnly   []int
+	}{
+		{"H200 at 600/60", h200(), booth, 0, 130, []int{130}, none}, // round-robin misses 600 ms at its lowest level
+		{"H200 at 400/60", h200(), report, 0, 0, none, none},
+		{"H100 at 600/60", h100(), booth, 120, 120, none, h100Levels},
+		{"H100 at 400/60", h100(), report, 0, 50, none, h100Levels}, // kv meets it at the threshold itself
+		{"H200, TPOT alone", h200(), api.SLO{TTFT: 1, TPOT: 0.03}, 60, 70, none, none},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			assert.Equal(t, []api.Sustained{
+				{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded, SLO: c.slo, Level: &c.rr, Isolated: c.rrIsolated, TTFTOnly: c.ttftOnly, Untested: none},
+				{Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded, SLO: c.slo, Level: &c.kv, Isolated: none, TTFTOnly: c.ttftOnly, Untested: none},
+			}, Sustained(c.b, c.slo))
+		})
+	}
+	assert.False(t, Meets(api.BaselineRow{}, booth), "nothing recorded, nothing met")
+}
+
+func TestSustainedOfLevelsThatWereNotTested(t *testing.T) {
+	row := func(concurrency int, ttft *float64) api.BaselineRow {
+		return api.BaselineRow{Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff, TTFT: api.Percentiles{P95: ttft}}
+	}
 	slo := api.SLO{TTFT: 0.6, TPOT: 0.06}
-	level, isolated := Sustained(h200(), api.ModeKV, api.SpeculationNotRecorded, slo)
-	assert.Equal(t, 130, level)
-	assert.Empty(t, isolated)
-
-	// round-robin misses 600 ms at its lowest level and meets it at 130 alone
-	level, isolated = Sustained(h200(), api.ModeRoundRobin, api.SpeculationNotRecorded, slo)
-	assert.Equal(t, 0, level)
-	assert.Equal(t, []int{130}, isolated)
-
-	// the analysis at 400 ms: kv meets it at the threshold itself at 50; TPOT was not recorded
-	slo.TTFT = 0.4
-	level, isolated = Sustained(h100(), api.ModeKV, api.SpeculationNotRecorded, slo)
-	assert.Equal(t, 50, level)
-	assert.Empty(t, isolated)
-	level, _ = Sustained(h100(), api.ModeRoundRobin, api.SpeculationNotRecorded, slo)
-	assert.Equal(t, 0, level)
-
-	// TPOT alone can miss, too: 46.3 ms is the highest that kv reached up to 130
-	level, _ = Sustained(h200(), api.ModeKV, api.SpeculationNotRecorded, api.SLO{TTFT: 1, TPOT: 0.03})
-	assert.Equal(t, 70, level)
-	assert.False(t, Meets(api.BaselineRow{}, slo), "nothing recorded, nothing met")
+	of := func(rows ...api.BaselineRow) api.Sustained { return Sustained(api.Baseline{Rows: rows}, slo)[0] }
+	got := of(row(10, ptr(0.5)), row(20, nil), row(30, ptr(0.6)))
+	assert.Equal(t, 30, *got.Level)
+	assert.Equal(t, []int{20}, got.Untested)
+	assert.Nil(t, of(row(10, nil)).Level, "no level was tested")
+	assert.Equal(t, []api.Sustained{}, Sustained(api.Baseline{}, slo))
 }
 
 func TestMergeReplacesAndSorts(t *testing.T) {
@@ -369,29 +421,38 @@ func TestValidateRefuses(t *testing.T) {
 func TestReadJSON(t *testing.T) {
 	text, err := json.Marshal(h200())
 	require.NoError(t, err)
-	got, err := ReadJSON(strings.NewReader(string(text)))
+	got, err := ReadJSON(strings.NewReader(string(text)), "")
 	require.NoError(t, err)
 	want := h200()
 	want.Kind = KindImported
 	assert.Equal(t, want, got)
 
-	short, err := ReadJSON(strings.NewReader(`{"name":"x","deployment":{"speculation":"draft"},"rows":[{"concurrency":1,"mode":"kv"}]}`))
+	short, err := ReadJSON(strings.NewReader(`{"name":"x","deployment":{"speculation":"draft"},"rows":[{"concurrency":1,"mode":"kv"}],
+		"sustained":[{"mode":"kv"}]}`), "other")
 	require.NoError(t, err)
-	assert.Equal(t, "x", short.Title)
+	assert.Equal(t, "other", short.Name)
+	assert.Equal(t, "other", short.Title)
+	assert.Nil(t, short.Sustained, "that depends on the SLOs in force")
 	assert.Equal(t, api.SpeculationDraft, short.Rows[0].Speculation)
 }
 
 func TestReadJSONRefuses(t *testing.T) {
 	for _, c := range []struct{ text, field, says string }{
-		{`{"name":"x","colour":1}`, "baseline", "colour"},
-		{`{"name":"x","rows":[]} {}`, "baseline", "one JSON object"},
-		{`{"name":1}`, "name", "string"},
-		{`[]`, "baseline", "api.Baseline"},
-		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv","kv_hit_ratio":50}]}`, "rows[0].kv_hit_ratio", "0 to 1"},
+		{`{"name":"x","colour":1}`, "line 1, baseline", "colour"},
+		{"{\"name\":\"x\",\n\"deployment\":{\n\"colour\":1}}", "line 3, baseline", "colour"},
+		{"{\"name\":\"x\",\n\"rows\":[{\"colour\":1},\n{\"colour\":2}]}", "baseline", "colour"}, // whichever it is
+		{"{\"name\":\"x\",\n\"rows\":[]}\n{}", "line 3, baseline", "one JSON object"},
+		{"{\n\"name\":1}", "line 2, name", "string"},
+		{"{\n\"name\":\"x\"\n,,}", "line 3, baseline", "JSON"},
+		{"{\n\"name\":\"x\"\n", "line 3, baseline", "EOF"},
+		{`[]`, "line 1, baseline", "api.Baseline"},
+		{"{\"name\":\"x\",\"rows\":[\n{\"concurrency\":1,\"mode\":\"kv\"},\n{\"concurrency\":2,\n\"mode\":\"kv\",\n\"kv_hit_ratio\":50}]}", "line 5, rows[1].kv_hit_ratio", "0 to 1"},
+		{"{\"name\":\"x\",\"rows\":[\n{\"concurrency\":1,\"mode\":\"kv\"},\n{\"concurrency\":2}]}", "line 3, rows[1].mode", "one of"}, // the field is not there
+		{"{\"title\":\"x\",\n\"rows\":[{\"concurrency\":1,\"mode\":\"kv\"}]}", "name", "letters"},
 		{"{\"name\":\"\xff\"}", "file", "UTF-8"},
 		{strings.Repeat(" ", maxBytes+1), "file", "at most"},
 	} {
-		_, err := ReadJSON(strings.NewReader(c.text))
+		_, err := ReadJSON(strings.NewReader(c.text), "")
 		var refused *api.FieldError
 		require.ErrorAs(t, err, &refused, c.text[:min(40, len(c.text))])
 		assert.Equal(t, c.field, refused.Field)

@@ -15,56 +15,29 @@ var data embed.FS
 // in the recorded runs: one short sentence, the same at every turn.
 const RecordedFollowup = "the same short sentence"
 
-// builtin describes the recorded tables; their figures are in data/.
-var builtin = []api.Baseline{
-	{
-		Name:       "h200x3-tp1-llama70b-fp8",
-		Title:      "3× H200, Llama 3.1 70B FP8, recorded",
-		Deployment: recordedOn("H200", 3, 1),
-		Workload:   recordedWorkload("10 Wikipedia articles"),
-	},
-	{
-		Name:       "h100x8-tp2-llama70b-fp8",
-		Title:      "8× H100, Llama 3.1 70B FP8, recorded",
-		Deployment: recordedOn("H100", 4, 2),
-		Workload:   recordedWorkload(""),
-	},
-}
-
-func recordedOn(gpu string, workers, tensorParallel int) api.Deployment {
-	return api.Deployment{
-		Engine: "trtllm", Model: "Llama 3.1 70B Instruct FP8", GPU: gpu,
-		Workers: workers, TensorParallel: tensorParallel, Speculation: api.SpeculationNotRecorded,
-	}
-}
-
-func recordedWorkload(corpus string) *api.WorkloadShape {
-	return &api.WorkloadShape{
-		Turns: api.Range{Min: 5, Max: 5}, MaxTokens: 1024, Corpus: corpus, Followup: RecordedFollowup,
-	}
-}
+// builtin names the recorded tables. All that is known of them is in data/.
+var builtin = []string{"h200x3-tp1-llama70b-fp8", "h100x8-tp2-llama70b-fp8"}
 
 // Builtin gives the recorded tables that come with the product. Each call reads
 // them anew, so that a caller may change what it got. It panics if an embedded
 // table is broken, which a test rules out.
 func Builtin() []api.Baseline {
 	all := make([]api.Baseline, len(builtin))
-	for i, b := range builtin {
-		all[i] = readBuiltin(b)
+	for i, name := range builtin {
+		all[i] = readBuiltin(name)
 	}
 	return all
 }
 
-func readBuiltin(b api.Baseline) api.Baseline {
-	file, err := data.ReadFile("data/" + b.Name + ".csv")
+func readBuiltin(name string) api.Baseline {
+	file, err := data.ReadFile("data/" + name + ".csv")
 	if err != nil {
 		panic(fmt.Sprintf("baseline: embedded table: %v", err))
 	}
-	read, err := ReadCSV(bytes.NewReader(file), b.Name)
+	read, err := ReadCSV(bytes.NewReader(file), name)
 	if err != nil {
-		panic(fmt.Sprintf("baseline: embedded table %s: %v", b.Name, err))
+		panic(fmt.Sprintf("baseline: embedded table %s: %v", name, err))
 	}
-	workload := *b.Workload
-	read.Title, read.Kind, read.Deployment, read.Workload = b.Title, KindRecorded, b.Deployment, &workload
+	read.Kind = KindRecorded
 	return read
 }

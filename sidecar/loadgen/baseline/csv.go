@@ -17,11 +17,12 @@ import (
 
 // ReadCSV reads a table as the recorded ones are written. Lines that begin with
 // # are comments; those before the header may carry metadata as "# key: value"
-// (title, engine, model, gpu, workers, tensor_parallel, speculation, workload
-// as JSON), any other becomes a note. The header names the columns in any
+// (title, workload as JSON, and the fields of [api.Deployment] by their names in
+// JSON), any other becomes a note. The header names the columns in any
 // order: concurrency and mode are needed; speculation, n, measured (RFC 3339)
 // and the columns of the recorded tables are optional, and so are
-// gap_itl_p50_ms and gap_itl_p95_ms for ITL proper. Latencies are in
+// gap_itl_p50_ms and gap_itl_p95_ms for ITL proper, inflight_spread_min and
+// inflight_spread_max. Latencies are in
 // milliseconds, hit rates in per cent; an empty field was not recorded. Rows
 // without a speculation take the metadata's, else not_recorded.
 //

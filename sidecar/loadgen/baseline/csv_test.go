@@ -77,6 +77,8 @@ func TestReadCSVRefuses(t *testing.T) {
 		{header + "# a comment\n1,kv,,\n1,kv,5,\n", "line 4", "second row"}, // comments count as lines
 		{header + "1,\"kv,,\n", "line 2, character 9", "this text"},
 		{"# workers: many\n" + header, "line 1, workers", "many"},
+		{"# chunked_prefill: on\n" + header, "line 1, chunked_prefill", "on"},
+		{"# free_gpu_memory_fraction: 90\n" + header, "line 1, free_gpu_memory_fraction", "90"},
 		{"# gpu: a\n# gpu: b\n" + header, "line 2, gpu", "b"},
 		{"# workload: {\"colour\":1}\n" + header, "line 1, workload", "colour"},
 		{"# speculation: some\n" + header, "line 1, speculation", "some"},
@@ -112,7 +114,7 @@ func TestReadersPassOnTheErrorOfTheirSource(t *testing.T) {
 	broken := errors.New("connection lost")
 	_, err := ReadCSV(iotest.ErrReader(broken), "x")
 	assert.ErrorIs(t, err, broken)
-	_, err = ReadJSON(iotest.ErrReader(broken))
+	_, err = ReadJSON(iotest.ErrReader(broken), "")
 	assert.ErrorIs(t, err, broken)
 }
 
@@ -148,7 +150,7 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 func TestWriteCSVLooksLikeTheRecordedTables(t *testing.T) {
 	var file bytes.Buffer
 	require.NoError(t, WriteCSV(&file, h200()))
-	assert.Contains(t, file.String(), "\n60,kv,not_recorded,248.7,445.8,27,31,26.2,27.1,24326,27674.4,2262.8,91.6,2.57\n")
+	assert.Contains(t, file.String(), "\n60,kv,not_recorded,248.7,445.8,27,31,26.2,27.1,24326,27674.4,2262.8,91.6,2.57,,\n")
 	assert.NotContains(t, file.String(), "gap_itl", "columns without a value are left out")
 }
 
@@ -179,7 +181,7 @@ func FuzzReadJSON(f *testing.F) {
 		"rows":[{"concurrency":1,"mode":"kv","ttft":{"p50":0.1},"measured":"2026-01-02T03:04:05Z"}]}`))
 	f.Add([]byte(`{"name":"x","rows":[{"concurrency":2,"mode":"kv"},{"concurrency":1,"mode":"round_robin","rps":1}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		b, err := ReadJSON(bytes.NewReader(text))
+		b, err := ReadJSON(bytes.NewReader(text), "")
 		if err != nil {
 			return
 		}

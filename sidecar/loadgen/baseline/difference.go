@@ -28,8 +28,68 @@ func differences(live Live, b api.Baseline) []api.Difference {
 	d.text("workers", count(is.Workers), count(was.Workers), plain)
 	d.text("tensor_parallel", count(is.TensorParallel), count(was.TensorParallel), plain)
 	d.speculation(live, b)
+	d.settings(is, was)
 	d.workload(live.Shape, b.Workload)
 	return d
+}
+
+// setting is one version or setting of a stack.
+type setting struct {
+	field string
+	name  string // in words
+	of    func(api.Deployment) string
+}
+
+var settings = []setting{
+	{"dynamo", "Dynamo", func(d api.Deployment) string { return d.Dynamo }},
+	{"kubernetes", "Kubernetes", func(d api.Deployment) string { return d.Kubernetes }},
+	{"worker_image", "worker image", func(d api.Deployment) string { return d.WorkerImage }},
+	{"serving", "serving", func(d api.Deployment) string { return d.Serving }},
+	{"block_size", "block size", func(d api.Deployment) string { return count(d.BlockSize) }},
+	{"max_batch_size", "max batch size", func(d api.Deployment) string { return count(d.MaxBatchSize) }},
+	{"max_num_tokens", "max num tokens", func(d api.Deployment) string { return count(d.MaxNumTokens) }},
+	{"chunked_prefill", "chunked prefill", func(d api.Deployment) string { return onOff(d.ChunkedPrefill) }},
+	{"overlap_scheduler", "overlap scheduler", func(d api.Deployment) string { return onOff(d.OverlapScheduler) }},
+	{"kv_cache_dtype", "KV cache dtype", func(d api.Deployment) string { return strings.ToLower(d.KVCacheDtype) }},
+	{"free_gpu_memory_fraction", "free GPU memory fraction", func(d api.Deployment) string { return fraction(d.FreeGPUMemoryFraction) }},
+}
+
+// settings adds a difference for each setting that both sides know. What one
+// side alone knows is one difference together: a target that tells none of its settings
+// would else fill the screen.
+func (d *differenceList) settings(is, was api.Deployment) {
+	var liveOnly, recordedOnly []string
+	for _, s := range settings {
+		live, recorded := s.of(is), s.of(was)
+		switch {
+		case live == recorded:
+		case recorded == "":
+			liveOnly = append(liveOnly, s.name+" "+live)
+		case live == "":
+			recordedOnly = append(recordedOnly, s.name+" "+recorded)
+		default:
+			d.text(s.field, live, recorded, plain)
+		}
+	}
+	d.text("settings", strings.Join(liveOnly, ", "), strings.Join(recordedOnly, ", "), plain)
+}
+
+func onOff(v *bool) string {
+	switch {
+	case v == nil:
+		return ""
+	case *v:
+		return "on"
+	default:
+		return "off"
+	}
+}
+
+func fraction(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
 type differenceList []api.Difference

@@ -8,16 +8,18 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"kvbooth/sidecar/api"
 )
 
 // ReadJSON reads an [api.Baseline] of at most 1 MiB, refuses unknown fields and
-// everything that [Validate] refuses. An empty title becomes the name; rows
-// without a speculation take the deployment's, else not_recorded; the kind is
-// [KindImported], without a target. Rows come back sorted as with [ReadCSV]. What is refused gives
-// an [api.FieldError]; other errors are those of r.
-func ReadJSON(r io.Reader) (api.Baseline, error) {
+// everything that [Validate] refuses. A name that is given takes the place of the
+// file's. An empty title becomes the name; rows without a speculation take the
+// deployment's, else not_recorded; the kind is [KindImported], without a target and without
+// what it sustains. Rows come back sorted as with [ReadCSV]. What is refused gives
+// an [api.FieldError] that names the line and the JSON path; other errors are those of r.
+func ReadJSON(r io.Reader, name string) (api.Baseline, error) {
 	text, err := readBounded(r)
 	if err != nil {
 		return api.Baseline{}, err
@@ -26,7 +28,8 @@ func ReadJSON(r io.Reader) (api.Baseline, error) {
 	if err := decodeStrictly(text, &b); err != nil {
 		return api.Baseline{}, err
 	}
-	b.Kind, b.Target = KindImported, nil
+	b.Name = cmp.Or(name, b.Name)
+	b.Kind, b.Target, b.Sustained = KindImported, nil, nil
 	if b.Title == "" {
 		b.Title = b.Name
 	}
@@ -36,7 +39,7 @@ func ReadJSON(r io.Reader) (api.Baseline, error) {
 		}
 	}
 	if err := Validate(b); err != nil { // before sorting: errors name rows by their place
-		return api.Baseline{}, err
+		return api.Baseline{}, atLine(text, err)
 	}
 	slices.SortFunc(b.Rows, compareRows)
 	return b, nil
@@ -47,15 +50,105 @@ func decodeStrictly(text []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	err := d.Decode(to)
-	var kind *json.UnmarshalTypeError
+	var (
+		kind   *json.UnmarshalTypeError
+		syntax *json.SyntaxError
+	)
 	switch {
 	case errors.As(err, &kind):
-		return api.Refuse(cmp.Or(kind.Field, "baseline"), kind.Value, "a value of type "+kind.Type.String())
+		return api.Refuse(lineName(text, kind.Offset)+", "+cmp.Or(kind.Field, "baseline"), kind.Value, "a value of type "+kind.Type.String())
+	case errors.As(err, &syntax):
+		return api.Refuse(lineName(text, syntax.Offset)+", baseline", "this JSON", "JSON: "+syntax.Error())
 	case err != nil:
-		return api.Refuse("baseline", "this JSON", fmt.Sprintf("a baseline as the API gives it (%v)", err))
+		return refuseUnread(text, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return api.Refuse("baseline", "text after the JSON", "one JSON object")
+		return api.Refuse(lineName(text, d.InputOffset())+", baseline", "text after the JSON", "one JSON object")
 	}
 	return nil
+}
+
+// refuseUnread explains the errors that encoding/json has no type for: an unknown
+// field, whose line is known where no other field is called so, and an end too soon.
+func refuseUnread(text []byte, err error) error {
+	line := lineName(text, int64(len(text)))
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		line = ""
+		if at := placesOf(text, strings.Trim(name, `"`)); len(at) == 1 {
+			line = lineName(text, at[0])
+		}
+	}
+	return api.Refuse(strings.TrimPrefix(line+", baseline", ", "), "this JSON", fmt.Sprintf("a baseline as the API gives it (%v)", err))
+}
+
+// atLine puts the line of the field at fault, or of what should hold it, in front of its path.
+func atLine(text []byte, err error) error {
+	var refused *api.FieldError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	found, offset := "", int64(-1)
+	walk(json.NewDecoder(bytes.NewReader(text)), "", text, func(path string, at int64) {
+		if len(path) >= len(found) && isWithin(refused.Field, path) {
+			found, offset = path, at
+		}
+	})
+	if offset < 0 {
+		return err
+	}
+	return api.Refuse(lineName(text, offset)+", "+refused.Field, refused.Value, refused.Allowed)
+}
+
+// isWithin says whether a path is another one, or leads into it.
+func isWithin(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && other != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// placesOf gives the offsets of the values of all fields with a name.
+func placesOf(text []byte, name string) (places []int64) {
+	walk(json.NewDecoder(bytes.NewReader(text)), "", text, func(path string, at int64) {
+		if path[strings.LastIndex(path, ".")+1:] == name {
+			places = append(places, at)
+		}
+	})
+	return places
+}
+
+// walk tells the path and the offset of every value, the outer ones first. It ends
+// where the text is not JSON any more.
+func walk(d *json.Decoder, path string, text []byte, visit func(path string, at int64)) bool {
+	at := d.InputOffset()
+	for at < int64(len(text)) && strings.ContainsRune(" \t\r\n,:", rune(text[at])) {
+		at++
+	}
+	visit(path, at)
+	token, err := d.Token()
+	if err != nil {
+		return false
+	}
+	open, _ := token.(json.Delim)
+	if open == 0 {
+		return true
+	}
+	for i := 0; d.More(); i++ {
+		below := fmt.Sprintf("%s[%d]", path, i)
+		if open == '{' {
+			key, err := d.Token()
+			if err != nil {
+				return false
+			}
+			below = strings.TrimPrefix(fmt.Sprintf("%s.%v", path, key), ".")
+		}
+		if !walk(d, below, text, visit) {
+			return false
+		}
+	}
+	_, err = d.Token() // the closing one
+	return err == nil
+}
+
+// lineName names the line of an offset.
+func lineName(text []byte, offset int64) string {
+	return fmt.Sprintf("line %d", 1+bytes.Count(text[:min(max(offset, 0), int64(len(text)))], []byte("\n")))
 }

@@ -26,6 +26,17 @@ var attributes = []attribute{
 	countAttribute("workers", func(b *api.Baseline) *int { return &b.Deployment.Workers }),
 	countAttribute("tensor_parallel", func(b *api.Baseline) *int { return &b.Deployment.TensorParallel }),
 	{"speculation", getSpeculation, setDeploymentSpeculation, oneOf(speculations)},
+	textAttribute("dynamo", func(b *api.Baseline) *string { return &b.Deployment.Dynamo }),
+	textAttribute("kubernetes", func(b *api.Baseline) *string { return &b.Deployment.Kubernetes }),
+	textAttribute("worker_image", func(b *api.Baseline) *string { return &b.Deployment.WorkerImage }),
+	textAttribute("serving", func(b *api.Baseline) *string { return &b.Deployment.Serving }),
+	countAttribute("block_size", func(b *api.Baseline) *int { return &b.Deployment.BlockSize }),
+	countAttribute("max_batch_size", func(b *api.Baseline) *int { return &b.Deployment.MaxBatchSize }),
+	countAttribute("max_num_tokens", func(b *api.Baseline) *int { return &b.Deployment.MaxNumTokens }),
+	switchAttribute("chunked_prefill", func(b *api.Baseline) **bool { return &b.Deployment.ChunkedPrefill }),
+	switchAttribute("overlap_scheduler", func(b *api.Baseline) **bool { return &b.Deployment.OverlapScheduler }),
+	textAttribute("kv_cache_dtype", func(b *api.Baseline) *string { return &b.Deployment.KVCacheDtype }),
+	{"free_gpu_memory_fraction", getMemoryFraction, setMemoryFraction, "a number above 0, up to 1"},
 	{"workload", getWorkload, setWorkload, `JSON such as {"turns":{"min":5,"max":5},"max_tokens":1024}`},
 }
 
@@ -53,9 +64,39 @@ func countAttribute(key string, of func(*api.Baseline) *int) attribute {
 			}
 			return strconv.Itoa(*of(b))
 		},
-		set:     func(b *api.Baseline, text string) bool { return setWhole(of(b), text, 1, maxConcurrency) },
-		allowed: wholeAllowed(1, maxConcurrency),
+		set:     func(b *api.Baseline, text string) bool { return setWhole(of(b), text, 1, maxSetting) },
+		allowed: wholeAllowed(1, maxSetting),
 	}
+}
+
+func switchAttribute(key string, of func(*api.Baseline) **bool) attribute {
+	return attribute{
+		key: key,
+		get: func(b *api.Baseline) string {
+			if v := *of(b); v != nil {
+				return strconv.FormatBool(*v)
+			}
+			return ""
+		},
+		set: func(b *api.Baseline, text string) bool {
+			*of(b) = new(text == "true")
+			return text == "true" || text == "false"
+		},
+		allowed: "true or false",
+	}
+}
+
+func getMemoryFraction(b *api.Baseline) string {
+	if b.Deployment.FreeGPUMemoryFraction == 0 {
+		return ""
+	}
+	return formatShifted(b.Deployment.FreeGPUMemoryFraction, 0)
+}
+
+func setMemoryFraction(b *api.Baseline, text string) bool {
+	v, err := parseShifted(text, 0)
+	b.Deployment.FreeGPUMemoryFraction = v
+	return err == nil && v > 0 && v <= 1
 }
 
 func getSpeculation(b *api.Baseline) string { return string(b.Deployment.Speculation) }

@@ -27,6 +27,8 @@ var metrics = slices.Concat(
 		{"tops", "output_tokens_per_second", 0, 0, func(r *api.BaselineRow) **float64 { return &r.OutputTokensPerSecond }},
 		{"kv_hit_rate_pct", "kv_hit_ratio", -2, 1, func(r *api.BaselineRow) **float64 { return &r.KVHitRatio }},
 		{"rps", "requests_per_second", 0, 0, func(r *api.BaselineRow) **float64 { return &r.RequestsPerSecond }},
+		{"inflight_spread_min", "inflight_spread_min", 0, 0, func(r *api.BaselineRow) **float64 { return &r.InflightSpreadMin }},
+		{"inflight_spread_max", "inflight_spread_max", 0, 0, func(r *api.BaselineRow) **float64 { return &r.InflightSpreadMax }},
 	},
 )
 

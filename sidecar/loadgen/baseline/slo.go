@@ -41,22 +41,41 @@ func Meets(row api.BaselineRow, slo api.SLO) bool {
 	return row.TPOT.P95 == nil || Judge(*row.TPOT.P95, slo.TPOT) != SLOMissed
 }
 
-// Sustained gives the sustained concurrency of one mode: the highest tested
-// level such that it and every lower one meet all SLOs as [Meets] has it, or 0
-// if the lowest one does not. Isolated are the levels above it that meet them
-// nevertheless, ascending. Levels without a TTFT p95 do not count as tested.
-func Sustained(b api.Baseline, mode api.Mode, speculation api.Speculation, slo api.SLO) (level int, isolated []int) {
-	broken := false
-	for _, row := range rowsOf(b, api.ModeState{Mode: mode, Speculation: speculation}) {
+// Sustained says what each mode and speculation of a baseline sustains under the
+// SLOs, in the order of [Columns], each level judged by [Meets]. It is the one rule for every
+// screen and report, and never nil.
+func Sustained(b api.Baseline, slo api.SLO) []api.Sustained {
+	list := []api.Sustained{}
+	for _, m := range modesOf(b) {
+		list = append(list, sustained(rowsOf(b, m), m, slo))
+	}
+	return list
+}
+
+// sustained judges the rows of one mode, which stand by ascending concurrency.
+func sustained(rows []api.BaselineRow, m api.ModeState, slo api.SLO) api.Sustained {
+	s := api.Sustained{
+		Mode: m.Mode, Speculation: m.Speculation, SLO: slo,
+		Isolated: []int{}, TTFTOnly: []int{}, Untested: []int{},
+	}
+	level, broken := 0, false
+	for _, row := range rows {
+		if row.TTFT.P95 == nil {
+			s.Untested = append(s.Untested, row.Concurrency)
+			continue
+		}
+		s.Level = &level
+		if row.TPOT.P95 == nil {
+			s.TTFTOnly = append(s.TTFTOnly, row.Concurrency)
+		}
 		switch {
-		case row.TTFT.P95 == nil:
 		case !Meets(row, slo):
 			broken = true
 		case broken:
-			isolated = append(isolated, row.Concurrency)
+			s.Isolated = append(s.Isolated, row.Concurrency)
 		default:
 			level = row.Concurrency
 		}
 	}
-	return level, isolated
+	return s
 }

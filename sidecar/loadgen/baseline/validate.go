@@ -22,6 +22,7 @@ const (
 	maxText        = api.MaxLine
 	maxNotes       = 4000
 	maxCount       = 1_000_000_000
+	maxSetting     = 1_000_000 // of what a deployment is set to
 )
 
 // Kinds of a baseline.
@@ -79,8 +80,17 @@ func validateDeployment(d api.Deployment) error {
 		validateLine("deployment.engine", d.Engine),
 		validateLine("deployment.model", d.Model),
 		validateLine("deployment.gpu", d.GPU),
-		validateInt("deployment.workers", d.Workers, 0, maxConcurrency),
-		validateInt("deployment.tensor_parallel", d.TensorParallel, 0, maxConcurrency),
+		validateInt("deployment.workers", d.Workers, 0, maxSetting),
+		validateInt("deployment.tensor_parallel", d.TensorParallel, 0, maxSetting),
+		validateLine("deployment.dynamo", d.Dynamo),
+		validateLine("deployment.kubernetes", d.Kubernetes),
+		validateLine("deployment.worker_image", d.WorkerImage),
+		validateLine("deployment.serving", d.Serving),
+		validateInt("deployment.block_size", d.BlockSize, 0, maxSetting),
+		validateInt("deployment.max_batch_size", d.MaxBatchSize, 0, maxSetting),
+		validateInt("deployment.max_num_tokens", d.MaxNumTokens, 0, maxSetting),
+		validateLine("deployment.kv_cache_dtype", d.KVCacheDtype),
+		validateValue("deployment.free_gpu_memory_fraction", d.FreeGPUMemoryFraction, 1),
 	)
 }
 
