@@ -201,6 +201,14 @@ func (c *Client) ImportCSV(ctx context.Context, name string, table io.Reader) (s
 	return saved, c.answer(ctx, http.MethodPost, c.at(query("name", name), "baselines"), "text/csv", table, &saved)
 }
 
+// DeleteBaseline deletes an imported baseline and gives those that are left.
+func (c *Client) DeleteBaseline(ctx context.Context, name string) (l BaselineList, err error) {
+	if !isSegment(name) {
+		return l, fmt.Errorf("%w: there is no %q in baselines", ErrNotFound, name)
+	}
+	return l, c.call(ctx, http.MethodDelete, c.at(nil, "baselines", url.PathEscape(name)), nil, &l)
+}
+
 // Settings gives the settings in force.
 func (c *Client) Settings(ctx context.Context) (s Settings, err error) {
 	return s, c.call(ctx, http.MethodGet, c.at(nil, "settings"), nil, &s)
@@ -232,11 +240,14 @@ func (c *Client) Forward(call *http.Request, body io.Reader) (*http.Response, er
 // item gets one thing of a collection. An id that a path cannot hold as a
 // segment is nobody's.
 func (c *Client) item(ctx context.Context, query url.Values, collection, id string, out any) error {
-	if id == "" || id == "." || id == ".." {
+	if !isSegment(id) {
 		return fmt.Errorf("%w: there is no %q in %s", ErrNotFound, id, collection)
 	}
 	return c.call(ctx, http.MethodGet, c.at(query, collection, url.PathEscape(id)), nil, out)
 }
+
+// isSegment says whether a path can hold an id as a segment.
+func isSegment(id string) bool { return id != "" && id != "." && id != ".." }
 
 // at is the URL of a call.
 func (c *Client) at(query url.Values, path ...string) *url.URL {

@@ -249,6 +249,7 @@ func TestDemo(t *testing.T) {
 	for _, arg := range []string{
 		"--target-url=" + frontend, "--prometheus-url=" + prometheus, "--mode-driver=simulated", "--mode-mode=round_robin",
 		"--mode-speculation=eagle3", "--deployment-kind=simulated", "--deployment-engine=simulated vllm", "--deployment-gpu=simulated H200", "--deployment-workers=2", "--seed=7",
+		"--deployment-block-size=32", "--deployment-max-batch-size=64", "--deployment-max-num-tokens=16384", "--deployment-kv-cache-dtype=fp8",
 	} {
 		assert.Contains(t, args, arg)
 	}

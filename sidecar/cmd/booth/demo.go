@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
@@ -50,6 +51,9 @@ func (c *demoCmd) loadgenArgs() []string {
 		like = fmt.Sprintf("simulated %v times as fast:", c.Speed)
 	}
 	args := append(deployment(api.TargetSimulated, like, c.Engine, p, p.Workers), "--seed="+strconv.FormatUint(c.Seed, 10),
+		"--deployment-serving=aggregated", "--deployment-block-size="+strconv.Itoa(p.KV.BlockTokens),
+		"--deployment-max-batch-size="+strconv.Itoa(p.MaxSequences), "--deployment-max-num-tokens="+strconv.Itoa(p.MaxBatchedTokens),
+		"--deployment-chunked-prefill=true", "--deployment-kv-cache-dtype="+strings.ToLower(p.Precision),
 		"--mode-driver=simulated", "--mode-mode="+string(c.Mode), "--mode-speculation="+string(c.Speculation))
 	if p.Baseline != "" && c.Speed == 1 {
 		args = append(args, "--baseline-default="+p.Baseline)

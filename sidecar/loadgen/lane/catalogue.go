@@ -116,24 +116,59 @@ func indexOf(all []api.Baseline, name string) int {
 	return slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == name })
 }
 
+// CheckBaseline gives a baseline as [Catalogue.SaveBaseline] would store it, or its
+// error, and stores nothing.
+func (c *Catalogue) CheckBaseline(b api.Baseline) (api.Baseline, error) {
+	b.Kind, b.Target, b.Sustained = baseline.KindImported, nil, nil
+	if err := baseline.Validate(b); err != nil {
+		return b, err
+	}
+	if old, err := c.Baseline(b.Name); b.Name == api.ThisTarget || err == nil && old.Kind != baseline.KindImported {
+		return b, fmt.Errorf("%w: %q is the name of a baseline that cannot be replaced; choose another", api.ErrConflict, b.Name)
+	}
+	return b, nil
+}
+
 // SaveBaseline stores an imported baseline before it answers, in place of an
 // earlier import of the same name. The built-in ones and this target's own are
 // not to be replaced: [api.ErrConflict].
 func (c *Catalogue) SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
-	b.Kind, b.Target = baseline.KindImported, nil
-	if err := baseline.Validate(b); err != nil {
-		return b, err
-	}
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	if old, err := c.Baseline(b.Name); b.Name == api.ThisTarget || err == nil && old.Kind != baseline.KindImported {
-		return b, fmt.Errorf("%w: %q is the name of a baseline that cannot be replaced; choose another", api.ErrConflict, b.Name)
+	b, err := c.CheckBaseline(b)
+	if err != nil {
+		return b, err
 	}
 	if err := c.replace(ctx, b); err != nil {
 		return b, fmt.Errorf("%w: the baseline cannot be stored: %w", api.ErrUnavailable, err)
 	}
 	c.event(ctx, api.EventBaseline, by, "imported baseline "+b.Name)
 	return b, nil
+}
+
+// DeleteBaseline deletes an imported baseline. The error is an [api.ErrNotFound], an
+// [api.ErrConflict] for any other kind and for the default one of the settings, or the
+// store's; then nothing has changed.
+func (c *Catalogue) DeleteBaseline(ctx context.Context, by, name string) error {
+	c.writes.Lock()
+	defer c.writes.Unlock()
+	b, err := c.Baseline(name)
+	switch {
+	case err != nil:
+		return err
+	case b.Kind != baseline.KindImported:
+		return fmt.Errorf("%w: %q was not imported; only imported baselines can be deleted", api.ErrConflict, name)
+	case c.Settings().DefaultBaseline == name:
+		return fmt.Errorf("%w: %q is the default baseline; choose another default first", api.ErrConflict, name)
+	}
+	if err := c.process.Store.DeleteBaseline(ctx, name); err != nil {
+		return fmt.Errorf("%w: the baseline cannot be deleted: %w", api.ErrUnavailable, err)
+	}
+	c.mu.Lock()
+	c.baselines = slices.DeleteFunc(slices.Clone(c.baselines), func(b api.Baseline) bool { return b.Name == name })
+	c.mu.Unlock()
+	c.event(ctx, api.EventBaseline, by, "deleted baseline "+name)
+	return nil
 }
 
 // replace stores a baseline and then puts it in the place of one of its name.

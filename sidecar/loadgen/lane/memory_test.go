@@ -102,6 +102,15 @@ func (m *memory) SaveBaseline(_ context.Context, b api.Baseline) error {
 	return cmp.Or(err, m.broken)
 }
 
+func (m *memory) DeleteBaseline(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken == nil {
+		delete(m.baselines, name)
+	}
+	return m.broken
+}
+
 func (m *memory) Baselines(context.Context) ([]api.Baseline, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

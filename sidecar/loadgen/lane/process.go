@@ -22,6 +22,7 @@ type Store interface {
 	SaveSettings(context.Context, api.Settings) error
 	Settings(context.Context) (s api.Settings, kept bool, err error)
 	SaveBaseline(context.Context, api.Baseline) error
+	DeleteBaseline(ctx context.Context, name string) error
 	Baselines(context.Context) ([]api.Baseline, error)
 	Conversation(ctx context.Context, id string) (api.Conversation, error)
 }

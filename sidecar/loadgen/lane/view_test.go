@@ -380,6 +380,12 @@ func TestBaselines(t *testing.T) {
 			assert.Equal(t, title, found.Title)
 		}
 		assert.Len(t, b.catalogue.Baselines(), len(baseline.Builtin())+1)
+		checked, err := b.catalogue.CheckBaseline(imported("not yet"))
+		require.NoError(t, err)
+		assert.Equal(t, baseline.KindImported, checked.Kind)
+		_, err = b.catalogue.CheckBaseline(imported(api.ThisTarget))
+		require.ErrorIs(t, err, api.ErrConflict)
+		assert.Len(t, b.catalogue.Baselines(), len(baseline.Builtin())+1, "a check stores nothing")
 		_, err = b.catalogue.Baseline("yours")
 		require.ErrorIs(t, err, api.ErrNotFound)
 		b.events("baseline ann: imported baseline mine", "baseline ann: imported baseline mine")
@@ -387,6 +393,28 @@ func TestBaselines(t *testing.T) {
 		again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
 		_, err = again.catalogue.Baseline("mine")
 		require.NoError(t, err)
+	})
+}
+
+// What was imported can be deleted, unless it is the default; nothing else can.
+func TestDeleteBaseline(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		ctx := t.Context()
+		require.ErrorIs(t, b.catalogue.DeleteBaseline(ctx, ann, "mine"), api.ErrNotFound)
+		require.ErrorIs(t, b.catalogue.DeleteBaseline(ctx, ann, "h200x3-tp1-llama70b-fp8"), api.ErrConflict)
+		_, err := b.catalogue.SaveBaseline(ctx, ann, imported("mine"))
+		require.NoError(t, err)
+		_, err = b.catalogue.PatchSettings(ctx, ann, api.SettingsPatch{DefaultBaseline: new("mine")})
+		require.NoError(t, err)
+		require.ErrorIs(t, b.catalogue.DeleteBaseline(ctx, ann, "mine"), api.ErrConflict)
+		_, err = b.catalogue.PatchSettings(ctx, ann, api.SettingsPatch{DefaultBaseline: new("")})
+		require.NoError(t, err)
+		require.NoError(t, b.catalogue.DeleteBaseline(ctx, ann, "mine"))
+		_, err = b.catalogue.Baseline("mine")
+		require.ErrorIs(t, err, api.ErrNotFound)
+		kept, err := b.store.Baselines(ctx)
+		require.NoError(t, err)
+		assert.Empty(t, kept)
 	})
 }
 

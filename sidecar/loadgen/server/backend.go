@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"io"
+	"slices"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
 )
 
@@ -58,6 +60,10 @@ type Catalogue interface {
 	Baselines() []api.Baseline
 	Baseline(name string) (api.Baseline, error)
 	SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error)
+	// CheckBaseline gives a baseline as SaveBaseline would store it, or its error.
+	CheckBaseline(b api.Baseline) (api.Baseline, error)
+	// DeleteBaseline deletes an imported one, and gives those that are left.
+	DeleteBaseline(ctx context.Context, by, name string) ([]api.Baseline, error)
 
 	Settings() api.Settings
 	PatchSettings(ctx context.Context, by string, p api.SettingsPatch) (api.Settings, error)
@@ -78,6 +84,50 @@ type Parts struct {
 	*lane.View
 	*lane.Catalogue
 	Records
+}
+
+// Baselines lists the baselines with what they sustain under the SLOs in force.
+func (p Parts) Baselines() []api.Baseline {
+	all := slices.Clone(p.Catalogue.Baselines())
+	for i := range all {
+		all[i] = p.judged(all[i])
+	}
+	return all
+}
+
+// Baseline finds one by its name, with what it sustains under the SLOs in force; the
+// error is an [api.ErrNotFound].
+func (p Parts) Baseline(name string) (api.Baseline, error) {
+	b, err := p.Catalogue.Baseline(name)
+	return p.judged(b), err
+}
+
+// CheckBaseline is [lane.Catalogue.CheckBaseline], with what the baseline sustains under
+// the SLOs in force.
+func (p Parts) CheckBaseline(b api.Baseline) (api.Baseline, error) {
+	b, err := p.Catalogue.CheckBaseline(b)
+	return p.judged(b), err
+}
+
+// SaveBaseline is [lane.Catalogue.SaveBaseline], with what the baseline sustains under
+// the SLOs in force.
+func (p Parts) SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
+	b, err := p.Catalogue.SaveBaseline(ctx, by, b)
+	return p.judged(b), err
+}
+
+// DeleteBaseline is [lane.Catalogue.DeleteBaseline], and gives the baselines that are left.
+func (p Parts) DeleteBaseline(ctx context.Context, by, name string) ([]api.Baseline, error) {
+	if err := p.Catalogue.DeleteBaseline(ctx, by, name); err != nil {
+		return nil, err
+	}
+	return p.Baselines(), nil
+}
+
+// judged adds what changes with the settings, and is therefore stored nowhere.
+func (p Parts) judged(b api.Baseline) api.Baseline {
+	b.Sustained = baseline.Sustained(b, p.Settings().SLO)
+	return b
 }
 
 // Lane finds a lane by its name; the error is an [api.ErrNotFound].

@@ -211,6 +211,7 @@ func everyCall(c *api.Client) []clientCall {
 		{"import CSV", func(ctx context.Context) (any, error) {
 			return c.ImportCSV(ctx, "a table", strings.NewReader("concurrency,mode\n"))
 		}, table, call{"save baseline", "", by, table}},
+		{"delete baseline", func(ctx context.Context) (any, error) { return c.DeleteBaseline(ctx, "a table/2") }, sample[api.BaselineList](), call{"delete baseline", "", by, "a table/2"}},
 		{"settings", func(ctx context.Context) (any, error) { return c.Settings(ctx) }, sample[api.Settings](), call{}},
 		{"patch settings", func(ctx context.Context) (any, error) { return c.PatchSettings(ctx, settings) }, sample[api.Settings](), call{"patch settings", "", by, settings}},
 	}

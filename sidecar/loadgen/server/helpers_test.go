@@ -146,6 +146,14 @@ func (b *recorder) SaveBaseline(_ context.Context, by string, req api.Baseline) 
 	return req, b.note(call{"save baseline", "", by, req})
 }
 
+func (b *recorder) CheckBaseline(req api.Baseline) (api.Baseline, error) {
+	return req, b.note(call{"check baseline", "", "", req})
+}
+
+func (b *recorder) DeleteBaseline(_ context.Context, by, name string) ([]api.Baseline, error) {
+	return sample[api.BaselineList]().Baselines, b.note(call{"delete baseline", "", by, name})
+}
+
 func (b *recorder) PatchSettings(_ context.Context, by string, p api.SettingsPatch) (api.Settings, error) {
 	return sample[api.Settings](), b.note(call{"patch settings", "", by, p})
 }
@@ -268,7 +276,7 @@ func options(b Backend) Options {
 			text, err := io.ReadAll(r)
 			return api.Baseline{Name: name, Kind: "imported", Notes: string(text), Rows: sample[api.Baseline]().Rows}, err
 		},
-		ParseJSON: func(r io.Reader) (b api.Baseline, err error) {
+		ParseJSON: func(r io.Reader, _ string) (b api.Baseline, err error) {
 			text, err := io.ReadAll(r)
 			if err != nil {
 				return b, err

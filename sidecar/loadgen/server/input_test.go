@@ -202,6 +202,21 @@ func TestImportLocation(t *testing.T) {
 	require.Equal(t, http.StatusOK, got.StatusCode)
 }
 
+// A trial import stores nothing; name and title stand in the query for either form.
+func TestImportDryRun(t *testing.T) {
+	b := &recorder{}
+	_, ts := start(t, b, nil)
+	csv := map[string]string{"Content-Type": "text/csv"}
+	res, text := do(t, ts.URL, request{method: "POST", path: v1 + "/baselines?name=ours&title=Our+run&dry_run=true", body: "x", header: csv})
+	require.Equal(t, http.StatusOK, res.StatusCode, text)
+	require.Contains(t, text, `"title":"Our run"`)
+	require.Len(t, b.calls, 1)
+	require.Equal(t, "check baseline", b.calls[0].name)
+	res, text = do(t, ts.URL, request{method: "POST", path: v1 + "/baselines?name=ours&dry_run=yes", body: "x", header: csv})
+	require.Equal(t, http.StatusUnprocessableEntity, res.StatusCode)
+	require.Contains(t, text, `"field":"dry_run"`)
+}
+
 // A download that fails at its start is a problem; one that fails later breaks
 // off, so that nobody takes a part for the whole.
 func TestTurnsThatFail(t *testing.T) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"math"
@@ -42,6 +43,7 @@ func (s *Server) routes() []route {
 		{"GET " + api.Prefix + "/events", read, s.events},
 		{"GET " + api.Prefix + "/baselines", read, give(func() api.BaselineList { return api.BaselineList{Baselines: b.Baselines()} })},
 		{"POST " + api.Prefix + "/baselines", write, s.importBaseline},
+		{"DELETE " + api.Prefix + "/baselines/{name}", write, s.deleteBaseline},
 		{"GET " + api.Prefix + "/baselines/{name}", read, item("name", func(_ context.Context, name string) (api.Baseline, error) { return b.Baseline(name) })},
 		{"GET " + api.Prefix + "/comparison", read, s.comparison},
 		{"GET " + api.Prefix + "/session", public, s.readSession},
@@ -217,9 +219,23 @@ func (s *Server) comparison(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request) error {
-	b, err := s.readBaseline(w, r)
+	v, err := params(r, "name", "title", "dry_run")
 	if err != nil {
 		return err
+	}
+	if dry := v.Get("dry_run"); dry != "" {
+		if err := api.OneOf("dry_run", dry, []string{"true", "false"}); err != nil {
+			return err
+		}
+	}
+	b, err := s.readBaseline(w, r, v.Get("name"))
+	if err != nil {
+		return err
+	}
+	b.Title = cmp.Or(v.Get("title"), b.Title)
+	if v.Get("dry_run") == "true" {
+		checked, err := s.opts.Backend.CheckBaseline(b)
+		return replyJSON(w, checked, err)
 	}
 	saved, err := s.opts.Backend.SaveBaseline(r.Context(), caller(r), b)
 	if err != nil {
@@ -229,22 +245,23 @@ func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusCreated, "application/json", saved)
 }
 
-func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request) (api.Baseline, error) {
+func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request, name string) (api.Baseline, error) {
 	body := http.MaxBytesReader(w, r.Body, api.MaxBaseline)
 	switch t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t {
 	case "application/json":
-		if _, err := params(r); err != nil {
-			return api.Baseline{}, err
-		}
-		return s.opts.ParseJSON(body)
+		return s.opts.ParseJSON(body, name)
 	case "text/csv":
-		v, err := params(r, "name")
-		if err != nil {
-			return api.Baseline{}, err
-		}
-		return s.opts.ParseCSV(body, v.Get("name"))
+		return s.opts.ParseCSV(body, name)
 	}
 	return api.Baseline{}, wrongType(r, "application/json or text/csv")
+}
+
+func (s *Server) deleteBaseline(w http.ResponseWriter, r *http.Request) error {
+	if _, err := params(r); err != nil {
+		return err
+	}
+	left, err := s.opts.Backend.DeleteBaseline(r.Context(), caller(r), r.PathValue("name"))
+	return replyJSON(w, api.BaselineList{Baselines: left}, err)
 }
 
 // turnsCSV sends the turns as they come. An answer that has begun cannot become

@@ -43,7 +43,7 @@ type Options struct {
 	// ParseCSV and ParseJSON read a baseline and refuse what is none with an
 	// [api.FieldError]. They read at most 1 MiB.
 	ParseCSV  func(r io.Reader, name string) (api.Baseline, error)
-	ParseJSON func(r io.Reader) (api.Baseline, error)
+	ParseJSON func(r io.Reader, name string) (api.Baseline, error)
 
 	MaxConnections int // kept open at a time; 0: DefaultConnections
 

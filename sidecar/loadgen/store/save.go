@@ -131,6 +131,13 @@ func (s *Store) SaveBaseline(ctx context.Context, b api.Baseline) error {
 	return s.saveDocument(ctx, baselineKind, b.Name, b)
 }
 
+// DeleteBaseline deletes the baseline with a name, if there is one. Errors are
+// those of [Store.SaveEvent].
+func (s *Store) DeleteBaseline(ctx context.Context, name string) error {
+	_, err := s.write.ExecContext(ctx, `DELETE FROM documents WHERE kind = ? AND name = ?`, baselineKind, name)
+	return unavailable("deleting a "+baselineKind, err)
+}
+
 // Baselines gives all saved baselines by name; the slice is never nil.
 func (s *Store) Baselines(ctx context.Context) ([]api.Baseline, error) {
 	return readDocuments[api.Baseline](ctx, s.read, baselineKind)

@@ -126,6 +126,11 @@ func TestEverythingComesBackAfterAReopening(t *testing.T) {
 	tables, err := s.Baselines(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, []api.Baseline{table}, tables)
+	require.NoError(t, s.DeleteBaseline(ctx, "another"))
+	require.NoError(t, s.DeleteBaseline(ctx, table.Name))
+	tables, err = s.Baselines(ctx)
+	require.NoError(t, err)
+	assert.Empty(t, tables)
 }
 
 func TestAnEmptyStore(t *testing.T) {

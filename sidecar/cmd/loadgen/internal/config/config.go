@@ -79,6 +79,18 @@ type Deployment struct {
 	GPU            string `placeholder:"NAME" help:"GPU type, such as H200."`
 	Workers        int    `default:"0" min:"0" max:"1024" help:"Number of workers; 0 is not known."`
 	TensorParallel int    `default:"0" min:"0" max:"1024" help:"GPUs a worker is spread over; 0 is not known."`
+
+	Dynamo                string  `placeholder:"VERSION" help:"Version of NVIDIA Dynamo."`
+	Kubernetes            string  `placeholder:"VERSION" help:"Version of Kubernetes."`
+	WorkerImage           string  `placeholder:"IMAGE" help:"Container image of a worker."`
+	Serving               string  `oneof:"aggregated disaggregated" help:"Whether the same workers prefill and decode. Empty is not known."`
+	BlockSize             int     `default:"0" min:"0" max:"1000000" help:"Tokens of a block of the KV cache; 0 is not known."`
+	MaxBatchSize          int     `default:"0" min:"0" max:"1000000" help:"Most sequences of one iteration of a worker; 0 is not known."`
+	MaxNumTokens          int     `default:"0" min:"0" max:"1000000" help:"Most tokens of one iteration of a worker; 0 is not known."`
+	ChunkedPrefill        string  `oneof:"true false" help:"Whether long prompts are prefilled in chunks. Empty is not known."`
+	OverlapScheduler      string  `oneof:"true false" help:"Whether the engine's overlap scheduler is on. Empty is not known."`
+	KVCacheDtype          string  `placeholder:"TYPE" help:"Number format of the KV cache, such as fp8."`
+	FreeGPUMemoryFraction float64 `default:"0" min:"0" max:"1" help:"Share of the free GPU memory that the KV cache takes; 0 is not known."`
 }
 
 // Workload shapes the conversations.
@@ -251,7 +263,20 @@ func (d Deployment) API() api.Deployment {
 	return api.Deployment{
 		Engine: d.Engine, Model: d.Model, GPU: d.GPU, Workers: d.Workers,
 		TensorParallel: d.TensorParallel,
+
+		Dynamo: d.Dynamo, Kubernetes: d.Kubernetes, WorkerImage: d.WorkerImage, Serving: d.Serving,
+		BlockSize: d.BlockSize, MaxBatchSize: d.MaxBatchSize, MaxNumTokens: d.MaxNumTokens,
+		ChunkedPrefill: known(d.ChunkedPrefill), OverlapScheduler: known(d.OverlapScheduler),
+		KVCacheDtype: d.KVCacheDtype, FreeGPUMemoryFraction: d.FreeGPUMemoryFraction,
 	}
+}
+
+// known reads true and false; empty is not known.
+func known(text string) *bool {
+	if text == "" {
+		return nil
+	}
+	return new(text == "true")
 }
 
 // State is the mode that the cluster starts in.

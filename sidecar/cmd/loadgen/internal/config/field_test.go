@@ -24,6 +24,8 @@ var update = flag.Bool("update", false, "rewrite the table of fields in CONFIGUR
 var samples = map[string]string{
 	"target.url": "https://other/api", "target.model": "llama", "target.api_key_file": "key", "target.ca_file": "ca",
 	"deployment.kind": "real", "deployment.engine": "vLLM", "deployment.model": "Llama 3.1 70B", "deployment.gpu": "H200",
+	"deployment.dynamo": "1.6.1", "deployment.kubernetes": "1.34", "deployment.worker_image": "registry/worker:1", "deployment.serving": "aggregated",
+	"deployment.chunked_prefill": "true", "deployment.overlap_scheduler": "false", "deployment.kv_cache_dtype": "fp8",
 	"start": "true", "preset": "recorded", "seed": "18446744073709551615", "followup.text": "go on, please: 100 %",
 	"followup.url": "http://enduser:8000", "followup.model": "llama-3.1-8b", "followup.api_key_file": "key", "followup.ca_file": "ca",
 	"corpus.dir": "/articles", "corpus.file": "/articles.jsonl", "corpus.s3.endpoint": "https://ams3.example.org", "corpus.s3.bucket": "texts",

@@ -440,3 +440,17 @@ func FuzzYAML(f *testing.F) {
 		}
 	})
 }
+
+// What the configuration says of the stack is told as it is; what it leaves out is not known.
+func TestDeploymentSettings(t *testing.T) {
+	require.Zero(t, Deployment{}.API())
+	conf := input{args: []string{
+		target, "--deployment-dynamo=1.6.1", "--deployment-kubernetes=1.34", "--deployment-worker-image=a/b:1", "--deployment-serving=aggregated",
+		"--deployment-block-size=32", "--deployment-max-batch-size=64", "--deployment-max-num-tokens=16384", "--deployment-chunked-prefill=true",
+		"--deployment-overlap-scheduler=false", "--deployment-kv-cache-dtype=fp8", "--deployment-free-gpu-memory-fraction=0.9",
+	}}.must(t)
+	require.Equal(t, api.Deployment{
+		Dynamo: "1.6.1", Kubernetes: "1.34", WorkerImage: "a/b:1", Serving: "aggregated", BlockSize: 32, MaxBatchSize: 64, MaxNumTokens: 16384,
+		ChunkedPrefill: new(true), OverlapScheduler: new(false), KVCacheDtype: "fp8", FreeGPUMemoryFraction: 0.9,
+	}, conf.Deployment.API())
+}
