@@ -1,6 +1,7 @@
 import { lanePath, type Client } from './client';
 import type {
   Baseline,
+  BoothEvent,
   Comparison,
   Conversation,
   ConversationList,
@@ -49,6 +50,37 @@ export function compareWith(client: Client, lane: string, baseline: string): Pro
 /** All baselines. */
 export async function listBaselines(client: Client): Promise<Baseline[]> {
   return (await client.get<{ baselines: Baseline[] }>('/baselines')).baselines;
+}
+
+/** A file that is to become a baseline. */
+export interface BaselineFile {
+  text: string;
+  format: 'csv' | 'json';
+  /** Of a CSV file; one in JSON has its own, which this replaces. */
+  name?: string;
+  /** In place of the file's own. */
+  title?: string;
+}
+
+/** Imports a baseline, in place of an earlier import of its name; a trial stores nothing. It gives what was read. */
+export function importBaseline(client: Client, file: BaselineFile, trial: boolean): Promise<Baseline> {
+  const params = new URLSearchParams({
+    ...(file.name && { name: file.name }),
+    ...(file.title && { title: file.title }),
+    ...(trial && { dry_run: 'true' }),
+  }).toString();
+  const contentType = file.format === 'csv' ? 'text/csv' : 'application/json';
+  return client.upload(`/baselines${params && '?'}${params}`, file.text, contentType);
+}
+
+/** Deletes an imported baseline. */
+export async function deleteBaseline(client: Client, name: string): Promise<void> {
+  await client.write('DELETE', `/baselines/${encodeURIComponent(name)}`, undefined);
+}
+
+/** The newest events of all lanes, so many at most, newest first. */
+export async function listEvents(client: Client, limit: number): Promise<BoothEvent[]> {
+  return (await client.get<{ events: BoothEvent[] }>(`/events?limit=${limit}`)).events;
 }
 
 /** What the load generator says of itself and its configuration. */

@@ -16,6 +16,8 @@ export interface Client {
   get<T>(path: string): Promise<T>;
   /** Changes something, and gives the new state. */
   write<T>(method: WriteMethod, path: string, body: unknown): Promise<T>;
+  /** Changes something by the text of a file, as it is. */
+  upload<T>(path: string, text: string, contentType: 'application/json' | 'text/csv'): Promise<T>;
   /** Who looks, and what they may do. */
   me(): Promise<Me>;
 }

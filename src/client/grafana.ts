@@ -36,12 +36,19 @@ export const grafanaClient: Client = {
   live: follow,
   get: (path) => call('GET', path),
   write: (method, path, body) => call(method, path, body),
+  upload: (path, text, contentType) => call('POST', path, text, contentType),
   me: () => call<Me>('GET', '/me'),
 };
 
-async function call<T>(method: 'GET' | WriteMethod, path: string, data?: unknown): Promise<T> {
+/** Sends data as JSON; a text is sent as it is. */
+async function call<T>(
+  method: 'GET' | WriteMethod,
+  path: string,
+  data?: unknown,
+  contentType = 'application/json'
+): Promise<T> {
   const url = `/api/plugins/${PLUGIN_ID}/resources${path}`;
-  const headers = data === undefined ? undefined : { 'Content-Type': 'application/json' };
+  const headers = data === undefined ? undefined : { 'Content-Type': contentType };
   try {
     const answer = getBackendSrv().fetch<T>({
       url,

@@ -8,4 +8,5 @@ export { ClientProvider, type Live, useClient, useLive, useMe } from './context'
 export { type Limit, type LimitName, limits } from './limits';
 export { asProblem, Problem } from './problem';
 export type * from './types';
+export { BASELINES_EVERY, useBaselines, useRenewBaselines } from './useBaselines';
 export { type Polled, usePolled } from './usePolled';

@@ -24,13 +24,14 @@ export function standaloneClient(): StandaloneClient {
   return {
     live: () => state,
     get: (path) => call('GET', path),
-    write: (method, path, body) => call(method, path, body),
+    write: (method, path, body) => call(method, path, JSON.stringify(body)),
+    upload: (path, text, contentType) => call('POST', path, text, contentType),
     me: async () => {
       const { can_write: may } = await session();
       return { login: 'page', role: '', canOperate: may, canConfigure: may };
     },
     session,
-    signIn: (token) => call('POST', '/session', { token }),
+    signIn: (token) => call('POST', '/session', JSON.stringify({ token })),
     signOut: () => call('DELETE', '/session'),
   };
 }
@@ -38,21 +39,26 @@ export function standaloneClient(): StandaloneClient {
 /** How long a call may take, in milliseconds: longer than any answer, shorter than patience. */
 export const CALL_TIMEOUT = 15_000;
 
-async function call<T>(method: 'GET' | WriteMethod, path: string, data?: unknown): Promise<T> {
+async function call<T>(
+  method: 'GET' | WriteMethod,
+  path: string,
+  body?: string,
+  contentType = 'application/json'
+): Promise<T> {
   const answer = await fetch(PREFIX + path, {
     method,
     credentials: 'same-origin',
-    headers: data === undefined ? undefined : { 'Content-Type': 'application/json' },
-    body: data === undefined ? undefined : JSON.stringify(data),
+    headers: body === undefined ? undefined : { 'Content-Type': contentType },
+    body,
     signal: AbortSignal.timeout(CALL_TIMEOUT),
   }).catch(() => {
     throw toProblem(0, undefined); // browsers differ in their words for it
   });
-  const body: unknown = await answer.text().then(parse);
+  const given: unknown = await answer.text().then(parse);
   if (!answer.ok) {
-    throw toProblem(answer.status, body);
+    throw toProblem(answer.status, given);
   }
-  return body as T;
+  return given as T;
 }
 
 function parse(text: string): unknown {

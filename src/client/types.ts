@@ -42,6 +42,14 @@ export type WorkloadPatch = Schemas['WorkloadPatch'];
 export type ModeRequest = Schemas['ModeRequest'];
 /** A recorded result: per level and mode, with its deployment and workload. */
 export type Baseline = Schemas['Baseline'];
+/** What one mode of a baseline sustains under the SLOs. */
+export type Sustained = Schemas['Sustained'];
+/** What serves, with the versions and settings of its stack. */
+export type Deployment = Schemas['Deployment'];
+/** A change of state: what, when, by whom. */
+export type BoothEvent = Schemas['Event'];
+/** What an event is about. */
+export type EventKind = Schemas['EventKind'];
 /** How a turn failed. */
 export type ErrorClass = Schemas['ErrorClass'];
 /** Where a conversation stands. */

@@ -155,12 +155,15 @@ export class FakeClient implements Client {
   readonly reads = jest.fn<Promise<unknown>, [string]>(() => Promise.reject(new Error('unexpected read')));
   /** What write does. */
   readonly writes = jest.fn<Promise<unknown>, [string, string, unknown]>(() => Promise.resolve({}));
+  /** What upload does. */
+  readonly uploads = jest.fn<Promise<unknown>, [string, string, string]>(() => Promise.resolve({}));
   /** What me does. */
   readonly who = jest.fn<Promise<Me>, []>(() => Promise.resolve(admin));
 
   live = () => this.states.asObservable();
   get = <T>(path: string) => this.reads(path) as Promise<T>;
   write = <T>(method: string, path: string, body: unknown) => this.writes(method, path, body) as Promise<T>;
+  upload = <T>(path: string, text: string, contentType: string) => this.uploads(path, text, contentType) as Promise<T>;
   me = () => this.who();
 
   /** Says that a snapshot came. */

@@ -55,14 +55,14 @@ export const schema = object({
   platform,
   /** The questions of VENDOR_QUESTIONS, in whatever order: words to look for them by, paragraphs, ids of sources and links. */
   questions: some(
-    object({ id, question: text, words: any(text), answer: some(text), sources: some(id), links: any(id) })
+    object({ id, question: text, words: any(text), answer: some(text), sources: any(id), links: any(id) })
   ),
   /** Words that only this vendor uses. */
   terms: any(object({ id, term: text, text })),
   /** Figures that the vendor has published, with their units, and the ids of their sources. */
   claims: any(object({ id, value: text, source: id })),
-  /** Where something was published; without an address where that is not public. */
-  sources: some(object({ id, title: text, url: url.optional() })),
+  /** Where something was published, for everybody to read: what has no public address is no source. */
+  sources: some(object({ id, title: text, url })),
   /** Where to read on. */
   links: any(object({ id, title: text, url })),
 });

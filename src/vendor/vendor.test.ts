@@ -42,6 +42,11 @@ describe('a mistake is told by name', () => {
       'links[gpu-prices].url: must be an https address',
     ],
     [
+      'a source without an address',
+      (f) => delete (f.sources[0] as Partial<Vendor['sources'][number]>).url,
+      'sources[h200].url: must be an https address',
+    ],
+    [
       'a source that is not there',
       (f) => (f.claims[0].source = 'hearsay'),
       'claims[doks-sla].source: there is no source “hearsay”',
@@ -54,7 +59,7 @@ describe('a mistake is told by name', () => {
     ['a claim that is not there', (f) => (f.pitch = 'Up to {claim.fast}'), 'texts: there is no claim “fast”'],
     [
       'a claim that nobody quotes',
-      (f) => f.claims.push({ id: 'spare', value: '1', source: 'guide' }),
+      (f) => f.claims.push({ id: 'spare', value: '1', source: 'sla' }),
       'claims[spare]: no text quotes it',
     ],
     [

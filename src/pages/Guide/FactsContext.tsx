@@ -7,7 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 import type { Paragraph } from './content/types';
 import type { Condition, Facts } from './facts';
 import { DASH } from '../../lib/format';
-import type { Figure as FigureValue, Figures } from './figures';
+import type { Figure as FigureValue, Figures, Source } from './figures';
 import { pieces, quoted, textOf } from './text';
 
 const FiguresContext = createContext<Figures>({});
@@ -77,10 +77,11 @@ const Value = memo(function Value({ value, word }: { value: string; word: string
 });
 
 /** Where the published figures of some paragraphs come from. */
-export function useSources(of: Paragraph[]): string[] {
+export function useSources(of: Paragraph[]): Source[] {
   const figures = useContext(FiguresContext);
   const names = useMemo(() => of.flatMap((one) => quoted(typeof one === 'string' ? one : one.text)), [of]);
-  return Array.from(new Set(names.flatMap((name) => figures[name]?.source ?? [])));
+  const sources = names.flatMap((name) => figures[name]?.source ?? []);
+  return sources.filter(({ url }, i) => sources.findIndex((source) => source.url === url) === i);
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({

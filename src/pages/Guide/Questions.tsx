@@ -8,6 +8,7 @@ import { Section } from '../../components/Section';
 import type { Question, QuestionGroup, Reference } from './content/types';
 import { Disclosure } from './Disclosure';
 import { Paragraphs, useSources } from './FactsContext';
+import { References } from './References';
 
 type Opened = ReadonlySet<string>;
 
@@ -93,9 +94,9 @@ function without(opened: Opened, id: string): Opened {
 function Sources({ question }: { question: Question }) {
   const styles = useStyles2(getStyles);
   const quoted = useSources(question.answer).filter(
-    (title) => !question.sources.some((source) => source.title === title)
+    ({ title }) => !question.sources.some((source) => source.title === title)
   );
-  const sources: Reference[] = [...question.sources, ...quoted.map((title) => ({ title }))];
+  const sources: Reference[] = [...question.sources, ...quoted];
   return (
     <>
       {sources.length > 0 && (
@@ -103,26 +104,6 @@ function Sources({ question }: { question: Question }) {
       )}
       {question.links.length > 0 && <References title="Read on" of={question.links} className={styles.sources} />}
     </>
-  );
-}
-
-function References({ title, of, className }: { title: string; of: Reference[]; className: string }) {
-  return (
-    <p className={className}>
-      {title}:{' '}
-      {of.map((one, i) => (
-        <React.Fragment key={one.title}>
-          {i > 0 && ' · '}
-          {one.url ? (
-            <a href={one.url} target="_blank" rel="noopener noreferrer">
-              {one.title}
-            </a>
-          ) : (
-            one.title
-          )}
-        </React.Fragment>
-      ))}
-    </p>
   );
 }
 

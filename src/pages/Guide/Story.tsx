@@ -10,6 +10,7 @@ import { results } from './content/results';
 import { others, parallels, pitch, takeaways, type Takeaway } from './content/story';
 import type { Depth, Visitor } from './content/visitors';
 import { Paragraphs, Text, useSources } from './FactsContext';
+import { References } from './References';
 
 interface ForVisitor {
   visitor: Visitor | undefined;
@@ -131,7 +132,7 @@ function atDepth({ text, numbers, deep }: Takeaway, depth: Depth): string[] {
 function Sources({ of }: { of: string[] }) {
   const styles = useStyles2(getStyles);
   const sources = useSources(of);
-  return sources.length > 0 ? <p className={styles.sources}>Published by: {sources.join(' · ')}.</p> : null;
+  return sources.length > 0 ? <References title="Published by" of={sources} className={styles.sources} /> : null;
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
@@ -157,5 +158,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     color: theme.colors.text.secondary,
     fontSize: '0.8em',
     maxWidth: '90ch',
+    '& a': { color: theme.colors.text.link, textDecoration: 'underline' },
   }),
 });

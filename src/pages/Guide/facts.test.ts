@@ -1,9 +1,19 @@
 import type { Comparison, Live } from '../../client';
 import { column, comparison, settings, snapshot, type LaneChange } from '../../test/fixtures';
 import { buildFacts } from './facts';
-import { builtIn } from './testing';
+import { builtIn, judged } from './testing';
 
-const baselines = [builtIn('h100x8-tp2-llama70b-fp8'), builtIn('h200x3-tp1-llama70b-fp8')];
+const levels = [20, 30, 40, 50, 60, 70, 80, 100, 120];
+const baselines = [
+  builtIn('h100x8-tp2-llama70b-fp8', [
+    judged('round_robin', { level: 0, ttft_only: levels }),
+    judged('kv', { level: 50, ttft_only: levels }),
+  ]),
+  builtIn('h200x3-tp1-llama70b-fp8', [
+    judged('round_robin', { level: 0, isolated: [130] }),
+    judged('kv', { level: 130 }),
+  ]),
+];
 const name = 'h200x3-tp1-llama70b-fp8';
 
 function live(lane: LaneChange = {}): Live {
@@ -109,13 +119,26 @@ describe('what was recorded', () => {
     expect(found['rec.rr.hit'].value).toBe('83.9–99.7 %');
     expect(found['rec.kv.sustained'].value).toBe('130');
     expect(found['rec.rr.sustained'].value).toBe('no level');
+    expect([found['rec.kv.isolated'].value, found['rec.rr.isolated'].value]).toEqual(['none', '130']);
+    expect([found['rec.spread-level'], found['rec.kv.spread'], found['rec.rr.spread']].map((f) => f.value)).toEqual([
+      '170',
+      '28–32',
+      '12–14',
+    ]);
   });
 
   it('is not claimed of a table that does not have it', () => {
     const found = figures({ baseline: { name: 'h100x8-tp2-llama70b-fp8' } });
     expect(found['rec.kv.peak']).toEqual({ value: '—', word: 'not recorded' });
-    expect(found['rec.kv.sustained']).toEqual({ value: '—', word: 'not recorded' });
+    expect(found['rec.kv.spread']).toEqual({ value: '—', word: 'not recorded' });
     expect(found['rec.worse-levels'].value).toBe('none');
+  });
+
+  it('is judged by what it has, and says so', () => {
+    const word = 'derived, judged by TTFT alone; TPOT not recorded';
+    const found = figures({ baseline: { name: 'h100x8-tp2-llama70b-fp8' } });
+    expect(found['rec.kv.sustained']).toEqual({ value: '50', word });
+    expect(found['rec.rr.sustained']).toEqual({ value: 'no level', word });
   });
 
   it('is waited for', () => {

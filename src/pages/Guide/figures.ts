@@ -1,6 +1,7 @@
 import type { Baseline, Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
 import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
 import { modeName, servedSpeculation } from '../../lib/names';
+import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { workerCount } from '../../lib/workers';
 import { openingsOf } from '../../lib/openings';
@@ -14,7 +15,13 @@ export interface Figure {
   /** What kind of figure it is: live, recorded, published …, or why there is none. */
   word: string;
   /** Where it was published. */
-  source?: string;
+  source?: Source;
+}
+
+/** Where something was published. */
+export interface Source {
+  title: string;
+  url: string;
 }
 
 /** Figures by the name that texts quote them by. */
@@ -201,12 +208,34 @@ export function recordedFigures(table: Baseline | undefined, recorded: Recorded 
     ...both('peak', (mode) => rate(recorded?.peak[mode], 'tokens/s')),
     ...both('hit', (mode) => percents(recorded?.hit[mode], 1)),
     ...both('tpot', (mode) => millis(recorded?.tpot[mode])),
-    ...both('sustained', (mode) => sustained(recorded?.sustained[mode]), 'derived'),
+    ...sustainedFigures(table),
+    'spread-level': of(recorded?.spread && number(recorded.spread.level)),
+    ...both('spread', (mode) => recorded?.spread && plain(recorded.spread[mode])),
     'top-level': of(recorded?.top && number(recorded.top.level)),
     ...both('top-ttft', (mode) => recorded?.top && milliseconds(recorded.top[mode].ttft.p95, 1)),
     ...both('top-tokens', (mode) => rate(recorded?.top?.[mode].output_tokens_per_second, 'tokens/s')),
     ...both('top-latency', (mode) => recorded?.top && seconds(recorded.top[mode].latency.p95)),
   };
+}
+
+/** As the load generator judges the table by the objectives in force. */
+function sustainedFigures(table: Baseline | undefined): Figures {
+  const why = table ? 'not recorded' : 'no recorded table yet';
+  const of = (prefix: string, mode: Routing): Figures => {
+    const found = sustainedOf(table, mode);
+    const note = table && found && sustainedNote(found, table);
+    const word = note ? `derived, ${note}` : 'derived';
+    const isolated = found && (found.isolated.length > 0 ? found.isolated.join(', ') : 'none');
+    return {
+      [`${prefix}.sustained`]: figure(found && sustainedLevel(found), word, why),
+      [`${prefix}.isolated`]: figure(found?.level === undefined ? undefined : isolated, word, why),
+    };
+  };
+  return { ...of('kv', 'kv'), ...of('rr', 'round_robin') };
+}
+
+function plain({ min, max }: Span): string {
+  return `${number(min)}–${number(max)}`;
 }
 
 function levels(all: number[]): string | undefined {
@@ -224,8 +253,4 @@ function mean(span: Span | undefined): string | undefined {
 
 function millis(span: Span | undefined): string | undefined {
   return span && `${number(span.min * 1000, 1)}–${milliseconds(span.max, 1)}`;
-}
-
-function sustained(level: number | undefined): string | undefined {
-  return level === 0 ? 'no level' : level === undefined ? undefined : number(level);
 }

@@ -5,7 +5,8 @@ import { Link, useSearchParams } from 'react-router-dom';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import { listBaselines, useClient, useLive, usePolled } from '../../client';
+import { useBaselines, useLive } from '../../client';
+import { lastKnown } from '../../lib/known';
 import { targetKind, targetNotes } from '../../lib/target';
 import { LANE } from '../lane';
 import { Checklist } from './Checklist';
@@ -20,18 +21,14 @@ import { Screens } from './Screens';
 import { Pitch, PlatformStory, Results, Takeaways } from './Story';
 import { Visitors } from './Visitors';
 
-/** How often recorded and measured tables are read, in milliseconds: the latter grow with each settled step. */
-const BASELINES_EVERY = 30_000;
-
 /** The name of the choice in the address. */
 const VISITOR = 'visitor';
 
 /** What a presenter needs at hand: whom to tell what, the flow, the questions, the words. */
 export default function Guide() {
   const styles = useStyles2(getStyles);
-  const client = useClient();
   const live = useLive(LANE);
-  const { value: baselines } = usePolled(() => listBaselines(client), BASELINES_EVERY, 'baselines');
+  const { value: baselines } = useBaselines(lastKnown(live, LANE)?.settings.slo);
   const facts = useMemo(() => buildFacts({ live, baselines, published: publishedFigures }), [live, baselines]);
   const [visitor, choose] = useVisitor();
   const note = targetNotes[targetKind(live.lane, undefined)];

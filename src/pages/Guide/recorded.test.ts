@@ -1,18 +1,17 @@
-import { laneSnapshot, settings } from '../../test/fixtures';
+import { laneSnapshot } from '../../test/fixtures';
 import { recordedTable, summarise } from './recorded';
 import { builtIn } from './testing';
 
 const h200 = builtIn('h200x3-tp1-llama70b-fp8');
 const h100 = builtIn('h100x8-tp2-llama70b-fp8');
-const { slo } = settings();
 
 describe('the summary of a recorded table', () => {
-  const of200 = summarise(h200.rows, slo);
+  const of200 = summarise(h200.rows);
 
   it('spans all levels that have both modes', () => {
     expect(of200.levels).toHaveLength(15);
     expect([of200.levels[0], of200.levels.at(-1)]).toEqual([40, 180]);
-    expect(summarise(h200.rows.slice(1), slo).levels[0]).toBe(50);
+    expect(summarise(h200.rows.slice(1)).levels[0]).toBe(50);
   });
 
   it('tells gains with the unfavourable end', () => {
@@ -30,22 +29,20 @@ describe('the summary of a recorded table', () => {
     expect(of200.top?.kv.ttft.p95).toBe(3.143);
   });
 
-  it('says what is sustained, which a pass above a failure is not', () => {
-    expect(of200.sustained).toEqual({ kv: 130, round_robin: 0 }); // round-robin passes at 130 alone
-    expect(summarise(h200.rows, { ttft: 10, tpot: 10 }).sustained).toEqual({ kv: 180, round_robin: 180 });
-    expect(summarise(h200.rows, undefined).sustained).toEqual({ kv: undefined, round_robin: undefined });
+  it('knows the spread between workers at the one level that has it', () => {
+    expect(of200.spread).toEqual({ level: 170, kv: { min: 28, max: 32 }, round_robin: { min: 12, max: 14 } });
+    expect(summarise(h100.rows).spread).toBeUndefined();
   });
 
   it('leaves out what was not recorded', () => {
-    const of100 = summarise(h100.rows, slo);
+    const of100 = summarise(h100.rows);
     expect(of100.tokensGain).toBeUndefined();
     expect(of100.peak).toEqual({ kv: undefined, round_robin: undefined });
-    expect(of100.sustained).toEqual({ kv: undefined, round_robin: undefined }); // no TPOT, so nobody knows
     expect(of100.worse).toEqual([]);
   });
 
   it('of nothing is empty', () => {
-    expect(summarise([], slo)).toMatchObject({ levels: [], worse: [], top: undefined });
+    expect(summarise([])).toMatchObject({ levels: [], worse: [], top: undefined });
   });
 });
 

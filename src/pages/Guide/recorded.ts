@@ -1,7 +1,6 @@
-import type { Baseline, LaneSnapshot, Settings } from '../../client';
+import type { Baseline, LaneSnapshot } from '../../client';
 
 type Row = Baseline['rows'][number];
-type SLO = Settings['slo'];
 
 /** The two modes that are recorded. */
 export type Routing = 'kv' | 'round_robin';
@@ -37,8 +36,8 @@ export interface Recorded {
   worse: number[];
   /** The highest level, and what was recorded there. */
   top?: { level: number; kv: Row; round_robin: Row };
-  /** The highest level such that it and every lower one meet all SLOs; 0 where not even the lowest does, absent where nobody knows. */
-  sustained: Partial<Record<Routing, number>>;
+  /** The highest level at which the in-flight spread between workers was recorded, and how large it was. */
+  spread?: { level: number; kv: Span; round_robin: Span };
 }
 
 interface Pair {
@@ -60,8 +59,8 @@ export function recordedTable(baselines: Baseline[] | undefined, lane: LaneSnaps
   );
 }
 
-/** Sums a table up. Without SLOs nothing is said of what is sustained. */
-export function summarise(rows: Row[], slo: SLO | undefined): Recorded {
+/** Sums a table up. */
+export function summarise(rows: Row[]): Recorded {
   const pairs = pairUp(rows);
   const all = (mode: Routing, value: (row: Row) => number | undefined) => pairs.map((pair) => value(pair[mode]));
   const gain = (value: (row: Row) => number | undefined, sign: 1 | -1) =>
@@ -79,7 +78,7 @@ export function summarise(rows: Row[], slo: SLO | undefined): Recorded {
     tpot: both((mode) => span(all(mode, (row) => row.tpot.p95))),
     worse: pairs.filter(({ kv, round_robin }) => above(kv.ttft.p95, round_robin.ttft.p95)).map((pair) => pair.level),
     top: pairs.at(-1),
-    sustained: both((mode) => slo && sustained(pairs, mode, slo)),
+    spread: pairs.map(spread).filter((one) => one !== undefined).at(-1),
   };
 }
 
@@ -108,18 +107,8 @@ function above(a: number | undefined, b: number | undefined): boolean {
   return a !== undefined && b !== undefined && a > b;
 }
 
-/** A level without both figures ends it, as nobody knows whether it passes. */
-function sustained(pairs: Pair[], mode: Routing, slo: SLO): number | undefined {
-  const fails = pairs.findIndex(
-    ({ [mode]: { ttft, tpot } }) => !meets(ttft.p95, slo.ttft) || !meets(tpot.p95, slo.tpot)
-  );
-  if (fails === 0) {
-    const { ttft, tpot } = pairs[0][mode];
-    return above(ttft.p95, slo.ttft) || above(tpot.p95, slo.tpot) ? 0 : undefined;
-  }
-  return (fails < 0 ? pairs.at(-1) : pairs[fails - 1])?.level;
-}
-
-function meets(value: number | undefined, threshold: number): boolean {
-  return value !== undefined && value <= threshold;
+function spread({ level, kv, round_robin }: Pair): Recorded['spread'] {
+  const of = (row: Row) => span([row.inflight_spread_min, row.inflight_spread_max]);
+  const found = { kv: of(kv), round_robin: of(round_robin) };
+  return found.kv && found.round_robin && { level, kv: found.kv, round_robin: found.round_robin };
 }

@@ -1,13 +1,13 @@
 import { readFileSync } from 'fs';
 import { join } from 'path';
 
-import type { Baseline } from '../../client';
+import type { Baseline, Sustained } from '../../client';
 
 /** A table that comes with the product, read from its file as the load generator would. For tests. */
-export function builtIn(name: string): Baseline {
+export function builtIn(name: string, sustained?: Baseline['sustained']): Baseline {
   const file = readFileSync(join(__dirname, '../../../sidecar/loadgen/baseline/data', `${name}.csv`), 'utf8');
   const lines = file.split('\n').filter((line) => line !== '');
-  const notes = lines.filter((line) => line.startsWith('#')).map((line) => line.slice(2));
+  const notes = lines.filter((line) => /^# (?![a-z_]+: )/.test(line)).map((line) => line.slice(2));
   const [heads, ...rows] = lines.filter((line) => !line.startsWith('#')).map((line) => line.split(','));
   return {
     name,
@@ -16,12 +16,13 @@ export function builtIn(name: string): Baseline {
     notes: notes.join('\n'),
     deployment: { engine: 'trtllm', model: 'Llama 3.1 70B Instruct FP8', gpu: 'H200', workers: 3, tensor_parallel: 1 },
     rows: rows.map((cells) => row(heads, cells)),
+    sustained,
   };
 }
 
 function row(heads: string[], cells: string[]): Baseline['rows'][number] {
   const read = (head: string, unit: number) => {
-    const cell = cells[heads.indexOf(head)];
+    const cell = cells[heads.indexOf(head)] ?? '';
     return cell === '' ? undefined : Number(cell) / unit;
   };
   const pair = (head: string) => ({ p50: read(`${head}_p50_ms`, 1000), p95: read(`${head}_p95_ms`, 1000) });
@@ -37,5 +38,13 @@ function row(heads: string[], cells: string[]): Baseline['rows'][number] {
     output_tokens_per_second: read('tops', 1),
     requests_per_second: read('rps', 1),
     kv_hit_ratio: read('kv_hit_rate_pct', 100),
+    inflight_spread_min: read('inflight_spread_min', 1),
+    inflight_spread_max: read('inflight_spread_max', 1),
   };
+}
+
+/** What the load generator says of a mode of a table. For tests. */
+export function judged(mode: 'kv' | 'round_robin', change: Partial<Sustained>): Sustained {
+  const slo = { ttft: 0.6, tpot: 0.06 };
+  return { mode, speculation: 'not_recorded', slo, isolated: [], ttft_only: [], untested: [], ...change };
 }

@@ -8,6 +8,7 @@ import { pages } from '../../registry';
 import { glossary } from './glossary';
 import { publishedFigures } from './published';
 import { readOn } from './links';
+import file from './published.json';
 import { groups } from './questions';
 import { results } from './results';
 import { scenes } from './scenes';
@@ -90,6 +91,13 @@ describe('texts', () => {
       .filter(([, one]) => /\d/.test(withoutNames(plain(one), [...own, ...phases, ...vendor.names])))
       .map(([where, one]) => `${where}: ${plain(one)}`);
     expect(typed).toEqual([]);
+  });
+
+  it('say of every published figure where it was published', () => {
+    const sources = Object.values(publishedFigures).filter(({ word }) => word === 'published');
+    expect(sources.length).toBeGreaterThan(file.figures.length);
+    expect(sources.filter(({ source }) => !source?.url.startsWith('https://'))).toEqual([]);
+    expect(Object.values(publishedFigures).filter(({ word }) => !['published', 'example'].includes(word))).toEqual([]);
   });
 
   it('quote every published figure somewhere', () => {

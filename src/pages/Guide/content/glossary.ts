@@ -13,7 +13,7 @@ const own: Term[] = [
   {
     id: 'acceptance-rate',
     term: 'Acceptance rate',
-    text: 'Share of drafted tokens that the large model accepts. Now {live.acceptance}. Expected of a draft model: {pub.acceptance.draft}, of EAGLE-3: {pub.acceptance.eagle3}.',
+    text: 'Share of drafted tokens that the large model accepts. Now {live.acceptance}.',
   },
   {
     id: 'achievable',
@@ -297,7 +297,7 @@ const own: Term[] = [
   {
     id: 'sustained',
     term: 'Sustained concurrency',
-    text: 'The highest level such that it and every lower one meet all SLOs.',
+    text: 'The highest tested level such that it and every lower one meet all SLOs. Recorded: {rec.kv.sustained} under KV-aware routing, {rec.rr.sustained} under round-robin.',
   },
   {
     id: 'tensor-parallel',

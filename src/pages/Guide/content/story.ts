@@ -92,6 +92,5 @@ export const parallels: Parallel[] = [
 export const others: string[] = [
   'NVIDIA: mean TTFT from {pub.nvidia.before} to {pub.nvidia.after}.',
   'llm-d: answers up to {pub.llmd.faster} as fast. Run by others: from {pub.a10g.before} to {pub.a10g.after}.',
-  'Against it: near saturation {pub.rejected} requests were refused.',
-  'In a regime like this one a simulator found hit rates of {pub.simulator.rr} for round-robin, {pub.simulator.least} for least loaded and {pub.simulator.prefix} for prefix-aware routing: close together.',
+  'Against it: where every session shares a long system prompt, another router’s author measured hit rates of {pub.llm-router.rr} under round-robin, {pub.llm-router.least} under least loaded and {pub.llm-router.prefix} under prefix-aware routing: close together.',
 ];

@@ -6,8 +6,7 @@ export type Paragraph = string | { when: Condition; text: string };
 /** Where to read on, or where something was published. */
 export interface Reference {
   title: string;
-  /** Absent where it is not public. */
-  url?: string;
+  url: string;
 }
 
 /** A question with its answer. */

@@ -1,0 +1,37 @@
+import { useEffect, useRef } from 'react';
+import { useQueryClient } from '@tanstack/react-query';
+
+import { listBaselines } from './calls';
+import { useClient } from './context';
+import type { Baseline, Settings } from './types';
+import { usePolled, type Polled } from './usePolled';
+
+/** How often the baselines are asked for, in milliseconds: imports and settled steps add to them. */
+export const BASELINES_EVERY = 30_000;
+
+const KEY = 'baselines';
+
+/**
+ * All baselines. They say what is sustained under the SLOs in force, so that they
+ * are asked for at once when the SLOs change.
+ */
+export function useBaselines(slo?: Settings['slo']): Polled<Baseline[]> {
+  const client = useClient();
+  const renew = useRenewBaselines();
+  const rule = slo && `${slo.ttft} ${slo.tpot}`;
+  const before = useRef(rule);
+  useEffect(() => {
+    if (before.current !== undefined && rule !== undefined && rule !== before.current) {
+      renew();
+    }
+    before.current = rule ?? before.current;
+  }, [rule, renew]);
+  return usePolled(() => listBaselines(client), BASELINES_EVERY, KEY);
+}
+
+/** Gives a function that asks anew for the baselines, as after an import. */
+export function useRenewBaselines(): () => void {
+  const queries = useQueryClient();
+  const renew = useRef(() => void queries.invalidateQueries({ queryKey: [KEY] }));
+  return renew.current;
+}
