@@ -28,6 +28,14 @@ export function speculationName(speculation: Speculation): string {
   return speculations[speculation];
 }
 
+/** An engine as its maker writes it. */
+export function engineName(engine: string | undefined): string | undefined {
+  return engine
+    ?.replace(/\btrtllm\b/, 'TensorRT-LLM')
+    .replace(/\bvllm\b/, 'vLLM')
+    .replace(/\bsglang\b/, 'SGLang');
+}
+
 /**
  * What serves, or could: the simulated cluster imitates the recorded deployment, of
  * which nobody knows whether it speculated.
@@ -42,6 +50,17 @@ const fields: Record<string, string> = {
   max_tokens: 'max tokens',
   output_tokens: 'output tokens',
   followup: 'follow-up questions',
+  dynamo: 'Dynamo',
+  kubernetes: 'Kubernetes',
+  worker_image: 'worker image',
+  block_size: 'block size',
+  max_batch_size: 'max batch size',
+  max_num_tokens: 'max num tokens',
+  chunked_prefill: 'chunked prefill',
+  overlap_scheduler: 'overlap scheduler',
+  kv_cache_dtype: 'KV cache dtype',
+  free_gpu_memory_fraction: 'free GPU memory fraction',
+  settings: 'other settings',
 };
 
 /** One way in which the live run is unlike a baseline's, in words. */

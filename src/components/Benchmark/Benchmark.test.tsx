@@ -127,6 +127,32 @@ describe('the recorded benchmark', () => {
     expect(screen.queryByText(/computed from other percentiles/)).not.toBeInTheDocument();
   });
 
+  it('says what is sustained, and by what it is judged', async () => {
+    const slo = { ttft: 0.4, tpot: 0.06 };
+    const judged = { speculation: 'not_recorded' as const, slo, untested: [] };
+    const sustained = [
+      { ...judged, mode: 'round_robin' as const, level: 0, isolated: [130], ttft_only: [] },
+      { ...judged, mode: 'kv' as const, level: 50, isolated: [], ttft_only: [40, 60, 120, 125] },
+      { ...judged, mode: 'least_loaded' as const, isolated: [], ttft_only: [], untested: [120] },
+    ];
+    await show([{ ...recorded, sustained }]);
+    const line = within(screen.getByRole('group', { name: 'Sustained concurrency' }));
+    expect(line.getByText(/TTFT p95 ≤ 400 ms and TPOT p95 ≤ 60 ms/)).toBeInTheDocument();
+    expect(line.getAllByRole('listitem').map((item) => item.textContent)).toEqual([
+      'Round-robin no level (passes at 130 alone)',
+      'KV-aware 50 (judged by TTFT alone; TPOT not recorded)',
+      'Least loaded not known (TTFT not recorded at 120)',
+    ]);
+  });
+
+  it('asks anew when the SLOs change, which decide what is sustained', async () => {
+    const { client } = await show();
+    const asked = () => client.reads.mock.calls.filter(([path]) => path === '/baselines').length;
+    const before = asked();
+    await act(async () => client.show({}, { settings: settings({ slo: { ttft: 0.4, tpot: 0.06 } }) }));
+    expect(asked()).toBe(before + 1);
+  });
+
   it('offers no choice where there is one', async () => {
     await show([recorded]);
     expect(screen.queryByRole('combobox')).not.toBeInTheDocument();

@@ -4,22 +4,19 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, Combobox, LoadingPlaceholder, Switch, useStyles2 } from '@grafana/ui';
 
-import { listBaselines, useClient, useLive, usePolled, type Baseline, type Settings } from '../../client';
+import { useBaselines, useLive, type Baseline, type Settings } from '../../client';
 import { number } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
 import { BenchmarkTable } from './BenchmarkTable';
 import { defaultBaseline, toBenchmark } from './model';
 import { BenchmarkNotes } from './BenchmarkNotes';
-
-/** How often the baselines are asked for, in milliseconds: imports and settled steps add to them. */
-export const BASELINES_EVERY = 30_000;
+import { SustainedLine } from './SustainedLine';
 
 /** Recorded results of round-robin and KV-aware routing, level by level. */
 export function Benchmark({ lane }: { lane: string }) {
-  const client = useClient();
   const live = useLive(lane);
-  const { value: baselines, problem } = usePolled(() => listBaselines(client), BASELINES_EVERY, 'baselines');
   const settings = lastKnown(live, lane)?.settings;
+  const { value: baselines, problem } = useBaselines(settings?.slo);
   const running = live.lane?.state.running ? live.lane.state.concurrency.target : undefined;
   if (!baselines || !settings) {
     return problem ? (
@@ -63,6 +60,7 @@ const Chosen = memo(function Chosen({ baselines, settings, concurrency }: Chosen
       ) : (
         <p>None of its {model.all} levels is on the slider. Switch on “All levels” to see them.</p>
       )}
+      <SustainedLine baseline={baseline} />
       <BenchmarkNotes baseline={baseline} settings={settings} />
       {concurrency !== undefined && !model.rows.some((row) => row.current) && (
         <div className={styles.note}>The workload runs at {number(concurrency)}, which is not among these levels.</div>

@@ -4,10 +4,12 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { LoadingPlaceholder, RadioButtonGroup, useStyles2 } from '@grafana/ui';
 
-import { useLive } from '../../client';
+import { useBaselines, useLive } from '../../client';
+import { DeploymentTable } from '../../components/Deployment';
 import { useTarget } from '../../components/Diagram';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
+import { recordedTable } from '../../lib/recorded';
 import { targetNotes } from '../../lib/target';
 import { aboutAll } from '../../lib/workers';
 import { vendor } from '../../vendor';
@@ -34,15 +36,34 @@ const NO_WORKERS: never[] = [];
 /** The architecture page: a drawing of what runs, with its numbers on it. */
 export default function Architecture() {
   const [layer, setLayer] = useState<Layer>('request');
+  const styles = useStyles2(getStyles);
   return (
-    <Section
-      title={layer === 'request' ? 'The way of a request' : vendor.platform.name}
-      info="Every part of the running system with its numbers; choose one and it explains itself. Rates are the load generator’s own, the cluster’s numbers come from its metrics."
-      actions={<RadioButtonGroup aria-label="Layer" options={layers} value={layer} onChange={setLayer} />}
-    >
-      <Drawing layer={layer} />
-    </Section>
+    <div className={styles.page}>
+      <Section
+        title={layer === 'request' ? 'The way of a request' : vendor.platform.name}
+        info="Every part of the running system with its numbers; choose one and it explains itself. Rates are the load generator’s own, the cluster’s numbers come from its metrics."
+        actions={<RadioButtonGroup aria-label="Layer" options={layers} value={layer} onChange={setLayer} />}
+      >
+        <Drawing layer={layer} />
+      </Section>
+      <Section
+        title="Deployment"
+        info="What serves now beside what served when results were recorded. The live side is what the load generator was configured with and what the cluster’s metrics tell; the recorded side is what the documents of that run say."
+      >
+        <Deployments />
+      </Section>
+    </div>
   );
+}
+
+function Deployments() {
+  const live = useLive(LANE);
+  const known = lastKnown(live, LANE);
+  const { value: baselines, problem } = useBaselines(known?.settings.slo);
+  if (!baselines && problem) {
+    return <p>The recorded deployment cannot be read. {problem.message}</p>;
+  }
+  return <DeploymentTable live={known?.lane.target.deployment} recorded={recordedTable(baselines, known?.lane)} />;
 }
 
 /** All that changes with a snapshot, so that the frame around it need not be drawn anew each second. */
@@ -95,6 +116,7 @@ function chosen(parts: Part[], id: string): Part {
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
+  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
   note: css({ color: theme.colors.text.secondary, marginBottom: theme.spacing(1) }),
   row: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'flex-start', gap: theme.spacing(2) }),
   drawing: css({ flex: '4 1 800px', minWidth: 0 }),

@@ -1,9 +1,10 @@
 import type { Baseline, LaneSnapshot, Live, Settings } from '../../client';
 import { openingsOf } from '../../lib/openings';
+import { recordedTable } from '../../lib/recorded';
 import { sloLevel } from '../../lib/slo';
 import { simulationNote, targetKind } from '../../lib/target';
 import { columnFigures, columnOf, liveFigures, prefixed, recordedFigures, sloFigures, type Figures } from './figures';
-import { recordedTable, summarise } from './recorded';
+import { summarise } from './recorded';
 
 /** What a paragraph may depend on. */
 export type Condition =

@@ -1,6 +1,6 @@
 import type { Baseline, Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
 import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
-import { modeName, servedSpeculation } from '../../lib/names';
+import { engineName, modeName, servedSpeculation } from '../../lib/names';
 import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { workerCount } from '../../lib/workers';
@@ -117,14 +117,6 @@ export function liveFigures({ state, lane }: Live): Figures {
     ...read(measured, runs ? lane : undefined, lane?.state.settling ? 'settling' : word, runs ? 'no data yet' : why),
     ...read(running, runs ? lane : undefined, word, runs ? 'not reported' : why),
   };
-}
-
-/** Engines as their makers write them. */
-function engineName(engine: string | undefined): string | undefined {
-  return engine
-    ?.replace(/\btrtllm\b/, 'TensorRT-LLM')
-    .replace(/\bvllm\b/, 'vLLM')
-    .replace(/\bsglang\b/, 'SGLang');
 }
 
 function rate(value: number | undefined, unit: string, decimals = 0): string | undefined {

@@ -6,7 +6,10 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import { useBaselines, useLive } from '../../client';
+import { DeploymentTable } from '../../components/Deployment';
+import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
+import { recordedTable } from '../../lib/recorded';
 import { targetKind, targetNotes } from '../../lib/target';
 import { LANE } from '../lane';
 import { Checklist } from './Checklist';
@@ -62,6 +65,17 @@ export default function Guide() {
         <div id="checklist">
           <Checklist live={live} baselines={baselines} />
         </div>
+        <div id="deployment">
+          <Section
+            title="The recorded deployment"
+            info="Hardware, versions and settings of the runs that the recorded figures come from, as their documents say, beside what serves now."
+          >
+            <DeploymentTable
+              live={lastKnown(live, LANE)?.lane.target.deployment}
+              recorded={recordedTable(baselines, live.lane)}
+            />
+          </Section>
+        </div>
         <Reference visitor={visitor} />
         <div id="read-on">
           <ReadOn />
@@ -100,6 +114,7 @@ const contents = [
   ['screens', 'On this screen'],
   ['scenes', 'Scenes'],
   ['checklist', 'Checklist'],
+  ['deployment', 'Recorded deployment'],
   ['guide-search', 'Questions and glossary'],
   ['read-on', 'Sources'],
 ];

@@ -1,5 +1,6 @@
 import { laneSnapshot } from '../../test/fixtures';
-import { recordedTable, summarise } from './recorded';
+import { recordedTable } from '../../lib/recorded';
+import { summarise } from './recorded';
 import { builtIn } from './testing';
 
 const h200 = builtIn('h200x3-tp1-llama70b-fp8');

@@ -1,4 +1,4 @@
-import type { Baseline, LaneSnapshot } from '../../client';
+import type { Baseline } from '../../client';
 
 type Row = Baseline['rows'][number];
 
@@ -46,19 +46,6 @@ interface Pair {
   round_robin: Row;
 }
 
-/**
- * The recorded table to speak of: that which the lane is compared with, else
- * the first that has throughput. An imported or measured one is not recorded.
- */
-export function recordedTable(baselines: Baseline[] | undefined, lane: LaneSnapshot | undefined): Baseline | undefined {
-  const recorded = baselines?.filter((baseline) => baseline.kind === 'recorded');
-  return (
-    recorded?.find((baseline) => baseline.name === lane?.baseline.name) ??
-    recorded?.find((baseline) => baseline.rows.some((row) => row.output_tokens_per_second !== undefined)) ??
-    recorded?.[0]
-  );
-}
-
 /** Sums a table up. */
 export function summarise(rows: Row[]): Recorded {
   const pairs = pairUp(rows);
@@ -78,7 +65,10 @@ export function summarise(rows: Row[]): Recorded {
     tpot: both((mode) => span(all(mode, (row) => row.tpot.p95))),
     worse: pairs.filter(({ kv, round_robin }) => above(kv.ttft.p95, round_robin.ttft.p95)).map((pair) => pair.level),
     top: pairs.at(-1),
-    spread: pairs.map(spread).filter((one) => one !== undefined).at(-1),
+    spread: pairs
+      .map(spread)
+      .filter((one) => one !== undefined)
+      .at(-1),
   };
 }
 

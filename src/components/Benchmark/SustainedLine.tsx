@@ -1,0 +1,54 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Baseline, Sustained } from '../../client';
+import { milliseconds } from '../../lib/format';
+import { modeName, speculationName } from '../../lib/names';
+import { sustainedLevel, sustainedNote } from '../../lib/sustained';
+
+/** What each mode of a baseline sustains, as the load generator judges it by the SLOs in force. */
+export function SustainedLine({ baseline }: { baseline: Baseline }) {
+  const styles = useStyles2(getStyles);
+  const all = baseline.sustained ?? [];
+  if (all.length === 0) {
+    return null;
+  }
+  const { slo } = all[0];
+  const several = new Set(all.map((one) => one.mode)).size < all.length;
+  return (
+    <div className={styles.sustained} role="group" aria-label="Sustained concurrency">
+      <span>
+        Sustained within TTFT p95 ≤ {milliseconds(slo.ttft, 0)} and TPOT p95 ≤ {milliseconds(slo.tpot, 0)}:
+      </span>
+      <ul>
+        {all.map((one) => (
+          <li key={`${one.mode} ${one.speculation}`}>
+            {modeName(one.mode)}
+            {several && ` (${speculationName(one.speculation).toLowerCase()})`}{' '}
+            <b>{sustainedLevel(one) ?? 'not known'}</b>
+            {remarks(one, baseline)}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function remarks(one: Sustained, baseline: Baseline): string {
+  const isolated = one.isolated.length > 0 && `passes at ${one.isolated.join(', ')} alone`;
+  const all = [isolated, sustainedNote(one, baseline)].filter(Boolean);
+  return all.length > 0 ? ` (${all.join('; ')})` : '';
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  sustained: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    gap: theme.spacing(0, 1.5),
+    fontVariantNumeric: 'tabular-nums',
+    '& ul': { display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0, 2), listStyle: 'none', margin: 0, padding: 0 },
+  }),
+});

@@ -1,0 +1,79 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Baseline, Deployment } from '../../client';
+import { settingsOf } from '../../lib/deployment';
+import { visuallyHidden } from '../../lib/styles';
+
+interface DeploymentTableProps {
+  /** What serves now; undefined while nobody knows. */
+  live: Deployment | undefined;
+  /** The results whose deployment stands beside it. */
+  recorded: Baseline | undefined;
+}
+
+/** What serves now beside what served when results were recorded: hardware, versions, settings of the engine. */
+export function DeploymentTable({ live, recorded }: DeploymentTableProps) {
+  const styles = useStyles2(getStyles);
+  const now = settingsOf(live ?? {});
+  const then = settingsOf(recorded?.deployment ?? {});
+  const caption = `The live deployment beside that of ${recorded?.title ?? 'the recorded results'}`;
+  return (
+    <div className={styles.container} tabIndex={0} role="group" aria-label={caption}>
+      <table className={styles.table}>
+        <caption className={styles.hidden}>{caption}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Setting</th>
+            <th scope="col">
+              Live<small>as configured, or as the cluster tells</small>
+            </th>
+            <th scope="col">
+              {recorded?.title ?? 'Recorded'}
+              <small>
+                {recorded ? (recorded.kind === 'measured' ? 'measured here' : 'as its documents say') : 'none yet'}
+              </small>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {now.map(({ name, value }, i) => {
+            const was = then[i].value;
+            return (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td className={cx(value === undefined && styles.absent)}>{value ?? 'not told'}</td>
+                <td className={cx(was === undefined && styles.absent)}>{was ?? 'not recorded'}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  hidden: visuallyHidden,
+  container: css({ overflowX: 'auto', '&:focus-visible': { outline: `2px solid ${theme.colors.primary.border}` } }),
+  table: css({
+    width: '100%',
+    maxWidth: 960,
+    fontVariantNumeric: 'tabular-nums',
+    '& th, & td': {
+      padding: theme.spacing(0.5, 1),
+      textAlign: 'left',
+      verticalAlign: 'baseline',
+      overflowWrap: 'anywhere',
+      borderBottom: `1px solid ${theme.colors.border.weak}`,
+    },
+    '& thead th': { color: theme.colors.text.secondary, verticalAlign: 'bottom' },
+    '& thead small': { display: 'block', fontWeight: theme.typography.fontWeightRegular },
+    '& tbody th': { fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
+    '& th:first-child': { paddingLeft: 0, minWidth: '14ch' },
+  }),
+  absent: css({ color: theme.colors.text.secondary, fontStyle: 'italic' }),
+});
