@@ -1,10 +1,12 @@
 import React, { useState } from 'react';
 import { useQueryClient } from '@tanstack/react-query';
 
-import { Alert, LoadingPlaceholder, Stack } from '@grafana/ui';
+import { Alert, FieldSet, LoadingPlaceholder, Stack } from '@grafana/ui';
 
 import { ClientProvider, usePolled } from '../client';
 import { grafanaClient } from '../client/grafana';
+import { Baselines } from '../components/ImportBaseline/Baselines';
+import { LANE } from '../pages/lane';
 import { ConnectionForm } from './ConnectionForm';
 import { LeaveGuard } from './LeaveGuard';
 import { readPluginSettings } from './pluginSettings';
@@ -43,6 +45,9 @@ function Forms() {
           onSaved={() => queries.invalidateQueries()} // another load generator has other settings
         />
         <SidecarForm onChanged={setSidecarChanged} />
+        <FieldSet label="Baselines">
+          <Baselines lane={LANE} />
+        </FieldSet>
       </Stack>
     </>
   );

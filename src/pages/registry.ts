@@ -54,5 +54,6 @@ export const pages: Page[] = [
     icon: 'rocket',
     load: () => import('./DynamoFeatures'),
   },
+  { id: 'events', path: 'events', title: 'Events', icon: 'history', load: () => import('./Events') },
   { id: 'guide', path: 'guide', title: 'Presenter’s guide', icon: 'book-open', load: () => import('./Guide') },
 ];

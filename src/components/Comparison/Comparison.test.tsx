@@ -1,9 +1,11 @@
 import React from 'react';
 import { act, render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
 
 import { ClientProvider, Problem } from '../../client';
 import { violations } from '../../test/axe';
 import { comparison, FakeClient, settings, type LaneChange } from '../../test/fixtures';
+import { stubSizes } from '../../test/sizes';
 import { Comparison, type ComparisonOptions } from './Comparison';
 import { COMPARE_EVERY } from './useComparison';
 
@@ -244,5 +246,33 @@ describe('accessibility', () => {
     happen(client);
     const { container } = show(client, { size: 'large' });
     expect(await violations(container)).toEqual([]);
+  });
+});
+
+describe('the choice of a baseline', () => {
+  const choose = async (name: string) => {
+    await userEvent.click(screen.getByRole('combobox', { name: 'Compare with' }));
+    await userEvent.click(await screen.findByRole('option', { name }));
+  };
+
+  it('compares with it until another is chosen, and stores nothing', async () => {
+    stubSizes();
+    const client = new FakeClient();
+    client.reads.mockImplementation((path) =>
+      Promise.resolve(
+        path === '/baselines'
+          ? { baselines: [{ name: 'mine', title: 'My run', kind: 'imported', deployment: {}, rows: [] }] }
+          : comparison({ name: 'mine', title: 'My run' })
+      )
+    );
+    showLane({}, {}, client);
+    expect(client.reads).not.toHaveBeenCalled();
+    await choose('My run');
+    expect(await screen.findByText(/Baseline: My run/)).toBeInTheDocument();
+    expect(client.reads).toHaveBeenCalledWith('/comparison?baseline=mine&lane=main');
+    await choose('The default baseline');
+    expect(await screen.findByText(/Baseline: 3 × H200/)).toBeInTheDocument();
+    expect(client.writes).not.toHaveBeenCalled();
+    jest.restoreAllMocks();
   });
 });

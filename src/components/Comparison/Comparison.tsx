@@ -1,4 +1,4 @@
-import React, { useMemo, type CSSProperties } from 'react';
+import React, { useMemo, useState, type CSSProperties } from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -10,6 +10,7 @@ import { lastKnown, type Known } from '../../lib/known';
 import { differenceText, modeName } from '../../lib/names';
 import { simulationNote } from '../../lib/target';
 import { Imitation, SnapshotAge, Status, Troubles } from '../Status';
+import { BaselineChooser } from './BaselineChooser';
 import { Legend } from './Legend';
 import { THIS_TARGET, toModel, type Hidden, type Model } from './model';
 import { LARGE_TEXT, Table, type TextSize } from './Table';
@@ -34,7 +35,9 @@ export function Comparison({ lane, baseline = '', size = 'normal', hideKV, hideR
   const live = useLive(lane);
   const known = lastKnown(live, lane);
   const Box = bare ? 'div' : 'section';
-  const { comparison, problem } = useComparison(known?.lane, live.lane !== undefined, baseline);
+  const [chosen, choose] = useState<string>();
+  const wanted = chosen ?? baseline;
+  const { comparison, problem } = useComparison(known?.lane, live.lane !== undefined, wanted);
   return (
     <Box className={styles.comparison} aria-label={bare ? undefined : 'Live against baseline'}>
       {!bare && (
@@ -50,10 +53,16 @@ export function Comparison({ lane, baseline = '', size = 'normal', hideKV, hideR
         </>
       )}
       {live.state.status === 'loading' && <LoadingPlaceholder text="Waiting for the first snapshot…" />}
+      {known && <BaselineChooser chosen={chosen} title={comparison?.title} onChoose={choose} />}
       {problem && live.lane && (
-        <Alert severity="error" title={`No comparison with “${baseline}”`} bottomSpacing={0}>
+        <Alert severity="error" title={`No comparison with “${wanted}”`} bottomSpacing={0}>
           {problem}
         </Alert>
+      )}
+      {known && !comparison && !problem && (
+        <p>
+          {live.lane ? 'Asking for the comparison…' : 'This comparison comes once the load generator answers again.'}
+        </p>
       )}
       {known && comparison && (
         <Body

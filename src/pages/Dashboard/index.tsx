@@ -7,6 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 import { Benchmark } from '../../components/Benchmark';
 import { Comparison } from '../../components/Comparison';
 import { Controls } from '../../components/Controls';
+import { ImportButton } from '../../components/ImportBaseline';
 import { Kpis } from '../../components/Kpis';
 import { Section } from '../../components/Section';
 import { Workers } from '../../components/Workers';
@@ -35,6 +36,7 @@ export default function Dashboard() {
       <Section
         title="Recorded benchmark"
         info="The 95th percentiles that were recorded at each level under round-robin and under KV-aware routing, and how much better KV-aware routing was. All of it was measured earlier, on the deployment that the baseline names; none of it changes with the live workload."
+        actions={<ImportButton lane={LANE} />}
       >
         <Benchmark lane={LANE} />
       </Section>

@@ -65,6 +65,7 @@ describe('the guide', () => {
       'What you see on this screen',
       'Two scenes to play',
       'The demonstration, step by step',
+      'The recorded deployment',
       'Questions',
       'Glossary',
       'Read on',

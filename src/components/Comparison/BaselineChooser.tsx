@@ -1,0 +1,64 @@
+import React, { useCallback, useId } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Combobox, useStyles2, type ComboboxOption } from '@grafana/ui';
+
+import { listBaselines, useClient } from '../../client';
+import { THIS_TARGET } from './model';
+
+interface BaselineChooserProps {
+  /** The name of the one that is compared with; empty for that of the panel or of the load generator. */
+  chosen: string | undefined;
+  /** The title of the one that is compared with now, where it is known. */
+  title: string | undefined;
+  onChoose(name: string | undefined): void;
+}
+
+const DEFAULT: ComboboxOption = { value: '', label: 'The default baseline' };
+const OWN: ComboboxOption = { value: THIS_TARGET, label: 'This target, as measured' };
+
+/**
+ * Which baseline one wants to see live figures beside. The choice is the viewer's
+ * own, and is gone with the page. What there is to choose from is asked for when it is opened.
+ */
+export function BaselineChooser({ chosen, title, onChoose }: BaselineChooserProps) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const id = useId();
+  const options = useCallback(
+    async (typed: string) => {
+      const all = await listBaselines(client);
+      const named = all.filter(({ name }) => name !== THIS_TARGET).map((b) => ({ value: b.name, label: b.title }));
+      const wanted = typed.trim().toLowerCase();
+      return [DEFAULT, ...named, OWN].filter(({ value, label }) => `${label} ${value}`.toLowerCase().includes(wanted));
+    },
+    [client]
+  );
+  const value = chosen === undefined ? DEFAULT : { value: chosen, label: title ?? chosen };
+  return (
+    <div className={styles.chooser}>
+      <label htmlFor={id}>Compare with</label>
+      <Combobox
+        id={id}
+        width="auto"
+        minWidth={28}
+        options={options}
+        value={value}
+        onChange={(option) => onChoose(option.value === DEFAULT.value ? undefined : option.value)}
+      />
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  chooser: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(0.5, 1),
+    minWidth: 0,
+    '& label': { color: theme.colors.text.secondary },
+    '@media print': { display: 'none' },
+  }),
+});

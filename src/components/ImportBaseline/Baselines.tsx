@@ -1,0 +1,29 @@
+import React from 'react';
+
+import { Alert, LoadingPlaceholder } from '@grafana/ui';
+
+import { useBaselines, useLive } from '../../client';
+import { lastKnown } from '../../lib/known';
+import { Imported } from './Imported';
+import { ImportForm } from './ImportForm';
+
+/** What was imported, and a form to import more. */
+export function Baselines({ lane }: { lane: string }) {
+  const settings = lastKnown(useLive(lane), lane)?.settings;
+  const { value: baselines, problem } = useBaselines(settings?.slo);
+  if (!baselines) {
+    return problem ? (
+      <Alert severity="warning" title="The baselines cannot be read">
+        {problem.message}
+      </Alert>
+    ) : (
+      <LoadingPlaceholder text="Asking for the baselines…" />
+    );
+  }
+  return (
+    <>
+      <Imported baselines={baselines} />
+      <ImportForm baselines={baselines} settings={settings} />
+    </>
+  );
+}

@@ -1,0 +1,180 @@
+import React from 'react';
+import { act, render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+
+import { ClientProvider, Problem, type Baseline } from '../../client';
+import { violations } from '../../test/axe';
+import { FakeClient, viewer } from '../../test/fixtures';
+import { answered, settled } from '../../test/settled';
+import { Baselines } from './Baselines';
+import { lineOf, nameOf, placeOf } from './file';
+import { ImportButton } from './ImportButton';
+
+const row = { concurrency: 60, speculation: 'not_recorded' as const, tpot: {}, tpot_derived: {}, itl: {}, latency: {} };
+const mine: Baseline = {
+  name: 'mine',
+  title: 'My run',
+  kind: 'imported',
+  deployment: { gpu: 'L40S' },
+  rows: [
+    { ...row, mode: 'kv', ttft: { p95: 0.45 } },
+    { ...row, mode: 'round_robin', ttft: { p95: 0.66 } },
+  ],
+};
+const builtIn: Baseline = { ...mine, name: 'h200', title: '3× H200', kind: 'recorded' };
+
+async function show(baselines = [builtIn]) {
+  const client = new FakeClient();
+  client.show();
+  client.reads.mockImplementation(() => Promise.resolve({ baselines }));
+  const result = render(
+    <ClientProvider client={client}>
+      <Baselines lane="main" />
+    </ClientProvider>
+  );
+  await settled(client, '/baselines');
+  return { client, ...result };
+}
+
+const content = () => screen.getByRole('textbox', { name: /^Content/ });
+const name = () => screen.getByRole('textbox', { name: /^Name/ });
+const button = (label: string) => screen.getByRole('button', { name: label });
+const enter = async (text: string) => {
+  await userEvent.click(content());
+  await userEvent.paste(text);
+};
+const CSV = 'concurrency,mode\n60,kv\n60,round_robin\n';
+
+describe('the import of a baseline', () => {
+  it('shows what was read before anything is stored', async () => {
+    const { client, container } = await show();
+    expect(button('Check')).toBeDisabled();
+    expect(button('Import')).toBeDisabled();
+    await enter(CSV);
+    await userEvent.type(name(), 'mine');
+    client.uploads.mockResolvedValue(mine);
+    await userEvent.click(button('Check'));
+    expect(client.uploads.mock.calls).toEqual([['/baselines?name=mine&dry_run=true', CSV, 'text/csv']]);
+    const read = within(await screen.findByRole('region', { name: 'What was read' }));
+    expect(read.getByText('As “mine”: 2 rows, level 60; TTFT.')).toBeInTheDocument();
+    expect(read.getByText('Deployment: GPU L40S.')).toBeInTheDocument();
+    expect(read.getByRole('table')).toHaveTextContent('660.0');
+    expect(screen.getByText('Read without errors. Nothing is stored yet.')).toBeInTheDocument();
+    expect(await violations(container)).toEqual([]);
+
+    const asked = client.reads.mock.calls.length;
+    await userEvent.click(button('Import'));
+    expect(client.uploads).toHaveBeenLastCalledWith('/baselines?name=mine', CSV, 'text/csv');
+    expect(screen.getByText('Imported as “mine”.')).toBeInTheDocument();
+    await answered();
+    expect(client.reads.mock.calls.length).toBeGreaterThan(asked);
+  });
+
+  it('asks for another look after each change', async () => {
+    const { client } = await show();
+    await enter(CSV);
+    client.uploads.mockResolvedValue(mine);
+    await userEvent.click(button('Check'));
+    expect(button('Import')).toBeEnabled();
+    await userEvent.type(name(), 'x');
+    expect(button('Import')).toBeDisabled();
+    expect(screen.queryByRole('region', { name: 'What was read' })).not.toBeInTheDocument();
+  });
+
+  it('points at the line at fault', async () => {
+    const { client } = await show();
+    await enter(CSV);
+    client.uploads.mockRejectedValue(
+      new Problem(422, 'line 2, column mode: "KV" is not allowed: one of round_robin, kv', 'line 2, column mode')
+    );
+    await userEvent.click(button('Check'));
+    expect(screen.getByText('Line 2 is wrong')).toBeInTheDocument();
+    expect(screen.getByText(/"KV" is not allowed/)).toBeInTheDocument();
+    expect(screen.getByText('2: 60,kv')).toBeInTheDocument();
+    await userEvent.click(button('Go to line 2'));
+    const area = content() as HTMLTextAreaElement;
+    expect(area).toHaveFocus();
+    expect(area.value.slice(area.selectionStart, area.selectionEnd)).toBe('60,kv');
+  });
+
+  it('says so where the name belongs to a baseline that stays', async () => {
+    const { client } = await show();
+    await enter('{"name":"h200","rows":[]}');
+    client.uploads.mockRejectedValue(new Problem(409, '"h200" is the name of a baseline that cannot be replaced'));
+    await userEvent.click(button('Check'));
+    expect(client.uploads).toHaveBeenLastCalledWith('/baselines?dry_run=true', expect.anything(), 'application/json');
+    expect(screen.getByText('It was not accepted')).toBeInTheDocument();
+    expect(screen.getByText(/cannot be replaced/)).toBeInTheDocument();
+  });
+
+  it('warns before it replaces an earlier import', async () => {
+    const { client } = await show([builtIn, mine]);
+    await enter(CSV);
+    client.uploads.mockResolvedValue(mine);
+    await userEvent.click(button('Check'));
+    expect(screen.getByText('This replaces the imported baseline “My run”')).toBeInTheDocument();
+  });
+
+  it('takes a file, and its name', async () => {
+    await show();
+    const file = new File([CSV], 'Our run (May).csv', { type: 'text/csv' });
+    file.text = () => Promise.resolve(CSV); // jsdom has none
+    await userEvent.upload(screen.getByLabelText('File'), file);
+    expect(content()).toHaveValue(CSV);
+    expect(name()).toHaveValue('Our run -May-');
+  });
+});
+
+describe('imported baselines', () => {
+  it('are deleted after a second word', async () => {
+    const { client } = await show([builtIn, mine]);
+    expect(screen.queryByRole('button', { name: 'Delete 3× H200' })).not.toBeInTheDocument();
+    await userEvent.click(button('Delete My run'));
+    await userEvent.click(button('Keep it'));
+    expect(client.writes).not.toHaveBeenCalled();
+    await userEvent.click(button('Delete My run'));
+    await userEvent.click(button('Delete “My run” for everybody'));
+    expect(client.writes).toHaveBeenCalledWith('DELETE', '/baselines/mine', undefined);
+  });
+
+  it('stay where the load generator refuses', async () => {
+    const { client } = await show([mine]);
+    client.writes.mockRejectedValue(new Problem(409, '"mine" is the default baseline; choose another default first'));
+    await userEvent.click(button('Delete My run'));
+    await userEvent.click(button('Delete “My run” for everybody'));
+    expect(await screen.findByText(/choose another default first/)).toBeInTheDocument();
+  });
+});
+
+describe('the button', () => {
+  it('is for those who may configure', async () => {
+    const client = new FakeClient();
+    client.reads.mockResolvedValue({ baselines: [mine] });
+    client.show();
+    const { rerender } = render(
+      <ClientProvider client={client}>
+        <ImportButton lane="main" />
+      </ClientProvider>
+    );
+    await userEvent.click(await screen.findByRole('button', { name: 'Import…' }));
+    expect(await screen.findByRole('button', { name: 'Delete My run' })).toBeInTheDocument();
+    const visitor = new FakeClient();
+    visitor.who.mockResolvedValue(viewer);
+    await act(async () =>
+      rerender(
+        <ClientProvider client={visitor}>
+          <ImportButton lane="main" />
+        </ClientProvider>
+      )
+    );
+    expect(screen.queryByRole('button', { name: 'Import…' })).not.toBeInTheDocument();
+  });
+});
+
+it('names, lines and places', () => {
+  expect(nameOf('../a b.json')).toBe('a b');
+  expect(lineOf('line 12, rows[3].mode')).toBe(12);
+  expect(lineOf('name')).toBeUndefined();
+  expect(placeOf('a\nbc\nd', 2)).toEqual([2, 4]);
+  expect(placeOf('a\nbc', 2)).toEqual([2, 4]);
+});

@@ -1,0 +1,30 @@
+import React, { lazy, Suspense, useState } from 'react';
+
+import { Button, LoadingPlaceholder, Modal } from '@grafana/ui';
+
+import { useMe } from '../../client';
+
+/** Few import anything: who does waits a moment for the form. */
+const Baselines = lazy(() => import('./Baselines').then((module) => ({ default: module.Baselines })));
+
+/** Opens the import of baselines, for those who may configure. */
+export function ImportButton({ lane }: { lane: string }) {
+  const [open, setOpen] = useState(false);
+  if (!useMe()?.canConfigure) {
+    return null;
+  }
+  return (
+    <>
+      <Button variant="secondary" size="sm" icon="upload" onClick={() => setOpen(true)}>
+        Import…
+      </Button>
+      {open && (
+        <Modal title="Imported baselines" isOpen onDismiss={() => setOpen(false)}>
+          <Suspense fallback={<LoadingPlaceholder text="Opening the form…" />}>
+            <Baselines lane={lane} />
+          </Suspense>
+        </Modal>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,211 @@
+import React, { useId, useRef, useState, type ChangeEvent } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, Field, Input, Stack, TextArea, useStyles2 } from '@grafana/ui';
+
+import {
+  asProblem,
+  importBaseline,
+  useClient,
+  useRenewBaselines,
+  type Baseline,
+  type BaselineFile,
+  type Problem,
+  type Settings,
+} from '../../client';
+import { formatOf, lineOf, MAX_FILE, nameOf, placeOf } from './file';
+import { Preview } from './Preview';
+
+interface ImportFormProps {
+  /** The baselines that there are, to say which one would be replaced. */
+  baselines: Baseline[];
+  settings: Settings | undefined;
+}
+
+/** What came of the last attempt. */
+interface Outcome {
+  /** The file that it was about; what is typed afterwards makes it void. */
+  of: BaselineFile;
+  read?: Baseline;
+  problem?: Problem;
+  stored?: boolean;
+}
+
+/** Brings recorded results along: paste or choose a file, look at what was read, then import it. */
+export function ImportForm({ baselines, settings }: ImportFormProps) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const renew = useRenewBaselines();
+  const id = useId();
+  const area = useRef<HTMLTextAreaElement>(null);
+  const [text, setText] = useState('');
+  const [name, setName] = useState('');
+  const [title, setTitle] = useState('');
+  const [outcome, setOutcome] = useState<Outcome>();
+  const [isBusy, setBusy] = useState(false);
+  const [unread, setUnread] = useState<string>();
+  const file: BaselineFile = { text, format: formatOf(text), name: name.trim(), title: title.trim() };
+  const current = outcome && isSame(outcome.of, file) ? outcome : undefined;
+  const attempt = async (trial: boolean) => {
+    setBusy(true);
+    try {
+      setOutcome({ of: file, read: await importBaseline(client, file, trial), stored: !trial });
+      if (!trial) {
+        renew();
+      }
+    } catch (error) {
+      setOutcome({ of: file, problem: asProblem(error) });
+    } finally {
+      setBusy(false);
+    }
+  };
+  const choose = async ({ currentTarget }: ChangeEvent<HTMLInputElement>) => {
+    const chosen = currentTarget.files?.[0];
+    if (!chosen) {
+      return;
+    }
+    currentTarget.value = ''; // or the same file could not be chosen again after a correction
+    if (chosen.size > MAX_FILE) {
+      setUnread(`“${chosen.name}” is larger than 1 MiB, which is the most that a baseline may have.`);
+      return;
+    }
+    const read = await chosen.text();
+    setUnread(undefined);
+    setText(read);
+    if (name === '' && formatOf(read) === 'csv') {
+      setName(nameOf(chosen.name));
+    }
+  };
+  const line = lineOf(current?.problem?.field);
+  const goTo = (to: number) => {
+    area.current?.focus();
+    area.current?.setSelectionRange(...placeOf(text, to));
+  };
+  const canCheck = text.trim() !== '' && !isBusy && !current?.read;
+  const replaced = current?.read && !current.stored && baselines.find((b) => b.name === current.read?.name);
+  return (
+    <form
+      className={styles.form}
+      aria-label="Import a baseline"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (canCheck) {
+          void attempt(true);
+        }
+      }}
+    >
+      <p className={styles.note}>
+        A table in CSV as the recorded ones are written, or JSON as the API gives it. Latencies in CSV are milliseconds,
+        hit rates per cent; an empty field was not recorded.
+      </p>
+      <Field label="File" htmlFor={`${id}-file`} invalid={unread !== undefined} error={unread}>
+        <input id={`${id}-file`} type="file" accept=".csv,.json,text/csv,application/json" onChange={choose} />
+      </Field>
+      <Field label="Content" description="Choose a file, or paste it here." htmlFor={`${id}-text`}>
+        <TextArea
+          id={`${id}-text`}
+          ref={area}
+          rows={8}
+          spellCheck={false}
+          className={styles.text}
+          placeholder={'concurrency,mode,ttft_p50_ms,ttft_p95_ms\n60,round_robin,274.1,655.4\n60,kv,248.7,445.8'}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+        />
+      </Field>
+      <Stack direction="row" gap={2} wrap="wrap">
+        <Field
+          label="Name"
+          description={file.format === 'csv' ? 'It is known by this.' : 'Empty: the one in the file.'}
+          htmlFor={`${id}-name`}
+        >
+          <Input
+            id={`${id}-name`}
+            width={34}
+            maxLength={100}
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+        </Field>
+        <Field label="Title" description="It is shown as this. Empty: the one in the file." htmlFor={`${id}-title`}>
+          <Input
+            id={`${id}-title`}
+            width={44}
+            maxLength={200}
+            value={title}
+            onChange={(event) => setTitle(event.currentTarget.value)}
+          />
+        </Field>
+      </Stack>
+      {current?.problem && (
+        <Alert
+          severity="error"
+          title={line === undefined ? 'It was not accepted' : `Line ${line} is wrong`}
+          bottomSpacing={0}
+        >
+          <p>{current.problem.message}</p>
+          {line !== undefined && (
+            <>
+              <Excerpt text={text} line={line} />
+              <Button type="button" variant="secondary" size="sm" onClick={() => goTo(line)}>
+                Go to line {line}
+              </Button>
+            </>
+          )}
+        </Alert>
+      )}
+      {current?.read && !current.stored && <Preview baseline={current.read} settings={settings} />}
+      {replaced && (
+        <Alert severity="warning" title={`This replaces the imported baseline “${replaced.title}”`} bottomSpacing={0} />
+      )}
+      <Stack direction="row" gap={1} alignItems="center" wrap="wrap">
+        <Button type="submit" variant="secondary" disabled={!canCheck}>
+          Check
+        </Button>
+        <Button type="button" disabled={isBusy || !current?.read || current.stored} onClick={() => attempt(false)}>
+          Import
+        </Button>
+        <span role="status">{word(isBusy, current)}</span>
+      </Stack>
+    </form>
+  );
+}
+
+function word(isBusy: boolean, current: Outcome | undefined): string {
+  if (isBusy) {
+    return 'Reading…';
+  }
+  if (current?.stored) {
+    return `Imported as “${current.read?.name}”.`;
+  }
+  return current?.read ? 'Read without errors. Nothing is stored yet.' : '';
+}
+
+function isSame(a: BaselineFile, b: BaselineFile): boolean {
+  return a.text === b.text && a.name === b.name && a.title === b.title;
+}
+
+/** The line at fault with those around it. */
+function Excerpt({ text, line }: { text: string; line: number }) {
+  const styles = useStyles2(getStyles);
+  const lines = text.split('\n');
+  const first = Math.max(1, line - 1);
+  return (
+    <pre className={styles.excerpt}>
+      {lines.slice(first - 1, line + 1).map((one, i) => (
+        <div key={i} className={first + i === line ? styles.wrong : undefined}>
+          {first + i}: {one.slice(0, 160)}
+        </div>
+      ))}
+    </pre>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  form: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1), maxWidth: 960 }),
+  note: css({ color: theme.colors.text.secondary, margin: 0 }),
+  text: css({ fontFamily: theme.typography.fontFamilyMonospace, whiteSpace: 'pre', overflowX: 'auto' }),
+  excerpt: css({ margin: theme.spacing(1, 0), fontSize: theme.typography.bodySmall.fontSize }),
+  wrong: css({ fontWeight: theme.typography.fontWeightBold, color: theme.colors.error.text }),
+});

@@ -1,0 +1,81 @@
+import React, { useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, useStyles2 } from '@grafana/ui';
+
+import { asProblem, deleteBaseline, useClient, useRenewBaselines, type Baseline } from '../../client';
+
+/** The imported baselines, each of which can be deleted. */
+export function Imported({ baselines }: { baselines: Baseline[] }) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const renew = useRenewBaselines();
+  const [asked, setAsked] = useState<string>();
+  const [problem, setProblem] = useState<string>();
+  const imported = baselines.filter(({ kind }) => kind === 'imported');
+  const remove = async (name: string) => {
+    setAsked(undefined);
+    try {
+      await deleteBaseline(client, name);
+      setProblem(undefined);
+    } catch (error) {
+      setProblem(asProblem(error).message);
+    }
+    renew();
+  };
+  return (
+    <div>
+      {problem && (
+        <Alert severity="error" title="It was not deleted">
+          {problem}
+        </Alert>
+      )}
+      {imported.length === 0 && <p className={styles.none}>No baseline has been imported yet.</p>}
+      <ul className={styles.list} aria-label="Imported baselines">
+        {imported.map(({ name, title }) => (
+          <li key={name}>
+            <span>
+              {title} <small>{name}</small>
+            </span>
+            {asked === name ? (
+              <>
+                <Button type="button" size="sm" variant="destructive" onClick={() => remove(name)}>
+                  Delete “{title}” for everybody
+                </Button>
+                <Button type="button" size="sm" variant="secondary" autoFocus onClick={() => setAsked(undefined)}>
+                  Keep it
+                </Button>
+              </>
+            ) : (
+              <Button
+                type="button"
+                size="sm"
+                variant="secondary"
+                aria-label={`Delete ${title}`}
+                onClick={() => setAsked(name)}
+              >
+                Delete
+              </Button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  none: css({ color: theme.colors.text.secondary }),
+  list: css({
+    listStyle: 'none',
+    '& li': {
+      display: 'flex',
+      flexWrap: 'wrap',
+      alignItems: 'center',
+      gap: theme.spacing(1),
+      padding: theme.spacing(0.5, 0),
+    },
+    '& small': { color: theme.colors.text.secondary },
+  }),
+});

@@ -1,0 +1,60 @@
+import React, { useMemo } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Baseline, Settings } from '../../client';
+import { settingsOf } from '../../lib/deployment';
+import { BenchmarkTable } from '../Benchmark/BenchmarkTable';
+import { toBenchmark } from '../Benchmark/model';
+import { SustainedLine } from '../Benchmark/SustainedLine';
+import { summary } from './file';
+
+interface PreviewProps {
+  baseline: Baseline;
+  /** The SLOs that colour the table; without them there is none. */
+  settings: Settings | undefined;
+}
+
+/** What was read of a file, before it is imported. */
+export function Preview({ baseline, settings }: PreviewProps) {
+  const styles = useStyles2(getStyles);
+  const model = useMemo(() => settings && toBenchmark({ baseline, settings, all: true }), [baseline, settings]);
+  const known = settingsOf(baseline.deployment).filter(({ value }) => value !== undefined);
+  return (
+    <section className={styles.preview} aria-label="What was read">
+      <div className={styles.title}>{baseline.title}</div>
+      <div>
+        As “{baseline.name}”: {summary(baseline)}.
+      </div>
+      <div>
+        Deployment:{' '}
+        {known.length > 0
+          ? known.map(({ name, value }) => `${name} ${value}`).join(' · ')
+          : 'the file says nothing of it'}
+        .
+      </div>
+      <SustainedLine baseline={baseline} />
+      {model && model.rows.length > 0 && (
+        <div className={styles.table}>
+          <BenchmarkTable caption={`${baseline.title}, as it was read`} model={model} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  preview: css({
+    display: 'flex',
+    flexDirection: 'column',
+    gap: theme.spacing(0.5),
+    padding: theme.spacing(1.5),
+    border: `1px solid ${theme.colors.border.medium}`,
+    borderRadius: theme.shape.radius.default,
+    minWidth: 0,
+  }),
+  title: css({ fontWeight: theme.typography.fontWeightMedium }),
+  table: css({ maxHeight: 320, overflow: 'auto' }),
+});

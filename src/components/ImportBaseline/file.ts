@@ -1,0 +1,52 @@
+import type { Baseline, BaselineFile } from '../../client';
+
+/** The most that a file may have, in bytes, as the API has it. */
+export const MAX_FILE = 1 << 20;
+
+/** What a text looks like: JSON begins with a brace. */
+export function formatOf(text: string): BaselineFile['format'] {
+  return text.trimStart().startsWith('{') ? 'json' : 'csv';
+}
+
+/** A name for a baseline, made of that of its file. */
+export function nameOf(fileName: string): string {
+  return fileName
+    .replace(/\.[A-Za-z]+$/, '')
+    .replace(/[^A-Za-z0-9 ._+-]+/g, '-')
+    .replace(/^[^A-Za-z0-9]+/, '')
+    .slice(0, 100);
+}
+
+/** The line that a problem is about, as the API names it: "line 7, column ttft_p95_ms". */
+export function lineOf(field: string | undefined): number | undefined {
+  const found = /^line (\d+)\b/.exec(field ?? '');
+  return found ? Number(found[1]) : undefined;
+}
+
+/** Where a line begins and ends in a text. */
+export function placeOf(text: string, line: number): [number, number] {
+  const before = text.split('\n').slice(0, line - 1);
+  const begin = before.reduce((sum, one) => sum + one.length + 1, 0);
+  const end = text.indexOf('\n', begin);
+  return [begin, end < 0 ? text.length : end];
+}
+
+/** What was read, in a sentence: rows, levels, modes, and what they hold. */
+export function summary({ rows }: Baseline): string {
+  const levels = Array.from(new Set(rows.map((row) => row.concurrency))).sort((a, b) => a - b);
+  const has = (name: string, of: (row: Baseline['rows'][number]) => unknown) =>
+    rows.some((row) => of(row)) ? [name] : [];
+  const held = [
+    ...has('TTFT', ({ ttft }) => ttft.p50 ?? ttft.p95),
+    ...has('TPOT', ({ tpot }) => tpot.p50 ?? tpot.p95),
+    ...has('derived TPOT', ({ tpot_derived }) => tpot_derived.p50 ?? tpot_derived.p95),
+    ...has('ITL', ({ itl }) => itl.p50 ?? itl.p95),
+    ...has('latency', ({ latency }) => latency.p50 ?? latency.p95),
+    ...has('output tokens/s', (row) => row.output_tokens_per_second),
+    ...has('requests/s', (row) => row.requests_per_second),
+    ...has('KV hit rate', (row) => row.kv_hit_ratio),
+  ];
+  const span =
+    levels.length > 1 ? `${levels.length} levels from ${levels[0]} to ${levels.at(-1)}` : `level ${levels[0]}`;
+  return `${rows.length} ${rows.length === 1 ? 'row' : 'rows'}, ${span}; ${held.length > 0 ? held.join(', ') : 'no values'}`;
+}

@@ -1,0 +1,92 @@
+import React from 'react';
+import { act, render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+
+import { ClientProvider, Problem, type BoothEvent } from '../../client';
+import { violations } from '../../test/axe';
+import { FakeClient } from '../../test/fixtures';
+import { settled } from '../../test/settled';
+import Events, { EVENTS_EVERY } from '.';
+
+const event = (id: number, change: Partial<BoothEvent> = {}): BoothEvent => ({
+  id: String(id),
+  time: `2026-11-20T10:00:${String(id).padStart(2, '0')}Z`,
+  lane: 'main',
+  kind: 'start',
+  by: 'ann',
+  text: '120 conversations, kv',
+  ...change,
+});
+const some = [
+  event(3, { kind: 'settings', by: 'admin', lane: undefined, text: 'settings changed' }),
+  event(2, { kind: 'mode_change', text: 'kv to round_robin' }),
+  event(1),
+];
+
+async function show(events: BoothEvent[] | Problem = some) {
+  const client = new FakeClient();
+  client.reads.mockImplementation(() =>
+    events instanceof Problem ? Promise.reject(events) : Promise.resolve({ events })
+  );
+  const result = render(
+    <ClientProvider client={client}>
+      <Events />
+    </ClientProvider>
+  );
+  await settled(client, '/events?limit=100');
+  return { client, ...result };
+}
+
+const rows = () =>
+  within(screen.getByRole('table'))
+    .getAllByRole('row')
+    .slice(1)
+    .map((row) => Array.from(row.children, (cell) => cell.textContent).slice(1));
+
+describe('the events', () => {
+  it('say who did what, newest first', async () => {
+    const { container } = await show();
+    expect(rows()).toEqual([
+      ['Settings', 'admin', 'settings changed'],
+      ['Mode', 'ann', 'kv to round_robin'],
+      ['Start', 'ann', '120 conversations, kv'],
+    ]);
+    expect(container.querySelector('time')).toHaveAttribute('datetime', '2026-11-20T10:00:03Z');
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('are filtered by kind', async () => {
+    await show();
+    await userEvent.click(screen.getByRole('radio', { name: 'Mode' }));
+    expect(rows()).toEqual([['Mode', 'ann', 'kv to round_robin']]);
+    await userEvent.click(screen.getByRole('radio', { name: 'Stop' }));
+    expect(screen.getByText('None of the newest 3 events is of the kind “Stop”.')).toBeInTheDocument();
+  });
+
+  it('say that there are none, or why they cannot be read', async () => {
+    const { unmount } = await show([]);
+    expect(screen.getByText(/Nothing has happened yet/)).toBeInTheDocument();
+    unmount();
+    await show(new Problem(502, 'The load generator does not answer.'));
+    expect(screen.getByText('The load generator does not answer.')).toBeInTheDocument();
+  });
+
+  it('come by themselves, and stay with a word on their age after a loss', async () => {
+    jest.useFakeTimers({ advanceTimers: true });
+    const { client } = await show();
+    client.reads.mockResolvedValue({ events: [event(4, { kind: 'stop', text: 'stopped' }), ...some] });
+    await act(() => jest.advanceTimersByTimeAsync(EVENTS_EVERY));
+    expect(rows()[0]).toEqual(['Stop', 'ann', 'stopped']);
+    client.reads.mockRejectedValue(new Problem(502, 'Gone.'));
+    await act(() => jest.advanceTimersByTimeAsync(EVENTS_EVERY));
+    expect(screen.getByText(/^Gone. They were read at/)).toBeInTheDocument();
+    expect(rows()).toHaveLength(4);
+    jest.useRealTimers();
+  });
+
+  it('are more on request', async () => {
+    const { client } = await show(Array.from({ length: 100 }, (_, i) => event(i % 60, { id: String(100 - i) })));
+    await userEvent.click(screen.getByRole('button', { name: 'Show up to 1,000' }));
+    await settled(client, '/events?limit=1000');
+  });
+});

@@ -1,0 +1,94 @@
+import React, { useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, LoadingPlaceholder, RadioButtonGroup, useStyles2 } from '@grafana/ui';
+
+import { limits, listEvents, useClient, usePolled, type BoothEvent, type EventKind } from '../../client';
+import { Section } from '../../components/Section';
+import { number } from '../../lib/format';
+import { EventTable } from './EventTable';
+import { kindNames } from './kinds';
+
+/** How often the events are asked for, in milliseconds. */
+export const EVENTS_EVERY = 2000;
+
+/** How many are asked for at first. */
+const FIRST = 100;
+
+type Kind = EventKind | '';
+
+const kinds = [
+  { value: '' as Kind, label: 'All' },
+  ...Object.entries(kindNames).map(([value, label]) => ({ value: value as Kind, label })),
+];
+
+/** Who changed what, and when, newest first. */
+export default function Events() {
+  const [kind, setKind] = useState<Kind>('');
+  return (
+    <Section
+      title="Events"
+      info="Starts, stops, steps, mode changes, settings and baselines: who did it, what it was, and when. The load generator keeps them; “by” is the Grafana login, or the place that the command came from."
+      actions={
+        <RadioButtonGroup aria-label="Kind of event" size="sm" options={kinds} value={kind} onChange={setKind} />
+      }
+    >
+      <List kind={kind} />
+    </Section>
+  );
+}
+
+function List({ kind }: { kind: Kind }) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const [limit, setLimit] = useState(FIRST);
+  const { value, problem, at } = usePolled(() => listEvents(client, limit), EVENTS_EVERY, `events ${limit}`);
+  if (!value) {
+    return problem ? (
+      <Alert severity="warning" title="The events cannot be read" bottomSpacing={0}>
+        {problem.message}
+      </Alert>
+    ) : (
+      <LoadingPlaceholder text="Reading the events…" />
+    );
+  }
+  const shown = kind === '' ? value : value.filter((event) => event.kind === kind);
+  return (
+    <div className={styles.list}>
+      {problem && (
+        <Alert severity="warning" title="These events may be out of date" bottomSpacing={0}>
+          {problem.message} They were read at {new Date(at ?? 0).toLocaleTimeString()}.
+        </Alert>
+      )}
+      {shown.length > 0 ? <EventTable events={shown} /> : <p>{nothing(kind, value)}</p>}
+      <div className={styles.more}>
+        <span role="status">
+          {number(shown.length)} of the newest {number(value.length)} events
+        </span>
+        {value.length === limit && limit < limits['events.limit'].max && (
+          <Button variant="secondary" size="sm" onClick={() => setLimit(limits['events.limit'].max)}>
+            Show up to {number(limits['events.limit'].max)}
+          </Button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function nothing(kind: Kind, all: BoothEvent[]): string {
+  return kind === '' || all.length === 0
+    ? 'Nothing has happened yet: a start, a mode change or a new setting will stand here.'
+    : `None of the newest ${number(all.length)} events is of the kind “${kindNames[kind]}”.`;
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  list: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
+  more: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(1),
+    color: theme.colors.text.secondary,
+  }),
+});
