@@ -6,6 +6,7 @@ import { LiveChannelEventType, standardEditorsRegistry, type PanelProps } from '
 import { getBackendSrv, getGrafanaLiveSrv } from '@grafana/runtime';
 
 import { admin, comparison, snapshot } from '../test/fixtures';
+import { stubSizes } from '../test/sizes';
 import { ComparisonPanel, type ComparisonPanelOptions } from './comparison/ComparisonPanel';
 import { plugin as comparisonPlugin } from './comparison/module';
 import { ControlsPanel, type ControlsOptions } from './controls/ControlsPanel';
@@ -23,6 +24,7 @@ jest.mock('../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 })
 const getStream = jest.fn();
 
 beforeEach(() => {
+  stubSizes();
   const message = { type: LiveChannelEventType.Message, message: snapshot() };
   getStream.mockReset().mockReturnValue(of(message));
   jest.mocked(getGrafanaLiveSrv).mockReturnValue({ getStream } as never);

@@ -235,7 +235,8 @@ func TestDifferences(t *testing.T) {
 		{"other settings", func(l *Live) {
 			l.Deployment.MaxBatchSize, l.Deployment.ChunkedPrefill, l.Deployment.FreeGPUMemoryFraction = 128, ptr(false), .85
 		}, []api.Difference{
-			{Field: "max_batch_size", Live: "128", Baseline: "64"}, {Field: "chunked_prefill", Live: "off", Baseline: "on"},
+			{Field: "max_batch_size", Live: "128", Baseline: "64"},
+			{Field: "chunked_prefill", Live: "off", Baseline: "on"},
 			{Field: "free_gpu_memory_fraction", Live: "0.85", Baseline: "0.9"},
 		}},
 		{"settings that the live side does not tell", func(l *Live) { l.Deployment.Dynamo, l.Deployment.BlockSize = "", 0 }, []api.Difference{

@@ -12,6 +12,9 @@ import { COMPARE_EVERY } from './useComparison';
 // The clock ticks in the tests of what shows it.
 jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
 
+beforeEach(() => stubSizes());
+afterEach(() => jest.restoreAllMocks());
+
 function show(client: FakeClient, options: ComparisonOptions = {}) {
   return render(
     <ClientProvider client={client}>
@@ -256,7 +259,6 @@ describe('the choice of a baseline', () => {
   };
 
   it('compares with it until another is chosen, and stores nothing', async () => {
-    stubSizes();
     const client = new FakeClient();
     client.reads.mockImplementation((path) =>
       Promise.resolve(
@@ -273,6 +275,5 @@ describe('the choice of a baseline', () => {
     await choose('The default baseline');
     expect(await screen.findByText(/Baseline: 3 × H200/)).toBeInTheDocument();
     expect(client.writes).not.toHaveBeenCalled();
-    jest.restoreAllMocks();
   });
 });

@@ -5,9 +5,13 @@ import { ClientProvider } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient, viewer } from '../../test/fixtures';
 import { settled } from '../../test/settled';
+import { stubSizes } from '../../test/sizes';
 import Dashboard from '.';
 
 jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
+
+beforeEach(() => stubSizes());
+afterEach(() => jest.restoreAllMocks());
 
 async function show(client: FakeClient) {
   client.reads.mockResolvedValue({ baselines: [] });
