@@ -18,11 +18,12 @@ const (
 	MaxToken    = 512      // bytes
 	MaxLogin    = 190      // bytes; as long as Grafana's own
 
-	MaxConcurrency = 10_000  // conversations
-	MaxTurns       = 50      // of a conversation
-	MaxTokens      = 131_072 // of an answer
-	MaxLine        = 200     // characters of a title
-	MaxName        = 100     // characters of the name of a baseline
+	MaxConcurrency = 10_000    // conversations
+	MaxTurns       = 50        // of a conversation
+	MaxTokens      = 131_072   // of an answer
+	MaxOpenings    = 1_000_000 // in circulation; a conversation's own have numbers from there on
+	MaxLine        = 200       // characters of a title
+	MaxName        = 100       // characters of the name of a baseline
 )
 
 // Limit is what a number may be, or how long a text: from Min to Max, both included.
@@ -43,6 +44,7 @@ var Limits = map[string]Limit{
 	"max_concurrency":    {Min: 1, Max: MaxConcurrency},
 	"turns.min":          {Min: 1, Max: MaxTurns},
 	"turns.max":          {Min: 1, Max: MaxTurns},
+	"openings":           {Min: 0, Max: MaxOpenings},
 	"max_tokens":         {Min: 1, Max: MaxTokens},
 	"output_tokens.mean": {Min: 0, Max: MaxTokens},
 	"output_tokens.cv":   {Min: 0, Max: 2},

@@ -104,8 +104,25 @@ type Range struct {
 
 // Concurrency is the number of conversations kept in progress: as asked for, and as it is.
 type Concurrency struct {
-	Target int `json:"target"`
-	Actual int `json:"actual"`
+	Target    int     `json:"target"`
+	Actual    int     `json:"actual"`
+	LimitedBy Limiter `json:"limited_by,omitempty"` // what the next conversation waits for most of the time; empty: for none of these
+}
+
+// Limiter is a setting that keeps a workload from having more conversations in progress.
+type Limiter string
+
+// The limiters.
+const (
+	LimitedByTargetRPS Limiter = "target_rps"
+	LimitedByStartRate Limiter = "start_rate"
+)
+
+// Held is the number of conversations in progress that a limiter allows, below the
+// concurrency that was asked for: their mean over half a minute in which it stayed so.
+type Held struct {
+	By Limiter `json:"by"`
+	At int     `json:"at"`
 }
 
 // Deployment says what serves: engine, model, GPU, workers, speculation, and the
@@ -136,6 +153,7 @@ type Deployment struct {
 type WorkloadShape struct {
 	Turns        Range         `json:"turns"`
 	MaxTokens    int           `json:"max_tokens"`
+	Openings     *int          `json:"openings,omitempty"`      // different texts that open conversations; 0: one for each; nil: not known
 	OutputTokens *Distribution `json:"output_tokens,omitempty"` // nil: answers end where the model ends them
 	Corpus       string        `json:"corpus,omitempty"`
 	Followup     string        `json:"followup,omitempty"` // who asks the follow-up questions
@@ -224,7 +242,8 @@ type Simulation struct {
 type Step struct {
 	ID      int64      `json:"id"`
 	Started time.Time  `json:"started"`
-	Settled *time.Time `json:"settled,omitempty"` // when actual concurrency first equalled the target
+	Settled *time.Time `json:"settled,omitempty"` // when actual concurrency first equalled the target, or stayed where it is held
+	Held    *Held      `json:"held,omitempty"`    // it settled below the target; its figures are those of this concurrency
 	Counted int        `json:"counted"`           // turns that count for comparisons so far
 }
 
@@ -618,6 +637,7 @@ type WorkloadPatch struct {
 	Concurrency *int     `json:"concurrency,omitempty"`
 	Turns       *Range   `json:"turns,omitempty"`
 	MaxTokens   *int     `json:"max_tokens,omitempty"`
+	Openings    *int     `json:"openings,omitempty"`
 	StartRate   *float64 `json:"start_rate,omitempty"`
 	TargetRPS   *float64 `json:"target_rps,omitempty"`
 }
@@ -752,6 +772,7 @@ type StepRecord struct {
 	Speculation Speculation `json:"speculation"`
 	Started     time.Time   `json:"started"`
 	Settled     *time.Time  `json:"settled,omitempty"`
+	Held        *Held       `json:"held,omitempty"`
 	Ended       *time.Time  `json:"ended,omitempty"`
 }
 

@@ -234,6 +234,7 @@ export interface paths {
          * The text that conversations on it begin with
          * @description It comes from the corpus in use now. Where a corpus has been read anew
          *     since a conversation began, its starter may have another text, or be gone: 404.
+         *     A text that was made of one of the corpus is made anew.
          */
         get: operations["getStarter"];
         put?: never;
@@ -469,6 +470,19 @@ export interface components {
         Concurrency: {
             target: number;
             actual: number;
+            /** @description what the next conversation waits for most of the time; absent: for none of these */
+            limited_by?: components["schemas"]["Limiter"];
+        };
+        /**
+         * @description A setting that keeps a workload from having more conversations in progress.
+         * @enum {string}
+         */
+        Limiter: "target_rps" | "start_rate";
+        /** @description The number of conversations in progress that a limiter allows, below the concurrency that was asked for. */
+        Held: {
+            by: components["schemas"]["Limiter"];
+            /** @description their mean over half a minute in which it stayed so */
+            at: number;
         };
         /** @description What serves: engine, model, GPU, workers, speculation, and the versions and settings of its stack. What is absent is not known. */
         Deployment: {
@@ -501,6 +515,8 @@ export interface components {
         WorkloadShape: {
             turns: components["schemas"]["Range"];
             max_tokens: number;
+            /** @description different texts that open conversations; 0: one for each; absent: not known */
+            openings?: number;
             /** @description absent: answers end where the model ends them */
             output_tokens?: components["schemas"]["Distribution"];
             corpus?: string;
@@ -581,9 +597,11 @@ export interface components {
             started: string;
             /**
              * Format: date-time
-             * @description when actual concurrency first equalled the target
+             * @description when actual concurrency first equalled the target, or stayed where it is held
              */
             settled?: string;
+            /** @description the step settled below its target, and its figures are those of this concurrency; absent: it did not */
+            held?: components["schemas"]["Held"];
             /** @description turns that count for comparisons so far */
             counted: number;
         };
@@ -1043,6 +1061,8 @@ export interface components {
             /** @description 1 to 50 */
             turns?: components["schemas"]["Range"];
             max_tokens?: number;
+            /** @description different texts that open conversations; 0: one for each */
+            openings?: number;
             /** @description new conversations a second at most */
             start_rate?: number;
             /** @description requests a second at most; 0: no cap */

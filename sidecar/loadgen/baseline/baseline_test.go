@@ -250,13 +250,19 @@ func TestDifferences(t *testing.T) {
 		}},
 		{"the booth's own workload", func(l *Live) {
 			l.Shape = api.WorkloadShape{
-				Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024,
+				Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024, Openings: new(10),
 				OutputTokens: &api.Distribution{Mean: 830, CV: .15}, Corpus: "built-in articles", Followup: RecordedFollowup,
 			}
 		}, []api.Difference{
 			{Field: "turns", Live: "3–5", Baseline: "5"},
 			{Field: "output_tokens", Live: "mean 830, cv 0.15", Baseline: "as the model ends them"},
 			{Field: "corpus", Live: "built-in articles", Baseline: "10 Wikipedia articles"},
+		}},
+		{"a text of its own for every conversation", func(l *Live) { l.Shape.Openings = new(0) }, []api.Difference{
+			{Field: "openings", Live: "one for each conversation", Baseline: "10"},
+		}},
+		{"texts that nobody counted", func(l *Live) { l.Shape.Openings = nil }, []api.Difference{
+			{Field: "openings", Live: "not known", Baseline: "10"},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

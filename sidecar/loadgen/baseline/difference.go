@@ -139,6 +139,7 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 	}
 	d.text("turns", turns(is.Turns), turns(was.Turns), plain)
 	d.text("max_tokens", count(is.MaxTokens), count(was.MaxTokens), plain)
+	d.text("openings", openings(is.Openings), openings(was.Openings), plain)
 	d.text("output_tokens", lengths(is.OutputTokens), lengths(was.OutputTokens), plain)
 	d.text("corpus", is.Corpus, was.Corpus, plain)
 	d.text("followup", is.Followup, was.Followup, plain)
@@ -149,6 +150,16 @@ func turns(r api.Range) string {
 		return count(r.Max)
 	}
 	return fmt.Sprintf("%d–%d", r.Min, r.Max)
+}
+
+func openings(n *int) string {
+	switch {
+	case n == nil:
+		return ""
+	case *n == 0:
+		return "one for each conversation"
+	}
+	return strconv.Itoa(*n)
 }
 
 func lengths(d *api.Distribution) string {

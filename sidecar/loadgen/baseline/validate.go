@@ -102,6 +102,9 @@ func validateWorkload(w api.WorkloadShape) error {
 		validateLine("workload.corpus", w.Corpus),
 		validateLine("workload.followup", w.Followup),
 	)
+	if w.Openings != nil && err == nil {
+		err = validateInt("workload.openings", *w.Openings, 0, maxCount)
+	}
 	if d := w.OutputTokens; err == nil && d != nil {
 		err = firstError(validateValue("workload.output_tokens.mean", d.Mean, 0), validateValue("workload.output_tokens.cv", d.CV, 0))
 	}

@@ -6,9 +6,9 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed starters/*.md
@@ -22,10 +22,14 @@ type Starter struct {
 	Text  string
 }
 
-// Corpus is a set of starters. It does not change and is safe for concurrent use.
+// Corpus is a set of starters, at least one, and of as many openings made of them as
+// are asked for. It does not change and is safe for concurrent use.
 type Corpus struct {
 	Name     string
 	Starters []Starter
+
+	mu      sync.Mutex
+	recipes map[int]*recipe // by the starter's place; made at the first need
 }
 
 // Builtin gives the ten articles of the program, in the order of their ids.
@@ -58,9 +62,4 @@ func parse(id, text string) (Starter, error) {
 		return Starter{}, fmt.Errorf("starter %s: its first line is %q, not a heading", id, heading)
 	}
 	return Starter{ID: id, Topic: topic, Text: text}, nil
-}
-
-// Pick draws one starter.
-func (c *Corpus) Pick(r *rand.Rand) Starter {
-	return c.Starters[r.IntN(len(c.Starters))]
 }

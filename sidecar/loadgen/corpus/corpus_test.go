@@ -1,7 +1,6 @@
 package corpus
 
 import (
-	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -94,15 +93,4 @@ func TestParseWantsHeading(t *testing.T) {
 	assert.Equal(t, Starter{ID: "x", Topic: "The heading", Text: "# The heading\n\nText."}, s)
 	_, err = parse("x", "Text without a heading.\n")
 	assert.ErrorContains(t, err, `starter x: its first line is "Text without a heading."`)
-}
-
-func TestPickIsUniform(t *testing.T) {
-	c, r, seen := builtin(t), rand.New(rand.NewPCG(1, 2)), map[string]int{}
-	for range 10000 {
-		seen[c.Pick(r).ID]++
-	}
-	for id, n := range seen {
-		assert.InDelta(t, 1000, n, 120, id) // four standard deviations
-	}
-	assert.Len(t, seen, len(c.Starters))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"strconv"
 	"sync"
 	"time"
@@ -86,6 +87,8 @@ type Lane struct {
 	nonce    string
 	run      *run
 	runs     int
+	opened   int64 // conversations of earlier runs
+	brake    brake
 	started  *time.Time
 	reshaped time.Time // when the shape changed last; conversations begun before have another
 	lastRow  time.Time // when a row for the baseline "this target" was due last
@@ -176,6 +179,9 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate, TargetRPS: l.settings.TargetRPS,
 	}
+	if s.Phase == api.PhaseRunning && actual < s.Concurrency.Target {
+		s.Concurrency.LimitedBy = l.brake.limiter()
+	}
 	if d, ok := l.opts.Driver.(workload.Simulator); ok {
 		s.Simulation = d.Simulation()
 	}
@@ -188,7 +194,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 // shape is what of the workload changes its results. The lock is held.
 func (l *Lane) shape() api.WorkloadShape {
 	return api.WorkloadShape{
-		Turns: l.settings.Turns, MaxTokens: l.settings.MaxTokens, OutputTokens: l.settings.Output,
+		Turns: l.settings.Turns, MaxTokens: l.settings.MaxTokens, Openings: new(l.settings.Openings.Of(l.corpus)), OutputTokens: l.settings.Output,
 		Corpus: l.corpus.Name, Followup: l.opts.Questioner.Name(),
 	}
 }
@@ -237,6 +243,9 @@ func (l *Lane) Patch(_ context.Context, by string, p api.WorkloadPatch) (api.Sta
 
 // next is the settings after a change. The lock is held.
 func (l *Lane) next(p api.WorkloadPatch, limit int) (workload.Settings, error) {
+	if p.Openings != nil && *p.Openings == l.settings.Openings.Of(l.corpus) {
+		p.Openings = nil // as it is in force, if only because the corpus has so many
+	}
 	next, err := l.settings.Apply(p, limit)
 	if err == nil {
 		err = l.process.checkConcurrency("concurrency", next.Concurrency)
@@ -267,7 +276,8 @@ func (l *Lane) inNewStep(change func()) bool {
 	now, before, mixed := time.Now(), l.shape(), l.steps.isMixed()
 	l.endStep(now)
 	change()
-	reshapes := l.shape() != before
+	reshapes := !reflect.DeepEqual(l.shape(), before)
+	l.brake.reset()
 	l.steps.begin(now, l.settings.Concurrency, l.mode, mixed || reshapes)
 	l.run.workload.SetCorpus(l.corpus)
 	l.run.workload.Set(l.settings) // tells the new step how many are in progress
@@ -297,14 +307,12 @@ func (l *Lane) corpusInUse() *corpus.Corpus {
 	return l.corpus
 }
 
-// Starter gives a text of the corpus in force. The error is an [api.ErrNotFound]
+// Starter gives a text of the corpus in force, or one made of it. The error is an [api.ErrNotFound]
 // where that has none of this id, which another corpus before it may have had.
 func (l *Lane) Starter(id string) (api.Starter, error) {
 	c := l.corpusInUse()
-	for _, s := range c.Starters {
-		if s.ID == id {
-			return api.Starter{ID: s.ID, Topic: s.Topic, Text: s.Text}, nil
-		}
+	if s, ok := c.Find(l.opts.Seed, id); ok {
+		return api.Starter(s), nil
 	}
 	return api.Starter{}, fmt.Errorf("%w: the corpus in use, %s, has no starter %q; it may have had one before it was read anew", api.ErrNotFound, c.Name, id)
 }
@@ -321,12 +329,13 @@ func (l *Lane) begin(by string) {
 	now := time.Now()
 	l.started, l.phase = &now, api.PhaseRunning
 	l.runs++
+	l.brake.reset()
 	l.record.Reset(now)
 	l.meter.Reset(now)
 	l.steps.begin(now, l.settings.Concurrency, l.mode, false)
 	ctx, cancel := context.WithCancel(l.ctx)
 	w := workload.New(workload.Options{
-		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: l.opts.Seed, Nonce: l.nonce,
+		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: l.opts.Seed, Opened: l.opened, Nonce: l.nonce,
 		Sender: l.target, Corpus: l.corpus, Questioner: l.opts.Questioner,
 		Instance: l.opts.Driver.Instance, Observer: &observer{lane: l},
 	}, l.settings)
@@ -384,7 +393,7 @@ func (l *Lane) stop(by string, drain bool) (ended <-chan struct{}) {
 func (l *Lane) stopped(r *run) {
 	l.mu.Lock()
 	l.endStep(time.Now())
-	l.run = nil
+	l.run, l.opened = nil, l.opened+r.workload.Pace().Begun
 	if l.phase != api.PhaseSwitching {
 		l.phase = api.PhaseStopped
 	}

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -21,6 +22,8 @@ func (l *Lane) tick(now time.Time) {
 	if l.steps.isMixed() && l.isUniform() {
 		l.steps.unmix(now)
 	}
+	l.brake.add(now, l.run.workload.Pace())
+	l.hold(now)
 	if now.Sub(l.lastRow) >= settleSpan {
 		l.keepRow(now)
 	}
@@ -46,11 +49,16 @@ func (l *Lane) keepRow(now time.Time) {
 		l.process.Log.Warn("a measured row was not kept: the client was the bottleneck", "step", step.ID, "reason", h.Reason)
 		return
 	}
+	at := levelOf(l.settings.Concurrency, step.Held)
+	if mean := l.brake.mean(); !math.IsNaN(mean) && !isNear(mean, at) {
+		l.process.Log.Warn("a measured row was not kept: the number of conversations in progress was another", "step", step.ID, "concurrency", at, "in_progress", math.Round(mean))
+		return
+	}
 	report, shape := l.record.Counted(now, step.ID), l.shape()
 	if report.OK == 0 {
 		return
 	}
-	row := newRow(now, l.settings.Concurrency, l.mode, report)
+	row := newRow(now, at, l.mode, report)
 	l.enqueue(func(ctx context.Context) {
 		l.catalogue.keepRow(ctx, measured(l.opts.Client.Root(), l.deployment(l.Cluster()), shape), row)
 	})

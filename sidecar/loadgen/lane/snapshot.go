@@ -187,11 +187,20 @@ func (r *reading) compare(b api.Baseline) api.Comparison {
 			live.RequestsPerSecond = &counted.Window.RequestsPerSecond
 		}
 	}
-	comparison := baseline.Compare(live, b, r.state.Concurrency.Target)
+	comparison := baseline.Compare(live, b, r.level())
 	if len(b.Rows) == 0 { // there is nothing yet to differ from
 		comparison.Differences = []api.Difference{}
 	}
 	return comparison
+}
+
+// level is the concurrency that the figures are those of: less than was asked for where
+// the step is held.
+func (r *reading) level() int {
+	if r.state.Phase != api.PhaseRunning {
+		return r.state.Concurrency.Target
+	}
+	return levelOf(r.state.Concurrency.Target, r.state.Step.Held)
 }
 
 // defaultBaseline is the one to compare with where none is chosen.
@@ -223,7 +232,7 @@ func (r *reading) gauges() stats.Gauges {
 	var own []api.BaselineRow
 	if b.Name != api.ThisTarget {
 		measuredHere, _ := r.baseline(api.ThisTarget)
-		own = baseline.RowsAt(measuredHere, r.state.Concurrency.Target)
+		own = baseline.RowsAt(measuredHere, r.level())
 	}
 	var asker *api.FollowupStatus
 	if r.state.Questioner == api.QuestionerModel {
@@ -234,7 +243,7 @@ func (r *reading) gauges() stats.Gauges {
 		InflightRequests: len(r.turns), Running: r.state.Running, Settling: r.state.Settling, Step: r.state.Step.ID,
 		Version: r.process.Version, Target: r.opts.Client.Root(), Model: r.opts.Client.Model(),
 		Mode: r.state.Mode, Speculation: r.state.Speculation,
-		Baseline: &b, InForce: baseline.RowsAt(b, r.state.Concurrency.Target), OwnInForce: own,
+		Baseline: &b, InForce: baseline.RowsAt(b, r.level()), OwnInForce: own,
 		LostTurns: r.process.Store.LostTurns(), Followup: asker,
 	}
 }

@@ -97,6 +97,18 @@ func (s *steps) settle(at time.Time) {
 	}
 }
 
+// settleAt settles a step where it is held, or at its target where held is nil.
+func (s *steps) settleAt(at time.Time, held *api.Held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if held == nil {
+		s.settle(at)
+		return
+	}
+	s.now.Settled, s.now.Held = &at, held
+	s.save(s.now)
+}
+
 // mark is what a turn remembers of the step that it began in.
 type mark struct {
 	step    api.StepRecord
@@ -130,7 +142,7 @@ func (s *steps) counts(m mark, ended time.Time) bool {
 func (s *steps) view(now time.Time) (step api.Step, actual int, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	step = api.Step{ID: s.now.ID, Started: s.now.Started, Settled: s.now.Settled, Counted: s.counted}
+	step = api.Step{ID: s.now.ID, Started: s.now.Started, Settled: s.now.Settled, Held: s.now.Held, Counted: s.counted}
 	wait = settleSpan
 	if !s.first.IsZero() {
 		wait = max(0, settleSpan-now.Sub(s.first))

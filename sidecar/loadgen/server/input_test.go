@@ -32,7 +32,7 @@ func TestBadInput(t *testing.T) {
 		{name: "trailing bracket", method: "POST", path: "/workload/stop", body: `{"drain":true}}`, status: 400, silent: true},
 		// fields
 		{name: "unknown field", method: "POST", path: "/workload/start", body: `{"concurency":5}`, status: 422, field: "concurency", allowed: "only concurrency"},
-		{name: "unknown deeper field", method: "PATCH", path: "/workload", body: `{"turns":{"min":1,"max":2,"mean":1}}`, status: 422, field: "mean", allowed: "only concurrency, turns, turns.min, turns.max, max_tokens, start_rate, target_rps"},
+		{name: "unknown deeper field", method: "PATCH", path: "/workload", body: `{"turns":{"min":1,"max":2,"mean":1}}`, status: 422, field: "mean", allowed: "only concurrency, turns, turns.min, turns.max, max_tokens, openings, start_rate, target_rps"},
 		{name: "text for a number", method: "POST", path: "/workload/start", body: `{"concurrency":"5"}`, status: 422, field: "concurrency", allowed: "a whole number"},
 		{name: "a fraction", method: "POST", path: "/workload/start", body: `{"concurrency":1.5}`, status: 422, field: "concurrency", allowed: "a whole number"},
 		{name: "beyond 64 bits", method: "POST", path: "/workload/start", body: `{"concurrency":1e30}`, status: 422, field: "concurrency", allowed: "a whole number"},
@@ -51,6 +51,8 @@ func TestBadInput(t *testing.T) {
 		{name: "no starts", method: "PATCH", path: "/workload", body: `{"start_rate":0}`, status: 422, field: "start_rate", allowed: "more than 0, up to 1000 conversations a second"},
 		{name: "too many starts", method: "PATCH", path: "/workload", body: `{"start_rate":1000.5}`, status: 422, field: "start_rate", allowed: "more than 0, up to 1000 conversations a second"},
 		{name: "negative cap", method: "PATCH", path: "/workload", body: `{"target_rps":-0.1}`, status: 422, field: "target_rps", allowed: "0 to 10000 requests a second"},
+		{name: "negative openings", method: "PATCH", path: "/workload", body: `{"openings":-1}`, status: 422, field: "openings", allowed: "0 to 1000000"},
+		{name: "too many openings", method: "PATCH", path: "/workload", body: `{"openings":1000001}`, status: 422, field: "openings", allowed: "0 to 1000000"},
 		{name: "cap too high", method: "PATCH", path: "/workload", body: `{"target_rps":10001}`, status: 422, field: "target_rps", allowed: "0 to 10000 requests a second"},
 		{name: "no mode", method: "PUT", path: "/cluster/mode", body: `{}`, status: 422, field: "mode", allowed: "one of kv, round_robin, least_loaded"},
 		{name: "unknown mode", method: "PUT", path: "/cluster/mode", body: `{"mode":"random"}`, status: 422, field: "mode", allowed: "one of kv, round_robin, least_loaded"},

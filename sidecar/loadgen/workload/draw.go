@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
 
@@ -17,28 +16,22 @@ type draw struct {
 	rng       *rand.Rand // for the questions; separate, so that answers change no draw
 }
 
-// newDraw decides conversation k. Every number is drawn whether or not it is
-// used, so that a setting changes only what it is about.
-func newDraw(seed uint64, k int64, s Settings, c *corpus.Corpus) draw {
-	r := generator(seed, uint64(k), 0)
-	d := draw{rng: generator(seed, uint64(k), 1)}
-	d.starter = c.Pick(r)
+// newDraw decides conversation k, whose opening is drawn from those in circulation
+// where it has none of its own. Every number is drawn whether or not it is used, so
+// that a setting changes only what it is about.
+func newDraw(seed uint64, k, own int64, s Settings, c *corpus.Corpus) draw {
+	r := corpus.Random(seed, uint64(k), 0)
+	d := draw{rng: corpus.Random(seed, uint64(k), 1)}
+	opening := int64(r.IntN(max(s.Openings.Of(c), 1)))
+	if s.Openings == OneEach {
+		opening = api.MaxOpenings + own
+	}
+	d.starter = c.Opening(seed, opening)
 	d.turns = s.Turns.Min + r.IntN(s.Turns.Max-s.Turns.Min+1)
 	for i := range d.maxTokens {
 		d.maxTokens[i] = answerLength(r.NormFloat64(), s.Output, s.MaxTokens)
 	}
 	return d
-}
-
-// generator gives every (seed, k) generators of its own. ChaCha8 needs no mixing of
-// its seed: neighbouring numbers are all that tells conversations apart, and PCG
-// promises nothing about neighbouring seeds.
-func generator(numbers ...uint64) *rand.Rand {
-	var seed [32]byte
-	for i, n := range numbers {
-		binary.LittleEndian.PutUint64(seed[8*i:], n)
-	}
-	return rand.New(rand.NewChaCha8(seed))
 }
 
 // answerLength turns a standard normal draw into a turn's max_tokens: the cap

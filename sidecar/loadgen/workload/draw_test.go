@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,7 @@ func draws(t testing.TB, seed uint64, n int, s Settings) []draw {
 	require.NoError(t, err)
 	all := make([]draw, n)
 	for k := range all {
-		all[k] = newDraw(seed, int64(k), s, articles)
+		all[k] = newDraw(seed, int64(k), int64(k), s, articles)
 	}
 	return all
 }
@@ -134,11 +135,15 @@ func TestSettingsChangeOnlyTheirOwnDraws(t *testing.T) {
 		"turns":      func(s *Settings) { s.Turns = api.Range{Min: 1, Max: 50} },
 		"max_tokens": func(s *Settings) { s.MaxTokens = 100 },
 		"output":     func(s *Settings) { s.Output = nil },
+		"openings":   func(s *Settings) { s.Openings = 1000 },
+		"own":        func(s *Settings) { s.Openings = OneEach },
 	} {
 		s := booth(1)
 		change(&s)
 		for k, d := range draws(t, 1, 200, s) {
-			assert.Equal(t, want[k].starter.ID, d.starter.ID, "%s changes the starter", name)
+			if s.Openings == AsMany {
+				assert.Equal(t, want[k].starter.ID, d.starter.ID, "%s changes the starter", name)
+			}
 			if s.Turns == booth(1).Turns {
 				assert.Equal(t, want[k].turns, d.turns, "%s changes the turns", name)
 			} else {
@@ -146,6 +151,74 @@ func TestSettingsChangeOnlyTheirOwnDraws(t *testing.T) {
 			}
 		}
 	}
+}
+
+// With as many openings as the corpus has, or with fewer, the corpus's own are drawn; with
+// more, all of them are, and none more often than chance has it; with one for each,
+// no two are the same.
+func TestOpenings(t *testing.T) {
+	articles, err := corpus.Builtin()
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		openings Openings
+		n, texts int
+		most     int // conversations on one text
+	}{
+		{AsMany, 2000, 10, 260}, {10, 2000, 10, 260}, {3, 2000, 3, 750}, {100, 4000, 100, 70}, {1000, 1000, 630, 8}, {OneEach, 1000, 1000, 1},
+	} {
+		s, seen := booth(1), map[string]int{}
+		s.Openings = tt.openings
+		for _, d := range draws(t, 1, tt.n, s) {
+			seen[d.starter.Text]++
+			if tt.openings >= 0 && tt.openings <= 10 {
+				assert.Contains(t, articles.Starters, d.starter)
+			}
+		}
+		assert.InDelta(t, tt.texts, len(seen), float64(tt.texts)/20*max(0, float64(tt.openings-999)), "%d openings", tt.openings)
+		for text, n := range seen {
+			assert.LessOrEqual(t, n, tt.most, "%d openings: %.60q", tt.openings, text)
+		}
+	}
+}
+
+// What as many as there are gives and what that number gives is the same, so that a
+// baseline's number tells how it was measured.
+func TestOpeningsOfTheCorpus(t *testing.T) {
+	s, ten := booth(1), booth(1)
+	ten.Openings = OpeningsOf(10)
+	want := draws(t, 1, 200, s)
+	for k, d := range draws(t, 1, 200, ten) {
+		assert.Equal(t, want[k].shape(), d.shape())
+	}
+	c := &corpus.Corpus{Starters: make([]corpus.Starter, 7)}
+	assert.Equal(t, []int{7, 7, 0, 100}, []int{AsMany.Of(c), Openings(7).Of(c), OneEach.Of(c), OpeningsOf(100).Of(c)})
+	assert.Equal(t, OneEach, OpeningsOf(0))
+}
+
+// Each conversation of a process has a text of its own, in a later run too; and its
+// first message is no longer held twice.
+func TestOwnOpenings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, seen, opened := booth(20), map[string]bool{}, int64(0)
+		s.Openings = OneEach
+		for range 2 {
+			target := &server{}
+			r := run(t, target, s, func(o *Options) { o.Opened = opened })
+			after(time.Minute)
+			for _, c := range r.Conversations() {
+				assert.Empty(t, c.draw.starter.Text)
+			}
+			opened += r.Pace().Begun
+			r.stop()
+			for id, turns := range target.conversations() {
+				title, _, _ := strings.Cut(turns[0].Messages[0].Content, "\n")
+				assert.False(t, seen[title], "%s: %s", id, title)
+				seen[title] = true
+			}
+		}
+		assert.EqualValues(t, opened, len(seen))
+		assert.Greater(t, len(seen), 40)
+	})
 }
 
 func TestTurnsWithinRange(t *testing.T) {

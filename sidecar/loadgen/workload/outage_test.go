@@ -159,17 +159,36 @@ func TestTryThatRetires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &server{fault: outage(time.Now(), time.Now().Add(100*time.Millisecond), refused)}
 		s := booth(5)
-		s.TargetRPS = .1
-		r := run(t, target, s)
-		after(2 * time.Second) // the second conversation tries, and waits for the cap
-		require.Equal(t, 1, r.actual())
-		s.Concurrency = 0 // nothing less makes a try a surplus
-		r.Set(s)
-		r.reaches(0, 0)
-		s.Concurrency, s.TargetRPS = 5, 0
+		none := s
+		none.Concurrency = 0 // nothing less makes a try a surplus
+		begun := 0
+		running := make(chan *rig, 1)
+		r := run(t, target, s, func(o *Options) {
+			o.Observer = &beginner{Observer: o.Observer, begins: func() {
+				if begun++; begun == 2 { // the second conversation tries
+					(<-running).Set(none)
+				}
+			}}
+		})
+		running <- r
+		after(2 * time.Second)
+		require.Equal(t, 2, begun)
+		require.Len(t, target.requests(), 1, "the try was not sent")
+		require.Zero(t, r.actual())
 		r.Set(s)
 		r.reaches(5, maxPause+ttft+time.Second)
 	})
+}
+
+// beginner is an Observer that also does something at the beginning of a conversation.
+type beginner struct {
+	Observer
+	begins func()
+}
+
+func (b *beginner) ConversationStarted(c *Conversation) {
+	b.Observer.ConversationStarted(c)
+	b.begins()
 }
 
 // An answer without content is a word on the target, too.

@@ -30,6 +30,8 @@ func TestCheck(t *testing.T) {
 		{"output_tokens.mean", "NaN", func(s *Settings) { s.Output = &api.Distribution{Mean: math.NaN()} }},
 		{"output_tokens.cv", "-1", func(s *Settings) { s.Output = &api.Distribution{Mean: 830, CV: -1} }},
 		{"output_tokens.cv", "+Inf", func(s *Settings) { s.Output = &api.Distribution{Mean: 830, CV: math.Inf(1)} }},
+		{"openings", "-2", func(s *Settings) { s.Openings = -2 }},
+		{"openings", "1000001", func(s *Settings) { s.Openings = 1_000_001 }},
 		{"start_rate", "0", func(s *Settings) { s.StartRate = 0 }},
 		{"start_rate", "NaN", func(s *Settings) { s.StartRate = math.NaN() }},
 		{"start_rate", "1001", func(s *Settings) { s.StartRate = 1001 }},
@@ -69,6 +71,15 @@ func TestApply(t *testing.T) {
 	assert.Equal(t, Settings{
 		Concurrency: 100, Turns: turns, MaxTokens: 64, Output: s.Output, StartRate: 3, TargetRPS: 7,
 	}, next)
+
+	for n, want := range map[int]Openings{0: OneEach, 10: 10, 1000: 1000} {
+		own, err := s.Apply(api.WorkloadPatch{Openings: &n}, 200)
+		require.NoError(t, err)
+		assert.Equal(t, want, own.Openings)
+	}
+	few := -1
+	_, err = s.Apply(api.WorkloadPatch{Openings: &few}, 200)
+	require.ErrorContains(t, err, "openings: -1 is not allowed: 0 to 1000000")
 
 	concurrency = 201
 	kept, err := s.Apply(api.WorkloadPatch{Concurrency: &concurrency, MaxTokens: &maxTokens}, 200)

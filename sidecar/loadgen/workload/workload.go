@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 	"unique"
@@ -34,6 +35,7 @@ type Options struct {
 	Lane       string
 	Run        string // makes conversation ids of different runs differ
 	Seed       uint64
+	Opened     int64  // conversations of earlier runs; [OneEach] goes on behind their openings
 	Nonce      string // stands in front of every starter; empty: nothing does
 	Sender     Sender
 	Corpus     *corpus.Corpus // at the start; see [Workload.SetCorpus]
@@ -55,6 +57,9 @@ type Workload struct {
 	settings Settings
 	corpus   *corpus.Corpus
 	next     int64 // number of the next conversation
+	waiting  api.Limiter
+	since    time.Time // that it is waited for
+	waited   map[api.Limiter]time.Duration
 	active   map[*Conversation]struct{}
 	drains   bool
 	changed  chan struct{} // closed when whoever waits must look again
@@ -65,7 +70,7 @@ func New(opts Options, s Settings) *Workload {
 	return &Workload{
 		opts: opts, breaker: breaker.Breaker{Failures: 1, Least: firstPause, Most: maxPause}, settings: s, corpus: opts.Corpus, active: map[*Conversation]struct{}{},
 		starts: newPacer(s.StartRate), sends: newPacer(s.TargetRPS),
-		freed: make(chan struct{}, 1), changed: make(chan struct{}),
+		freed: make(chan struct{}, 1), changed: make(chan struct{}), waited: map[api.Limiter]time.Duration{},
 	}
 }
 
@@ -87,7 +92,10 @@ func (w *Workload) Run(ctx context.Context) {
 			}
 		case wait > 0:
 			sleep(ctx, changed, wait)
-		case w.starts.pass(ctx, changed):
+		// Its first turn's place below the cap comes with the conversation: what would
+		// only wait for the cap is not in progress.
+		case w.held(api.LimitedByStartRate, func() bool { return w.starts.pass(ctx, changed) }) &&
+			w.held(api.LimitedByTargetRPS, func() bool { return w.sends.pass(ctx, changed) }):
 			w.start(ctx)
 		}
 	}
@@ -98,6 +106,37 @@ func (w *Workload) missing() (missing, over bool, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.active) < w.settings.Concurrency, w.drains, w.changed
+}
+
+// held waits for a limit, and notes for how long.
+func (w *Workload) held(by api.Limiter, pass func() bool) bool {
+	w.mu.Lock()
+	w.waiting, w.since = by, time.Now()
+	w.mu.Unlock()
+	passed := pass()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waited[by] += time.Since(w.since)
+	w.waiting = ""
+	return passed
+}
+
+// Pace is how the conversations of a workload have begun so far.
+type Pace struct {
+	Begun  int64                         // conversations
+	Actual int                           // in progress
+	Waited map[api.Limiter]time.Duration // for how long one was missing that waited for what
+}
+
+// Pace is what has been so far.
+func (w *Workload) Pace() Pace {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := Pace{Begun: w.next, Actual: len(w.active), Waited: maps.Clone(w.waited)}
+	if w.waiting != "" {
+		p.Waited[w.waiting] += time.Since(w.since)
+	}
+	return p
 }
 
 // Set changes the settings of the running workload.
@@ -147,27 +186,41 @@ func (w *Workload) Conversations() []*Conversation {
 // start begins the next conversation, unless one came to be too many while it
 // was paced, or the target failed.
 func (w *Workload) start(ctx context.Context) {
-	if c := w.begin(time.Now()); c != nil {
-		w.wg.Go(func() { w.converse(ctx, c) })
+	for {
+		now := time.Now()
+		w.mu.Lock()
+		k, settings, texts := w.next, w.settings, w.corpus
+		w.mu.Unlock()
+		d := newDraw(w.opts.Seed, k, w.opts.Opened+k, settings, texts) // may take some ms
+		c, again := w.begin(now, k, d, settings, texts)
+		if c != nil {
+			w.wg.Go(func() { w.converse(ctx, c) })
+		}
+		if !again {
+			return
+		}
 	}
 }
 
-func (w *Workload) begin(now time.Time) *Conversation {
+// begin puts a conversation among those in progress, unless there are enough, or the
+// target failed. It says when the draws are no longer those of the settings.
+func (w *Workload) begin(now time.Time, k int64, d draw, settings Settings, texts *corpus.Corpus) (c *Conversation, again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.drains || len(w.active) >= w.settings.Concurrency || !w.breaker.Admit(now) {
-		return nil
+	switch {
+	case settings != w.settings || texts != w.corpus:
+		return nil, true
+	case w.drains || len(w.active) >= w.settings.Concurrency || !w.breaker.Admit(now):
+		return nil, false
 	}
-	k := w.next
 	w.next++
-	d := newDraw(w.opts.Seed, k, w.settings, w.corpus)
-	c := &Conversation{
+	c = &Conversation{
 		ID: fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k), Number: k, Topic: d.starter.Topic,
 		Starter: d.starter.ID, Planned: d.turns, Started: now, draw: d,
 	}
 	w.active[c] = struct{}{}
 	w.report()
-	return c
+	return c, false
 }
 
 // report tells the observer the numbers; the lock keeps the reports in order.
@@ -244,7 +297,7 @@ func (w *Workload) due(ctx context.Context, c *Conversation, n int) api.Conversa
 		if n > 1 && !(sleep(ctx, changed, think-time.Since(since)) && await(ctx, changed, question)) {
 			continue
 		}
-		if w.sends.pass(ctx, changed) {
+		if n == 1 || w.sends.pass(ctx, changed) { // the first turn has its place already
 			return ""
 		}
 	}
@@ -336,6 +389,7 @@ func (c *Conversation) ask(o Options, t *Turn) {
 		if o.Nonce != "" {
 			content = o.Nonce + "\n" + content
 		}
+		c.draw.starter.Text = "" // one that no other conversation has is held once
 		c.opening = unique.Make(content)
 		content = c.opening.Value()
 	} else {

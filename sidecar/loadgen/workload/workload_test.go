@@ -156,7 +156,8 @@ func TestTargetRPS(t *testing.T) {
 		sent := moments(target.requests())
 		assertPaced(t, sent, 2)
 		assert.InDelta(t, 1200, len(sent), 2, "the cap is used up")
-		assert.Equal(t, 60, r.actual(), "conversations that wait are in progress")
+		meanTurn := ttft + 829*gap
+		assert.InDelta(t, 2*meanTurn.Seconds()+4, r.actual(), 4, "what would only wait is not begun")
 
 		raised := time.Now()
 		s.TargetRPS = 20
@@ -175,6 +176,39 @@ func TestTargetRPS(t *testing.T) {
 		after(time.Millisecond)
 		assert.GreaterOrEqual(t, len(target.since(opened)), 55, "without a cap all are sent at once")
 	})
+}
+
+// A workload tells what the next conversation waits for: for nothing once there are
+// enough, for the start rate on the way there, for the cap where it does not get there.
+func TestPace(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		change         func(*Settings)
+		starts, cap    float64 // seconds of the last minute, roughly
+		least, highest int     // conversations in progress
+	}{
+		{"enough", func(*Settings) {}, 0, 0, 60, 60},
+		{"on the way", func(s *Settings) { s.Concurrency, s.StartRate = 1000, 1 }, 60, 0, 50, 110},
+		{"at the cap", func(s *Settings) { s.Concurrency, s.TargetRPS = 1000, 10 }, 10, 50, 165, 190},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := booth(60)
+				tt.change(&s)
+				r := run(t, &server{}, s)
+				after(2 * time.Minute)
+				before := r.Pace()
+				after(time.Minute)
+				p := r.Pace()
+				since := func(by api.Limiter) float64 { return (p.Waited[by] - before.Waited[by]).Seconds() }
+				assert.InDelta(t, tt.starts, since(api.LimitedByStartRate), 10)
+				assert.InDelta(t, tt.cap, since(api.LimitedByTargetRPS), 10)
+				assert.Equal(t, r.actual(), p.Actual)
+				assert.True(t, tt.least <= p.Actual && p.Actual <= tt.highest, "%d in progress", p.Actual)
+				assert.EqualValues(t, len(r.beginnings()), p.Begun)
+			})
+		})
+	}
 }
 
 // Without a cap a closed loop sends as fast as answers come.
@@ -238,16 +272,19 @@ func TestSurplusRetiresWhileItWaits(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := booth(60)
-				tt.change(&s)
 				r := run(t, &server{}, s)
-				after(time.Minute)
-				require.Equal(t, 60, r.actual())
+				r.reaches(60, 10*time.Second)
+				tt.change(&s)
+				r.Set(s)
+				after(longest)
+				before := r.actual()
+				require.Greater(t, before, 40)
 				s.Concurrency = 10
 				r.Set(s)
 				synctest.Wait()
 				assert.Equal(t, 10, r.actual())
 				_, count := r.ended()
-				assert.Equal(t, 50, count[api.ConversationRetired])
+				assert.Equal(t, before-10, count[api.ConversationRetired])
 			})
 		})
 	}

@@ -91,7 +91,7 @@ func made(id, topic string, sentences int) item {
 // Texts of the right length stay, long ones are cut at a sentence, short ones are
 // joined with the next of their topic, and what is left over is named.
 func TestFit(t *testing.T) {
-	per := tokens(text("s1", 101)) - tokens(text("s1", 100)) // tokens of a sentence
+	per := corpus.Tokens(text("s1", 101)) - corpus.Tokens(text("s1", 100)) // tokens of a sentence
 	whole := 3750 / per
 	f := fit([]item{
 		made("r1", "A", whole),
@@ -106,7 +106,7 @@ func TestFit(t *testing.T) {
 	var ids []string
 	for _, s := range f.starters {
 		ids = append(ids, s.ID)
-		n := tokens(s.Text)
+		n := corpus.Tokens(s.Text)
 		assert.True(t, n >= leastTokens && n <= mostTokens, "%s has %d tokens", s.ID, n)
 		assert.True(t, strings.HasSuffix(s.Text, "it says."), "%s ends with %q", s.ID, s.Text[len(s.Text)-20:])
 	}
@@ -168,7 +168,7 @@ func FuzzCut(f *testing.F) {
 		text := strings.Repeat(sentence, min(max(n, 1), 2000/len(sentence)+1))
 		if got, ok := few.cut(text); ok {
 			assert.True(t, strings.HasPrefix(strings.TrimSpace(text), got))
-			assert.True(t, tokens(got) >= few.least && tokens(got) <= few.most, "%d tokens: %q", tokens(got), got)
+			assert.True(t, corpus.Tokens(got) >= few.least && corpus.Tokens(got) <= few.most, "%d tokens: %q", corpus.Tokens(got), got)
 		}
 	})
 }

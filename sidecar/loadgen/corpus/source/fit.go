@@ -8,10 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
-
-	"github.com/tiktoken-go/tokenizer/codec"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
@@ -27,21 +24,6 @@ const (
 
 // span is a range of lengths in tokens.
 type span struct{ least, most int }
-
-// Tokenizer is what texts are measured with: a widespread vocabulary of about the
-// size of today's models'. The target's own counts some per cent more or less.
-const Tokenizer = "cl100k_base"
-
-// encoder is loaded, some 10 MB, when the first corpus from outside is read.
-var encoder = sync.OnceValue(codec.NewCl100kBase)
-
-func tokens(text string) int {
-	n, err := encoder().Count(text)
-	if err != nil { // of the tokenizer's regular expression, which has no time limit
-		return 0
-	}
-	return n
-}
 
 // fitted is a corpus whose texts have the length of starters.
 type fitted struct {
@@ -106,7 +88,7 @@ func (f *fitted) topic(items []item) {
 		}
 		parts = append(parts, it)
 		if n = mostTokens + 1; len(text) < maxBytes {
-			n = tokens(text)
+			n = corpus.Tokens(text)
 		}
 		if n >= leastTokens {
 			f.add(text, n, parts)
@@ -147,7 +129,7 @@ func (s span) cut(text string) (string, bool) {
 		}
 		text = text[:at]
 	}
-	_, parts, err := encoder().Encode(text)
+	_, parts, err := corpus.Encoder().Encode(text)
 	if err != nil {
 		return "", false
 	}
@@ -158,7 +140,7 @@ func (s span) cut(text string) (string, bool) {
 	ends := sentenceEnd.FindAllStringIndex(text[:limit], -1)
 	for i := len(ends) - 1; i >= 0; i-- {
 		short := strings.TrimSpace(text[:ends[i][1]])
-		if n := tokens(short); n <= s.most { // it may end in other tokens than it did within the text
+		if n := corpus.Tokens(short); n <= s.most { // it may end in other tokens than it did within the text
 			return short, n >= s.least
 		}
 	}

@@ -211,7 +211,7 @@ func (r *Reader) take(f *fitted) (changed bool) {
 		r.corpus = c
 	}
 	news := changed || r.status.Skipped != len(f.skipped)
-	r.status.Tokenizer, r.status.Cut, r.status.Joined = Tokenizer, f.cut, f.joined
+	r.status.Tokenizer, r.status.Cut, r.status.Joined = corpus.Tokenizer, f.cut, f.joined
 	r.status.Skipped, r.status.SkippedItems = len(f.skipped), first(f.skipped, shownItems)
 	r.mu.Unlock()
 	if !news {

@@ -68,7 +68,7 @@ func TestDirectory(t *testing.T) {
 	assert.LessOrEqual(t, len(r.Corpus().Name), 200, "as long as a baseline may tell it")
 	s := r.Status()
 	assert.Equal(t, 1, s.Cut)
-	assert.Equal(t, Tokenizer, s.Tokenizer)
+	assert.Equal(t, corpus.Tokenizer, s.Tokenizer)
 	assert.Equal(t, dir, s.Source)
 	assert.WithinDuration(t, time.Now(), *s.ReadAt, time.Minute)
 	assert.Empty(t, s.Problem)

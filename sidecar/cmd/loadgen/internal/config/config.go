@@ -10,6 +10,7 @@
 package config
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,6 +102,7 @@ type Workload struct {
 	Preset         string        `oneof:"recorded" help:"Workload to start from: recorded is that of the recorded results."`
 	Seed           uint64        `default:"1" help:"Seed of all draws: the same seed gives the same conversations."`
 	Turns          Turns         `embed:"" prefix:"turns."`
+	Openings       string        `form:"openings" placeholder:"N" help:"Different texts that open conversations; 0: one for each conversation. Without it, as many as the corpus has: 10 with the built-in articles. What is more than it has is made of its texts."`
 	MaxTokens      int           `default:"1024" help:"Most tokens of an answer."`
 	OutputTokens   OutputTokens  `embed:"" prefix:"output_tokens."`
 	Followup       Followup      `embed:"" prefix:"followup."`
@@ -208,11 +210,11 @@ type Log struct {
 }
 
 // presets are the values that a preset gives to fields that no source sets. What
-// is known of the recorded workload: always five turns, one short sentence at
-// every follow-up, and this max_tokens.
+// is known of the recorded workload: always five turns on ten texts, one short
+// sentence at every follow-up, and this max_tokens.
 var presets = map[string]map[string]string{
 	"recorded": {
-		"turns.min": "5", "turns.max": "5", "max_tokens": "1024",
+		"turns.min": "5", "turns.max": "5", "openings": "10", "max_tokens": "1024",
 		"output_tokens.mean": "0", "followup.text": "elaborate further",
 	},
 }
@@ -238,6 +240,9 @@ func (c *Config) WorkloadSettings() workload.Settings {
 		StartRate:   c.StartRate,
 		TargetRPS:   c.TargetRPS,
 		ThinkTime:   c.ThinkTime,
+	}
+	if n, err := strconv.Atoi(c.Openings); err == nil { // of the form, or empty
+		s.Openings = workload.OpeningsOf(n)
 	}
 	if c.OutputTokens.Mean > 0 {
 		s.Output = &api.Distribution{Mean: c.OutputTokens.Mean, CV: c.OutputTokens.CV}

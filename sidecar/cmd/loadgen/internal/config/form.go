@@ -33,6 +33,7 @@ var forms = map[string]form{
 	"host":     {"a host name or an IP address, without a port", readHost},
 	"origin":   {"http:// or https:// with a host and an optional port, and nothing else", readOrigin},
 	"bucket":   {"a bucket's name of 3 to 63 lower-case letters, digits, dots and hyphens", readBucket},
+	"openings": {"a whole number, " + api.Limits["openings"].String(), readOpenings},
 	"endpoint": {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
 	"offer":    {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
 }
@@ -75,6 +76,14 @@ func readAddress(s string) (string, error) {
 		return "", errForm
 	}
 	return s, nil
+}
+
+func readOpenings(s string) (string, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || !api.Limits["openings"].Allows(float64(n)) {
+		return "", errForm
+	}
+	return strconv.Itoa(n), nil
 }
 
 func readHost(s string) (string, error) {

@@ -204,6 +204,8 @@ func TestBadInput(t *testing.T) {
 		{file("\nconcurrency: 1.5"), "concurrency: 1.5 is not allowed: a whole number, 1 to 10000 (from booth.yaml, line 2)"},
 		{env("LOADGEN_SEED=-1"), "seed: -1 is not allowed: a whole number, 0 to 18446744073709551615 (from LOADGEN_SEED)"},
 		{args("--start-rate=0"), "start_rate: 0 is not allowed: a number, more than 0, up to 1000 (from --start-rate)"},
+		{args("--openings=-1"), "openings: -1 is not allowed: a whole number, 0 to 1000000 (from --openings)"},
+		{args("--openings=1.5"), "openings: 1.5 is not allowed: a whole number, 0 to 1000000 (from --openings)"},
 		{args("--target-rps=NaN"), "target_rps: NaN is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--target-rps=Inf"), "target_rps: Inf is not allowed: a number, 0 to 10000 (from --target-rps)"},
 		{args("--think-time=5"), "think_time: 5 is not allowed: a duration, 0s to 1h (from --think-time)"},

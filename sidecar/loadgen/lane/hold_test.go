@@ -1,0 +1,186 @@
+package lane
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/workload"
+)
+
+// takes makes every turn take so long.
+func (f *fake) takes(d time.Duration) {
+	f.set(func(f *fake) { f.ttft = d - time.Duration(f.words-1)*f.gap })
+}
+
+// told says whether an event's text has these words.
+func (b *booth) heard(words string) bool {
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	for _, e := range b.store.events {
+		if strings.Contains(e.Text, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// A thousand conversations that a cap of 25 requests a second allows some 52 of (25 a
+// second of 2 s each): the step settles there, says so, and its figures are those of
+// what was in progress. Without the cap the next step comes to its target.
+func TestHeldByTheCap(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		f.takes(2 * time.Second)
+		b.patch(api.WorkloadPatch{TargetRPS: new(25.)})
+		b.start(1000)
+		pass(20 * time.Second)
+		s := b.lane.State()
+		assert.Equal(t, api.LimitedByTargetRPS, s.Concurrency.LimitedBy, "it says at once what it waits for")
+		assert.Nil(t, s.Step.Held, "not before half a minute")
+		assert.Nil(t, s.Step.Settled)
+		pass(40 * time.Second)
+		s = b.lane.State()
+		require.NotNil(t, s.Step.Held)
+		assert.Equal(t, api.LimitedByTargetRPS, s.Step.Held.By)
+		assert.InDelta(t, 53, s.Step.Held.At, 4)
+		assert.InDelta(t, s.Step.Held.At, s.Concurrency.Actual, 5)
+		assert.NotNil(t, s.Step.Settled)
+		assert.True(t, s.Settling, "60 s of counted turns are still to come")
+		assert.True(t, b.heard("of 1000 conversations by the cap of 25 requests/s"))
+		pass(70 * time.Second)
+		at, id := s.Step.Held.At, s.Step.ID
+		s = b.lane.State()
+		assert.False(t, s.Settling)
+		assert.Equal(t, id, s.Step.ID, "one step")
+		assert.Equal(t, at, b.snapshot().Baseline.Concurrency)
+		assert.NotContains(t, b.rows(), level{1000, api.ModeKV})
+		row := b.rows()[level{at, api.ModeKV}]
+		require.NotNil(t, row.Measured, "%v", b.rows())
+		assert.InDelta(t, 25, *row.RequestsPerSecond, .5)
+
+		b.patch(api.WorkloadPatch{TargetRPS: new(0.)})
+		pass(5 * time.Second)
+		s = b.lane.State()
+		assert.Nil(t, s.Step.Held)
+		assert.NotNil(t, s.Step.Settled)
+		assert.Equal(t, api.Concurrency{Target: 1000, Actual: 1000}, s.Concurrency)
+		assert.Equal(t, 1000, b.snapshot().Baseline.Concurrency)
+		b.stop()
+		assert.NotContains(t, b.rows(), level{1000, api.ModeKV}, "after five seconds")
+	}, func(o *options) { o.configured.MaxConcurrency = 1000 })
+}
+
+// On the way to its target a workload is not held, however long the way is.
+func TestStartingIsNotHeld(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		f.takes(30 * time.Second)
+		b.patch(api.WorkloadPatch{StartRate: new(.5)})
+		b.start(40)
+		for range 77 {
+			pass(time.Second)
+			require.Nil(t, b.lane.State().Step.Settled)
+		}
+		assert.Equal(t, api.LimitedByStartRate, b.lane.State().Concurrency.LimitedBy)
+		for range 200 {
+			pass(time.Second)
+			s := b.lane.State()
+			require.Nil(t, s.Step.Held)
+			require.EqualValues(t, 1, s.Step.ID)
+		}
+	})
+}
+
+// A start rate that only replaces what ends holds a workload, too.
+func TestHeldByTheStartRate(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		f.takes(2 * time.Second)
+		b.patch(api.WorkloadPatch{StartRate: new(5.)})
+		b.start(150)
+		pass(100 * time.Second)
+		held := b.lane.State().Step.Held
+		require.NotNil(t, held)
+		assert.Equal(t, api.LimitedByStartRate, held.By)
+		assert.InDelta(t, 40, held.At, 4, "5 a second of four turns of 2 s")
+		assert.True(t, b.heard("of 150 conversations by the start rate of 5 conversations/s"))
+	})
+}
+
+// What settled at its target and then falls to what the cap allows goes on as a step of
+// its own, and so does what comes back; no row of the one stands under the other.
+func TestHeldLater(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, f *fake) {
+		f.takes(4 * time.Second)
+		b.patch(api.WorkloadPatch{TargetRPS: new(20.)})
+		b.start(60)
+		pass(2 * time.Minute)
+		s := b.lane.State()
+		require.Nil(t, s.Step.Held)
+		require.EqualValues(t, 1, s.Step.ID)
+		first := b.rows()[level{60, api.ModeKV}]
+		assert.InDelta(t, 4, *first.Latency.P50, .1)
+
+		f.takes(time.Second)
+		pass(2 * time.Minute)
+		s = b.lane.State()
+		require.NotNil(t, s.Step.Held)
+		assert.InDelta(t, 22, s.Step.Held.At, 4)
+		at := s.Step.Held.At
+		pass(2 * time.Minute)
+		assert.Equal(t, s.Step.ID, b.lane.State().Step.ID)
+		assert.InDelta(t, 1, *b.rows()[level{at, api.ModeKV}].Latency.P50, .1)
+		assert.InDelta(t, 4, *b.rows()[level{60, api.ModeKV}].Latency.P50, .1, "nothing of the faster ones")
+
+		f.takes(4 * time.Second)
+		pass(2 * time.Minute)
+		s = b.lane.State()
+		assert.Nil(t, s.Step.Held)
+		assert.Equal(t, 60, s.Concurrency.Actual)
+		assert.True(t, b.heard("reached 60 conversations"))
+		assert.Equal(t, 60, b.snapshot().Baseline.Concurrency)
+		assert.InDelta(t, 1, *b.rows()[level{at, api.ModeKV}].Latency.P50, .1, "nothing of the slower ones")
+	})
+}
+
+// What held says of thirty seconds of a workload, second by second.
+func TestHeldExactly(t *testing.T) {
+	const target = 100
+	for name, tt := range map[string]struct {
+		seconds int
+		actual  func(i int) int
+		begun   int           // a second
+		cap     time.Duration // waited for a second
+		start   time.Duration
+		want    *api.Held
+	}{
+		"still":                {30, func(int) int { return 40 }, 1, time.Second, 0, &api.Held{By: api.LimitedByTargetRPS, At: 40}},
+		"by the start rate":    {30, func(int) int { return 40 }, 1, 0, 600 * time.Millisecond, &api.Held{By: api.LimitedByStartRate, At: 40}},
+		"not long enough":      {29, func(int) int { return 40 }, 1, time.Second, 0, nil},
+		"half for either":      {30, func(int) int { return 40 }, 1, 500 * time.Millisecond, 500 * time.Millisecond, nil},
+		"at its target once":   {30, func(i int) int { return 40 + 60*((i+1)%31/30) }, 1, time.Second, 0, nil},
+		"nothing begins":       {30, func(int) int { return 40 }, 0, time.Second, 0, nil},
+		"growing by a tenth":   {30, func(i int) int { return 40 + i/10 }, 1, time.Second, 0, &api.Held{By: api.LimitedByTargetRPS, At: 41}},
+		"growing by more":      {30, func(i int) int { return 40 + i*4/30 }, 1, time.Second, 0, nil},
+		"falling":              {30, func(i int) int { return 40 - i*4/30 }, 1, time.Second, 0, nil},
+		"growing as all begin": {30, func(i int) int { return 40 + i }, 1, 0, time.Second, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b brake
+			for i := range tt.seconds + 1 {
+				b.add(at(float64(i)), workload.Pace{
+					Actual: tt.actual(i), Begun: int64(i * tt.begun), Waited: map[api.Limiter]time.Duration{
+						api.LimitedByTargetRPS: time.Duration(i) * tt.cap, api.LimitedByStartRate: time.Duration(i) * tt.start,
+					},
+				})
+			}
+			assert.Equal(t, tt.want, b.held(target))
+			for i := range 100 {
+				b.add(at(float64(tt.seconds+1+i)), workload.Pace{})
+			}
+			assert.Len(t, b.paces, 31)
+		})
+	}
+}
