@@ -1,0 +1,110 @@
+package openings
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/sim"
+)
+
+// figures are what a client sees of the turns with one number.
+type figures struct {
+	n    int
+	p50  time.Duration // TTFT
+	cold float64       // share of the turns that found less than half of their prompt in a cache
+}
+
+func byNumber(t *testing.T, turns []turn) map[int]figures {
+	t.Helper()
+	groups := map[int][]turn{}
+	for _, u := range turns {
+		groups[u.number] = append(groups[u.number], u)
+	}
+	all := map[int]figures{}
+	for number, group := range groups {
+		f := figures{n: len(group)}
+		var ttft []time.Duration
+		for _, u := range group {
+			ttft = append(ttft, u.FirstToken-u.Submitted)
+			if 2*u.CachedTokens < u.PromptTokens {
+				f.cold += 1 / float64(len(group))
+			}
+		}
+		slices.Sort(ttft)
+		f.p50 = ttft[len(ttft)/2]
+		all[number] = f
+	}
+	return all
+}
+
+// With ten shared texts every turn hits, wherever it is sent. With a text of its own for
+// every conversation, turn 1 is prefilled in full under any router, and later turns hit
+// under kv. Under round-robin with three workers, turn 2 is cold two times in three; a
+// later one is where none of the turns before it was on its worker, which is so
+// (2/3)^(n−1) of the time for turn n.
+func TestTurnsBeyondTheFirst(t *testing.T) {
+	shared := measure(t, api.ModeKV, 10)
+	kv := measure(t, api.ModeKV, workload.OneEach)
+	dealt := measure(t, api.ModeRoundRobin, workload.OneEach)
+
+	for number, f := range shared {
+		assert.Less(t, f.cold, .1, "ten texts are soon cached everywhere: turn %d", number)
+	}
+	assert.InEpsilon(t, shared[2].p50.Seconds(), shared[1].p50.Seconds(), .25, "so that the first turn is as fast as the others")
+
+	assert.InDelta(t, 1, kv[1].cold, 1e-9, "a text that nobody has seen")
+	assert.InDelta(t, 1, dealt[1].cold, 1e-9)
+	for number := 2; number <= 5; number++ {
+		assert.Less(t, kv[number].cold, .15, "turn %d", number)
+		assert.Greater(t, kv[1].p50.Seconds(), 1.7*kv[number].p50.Seconds(), "turn 1 slow, turn %d fast", number)
+		assert.InDelta(t, math.Pow(2./3, float64(number-1)), dealt[number].cold, .2, "turn %d", number)
+	}
+	assert.Greater(t, dealt[2].p50.Seconds(), 1.7*kv[2].p50.Seconds(), "turn 2 is slow again")
+}
+
+func measure(t *testing.T, mode api.Mode, openings workload.Openings) map[int]figures {
+	t.Helper()
+	all := byNumber(t, run(t, mode, openings))
+	for number := 1; number <= 5; number++ {
+		f := all[number]
+		t.Logf("%s, openings %d, turn %d: %d turns, TTFT p50 %v, %.0f %% cold", mode, openings, number, f.n, f.p50.Round(time.Millisecond), 100*f.cold)
+		assert.Greater(t, f.n, 20)
+	}
+	return all
+}
+
+// As the cluster reads them, behind the chat template and in blocks of 16 tokens, no two
+// openings share even the first block; and they have the tokens of their article.
+func TestNoBlockIsShared(t *testing.T) {
+	texts, err := corpus.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[sim.BlockHash]string{}
+	look := func(number int64) {
+		s := texts.Opening(1, number)
+		begin := sim.RenderChat([]sim.Message{{Role: "user", Content: s.Text[:200]}})
+		first := sim.HashBlocks(16, sim.Encode(begin))[0]
+		other, taken := seen[first]
+		assert.False(t, taken, "%s begins like %s", s.ID, other)
+		seen[first] = s.ID
+	}
+	for n := range int64(1000) {
+		look(n)
+		look(api.MaxOpenings + n)
+	}
+	for n := range int64(20) {
+		for _, number := range []int64{10 + n, api.MaxOpenings + 7*n} {
+			made := texts.Opening(1, number)
+			article := texts.Starters[number%10]
+			assert.Equal(t, sim.Count(article.Text), sim.Count(made.Text), made.ID)
+		}
+	}
+}
