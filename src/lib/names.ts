@@ -48,6 +48,7 @@ const fields: Record<string, string> = {
   gpu: 'GPU',
   tensor_parallel: 'tensor parallelism',
   max_tokens: 'max tokens',
+  openings: 'opening texts',
   output_tokens: 'output tokens',
   followup: 'follow-up questions',
   dynamo: 'Dynamo',

@@ -24,6 +24,45 @@ describe('describeLane', () => {
       'Settling',
       'conversations that began under the earlier settings still run',
     ],
+    [
+      'slowly starting',
+      {
+        settling: true,
+        concurrency: { target: 1000, actual: 260, limited_by: 'start_rate' as const },
+        step: { id: 1, started: now, counted: 0 },
+      },
+      'Starting',
+      '260 of 1000 conversations, at least 74 s to go',
+    ],
+    [
+      'slowed',
+      {
+        settling: true,
+        concurrency: { target: 1000, actual: 250, limited_by: 'target_rps' as const },
+        step: { id: 1, started: now, counted: 0 },
+      },
+      'Starting',
+      '250 of 1000 conversations, slowed by the cap of 25 requests/s',
+    ],
+    [
+      'held',
+      {
+        concurrency: { target: 1000, actual: 262 },
+        step: { id: 1, started: now, settled: now, held: { by: 'target_rps' as const, at: 260 }, counted: 9 },
+      },
+      'Running',
+      'held at 260 of 1,000 conversations by the cap of 25 requests/s',
+    ],
+    [
+      'held and settling',
+      {
+        settling: true,
+        concurrency: { target: 60, actual: 40 },
+        step: { id: 1, started: now, settled: now, held: { by: 'start_rate' as const, at: 40 }, counted: 9 },
+      },
+      'Settling',
+      'held at 40 of 60 conversations by the start rate of 10 conversations/s, 42 s to go',
+    ],
     ['settling', { settling: true }, 'Settling', '42 s to go'],
     ['settled', {}, 'Running', undefined],
     [

@@ -1,4 +1,5 @@
 import type { Live, LaneSnapshot, LiveState } from '../client';
+import { describeHold, limiterOf, limitName } from './hold';
 import { modeName } from './names';
 
 /** How a state is to be looked at. */
@@ -48,11 +49,13 @@ export function describeLane(lane: LaneSnapshot): StatusWords {
   }
 }
 
-function describeRunning({ state, baseline }: LaneSnapshot): StatusWords {
+function describeRunning(lane: LaneSnapshot): StatusWords {
+  const { state, baseline } = lane;
   const { actual, target } = state.concurrency;
+  const held = describeHold(lane);
   if (state.step.settled === undefined) {
     if (actual < target) {
-      return { tone: 'busy', label: 'Starting', detail: `${actual} of ${conversations(target)}` };
+      return { tone: 'busy', label: 'Starting', detail: `${actual} of ${conversations(target)}${onTheWay(lane)}` };
     }
     const detail =
       actual > target
@@ -61,9 +64,23 @@ function describeRunning({ state, baseline }: LaneSnapshot): StatusWords {
     return { tone: 'busy', label: 'Settling', detail };
   }
   if (state.settling) {
-    return { tone: 'busy', label: 'Settling', detail: `${Math.ceil(baseline.settling_for_seconds)} s to go` };
+    const left = `${Math.ceil(baseline.settling_for_seconds)} s to go`;
+    return { tone: 'busy', label: 'Settling', detail: held ? `${held}, ${left}` : left };
   }
-  return { tone: 'good', label: 'Running' };
+  return { tone: 'good', label: 'Running', detail: held };
+}
+
+/** How long it takes at least, or what makes it slow. */
+function onTheWay(lane: LaneSnapshot): string {
+  const { actual, target } = lane.state.concurrency;
+  switch (limiterOf(lane)) {
+    case 'start_rate':
+      return `, at least ${Math.ceil((target - actual) / lane.state.start_rate)} s to go`;
+    case 'target_rps':
+      return `, slowed by ${limitName('target_rps', lane.state)}`;
+    default:
+      return '';
+  }
 }
 
 function conversations(n: number): string {

@@ -31,7 +31,7 @@ export function state(change: Partial<State> = {}): State {
       { mode: 'kv', speculation: 'eagle3' },
     ],
     started: '2026-11-20T09:40:00Z',
-    shape: { turns: { min: 3, max: 5 }, max_tokens: 1024, followup: 'built-in questioner' },
+    shape: { turns: { min: 3, max: 5 }, max_tokens: 1024, openings: 10, followup: 'built-in questioner' },
     questioner: 'built_in',
     start_rate: 10,
     target_rps: 25,

@@ -348,6 +348,84 @@ describe('mode and speculation', () => {
   });
 });
 
+describe('opening texts', () => {
+  const group = () => screen.getByRole('group', { name: 'Opening texts' });
+
+  it.each([
+    [10, '10', /one of 10 texts, which every worker soon has/],
+    [1, '1', /one of one text/],
+    [1000, '1,000', /turn 1 hits only where a worker still has that text/],
+    [0, 'One each', /a text of its own: turn 1 is prefilled in full/],
+  ])('are shown with what they do: %d', async (openings, name, effect) => {
+    await showLane({ state: { shape: { turns: { min: 3, max: 5 }, max_tokens: 1024, openings } } });
+    expect(within(group()).getByRole('button', { pressed: true })).toHaveAccessibleName(name);
+    expect(group()).toHaveAccessibleDescription(effect);
+  });
+
+  it('are changed by a button', async () => {
+    const { client } = await showLane();
+    await userEvent.click(within(group()).getByRole('button', { name: 'One each' }));
+    expect(client.writes).toHaveBeenCalledWith('PATCH', '/workload?lane=main', { openings: 0 });
+    await answered();
+    await userEvent.click(within(group()).getByRole('button', { name: '10' }));
+    expect(client.writes).toHaveBeenCalledTimes(1); // they are in force
+  });
+});
+
+describe('a load that is held back', () => {
+  const held = (by: 'target_rps' | 'start_rate'): LaneChange => ({
+    state: {
+      concurrency: { target: 1000, actual: 262 },
+      step: { id: 3, started: '2026-11-20T09:50:00Z', settled: '2026-11-20T09:51:20Z', held: { by, at: 260 }, counted: 4 },
+    },
+  });
+
+  it.each([
+    ['target_rps', /^Held at 260 of 1,000 conversations by the cap of 25 requests\/s/, 'Request cap (0: none)'],
+    ['start_rate', /^Held at 260 of 1,000 conversations by the start rate of 10 conversations\/s/, 'Start rate'],
+  ] as const)('says so, with the control of %s', async (by, title, name) => {
+    const { client } = await showLane(held(by));
+    const notice = screen.getByRole('status', { name: title });
+    expect(notice).toHaveTextContent('kept as those of 260 conversations');
+    const field = within(notice).getByRole('textbox');
+    expect(field).toHaveAccessibleName(name);
+    await userEvent.clear(field);
+    await userEvent.type(field, '99{Enter}');
+    expect(client.writes).toHaveBeenCalledWith('PATCH', '/workload?lane=main', { [by]: 99 });
+    await answered();
+  });
+
+  it('says so to a viewer without a control', async () => {
+    const client = new FakeClient();
+    client.who.mockResolvedValue(viewer);
+    client.show(held('target_rps'));
+    await show(client);
+    expect(screen.getByText(/^Held at 260 of 1,000 conversations by the cap/)).toBeInTheDocument();
+    expect(screen.queryByRole('textbox')).not.toBeInTheDocument();
+  });
+
+  it('says what slows it before it stands still, but not that it starts', async () => {
+    const starting = (limited_by: 'target_rps' | 'start_rate'): LaneChange => ({
+      state: {
+        concurrency: { target: 1000, actual: 255, limited_by },
+        step: { id: 3, started: '2026-11-20T09:50:00Z', settled: undefined, counted: 0 },
+      },
+    });
+    const { client } = await showLane(starting('target_rps'));
+    expect(
+      screen.getByText('Slowed by the cap of 25 requests/s: 255 of 1,000 conversations in progress')
+    ).toBeInTheDocument();
+    act(() => client.show(starting('start_rate')));
+    expect(screen.queryByText(/^Slowed by/)).not.toBeInTheDocument();
+    expect(screen.getByText('255 of 1000 conversations, at least 75 s to go')).toBeInTheDocument();
+  });
+
+  it('has no axe violations', async () => {
+    const { container } = await showLane(held('target_rps'));
+    expect(await violations(container)).toEqual([]);
+  });
+});
+
 describe('more settings', () => {
   const open = () => userEvent.click(button('More'));
   const field = (name: string) => screen.getByRole('textbox', { name });

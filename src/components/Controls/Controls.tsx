@@ -8,6 +8,7 @@ import { useLive, useMe } from '../../client';
 import { lastKnown } from '../../lib/known';
 import { SnapshotAge, Status, Troubles } from '../Status';
 import { Figures } from './Figures';
+import { Held } from './Held';
 import { ModeProgress } from './ModeProgress';
 import { Operate } from './Operate';
 
@@ -32,6 +33,7 @@ export function Controls({ lane, bare }: ControlsProps) {
         {!bare && <SnapshotAge state={live.state} />}
       </div>
       {!bare && <Troubles live={live} />}
+      {!me?.canOperate && live.lane && <Held lane={live.lane} />}
       {me?.canOperate && <Operate live={live} lane={lane} bare={bare} />}
       {!me?.canOperate && known && change && <ModeProgress change={change} time={known.time} />}
     </section>

@@ -56,6 +56,7 @@ function workloadFigures(lane?: LaneSnapshot): Figure[] {
   const { min, max } = shape.turns;
   return [
     ['Turns', min === max ? String(min) : `${min}–${max}`],
+    ['Opening texts', shape.openings === 0 ? 'one each' : number(shape.openings)],
     ['Longest answer', `${number(shape.max_tokens)} tokens`],
     ['Start rate', `${start_rate} conversations/s`],
     ['Request cap', target_rps === 0 ? 'none' : `${target_rps} requests/s`],

@@ -53,12 +53,17 @@ interface ChoicesProps<T> {
   choices: Array<Choice<T>>;
   name(value: T): string;
   disabled: boolean;
+  /** Why there is nothing to choose. */
   reason?: string;
+  /** What the choice in force does. */
+  note?: string;
   onChoose(value: T): void;
 }
 
 /** Buttons rather than radio buttons: an arrow key shall not restart a cluster. */
-function Choices<T extends string>({ label, choices, name, disabled, reason, onChoose }: ChoicesProps<T>) {
+export function Choices<T extends string>(props: ChoicesProps<T>) {
+  const { label, choices, name, disabled, reason, note, onChoose } = props;
+  const words = reason ?? note;
   const styles = useStyles2(getStyles);
   const id = useId();
   return (
@@ -71,7 +76,7 @@ function Choices<T extends string>({ label, choices, name, disabled, reason, onC
           className={styles.group}
           role="group"
           aria-labelledby={id}
-          aria-describedby={reason ? `${id}-reason` : undefined}
+          aria-describedby={words ? `${id}-words` : undefined}
         >
           {choices.map(({ value, selected, offered }) => (
             <Button
@@ -85,9 +90,9 @@ function Choices<T extends string>({ label, choices, name, disabled, reason, onC
             </Button>
           ))}
         </ButtonGroup>
-        {reason && (
-          <div id={`${id}-reason`} className={styles.reason}>
-            {reason}
+        {words && (
+          <div id={`${id}-words`} className={styles.words}>
+            {words}
           </div>
         )}
       </div>
@@ -99,7 +104,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   choices: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(0, 2) }),
   label: css({ lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium }),
   group: css({ flexWrap: 'wrap', rowGap: theme.spacing(0.5) }),
-  reason: css({
+  words: css({
     marginTop: theme.spacing(0.5),
     color: theme.colors.text.secondary,
     fontSize: theme.typography.bodySmall.fontSize,

@@ -18,8 +18,10 @@ import { lastKnown, type Known } from '../../lib/known';
 import { useStable } from '../../lib/useStable';
 import { Buttons, type Command } from './Buttons';
 import { Concurrency } from './Concurrency';
+import { Held } from './Held';
 import { ModeProgress } from './ModeProgress';
 import { ModeSwitch } from './ModeSwitch';
+import { Openings } from './Openings';
 import { useAction, type Action } from './useAction';
 import { useConcurrency } from './useConcurrency';
 import { fieldOf } from './workloadFields';
@@ -53,6 +55,9 @@ export function Operate({ live, lane, bare }: OperateProps) {
   );
   const change = useStable(draft.change);
   const flush = useStable(draft.flush);
+  const open = useStable((openings: number) =>
+    adjustment.run('workload', () => patchWorkload(client, lane, { openings }))
+  );
   return (
     <>
       <Failure action={command} />
@@ -70,7 +75,25 @@ export function Operate({ live, lane, bare }: OperateProps) {
           />
         )}
       </div>
+      {live.lane && (
+        <Held
+          lane={live.lane}
+          form={{
+            disabled,
+            busy: adjustment.busy === 'workload',
+            problem: adjustment.failure?.name === 'workload' ? adjustment.failure.problem : undefined,
+            onApply: (patch) => adjustment.run('workload', () => patchWorkload(client, lane, patch)),
+          }}
+        />
+      )}
       {known && <Modes known={known} lane={lane} disabled={disabled} command={command} />}
+      {known?.lane.state.shape.openings !== undefined && (
+        <Openings
+          value={known.lane.state.shape.openings}
+          disabled={disabled || adjustment.busy === 'workload'}
+          onChange={open}
+        />
+      )}
       {known && <More known={known} lane={lane} disabled={disabled} adjustment={adjustment} />}
     </>
   );

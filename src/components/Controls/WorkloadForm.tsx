@@ -9,6 +9,8 @@ import { check, current, fieldOf, fields, toPatch, type FieldName, type Values }
 
 interface WorkloadFormProps {
   state: State;
+  /** The one field to show; all of them without it. */
+  only?: FieldName;
   disabled: boolean;
   busy: boolean;
   /** What the load generator had against the last patch. */
@@ -17,8 +19,8 @@ interface WorkloadFormProps {
   onApply(patch: WorkloadPatch): Promise<boolean>;
 }
 
-/** The rest of the workload's settings; they are applied together. */
-export function WorkloadForm({ state, disabled, busy, problem, onApply }: WorkloadFormProps) {
+/** The rest of the workload's settings, or one of them; they are applied together. */
+export function WorkloadForm({ state, only, disabled, busy, problem, onApply }: WorkloadFormProps) {
   const styles = useStyles2(getStyles);
   const [edited, setEdited] = useState<Partial<Values>>({});
   const inForce = current(state);
@@ -35,18 +37,20 @@ export function WorkloadForm({ state, disabled, busy, problem, onApply }: Worklo
   };
   return (
     <form className={styles.form} onSubmit={apply}>
-      {fields.map(({ name, label, unit, width }) => (
-        <NumberField
-          key={name}
-          label={label}
-          unit={unit}
-          width={width}
-          value={values[name]}
-          disabled={disabled}
-          error={errors[name] ?? (refused === name ? problem?.message : undefined)}
-          onChange={(value) => setEdited(without(edited, name, value, inForce[name]))}
-        />
-      ))}
+      {fields
+        .filter(({ name }) => only === undefined || name === only)
+        .map(({ name, label, unit, width }) => (
+          <NumberField
+            key={name}
+            label={label}
+            unit={unit}
+            width={width}
+            value={values[name]}
+            disabled={disabled}
+            error={errors[name] ?? (refused === name ? problem?.message : undefined)}
+            onChange={(value) => setEdited(without(edited, name, value, inForce[name]))}
+          />
+        ))}
       <Button type="submit" className={styles.apply} icon={busy ? 'spinner' : undefined} disabled={!ready}>
         Apply
       </Button>

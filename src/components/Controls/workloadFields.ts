@@ -2,7 +2,7 @@ import { type Limit, type LimitName, limits, type State, type WorkloadPatch } fr
 import { decimalNumber, wholeNumber } from '../../lib/input';
 
 /** The fields of the form. */
-export type FieldName = 'turnsMin' | 'turnsMax' | 'maxTokens' | 'startRate' | 'targetRPS';
+export type FieldName = 'turnsMin' | 'turnsMax' | 'openings' | 'maxTokens' | 'startRate' | 'targetRPS';
 
 /** What stands in the fields. */
 export type Values = Record<FieldName, string>;
@@ -21,6 +21,7 @@ interface FieldInfo {
 export const fields: FieldInfo[] = [
   { name: 'turnsMin', label: 'Turns, at least', path: 'turns.min', width: 12, wrong: wholeNumber },
   { name: 'turnsMax', label: 'Turns, at most', path: 'turns.max', width: 12, wrong: wholeNumber },
+  { name: 'openings', label: 'Opening texts (0: one each)', path: 'openings', width: 19, wrong: wholeNumber },
   { name: 'maxTokens', label: 'Longest answer', path: 'max_tokens', unit: 'tokens', width: 17, wrong: wholeNumber },
   {
     name: 'startRate',
@@ -50,6 +51,7 @@ export function current({ shape, start_rate, target_rps }: State): Values {
   return {
     turnsMin: String(shape.turns.min),
     turnsMax: String(shape.turns.max),
+    openings: String(shape.openings ?? ''),
     maxTokens: String(shape.max_tokens),
     startRate: String(start_rate),
     targetRPS: String(target_rps),
@@ -76,6 +78,7 @@ export function toPatch(values: Values, inForce: Values): WorkloadPatch | undefi
   const changed = (...names: FieldName[]) => names.some((name) => Number(values[name]) !== Number(inForce[name]));
   const patch: WorkloadPatch = {
     ...(changed('turnsMin', 'turnsMax') && { turns: { min: Number(values.turnsMin), max: Number(values.turnsMax) } }),
+    ...(changed('openings') && { openings: Number(values.openings) }),
     ...(changed('maxTokens') && { max_tokens: Number(values.maxTokens) }),
     ...(changed('startRate') && { start_rate: Number(values.startRate) }),
     ...(changed('targetRPS') && { target_rps: Number(values.targetRPS) }),

@@ -1,0 +1,43 @@
+import React from 'react';
+
+import { Alert } from '@grafana/ui';
+
+import type { LaneSnapshot, Problem, WorkloadPatch } from '../../client';
+import { number } from '../../lib/format';
+import { describeHold, limiterOf, limitName } from '../../lib/hold';
+import { WorkloadForm } from './WorkloadForm';
+
+interface HeldProps {
+  lane: LaneSnapshot;
+  /** Where the limit can be changed, for those who may. */
+  form?: {
+    disabled: boolean;
+    busy: boolean;
+    problem?: Problem;
+    onApply(patch: WorkloadPatch): Promise<boolean>;
+  };
+}
+
+/**
+ * Says that a limit keeps the workload below its concurrency, with the limit's control
+ * beside that. The start rate is told of only where the workload stands still by it:
+ * otherwise it is on its way.
+ */
+export function Held({ lane, form }: HeldProps) {
+  const { state } = lane;
+  const by = limiterOf(lane);
+  const held = describeHold(lane);
+  if (!by || (by === 'start_rate' && !held)) {
+    return null;
+  }
+  const { actual, target } = state.concurrency;
+  const title = held
+    ? `${held.charAt(0).toUpperCase()}${held.slice(1)}`
+    : `Slowed by ${limitName(by, state)}: ${number(actual)} of ${number(target)} conversations in progress`;
+  return (
+    <Alert severity="info" title={title} bottomSpacing={0}>
+      {held && <div>Results are compared and kept as those of {number(state.step.held?.at)} conversations.</div>}
+      {form && <WorkloadForm state={state} only={by === 'target_rps' ? 'targetRPS' : 'startRate'} {...form} />}
+    </Alert>
+  );
+}

@@ -1,0 +1,40 @@
+import React, { memo } from 'react';
+
+import { number } from '../../lib/format';
+import { Choices } from './ModeSwitch';
+
+/** What is offered beside what is in force; 0 is one for each conversation. */
+const offered = [10, 100, 1000];
+
+interface OpeningsProps {
+  /** How many are in circulation. */
+  value: number;
+  disabled: boolean;
+  onChange(openings: number): void;
+}
+
+/** How many different texts open conversations, and what that does. */
+export const Openings = memo(function Openings({ value, disabled, onChange }: OpeningsProps) {
+  const numbers = [...new Set([...offered, ...(value > 0 ? [value] : [])])].sort((a, b) => a - b);
+  return (
+    <Choices
+      label="Opening texts"
+      choices={[...numbers, 0].map((n) => ({ value: String(n), selected: n === value, offered: true }))}
+      name={(n) => (n === '0' ? 'One each' : number(Number(n)))}
+      disabled={disabled}
+      note={effect(value)}
+      onChoose={(n) => onChange(Number(n))}
+    />
+  );
+});
+
+/** What a number of opening texts does, in a line. */
+export function effect(openings: number): string {
+  if (openings === 0) {
+    return 'Every conversation opens with a text of its own: turn 1 is prefilled in full, later turns hit the cache only where the router sends them back.';
+  }
+  const texts = openings === 1 ? 'one text' : `${number(openings)} texts`;
+  return openings < 100
+    ? `All conversations open with one of ${texts}, which every worker soon has in its cache: turn 1 hits, too.`
+    : `All conversations open with one of ${texts}: turn 1 hits only where a worker still has that text in its cache.`;
+}

@@ -1,0 +1,26 @@
+import type { LaneSnapshot, State } from '../client';
+import { number } from './format';
+
+/** What keeps a workload below its concurrency now; undefined where nothing does. */
+export function limiterOf(lane: LaneSnapshot): State['concurrency']['limited_by'] {
+  const { phase, concurrency, step } = lane.state;
+  if (phase !== 'running' || concurrency.actual >= concurrency.target) {
+    return undefined;
+  }
+  return step.held?.by ?? concurrency.limited_by;
+}
+
+/** Where a step stands still below its concurrency, in words; undefined where it does not. */
+export function describeHold({ state }: LaneSnapshot): string | undefined {
+  const { held } = state.step;
+  return state.phase === 'running' && held
+    ? `held at ${number(held.at)} of ${number(state.concurrency.target)} conversations by ${limitName(held.by, state)}`
+    : undefined;
+}
+
+/** A limit with its value. */
+export function limitName(by: NonNullable<State['concurrency']['limited_by']>, state: State): string {
+  return by === 'target_rps'
+    ? `the cap of ${state.target_rps} requests/s`
+    : `the start rate of ${state.start_rate} conversations/s`;
+}
