@@ -116,7 +116,7 @@ export async function stop() {
   await stateUntil('stopped', ({ phase }) => phase === 'stopped');
 }
 
-/** Brings the booth to where every journey begins: all parts up, stopped, at 60 under kv. */
+/** Brings the booth to where every journey begins: all parts up, stopped, at 60 on ten texts under kv. */
 export async function atRest() {
   await startPart('loadgen');
   await startPart('prometheus');
@@ -129,7 +129,7 @@ export async function atRest() {
     await stateUntil('mode kv', ({ mode, phase }) => mode === 'kv' && phase !== 'switching', { within: 30 * SECOND });
   }
   await stop();
-  await call('PATCH', '/api/v1/workload', { concurrency: 60 });
+  await call('PATCH', '/api/v1/workload', { concurrency: 60, openings: 10, target_rps: 25 });
 }
 
 /** Waits for the first finished turn since the last start, and gives the time. */

@@ -66,6 +66,9 @@ func phase(s api.State) string {
 	if s.Running {
 		text = fmt.Sprintf("%s %d/%d %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, s.Mode)
 	}
+	if s.Running && s.Step.Held != nil {
+		text += " held by " + string(s.Step.Held.By)
+	}
 	if s.Settling {
 		text += " settling"
 	}

@@ -82,6 +82,9 @@ func TestDescribe(t *testing.T) {
 	running := stopped
 	running.State.Running, running.State.Phase, running.State.Concurrency.Actual = true, api.PhaseRunning, 58
 	running.Totals.Errors = 2
+	held := running
+	held.State.Concurrency = api.Concurrency{Target: 1000, Actual: 52}
+	held.State.Step.Held = &api.Held{By: api.LimitedByTargetRPS, At: 53}
 	measured := running
 	measured.State.Settling = true
 	measured.Window = api.Window{
@@ -109,6 +112,7 @@ func TestDescribe(t *testing.T) {
 			unreachable, api.VerdictFine,
 			"running 58/60 kv · target: cannot connect to x: connection refused · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2",
 		},
+		{held, api.VerdictFine, "running 52/1000 kv held by target_rps · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
 		{switching, api.VerdictFine, "switching → round_robin: restart the frontend"},
 	} {
 		assert.Equal(t, row.want, describe(api.Snapshot{Lanes: []api.LaneSnapshot{row.lane}, Client: api.ClientHealth{Verdict: row.verdict}}))

@@ -136,12 +136,13 @@ func (b *Booth) AnotherLoadgen(t *testing.T, name, token string, flags ...string
 	return "http://" + address
 }
 
-// startLoadgen keeps the machine quiet: few requests a second, and short answers.
+// startLoadgen keeps the machine quiet: short answers, and users who think, so that
+// there are few requests a second. A cap would hold the concurrency back instead.
 func (b *Booth) startLoadgen(t *testing.T, name, address, token string, flags ...string) *Part {
 	t.Helper()
 	args := []string{
 		"--target-url=http://" + b.target.Frontend, "--listen=" + address, "--data-dir=" + t.TempDir(),
-		"--concurrency=60", "--start-rate=40", "--target-rps=6", "--max-tokens=64", "--output-tokens-mean=24", "--output-tokens-cv=.15",
+		"--concurrency=60", "--start-rate=40", "--think-time=9s", "--max-tokens=64", "--output-tokens-mean=24", "--output-tokens-cv=.15",
 	}
 	if b.Prometheus != "" {
 		args = append(args, "--prometheus-url="+b.Prometheus, "--prometheus-namespace=dynamo-workload")

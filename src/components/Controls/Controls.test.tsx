@@ -376,7 +376,13 @@ describe('a load that is held back', () => {
   const held = (by: 'target_rps' | 'start_rate'): LaneChange => ({
     state: {
       concurrency: { target: 1000, actual: 262 },
-      step: { id: 3, started: '2026-11-20T09:50:00Z', settled: '2026-11-20T09:51:20Z', held: { by, at: 260 }, counted: 4 },
+      step: {
+        id: 3,
+        started: '2026-11-20T09:50:00Z',
+        settled: '2026-11-20T09:51:20Z',
+        held: { by, at: 260 },
+        counted: 4,
+      },
     },
   });
 

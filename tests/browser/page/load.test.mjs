@@ -1,0 +1,86 @@
+/** What the load is: opening texts chosen in the controls, and a cap that holds the load back, with its control. */
+import fs from 'node:fs/promises';
+import path from 'node:path';
+
+import { call, env, start, stateUntil, stop, until } from '../booth.mjs';
+import { expect, host, Page, test } from './page.mjs';
+
+const MINUTE = 60_000;
+
+const controls = (page) => page.getByRole('region', { name: 'Workload controls' });
+const openings = (page) => controls(page).getByRole('group', { name: 'Opening texts' });
+
+async function shoot(page, name) {
+  await fs.mkdir(env.results, { recursive: true });
+  await page.screenshot({ path: path.join(env.results, `${host.name}-${name}.png`) });
+}
+
+test('a text of its own for every conversation makes turn 1 slow and leaves the others fast', async ({ visit }) => {
+  const { page } = await Page.open(await visit({ browser: {} }));
+  await start();
+  const before = await stateUntil('ten texts', ({ shape }) => shape.openings === 10);
+  await expect(openings(page).getByRole('button', { name: '10', exact: true })).toHaveAttribute('aria-pressed', 'true');
+  await expect(openings(page)).toHaveAccessibleDescription(/every worker soon has in its cache/);
+
+  await openings(page).getByRole('button', { name: 'One each' }).click();
+  await stateUntil('a step of its own', ({ shape, step }) => shape.openings === 0 && step.id > before.step.id);
+  await expect(openings(page)).toHaveAccessibleDescription(/turn 1 is prefilled in full, later turns hit/);
+  await stateUntil('no conversation on the ten texts', ({ step }) => step.settled, { within: 2 * MINUTE });
+  const p50 = await until(
+    'a minute of them',
+    async () => {
+      const [lane] = (await call('GET', '/api/v1/snapshot')).lanes;
+      const turns = Object.fromEntries(lane.ttft_by_turn.map(({ turn, p50 }) => [turn, p50]));
+      return !lane.state.settling && turns;
+    },
+    { within: 2 * MINUTE }
+  );
+  console.log(`TTFT p50 by turn, in seconds: ${JSON.stringify(p50)}`);
+  expect(p50['1']).toBeGreaterThan(1.5 * p50['2']);
+  expect(p50['1']).toBeGreaterThan(1.5 * p50['3']);
+  const { baseline } = (await call('GET', '/api/v1/snapshot')).lanes[0];
+  expect(baseline.differences).toContainEqual({
+    field: 'openings',
+    live: 'one for each conversation',
+    baseline: '10',
+  });
+  const { conversations } = await call('GET', '/api/v1/conversations?status=active&limit=50');
+  expect(new Set(conversations.map(({ starter }) => starter)).size).toBe(conversations.length);
+  const { text } = await call('GET', `/api/v1/starters/${conversations[0].starter}`);
+  expect(text).toContain(conversations[0].starter.slice(-11));
+  await shoot(page, 'openings-one-each');
+
+  await openings(page).getByRole('button', { name: '10', exact: true }).click();
+  await stateUntil('ten texts again', ({ shape }) => shape.openings === 10);
+});
+
+test('a cap that holds the load back says so, with its control beside it', async ({ visit }) => {
+  const { page } = await Page.open(await visit({ browser: {} }));
+  const { target_rps } = await stateUntil('stopped', ({ phase }) => phase === 'stopped');
+  await controls(page).getByRole('button', { name: 'More' }).click();
+  await controls(page).getByRole('textbox', { name: 'Request cap (0: none)' }).fill('2');
+  await page.keyboard.press('Enter');
+  await stateUntil('the cap', (state) => state.target_rps === 2);
+  await controls(page).getByRole('button', { name: 'More' }).click();
+  await start();
+  await controls(page)
+    .getByText(/^Slowed by the cap of 2 requests\/s: \d+ of 60 conversations in progress$/)
+    .waitFor({ timeout: MINUTE });
+  const { step } = await stateUntil('held', (state) => state.step.held, { within: 3 * MINUTE });
+  console.log(`held at ${step.held.at} of 60`);
+  expect(step.held.by).toBe('target_rps');
+  expect(step.held.at).toBeLessThan(40); // two a second of some ten seconds each, and what waits
+  const notice = controls(page).getByRole('status', {
+    name: /^Held at \d+ of 60 conversations by the cap of 2 requests\/s$/,
+  });
+  await notice.waitFor();
+  await shoot(page, 'held-by-the-cap');
+
+  await notice.getByRole('textbox', { name: 'Request cap (0: none)' }).fill(String(target_rps));
+  await page.keyboard.press('Enter');
+  await stateUntil('no longer held', (state) => !state.step.held && state.concurrency.actual === 60, {
+    within: MINUTE,
+  });
+  await expect(notice).toBeHidden();
+  await stop();
+});
