@@ -34,6 +34,7 @@ var calls = map[string]struct {
 	"PATCH /workload":          {"workload", `{"turns":{"min":3,"max":5}}`, "Editor Admin", "/api/v1/workload"},
 	"PUT /cluster/mode":        {"cluster/mode", `{"mode":"kv"}`, "Editor Admin", "/api/v1/cluster/mode"},
 	"DELETE /cluster/mode":     {"cluster/mode?lane=main", "", "Editor Admin", "/api/v1/cluster/mode?lane=main"},
+	"GET /history":             {"history?lane=main", "", "nil None Viewer Editor Admin", "/api/v1/history?lane=main"},
 	"GET /settings":            {"settings", "", "nil None Viewer Editor Admin", "/api/v1/settings"},
 	"PATCH /settings":          {"settings", `{"title":"Booth"}`, "Admin", "/api/v1/settings"},
 	"GET /conversations":       {"conversations?status=ok&topic=gpu&cursor=c&limit=5&lane=main", "", "nil None Viewer Editor Admin", "/api/v1/conversations?status=ok&topic=gpu&cursor=c&limit=5&lane=main"},

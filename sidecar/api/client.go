@@ -133,6 +133,11 @@ func (c *Client) Cluster(ctx context.Context, lane string) (cl Cluster, err erro
 	return cl, c.call(ctx, http.MethodGet, c.at(laneQuery(lane), "cluster"), nil, &cl)
 }
 
+// History gives what a lane's snapshots said in the last ten minutes.
+func (c *Client) History(ctx context.Context, lane string) (h History, err error) {
+	return h, c.call(ctx, http.MethodGet, c.at(laneQuery(lane), "history"), nil, &h)
+}
+
 // Decisions gives the newest decisions of the router of a lane's target, where
 // the target tells them. A limit of 0 means the sidecar's own.
 func (c *Client) Decisions(ctx context.Context, lane string, limit int) (l DecisionList, err error) {

@@ -111,6 +111,13 @@ func (l DecisionList) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(l))
 }
 
+// MarshalJSON writes the list.
+func (h History) MarshalJSON() ([]byte, error) {
+	type plain History
+	h.Points = list(h.Points)
+	return json.Marshal(plain(h))
+}
+
 // MarshalJSON writes the decision.
 func (d RoutingDecision) MarshalJSON() ([]byte, error) {
 	type plain RoutingDecision

@@ -187,6 +187,25 @@ type LaneSnapshot struct {
 	Baseline   Comparison `json:"baseline"`
 }
 
+// History is what a lane's snapshots said in the last ten minutes, oldest first,
+// one a second; fewer where the load generator has not run for as long.
+type History struct {
+	Points []HistoryPoint `json:"points"`
+}
+
+// HistoryPoint is what a lane's snapshot said of one second. What is not measured
+// then is nil: the rate while nothing runs, the percentile also before the first
+// turn has ended.
+type HistoryPoint struct {
+	Time                  time.Time   `json:"time"`
+	Running               bool        `json:"running"`
+	Concurrency           int         `json:"concurrency"` // actual
+	Mode                  Mode        `json:"mode"`
+	Speculation           Speculation `json:"speculation"`
+	TTFTP95               *float64    `json:"ttft_p95,omitempty"`                 // seconds, of the turns of the 60 s before
+	OutputTokensPerSecond *float64    `json:"output_tokens_per_second,omitempty"` // over the 60 s before
+}
+
 // TargetKind says what is behind a target's interface.
 type TargetKind string
 

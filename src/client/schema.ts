@@ -151,6 +151,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the snapshots of the last ten minutes said, for a curve; oldest first
+         * @description A point a second. It begins with the load generator's process; what was before, Prometheus knows.
+         */
+        get: operations["getHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/decisions": {
         parameters: {
             query?: never;
@@ -548,6 +568,24 @@ export interface components {
             kv: components["schemas"]["KV"];
             cluster: components["schemas"]["Cluster"];
             baseline: components["schemas"]["Comparison"];
+        };
+        /** @description What a lane's snapshots said in the last ten minutes, oldest first, one a second; fewer where the load generator has not run for as long. */
+        History: {
+            points: components["schemas"]["HistoryPoint"][];
+        };
+        /** @description What a lane's snapshot said of one second. */
+        HistoryPoint: {
+            /** Format: date-time */
+            time: string;
+            running: boolean;
+            /** @description actual */
+            concurrency: number;
+            mode: components["schemas"]["Mode"];
+            speculation: components["schemas"]["Speculation"];
+            /** @description seconds, of the turns of the 60 s before; absent before the first one has ended, and while nothing runs */
+            ttft_p95?: number;
+            /** @description over the 60 s before; absent while nothing runs */
+            output_tokens_per_second?: number;
         };
         /**
          * @description What is behind the target's interface: engines on GPUs, the simulated cluster, a real router before workers that imitate engines; or nobody has said.
@@ -1524,6 +1562,30 @@ export interface operations {
         requestBody?: never;
         responses: {
             202: components["responses"]["State"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getHistory: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The history */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
+                };
+            };
             default: components["responses"]["Problem"];
         };
     };

@@ -71,6 +71,7 @@ type Lane struct {
 	record    *stats.Recorder
 	meter     *stats.Meter
 	steps     steps
+	history   history
 
 	ctx   context.Context // of the process; everything of the lane ends with it
 	wg    sync.WaitGroup  // of what enqueues jobs; added to with the lock held
@@ -130,7 +131,13 @@ func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 	}
 	catalogue.lanes = append(catalogue.lanes, l)
 	l.wg.Go(func() { l.target.watch(ctx) })
-	l.wg.Go(func() { every(ctx, time.Second, func() { l.tick(time.Now()) }) })
+	l.wg.Go(func() {
+		every(ctx, time.Second, func() {
+			now := time.Now()
+			l.tick(now)
+			l.history.add(l.point(now))
+		})
+	})
 	if d, ok := opts.Driver.(workload.Teller); ok {
 		l.wg.Go(func() { every(ctx, followEvery, func() { l.follow(d) }) })
 	}

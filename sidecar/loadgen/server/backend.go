@@ -31,6 +31,8 @@ type Lane interface {
 	CancelMode(ctx context.Context, by string) (api.State, error)
 
 	Cluster() api.Cluster
+	// History is what the lane's snapshots said in the last minutes.
+	History() api.History
 	Decisions(ctx context.Context, limit int) (api.DecisionList, error)
 	// Starter is a text of the corpus in use.
 	Starter(id string) (api.Starter, error)

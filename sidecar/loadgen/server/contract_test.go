@@ -186,6 +186,7 @@ func everyCall(c *api.Client) []clientCall {
 		{"set mode", func(ctx context.Context) (any, error) { return c.SetMode(ctx, "", mode) }, state, call{"set mode", "main", by, mode}},
 		{"cancel mode", func(ctx context.Context) (any, error) { return c.CancelMode(ctx, "twin") }, state, call{"cancel mode", "twin", by, nil}},
 		{"cluster", func(ctx context.Context) (any, error) { return c.Cluster(ctx, "twin") }, sample[api.Cluster](), call{"cluster", "twin", "", nil}},
+		{"history", func(ctx context.Context) (any, error) { return c.History(ctx, "twin") }, sample[api.History](), call{"history", "twin", "", nil}},
 		{"decisions", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "twin", 1000) }, sample[api.DecisionList](), call{"decisions", "twin", "", 1000}},
 		{"decisions of the main lane", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "", 0) }, sample[api.DecisionList](), call{"decisions", "main", "", 50}},
 		{"conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, query) }, sample[api.ConversationList](), call{"conversations", "twin", "", query}},
@@ -271,7 +272,7 @@ func TestBackendErrors(t *testing.T) {
 	field := &api.FieldError{Field: "concurrency", Value: "5000", Allowed: "1 to 1000 (max_concurrency)"}
 	for _, call := range everyCall(client) {
 		switch call.heard.name {
-		case "", "cluster", "baselines":
+		case "", "cluster", "history", "baselines":
 			continue // it cannot fail
 		}
 		t.Run(call.name, func(t *testing.T) {

@@ -102,6 +102,11 @@ func (l *laneRecorder) Cluster() api.Cluster {
 	return sample[api.Cluster]()
 }
 
+func (l *laneRecorder) History() api.History {
+	_ = l.note(call{"history", l.lane, "", nil}) // it cannot fail
+	return sample[api.History]()
+}
+
 func (l *laneRecorder) Decisions(_ context.Context, limit int) (api.DecisionList, error) {
 	return sample[api.DecisionList](), l.note(call{"decisions", l.lane, "", limit})
 }

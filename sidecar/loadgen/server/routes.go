@@ -28,6 +28,7 @@ func (s *Server) routes() []route {
 		{"GET " + api.Prefix + "/snapshot", read, encoded(b.SnapshotJSON)},
 		{"GET " + api.Prefix + "/stream", read, s.stream},
 		{"GET " + api.Prefix + "/cluster", read, s.cluster},
+		{"GET " + api.Prefix + "/history", read, s.history},
 		{"GET " + api.Prefix + "/decisions", read, s.decisions},
 		{"POST " + api.Prefix + "/workload/start", write, control(s, Lane.Start, http.StatusOK)},
 		{"POST " + api.Prefix + "/workload/stop", write, control(s, Lane.Stop, http.StatusOK)},
@@ -130,6 +131,14 @@ func (s *Server) cluster(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return replyJSON(w, lane.Cluster(), nil)
+}
+
+func (s *Server) history(w http.ResponseWriter, r *http.Request) error {
+	lane, err := s.onlyLane(r)
+	if err != nil {
+		return err
+	}
+	return replyJSON(w, lane.History(), nil)
 }
 
 func (s *Server) decisions(w http.ResponseWriter, r *http.Request) error {

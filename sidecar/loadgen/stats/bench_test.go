@@ -46,6 +46,14 @@ func BenchmarkReport(b *testing.B) {
 	}
 }
 
+func BenchmarkTTFT(b *testing.B) {
+	r := full()
+	b.ReportAllocs()
+	for b.Loop() {
+		r.TTFT(at(60))
+	}
+}
+
 func BenchmarkCounted(b *testing.B) {
 	r := full()
 	b.ReportAllocs()

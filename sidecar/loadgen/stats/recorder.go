@@ -115,6 +115,9 @@ func (r *Recorder) Reset(now time.Time) {
 // Report is [Window.Report] by the objectives in force.
 func (r *Recorder) Report(now time.Time) Report { return r.window.Report(now, r.objectives()) }
 
+// TTFT is [Window.TTFT].
+func (r *Recorder) TTFT(now time.Time) api.Quantiles { return r.window.TTFT(now) }
+
 // Counted is [Window.Counted] by the objectives in force.
 func (r *Recorder) Counted(now time.Time, step int64) Report {
 	return r.window.Counted(now, step, r.objectives())

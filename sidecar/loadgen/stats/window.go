@@ -157,3 +157,17 @@ func (w *Window) Counted(now time.Time, step int64, slo api.SLO) Report {
 	w.mu.Unlock()
 	return t.report()
 }
+
+// TTFT is that of Report, for a quarter of its cost.
+func (w *Window) TTFT(now time.Time) api.Quantiles {
+	w.mu.Lock()
+	from := now.Sub(w.start) - windowSpan
+	var values []float64
+	for i := range w.turns {
+		if one := &w.turns[i]; one.ended > from && one.Status == api.TurnOK {
+			values = appendDefined(values, one.TTFT)
+		}
+	}
+	w.mu.Unlock()
+	return Summarise(values)
+}

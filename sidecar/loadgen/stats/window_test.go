@@ -115,6 +115,7 @@ func TestWindowAgainstBruteForce(t *testing.T) {
 			require.InEpsilon(t, float64(cached)/float64(asked), *rep.HitRatio, 1e-9)
 		}
 		check(w.Report(at(101), slo), func(Sample) bool { return true })
+		assert.Equal(t, w.Report(at(101), slo).Window.Metrics.TTFT, w.TTFT(at(101)))
 		check(w.Counted(at(101), 2, slo), func(s Sample) bool { return s.Counted && s.Step == 2 })
 	}
 }
