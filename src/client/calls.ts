@@ -7,6 +7,7 @@ import type {
   ConversationList,
   ConversationStatus,
   DecisionList,
+  History,
   ModeRequest,
   Settings,
   SettingsPatch,
@@ -86,6 +87,11 @@ export async function listEvents(client: Client, limit: number): Promise<BoothEv
 /** What the load generator says of itself and its configuration. */
 export function readStatus(client: Client): Promise<Status> {
   return client.get('/status');
+}
+
+/** What a lane's snapshots said in the last ten minutes, oldest first. */
+export function readHistory(client: Client, lane: string): Promise<History> {
+  return client.get(lanePath('/history', lane));
 }
 
 /** The newest decisions of a lane's router, so many at most, newest first. */

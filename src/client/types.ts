@@ -60,6 +60,10 @@ export type Conversation = Schemas['Conversation'];
 export type Starter = Schemas['Starter'];
 /** One page of conversations, newest first. */
 export type ConversationList = Schemas['ConversationList'];
+/** What a lane's snapshots said in the last ten minutes, oldest first. */
+export type History = Schemas['History'];
+/** What a lane's snapshot said of one second. */
+export type HistoryPoint = Schemas['HistoryPoint'];
 /** The newest decisions of a target's router, newest first. */
 export type DecisionList = Schemas['DecisionList'];
 /** Why a router sent one request where it did. */

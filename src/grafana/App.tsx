@@ -1,15 +1,15 @@
-import React from 'react';
+import React, { useEffect, type PropsWithChildren } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { PluginPage, useChromeHeaderHeight } from '@grafana/runtime';
-import { useStyles2 } from '@grafana/ui';
+import { Portal, useStyles2 } from '@grafana/ui';
 
 import { ClientProvider } from '../client';
 import { grafanaClient, PLUGIN_ID } from '../client/grafana';
 import { Troubles } from '../components/Status';
 import { PageBase } from '../pages/navigation';
-import { PageRoutes, Present, StartStop, useBooth } from '../pages/Shell';
+import { PageRoutes, Present, StartStop, useBooth, useCurrentPage, useStageKey } from '../pages/Shell';
 
 /** The app inside Grafana, which has its own navigation and breadcrumbs. */
 export default function App() {
@@ -25,6 +25,14 @@ export default function App() {
 function Layout() {
   const styles = useStyles2(getStyles, useChromeHeaderHeight());
   const { title, subtitle, live } = useBooth();
+  useStageKey();
+  if (useCurrentPage()?.bare) {
+    return (
+      <WholeScreen>
+        <PageRoutes />
+      </WholeScreen>
+    );
+  }
   return (
     <PluginPage
       renderTitle={() => <h1>{title}</h1>}
@@ -44,8 +52,30 @@ function Layout() {
   );
 }
 
+/**
+ * A page over all of Grafana, whose own kiosk mode an app cannot switch on: below
+ * dialogs, which have the same parent, and above the rest, which no key reaches then.
+ */
+function WholeScreen({ children }: PropsWithChildren) {
+  const styles = useStyles2(getStyles);
+  useEffect(() => {
+    const portals = document.getElementById('grafana-portal-container');
+    const rest = Array.from(portals?.parentElement?.children ?? []).filter(
+      (e) => e !== portals && !e.hasAttribute('inert')
+    );
+    rest.forEach((element) => element.setAttribute('inert', ''));
+    return () => rest.forEach((element) => element.removeAttribute('inert'));
+  }, []);
+  return (
+    <Portal zIndex={1}>
+      <main className={styles.whole}>{children}</main>
+    </Portal>
+  );
+}
+
 /** What sticks to the top of a page stays below Grafana's own bar. */
 const getStyles = (theme: GrafanaTheme2, barHeight = 0) => ({
+  whole: css({ position: 'fixed', inset: 0, overflow: 'auto', background: theme.colors.background.canvas }),
   page: css({
     display: 'grid',
     gridTemplateColumns: 'minmax(0, 1fr)',

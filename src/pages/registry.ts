@@ -11,6 +11,8 @@ export interface Page {
   icon: IconName;
   /** Whether it is reached from another page only, and not from the navigation. */
   nested?: boolean;
+  /** Whether it has the whole screen, without what is above and beside the other pages. */
+  bare?: boolean;
   /** Its content, which is loaded when it is first opened. */
   load(): Promise<{ default: ComponentType }>;
 }
@@ -56,4 +58,12 @@ export const pages: Page[] = [
   },
   { id: 'events', path: 'events', title: 'Events', icon: 'history', load: () => import('./Events') },
   { id: 'guide', path: 'guide', title: 'Presenter’s guide', icon: 'book-open', load: () => import('./Guide') },
+  {
+    id: 'stage',
+    path: 'stage',
+    title: 'Stage view',
+    icon: 'presentation-play',
+    bare: true,
+    load: () => import('./Stage'),
+  },
 ];

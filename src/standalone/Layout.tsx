@@ -7,7 +7,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import { Troubles } from '../components/Status';
 import { pages } from '../pages/registry';
-import { Header, Navigation, PageRoutes, useBooth, useCurrentPage } from '../pages/Shell';
+import { Header, Navigation, PageRoutes, useBooth, useCurrentPage, useStageKey } from '../pages/Shell';
 import { Tools } from './Tools';
 import type { Access } from './useSession';
 
@@ -18,6 +18,14 @@ export function Layout({ access }: { access: Access }) {
   useTitle(booth.title);
   useTop();
   useAll();
+  useStageKey();
+  if (useCurrentPage()?.bare) {
+    return (
+      <main className={styles.bare}>
+        <PageRoutes />
+      </main>
+    );
+  }
   return (
     <div className={styles.page}>
       <a href="#content" className={styles.skip}>
@@ -71,6 +79,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     padding: theme.spacing(0, 2, 2),
     background: theme.colors.background.canvas,
   }),
+  bare: css({ minHeight: '100dvh', background: theme.colors.background.canvas }),
   troubles: css({ display: 'grid', gap: theme.spacing(1), '&:empty': { display: 'none' } }),
   main: css({ minWidth: 0, paddingTop: theme.spacing(1), '&:focus': { outline: 'none' } }),
   skip: css({

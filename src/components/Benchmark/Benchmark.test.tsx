@@ -8,7 +8,8 @@ import { FakeClient, settings, type LaneChange } from '../../test/fixtures';
 import { settled } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import { Benchmark } from './Benchmark';
-import { defaultBaseline, toBenchmark } from './model';
+import { levels } from './BenchmarkCurves';
+import { defaultBaseline, toBenchmark, toCurves } from './model';
 
 beforeEach(() => stubSizes());
 afterEach(() => jest.restoreAllMocks());
@@ -62,45 +63,35 @@ async function show(baselines: Baseline[] | Problem = [recorded, other], lane: L
   return { client, ...result };
 }
 
-const rows = () => within(screen.getByRole('table')).getAllByRole('row').slice(2);
-const texts = () => rows().map((r) => Array.from(r.children).map((cell) => cell.textContent?.trim()));
+const heads = (name: 'latencies' | 'rates') =>
+  within(screen.getByRole('table', { name: new RegExp(`${name} level by level$`) }))
+    .getAllByRole('columnheader')
+    .filter((head) => head.getAttribute('scope') !== 'col')
+    .map((head) => head.textContent);
+const rows = (name: 'latencies' | 'rates' = 'latencies') =>
+  within(screen.getByRole('table', { name: new RegExp(`${name} level by level$`) }))
+    .getAllByRole('row')
+    .slice(2);
+const texts = (name?: 'latencies' | 'rates') =>
+  rows(name).map((r) => Array.from(r.children).map((cell) => cell.textContent?.trim()));
 
 describe('the recorded benchmark', () => {
   it('has a row for each level that the slider has, with what was recorded', async () => {
     await show();
-    expect(
-      within(screen.getByRole('table'))
-        .getAllByRole('columnheader')
-        .map((h) => h.textContent)
-        .slice(0, 4)
-    ).toEqual(['Concurrency', 'TTFT p95, ms', 'TPOT p95, ms derived', 'Output tokens/s']);
+    expect(heads('latencies')).toEqual(['TTFT p95, ms', 'TPOT p95, ms derived']);
+    expect(heads('rates')).toEqual(['Output tokens/s']);
     const [met, near, missed] = ['✓meets the SLO', '!meets the SLO, but is near it', '✕misses the SLO'];
     expect(texts()).toEqual([
-      [
-        '60',
-        `655.4 ${missed}`,
-        `445.8 ${met}`,
-        '+32.0 %',
-        `36.0 ${met}`,
-        `31.0 ${met}`,
-        '+13.9 %',
-        '2,147',
-        '2,263',
-        '+5.4 %',
-      ],
-      [
-        '120live now',
-        `557.3 ${near}`,
-        `1,255.5 ${missed}`,
-        '−125.3 %',
-        'not recorded',
-        'not recorded',
-        '—',
-        'not recorded',
-        'not recorded',
-        '—',
-      ],
+      ['60', `655.4 ${missed}`, `445.8 ${met}`, '+32.0 %', `36.0 ${met}`, `31.0 ${met}`, '+13.9 %'],
+      ['120live now', `557.3 ${near}`, `1,255.5 ${missed}`, '−125.3 %', 'not recorded', 'not recorded', '—'],
     ]);
+    expect(texts('rates')).toEqual([
+      ['60', '2,147', '2,263', '+5.4 %'],
+      ['120live now', 'not recorded', 'not recorded', '—'],
+    ]);
+    expect(
+      screen.getByText(/in this baseline: TTFT p50, TPOT p95, E2E p50, E2E p95, Requests\/s, KV hit rate\./)
+    ).toBeInTheDocument();
     expect(rows()[1]).toHaveAttribute('aria-current', 'true');
     expect(screen.getByText(/computed from other percentiles/)).toBeInTheDocument();
   });
@@ -184,6 +175,67 @@ describe('the recorded benchmark', () => {
   it('has nothing against WCAG 2 AA', async () => {
     const { container } = await show();
     expect(await violations(container)).toEqual([]);
+  });
+});
+
+describe('the curves', () => {
+  const curves = (rows_: BaselineRow[], all = true) =>
+    toCurves(toBenchmark({ baseline: { ...recorded, rows: rows_ }, settings: settings(), all }), settings());
+
+  it('stand beside the tables, one for each metric that was recorded', async () => {
+    await show();
+    const names = screen.getAllByRole('img').map((img) => img.getAttribute('aria-label'));
+    expect(names.map((name) => name?.split(' by ')[0])).toEqual(['TTFT p95, ms', 'Output tokens/s']);
+    expect(screen.getAllByRole('img')[0]).toHaveTextContent(/SLO 600.*live now/);
+  });
+
+  it('go through what was recorded at each level, with gaps where nothing was, under their objective', () => {
+    const [ttft, hits] = curves([
+      row(60, 'kv', { ttft: { p95: 0.4 }, kv_hit_ratio: 0.99 }),
+      row(60, 'round_robin', { ttft: { p95: 0.8 } }),
+      row(90, 'round_robin', { ttft: { p95: 0.7 } }),
+      row(120, 'kv', { ttft: { p95: 0.5 }, kv_hit_ratio: 0.98 }),
+    ]);
+    expect([ttft.name, hits.name]).toEqual(['TTFT p95, ms', 'KV hit rate, %']);
+    expect(ttft.lines.map(({ tone, points }) => [tone, points])).toEqual([
+      [
+        'round_robin',
+        [
+          [60, 0.8],
+          [90, 0.7],
+          [120, undefined],
+        ],
+      ],
+      [
+        'kv',
+        [
+          [60, 0.4],
+          [90, undefined],
+          [120, 0.5],
+        ],
+      ],
+    ]);
+    expect([ttft.limit?.at, hits.limit]).toEqual([0.6, undefined]);
+    expect([ttft.y.ticks.map(({ text }) => text).join(' '), hits.y.max]).toEqual(['0 200 400 600 800', 1]);
+  });
+
+  it('keep kinds of speculation apart', () => {
+    const [{ lines }] = curves([
+      row(60, 'kv', { speculation: 'off', ttft: { p95: 0.4 } }),
+      row(60, 'kv', { speculation: 'eagle3', ttft: { p95: 0.3 } }),
+    ]);
+    expect(lines.filter(({ tone }) => tone === 'kv').map(({ key, points }) => [key, points])).toEqual([
+      ['kv eagle3', [[60, 0.3]]],
+      ['kv off', [[60, 0.4]]],
+    ]);
+  });
+
+  it('name as many levels as there is room for', () => {
+    expect(levels([60, 80, 100, 120, 140, 160, 180]).ticks.map(({ at }) => at)).toEqual([
+      60, 80, 100, 120, 140, 160, 180,
+    ]);
+    expect(levels([40, 50, 60, 100, 200, 240]).ticks.map(({ at }) => at)).toEqual([40, 100, 200, 240]);
+    expect(levels([60])).toMatchObject({ min: 59, max: 61 });
   });
 });
 

@@ -7,8 +7,9 @@ import { Alert, Combobox, LoadingPlaceholder, Switch, useStyles2 } from '@grafan
 import { useBaselines, useLive, type Baseline, type Settings } from '../../client';
 import { number } from '../../lib/format';
 import { lastKnown } from '../../lib/known';
+import { BenchmarkCurves } from './BenchmarkCurves';
 import { BenchmarkTable } from './BenchmarkTable';
-import { defaultBaseline, toBenchmark } from './model';
+import { defaultBaseline, only, toBenchmark, type Kind } from './model';
 import { BenchmarkNotes } from './BenchmarkNotes';
 import { SustainedLine } from './SustainedLine';
 
@@ -56,7 +57,21 @@ const Chosen = memo(function Chosen({ baselines, settings, concurrency }: Chosen
         <AllLevels all={all} onChange={setAll} />
       </div>
       {model.rows.length > 0 ? (
-        <BenchmarkTable caption={`${baseline.title}, level by level`} model={model} />
+        <>
+          {tables.map(({ kind, name }) => (
+            <BenchmarkTable
+              key={kind}
+              caption={`${baseline.title}, ${name} level by level`}
+              model={only(model, kind)}
+            />
+          ))}
+          {model.missing.length > 0 && (
+            <div className={styles.note}>
+              <i>Not recorded</i> in this baseline: {model.missing.join(', ')}.
+            </div>
+          )}
+          <BenchmarkCurves model={model} settings={settings} concurrency={concurrency} />
+        </>
       ) : (
         <p>None of its {model.all} levels is on the slider. Switch on “All levels” to see them.</p>
       )}
@@ -68,6 +83,11 @@ const Chosen = memo(function Chosen({ baselines, settings, concurrency }: Chosen
     </div>
   );
 });
+
+const tables: Array<{ kind: Kind; name: string }> = [
+  { kind: 'latency', name: 'latencies' },
+  { kind: 'rate', name: 'rates' },
+];
 
 interface ChoiceProps {
   baselines: Baseline[];

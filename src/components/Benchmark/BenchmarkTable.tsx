@@ -19,6 +19,9 @@ interface BenchmarkTableProps {
 export const BenchmarkTable = memo(function BenchmarkTable({ caption, model }: BenchmarkTableProps) {
   const styles = useStyles2(getStyles);
   const { metrics, rows, speculations } = model;
+  if (metrics.length === 0) {
+    return null;
+  }
   return (
     <div className={styles.container} tabIndex={0} role="group" aria-label={caption}>
       <table className={styles.table}>

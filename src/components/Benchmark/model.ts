@@ -1,5 +1,6 @@
+import { scaleFrom, type CurveLine, type Point, type Scale, type Tick } from '../Curve';
 import type { Baseline, BaselineRow, Mode, Settings, Slider, Speculation } from '../../client';
-import { improvement, MS, type Format, type Improvement } from '../../lib/format';
+import { digits, improvement, MS, PERCENT, SECONDS, type Format, type Improvement } from '../../lib/format';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
 /** One recorded value, or that there is none. */
@@ -26,10 +27,14 @@ export interface Row {
   groups: Group[];
 }
 
-/** One metric, which heads three columns. */
+/** Which of the tables a metric stands in. */
+export type Kind = 'latency' | 'rate';
+
+/** One metric, which heads three columns, and has a curve. */
 export interface Metric {
   key: string;
   name: string;
+  kind: Kind;
   /** What is to be known of it, in a word. */
   note?: string;
 }
@@ -42,6 +47,15 @@ export interface BenchmarkModel {
   speculations: boolean;
   /** How many rows there would be with all levels. */
   all: number;
+  /** The names of metrics of which the baseline has nothing. */
+  missing: string[];
+}
+
+/** The part of a table with the metrics of one kind. */
+export function only(model: BenchmarkModel, kind: Kind): BenchmarkModel {
+  const at = model.metrics.flatMap((metric, i) => (metric.kind === kind ? [i] : []));
+  const rows = model.rows.map((row) => ({ ...row, groups: at.map((i) => row.groups[i]) }));
+  return { ...model, metrics: at.map((i) => model.metrics[i]), rows };
 }
 
 interface MetricInfo extends Metric {
@@ -50,29 +64,49 @@ interface MetricInfo extends Metric {
   slo?: 'ttft' | 'tpot';
   /** Throughput: more is better. */
   more?: boolean;
+  /** In a table alone: nothing live compares with it, and a curve of the same name stands beside it. */
+  tableOnly?: boolean;
 }
 
 /** The unit stands in the head. */
 const ms: Format = { ...MS, unit: undefined, decimals: 1 };
 
+const s: Format = { ...SECONDS, unit: undefined };
+const percents: Format = { ...PERCENT, unit: undefined };
+
 const metrics: MetricInfo[] = [
-  { key: 'ttft', name: 'TTFT p95, ms', value: (row) => row.ttft.p95, format: ms, slo: 'ttft' },
-  { key: 'tpot', name: 'TPOT p95, ms', value: (row) => row.tpot.p95, format: ms, slo: 'tpot' },
+  { key: 'ttft50', name: 'TTFT p50, ms', kind: 'latency', value: (row) => row.ttft.p50, format: ms },
+  { key: 'ttft', name: 'TTFT p95, ms', kind: 'latency', value: (row) => row.ttft.p95, format: ms, slo: 'ttft' },
+  { key: 'tpot', name: 'TPOT p95, ms', kind: 'latency', value: (row) => row.tpot.p95, format: ms, slo: 'tpot' },
   {
     key: 'derived',
     name: 'TPOT p95, ms',
     note: 'derived',
+    kind: 'latency',
     value: (row) => row.tpot_derived.p95,
     format: ms,
     slo: 'tpot',
+    tableOnly: true,
   },
+  { key: 'e2e50', name: 'E2E p50, s', kind: 'latency', value: (row) => row.latency.p50, format: s },
+  { key: 'e2e', name: 'E2E p95, s', kind: 'latency', value: (row) => row.latency.p95, format: s },
   {
     key: 'tokens',
     name: 'Output tokens/s',
+    kind: 'rate',
     value: (row) => row.output_tokens_per_second,
     format: {},
     more: true,
   },
+  {
+    key: 'rps',
+    name: 'Requests/s',
+    kind: 'rate',
+    value: (row) => row.requests_per_second,
+    format: { decimals: 2 },
+    more: true,
+  },
+  { key: 'hits', name: 'KV hit rate, %', kind: 'rate', value: (row) => row.kv_hit_ratio, format: percents, more: true },
 ];
 
 interface Input {
@@ -86,11 +120,12 @@ interface Input {
 
 /** Makes the table of one baseline: round-robin beside KV-aware routing at each level. */
 export function toBenchmark({ baseline, settings, concurrency, all }: Input): BenchmarkModel {
-  const shown = metrics.filter(({ value }) => baseline.rows.some((row) => value(row) !== undefined));
+  const isRecorded = ({ value }: MetricInfo) => baseline.rows.some((row) => value(row) !== undefined);
+  const shown = metrics.filter(isRecorded);
   const pairs = pairUp(baseline.rows);
   const chosen = all ? pairs : pairs.filter((pair) => isOnSlider(pair.concurrency, settings.slider));
   return {
-    metrics: shown.map(({ key, name, note }) => ({ key, name, note })),
+    metrics: shown.map(({ key, name, note, kind }) => ({ key, name, note, kind })),
     rows: chosen.map((pair) => ({
       concurrency: pair.concurrency,
       speculation: pair.speculation,
@@ -99,6 +134,7 @@ export function toBenchmark({ baseline, settings, concurrency, all }: Input): Be
     })),
     speculations: new Set(pairs.map((pair) => pair.speculation)).size > 1,
     all: pairs.length,
+    missing: metrics.filter((metric) => !metric.tableOnly && !isRecorded(metric)).map(({ name }) => name.split(',')[0]),
   };
 }
 
@@ -106,6 +142,51 @@ export function toBenchmark({ baseline, settings, concurrency, all }: Input): Be
 function isOnSlider(level: number, { min, max, increment }: Slider): boolean {
   return level >= min && level <= max && (level - min) % increment === 0;
 }
+
+/** One metric's curve against concurrency. */
+export interface BenchmarkCurve {
+  key: string;
+  name: string;
+  lines: CurveLine[];
+  y: Scale;
+  /** The objective, where the metric has one. */
+  limit?: Tick;
+}
+
+/** The curves of what a table shows, one for each metric that is measured rather than derived. */
+export function toCurves({ metrics: shown, rows, speculations }: BenchmarkModel, { slo }: Settings): BenchmarkCurve[] {
+  return metrics.flatMap((metric) => {
+    const i = shown.findIndex(({ key }) => key === metric.key);
+    if (i < 0 || metric.tableOnly) {
+      return [];
+    }
+    const { key, name, format } = metric;
+    const lines = modes.flatMap(({ mode, cell }) =>
+      Array.from(new Set(rows.map(({ speculation }) => speculation))).map((speculation): CurveLine => {
+        const own = rows.filter((row) => row.speculation === speculation);
+        const points = own.map(({ concurrency, groups }): Point => [concurrency, groups[i][cell]?.value]);
+        return { key: speculations ? `${mode} ${speculation}` : mode, tone: mode, points, dots: true };
+      })
+    );
+    const limit = metric.slo && {
+      at: slo[metric.slo],
+      text: `SLO ${digits(slo[metric.slo], { ...format, decimals: 0 })}`,
+    };
+    const values = lines.flatMap(({ points }) => points.map(([, y]) => y ?? 0));
+    const y = scaleFrom(Math.max(...values, limit ? 1.1 * limit.at : 0), 4, (value) => digits(value, axis(format)));
+    return [{ key, name, lines, y, limit }];
+  });
+}
+
+/** An axis has no more decimals than its steps need. */
+function axis(format: Format): Format {
+  return { ...format, decimals: (inUnit) => (Number.isInteger(Math.round(inUnit * 1e6) / 1e6) ? 0 : 1) };
+}
+
+const modes = [
+  { mode: 'round_robin', cell: 'roundRobin' },
+  { mode: 'kv', cell: 'kv' },
+] as const;
 
 interface Pair {
   concurrency: number;

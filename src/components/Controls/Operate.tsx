@@ -172,7 +172,8 @@ function More({ known, lane, disabled, adjustment }: PartProps & { adjustment: A
   );
 }
 
-const failures: Record<string, string> = {
+/** What did not come about, by the name of what was asked for. */
+export const failures: Record<string, string> = {
   start: 'The workload was not started',
   stop: 'The workload was not stopped',
   drain: 'The workload does not drain',

@@ -1,1 +1,3 @@
 export { Controls } from './Controls';
+export { ModeSwitch } from './ModeSwitch';
+export { failures } from './Operate';

@@ -4,7 +4,7 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, Icon, useStyles2 } from '@grafana/ui';
 
-import { startWorkload, stopWorkload, useClient, useMe, type Live } from '../../client';
+import { startWorkload, stopWorkload, useClient, useMe, type Live, type Me } from '../../client';
 import { useAction, type Action } from '../../components/Controls/useAction';
 import { lastKnown } from '../../lib/known';
 import { LANE } from '../lane';
@@ -15,10 +15,8 @@ type Command = 'start' | 'stop';
 export function StartStop({ live }: { live: Live }) {
   const styles = useStyles2(getStyles);
   const me = useMe();
-  if (me && !me.canOperate) {
-    const why = me.role
-      ? `The role ${me.role} may look, but not start or stop the workload.`
-      : 'Starting and stopping the workload needs the token.';
+  const why = readOnlyReason(me);
+  if (why) {
     return (
       <span className={styles.readOnly} title={why}>
         <Icon name="lock" /> Read only
@@ -26,6 +24,16 @@ export function StartStop({ live }: { live: Live }) {
     );
   }
   return <Buttons live={live} known={me !== undefined} />;
+}
+
+/** Why somebody may not operate; undefined for who may, and while that is not known. */
+export function readOnlyReason(me: Me | undefined): string | undefined {
+  if (!me || me.canOperate) {
+    return undefined;
+  }
+  return me.role
+    ? `The role ${me.role} may look, but not start or stop the workload.`
+    : 'Starting and stopping the workload needs the token.';
 }
 
 /** Start keeps the concurrency that the slider has set. Nothing is on offer while the load generator is lost. */

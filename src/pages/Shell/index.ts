@@ -4,3 +4,4 @@ export { PageRoutes } from './PageRoutes';
 export { StartStop } from './StartStop';
 export { useBooth, type Booth } from './useBooth';
 export { useCurrentPage } from './useCurrentPage';
+export { useStageKey } from './useStageKey';

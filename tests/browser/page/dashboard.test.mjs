@@ -11,7 +11,10 @@ async function cards(page) {
   return Object.fromEntries(texts.map(([name, value, meaning, notes]) => [name, { value, meaning, notes }]));
 }
 
-const benchmark = (page) => section(page, 'Recorded benchmark').getByRole('table').locator('tbody tr');
+const benchmark = (page) =>
+  section(page, 'Recorded benchmark')
+    .getByRole('table', { name: /latencies level by level$/ })
+    .locator('tbody tr');
 const workers = (page) => section(page, 'Infrastructure').getByRole('list', { name: 'Workers' }).locator('> li');
 const snapshot = async () => (await call('GET', '/api/v1/snapshot')).lanes[0];
 

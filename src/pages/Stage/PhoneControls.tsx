@@ -1,0 +1,97 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, useStyles2 } from '@grafana/ui';
+
+import type { Live } from '../../client';
+import { ModeSwitch } from '../../components/Controls';
+import { number } from '../../lib/format';
+import { knownOf } from './model';
+import type { Operate } from './useOperate';
+
+/** What an operator needs in one hand, within reach of the thumb: for small screens, to those who may operate. */
+export function PhoneControls({ live, operate }: { live: Live; operate: Operate }) {
+  const styles = useStyles2(getStyles);
+  const known = knownOf(live);
+  if (!known || !operate.me?.canOperate) {
+    return null;
+  }
+  const { state } = known.lane;
+  const off = live.lane === undefined;
+  const stopped = state.phase === 'stopped';
+  return (
+    <section className={styles.controls} aria-label="Workload controls">
+      <div className={styles.modes}>
+        <ModeSwitch
+          mode={state.mode}
+          speculation={state.speculation}
+          driver={state.driver}
+          modes={state.modes}
+          disabled={off || state.phase === 'switching'}
+          onChange={operate.ask}
+        />
+      </div>
+      <div className={styles.row}>
+        <Button
+          variant="secondary"
+          icon="minus"
+          aria-label="Fewer conversations"
+          disabled={off}
+          onClick={() => operate.step(-1)}
+        />
+        <output aria-label="Concurrency">{number(operate.concurrency)}</output>
+        <Button
+          variant="secondary"
+          icon="plus"
+          aria-label="More conversations"
+          disabled={off}
+          onClick={() => operate.step(1)}
+        />
+        <Button
+          className={styles.start}
+          variant={stopped ? 'success' : 'destructive'}
+          icon={stopped ? 'play' : 'square-shape'}
+          disabled={off}
+          onClick={operate.startStop}
+        >
+          {stopped ? 'Start' : 'Stop'}
+        </Button>
+      </div>
+    </section>
+  );
+}
+
+/** The least that a thumb hits, in pixels, with something to spare. */
+const TARGET = 48;
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  controls: css({
+    position: 'sticky',
+    bottom: 0,
+    display: 'grid',
+    gap: theme.spacing(1),
+    margin: 'auto -1em -1em',
+    padding: theme.spacing(1.5, 1.5, 2),
+    borderTop: `1px solid ${theme.colors.border.medium}`,
+    background: theme.colors.background.elevated,
+    fontSize: theme.typography.body.fontSize,
+    '& button': { minHeight: TARGET, minWidth: TARGET, justifyContent: 'center' },
+    // A large screen is for the crowd, and has keys.
+    '@media (min-width: 601px)': { display: 'none' },
+  }),
+  modes: css({ display: 'grid', gap: theme.spacing(1) }),
+  row: css({
+    display: 'grid',
+    gridTemplateColumns: 'auto 1fr auto 2fr',
+    alignItems: 'center',
+    gap: theme.spacing(1),
+    '& output': {
+      textAlign: 'center',
+      fontSize: theme.typography.h3.fontSize,
+      fontVariantNumeric: 'tabular-nums',
+      fontWeight: theme.typography.fontWeightMedium,
+    },
+  }),
+  start: css({ width: '100%' }),
+});

@@ -1,0 +1,241 @@
+import React from 'react';
+import { act, fireEvent, render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { MemoryRouter, Route, Routes, useLocation } from 'react-router-dom';
+
+import { ClientProvider, Problem, type HistoryPoint, type Me } from '../../client';
+import { violations } from '../../test/axe';
+import { admin, column, comparison, FakeClient, viewer, type LaneChange } from '../../test/fixtures';
+import { answered, settled } from '../../test/settled';
+import { DEBOUNCE, SETTLE } from '../../components/Controls/useConcurrency';
+import { laneChange } from '../../components/Diagram/fixtures';
+import { useStageKey } from '../Shell/useStageKey';
+import Stage from '.';
+import { timeScale } from './FigureView';
+
+function Elsewhere() {
+  useStageKey();
+  return <h2>Elsewhere {useLocation().pathname}</h2>;
+}
+
+jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
+
+const kept: HistoryPoint[] = [];
+
+/** Shows the stage, reached by its key from another page. */
+async function show(lane: LaneChange = {}, who: Me = admin) {
+  const client = new FakeClient();
+  client.who.mockResolvedValue(who);
+  client.reads.mockImplementation(async () => ({ points: kept }));
+  client.show(lane);
+  const result = render(
+    <ClientProvider client={client}>
+      <MemoryRouter initialEntries={['/guide']} future={{ v7_startTransition: true, v7_relativeSplatPath: true }}>
+        <Routes>
+          <Route path="/stage" element={<Stage />} />
+          <Route path="*" element={<Elsewhere />} />
+        </Routes>
+      </MemoryRouter>
+    </ClientProvider>
+  );
+  await userEvent.keyboard('s');
+  await settled(client, '/history');
+  return { client, ...result };
+}
+
+const part = (name: string) => screen.getByRole('region', { name });
+const figure = (name: string) => screen.getByTestId(name).textContent;
+const references = (name: string) =>
+  within(screen.getByRole('list', { name: `${name} of the baseline` }))
+    .getAllByRole('listitem')
+    .map(({ textContent }) => textContent);
+const head = () => screen.getByRole('banner').textContent;
+const press = (keys: string) => userEvent.keyboard(keys);
+const written = ({ client }: { client: FakeClient }) => client.writes.mock.calls;
+const notices = () => screen.getByRole('alert').textContent;
+
+describe('what the crowd sees', () => {
+  it('is mode, concurrency, two figures beside the baseline’s, and the workers', async () => {
+    const { container } = await show(laneChange(3));
+    expect(head()).toMatch(/^KV-aware 120 concurrent conversationsRunning/);
+    expect(figure('TTFT p95')).toMatch(/^544 ms !/);
+    expect(references('TTFT p95')).toEqual(['RR recorded725.1 ms+25.0 % better', 'KV recorded725.1 ms+25.0 % better']);
+    expect(figure('Output tokens/s')).toMatch(/^3,168/);
+    expect(references('Output tokens/s')[0]).toBe('RR recorded2,817+12.5 % better');
+    expect(
+      within(part('Workers'))
+        .getAllByRole('listitem')
+        .map(({ textContent }) => textContent)
+    ).toEqual(['worker-010', 'worker-111', 'worker-212']);
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('is “no difference shown” where an interval says so', async () => {
+    const exact = column().output_tokens_per_second;
+    const same = column({ output_tokens_per_second: { ...exact, improvement: { percent: 3, shown: false } } });
+    await show({ baseline: { columns: [same] } });
+    expect(references('Output tokens/s')).toEqual(['RR recorded2,817no difference shown']);
+  });
+
+  it('is no figure while stopped, nor while the load generator is lost', async () => {
+    const { client } = await show({ state: { running: false, phase: 'stopped' } });
+    expect([figure('TTFT p95'), figure('Output tokens/s')].map((text) => text?.trim())).toEqual(['—', '—']);
+    expect(part('TTFT p95')).toHaveTextContent('stopped');
+    act(() => client.show(laneChange(3)));
+    expect(figure('TTFT p95')).toMatch(/^544 ms/);
+    act(() => client.lose('connection refused'));
+    expect(head()).toMatch(/^— — concurrent conversationsLoad generator lost/);
+    expect(figure('TTFT p95')?.trim()).toBe('—');
+    expect(part('Workers')).not.toHaveTextContent(/\d/);
+    expect(notices()).toMatch(/^No word from the load generator since .* connection refused$/);
+  });
+
+  it('says it where an objective is missed, and where figures are spoilt', async () => {
+    const { client } = await show({ baseline: { live: { ...comparison().live, ttft: { p95: 0.7, n: 100 } } } });
+    expect(figure('TTFT p95')).toMatch(/^700 ms ✕misses the SLO/);
+    const spoilt = {
+      verdict: 'client_bottleneck',
+      reason: 'its CPU is busy',
+      cpu_ratio: 1,
+      lag_seconds: 0.02,
+    } as const;
+    act(() => client.show({ target: { reachable: false, problem: 'connection refused' } }, { client: spoilt }));
+    expect(notices()).toContain('The target cannot be reached. connection refused');
+    expect(notices()).toContain('The load generator itself is the bottleneck: its CPU is busy');
+  });
+
+  it('is the busiest workers where there are many', async () => {
+    await show(laneChange(12));
+    const names = within(part('Workers')).getAllByRole('listitem');
+    expect(names.map(({ textContent }) => textContent).slice(0, 2)).toEqual(['worker-1121', 'worker-1020']);
+    expect(part('Workers')).toHaveTextContent('the busiest 8; 4 more are not shown');
+  });
+});
+
+describe('the curves', () => {
+  it('begin with what the load generator has kept, and mark a change of mode', async () => {
+    const at = (second: number) => new Date(Date.parse('2026-11-20T09:58:00Z') + 1000 * second).toISOString();
+    kept.push(
+      ...Array.from({ length: 60 }, (_, i): HistoryPoint => ({
+        time: at(i),
+        running: true,
+        concurrency: 120,
+        mode: i < 30 ? 'round_robin' : 'kv',
+        speculation: 'off',
+        ttft_p95: 0.8,
+      }))
+    );
+    await show();
+    expect(
+      await screen.findByRole('img', { name: /^TTFT p95 of the last ten minutes, at most 800 ms; .* → KV-aware$/ })
+    ).toHaveTextContent(/SLO 600 ms/);
+    expect(
+      screen.getByRole('img', { name: /^Output tokens\/s of the last ten minutes, at most 3,168/ })
+    ).toBeInTheDocument();
+    kept.length = 0;
+  });
+
+  it('say since when they are, until they are ten minutes long', () => {
+    const texts = (first?: number) => timeScale(600_000, first).ticks.map(({ text }) => text);
+    expect(texts(0)).toEqual(['now', '10 min ago', '5 min ago']);
+    expect(texts(200_000)[1]).toMatch(/^since \d\d:\d\d$/);
+    expect(texts(590_000)).toEqual(['now']);
+    expect(texts()).toEqual(['now', '10 min ago', '5 min ago']);
+  });
+});
+
+describe('the keys', () => {
+  it('start and stop', async () => {
+    const shown = await show({ state: { running: false, phase: 'stopped' } });
+    await press(' ');
+    expect(written(shown)).toEqual([['POST', '/workload/start?lane=main', { concurrency: undefined }]]);
+    act(() => shown.client.show());
+    await press(' ');
+    expect(written(shown)[1]).toEqual(['POST', '/workload/stop?lane=main', { drain: false }]);
+  });
+
+  it('change the mode after a confirmation, which Enter gives and Escape refuses', async () => {
+    const shown = await show();
+    await press('r');
+    expect(screen.getByText('Change to Round-robin?')).toBeInTheDocument();
+    await press('{Escape}');
+    expect(screen.queryByText('Change to Round-robin?')).not.toBeInTheDocument();
+    expect(screen.getByTestId('TTFT p95')).toBeInTheDocument(); // still on the stage
+    expect(written(shown)).toEqual([]);
+    await press('R');
+    await press('{Enter}');
+    await answered();
+    expect(written(shown)).toEqual([['PUT', '/cluster/mode?lane=main', { mode: 'round_robin', speculation: 'off' }]]);
+    await press('k');
+    expect(notices()).toBe('KV-aware routing is in force already.');
+    act(() => shown.client.show({ state: { modes: [{ mode: 'kv', speculation: 'off' }] } }));
+    await press('r');
+    expect(notices()).toBe('The driver “simulated” does not offer Round-robin routing.');
+  });
+
+  it('take the concurrency up and down by one increment, within the slider', async () => {
+    const shown = await show();
+    jest.useFakeTimers();
+    try {
+      ['ArrowUp', 'ArrowUp', 'ArrowDown', 'ArrowUp'].forEach((key) => fireEvent.keyDown(document.body, { key }));
+      expect(head()).toContain('140 concurrent');
+      await act(() => jest.advanceTimersByTimeAsync(DEBOUNCE));
+      expect(written(shown)).toEqual([['PATCH', '/workload?lane=main', { concurrency: 140 }]]);
+      act(() => shown.client.show({ state: { concurrency: { target: 180, actual: 180 } } }));
+      await act(() => jest.advanceTimersByTimeAsync(SETTLE));
+      fireEvent.keyDown(document.body, { key: 'ArrowUp' });
+      expect(notices()).toBe('180 conversations is the most that the slider has.');
+      expect(written(shown)).toHaveLength(1);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('list themselves, and lead back to where one came from', async () => {
+    await show();
+    await press('?');
+    expect(screen.getByText('Keys of the stage view')).toBeInTheDocument();
+    expect(screen.getByText('Leaves the stage view')).toBeInTheDocument();
+    await press('{Escape}');
+    expect(screen.queryByText('Keys of the stage view')).not.toBeInTheDocument();
+    await press('{Escape}');
+    expect(screen.getByText('Elsewhere /guide')).toBeInTheDocument();
+  });
+
+  it('say why something was refused', async () => {
+    const shown = await show();
+    shown.client.writes.mockRejectedValueOnce(new Problem(409, 'a mode change is in progress'));
+    await press(' ');
+    await answered();
+    expect(notices()).toBe('The workload was not stopped: a mode change is in progress');
+  });
+
+  it('tell who may not operate why not, and nobody operates what is lost', async () => {
+    const shown = await show({}, viewer);
+    for (const key of [' ', 'k', 'r', '{ArrowUp}']) {
+      await press(key);
+      expect(notices()).toBe('The role Viewer may look, but not start or stop the workload.');
+    }
+    expect(written(shown)).toEqual([]);
+    expect(screen.queryByRole('region', { name: 'Workload controls' })).not.toBeInTheDocument();
+    shown.unmount();
+    const other = await show();
+    act(() => other.client.lose());
+    await press(' ');
+    expect(notices()).toMatch(/Nothing can be changed while the load generator is lost\.$/);
+    expect(written(other)).toEqual([]);
+  });
+});
+
+it('has its controls for a thumb, with the same confirmation', async () => {
+  const shown = await show();
+  const controls = within(part('Workload controls'));
+  await userEvent.click(controls.getByRole('button', { name: 'Round-robin' }));
+  expect(screen.getByText('Change to Round-robin?')).toBeInTheDocument();
+  await press('{Enter}');
+  expect(written(shown)).toEqual([['PUT', '/cluster/mode?lane=main', { mode: 'round_robin', speculation: 'off' }]]);
+  await userEvent.click(controls.getByRole('button', { name: 'Fewer conversations' }));
+  expect(controls.getByRole('status', { name: 'Concurrency' })).toHaveTextContent('110');
+  await userEvent.click(controls.getByRole('button', { name: 'Stop' }));
+  expect(written(shown)).toContainEqual(['POST', '/workload/stop?lane=main', { drain: false }]);
+});

@@ -1,0 +1,81 @@
+import type { HistoryPoint } from '../../client';
+import { laneSnapshot } from '../../test/fixtures';
+import { changesOf, highest, linesOf, merge, pointOf, SPAN, withPoint } from './history';
+
+const T0 = Date.parse('2026-11-20T10:00:00Z');
+
+const point = (second: number, change: Partial<HistoryPoint> = {}): HistoryPoint => ({
+  time: new Date(T0 + 1000 * second).toISOString(),
+  running: true,
+  concurrency: 120,
+  mode: 'kv',
+  speculation: 'off',
+  ttft_p95: 0.5,
+  output_tokens_per_second: 3000 + second,
+  ...change,
+});
+const points = (from: number, to: number, change: Partial<HistoryPoint> = {}) =>
+  Array.from({ length: to - from + 1 }, (_, i) => point(from + i, change));
+const seconds = (list: HistoryPoint[]) => list.map(({ time }) => (Date.parse(time) - T0) / 1000);
+
+describe('what is kept', () => {
+  it('is a point a second, and ten minutes of them', () => {
+    const full = points(0, 700).reduce<HistoryPoint[]>(withPoint, []);
+    expect(seconds(full)[0]).toBe(700 - SPAN / 1000);
+    expect(full).toHaveLength(601);
+    expect(withPoint(full, point(700.3))).toBe(full);
+  });
+
+  it('is the load generator’s word where there is one, and what was seen elsewhere', () => {
+    const seen = [...points(0, 3, { ttft_p95: 9 }), ...points(20, 22, { ttft_p95: 9 })];
+    const merged = merge(seen, points(2, 20));
+    expect(seconds(merged)).toEqual([0, 1, ...Array.from({ length: 19 }, (_, i) => i + 2), 21, 22]);
+    expect(merged.map(({ ttft_p95 }) => ttft_p95)).toEqual([9, 9, ...Array(19).fill(0.5), 9, 9]);
+    expect(merge(seen, [])).toBe(seen);
+  });
+
+  it('has no figure of a workload that does not run', () => {
+    const stopped = laneSnapshot({ state: { running: false, phase: 'stopped' } });
+    expect(pointOf('2026-11-20T10:00:00Z', stopped)).toMatchObject({ running: false, concurrency: 120 });
+    expect(pointOf('2026-11-20T10:00:00Z', stopped).output_tokens_per_second).toBeUndefined();
+    expect(pointOf('2026-11-20T10:00:00Z', laneSnapshot()).output_tokens_per_second).toBe(3168);
+  });
+});
+
+describe('the curve', () => {
+  it('has a line for each mode, and a gap where nobody answered', () => {
+    const [rr, kv] = linesOf(
+      [...points(0, 1, { mode: 'round_robin' }), ...points(2, 3), ...points(60, 60)],
+      'ttft_p95'
+    );
+    expect([rr.tone, kv.tone]).toEqual(['round_robin', 'kv']);
+    expect(rr.points.map(([, y]) => y)).toEqual([0.5, 0.5, undefined, undefined, undefined, undefined]);
+    expect(kv.points.map(([x, y]) => [(x - T0) / 1000, y])).toEqual([
+      [0, undefined],
+      [1, undefined],
+      [2, 0.5],
+      [3, 0.5],
+      [3.001, undefined],
+      [60, 0.5],
+    ]);
+  });
+
+  it('marks every change of mode, and of speculation', () => {
+    const all = [
+      ...points(0, 2),
+      ...points(3, 5, { mode: 'round_robin' }),
+      ...points(6, 7),
+      ...points(8, 9, { speculation: 'eagle3' }),
+    ];
+    expect(changesOf(all).map(({ at, text, tone }) => [(at - T0) / 1000, text, tone])).toEqual([
+      [3, '→ Round-robin', 'round_robin'],
+      [6, '→ KV-aware', 'kv'],
+      [8, '→ EAGLE-3', 'kv'],
+    ]);
+  });
+
+  it('knows its highest value', () => {
+    expect(highest(points(0, 9), 'output_tokens_per_second')).toBe(3009);
+    expect(highest(points(0, 9, { ttft_p95: undefined }), 'ttft_p95')).toBe(-Infinity);
+  });
+});

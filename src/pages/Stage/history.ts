@@ -1,0 +1,96 @@
+import type { CurveLine, Mark, Point } from '../../components/Curve';
+import type { HistoryPoint, LaneSnapshot } from '../../client';
+import { modeName, speculationName } from '../../lib/names';
+
+/** How far a curve goes back, in milliseconds. */
+export const SPAN = 600_000;
+
+/** From how long a silence on, in milliseconds, a curve has a gap: a point a second is due. */
+export const GAP = 3500;
+
+/** Snapshots also come in between, on a change of state; a curve needs one a second. */
+const LEAST = 900;
+
+/** What a snapshot says of its second, as the load generator's history does. */
+export function pointOf(time: string, { state, window }: LaneSnapshot): HistoryPoint {
+  const { running, concurrency, mode, speculation } = state;
+  return {
+    time,
+    running,
+    concurrency: concurrency.actual,
+    mode,
+    speculation,
+    ttft_p95: running ? window.metrics.ttft.p95 : undefined,
+    output_tokens_per_second: running ? window.output_tokens_per_second : undefined,
+  };
+}
+
+const at = ({ time }: HistoryPoint) => Date.parse(time);
+
+/** Adds a point, and lets go what is older than the curve. */
+export function withPoint(points: HistoryPoint[], point: HistoryPoint): HistoryPoint[] {
+  const last = points.at(-1);
+  if (last && at(point) - at(last) < LEAST) {
+    return points;
+  }
+  return trim([...points, point]);
+}
+
+/**
+ * Puts what the load generator has kept in the place of what was seen of the same
+ * time. What was seen before or after stays: the load generator may have been
+ * restarted, or may have gone on since it answered.
+ */
+export function merge(seen: HistoryPoint[], kept: HistoryPoint[]): HistoryPoint[] {
+  if (kept.length === 0) {
+    return seen;
+  }
+  const [first, last] = [at(kept[0]), at(kept[kept.length - 1])];
+  const before = seen.filter((point) => at(point) <= first - LEAST);
+  const after = seen.filter((point) => at(point) >= last + LEAST);
+  return trim([...before, ...kept, ...after]);
+}
+
+function trim(points: HistoryPoint[]): HistoryPoint[] {
+  const oldest = at(points[points.length - 1]) - SPAN;
+  const first = points.findIndex((point) => at(point) >= oldest);
+  return first > 0 ? points.slice(first) : points;
+}
+
+/** One of the values that have a curve. */
+export type Value = 'ttft_p95' | 'output_tokens_per_second';
+
+/** The curve of a value, in a line for each mode: with gaps where it was not measured, and where nobody answered. */
+export function linesOf(points: HistoryPoint[], value: Value): CurveLine[] {
+  const modes = Array.from(new Set(points.map(({ mode }) => mode)));
+  return modes.map((mode) => {
+    const line: Point[] = [];
+    let last: number | undefined;
+    for (const point of points) {
+      const now = at(point);
+      if (last !== undefined && now - last > GAP) {
+        line.push([last + 1, undefined]);
+      }
+      line.push([now, point.mode === mode ? point[value] : undefined]);
+      last = now;
+    }
+    return { key: mode, tone: mode, points: line };
+  });
+}
+
+/** When the mode changed, and to which. */
+export function changesOf(points: HistoryPoint[]): Mark[] {
+  return points.flatMap((point, i) => {
+    const before = points[i - 1];
+    if (!before || (before.mode === point.mode && before.speculation === point.speculation)) {
+      return [];
+    }
+    const text = before.mode === point.mode ? speculationName(point.speculation) : modeName(point.mode);
+    return [{ at: at(point), text: `→ ${text}`, tone: point.mode }];
+  });
+}
+
+/** The highest of a value; −∞ where there is none. */
+export function highest(points: HistoryPoint[], value: Value): number {
+  return Math.max(...points.map((point) => point[value] ?? -Infinity));
+}

@@ -1,0 +1,176 @@
+import React, { useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { ConfirmModal, IconButton, Modal, useStyles2 } from '@grafana/ui';
+
+import { useLive } from '../../client';
+import { modeName, speculationName } from '../../lib/names';
+import { useKeys } from '../../lib/useKeys';
+import { LANE } from '../lane';
+import { Bars } from './Bars';
+import { FigureView } from './FigureView';
+import { Head } from './Head';
+import { stageKeys } from './keys';
+import { knownOf, toFigures, troubles } from './model';
+import { PhoneControls } from './PhoneControls';
+import { useHistory } from './useHistory';
+import { useLeave } from './useLeave';
+import { useOperate, type Operate } from './useOperate';
+
+/**
+ * One screen for a crowd: what runs, two large figures beside the baseline's with their
+ * last ten minutes, and the workers. It is operated by keys; on a phone, by thumb.
+ */
+export default function Stage() {
+  const styles = useStyles2(getStyles);
+  const live = useLive(LANE);
+  const points = useHistory(live);
+  const operate = useOperate(live);
+  const [help, setHelp] = useState(false);
+  const leave = useLeave(() => {
+    const open = help || operate.asked !== undefined;
+    setHelp(false);
+    operate.answer(false);
+    return open;
+  });
+  useKeys({
+    ' ': operate.startStop,
+    k: () => operate.askMode('kv'),
+    r: () => operate.askMode('round_robin'),
+    ArrowUp: () => operate.step(1),
+    ArrowDown: () => operate.step(-1),
+    '?': () => setHelp(true),
+    Escape: leave,
+  });
+  const known = knownOf(live);
+  const now = known && Date.parse(known.time);
+  return (
+    <div className={styles.stage}>
+      <Head live={live} concurrency={operate.concurrency} />
+      <Trouble words={[...troubles(live), operate.notice]} />
+      <div className={styles.figures}>
+        {toFigures(known, live.lane !== undefined).map((figure) => (
+          <FigureView
+            key={figure.name}
+            figure={figure}
+            points={points}
+            now={now}
+            slo={figure.value === 'ttft_p95' ? known?.settings.slo.ttft : undefined}
+          />
+        ))}
+      </div>
+      <Bars cluster={live.lane?.cluster} />
+      <PhoneControls live={live} operate={operate} />
+      <div className={styles.tools}>
+        <IconButton name="keyboard" size="xl" aria-label="Keys" tooltip="Keys (?)" onClick={() => setHelp(true)} />
+        <IconButton name="times" size="xl" aria-label="Leave" tooltip="Leave (Esc)" onClick={leave} />
+      </div>
+      {help && <KeyList onClose={() => setHelp(false)} />}
+      <Confirmation operate={operate} />
+    </div>
+  );
+}
+
+/** Every sentence on what is wrong: large, since it says why a figure is missing. */
+function Trouble({ words }: { words: Array<string | undefined> }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div role="alert" className={styles.trouble}>
+      {words.map((sentence) => sentence && <div key={sentence}>{sentence}</div>)}
+    </div>
+  );
+}
+
+/** Asks for the operator's word before the mode is changed: Enter gives it, Escape takes the wish back. */
+function Confirmation({ operate: { asked, answer } }: { operate: Operate }) {
+  if (!asked) {
+    return null;
+  }
+  const { mode, speculation } = asked;
+  const name =
+    modeName(mode) +
+    (speculation && speculation !== 'off' && speculation !== 'not_recorded'
+      ? ` with ${speculationName(speculation)}`
+      : '');
+  return (
+    <ConfirmModal
+      isOpen
+      title={`Change to ${name}?`}
+      body="The workload stops, the mode changes, and the workload starts again at the same concurrency with cold caches. The figures settle anew, which takes a minute or more."
+      confirmText="Change (Enter)"
+      confirmButtonVariant="primary"
+      dismissText="Cancel (Esc)"
+      onConfirm={() => answer(true)}
+      onDismiss={() => answer(false)}
+    />
+  );
+}
+
+function KeyList({ onClose }: { onClose(): void }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <Modal title="Keys of the stage view" isOpen onDismiss={onClose}>
+      <dl className={styles.keys}>
+        {stageKeys.map(([keys, does]) => (
+          <React.Fragment key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{does}</dd>
+          </React.Fragment>
+        ))}
+      </dl>
+    </Modal>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  stage: css({
+    // All sizes are multiples of this one: a hundredth of the width at 16:9, never too small to be read.
+    fontSize: 'max(10px, min(1vw, 1.7778vh))',
+    position: 'relative',
+    display: 'flex',
+    flexDirection: 'column',
+    gap: '0.8em',
+    minHeight: '100dvh',
+    boxSizing: 'border-box',
+    padding: '1em',
+    overflowX: 'hidden',
+    background: theme.colors.background.canvas,
+    color: theme.colors.text.primary,
+  }),
+  figures: css({
+    flex: '1 1 auto',
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'stretch',
+    gap: '0.8em',
+    minHeight: 0,
+  }),
+  trouble: css({
+    fontSize: '1.8em',
+    lineHeight: 1.3,
+    color: theme.colors.error.text,
+    '&:empty': { display: 'none' },
+  }),
+  // Seen by who has a mouse over the screen, a finger or a keyboard on it; the crowd sees figures.
+  tools: css({
+    position: 'absolute',
+    top: 4,
+    right: 4,
+    display: 'flex',
+    gap: theme.spacing(1),
+    opacity: 0,
+    '*:hover > &, &:focus-within': { opacity: 1 },
+    '@media (hover: none)': { opacity: 1 },
+  }),
+  keys: css({
+    display: 'grid',
+    gridTemplateColumns: 'auto 1fr',
+    gap: theme.spacing(1, 3),
+    margin: 0,
+    '& dd': { margin: 0 },
+    '& kbd': { fontSize: theme.typography.h4.fontSize },
+  }),
+});

@@ -1,0 +1,42 @@
+import { useState } from 'react';
+
+import { readHistory, useClient, usePolled, type HistoryPoint, type Live } from '../../client';
+import { LANE } from '../lane';
+import { merge, pointOf, withPoint } from './history';
+
+interface Known {
+  points: HistoryPoint[];
+  /** The newest snapshot in it. */
+  time?: string;
+  /** The newest answer in it. */
+  answer?: HistoryPoint[];
+  /** How often the load generator was found, which it is asked after anew. */
+  found: number;
+  live: boolean;
+}
+
+/**
+ * The last ten minutes: what the load generator has kept of them, asked for when the
+ * stage opens and whenever it is back after a loss, and every snapshot since.
+ */
+export function useHistory({ state, lane }: Live): HistoryPoint[] {
+  const client = useClient();
+  const [known, setKnown] = useState<Known>({ points: [], found: 0, live: false });
+  const isLive = lane !== undefined;
+  const load = known.live ? () => readHistory(client, LANE) : undefined;
+  const answer = usePolled(load, false, `history ${known.found}`).value?.points;
+  const time = state.status === 'live' ? state.snapshot.time : undefined;
+  if (known.time === time && known.answer === answer && known.live === isLive) {
+    return known.points;
+  }
+  let { points } = known;
+  if (answer && answer !== known.answer) {
+    points = merge(points, answer);
+  }
+  if (time !== undefined && time !== known.time && lane) {
+    points = withPoint(points, pointOf(time, lane));
+  }
+  const found = known.found + (isLive && !known.live ? 1 : 0);
+  setKnown({ points, time, answer, found, live: isLive }); // while drawing: the next drawing has it
+  return points;
+}

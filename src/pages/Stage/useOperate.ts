@@ -1,0 +1,124 @@
+import { useState } from 'react';
+
+import {
+  changeMode,
+  patchWorkload,
+  startWorkload,
+  stopWorkload,
+  useClient,
+  useMe,
+  type Live,
+  type Me,
+  type Mode,
+  type ModeRequest,
+} from '../../client';
+import { failures } from '../../components/Controls';
+import { useAction } from '../../components/Controls/useAction';
+import { useConcurrency } from '../../components/Controls/useConcurrency';
+import { speculationFor } from '../../lib/modes';
+import { modeName } from '../../lib/names';
+import { LANE } from '../lane';
+import { readOnlyReason } from '../Shell/StartStop';
+import { knownOf } from './model';
+
+/** What may be done from the stage, and how it went. */
+export interface Operate {
+  /** Who looks; undefined until it is known. */
+  me?: Me;
+  /** What is in force, or what the operator wants. */
+  concurrency?: number;
+  /** Starts a workload that is stopped, and stops any other. */
+  startStop(): void;
+  /** Takes the concurrency up (1) or down (−1) by the slider's increment, within its range. */
+  step(direction: 1 | -1): void;
+  /** Asks for a mode, which waits for the operator's word. */
+  ask(request: ModeRequest): void;
+  /** Asks for a mode with the speculation that goes with it. */
+  askMode(mode: Mode): void;
+  /** The mode that waits for the operator's word. */
+  asked?: ModeRequest;
+  /** The operator's word on it. */
+  answer(yes: boolean): void;
+  /** Why the last wish was not fulfilled. */
+  notice?: string;
+}
+
+/** Does what an operator wants, by whatever key or button; who may not is told why. */
+export function useOperate(live: Live): Operate {
+  const client = useClient();
+  const me = useMe();
+  const known = knownOf(live);
+  const seenAt = live.state.status === 'live' ? live.state.receivedAt : undefined;
+  const command = useAction(seenAt);
+  const adjustment = useAction(seenAt);
+  const draft = useConcurrency(known?.lane.state.concurrency.target ?? 0, (concurrency) =>
+    adjustment.run('concurrency', () => patchWorkload(client, LANE, { concurrency }))
+  );
+  const [asked, setAsked] = useState<ModeRequest>();
+  const [refusal, setRefusal] = useState<string>();
+
+  /** Does it if it may be done now. */
+  const operate = (act: (known: NonNullable<ReturnType<typeof knownOf>>) => string | undefined) => {
+    command.dismiss();
+    adjustment.dismiss();
+    const why =
+      readOnlyReason(me) ?? (live.lane && me ? undefined : 'Nothing can be changed while the load generator is lost.');
+    setRefusal(why ?? (known && act(known)));
+  };
+  const startStop = () =>
+    operate(({ lane: { state } }) => {
+      if (command.busy === 'start' || command.busy === 'stop') {
+        return undefined; // what was asked for has not come about yet: the same key would take it back
+      }
+      const start = state.phase === 'stopped';
+      void command.run(start ? 'start' : 'stop', () =>
+        start ? startWorkload(client, LANE, { concurrency: draft.take() }) : stopWorkload(client, LANE, false)
+      );
+      return undefined;
+    });
+  const step = (direction: 1 | -1) =>
+    operate(({ settings: { slider } }) => {
+      const { value } = draft;
+      const wanted = value + direction * slider.increment;
+      // A concurrency beyond the slider was set on purpose: a step leads back, never further.
+      const next = Math.min(Math.max(slider.max, value), Math.max(Math.min(slider.min, value), wanted));
+      if (next === value) {
+        return `${value} conversations is the ${direction > 0 ? 'most' : 'least'} that the slider has.`;
+      }
+      draft.change(next);
+      return undefined;
+    });
+  const ask = (request: ModeRequest) =>
+    operate(({ lane: { state } }) => {
+      const { mode } = request;
+      if (!state.modes.some((offer) => offer.mode === mode)) {
+        return `The driver “${state.driver}” does not offer ${modeName(mode)} routing.`;
+      }
+      if (state.mode_change && !state.mode_change.failed) {
+        return 'A mode change is in progress.';
+      }
+      if (state.mode === mode && (request.speculation ?? state.speculation) === state.speculation) {
+        return `${modeName(mode)} routing is in force already.`;
+      }
+      setAsked(request);
+      return undefined;
+    });
+  const answer = (yes: boolean) => {
+    setAsked(undefined);
+    if (yes && asked) {
+      void command.run('mode', () => changeMode(client, LANE, asked));
+    }
+  };
+  const failure = command.failure ?? adjustment.failure;
+  return {
+    me,
+    concurrency: known && draft.value,
+    startStop,
+    step,
+    ask,
+    askMode: (mode) => ask({ mode, speculation: known && speculationFor(mode, known.lane.state) }),
+    asked,
+    answer,
+    notice: failure ? `${failures[failure.name]}: ${failure.problem.message}` : refusal,
+  };
+}
