@@ -135,7 +135,7 @@ func rules(t *testing.T) []rule {
 }
 
 // variables are what the tests put in the place of a dashboard's variables.
-var variables = strings.NewReplacer("$namespace", "dynamo-workload", "$lane", "main", "$slo_ttft", "600ms", "$slo_tpot", "60ms")
+var variables = strings.NewReplacer("$levels", "0", "$namespace", "dynamo-workload", "$lane", "main", "$slo_ttft", "600ms", "$slo_tpot", "60ms")
 
 // query is an expression with where it stands.
 type query struct{ where, expr string }

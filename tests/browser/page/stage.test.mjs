@@ -1,0 +1,190 @@
+/** The stage view: one screen for a crowd, operated by keys; on a phone, by thumb. */
+import fs from 'node:fs/promises';
+import path from 'node:path';
+
+import { violations } from '../axe.mjs';
+import {
+  call,
+  env,
+  firstTurn,
+  killPart,
+  newestEvent,
+  eventAfter,
+  start,
+  startPart,
+  stateUntil,
+  until,
+} from '../booth.mjs';
+import { doors, expect, gone, host, Page, test } from './page.mjs';
+
+const figure = (page, name) => page.getByRole('region', { name, exact: true });
+const value = async (page, name) => (await figure(page, name).getByTestId(name).innerText()).trim();
+const snapshot = async () => (await call('GET', '/api/v1/snapshot')).lanes[0];
+
+/** Opens the stage view by its key, from another page. */
+async function byKey(page) {
+  const booth = await Page.open(page, '/guide');
+  await page.locator('main h2').first().waitFor();
+  await page.keyboard.press('s');
+  await figure(page, 'TTFT p95').waitFor();
+  return booth;
+}
+
+async function shoot(page, name) {
+  await fs.mkdir(env.results, { recursive: true });
+  await page.screenshot({ path: path.join(env.results, `${host.name}-stage-${name}.png`) });
+}
+
+/** The height of letters on the screen, as a share of its height. */
+const height = (locator) =>
+  locator.evaluate((element) => parseFloat(getComputedStyle(element).fontSize) / window.innerHeight);
+
+for (const [width, height_, colorScheme] of [
+  [1920, 1080, 'dark'],
+  [1920, 1080, 'light'],
+  [3840, 2160, 'dark'],
+  [3840, 2160, 'light'],
+]) {
+  test(`one screen for the crowd, ${width}×${height_} ${colorScheme}`, async ({ visit }) => {
+    await start();
+    await firstTurn();
+    const page = await visit({ width, height: height_, browser: { colorScheme } });
+    const booth = await byKey(page);
+    await booth.says(/Starting|Settling|Running/);
+    await until('a figure, and a curve', async () => /\d/.test(await value(page, 'TTFT p95')));
+    await page.getByRole('img', { name: /^Output tokens\/s of the last ten minutes, at most [1-9]/ }).waitFor();
+    await until(
+      'a bar for each worker',
+      async () => (await figure(page, 'Workers').getByRole('listitem').count()) === 3
+    );
+    const { baseline } = await snapshot();
+    const references = await page.getByRole('list', { name: 'Output tokens/s of the baseline' }).innerText();
+    expect(references).toContain(Math.round(baseline.columns[0].output_tokens_per_second.value).toLocaleString('en'));
+    // From five metres: a figure is as high as a tenth of the screen, a word no less than a fiftieth.
+    expect(await height(page.getByTestId('TTFT p95'))).toBeGreaterThan(0.1);
+    expect(await height(figure(page, 'Workers').getByRole('listitem').first())).toBeGreaterThan(0.02);
+    // All of it at once, and nothing else.
+    expect(await booth.overflow()).toBe(0);
+    expect(await page.evaluate(() => document.scrollingElement.scrollHeight - window.innerHeight)).toBeLessThan(1);
+    await expect(page.getByRole('navigation', { name: 'Pages' })).toHaveCount(0);
+    expect(await violations(page, host.ours)).toEqual([]);
+    await shoot(page, `${colorScheme}-${width}x${height_}`);
+  });
+}
+
+test('the keys: start, mode after a confirmation, one increment, the list, stop, and back', async ({ visit }) => {
+  const page = await visit({ browser: {} });
+  const booth = await byKey(page);
+  await booth.says('Stopped');
+  const before = await newestEvent();
+  await page.keyboard.press('Space');
+  await eventAfter(before, 'a start', ({ kind, by }) => kind === 'start' && by === host.by);
+  await booth.says(/Starting|Settling|Running/);
+
+  await page.keyboard.press('r');
+  await page.getByText('Change to Round-robin?').waitFor();
+  await page.keyboard.press('Escape');
+  await expect(page.getByText('Change to Round-robin?')).toHaveCount(0);
+  await page.keyboard.press('R');
+  await page.getByText('Change to Round-robin?').waitFor();
+  await page.keyboard.press('Enter');
+  await stateUntil('round-robin', ({ mode, phase }) => mode === 'round_robin' && phase === 'running', {
+    within: 30_000,
+  });
+  await expect(page.getByRole('heading', { level: 1, name: 'Round-robin' })).toBeVisible();
+  const marked = page.getByRole('img', { name: /^TTFT p95 of the last ten minutes.*→ Round-robin/ });
+  await marked.waitFor();
+  await page.keyboard.press('k');
+  await page.getByText('Change to KV-aware?').waitFor();
+  await page.keyboard.press('Enter');
+  await stateUntil('kv', ({ mode, phase }) => mode === 'kv' && phase === 'running', { within: 30_000 });
+
+  await page.keyboard.press('ArrowUp');
+  await stateUntil('one increment more', ({ concurrency }) => concurrency.target > 60);
+  await page.keyboard.press('ArrowDown');
+  await stateUntil('and less', ({ concurrency }) => concurrency.target === 60);
+
+  await page.keyboard.press('?');
+  await page.getByText('Keys of the stage view').waitFor();
+  await shoot(page, 'keys');
+  await page.keyboard.press('Escape');
+  await expect(page.getByText('Keys of the stage view')).toHaveCount(0);
+
+  await page.keyboard.press('Space');
+  await stateUntil('stopped', ({ phase }) => phase === 'stopped');
+  await until('no figure', async () => /^—/.test(await value(page, 'TTFT p95')));
+  await page.reload();
+  await figure(page, 'TTFT p95').waitFor();
+  await page
+    .getByRole('img', { name: /→ Round-robin.*→ KV-aware/ })
+    .first()
+    .waitFor(); // it was kept
+  await shoot(page, 'stopped');
+  await page.keyboard.press('Escape');
+  await expect(page).toHaveURL(/\/guide$/);
+  await expect(page.getByRole('region', { name: 'TTFT p95' })).toHaveCount(0);
+});
+
+test('a lost load generator leaves no figure, and a gap', async ({ visit }) => {
+  await start();
+  await firstTurn();
+  const page = await visit({ browser: {}, expected: gone });
+  const booth = await byKey(page);
+  await until('a figure', async () => /\d/.test(await value(page, 'TTFT p95')));
+  await killPart('loadgen');
+  await booth.says('Load generator lost', 30_000);
+  await until('no figure', async () => /^—/.test(await value(page, 'TTFT p95')));
+  await expect(page.getByRole('alert').filter({ hasText: 'No word from the load generator since' })).toBeVisible();
+  await expect(
+    page.getByRole('img', { name: /^Output tokens\/s of the last ten minutes, at most [1-9]/ })
+  ).toBeVisible();
+  await shoot(page, 'lost');
+  await startPart('loadgen');
+  await booth.says('Stopped', 30_000);
+  await expect(
+    page.getByRole('img', { name: /^Output tokens\/s of the last ten minutes, at most [1-9]/ })
+  ).toBeVisible();
+});
+
+for (const colorScheme of ['dark', 'light']) {
+  test(`in one hand, ${colorScheme}`, async ({ visit }) => {
+    const page = await visit({ width: 390, height: 844, browser: { colorScheme, hasTouch: true, isMobile: true } });
+    const booth = await Page.open(page, '/stage');
+    const controls = page.getByRole('region', { name: 'Workload controls' });
+    const button = (name) => controls.getByRole('button', { name, exact: true });
+    await button('Start').tap();
+    await stateUntil('running', ({ running }) => running);
+    await firstTurn();
+    await button('More conversations').tap();
+    await stateUntil('more', ({ concurrency }) => concurrency.target > 60);
+    const boxes = await controls
+      .getByRole('button')
+      .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+    expect(boxes.length).toBeGreaterThanOrEqual(5);
+    for (const { width, height: tall, top, bottom } of boxes) {
+      expect(Math.min(width, tall)).toBeGreaterThanOrEqual(44);
+      expect(top).toBeGreaterThan(844 / 2); // within reach of the thumb
+      expect(bottom).toBeLessThanOrEqual(844);
+    }
+    expect(await booth.overflow()).toBe(0);
+    expect(await violations(page, host.ours)).toEqual([]);
+    await shoot(page, `${colorScheme}-390x844`);
+    await button('Round-robin').tap();
+    await page.getByText('Change to Round-robin?').waitFor();
+    await shoot(page, `${colorScheme}-390x844-confirm`);
+    await page.getByRole('button', { name: 'Cancel (Esc)' }).tap();
+    await button('Stop').tap();
+    await stateUntil('stopped', ({ phase }) => phase === 'stopped');
+  });
+}
+
+if (host.alone) {
+  test('a visitor who may only look sees figures, and is told why keys do nothing', async ({ visit }) => {
+    const page = await visit({ width: 390, height: 844, browser: {} });
+    await Page.open(page, '/stage', doors.public);
+    await figure(page, 'TTFT p95').waitFor();
+    await page.keyboard.press('Space');
+    await page.getByText('Starting and stopping the workload needs the token.').waitFor();
+    await expect(page.getByRole('region', { name: 'Workload controls' })).toHaveCount(0);
+  });
+}
