@@ -1,5 +1,6 @@
 import React from 'react';
 import { act, render, screen } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
 import { MemoryRouter, Route, Routes } from 'react-router-dom';
 
 import { FakeClient, settings } from '../test/fixtures';
@@ -16,6 +17,14 @@ jest.mock('../pages/registry', () => ({
       title: 'Dashboard',
       icon: 'apps',
       load: () => Promise.resolve({ default: () => <h2>Live</h2> }),
+    },
+    {
+      id: 'stage',
+      path: 'stage',
+      title: 'Stage',
+      icon: 'apps',
+      bare: true,
+      load: () => Promise.resolve({ default: () => <h2>For the crowd</h2> }),
     },
   ],
 }));
@@ -64,4 +73,27 @@ it('has the booth’s title and buttons in Grafana’s page, and the pages below
   expect(screen.getByRole('button', { name: 'Stop' })).toBeEnabled();
   act(() => mockClient.lose('connection refused'));
   expect(screen.getByText('The load generator is lost')).toBeInTheDocument();
+});
+
+it('opens a page that has the whole screen over Grafana, by its key, and leaves Grafana out of reach meanwhile', async () => {
+  const grafana = document.createElement('div');
+  grafana.innerHTML = '<nav></nav><div id="grafana-portal-container"></div>';
+  document.body.append(grafana);
+  const { unmount } = render(
+    <MemoryRouter initialEntries={['/a/kvbooth-inference-app']}>
+      <Routes>
+        <Route path="/a/kvbooth-inference-app/*" element={<App />} />
+      </Routes>
+    </MemoryRouter>
+  );
+  expect(await screen.findByText('Live')).toBeInTheDocument();
+  await userEvent.keyboard('s');
+  const stage = await screen.findByText('For the crowd');
+  expect(grafana.querySelector('#grafana-portal-container')).toContainElement(stage);
+  expect(screen.queryByText('Live')).not.toBeInTheDocument();
+  expect(grafana.querySelector('nav')).toHaveAttribute('inert');
+  expect(stage.closest('[inert]')).toBeNull();
+  unmount();
+  expect(grafana.querySelector('nav')).not.toHaveAttribute('inert');
+  grafana.remove();
 });

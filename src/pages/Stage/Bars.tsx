@@ -64,7 +64,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   bars: css({
     display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fit, minmax(min(22em, 100%), 1fr))',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(17em, 100%), 1fr))',
     gap: '0 1.6em',
     margin: 0,
     padding: 0,

@@ -29,7 +29,7 @@ export function FigureView({ figure, points, now, slo }: FigureViewProps) {
     <section className={styles.part} aria-label={name}>
       <h2>{name}</h2>
       <div className={styles.figure}>
-        <div className={cx(styles.value, level && styles[level])} data-testid={name}>
+        <div className={cx(styles.value, level && styles[level], text === DASH && styles.absent)} data-testid={name}>
           {text}
           {unit && text !== DASH && <small> {unit}</small>} {level && <SLOMark level={level} />}
         </div>
@@ -126,13 +126,14 @@ const getStyles = (theme: GrafanaTheme2) => {
     }),
     figure: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: '0 1em' }),
     value: css({
-      fontSize: '7.5em',
+      fontSize: '8.5em',
       lineHeight: 1.05,
       fontWeight: theme.typography.fontWeightBold,
       whiteSpace: 'nowrap',
       '& small': { fontSize: '0.45em' },
       '@media (max-width: 600px)': { fontSize: '4.5em' },
     }),
+    absent: css({ '&&': { color: text.secondary, fontWeight: theme.typography.fontWeightRegular } }),
     tag: css({ fontSize: '1.7em', fontStyle: 'italic', color: text.secondary }),
     references: css({
       listStyle: 'none',

@@ -23,7 +23,6 @@ export function Head({ live, concurrency }: HeadProps) {
   const styles = useStyles2(getStyles);
   const { lane } = live;
   const state = lane?.state;
-  const actual = state?.concurrency.actual;
   const spec = state && state.speculation !== 'off' && state.speculation !== 'not_recorded';
   return (
     <header className={styles.head}>
@@ -33,7 +32,6 @@ export function Head({ live, concurrency }: HeadProps) {
       </h1>
       <div className={styles.concurrency}>
         <b>{number(lane && concurrency)}</b> concurrent conversations
-        {state?.running && actual !== concurrency && <small>{number(actual)} in progress</small>}
       </div>
       <div className={styles.status}>
         <Status live={live} lane={LANE} />
@@ -63,7 +61,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     color: theme.colors.text.secondary,
     fontVariantNumeric: 'tabular-nums',
     '& b': { fontSize: '2.27em', fontWeight: theme.typography.fontWeightBold, color: theme.colors.text.primary },
-    '& small': { fontSize: '0.8em', marginLeft: '1em' },
     '@media (max-width: 600px)': { fontSize: '1.6em', '& b': { fontSize: '1.9em' } },
   }),
   status: css({

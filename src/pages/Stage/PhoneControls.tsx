@@ -71,7 +71,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     bottom: 0,
     display: 'grid',
     gap: theme.spacing(1),
-    margin: 'auto -1em -1em',
+    margin: 'auto -1em 0',
     padding: theme.spacing(1.5, 1.5, 2),
     borderTop: `1px solid ${theme.colors.border.medium}`,
     background: theme.colors.background.elevated,

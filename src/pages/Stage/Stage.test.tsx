@@ -101,7 +101,7 @@ describe('what the crowd sees', () => {
     } as const;
     act(() => client.show({ target: { reachable: false, problem: 'connection refused' } }, { client: spoilt }));
     expect(notices()).toContain('The target cannot be reached. connection refused');
-    expect(notices()).toContain('The load generator itself is the bottleneck: its CPU is busy');
+    expect(notices()).toContain('These figures are not to be trusted: its CPU is busy.');
   });
 
   it('is the busiest workers where there are many', async () => {

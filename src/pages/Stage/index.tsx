@@ -136,6 +136,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     minHeight: '100dvh',
     boxSizing: 'border-box',
     padding: '1em',
+    '@media (max-width: 600px)': { paddingBottom: 0 },
     overflowX: 'hidden',
     background: theme.colors.background.canvas,
     color: theme.colors.text.primary,
@@ -170,7 +171,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
     gridTemplateColumns: 'auto 1fr',
     gap: theme.spacing(1, 3),
     margin: 0,
+    fontSize: 'max(14px, min(1.2vw, 2.1vh))',
     '& dd': { margin: 0 },
-    '& kbd': { fontSize: theme.typography.h4.fontSize },
+    '& kbd': { fontSize: '1em' },
   }),
 });

@@ -152,10 +152,10 @@ for (const colorScheme of ['dark', 'light']) {
     const booth = await Page.open(page, '/stage');
     const controls = page.getByRole('region', { name: 'Workload controls' });
     const button = (name) => controls.getByRole('button', { name, exact: true });
-    await button('Start').tap();
+    await button('Start').click();
     await stateUntil('running', ({ running }) => running);
     await firstTurn();
-    await button('More conversations').tap();
+    await button('More conversations').click();
     await stateUntil('more', ({ concurrency }) => concurrency.target > 60);
     const boxes = await controls
       .getByRole('button')
@@ -169,11 +169,11 @@ for (const colorScheme of ['dark', 'light']) {
     expect(await booth.overflow()).toBe(0);
     expect(await violations(page, host.ours)).toEqual([]);
     await shoot(page, `${colorScheme}-390x844`);
-    await button('Round-robin').tap();
+    await button('Round-robin').click();
     await page.getByText('Change to Round-robin?').waitFor();
     await shoot(page, `${colorScheme}-390x844-confirm`);
-    await page.getByRole('button', { name: 'Cancel (Esc)' }).tap();
-    await button('Stop').tap();
+    await page.getByRole('button', { name: 'Cancel (Esc)' }).click();
+    await button('Stop').click();
     await stateUntil('stopped', ({ phase }) => phase === 'stopped');
   });
 }
