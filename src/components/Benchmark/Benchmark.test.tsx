@@ -272,6 +272,20 @@ describe('the model', () => {
     expect(zero.groups[0].gain).toBeUndefined();
   });
 
+  it('has, of the levels of the slider, those with every figure, where there are any', () => {
+    const rows_ = [
+      row(60, 'kv', { ttft: { p95: 0.3 }, requests_per_second: 2 }),
+      row(60, 'round_robin', { ttft: { p95: 0.3 } }),
+      row(70, 'kv', { ttft: { p95: 0.3 } }),
+      row(200, 'kv', { ttft: { p95: 0.3 }, requests_per_second: 3 }),
+    ];
+    const shown = (all: boolean, of = rows_) =>
+      toBenchmark({ baseline: { ...recorded, rows: of }, settings: settings(), all }).rows.map((r) => r.concurrency);
+    expect(shown(false)).toEqual([60]);
+    expect(shown(true)).toEqual([60, 70, 200]);
+    expect(shown(false, rows_.slice(1, 3))).toEqual([60, 70]);
+  });
+
   it('begins with the baseline of the settings, else a recorded one', () => {
     const measured: Baseline = { ...recorded, name: 'this target', kind: 'measured' };
     const named = (default_baseline: string, all: Baseline[]) =>

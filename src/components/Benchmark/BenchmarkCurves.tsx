@@ -84,7 +84,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   figure: css({ margin: 0, minWidth: 0, '& figcaption': { fontWeight: theme.typography.fontWeightMedium } }),
   plot: css({
     height: 190,
-    padding: theme.spacing(2.5, 2, 3, 6),
+    padding: theme.spacing(2.5, 6.5, 3, 6),
     fontSize: theme.typography.bodySmall.fontSize,
   }),
 });

@@ -123,7 +123,10 @@ export function toBenchmark({ baseline, settings, concurrency, all }: Input): Be
   const isRecorded = ({ value }: MetricInfo) => baseline.rows.some((row) => value(row) !== undefined);
   const shown = metrics.filter(isRecorded);
   const pairs = pairUp(baseline.rows);
-  const chosen = all ? pairs : pairs.filter((pair) => isOnSlider(pair.concurrency, settings.slider));
+  const whole = pairs.some(isWhole);
+  const chosen = all
+    ? pairs
+    : pairs.filter((pair) => isOnSlider(pair.concurrency, settings.slider) && (!whole || isWhole(pair)));
   return {
     metrics: shown.map(({ key, name, note, kind }) => ({ key, name, note, kind })),
     rows: chosen.map((pair) => ({
@@ -136,6 +139,11 @@ export function toBenchmark({ baseline, settings, concurrency, all }: Input): Be
     all: pairs.length,
     missing: metrics.filter((metric) => !metric.tableOnly && !isRecorded(metric)).map(({ name }) => name.split(',')[0]),
   };
+}
+
+/** Whether a level is one of those with every figure: requests a second are recorded last. */
+function isWhole({ rows }: Pair): boolean {
+  return Object.values(rows).some(({ requests_per_second }) => requests_per_second !== undefined);
 }
 
 /** Whether the slider can be set to a level. */

@@ -73,7 +73,8 @@ export function ModeProgress({ change, time, onCancel, onConfirm, busy, disabled
   );
 }
 
-function both({ mode, speculation }: ModeState): string {
+/** A mode with its speculation, where there is any. */
+export function both({ mode, speculation }: ModeState): string {
   const without = speculation === 'off' || speculation === 'not_recorded';
   return without ? modeName(mode) : `${modeName(mode)} with ${speculationName(speculation)}`;
 }

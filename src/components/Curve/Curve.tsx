@@ -142,7 +142,7 @@ function apart(marks: Mark[], { min, max }: Scale): Mark[] {
 }
 
 const getStyles = (theme: GrafanaTheme2) => {
-  const { text, border, error, background } = theme.colors;
+  const { text, border, error } = theme.colors;
   const colour = (name: string) => css({ color: theme.visualization.getColorByName(name) });
   const dark = theme.isDark;
   const thin = { strokeWidth: 1, vectorEffect: 'non-scaling-stroke' as const };
@@ -185,11 +185,10 @@ const getStyles = (theme: GrafanaTheme2) => {
     below: css({ ...word, top: '100%', paddingTop: '0.5em', transform: 'translateX(-50%)' }),
     limitText: css({
       ...word,
-      right: 0,
+      left: '100%',
+      paddingLeft: '0.4em',
       color: error.text,
-      transform: 'translateY(-120%)',
-      padding: '0 0.25em',
-      background: background.primary,
+      transform: 'translateY(-50%)',
     }),
     markText: css({ ...word, top: 0, padding: '0 0.4em', transform: 'translateY(-110%)' }),
     before: css({ '&&': { transform: 'translate(-100%, -110%)' } }),

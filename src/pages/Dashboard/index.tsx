@@ -35,7 +35,7 @@ export default function Dashboard() {
       </Section>
       <Section
         title="Recorded benchmark"
-        info="Latencies and rates that were recorded at each level under round-robin and under KV-aware routing, how much better KV-aware routing was, and the same as curves against concurrency. All of it was measured earlier, on the deployment that the baseline names; none of it changes with the live workload."
+        info="Latencies and rates that were recorded at each level under round-robin and under KV-aware routing, how much better KV-aware routing was, and the same as curves against concurrency: at the levels of the slider, as far as they have every figure, or at all. All of it was measured earlier, on the deployment that the baseline names; none of it changes with the live workload."
         actions={<ImportButton lane={LANE} />}
       >
         <Benchmark lane={LANE} />

@@ -16,7 +16,7 @@ interface BarsProps {
 }
 
 /** How long a name may be beside its bar, in letters. */
-const LETTERS = 22;
+const LETTERS = 18;
 
 /** The requests in flight at each worker, as bars. */
 export function Bars({ cluster }: BarsProps) {
@@ -71,7 +71,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     listStyle: 'none',
     fontSize: '1.6em',
     lineHeight: 1.35,
-    '& li': { display: 'grid', gridTemplateColumns: 'fit-content(45%) 1fr auto', alignItems: 'center', gap: '0.6em' },
+    '& li': { display: 'grid', gridTemplateColumns: 'fit-content(65%) 1fr auto', alignItems: 'center', gap: '0.6em' },
     '& b': { fontWeight: theme.typography.fontWeightMedium, minWidth: '2ch', textAlign: 'right' },
   }),
   name: css({ overflow: 'hidden', textOverflow: 'ellipsis', whiteSpace: 'nowrap' }),

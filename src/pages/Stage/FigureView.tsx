@@ -150,7 +150,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       flex: '1 1 0',
       minHeight: '9em',
       fontSize: '1.25em',
-      padding: '1.6em 2.6em 1.7em 4.6em',
+      padding: '1.6em 6em 1.7em 4.6em',
     }),
     met: css(met),
     near: css(near),

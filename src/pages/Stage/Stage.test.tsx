@@ -11,6 +11,7 @@ import { DEBOUNCE, SETTLE } from '../../components/Controls/useConcurrency';
 import { laneChange } from '../../components/Diagram/fixtures';
 import { useStageKey } from '../Shell/useStageKey';
 import Stage from '.';
+import { NOTICE } from './useOperate';
 import { timeScale } from './FigureView';
 
 function Elsewhere() {
@@ -186,6 +187,8 @@ describe('the keys', () => {
       fireEvent.keyDown(document.body, { key: 'ArrowUp' });
       expect(notices()).toBe('180 conversations is the most that the slider has.');
       expect(written(shown)).toHaveLength(1);
+      await act(() => jest.advanceTimersByTimeAsync(NOTICE));
+      expect(notices()).toBe(''); // the crowd need not read it for long
     } finally {
       jest.useRealTimers();
     }

@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { ConfirmModal, IconButton, Modal, useStyles2 } from '@grafana/ui';
 
 import { useLive } from '../../client';
-import { modeName, speculationName } from '../../lib/names';
+import { both } from '../../components/Controls';
 import { useKeys } from '../../lib/useKeys';
 import { LANE } from '../lane';
 import { Bars } from './Bars';
@@ -87,16 +87,11 @@ function Confirmation({ operate: { asked, answer } }: { operate: Operate }) {
   if (!asked) {
     return null;
   }
-  const { mode, speculation } = asked;
-  const name =
-    modeName(mode) +
-    (speculation && speculation !== 'off' && speculation !== 'not_recorded'
-      ? ` with ${speculationName(speculation)}`
-      : '');
+  const { mode, speculation = 'not_recorded' } = asked;
   return (
     <ConfirmModal
       isOpen
-      title={`Change to ${name}?`}
+      title={`Change to ${both({ mode, speculation })}?`}
       body="The workload stops, the mode changes, and the workload starts again at the same concurrency with cold caches. The figures settle anew, which takes a minute or more."
       confirmText="Change (Enter)"
       confirmButtonVariant="primary"

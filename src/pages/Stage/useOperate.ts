@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 
 import {
   changeMode,
@@ -17,9 +17,13 @@ import { useAction } from '../../components/Controls/useAction';
 import { useConcurrency } from '../../components/Controls/useConcurrency';
 import { speculationFor } from '../../lib/modes';
 import { modeName } from '../../lib/names';
+import { useStable } from '../../lib/useStable';
 import { LANE } from '../lane';
 import { readOnlyReason } from '../Shell/StartStop';
 import { knownOf } from './model';
+
+/** How long it is said why a wish was not fulfilled, in milliseconds: it is for the operator, not for the crowd. */
+export const NOTICE = 8000;
 
 /** What may be done from the stage, and how it went. */
 export interface Operate {
@@ -39,7 +43,7 @@ export interface Operate {
   asked?: ModeRequest;
   /** The operator's word on it. */
   answer(yes: boolean): void;
-  /** Why the last wish was not fulfilled. */
+  /** Why the last wish was not fulfilled, for a short while. */
   notice?: string;
 }
 
@@ -110,6 +114,16 @@ export function useOperate(live: Live): Operate {
     }
   };
   const failure = command.failure ?? adjustment.failure;
+  const notice = failure ? `${failures[failure.name]}: ${failure.problem.message}` : refusal;
+  const forget = useStable(() => {
+    setRefusal(undefined);
+    command.dismiss();
+    adjustment.dismiss();
+  });
+  useEffect(() => {
+    const timer = notice === undefined ? undefined : setTimeout(forget, NOTICE);
+    return () => clearTimeout(timer);
+  }, [notice, forget]);
   return {
     me,
     concurrency: known && draft.value,
@@ -119,6 +133,6 @@ export function useOperate(live: Live): Operate {
     askMode: (mode) => ask({ mode, speculation: known && speculationFor(mode, known.lane.state) }),
     asked,
     answer,
-    notice: failure ? `${failures[failure.name]}: ${failure.problem.message}` : refusal,
+    notice,
   };
 }

@@ -73,19 +73,24 @@ test('the recorded benchmark is the baseline, level by level', async ({ visit })
   const { slider, default_baseline } = await call('GET', '/api/v1/settings');
   const { rows } = baselines.find(({ name }) => name === default_baseline) ?? baselines[0];
   const levels = [...new Set(rows.map(({ concurrency }) => concurrency))].sort((a, b) => a - b);
+  const whole = new Set(rows.filter((row) => row.requests_per_second !== undefined).map((row) => row.concurrency));
   const onSlider = levels.filter(
-    (level) => level >= slider.min && level <= slider.max && (level - slider.min) % slider.increment === 0
+    (level) =>
+      level >= slider.min && level <= slider.max && (level - slider.min) % slider.increment === 0 && whole.has(level)
   );
+  expect(onSlider).toHaveLength(7);
   const shown = () => benchmark(page).evaluateAll((all) => all.map((row) => parseInt(row.children[0].textContent, 10)));
   await until('the levels of the slider', async () => String(await shown()) === String(onSlider));
   const first = (await benchmark(page).first().innerText()).replace(/\s+/g, ' ');
   for (const mode of ['round_robin', 'kv']) {
     const { ttft } = rows.find((row) => row.concurrency === onSlider[0] && row.mode === mode);
+    expect(first.includes((ttft.p50 * 1000).toLocaleString('en', { minimumFractionDigits: 1 })), first).toBeTruthy();
     expect(first.includes((ttft.p95 * 1000).toLocaleString('en', { minimumFractionDigits: 1 })), first).toBeTruthy();
   }
   expect(first).toMatch(/[+−][\d.,]+ %/);
   await page.getByRole('switch', { name: 'All levels' }).click({ force: true });
   await until('all levels', async () => String(await shown()) === String(levels));
+  await page.getByRole('img', { name: /^KV hit rate, % by concurrency/ }).waitFor();
   const other = baselines.find(({ name, kind }) => name !== default_baseline && kind === 'recorded');
   await page.getByRole('combobox', { name: 'Baseline' }).click();
   await page.getByRole('option', { name: other.title }).click();
