@@ -297,9 +297,8 @@ type State struct {
 }
 
 // Quantiles are the p50 and p95 of one metric in seconds, over n values. The
-// intervals are 95 % confidence intervals from order statistics; they are nil
-// where n is too small to give one, and always for ITL, whose values within
-// one turn depend on each other.
+// intervals are 95 % confidence intervals from order statistics, with as many of
+// them as are independent; they are nil where these are too few to give one.
 type Quantiles struct {
 	P50         *float64    `json:"p50,omitempty"`
 	P95         *float64    `json:"p95,omitempty"`
@@ -481,17 +480,35 @@ const (
 	LookupNotRecorded  Lookup = "not_recorded"
 )
 
-// Improvement compares the live value with a baseline's. Percent is positive
-// where live is better. Shown is false where the baseline's value lies inside
-// the live value's 95 % interval, which reads "no difference shown".
+// Outcome says how a live value stands to a baseline's.
+type Outcome string
+
+// The outcomes. Better and Worse are told where the 95 % interval of the
+// difference leaves out 0, NoDifference where it holds 0, TooVariable where the
+// measured turns give no interval: too few of them are independent.
+const (
+	OutcomeBetter       Outcome = "better"
+	OutcomeWorse        Outcome = "worse"
+	OutcomeNoDifference Outcome = "no_difference"
+	OutcomeTooVariable  Outcome = "too_variable"
+)
+
+// Outcomes are all that an [Outcome] may be.
+var Outcomes = []Outcome{OutcomeBetter, OutcomeWorse, OutcomeNoDifference, OutcomeTooVariable}
+
+// Improvement compares the live value with a baseline's. Percent, of the
+// baseline's value, is positive where live is better.
 type Improvement struct {
-	Percent float64 `json:"percent"`
-	Shown   bool    `json:"shown"`
+	Percent  float64     `json:"percent"`
+	Outcome  Outcome     `json:"outcome"`
+	Interval *[2]float64 `json:"interval,omitempty"` // 95 %, of Percent; nil where it is too variable to say
 }
 
 // LookedUp is one value of a baseline at the live concurrency.
 type LookedUp struct {
 	Value       *float64     `json:"value,omitempty"`
+	Interval    *[2]float64  `json:"interval,omitempty"`           // 95 %, of Value; nil where it is not known
+	Estimated   bool         `json:"interval_estimated,omitempty"` // Interval is what recorded tables scatter by, not measured with this value
 	Lookup      Lookup       `json:"lookup"`
 	Improvement *Improvement `json:"improvement,omitempty"`
 }
@@ -508,6 +525,7 @@ type Column struct {
 	Speculation           Speculation  `json:"speculation"`
 	Measured              *time.Time   `json:"measured,omitempty"` // when, for rows that this target measured
 	N                     int          `json:"n,omitempty"`
+	LagSeconds            *float64     `json:"lag_seconds,omitempty"` // how late the load generator was then; see [BaselineRow]
 	TTFT                  LookedUpPair `json:"ttft"`
 	TPOT                  LookedUpPair `json:"tpot"`
 	ITL                   LookedUpPair `json:"itl"`
@@ -526,18 +544,42 @@ type Difference struct {
 
 // Comparison is the live step beside a baseline at the same concurrency.
 type Comparison struct {
-	Name        string       `json:"name"`
-	Title       string       `json:"title"`
-	Concurrency int          `json:"concurrency"`
-	Settling    bool         `json:"settling"`
-	SettlingFor float64      `json:"settling_for_seconds"` // seconds of counted turns still missing
-	N           int          `json:"n"`                    // counted turns in Live
-	Live        Metrics      `json:"live"`                 // of the step's counted turns of the last 60 s
-	LiveOutput  *float64     `json:"live_output_tokens_per_second,omitempty"`
-	LiveRPS     *float64     `json:"live_requests_per_second,omitempty"`
-	LiveKV      *float64     `json:"live_kv_hit_ratio,omitempty"`
+	Name        string   `json:"name"`
+	Title       string   `json:"title"`
+	Concurrency int      `json:"concurrency"`
+	Settling    bool     `json:"settling"`
+	SettlingFor float64  `json:"settling_for_seconds"` // seconds of counted turns still missing
+	Seconds     float64  `json:"seconds"`              // how far the live figures reach back: all of the step since its first counted turn, at most 300
+	N           int      `json:"n"`                    // counted turns in Live
+	Live        Metrics  `json:"live"`                 // of the step's counted turns
+	LiveOutput  *float64 `json:"live_output_tokens_per_second,omitempty"`
+	LiveRPS     *float64 `json:"live_requests_per_second,omitempty"`
+	LiveKV      *float64 `json:"live_kv_hit_ratio,omitempty"`
+
+	// The 95 % intervals of the three above; nil where too few batches are independent.
+	LiveOutputInterval *[2]float64 `json:"live_output_tokens_per_second_interval,omitempty"`
+	LiveRPSInterval    *[2]float64 `json:"live_requests_per_second_interval,omitempty"`
+	LiveKVInterval     *[2]float64 `json:"live_kv_hit_ratio_interval,omitempty"`
+
+	// Withheld says why no column has improvements although the step has settled:
+	// the load generator is the bottleneck now. Empty: nothing is withheld.
+	Withheld string `json:"withheld,omitempty"`
+	// NotKept is the latest step of this target, since the process began, that
+	// became no row, with the baseline [ThisTarget] alone; nil: there is none, or
+	// its level and mode have been measured since.
+	NotKept *NotKept `json:"not_kept,omitempty"`
+
 	Differences []Difference `json:"differences"`
 	Columns     []Column     `json:"columns"`
+}
+
+// NotKept says why what was measured became no row of the baseline [ThisTarget].
+type NotKept struct {
+	Concurrency int         `json:"concurrency"`
+	Mode        Mode        `json:"mode"`
+	Speculation Speculation `json:"speculation"`
+	Time        time.Time   `json:"time"`
+	Reason      string      `json:"reason"` // a clause that can follow a colon
 }
 
 // Percentiles are p50 and p95 in seconds, nil where not recorded.
@@ -566,6 +608,31 @@ type BaselineRow struct {
 	InflightSpreadMax     *float64    `json:"inflight_spread_max,omitempty"`
 	N                     int         `json:"n,omitempty"`        // turns behind the row, where known
 	Measured              *time.Time  `json:"measured,omitempty"` // when, where known
+
+	// Seconds is how long it was measured, where known. LagSeconds is how late the
+	// load generator was over that time (p95), where known: so much too high the
+	// row's TTFT may be, and its Intervals allow for it.
+	Seconds    float64       `json:"seconds,omitempty"`
+	LagSeconds *float64      `json:"lag_seconds,omitempty"`
+	Intervals  *RowIntervals `json:"intervals,omitempty"` // nil: none is known
+}
+
+// RowIntervals are the 95 % intervals of a row's values, in their units. One that
+// is nil is not known.
+type RowIntervals struct {
+	TTFT                  PercentileIntervals `json:"ttft"`
+	TPOT                  PercentileIntervals `json:"tpot"`
+	ITL                   PercentileIntervals `json:"itl"`
+	Latency               PercentileIntervals `json:"latency"`
+	OutputTokensPerSecond *[2]float64         `json:"output_tokens_per_second,omitempty"`
+	RequestsPerSecond     *[2]float64         `json:"requests_per_second,omitempty"`
+	KVHitRatio            *[2]float64         `json:"kv_hit_ratio,omitempty"`
+}
+
+// PercentileIntervals are the 95 % intervals of a metric's p50 and p95 in seconds.
+type PercentileIntervals struct {
+	P50 *[2]float64 `json:"p50,omitempty"`
+	P95 *[2]float64 `json:"p95,omitempty"`
 }
 
 // Baseline is a recorded result: per level and mode, with its deployment and workload.

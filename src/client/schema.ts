@@ -929,14 +929,31 @@ export interface components {
          * @enum {string}
          */
         Lookup: "exact" | "interpolated" | "outside_range" | "not_recorded";
-        /** @description Compares the live value with a baseline's. `percent` is positive where live is better. `shown` is false where the baseline's value lies inside the live value's 95 % interval, which reads "no difference shown". */
+        /**
+         * @description How a live value stands to a baseline's. `better` and `worse`: the 95 % interval of the difference leaves out 0. `no_difference`: it holds 0. `too_variable`: the measured turns give no interval, because too few of them are independent.
+         * @enum {string}
+         */
+        Outcome: "better" | "worse" | "no_difference" | "too_variable";
+        /** @description Compares the live value with a baseline's. `percent`, of the baseline's value, is positive where live is better. */
         Improvement: {
             percent: number;
-            shown: boolean;
+            outcome: components["schemas"]["Outcome"];
+            /** @description 95 %, of `percent`; absent where it is too variable to say */
+            interval?: [
+                number,
+                number
+            ];
         };
         /** @description One value of a baseline at the live concurrency. */
         LookedUp: {
             value?: number;
+            /** @description 95 %, of `value`; absent where it is not known */
+            interval?: [
+                number,
+                number
+            ];
+            /** @description `interval` is what recorded tables scatter by, not measured with this value */
+            interval_estimated?: boolean;
             lookup: components["schemas"]["Lookup"];
             improvement?: components["schemas"]["Improvement"];
         };
@@ -955,6 +972,8 @@ export interface components {
              */
             measured?: string;
             n?: number;
+            /** @description how late the load generator was then (p95), where known */
+            lag_seconds?: number;
             ttft: components["schemas"]["LookedUpPair"];
             tpot: components["schemas"]["LookedUpPair"];
             itl: components["schemas"]["LookedUpPair"];
@@ -979,13 +998,74 @@ export interface components {
             settling_for_seconds: number;
             /** @description counted turns in `live` */
             n: number;
-            /** @description of the step's counted turns of the last 60 s */
+            /** @description how far the live figures reach back: all of the step since its first counted turn, at most 300 */
+            seconds: number;
+            /** @description of the step's counted turns */
             live: components["schemas"]["Metrics"];
             live_output_tokens_per_second?: number;
+            /** @description 95 %; absent where too few batches are independent */
+            live_output_tokens_per_second_interval?: [
+                number,
+                number
+            ];
             live_requests_per_second?: number;
+            /** @description 95 %; absent where too few batches are independent */
+            live_requests_per_second_interval?: [
+                number,
+                number
+            ];
             live_kv_hit_ratio?: number;
+            /** @description 95 %; absent where too few batches are independent */
+            live_kv_hit_ratio_interval?: [
+                number,
+                number
+            ];
+            /** @description why no column has improvements although the step has settled: the load generator is the bottleneck now */
+            withheld?: string;
+            /** @description the latest step of this target, since the process began, that became no row; with the baseline `this target` alone */
+            not_kept?: components["schemas"]["NotKept"];
             differences: components["schemas"]["Difference"][];
             columns: components["schemas"]["Column"][];
+        };
+        /** @description Why what was measured became no row of the baseline `this target`. */
+        NotKept: {
+            concurrency: number;
+            mode: components["schemas"]["Mode"];
+            speculation: components["schemas"]["Speculation"];
+            /** Format: date-time */
+            time: string;
+            /** @description a clause that can follow a colon */
+            reason: string;
+        };
+        /** @description The 95 % intervals of a metric's p50 and p95 in seconds, absent where not known. */
+        PercentileIntervals: {
+            p50?: [
+                number,
+                number
+            ];
+            p95?: [
+                number,
+                number
+            ];
+        };
+        /** @description The 95 % intervals of a row's values, in their units, absent where not known. */
+        RowIntervals: {
+            ttft: components["schemas"]["PercentileIntervals"];
+            tpot: components["schemas"]["PercentileIntervals"];
+            itl: components["schemas"]["PercentileIntervals"];
+            latency: components["schemas"]["PercentileIntervals"];
+            output_tokens_per_second?: [
+                number,
+                number
+            ];
+            requests_per_second?: [
+                number,
+                number
+            ];
+            kv_hit_ratio?: [
+                number,
+                number
+            ];
         };
         /** @description The p50 and p95 in seconds, absent where not recorded. */
         Percentiles: {
@@ -1015,6 +1095,11 @@ export interface components {
              * @description when, where known
              */
             measured?: string;
+            /** @description how long it was measured, where known */
+            seconds?: number;
+            /** @description how late the load generator was over that time (p95), where known: so much too high the TTFT may be; the intervals allow for it */
+            lag_seconds?: number;
+            intervals?: components["schemas"]["RowIntervals"];
         };
         /** @description A recorded result: per level and mode, with its deployment and workload. */
         Baseline: {

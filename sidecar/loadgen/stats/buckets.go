@@ -109,6 +109,26 @@ func (b *buckets) quantile(p float64) float64 {
 	return value
 }
 
+// upTo counts the tokens whose gaps are no longer than that.
+func (b *buckets) upTo(seconds float64) float64 {
+	octave, part := bucketOf(seconds)
+	below := b.zero
+	for o := range min(octave+1, octaves) {
+		parts := b.octave[o]
+		if parts == nil {
+			continue
+		}
+		last := perOctave - 1
+		if o == octave {
+			last = part
+		}
+		for _, tokens := range parts[:last+1] {
+			below += tokens
+		}
+	}
+	return below
+}
+
 // summarise gives the percentiles over the tokens, without intervals, because
 // the gaps of one turn depend on each other.
 func (b *buckets) summarise() api.Quantiles {

@@ -1,12 +1,13 @@
 package stats
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
 
-// Meter measures output tokens a second over the last 60 s, as chunks arrive.
-// Adding takes no lock and allocates nothing.
+// Meter measures output tokens a second, as chunks arrive, over the last 60 s or
+// over a span of up to [StepSpan]. Adding takes no lock and allocates nothing.
 type Meter struct {
 	base  time.Time
 	start atomic.Int64 // of the span, in nanoseconds since base
@@ -15,23 +16,23 @@ type Meter struct {
 	slots [meterSlots]atomic.Uint64
 }
 
-// meterSlots are a few more than the window's seconds, so that a second that has
-// just begun takes no slot that still counts.
-const meterSlots = 64
+// meterSlots are a few more than the seconds of the longest span, so that a second
+// that has just begun takes no slot that still counts.
+const meterSlots = StepSpan/time.Second + 4
 
 // NewMeter makes a meter that begins now.
 func NewMeter(now time.Time) *Meter { return &Meter{base: now} }
 
 // Add counts n tokens that arrived at a time. A negative n corrects what was
 // counted before by what the server says at the turn's end. What came before
-// the last reset, or a minute late, is left out. A second holds 2^31 tokens.
+// the last reset, or five minutes late, is left out. A second holds 2^31 tokens.
 func (m *Meter) Add(at time.Time, n int) {
 	since := at.Sub(m.base)
 	if since < time.Duration(m.start.Load()) {
 		return
 	}
 	second := uint64(since / time.Second)
-	slot := &m.slots[second%meterSlots]
+	slot := &m.slots[second%uint64(meterSlots)]
 	for {
 		old := slot.Load()
 		held, tokens := old>>32, int32(n)
@@ -61,6 +62,33 @@ func (m *Meter) Rate(now time.Time) float64 {
 		}
 	}
 	return max(0, float64(tokens)/max(1, (since-from).Seconds()))
+}
+
+// Over is the tokens a second over the whole seconds that lie between two times,
+// with its 95 % interval; nil where these are fewer than the batches, or more than
+// [StepSpan]. The second time is the present one.
+func (m *Meter) Over(from, now time.Time) (rate *float64, interval *[2]float64) {
+	first := int64((from.Sub(m.base) + time.Second - 1) / time.Second)
+	last := int64(now.Sub(m.base) / time.Second) // has only begun
+	if from.Before(m.base) || last <= first || last-first > int64(StepSpan/time.Second) {
+		return nil, nil
+	}
+	tokens := make([]float64, last-first)
+	for i := range m.slots {
+		held := m.slots[i].Load()
+		if at := int64(held>>32) - first; at >= 0 && at < last-first {
+			tokens[at] = float64(int32(held))
+		}
+	}
+	var s shares
+	for i, n := range tokens {
+		s.add(batchOf(time.Duration(i), time.Duration(len(tokens))), n, 1)
+	}
+	if len(tokens) < batches {
+		return nil, nil
+	}
+	value, _, _ := s.ratio()
+	return new(max(0, value)), s.interval(math.Inf(1))
 }
 
 // Reset forgets everything and begins anew. Tokens of chunks that arrive at that

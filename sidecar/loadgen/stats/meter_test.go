@@ -59,6 +59,27 @@ func TestMeterSpan(t *testing.T) {
 	assert.Equal(t, 10.0, m.Rate(at(100.5)))
 }
 
+// Over counts whole seconds alone, and knows its rate as well as its batches agree.
+func TestMeterOver(t *testing.T) {
+	m := NewMeter(t0)
+	for second := range 400 {
+		m.Add(at(float64(second)+.5), 40+second/100) // a little more every 100 s
+	}
+	rate, interval := m.Over(at(299.5), at(399.7))
+	assert.InDelta(t, (99*43+42*0)/99.0, *rate, 1e-9, "from 300 to 399")
+	assert.Equal(t, &[2]float64{43, 43}, interval, "all batches agree")
+	rate, interval = m.Over(at(200), at(400))
+	assert.Equal(t, 42.5, *rate)
+	// Batches of 42, 42, 43 and 43: their mean has a standard deviation of √(1/3)/2.
+	assert.InDelta(t, 42.5-3.182*.288675, interval[0], 1e-4)
+	assert.InDelta(t, 42.5+3.182*.288675, interval[1], 1e-4)
+	for _, c := range []struct{ from, now float64 }{{390, 393.9}, {50, 400}, {-1, 20}, {400, 400}} {
+		rate, interval = m.Over(at(c.from), at(c.now))
+		assert.Nil(t, rate, "%+v", c)
+		assert.Nil(t, interval, "%+v", c)
+	}
+}
+
 func TestMeterReset(t *testing.T) {
 	m := NewMeter(t0)
 	m.Add(at(7.2), 100)

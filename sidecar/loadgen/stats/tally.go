@@ -1,7 +1,7 @@
 package stats
 
 import (
-	"slices"
+	"math"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -11,36 +11,48 @@ import (
 // happens in report, without it.
 type tally struct {
 	Report
-	slo           api.SLO
-	now, from     time.Duration // since the window's start; what ended at from is not in the rates
-	ttft          [len(turnLabels)][]float64
-	tpot, latency []float64
-	itl           buckets
-	rated         int   // whole turns that ended after from
-	ratedTokens   int64 // theirs
-	asked         int64 // prompt tokens of the turns that told cached ones
+	slo                 api.SLO
+	span                time.Duration // how far it reaches back at most
+	now, from           time.Duration // since the window's start; what ended at from is not in the rates
+	byTurn              [len(turnLabels)][]float64
+	ttft, tpot, latency measured
+	itl                 [batches]buckets
+	rated, tokens, hits shares // of whole turns; the rates' wholes are filled in by report
 }
 
-// newTally selects the last 60 s until now, or those since origin where it is later.
-func newTally(now, origin time.Duration, slo api.SLO) *tally {
-	t := &tally{slo: slo, now: now, from: max(now-windowSpan, origin)}
+// newTally selects the last span until now, or what was since origin where it is later.
+func newTally(now, span, origin time.Duration, slo api.SLO) *tally {
+	t := &tally{slo: slo, span: span, now: now, from: max(now-span, origin)}
 	t.Window.Errors = map[api.ErrorClass]int{}
 	return t
 }
 
-// gather takes the turns of the last 60 s that are wanted, and their gaps.
-func (t *tally) gather(w *Window, wanted func(*turn) bool, gaps func(*second) *buckets) {
+// gather takes the turns of the span that are wanted, and their gaps. The rates
+// count every whole turn: a conversation goes on at the same pace whether its turn
+// counts or not.
+func (t *tally) gather(w *Window, wanted func(*turn) bool, gaps *ring) {
 	for i := range w.turns {
-		if one := &w.turns[i]; one.ended > t.now-windowSpan && wanted(one) {
+		one := &w.turns[i]
+		if one.ended <= t.now-t.span {
+			continue
+		}
+		if wanted(one) {
 			t.add(one)
 		}
+		if one.Status == api.TurnOK && one.ended > t.from {
+			batch := t.batch(one.ended)
+			t.rated.part[batch]++
+			t.tokens.part[batch] += float64(one.OutputTokens)
+		}
 	}
-	for i := range w.gaps {
-		if s := &w.gaps[i]; s.number > int64(t.now/time.Second)-windowSeconds {
-			t.itl.merge(gaps(s))
+	for i := range gaps.slots {
+		if s := &gaps.slots[i]; s.number > gaps.number(t.now)-ringSlots {
+			t.itl[t.batch(time.Duration(s.number)*gaps.length+gaps.length/2)].merge(&s.buckets)
 		}
 	}
 }
+
+func (t *tally) batch(ended time.Duration) int { return batchOf(ended-t.from, t.now-t.from) }
 
 func (t *tally) add(one *turn) {
 	switch one.Status {
@@ -62,27 +74,19 @@ func (t *tally) addWhole(one *turn) {
 	if one.meets(t.slo) {
 		t.SLOMet++
 	}
-	i := turnIndex(one.Turn)
-	t.ttft[i] = appendDefined(t.ttft[i], one.TTFT)
-	t.tpot = appendDefined(t.tpot, one.TPOT)
-	t.latency = appendDefined(t.latency, one.Latency)
+	if i := turnIndex(one.Turn); defined(one.TTFT) {
+		t.byTurn[i] = append(t.byTurn[i], one.TTFT)
+	}
+	batch := t.batch(one.ended)
+	t.ttft.add(batch, one.TTFT)
+	t.tpot.add(batch, one.TPOT)
+	t.latency.add(batch, one.Latency)
 	t.PromptTokens += int64(one.PromptTokens)
 	t.OutputTokens += int64(one.OutputTokens)
 	if one.HasCached {
 		t.CachedTokens += int64(one.CachedTokens)
-		t.asked += int64(one.PromptTokens)
+		t.hits.add(batch, float64(one.CachedTokens), float64(one.PromptTokens))
 	}
-	if one.ended > t.from {
-		t.rated++
-		t.ratedTokens += int64(one.OutputTokens)
-	}
-}
-
-func appendDefined(values []float64, v float64) []float64 {
-	if defined(v) {
-		values = append(values, v)
-	}
-	return values
 }
 
 // report computes what follows from the tally. It needs no lock.
@@ -91,28 +95,59 @@ func (t *tally) report() Report {
 	r.Window.Seconds = max(0, (t.now - t.from).Seconds())
 	// Less than a second of evidence does not make a rate.
 	span := max(1, r.Window.Seconds)
-	r.Window.RequestsPerSecond = float64(t.rated) / span
-	r.Window.OutputTokensPerSecond = float64(t.ratedTokens) / span
+	r.Window.RequestsPerSecond = addUp(t.rated.part) / span
+	r.Window.OutputTokensPerSecond = addUp(t.tokens.part) / span
 	r.Window.ErrorRatio = ratio(int64(r.Errors), int64(r.OK+r.Errors))
 	r.Window.GoodputRatio = ratio(int64(r.SLOMet), int64(r.OK+r.Errors))
-	r.HitRatio = ratio(r.CachedTokens, t.asked)
-	r.TTFTByTurn = t.byTurn()
+	r.HitRatio = ratio(r.CachedTokens, int64(addUp(t.hits.whole)))
+	r.TTFTByTurn = t.rows()
+	r.Batched = r.Window.Seconds > 0 && r.Window.Seconds/batches >= batchTurns*t.meanTurn()
 	r.Window.Metrics = api.Metrics{
-		TTFT: Summarise(slices.Concat(t.ttft[:]...)), TPOT: Summarise(t.tpot),
-		ITL: t.itl.summarise(), Latency: Summarise(t.latency),
+		TTFT: t.ttft.summarise(r.Batched), TPOT: t.tpot.summarise(r.Batched),
+		ITL: summariseGaps(&t.itl, r.OK, r.Batched), Latency: t.latency.summarise(r.Batched),
+	}
+	if r.Batched {
+		for i := range batches {
+			t.rated.whole[i], t.tokens.whole[i] = span/batches, span/batches
+		}
+		r.RequestsInterval, r.OutputInterval = t.rated.interval(math.Inf(1)), t.tokens.interval(math.Inf(1))
+		r.HitInterval = t.hits.interval(1)
 	}
 	return r
 }
 
-func (t *tally) byTurn() []api.TurnTTFT {
+// meanTurn is how long a turn took, in seconds; infinite where none is known.
+func (t *tally) meanTurn() float64 {
+	total, n := 0.0, 0
+	for _, batch := range t.latency {
+		n += len(batch)
+		for _, v := range batch {
+			total += v
+		}
+	}
+	if n == 0 {
+		return math.Inf(1)
+	}
+	return total / float64(n)
+}
+
+func (t *tally) rows() []api.TurnTTFT {
 	rows := []api.TurnTTFT{}
-	for i, values := range t.ttft {
+	for i, values := range t.byTurn {
 		if len(values) > 0 {
 			q := Summarise(values)
 			rows = append(rows, api.TurnTTFT{Turn: turnLabels[i], P50: q.P50, P95: q.P95, N: q.N})
 		}
 	}
 	return rows
+}
+
+func addUp(parts [batches]float64) float64 {
+	total := 0.0
+	for _, v := range parts {
+		total += v
+	}
+	return total
 }
 
 // ratio is nil where there is nothing to divide by.

@@ -12,15 +12,26 @@ const windowSeconds = 60
 
 const windowSpan = windowSeconds * time.Second
 
-// Window holds the turns that ended in the last 60 s. It is safe for concurrent use.
+// StepSpan is how far a step's own figures reach back at most. Within a step
+// nothing is changed, so that more of it tells more.
+const StepSpan = 5 * time.Minute
+
+// maxStepTurns bounds what is kept of a step beyond the window: at more than 66
+// turns a second its figures reach back less far than [StepSpan].
+const maxStepTurns = 20_000
+
+// Window holds the turns that ended in the last 60 s, and of the latest step those
+// of [StepSpan]. It is safe for concurrent use.
 type Window struct {
-	mu     sync.Mutex
-	start  time.Time
-	turns  []turn // in the order in which they were added
-	gaps   [windowSeconds]second
-	step   int64         // the latest with a counted turn
-	first  time.Duration // end of its first counted turn
-	counts bool          // there is such a step
+	mu      sync.Mutex
+	start   time.Time
+	turns   []turn        // in the order in which they were added
+	gaps    ring          // of all whole turns
+	counted ring          // of the latest step's counted ones
+	step    int64         // the latest with a counted turn
+	first   time.Duration // end of its first counted turn
+	kept    time.Duration // turns that ended up to then may be gone, though they are not older than StepSpan
+	counts  bool          // there is such a step
 }
 
 // turn is what the window keeps of a sample.
@@ -29,11 +40,44 @@ type turn struct {
 	ended time.Duration // since the window's start
 }
 
-// second holds the inter-token latencies of the turns that ended in one second
-// since the start: of all, and of the latest step's counted ones.
-type second struct {
-	number       int64
-	all, counted buckets
+// ringSlots are the slots of a ring.
+const ringSlots = 60
+
+// ring holds the inter-token latencies of turns by when these ended, in slots of
+// one length; its latest slots only.
+type ring struct {
+	length time.Duration
+	slots  [ringSlots]slot
+}
+
+// slot is one of a ring. Slots are numbered since the window's start.
+type slot struct {
+	number int64
+	buckets
+}
+
+func (r *ring) number(at time.Duration) int64 { return int64(at / r.length) }
+
+// at is the slot of a moment, emptied if it held an earlier one; nil where it holds
+// a later one.
+func (r *ring) at(moment time.Duration) *slot {
+	number := r.number(moment)
+	s := &r.slots[number%ringSlots]
+	if s.number > number {
+		return nil
+	}
+	if s.number < number {
+		s.number = number
+		s.clear()
+	}
+	return s
+}
+
+func (r *ring) clear() {
+	for i := range r.slots {
+		r.slots[i].number = 0
+		r.slots[i].clear()
+	}
 }
 
 // Report is what a selection of the window's turns was like. Failed turns enter
@@ -52,22 +96,27 @@ type Report struct {
 	// HitRatio is cached / prompt tokens over the turns that told cached
 	// tokens; nil where none did.
 	HitRatio *float64
+
+	// Batched says that the span is long enough for intervals. Without it there is
+	// none, neither below nor in Window.
+	Batched bool
+	// The 95 % intervals of Window's rates and of HitRatio; nil where not known.
+	OutputInterval, RequestsInterval, HitInterval *[2]float64
 }
 
 // NewWindow makes an empty window that starts now.
-func NewWindow(now time.Time) *Window { return &Window{start: now} }
+func NewWindow(now time.Time) *Window {
+	return &Window{start: now, gaps: ring{length: windowSpan / ringSlots}, counted: ring{length: StepSpan / ringSlots}}
+}
 
 // Reset empties the window, which starts anew. Turns that ended before will not
 // enter it.
 func (w *Window) Reset(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.start, w.turns, w.step, w.first, w.counts = now, nil, 0, 0, false
-	for i := range w.gaps {
-		w.gaps[i].number = 0
-		w.gaps[i].all.clear()
-		w.gaps[i].counted.clear()
-	}
+	w.start, w.turns, w.step, w.first, w.kept, w.counts = now, nil, 0, 0, 0, false
+	w.gaps.clear()
+	w.counted.clear()
 }
 
 // Add takes in one ended turn.
@@ -86,10 +135,18 @@ func (w *Window) Add(s Sample) {
 	}
 	s.ITL = nil
 	old := 0
-	for old < len(w.turns) && ended-w.turns[old].ended >= windowSpan {
+	for old < len(w.turns) && w.isOld(&w.turns[old], len(w.turns)-old, ended) {
+		w.kept = max(w.kept, w.turns[old].ended)
 		old++
 	}
 	w.turns = append(w.turns[old:], turn{Sample: s, ended: ended})
+}
+
+// isOld says whether the oldest of so many turns can go.
+func (w *Window) isOld(t *turn, turns int, now time.Duration) bool {
+	age := now - t.ended
+	ofStep := w.counts && t.ended >= w.first && age < StepSpan && turns <= maxStepTurns
+	return age >= windowSpan && !ofStep
 }
 
 // count notes the first counted turn of the latest step, and lets the gaps of
@@ -98,61 +155,56 @@ func (w *Window) count(step int64, ended time.Duration) {
 	switch {
 	case !w.counts || step > w.step:
 		w.step, w.first, w.counts = step, ended, true
-		for i := range w.gaps {
-			w.gaps[i].counted.clear()
-		}
+		w.counted.clear()
 	case step == w.step:
 		w.first = min(w.first, ended)
 	}
 }
 
 func (w *Window) addGaps(s *Sample, ended time.Duration) {
-	number := int64(ended / time.Second)
-	slot := &w.gaps[number%windowSeconds]
-	if slot.number > number {
-		return // a minute late
+	w.gaps.at(ended).addGaps(s)
+	if s.Counted && s.Step == w.step {
+		w.counted.at(ended).addGaps(s)
 	}
-	if slot.number < number {
-		slot.number = number
-		slot.all.clear()
-		slot.counted.clear()
+}
+
+// addGaps adds those of a turn. A slot that is nil has gone on to a later time.
+func (s *slot) addGaps(of *Sample) {
+	if s == nil {
+		return
 	}
-	counted := s.Counted && s.Step == w.step
-	for _, g := range s.ITL {
-		if !g.valid() {
-			continue
-		}
-		octave, part := bucketOf(g.Seconds)
-		slot.all.add(octave, part, g.Tokens)
-		if counted {
-			slot.counted.add(octave, part, g.Tokens)
+	for _, g := range of.ITL {
+		if g.valid() {
+			octave, part := bucketOf(g.Seconds)
+			s.add(octave, part, g.Tokens)
 		}
 	}
-	slot.all.estimated = slot.all.estimated || s.ITLEstimated
-	slot.counted.estimated = slot.counted.estimated || counted && s.ITLEstimated
+	s.estimated = s.estimated || of.ITLEstimated
 }
 
 // Report describes all turns of the last 60 s; its ITL covers whole seconds, the
 // last 59 and the one under way.
 func (w *Window) Report(now time.Time, slo api.SLO) Report {
 	w.mu.Lock()
-	t := newTally(now.Sub(w.start), 0, slo)
-	t.gather(w, func(*turn) bool { return true }, func(s *second) *buckets { return &s.all })
+	t := newTally(now.Sub(w.start), windowSpan, 0, slo)
+	t.gather(w, func(*turn) bool { return true }, &w.gaps)
 	w.mu.Unlock()
 	return t.report()
 }
 
 // Counted describes the counted turns of a step, which must be the latest that
 // has any: for another one the report is empty. Its seconds run from the end of
-// the step's first counted turn, which the rates therefore leave out until 60 s
-// have passed.
+// the step's first counted turn, which the rates therefore leave out, and reach
+// back [StepSpan] at most; its ITL covers whole spans of 5 s. The rates are those
+// of all whole turns that ended in that time: those that straddle the step's
+// beginning do not count, and still are a part of its pace.
 func (w *Window) Counted(now time.Time, step int64, slo api.SLO) Report {
 	w.mu.Lock()
 	at := now.Sub(w.start)
-	t := newTally(at, at, slo)
+	t := newTally(at, StepSpan, at, slo)
 	if w.counts && step == w.step {
-		t = newTally(at, w.first, slo)
-		t.gather(w, func(one *turn) bool { return one.Counted && one.Step == step }, func(s *second) *buckets { return &s.counted })
+		t = newTally(at, StepSpan, max(w.first, w.kept), slo)
+		t.gather(w, func(one *turn) bool { return one.Counted && one.Step == step && one.ended >= t.from }, &w.counted)
 	}
 	w.mu.Unlock()
 	return t.report()

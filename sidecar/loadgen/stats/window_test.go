@@ -239,17 +239,18 @@ func TestWindowITL(t *testing.T) {
 // Gaps are let go second by second, also where a slot is used again.
 func TestWindowITLExpires(t *testing.T) {
 	w := NewWindow(t0)
-	for second := range 200 {
+	for second := range 700 {
 		s := counted(whole(float64(second)+.5), 1)
 		s.ITL = []Gap{{.02, 1}}
 		w.Add(s)
 		assert.Equal(t, min(second+1, 60), w.Report(at(float64(second)+.6), slo).Window.Metrics.ITL.N)
-		assert.Equal(t, min(second+1, 60), w.Counted(at(float64(second)+.6), 1, slo).Window.Metrics.ITL.N)
+		assert.Equal(t, min(second+1, 59*5+second%5+1), w.Counted(at(float64(second)+.6), 1, slo).Window.Metrics.ITL.N, "in slots of 5 s")
 	}
-	late := whole(100)
+	late := counted(whole(100), 1)
 	late.ITL = []Gap{{.02, 1}}
 	w.Add(late)
-	assert.Equal(t, 60, w.Report(at(199.6), slo).Window.Metrics.ITL.N)
+	assert.Equal(t, 60, w.Report(at(699.6), slo).Window.Metrics.ITL.N)
+	assert.Equal(t, 300, w.Counted(at(699.6), 1, slo).Window.Metrics.ITL.N)
 }
 
 func TestCounted(t *testing.T) {
@@ -265,8 +266,8 @@ func TestCounted(t *testing.T) {
 	assert.Equal(t, 3, r.OK, "neither another step's, though late, nor what straddled the step's begin")
 	assert.Equal(t, 30, r.Window.Metrics.ITL.N)
 	assert.Equal(t, 10.0, r.Window.Seconds, "since the first counted turn ended")
-	assert.Equal(t, .2, r.Window.RequestsPerSecond, "the turn that began the span is not in it")
-	assert.Equal(t, 160.0, r.Window.OutputTokensPerSecond)
+	assert.InDelta(t, .3, r.Window.RequestsPerSecond, 1e-9, "without the turn that began the span, with the one that straddles the step's begin")
+	assert.Equal(t, 240.0, r.Window.OutputTokensPerSecond)
 	assert.Equal(t, int64(2400), r.OutputTokens)
 	assert.Zero(t, w.Counted(at(30), 1, slo).OK, "an earlier step is gone")
 	none := w.Counted(at(30), 3, slo)
@@ -274,7 +275,28 @@ func TestCounted(t *testing.T) {
 	assert.Zero(t, none.Window.Seconds, "a step without a counted turn has not begun to settle")
 	assert.NotNil(t, none.Window.Errors)
 	assert.Equal(t, 7, w.Report(at(30), slo).OK, "all turns all the same")
-	assert.Equal(t, 60.0, fill(w, one(90, 2, true)).Counted(at(90), 2, slo).Window.Seconds, "settled")
+	assert.Equal(t, 70.0, fill(w, one(90, 2, true)).Counted(at(90), 2, slo).Window.Seconds, "it grows with the step")
+	assert.Equal(t, 300.0, fill(w, one(330, 2, true)).Counted(at(330), 2, slo).Window.Seconds, "up to five minutes")
+}
+
+// A step at many turns a second reaches back as far as its turns are kept, and
+// never less than the window.
+func TestCountedOfManyTurns(t *testing.T) {
+	w := NewWindow(t0)
+	for i := range 3 * maxStepTurns {
+		w.Add(counted(whole(float64(i)/200), 1)) // 200 a second for 300 s
+	}
+	r := w.Counted(at(300), 1, slo)
+	assert.InDelta(t, maxStepTurns/200, r.Window.Seconds, .1)
+	assert.InDelta(t, 200, r.Window.RequestsPerSecond, .1)
+	assert.InDelta(t, maxStepTurns, r.OK, 1)
+	assert.LessOrEqual(t, len(w.turns), maxStepTurns+1)
+	for i := range 60_000 {
+		w.Add(counted(whole(300+float64(i)/1000), 1)) // 1,000 a second
+	}
+	r = w.Counted(at(360), 1, slo)
+	assert.InDelta(t, 60, r.Window.Seconds, .1)
+	assert.InDelta(t, 1000, r.Window.RequestsPerSecond, 1)
 }
 
 // A step's rates are the true ones once it has settled.
