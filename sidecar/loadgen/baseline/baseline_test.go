@@ -167,14 +167,14 @@ func quantiles(p50, low, high float64) api.Quantiles {
 func TestImprovementIsPositiveWhereLiveIsBetter(t *testing.T) {
 	live := Live{
 		Metrics: api.Metrics{
-			TTFT:    quantiles(0.3, 0.28, 0.32),    // recorded 0.3425: better, outside the interval
-			TPOT:    quantiles(0.0382, 0.03, 0.05), // recorded 0.0382: inside
+			TTFT:    quantiles(0.3, 0.28, 0.32),    // recorded 0.3425: better
+			TPOT:    quantiles(0.0382, 0.03, 0.05), // recorded 0.0382: the same
 			ITL:     quantiles(0.03, 0.02, 0.04),   // not recorded
 			Latency: quantiles(40, 39, 41),         // recorded 32.0601: worse
 		},
-		OutputTokensPerSecond: ptr(2000.0), // recorded 2547.5: worse
-		KVHitRatio:            ptr(0.9735), // recorded 0.885: 10 % better
-		N:                     100,
+		OutputTokensPerSecond: ptr(2000.0), OutputInterval: &[2]float64{1900, 2100}, // recorded 2547.5: worse
+		KVHitRatio: ptr(0.9735), HitInterval: &[2]float64{.96, .98}, // recorded 0.885: 10 % better
+		N: 100, Seconds: 90,
 	}
 	c := Compare(live, h200(), 100)
 	require.Len(t, c.Columns, 2)
@@ -182,19 +182,145 @@ func TestImprovementIsPositiveWhereLiveIsBetter(t *testing.T) {
 	require.Equal(t, api.ModeRoundRobin, rr.Mode)
 
 	assert.InDelta(t, 12.41, rr.TTFT.P50.Improvement.Percent, 0.01)
-	assert.True(t, rr.TTFT.P50.Improvement.Shown)
-	assert.False(t, rr.TTFT.P95.Improvement.Shown, "no interval, nothing shown")
-	assert.False(t, rr.TPOT.P50.Improvement.Shown, "the recorded value lies inside the interval")
+	assert.Equal(t, api.OutcomeBetter, rr.TTFT.P50.Improvement.Outcome)
+	assert.Equal(t, api.OutcomeTooVariable, rr.TTFT.P95.Improvement.Outcome, "no interval, nothing to say")
+	assert.Nil(t, rr.TTFT.P95.Improvement.Interval)
+	assert.Equal(t, api.OutcomeNoDifference, rr.TPOT.P50.Improvement.Outcome)
 	assert.False(t, math.Signbit(rr.TPOT.P50.Improvement.Percent))
 	assert.Nil(t, rr.ITL.P50.Improvement)
 	assert.InDelta(t, -24.77, rr.Latency.P50.Improvement.Percent, 0.01)
-	assert.True(t, rr.Latency.P50.Improvement.Shown, "unfavourable ones are shown as well")
+	assert.Equal(t, api.OutcomeWorse, rr.Latency.P50.Improvement.Outcome, "unfavourable ones are told as well")
 	assert.InDelta(t, -21.49, rr.OutputTokensPerSecond.Improvement.Percent, 0.01)
+	assert.Equal(t, api.OutcomeWorse, rr.OutputTokensPerSecond.Improvement.Outcome)
 	assert.InDelta(t, 10, rr.KVHitRatio.Improvement.Percent, 0.01)
-	assert.True(t, rr.KVHitRatio.Improvement.Shown)
+	assert.Equal(t, api.OutcomeBetter, rr.KVHitRatio.Improvement.Outcome)
 	assert.Nil(t, rr.RequestsPerSecond.Improvement, "the live side has no value")
 	assert.Equal(t, 100, c.N)
+	assert.Equal(t, 90.0, c.Seconds)
+	assert.Equal(t, live.HitInterval, c.LiveKVInterval)
 	assert.Equal(t, *live.Metrics.TTFT.P50, *c.Live.TTFT.P50)
+}
+
+// A difference is told where it is larger than what the live value and the recorded
+// one may be off together, of which the recorded one's part is an estimate.
+func TestScatterWidensTheInterval(t *testing.T) {
+	const recorded = 2547.5
+	compare := func(live, half float64) api.LookedUp {
+		l := Live{OutputTokensPerSecond: &live, OutputInterval: &[2]float64{live - half, live + half}}
+		return Compare(l, h200(), 100).Columns[0].OutputTokensPerSecond
+	}
+	exact := compare(1.05*recorded, 0)
+	assert.True(t, exact.Estimated)
+	assert.InDelta(t, recorded*(1-.0294), exact.Interval[0], 1e-6, "1.5 %, 1.96 times")
+	assert.InDelta(t, recorded*(1+.0294), exact.Interval[1], 1e-6)
+	assert.Equal(t, api.OutcomeBetter, exact.Improvement.Outcome)
+	assert.InDelta(t, 5-2.94, exact.Improvement.Interval[0], 1e-6)
+	assert.InDelta(t, 5+2.94, exact.Improvement.Interval[1], 1e-6)
+	assert.Equal(t, api.OutcomeNoDifference, compare(1.025*recorded, 0).Improvement.Outcome, "the recorded value is not known better than that")
+	both := compare(1.05*recorded, .04*recorded).Improvement
+	assert.InDelta(t, math.Hypot(4, 2.94), both.Interval[1]-5, 1e-6)
+	assert.InDelta(t, .036, both.Interval[0], .01, "just enough")
+	assert.Equal(t, api.OutcomeBetter, both.Outcome)
+	assert.Equal(t, api.OutcomeNoDifference, compare(1.05*recorded, .041*recorded).Improvement.Outcome)
+	assert.Equal(t, api.OutcomeWorse, compare(.9*recorded, .05*recorded).Improvement.Outcome)
+	assert.Equal(t, api.OutcomeNoDifference, compare(recorded*1.0004, 0).Improvement.Outcome, "what rounds to 0.0 %% is none")
+}
+
+// A measured row has its own intervals, and without one it is too variable to say.
+func TestMeasuredRowsHaveTheirOwnIntervals(t *testing.T) {
+	row := func(concurrency int, ttft float64, in *[2]float64) api.BaselineRow {
+		return api.BaselineRow{
+			Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff, LagSeconds: ptr(.004),
+			TTFT: api.Percentiles{P50: &ttft}, Intervals: &api.RowIntervals{TTFT: api.PercentileIntervals{P50: in}},
+		}
+	}
+	b := api.Baseline{Kind: KindMeasured, Rows: []api.BaselineRow{
+		row(10, .4, &[2]float64{.38, .42}), row(20, .5, &[2]float64{.44, .6}), row(30, .6, nil),
+	}}
+	live := Live{Metrics: api.Metrics{TTFT: quantiles(.45, .44, .46)}}
+	at := func(concurrency int) api.LookedUp { return Compare(live, b, concurrency).Columns[0].TTFT.P50 }
+	ten := at(10)
+	assert.Equal(t, &[2]float64{.38, .42}, ten.Interval)
+	assert.False(t, ten.Estimated)
+	assert.Equal(t, api.OutcomeWorse, ten.Improvement.Outcome)
+	assert.InDelta(t, -12.5-math.Hypot(1, 2)/40*100, ten.Improvement.Interval[0], 1e-6)
+	assert.Equal(t, .004, *Compare(live, b, 10).Columns[0].LagSeconds)
+	fifteen := at(15)
+	assert.Equal(t, api.LookupInterpolated, fifteen.Lookup)
+	assert.InDelta(t, .41, fifteen.Interval[0], 1e-9)
+	assert.InDelta(t, .51, fifteen.Interval[1], 1e-9)
+	assert.Equal(t, api.OutcomeNoDifference, fifteen.Improvement.Outcome)
+	assert.Equal(t, api.OutcomeTooVariable, at(25).Improvement.Outcome, "one of the two levels has no interval")
+	assert.Equal(t, api.OutcomeTooVariable, at(30).Improvement.Outcome)
+	assert.Nil(t, at(30).Interval)
+	b.Rows[2].Intervals = nil
+	assert.Equal(t, api.OutcomeTooVariable, at(30).Improvement.Outcome, "as rows of former versions")
+}
+
+func TestWithheld(t *testing.T) {
+	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Withheld: "the load generator is late"}
+	c := Compare(live, h200(), 100)
+	assert.Equal(t, "the load generator is late", c.Withheld)
+	assert.Nil(t, c.Columns[0].TTFT.P50.Improvement)
+	assert.NotNil(t, c.Columns[0].TTFT.P50.Value)
+}
+
+// scattered are the second differences of a column over adjacent levels, of both
+// modes, each scaled so that its size is that of one value's scatter.
+func scattered(b api.Baseline, of func(*api.BaselineRow) *float64, relative bool) []float64 {
+	var sizes []float64
+	for _, mode := range []api.Mode{api.ModeKV, api.ModeRoundRobin} {
+		var rows []api.BaselineRow
+		for _, r := range b.Rows {
+			if r.Mode == mode && of(&r) != nil {
+				rows = append(rows, r)
+			}
+		}
+		for i := 2; i < len(rows); i++ {
+			share := float64(rows[i-1].Concurrency-rows[i-2].Concurrency) / float64(rows[i].Concurrency-rows[i-2].Concurrency)
+			middle := *of(&rows[i-1])
+			d := middle - between(*of(&rows[i-2]), *of(&rows[i]), share)
+			if relative {
+				d /= middle
+			}
+			sizes = append(sizes, math.Abs(d)/math.Sqrt(1+share*share+(1-share)*(1-share)))
+		}
+	}
+	slices.Sort(sizes)
+	return sizes
+}
+
+// The scatter that is assumed is that of the recorded table, rounded up. -v prints it.
+func TestScatter(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		assumed scatter
+		of      func(*api.BaselineRow) *float64
+	}{
+		{"TTFT p50", scatterTTFT[0], func(r *api.BaselineRow) *float64 { return r.TTFT.P50 }},
+		{"TTFT p95", scatterTTFT[1], func(r *api.BaselineRow) *float64 { return r.TTFT.P95 }},
+		{"TPOT p50", scatterTPOT[0], func(r *api.BaselineRow) *float64 { return r.TPOT.P50 }},
+		{"TPOT p95", scatterTPOT[1], func(r *api.BaselineRow) *float64 { return r.TPOT.P95 }},
+		{"latency p50", scatterLatency[0], func(r *api.BaselineRow) *float64 { return r.Latency.P50 }},
+		{"latency p95", scatterLatency[1], func(r *api.BaselineRow) *float64 { return r.Latency.P95 }},
+		{"output tokens/s", scatterOutput, func(r *api.BaselineRow) *float64 { return r.OutputTokensPerSecond }},
+		{"requests/s", scatterRequests, func(r *api.BaselineRow) *float64 { return r.RequestsPerSecond }},
+		{"hit ratio", scatterHits, func(r *api.BaselineRow) *float64 { return r.KVHitRatio }},
+	} {
+		sizes := scattered(h200(), c.of, c.assumed.share > 0)
+		n := len(sizes)
+		require.GreaterOrEqual(t, n, 10, c.name)
+		median := (sizes[(n-1)/2] + sizes[n/2]) / 2 / .6745
+		squares := 0.0
+		for _, s := range sizes {
+			squares += s * s
+		}
+		assumed := c.assumed.share + c.assumed.fixed
+		t.Logf("%-16s %2d second differences: %.2f %% by their median, %.2f %% by their squares; assumed %.1f %%",
+			c.name, n, 100*median, 100*math.Sqrt(squares/float64(n)), 100*assumed)
+		assert.InDelta(t, median, assumed, .01, "%s: rounded up by a point at most", c.name)
+		assert.GreaterOrEqual(t, assumed, median-.0005, c.name)
+	}
 }
 
 func TestNoImprovementWhileSettling(t *testing.T) {

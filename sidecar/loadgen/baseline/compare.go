@@ -1,21 +1,29 @@
 package baseline
 
-import "kvbooth/sidecar/api"
+import (
+	"math"
+
+	"kvbooth/sidecar/api"
+)
 
 // Live is a lane's current step as a baseline is compared with it: of its
-// counted turns of the last 60 s. Latencies are seconds; nil is not known.
+// counted turns. Latencies are seconds; nil is not known.
 type Live struct {
 	Metrics               api.Metrics
 	OutputTokensPerSecond *float64
 	RequestsPerSecond     *float64
 	KVHitRatio            *float64
-	N                     int     // counted turns
-	Settling              bool    // fewer than 60 s of counted turns exist
-	SettlingFor           float64 // seconds of them still missing
-	Deployment            api.Deployment
-	Shape                 api.WorkloadShape
-	Mode                  api.Mode
-	Speculation           api.Speculation // empty: the deployment's
+	// The 95 % intervals of the three above.
+	OutputInterval, RequestsInterval, HitInterval *[2]float64
+	N                                             int     // counted turns
+	Seconds                                       float64 // how far all that reaches back
+	Settling                                      bool    // fewer than 60 s of counted turns exist
+	SettlingFor                                   float64 // seconds of them still missing
+	Withheld                                      string  // why no difference may be told; empty: they may
+	Deployment                                    api.Deployment
+	Shape                                         api.WorkloadShape
+	Mode                                          api.Mode
+	Speculation                                   api.Speculation // empty: the deployment's
 }
 
 // Compare puts a live step beside a baseline at a concurrency: all columns of
@@ -23,21 +31,21 @@ type Live struct {
 // deployment and workload.
 //
 // An improvement is (baseline − live) / baseline for latencies and
-// (live − baseline) / baseline for rates and the hit ratio, in per cent. It is
-// shown where the baseline's value lies outside the live value's 95 % interval;
-// a latency without an interval shows none. Rates and the hit ratio have no
-// interval and are always shown. There is no improvement while settling, nor
-// where either side has no value or the baseline's is 0.
+// (live − baseline) / baseline for rates and the hit ratio, in per cent. Its
+// interval comes from the live value's and the baseline's, and decides its outcome;
+// without either of them it is too variable to say. There is no improvement while
+// settling or withheld, nor where either side has no value or the baseline's is 0.
 func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	c := api.Comparison{
 		Name: b.Name, Title: b.Title, Concurrency: concurrency,
-		Settling: live.Settling, SettlingFor: live.SettlingFor,
-		N: live.N, Live: live.Metrics,
+		Settling: live.Settling, SettlingFor: live.SettlingFor, Withheld: live.Withheld,
+		N: live.N, Seconds: live.Seconds, Live: live.Metrics,
 		LiveOutput: live.OutputTokensPerSecond, LiveRPS: live.RequestsPerSecond, LiveKV: live.KVHitRatio,
+		LiveOutputInterval: live.OutputInterval, LiveRPSInterval: live.RequestsInterval, LiveKVInterval: live.HitInterval,
 		Differences: differences(live, b),
 		Columns:     Columns(b, concurrency),
 	}
-	if !live.Settling {
+	if !live.Settling && live.Withheld == "" {
 		for i := range c.Columns {
 			improve(&c.Columns[i], live)
 		}
@@ -51,33 +59,47 @@ func improve(c *api.Column, live Live) {
 	improveLatency(&c.TPOT, live.Metrics.TPOT)
 	improveLatency(&c.ITL, live.Metrics.ITL)
 	improveLatency(&c.Latency, live.Metrics.Latency)
-	improveRate(&c.OutputTokensPerSecond, live.OutputTokensPerSecond)
-	improveRate(&c.RequestsPerSecond, live.RequestsPerSecond)
-	improveRate(&c.KVHitRatio, live.KVHitRatio)
+	improveValue(&c.OutputTokensPerSecond, live.OutputTokensPerSecond, live.OutputInterval, 1)
+	improveValue(&c.RequestsPerSecond, live.RequestsPerSecond, live.RequestsInterval, 1)
+	improveValue(&c.KVHitRatio, live.KVHitRatio, live.HitInterval, 1)
 }
 
 func improveLatency(pair *api.LookedUpPair, live api.Quantiles) {
-	improveQuantile(&pair.P50, live.P50, live.P50Interval)
-	improveQuantile(&pair.P95, live.P95, live.P95Interval)
+	improveValue(&pair.P50, live.P50, live.P50Interval, -1)
+	improveValue(&pair.P95, live.P95, live.P95Interval, -1)
 }
 
-func improveQuantile(l *api.LookedUp, live *float64, interval *[2]float64) {
-	if p := percentAbove(l.Value, live); p != nil {
-		outside := interval != nil && (*l.Value < interval[0] || *l.Value > interval[1])
-		l.Improvement = &api.Improvement{Percent: 0 - *p, Shown: outside} // 0 − p: no negative zero
+// smallest is the least improvement that is one, in per cent: with its one decimal,
+// nobody sees less.
+const smallest = .05
+
+// improveValue compares one value; better is 1 where more is better, else −1.
+func improveValue(l *api.LookedUp, live *float64, interval *[2]float64, better float64) {
+	if l.Value == nil || live == nil || *l.Value == 0 {
+		return
 	}
+	percent := func(difference float64) float64 { return 0 + better*difference / *l.Value * 100 } // 0 +: no negative zero
+	d := *live - *l.Value
+	l.Improvement = &api.Improvement{Percent: percent(d), Outcome: api.OutcomeTooVariable}
+	if interval == nil || l.Interval == nil {
+		return
+	}
+	// What two independent intervals say of a difference: Zou and Donner,
+	// "Construction of confidence limits about effect measures", Statistics in
+	// Medicine 27 (2008). For symmetric ones that is the root of the sum of squares.
+	low := percent(d - math.Hypot(*live-interval[0], l.Interval[1]-*l.Value))
+	high := percent(d + math.Hypot(interval[1]-*live, *l.Value-l.Interval[0]))
+	low, high = min(low, high), max(low, high)
+	l.Improvement.Interval = &[2]float64{low, high}
+	l.Improvement.Outcome = outcome(l.Improvement.Percent, low, high)
 }
 
-func improveRate(l *api.LookedUp, live *float64) {
-	if p := percentAbove(l.Value, live); p != nil {
-		l.Improvement = &api.Improvement{Percent: *p, Shown: true}
+func outcome(percent, low, high float64) api.Outcome {
+	switch {
+	case percent >= smallest && low > 0:
+		return api.OutcomeBetter
+	case percent <= -smallest && high < 0:
+		return api.OutcomeWorse
 	}
-}
-
-// percentAbove says by how many per cent live lies above the baseline's value.
-func percentAbove(recorded, live *float64) *float64 {
-	if recorded == nil || live == nil || *recorded == 0 {
-		return nil
-	}
-	return copyOf((*live - *recorded) / *recorded * 100)
+	return api.OutcomeNoDifference
 }

@@ -9,26 +9,45 @@ import (
 // At looks up every metric of one mode at a concurrency. A metric that was
 // recorded at exactly this level is exact; between two levels that have it, it
 // is interpolated linearly between the nearest of them; beyond them it is
-// outside_range; where no level has it, not_recorded. N and Measured are those
-// of the level itself, where there is one. The second result is false if the
-// baseline has no row of this mode and speculation.
+// outside_range; where no level has it, not_recorded. N, Measured and LagSeconds
+// are those of the level itself, where there is one. A value has the interval that
+// was measured with it, or, where its baseline is not a measured one, an estimate.
+// The second result is false if the baseline has no row of this mode and
+// speculation.
 func At(b api.Baseline, mode api.Mode, speculation api.Speculation, concurrency int) (api.Column, bool) {
 	rows := rowsOf(b, api.ModeState{Mode: mode, Speculation: speculation})
 	c := api.Column{
 		Mode: mode, Speculation: speculation,
-		TTFT:    lookUpPair(rows, concurrency, func(r *api.BaselineRow) api.Percentiles { return r.TTFT }),
-		TPOT:    lookUpPair(rows, concurrency, func(r *api.BaselineRow) api.Percentiles { return r.TPOT }),
-		ITL:     lookUpPair(rows, concurrency, func(r *api.BaselineRow) api.Percentiles { return r.ITL }),
-		Latency: lookUpPair(rows, concurrency, func(r *api.BaselineRow) api.Percentiles { return r.Latency }),
+		TTFT: lookUpPair(rows, concurrency, func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.TTFT, intervals(r).TTFT }),
+		TPOT: lookUpPair(rows, concurrency, func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.TPOT, intervals(r).TPOT }),
+		ITL:  lookUpPair(rows, concurrency, func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) { return r.ITL, intervals(r).ITL }),
+		Latency: lookUpPair(rows, concurrency, func(r *api.BaselineRow) (api.Percentiles, api.PercentileIntervals) {
+			return r.Latency, intervals(r).Latency
+		}),
 
-		OutputTokensPerSecond: lookUp(rows, concurrency, func(r *api.BaselineRow) *float64 { return r.OutputTokensPerSecond }),
-		RequestsPerSecond:     lookUp(rows, concurrency, func(r *api.BaselineRow) *float64 { return r.RequestsPerSecond }),
-		KVHitRatio:            lookUp(rows, concurrency, func(r *api.BaselineRow) *float64 { return r.KVHitRatio }),
+		OutputTokensPerSecond: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
+			return r.OutputTokensPerSecond, intervals(r).OutputTokensPerSecond
+		}),
+		RequestsPerSecond: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
+			return r.RequestsPerSecond, intervals(r).RequestsPerSecond
+		}),
+		KVHitRatio: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return r.KVHitRatio, intervals(r).KVHitRatio }),
+	}
+	if b.Kind != KindMeasured {
+		estimate(&c)
 	}
 	if i := slices.IndexFunc(rows, func(r api.BaselineRow) bool { return r.Concurrency == concurrency }); i >= 0 {
-		c.N, c.Measured = rows[i].N, rows[i].Measured
+		c.N, c.Measured, c.LagSeconds = rows[i].N, rows[i].Measured, rows[i].LagSeconds
 	}
 	return c, len(rows) > 0
+}
+
+// intervals are those of a row, none where it has none.
+func intervals(r *api.BaselineRow) api.RowIntervals {
+	if r.Intervals == nil {
+		return api.RowIntervals{}
+	}
+	return *r.Intervals
 }
 
 // Columns looks up every mode and speculation that the baseline has:
@@ -49,7 +68,7 @@ func RowsAt(b api.Baseline, concurrency int) []api.BaselineRow {
 	for _, m := range modesOf(b) {
 		rows, at := rowsOf(b, m), api.BaselineRow{Concurrency: concurrency, Mode: m.Mode, Speculation: m.Speculation}
 		for _, metric := range metrics {
-			value := lookUp(rows, concurrency, func(r *api.BaselineRow) *float64 { return *metric.of(r) })
+			value := lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) { return *metric.of(r), nil })
 			*metric.of(&at) = value.Value
 		}
 		found = append(found, at)
@@ -79,26 +98,43 @@ func rowsOf(b api.Baseline, mode api.ModeState) []api.BaselineRow {
 	return rows
 }
 
-func lookUpPair(rows []api.BaselineRow, concurrency int, of func(*api.BaselineRow) api.Percentiles) api.LookedUpPair {
+func lookUpPair(rows []api.BaselineRow, concurrency int, of func(*api.BaselineRow) (api.Percentiles, api.PercentileIntervals)) api.LookedUpPair {
 	return api.LookedUpPair{
-		P50: lookUp(rows, concurrency, func(r *api.BaselineRow) *float64 { return of(r).P50 }),
-		P95: lookUp(rows, concurrency, func(r *api.BaselineRow) *float64 { return of(r).P95 }),
+		P50: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
+			values, intervals := of(r)
+			return values.P50, intervals.P50
+		}),
+		P95: lookUp(rows, concurrency, func(r *api.BaselineRow) (*float64, *[2]float64) {
+			values, intervals := of(r)
+			return values.P95, intervals.P95
+		}),
 	}
 }
 
-// lookUp finds one value in rows of one mode, sorted by concurrency.
-func lookUp(rows []api.BaselineRow, concurrency int, of func(*api.BaselineRow) *float64) api.LookedUp {
-	var below, above *api.BaselineRow
+// point is one value at a level.
+type point struct {
+	level    float64
+	value    float64
+	interval *[2]float64 // nil: not known
+}
+
+// lookUp finds one value with its interval in rows of one mode, sorted by concurrency.
+func lookUp(rows []api.BaselineRow, concurrency int, of func(*api.BaselineRow) (*float64, *[2]float64)) api.LookedUp {
+	var below, above *point
 	for i := range rows {
 		r := &rows[i]
+		value, interval := of(r)
+		if value == nil {
+			continue
+		}
+		at := &point{level: float64(r.Concurrency), value: *value, interval: interval}
 		switch {
-		case of(r) == nil:
 		case r.Concurrency == concurrency:
-			return api.LookedUp{Value: copyOf(*of(r)), Lookup: api.LookupExact}
+			return api.LookedUp{Value: &at.value, Interval: interval, Lookup: api.LookupExact}
 		case r.Concurrency < concurrency:
-			below = r
+			below = at
 		case above == nil:
-			above = r
+			above = at
 		}
 	}
 	switch {
@@ -107,11 +143,15 @@ func lookUp(rows []api.BaselineRow, concurrency int, of func(*api.BaselineRow) *
 	case below == nil || above == nil:
 		return api.LookedUp{Lookup: api.LookupOutside}
 	}
-	share := float64(concurrency-below.Concurrency) / float64(above.Concurrency-below.Concurrency)
-	return api.LookedUp{
-		Value:  copyOf(*of(below)*(1-share) + *of(above)*share),
-		Lookup: api.LookupInterpolated,
+	share := (float64(concurrency) - below.level) / (above.level - below.level)
+	found := api.LookedUp{Value: copyOf(between(below.value, above.value, share)), Lookup: api.LookupInterpolated}
+	if below.interval != nil && above.interval != nil {
+		// Wider than that of two independent values: a straight line is a guess, too.
+		found.Interval = &[2]float64{between(below.interval[0], above.interval[0], share), between(below.interval[1], above.interval[1], share)}
 	}
+	return found
 }
+
+func between(low, high, share float64) float64 { return low*(1-share) + high*share }
 
 func copyOf(v float64) *float64 { return &v }

@@ -151,7 +151,40 @@ func validateRow(field string, r api.BaselineRow) error {
 	return firstError(
 		validateInt(field+".concurrency", r.Concurrency, 1, maxConcurrency),
 		validateInt(field+".n", r.N, 0, maxCount),
+		validateQuality(field, r),
 	)
+}
+
+// validateQuality checks how well a row is known.
+func validateQuality(field string, r api.BaselineRow) error {
+	lag := 0.0
+	if r.LagSeconds != nil {
+		lag = *r.LagSeconds
+	}
+	all := intervals(&r)
+	return firstError(
+		validateValue(field+".seconds", r.Seconds, 0),
+		validateValue(field+".lag_seconds", lag, 0),
+		validateInterval(field+".intervals.ttft.p50", all.TTFT.P50),
+		validateInterval(field+".intervals.ttft.p95", all.TTFT.P95),
+		validateInterval(field+".intervals.tpot.p50", all.TPOT.P50),
+		validateInterval(field+".intervals.tpot.p95", all.TPOT.P95),
+		validateInterval(field+".intervals.itl.p50", all.ITL.P50),
+		validateInterval(field+".intervals.itl.p95", all.ITL.P95),
+		validateInterval(field+".intervals.latency.p50", all.Latency.P50),
+		validateInterval(field+".intervals.latency.p95", all.Latency.P95),
+		validateInterval(field+".intervals.output_tokens_per_second", all.OutputTokensPerSecond),
+		validateInterval(field+".intervals.requests_per_second", all.RequestsPerSecond),
+		validateInterval(field+".intervals.kv_hit_ratio", all.KVHitRatio),
+	)
+}
+
+// validateInterval refuses ends that are no numbers or in the wrong order.
+func validateInterval(field string, in *[2]float64) error {
+	if in == nil || in[0] <= in[1] && !math.IsInf(in[0], 0) && !math.IsInf(in[1], 0) {
+		return nil
+	}
+	return api.Refuse(field, fmt.Sprint(*in), "two finite numbers, the smaller one first")
 }
 
 const timeAllowed = "an RFC 3339 time from 1970 to 9998"
