@@ -259,7 +259,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 		return err
 	}
 	catalogue, err := lane.NewCatalogue(ctx, lane.Process{
-		Version: version(), Config: conf.Map(), Store: g.store, Health: g.check.Health, Log: g.log,
+		Version: version(), Config: conf.Map(), Store: g.store, Health: g.check.Health, Lag: g.check.Lag, Log: g.log,
 		CheckConcurrency: g.files.check,
 	}, conf.Settings())
 	if err != nil {

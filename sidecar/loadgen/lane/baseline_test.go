@@ -122,8 +122,8 @@ func TestRowIsNotKept(t *testing.T) {
 		spoil func(b *booth, f *fake)
 		want  int // rows
 	}{
-		"the client was the bottleneck": {func(b *booth, _ *fake) {
-			b.judge(api.VerdictBottleneck)
+		"the client was late": {func(b *booth, _ *fake) {
+			b.delay(12 * time.Millisecond) // TTFT is 200 ms
 			pass(100 * time.Second)
 			b.stop()
 		}, 0},
@@ -138,13 +138,18 @@ func TestRowIsNotKept(t *testing.T) {
 		}, 0},
 		"the verdict is not known yet": {func(b *booth, _ *fake) {
 			b.judge(api.VerdictUnknown)
+			b.delay(-1)
 			pass(70 * time.Second)
 			b.stop()
 		}, 1},
 		"the client recovered": {func(b *booth, _ *fake) {
-			b.judge(api.VerdictBottleneck)
+			b.delay(12 * time.Millisecond)
 			pass(70 * time.Second)
-			b.judge(api.VerdictFine)
+			b.delay(0)
+			pass(70 * time.Second)
+		}, 1},
+		"the verdict of the moment is no verdict on the minute": {func(b *booth, _ *fake) {
+			b.judge(api.VerdictBottleneck)
 			pass(70 * time.Second)
 		}, 1},
 	} {
@@ -157,6 +162,96 @@ func TestRowIsNotKept(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A row tells how long it was measured, how well its values are known, and how late
+// the load generator was, by which a latency may be lower. What is as small as the
+// lag is not in it.
+func TestRowKnowsItsErrors(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		b.delay(5 * time.Millisecond)
+		b.start(3)
+		pass(65 * time.Second)
+		row := b.rows()[level{3, api.ModeKV}]
+		require.NotNil(t, row.LagSeconds)
+		assert.Equal(t, .005, *row.LagSeconds)
+		assert.InDelta(t, 60, row.Seconds, 1)
+		assert.InDelta(t, .2, *row.TTFT.P50, 1e-9)
+		assert.InDelta(t, .195, row.Intervals.TTFT.P50[0], 1e-9, "lower by the lag")
+		assert.InDelta(t, .2, row.Intervals.TTFT.P50[1], 1e-9, "and never higher")
+		assert.InDelta(t, .039, row.Intervals.TPOT.P95[0], 1e-9, "five gaps share it")
+		assert.Nil(t, row.ITL.P50, "5 ms of 40 ms")
+		assert.Nil(t, row.Intervals.ITL.P50)
+		for _, in := range []*[2]float64{row.Intervals.OutputTokensPerSecond, row.Intervals.RequestsPerSecond, row.Intervals.KVHitRatio} {
+			require.NotNil(t, in)
+			assert.LessOrEqual(t, in[0], in[1])
+		}
+		pass(5 * time.Minute)
+		row = b.rows()[level{3, api.ModeKV}]
+		assert.InDelta(t, 300, row.Seconds, 1)
+		assert.InDelta(t, 2250, row.N, 20)
+		b.setMode(roundRobin)
+		b.driver.called(t).answer(true, nil)
+		pass(65 * time.Second)
+		was := column(t, b.snapshot().Baseline, api.ModeKV)
+		assert.Equal(t, .005, *was.LagSeconds)
+		assert.Equal(t, api.OutcomeNoDifference, was.TTFT.P50.Improvement.Outcome)
+	})
+}
+
+// Where a row is not kept, the comparison with this target's own rows says which and
+// why, until a row of that level and mode is there.
+func TestNotKeptIsTold(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		notKept := func() *api.NotKept { return b.snapshot().Baseline.NotKept }
+		b.start(3)
+		assert.Nil(t, notKept())
+		pass(30 * time.Second)
+		b.start(4)
+		synctest.Wait()
+		n := notKept()
+		require.NotNil(t, n)
+		assert.Equal(t, 3, n.Concurrency)
+		assert.Equal(t, api.ModeKV, n.Mode)
+		assert.WithinDuration(t, time.Now(), n.Time, time.Second)
+		assert.Regexp(t, `^the step ended after (29|30) s of counted turns; a row takes 60 s$`, n.Reason)
+
+		b.delay(45 * time.Millisecond)
+		pass(65 * time.Second)
+		n = notKept()
+		require.NotNil(t, n)
+		assert.Equal(t, 4, n.Concurrency)
+		assert.Regexp(t, `^the load generator itself was 45.0 ms late \(p95 of these 6\d s\), too much for a TTFT p50 of 200.0 ms`, n.Reason)
+		chosen, err := b.lane.Comparison("h200x3-tp1-llama70b-fp8")
+		require.NoError(t, err)
+		assert.Nil(t, chosen.NotKept, "no matter of a recorded table")
+
+		b.delay(0)
+		pass(65 * time.Second)
+		assert.Contains(t, b.rows(), level{4, api.ModeKV})
+		assert.Nil(t, notKept())
+	})
+}
+
+// While the load generator is the bottleneck no figure is better or worse; the
+// comparison says why.
+func TestBottleneckWithholds(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		b.start(3)
+		pass(65 * time.Second)
+		b.switched(roundRobin, false, nil)
+		b.judge(api.VerdictBottleneck)
+		pass(30 * time.Second)
+		assert.Empty(t, b.snapshot().Baseline.Withheld, "nothing to withhold while it settles")
+		pass(35 * time.Second)
+		c := b.snapshot().Baseline
+		assert.Equal(t, b.verdict().Reason, c.Withheld)
+		assert.Nil(t, column(t, c, api.ModeKV).TTFT.P50.Improvement)
+		b.judge(api.VerdictFine)
+		c = b.snapshot().Baseline
+		assert.Empty(t, c.Withheld)
+		assert.NotNil(t, column(t, c, api.ModeKV).TTFT.P50.Improvement)
+	})
 }
 
 // A target that fails takes nothing away from what was measured before.
@@ -287,7 +382,7 @@ func TestComparison(t *testing.T) {
 		assert.InDelta(t, .2, *was.TTFT.P95.Value, 1e-9)
 		require.NotNil(t, was.TTFT.P95.Improvement)
 		assert.InDelta(t, -200, was.TTFT.P95.Improvement.Percent, 1e-6, "three times as long")
-		assert.True(t, was.TTFT.P95.Improvement.Shown)
+		assert.Equal(t, api.OutcomeWorse, was.TTFT.P95.Improvement.Outcome)
 		assert.InDelta(t, -50, was.RequestsPerSecond.Improvement.Percent, 2)
 		assert.NotNil(t, was.Measured)
 		assert.NotNil(t, column(t, c, api.ModeRoundRobin), "its own row is there as well")

@@ -41,6 +41,7 @@ type booth struct {
 
 	mu     sync.Mutex
 	health api.ClientHealth
+	lag    time.Duration   // of any span; below 0: not known
 	modes  []api.ModeState // that ModeChanged was told
 }
 
@@ -55,7 +56,7 @@ type options struct {
 // newBooth makes a booth against a target. It ends with the test.
 func newBooth(t testing.TB, target Client, change ...func(*options)) *booth {
 	t.Helper()
-	b := &booth{t: t, driver: newScript(), health: api.ClientHealth{Verdict: api.VerdictFine}}
+	b := &booth{t: t, driver: newScript(), health: api.ClientHealth{Verdict: api.VerdictFine, Reason: "as a test says"}}
 	o := &options{
 		store:      newMemory(),
 		configured: api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 1, Max: 200, Increment: 1}, MaxConcurrency: 200},
@@ -81,6 +82,7 @@ func (b *booth) run(o *options) {
 	b.catalogue, err = NewCatalogue(ctx, Process{
 		Version: "1.2.3", Config: o.config, Store: o.store, Log: slog.New(slog.DiscardHandler),
 		Health: func(time.Time) api.ClientHealth { return b.verdict() },
+		Lag:    func(from, to time.Time) (time.Duration, bool) { return b.late(), b.late() >= 0 },
 	}, o.configured)
 	require.NoError(b.t, err)
 	b.lane = New(ctx, b.catalogue, o.Options)
@@ -109,6 +111,19 @@ func (b *booth) verdict() api.ClientHealth {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.health
+}
+
+func (b *booth) late() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lag
+}
+
+// delay makes the load generator late by so much.
+func (b *booth) delay(lag time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lag = lag
 }
 
 func (b *booth) judge(v api.Verdict) {

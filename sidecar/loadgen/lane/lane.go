@@ -91,8 +91,9 @@ type Lane struct {
 	opened   int64 // conversations of earlier runs
 	brake    brake
 	started  *time.Time
-	reshaped time.Time // when the shape changed last; conversations begun before have another
-	lastRow  time.Time // when a row for the baseline "this target" was due last
+	reshaped time.Time    // when the shape changed last; conversations begun before have another
+	lastRow  time.Time    // when a row for the baseline "this target" was due last
+	notKept  *api.NotKept // the latest such row that was not kept
 }
 
 // run is one span from a start to its stop.
@@ -327,6 +328,7 @@ func (l *Lane) Starter(id string) (api.Starter, error) {
 // endStep keeps what the step under way measured, and ends it. It comes before
 // any change of settings or mode, which the row is kept under. The lock is held.
 func (l *Lane) endStep(now time.Time) {
+	l.dropUnsettled(now)
 	l.keepRow(now)
 	l.steps.end(now)
 }

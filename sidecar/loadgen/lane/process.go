@@ -27,14 +27,17 @@ type Store interface {
 	Conversation(ctx context.Context, id string) (api.Conversation, error)
 }
 
-// Process is what all parts of one load generator share. Every field but Config and
-// CheckConcurrency is needed.
+// Process is what all parts of one load generator share. Every field but Config, Lag
+// and CheckConcurrency is needed.
 type Process struct {
 	Version string
 	Config  map[string]string // in force, without secrets, for the status
 	Store   Store
 	Health  func(time.Time) api.ClientHealth // whether the load generator itself can be trusted
 	Log     *slog.Logger
+	// Lag is how late the load generator was between two times, the second of which
+	// is the present one (p95); false where it is not known. nil: it never is.
+	Lag func(from, to time.Time) (p95 time.Duration, known bool)
 	// CheckConcurrency refuses, with an [api.FieldError] of the field, more
 	// conversations than the machine can serve; nil: it serves all.
 	CheckConcurrency func(field string, n int) error
@@ -45,6 +48,18 @@ func (p Process) checkConcurrency(field string, n int) error {
 		return nil
 	}
 	return p.CheckConcurrency(field, n)
+}
+
+// lag is how late the load generator was over the last span; nil where it is not known.
+func (p Process) lag(span time.Duration, now time.Time) *float64 {
+	if p.Lag == nil {
+		return nil
+	}
+	p95, known := p.Lag(now.Add(-span), now)
+	if !known {
+		return nil
+	}
+	return new(p95.Seconds())
 }
 
 // signal says that something has changed, however often since it was last received.

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -37,42 +38,126 @@ func (l *Lane) isUniform() bool {
 	})
 }
 
+// counted is what a step measured.
+func (l *Lane) counted(now time.Time, step int64) stats.Report {
+	return l.record.CountedAsArrived(l.meter, now, step)
+}
+
 // keepRow adds the current step to the baseline "this target" if it has settled,
-// if turns still end, and if the client can be believed. The lock is held.
+// if turns still end, and if the load generator was in time for what it measured.
+// The lock is held.
 func (l *Lane) keepRow(now time.Time) {
 	step, _, wait := l.steps.view(now)
 	if wait > 0 {
 		return
 	}
 	l.lastRow = now
-	if h := l.process.Health(now); h.Verdict == api.VerdictBottleneck {
-		l.process.Log.Warn("a measured row was not kept: the client was the bottleneck", "step", step.ID, "reason", h.Reason)
-		return
-	}
 	at := levelOf(l.settings.Concurrency, step.Held)
 	if mean := l.brake.mean(); !math.IsNaN(mean) && !isNear(mean, at) {
-		l.process.Log.Warn("a measured row was not kept: the number of conversations in progress was another", "step", step.ID, "concurrency", at, "in_progress", math.Round(mean))
+		l.drop(now, fmt.Sprintf("%.0f conversations were in progress on average, not %d", mean, at))
 		return
 	}
-	report, shape := l.record.Counted(now, step.ID), l.shape()
+	report, shape := l.counted(now, step.ID), l.shape()
 	if report.OK == 0 {
+		l.drop(now, "no turn of the step ended well")
 		return
 	}
-	row := newRow(now, at, l.mode, report)
+	row := report.Row()
+	row.Concurrency, row.Mode, row.Speculation, row.Measured = at, l.mode.Mode, l.mode.Speculation, &now
+	row.LagSeconds = l.process.lag(time.Duration(row.Seconds*float64(time.Second)), now)
+	if reason := allowForLag(&row, report); reason != "" {
+		l.drop(now, reason)
+		return
+	}
+	if n := l.notKept; n != nil && n.Concurrency == row.Concurrency && n.Mode == row.Mode && n.Speculation == row.Speculation {
+		l.notKept = nil
+	}
 	l.enqueue(func(ctx context.Context) {
 		l.catalogue.keepRow(ctx, measured(l.opts.Client.Root(), l.deployment(l.Cluster()), shape), row)
 	})
 }
 
-// newRow is a step's counted turns as a row of a baseline.
-func newRow(now time.Time, concurrency int, mode api.ModeState, r stats.Report) api.BaselineRow {
-	m := r.Window.Metrics
-	return api.BaselineRow{
-		Concurrency: concurrency, Mode: mode.Mode, Speculation: mode.Speculation,
-		TTFT: both(m.TTFT), TPOT: both(m.TPOT), ITL: both(m.ITL), Latency: both(m.Latency),
-		OutputTokensPerSecond: new(r.Window.OutputTokensPerSecond), RequestsPerSecond: new(r.Window.RequestsPerSecond),
-		KVHitRatio: r.HitRatio, N: r.OK, Measured: &now,
+// drop says why the step in progress becomes no row. The lock is held.
+func (l *Lane) drop(now time.Time, reason string) {
+	step := l.steps.current()
+	l.process.Log.Warn("a measured row was not kept", "step", step.ID, "reason", reason)
+	l.notKept = &api.NotKept{
+		Concurrency: levelOf(l.settings.Concurrency, step.Held), Mode: l.mode.Mode, Speculation: l.mode.Speculation, Time: now, Reason: reason,
 	}
 }
 
-func both(q api.Quantiles) api.Percentiles { return api.Percentiles{P50: q.P50, P95: q.P95} }
+// latestNotKept is the latest row that was not kept, nil where there is none.
+func (l *Lane) latestNotKept() *api.NotKept {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.notKept
+}
+
+// dropUnsettled says so if the step in progress ends before it can become a row. The
+// lock is held.
+func (l *Lane) dropUnsettled(now time.Time) {
+	step, _, wait := l.steps.view(now)
+	if l.phase == api.PhaseRunning && step.Settled != nil && wait > 0 {
+		l.drop(now, fmt.Sprintf("the step ended after %.0f s of counted turns; a row takes %.0f s", (settleSpan-wait).Seconds(), settleSpan.Seconds()))
+	}
+}
+
+// tolerable is the share of a metric that the load generator's own lag may be, where
+// the metric's interval is not wider.
+const tolerable = .05
+
+// allowForLag judges a row by how late the load generator was while it was measured.
+// A time stamp is late, never early: so each latency may be lower by as much as the
+// lag adds to it, which its interval then allows for. Where that is neither within
+// the interval nor within 5 % of the value, it tells of the load generator and not of
+// the target: the reason is why the row must not be kept, and inter-token latencies,
+// which are the smallest, are left out of it alone.
+func allowForLag(row *api.BaselineRow, r stats.Report) (reason string) {
+	if row.LagSeconds == nil {
+		return ""
+	}
+	lag, in := *row.LagSeconds, row.Intervals
+	perToken := lag / max(1, float64(r.OutputTokens)/float64(r.OK)-1) // TPOT shares it among the gaps of a turn
+	for _, m := range []struct {
+		name   string
+		value  *float64
+		of     *[2]float64
+		effect float64
+	}{
+		{"TTFT p50", row.TTFT.P50, in.TTFT.P50, lag},
+		{"TTFT p95", row.TTFT.P95, in.TTFT.P95, lag},
+		{"TPOT p50", row.TPOT.P50, in.TPOT.P50, perToken},
+		{"TPOT p95", row.TPOT.P95, in.TPOT.P95, perToken},
+		{"latency p50", row.Latency.P50, in.Latency.P50, lag},
+		{"latency p95", row.Latency.P95, in.Latency.P95, lag},
+	} {
+		if m.value != nil && spoils(m.effect, *m.value, m.of) {
+			return fmt.Sprintf("the load generator itself was %.1f ms late (p95 of these %.0f s), too much for a %s of %.1f ms; give it more CPU or fewer conversations",
+				1000*lag, row.Seconds, m.name, 1000**m.value)
+		}
+		lower(m.of, m.effect)
+	}
+	if p50, p95 := row.ITL.P50, row.ITL.P95; p50 != nil && spoils(lag, *p50, in.ITL.P50) || p95 != nil && spoils(lag, *p95, in.ITL.P95) {
+		row.ITL, in.ITL = api.Percentiles{}, api.PercentileIntervals{}
+	}
+	lower(in.ITL.P50, lag)
+	lower(in.ITL.P95, lag)
+	return ""
+}
+
+// spoils says whether a metric is off by more than what it is known to, and by more
+// than a share of it that nobody minds.
+func spoils(effect, value float64, in *[2]float64) bool {
+	half := 0.0
+	if in != nil {
+		half = (in[1] - in[0]) / 2
+	}
+	return effect > max(half, tolerable*value)
+}
+
+// lower moves the lower end of an interval down.
+func lower(in *[2]float64, by float64) {
+	if in != nil {
+		in[0] = max(0, in[0]-by)
+	}
+}

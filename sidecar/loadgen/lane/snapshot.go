@@ -25,11 +25,13 @@ type reading struct {
 	cluster    api.Cluster
 	deployment api.Deployment
 	turns      []*workload.Turn // under way
+	notKept    *api.NotKept
 }
 
 func (l *Lane) read(now time.Time) *reading {
 	r := &reading{Lane: l, now: now, cluster: l.Cluster(), turns: l.turns()}
 	r.state, r.settling = l.stateAt(now)
+	r.notKept = l.latestNotKept()
 	r.deployment = l.deployment(r.cluster)
 	r.deployment.Speculation = r.state.Speculation
 	return r
@@ -180,14 +182,21 @@ func (r *reading) compare(b api.Baseline) api.Comparison {
 		live.SettlingFor = r.settling.Seconds()
 	}
 	if r.state.Phase == api.PhaseRunning { // else there is no step under way
-		counted := r.record.Counted(r.now, r.state.Step.ID)
-		live.Metrics, live.N, live.KVHitRatio = counted.Window.Metrics, counted.OK, counted.HitRatio
+		counted := r.counted(r.now, r.state.Step.ID)
+		live.Metrics, live.N, live.Seconds = counted.Window.Metrics, counted.OK, counted.Window.Seconds
+		live.KVHitRatio, live.HitInterval = counted.HitRatio, counted.HitInterval
 		if counted.OK > 0 && counted.Window.Seconds > 0 {
-			live.OutputTokensPerSecond = &counted.Window.OutputTokensPerSecond
-			live.RequestsPerSecond = &counted.Window.RequestsPerSecond
+			live.OutputTokensPerSecond, live.OutputInterval = &counted.Window.OutputTokensPerSecond, counted.OutputInterval
+			live.RequestsPerSecond, live.RequestsInterval = &counted.Window.RequestsPerSecond, counted.RequestsInterval
 		}
 	}
+	if h := r.process.Health(r.now); h.Verdict == api.VerdictBottleneck && !live.Settling && live.N > 0 {
+		live.Withheld = h.Reason
+	}
 	comparison := baseline.Compare(live, b, r.level())
+	if b.Name == api.ThisTarget {
+		comparison.NotKept = r.notKept
+	}
 	if len(b.Rows) == 0 { // there is nothing yet to differ from
 		comparison.Differences = []api.Difference{}
 	}

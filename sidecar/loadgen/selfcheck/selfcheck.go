@@ -65,6 +65,19 @@ func (w *Watch) Health(now time.Time) api.ClientHealth {
 	return h
 }
 
+// Lag is how late the load generator was between two times, of which nothing older
+// than five minutes is remembered: the p95 of the later probe. It is false where the
+// probes told too little then.
+func (w *Watch) Lag(from, to time.Time) (p95 time.Duration, ok bool) {
+	w.mu.Lock()
+	timer, stream := w.sentinel.past.between(from, to), w.canary.past.between(from, to)
+	w.mu.Unlock()
+	if len(timer) < enough || len(stream) < enough {
+		return 0, false
+	}
+	return max(nearest95(timer), nearest95(stream)), true
+}
+
 // Run watches until ctx ends; then everything that it started has ended.
 func (w *Watch) Run(ctx context.Context) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -197,13 +210,15 @@ func sing(rw http.ResponseWriter, req *http.Request) {
 	fmt.Fprint(rw, "data: [DONE]\n\n")
 }
 
-// lags are the samples of the last span.
+// lags are the samples of the last span, and behind them those of the past.
 type lags struct {
-	at  []time.Time
-	lag []time.Duration
+	at   []time.Time
+	lag  []time.Duration
+	past past
 }
 
 func (l *lags) add(at time.Time, lag time.Duration) {
+	l.past.add(at, lag)
 	l.at, l.lag = append(l.at, at), append(l.lag, lag)
 	old := 0
 	for old < len(l.at) && at.Sub(l.at[old]) > span {
@@ -224,6 +239,37 @@ func (l *lags) p95(now time.Time) (time.Duration, int) {
 	if len(recent) == 0 {
 		return 0, 0
 	}
-	slices.Sort(recent)
-	return recent[(95*len(recent)+99)/100-1], len(recent)
+	return nearest95(recent), len(recent)
+}
+
+// nearest95 is the nearest-rank 95th percentile of some samples. It sorts them.
+func nearest95(samples []time.Duration) time.Duration {
+	slices.Sort(samples)
+	return samples[(95*len(samples)+99)/100-1]
+}
+
+// past holds the samples of the last five minutes by the second, and a few more.
+type past [304]struct {
+	second int64
+	lags   []time.Duration
+}
+
+func (p *past) add(at time.Time, lag time.Duration) {
+	second := at.Unix()
+	slot := &p[second%int64(len(p))]
+	if slot.second != second {
+		slot.second, slot.lags = second, slot.lags[:0]
+	}
+	slot.lags = append(slot.lags, lag)
+}
+
+// between are the samples of the seconds that two times lie in, and of those between.
+func (p *past) between(from, to time.Time) []time.Duration {
+	var all []time.Duration
+	for i := range p {
+		if slot := &p[i]; from.Unix() <= slot.second && slot.second <= to.Unix() {
+			all = append(all, slot.lags...)
+		}
+	}
+	return all
 }

@@ -92,3 +92,35 @@ func TestLagsForget(t *testing.T) {
 		t.Errorf("p95 = %d of %d samples, want 1974 of 501", p, n)
 	}
 }
+
+// The lag of a span is that of its own samples, however the client does now.
+func TestLagOfASpan(t *testing.T) {
+	w := new(Watch)
+	start := time.Unix(1_000_000, 0)
+	for i := range 50 * 600 { // ten minutes
+		at := start.Add(time.Duration(i) * interval)
+		lag := time.Millisecond
+		if second := i / 50; second >= 400 && second < 460 {
+			lag = 8 * time.Millisecond
+		}
+		w.add(&w.sentinel, at, lag)
+		w.add(&w.canary, at, lag/2)
+	}
+	for _, row := range []struct {
+		from, to int
+		want     time.Duration
+		known    bool
+	}{
+		{540, 599, time.Millisecond, true},
+		{400, 459, 8 * time.Millisecond, true},
+		{300, 599, 8 * time.Millisecond, true}, // a fifth of the span
+		{460, 519, time.Millisecond, true},
+		{100, 160, 0, false}, // forgotten
+		{700, 760, 0, false}, // has not come
+	} {
+		lag, ok := w.Lag(start.Add(time.Duration(row.from)*time.Second), start.Add(time.Duration(row.to)*time.Second))
+		if lag != row.want || ok != row.known {
+			t.Errorf("%d to %d s: %v, %t, want %v, %t", row.from, row.to, lag, ok, row.want, row.known)
+		}
+	}
+}

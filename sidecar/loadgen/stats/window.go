@@ -104,6 +104,27 @@ type Report struct {
 	OutputInterval, RequestsInterval, HitInterval *[2]float64
 }
 
+// Row is a report as a row of a baseline, which the caller gives its level, mode and
+// time.
+func (r *Report) Row() api.BaselineRow {
+	m := &r.Window.Metrics
+	return api.BaselineRow{
+		TTFT: percentiles(m.TTFT), TPOT: percentiles(m.TPOT), ITL: percentiles(m.ITL), Latency: percentiles(m.Latency),
+		OutputTokensPerSecond: new(r.Window.OutputTokensPerSecond), RequestsPerSecond: new(r.Window.RequestsPerSecond),
+		KVHitRatio: r.HitRatio, N: r.OK, Seconds: r.Window.Seconds,
+		Intervals: &api.RowIntervals{
+			TTFT: intervals(m.TTFT), TPOT: intervals(m.TPOT), ITL: intervals(m.ITL), Latency: intervals(m.Latency),
+			OutputTokensPerSecond: r.OutputInterval, RequestsPerSecond: r.RequestsInterval, KVHitRatio: r.HitInterval,
+		},
+	}
+}
+
+func percentiles(q api.Quantiles) api.Percentiles { return api.Percentiles{P50: q.P50, P95: q.P95} }
+
+func intervals(q api.Quantiles) api.PercentileIntervals {
+	return api.PercentileIntervals{P50: q.P50Interval, P95: q.P95Interval}
+}
+
 // NewWindow makes an empty window that starts now.
 func NewWindow(now time.Time) *Window {
 	return &Window{start: now, gaps: ring{length: windowSpan / ringSlots}, counted: ring{length: StepSpan / ringSlots}}

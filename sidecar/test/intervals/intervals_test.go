@@ -1,0 +1,201 @@
+package intervals
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/stats"
+)
+
+const (
+	pairs = 200
+	most  = 16 // of them that may differ at a nominal 5 %, which is 10
+
+	warmUp = 7 * time.Minute // five turns of the slowest, and more
+	apart  = 4 * time.Minute // from the end of a window to the beginning of its counterpart: the longest conversations
+	begins = time.Minute     // from the beginning of one window to that of the next
+)
+
+var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// measure runs a setting and gives what the load generator says of n windows of a
+// length, each begun a minute after the one before. A window is a step of its own,
+// and several recorders take turns where windows overlap.
+func measure(t *testing.T, s setting, length time.Duration, n int) []stats.Report {
+	t.Helper()
+	meter := stats.NewMeter(began)
+	recorders := make([]*stats.Recorder, length/begins)
+	for i := range recorders {
+		recorders[i] = stats.NewRecorder(began, api.SLO{TTFT: .6, TPOT: .06})
+	}
+	reports := make([]stats.Report, n)
+	// window is the one of a recorder that holds a moment, below 0 before its first.
+	window := func(recorder int, at time.Duration) int {
+		since := at - warmUp - time.Duration(recorder)*begins
+		if since < 0 {
+			return -1
+		}
+		return int(since/length)*len(recorders) + recorder
+	}
+	latest := make([]int, len(recorders))
+	tokens := func(at time.Duration, n int) { meter.Add(began.Add(at), n) }
+	ended := func(at time.Duration, sample stats.Sample) {
+		for i, r := range recorders {
+			w := window(i, at)
+			if over := latest[i]; over != w && over >= 0 && over < n && w > 0 {
+				end := began.Add(warmUp + time.Duration(over)*begins + length)
+				reports[over] = r.CountedAsArrived(meter, end, int64(over))
+			}
+			latest[i] = w
+			one := sample
+			one.Ended, one.Step, one.Counted = began.Add(at), int64(w), w >= 0
+			r.Add(one)
+		}
+	}
+	for i := range latest {
+		latest[i] = -1
+	}
+	// A minute more, in which the end of the last window is noticed.
+	require.NoError(t, run(s, warmUp+time.Duration(n)*begins+length+time.Minute, tokens, ended))
+	for i, r := range reports {
+		require.Positive(t, r.OK, "window %d", i)
+		require.InDelta(t, length.Seconds(), r.Window.Seconds, 10, "window %d", i)
+	}
+	return reports
+}
+
+// compare judges a window against another one that is kept as a row of this target.
+func compare(was, is stats.Report) map[string]api.Improvement {
+	row := was.Row()
+	row.Concurrency, row.Mode, row.Speculation = 1, api.ModeKV, api.SpeculationOff
+	column := against(is, api.Baseline{Name: api.ThisTarget, Kind: baseline.KindMeasured, Rows: []api.BaselineRow{row}})
+	found := map[string]api.Improvement{}
+	for name, value := range map[string]api.LookedUp{
+		"TTFT p50": column.TTFT.P50, "TTFT p95": column.TTFT.P95, "TPOT p50": column.TPOT.P50, "TPOT p95": column.TPOT.P95,
+		"ITL p50": column.ITL.P50, "ITL p95": column.ITL.P95, "latency p50": column.Latency.P50, "latency p95": column.Latency.P95,
+		output: column.OutputTokensPerSecond, "requests/s": column.RequestsPerSecond, "hit rate": column.KVHitRatio,
+	} {
+		found[name] = *value.Improvement
+	}
+	return found
+}
+
+// against puts a window beside a baseline of one row.
+func against(is stats.Report, b api.Baseline) api.Column {
+	return baseline.Compare(baseline.Live{
+		Metrics: is.Window.Metrics, N: is.OK, Seconds: is.Window.Seconds,
+		OutputTokensPerSecond: &is.Window.OutputTokensPerSecond, OutputInterval: is.OutputInterval,
+		RequestsPerSecond: &is.Window.RequestsPerSecond, RequestsInterval: is.RequestsInterval,
+		KVHitRatio: is.HitRatio, HitInterval: is.HitInterval,
+	}, b, b.Rows[0].Concurrency).Columns[0]
+}
+
+const output = "output tokens/s"
+
+// share is how often an outcome came, of all pairs.
+func share(n int) float64 { return float64(n) / pairs }
+
+// Pairs of windows of one unchanged setting, at least a conversation apart, differ as
+// rarely as 5 % promise, in every metric, at one minute and at two. Where the windows
+// hold too little, it says so. -v prints the counts.
+func TestWindowsOfOneSettingDoNotDiffer(t *testing.T) {
+	for _, c := range []struct {
+		concurrency int
+		mode        api.Mode
+		length      time.Duration
+	}{
+		{60, api.ModeRoundRobin, time.Minute}, {60, api.ModeKV, time.Minute},
+		{120, api.ModeRoundRobin, time.Minute}, {120, api.ModeKV, time.Minute},
+		{180, api.ModeRoundRobin, 2 * time.Minute}, {180, api.ModeKV, time.Minute},
+		{60, api.ModeKV, 2 * time.Minute}, {120, api.ModeKV, 2 * time.Minute}, {180, api.ModeKV, 2 * time.Minute},
+	} {
+		t.Run(fmt.Sprintf("%d %s %s", c.concurrency, c.mode, c.length), func(t *testing.T) {
+			t.Parallel()
+			away := int((c.length + apart + begins - 1) / begins)
+			windows := measure(t, setting{concurrency: c.concurrency, mode: c.mode, seed: 1}, c.length, pairs+away)
+			differ, silent, width := map[string]int{}, map[string]int{}, map[string]float64{}
+			for i := range pairs {
+				for name, in := range compare(windows[i], windows[i+away]) {
+					switch in.Outcome {
+					case api.OutcomeBetter, api.OutcomeWorse:
+						differ[name]++
+					case api.OutcomeTooVariable:
+						silent[name]++
+					}
+					if in.Interval != nil {
+						width[name] += (in.Interval[1] - in.Interval[0]) / 2
+					}
+				}
+			}
+			for _, name := range slices.Sorted(metrics(windows)) {
+				t.Logf("%-16s %3d of %d differ, %3d too variable to say, else ± %.1f %%", name, differ[name], pairs, silent[name], width[name]/float64(max(1, pairs-silent[name])))
+				assert.LessOrEqual(t, differ[name], most, "%s", name)
+			}
+			if c.concurrency == 180 && c.mode == api.ModeKV {
+				assert.Greater(t, share(silent["TTFT p95"]), .8, "TTFT p95 collapses now and then: a window or two tell nothing of it")
+			} else {
+				for _, name := range []string{output, "requests/s", "hit rate", "TTFT p50", "latency p50"} {
+					assert.Less(t, share(silent[name]), .1, "%s: it says nothing where it could", name)
+				}
+			}
+		})
+	}
+}
+
+func metrics(windows []stats.Report) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for name := range compare(windows[0], windows[1]) {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// A true difference of 10 % in throughput at 120 is told within 120 s of a settled
+// step, against a row of this target and against a recorded one.
+func TestTrueDifferenceIsTold(t *testing.T) {
+	const n, length = 60, 2 * time.Minute
+	for _, mode := range []api.Mode{api.ModeKV, api.ModeRoundRobin} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			was := measure(t, setting{concurrency: 120, mode: mode, seed: 1}, length, n)
+			is := measure(t, setting{concurrency: 120, mode: mode, seed: 2, slower: 1.113}, length, n)
+			before, after := mean(was), mean(is)
+			require.InDelta(t, .9, after/before, .005, "the difference that is to be told")
+			recorded := api.Baseline{Kind: baseline.KindRecorded, Rows: []api.BaselineRow{{Concurrency: 120, Mode: mode, Speculation: api.SpeculationOff, OutputTokensPerSecond: &before}}}
+			told := map[string]int{}
+			for i := range n {
+				in := compare(was[i], is[i])[output]
+				assert.NotEqual(t, api.OutcomeBetter, in.Outcome)
+				if in.Outcome == api.OutcomeWorse {
+					told["a row of this target"]++
+				}
+				if against(is[i], recorded).OutputTokensPerSecond.Improvement.Outcome == api.OutcomeWorse {
+					told["a recorded row"]++
+				}
+			}
+			for against, count := range told {
+				t.Logf("against %s: told in %d of %d windows of 120 s, of %.1f %% less", against, count, n, 100-100*after/before)
+			}
+			assert.GreaterOrEqual(t, float64(told["a row of this target"])/n, .9)
+			assert.GreaterOrEqual(t, float64(told["a recorded row"])/n, .9)
+		})
+	}
+}
+
+func mean(reports []stats.Report) float64 {
+	sum := 0.0
+	for _, r := range reports {
+		sum += r.Window.OutputTokensPerSecond
+	}
+	return sum / math.Max(1, float64(len(reports)))
+}
