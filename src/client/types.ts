@@ -16,6 +16,10 @@ export type ModeState = Schemas['ModeState'];
 export type ModeChange = Schemas['ModeChange'];
 /** The live step beside a baseline at the same concurrency. */
 export type Comparison = Schemas['Comparison'];
+/** How a live value stands to a baseline's. */
+export type Improvement = Schemas['Improvement'];
+/** Whether the load generator itself can be trusted. */
+export type ClientHealth = Schemas['ClientHealth'];
 /** One mode of a baseline at the live concurrency. */
 export type Column = Schemas['Column'];
 /** One value of a baseline, and how it was found. */

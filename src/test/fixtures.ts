@@ -39,12 +39,19 @@ export function state(change: Partial<State> = {}): State {
   };
 }
 
+/** An improvement in per cent, which is told or lies within chance. */
+export function improved(percent: number, isTold = true): NonNullable<Column['kv_hit_ratio']['improvement']> {
+  const half = isTold ? Math.abs(percent) / 2 : Math.abs(percent) + 1;
+  const outcome = !isTold ? 'no_difference' : percent > 0 ? 'better' : 'worse';
+  return { percent, outcome, interval: [percent - half, percent + half] };
+}
+
 /** A recorded column with every value at this level. */
 export function column(change: Partial<Column> = {}): Column {
-  const exact = (value: number, percent?: number, shown = true) => ({
+  const exact = (value: number, percent?: number, isTold = true) => ({
     value,
     lookup: 'exact' as const,
-    improvement: percent === undefined ? undefined : { percent, shown },
+    improvement: percent === undefined ? undefined : improved(percent, isTold),
   });
   const notRecorded = { lookup: 'not_recorded' as const };
   return {
@@ -70,6 +77,7 @@ export function comparison(change: Partial<Comparison> = {}): Comparison {
     concurrency: 120,
     settling: false,
     settling_for_seconds: 0,
+    seconds: 150,
     n,
     live: {
       ttft: { p50: 0.2551, p95: 0.5438, n, p50_interval: [0.24, 0.27], p95_interval: [0.5, 0.58] },
@@ -78,6 +86,7 @@ export function comparison(change: Partial<Comparison> = {}): Comparison {
       latency: { p50: 21, p95: 30.2, n, p50_interval: [20.1, 21.8], p95_interval: [29, 31] },
     },
     live_output_tokens_per_second: 3168.4,
+    live_output_tokens_per_second_interval: [3071, 3266],
     live_requests_per_second: 4.63,
     live_kv_hit_ratio: 0.713,
     differences: [],

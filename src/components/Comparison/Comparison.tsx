@@ -5,11 +5,11 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
 import { useLive, type Comparison as Compared, type Settings } from '../../client';
-import { milliseconds, number } from '../../lib/format';
+import { milliseconds, number, span } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import { differenceText, modeName } from '../../lib/names';
 import { simulationNote } from '../../lib/target';
-import { Imitation, SnapshotAge, Status, Troubles } from '../Status';
+import { ClientVerdict, Imitation, SnapshotAge, Status, Troubles } from '../Status';
 import { BaselineChooser } from './BaselineChooser';
 import { Legend } from './Legend';
 import { THIS_TARGET, toModel, type Hidden, type Model } from './model';
@@ -47,6 +47,7 @@ export function Comparison({ lane, baseline = '', size = 'normal', hideKV, hideR
             <div className={styles.present}>
               <Imitation lane={known?.lane} />
               <SnapshotAge state={live.state} />
+              <ClientVerdict state={live.state} />
             </div>
           </div>
           <Troubles live={live} />
@@ -88,6 +89,7 @@ interface BodyProps extends Hidden {
 function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyProps) {
   const styles = useStyles2(getStyles);
   const { lane, settings, time } = known;
+  const runs = isLive && lane.state.phase === 'running';
   const model = useMemo(
     () => toModel({ comparison, lane: isLive ? lane : undefined, settings, time, hideKV, hideRoundRobin }),
     [comparison, lane, isLive, settings, time, hideKV, hideRoundRobin]
@@ -115,10 +117,12 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
           <Table caption="Rates, live and recorded" corner="Rate" nameWidth="8.6em" table={model.rates} size={size} />
         </div>
       </div>
+      {isLive && comparison.withheld && <Withheld reason={comparison.withheld} />}
       {model.sources.length === 0 && <NothingToCompare comparison={comparison} />}
+      {comparison.not_kept && <RowNotKept row={comparison.not_kept} time={time} />}
       <Uncalibrated note={isLive ? simulationNote(lane.state) : undefined} />
       <Differences comparison={comparison} />
-      <Legend model={model} settling={isLive && comparison.settling && lane.state.phase === 'running'} />
+      <Legend model={model} settling={runs && comparison.settling} seconds={runs ? comparison.seconds : 0} />
     </div>
   );
 }
@@ -144,6 +148,27 @@ function NothingToCompare({ comparison }: { comparison: Compared }) {
     <div>
       This target has not been measured in another mode yet. Let the workload settle in one mode, then change the mode:
       what was measured stands here beside what is live.
+    </div>
+  );
+}
+
+/** Why no figure is called better or worse, though the step has settled. */
+function Withheld({ reason }: { reason: string }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div className={styles.differences}>
+      <b>Nothing is called better or worse now:</b> {reason}.
+    </div>
+  );
+}
+
+/** What was measured here and is not among the columns, and why. */
+function RowNotKept({ row, time }: { row: NonNullable<Compared['not_kept']>; time: string }) {
+  const styles = useStyles2(getStyles);
+  const ago = span((Date.parse(time) - Date.parse(row.time)) / 1000);
+  return (
+    <div className={styles.differences}>
+      <b>Not kept:</b> {modeName(row.mode)} at {number(row.concurrency)}, {ago} ago: {row.reason}.
     </div>
   );
 }

@@ -1,15 +1,21 @@
 import React from 'react';
 
+import { span } from '../../lib/format';
 import { tagMeanings, type Model } from './model';
 import { Notes, SLONotes } from './Notes';
 
 interface LegendProps {
   model: Model;
   settling: boolean;
+  /** How far the live figures reach back; 0 without any. */
+  seconds: number;
 }
 
 /** Says what the columns are, and what the tags in use mean. */
-export function Legend({ model, settling }: LegendProps) {
+export function Legend({ model, settling, seconds }: LegendProps) {
+  const texts = [...model.latencies.rows, ...model.rates.rows].flatMap(({ cells }) =>
+    cells.map(({ difference }) => difference?.text)
+  );
   return (
     <Notes label="Legend">
       {settling && (
@@ -22,7 +28,22 @@ export function Legend({ model, settling }: LegendProps) {
           <b>{short}</b>: {text}
         </li>
       ))}
-      {model.sources.length > 0 && !settling && <li>Per cent: live against that value; an interval of 95 % decides</li>}
+      {seconds > 0 && (
+        <li>
+          <b>Live</b>: the last {span(seconds)} of this step; at most 5 min count
+        </li>
+      )}
+      {model.sources.length > 0 && !settling && (
+        <li>
+          Per cent: live against that value, told where its 95 % interval leaves out 0; how much recorded values scatter
+          is <i>estimated</i>
+        </li>
+      )}
+      {texts.includes('too variable to say') && (
+        <li>
+          <i>too variable to say</i>: too few of the turns are independent; it may take another minute or two
+        </li>
+      )}
       {model.tags.map((tag) => (
         <li key={tag}>
           <i>{tag}</i>: {tagMeanings[tag]}

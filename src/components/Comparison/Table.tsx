@@ -87,7 +87,11 @@ const ValueCell = memo(
             {interval.map((end) => digits(end, format)).join('–')}
           </small>
         )}
-        {cell.difference && <small className={styles[cell.difference.kind]}>{cell.difference.text}</small>}
+        {cell.difference && (
+          <small className={styles[cell.difference.kind]} title={cell.difference.interval}>
+            {cell.difference.text}
+          </small>
+        )}
         {cell.tag && <small className={styles.tag}>{cell.tag}</small>}
       </td>
     );

@@ -93,7 +93,8 @@ describe('values', () => {
     expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '255 ms', interval: '240–270' });
     expect(cell(latencies, 'TPOT', 'Live p50')).toMatchObject({ text: '26.1 ms', interval: '25.0–27.0' });
     expect(cell(latencies, 'Latency', 'Live p50')).toMatchObject({ text: '21.0 s', interval: '20.1–21.8' });
-    expect(cell(rates, 'Requests/s', 'Live').text).toBe('4.63');
+    expect(cell(rates, 'Output tokens/s', 'Live')).toEqual({ live: true, text: '3,168', interval: '3,071–3,266' });
+    expect(cell(rates, 'Requests/s', 'Live')).toEqual({ live: true, text: '4.63' });
     expect(cell(rates, 'Error rate', 'Live').text).toBe('1.3 %');
   });
 
@@ -105,16 +106,25 @@ describe('values', () => {
 describe('differences', () => {
   it('are told by sign and word, or as none', () => {
     const { latencies, rates } = model();
-    expect(cell(latencies, 'TTFT', 'RR p50').difference).toEqual({ kind: 'better', text: '+31.9 % better' });
-    expect(cell(latencies, 'TPOT', 'RR p95').difference).toEqual({ kind: 'worse', text: '−8.2 % worse' });
-    expect(cell(latencies, 'TPOT', 'RR p50').difference).toEqual({ kind: 'same', text: 'no difference shown' });
+    expect(cell(latencies, 'TTFT', 'RR p50').difference).toMatchObject({ kind: 'better', text: '+31.9 % better' });
+    expect(cell(latencies, 'TPOT', 'RR p95').difference).toEqual({
+      kind: 'worse',
+      text: '−8.2 % worse',
+      interval: '95 % interval: −12.3 to −4.1 %',
+    });
+    expect(cell(latencies, 'TPOT', 'RR p50').difference).toEqual({
+      kind: 'same',
+      text: 'no difference shown',
+      interval: '95 % interval: −1.0 to +3.0 %',
+    });
     expect(cell(rates, 'Output tokens/s', 'RR').difference?.text).toBe('+12.5 % better');
   });
 
-  it('that round to nothing are none', () => {
-    const requests_per_second = { value: 4, lookup: 'exact' as const, improvement: { percent: -0.04, shown: true } };
+  it('are not told where the turns are too few', () => {
+    const improvement = { percent: -12, outcome: 'too_variable' as const };
+    const requests_per_second = { value: 4, lookup: 'exact' as const, improvement };
     const { rates } = model({ comparison: comparison({ columns: [column({ requests_per_second })] }) });
-    expect(cell(rates, 'Requests/s', 'RR').difference?.kind).toBe('same');
+    expect(cell(rates, 'Requests/s', 'RR').difference).toEqual({ kind: 'same', text: 'too variable to say' });
   });
 
   it('are not told where there is nothing to compare', () => {

@@ -1,5 +1,6 @@
 import type { Column, Comparison, LaneSnapshot, Settings } from '../../client';
-import { improvement, MS, number, PERCENT, SECONDS, span, type Format, type Improvement } from '../../lib/format';
+import { milliseconds, MS, number, PERCENT, SECONDS, span, type Format, type Improvement } from '../../lib/format';
+import { outcomeText } from '../../lib/outcome';
 import { modeName, modeShort, speculationName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
@@ -41,8 +42,8 @@ export interface Cell {
   /** The ends of the 95 % interval. */
   interval?: number[];
   slo?: SLOLevel;
-  /** How live stands to a recorded value. */
-  difference?: Improvement;
+  /** How live stands to a recorded value, and the 95 % interval of that in words. */
+  difference?: Improvement & { interval?: string };
   tag?: Tag;
 }
 
@@ -120,6 +121,7 @@ interface RateInfo {
   key?: Rate;
   name: string;
   live(input: Input): number | undefined;
+  interval?(comparison: Comparison): number[] | undefined;
   format: Format;
 }
 
@@ -128,15 +130,23 @@ const rates: RateInfo[] = [
     key: 'output_tokens_per_second',
     name: 'Output tokens/s',
     live: ({ comparison }) => comparison.live_output_tokens_per_second,
+    interval: (comparison) => comparison.live_output_tokens_per_second_interval,
     format: {},
   },
   {
     key: 'requests_per_second',
     name: 'Requests/s',
     live: ({ comparison }) => comparison.live_requests_per_second,
+    interval: (comparison) => comparison.live_requests_per_second_interval,
     format: { decimals: 2 },
   },
-  { key: 'kv_hit_ratio', name: 'KV hit rate', live: ({ comparison }) => comparison.live_kv_hit_ratio, format: PERCENT },
+  {
+    key: 'kv_hit_ratio',
+    name: 'KV hit rate',
+    live: ({ comparison }) => comparison.live_kv_hit_ratio,
+    interval: (comparison) => comparison.live_kv_hit_ratio_interval,
+    format: PERCENT,
+  },
   { name: 'Error rate', live: ({ lane }) => lane?.window.error_ratio, format: PERCENT },
 ];
 
@@ -221,7 +231,8 @@ function source(column: Column, { comparison, time }: Input): Source {
   const measured = column.measured
     ? `, measured ${span((Date.parse(time) - Date.parse(column.measured)) / 1000)} ago`
     : '';
-  return { short: shortName(column, comparison.columns), text: `${routing}${measured}${n}` };
+  const late = column.lag_seconds ? `, load generator ${milliseconds(column.lag_seconds, 1)} late` : '';
+  return { short: shortName(column, comparison.columns), text: `${routing}${measured}${n}${late}` };
 }
 
 function liveLatency(input: Input, metric: MetricInfo, quantile: Quantile, absent: Tag): Cell {
@@ -254,12 +265,9 @@ function recordedLatency(input: Input, metric: MetricInfo, quantile: Quantile, c
 
 function liveRate(input: Input, rate: RateInfo, absent: Tag): Cell {
   const value = isRunning(input) ? rate.live(input) : undefined;
-  return {
-    live: true,
-    value,
-    format: rate.format,
-    tag: value === undefined ? (silentTag(input, rate) ?? absent) : undefined,
-  };
+  return value === undefined
+    ? { live: true, format: rate.format, tag: silentTag(input, rate) ?? absent }
+    : { live: true, value, format: rate.format, interval: rate.interval?.(input.comparison) };
 }
 
 /** Of the rates only the hit rate may be missing where turns have ended: an engine need not tell its cached tokens. */
@@ -297,7 +305,11 @@ function recordedCell(found: Found, format: Format, running: boolean): Cell {
   };
 }
 
-function difference({ percent, shown }: NonNullable<Found['improvement']>): Improvement {
-  const { kind, text } = improvement(shown ? percent : 0);
-  return { kind, text: kind === 'same' ? 'no difference shown' : `${text} ${kind}` };
+function difference({ percent, outcome, interval }: NonNullable<Found['improvement']>): Cell['difference'] {
+  const [low, high] = interval?.map((end) => `${end < 0 ? '−' : '+'}${number(Math.abs(end), 1)}`) ?? [];
+  return {
+    kind: outcome === 'better' || outcome === 'worse' ? outcome : 'same',
+    text: outcomeText(percent, outcome),
+    interval: low && `95 % interval: ${low} to ${high} %`,
+  };
 }

@@ -1,9 +1,9 @@
 import React from 'react';
 import { act, render, screen } from '@testing-library/react';
 
-import { snapshot } from '../../test/fixtures';
+import { snapshot, type LaneChange } from '../../test/fixtures';
 import { OVERDUE } from '../../lib/useNow';
-import { SnapshotAge, Troubles } from './Status';
+import { ClientVerdict, SnapshotAge, Troubles } from './Status';
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -39,6 +39,23 @@ describe('Troubles', () => {
     expect(screen.getByRole('timer')).toHaveTextContent('(1 min 1 s)');
     await pass(1000);
     expect(screen.getByRole('timer')).toHaveTextContent('(1 min 2 s)');
+  });
+
+  it('tell that the load generator is the bottleneck, and why, while it runs', () => {
+    const reason = 'the load generator itself is 8 ms late (p95 of the last 10 s)';
+    const client = { verdict: 'client_bottleneck' as const, reason, cpu_ratio: 1, lag_seconds: 0.008 };
+    const live = (lane: LaneChange) => {
+      const { lanes, ...rest } = snapshot(lane, { client });
+      return { state: { status: 'live' as const, snapshot: { lanes, ...rest }, receivedAt: 0 }, lane: lanes[0] };
+    };
+    const { rerender } = render(<Troubles live={live({})} />);
+    expect(screen.getByRole('alert')).toHaveTextContent(
+      'The load generator is the bottleneckThe load generator itself is 8 ms late (p95 of the last 10 s). Until it keeps up, no figure is called better or worse.'
+    );
+    rerender(<ClientVerdict state={live({}).state} />);
+    expect(screen.getByText('Load generator is the bottleneck')).toHaveAttribute('title', reason);
+    rerender(<Troubles live={live({ state: { running: false, phase: 'stopped' } })} />);
+    expect(screen.queryByRole('alert')).not.toBeInTheDocument();
   });
 
   it('are none while all is well', () => {

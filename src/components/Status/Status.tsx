@@ -4,7 +4,7 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, useStyles2 } from '@grafana/ui';
 
-import type { Live, LiveState } from '../../client';
+import type { ClientHealth, Live, LiveState } from '../../client';
 import { span } from '../../lib/format';
 import { describeLive, type Tone } from '../../lib/status';
 import { useAge, useNow } from '../../lib/useNow';
@@ -42,9 +42,33 @@ function Age({ receivedAt }: { receivedAt: number }) {
   return <span className={styles.age}>Last snapshot {span(useAge(receivedAt))} ago</span>;
 }
 
-/** Why there is nothing live, where that is so: the load generator is lost, or its target. */
+const verdicts: Record<ClientHealth['verdict'], string> = {
+  ok: 'Load generator keeps up',
+  unknown: 'Load generator checks itself',
+  client_bottleneck: 'Load generator is the bottleneck',
+};
+
+/** Whether the load generator keeps up with what it measures, and why it says so. */
+export function ClientVerdict({ state }: { state: LiveState }) {
+  const styles = useStyles2(getStyles);
+  if (state.status !== 'live') {
+    return null;
+  }
+  const { verdict, reason } = state.snapshot.client;
+  return (
+    <span className={verdict === 'client_bottleneck' ? styles.late : styles.age} title={reason}>
+      {verdicts[verdict]}
+    </span>
+  );
+}
+
+/**
+ * Why there is nothing live, or nothing to go by, where that is so: the load generator
+ * is lost, its target is, or it is too slow for what it measures.
+ */
 export function Troubles({ live }: { live: Live }) {
   const target = live.lane?.target;
+  const client = live.state.status === 'live' ? live.state.snapshot.client : undefined;
   return (
     <>
       {live.state.status === 'lost' && <Loss since={live.state.since} problem={live.state.problem} />}
@@ -53,8 +77,18 @@ export function Troubles({ live }: { live: Live }) {
           {target.problem || `${target.url} does not answer.`}
         </Alert>
       )}
+      {client?.verdict === 'client_bottleneck' && live.lane?.state.running && (
+        <Alert severity="warning" title="The load generator is the bottleneck" bottomSpacing={0}>
+          {sentence(client.reason)} Until it keeps up, no figure is called better or worse.
+        </Alert>
+      )}
     </>
   );
+}
+
+/** A clause as a sentence. */
+function sentence(clause: string): string {
+  return clause && `${clause[0].toUpperCase()}${clause.slice(1)}.`;
 }
 
 function Loss({ since, problem }: { since: number; problem: string }) {
@@ -83,6 +117,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     line: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0, 1), minWidth: 0 }),
     label: css({ fontWeight: theme.typography.fontWeightMedium }),
     lane: css({ color: theme.colors.text.secondary }),
+    late: css({ color: theme.colors.warning.text, fontSize: theme.typography.bodySmall.fontSize }),
     age: css({ color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize }),
   };
 };

@@ -1,2 +1,2 @@
 export { Imitation } from './Imitation';
-export { SnapshotAge, Status, Troubles } from './Status';
+export { ClientVerdict, SnapshotAge, Status, Troubles } from './Status';

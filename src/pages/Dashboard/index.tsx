@@ -20,7 +20,7 @@ export default function Dashboard() {
     <div className={styles.page}>
       <Section
         title="Live against baseline"
-        info="Latencies and rates of the running workload, beside recorded results at the same concurrency. Live figures are measured by the load generator over the last 60 seconds; recorded ones come from the baseline that is named here."
+        info="Latencies and rates of the running workload, beside recorded results at the same concurrency. Live figures are measured by the load generator since this step settled, over five minutes at most; recorded ones come from the baseline that is named here."
       >
         <div className={styles.parts}>
           <Controls lane={LANE} bare />

@@ -5,7 +5,7 @@ import { MemoryRouter, useLocation } from 'react-router-dom';
 
 import { ClientProvider } from '../../client';
 import { violations } from '../../test/axe';
-import { column, FakeClient, snapshot, type LaneChange } from '../../test/fixtures';
+import { column, FakeClient, improved, snapshot, type LaneChange } from '../../test/fixtures';
 import { settled } from '../../test/settled';
 import { vendor } from '../../vendor';
 import Guide from '.';
@@ -156,7 +156,7 @@ describe('answers', () => {
         column({
           ttft: {
             p50: { lookup: 'not_recorded' },
-            p95: { value: 0.73, lookup: 'exact', improvement: { percent, shown: true } },
+            p95: { value: 0.73, lookup: 'exact', improvement: improved(percent) },
           },
         }),
       ],

@@ -1,4 +1,4 @@
-import type { LaneSnapshot, State } from '../../client';
+import type { Column, LaneSnapshot, State } from '../../client';
 import { columnOf, lookupWords } from './figures';
 import { settledKey, type Beside, type Progress } from './seen';
 
@@ -9,12 +9,13 @@ export type Compared = Beside & { shown: boolean };
 export function besideTTFT({ settled }: Progress, { baseline, state }: LaneSnapshot, at: string): Compared | undefined {
   const concurrency = state.concurrency.target;
   const { p95: live, p95_interval: interval } = baseline.live.ttft;
-  const own = settled[roundRobin(state)]?.ttft;
+  const seen = settled[roundRobin(state)];
+  const own = seen?.ttft;
   if (live === undefined) {
     return undefined;
   }
   if (own !== undefined) {
-    const shown = interval !== undefined && (own < interval[0] || own > interval[1]);
+    const shown = baseline.withheld === undefined && areApart(interval, seen.interval);
     return { at, concurrency, live, other: own, word: 'measured here', shown };
   }
   const found = columnOf(baseline.columns, 'round_robin', state.speculation)?.ttft.p95;
@@ -26,8 +27,18 @@ export function besideTTFT({ settled }: Progress, { baseline, state }: LaneSnaps
         live,
         other: found.value,
         word: lookupWords[found.lookup],
-        shown: found.improvement?.shown ?? false,
+        shown: isDecided(found.improvement),
       };
+}
+
+/** Whether the load generator calls one of the two better. */
+function isDecided(improvement: Column['kv_hit_ratio']['improvement']): boolean {
+  return improvement?.outcome === 'better' || improvement?.outcome === 'worse';
+}
+
+/** Whether two intervals have nothing in common: then the values differ by more than both can be off. */
+function areApart(a: number[] | undefined, b: number[] | undefined): boolean {
+  return a !== undefined && b !== undefined && (a[1] < b[0] || b[1] < a[0]);
 }
 
 /** The share of cached prompt tokens, likewise. */
@@ -58,7 +69,7 @@ export function besideTokens({ baseline, state }: LaneSnapshot, at: string): Com
         live,
         other: found.value,
         word: column?.measured === undefined ? lookupWords[found.lookup] : 'measured here',
-        shown: found.improvement?.shown ?? false,
+        shown: isDecided(found.improvement),
       };
 }
 

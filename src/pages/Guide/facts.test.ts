@@ -1,5 +1,5 @@
 import type { Comparison, Live } from '../../client';
-import { column, comparison, settings, snapshot, type LaneChange } from '../../test/fixtures';
+import { column, comparison, settings, snapshot, type LaneChange, improved } from '../../test/fixtures';
 import { buildFacts } from './facts';
 import { builtIn, judged } from './testing';
 
@@ -153,7 +153,7 @@ describe('what holds', () => {
       column({
         ttft: {
           p50: { lookup: 'not_recorded' },
-          p95: { value: 0.7, lookup: 'exact', improvement: { percent, shown } },
+          p95: { value: 0.7, lookup: 'exact', improvement: improved(percent, shown) },
         },
       }),
       column({ mode: 'kv', ttft: { p50: { lookup: 'not_recorded' }, p95: { value: 3.1, lookup: 'exact' } } }),

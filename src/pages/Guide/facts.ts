@@ -107,9 +107,11 @@ function settledConditions(
     : undefined;
   const { ttft, tpot } = baseline.live;
   const slos = [sloLevel(ttft.p95, settings?.slo.ttft), sloLevel(tpot.p95, settings?.slo.tpot)];
-  const verdict = !improvement?.shown ? 'no difference' : improvement.percent < 0 ? 'kv worse' : 'kv better';
+  const outcome = improvement?.outcome;
   return [
-    ...only(verdict, improvement !== undefined),
+    ...only('kv better', outcome === 'better'),
+    ...only('kv worse', outcome === 'worse'),
+    ...only('no difference', outcome === 'no_difference' || outcome === 'too_variable'),
     ...only('slo missed', slos.includes('missed')),
     ...only(
       'slo met',

@@ -1,6 +1,7 @@
 import type { Baseline, Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
 import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
 import { engineName, modeName, servedSpeculation } from '../../lib/names';
+import { outcomeText } from '../../lib/outcome';
 import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { workerCount } from '../../lib/workers';
@@ -131,8 +132,10 @@ function change(found: Column['kv_hit_ratio'] | undefined): string | undefined {
   if (!found?.improvement) {
     return undefined;
   }
-  const { percent: value, shown } = found.improvement;
-  return shown ? `${number(Math.abs(value), 1)} % ${value < 0 ? 'worse' : 'better'}` : 'no difference shown';
+  const { percent: value, outcome } = found.improvement;
+  return outcome === 'better' || outcome === 'worse'
+    ? `${number(Math.abs(value), 1)} % ${outcome}`
+    : outcomeText(value, outcome);
 }
 
 /** A mode's column; of several with different speculations that with the one asked for, else the first. */

@@ -1,5 +1,5 @@
 import type { Baseline, Comparison, Live } from '../../client';
-import { column, comparison, snapshot, type LaneChange } from '../../test/fixtures';
+import { column, comparison, improved, snapshot, type LaneChange } from '../../test/fixtures';
 import { checklist } from './flow';
 import { observe } from './progress';
 import { recall, type LaneEvent } from './recall';
@@ -150,7 +150,7 @@ describe('an improvement', () => {
       column({
         ttft: {
           p50: { lookup: 'not_recorded' },
-          p95: { value: 0.6, lookup: 'exact', improvement: { percent, shown } },
+          p95: { value: 0.6, lookup: 'exact', improvement: improved(percent, shown) },
         },
       }),
     ],

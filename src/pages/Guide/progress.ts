@@ -94,6 +94,7 @@ function settledFigures({ baseline, cluster, state }: LaneSnapshot, old: Settled
     at,
     concurrency: state.concurrency.target,
     ttft: baseline.live.ttft.p95,
+    interval: baseline.live.ttft.p95_interval,
     hit: baseline.live_kv_hit_ratio,
     itl: baseline.live.itl.p50,
     tokens: baseline.live_output_tokens_per_second,

@@ -54,6 +54,7 @@ function recallRow(before: Progress, row: Baseline['rows'][number]): Progress {
     at: row.measured,
     concurrency: row.concurrency,
     ttft: row.ttft.p95,
+    interval: row.intervals?.ttft.p95,
     hit: row.kv_hit_ratio,
     itl: row.itl.p50,
     tokens: row.output_tokens_per_second,

@@ -7,6 +7,8 @@ export interface Settled {
   concurrency: number;
   /** TTFT p95 in seconds. */
   ttft?: number;
+  /** Its 95 % interval, where known. */
+  interval?: [number, number];
   /** Share of cached prompt tokens. */
   hit?: number;
   /** Median ITL in seconds. */

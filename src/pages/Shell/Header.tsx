@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Live } from '../../client';
-import { Imitation, SnapshotAge, Status } from '../../components/Status';
+import { ClientVerdict, Imitation, SnapshotAge, Status } from '../../components/Status';
 import { lastKnown } from '../../lib/known';
 import { LANE } from '../lane';
 import { StartStop } from './StartStop';
@@ -35,7 +35,7 @@ export function Header({ booth: { title, subtitle, live }, tools }: HeaderProps)
   );
 }
 
-/** What the workload does, how old that word is, and whether its cluster is real. */
+/** What the workload does, how old that word is, whether its cluster is real and the load generator keeps up. */
 export function Present({ live }: { live: Live }) {
   const styles = useStyles2(getStyles);
   return (
@@ -43,6 +43,7 @@ export function Present({ live }: { live: Live }) {
       <Status live={live} lane={LANE} />
       <div className={styles.second}>
         <SnapshotAge state={live.state} />
+        <ClientVerdict state={live.state} />
         <Imitation lane={lastKnown(live, LANE)?.lane} />
       </div>
     </div>

@@ -138,7 +138,7 @@ const own: Term[] = [
   {
     id: 'interval',
     term: 'Interval (95 %)',
-    text: 'Where the true percentile lies, as far as so many turns can tell. What lies inside reads “no difference shown”.',
+    text: 'Where the true value lies, as far as so many turns can tell: turns that share a worker resemble each other, so four spans of time are compared, not single turns. A difference that may be 0 reads “no difference shown”; where there is no interval yet, “too variable to say”.',
   },
   {
     id: 'itl',
@@ -334,7 +334,11 @@ const own: Term[] = [
     text: 'Time to first token: from sending a request to its first content. p95 now {live.ttft.p95}.',
   },
   { id: 'turn', term: 'Turn', text: 'One request and its answer.' },
-  { id: 'window', term: 'Window', text: 'The last minute. Live figures are about the turns that ended in it.' },
+  {
+    id: 'window',
+    term: 'Window',
+    text: 'The last minute. Live figures are about the turns that ended in it; beside a baseline they reach back up to five minutes of the present step.',
+  },
 ];
 
 /** All terms by the alphabet, the vendor's among them. */
