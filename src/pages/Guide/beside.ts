@@ -1,4 +1,4 @@
-import type { Column, LaneSnapshot, State } from '../../client';
+import type { Improvement, LaneSnapshot, State } from '../../client';
 import { columnOf, lookupWords } from './figures';
 import { settledKey, type Beside, type Progress } from './seen';
 
@@ -32,7 +32,7 @@ export function besideTTFT({ settled }: Progress, { baseline, state }: LaneSnaps
 }
 
 /** Whether the load generator calls one of the two better. */
-function isDecided(improvement: Column['kv_hit_ratio']['improvement']): boolean {
+function isDecided(improvement: Improvement | undefined): boolean {
   return improvement?.outcome === 'better' || improvement?.outcome === 'worse';
 }
 
