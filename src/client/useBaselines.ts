@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react';
+import { useCallback, useEffect, useRef } from 'react';
 import { useQueryClient } from '@tanstack/react-query';
 
 import { listBaselines } from './calls';
@@ -32,6 +32,5 @@ export function useBaselines(slo?: Settings['slo']): Polled<Baseline[]> {
 /** Gives a function that asks anew for the baselines, as after an import. */
 export function useRenewBaselines(): () => void {
   const queries = useQueryClient();
-  const renew = useRef(() => void queries.invalidateQueries({ queryKey: [KEY] }));
-  return renew.current;
+  return useCallback(() => void queries.invalidateQueries({ queryKey: [KEY] }), [queries]);
 }
