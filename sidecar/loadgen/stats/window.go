@@ -237,8 +237,8 @@ func (w *Window) TTFT(now time.Time) api.Quantiles {
 	from := now.Sub(w.start) - windowSpan
 	var values []float64
 	for i := range w.turns {
-		if one := &w.turns[i]; one.ended > from && one.Status == api.TurnOK {
-			values = appendDefined(values, one.TTFT)
+		if one := &w.turns[i]; one.ended > from && one.Status == api.TurnOK && defined(one.TTFT) {
+			values = append(values, one.TTFT)
 		}
 	}
 	w.mu.Unlock()
