@@ -89,7 +89,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     actions: css({ display: 'flex', alignItems: 'center', gap: theme.spacing(1), fontVariantNumeric: 'tabular-nums' }),
     group: css({
       '& + &': { marginTop: theme.spacing(3) },
-      '& > h3': { ...theme.typography.h5, margin: 0 },
+      '& > h3': { margin: 0, fontSize: '1.1em', fontWeight: theme.typography.fontWeightMedium },
       '& > p': { margin: theme.spacing(0, 0, 1), color: theme.colors.text.secondary, maxWidth: '68ch' },
     }),
     list: css({

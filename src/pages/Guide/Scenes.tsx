@@ -42,7 +42,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fit, minmax(min(100%, 480px), 1fr))',
     gap: theme.spacing(3, 4),
-    '& h3': { ...theme.typography.h5, margin: theme.spacing(0, 0, 1) },
+    '& h3': { margin: theme.spacing(0, 0, 1), fontSize: '1.1em', fontWeight: theme.typography.fontWeightMedium },
     '& h4': { margin: theme.spacing(1, 0, 0.5), fontSize: 'inherit', color: theme.colors.text.secondary },
     '& ol': { margin: 0, paddingLeft: theme.spacing(3), maxWidth: '68ch' },
     '& li': { marginBottom: theme.spacing(0.75), breakInside: 'avoid' },

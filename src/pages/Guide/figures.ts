@@ -53,7 +53,7 @@ const configured: Record<string, Read> = {
   turns: ({ state: { shape } }) =>
     shape.turns.min === shape.turns.max ? `${shape.turns.min}` : `${shape.turns.min}–${shape.turns.max}`,
   'max-tokens': ({ state }) => number(state.shape.max_tokens),
-  speculation: ({ state }) => servedSpeculation(state.speculation, state.driver).toLowerCase(),
+  speculation: ({ state }) => inSentence(servedSpeculation(state.speculation, state.driver)),
 };
 
 /** As the target says of itself. */
@@ -98,6 +98,11 @@ const running: Record<string, Read> = {
   acceptance: ({ cluster }) => percent(cluster.speculation.acceptance),
   'tokens-per-step': ({ cluster }) => number(cluster.speculation.tokens_per_step, 2),
 };
+
+/** A word as it stands inside a sentence; what is written in capitals stays so. */
+function inSentence(word: string): string {
+  return word === word.toUpperCase() ? word : word.toLowerCase();
+}
 
 function openingsText(openings: number | undefined): string | undefined {
   return openings === 0 ? 'one for each conversation' : openings === undefined ? undefined : number(openings);

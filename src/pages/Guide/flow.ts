@@ -161,7 +161,7 @@ const stories: Array<Omit<Group, 'items'> & { rules: Rule[] }> = [
   {
     id: 'documents',
     title: 'Every visitor brings a document of their own',
-    text: 'Under KV-aware routing only the first turn is slow; under round-robin most turns are.',
+    text: 'Under KV-aware routing only the first turn is slow. Under round-robin so are most turns after it.',
     rules: documentRules,
   },
   {
