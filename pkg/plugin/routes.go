@@ -23,6 +23,7 @@ var routes = map[string]access{
 	"GET /status":              see,
 	"GET /snapshot":            see,
 	"GET /cluster":             see,
+	"GET /history":             see,
 	"GET /decisions":           see,
 	"POST /workload/start":     operate,
 	"POST /workload/stop":      operate,

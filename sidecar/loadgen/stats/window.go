@@ -231,7 +231,7 @@ func (w *Window) Counted(now time.Time, step int64, slo api.SLO) Report {
 	return t.report()
 }
 
-// TTFT is that of Report, for a quarter of its cost.
+// TTFT is that of Report without the intervals, for a quarter of its cost.
 func (w *Window) TTFT(now time.Time) api.Quantiles {
 	w.mu.Lock()
 	from := now.Sub(w.start) - windowSpan
@@ -242,5 +242,7 @@ func (w *Window) TTFT(now time.Time) api.Quantiles {
 		}
 	}
 	w.mu.Unlock()
-	return Summarise(values)
+	q := Summarise(values)
+	q.P50Interval, q.P95Interval = nil, nil
+	return q
 }

@@ -209,13 +209,17 @@ it('later turns that start hardly sooner may be chance', () => {
 });
 
 describe('more tokens per second', () => {
-  const kv = (tokens: number, shown: boolean) =>
+  const kv = (tokens: number, told: boolean) =>
     settled('kv', 0.45, {
       baseline: {
         live_output_tokens_per_second: tokens,
         columns: [
           column({
-            output_tokens_per_second: { value: 2817, lookup: 'exact', improvement: { percent: 1, shown } },
+            output_tokens_per_second: {
+              value: 2817,
+              lookup: 'exact',
+              improvement: improved(100 * (tokens / 2817 - 1), told),
+            },
           }),
         ],
       },
@@ -294,7 +298,7 @@ describe('a document of their own', () => {
   });
 
   it('tells the odds from the number of workers', () => {
-    const workers = Array.from({ length: 4 }, (_, i) => ({ name: `w${i}`, gpus: [] }));
+    const workers = Array.from({ length: 4 }, (_, i) => ({ id: `${i}`, name: `w${i}`, gpus: [] }));
     const lane = settled('kv', 0.5, { cluster: { ...snapshot().lanes[0].cluster, workers } });
     expect(item('blind', see(nothing, { at: '02:00', lane }), lane).why).toContain('another worker 3 times in 4');
   });

@@ -69,7 +69,7 @@ export function change({ changed }: Progress, from: Mode, to: Mode, at: string):
 }
 
 function settledSeen(before: Progress, lane: LaneSnapshot, settings: Settings, at: string): Partial<Progress> {
-  const { baseline, state } = lane;
+  const { state } = lane;
   const concurrency = state.concurrency.target;
   const key = settledKey(state, concurrency);
   const old = before.settled[key];

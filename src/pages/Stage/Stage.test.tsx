@@ -5,7 +5,7 @@ import { MemoryRouter, Route, Routes, useLocation } from 'react-router-dom';
 
 import { ClientProvider, Problem, type HistoryPoint, type Me } from '../../client';
 import { violations } from '../../test/axe';
-import { admin, column, comparison, FakeClient, viewer, type LaneChange } from '../../test/fixtures';
+import { admin, column, comparison, FakeClient, improved, viewer, type LaneChange } from '../../test/fixtures';
 import { answered, settled } from '../../test/settled';
 import { DEBOUNCE, SETTLE } from '../../components/Controls/useConcurrency';
 import { laneChange } from '../../components/Diagram/fixtures';
@@ -73,7 +73,7 @@ describe('what the crowd sees', () => {
 
   it('is “no difference shown” where an interval says so', async () => {
     const exact = column().output_tokens_per_second;
-    const same = column({ output_tokens_per_second: { ...exact, improvement: { percent: 3, shown: false } } });
+    const same = column({ output_tokens_per_second: { ...exact, improvement: improved(3, false) } });
     await show({ baseline: { columns: [same] } });
     expect(references('Output tokens/s')).toEqual(['RR recorded2,817no difference shown']);
   });
