@@ -36,6 +36,7 @@ func Test(ctx context.Context) error {
 		suite.Check("vet", vet),
 		suite.Check("lint", Lint),
 		suite.Part{Name: "tests", Run: tests},
+		suite.Part{Name: "intervals", Run: intervals},
 		suite.Part{Name: "fuzz", Run: fuzz(5_000)},
 		suite.Part{Name: "front end", Run: frontend.Check},
 		suite.Part{Name: "package", Run: packed},
@@ -237,6 +238,12 @@ func tests(ctx context.Context) (suite.Count, error) {
 
 func fuzz(inputs int) func(context.Context) (suite.Count, error) {
 	return func(ctx context.Context) (suite.Count, error) { return suite.Fuzz(ctx, inputs) }
+}
+
+// intervals tests the statistics against the simulated cluster: hours of virtual time
+// on one goroutine each, which the race detector would only make slow.
+func intervals(ctx context.Context) (suite.Count, error) {
+	return suite.GoTest(ctx, suite.Brief, "./sidecar/test/intervals")
 }
 
 // realDynamo tests against a real Dynamo, which it installs first if need be.

@@ -123,18 +123,9 @@ func (r *Recorder) Counted(now time.Time, step int64) Report {
 	return r.window.Counted(now, step, r.objectives())
 }
 
-// CountedAsArrived is [Recorder.Counted] with the output tokens as they arrived in
-// that time: a rate that is far steadier than that by the end of their turn.
+// CountedAsArrived is [Window.CountedAsArrived] by the objectives in force.
 func (r *Recorder) CountedAsArrived(m *Meter, now time.Time, step int64) Report {
-	report := r.Counted(now, step)
-	span := time.Duration(report.Window.Seconds * float64(time.Second))
-	if rate, interval := m.Over(now.Add(-span), now); rate != nil {
-		report.Window.OutputTokensPerSecond, report.OutputInterval = *rate, nil
-		if report.Batched {
-			report.OutputInterval = interval
-		}
-	}
-	return report
+	return r.window.CountedAsArrived(m, now, step, r.objectives())
 }
 
 func (r *Recorder) objectives() api.SLO {

@@ -246,3 +246,17 @@ func (w *Window) TTFT(now time.Time) api.Quantiles {
 	q.P50Interval, q.P95Interval = nil, nil
 	return q
 }
+
+// CountedAsArrived is [Window.Counted] with the output tokens as they arrived in that
+// time: a rate that is far steadier than that by the end of their turn.
+func (w *Window) CountedAsArrived(m *Meter, now time.Time, step int64, slo api.SLO) Report {
+	r := w.Counted(now, step, slo)
+	span := time.Duration(r.Window.Seconds * float64(time.Second))
+	if rate, interval := m.Over(now.Add(-span), now); rate != nil {
+		r.Window.OutputTokensPerSecond, r.OutputInterval = *rate, nil
+		if r.Batched {
+			r.OutputInterval = interval
+		}
+	}
+	return r
+}

@@ -138,7 +138,7 @@ const own: Term[] = [
   {
     id: 'interval',
     term: 'Interval (95 %)',
-    text: 'Where the true value lies, as far as so many turns can tell: turns that share a worker resemble each other, so four spans of time are compared, not single turns. A difference that may be 0 reads “no difference shown”; where there is no interval yet, “too variable to say”.',
+    text: 'Where the true value lies, as far as so many turns can tell: turns that share a worker resemble each other, so four spans of time are compared, not single turns. A difference that may be none reads “no difference shown”; where there is no interval yet, “too variable to say”.',
   },
   {
     id: 'itl',
