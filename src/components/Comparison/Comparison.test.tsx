@@ -160,6 +160,33 @@ describe('the states', () => {
     expect(screen.getByText(/has not been measured in another mode yet/)).toBeInTheDocument();
   });
 
+  it('tells which measured row was not kept, and why', () => {
+    const not_kept = {
+      mode: 'round_robin' as const,
+      speculation: 'off' as const,
+      concurrency: 60,
+      time: '2026-11-20T09:58:00Z',
+      reason: 'the step ended after 43 s of counted turns; a row takes 60 s',
+    };
+    showLane({ baseline: { name: 'this target', columns: [], not_kept } });
+    expect(screen.getByText('Not kept:').parentElement).toHaveTextContent(
+      'Not kept: Round-robin at 60, 2 min 0 s ago: the step ended after 43 s of counted turns; a row takes 60 s.'
+    );
+  });
+
+  it('tells why nothing is better or worse while the load generator is the bottleneck', () => {
+    const withheld = 'the load generator itself is 8 ms late';
+    const columns = [
+      {
+        ...comparison().columns[0],
+        ttft: { p50: { lookup: 'exact' as const, value: 0.3 }, p95: { lookup: 'exact' as const, value: 0.7 } },
+      },
+    ];
+    showLane({ baseline: { withheld, columns } });
+    expect(screen.getByText('Nothing is called better or worse now:').parentElement).toHaveTextContent(`${withheld}.`);
+    expect(row(latencies(), 'TTFT')).not.toHaveTextContent(/better|worse|difference/);
+  });
+
   it('while every column is hidden', () => {
     showLane({}, { hideKV: true, hideRoundRobin: true });
     expect(screen.getByText(/There is nothing to compare with/)).toBeInTheDocument();

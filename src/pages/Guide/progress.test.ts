@@ -457,6 +457,7 @@ describe('what happened while nobody looked', () => {
         latency: {},
         kv_hit_ratio: 0.85,
         measured: time('02:00'),
+        intervals: { ttft: { p95: [0.6, 0.7] }, tpot: {}, itl: {}, latency: {} },
       },
       {
         concurrency: 60,
@@ -475,6 +476,8 @@ describe('what happened while nobody looked', () => {
     expect(ticked(progress)).toEqual(['baseline', 'phase-1']);
     const after = see(progress, { at: '05:00', lane: settled('kv', 0.5) });
     expect(item('improved', after).why).toContain('650 ms under round-robin (measured here)');
+    const close = see(progress, { at: '05:00', lane: settled('kv', 0.595) });
+    expect(item('improved', close, settled('kv', 0.595)).why).toMatch(/^No difference shown/); // the intervals overlap
     expect(ticked(recall(since, [], [{ ...own, kind: 'imported' }]))).toEqual([]);
   });
 });
