@@ -215,6 +215,7 @@ var sampleText = map[reflect.Type]string{
 	reflect.TypeFor[api.Phase]():              "running",
 	reflect.TypeFor[api.Verdict]():            "ok",
 	reflect.TypeFor[api.Lookup]():             "exact",
+	reflect.TypeFor[api.Outcome]():            "better",
 	reflect.TypeFor[api.EventKind]():          "start",
 	reflect.TypeFor[api.TargetKind]():         "real",
 	reflect.TypeFor[api.QuestionerKind]():     "model",
