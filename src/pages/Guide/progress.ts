@@ -41,7 +41,8 @@ function countErrors({ errors, since, answered }: Progress, { state, totals }: L
 function seen(before: Progress, lane: LaneSnapshot, settings: Settings, at: string): Partial<Progress> {
   const { state } = lane;
   const concurrency = state.concurrency.target;
-  const isSettled = state.step.settled !== undefined && !state.settling && lane.baseline.n > 0;
+  const isSettled =
+    state.step.settled !== undefined && state.step.held === undefined && !state.settling && lane.baseline.n > 0;
   return {
     started: before.started ?? { at: state.started ?? at, concurrency, mode: state.mode },
     mode: state.mode,

@@ -17,7 +17,7 @@ async function shoot(page, name) {
 
 test('a text of its own for every conversation makes turn 1 slow and leaves the others fast', async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }));
-  await start();
+  await start(15); // with answers as short as here, a turn in progress weighs as much as a cold prompt, so few shall be
   const before = await stateUntil('ten texts', ({ shape }) => shape.openings === 10);
   await expect(openings(page).getByRole('button', { name: '10', exact: true })).toHaveAttribute('aria-pressed', 'true');
   await expect(openings(page)).toHaveAccessibleDescription(/every worker soon has in its cache/);
