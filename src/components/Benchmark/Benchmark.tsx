@@ -18,7 +18,8 @@ export function Benchmark({ lane }: { lane: string }) {
   const live = useLive(lane);
   const settings = lastKnown(live, lane)?.settings;
   const { value: baselines, problem } = useBaselines(settings?.slo);
-  const running = live.lane?.state.running ? live.lane.baseline.concurrency : undefined;
+  const state = live.lane?.state;
+  const running = state?.running ? (state.step.held?.at ?? state.concurrency.target) : undefined;
   if (!baselines || !settings) {
     return problem ? (
       <Alert severity="warning" title="The recorded results cannot be read" bottomSpacing={0}>
