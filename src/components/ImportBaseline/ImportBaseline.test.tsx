@@ -119,7 +119,7 @@ describe('the import of a baseline', () => {
     await show();
     const file = new File([CSV], 'Our run (May).csv', { type: 'text/csv' });
     file.text = () => Promise.resolve(CSV); // jsdom has none
-    await userEvent.upload(screen.getByLabelText('File'), file);
+    await userEvent.upload(screen.getByLabelText('File to import'), file);
     expect(content()).toHaveValue(CSV);
     expect(name()).toHaveValue('Our run -May-');
   });

@@ -14,6 +14,7 @@ import {
   type Problem,
   type Settings,
 } from '../../client';
+import { visuallyHidden } from '../../lib/styles';
 import { formatOf, lineOf, MAX_FILE, nameOf, placeOf } from './file';
 import { Preview } from './Preview';
 
@@ -39,6 +40,8 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
   const renew = useRenewBaselines();
   const id = useId();
   const area = useRef<HTMLTextAreaElement>(null);
+  const status = useRef<HTMLSpanElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
   const [text, setText] = useState('');
   const [name, setName] = useState('');
   const [title, setTitle] = useState('');
@@ -58,6 +61,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
       setOutcome({ of: file, problem: asProblem(error) });
     } finally {
       setBusy(false);
+      status.current?.focus(); // the button that was pressed cannot be pressed now, and would let go of the focus
     }
   };
   const choose = async ({ currentTarget }: ChangeEvent<HTMLInputElement>) => {
@@ -100,7 +104,26 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
         hit rates per cent; an empty field was not recorded.
       </p>
       <Field label="File" htmlFor={`${id}-file`} invalid={unread !== undefined} error={unread}>
-        <input id={`${id}-file`} type="file" accept=".csv,.json,text/csv,application/json" onChange={choose} />
+        <div>
+          <Button
+            id={`${id}-file`}
+            type="button"
+            variant="secondary"
+            icon="upload"
+            onClick={() => picker.current?.click()}
+          >
+            Choose a file…
+          </Button>
+          <input
+            ref={picker}
+            type="file"
+            aria-label="File to import"
+            className={styles.hidden}
+            tabIndex={-1}
+            accept=".csv,.json,text/csv,application/json"
+            onChange={choose}
+          />
+        </div>
       </Field>
       <Field label="Content" description="Choose a file, or paste it here." htmlFor={`${id}-text`}>
         <TextArea
@@ -166,7 +189,9 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
         <Button type="button" disabled={isBusy || !current?.read || current.stored} onClick={() => attempt(false)}>
           Import
         </Button>
-        <span role="status">{word(isBusy, current)}</span>
+        <span role="status" ref={status} tabIndex={-1}>
+          {word(isBusy, current)}
+        </span>
       </Stack>
     </form>
   );
@@ -204,6 +229,7 @@ function Excerpt({ text, line }: { text: string; line: number }) {
 
 const getStyles = (theme: GrafanaTheme2) => ({
   form: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1), maxWidth: 960 }),
+  hidden: visuallyHidden,
   note: css({ color: theme.colors.text.secondary, margin: 0 }),
   text: css({ fontFamily: theme.typography.fontFamilyMonospace, whiteSpace: 'pre', overflowX: 'auto' }),
   excerpt: css({ margin: theme.spacing(1, 0), fontSize: theme.typography.bodySmall.fontSize }),
