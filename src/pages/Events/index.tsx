@@ -64,7 +64,7 @@ function List({ kind }: { kind: Kind }) {
       {shown.length > 0 ? <EventTable events={shown} /> : <p>{nothing(kind, value)}</p>}
       <div className={styles.more}>
         <span role="status">
-          {number(shown.length)} of the newest {number(value.length)} events
+          Showing {number(shown.length)} of the newest {number(value.length)}
         </span>
         {value.length === limit && limit < limits['events.limit'].max && (
           <Button variant="secondary" size="sm" onClick={() => setLimit(limits['events.limit'].max)}>
