@@ -158,8 +158,8 @@ const getStyles = (theme: GrafanaTheme2) => {
     curve: css({ position: 'relative', height: '100%', minHeight: '5em', width: '100%' }),
     svg: css({ position: 'absolute', inset: 0, width: '100%', height: '100%', overflow: 'visible' }),
     grid: css({ ...thin, stroke: border.weak }),
-    limit: css({ ...thin, stroke: error.text, strokeWidth: 2, strokeDasharray: '8 6' }),
-    mark: css({ ...thin, stroke: 'currentColor', strokeWidth: 2, strokeDasharray: '2 4' }),
+    limit: css({ ...thin, stroke: error.text, strokeWidth: 'max(2px, 0.1em)', strokeDasharray: '8 6' }),
+    mark: css({ ...thin, stroke: 'currentColor', strokeWidth: 'max(2px, 0.1em)', strokeDasharray: '4 4' }),
     line: css({
       fill: 'none',
       stroke: 'currentColor',

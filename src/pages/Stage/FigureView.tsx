@@ -15,14 +15,16 @@ import { clock, type Figure, type Reference } from './model';
 interface FigureViewProps {
   figure: Figure;
   points: HistoryPoint[];
-  /** The load generator's clock, in milliseconds since 1970; undefined until it is known. */
+  /** The load generator's clock when it was last heard of, in milliseconds since 1970; undefined until it is known. */
   now?: number;
+  /** Whether that is the present moment. */
+  isLive: boolean;
   /** The objective in seconds, where the figure has one. */
   slo?: number;
 }
 
 /** One large figure, what it is compared with, and its last ten minutes. */
-export function FigureView({ figure, points, now, slo }: FigureViewProps) {
+export function FigureView({ figure, points, now, isLive, slo }: FigureViewProps) {
   const styles = useStyles2(getStyles);
   const { name, text, unit, tag, slo: level, references } = figure;
   return (
@@ -42,7 +44,7 @@ export function FigureView({ figure, points, now, slo }: FigureViewProps) {
       </ul>
       {now !== undefined && (
         <div className={styles.curve}>
-          <Course figure={figure} points={points} now={now} slo={slo} />
+          <Course figure={figure} points={points} now={now} isLive={isLive} slo={slo} />
         </div>
       )}
     </section>
@@ -67,7 +69,7 @@ const writers: Record<Value, (value: number) => string> = {
   output_tokens_per_second: (value) => number(value),
 };
 
-function Course({ figure: { name, value }, points, now, slo }: FigureViewProps & { now: number }) {
+function Course({ figure: { name, value }, points, now, isLive, slo }: FigureViewProps & { now: number }) {
   const write = writers[value];
   const limit = slo === undefined ? undefined : { at: slo, text: `SLO ${write(slo)}` };
   const top = highest(points, value);
@@ -80,7 +82,7 @@ function Course({ figure: { name, value }, points, now, slo }: FigureViewProps &
         known ? `, at most ${write(top)}` : ', not measured',
         ...marks.map(({ at, text }) => `; ${clock(at)} ${text}`),
       ].join('')}
-      x={timeScale(now, points[0] && Date.parse(points[0].time))}
+      x={timeScale(now, points[0] && Date.parse(points[0].time), isLive)}
       // Room above for a value at the very top, and for the objective where it is near.
       y={scaleFrom(Math.max(1.05 * top, limit && known ? 1.15 * limit.at : (limit?.at ?? 0)), 3, write)}
       lines={linesOf(points, value)}
@@ -96,12 +98,12 @@ const LATE = 5000;
 /** How near the end of the axis its other words may stand, as a share of it. */
 const ROOM = 0.15;
 
-/** Always ten minutes, and a word where they are not full yet. */
-export function timeScale(now: number, first: number | undefined): Scale {
+/** Always ten minutes, and a word where they are not full yet. What was heard last is not now. */
+export function timeScale(now: number, first: number | undefined, isLive: boolean): Scale {
   const [min, max] = [now - SPAN, now];
-  const ticks: Tick[] = [{ at: max, text: 'now' }];
+  const ticks: Tick[] = [{ at: max, text: isLive ? 'now' : clock(max, 'minute') }];
   if (first === undefined || first - min < LATE) {
-    ticks.push({ at: min, text: '10 min ago' }, { at: max - SPAN / 2, text: '5 min ago' });
+    ticks.push({ at: min, text: isLive ? '10 min ago' : clock(min, 'minute') });
   } else if (max - first > ROOM * SPAN) {
     ticks.push({ at: first, text: `since ${clock(first, 'minute')}` });
   }

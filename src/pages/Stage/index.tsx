@@ -56,6 +56,7 @@ export default function Stage() {
             figure={figure}
             points={points}
             now={now}
+            isLive={live.lane !== undefined}
             slo={figure.value === 'ttft_p95' ? known?.settings.slo.ttft : undefined}
           />
         ))}
