@@ -1,4 +1,7 @@
 /** The two dashboards, before and after Start. */
+import fs from 'node:fs/promises';
+import path from 'node:path';
+
 import { env, firstTurn, start, until } from './booth.mjs';
 import { expect, test } from './journey.mjs';
 import { Dashboard, isDash, isNumber } from './pages.mjs';
@@ -38,4 +41,40 @@ test('gtc-demo: no panel fails', async ({ visit }) => {
   const demo = await Dashboard.open(page, 'gtc-demo', '?from=now-5m');
   await demo.settle();
   await demo.page.getByText('TTFT (p50 and p95)').first().waitFor();
+});
+
+const METRICS = [
+  'TTFT p50',
+  'TTFT p95',
+  'TPOT p95',
+  'E2E p50',
+  'E2E p95',
+  'Output tokens/s',
+  'Requests/s',
+  'KV hit rate',
+];
+
+test('booth: the recorded benchmark by concurrency, at the levels of the slider or at all, as a table and as curves', async ({
+  visit,
+}) => {
+  const page = await visit({ ...WHOLE });
+  const panel = (title) =>
+    page.locator('[data-viz-panel-key]', { has: page.getByRole('heading', { name: title, exact: true }) });
+  const levels = async () => {
+    const rows = await panel('Recorded benchmark, TTFT p50, E2E and rates').locator('[role="row"]').allInnerTexts();
+    return rows.map((text) => parseInt(text, 10)).filter((level) => level > 0);
+  };
+  await Dashboard.open(page, 'kvbooth-booth');
+  await until('seven levels', async () => String(await levels()) === '60,80,100,120,140,160,180', { within: 60_000 });
+  for (const name of METRICS) {
+    const curve = panel(`${name} against concurrency`);
+    await curve.locator('canvas').first().waitFor();
+    await expect(curve).toContainText('Round-robin');
+    await expect(curve).toContainText('KV-aware');
+  }
+  await expect(panel('TTFT p95 against concurrency')).toContainText('SLO');
+  await fs.mkdir(env.results, { recursive: true });
+  await page.screenshot({ path: path.join(env.results, 'booth-by-concurrency.png') });
+  await Dashboard.open(page, 'kvbooth-booth', '?var-levels=1');
+  await until('all levels', async () => (await levels()).length > 7, { within: 60_000 });
 });
