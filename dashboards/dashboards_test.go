@@ -64,6 +64,7 @@ type (
 		GridPos                  struct{ X, Y, W, H int }
 		FieldConfig              fieldConfig
 		Transformations          []transformation
+		Panels                   []panel // of a row that is collapsed
 		Options                  struct {
 			ReduceOptions struct{ Calcs []string }
 		}
@@ -126,7 +127,14 @@ func read[T any](t *testing.T, file string, unmarshal func([]byte, any) error) (
 	return v
 }
 
-func load(t *testing.T, file string) dashboard { return read[dashboard](t, file, json.Unmarshal) }
+// load reads a dashboard, with the panels of a collapsed row behind those that are in sight.
+func load(t *testing.T, file string) dashboard {
+	d := read[dashboard](t, file, json.Unmarshal)
+	for _, p := range d.Panels {
+		d.Panels = append(d.Panels, p.Panels...)
+	}
+	return d
+}
 
 func rules(t *testing.T) []rule {
 	file := read[alerting](t, rulesFile, yaml.Unmarshal)
