@@ -685,7 +685,7 @@ export interface components {
             /** @description how many times as fast as the clock its time goes */
             speed: number;
         };
-        /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics; they are absent where n is too small to give one, and always for ITL, whose values within one turn depend on each other. */
+        /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics, with as many of them as are independent; they are absent where these are too few to give one. */
         Quantiles: {
             p50?: number;
             p95?: number;

@@ -129,8 +129,8 @@ func (b *buckets) upTo(seconds float64) float64 {
 	return below
 }
 
-// summarise gives the percentiles over the tokens, without intervals, because
-// the gaps of one turn depend on each other.
+// summarise gives the percentiles over the tokens, without intervals, which
+// [summariseGaps] has.
 func (b *buckets) summarise() api.Quantiles {
 	q := api.Quantiles{N: int(math.Round(b.total)), Estimated: b.estimated}
 	if b.total > 0 {
