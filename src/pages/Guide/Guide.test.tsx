@@ -231,10 +231,8 @@ describe('the scenes', () => {
   const scene = (name: RegExp) => screen.getByRole('article', { name });
   const shape = (openings: number) => ({ shape: { ...snapshot().lanes[0].state.shape, openings } });
 
-  it('say how many opening texts are in circulation, where the load generator tells', async () => {
+  it('say how many opening texts are in circulation', async () => {
     const { client } = await show();
-    act(() => client.show(started));
-    expect(scene(/^Every visitor/)).toHaveTextContent('Opening texts in circulation: — not told');
     act(() => client.show({ ...started, state: { ...started.state, ...shape(10) } }));
     expect(scene(/^Every visitor/)).toHaveTextContent('circulation: 10 as configured');
     expect(scene(/^Every visitor/)).toHaveTextContent('Right now conversations share their texts');

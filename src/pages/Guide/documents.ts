@@ -1,6 +1,5 @@
 import type { LaneSnapshot } from '../../client';
 import { milliseconds, number } from '../../lib/format';
-import { openingsOf } from '../../lib/openings';
 import { workerCount } from '../../lib/workers';
 import { hasOwnDocuments, medians } from './progress';
 import { clock, toGo, type Rule } from './rules';
@@ -14,12 +13,8 @@ export const documentRules: Rule[] = [
     needsRun: true,
     seen: ({ own }) =>
       own && `Since ${clock(own.at)}, ${number(own.concurrency)} conversations, each on an opening text of its own.`,
-    missing: (_, { state }) => {
-      const openings = openingsOf(state.shape);
-      return openings === undefined
-        ? 'This load generator does not tell how many opening texts are in circulation.'
-        : `${number(openings)} opening texts are in circulation. Set openings to one for each conversation.`;
-    },
+    missing: (_, { state }) =>
+      `${number(state.shape.openings)} opening texts are in circulation. Set “Opening texts” to “One each”.`,
   },
   {
     id: 'turns',

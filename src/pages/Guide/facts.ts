@@ -1,5 +1,4 @@
 import type { Baseline, LaneSnapshot, Live, Settings } from '../../client';
-import { openingsOf } from '../../lib/openings';
 import { recordedTable } from '../../lib/recorded';
 import { sloLevel } from '../../lib/slo';
 import { simulationNote, targetKind } from '../../lib/target';
@@ -71,8 +70,8 @@ function conditions(lane: LaneSnapshot | undefined, settings: Settings | undefin
     ...simulation(lane.state),
     ...only('other deployment', lane.baseline.differences.length > 0),
     ...only('recorded kv worse', isWorseRecorded(lane)),
-    ...only('own documents', openingsOf(lane.state.shape) === 0),
-    ...only('shared documents', (openingsOf(lane.state.shape) ?? 0) > 0),
+    ...only('own documents', lane.state.shape.openings === 0),
+    ...only('shared documents', (lane.state.shape.openings ?? 0) > 0),
     ...only('speculating', lane.state.speculation === 'draft' || lane.state.speculation === 'eagle3'),
     ...(isRunning && !lane.state.settling ? settledConditions(lane, settings, isKV) : []),
   ];

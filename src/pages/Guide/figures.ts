@@ -5,7 +5,6 @@ import { outcomeText } from '../../lib/outcome';
 import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { workerCount } from '../../lib/workers';
-import { openingsOf } from '../../lib/openings';
 import { elsewhere } from './documents';
 import type { Recorded, Routing, Span } from './recorded';
 
@@ -61,7 +60,7 @@ const reported: Record<string, Read> = {
   model: ({ target }) => target.deployment.model ?? target.model,
   engine: ({ target, cluster }) => engineName(target.deployment.engine ?? cluster.engine),
   gpu: ({ target, cluster }) => target.deployment.gpu ?? cluster.gpu,
-  openings: ({ state }) => openingsText(openingsOf(state.shape)),
+  openings: ({ state }) => openingsText(state.shape.openings),
   workers: ({ target, cluster }) => number(workerCount(cluster) || target.deployment.workers),
 };
 

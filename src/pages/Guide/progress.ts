@@ -1,6 +1,5 @@
 import type { LaneSnapshot, Mode, Settings, Snapshot } from '../../client';
 import { sloLevel } from '../../lib/slo';
-import { openingsOf } from '../../lib/openings';
 import { besideHit, besideTokens, besideTTFT, type Compared } from './beside';
 import { isSame, settledKey, type Beside, type Progress, type Settled } from './seen';
 
@@ -123,7 +122,7 @@ function turnsSeen(lane: LaneSnapshot, at: string): Progress['turns'] {
 
 /** Whether each conversation has an opening text of its own. */
 export function hasOwnDocuments({ state }: LaneSnapshot): boolean {
-  return openingsOf(state.shape) === 0;
+  return state.shape.openings === 0;
 }
 
 /** The second turn, not the third, which may meet one of two workers that know a part of its conversation. */

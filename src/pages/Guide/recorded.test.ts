@@ -31,7 +31,7 @@ describe('the summary of a recorded table', () => {
   });
 
   it('knows the spread between workers at the one level that has it', () => {
-    expect(of200.spread).toEqual({ level: 170, kv: { min: 28, max: 32 }, round_robin: { min: 12, max: 14 } });
+    expect(of200.spread).toMatchObject({ level: 170, kv: { min: 28, max: 32 }, round_robin: { min: 12, max: 14 } });
     expect(summarise(h100.rows).spread).toBeUndefined();
   });
 

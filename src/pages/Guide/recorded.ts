@@ -37,7 +37,7 @@ export interface Recorded {
   /** The highest level, and what was recorded there. */
   top?: { level: number; kv: Row; round_robin: Row };
   /** The highest level at which the in-flight spread between workers was recorded, and how large it was. */
-  spread?: { level: number; kv: Span; round_robin: Span };
+  spread?: { level: number } & Record<Routing, Omit<Span, 'mean'>>;
 }
 
 interface Pair {

@@ -25,11 +25,11 @@ export const scenes: Scene[] = [
       },
     ],
     steps: [
-      'Set openings to one for each conversation in the workload controls, under KV-aware routing, and wait until it has settled.',
+      'Set “Opening texts” to “One each” in the workload controls, under KV-aware routing, and wait until it has settled.',
       'Show TTFT by turn: the first turn is slow, because its text is new to everybody. Now: {live.turn-1}.',
       'The turns after it are fast, because the router sends them back. Third turn now: {live.turn-3}.',
       'Change to round-robin. A second turn lands on another worker {live.elsewhere}, and starts from nothing there.',
-      'Set openings back when you compare with the recorded runs: they shared their texts.',
+      'Set “Opening texts” back when you compare with the recorded runs: they shared their texts.',
     ],
     fair: [
       'Most real work lies between the two: some prompts are shared by all, some belong to one person. This end of the scale shows the mechanism at its clearest.',
@@ -57,7 +57,7 @@ export const scenes: Scene[] = [
       'In Grafana, “GTC Demo” keeps a line for each phase that was recorded or measured here, so that nobody has to remember.',
     ],
     fair: [
-      'Acceptance rates of {pub.acceptance.draft} for a draft model and {pub.acceptance.eagle3} for EAGLE-3 are expectations. Whether the recorded runs speculated is not recorded, so they stand for none of the phases.',
+      'How many guesses are accepted depends on the texts: no rate is promised here. Whether the recorded runs speculated is not recorded, so they stand for none of the phases.',
     ],
   },
 ];

@@ -110,6 +110,32 @@ export const screens: Screen[] = [
     ],
   },
   {
+    id: 'events',
+    title: 'Events',
+    page: 'events',
+    items: [
+      {
+        name: 'List',
+        text: 'Starts, stops, steps, mode changes and settings, newest first: what, when, and by whom.',
+      },
+    ],
+  },
+  {
+    id: 'stage',
+    title: 'Stage view',
+    page: 'stage',
+    items: [
+      {
+        name: 'Large figures',
+        text: 'Concurrency, mode, TTFT p95 and output tokens per second, each with the baseline’s and the difference. The key S opens this screen, Escape leaves it.',
+      },
+      {
+        name: 'Curves and bars',
+        text: 'The last ten minutes with every mode change marked, and the requests in flight at each worker.',
+      },
+    ],
+  },
+  {
     id: 'gtc-demo',
     title: 'Grafana: GTC Demo',
     items: [
