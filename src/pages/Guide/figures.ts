@@ -233,7 +233,7 @@ function sustainedFigures(table: Baseline | undefined): Figures {
   return { ...of('kv', 'kv'), ...of('rr', 'round_robin') };
 }
 
-function plain({ min, max }: Span): string {
+function plain({ min, max }: Omit<Span, 'mean'>): string {
   return `${number(min)}–${number(max)}`;
 }
 
