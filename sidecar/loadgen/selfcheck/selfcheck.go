@@ -58,12 +58,14 @@ func (w *Watch) Health(now time.Time) api.ClientHealth {
 		h.Verdict, h.Reason = api.VerdictUnknown, "the first seconds of the self-check"
 	case lag >= tooLate:
 		h.Verdict = api.VerdictBottleneck
-		h.Reason = fmt.Sprintf("the load generator itself is %s late (p95 of the last 10 s) and uses %.0f %% of the machine: its figures are too high by about that; give it more CPU or fewer conversations", lag.Round(100*time.Microsecond), 100*w.cpu)
+		h.Reason = fmt.Sprintf("the load generator itself is %.1f ms late (p95 of the last 10 s) and uses %.0f %% of the machine: its figures are too high by about that; give it more CPU or fewer conversations", milliseconds(lag), 100*w.cpu)
 	default:
-		h.Reason = fmt.Sprintf("the load generator is at most %s late (p95 of the last 10 s)", lag.Round(100*time.Microsecond))
+		h.Reason = fmt.Sprintf("the load generator is at most %.1f ms late (p95 of the last 10 s)", milliseconds(lag))
 	}
 	return h
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // Lag is how late the load generator was between two times, of which nothing older
 // than five minutes is remembered: the p95 of the later probe. It is false where the

@@ -117,7 +117,7 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
           <Table caption="Rates, live and recorded" corner="Rate" nameWidth="8.6em" table={model.rates} size={size} />
         </div>
       </div>
-      {isLive && comparison.withheld && <Withheld reason={comparison.withheld} />}
+      {isLive && comparison.withheld !== undefined && <Withheld />}
       {model.sources.length === 0 && <NothingToCompare comparison={comparison} />}
       {comparison.not_kept && <RowNotKept row={comparison.not_kept} time={time} />}
       <Uncalibrated note={isLive ? simulationNote(lane.state) : undefined} />
@@ -152,12 +152,12 @@ function NothingToCompare({ comparison }: { comparison: Compared }) {
   );
 }
 
-/** Why no figure is called better or worse, though the step has settled. */
-function Withheld({ reason }: { reason: string }) {
+/** Why no figure is called better or worse, though the step has settled; what it is about stands above. */
+function Withheld() {
   const styles = useStyles2(getStyles);
   return (
     <div className={styles.differences}>
-      <b>Nothing is called better or worse now:</b> {reason}.
+      <b>Nothing is called better or worse</b> while the load generator is the bottleneck.
     </div>
   );
 }

@@ -95,19 +95,22 @@ function Course({ figure: { name, value }, points, now, isLive, slo }: FigureVie
 /** How late the first point may be before the axis says since when there are any, in milliseconds. */
 const LATE = 5000;
 
-/** How near the end of the axis its other words may stand, as a share of it. */
-const ROOM = 0.15;
+/** How near the end of the axis its other words may stand beside the last, as a share of it. */
+const ROOM = 0.4;
+
+/** How near the end there is no room for them at all. */
+const EDGE = 0.1;
 
 /** Always ten minutes, and a word where they are not full yet. What was heard last is not now. */
 export function timeScale(now: number, first: number | undefined, isLive: boolean): Scale {
   const [min, max] = [now - SPAN, now];
-  const ticks: Tick[] = [{ at: max, text: isLive ? 'now' : clock(max, 'minute') }];
+  const end: Tick = { at: max, text: isLive ? 'now' : clock(max, 'minute') };
   if (first === undefined || first - min < LATE) {
-    ticks.push({ at: min, text: isLive ? '10 min ago' : clock(min, 'minute') });
-  } else if (max - first > ROOM * SPAN) {
-    ticks.push({ at: first, text: `since ${clock(first, 'minute')}` });
+    return { min, max, ticks: [end, { at: min, text: isLive ? '10 min ago' : clock(min, 'minute') }] };
   }
-  return { min, max, ticks };
+  const since: Tick = { at: first, text: `since ${clock(first, 'minute')}` };
+  const room = (max - first) / SPAN;
+  return { min, max, ticks: [...(room < ROOM && room > EDGE ? [] : [end]), ...(room > EDGE ? [since] : [])] };
 }
 
 const getStyles = (theme: GrafanaTheme2) => {

@@ -102,7 +102,7 @@ describe('what the crowd sees', () => {
     } as const;
     act(() => client.show({ target: { reachable: false, problem: 'connection refused' } }, { client: spoilt }));
     expect(notices()).toContain('The target cannot be reached. connection refused');
-    expect(notices()).toContain('These figures are not to be trusted: its CPU is busy.');
+    expect(notices()).toContain('The load generator is the bottleneck: its CPU is busy.');
   });
 
   it('is the busiest workers where there are many', async () => {
@@ -140,6 +140,7 @@ describe('the curves', () => {
     const texts = (first?: number) => timeScale(600_000, first, true).ticks.map(({ text }) => text);
     expect(texts(0)).toEqual(['now', '10 min ago']);
     expect(texts(200_000)[1]).toMatch(/^since \d\d:\d\d$/);
+    expect(texts(400_000)).toEqual([expect.stringMatching(/^since \d\d:\d\d$/)]); // no room for another word
     expect(texts(590_000)).toEqual(['now']);
     expect(timeScale(600_000, 0, false).ticks[0].text).toMatch(/^\d\d:\d\d$/);
     expect(texts()).toEqual(['now', '10 min ago']);

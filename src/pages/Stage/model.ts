@@ -129,7 +129,7 @@ export function troubles({ state, lane }: Live): string[] {
   const change = lane.state.mode_change;
   return [
     !lane.target.reachable && `The target cannot be reached. ${lane.target.problem ?? ''}`,
-    client.verdict === 'client_bottleneck' && `These figures are not to be trusted: ${client.reason}.`,
+    client.verdict === 'client_bottleneck' && `The load generator is the bottleneck: ${client.reason}.`,
     change?.failed && `The mode was not changed: ${change.message}`,
     change?.phase === 'waiting_for_operator' && `Waiting for the operator: ${change.message}`,
   ].filter((words) => typeof words === 'string');
