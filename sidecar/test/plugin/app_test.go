@@ -196,7 +196,7 @@ func TestFieldProblem(t *testing.T) {
 		{"GET", "conversations?token=secret", "", 422, "query"},
 		{"GET", "baselines/a?lane=main", "", 422, "query"},
 		{"GET", "starters/a?topic=b", "", 422, "query"},
-		{"POST", "baselines?name=x", "{}", 422, "query"},
+		{"POST", "baselines?lane=main", "{}", 422, "query"},
 		{"POST", "workload/start", "", 400, ""},
 		{"POST", "workload/start", "[]", 400, ""},
 		{"POST", "workload/start", `{"concurrency":120} {}`, 400, ""},
