@@ -34,8 +34,8 @@ const hosts = {
   grafana: {
     name: 'app',
     by: 'editor',
-    ours: 'main',
-    header: 'main',
+    ours: 'main:not([inert] *)', // not what the stage view covers
+    header: 'main:not([inert] *)',
     navigation: '[data-testid="data-testid navigation mega-menu"]',
     alone: false,
     openWithin: 120_000,
@@ -98,9 +98,9 @@ export const { gone } = host;
 
 const source = await fs.readFile(new URL('../../../src/pages/registry.ts', import.meta.url), 'utf8');
 
-/** All pages that are registered: their addresses, titles, and whether the navigation leads to them. */
+/** All pages that are registered: their addresses, titles, whether another page leads to them, and whether nothing is around them. */
 export const registered = [...source.matchAll(/path: '([^']*)',\s*title: '([^']*)'([^{}]*)/g)].map(
-  ([, path, title, rest]) => ({ path, title, nested: rest.includes('nested: true') })
+  ([, path, title, rest]) => ({ path, title, nested: rest.includes('nested: true'), bare: rest.includes('bare: true') })
 );
 
 /** The registered pages with an address in the place of a pattern. */
