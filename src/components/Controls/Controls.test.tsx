@@ -65,6 +65,15 @@ describe('who looks', () => {
     expect(screen.getByText('25 requests/s')).toBeInTheDocument();
   });
 
+  it('sees in a word that the load generator is the bottleneck', async () => {
+    const reason = 'the load generator itself is 8 ms late';
+    const client = new FakeClient();
+    client.show({}, { client: { verdict: 'client_bottleneck', reason, cpu_ratio: 1, lag_seconds: 0.008 } });
+    await show(client);
+    expect(screen.getByText('Load generator is the bottleneck')).toHaveAttribute('title', reason);
+    expect(screen.queryByRole('alert')).not.toBeInTheDocument(); // that stands where figures are compared
+  });
+
   it('sees no controls while it is not known who it is', async () => {
     const client = new FakeClient();
     client.who.mockReturnValue(new Promise(() => undefined));

@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import { useLive, useMe } from '../../client';
 import { lastKnown } from '../../lib/known';
-import { SnapshotAge, Status, Troubles } from '../Status';
+import { ClientVerdict, SnapshotAge, Status, Troubles } from '../Status';
 import { Figures } from './Figures';
 import { Held } from './Held';
 import { ModeProgress } from './ModeProgress';
@@ -31,8 +31,9 @@ export function Controls({ lane, bare }: ControlsProps) {
         {!bare && <Status live={live} lane={lane} />}
         <Figures lane={live.lane} withWorkload={!me?.canOperate} />
         {!bare && <SnapshotAge state={live.state} />}
+        {!bare && <ClientVerdict state={live.state} />}
       </div>
-      {!bare && <Troubles live={live} />}
+      {!bare && <Troubles live={live} withoutVerdict />}
       {!me?.canOperate && live.lane && <Held lane={live.lane} />}
       {me?.canOperate && <Operate live={live} lane={lane} bare={bare} />}
       {!me?.canOperate && known && change && <ModeProgress change={change} time={known.time} />}

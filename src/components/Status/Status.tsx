@@ -62,11 +62,17 @@ export function ClientVerdict({ state }: { state: LiveState }) {
   );
 }
 
+interface TroublesProps {
+  live: Live;
+  /** Leaves out that the load generator is too slow: for where nothing is compared, and room is scarce. */
+  withoutVerdict?: boolean;
+}
+
 /**
  * Why there is nothing live, or nothing to go by, where that is so: the load generator
  * is lost, its target is, or it is too slow for what it measures.
  */
-export function Troubles({ live }: { live: Live }) {
+export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
   const target = live.lane?.target;
   const client = live.state.status === 'live' ? live.state.snapshot.client : undefined;
   return (
@@ -77,7 +83,7 @@ export function Troubles({ live }: { live: Live }) {
           {target.problem || `${target.url} does not answer.`}
         </Alert>
       )}
-      {client?.verdict === 'client_bottleneck' && live.lane?.state.running && (
+      {!withoutVerdict && client?.verdict === 'client_bottleneck' && live.lane?.state.running && (
         <Alert severity="warning" title="The load generator is the bottleneck" bottomSpacing={0}>
           {sentence(client.reason)} Until it keeps up, no figure is called better or worse.
         </Alert>
