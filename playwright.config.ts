@@ -39,7 +39,7 @@ export default defineConfig({
     {
       name: 'app',
       testDir: 'tests/browser/page',
-      testMatch: /(operate|everywhere|dashboard|conversations|explain|guide|stage)\.test\.mjs/,
+      testMatch: /(operate|everywhere|dashboard|conversations|explain|guide|stage|baselines)\.test\.mjs/,
     },
     { name: 'grafana', testIgnore: ['**/page/**', '**/apppages.test.mjs'] },
     // What holds against any target and under any address.
