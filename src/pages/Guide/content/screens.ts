@@ -42,7 +42,7 @@ export const screens: Screen[] = [
       },
       {
         name: 'Recorded benchmark',
-        text: 'The recorded p95 values at every level, both modes, with the gain between them. It does not move: it is the yardstick. A minus sign means that KV-aware routing was slower there.',
+        text: 'Latencies, rates and hit rate as recorded at each level in both modes, with the gain between them, and the same as curves. It does not move: it is the yardstick. A minus sign means that KV-aware routing was worse there.',
       },
       {
         name: 'Workers',
