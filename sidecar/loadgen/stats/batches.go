@@ -98,15 +98,14 @@ func (v *measured) add(batch int, value float64) {
 	}
 }
 
-// summarise is [Summarise] with intervals that hold for turns that depend on each
+// summarise gives the percentiles with intervals that hold for turns that depend on each
 // other; without any where the batches cannot be trusted.
 func (v *measured) summarise(trusted bool) api.Quantiles {
 	var all []float64
 	for i := range v {
 		all = append(all, v[i]...)
 	}
-	q := Summarise(all)
-	q.P50Interval, q.P95Interval = nil, nil
+	q := quantiles(all)
 	if trusted && q.N > 0 {
 		q.P50Interval, q.P95Interval = v.interval(all, .5), v.interval(all, .95)
 	}

@@ -27,13 +27,18 @@ func Percentile(sorted []float64, p float64) float64 {
 // Summarise gives the percentiles of values with the intervals of p50 and p95.
 // It sorts the values. They must not be NaN; turns count as independent.
 func Summarise(values []float64) api.Quantiles {
+	q := quantiles(values)
+	q.P50Interval, q.P95Interval = interval(values, .5), interval(values, .95)
+	return q
+}
+
+// quantiles is [Summarise] without the intervals.
+func quantiles(values []float64) api.Quantiles {
 	slices.Sort(values)
 	q := api.Quantiles{N: len(values)}
-	if q.N == 0 {
-		return q
+	if q.N > 0 {
+		q.P50, q.P95, q.P99 = new(Percentile(values, .5)), new(Percentile(values, .95)), new(Percentile(values, .99))
 	}
-	q.P50, q.P95, q.P99 = new(Percentile(values, .5)), new(Percentile(values, .95)), new(Percentile(values, .99))
-	q.P50Interval, q.P95Interval = interval(values, .5), interval(values, .95)
 	return q
 }
 

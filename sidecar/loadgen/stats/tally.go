@@ -135,7 +135,7 @@ func (t *tally) rows() []api.TurnTTFT {
 	rows := []api.TurnTTFT{}
 	for i, values := range t.byTurn {
 		if len(values) > 0 {
-			q := Summarise(values)
+			q := quantiles(values)
 			rows = append(rows, api.TurnTTFT{Turn: turnLabels[i], P50: q.P50, P95: q.P95, N: q.N})
 		}
 	}

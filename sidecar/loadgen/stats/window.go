@@ -242,9 +242,7 @@ func (w *Window) TTFT(now time.Time) api.Quantiles {
 		}
 	}
 	w.mu.Unlock()
-	q := Summarise(values)
-	q.P50Interval, q.P95Interval = nil, nil
-	return q
+	return quantiles(values)
 }
 
 // CountedAsArrived is [Window.Counted] with the output tokens as they arrived in that
