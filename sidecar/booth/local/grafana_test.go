@@ -125,26 +125,10 @@ func TestGrafanaCommand(t *testing.T) {
 // A real one comes up with the project's data source, lets in whoever reaches it
 // as an Editor, and answers under no other name than 127.0.0.1.
 func TestRealGrafana(t *testing.T) {
-	g, err := local.FindGrafana(t.Context())
-	if err != nil {
-		t.Skip("skipped: no Grafana")
-	}
+	g := realGrafana(t)
 	provisioning, err := filepath.Abs(filepath.Join("..", "..", "..", "provisioning"))
 	require.NoError(t, err)
-	ports, err := local.FreePorts(23000, 1)
-	require.NoError(t, err)
-	c, err := g.Command(local.GrafanaOptions{
-		Dir: t.TempDir(), Provisioning: provisioning, Port: ports[0], Log: filepath.Join(t.TempDir(), "log"),
-		Env: []string{"KVBOOTH_PROMETHEUS_URL=http://127.0.0.1:9099"},
-	})
-	require.NoError(t, err)
-	p := start(t, c)
-	base := "http://" + local.Loopback(ports[0])
-	require.NoError(t, local.Ready(within(t, 2*time.Minute), base+"/api/health", p), local.Tail(c.Log))
-
-	require.Eventually(t, func() bool { // it answers before all of that is read
-		return call(t, "GET", base+"/api/datasources/uid/kvbooth-prometheus", "127.0.0.1", "") == http.StatusOK
-	}, time.Minute, 100*time.Millisecond)
+	p, base := startProvisioned(t, g, provisioning)
 	assert.True(t, isDefault(t, base, "kvbooth-prometheus"), "Grafana makes the only one its default by itself")
 	assert.Equal(t, http.StatusOK, call(t, "POST", base+"/api/dashboards/db", "127.0.0.1", `{"dashboard": {"title": "new"}}`), "an Editor may")
 	assert.Equal(t, http.StatusForbidden, call(t, "POST", base+"/api/datasources", "127.0.0.1", `{"name": "new", "type": "prometheus", "access": "proxy"}`), "an Admin alone may")
@@ -158,10 +142,7 @@ func TestRealGrafana(t *testing.T) {
 
 // A Grafana that has a default data source keeps it when the project's comes along.
 func TestRealGrafanaKeepsItsDefault(t *testing.T) {
-	g, err := local.FindGrafana(t.Context())
-	if err != nil {
-		t.Skip("skipped: no Grafana")
-	}
+	g := realGrafana(t)
 	provisioning := t.TempDir()
 	folder := filepath.Join(provisioning, "datasources")
 	require.NoError(t, os.Mkdir(folder, 0o755))
@@ -171,21 +152,39 @@ func TestRealGrafanaKeepsItsDefault(t *testing.T) {
 	require.NoError(t, errors.Join(
 		os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(theirs), 0o600), // read first: it was there before
 		os.WriteFile(filepath.Join(folder, "kvbooth.yaml"), ours, 0o600)))
-	ports, err := local.FreePorts(23100, 1)
+	_, base := startProvisioned(t, g, provisioning)
+	assert.True(t, isDefault(t, base, "theirs"))
+	assert.False(t, isDefault(t, base, "kvbooth-prometheus"))
+}
+
+// realGrafana is the installed one. Where there is none, the test is skipped.
+func realGrafana(t *testing.T) local.Grafana {
+	t.Helper()
+	g, err := local.FindGrafana(t.Context())
+	if err != nil {
+		t.Skip("skipped: no Grafana")
+	}
+	return g
+}
+
+// startProvisioned starts a Grafana and gives it and its address once the project's data
+// source is there.
+func startProvisioned(t *testing.T, g local.Grafana, provisioning string) (p *local.Process, base string) {
+	t.Helper()
+	ports, err := local.FreePorts(23000, 1)
 	require.NoError(t, err)
 	c, err := g.Command(local.GrafanaOptions{
 		Dir: t.TempDir(), Provisioning: provisioning, Port: ports[0], Log: filepath.Join(t.TempDir(), "log"),
 		Env: []string{"KVBOOTH_PROMETHEUS_URL=http://127.0.0.1:9099"},
 	})
 	require.NoError(t, err)
-	p := start(t, c)
-	base := "http://" + local.Loopback(ports[0])
+	p = start(t, c)
+	base = "http://" + local.Loopback(ports[0])
 	require.NoError(t, local.Ready(within(t, 2*time.Minute), base+"/api/health", p), local.Tail(c.Log))
-	require.Eventually(t, func() bool {
+	require.Eventually(t, func() bool { // it answers before all of that is read
 		return call(t, "GET", base+"/api/datasources/uid/kvbooth-prometheus", "127.0.0.1", "") == http.StatusOK
 	}, time.Minute, 100*time.Millisecond)
-	assert.True(t, isDefault(t, base, "theirs"))
-	assert.False(t, isDefault(t, base, "kvbooth-prometheus"))
+	return p, base
 }
 
 // isDefault says whether a data source is the one that a Grafana takes where none is named.
