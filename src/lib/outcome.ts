@@ -13,3 +13,8 @@ export function outcomeText(percent: number, outcome: Improvement['outcome']): s
       return 'too variable to say';
   }
 }
+
+/** Whether a difference is called one way or the other: neither chance nor too few turns can explain it away. */
+export function isDecided(outcome: Improvement['outcome'] | undefined): outcome is 'better' | 'worse' {
+  return outcome === 'better' || outcome === 'worse';
+}

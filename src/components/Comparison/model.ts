@@ -1,6 +1,6 @@
 import type { Column, Comparison, LaneSnapshot, Settings } from '../../client';
 import { milliseconds, MS, number, PERCENT, SECONDS, span, type Format, type Improvement } from '../../lib/format';
-import { outcomeText } from '../../lib/outcome';
+import { isDecided, outcomeText } from '../../lib/outcome';
 import { modeName, modeShort, speculationName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
@@ -308,7 +308,7 @@ function recordedCell(found: Found, format: Format, running: boolean): Cell {
 function difference({ percent, outcome, interval }: NonNullable<Found['improvement']>): Cell['difference'] {
   const [low, high] = interval?.map((end) => `${end < 0 ? '−' : '+'}${number(Math.abs(end), 1)}`) ?? [];
   return {
-    kind: outcome === 'better' || outcome === 'worse' ? outcome : 'same',
+    kind: isDecided(outcome) ? outcome : 'same',
     text: outcomeText(percent, outcome),
     interval: low && `95 % interval: ${low} to ${high} %`,
   };

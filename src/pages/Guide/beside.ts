@@ -1,4 +1,5 @@
-import type { Improvement, LaneSnapshot, State } from '../../client';
+import type { LaneSnapshot, State } from '../../client';
+import { isDecided } from '../../lib/outcome';
 import { columnOf, lookupWords } from './figures';
 import { settledKey, type Beside, type Progress } from './seen';
 
@@ -27,13 +28,8 @@ export function besideTTFT({ settled }: Progress, { baseline, state }: LaneSnaps
         live,
         other: found.value,
         word: lookupWords[found.lookup],
-        shown: isDecided(found.improvement),
+        shown: isDecided(found.improvement?.outcome),
       };
-}
-
-/** Whether the load generator calls one of the two better. */
-function isDecided(improvement: Improvement | undefined): boolean {
-  return improvement?.outcome === 'better' || improvement?.outcome === 'worse';
 }
 
 /** Whether two intervals have nothing in common: then the values differ by more than both can be off. */
@@ -69,7 +65,7 @@ export function besideTokens({ baseline, state }: LaneSnapshot, at: string): Com
         live,
         other: found.value,
         word: column?.measured === undefined ? lookupWords[found.lookup] : 'measured here',
-        shown: isDecided(found.improvement),
+        shown: isDecided(found.improvement?.outcome),
       };
 }
 

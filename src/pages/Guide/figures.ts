@@ -1,7 +1,7 @@
 import type { Baseline, Column, LaneSnapshot, Live, Settings, Speculation } from '../../client';
 import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
 import { engineName, modeName, servedSpeculation } from '../../lib/names';
-import { outcomeText } from '../../lib/outcome';
+import { isDecided, outcomeText } from '../../lib/outcome';
 import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
 import { targetKind, type TargetKind } from '../../lib/target';
 import { workerCount } from '../../lib/workers';
@@ -137,7 +137,7 @@ function change(found: Column['kv_hit_ratio'] | undefined): string | undefined {
     return undefined;
   }
   const { percent: value, outcome } = found.improvement;
-  return outcome === 'better' || outcome === 'worse'
+  return isDecided(outcome)
     ? `${number(Math.abs(value), 1)} % ${outcome}`
     : outcomeText(value, outcome);
 }
