@@ -1,9 +1,6 @@
 /** The two dashboards, before and after Start. */
-import fs from 'node:fs/promises';
-import path from 'node:path';
-
 import { env, firstTurn, start, until } from './booth.mjs';
-import { expect, test } from './journey.mjs';
+import { expect, picture, test } from './journey.mjs';
 import { Dashboard, isDash, isNumber } from './pages.mjs';
 
 /** High enough for every panel of a dashboard to be in sight: those out of it load nothing. */
@@ -78,8 +75,7 @@ test('booth: the recorded benchmark by concurrency, at the levels of the slider 
     await expect(curve).toContainText('KV-aware');
   }
   await expect(panel('TTFT p95 against concurrency')).toContainText('SLO');
-  await fs.mkdir(env.results, { recursive: true });
-  await page.screenshot({ path: path.join(env.results, 'booth-by-concurrency.png') });
+  await picture(page, 'booth-by-concurrency');
   await open('?var-levels=1');
   await until('all levels', async () => (await levels()).length > 7, { within: 60_000 });
 });

@@ -1,9 +1,18 @@
 /** Journeys: tests with visitors in a browser, who must not see an error in its console. */
+import fs from 'node:fs/promises';
+import path from 'node:path';
+
 import { expect, test as base } from '@playwright/test';
 
 import { addUser, atRest, env } from './booth.mjs';
 
 export { expect };
+
+/** Takes a picture of the window, or of all that scrolling would show, into the results. */
+export async function picture(page, name, { whole = false } = {}) {
+  await fs.mkdir(env.results, { recursive: true });
+  await page.screenshot({ path: path.join(env.results, `${name}.png`), fullPage: whole });
+}
 
 /**
  * What Grafana itself writes to the console, and we do not cause. Everything else

@@ -1,9 +1,6 @@
 /** The dashboard of the demo tells the phases apart, and keeps each worker's history. */
-import fs from 'node:fs/promises';
-import path from 'node:path';
-
-import { call, env, firstTurn, start, until } from './booth.mjs';
-import { expect, test } from './journey.mjs';
+import { call, firstTurn, start, until } from './booth.mjs';
+import { expect, picture, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
 
 /** High enough for every panel to be in sight: those out of it load nothing. */
@@ -69,11 +66,10 @@ test('gtc-demo: a line for each phase, the client’s hit rate, the history of t
     await legend('KV Cache Occupancy (per worker)', workers);
     await legend('Engine Queue Depth (per worker)', workers);
     await legend('GPU Memory (per GPU)', ['GPU 0']);
-    await fs.mkdir(env.results, { recursive: true });
-    await page.screenshot({ path: path.join(env.results, 'gtc-demo-phases.png') });
+    await picture(page, 'gtc-demo-phases');
     const booth = await Dashboard.open(page, 'kvbooth-booth', '?from=now-5m');
     await booth.settle();
-    await page.screenshot({ path: path.join(env.results, 'booth-history.png') });
+    await picture(page, 'booth-history');
   } finally {
     await call('PATCH', '/api/v1/settings', { default_baseline: before });
   }

@@ -1,9 +1,6 @@
 /** Pictures for people to look at. */
-import fs from 'node:fs/promises';
-import path from 'node:path';
-
-import { env, firstTurn, start, until } from './booth.mjs';
-import { expect, test } from './journey.mjs';
+import { firstTurn, start, until } from './booth.mjs';
+import { expect, picture, test } from './journey.mjs';
 import { ConfigPage, Dashboard, isNumber } from './pages.mjs';
 
 const SIZES = [
@@ -12,13 +9,12 @@ const SIZES = [
 ];
 
 /** Takes a picture in each size. */
-async function picture(page, name, settle = () => {}) {
-  await fs.mkdir(env.results, { recursive: true });
+async function inEachSize(page, name, settle = () => {}) {
   for (const [width, height] of SIZES) {
     await page.setViewportSize({ width, height });
     await until('the icons are there', () => page.evaluate(() => document.fonts.ready.then(() => true)));
     await settle();
-    await page.screenshot({ path: path.join(env.results, `${name}-${width}x${height}.png`) });
+    await picture(page, `${name}-${width}x${height}`);
   }
 }
 
@@ -29,17 +25,17 @@ for (const theme of ['dark', 'light']) {
     const page = await visit({ login: 'admin' });
     const booth = await Dashboard.open(page, 'kvbooth-booth', `?theme=${theme}`);
     await booth.cardsUntil('a number in every card', isNumber);
-    await picture(page, `booth-${theme}`, async () => {
+    await inEachSize(page, `booth-${theme}`, async () => {
       await booth.settle();
       await until('nothing of our panels is cut off', async () => expect(await booth.cutOff()).toEqual([]) ?? true);
     });
     const demo = await Dashboard.open(page, 'gtc-demo', `?theme=${theme}&from=now-5m`);
-    await picture(page, `gtc-demo-${theme}`, () => demo.settle());
+    await inEachSize(page, `gtc-demo-${theme}`, () => demo.settle());
     const config = await ConfigPage.open(page, theme);
     await config.loadgen.waitFor();
     await config.test();
     const scrollTo = (form) => form.evaluate((element) => element.scrollIntoView());
-    await picture(page, `config-${theme}`, () => scrollTo(config.connection));
-    await picture(page, `config-lower-${theme}`, () => scrollTo(config.loadgen));
+    await inEachSize(page, `config-${theme}`, () => scrollTo(config.connection));
+    await inEachSize(page, `config-lower-${theme}`, () => scrollTo(config.loadgen));
   });
 }

@@ -1,9 +1,6 @@
 /** Baselines on the pages: the choice of one, an import with its errors at their line, and the events that tell of it. */
-import fs from 'node:fs/promises';
-import path from 'node:path';
-
-import { call, env, until } from '../booth.mjs';
-import { expect, host, Page, test } from './page.mjs';
+import { call, until } from '../booth.mjs';
+import { expect, host, Page, section, shoot, test } from './page.mjs';
 
 const NAME = 'journey';
 const TABLE = `# title: Journey's own run
@@ -19,13 +16,6 @@ concurrency,mode,ttft_p50_ms,ttft_p95_ms,tops
 /** Only the administrator of Grafana may import; on the load generator's address whoever may operate. */
 const importer = { login: 'admin', browser: {} };
 const by = host.alone ? host.by : 'admin';
-
-const section = (page, name) => page.getByRole('region', { name, exact: true });
-
-async function shoot(page, name) {
-  await fs.mkdir(env.results, { recursive: true });
-  await page.screenshot({ path: path.join(env.results, `${host.name}-${name}.png`) });
-}
 
 async function forget() {
   const { baselines } = await call('GET', '/api/v1/baselines');

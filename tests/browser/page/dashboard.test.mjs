@@ -1,8 +1,6 @@
 /** The dashboard: key figures, recorded results and workers, each as its source has it, or with a word of why not. */
 import { call, firstTurn, killPart, start, startPart, stop, until } from '../booth.mjs';
-import { expect, gone, Page, test } from './page.mjs';
-
-const section = (page, name) => page.getByRole('region', { name });
+import { expect, gone, Page, section, test } from './page.mjs';
 
 /** The texts of the cards by their names. */
 async function cards(page) {

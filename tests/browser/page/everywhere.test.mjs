@@ -1,10 +1,7 @@
 /** Every page, in every size and in both colour schemes, with live data: whole, accessible, and in a picture. */
-import fs from 'node:fs/promises';
-import path from 'node:path';
-
 import { violations } from '../axe.mjs';
-import { env, firstTurn, start } from '../booth.mjs';
-import { addresses, expect, host, Page, test } from './page.mjs';
+import { firstTurn, start } from '../booth.mjs';
+import { addresses, expect, host, Page, shoot, test } from './page.mjs';
 
 const VIEWS = [
   { width: 1920, height: 1080, colorScheme: 'dark', picture: true },
@@ -30,18 +27,12 @@ for (const { width, height, picture, zoomed, ...browser } of VIEWS.filter(({ zoo
         faults.push(`${title}: reaches ${overflow} px beyond the window`);
       }
       if (picture) {
-        await shoot(page, `${host.name}-${title}-${browser.colorScheme}-${width}x${height}`);
+        const name = `${title}-${browser.colorScheme}-${width}x${height}`.toLowerCase().replace(/[^a-z0-9-]+/g, '-');
+        await shoot(page, name);
+        await shoot(page, `${name}-whole`, { whole: true });
       }
     }
     console.log(`${faults.length} faults`);
     expect(faults).toEqual([]);
   });
-}
-
-/** Takes a picture of the window, and one of all that scrolling would show. */
-async function shoot(page, name) {
-  await fs.mkdir(env.results, { recursive: true });
-  const file = name.toLowerCase().replace(/[^a-z0-9-]+/g, '-');
-  await page.screenshot({ path: path.join(env.results, `${file}.png`) });
-  await page.screenshot({ path: path.join(env.results, `${file}-whole.png`), fullPage: true });
 }

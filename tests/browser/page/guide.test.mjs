@@ -1,11 +1,6 @@
 /** The presenter's guide: what is searched is found, what was seen is ticked, and numbers are the snapshot's. */
-import fs from 'node:fs/promises';
-import path from 'node:path';
-
-import { call, env, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
-import { expect, host, Page, test } from './page.mjs';
-
-const section = (page, name) => page.getByRole('region', { name });
+import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
+import { expect, host, Page, section, shoot, test } from './page.mjs';
 
 test('the search narrows questions and terms, from the keyboard', async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }), '/guide');
@@ -117,7 +112,7 @@ test('the results come from the recorded table, and each screen is explained', a
   await page.goBack();
   await screens.getByRole('button', { name: 'Grafana: GTC Demo' }).click();
   await screens.getByText('TTFT p95 and TPOT p95').waitFor();
-  await shoot(booth, 'guide-screens');
+  await shoot(booth.page, 'guide-screens', { whole: true });
 });
 
 test('a phase is ticked by what was measured in it, and stands on the features page', async ({ visit }) => {
@@ -131,7 +126,7 @@ test('a phase is ticked by what was measured in it, and stands on the features p
     await phase.getByText(/^Settling: \d+ s to go/).waitFor({ timeout: 60_000 });
     await expect(phase).toHaveAttribute('data-done', 'true', { timeout: 180_000 });
     await phase.getByText(/median ITL .* Accepted: \d+ % of guesses, \d\.\d\d tokens a pass/).waitFor();
-    await shoot(booth, 'guide-phases');
+    await shoot(booth.page, 'guide-phases', { whole: true });
     await booth.goTo('Dynamo features');
     const row = page.getByRole('rowheader', { name: /^3b ·/ }).locator('xpath=..');
     await row.getByText('in force').waitFor();
@@ -139,18 +134,12 @@ test('a phase is ticked by what was measured in it, and stands on the features p
     await page.getByText(/Not calibrated: the timing/).waitFor();
     await page.getByRole('article', { name: 'Speculative decoding' }).getByText('In use here').waitFor();
     await row.scrollIntoViewIfNeeded();
-    await shoot(booth, 'features-phases');
+    await shoot(booth.page, 'features-phases', { whole: true });
   } finally {
     await call('PUT', '/api/v1/cluster/mode', { mode: 'kv', speculation: 'not_recorded' });
     await stateUntil('as recorded', ({ speculation, phase }) => speculation !== 'eagle3' && phase !== 'switching');
   }
 });
-
-/** Takes a picture of all that scrolling would show. */
-async function shoot({ page }, name) {
-  await fs.mkdir(env.results, { recursive: true });
-  await page.screenshot({ path: path.join(env.results, `${host.name}-${name}.png`), fullPage: true });
-}
 
 /** Seconds as the page writes them. */
 function milliseconds(seconds) {

@@ -1,19 +1,11 @@
 /** What the load is: opening texts chosen in the controls, and a cap that holds the load back, with its control. */
-import fs from 'node:fs/promises';
-import path from 'node:path';
-
-import { call, env, start, stateUntil, stop, until } from '../booth.mjs';
-import { expect, host, Page, test } from './page.mjs';
+import { call, start, stateUntil, stop, until } from '../booth.mjs';
+import { expect, Page, shoot, test } from './page.mjs';
 
 const MINUTE = 60_000;
 
 const controls = (page) => page.getByRole('region', { name: 'Workload controls' });
 const openings = (page) => controls(page).getByRole('group', { name: 'Opening texts' });
-
-async function shoot(page, name) {
-  await fs.mkdir(env.results, { recursive: true });
-  await page.screenshot({ path: path.join(env.results, `${host.name}-${name}.png`) });
-}
 
 test('a text of its own for every conversation makes turn 1 slow and leaves the others fast', async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }));

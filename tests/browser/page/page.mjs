@@ -2,7 +2,7 @@
 import fs from 'node:fs/promises';
 
 import { call, env, until } from '../booth.mjs';
-import { expect, test as anywhere } from '../journey.mjs';
+import { expect, picture, test as anywhere } from '../journey.mjs';
 
 const APP = 'kvbooth-inference-app';
 
@@ -73,6 +73,12 @@ export { expect };
 export const test = anywhere.extend({
   visit: ({ visit }, use) => use((options) => host.visit(visit, options)),
 });
+
+/** A part of a page by its title. */
+export const section = (page, name) => page.getByRole('region', { name, exact: true });
+
+/** Takes a picture of a page, named after where it is; see picture. */
+export const shoot = (page, name, options) => picture(page, `${host.name}-${name}`, options);
 
 /** An expression for the addresses of our calls that begin so. */
 export const callsTo = (path) => new RegExp((host.calls + path).replace(/[.?/]/g, '\\$&'));

@@ -1,11 +1,7 @@
 /** A cluster of SGLang without a Prometheus: what it tells has its place, and what nobody tells is called so. */
-import fs from 'node:fs/promises';
-import path from 'node:path';
+import { until } from '../booth.mjs';
+import { expect, Page, section, sglang, shoot, test } from './page.mjs';
 
-import { env, until } from '../booth.mjs';
-import { expect, Page, sglang, test } from './page.mjs';
-
-const section = (page, name) => page.getByRole('region', { name });
 const card = (page, name) => section(page, 'Key figures').getByRole('listitem').filter({ hasText: name }).first();
 const workers = (page) => section(page, 'Infrastructure').getByRole('list', { name: 'Workers' }).locator('> li');
 
@@ -29,11 +25,6 @@ async function running(root, visit) {
   }
 }
 
-async function shoot(page, name) {
-  await fs.mkdir(env.results, { recursive: true });
-  await page.screenshot({ path: path.join(env.results, `${name}.png`), fullPage: true });
-}
-
 test('workers of SGLang, with their GPUs from DCGM pages and no Prometheus', async ({ visit }) => {
   await running(sglang.all, async () => {
     const { page } = await Page.open(await visit({ browser: {} }), '/', sglang.all);
@@ -53,7 +44,7 @@ test('workers of SGLang, with their GPUs from DCGM pages and no Prometheus', asy
     await until('the hit rate as the engines count it', async () =>
       /\d %[\s\S]*as the engines saw it/.test(await card(page, 'KV cache hit').innerText())
     );
-    await shoot(page, 'page-sglang-workers');
+    await shoot(page, 'sglang-workers', { whole: true });
   });
 });
 
@@ -69,6 +60,6 @@ test('a hit rate that nobody tells is not 0 %', async ({ visit }) => {
     expect(kv.predicted, 'while the router predicts').toBeGreaterThan(0);
     const row = page.getByRole('row', { name: /KV hit rate/ });
     await until('and in the comparison', async () => /not reported/.test(await row.first().innerText()));
-    await shoot(page, 'page-hit-rate-not-reported');
+    await shoot(page, 'hit-rate-not-reported', { whole: true });
   });
 });

@@ -1,21 +1,7 @@
 /** The stage view: one screen for a crowd, operated by keys; on a phone, by thumb. */
-import fs from 'node:fs/promises';
-import path from 'node:path';
-
 import { violations } from '../axe.mjs';
-import {
-  call,
-  env,
-  firstTurn,
-  killPart,
-  newestEvent,
-  eventAfter,
-  start,
-  startPart,
-  stateUntil,
-  until,
-} from '../booth.mjs';
-import { doors, expect, gone, host, Page, test } from './page.mjs';
+import { call, firstTurn, killPart, newestEvent, eventAfter, start, startPart, stateUntil, until } from '../booth.mjs';
+import { doors, expect, gone, host, Page, shoot, test } from './page.mjs';
 
 const figure = (page, name) => page.getByRole('region', { name, exact: true });
 const value = async (page, name) => (await figure(page, name).getByTestId(name).innerText()).trim();
@@ -28,11 +14,6 @@ async function byKey(page) {
   await page.keyboard.press('s');
   await figure(page, 'TTFT p95').waitFor();
   return booth;
-}
-
-async function shoot(page, name) {
-  await fs.mkdir(env.results, { recursive: true });
-  await page.screenshot({ path: path.join(env.results, `${host.name}-stage-${name}.png`) });
 }
 
 /** The height of letters on the screen, as a share of its height. */
@@ -68,7 +49,7 @@ for (const [width, height_, colorScheme] of [
     expect(await page.evaluate(() => document.scrollingElement.scrollHeight - window.innerHeight)).toBeLessThan(1);
     await expect(page.getByRole('navigation', { name: 'Pages' })).toHaveCount(0);
     expect(await violations(page, host.ours)).toEqual([]);
-    await shoot(page, `${colorScheme}-${width}x${height_}`);
+    await shoot(page, `stage-${colorScheme}-${width}x${height_}`);
   });
 }
 
@@ -106,7 +87,7 @@ test('the keys: start, mode after a confirmation, one increment, the list, stop,
 
   await page.keyboard.press('?');
   await page.getByText('Keys of the stage view').waitFor();
-  await shoot(page, 'keys');
+  await shoot(page, 'stage-keys');
   await page.keyboard.press('Escape');
   await expect(page.getByText('Keys of the stage view')).toHaveCount(0);
 
@@ -119,7 +100,7 @@ test('the keys: start, mode after a confirmation, one increment, the list, stop,
     .getByRole('img', { name: /→ Round-robin.*→ KV-aware/ })
     .first()
     .waitFor(); // it was kept
-  await shoot(page, 'stopped');
+  await shoot(page, 'stage-stopped');
   await page.keyboard.press('Escape');
   await expect(page).toHaveURL(/\/guide$/);
   await expect(page.getByRole('region', { name: 'TTFT p95' })).toHaveCount(0);
@@ -138,7 +119,7 @@ test('a lost load generator leaves no figure, and a gap', async ({ visit }) => {
   await expect(
     page.getByRole('img', { name: /^Output tokens\/s of the last ten minutes, at most [1-9]/ })
   ).toBeVisible();
-  await shoot(page, 'lost');
+  await shoot(page, 'stage-lost');
   await startPart('loadgen');
   await booth.says('Stopped', 30_000);
   await expect(
@@ -168,10 +149,10 @@ for (const colorScheme of ['dark', 'light']) {
     }
     expect(await booth.overflow()).toBe(0);
     expect(await violations(page, host.ours)).toEqual([]);
-    await shoot(page, `${colorScheme}-390x844`);
+    await shoot(page, `stage-${colorScheme}-390x844`);
     await button('Round-robin').click();
     await page.getByText('Change to Round-robin?').waitFor();
-    await shoot(page, `${colorScheme}-390x844-confirm`);
+    await shoot(page, `stage-${colorScheme}-390x844-confirm`);
     await page.getByRole('button', { name: 'Cancel (Esc)' }).click();
     await button('Stop').click();
     await stateUntil('stopped', ({ phase }) => phase === 'stopped');

@@ -1,16 +1,6 @@
 /** What the screens call better, worse or neither, and what they do not keep: the load generator's word, each time. */
-import fs from 'node:fs/promises';
-import path from 'node:path';
-
-import { call, env, start, stateUntil, stop, until } from '../booth.mjs';
-import { expect, Page, test } from './page.mjs';
-
-const section = (page, name) => page.getByRole('region', { name });
-
-async function shoot(page, name) {
-  await fs.mkdir(env.results, { recursive: true });
-  await page.screenshot({ path: path.join(env.results, `page-${name}.png`) });
-}
+import { call, start, stateUntil, stop, until } from '../booth.mjs';
+import { expect, Page, section, shoot, test } from './page.mjs';
 
 const words = {
   better: / better$/,
