@@ -9,7 +9,7 @@ export default defineConfig({
   outputDir: JOURNEYS_OUTPUT,
   reporter: [['list'], ['junit']], // the second into PLAYWRIGHT_JUNIT_OUTPUT_FILE
   timeout: 300_000,
-  expect: { timeout: 30_000 },
+  expect: { timeout: 60_000 },
   workers: 1, // they steer one workload
   use: {
     launchOptions: {
@@ -26,7 +26,7 @@ export default defineConfig({
       ],
     },
     contextOptions: { reducedMotion: 'reduce' },
-    actionTimeout: 30_000,
+    actionTimeout: 60_000,
     navigationTimeout: 120_000,
     video: 'off',
     screenshot: 'only-on-failure',
@@ -35,12 +35,8 @@ export default defineConfig({
   },
   projects: [
     { name: 'page', testDir: 'tests/browser/page' },
-    // The same pages inside Grafana, as far as they are not about the address that they are at.
-    {
-      name: 'app',
-      testDir: 'tests/browser/page',
-      testMatch: /(operate|everywhere|dashboard|conversations|explain|guide|stage|baselines)\.test\.mjs/,
-    },
+    // The same pages inside Grafana: what goes another way there.
+    { name: 'app', testDir: 'tests/browser/page', grep: /@grafana/ },
     { name: 'grafana', testIgnore: ['**/page/**', '**/apppages.test.mjs'] },
     // What holds against any target and under any address.
     { name: 'anywhere', testMatch: /browser\/(dashboards|operate|workers|apppages)\.test\.mjs/ },

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"kvbooth/internal/source"
 )
@@ -60,7 +62,9 @@ func counted(dir string) (Count, error) {
 		}
 		var report struct {
 			Cases []struct {
-				Failure *struct{} `xml:"failure"`
+				Name    string    `xml:"name,attr"`
+				Class   string    `xml:"classname,attr"`
+				Failure *string   `xml:"failure"`
 				Skipped *struct{} `xml:"skipped"`
 			} `xml:"testsuite>testcase"`
 		}
@@ -71,6 +75,7 @@ func counted(dir string) (Count, error) {
 			switch {
 			case c.Failure != nil:
 				total.Failed++
+				total.Failures = append(total.Failures, c.Class+": "+c.Name+beginning(*c.Failure))
 			case c.Skipped != nil:
 				total.Skipped++
 			default:
@@ -79,4 +84,27 @@ func counted(dir string) (Count, error) {
 		}
 	}
 	return total, nil
+}
+
+// saidOfFailure is how many lines of a failed test the end of the output repeats.
+const saidOfFailure = 16
+
+// colours are what Playwright paints its messages with.
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// beginning gives the first lines of what a failed test said, each on a line of its
+// own and indented.
+func beginning(text string) string {
+	var lines strings.Builder
+	n := 0
+	for line := range strings.Lines(colours.ReplaceAllString(text, "")) {
+		if line = strings.TrimRight(line, " \t\r\n"); line == "" {
+			continue
+		}
+		if n++; n > saidOfFailure {
+			break
+		}
+		lines.WriteString("\n    " + line)
+	}
+	return lines.String()
 }

@@ -16,12 +16,18 @@ import (
 )
 
 // Count is how many tests ended in which way.
-type Count struct{ Passed, Failed, Skipped int }
+type Count struct {
+	Passed, Failed, Skipped int
+	// Failures are those that failed, as far as reports tell: a name, and the first
+	// lines of what the test said.
+	Failures []string
+}
 
 func (c *Count) add(other Count) {
 	c.Passed += other.Passed
 	c.Failed += other.Failed
 	c.Skipped += other.Skipped
+	c.Failures = append(c.Failures, other.Failures...)
 }
 
 // Part is one part of the suite.
@@ -49,8 +55,8 @@ func Check(name string, run func(context.Context) error) Part {
 }
 
 // Run runs all parts, also after one has failed, unless ctx ends. It closes with
-// a table of times, the names of the parts that failed, and the line
-// "N passed, N failed". Its error names the same parts. Parts that run beside
+// what failed, a table of times, the names of the parts that failed, and the line
+// "N passed, N failed": who sees the end of the output alone, sees why. Its error names the same parts. Parts that run beside
 // each other write to out at the same time.
 func Run(ctx context.Context, out io.Writer, parts ...Part) error {
 	var total Count
@@ -70,6 +76,9 @@ func Run(ctx context.Context, out io.Writer, parts ...Part) error {
 	}
 	table.Flush()
 	err := outcome(ctx, failed)
+	for _, f := range total.Failures {
+		fmt.Fprintf(out, "\nFAILED %s\n", f)
+	}
 	fmt.Fprintf(out, "\n%s", summary)
 	if err != nil {
 		fmt.Fprintln(out, err)

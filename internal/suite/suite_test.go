@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 	err := Run(t.Context(), &out,
 		Check("vet", func(context.Context) error { return nil }),
 		Check("lint", func(context.Context) error { return errors.New("exit status 1") }),
-		part("tests", Count{Passed: 7, Failed: 2, Skipped: 1}, errors.New("exit status 1")),
+		part("tests", Count{Passed: 7, Failed: 2, Skipped: 1, Failures: []string{"p: TestA\n    1 is not 2"}}, errors.New("exit status 1")),
 		part("Dynamo", Count{}, Skipped("no Python 3.10 or later")),
 	)
 	require.EqualError(t, err, "failed: lint, tests")
@@ -40,6 +40,9 @@ tests: exit status 1
 
 == Dynamo
 skipped: no Python 3.10 or later
+
+FAILED p: TestA
+    1 is not 2
 
 vet     0.0 s  ok
 lint    0.0 s  FAILED
@@ -117,7 +120,7 @@ func TestGoTest(t *testing.T) {
 		"good/a_test.go": header + `func TestGood(t *testing.T) { t.Run("sub", func(t *testing.T) {}) }
 func TestSkipped(t *testing.T) { t.Skip("the reason") }
 func TestReports(t *testing.T) {
-	report := "<testsuites><testsuite><testcase/><testcase><failure/></testcase><testcase><skipped/></testcase></testsuite></testsuites>"
+	report := "<testsuites><testsuite><testcase/><testcase classname='page' name='a journey'><failure>\nit takes\n\ntoo long\n</failure></testcase><testcase><skipped/></testcase></testsuite></testsuites>"
 	if err := os.WriteFile(os.Getenv("SUITE_REPORTS")+"/other.xml", []byte(report), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -129,11 +132,15 @@ func TestReports(t *testing.T) {
 	})
 	count, err := GoTest(t.Context(), Brief, "./bad", "./exit", "./broken", "./none")
 	require.EqualError(t, err, "go test: exit status 1")
+	failures := count.Failures
+	count.Failures = nil
 	require.Equal(t, Count{Failed: 3}, count)
+	require.Len(t, failures, 3)
+	require.Contains(t, strings.Join(failures, "\n"), "example.org/m/bad: TestBad\n    === RUN   TestBad\n        a_test.go:10: what went wrong")
 
 	count, err = GoTest(t.Context(), Live, "./good")
 	require.NoError(t, err)
-	require.Equal(t, Count{Passed: 4, Failed: 1, Skipped: 2}, count)
+	require.Equal(t, Count{Passed: 4, Failed: 1, Skipped: 2, Failures: []string{"page: a journey\n    it takes\n    too long"}}, count)
 }
 
 func TestFuzz(t *testing.T) {

@@ -28,7 +28,7 @@ function required(name) {
 const SECOND = 1000;
 
 /** Waits until a condition gives something that is true, and gives that. One that throws is tried again. */
-export async function until(what, condition, { within = 30 * SECOND, every = 100 } = {}) {
+export async function until(what, condition, { within = 60 * SECOND, every = 100 } = {}) {
   let last;
   await expect(async () => {
     last = await condition();
@@ -126,15 +126,20 @@ export async function atRest() {
   });
   if (state.mode !== 'kv') {
     await call('PUT', '/api/v1/cluster/mode', { mode: 'kv' });
-    await stateUntil('mode kv', ({ mode, phase }) => mode === 'kv' && phase !== 'switching', { within: 30 * SECOND });
+    await stateUntil('mode kv', ({ mode, phase }) => mode === 'kv' && phase !== 'switching');
   }
   await stop();
-  await call('PATCH', '/api/v1/workload', { concurrency: 60, openings: 10, target_rps: 25 });
+  await call('PATCH', '/api/v1/workload', {
+    concurrency: 60,
+    openings: 10,
+    target_rps: 25,
+    turns: { min: 3, max: 5 },
+  });
 }
 
 /** Waits for the first finished turn since the last start, and gives the time. */
 export async function firstTurn() {
-  await until('a finished turn', async () => (await lane()).totals.ok > 0, { within: 30 * SECOND });
+  await until('a finished turn', async () => (await lane()).totals.ok > 0);
   return Date.now();
 }
 

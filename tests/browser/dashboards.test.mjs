@@ -19,13 +19,13 @@ test('the app is enabled by its provisioning, and brings both dashboards', async
 test('booth: a dash in every card before Start, a number in each after the first turn', async ({ visit }) => {
   const page = await visit({ ...WHOLE });
   const booth = await Dashboard.open(page, 'kvbooth-booth');
-  await booth.cardsUntil('a dash in every card', isDash, 15_000);
+  await booth.cardsUntil('a dash in every card', isDash);
   await booth.controls.says(/Stopped/);
   await booth.settle();
   await start();
   const turned = await firstTurn();
   await until('the first turn on its card', async () => (await booth.cards()).Requests !== '0');
-  const cards = await booth.cardsUntil('a number in every card', isNumber, 15_000);
+  const cards = await booth.cardsUntil('a number in every card', isNumber);
   console.log(`numbers ${((Date.now() - turned) / 1000).toFixed(1)} s after the first turn: ${JSON.stringify(cards)}`);
   await booth.controls.says(/Starting|Settling|Running/);
   await booth.settle();

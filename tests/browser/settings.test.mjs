@@ -13,12 +13,12 @@ test('a wrong token is told in words, here and in the panels, which go on with t
 
   await config.enterToken('wrong');
   expect(await config.save()).toMatch(/does not work.*token/i);
-  await controls.says(/Load generator lost/, 30_000);
+  await controls.says(/Load generator lost/);
   await until('the panel names the token', async () => /token/i.test(await controls.root.innerText()));
 
   await config.enterToken(env.token);
   expect(await config.save()).toMatch(/The connection works/);
-  await controls.says(/Stopped/, 30_000);
+  await controls.says(/Stopped/);
 });
 
 test('a dead load generator is told in words', async ({ visit }) => {

@@ -112,7 +112,7 @@ func (s *Simulated) Decisions(ctx context.Context, limit int) ([]api.RoutingDeci
 // fails after the cluster may have begun it is rolled back before Switch returns,
 // within seconds beyond the cluster's restart; Close cuts that short.
 func (s *Simulated) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error) {
-	if _, err := s.state(ctx); err != nil { // the offers may be another cluster's
+	if err := s.knock(ctx, func(message string) { report("switching", message) }); err != nil {
 		return false, err
 	}
 	if err := offered(s.Offers(), to); err != nil {
@@ -128,6 +128,18 @@ func (s *Simulated) Switch(ctx context.Context, from, to api.ModeState, report f
 		return false, fmt.Errorf("%w; bringing it back to %s failed, too: %w", err, describe(from), back)
 	}
 	return false, fmt.Errorf("%w; it was brought back to %s", err, describe(from))
+}
+
+// knock asks for the offers, since those that are known may be another cluster's. One
+// that is busy is asked again; one that is not there is said at once.
+func (s *Simulated) knock(ctx context.Context, progress func(string)) error {
+	return until(ctx, rollBackPatience, progress, func(ctx context.Context) (string, error) {
+		_, err := s.state(ctx)
+		if errors.Is(err, errLate) {
+			return silence(err)
+		}
+		return "", err
+	})
 }
 
 // Close ends the driver: a roll-back under way is given up.

@@ -35,6 +35,7 @@ type admin struct {
 	fault   func(http.ResponseWriter) (end bool) // in front of every answer to a change
 	gone    bool
 	deaf    bool // what was asked is done, and the answer lost
+	busy    bool // no call is answered before its caller gives up
 	asked   []api.ModeState
 }
 
@@ -57,8 +58,12 @@ func (a *admin) puts() []api.ModeState {
 
 func (a *admin) RoundTrip(req *http.Request) (*http.Response, error) {
 	a.mu.Lock()
-	gone := a.gone
+	gone, busy := a.gone, a.busy
 	a.mu.Unlock()
+	if busy {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
 	if gone || req.Context().Err() != nil {
 		return nil, errors.New("connection refused")
 	}
@@ -311,6 +316,25 @@ func TestSimulatedComesBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One that is busy when it is asked first is waited for; one that is not there is not.
+func TestSimulatedIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmin(t)
+		a.busy = true
+		time.AfterFunc(5*time.Second, func() { a.set(func(a *admin) { a.busy = false }) })
+		h := new(heard)
+		_, err := simulated(t, a).Switch(t.Context(), kvOff, rrOff, h.report)
+		require.NoError(t, err)
+		require.Contains(t, h.said(), "no answer in time")
+
+		a.set(func(a *admin) { a.gone = true })
+		begun := time.Now()
+		_, err = simulated(t, a).Switch(t.Context(), rrOff, kvOff, h.report)
+		require.ErrorContains(t, err, "connection refused")
+		require.Less(t, time.Since(begun), time.Second)
+	})
 }
 
 // One that stays away is given up in the end, and so is the way back.

@@ -106,12 +106,15 @@ func (t limited) CloseIdleConnections() {
 	}
 }
 
+// errLate stands for every call that took too long.
+var errLate = errors.New("no answer in time")
+
 // plain gives the reason of a failed call in words that do not change from one
 // attempt to the next: no local ports, no repeated addresses.
 func plain(err error) error {
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return errors.New("no answer in time")
+		return errLate
 	}
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)

@@ -1,6 +1,6 @@
 /** Baselines on the pages: the choice of one, an import with its errors at their line, and the events that tell of it. */
 import { call, until } from '../booth.mjs';
-import { expect, host, Page, section, shoot, test } from './page.mjs';
+import { expect, host, inGrafanaToo, Page, section, shoot, test } from './page.mjs';
 
 const NAME = 'journey';
 const TABLE = `# title: Journey's own run
@@ -27,7 +27,7 @@ async function forget() {
 test.beforeEach(forget);
 test.afterEach(forget);
 
-test('a baseline is imported, chosen, told of among the events, and deleted', async ({ visit }) => {
+test('a baseline is imported, chosen, told of among the events, and deleted', inGrafanaToo, async ({ visit }) => {
   const expected = [/422 \(Unprocessable Entity\)/, /409 \(Conflict\)/];
   const { page } = await Page.open(await visit({ ...importer, expected }));
   const benchmark = section(page, 'Recorded benchmark');

@@ -1,6 +1,6 @@
 /** The conversations: one followed from its first turn to its last, the list with its filters, and a turn that failed. */
 import { call, env, firstTurn, killPart, lane, start, startPart, stop, until } from '../booth.mjs';
-import { callsTo, expect, Page, test } from './page.mjs';
+import { callsTo, expect, inGrafanaToo, Page, test } from './page.mjs';
 
 const table = (page) => page.getByRole('grid', { name: 'Conversations' });
 const links = (page) => table(page).getByRole('link');
@@ -12,6 +12,7 @@ const chart = (page) => page.getByRole('img', { name: /^TTFT by turn/ });
 const stored = (page) => call('GET', `/api/v1/conversations/${new URL(page.url()).pathname.split('/').at(-1)}`);
 
 test('one conversation, followed from its first turn to its last', async ({ visit }) => {
+  await call('PATCH', '/api/v1/workload', { turns: { min: 3, max: 3 } });
   await start(12); // few at a time take their turns quickly, and not too quickly to be opened
   const { page } = await Page.open(await visit({ browser: {} }), '/conversations');
   await until('one that has just begun is opened', async () => {
@@ -71,48 +72,56 @@ test('one conversation, followed from its first turn to its last', async ({ visi
   expect(asked.filter((path) => /conversations\/./.test(path)).length, 'what has ended is not asked for again').toBe(0);
 });
 
-test('the list grows on top, keeps the place of who reads, and is filtered by the address', async ({ visit }) => {
-  await start(24); // more than fit, and few enough that the first of them soon make room for new ones
-  await firstTurn();
-  const { page } = await Page.open(await visit({ browser: {} }), '/conversations');
-  await until('more rows than fit', async () => (await rows(page).count()) > 20);
+test(
+  'the list grows on top, keeps the place of who reads, and is filtered by the address',
+  inGrafanaToo,
+  async ({ visit }) => {
+    await start(24); // more than fit, and few enough that the first of them soon make room for new ones
+    await firstTurn();
+    const { page } = await Page.open(await visit({ browser: {} }), '/conversations');
+    await until('more rows than fit', async () => (await rows(page).count()) > 20);
 
-  const box = table(page).locator('..');
-  await box.evaluate((element) => (element.scrollTop = 300));
-  const before = await links(page).evaluateAll((all) => all.map((link) => link.href));
-  const news = page.getByRole('button', { name: / new$/ });
-  await news.waitFor();
-  expect(await links(page).evaluateAll((all) => all.map((link) => link.href))).toEqual(before);
-  await news.click();
-  await until('the top', async () => (await box.evaluate((element) => element.scrollTop)) === 0);
-  await expect(news).toHaveCount(0);
+    const box = table(page).locator('..');
+    await box.evaluate((element) => (element.scrollTop = 300));
+    const news = page.getByRole('button', { name: / new$/ });
+    await news.waitFor(); // from here on the list holds still
+    const [before, held] = [
+      await links(page).evaluateAll((all) => all.map((link) => link.href)),
+      await news.innerText(),
+    ];
+    await until('more of them', async () => (await news.innerText()) !== held);
+    expect(await links(page).evaluateAll((all) => all.map((link) => link.href))).toEqual(before);
+    await news.click();
+    await until('the top', async () => (await box.evaluate((element) => element.scrollTop)) === 0);
+    await expect(news).toHaveCount(0);
 
-  await start(60);
-  const topic = await until('a topic with several in progress', async () => {
-    const { conversations } = await call('GET', '/api/v1/conversations?status=active&limit=100');
-    const topics = conversations.map((conversation) => conversation.topic);
-    return topics.find((one) => topics.filter((other) => other === one).length > 5); // ten topics share sixty
-  });
-  await page.getByRole('searchbox', { name: 'Topic' }).fill(topic.toUpperCase());
-  await until('that topic alone', async () => {
-    const topics = await links(page).allInnerTexts();
-    return topics.length > 0 && topics.every((text) => text === topic);
-  });
-  expect(new URL(page.url()).searchParams.get('topic')).toBe(topic.toUpperCase());
+    await start(60);
+    const topic = await until('a topic with several in progress', async () => {
+      const { conversations } = await call('GET', '/api/v1/conversations?status=active&limit=100');
+      const topics = conversations.map((conversation) => conversation.topic);
+      return topics.find((one) => topics.filter((other) => other === one).length > 5); // ten topics share sixty
+    });
+    await page.getByRole('searchbox', { name: 'Topic' }).fill(topic.toUpperCase());
+    await until('that topic alone', async () => {
+      const topics = await links(page).allInnerTexts();
+      return topics.length > 0 && topics.every((text) => text === topic);
+    });
+    expect(new URL(page.url()).searchParams.get('topic')).toBe(topic.toUpperCase());
 
-  await page.getByRole('combobox', { name: 'Status' }).click();
-  await page.getByRole('option', { name: /^Active/ }).click();
-  await page.reload();
-  await until('those that are active, after a reload', async () => {
-    const texts = await rows(page).allInnerTexts();
-    return texts.length > 1 && texts.every((text) => /^Active/.test(text));
-  });
+    await page.getByRole('combobox', { name: 'Status' }).click();
+    await page.getByRole('option', { name: /^Active/ }).click();
+    await page.reload();
+    await until('those that are active, after a reload', async () => {
+      const texts = await rows(page).allInnerTexts();
+      return texts.length > 1 && texts.every((text) => /^Active/.test(text));
+    });
 
-  await links(page).first().press('Enter');
-  await page.getByRole('link', { name: 'Older →' }).click();
-  await page.getByRole('link', { name: 'All conversations' }).click();
-  await expect(page).toHaveURL(/\/conversations\?.*status=active/);
-});
+    await links(page).first().press('Enter');
+    await page.getByRole('link', { name: 'Older →' }).click();
+    await page.getByRole('link', { name: 'All conversations' }).click();
+    await expect(page).toHaveURL(/\/conversations\?.*status=active/);
+  }
+);
 
 const MANY = 10_000;
 
@@ -212,7 +221,7 @@ test('a turn that failed is marked, with its class and its message', async ({ vi
   await startPart('cluster');
 });
 
-test('a conversation that there is not is said in words', async ({ visit }) => {
+test('a conversation that there is not is said in words', inGrafanaToo, async ({ visit }) => {
   const page = await visit({ browser: {}, expected: [/404 \(Not Found\)/] });
   await Page.open(page, '/conversations/nothing');
   await page.getByText('There is no such conversation').waitFor();

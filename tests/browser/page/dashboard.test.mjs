@@ -1,6 +1,6 @@
 /** The dashboard: key figures, recorded results and workers, each as its source has it, or with a word of why not. */
 import { call, firstTurn, killPart, start, startPart, stop, until } from '../booth.mjs';
-import { expect, gone, Page, section, test } from './page.mjs';
+import { expect, gone, inGrafanaToo, Page, section, test } from './page.mjs';
 
 /** The texts of the cards by their names. */
 async function cards(page) {
@@ -45,7 +45,7 @@ test('the key figures are those of the snapshot, over what was recorded', async 
   await until('beyond them', async () => /— outside range/.test((await cards(page)).TOPS.notes));
 });
 
-test('errors turn red, and a lost load generator leaves no number', async ({ visit }) => {
+test('errors turn red, and a lost load generator leaves no number', inGrafanaToo, async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {}, expected: gone }));
   await start();
   await firstTurn();
@@ -120,5 +120,5 @@ test('the workers are those of the cluster, and say so when Prometheus is gone',
     return /Prometheus unavailable/.test(text) && !/\d %/.test(text);
   });
   await startPart('prometheus');
-  await until('back', async () => /\d %/.test(await section(page, 'Infrastructure').innerText()), { within: 30_000 });
+  await until('back', async () => /\d %/.test(await section(page, 'Infrastructure').innerText()));
 });

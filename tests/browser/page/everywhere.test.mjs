@@ -1,17 +1,17 @@
 /** Every page, in every size and in both colour schemes, with live data: whole, accessible, and in a picture. */
 import { violations } from '../axe.mjs';
 import { firstTurn, start } from '../booth.mjs';
-import { addresses, expect, host, Page, shoot, test } from './page.mjs';
+import { addresses, expect, host, inGrafanaToo, Page, shoot, test } from './page.mjs';
 
 const VIEWS = [
-  { width: 1920, height: 1080, colorScheme: 'dark', picture: true },
-  { width: 1280, height: 720, colorScheme: 'light', picture: true },
+  { width: 1920, height: 1080, colorScheme: 'dark', picture: true, where: inGrafanaToo },
+  { width: 1280, height: 720, colorScheme: 'light', picture: true, where: inGrafanaToo },
   { width: 640, height: 360, colorScheme: 'dark', deviceScaleFactor: 2, zoomed: true }, // 1280×720 at 200 %
 ];
 
-for (const { width, height, picture, zoomed, ...browser } of VIEWS.filter(({ zoomed }) => host.alone || !zoomed)) {
+for (const { width, height, picture, zoomed, where = {}, ...browser } of VIEWS) {
   const view = `${width}×${height} ${browser.colorScheme}${zoomed ? ' at 200 %' : ''}`;
-  test(`every page, ${view}`, async ({ visit }) => {
+  test(`every page, ${view}`, where, async ({ visit }) => {
     await start();
     await firstTurn();
     const page = await visit({ width, height, browser });

@@ -1,6 +1,6 @@
 /** The pages that explain: the drawing of what runs, the router's decisions, and what Dynamo offers. */
 import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
-import { expect, Page, test } from './page.mjs';
+import { expect, inGrafanaToo, Page, test } from './page.mjs';
 
 async function workers() {
   const { lanes } = await until('workers are reported', async () => {
@@ -56,7 +56,7 @@ test('requests travel in the drawing while it runs', async ({ visit }) => {
   await until('no dot', async () => (await dots.count()) === 0);
 });
 
-test('a decision is told with its costs, and the lowest one wins', async ({ visit }) => {
+test('a decision is told with its costs, and the lowest one wins', inGrafanaToo, async ({ visit }) => {
   await start();
   await firstTurn();
   const { decisions } = await call('GET', '/api/v1/decisions?limit=50');
@@ -118,8 +118,6 @@ test('the features follow the routing mode', async ({ visit }) => {
   await routing.getByText('In use here', { exact: true }).waitFor();
   await page.getByRole('article', { name: 'Planner' }).getByText('Not in use here').waitFor();
   await call('PUT', '/api/v1/cluster/mode', { mode: 'round_robin' });
-  await stateUntil('round-robin', ({ mode, phase }) => mode === 'round_robin' && phase !== 'switching', {
-    within: 30_000,
-  });
+  await stateUntil('round-robin', ({ mode, phase }) => mode === 'round_robin' && phase !== 'switching');
   await routing.getByText('Not in use here').waitFor();
 });

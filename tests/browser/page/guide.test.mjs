@@ -1,6 +1,6 @@
 /** The presenter's guide: what is searched is found, what was seen is ticked, and numbers are the snapshot's. */
 import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
-import { expect, host, Page, section, shoot, test } from './page.mjs';
+import { expect, host, inGrafanaToo, Page, section, shoot, test } from './page.mjs';
 
 test('the search narrows questions and terms, from the keyboard', async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }), '/guide');
@@ -20,7 +20,7 @@ test('the search narrows questions and terms, from the keyboard', async ({ visit
   await until('all are back', async () => (await questions.count()) === all);
 });
 
-test('an answer and a term have addresses, and the search stays in sight', async ({ visit }) => {
+test('an answer and a term have addresses, and the search stays in sight', inGrafanaToo, async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }), '/guide?visitor=technical#question-grove');
   await page.getByText('PodCliques').waitFor();
   await expect(page.getByRole('radio', { name: /^Came for Dynamo/ })).toBeChecked();
@@ -36,24 +36,28 @@ test('an answer and a term have addresses, and the search stays in sight', async
   expect(uncovered, 'nothing lies over the search').toBeTruthy();
 });
 
-test('the checklist ticks itself when the workload starts, and keeps it over another page', async ({ visit }) => {
-  const booth = await Page.open(await visit({ browser: {} }), '/guide');
-  const { page } = booth;
-  const started = section(page, /step by step/).locator('li', { hasText: 'Start the workload' });
-  await started.getByText('Press Start.').waitFor();
-  await expect(started).toHaveAttribute('data-done', 'false');
-  await start();
-  await started.getByText(/^Running since .* 60 conversations/).waitFor();
-  await expect(started).toHaveAttribute('data-done', 'true');
-  await booth.goTo('Conversations');
-  await stop();
-  await page.goBack();
-  await started.getByText(/^Running since/).waitFor();
-  await section(page, /step by step/)
-    .getByRole('button', { name: 'Reset' })
-    .click();
-  await started.getByText('Press Start.').waitFor();
-});
+test(
+  'the checklist ticks itself when the workload starts, and keeps it over another page',
+  inGrafanaToo,
+  async ({ visit }) => {
+    const booth = await Page.open(await visit({ browser: {} }), '/guide');
+    const { page } = booth;
+    const started = section(page, /step by step/).locator('li', { hasText: 'Start the workload' });
+    await started.getByText('Press Start.').waitFor();
+    await expect(started).toHaveAttribute('data-done', 'false');
+    await start();
+    await started.getByText(/^Running since .* 60 conversations/).waitFor();
+    await expect(started).toHaveAttribute('data-done', 'true');
+    await booth.goTo('Conversations');
+    await stop();
+    await page.goBack();
+    await started.getByText(/^Running since/).waitFor();
+    await section(page, /step by step/)
+      .getByRole('button', { name: 'Reset' })
+      .click();
+    await started.getByText('Press Start.').waitFor();
+  }
+);
 
 test('what was steered on another page is recalled', async ({ visit }) => {
   const booth = await Page.open(await visit({ browser: {} }), '/guide');
@@ -73,7 +77,7 @@ test('what was steered on another page is recalled', async ({ visit }) => {
   await raised.getByText(/^From 60 to 80/).waitFor();
 });
 
-test('numbers agree with the snapshots that the page was sent', async ({ visit }) => {
+test('numbers agree with the snapshots that the page was sent', inGrafanaToo, async ({ visit }) => {
   await start();
   await firstTurn();
   const page = await visit({ browser: {} });

@@ -1,8 +1,8 @@
 /** The workload steered from the page: what the header and the slider ask for, happens. */
 import { eventAfter, newestEvent, stateUntil } from '../booth.mjs';
-import { expect, host, Page, test } from './page.mjs';
+import { expect, host, inGrafanaToo, Page, test } from './page.mjs';
 
-test('start, slider and stop are done, and told as theirs who asked', async ({ visit }) => {
+test('start, slider and stop are done, and told as theirs who asked', inGrafanaToo, async ({ visit }) => {
   const booth = await Page.open(await visit({ browser: {} }));
   await booth.says(/Stopped/);
   await expect(booth.button('Stop')).toBeDisabled();

@@ -22,7 +22,7 @@ const hosts = {
     navigation: 'nav[aria-label="Pages"]',
     /** Whether a small window shows nothing but our page. */
     alone: true,
-    openWithin: 30_000,
+    openWithin: 60_000,
     visit: (visit, options) => visit(options),
     address: (page, path, root) => root + path,
     calls: '/api/v1',
@@ -73,6 +73,9 @@ export { expect };
 export const test = anywhere.extend({
   visit: ({ visit }, use) => use((options) => host.visit(visit, options)),
 });
+
+/** Of a journey that goes another way inside Grafana, through its plugin, router or users: it is made there, too. */
+export const inGrafanaToo = { tag: '@grafana' };
 
 /** A part of a page by its title. */
 export const section = (page, name) => page.getByRole('region', { name, exact: true });
