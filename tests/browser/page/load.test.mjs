@@ -22,11 +22,10 @@ test('every conversation has a text of its own where the controls say so', async
   await expect.poll(differences).toContainEqual(told);
   await stop();
   await start(15);
-  const conversations = await until('fifteen that begin with them', async () => {
+  const conversations = await until('fifteen in progress, each on a text of its own', async () => {
     const list = (await call('GET', '/api/v1/conversations?status=active&limit=50')).conversations;
-    return list.length === 15 && list;
+    return list.length === 15 && new Set(list.map(({ starter }) => starter)).size === 15 && list;
   });
-  expect(new Set(conversations.map(({ starter }) => starter)).size).toBe(conversations.length);
   const { text } = await call('GET', `/api/v1/starters/${conversations[0].starter}`);
   expect(text).toContain(conversations[0].starter.slice(-11));
   await shoot(page, 'openings-one-each');
