@@ -35,10 +35,10 @@ export default defineConfig({
   },
   projects: [
     { name: 'page', testDir: 'tests/browser/page' },
-    // The same pages inside Grafana: what goes another way there.
-    { name: 'app', testDir: 'tests/browser/page', grep: /@grafana/ },
+    // Inside a Grafana under a path: its own pages, the panels, and of the load generator's pages what goes another way there.
+    { name: 'app', grep: /@grafana|app apppages|app operate/ },
     { name: 'grafana', testIgnore: ['**/page/**', '**/apppages.test.mjs'] },
-    // What holds against any target and under any address.
-    { name: 'anywhere', testMatch: /browser\/(dashboards|operate|workers|apppages)\.test\.mjs/ },
+    // What holds against any target.
+    { name: 'anywhere', testMatch: /browser\/(dashboards|operate|workers)\.test\.mjs/ },
   ],
 });

@@ -41,14 +41,11 @@ func TestUnderAPath(t *testing.T) {
 	t.Parallel()
 	found := findTools(t)
 	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort + 500, Token: token, Target: boothtest.Simulated})
-	found.journeys(t, b, "/grafana", "anywhere", "app")
+	found.journeys(t, b, "/grafana", "app")
 }
 
-// journeys runs projects of the journeys against a Grafana of their own.
-func (found tools) journeys(t *testing.T, b *boothtest.Booth, path string, projects ...string) {
+// journeys runs a project of the journeys against a Grafana of its own.
+func (found tools) journeys(t *testing.T, b *boothtest.Booth, path, project string) {
 	t.Helper()
-	grafana := startGrafana(t, b, found.grafana, path)
-	for _, project := range projects {
-		b.Journeys(t, found.Tools, project, "GRAFANA_URL="+grafana, "PASSWORD="+password)
-	}
+	b.Journeys(t, found.Tools, project, "GRAFANA_URL="+startGrafana(t, b, found.grafana, path), "PASSWORD="+password)
 }

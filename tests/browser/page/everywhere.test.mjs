@@ -20,6 +20,7 @@ for (const { width, height, picture, zoomed, where = {}, ...browser } of VIEWS) 
       const booth = await Page.open(page, address);
       await booth.says(/Starting|Settling|Running/);
       await booth.settled();
+      await expect(page.getByText('cannot be shown'), title).toHaveCount(0);
       const found = await violations(page, host.ours);
       const overflow = await booth.overflow();
       faults.push(...found.map((fault) => `${title}: ${fault}`));
