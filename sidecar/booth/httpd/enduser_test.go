@@ -37,7 +37,7 @@ func TestPlaysTheEndUser(t *testing.T) {
 		asked := []string{q.Open(r, starter.Topic)}
 		messages := []sim.Message{{Role: "user", Content: starter.Text + "\n\n" + asked[0]}}
 		for range 4 {
-			said := answer.Compose(messages, 830).Text
+			said := answer.Compose(messages, answer.Asked{Max: 830}).Text
 			question := q.Follow(t.Context(), r, starter.Topic, asked, said)
 			assert.Regexp(t, `^[A-Z].{10,150}\?$`, question)
 			if subject := quotation.FindStringSubmatch(question); assert.NotNil(t, subject, question) {

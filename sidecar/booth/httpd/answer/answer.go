@@ -10,11 +10,11 @@
 package answer
 
 import (
+	"bytes"
 	"hash/fnv"
 	"io"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"unicode/utf8"
 
 	"kvbooth/sidecar/sim"
@@ -26,11 +26,13 @@ type Answer struct {
 
 	// Tokens are the ids of Text, as [sim.Encode] gives them, so that the next
 	// turn's prompt has the same ids in the same place. Only where Reason is
-	// "length" may they be cut within what Encode would join.
+	// "length" may they be cut within what Encode would join, and only before a stop
+	// sequence does the last of them hold more than Text does.
 	Tokens []uint32
 
-	// Reason is "stop" after a whole sentence, "length" where the answer is cut,
-	// which happens at limits of 40 tokens or fewer.
+	// Reason is "stop" after a whole sentence or before a stop sequence, "length" where
+	// the answer is cut, which happens at limits of 40 tokens or fewer, and to reach
+	// the fewest tokens that were asked for.
 	Reason sim.FinishReason
 }
 
@@ -57,31 +59,38 @@ func length(rng *rand.Rand, limit int) (tokens int, fill bool) {
 	return int(math.Round(max(mean+deviation*rng.NormFloat64(), mean/4))), false
 }
 
-// Compose answers the last message of a conversation with at most maxTokens
-// tokens; none given is 0 or less. The answer is as long as a limit up to 1,328,
-// or else as the natural length, which is drawn with the messages as the seed. It
-// ends with the last whole sentence for which there is room. Equal messages and
-// limits give an equal answer. It is safe for concurrent use.
-func Compose(messages []sim.Message, maxTokens int) Answer {
+// Compose answers the last message of a conversation with as much as was asked for.
+// The answer is as long as a limit up to 1,328, or else as the natural length, which
+// is drawn with the messages as the seed. It ends with the last whole sentence for
+// which there is room, unless more than that is asked for. Equal messages and wishes
+// give an equal answer. It is safe for concurrent use.
+func Compose(messages []sim.Message, a Asked) Answer {
 	h := fnv.New64a()
 	for _, m := range messages {
 		_, _ = io.WriteString(h, m.Role+"\x00"+m.Content+"\x00")
 	}
 	rng := rand.New(rand.NewPCG(h.Sum64(), 1))
-	tokens, fill := length(rng, maxTokens)
+	tokens, fill := length(rng, a.Max)
 	p := read(messages)
 	if p.wantsQuestion {
-		return p.ask(rng, tokens)
+		if a.least() == 0 {
+			return a.stopped(p.ask(rng, tokens))
+		}
+		p.gather() // no question is that long
 	}
-	d := &draft{left: tokens, uses: p.uses}
+	d := &draft{left: max(tokens, a.least()), least: a.least(), uses: p.uses}
 	if tokens <= cutUpTo {
 		d.left = 5 * cutUpTo // for something to cut
 	}
 	d.explain(p, rng, fill)
-	if len(d.ids) > tokens {
-		return cut(d.ids, tokens)
+	answer := Answer{Text: string(d.text), Tokens: d.ids, Reason: sim.FinishStop}
+	if a.Max > 0 && len(d.ids) > a.Max {
+		answer = cut(d.ids, a.Max, a.least())
 	}
-	return Answer{Text: d.text, Tokens: d.ids, Reason: sim.FinishStop}
+	if a.IgnoreEnd && a.Max > 0 {
+		answer.Reason = sim.FinishLength
+	}
+	return a.stopped(answer)
 }
 
 // An answer about a built-in article opens and closes with sentences that name its
@@ -117,10 +126,11 @@ var (
 
 // draft is an answer in the making.
 type draft struct {
-	text string
-	ids  []uint32       // of text
-	left int            // tokens
-	uses map[string]int // of sentences, in the conversation
+	text  []byte
+	ids   []uint32       // of text
+	left  int            // tokens; negative where least took more
+	least int            // tokens that there must be, whole sentences or not
+	uses  map[string]int // of sentences, in the conversation
 }
 
 // explain answers from the passages: from what has not been said, then from what
@@ -128,7 +138,7 @@ type draft struct {
 func (d *draft) explain(p *prompt, rng *rand.Rand, fill bool) {
 	opening, endings := p.frame(rng)
 	full := opening != "" && !d.add("", opening)
-	for round, before := 0, d.left; !full && (fill || d.left == before); round++ {
+	for round, before := 0, d.left; !full && (fill || len(d.ids) < d.least || d.left == before); round++ {
 		if round > 0 && p.known {
 			full = !d.add("\n\n", reminder)
 		}
@@ -153,19 +163,19 @@ func (d *draft) explain(p *prompt, rng *rand.Rand, fill bool) {
 	}
 }
 
-// add says one more sentence if there is room for it.
+// add says one more sentence if there is room for it, or too little has been said.
 func (d *draft) add(separator, sentence string) bool {
-	if d.text == "" {
+	if len(d.text) == 0 {
 		separator = ""
 	}
-	last := d.text[max(0, strings.LastIndexByte(d.text, ' ')):] // nothing is joined across a blank
+	last := string(d.text[max(0, bytes.LastIndexByte(d.text, ' ')):]) // nothing is joined across a blank
 	joined := sim.Encode(last + separator + sentence)
 	before := len(d.ids) - sim.Count(last)
 	n := before + len(joined) - len(d.ids)
-	if n > d.left {
+	if n > d.left && len(d.ids) >= d.least {
 		return false
 	}
-	d.text += separator + sentence
+	d.text = append(append(d.text, separator...), sentence...)
 	d.ids = append(d.ids[:before], joined...)
 	d.left -= n
 	d.uses[sentence]++
@@ -173,14 +183,14 @@ func (d *draft) add(separator, sentence string) bool {
 }
 
 // cut ends an answer at the limit, or up to three tokens before it, so that it
-// does not end within a character.
-func cut(ids []uint32, limit int) Answer {
+// does not end within a character; but not below least.
+func cut(ids []uint32, limit, least int) Answer {
 	for n := limit; ; n-- {
 		var text []byte
 		for _, id := range ids[:n] {
 			text = sim.AppendToken(text, id)
 		}
-		if n == 1 || n <= limit-utf8.UTFMax || utf8.Valid(text) {
+		if n <= max(1, least, limit-utf8.UTFMax) || utf8.Valid(text) {
 			return Answer{Text: string(text), Tokens: ids[:n], Reason: sim.FinishLength}
 		}
 	}

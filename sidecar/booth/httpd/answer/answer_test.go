@@ -36,7 +36,7 @@ func converse(s corpus.Starter, q corpus.Questioner, seed uint64, turns int, lim
 	messages := []sim.Message{{Role: "user", Content: s.Text + "\n\n" + asked[0]}}
 	for n := range turns {
 		t := turn{question: asked[n], messages: slices.Clone(messages), limit: limit(r)}
-		t.answer = answer.Compose(t.messages, t.limit)
+		t.answer = answer.Compose(t.messages, answer.Asked{Max: t.limit})
 		all = append(all, t)
 		asked = append(asked, q.Follow(context.Background(), r, s.Topic, asked, t.answer.Text))
 		messages = append(messages, sim.Message{Role: "assistant", Content: t.answer.Text}, sim.Message{Role: "user", Content: asked[n+1]})
@@ -96,7 +96,7 @@ func TestEveryAnswer(t *testing.T) {
 		assert.Regexp(t, `[.!?"']$`, a.Text)
 		assert.LessOrEqual(t, len(a.Tokens), turn.limit)
 		assert.Greater(t, len(a.Tokens), turn.limit*9/10)
-		assert.Equal(t, a.Text, answer.Compose(turn.messages, turn.limit).Text, "the same prompt has the same answer")
+		assert.Equal(t, a.Text, answer.Compose(turn.messages, answer.Asked{Max: turn.limit}).Text, "the same prompt has the same answer")
 
 		seen := map[string]bool{}
 		for _, before := range turns[:n+1] {
@@ -175,7 +175,7 @@ func TestNaturalLength(t *testing.T) {
 
 func TestWhichLengthApplies(t *testing.T) {
 	one := []sim.Message{{Role: "user", Content: starters(t)[0].Text + "\n\nExplain it."}}
-	natural := len(answer.Compose(one, 0).Tokens)
+	natural := len(answer.Compose(one, answer.Asked{Max: 0}).Tokens)
 	assert.InDelta(t, 830, natural, 400)
 	for _, tt := range []struct {
 		intent      string
@@ -186,7 +186,7 @@ func TestWhichLengthApplies(t *testing.T) {
 		{"none leaves the natural length", -1, natural},
 		{"a limit as high as the model's context does, too", 900_000, natural},
 	} {
-		got := len(answer.Compose(one, tt.limit).Tokens)
+		got := len(answer.Compose(one, answer.Asked{Max: tt.limit}).Tokens)
 		assert.LessOrEqual(t, got, tt.want, tt.intent)
 		assert.Greater(t, got, tt.want-25, tt.intent)
 	}
@@ -207,7 +207,7 @@ func TestAnswerFitsTheQuestion(t *testing.T) {
 		"Which of these ideas will still matter in ten years?":                            "Hardware will change",
 		"How would you explain the same thing to somebody who has to pay for it?":         "Separation costs a fast network",
 	} {
-		a := answer.Compose(append(slices.Clone(messages), sim.Message{Role: "user", Content: question}), 830)
+		a := answer.Compose(append(slices.Clone(messages), sim.Message{Role: "user", Content: question}), answer.Asked{Max: 830})
 		paragraphs := strings.SplitN(a.Text, "\n\n", 5)
 		assert.Contains(t, strings.Join(paragraphs[1:4], " "), want, question)
 	}
@@ -238,7 +238,7 @@ func TestOwnCorpus(t *testing.T) {
 		assert.Greater(t, len(turn.answer.Tokens), 370)
 	}
 	messages := append(turns[1].messages[:2:2], sim.Message{Role: "user", Content: "Was markiert die \"Boje\"?"})
-	assert.True(t, strings.HasPrefix(answer.Compose(messages, 400).Text, "Eine Boje"), "it begins with what was asked about")
+	assert.True(t, strings.HasPrefix(answer.Compose(messages, answer.Asked{Max: 400}).Text, "Eine Boje"), "it begins with what was asked about")
 }
 
 func user(text string) []sim.Message { return []sim.Message{{Role: "user", Content: text}} }
@@ -266,13 +266,13 @@ var strange = map[string][]sim.Message{
 func TestStrangePrompts(t *testing.T) {
 	for name, messages := range strange {
 		for _, limit := range []int{0, 1, 2, 3, 7, 30, 80, 830, 3000} {
-			a := answer.Compose(messages, limit)
+			a := answer.Compose(messages, answer.Asked{Max: limit})
 			holds(t, a, limit, name)
 			assert.NotEmpty(t, a.Tokens, "%s, %d", name, limit)
 		}
-		a := answer.Compose(messages, 830)
+		a := answer.Compose(messages, answer.Asked{Max: 830})
 		assert.Greater(t, len(a.Tokens), 800, "%s: a wished length is filled", name)
-		assert.Equal(t, a, answer.Compose(messages, 830), name)
+		assert.Equal(t, a, answer.Compose(messages, answer.Asked{Max: 830}), name)
 	}
 }
 
@@ -305,7 +305,7 @@ func text(ids []uint32) string {
 
 // Without a wish for a length, who says little gets a short answer.
 func TestNoRepetitionWithoutNeed(t *testing.T) {
-	a := answer.Compose(user("hello world"), 0)
+	a := answer.Compose(user("hello world"), answer.Asked{Max: 0})
 	assert.Less(t, len(a.Tokens), 400)
 	assert.Contains(t, a.Text, `"hello world"`)
 }
@@ -313,7 +313,7 @@ func TestNoRepetitionWithoutNeed(t *testing.T) {
 func TestSmallLimits(t *testing.T) {
 	one := user(starters(t)[3].Text + "\n\nExplain it.")
 	for limit := 1; limit <= 120; limit++ {
-		a := answer.Compose(one, limit)
+		a := answer.Compose(one, answer.Asked{Max: limit})
 		holds(t, a, limit, fmt.Sprint(limit))
 		assert.Greater(t, len(a.Tokens), limit*2/3-4, "limit %d", limit)
 	}
@@ -330,7 +330,7 @@ func TestAsksQuestion(t *testing.T) {
 		"about nothing":      user(request),
 	} {
 		for _, limit := range []int{5, 60, 80, 0} {
-			a := answer.Compose(messages, limit)
+			a := answer.Compose(messages, answer.Asked{Max: limit})
 			assert.Equal(t, sim.FinishStop, a.Reason, name)
 			assert.Regexp(t, `^[^.?]+\?$`, a.Text, name)
 			assert.Less(t, len(a.Tokens), 60)
@@ -360,9 +360,9 @@ func FuzzCompose(f *testing.F) {
 	f.Add("# Caches\n\nOne is. Two is.\n\n## More\n\nThree is. Four is.", "Ask one question.", "system", 830)
 	f.Fuzz(func(t *testing.T, content, question, role string, limit int) {
 		limit = min(limit, 2000)
-		first := answer.Compose([]sim.Message{{Role: role, Content: content}}, limit)
+		first := answer.Compose([]sim.Message{{Role: role, Content: content}}, answer.Asked{Max: limit})
 		holds(t, first, max(limit, 0), "first")
-		second := answer.Compose([]sim.Message{{Role: role, Content: content}, {Role: "assistant", Content: first.Text}, {Role: "user", Content: question}}, limit)
+		second := answer.Compose([]sim.Message{{Role: role, Content: content}, {Role: "assistant", Content: first.Text}, {Role: "user", Content: question}}, answer.Asked{Max: limit})
 		holds(t, second, max(limit, 0), "second")
 	})
 }
@@ -371,6 +371,6 @@ func FuzzCompose(f *testing.F) {
 func BenchmarkCompose(b *testing.B) {
 	turns := converse(starters(b)[0], questioners[0], 1, 5, drawn)
 	for b.Loop() {
-		answer.Compose(turns[4].messages, turns[4].limit)
+		answer.Compose(turns[4].messages, answer.Asked{Max: turns[4].limit})
 	}
 }

@@ -212,7 +212,7 @@ func (p *prompt) ask(rng *rand.Rand, limit int) Answer {
 			return Answer{Text: text, Tokens: ids, Reason: sim.FinishStop}
 		}
 	}
-	return cut(ids, limit)
+	return cut(ids, limit, 0)
 }
 
 // excerpt quotes the beginning of a prompt.
