@@ -139,7 +139,7 @@ func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case err != nil:
-		s.explain(err, 0).write(w)
+		s.explain(err).write(w)
 	case changed:
 		writeJSON(w, http.StatusAccepted, s.state())
 	default:
@@ -185,7 +185,7 @@ func (s *Server) putFaults(w http.ResponseWriter, r *http.Request) {
 		err = f.validate()
 	}
 	if err != nil {
-		s.explain(err, 0).write(w)
+		s.explain(err).write(w)
 		return
 	}
 	s.faults.set(f)
@@ -205,7 +205,7 @@ func (s *Server) loseWorker(w http.ResponseWriter, r *http.Request) {
 		err = s.lose(r.PathValue("id"), time.Duration(body.Seconds*s.options.Speed*float64(time.Second)))
 	}
 	if err != nil {
-		s.explain(err, 0).write(w)
+		s.explain(err).write(w)
 		return
 	}
 	writeJSON(w, http.StatusOK, s.state())
@@ -234,7 +234,7 @@ func (s *Server) getDecisions(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxDecisions {
-			s.explain(&api.FieldError{Field: "limit", Value: fmt.Sprintf("%.40q", text), Allowed: fmt.Sprintf("1 to %d", maxDecisions)}, 0).write(w)
+			s.explain(&api.FieldError{Field: "limit", Value: fmt.Sprintf("%.40q", text), Allowed: fmt.Sprintf("1 to %d", maxDecisions)}).write(w)
 			return
 		}
 		limit = n

@@ -23,7 +23,7 @@ var (
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	q, err := readChat(w, r)
 	if err != nil {
-		s.explain(err, 0).write(w)
+		s.explain(err).write(w)
 		return
 	}
 	meter := s.metrics.Begin(q.Stream)
@@ -80,7 +80,6 @@ func (e *exchange) delivery(w http.ResponseWriter) delivery {
 
 // serve answers, and says how the metrics class that.
 func (e *exchange) serve(ctx context.Context, requestID string) (kind string) {
-	instance := e.request.instance()
 	job, err := e.submit(requestID)
 	if err == nil {
 		defer e.server.clock.cancel(job) // which a job that has ended does not mind
@@ -92,7 +91,7 @@ func (e *exchange) serve(ctx context.Context, requestID string) (kind string) {
 	if errors.Is(err, errGone) {
 		return kindCancelled
 	}
-	p := e.server.explain(err, instance)
+	p := e.server.explain(err)
 	e.out.fail(p)
 	return p.kind
 }
@@ -104,6 +103,10 @@ func (e *exchange) submit(requestID string) (*sim.Job, error) {
 	if err := q.check(profile.Model); err != nil {
 		return nil, err
 	}
+	instance, named := q.instance()
+	if named && instance == 0 {
+		return nil, sim.ErrNoInstance // no worker has it, and sim takes it for none named
+	}
 	if p := e.fault.refusal(); p != nil {
 		return nil, p
 	}
@@ -114,13 +117,13 @@ func (e *exchange) submit(requestID string) (*sim.Job, error) {
 	if room < 1 {
 		return nil, invalid("messages: the prompt has %d tokens; this model's maximum context length is %d tokens, with one for the answer at least", total, profile.KV.Tokens())
 	}
-	e.answer = answer.Compose(messages, min(q.limit(), room))
+	e.answer = answer.Compose(messages, q.asked(room))
 	if q.annotated("token_ids") {
 		e.parts = parts
 	}
 	q.Messages = nil // a long prompt need not stay in memory while its answer streams
 	request := sim.Request{
-		ID: requestID, PromptTokens: total, OutputTokens: len(e.answer.Tokens), Reason: e.answer.Reason, Instance: q.instance(),
+		ID: requestID, PromptTokens: total, OutputTokens: len(e.answer.Tokens), Reason: e.answer.Reason, Instance: instance,
 		Blocks: sim.HashBlocks(profile.KV.BlockTokens, append(parts, e.answer.Tokens)...),
 	}
 	var job *sim.Job
@@ -172,7 +175,13 @@ func (e *exchange) end(r sim.Report) error {
 // text is the whole answer.
 func (e *exchange) text() string {
 	var d detokenizer
-	return string(d.next(nil, e.answer.Tokens))
+	return string(e.visible(d.next(nil, e.answer.Tokens), 0))
+}
+
+// visible is a piece of the answer's text, which begins so many bytes behind its
+// beginning, without what a stop sequence cuts off.
+func (e *exchange) visible(piece []byte, from int) []byte {
+	return piece[:min(len(piece), len(e.answer.Text)-from)]
 }
 
 // breakOff delivers the last chunks before a fault, and then falls silent or tears

@@ -168,15 +168,15 @@ func TestBadRequests(t *testing.T) {
 		{"no JSON", `{`, 400, "JSON"},
 		{"another model", with("Llama-3.1-70B-Instruct", "Other"), 404, "Model not found"},
 		{"no messages", with(`[{"role":"user","content":"x"}]`, `[]`), 400, "messages"},
-		{"an unknown role", with(`"role":"user"`, `"role":"robot"`), 400, `messages[0].role: "robot" is not allowed: system, user, assistant`},
+		{"an unknown role", with(`"role":"user"`, `"role":"robot"`), 400, `messages[0].role: "robot" is not allowed: developer, system, user, assistant, tool, function`},
 		{"no content", with(`"content":"x"`, `"content":null`), 400, "messages[0].content"},
 		{"content that is none", with(`"content":"x"`, `"content":7`), 400, "content"},
 		{"a picture", with(`"content":"x"`, `"content":[{"type":"image_url"}]`), 400, "image_url"},
-		{"no token", with(`"max_tokens":5`, `"max_tokens":0`), 400, "max_tokens: 0 is not allowed"},
+		{"no token", with(`"max_tokens":5`, `"max_tokens":0`), 400, "Max tokens must be greater than 0"},
 		{"two answers", with(`"temperature":0.5`, `"n":2`), 400, "n: 2 is not allowed"},
 		{"an unknown field of nvext", with(`"extra_fields"`, `"extra"`), 400, "nvext"},
 		{"an instance that is no number", with(`"nvext":{`, `"nvext":{"backend_instance_id":"me",`), 400, "backend_instance_id"},
-		{"an unknown instance", with(`"nvext":{`, `"nvext":{"backend_instance_id":12,`), 500, "instance_id=12 not found for endpoint"},
+		{"an unknown instance", with(`"nvext":{`, `"nvext":{"backend_instance_id":12,`), 400, "backend_instance_id: no such instance"},
 		{"a prompt that fits no worker", ask(long, 5, ""), 400, "maximum context length is 2048 tokens"},
 		{"a body without end", ask(strings.Repeat(" ", maxChatBody), 5, ""), 413, "4194304"},
 	} {
@@ -191,16 +191,62 @@ func TestBadRequests(t *testing.T) {
 	assert.Equal(t, 0, b.state().Inflight)
 }
 
-// A request that names its instance, as a number or a string, gets it.
+// A request that names its instance gets it.
 func TestPinning(t *testing.T) {
 	b := open(t, nil)
-	for _, form := range []string{"%d", `"%d"`} {
-		for _, id := range b.ids() {
-			pin := `,"backend_instance_id":` + fmt.Sprintf(form, id) + `,"agent_hints":{"osl":5},"priority":1`
-			a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("the same text", 2, pin)).Body)
-			assert.Equal(t, id, a.worker)
-		}
+	for _, id := range b.ids() {
+		pin := fmt.Sprintf(`,"backend_instance_id":%d,"agent_hints":{"osl":5}`, id)
+		a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("the same text", 2, pin)).Body)
+		assert.Equal(t, id, a.worker)
 	}
+}
+
+// What a request asks of its answer holds for a stream, and for one document.
+func TestAsked(t *testing.T) {
+	b := open(t, nil)
+	const question = "Explain how a prefix cache works, please."
+	// both asks for a stream and for a document, and gives what they have in common.
+	both := func(limit int, more, inNVExt string) (text, reason string, tokens int) {
+		t.Helper()
+		body := strings.Replace(ask(question, limit, inNVExt), `"temperature":0.5`, `"temperature":0.5`+more, 1)
+		a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", body).Body)
+		status, document := b.call(http.MethodPost, "/v1/chat/completions", unary(body))
+		require.Equal(t, http.StatusOK, status, document)
+		var u struct {
+			chunk
+			Choices []struct {
+				Message      struct{ Content string }
+				FinishReason string `json:"finish_reason"`
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(document), &u))
+		require.Equal(t, a.text, u.Choices[0].Message.Content)
+		require.Equal(t, a.reason, u.Choices[0].FinishReason)
+		require.Equal(t, a.last.Usage.Completion, u.Usage.Completion)
+		return a.text, a.reason, u.Usage.Completion
+	}
+	for _, row := range []struct{ more, inNVExt string }{{`,"ignore_eos":true`, ""}, {"", `,"ignore_eos":true`}} {
+		_, reason, tokens := both(123, row.more, row.inNVExt)
+		assert.Equal(t, "length", reason, row)
+		assert.Equal(t, 123, tokens, row)
+	}
+	_, reason, tokens := both(123, `,"ignore_eos":false`, `,"ignore_eos":true`)
+	assert.Equal(t, "stop", reason, "what stands beside nvext wins")
+	assert.LessOrEqual(t, tokens, 123)
+	for _, row := range []struct{ more, inNVExt string }{{`,"min_tokens":1500`, ""}, {"", `,"min_tokens":1500`}} {
+		_, _, tokens := both(2000, row.more, row.inNVExt)
+		assert.GreaterOrEqual(t, tokens, 1500, row)
+	}
+	whole, _, _ := both(200, "", "")
+	for _, stop := range []string{`" a"`, `["never said", " a"]`} {
+		text, reason, _ := both(200, `,"stop":`+stop, "")
+		before, _, _ := strings.Cut(whole, " a")
+		assert.Equal(t, before, text)
+		assert.Equal(t, "stop", reason)
+	}
+	text, _, tokens := both(200, `,"stop":"`+whole[:1]+`"`, "")
+	assert.Empty(t, text)
+	assert.Equal(t, 1, tokens)
 }
 
 func TestModelsHealthLive(t *testing.T) {
@@ -244,10 +290,11 @@ func TestModelsHealthLive(t *testing.T) {
 func TestClientLeaves(t *testing.T) {
 	t.Parallel()
 	b := open(t, func(o *Options) { o.Speed = 1 })
-	for _, body := range []string{ask("x", 900, ""), strings.Replace(ask("x", 900, ""), `"stream":true`, `"stream":false`, 1)} {
+	for _, body := range []string{ask("x", 900, ""), unary(ask("x", 900, ""))} {
 		gone := make(chan struct{})
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/v1/chat/completions", strings.NewReader(body))
 		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/json")
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 300 * time.Millisecond}
 		go func() {
 			defer close(gone)
@@ -295,7 +342,7 @@ func TestSlowClient(t *testing.T) {
 	defer slow.Close()
 	require.NoError(t, slow.(*net.TCPConn).SetReadBuffer(1))
 	body := ask("slow", 1000, "")
-	_, err = fmt.Fprintf(slow, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	_, err = fmt.Fprintf(slow, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	require.NoError(t, err)
 	for range 3 {
 		complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("quick", 300, "")).Body)
@@ -356,7 +403,7 @@ func TestUsageOfSGLang(t *testing.T) {
 	for _, stream := range []bool{true, false} {
 		question := ask(strings.Repeat("text ", 100), 3, "")
 		if !stream {
-			question = strings.Replace(strings.Replace(question, `"stream":true`, `"stream":false`, 1), `"stream_options":{"include_usage":true},`, "", 1)
+			question = unary(question)
 		}
 		_, text := b.call(http.MethodPost, "/v1/chat/completions", question)
 		assert.Contains(t, text, `"completion_tokens":`)

@@ -19,6 +19,7 @@ type streaming struct {
 	writer   *chunks
 	text     detokenizer
 	done     int    // tokens delivered
+	said     int    // bytes of their text
 	textBuf  []byte // reused
 	eventBuf []byte // reused
 }
@@ -41,8 +42,9 @@ func (s *streaming) chunks(of []int) error {
 	for _, n := range of {
 		s.textBuf = s.text.next(s.textBuf, s.answer.Tokens[s.done:s.done+n])
 		s.done += n
-		if len(s.textBuf) > 0 {
-			s.eventBuf = s.writer.text(s.eventBuf, s.textBuf)
+		if text := s.visible(s.textBuf, s.said); len(text) > 0 {
+			s.eventBuf = s.writer.text(s.eventBuf, text)
+			s.said += len(text)
 		}
 	}
 	return s.flush()
@@ -101,8 +103,12 @@ func (u *unary) end(r sim.Report) error {
 	if u.request.wants("worker_id") {
 		worker = workerMember(d.Worker().Worker)
 	}
-	body := fmt.Appendf(nil, `{"id":%s,"choices":[{"index":0,"message":{"content":%s,"role":"assistant"},"finish_reason":%s,"logprobs":null}],`,
-		quoted(u.id), quoted(u.exchange.text()), quoted(string(r.Reason)))
+	content := []byte("null")
+	if text := u.exchange.text(); text != "" {
+		content = quoted(text)
+	}
+	body := fmt.Appendf(nil, `{"id":%s,"choices":[{"index":0,"message":{"content":%s,"refusal":null,"role":"assistant"},"finish_reason":%s,"logprobs":null}],`,
+		quoted(u.id), content, quoted(string(r.Reason)))
 	body = fmt.Appendf(body, `"created":%d,"model":%s,"object":"chat.completion","usage":`, u.received.Unix(), quoted(u.request.Model))
 	body = appendUsage(body, r, metrics.TellsCachedTokens(u.server.options.Engine))
 	body = append(appendNVExt(body, worker, u.timing(r)), '}')

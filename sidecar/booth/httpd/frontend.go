@@ -14,12 +14,13 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/chat/completions", s.up(methods{http.MethodPost: s.chat}))
 	mux.Handle("/v1/models", s.up(methods{http.MethodGet: s.models}))
+	mux.Handle("/v1/models/{id...}", s.up(methods{http.MethodGet: s.model}))
 	mux.Handle("/health", methods{http.MethodGet: s.health})
 	mux.Handle("/live", s.up(methods{http.MethodGet: live}))
 	mux.Handle("/metrics", s.up(methods{http.MethodGet: s.metrics.Frontend().ServeHTTP}))
 	s.admin(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		newProblem(http.StatusNotFound, kindNotFound, "there is nothing at %.200s", r.URL.Path).write(w)
+		newProblem(http.StatusNotFound, kindNotFound, "Route not found: %.20s %.200s", r.Method, r.URL.Path).write(w)
 	})
 	return s.running(mux)
 }
@@ -40,7 +41,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for method := range m {
 		w.Header().Add("Allow", method)
 	}
-	newProblem(http.StatusMethodNotAllowed, kindValidation, "%s takes no %.20s", r.URL.Path, r.Method).write(w)
+	w.WriteHeader(http.StatusMethodNotAllowed) // without a body, as Dynamo has it
 }
 
 // closingGrace is how long a response may take to be written once the server
@@ -52,7 +53,7 @@ const closingGrace = time.Second
 func (s *Server) running(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.enter() {
-			s.explain(errClosing, 0).write(w)
+			s.explain(errClosing).write(w)
 			return
 		}
 		defer s.leave()
@@ -81,24 +82,41 @@ func limitTime(w http.ResponseWriter) {
 func (s *Server) up(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if wait := s.readyIn(); wait > 0 {
-			s.explain(sim.ErrRestarting, 0).write(w)
+			s.explain(sim.ErrRestarting).write(w)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
+// servedModel is a model as Dynamo lists it.
+type servedModel struct {
+	ID            string `json:"id"`
+	Object        string `json:"object"`
+	Created       int64  `json:"created"`
+	OwnedBy       string `json:"owned_by"`
+	ContextWindow int    `json:"context_window"` // tokens of prompt and answer
+}
+
+func (s *Server) served() servedModel {
+	p := s.options.Cluster.Profile
+	return servedModel{ID: p.Model, Object: "model", Created: s.clock.began.Unix(), OwnedBy: "nvidia", ContextWindow: p.KV.Tokens()}
+}
+
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	type model struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Created int64  `json:"created"`
-		OwnedBy string `json:"owned_by"`
-	}
 	writeJSON(w, http.StatusOK, struct {
-		Object string  `json:"object"`
-		Data   []model `json:"data"`
-	}{"list", []model{{ID: s.options.Cluster.Profile.Model, Object: "model", Created: s.clock.began.Unix(), OwnedBy: "nvidia"}}})
+		Object string        `json:"object"`
+		Data   []servedModel `json:"data"`
+	}{"list", []servedModel{s.served()}})
+}
+
+func (s *Server) model(w http.ResponseWriter, r *http.Request) {
+	m := s.served()
+	if r.PathValue("id") != m.ID {
+		newProblem(http.StatusNotFound, kindNotFound, "Model not found").write(w)
+		return
+	}
+	writeJSON(w, http.StatusOK, m)
 }
 
 func live(w http.ResponseWriter, _ *http.Request) {

@@ -109,6 +109,11 @@ func ask(text string, maxTokens int, more string) string {
 		`"stream_options":{"include_usage":true},"temperature":0.5,"max_tokens":` + string(limit) + `,"nvext":{"extra_fields":["worker_id","timing"]` + more + `}}`
 }
 
+// unary asks for the same in one document.
+func unary(ask string) string {
+	return strings.Replace(ask, `"stream":true,"stream_options":{"include_usage":true},`, "", 1)
+}
+
 // event is one server-sent event.
 type event struct{ name, comment, data string }
 

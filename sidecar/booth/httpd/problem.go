@@ -68,7 +68,7 @@ func (p *problem) event() []byte {
 }
 
 // explain makes a problem of any error that a request can end with.
-func (s *Server) explain(err error, instance sim.WorkerID) *problem {
+func (s *Server) explain(err error) *problem {
 	var p *problem
 	var field *api.FieldError
 	switch {
@@ -80,8 +80,8 @@ func (s *Server) explain(err error, instance sim.WorkerID) *problem {
 		return newProblem(http.StatusServiceUnavailable, kindUnavailable, "%v", err).retryIn(s.readyIn())
 	case errors.Is(err, sim.ErrNoWorkers):
 		return newProblem(http.StatusServiceUnavailable, kindUnavailable, "%v", err).retryIn(time.Second)
-	case errors.Is(err, sim.ErrNoInstance): // as Dynamo has it
-		return newProblem(http.StatusInternalServerError, kindInternal, "Failed to generate completions: instance_id=%d not found for endpoint dynamo/backend/generate", instance)
+	case errors.Is(err, sim.ErrNoInstance):
+		return unusable(fmt.Errorf("nvext.backend_instance_id: %w", err))
 	case errors.Is(err, sim.ErrWorkerLost):
 		return newProblem(http.StatusInternalServerError, kindInternal, "%v before its answer was complete", err)
 	case errors.Is(err, errClosing):

@@ -2,53 +2,132 @@ package httpd
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/httpd/answer"
 	"kvbooth/sidecar/sim"
 )
 
 const (
 	maxChatBody    = 4 << 20
-	maxRequestID   = 128  // bytes of X-Request-Id
-	unlimitedReply = 4096 // tokens of an answer whose request sets no limit, at most
+	maxRequestID   = 128     // bytes of X-Request-Id
+	maxAnswer      = 1 << 20 // tokens that a request may ask for, as with Dynamo
+	maxStop        = 32      // stop sequences, as with Dynamo
+	maxChoices     = 128     // values of n that Dynamo knows
+	unlimitedReply = 4096    // tokens of an answer whose request sets no limit, at most
 )
 
-// chatRequest is what a client asks for. What a simulation cannot honour, such as
-// a temperature, is not in it and is ignored.
+// chatRequest is what a client asks for, as far as the cluster honours or checks it;
+// [fields] has the rest. The types are those into which Dynamo reads the fields, so
+// that what is out of their range is refused alike.
 type chatRequest struct {
 	Model               string         `json:"model"`
 	Messages            []wireMessage  `json:"messages"`
 	Stream              bool           `json:"stream"`
 	StreamOptions       *streamOptions `json:"stream_options"`
-	MaxTokens           *int           `json:"max_tokens"`
-	MaxCompletionTokens *int           `json:"max_completion_tokens"`
-	N                   *int           `json:"n"`
+	MaxTokens           *uint32        `json:"max_tokens"`
+	MaxCompletionTokens *uint32        `json:"max_completion_tokens"`
+	MinTokens           *uint32        `json:"min_tokens"`
+	IgnoreEOS           *bool          `json:"ignore_eos"`
+	Stop                stop           `json:"stop"`
+	KeepStop            bool           `json:"include_stop_str_in_output"`
+	N                   *uint8         `json:"n"`
 	NVExt               *nvext         `json:"nvext"`
+
+	// Checked and without effect: nothing is drawn from a distribution.
+	Temperature       *float32 `json:"temperature"`
+	TopP              *float32 `json:"top_p"`
+	MinP              *float32 `json:"min_p"`
+	TopK              *int32   `json:"top_k"`
+	FrequencyPenalty  *float32 `json:"frequency_penalty"`
+	PresencePenalty   *float32 `json:"presence_penalty"`
+	RepetitionPenalty *float32 `json:"repetition_penalty"`
+	TopLogprobs       *uint8   `json:"top_logprobs"`
+	Seed              *int64   `json:"seed"`
 }
 
 type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
+// stop is a list of texts, or a single one.
+type stop struct {
+	texts []string
+	given bool // not null
+	list  bool
+}
+
+// UnmarshalJSON reads the texts.
+func (s *stop) UnmarshalJSON(data []byte) error {
+	switch data[0] {
+	case 'n':
+		return nil // null
+	case '"':
+		s.given, s.texts = true, make([]string, 1)
+		return json.Unmarshal(data, &s.texts[0])
+	}
+	var texts []*string
+	if err := json.Unmarshal(data, &texts); err != nil || slices.Contains(texts, nil) {
+		return errors.New("stop is neither a string nor a list of strings")
+	}
+	s.given, s.list = true, true
+	for _, text := range texts {
+		s.texts = append(s.texts, *text)
+	}
+	return nil
+}
+
+// check refuses what Dynamo refuses, in its words.
+func (s *stop) check() error {
+	switch {
+	case s.list && len(s.texts) == 0:
+		return invalid("Validation: Stop sequences array cannot be empty")
+	case len(s.texts) > maxStop:
+		return invalid("Maximum of %d stop sequences allowed, got %d", maxStop, len(s.texts))
+	case !s.list && s.given && s.texts[0] == "":
+		return invalid("Validation: Stop sequence cannot be empty")
+	}
+	if i := slices.Index(s.texts, ""); i >= 0 {
+		return invalid("Validation: Stop sequence at index %d cannot be empty", i)
+	}
+	return nil
+}
+
 // nvext is Dynamo's extension. Hints are accepted; what would change where or how a
 // request is served, and is not simulated, is refused as an unknown field is.
 type nvext struct {
-	ExtraFields []string        `json:"extra_fields"`
-	Annotations []string        `json:"annotations"`
-	Instance    instanceID      `json:"backend_instance_id"`
-	AgentHints  json.RawMessage `json:"agent_hints"`
-	Priority    json.RawMessage `json:"priority"`
+	ExtraFields []string     `json:"extra_fields"`
+	Annotations []string     `json:"annotations"`
+	Instance    *instanceID  `json:"backend_instance_id"`
+	AgentHints  *agentHints  `json:"agent_hints"`
+	Greedy      *bool        `json:"greed_sampling"`
+	Sent        *json.Number `json:"request_timestamp_ms"`
+
+	// Older releases of Dynamo know these here, where 1.6 knows them beside nvext only.
+	MinTokens *uint32 `json:"min_tokens"`
+	IgnoreEOS *bool   `json:"ignore_eos"`
 }
 
-// UnmarshalJSON refuses unknown fields, which Dynamo does here and nowhere else.
+// agentHints are known by name and have no effect.
+type agentHints struct {
+	Priority           json.RawMessage `json:"priority"`
+	StrictPriority     json.RawMessage `json:"strict_priority"`
+	OutputLength       json.RawMessage `json:"osl"`
+	SpeculativePrefill json.RawMessage `json:"speculative_prefill"`
+	LatencySensitivity json.RawMessage `json:"latency_sensitivity"`
+}
+
+// UnmarshalJSON refuses unknown fields, which Dynamo does here too.
 func (n *nvext) UnmarshalJSON(data []byte) error {
 	type plain nvext
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -59,15 +138,12 @@ func (n *nvext) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// instanceID is a worker's id, as a number or as a string of digits; 0 for none.
+// instanceID is a worker's id.
 type instanceID sim.WorkerID
 
-// UnmarshalJSON reads the id.
+// UnmarshalJSON reads the id, which is a number; 0 is no worker's.
 func (i *instanceID) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil
-	}
-	id, err := parseID(strings.Trim(string(data), `"`))
+	id, err := strconv.ParseUint(string(data), 10, 64)
 	if err != nil {
 		return &api.FieldError{Field: "backend_instance_id", Value: string(data), Allowed: "the number of an instance, as /health lists them"}
 	}
@@ -93,7 +169,13 @@ type wireMessage struct {
 type content struct {
 	text  string
 	given bool
+	none  bool   // a list without parts
+	media string // the type of a part that is no text
 }
+
+// media are the types of parts that Dynamo reads; the simulated model, like its
+// template, takes text alone.
+var media = []string{"image_url", "video_url", "audio_url", "input_audio"}
 
 // UnmarshalJSON reads the text. Its parts are joined by line breaks.
 func (c *content) UnmarshalJSON(data []byte) error {
@@ -114,26 +196,67 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	}
 	var texts []string
 	for _, part := range parts {
-		if part.Type != "text" {
+		switch {
+		case slices.Contains(media, part.Type):
+			c.media = part.Type
+		case part.Type != "text":
 			return &api.FieldError{Field: "content.type", Value: fmt.Sprintf("%.40q", part.Type), Allowed: "text"}
 		}
 		texts = append(texts, part.Text)
 	}
+	c.none = len(parts) == 0
 	c.text = strings.Join(texts, "\n")
 	return nil
 }
 
 // readChat reads a chat request; what it cannot read gives a problem.
 func readChat(w http.ResponseWriter, r *http.Request) (*chatRequest, error) {
+	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != "application/json" && !strings.HasSuffix(t, "+json") {
+		return nil, newProblem(http.StatusUnsupportedMediaType, kindValidation, "Expected request with Content-Type application/json")
+	}
 	body, err := readBody(w, r, maxChatBody)
 	if err != nil {
 		return nil, err
 	}
 	q := new(chatRequest)
 	if err := json.Unmarshal(body, q); err != nil {
-		return nil, invalid("Failed to deserialize the JSON body into the target type: %v", err)
+		return nil, unreadable("%v", err)
 	}
-	return q, nil
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(body, &given); err != nil {
+		return nil, unreadable("%v", err)
+	}
+	return q, checkFields(given)
+}
+
+// unreadable is what Dynamo says where the body is not what it expects; what follows
+// is in other words than Dynamo's.
+func unreadable(format string, args ...any) *problem {
+	return invalid("Failed to deserialize the JSON body into the target type: "+format, args...)
+}
+
+// checkFields refuses a body without the fields that have to be there, or with one
+// that is unknown.
+func checkFields(given map[string]json.RawMessage) error {
+	for _, name := range []string{"messages", "model"} {
+		switch value, ok := given[name]; {
+		case !ok:
+			return unreadable("missing field `%s`", name)
+		case string(value) == "null":
+			return unreadable("%s: null is not allowed", name)
+		}
+	}
+	var unknown []string
+	for name := range given {
+		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
+			unknown = append(unknown, fmt.Sprintf("`%.100s`", name))
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	return invalid("Validation: Unsupported parameter(s): %s", strings.Join(unknown, ", "))
 }
 
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
@@ -148,46 +271,125 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, nil
 }
 
-var roles = []string{"system", "user", "assistant"}
+var roles = []string{"developer", "system", "user", "assistant", "tool", "function"}
 
 // check holds the request against what the cluster serves.
 func (q *chatRequest) check(model string) error {
 	if q.Model != model {
-		return newProblem(http.StatusNotFound, kindNotFound, "Model not found: %.200s; this cluster serves %s", q.Model, model)
+		return newProblem(http.StatusNotFound, kindNotFound, "Model not found")
 	}
 	if len(q.Messages) == 0 {
-		return &api.FieldError{Field: "messages", Value: "an empty list", Allowed: "one message at least"}
+		return invalid("Validation: The 'messages' field cannot be empty. At least one message is required.")
 	}
-	for i, m := range q.Messages {
-		field := fmt.Sprintf("messages[%d].", i)
-		if !slices.Contains(roles, m.Role) {
-			return &api.FieldError{Field: field + "role", Value: fmt.Sprintf("%.40q", m.Role), Allowed: strings.Join(roles, ", ")}
-		}
-		if !m.Content.given {
-			return &api.FieldError{Field: field + "content", Value: "nothing", Allowed: "a string or a list of text parts"}
+	for i := range q.Messages {
+		if err := q.Messages[i].check(fmt.Sprintf("messages[%d].", i)); err != nil {
+			return err
 		}
 	}
+	if q.StreamOptions != nil && !q.Stream {
+		return invalid("Validation: The 'stream_options' field is only allowed when 'stream' is set to true.")
+	}
+	return cmp.Or(q.checkLengths(), q.Stop.check(), q.checkSampling(), q.checkChoices())
+}
+
+// check refuses a message that no prompt can be made of.
+func (m *wireMessage) check(field string) error {
+	switch {
+	case !slices.Contains(roles, m.Role):
+		return unreadable("%v", &api.FieldError{Field: field + "role", Value: fmt.Sprintf("%.40q", m.Role), Allowed: strings.Join(roles, ", ")})
+	case !m.Content.given && m.Role == "assistant": // whose content Dynamo reads as null, and whose template refuses it
+		return unusable(&api.FieldError{Field: field + "content", Value: "nothing", Allowed: "a string or a list of text parts"})
+	case !m.Content.given:
+		return unreadable("%v", &api.FieldError{Field: field + "content", Value: "nothing", Allowed: "a string or a list of text parts"})
+	case m.Content.none:
+		return unusable(&api.FieldError{Field: field + "content", Value: "an empty list", Allowed: "a string or a list of text parts"})
+	case m.Content.media != "":
+		return unusable(&api.FieldError{Field: field + "content.type", Value: strconv.Quote(m.Content.media), Allowed: "text"})
+	}
+	return nil
+}
+
+// unusable is what Dynamo answers where a request can be read and no prompt or no
+// worker is found for it. It says no more than its first two words.
+func unusable(err error) *problem { return invalid("Invalid request: %v", err) }
+
+func (q *chatRequest) checkLengths() error {
 	for _, n := range []struct {
-		field     string
-		value     *int
-		low, high int
-	}{{"max_tokens", q.MaxTokens, 1, 1 << 31}, {"max_completion_tokens", q.MaxCompletionTokens, 1, 1 << 31}, {"n", q.N, 1, 1}} {
-		if n.value != nil && (*n.value < n.low || *n.value > n.high) {
-			return &api.FieldError{Field: n.field, Value: strconv.Itoa(*n.value), Allowed: fmt.Sprintf("%d to %d", n.low, n.high)}
+		label string
+		value *uint32
+	}{{"Max tokens", q.MaxTokens}, {"Max completion tokens", q.MaxCompletionTokens}} {
+		switch {
+		case n.value == nil:
+		case *n.value == 0:
+			return invalid("Validation: %s must be greater than 0, got 0", n.label)
+		case *n.value > maxAnswer:
+			return invalid("Validation: %s must not exceed %d, got %d", n.label, maxAnswer, *n.value)
 		}
 	}
 	return nil
+}
+
+func (q *chatRequest) checkSampling() error {
+	for _, n := range []struct {
+		label     string
+		value     *float32
+		low, high float32
+		above     bool // low, which is not allowed itself
+	}{
+		{"Temperature", q.Temperature, 0, 2, false},
+		{"Top_p", q.TopP, 0, 1, true},
+		{"Min_p", q.MinP, 0, 1, false},
+		{"Frequency penalty", q.FrequencyPenalty, -2, 2, false},
+		{"Presence penalty", q.PresencePenalty, -2, 2, false},
+		{"Repetition penalty", q.RepetitionPenalty, 0, 2, true},
+	} {
+		if n.value != nil && (*n.value < n.low || *n.value > n.high || n.above && *n.value == n.low) {
+			return invalid("Validation: %s must be between %v and %v, got %s", n.label, n.low, n.high, strconv.FormatFloat(float64(*n.value), 'f', -1, 32))
+		}
+	}
+	if q.TopK != nil && *q.TopK < -1 {
+		return invalid("Validation: Top_k must be null or greater than or equal to -1")
+	}
+	if q.TopLogprobs != nil && *q.TopLogprobs > 20 {
+		return invalid("Validation: Top_logprobs must be between 0 and 20, got %d", *q.TopLogprobs)
+	}
+	return nil
+}
+
+// checkChoices refuses several answers, which Dynamo leaves to its engine.
+func (q *chatRequest) checkChoices() error {
+	switch {
+	case q.N == nil || *q.N == 1:
+		return nil
+	case *q.N == 0 || *q.N > maxChoices:
+		return invalid("Validation: n must be between 1 and %d, got %d", maxChoices, *q.N)
+	}
+	return &api.FieldError{Field: "n", Value: strconv.Itoa(int(*q.N)), Allowed: "1, since the simulated cluster gives one answer to a request"}
 }
 
 // limit is the most tokens that the answer may have.
 func (q *chatRequest) limit() int {
 	switch {
 	case q.MaxCompletionTokens != nil:
-		return *q.MaxCompletionTokens
+		return int(*q.MaxCompletionTokens)
 	case q.MaxTokens != nil:
-		return *q.MaxTokens
+		return int(*q.MaxTokens)
 	}
 	return unlimitedReply
+}
+
+// asked is what the answer should be like, with so much room for it. What stands
+// beside nvext wins over what stands in it.
+func (q *chatRequest) asked(room int) answer.Asked {
+	least, ignore := q.MinTokens, q.IgnoreEOS
+	if q.NVExt != nil {
+		least, ignore = cmp.Or(least, q.NVExt.MinTokens), cmp.Or(ignore, q.NVExt.IgnoreEOS)
+	}
+	a := answer.Asked{Max: min(q.limit(), room), Stop: q.Stop.texts, KeepStop: q.KeepStop, IgnoreEnd: ignore != nil && *ignore}
+	if least != nil {
+		a.Min = int(min(*least, maxAnswer))
+	}
+	return a
 }
 
 func (q *chatRequest) conversation() []sim.Message {
@@ -202,11 +404,12 @@ func (q *chatRequest) includeUsage() bool {
 	return q.StreamOptions != nil && q.StreamOptions.IncludeUsage
 }
 
-func (q *chatRequest) instance() sim.WorkerID {
-	if q.NVExt == nil {
-		return 0
+// instance is the worker that the request names, and whether it names one.
+func (q *chatRequest) instance() (id sim.WorkerID, named bool) {
+	if q.NVExt == nil || q.NVExt.Instance == nil {
+		return 0, false
 	}
-	return sim.WorkerID(q.NVExt.Instance)
+	return sim.WorkerID(*q.NVExt.Instance), true
 }
 
 // wants says whether nvext.extra_fields names a field.

@@ -1,0 +1,98 @@
+package httpd
+
+// How the cluster treats a field of a chat request.
+type treatment string
+
+const (
+	honoured treatment = "honoured"
+	checked  treatment = "checked"
+	ignored  treatment = "ignored"
+)
+
+// field is one that Dynamo's frontend knows in a chat request. A request with any
+// other is refused. docs/simulated-api.md lists them, as a test makes sure.
+type field struct {
+	name  string
+	treat treatment
+	says  string // what it does, or what is checked; nothing for one that is ignored
+}
+
+// fields are those of Dynamo 1.6.1, as its frontend takes and refuses them.
+var fields = []field{
+	{"model", honoured, "The id that `/v1/models` lists; any other gets a 404."},
+	{"messages", honoured, "Roles `developer`, `system`, `user`, `assistant`, `tool`, `function`; content a string or a list of `text` parts. Pictures, sound and video are refused."},
+	{"stream", honoured, "Server-sent events, one for each iteration of the worker, which with speculation brings several tokens."},
+	{"stream_options", honoured, "`include_usage` adds the counts of tokens before `[DONE]`. Only with `stream`."},
+	{"max_tokens", honoured, "1 to 1,048,576 and what the worker's cache has room for. Up to 1,328 it is the answer's length, within a sentence; above, or without it, answers have 830 tokens on average, 4,096 at most."},
+	{"max_completion_tokens", honoured, "The same; where both are given, this one counts."},
+	{"min_tokens", honoured, "Tokens at least, up to the limit. What would stop the answer before that does not."},
+	{"ignore_eos", honoured, "With true, exactly as many tokens as the limit, or 4,096 without one, and finish reason `length`. Stop sequences are not looked for, as with Dynamo."},
+	{"stop", honoured, "A text, or a list of up to 32. The answer ends before the first of them in its text, with finish reason `stop`; the token that completes it counts."},
+	{"include_stop_str_in_output", honoured, "With true, the answer ends behind the stop sequence."},
+	{"nvext", honoured, "See below."},
+
+	{"n", checked, "1. Dynamo takes 1 to 128 and leaves the rest to its engine; here, more than 1 is refused."},
+	{"temperature", checked, "0 to 2"},
+	{"top_p", checked, "above 0, up to 1"},
+	{"min_p", checked, "0 to 1"},
+	{"top_k", checked, "-1 or more"},
+	{"frequency_penalty", checked, "-2 to 2"},
+	{"presence_penalty", checked, "-2 to 2"},
+	{"repetition_penalty", checked, "above 0, up to 2"},
+	{"top_logprobs", checked, "0 to 20; no probabilities come"},
+	{"seed", checked, "a whole number of 64 bits; the same prompt gets the same answer anyway"},
+
+	{"add_generation_prompt", ignored, ""},
+	{"allowed_token_ids", ignored, ""},
+	{"audio", ignored, ""},
+	{"cache_salt", ignored, ""},
+	{"chat_template_args", ignored, ""},
+	{"chat_template_kwargs", ignored, ""},
+	{"continue_final_message", ignored, ""},
+	{"detokenize", ignored, ""},
+	{"function_call", ignored, ""},
+	{"functions", ignored, ""},
+	{"guided_choice", ignored, ""},
+	{"guided_decoding_backend", ignored, ""},
+	{"guided_grammar", ignored, ""},
+	{"guided_json", ignored, ""},
+	{"guided_regex", ignored, ""},
+	{"guided_whitespace_pattern", ignored, ""},
+	{"logit_bias", ignored, ""},
+	{"logprobs", ignored, ""},
+	{"media_io_kwargs", ignored, ""},
+	{"metadata", ignored, ""},
+	{"mm_processor_kwargs", ignored, ""},
+	{"modalities", ignored, ""},
+	{"parallel_tool_calls", ignored, ""},
+	{"prediction", ignored, ""},
+	{"prompt_cache_key", ignored, ""},
+	{"prompt_logprobs", ignored, ""},
+	{"reasoning_effort", ignored, ""},
+	{"response_format", ignored, ""},
+	{"return_tokens_as_token_ids", ignored, ""},
+	{"service_tier", ignored, ""},
+	{"skip_special_tokens", ignored, ""},
+	{"stop_token_ids", ignored, ""},
+	{"store", ignored, ""},
+	{"thinking", ignored, ""},
+	{"thinking_token_budget", ignored, ""},
+	{"tool_choice", ignored, ""},
+	{"tools", ignored, ""},
+	{"user", ignored, ""},
+	{"web_search_options", ignored, ""},
+}
+
+// extensions are the fields of nvext that are taken. Any other is refused, those too
+// by which Dynamo would route or serve otherwise and which are not simulated.
+var extensions = []field{
+	{"extra_fields", honoured, "`worker_id` and `timing` come back in `nvext`; other names are passed over."},
+	{"annotations", honoured, "`token_ids` sends the prompt's ids before the first chunk; other names are passed over."},
+	{"backend_instance_id", honoured, "The worker that serves the request, a number as `/health` lists it. One that is not there is refused."},
+	{"min_tokens", honoured, "As beside `nvext`, which wins. Dynamo 1.6.1 refuses it here; older releases take it."},
+	{"ignore_eos", honoured, "The same."},
+
+	{"agent_hints", ignored, ""},
+	{"greed_sampling", ignored, ""},
+	{"request_timestamp_ms", ignored, ""},
+}
