@@ -210,7 +210,7 @@ func TestAsked(t *testing.T) {
 		t.Helper()
 		body := strings.Replace(ask(question, limit, inNVExt), `"temperature":0.5`, `"temperature":0.5`+more, 1)
 		a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", body).Body)
-		status, document := b.call(http.MethodPost, "/v1/chat/completions", unary(body))
+		status, document := b.call(http.MethodPost, "/v1/chat/completions", inOne(body))
 		require.Equal(t, http.StatusOK, status, document)
 		var u struct {
 			chunk
@@ -290,7 +290,7 @@ func TestModelsHealthLive(t *testing.T) {
 func TestClientLeaves(t *testing.T) {
 	t.Parallel()
 	b := open(t, func(o *Options) { o.Speed = 1 })
-	for _, body := range []string{ask("x", 900, ""), unary(ask("x", 900, ""))} {
+	for _, body := range []string{ask("x", 900, ""), inOne(ask("x", 900, ""))} {
 		gone := make(chan struct{})
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/v1/chat/completions", strings.NewReader(body))
 		require.NoError(t, err)
@@ -403,7 +403,7 @@ func TestUsageOfSGLang(t *testing.T) {
 	for _, stream := range []bool{true, false} {
 		question := ask(strings.Repeat("text ", 100), 3, "")
 		if !stream {
-			question = unary(question)
+			question = inOne(question)
 		}
 		_, text := b.call(http.MethodPost, "/v1/chat/completions", question)
 		assert.Contains(t, text, `"completion_tokens":`)

@@ -109,8 +109,8 @@ func ask(text string, maxTokens int, more string) string {
 		`"stream_options":{"include_usage":true},"temperature":0.5,"max_tokens":` + string(limit) + `,"nvext":{"extra_fields":["worker_id","timing"]` + more + `}}`
 }
 
-// unary asks for the same in one document.
-func unary(ask string) string {
+// inOne asks for the same in one document.
+func inOne(ask string) string {
 	return strings.Replace(ask, `"stream":true,"stream_options":{"include_usage":true},`, "", 1)
 }
 

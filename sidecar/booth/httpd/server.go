@@ -114,6 +114,12 @@ func (s *Server) Worker(i int) http.Handler { return only("/metrics", s.metrics.
 // GPUs serves /metrics of the DCGM exporter beside one worker, from 0.
 func (s *Server) GPUs(i int) http.Handler { return only("/metrics", s.metrics.GPUs(i)) }
 
+// Mode is the router's mode, and how the workers speculate.
+func (s *Server) Mode() (api.Mode, api.Speculation) {
+	state := s.snapshot().State
+	return state.Mode, state.Speculation
+}
+
 // Workers is the number of workers.
 func (s *Server) Workers() int { return s.options.Cluster.Profile.Workers }
 

@@ -57,6 +57,12 @@ func TestCluster(t *testing.T) {
 		answers(t, fmt.Sprintf("http://127.0.0.1:%d/metrics", page), said)
 	}
 	assert.Equal(t, success, end())
+	for _, told := range []string{
+		"2 workers that imitate trtllm on H200, the router in mode kv", "meta-llama/Llama-3.1-70B-Instruct", "NVIDIA Dynamo " + local.DynamoVersion,
+		fmt.Sprintf("http://127.0.0.1:%d,", port), fmt.Sprintf("http://127.0.0.1:%d/metrics to http://127.0.0.1:%d/metrics", port+10, port+11),
+	} {
+		assert.Contains(t, said.String(), told)
+	}
 	for _, page := range []int{port, port + 10, port + 11, port + 20, port + 21} {
 		listener, err := net.Listen("tcp", local.Loopback(page))
 		require.NoError(t, err)
@@ -78,7 +84,7 @@ func TestClusterEndsRequests(t *testing.T) {
 	})
 	served := make(chan error, 1)
 	go func() {
-		served <- serveAll(ctx, "127.0.0.1", []endpoint{{"port", port, handler}}, func() { close(stop) })
+		served <- serveAll(ctx, "127.0.0.1", []endpoint{{"port", port, handler}}, func() {}, func() { close(stop) })
 	}()
 	answered := make(chan error, 1)
 	go func() { answered <- local.Ready(t.Context(), fmt.Sprintf("http://127.0.0.1:%d", port), nil) }()

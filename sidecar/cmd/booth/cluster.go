@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/httpd"
+	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 )
 
@@ -80,7 +82,7 @@ type clusterCmd struct {
 	} `embed:"" prefix:"fault-"`
 }
 
-func (c *clusterCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {
+func (c *clusterCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
 	if _, err := netip.ParseAddr(c.Host); err != nil {
 		return &api.FieldError{Field: "host", Value: fmt.Sprintf("%q", c.Host), Allowed: "an IP address"}
 	}
@@ -97,11 +99,25 @@ func (c *clusterCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {
 		return err
 	}
 	defer server.Close()
+	at := addresses{frontend: c.at(c.Port)}
 	endpoints := []endpoint{{"port", c.Port, server.Frontend()}}
 	for i := range server.Workers() {
+		at.workers, at.gpus = append(at.workers, c.at(c.WorkerPort+i)), append(at.gpus, c.at(c.GPUPort+i))
 		endpoints = append(endpoints, endpoint{"worker-port", c.WorkerPort + i, server.Worker(i)}, endpoint{"gpu-port", c.GPUPort + i, server.GPUs(i)})
 	}
-	return serveAll(ctx, c.Host, endpoints, server.Close)
+	o.Mode, o.Speculation = server.Mode()
+	return serveAll(ctx, c.Host, endpoints, func() { c.announce(newScreen(stdout, stderr), o, at) }, server.Close)
+}
+
+// at is the address of a port of the cluster.
+func (c *clusterCmd) at(port int) string { return net.JoinHostPort(c.Host, strconv.Itoa(port)) }
+
+// announce says where the cluster is, and what it imitates.
+func (c *clusterCmd) announce(out *screen, o sim.Options, at addresses) {
+	rows := append(slices.Insert(at.rows(), 1, [2]string{"model", o.Profile.Model}),
+		[2]string{"API", "POST /v1/chat/completions, GET /v1/models, /health, /live; /sim/v1 switches the mode and injects faults"},
+		[2]string{"imitates", "the frontend of NVIDIA Dynamo " + local.DynamoVersion + "; docs/simulated-api.md says what it honours, ignores and refuses"})
+	out.table(c.heading(o), rows, "Ctrl-C stops it.")
 }
 
 // endpoint is what is served on one port.
@@ -114,10 +130,10 @@ type endpoint struct {
 // endWithin is what requests in progress get to end in, once nothing serves them.
 const endWithin = time.Second
 
-// serveAll takes all ports of an IP address, or none, and serves them until ctx ends.
-// Then it calls end, which is to end the requests in progress. A port that cannot be
+// serveAll takes all ports of an IP address, or none, calls up and serves them until
+// ctx ends. Then it calls end, which is to end the requests in progress. A port that cannot be
 // taken gives an *[api.FieldError].
-func serveAll(ctx context.Context, host string, endpoints []endpoint, end func()) error {
+func serveAll(ctx context.Context, host string, endpoints []endpoint, up, end func()) error {
 	var listeners []net.Listener
 	defer func() {
 		for _, l := range listeners {
@@ -134,6 +150,7 @@ func serveAll(ctx context.Context, host string, endpoints []endpoint, end func()
 		}
 		listeners = append(listeners, l)
 	}
+	up()
 	group, ctx := errgroup.WithContext(ctx)
 	stopped := context.AfterFunc(ctx, end)
 	defer stopped()

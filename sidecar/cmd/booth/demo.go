@@ -94,27 +94,31 @@ func (c *demoCmd) newBackend(_ context.Context, b *booth) (backend, error) {
 	return s, err
 }
 
-func (c *demoCmd) heading(o sim.Options) string {
+// heading says what is simulated.
+func (f *simFlags) heading(o sim.Options) string {
 	p := o.Profile
 	timing := "timing fitted to " + p.Baseline
 	if !p.CalibratedFor(o.Speculation) {
 		timing = "not calibrated"
 	}
 	heading := fmt.Sprintf("The simulated cluster is up: %d workers that imitate %s on %s, the router in mode %s. Simulated: %s.",
-		p.Workers, c.Engine, p.GPU, c.Mode, timing)
-	if c.Speed != 1 {
-		heading += fmt.Sprintf(" Its time goes %v times as fast as the clock: no figure of it compares with a recorded one.", c.Speed)
+		p.Workers, f.Engine, p.GPU, o.Mode, timing)
+	if f.Speed != 1 {
+		heading += fmt.Sprintf(" Its time goes %v times as fast as the clock: no figure of it compares with a recorded one.", f.Speed)
 	}
 	return heading
 }
 
 func (s *simCluster) addresses() addresses { return s.at }
 
-func (s *simCluster) describe() (heading string, rows [][2]string) {
-	last := len(s.at.workers) - 1
-	return s.heading, [][2]string{
-		{"cluster frontend", s.url + ", metrics at /metrics"},
-		{"workers", fmt.Sprintf("http://%s/metrics to http://%s/metrics", s.at.workers[0], s.at.workers[last])},
-		{"their GPUs", fmt.Sprintf("http://%s/metrics to http://%s/metrics", s.at.gpus[0], s.at.gpus[last])},
+func (s *simCluster) describe() (heading string, rows [][2]string) { return s.heading, s.at.rows() }
+
+// rows say where a simulated cluster is.
+func (a *addresses) rows() [][2]string {
+	last := len(a.workers) - 1
+	return [][2]string{
+		{"cluster frontend", "http://" + a.frontend + ", metrics at /metrics"},
+		{"workers", fmt.Sprintf("http://%s/metrics to http://%s/metrics", a.workers[0], a.workers[last])},
+		{"their GPUs", fmt.Sprintf("http://%s/metrics to http://%s/metrics", a.gpus[0], a.gpus[last])},
 	}
 }

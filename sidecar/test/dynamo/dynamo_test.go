@@ -18,6 +18,7 @@ const conversations = 24
 // Dynamo takes half a minute to start.
 func TestRealDynamo(t *testing.T) {
 	b := startBooth(t)
+	t.Run("the frontend answers what is kept of it", b.answersAsKept)
 	t.Run("kv counts what the frontend counts", b.countsAgree)
 	t.Run("round robin is dealt evenly, without a restart", b.dealsEvenly)
 	t.Run("a worker is killed", b.losesWorker)
