@@ -23,16 +23,14 @@ const (
 	maxAway          = time.Hour
 )
 
-// admin adds the calls that steer the simulation.
-func (s *Server) admin(mux *http.ServeMux) {
-	for path, m := range map[string]methods{
-		"/sim/v1/state":             {http.MethodGet: s.getState},
-		"/sim/v1/mode":              {http.MethodPut: s.putMode},
-		"/sim/v1/faults":            {http.MethodGet: s.getFaults, http.MethodPut: s.putFaults},
-		"/sim/v1/workers/{id}/lose": {http.MethodPost: s.loseWorker},
-		"/sim/v1/decisions":         {http.MethodGet: s.getDecisions},
-	} {
-		mux.Handle(path, s.guarded(m))
+// admin are the calls that steer the simulation.
+func (s *Server) admin() []endpoint {
+	return []endpoint{
+		{"/sim/v1/state", methods{http.MethodGet: s.getState}, s.guarded, "Mode, speculation, speed, faults, workers, and what can be chosen."},
+		{"/sim/v1/mode", methods{http.MethodPut: s.putMode}, s.guarded, "Switches mode and speculation; the cluster restarts with empty caches."},
+		{"/sim/v1/faults", methods{http.MethodGet: s.getFaults, http.MethodPut: s.putFaults}, s.guarded, "Shares of requests that fail: `http_500`, `http_429`, `stall`, `disconnect`."},
+		{"/sim/v1/workers/{id}/lose", methods{http.MethodPost: s.loseWorker}, s.guarded, "Takes a worker away for `seconds`."},
+		{"/sim/v1/decisions", methods{http.MethodGet: s.getDecisions}, s.guarded, "The router's last decisions, with each worker's cost; `?limit=`, 1 to 1,000."},
 	}
 }
 

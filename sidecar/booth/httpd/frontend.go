@@ -9,16 +9,36 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
+// endpoint is one path of the frontend's port. docs/simulated-api.md lists them, as
+// a test makes sure.
+type endpoint struct {
+	path    string
+	methods methods
+	wrap    func(http.Handler) http.Handler // nil for none
+	says    string                          // what it is for
+}
+
+func (s *Server) endpoints() []endpoint {
+	return append([]endpoint{
+		{"/v1/chat/completions", methods{http.MethodPost: s.chat}, s.up, "A chat, as a stream or in one document."},
+		{"/v1/models", methods{http.MethodGet: s.models}, s.up, "The one model."},
+		{"/v1/models/{id...}", methods{http.MethodGet: s.model}, s.up, "The same by its id, with its slash as it is or escaped; a 404 for any other."},
+		{"/health", methods{http.MethodGet: s.health}, nil, "The workers that serve, with their ids; 503 while the cluster restarts."},
+		{"/live", methods{http.MethodGet: live}, s.up, "Whether the frontend runs."},
+		{"/metrics", methods{http.MethodGet: s.metrics.Frontend().ServeHTTP}, s.up, "The frontend's and the router's metrics."},
+	}, s.admin()...)
+}
+
 // routes are the paths of the frontend's port.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/v1/chat/completions", s.up(methods{http.MethodPost: s.chat}))
-	mux.Handle("/v1/models", s.up(methods{http.MethodGet: s.models}))
-	mux.Handle("/v1/models/{id...}", s.up(methods{http.MethodGet: s.model}))
-	mux.Handle("/health", methods{http.MethodGet: s.health})
-	mux.Handle("/live", s.up(methods{http.MethodGet: live}))
-	mux.Handle("/metrics", s.up(methods{http.MethodGet: s.metrics.Frontend().ServeHTTP}))
-	s.admin(mux)
+	for _, e := range s.endpoints() {
+		var h http.Handler = e.methods
+		if e.wrap != nil {
+			h = e.wrap(h)
+		}
+		mux.Handle(e.path, h)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		newProblem(http.StatusNotFound, kindNotFound, "Route not found: %.20s %.200s", r.Method, r.URL.Path).write(w)
 	})

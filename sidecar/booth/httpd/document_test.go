@@ -1,0 +1,168 @@
+package httpd
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/booth/httpd/httpdtest"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables in docs/simulated-api.md")
+
+const document = "../../../docs/simulated-api.md"
+
+// The tables of the document are those of the program.
+func TestDocument(t *testing.T) {
+	data, err := os.ReadFile(document)
+	require.NoError(t, err)
+	text := string(data)
+	for name, table := range map[string]string{
+		"endpoints": endpointsTable(t), "fields": fieldsTable(fields), "extensions": fieldsTable(extensions),
+		"differences": differencesTable(t), "metrics": metricsTable(t),
+	} {
+		begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->\n"
+		before, rest, ok := strings.Cut(text, begin)
+		require.True(t, ok, name)
+		_, after, ok := strings.Cut(rest, end)
+		require.True(t, ok, name)
+		text = before + begin + table + end + after
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(document, []byte(text), 0o600))
+		return
+	}
+	require.Equal(t, text, string(data), "go test ./sidecar/booth/httpd -run TestDocument -update rewrites its tables")
+}
+
+func endpointsTable(t *testing.T) string {
+	var b strings.Builder
+	b.WriteString("| call | what it is for |\n|---|---|\n")
+	for _, e := range open(t, nil).endpoints() {
+		fmt.Fprintf(&b, "| `%s %s` | %s |\n", strings.Join(slices.Sorted(maps.Keys(e.methods)), ", "), strings.Replace(e.path, "...}", "}", 1), e.says)
+	}
+	return b.String()
+}
+
+func fieldsTable(all []field) string {
+	var b strings.Builder
+	headings := map[treatment]string{
+		honoured: "| honoured | how |\n|---|---|\n",
+		checked:  "\n| checked, then without effect | what is taken |\n|---|---|\n",
+	}
+	var without []string
+	for i, f := range all {
+		if f.treat == ignored {
+			without = append(without, "`"+f.name+"`")
+			continue
+		}
+		if i == 0 || all[i-1].treat != f.treat {
+			b.WriteString(headings[f.treat])
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", f.name, f.says)
+	}
+	return b.String() + "\nTaken and without effect: " + strings.Join(without, ", ") + ".\n"
+}
+
+func differencesTable(t *testing.T) string {
+	all, err := httpdtest.Exchanges()
+	require.NoError(t, err)
+	var b strings.Builder
+	b.WriteString("| request | Dynamo 1.6.1, mock workers | here | why |\n|---|---|---|---|\n")
+	for _, e := range all {
+		if e.Ours != nil {
+			fmt.Fprintf(&b, "| %s | %d | %d | %s |\n", e.Name, e.Status, e.Ours.Status, e.Ours.Why)
+		}
+	}
+	return b.String()
+}
+
+var helped = regexp.MustCompile(`(?m)^# HELP (\S+) .*\n# TYPE \S+ (\S+)$`)
+
+// metricsTable lists what each page has after requests of every kind of end.
+func metricsTable(t *testing.T) string {
+	var b strings.Builder
+	list := func(page, text string, skip func(name string) bool) {
+		b.WriteString("\n" + page + "\n\n| metric | type |\n|---|---|\n")
+		for _, m := range helped.FindAllStringSubmatch(text, -1) {
+			if !skip(m[1]) {
+				fmt.Fprintf(&b, "| `%s` | %s |\n", m[1], m[2])
+			}
+		}
+	}
+	all := func(string) bool { return false }
+	for i, engine := range []string{"trtllm", "vllm", "sglang"} {
+		o := open(t, func(o *Options) { o.Engine = engine })
+		complete(t, o.do(http.MethodPost, "/v1/chat/completions", ask("word", 10, "")).Body)
+		eventually(t, func() bool {
+			_, text := o.call(http.MethodGet, "/metrics", "")
+			return metric(text, "dynamo_frontend_requests_total") == 1
+		}, "the request has been counted")
+		if i == 0 {
+			_, text := o.call(http.MethodGet, "/metrics", "")
+			list("On the frontend's port:", text, all)
+			list("On each worker's port, with every engine:", page(o.Worker(0)), func(name string) bool { return !strings.HasPrefix(name, "dynamo_") })
+		}
+		list("On each worker's port, with `--engine="+engine+"`:", page(o.Worker(0)), func(name string) bool { return strings.HasPrefix(name, "dynamo_") })
+		if i == 2 {
+			list("On each exporter's port:", page(o.GPUs(0)), all)
+		}
+	}
+	return strings.TrimPrefix(b.String(), "\n")
+}
+
+// Whoever copies the document's commands gets what it says.
+func TestDocumentsCommands(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip("no curl")
+	}
+	data, err := os.ReadFile(document)
+	require.NoError(t, err)
+	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(data), -1)
+	require.Len(t, commands, 2)
+	b := open(t, nil)
+	said := make([]string, 2)
+	for i, m := range commands {
+		require.Contains(t, m[1], "http://127.0.0.1:8000/")
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(m[1], "http://127.0.0.1:8000", b.url))
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(curl)+":"+os.Getenv("PATH"), "no_proxy=127.0.0.1")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		said[i] = string(out)
+	}
+	assert.Contains(t, said[0], `"completion_tokens":60`)
+	assert.True(t, strings.HasSuffix(said[0], "data: [DONE]\n\n"))
+	assert.Contains(t, said[1], `"id":"meta-llama/Llama-3.1-70B-Instruct"`)
+}
+
+// Each field that is honoured or checked has words, and no field stands there twice.
+func TestFields(t *testing.T) {
+	for _, all := range [][]field{fields, extensions} {
+		names := map[string]bool{}
+		for _, f := range all {
+			require.False(t, names[f.name], f.name)
+			names[f.name] = true
+			require.Equal(t, f.treat == ignored, f.says == "", f.name)
+		}
+	}
+	for _, f := range extensions {
+		value := map[string]string{
+			"extra_fields": `["timing"]`, "annotations": `[]`, "agent_hints": `{"osl":5}`, "min_tokens": "3",
+			"backend_instance_id": "null", "request_timestamp_ms": "1795254324000",
+		}[f.name]
+		require.NoError(t, new(nvext).UnmarshalJSON([]byte(`{"`+f.name+`":`+cmp.Or(value, "true")+`}`)), f.name)
+	}
+}
