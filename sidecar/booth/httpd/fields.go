@@ -89,8 +89,8 @@ var extensions = []field{
 	{"extra_fields", honoured, "`worker_id` and `timing` come back in `nvext`; other names are passed over."},
 	{"annotations", honoured, "`token_ids` sends the prompt's ids before the first chunk; other names are passed over."},
 	{"backend_instance_id", honoured, "The worker that serves the request, a number as `/health` lists it. One that is not there is refused."},
-	{"min_tokens", honoured, "As beside `nvext`, which wins. Dynamo 1.6.1 refuses it here; older releases take it."},
-	{"ignore_eos", honoured, "The same."},
+	{"min_tokens", honoured, "As beside `nvext`, which wins. Dynamo 1.6.1 refuses it here."},
+	{"ignore_eos", honoured, "The same; Dynamo before 1.3 took it here."},
 
 	{"agent_hints", ignored, ""},
 	{"greed_sampling", ignored, ""},

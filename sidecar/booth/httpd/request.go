@@ -113,7 +113,7 @@ type nvext struct {
 	Greedy      *bool        `json:"greed_sampling"`
 	Sent        *json.Number `json:"request_timestamp_ms"`
 
-	// Older releases of Dynamo know these here, where 1.6 knows them beside nvext only.
+	// Dynamo 1.6.1 knows these beside nvext only; before 1.3 it knew the second one here.
 	MinTokens *uint32 `json:"min_tokens"`
 	IgnoreEOS *bool   `json:"ignore_eos"`
 }

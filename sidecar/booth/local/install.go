@@ -56,6 +56,30 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "kvbooth"), nil
 }
 
+// installation is what goes into a virtual environment of its own.
+type installation struct {
+	name  string     // for people
+	venv  string     // its folder
+	steps [][]string // what pip installs, one step after the other
+	bytes int64      // on the disk, about
+
+	// check says what keeps the environment from being used.
+	check func(ctx context.Context, venv string) error
+}
+
+// folder is that of an environment with these packages: others get another one.
+func folder(cacheDir, name string, steps [][]string) string {
+	var all []string
+	for _, step := range steps {
+		for _, argument := range step {
+			if !strings.HasPrefix(argument, "-") {
+				all = append(all, argument)
+			}
+		}
+	}
+	return filepath.Join(cacheDir, fmt.Sprintf("%s-%.4x", name, sha256.Sum256([]byte(strings.Join(all, "\n")))))
+}
+
 // InstallDynamo gives the interpreter of a virtual environment with Dynamo. The
 // one that [VenvVariable] points to is taken if it is set, and never changed;
 // otherwise there is one in cacheDir, which the first call installs with pip: about
@@ -71,14 +95,53 @@ func InstallDynamo(ctx context.Context, cacheDir string, progress io.Writer) (py
 	if runtime.GOOS != "linux" {
 		return "", fmt.Errorf("NVIDIA publishes Dynamo %s for Linux only, and this is %s", DynamoVersion, runtime.GOOS)
 	}
-	requirements := strings.Join(append(dynamoPackages[:len(dynamoPackages):len(dynamoPackages)], dynamoDependencies...), "\n")
-	venv := filepath.Join(cacheDir, fmt.Sprintf("dynamo-%s-%.4x", DynamoVersion, sha256.Sum256([]byte(requirements))))
-	err = installOnce(ctx, venv, "NVIDIA Dynamo", progress, func() bool { return installed(ctx, venv) },
-		func() error { return install(ctx, venv, progress) })
-	if err != nil {
+	steps := [][]string{append([]string{"--no-deps"}, dynamoPackages...), dynamoDependencies}
+	i := installation{
+		name: "NVIDIA Dynamo " + DynamoVersion, venv: folder(cacheDir, "dynamo-"+DynamoVersion, steps), steps: steps,
+		bytes: installedBytes, check: checkDynamo,
+	}
+	if err := i.once(ctx, progress); err != nil {
 		return "", fmt.Errorf("install Dynamo %s: %w", DynamoVersion, err)
 	}
-	return venvPython(venv), nil
+	return venvPython(i.venv), nil
+}
+
+// PythonPackage is a package of the Python Package Index that tests hold the product
+// against.
+type PythonPackage struct {
+	Name, Version string
+	MB            int // that it takes on the disk with all that it depends on, about
+}
+
+// Install gives the interpreter of a virtual environment in cacheDir that has the
+// package, as [InstallDynamo] does for Dynamo.
+func (p PythonPackage) Install(ctx context.Context, cacheDir string, progress io.Writer) (python string, err error) {
+	steps := [][]string{{p.Name + "==" + p.Version}}
+	i := installation{
+		name: p.Name + " " + p.Version, venv: folder(cacheDir, p.Name+"-"+p.Version, steps), steps: steps,
+		bytes: int64(p.MB) << 20, check: p.check,
+	}
+	if err := i.once(ctx, progress); err != nil {
+		return "", fmt.Errorf("install %s: %w", i.name, err)
+	}
+	return venvPython(i.venv), nil
+}
+
+// check says what keeps a virtual environment from having the package.
+func (p PythonPackage) check(ctx context.Context, venv string) error {
+	out, err := runPython(ctx, venvPython(venv), fmt.Sprintf("import importlib.metadata as m; print(m.version(%q))", p.Name))
+	if err != nil {
+		return fmt.Errorf("%s has no %s: %w", venv, p.Name, err)
+	}
+	if got := strings.TrimSpace(string(out)); got != p.Version {
+		return fmt.Errorf("%s has %s %s, not %s", venv, p.Name, got, p.Version)
+	}
+	return nil
+}
+
+// once installs what is not there yet.
+func (i installation) once(ctx context.Context, progress io.Writer) error {
+	return installOnce(ctx, i.venv, i.name, progress, func() bool { return i.installed(ctx) }, func() error { return i.install(ctx, progress) })
 }
 
 // installOnce installs what is not there yet. Of several processes one does and the
@@ -116,37 +179,37 @@ func TryLock(path string) (unlock func(), ok bool, err error) {
 
 // installed says whether an installation is complete and still runs: the Python
 // that it was made with may be gone.
-func installed(ctx context.Context, venv string) bool {
-	_, err := os.Stat(filepath.Join(venv, stampFile))
-	return err == nil && checkDynamo(ctx, venv) == nil
+func (i installation) installed(ctx context.Context) bool {
+	_, err := os.Stat(filepath.Join(i.venv, stampFile))
+	return err == nil && i.check(ctx, i.venv) == nil
 }
 
-func install(ctx context.Context, venv string, progress io.Writer) error {
+func (i installation) install(ctx context.Context, progress io.Writer) error {
 	python, version, err := FindPython(ctx)
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(venv); err != nil {
+	if err := os.RemoveAll(i.venv); err != nil {
 		return err
 	}
-	i := installer{venv: venv, report: newReport(progress, installedBytes)}
-	defer i.report.close()
-	i.report.line(fmt.Sprintf("installing NVIDIA Dynamo %s with Python %s in %s: about %d MB, once", DynamoVersion, version, venv, installedBytes>>20))
-	if err := i.run(ctx, Command{Name: "venv", Path: python, Args: []string{"-m", "venv", venv}, Env: childEnv()}); err != nil {
+	by := installer{venv: i.venv, report: newReport(progress, i.bytes)}
+	defer by.report.close()
+	by.report.line(fmt.Sprintf("installing %s with Python %s in %s: about %d MB, once", i.name, version, i.venv, i.bytes>>20))
+	if err := by.run(ctx, Command{Name: "venv", Path: python, Args: []string{"-m", "venv", i.venv}, Env: childEnv()}); err != nil {
 		return err
 	}
-	if err := os.Mkdir(i.temp(), 0o755); err != nil {
+	if err := os.Mkdir(by.temp(), 0o755); err != nil {
 		return err
 	}
-	for _, packages := range [][]string{append([]string{"--no-deps"}, dynamoPackages...), dynamoDependencies} {
-		if err := i.pip(ctx, packages); err != nil {
+	for _, packages := range i.steps {
+		if err := by.pip(ctx, packages); err != nil {
 			return err
 		}
 	}
-	if err := checkDynamo(ctx, venv); err != nil {
+	if err := i.check(ctx, i.venv); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(i.temp()), os.WriteFile(filepath.Join(venv, stampFile), []byte(version+"\n"), 0o644))
+	return errors.Join(os.RemoveAll(by.temp()), os.WriteFile(filepath.Join(i.venv, stampFile), []byte(version+"\n"), 0o644))
 }
 
 // installer runs the steps of one installation.

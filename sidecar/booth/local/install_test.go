@@ -149,3 +149,26 @@ func TestVenvVariable(t *testing.T) {
 	_, err = local.InstallDynamo(within(t, soon), "/nowhere", &bytes.Buffer{})
 	assert.ErrorContains(t, err, local.VenvVariable+": "+filepath.Join(venv, "missing")+" is no virtual environment")
 }
+
+// A package gets an environment of its own, once, and another version another one.
+func TestInstallPackage(t *testing.T) {
+	onPath(t, "python3")
+	cache := t.TempDir()
+	var progress bytes.Buffer
+	p := local.PythonPackage{Name: "played", Version: "3.12.1", MB: 7} // what the played interpreter says of any package
+	python, err := p.Install(within(t, soon), cache, &progress)
+	require.NoError(t, err)
+	assert.FileExists(t, python)
+	assert.Contains(t, progress.String(), "installing played 3.12.1 with Python 3.12.1 in "+cache)
+	assert.Contains(t, progress.String(), "about 7 MB, once")
+
+	progress.Reset()
+	again, err := p.Install(within(t, soon), cache, &progress)
+	require.NoError(t, err)
+	assert.Equal(t, python, again)
+	assert.Empty(t, progress.String(), "it is there")
+
+	p.Version = "3.13"
+	_, err = p.Install(within(t, soon), cache, &progress)
+	assert.ErrorContains(t, err, "has played 3.12.1, not 3.13")
+}
