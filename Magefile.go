@@ -44,6 +44,7 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "whole booths", Run: wholeBooths},
 		suite.Part{Name: "torture", Run: torture},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
+		suite.Part{Name: "OpenAI client", Run: peers("-run=^TestOpenAIClient$")},
 		suite.Part{Name: "page", Run: onPage},
 		suite.Part{Name: "Grafana", Run: inGrafana(), Beside: true}, // either waits a lot
 	)
@@ -173,6 +174,11 @@ func Compare(ctx context.Context) error {
 	}})
 }
 
+// Peers has AIPerf, GuideLLM and the OpenAI client measure the simulated cluster; the first time, pip brings 7 GB for them.
+func Peers(ctx context.Context) error {
+	return run(ctx, suite.Part{Name: "peers", Run: peers("-timeout=1h")})
+}
+
 // Fuzz runs every fuzz test with 200,000 inputs, or as many as FUZZ_INPUTS says.
 func Fuzz(ctx context.Context) error {
 	inputs := 200_000
@@ -217,7 +223,7 @@ func golangciLint(ctx context.Context, command string) error {
 
 // vet covers the files behind our build tags, too.
 func vet(ctx context.Context) error {
-	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,page,torture", "./...")
+	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,page,peers,torture", "./...")
 }
 
 // tests runs the tests of every package, with the race detector where there is
@@ -253,6 +259,14 @@ func realDynamo(ctx context.Context) (suite.Count, error) {
 		return suite.Count{}, suite.Skipped("no Python 3.10 or later")
 	}
 	return suite.GoTest(ctx, suite.Live, "-timeout=20m", "-tags=dynamo", "./sidecar/test/dynamo")
+}
+
+// peers holds the simulated cluster against clients that others wrote, where there
+// is a Python and what they need is installed or can be.
+func peers(flags ...string) func(context.Context) (suite.Count, error) {
+	return func(ctx context.Context) (suite.Count, error) {
+		return suite.GoTest(ctx, suite.Live, append(flags, "-tags=peers", "./sidecar/test/peers")...)
+	}
 }
 
 // everywhere is the system that Grafana's catalogue asks a backend for.

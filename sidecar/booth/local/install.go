@@ -43,6 +43,15 @@ const (
 	stopGrace = 5 * time.Second
 )
 
+// ErrPip is in the chain of errors of an installation whose packages pip could not
+// bring: most often, the package index is out of reach.
+var ErrPip = errors.New("pip brought no packages")
+
+// pipError is an [ErrPip] that says what pip said.
+type pipError struct{ error }
+
+func (e pipError) Unwrap() []error { return []error{e.error, ErrPip} }
+
 // stampFile is written when an installation is complete.
 const stampFile = "installed"
 
@@ -228,7 +237,7 @@ func (i installer) pip(ctx context.Context, packages []string) error {
 		Args: append([]string{"-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar", "off"}, packages...),
 	})
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w\nis this machine online, with 2 GB free in %s?", err, filepath.Dir(i.venv))
+		return pipError{fmt.Errorf("%w\nis this machine online, with room enough in %s?", err, filepath.Dir(i.venv))}
 	}
 	return err
 }

