@@ -23,6 +23,86 @@ func asked(body []byte) map[string]bool {
 	return map[string]bool{ExtNVExt: fields[ExtNVExt] != nil, ExtStreamOptions: fields[ExtStreamOptions] != nil}
 }
 
+// As OpenAI's API says it (400, invalid_request_error, unsupported_parameter).
+const (
+	refusesMaxTokens = `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. ` +
+		`Use 'max_completion_tokens' instead.","type":"invalid_request_error","param":"max_tokens","code":"unsupported_parameter"}}`
+	refusesNVExt = `{"error":{"message":"Unrecognized request argument supplied: nvext","type":"invalid_request_error","param":null,"code":null}}`
+)
+
+// limits are the fields of a request that say how long the answer may be.
+func limits(body []byte) map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(body, &fields)
+	maps.DeleteFunc(fields, func(name string, _ json.RawMessage) bool { return !strings.HasPrefix(name, "max_") })
+	return fields
+}
+
+// A server that refuses max_tokens is asked with max_completion_tokens, in the probe and
+// in every request after it; what it says of both fields and of nvext is dealt with one
+// at a time.
+func TestProbeMaxCompletionTokens(t *testing.T) {
+	for name, row := range map[string]struct {
+		first    string // what is refused first
+		requests int32
+	}{
+		"max_tokens alone":       {requests: 2},
+		"max_tokens, then nvext": {first: refusesMaxTokens, requests: 3},
+		"nvext, then max_tokens": {first: refusesNVExt, requests: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(c call) bool {
+				tokens, nvext := limits(c.body)["max_tokens"] != nil, row.first != "" && asked(c.body)[ExtNVExt]
+				switch {
+				case nvext && (!tokens || row.first == refusesNVExt):
+					return always(withLength(400, "", refusesNVExt))(c)
+				case tokens:
+					return always(withLength(400, "", refusesMaxTokens))(c)
+				}
+				return always(answerOf(event("a"), workerEvent, usageEvent, doneEvent))(c)
+			})
+			c := clientOf(t, s.url)
+			if err := c.Probe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]bool{ExtNVExt: row.first == "", ExtStreamOptions: true, ExtMaxCompletionTokens: true}
+			if !maps.Equal(c.Extensions(), want) {
+				t.Errorf("in use %v, want %v", c.Extensions(), want)
+			}
+			if n := s.requests.Load(); n != row.requests {
+				t.Errorf("%d requests, want %d", n, row.requests)
+			}
+			if r := c.Do(t.Context(), Request{Messages: hello(), MaxTokens: 7}); !r.OK() {
+				t.Error(r.Err)
+			}
+			p, err := newPayload(Request{Messages: hello(), MaxTokens: 7}, c.Model(), c.Extensions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := limits(p.buf.Bytes()); len(got) != 1 || string(got["max_completion_tokens"]) != "7" {
+				t.Errorf("later requests limit their answers by %s", got)
+			}
+		})
+	}
+}
+
+// Who refuses both names gets no third request for them, and the error is the server's.
+func TestProbeNeitherLimit(t *testing.T) {
+	s := serve(t, func(c call) bool {
+		if limits(c.body)["max_tokens"] != nil {
+			return always(withLength(400, "", refusesMaxTokens))(c)
+		}
+		return always(withLength(400, "", `{"error":{"message":"unknown field max_completion_tokens"}}`))(c)
+	})
+	err := clientOf(t, s.url).Probe(t.Context())
+	if wantError(t, err, api.ErrorHTTP4xx); err != nil && !strings.Contains(err.Message, "unknown field max_completion_tokens") {
+		t.Error(err)
+	}
+	if n := s.requests.Load(); n != 4 { // both other extensions are dropped before it gives up
+		t.Errorf("%d requests", n)
+	}
+}
+
 // refusing answers 400 with these words as long as an extension among them is asked for.
 func refusing(words string, extensions ...string) func(call) bool {
 	return func(c call) bool {

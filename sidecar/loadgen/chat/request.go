@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,10 @@ const (
 	ExtStreamOptions = "stream_options"
 	ExtNVExt         = "nvext"
 )
+
+// ExtMaxCompletionTokens is in use where the server refuses max_tokens, as OpenAI does
+// for its reasoning models: the limit of an answer is then sent under this name.
+const ExtMaxCompletionTokens = "max_completion_tokens"
 
 // nvext is Dynamo's extension of the request.
 type nvext struct {
@@ -66,10 +71,12 @@ func (e *extensions) set(used map[string]bool) {
 
 // encode writes the request's JSON with the extensions in use.
 func encode(to *bytes.Buffer, req Request, model string, used map[string]bool) error {
-	w := wireRequest{ChatCompletionRequest: openai.ChatCompletionRequest{
-		Model: model, Messages: req.Messages, Stream: true,
-		MaxTokens: req.MaxTokens, //nolint:staticcheck // its successor is unknown to Dynamo, vLLM and most other servers
-	}}
+	w := wireRequest{ChatCompletionRequest: openai.ChatCompletionRequest{Model: model, Messages: req.Messages, Stream: true}}
+	if used[ExtMaxCompletionTokens] {
+		w.MaxCompletionTokens = req.MaxTokens
+	} else {
+		w.MaxTokens = req.MaxTokens //nolint:staticcheck // its successor is unknown to older servers
+	}
 	if used[ExtStreamOptions] {
 		w.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
@@ -84,7 +91,8 @@ func encode(to *bytes.Buffer, req Request, model string, used map[string]bool) e
 // Probe finds out whether the server can serve: it takes the first model where
 // none was given, and asks for one token with every extension, dropping one at
 // a time as long as the server answers 400. An extension that the server
-// ignores is not in use. What it finds holds for later requests.
+// ignores is not in use. A server that refuses max_tokens by its name is asked with
+// max_completion_tokens. What it finds holds for later requests.
 func (c *Client) Probe(ctx context.Context) *Error {
 	if err := c.findModel(ctx); err != nil {
 		return err
@@ -101,11 +109,11 @@ func (c *Client) Probe(ctx context.Context) *Error {
 			c.ext.set(used)
 			return nil
 		}
-		drop := refused(r.Err, used)
-		if drop == "" {
+		change := refused(r.Err, used)
+		if change == "" {
 			return r.Err
 		}
-		used[drop] = false
+		used[change] = change == ExtMaxCompletionTokens
 	}
 }
 
@@ -120,7 +128,9 @@ func (c *Client) probeWith(ctx context.Context, used map[string]bool) Result {
 }
 
 // refused says which extension to drop after an error: the one that the server
-// names, else nvext first, since fewer servers know it. "" means none is to blame.
+// names, else nvext first, since fewer servers know it. One is taken up instead, and
+// only where the server names what it stands for: max_completion_tokens. "" means
+// none is to blame.
 func refused(e *Error, used map[string]bool) string {
 	if e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
 		return ""
@@ -130,6 +140,9 @@ func refused(e *Error, used map[string]bool) string {
 			return ext
 		}
 	}
+	if !used[ExtMaxCompletionTokens] && maxTokensField.MatchString(e.Message) {
+		return ExtMaxCompletionTokens
+	}
 	for _, ext := range []string{ExtNVExt, ExtStreamOptions} {
 		if used[ext] {
 			return ext
@@ -137,6 +150,9 @@ func refused(e *Error, used map[string]bool) string {
 	}
 	return ""
 }
+
+// maxTokensField finds the field among a server's words, and not max_completion_tokens.
+var maxTokensField = regexp.MustCompile(`\bmax_tokens\b`)
 
 // findModel takes the server's first model where the options name none, anew
 // on every probe, since a restarted server may serve another one.
