@@ -53,6 +53,17 @@ func (b *buckets) add(octave, part int, tokens float64) {
 	b.parts(octave)[part] += tokens
 }
 
+// addGaps adds those of a turn.
+func (b *buckets) addGaps(of *Sample) {
+	for _, g := range of.ITL {
+		if g.valid() {
+			octave, part := bucketOf(g.Seconds)
+			b.add(octave, part, g.Tokens)
+		}
+	}
+	b.estimated = b.estimated || of.ITLEstimated
+}
+
 func (b *buckets) parts(octave int) *[perOctave]float64 {
 	if b.octave[octave] == nil {
 		b.octave[octave] = new([perOctave]float64)

@@ -20,6 +20,7 @@ type Recorder struct {
 	ever  counts // since the process began
 	start counts // what ever was at the last reset
 	sums  sums
+	gaps  gapsOfRun // since the last reset
 }
 
 // counts only grow.
@@ -56,7 +57,7 @@ func (s *sum) add(v float64) {
 
 // NewRecorder makes a recorder whose window and totals start now.
 func NewRecorder(now time.Time, slo api.SLO) *Recorder {
-	r := &Recorder{window: NewWindow(now), hist: newHistograms(), slo: slo}
+	r := &Recorder{window: NewWindow(now), hist: newHistograms(), slo: slo, gaps: newGapsOfRun(now)}
 	r.ever = counts{turns: map[api.TurnStatus]int64{}, errors: map[api.ErrorClass]int64{}, conversations: map[api.ConversationStatus]int64{}}
 	for _, status := range []api.TurnStatus{api.TurnOK, api.TurnError, api.TurnCancelled} {
 		r.ever.turns[status] = 0
@@ -83,6 +84,7 @@ func (r *Recorder) Add(s Sample) {
 	r.sums.ttft.add(s.TTFT)
 	r.sums.tpot.add(s.TPOT)
 	r.sums.latency.add(s.Latency)
+	r.gaps.add(&s)
 	n, total := r.hist.observe(&s)
 	r.sums.itl.n += n
 	r.sums.itl.total += total
@@ -109,7 +111,7 @@ func (r *Recorder) Reset(now time.Time) {
 	r.window.Reset(now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.start = r.ever.clone()
+	r.start, r.gaps = r.ever.clone(), newGapsOfRun(now)
 }
 
 // Report is [Window.Report] by the objectives in force.

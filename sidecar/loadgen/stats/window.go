@@ -191,16 +191,9 @@ func (w *Window) addGaps(s *Sample, ended time.Duration) {
 
 // addGaps adds those of a turn. A slot that is nil has gone on to a later time.
 func (s *slot) addGaps(of *Sample) {
-	if s == nil {
-		return
+	if s != nil {
+		s.buckets.addGaps(of)
 	}
-	for _, g := range of.ITL {
-		if g.valid() {
-			octave, part := bucketOf(g.Seconds)
-			s.add(octave, part, g.Tokens)
-		}
-	}
-	s.estimated = s.estimated || of.ITLEstimated
 }
 
 // Report describes all turns of the last 60 s; its ITL covers whole seconds, the

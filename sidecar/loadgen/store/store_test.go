@@ -511,6 +511,18 @@ func TestTurnsCSV(t *testing.T) {
 	out.Reset()
 	assert.ErrorIs(t, s.TurnsCSV(t.Context(), &out, api.DefaultLane, 3), api.ErrNotFound)
 	assert.Zero(t, out.Len(), "nothing is written before the step is known")
+
+	var all, later strings.Builder
+	require.NoError(t, s.TurnsCSV(t.Context(), &all, api.DefaultLane, 0))
+	require.NoError(t, s.TurnsCSVFrom(t.Context(), &out, api.DefaultLane, 1))
+	assert.Equal(t, all.String(), out.String())
+	require.NoError(t, s.TurnsCSVFrom(t.Context(), &later, api.DefaultLane, 2))
+	assert.Equal(t, 1+n/2, strings.Count(later.String(), "\r\n"), "the header, and the turns of step 2")
+	steps := map[int64]int{}
+	require.NoError(t, s.TurnsFrom(t.Context(), api.DefaultLane, 2, func(one *api.Turn) error { steps[one.Step]++; return nil }))
+	assert.Equal(t, map[int64]int{2: n / 2}, steps)
+	enough := errors.New("enough")
+	assert.ErrorIs(t, s.TurnsFrom(t.Context(), api.DefaultLane, 1, func(*api.Turn) error { return enough }), enough)
 }
 
 // writer is what is written to.

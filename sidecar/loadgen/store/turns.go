@@ -34,7 +34,12 @@ func (s *Store) eachTurn(ctx context.Context, lane string, step int64, add func(
 	if step != 0 {
 		return s.eachTurnOf(ctx, lane, step, add, send)
 	}
-	for last := int64(-1); ; {
+	return s.eachTurnFrom(ctx, lane, 0, add, send)
+}
+
+// eachTurnFrom is eachTurn of the steps from one on, ascending.
+func (s *Store) eachTurnFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error, send func() error) error {
+	for last := step - 1; ; {
 		next, err := query(ctx, s.read, "looking for the next step", scanNumber, selectNextStep, lane, last)
 		if err != nil || len(next) == 0 {
 			return err
@@ -111,6 +116,22 @@ func (s *Store) checkStep(ctx context.Context, lane string, step int64) error {
 	return err
 }
 
+// TurnsFrom calls add with every stored turn of a lane's steps from one on, without its
+// messages, by ascending step and in the order of storing. The turn is add's only until
+// it returns; an error of its ends the reading and comes back. Other errors are those of
+// the file and of ctx.
+func (s *Store) TurnsFrom(ctx context.Context, lane string, step int64, add func(*api.Turn) error) error {
+	return s.eachTurnFrom(ctx, lane, step, add, func() error { return nil })
+}
+
+// TurnsCSVFrom is [Store.TurnsCSV] of a lane's steps from one on. Where there is none,
+// it writes the header alone.
+func (s *Store) TurnsCSVFrom(ctx context.Context, w io.Writer, lane string, step int64) error {
+	return writeCSV(w, func(add func(*api.Turn) error, send func() error) error {
+		return s.eachTurnFrom(ctx, lane, step, add, send)
+	})
+}
+
 // TurnsCSV writes the turns of a lane's step as RFC 4180 has it, with a header, in
 // the order of storing and without their messages; step 0 means all steps,
 // ascending. A step that never was gives [api.ErrNotFound], a negative one an
@@ -122,6 +143,13 @@ func (s *Store) TurnsCSV(ctx context.Context, w io.Writer, lane string, step int
 			return err
 		}
 	}
+	return writeCSV(w, func(add func(*api.Turn) error, send func() error) error {
+		return s.eachTurn(ctx, lane, step, add, send)
+	})
+}
+
+// writeCSV writes a header and a row for each turn.
+func writeCSV(w io.Writer, each func(add func(*api.Turn) error, send func() error) error) error {
 	var text bytes.Buffer
 	out := csv.NewWriter(&text)
 	out.UseCRLF = true
@@ -143,7 +171,7 @@ func (s *Store) TurnsCSV(ctx context.Context, w io.Writer, lane string, step int
 		_, err := text.WriteTo(w)
 		return err
 	}
-	if err := s.eachTurn(ctx, lane, step, add, send); err != nil {
+	if err := each(add, send); err != nil {
 		return err
 	}
 	return send() // the header, where no step has a turn

@@ -1,0 +1,110 @@
+package stats
+
+import (
+	"iter"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// gapsOfRun holds the inter-token latencies of a run of any length in a bounded
+// space: in slots of one length, by when the turns ended. A run that outgrows its
+// slots has them merged two by two. It is not safe for concurrent use.
+type gapsOfRun struct {
+	start  time.Time
+	length time.Duration // of a slot
+	slots  []buckets     // ringSlots at most
+}
+
+func newGapsOfRun(now time.Time) gapsOfRun { return gapsOfRun{start: now, length: time.Second} }
+
+// add takes in those of a whole turn; one that ended before the start stays out.
+func (g *gapsOfRun) add(s *Sample) {
+	ended := s.Ended.Sub(g.start)
+	if ended < 0 {
+		return
+	}
+	for ended >= ringSlots*g.length {
+		g.halve()
+	}
+	for int(ended/g.length) >= len(g.slots) {
+		g.slots = append(g.slots, buckets{})
+	}
+	g.slots[ended/g.length].addGaps(s)
+}
+
+// halve makes the slots twice as long.
+func (g *gapsOfRun) halve() {
+	for i := range g.slots {
+		if i%2 == 1 {
+			g.slots[i/2].merge(&g.slots[i])
+		} else if i > 0 {
+			g.slots[i/2] = g.slots[i]
+		}
+	}
+	g.slots, g.length = g.slots[:(len(g.slots)+1)/2], 2*g.length
+}
+
+// Whole describes the run from the last reset to a time, its end, as
+// [Recorder.Report] does the last 60 s. It takes every turn of the run from whoever
+// kept them; their inter-token latencies it has kept itself, and puts them in the
+// batch in which the middle of their slot lies. The percentiles are those of all turns
+// that ended well, the first ones on cold caches among them. The output tokens are
+// those that arrived: a turn's are taken as evenly spread from its first token to its
+// end, those of a turn that was cut short too.
+func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
+	r.mu.Lock()
+	start, span := r.gaps.start, ended.Sub(r.gaps.start)
+	t := newTally(span, span+1, 0, r.slo)
+	for i := range r.gaps.slots {
+		t.itl[t.batch(time.Duration(i)*r.gaps.length+r.gaps.length/2)].merge(&r.gaps.slots[i])
+	}
+	r.mu.Unlock()
+	for one := range turns {
+		s := turn{Sample: sampleOf(one), ended: one.Ended.Sub(start)}
+		t.add(&s)
+		if s.Status == api.TurnOK {
+			t.rated.part[t.batch(s.ended)]++
+		}
+		if n := float64(s.OutputTokens); n > 0 {
+			for i, share := range Spread(one, start, span, batches) {
+				t.tokens.part[i] += n * share
+			}
+		}
+	}
+	return t.report()
+}
+
+// Spread gives the shares of a turn's output tokens that arrived in each of n equal
+// parts of a span: as if evenly from the first token to the turn's end. Nothing arrives
+// outside the span.
+func Spread(t *api.Turn, start time.Time, span time.Duration, n int) []float64 {
+	shares, part := make([]float64, n), span.Seconds()/float64(n)
+	to := t.Ended.Sub(start).Seconds()
+	from := to
+	if t.TTFT != nil {
+		from = min(to, t.Started.Sub(start).Seconds()+*t.TTFT)
+	}
+	place := func(at float64) int { return min(max(int(at/part), 0), n-1) }
+	if to-from < 1e-6 {
+		shares[place(to)] = 1
+		return shares
+	}
+	for i := place(from); i <= place(to); i++ {
+		low, high := float64(i)*part, float64(i+1)*part
+		shares[i] = max(0, min(high, to)-max(low, from)) / (to - from)
+	}
+	return shares
+}
+
+// sampleOf is a stored turn as a sample, without its inter-token latencies.
+func sampleOf(t *api.Turn) Sample {
+	s := Sample{
+		Ended: t.Ended, Turn: t.Number, Step: t.Step, Counted: t.Counted, Status: t.Status, Class: t.ErrorClass,
+		TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency), HasCached: t.CachedTokens != nil,
+	}
+	api.Patch(&s.PromptTokens, t.PromptTokens)
+	api.Patch(&s.CachedTokens, t.CachedTokens)
+	api.Patch(&s.OutputTokens, t.OutputTokens)
+	return s
+}

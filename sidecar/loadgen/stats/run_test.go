@@ -1,0 +1,103 @@
+package stats
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// stored is a sample as the store keeps it.
+func stored(s Sample) *api.Turn {
+	known := func(v float64) *float64 {
+		if !defined(v) {
+			return nil
+		}
+		return &v
+	}
+	t := &api.Turn{
+		Number: s.Turn, Step: s.Step, Counted: s.Counted, Status: s.Status, ErrorClass: s.Class,
+		Started: s.Ended.Add(-time.Duration(s.Latency * float64(time.Second))), Ended: s.Ended,
+		TTFT: known(s.TTFT), TPOT: known(s.TPOT), Latency: known(s.Latency),
+		PromptTokens: &s.PromptTokens, OutputTokens: &s.OutputTokens,
+	}
+	if s.HasCached {
+		t.CachedTokens = &s.CachedTokens
+	}
+	return t
+}
+
+// A run of no more than 60 s is told as the window tells it: every percentile, every
+// interval, every count.
+func TestWholeAgreesWithTheWindow(t *testing.T) {
+	r := NewRecorder(t0, slo)
+	var turns []*api.Turn
+	for _, s := range random(rand.New(rand.NewPCG(3, 4)), 900) {
+		s.ITL = []Gap{{.01 + .04*s.TTFT, 3}, {.02, 1}}
+		s.Latency = min(s.Latency, .1) // begun and ended at about one time, so that its tokens are, too
+		if s.Ended.After(at(59)) {
+			continue
+		}
+		r.Add(s)
+		turns = append(turns, stored(s))
+	}
+	window, whole := r.Report(at(59)), r.Whole(at(59), slices.Values(turns))
+	require.Greater(t, whole.OK, 300)
+	assert.Equal(t, window.Window.Metrics, whole.Window.Metrics)
+	assert.NotNil(t, whole.Window.Metrics.TTFT.P95Interval)
+	assert.NotNil(t, whole.Window.Metrics.ITL.P95Interval)
+	assert.Equal(t, window.TTFTByTurn, whole.TTFTByTurn)
+	assert.Equal(t, window.RequestsInterval, whole.RequestsInterval)
+	assert.Equal(t, window.HitInterval, whole.HitInterval)
+	assert.Equal(t, []int{window.OK, window.Errors, window.Cancelled, window.SLOMet}, []int{whole.OK, whole.Errors, whole.Cancelled, whole.SLOMet})
+	assert.Equal(t, window.Window.Errors, whole.Window.Errors)
+	assert.Equal(t, window.Window.ErrorRatio, whole.Window.ErrorRatio)
+	arrived := 0
+	for _, one := range turns {
+		arrived += *one.OutputTokens
+	}
+	assert.InEpsilon(t, float64(arrived)/59, whole.Window.OutputTokensPerSecond, 1e-9, "of turns that failed or were cut short, too")
+}
+
+// A run of hours keeps all its inter-token latencies, in no more slots, and in the
+// batch of their time.
+func TestWholeOfALongRun(t *testing.T) {
+	r := NewRecorder(t0, slo)
+	const hours = 5
+	var turns []*api.Turn
+	for second := range hours * 3600 {
+		s := whole(float64(second) + .5)
+		s.ITL = []Gap{{.02, 9}}
+		if second >= hours*3600*3/4 { // the last batch is slower
+			s.ITL = []Gap{{.08, 9}}
+		}
+		r.Add(s)
+		if second%100 == 0 {
+			turns = append(turns, stored(s))
+		}
+	}
+	assert.LessOrEqual(t, len(r.gaps.slots), ringSlots)
+	q := r.Whole(at(hours*3600), slices.Values(turns)).Window.Metrics.ITL
+	assert.Equal(t, hours*3600*9, q.N)
+	assert.InEpsilon(t, .02, *q.P50, .005)
+	assert.InEpsilon(t, .08, *q.P95, .005)
+	assert.Nil(t, q.P50Interval, "batches that differ so much leave it open")
+
+	r.Reset(at(hours * 3600))
+	assert.Zero(t, r.Whole(at(hours*3600+1), slices.Values(turns[:0])).Window.Metrics.ITL.N)
+}
+
+func TestSpread(t *testing.T) {
+	turn := func(started, ttft, ended float64) *api.Turn {
+		return &api.Turn{Started: at(started), TTFT: &ttft, Ended: at(ended)}
+	}
+	assert.InDeltaSlice(t, []float64{0, .5, .5, 0}, Spread(turn(12, 3, 25), t0, 40*time.Second, 4), 1e-9)
+	assert.InDeltaSlice(t, []float64{1, 0, 0, 0}, Spread(turn(1, 1, 2), t0, 40*time.Second, 4), 1e-9, "one token")
+	assert.InDeltaSlice(t, []float64{0, 0, 0, 1}, Spread(&api.Turn{Started: at(1), Ended: at(40)}, t0, 40*time.Second, 4), 1e-9, "no first token is known")
+	assert.InDeltaSlice(t, []float64{0, 0, 0, .5}, Spread(turn(30, 0, 50), t0, 40*time.Second, 4), 1e-9, "the rest came after the span")
+}
