@@ -66,6 +66,6 @@ func TestFullDisk(t *testing.T) {
 	assert.ErrorIs(t, err, api.ErrUnavailable, "what cannot be stored is not promised")
 	assert.NotEmpty(t, p.conversations(), "what was stored can be read")
 	assert.Equal(t, 2, strings.Count(p.log.String(), "the store cannot be written"), "said once each time, not once per turn")
-	assert.Equal(t, failure, p.stop(os.Interrupt))
+	assert.Equal(t, broken, p.stop(os.Interrupt))
 	assert.Contains(t, p.log.String(), "loadgen: "+p.dir+"/kvbooth.db cannot be written")
 }

@@ -20,14 +20,17 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/store"
 )
 
-// Exit codes: badInput for what the caller must change, failure for the rest.
+// Exit codes.
 const (
-	success  = 0
-	failure  = 1
-	badInput = 2
+	success    = 0
+	failure    = 1 // a condition of --fail-if was hit; of loadgen health: not ready
+	badInput   = 2 // nothing has started: the caller must change something
+	unmeasured = 3 // nothing was measured, or not what a condition of --fail-if is about
+	broken     = 4 // the load generator itself failed: its API, its store or a file of --output
 )
 
 // gcPercent collects early. What lives is a few megabytes, so that costs next to
@@ -47,7 +50,7 @@ func main() {
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	conf, command, err := config.Load(args, environ, stdout)
 	if err != nil {
-		return report(stderr, notStarted{err})
+		return exitCode(stderr, notStarted{err})
 	}
 	switch command {
 	case config.Help:
@@ -56,9 +59,12 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	case config.Check:
 		fmt.Fprintln(stdout, "The configuration is good.")
 	case config.Health:
-		return report(stderr, health(ctx, conf.Listen))
+		if err := health(ctx, conf.Listen); err != nil {
+			fmt.Fprintln(stderr, "loadgen:", err)
+			return failure
+		}
 	default:
-		return report(stderr, serve(ctx, conf, stderr))
+		return exitCode(stderr, serve(ctx, conf, stdout, stderr))
 	}
 	return success
 }
@@ -67,16 +73,21 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 // another state of this machine: trying again gives it again.
 type notStarted struct{ error }
 
-// report prints an error and says which exit code it deserves.
-func report(w io.Writer, err error) int {
+// exitCode prints an error and says which exit code it deserves.
+func exitCode(w io.Writer, err error) int {
 	if err == nil {
 		return success
 	}
 	fmt.Fprintln(w, "loadgen:", err)
-	if errors.As(err, new(notStarted)) {
+	switch {
+	case errors.As(err, new(notStarted)):
 		return badInput
+	case err == errFailIf: //nolint:errorlint // together with another error it is that which counts
+		return failure
+	case err == errNothing, err == errUnknown: //nolint:errorlint // as above
+		return unmeasured
 	}
-	return failure
+	return broken
 }
 
 // version is that of the module, or the commit that it was built from.
@@ -93,8 +104,9 @@ func version() string {
 	return info.Main.Version
 }
 
-// serve runs the load generator until ctx ends.
-func serve(ctx context.Context, conf *config.Config, stderr io.Writer) error {
+// serve runs the load generator until ctx ends, or until the run does that has an end of
+// its own; then it prints what the run was like.
+func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) error {
 	out := &terminal{w: stderr}
 	log := newLog(conf, out)
 	files := divide(openFileLimit(), filesEach(conf))
@@ -106,27 +118,36 @@ func serve(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 		return notStarted{err}
 	}
 	defer l.Close()
-	ctx, cancel := context.WithCancel(ctx)
+	outputs, bad, err := report.OpenOutputs(conf.Output)
+	if err != nil {
+		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s, and can be written; %v", report.AllowedOutput, err))}
+	}
+	defer outputs.Close()
+	// What is measured outlives ctx until the end of the run is told.
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	g, err := assemble(ctx, conf, l.Addr().String(), files, log)
+	starting := context.AfterFunc(ctx, cancel)
+	g, err := assemble(work, conf, l.Addr().String(), files, log)
 	switch {
 	case err != nil && ctx.Err() != nil: // it was stopped meanwhile
 		return nil
 	case err != nil:
 		return notStarted{err}
 	}
+	starting()
 	log.Info("the load generator is up", "address", "http://"+l.Addr().String(), "target", conf.Target.URL,
 		"open_files", files.limit, "most_conversations", files.conversations)
 	var wg sync.WaitGroup
-	if conf.Start {
-		if _, err := g.lane.Start(ctx, "command line", api.StartRequest{}); err != nil {
+	if conf.Start || conf.Duration > 0 || conf.Requests > 0 {
+		if _, err := g.lane.Start(work, "command line", api.StartRequest{}); err != nil {
 			log.Error("the workload was not started", "error", err)
 		}
 	}
 	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		wg.Go(func() { statusLine(ctx, out, width(f), g.view.Snapshot) })
+		wg.Go(func() { statusLine(work, out, width(f), g.view.Snapshot) })
 	}
-	err = g.run(ctx, cancel, l)
+	e := &endOf{generator: g, conf: conf, outputs: outputs}
+	err = e.run(ctx, work, cancel, l, stdout)
 	wg.Wait()
 	return err
 }

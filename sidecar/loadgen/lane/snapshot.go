@@ -2,6 +2,7 @@ package lane
 
 import (
 	"cmp"
+	"iter"
 	"strconv"
 	"time"
 
@@ -229,6 +230,20 @@ func (r *reading) baseline(name string) (api.Baseline, bool) {
 	}
 	return own, name == api.ThisTarget
 }
+
+// Finished counts the turns that ended well or failed since the lane's last start.
+func (l *Lane) Finished() int64 {
+	t := l.record.Totals()
+	return t.OK + t.Errors
+}
+
+// Whole is [stats.Recorder.Whole] of the run since the lane's last start.
+func (l *Lane) Whole(ended time.Time, turns iter.Seq[*api.Turn]) stats.Report {
+	return l.record.Whole(ended, turns)
+}
+
+// TokensPerChunk is [stats.Recorder.TokensPerChunk] of that run.
+func (l *Lane) TokensPerChunk() float64 { return l.record.TokensPerChunk() }
 
 // Collector gives the lane's metrics.
 func (l *Lane) Collector() prometheus.Collector {

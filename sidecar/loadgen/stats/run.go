@@ -14,6 +14,8 @@ type gapsOfRun struct {
 	start  time.Time
 	length time.Duration // of a slot
 	slots  []buckets     // ringSlots at most
+
+	chunks, tokens int64 // of all these turns
 }
 
 func newGapsOfRun(now time.Time) gapsOfRun { return gapsOfRun{start: now, length: time.Second} }
@@ -24,6 +26,7 @@ func (g *gapsOfRun) add(s *Sample) {
 	if ended < 0 {
 		return
 	}
+	g.chunks, g.tokens = g.chunks+int64(len(s.ITL))+1, g.tokens+int64(s.OutputTokens)
 	for ended >= ringSlots*g.length {
 		g.halve()
 	}
@@ -45,14 +48,26 @@ func (g *gapsOfRun) halve() {
 	g.slots, g.length = g.slots[:(len(g.slots)+1)/2], 2*g.length
 }
 
+// TokensPerChunk is how many output tokens a chunk had on average since the last reset;
+// 1 where no turn has told.
+func (r *Recorder) TokensPerChunk() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gaps.chunks == 0 || r.gaps.tokens == 0 {
+		return 1
+	}
+	return float64(r.gaps.tokens) / float64(r.gaps.chunks)
+}
+
 // Whole describes the run from the last reset to a time, its end, as
 // [Recorder.Report] does the last 60 s. It takes every turn of the run from whoever
 // kept them; their inter-token latencies it has kept itself, and puts them in the
 // batch in which the middle of their slot lies. The percentiles are those of all turns
 // that ended well, the first ones on cold caches among them. The output tokens are
 // those that arrived: a turn's are taken as evenly spread from its first token to its
-// end, those of a turn that was cut short too.
+// end, those of a turn that was cut short too; see [Arrived].
 func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
+	perChunk := r.TokensPerChunk()
 	r.mu.Lock()
 	start, span := r.gaps.start, ended.Sub(r.gaps.start)
 	t := newTally(span, span+1, 0, r.slo)
@@ -66,19 +81,33 @@ func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
 		if s.Status == api.TurnOK {
 			t.rated.part[t.batch(s.ended)]++
 		}
-		if n := float64(s.OutputTokens); n > 0 {
-			for i, share := range Spread(one, start, span, batches) {
-				t.tokens.part[i] += n * share
-			}
+		for i, tokens := range Arrived(one, perChunk, start, span, batches) {
+			t.tokens.part[i] += tokens
 		}
 	}
 	return t.report()
 }
 
-// Spread gives the shares of a turn's output tokens that arrived in each of n equal
-// parts of a span: as if evenly from the first token to the turn's end. Nothing arrives
-// outside the span.
-func Spread(t *api.Turn, start time.Time, span time.Duration, n int) []float64 {
+// Arrived gives the output tokens of a turn that arrived in each of n equal parts of a
+// span: as if evenly from the first token to the turn's end, and none outside the span.
+// A turn that was cut short tells its chunks alone, which have so many tokens each.
+func Arrived(t *api.Turn, perChunk float64, start time.Time, span time.Duration, n int) []float64 {
+	tokens := 0.0
+	if t.OutputTokens != nil {
+		tokens = float64(*t.OutputTokens)
+	}
+	if t.Status != api.TurnOK && t.TokenSource == "chunks" {
+		tokens *= perChunk
+	}
+	shares := spread(t, start, span, n)
+	for i := range shares {
+		shares[i] *= tokens
+	}
+	return shares
+}
+
+// spread gives the share of each part.
+func spread(t *api.Turn, start time.Time, span time.Duration, n int) []float64 {
 	shares, part := make([]float64, n), span.Seconds()/float64(n)
 	to := t.Ended.Sub(start).Seconds()
 	from := to

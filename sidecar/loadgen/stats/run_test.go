@@ -92,12 +92,29 @@ func TestWholeOfALongRun(t *testing.T) {
 	assert.Zero(t, r.Whole(at(hours*3600+1), slices.Values(turns[:0])).Window.Metrics.ITL.N)
 }
 
+// A turn that was cut short tells its chunks, which have as many tokens as those of whole
+// turns had; one that ended well tells its tokens.
+func TestTokensOfTurnsCutShort(t *testing.T) {
+	r := NewRecorder(t0, slo)
+	assert.InDelta(t, 1, r.TokensPerChunk(), 0)
+	s := whole(10)
+	s.OutputTokens, s.ITL = 50, make([]Gap, 19)
+	r.Add(s)
+	assert.InDelta(t, 2.5, r.TokensPerChunk(), 1e-9)
+	cut := stored(s)
+	cut.Status, cut.TokenSource, cut.OutputTokens = api.TurnCancelled, "chunks", new(8)
+	both := r.Whole(at(20), slices.Values([]*api.Turn{stored(s), cut}))
+	assert.InDelta(t, (50+8*2.5)/20, both.Window.OutputTokensPerSecond, 1e-9)
+	r.Reset(at(20))
+	assert.InDelta(t, 1, r.TokensPerChunk(), 0)
+}
+
 func TestSpread(t *testing.T) {
 	turn := func(started, ttft, ended float64) *api.Turn {
 		return &api.Turn{Started: at(started), TTFT: &ttft, Ended: at(ended)}
 	}
-	assert.InDeltaSlice(t, []float64{0, .5, .5, 0}, Spread(turn(12, 3, 25), t0, 40*time.Second, 4), 1e-9)
-	assert.InDeltaSlice(t, []float64{1, 0, 0, 0}, Spread(turn(1, 1, 2), t0, 40*time.Second, 4), 1e-9, "one token")
-	assert.InDeltaSlice(t, []float64{0, 0, 0, 1}, Spread(&api.Turn{Started: at(1), Ended: at(40)}, t0, 40*time.Second, 4), 1e-9, "no first token is known")
-	assert.InDeltaSlice(t, []float64{0, 0, 0, .5}, Spread(turn(30, 0, 50), t0, 40*time.Second, 4), 1e-9, "the rest came after the span")
+	assert.InDeltaSlice(t, []float64{0, .5, .5, 0}, spread(turn(12, 3, 25), t0, 40*time.Second, 4), 1e-9)
+	assert.InDeltaSlice(t, []float64{1, 0, 0, 0}, spread(turn(1, 1, 2), t0, 40*time.Second, 4), 1e-9, "one token")
+	assert.InDeltaSlice(t, []float64{0, 0, 0, 1}, spread(&api.Turn{Started: at(1), Ended: at(40)}, t0, 40*time.Second, 4), 1e-9, "no first token is known")
+	assert.InDeltaSlice(t, []float64{0, 0, 0, .5}, spread(turn(30, 0, 50), t0, 40*time.Second, 4), 1e-9, "the rest came after the span")
 }

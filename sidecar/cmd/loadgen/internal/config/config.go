@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/workload"
 )
@@ -32,6 +33,7 @@ type Config struct {
 	Deployment Deployment `embed:"" prefix:"deployment." group:"Deployment, what serves there (shown, and compared with a baseline's)"`
 
 	Workload `embed:"" group:"Workload"`
+	End      `embed:"" group:"End of the run, and what is left of it"`
 
 	Corpus Corpus `embed:"" prefix:"corpus." group:"Corpus, the texts that conversations begin with"`
 
@@ -109,6 +111,24 @@ type Workload struct {
 	StartRate      float64       `default:"10" help:"Most new conversations a second."`
 	TargetRPS      float64       `default:"25" help:"Most requests a second; 0 is no cap."`
 	ThinkTime      time.Duration `default:"0s" help:"Pause of a user before the next question."`
+}
+
+// End says when a run ends by itself, when it has failed, and what it leaves.
+type End struct {
+	Duration time.Duration `default:"0s" min:"0s" max:"8760h" help:"How long to run: then the program prints a summary and ends. It begins at once, as with start. 0s: until it is stopped."`
+	Requests int           `default:"0" min:"0" max:"1000000000" help:"How many turns to wait for that end well or fail: then the program prints a summary and ends. It begins at once, as with start. 0: any number."`
+	FailIf   []string      `name:"fail_if" form:"condition" placeholder:"CONDITION" help:"Conditions by which the run fails (exit code 1), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. In a shell, quote them."`
+	Output   []string      `form:"output" placeholder:"FILE" help:"Files to write at the end: a name in .json or .html gets the summary, one in .csv the turns."`
+}
+
+// Conditions are those of FailIf, which have their form already.
+func (e End) Conditions() (all []report.Condition) {
+	for _, text := range e.FailIf {
+		if c, err := report.ParseCondition(text); err == nil {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // Turns is the range that the number of turns of a conversation is drawn from.

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
 )
 
 // form is what a text may look like. Read gives it in its canonical spelling.
@@ -25,17 +26,19 @@ type form struct {
 var errForm = errors.New("not of the form")
 
 var forms = map[string]form{
-	"line":     {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
-	"path":     {"a path", readPath},
-	"url":      {"http:// or https:// with a host, without user, query and fragment", readURL},
-	"target":   {"http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000", readTarget},
-	"address":  {"an IP address or localhost and a port, such as 127.0.0.1:8088", readAddress},
-	"host":     {"a host name or an IP address, without a port", readHost},
-	"origin":   {"http:// or https:// with a host and an optional port, and nothing else", readOrigin},
-	"bucket":   {"a bucket's name of 3 to 63 lower-case letters, digits, dots and hyphens", readBucket},
-	"openings": {"a whole number, " + api.Limits["openings"].String(), readOpenings},
-	"endpoint": {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
-	"offer":    {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
+	"line":      {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
+	"path":      {"a path", readPath},
+	"url":       {"http:// or https:// with a host, without user, query and fragment", readURL},
+	"target":    {"http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000", readTarget},
+	"address":   {"an IP address or localhost and a port, such as 127.0.0.1:8088", readAddress},
+	"host":      {"a host name or an IP address, without a port", readHost},
+	"origin":    {"http:// or https:// with a host and an optional port, and nothing else", readOrigin},
+	"bucket":    {"a bucket's name of 3 to 63 lower-case letters, digits, dots and hyphens", readBucket},
+	"openings":  {"a whole number, " + api.Limits["openings"].String(), readOpenings},
+	"endpoint":  {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
+	"condition": {report.Allowed(), readCondition},
+	"output":    {report.AllowedOutput, readOutput},
+	"offer":     {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
 }
 
 func readLine(s string) (string, error) {
@@ -99,6 +102,18 @@ func readOffer(s string) (string, error) {
 		return "", errForm
 	}
 	return s, nil
+}
+
+func readCondition(s string) (string, error) {
+	_, err := report.ParseCondition(s)
+	return s, err
+}
+
+func readOutput(s string) (string, error) {
+	if !report.IsOutput(s) {
+		return "", errForm
+	}
+	return readPath(s)
 }
 
 func readOrigin(s string) (string, error) {

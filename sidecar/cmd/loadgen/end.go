@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/store"
+)
+
+// How long the end of a run may take: to cancel what is in flight, and to read back
+// what was stored of it.
+const (
+	stopWithin = 10 * time.Second
+	readWithin = time.Minute
+)
+
+// lookEvery is how often it is looked whether a run is to end.
+const lookEvery = 50 * time.Millisecond
+
+// Why a run fails although the load generator did what it was asked to.
+var (
+	errFailIf  = errors.New("the run failed by --fail-if")
+	errNothing = errors.New("nothing was measured: no turn ended, neither well nor badly")
+	errUnknown = errors.New("a condition of --fail-if is about what was not measured")
+)
+
+// endOf waits for the end of a run and tells what it was like.
+type endOf struct {
+	*generator
+	conf    *config.Config
+	outputs report.Outputs
+
+	begun    time.Time // the workload, first
+	started  time.Time // last; a change of mode starts it again
+	restarts int
+	client   report.Client
+	before   *api.Comparison // while it last ran
+}
+
+// run serves until the run ends, by itself or by the end of ctx, and prints what it was
+// like. cancel ends work, which everything that serves and measures was given.
+func (e *endOf) run(ctx, work context.Context, cancel context.CancelFunc, l net.Listener, stdout io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	context.AfterFunc(work, stop) // where the API fails, there is nothing to wait for
+	var wg sync.WaitGroup
+	var sum *report.Report
+	var failed error
+	wg.Go(func() {
+		defer cancel()
+		sum, failed = e.end(e.wait(ctx))
+	})
+	served := e.generator.run(work, cancel, l)
+	wg.Wait()
+	if sum != nil && (e.bounded() || sum.Measured()) {
+		served = errors.Join(served, sum.WriteText(stdout))
+	}
+	if broke := errors.Join(served, failed); broke != nil {
+		return broke
+	}
+	return e.verdict(sum)
+}
+
+// bounded says whether the run has an end of its own, or is to be judged at its end.
+func (e *endOf) bounded() bool {
+	return e.conf.Duration > 0 || e.conf.Requests > 0 || len(e.conf.FailIf) > 0 || len(e.conf.Output) > 0
+}
+
+// wait returns when the run is to end: by its duration, its number of requests, an
+// operator, where it has one of these two, or the end of ctx.
+func (e *endOf) wait(ctx context.Context) report.Cause {
+	look, second := time.NewTicker(lookEvery), time.NewTicker(time.Second)
+	defer look.Stop()
+	defer second.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return report.BySignal
+		case now := <-second.C:
+			if state := e.lane.State(); state.Phase == api.PhaseRunning {
+				e.notice(state)
+				e.client.Add(e.check.Health(now))
+			}
+		case now := <-look.C:
+			if e.conf.Duration <= 0 && e.conf.Requests <= 0 {
+				continue
+			}
+			state := e.lane.State()
+			e.notice(state)
+			switch {
+			case e.conf.Duration > 0 && !e.begun.IsZero() && now.Sub(e.begun) >= e.conf.Duration:
+				return report.ByDuration
+			case e.conf.Requests > 0 && e.lane.Finished() >= int64(e.conf.Requests):
+				return report.ByRequests
+			case !e.begun.IsZero() && state.Phase == api.PhaseStopped:
+				return report.ByOperator
+			}
+		}
+	}
+}
+
+// notice sees when the workload started, and when it started again.
+func (e *endOf) notice(s api.State) {
+	if s.Started == nil || s.Started.Equal(e.started) {
+		return
+	}
+	if e.begun.IsZero() {
+		e.begun = *s.Started
+	} else {
+		e.restarts++
+	}
+	e.started, e.client = *s.Started, report.Client{}
+}
+
+// end stops the workload and gives the report of its last run, which it also writes into
+// the files. It is nil where there was no run.
+func (e *endOf) end(cause report.Cause) (*report.Report, error) {
+	defer e.outputs.Close()
+	status := e.view.Status()
+	state := status.Lanes[0].State
+	e.notice(state)
+	if e.started.IsZero() {
+		return nil, nil
+	}
+	if state.Phase == api.PhaseRunning {
+		if c, err := e.lane.Comparison(""); err == nil {
+			e.before = &c
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	defer cancel()
+	if _, err := e.lane.Stop(ctx, "command line", api.StopRequest{}); err != nil {
+		e.log.Warn("turns were still in flight when the run was summed up", "error", err)
+	}
+	status.Lanes[0].Totals = e.view.Status().Lanes[0].Totals
+	return e.report(cause, status)
+}
+
+// report reads the run's turns back.
+func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
+	defer cancel()
+	var notes []string
+	if err := e.store.Flush(ctx); err != nil && !errors.Is(err, store.ErrClosed) {
+		notes = append(notes, fmt.Sprintf("Not every turn was stored (%v); those that were not are in none of these figures.", err))
+	}
+	steps, err := e.store.Steps(ctx, api.DefaultLane)
+	if err != nil {
+		return nil, err
+	}
+	started := e.started.Round(0) // what is stored has no monotonic clock
+	steps = slices.DeleteFunc(steps, func(s api.StepRecord) bool { return s.Started.Before(started) })
+	if len(steps) == 0 {
+		return nil, fmt.Errorf("the store keeps no step of the run: %s", e.store.Status().Problem)
+	}
+	first, last := steps[0], steps[len(steps)-1]
+	run := report.Run{
+		Program: status.Version, Cause: cause, Started: started, Ended: time.Now(), Status: status.Lanes[0], SLO: status.Settings.SLO,
+		Steps: steps, Before: e.before, Client: e.client, TokensPerChunk: e.lane.TokensPerChunk(), Restart: e.restarts > 0,
+		Data: report.Data{Database: status.Store.Path, Lane: api.DefaultLane, FirstStep: first.ID, LastStep: last.ID, Files: e.outputs.Names()},
+	}
+	if last.Ended != nil {
+		run.Ended = *last.Ended
+	}
+	b := report.NewBuilder(run)
+	var failure error
+	whole := e.lane.Whole(run.Ended, func(yield func(*api.Turn) bool) {
+		failure = e.store.TurnsFrom(ctx, api.DefaultLane, first.ID, func(t *api.Turn) error {
+			b.Add(t)
+			yield(t) // whoever describes the run takes every turn
+			return nil
+		})
+	})
+	if failure != nil {
+		notes = append(notes, fmt.Sprintf("Only a part of the turns could be read (%v).", failure))
+	}
+	totals := status.Lanes[0].Totals
+	if missing := totals.OK + totals.Errors - int64(whole.OK) - int64(whole.Errors); missing > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d finished turns are no longer stored and in none of these figures but ITL: the limits of store (max_conversations, max_bytes) let the oldest go, or the disk did not keep up.",
+			missing, totals.OK+totals.Errors))
+	}
+	if e.restarts > 0 {
+		notes = append(notes, "The workload was started anew meanwhile, as by a change of mode: the figures are those since then.")
+	}
+	r := b.Report(whole, e.conf.Conditions(), notes...)
+	return r, e.outputs.Write(r, func(w io.Writer) error { return e.store.TurnsCSVFrom(ctx, w, api.DefaultLane, first.ID) })
+}
+
+// verdict is the error that a run with this report ends with, nil where it is good. One
+// that nobody asked to judge is good.
+func (e *endOf) verdict(r *report.Report) error {
+	switch {
+	case !e.bounded():
+		return nil
+	case r == nil || !r.Measured():
+		return errNothing
+	case r.Failed():
+		return errFailIf
+	case r.Undecided():
+		return errUnknown
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// The drawing of a chart, in units of its view box; the axes' words are outside of the
+// plot on the left and below.
+const (
+	chartWidth, chartHeight              = 640.0, 250.0
+	plotLeft, plotRight                  = 52.0, 628.0
+	plotTop, plotBottom                  = 14.0, 216.0
+	plotWidth, plotHeight                = plotRight - plotLeft, plotBottom - plotTop
+	ticksDown, ticksAcross, marginOfPlot = 4, 6, 1.06
+)
+
+// chart is an SVG: lines, bars and a limit over one pair of axes.
+type chart struct {
+	Title, Unit    string
+	Legend         []legend
+	Lines          []line
+	Bars           []bar
+	Limit          *limit
+	YTicks, XTicks []tick
+	XName          string
+	Empty          string // why there is nothing to draw
+}
+
+type legend struct{ Class, Name string }
+
+// line is a curve, broken where nothing is known, with dots where it has one value alone.
+type line struct {
+	Class, Path string
+	Dots        []dot
+}
+
+type dot struct{ X, Y float64 }
+
+type bar struct {
+	Class, Title        string
+	X, Y, Width, Height float64
+}
+
+type limit struct {
+	Y    float64
+	Text string
+}
+
+type tick struct {
+	At   float64
+	Text string
+}
+
+// curve is a line's values, one a point of x; nil is not known.
+type curve struct {
+	class, name string
+	values      []*float64
+}
+
+// newCurves draws curves over the middles of equal spans of a run. The limit, where it is
+// not 0, is drawn with them.
+func newCurves(title, unit string, seconds float64, objective float64, curves ...curve) chart {
+	c := chart{Title: title, Unit: unit, XTicks: timeTicks(seconds), XName: "time since the start"}
+	top := objective
+	for _, one := range curves {
+		for _, v := range one.values {
+			if v != nil {
+				top = max(top, *v)
+			}
+		}
+	}
+	if top == objective && !anyKnown(curves) {
+		c.Empty = "nothing was measured"
+		return c
+	}
+	scale := c.yAxis(top)
+	for _, one := range curves {
+		c.Legend = append(c.Legend, legend{one.class, one.name})
+		c.Lines = append(c.Lines, drawn(one, scale))
+	}
+	if objective > 0 {
+		c.Limit = &limit{scale(objective), "SLO " + plain(objective) + " " + unit}
+	}
+	return c
+}
+
+func anyKnown(curves []curve) bool {
+	for _, one := range curves {
+		for _, v := range one.values {
+			if v != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func drawn(one curve, scale func(float64) float64) line {
+	l := line{Class: one.class}
+	var path strings.Builder
+	known := func(i int) bool { return i >= 0 && i < len(one.values) && one.values[i] != nil }
+	for i := range one.values {
+		if !known(i) {
+			continue
+		}
+		x := plotLeft + plotWidth*(float64(i)+.5)/float64(len(one.values))
+		y := scale(*one.values[i])
+		switch {
+		case known(i - 1):
+			fmt.Fprintf(&path, "L%.1f %.1f", x, y)
+		case known(i + 1):
+			fmt.Fprintf(&path, "M%.1f %.1f", x, y)
+		default:
+			l.Dots = append(l.Dots, dot{x, y})
+		}
+	}
+	l.Path = path.String()
+	return l
+}
+
+// yAxis sets the ticks from 0 to a round number above the top, and gives the scale.
+func (c *chart) yAxis(top float64) func(float64) float64 {
+	if top <= 0 {
+		top = 1
+	}
+	step := niceStep(marginOfPlot * top / ticksDown)
+	end := step * math.Ceil(marginOfPlot*top/step)
+	scale := func(v float64) float64 { return round(plotBottom - plotHeight*v/end) }
+	for i := range int(math.Round(end/step)) + 1 {
+		v := float64(i) * step
+		c.YTicks = append(c.YTicks, tick{scale(v), strconv.FormatFloat(round(v*1000)/1000, 'f', -1, 64)})
+	}
+	return scale
+}
+
+// niceStep is the least of 1, 2 and 5 times a power of ten that is no less.
+func niceStep(least float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(least)))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if m*power >= least*(1-1e-9) {
+			return m * power
+		}
+	}
+	return 10 * power
+}
+
+// timeTicks are round times of a run.
+func timeTicks(seconds float64) (ticks []tick) {
+	step := seconds
+	for _, s := range []float64{.1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 604800} {
+		if seconds/s <= ticksAcross {
+			step = s
+			break
+		}
+	}
+	for i := 0; step > 0 && float64(i)*step <= seconds*(1+1e-9); i++ {
+		ticks = append(ticks, tick{round(plotLeft + plotWidth*float64(i)*step/seconds), clock(float64(i) * step)})
+	}
+	return ticks
+}
+
+// clock writes a time as 40 s, 2:30 min or 1:30 h.
+func clock(seconds float64) string {
+	s := int(math.Round(seconds))
+	switch {
+	case seconds < 1 && seconds > 0:
+		return strconv.FormatFloat(seconds, 'f', 1, 64) + " s"
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600 && s%60 == 0:
+		return fmt.Sprintf("%d min", s/60)
+	case s < 3600:
+		return fmt.Sprintf("%d:%02d min", s/60, s%60)
+	case s%3600 == 0:
+		return fmt.Sprintf("%d h", s/3600)
+	}
+	return fmt.Sprintf("%d:%02d h", s/3600, s%3600/60)
+}
+
+// stack is a bar of parts, from below.
+type stack struct {
+	label string
+	parts []part
+}
+
+type part struct {
+	class, name string
+	value       float64
+}
+
+// newStacks draws a bar each, labelled below where label is set.
+func newStacks(title, unit, xName string, gap float64, stacks []stack) chart {
+	c := chart{Title: title, Unit: unit, XName: xName}
+	top, seen := 0.0, map[string]bool{}
+	for _, s := range stacks {
+		height := 0.0
+		for _, p := range s.parts {
+			height += p.value
+			if p.value > 0 && !seen[p.class] {
+				seen[p.class] = true
+				c.Legend = append(c.Legend, legend{p.class, p.name})
+			}
+		}
+		top = max(top, height)
+	}
+	if top == 0 {
+		c.Empty = "nothing was measured"
+		return c
+	}
+	scale := c.yAxis(top)
+	width := plotWidth / float64(len(stacks))
+	for i, s := range stacks {
+		below := 0.0
+		x := plotLeft + width*float64(i)
+		for _, p := range s.parts {
+			if p.value <= 0 {
+				continue
+			}
+			y := scale(below + p.value)
+			c.Bars = append(c.Bars, bar{p.class, fmt.Sprintf("%s %s %s", plain(p.value), unit, p.name), round(x + gap/2), y, round(width - gap), round(scale(below) - y)})
+			below += p.value
+		}
+		if s.label != "" {
+			c.XTicks = append(c.XTicks, tick{round(x + width/2), s.label})
+		}
+	}
+	return c
+}
+
+// histogramBars are how many bars a distribution has.
+const histogramBars = 48
+
+// newHistogram draws how values in seconds are distributed, over a logarithmic axis of
+// milliseconds. The values ascend.
+func newHistogram(title string, values []float64) chart {
+	c := chart{Title: title, Unit: "turns", XName: "milliseconds, logarithmic"}
+	first := 0
+	for first < len(values) && values[first] <= 0 {
+		first++
+	}
+	if values = values[first:]; len(values) == 0 {
+		c.Empty = "nothing was measured"
+		return c
+	}
+	low := math.Log10(1000*values[0]) - .02
+	high := max(math.Log10(1000*values[len(values)-1])+.02, low+.3)
+	counts := [histogramBars]float64{}
+	for _, v := range values {
+		at := (math.Log10(1000*v) - low) / (high - low)
+		counts[min(int(at*histogramBars), histogramBars-1)]++
+	}
+	stacks := make([]stack, histogramBars)
+	for i, n := range counts {
+		stacks[i].parts = []part{{"first", "", n}}
+	}
+	drawn := newStacks(title, c.Unit, c.XName, 1, stacks)
+	drawn.Legend = nil
+	steps := []float64{1, 2, 5}
+	if high-low < 1 {
+		steps = []float64{1, 1.5, 2, 2.5, 3, 4, 5, 6, 8}
+	}
+	for power := math.Floor(low); power <= high; power++ {
+		for _, m := range steps {
+			v := m * math.Pow(10, power)
+			if at := (math.Log10(v) - low) / (high - low); at >= 0 && at <= 1 {
+				drawn.XTicks = append(drawn.XTicks, tick{round(plotLeft + plotWidth*at), strconv.FormatFloat(v, 'f', -1, 64)})
+			}
+		}
+	}
+	return drawn
+}
+
+// round is to a tenth, which is finer than a screen's pixels.
+func round(v float64) float64 { return math.Round(10*v) / 10 }

@@ -1,0 +1,179 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// Condition is one that makes a run fail, such as ttft_p95>600ms.
+type Condition struct {
+	Text  string // as it was given
+	Name  string
+	Op    string  // of a number: >, >=, < or <=; of a word: =
+	Limit float64 // of a number: seconds, a ratio, a rate or a count
+	Word  string  // of a word
+}
+
+// Result is what became of a condition at the end of a run.
+type Result struct {
+	Condition string   `json:"condition"`
+	Known     bool     `json:"known"` // false: what it is about was not measured
+	Hit       bool     `json:"hit"`   // the run fails by it
+	Value     *float64 `json:"value,omitempty"`
+	Word      string   `json:"word,omitempty"`
+	shown     string
+}
+
+// unit is what the number of a condition is.
+type unit int
+
+const (
+	duration unit = iota // a Go duration, such as 600ms; told in seconds
+	ratio                // a percentage, such as 1%, or 0 to 1
+	amount               // a plain number
+	word                 // one of a quantity's words
+)
+
+// quantity is what a condition can be about.
+type quantity struct {
+	name  string
+	unit  unit
+	words []string
+	value func(*Report) *float64 // of a number; nil is not measured
+	word  func(*Report) string   // of a word
+}
+
+// quantities are all of them, in the order in which they are listed.
+var quantities = func() []quantity {
+	var all []quantity
+	for _, m := range []struct {
+		name string
+		of   func(*Report) *api.Quantiles
+	}{
+		{"ttft", func(r *Report) *api.Quantiles { return &r.Metrics.TTFT }},
+		{"tpot", func(r *Report) *api.Quantiles { return &r.Metrics.TPOT }},
+		{"itl", func(r *Report) *api.Quantiles { return &r.Metrics.ITL }},
+		{"latency", func(r *Report) *api.Quantiles { return &r.Metrics.Latency }},
+	} {
+		all = append(all,
+			quantity{name: m.name + "_p50", value: func(r *Report) *float64 { return m.of(r).P50 }},
+			quantity{name: m.name + "_p95", value: func(r *Report) *float64 { return m.of(r).P95 }},
+			quantity{name: m.name + "_p99", value: func(r *Report) *float64 { return m.of(r).P99 }})
+	}
+	return append(all,
+		quantity{name: "error_rate", unit: ratio, value: func(r *Report) *float64 { return r.ErrorRatio }},
+		quantity{name: "goodput", unit: ratio, value: func(r *Report) *float64 { return r.GoodputRatio }},
+		quantity{name: "kv_hit", unit: ratio, value: func(r *Report) *float64 { return r.KVHitRatio.Value }},
+		quantity{name: "errors", unit: amount, value: func(r *Report) *float64 { return finished(r, float64(r.Turns.Failed)) }},
+		quantity{name: "output_tokens_per_second", unit: amount, value: func(r *Report) *float64 { return r.OutputTokensPerSecond.Value }},
+		quantity{name: "requests_per_second", unit: amount, value: func(r *Report) *float64 { return r.RequestsPerSecond.Value }},
+		quantity{name: "slo", unit: word, words: []string{"met", "missed"}, word: func(r *Report) string { return r.slo() }},
+		quantity{name: "verdict", unit: word, words: []string{"ok", "bottleneck", "unknown"}, word: func(r *Report) string { return r.Client.Verdict }})
+}()
+
+// finished is the value where any turn has ended well or failed, else not known.
+func finished(r *Report, v float64) *float64 {
+	if r.Turns.OK+r.Turns.Failed == 0 {
+		return nil
+	}
+	return &v
+}
+
+// Allowed says in words what a condition may be.
+func Allowed() string {
+	var durations, ratios, amounts, words []string
+	for _, q := range quantities {
+		switch q.unit {
+		case duration:
+			durations = append(durations, q.name)
+		case ratio:
+			ratios = append(ratios, q.name)
+		case amount:
+			amounts = append(amounts, q.name)
+		case word:
+			words = append(words, q.name+"="+strings.Join(q.words, "|"))
+		}
+	}
+	return fmt.Sprintf("a name, one of > >= < <=, and a value, without blanks: %s with a duration (ttft_p95>600ms); %s with a percentage (error_rate>1%%); %s with a number; or %s",
+		strings.Join(durations, ", "), strings.Join(ratios, ", "), strings.Join(amounts, ", "), strings.Join(words, ", "))
+}
+
+var errCondition = errors.New("no condition")
+
+// ParseCondition reads a condition; [Allowed] says what it may be where it is none.
+func ParseCondition(text string) (Condition, error) {
+	at := strings.IndexAny(text, "<>=")
+	if at < 0 {
+		return Condition{}, errCondition
+	}
+	c := Condition{Text: text, Name: text[:at], Op: text[at : at+1]}
+	value := text[at+1:]
+	if c.Op != "=" && strings.HasPrefix(value, "=") {
+		c.Op, value = c.Op+"=", value[1:]
+	}
+	i := slices.IndexFunc(quantities, func(q quantity) bool { return q.name == c.Name })
+	if i < 0 {
+		return Condition{}, errCondition
+	}
+	q := quantities[i]
+	if (q.unit == word) != (c.Op == "=") {
+		return Condition{}, errCondition
+	}
+	var err error
+	switch q.unit {
+	case duration:
+		var d time.Duration
+		d, err = time.ParseDuration(value)
+		c.Limit = d.Seconds()
+	case ratio:
+		share, percent := strings.CutSuffix(value, "%")
+		if c.Limit, err = strconv.ParseFloat(share, 64); percent {
+			c.Limit /= 100
+		}
+		if c.Limit > 1 {
+			return Condition{}, errCondition
+		}
+	case amount:
+		c.Limit, err = strconv.ParseFloat(value, 64)
+	case word:
+		if c.Word = value; !slices.Contains(q.words, value) {
+			return Condition{}, errCondition
+		}
+	}
+	if err != nil || !(c.Limit >= 0) { // the negation takes in NaN
+		return Condition{}, errCondition
+	}
+	return c, nil
+}
+
+// judge holds the condition against a run.
+func (c Condition) judge(r *Report) Result {
+	q := quantities[slices.IndexFunc(quantities, func(q quantity) bool { return q.name == c.Name })]
+	out := Result{Condition: c.Text}
+	if q.unit == word {
+		out.Word = q.word(r)
+		out.Known, out.Hit, out.shown = out.Word != "", out.Word == c.Word, out.Word
+		return out
+	}
+	if out.Value = q.value(r); out.Value == nil {
+		return out
+	}
+	v := *out.Value
+	out.Known = true
+	out.Hit = map[string]bool{">": v > c.Limit, ">=": v >= c.Limit, "<": v < c.Limit, "<=": v <= c.Limit}[c.Op]
+	switch q.unit {
+	case duration:
+		out.shown = milliseconds(v)
+	case ratio:
+		out.shown = percent(v)
+	default:
+		out.shown = plain(v)
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package report
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+)
+
+//go:embed page.html.tmpl
+var pageText string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// card is a headline figure.
+type card struct{ Name, Value, Below, Class string }
+
+// WriteHTML writes one page that needs nothing else: its styles and charts are in it.
+func (r *Report) WriteHTML(to io.Writer) error {
+	return page.Execute(to, struct {
+		*Report
+		Title, Span string
+		Cards       []card
+		Latencies   []latency
+		Rows        []row
+		Charts      []chart
+		Width       float64
+		Height      float64
+	}{r, r.title(), r.span(), r.cards(), r.latencies(), r.rows(), r.charts(), chartWidth, chartHeight})
+}
+
+// cards are what is read first.
+func (r *Report) cards() []card {
+	cards := []card{r.outcomeCard()}
+	for _, o := range r.SLO {
+		c := card{Name: map[string]string{"ttft": "TTFT p95", "tpot": "TPOT p95"}[o.Metric], Value: "–", Below: "not measured"}
+		if o.P95 != nil {
+			c.Value, c.Below, c.Class = milliseconds(*o.P95), "SLO "+milliseconds(o.Threshold), "good"
+			if !*o.Met {
+				c.Class = "bad"
+			}
+		}
+		cards = append(cards, c)
+	}
+	figure := func(name string, v Value, number func(float64) string) {
+		c := card{Name: name, Value: "–", Below: "not reported"}
+		if v.Value != nil {
+			c.Value, c.Below = number(*v.Value), "no interval: too few independent turns"
+		}
+		if v.Interval != nil {
+			c.Below = "95 %: " + number(v.Interval[0]) + " to " + number(v.Interval[1])
+		}
+		cards = append(cards, c)
+	}
+	figure("Output tokens/s", r.OutputTokensPerSecond, plain)
+	figure("Requests/s", r.RequestsPerSecond, plain)
+	figure("KV cache hit", r.KVHitRatio, percent)
+	errors := card{Name: "Errors", Value: "–", Below: "no turn finished"}
+	if r.ErrorRatio != nil {
+		errors.Value, errors.Below = percent(*r.ErrorRatio), plural(r.Turns.Failed, "failed turn")
+		if r.Turns.Failed > 0 {
+			errors.Class = "bad"
+		}
+	}
+	return append(cards, errors)
+}
+
+// outcomeCard is whether the run is good: by its conditions where it has any, else by the SLO.
+func (r *Report) outcomeCard() card {
+	c := card{Name: "SLO", Value: r.slo(), Below: "p95 of the whole run", Class: map[string]string{"met": "good", "missed": "bad"}[r.slo()]}
+	if c.Value == "" {
+		c.Value, c.Below = "–", "not measured"
+	}
+	if len(r.Conditions) > 0 {
+		c = card{Name: "Result", Value: "passed", Below: plural(len(r.Conditions), "condition") + ", none of them hit", Class: "good"}
+		switch {
+		case r.Failed():
+			c.Value, c.Below, c.Class = "failed", "by --fail-if", "bad"
+		case r.Undecided():
+			c.Value, c.Below, c.Class = "undecided", "a condition was not measured", ""
+		}
+	}
+	return c
+}
+
+func (r *Report) charts() []chart {
+	in := func(of func(*Point) *float64, times float64) []*float64 {
+		all := make([]*float64, len(r.Series))
+		for i := range r.Series {
+			if v := of(&r.Series[i]); v != nil {
+				all[i] = new(times * *v)
+			}
+		}
+		return all
+	}
+	threshold := func(metric string) float64 {
+		for _, o := range r.SLO {
+			if o.Metric == metric {
+				return 1000 * o.Threshold
+			}
+		}
+		return 0
+	}
+	turns, tokens := make([]stack, len(r.Series)), false
+	for i, p := range r.Series {
+		turns[i].parts = []part{{"first", "ended well", float64(p.OK) / p.Seconds}, {"bad", "failed", float64(p.Failed) / p.Seconds}}
+		tokens = tokens || p.OutputTokensPerSecond > 0
+	}
+	perSecond := newStacks("Turns a second", "turns/s", "time since the start", 1, turns)
+	perSecond.XTicks = timeTicks(r.Seconds)
+	byTurn := make([]stack, 0, 2*len(r.TTFTByTurn))
+	for _, t := range r.TTFTByTurn {
+		if t.P50 != nil && t.P95 != nil {
+			byTurn = append(byTurn, stack{"turn " + t.Turn, []part{{"first", "p50", 1000 * *t.P50}, {"rest", "p95", 1000 * (*t.P95 - *t.P50)}}})
+		}
+	}
+	output := curve{"first", "output tokens/s", nil}
+	if tokens {
+		output.values = in(func(p *Point) *float64 { return &p.OutputTokensPerSecond }, 1)
+	}
+	charts := []chart{
+		newCurves("TTFT over the run", "ms", r.Seconds, threshold("ttft"),
+			curve{"first", "p50", in(func(p *Point) *float64 { return p.TTFTP50 }, 1000)},
+			curve{"second", "p95", in(func(p *Point) *float64 { return p.TTFTP95 }, 1000)}),
+		newCurves("TPOT over the run", "ms", r.Seconds, threshold("tpot"),
+			curve{"first", "p50", in(func(p *Point) *float64 { return p.TPOTP50 }, 1000)},
+			curve{"second", "p95", in(func(p *Point) *float64 { return p.TPOTP95 }, 1000)}),
+		newCurves("Output tokens a second, as they arrived", "tokens/s", r.Seconds, 0, output),
+		perSecond,
+		newHistogram("How TTFT is distributed", r.ttft),
+		newStacks("TTFT by turn of the conversation", "ms", "the first turn meets a cold cache most often", 24, byTurn),
+	}
+	return charts
+}

@@ -1,0 +1,318 @@
+// Package report is what a run leaves when it ends: a summary on the terminal, files
+// in JSON, CSV and HTML, and whether it failed by the conditions that it was given.
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/stats"
+)
+
+// Cause is why a run ended.
+type Cause string
+
+// The causes of a run's end.
+const (
+	ByDuration Cause = "duration" // as long as was asked for
+	ByRequests Cause = "requests" // as many turns as were asked for have finished
+	BySignal   Cause = "signal"   // Ctrl-C or SIGTERM
+	ByOperator Cause = "operator" // stopped through the API
+)
+
+// Run is what is known of a run when it has ended.
+type Run struct {
+	Program string // the load generator's version
+	Cause   Cause
+	Started time.Time
+	Ended   time.Time
+	Status  api.LaneStatus   // at the end
+	SLO     api.SLO          // in force at the end
+	Steps   []api.StepRecord // ascending
+	Before  *api.Comparison  // with the default baseline, just before the end; nil: no step was under way
+	Client  Client
+	Data    Data
+	// TokensPerChunk is the mean of the turns that ended well; see [stats.Arrived].
+	TokensPerChunk float64
+	Restart        bool // it began anew while it was under way: its mode was changed
+}
+
+// Report is the end of a run, and the JSON of --output. Times are seconds, ratios 0 to 1.
+type Report struct {
+	Format    int     `json:"format"` // of this document: 1
+	Program   string  `json:"program"`
+	Cause     Cause   `json:"ended_by"`
+	Restarted bool    `json:"restarted"` // the mode was changed meanwhile; the figures are those since then
+	Started   string  `json:"started"`   // RFC 3339, as all times
+	Ended     string  `json:"ended"`
+	Seconds   float64 `json:"seconds"` // that every figure here but the baseline's is about
+
+	Target      api.Target        `json:"target"`
+	Concurrency int               `json:"concurrency"`
+	Mode        api.Mode          `json:"mode"`
+	Speculation api.Speculation   `json:"speculation"`
+	Workload    api.WorkloadShape `json:"workload"`
+	Seed        uint64            `json:"seed,string"`
+	Steps       []api.StepRecord  `json:"steps"`
+
+	Turns                 Turns          `json:"turns"`
+	Metrics               api.Metrics    `json:"metrics"` // of the turns that ended well
+	OutputTokensPerSecond Value          `json:"output_tokens_per_second"`
+	RequestsPerSecond     Value          `json:"requests_per_second"` // turns that ended well
+	KVHitRatio            Value          `json:"kv_hit_ratio"`
+	ErrorRatio            *float64       `json:"error_ratio,omitempty"`   // failed / (ended well + failed)
+	GoodputRatio          *float64       `json:"goodput_ratio,omitempty"` // within every SLO / (ended well + failed)
+	TTFTByTurn            []api.TurnTTFT `json:"ttft_by_turn"`
+	Errors                []ErrorClass   `json:"errors"` // most frequent first
+	SLO                   []Objective    `json:"slo"`
+	Client                Client         `json:"client"`
+	// Baseline is the comparison of the last step's counted turns; its own seconds and
+	// n say how many. Absent: no step was under way at the end.
+	Baseline   *api.Comparison `json:"baseline,omitempty"`
+	Conditions []Result        `json:"conditions"`
+	Notes      []string        `json:"notes"` // what limits the figures, a sentence each
+	Data       Data            `json:"data"`
+	Series     []Point         `json:"series"` // the run in spans of one length
+
+	ttft []float64 // of every turn that ended well, ascending
+}
+
+// Turns count the turns of a run by how they ended.
+type Turns struct {
+	OK        int `json:"ok"`
+	Failed    int `json:"failed"`
+	Cancelled int `json:"cancelled"` // in flight when the run ended: neither a success nor an error
+	SLOMet    int `json:"slo_met"`   // that met every SLO
+}
+
+// Value is a figure with its 95 % interval; nil where it is not known.
+type Value struct {
+	Value    *float64    `json:"value,omitempty"`
+	Interval *[2]float64 `json:"interval,omitempty"`
+}
+
+// ErrorClass is how often turns failed in a way, and what was said of the first.
+type ErrorClass struct {
+	Class   api.ErrorClass `json:"class"`
+	N       int            `json:"n"`
+	Message string         `json:"first_message"`
+}
+
+// Objective is an SLO and what became of it.
+type Objective struct {
+	Metric    string      `json:"metric"` // ttft or tpot
+	Threshold float64     `json:"threshold"`
+	P95       *float64    `json:"p95,omitempty"`
+	Interval  *[2]float64 `json:"interval,omitempty"`
+	Met       *bool       `json:"met,omitempty"` // absent: not measured
+}
+
+// Client is whether the load generator kept up, looked at once a second.
+type Client struct {
+	Verdict           string  `json:"verdict"` // ok, bottleneck or unknown
+	Seconds           int     `json:"seconds"` // with a verdict
+	BottleneckSeconds int     `json:"bottleneck_seconds"`
+	WorstLagSeconds   float64 `json:"worst_lag_seconds"` // p95 of any 10 s
+	Reason            string  `json:"reason,omitempty"`  // of the worst of these seconds
+}
+
+// tolerated is the share of a run's seconds in which the load generator may be the
+// bottleneck before the run's own verdict says so.
+const tolerated = .05
+
+// Add takes in the verdict of one second.
+func (c *Client) Add(h api.ClientHealth) {
+	if h.Verdict == api.VerdictUnknown {
+		return
+	}
+	c.Seconds++
+	if h.Verdict == api.VerdictBottleneck {
+		c.BottleneckSeconds++
+	}
+	if h.LagSeconds >= c.WorstLagSeconds {
+		c.WorstLagSeconds, c.Reason = h.LagSeconds, h.Reason
+	}
+}
+
+// judged is c with the verdict of the whole run.
+func (c Client) judged() Client {
+	switch {
+	case c.Seconds == 0:
+		c.Verdict = "unknown"
+	case float64(c.BottleneckSeconds) > tolerated*float64(c.Seconds):
+		c.Verdict = "bottleneck"
+	default:
+		c.Verdict, c.Reason = "ok", ""
+	}
+	return c
+}
+
+// Data says where the raw data of a run are.
+type Data struct {
+	Database  string   `json:"database"`
+	Lane      string   `json:"lane"`
+	FirstStep int64    `json:"first_step"`
+	LastStep  int64    `json:"last_step"`
+	Files     []string `json:"files"` // written by --output
+}
+
+// Point is a span of a run, of which nothing is known where a field is nil.
+type Point struct {
+	From                  float64  `json:"from"` // seconds since the start
+	Seconds               float64  `json:"seconds"`
+	OK                    int      `json:"ok"`
+	Failed                int      `json:"failed"`
+	TTFTP50               *float64 `json:"ttft_p50,omitempty"` // of the turns that ended well in it
+	TTFTP95               *float64 `json:"ttft_p95,omitempty"`
+	TPOTP50               *float64 `json:"tpot_p50,omitempty"`
+	TPOTP95               *float64 `json:"tpot_p95,omitempty"`
+	OutputTokensPerSecond float64  `json:"output_tokens_per_second"`
+	ttft, tpot            []float64
+}
+
+// points are the spans that a run is told in.
+const points = 60
+
+// Builder gathers a run's turns. It is not safe for concurrent use.
+type Builder struct {
+	report *Report
+	run    Run
+	errors map[api.ErrorClass]*ErrorClass
+}
+
+// NewBuilder begins the report of a run.
+func NewBuilder(run Run) *Builder {
+	state := run.Status.State
+	r := &Report{
+		Format: 1, Program: run.Program, Cause: run.Cause, Restarted: run.Restart,
+		Started: run.Started.Format(time.RFC3339), Ended: run.Ended.Format(time.RFC3339), Seconds: max(0, run.Ended.Sub(run.Started).Seconds()),
+		Target: run.Status.Target, Concurrency: state.Concurrency.Target, Mode: state.Mode, Speculation: state.Speculation,
+		Workload: state.Shape, Seed: run.Status.Seed, Steps: run.Steps, Client: run.Client.judged(), Baseline: run.Before, Data: run.Data,
+		Errors: []ErrorClass{}, Conditions: []Result{}, Notes: []string{},
+	}
+	n := int(min(points, math.Ceil(r.Seconds))) // no span is shorter than a second
+	for i := range n {
+		length := r.Seconds / float64(n)
+		r.Series = append(r.Series, Point{From: float64(i) * length, Seconds: length})
+	}
+	return &Builder{report: r, run: run, errors: map[api.ErrorClass]*ErrorClass{}}
+}
+
+// Add takes in a turn, of which it keeps nothing but copies.
+func (b *Builder) Add(t *api.Turn) {
+	if t.Status == api.TurnError {
+		e := b.errors[t.ErrorClass]
+		if e == nil {
+			e = &ErrorClass{Class: api.ErrorClass(strings.Clone(string(t.ErrorClass))), Message: strings.Clone(t.ErrorMessage)}
+			b.errors[e.Class] = e
+		}
+		e.N++
+	}
+	r := b.report
+	if t.Status == api.TurnOK && t.TTFT != nil {
+		r.ttft = append(r.ttft, *t.TTFT)
+	}
+	if len(r.Series) == 0 {
+		return
+	}
+	p := &r.Series[min(max(int(t.Ended.Sub(b.run.Started).Seconds()/r.Series[0].Seconds), 0), len(r.Series)-1)]
+	switch t.Status {
+	case api.TurnError:
+		p.Failed++
+	case api.TurnOK:
+		p.OK++
+		p.ttft, p.tpot = appendKnown(p.ttft, t.TTFT), appendKnown(p.tpot, t.TPOT)
+	}
+	for i, tokens := range stats.Arrived(t, b.run.TokensPerChunk, b.run.Started, b.run.Ended.Sub(b.run.Started), len(r.Series)) {
+		r.Series[i].OutputTokensPerSecond += tokens / r.Series[i].Seconds
+	}
+}
+
+func appendKnown(to []float64, v *float64) []float64 {
+	if v == nil {
+		return to
+	}
+	return append(to, *v)
+}
+
+// Report ends the report with what the same turns were like as a whole, and holds the
+// conditions against it. Notes are sentences on what limits the figures.
+func (b *Builder) Report(whole stats.Report, conditions []Condition, notes ...string) *Report {
+	r := b.report
+	r.Turns = Turns{OK: whole.OK, Failed: whole.Errors, Cancelled: whole.Cancelled, SLOMet: whole.SLOMet}
+	r.Metrics, r.TTFTByTurn = whole.Window.Metrics, whole.TTFTByTurn
+	r.ErrorRatio, r.GoodputRatio = whole.Window.ErrorRatio, whole.Window.GoodputRatio
+	r.KVHitRatio = Value{whole.HitRatio, whole.HitInterval}
+	if whole.OK > 0 {
+		r.OutputTokensPerSecond = Value{&whole.Window.OutputTokensPerSecond, whole.OutputInterval}
+		r.RequestsPerSecond = Value{&whole.Window.RequestsPerSecond, whole.RequestsInterval}
+	}
+	for _, e := range b.errors {
+		r.Errors = append(r.Errors, *e)
+	}
+	slices.SortFunc(r.Errors, func(a, b ErrorClass) int {
+		if a.N != b.N {
+			return b.N - a.N
+		}
+		return strings.Compare(string(a.Class), string(b.Class))
+	})
+	r.SLO = []Objective{objective("ttft", r.Metrics.TTFT, b.run.SLO.TTFT), objective("tpot", r.Metrics.TPOT, b.run.SLO.TPOT)}
+	r.Notes = append(r.Notes, notes...)
+	slices.Sort(r.ttft)
+	for i := range r.Series {
+		p := &r.Series[i]
+		p.TTFTP50, p.TTFTP95 = percentiles(p.ttft)
+		p.TPOTP50, p.TPOTP95 = percentiles(p.tpot)
+	}
+	for _, c := range conditions {
+		r.Conditions = append(r.Conditions, c.judge(r))
+	}
+	return r
+}
+
+func percentiles(values []float64) (p50, p95 *float64) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	slices.Sort(values)
+	return new(stats.Percentile(values, .5)), new(stats.Percentile(values, .95))
+}
+
+func objective(metric string, q api.Quantiles, threshold float64) Objective {
+	o := Objective{Metric: metric, Threshold: threshold, P95: q.P95, Interval: q.P95Interval}
+	if q.P95 != nil {
+		o.Met = new(baseline.Judge(*q.P95, threshold) != baseline.SLOMissed)
+	}
+	return o
+}
+
+// slo is met or missed over all objectives, "" where TTFT was not measured. Turns of one
+// token have no TPOT and are judged by TTFT alone.
+func (r *Report) slo() string {
+	if r.SLO[0].Met == nil {
+		return ""
+	}
+	for _, o := range r.SLO {
+		if o.Met != nil && !*o.Met {
+			return "missed"
+		}
+	}
+	return "met"
+}
+
+// Measured says whether any turn ended well, or failed, so that there is something to judge.
+func (r *Report) Measured() bool { return r.Turns.OK+r.Turns.Failed > 0 }
+
+// Failed says whether a condition was hit.
+func (r *Report) Failed() bool {
+	return slices.ContainsFunc(r.Conditions, func(c Result) bool { return c.Hit })
+}
+
+// Undecided says whether a condition is about what was not measured.
+func (r *Report) Undecided() bool {
+	return slices.ContainsFunc(r.Conditions, func(c Result) bool { return !c.Known })
+}

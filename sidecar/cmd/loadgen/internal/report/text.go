@@ -1,0 +1,331 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"kvbooth/sidecar/api"
+)
+
+// WriteText writes the summary for a terminal or a log.
+func (r *Report) WriteText(to io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s\n%s\n", r.title(), r.span())
+	if r.Turns.OK > 0 {
+		b.WriteString("\n")
+		r.table(&b)
+	}
+	b.WriteString("\n")
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range r.rows() {
+		for i, line := range row.Lines {
+			name := row.Name
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(w, "%s\t%s\n", name, line)
+		}
+	}
+	_ = w.Flush()
+	_, err := io.WriteString(to, b.String())
+	return err
+}
+
+// title says what ran, and how it ended.
+func (r *Report) title() string {
+	causes := map[Cause]string{
+		ByDuration: "ended by --duration", ByRequests: "ended by --requests",
+		BySignal: "ended by a signal", ByOperator: "stopped by an operator",
+	}
+	return fmt.Sprintf("Run of %s against %s%s, %s", span(r.Seconds), printable(r.Target.URL), model(r.Target.Model), causes[r.Cause])
+}
+
+func model(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (" + printable(name) + ")"
+}
+
+// span is when it was and what ran.
+func (r *Report) span() string {
+	text := fmt.Sprintf("%s to %s · %s · %s", r.Started, r.Ended, plural(r.Concurrency, "conversation"), r.Mode)
+	if n := len(r.Steps); n > 1 {
+		text += fmt.Sprintf(" · %d steps with different settings, all of them in these figures", n)
+	}
+	return text
+}
+
+// table is that of the latencies.
+func (r *Report) table(to io.Writer) {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "ms\tp50\t95 % interval\tp95\t95 % interval\tp99\tn\t")
+	for _, m := range r.latencies() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", m.Name, m.P50, m.P50Interval, m.P95, m.P95Interval, m.P99, m.N)
+	}
+	_ = w.Flush()
+}
+
+// latency is a row of the table of latencies, in milliseconds.
+type latency struct {
+	Name, P50, P50Interval, P95, P95Interval, P99 string
+	N                                             int
+}
+
+func (r *Report) latencies() (rows []latency) {
+	for _, m := range []struct {
+		name string
+		q    api.Quantiles
+	}{{"TTFT", r.Metrics.TTFT}, {"TPOT", r.Metrics.TPOT}, {"ITL", r.Metrics.ITL}, {"Latency", r.Metrics.Latency}} {
+		if m.q.Estimated {
+			m.name += " (estimated)"
+		}
+		rows = append(rows, latency{
+			m.name, ms(m.q.P50), msInterval(m.q.P50Interval), ms(m.q.P95), msInterval(m.q.P95Interval), ms(m.q.P99), m.q.N,
+		})
+	}
+	return rows
+}
+
+// row is a line of the summary, or several below one name.
+type row struct {
+	Name  string
+	Lines []string
+}
+
+// rows are the lines below the latencies, for the terminal and the page.
+func (r *Report) rows() []row {
+	rows := []row{{"Turns", []string{fmt.Sprintf("%d ended well, %d failed, %d were in flight at the end", r.Turns.OK, r.Turns.Failed, r.Turns.Cancelled)}}}
+	add := func(name string, lines ...string) {
+		if len(lines) > 0 {
+			rows = append(rows, row{name, lines})
+		}
+	}
+	if r.Turns.OK > 0 {
+		add("Output tokens/s", r.OutputTokensPerSecond.text(plain))
+		add("Requests/s", r.RequestsPerSecond.text(plain))
+		add("KV cache hit", r.KVHitRatio.text(percent))
+	}
+	add("Errors", r.errorLines()...)
+	add("SLO", r.sloLine())
+	add("Load generator", r.clientLine())
+	add("Baseline", r.baselineLines()...)
+	add("--fail-if", r.conditionLines()...)
+	add("Note", r.Notes...)
+	data := []string{fmt.Sprintf("%s, lane %s, %s", r.Data.Database, r.Data.Lane, r.Data.steps())}
+	for _, name := range r.Data.Files {
+		data = append(data, name)
+	}
+	add("Data", data...)
+	return rows
+}
+
+func (r *Report) errorLines() []string {
+	if !r.Measured() {
+		return []string{"nothing was measured: no turn ended, neither well nor badly"}
+	}
+	if len(r.Errors) == 0 {
+		return []string{"none"}
+	}
+	lines := []string{fmt.Sprintf("%s of the finished turns", percent(*r.ErrorRatio))}
+	for _, e := range r.Errors {
+		lines = append(lines, fmt.Sprintf("%s: %d, first: %s", e.Class, e.N, printable(e.Message)))
+	}
+	return lines
+}
+
+func (r *Report) sloLine() string {
+	whole := r.slo()
+	if whole == "" {
+		return "not measured"
+	}
+	parts := []string{}
+	for _, o := range r.SLO {
+		if o.Met != nil {
+			parts = append(parts, fmt.Sprintf("%s p95 %s of %s%s", strings.ToUpper(o.Metric), milliseconds(*o.P95), milliseconds(o.Threshold), o.doubt()))
+		}
+	}
+	text := whole + ": " + strings.Join(parts, ", ")
+	if r.GoodputRatio != nil {
+		text += fmt.Sprintf("; %s of the finished turns met every SLO", percent(*r.GoodputRatio))
+	}
+	return text
+}
+
+// doubt says that a longer run might come to the other side of the threshold.
+func (o Objective) doubt() string {
+	if o.Interval != nil && o.Interval[0] <= o.Threshold && o.Interval[1] > o.Threshold {
+		return fmt.Sprintf(" (its 95 %% interval, %s to %s, holds the threshold)", milliseconds(o.Interval[0]), milliseconds(o.Interval[1]))
+	}
+	return ""
+}
+
+func (r *Report) clientLine() string {
+	c := r.Client
+	switch c.Verdict {
+	case "unknown":
+		return "not known whether it kept up: the run was too short for its self-check"
+	case "bottleneck":
+		return fmt.Sprintf("it was the bottleneck in %d of %d s, so these figures are too high; at its worst: %s", c.BottleneckSeconds, c.Seconds, c.Reason)
+	}
+	text := fmt.Sprintf("kept up: at most %s late (p95 of any 10 s)", milliseconds(c.WorstLagSeconds))
+	if c.BottleneckSeconds > 0 {
+		text += fmt.Sprintf(", but the bottleneck in %d of %d s", c.BottleneckSeconds, c.Seconds)
+	}
+	return text
+}
+
+// baselineLines say how the last step stands to the baseline.
+func (r *Report) baselineLines() []string {
+	c := r.Baseline
+	switch {
+	case c == nil || c.N == 0:
+		return []string{"not compared: no turn counted when the run ended"}
+	case len(c.Columns) == 0:
+		return []string{c.Title + ": not compared, nothing has been measured there yet"}
+	case c.Settling:
+		return []string{fmt.Sprintf("%s: not compared, still settling: %.0f s of counted turns are missing", c.Title, c.SettlingFor)}
+	case c.Withheld != "":
+		return []string{fmt.Sprintf("%s: not compared: %s", c.Title, c.Withheld)}
+	}
+	lines := []string{fmt.Sprintf("%s, at %s; the last %.0f s of the run, %d counted turns:", c.Title, plural(c.Concurrency, "conversation"), c.Seconds, c.N)}
+	for _, column := range c.Columns {
+		lines = append(lines, fmt.Sprintf("than %s: %s", modeOf(column), strings.Join(outcomes(column), ", ")))
+	}
+	var unlike []string
+	for _, d := range c.Differences {
+		unlike = append(unlike, fmt.Sprintf("%s %s, there %s", strings.ReplaceAll(d.Field, "_", " "), printable(d.Live), printable(d.Baseline)))
+	}
+	if len(unlike) > 0 {
+		lines = append(lines, "unlike the baseline: "+strings.Join(unlike, "; "))
+	}
+	return lines
+}
+
+func modeOf(c api.Column) string {
+	if c.Speculation == "" || c.Speculation == api.SpeculationNotRecorded {
+		return string(c.Mode)
+	}
+	return fmt.Sprintf("%s with speculation %s", c.Mode, c.Speculation)
+}
+
+// outcomes are those of a column's values, each in words.
+func outcomes(c api.Column) (all []string) {
+	for _, v := range []struct {
+		name string
+		of   api.LookedUp
+	}{
+		{"TTFT p95", c.TTFT.P95}, {"TPOT p95", c.TPOT.P95}, {"latency p95", c.Latency.P95},
+		{"output tokens/s", c.OutputTokensPerSecond}, {"requests/s", c.RequestsPerSecond}, {"KV cache hit", c.KVHitRatio},
+	} {
+		switch i := v.of.Improvement; {
+		case v.of.Lookup == api.LookupOutside:
+			all = append(all, v.name+" outside the recorded range")
+		case i == nil:
+			all = append(all, v.name+" not recorded")
+		case i.Outcome == api.OutcomeBetter:
+			all = append(all, fmt.Sprintf("%s %.1f %% better", v.name, i.Percent))
+		case i.Outcome == api.OutcomeWorse:
+			all = append(all, fmt.Sprintf("%s %.1f %% worse", v.name, -i.Percent))
+		case i.Outcome == api.OutcomeNoDifference:
+			all = append(all, v.name+" no difference shown")
+		default:
+			all = append(all, v.name+" too variable to say")
+		}
+	}
+	return all
+}
+
+func (r *Report) conditionLines() (lines []string) {
+	for _, c := range r.Conditions {
+		switch {
+		case !c.Known:
+			lines = append(lines, c.Condition+": not measured")
+		case c.Hit:
+			lines = append(lines, fmt.Sprintf("%s: FAILED, it is %s", c.Condition, c.shown))
+		default:
+			lines = append(lines, fmt.Sprintf("%s: no, it is %s", c.Condition, c.shown))
+		}
+	}
+	return lines
+}
+
+func (d Data) steps() string {
+	if d.FirstStep == d.LastStep {
+		return fmt.Sprintf("step %d", d.FirstStep)
+	}
+	return fmt.Sprintf("steps %d to %d", d.FirstStep, d.LastStep)
+}
+
+func (v Value) text(number func(float64) string) string {
+	switch {
+	case v.Value == nil:
+		return "not reported"
+	case v.Interval == nil:
+		return number(*v.Value) + " (too few independent turns for an interval)"
+	}
+	return fmt.Sprintf("%s (%s to %s)", number(*v.Value), number(v.Interval[0]), number(v.Interval[1]))
+}
+
+// milliseconds writes seconds.
+func milliseconds(s float64) string { return inMS(s) + " ms" }
+
+func inMS(s float64) string { return plain(1000 * s) }
+
+func ms(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return inMS(*v)
+}
+
+func msInterval(v *[2]float64) string {
+	if v == nil {
+		return "–"
+	}
+	return inMS(v[0]) + " to " + inMS(v[1])
+}
+
+// plain writes a number with three figures, or all those in front of its point.
+func plain(v float64) string {
+	switch {
+	case v >= 100 || v == 0:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case v >= 10:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// span writes a length of time to the second, below a minute to the tenth of one.
+func span(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	if d < time.Minute {
+		return d.Round(time.Second / 10).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// printable takes out what could steer a terminal: a server's words come in.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, text)
+}
