@@ -72,6 +72,7 @@ type Lane struct {
 	meter     *stats.Meter
 	steps     steps
 	history   history
+	failures  failures
 
 	ctx   context.Context // of the process; everything of the lane ends with it
 	wg    sync.WaitGroup  // of what enqueues jobs; added to with the lock held
@@ -125,6 +126,7 @@ func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 		jobs: make(chan func(context.Context), 64), ended: make(chan struct{}),
 	}
 	l.target = newTarget(opts.Client, l.notify)
+	l.failures.log, l.failures.lane = l.process.Log, opts.Name
 	l.steps.lane, l.steps.now.ID = opts.Name, opts.LastStep
 	l.steps.save = func(s api.StepRecord) {
 		l.process.Store.SaveStep(s)
@@ -400,6 +402,7 @@ func (l *Lane) stop(by string, drain bool) (ended <-chan struct{}) {
 
 // stopped closes the book of a run that has ended.
 func (l *Lane) stopped(r *run) {
+	l.failures.stopped(time.Now())
 	l.mu.Lock()
 	l.endStep(time.Now())
 	l.run, l.opened = nil, l.opened+r.workload.Pace().Begun

@@ -58,7 +58,11 @@ func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
 	o.lane.record.Add(sample)
 	row := newTurn(o.lane.opts.Name, t, r, m, &sample)
 	o.lane.process.Store.SaveTurn(row)
+	if sample.Status == api.TurnError {
+		o.lane.failures.turnFailed(r.Ended, r.Err.Class, r.Err.Message)
+	}
 	if r.OK() {
+		o.lane.failures.turnWell(r.Ended)
 		o.save(t.Conversation, api.ConversationActive, t.Number, nil)
 	}
 }

@@ -98,7 +98,7 @@ func TestTokensOfTurnsCutShort(t *testing.T) {
 	r := NewRecorder(t0, slo)
 	assert.InDelta(t, 1, r.TokensPerChunk(), 0)
 	s := whole(10)
-	s.OutputTokens, s.ITL = 50, make([]Gap, 19)
+	s.Latency, s.OutputTokens, s.ITL = 5, 50, make([]Gap, 19)
 	r.Add(s)
 	assert.InDelta(t, 2.5, r.TokensPerChunk(), 1e-9)
 	cut := stored(s)

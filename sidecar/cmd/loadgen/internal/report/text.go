@@ -195,7 +195,7 @@ func (r *Report) baselineLines() []string {
 	}
 	lines := []string{fmt.Sprintf("%s, at %s; the last %.0f s of the run, %d counted turns:", c.Title, plural(c.Concurrency, "conversation"), c.Seconds, c.N)}
 	for _, column := range c.Columns {
-		lines = append(lines, fmt.Sprintf("than %s: %s", modeOf(column), strings.Join(outcomes(column), ", ")))
+		lines = append(lines, fmt.Sprintf("beside %s: %s", modeOf(column), strings.Join(outcomes(column), ", ")))
 	}
 	var unlike []string
 	for _, d := range c.Differences {
