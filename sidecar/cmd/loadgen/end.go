@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,14 +14,14 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
-	"kvbooth/sidecar/loadgen/store"
 )
 
-// How long the end of a run may take: to cancel what is in flight, and to read back
-// what was stored of it.
+// How long the end of a run may take: to cancel what is in flight, to store what has
+// ended, and to read it back.
 const (
-	stopWithin = 10 * time.Second
-	readWithin = time.Minute
+	stopWithin  = 10 * time.Second
+	storeWithin = 5 * time.Second
+	readWithin  = time.Minute
 )
 
 // lookEvery is how often it is looked whether a run is to end.
@@ -38,6 +39,7 @@ type endOf struct {
 	*generator
 	conf    *config.Config
 	outputs report.Outputs
+	over    func() // called when the run is to end, before anything is stopped
 
 	begun    time.Time // the workload, first
 	started  time.Time // last; a change of mode starts it again
@@ -57,7 +59,9 @@ func (e *endOf) run(ctx, work context.Context, cancel context.CancelFunc, l net.
 	var failed error
 	wg.Go(func() {
 		defer cancel()
-		sum, failed = e.end(e.wait(ctx))
+		cause := e.wait(ctx)
+		e.over()
+		sum, failed = e.end(cause)
 	})
 	served := e.generator.run(work, cancel, l)
 	wg.Wait()
@@ -150,8 +154,10 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, e
 	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
 	defer cancel()
 	var notes []string
-	if err := e.store.Flush(ctx); err != nil && !errors.Is(err, store.ErrClosed) {
-		notes = append(notes, fmt.Sprintf("Not every turn was stored (%v); those that were not are in none of these figures.", err))
+	stored, done := context.WithTimeout(ctx, storeWithin)
+	defer done()
+	if err := e.store.Flush(stored); err != nil {
+		notes = append(notes, fmt.Sprintf("Not every turn was stored (%s); those that were not are in none of these figures.", cmp.Or(e.store.Status().Problem, err.Error())))
 	}
 	steps, err := e.store.Steps(ctx, api.DefaultLane)
 	if err != nil {

@@ -143,13 +143,16 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 			log.Error("the workload was not started", "error", err)
 		}
 	}
+	live, over := context.WithCancel(work)
+	defer over()
 	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		wg.Go(func() { statusLine(work, out, width(f), g.view.Snapshot) })
+		wg.Go(func() { statusLine(live, out, width(f), g.view.Snapshot) })
 	}
-	e := &endOf{generator: g, conf: conf, outputs: outputs}
-	err = e.run(ctx, work, cancel, l, stdout)
-	wg.Wait()
-	return err
+	e := &endOf{generator: g, conf: conf, outputs: outputs, over: func() {
+		over()
+		wg.Wait() // so that the last state of the run stays on the terminal
+	}}
+	return e.run(ctx, work, cancel, l, stdout)
 }
 
 // listen takes the address before anything else is opened, so that the store can

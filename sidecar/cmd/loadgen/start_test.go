@@ -61,6 +61,18 @@ func TestRefusals(t *testing.T) {
 			want: "mode.driver: simulated is not allowed: manual or pinned, since the target is no simulated cluster; " +
 				server.URL + "/sim/v1/state: answered 404 Not Found\n",
 		},
+		"a condition that is none": {
+			args: []string{someTarget, "--fail-if=ttft_p96>1s"},
+			want: "fail_if: ttft_p96>1s is not allowed: a list; each a name, one of > >= < <=, and a value, without blanks: ttft_p50, ttft_p95,",
+		},
+		"an output that is none": {
+			args: []string{someTarget, "--output=report.pdf"},
+			want: "output: report.pdf is not allowed: a list; each a file whose name ends in .json, .csv or .html",
+		},
+		"an output that cannot be written": {
+			args: []string{someTarget, "--listen=127.0.0.1:0", "--output=/dev/null/report.html", "--duration=1s"},
+			want: "output: /dev/null/report.html is not allowed: a file whose name ends in .json, .csv or .html, and can be written; not a directory",
+		},
 		"a configuration to check": {args: []string{"check", "--concurrency=0"}, want: "concurrency: 0 is not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {

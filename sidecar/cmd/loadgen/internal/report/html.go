@@ -16,16 +16,21 @@ type card struct{ Name, Value, Below, Class string }
 
 // WriteHTML writes one page that needs nothing else: its styles and charts are in it.
 func (r *Report) WriteHTML(to io.Writer) error {
+	warning := ""
+	if r.Client.Verdict == "bottleneck" {
+		warning = "Load generator: " + r.clientLine()
+	}
 	return page.Execute(to, struct {
 		*Report
 		Title, Span string
+		Warning     string // why the figures are not the target's alone
 		Cards       []card
 		Latencies   []latency
 		Rows        []row
 		Charts      []chart
 		Width       float64
 		Height      float64
-	}{r, r.title(), r.span(), r.cards(), r.latencies(), r.rows(), r.charts(), chartWidth, chartHeight})
+	}{r, r.title(), r.span(), warning, r.cards(), r.latencies(), r.rows(), r.charts(), chartWidth, chartHeight})
 }
 
 // cards are what is read first.
@@ -127,7 +132,7 @@ func (r *Report) charts() []chart {
 		newCurves("Output tokens a second, as they arrived", "tokens/s", r.Seconds, 0, output),
 		perSecond,
 		newHistogram("How TTFT is distributed", r.ttft),
-		newStacks("TTFT by turn of the conversation", "ms", "the first turn meets a cold cache most often", 24, byTurn),
+		newStacks("TTFT by turn of the conversation", "ms", "", 24, byTurn),
 	}
 	return charts
 }

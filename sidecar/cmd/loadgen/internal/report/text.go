@@ -36,13 +36,9 @@ func (r *Report) WriteText(to io.Writer) error {
 	return err
 }
 
-// title says what ran, and how it ended.
+// title says what ran for how long.
 func (r *Report) title() string {
-	causes := map[Cause]string{
-		ByDuration: "ended by --duration", ByRequests: "ended by --requests",
-		BySignal: "ended by a signal", ByOperator: "stopped by an operator",
-	}
-	return fmt.Sprintf("Run of %s against %s%s, %s", span(r.Seconds), printable(r.Target.URL), model(r.Target.Model), causes[r.Cause])
+	return fmt.Sprintf("Run of %s against %s%s", span(r.Seconds), printable(r.Target.URL), model(r.Target.Model))
 }
 
 func model(name string) string {
@@ -52,9 +48,13 @@ func model(name string) string {
 	return " (" + printable(name) + ")"
 }
 
-// span is when it was and what ran.
+// span is when it was, what ran, and how it ended.
 func (r *Report) span() string {
-	text := fmt.Sprintf("%s to %s · %s · %s", r.Started, r.Ended, plural(r.Concurrency, "conversation"), r.Mode)
+	cause := map[Cause]string{
+		ByDuration: "ended by --duration", ByRequests: "ended by --requests",
+		BySignal: "ended by a signal", ByOperator: "stopped by an operator",
+	}[r.Cause]
+	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, plural(r.Concurrency, "conversation"), r.Mode, cause)
 	if n := len(r.Steps); n > 1 {
 		text += fmt.Sprintf(" · %d steps with different settings, all of them in these figures", n)
 	}
@@ -118,10 +118,7 @@ func (r *Report) rows() []row {
 	add("--fail-if", r.conditionLines()...)
 	add("Note", r.Notes...)
 	data := []string{fmt.Sprintf("%s, lane %s, %s", r.Data.Database, r.Data.Lane, r.Data.steps())}
-	for _, name := range r.Data.Files {
-		data = append(data, name)
-	}
-	add("Data", data...)
+	add("Data", append(data, r.Data.Files...)...)
 	return rows
 }
 

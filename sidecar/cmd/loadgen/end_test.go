@@ -1,0 +1,144 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
+)
+
+// brief is a load generator that ends by itself.
+func brief(t *testing.T, target string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := command(t, append([]string{
+		"--target-url=" + target, "--listen=127.0.0.1:0", "--data-dir=" + filepath.Join(t.TempDir(), "data"),
+		"--concurrency=4", "--start-rate=1000", "--target-rps=0", "--turns-min=1", "--turns-max=2",
+	}, args...)...)
+	return finish(t, cmd)
+}
+
+// A run that waits for so many turns leaves its summary, on the terminal and in three
+// files, which all tell of the same turns.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	dir := t.TempDir()
+	page, document, table := filepath.Join(dir, "run.html"), filepath.Join(dir, "run.JSON"), filepath.Join(dir, "run.csv")
+	require.NoError(t, os.WriteFile(page, []byte(strings.Repeat("an earlier and longer page\n", 9999)), 0o600))
+	code, stdout, stderr := brief(t, server.URL, "--requests=40", "--output="+page+","+document, "--output="+table, "--fail-if=error_rate>0%,ttft_p95>60s")
+	require.Equal(t, success, code, stderr)
+	assert.Contains(t, stdout, "ended by --requests")
+	assert.Regexp(t, `(?m)^ +TTFT +\d`, stdout)
+	assert.Contains(t, stdout, "error_rate>0%: no, it is 0.0 %")
+	assert.Contains(t, stdout, "KV cache hit     75.0 %")
+	for _, path := range []string{page, document, table} {
+		assert.Contains(t, stdout, path)
+	}
+
+	data, err := os.ReadFile(document)
+	require.NoError(t, err)
+	var r report.Report
+	require.NoError(t, json.Unmarshal(data, &r))
+	assert.Equal(t, report.ByRequests, r.Cause)
+	assert.GreaterOrEqual(t, r.Turns.OK, 40)
+	assert.Equal(t, r.Turns.OK, r.Metrics.TTFT.N, "of all turns of the run")
+	assert.NotZero(t, r.Metrics.ITL.N)
+	assert.Equal(t, "llama", r.Target.Model)
+	assert.Empty(t, r.Notes)
+
+	file, err := os.Open(table)
+	require.NoError(t, err)
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	require.NoError(t, err)
+	assert.Len(t, rows, 1+r.Turns.OK+r.Turns.Failed+r.Turns.Cancelled)
+
+	shown, err := os.ReadFile(page)
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(string(shown), "<!doctype html>"))
+	assert.True(t, strings.HasSuffix(string(shown), "</html>\n"), "nothing of the earlier page is left")
+}
+
+// A run that lasts so long fails by a condition that it hits, and says which.
+func TestDurationAndFailIf(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	server.breaks(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no workers", http.StatusServiceUnavailable) })
+	began := time.Now()
+	code, stdout, stderr := brief(t, server.URL, "--duration=2s", "--fail-if=error_rate>50%")
+	assert.Equal(t, failure, code, stderr)
+	assert.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+	assert.Contains(t, stdout, "ended by --duration")
+	assert.Contains(t, stdout, "error_rate>50%: FAILED, it is 100.0 %")
+	assert.Contains(t, stdout, "http_5xx: ")
+	assert.Contains(t, stdout, "no workers")
+	assert.True(t, strings.HasSuffix(stderr, "loadgen: the run failed by --fail-if\n"), stderr)
+	assert.Contains(t, stderr, `level=WARN msg="turns fail" lane=main class=http_5xx`, "who has no terminal is told, too")
+}
+
+// A run in which no turn ended is neither good nor bad.
+func TestNothingMeasured(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	server.words.Store(1e6)
+	server.gap.Store(int64(50 * time.Millisecond))
+	code, stdout, stderr := brief(t, server.URL, "--duration=1s", "--fail-if=ttft_p95>1ms")
+	assert.Equal(t, unmeasured, code, stderr)
+	assert.Contains(t, stdout, "nothing was measured")
+	assert.Contains(t, stdout, "ttft_p95>1ms: not measured")
+}
+
+// Ctrl-C and SIGTERM give the summary, too, and it is no failure that nobody asked for more.
+func TestSummaryAtASignal(t *testing.T) {
+	t.Parallel()
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			server := startTarget(t)
+			p := newProgram(t)
+			var stdout buffer
+			p.cmd.Stdout = &stdout
+			p.start(server.URL, "--concurrency=4", "--start")
+			p.until("turns have ended", p.serves(20))
+			require.Equal(t, success, p.stop(s), "%s", &p.log)
+			assert.Contains(t, stdout.String(), "ended by a signal")
+			assert.Regexp(t, `Turns +\d\d+ ended well, 0 failed`, stdout.String())
+		})
+	}
+}
+
+// A run that is to last longer ends when an operator stops it; one that was never
+// started and has no end of its own leaves no summary.
+func TestOperatorEndsARun(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	p := newProgram(t)
+	var stdout buffer
+	p.cmd.Stdout = &stdout
+	p.start(server.URL, "--duration=1h")
+	p.until("turns have ended", p.serves(5))
+	_, err := p.client.Stop(t.Context(), "", api.StopRequest{})
+	require.NoError(t, err)
+	assert.Equal(t, success, p.code(), "%s", &p.log)
+	assert.Contains(t, stdout.String(), "stopped by an operator")
+
+	idle := newProgram(t)
+	var nothing buffer
+	idle.cmd.Stdout = &nothing
+	idle.start(server.URL)
+	idle.endsWell()
+	assert.Empty(t, nothing.String())
+}

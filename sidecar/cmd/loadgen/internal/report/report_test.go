@@ -1,0 +1,278 @@
+package report
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/stats"
+)
+
+var t0 = time.Date(2025, 3, 18, 9, 0, 0, 0, time.UTC)
+
+func at(second float64) time.Time { return t0.Add(time.Duration(second * float64(time.Second))) }
+
+// turn is one that took 2 s and ended well.
+func turn(ended, ttft float64, tokens int) *api.Turn {
+	return &api.Turn{
+		Number: 1, Status: api.TurnOK, Started: at(ended - 2), Ended: at(ended), TTFT: &ttft, TPOT: new(.03), Latency: new(2.),
+		PromptTokens: new(4000), CachedTokens: new(3000), OutputTokens: &tokens,
+	}
+}
+
+func failure(ended float64, class api.ErrorClass, message string) *api.Turn {
+	return &api.Turn{Number: 2, Status: api.TurnError, ErrorClass: class, ErrorMessage: message, Started: at(ended - 1), Ended: at(ended)}
+}
+
+// reported is the report of these turns, as a run of 120 s.
+func reported(t *testing.T, turns []*api.Turn, change func(*Run), conditions ...string) *Report {
+	t.Helper()
+	run := Run{
+		Program: "1.2.3", Cause: ByDuration, Started: t0, Ended: at(120), SLO: api.SLO{TTFT: .6, TPOT: .06}, TokensPerChunk: 1,
+		Steps: []api.StepRecord{{ID: 7, Started: t0}}, Data: Data{Database: "/data/kvbooth.db", Lane: "main", FirstStep: 7, LastStep: 7},
+	}
+	run.Status.Target = api.Target{URL: "http://gpu.example:8000", Model: "llama"}
+	run.Status.State.Mode, run.Status.State.Concurrency.Target = api.ModeKV, 20
+	if change != nil {
+		change(&run)
+	}
+	var all []Condition
+	for _, text := range conditions {
+		c, err := ParseCondition(text)
+		require.NoError(t, err, text)
+		all = append(all, c)
+	}
+	b := NewBuilder(run)
+	for _, one := range turns {
+		b.Add(one)
+	}
+	recorder := stats.NewRecorder(t0, run.SLO)
+	return b.Report(recorder.Whole(run.Ended, slices.Values(turns)), all)
+}
+
+// some are turns over 120 s: TTFT rises from 100 ms to 700 ms.
+func some() (turns []*api.Turn) {
+	for i := range 600 {
+		turns = append(turns, turn(float64(i)/5, .1+.001*float64(i), 100))
+	}
+	return append(turns, failure(30, api.ErrorHTTP5xx, "503 \x1b[31mbusy"), failure(31, api.ErrorHTTP5xx, "503 later"), failure(32, api.ErrorStall, "silent"))
+}
+
+func text(t *testing.T, r *Report) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, r.WriteText(&b))
+	return b.String()
+}
+
+func TestSummary(t *testing.T) {
+	r := reported(t, some(), nil, "ttft_p95>600ms", "error_rate>1%", "errors>2", "kv_hit<70%", "verdict=bottleneck", "slo=missed")
+	assert.Equal(t, Turns{OK: 600, Failed: 3, SLOMet: 501}, r.Turns)
+	assert.Equal(t, []ErrorClass{{api.ErrorHTTP5xx, 2, "503 \x1b[31mbusy"}, {api.ErrorStall, 1, "silent"}}, r.Errors)
+	assert.InDelta(t, .1+.001*.95*599, *r.Metrics.TTFT.P95, 1e-9)
+	require.Len(t, r.Series, points)
+	assert.InDelta(t, 60*10, addUp(r.Series), 0)
+	assert.InDelta(t, 500, r.Series[30].OutputTokensPerSecond, 5)
+	out := text(t, r)
+	for _, want := range []string{
+		"Run of 2m0s against http://gpu.example:8000 (llama)\n",
+		"20 conversations · kv · ended by --duration\n",
+		"600 ended well, 3 failed, 0 were in flight at the end",
+		"0.5 % of the finished turns",
+		"http_5xx: 2, first: 503 [31mbusy\n",
+		"missed: TTFT p95 669 ms of 600 ms, TPOT p95 30.0 ms of 60.0 ms; 83.1 % of the finished turns met every SLO",
+		"ttft_p95>600ms: FAILED, it is 669 ms",
+		"error_rate>1%: no, it is 0.5 %",
+		"errors>2: FAILED, it is 3.00",
+		"kv_hit<70%: no, it is 75.0 %",
+		"verdict=bottleneck: no, it is unknown",
+		"slo=missed: FAILED, it is missed",
+		"not compared: no turn counted when the run ended",
+		"/data/kvbooth.db, lane main, step 7",
+	} {
+		assert.Contains(t, out, want)
+	}
+	assert.True(t, r.Failed())
+	assert.False(t, r.Undecided())
+	assert.NotContains(t, out, "\x1b", "a server's words do not steer a terminal")
+}
+
+func addUp(series []Point) (n float64) {
+	for _, p := range series {
+		n += float64(p.OK)
+	}
+	return n
+}
+
+// Where nothing was measured, nothing is said to be good or bad.
+func TestSummaryOfNothing(t *testing.T) {
+	r := reported(t, nil, nil, "ttft_p95>600ms", "error_rate>0", "slo=missed")
+	assert.False(t, r.Measured())
+	assert.False(t, r.Failed())
+	assert.True(t, r.Undecided())
+	out := text(t, r)
+	assert.Contains(t, out, "nothing was measured: no turn ended, neither well nor badly")
+	assert.Contains(t, out, "ttft_p95>600ms: not measured")
+	assert.NotContains(t, out, "p50")
+	require.NoError(t, r.WriteHTML(io.Discard))
+
+	r = reported(t, []*api.Turn{failure(1, api.ErrorConnect, "refused")}, nil, "error_rate>=100%", "ttft_p50>1s")
+	assert.True(t, r.Measured(), "failures are measured")
+	assert.True(t, r.Failed())
+	require.NoError(t, r.WriteHTML(io.Discard))
+
+	r = reported(t, some()[:1], func(run *Run) { run.Ended = run.Started })
+	assert.Empty(t, r.Series, "a run of no length")
+	require.NoError(t, r.WriteHTML(io.Discard))
+}
+
+// What the comparison says, and why there is none.
+func TestSummaryOfTheBaseline(t *testing.T) {
+	better := api.Column{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded}
+	better.TTFT.P95 = api.LookedUp{Value: new(1.), Lookup: api.LookupExact, Improvement: &api.Improvement{Percent: 42, Outcome: api.OutcomeBetter}}
+	better.TPOT.P95 = api.LookedUp{Value: new(1.), Lookup: api.LookupExact, Improvement: &api.Improvement{Percent: -3.25, Outcome: api.OutcomeWorse}}
+	better.OutputTokensPerSecond = api.LookedUp{Value: new(1.), Lookup: api.LookupExact, Improvement: &api.Improvement{Outcome: api.OutcomeNoDifference}}
+	better.RequestsPerSecond = api.LookedUp{Lookup: api.LookupOutside}
+	for name, row := range map[string]struct {
+		c    api.Comparison
+		want string
+	}{
+		"compared": {
+			api.Comparison{Title: "Recorded", N: 9, Seconds: 90, Concurrency: 20, Columns: []api.Column{better}, Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},
+			"beside round_robin: TTFT p95 42.0 % better, TPOT p95 3.2 % worse, latency p95 not recorded, output tokens/s no difference shown, requests/s outside the recorded range",
+		},
+		"the differences": {
+			api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},
+			"unlike the baseline: max tokens 9, there 8",
+		},
+		"settling":   {api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Settling: true, SettlingFor: 12}, "Recorded: not compared, still settling: 12 s of counted turns are missing"},
+		"withheld":   {api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Withheld: "it is late"}, "Recorded: not compared: it is late"},
+		"empty":      {api.Comparison{Title: "This target", N: 9}, "This target: not compared, nothing has been measured there yet"},
+		"no counted": {api.Comparison{Title: "Recorded", Columns: []api.Column{better}}, "not compared: no turn counted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Contains(t, text(t, reported(t, some(), func(run *Run) { run.Before = &row.c })), row.want)
+		})
+	}
+}
+
+// The load generator's verdict on a run is that of its seconds.
+func TestClient(t *testing.T) {
+	var c Client
+	assert.Equal(t, "unknown", c.judged().Verdict)
+	for i := range 100 {
+		h := api.ClientHealth{Verdict: api.VerdictFine, LagSeconds: .001, Reason: "fine"}
+		if i < 5 {
+			h = api.ClientHealth{Verdict: api.VerdictBottleneck, LagSeconds: .009, Reason: "9 ms late"}
+		}
+		c.Add(h)
+	}
+	c.Add(api.ClientHealth{Verdict: api.VerdictUnknown})
+	assert.Equal(t, Client{Verdict: "ok", Seconds: 100, BottleneckSeconds: 5, WorstLagSeconds: .009}, c.judged())
+	c.Add(api.ClientHealth{Verdict: api.VerdictBottleneck, LagSeconds: .002})
+	assert.Equal(t, "bottleneck", c.judged().Verdict)
+	r := reported(t, some(), func(run *Run) { run.Client = c }, "verdict=bottleneck")
+	assert.True(t, r.Failed())
+	assert.Contains(t, text(t, r), "it was the bottleneck in 6 of 101 s, so these figures are too high; at its worst: 9 ms late")
+}
+
+func TestConditions(t *testing.T) {
+	for text, want := range map[string]Condition{
+		"ttft_p95>600ms":     {Name: "ttft_p95", Op: ">", Limit: .6},
+		"latency_p99>=1m30s": {Name: "latency_p99", Op: ">=", Limit: 90},
+		"error_rate>1%":      {Name: "error_rate", Op: ">", Limit: .01},
+		"goodput<0.9":        {Name: "goodput", Op: "<", Limit: .9},
+		"errors>0":           {Name: "errors", Op: ">"},
+		"verdict=bottleneck": {Name: "verdict", Op: "=", Word: "bottleneck"},
+	} {
+		want.Text = text
+		c, err := ParseCondition(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, c)
+	}
+	for _, text := range []string{
+		"", "ttft_p95", "ttft_p95>", "ttft_p95>600", "ttft_p95 > 600ms", "ttft_p95=600ms", "ttft_p95>-1s", "ttft_p90>1s", "error_rate>200%",
+		"error_rate>NaN", "errors>few", "verdict=late", "verdict>ok", "slo=", ">1", "kv_hit<>1",
+	} {
+		_, err := ParseCondition(text)
+		require.Error(t, err, text)
+	}
+	for _, q := range quantities {
+		assert.Contains(t, Allowed(), q.name)
+	}
+}
+
+// The page is whole, needs nothing from elsewhere, and shows a server's words as words.
+func TestPage(t *testing.T) {
+	turns := append(some(), failure(33, api.ErrorMalformed, "<script>alert(1)</script>"))
+	var b strings.Builder
+	require.NoError(t, reported(t, turns, nil, "ttft_p95>600ms").WriteHTML(&b))
+	page := b.String()
+	d := xml.NewDecoder(strings.NewReader(page))
+	d.Strict, d.AutoClose, d.Entity = false, []string{"meta"}, xml.HTMLEntity
+	elements := map[string]int{}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		if start, ok := token.(xml.StartElement); ok {
+			elements[start.Name.Local]++
+			for _, a := range start.Attr {
+				assert.NotContains(t, []string{"src", "href"}, a.Name.Local)
+			}
+		}
+	}
+	assert.Equal(t, 6, elements["svg"])
+	assert.GreaterOrEqual(t, elements["path"], 5)
+	assert.Zero(t, elements["script"])
+	assert.NotContains(t, page, "ZgotmplZ", "a value in a place that the template does not trust")
+	assert.NotContains(t, page, "NaN")
+	assert.Contains(t, page, "&lt;script&gt;alert(1)")
+	assert.Contains(t, page, "prefers-color-scheme: dark")
+	for _, coordinate := range regexp.MustCompile(`[ML]([\d.-]+) ([\d.-]+)`).FindAllString(page, -1) {
+		assert.NotContains(t, coordinate, "-", "nothing is drawn outside")
+	}
+}
+
+// The summary in JSON has all that the terminal has, and can be read back.
+func TestJSON(t *testing.T) {
+	data, err := json.Marshal(reported(t, some(), nil, "ttft_p95>600ms"))
+	require.NoError(t, err)
+	var back Report
+	require.NoError(t, json.Unmarshal(data, &back))
+	assert.Equal(t, 600, back.Turns.OK)
+	assert.Equal(t, 1, back.Format)
+	assert.InDelta(t, .669, *back.Metrics.TTFT.P95, .001)
+	assert.Equal(t, []Result{{Condition: "ttft_p95>600ms", Known: true, Hit: true, Value: back.Metrics.TTFT.P95}}, back.Conditions)
+}
+
+func TestAxes(t *testing.T) {
+	for least, want := range map[float64]float64{.9: 1, 1: 1, 1.1: 2, 3: 5, 6: 10, 170: 200, .003: .005} {
+		assert.InDelta(t, want, niceStep(least), 1e-9, "%v", least)
+	}
+	for seconds, want := range map[float64]string{.5: "0.5 s", 40: "40 s", 120: "2 min", 150: "2:30 min", 7200: "2 h", 5400: "1:30 h"} {
+		assert.Equal(t, want, clock(seconds))
+	}
+	for _, seconds := range []float64{.3, 1, 59, 3600, 1e6} {
+		ticks := timeTicks(seconds)
+		assert.GreaterOrEqual(t, len(ticks), 2, "%v", seconds)
+		assert.LessOrEqual(t, len(ticks), ticksAcross+1, "%v", seconds)
+	}
+	one := newHistogram("", []float64{0, .25})
+	assert.Len(t, one.Bars, 1)
+	assert.NotEmpty(t, one.XTicks)
+	assert.False(t, math.IsNaN(one.Bars[0].X))
+}
