@@ -45,6 +45,7 @@ var Limits = map[string]Limit{
 	"turns.min":          {Min: 1, Max: MaxTurns},
 	"turns.max":          {Min: 1, Max: MaxTurns},
 	"openings":           {Min: 0, Max: MaxOpenings},
+	"opening_tokens":     {Min: 200, Max: 8000},
 	"max_tokens":         {Min: 1, Max: MaxTokens},
 	"output_tokens.mean": {Min: 0, Max: MaxTokens},
 	"output_tokens.cv":   {Min: 0, Max: 2},

@@ -151,12 +151,13 @@ type Deployment struct {
 // WorkloadShape is the part of a workload's configuration that changes its
 // results; a baseline carries it so that differences can be named.
 type WorkloadShape struct {
-	Turns        Range         `json:"turns"`
-	MaxTokens    int           `json:"max_tokens"`
-	Openings     *int          `json:"openings,omitempty"`      // different texts that open conversations; 0: one for each; nil: not known
-	OutputTokens *Distribution `json:"output_tokens,omitempty"` // nil: answers end where the model ends them
-	Corpus       string        `json:"corpus,omitempty"`
-	Followup     string        `json:"followup,omitempty"` // who asks the follow-up questions
+	Turns         Range         `json:"turns"`
+	MaxTokens     int           `json:"max_tokens"`
+	Openings      *int          `json:"openings,omitempty"`       // different texts that open conversations; 0: one for each; nil: not known
+	OpeningTokens int           `json:"opening_tokens,omitempty"` // of each of them; 0: 3,500 to 4,000, as recorded
+	OutputTokens  *Distribution `json:"output_tokens,omitempty"`  // nil: answers end where the model ends them
+	Corpus        string        `json:"corpus,omitempty"`
+	Followup      string        `json:"followup,omitempty"` // who asks the follow-up questions
 }
 
 // Distribution is a mean and a coefficient of variation (standard deviation over mean).
@@ -561,8 +562,9 @@ type Comparison struct {
 	LiveRPSInterval    *[2]float64 `json:"live_requests_per_second_interval,omitempty"`
 	LiveKVInterval     *[2]float64 `json:"live_kv_hit_ratio_interval,omitempty"`
 
-	// Withheld says why no column has improvements although the step has settled:
-	// the load generator is the bottleneck now. Empty: nothing is withheld.
+	// Withheld says why no column has improvements although the step may have settled:
+	// the load generator is the bottleneck now, or the openings are of another length
+	// than the baseline's. Empty: nothing is withheld.
 	Withheld string `json:"withheld,omitempty"`
 	// NotKept is the latest step of this target, since the process began, that
 	// became no row, with the baseline [ThisTarget] alone; nil: there is none, or

@@ -19,6 +19,7 @@ const table = {
   lane: { min: 0, max: 64 },
   max_concurrency: { min: 1, max: 10000 },
   max_tokens: { min: 1, max: 131072 },
+  opening_tokens: { min: 200, max: 8000 },
   openings: { min: 0, max: 1e+06 },
   'output_tokens.cv': { min: 0, max: 2 },
   'output_tokens.mean': { min: 0, max: 131072 },

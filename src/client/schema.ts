@@ -537,6 +537,8 @@ export interface components {
             max_tokens: number;
             /** @description different texts that open conversations; 0: one for each; absent: not known */
             openings?: number;
+            /** @description tokens of each of them; absent: 3,500 to 4,000, as recorded */
+            opening_tokens?: number;
             /** @description absent: answers end where the model ends them */
             output_tokens?: components["schemas"]["Distribution"];
             corpus?: string;
@@ -1020,7 +1022,7 @@ export interface components {
                 number,
                 number
             ];
-            /** @description why no column has improvements although the step has settled: the load generator is the bottleneck now */
+            /** @description why no column has improvements although the step may have settled: the load generator is the bottleneck now, or the openings are of another length than the baseline's */
             withheld?: string;
             /** @description the latest step of this target, since the process began, that became no row; with the baseline `this target` alone */
             not_kept?: components["schemas"]["NotKept"];

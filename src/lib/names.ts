@@ -49,6 +49,7 @@ const fields: Record<string, string> = {
   tensor_parallel: 'tensor parallelism',
   max_tokens: 'max tokens',
   openings: 'opening texts',
+  opening_tokens: 'opening length',
   output_tokens: 'output tokens',
   followup: 'follow-up questions',
   dynamo: 'Dynamo',

@@ -40,14 +40,16 @@ type generator struct {
 	watcher *cluster.Watcher
 	check   *selfcheck.Watch
 	client  client
-	texts   *source.Reader      // nil: the built-in articles
-	asker   *enduser.Questioner // nil: no model asks the follow-ups
-	lane    *lane.Lane
-	store   *store.Store
-	close   func()         // the driver's
-	mode    api.ModeState  // in force at the start
-	later   *api.ModeState // to be switched to once the target serves; nil: none
-	log     *slog.Logger
+	texts   *source.Reader // nil: the built-in articles
+	// openings is their length in tokens; see [corpus.Corpus.Sized].
+	openings int
+	asker    *enduser.Questioner // nil: no model asks the follow-ups
+	lane     *lane.Lane
+	store    *store.Store
+	close    func()         // the driver's
+	mode     api.ModeState  // in force at the start
+	later    *api.ModeState // to be switched to once the target serves; nil: none
+	log      *slog.Logger
 }
 
 // client is the way to the server under load.
@@ -61,7 +63,7 @@ type client interface {
 // an error, with nothing left open.
 func assemble(ctx context.Context, conf *config.Config, address string, files openFiles, log *slog.Logger) (*generator, error) {
 	plausible.LogTo(log)
-	g := &generator{files: files, check: new(selfcheck.Watch), close: func() {}, log: log}
+	g := &generator{files: files, openings: conf.OpeningLength(), check: new(selfcheck.Watch), close: func() {}, log: log}
 	var err error
 	if g.client, err = newClient(conf); err != nil {
 		return nil, err
@@ -266,7 +268,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 		return err
 	}
 	l := lane.Options{
-		Name: api.DefaultLane, Client: g.client, Corpus: texts, Questioner: asker,
+		Name: api.DefaultLane, Client: g.client, Corpus: texts.Sized(conf.OpeningLength()), Questioner: asker,
 		Settings: conf.WorkloadSettings(), Seed: conf.Seed, Target: api.TargetKind(conf.Deployment.Kind), Deployment: conf.Deployment.API(),
 		Driver: driver, Mode: g.mode, LastStep: step,
 		ModeChanged: func(m api.ModeState) { g.watcher.SetSpeculation(m.Speculation) },
@@ -335,7 +337,9 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 		}
 	})
 	if g.texts != nil {
-		wg.Go(func() { g.texts.Run(ctx, g.lane.SetCorpus) })
+		wg.Go(func() {
+			g.texts.Run(ctx, func(c *corpus.Corpus) { g.lane.SetCorpus(c.Sized(g.openings)) })
+		})
 	}
 	if g.later != nil {
 		wg.Go(func() { g.switchLater(ctx) })

@@ -151,7 +151,11 @@ func (e *endOf) end(cause report.Cause) (*report.Report, error) {
 
 // report reads the run's turns back.
 func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
+	within := readWithin
+	if !e.bounded() {
+		within = storeWithin // nobody asked for it
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within+storeWithin)
 	defer cancel()
 	var notes []string
 	stored, done := context.WithTimeout(ctx, storeWithin)

@@ -3,12 +3,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +21,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/corpus"
 )
 
 // brief is a load generator that ends by itself.
@@ -72,11 +76,51 @@ func TestRequests(t *testing.T) {
 	assert.True(t, strings.HasSuffix(string(shown), "</html>\n"), "nothing of the earlier page is left")
 }
 
+// The length of the openings is that of the texts that are sent, of the state, and of
+// what the comparison says.
+func TestOpeningTokens(t *testing.T) {
+	t.Parallel()
+	server := newTarget(t)
+	var right, wrong atomic.Int64 // first messages whose text is as long as was asked for, and others
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		var asked struct {
+			Messages  []struct{ Content string }
+			MaxTokens int `json:"max_tokens"`
+		}
+		if json.Unmarshal(body, &asked) == nil && len(asked.Messages) == 1 && asked.MaxTokens > 1 { // no probe
+			first := asked.Messages[0].Content
+			if corpus.Tokens(first[:strings.LastIndex(first, "\n\n")]) == 500 {
+				right.Add(1)
+			} else {
+				wrong.Add(1)
+			}
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		server.ServeHTTP(w, r)
+	})
+	server.Start()
+	p := start(t, server.URL, "--opening-tokens=500", "--openings=0", "--start", "--concurrency=2", "--baseline-default=h200x3-tp1-llama70b-fp8")
+	p.until("turns have ended", p.serves(5))
+	assert.GreaterOrEqual(t, right.Load(), int64(3))
+	assert.Zero(t, wrong.Load())
+	assert.Equal(t, 500, p.lane().State.Shape.OpeningTokens)
+	c, err := p.client.Comparison(t.Context(), "", "")
+	require.NoError(t, err)
+	assert.Contains(t, c.Withheld, "texts of 500 tokens here, and of 3,500 to 4,000 tokens in the baseline")
+	p.endsWell()
+}
+
 // A run that lasts so long fails by a condition that it hits, and says which.
 func TestDurationAndFailIf(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
-	server.breaks(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no workers", http.StatusServiceUnavailable) })
+	server.breaks(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no workers", http.StatusServiceUnavailable)
+	})
 	began := time.Now()
 	code, stdout, stderr := brief(t, server.URL, "--duration=2s", "--fail-if=error_rate>50%")
 	assert.Equal(t, failure, code, stderr)

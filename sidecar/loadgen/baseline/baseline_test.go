@@ -257,6 +257,41 @@ func TestMeasuredRowsHaveTheirOwnIntervals(t *testing.T) {
 	assert.Equal(t, api.OutcomeTooVariable, at(30).Improvement.Outcome, "as rows of former versions")
 }
 
+// Openings of another length make another workload of everything: the figures stand there,
+// and nothing is called better or worse, be it the recorded results or one's own.
+func TestOpeningsOfAnotherLength(t *testing.T) {
+	recorded := h200()
+	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Shape: *recorded.Workload}
+	improved := func(c api.Comparison) (n int) {
+		for _, column := range c.Columns {
+			if column.TTFT.P50.Improvement != nil || column.TTFT.P95.Improvement != nil {
+				n++
+			}
+		}
+		return n
+	}
+	assert.NotZero(t, improved(Compare(live, recorded, 60)))
+	live.Shape.OpeningTokens = 500
+	c := Compare(live, recorded, 60)
+	assert.Zero(t, improved(c))
+	assert.NotNil(t, c.Columns[0].TTFT.P95.Value)
+	assert.Equal(t, "conversations open with texts of 500 tokens here, and of 3,500 to 4,000 tokens in the baseline", c.Withheld)
+	assert.Contains(t, c.Differences, api.Difference{Field: "opening_tokens", Live: "500 tokens", Baseline: "3,500 to 4,000 tokens"})
+
+	silent := recorded
+	silent.Workload = nil
+	c = Compare(live, silent, 60)
+	assert.Zero(t, improved(c))
+	assert.Contains(t, c.Withheld, "how long they were in the baseline is not recorded")
+	assert.Contains(t, c.Differences, api.Difference{Field: "opening_tokens", Live: "500 tokens", Baseline: "not recorded"})
+
+	own := recorded
+	own.Workload = new(*recorded.Workload)
+	own.Workload.OpeningTokens = 500
+	assert.NotZero(t, improved(Compare(live, own, 60)), "the same length")
+	assert.NotEmpty(t, Compare(Live{Shape: *recorded.Workload}, own, 60).Withheld)
+}
+
 func TestWithheld(t *testing.T) {
 	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Withheld: "the load generator is late"}
 	c := Compare(live, h200(), 100)

@@ -34,7 +34,8 @@ type Live struct {
 // (live − baseline) / baseline for rates and the hit ratio, in per cent. Its
 // interval comes from the live value's and the baseline's, and decides its outcome;
 // without either of them it is too variable to say. There is no improvement while
-// settling or withheld, nor where either side has no value or the baseline's is 0.
+// settling or withheld, nor against openings of another length, nor where either side
+// has no value or the baseline's is 0.
 func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	c := api.Comparison{
 		Name: b.Name, Title: b.Title, Concurrency: concurrency,
@@ -45,7 +46,10 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 		Differences: differences(live, b),
 		Columns:     Columns(b, concurrency),
 	}
-	if !live.Settling && live.Withheld == "" {
+	if reason := incomparable(live.Shape, b.Workload); reason != "" {
+		c.Withheld = reason
+	}
+	if !live.Settling && c.Withheld == "" {
 		for i := range c.Columns {
 			improve(&c.Columns[i], live)
 		}

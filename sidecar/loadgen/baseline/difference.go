@@ -135,11 +135,15 @@ func (d *differenceList) workload(is api.WorkloadShape, was *api.WorkloadShape) 
 	if was == nil {
 		d.text("workload", fmt.Sprintf("turns %s, max_tokens %s",
 			cmp.Or(turns(is.Turns), notKnown), cmp.Or(count(is.MaxTokens), notKnown)), "", plain)
+		if is.OpeningTokens != 0 {
+			d.text("opening_tokens", openingTokens(is.OpeningTokens), "", plain)
+		}
 		return
 	}
 	d.text("turns", turns(is.Turns), turns(was.Turns), plain)
 	d.text("max_tokens", count(is.MaxTokens), count(was.MaxTokens), plain)
 	d.text("openings", openings(is.Openings), openings(was.Openings), plain)
+	d.text("opening_tokens", openingTokens(is.OpeningTokens), openingTokens(was.OpeningTokens), plain)
 	d.text("output_tokens", lengths(is.OutputTokens), lengths(was.OutputTokens), plain)
 	d.text("corpus", is.Corpus, was.Corpus, plain)
 	d.text("followup", is.Followup, was.Followup, plain)
@@ -160,6 +164,26 @@ func openings(n *int) string {
 		return "one for each conversation"
 	}
 	return strconv.Itoa(*n)
+}
+
+func openingTokens(n int) string {
+	if n == 0 {
+		return "3,500 to 4,000 tokens"
+	}
+	return fmt.Sprintf("%d tokens", n)
+}
+
+// incomparable says why figures cannot be held against a baseline at all: where
+// conversations open with texts of another length, every prompt of theirs has another
+// one, and so has all that is measured. Empty: they can, as far as is known.
+func incomparable(is api.WorkloadShape, was *api.WorkloadShape) string {
+	switch {
+	case was == nil && is.OpeningTokens == 0, was != nil && is.OpeningTokens == was.OpeningTokens:
+		return ""
+	case was == nil:
+		return fmt.Sprintf("conversations open with texts of %s here, and how long they were in the baseline is not recorded", openingTokens(is.OpeningTokens))
+	}
+	return fmt.Sprintf("conversations open with texts of %s here, and of %s in the baseline", openingTokens(is.OpeningTokens), openingTokens(was.OpeningTokens))
 }
 
 func lengths(d *api.Distribution) string {

@@ -99,6 +99,7 @@ func validateWorkload(w api.WorkloadShape) error {
 		validateInt("workload.turns.min", w.Turns.Min, 0, maxCount),
 		validateInt("workload.turns.max", w.Turns.Max, w.Turns.Min, maxCount),
 		validateInt("workload.max_tokens", w.MaxTokens, 0, maxCount),
+		validateInt("workload.opening_tokens", w.OpeningTokens, 0, maxCount),
 		validateLine("workload.corpus", w.Corpus),
 		validateLine("workload.followup", w.Followup),
 	)

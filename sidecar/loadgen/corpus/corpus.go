@@ -27,6 +27,9 @@ type Starter struct {
 type Corpus struct {
 	Name     string
 	Starters []Starter
+	Length   int // tokens of every opening; 0: as many as its text has, see [Corpus.Sized]
+
+	whole *Corpus // what it was cut from; nil: nothing
 
 	mu      sync.Mutex
 	recipes map[int]*recipe // by the starter's place; made at the first need

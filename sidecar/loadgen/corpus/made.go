@@ -18,6 +18,7 @@ import (
 // sections and paragraphs of its article in an order of its own. It is as long as
 // its article to the token (see [Tokenizer]), where sentences of a fitting length can
 // be left out for the number; of a text of few sentences it may be longer by up to that.
+// In a corpus that is [Corpus.Sized], each is exactly as long as that says.
 //
 // Texts are made when they are asked for, in some 100 µs, and not kept.
 func (c *Corpus) Opening(seed uint64, number int64) Starter {
@@ -26,7 +27,15 @@ func (c *Corpus) Opening(seed uint64, number int64) Starter {
 	}
 	of := int(number % int64(len(c.Starters)))
 	s := c.Starters[of]
-	return Starter{ID: madeID(s.ID, number), Topic: s.Topic, Text: c.recipe(of).make(seed, number)}
+	r := c.recipe(of)
+	mixed := r.mix(seed, number)
+	text := ""
+	if c.Length > 0 {
+		text = mixed.exactly(c.Length, mixed.title(number))
+	} else {
+		text = mixed.write(number)
+	}
+	return Starter{ID: madeID(s.ID, number), Topic: s.Topic, Text: text}
 }
 
 // Find gives an opening by its id; false says that no opening has it.
@@ -79,7 +88,8 @@ const ordering = 2
 type recipe struct {
 	front     string // of the number
 	sections  []section
-	sentences bool // there are few paragraphs: the sentences within them change places, too
+	sentences bool           // there are few paragraphs: the sentences within them change places, too
+	tokens    map[string]int // of a sized recipe's parts, by how they begin
 }
 
 // section is a heading, or none, with its paragraphs.
@@ -106,6 +116,9 @@ func (c *Corpus) recipe(of int) *recipe {
 	defer c.mu.Unlock()
 	if c.recipes == nil {
 		c.recipes = map[int]*recipe{}
+	}
+	if c.recipes[of] == nil && c.Length > 0 {
+		c.recipes[of] = newSizedRecipe(c.whole.from(of, c.Length))
 	}
 	if c.recipes[of] == nil {
 		c.recipes[of] = newRecipe(c.Starters[of].Text)
@@ -197,12 +210,12 @@ func (r *recipe) leaveOut(tokens int) (over int) {
 	return over
 }
 
-// make puts the parts together in an order that depends on seed and number. The first
+// mix puts the parts into an order that depends on seed and number. The first
 // section stays first, since it has no heading but the title; the last paragraph stays
 // last, since a text is shorter by the line that would follow it.
-func (r *recipe) make(seed uint64, number int64) string {
+func (r *recipe) mix(seed uint64, number int64) *recipe {
 	random := Random(seed, uint64(number), ordering)
-	mixed := recipe{front: r.front, sections: slices.Clone(r.sections)}
+	mixed := &recipe{front: r.front, sections: slices.Clone(r.sections), tokens: r.tokens}
 	end := len(mixed.sections) - 1
 	if end > 1 {
 		shuffle(random, mixed.sections[1:end])
@@ -222,17 +235,20 @@ func (r *recipe) make(seed uint64, number int64) string {
 			}
 		}
 	}
-	return mixed.write(number)
+	return mixed
 }
 
 func shuffle[T any](r *rand.Rand, all []T) {
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 }
 
+// title is the line in front of a made text.
+func (r *recipe) title(number int64) string { return r.front + " " + grouped(number) }
+
 // write is the whole text, with its number in front.
 func (r *recipe) write(number int64) string {
 	var b strings.Builder
-	b.WriteString(r.front + " " + grouped(number))
+	b.WriteString(r.title(number))
 	for _, s := range r.sections {
 		if s.heading != "" {
 			b.WriteString("\n\n" + s.heading)

@@ -204,7 +204,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 // shape is what of the workload changes its results. The lock is held.
 func (l *Lane) shape() api.WorkloadShape {
 	return api.WorkloadShape{
-		Turns: l.settings.Turns, MaxTokens: l.settings.MaxTokens, Openings: new(l.settings.Openings.Of(l.corpus)), OutputTokens: l.settings.Output,
+		Turns: l.settings.Turns, MaxTokens: l.settings.MaxTokens, Openings: new(l.settings.Openings.Of(l.corpus)), OpeningTokens: l.corpus.Length, OutputTokens: l.settings.Output,
 		Corpus: l.corpus.Name, Followup: l.opts.Questioner.Name(),
 	}
 }

@@ -187,6 +187,13 @@ describe('the states', () => {
     expect(row(latencies(), 'TTFT')).not.toHaveTextContent(/better|worse|difference/);
   });
 
+  it('tells why nothing is better or worse than with openings of another length', () => {
+    const withheld = 'conversations open with texts of 500 tokens here, and of 3,500 to 4,000 tokens in the baseline';
+    const differences = [{ field: 'opening_tokens', live: '500 tokens', baseline: '3,500 to 4,000 tokens' }];
+    showLane({ baseline: { withheld, differences } });
+    expect(screen.getByText('Nothing is called better or worse').parentElement).toHaveTextContent(`worse: ${withheld}.`);
+  });
+
   it('while every column is hidden', () => {
     showLane({}, { hideKV: true, hideRoundRobin: true });
     expect(screen.getByText(/There is nothing to compare with/)).toBeInTheDocument();

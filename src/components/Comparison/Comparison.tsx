@@ -117,7 +117,7 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
           <Table caption="Rates, live and recorded" corner="Rate" nameWidth="8.6em" table={model.rates} size={size} />
         </div>
       </div>
-      {isLive && comparison.withheld !== undefined && <Withheld />}
+      {isLive && comparison.withheld !== undefined && <Withheld comparison={comparison} />}
       {model.sources.length === 0 && <NothingToCompare comparison={comparison} />}
       {comparison.not_kept && <RowNotKept row={comparison.not_kept} time={time} />}
       <Uncalibrated note={isLive ? simulationNote(lane.state) : undefined} />
@@ -152,9 +152,16 @@ function NothingToCompare({ comparison }: { comparison: Compared }) {
   );
 }
 
-/** Why no figure is called better or worse, though the step has settled; what it is about stands above. */
-function Withheld() {
+/** Why no figure is called better or worse, though the step may have settled; what is said of a bottleneck stands above. */
+function Withheld({ comparison }: { comparison: Compared }) {
   const styles = useStyles2(getStyles);
+  if (comparison.differences.some(({ field }) => field === 'opening_tokens')) {
+    return (
+      <div className={styles.differences}>
+        <b>Nothing is called better or worse</b>: {comparison.withheld}.
+      </div>
+    );
+  }
   return (
     <div className={styles.differences}>
       <b>Nothing is called better or worse</b> while the load generator is the bottleneck.

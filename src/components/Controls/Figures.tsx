@@ -57,6 +57,7 @@ function workloadFigures(lane?: LaneSnapshot): Figure[] {
   return [
     ['Turns', min === max ? String(min) : `${min}–${max}`],
     ['Opening texts', shape.openings === 0 ? 'one each' : number(shape.openings)],
+    ['Opening length', shape.opening_tokens === undefined ? '3,500–4,000 tokens' : `${number(shape.opening_tokens)} tokens`],
     ['Longest answer', `${number(shape.max_tokens)} tokens`],
     ['Start rate', `${start_rate} conversations/s`],
     ['Request cap', target_rps === 0 ? 'none' : `${target_rps} requests/s`],

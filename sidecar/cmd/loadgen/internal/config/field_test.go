@@ -35,7 +35,8 @@ var samples = map[string]string{
 	"prometheus.url": "http://prometheus:9090", "prometheus.namespace": "booth", "cluster.metrics_urls": "http://a:8081,http://b:8082/metrics",
 	"baseline.default": "this target", "title": "# our: booth", "subtitle": "'second' \"line\"",
 	"listen": "localhost:0", "token_file": "token", "hosts": "booth.local,10.0.0.1", "public_page": "true",
-	"fail_if": "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv",
+	"opening_tokens": "500",
+	"fail_if":        "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv",
 	"data_dir": "/data", "log.level": "debug", "log.format": "json",
 }
 

@@ -26,19 +26,20 @@ type form struct {
 var errForm = errors.New("not of the form")
 
 var forms = map[string]form{
-	"line":      {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
-	"path":      {"a path", readPath},
-	"url":       {"http:// or https:// with a host, without user, query and fragment", readURL},
-	"target":    {"http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000", readTarget},
-	"address":   {"an IP address or localhost and a port, such as 127.0.0.1:8088", readAddress},
-	"host":      {"a host name or an IP address, without a port", readHost},
-	"origin":    {"http:// or https:// with a host and an optional port, and nothing else", readOrigin},
-	"bucket":    {"a bucket's name of 3 to 63 lower-case letters, digits, dots and hyphens", readBucket},
-	"openings":  {"a whole number, " + api.Limits["openings"].String(), readOpenings},
-	"endpoint":  {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
-	"condition": {report.Allowed(), readCondition},
-	"output":    {report.AllowedOutput, readOutput},
-	"offer":     {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
+	"line":           {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
+	"path":           {"a path", readPath},
+	"url":            {"http:// or https:// with a host, without user, query and fragment", readURL},
+	"target":         {"http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000", readTarget},
+	"address":        {"an IP address or localhost and a port, such as 127.0.0.1:8088", readAddress},
+	"host":           {"a host name or an IP address, without a port", readHost},
+	"origin":         {"http:// or https:// with a host and an optional port, and nothing else", readOrigin},
+	"bucket":         {"a bucket's name of 3 to 63 lower-case letters, digits, dots and hyphens", readBucket},
+	"opening_tokens": {"a whole number, " + api.Limits["opening_tokens"].String(), whole("opening_tokens")},
+	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
+	"endpoint":       {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
+	"condition":      {report.Allowed(), readCondition},
+	"output":         {report.AllowedOutput, readOutput},
+	"offer":          {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
 }
 
 func readLine(s string) (string, error) {
@@ -81,12 +82,16 @@ func readAddress(s string) (string, error) {
 	return s, nil
 }
 
-func readOpenings(s string) (string, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || !api.Limits["openings"].Allows(float64(n)) {
-		return "", errForm
+// whole reads a whole number within the limits of a name; the empty text says that there
+// is none.
+func whole(name string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || !api.Limits[name].Allows(float64(n)) {
+			return "", errForm
+		}
+		return strconv.Itoa(n), nil
 	}
-	return strconv.Itoa(n), nil
 }
 
 func readHost(s string) (string, error) {

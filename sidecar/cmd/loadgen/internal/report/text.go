@@ -185,10 +185,10 @@ func (r *Report) baselineLines() []string {
 		return []string{"not compared: no turn counted when the run ended"}
 	case len(c.Columns) == 0:
 		return []string{c.Title + ": not compared, nothing has been measured there yet"}
-	case c.Settling:
-		return []string{fmt.Sprintf("%s: not compared, still settling: %.0f s of counted turns are missing", c.Title, c.SettlingFor)}
 	case c.Withheld != "":
 		return []string{fmt.Sprintf("%s: not compared: %s", c.Title, c.Withheld)}
+	case c.Settling:
+		return []string{fmt.Sprintf("%s: not compared, still settling: %.0f s of counted turns are missing", c.Title, c.SettlingFor)}
 	}
 	lines := []string{fmt.Sprintf("%s, at %s; the last %.0f s of the run, %d counted turns:", c.Title, plural(c.Concurrency, "conversation"), c.Seconds, c.N)}
 	for _, column := range c.Columns {
