@@ -112,7 +112,7 @@ func packApp(ctx context.Context, dir string, platforms ...pack.Platform) (pack.
 		return pack.Archive{}, err
 	}
 	return pack.App(pack.Options{
-		Dist: "dist", Dir: dir, Date: date, Platforms: platforms, Out: os.Stdout,
+		Dist: "dist", Examples: "provisioning", Dir: dir, Date: date, Platforms: platforms, Out: os.Stdout,
 		Build: func(b pack.Backend) error { return buildBackend(b, flags) },
 	})
 }

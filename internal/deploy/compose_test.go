@@ -138,7 +138,7 @@ func TestGrafanaAsInTheBooth(t *testing.T) {
 	require.Equal(t, want, have)
 
 	asked := regexp.MustCompile(`\$(KVBOOTH_[A-Z_]+)`)
-	for _, name := range []string{"datasources/prometheus.yaml", "plugins/kvbooth.yaml"} {
+	for _, name := range []string{"datasources/prometheus.yaml", "plugins/kvbooth.yaml", "alerting/rules.yaml"} {
 		text, err := os.ReadFile(filepath.Join(root, "provisioning", name))
 		require.NoError(t, err)
 		for _, match := range asked.FindAllStringSubmatch(string(text), -1) {

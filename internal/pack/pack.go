@@ -24,6 +24,10 @@ import (
 // folder that a Grafana can load as it is.
 const Dir = "bin/package"
 
+// ExamplesDir is the folder in the archive that has the provisioning files: data
+// source, app and alert rules, each in the folder that Grafana reads it from.
+const ExamplesDir = "provisioning"
+
 // Platform is a system that a backend is built for, by Go's names.
 type Platform struct{ OS, Arch string }
 
@@ -43,6 +47,7 @@ var Platforms = []Platform{
 // Options say what is packed, and how.
 type Options struct {
 	Dist      string // the folder of the built front end
+	Examples  string // the folder of provisioning files, which goes along as examples; "": none
 	Dir       string // where folder and archive go
 	Date      time.Time
 	Platforms []Platform
@@ -72,6 +77,11 @@ func App(o Options) (Archive, error) {
 	}
 	if err := m.check(folder); err != nil {
 		return Archive{}, err
+	}
+	if o.Examples != "" {
+		if err := os.CopyFS(filepath.Join(folder, ExamplesDir), os.DirFS(o.Examples)); err != nil {
+			return Archive{}, fmt.Errorf("copy %s: %w", o.Examples, err)
+		}
 	}
 	for i, p := range o.Platforms {
 		fmt.Fprintf(o.Out, "building the backend for %s (%d of %d)\n", p, i+1, len(o.Platforms))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/source"
 	"kvbooth/sidecar/booth/local"
 )
 
@@ -48,8 +49,10 @@ var day = time.Date(2026, 11, 21, 12, 0, 2, 0, time.UTC)
 
 // options pack a built app with backends of one line.
 func options(t *testing.T, dist string) Options {
+	root, err := source.Root()
+	require.NoError(t, err)
 	return Options{
-		Dist: dist, Dir: t.TempDir(), Date: day, Platforms: Platforms, Out: t.Output(),
+		Dist: dist, Examples: filepath.Join(root, "provisioning"), Dir: t.TempDir(), Date: day, Platforms: Platforms, Out: t.Output(),
 		Build: func(b Backend) error {
 			require.Equal(t, "kvbooth-inference-app 1.2.3", b.ID+" "+b.Version)
 			require.Equal(t, day, b.Date)
@@ -84,6 +87,7 @@ func TestArchive(t *testing.T) {
 	want := map[string]fs.FileMode{}
 	for _, name := range []string{
 		"plugin.json", "module.js", "img/logo.svg", "dashboards/booth.json", "panels/x/plugin.json", "panels/x/module.js", "go_plugin_build_manifest",
+		"provisioning/datasources/prometheus.yaml", "provisioning/plugins/kvbooth.yaml", "provisioning/alerting/rules.yaml",
 	} {
 		want["kvbooth-inference-app/"+name] = 0o644
 	}
@@ -92,6 +96,7 @@ func TestArchive(t *testing.T) {
 	}
 	require.Equal(t, want, modes)
 	require.Equal(t, "windows/arm64", texts["kvbooth-inference-app/gpx_kvbooth_windows_arm64.exe"])
+	require.Contains(t, texts["kvbooth-inference-app/provisioning/alerting/rules.yaml"], "datasourceUid: $KVBOOTH_PROMETHEUS_UID\n")
 	require.Equal(t, "sums", texts["kvbooth-inference-app/go_plugin_build_manifest"])
 	for _, name := range []string{"plugin.json", "panels/x/plugin.json"} {
 		require.Regexp(t, `"updated": ?"2026-11-21"`, texts["kvbooth-inference-app/"+name])

@@ -140,6 +140,10 @@ const AppID = "kvbooth-inference-app"
 // AppIDs are the ids of the app and of the panels inside it, none of which is signed.
 var AppIDs = []string{AppID, "kvbooth-controls-panel", "kvbooth-comparison-panel"}
 
+// DataSourceUID is the uid of the data source in the project's provisioning. A Grafana
+// that has a Prometheus of its own has another one.
+const DataSourceUID = "kvbooth-prometheus"
+
 // AppBackend is the file name of the app's backend for this system, as Grafana
 // looks for it.
 func AppBackend() string {

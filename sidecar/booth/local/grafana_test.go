@@ -175,7 +175,7 @@ func startProvisioned(t *testing.T, g local.Grafana, provisioning string) (p *lo
 	require.NoError(t, err)
 	c, err := g.Command(local.GrafanaOptions{
 		Dir: t.TempDir(), Provisioning: provisioning, Port: ports[0], Log: filepath.Join(t.TempDir(), "log"),
-		Env: []string{"KVBOOTH_PROMETHEUS_URL=http://127.0.0.1:9099"},
+		Env: []string{"KVBOOTH_PROMETHEUS_URL=http://127.0.0.1:9099", "KVBOOTH_PROMETHEUS_UID=" + local.DataSourceUID},
 	})
 	require.NoError(t, err)
 	p = start(t, c)

@@ -254,6 +254,7 @@ func TestDemo(t *testing.T) {
 		assert.Contains(t, args, arg)
 	}
 	assert.Contains(t, env, "KVBOOTH_PROMETHEUS_URL="+prometheus+"\n")
+	assert.Contains(t, env, "KVBOOTH_PROMETHEUS_UID=kvbooth-prometheus\n")
 	assert.Contains(t, env, "KVBOOTH_SIDECAR_URL="+generator+"\n")
 	assert.ElementsMatch(t, []string{
 		"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dcgm-exporter-1", "dcgm-exporter-2", "loadgen", "prometheus",

@@ -63,7 +63,9 @@ func (b *booth) newGrafana(g local.Grafana, loadgen string) (*service, error) {
 	command, err := g.Command(local.GrafanaOptions{
 		Dir: b.folder("grafana"), Provisioning: provisioning, Plugins: app,
 		Unsigned: local.AppIDs, Port: port, Log: b.log("grafana"),
-		Env: []string{"KVBOOTH_PROMETHEUS_URL=" + b.prometheus.url, "KVBOOTH_SIDECAR_URL=http://" + loadgen},
+		Env: []string{
+			"KVBOOTH_PROMETHEUS_URL=" + b.prometheus.url, "KVBOOTH_PROMETHEUS_UID=" + local.DataSourceUID, "KVBOOTH_SIDECAR_URL=http://" + loadgen,
+		},
 	})
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ var wantMetrics = map[dto.MetricType]map[string]string{
 		"loadgen_implausible_values_total": "- source",
 	},
 	dto.MetricType_GAUGE: {
-		"loadgen_target_concurrency": "", "loadgen_active_conversations": "", "loadgen_inflight_requests": "", "loadgen_workload_running": "",
+		"loadgen_target_concurrency": "", "loadgen_active_conversations": "", "loadgen_inflight_requests": "", "loadgen_awaiting_first_token_requests": "", "loadgen_workload_running": "",
 		"loadgen_settling": "", "loadgen_step": "", "loadgen_info": "mode model speculation target version", "loadgen_slo_seconds": "metric",
 		"loadgen_baseline_ttft_seconds":                   "baseline mode percentile speculation",
 		"loadgen_baseline_tpot_seconds":                   "baseline mode percentile speculation",

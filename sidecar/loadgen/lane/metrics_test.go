@@ -90,15 +90,16 @@ func TestCollector(t *testing.T) {
 		got.agrees(t, "loadgen_itl_all_seconds", s.Window.Metrics.ITL)
 		got.agrees(t, "loadgen_latency_all_seconds", s.Window.Metrics.Latency)
 		for name, want := range map[string]float64{
-			"loadgen_target_concurrency":      3,
-			"loadgen_active_conversations":    float64(s.State.Concurrency.Actual),
-			"loadgen_inflight_requests":       3,
-			"loadgen_workload_running":        1,
-			"loadgen_settling":                0,
-			"loadgen_step":                    float64(s.State.Step.ID),
-			"loadgen_store_lost_turns_total":  4,
-			"loadgen_slo_seconds metric=ttft": .6,
-			"loadgen_slo_seconds metric=tpot": .06,
+			"loadgen_target_concurrency":            3,
+			"loadgen_active_conversations":          float64(s.State.Concurrency.Actual),
+			"loadgen_inflight_requests":             3,
+			"loadgen_awaiting_first_token_requests": float64(s.Window.Awaiting.N),
+			"loadgen_workload_running":              1,
+			"loadgen_settling":                      0,
+			"loadgen_step":                          float64(s.State.Step.ID),
+			"loadgen_store_lost_turns_total":        4,
+			"loadgen_slo_seconds metric=ttft":       .6,
+			"loadgen_slo_seconds metric=tpot":       .06,
 			"loadgen_info mode=round_robin,model=test-model,speculation=off,target=http://gpu.example:8000,version=1.2.3": 1,
 			// in force and by level: what this target measured under kv
 			"loadgen_baseline_ttft_seconds baseline=this target,mode=kv,percentile=95,speculation=off":                     .2,

@@ -264,7 +264,7 @@ func (r *reading) gauges() stats.Gauges {
 	}
 	return stats.Gauges{
 		TargetConcurrency: r.state.Concurrency.Target, ActiveConversations: r.state.Concurrency.Actual,
-		InflightRequests: len(r.turns), Running: r.state.Running, Settling: r.state.Settling, Step: r.state.Step.ID,
+		InflightRequests: len(r.turns), AwaitingFirstToken: r.awaiting().N, Running: r.state.Running, Settling: r.state.Settling, Step: r.state.Step.ID,
 		Version: r.process.Version, Target: r.opts.Client.Root(), Model: r.opts.Client.Model(),
 		Mode: r.state.Mode, Speculation: r.state.Speculation,
 		Baseline: &b, InForce: baseline.RowsAt(b, r.level()), OwnInForce: own,

@@ -13,6 +13,7 @@ import (
 // Gauges are what the metrics tell of a lane beside its turns.
 type Gauges struct {
 	TargetConcurrency, ActiveConversations, InflightRequests int
+	AwaitingFirstToken                                       int // of those requests
 
 	Running, Settling      bool
 	Step                   int64
@@ -72,6 +73,7 @@ var (
 	descTarget   = desc("loadgen_target_concurrency", "Conversations to keep in progress.")
 	descActive   = desc("loadgen_active_conversations", "Conversations in progress.")
 	descInflight = desc("loadgen_inflight_requests", "Turns in progress.")
+	descAwaiting = desc("loadgen_awaiting_first_token_requests", "Turns in progress that were sent and still wait for their first token.")
 	descRunning  = desc("loadgen_workload_running", "1 while the workload runs, else 0.")
 	descSettling = desc("loadgen_settling", "1 until 60 s of counted turns exist in the step, else 0.")
 	descStep     = desc("loadgen_step", "Number of the step in progress.")
@@ -83,7 +85,7 @@ var (
 var laneDescs = []*prometheus.Desc{
 	descTTFT, descTPOT, descITL, descLatency,
 	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descCacheTold, descOutput, descLost, descFollowup,
-	descTarget, descActive, descInflight, descRunning, descSettling, descStep, descInfo, descSLO,
+	descTarget, descActive, descInflight, descAwaiting, descRunning, descSettling, descStep, descInfo, descSLO,
 }
 
 // Describe implements [prometheus.Collector].
@@ -167,6 +169,7 @@ func (e emitter) state(g *Gauges) {
 	e.gauge(descTarget, float64(g.TargetConcurrency))
 	e.gauge(descActive, float64(g.ActiveConversations))
 	e.gauge(descInflight, float64(g.InflightRequests))
+	e.gauge(descAwaiting, float64(g.AwaitingFirstToken))
 	e.gauge(descRunning, oneIf(g.Running))
 	e.gauge(descSettling, oneIf(g.Settling))
 	e.gauge(descStep, float64(g.Step))

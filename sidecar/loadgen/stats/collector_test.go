@@ -31,7 +31,7 @@ func row(mode api.Mode, concurrency int) api.BaselineRow {
 
 func fullGauges() Gauges {
 	return Gauges{
-		TargetConcurrency: 180, ActiveConversations: 179, InflightRequests: 150, Running: true, Settling: true, Step: 7,
+		TargetConcurrency: 180, ActiveConversations: 179, InflightRequests: 150, AwaitingFirstToken: 12, Running: true, Settling: true, Step: 7,
 		Version: "v1.2.3", Target: "http://localhost:8000", Model: "m", Mode: api.ModeKV, Speculation: api.SpeculationOff,
 		LostTurns: 2,
 		Followup:  &api.FollowupStatus{ByModel: 40, Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 3, api.FollowupPaused: 9}},
@@ -109,7 +109,7 @@ func TestNames(t *testing.T) {
 		"loadgen_input_tokens_total": "COUNTER", "loadgen_cached_tokens_total": "COUNTER", "loadgen_cache_reported_input_tokens_total": "COUNTER", "loadgen_output_tokens_total": "COUNTER",
 		"loadgen_store_lost_turns_total": "COUNTER",
 		"loadgen_followup_total":         "COUNTER cause source",
-		"loadgen_target_concurrency":     "GAUGE", "loadgen_active_conversations": "GAUGE", "loadgen_inflight_requests": "GAUGE",
+		"loadgen_target_concurrency":     "GAUGE", "loadgen_active_conversations": "GAUGE", "loadgen_inflight_requests": "GAUGE", "loadgen_awaiting_first_token_requests": "GAUGE",
 		"loadgen_workload_running": "GAUGE", "loadgen_settling": "GAUGE", "loadgen_step": "GAUGE",
 		"loadgen_info": "GAUGE mode model speculation target version", "loadgen_slo_seconds": "GAUGE metric",
 	}

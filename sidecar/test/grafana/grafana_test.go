@@ -32,7 +32,7 @@ func startGrafana(t *testing.T, b *boothtest.Booth, installed local.Grafana, pat
 		Dir: t.TempDir(), Provisioning: filepath.Join(b.Root, "provisioning"), Plugins: map[string]string{local.AppID: dist},
 		Unsigned: local.AppIDs, Port: port, Log: boothtest.Log(t, "grafana"),
 		Env: []string{
-			"KVBOOTH_PROMETHEUS_URL=" + b.Prometheus, "KVBOOTH_SIDECAR_URL=" + b.Loadgen, "KVBOOTH_SIDECAR_TOKEN=" + b.Token,
+			"KVBOOTH_PROMETHEUS_URL=" + b.Prometheus, "KVBOOTH_PROMETHEUS_UID=" + local.DataSourceUID, "KVBOOTH_SIDECAR_URL=" + b.Loadgen, "KVBOOTH_SIDECAR_TOKEN=" + b.Token,
 			"GF_AUTH_ANONYMOUS_ORG_ROLE=Viewer", "GF_SECURITY_ADMIN_PASSWORD=" + password,
 			"GF_SERVER_ROOT_URL=" + root + path + "/", fmt.Sprintf("GF_SERVER_SERVE_FROM_SUB_PATH=%t", path != ""),
 		},
