@@ -282,7 +282,12 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(g.lane.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		stats.NewClientCollector(func() api.ClientHealth { return g.check.Health(time.Now()) }))
+	certificate, err := serverTLS(conf, g.log)
+	if err != nil {
+		return err
+	}
 	g.server, err = server.New(server.Options{
+		TLS:     certificate,
 		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store}, Token: string(conf.Token), Hosts: conf.Hosts, PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
 		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
 	})

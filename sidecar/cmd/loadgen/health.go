@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
 )
 
 // healthWithin is what an answer may take.
@@ -16,14 +18,19 @@ const healthWithin = 5 * time.Second
 
 // health asks the load generator that listens there whether it is ready, as the
 // health check of a container does. The error is what it says.
-func health(ctx context.Context, listen string) error {
+func health(ctx context.Context, conf *config.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, healthWithin)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+ask(listen)+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme(conf)+"://"+ask(conf.Listen)+"/readyz", nil)
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	client, err := healthClient(conf)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	case config.Check:
 		fmt.Fprintln(stdout, "The configuration is good.")
 	case config.Health:
-		if err := health(ctx, conf.Listen); err != nil {
+		if err := health(ctx, conf); err != nil {
 			fmt.Fprintln(stderr, "loadgen:", err)
 			return failure
 		}
@@ -135,7 +135,7 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 		return notStarted{err}
 	}
 	starting()
-	log.Info("the load generator is up", "address", "http://"+l.Addr().String(), "target", conf.Target.URL,
+	log.Info("the load generator is up", "address", scheme(conf)+"://"+l.Addr().String(), "target", conf.Target.URL,
 		"open_files", files.limit, "most_conversations", files.conversations)
 	var wg sync.WaitGroup
 	if conf.Start || conf.Duration > 0 || conf.Requests > 0 {

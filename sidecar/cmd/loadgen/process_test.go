@@ -144,7 +144,7 @@ func (p *program) start(target string, args ...string) *program {
 		_ = p.cmd.Wait()
 	}()
 	p.t.Cleanup(p.kill)
-	p.address = p.says(`the load generator is up" address=(http://\S+)`)
+	p.address = p.says(`the load generator is up" address=(https?://\S+)`)
 	p.client = p.as("")
 	return p
 }

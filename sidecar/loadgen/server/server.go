@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,8 @@ type Options struct {
 	ParseJSON func(r io.Reader, name string) (api.Baseline, error)
 
 	MaxConnections int // kept open at a time; 0: DefaultConnections
+
+	TLS *tls.Config // HTTPS with these certificates, HTTP/1.1 alone, which WebSockets need; nil: HTTP
 
 	Token      string       // empty: whoever reaches the server may do everything
 	Hosts      []string     // names and addresses of the server besides the loopback ones
@@ -201,5 +204,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	srv.RegisterOnShutdown(s.streams.refuse)
 	defer s.streams.end()
-	return api.Serve(ctx, srv, &bounded{Listener: l, limit: s.opts.MaxConnections}, shutdownTimeout)
+	l = &bounded{Listener: l, limit: s.opts.MaxConnections}
+	if s.opts.TLS != nil {
+		config := s.opts.TLS.Clone()
+		config.NextProtos = []string{"http/1.1"}
+		l = tls.NewListener(l, config)
+	}
+	return api.Serve(ctx, srv, l, shutdownTimeout)
 }

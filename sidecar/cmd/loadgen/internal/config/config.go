@@ -54,6 +54,9 @@ type Config struct {
 	Hosts      []string `form:"host" placeholder:"NAME" group:"Access" help:"Host names, besides loopback, under which browsers may reach it."`
 	PublicPage bool     `negatable:"" group:"Access" help:"Show the read-only page without a token."`
 
+	TLSCertFile string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file of the certificate to serve HTTPS with, its issuers' behind it. Needs tls_key_file. Read again when it changes."`
+	TLSKeyFile  string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file of that certificate's private key."`
+
 	DataDir string `form:"path" placeholder:"DIR" group:"Data and log" help:"Folder of the database. Without it, kvbooth in the user's data folder."`
 	Store   Store  `embed:"" prefix:"store." group:"Data and log"`
 	Log     Log    `embed:"" prefix:"log." group:"Data and log"`

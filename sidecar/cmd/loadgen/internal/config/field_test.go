@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/x509"
 	"encoding/pem"
 	"flag"
 	"fmt"
@@ -34,7 +35,7 @@ var samples = map[string]string{
 	"mode.driver": "pinned", "mode.mode": "round_robin", "mode.speculation": "off", "mode.offers": "kv,round_robin,kv/eagle3",
 	"prometheus.url": "http://prometheus:9090", "prometheus.namespace": "booth", "cluster.metrics_urls": "http://a:8081,http://b:8082/metrics",
 	"baseline.default": "this target", "title": "# our: booth", "subtitle": "'second' \"line\"",
-	"listen": "localhost:0", "token_file": "token", "hosts": "booth.local,10.0.0.1", "public_page": "true",
+	"listen": "localhost:0", "token_file": "token", "hosts": "booth.local,10.0.0.1", "public_page": "true", "tls_cert_file": "ca", "tls_key_file": "ca-key",
 	"opening_tokens": "500",
 	"fail_if":        "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv",
 	"data_dir": "/data", "log.level": "debug", "log.format": "json",
@@ -65,7 +66,8 @@ func sample(f field) string {
 
 // Each field can be set by its flag, its variable and the file, with the same result.
 func TestEveryFieldFromEverySource(t *testing.T) {
-	files := map[string]string{"key": "k", "token": "0123456789abcdef", "ca": certificate(t)}
+	ca, caKey := certificate(t)
+	files := map[string]string{"key": "k", "token": "0123456789abcdef", "ca": ca, "ca-key": caKey}
 	for _, f := range newModel(Config{}, io.Discard).fields {
 		if f.name == "config" {
 			continue
@@ -82,6 +84,10 @@ func TestEveryFieldFromEverySource(t *testing.T) {
 			with = append(with, "--corpus-s3-secret-key-file=key")
 		case "corpus.s3.secret_key_file":
 			with = append(with, "--corpus-s3-access-key-file=key")
+		case "tls_cert_file":
+			with = append(with, "--tls-key-file=ca-key")
+		case "tls_key_file":
+			with = append(with, "--tls-cert-file=ca")
 		}
 		require.NotEqual(t, f.flag.Default, value, f.name)
 		sources := map[string]input{
@@ -95,11 +101,15 @@ func TestEveryFieldFromEverySource(t *testing.T) {
 	}
 }
 
-func certificate(t *testing.T) string {
+// certificate gives a certificate with its private key, in PEM.
+func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	der, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	require.NoError(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
 func asYAML(name, value string) string {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -127,6 +128,9 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if err := l.readCAs(&c); err != nil {
 		return nil, err
 	}
+	if err := l.checkCertificate(&c); err != nil {
+		return nil, err
+	}
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -210,6 +214,33 @@ func (l *loader) readCAs(c *Config) error {
 			return api.Refuse(ca.field, ca.path, "a PEM file with certificates; it has none")
 		}
 		*ca.to = data
+	}
+	return nil
+}
+
+// checkCertificate looks at what HTTPS is to be served with, so that a pair that is none
+// is found at the start.
+func (l *loader) checkCertificate(c *Config) error {
+	pair := [2]struct{ field, path, other string }{
+		{"tls_cert_file", c.TLSCertFile, "tls_key_file"}, {"tls_key_file", c.TLSKeyFile, "tls_cert_file"},
+	}
+	if c.TLSCertFile == "" && c.TLSKeyFile == "" {
+		return nil
+	}
+	for _, p := range pair {
+		if p.path == "" {
+			return api.Refuse(p.field, "no value", "a PEM file, since "+p.other+" is set: both, or neither")
+		}
+	}
+	var pem [2][]byte
+	for i, p := range pair {
+		var err error
+		if pem[i], err = l.read(p.field, p.path, "a PEM file that can be read"); err != nil {
+			return err
+		}
+	}
+	if _, err := tls.X509KeyPair(pem[0], pem[1]); err != nil {
+		return api.Refuse("tls_cert_file", c.TLSCertFile, "a certificate in PEM whose private key is in tls_key_file ("+strings.TrimPrefix(err.Error(), "tls: ")+")")
 	}
 	return nil
 }

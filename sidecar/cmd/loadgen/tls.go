@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
+)
+
+// scheme is that of the addresses it serves.
+func scheme(conf *config.Config) string {
+	if conf.TLSCertFile != "" {
+		return "https"
+	}
+	return "http"
+}
+
+// serverTLS is what HTTPS is served with, nil where the configuration names no
+// certificate.
+func serverTLS(conf *config.Config, log *slog.Logger) (*tls.Config, error) {
+	if conf.TLSCertFile == "" {
+		return nil, nil
+	}
+	c := &certificate{certFile: conf.TLSCertFile, keyFile: conf.TLSKeyFile, log: log}
+	if _, err := c.get(nil); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}, nil
+}
+
+// certificate is a pair of files that may be renewed while they are in use. It is safe
+// for concurrent use.
+type certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu     sync.Mutex
+	read   [2]time.Time     // when the files were last changed, as of the latest reading
+	inUse  *tls.Certificate // nil: none could be read yet
+	failed error            // why the latest reading gave none
+}
+
+// get gives the certificate, read again where one of the files has changed since. Where
+// the new one is none, such as in the middle of a renewal, the old one stays.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed, err := modified(c.certFile, c.keyFile)
+	if err == nil && changed == c.read && c.failed == nil {
+		return c.inUse, nil
+	}
+	var pair tls.Certificate
+	if err == nil {
+		pair, err = tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	}
+	if err != nil {
+		if c.inUse == nil {
+			return nil, fmt.Errorf("tls_cert_file: %w", err)
+		}
+		if c.failed == nil {
+			c.log.Warn("the certificate has changed and cannot be used; the one before stays", "tls_cert_file", c.certFile, "error", err)
+		}
+		c.failed = err
+		return c.inUse, nil
+	}
+	if c.inUse != nil && !bytes.Equal(c.inUse.Certificate[0], pair.Certificate[0]) {
+		c.log.Info("the certificate was renewed", "tls_cert_file", c.certFile, "valid_until", pair.Leaf.NotAfter)
+	}
+	c.read, c.inUse, c.failed = changed, &pair, nil
+	return c.inUse, nil
+}
+
+// modified says when two files were last changed.
+func modified(files ...string) (times [2]time.Time, err error) {
+	for i, name := range files {
+		info, err := os.Stat(name)
+		if err != nil {
+			return times, err
+		}
+		times[i] = info.ModTime()
+	}
+	return times, nil
+}
+
+// healthClient asks the load generator of a configuration on this machine. Its
+// certificate is made out to other names than loopback's, so that it is asked to be the
+// very one of the configuration instead.
+func healthClient(conf *config.Config) (*http.Client, error) {
+	transport := &http.Transport{}
+	if conf.TLSCertFile != "" {
+		own, err := tls.LoadX509KeyPair(conf.TLSCertFile, conf.TLSKeyFile)
+		if err != nil {
+			return nil, err
+		}
+		transport.TLSClientConfig = &tls.Config{
+			MinVersion:         tls.VersionTLS12,
+			InsecureSkipVerify: true, // VerifyConnection is stricter
+			VerifyConnection: func(s tls.ConnectionState) error {
+				if !bytes.Equal(s.PeerCertificates[0].Raw, own.Certificate[0]) {
+					return errors.New("what answers has another certificate than that of tls_cert_file")
+				}
+				return nil
+			},
+		}
+	}
+	return &http.Client{Transport: transport}, nil
+}

@@ -1,0 +1,145 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// certFiles are the files of a certificate of a test's own.
+type certFiles struct{ cert, key string }
+
+// issue writes a new certificate for loopback, which vouches for itself, and gives the
+// pool that trusts it and no other. The files change their time each time.
+func (p certFiles) issue(t *testing.T, serial int64) *x509.CertPool {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), DNSNames: []string{"loadgen.example.org"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true, IsCA: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	p.write(t, p.cert, "CERTIFICATE", der, serial)
+	p.write(t, p.key, "PRIVATE KEY", secret, serial)
+	leaf, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return pool
+}
+
+func (p certFiles) write(t *testing.T, path, kind string, der []byte, serial int64) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+	changed := time.Now().Add(time.Duration(serial) * time.Second)
+	require.NoError(t, os.Chtimes(path, changed, changed))
+}
+
+// A load generator that has a certificate serves HTTPS alone, with all that depends on
+// knowing that it does: the page's origin, the session's cookie, the stream, the health
+// check. A renewed certificate counts from the next connection on, one that cannot be
+// used does not.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	server := startTarget(t)
+	dir := t.TempDir()
+	files := certFiles{filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")}
+	first := files.issue(t, 1)
+
+	p := newProgram(t)
+	p.cmd.Env = append(p.cmd.Env, "LOADGEN_TOKEN="+token)
+	trusting := func(pool *x509.CertPool) {
+		p.http.CloseIdleConnections()
+		p.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+		p.client = p.as(token)
+	}
+	p.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: first}}
+	p.start(server.URL, "--tls-cert-file="+files.cert, "--tls-key-file="+files.key)
+	trusting(first)
+	require.True(t, strings.HasPrefix(p.address, "https://"), p.address)
+	p.until("it is ready", p.ready)
+
+	for snapshot, err := range p.client.Stream(t.Context()) {
+		require.NoError(t, err)
+		require.Len(t, snapshot.Lanes, 1)
+		break
+	}
+	for headers, want := range map[string]int{
+		"Origin: " + p.address: http.StatusOK, "Origin: " + strings.Replace(p.address, "https", "http", 1): http.StatusForbidden,
+	} {
+		got, body := p.call("GET", api.Prefix+"/status", "Authorization: Bearer "+token+"\n"+headers)
+		assert.Equal(t, want, got, "%s: %s", headers, body)
+	}
+	res, err := p.http.Post(p.address+api.Prefix+"/session", "application/json", strings.NewReader(`{"token":"`+token+`"}`))
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Len(t, res.Cookies(), 1)
+	assert.True(t, res.Cookies()[0].Secure)
+
+	res, err = p.http.Get(strings.Replace(p.address, "https", "http", 1) + "/readyz")
+	require.NoError(t, err)
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, errors.Join(err, res.Body.Close()))
+	assert.Equal(t, http.StatusBadRequest, res.StatusCode)
+	assert.Contains(t, string(text), "HTTP request to an HTTPS server")
+
+	health := func() (code int, says string) {
+		var said bytes.Buffer
+		args := []string{
+			"health", "--target-url=" + server.URL, "--data-dir=" + t.TempDir(), "--listen=" + strings.TrimPrefix(p.address, "https://"),
+			"--tls-cert-file=" + files.cert, "--tls-key-file=" + files.key,
+		}
+		code = run(t.Context(), args, nil, io.Discard, &said)
+		return code, said.String()
+	}
+	code, says := health()
+	assert.Equal(t, success, code, says)
+
+	second := files.issue(t, 2)
+	trusting(second)
+	p.until("it serves the renewed certificate", p.ready)
+	p.says("the certificate was renewed")
+	code, says = health()
+	assert.Equal(t, success, code, says)
+
+	require.NoError(t, os.WriteFile(files.key, []byte("half a fi"), 0o600))
+	p.http.CloseIdleConnections()
+	p.until("it keeps the one that works", p.ready)
+	p.says("the certificate has changed and cannot be used; the one before stays")
+	third := files.issue(t, 3)
+	trusting(third)
+	p.until("it serves the next one that can be used", p.ready)
+
+	other := certFiles{filepath.Join(dir, "other.crt"), filepath.Join(dir, "other.key")}
+	other.issue(t, 4)
+	files = other
+	code, says = health()
+	assert.Equal(t, failure, code)
+	assert.Contains(t, says, "another certificate than that of tls_cert_file")
+	p.endsWell()
+}
