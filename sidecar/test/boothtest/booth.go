@@ -44,7 +44,7 @@ func Start(t *testing.T, o Options) *Booth {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Booth{Root: root, Token: o.Token, Ports: &Ports{next: o.FirstPort}, bin: Programs(t), parts: map[string]*Part{}}
+	b := &Booth{Root: root, Token: o.Token, Ports: NewPorts(o.FirstPort), bin: Programs(t), parts: map[string]*Part{}}
 	b.target = o.Target(t, b.bin, b.Ports)
 	maps.Copy(b.parts, b.target.Parts)
 	prometheus, loadgen := local.Loopback(b.Ports.Take(t, 1)), local.Loopback(b.Ports.Take(t, 1))
@@ -127,6 +127,9 @@ func (b *Booth) AnotherCluster(t *testing.T, engine string) (all, blind string) 
 	return all, other.AnotherLoadgen(t, engine+"-blind", "")
 }
 
+// Target is the cluster.
+func (b *Booth) Target() Target { return b.target }
+
 // AnotherLoadgen starts a further load generator against the same cluster, and
 // gives its URL.
 func (b *Booth) AnotherLoadgen(t *testing.T, name, token string, flags ...string) string {
@@ -158,6 +161,9 @@ func (b *Booth) startLoadgen(t *testing.T, name, address, token string, flags ..
 
 // Ports hands out ports of loopback, each once.
 type Ports struct{ next int }
+
+// NewPorts begins its search for free ones there.
+func NewPorts(first int) *Ports { return &Ports{next: first} }
 
 // Take finds so many free ports in a row and gives the first.
 func (p *Ports) Take(t *testing.T, n int) int {

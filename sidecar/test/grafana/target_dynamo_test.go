@@ -38,7 +38,16 @@ func host(t *testing.T, address string) string {
 	return u.Host
 }
 
-// TestRealDynamo holds the core of the journeys against a real Dynamo.
+// withoutGPUs are the panels that a Dynamo with mock workers has no data for.
+var withoutGPUs = map[string]string{
+	"kvbooth-booth: GPU Memory (per GPU)": "not reported: no DCGM exporter",
+	"gtc-demo: GPU Memory (per GPU)":      "not reported: no DCGM exporter",
+	"gtc-demo: GPU Utilization (per GPU)": "not reported: no DCGM exporter",
+	"gtc-demo: Speculative Decoding":      "not reported by this engine",
+}
+
+// TestRealDynamo holds the core of the journeys against a real Dynamo, and follows the
+// page on an existing Grafana with it.
 func TestRealDynamo(t *testing.T) {
 	found := findTools(t)
 	if _, _, err := local.FindPython(t.Context()); err != nil {
@@ -46,4 +55,5 @@ func TestRealDynamo(t *testing.T) {
 	}
 	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Token: token, Target: realDynamo})
 	found.journeys(t, b, "", "anywhere")
+	t.Run("ExistingGrafana", func(t *testing.T) { follow(t, found.grafana, b.Target(), b.Ports, withoutGPUs) })
 }

@@ -1,0 +1,247 @@
+//go:build grafana
+
+package grafana
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/local"
+)
+
+// The parts of a dashboard that say what it asks.
+type (
+	dashboard struct {
+		UID        string
+		Panels     []panel
+		Templating struct {
+			List []struct {
+				Name, AllValue string
+				Current        struct{ Value any }
+			}
+		}
+	}
+	panel struct {
+		Type, Title string
+		Targets     []target
+		Panels      []panel // of a row that is collapsed
+		FieldConfig struct{ Defaults struct{ NoValue string } }
+	}
+	target struct {
+		RefID, Expr, Channel, Format string
+		Instant                      bool
+	}
+)
+
+// checkDashboards waits until every panel of both dashboards shows data: what
+// Prometheus is asked by the same queries through Grafana, and what is live by the
+// same channels. Those that have none give the reason that is told for them, which
+// has to be true.
+func (e *existing) checkDashboards(without map[string]string) {
+	e.t.Helper()
+	e.checkReasons(slices.Collect(maps.Values(without)))
+	channels := map[string]bool{"plugin/" + local.AppID + "/main/snapshot": true} // of our own panels
+	empty := map[string]panel{}
+	for _, uid := range []string{"kvbooth-booth", "gtc-demo"} {
+		d := e.dashboard(uid)
+		values := d.values()
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				if q.Channel != "" {
+					channels[values.Replace(q.Channel)] = true
+				}
+			}
+			for i := range p.Targets {
+				p.Targets[i].Expr = values.Replace(p.Targets[i].Expr)
+			}
+			empty[uid+": "+p.Title] = p
+		}
+	}
+	maps.DeleteFunc(empty, func(_ string, p panel) bool {
+		return !slices.ContainsFunc(p.Targets, func(q target) bool { return q.Expr != "" })
+	})
+	e.eventually("every panel shows data or a true reason", func() error {
+		var reasons []error
+		for name, p := range empty {
+			got, err := e.query(p.Targets)
+			if err != nil {
+				e.t.Fatalf("%s: %v", name, err)
+			}
+			if len(got) > 0 {
+				delete(empty, name)
+			} else if said := p.FieldConfig.Defaults.NoValue; said != without[name] {
+				reasons = append(reasons, fmt.Errorf("%s says %q", name, said))
+			}
+		}
+		return errors.Join(reasons...)
+	})
+	for name := range without {
+		if _, ok := empty[name]; !ok {
+			e.t.Errorf("%s shows data", name)
+		}
+	}
+	e.checkLive(channels)
+}
+
+// checkReasons holds that what panels without data say is so, by what Prometheus knows
+// of its targets.
+func (e *existing) checkReasons(reasons []string) {
+	e.t.Helper()
+	proofs := map[string]string{
+		"not reported: no DCGM exporter": `sum(up{job="dcgm-exporter"}) == 0`,
+		"not reported by this engine":    `min(up{job="dynamo-worker"}) == 1`, // they are read, and do not tell
+	}
+	for _, reason := range reasons {
+		e.eventually("it is true that "+reason, func() error {
+			got, err := e.query([]target{{RefID: "A", Expr: proofs[reason], Instant: true}})
+			if err == nil && !got["A"] {
+				err = errors.New("it is not so: " + proofs[reason])
+			}
+			return err
+		})
+	}
+}
+
+// dashboard gives one that came with the app, with the panels of collapsed rows.
+func (e *existing) dashboard(uid string) (d dashboard) {
+	e.t.Helper()
+	e.eventually("the dashboard "+uid+" is there", func() error {
+		var told struct{ Dashboard dashboard }
+		err := e.ask("GET", "/api/dashboards/uid/"+uid, nil, &told)
+		d = told.Dashboard
+		return err
+	})
+	for _, p := range d.Panels {
+		d.Panels = append(d.Panels, p.Panels...)
+	}
+	return d
+}
+
+// values puts what somebody chooses who follows the page in the place of the variables.
+func (d dashboard) values() *strings.Replacer {
+	var pairs []string
+	for _, v := range d.Templating.List {
+		value, _ := v.Current.Value.(string)
+		switch {
+		case v.AllValue != "":
+			value = v.AllValue
+		case v.Name == "namespace":
+			value = "dynamo"
+		}
+		pairs = append(pairs, "${"+v.Name+"}", value, "$"+v.Name, value)
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// query asks their data source through Grafana, as a panel does, and says which of the
+// queries gave a number.
+func (e *existing) query(targets []target) (map[string]bool, error) {
+	var queries []map[string]any
+	for _, q := range targets {
+		if q.Expr != "" {
+			queries = append(queries, map[string]any{
+				"refId": q.RefID, "expr": q.Expr, "instant": q.Instant, "range": !q.Instant, "format": q.Format,
+				"datasource": map[string]string{"type": "prometheus", "uid": theirs}, "intervalMs": 1000, "maxDataPoints": 600,
+			})
+		}
+	}
+	var told struct {
+		Results map[string]struct {
+			Error  string
+			Frames []frame
+		}
+	}
+	err := e.ask("POST", "/api/ds/query", map[string]any{"from": "now-5m", "to": "now", "queries": queries}, &told)
+	got := map[string]bool{}
+	for name, result := range told.Results {
+		if result.Error != "" {
+			err = errors.Join(err, fmt.Errorf("%s: %s", name, result.Error))
+		}
+		if slices.ContainsFunc(result.Frames, frame.hasNumber) {
+			got[name] = true
+		}
+	}
+	return got, err
+}
+
+// frame is a data frame.
+type frame struct {
+	Schema struct{ Fields []struct{ Type string } }
+	Data   struct{ Values [][]any }
+}
+
+// hasNumber says whether any number in it is one.
+func (f frame) hasNumber() bool {
+	for i, values := range f.Data.Values {
+		if i < len(f.Schema.Fields) && f.Schema.Fields[i].Type == "number" && slices.ContainsFunc(values, func(v any) bool { return v != nil }) {
+			return true
+		}
+	}
+	return false
+}
+
+// tells says whether a message has a figure: a snapshot always, a frame beside its time.
+func tells(message json.RawMessage) bool {
+	var snapshot api.Snapshot
+	if json.Unmarshal(message, &snapshot) == nil && len(snapshot.Lanes) > 0 {
+		return true
+	}
+	var f frame
+	return json.Unmarshal(message, &f) == nil && len(f.Data.Values) > 1 &&
+		slices.ContainsFunc(f.Data.Values[1:], func(values []any) bool { return slices.ContainsFunc(values, func(v any) bool { return v != nil }) })
+}
+
+// checkLive subscribes to channels as panels do, and waits until each has brought
+// something.
+func (e *existing) checkLive(channels map[string]bool) {
+	e.t.Helper()
+	request, err := http.NewRequestWithContext(e.t.Context(), "GET", e.grafana, nil)
+	check(e.t, err)
+	request.SetBasicAuth("admin", password)
+	request.Header.Set("Origin", e.grafana)
+	conn, response, err := websocket.DefaultDialer.DialContext(e.t.Context(), strings.Replace(e.grafana, "http", "ws", 1)+"/api/live/ws", request.Header)
+	check(e.t, err)
+	defer conn.Close()
+	defer response.Body.Close()
+	check(e.t, conn.SetReadDeadline(time.Now().Add(patience)))
+	check(e.t, conn.WriteMessage(websocket.TextMessage, []byte(`{"id": 1, "connect": {"name": "test"}}`)))
+	id := 1
+	for channel := range channels {
+		id++
+		check(e.t, conn.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"id": %d, "subscribe": {"channel": "1/%s"}}`, id, channel)))
+	}
+	for len(channels) > 0 {
+		_, text, err := conn.ReadMessage()
+		if err != nil {
+			e.t.Fatalf("nothing came on %v: %v", slices.Sorted(maps.Keys(channels)), err)
+		}
+		for line := range strings.Lines(string(text)) {
+			var message struct {
+				Error json.RawMessage
+				Push  struct {
+					Channel string
+					Pub     struct{ Data json.RawMessage }
+				}
+			}
+			check(e.t, json.Unmarshal([]byte(line), &message))
+			if message.Error != nil {
+				e.t.Fatalf("a channel is refused: %s", line)
+			}
+			if line = strings.TrimSpace(line); line == "{}" { // a ping
+				check(e.t, conn.WriteMessage(websocket.TextMessage, []byte("{}")))
+			}
+			if tells(message.Push.Pub.Data) {
+				delete(channels, strings.TrimPrefix(message.Push.Channel, "1/"))
+			}
+		}
+	}
+}
