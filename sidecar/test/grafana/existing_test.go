@@ -349,14 +349,17 @@ func (e *existing) checkRules() {
 		UID  string
 		Data []struct{ DatasourceUID string }
 	}
-	check(e.t, e.ask("GET", "/api/v1/provisioning/alert-rules", nil, &stored))
+	e.eventually("six rules are there", func() error {
+		err := e.ask("GET", "/api/v1/provisioning/alert-rules", nil, &stored)
+		if err == nil && len(stored) != 6 {
+			err = fmt.Errorf("there are %d", len(stored))
+		}
+		return err
+	})
 	for _, r := range stored {
 		if r.Data[0].DatasourceUID != theirs {
 			e.t.Errorf("the rule %s asks %q", r.UID, r.Data[0].DatasourceUID)
 		}
-	}
-	if len(stored) != 6 {
-		e.t.Errorf("%d rules", len(stored))
 	}
 	e.eventually("every rule is evaluated", func() error {
 		var told struct {
