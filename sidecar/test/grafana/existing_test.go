@@ -39,6 +39,7 @@ type existing struct {
 	t      *testing.T
 	root   string // stands for /
 	blocks map[string]string
+	used   map[string]bool // of the blocks
 	here   *strings.Replacer // the page's addresses and folders to the test's
 	west   *strings.Replacer // the same, for the second load generator
 	token  string
@@ -84,6 +85,7 @@ func follow(t *testing.T, installed local.Grafana, target boothtest.Target, port
 	e.checkResults()
 	e.checkTLS()
 	e.checkUninstall()
+	e.checkUsed()
 }
 
 func newExisting(t *testing.T, bin string, target boothtest.Target, ports *boothtest.Ports) *existing {
@@ -92,7 +94,7 @@ func newExisting(t *testing.T, bin string, target boothtest.Target, ports *booth
 	check(t, err)
 	page, err := os.ReadFile(filepath.Join(module, "docs", "existing-grafana.md"))
 	check(t, err)
-	e := &existing{t: t, root: t.TempDir(), blocks: blocks(string(page)), client: http.Client{Timeout: 20 * time.Second}}
+	e := &existing{t: t, root: t.TempDir(), blocks: blocks(string(page)), used: map[string]bool{}, client: http.Client{Timeout: 20 * time.Second}}
 	free := func() string { return local.Loopback(ports.Take(t, 1)) }
 	first, second, prometheus, grafana := free(), free(), free(), free()
 	e.first, e.second, e.grafana = "http://"+first, "https://"+second, "http://"+grafana
@@ -141,7 +143,18 @@ func (e *existing) block(name string, to *strings.Replacer) string {
 	if !ok {
 		e.t.Fatalf("the page has no block %s", name)
 	}
+	e.used[name] = true
 	return to.Replace(text)
+}
+
+// checkUsed holds that no block of the page was left out, as the page says.
+func (e *existing) checkUsed() {
+	e.t.Helper()
+	for name := range e.blocks {
+		if !e.used[name] {
+			e.t.Errorf("the block %s is used by no test", name)
+		}
+	}
 }
 
 // write puts a block, or what was made of it, into a file of the page.
@@ -173,7 +186,7 @@ func (e *existing) startLoadgens(bin string) {
 	token, err := os.ReadFile(filepath.Join(e.root, "etc/kvbooth/token"))
 	check(e.t, err)
 	e.token = strings.TrimSpace(string(token))
-	e.write("my-results.csv", e.blocks["my-results.csv"])
+	e.write("my-results.csv", e.block("my-results.csv", e.here))
 	e.write("etc/kvbooth/loadgen.yaml", e.block("loadgen.yaml", e.here))
 	unit := regexp.MustCompile(`(?m)^ExecStart=(.+)$`).FindStringSubmatch(e.block("loadgen.service", e.here))
 	if unit == nil {
@@ -231,7 +244,7 @@ func (e *existing) certify(cert, key string, authorities ...string) {
 func (e *existing) startPrometheus(bin string) {
 	e.t.Helper()
 	west := strings.Replace(e.block("tls-prometheus.yml", e.west), "job_name: loadgen", "job_name: loadgen-west", 1)
-	e.write("etc/prometheus/prometheus.yml", "global: {scrape_interval: 15s}\n"+e.block("prometheus.yml", e.here)+west+e.blocks["several.yml"])
+	e.write("etc/prometheus/prometheus.yml", "global: {scrape_interval: 15s}\n"+e.block("prometheus.yml", e.here)+west+e.block("several.yml", e.west))
 	address := e.here.Replace("prometheus.example.org:9090")
 	prometheus := &boothtest.Part{Ready: "http://" + address + "/-/ready", Command: local.Command{
 		Name: "Prometheus", Path: filepath.Join(bin, "booth"), Log: boothtest.Log(e.t, "prometheus"),
@@ -251,8 +264,12 @@ func (e *existing) startGrafana(installed local.Grafana) {
 	e.write(provisioning+"/datasources/theirs.yaml", e.here.Replace(
 		"apiVersion: 1\ndatasources: [{uid: "+theirs+", name: Theirs, type: prometheus, url: 'http://prometheus.example.org:9090', isDefault: true}]\n"))
 	var env []string
-	for line := range strings.Lines(strings.Replace(e.blocks["grafana.env"], "the content of /etc/kvbooth/token", e.token, 1)) {
-		env = append(env, e.here.Replace(strings.TrimSpace(line)))
+	for line := range strings.Lines(e.block("grafana.env", e.here)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if strings.HasPrefix(value, "the content of ") {
+			value = e.token
+		}
+		env = append(env, name+"="+value)
 	}
 	address := e.here.Replace("grafana.example.org:3000")
 	_, port, err := net.SplitHostPort(address)

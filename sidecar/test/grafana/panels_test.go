@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -53,15 +54,14 @@ func (e *existing) checkDashboards(without map[string]string) {
 	empty := map[string]panel{}
 	for _, uid := range []string{"kvbooth-booth", "gtc-demo"} {
 		d := e.dashboard(uid)
-		values := d.values()
 		for _, p := range d.Panels {
 			for _, q := range p.Targets {
 				if q.Channel != "" {
-					channels[values.Replace(q.Channel)] = true
+					channels[d.fill(q.Channel)] = true
 				}
 			}
 			for i := range p.Targets {
-				p.Targets[i].Expr = values.Replace(p.Targets[i].Expr)
+				p.Targets[i].Expr = d.fill(p.Targets[i].Expr)
 			}
 			empty[uid+": "+p.Title] = p
 		}
@@ -126,9 +126,12 @@ func (e *existing) dashboard(uid string) (d dashboard) {
 	return d
 }
 
-// values puts what somebody chooses who follows the page in the place of the variables.
-func (d dashboard) values() *strings.Replacer {
-	var pairs []string
+// variable is one in a query, such as $lane, ${lane} or ${lane:regex}.
+var variable = regexp.MustCompile(`\$(?:(\w+)|\{(\w+)(?::\w+)?\})`)
+
+// fill puts what somebody chooses who follows the page in the place of the variables.
+func (d dashboard) fill(text string) string {
+	chosen := map[string]string{}
 	for _, v := range d.Templating.List {
 		value, _ := v.Current.Value.(string)
 		switch {
@@ -137,9 +140,15 @@ func (d dashboard) values() *strings.Replacer {
 		case v.Name == "namespace":
 			value = "dynamo"
 		}
-		pairs = append(pairs, "${"+v.Name+"}", value, "$"+v.Name, value)
+		chosen[v.Name] = value
 	}
-	return strings.NewReplacer(pairs...)
+	return variable.ReplaceAllStringFunc(text, func(found string) string {
+		match := variable.FindStringSubmatch(found)
+		if value, ok := chosen[match[1]+match[2]]; ok {
+			return value
+		}
+		return found
+	})
 }
 
 // query asks their data source through Grafana, as a panel does, and says which of the
