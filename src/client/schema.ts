@@ -437,7 +437,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Metrics for Prometheus */
+        /**
+         * Metrics for Prometheus
+         * @description Open, unless a token for the metrics is configured (`metrics_token`).
+         */
         get: operations["getMetrics"];
         put?: never;
         post?: never;

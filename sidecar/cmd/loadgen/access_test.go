@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	token = "a-token-of-thirty-two-characters"
+	token        = "a-token-of-thirty-two-characters"
+	metricsToken = "a-token-for-the-metrics"
 	// A WebSocket's handshake, as a browser begins it.
 	upgrade = "Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\n"
 	asJSON  = "Content-Type: application/json\n"
@@ -53,7 +54,7 @@ func TestAccess(t *testing.T) {
 	)
 	open := start(t, "http://127.0.0.1:1", "--hosts=booth.example")
 	closed := newProgram(t)
-	closed.cmd.Env = append(closed.cmd.Env, "LOADGEN_TOKEN="+token, "LOADGEN_TARGET_API_KEY=the-key-of-the-target")
+	closed.cmd.Env = append(closed.cmd.Env, "LOADGEN_TOKEN="+token, "LOADGEN_METRICS_TOKEN="+metricsToken, "LOADGEN_TARGET_API_KEY=the-key-of-the-target")
 	closed.start("http://127.0.0.1:1", "--log-level=debug")
 	for _, row := range []struct {
 		p                     *program
@@ -72,7 +73,11 @@ func TestAccess(t *testing.T) {
 		{open, "POST", begin, "Content-Type: text/plain", 415}, // a form of another site
 
 		{closed, "GET", "/healthz", "", 200},
-		{closed, "GET", "/metrics", "", 200},
+		{open, "GET", "/metrics", "", 200},
+		{closed, "GET", "/metrics", "", 401},
+		{closed, "GET", "/metrics", bearer + metricsToken, 200}, // as Prometheus's authorization: {credentials: …} sends it
+		{closed, "GET", "/metrics", bearer + token, 200},
+		{closed, "GET", status, bearer + metricsToken, 401},
 		{closed, "GET", status, "", 401},
 		{closed, "GET", stream, upgrade, 401},
 		{closed, "POST", begin, asJSON, 401},
@@ -91,7 +96,7 @@ func TestAccess(t *testing.T) {
 	assert.False(t, open.lane().State.Running, "none of it has started anything")
 
 	_, body := closed.call("GET", status, bearer+token)
-	for _, secret := range []string{token, "the-key-of-the-target"} {
+	for _, secret := range []string{token, metricsToken, "the-key-of-the-target"} {
 		assert.NotContains(t, body, secret)
 		assert.NotContains(t, closed.log.String(), secret)
 	}

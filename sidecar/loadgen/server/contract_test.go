@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -127,6 +128,8 @@ func TestOpenRoutesAreTheDocuments(t *testing.T) {
 		security := paths.Value(path).GetOperation(method).Security
 		open := security != nil && len(*security) == 0
 		require.Equal(t, rt.access == probe || rt.access == public, open, rt.pattern)
+		may := security != nil && slices.ContainsFunc(*security, func(r openapi3.SecurityRequirement) bool { return len(r) == 0 })
+		require.Equal(t, rt.access == scrape, may, rt.pattern)
 	}
 }
 

@@ -6,7 +6,8 @@
 // a rebound DNS name is refused; its Origin, where there is one, the server's
 // own, so that a page of another site is refused, on WebSockets too; and where a
 // token is configured, every call but health, metrics and, if configured, the
-// reads of a public page needs it, in a header or exchanged for a cookie.
+// reads of a public page needs it, in a header or exchanged for a cookie. Metrics
+// may have a token of their own.
 //
 // Bodies and queries are read here and held against [api.Limits], not by huma
 // (tried with v2.37): it lets through an unknown, a doubled and an unreadable

@@ -22,6 +22,7 @@ type access int
 
 const (
 	probe  access = iota // nothing, not even a known name: an IP address will do
+	scrape               // the metrics' token, where they have one; an IP address will do
 	public               // no token
 	read                 // the token, unless reads are public
 	write                // the token
@@ -50,11 +51,14 @@ func caller(r *http.Request) string {
 }
 
 func (s *Server) admit(r *http.Request, a access) (by string, err error) {
-	if err := s.checkSite(r, a == probe); err != nil {
+	if err := s.checkSite(r, a == probe || a == scrape); err != nil {
 		return "", err
 	}
-	if a == probe || a == public {
+	switch a {
+	case probe, public:
 		return "", nil
+	case scrape:
+		return "", s.admitScrape(r)
 	}
 	session, err := s.authenticate(r, a)
 	if err != nil || a == read {
@@ -78,6 +82,23 @@ func (s *Server) checkSite(r *http.Request, anyAddress bool) error {
 	return nil
 }
 
+// admitScrape lets in everybody where the metrics have no token of their own, else
+// who has that token or may do everything. A public page does not open them. Their
+// token keeps no connection alive: who has it alone must not crowd out an operator.
+func (s *Server) admitScrape(r *http.Request) error {
+	token, ok := tokenOf(r)
+	switch {
+	case s.opts.MetricsToken == "", ok && match(token, s.metricsToken):
+		return nil
+	case s.opts.Token != "":
+		_, err := s.authenticate(r, write)
+		return err
+	case ok:
+		return s.wrongToken()
+	}
+	return errTokenNeeded
+}
+
 // authenticate says whether the caller comes by a session. A token that was
 // given has to be right, even where none would have been needed.
 func (s *Server) authenticate(r *http.Request, a access) (session bool, err error) {
@@ -94,7 +115,7 @@ func (s *Server) authenticate(r *http.Request, a access) (session bool, err erro
 	if a == read && s.opts.PublicPage {
 		return false, nil
 	}
-	return false, unauthorised("a token is needed: Authorization: Bearer …")
+	return false, errTokenNeeded
 }
 
 // tokenOf is the token that a call carries, right or wrong.
@@ -113,10 +134,15 @@ const (
 // always gets in, so that nobody's guesses lock out who knows it; only the answers
 // to wrong ones are limited, all senders together.
 func (s *Server) checkAttempt(r *http.Request, token string) error {
-	if len(token) <= api.MaxToken && s.right(token) {
+	if match(token, s.token) {
 		trust(r)
 		return nil
 	}
+	return s.wrongToken()
+}
+
+// wrongToken is the answer to a wrong token.
+func (s *Server) wrongToken() error {
 	if now := s.now(); !s.failures.AllowN(now, 1) {
 		wait := time.Duration((1 - s.failures.TokensAt(now)) * float64(failurePause))
 		seconds := strconv.Itoa(int(wait/time.Second) + 1)
@@ -128,11 +154,13 @@ func (s *Server) checkAttempt(r *http.Request, token string) error {
 	return unauthorised("the token is wrong")
 }
 
-// right compares hashes, which have the same length whatever the token's is.
-func (s *Server) right(token string) bool {
+// match compares hashes, which have the same length whatever the token's is.
+func match(token string, hash [sha256.Size]byte) bool {
 	got := sha256.Sum256([]byte(token))
-	return subtle.ConstantTimeCompare(got[:], s.token[:]) == 1
+	return len(token) <= api.MaxToken && subtle.ConstantTimeCompare(got[:], hash[:]) == 1
 }
+
+var errTokenNeeded = unauthorised("a token is needed: Authorization: Bearer …")
 
 func unauthorised(detail string) error {
 	return &refused{status: http.StatusUnauthorized, detail: detail, header: http.Header{"WWW-Authenticate": {"Bearer"}}}

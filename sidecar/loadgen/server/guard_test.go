@@ -95,8 +95,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// Without the token nothing but health, metrics, the page's files and the
-// exchange of the token is to be had.
+// Without the token nothing but health, metrics that have no token of their own, the
+// page's files and the exchange of the token is to be had.
 func TestToken(t *testing.T) {
 	s, ts := start(t, &recorder{}, withToken)
 	s.failures.SetLimit(rate.Inf) // what it does is another test's
@@ -104,7 +104,7 @@ func TestToken(t *testing.T) {
 		method, path, _ := strings.Cut(rt.pattern, " ")
 		for _, header := range []map[string]string{nil, bearer(""), bearer("wrong"), bearer(token + "x"), {"Authorization": token}, {"Authorization": "Basic " + token}, {"Cookie": cookieName + "=wrong"}, {"Cookie": cookieName + "=" + token}} {
 			res, _ := do(t, ts.URL, request{method: method, path: path, body: stop, header: header})
-			if rt.access == probe || rt.access == public {
+			if rt.access == probe || rt.access == scrape || rt.access == public {
 				require.NotEqual(t, http.StatusUnauthorized, res.StatusCode, rt.pattern) // session: 422, no token in its body
 				continue
 			}
@@ -118,6 +118,50 @@ func TestToken(t *testing.T) {
 	}
 	res, _ := do(t, ts.URL, request{path: "/"})
 	require.Equal(t, http.StatusOK, res.StatusCode)
+}
+
+// The metrics' token, as Prometheus sends it, opens the metrics and nothing else. What
+// opens everything opens them, too; a public page does not.
+func TestMetricsToken(t *testing.T) {
+	const own = "a-token-for-the-metrics"
+	metrics := func(header map[string]string) request {
+		return request{path: "/metrics", host: "10.1.2.3:8088", header: header}
+	}
+	for name, change := range map[string]func(*Options){
+		"beside a token":          func(o *Options) { o.Token = token },
+		"beside a public page":    func(o *Options) { o.Token, o.PublicPage = token, true },
+		"where there is no other": func(*Options) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, ts := start(t, &recorder{}, func(o *Options) {
+				o.MetricsToken = own
+				change(o)
+			})
+			for _, header := range []map[string]string{nil, bearer(""), bearer("wrong"), {"Authorization": own}, {"Authorization": "Basic " + own}, {"Cookie": cookieName + "=" + own}} {
+				require.Equal(t, http.StatusUnauthorized, refusal(t, ts.URL, metrics(header)).Status, "%v", header)
+			}
+			require.Equal(t, http.StatusUnauthorized, refusal(t, ts.URL, request{path: "/metrics?token=" + own}).Status)
+			res, text := do(t, ts.URL, metrics(bearer(own)))
+			require.Equal(t, http.StatusOK, res.StatusCode)
+			require.Equal(t, "up 1\n", text)
+			res, _ = do(t, ts.URL, request{path: "/healthz"})
+			require.Equal(t, http.StatusOK, res.StatusCode)
+			if s.opts.Token == "" {
+				return
+			}
+			res, _ = do(t, ts.URL, metrics(bearer(token)))
+			require.Equal(t, http.StatusOK, res.StatusCode)
+			c := session(t, ts, nil)
+			res, _ = do(t, ts.URL, request{path: "/metrics", header: map[string]string{"Cookie": c.Name + "=" + c.Value}})
+			require.Equal(t, http.StatusOK, res.StatusCode)
+			s.failures.SetLimit(rate.Inf) // what it does is another test's
+			for _, rt := range s.routes() {
+				if method, path, _ := strings.Cut(rt.pattern, " "); rt.access == read || rt.access == write {
+					require.Equal(t, http.StatusUnauthorized, refusal(t, ts.URL, request{method: method, path: path, body: stop, header: bearer(own)}).Status, rt.pattern)
+				}
+			}
+		})
+	}
 }
 
 // A token in a URL, where logs would keep it, opens nothing, and is refused even
@@ -402,6 +446,7 @@ func TestBadOptions(t *testing.T) {
 		{"token", func(o *Options) { o.Token = "two words" }},
 		{"token", func(o *Options) { o.Token = "schlüssel" }},
 		{"token", func(o *Options) { o.Token = strings.Repeat("x", api.MaxToken+1) }},
+		{"metrics_token", func(o *Options) { o.MetricsToken = "two words" }},
 		{"hosts", func(o *Options) { o.Hosts = []string{"http://booth.example"} }},
 		{"hosts", func(o *Options) { o.Hosts = []string{"booth.example/x"} }},
 		{"hosts", func(o *Options) { o.Hosts = []string{""} }},
@@ -414,6 +459,9 @@ func TestBadOptions(t *testing.T) {
 		require.Equal(t, tt.field, field.Field)
 		if opts.Token != "" {
 			require.NotContains(t, err.Error(), opts.Token)
+		}
+		if opts.MetricsToken != "" {
+			require.NotContains(t, err.Error(), opts.MetricsToken)
 		}
 	}
 	_, err := New(Options{Backend: &recorder{}})

@@ -53,7 +53,7 @@ func (s *Server) routes() []route {
 		{"GET " + api.Prefix + "/openapi.yaml", read, document},
 		{"GET /healthz", probe, healthz},
 		{"GET /readyz", probe, s.readyz},
-		{"GET /metrics", probe, s.metrics},
+		{"GET /metrics", scrape, s.metrics},
 	}
 }
 

@@ -50,24 +50,26 @@ type Options struct {
 
 	TLS *tls.Config // HTTPS with these certificates, HTTP/1.1 alone, which WebSockets need; nil: HTTP
 
-	Token      string       // empty: whoever reaches the server may do everything
-	Hosts      []string     // names and addresses of the server besides the loopback ones
-	PublicPage bool         // reads need no token
-	Page       http.Handler // the page; nil: a text that says where things are
-	Log        *slog.Logger // nil: silence
+	Token        string       // empty: whoever reaches the server may do everything, save as MetricsToken says
+	MetricsToken string       // empty: /metrics is open; else it wants this token or Token
+	Hosts        []string     // names and addresses of the server besides the loopback ones
+	PublicPage   bool         // reads need no token
+	Page         http.Handler // the page; nil: a text that says where things are
+	Log          *slog.Logger // nil: silence
 }
 
 // Server answers the calls of the sidecar's API. It is safe for concurrent use.
 type Server struct {
-	opts     Options
-	mux      *http.ServeMux
-	page     http.Handler
-	sessions sessions
-	token    [sha256.Size]byte
-	failures *rate.Limiter // of wrong tokens
-	streams  streams
-	upgrader websocket.Upgrader
-	now      func() time.Time
+	opts         Options
+	mux          *http.ServeMux
+	page         http.Handler
+	sessions     sessions
+	token        [sha256.Size]byte
+	metricsToken [sha256.Size]byte
+	failures     *rate.Limiter // of wrong tokens
+	streams      streams
+	upgrader     websocket.Upgrader
+	now          func() time.Time
 }
 
 // New makes a server. It gives an [api.FieldError] for a token or a host name
@@ -76,7 +78,7 @@ func New(opts Options) (*Server, error) {
 	if opts.Backend == nil || opts.Metrics == nil || opts.ParseCSV == nil || opts.ParseJSON == nil {
 		return nil, errors.New("server: the options lack Backend, Metrics, ParseCSV or ParseJSON")
 	}
-	if err := checkToken(opts.Token); err != nil {
+	if err := errors.Join(checkToken("token", opts.Token), checkToken("metrics_token", opts.MetricsToken)); err != nil {
 		return nil, err
 	}
 	if err := checkHosts(opts.Hosts); err != nil {
@@ -88,7 +90,7 @@ func New(opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: opts, mux: http.NewServeMux(), now: time.Now, page: http.HandlerFunc(signpost),
-		token: sha256.Sum256([]byte(opts.Token)), failures: rate.NewLimiter(rate.Every(failurePause), failureBurst),
+		token: sha256.Sum256([]byte(opts.Token)), metricsToken: sha256.Sum256([]byte(opts.MetricsToken)), failures: rate.NewLimiter(rate.Every(failurePause), failureBurst),
 	}
 	if opts.Page != nil {
 		s.page = opts.Page
@@ -105,10 +107,10 @@ func New(opts Options) (*Server, error) {
 }
 
 // checkToken refuses what cannot travel in a header. It does not repeat the token.
-func checkToken(token string) error {
+func checkToken(field, token string) error {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(token) > api.MaxToken || strings.ContainsFunc(token, odd) {
-		return api.Refuse("token", "what was given", fmt.Sprintf("at most %d letters, digits and signs of ASCII, no spaces", api.MaxToken))
+		return api.Refuse(field, "what was given", fmt.Sprintf("at most %d letters, digits and signs of ASCII, no spaces", api.MaxToken))
 	}
 	return nil
 }

@@ -48,11 +48,13 @@ type Config struct {
 	Title    string   `default:"KV Booth" group:"Screens" help:"Title of the display."`
 	Subtitle string   `default:"KV-cache-aware routing against round-robin, live beside recorded results" group:"Screens" help:"Line below the title."`
 
-	Listen     string   `default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"Access" help:"Address of API, page and metrics. Other addresses than loopback need a token."`
-	Token      Secret   `kong:"-"`
-	TokenFile  string   `form:"path" placeholder:"FILE" group:"Access" help:"File that holds the token which every call needs. LOADGEN_TOKEN gives it instead."`
-	Hosts      []string `form:"host" placeholder:"NAME" group:"Access" help:"Host names, besides loopback, under which browsers may reach it."`
-	PublicPage bool     `negatable:"" group:"Access" help:"Show the read-only page without a token."`
+	Listen           string   `default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"Access" help:"Address of API, page and metrics. Other addresses than loopback need a token."`
+	Token            Secret   `kong:"-"`
+	TokenFile        string   `form:"path" placeholder:"FILE" group:"Access" help:"File that holds the token which all calls but /healthz, /readyz and /metrics need. LOADGEN_TOKEN gives it instead."`
+	MetricsToken     Secret   `kong:"-"`
+	MetricsTokenFile string   `form:"path" placeholder:"FILE" group:"Access" help:"File that holds a token for /metrics, which is open without one. It opens nothing else; token opens /metrics, too. LOADGEN_METRICS_TOKEN gives it instead."`
+	Hosts            []string `form:"host" placeholder:"NAME" group:"Access" help:"Host names, besides loopback, under which browsers may reach it."`
+	PublicPage       bool     `negatable:"" group:"Access" help:"Show the read-only page without a token."`
 
 	TLSCertFile string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file of the certificate to serve HTTPS with, its issuers' behind it. Needs tls_key_file. Read again when it changes."`
 	TLSKeyFile  string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file of that certificate's private key."`
