@@ -92,6 +92,8 @@ type (
 	variable struct {
 		Name, Type string
 		Query      json.RawMessage
+		IncludeAll bool
+		AllValue   string
 		Current    struct{ Value string }
 	}
 )
@@ -142,14 +144,38 @@ func rules(t *testing.T) []rule {
 	return file.Groups[0].Rules
 }
 
+const (
+	oneNamespace  = "dynamo-workload"
+	allNamespaces = ".*" // what the dashboards' All stands for
+)
+
 // variables are what the tests put in the place of a dashboard's variables.
-var variables = strings.NewReplacer("$levels", "0", "$namespace", "dynamo-workload", "$lane", "main", "$slo_ttft", "600ms", "$slo_tpot", "60ms")
+var variables = choosing(oneNamespace)
+
+// choosing replaces a dashboard's variables where the namespace is chosen.
+func choosing(namespace string) *strings.Replacer {
+	return strings.NewReplacer("$levels", "0", "$namespace", namespace, "$lane", "main", "$slo_ttft", "600ms", "$slo_tpot", "60ms")
+}
 
 // query is an expression with where it stands.
 type query struct{ where, expr string }
 
 // queries are all that Prometheus is asked, variables replaced.
-func queries(t *testing.T) (all []query) {
+func queries(t *testing.T) []query { return queriesWith(t, variables) }
+
+// inAllNamespaces are those that depend on the choice of a namespace, for All.
+func inAllNamespaces(t *testing.T) []query {
+	all, one := queriesWith(t, choosing(allNamespaces)), queries(t)
+	var depend []query
+	for i, q := range all {
+		if q != one[i] {
+			depend = append(depend, q)
+		}
+	}
+	return depend
+}
+
+func queriesWith(t *testing.T, variables *strings.Replacer) (all []query) {
 	add := func(expr string, where ...string) {
 		if expr != "" {
 			all = append(all, query{strings.Join(where, ": "), variables.Replace(expr)})
@@ -175,13 +201,17 @@ func queries(t *testing.T) (all []query) {
 	return all
 }
 
-// expr is the query of a variable that shows a query's result, "" for another one.
+// expr is the query of a variable that shows a query's result or the values of a label,
+// "" for another one.
 func (v variable) expr(t *testing.T) string {
 	if v.Type != "query" {
 		return ""
 	}
 	var q struct{ Query string }
 	require.NoError(t, json.Unmarshal(v.Query, &q))
+	if values := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`).FindStringSubmatch(q.Query); values != nil {
+		return "count by (" + values[2] + ") (" + values[1] + ")"
+	}
 	inner, ok := strings.CutPrefix(q.Query, "query_result(")
 	require.True(t, ok, "a variable of another kind: %s", q.Query)
 	return strings.TrimSuffix(inner, ")")
@@ -204,7 +234,7 @@ func TestQueriesAreValid(t *testing.T) {
 }
 
 // The demo's queries all stand in the panels that are named, alone or as a part; the
-// choice of a lane may be added.
+// choice of a lane may be added. Its one namespace is one choice of the dashboard's.
 func TestDemoQueries(t *testing.T) {
 	d := load(t, "gtc-demo.json")
 	text, err := os.ReadFile("testdata/demo.promql")
@@ -240,6 +270,11 @@ func asked(t *testing.T, d dashboard, titles []string, wanted string) (found boo
 			parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 				if s, ok := n.(*parser.VectorSelector); ok {
 					s.LabelMatchers = slices.DeleteFunc(s.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "lane" })
+					for i, m := range s.LabelMatchers {
+						if m.Type == labels.MatchRegexp && slices.Equal(m.SetMatches(), []string{oneNamespace}) {
+							s.LabelMatchers[i] = labels.MustNewMatcher(labels.MatchEqual, m.Name, oneNamespace)
+						}
+					}
 				}
 				return nil
 			})
@@ -330,7 +365,7 @@ func TestStructure(t *testing.T) {
 			defaults[v.Name] = v.Current.Value
 		}
 		assert.Contains(t, defaults, "datasource")
-		assert.Equal(t, "dynamo-workload", defaults["namespace"])
+		assert.Equal(t, "$__all", defaults["namespace"])
 		assert.Equal(t, "main", defaults["lane"])
 		for _, a := range d.Annotations.List {
 			if a.BuiltIn == 0 {
@@ -522,6 +557,28 @@ func TestDataSource(t *testing.T) {
 	}
 }
 
+// ofCluster finds what an expression reads of the serving cluster, save what it takes
+// away from something that has a namespace.
+func ofCluster(t *testing.T, expr string, each func(s *parser.VectorSelector, namespace *labels.Matcher)) {
+	parser.Inspect(parse(t, expr), func(n parser.Node, path []parser.Node) error {
+		s, ok := n.(*parser.VectorSelector)
+		if !ok || strings.HasPrefix(s.Name, "loadgen_") || s.Name == "" { // the variable's own query has no name
+			return nil
+		}
+		if above, ok := path[len(path)-1].(*parser.BinaryExpr); ok && above.Op == parser.LUNLESS && above.RHS == n {
+			return nil
+		}
+		for _, m := range s.LabelMatchers {
+			if m.Name == "namespace" || m.Name == "exported_namespace" {
+				each(s, m)
+				return nil
+			}
+		}
+		assert.Fail(t, "any namespace", "%s", s)
+		return nil
+	})
+}
+
 // An alert reads the load generator's own figures alone: Grafana replaces no variables
 // in a rule's query, so that no rule could be told the namespace of the serving cluster.
 func TestAlertsNeedNoNamespace(t *testing.T) {
@@ -535,6 +592,40 @@ func TestAlertsNeedNoNamespace(t *testing.T) {
 	}
 }
 
+// The dashboards offer the namespaces that Prometheus has, and All, which takes series
+// without one too.
+func TestNamespaces(t *testing.T) {
+	for _, file := range files {
+		d := load(t, file)
+		i := slices.IndexFunc(d.Templating.List, func(v variable) bool { return v.Name == "namespace" })
+		require.GreaterOrEqual(t, i, 0, file)
+		v := d.Templating.List[i]
+		assert.Equal(t, "query", v.Type)
+		assert.True(t, v.IncludeAll, file)
+		assert.Equal(t, allNamespaces, v.AllValue, file)
+	}
+	matches := func(q query, want map[string]bool) (seen int) {
+		ofCluster(t, q.expr, func(s *parser.VectorSelector, namespace *labels.Matcher) {
+			seen++
+			for value, match := range want {
+				assert.Equal(t, match, namespace.Matches(value), "%s: %q by %s", q.where, value, s)
+			}
+		})
+		return seen
+	}
+	all, one := 0, 0
+	for _, q := range inAllNamespaces(t) {
+		all += matches(q, map[string]bool{"": true, oneNamespace: true, "another": true})
+	}
+	for _, q := range queries(t) {
+		if !strings.HasPrefix(q.where, "alert: ") {
+			one += matches(q, map[string]bool{"": false, oneNamespace: true, "another": false})
+		}
+	}
+	assert.Greater(t, all, 40)
+	assert.Equal(t, all, one, "what reads the cluster depends on the choice")
+}
+
 // A hit rate of tokens that nobody told is absent or NaN, never 0: each query divides
 // by what was told, or asks whether anything was.
 func TestHitRatesThatNobodyTold(t *testing.T) {
@@ -543,7 +634,7 @@ func TestHitRatesThatNobodyTold(t *testing.T) {
 			assert.NotContains(t, q.expr, "loadgen_input_tokens_total", q.where)
 		}
 		if strings.Contains(q.expr, "dynamo_frontend_cached_tokens_sum") {
-			assert.Contains(t, q.expr, `and rate(dynamo_frontend_cached_tokens_count{namespace="dynamo-workload"}[1m]) > 0`, q.where)
+			assert.Contains(t, q.expr, `and rate(dynamo_frontend_cached_tokens_count{namespace=~"dynamo-workload"}[1m]) > 0`, q.where)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -45,6 +46,8 @@ var without = map[string]string{
 // onEvents are those that find data only where something was done with the workload.
 var onEvents = []string{"Starts", "Stops", "Steps", "Mode changes"}
 
+// Every query finds data where its namespace is chosen. With All it does, too, and in a
+// Prometheus that scrapes the same pages without a label.
 func TestQueriesReturnData(t *testing.T) {
 	url := os.Getenv(prometheusVariable)
 	ours := url == ""
@@ -53,23 +56,46 @@ func TestQueriesReturnData(t *testing.T) {
 		b = startBooth(t)
 		url = b.at("Prometheus")
 	}
-	client, err := prom.NewClient(prom.Config{Address: url})
-	require.NoError(t, err)
-	prometheus := v1.NewAPI(client)
+	prometheus := apiOf(t, url)
+	waiting := append(ask(prometheus, "", queries(t)), ask(prometheus, "all namespaces: ", inAllNamespaces(t))...)
 	if ours {
+		plain := b.plainPrometheus(prometheus)
 		b.steer(prometheus)
+		unlabelled := query{"the frontend", `dynamo_frontend_requests_total{namespace=""}`}
+		require.False(t, hasData(t, prometheus, unlabelled))
+		waiting = append(waiting, ask(plain, "no namespace: ", append(inAllNamespaces(t), unlabelled))...)
 	}
-	waiting := slices.DeleteFunc(queries(t), func(q query) bool {
+	waiting = slices.DeleteFunc(waiting, func(q question) bool {
 		event := slices.ContainsFunc(onEvents, func(name string) bool { return strings.HasSuffix(q.where, "annotation: "+name) })
 		return without[q.where] != "" || event && !ours
 	})
 	eventually(t, func() (missing []string) {
-		waiting = slices.DeleteFunc(waiting, func(q query) bool { return hasData(t, prometheus, q) })
+		waiting = slices.DeleteFunc(waiting, func(q question) bool { return hasData(t, q.of, q.query) })
 		for _, q := range waiting {
-			missing = append(missing, q.where+": "+q.expr)
+			missing = append(missing, q.label+q.where+": "+q.expr)
 		}
 		return missing
 	})
+}
+
+// question is a query that a Prometheus is asked; the label says which, and how.
+type question struct {
+	query
+	of    v1.API
+	label string
+}
+
+func ask(of v1.API, label string, queries []query) (all []question) {
+	for _, q := range queries {
+		all = append(all, question{q, of, label})
+	}
+	return all
+}
+
+func apiOf(t *testing.T, url string) v1.API {
+	client, err := prom.NewClient(prom.Config{Address: url})
+	require.NoError(t, err)
+	return v1.NewAPI(client)
 }
 
 // hasData says whether a query has given a number at any time of late.
@@ -105,6 +131,7 @@ func eventually(t *testing.T, missing func() []string) {
 // booth is `booth demo` with its processes.
 type booth struct {
 	t   *testing.T
+	bin string // the folder of the programs
 	out output
 }
 
@@ -117,18 +144,25 @@ func startBooth(t *testing.T) *booth {
 		said, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "kvbooth/sidecar/cmd/booth", "kvbooth/sidecar/cmd/loadgen").CombinedOutput()
 		require.NoError(t, err, string(said))
 	}
-	b := &booth{t: t}
-	cmd := exec.Command(filepath.Join(bin, "booth"), "demo", "--speed=20", "--concurrency=60", "--grafana=off", "--cache-dir="+t.TempDir(),
+	b := &booth{t: t, bin: bin}
+	b.start("demo", "--speed=20", "--concurrency=60", "--grafana=off", "--cache-dir="+t.TempDir(),
 		"--frontend-port=32000", "--worker-port=32100", "--gpu-port=32200", "--prometheus-port=32300", "--port=32800")
+	b.until("the booth is up", func() bool { return strings.Contains(b.out.String(), "Ctrl-C") })
+	return b
+}
+
+// start runs the program booth until the test ends.
+func (b *booth) start(args ...string) {
+	cmd := exec.Command(filepath.Join(b.bin, "booth"), args...)
 	cmd.Env = append(os.Environ(), "LOADGEN_BASELINE_DEFAULT=h200x3-tp1-llama70b-fp8")
 	cmd.Stdout, cmd.Stderr = &b.out, &b.out
-	require.NoError(t, cmd.Start())
+	require.NoError(b.t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait()
 		close(ended)
 	}()
-	t.Cleanup(func() {
+	b.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
@@ -136,12 +170,37 @@ func startBooth(t *testing.T) *booth {
 			_ = cmd.Process.Kill()
 			<-ended
 		}
-		if t.Failed() {
-			t.Log(b.out.String())
+		if b.t.Failed() {
+			b.t.Log(b.out.String())
 		}
 	})
-	b.until("the booth is up", func() bool { return strings.Contains(b.out.String(), "Ctrl-C") })
-	return b
+}
+
+// plainPrometheus starts another Prometheus, which scrapes what the booth's does and
+// adds no label, as in a scrape configuration that only lists addresses.
+func (b *booth) plainPrometheus(prometheus v1.API) v1.API {
+	found, err := prometheus.Targets(b.t.Context())
+	require.NoError(b.t, err)
+	require.NotEmpty(b.t, found.Active)
+	config := "global: {scrape_interval: 2s, scrape_timeout: 2s, scrape_native_histograms: true, always_scrape_classic_histograms: true}\nscrape_configs:\n"
+	for i, target := range found.Active {
+		address := strings.TrimSuffix(strings.TrimPrefix(target.ScrapeURL, "http://"), "/metrics")
+		config += fmt.Sprintf("- {job_name: job-%d, static_configs: [{targets: [%q]}]}\n", i, address)
+	}
+	dir := b.t.TempDir()
+	file := filepath.Join(dir, "prometheus.yml")
+	require.NoError(b.t, os.WriteFile(file, []byte(config), 0o600))
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b.t, err)
+	address := free.Addr().String()
+	require.NoError(b.t, free.Close())
+	b.start("prometheus", "--config-file="+file, "--data-dir="+filepath.Join(dir, "data"), "--listen="+address)
+	plain := apiOf(b.t, "http://"+address)
+	b.until("the plain Prometheus is up", func() bool {
+		_, err := plain.Targets(b.t.Context())
+		return err == nil
+	})
+	return plain
 }
 
 // at is the URL of a row of the booth's summary.
