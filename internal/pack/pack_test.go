@@ -192,3 +192,10 @@ func TestDate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, now.Truncate(time.Second), date, "no repository")
 }
+
+// What whoever installs the archive reads names every plugin that Grafana has to allow.
+func TestReadmeNamesEveryPlugin(t *testing.T) {
+	text, err := os.ReadFile("../../src/README.md")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "allow_loading_unsigned_plugins = "+strings.Join(local.AppIDs, ",")+"\n")
+}

@@ -20,7 +20,6 @@ const healthTimeout = 8 * time.Second // all of it; whoever presses "Test connec
 // The reasons that only a test of the connection has.
 const (
 	reasonNone    reason = "ok"
-	reasonNoURL   reason = "no_url"
 	reasonTarget  reason = "target"  // the load generator cannot reach what it is to load
 	reasonMetrics reason = "metrics" // a warning: the cluster's metrics are not to be had
 )
@@ -52,7 +51,12 @@ func (a *App) CheckHealth(ctx context.Context, req *backend.CheckHealthRequest) 
 	status, text := a.examine(ctx, &d)
 	if !a.may(req.PluginContext.User, operate) {
 		d = healthDetails{Reason: d.Reason, Lanes: []laneHealth{}, Warnings: []string{}}
-		if text = "The load generator works."; status != backend.HealthStatusOk {
+		switch {
+		case status == backend.HealthStatusOk:
+			text = "The load generator works."
+		case d.Reason == reasonNoURL:
+			text = sentence(noURL)
+		default:
 			text = sentence(cmp.Or(outlines[d.Reason], "the load generator does not work") + askAdmin)
 		}
 	}
@@ -89,11 +93,10 @@ func (a *App) examine(ctx context.Context, d *healthDetails) (backend.HealthStat
 func (a *App) unwell(d *healthDetails, err error) (backend.HealthStatus, string) {
 	f := a.explain(err)
 	d.Reason = f.reason
-	switch {
-	case errors.Is(err, errNoURL):
-		d.Reason = reasonNoURL
-		return backend.HealthStatusError, "No URL is set. Enter the load generator's URL, such as http://127.0.0.1:8088, and save."
-	case f.reason == reasonCall:
+	switch f.reason {
+	case reasonNoURL:
+		return backend.HealthStatusError, "The Load generator URL is not set. Enter it, such as http://127.0.0.1:8088, and save."
+	case reasonCall:
 		d.Reason = reasonForeign
 		return backend.HealthStatusError, fmt.Sprintf("What answers at %s is no load generator of KV Booth: %s.", a.settings.SidecarURL, f.Detail)
 	}

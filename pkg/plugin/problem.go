@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,6 +22,7 @@ import (
 type reason string
 
 const (
+	reasonNoURL       reason = "no_url"      // of the load generator: nobody has configured the app yet
 	reasonSettings    reason = "settings"    // of the app
 	reasonCall        reason = "call"        // what was asked for cannot be had
 	reasonUnreachable reason = "unreachable" // no connection
@@ -52,6 +54,9 @@ var passed = []int{
 	http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusServiceUnavailable,
 }
 
+// noURL says the same to everybody: there is nothing to hide yet.
+const noURL = "the app does not know its load generator yet; an administrator enters the Load generator URL on the app's configuration page"
+
 // outlines say what is wrong to those who only look: they need not learn where things are.
 var outlines = map[reason]string{
 	reasonSettings:    "the app's settings are wrong",
@@ -72,7 +77,7 @@ func (f fault) outline() fault {
 	if text := outlines[f.reason]; text != "" {
 		f.Detail, f.Value, f.Allowed = text+askAdmin, "", ""
 		if f.Field != "" {
-			f.Detail = f.Field + ": " + f.Detail
+			f.Detail = cmp.Or(labels[f.Field], f.Field) + ": " + f.Detail
 		}
 	}
 	return f
@@ -95,6 +100,8 @@ func (a *App) classify(err error) fault {
 		theirs   *api.ProblemError
 	)
 	switch {
+	case errors.Is(err, errNoURL):
+		return fault{reasonNoURL, api.Problem{Status: http.StatusServiceUnavailable, Detail: noURL, Field: "sidecarUrl"}}
 	case errors.As(err, &setting):
 		return fault{reasonSettings, api.Problem{
 			Status: http.StatusServiceUnavailable, Detail: "the app's settings are wrong; " + setting.Error(),

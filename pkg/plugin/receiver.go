@@ -40,7 +40,8 @@ func (s *receiver) receive(ctx context.Context) {
 			pause = t.pauses[0]
 		}
 		wait := pause/2 + rand.N(pause/2+1) // or all instances would come at once
-		if f.reason == reasonToken || f.reason == reasonHost || f.reason == reasonSettings {
+		switch f.reason {
+		case reasonToken, reasonHost, reasonSettings, reasonNoURL:
 			wait = t.refused
 		}
 		select {

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/grafana/grafana-plugin-sdk-go/backend"
@@ -72,13 +73,17 @@ type caller struct {
 	Role         string `json:"role"`
 	CanOperate   bool   `json:"canOperate"`
 	CanConfigure bool   `json:"canConfigure"`
+	Configured   bool   `json:"configured"` // false: nobody has said yet where the load generator is
 }
 
 // me answers whether the settings are right or wrong: the configuration page
 // needs it to mend them.
 func (a *App) me(w http.ResponseWriter, r *http.Request) {
 	u := backend.PluginConfigFromContext(r.Context()).User
-	m := caller{CanOperate: a.problem == nil && a.may(u, operate), CanConfigure: a.may(u, configure)}
+	m := caller{
+		CanOperate: a.problem == nil && a.may(u, operate), CanConfigure: a.may(u, configure),
+		Configured: !errors.Is(a.problem, errNoURL),
+	}
 	if u != nil {
 		m.Login, m.Role = u.Login, u.Role
 	}

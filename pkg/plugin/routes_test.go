@@ -104,14 +104,14 @@ func TestMe(t *testing.T) {
 		user     *backend.User
 		want     caller
 	}{
-		{`{"sidecarUrl":"http://localhost:1"}`, nil, caller{}},
-		{`{"sidecarUrl":"http://localhost:1"}`, user("Viewer"), caller{"somebody", "Viewer", false, false}},
-		{`{"sidecarUrl":"http://localhost:1"}`, user("Editor"), caller{"somebody", "Editor", true, false}},
-		{`{"sidecarUrl":"http://localhost:1"}`, user("Admin"), caller{"somebody", "Admin", true, true}},
-		{`{"sidecarUrl":"http://localhost:1","operatorRole":"Admin"}`, user("Editor"), caller{"somebody", "Editor", false, false}},
+		{`{"sidecarUrl":"http://localhost:1"}`, nil, caller{Configured: true}},
+		{`{"sidecarUrl":"http://localhost:1"}`, user("Viewer"), caller{"somebody", "Viewer", false, false, true}},
+		{`{"sidecarUrl":"http://localhost:1"}`, user("Editor"), caller{"somebody", "Editor", true, false, true}},
+		{`{"sidecarUrl":"http://localhost:1"}`, user("Admin"), caller{"somebody", "Admin", true, true, true}},
+		{`{"sidecarUrl":"http://localhost:1","operatorRole":"Admin"}`, user("Editor"), caller{"somebody", "Editor", false, false, true}},
 		// Nothing can be operated, but somebody has to mend it.
-		{`{}`, user("Editor"), caller{"somebody", "Editor", false, false}},
-		{`{}`, user("Admin"), caller{"somebody", "Admin", false, true}},
+		{`{}`, user("Editor"), caller{"somebody", "Editor", false, false, false}},
+		{`{}`, user("Admin"), caller{"somebody", "Admin", false, true, false}},
 	} {
 		res := resource(t, start(t, backend.AppInstanceSettings{JSONData: []byte(tt.settings)}), tt.user, "GET", "me", "")
 		var got caller

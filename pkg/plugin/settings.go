@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,20 @@ type settings struct {
 // settingsError says which setting is wrong. It is nothing that the caller of a
 // resource could mend in the call.
 type settingsError struct{ api.FieldError }
+
+// labels are what the configuration page calls the settings that it has.
+var labels = map[string]string{
+	"sidecarUrl": "Load generator URL", "operatorRole": "Who may operate", "token": "Token", "tlsCACert": "CA certificate",
+}
+
+// Error calls the setting what the configuration page and a provisioning file call it.
+func (e *settingsError) Error() string {
+	named := e.FieldError
+	if label := labels[e.Field]; label != "" {
+		named.Field = label + " (" + e.Field + ")"
+	}
+	return named.Error()
+}
 
 func wrong(field, value, allowed string) error {
 	return &settingsError{api.FieldError{Field: field, Value: value, Allowed: allowed}}
@@ -110,7 +125,7 @@ func connect(ctx context.Context, from backend.AppInstanceSettings, s settings) 
 	opts.ConfigureTransport = func(_ httpclient.Options, t *http.Transport) { transport = t }
 	hc, err := httpclient.New(opts)
 	if err != nil {
-		return nil, hangUp, wrong("TLS settings", "what was given", "PEM certificates and keys that belong together ("+err.Error()+")")
+		return nil, hangUp, wrong(ofCertificates(opts), "what was given", "PEM certificates and keys that belong together ("+err.Error()+")")
 	}
 	c, err = api.NewClient(hc, s.SidecarURL, s.token)
 	if field := (*api.FieldError)(nil); errors.As(err, &field) {
@@ -122,6 +137,14 @@ func connect(ctx context.Context, from backend.AppInstanceSettings, s settings) 
 		HandshakeTimeout: handshakeTimeout,
 	}
 	return c, transport.CloseIdleConnections, nil
+}
+
+// ofCertificates is the setting that certificates which cannot be read come from.
+func ofCertificates(o httpclient.Options) string {
+	if o.TLS != nil && o.TLS.CACertificate != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(o.TLS.CACertificate)) {
+		return "tlsCACert"
+	}
+	return "TLS settings"
 }
 
 // httpOptions are the SDK's, for which an option of the wrong type is a reason

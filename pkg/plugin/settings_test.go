@@ -1,7 +1,9 @@
 package plugin
 
 import (
+	"cmp"
 	"encoding/pem"
+	"os"
 	"strings"
 	"testing"
 
@@ -31,11 +33,12 @@ func TestWrongSettings(t *testing.T) {
 		{`{"sidecarUrl":"http://localhost","timeout":1e9}`, "", "timeout"},
 		{`{"sidecarUrl":"http://localhost","url":5}`, "", "jsonData"}, // a reason for the SDK to panic
 		{`{"sidecarUrl":"http://localhost","tlsAuthWithCACert":true,"serverName":5}`, "", "jsonData"},
-		{`{"sidecarUrl":"http://localhost","tlsAuthWithCACert":true}`, "", "TLS settings"},
+		{`{"sidecarUrl":"http://localhost","tlsAuthWithCACert":true}`, "", "tlsCACert"},
 		{`[]`, "", "jsonData"},
 		{`{"sidecarUrl":`, "", "jsonData"},
 	} {
 		secrets := map[string]string{"token": "http://localhost " + tt.token, "tlsCACert": "s3cret, not PEM"}
+		name := cmp.Or(labels[tt.field], tt.field) // as the form has it
 		a := start(t, backend.AppInstanceSettings{JSONData: []byte(tt.json), DecryptedSecureJSONData: secrets})
 
 		p := problem(t, resource(t, a, user("Admin"), "GET", "status", ""))
@@ -48,22 +51,46 @@ func TestWrongSettings(t *testing.T) {
 
 		health, _ := check(t, a)
 		require.Equal(t, backend.HealthStatusError, health.Status)
-		require.Contains(t, health.Message, tt.field)
+		require.Contains(t, health.Message, name)
+		require.Contains(t, health.Message, tt.field, "as a provisioning file has it")
 
 		s := run(t, a, "main/snapshot")
-		eventually(t, func() bool { return strings.Contains(s.last(), tt.field) }, tt.json)
+		eventually(t, func() bool { return strings.Contains(s.last(), name) }, tt.json)
 		all := p.Detail + p.Value + health.Message + string(health.JSONDetails) + s.last()
 		require.NotContains(t, all, "s3cret")
 	}
 }
 
-// What Grafana gives before anybody has entered anything is no URL.
+// What Grafana gives before anybody has entered anything is no URL. That is nothing
+// wrong: whoever asks hears what is to be done, and by whom.
 func TestEmptySettings(t *testing.T) {
+	const todo = "the app does not know its load generator yet; an administrator enters the Load generator URL on the app's configuration page"
 	for _, json := range []string{"", "null", "{}", `{"sidecarUrl":" "}`} {
 		a := start(t, backend.AppInstanceSettings{JSONData: []byte(json)})
 		health, details := check(t, a)
-		require.Contains(t, health.Message, "No URL is set")
+		require.Equal(t, "The Load generator URL is not set. Enter it, such as http://127.0.0.1:8088, and save.", health.Message)
 		require.Equal(t, reasonNoURL, details.Reason)
+		for _, role := range []string{"Viewer", "Editor", "Admin"} {
+			p := problem(t, resource(t, a, user(role), "GET", "status", ""))
+			require.Equal(t, 503, p.Status)
+			require.Equal(t, todo, p.Detail)
+			require.Equal(t, "sidecarUrl", p.Field)
+		}
+		viewers, err := a.CheckHealth(t.Context(), &backend.CheckHealthRequest{PluginContext: backend.PluginContext{User: user("Viewer")}})
+		require.NoError(t, err)
+		require.Equal(t, sentence(todo), viewers.Message)
+		s := run(t, a, "main/snapshot")
+		eventually(t, func() bool { return strings.Contains(s.last(), "an administrator enters") }, json)
+	}
+}
+
+// What an error calls a setting, the form calls it, too.
+func TestLabelsAreTheForms(t *testing.T) {
+	form, err := os.ReadFile("../../src/config/ConnectionForm.tsx")
+	require.NoError(t, err)
+	for field, label := range labels {
+		require.Contains(t, string(form), `label="`+label+`"`, field)
+		require.Contains(t, string(form), field)
 	}
 }
 

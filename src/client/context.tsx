@@ -60,7 +60,7 @@ export function useLive(name: string): Live {
 /** How often who looks is asked for again, in milliseconds: roles and settings change. */
 export const ME_EVERY = 30_000;
 
-/** How long a question that had no answer rests, in milliseconds. */
+/** How long a question rests that had no answer, or that somebody is about to change by configuring the app, in milliseconds. */
 export const ME_RETRY = 3000;
 
 /** Who looks; undefined until it is known. While it is not, nobody may change anything. */
@@ -68,7 +68,7 @@ export function useMe(): Me | undefined {
   const client = useClient();
   return usePolled(
     () => client.me(),
-    ({ problem }) => (problem ? ME_RETRY : ME_EVERY),
+    ({ value, problem }) => (problem || value?.configured === false ? ME_RETRY : ME_EVERY),
     'me'
   ).value;
 }

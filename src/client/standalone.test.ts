@@ -91,7 +91,13 @@ describe('calls', () => {
   it('say who looks, and let in who has the token', async () => {
     const client = standaloneClient();
     fetched.mockReturnValueOnce(answer(200, '{"can_read":true,"can_write":false}'));
-    await expect(client.me()).resolves.toEqual({ login: 'page', role: '', canOperate: false, canConfigure: false });
+    await expect(client.me()).resolves.toEqual({
+      login: 'page',
+      role: '',
+      canOperate: false,
+      canConfigure: false,
+      configured: true,
+    });
     fetched.mockReturnValueOnce(answer(200, '{"can_read":true,"can_write":true}'));
     await expect(client.me()).resolves.toMatchObject({ canOperate: true, canConfigure: true });
     fetched.mockReturnValueOnce(answer(204));

@@ -28,7 +28,7 @@ export function standaloneClient(): StandaloneClient {
     upload: (path, text, contentType) => call('POST', path, text, contentType),
     me: async () => {
       const { can_write: may } = await session();
-      return { login: 'page', role: '', canOperate: may, canConfigure: may };
+      return { login: 'page', role: '', canOperate: may, canConfigure: may, configured: true };
     },
     session,
     signIn: (token) => call('POST', '/session', JSON.stringify({ token })),

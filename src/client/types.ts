@@ -100,6 +100,8 @@ export interface Me {
   role: string;
   canOperate: boolean;
   canConfigure: boolean;
+  /** Whether anybody has said where the load generator is; a page that it serves itself knows. */
+  configured: boolean;
 }
 
 /** What is known of the present moment. */

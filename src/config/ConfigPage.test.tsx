@@ -72,6 +72,8 @@ beforeEach(() => {
     secureJsonFields: { token: true },
   });
   answer('POST /settings', {});
+  answer('GET /api/plugins/kvbooth-controls-panel/settings', {});
+  answer('GET /api/plugins/kvbooth-comparison-panel/settings', {});
   answer('GET /health', { status: 'OK', message: 'Load generator 1.0 answers.' });
   answer('GET /resources/settings', settings());
   answer('GET /resources/baselines', { baselines: [{ name: 'h200', title: '3 × H200', rows: [] }] });
@@ -235,7 +237,7 @@ describe('the load generator’s settings', () => {
     await enter('Highest concurrency', '100');
     await userEvent.click(save('Load generator'));
     const alert = await screen.findByRole('alert');
-    expect(alert).toHaveTextContent('max_concurrency: 100 is not allowed: at least 120');
+    expect(alert).toHaveTextContent('Highest concurrency: 100 is not allowed: at least 120'); // as the form calls it
     expect(screen.queryByText('The changes were not saved')).not.toBeInTheDocument();
     expect(field('Highest concurrency')).toHaveValue('100');
   });
@@ -302,6 +304,52 @@ describe('unsaved changes', () => {
     expect(locationService.getLocation().pathname).toBe('/elsewhere');
     unmount();
     expect(close()).toBe(false);
+  });
+});
+
+describe('before anything is configured', () => {
+  beforeEach(() => answer('GET /settings', { enabled: true, pinned: true, jsonData: {}, secureJsonFields: {} }));
+
+  it('has an empty form, no error and nothing that waits', async () => {
+    const { container } = render(<ConfigPage />);
+    await screen.findByRole('form', { name: 'Connection' });
+    expect(field(/^Load generator URL/)).toHaveValue('');
+    expect(screen.getByText(/appear here once the connection is saved/)).toBeInTheDocument();
+    expect(screen.queryByRole('alert')).not.toBeInTheDocument();
+    expect(screen.queryByText(/^Asking/)).not.toBeInTheDocument();
+    expect(requests.some(({ url }) => url.includes('/resources/settings'))).toBe(false);
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('has the rest once the URL is saved', async () => {
+    render(<ConfigPage />);
+    await screen.findByRole('form', { name: 'Connection' });
+    await enter(/^Load generator URL/, 'http://127.0.0.1:8088');
+    answer('GET /settings', { enabled: true, jsonData: { sidecarUrl: 'http://127.0.0.1:8088' } });
+    await userEvent.click(save('Connection'));
+    expect(await screen.findByRole('form', { name: 'Load generator' })).toBeInTheDocument();
+    expect(await screen.findByText('The connection works')).toBeInTheDocument();
+  });
+});
+
+describe('panels that Grafana has not loaded', () => {
+  it('are named, with all that has to be allow-listed', async () => {
+    refuse('GET /api/plugins/kvbooth-controls-panel/settings', 404, { message: 'Plugin not found' });
+    refuse('GET /api/plugins/kvbooth-comparison-panel/settings', 404, { message: 'Plugin not found' });
+    await show();
+    expect(
+      await screen.findByText('Grafana has not loaded kvbooth-controls-panel and kvbooth-comparison-panel')
+    ).toBeInTheDocument();
+    expect(
+      screen.getByText('kvbooth-inference-app,kvbooth-controls-panel,kvbooth-comparison-panel')
+    ).toBeInTheDocument();
+  });
+
+  it('are not those that it does not tell of', async () => {
+    refuse('GET /api/plugins/kvbooth-controls-panel/settings', 403, { message: 'no' });
+    refuse('GET /api/plugins/kvbooth-comparison-panel/settings', 500, { message: 'no' });
+    await show();
+    expect(screen.queryByText(/^Grafana has not loaded/)).not.toBeInTheDocument();
   });
 });
 

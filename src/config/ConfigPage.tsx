@@ -9,6 +9,7 @@ import { Baselines } from '../components/ImportBaseline/Baselines';
 import { LANE } from '../pages/lane';
 import { ConnectionForm } from './ConnectionForm';
 import { LeaveGuard } from './LeaveGuard';
+import { MissingPanels } from './MissingPanels';
 import { readPluginSettings } from './pluginSettings';
 import { SidecarForm } from './SidecarForm';
 
@@ -39,15 +40,22 @@ function Forms() {
     <>
       <LeaveGuard unsaved={connectionChanged || sidecarChanged} />
       <Stack direction="column" gap={4}>
+        <MissingPanels />
         <ConnectionForm
           stored={stored}
           onChanged={setConnectionChanged}
           onSaved={() => queries.invalidateQueries()} // another load generator has other settings
         />
-        <SidecarForm onChanged={setSidecarChanged} />
-        <FieldSet label="Baselines">
-          <Baselines lane={LANE} />
-        </FieldSet>
+        {stored.jsonData.sidecarUrl?.trim() ? (
+          <>
+            <SidecarForm onChanged={setSidecarChanged} />
+            <FieldSet label="Baselines">
+              <Baselines lane={LANE} />
+            </FieldSet>
+          </>
+        ) : (
+          <p>The load generator’s own settings and its baselines appear here once the connection is saved.</p>
+        )}
       </Stack>
     </>
   );

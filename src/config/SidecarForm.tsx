@@ -6,6 +6,7 @@ import { Controller, useForm, type Control } from 'react-hook-form';
 import { Alert, Button, Combobox, Field, Input, LoadingPlaceholder, Stack, type ComboboxOption } from '@grafana/ui';
 
 import {
+  asProblem,
   listBaselines,
   patchSettings,
   readSettings,
@@ -16,7 +17,7 @@ import {
   type Settings,
 } from '../client';
 import { FOLLOW_STORED, Form } from './Form';
-import { fieldOf, schema, toValues, type FieldName, type Values } from './sidecarFields';
+import { fieldOf, inTheFormsWords, labels, schema, toValues, type FieldName, type Values } from './sidecarFields';
 
 const KEY = 'settings';
 
@@ -69,14 +70,16 @@ function Fields({ settings, baselines, onChanged, onSaved }: FieldsProps) {
   const { dirtyFields } = form.formState;
   const save = async (entered: Settings) => {
     const changed = Object.entries(entered).filter(([name]) => name in dirtyFields);
-    const next = await patchSettings(client, Object.fromEntries(changed));
+    const next = await patchSettings(client, Object.fromEntries(changed)).catch((error: unknown) => {
+      throw inTheFormsWords(asProblem(error));
+    });
     onSaved(next);
     return toValues(next);
   };
-  const text = (name: FieldName, label: string, { deps, ...more }: TextOptions = {}) => {
+  const text = (name: FieldName, { deps, ...more }: TextOptions = {}) => {
     const error = form.getFieldState(name, form.formState).error?.message;
     return (
-      <Field label={label} htmlFor={`sidecar-${name}`} invalid={Boolean(error)} error={error}>
+      <Field label={labels[name]} htmlFor={`sidecar-${name}`} invalid={Boolean(error)} error={error}>
         <Input id={`sidecar-${name}`} {...more} {...form.register(name, { deps })} />
       </Field>
     );
@@ -91,18 +94,18 @@ function Fields({ settings, baselines, onChanged, onSaved }: FieldsProps) {
       onChanged={onChanged}
     >
       <Stack direction="row" gap={2} wrap="wrap">
-        {text('slo.ttft', 'SLO of TTFT p95', { suffix: 'ms', width: 20 })}
-        {text('slo.tpot', 'SLO of TPOT p95', { suffix: 'ms', width: 20 })}
+        {text('slo.ttft', { suffix: 'ms', width: 20 })}
+        {text('slo.tpot', { suffix: 'ms', width: 20 })}
       </Stack>
       <Stack direction="row" gap={2} wrap="wrap">
-        {text('slider.min', 'Slider from', { width: 14 })}
-        {text('slider.max', 'Slider to', { width: 14, deps: 'slider.min' })}
-        {text('slider.increment', 'Slider increment', { width: 14 })}
-        {text('max_concurrency', 'Highest concurrency', { width: 18 })}
+        {text('slider.min', { width: 14 })}
+        {text('slider.max', { width: 14, deps: 'slider.min' })}
+        {text('slider.increment', { width: 14 })}
+        {text('max_concurrency', { width: 18 })}
       </Stack>
       <BaselineField control={form.control} baselines={baselines} />
-      {text('title', 'Title')}
-      {text('subtitle', 'Subtitle')}
+      {text('title')}
+      {text('subtitle')}
     </Form>
   );
 }
@@ -135,7 +138,7 @@ function BaselineField({ control, baselines }: BaselineFieldProps) {
       control={control}
       name="default_baseline"
       render={({ field: { value, onChange }, fieldState: { error } }) => (
-        <Field label="Default baseline" htmlFor="sidecar-baseline" invalid={Boolean(error)} error={error?.message}>
+        <Field label={labels.default_baseline} htmlFor="sidecar-baseline" invalid={Boolean(error)} error={error?.message}>
           <Combobox
             id="sidecar-baseline"
             options={options.some((option) => option.value === value) ? options : [...options, { value, label: value }]}

@@ -4,6 +4,8 @@ import { getBackendSrv, isFetchError } from '@grafana/runtime';
 
 import { asProblem } from '../client';
 import { PLUGIN_ID } from '../client/grafana';
+import comparison from '../panels/comparison/plugin.json';
+import controls from '../panels/controls/plugin.json';
 import { toProblem } from '../client/problem';
 
 /** What Grafana keeps of the app, readable. The names of the TLS options are those of Grafana's own HTTP options. */
@@ -86,6 +88,22 @@ export async function testConnection(): Promise<Health> {
   } catch (error) {
     return { ok: false, message: asProblem(error).message };
   }
+}
+
+/** The plugins that the app consists of, each of which a Grafana that allow-lists unsigned plugins has to allow. */
+export const PLUGIN_IDS = [PLUGIN_ID, controls.id, comparison.id];
+
+/** The ids of the app's panels that Grafana has not loaded, and shows blank. What cannot be asked for is none of them; it never rejects. */
+export async function missingPanels(): Promise<string[]> {
+  const missing = PLUGIN_IDS.slice(1).map(async (id) => {
+    try {
+      await call('GET', `/api/plugins/${id}/settings`);
+      return [];
+    } catch (error) {
+      return asProblem(error).status === 404 ? [id] : [];
+    }
+  });
+  return (await Promise.all(missing)).flat();
 }
 
 async function call<T>(method: string, url: string, data?: unknown): Promise<T> {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-import { type Limit, limits, type Problem, type Settings } from '../client';
+import { type Limit, limits, Problem, type Settings } from '../client';
 import { decimalNumber, wholeNumber } from '../lib/input';
 
 const number = (wrong: typeof wholeNumber, limit: Limit) =>
@@ -57,23 +57,37 @@ function inMs(seconds: number): string {
   return String(Math.round(seconds * 1e6) / 1e3);
 }
 
-/** The names of the fields that are no part of another. */
-const names = [
-  'slo.ttft',
-  'slo.tpot',
-  'slider.min',
-  'slider.max',
-  'slider.increment',
-  'max_concurrency',
-  'default_baseline',
-  'title',
-  'subtitle',
-] as const;
+/** What the form calls its fields, by their names in the API. */
+export const labels = {
+  'slo.ttft': 'SLO of TTFT p95',
+  'slo.tpot': 'SLO of TPOT p95',
+  'slider.min': 'Slider from',
+  'slider.max': 'Slider to',
+  'slider.increment': 'Slider increment',
+  max_concurrency: 'Highest concurrency',
+  default_baseline: 'Default baseline',
+  title: 'Title',
+  subtitle: 'Subtitle',
+} as const;
 
 /** The name of a field. */
-export type FieldName = (typeof names)[number];
+export type FieldName = keyof typeof labels;
 
 /** The field that a problem of the API is about. */
 export function fieldOf({ field }: Problem): FieldName | undefined {
-  return field === 'slider' ? 'slider.min' : names.find((name) => name === field);
+  if (field === 'slider') {
+    return 'slider.min';
+  }
+  return field !== undefined && field in labels ? (field as FieldName) : undefined;
+}
+
+/** A problem of the API that calls its field what the form calls it. */
+export function inTheFormsWords(problem: Problem): Problem {
+  const { status, message, field, allowed } = problem;
+  const name = fieldOf(problem);
+  if (!field || !name || !message.startsWith(`${field}: `)) {
+    return problem;
+  }
+  const label = field === 'slider' ? 'Slider' : labels[name];
+  return new Problem(status, label + message.slice(field.length), field, allowed);
 }

@@ -3,7 +3,9 @@ import { act, render, screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { MemoryRouter, Route, Routes } from 'react-router-dom';
 
-import { FakeClient, settings } from '../test/fixtures';
+import { ME_RETRY } from '../client/context';
+import { violations } from '../test/axe';
+import { admin, FakeClient, settings, viewer } from '../test/fixtures';
 import App from './App';
 
 const mockClient = new FakeClient();
@@ -96,4 +98,53 @@ it('opens a page that has the whole screen over Grafana, by its key, and leaves 
   unmount();
   expect(grafana.querySelector('nav')).not.toHaveAttribute('inert');
   grafana.remove();
+});
+
+describe('an app that nobody has configured yet', () => {
+  const open = (address = '/a/kvbooth-inference-app') =>
+    render(
+      <MemoryRouter initialEntries={[address]}>
+        <Routes>
+          <Route path="/a/kvbooth-inference-app/*" element={<App />} />
+        </Routes>
+      </MemoryRouter>
+    );
+  const none = { configured: false, canOperate: false };
+  beforeEach(() => {
+    mockClient.lose('the app does not know its load generator yet');
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+    mockClient.who.mockResolvedValue(admin);
+  });
+
+  it.each(['/a/kvbooth-inference-app', '/a/kvbooth-inference-app/stage'])(
+    'leads an administrator from %s to the configuration',
+    async (address) => {
+      mockClient.who.mockResolvedValue({ ...admin, ...none });
+      const { container } = open(address);
+      expect(await screen.findByText('KV Booth does not know its load generator yet')).toBeInTheDocument();
+      expect(screen.getByText(/^Enter the Load generator URL on the app’s configuration page/)).toBeInTheDocument();
+      expect(screen.getByRole('link', { name: 'Open the configuration page' })).toHaveAttribute(
+        'href',
+        '/plugins/kvbooth-inference-app?page=configuration'
+      );
+      expect(screen.queryByText('The load generator is lost')).not.toBeInTheDocument();
+      expect(screen.queryByRole('button', { name: 'Stop' })).not.toBeInTheDocument();
+      expect(screen.queryByRole('heading', { level: 2 })).not.toBeInTheDocument();
+      expect(await violations(container)).toEqual([]);
+    }
+  );
+
+  it('tells others whom to ask, and shows the page once it is configured', async () => {
+    jest.useFakeTimers();
+    mockClient.who.mockResolvedValue({ ...viewer, ...none });
+    open();
+    await act(() => jest.advanceTimersByTimeAsync(0));
+    expect(screen.getByText(/^Ask an administrator of this Grafana to enter/)).toBeInTheDocument();
+    expect(screen.queryByRole('link')).not.toBeInTheDocument();
+    mockClient.who.mockResolvedValue(viewer);
+    await act(() => jest.advanceTimersByTimeAsync(ME_RETRY));
+    expect(screen.getByRole('heading', { level: 2, name: 'Live' })).toBeInTheDocument();
+  });
 });

@@ -5,11 +5,12 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { PluginPage, useChromeHeaderHeight } from '@grafana/runtime';
 import { Portal, useStyles2 } from '@grafana/ui';
 
-import { ClientProvider } from '../client';
+import { ClientProvider, useMe } from '../client';
 import { grafanaClient, PLUGIN_ID } from '../client/grafana';
 import { Troubles } from '../components/Status';
 import { PageBase } from '../pages/navigation';
 import { PageRoutes, Present, StartStop, useBooth, useCurrentPage, useStageKey } from '../pages/Shell';
+import { FirstRun } from './Configured';
 
 /** The app inside Grafana, which has its own navigation and breadcrumbs. */
 export default function App() {
@@ -25,8 +26,17 @@ export default function App() {
 function Layout() {
   const styles = useStyles2(getStyles, useChromeHeaderHeight());
   const { title, subtitle, live } = useBooth();
+  const me = useMe();
+  const bare = useCurrentPage()?.bare;
   useStageKey();
-  if (useCurrentPage()?.bare) {
+  if (me?.configured === false) {
+    return (
+      <PluginPage renderTitle={() => <h1>{title}</h1>}>
+        <FirstRun mayConfigure={me.canConfigure} />
+      </PluginPage>
+    );
+  }
+  if (bare) {
     return (
       <WholeScreen>
         <PageRoutes />

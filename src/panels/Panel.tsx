@@ -5,6 +5,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import { ClientProvider } from '../client';
 import { grafanaClient } from '../client/grafana';
+import { Configured } from '../grafana/Configured';
 
 interface PanelProps {
   /** What a panel is called by those who hear it. */
@@ -17,7 +18,7 @@ export function Panel({ label, children }: PropsWithChildren<PanelProps>) {
   return (
     <ClientProvider client={grafanaClient}>
       <div className={styles.panel} tabIndex={0} role="group" aria-label={label}>
-        {children}
+        <Configured>{children}</Configured>
       </div>
     </ClientProvider>
   );

@@ -5,7 +5,8 @@ import { of } from 'rxjs';
 import { LiveChannelEventType, standardEditorsRegistry, type PanelProps } from '@grafana/data';
 import { getBackendSrv, getGrafanaLiveSrv } from '@grafana/runtime';
 
-import { admin, comparison, snapshot } from '../test/fixtures';
+import { admin, comparison, snapshot, viewer } from '../test/fixtures';
+import { answered } from '../test/settled';
 import { stubSizes } from '../test/sizes';
 import { ComparisonPanel, type ComparisonPanelOptions } from './comparison/ComparisonPanel';
 import { plugin as comparisonPlugin } from './comparison/module';
@@ -51,8 +52,20 @@ describe('the panels', () => {
     expect(screen.queryByText('KV p50')).not.toBeInTheDocument();
   });
 
-  it('can be scrolled by keyboard', () => {
+  it('say what is to be done where nobody has configured the app yet', async () => {
+    const fetch = () => of({ data: { ...viewer, configured: false } });
+    jest.mocked(getBackendSrv).mockReturnValue({ fetch } as never);
+    for (const panel of [<ControlsPanel key="1" {...props({})} />, <ComparisonPanel key="2" {...props({})} />]) {
+      const { unmount } = render(panel);
+      expect(await screen.findByText(/^Ask an administrator of this Grafana to enter/)).toBeInTheDocument();
+      expect(screen.queryByRole('region')).not.toBeInTheDocument();
+      unmount();
+    }
+  });
+
+  it('can be scrolled by keyboard', async () => {
     render(<ComparisonPanel {...props({})} />);
+    await answered();
     expect(screen.getByRole('group', { name: 'Live against baseline' })).toHaveAttribute('tabindex', '0');
   });
 });

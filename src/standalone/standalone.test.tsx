@@ -144,7 +144,7 @@ describe('with a token', () => {
     await userEvent.click(button('Enter token'));
     const made = mockMade;
     mockClient.sessions.mockResolvedValue(signedIn);
-    mockClient.who.mockResolvedValue({ login: 'page', role: '', canOperate: true, canConfigure: true });
+    mockClient.who.mockResolvedValue({ login: 'page', role: '', canOperate: true, canConfigure: true, configured: true });
     await userEvent.type(token(), 'right{Enter}');
     expect(await screen.findByRole('button', { name: 'Sign out' })).toBeInTheDocument();
     expect(await screen.findByRole('button', { name: 'Stop' })).toBeEnabled();

@@ -152,9 +152,15 @@ export function snapshot(lane: LaneChange = {}, change: Partial<Snapshot> = {}):
 }
 
 /** Somebody who may do everything. */
-export const admin: Me = { login: 'admin', role: 'Admin', canOperate: true, canConfigure: true };
+export const admin: Me = { login: 'admin', role: 'Admin', canOperate: true, canConfigure: true, configured: true };
 /** Somebody who may look. */
-export const viewer: Me = { login: 'visitor', role: 'Viewer', canOperate: false, canConfigure: false };
+export const viewer: Me = {
+  login: 'visitor',
+  role: 'Viewer',
+  canOperate: false,
+  canConfigure: false,
+  configured: true,
+};
 
 /** A client whose live state the test sets, and whose calls it sees. */
 export class FakeClient implements Client {

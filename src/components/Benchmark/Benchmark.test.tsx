@@ -63,6 +63,20 @@ async function show(baselines: Baseline[] | Problem = [recorded, other], lane: L
   return { client, ...result };
 }
 
+it('does not wait for a load generator that is lost', async () => {
+  const client = new FakeClient();
+  client.lose();
+  client.reads.mockResolvedValue({ baselines: [recorded] });
+  render(
+    <ClientProvider client={client}>
+      <Benchmark lane="main" />
+    </ClientProvider>
+  );
+  await settled(client, '/baselines');
+  expect(screen.queryByText(/^Waiting/)).not.toBeInTheDocument();
+  expect(screen.getByText(/once the load generator answers/)).toBeInTheDocument();
+});
+
 const heads = (name: 'latencies' | 'rates') =>
   within(screen.getByRole('table', { name: new RegExp(`${name} level by level$`) }))
     .getAllByRole('columnheader')

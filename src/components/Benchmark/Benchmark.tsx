@@ -25,6 +25,8 @@ export function Benchmark({ lane }: { lane: string }) {
       <Alert severity="warning" title="The recorded results cannot be read" bottomSpacing={0}>
         {problem.message}
       </Alert>
+    ) : live.state.status === 'lost' ? (
+      <p>The recorded results appear once the load generator answers.</p>
     ) : (
       <LoadingPlaceholder text="Waiting for the recorded results…" />
     );

@@ -180,6 +180,18 @@ describe('the workers', () => {
     expect(screen.getByText('Waiting for the first snapshot…')).toBeInTheDocument();
   });
 
+  it('do not wait for one where the load generator is lost', () => {
+    const client = new FakeClient();
+    client.lose();
+    render(
+      <ClientProvider client={client}>
+        <Workers lane="main" />
+      </ClientProvider>
+    );
+    expect(screen.queryByText(/^Waiting/)).not.toBeInTheDocument();
+    expect(screen.getByText(/once the load generator answers/)).toBeInTheDocument();
+  });
+
   it('have nothing against WCAG 2 AA', async () => {
     const { container } = show();
     expect(await violations(container)).toEqual([]);

@@ -19,7 +19,11 @@ export function Workers({ lane: name }: { lane: string }) {
   const known = lastKnown(live, name);
   const seen = useSeen(known?.lane.cluster, known?.time);
   if (!known) {
-    return <LoadingPlaceholder text="Waiting for the first snapshot…" />;
+    return live.state.status === 'loading' ? (
+      <LoadingPlaceholder text="Waiting for the first snapshot…" />
+    ) : (
+      <p>Nothing is known of the workers yet. They appear once the load generator answers.</p>
+    );
   }
   const isLive = live.lane !== undefined;
   return (

@@ -1,0 +1,21 @@
+import React from 'react';
+
+import { Alert } from '@grafana/ui';
+
+import { usePolled } from '../client';
+import { missingPanels, PLUGIN_IDS } from './pluginSettings';
+
+/** Says which of the app's panels Grafana has not loaded, and what to do; nothing where it has all of them. */
+export function MissingPanels() {
+  const { value: missing = [] } = usePolled(missingPanels, false, 'missing panels');
+  if (missing.length === 0) {
+    return null;
+  }
+  return (
+    <Alert severity="warning" title={`Grafana has not loaded ${missing.join(' and ')}`} bottomSpacing={0}>
+      Dashboards show {missing.length === 1 ? 'this panel' : 'these panels'} blank. The app and its panels are three
+      plugins: where Grafana’s setting <code>allow_loading_unsigned_plugins</code> lists what may be loaded without a
+      signature, it has to list <code>{PLUGIN_IDS.join(',')}</code>. Then restart Grafana.
+    </Alert>
+  );
+}

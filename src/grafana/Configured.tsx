@@ -1,0 +1,36 @@
+import React, { type PropsWithChildren } from 'react';
+
+import { locationUtil } from '@grafana/data';
+import { EmptyState, LinkButton } from '@grafana/ui';
+
+import { useMe } from '../client';
+import { PLUGIN_ID } from '../client/grafana';
+
+/** Its children, once the app has been told where its load generator is; until then, what is to be done, and by whom. */
+export function Configured({ children }: PropsWithChildren) {
+  const me = useMe();
+  return me?.configured === false ? <FirstRun mayConfigure={me.canConfigure} /> : <>{children}</>;
+}
+
+/** Leads who may configure the app to where that is done, and tells the others whom to ask. */
+export function FirstRun({ mayConfigure }: { mayConfigure: boolean }) {
+  return (
+    <EmptyState
+      variant="call-to-action"
+      hideImage
+      role="status"
+      message="KV Booth does not know its load generator yet"
+      button={
+        mayConfigure ? (
+          <LinkButton icon="cog" href={locationUtil.assureBaseUrl(`/plugins/${PLUGIN_ID}?page=configuration`)}>
+            Open the configuration page
+          </LinkButton>
+        ) : undefined
+      }
+    >
+      {mayConfigure
+        ? 'Enter the Load generator URL on the app’s configuration page, and save.'
+        : 'Ask an administrator of this Grafana to enter the Load generator URL on the app’s configuration page.'}
+    </EmptyState>
+  );
+}
