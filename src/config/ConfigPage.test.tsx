@@ -321,6 +321,14 @@ describe('before anything is configured', () => {
     expect(await violations(container)).toEqual([]);
   });
 
+  it('says where the app is enabled, and asks nothing of it before', async () => {
+    answer('GET /settings', { jsonData: { sidecarUrl: 'http://127.0.0.1:8088' } });
+    render(<ConfigPage />);
+    expect(await screen.findByText('The app is not enabled yet')).toBeInTheDocument();
+    expect(screen.getByText(/appear here once the app is enabled and the connection is saved/)).toBeInTheDocument();
+    expect(requests.some(({ url }) => url.includes('/resources/'))).toBe(false);
+  });
+
   it('has the rest once the URL is saved', async () => {
     render(<ConfigPage />);
     await screen.findByRole('form', { name: 'Connection' });
@@ -334,7 +342,7 @@ describe('before anything is configured', () => {
 
 describe('panels that Grafana has not loaded', () => {
   it('are named, with all that has to be allow-listed', async () => {
-    refuse('GET /api/plugins/kvbooth-controls-panel/settings', 404, { message: 'Plugin not found' });
+    refuse('GET /api/plugins/kvbooth-controls-panel/settings', 500, { message: 'Plugin signature is missing' }); // as Grafana 12.2 does
     refuse('GET /api/plugins/kvbooth-comparison-panel/settings', 404, { message: 'Plugin not found' });
     await show();
     expect(

@@ -40,13 +40,18 @@ function Forms() {
     <>
       <LeaveGuard unsaved={connectionChanged || sidecarChanged} />
       <Stack direction="column" gap={4}>
+        {!stored.enabled && (
+          <Alert severity="info" title="The app is not enabled yet" bottomSpacing={0}>
+            Press Enable at the top of this page. What is saved here before that is kept.
+          </Alert>
+        )}
         <MissingPanels />
         <ConnectionForm
           stored={stored}
           onChanged={setConnectionChanged}
           onSaved={() => queries.invalidateQueries()} // another load generator has other settings
         />
-        {stored.jsonData.sidecarUrl?.trim() ? (
+        {stored.enabled && stored.jsonData.sidecarUrl?.trim() ? (
           <>
             <SidecarForm onChanged={setSidecarChanged} />
             <FieldSet label="Baselines">
@@ -54,7 +59,10 @@ function Forms() {
             </FieldSet>
           </>
         ) : (
-          <p>The load generator’s own settings and its baselines appear here once the connection is saved.</p>
+          <p>
+            The load generator’s own settings and its baselines appear here once{' '}
+            {!stored.enabled && 'the app is enabled and '}the connection is saved.
+          </p>
         )}
       </Stack>
     </>

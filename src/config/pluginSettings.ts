@@ -93,14 +93,18 @@ export async function testConnection(): Promise<Health> {
 /** The plugins that the app consists of, each of which a Grafana that allow-lists unsigned plugins has to allow. */
 export const PLUGIN_IDS = [PLUGIN_ID, controls.id, comparison.id];
 
-/** The ids of the app's panels that Grafana has not loaded, and shows blank. What cannot be asked for is none of them; it never rejects. */
+/**
+ * The ids of the app's panels that Grafana has not loaded, and shows blank. It knows nothing of them, or says that
+ * they have no signature; any other answer tells nothing. It never rejects.
+ */
 export async function missingPanels(): Promise<string[]> {
   const missing = PLUGIN_IDS.slice(1).map(async (id) => {
     try {
       await call('GET', `/api/plugins/${id}/settings`);
       return [];
     } catch (error) {
-      return asProblem(error).status === 404 ? [id] : [];
+      const { status, message } = asProblem(error);
+      return status === 404 || /signature/i.test(message) ? [id] : [];
     }
   });
   return (await Promise.all(missing)).flat();

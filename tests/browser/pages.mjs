@@ -8,7 +8,8 @@ export const CONFIG_PAGE = '/plugins/kvbooth-inference-app?page=configuration';
 /** How long a page of Grafana's may take to come, in milliseconds: the first one brings all its scripts. */
 const OPEN_WITHIN = 120_000;
 
-async function open(page, path, first) {
+/** Opens one of Grafana's pages and waits until the first thing that matters is there. */
+export async function open(page, path, first) {
   await page.goto(env.grafana + path, { waitUntil: 'domcontentloaded', timeout: OPEN_WITHIN });
   await first.waitFor({ timeout: OPEN_WITHIN });
 }
