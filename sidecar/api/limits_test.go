@@ -43,7 +43,7 @@ func TestCheckLimits(t *testing.T) {
 		"start_rate: NaN is not allowed: more than 0, up to 1000 conversations a second":   func(b *body) { b.StartRate = math.NaN() },
 		"think_time: -1s is not allowed: 0 to 3600 seconds":                                func(b *body) { b.Pause = -time.Second },
 		"max_tokens: 131073 is not allowed: 1 to 131072":                                   func(b *body) { b.Tokens = new(131073) },
-		`mode: "random" is not allowed: one of kv, round_robin, least_loaded`:              func(b *body) { b.Mode = "random" },
+		`mode: "random" is not allowed: one of kv, round_robin, least_loaded, unknown`:     func(b *body) { b.Mode = "random" },
 		`title: "` + strings.Repeat("x", 40) + `"… is not allowed: at most 200 characters`: func(b *body) { b.Title = strings.Repeat("x", 201) },
 	} {
 		b := fine

@@ -5,15 +5,28 @@ import "time"
 // Mode is a routing mode of the serving cluster.
 type Mode string
 
-// The modes that the product knows.
+// The modes that the product knows. Unknown is the mode of a server of which neither
+// a driver, nor its own metrics, nor the operator has said how it routes.
 const (
 	ModeKV          Mode = "kv"
 	ModeRoundRobin  Mode = "round_robin"
 	ModeLeastLoaded Mode = "least_loaded"
+	ModeUnknown     Mode = "unknown"
 )
 
-// Modes are the modes that the product knows.
-var Modes = []Mode{ModeKV, ModeRoundRobin, ModeLeastLoaded}
+// Modes are all that a [Mode] may be.
+var Modes = []Mode{ModeKV, ModeRoundRobin, ModeLeastLoaded, ModeUnknown}
+
+// ModeSource says who told the mode in force. It is empty where nobody has.
+type ModeSource string
+
+// The sources of a mode. An operator who has said that the mode is not known is one,
+// too: then nobody needs to be asked again.
+const (
+	ModeFromOperator ModeSource = "operator" // the configuration, or the operator's word since
+	ModeFromDriver   ModeSource = "driver"   // it asks the cluster, or routes the turns itself
+	ModeFromMetrics  ModeSource = "metrics"  // the router's own metrics
+)
 
 // Speculation is the kind of speculative decoding that serves.
 type Speculation string
@@ -285,6 +298,7 @@ type State struct {
 	Step        Step           `json:"step"`
 	Settling    bool           `json:"settling"` // true until 60 s of counted turns exist
 	Mode        Mode           `json:"mode"`
+	ModeFrom    ModeSource     `json:"mode_from,omitempty"` // who told the mode; empty: nobody has yet
 	Speculation Speculation    `json:"speculation"`
 	Driver      string         `json:"driver"`
 	Modes       []ModeState    `json:"modes"` // what the driver offers
@@ -386,8 +400,19 @@ type Cluster struct {
 	OtherGPUs     []HostGPUs     `json:"other_gpus,omitempty"`  // that no worker could be found for
 	GPU           string         `json:"gpu,omitempty"`
 	Model         string         `json:"model,omitempty"`
-	Engine        string         `json:"engine,omitempty"` // trtllm, vllm, sglang
-	UpdatedSecond float64        `json:"age_seconds"`      // since the last successful reading
+	Engine        string         `json:"engine,omitempty"`       // trtllm, vllm, sglang
+	RoutesByKV    *bool          `json:"routes_by_kv,omitempty"` // whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics tell; nil: they do not
+	Unread        Unread         `json:"unread"`
+	UpdatedSecond float64        `json:"age_seconds"` // since the last successful reading
+}
+
+// Unread says of which parts of a cluster no metrics are read, and why: a clause
+// that can begin a sentence. Empty: that part's metrics are read, and what they do
+// not hold, the part does not report.
+type Unread struct {
+	Frontend string `json:"frontend,omitempty"`
+	Workers  string `json:"workers,omitempty"`
+	GPUs     string `json:"gpus,omitempty"`
 }
 
 // WorkerCount is how many workers there are, listed or not.
@@ -563,8 +588,8 @@ type Comparison struct {
 	LiveKVInterval     *[2]float64 `json:"live_kv_hit_ratio_interval,omitempty"`
 
 	// Withheld says why no column has improvements although the step may have settled:
-	// the load generator is the bottleneck now, or the openings are of another length
-	// than the baseline's. Empty: nothing is withheld.
+	// the load generator is the bottleneck now, the openings are of another length
+	// than the baseline's, or the live mode is not known. Empty: nothing is withheld.
 	Withheld string `json:"withheld,omitempty"`
 	// NotKept is the latest step of this target, since the process began, that
 	// became no row, with the baseline [ThisTarget] alone; nil: there is none, or
@@ -731,11 +756,15 @@ type WorkloadPatch struct {
 }
 
 // ModeRequest asks for a mode change. With the driver "manual" a change waits
-// until the operator has done it; Confirm is the operator's word for that.
+// until the operator has done it; Confirm is the operator's word for that. InForce is
+// the operator's word that the mode is in force already: nothing is switched. It is
+// for the driver "manual" too, the only one that knows no mode by itself; with it,
+// Mode may be [ModeUnknown].
 type ModeRequest struct {
 	Mode        Mode        `json:"mode"`
 	Speculation Speculation `json:"speculation,omitempty"` // empty: unchanged
 	Confirm     bool        `json:"confirm,omitempty"`
+	InForce     bool        `json:"in_force,omitempty"`
 }
 
 // Turn is one request and its answer.

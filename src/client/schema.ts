@@ -455,10 +455,15 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description A routing mode of the serving cluster.
+         * @description A routing mode of the serving cluster; unknown: neither a driver, nor its own metrics, nor the operator has said how it routes.
          * @enum {string}
          */
-        Mode: "kv" | "round_robin" | "least_loaded";
+        Mode: "kv" | "round_robin" | "least_loaded" | "unknown";
+        /**
+         * @description Who told the mode in force: the operator (the configuration, or a word since), the driver, or the router's own metrics.
+         * @enum {string}
+         */
+        ModeSource: "operator" | "driver" | "metrics";
         /**
          * @description The kind of speculative decoding that serves.
          * @enum {string}
@@ -662,6 +667,8 @@ export interface components {
             /** @description true until 60 s of counted turns exist */
             settling: boolean;
             mode: components["schemas"]["Mode"];
+            /** @description absent: nobody has told the mode yet */
+            mode_from?: components["schemas"]["ModeSource"];
             speculation: components["schemas"]["Speculation"];
             driver: string;
             /** @description what the driver offers */
@@ -813,8 +820,17 @@ export interface components {
             model?: string;
             /** @description trtllm, vllm, sglang */
             engine?: string;
+            /** @description whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics tell; absent: they do not */
+            routes_by_kv?: boolean;
+            unread: components["schemas"]["Unread"];
             /** @description since the last successful reading */
             age_seconds: number;
+        };
+        /** @description Of which parts of a cluster no metrics are read, and why. Absent: that part's metrics are read, and what they do not hold, the part does not report. */
+        Unread: {
+            frontend?: string;
+            workers?: string;
+            gpus?: string;
         };
         /** @description What all workers of a cluster tell together. */
         AllWorkers: {
@@ -1025,7 +1041,7 @@ export interface components {
                 number,
                 number
             ];
-            /** @description why no column has improvements although the step may have settled: the load generator is the bottleneck now, or the openings are of another length than the baseline's */
+            /** @description why no column has improvements although the step may have settled: the load generator is the bottleneck now, the openings are of another length than the baseline's, or the live mode is not known */
             withheld?: string;
             /** @description the latest step of this target, since the process began, that became no row; with the baseline `this target` alone */
             not_kept?: components["schemas"]["NotKept"];
@@ -1196,12 +1212,13 @@ export interface components {
             /** @description requests a second at most; 0: no cap */
             target_rps?: number;
         };
-        /** @description Asks for a mode change. With the driver "manual" a change waits until the operator has done it; `confirm` is the operator's word for that. */
+        /** @description Asks for a mode change. With the driver "manual" a change waits until the operator has done it; `confirm` is the operator's word for that. `in_force` is the operator's word that the mode is in force already, so that nothing is switched; it is for the driver "manual" alone, and with it the mode may be unknown. */
         ModeRequest: {
             mode: components["schemas"]["Mode"];
             /** @description absent: unchanged */
             speculation?: components["schemas"]["Speculation"];
             confirm?: boolean;
+            in_force?: boolean;
         };
         /** @description One request and its answer. */
         Turn: {

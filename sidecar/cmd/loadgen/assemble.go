@@ -202,7 +202,7 @@ func (g *generator) newSimulated(ctx context.Context, conf *config.Config) (work
 	case errors.As(err, new(*api.FieldError)) || ctx.Err() != nil:
 		return nil, err
 	default:
-		g.log.Warn("the mode is taken from the configuration until the simulated cluster tells its own", "mode", g.mode.Mode, "error", err)
+		g.log.Warn("the simulated cluster does not tell its mode yet; until it does, the configuration's is shown", "mode", g.mode.Mode, "error", err)
 	}
 	return d, nil
 }

@@ -179,8 +179,8 @@ func TestTargetDownAtStart(t *testing.T) {
 		args []string
 		mode api.Mode
 	}{
-		"kv":                     {nil, api.ModeKV},
-		"round-robin by pinning": {[]string{"--mode-driver=pinned", "--mode-mode=round_robin"}, api.ModeRoundRobin},
+		"a mode that nobody told": {nil, api.ModeUnknown},
+		"round-robin by pinning":  {[]string{"--mode-driver=pinned", "--mode-mode=round_robin"}, api.ModeRoundRobin},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -64,7 +64,7 @@ func describe(s api.Snapshot) string {
 func phase(s api.State) string {
 	text := string(s.Phase)
 	if s.Running {
-		text = fmt.Sprintf("%s %d/%d %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, s.Mode)
+		text = fmt.Sprintf("%s %d/%d %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, mode(s.Mode))
 	}
 	if s.Running && s.Step.Held != nil {
 		text += " held by " + string(s.Step.Held.By)
@@ -76,6 +76,13 @@ func phase(s api.State) string {
 		text += fmt.Sprintf(" → %s: %s", s.ModeChange.To.Mode, s.ModeChange.Message)
 	}
 	return text
+}
+
+func mode(m api.Mode) string {
+	if m == api.ModeUnknown {
+		return "mode unknown"
+	}
+	return string(m)
 }
 
 // pair is p50/p95 in milliseconds.

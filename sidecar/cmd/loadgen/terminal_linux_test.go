@@ -52,7 +52,7 @@ func TestOnATerminal(t *testing.T) {
 		defer close(read)
 		_, _ = io.Copy(&p.log, screenEnd) // until nobody holds the other end
 	}()
-	p.start(server.URL, "--start", "--concurrency=3")
+	p.start(server.URL, "--mode-mode=kv", "--start", "--concurrency=3")
 	require.NoError(t, programEnd.Close())
 	shows := func(pattern string) (line string) {
 		expression := regexp.MustCompile(pattern)

@@ -300,6 +300,35 @@ func TestWithheld(t *testing.T) {
 	assert.NotNil(t, c.Columns[0].TTFT.P50.Value)
 }
 
+// Nothing is better or worse where the mode of one side is not known: not live, and
+// not among the rows of a target that was measured before its mode was said.
+func TestModeNotKnown(t *testing.T) {
+	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, N: 40, Mode: api.ModeUnknown}
+	c := Compare(live, h200(), 100)
+	assert.Equal(t, "nobody has said which routing mode this server uses", c.Withheld)
+	for _, column := range c.Columns {
+		assert.Nil(t, column.TTFT.P50.Improvement)
+		assert.NotNil(t, column.TTFT.P50.Value)
+	}
+	live.Withheld = "the load generator is late"
+	assert.Equal(t, live.Withheld, Compare(live, h200(), 100).Withheld, "which spoils the figures themselves")
+	live.Withheld, live.Settling = "", true
+	assert.Empty(t, Compare(live, h200(), 100).Withheld, "settling says enough")
+
+	live.Settling, live.Mode = false, api.ModeKV
+	b := h200()
+	for i := range b.Rows {
+		if b.Rows[i].Mode == api.ModeRoundRobin {
+			b.Rows[i].Mode = api.ModeUnknown
+		}
+	}
+	c = Compare(live, b, 100)
+	require.Len(t, c.Columns, 2)
+	assert.Equal(t, api.ModeUnknown, c.Columns[1].Mode, "last")
+	assert.NotNil(t, c.Columns[0].TTFT.P50.Improvement)
+	assert.Nil(t, c.Columns[1].TTFT.P50.Improvement)
+}
+
 // scattered are the second differences of a column over adjacent levels, of both
 // modes, each scaled so that its size is that of one value's scatter.
 func scattered(b api.Baseline, of func(*api.BaselineRow) *float64, relative bool) []float64 {

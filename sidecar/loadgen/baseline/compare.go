@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"math"
 
 	"kvbooth/sidecar/api"
@@ -35,7 +36,8 @@ type Live struct {
 // interval comes from the live value's and the baseline's, and decides its outcome;
 // without either of them it is too variable to say. There is no improvement while
 // settling or withheld, nor against openings of another length, nor where either side
-// has no value or the baseline's is 0.
+// has no value or the baseline's is 0, nor where either side's routing mode is not
+// known: nobody knows then what is compared with what.
 func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	c := api.Comparison{
 		Name: b.Name, Title: b.Title, Concurrency: concurrency,
@@ -49,13 +51,20 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	if reason := incomparable(live.Shape, b.Workload); reason != "" {
 		c.Withheld = reason
 	}
+	if live.Mode == api.ModeUnknown && !live.Settling && live.N > 0 {
+		c.Withheld = cmp.Or(c.Withheld, modeNotKnown)
+	}
 	if !live.Settling && c.Withheld == "" {
 		for i := range c.Columns {
-			improve(&c.Columns[i], live)
+			if c.Columns[i].Mode != api.ModeUnknown {
+				improve(&c.Columns[i], live)
+			}
 		}
 	}
 	return c
 }
+
+const modeNotKnown = "nobody has said which routing mode this server uses"
 
 // improve fills the improvements of one column.
 func improve(c *api.Column, live Live) {

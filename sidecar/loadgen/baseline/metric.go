@@ -54,7 +54,7 @@ func (m metric) allowed(inColumn bool) string {
 
 // modes and speculations in the order in which they are listed.
 var (
-	modes        = []api.Mode{api.ModeRoundRobin, api.ModeKV, api.ModeLeastLoaded}
+	modes        = []api.Mode{api.ModeRoundRobin, api.ModeKV, api.ModeLeastLoaded, api.ModeUnknown}
 	speculations = []api.Speculation{
 		api.SpeculationOff, api.SpeculationDraft, api.SpeculationEagle3, api.SpeculationNotRecorded,
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -71,7 +72,11 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 			tickets <- struct{}{}
 			defer func() { <-tickets }()
 			samples[i], errs[i] = d.read(ctx, page)
+			page.problem.Store(nil)
 			if errs[i] != nil {
+				if len(samples[i]) == 0 {
+					page.problem.Store(new(errs[i].Error()))
+				}
 				errs[i] = fmt.Errorf("%s: %w", page.Redacted(), errs[i])
 			}
 		})
@@ -88,7 +93,8 @@ func (d *Direct) Fetch(ctx context.Context) ([]Sample, error) {
 // page is one metrics page.
 type page struct {
 	*url.URL
-	known catalogue
+	known   catalogue
+	problem atomic.Pointer[string] // of the latest reading; nil: it was read
 }
 
 func (d *Direct) read(ctx context.Context, p *page) ([]Sample, error) {

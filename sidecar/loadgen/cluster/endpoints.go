@@ -128,3 +128,10 @@ func (c Chosen) Name() string { return c().Name() }
 
 // Fetch reads the source in use.
 func (c Chosen) Fetch(ctx context.Context) ([]Sample, error) { return c().Fetch(ctx) }
+
+func (c Chosen) explain(ctx context.Context, samples []Sample) api.Unread {
+	if e, ok := c().(explainer); ok {
+		return e.explain(ctx, samples)
+	}
+	return api.Unread{}
+}

@@ -32,6 +32,7 @@ var (
 
 	predictedSum   = metric{"dynamo_component_router_kv_hit_rate_sum"}
 	predictedCount = metric{"dynamo_component_router_kv_hit_rate_count"}
+	startedCount   = metric{"dynamo_component_router_requests_started_total"}
 	bestTokens     = metric{"dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total"}
 	routedTokens   = metric{"dynamo_component_router_input_sequence_tokens_sum"}
 
@@ -90,7 +91,7 @@ var (
 			plausible.Percent:  {gpuUtilisation},
 			plausible.MiB:      {gpuUsed, gpuFree},
 			plausible.Total: {
-				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, bestTokens, routedTokens, frontendWorkers, workerRequests,
+				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens, frontendWorkers, workerRequests,
 				queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
 			},
 		} {

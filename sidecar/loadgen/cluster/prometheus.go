@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-json"
 	"github.com/prometheus/common/model"
@@ -22,11 +23,14 @@ import (
 // a scrape does not reach any more vanishes with that scrape.
 type Prometheus struct {
 	client    *http.Client
-	url       string
-	query     string
+	url       string // of the API
+	wanted    string // the query for all that is wanted
 	namespace string
 	known     catalogue
 	address   string // for messages: without a password
+
+	mu      sync.Mutex
+	targets targets
 }
 
 // NewPrometheus reads from the server at address. A namespace that is not empty
@@ -38,8 +42,8 @@ func NewPrometheus(address, namespace string, client *http.Client) (*Prometheus,
 		return nil, err
 	}
 	return &Prometheus{
-		client: bounded(client), url: u.JoinPath("api/v1/query").String(),
-		query: promQuery(namespace), namespace: namespace, address: u.Redacted(),
+		client: bounded(client), url: u.JoinPath("api/v1").String(),
+		wanted: promQuery(namespace), namespace: namespace, address: u.Redacted(),
 	}, nil
 }
 
@@ -87,31 +91,46 @@ type answer struct {
 	} `json:"data"`
 }
 
-func (p *Prometheus) ask(ctx context.Context, in *intake) error {
-	parameters := url.Values{"query": {p.query}, "timeout": {readTimeout.String()}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"?"+parameters.Encode(), nil)
+// get makes a call of the API.
+func (p *Prometheus) get(ctx context.Context, call string, parameters url.Values) (body []byte, status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/"+call+"?"+parameters.Encode(), nil)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	res, err := p.client.Do(req)
 	if err != nil {
-		return plain(err)
+		return nil, 0, plain(err)
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return plain(err)
+	if body, err = io.ReadAll(res.Body); err != nil {
+		return nil, 0, plain(err)
 	}
-	var told answer
+	return body, res.StatusCode, nil
+}
+
+// query makes an instant query for a vector.
+func (p *Prometheus) query(ctx context.Context, text string) (told answer, err error) {
+	body, status, err := p.get(ctx, "query", url.Values{"query": {text}, "timeout": {readTimeout.String()}})
+	if err != nil {
+		return told, err
+	}
 	switch err := json.Unmarshal(body, &told); {
 	case told.Error != "":
-		return errors.New(told.Error)
-	case res.StatusCode != http.StatusOK:
-		return errors.New("answered " + res.Status)
+		return told, errors.New(told.Error)
+	case status != http.StatusOK:
+		return told, fmt.Errorf("answered %d %s", status, http.StatusText(status))
 	case err != nil && !errors.As(err, new(*json.UnmarshalTypeError)): // those leave a gap
-		return fmt.Errorf("not an answer of the Prometheus API: %w", err)
+		return told, fmt.Errorf("not an answer of the Prometheus API: %w", err)
 	case told.Data.Type != "vector":
-		return fmt.Errorf("it answers a query for a vector with a %q", told.Data.Type)
+		return told, fmt.Errorf("it answers a query for a vector with a %q", told.Data.Type)
+	}
+	return told, nil
+}
+
+func (p *Prometheus) ask(ctx context.Context, in *intake) error {
+	told, err := p.query(ctx, p.wanted)
+	if err != nil {
+		return err
 	}
 	for _, r := range told.Data.Result {
 		if !in.room() {

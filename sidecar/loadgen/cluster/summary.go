@@ -21,6 +21,7 @@ func summarise(ctx context.Context, samples []Sample, configured api.Speculation
 		Inflight:    r.sum(inflight),
 		BatchLimit:  r.max(batchLimit),
 		KV:          kv(r),
+		RoutesByKV:  routesByKV(r),
 		Speculation: speculation(r, configured),
 		Workers:     workers.list(),
 		OtherGPUs:   workers.otherGPUs,
@@ -145,6 +146,26 @@ func kv(r reading) api.KV {
 	return kv
 }
 
+// routesByKV tells by the router's own metrics whether it chose workers by what their
+// KV caches hold, nil where they do not tell. A KV router predicts the hit rate of
+// every request that it starts; under round-robin, random, least-loaded and direct
+// the same router counts its requests, and predicts nothing. Where some requests have
+// a prediction and some have none, several routers are read together.
+func routesByKV(r reading) *bool {
+	const (
+		enough = 10 // requests, so that none that is just being counted decides
+		all    = 0.9
+	)
+	started, predicted := r.increase(startedCount), r.increase(predictedCount)
+	switch {
+	case predicted > 0 && predicted >= all*started:
+		return new(true)
+	case predicted == 0 && started >= enough && r.has(predictedCount):
+		return new(false)
+	}
+	return nil
+}
+
 // share bounds what sums of floats leave above one, and drops what is no ratio.
 func share(ratio *float64) *float64 {
 	const rounding = 1e-9
@@ -208,6 +229,8 @@ func engineName(r reading) string {
 	return ""
 }
 
+const noWorkers = "no workers' metrics: load per worker is not known"
+
 // notReported names what this cluster does not tell, nothing where it tells all
 // that a Dynamo does.
 func notReported(r reading, c api.Cluster) (missing []string) {
@@ -215,7 +238,7 @@ func notReported(r reading, c api.Cluster) (missing []string) {
 		missing = append(missing, "no Dynamo frontend: its queue and the router's hit ratios are not reported")
 	}
 	if c.InflightMin == nil {
-		missing = append(missing, "no workers' metrics: load per worker is not reported")
+		missing = append(missing, noWorkers)
 	}
 	return missing
 }

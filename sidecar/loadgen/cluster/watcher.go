@@ -121,8 +121,14 @@ func (w *Watcher) read(ctx context.Context, h history) int {
 		return 0
 	}
 	c := summarise(ctx, h.add(now, samples), w.speculation.Load().(api.Speculation))
+	if e, ok := w.source.(explainer); ok {
+		c.Unread = e.explain(inTime, samples)
+	}
 	if ctx.Err() != nil {
 		return 0 // and c is not the whole
+	}
+	if c.Unread.Workers != "" {
+		c.Problem = strings.Replace(c.Problem, noWorkers, fmt.Sprintf("%s (%s)", noWorkers, c.Unread.Workers), 1)
 	}
 	if err != nil {
 		c.Problem = strings.TrimSuffix(oneLine(err)+"; "+c.Problem, "; ")

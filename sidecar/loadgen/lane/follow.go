@@ -21,20 +21,43 @@ func (l *Lane) follow(d workload.Teller) {
 		return
 	}
 	if found, err := d.Current(l.ctx); err == nil {
-		l.adopt(api.ModeState{Mode: before.Mode, Speculation: before.Speculation}, found)
+		l.adopt(api.ModeState{Mode: before.Mode, Speculation: before.Speculation}, found, api.ModeFromDriver, "the cluster is in that mode")
+	}
+}
+
+// heed takes what a router's own metrics tell of its mode where nobody else does:
+// that it chooses by what the KV caches hold. That it does not is no other mode, as
+// round-robin, random and least-loaded look the same in them: then a mode that the
+// metrics had told is unknown again.
+func (l *Lane) heed() {
+	byKV := l.opts.Cluster().RoutesByKV
+	if byKV == nil || !l.takesWord() {
+		return
+	}
+	l.mu.Lock()
+	before, from := l.mode, l.modeFrom
+	l.mu.Unlock()
+	found := before
+	switch {
+	case *byKV && before.Mode == api.ModeUnknown:
+		found.Mode = api.ModeKV
+		l.adopt(before, found, api.ModeFromMetrics, "the router's own metrics tell")
+	case !*byKV && from == api.ModeFromMetrics:
+		found.Mode = api.ModeUnknown
+		l.adopt(before, found, "", "the router's own metrics show that it does not choose by what the KV caches hold")
 	}
 }
 
 // adopt takes the mode that the cluster was found in, unless the lane has changed
 // its own since it was asked. No turn of one mode counts for another.
-func (l *Lane) adopt(before, found api.ModeState) {
+func (l *Lane) adopt(before, found api.ModeState, from api.ModeSource, why string) {
 	l.mu.Lock()
 	if found == l.mode || before != l.mode || l.phase == api.PhaseSwitching || l.open() != nil {
 		l.mu.Unlock()
 		return
 	}
-	l.event(api.EventModeChange, "cluster", transition(before, found)+": the cluster is in that mode")
-	l.inNewStep(func() { l.mode, l.change = found, nil }) // a change that had failed left another mode than this one
+	l.event(api.EventModeChange, "cluster", transition(before, found)+": "+why)
+	l.inNewStep(func() { l.mode, l.modeFrom, l.change = found, from, nil }) // a change that had failed left another mode than this one
 	l.mu.Unlock()
 	l.modeChanged(found)
 	l.notify()

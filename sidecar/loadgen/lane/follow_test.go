@@ -185,11 +185,11 @@ func TestFollowedWhileNotRunning(t *testing.T) {
 // An answer that was asked for before a change of the lane's own is out of date.
 func TestLateAnswerIsNotFollowed(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
-		b.lane.adopt(roundRobin, eagle)
+		b.lane.adopt(roundRobin, eagle, api.ModeFromDriver, "")
 		assert.Equal(t, kv, b.mode(), "the lane is not in the mode any more that it was in then")
 		b.setMode(roundRobin)
 		call := b.driver.called(t)
-		b.lane.adopt(kv, eagle)
+		b.lane.adopt(kv, eagle, api.ModeFromDriver, "")
 		assert.Equal(t, kv, b.mode(), "a change is in progress")
 		call.answer(true, nil)
 		b.phase(api.PhaseStopped)

@@ -85,6 +85,7 @@ type Lane struct {
 	settings workload.Settings
 	corpus   *corpus.Corpus
 	mode     api.ModeState
+	modeFrom api.ModeSource
 	change   *change
 	nonce    string
 	run      *run
@@ -125,6 +126,7 @@ func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 		record: stats.NewRecorder(now, catalogue.Settings().SLO), meter: stats.NewMeter(now), runID: strconv.FormatInt(now.UnixMilli(), 36),
 		jobs: make(chan func(context.Context), 64), ended: make(chan struct{}),
 	}
+	l.modeFrom = l.sourceOf(opts.Mode)
 	l.target = newTarget(opts.Client, l.notify)
 	l.failures.log, l.failures.lane = l.process.Log, opts.Name
 	l.steps.lane, l.steps.now.ID = opts.Name, opts.LastStep
@@ -137,6 +139,7 @@ func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 	l.wg.Go(func() {
 		every(ctx, time.Second, func() {
 			now := time.Now()
+			l.heed()
 			l.tick(now)
 			l.history.add(l.point(now))
 		})
@@ -185,7 +188,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Running: l.phase == api.PhaseRunning || l.phase == api.PhaseDraining, Phase: l.phase,
 		Concurrency: api.Concurrency{Target: l.settings.Concurrency, Actual: actual},
 		Step:        step, Settling: wait > 0 && l.phase == api.PhaseRunning,
-		Mode: l.mode.Mode, Speculation: l.mode.Speculation,
+		Mode: l.mode.Mode, ModeFrom: l.modeFrom, Speculation: l.mode.Speculation,
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate, TargetRPS: l.settings.TargetRPS,
 	}
@@ -270,7 +273,7 @@ func (l *Lane) apply(by string, next workload.Settings) {
 	}
 	if l.inNewStep(func() { l.settings = next }) {
 		step := l.steps.current()
-		l.event(api.EventStep, by, fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, step.Mode))
+		l.event(api.EventStep, by, fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, modeWords(step.Mode)))
 	}
 }
 
@@ -357,7 +360,7 @@ func (l *Lane) begin(by string) {
 		w.Run(ctx)
 		l.stopped(r)
 	})
-	l.event(api.EventStart, by, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Mode))
+	l.event(api.EventStart, by, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, modeWords(l.mode.Mode)))
 }
 
 // Stop ends the workload: at once, cancelling what is in flight, or by letting

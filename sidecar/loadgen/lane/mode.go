@@ -24,13 +24,20 @@ type change struct {
 
 // SetMode begins a mode change and returns at once; the snapshot shows its
 // progress. Asking for the mode in force changes nothing. With a driver that
-// waits for the operator, the same request with Confirm is the operator's word.
+// waits for the operator, the same request with Confirm is the operator's word; one
+// with InForce says which mode is in force without any change.
 // Another change meanwhile gives [api.ErrConflict], a mode that the driver does
 // not offer an [api.FieldError], and [api.ErrUnavailable] comes at the end of the
 // process or where the driver knows no modes yet.
 func (l *Lane) SetMode(_ context.Context, by string, req api.ModeRequest) (api.State, error) {
+	if req.Confirm && req.InForce {
+		return l.State(), &api.FieldError{Field: "in_force", Value: "true", Allowed: "false beside confirm, which ends a change that waits"}
+	}
 	if req.Confirm {
 		return l.confirm(req)
+	}
+	if req.InForce {
+		return l.do(func() error { return l.declare(by, api.ModeState{Mode: req.Mode, Speculation: req.Speculation}) })
 	}
 	return l.do(func() error { return l.beginChange(by, api.ModeState{Mode: req.Mode, Speculation: req.Speculation}) })
 }
@@ -54,16 +61,29 @@ func (l *Lane) beginChange(by string, to api.ModeState) error {
 }
 
 func (l *Lane) checkChange(to api.ModeState) error {
+	if err := l.free(); err != nil {
+		return err
+	}
+	offers := l.opts.Driver.Offers()
+	if len(offers) == 0 {
+		return fmt.Errorf("%w: the cluster has not told its modes yet; is it running?", api.ErrUnavailable)
+	}
+	return l.checkOffered(offers, to)
+}
+
+// free refuses to touch the mode while it is being changed, or at the end of the
+// process. The lock is held.
+func (l *Lane) free() error {
 	if err := l.open(); err != nil {
 		return err
 	}
 	if l.phase == api.PhaseSwitching {
 		return fmt.Errorf("%w: a change to %s is in progress; wait for its end, or cancel it", api.ErrConflict, l.change.To.Mode)
 	}
-	offers := l.opts.Driver.Offers()
-	if len(offers) == 0 {
-		return fmt.Errorf("%w: the cluster has not told its modes yet; is it running?", api.ErrUnavailable)
-	}
+	return nil
+}
+
+func (l *Lane) checkOffered(offers []api.ModeState, to api.ModeState) error {
 	if !slices.Contains(offers, to) {
 		names := make([]string, len(offers))
 		for i, o := range offers {
@@ -74,6 +94,63 @@ func (l *Lane) checkChange(to api.ModeState) error {
 			Allowed: fmt.Sprintf("what the driver %s offers: %v", l.opts.Driver.Name(), names),
 		}
 	}
+	return nil
+}
+
+// sourceOf says who told a mode that the configuration names, or that was switched
+// to: with a driver that asks a person to switch, that is a person's word.
+func (l *Lane) sourceOf(m api.ModeState) api.ModeSource {
+	switch {
+	case m.Mode == api.ModeUnknown:
+		return ""
+	case l.takesWord():
+		return api.ModeFromOperator
+	}
+	return api.ModeFromDriver
+}
+
+// takesWord says whether the driver knows no mode by itself, so that an operator, or
+// the router's metrics, may tell it.
+func (l *Lane) takesWord() bool {
+	_, ok := l.opts.Driver.(workload.Confirmer)
+	return ok
+}
+
+// declare takes the operator's word for the mode that is in force. What was measured
+// before it was said stays under the mode that was known then. The lock is held.
+func (l *Lane) declare(by string, to api.ModeState) error {
+	to.Speculation = cmp.Or(to.Speculation, l.mode.Speculation)
+	if !l.takesWord() {
+		return &api.FieldError{Field: "in_force", Value: "true", Allowed: fmt.Sprintf("false: the driver %s knows the mode by itself", l.opts.Driver.Name())}
+	}
+	if err := l.free(); err != nil {
+		return err
+	}
+	if to.Mode != api.ModeUnknown {
+		if err := l.checkOffered(l.opts.Driver.Offers(), to); err != nil {
+			return err
+		}
+	}
+	if byKV := l.opts.Cluster().RoutesByKV; byKV != nil && to.Mode != api.ModeUnknown && *byKV != (to.Mode == api.ModeKV) {
+		allowed := "kv: the router's own metrics show that it chose by what the KV caches hold in the last 60 s"
+		if !*byKV {
+			allowed = "another mode: the router's own metrics show that it did not choose by what the KV caches hold in the last 60 s"
+		}
+		return &api.FieldError{Field: "mode", Value: string(to.Mode), Allowed: allowed}
+	}
+	text := transition(l.mode, to) + ": the operator says that it is in force"
+	if to.Mode == api.ModeUnknown {
+		text = "mode unknown: the operator says that it is another one, or not known"
+	}
+	switch {
+	case to != l.mode:
+		l.inNewStep(func() { l.mode, l.change = to, nil })
+		l.modeChanged(to)
+	case l.modeFrom == api.ModeFromOperator:
+		return nil
+	}
+	l.modeFrom = api.ModeFromOperator
+	l.event(api.EventModeChange, by, text)
 	return nil
 }
 
@@ -132,14 +209,14 @@ func (l *Lane) finish(c *change, cold bool, err error) {
 	l.mu.Lock()
 	text := transition(c.From, c.To)
 	if err == nil {
-		l.mode, l.change = c.To, nil
+		l.mode, l.modeFrom, l.change = c.To, l.sourceOf(c.To), nil
 		if !cold {
 			l.nonce = newNonce()
 		}
 	} else {
 		text += ": given up"
 		c.Phase, c.Failed = "failed", true
-		c.Message = fmt.Sprintf("still in %s: %s", c.From.Mode, reason(err))
+		c.Message = fmt.Sprintf("still in %s: %s", modeWords(c.From.Mode), reason(err))
 	}
 	l.phase = api.PhaseStopped
 	l.event(api.EventModeChange, c.by, text)
@@ -165,6 +242,14 @@ func transition(from, to api.ModeState) string {
 		return fmt.Sprintf("%s to %s", from.Mode, to.Mode)
 	}
 	return fmt.Sprintf("%s/%s to %s/%s", from.Mode, from.Speculation, to.Mode, to.Speculation)
+}
+
+// modeWords names a mode where the text does not say that it is one.
+func modeWords(m api.Mode) string {
+	if m == api.ModeUnknown {
+		return "mode unknown"
+	}
+	return string(m)
 }
 
 func reason(err error) string {

@@ -160,6 +160,7 @@ func TestStopCancels(t *testing.T) {
 // Where the answers tell no cached tokens, there is no hit rate and not one of 0 %:
 // the snapshot says who keeps silent, once a turn has ended.
 func TestHitRateThatNobodyTells(t *testing.T) {
+	told, telling := clusterThatTells()
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		f.silentCache = true
 		b.start(4)
@@ -168,10 +169,17 @@ func TestHitRateThatNobodyTells(t *testing.T) {
 		live := b.snapshot()
 		assert.Nil(t, live.KV.HitRatio)
 		assert.Nil(t, live.Baseline.LiveKV)
-		assert.Equal(t, "the engine does not report cached tokens", live.KV.NotReported)
+		for want, c := range map[string]api.Cluster{
+			"the engine does not report cached tokens":                                           {Available: true},
+			"the answers do not tell cached tokens, and the cluster's metrics are not available": {},
+			"the answers do not tell cached tokens, and Prometheus does not scrape the workers":  {Available: true, Unread: api.Unread{Workers: "Prometheus does not scrape the workers"}},
+		} {
+			told.Store(&c)
+			assert.Equal(t, want, b.snapshot().KV.NotReported)
+		}
 		b.stop()
 		assert.Empty(t, b.snapshot().KV.NotReported, "nothing is expected of a lane that does not run")
-	})
+	}, telling)
 }
 
 // checkQuiet wants nothing live in the snapshot of a lane that does not run.

@@ -121,9 +121,23 @@ func (r *reading) kv(report *stats.Report) api.KV {
 	case report.HitRatio != nil:
 		kv.HitRatio, kv.Source = report.HitRatio, "usage"
 	case kv.HitRatio == nil && report.OK > 0:
-		kv.NotReported = "the engine does not report cached tokens"
+		kv.NotReported = silentCache(r.cluster)
 	}
 	return kv
+}
+
+// silentCache says why nobody tells cached tokens although turns have ended: the
+// answers do not, and of the metrics that might, either they are not read or the
+// engine has none.
+func silentCache(c api.Cluster) string {
+	const answers = "the answers do not tell cached tokens, and "
+	switch {
+	case !c.Available:
+		return answers + "the cluster's metrics are not available"
+	case c.Unread.Workers != "":
+		return answers + c.Unread.Workers
+	}
+	return "the engine does not report cached tokens"
 }
 
 // awaiting counts the turns that still wait for their first token.

@@ -219,6 +219,7 @@ var sampleText = map[reflect.Type]string{
 	reflect.TypeFor[api.EventKind]():          "start",
 	reflect.TypeFor[api.TargetKind]():         "real",
 	reflect.TypeFor[api.QuestionerKind]():     "model",
+	reflect.TypeFor[api.ModeSource]():         "operator",
 	reflect.TypeFor[api.Limiter]():            "target_rps",
 }
 

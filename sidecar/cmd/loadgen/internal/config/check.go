@@ -71,7 +71,7 @@ func (c *Config) checkMode() error {
 		return nil
 	case "manual":
 		offers = c.Mode.Offers
-		known = slices.Contains(c.Mode.States(), c.Mode.State())
+		known = c.Mode.Mode == string(api.ModeUnknown) || slices.Contains(c.Mode.States(), c.Mode.State())
 	case "endpoints":
 		if err := c.checkEndpoints(); err != nil {
 			return err

@@ -10,6 +10,7 @@
 package config
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -187,7 +188,7 @@ type S3 struct {
 // Mode is the routing mode that the cluster starts in, and how it is switched.
 type Mode struct {
 	Driver      string   `default:"manual" oneof:"manual pinned endpoints simulated" help:"How the mode is switched: manual tells the operator what to do, pinned deals the turns of round_robin out to the workers of a Dynamo under kv, endpoints sends the turns of each mode to an address of its own, simulated asks the simulated cluster, which also tells its mode and its offers."`
-	Mode        string   `default:"kv" oneof:"kv round_robin least_loaded" help:"Routing mode in force at the start. With the driver simulated it counts only until the cluster tells its own."`
+	Mode        string   `default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode in force at the start. With the driver simulated it counts only until the cluster tells its own. Where it is unknown, pinned begins with kv and endpoints with the mode at target.url; with manual it stays unknown until the metrics of a Dynamo show that it routes by KV caches, or an operator says which mode it is."`
 	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculation in force at the start. With the driver simulated it counts only until the cluster tells its own."`
 	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes that an operator may switch to with the driver manual, each alone or with its speculation, as kv/eagle3."`
 	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"Addresses of the modes with the driver endpoints, such as kv=http://kv:8000,round_robin=http://rr:8000. One of them is target.url; without that, the address of mode.mode is."`
@@ -342,6 +343,25 @@ func (m Mode) Addresses() []cluster.Endpoint {
 		all[i] = cluster.Endpoint{Mode: m.offered(offer), URL: address}
 	}
 	return all
+}
+
+// atStart is the mode that the driver itself tells for the start, where the
+// configuration names none. The target is empty where that comes from the mode.
+func (m Mode) atStart(target string) string {
+	switch {
+	case m.Mode != string(api.ModeUnknown):
+	case m.Driver == "pinned":
+		return string(api.ModeKV)
+	case m.Driver == "endpoints":
+		all := m.Addresses()
+		i := slices.IndexFunc(all, func(e cluster.Endpoint) bool {
+			return e.URL == target || target == "" && e.Mode.Mode == api.ModeKV
+		})
+		if len(all) > 0 {
+			return string(all[max(i, 0)].Mode.Mode)
+		}
+	}
+	return m.Mode
 }
 
 // Address is that of the mode at the start, "" where it has none.

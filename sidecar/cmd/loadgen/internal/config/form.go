@@ -103,7 +103,7 @@ func readHost(s string) (string, error) {
 
 func readOffer(s string) (string, error) {
 	mode, speculation, found := strings.Cut(s, "/")
-	if !slices.Contains(api.Modes, api.Mode(mode)) || found && !slices.Contains(api.Speculations, api.Speculation(speculation)) {
+	if !slices.Contains(api.Modes, api.Mode(mode)) || api.Mode(mode) == api.ModeUnknown || found && !slices.Contains(api.Speculations, api.Speculation(speculation)) {
 		return "", errForm
 	}
 	return s, nil

@@ -122,6 +122,7 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if c.DataDir == "" {
 		c.DataDir = dataDir(l.env)
 	}
+	c.Mode.Mode = c.Mode.atStart(c.Target.URL)
 	if c.Target.URL == "" && c.Mode.Driver == "endpoints" {
 		c.Target.URL = c.Mode.Address()
 	}

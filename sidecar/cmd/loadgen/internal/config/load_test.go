@@ -77,6 +77,26 @@ func TestModeOfASimulatedCluster(t *testing.T) {
 	require.Equal(t, api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationEagle3}, c.Mode.State())
 }
 
+// Where nobody names the mode at the start, only a driver that knows it does.
+func TestModeAtTheStart(t *testing.T) {
+	const both = "--mode-endpoints=round_robin=http://b,kv=http://x:8000"
+	for _, row := range []struct {
+		want api.Mode
+		args []string
+	}{
+		{api.ModeUnknown, []string{target}},
+		{api.ModeRoundRobin, []string{target, "--mode-mode=round_robin"}},
+		{api.ModeUnknown, []string{target, "--mode-driver=simulated"}},
+		{api.ModeKV, []string{target, "--mode-driver=pinned"}},
+		{api.ModeKV, []string{target, "--mode-driver=endpoints", both}},
+		{api.ModeRoundRobin, []string{"--target-url=http://b", "--mode-driver=endpoints", both}},
+		{api.ModeKV, []string{"--mode-driver=endpoints", both}},
+		{api.ModeLeastLoaded, []string{"--mode-driver=endpoints", "--mode-endpoints=least_loaded=http://b,round_robin=http://c"}},
+	} {
+		require.Equal(t, row.want, input{args: row.args}.must(t).Mode.State().Mode, "%v", row.args)
+	}
+}
+
 func TestPrecedence(t *testing.T) {
 	preset, file := "preset: recorded\n", "turns: {min: 2, max: 4}\n"
 	env, flag := []string{"LOADGEN_TURNS_MAX=7"}, []string{target, "--turns-max=9"}
@@ -213,7 +233,7 @@ func TestBadInput(t *testing.T) {
 		{file("start: yes"), "start: yes is not allowed: true or false (from booth.yaml, line 1)"},
 		{args("--start=1"), "start: 1 is not allowed: true or false (from --start)"},
 		{args("--preset=fast"), "preset: fast is not allowed: recorded (from --preset)"},
-		{args("--mode-mode=random"), "mode.mode: random is not allowed: kv, round_robin or least_loaded (from --mode-mode)"},
+		{args("--mode-mode=random"), "mode.mode: random is not allowed: kv, round_robin, least_loaded or unknown (from --mode-mode)"},
 		{args("--mode-offers=kv,kv/medusa"), "mode.offers: kv,kv/medusa is not allowed: a list; each a mode or mode/speculation, such as kv or kv/eagle3 (from --mode-offers)"},
 		{args("--title=" + long), "title: " + long[:100] + "… is not allowed: " + lineAllowed + " (from --title)"},
 		{args("--subtitle=a\tb"), `subtitle: "a\tb" is not allowed: ` + lineAllowed + " (from --subtitle)"},
@@ -244,7 +264,7 @@ func TestBadInput(t *testing.T) {
 		{args("--mode-driver=automatic"), "mode.driver: automatic is not allowed: manual, pinned, endpoints or simulated (from --mode-driver)"},
 		{args("--mode-driver=endpoints"), "mode.endpoints: no value is not allowed: an address for each mode, since mode.driver is endpoints"},
 		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://a"), "target.url: http://x:8000 is not allowed: one of mode.endpoints (kv=http://a)"},
-		{args("--mode-driver=endpoints", "--mode-endpoints=round_robin="+strings.TrimPrefix(target, "--target-url=")), "mode.mode: kv is not allowed: a mode on offer (round_robin=http://x:8000)"},
+		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=round_robin="+strings.TrimPrefix(target, "--target-url=")), "mode.mode: kv is not allowed: a mode on offer (round_robin=http://x:8000)"},
 		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://x:8000,kv=http://b"), "mode.endpoints: a second address for kv is not allowed: one for each mode"},
 		{args("--mode-endpoints=http://b"), "mode.endpoints: http://b is not allowed: a list; each MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000 (from --mode-endpoints)"},
 		{args("--followup-url=http://e", "--preset=recorded"), "followup.url: http://e is not allowed: no value beside followup.text, which the preset recorded sets, too"},

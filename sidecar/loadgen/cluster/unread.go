@@ -1,0 +1,254 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-json"
+	"github.com/prometheus/common/model"
+
+	"kvbooth/sidecar/api"
+)
+
+// An explainer is a [Source] that can tell why a reading of its own lacks parts of the
+// cluster: that they do not report is one thing, that nobody asks them another.
+type explainer interface {
+	// explain says of each part that the samples lack why it is not read, nothing
+	// where it cannot tell more than that it is not. It returns soon after ctx ends.
+	explain(ctx context.Context, samples []Sample) api.Unread
+}
+
+// parts are the parts of a cluster with metrics of their own.
+type parts struct{ frontend, workers, gpus bool }
+
+// partsOf tells of which parts there are samples. A frontend writes figures about its
+// workers, too; those are not the workers' own.
+func partsOf(samples []Sample) (p parts) {
+	for _, s := range samples {
+		switch {
+		case engineOf(s.Name) != "", slices.Contains(workerInflight, s.Name), slices.Contains(workerRequests, s.Name):
+			p.workers = true
+		case slices.Contains(gpuMetrics, s.Name):
+			p.gpus = true
+		case strings.HasPrefix(s.Name, "dynamo_frontend_"):
+			p.frontend = true
+		}
+	}
+	return p
+}
+
+const mostNamed = 3 // of many places that fail
+
+// listed names the first of many.
+func listed(all []string) string {
+	if more := len(all) - mostNamed; more > 0 {
+		all = append(slices.Clone(all[:mostNamed]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(all, "; ")
+}
+
+// explain knows the pages and what the latest reading of each came to.
+func (d *Direct) explain(_ context.Context, samples []Sample) (u api.Unread) {
+	has := partsOf(samples)
+	target, further := d.pages[0], d.pages[1:]
+	if problem := target.problem.Load(); problem != nil && !has.frontend {
+		u.Frontend = fmt.Sprintf("the metrics page of the target fails: %s: %s", target.Redacted(), *problem)
+	}
+	var failing []string
+	for _, p := range further {
+		if problem := p.problem.Load(); problem != nil {
+			failing = append(failing, p.Redacted()+": "+*problem)
+		}
+	}
+	why := func(whose string) string {
+		switch {
+		case len(further) == 0:
+			return "cluster.metrics_urls names no page"
+		case len(failing) > 0:
+			return "pages in cluster.metrics_urls fail: " + listed(failing)
+		}
+		return "no page in cluster.metrics_urls is " + whose
+	}
+	if !has.workers {
+		u.Workers = "the workers' metrics are not read; " + why("a worker's")
+	}
+	if !has.gpus {
+		u.GPUs = "no DCGM exporter is read; " + why("that of one")
+	}
+	return u
+}
+
+// explain asks the server for the targets whose scrape fails. Those of a job that has
+// given samples come first: the others may have nothing to do with this cluster.
+func (p *Prometheus) explain(ctx context.Context, samples []Sample) (u api.Unread) {
+	has := partsOf(samples)
+	if has == (parts{true, true, true}) {
+		return u
+	}
+	found := p.failingTargets(ctx)
+	if !found.known {
+		return p.unread(has, "has no metrics of", nil, nil)
+	}
+	ours := map[model.LabelValue]bool{}
+	for _, s := range samples {
+		ours[s.Labels[model.JobLabel]] = true
+	}
+	slices.SortStableFunc(found.failing, func(a, b scrapeTarget) int {
+		return boolOrder(ours[a.job], ours[b.job])
+	})
+	var gpus, others []string
+	for _, t := range found.failing {
+		if t.isGPU() {
+			gpus = append(gpus, t.String())
+		} else {
+			others = append(others, t.String())
+		}
+	}
+	return p.unread(has, "does not scrape", gpus, others)
+}
+
+// unread words what is missing. Where nothing fails, what is not there is not scraped.
+func (p *Prometheus) unread(has parts, verb string, gpus, others []string) (u api.Unread) {
+	say := func(part string, failing []string) string {
+		if len(failing) == 0 {
+			return fmt.Sprintf("Prometheus %s %s%s", verb, part, p.where())
+		}
+		return fmt.Sprintf("Prometheus has no metrics of %s%s, and a scrape of its own fails: %s", part, p.where(), listed(failing))
+	}
+	if !has.frontend {
+		u.Frontend = say("a Dynamo frontend", others)
+	}
+	if !has.workers {
+		u.Workers = say("the workers", others)
+	}
+	if !has.gpus {
+		u.GPUs = say("a DCGM exporter", gpus)
+	}
+	return u
+}
+
+func boolOrder(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// scrapeTarget is one that a Prometheus server does not get an answer from.
+type scrapeTarget struct {
+	job, instance model.LabelValue
+	reason        string // empty: the server does not tell
+}
+
+func (t scrapeTarget) String() string {
+	text := fmt.Sprintf("%s (job %s)", t.instance, t.job)
+	if t.reason != "" {
+		text += ": " + t.reason
+	}
+	return text
+}
+
+// isGPU tells a DCGM exporter by its usual name or port, as one that does not answer
+// has nothing else.
+func (t scrapeTarget) isGPU() bool {
+	name := strings.ToLower(string(t.job + " " + t.instance))
+	return strings.Contains(name, "dcgm") || strings.HasSuffix(name, ":9400")
+}
+
+// targets is what a server last said of its scrapes.
+type targets struct {
+	at      time.Time
+	known   bool // it has targets, and their health
+	failing []scrapeTarget
+}
+
+// targetsEvery is how often a server is asked for its failing scrapes while parts of
+// the cluster are missing.
+const targetsEvery = 10 * time.Second
+
+func (p *Prometheus) failingTargets(ctx context.Context) targets {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.targets.at) >= targetsEvery {
+		p.targets = p.askTargets(ctx)
+	}
+	found := p.targets
+	found.failing = slices.Clone(found.failing)
+	return found
+}
+
+// upQuery gives the failing targets, and one sample without labels where any target
+// has its health told at all. A DCGM exporter lies in a namespace of its own.
+func upQuery(namespace string) string {
+	if namespace == "" {
+		return "up == 0 or count(up)"
+	}
+	return fmt.Sprintf(`up{namespace=%q} == 0 or up{job=~".*dcgm.*"} == 0 or count(up)`, namespace)
+}
+
+func (p *Prometheus) askTargets(ctx context.Context) targets {
+	found := targets{at: time.Now()}
+	told, err := p.query(ctx, upQuery(p.namespace))
+	if err != nil {
+		return found
+	}
+	for _, r := range told.Data.Result {
+		var labels model.LabelSet
+		if json.Unmarshal(r.Metric, &labels) != nil {
+			continue
+		}
+		if labels[model.InstanceLabel] == "" {
+			found.known = true
+		} else {
+			found.failing = append(found.failing, scrapeTarget{job: labels[model.JobLabel], instance: labels[model.InstanceLabel]})
+		}
+	}
+	if len(found.failing) > 0 {
+		p.addReasons(ctx, found.failing)
+	}
+	return found
+}
+
+// addReasons asks why the scrapes fail. Servers that only speak the query API do not
+// tell, which leaves the reasons empty.
+func (p *Prometheus) addReasons(ctx context.Context, failing []scrapeTarget) {
+	var told struct {
+		Data struct {
+			Active []struct {
+				Labels model.LabelSet `json:"labels"`
+				Error  string         `json:"lastError"`
+			} `json:"activeTargets"`
+		} `json:"data"`
+	}
+	body, status, err := p.get(ctx, "targets", url.Values{"state": {"active"}})
+	if err != nil || status != http.StatusOK || json.Unmarshal(body, &told) != nil {
+		return
+	}
+	for i, t := range failing {
+		for _, a := range told.Data.Active {
+			if a.Labels[model.JobLabel] == t.job && a.Labels[model.InstanceLabel] == t.instance {
+				failing[i].reason = shorten(a.Error)
+			}
+		}
+	}
+}
+
+// shorten leaves the address out of a scrape's error, since it stands before it, and
+// the local port, which is another one each time.
+func shorten(reason string) string {
+	if i := strings.LastIndex(reason, ": connect: "); i >= 0 {
+		return reason[i+len(": connect: "):]
+	}
+	if _, rest, found := strings.Cut(reason, `": `); found && strings.HasPrefix(reason, `Get "`) {
+		return rest
+	}
+	return reason
+}
