@@ -17,6 +17,7 @@ import (
 
 const (
 	dash       = "—"
+	deafness   = "not read"     // in the place of a value that might be told, but that nobody reads
 	silence    = "not reported" // in the place of a value that nobody tells, however long one waits
 	remembered = time.Minute    // for which a worker that has gone has rows
 )
@@ -251,5 +252,23 @@ func workers(lane string, m message, seen map[string]time.Time) *data.Frame {
 		}
 	}
 	slices.SortFunc(rows, func(a, b api.Worker) int { return strings.Compare(a.Name, b.Name) })
-	return frame("workers", m.at, rows, workerColumns)
+	f := frame("workers", m.at, rows, workerColumns)
+	if now := at(lane, m); now.lane != nil {
+		setUnread(f, now.lane.Cluster.Unread)
+	}
+	return f
+}
+
+// setUnread says in the place of values that nobody reads that it is so: that they are
+// not reported would be said of engines that nobody has asked.
+func setUnread(f *data.Frame, unread api.Unread) {
+	for _, field := range f.Fields {
+		why := unread.Workers
+		if strings.HasPrefix(field.Name, "gpu_") {
+			why = unread.GPUs
+		}
+		if why != "" && field.Config != nil {
+			field.Config.NoValue = deafness
+		}
+	}
 }

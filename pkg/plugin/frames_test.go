@@ -65,6 +65,13 @@ func TestKPI(t *testing.T) {
 	}
 	require.Equal(t, "not reported", noValue(silent), "nobody tells it")
 	require.Equal(t, "—", noValue(sample()))
+	deaf := sample()
+	deaf.Lanes[0].Cluster.Unread = api.Unread{Workers: "Prometheus does not scrape the workers"}
+	of := workers("main", live(deaf), map[string]time.Time{})
+	for name, want := range map[string]string{"cache_use": "not read", "waiting": "not read", "gpu_utilisation": "—"} {
+		field, _ := of.FieldByName(name)
+		require.Equal(t, want, field.Config.NoValue, name)
+	}
 
 	stopped := sample()
 	stopped.Lanes[0].State.Running = false

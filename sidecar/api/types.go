@@ -402,7 +402,7 @@ type Cluster struct {
 	Model         string         `json:"model,omitempty"`
 	Engine        string         `json:"engine,omitempty"`       // trtllm, vllm, sglang
 	RoutesByKV    *bool          `json:"routes_by_kv,omitempty"` // whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics tell; nil: they do not
-	Unread        Unread         `json:"unread"`
+	Unread        Unread         `json:"unread,omitzero"`
 	UpdatedSecond float64        `json:"age_seconds"` // since the last successful reading
 }
 

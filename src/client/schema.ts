@@ -822,7 +822,7 @@ export interface components {
             engine?: string;
             /** @description whether the router chose by what the KV caches hold, over the last 60 s, as its own metrics tell; absent: they do not */
             routes_by_kv?: boolean;
-            unread: components["schemas"]["Unread"];
+            unread?: components["schemas"]["Unread"];
             /** @description since the last successful reading */
             age_seconds: number;
         };

@@ -1,9 +1,10 @@
-import type { Difference, Mode, Speculation } from '../client';
+import type { Difference, Mode, Speculation, State } from '../client';
 
 const modes: Record<Mode, { name: string; short: string }> = {
   kv: { name: 'KV-aware', short: 'KV' },
   round_robin: { name: 'Round-robin', short: 'RR' },
   least_loaded: { name: 'Least loaded', short: 'LL' },
+  unknown: { name: 'Mode unknown', short: 'Unknown' },
 };
 
 const speculations: Record<Speculation, string> = {
@@ -18,9 +19,26 @@ export function modeName(mode: Mode): string {
   return modes[mode].name;
 }
 
+/** A routing mode in front of the word routing, or that it is not known. */
+export function routingName(mode: Mode): string {
+  return mode === 'unknown' ? 'Routing mode unknown' : `${modeName(mode)} routing`;
+}
+
 /** A routing mode as it heads a column. */
 export function modeShort(mode: Mode): string {
   return modes[mode].short;
+}
+
+/** Who told the mode in force, as the subject of a sentence. */
+export function modeSource({ mode_from, driver }: Pick<State, 'mode_from' | 'driver'>): string {
+  switch (mode_from) {
+    case 'operator':
+      return 'the operator';
+    case 'metrics':
+      return 'the router’s own metrics';
+    default:
+      return `the mode driver “${driver}”`;
+  }
 }
 
 /** A kind of speculative decoding as a person says it. */

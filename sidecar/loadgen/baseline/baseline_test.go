@@ -305,7 +305,7 @@ func TestWithheld(t *testing.T) {
 func TestModeNotKnown(t *testing.T) {
 	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, N: 40, Mode: api.ModeUnknown}
 	c := Compare(live, h200(), 100)
-	assert.Equal(t, "nobody has said which routing mode this server uses", c.Withheld)
+	assert.Equal(t, "it is not known which routing mode this server uses", c.Withheld)
 	for _, column := range c.Columns {
 		assert.Nil(t, column.TTFT.P50.Improvement)
 		assert.NotNil(t, column.TTFT.P50.Value)

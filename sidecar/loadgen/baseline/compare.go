@@ -64,7 +64,7 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	return c
 }
 
-const modeNotKnown = "nobody has said which routing mode this server uses"
+const modeNotKnown = "it is not known which routing mode this server uses"
 
 // improve fills the improvements of one column.
 func improve(c *api.Column, live Live) {

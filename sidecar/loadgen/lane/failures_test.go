@@ -83,7 +83,9 @@ func TestFailedTurnsAreLogged(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, f *fake) {
 		log, take := logged()
 		b.lane.failures.log = log.log
-		f.set(func(f *fake) { f.ill = &chat.Error{Class: api.ErrorHTTP5xx, Status: 500, Message: "the server failed (500)"} })
+		f.set(func(f *fake) {
+			f.ill = &chat.Error{Class: api.ErrorHTTP5xx, Status: 500, Message: "the server failed (500)"}
+		})
 		b.start(3)
 		pass(30 * time.Second)
 		f.set(func(f *fake) { f.ill = nil })

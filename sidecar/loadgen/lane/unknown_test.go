@@ -44,7 +44,7 @@ func TestModeThatNobodyTold(t *testing.T) {
 		assert.Equal(t, api.ModeUnknown, live.State.Mode)
 		assert.Empty(t, live.State.ModeFrom)
 		require.False(t, live.State.Settling)
-		assert.Equal(t, "nobody has said which routing mode this server uses", live.Baseline.Withheld)
+		assert.Equal(t, "it is not known which routing mode this server uses", live.Baseline.Withheld)
 		require.NotEmpty(t, live.Baseline.Columns)
 		for _, c := range live.Baseline.Columns {
 			assert.Nil(t, c.TTFT.P95.Improvement)

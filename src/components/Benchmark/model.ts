@@ -205,7 +205,7 @@ interface Pair {
 /** The rows of one level and speculation together, levels ascending. Of several of one mode, the newest counts. */
 function pairUp(rows: BaselineRow[]): Pair[] {
   const pairs = new Map<string, Pair>();
-  for (const row of rows.filter(({ mode }) => mode !== 'least_loaded')) {
+  for (const row of rows.filter(({ mode }) => mode === 'kv' || mode === 'round_robin')) {
     const { concurrency, speculation, mode } = row;
     const key = `${concurrency} ${speculation}`;
     const pair = pairs.get(key) ?? { concurrency, speculation, rows: {} };

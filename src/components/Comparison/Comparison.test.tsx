@@ -194,6 +194,15 @@ describe('the states', () => {
     expect(screen.getByText('Nothing is called better or worse').parentElement).toHaveTextContent(`worse: ${withheld}.`);
   });
 
+  it('tells that nothing is better or worse while the live mode is not known', () => {
+    const withheld = 'it is not known which routing mode this server uses';
+    showLane({ state: { mode: 'unknown', driver: 'manual' }, baseline: { withheld } });
+    expect(screen.getByText('Nothing is called better or worse').parentElement).toHaveTextContent(
+      'Say which routing mode this server uses to compare.'
+    );
+    expect(screen.getByText(/Mode unknown live at concurrency 120/)).toBeInTheDocument();
+  });
+
   it('while every column is hidden', () => {
     showLane({}, { hideKV: true, hideRoundRobin: true });
     expect(screen.getByText(/There is nothing to compare with/)).toBeInTheDocument();

@@ -4,7 +4,7 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
-import { useLive, type Comparison as Compared, type Settings } from '../../client';
+import { useLive, type Comparison as Compared, type Mode, type Settings } from '../../client';
 import { milliseconds, number, span } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import { differenceText, modeName } from '../../lib/names';
@@ -117,7 +117,7 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
           <Table caption="Rates, live and recorded" corner="Rate" nameWidth="8.6em" table={model.rates} size={size} />
         </div>
       </div>
-      {isLive && comparison.withheld !== undefined && <Withheld comparison={comparison} />}
+      {isLive && comparison.withheld !== undefined && <Withheld comparison={comparison} mode={lane.state.mode} />}
       {model.sources.length === 0 && <NothingToCompare comparison={comparison} />}
       {comparison.not_kept && <RowNotKept row={comparison.not_kept} time={time} />}
       <Uncalibrated note={isLive ? simulationNote(lane.state) : undefined} />
@@ -153,7 +153,7 @@ function NothingToCompare({ comparison }: { comparison: Compared }) {
 }
 
 /** Why no figure is called better or worse, though the step may have settled; what is said of a bottleneck stands above. */
-function Withheld({ comparison }: { comparison: Compared }) {
+function Withheld({ comparison, mode }: { comparison: Compared; mode: Mode }) {
   const styles = useStyles2(getStyles);
   if (comparison.differences.some(({ field }) => field === 'opening_tokens')) {
     return (
@@ -164,7 +164,10 @@ function Withheld({ comparison }: { comparison: Compared }) {
   }
   return (
     <div className={styles.differences}>
-      <b>Nothing is called better or worse</b> while the load generator is the bottleneck.
+      <b>Nothing is called better or worse</b>{' '}
+      {mode === 'unknown'
+        ? 'because it is not known how this server routes. Say which routing mode this server uses to compare.'
+        : 'while the load generator is the bottleneck.'}
     </div>
   );
 }

@@ -1,7 +1,7 @@
 import type { Column, Comparison, LaneSnapshot, Settings } from '../../client';
 import { milliseconds, MS, number, PERCENT, SECONDS, span, type Format, type Improvement } from '../../lib/format';
 import { isDecided, outcomeText } from '../../lib/outcome';
-import { modeName, modeShort, speculationName } from '../../lib/names';
+import { modeShort, routingName, speculationName } from '../../lib/names';
 import { sloLevel, type SLOLevel } from '../../lib/slo';
 
 /** The baseline that grows from the target's own settled steps. */
@@ -226,7 +226,7 @@ export function shortName(column: Column, all: Column[]): string {
 }
 
 function source(column: Column, { comparison, time }: Input): Source {
-  const routing = `${modeName(column.mode)} routing, speculation ${speculationName(column.speculation).toLowerCase()}`;
+  const routing = `${routingName(column.mode)}, speculation ${speculationName(column.speculation).toLowerCase()}`;
   const n = column.n ? `, n ${number(column.n)}` : '';
   const measured = column.measured
     ? `, measured ${span((Date.parse(time) - Date.parse(column.measured)) / 1000)} ago`

@@ -497,6 +497,55 @@ describe('more settings', () => {
   });
 });
 
+describe('a mode that nobody has told', () => {
+  const untold = { mode: 'unknown' as const, driver: 'manual', speculation: 'off' as const };
+
+  it('is asked for, once, and nothing is switched', async () => {
+    const { client } = await showLane({ state: untold });
+    const answers = () => within(screen.getByRole('group', { name: 'Routing mode of this server' }));
+    expect(answers().getAllByRole('button')).toHaveLength(3);
+    expect(screen.queryByRole('group', { name: 'Routing' })).not.toBeInTheDocument(); // which would switch
+    await userEvent.click(answers().getByRole('button', { name: 'Round-robin' }));
+    const said = { mode: 'round_robin', speculation: 'off', in_force: true };
+    expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', said);
+    act(() => client.show({ state: { ...untold, mode: 'round_robin', mode_from: 'operator' } }));
+    expect(screen.queryByText('Which routing mode does this server use now?')).not.toBeInTheDocument();
+    expect(screen.getByRole('group', { name: 'Routing' })).toBeInTheDocument();
+  });
+
+  it('may stay unknown, and be said later', async () => {
+    const { client } = await showLane({ state: untold });
+    await userEvent.click(button('Another one, or I do not know'));
+    expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', { mode: 'unknown', in_force: true });
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    act(() => client.show({ state: { ...untold, mode_from: 'operator' } }));
+    expect(screen.queryByText('Which routing mode does this server use now?')).not.toBeInTheDocument();
+    expect(screen.getAllByText('Mode unknown')).toHaveLength(2); // among the figures, and as what is in force
+    await userEvent.click(button('Say which routing mode this server uses'));
+    await userEvent.click(
+      within(screen.getByRole('group', { name: 'Routing mode of this server' })).getByRole('button', {
+        name: 'KV-aware',
+      })
+    );
+    const said = { mode: 'kv', speculation: 'off', in_force: true };
+    expect(client.writes).toHaveBeenLastCalledWith('PUT', '/cluster/mode?lane=main', said);
+  });
+
+  it.each([
+    ['a viewer', viewer, 'manual'],
+    ['anybody where the driver will know', undefined, 'simulated'],
+  ])('is not asked of %s', async (_, who, driver) => {
+    const client = new FakeClient();
+    if (who) {
+      client.who.mockResolvedValue(who);
+    }
+    client.show({ state: { ...untold, driver } });
+    await show(client);
+    expect(screen.queryByText('Which routing mode does this server use now?')).not.toBeInTheDocument();
+    expect(screen.getAllByText('Mode unknown').length).toBeGreaterThan(0);
+  });
+});
+
 describe('trouble', () => {
   it('is told: the load generator is lost', async () => {
     const { client } = await showLane();

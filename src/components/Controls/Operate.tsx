@@ -16,6 +16,7 @@ import {
 } from '../../client';
 import { lastKnown, type Known } from '../../lib/known';
 import { useStable } from '../../lib/useStable';
+import { AskMode, isAsked } from './AskMode';
 import { Buttons, type Command } from './Buttons';
 import { Concurrency } from './Concurrency';
 import { Held } from './Held';
@@ -125,6 +126,13 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
         />
       )}
       {(!change || change.failed) && (
+        <AskMode
+          state={state}
+          disabled={disabled || command.busy !== undefined}
+          onSay={(request) => command.run('say', () => changeMode(client, lane, request))}
+        />
+      )}
+      {(!change || change.failed) && !isAsked(state) && (
         <div className={styles.row}>
           <ModeSwitch
             mode={state.mode}
@@ -180,6 +188,7 @@ export const failures: Record<string, string> = {
   concurrency: 'The concurrency was not changed',
   workload: 'The workload was not changed',
   mode: 'The mode was not changed',
+  say: 'The answer was not taken',
   confirm: 'The confirmation was not taken',
   cancel: 'The mode change was not cancelled',
 };

@@ -196,5 +196,6 @@ const getStyles = (theme: GrafanaTheme2) => {
     kv: colour(dark ? 'light-blue' : 'dark-blue'),
     round_robin: colour(dark ? 'orange' : 'dark-orange'),
     least_loaded: colour(dark ? 'purple' : 'dark-purple'),
+    unknown: colour(dark ? 'light-green' : 'dark-green'),
   };
 };

@@ -101,6 +101,12 @@ describe('the key figures', () => {
     expect(card('Queued')).toHaveTextContent('not reportedNo Dynamo frontend tells its queue');
   });
 
+  it('tell a queue that nobody tells from one that nobody reads', () => {
+    const unread = { frontend: 'Prometheus does not scrape a Dynamo frontend' };
+    show({ ...full, cluster: { ...lane.cluster, queued: undefined, unread } });
+    expect(card('Queued')).toHaveTextContent('not readPrometheus does not scrape a Dynamo frontend');
+  });
+
   it.each([
     ['usage', 'Prompt tokens from a cache'],
     ['frontend', 'as the frontend saw it'],

@@ -1,6 +1,7 @@
 import type { Column, LaneSnapshot } from '../../client';
 import { errorList } from '../../lib/errorNames';
 import { NOT_REPORTED, number, percent } from '../../lib/format';
+import { silence, whyUnread } from '../../lib/unread';
 import { lookupTags, shortName, THIS_TARGET } from '../Comparison/model';
 
 /** One recorded value under a card. */
@@ -92,10 +93,11 @@ function sentence(words: string): string {
 function queued(lane: LaneSnapshot | undefined): Kpi {
   const problem = lane && unavailable(lane.cluster);
   const silent = lane !== undefined && !problem && lane.cluster.queued === undefined;
+  const why = lane && whyUnread(lane.cluster, 'frontend');
   return {
     name: 'Queued',
-    meaning: silent ? 'No Dynamo frontend tells its queue' : 'Waiting at the frontend',
-    text: silent ? NOT_REPORTED : number(lane?.cluster.queued),
+    meaning: silent ? sentence(why ?? 'no Dynamo frontend tells its queue') : 'Waiting at the frontend',
+    text: silent ? silence(why) : number(lane?.cluster.queued),
     silent,
     notes: problem ? [{ text: problem }] : [],
   };

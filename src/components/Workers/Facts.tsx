@@ -6,6 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { LaneSnapshot } from '../../client';
 import { DASH, number } from '../../lib/format';
+import { NOT_READ, whyUnread } from '../../lib/unread';
 import { facts } from './model';
 
 interface FactsProps {
@@ -21,8 +22,13 @@ export function Facts({ lane, isLive }: FactsProps) {
   const source = cluster.source === 'direct' ? 'the workers themselves' : 'Prometheus';
   // What an engine only tells of its work is not missed before there was any.
   const worked = lane.state.running && lane.totals.ok > 0;
+  const why = whyUnread(cluster, 'workers');
   const absent = (term: string) =>
-    isLive && cluster.available && (worked || STATIC.has(term)) ? <small>not reported by this engine</small> : DASH;
+    isLive && cluster.available && (worked || STATIC.has(term)) ? (
+      <small title={why}>{why ? NOT_READ : 'not reported by this engine'}</small>
+    ) : (
+      DASH
+    );
   return (
     <>
       <dl className={styles.facts}>

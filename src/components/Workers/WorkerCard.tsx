@@ -5,28 +5,33 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { GPU, HostGPUs, Worker } from '../../client';
-import { milliseconds, NOT_REPORTED, number, percent } from '../../lib/format';
+import { milliseconds, number, percent } from '../../lib/format';
+import { silence } from '../../lib/unread';
 import { loadOf, memoryShare } from './model';
 
 interface WorkerCardProps {
   worker: Worker;
   /** Why there are no figures; undefined where there are. */
   absent?: string;
+  /** Why nobody reads what the worker tells; undefined where somebody does. */
+  unread?: string;
+  /** Why nobody reads what its GPUs' exporter tells. */
+  unreadGPUs?: string;
 }
 
 /** One worker: a box for each of its GPUs, and what it does. */
-export const WorkerCard = memo(function WorkerCard({ worker, absent }: WorkerCardProps) {
+export const WorkerCard = memo(function WorkerCard({ worker, absent, unread, unreadGPUs }: WorkerCardProps) {
   const styles = useStyles2(getStyles);
   return (
     <li className={cx(styles.card, absent && styles.absent)}>
       <h3>{worker.name}</h3>
       {absent && <div className={styles.reason}>{absent}</div>}
-      <GPUBoxes gpus={worker.gpus} absent={absent !== undefined} />
+      <GPUBoxes gpus={worker.gpus} absent={absent !== undefined} unread={unreadGPUs} />
       <dl className={styles.figures}>
         {figures(worker).map(([term, field, value]) => (
           <div key={term}>
             <dt>{term}</dt>
-            <dd>{isSilent(worker, field) && !absent ? <small>{NOT_REPORTED}</small> : value}</dd>
+            <dd>{isSilent(worker, field) && !absent ? <small title={unread}>{silence(unread)}</small> : value}</dd>
           </div>
         ))}
       </dl>
@@ -64,7 +69,7 @@ export const HostCard = memo(function HostCard({ host, gpus }: HostGPUs) {
   );
 });
 
-function GPUBoxes({ gpus, absent }: { gpus: GPU[]; absent: boolean }) {
+function GPUBoxes({ gpus, absent, unread }: { gpus: GPU[]; absent: boolean; unread?: string }) {
   const styles = useStyles2(getStyles);
   return (
     <div className={styles.gpus}>
@@ -72,7 +77,9 @@ function GPUBoxes({ gpus, absent }: { gpus: GPU[]; absent: boolean }) {
         <GPUBox key={`${gpu.index} ${i}`} gpu={gpu} absent={absent} />
       ))}
       {gpus.length === 0 && !absent && (
-        <div className={styles.small}>GPUs {NOT_REPORTED}: no DCGM exporter names them</div>
+        <div className={styles.small}>
+          GPUs {silence(unread)}: {unread ?? 'no DCGM exporter names them'}
+        </div>
       )}
     </div>
   );

@@ -89,6 +89,21 @@ describe('the workers', () => {
     expect(screen.getByText('Engine').nextSibling).toHaveTextContent('not reported by this engine');
   });
 
+  it('say what nobody reads, and why, rather than blame the engine', () => {
+    const bare = { id: '1', name: 'one', gpus: [], not_reported: ['cache_use', 'hit_ratio', 'inflight', 'waiting'] };
+    const unread = {
+      workers: 'Prometheus does not scrape the workers',
+      gpus: 'Prometheus does not scrape a DCGM exporter',
+    };
+    show({ ...cluster([bare], { speculation: {}, unread }), target: { deployment: {} } });
+    expect(screen.getByText('GPUs not read: Prometheus does not scrape a DCGM exporter')).toBeInTheDocument();
+    const silent = within(cards()[0]).getAllByText('not read');
+    expect(silent).toHaveLength(4);
+    expect(silent[0]).toHaveAttribute('title', unread.workers);
+    expect(screen.getByText('Engine').nextSibling).toHaveTextContent('not read');
+    expect(screen.queryByText(/not reported/)).not.toBeInTheDocument();
+  });
+
   it('do not miss what an engine tells of its work before there was any', () => {
     const { totals } = laneSnapshot();
     show({ ...cluster(two, { speculation: {} }), totals: { ...totals, ok: 0 } });

@@ -6,6 +6,7 @@ import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
 import { useLive, type Cluster, type LaneSnapshot } from '../../client';
 import { lastKnown } from '../../lib/known';
+import { whyUnread } from '../../lib/unread';
 import { aboutAll, workerCount } from '../../lib/workers';
 import { unavailable } from '../Kpis';
 import { Facts } from './Facts';
@@ -33,7 +34,15 @@ export function Workers({ lane: name }: { lane: string }) {
       <ul className={styles.cards} aria-label="Workers">
         {seen.map(({ worker, at }) => {
           const absent = reason(isLive, known.lane.cluster, at, Date.parse(known.time));
-          return <WorkerCard key={worker.name} worker={absent ? withoutFigures(worker) : worker} absent={absent} />;
+          return (
+            <WorkerCard
+              key={worker.name}
+              worker={absent ? withoutFigures(worker) : worker}
+              absent={absent}
+              unread={whyUnread(known.lane.cluster, 'workers')}
+              unreadGPUs={whyUnread(known.lane.cluster, 'gpus')}
+            />
+          );
         })}
         {isLive && known.lane.cluster.other_gpus?.map((other, i) => <HostCard key={`${i} ${other.host}`} {...other} />)}
       </ul>

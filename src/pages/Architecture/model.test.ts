@@ -228,6 +228,16 @@ describe('the parts', () => {
     expect(spoken(path.events)).toBe('Event plane, not used');
   });
 
+  it('claim nothing of the events under a mode that nobody has told', () => {
+    const path = requestPath(laneOn(3, { state: { mode: 'unknown', driver: 'manual' } }), true, target);
+    expect(path.events.presence).toMatchObject({ is: 'unknown' });
+    expect(path.router.figures.find(({ name }) => name === 'mode')).toEqual({
+      name: 'mode',
+      value: 'Mode unknown',
+      source: 'Not known: neither the operator nor this server has told it.',
+    });
+  });
+
   it.each([
     ['prometheus', 'here'],
     ['direct', 'absent'],

@@ -1,7 +1,8 @@
 import type { LaneSnapshot, Worker } from '../../client';
 import type { TargetFacts } from '../../components/Diagram';
 import { DASH, milliseconds, NOT_REPORTED, number, percent, seconds } from '../../lib/format';
-import { modeName } from '../../lib/names';
+import { modeName, modeSource } from '../../lib/names';
+import { whyUnread } from '../../lib/unread';
 import { unlisted, workerCount } from '../../lib/workers';
 
 /** One number of a part. */
@@ -152,7 +153,7 @@ function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
         value: kv?.not_reported ? NOT_REPORTED : percent(kv?.hit_ratio),
         source: kv?.not_reported ? `Nobody tells it: ${kv.not_reported}.` : `${source}, over the last 60 s.`,
       },
-      { name: 'mode', value: now ? modeName(now.state.mode) : DASH, source: 'Told by the mode driver.' },
+      { name: 'mode', value: now ? modeName(now.state.mode) : DASH, source: toldBy(now) },
       { name: 'predicted', value: percent(kv?.predicted), source: 'The hit rate that the router expected.' },
       { name: 'achievable', value: percent(kv?.achievable), source: 'Had each turn gone to the longest prefix.' },
     ],
@@ -161,6 +162,15 @@ function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
         ? { is: 'unknown', why: 'This server does not tell whether it routes at all.' }
         : HERE,
   };
+}
+
+/** Who told the mode. */
+function toldBy(now: LaneSnapshot | undefined): string {
+  if (now?.state.mode === 'unknown') {
+    return 'Not known: neither the operator nor this server has told it.';
+  }
+  const told = now ? modeSource(now.state) : 'the mode driver';
+  return `Told by ${told}.`;
 }
 
 function discoveryPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
@@ -198,14 +208,16 @@ function requestPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part
 
 function eventsPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
   const why = kind === 'simulated' ? 'Simulated: the events pass inside one process.' : undefined;
-  const idle = lane !== undefined && lane.state.mode !== 'kv';
+  const mode = lane?.state.mode;
   return {
     id: 'events',
     title: 'Event plane',
     text: 'Workers announce which KV blocks they stored and removed. From these events the router keeps its index of who holds what. They travel over NATS or ZMQ, as DYN_EVENT_PLANE says, and only from workers that are told to publish.',
     figures: carrier('events', now, kind),
-    presence: idle
-      ? { is: 'idle', why: `${modeName(lane.state.mode)} routing decides without these events.` }
+    presence: mode !== undefined && mode !== 'kv'
+      ? mode === 'unknown'
+        ? { is: 'unknown', why: 'It is not known how this server routes, and so whether it uses these events.' }
+        : { is: 'idle', why: `${modeName(mode)} routing decides without these events.` }
       : kind === 'simulated'
         ? { is: 'here', why }
         : planePresence(kind),
@@ -262,7 +274,8 @@ function shareOf(name: string, share: number | undefined, source: string): Figur
 
 function workerPart(worker: Worker, now: LaneSnapshot | undefined): Part {
   const w = now ? worker : undefined;
-  const source = clusterSource(now);
+  const why = now && whyUnread(now.cluster, 'workers');
+  const source = why ? `Not read: ${why}.` : clusterSource(now);
   return {
     id: `worker-${worker.id}`,
     title: worker.name,

@@ -49,6 +49,16 @@ describe('the features', () => {
     expect(screen.getAllByText('Not known here')).toHaveLength(6);
   });
 
+  it('claim nothing of a mode that nobody has told, and say who told one', async () => {
+    const { client } = await show(laneChange(3, { state: { mode: 'unknown', driver: 'manual' } }));
+    expect(card('KV-aware routing').getByText('Not known here')).toBeInTheDocument();
+    expect(card('KV-aware routing').getByText(/Nobody has told the load generator which/)).toBeInTheDocument();
+    act(() => client.show(laneChange(3, { state: { driver: 'manual', mode_from: 'operator' } })));
+    expect(card('KV-aware routing').getByText(/as the operator tells/)).toBeInTheDocument();
+    act(() => client.show(laneChange(3, { state: { driver: 'manual', mode_from: 'metrics' } })));
+    expect(card('KV-aware routing').getByText(/as the router’s own metrics tell/)).toBeInTheDocument();
+  });
+
   it('wait without claiming anything', async () => {
     await show();
     expect(screen.getAllByText('Not known here')).toHaveLength(6);

@@ -9,6 +9,7 @@ import { Section } from '../../components/Section';
 import { DASH, milliseconds, number, percent } from '../../lib/format';
 import { isOffered, isPhase, PHASES, type Phase } from '../../lib/phases';
 import { simulationNote } from '../../lib/target';
+import { whyUnread } from '../../lib/unread';
 
 /** How often what was measured is read, in milliseconds: it grows with each settled step. */
 const EVERY = 30_000;
@@ -117,7 +118,10 @@ function now(lane: LaneSnapshot | undefined): string {
   if (perStep !== undefined) {
     return `Now a pass of the large model yields ${number(perStep, 2)} tokens; nothing is guessed.`;
   }
-  return 'Acceptance rate and tokens per step are not reported now.';
+  const why = lane && whyUnread(lane.cluster, 'workers');
+  return why
+    ? `Acceptance rate and tokens per step are not known: ${why}.`
+    : 'Acceptance rate and tokens per step are not reported now.';
 }
 
 function simulated(lane: LaneSnapshot | undefined): string {

@@ -1,5 +1,5 @@
 import type { LaneSnapshot } from '../../client';
-import { modeName, speculationName } from '../../lib/names';
+import { modeName, modeSource, speculationName } from '../../lib/names';
 import type { TargetKind } from '../../lib/target';
 
 /** What Dynamo offers. */
@@ -129,8 +129,12 @@ export function usage(id: FeatureId, lane: LaneSnapshot | undefined, kind: Targe
   return { is: 'unknown', why: 'The target does not tell.' };
 }
 
-function routing({ state: { mode, driver } }: LaneSnapshot, kind: TargetKind): Usage {
-  const told = `The routing mode is ${modeName(mode)}, as the mode driver “${driver}” tells`;
+function routing({ state }: LaneSnapshot, kind: TargetKind): Usage {
+  const { mode } = state;
+  if (mode === 'unknown') {
+    return { is: 'unknown', why: 'Nobody has told the load generator which routing mode this server uses.' };
+  }
+  const told = `The routing mode is ${modeName(mode)}, as ${modeSource(state)} ${state.mode_from === 'metrics' ? 'tell' : 'tells'}`;
   if (mode !== 'kv') {
     return { is: 'no', why: `${told}.` };
   }

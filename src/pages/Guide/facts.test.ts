@@ -172,6 +172,12 @@ describe('what holds', () => {
       ['kv better'],
     ],
     [
+      'nothing of that under a mode that nobody has told',
+      { state: { mode: 'unknown' }, baseline: ttft(12, true) },
+      ['running'],
+      ['kv', 'not kv', 'kv better'],
+    ],
+    [
       'nothing of that while settling',
       { state: { settling: true }, baseline: ttft(12, true) },
       ['running'],

@@ -65,7 +65,7 @@ function conditions(lane: LaneSnapshot | undefined, settings: Settings | undefin
   const isKV = lane.state.mode === 'kv';
   return [
     isRunning ? 'running' : 'not running',
-    isKV ? 'kv' : 'not kv',
+    ...only(isKV ? 'kv' : 'not kv', lane.state.mode !== 'unknown'),
     ...only('simulated', targetKind(lane, undefined) === 'simulated'),
     ...simulation(lane.state),
     ...only('other deployment', lane.baseline.differences.length > 0),

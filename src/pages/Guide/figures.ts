@@ -4,6 +4,7 @@ import { engineName, modeName, servedSpeculation } from '../../lib/names';
 import { isDecided, outcomeText } from '../../lib/outcome';
 import { sustainedLevel, sustainedNote, sustainedOf } from '../../lib/sustained';
 import { targetKind, type TargetKind } from '../../lib/target';
+import { silence, whyUnread } from '../../lib/unread';
 import { workerCount } from '../../lib/workers';
 import { elsewhere } from './documents';
 import type { Recorded, Routing, Span } from './recorded';
@@ -47,7 +48,7 @@ type Read = (lane: LaneSnapshot) => string | undefined;
 
 /** Known whether it runs or not. */
 const configured: Record<string, Read> = {
-  mode: ({ state }) => modeName(state.mode),
+  mode: ({ state }) => (state.mode === 'unknown' ? 'not known' : modeName(state.mode)),
   concurrency: ({ state }) => number(state.concurrency.target),
   turns: ({ state: { shape } }) =>
     shape.turns.min === shape.turns.max ? `${shape.turns.min}` : `${shape.turns.min}–${shape.turns.max}`,
@@ -120,7 +121,7 @@ export function liveFigures({ state, lane }: Live): Figures {
     ...read(configured, lane, 'configured', why),
     ...read(reported, lane, 'as configured', lane ? 'not told' : why),
     ...read(measured, runs ? lane : undefined, lane?.state.settling ? 'settling' : word, runs ? 'no data yet' : why),
-    ...read(running, runs ? lane : undefined, word, runs ? 'not reported' : why),
+    ...read(running, runs ? lane : undefined, word, lane && runs ? silence(whyUnread(lane.cluster, 'workers')) : why),
   };
 }
 

@@ -39,7 +39,7 @@ const routingRules: Rule[] = [
     missing: (_, { state, baseline }) =>
       state.mode === 'round_robin'
         ? toGo(baseline.settling_for_seconds)
-        : 'Change the mode to round-robin and wait until it has settled.',
+        : (sayMode(state) ?? 'Change the mode to round-robin and wait until it has settled.'),
   },
   {
     id: 'changed',
@@ -51,7 +51,7 @@ const routingRules: Rule[] = [
     missing: (_, { state }) =>
       state.mode === 'kv'
         ? 'It was KV-aware from the beginning. Change to round-robin and back.'
-        : 'Change the mode to KV-aware.',
+        : (sayMode(state) ?? 'Change the mode to KV-aware.'),
   },
   {
     id: 'settled',
@@ -196,6 +196,11 @@ function ttftText({ live, other, word }: Beside): string {
 
 function hitText({ live, other, word }: Beside): string {
   return `${percent(live)} live, ${percent(other)} under round-robin (${word}).`;
+}
+
+/** What is to be done before any mode can be changed to: a mode that is not known is compared with none. */
+function sayMode({ mode }: LaneSnapshot['state']): string | undefined {
+  return mode === 'unknown' ? 'Say which routing mode this server uses, in the workload controls.' : undefined;
 }
 
 function isSettledKV({ state }: LaneSnapshot): boolean {

@@ -407,6 +407,16 @@ describe('what happened while nobody looked', () => {
   const event = (at: string, kind: string, text: string): LaneEvent => ({ id: at, time: time(at), kind, text });
   const since = see(nothing, { at: '00:00', lane: stopped });
 
+  it('is no change where a mode becomes known', () => {
+    const events = [
+      event('03:02', 'mode_change', 'unknown to kv: the router’s own metrics tell'),
+      event('03:01', 'start', '60 conversations, mode unknown'),
+    ];
+    const progress = recall(since, events, []);
+    expect(ticked(progress)).toEqual(['started']);
+    expect(item('started', progress).why).toContain('60 conversations, Mode unknown');
+  });
+
   it('is recalled from events', () => {
     const events = [
       event('04:00', 'step', 'step 4: 140 conversations, kv'),

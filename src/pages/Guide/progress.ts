@@ -63,9 +63,9 @@ export function climb({ lowest, raised }: Progress, concurrency: number, at: str
     : { raised: { at, from: lowest.concurrency, to: concurrency } };
 }
 
-/** The first change to KV-aware routing stays; until then the last change of all. */
+/** The first change to KV-aware routing stays; until then the last change of all. That a mode becomes known is none. */
 export function change({ changed }: Progress, from: Mode, to: Mode, at: string): Partial<Progress> {
-  return from === to || changed?.to === 'kv' ? {} : { changed: { at, from, to } };
+  return from === to || from === 'unknown' || to === 'unknown' || changed?.to === 'kv' ? {} : { changed: { at, from, to } };
 }
 
 function settledSeen(before: Progress, lane: LaneSnapshot, settings: Settings, at: string): Partial<Progress> {

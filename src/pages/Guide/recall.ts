@@ -10,7 +10,7 @@ export interface LaneEvent {
   text: string;
 }
 
-const RUN = /^(?:step \d+: )?(\d+) conversations, (kv|round_robin|least_loaded)$/;
+const RUN = /^(?:step \d+: )?(\d+) conversations, (?:mode )?(kv|round_robin|least_loaded|unknown)$/;
 const CHANGE =
   /^(kv|round_robin|least_loaded)(?:\/\w+)? to (kv|round_robin|least_loaded)(?:\/\w+)?(?:: the cluster is in that mode)?$/;
 

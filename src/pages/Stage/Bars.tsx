@@ -8,6 +8,7 @@ import type { Cluster } from '../../client';
 import { shorten } from '../../components/Diagram';
 import { unavailable } from '../../components/Kpis';
 import { DASH, number } from '../../lib/format';
+import { silence, whyUnread } from '../../lib/unread';
 import { toBars } from './model';
 
 interface BarsProps {
@@ -43,7 +44,7 @@ export function Bars({ cluster }: BarsProps) {
               <span className={styles.track} aria-hidden="true">
                 <span className={styles.bar} style={{ width: `${100 * share}%` }} />
               </span>
-              <b>{inflight === undefined ? 'not reported' : number(inflight)}</b>
+              <b>{inflight === undefined ? silence(cluster && whyUnread(cluster, 'workers')) : number(inflight)}</b>
             </li>
           ))}
         </ul>

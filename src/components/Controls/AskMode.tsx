@@ -1,0 +1,73 @@
+import React, { useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, useStyles2 } from '@grafana/ui';
+
+import type { ModeRequest, State } from '../../client';
+import { speculationFor } from '../../lib/modes';
+import { modeName } from '../../lib/names';
+
+/** Whether the question is still open. Until it is answered nobody is offered a switch, which looks the same. */
+export function isAsked({ mode, mode_from, driver }: State): boolean {
+  return mode === 'unknown' && mode_from === undefined && driver === 'manual';
+}
+
+interface AskModeProps {
+  state: State;
+  disabled: boolean;
+  onSay(request: ModeRequest): void;
+}
+
+/**
+ * Asks the operator once which mode a server uses that does not tell it. Who has said
+ * that it is not known can still say it later.
+ */
+export function AskMode({ state, disabled, onSay }: AskModeProps) {
+  const styles = useStyles2(getStyles);
+  const [again, setAgain] = useState(false);
+  if (state.mode !== 'unknown' || state.driver !== 'manual') {
+    return null;
+  }
+  if (state.mode_from !== undefined && !again) {
+    return (
+      <div>
+        <Button variant="secondary" size="sm" disabled={disabled} onClick={() => setAgain(true)}>
+          Say which routing mode this server uses
+        </Button>
+      </div>
+    );
+  }
+  const say = (request: ModeRequest) => {
+    setAgain(false);
+    onSay({ ...request, in_force: true });
+  };
+  const modes = Array.from(new Set(state.modes.map(({ mode }) => mode)));
+  return (
+    <Alert severity="info" title="Which routing mode does this server use now?" bottomSpacing={0}>
+      <div>
+        It does not say so itself. Until it is known, no result is called better or worse. Your answer changes nothing
+        on the server.
+      </div>
+      <div className={styles.answers} role="group" aria-label="Routing mode of this server">
+        {modes.map((mode) => (
+          <Button
+            key={mode}
+            variant="secondary"
+            disabled={disabled}
+            onClick={() => say({ mode, speculation: speculationFor(mode, state) })}
+          >
+            {modeName(mode)}
+          </Button>
+        ))}
+        <Button variant="secondary" disabled={disabled} onClick={() => say({ mode: 'unknown' })}>
+          Another one, or I do not know
+        </Button>
+      </div>
+    </Alert>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  answers: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1), marginTop: theme.spacing(1) }),
+});
