@@ -76,7 +76,7 @@ func agree(t *testing.T, schemas openapi3.Schemas, typ reflect.Type, seen map[st
 	for f := range typ.Fields() {
 		tag := strings.Split(f.Tag.Get("json"), ",")
 		properties = append(properties, tag[0])
-		if !slices.Contains(tag, "omitempty") {
+		if !slices.Contains(tag, "omitempty") && !slices.Contains(tag, "omitzero") {
 			required = append(required, tag[0])
 		}
 		require.Contains(t, schema.Properties, tag[0], "%s in the document", name)

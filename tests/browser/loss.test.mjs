@@ -45,7 +45,7 @@ test('without Prometheus what is live goes on, and the panels that need it say s
   await booth.settle();
   await killPart('prometheus');
   await until('a panel fails', async () => (await booth.problems()).length > 0);
-  await until('live figures', async () => isNumber((await booth.cards()).RPS));
+  await until('live figures', async () => isNumber((await booth.cards())['RPS, 60 s']));
   await startPart('prometheus');
   await until('no panel fails', async () => (await booth.problems()).length === 0);
 });

@@ -18,12 +18,12 @@ test('booth: every worker of the cluster, and the hit rate as clients and router
   const rate = await until(
     'the hit rate on its card',
     async () => {
-      const { 'KV Cache Hit': text } = await booth.cards();
+      const { 'KV Cache Hit, 60 s': text } = await booth.cards();
       return /^\d/.test(text) && parseFloat(text) > 0 && text;
     },
     { within: 60_000 }
   );
-  const legend = booth.panel('KV cache hit rate');
+  const legend = booth.panel('KV cache hit rate (last 60 s)');
   await until(
     'actual and predicted in the legend',
     async () => {

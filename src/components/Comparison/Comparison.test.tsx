@@ -42,10 +42,10 @@ describe('the tables', () => {
         .map((h) => h.textContent)
     ).toEqual([
       'Latency',
-      'Live p50n 480',
+      'Live p50this step, n 480',
       'RR p50recorded',
       'KV p50recorded',
-      'Live p95n 480',
+      'Live p95this step, n 480',
       'RR p95recorded',
       'KV p95recorded',
     ]);
@@ -58,7 +58,7 @@ describe('the tables', () => {
       rates()
         .getAllByRole('rowheader')
         .map((h) => h.textContent)
-    ).toEqual(['Output tokens/s', 'Requests/s', 'KV hit rate', 'Error rate']);
+    ).toEqual(['Output tokens/s', 'Requests/s', 'KV hit rate', 'Error rate, 60 s']);
     expect(screen.getByText('SLO: TTFT p95 ≤ 600 ms, TPOT p95 ≤ 60 ms')).toBeInTheDocument();
     expect(screen.getByText('KV-aware live at concurrency 120 · Baseline: 3 × H200')).toBeInTheDocument();
   });

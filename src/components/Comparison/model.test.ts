@@ -38,7 +38,7 @@ describe('columns', () => {
       'KV p95',
     ]);
     expect(rates.heads.map((h) => h.label)).toEqual(['Live', 'RR', 'KV']);
-    expect(latencies.heads[0].note).toBe('n 480');
+    expect(latencies.heads[0].note).toBe('this step, n 480');
     expect(latencies.heads[1].note).toBe('recorded');
   });
 
@@ -70,7 +70,7 @@ describe('columns', () => {
     ];
     const { rates, sources } = model({ comparison: comparison({ name: 'this target', columns }) });
     expect(rates.heads.map((h) => [h.label, h.note])).toEqual([
-      ['Live', 'n 480'],
+      ['Live', 'this step, n 480'],
       ['RR', 'measured'],
     ]);
     expect(sources).toEqual([
@@ -95,7 +95,7 @@ describe('values', () => {
     expect(cell(latencies, 'Latency', 'Live p50')).toMatchObject({ text: '21.0 s', interval: '20.1–21.8' });
     expect(cell(rates, 'Output tokens/s', 'Live')).toEqual({ live: true, text: '3,168', interval: '3,071–3,266' });
     expect(cell(rates, 'Requests/s', 'Live')).toEqual({ live: true, text: '4.63' });
-    expect(cell(rates, 'Error rate', 'Live').text).toBe('1.3 %');
+    expect(cell(rates, 'Error rate, 60 s', 'Live').text).toBe('1.3 %');
   });
 
   it('of ITL say that they are estimated, and have no interval', () => {
@@ -174,7 +174,7 @@ describe('tags', () => {
   ])('say in place of live values that the workload is %s', (phase, tag) => {
     const { latencies, rates, tags } = model({ lane: laneSnapshot({ state: { phase } }) });
     expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '—', tag });
-    expect(cell(rates, 'Error rate', 'Live')).toEqual({ live: true, text: '—', tag });
+    expect(cell(rates, 'Error rate, 60 s', 'Live')).toEqual({ live: true, text: '—', tag });
     expect(tags).toContain(tag);
   });
 
@@ -202,6 +202,6 @@ describe('tags', () => {
   });
 
   it('of the error rate: nobody recorded it', () => {
-    expect(cell(model().rates, 'Error rate', 'RR').tag).toBe('not recorded');
+    expect(cell(model().rates, 'Error rate, 60 s', 'RR').tag).toBe('not recorded');
   });
 });

@@ -147,7 +147,7 @@ const rates: RateInfo[] = [
     interval: (comparison) => comparison.live_kv_hit_ratio_interval,
     format: PERCENT,
   },
-  { name: 'Error rate', live: ({ lane }) => lane?.window.error_ratio, format: PERCENT },
+  { name: 'Error rate, 60 s', live: ({ lane }) => lane?.window.error_ratio, format: PERCENT },
 ];
 
 /** Turns a comparison into what the tables show. */
@@ -207,7 +207,7 @@ function rateTable(input: Input, columns: Column[], absent: Tag): TableModel {
 
 function heads({ comparison, lane }: Input, columns: Column[], quantile = ''): Head[] {
   const all = comparison.columns;
-  const live = lane && comparison.n > 0 ? `n ${number(comparison.n)}` : '';
+  const live = lane && comparison.n > 0 ? `this step, n ${number(comparison.n)}` : '';
   return [
     { key: `live ${quantile}`, live: true, label: `Live ${quantile}`.trim(), note: live },
     ...columns.map((column) => ({

@@ -28,20 +28,24 @@ export interface Kpi {
 
 type Rate = 'output_tokens_per_second' | 'requests_per_second' | 'kv_hit_ratio';
 
-/** The six cards. Only a workload that runs has figures; without a lane the load generator is lost. */
+/**
+ * The six cards: rates and the hit rate over the last 60 s, counts since the start, the queue now. What the
+ * comparison shows is of the step instead, and says so. Only a workload that runs has figures; without a lane the
+ * load generator is lost.
+ */
 export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
   const running = lane?.state.running ? lane : undefined;
   return [
     {
       name: 'RPS',
-      meaning: 'Requests per second',
+      meaning: 'Requests/s, last 60 s',
       text: number(running?.window.requests_per_second, 2),
       notes: recorded(lane, 'requests_per_second', (value) => number(value, 2)),
     },
     { name: 'Requests', meaning: 'Completed since the start', text: number(running?.totals.ok), notes: [] },
     {
       name: 'TOPS',
-      meaning: 'Output tokens per second',
+      meaning: 'Output tokens/s, last 60 s',
       text: number(running?.window.output_tokens_per_second),
       notes: recorded(lane, 'output_tokens_per_second', (value) => number(value)),
     },
@@ -68,6 +72,8 @@ function errors(lane: LaneSnapshot | undefined): Kpi {
   };
 }
 
+const CACHED = 'Prompt tokens from a cache, last 60 s';
+
 /** Who saw the share of prompt tokens that came from a cache. */
 function kvSource(lane: LaneSnapshot | undefined): string {
   if (lane?.kv.not_reported) {
@@ -77,11 +83,11 @@ function kvSource(lane: LaneSnapshot | undefined): string {
     case 'nobody':
       return 'No turn has ended yet';
     case 'frontend':
-      return 'Prompt tokens from a cache, as the frontend saw it';
+      return `${CACHED}, as the frontend saw it`;
     case 'engine':
-      return 'Prompt tokens from a cache, as the engines saw it';
+      return `${CACHED}, as the engines saw it`;
     default:
-      return 'Prompt tokens from a cache';
+      return CACHED;
   }
 }
 

@@ -29,7 +29,9 @@ export function FigureView({ figure, points, now, isLive, slo }: FigureViewProps
   const { name, text, unit, tag, slo: level, references } = figure;
   return (
     <section className={styles.part} aria-label={name}>
-      <h2>{name}</h2>
+      <h2>
+        {name} <small>this step; curve: last 60 s</small>
+      </h2>
       <div className={styles.figure}>
         <div className={cx(styles.value, level && styles[level], text === DASH && styles.absent)} data-testid={name}>
           {text}
@@ -128,6 +130,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       background: background.primary,
       fontVariantNumeric: 'tabular-nums',
       '& h2': { fontSize: '1.7em', lineHeight: 1.2, margin: 0, color: text.secondary },
+      '& h2 small': { fontSize: '0.55em', fontWeight: 'normal' },
     }),
     figure: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: '0 1em' }),
     value: css({

@@ -169,7 +169,7 @@ const own: Term[] = [
     id: 'hit-rate',
     term: 'KV hit rate',
     also: 'cache hit',
-    text: 'Cached prompt tokens / all prompt tokens. Now {live.hit}.',
+    text: 'Cached prompt tokens / all prompt tokens. The card and the curve show the last 60 s. This step: {live.hit}.',
   },
   {
     id: 'indexer',
@@ -267,7 +267,7 @@ const own: Term[] = [
     id: 'rps',
     term: 'RPS',
     also: 'requests per second',
-    text: 'Finished requests per second. One request is one turn. Now {live.rps}.',
+    text: 'Finished requests per second. One request is one turn. The card shows the last 60 s. This step: {live.rps}.',
   },
   {
     id: 'settling',
@@ -319,7 +319,7 @@ const own: Term[] = [
     id: 'tops',
     term: 'TOPS',
     also: 'tokens per second throughput',
-    text: 'Output tokens per second of all workers together. Now {live.tokens}.',
+    text: 'Output tokens per second of all workers together. The card shows the last 60 s. This step: {live.tokens}.',
   },
   {
     id: 'tpot',

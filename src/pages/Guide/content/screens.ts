@@ -30,15 +30,15 @@ export const screens: Screen[] = [
       },
       {
         name: 'Live against baseline',
-        text: 'Live p50 and p95 of TTFT, TPOT, ITL and latency, beside what was recorded or measured at the same concurrency. Green meets the target ({slo.ttft} for TTFT p95, {slo.tpot} for TPOT p95), yellow is close to it, red misses it. “No difference shown” means that chance could explain it.',
+        text: 'Live p50 and p95 of TTFT, TPOT, ITL and latency of this step, five minutes of it at most, beside what was recorded or measured at the same concurrency. Green meets the target ({slo.ttft} for TTFT p95, {slo.tpot} for TPOT p95), yellow is close to it, red misses it. “No difference shown” means that chance could explain it.',
       },
       {
         name: 'Figures in a row',
-        text: 'Requests per second, requests so far, output tokens per second (TOPS), KV hit rate, queued requests and errors. A dash means that there is no figure now; errors turn red above zero.',
+        text: 'Requests per second, output tokens per second (TOPS) and KV hit rate over the last 60 s; requests and errors since the start; queued requests now. A dash means that there is no figure now; errors turn red above zero.',
       },
       {
         name: 'TTFT by turn',
-        text: 'How long the first token takes in the first, second, third turn. With caches in the right place the bars get shorter to the right.',
+        text: 'How long the first token took in the first, second, third turn, over the last 60 s. With caches in the right place the bars get shorter to the right.',
       },
       {
         name: 'Recorded benchmark',
