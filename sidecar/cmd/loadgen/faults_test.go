@@ -186,6 +186,9 @@ func TestTargetDownAtStart(t *testing.T) {
 			t.Parallel()
 			port := holdPort(t)
 			p := start(t, "http://"+port.address(), append(row.args, "--concurrency=8", "--start-rate=100", "--start")...)
+			if row.mode == api.ModeUnknown {
+				p.says("8 conversations, mode unknown")
+			}
 			says := []string{"cannot connect to " + port.address() + ": connection refused; is the server running, and is target.url right?"}
 			p.until("/readyz says why", func() bool { return mentions(p.unready(), says) })
 			p.until("turns fail", func() bool { return p.metric("loadgen_errors_total", "class", string(api.ErrorConnect)) > 2 })

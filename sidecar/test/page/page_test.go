@@ -28,6 +28,8 @@ func TestPage(t *testing.T) {
 		"SESSION_TOKEN="+token,
 		"PUBLIC_URL="+b.AnotherLoadgen(t, "public", token, "--public-page"),
 		"CLOSED_URL="+b.AnotherLoadgen(t, "closed", token),
+		// A namespace without metrics: else the router's own would tell the mode.
+		"UNTOLD_URL="+b.AnotherLoadgen(t, "untold", "", "--mode-driver=manual", "--mode-mode=unknown", "--prometheus-namespace=elsewhere"),
 		"REPLAY_URL="+startReplay(t, b.Loadgen))
 }
 

@@ -96,6 +96,9 @@ export const doors = {
 /** Load generators without a Prometheus on a cluster of SGLang: one reads every metrics page, one the frontend's alone. */
 export const sglang = { all: process.env.SGLANG_URL, blind: process.env.SGLANG_BLIND_URL };
 
+/** A load generator of whose server nobody has told the routing mode. */
+export const untold = process.env.UNTOLD_URL;
+
 /** The load generator that plays back eight hours of snapshots. */
 export const replay = process.env.REPLAY_URL;
 
