@@ -39,7 +39,7 @@ type existing struct {
 	t      *testing.T
 	root   string // stands for /
 	blocks map[string]string
-	used   map[string]bool // of the blocks
+	used   map[string]bool   // of the blocks
 	here   *strings.Replacer // the page's addresses and folders to the test's
 	west   *strings.Replacer // the same, for the second load generator
 	token  string
