@@ -61,6 +61,9 @@ func promQuery(namespace string) string {
 		names, namespace, strings.Join(gpuMetrics, "|"), namespace)
 }
 
+// errNoneScraped is that of a server that answers, and has nothing of a cluster.
+var errNoneScraped = errors.New("it has scraped no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM")
+
 // Name is prometheus.
 func (p *Prometheus) Name() string { return "prometheus" }
 
@@ -69,7 +72,7 @@ func (p *Prometheus) Fetch(ctx context.Context) ([]Sample, error) {
 	in := &intake{from: plausible.Prometheus}
 	err := p.ask(ctx, in)
 	if err == nil && len(in.samples) == 0 && in.gaps() == nil {
-		err = fmt.Errorf("it has scraped no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM%s", p.where())
+		err = fmt.Errorf("%w%s", errNoneScraped, p.where())
 	}
 	if err = cmp.Or(err, in.gaps()); err != nil {
 		err = fmt.Errorf("Prometheus at %s: %w", p.address, err)

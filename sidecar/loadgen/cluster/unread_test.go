@@ -119,6 +119,23 @@ func TestUnreadThroughPrometheus(t *testing.T) {
 	}
 }
 
+// A Prometheus that answers and has nothing is not one that is gone.
+func TestPrometheusHasNothing(t *testing.T) {
+	server := httptest.NewServer(&prometheusWith{healthy: true, failing: []model.LabelSet{labels("dynamo", "frontend:8000")}})
+	defer server.Close()
+	source, err := NewPrometheus(server.URL, "", server.Client())
+	require.NoError(t, err)
+	w := NewWatcher(source, slog.New(slog.DiscardHandler))
+	require.Zero(t, w.read(t.Context(), history{}))
+	c := w.Current()
+	require.False(t, c.Available)
+	require.Contains(t, c.Problem, "it has scraped no metrics of Dynamo")
+	require.Equal(t, "Prometheus has no metrics of the workers, and a scrape of its own fails: frontend:8000 (job dynamo)", c.Unread.Workers)
+	server.Close()
+	require.Zero(t, w.read(t.Context(), history{}))
+	require.Empty(t, w.Current().Unread, "now it is gone")
+}
+
 func TestUpQuery(t *testing.T) {
 	require.Equal(t, "up == 0 or count(up)", upQuery(""))
 	require.Equal(t, `up{namespace="a\"b"} == 0 or up{job=~".*dcgm.*"} == 0 or count(up)`, upQuery(`a"b`))

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -41,6 +42,7 @@ type latest struct {
 	read    time.Time // of the cluster; at first, when the watcher was made
 	ever    bool      // there is a cluster
 	problem string
+	unread  api.Unread // where a source answers that it has nothing
 }
 
 // logged is what the log last said.
@@ -69,7 +71,7 @@ func (w *Watcher) SetSpeculation(s api.Speculation) { w.speculation.Store(s) }
 func (w *Watcher) Current() api.Cluster {
 	l := w.latest.Load()
 	age := time.Since(l.read)
-	c := api.Cluster{Problem: l.problem, Workers: []api.Worker{}}
+	c := api.Cluster{Problem: l.problem, Unread: l.unread, Workers: []api.Worker{}}
 	if l.ever && age < lostAfter {
 		c = l.cluster
 		c.Workers = slices.Clone(c.Workers)
@@ -117,7 +119,11 @@ func (w *Watcher) read(ctx context.Context, h history) int {
 	samples, err := w.source.Fetch(inTime)
 	now := time.Now()
 	if len(samples) == 0 {
-		w.fail(err)
+		var unread api.Unread
+		if e, ok := w.source.(explainer); ok && errors.Is(err, errNoneScraped) {
+			unread = e.explain(inTime, nil)
+		}
+		w.fail(err, unread)
 		return 0
 	}
 	c := summarise(ctx, h.add(now, samples), w.speculation.Load().(api.Speculation))
@@ -138,9 +144,9 @@ func (w *Watcher) read(ctx context.Context, h history) int {
 }
 
 // fail keeps the last cluster, for Current to show while it is young.
-func (w *Watcher) fail(err error) {
+func (w *Watcher) fail(err error, unread api.Unread) {
 	l := *w.latest.Load()
-	l.problem = oneLine(err)
+	l.problem, l.unread = oneLine(err), unread
 	w.latest.Store(&l)
 }
 

@@ -110,9 +110,12 @@ function queued(lane: LaneSnapshot | undefined): Kpi {
 }
 
 /** Why a cluster has no figures; undefined where it has. */
-export function unavailable({ available, source }: LaneSnapshot['cluster']): string | undefined {
+export function unavailable({ available, source, unread }: LaneSnapshot['cluster']): string | undefined {
   if (available) {
     return undefined;
+  }
+  if (source === 'prometheus' && unread?.workers) {
+    return 'Prometheus does not have this cluster'; // it answers, so it is not what is gone
   }
   return source === 'prometheus' ? 'Prometheus unavailable' : 'Cluster metrics unavailable';
 }

@@ -89,6 +89,15 @@ describe('the workers', () => {
     expect(screen.getByText('Engine').nextSibling).toHaveTextContent('not reported by this engine');
   });
 
+  it('tell a Prometheus that has nothing of the cluster from one that is gone', () => {
+    const lost = { available: false, source: 'prometheus', problem: 'it has scraped no metrics' };
+    const { client } = show(cluster([], { ...lost, unread: { workers: 'Prometheus does not scrape the workers' } }));
+    expect(screen.getByRole('alert')).toHaveTextContent('Prometheus does not have this cluster');
+    expect(screen.getByRole('alert')).toHaveTextContent('no metrics; Prometheus does not scrape the workers');
+    act(() => client.show(cluster([], lost)));
+    expect(screen.getByRole('alert')).toHaveTextContent('Prometheus unavailable');
+  });
+
   it('say what nobody reads, and why, rather than blame the engine', () => {
     const bare = { id: '1', name: 'one', gpus: [], not_reported: ['cache_use', 'hit_ratio', 'inflight', 'waiting'] };
     const unread = {

@@ -87,7 +87,7 @@ function Problems({ lane: { cluster, target } }: { lane: LaneSnapshot }) {
   if (gone) {
     return (
       <Alert severity="warning" title={gone} bottomSpacing={0}>
-        {cluster.problem || 'No reading has succeeded yet.'}
+        {[cluster.problem || 'No reading has succeeded yet.', whyUnread(cluster, 'workers')].filter(Boolean).join('; ')}
       </Alert>
     );
   }
