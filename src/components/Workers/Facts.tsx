@@ -19,7 +19,8 @@ interface FactsProps {
 export function Facts({ lane, isLive }: FactsProps) {
   const styles = useStyles2(getStyles);
   const { cluster } = lane;
-  const source = cluster.source === 'direct' ? 'the workers themselves' : 'Prometheus';
+  const direct = whyUnread(cluster, 'workers') ? 'the target itself' : 'the workers themselves';
+  const source = cluster.source === 'direct' ? direct : 'Prometheus';
   // What an engine only tells of its work is not missed before there was any.
   const worked = lane.state.running && lane.totals.ok > 0;
   const why = whyUnread(cluster, 'workers');
