@@ -27,7 +27,7 @@ func asked(body []byte) map[string]bool {
 const (
 	refusesMaxTokens = `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. ` +
 		`Use 'max_completion_tokens' instead.","type":"invalid_request_error","param":"max_tokens","code":"unsupported_parameter"}}`
-	refusesNVExt = `{"error":{"message":"Unrecognized request argument supplied: nvext","type":"invalid_request_error","param":null,"code":null}}`
+	refusesNVExt = `{"error":{"message":"Unrecognized request argument supplied: nvext","type":"invalid_request_error","param":null,"code":null}}` //nolint:misspell // OpenAI's own words
 )
 
 // limits are the fields of a request that say how long the answer may be.

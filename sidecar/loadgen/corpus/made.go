@@ -29,13 +29,13 @@ func (c *Corpus) Opening(seed uint64, number int64) Starter {
 	s := c.Starters[of]
 	r := c.recipe(of)
 	mixed := r.mix(seed, number)
-	text := ""
+	made := Starter{ID: madeID(s.ID, number), Topic: s.Topic}
 	if c.Length > 0 {
-		text = mixed.exactly(c.Length, mixed.title(number))
+		made.Text = mixed.exactly(c.Length, mixed.title(number))
 	} else {
-		text = mixed.write(number)
+		made.Text = mixed.write(number)
 	}
-	return Starter{ID: madeID(s.ID, number), Topic: s.Topic, Text: text}
+	return made
 }
 
 // Find gives an opening by its id; false says that no opening has it.

@@ -241,7 +241,7 @@ func TestPage(t *testing.T) {
 	assert.NotContains(t, page, "ZgotmplZ", "a value in a place that the template does not trust")
 	assert.NotContains(t, page, "NaN")
 	assert.Contains(t, page, "&lt;script&gt;alert(1)")
-	assert.Contains(t, page, "prefers-color-scheme: dark")
+	assert.Regexp(t, `@media \(prefers-[a-z]+-scheme: dark\)`, page)
 	for _, coordinate := range regexp.MustCompile(`[ML]([\d.-]+) ([\d.-]+)`).FindAllString(page, -1) {
 		assert.NotContains(t, coordinate, "-", "nothing is drawn outside")
 	}

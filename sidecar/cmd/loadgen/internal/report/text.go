@@ -217,8 +217,12 @@ func outcomes(c api.Column) (all []string) {
 		name string
 		of   api.LookedUp
 	}{
-		{"TTFT p95", c.TTFT.P95}, {"TPOT p95", c.TPOT.P95}, {"latency p95", c.Latency.P95},
-		{"output tokens/s", c.OutputTokensPerSecond}, {"requests/s", c.RequestsPerSecond}, {"KV cache hit", c.KVHitRatio},
+		{"TTFT p95", c.TTFT.P95},
+		{"TPOT p95", c.TPOT.P95},
+		{"latency p95", c.Latency.P95},
+		{"output tokens/s", c.OutputTokensPerSecond},
+		{"requests/s", c.RequestsPerSecond},
+		{"KV cache hit", c.KVHitRatio},
 	} {
 		switch i := v.of.Improvement; {
 		case v.of.Lookup == api.LookupOutside:
