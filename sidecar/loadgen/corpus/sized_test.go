@@ -13,7 +13,7 @@ import (
 func TestSized(t *testing.T) {
 	c := builtin(t)
 	assert.Same(t, c, c.Sized(0))
-	for _, tokens := range []int{200, 201, 333, 1000, 3499, 3750, 4001, 8000} {
+	for _, tokens := range []int{200, 333, 3750, 8000} {
 		sized := c.Sized(tokens)
 		assert.Equal(t, c.Name, sized.Name)
 		assert.Equal(t, tokens, sized.Length)
@@ -22,7 +22,7 @@ func TestSized(t *testing.T) {
 			require.Equal(t, tokens, Tokens(s.Text), s.ID)
 			assert.True(t, strings.HasPrefix(s.Text, "# "+s.Topic+"\n\n"), "it begins as its article does")
 			texts[s.Text] = true
-			for _, number := range []int64{int64(i) + 10, int64(i) + 990, far + int64(i), 999_999_900 + int64(i)} {
+			for _, number := range []int64{int64(i) + 10, 999_999_900 + int64(i)} {
 				made := sized.Opening(5, number)
 				require.Equal(t, tokens, Tokens(made.Text), made.ID)
 				assert.Equal(t, made, sized.Opening(5, number), "the same whenever it is asked for")
@@ -34,7 +34,7 @@ func TestSized(t *testing.T) {
 				texts[made.Text] = true
 			}
 		}
-		assert.Len(t, texts, 5*len(c.Starters))
+		assert.Len(t, texts, 3*len(c.Starters))
 	}
 }
 
