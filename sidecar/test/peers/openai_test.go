@@ -21,11 +21,11 @@ var openaiScript string
 
 // said is what the script prints.
 type said struct {
-	Models                 []string
-	Model                  string
-	Whole, Stopped, Least  told
-	Streams                []streamed
-	Refused                map[string]refused
+	Models                []string
+	Model                 string
+	Whole, Stopped, Least told
+	Streams               []streamed
+	Refused               map[string]refused
 }
 
 type told struct {

@@ -28,7 +28,7 @@ type Exchange struct {
 	Path        string          `json:"path,omitempty"`   // "" is /v1/chat/completions
 	ContentType string          `json:"content_type,omitempty"`
 	Body        json.RawMessage `json:"body,omitempty"`
-	Raw         string          `json:"raw,omitempty"`  // a body that is no JSON
+	Raw         string          `json:"raw,omitempty"` // a body that is no JSON
 
 	Status int             `json:"status"`
 	Answer json.RawMessage `json:"answer,omitempty"` // nothing for a stream, and where there was no body
