@@ -136,6 +136,8 @@ func checkField(path string, v reflect.Value) error {
 		return OneOf(path, value, Modes)
 	case Speculation:
 		return OneOf(path, value, Speculations)
+	case Vendor:
+		return OneOf(path, value, Vendors)
 	case string:
 		return CheckText(path, value)
 	case int:

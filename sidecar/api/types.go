@@ -694,6 +694,19 @@ type BaselineList struct {
 	Baselines []Baseline `json:"baselines"`
 }
 
+// Vendor names the vendor file whose texts the guide and whose drawing the
+// architecture page show. The files themselves come with the front end.
+type Vendor string
+
+// The vendor files. Neutral is true of anybody's cluster.
+const (
+	VendorNeutral      Vendor = "neutral"
+	VendorDigitalOcean Vendor = "digitalocean" // the recorded deployment's
+)
+
+// Vendors are all that a [Vendor] may be.
+var Vendors = []Vendor{VendorNeutral, VendorDigitalOcean}
+
 // Settings are what an administrator changes while it runs.
 type Settings struct {
 	SLO             SLO    `json:"slo"`
@@ -702,6 +715,7 @@ type Settings struct {
 	DefaultBaseline string `json:"default_baseline"` // empty: chosen by the target's deployment
 	Title           string `json:"title"`
 	Subtitle        string `json:"subtitle"`
+	Vendor          Vendor `json:"vendor"`
 }
 
 // SLO are the service level objectives: p95 thresholds in seconds.
@@ -732,6 +746,7 @@ type SettingsPatch struct {
 	DefaultBaseline *string `json:"default_baseline,omitempty"`
 	Title           *string `json:"title,omitempty"`
 	Subtitle        *string `json:"subtitle,omitempty"`
+	Vendor          *Vendor `json:"vendor,omitempty"`
 }
 
 // StartRequest starts the workload, or sets the concurrency of a running one.

@@ -1168,7 +1168,13 @@ export interface components {
             default_baseline: string;
             title: string;
             subtitle: string;
+            vendor: components["schemas"]["Vendor"];
         };
+        /**
+         * @description Names the vendor file whose texts the guide and whose drawing the architecture page show. `neutral` is true of anybody's cluster, `digitalocean` is the recorded deployment's.
+         * @enum {string}
+         */
+        Vendor: "neutral" | "digitalocean";
         /** @description The service level objectives: p95 thresholds in seconds. */
         SLO: {
             ttft: number;
@@ -1188,6 +1194,7 @@ export interface components {
             default_baseline?: string;
             title?: string;
             subtitle?: string;
+            vendor?: components["schemas"]["Vendor"];
         };
         /** @description Starts the workload, or sets the concurrency of a running one. Without a concurrency it keeps the last one. */
         StartRequest: {

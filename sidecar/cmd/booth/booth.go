@@ -71,6 +71,7 @@ type kind interface {
 	// newBackend writes what the backend needs, and starts nothing.
 	newBackend(ctx context.Context, b *booth) (backend, error)
 	loadgenArgs() []string // flags of the load generator that are this kind's own
+	vendor() api.Vendor    // that the screens are about, unless the environment names another
 }
 
 // part is a part of a booth: a process, or several that start as one.

@@ -73,8 +73,10 @@ func TestComposedLoadgen(t *testing.T) {
 		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		want["LOADGEN_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = value
 	}
-	name, title, _ := strings.Cut(screens, "=")
-	want[name] = title
+	for _, setting := range b.screens() {
+		name, value, _ := strings.Cut(setting, "=")
+		want[name] = value
+	}
 	delete(want, "LOADGEN_DATA_DIR") // the image's
 	want["LOADGEN_HOSTS"], want["LOADGEN_TOKEN"] = "loadgen", deploy.Token
 

@@ -61,6 +61,9 @@ func (c *demoCmd) loadgenArgs() []string {
 	return args
 }
 
+// vendor is the recorded deployment's, since that is what the demo shows.
+func (c *demoCmd) vendor() api.Vendor { return api.VendorDigitalOcean }
+
 // simCluster is the simulated cluster as a part of a booth.
 type simCluster struct {
 	*service

@@ -56,6 +56,8 @@ func (c *dynamoCmd) loadgenArgs() []string {
 	return append(args, "--mode-driver=manual", "--mode-offers="+c.Mode) // the frontend's own mode, which nothing switches
 }
 
+func (c *dynamoCmd) vendor() api.Vendor { return api.VendorNeutral }
+
 // newBackend installs Dynamo, and writes the model folder and the profile.
 func (c *dynamoCmd) newBackend(ctx context.Context, b *booth) (backend, error) {
 	python, err := local.InstallDynamo(ctx, b.cache, b.out.stderr)

@@ -26,17 +26,22 @@ func (b *booth) newLoadgen(address string) (*service, error) {
 	args := b.loadgenArgs("http://"+b.backend.addresses().frontend, b.prometheus.url, address)
 	s := &service{
 		name: "the load generator", url: "http://" + address, ready: "/healthz", within: readyWithin, say: b.out.say,
-		command: local.Command{Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: environment(screens)},
+		command: local.Command{Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: environment(b.screens()...)},
 	}
 	if b.out.terminal != nil {
 		s.command.Output = b.out.terminal
-		s.command.Env = environment(screens, "LOADGEN_LOG_LEVEL=warn")
+		s.command.Env = environment(append(b.screens(), "LOADGEN_LOG_LEVEL=warn")...)
 	}
 	return s, nil
 }
 
-// screens is what the screens of a booth are called.
-const screens = "LOADGEN_TITLE=Serve more users on the same GPUs with KV-aware routing"
+// screens is what the screens of a booth are called, and whose platform they are about.
+func (b *booth) screens() []string {
+	return []string{
+		"LOADGEN_TITLE=Serve more users on the same GPUs with KV-aware routing",
+		"LOADGEN_VENDOR=" + string(b.kind.vendor()),
+	}
+}
 
 // environment is that of this process, and the defaults ("NAME=value") for what it
 // does not name.

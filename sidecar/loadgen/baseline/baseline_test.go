@@ -44,6 +44,7 @@ func TestBuiltinTablesCarryTheirDeploymentAndWorkload(t *testing.T) {
 		assert.Equal(t, api.Range{Min: 5, Max: 5}, b.Workload.Turns)
 		assert.Equal(t, 1024, b.Workload.MaxTokens)
 		assert.Contains(t, b.Notes, "independent sweeps averaged", "the tables' comments are kept")
+		assert.Contains(t, b.Notes, "Recorded on DigitalOcean Kubernetes (DOKS)", "whatever vendor the screens are about")
 		require.Len(t, b.Rows, want.rows)
 		assert.Equal(t, want.lowLevel, b.Rows[0].Concurrency)
 		assert.Equal(t, want.highLevel, b.Rows[len(b.Rows)-1].Concurrency)

@@ -59,7 +59,7 @@ func newBooth(t testing.TB, target Client, change ...func(*options)) *booth {
 	b := &booth{t: t, driver: newScript(), health: api.ClientHealth{Verdict: api.VerdictFine, Reason: "as a test says"}}
 	o := &options{
 		store:      newMemory(),
-		configured: api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 1, Max: 200, Increment: 1}, MaxConcurrency: 200},
+		configured: api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 1, Max: 200, Increment: 1}, MaxConcurrency: 200, Vendor: api.VendorNeutral},
 		Options: Options{
 			Name: api.DefaultLane, Client: target, Corpus: smallCorpus(), Questioner: corpus.BuiltinQuestioner{},
 			Settings: workload.Settings{Concurrency: 1, Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 64, StartRate: 1000},

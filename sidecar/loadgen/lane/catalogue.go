@@ -36,6 +36,9 @@ func NewCatalogue(ctx context.Context, process Process, configured api.Settings)
 		return nil, err
 	}
 	if ok {
+		if !slices.Contains(api.Vendors, kept.Vendor) { // kept by a version without this setting, or without this vendor
+			kept.Vendor = configured.Vendor
+		}
 		c.settings = kept
 	}
 	own, err := process.Store.Baselines(ctx)

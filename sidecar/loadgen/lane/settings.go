@@ -13,6 +13,7 @@ func applySettings(s api.Settings, p api.SettingsPatch) api.Settings {
 	api.Patch(&s.DefaultBaseline, p.DefaultBaseline)
 	api.Patch(&s.Title, p.Title)
 	api.Patch(&s.Subtitle, p.Subtitle)
+	api.Patch(&s.Vendor, p.Vendor)
 	return s
 }
 

@@ -326,6 +326,7 @@ func TestSettingsOutOfRange(t *testing.T) {
 			{"slider.increment", api.SettingsPatch{Slider: &api.Slider{Min: 1, Max: 10, Increment: 10}}},
 			{"default_baseline", api.SettingsPatch{DefaultBaseline: new("nobody's")}},
 			{"title", api.SettingsPatch{Title: new("two\nlines")}},
+			{"vendor", api.SettingsPatch{Vendor: new(api.Vendor("acme"))}},
 			{"subtitle", api.SettingsPatch{Subtitle: new(strings.Repeat("é", 201)), Title: new("good")}},
 		} {
 			got, err := b.catalogue.PatchSettings(t.Context(), ann, row.patch)
@@ -346,7 +347,7 @@ func TestSettings(t *testing.T) {
 		pass(5 * time.Second)
 		assert.Equal(t, 1., *b.snapshot().Window.GoodputRatio)
 		_, err := b.catalogue.PatchSettings(t.Context(), "admin", api.SettingsPatch{
-			SLO: &api.SLO{TTFT: .05, TPOT: .05}, Title: new("Ours"), DefaultBaseline: new("h200x3-tp1-llama70b-fp8"),
+			SLO: &api.SLO{TTFT: .05, TPOT: .05}, Title: new("Ours"), DefaultBaseline: new("h200x3-tp1-llama70b-fp8"), Vendor: new(api.VendorDigitalOcean),
 		})
 		require.NoError(t, err)
 		assert.Zero(t, *b.snapshot().Window.GoodputRatio)
@@ -356,7 +357,28 @@ func TestSettings(t *testing.T) {
 		again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
 		assert.Equal(t, b.catalogue.Settings(), again.catalogue.Settings())
 		assert.Equal(t, "Ours", again.catalogue.Settings().Title)
+		assert.Equal(t, api.VendorDigitalOcean, again.catalogue.Settings().Vendor)
 	})
+}
+
+// Settings that a version without vendors has kept, or one with others, have the
+// configured vendor, and can be changed.
+func TestSettingsOfAnotherVersion(t *testing.T) {
+	for name, kept := range map[string]api.Vendor{"none": "", "unknown": "acme"} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, b *booth, _ *fake) {
+				settings := b.catalogue.Settings()
+				settings.Title, settings.Vendor = "Ours", kept
+				require.NoError(t, b.store.SaveSettings(t.Context(), settings))
+				b.end()
+				again := newBooth(t, newFake(), func(o *options) { o.store = b.store; o.configured.Vendor = api.VendorDigitalOcean })
+				assert.Equal(t, api.VendorDigitalOcean, again.catalogue.Settings().Vendor)
+				assert.Equal(t, "Ours", again.catalogue.Settings().Title)
+				_, err := again.catalogue.PatchSettings(t.Context(), ann, api.SettingsPatch{Title: new("New")})
+				require.NoError(t, err)
+			})
+		})
+	}
 }
 
 // Imports take no name that is the product's own, and replace each other.

@@ -221,6 +221,7 @@ var sampleText = map[reflect.Type]string{
 	reflect.TypeFor[api.QuestionerKind]():     "model",
 	reflect.TypeFor[api.ModeSource]():         "operator",
 	reflect.TypeFor[api.Limiter]():            "target_rps",
+	reflect.TypeFor[api.Vendor]():             "neutral",
 }
 
 func fill(v reflect.Value) {

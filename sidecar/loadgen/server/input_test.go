@@ -62,6 +62,7 @@ func TestBadInput(t *testing.T) {
 		{name: "half an SLO", method: "PATCH", path: "/settings", body: `{"slo":{"ttft":0.6}}`, status: 422, field: "slo.tpot", allowed: "more than 0, up to 3600 seconds"},
 		{name: "slider upside down", method: "PATCH", path: "/settings", body: `{"slider":{"min":9,"max":3,"increment":1}}`, status: 422, field: "slider.min", allowed: "less than 3 (slider.max)", silent: true},
 		{name: "slider without steps", method: "PATCH", path: "/settings", body: `{"slider":{"min":1,"max":3,"increment":0}}`, status: 422, field: "slider.increment", allowed: "1 to 10000"},
+		{name: "a vendor that is none", method: "PATCH", path: "/settings", body: `{"vendor":"acme"}`, status: 422, field: "vendor", allowed: "one of neutral, digitalocean"},
 		{name: "no limit", method: "PATCH", path: "/settings", body: `{"max_concurrency":0}`, status: 422, field: "max_concurrency", allowed: "1 to 10000"},
 		{name: "long title", method: "PATCH", path: "/settings", body: `{"title":"` + strings.Repeat("ü", 201) + `"}`, status: 422, field: "title", allowed: "at most 200 characters"},
 		// queries
@@ -121,7 +122,7 @@ func TestInputAtItsBounds(t *testing.T) {
 		{"PATCH", "/workload", `{"turns":{"min":50,"max":50},"max_tokens":131072,"start_rate":1000,"target_rps":10000}`},
 		{"PUT", "/cluster/mode", `{"mode":"least_loaded"}`},
 		{"PATCH", "/settings", `{"slo":{"ttft":3600,"tpot":3600},"slider":{"min":1,"max":10000,"increment":10000},"max_concurrency":10000}`},
-		{"PATCH", "/settings", `{"title":"` + strings.Repeat("ü", 200) + `","subtitle":"","default_baseline":""}`},
+		{"PATCH", "/settings", `{"title":"` + strings.Repeat("ü", 200) + `","subtitle":"","default_baseline":"","vendor":"digitalocean"}`},
 		{"GET", "/conversations?limit=200&status=error", ""},
 		{"GET", "/turns.csv?step=9223372036854775807", ""},
 	} {

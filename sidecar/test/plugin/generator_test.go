@@ -99,7 +99,7 @@ func (g *generator) start() {
 	catalogue, err := lane.NewCatalogue(ctx, lane.Process{
 		Version: "1.2.3", Store: kept, Log: log,
 		Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
-	}, api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 60, Max: 180, Increment: 10}, MaxConcurrency: 180})
+	}, api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 60, Max: 180, Increment: 10}, MaxConcurrency: 180, Vendor: api.VendorNeutral})
 	require.NoError(t, err)
 	articles, err := corpus.Builtin()
 	require.NoError(t, err)

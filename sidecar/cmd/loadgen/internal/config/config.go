@@ -48,6 +48,7 @@ type Config struct {
 	Baseline Baseline `embed:"" prefix:"baseline." group:"Screens"`
 	Title    string   `default:"KV Booth" group:"Screens" help:"Title of the display."`
 	Subtitle string   `default:"KV-cache-aware routing against round-robin, live beside recorded results" group:"Screens" help:"Line below the title."`
+	Vendor   string   `default:"neutral" oneof:"neutral digitalocean" group:"Screens" help:"Whose platform the guide and the architecture page speak of: neutral is true of any cluster, digitalocean is the recorded deployment's."`
 
 	Listen           string   `default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"Access" help:"Address of API, page and metrics. Other addresses than loopback need a token."`
 	Token            Secret   `kong:"-"`
@@ -172,7 +173,7 @@ type Corpus struct {
 
 // S3 is a bucket of such files.
 type S3 struct {
-	Endpoint      string `form:"origin" placeholder:"URL" help:"S3-compatible service, such as https://ams3.digitaloceanspaces.com."`
+	Endpoint      string `form:"origin" placeholder:"URL" help:"S3-compatible service, such as https://s3.example.org."`
 	Bucket        string `form:"bucket" placeholder:"NAME" help:"Bucket of such files."`
 	Prefix        string `placeholder:"TEXT" help:"Read only what begins with it."`
 	Region        string `placeholder:"NAME" help:"Region that requests are signed for. Without it, the service is asked."`
@@ -295,6 +296,7 @@ func (c *Config) Settings() api.Settings {
 		DefaultBaseline: c.Baseline.Default,
 		Title:           c.Title,
 		Subtitle:        c.Subtitle,
+		Vendor:          api.Vendor(c.Vendor),
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of fields in CONFIGURATION.md")
@@ -34,7 +36,7 @@ var samples = map[string]string{
 	"corpus.s3.access_key_file": "key", "corpus.s3.secret_key_file": "key", "mode.endpoints": "kv=http://x:8000,kv/eagle3=http://x:8001",
 	"mode.driver": "pinned", "mode.mode": "round_robin", "mode.speculation": "off", "mode.offers": "kv,round_robin,kv/eagle3",
 	"prometheus.url": "http://prometheus:9090", "prometheus.namespace": "booth", "cluster.metrics_urls": "http://a:8081,http://b:8082/metrics",
-	"baseline.default": "this target", "title": "# our: booth", "subtitle": "'second' \"line\"",
+	"baseline.default": "this target", "title": "# our: booth", "subtitle": "'second' \"line\"", "vendor": "digitalocean",
 	"listen": "localhost:0", "token_file": "token", "metrics_token_file": "token", "hosts": "booth.local,10.0.0.1", "public_page": "true", "tls_cert_file": "ca", "tls_key_file": "ca-key",
 	"opening_tokens": "500",
 	"fail_if":        "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv",
@@ -187,6 +189,20 @@ const (
 	tableBegin = "<!-- fields: written by go test ./sidecar/cmd/loadgen/internal/config -update -->\n"
 	tableEnd   = "<!-- end of fields -->"
 )
+
+// The vendors that the configuration allows are those of the API.
+func TestVendors(t *testing.T) {
+	field, _ := reflect.TypeFor[Config]().FieldByName("Vendor")
+	var names []string
+	for _, v := range api.Vendors {
+		names = append(names, string(v))
+	}
+	require.Equal(t, names, strings.Fields(field.Tag.Get("oneof")))
+	for _, v := range api.Vendors {
+		require.Equal(t, v, input{args: []string{target, "--vendor=" + string(v)}}.must(t).Settings().Vendor)
+	}
+	require.Equal(t, api.VendorNeutral, input{args: []string{target}}.must(t).Settings().Vendor)
+}
 
 // The document's table is made from the fields.
 func TestDocument(t *testing.T) {

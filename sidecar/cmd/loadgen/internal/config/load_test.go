@@ -237,6 +237,7 @@ func TestBadInput(t *testing.T) {
 		{args("--mode-offers=kv,kv/medusa"), "mode.offers: kv,kv/medusa is not allowed: a list; each a mode or mode/speculation, such as kv or kv/eagle3 (from --mode-offers)"},
 		{args("--title=" + long), "title: " + long[:100] + "… is not allowed: " + lineAllowed + " (from --title)"},
 		{args("--subtitle=a\tb"), `subtitle: "a\tb" is not allowed: ` + lineAllowed + " (from --subtitle)"},
+		{args("--vendor=acme"), "vendor: acme is not allowed: neutral or digitalocean (from --vendor)"},
 		{args("--hosts=booth.local:8088"), "hosts: booth.local:8088 is not allowed: a list; each a host name or an IP address, without a port (from --hosts)"},
 		{args("--listen=8088"), "listen: 8088 is not allowed: an IP address or localhost and a port, such as 127.0.0.1:8088 (from --listen)"},
 		{args("--listen=127.0.0.1:65536"), "listen: 127.0.0.1:65536 is not allowed: an IP address or localhost and a port, such as 127.0.0.1:8088 (from --listen)"},
