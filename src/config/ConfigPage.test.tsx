@@ -266,6 +266,14 @@ describe('the load generator’s settings', () => {
     await waitFor(() => expect(sent('PATCH')[0]?.data).toEqual({ default_baseline: 'h200' }));
   });
 
+  it('offer the vendors that there are', async () => {
+    answer('PATCH /resources/settings', settings({ vendor: 'digitalocean' }));
+    await show();
+    await userEvent.selectOptions(screen.getByRole('combobox', { name: /^Vendor/ }), 'DigitalOcean');
+    await userEvent.click(save('Load generator'));
+    await waitFor(() => expect(sent('PATCH')[0]?.data).toEqual({ vendor: 'digitalocean' }));
+  });
+
   it('say why they cannot be read, and can be asked for again', async () => {
     refuse('GET /resources/settings', 502, { detail: 'http://127.0.0.1:8088: connection refused' });
     render(<ConfigPage />);

@@ -16,6 +16,7 @@ import {
   type Polled,
   type Settings,
 } from '../client';
+import type { VendorName } from '../vendor';
 import { FOLLOW_STORED, Form } from './Form';
 import { fieldOf, inTheFormsWords, labels, schema, toValues, type FieldName, type Values } from './sidecarFields';
 
@@ -106,6 +107,7 @@ function Fields({ settings, baselines, onChanged, onSaved }: FieldsProps) {
       <BaselineField control={form.control} baselines={baselines} />
       {text('title')}
       {text('subtitle')}
+      <VendorField control={form.control} />
     </Form>
   );
 }
@@ -123,8 +125,10 @@ const automatic: ComboboxOption = {
   description: 'The recorded results of this deployment, else this target’s own',
 };
 
+type FieldControl = Control<Values, unknown, Settings>;
+
 interface BaselineFieldProps {
-  control: Control<Values, unknown, Settings>;
+  control: FieldControl;
   baselines: Baseline[];
 }
 
@@ -142,6 +146,38 @@ function BaselineField({ control, baselines }: BaselineFieldProps) {
           <Combobox
             id="sidecar-baseline"
             options={options.some((option) => option.value === value) ? options : [...options, { value, label: value }]}
+            value={value}
+            onChange={(option) => onChange(option.value)}
+          />
+        </Field>
+      )}
+    />
+  );
+}
+
+/** Every vendor, as an administrator reads it. */
+const vendorTexts: Record<VendorName, Omit<ComboboxOption<VendorName>, 'value'>> = {
+  neutral: { label: 'Neutral', description: 'True of any cluster' },
+  digitalocean: { label: 'DigitalOcean', description: 'What the recorded results were measured on' },
+};
+const vendorOptions = (Object.keys(vendorTexts) as VendorName[]).map((value) => ({ value, ...vendorTexts[value] }));
+
+function VendorField({ control }: { control: FieldControl }) {
+  return (
+    <Controller
+      control={control}
+      name="vendor"
+      render={({ field: { value, onChange }, fieldState: { error } }) => (
+        <Field
+          label={labels.vendor}
+          description="Whose platform the guide and the architecture page speak of."
+          htmlFor="sidecar-vendor"
+          invalid={Boolean(error)}
+          error={error?.message}
+        >
+          <Combobox
+            id="sidecar-vendor"
+            options={vendorOptions}
             value={value}
             onChange={(option) => onChange(option.value)}
           />

@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { type Limit, limits, Problem, type Settings } from '../client';
 import { decimalNumber, wholeNumber } from '../lib/input';
+import { vendors, type VendorName } from '../vendor';
 
 const number = (wrong: typeof wholeNumber, limit: Limit) =>
   z
@@ -35,13 +36,22 @@ export const schema = z.object({
   default_baseline: z.string(),
   title: z.string(),
   subtitle: z.string(),
+  vendor: z.enum(Object.keys(vendors) as VendorName[]),
 });
 
 /** What the fields hold, under the names that the API gives them. */
 export type Values = z.input<typeof schema>;
 
 /** The settings as they stand in the fields. */
-export function toValues({ slo, slider, max_concurrency, default_baseline, title, subtitle }: Settings): Values {
+export function toValues({
+  slo,
+  slider,
+  max_concurrency,
+  default_baseline,
+  title,
+  subtitle,
+  vendor,
+}: Settings): Values {
   return {
     slo: { ttft: inMs(slo.ttft), tpot: inMs(slo.tpot) },
     slider: { min: String(slider.min), max: String(slider.max), increment: String(slider.increment) },
@@ -49,6 +59,7 @@ export function toValues({ slo, slider, max_concurrency, default_baseline, title
     default_baseline,
     title,
     subtitle,
+    vendor,
   };
 }
 
@@ -68,6 +79,7 @@ export const labels = {
   default_baseline: 'Default baseline',
   title: 'Title',
   subtitle: 'Subtitle',
+  vendor: 'Vendor',
 } as const;
 
 /** The name of a field. */

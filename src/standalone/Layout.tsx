@@ -8,6 +8,7 @@ import { useStyles2 } from '@grafana/ui';
 import { Troubles } from '../components/Status';
 import { pages } from '../pages/registry';
 import { Header, Navigation, PageRoutes, useBooth, useCurrentPage, useStageKey } from '../pages/Shell';
+import { vendors } from '../vendor';
 import { Tools } from './Tools';
 import type { Access } from './useSession';
 
@@ -65,7 +66,8 @@ export const FETCH_AFTER = 3000;
 /** Fetches what the other pages need, so that they open at once, and even while the load generator is lost. */
 function useAll() {
   useEffect(() => {
-    const timer = setTimeout(() => pages.forEach(({ load }) => load().catch(() => undefined)), FETCH_AFTER);
+    const loads = [...pages.map(({ load }) => load), ...Object.values(vendors)];
+    const timer = setTimeout(() => loads.forEach((load) => load().catch(() => undefined)), FETCH_AFTER);
     return () => clearTimeout(timer);
   }, []);
 }

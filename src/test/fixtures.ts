@@ -10,6 +10,7 @@ export function settings(change: Partial<Settings> = {}): Settings {
     default_baseline: '',
     title: 'Serve more users on the same GPUs',
     subtitle: '',
+    vendor: 'neutral',
     ...change,
   };
 }

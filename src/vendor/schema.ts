@@ -24,51 +24,78 @@ const any = <T extends z.ZodType>(item: T, message = 'must be a list') =>
 
 const some = <T extends z.ZodType>(item: T) => any(item, LIST).min(1, LIST);
 
+/** What the cluster stands on, as a drawing: a heading, and groups of things below it. */
 const platform = object({
   name: text,
   text,
-  /** Node groups, storage, network entry …, with what belongs to each. */
+  /**
+   * Node groups, storage, network entry …, with what belongs to each. Of the things "gpu",
+   * "operator", "monitoring" and "enduser" the drawing says what is seen of them.
+   */
   groups: some(object({ id, title: text, text, items: some(object({ id, title: text, text })) })),
 });
 
-/** What to say of the vendor to each kind of visitor. */
-const visitors = object({ returning: text, newcomer: text, evaluator: text, technical: text });
+/** A kind of visitor: who that is, what to say first and what to leave out, and the ids of the questions to expect. */
+const visitor = object({ title: text, who: text, first: some(text), leave: some(text), asks: some(id) });
+
+/** The kinds of visitor, by what the guide shows them: from the headline to the mechanism. */
+const visitors = object({ returning: visitor, newcomer: visitor, evaluator: visitor, technical: visitor });
+
+const question = object({
+  id,
+  question: text,
+  /** What else it is looked for by. */
+  words: any(text),
+  /** Paragraphs. */
+  answer: some(text),
+  sources: any(id),
+  links: any(id),
+});
 
 /**
- * Everything that belongs to one vendor; all of it comes from vendor.json.
+ * Everything that belongs to one vendor; all of it comes from its file, such as digitalocean.json.
  * Texts quote figures in braces: {claim.id} for a published one, {rec.gpu} and
  * the like for what the guide knows of the recorded runs.
  */
 export const schema = object({
-  /** As a person says it. */
+  /** As a person says it; it begins no sentence. */
   name: text,
   /** Names of its products and places: digits in them are no figures, and no text but its own uses them. */
   names: any(text),
+  /** What its own documents call the dashboard “KV-cache-aware routing”; absent where they do not name it. */
+  dashboard: text.optional(),
+  /** The router as the pitch names it, at the beginning of a sentence. */
+  router: text,
   /** The vendor's part of the thirty-second pitch. */
   pitch: text,
   /** The last of the four takeaways. */
-  takeaway: text,
-  /** What the platform's story comes down to. */
-  message: text,
+  takeaway: object({ title: text, text }),
   visitors,
-  story: some(object({ id, title: text, text })),
+  /** What the cluster stands on, told: a heading, what the figures in it are, the parts, and what they come down to. */
+  story: object({ title: text, info: text, parts: some(object({ id, title: text, text })), message: text }),
   platform,
-  /** The questions of VENDOR_QUESTIONS, in whatever order: words to look for them by, paragraphs, ids of sources and links. */
-  questions: some(
-    object({ id, question: text, words: any(text), answer: some(text), sources: any(id), links: any(id) })
-  ),
+  /** What visitors ask about the platform, in the order of the guide; those of QUESTIONS are answered by every vendor. */
+  questions: some(question),
+  /** What the curious ask, after the guide's own such questions. */
+  technical: some(question),
   /** Words that only this vendor uses. */
   terms: any(object({ id, term: text, text })),
   /** Figures that the vendor has published, with their units, and the ids of their sources. */
   claims: any(object({ id, value: text, source: id })),
   /** Where something was published, for everybody to read: what has no public address is no source. */
-  sources: some(object({ id, title: text, url })),
+  sources: any(object({ id, title: text, url })),
   /** Where to read on. */
   links: any(object({ id, title: text, url })),
 });
 
 /** Everything that belongs to one vendor. */
 export type Vendor = z.infer<typeof schema>;
+
+/** What visitors ask whatever the cluster stands on: ids of questions. Addresses to them hold for every vendor. */
+export const QUESTIONS = ['shared-storage', 'multi-gpu', 'production-ready', 'network'] as const;
+
+/** A question of a vendor's file, with its answer. */
+export type VendorQuestion = z.infer<typeof question>;
 
 /** What the serving cluster stands on. */
 export type Platform = z.infer<typeof platform>;

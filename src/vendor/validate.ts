@@ -1,7 +1,6 @@
 import type { z } from 'zod';
 
-import { VENDOR_QUESTIONS } from './questions';
-import { schema, type Vendor } from './schema';
+import { QUESTIONS, schema, type Vendor } from './schema';
 
 /** Says by name what is wrong with a vendor's file; nothing, where nothing is. */
 export function mistakes(file: unknown): string[] {
@@ -32,27 +31,26 @@ function name(value: unknown): string | undefined {
 }
 
 /** What is named must be there, and what is there must be named. */
-function references({ questions, claims, sources, links, ...rest }: Vendor): string[] {
+function references({ questions, technical, claims, sources, links, ...rest }: Vendor): string[] {
   const known = (list: Array<{ id: string }>) => new Set(list.map((one) => one.id));
-  const missing = (of: Set<string>, what: string, path: string, wanted: string[]) =>
+  const missing = (of: Set<string>, what: string, path: string, wanted: readonly string[]) =>
     wanted.filter((one) => !of.has(one)).map((one) => `${path}: there is no ${what} “${one}”`);
-  const quoted = quotedClaims(JSON.stringify({ questions, ...rest }));
-  const expected: readonly string[] = VENDOR_QUESTIONS;
+  const quoted = quotedClaims(JSON.stringify({ questions, technical, ...rest }));
+  const asked = [...questions, ...technical];
   return [
-    ...questions.flatMap((q) => missing(known(sources), 'source', `questions[${q.id}].sources`, q.sources)),
-    ...questions.flatMap((q) => missing(known(links), 'link', `questions[${q.id}].links`, q.links)),
+    ...asked.flatMap((q) => missing(known(sources), 'source', `questions[${q.id}].sources`, q.sources)),
+    ...asked.flatMap((q) => missing(known(links), 'link', `questions[${q.id}].links`, q.links)),
     ...claims.flatMap((c) => missing(known(sources), 'source', `claims[${c.id}].source`, [c.source])),
     ...missing(known(claims), 'claim', 'texts', quoted),
     ...claims.filter((c) => !quoted.includes(c.id)).map((c) => `claims[${c.id}]: no text quotes it`),
-    ...missing(known(questions), 'answer to', 'questions', [...expected]),
-    ...questions.filter((q) => !expected.includes(q.id)).map((q) => `questions[${q.id}]: there is no such question`),
+    ...missing(known(asked), 'answer to', 'questions', QUESTIONS),
   ];
 }
 
 /** A figure that is typed into a text has no source: it must be a claim. */
 function typedFigures({ names, claims, sources, links, ...rest }: Vendor): string[] {
   return texts(rest, '')
-    .filter(([path]) => !/(^|\.)(id|words|sources|links)(\[|$)/.test(path))
+    .filter(([path]) => !/(^|\.)(id|words|sources|links|asks)(\[|$)/.test(path))
     .filter(([, said]) => /\d/.test(withoutNames(said, names)))
     .map(([path]) => `${path}: has a figure without a source; make it a claim, or add the name to names`);
 }

@@ -5,9 +5,9 @@ import userEvent from '@testing-library/user-event';
 import { ClientProvider } from '../../client';
 import { cluster, crowd, laneChange } from '../../components/Diagram/fixtures';
 import { violations } from '../../test/axe';
-import { FakeClient, type LaneChange } from '../../test/fixtures';
+import { FakeClient, settings, type LaneChange } from '../../test/fixtures';
 import { settled } from '../../test/settled';
-import { vendor } from '../../vendor';
+import { vendors, type VendorName } from '../../vendor';
 import Architecture from '.';
 import { STEP } from './chaser';
 
@@ -87,12 +87,13 @@ describe('the drawing', () => {
 });
 
 describe('the layers', () => {
-  it('switch by keyboard, and the platform says that it is not here', async () => {
-    const { container } = await show(laneChange(3));
+  it.each(Object.keys(vendors) as VendorName[])('switch by keyboard to the platform of %s', async (vendor) => {
+    const { container, client } = await show(laneChange(3));
+    act(() => client.show(laneChange(3), { settings: settings({ vendor }) }));
     screen.getByRole('radio', { name: 'Request path' }).focus();
     await userEvent.keyboard('{ArrowRight}');
-    const { groups, name } = vendor.platform;
-    expect(screen.getByRole('heading', { level: 2, name })).toBeInTheDocument();
+    const { groups, name } = (await vendors[vendor]()).platform;
+    expect(await screen.findByRole('heading', { level: 2, name })).toBeInTheDocument();
     expect(within(panel()).getByRole('heading', { name: groups[0].title })).toBeInTheDocument();
     expect(within(panel()).getByText(/no Kubernetes is beneath it/)).toBeInTheDocument();
     await userEvent.click(screen.getAllByRole('button', { name: new RegExp(`^${groups[1].items[0].title}`) })[0]);

@@ -4,7 +4,7 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { LoadingPlaceholder, RadioButtonGroup, useStyles2 } from '@grafana/ui';
 
-import { useBaselines, useLive } from '../../client';
+import { useBaselines, useLive, type Problem } from '../../client';
 import { DeploymentTable } from '../../components/Deployment';
 import { useTarget } from '../../components/Diagram';
 import { Section } from '../../components/Section';
@@ -12,7 +12,7 @@ import { lastKnown } from '../../lib/known';
 import { recordedTable } from '../../lib/recorded';
 import { targetNotes } from '../../lib/target';
 import { aboutAll } from '../../lib/workers';
-import { vendor } from '../../vendor';
+import { useVendor, type Platform } from '../../vendor';
 import { LANE } from '../lane';
 import { Legend } from './Legend';
 import { PartList } from './PartList';
@@ -36,15 +36,23 @@ const NO_WORKERS: never[] = [];
 /** The architecture page: a drawing of what runs, with its numbers on it. */
 export default function Architecture() {
   const [layer, setLayer] = useState<Layer>('request');
+  const { value: vendor, problem } = useVendor(LANE);
+  const platform = vendor?.platform;
   const styles = useStyles2(getStyles);
   return (
     <div className={styles.page}>
       <Section
-        title={layer === 'request' ? 'The way of a request' : vendor.platform.name}
+        title={layer === 'request' ? 'The way of a request' : (platform?.name ?? 'Platform')}
         info="Every part of the running system with its numbers; choose one and it explains itself. Rates are the load generator’s own, the cluster’s numbers come from its metrics."
         actions={<RadioButtonGroup aria-label="Layer" options={layers} value={layer} onChange={setLayer} />}
       >
-        <Drawing layer={layer} />
+        {layer === 'request' ? (
+          <Drawing />
+        ) : platform ? (
+          <Drawing platform={platform} />
+        ) : (
+          <PlatformMissing problem={problem} />
+        )}
       </Section>
       <Section
         title="Deployment"
@@ -53,6 +61,14 @@ export default function Architecture() {
         <Deployments />
       </Section>
     </div>
+  );
+}
+
+function PlatformMissing({ problem }: { problem: Problem | undefined }) {
+  return problem ? (
+    <p>The drawing of the platform cannot be loaded, and is asked for again every few seconds. {problem.message}</p>
+  ) : (
+    <LoadingPlaceholder text="Waiting for the drawing of the platform…" />
   );
 }
 
@@ -66,8 +82,13 @@ function Deployments() {
   return <DeploymentTable live={known?.lane.target.deployment} recorded={recordedTable(baselines, known?.lane)} />;
 }
 
+interface DrawingProps {
+  /** What is drawn in the place of the request's way. */
+  platform?: Platform;
+}
+
 /** All that changes with a snapshot, so that the frame around it need not be drawn anew each second. */
-function Drawing({ layer }: { layer: Layer }) {
+function Drawing({ platform }: DrawingProps) {
   const styles = useStyles2(getStyles);
   const live = useLive(LANE);
   const known = lastKnown(live, LANE);
@@ -79,10 +100,10 @@ function Drawing({ layer }: { layer: Layer }) {
     return <LoadingPlaceholder text="Waiting for the first snapshot…" />;
   }
   const facts = [known?.lane, live.lane !== undefined, target] as const;
-  const path = layer === 'request' ? requestPath(...facts) : undefined;
-  const groups = path ? [] : platformParts(vendor.platform, ...facts);
+  const path = platform ? undefined : requestPath(...facts);
+  const groups = platform ? platformParts(platform, ...facts) : [];
   const parts = path ? inOrder(path) : groups.flatMap(({ group, items }) => [group, ...items]);
-  const note = path ? targetNotes[target.kind] : vendor.platform.text;
+  const note = platform ? platform.text : targetNotes[target.kind];
   const requestsPerSecond = live.lane?.window.requests_per_second ?? 0;
   return (
     <>

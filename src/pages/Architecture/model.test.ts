@@ -1,5 +1,5 @@
 import { cluster, crowd, laneOn, worker } from '../../components/Diagram/fixtures';
-import { vendor } from '../../vendor';
+import vendor from '../../vendor/digitalocean.json';
 import { lights, MAX_DOTS, NO_CHASE, placeMarks, step, STEP, type Chase } from './chaser';
 import { layOut } from './layout';
 import { inOrder, requestPath, spoken, utilisation, type RequestPath } from './parts';

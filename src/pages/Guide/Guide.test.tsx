@@ -5,9 +5,10 @@ import { MemoryRouter, useLocation } from 'react-router-dom';
 
 import { ClientProvider } from '../../client';
 import { violations } from '../../test/axe';
-import { column, FakeClient, improved, snapshot, type LaneChange } from '../../test/fixtures';
+import { column, FakeClient, improved, settings, snapshot, type LaneChange } from '../../test/fixtures';
 import { settled } from '../../test/settled';
-import { vendor } from '../../vendor';
+import digitalocean from '../../vendor/digitalocean.json';
+import neutral from '../../vendor/neutral.json';
 import Guide from '.';
 import { builtIn } from './testing';
 import { STORED } from './useProgress';
@@ -41,6 +42,10 @@ async function show(address = '/guide', client = new FakeClient(), events: objec
       </ClientProvider>
     </MemoryRouter>
   );
+  if (client.states.value.status === 'loading') {
+    act(() => client.lose()); // whose guide it is nobody can say then, so it is neutral
+  }
+  await screen.findByRole('region', { name: 'Questions' });
   await settled(client, '/baselines', '/events?lane=main');
   return { client, ...shown };
 }
@@ -59,7 +64,7 @@ describe('the guide', () => {
     expect(screen.getAllByRole('heading', { level: 2 }).map((h) => h.textContent)).toEqual([
       'Who is in front of you?',
       'Thirty seconds',
-      `The platform: ${vendor.name}`,
+      neutral.story.title,
       'Four things to take home',
       'The results in plain English',
       'What you see on this screen',
@@ -79,7 +84,7 @@ describe('the guide', () => {
     const { client, container } = await show('/guide?visitor=evaluator');
     act(() => client.show(started));
     await userEvent.click(questions().getByRole('button', { name: 'Open all' }));
-    expect(questions().getAllByRole('button', { expanded: true })).toHaveLength(19);
+    expect(questions().getAllByRole('button', { expanded: true })).toHaveLength(20);
     expect(await violations(container)).toEqual([]);
   });
 
@@ -101,17 +106,68 @@ describe('the guide', () => {
   });
 });
 
+describe('the vendor', () => {
+  const heads = () => screen.getAllByRole('heading').map((head) => head.textContent);
+
+  it('is that of the settings, and none before they are known', async () => {
+    const client = new FakeClient();
+    const shown = render(
+      <MemoryRouter future={{ v7_startTransition: true, v7_relativeSplatPath: true }}>
+        <ClientProvider client={client}>
+          <Guide />
+        </ClientProvider>
+      </MemoryRouter>
+    );
+    expect(screen.getByText('Opening presenter’s guide')).toBeInTheDocument();
+    act(() => client.show({}, { settings: settings({ vendor: 'digitalocean' }) }));
+    await screen.findByRole('region', { name: digitalocean.story.title });
+    expect(heads()).not.toContain(neutral.story.title);
+    shown.unmount();
+  });
+
+  it('changes title, questions, visitors and words, and leaves the rest', async () => {
+    const { client } = await show();
+    const before = heads();
+    expect(before).toContainEqual(expect.stringMatching(/^About your own cluster/));
+    expect(document.body).not.toHaveTextContent(/DOKS|Droplet|GTC/);
+    act(() => client.show({}, { settings: settings({ vendor: 'digitalocean' }) }));
+    await screen.findByRole('region', { name: digitalocean.story.title });
+    expect(heads()).toContainEqual(expect.stringMatching(/^About DigitalOcean/));
+    expect(screen.getByRole('radio', { name: /^Knew DigitalOcean/ })).toBeInTheDocument();
+    expect(screen.getByRole('link', { name: 'DOKS' })).toBeInTheDocument();
+    expect(section('What you see on this screen').getByRole('button', { name: /GTC Demo/ })).toBeInTheDocument();
+    const sections = ['Thirty seconds', 'Four things to take home', 'Two scenes to play', 'Questions', 'Glossary'];
+    expect(sections.filter((one) => !before.includes(one) || !heads().includes(one))).toEqual([]);
+  });
+
+  it('says in either where results were recorded', async () => {
+    const { client } = await show('/guide#question-benchmarks');
+    for (const vendor of ['neutral', 'digitalocean'] as const) {
+      act(() => client.show({}, { settings: settings({ vendor }) }));
+      const { title } = (vendor === 'neutral' ? neutral : digitalocean).story;
+      await screen.findByRole('region', { name: title });
+      expect(answer('benchmarks')).toHaveTextContent(/Recorded on DigitalOcean Kubernetes \(DOKS\)/);
+    }
+  });
+
+  it('of another version is neutral', async () => {
+    const { client } = await show();
+    act(() => client.show({}, { settings: settings({ vendor: 'acme' as 'neutral' }) }));
+    expect(await screen.findByRole('region', { name: neutral.story.title })).toBeInTheDocument();
+  });
+});
+
 describe('the visitor', () => {
   it('stands in the address and changes what is said', async () => {
     await show();
-    expect(section(/^The platform/).getByText(vendor.message)).toBeInTheDocument();
-    await userEvent.click(screen.getByRole('radio', { name: /^Came for Dynamo/ }));
+    expect(section(/^The platform/).getByText(neutral.story.message)).toBeInTheDocument();
+    await userEvent.click(screen.getByRole('radio', { name: /^Came for the router/ }));
     expect(screen.getByTestId('address')).toHaveTextContent('?visitor=technical');
     expect(section(/^Who/).getByText('Say first')).toBeInTheDocument();
-    expect(section(/^The platform/).queryByText(vendor.message)).not.toBeInTheDocument();
+    expect(section(/^The platform/).queryByText(neutral.story.message)).not.toBeInTheDocument();
     expect(within(answer('router') as HTMLElement).getByText('likely')).toBeInTheDocument();
     await userEvent.click(section(/^The platform/).getByRole('button', { name: 'They ask: show it' }));
-    expect(section(/^The platform/).getByText(vendor.message)).toBeInTheDocument();
+    expect(section(/^The platform/).getByText(neutral.story.message)).toBeInTheDocument();
     await userEvent.click(screen.getByRole('radio', { name: /^Anybody/ }));
     expect(screen.getByTestId('address')).toBeEmptyDOMElement();
   });
@@ -126,7 +182,7 @@ describe('the visitor', () => {
   it('hears of the platform first where that is the news', async () => {
     await show('/guide?visitor=returning');
     const heads = screen.getAllByRole('heading', { level: 2 }).map((h) => h.textContent);
-    expect(heads.indexOf(`The platform: ${vendor.name}`)).toBeLessThan(heads.indexOf('Thirty seconds'));
+    expect(heads.indexOf(neutral.story.title)).toBeLessThan(heads.indexOf('Thirty seconds'));
   });
 
   it('of no known kind is anybody', async () => {
@@ -172,11 +228,13 @@ describe('answers', () => {
   });
 
   it('name where their published figures come from', async () => {
-    await show('/guide#question-production-ready');
-    const sources = vendor.questions.flatMap((one) => (one.id === 'production-ready' ? one.sources : []));
+    const { client } = await show('/guide#question-production-ready');
+    act(() => client.show({}, { settings: settings({ vendor: 'digitalocean' }) }));
+    await screen.findByRole('region', { name: digitalocean.story.title });
+    const sources = digitalocean.questions.flatMap((one) => (one.id === 'production-ready' ? one.sources : []));
     const said = answer('production-ready') as HTMLElement;
     expect(sources.length).toBeGreaterThan(0);
-    for (const { title } of vendor.sources.filter((source) => sources.includes(source.id))) {
+    for (const { title } of digitalocean.sources.filter((source) => sources.includes(source.id))) {
       expect(said).toHaveTextContent(title);
     }
     for (const link of within(said).getAllByRole('link')) {
@@ -219,7 +277,7 @@ describe('the screens', () => {
       '600 ms configured for TTFT p95'
     );
     expect(screens.getByRole('link', { name: 'Open “Dashboard”' })).toHaveAttribute('href', '/');
-    await userEvent.click(screens.getByRole('button', { name: 'Grafana: GTC Demo' }));
+    await userEvent.click(screens.getByRole('button', { name: 'Grafana: KV-cache-aware routing' }));
     expect(screens.getByText('Per worker metrics')).toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
     await userEvent.click(screens.getByRole('button', { name: 'Dashboard' }));
@@ -252,14 +310,14 @@ describe('the scenes', () => {
 describe('the search', () => {
   it('narrows as one types, and counts', async () => {
     await show();
-    expect(count()).toHaveTextContent('19 of 19 questions');
+    expect(count()).toHaveTextContent('20 of 20 questions');
     await userEvent.type(search(), 'podclique');
-    expect(count()).toHaveTextContent('1 of 19 questions, 0 of');
+    expect(count()).toHaveTextContent('1 of 20 questions, 0 of');
     expect(questions().getAllByRole('heading', { level: 4 })).toHaveLength(1);
     expect(screen.getByText('No term matches. Try fewer or other words.')).toBeInTheDocument();
     await userEvent.keyboard('{Escape}');
     expect(search()).toHaveValue('');
-    expect(count()).toHaveTextContent('19 of 19 questions');
+    expect(count()).toHaveTextContent('20 of 20 questions');
   });
 
   it('that finds nothing says so', async () => {

@@ -5,10 +5,10 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
-import { readOn } from './content/links';
+import type { Reference } from './content/types';
 
 /** The public sources, for the visitor who wants to read for themselves. */
-export const ReadOn = memo(function ReadOn() {
+export const ReadOn = memo(function ReadOn({ of }: { of: Reference[] }) {
   const styles = useStyles2(getStyles);
   return (
     <Section
@@ -16,7 +16,7 @@ export const ReadOn = memo(function ReadOn() {
       info="Public documentation of what is shown here. The links open in another tab and need the internet."
     >
       <ul className={styles.list}>
-        {readOn.map(({ title, url }) => (
+        {of.map(({ title, url }) => (
           <li key={title}>
             <a href={url} target="_blank" rel="noopener noreferrer">
               {title}

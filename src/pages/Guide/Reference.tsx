@@ -5,8 +5,7 @@ import { useLocation } from 'react-router-dom';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import { glossary } from './content/glossary';
-import { groups } from './content/questions';
+import type { Content } from './content';
 import type { Visitor } from './content/visitors';
 import { Glossary } from './Glossary';
 import { Questions } from './Questions';
@@ -15,18 +14,24 @@ import { SearchBox } from './SearchBox';
 
 const NOBODY: string[] = [];
 
+interface ReferenceProps {
+  content: Content;
+  visitor: Visitor | undefined;
+}
+
 /** Questions and glossary with the one search over both. */
-export const Reference = memo(function Reference({ visitor }: { visitor: Visitor | undefined }) {
+export const Reference = memo(function Reference({ content: { groups, glossary }, visitor }: ReferenceProps) {
   const styles = useStyles2(getStyles);
   const [query, setQuery] = useState('');
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set());
   const likely = visitor?.asks ?? NOBODY;
   const settledQuery = useDeferredValue(query.trim());
-  const found = useMemo(() => search(settledQuery, groups, glossary), [settledQuery]);
+  const found = useMemo(() => search(settledQuery, groups, glossary), [settledQuery, groups, glossary]);
   const ordered = useMemo(
     () => found.groups.map((group) => ({ ...group, questions: likelyFirst(group.questions, likely) })),
     [found, likely]
   );
+  const questions = groups.reduce((sum, group) => sum + group.questions.length, 0);
   const target = useTarget();
   const [reached, setReached] = useState<string>();
   if (target !== reached) {
@@ -35,7 +40,7 @@ export const Reference = memo(function Reference({ visitor }: { visitor: Visitor
   }
   return (
     <div className={styles.reference} onKeyDown={moveByArrows}>
-      <SearchBox query={query} onChange={setQuery} found={found} />
+      <SearchBox query={query} onChange={setQuery} found={found} questions={questions} terms={glossary.length} />
       <Questions groups={ordered} likely={likely} open={opened} onOpen={setOpened} isFiltered={settledQuery !== ''} />
       <Glossary terms={found.terms} />
     </div>

@@ -7,17 +7,16 @@ import { useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
 import { usePagePath } from '../navigation';
-import { screens, type Screen } from './content/screens';
+import type { Screen } from './content/screens';
 import { Disclosure } from './Disclosure';
 import { Text } from './FactsContext';
 
-const groups = [
-  { title: 'Pages', screens: screens.filter(({ page }) => page !== undefined) },
-  { title: 'Dashboards in Grafana', screens: screens.filter(({ page }) => page === undefined) },
-];
-
 /** What stands where on each screen, for whoever is pointed at something and asked. */
-export const Screens = memo(function Screens() {
+export const Screens = memo(function Screens({ screens }: { screens: Screen[] }) {
+  const groups = [
+    { title: 'Pages', screens: screens.filter(({ page }) => page !== undefined) },
+    { title: 'Dashboards in Grafana', screens: screens.filter(({ page }) => page === undefined) },
+  ];
   const styles = useStyles2(getStyles);
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set());
   const toggle = (id: string) =>

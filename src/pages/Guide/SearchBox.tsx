@@ -4,20 +4,19 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Icon, Input, useStyles2 } from '@grafana/ui';
 
-import { glossary } from './content/glossary';
-import { groups } from './content/questions';
 import type { Found } from './search';
-
-const QUESTIONS = groups.reduce((sum, group) => sum + group.questions.length, 0);
 
 interface SearchBoxProps {
   query: string;
   onChange(query: string): void;
   found: Found;
+  /** How many questions there are to find, and how many terms. */
+  questions: number;
+  terms: number;
 }
 
 /** The search over questions and glossary; it stays in sight. */
-export function SearchBox({ query, onChange, found }: SearchBoxProps) {
+export function SearchBox({ query, onChange, found, questions, terms }: SearchBoxProps) {
   const styles = useStyles2(getStyles);
   const clear = (event: KeyboardEvent) => {
     if (event.key === 'Escape' && query !== '') {
@@ -38,7 +37,7 @@ export function SearchBox({ query, onChange, found }: SearchBoxProps) {
         onKeyDown={clear}
       />
       <span role="status" className={styles.count}>
-        {found.questions} of {QUESTIONS} questions, {found.terms.length} of {glossary.length} terms
+        {found.questions} of {questions} questions, {found.terms.length} of {terms} terms
       </span>
     </div>
   );

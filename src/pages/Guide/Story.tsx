@@ -5,24 +5,23 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
-import { vendor } from '../../vendor';
 import { results } from './content/results';
-import { others, parallels, pitch, takeaways, type Takeaway } from './content/story';
+import type { Content } from './content';
+import { others, parallels, type Takeaway } from './content/story';
 import type { Depth, Visitor } from './content/visitors';
 import { Paragraphs, Text, useSources } from './FactsContext';
 import { References } from './References';
 
 interface ForVisitor {
+  content: Content;
   visitor: Visitor | undefined;
 }
 
-const withVendor = [...pitch, vendor.pitch];
-const vendorFirst = [vendor.pitch, ...pitch];
-
 /** What to say in half a minute. */
-export const Pitch = memo(function Pitch({ visitor }: ForVisitor) {
+export const Pitch = memo(function Pitch({ content: { pitch, vendorPitch }, visitor }: ForVisitor) {
   const styles = useStyles2(getStyles);
-  const text = visitor?.story === 'asked' ? pitch : visitor?.story === 'first' ? vendorFirst : withVendor;
+  const told = visitor?.story ?? 'after';
+  const text = told === 'asked' ? pitch : told === 'first' ? [vendorPitch, ...pitch] : [...pitch, vendorPitch];
   return (
     <Section
       title="Thirty seconds"
@@ -36,27 +35,24 @@ export const Pitch = memo(function Pitch({ visitor }: ForVisitor) {
 });
 
 /** The vendor's part: who asks for it hears it, to the others it is told. */
-export const PlatformStory = memo(function PlatformStory({ visitor }: ForVisitor) {
+export const PlatformStory = memo(function PlatformStory({ content: { story }, visitor }: ForVisitor) {
   const styles = useStyles2(getStyles);
   const [asked, setAsked] = useState(false);
   const isShown = asked || visitor?.story !== 'asked';
   return (
-    <Section
-      title={`The platform: ${vendor.name}`}
-      info="What the recorded runs stood on. It comes from the vendor file, and its figures are the vendor’s own."
-    >
+    <Section title={story.title} info={story.info}>
       {isShown ? (
         <>
           <ul className={styles.cards}>
-            {vendor.story.map(({ id, title, text }) => (
+            {story.parts.map(({ id, title, text }) => (
               <li key={id}>
                 <h3>{title}</h3>
                 <Text of={text} />
               </li>
             ))}
           </ul>
-          <p className={styles.message}>{vendor.message}</p>
-          <Sources of={vendor.story.map((part) => part.text)} />
+          <p className={styles.message}>{story.message}</p>
+          <Sources of={story.parts.map((part) => part.text)} />
         </>
       ) : (
         <Button variant="secondary" onClick={() => setAsked(true)}>
@@ -68,7 +64,7 @@ export const PlatformStory = memo(function PlatformStory({ visitor }: ForVisitor
 });
 
 /** What a visitor should take home, and where they know it from. */
-export const Takeaways = memo(function Takeaways({ visitor }: ForVisitor) {
+export const Takeaways = memo(function Takeaways({ content: { takeaways }, visitor }: ForVisitor) {
   const styles = useStyles2(getStyles);
   const depth = visitor?.depth ?? 3;
   return (

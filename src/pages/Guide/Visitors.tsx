@@ -6,17 +6,18 @@ import { useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
 import { visuallyHidden } from '../../lib/styles';
-import { visitors, type Visitor } from './content/visitors';
+import type { Visitor } from './content/visitors';
 import { Text } from './FactsContext';
 
 interface VisitorsProps {
+  visitors: Visitor[];
   visitor: Visitor | undefined;
   /** An empty id stands for anybody. */
   onChoose(id: string): void;
 }
 
 /** Who is in front of the presenter; the page follows the choice. */
-export const Visitors = memo(function Visitors({ visitor, onChoose }: VisitorsProps) {
+export const Visitors = memo(function Visitors({ visitors, visitor, onChoose }: VisitorsProps) {
   const styles = useStyles2(getStyles);
   const choices = [{ id: '', title: 'Anybody', who: 'Everything is shown.' }, ...visitors];
   return (

@@ -3,9 +3,9 @@ import { css } from '@emotion/css';
 import { Link, useSearchParams } from 'react-router-dom';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { useStyles2 } from '@grafana/ui';
+import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
-import { useBaselines, useLive } from '../../client';
+import { useBaselines, useLive, type Live } from '../../client';
 import { DeploymentTable } from '../../components/Deployment';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
@@ -13,8 +13,9 @@ import { recordedTable } from '../../lib/recorded';
 import { targetKind, targetNotes } from '../../lib/target';
 import { LANE } from '../lane';
 import { Checklist } from './Checklist';
-import { publishedFigures } from './content/published';
-import { visitorOf, type Visitor } from './content/visitors';
+import { useVendor, type Vendor } from '../../vendor';
+import { contentOf } from './content';
+import type { Visitor } from './content/visitors';
 import { buildFacts } from './facts';
 import { FactsProvider } from './FactsContext';
 import { Reference } from './Reference';
@@ -29,11 +30,30 @@ const VISITOR = 'visitor';
 
 /** What a presenter needs at hand: whom to tell what, the flow, the questions, the words. */
 export default function Guide() {
-  const styles = useStyles2(getStyles);
   const live = useLive(LANE);
+  const { value: vendor, problem } = useVendor(LANE);
+  if (!vendor) {
+    return problem ? (
+      <Alert severity="warning" title="The guide’s texts cannot be loaded">
+        {problem.message} They are asked for again every few seconds.
+      </Alert>
+    ) : (
+      <LoadingPlaceholder text="Opening presenter’s guide" />
+    );
+  }
+  return <Told live={live} vendor={vendor} />;
+}
+
+/** The guide as it is told under one vendor. */
+function Told({ live, vendor }: { live: Live; vendor: Vendor }) {
+  const styles = useStyles2(getStyles);
+  const content = useMemo(() => contentOf(vendor), [vendor]);
   const { value: baselines } = useBaselines(lastKnown(live, LANE)?.settings.slo);
-  const facts = useMemo(() => buildFacts({ live, baselines, published: publishedFigures }), [live, baselines]);
-  const [visitor, choose] = useVisitor();
+  const facts = useMemo(
+    () => buildFacts({ live, baselines, published: content.published }),
+    [live, baselines, content]
+  );
+  const [visitor, choose] = useVisitor(content.visitors);
   const note = targetNotes[targetKind(live.lane, undefined)];
   const [first, second] = visitor?.story === 'first' ? [PlatformStory, Pitch] : [Pitch, PlatformStory];
   const First = first;
@@ -44,20 +64,20 @@ export default function Guide() {
         <Contents />
         {note && <p className={styles.note}>{note}</p>}
         <div id="visitors">
-          <Visitors visitor={visitor} onChoose={choose} />
+          <Visitors visitors={content.visitors} visitor={visitor} onChoose={choose} />
         </div>
         <div id="story" className={styles.group}>
-          <First visitor={visitor} />
-          <Second visitor={visitor} />
+          <First content={content} visitor={visitor} />
+          <Second content={content} visitor={visitor} />
         </div>
         <div id="takeaways">
-          <Takeaways visitor={visitor} />
+          <Takeaways content={content} visitor={visitor} />
         </div>
         <div id="results">
           <Results />
         </div>
         <div id="screens">
-          <Screens />
+          <Screens screens={content.screens} />
         </div>
         <div id="scenes">
           <Scenes />
@@ -76,16 +96,17 @@ export default function Guide() {
             />
           </Section>
         </div>
-        <Reference visitor={visitor} />
+        <Reference content={content} visitor={visitor} />
         <div id="read-on">
-          <ReadOn />
+          <ReadOn of={content.readOn} />
         </div>
       </div>
     </FactsProvider>
   );
 }
 
-function useVisitor(): [Visitor | undefined, (id: string) => void] {
+/** The kind of visitor that the address names, and a way to name another. */
+function useVisitor(visitors: Visitor[]): [Visitor | undefined, (id: string) => void] {
   const [params, setParams] = useSearchParams();
   const choose = useCallback(
     (id: string) =>
@@ -103,7 +124,7 @@ function useVisitor(): [Visitor | undefined, (id: string) => void] {
       ),
     [setParams]
   );
-  return [visitorOf(params.get(VISITOR)), choose];
+  return [visitors.find(({ id }) => id === params.get(VISITOR)), choose];
 }
 
 const contents = [

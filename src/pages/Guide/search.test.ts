@@ -1,6 +1,8 @@
-import { glossary } from './content/glossary';
-import { groups } from './content/questions';
+import digitalocean from '../../vendor/digitalocean.json';
+import { contentOf } from './content';
 import { likelyFirst, matches, search } from './search';
+
+const { groups, glossary } = contentOf(digitalocean);
 
 const ids = (query: string) =>
   search(query, groups, glossary).groups.flatMap((group) => group.questions.map((q) => q.id));

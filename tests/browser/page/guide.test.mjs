@@ -114,7 +114,7 @@ test('the results come from the recorded table, and each screen is explained', a
   await screens.getByRole('link', { name: 'Open “KV routing”' }).click();
   await page.getByRole('rowheader', { name: 'First token, when prompts begin alike' }).waitFor();
   await page.goBack();
-  await screens.getByRole('button', { name: 'Grafana: GTC Demo' }).click();
+  await screens.getByRole('button', { name: /^Grafana: KV-cache-aware routing/ }).click();
   await screens.getByText('TTFT p95 and TPOT p95').waitFor();
   await shoot(booth.page, 'guide-screens', { whole: true });
 });

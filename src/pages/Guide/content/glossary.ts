@@ -1,4 +1,4 @@
-import { vendor } from '../../../vendor';
+import type { Vendor } from '../../../vendor';
 
 /** A word of the field. */
 export interface Term {
@@ -342,4 +342,5 @@ const own: Term[] = [
 ];
 
 /** All terms by the alphabet, the vendor's among them. */
-export const glossary: Term[] = [...own, ...vendor.terms].sort((a, b) => a.term.localeCompare(b.term, 'en'));
+export const glossary = ({ terms }: Vendor): Term[] =>
+  [...own, ...terms].sort((a, b) => a.term.localeCompare(b.term, 'en'));

@@ -1,4 +1,4 @@
-import { vendor } from '../../../vendor';
+import type { Vendor } from '../../../vendor';
 import type { Reference } from './types';
 
 /** Public sources to read on, by the id that answers name them by. */
@@ -47,4 +47,4 @@ export const sources = {
 export type SourceId = keyof typeof sources;
 
 /** All that there is to read on, the vendor's pages among it. */
-export const readOn: Reference[] = [...Object.values(sources), ...vendor.links];
+export const readOn = ({ links }: Vendor): Reference[] => [...Object.values(sources), ...links];

@@ -1,4 +1,4 @@
-import { vendor } from '../../../vendor';
+import type { Vendor } from '../../../vendor';
 import { EXAMPLE, workOut } from '../../KvRouting/example';
 import type { Figures, Source } from '../figures';
 import file from './published.json';
@@ -25,10 +25,10 @@ const example = (value: number) => ({ value: String(value), word: 'example' });
 
 /**
  * Figures that this program does not measure. What others published stands in
- * published.json, and the vendor's claims in vendor.json, each with who published it and where.
+ * published.json, and the vendor's claims in its file, each with who published it and where.
  * The `ex` are those of the worked example of the cost formula, which it computes.
  */
-export const publishedFigures: Figures = {
+export const publishedFigures = ({ claims, sources }: Vendor): Figures => ({
   ...quotable('pub', file.figures, file.sources),
   'ex.blocks': example(EXAMPLE.blocks),
   'ex.cached': example(chosen.cached),
@@ -37,5 +37,5 @@ export const publishedFigures: Figures = {
   'ex.other-cached': example(other.cached),
   'ex.other-busy': example(other.decode),
   'ex.other-cost': example(other.cost),
-  ...quotable('claim', vendor.claims, vendor.sources),
-};
+  ...quotable('claim', claims, sources),
+});

@@ -1,4 +1,4 @@
-import { PLATFORM_QUESTIONS, vendor, type Vendor } from '../../../vendor';
+import type { Vendor, VendorQuestion } from '../../../vendor';
 import { sources as publicSources, type SourceId } from './links';
 import type { Question, QuestionGroup } from './types';
 
@@ -123,7 +123,7 @@ const technical: Own[] = [
   },
   {
     id: 'grove',
-    question: 'What is Grove there for?',
+    question: 'What is Grove for?',
     words: ['kai', 'scheduler', 'gang', 'podclique', 'kubernetes', 'operator'],
     readOn: ['architecture'],
     answer: [
@@ -139,8 +139,7 @@ const technical: Own[] = [
 
 /** The three groups of the booth guide; what is the vendor's to answer comes from its file. */
 export function questionGroups(from: Vendor): QuestionGroup[] {
-  const theirs = new Map(from.questions.map((question) => [question.id, toQuestion(question, from)]));
-  const ask = (ids: readonly string[]) => ids.flatMap((id) => theirs.get(id) ?? []);
+  const theirs = (list: VendorQuestion[]) => list.map((question) => toQuestion(question, from));
   const own = (list: Own[]) =>
     list.map(({ readOn = [], ...question }) => ({
       ...question,
@@ -149,18 +148,15 @@ export function questionGroups(from: Vendor): QuestionGroup[] {
     }));
   return [
     { id: 'demo', title: 'About the demonstration', questions: own(demo) },
-    { id: 'platform', title: `About ${from.name}`, questions: ask(PLATFORM_QUESTIONS) },
-    { id: 'technical', title: 'For the curious', questions: [...own(technical), ...ask(['network'])] },
+    { id: 'platform', title: `About ${from.name}`, questions: theirs(from.questions) },
+    { id: 'technical', title: 'For the curious', questions: [...own(technical), ...theirs(from.technical)] },
   ];
 }
 
-function toQuestion({ sources, links, ...question }: Vendor['questions'][number], from: Vendor): Question {
+function toQuestion({ sources, links, ...question }: VendorQuestion, from: Vendor): Question {
   return {
     ...question,
     sources: from.sources.filter((source) => sources.includes(source.id)),
     links: from.links.filter((link) => links.includes(link.id)),
   };
 }
-
-/** The questions of this installation. */
-export const groups = questionGroups(vendor);

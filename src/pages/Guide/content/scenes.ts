@@ -1,3 +1,4 @@
+import { DETAILED } from './screens';
 import type { Paragraph } from './types';
 
 /** Something to play in front of a visitor, step by step. */
@@ -54,7 +55,7 @@ export const scenes: Scene[] = [
       'Phase 2: KV-aware, speculation still off. Watch TTFT of later turns; ITL hardly moves.',
       'Phase 3a: a draft model guesses the next tokens. Watch ITL fall, and the acceptance rate appear.',
       'Phase 3b: EAGLE-3 guesses from the large model’s own state. Compare its acceptance rate and ITL with 3a.',
-      'In Grafana, “GTC Demo” keeps a line for each phase that was recorded or measured here, so that nobody has to remember.',
+      `In Grafana, “${DETAILED}” keeps a line for each phase that was recorded or measured here, so that nobody has to remember.`,
     ],
     fair: [
       'How many guesses are accepted depends on the texts: no rate is promised here. Whether the recorded runs speculated is not recorded, so they stand for none of the phases.',

@@ -1,3 +1,8 @@
+import type { Vendor } from '../../../vendor';
+
+/** What the detailed dashboard is called in Grafana. */
+export const DETAILED = 'KV-cache-aware routing';
+
 /** One thing on a screen: what it is called there, what it shows, how to read it. */
 export interface OnScreen {
   name: string;
@@ -14,7 +19,7 @@ export interface Screen {
 }
 
 /** What a presenter may be asked to point at. */
-export const screens: Screen[] = [
+export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
   {
     id: 'dashboard',
     title: 'Dashboard',
@@ -137,7 +142,7 @@ export const screens: Screen[] = [
   },
   {
     id: 'gtc-demo',
-    title: 'Grafana: GTC Demo',
+    title: `Grafana: ${DETAILED}${dashboard ? ` (“${dashboard}”)` : ''}`,
     items: [
       {
         name: 'Top row',

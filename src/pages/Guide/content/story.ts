@@ -1,11 +1,11 @@
-import { vendor } from '../../../vendor';
+import type { Vendor } from '../../../vendor';
 import type { Paragraph } from './types';
 
 /** The thirty seconds, without the vendor's part: a breath each. */
-export const pitch: Paragraph[] = [
+export const pitch = ({ router }: Vendor): Paragraph[] => [
   { when: 'running', text: '{live.concurrency} conversations are going on here, all at once.' },
   'Every follow-up question sends the whole conversation again. A plain balancer deals it to any GPU, which then computes what its neighbour still remembers.',
-  'NVIDIA Dynamo’s router knows who remembers what, and sends the question there.',
+  `${router} knows who remembers what, and sends the question there.`,
   'Same GPUs, same model, no change to the application: {rec.tokens-gain} more tokens a second.',
   {
     when: 'kv better',
@@ -29,8 +29,8 @@ export interface Takeaway {
   deep?: string;
 }
 
-/** The four takeaways. */
-export const takeaways: Takeaway[] = [
+/** The four takeaways; the last one is the vendor's. */
+export const takeaways = ({ takeaway }: Vendor): Takeaway[] => [
   {
     id: 'waste',
     title: 'Plain balancing wastes GPU time',
@@ -54,7 +54,7 @@ export const takeaways: Takeaway[] = [
       'Over all recorded levels {rec.tokens-gain} more tokens a second. Both targets hold, from the lowest level up, to: {rec.kv.sustained} under KV-aware routing, {rec.rr.sustained} under round-robin.',
     deep: 'Not everywhere: TTFT p95 was higher at {rec.worse-levels} conversations.',
   },
-  { id: 'platform', title: 'You can rent it', text: vendor.takeaway },
+  { id: 'platform', ...takeaway },
 ];
 
 /** A workload of the real world that looks like this one, or does not. */
