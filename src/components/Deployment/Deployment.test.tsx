@@ -8,6 +8,7 @@ import { DeploymentTable } from '.';
 const recorded: Baseline = {
   name: 'r',
   title: '3× H200, recorded',
+  notes: 'Recorded on a cloud. Three GPUs.\nSix sweeps.',
   kind: 'recorded',
   deployment: {
     engine: 'trtllm',
@@ -44,6 +45,7 @@ describe('the table of deployments', () => {
     expect(texts('Chunked prefill')).toEqual(['off', 'on']);
     expect(texts('KV cache dtype')).toEqual(['not told', 'FP8']);
     expect(texts('Free GPU memory')).toEqual(['not told', '90 %']);
+    expect(screen.getByText('3× H200, recorded: Recorded on a cloud. Three GPUs.')).toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
   });
 

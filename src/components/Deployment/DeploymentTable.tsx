@@ -20,6 +20,7 @@ export function DeploymentTable({ live, recorded }: DeploymentTableProps) {
   const styles = useStyles2(getStyles);
   const now = settingsOf(live ?? {});
   const then = settingsOf(recorded?.deployment ?? {});
+  const source = recorded?.notes?.split('\n').at(0);
   const caption = `The live deployment beside that of ${recorded?.title ?? 'the recorded results'}`;
   return (
     <div className={styles.container} tabIndex={0} role="group" aria-label={caption}>
@@ -52,6 +53,11 @@ export function DeploymentTable({ live, recorded }: DeploymentTableProps) {
           })}
         </tbody>
       </table>
+      {recorded && source && (
+        <p className={styles.source}>
+          {recorded.title}: {source}
+        </p>
+      )}
     </div>
   );
 }
@@ -75,5 +81,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& tbody th': { fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
     '& th:first-child': { paddingLeft: 0, minWidth: '14ch' },
   }),
+  source: css({ maxWidth: 960, margin: theme.spacing(1, 0, 0), color: theme.colors.text.secondary }),
   absent: css({ color: theme.colors.text.secondary, fontStyle: 'italic' }),
 });

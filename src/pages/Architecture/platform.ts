@@ -50,12 +50,12 @@ function monitoring(prometheus: Presence): Presence {
 
 function elsewhere(lane: LaneSnapshot | undefined, { kind }: TargetFacts): Presence {
   if (kind === 'simulated') {
-    return { is: 'absent', why: 'The running cluster is simulated: no Kubernetes is beneath it.' };
+    return { is: 'absent', why: 'The running cluster is simulated: nothing of this is beneath it.' };
   }
   if (kind === 'mock') {
     return {
       is: 'absent',
-      why: 'The running Dynamo works with mock workers on one machine: no Kubernetes is beneath it.',
+      why: 'The running Dynamo works with mock workers on one machine: nothing of this is beneath it.',
     };
   }
   if (lane?.state.driver === 'kubernetes') {

@@ -185,6 +185,13 @@ describe('what holds', () => {
     ],
     ['a missed SLO', {}, ['slo missed'], ['slo met']], // TPOT p95 is 61.2 ms
     ['speculation', { state: { speculation: 'eagle3' } }, ['speculating', 'simulated'], []],
+    ['a serving that nobody told', {}, ['serving not known'], ['aggregated', 'disaggregated']],
+    [
+      'a disaggregated serving',
+      { target: { deployment: { serving: 'disaggregated' } } },
+      ['disaggregated'],
+      ['aggregated', 'serving not known'],
+    ],
     [
       'another deployment',
       { baseline: { differences: [{ field: 'gpu', live: 'a', baseline: 'b' }] } },

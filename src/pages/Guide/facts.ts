@@ -23,7 +23,10 @@ export type Condition =
   | 'slo missed'
   | 'own documents'
   | 'shared documents'
-  | 'speculating';
+  | 'speculating'
+  | 'aggregated'
+  | 'disaggregated'
+  | 'serving not known';
 
 /** All that answers quote, made anew with each snapshot. */
 export interface Facts {
@@ -68,6 +71,7 @@ function conditions(lane: LaneSnapshot | undefined, settings: Settings | undefin
     ...only(isKV ? 'kv' : 'not kv', lane.state.mode !== 'unknown'),
     ...only('simulated', targetKind(lane, undefined) === 'simulated'),
     ...simulation(lane.state),
+    serving(lane),
     ...only('other deployment', lane.baseline.differences.length > 0),
     ...only('recorded kv worse', isWorseRecorded(lane)),
     ...only('own documents', lane.state.shape.openings === 0),
@@ -79,6 +83,12 @@ function conditions(lane: LaneSnapshot | undefined, settings: Settings | undefin
 
 function only(condition: Condition, holds: boolean): Condition[] {
   return holds ? [condition] : [];
+}
+
+/** Whether each worker does all of a request: as the deployment is described, since no metric tells. */
+function serving({ target }: LaneSnapshot): Condition {
+  const { serving: told } = target.deployment;
+  return told === 'aggregated' || told === 'disaggregated' ? told : 'serving not known';
 }
 
 /** Nothing is said of a simulated cluster's timing before it has told what it is set to. */

@@ -119,6 +119,23 @@ test('the results come from the recorded table, and each screen is explained', a
   await shoot(booth.page, 'guide-screens', { whole: true });
 });
 
+test('the platform told of is that of the vendor in the settings', async ({ visit }) => {
+  const { vendor: before } = await call('GET', '/api/v1/settings');
+  const { page } = await Page.open(await visit({ browser: {} }), '/guide');
+  try {
+    for (const [vendor, name] of [
+      ['neutral', 'The platform: your own cluster'],
+      ['digitalocean', 'The platform: DigitalOcean'],
+    ]) {
+      await call('PATCH', '/api/v1/settings', { vendor });
+      await section(page, name).waitFor();
+      await shoot(page, `guide-${vendor}`, { whole: true });
+    }
+  } finally {
+    await call('PATCH', '/api/v1/settings', { vendor: before });
+  }
+});
+
 test('a phase is ticked by what was measured in it, and stands on the features page', async ({ visit }) => {
   const booth = await Page.open(await visit({ browser: {} }), '/guide');
   const { page } = booth;

@@ -20,7 +20,11 @@ const own: Term[] = [
     term: 'Achievable hit rate',
     text: 'The hit rate, had each turn gone to the worker with the longest cached beginning, whatever its load.',
   },
-  { id: 'aggregated', term: 'Aggregated serving', text: 'Each worker does prefill and decode. So it is here.' },
+  {
+    id: 'aggregated',
+    term: 'Aggregated serving',
+    text: 'Each worker does prefill and decode. The recorded runs were made so.',
+  },
   {
     id: 'awaiting',
     term: 'Awaiting first token',
@@ -72,7 +76,7 @@ const own: Term[] = [
   {
     id: 'disaggregated',
     term: 'Disaggregated serving',
-    text: 'Prefill and decode on workers of their own. Dynamo can; this demonstration does not.',
+    text: 'Prefill and decode on workers of their own. Dynamo can; the recorded runs did not.',
   },
   {
     id: 'discovery-plane',

@@ -47,7 +47,19 @@ const demo: Own[] = [
     words: ['prefill', 'decode', 'aggregated', 'nixl', 'split'],
     readOn: ['architecture'],
     answer: [
-      'No. Every worker does prefill and decode (aggregated serving), so that what you see comes from routing alone.',
+      {
+        when: 'aggregated',
+        text: 'No. Every worker does prefill and decode (aggregated serving), so that what you see comes from routing alone.',
+      },
+      {
+        when: 'disaggregated',
+        text: 'Yes: prefill and decode have workers of their own here. What you see comes from that and from routing together.',
+      },
+      {
+        when: 'serving not known',
+        text: 'The load generator has not been told. Where every worker does prefill and decode (aggregated serving), the answer is no, and what you see comes from routing alone.',
+      },
+      'The recorded runs were aggregated.',
       'Dynamo can give each of the two its own pool of workers, and hands the KV cache over with NIXL. The recorded deployment has Grove and the KAI Scheduler in place for that next step.',
     ],
   },

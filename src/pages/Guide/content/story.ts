@@ -6,7 +6,7 @@ export const pitch = ({ router }: Vendor): Paragraph[] => [
   { when: 'running', text: '{live.concurrency} conversations are going on here, all at once.' },
   'Every follow-up question sends the whole conversation again. A plain balancer deals it to any GPU, which then computes what its neighbour still remembers.',
   `${router} knows who remembers what, and sends the question there.`,
-  'Same GPUs, same model, no change to the application: {rec.tokens-gain} more tokens a second.',
+  'Same GPUs, same model, no change to the application: {rec.tokens-gain} more tokens a second in the recorded runs.',
   {
     when: 'kv better',
     text: 'Look: the slowest first tokens come after {live.ttft.p95}, with round-robin after {here.rr.ttft.p95}.',
