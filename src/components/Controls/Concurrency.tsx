@@ -6,6 +6,7 @@ import { Field, Input, useStyles2 } from '@grafana/ui';
 
 import { limits, type Slider } from '../../client';
 import { wholeNumber } from '../../lib/input';
+import { levelAt, rangeAround, type Range } from './range';
 
 interface ConcurrencyProps {
   /** What the operator wants, or what is in force. */
@@ -23,13 +24,17 @@ interface ConcurrencyProps {
 /**
  * The concurrency as a slider over the usual range, and as a number for any
  * other. A range input of the browser's own announces its value, and takes every
- * key that a slider has.
+ * key that a slider has. Where the concurrency is beyond the usual range, the slider reaches to it.
  */
 export const Concurrency = memo(function Concurrency(props: ConcurrencyProps) {
-  const { value, onChange, onDone, range, disabled } = props;
+  const { value, onChange, onDone, range, limit, disabled } = props;
   const styles = useStyles2(getStyles);
   const id = useId();
-  const share = (100 * (value - range.min)) / (range.max - range.min);
+  // An end that came nearer under the thumb would throw it somewhere else.
+  const [held, hold] = useState<Range>();
+  const around = rangeAround(held ? [value, held.min, held.max] : [value], range, limit);
+  const { min, max, step } = around;
+  const share = max > min ? (100 * (value - min)) / (max - min) : 0;
   return (
     <div className={styles.concurrency}>
       <label htmlFor={id} className={styles.label}>
@@ -40,19 +45,21 @@ export const Concurrency = memo(function Concurrency(props: ConcurrencyProps) {
           id={id}
           type="range"
           className={styles.input}
-          style={{ ['--share' as string]: `${Math.min(100, Math.max(0, share))}%` }}
-          min={range.min}
-          max={range.max}
-          step={range.increment}
+          style={{ ['--share' as string]: `${share}%` }}
+          min={min}
+          max={max}
+          step={step}
           value={value}
           disabled={disabled}
           aria-valuetext={`${value} conversations`}
-          onChange={(event) => onChange(event.currentTarget.valueAsNumber)}
+          onFocus={() => hold(around)}
+          onBlur={() => hold(undefined)}
+          onChange={(event) => onChange(levelAt(event.currentTarget.valueAsNumber, value, range, around))}
           onKeyDown={(event) => event.key === 'Enter' && onDone()}
         />
         <div className={styles.ends} aria-hidden="true">
-          <span>{range.min}</span>
-          <span>{range.max}</span>
+          <span>{min}</span>
+          <span>{max}</span>
         </div>
       </div>
       <ConcurrencyNumber {...props} />

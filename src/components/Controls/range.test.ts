@@ -1,0 +1,49 @@
+import { levelAt, rangeAround } from './range';
+
+const slider = { min: 60, max: 180, increment: 10 };
+
+it.each([
+  [120, { min: 60, max: 180, step: 10 }],
+  [20, { min: 20, max: 180, step: 10 }],
+  [25, { min: 20, max: 180, step: 5 }],
+  [127, { min: 60, max: 180, step: 1 }],
+  [3, { min: 1, max: 180, step: 1 }],
+  [400, { min: 60, max: 400, step: 10 }],
+  [401, { min: 60, max: 410, step: 1 }],
+  [995, { min: 60, max: 998, step: 5 }],
+])('reaches to %d, and its steps too', (value, range) => {
+  expect(rangeAround([value], slider, 998)).toEqual(range);
+  const { min, max, step } = range;
+  expect(value).toBeGreaterThanOrEqual(min);
+  expect(value).toBeLessThanOrEqual(max);
+  expect((value - min) % step).toBe(0); // or a browser would put the thumb elsewhere
+});
+
+it('keeps ends that were there before', () => {
+  expect(rangeAround([100, 20, 180], slider, 1000)).toEqual({ min: 20, max: 180, step: 10 });
+});
+
+it('has a place for every value, whatever the settings', () => {
+  for (const settings of [slider, { min: 1, max: 10000, increment: 7 }, { min: 5, max: 5, increment: 3 }]) {
+    for (let value = 1; value <= 10000; value += 13) {
+      const { min, max, step } = rangeAround([value], settings, 10000);
+      expect(min >= 1 && min <= value && value <= max && step >= 1 && (value - min) % step === 0).toBe(true);
+    }
+  }
+});
+
+it.each([
+  [130, 120, 130], // a key, in the usual range
+  [128, 127, 130], // the least move from between two levels
+  [126, 127, 120],
+  [134, 127, 130], // a drag
+  [136, 127, 140],
+  [21, 20, 30],
+  [1, 10, 1],
+  [2, 1, 10], // from below the first level
+  [0, 60, 50],
+  [999, 180, 190],
+])('means by %d, coming from %d, the level %d', (moved, value, level) => {
+  const range = { ...rangeAround([value, 1, 190], slider, 1000) };
+  expect(levelAt(moved, value, slider, { ...range, min: moved === 0 ? 50 : range.min })).toBe(level);
+});
