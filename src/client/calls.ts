@@ -127,6 +127,11 @@ export function listConversations(client: Client, lane: string, query: Conversat
   return client.get(lanePath(`/conversations?${params}`, lane));
 }
 
+/** Where all turns of a lane are, as a CSV file. */
+export function turnsAddress(client: Client, lane: string): string {
+  return client.address(lanePath('/turns.csv', lane));
+}
+
 /** A conversation with its transcript. */
 export function readConversation(client: Client, id: string): Promise<Conversation> {
   return client.get(`/conversations/${encodeURIComponent(id)}`);

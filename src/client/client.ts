@@ -18,6 +18,8 @@ export interface Client {
   write<T>(method: WriteMethod, path: string, body: unknown): Promise<T>;
   /** Changes something by the text of a file, as it is. */
   upload<T>(path: string, text: string, contentType: 'application/json' | 'text/csv'): Promise<T>;
+  /** Where a browser finds what is read at a path, for a download. */
+  address(path: string): string;
   /** Who looks, and what they may do. */
   me(): Promise<Me>;
 }

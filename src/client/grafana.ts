@@ -21,7 +21,7 @@ import {
   type LiveChannelAddress,
   type LiveChannelEvent,
 } from '@grafana/data';
-import { getBackendSrv, getGrafanaLiveSrv, isFetchError } from '@grafana/runtime';
+import { config, getBackendSrv, getGrafanaLiveSrv, isFetchError } from '@grafana/runtime';
 
 import type { Client, WriteMethod } from './client';
 import { toLiveState, type Message } from './live';
@@ -37,8 +37,13 @@ export const grafanaClient: Client = {
   get: (path) => call('GET', path),
   write: (method, path, body) => call(method, path, body),
   upload: (path, text, contentType) => call('POST', path, text, contentType),
+  address: (path) => `${config.appSubUrl}${resource(path)}`,
   me: () => call<Me>('GET', '/me'),
 };
+
+function resource(path: string): string {
+  return `/api/plugins/${PLUGIN_ID}/resources${path}`;
+}
 
 /** Sends data as JSON; a text is sent as it is. */
 async function call<T>(
@@ -47,7 +52,7 @@ async function call<T>(
   data?: unknown,
   contentType = 'application/json'
 ): Promise<T> {
-  const url = `/api/plugins/${PLUGIN_ID}/resources${path}`;
+  const url = resource(path);
   const headers = data === undefined ? undefined : { 'Content-Type': contentType };
   try {
     const answer = getBackendSrv().fetch<T>({

@@ -26,6 +26,7 @@ export function standaloneClient(): StandaloneClient {
     get: (path) => call('GET', path),
     write: (method, path, body) => call(method, path, JSON.stringify(body)),
     upload: (path, text, contentType) => call('POST', path, text, contentType),
+    address: (path) => PREFIX + path,
     me: async () => {
       const { can_write: may } = await session();
       return { login: 'page', role: '', canOperate: may, canConfigure: may, configured: true };

@@ -9,7 +9,7 @@ import { ClientProvider, useMe } from '../client';
 import { grafanaClient, PLUGIN_ID } from '../client/grafana';
 import { Troubles } from '../components/Status';
 import { PageBase } from '../pages/navigation';
-import { PageRoutes, Present, StartStop, useBooth, useCurrentPage, useStageKey } from '../pages/Shell';
+import { PageRoutes, Present, StartStop, ViewTools, useBooth, useCurrentPage, useStageKey } from '../pages/Shell';
 import { FirstRun } from './Configured';
 
 /** The app inside Grafana, which has its own navigation and breadcrumbs. */
@@ -27,7 +27,7 @@ function Layout() {
   const styles = useStyles2(getStyles, useChromeHeaderHeight());
   const { title, subtitle, live } = useBooth();
   const me = useMe();
-  const bare = useCurrentPage()?.bare;
+  const page = useCurrentPage();
   useStageKey();
   if (me?.configured === false) {
     return (
@@ -36,21 +36,27 @@ function Layout() {
       </PluginPage>
     );
   }
-  if (bare) {
+  if (page?.bare) {
     return (
-      <WholeScreen>
-        <PageRoutes />
-      </WholeScreen>
+      <PluginPage pageNav={{ text: page.title }}>
+        <WholeScreen>
+          <PageRoutes />
+        </WholeScreen>
+      </PluginPage>
     );
   }
+  // Grafana's breadcrumbs and the browser's title name a page that is in its menu, and no other one.
+  const unnamed = page && (page.path === '' || page.nested);
   return (
     <PluginPage
+      pageNav={unnamed ? { text: page.title } : undefined}
       renderTitle={() => <h1>{title}</h1>}
       subTitle={subtitle}
       actions={
         <>
           <Present live={live} />
           <StartStop live={live} />
+          <ViewTools />
         </>
       }
     >

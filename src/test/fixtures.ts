@@ -180,6 +180,7 @@ export class FakeClient implements Client {
   get = <T>(path: string) => this.reads(path) as Promise<T>;
   write = <T>(method: string, path: string, body: unknown) => this.writes(method, path, body) as Promise<T>;
   upload = <T>(path: string, text: string, contentType: string) => this.uploads(path, text, contentType) as Promise<T>;
+  address = (path: string) => `/api/v1${path}`;
   me = () => this.who();
 
   /** Says that a snapshot came. */

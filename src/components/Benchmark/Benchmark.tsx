@@ -13,9 +13,21 @@ import { defaultBaseline, only, toBenchmark, type Kind } from './model';
 import { BenchmarkNotes } from './BenchmarkNotes';
 import { SustainedLine } from './SustainedLine';
 
+type Choose = [chosen: string | undefined, choose: (value: string | undefined) => void];
+
+interface BenchmarkProps {
+  lane: string;
+  /** The name of the baseline that was chosen, and who keeps the choice; without one, it is gone with the page. */
+  choice?: Choose;
+  /** The same of which levels: "all", or those of the slider. */
+  levels?: Choose;
+}
+
 /** Recorded results of round-robin and KV-aware routing, level by level. */
-export function Benchmark({ lane }: { lane: string }) {
+export function Benchmark({ lane, choice, levels }: BenchmarkProps) {
   const live = useLive(lane);
+  const ownChoice = useState<string>();
+  const ownLevels = useState<string>();
   const settings = lastKnown(live, lane)?.settings;
   const { value: baselines, problem } = useBaselines(settings?.slo);
   const state = live.lane?.state;
@@ -31,20 +43,38 @@ export function Benchmark({ lane }: { lane: string }) {
       <LoadingPlaceholder text="Waiting for the recorded results…" />
     );
   }
-  return <Chosen baselines={baselines} settings={settings} concurrency={running} />;
+  const [name, choose] = choice ?? ownChoice;
+  const [which, setWhich] = levels ?? ownLevels;
+  return (
+    <Chosen
+      baselines={baselines}
+      settings={settings}
+      concurrency={running}
+      name={name}
+      onChoose={choose}
+      all={which === ALL}
+      onAll={setWhich}
+    />
+  );
 }
+
+/** What an address calls the choice of all levels. */
+const ALL = 'all';
 
 interface ChosenProps {
   baselines: Baseline[];
   settings: Settings;
   concurrency?: number;
+  name: string | undefined;
+  onChoose(name: string): void;
+  all: boolean;
+  onAll(levels: string | undefined): void;
 }
 
 /** What is recorded changes rarely: a snapshot a second is no reason to draw it anew. */
-const Chosen = memo(function Chosen({ baselines, settings, concurrency }: ChosenProps) {
+const Chosen = memo(function Chosen(props: ChosenProps) {
+  const { baselines, settings, concurrency, name, onChoose, all, onAll } = props;
   const styles = useStyles2(getStyles);
-  const [name, setName] = useState<string>();
-  const [all, setAll] = useState(false);
   const baseline = baselines.find((b) => b.name === name) ?? defaultBaseline(baselines, settings);
   const model = useMemo(
     () => baseline && toBenchmark({ baseline, settings, concurrency, all }),
@@ -56,8 +86,8 @@ const Chosen = memo(function Chosen({ baselines, settings, concurrency }: Chosen
   return (
     <div className={styles.benchmark}>
       <div className={styles.choices}>
-        <Choice baselines={baselines} baseline={baseline} onChoose={setName} />
-        <AllLevels all={all} onChange={setAll} />
+        <Choice baselines={baselines} baseline={baseline} onChoose={onChoose} />
+        <AllLevels all={all} onChange={(on) => onAll(on ? ALL : undefined)} />
       </div>
       {model.rows.length > 0 ? (
         <>
@@ -135,7 +165,14 @@ function AllLevels({ all, onChange }: { all: boolean; onChange(all: boolean): vo
 const getStyles = (theme: GrafanaTheme2) => ({
   benchmark: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
   choices: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1, 3) }),
-  choice: css({ display: 'flex', alignItems: 'center', gap: theme.spacing(1), minWidth: 0 }),
+  choice: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(0, 1),
+    minWidth: 0,
+    '& > *': { maxWidth: '100%' },
+  }),
   name: css({ fontWeight: theme.typography.fontWeightMedium }),
   note: css({ ...theme.typography.bodySmall, color: theme.colors.text.secondary }),
 });

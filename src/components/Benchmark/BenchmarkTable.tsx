@@ -135,6 +135,11 @@ const getStyles = (theme: GrafanaTheme2) => {
       '& th:first-child[scope="row"], & th[rowspan]': { textAlign: 'left', paddingLeft: theme.spacing(1) },
       '& thead th': { color: text.secondary, verticalAlign: 'bottom' },
       '& thead tr:last-child th': { fontSize: theme.typography.bodySmall.fontSize },
+      [theme.breakpoints.down('sm')]: {
+        fontSize: theme.typography.bodySmall.fontSize,
+        '& th, & td': { padding: theme.spacing(0.5) },
+        '& thead tr:last-child th': { whiteSpace: 'normal' },
+      },
       '& tbody th small': { display: 'block', fontSize: theme.typography.bodySmall.fontSize, color: text.secondary },
     }),
     group: css({ '&&': { textAlign: 'center', color: text.primary, borderLeft: `1px solid ${border.weak}` } }),

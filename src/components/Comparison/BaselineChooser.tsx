@@ -58,6 +58,8 @@ const getStyles = (theme: GrafanaTheme2) => ({
     alignItems: 'center',
     gap: theme.spacing(0.5, 1),
     minWidth: 0,
+    // The longest title must not reach beyond a phone.
+    '& > *': { maxWidth: '100%' },
     '& label': { color: theme.colors.text.secondary },
     '@media print': { display: 'none' },
   }),

@@ -9,10 +9,14 @@ import { milliseconds, number, span } from '../../lib/format';
 import { lastKnown, type Known } from '../../lib/known';
 import { differenceText, modeName } from '../../lib/names';
 import { simulationNote } from '../../lib/target';
+import { useNarrow } from '../../lib/useNarrow';
 import { ClientVerdict, Imitation, SnapshotAge, Status, Troubles } from '../Status';
+import { ExportButton, type ExportFile } from '../Export';
+import { CopyLink, type TimeSpan } from '../Present';
 import { BaselineChooser } from './BaselineChooser';
+import { comparisonCsv, comparisonJson } from './exported';
 import { Legend } from './Legend';
-import { THIS_TARGET, toModel, type Hidden, type Model } from './model';
+import { byPercentile, THIS_TARGET, toModel, type Hidden, type Model } from './model';
 import { LARGE_TEXT, Table, type TextSize } from './Table';
 import { useComparison } from './useComparison';
 
@@ -27,17 +31,31 @@ interface ComparisonProps extends ComparisonOptions {
   lane: string;
   /** Without the line of state and the troubles, where something else on the page shows them. */
   bare?: boolean;
+  /** The baseline that was chosen, and who keeps the choice; without one, it is gone with the panel. */
+  choice?: [chosen: string | undefined, choose: (name: string | undefined) => void];
+  /** The time that the dashboard around it shows: with it comes a link to share. */
+  span?(): TimeSpan;
 }
 
 /** The live step beside recorded results at the same concurrency. */
-export function Comparison({ lane, baseline = '', size = 'normal', hideKV, hideRoundRobin, bare }: ComparisonProps) {
+export function Comparison(props: ComparisonProps) {
+  const { lane, baseline = '', size = 'normal', hideKV, hideRoundRobin, bare, choice, span: shown } = props;
   const styles = useStyles2(getStyles);
   const live = useLive(lane);
   const known = lastKnown(live, lane);
   const Box = bare ? 'div' : 'section';
-  const [chosen, choose] = useState<string>();
+  const own = useState<string>();
+  const [chosen, choose] = choice ?? own;
   const wanted = chosen ?? baseline;
   const { comparison, problem } = useComparison(known?.lane, live.lane !== undefined, wanted);
+  const client = live.state.status === 'live' ? live.state.snapshot.client : undefined;
+  const exported = known && comparison && { comparison, known, isLive: live.lane !== undefined, client };
+  const files: ExportFile[] = exported
+    ? [
+        { label: 'Figures as CSV', of: 'comparison', format: 'csv', text: () => comparisonCsv(exported) },
+        { label: 'All of it as JSON', of: 'comparison', format: 'json', text: () => comparisonJson(exported) },
+      ]
+    : [];
   return (
     <Box className={styles.comparison} aria-label={bare ? undefined : 'Live against baseline'}>
       {!bare && (
@@ -54,7 +72,15 @@ export function Comparison({ lane, baseline = '', size = 'normal', hideKV, hideR
         </>
       )}
       {live.state.status === 'loading' && <LoadingPlaceholder text="Waiting for the first snapshot…" />}
-      {known && <BaselineChooser chosen={chosen} title={comparison?.title} onChoose={choose} />}
+      {known && (
+        <div className={styles.head}>
+          <BaselineChooser chosen={chosen} title={comparison?.title} onChoose={choose} />
+          <div className={styles.present}>
+            <ExportButton label="Export the comparison" disabled={!comparison} files={files} />
+            {shown && <CopyLink size="sm" span={shown} />}
+          </div>
+        </div>
+      )}
       {problem && live.lane && (
         <Alert severity="error" title={`No comparison with “${wanted}”`} bottomSpacing={0}>
           {problem}
@@ -94,8 +120,9 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
     () => toModel({ comparison, lane: isLive ? lane : undefined, settings, time, hideKV, hideRoundRobin }),
     [comparison, lane, isLive, settings, time, hideKV, hideRoundRobin]
   );
+  const [place, narrow] = useNarrow(NARROW);
   return (
-    <div className={styles.body}>
+    <div className={styles.body} ref={place}>
       <div>
         <div className={cx(styles.title, size === 'large' && styles.largeTitle)}>
           {modeName(lane.state.mode)} live at concurrency {number(comparison.concurrency)} · Baseline:{' '}
@@ -105,13 +132,16 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
       </div>
       <div className={cx(styles.tables, size === 'large' && styles.largeTables)} style={columns(model)}>
         <div className={styles.latencies}>
-          <Table
-            caption="Latencies, live and recorded"
-            corner="Latency"
-            nameWidth="4.8em"
-            table={model.latencies}
-            size={size}
-          />
+          {(narrow ? byPercentile(model.latencies) : [model.latencies]).map((table, i) => (
+            <Table
+              key={i}
+              caption={`Latencies, live and recorded${narrow ? `, ${percentiles[i]}` : ''}`}
+              corner="Latency"
+              nameWidth="4.8em"
+              table={table}
+              size={size}
+            />
+          ))}
         </div>
         <div className={styles.rates}>
           <Table caption="Rates, live and recorded" corner="Rate" nameWidth="8.6em" table={model.rates} size={size} />
@@ -126,6 +156,11 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
     </div>
   );
 }
+
+/** In how many pixels p50 and p95 do not have their places beside each other. */
+const NARROW = 440;
+
+const percentiles = ['p50', 'p95'];
 
 /** How many columns of values the widest table has, for its style. */
 function columns({ latencies }: Model): CSSProperties {

@@ -173,7 +173,12 @@ const getStyles = (theme: GrafanaTheme2) => {
     met: css({ ...value, ...met }),
     near: css({ ...value, ...near }),
     missed: css({ ...value, ...missed }),
-    interval: css({ ...line, color: text.secondary, '@container (max-width: 640px)': { display: 'none' } }),
+    // A phone has a table for each percentile, with room for it.
+    interval: css({
+      ...line,
+      color: text.secondary,
+      '@container (min-width: 440px) and (max-width: 640px)': { display: 'none' },
+    }),
     better: css({ ...line, ...better }),
     worse: css({ ...line, ...worse }),
     same: css({ ...line, ...same }),

@@ -80,6 +80,13 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& thead small': { display: 'block', fontWeight: theme.typography.fontWeightRegular },
     '& tbody th': { fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
     '& th:first-child': { paddingLeft: 0, minWidth: '14ch' },
+    // On a phone, words are whole where they are not longer than a third of it.
+    [theme.breakpoints.down('sm')]: {
+      tableLayout: 'fixed',
+      fontSize: theme.typography.bodySmall.fontSize,
+      '& th, & td': { padding: theme.spacing(0.5) },
+      '& th:first-child': { minWidth: 0 },
+    },
   }),
   source: css({ maxWidth: 960, margin: theme.spacing(1, 0, 0), color: theme.colors.text.secondary }),
   absent: css({ color: theme.colors.text.secondary, fontStyle: 'italic' }),

@@ -52,7 +52,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   hidden: visuallyHidden,
   cards: css({
     display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fit, minmax(min(160px, 100%), 1fr))',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(140px, 100%), 1fr))',
     gap: theme.spacing(1),
     margin: 0,
     padding: 0,

@@ -1,4 +1,4 @@
-import React, { useState } from 'react';
+import React from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
@@ -14,6 +14,7 @@ import { targetNotes } from '../../lib/target';
 import { aboutAll } from '../../lib/workers';
 import { useVendor, type Platform } from '../../vendor';
 import { LANE } from '../lane';
+import { useChoice } from '../useChoice';
 import { Legend } from './Legend';
 import { PartList } from './PartList';
 import { PartPanel } from './PartPanel';
@@ -35,7 +36,8 @@ const NO_WORKERS: never[] = [];
 
 /** The architecture page: a drawing of what runs, with its numbers on it. */
 export default function Architecture() {
-  const [layer, setLayer] = useState<Layer>('request');
+  const [chosen, choose] = useChoice('layer');
+  const layer: Layer = chosen === 'platform' ? chosen : 'request';
   const { value: vendor, problem } = useVendor(LANE);
   const platform = vendor?.platform;
   const styles = useStyles2(getStyles);
@@ -44,7 +46,14 @@ export default function Architecture() {
       <Section
         title={layer === 'request' ? 'The way of a request' : (platform?.name ?? 'Platform')}
         info="Every part of the running system with its numbers; choose one and it explains itself. Rates are the load generator’s own, the cluster’s numbers come from its metrics."
-        actions={<RadioButtonGroup aria-label="Layer" options={layers} value={layer} onChange={setLayer} />}
+        actions={
+          <RadioButtonGroup
+            aria-label="Layer"
+            options={layers}
+            value={layer}
+            onChange={(next) => choose(next === 'request' ? undefined : next)}
+          />
+        }
       >
         {layer === 'request' ? (
           <Drawing />
@@ -93,7 +102,7 @@ function Drawing({ platform }: DrawingProps) {
   const live = useLive(LANE);
   const known = lastKnown(live, LANE);
   const target = useTarget(live, LANE);
-  const [selected, onSelect] = useState('router');
+  const [selected = 'router', onSelect] = useChoice('part');
   const still = useStillness(live);
   const shares = useFlow(live.lane?.cluster.workers ?? NO_WORKERS, live.lane && known?.time);
   if (live.state.status === 'loading') {

@@ -28,20 +28,24 @@ export function Filters({ filter, onChange }: FiltersProps) {
   const topic = useId();
   return (
     <div className={styles.filters}>
-      <label htmlFor={status}>Status</label>
-      <Combobox
-        id={status}
-        width={20}
-        options={options}
-        value={filter.status ?? ''}
-        onChange={({ value }) => onChange({ ...filter, status: asStatus(value) })}
-      />
-      <label htmlFor={topic}>Topic</label>
-      <Topic
-        id={topic}
-        value={filter.topic ?? ''}
-        onChange={(text) => onChange({ ...filter, topic: text || undefined })}
-      />
+      <div className={styles.filter}>
+        <label htmlFor={status}>Status</label>
+        <Combobox
+          id={status}
+          width={20}
+          options={options}
+          value={filter.status ?? ''}
+          onChange={({ value }) => onChange({ ...filter, status: asStatus(value) })}
+        />
+      </div>
+      <div className={styles.filter}>
+        <label htmlFor={topic}>Topic</label>
+        <Topic
+          id={topic}
+          value={filter.topic ?? ''}
+          onChange={(text) => onChange({ ...filter, topic: text || undefined })}
+        />
+      </div>
     </div>
   );
 }
@@ -84,4 +88,5 @@ function Topic({ id, value, onChange }: TopicProps) {
 
 const getStyles = (theme: GrafanaTheme2) => ({
   filters: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
+  filter: css({ display: 'flex', alignItems: 'center', gap: theme.spacing(1), minWidth: 0 }),
 });

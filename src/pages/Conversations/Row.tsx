@@ -36,7 +36,7 @@ export const Row = memo(function Row({ conversation, index, to, reachable, now }
       <td>
         <StatusBadge status={status} />
       </td>
-      <td>
+      <td title={error_class ? `${topic}: ${errorName(error_class)}` : topic}>
         <Link to={to} className={styles.link} tabIndex={reachable ? 0 : -1} data-conversation={id}>
           {topic}
         </Link>

@@ -7,6 +7,7 @@ import type { Conversation } from '../../client';
 import { Section } from '../../components/Section';
 import { useStable } from '../../lib/useStable';
 import { usePagePath } from '../navigation';
+import { ConversationsExport } from './ConversationsExport';
 import { Filters } from './Filters';
 import { List } from './List';
 import { useConversations, type Filter } from './useConversations';
@@ -36,7 +37,12 @@ export default function ConversationsPage() {
     <Section
       title="All conversations"
       info="Every conversation that the load generator began, newest first, with the turns that have ended so far. They are read from its store every three seconds; a conversation that fails a turn ends there, as an error."
-      actions={<Filters filter={filter} onChange={change} />}
+      actions={
+        <>
+          <Filters filter={filter} onChange={change} />
+          <ConversationsExport filter={filter} />
+        </>
+      }
     >
       {problem && (
         <Alert severity="warning" title="The conversations cannot be read now" bottomSpacing={1}>

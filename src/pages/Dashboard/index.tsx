@@ -12,10 +12,15 @@ import { Kpis } from '../../components/Kpis';
 import { Section } from '../../components/Section';
 import { Workers } from '../../components/Workers';
 import { LANE } from '../lane';
+import { useChoice } from '../useChoice';
+import { HistoryExport } from './HistoryExport';
 
 /** The main view: live against recorded, key figures, the recorded results, and what serves. */
 export default function Dashboard() {
   const styles = useStyles2(getStyles);
+  const comparison = useChoice('compare');
+  const benchmark = useChoice('benchmark');
+  const levels = useChoice('levels');
   return (
     <div className={styles.page}>
       <Section
@@ -24,12 +29,13 @@ export default function Dashboard() {
       >
         <div className={styles.parts}>
           <Controls lane={LANE} bare />
-          <Comparison lane={LANE} bare />
+          <Comparison lane={LANE} bare choice={comparison} />
         </div>
       </Section>
       <Section
         title="Key figures"
         info="Rates of the last 60 seconds, and totals since the workload's last start, measured by the load generator; the queue and, where clients are not told, the cache hits come from the cluster's metrics. Below stands what the baseline recorded at this concurrency, with how it was found."
+        actions={<HistoryExport />}
       >
         <Kpis lane={LANE} />
       </Section>
@@ -38,7 +44,7 @@ export default function Dashboard() {
         info="Latencies and rates that were recorded at each level under round-robin and under KV-aware routing, how much better KV-aware routing was, and the same as curves against concurrency: at the levels of the slider, as far as they have every figure, or at all. All of it was measured earlier, on the deployment that the baseline names; none of it changes with the live workload."
         actions={<ImportButton lane={LANE} />}
       >
-        <Benchmark lane={LANE} />
+        <Benchmark lane={LANE} choice={benchmark} levels={levels} />
       </Section>
       <Section
         title="Infrastructure"

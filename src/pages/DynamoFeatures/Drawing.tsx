@@ -71,9 +71,9 @@ function Speculation() {
       <Arrow path="M 110 22 H 140" />
       {[0, 1, 2].map((i) => (
         <React.Fragment key={i}>
-          <Box rect={at(145 + i * 88, 0, 78)} title={`guess ${i + 1}`} tone={i < 2 ? 'plain' : 'absent'} />
-          <Arrow kind={i < 2 ? 'solid' : 'faint'} path={`M ${184 + i * 88} 44 V 100`} />
-          <Words x={192 + i * 88} y={76}>
+          <Box rect={at(145 + i * 82, 0, 72)} title={`guess ${i + 1}`} tone={i < 2 ? 'plain' : 'absent'} />
+          <Arrow kind={i < 2 ? 'solid' : 'faint'} path={`M ${181 + i * 82} 44 V 100`} />
+          <Words x={187 + i * 82} y={76}>
             {i < 2 ? 'kept' : 'dropped'}
           </Words>
         </React.Fragment>

@@ -32,7 +32,7 @@ export const EventTable = memo(function EventTable({ events }: { events: BoothEv
                 <time dateTime={time}>{written(time)}</time>
               </td>
               <td className={styles.narrow}>{kindNames[kind]}</td>
-              <td>{by}</td>
+              <td className={styles.who}>{by}</td>
               {lanes && <td>{lane}</td>}
               <td>{text}</td>
             </tr>
@@ -63,6 +63,12 @@ const getStyles = (theme: GrafanaTheme2) => ({
     },
     '& th': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightMedium },
     '& td:last-child': { minWidth: '24ch' },
+    [theme.breakpoints.down('sm')]: {
+      '& th, & td': { padding: theme.spacing(0.5) },
+      '& td:last-child': { minWidth: '14ch' },
+      '& time': { whiteSpace: 'normal' },
+    },
   }),
   narrow: css({ whiteSpace: 'nowrap' }),
+  who: css({ minWidth: '10ch' }),
 });

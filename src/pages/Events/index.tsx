@@ -7,6 +7,7 @@ import { Alert, Button, LoadingPlaceholder, RadioButtonGroup, useStyles2 } from 
 import { limits, listEvents, useClient, usePolled, type BoothEvent, type EventKind } from '../../client';
 import { Section } from '../../components/Section';
 import { number } from '../../lib/format';
+import { useChoice } from '../useChoice';
 import { EventTable } from './EventTable';
 import { kindNames } from './kinds';
 
@@ -25,13 +26,22 @@ const kinds = [
 
 /** Who changed what, and when, newest first. */
 export default function Events() {
-  const [kind, setKind] = useState<Kind>('');
+  const styles = useStyles2(getStyles);
+  const [chosen, choose] = useChoice('kind');
+  const kind = chosen !== undefined && Object.hasOwn(kindNames, chosen) ? (chosen as EventKind) : '';
   return (
     <Section
       title="Events"
       info="Starts, stops, steps, mode changes, settings and baselines: who did it, what it was, and when. The load generator keeps them; “by” is the Grafana login, or the place that the command came from."
       actions={
-        <RadioButtonGroup aria-label="Kind of event" size="sm" options={kinds} value={kind} onChange={setKind} />
+        <RadioButtonGroup
+          aria-label="Kind of event"
+          className={styles.kinds}
+          size="sm"
+          options={kinds}
+          value={kind}
+          onChange={(next) => choose(next || undefined)}
+        />
       }
     >
       <List kind={kind} />
@@ -83,6 +93,7 @@ function nothing(kind: Kind, all: BoothEvent[]): string {
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
+  kinds: css({ flexWrap: 'wrap', maxWidth: '100%' }),
   list: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
   more: css({
     display: 'flex',

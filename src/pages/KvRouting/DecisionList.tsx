@@ -34,7 +34,7 @@ interface DecisionListProps {
 export function DecisionList({ decisions, dealt, instead, selected, onPin }: DecisionListProps) {
   const styles = useStyles2(getStyles);
   return (
-    <div className={styles.scroll}>
+    <div className={styles.scroll} tabIndex={0} role="group" aria-label="The last decisions as a table">
       <table className={styles.table}>
         <caption className={styles.caption}>
           The last {Math.min(SHOWN, decisions.length)} decisions, newest first

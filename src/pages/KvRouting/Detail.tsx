@@ -21,7 +21,7 @@ export const Detail = memo(function Detail({ decision }: { decision: Decision })
         Conversation {shortId(conversation)}, turn {turn}: {number(decision.prompt_tokens)} prompt tokens
       </h3>
       <p className={styles.verdict}>{verdict(decision)}</p>
-      <div className={styles.scroll}>
+      <div className={styles.scroll} tabIndex={0} role="group" aria-label="The workers of this decision">
         <table className={styles.table}>
           <caption className={styles.caption}>Every worker as the router saw it</caption>
           <thead>

@@ -11,7 +11,7 @@ import { EXAMPLE, workOut, type ExampleRow } from './example';
 export function LoopTable({ step }: { step: number }) {
   const styles = useStyles2(getStyles);
   return (
-    <div className={styles.scroll}>
+    <div className={styles.scroll} tabIndex={0} role="group" aria-label="The example as a table">
       <table className={styles.table}>
         <caption className={styles.caption}>
           Example: {EXAMPLE.blocks} blocks, overlap weight {EXAMPLE.weight}

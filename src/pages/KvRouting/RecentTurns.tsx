@@ -39,7 +39,7 @@ export function RecentTurns({ active, workers }: { active: boolean; workers: Wor
       {turns.length === 0 ? (
         <p>No turn has ended yet. When one has, its worker and its predicted hit rate stand here.</p>
       ) : (
-        <div className={styles.scroll}>
+        <div className={styles.scroll} tabIndex={0} role="group" aria-label="The last answers">
           <table className={styles.table}>
             <caption className={styles.caption}>What the target told with the last answers</caption>
             <thead>

@@ -5,6 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Live } from '../../client';
+import { CopyLink, FullScreenButton } from '../../components/Present';
 import { ClientVerdict, Imitation, SnapshotAge, Status } from '../../components/Status';
 import { lastKnown } from '../../lib/known';
 import { LANE } from '../lane';
@@ -29,9 +30,20 @@ export function Header({ booth: { title, subtitle, live }, tools }: HeaderProps)
       <Present live={live} />
       <div className={styles.actions}>
         <StartStop live={live} />
+        <ViewTools />
         {tools}
       </div>
     </header>
+  );
+}
+
+/** What one may do with what is seen: fill the screen with it, and send it to somebody. */
+export function ViewTools() {
+  return (
+    <>
+      <FullScreenButton />
+      <CopyLink />
+    </>
   );
 }
 

@@ -1,4 +1,4 @@
-export { Header, Present } from './Header';
+export { Header, Present, ViewTools } from './Header';
 export { Navigation } from './Navigation';
 export { PageRoutes } from './PageRoutes';
 export { StartStop } from './StartStop';

@@ -5,6 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { ConfirmModal, IconButton, Modal, useStyles2 } from '@grafana/ui';
 
 import { useLive } from '../../client';
+import { FullScreenButton } from '../../components/Present';
 import { both } from '../../components/Controls';
 import { useKeys } from '../../lib/useKeys';
 import { LANE } from '../lane';
@@ -64,6 +65,7 @@ export default function Stage() {
       <Bars cluster={live.lane?.cluster} />
       <PhoneControls live={live} operate={operate} />
       <div className={styles.tools}>
+        <FullScreenButton />
         <IconButton name="keyboard" size="xl" aria-label="Keys" tooltip="Keys (?)" onClick={() => setHelp(true)} />
         <IconButton name="times" size="xl" aria-label="Leave" tooltip="Leave (Esc)" onClick={leave} />
       </div>

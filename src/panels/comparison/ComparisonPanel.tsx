@@ -10,7 +10,7 @@ import { Panel } from '../Panel';
 export interface ComparisonPanelOptions extends LaneOptions, ComparisonOptions {}
 
 /** Live against baseline as a panel of a dashboard. */
-export function ComparisonPanel({ options, replaceVariables }: PanelProps<ComparisonPanelOptions>) {
+export function ComparisonPanel({ options, replaceVariables, timeRange }: PanelProps<ComparisonPanelOptions>) {
   const { baseline, size, hideKV, hideRoundRobin } = options;
   return (
     <Panel label="Live against baseline">
@@ -20,6 +20,7 @@ export function ComparisonPanel({ options, replaceVariables }: PanelProps<Compar
         size={size}
         hideKV={hideKV}
         hideRoundRobin={hideRoundRobin}
+        span={() => ({ from: timeRange.from.valueOf(), to: timeRange.to.valueOf() })}
       />
     </Panel>
   );

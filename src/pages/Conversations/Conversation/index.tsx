@@ -6,9 +6,11 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
 import { useLive, type Conversation as ConversationData } from '../../../client';
+import { ExportButton } from '../../../components/Export';
 import { Section } from '../../../components/Section';
 import { lastKnown } from '../../../lib/known';
 import { LANE } from '../../lane';
+import { turnsCsv } from '../exported';
 import { filterOf, queryOf } from '../query';
 import { useClock } from '../useClock';
 import { Chart } from './Chart';
@@ -54,6 +56,7 @@ function Body({ conversation }: { conversation: ConversationData }) {
   const styles = useStyles2(getStyles);
   const now = useClock();
   const workerName = useWorkerNames();
+  const name = `conversation-${conversation.number}`;
   return (
     <>
       <Header conversation={conversation} workerName={workerName} now={now} />
@@ -67,6 +70,20 @@ function Body({ conversation }: { conversation: ConversationData }) {
         <Section
           title="Transcript"
           info="What was asked and answered, as it was sent and received, with what was measured of each turn. Tokens come from the server's usage report; ITL that had to be shared out over several tokens says that it is estimated."
+          actions={
+            <ExportButton
+              label="Export this conversation"
+              files={[
+                { label: 'Turns as CSV', of: name, format: 'csv', text: () => turnsCsv(conversation) },
+                {
+                  label: 'All of it as JSON',
+                  of: name,
+                  format: 'json',
+                  text: () => JSON.stringify(conversation, undefined, 2),
+                },
+              ]}
+            />
+          }
         >
           <Transcript conversation={conversation} workerName={workerName} now={now} />
         </Section>

@@ -1,0 +1,103 @@
+import type { ClientHealth, Column, LaneSnapshot } from '../../client';
+import { toCsv, type CsvValue } from '../../lib/csv';
+import type { Known } from '../../lib/known';
+import type { Comparison } from '../../client';
+
+/** What is needed to export a comparison. */
+export interface Exported {
+  comparison: Comparison;
+  known: Known;
+  /** Whether the figures are live, or from before a loss: then only what was recorded counts. */
+  isLive: boolean;
+  /** Whether the load generator keeps up; where that is known. */
+  client?: ClientHealth;
+}
+
+const names = [
+  'figure',
+  'quantile',
+  'unit',
+  'source',
+  'mode',
+  'speculation',
+  'concurrency',
+  'value',
+  'interval_low',
+  'interval_high',
+  'turns',
+  'span_seconds',
+  'load_generator_lag_seconds',
+  'lookup',
+  'improvement_percent',
+  'improvement_low',
+  'improvement_high',
+  'outcome',
+  'note',
+];
+
+const latencies = ['ttft', 'tpot', 'itl', 'latency'] as const;
+const quantiles = ['p50', 'p95'] as const;
+const rates = [
+  ['output_tokens_per_second', 'tokens/s'],
+  ['requests_per_second', 'requests/s'],
+  ['kv_hit_ratio', 'ratio'],
+] as const;
+
+type Found = Column['kv_hit_ratio'];
+
+/** A comparison as a table with a line for each figure: live ones with their intervals, and how each recorded one was found. Times are in seconds. */
+export function comparisonCsv(exported: Exported): string {
+  const { comparison, known, isLive } = exported;
+  const { state } = known.lane;
+  const runs = isLive && state.phase === 'running';
+  const note = comparison.settling ? 'settling' : '';
+  const live = (
+    figure: string,
+    quantile: string,
+    unit: string,
+    value?: number,
+    interval?: number[],
+    estimated = false
+  ) => [
+    ...[figure, quantile, unit, 'live', state.mode, state.speculation, comparison.concurrency],
+    ...(runs
+      ? [value, interval?.[0], interval?.[1], comparison.n, comparison.seconds]
+      : Array<undefined>(5).fill(undefined)),
+    ...[exported.client?.lag_seconds, undefined, undefined, undefined, undefined, undefined],
+    [runs ? note : isLive ? state.phase : 'lost', estimated && 'estimated'].filter(Boolean).join(', '),
+  ];
+  const recorded = (figure: string, quantile: string, unit: string, column: Column, found: Found) => {
+    const gain = runs ? found.improvement : undefined;
+    return [
+      ...[figure, quantile, unit, comparison.name, column.mode, column.speculation, comparison.concurrency],
+      ...[found.value, undefined, undefined, column.n, undefined, column.lag_seconds, found.lookup],
+      ...[gain?.percent, gain?.interval?.[0], gain?.interval?.[1], gain?.outcome, undefined],
+    ];
+  };
+  const rows: CsvValue[][] = [
+    ...latencies.flatMap((figure) =>
+      quantiles.flatMap((quantile) => {
+        const all = comparison.live[figure];
+        const interval = quantile === 'p50' ? all.p50_interval : all.p95_interval;
+        return [
+          live(figure, quantile, 'seconds', all[quantile], interval, all.estimated),
+          ...comparison.columns.map((column) =>
+            recorded(figure, quantile, 'seconds', column, column[figure][quantile])
+          ),
+        ];
+      })
+    ),
+    ...rates.flatMap(([figure, unit]) => [
+      live(figure, '', unit, comparison[`live_${figure}`], comparison[`live_${figure}_interval`]),
+      ...comparison.columns.map((column) => recorded(figure, '', unit, column, column[figure])),
+    ]),
+  ];
+  return toCsv(names, rows);
+}
+
+/** A comparison as the API tells it, with what it was measured on. Times are in seconds. */
+export function comparisonJson({ comparison, known, isLive, client }: Exported): string {
+  const { lane, settings, time } = known;
+  const { target, state }: LaneSnapshot = lane;
+  return JSON.stringify({ time, live: isLive, target, state, slo: settings.slo, client, comparison }, undefined, 2);
+}

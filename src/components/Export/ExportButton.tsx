@@ -1,0 +1,93 @@
+import React, { useEffect, useRef, useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, Dropdown, Menu, useStyles2 } from '@grafana/ui';
+
+import { asProblem } from '../../client';
+import { fileName, save, type Format } from '../../lib/save';
+
+/** A file that may be had. */
+export interface ExportFile {
+  /** What it holds, as its item in the menu says: "Comparison as CSV". */
+  label: string;
+  /** What its name says that it is of: "comparison". */
+  of: string;
+  format: Format;
+  /** Makes its text; until then nothing is read. It ends when the signal says that nobody waits. */
+  text(signal: AbortSignal): string | Promise<string>;
+}
+
+interface ExportButtonProps {
+  /** What is exported, for those who do not see where the button stands: "Export the comparison". */
+  label: string;
+  files: ExportFile[];
+  /** What the server makes by itself, as downloads: their address by their words. */
+  links?: Record<string, string>;
+  disabled?: boolean;
+}
+
+/** Gives what is on the screen as a file. What fails is said beside the button, until the next attempt. */
+export function ExportButton({ label, files, links = {}, disabled }: ExportButtonProps) {
+  const styles = useStyles2(getStyles);
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string>();
+  const leaving = useRef<AbortController>();
+  useEffect(() => () => leaving.current?.abort(), []);
+  const give = async ({ of, format, text }: ExportFile) => {
+    const { signal } = (leaving.current = new AbortController());
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      const made = await text(signal);
+      if (!signal.aborted) {
+        save(made, fileName(of, format, new Date()), format);
+      }
+    } catch (error) {
+      setProblem(asProblem(error).message);
+    }
+    setBusy(false);
+  };
+  const menu = () => (
+    <Menu>
+      {files.map((file) => (
+        <Menu.Item key={file.label} label={file.label} icon="file-alt" onClick={() => void give(file)} />
+      ))}
+      {Object.entries(links).map(([words, url]) => (
+        <Menu.Item key={words} label={words} icon="file-alt" url={url} target="_blank" />
+      ))}
+    </Menu>
+  );
+  return (
+    <div className={styles.export}>
+      <Dropdown overlay={menu} placement="bottom-end">
+        <Button
+          variant="secondary"
+          size="sm"
+          icon={busy ? 'spinner' : 'download-alt'}
+          aria-label={label}
+          aria-busy={busy}
+          disabled={disabled || busy}
+        >
+          {busy ? 'Exporting…' : 'Export'}
+        </Button>
+      </Dropdown>
+      {problem && (
+        <span role="alert" className={styles.problem}>
+          Nothing was exported: {problem}
+        </span>
+      )}
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  export: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(0.5, 1),
+    '@media print': { display: 'none' },
+  }),
+  problem: css({ color: theme.colors.error.text }),
+});

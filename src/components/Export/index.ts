@@ -1,0 +1,1 @@
+export { ExportButton, type ExportFile } from './ExportButton';

@@ -1,0 +1,32 @@
+import React, { useState } from 'react';
+
+import { ClipboardButton } from '@grafana/ui';
+
+import { shareLink, type TimeSpan } from './link';
+
+interface CopyLinkProps {
+  /** The time that is shown, where it can be chosen. */
+  span?(): TimeSpan;
+  size?: 'sm' | 'md';
+}
+
+/** Copies the address of what is seen: with what was chosen, and the same minutes for whoever opens it later. */
+export function CopyLink({ span, size = 'md' }: CopyLinkProps) {
+  const [refused, setRefused] = useState<string>();
+  return (
+    <>
+      <ClipboardButton
+        variant="secondary"
+        fill="text"
+        size={size}
+        icon="link"
+        aria-label="Copy link"
+        tooltip={span ? 'Copy a link to this dashboard and these minutes' : 'Copy a link to this page as it is now'}
+        getText={() => shareLink(window.location.href, span?.())}
+        onClipboardCopy={() => setRefused(undefined)}
+        onClipboardError={setRefused}
+      />
+      {refused && <span role="alert">The browser does not let the link be copied: {refused}</span>}
+    </>
+  );
+}

@@ -1,0 +1,3 @@
+export { CopyLink } from './CopyLink';
+export { FullScreenButton } from './FullScreenButton';
+export { type TimeSpan } from './link';

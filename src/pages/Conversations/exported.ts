@@ -1,0 +1,65 @@
+import { limits, listConversations, type Client, type Conversation } from '../../client';
+import { toCsv } from '../../lib/csv';
+import { LANE } from '../lane';
+import type { Filter } from './useConversations';
+
+/** Reads all conversations of a filter that there are at this moment, newest first, until the signal says that nobody waits. */
+export async function readAll(client: Client, filter: Filter, signal: AbortSignal): Promise<Conversation[]> {
+  const all: Conversation[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await listConversations(client, LANE, { ...filter, cursor, limit: limits['conversations.limit'].max });
+    all.push(...page.conversations);
+    cursor = page.next_cursor;
+  } while (cursor !== undefined && !signal.aborted);
+  return all;
+}
+
+/** Conversations with a line each. */
+export function conversationsCsv(conversations: Conversation[]): string {
+  const names = ['id', 'number', 'topic', 'starter', 'status', 'error_class', 'turns_planned', 'turns_done'] as const;
+  return toCsv(
+    [...names, 'started', 'ended'],
+    conversations.map((one) => [...names.map((name) => one[name]), one.started, one.ended])
+  );
+}
+
+/** What of a turn stands in its line: what was measured, and what was said. Times are in seconds. */
+const turnNames = [
+  'conversation',
+  'number',
+  'request_id',
+  'step',
+  'concurrency',
+  'mode',
+  'speculation',
+  'counted',
+  'status',
+  'error_class',
+  'error_message',
+  'started',
+  'ended',
+  'ttft',
+  'tpot',
+  'itl_p50',
+  'itl_p95',
+  'itl_estimated',
+  'latency',
+  'prompt_tokens',
+  'cached_tokens',
+  'output_tokens',
+  'token_source',
+  'finish_reason',
+  'worker',
+  'predicted_ratio',
+  'user_message',
+  'assistant_message',
+] as const;
+
+/** The turns of a conversation that have ended, with a line each. */
+export function turnsCsv({ turns = [] }: Conversation): string {
+  return toCsv(
+    [...turnNames],
+    turns.map((turn) => turnNames.map((name) => turn[name]))
+  );
+}

@@ -1,0 +1,24 @@
+import { useCallback } from 'react';
+import { useSearchParams } from 'react-router-dom';
+
+/** What somebody chose on a page, which its address keeps under a name, so that a link shows the same; undefined where nothing is chosen. */
+export function useChoice(name: string): [chosen: string | undefined, choose: (value: string | undefined) => void] {
+  const [params, setParams] = useSearchParams();
+  const choose = useCallback(
+    (value: string | undefined) =>
+      setParams(
+        (now) => {
+          const next = new URLSearchParams(now);
+          if (value === undefined) {
+            next.delete(name);
+          } else {
+            next.set(name, value);
+          }
+          return next;
+        },
+        { replace: true }
+      ),
+    [name, setParams]
+  );
+  return [params.get(name) ?? undefined, choose];
+}
