@@ -33,9 +33,9 @@ jest.mock('../pages/registry', () => ({
 jest.mock('../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
 jest.mock('@grafana/runtime', () => ({
   useChromeHeaderHeight: () => 40,
-  PluginPage: ({ renderTitle, subTitle, actions, children }: MockPageProps) => (
-    <main>
-      {renderTitle('')}
+  PluginPage: ({ renderTitle, pageNav, subTitle, actions, children }: MockPageProps) => (
+    <main data-testid="page" data-nav={pageNav?.text}>
+      {renderTitle?.('')}
       <p>{subTitle}</p>
       {actions}
       {children}
@@ -44,9 +44,10 @@ jest.mock('@grafana/runtime', () => ({
 }));
 
 interface MockPageProps extends React.PropsWithChildren {
-  renderTitle(title: string): React.ReactNode;
-  subTitle: string;
-  actions: React.ReactNode;
+  renderTitle?(title: string): React.ReactNode;
+  pageNav?: { text: string };
+  subTitle?: string;
+  actions?: React.ReactNode;
 }
 
 /** The client is made after the mocks, which are hoisted. */
@@ -69,6 +70,7 @@ it('has the booth’s title and buttons in Grafana’s page, and the pages below
   );
   expect(await screen.findByRole('heading', { level: 2, name: 'Live' })).toBeInTheDocument();
   expect(screen.getByRole('heading', { level: 1, name: 'KV Booth' })).toBeInTheDocument();
+  expect(screen.getByTestId('page')).toHaveAttribute('data-nav', 'Dashboard'); // which Grafana's menu calls by the app's name
   act(() => mockClient.show({}, { settings: settings({ title: 'More users', subtitle: 'on the same GPUs' }) }));
   expect(screen.getByRole('heading', { level: 1, name: 'More users' })).toBeInTheDocument();
   expect(screen.getByText('on the same GPUs')).toBeInTheDocument();
@@ -94,6 +96,7 @@ it('opens a page that has the whole screen over Grafana, by its key, and leaves 
   expect(grafana.querySelector('#grafana-portal-container')).toContainElement(stage);
   expect(screen.queryByText('Live')).not.toBeInTheDocument();
   expect(grafana.querySelector('nav')).toHaveAttribute('inert');
+  expect(screen.getByTestId('page')).not.toHaveAttribute('data-nav'); // its name is in the menu
   expect(stage.closest('[inert]')).toBeNull();
   unmount();
   expect(grafana.querySelector('nav')).not.toHaveAttribute('inert');

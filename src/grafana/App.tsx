@@ -38,7 +38,7 @@ function Layout() {
   }
   if (page?.bare) {
     return (
-      <PluginPage pageNav={{ text: page.title }}>
+      <PluginPage>
         <WholeScreen>
           <PageRoutes />
         </WholeScreen>
@@ -53,11 +53,11 @@ function Layout() {
       renderTitle={() => <h1>{title}</h1>}
       subTitle={subtitle}
       actions={
-        <>
+        <div className={styles.actions}>
           <Present live={live} />
           <StartStop live={live} />
           <ViewTools />
-        </>
+        </div>
       }
     >
       <div className={styles.page}>
@@ -91,6 +91,7 @@ function WholeScreen({ children }: PropsWithChildren) {
 
 /** What sticks to the top of a page stays below Grafana's own bar. */
 const getStyles = (theme: GrafanaTheme2, barHeight = 0) => ({
+  actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
   whole: css({ position: 'fixed', inset: 0, overflow: 'auto', background: theme.colors.background.canvas }),
   page: css({
     display: 'grid',

@@ -10,9 +10,6 @@ export const SIZES = [
   [3840, 2160],
 ];
 
-/** Sizes of which a picture is taken. */
-export const PICTURED = [390, 1440];
-
 /**
  * What of the part of the page that a selector names is cut off, overlaps or cannot be
  * reached, each in a sentence: text that a box without a scroll bar hides, unless it ends in
@@ -52,7 +49,7 @@ export function cuts(page, selector) {
           reachable = true;
         }
         if (hides(style.overflowX) && (right > r + SLACK || left < l - SLACK) && !reachable) {
-          const whole = style.textOverflow === 'ellipsis' && box.closest('[title], [aria-label]');
+          const whole = style.textOverflow === 'ellipsis' && (box.title || element.closest('[title]'));
           fault ??= whole ? undefined : 'to the side';
         }
         if (hides(style.overflowY) && (bottom > b + SLACK || top < t - SLACK) && !scrolls(style.overflowY)) {
@@ -119,14 +116,15 @@ export function cuts(page, selector) {
         if (rect.width < 1 || rect.height < 1) {
           continue;
         }
-        const { fault, box } = shown(element, rect);
+        // A line's box is higher than its letters.
+        const room = rect.height / 5;
+        const letters = { left: rect.left, right: rect.right, top: rect.top + room, bottom: rect.bottom - room };
+        const { fault, box } = shown(element, letters);
         if (fault) {
           found.add(`${name(node.textContent)} is cut ${fault}`);
         }
         if (!above && box.right > box.left && box.bottom > box.top) {
-          // A line's box is higher than its letters.
-          const room = (rect.bottom - rect.top) / 5;
-          words.push({ element, text: node.textContent, ...box, top: box.top + room, bottom: box.bottom - room });
+          words.push({ element, text: node.textContent, ...box });
         }
       }
     }
@@ -152,14 +150,22 @@ export function cuts(page, selector) {
       if (seen(control) && rect.width > 1 && rect.height > 1) {
         const { fault } = shown(control, rect);
         if (fault && fault !== 'above or below') {
-          found.add(`the control ${name(control.getAttribute('aria-label') || control.textContent || control.tagName)} is cut ${fault}`);
+          found.add(
+            `the control ${name(control.getAttribute('aria-label') || control.textContent || control.tagName)} is cut ${fault}`
+          );
         }
       }
     }
 
     for (const box of root.querySelectorAll('*')) {
       const tooWide = box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0;
-      if (tooWide && scrolls(styleOf(box).overflowX) && seen(box) && !isFor(box) && !box.querySelector('[role="grid"]')) {
+      if (
+        tooWide &&
+        scrolls(styleOf(box).overflowX) &&
+        seen(box) &&
+        !isFor(box) &&
+        !box.querySelector('[role="grid"]')
+      ) {
         found.add(`a box with ${name(box.textContent)} scrolls to the side, and no key reaches it`);
       }
     }
@@ -167,29 +173,15 @@ export function cuts(page, selector) {
   }, selector);
 }
 
-/**
- * Goes through the sizes in both colour schemes, and gives what is cut in which. The
- * scheme is changed by what is given; after each change, settled waits for the page.
- */
-export async function cutAnywhere(page, selector, { scheme, settled, picture }) {
-  const faults = [];
-  for (const colours of ['dark', 'light']) {
-    await scheme(colours);
-    for (const [width, height] of SIZES) {
-      await page.setViewportSize({ width, height });
-      await settled();
-      // A resized part may need a frame or two, and a panel's data a moment.
-      let last = [];
-      await expect(async () => {
-        last = await cuts(page, selector);
-        expect(last).toEqual([]);
-      })
-        .toPass({ timeout: 3000, intervals: [100, 200, 400] })
-        .catch(() => faults.push(...last.map((fault) => `${width} px, ${colours}: ${fault}`)));
-      if (PICTURED.includes(width)) {
-        await picture(`${colours}-${width}x${height}`);
-      }
-    }
-  }
-  return faults;
+/** What is cut in a part of the page, once it is what it stays: a part that was resized may need a moment. */
+export async function lastingCuts(page, selector) {
+  let last = [];
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  await expect(async () => {
+    last = await cuts(page, selector);
+    expect(last).toEqual([]);
+  })
+    .toPass({ timeout: 4000, intervals: [50, 100, 200, 400] })
+    .catch(() => undefined);
+  return last;
 }

@@ -87,24 +87,6 @@ export class Dashboard {
     );
   }
 
-  /** What of our own panels lies beyond their right edge, where it is cut off. */
-  cutOff() {
-    return this.page.evaluate(() =>
-      [
-        ...document.querySelectorAll(
-          'section[aria-label="Workload controls"], section[aria-label="Live against baseline"]'
-        ),
-      ]
-        .flatMap((section) => {
-          const edge = section.getBoundingClientRect().right + 1;
-          return [...section.querySelectorAll('button, input, th, td, div')].filter(
-            (part) => part.getBoundingClientRect().right > edge
-          );
-        })
-        .map((part) => part.textContent || part.getAttribute('aria-label') || part.tagName)
-    );
-  }
-
   /** The texts of the six cards, by name. */
   async cards() {
     const text = await this.page.locator('[data-viz-panel-key="panel-1"]').innerText();

@@ -75,6 +75,7 @@ export function Comparison(props: ComparisonProps) {
       {known && (
         <div className={styles.head}>
           <BaselineChooser chosen={chosen} title={comparison?.title} onChoose={choose} />
+          <span className={styles.subtitle}>{sloLine(known.settings)}</span>
           <div className={styles.present}>
             <ExportButton label="Export the comparison" disabled={!comparison} files={files} />
             {shown && <CopyLink size="sm" span={shown} />}
@@ -123,12 +124,8 @@ function Body({ known, comparison, isLive, size, hideKV, hideRoundRobin }: BodyP
   const [place, narrow] = useNarrow(NARROW);
   return (
     <div className={styles.body} ref={place}>
-      <div>
-        <div className={cx(styles.title, size === 'large' && styles.largeTitle)}>
-          {modeName(lane.state.mode)} live at concurrency {number(comparison.concurrency)} · Baseline:{' '}
-          {comparison.title}
-        </div>
-        <div className={cx(styles.subtitle, size === 'large' && styles.largeSubtitle)}>{sloLine(settings)}</div>
+      <div className={cx(styles.title, size === 'large' && styles.largeTitle)}>
+        {modeName(lane.state.mode)} live at concurrency {number(comparison.concurrency)} · Baseline: {comparison.title}
       </div>
       <div className={cx(styles.tables, size === 'large' && styles.largeTables)} style={columns(model)}>
         <div className={styles.latencies}>
@@ -245,7 +242,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   head: css({
     display: 'flex',
     flexWrap: 'wrap',
-    alignItems: 'baseline',
+    alignItems: 'center',
     justifyContent: 'space-between',
     gap: theme.spacing(0, 2),
   }),
@@ -253,7 +250,6 @@ const getStyles = (theme: GrafanaTheme2) => ({
   title: css({ fontSize: theme.typography.h5.fontSize, fontWeight: theme.typography.fontWeightMedium }),
   subtitle: css({ color: theme.colors.text.secondary }),
   largeTitle: css({ fontSize: `clamp(16px, 2cqi, ${theme.typography.h2.fontSize})`, lineHeight: 1.4 }),
-  largeSubtitle: css({ fontSize: `clamp(13px, 1.6cqi, ${theme.typography.h4.fontSize})` }),
   tables: css({ display: 'flex', flexWrap: 'wrap', gap: theme.spacing(1, 3) }),
   // The most that a table's text may have: where the rates stand below, they would else outgrow the latencies.
   largeTables: css({ fontSize: LARGE_TEXT }),

@@ -64,7 +64,7 @@ export function comparisonCsv(exported: Exported): string {
       ? [value, interval?.[0], interval?.[1], comparison.n, comparison.seconds]
       : Array<undefined>(5).fill(undefined)),
     ...[exported.client?.lag_seconds, undefined, undefined, undefined, undefined, undefined],
-    [runs ? note : isLive ? state.phase : 'lost', estimated && 'estimated'].filter(Boolean).join(', '),
+    runs ? [note, estimated && 'estimated'].filter(Boolean).join('; ') : isLive ? state.phase : 'lost',
   ];
   const recorded = (figure: string, quantile: string, unit: string, column: Column, found: Found) => {
     const gain = runs ? found.improvement : undefined;

@@ -197,6 +197,23 @@ describe('concurrency', () => {
     expect(slider()).toHaveAttribute('step', '5');
   });
 
+  it('reaches to what is in force, and stays so far while it is operated', async () => {
+    const concurrency = { target: 20, actual: 20 };
+    const { client } = await showLane({ state: { concurrency } });
+    expect(slider()).toHaveValue('20');
+    expect(slider()).toHaveAttribute('min', '20');
+    expect(slider()).toHaveAttribute('step', '10');
+    fireEvent.focus(slider());
+    slide(100);
+    expect(slider()).toHaveValue('100');
+    act(() => client.show({ state: { concurrency: { target: 100, actual: 100 } } }));
+    expect(slider()).toHaveAttribute('min', '20');
+    fireEvent.blur(slider());
+    expect(slider()).toHaveAttribute('min', '60');
+    act(() => client.show({ state: { concurrency: { target: 127, actual: 127 } } }));
+    await waitFor(() => expect(slider()).toHaveValue('127')); // between two levels, and not at the next one
+  });
+
   it('is sent once the slider rests, and once only', async () => {
     const { client } = await showLane();
     slide(130);

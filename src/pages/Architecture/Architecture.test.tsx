@@ -1,6 +1,7 @@
 import React from 'react';
 import { act, render, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
+import { MemoryRouter } from 'react-router-dom';
 
 import { ClientProvider } from '../../client';
 import { cluster, crowd, laneChange } from '../../components/Diagram/fixtures';
@@ -21,7 +22,9 @@ async function show(lane?: LaneChange) {
   }
   const result = render(
     <ClientProvider client={client}>
-      <Architecture />
+      <MemoryRouter>
+        <Architecture />
+      </MemoryRouter>
     </ClientProvider>
   );
   await settled(client, ...(lane ? ['/status'] : []));
@@ -250,7 +253,9 @@ describe('the drawing without data', () => {
     client.show(laneChange(1, { state: { driver: 'manual' } }));
     render(
       <ClientProvider client={client}>
+        <MemoryRouter>
         <Architecture />
+      </MemoryRouter>
       </ClientProvider>
     );
     await settled(client, '/status');

@@ -1,5 +1,6 @@
 import React from 'react';
 import { act, render, screen, within } from '@testing-library/react';
+import { MemoryRouter } from 'react-router-dom';
 
 import { ClientProvider } from '../../client';
 import { violations } from '../../test/axe';
@@ -17,7 +18,9 @@ async function show(client: FakeClient) {
   client.reads.mockResolvedValue({ baselines: [] });
   const result = render(
     <ClientProvider client={client}>
-      <Dashboard />
+      <MemoryRouter>
+        <Dashboard />
+      </MemoryRouter>
     </ClientProvider>
   );
   await settled(client, '/baselines');

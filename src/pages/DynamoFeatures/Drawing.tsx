@@ -68,12 +68,12 @@ function Speculation() {
     <>
       <Box rect={at(0, 0)} title="Draft" />
       <Box rect={at(0, 100, 400)} title="One pass of the large model" tone="accent" />
-      <Arrow path="M 110 22 H 140" />
+      <Arrow path="M 110 22 H 135" />
       {[0, 1, 2].map((i) => (
         <React.Fragment key={i}>
-          <Box rect={at(145 + i * 82, 0, 72)} title={`guess ${i + 1}`} tone={i < 2 ? 'plain' : 'absent'} />
-          <Arrow kind={i < 2 ? 'solid' : 'faint'} path={`M ${181 + i * 82} 44 V 100`} />
-          <Words x={187 + i * 82} y={76}>
+          <Box rect={at(140 + i * 78, 0, 70)} title={`guess ${i + 1}`} tone={i < 2 ? 'plain' : 'absent'} />
+          <Arrow kind={i < 2 ? 'solid' : 'faint'} path={`M ${175 + i * 78} 44 V 100`} />
+          <Words x={181 + i * 78} y={76}>
             {i < 2 ? 'kept' : 'dropped'}
           </Words>
         </React.Fragment>

@@ -1,6 +1,7 @@
 import React from 'react';
 import { act, render, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
+import { MemoryRouter } from 'react-router-dom';
 
 import { ClientProvider, Problem, type BoothEvent } from '../../client';
 import { violations } from '../../test/axe';
@@ -30,7 +31,9 @@ async function show(events: BoothEvent[] | Problem = some) {
   );
   const result = render(
     <ClientProvider client={client}>
-      <Events />
+      <MemoryRouter>
+        <Events />
+      </MemoryRouter>
     </ClientProvider>
   );
   await settled(client, '/events?limit=100');

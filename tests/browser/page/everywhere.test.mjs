@@ -1,6 +1,7 @@
 /** Every page, in every size and in both colour schemes, with live data: whole, accessible, and in a picture. */
 import { violations } from '../axe.mjs';
 import { firstTurn, start } from '../booth.mjs';
+import { cuts } from '../layout.mjs';
 import { addresses, expect, host, inGrafanaToo, Page, shoot, test } from './page.mjs';
 
 const VIEWS = [
@@ -22,11 +23,8 @@ for (const { width, height, picture, zoomed, where = {}, ...browser } of VIEWS) 
       await booth.settled();
       await expect(page.getByText('cannot be shown'), title).toHaveCount(0);
       const found = await violations(page, host.ours);
-      const overflow = await booth.overflow();
       faults.push(...found.map((fault) => `${title}: ${fault}`));
-      if (overflow > 0) {
-        faults.push(`${title}: reaches ${overflow} px beyond the window`);
-      }
+      faults.push(...(await cuts(page, host.ours)).map((fault) => `${title}: ${fault}`));
       if (picture) {
         const name = `${title}-${browser.colorScheme}-${width}x${height}`.toLowerCase().replace(/[^a-z0-9-]+/g, '-');
         await shoot(page, name);

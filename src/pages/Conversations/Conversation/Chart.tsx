@@ -8,7 +8,7 @@ import { milliseconds, percent } from '../../../lib/format';
 import { sharedStarter, summary, type Bar } from './model';
 
 /** The drawing's measures, in its own units. */
-const SLOT = 64;
+const SLOT = 72;
 const WIDTH = 40;
 const HEIGHT = 190;
 const ABOVE = 24;
@@ -122,7 +122,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     waiting: css({}),
     streaming: css({ fill: info.main }),
     planned: css({}),
-    value: css({ fill: text.primary, fontSize: 15, fontWeight: 500, textAnchor: 'middle' }),
+    value: css({ fill: text.primary, fontSize: 14, fontWeight: 500, textAnchor: 'middle' }),
     text: css({ fill: text.secondary, fontSize: 13, textAnchor: 'middle' }),
     bad: css({ fill: error.text }),
     caption: css({

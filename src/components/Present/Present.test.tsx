@@ -1,0 +1,61 @@
+import React from 'react';
+import { act, render, screen } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+
+import { stubSizes } from '../../test/sizes';
+import { CopyLink, FullScreenButton } from '.';
+import { shareLink } from './link';
+
+beforeEach(() => stubSizes());
+afterEach(() => {
+  jest.restoreAllMocks();
+  setFullScreen({});
+});
+
+/** What a browser says of full screen, as far as it says anything. */
+function setFullScreen(state: { fullscreenEnabled?: boolean; fullscreenElement?: Element | null }) {
+  const values = { fullscreenEnabled: false, fullscreenElement: null, ...state };
+  Object.entries(values).forEach(([name, value]) =>
+    Object.defineProperty(document, name, { value, configurable: true })
+  );
+}
+
+describe('a link', () => {
+  it('keeps what was chosen, and fixes the time', () => {
+    expect(shareLink('http://host/conversations?status=error#a')).toBe('http://host/conversations?status=error#a');
+    expect(shareLink('http://host/d/booth?from=now-5m&to=now&kiosk', { from: 1000, to: 2000 })).toBe(
+      'http://host/d/booth?from=1000&to=2000&kiosk='
+    );
+  });
+
+  it('is copied by its button', async () => {
+    const user = userEvent.setup();
+    Object.assign(window, { isSecureContext: true }); // elsewhere, a text field of no size is copied
+    render(<CopyLink span={() => ({ from: 1, to: 2 })} />);
+    await user.click(screen.getByRole('button', { name: 'Copy link' }));
+    expect(await navigator.clipboard.readText()).toBe('http://localhost/?from=1&to=2');
+  });
+});
+
+describe('full screen', () => {
+  it('is not on offer where there is none', () => {
+    setFullScreen({ fullscreenEnabled: false });
+    render(<FullScreenButton />);
+    expect(screen.queryByRole('button')).not.toBeInTheDocument();
+  });
+
+  it('is asked for, and left', async () => {
+    setFullScreen({ fullscreenEnabled: true });
+    const ask = jest.fn(() => Promise.resolve());
+    const leave = jest.fn(() => Promise.resolve());
+    Object.assign(document.documentElement, { requestFullscreen: ask });
+    Object.assign(document, { exitFullscreen: leave });
+    render(<FullScreenButton />);
+    await userEvent.click(screen.getByRole('button', { name: 'Full screen' }));
+    expect(ask).toHaveBeenCalledTimes(1);
+    setFullScreen({ fullscreenEnabled: true, fullscreenElement: document.body });
+    act(() => void document.dispatchEvent(new Event('fullscreenchange')));
+    await userEvent.click(screen.getByRole('button', { name: 'Leave full screen' }));
+    expect(leave).toHaveBeenCalledTimes(1);
+  });
+});

@@ -1,0 +1,46 @@
+import { FakeClient } from '../../test/fixtures';
+import { conversation, listOf, turn } from '../../test/conversations';
+import { conversationsCsv, readAll, turnsCsv } from './exported';
+
+const lines = (csv: string) => csv.trimEnd().split('\r\n');
+
+function clientWith(n: number) {
+  const all = Array.from({ length: n }, (_, k) => conversation(k));
+  const client = new FakeClient();
+  client.reads.mockImplementation((path) => Promise.resolve(listOf(all, path)));
+  return client;
+}
+
+it('reads every page of a filter, newest first', async () => {
+  const all = await readAll(clientWith(4500), { topic: 'topic 3' }, new AbortController().signal);
+  expect(all).toHaveLength(450);
+  expect(all[0].number).toBe(4493);
+  expect(new Set(all.map(({ id }) => id)).size).toBe(450);
+});
+
+it('reads no further once nobody waits', async () => {
+  const client = clientWith(4500);
+  const leaving = new AbortController();
+  leaving.abort();
+  await readAll(client, {}, leaving.signal);
+  expect(client.reads).toHaveBeenCalledTimes(1);
+});
+
+it('writes a line for each conversation', () => {
+  const [heads, first, second] = lines(
+    conversationsCsv([conversation(7), conversation(6, { status: 'active', ended: undefined, turns_done: 1 })])
+  );
+  expect(heads).toBe('id,number,topic,starter,status,error_class,turns_planned,turns_done,started,ended');
+  expect(first).toBe('main-run-7,7,Topic 7,topic-7,completed,,4,4,2026-11-20T09:00:07.000Z,2026-11-20T09:01:37.000Z');
+  expect(second).toBe('main-run-6,6,Topic 6,topic-6,active,,4,1,2026-11-20T09:00:06.000Z,');
+});
+
+it('writes a line for each turn, with what was said', () => {
+  const said = 'First,\n"second"';
+  const text = turnsCsv(conversation(7, { turns: [turn(1), turn(2, { assistant_message: said })] }));
+  const [heads, first] = lines(text);
+  expect(heads.split(',')).toHaveLength(first.split(',').length);
+  expect(first).toContain('main-run-7,1,main-run-7-1,3,120,kv,off,true,ok,');
+  expect(text).toContain('Question 2,"First,\n""second"""\r\n');
+  expect(lines(turnsCsv(conversation(8)))).toHaveLength(1);
+});
