@@ -1,7 +1,6 @@
-import type { ClientHealth, Column, LaneSnapshot } from '../../client';
+import type { ClientHealth, Column, Comparison, LaneSnapshot } from '../../client';
 import { toCsv, type CsvValue } from '../../lib/csv';
 import type { Known } from '../../lib/known';
-import type { Comparison } from '../../client';
 
 /** What is needed to export a comparison. */
 export interface Exported {
