@@ -54,7 +54,7 @@ export function ExportButton({ label, files, links = {}, disabled }: ExportButto
         <Menu.Item key={file.label} label={file.label} icon="file-alt" onClick={() => void give(file)} />
       ))}
       {Object.entries(links).map(([words, url]) => (
-        <Menu.Item key={words} label={words} icon="file-alt" url={url} target="_self" />
+        <Menu.Item key={words} label={words} icon="file-alt" url={url} role="menuitem" target="_self" />
       ))}
     </Menu>
   );

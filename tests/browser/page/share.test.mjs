@@ -13,6 +13,7 @@ test('what is seen goes out as a file and as a link, by the keyboard, and its ti
   await expect(page).toHaveTitle(/^Conversations · /);
 
   const given = async (button, item) => {
+    await expect(page.getByRole('button', { name: button })).toBeEnabled();
     await page.getByRole('button', { name: button }).press('Enter');
     const download = page.waitForEvent('download');
     await page.getByRole('menuitem', { name: item }).press('Enter');
