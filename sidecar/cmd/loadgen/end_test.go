@@ -123,7 +123,7 @@ func TestDurationAndFailIf(t *testing.T) {
 	})
 	began := time.Now()
 	code, stdout, stderr := brief(t, server.URL, "--duration=2s", "--fail-if=error_rate>50%")
-	assert.Equal(t, failure, code, stderr)
+	assert.Equal(t, failed, code, stderr)
 	assert.GreaterOrEqual(t, time.Since(began), 2*time.Second)
 	assert.Contains(t, stdout, "ended by --duration")
 	assert.Contains(t, stdout, "error_rate>50%: FAILED, it is 100.0 %")

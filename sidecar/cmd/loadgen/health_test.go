@@ -31,11 +31,11 @@ func TestHealth(t *testing.T) {
 	server.Close()
 	p.until("it says why it is not", func() bool {
 		code, says := health()
-		return code == failure && strings.Contains(says, "not ready: 503")
+		return code == broken && strings.Contains(says, "not ready: 503")
 	})
 	p.endsWell()
 	code, says := health()
-	assert.Equal(t, failure, code)
+	assert.Equal(t, broken, code)
 	assert.Contains(t, says, "refused")
 }
 

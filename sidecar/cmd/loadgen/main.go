@@ -27,10 +27,10 @@ import (
 // Exit codes.
 const (
 	success    = 0
-	failure    = 1 // a condition of --fail-if was hit; of loadgen health: not ready
+	broken     = 1 // the load generator itself failed: its API, its store or a file of --output; of loadgen health: it is not ready
 	badInput   = 2 // nothing has started: the caller must change something
-	unmeasured = 3 // nothing was measured, or not what a condition of --fail-if is about
-	broken     = 4 // the load generator itself failed: its API, its store or a file of --output
+	failed     = 3 // a condition of --fail-if was hit
+	unmeasured = 4 // nothing was measured, or not what a condition of --fail-if is about
 )
 
 // gcPercent collects early. What lives is a few megabytes, so that costs next to
@@ -61,7 +61,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	case config.Health:
 		if err := health(ctx, conf); err != nil {
 			fmt.Fprintln(stderr, "loadgen:", err)
-			return failure
+			return broken
 		}
 	default:
 		return exitCode(stderr, serve(ctx, conf, stdout, stderr))
@@ -83,7 +83,7 @@ func exitCode(w io.Writer, err error) int {
 	case errors.As(err, new(notStarted)):
 		return badInput
 	case err == errFailIf: //nolint:errorlint // together with another error it is that which counts
-		return failure
+		return failed
 	case err == errNothing, err == errUnknown: //nolint:errorlint // as above
 		return unmeasured
 	}

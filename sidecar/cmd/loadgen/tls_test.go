@@ -139,7 +139,7 @@ func TestTLS(t *testing.T) {
 	other.issue(t, 4)
 	files = other
 	code, says = health()
-	assert.Equal(t, failure, code)
+	assert.Equal(t, broken, code)
 	assert.Contains(t, says, "another certificate than that of tls_cert_file")
 	p.endsWell()
 }

@@ -125,7 +125,7 @@ type Workload struct {
 type End struct {
 	Duration time.Duration `default:"0s" min:"0s" max:"8760h" help:"How long to run: then the program prints a summary and ends. It begins at once, as with start. 0s: until it is stopped."`
 	Requests int           `default:"0" min:"0" max:"1000000000" help:"How many turns to wait for that end well or fail: then the program prints a summary and ends. It begins at once, as with start. 0: any number."`
-	FailIf   []string      `name:"fail_if" form:"condition" placeholder:"CONDITION" help:"Conditions by which the run fails (exit code 1), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. In a shell, quote them."`
+	FailIf   []string      `name:"fail_if" form:"condition" placeholder:"CONDITION" help:"Conditions by which the run fails (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. In a shell, quote them."`
 	Output   []string      `form:"output" placeholder:"FILE" help:"Files to write at the end: a name in .json or .html gets the summary, one in .csv the turns."`
 }
 

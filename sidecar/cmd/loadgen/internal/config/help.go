@@ -23,15 +23,15 @@ Examples:
   loadgen --target-url http://127.0.0.1:8000/v1 --concurrency 120 --start
       begin at once with 120 conversations
   loadgen --target-url http://127.0.0.1:8000 --duration 5m --fail-if 'ttft_p95>600ms' --output report.html
-      run for five minutes, print a summary, and exit with 1 where TTFT is too high
+      run for five minutes, print a summary, and exit with 3 where TTFT is too high
   LOADGEN_TARGET_API_KEY=… loadgen --config booth.yaml --log-format json
       take the settings from a file and the key from the environment
   loadgen check --config booth.yaml
       say what is wrong with a file, and start nothing
 
-Exit codes: 0 all is well; 1 a condition of --fail-if was hit (of health: not
-ready); 2 nothing has started, since something must be changed first; 3 nothing
-was measured, or not what a condition is about; 4 the load generator itself failed.
+Exit codes: 0 all is well; 1 the load generator itself failed (of health: not
+ready); 2 nothing has started, since something must be changed first; 3 a condition
+of --fail-if was hit; 4 nothing was measured, or not what a condition is about.
 `
 
 // printHelp is kong's help of the whole program, whatever the command, with
