@@ -64,7 +64,7 @@ test('booth: the recorded benchmark by concurrency, at the levels of the slider 
   const open = async (query) => {
     await Dashboard.open(page, 'kvbooth-booth', query);
     // What was recorded is asked for when it is wanted, not every five seconds with the rest.
-    await page.getByText('Recorded benchmark, by concurrency').first().click();
+    await page.getByText('Benchmark by concurrency').first().click();
   };
   await open();
   await until('seven levels', async () => String(await levels()) === '60,80,100,120,140,160,180', { within: 60_000 });

@@ -89,8 +89,11 @@ export class Dashboard {
 
   /** The texts of the six cards, by name. */
   async cards() {
-    const text = await this.page.locator('[data-viz-panel-key="panel-1"]').innerText();
-    const lines = text
+    const texts = await this.page
+      .locator('[data-viz-panel-key="panel-1"], [data-viz-panel-key="panel-13"]')
+      .allInnerTexts();
+    const lines = texts
+      .join('\n')
       .split('\n')
       .map((line) => line.trim())
       .filter(Boolean);

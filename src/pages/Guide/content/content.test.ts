@@ -85,7 +85,7 @@ describe.each(Object.keys(vendors) as VendorName[])('under the vendor %s,', (nam
     });
 
     it('type no figure: each comes with its word', () => {
-      const own = ['FP8', 'FP16', 'EAGLE-3', 'p50', 'p95', 'tokens − 1', '95 of 100', 'HTTP/2'];
+      const own = ['FP8', 'FP16', 'EAGLE-3', 'p50', 'p95', 'tokens − 1', '95 of 100', 'HTTP/2', 'last 60 s'];
       const phases = PHASES.map(({ id }) => `Phase ${id}`).concat('with 3a');
       const typed = texts
         .filter(([, one]) => /\d/.test(withoutNames(plain(one), [...own, ...phases, ...vendor.names])))
