@@ -37,6 +37,6 @@ test('who may operate starts and stops from every page; a viewer is told why not
   await stateUntil('stopped', (s) => s.phase === 'stopped');
   const viewers = await visit({ login: 'viewer' });
   await open(viewers, '/guide');
-  await viewers.getByText('Read only').waitFor();
+  await viewers.getByText('Read only', { exact: true }).waitFor();
   await expect(viewers.getByRole('button', { name: 'Start', exact: true })).toHaveCount(0);
 });
