@@ -23,7 +23,7 @@ test('the search narrows questions and terms, from the keyboard', async ({ visit
 test('an answer and a term have addresses, and the search stays in sight', inGrafanaToo, async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }), '/guide?visitor=technical#question-grove');
   await page.getByText('PodCliques').waitFor();
-  await expect(page.getByRole('radio', { name: /^Came for Dynamo/ })).toBeChecked();
+  await expect(page.getByRole('radio', { name: /^Came for the router/ })).toBeChecked();
   await page.getByRole('link', { name: 'TTFT', exact: true }).click();
   await expect(page).toHaveURL(/\?visitor=technical#term-ttft$/);
   const box = await page.getByRole('search').boundingBox();
