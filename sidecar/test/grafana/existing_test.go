@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -350,12 +351,16 @@ func (e *existing) ask(method, path string, body, answer any) error {
 	return json.Unmarshal(said, answer)
 }
 
-// checkDataSource finds the uid as the page says.
+// checkDataSource finds the uid as the page says. Grafana answers before it has read
+// all of its provisioning.
 func (e *existing) checkDataSource() {
 	e.t.Helper()
-	if said := e.run(e.first, "uid", ""); !strings.Contains(said, `"uid":"`+theirs+`"`) {
-		e.t.Errorf("no data source %s: %s", theirs, said)
-	}
+	e.eventually("there is the data source "+theirs, func() error {
+		if said := e.run(e.first, "uid", ""); !strings.Contains(said, `"uid":"`+theirs+`"`) {
+			return errors.New(said)
+		}
+		return nil
+	})
 }
 
 // checkRules waits until every rule was evaluated, each on their data source, and holds

@@ -97,8 +97,8 @@ func (e *existing) checkDashboards(without map[string]string) {
 func (e *existing) checkReasons(reasons []string) {
 	e.t.Helper()
 	proofs := map[string]string{
-		"not reported: no DCGM exporter": `sum(up{job="dcgm-exporter"}) == 0`,
-		"not reported by this engine":    `min(up{job="dynamo-worker"}) == 1`, // they are read, and do not tell
+		"no DCGM exporter is scraped":                 `sum(up{job="dcgm-exporter"}) == 0`,
+		"not scraped, or not reported by this engine": `min(up{job="dynamo-worker"}) == 1`, // they are read, and do not tell
 	}
 	for _, reason := range reasons {
 		e.eventually("it is true that "+reason, func() error {

@@ -40,11 +40,11 @@ func host(t *testing.T, address string) string {
 
 // withoutGPUs are the panels that a Dynamo with mock workers has no data for.
 var withoutGPUs = map[string]string{
-	"kvbooth-booth: GPU Memory (per GPU)":           "not reported: no DCGM exporter",
-	"gtc-demo: GPU Memory (per GPU)":                "not reported: no DCGM exporter",
-	"gtc-demo: GPU Utilization (per GPU)":           "not reported: no DCGM exporter",
-	"gtc-demo: Engine Queue Wait Time (per worker)": "not reported by this engine",
-	"gtc-demo: Speculative Decoding":                "not reported by this engine",
+	"kvbooth-booth: GPU Memory (per GPU)":           "no DCGM exporter is scraped",
+	"gtc-demo: GPU Memory (per GPU)":                "no DCGM exporter is scraped",
+	"gtc-demo: GPU Utilization (per GPU)":           "no DCGM exporter is scraped",
+	"gtc-demo: Engine Queue Wait Time (per worker)": "not scraped, or not reported by this engine",
+	"gtc-demo: Speculative Decoding":                "not scraped, or not reported by this engine",
 }
 
 // TestRealDynamo holds the core of the journeys against a real Dynamo, and follows the

@@ -5,7 +5,7 @@ import { cuts } from '../layout.mjs';
 import { addresses, expect, host, inGrafanaToo, Page, shoot, test } from './page.mjs';
 
 const VIEWS = [
-  { width: 1920, height: 1080, colorScheme: 'dark', picture: true, where: inGrafanaToo },
+  { width: 1920, height: 1080, colorScheme: 'dark', picture: true },
   { width: 1280, height: 720, colorScheme: 'light', picture: true, where: inGrafanaToo },
   { width: 640, height: 360, colorScheme: 'dark', deviceScaleFactor: 2, zoomed: true }, // 1280×720 at 200 %
 ];

@@ -1,9 +1,9 @@
-/** What a tab keeps of the snapshots that it was sent: of two hours of them in seconds, or of eight where BENCH is set. */
+/** What a tab keeps of the snapshots that it was sent: of an hour of them in seconds, or of eight where BENCH is set. */
 import { env, until } from '../booth.mjs';
 import { expect, test } from '../journey.mjs';
 import { Page, registered, replay } from './page.mjs';
 
-const HOURS = env.bench ? 8 : 2;
+const HOURS = env.bench ? 8 : 1;
 const SNAPSHOTS = HOURS * 60 * 60; // one a second
 const WARM_UP = env.bench ? 600 : 300; // for each page
 const GROWTH = HOURS * 2.5 * 2 ** 20; // bytes
