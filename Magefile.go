@@ -45,7 +45,7 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "torture", Run: torture},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
 		suite.Part{Name: "OpenAI client", Run: peers("-run=^TestOpenAIClient$")},
-		suite.Part{Name: "page", Run: onPage},
+		suite.Part{Name: "page", Run: onPage()},
 		suite.Part{Name: "Grafana", Run: inGrafana(), Beside: true}, // either waits a lot
 	)
 }
@@ -143,7 +143,7 @@ func Bench(ctx context.Context) error {
 		return err
 	}
 	return run(ctx,
-		suite.Part{Name: "page", Run: measured("page/first,page/memory", onPage)},
+		suite.Part{Name: "page", Run: measured("page/first,page/memory", onPage("-run=TestPage$"))},
 		suite.Part{Name: "Grafana", Run: measured("browser/cost", inGrafana("-run=TestBooth$"))},
 	)
 }
@@ -326,8 +326,10 @@ func torture(ctx context.Context) (suite.Count, error) {
 }
 
 // onPage tests the load generator's own page in a real browser, where one is found.
-func onPage(ctx context.Context) (suite.Count, error) {
-	return withBuild(ctx, "-timeout=20m", "-tags=page", "./sidecar/test/page")
+func onPage(flags ...string) func(context.Context) (suite.Count, error) {
+	return func(ctx context.Context) (suite.Count, error) {
+		return withBuild(ctx, append(flags, "-timeout=30m", "-tags=page", "./sidecar/test/page")...)
+	}
 }
 
 // inGrafana tests the app in a real Grafana with a real browser, where both are found.

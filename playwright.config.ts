@@ -34,7 +34,8 @@ export default defineConfig({
     trace: BENCH ? 'off' : { mode: 'retain-on-failure', screenshots: false, snapshots: false },
   },
   projects: [
-    { name: 'page', testDir: 'tests/browser/page' },
+    { name: 'page', testDir: 'tests/browser/page', grepInvert: /@waits/ },
+    { name: 'waits', testDir: 'tests/browser/page', grep: /@waits/ },
     // Inside a Grafana under a path: its own pages, the panels, and of the load generator's pages what goes another way there.
     { name: 'app', grep: /@grafana|app apppages|app operate/ },
     { name: 'grafana', testIgnore: ['**/page/**', '**/apppages.test.mjs'] },

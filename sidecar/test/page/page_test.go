@@ -15,10 +15,12 @@ const (
 	// token is that of the load generators that have one.
 	token = "the-page-of-a-test"
 	// firstPort is where the search for free ports begins.
-	firstPort = 24000
+	firstPort = 25000
 )
 
+// TestPage and TestPageWaits run beside each other, each with a booth of its own.
 func TestPage(t *testing.T) {
+	t.Parallel()
 	tools := boothtest.FindTools(t)
 	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Target: boothtest.Simulated})
 	needPage(t, b.Loadgen)
@@ -31,6 +33,15 @@ func TestPage(t *testing.T) {
 		// A namespace without metrics: else the router's own would tell the mode.
 		"UNTOLD_URL="+b.AnotherLoadgen(t, "untold", "", "--mode-driver=manual", "--mode-mode=unknown", "--prometheus-namespace=elsewhere"),
 		"REPLAY_URL="+startReplay(t, b.Loadgen))
+}
+
+// TestPageWaits has the journeys that wait for the workload more than they do anything.
+func TestPageWaits(t *testing.T) {
+	t.Parallel()
+	tools := boothtest.FindTools(t)
+	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort + 500, Target: boothtest.Simulated})
+	needPage(t, b.Loadgen)
+	b.Journeys(t, tools, "waits")
 }
 
 // needPage fails the test where the load generator was built without its page.

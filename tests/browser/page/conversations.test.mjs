@@ -1,6 +1,6 @@
 /** The conversations: one followed from its first turn to its last, the list with its filters, and a turn that failed. */
 import { call, env, firstTurn, killPart, lane, start, startPart, stop, until } from '../booth.mjs';
-import { callsTo, expect, inGrafanaToo, Page, test } from './page.mjs';
+import { callsTo, expect, inGrafanaToo, Page, test, waits } from './page.mjs';
 
 const table = (page) => page.getByRole('grid', { name: 'Conversations' });
 const links = (page) => table(page).getByRole('link');
@@ -11,7 +11,7 @@ const chart = (page) => page.getByRole('img', { name: /^TTFT by turn/ });
 /** What the load generator itself says of the conversation that is open. */
 const stored = (page) => call('GET', `/api/v1/conversations/${new URL(page.url()).pathname.split('/').at(-1)}`);
 
-test('one conversation, followed from its first turn to its last', async ({ visit }) => {
+test('one conversation, followed from its first turn to its last', waits, async ({ visit }) => {
   await call('PATCH', '/api/v1/workload', { turns: { min: 3, max: 3 } });
   await start(12); // few at a time take their turns quickly, and not too quickly to be opened
   const { page } = await Page.open(await visit({ browser: {} }), '/conversations');

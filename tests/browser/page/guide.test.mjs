@@ -1,6 +1,6 @@
 /** The presenter's guide: what is searched is found, what was seen is ticked, and numbers are the snapshot's. */
 import { call, firstTurn, start, stateUntil, stop, until } from '../booth.mjs';
-import { expect, host, inGrafanaToo, Page, section, shoot, test } from './page.mjs';
+import { expect, host, inGrafanaToo, Page, section, shoot, test, waits } from './page.mjs';
 
 test('the search narrows questions and terms, from the keyboard', async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }), '/guide');
@@ -136,7 +136,7 @@ test('the platform told of is that of the vendor in the settings', async ({ visi
   }
 });
 
-test('a phase is ticked by what was measured in it, and stands on the features page', async ({ visit }) => {
+test('a phase is ticked by what was measured in it, and stands on the features page', waits, async ({ visit }) => {
   const booth = await Page.open(await visit({ browser: {} }), '/guide');
   const { page } = booth;
   await call('PUT', '/api/v1/cluster/mode', { mode: 'kv', speculation: 'eagle3' });

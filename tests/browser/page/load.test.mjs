@@ -1,6 +1,6 @@
 /** What the load is: opening texts chosen in the controls, and a cap that holds the load back, with its control. */
 import { call, start, stateUntil, stop, until } from '../booth.mjs';
-import { expect, Page, shoot, test } from './page.mjs';
+import { expect, Page, shoot, test, waits } from './page.mjs';
 
 const MINUTE = 60_000;
 
@@ -34,7 +34,7 @@ test('every conversation has a text of its own where the controls say so', async
   await stateUntil('ten texts again', ({ shape }) => shape.openings === 10);
 });
 
-test('a cap that holds the load back says so, with its control beside it', async ({ visit }) => {
+test('a cap that holds the load back says so, with its control beside it', waits, async ({ visit }) => {
   const { page } = await Page.open(await visit({ browser: {} }));
   const { target_rps } = await stateUntil('stopped', ({ phase }) => phase === 'stopped');
   await controls(page).getByRole('button', { name: 'More' }).click();

@@ -65,7 +65,7 @@ const hosts = {
 };
 
 /** Where the pages of these journeys are. */
-export const host = hosts[process.env.PLACE === 'page' ? 'loadgen' : 'grafana'];
+export const host = hosts[['page', 'waits'].includes(process.env.PLACE) ? 'loadgen' : 'grafana'];
 
 export { expect };
 
@@ -76,6 +76,9 @@ export const test = anywhere.extend({
 
 /** Of a journey that goes another way inside Grafana, through its plugin, router or users: it is made there, too. */
 export const inGrafanaToo = { tag: '@grafana' };
+
+/** Of a journey that waits for the workload more than it does anything: those have a booth of their own, beside the others. */
+export const waits = { tag: '@waits' };
 
 /** A part of a page by its title. */
 export const section = (page, name) => page.getByRole('region', { name, exact: true });
