@@ -18,7 +18,7 @@ test('booth: every worker of the cluster, and the hit rate as clients and router
   const rate = await until(
     'the hit rate on its card',
     async () => {
-      const { 'KV Cache Hit, 60 s': text } = await booth.cards();
+      const { 'KV Hit, 60 s': text } = await booth.cards();
       return /^\d/.test(text) && parseFloat(text) > 0 && text;
     },
     { within: 60_000 }
