@@ -11,7 +11,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -283,7 +282,7 @@ func (e *existing) startGrafana(installed local.Grafana) {
 		Env:     append(env, "GF_AUTH_ANONYMOUS_ENABLED=false", "GF_SECURITY_ADMIN_PASSWORD="+password),
 	})
 	check(e.t, err)
-	grafana := &boothtest.Part{Command: command, Ready: e.grafana + "/api/health"}
+	grafana := &boothtest.Part{Command: command, Ready: whole(e.grafana, theirs)}
 	grafana.Run(e.t)
 }
 
@@ -351,16 +350,12 @@ func (e *existing) ask(method, path string, body, answer any) error {
 	return json.Unmarshal(said, answer)
 }
 
-// checkDataSource finds the uid as the page says. Grafana answers before it has read
-// all of its provisioning.
+// checkDataSource finds the uid as the page says.
 func (e *existing) checkDataSource() {
 	e.t.Helper()
-	e.eventually("there is the data source "+theirs, func() error {
-		if said := e.run(e.first, "uid", ""); !strings.Contains(said, `"uid":"`+theirs+`"`) {
-			return errors.New(said)
-		}
-		return nil
-	})
+	if said := e.run(e.first, "uid", ""); !strings.Contains(said, `"uid":"`+theirs+`"`) {
+		e.t.Errorf("no data source %s: %s", theirs, said)
+	}
 }
 
 // checkRules waits until every rule was evaluated, each on their data source, and holds

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"kvbooth/sidecar/booth/local"
@@ -40,7 +41,14 @@ func startGrafana(t *testing.T, b *boothtest.Booth, installed local.Grafana, pat
 	if err != nil {
 		t.Fatal(err)
 	}
-	grafana := &boothtest.Part{Command: command, Ready: root + path + "/api/health"}
+	grafana := &boothtest.Part{Command: command, Ready: whole(root+path, local.DataSourceUID)}
 	grafana.Run(t)
 	return root + path
+}
+
+// whole is an address that answers once a Grafana has read its provisioning, down to a
+// data source. It says that it is healthy before, and some calls that come meanwhile
+// are never answered.
+func whole(grafana, source string) string {
+	return strings.Replace(grafana, "://", "://admin:"+password+"@", 1) + "/api/datasources/uid/" + source
 }
