@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -65,6 +66,7 @@ func counted(dir string) (Count, error) {
 				Name    string    `xml:"name,attr"`
 				Class   string    `xml:"classname,attr"`
 				Failure *string   `xml:"failure"`
+				Error   *string   `xml:"error"` // Playwright's, of what is no assertion
 				Skipped *struct{} `xml:"skipped"`
 			} `xml:"testsuite>testcase"`
 		}
@@ -72,10 +74,10 @@ func counted(dir string) (Count, error) {
 			return total, fmt.Errorf("%s: %w", file, err)
 		}
 		for _, c := range report.Cases {
-			switch {
-			case c.Failure != nil:
+			switch said := cmp.Or(c.Failure, c.Error); {
+			case said != nil:
 				total.Failed++
-				total.Failures = append(total.Failures, c.Class+": "+c.Name+beginning(*c.Failure))
+				total.Failures = append(total.Failures, c.Class+": "+c.Name+beginning(*said))
 			case c.Skipped != nil:
 				total.Skipped++
 			default:

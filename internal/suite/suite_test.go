@@ -120,7 +120,7 @@ func TestGoTest(t *testing.T) {
 		"good/a_test.go": header + `func TestGood(t *testing.T) { t.Run("sub", func(t *testing.T) {}) }
 func TestSkipped(t *testing.T) { t.Skip("the reason") }
 func TestReports(t *testing.T) {
-	report := "<testsuites><testsuite><testcase/><testcase classname='page' name='a journey'><failure>\nit takes\n\ntoo long\n</failure></testcase><testcase><skipped/></testcase></testsuite></testsuites>"
+	report := "<testsuites><testsuite><testcase/><testcase classname='page' name='a journey'><failure>\nit takes\n\ntoo long\n</failure></testcase><testcase classname='page' name='another'><error>no such button</error></testcase><testcase><skipped/></testcase></testsuite></testsuites>"
 	if err := os.WriteFile(os.Getenv("SUITE_REPORTS")+"/other.xml", []byte(report), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestReports(t *testing.T) {
 
 	count, err = GoTest(t.Context(), Live, "./good")
 	require.NoError(t, err)
-	require.Equal(t, Count{Passed: 4, Failed: 1, Skipped: 2, Failures: []string{"page: a journey\n    it takes\n    too long"}}, count)
+	require.Equal(t, Count{Passed: 4, Failed: 2, Skipped: 2, Failures: []string{"page: a journey\n    it takes\n    too long", "page: another\n    no such button"}}, count)
 }
 
 func TestFuzz(t *testing.T) {
