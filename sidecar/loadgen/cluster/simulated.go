@@ -27,6 +27,8 @@ const (
 	// The way back is the shorter one: whoever waits for it wants to know.
 	switchPatience   = time.Minute
 	rollBackPatience = 20 * time.Second
+	// How long a cluster that is busy is asked for its offers, before a switch begins.
+	busyPatience = 20 * time.Second
 )
 
 var (
@@ -133,7 +135,7 @@ func (s *Simulated) Switch(ctx context.Context, from, to api.ModeState, report f
 // knock asks for the offers, since those that are known may be another cluster's. One
 // that is busy is asked again; one that is not there is said at once.
 func (s *Simulated) knock(ctx context.Context, progress func(string)) error {
-	return until(ctx, rollBackPatience, progress, func(ctx context.Context) (string, error) {
+	return until(ctx, busyPatience, progress, func(ctx context.Context) (string, error) {
 		_, err := s.state(ctx)
 		if errors.Is(err, errLate) {
 			return silence(err)
