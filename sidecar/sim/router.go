@@ -45,6 +45,9 @@ type Candidate struct {
 // Worker is the candidate that was chosen.
 func (d *Decision) Worker() Candidate { return d.Candidates[d.Chosen] }
 
+// BlockTokens is how many tokens a block has.
+func (d *Decision) BlockTokens() int { return d.blockTokens }
+
 // PredictedHit is the share of the prompt that the router expected in the chosen
 // worker's cache.
 func (d *Decision) PredictedHit() float64 {

@@ -1,7 +1,6 @@
 package corpus
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kvbooth/sidecar/draw"
 )
 
 // Opening gives the text that opens a conversation, by its number from 0 on: the
@@ -65,18 +66,6 @@ func madeID(article string, number int64) string { return article + "-" + groupe
 // Below 10⁹ there are three groups.
 func grouped(n int64) string {
 	return fmt.Sprintf("%03d-%03d-%03d", n/1_000_000, n/1000%1000, n%1000)
-}
-
-// Random gives a generator of its own to every list of at most four numbers, such as
-// a seed and what it is for. ChaCha8 needs no mixing of its seed: neighbouring numbers
-// are all that tells conversations apart, and PCG promises nothing about neighbouring
-// seeds.
-func Random(numbers ...uint64) *rand.Rand {
-	var seed [32]byte
-	for i, n := range numbers {
-		binary.LittleEndian.PutUint64(seed[8*i:], n)
-	}
-	return rand.New(rand.NewChaCha8(seed))
 }
 
 // ordering tells the generators of made texts from others of the same seed.
@@ -214,7 +203,7 @@ func (r *recipe) leaveOut(tokens int) (over int) {
 // section stays first, since it has no heading but the title; the last paragraph stays
 // last, since a text is shorter by the line that would follow it.
 func (r *recipe) mix(seed uint64, number int64) *recipe {
-	random := Random(seed, uint64(number), ordering)
+	random := draw.Random(seed, uint64(number), ordering)
 	mixed := &recipe{front: r.front, sections: slices.Clone(r.sections), tokens: r.tokens}
 	end := len(mixed.sections) - 1
 	if end > 1 {

@@ -21,7 +21,7 @@ type Conversation struct {
 	Planned int // turns
 	Started time.Time
 
-	draw     draw
+	draw     drawn
 	messages []openai.ChatCompletionMessage
 	// opening is the first message. Few differ and each is long, so conversations
 	// share them; a text is shared only as long as somebody holds its handle.

@@ -15,11 +15,11 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 )
 
-func draws(t testing.TB, seed uint64, n int, s Settings) []draw {
+func draws(t testing.TB, seed uint64, n int, s Settings) []drawn {
 	t.Helper()
 	articles, err := corpus.Builtin()
 	require.NoError(t, err)
-	all := make([]draw, n)
+	all := make([]drawn, n)
 	for k := range all {
 		all[k] = newDraw(seed, int64(k), int64(k), s, articles)
 	}
@@ -27,8 +27,8 @@ func draws(t testing.TB, seed uint64, n int, s Settings) []draw {
 }
 
 // shape is what was drawn, as far as a target sees it.
-func (d *draw) shape() string {
-	return fmt.Sprint(d.starter.ID, d.turns, d.maxTokens[:d.turns])
+func (d *drawn) shape() string {
+	return fmt.Sprint(d.starter.ID, d.Turns, d.MaxTokens[:d.Turns])
 }
 
 // Whatever happens around conversation k, it is what (seed, k) says.
@@ -52,9 +52,9 @@ func TestDrawsDependOnSeedAndNumberAlone(t *testing.T) {
 				}
 				d := want[e.Number]
 				assert.Equal(t, d.starter.ID, e.Starter)
-				assert.Equal(t, d.turns, e.Planned)
+				assert.Equal(t, d.Turns, e.Planned)
 				for n, turn := range sent[e.ID] {
-					assert.Equal(t, d.maxTokens[n], turn.MaxTokens, "turn %d of %s", n+1, e.ID)
+					assert.Equal(t, d.MaxTokens[n], turn.MaxTokens, "turn %d of %s", n+1, e.ID)
 				}
 			}
 		})
@@ -93,15 +93,15 @@ func TestDrawsDiffer(t *testing.T) {
 // may lean to a starter, or to a number of turns. The limits are those of
 // chi-square at one in a thousand.
 func TestDrawsAreUniform(t *testing.T) {
-	bySeed := make([]draw, 1000)
+	bySeed := make([]drawn, 1000)
 	for seed := range bySeed {
 		bySeed[seed] = draws(t, uint64(seed), 1, booth(1))[0]
 	}
-	for name, all := range map[string][]draw{"numbers": draws(t, 1, 1000, booth(1)), "seeds": bySeed} {
+	for name, all := range map[string][]drawn{"numbers": draws(t, 1, 1000, booth(1)), "seeds": bySeed} {
 		starters, turns := map[string]int{}, map[int]int{}
 		for _, d := range all {
 			starters[d.starter.ID]++
-			turns[d.turns]++
+			turns[d.Turns]++
 		}
 		assert.Len(t, starters, 10, name)
 		assert.Less(t, chiSquare(starters, 100), 27.88, "%s: %v", name, starters)
@@ -119,10 +119,10 @@ func chiSquare[K comparable](counts map[K]int, want float64) (sum float64) {
 }
 
 // correlation is that of the first lengths of neighbours.
-func correlation(all []draw) float64 {
+func correlation(all []drawn) float64 {
 	var xy, xx float64
 	for i := 1; i < len(all); i++ {
-		x, y := float64(all[i-1].maxTokens[0]-830), float64(all[i].maxTokens[0]-830)
+		x, y := float64(all[i-1].MaxTokens[0]-830), float64(all[i].MaxTokens[0]-830)
 		xy, xx = xy+x*y, xx+x*x
 	}
 	return xy / xx
@@ -145,9 +145,9 @@ func TestSettingsChangeOnlyTheirOwnDraws(t *testing.T) {
 				assert.Equal(t, want[k].starter.ID, d.starter.ID, "%s changes the starter", name)
 			}
 			if s.Turns == booth(1).Turns {
-				assert.Equal(t, want[k].turns, d.turns, "%s changes the turns", name)
+				assert.Equal(t, want[k].Turns, d.Turns, "%s changes the turns", name)
 			} else {
-				assert.Equal(t, want[k].maxTokens, d.maxTokens, "%s changes the lengths", name)
+				assert.Equal(t, want[k].MaxTokens, d.MaxTokens, "%s changes the lengths", name)
 			}
 		}
 	}
@@ -227,7 +227,7 @@ func TestTurnsWithinRange(t *testing.T) {
 		s.Turns = want
 		least, most := api.MaxTurns+1, 0
 		for _, d := range draws(t, 1, 100, s) {
-			least, most = min(least, d.turns), max(most, d.turns)
+			least, most = min(least, d.Turns), max(most, d.Turns)
 		}
 		assert.Equal(t, want, api.Range{Min: least, Max: most})
 	}
@@ -257,10 +257,10 @@ func TestLengths(t *testing.T) {
 }
 
 // lengths gives mean and coefficient of variation of the first turns.
-func lengths(all []draw, turns, most int) (mean, cv float64) {
+func lengths(all []drawn, turns, most int) (mean, cv float64) {
 	var sum, squares, n float64
 	for _, d := range all {
-		for _, tokens := range d.maxTokens[:turns] {
+		for _, tokens := range d.MaxTokens[:turns] {
 			if tokens < 1 || tokens > most {
 				panic(fmt.Sprintf("a length of %d tokens", tokens))
 			}
@@ -281,28 +281,4 @@ func capped(mean, cv, most float64) (float64, float64) {
 	second := 1 - over - z*density + z*z*over
 	m := mean + sd*first
 	return m, sd * math.Sqrt(second-first*first) / m
-}
-
-func TestAnswerLength(t *testing.T) {
-	booth := &api.Distribution{Mean: 830, CV: .15}
-	for _, tt := range []struct {
-		name  string
-		z     float64
-		d     *api.Distribution
-		limit int
-		want  int
-	}{
-		{"no distribution: the cap", 2, nil, 1024, 1024},
-		{"the mean", 0, booth, 1024, 830},
-		{"half a deviation above", .5, booth, 1024, 892},
-		{"never over the cap", 3, booth, 1024, 1024},
-		{"a cap below the mean", 0, booth, 100, 100},
-		{"never under a quarter of the mean", -9, booth, 1024, 208},
-		{"always a token", -9, &api.Distribution{Mean: 1, CV: 1}, 1024, 1},
-		{"no variation", 3, &api.Distribution{Mean: 50}, 1024, 50},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, answerLength(tt.z, tt.d, tt.limit))
-		})
-	}
 }

@@ -204,7 +204,7 @@ func (w *Workload) start(ctx context.Context) {
 
 // begin puts a conversation among those in progress, unless there are enough, or the
 // target failed. It says when the draws are no longer those of the settings.
-func (w *Workload) begin(now time.Time, k int64, d draw, settings Settings, texts *corpus.Corpus) (c *Conversation, again bool) {
+func (w *Workload) begin(now time.Time, k int64, d drawn, settings Settings, texts *corpus.Corpus) (c *Conversation, again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -216,7 +216,7 @@ func (w *Workload) begin(now time.Time, k int64, d draw, settings Settings, text
 	w.next++
 	c = &Conversation{
 		ID: fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k), Number: k, Topic: d.starter.Topic,
-		Starter: d.starter.ID, Planned: d.turns, Started: now, draw: d,
+		Starter: d.starter.ID, Planned: d.Turns, Started: now, draw: d,
 	}
 	w.active[c] = struct{}{}
 	w.report()
@@ -364,7 +364,7 @@ func (w *Workload) notifyIf(changed bool) {
 func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
 	first := true // OnChunk is called from one goroutine
 	req := chat.Request{
-		ID: t.RequestID, Messages: c.messages, MaxTokens: c.draw.maxTokens[t.Number-1], Live: &t.Live,
+		ID: t.RequestID, Messages: c.messages, MaxTokens: c.draw.MaxTokens[t.Number-1], Live: &t.Live,
 		OnChunk: func(n int) {
 			if first {
 				first = false
@@ -384,7 +384,7 @@ func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
 func (c *Conversation) ask(o Options, t *Turn) {
 	var content string
 	if t.Number == 1 {
-		t.UserMessage = o.Questioner.Open(c.draw.rng, c.Topic)
+		t.UserMessage = o.Questioner.Open(c.draw.Questions, c.Topic)
 		content = c.draw.starter.Text + "\n\n" + t.UserMessage
 		if o.Nonce != "" {
 			content = o.Nonce + "\n" + content
@@ -407,7 +407,7 @@ func (c *Conversation) follow(ctx context.Context, q corpus.Questioner) <-chan s
 	go func() {
 		defer close(done)
 		answer := c.messages[len(c.messages)-1].Content
-		c.question = q.Follow(ctx, c.draw.rng, c.Topic, c.asked, answer)
+		c.question = q.Follow(ctx, c.draw.Questions, c.Topic, c.asked, answer)
 	}()
 	return done
 }

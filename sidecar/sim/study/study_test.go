@@ -1,0 +1,60 @@
+package study
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/closedloop"
+)
+
+func grid(levels ...int) Grid {
+	return Grid{
+		Cluster: sim.DefaultOptions(sim.H200()), Workload: closedloop.Recorded(), Levels: levels,
+		Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: []uint64{1, 2},
+	}
+}
+
+func TestRun(t *testing.T) {
+	g := grid(20, 60)
+	var counts []int
+	points, err := g.Run(t.Context(), 2, func(_ Point, n int) { counts = append(counts, n) })
+	require.NoError(t, err)
+	assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, counts)
+	again, err := g.Run(t.Context(), 1, nil)
+	require.NoError(t, err)
+	assert.Equal(t, again, points, "whatever the number of goroutines")
+	for i, at := range []struct {
+		level int
+		mode  api.Mode
+	}{{20, api.ModeKV}, {20, api.ModeRoundRobin}, {60, api.ModeKV}, {60, api.ModeRoundRobin}} {
+		p := points[i]
+		assert.Equal(t, at.level, p.Concurrency)
+		assert.Equal(t, at.mode, p.Mode)
+		assert.Len(t, p.Runs, 2)
+		low, high := p.Band(closedloop.Fields[0])
+		mean := p.Mean()
+		assert.LessOrEqual(t, low, mean.TTFT50)
+		assert.GreaterOrEqual(t, high, mean.TTFT50)
+		t.Logf("%d %s %+v", p.Concurrency, p.Mode, mean)
+	}
+}
+
+func TestRunStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	g := grid(20, 40, 60)
+	_, err := g.Run(ctx, 2, func(Point, int) { cancel() })
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+func TestRunRefuses(t *testing.T) {
+	g := grid(0)
+	_, err := g.Run(t.Context(), 1, nil)
+	var field *api.FieldError
+	require.ErrorAs(t, err, &field)
+	assert.Equal(t, "concurrency", field.Field)
+}
