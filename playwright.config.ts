@@ -34,10 +34,10 @@ export default defineConfig({
     trace: BENCH ? 'off' : { mode: 'retain-on-failure', screenshots: false, snapshots: false },
   },
   projects: [
-    { name: 'page', testDir: 'tests/browser/page', grepInvert: /@waits/ },
+    { name: 'page', testDir: 'tests/browser/page', grepInvert: /@waits|@inside/ },
     { name: 'waits', testDir: 'tests/browser/page', grep: /@waits/ },
     // Inside a Grafana under a path: its own pages, the panels, and of the load generator's pages what goes another way there.
-    { name: 'app', grep: /@grafana|app apppages|app operate/ },
+    { name: 'app', grep: /@grafana|@inside|app apppages|app operate/ },
     { name: 'grafana', testIgnore: ['**/page/**', '**/apppages.test.mjs'] },
     // What holds against any target.
     { name: 'anywhere', testMatch: /browser\/(dashboards|operate|workers)\.test\.mjs/ },

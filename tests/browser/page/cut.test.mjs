@@ -1,35 +1,6 @@
-/** Nothing is cut off: every page, from a phone to a wall, in both colour schemes. */
-import { firstTurn, start } from '../booth.mjs';
-import { cuts, lastingCuts, SIZES } from '../layout.mjs';
-import { addresses, expect, Page, shoot, test } from './page.mjs';
-
-/** What of each page a picture is taken of: a phone's and a laptop's width, each in one scheme. */
-const PICTURED = { 390: 'dark', 1440: 'light' };
-
-test('every page is whole, from a phone to a wall, dark and light', async ({ visit }) => {
-  await start(20); // below the slider's usual range
-  await firstTurn();
-  const page = await visit({ browser: {} });
-  const faults = [];
-  for (const { path, title } of await addresses()) {
-    await page.emulateMedia({ colorScheme: 'dark' });
-    const booth = await Page.open(page, path);
-    await booth.says(/Starting|Settling|Running/);
-    for (const colorScheme of ['dark', 'light']) {
-      await page.emulateMedia({ colorScheme });
-      await booth.settled();
-      for (const [width, height] of SIZES) {
-        await page.setViewportSize({ width, height });
-        const found = await lastingCuts(page, 'body');
-        faults.push(...found.map((fault) => `${title}, ${width} px, ${colorScheme}: ${fault}`));
-        if (PICTURED[width] === colorScheme) {
-          await shoot(page, `cut-${title.toLowerCase().replace(/[^a-z]+/g, '-')}-${width}`, { whole: true });
-        }
-      }
-    }
-  }
-  expect(faults).toEqual([]);
-});
+/** What tells whether a page is cut off. */
+import { cuts } from '../layout.mjs';
+import { expect, test } from './page.mjs';
 
 test('what is cut is found, and what is not is left alone', async ({ visit }) => {
   const page = await visit({ width: 400, height: 600, browser: {} });

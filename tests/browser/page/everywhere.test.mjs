@@ -1,37 +1,75 @@
 /** Every page, in every size and in both colour schemes, with live data: whole, accessible, and in a picture. */
 import { violations } from '../axe.mjs';
 import { firstTurn, start } from '../booth.mjs';
-import { cuts } from '../layout.mjs';
-import { addresses, expect, host, inGrafanaToo, Page, shoot, test } from './page.mjs';
+import { cuts, lastingCuts, SIZES } from '../layout.mjs';
+import { addresses, expect, host, insideGrafana, Page, shoot, test } from './page.mjs';
 
-const VIEWS = [
-  { width: 1920, height: 1080, colorScheme: 'dark', picture: true },
-  { width: 1280, height: 720, colorScheme: 'light', picture: true, where: inGrafanaToo },
-  { width: 640, height: 360, colorScheme: 'dark', deviceScaleFactor: 2, zoomed: true }, // 1280×720 at 200 %
-];
-
-for (const { width, height, picture, zoomed, where = {}, ...browser } of VIEWS) {
-  const view = `${width}×${height} ${browser.colorScheme}${zoomed ? ' at 200 %' : ''}`;
-  test(`every page, ${view}`, where, async ({ visit }) => {
-    await start();
-    await firstTurn();
-    const page = await visit({ width, height, browser });
-    const faults = [];
-    for (const { path: address, title } of await addresses()) {
-      const booth = await Page.open(page, address);
-      await booth.says(/Starting|Settling|Running/);
-      await booth.settled();
-      await expect(page.getByText('cannot be shown'), title).toHaveCount(0);
-      const found = await violations(page, host.ours);
-      faults.push(...found.map((fault) => `${title}: ${fault}`));
-      faults.push(...(await cuts(page, host.ours)).map((fault) => `${title}: ${fault}`));
-      if (picture) {
-        const name = `${title}-${browser.colorScheme}-${width}x${height}`.toLowerCase().replace(/[^a-z0-9-]+/g, '-');
-        await shoot(page, name);
-        await shoot(page, `${name}-whole`, { whole: true });
-      }
-    }
-    console.log(`${faults.length} faults`);
-    expect(faults).toEqual([]);
-  });
+/** Opens every page in turn and gives what a check finds there, each with the page's title. */
+async function onEvery(page, check, concurrency) {
+  await start(concurrency);
+  await firstTurn();
+  const faults = [];
+  for (const { path, title } of await addresses()) {
+    const booth = await Page.open(page, path);
+    await booth.says(/Starting|Settling|Running/);
+    await booth.settled();
+    await expect(page.getByText('cannot be shown'), title).toHaveCount(0);
+    faults.push(...(await check(title, booth)).map((fault) => `${title}: ${fault}`));
+  }
+  console.log(`${faults.length} faults`);
+  expect(faults).toEqual([]);
 }
+
+async function pictures(page, ...parts) {
+  const name = parts
+    .join('-')
+    .toLowerCase()
+    .replace(/[^a-z0-9-]+/g, '-');
+  await shoot(page, name);
+  await shoot(page, `${name}-whole`, { whole: true });
+}
+
+/** Where each scheme is looked at for accessibility, and in a picture. The colours change no box: the second is measured there and on a phone alone. */
+const LOOKED_AT = {
+  dark: { at: [1920, 1080], sizes: SIZES },
+  light: { at: [1440, 900], sizes: SIZES.filter(([width]) => width < 700) },
+};
+
+test('every page, from a phone to a wall, dark and light', async ({ visit }) => {
+  const page = await visit({ browser: {} });
+  await onEvery(
+    page,
+    async (title, booth) => {
+      const faults = [];
+      for (const [colorScheme, { at, sizes }] of Object.entries(LOOKED_AT)) {
+        await page.emulateMedia({ colorScheme });
+        for (const [width, height] of [...sizes, at]) {
+          await page.setViewportSize({ width, height });
+          faults.push(...(await lastingCuts(page, 'body')).map((fault) => `${width} px, ${colorScheme}: ${fault}`));
+          if (width === 390) {
+            await shoot(page, `${title.toLowerCase().replace(/[^a-z]+/g, '-')}-${colorScheme}-phone`, { whole: true });
+          }
+        }
+        await booth.settled();
+        faults.push(...(await violations(page, host.ours)).map((fault) => `${colorScheme}: ${fault}`));
+        await pictures(page, title, colorScheme, at.join('x'));
+      }
+      await page.emulateMedia({ colorScheme: 'dark' });
+      return faults;
+    },
+    20
+  ); // below the slider's usual range
+});
+
+test('every page, 1280×720 light', insideGrafana, async ({ visit }) => {
+  const page = await visit({ width: 1280, height: 720, browser: { colorScheme: 'light' } });
+  await onEvery(page, async (title) => {
+    await pictures(page, title, 'light-1280x720');
+    return [...(await violations(page, host.ours)), ...(await cuts(page, host.ours))];
+  });
+});
+
+test('every page, 1280×720 dark at 200 %', async ({ visit }) => {
+  const page = await visit({ width: 640, height: 360, browser: { colorScheme: 'dark', deviceScaleFactor: 2 } });
+  await onEvery(page, async () => [...(await violations(page, host.ours)), ...(await cuts(page, host.ours))]);
+});

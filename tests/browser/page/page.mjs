@@ -77,6 +77,9 @@ export const test = anywhere.extend({
 /** Of a journey that goes another way inside Grafana, through its plugin, router or users: it is made there, too. */
 export const inGrafanaToo = { tag: '@grafana' };
 
+/** Of a journey that is made inside Grafana alone: what it shows, another one shows on the load generator's address. */
+export const insideGrafana = { tag: '@inside' };
+
 /** Of a journey that waits for the workload more than it does anything: those have a booth of their own, beside the others. */
 export const waits = { tag: '@waits' };
 
