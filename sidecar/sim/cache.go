@@ -1,37 +1,39 @@
 package sim
 
-import "container/list"
-
 // cache is the KV cache of one worker. A block is private (a running sequence
-// fills it), registered (found by its hash, used by any number of sequences or by
+// fills it), registered (found by its id, used by any number of sequences or by
 // none) or free. Registered blocks that nobody uses are evicted, least recently
 // used first, when blocks are needed. No block is registered twice.
+//
+// Who uses a block uses those before it too. So a sequence holds on to the last of its
+// registered blocks only, and of each block it is enough to know how many
+// sequences end in it and how many of the blocks behind it are in use.
 type cache struct {
 	capacity int
 	private  int
 	used     int // registered blocks in use
-	blocks   map[BlockHash]*block
-	unused   *list.List // of *block, the one to evict next in front
+	tree     tree
+	blocks   []block   // of the tree's nodes; that of the root is both ends of the list of unused ones
+	changed  []blockID // for the event under way
 	events   eventSink
 }
 
 // block is a registered block.
 type block struct {
-	hash BlockHash
-	refs int
-	idle *list.Element // of unused, nil while in use
+	users      int32 // sequences that end in it, and blocks behind it that are in use
+	prev, next int32 // in the list of unused ones: the one to evict next comes first
 }
 
 // eventSink is told what a cache holds, as a Dynamo worker publishes it: one call
-// is one event. It must not keep the hashes.
+// is one event. It must not keep the ids.
 type eventSink interface {
-	stored(hashes []BlockHash)
-	removed(hashes []BlockHash)
+	stored(ids []blockID)
+	removed(ids []blockID)
 	cleared()
 }
 
 func newCache(capacity int, events eventSink) *cache {
-	return &cache{capacity: capacity, blocks: map[BlockHash]*block{}, unused: list.New(), events: events}
+	return &cache{capacity: capacity, tree: newTree(), blocks: make([]block, 1), events: events}
 }
 
 // available is how many blocks can be had, free or by eviction.
@@ -40,35 +42,53 @@ func (c *cache) available() int { return c.capacity - c.private - c.used }
 // active is how many blocks are in use.
 func (c *cache) active() int { return c.private + c.used }
 
-// match is how many of the hashes are registered, from the first on.
-func (c *cache) match(hashes []BlockHash) int {
-	for i, hash := range hashes {
-		if c.blocks[hash] == nil {
-			return i
+// registered is how many blocks can be found, in use or not.
+func (c *cache) registered() int { return c.tree.count }
+
+// match is the last block of those that are registered, from the first on, and how
+// many these are.
+func (c *cache) match(ids []blockID) (last int32, n int) {
+	for i, id := range ids {
+		next := c.tree.find(last, uint64(id))
+		if next == 0 {
+			return last, i
 		}
+		last = next
 	}
-	return len(hashes)
+	return last, len(ids)
 }
 
-// acquire takes registered blocks into use.
-func (c *cache) acquire(hashes []BlockHash) []*block {
-	blocks := make([]*block, 0, len(hashes))
-	for _, hash := range hashes {
-		b := c.blocks[hash]
-		c.ref(b)
-		blocks = append(blocks, b)
-	}
-	return blocks
-}
-
-func (c *cache) ref(b *block) {
-	if b.refs++; b.refs == 1 {
+// acquire takes a registered block, and so those before it, into use.
+func (c *cache) acquire(last int32) {
+	for ; last != 0; last = c.tree.nodes[last].parent {
+		b := &c.blocks[last]
+		if b.users++; b.users > 1 {
+			return
+		}
 		c.used++
-		if b.idle != nil {
-			c.unused.Remove(b.idle)
-			b.idle = nil
-		}
+		c.blocks[b.prev].next, c.blocks[b.next].prev = b.next, b.prev
 	}
+}
+
+// release gives blocks back. Of a sequence's registered blocks the last one is
+// evicted first, so that a prefix stays whole from its beginning on.
+func (c *cache) release(last int32, private int) {
+	for ; last != 0; last = c.tree.nodes[last].parent {
+		if c.blocks[last].users--; c.blocks[last].users > 0 {
+			break
+		}
+		c.used--
+		c.unused(last)
+	}
+	c.private -= private
+}
+
+// unused puts a block at the end of those to evict.
+func (c *cache) unused(id int32) {
+	end := &c.blocks[0]
+	c.blocks[id].prev, c.blocks[id].next = end.prev, 0
+	c.blocks[end.prev].next = id
+	end.prev = id
 }
 
 // reserve takes so many blocks as private, evicting what must go; false, and
@@ -77,52 +97,52 @@ func (c *cache) reserve(n int) bool {
 	if n > c.available() {
 		return false
 	}
-	var evicted []BlockHash
-	for free := c.capacity - c.private - len(c.blocks); free < n; free++ {
-		b := c.unused.Remove(c.unused.Front()).(*block)
-		delete(c.blocks, b.hash)
-		evicted = append(evicted, b.hash)
+	c.changed = c.changed[:0]
+	for free := c.capacity - c.private - c.registered(); free < n; free++ {
+		id := c.blocks[0].next
+		c.blocks[0].next, c.blocks[c.blocks[id].next].prev = c.blocks[id].next, 0
+		c.changed = append(c.changed, blockID(c.tree.nodes[id].key))
+		c.tree.drop(id)
 	}
-	if len(evicted) > 0 {
-		c.events.removed(evicted)
+	if len(c.changed) > 0 {
+		c.events.removed(c.changed)
 	}
 	c.private += n
 	return true
 }
 
-// register makes private blocks findable and keeps them in use. Where a hash is
-// registered already, the private block is given up for that one.
-func (c *cache) register(hashes []BlockHash) []*block {
-	var stored []BlockHash
-	blocks := make([]*block, 0, len(hashes))
-	for _, hash := range hashes {
-		b := c.blocks[hash]
-		if b == nil {
-			b = &block{hash: hash}
-			c.blocks[hash] = b
-			stored = append(stored, hash)
+// register makes private blocks findable behind a registered one, in which a sequence
+// ends, and gives the last of them, in which it ends from then on. Where a block is
+// registered already, the private one is given up for that one.
+func (c *cache) register(last int32, ids []blockID) int32 {
+	c.changed = c.changed[:0]
+	end := last
+	for _, id := range ids {
+		next := c.tree.find(end, uint64(id))
+		if next == 0 {
+			next = c.add(end, id)
 		}
-		c.ref(b)
-		blocks = append(blocks, b)
+		end = next
 	}
-	c.private -= len(hashes)
-	if len(stored) > 0 {
-		c.events.stored(stored)
+	c.acquire(end)
+	c.release(last, len(ids))
+	if len(c.changed) > 0 {
+		c.events.stored(c.changed)
 	}
-	return blocks
+	return end
 }
 
-// release gives blocks back. Of a sequence's registered blocks the last one is
-// evicted first, so that a prefix stays whole from its beginning on.
-func (c *cache) release(shared []*block, private int) {
-	for i := len(shared) - 1; i >= 0; i-- {
-		b := shared[i]
-		if b.refs--; b.refs == 0 {
-			c.used--
-			b.idle = c.unused.PushBack(b)
-		}
+// add registers a block that nobody uses yet.
+func (c *cache) add(parent int32, id blockID) int32 {
+	n := c.tree.add(parent, uint64(id))
+	c.tree.hold(n)
+	if int(n) == len(c.blocks) {
+		c.blocks = append(c.blocks, block{})
 	}
-	c.private -= private
+	c.blocks[n] = block{}
+	c.unused(n)
+	c.changed = append(c.changed, id)
+	return n
 }
 
 // clear empties the cache. No block may be in use by a sequence that goes on.

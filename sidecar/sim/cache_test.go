@@ -8,39 +8,39 @@ import (
 )
 
 // ledger is an event sink that keeps what a listener would believe to be cached.
-type ledger map[BlockHash]bool
+type ledger map[blockID]bool
 
-func (l ledger) stored(hashes []BlockHash) {
-	for _, hash := range hashes {
-		l[hash] = true
+func (l ledger) stored(ids []blockID) {
+	for _, id := range ids {
+		l[id] = true
 	}
 }
 
-func (l ledger) removed(hashes []BlockHash) {
-	for _, hash := range hashes {
-		delete(l, hash)
+func (l ledger) removed(ids []blockID) {
+	for _, id := range ids {
+		delete(l, id)
 	}
 }
 
 func (l ledger) cleared() { clear(l) }
 
-func hashes(from, to BlockHash) (out []BlockHash) {
-	for h := from; h < to; h++ {
-		out = append(out, h)
+func ids(from, to blockID) (out []blockID) {
+	for id := from; id < to; id++ {
+		out = append(out, id)
 	}
 	return out
 }
 
 // compute is what a sequence does to a cache: it reuses what is there, computes
 // the rest, and gives all of it back.
-func compute(t *testing.T, c *cache, blocks []BlockHash) {
+func compute(t *testing.T, c *cache, blocks []blockID) {
 	t.Helper()
-	found := c.match(blocks)
-	shared := c.acquire(blocks[:found])
+	last, found := c.match(blocks)
+	c.acquire(last)
 	require.True(t, c.reserve(len(blocks)-found))
-	shared = append(shared, c.register(blocks[found:])...)
+	last = c.register(last, blocks[found:])
 	assert.Equal(t, len(blocks), c.active())
-	c.release(shared, 0)
+	c.release(last, 0)
 	assert.Zero(t, c.active())
 }
 
@@ -48,29 +48,31 @@ func compute(t *testing.T, c *cache, blocks []BlockHash) {
 func TestEviction(t *testing.T) {
 	seen := ledger{}
 	c := newCache(10, seen)
-	compute(t, c, hashes(100, 104))
-	compute(t, c, hashes(200, 204))
-	compute(t, c, hashes(100, 104)) // again, so that the others are older
+	compute(t, c, ids(100, 104))
+	compute(t, c, ids(200, 204))
+	compute(t, c, ids(100, 104)) // again, so that the others are older
 	require.True(t, c.reserve(5))
 	assert.Equal(t, ledger{100: true, 101: true, 102: true, 103: true, 200: true}, seen)
 	require.True(t, c.reserve(2))
 	assert.Equal(t, ledger{100: true, 101: true, 102: true}, seen)
-	assert.Equal(t, 1, c.match(hashes(102, 110)))
+	_, found := c.match(ids(100, 110))
+	assert.Equal(t, 3, found)
 }
 
 // Blocks in use are never evicted, and a reservation is taken whole or not at all.
 func TestBlocksInUse(t *testing.T) {
 	seen := ledger{}
 	c := newCache(10, seen)
-	compute(t, c, hashes(100, 106))
-	shared := c.acquire(hashes(100, 104))
+	compute(t, c, ids(100, 106))
+	last, _ := c.match(ids(100, 104))
+	c.acquire(last)
 	assert.Equal(t, 6, c.available())
 	assert.False(t, c.reserve(7))
 	assert.Len(t, seen, 6, "nothing was evicted in vain")
 	assert.True(t, c.reserve(6))
 	assert.Len(t, seen, 4)
 	assert.False(t, c.reserve(1))
-	c.release(shared, 6)
+	c.release(last, 6)
 	assert.Equal(t, 10, c.available())
 }
 
@@ -79,7 +81,7 @@ func TestSameBlocksTwice(t *testing.T) {
 	seen := ledger{}
 	c := newCache(10, seen)
 	require.True(t, c.reserve(8))
-	one, two := c.register(hashes(1, 5)), c.register(hashes(1, 5))
+	one, two := c.register(0, ids(1, 5)), c.register(0, ids(1, 5))
 	assert.Equal(t, 4, c.active())
 	c.release(one, 0)
 	assert.Equal(t, 4, c.active())

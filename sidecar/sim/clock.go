@@ -1,28 +1,40 @@
 package sim
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // event is something that happens at a moment of virtual time.
 type event struct {
 	at     time.Duration
 	serial uint64 // of two at one moment, the one that was made first comes first
-	run    func()
+	what   happening
+}
+
+// happening is what an event is about: a pointer, so that events are values without
+// allocations of their own.
+type happening interface{ happen() }
+
+func (e *event) before(other *event) bool {
+	return e.at < other.at || e.at == other.at && e.serial < other.serial
 }
 
 // clock holds virtual time and what is to come. Its zero value stands at zero.
 type clock struct {
 	now    time.Duration
 	serial uint64
-	queue  eventQueue
+	queue  []event // a binary heap, the earliest first
 }
 
 // at lets something happen at a moment, now at the earliest.
-func (c *clock) at(when time.Duration, run func()) {
+func (c *clock) at(when time.Duration, what happening) {
 	c.serial++
-	heap.Push(&c.queue, event{at: max(when, c.now), serial: c.serial, run: run})
+	e := event{at: max(when, c.now), serial: c.serial, what: what}
+	c.queue = append(c.queue, e)
+	i := len(c.queue) - 1
+	for i > 0 && e.before(&c.queue[(i-1)/2]) {
+		c.queue[i] = c.queue[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	c.queue[i] = e
 }
 
 // next is the moment of the next event; false without one.
@@ -36,28 +48,32 @@ func (c *clock) next() (time.Duration, bool) {
 // advance runs all events up to a moment, which is the present one afterwards.
 func (c *clock) advance(until time.Duration) {
 	for len(c.queue) > 0 && c.queue[0].at <= until {
-		e := heap.Pop(&c.queue).(event)
+		e := c.pop()
 		c.now = e.at
-		e.run()
+		e.what.happen()
 	}
 	c.now = max(c.now, until)
 }
 
-// eventQueue is a [heap.Interface].
-type eventQueue []event
-
-func (q eventQueue) Len() int { return len(q) }
-func (q eventQueue) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].serial < q[j].serial
-}
-func (q eventQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *eventQueue) Push(e any)   { *q = append(*q, e.(event)) }
-func (q *eventQueue) Pop() any {
-	last := len(*q) - 1
-	e := (*q)[last]
-	(*q)[last] = event{}
-	*q = (*q)[:last]
-	return e
+// pop takes the earliest event.
+func (c *clock) pop() event {
+	first, n := c.queue[0], len(c.queue)-1
+	e := c.queue[n]
+	c.queue[n] = event{}
+	c.queue = c.queue[:n]
+	for i := 0; n > 0; {
+		child := 2*i + 1
+		if child+1 < n && c.queue[child+1].before(&c.queue[child]) {
+			child++
+		}
+		if child >= n || e.before(&c.queue[child]) {
+			c.queue[i] = e
+			break
+		}
+		c.queue[i] = c.queue[child]
+		i = child
+	}
+	return first
 }
 
 // milliseconds is a duration from a number of them.

@@ -64,6 +64,9 @@ type Cluster struct {
 	jobs    map[*Job]struct{} // not done
 	serial  uint64            // of the latest job
 	readyAt time.Duration
+
+	eligible []*worker    // of the latest request
+	spare    []*iteration // to be used again
 }
 
 // New starts a cluster, ready and with empty caches. Options that are out of range
@@ -138,18 +141,19 @@ func (c *Cluster) Submit(r Request, o Observer) (*Job, error) {
 	if err := c.validate(&r); err != nil {
 		return nil, err
 	}
-	ready, pinned, err := c.eligible(r.Instance)
+	pinned, err := c.elect(r.Instance)
 	if err != nil {
 		return nil, err
 	}
 	c.serial++
 	j := &Job{request: r, observer: o, serial: c.serial}
 	j.report.Submitted, j.report.PromptTokens = c.clock.now, r.PromptTokens
-	j.decision = c.router.route(c.clock.now, &j.request, ready, pinned)
-	j.worker = c.workers[j.decision.Worker().index]
+	j.path = c.router.path(r.Blocks)
+	d := c.router.route(c.clock.now, j, c.eligible, pinned)
+	j.worker, j.uncached = c.workers[d.Worker().index], d.uncachedTokens()
 	c.jobs[j] = struct{}{}
-	c.clock.at(c.clock.now+milliseconds(c.profile.Frontend.In), func() { j.worker.arrive(j) })
-	o.Routed(j.decision)
+	c.clock.at(c.clock.now+milliseconds(c.profile.Frontend.In), j)
+	o.Routed(d)
 	return j, nil
 }
 
@@ -167,31 +171,31 @@ func (c *Cluster) validate(r *Request) error {
 	return nil
 }
 
-// eligible are the workers that are ready, and the one that a request names.
-func (c *Cluster) eligible(instance WorkerID) (ready []*worker, pinned *worker, err error) {
+// elect sees which workers are ready, and which of them a request names, if it does.
+func (c *Cluster) elect(instance WorkerID) (pinned *worker, err error) {
 	if c.clock.now < c.readyAt {
-		return nil, nil, ErrRestarting
+		return nil, ErrRestarting
 	}
+	c.eligible = c.eligible[:0]
 	for _, w := range c.workers {
 		if w.ready() {
-			ready = append(ready, w)
+			c.eligible = append(c.eligible, w)
 			if w.id == instance {
 				pinned = w
 			}
 		}
 	}
 	switch {
-	case len(ready) == 0:
-		return nil, nil, ErrNoWorkers
+	case len(c.eligible) == 0:
+		return nil, ErrNoWorkers
 	case instance != 0 && pinned == nil:
-		return nil, nil, ErrNoInstance
+		return nil, ErrNoInstance
 	}
-	return ready, pinned, nil
+	return pinned, nil
 }
 
 // deliver lets tokens leave the frontend.
-func (c *Cluster) deliver(o output) {
-	j := o.job
+func (c *Cluster) deliver(j *Job, tokens int) {
 	if j.done {
 		return
 	}
@@ -200,8 +204,8 @@ func (c *Cluster) deliver(o output) {
 		j.report.FirstToken = c.clock.now
 		j.observer.FirstToken(j.report)
 	}
-	j.report.OutputTokens += o.tokens
-	j.observer.Tokens(c.clock.now, o.tokens)
+	j.report.OutputTokens += tokens
+	j.observer.Tokens(c.clock.now, tokens)
 	if !j.done && j.report.OutputTokens == j.request.OutputTokens {
 		j.report.Reason = j.request.Reason
 		c.router.free(j)

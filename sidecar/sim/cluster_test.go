@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"hash/fnv"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -326,27 +327,68 @@ func assertIdle(t *testing.T, c *Cluster) {
 }
 
 // assertConsistent holds caches against their bounds, and the router's view
-// against what they hold.
+// against what they hold and what is in progress, each counted block by block.
 func assertConsistent(t *testing.T, c *Cluster) {
 	t.Helper()
-	held := 0
+	r, held, active := c.router, 0, 0
 	for _, w := range c.workers {
 		require.GreaterOrEqual(t, w.cache.private, 0)
-		require.LessOrEqual(t, w.cache.private+len(w.cache.blocks), w.cache.capacity)
-		require.Equal(t, len(w.cache.blocks), w.cache.used+w.cache.unused.Len())
-		for hash := range w.cache.blocks {
-			require.NotZero(t, c.router.index[hash]&(1<<w.index))
+		require.LessOrEqual(t, w.cache.private+w.cache.registered(), w.cache.capacity)
+		unused := 0
+		for id := w.cache.blocks[0].next; id != 0; id = w.cache.blocks[id].next {
+			unused++
 		}
-		held += len(w.cache.blocks)
+		require.Equal(t, w.cache.registered(), w.cache.used+unused)
+		for _, n := range w.cache.tree.nodes[1:] {
+			if n.holds > 0 {
+				require.False(t, r.held.add(blockID(n.key), w.index))
+			}
+		}
+		held += w.cache.registered()
 		require.LessOrEqual(t, len(w.running), c.profile.MaxSequences)
+
+		blocks := map[blockID]bool{}
+		for j := range c.jobs {
+			if j.worker == w {
+				for _, id := range j.prompt(r.blockTokens) {
+					blocks[id] = true
+				}
+			}
+		}
+		for id := range blocks {
+			require.False(t, r.active.add(id, w.index))
+		}
+		require.Equal(t, len(blocks), r.loads[w.index].blocks)
+		active += len(blocks)
 	}
-	for _, holders := range c.router.index {
-		for ; holders != 0; holders &= holders - 1 {
-			held--
+	require.Equal(t, held, members(r.held), "the router believes in blocks that nobody holds")
+	require.Equal(t, active, members(r.active))
+	paths := map[blockID]bool{}
+	for j := range c.jobs {
+		for _, id := range j.path {
+			paths[id] = true
 		}
 	}
-	require.Zero(t, held, "the router believes in blocks that nobody holds")
+	for id := range r.tree.nodes {
+		if set := r.held.bits[id*r.held.words:][:r.held.words]; slices.Max(set) > 0 {
+			paths[blockID(id)] = true
+		}
+	}
+	require.Equal(t, len(paths), r.tree.count, "a block that nobody has is forgotten")
 }
+
+// members is how many workers all sets have together.
+func members(w workers) (n int) {
+	for _, word := range w.bits {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// call is an event of a test.
+type call func()
+
+func (f call) happen() { f() }
 
 // chaos is traffic of all kinds on a cluster whose caches are far too small:
 // requests that share prefixes, cancelled ones, lost workers, changes of mode. It
@@ -372,7 +414,7 @@ func chaos(t *testing.T, seed uint64) uint64 {
 		r.then = func() { fmt.Fprintln(trace, *r.end, r.at, r.n) }
 		switch lot := rng.IntN(1000); {
 		case lot < 100:
-			c.clock.at(c.Now()+time.Duration(rng.Int64N(int64(20*time.Second))), func() { c.Cancel(j) })
+			c.clock.at(c.Now()+time.Duration(rng.Int64N(int64(20*time.Second))), call(func() { c.Cancel(j) }))
 		case lot < 105:
 			require.NoError(t, c.LoseWorker(j.worker.id, 2*time.Second))
 		case lot < 108:

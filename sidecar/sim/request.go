@@ -121,18 +121,23 @@ type Job struct {
 	request  Request
 	observer Observer
 	serial   uint64
-	decision *Decision
+	path     []blockID // of the request's blocks
+	uncached int       // tokens that the router expects to be prefilled
 	report   Report
 	done     bool // ended, for the frontend
 
 	worker    *worker
-	computed  int      // tokens whose keys and values the cache holds, while it prefills
-	goal      int      // tokens to compute until the next token comes
-	chunk     int      // of the iteration under way
-	generated int      // tokens of the answer
-	shared    []*block // registered blocks in use, from the beginning of the prompt on
-	private   int      // further blocks, whose contents nobody else can find
+	computed  int   // tokens whose keys and values the cache holds, while it prefills
+	goal      int   // tokens to compute until the next token comes
+	chunk     int   // of the iteration under way
+	generated int   // tokens of the answer
+	shared    int   // registered blocks in use, from the beginning of the prompt on
+	last      int32 // of these, for the cache
+	private   int   // further blocks, whose contents nobody else can find
 }
+
+// prompt are the full blocks of the job's prompt.
+func (j *Job) prompt(blockTokens int) []blockID { return j.path[:j.request.PromptTokens/blockTokens] }
 
 // prefilling says whether the job has tokens to compute before it can decode.
 func (j *Job) prefilling() bool { return j.computed < j.goal }

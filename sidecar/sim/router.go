@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -94,10 +93,12 @@ type router struct {
 	blockTokens   int
 	rng           *rand.Rand
 
-	index map[BlockHash]uint64 // the workers that hold a block, one bit each
-	loads []load
-	turn  int // of round_robin
-	stats RouterStats
+	tree   tree    // of the blocks of caches and of requests in progress, by their hashes
+	held   workers // that hold a block
+	active workers // with requests in progress that have a block in their prompts
+	loads  []load
+	turn   int // of round_robin
+	stats  RouterStats
 
 	decisions []*Decision // a ring once it is full
 	oldest    int
@@ -106,30 +107,69 @@ type router struct {
 // load is the router's account of one worker.
 type load struct {
 	requests      int
-	prefillTokens int               // of requests without a first token
-	blocks        map[BlockHash]int // requests in progress, by the blocks of their prompts
+	prefillTokens int // of requests without a first token
+	blocks        int // different ones of the prompts of requests in progress
+	// Of an active block counts how many requests' prompts end in it, and how many
+	// of the blocks behind it are active. Here are those with more than one, without that one.
+	more map[blockID]int
 }
+
+// blockID stands for a [BlockHash] as long as a cache holds it or a request has it.
+type blockID int32
 
 func newRouter(o Options, rng *rand.Rand) *router {
 	r := &router{
 		mode: o.Mode, overlapWeight: o.OverlapWeight, temperature: o.Temperature,
 		blockTokens: o.Profile.KV.BlockTokens, rng: rng,
-		index: map[BlockHash]uint64{}, loads: make([]load, o.Profile.Workers),
+		tree: newTree(), held: newWorkers(o.Profile.Workers), active: newWorkers(o.Profile.Workers),
+		loads: make([]load, o.Profile.Workers),
 	}
 	for i := range r.loads {
-		r.loads[i].blocks = map[BlockHash]int{}
+		r.loads[i].more = map[blockID]int{}
 	}
 	return r
 }
 
+// path gives the ids of blocks. They stand for these blocks until [router.forget].
+func (r *router) path(hashes []BlockHash) []blockID {
+	path := make([]blockID, len(hashes))
+	last, known := int32(0), true
+	for i, hash := range hashes {
+		next := int32(0)
+		if known {
+			next = r.tree.find(last, uint64(hash))
+		}
+		if known = next != 0; !known {
+			next = r.tree.add(last, uint64(hash))
+		}
+		last = next
+		path[i] = blockID(next)
+	}
+	if last != 0 {
+		r.tree.hold(last)
+	}
+	r.held.grow(len(r.tree.nodes))
+	r.active.grow(len(r.tree.nodes))
+	return path
+}
+
+// forget gives up the ids of a path, but for those of blocks that something else has too.
+func (r *router) forget(path []blockID) {
+	if len(path) > 0 {
+		r.tree.drop(int32(path[len(path)-1]))
+	}
+}
+
 // route decides on a request and adds it to the account of the worker chosen. At
 // least one worker must be ready; pinned is one of the ready ones, or nil.
-func (r *router) route(now time.Duration, q *Request, ready []*worker, pinned *worker) *Decision {
+func (r *router) route(now time.Duration, j *Job, ready []*worker, pinned *worker) *Decision {
+	q := &j.request
 	d := &Decision{At: now, RequestID: q.ID, Mode: r.mode, Pinned: pinned != nil, PromptTokens: q.PromptTokens, blockTokens: r.blockTokens}
-	prompt := q.Blocks[:q.PromptTokens/r.blockTokens]
-	overlaps := r.overlaps(prompt)
+	prompt := j.prompt(r.blockTokens)
+	overlaps, shared := r.held.depths(prompt), r.active.depths(prompt)
+	d.Candidates = make([]Candidate, 0, len(ready))
 	for _, w := range ready {
-		d.Candidates = append(d.Candidates, r.candidate(w, q.PromptTokens, prompt, overlaps[w.index]))
+		d.Candidates = append(d.Candidates, r.candidate(w, q.PromptTokens, overlaps[w.index], len(prompt)-shared[w.index]))
 	}
 	if d.Pinned {
 		d.Chosen = slices.Index(ready, pinned)
@@ -142,42 +182,17 @@ func (r *router) route(now time.Duration, q *Request, ready []*worker, pinned *w
 	return d
 }
 
-// overlaps is, for each worker, how many of the blocks it holds from the first on.
-func (r *router) overlaps(blocks []BlockHash) []int {
-	overlaps := make([]int, len(r.loads))
-	holders := uint64(1)<<len(r.loads) - 1
-	for i, hash := range blocks {
-		still := holders & r.index[hash]
-		for gone := holders &^ still; gone != 0; gone &= gone - 1 {
-			overlaps[bits.TrailingZeros64(gone)] = i
-		}
-		if holders = still; holders == 0 {
-			break
-		}
-	}
-	for ; holders != 0; holders &= holders - 1 {
-		overlaps[bits.TrailingZeros64(holders)] = len(blocks)
-	}
-	return overlaps
-}
-
 // candidate is Dynamo's cost of a worker for a request, in blocks:
 //
 //	cost           = overlap weight × prefill blocks + decode blocks
 //	prefill blocks = (prefill tokens in progress + prompt tokens − overlap) / block size
 //	decode blocks  = different blocks in progress, the request's included
-func (r *router) candidate(w *worker, promptTokens int, prompt []BlockHash, overlap int) Candidate {
+func (r *router) candidate(w *worker, promptTokens, overlap, newBlocks int) Candidate {
 	account := &r.loads[w.index]
 	c := Candidate{
 		Worker: w.id, index: w.index, OverlapBlocks: overlap, Requests: account.requests,
 		PrefillTokens: account.prefillTokens + promptTokens - overlap*r.blockTokens,
-		DecodeBlocks:  len(account.blocks) + len(prompt),
-	}
-	for _, hash := range prompt {
-		if account.blocks[hash] == 0 {
-			break // and none of those after it, which stand for it too
-		}
-		c.DecodeBlocks--
+		DecodeBlocks:  account.blocks + newBlocks,
 	}
 	c.Cost = r.overlapWeight*float64(c.PrefillTokens)/float64(r.blockTokens) + float64(c.DecodeBlocks)
 	return c
@@ -237,18 +252,23 @@ func (r *router) sample(candidates []Candidate) int {
 	return len(candidates) - 1
 }
 
-func (r *router) add(d *Decision, prompt []BlockHash) {
-	account := &r.loads[d.Worker().index]
+func (r *router) add(d *Decision, prompt []blockID) {
+	worker := d.Worker().index
+	account := &r.loads[worker]
 	account.requests++
 	account.prefillTokens += d.uncachedTokens()
-	for _, hash := range prompt {
-		account.blocks[hash]++
+	for i := len(prompt) - 1; i >= 0; i-- {
+		if !r.active.add(prompt[i], worker) {
+			account.more[prompt[i]]++
+			break
+		}
+		account.blocks++
 	}
 }
 
 // prefilled takes a request's prefill off its worker's account, at its first token.
 func (r *router) prefilled(j *Job) {
-	r.loads[j.worker.index].prefillTokens -= j.decision.uncachedTokens()
+	r.loads[j.worker.index].prefillTokens -= j.uncached
 	r.stats.WorkerReusedTokens += int64(j.report.CachedTokens)
 }
 
@@ -257,13 +277,21 @@ func (r *router) free(j *Job) {
 	account := &r.loads[j.worker.index]
 	account.requests--
 	if j.report.FirstToken == 0 {
-		account.prefillTokens -= j.decision.uncachedTokens()
+		account.prefillTokens -= j.uncached
 	}
-	for _, hash := range j.request.Blocks[:j.request.PromptTokens/r.blockTokens] {
-		if account.blocks[hash]--; account.blocks[hash] == 0 {
-			delete(account.blocks, hash)
+	prompt := j.prompt(r.blockTokens)
+	for i := len(prompt) - 1; i >= 0; i-- {
+		if n := account.more[prompt[i]]; n > 1 {
+			account.more[prompt[i]] = n - 1
+			break
+		} else if n == 1 {
+			delete(account.more, prompt[i])
+			break
 		}
+		r.active.remove(prompt[i], j.worker.index)
+		account.blocks--
 	}
+	r.forget(j.path)
 }
 
 func (r *router) count(d *Decision) {
@@ -291,26 +319,26 @@ func (r *router) kept() []*Decision {
 }
 
 // stored, removed and cleared apply the events of one worker's cache.
-func (r *router) stored(worker int, hashes []BlockHash) {
-	for _, hash := range hashes {
-		r.index[hash] |= 1 << worker
+func (r *router) stored(worker int, ids []blockID) {
+	for _, id := range ids {
+		if r.held.add(id, worker) {
+			r.tree.hold(int32(id))
+		}
 	}
 }
 
-func (r *router) removed(worker int, hashes []BlockHash) {
-	for _, hash := range hashes {
-		if r.index[hash] &^= 1 << worker; r.index[hash] == 0 {
-			delete(r.index, hash)
+func (r *router) removed(worker int, ids []blockID) {
+	for _, id := range ids {
+		if r.held.remove(id, worker) {
+			r.tree.drop(int32(id))
 		}
 	}
 }
 
 func (r *router) cleared(worker int) {
-	for hash, holders := range r.index {
-		if holders &^= 1 << worker; holders == 0 {
-			delete(r.index, hash)
-		} else {
-			r.index[hash] = holders
+	for id := range blockID(len(r.tree.nodes)) {
+		if r.held.remove(id, worker) {
+			r.tree.drop(int32(id))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func routing(t *testing.T, change ...func(*Options)) *Cluster {
 func TestCost(t *testing.T) {
 	c := routing(t, func(o *Options) { o.OverlapWeight = 2 })
 	prompt := []text{{1, 320}}
-	blocks := textRequest(32, prompt, text{2, 1}).Blocks
+	blocks := c.router.path(textRequest(32, prompt, text{2, 1}).Blocks)
 	c.router.stored(0, blocks[:6])
 	other := textRequest(32, []text{{9, 100}}, text{2, 1})
 	other.Instance = c.workers[0].id
@@ -50,7 +50,7 @@ func TestCost(t *testing.T) {
 // A cached prefix counts from its beginning only.
 func TestOverlapIsAPrefix(t *testing.T) {
 	c := routing(t)
-	blocks := textRequest(32, []text{{1, 320}}, text{2, 1}).Blocks
+	blocks := c.router.path(textRequest(32, []text{{1, 320}}, text{2, 1}).Blocks)
 	c.router.stored(0, blocks[1:])
 	c.router.stored(1, blocks)
 	c.router.stored(2, blocks)
@@ -91,7 +91,7 @@ func TestBookkeeping(t *testing.T) {
 func TestRouterStats(t *testing.T) {
 	c := routing(t, func(o *Options) { o.OverlapWeight = 0 })
 	prompt := []text{{1, 320}}
-	blocks := textRequest(32, prompt, text{2, 1}).Blocks
+	blocks := c.router.path(textRequest(32, prompt, text{2, 1}).Blocks)
 	c.router.stored(0, blocks)
 	c.router.stored(1, blocks[:4])
 	first := textRequest(32, []text{{9, 640}}, text{2, 1})

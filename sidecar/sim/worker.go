@@ -74,23 +74,24 @@ type WorkerCounters struct {
 // tokens, the sequence admitted last is preempted: it gives up its blocks, goes to
 // the front of the queue, and later computes prompt and answer so far once more.
 type worker struct {
-	cluster *Cluster
-	id      WorkerID
-	index   int
-	readyAt time.Duration
-	life    int // counts losses: what was begun in an earlier life does not end
-
+	cluster  *Cluster
+	id       WorkerID
+	index    int
+	readyAt  time.Duration
 	cache    *cache
-	late     []*Job // arrived during the iteration under way
-	waiting  []*Job // the queue before them
-	running  []*Job // in the order of admission
-	stepping bool
+	late     []*Job        // arrived during the iteration under way
+	waiting  []*Job        // the queue before them
+	running  []*Job        // in the order of admission
+	current  *iteration    // under way, nil when idle
 	began    time.Duration // the latest iteration
 	kernels  float64       // share of the latest iteration with kernels on the GPUs
 	counters WorkerCounters
 }
 
 func (w *worker) ready() bool { return w.cluster.clock.now >= w.readyAt }
+
+// happen is the job's arrival at its worker.
+func (j *Job) happen() { j.worker.arrive(j) }
 
 // arrive puts a request in the queue. An idle worker begins with it at once.
 func (w *worker) arrive(j *Job) {
@@ -102,7 +103,7 @@ func (w *worker) arrive(j *Job) {
 	j.report.QueueAhead = len(w.waiting) + len(w.late)
 	w.counters.Arrived++
 	w.late = append(w.late, j)
-	if !w.stepping {
+	if w.current == nil {
 		w.step()
 	}
 }
@@ -113,21 +114,64 @@ func (w *worker) step() {
 		w.waiting, w.late = w.late, w.waiting // nothing to be late for
 	}
 	iteration := w.schedule()
-	w.waiting, w.late = append(w.waiting, w.late...), nil
-	if w.stepping = len(w.running) > 0; !w.stepping {
+	w.waiting, w.late = append(w.waiting, w.late...), w.late[:0]
+	if len(w.running) == 0 {
+		w.current = nil
 		return
 	}
-	c, life := w.cluster, w.life
+	c := w.cluster
 	w.began = c.clock.now
 	jitter := 1 + c.step.Jitter*c.rng.NormFloat64()
 	mean := c.step.Milliseconds(iteration)
 	length := milliseconds(mean * jitter)
 	w.kernels = c.step.Kernels(iteration, c.reading) / mean
-	c.clock.at(c.clock.now+length, func() {
-		if life == w.life {
-			w.finish(length)
-		}
-	})
+	w.current = c.iteration(w, length)
+	c.clock.at(c.clock.now+length, w.current)
+}
+
+// iteration is one of a worker, until its tokens have left the frontend. Its first
+// event is its end.
+type iteration struct {
+	worker *worker
+	length time.Duration
+	out    []output
+}
+
+// output is what a job got from an iteration.
+type output struct {
+	job    *Job
+	tokens int
+}
+
+// iteration begins one.
+func (c *Cluster) iteration(w *worker, length time.Duration) *iteration {
+	if n := len(c.spare); n > 0 {
+		i := c.spare[n-1]
+		c.spare = c.spare[:n-1]
+		i.worker, i.length = w, length
+		return i
+	}
+	return &iteration{worker: w, length: length}
+}
+
+// happen is the end of an iteration, unless its worker has been lost.
+func (i *iteration) happen() {
+	if i.worker.current == i {
+		i.worker.finish(i)
+	}
+}
+
+// delivery is the second event of an iteration: its tokens leave the frontend.
+type delivery iteration
+
+func (d *delivery) happen() {
+	c := d.worker.cluster
+	for _, o := range d.out {
+		c.deliver(o.job, o.tokens)
+	}
+	clear(d.out)
+	d.out = d.out[:0]
+	c.spare = append(c.spare, (*iteration)(d))
 }
 
 // schedule puts an iteration together: all decoding sequences, then as many prompt
@@ -163,7 +207,7 @@ func (w *worker) schedule() Iteration {
 func (w *worker) grow(j *Job, tokens int) bool {
 	// The last token of the answer is never computed, so it needs no place.
 	tokens = min(j.context()+tokens, j.request.PromptTokens+j.request.OutputTokens)
-	need := w.cluster.profile.KV.blocksOf(tokens) - len(j.shared) - j.private
+	need := w.cluster.profile.KV.blocksOf(tokens) - j.shared - j.private
 	for need > 0 && !w.cache.reserve(need) {
 		last := w.running[len(w.running)-1]
 		w.preempt(last)
@@ -189,19 +233,19 @@ func (w *worker) preempt(j *Job) {
 // would be no first token of the answer.
 func (w *worker) admit(j *Job) bool {
 	kv := w.cluster.profile.KV
-	reusable := min((j.goal-1)/kv.BlockTokens, j.request.PromptTokens/kv.BlockTokens, len(j.request.Blocks))
-	found := w.cache.match(j.request.Blocks[:reusable])
-	shared := w.cache.acquire(j.request.Blocks[:found])
+	reusable := min((j.goal-1)/kv.BlockTokens, j.request.PromptTokens/kv.BlockTokens, len(j.path))
+	last, found := w.cache.match(j.path[:reusable])
+	w.cache.acquire(last)
 	need := kv.blocksOf(j.goal) - found
 	reserve := int(watermark * float64(kv.Blocks))
 	if len(w.running) == 0 {
 		reserve = 0 // or a request that fills the cache would wait for ever
 	}
 	if w.cache.available() < need+reserve || !w.cache.reserve(need) {
-		w.cache.release(shared, 0)
+		w.cache.release(last, 0)
 		return false
 	}
-	j.shared, j.private, j.computed = shared, need, found*kv.BlockTokens
+	j.shared, j.last, j.private, j.computed = found, last, need, found*kv.BlockTokens
 	if j.report.Started == 0 {
 		j.report.Started = w.cluster.clock.now
 		j.report.CachedTokens = j.computed
@@ -219,24 +263,17 @@ func (w *worker) takeChunk(j *Job, budget int, it *Iteration) int {
 	return j.chunk
 }
 
-// output is what a job got from one iteration.
-type output struct {
-	job    *Job
-	tokens int
-}
-
-// finish ends an iteration that took so long, and begins the next one.
-func (w *worker) finish(length time.Duration) {
+// finish ends an iteration and begins the next one.
+func (w *worker) finish(i *iteration) {
 	w.counters.Iterations++
-	w.counters.Busy += length
-	w.counters.Kernels += time.Duration(w.kernels * float64(length))
-	var out []output
+	w.counters.Busy += i.length
+	w.counters.Kernels += time.Duration(w.kernels * float64(i.length))
 	still := w.running[:0]
 	for _, j := range w.running {
 		if n := w.produce(j); n > 0 {
 			j.generated += n
 			w.counters.OutputTokens += int64(n)
-			out = append(out, output{j, n})
+			i.out = append(i.out, output{j, n})
 		}
 		if j.complete() {
 			w.complete(j)
@@ -246,7 +283,7 @@ func (w *worker) finish(length time.Duration) {
 	}
 	clear(w.running[len(still):])
 	w.running = still
-	w.send(out)
+	w.send(i)
 	w.step()
 }
 
@@ -283,10 +320,11 @@ func (w *worker) decode(j *Job) int {
 
 // register makes the full blocks of a job's first tokens findable.
 func (w *worker) register(j *Job, tokens int) {
-	full := min(tokens/w.cluster.profile.KV.BlockTokens, len(j.request.Blocks))
-	if hashes := j.request.Blocks[len(j.shared):max(full, len(j.shared))]; len(hashes) > 0 {
-		j.shared = append(j.shared, w.cache.register(hashes)...)
-		j.private -= len(hashes)
+	full := min(tokens/w.cluster.profile.KV.BlockTokens, len(j.path))
+	if ids := j.path[j.shared:max(full, j.shared)]; len(ids) > 0 {
+		j.last = w.cache.register(j.last, ids)
+		j.shared += len(ids)
+		j.private -= len(ids)
 	}
 }
 
@@ -301,17 +339,18 @@ func (w *worker) complete(j *Job) {
 }
 
 func (w *worker) release(j *Job) {
-	w.cache.release(j.shared, j.private)
-	j.shared, j.private = nil, 0
+	w.cache.release(j.last, j.private)
+	j.shared, j.last, j.private = 0, 0, 0
 }
 
 // send lets tokens leave the frontend: a part of the next decode step later, plus
 // the frontend's own time.
-func (w *worker) send(out []output) {
-	if len(out) == 0 {
+func (w *worker) send(i *iteration) {
+	c := w.cluster
+	if len(i.out) == 0 {
+		c.spare = append(c.spare, i)
 		return
 	}
-	c := w.cluster
 	var next Iteration
 	for _, j := range w.running {
 		if !j.prefilling() {
@@ -320,11 +359,7 @@ func (w *worker) send(out []output) {
 		}
 	}
 	delay := c.profile.HandOver*c.step.Milliseconds(next) + c.profile.Frontend.Out
-	c.clock.at(c.clock.now+milliseconds(delay), func() {
-		for _, o := range out {
-			c.deliver(o)
-		}
-	})
+	c.clock.at(c.clock.now+milliseconds(delay), (*delivery)(i))
 }
 
 // drop takes a job out wherever it is.
@@ -340,23 +375,22 @@ func (w *worker) drop(j *Job) {
 
 // lose ends the worker's life. It comes back at a later time, empty.
 func (w *worker) lose(readyAt time.Duration) {
-	w.life++
 	w.readyAt = readyAt
-	w.late, w.waiting, w.running, w.stepping = nil, nil, nil, false
+	w.late, w.waiting, w.running, w.current = nil, nil, nil, nil
 	w.cache.clear()
 }
 
 // stored, removed and cleared pass the cache's events to the router.
-func (w *worker) stored(hashes []BlockHash) {
+func (w *worker) stored(ids []blockID) {
 	w.counters.StoredEvents++
-	w.counters.StoredBlocks += int64(len(hashes))
-	w.cluster.router.stored(w.index, hashes)
+	w.counters.StoredBlocks += int64(len(ids))
+	w.cluster.router.stored(w.index, ids)
 }
 
-func (w *worker) removed(hashes []BlockHash) {
+func (w *worker) removed(ids []blockID) {
 	w.counters.RemovedEvents++
-	w.counters.RemovedBlocks += int64(len(hashes))
-	w.cluster.router.removed(w.index, hashes)
+	w.counters.RemovedBlocks += int64(len(ids))
+	w.cluster.router.removed(w.index, ids)
 }
 
 func (w *worker) cleared() {
@@ -367,14 +401,14 @@ func (w *worker) cleared() {
 func (w *worker) stats() WorkerStats {
 	account := &w.cluster.router.loads[w.index]
 	var computing time.Duration
-	if w.stepping {
+	if w.current != nil {
 		computing = w.cluster.clock.now - w.began
 	}
 	return WorkerStats{
 		ID: w.id, Index: w.index, ReadyAt: w.readyAt, Ready: w.ready(),
 		Running: len(w.running), Waiting: len(w.waiting) + len(w.late), Computing: computing, Launched: time.Duration(w.kernels * float64(computing)),
-		TotalBlocks: w.cache.capacity, ActiveBlocks: w.cache.active(), CachedBlocks: len(w.cache.blocks),
-		Inflight: account.requests, ActivePrefillTokens: account.prefillTokens, ActiveDecodeBlocks: len(account.blocks),
+		TotalBlocks: w.cache.capacity, ActiveBlocks: w.cache.active(), CachedBlocks: w.cache.registered(),
+		Inflight: account.requests, ActivePrefillTokens: account.prefillTokens, ActiveDecodeBlocks: account.blocks,
 		WorkerCounters: w.counters,
 	}
 }

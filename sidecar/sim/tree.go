@@ -1,0 +1,81 @@
+package sim
+
+// tree is a prefix tree of blocks: each is a node below the block before it. Nodes
+// have small numbers, which are used again, so that what else is known of a node is kept
+// in slices by its number. Node 0 is the root, which is no block.
+//
+// Most nodes have one child, which they name themselves: a walk down a known prefix
+// compares keys in an array. Their other children are found by a map.
+type tree struct {
+	nodes    []node
+	spare    int32 // a chain of unused nodes, by their parent
+	count    int   // nodes in use, without the root
+	branches map[branch]int32
+}
+
+// node is in use as long as somebody holds it or it has children.
+type node struct {
+	key           uint64
+	parent, child int32
+	holds         int32 // children, and holds from outside
+}
+
+// branch is a child that its parent does not name.
+type branch struct {
+	parent int32
+	key    uint64
+}
+
+func newTree() tree { return tree{nodes: make([]node, 1), branches: map[branch]int32{}} }
+
+// find is the child with a key, 0 without one.
+func (t *tree) find(parent int32, key uint64) int32 {
+	if child := t.nodes[parent].child; child != 0 && t.nodes[child].key == key {
+		return child
+	}
+	return t.branches[branch{parent, key}]
+}
+
+// add makes a child that the parent does not have. Whoever adds it must hold it, or a
+// node below it.
+func (t *tree) add(parent int32, key uint64) int32 {
+	id := t.spare
+	if id == 0 {
+		id = int32(len(t.nodes))
+		t.nodes = append(t.nodes, node{})
+	} else {
+		t.spare = t.nodes[id].parent
+	}
+	t.nodes[id] = node{key: key, parent: parent}
+	if above := &t.nodes[parent]; above.child == 0 {
+		above.child = id
+	} else {
+		t.branches[branch{parent, key}] = id
+	}
+	t.nodes[parent].holds++
+	t.count++
+	return id
+}
+
+// hold keeps a node and those above it.
+func (t *tree) hold(id int32) { t.nodes[id].holds++ }
+
+// drop takes back a hold. Nodes that nobody holds any more are gone.
+func (t *tree) drop(id int32) {
+	for id != 0 {
+		n := &t.nodes[id]
+		if n.holds--; n.holds > 0 {
+			return
+		}
+		parent := n.parent
+		if above := &t.nodes[parent]; above.child == id {
+			above.child = 0
+		} else {
+			delete(t.branches, branch{parent, n.key})
+		}
+		*n = node{parent: t.spare}
+		t.spare = id
+		t.count--
+		id = parent
+	}
+}
