@@ -116,24 +116,25 @@ type Timing struct {
 	Ended      time.Duration // the last one does, or it fails
 }
 
-// Job is a request inside a cluster.
+// Job is a request inside a cluster. What every iteration asks for comes first, since
+// the processor fetches it together.
 type Job struct {
-	request  Request
-	observer Observer
-	serial   uint64
-	path     []blockID // of the request's blocks
-	uncached int       // tokens that the router expects to be prefilled
-	report   Report
-	done     bool // ended, for the frontend
-
-	worker    *worker
+	observer  Observer
 	computed  int   // tokens whose keys and values the cache holds, while it prefills
 	goal      int   // tokens to compute until the next token comes
-	chunk     int   // of the iteration under way
 	generated int   // tokens of the answer
 	shared    int   // registered blocks in use, from the beginning of the prompt on
-	last      int32 // of these, for the cache
 	private   int   // further blocks, whose contents nobody else can find
+	last      int32 // of the shared blocks, for the cache
+	done      bool  // ended, for the frontend
+
+	request  Request
+	report   Report
+	serial   uint64
+	worker   *worker
+	path     []blockID // of the request's blocks
+	uncached int       // tokens that the router expects to be prefilled
+	chunk    int       // of the iteration under way
 }
 
 // prompt are the full blocks of the job's prompt.

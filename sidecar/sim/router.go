@@ -133,13 +133,10 @@ func newRouter(o Options, rng *rand.Rand) *router {
 // path gives the ids of blocks. They stand for these blocks until [router.forget].
 func (r *router) path(hashes []BlockHash) []blockID {
 	path := make([]blockID, len(hashes))
-	last, known := int32(0), true
+	last := int32(0)
 	for i, hash := range hashes {
-		next := int32(0)
-		if known {
-			next = r.tree.find(last, uint64(hash))
-		}
-		if known = next != 0; !known {
+		next := r.tree.find(last, uint64(hash))
+		if next == 0 {
 			next = r.tree.add(last, uint64(hash))
 		}
 		last = next

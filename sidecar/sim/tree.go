@@ -17,6 +17,7 @@ type tree struct {
 type node struct {
 	key           uint64
 	parent, child int32
+	others        int32 // children that it does not name
 	holds         int32 // children, and holds from outside
 }
 
@@ -30,8 +31,12 @@ func newTree() tree { return tree{nodes: make([]node, 1), branches: map[branch]i
 
 // find is the child with a key, 0 without one.
 func (t *tree) find(parent int32, key uint64) int32 {
-	if child := t.nodes[parent].child; child != 0 && t.nodes[child].key == key {
-		return child
+	p := &t.nodes[parent]
+	if p.child != 0 && t.nodes[p.child].key == key {
+		return p.child
+	}
+	if p.others == 0 {
+		return 0
 	}
 	return t.branches[branch{parent, key}]
 }
@@ -47,12 +52,14 @@ func (t *tree) add(parent int32, key uint64) int32 {
 		t.spare = t.nodes[id].parent
 	}
 	t.nodes[id] = node{key: key, parent: parent}
-	if above := &t.nodes[parent]; above.child == 0 {
-		above.child = id
+	p := &t.nodes[parent]
+	p.holds++
+	if p.child == 0 {
+		p.child = id
 	} else {
+		p.others++
 		t.branches[branch{parent, key}] = id
 	}
-	t.nodes[parent].holds++
 	t.count++
 	return id
 }
@@ -68,9 +75,10 @@ func (t *tree) drop(id int32) {
 			return
 		}
 		parent := n.parent
-		if above := &t.nodes[parent]; above.child == id {
-			above.child = 0
+		if p := &t.nodes[parent]; p.child == id {
+			p.child = 0
 		} else {
+			p.others--
 			delete(t.branches, branch{parent, n.key})
 		}
 		*n = node{parent: t.spare}

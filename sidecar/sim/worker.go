@@ -207,15 +207,19 @@ func (w *worker) schedule() Iteration {
 func (w *worker) grow(j *Job, tokens int) bool {
 	// The last token of the answer is never computed, so it needs no place.
 	tokens = min(j.context()+tokens, j.request.PromptTokens+j.request.OutputTokens)
-	need := w.cluster.profile.KV.blocksOf(tokens) - j.shared - j.private
-	for need > 0 && !w.cache.reserve(need) {
+	kv := &w.cluster.profile.KV
+	if tokens <= (j.shared+j.private)*kv.BlockTokens {
+		return true
+	}
+	need := kv.blocksOf(tokens) - j.shared - j.private
+	for !w.cache.reserve(need) {
 		last := w.running[len(w.running)-1]
 		w.preempt(last)
 		if last == j {
 			return false
 		}
 	}
-	j.private += max(need, 0)
+	j.private += need
 	return true
 }
 
@@ -269,15 +273,18 @@ func (w *worker) finish(i *iteration) {
 	w.counters.Busy += i.length
 	w.counters.Kernels += time.Duration(w.kernels * float64(i.length))
 	still := w.running[:0]
-	for _, j := range w.running {
+	for at, j := range w.running {
 		if n := w.produce(j); n > 0 {
 			j.generated += n
 			w.counters.OutputTokens += int64(n)
 			i.out = append(i.out, output{j, n})
 		}
-		if j.complete() {
+		switch {
+		case j.complete():
 			w.complete(j)
-		} else {
+		case len(still) == at:
+			still = w.running[:at+1] // all so far
+		default:
 			still = append(still, j)
 		}
 	}
