@@ -43,12 +43,16 @@ func (s Speculation) thresholds() []float64 {
 	return out
 }
 
-// accepted is how many drafted tokens pass for a number drawn from [0, 1).
-func accepted(thresholds []float64, drawn float64) int {
-	for i, p := range thresholds {
-		if drawn >= p {
-			return i
+// accepted is how many drafted tokens pass for a number drawn from [0, 1): as many as
+// there are thresholds above it, for they fall. It is counted without a branch, which no
+// processor could predict.
+func accepted(thresholds []float64, drawn float64) (n int) {
+	for _, p := range thresholds {
+		above := 0
+		if drawn < p {
+			above = 1
 		}
+		n += above
 	}
-	return len(thresholds)
+	return n
 }
