@@ -70,7 +70,7 @@ func npz(t *testing.T, p Profile) []byte {
 }
 
 func TestWriteNPZ(t *testing.T) {
-	p := H200()
+	p := timed()
 	arrays := readNPZ(t, npz(t, p))
 	require.Len(t, arrays, 5)
 
@@ -93,8 +93,8 @@ func TestWriteNPZ(t *testing.T) {
 		context   float64
 		want      float64
 	}{
-		{"one conversation", 1, 5000, (41 + 0.5 + 3.3e-5*5000) / 2.21},
-		{"60 conversations on 3 workers", 20, 5500, (41 + 10 + 3.3e-5*110_000) / 2.21},
+		{"one conversation", 1, 5000, (41 + 0.5 + 3.5e-5*5000) / 2.21},
+		{"60 conversations on 3 workers", 20, 5500, (41 + 10 + 3.5e-5*110_000) / 2.21},
 		{"120: between the graph sizes", 40, 5500, 92 / 2.21},
 		{"180: still between them", 60, 5000, 92 / 2.21},
 	} {
@@ -120,17 +120,17 @@ func cell(axis []float64, v float64) (int, float64) {
 }
 
 func TestDecode(t *testing.T) {
-	step := H200().Step
+	step := timed().Step
 	for _, test := range []struct {
 		intent    string
 		sequences int
 		context   float64
 		want      float64
 	}{
-		{"below the floor's range", 32, 176_000, 41 + 16 + 3.3e-5*176_000},
+		{"below the floor's range", 32, 176_000, 41 + 16 + 3.5e-5*176_000},
 		{"first of the range", 33, 176_000, 92},
 		{"last of the range", 63, 300_000, 92},
-		{"beyond it", 64, 320_000, 41 + 32 + 3.3e-5*320_000},
+		{"beyond it", 64, 320_000, 41 + 32 + 3.5e-5*320_000},
 	} {
 		assert.InDelta(t, test.want, step.Decode(test.sequences, test.context), 1e-9, test.intent)
 	}

@@ -19,6 +19,8 @@ type Profile struct {
 	KV     KVCache `yaml:"kv"`
 	Memory Memory  `yaml:"memory"`
 
+	Compute Compute `yaml:"compute"`
+
 	MaxSequences     int `yaml:"max_sequences"`      // sequences that one iteration holds at most
 	MaxBatchedTokens int `yaml:"max_batched_tokens"` // tokens that one iteration takes at most; longer prompts are prefilled in chunks
 
@@ -29,6 +31,9 @@ type Profile struct {
 	// Speculation has one entry for each kind that the cluster offers. That of
 	// [api.SpeculationNotRecorded] is the deployment as it was recorded.
 	Speculation map[api.Speculation]Speculation `yaml:"speculation"`
+
+	// Sources has one entry for each of [Profile.Constants], by its name.
+	Sources map[string]Source `yaml:"sources"`
 }
 
 // Frontend is what the frontend adds to every request, in milliseconds.

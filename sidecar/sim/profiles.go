@@ -81,6 +81,8 @@ const (
 	maxCostFactor = 1000   // milliseconds for one more sequence or token
 	maxMemory     = 65_536 // GiB
 	maxBandwidth  = 1e6    // GB/s
+	maxTFLOPS     = 1e6
+	maxParameters = 1e5 // billions
 )
 
 var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
@@ -101,7 +103,7 @@ func (p Profile) Validate() error {
 	if p.Calibrated && p.Baseline == "" {
 		return api.Refuse("baseline", p.Baseline, "the recorded results that a calibrated profile was fitted to")
 	}
-	return cmp.Or(first(p.numbers()), p.validateMemory(), p.validateFloors(), p.validateSpeculation())
+	return cmp.Or(first(p.numbers()), p.validateMemory(), p.validateFloors(), p.validateSpeculation(), p.validateConstants())
 }
 
 // validateMemory sees to it that a worker's GPUs hold the weights and the KV cache.
@@ -148,6 +150,9 @@ func (p Profile) numbers() []bound {
 		{"step.per_prefill_token", p.Step.PerPrefillToken, 0, maxCostFactor},
 		{"step.per_chunk_context", p.Step.PerChunkContext, 0, maxCostFactor},
 		{"step.jitter", p.Step.Jitter, 0, maxJitter},
+		{"compute.tflops", p.Compute.TFLOPS, 1, maxTFLOPS},
+		{"compute.parameters", p.Compute.Parameters, .001, maxParameters},
+		{"compute.attention", p.Compute.Attention, 1, maxTokens},
 		{"hand_over", p.HandOver, 0, 1},
 		{"frontend.in", p.Frontend.In, 0, maxStep},
 		{"frontend.out", p.Frontend.Out, 0, maxStep},

@@ -33,7 +33,7 @@ func TestOneRequest(t *testing.T) {
 	assert.Equal(t, r.end.Arrived, r.end.Started, "there is nothing to wait for")
 	prefill := 41 + .118*3700
 	near(t, prefill, r.end.Prefilled-r.end.Started, "one chunk")
-	decode := func(context float64) float64 { return 41 + .5 + 3.3e-5*context }
+	decode := func(context float64) float64 { return 41 + .5 + 3.5e-5*context }
 	near(t, .83*decode(3701)+8, r.end.FirstToken-r.end.Prefilled, "the hand-over and the frontend's time out")
 	require.Equal(t, []int{1, 1, 1}, r.n)
 	near(t, decode(3701), r.at[1]-r.at[0]-milliseconds(.83*(decode(3702)-decode(3701))), "one decode step")
@@ -112,7 +112,7 @@ func TestReuseOfAnswers(t *testing.T) {
 			want = 1000 / 32 * 32
 		}
 		assert.Equal(t, want, r.end.CachedTokens)
-		near(t, max(92, 41+.118*float64(1600-want)+1e-6*float64(1600-want)*float64(want)), r.end.Prefilled-r.end.Started, "the rest is computed")
+		near(t, max(92, 41+.118*float64(1600-want)+2e-6*float64(1600-want)*float64(want)), r.end.Prefilled-r.end.Started, "the rest is computed")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestJoinsOneStepLate(t *testing.T) {
 	ends, _ := c.Next() // of the iteration under way, or of a hand-over before it
 	r, _ := send(t, c, 10, text{2, 1000})
 	c.Advance(ends + time.Second)
-	step := 41 + .5 + 3.3e-5*1020
+	step := 41 + .5 + 3.5e-5*1020
 	wait := inMilliseconds(r.end.Started - r.end.Arrived)
 	assert.True(t, step <= wait && wait <= 2*step+.1, "waited %.1f ms, a step takes %.1f ms", wait, step)
 }
@@ -154,7 +154,7 @@ func TestChunkedPrefill(t *testing.T) {
 	assert.Greater(t, len(others[0].n), heard+2)
 	assert.Nil(t, others[0].end)
 	const context = 16_344.0
-	prefill := 3*(41+.5*10) + .118*40_000 + 1e-6*(context*context+(40_000-2*context)*2*context)
+	prefill := 3*(41+.5*10) + .118*40_000 + 2e-6*(context*context+(40_000-2*context)*2*context)
 	assert.InEpsilon(t, prefill, inMilliseconds(r.end.Prefilled-r.end.Started), .01, "three chunks, the later ones over the context before them")
 }
 

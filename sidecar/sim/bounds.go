@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"kvbooth/sidecar/api"
+)
+
+// Compute is the arithmetic of one GPU and of the model, for the least that a
+// token can take.
+type Compute struct {
+	TFLOPS     float64 `yaml:"tflops"`     // of one GPU, dense, at the profile's precision, as its maker states it
+	Parameters float64 `yaml:"parameters"` // of the model, in billions: each takes two operations a token
+	Attention  float64 `yaml:"attention"`  // layers × heads × width of a head: each takes four operations for a token and one before it
+}
+
+// Origin is where a constant comes from.
+type Origin string
+
+// The origins of a constant.
+const (
+	Fitted  Origin = "fitted"  // to the baseline
+	Derived Origin = "derived" // from data sheets or another profile, as From says
+	Assumed Origin = "assumed" // nothing recorded tells it
+)
+
+// Source says of a constant where it comes from.
+type Source struct {
+	Origin Origin `yaml:"origin"`
+	From   string `yaml:"from"` // the data and the reasoning, in words
+}
+
+// Constant is a number of a profile's timing, and what it can be on the profile's
+// GPUs with its model whatever was measured. Milliseconds, but for shares and tokens.
+type Constant struct {
+	Name      string  // its path in the YAML form
+	Low, High float64 // no fit may leave these
+	Why       string  // they are the bounds
+
+	Get func(*Profile) float64
+	// Set changes the constant in this profile and in no copy of it. It does not hold
+	// the value to the bounds.
+	Set func(*Profile, float64)
+}
+
+// Constants are the constants of a profile's timing with their bounds, in a fixed
+// order. The bounds depend on GPUs, memory and model alone, not on the constants.
+//
+// A worker cannot read its weights, or the cache, faster than the bandwidth of its
+// GPUs; it cannot compute faster than their peak. Upper bounds leave room for what
+// kernels reach: a quarter of the peak at least.
+func (p *Profile) Constants() []Constant {
+	gpus := float64(p.TensorParallel)
+	reading := p.reading()
+	perToken := 2 * p.Compute.Parameters * 1e9 / (gpus * p.Compute.TFLOPS * 1e12) * 1000 // ms
+	perPair := 4 * p.Compute.Attention / (gpus * p.Compute.TFLOPS * 1e12) * 1000
+	perContext := float64(p.KV.BytesPerToken) / (gpus * p.Memory.Bandwidth * 1e9) * 1000
+	verified := float64(1 + p.Speculation[api.SpeculationNotRecorded].DraftTokens)
+
+	step := func(name string, low, high float64, why string, at func(*StepCost) *float64) Constant {
+		return Constant{
+			Name: "step." + name, Low: low, High: high, Why: why,
+			Get: func(p *Profile) float64 { return *at(&p.Step) },
+			Set: func(p *Profile, v float64) { *at(&p.Step) = v },
+		}
+	}
+	all := []Constant{
+		step("base", reading, 4*reading, "the weights are read once an iteration; drafting, sampling and the host add to it",
+			func(c *StepCost) *float64 { return &c.Base }),
+		step("per_sequence", 0, 4*verified*perToken+hostPerSequence, "nothing while reading the weights takes longer; its tokens at a quarter of the peak, and a millisecond of the host",
+			func(c *StepCost) *float64 { return &c.PerSequence }),
+		step("per_context_token", perContext, 4*perContext, "keys and values are read at the full bandwidth, or at a quarter of it",
+			func(c *StepCost) *float64 { return &c.PerContextToken }),
+		step("per_prefill_token", perToken, 4*perToken, "two operations a parameter at the GPUs' peak, or at a quarter of it",
+			func(c *StepCost) *float64 { return &c.PerPrefillToken }),
+		step("per_chunk_context", perPair, 8*perPair, "attention at the GPUs' peak, or at an eighth of it: a quarter, at twice the precision",
+			func(c *StepCost) *float64 { return &c.PerChunkContext }),
+		step("jitter", 0, maxJitter, "more would make iterations of no length", func(c *StepCost) *float64 { return &c.Jitter }),
+	}
+	for i := range p.Step.Floors {
+		floor := func(name string, low, high float64, why string, at func(*Floor) *float64) Constant {
+			return Constant{
+				Name: fmt.Sprintf("step.floors[%d].%s", i, name), Low: low, High: high, Why: why,
+				Get: func(p *Profile) float64 { return *at(&p.Step.Floors[i]) },
+				Set: func(p *Profile, v float64) {
+					p.Step.Floors = slices.Clone(p.Step.Floors)
+					*at(&p.Step.Floors[i]) = v
+				},
+			}
+		}
+		all = append(all, floor("milliseconds", reading, maxFloor, "no less than without a floor; a host launches a layer of the model in 2 ms at most",
+			func(f *Floor) *float64 { return &f.Milliseconds }))
+	}
+	share := func(name string, low, high float64, why string, at func(*Profile) *float64) Constant {
+		return Constant{
+			Name: name, Low: low, High: high, Why: why,
+			Get: func(p *Profile) float64 { return *at(p) }, Set: func(p *Profile, v float64) { *at(p) = v },
+		}
+	}
+	return append(all,
+		share("hand_over", 0, 1, "tokens leave during the iteration after theirs", func(p *Profile) *float64 { return &p.HandOver }),
+		share("frontend.in", 1, 100, "template, tokenizer and router, on a CPU", func(p *Profile) *float64 { return &p.Frontend.In }),
+		share("frontend.out", 0, 50, "text of a token, on a CPU, and the network", func(p *Profile) *float64 { return &p.Frontend.Out }),
+		Constant{
+			Name: "speculation." + string(api.SpeculationNotRecorded) + ".tokens_per_step", Low: 1, High: verified,
+			Why: "an iteration gives a sequence one token at least, at most one more than are drafted",
+			Get: (*Profile).tokensPerStep, Set: (*Profile).setTokensPerStep,
+		},
+	)
+}
+
+// hostPerSequence is what the host may spend on a sequence in an iteration, at most:
+// its inputs, sampling, and its answer's text.
+const hostPerSequence = 1
+
+// maxFloor is the least that an iteration may be said to take, at most: launching
+// the kernels of 80 layers, 2 ms each.
+const maxFloor = 160
+
+func (p *Profile) tokensPerStep() float64 { return p.TokensPerStep() }
+
+// setTokensPerStep raises all acceptances of the deployment as recorded to one power,
+// which is what makes the mean number of tokens so.
+func (p *Profile) setTokensPerStep(tokens float64) {
+	s := p.Speculation[api.SpeculationNotRecorded]
+	given := s.Acceptance
+	low, high := 1e-6, 1e6 // powers: all accepted, nothing accepted
+	for range 100 {
+		power := math.Sqrt(low * high)
+		s.Acceptance = slices.Clone(given)
+		for i, a := range given {
+			s.Acceptance[i] = math.Pow(a, power)
+		}
+		if s.TokensPerStep() > tokens {
+			low = power
+		} else {
+			high = power
+		}
+	}
+	p.Speculation = maps.Clone(p.Speculation)
+	p.Speculation[api.SpeculationNotRecorded] = s
+}
+
+// validateConstants holds the constants to their bounds and sees to it that the
+// profile tells the source of each, and of nothing else.
+func (p Profile) validateConstants() error {
+	constants := p.Constants()
+	names := make([]string, 0, len(constants))
+	for _, c := range constants {
+		names = append(names, c.Name)
+		if v := c.Get(&p); !(c.Low*(1-rounding) <= v && v <= c.High*(1+rounding)) { // also refuses NaN
+			return api.Refuse(c.Name, v, fmt.Sprintf("%.4g to %.4g: %s", c.Low, c.High, c.Why))
+		}
+		field := "sources." + c.Name
+		s, ok := p.Sources[c.Name]
+		switch {
+		case !ok:
+			return api.Refuse(field, "nothing", "where the constant comes from")
+		case s.Origin != Fitted && s.Origin != Derived && s.Origin != Assumed:
+			return api.Refuse(field+".origin", s.Origin, fmt.Sprint([]Origin{Fitted, Derived, Assumed}))
+		case s.Origin == Fitted && p.Baseline == "":
+			return api.Refuse(field+".origin", s.Origin, "derived or assumed, in a profile without a baseline")
+		case s.From == "":
+			return api.Refuse(field+".from", "", "some text")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Sources)) {
+		if !slices.Contains(names, name) {
+			return api.Refuse("sources", name, fmt.Sprint(names))
+		}
+	}
+	return nil
+}
+
+// rounding is how far a constant may be off its bound, as a share: what a person
+// writes down has few digits.
+const rounding = .005
