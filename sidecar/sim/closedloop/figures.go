@@ -18,19 +18,37 @@ type Figures struct {
 	Causes
 }
 
-// Causes are why the figures are as they are.
+// Causes are why the figures are as they are. NaN: nothing to read it from.
 type Causes struct {
-	LargestQueue float64 // longest wait of a turn at its worker, seconds
-	Waiting      float64 // mean number of requests in the workers' queues
-	Spread       float64 // mean of the busiest worker's requests in flight less the idlest's, over the seconds
-	Skew         float64 // mean of the busiest worker's requests in flight over the mean of all
-	// Herding is the share of first turns that went to a worker with more requests in
-	// flight than the idlest had.
+	// LargestQueue is the longest that a turn waited at its worker, from its arrival to
+	// the iteration that begins with it, in seconds. The wait for the iteration under
+	// way is part of it, on an idle worker, too.
+	LargestQueue float64
+	// Waiting is the mean number of requests in the workers' queues, all workers
+	// together, over the seconds' ends.
+	Waiting float64
+	// Spread is how many more requests in flight the busiest worker has than the
+	// idlest, and Skew the busiest worker's over the mean of all: means over the
+	// seconds' ends, for Skew over those with a request in flight.
+	Spread, Skew float64
+	// Herding is the share of first turns that herd: that the router gave to a worker
+	// with more than [Crowd] times the requests in flight that the workers had on
+	// average at that moment.
 	Herding float64
-	// Twice is the share of prompt tokens that were computed although some worker held
-	// them when the request was routed.
+	// Twice is the share of prompt tokens that were prefilled twice: computed by the
+	// turn's worker, although some worker, perhaps that one, had their blocks when the turn was routed:
+	//
+	//	Σ max(0, min(most, last) · block size − cached) / Σ prompt
+	//
+	// where most is the largest overlap of the prompt with a worker's cache, in blocks, and last the
+	// number of blocks that can be reused at all, since a prompt's last token is always
+	// computed.
 	Twice float64
 }
+
+// Crowd is how far above the mean of the workers' requests in flight a worker counts as crowded.
+// Dealing turns out one by one hardly ever exceeds it.
+const Crowd = 1.1
 
 // Window and snapshots of the recorded results: after a warm-up, three snapshots 100 s
 // apart, each of the last 60 s.
@@ -80,41 +98,49 @@ func (l *Loop) Between(from, to time.Duration) Figures {
 	for _, s := range seconds {
 		f.TokensPerSecond += float64(s.Tokens) / (to - from).Seconds()
 	}
-	f.Causes = causes(turns, seconds, len(l.Cluster.Workers()))
+	f.Causes = causes(turns, seconds, len(l.Cluster.Workers()), l.block)
 	return f
 }
 
 func byEnd(t Turn, at time.Duration) int { return int(t.Ended - at) }
 
-func causes(turns []Turn, seconds []Second, workers int) (c Causes) {
-	var first, herding, prompt, twice float64
+// causes reads turns, and seconds of a cluster of so many workers whose blocks have so many tokens.
+func causes(turns []Turn, seconds []Second, workers, block int) Causes {
+	c := Causes{LargestQueue: math.NaN()}
+	var first, herding, prompt, twice, busy float64
 	for i := range turns {
 		t := &turns[i]
-		c.LargestQueue = max(c.LargestQueue, t.Queue().Seconds())
-		prompt += float64(t.PromptTokens)
-		chosen, idlest, most := t.Decision.Worker(), math.MaxInt, 0
-		for _, w := range t.Decision.Candidates {
-			idlest, most = min(idlest, w.Requests), max(most, w.OverlapBlocks)
+		if q := t.Queue().Seconds(); !(q <= c.LargestQueue) {
+			c.LargestQueue = q
 		}
-		twice += float64((most - chosen.OverlapBlocks) * t.Decision.BlockTokens())
+		requests, most := 0, 0
+		for _, w := range t.Decision.Candidates {
+			requests += w.Requests
+			most = max(most, w.OverlapBlocks)
+		}
+		prompt += float64(t.PromptTokens)
+		twice += float64(max(min(most, (t.PromptTokens-1)/block)*block-t.CachedTokens, 0))
 		if t.Number == 1 {
 			first++
-			if chosen.Requests > idlest {
+			if float64(t.Decision.Worker().Requests*len(t.Decision.Candidates)) > Crowd*float64(requests) {
 				herding++
 			}
 		}
 	}
 	c.Herding, c.Twice = herding/first, twice/prompt
 	for _, s := range seconds {
-		n := float64(len(seconds))
-		c.Waiting += float64(s.Waiting) / n
-		c.Spread += float64(s.Most-s.Least) / n
-		c.Skew += float64(s.Most) * float64(workers) / max(float64(s.All), 1) / n
+		c.Waiting += float64(s.Waiting) / float64(len(seconds))
+		c.Spread += float64(s.Most-s.Least) / float64(len(seconds))
+		if s.All > 0 {
+			busy++
+			c.Skew += float64(s.Most*workers) / float64(s.All)
+		}
 	}
+	c.Skew /= busy
 	return c
 }
 
-// Mean is the mean of each figure, of those that know it.
+// Mean is the mean of each figure, of those that know it; of LargestQueue it is the largest.
 func Mean(all []Figures) (mean Figures) {
 	for _, of := range Fields {
 		sum, n := 0.0, 0.0
@@ -126,7 +152,9 @@ func Mean(all []Figures) (mean Figures) {
 		*of(&mean) = sum / n
 	}
 	for i := range all {
-		mean.LargestQueue = max(mean.LargestQueue, all[i].LargestQueue)
+		if q := all[i].LargestQueue; q > mean.LargestQueue {
+			mean.LargestQueue = q
+		}
 	}
 	return mean
 }

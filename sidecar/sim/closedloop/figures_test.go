@@ -1,0 +1,110 @@
+package closedloop
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+)
+
+// made is a turn that waited so long, with the candidates of its decision.
+func made(number, prompt, cached, chosen int, queue time.Duration, candidates ...sim.Candidate) Turn {
+	t := Turn{Number: number, Decision: &sim.Decision{Chosen: chosen, Candidates: candidates}}
+	t.PromptTokens, t.CachedTokens = prompt, cached
+	t.Arrived, t.Started = time.Second, time.Second+queue
+	return t
+}
+
+func TestHerding(t *testing.T) {
+	crowd := []sim.Candidate{{Requests: 23}, {Requests: 20}, {Requests: 17}}
+	for name, c := range map[string]struct {
+		turns []Turn
+		want  float64
+	}{
+		"to the crowded worker":         {[]Turn{made(1, 100, 0, 0, 0, crowd...)}, 1},
+		"to one that is as the mean":    {[]Turn{made(1, 100, 0, 1, 0, crowd...)}, 0},
+		"to the idlest":                 {[]Turn{made(1, 100, 0, 2, 0, crowd...)}, 0},
+		"a tenth above is no crowd yet": {[]Turn{made(1, 100, 0, 0, 0, sim.Candidate{Requests: 22}, sim.Candidate{Requests: 18})}, 0},
+		"an idle cluster has none":      {[]Turn{made(1, 100, 0, 0, 0, make([]sim.Candidate, 3)...)}, 0},
+		"later turns do not count":      {[]Turn{made(1, 100, 0, 2, 0, crowd...), made(2, 100, 0, 0, 0, crowd...)}, 0},
+		"one of two":                    {[]Turn{made(1, 100, 0, 0, 0, crowd...), made(1, 100, 0, 1, 0, crowd...)}, .5},
+	} {
+		assert.Equal(t, c.want, causes(c.turns, nil, 3, 32).Herding, name)
+	}
+	assert.True(t, math.IsNaN(causes([]Turn{made(2, 100, 0, 0, 0, crowd...)}, nil, 3, 32).Herding), "without a first turn")
+}
+
+func TestTwice(t *testing.T) {
+	caches := []sim.Candidate{{OverlapBlocks: 0}, {OverlapBlocks: 3}, {OverlapBlocks: 2}}
+	for name, c := range map[string]struct {
+		turn Turn
+		want float64
+	}{
+		"where nothing of it is":              {made(2, 128, 0, 0, 0, caches...), 96. / 128},
+		"where most of it is":                 {made(2, 128, 96, 1, 0, caches...), 0},
+		"where a part of it is":               {made(2, 128, 64, 2, 0, caches...), 32. / 128},
+		"evicted before its turn came":        {made(2, 128, 32, 1, 0, caches...), 64. / 128},
+		"the block of the last token":         {made(2, 96, 64, 1, 0, caches...), 0},
+		"stored on the way there by others":   {made(2, 128, 96, 0, 0, caches...), 0},
+		"nobody had any of it when it routed": {made(2, 128, 0, 0, 0, make([]sim.Candidate, 3)...), 0},
+	} {
+		assert.InDelta(t, c.want, causes([]Turn{c.turn}, nil, 3, 32).Twice, 1e-12, name)
+	}
+	both := []Turn{made(1, 128, 0, 0, 0, caches...), made(2, 384, 0, 0, 0, make([]sim.Candidate, 3)...)}
+	assert.InDelta(t, 96./512, causes(both, nil, 3, 32).Twice, 1e-12, "of all prompt tokens")
+}
+
+func TestQueueSpreadSkew(t *testing.T) {
+	turns := []Turn{made(2, 9, 0, 0, 30*time.Millisecond, sim.Candidate{}), made(2, 9, 0, 0, 1360*time.Millisecond, sim.Candidate{}), made(2, 9, 0, 0, 0, sim.Candidate{})}
+	seconds := []Second{{Waiting: 4, Least: 40, Most: 70, All: 165}, {Waiting: 0, Least: 50, Most: 60, All: 165}, {}}
+	c := causes(turns, seconds, 3, 32)
+	assert.InDelta(t, 1.36, c.LargestQueue, 1e-9)
+	assert.InDelta(t, 4./3, c.Waiting, 1e-12)
+	assert.InDelta(t, 40./3, c.Spread, 1e-12)
+	assert.InDelta(t, (70./55+60./55)/2, c.Skew, 1e-12, "an idle second has none")
+	empty := causes(nil, []Second{{}}, 3, 32)
+	assert.True(t, math.IsNaN(empty.LargestQueue) && math.IsNaN(empty.Skew) && math.IsNaN(empty.Twice))
+	assert.Zero(t, empty.Spread)
+}
+
+func TestMean(t *testing.T) {
+	nan := math.NaN()
+	m := Mean([]Figures{
+		{TTFT50: 1, Hit: nan, Causes: Causes{LargestQueue: 3, Herding: nan}},
+		{TTFT50: 3, Hit: .5, Causes: Causes{LargestQueue: nan, Herding: nan}},
+		{TTFT50: 2, Hit: .7, Causes: Causes{LargestQueue: 1, Herding: nan}},
+	})
+	assert.Equal(t, 2., m.TTFT50)
+	assert.InDelta(t, .6, m.Hit, 1e-12, "of those that know it")
+	assert.Equal(t, 3., m.LargestQueue, "the largest of all")
+	assert.True(t, math.IsNaN(m.Herding))
+}
+
+// The turns and seconds of a run are those that the figures are made of.
+func TestBetween(t *testing.T) {
+	o, w := sim.DefaultOptions(sim.H200()), Recorded()
+	w.Concurrency, w.Turns, w.Output = 5, api.Range{Min: 2, Max: 2}, &api.Distribution{Mean: 100}
+	l, err := New(o, w)
+	require.NoError(t, err)
+	require.NoError(t, l.Run(40*time.Second))
+	f := l.Between(10*time.Second, 40*time.Second)
+	tokens, ended := 0, 0
+	for _, s := range l.Seconds()[10:] {
+		tokens += s.Tokens
+	}
+	for _, turn := range l.Turns() {
+		if turn.Ended > 10*time.Second {
+			ended++
+		}
+	}
+	assert.InDelta(t, float64(tokens)/30, f.TokensPerSecond, 1e-9)
+	assert.InDelta(t, float64(ended)/30, f.RequestsPerSecond, 1e-9)
+	assert.InDelta(t, 100, f.TokensPerSecond/f.RequestsPerSecond, 3, "tokens of an answer")
+	assert.Greater(t, f.TTFT95, f.TTFT50)
+	assert.GreaterOrEqual(t, f.Skew, 1.)
+}
