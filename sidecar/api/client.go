@@ -214,6 +214,30 @@ func (c *Client) DeleteBaseline(ctx context.Context, name string) (l BaselineLis
 	return l, c.call(ctx, http.MethodDelete, c.at(nil, "baselines", url.PathEscape(name)), nil, &l)
 }
 
+// Simulations gives what can be asked of a simulated cluster, and what has been.
+func (c *Client) Simulations(ctx context.Context) (l SimulationList, err error) {
+	return l, c.call(ctx, http.MethodGet, c.at(nil, "simulations"), nil, &l)
+}
+
+// StartSimulation asks what a simulated cluster would do. It is cancelled unless
+// [Client.Simulation] is called every few seconds.
+func (c *Client) StartSimulation(ctx context.Context, req SimulationRequest) (r SimulationResult, err error) {
+	return r, c.call(ctx, http.MethodPost, c.at(nil, "simulations"), req, &r)
+}
+
+// Simulation gives what a simulation has computed so far.
+func (c *Client) Simulation(ctx context.Context, id string) (r SimulationResult, err error) {
+	return r, c.item(ctx, nil, "simulations", id, &r)
+}
+
+// CancelSimulation ends a simulation and gives what it has computed.
+func (c *Client) CancelSimulation(ctx context.Context, id string) (r SimulationResult, err error) {
+	if !isSegment(id) {
+		return r, fmt.Errorf("%w: there is no %q in simulations", ErrNotFound, id)
+	}
+	return r, c.call(ctx, http.MethodDelete, c.at(nil, "simulations", url.PathEscape(id)), nil, &r)
+}
+
 // Settings gives the settings in force.
 func (c *Client) Settings(ctx context.Context) (s Settings, err error) {
 	return s, c.call(ctx, http.MethodGet, c.at(nil, "settings"), nil, &s)

@@ -152,3 +152,31 @@ func (f FollowupStatus) MarshalJSON() ([]byte, error) {
 	f.Fallbacks = table(f.Fallbacks)
 	return json.Marshal(plain(f))
 }
+
+// MarshalJSON writes the list.
+func (l SimulationList) MarshalJSON() ([]byte, error) {
+	type plain SimulationList
+	l.Profiles, l.Limits, l.Simulations = list(l.Profiles), table(l.Limits), list(l.Simulations)
+	return json.Marshal(plain(l))
+}
+
+// MarshalJSON writes the profile.
+func (p SimulationProfile) MarshalJSON() ([]byte, error) {
+	type plain SimulationProfile
+	p.Speculations, p.Presets = list(p.Speculations), list(p.Presets)
+	return json.Marshal(plain(p))
+}
+
+// MarshalJSON writes the simulation.
+func (r SimulationResult) MarshalJSON() ([]byte, error) {
+	type plain SimulationResult
+	r.Notes, r.Points, r.Explanation = list(r.Notes), list(r.Points), list(r.Explanation)
+	return json.Marshal(plain(r))
+}
+
+// MarshalJSON writes the end.
+func (e SimulationEnd) MarshalJSON() ([]byte, error) {
+	type plain SimulationEnd
+	e.Explanation = list(e.Explanation)
+	return json.Marshal(plain(e))
+}

@@ -104,22 +104,22 @@ func CheckText(name, text string) error {
 // JSON; the least of a [Range] or [Slider] besides against its greatest. A time is taken in
 // seconds, and a word has to be one that the API knows. What is left out of the
 // JSON is not looked at. The error is a [FieldError].
-func CheckLimits(body any) error { return checkFields("", reflect.ValueOf(body)) }
+func CheckLimits(body any) error { return checkFields(Limits, "", reflect.ValueOf(body)) }
 
-func checkFields(path string, v reflect.Value) error {
+func checkFields(limits map[string]Limit, path string, v reflect.Value) error {
 	for field, value := range v.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if value.IsZero() && (options == "omitempty" || value.Kind() == reflect.Pointer) {
 			continue
 		}
-		if err := checkField(path+name, reflect.Indirect(value)); err != nil {
+		if err := checkField(limits, path+name, reflect.Indirect(value)); err != nil {
 			return err
 		}
 	}
 	switch r := v.Interface().(type) {
 	case Range:
 		if r.Min > r.Max {
-			return Refuse(path+"min", r.Min, fmt.Sprintf("%v to %d", Limits[path+"min"].Min, r.Max))
+			return Refuse(path+"min", r.Min, fmt.Sprintf("%v to %d", limits[path+"min"].Min, r.Max))
 		}
 	case Slider:
 		if r.Min >= r.Max {
@@ -129,7 +129,7 @@ func checkFields(path string, v reflect.Value) error {
 	return nil
 }
 
-func checkField(path string, v reflect.Value) error {
+func checkField(limits map[string]Limit, path string, v reflect.Value) error {
 	var n float64
 	switch value := v.Interface().(type) {
 	case Mode:
@@ -148,11 +148,11 @@ func checkField(path string, v reflect.Value) error {
 		n = value.Seconds()
 	default:
 		if v.Kind() == reflect.Struct {
-			return checkFields(path+".", v)
+			return checkFields(limits, path+".", v)
 		}
 		return nil
 	}
-	if l, ok := Limits[path]; ok && !l.Allows(n) {
+	if l, ok := limits[path]; ok && !l.Allows(n) {
 		return Refuse(path, v.Interface(), l.String())
 	}
 	return nil

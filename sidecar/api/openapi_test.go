@@ -44,6 +44,10 @@ var roots = []any{
 	api.EventList{},
 	api.BaselineList{},
 	api.SettingsPatch{},
+	api.SimulationRequest{},
+	api.SimulationList{},
+	api.SimulationResult{},
+	api.SimulationEnd{},
 	api.SessionRequest{},
 	api.Session{},
 	api.Problem{},
@@ -136,19 +140,21 @@ func jsonType(typ reflect.Type, asString bool) string {
 
 // constants reads the values of the package's string types from its source.
 func constants(t *testing.T) map[string][]any {
-	file, err := parser.ParseFile(token.NewFileSet(), "types.go", nil, 0)
-	require.NoError(t, err)
 	values := map[string][]any{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok {
-			if typ, ok := spec.Type.(*ast.Ident); ok {
-				value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-				require.NoError(t, err)
-				values[typ.Name] = append(values[typ.Name], value)
+	for _, name := range []string{"types.go", "simulations.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.ValueSpec); ok {
+				if typ, ok := spec.Type.(*ast.Ident); ok {
+					value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+					require.NoError(t, err)
+					values[typ.Name] = append(values[typ.Name], value)
+				}
 			}
-		}
-		return true
-	})
+			return true
+		})
+	}
 	return values
 }
 
@@ -166,6 +172,10 @@ func TestEmptyListsAreNotNull(t *testing.T) {
 		api.EventList{},
 		api.BaselineList{},
 		api.BaselineList{Baselines: []api.Baseline{{}}},
+		api.SimulationList{},
+		api.SimulationList{Profiles: []api.SimulationProfile{{}}},
+		api.SimulationResult{},
+		api.SimulationEnd{},
 	} {
 		text, err := json.Marshal(v)
 		require.NoError(t, err)

@@ -357,6 +357,65 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/simulations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What-if: the deployments that can be simulated, presets, limits, and the simulations that are kept
+         * @description The files of profiles are read anew with each call. One that cannot be read is
+         *     listed with its `error`.
+         */
+        get: operations["listSimulations"];
+        put?: never;
+        /**
+         * Asks what a simulated cluster would do; what is left out is as recorded
+         * @description One simulation computes at a time, in a process of its own at the lowest
+         *     priority; others wait for it in the order in which they were asked. A new one of
+         *     the same caller cancels the one before, if that has not ended. A simulation that
+         *     nobody has followed or fetched for 15 s is cancelled. The last eight are kept.
+         *     It answers 503 where the configuration has turned simulations off, and while four wait.
+         */
+        post: operations["startSimulation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/simulations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A simulation with what it has computed so far; as a stream, the rest as it comes
+         * @description With `Accept: text/event-stream` the answer is a stream of server-sent events:
+         *
+         *     | event | data |
+         *     |---|---|
+         *     | `point` | a `SimulationPoint`; it replaces the earlier one of its concurrency and mode |
+         *     | `progress` | a `SimulationProgress` |
+         *     | `end` | a `SimulationEnd`; nothing follows |
+         *
+         *     The stream begins with the points that are there. A slow reader loses points that
+         *     newer ones replace. It counts as one of the streams that may be open: 503 beyond them.
+         */
+        get: operations["getSimulation"];
+        put?: never;
+        post?: never;
+        /** Cancels a simulation; what it has computed stays, and one that has ended stays as it is */
+        delete: operations["cancelSimulation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/session": {
         parameters: {
             query?: never;
@@ -1423,6 +1482,241 @@ export interface components {
             /** Format: int64 */
             lost_turns: number;
         };
+        /**
+         * @description A what-if question: a workload on a simulated cluster, at each level in each
+         *     mode with each seed. What is left out is as recorded, on the profile that it names.
+         */
+        SimulationRequest: {
+            /** @description name of a `SimulationProfile`; without it, that of the recorded H200s */
+            profile?: string;
+            /** @description concurrencies; the conversations of all of them, times modes, times seeds, are 150,000 at most */
+            levels?: number[];
+            /** @description kv, round_robin, least_loaded */
+            modes?: components["schemas"]["Mode"][];
+            /** @description how many runs each point has */
+            seeds?: number;
+            /** @description those after it follow one by one */
+            first_seed?: number;
+            /** @description different texts that open conversations; 0: one for each */
+            openings?: number;
+            /** @description of each of them; 0: 3,500 to 4,000, as recorded */
+            opening_tokens?: number;
+            /** @description 1 to 50 */
+            turns?: components["schemas"]["Range"];
+            /** @description of an answer, up to max_tokens: mean 0 to 131072, cv 0 to 2; mean 0: always max_tokens */
+            output_tokens?: components["schemas"]["Distribution"];
+            /** @description cap of an answer */
+            max_tokens?: number;
+            /** @description that a follow-up adds to the prompt: mean 1 to 131072, cv 0 to 2 */
+            question_tokens?: components["schemas"]["Distribution"];
+            think_time_seconds?: number;
+            /** @description new conversations a second at most */
+            start_rate?: number;
+            workers?: number;
+            /** @description sequences that a worker's iteration holds at most */
+            max_batch_size?: number;
+            /** @description tokens of a block of the KV cache */
+            block_size?: number;
+            /** @description that the KV cache of one worker holds, rounded down to whole blocks */
+            kv_tokens?: number;
+            /** @description one that the profile offers */
+            speculation?: components["schemas"]["Speculation"];
+            /** @description of prefill against decode in the costs of Dynamo's KV router */
+            overlap_weight?: number;
+            /** @description of the KV router's choice; 0 takes the lowest cost */
+            temperature?: number;
+            /** @description Dynamo's --router-decode-active-request-weight */
+            router_decode_active_request_weight?: number;
+            /** @description Dynamo's --router-track-output-blocks */
+            router_track_output_blocks?: boolean;
+            /** @description false: Dynamo's --no-router-assume-kv-reuse */
+            router_assume_kv_reuse?: boolean;
+        };
+        /** @description What can be asked, and what has been. */
+        SimulationList: {
+            /** @description false: the configuration has turned simulations off */
+            available: boolean;
+            /** @description why not, and what to do */
+            message?: string;
+            /** @description the built-in ones first */
+            profiles: components["schemas"]["SimulationProfile"][];
+            /** @description of the numbers of a request, by their paths; of levels, that of each */
+            limits: {
+                [key: string]: components["schemas"]["SimulationLimit"];
+            };
+            /** @description how many a request may name */
+            max_levels: number;
+            /** @description conversations of all levels, added up, times modes, times seeds */
+            max_work: number;
+            /** @description those that are kept, newest first */
+            simulations: components["schemas"]["SimulationSummary"][];
+        };
+        /** @description What a number of a request may be: from min to max, both included. */
+        SimulationLimit: {
+            min: number;
+            max: number;
+            /** @description min itself is too little */
+            above?: boolean;
+        };
+        /** @description A deployment that can be simulated. One whose file cannot be read has an error and no presets. */
+        SimulationProfile: {
+            name: string;
+            title: string;
+            /** @description built in, or the name of its file */
+            source: string;
+            /** @description what is wrong with the file */
+            error?: string;
+            deployment: components["schemas"]["Deployment"];
+            /** @description fitted to the baseline; the kinds of speculation say so each for itself */
+            calibrated: boolean;
+            /** @description where its times come from */
+            basis: string;
+            /** @description name of the baseline that it was fitted to or is compared with */
+            baseline?: string;
+            /** @description against the baseline; absent: nobody has computed them */
+            errors?: components["schemas"]["SimulationErrors"];
+            speculations: components["schemas"]["SimulationSpeculation"][];
+            /** @description as recorded, with every field set */
+            defaults: components["schemas"]["SimulationRequest"];
+            presets: components["schemas"]["SimulationPreset"][];
+        };
+        /** @description One kind of speculation that a profile offers. */
+        SimulationSpeculation: {
+            speculation: components["schemas"]["Speculation"];
+            /** @description fitted to measurements; otherwise it stands on assumptions */
+            calibrated: boolean;
+            basis: string;
+            /** @description that a sequence gets from one iteration, mean */
+            tokens_per_step: number;
+            /** @description of the drafted tokens; absent without a draft */
+            acceptance_rate?: number;
+        };
+        /**
+         * @description How far a profile is from the recorded table that it was fitted to: mean absolute
+         *     errors over its levels, relative ones, of the hit ratio the difference. One that
+         *     is absent is not known.
+         */
+        SimulationErrors: {
+            ttft_p50?: number;
+            ttft_p95?: number;
+            tpot_p50?: number;
+            tokens_per_second?: number;
+            hit_ratio?: number;
+        };
+        /** @description A question that many ask. */
+        SimulationPreset: {
+            name: string;
+            title: string;
+            description: string;
+            /** @description only what differs from the defaults of the profile */
+            request: components["schemas"]["SimulationRequest"];
+        };
+        /**
+         * @description Where a simulation stands. The last three are ends.
+         * @enum {string}
+         */
+        SimulationState: "queued" | "running" | "done" | "cancelled" | "failed";
+        /** @description A simulation without its points. */
+        SimulationSummary: {
+            id: string;
+            state: components["schemas"]["SimulationState"];
+            /** @description who asked */
+            by: string;
+            /** Format: date-time */
+            asked: string;
+            /** Format: date-time */
+            ended?: string;
+            /** @description runs */
+            done: number;
+            of: number;
+            /** @description with every field set */
+            request: components["schemas"]["SimulationRequest"];
+        };
+        /** @description A simulation with what it has computed so far. None of its figures was measured. */
+        SimulationResult: {
+            id: string;
+            /** @description with every field set */
+            request: components["schemas"]["SimulationRequest"];
+            /** @description levels × modes × seeds */
+            runs: number;
+            /** @description who asked */
+            by: string;
+            /** Format: date-time */
+            asked: string;
+            /** Format: date-time */
+            ended?: string;
+            /** @enum {string} */
+            basis: "simulated";
+            /** @description the profile was fitted to measurements under this speculation */
+            calibrated: boolean;
+            /** @description what a reader of the figures must know, in sentences */
+            notes: string[];
+            progress: components["schemas"]["SimulationProgress"];
+            /** @description those of which there is a run, in the order of levels, then modes */
+            points: components["schemas"]["SimulationPoint"][];
+            /** @description why it was cancelled or failed */
+            error?: string;
+            /** @description why the modes differ, in sentences; when it is done */
+            explanation: string[];
+        };
+        /** @description What came of one level in one mode, of the seeds computed so far. */
+        SimulationPoint: {
+            concurrency: number;
+            mode: components["schemas"]["Mode"];
+            /** @description computed so far */
+            seeds: number;
+            /** @enum {string} */
+            basis: "simulated";
+            figures: components["schemas"]["SimulationFigures"];
+        };
+        /** @description They are read of a run as the recorded results were: the mean of three windows of 60 s. One that is absent cannot be told. */
+        SimulationFigures: {
+            ttft_p50?: components["schemas"]["SimulationFigure"];
+            ttft_p95?: components["schemas"]["SimulationFigure"];
+            tpot_p50?: components["schemas"]["SimulationFigure"];
+            tokens_per_second?: components["schemas"]["SimulationFigure"];
+            requests_per_second?: components["schemas"]["SimulationFigure"];
+            /** @description of the prompt tokens: found in the cache of their worker */
+            hit_ratio?: components["schemas"]["SimulationFigure"];
+            /** @description requests that wait at their workers */
+            queue?: components["schemas"]["SimulationFigure"];
+            /** @description longest wait of a turn at its worker */
+            largest_queue_seconds?: components["schemas"]["SimulationFigure"];
+            /** @description requests in flight of the busiest worker less those of the idlest */
+            inflight_spread?: components["schemas"]["SimulationFigure"];
+            /** @description requests in flight of the busiest worker over the mean of all */
+            inflight_skew?: components["schemas"]["SimulationFigure"];
+            /** @description of first turns: went to a worker with more requests in flight than the idlest had */
+            herding_share?: components["schemas"]["SimulationFigure"];
+            /** @description of prompt tokens: computed although another worker held them */
+            prefilled_twice_share?: components["schemas"]["SimulationFigure"];
+        };
+        /** @description The mean over the seeds, with the least and the largest value. */
+        SimulationFigure: {
+            mean: number;
+            low: number;
+            high: number;
+        };
+        /** @description How far a simulation is. */
+        SimulationProgress: {
+            state: components["schemas"]["SimulationState"];
+            /** @description simulations that come before this one */
+            ahead: number;
+            /** @description runs */
+            done: number;
+            of: number;
+            /** @description estimated from the runs so far; absent: not known */
+            seconds_left?: number;
+        };
+        /** @description The last that is heard of a simulation. */
+        SimulationEnd: {
+            /** @description done, cancelled or failed */
+            state: components["schemas"]["SimulationState"];
+            /** @description why it was cancelled or failed */
+            error?: string;
+            /** @description why the modes differ, in sentences */
+            explanation: string[];
+        };
         /** @description What the caller may do, by the session that its cookie carries. */
         Session: {
             /** @description A token is configured */
@@ -2044,6 +2338,106 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Comparison"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listSimulations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What can be asked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startSimulation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SimulationRequest"];
+            };
+        };
+        responses: {
+            /** @description The simulation, which waits or computes */
+            201: {
+                headers: {
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSimulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The simulation */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationResult"];
+                    "text/event-stream": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    cancelSimulation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The simulation */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationResult"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -1,0 +1,82 @@
+package api_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// The OpenAPI document has the limits of a simulation, and no others.
+func TestDocumentHasSimulationLimits(t *testing.T) {
+	properties := document(t).Components.Schemas["SimulationRequest"].Value.Properties
+	for path, l := range api.SimulationLimits {
+		name, part, deeper := strings.Cut(path, ".")
+		require.Contains(t, properties, name)
+		s := properties[name].Value
+		if deeper { // types that others have, too, with other limits
+			assert.Contains(t, s.Properties, part)
+			continue
+		}
+		if s.Type.Is("array") {
+			s = s.Items.Value
+		}
+		least := cmp.Or(s.ExclusiveMin.Value, s.Min)
+		require.NotNil(t, least, path)
+		require.NotNil(t, s.Max, path)
+		assert.Equal(t, l.Min, *least, path)
+		assert.Equal(t, l.Max, *s.Max, path)
+		assert.Equal(t, l.Above, s.ExclusiveMin.Value != nil, path)
+	}
+	for name, p := range properties {
+		if p.Value.Type.Is("integer") || p.Value.Type.Is("number") {
+			assert.Contains(t, api.SimulationLimits, name)
+		}
+	}
+	assert.EqualValues(t, api.MaxSimulationLevels, *properties["levels"].Value.MaxItems)
+	assert.EqualValues(t, api.MaxSimulationModes, *properties["modes"].Value.MaxItems)
+	assert.Contains(t, properties["levels"].Value.Description, "150,000")
+	assert.Equal(t, 150_000, api.MaxSimulationWork)
+}
+
+func TestSimulationRequestCheck(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`: "",
+		`{"levels": [1, 10000], "seeds": 12, "workers": 256, "turns": {"min": 1, "max": 50}, "opening_tokens": 0}`: "",
+		`{"levels": [60, 10001]}`:                                          "levels: 10001 is not allowed: 1 to 10000",
+		`{"levels": [0]}`:                                                  "levels: 0 is not allowed: 1 to 10000",
+		`{"seeds": 13}`:                                                    "seeds: 13 is not allowed: 1 to 12",
+		`{"seeds": 0}`:                                                     "seeds: 0 is not allowed: 1 to 12",
+		`{"workers": 257}`:                                                 "workers: 257 is not allowed: 1 to 256",
+		`{"turns": {"min": 4, "max": 3}}`:                                  "turns.min: 4 is not allowed: 1 to 3",
+		`{"turns": {"min": 4, "max": 51}}`:                                 "turns.max: 51 is not allowed: 1 to 50",
+		`{"question_tokens": {"mean": 0, "cv": 0}}`:                        "question_tokens.mean: 0 is not allowed: 1 to 131072",
+		`{"output_tokens": {"mean": 1, "cv": 2.5}}`:                        "output_tokens.cv: 2.5 is not allowed: 0 to 2",
+		`{"start_rate": 0}`:                                                "start_rate: 0 is not allowed: more than 0, up to 1000 conversations a second",
+		`{"speculation": "ngram"}`:                                         `speculation: "ngram" is not allowed: one of off, draft, eagle3, not_recorded`,
+		`{"modes": ["kv", "kv", "kv", "kv"]}`:                              "modes: a list of 4 is not allowed: at most 3 of them",
+		`{"levels": [1` + strings.Repeat(", 1", 40) + `]}`:                 "levels: a list of 41 is not allowed: at most 40 of them",
+		`{"router_decode_active_request_weight": -1, "temperature": 1000}`: "router_decode_active_request_weight: -1 is not allowed: 0 to 1000 blocks",
+	} {
+		var r api.SimulationRequest
+		require.NoError(t, json.Unmarshal([]byte(text), &r), text)
+		err := r.Check()
+		if want == "" {
+			assert.NoError(t, err, text)
+			continue
+		}
+		assert.EqualError(t, err, want, text)
+	}
+}
+
+func TestSimulationRequestCheckWork(t *testing.T) {
+	r := api.SimulationRequest{Levels: []int{5000, 7500}, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: new(6)}
+	assert.NoError(t, r.CheckWork())
+	r.Levels[0]++
+	assert.EqualError(t, r.CheckWork(), "levels: 12501 conversations over all levels × 2 modes × 6 seeds = 150012 is not allowed: at most 150000: ask for lower or fewer levels, or for fewer seeds")
+}
