@@ -9,6 +9,8 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,6 +48,28 @@ func LoadProfile(name string) (Profile, error) {
 		return Profile{}, err
 	}
 	return ParseProfile(data)
+}
+
+// OpenProfile gives the profile that a command line asks for: one of those that are part
+// of the program, or the one in a file, which is what a text with a path separator or
+// with the suffix .yaml names. A file that cannot be read gives an *[api.FieldError] with
+// the field "profile", one with something wrong in it the error of [ParseProfile], with
+// the file's name in front of the field. It is for whoever may read any file here: what
+// comes over the network goes to [LoadProfile].
+func OpenProfile(nameOrFile string) (Profile, error) {
+	if !strings.ContainsRune(nameOrFile, os.PathSeparator) && !strings.ContainsRune(nameOrFile, '/') && filepath.Ext(nameOrFile) != ".yaml" {
+		return LoadProfile(nameOrFile)
+	}
+	data, err := os.ReadFile(nameOrFile)
+	if err != nil {
+		return Profile{}, api.Refuse("profile", nameOrFile, fmt.Sprintf("a file that can be read (%v), or one of %s", err, strings.Join(ProfileNames(), ", ")))
+	}
+	p, err := ParseProfile(data)
+	var field *api.FieldError
+	if errors.As(err, &field) {
+		err = api.Refuse(nameOrFile+": "+field.Field, field.Value, field.Allowed)
+	}
+	return p, err
 }
 
 // ParseProfile reads a profile from YAML: one document, keys as in the tags of

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -114,4 +115,31 @@ func TestTokensPerStep(t *testing.T) {
 		accepted([]float64{.66, .37, .18}, .1), accepted([]float64{.66, .37, .18}, .2),
 		accepted([]float64{.66, .37, .18}, .5), accepted([]float64{.66, .37, .18}, .7),
 	})
+}
+
+// A name is one of the program's profiles, what looks like a file is one.
+func TestOpenProfile(t *testing.T) {
+	p, err := OpenProfile("h100-tp4")
+	require.NoError(t, err)
+	assert.Equal(t, "h100-tp4", p.Name)
+
+	dir := t.TempDir()
+	good, err := os.ReadFile("profiles/h200-tp1.yaml")
+	require.NoError(t, err)
+	mine := filepath.Join(dir, "mine.yaml")
+	require.NoError(t, os.WriteFile(mine, []byte(strings.Replace(string(good), "name: h200-tp1", "name: mine", 1)), 0o600))
+	p, err = OpenProfile(mine)
+	require.NoError(t, err)
+	assert.Equal(t, "mine", p.Name)
+
+	wrong := filepath.Join(dir, "wrong.yaml")
+	require.NoError(t, os.WriteFile(wrong, []byte(strings.Replace(string(good), "workers: 3", "workers: 0", 1)), 0o600))
+	for nameOrFile, field := range map[string]string{
+		"h300": "profile", "nowhere.yaml": "profile", dir + "/nowhere": "profile", wrong: wrong + ": workers",
+	} {
+		_, err := OpenProfile(nameOrFile)
+		var refused *api.FieldError
+		require.ErrorAs(t, err, &refused, nameOrFile)
+		assert.Equal(t, field, refused.Field)
+	}
 }

@@ -22,7 +22,7 @@ import (
 
 // simFlags say what a simulated cluster is like.
 type simFlags struct {
-	Profile     string          `default:"h200-tp1" help:"The deployment that is simulated: ${profiles}."`
+	Profile     string          `default:"h200-tp1" help:"The deployment that is simulated: ${profiles}, or a file such as booth calibrate writes."`
 	Workers     int             `default:"0" help:"Number of workers; 0 is as many as the deployment has."`
 	Mode        api.Mode        `default:"kv" help:"Mode of the router: kv, round_robin, least_loaded. An operator can switch it."`
 	Speculation api.Speculation `default:"not_recorded" help:"Speculative decoding: not_recorded (as it was when the results were recorded), off, draft, eagle3. An operator can switch it."`
@@ -37,7 +37,7 @@ func (f *simFlags) simulation() (sim.Options, error) {
 	if err := httpd.CheckSpeed(f.Speed); err != nil {
 		return sim.Options{}, err
 	}
-	p, err := sim.LoadProfile(f.Profile)
+	p, err := sim.OpenProfile(f.Profile)
 	if err != nil {
 		return sim.Options{}, err
 	}
