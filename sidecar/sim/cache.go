@@ -137,7 +137,7 @@ func (c *cache) add(parent int32, id blockID) int32 {
 	n := c.tree.add(parent, uint64(id))
 	c.tree.hold(n)
 	if int(n) == len(c.blocks) {
-		c.blocks = append(c.blocks, block{})
+		c.blocks = append(doubled(c.blocks), block{})
 	}
 	c.blocks[n] = block{}
 	c.unused(n)

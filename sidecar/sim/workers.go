@@ -19,8 +19,8 @@ func newWorkers(number int) workers {
 
 // grow makes room for the sets of so many blocks.
 func (s *workers) grow(blocks int) {
-	if more := blocks*s.words - len(s.bits); more > 0 {
-		s.bits = append(s.bits, make([]uint64, more)...)
+	for len(s.bits) < blocks*s.words {
+		s.bits = append(doubled(s.bits), 0)
 	}
 }
 
