@@ -18,8 +18,9 @@ type Options struct {
 	Speculation api.Speculation // one that the profile offers; not_recorded is the deployment as recorded
 	Seed        uint64          // of everything that is left to chance
 
-	OverlapWeight float64 // of prefill against decode in the costs under kv, from 0
+	OverlapWeight float64 // of prefill against decode in the costs under kv, from 0: Dynamo's --router-prefill-load-scale
 	Temperature   float64 // of the choice under kv; 0 takes the lowest cost
+	Router        RouterSwitches
 
 	// ForgetAnswers keeps the blocks of answers from being found again, as in
 	// Dynamo's mock workers.
@@ -31,12 +32,17 @@ type Options struct {
 // DefaultOptions are Dynamo's defaults under kv, on the deployment as recorded.
 // A change of mode takes 5 s.
 func DefaultOptions(p Profile) Options {
-	return Options{Profile: p, Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded, OverlapWeight: 1, Restart: 5 * time.Second}
+	return Options{
+		Profile: p, Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded,
+		OverlapWeight: 1, Router: DefaultRouterSwitches(), Restart: 5 * time.Second,
+	}
 }
 
 const (
 	maxOverlapWeight = 1000
 	maxTemperature   = 1000
+	maxRequestWeight = 1000 // blocks
+	maxCreditDecay   = 1000
 	maxRestart       = time.Hour
 )
 
@@ -96,6 +102,9 @@ func (o Options) validate() error {
 	return first([]bound{
 		{"overlap_weight", o.OverlapWeight, 0, maxOverlapWeight},
 		{"temperature", o.Temperature, 0, maxTemperature},
+		{"router_decode_active_request_weight", o.Router.DecodeActiveRequestWeight, 0, maxRequestWeight},
+		{"router_kv_overlap_score_credit", o.Router.OverlapScoreCredit, 0, 1},
+		{"router_kv_overlap_score_credit_decay", o.Router.OverlapScoreCreditDecay, 0, maxCreditDecay},
 		{"restart", o.Restart.Seconds(), 0, maxRestart.Seconds()},
 	})
 }
@@ -150,7 +159,7 @@ func (c *Cluster) Submit(r Request, o Observer) (*Job, error) {
 	j.report.Submitted, j.report.PromptTokens = c.clock.now, r.PromptTokens
 	j.path = c.router.path(r.Blocks)
 	d := c.router.route(c.clock.now, j, c.eligible, pinned)
-	j.worker, j.uncached = c.workers[d.Worker().index], d.uncachedTokens()
+	j.worker = c.workers[d.Worker().index]
 	c.jobs[j] = struct{}{}
 	c.clock.at(c.clock.now+milliseconds(c.profile.Frontend.In), j)
 	o.Routed(d)
@@ -205,6 +214,7 @@ func (c *Cluster) deliver(j *Job, tokens int) {
 		j.observer.FirstToken(j.report)
 	}
 	j.report.OutputTokens += tokens
+	c.router.grown(j)
 	j.observer.Tokens(c.clock.now, tokens)
 	if !j.done && j.report.OutputTokens == j.request.OutputTokens {
 		j.report.Reason = j.request.Reason

@@ -95,7 +95,7 @@ func ParseProfile(data []byte) (Profile, error) {
 
 // Bounds that no profile needs to pass.
 const (
-	maxWorkers    = 64 // the router keeps a bit for each
+	maxWorkers    = 1024
 	maxDraft      = 16
 	maxStep       = 10_000 // milliseconds, of any part
 	maxJitter     = .1     // beyond, a step could come out negative

@@ -68,7 +68,7 @@ func TestParseProfileRefuses(t *testing.T) {
 		{"no model", "model: meta-llama/Llama-3.1-70B-Instruct", "", "model"},
 		{"fitted to nothing", "baseline: h200x3-tp1-llama70b-fp8", "", "baseline"},
 		{"no workers", "workers: 3", "workers: 0", "workers"},
-		{"more workers than the router tells apart", "workers: 3", "workers: 65", "workers"},
+		{"more workers than a router is for", "workers: 3", "workers: 1025", "workers"},
 		{"a missing number", "  blocks: 11119", "", "kv.blocks"},
 		{"no GPU", "gpu: 131.3, ", "", "memory.gpu"},
 		{"a cache that the GPU does not hold", "  blocks: 11119", "  blocks: 12400", "memory.gpu"},

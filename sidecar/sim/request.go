@@ -134,6 +134,7 @@ type Job struct {
 	worker   *worker
 	path     []blockID // of the request's blocks
 	uncached int       // tokens that the router expects to be prefilled
+	answered int       // blocks of the answer that the router counts
 	chunk    int       // of the iteration under way
 }
 

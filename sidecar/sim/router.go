@@ -34,7 +34,7 @@ type Candidate struct {
 	Worker        WorkerID
 	OverlapBlocks int // blocks of the prompt that the worker holds, from the first on
 	PrefillTokens int // to prefill on the worker
-	DecodeBlocks  int // different blocks of prompts in progress on the worker
+	DecodeBlocks  int // that requests in progress have on the worker, as the router counts them: see [RouterSwitches]
 	Requests      int // in progress on the worker before this one
 	Cost          float64
 
@@ -81,12 +81,51 @@ type RouterStats struct {
 	OverlapBlocksLost       int64 // by so many blocks, in sum
 }
 
+// RouterSwitches are further switches of Dynamo's KV router, by the names of its frontend's
+// flags (python -m dynamo.frontend --help, 1.6). Under other modes than kv they change
+// what decisions show, and no choice.
+type RouterSwitches struct {
+	// DecodeActiveRequestWeight is --router-decode-active-request-weight: so many
+	// blocks in the cost of a worker for each request in progress on it
+	// (scheduling/selector/default.rs).
+	DecodeActiveRequestWeight float64
+	// TrackOutputBlocks is --router-track-output-blocks: answers count as they grow, a
+	// block each time that prompt and answer reach into another one, shared with
+	// nobody (OutputBlockTracker; of a chunk that reaches into several it counts one,
+	// the model all). The decay towards an expected length is left out: a client
+	// would have to send that.
+	TrackOutputBlocks bool
+	// AssumeKVReuse is --router-assume-kv-reuse: a block that several requests in progress
+	// share counts once. Without it every block of every prompt counts, as the blocks then get
+	// random hashes.
+	AssumeKVReuse bool
+	// TrackActiveBlocks is --router-track-active-blocks: without it, blocks of prompts do
+	// not count at all.
+	TrackActiveBlocks bool
+	// TrackPrefillTokens is --router-track-prefill-tokens: without it, the cost has no
+	// part for prefill, so that caches decide nothing.
+	TrackPrefillTokens bool
+	// OverlapScoreCredit is --router-kv-overlap-score-credit, from 0 to 1: how much of a
+	// block that a worker holds counts as prefilled.
+	OverlapScoreCredit float64
+	// OverlapScoreCreditDecay is --router-kv-overlap-score-credit-decay: with d, a worker
+	// that has x times the request's prompt more to prefill than the candidate with
+	// the least gets 1 / (1 + d·x) of the credit.
+	OverlapScoreCreditDecay float64
+}
+
+// DefaultRouterSwitches are Dynamo's defaults.
+func DefaultRouterSwitches() RouterSwitches {
+	return RouterSwitches{AssumeKVReuse: true, TrackActiveBlocks: true, TrackPrefillTokens: true, OverlapScoreCredit: 1}
+}
+
 // router is Dynamo's KV router (lib/kv-router of ai-dynamo/dynamo). What it knows
 // of the workers' caches comes from their events, what it knows of their load from
 // its own bookkeeping: a request is added when it is routed, its prefill is
-// cleared at its first token, and it is freed at its end. Blocks of answers are not
+// cleared at its first token, and it is freed at its end. By default, blocks of answers are not
 // counted, and a block that several requests share counts once.
 type router struct {
+	RouterSwitches
 	mode          api.Mode
 	overlapWeight float64
 	temperature   float64
@@ -108,7 +147,7 @@ type router struct {
 type load struct {
 	requests      int
 	prefillTokens int // of requests without a first token
-	blocks        int // different ones of the prompts of requests in progress
+	blocks        int // of requests in progress
 	// Of an active block counts how many requests' prompts end in it, and how many
 	// of the blocks behind it are active. Here are those with more than one, without that one.
 	more map[blockID]int
@@ -119,7 +158,7 @@ type blockID int32
 
 func newRouter(o Options, rng *rand.Rand) *router {
 	r := &router{
-		mode: o.Mode, overlapWeight: o.OverlapWeight, temperature: o.Temperature,
+		RouterSwitches: o.Router, mode: o.Mode, overlapWeight: o.OverlapWeight, temperature: o.Temperature,
 		blockTokens: o.Profile.KV.BlockTokens, rng: rng,
 		tree: newTree(), held: newWorkers(o.Profile.Workers), active: newWorkers(o.Profile.Workers),
 		loads: make([]load, o.Profile.Workers),
@@ -164,34 +203,53 @@ func (r *router) route(now time.Duration, j *Job, ready []*worker, pinned *worke
 	d := &Decision{At: now, RequestID: q.ID, Mode: r.mode, Pinned: pinned != nil, PromptTokens: q.PromptTokens, blockTokens: r.blockTokens}
 	prompt := j.prompt(r.blockTokens)
 	overlaps, shared := r.held.depths(prompt), r.active.depths(prompt)
+	idlest := math.MaxInt
+	for _, w := range ready {
+		idlest = min(idlest, r.loads[w.index].prefillTokens)
+	}
 	d.Candidates = make([]Candidate, 0, len(ready))
 	for _, w := range ready {
-		d.Candidates = append(d.Candidates, r.candidate(w, q.PromptTokens, overlaps[w.index], len(prompt)-shared[w.index]))
+		d.Candidates = append(d.Candidates, r.candidate(w, q.PromptTokens, overlaps[w.index], shared[w.index], idlest))
 	}
 	if d.Pinned {
 		d.Chosen = slices.Index(ready, pinned)
 	} else {
 		d.Chosen = r.choose(d.Candidates)
 	}
-	r.add(d, prompt)
+	if r.TrackPrefillTokens {
+		j.uncached = d.uncachedTokens()
+	}
+	r.add(j, d.Worker().index)
 	r.count(d)
 	r.keep(d)
 	return d
 }
 
-// candidate is Dynamo's cost of a worker for a request, in blocks:
+// candidate is Dynamo's cost of a worker for a request, in blocks
+// (scheduling/selector/default.rs):
 //
-//	cost           = overlap weight × prefill blocks + decode blocks
-//	prefill blocks = (prefill tokens in progress + prompt tokens − overlap) / block size
+//	cost           = overlap weight × prefill blocks + decode blocks + request weight × requests
+//	prefill blocks = (prefill tokens in progress + prompt tokens) / block size − credit × overlap
 //	decode blocks  = different blocks in progress, the request's included
-func (r *router) candidate(w *worker, promptTokens, overlap, newBlocks int) Candidate {
-	account := &r.loads[w.index]
-	c := Candidate{
-		Worker: w.id, index: w.index, OverlapBlocks: overlap, Requests: account.requests,
-		PrefillTokens: account.prefillTokens + promptTokens - overlap*r.blockTokens,
-		DecodeBlocks:  account.blocks + newBlocks,
+//
+// where the credit is 1 unless a switch changes it. Of the request's prompt the worker holds the first
+// overlap blocks, and the first shared ones are in progress there; idlest is the least prefill in progress
+// of all candidates.
+func (r *router) candidate(w *worker, promptTokens, overlap, shared, idlest int) Candidate {
+	account, size := &r.loads[w.index], float64(r.blockTokens)
+	c := Candidate{Worker: w.id, index: w.index, OverlapBlocks: overlap, Requests: account.requests, DecodeBlocks: account.blocks}
+	if r.TrackActiveBlocks {
+		c.DecodeBlocks += promptTokens/r.blockTokens - shared
 	}
-	c.Cost = r.overlapWeight*float64(c.PrefillTokens)/float64(r.blockTokens) + float64(c.DecodeBlocks)
+	prefill := 0.0
+	if r.TrackPrefillTokens {
+		c.PrefillTokens = account.prefillTokens + promptTokens - overlap*r.blockTokens
+		request := math.Ceil(float64(promptTokens) / size)
+		excess := float64(account.prefillTokens-idlest) / size / request
+		credit := r.OverlapScoreCredit / (1 + r.OverlapScoreCreditDecay*excess)
+		prefill = float64(c.PrefillTokens)/size + (1-credit)*float64(overlap)
+	}
+	c.Cost = r.overlapWeight*prefill + float64(c.DecodeBlocks) + r.DecodeActiveRequestWeight*float64(c.Requests)
 	return c
 }
 
@@ -249,46 +307,79 @@ func (r *router) sample(candidates []Candidate) int {
 	return len(candidates) - 1
 }
 
-func (r *router) add(d *Decision, prompt []blockID) {
-	worker := d.Worker().index
-	account := &r.loads[worker]
+func (r *router) add(j *Job, worker int) {
+	account, prompt := &r.loads[worker], j.prompt(r.blockTokens)
 	account.requests++
-	account.prefillTokens += d.uncachedTokens()
+	account.prefillTokens += j.uncached
+	switch {
+	case !r.TrackActiveBlocks:
+	case !r.AssumeKVReuse:
+		account.blocks += len(prompt)
+	default:
+		r.activate(worker, prompt)
+	}
+}
+
+// activate counts the blocks of a prompt on a worker's account that no other one has.
+func (r *router) activate(worker int, prompt []blockID) {
+	account := &r.loads[worker]
 	for i := len(prompt) - 1; i >= 0; i-- {
 		if !r.active.add(prompt[i], worker) {
 			account.more[prompt[i]]++
-			break
+			return
 		}
 		account.blocks++
 	}
 }
 
+// grown counts the block of an answer that has begun, if answers count.
+func (r *router) grown(j *Job) {
+	if !r.TrackOutputBlocks {
+		return
+	}
+	size := r.blockTokens
+	blocks := (j.request.PromptTokens+j.report.OutputTokens+size-1)/size - (j.request.PromptTokens+size-1)/size
+	r.loads[j.worker.index].blocks += blocks - j.answered
+	j.answered = blocks
+}
+
 // prefilled takes a request's prefill off its worker's account, at its first token.
 func (r *router) prefilled(j *Job) {
 	r.loads[j.worker.index].prefillTokens -= j.uncached
+	j.uncached = 0
 	r.stats.WorkerReusedTokens += int64(j.report.CachedTokens)
 }
 
 // free takes the rest of a request off its worker's account, at its end.
 func (r *router) free(j *Job) {
-	account := &r.loads[j.worker.index]
+	account, prompt := &r.loads[j.worker.index], j.prompt(r.blockTokens)
 	account.requests--
-	if j.report.FirstToken == 0 {
-		account.prefillTokens -= j.uncached
+	account.prefillTokens -= j.uncached
+	account.blocks -= j.answered
+	switch {
+	case !r.TrackActiveBlocks:
+	case !r.AssumeKVReuse:
+		account.blocks -= len(prompt)
+	default:
+		r.deactivate(j.worker.index, prompt)
 	}
-	prompt := j.prompt(r.blockTokens)
+	r.forget(j.path)
+}
+
+// deactivate takes the blocks of a prompt off a worker's account that no other one has.
+func (r *router) deactivate(worker int, prompt []blockID) {
+	account := &r.loads[worker]
 	for i := len(prompt) - 1; i >= 0; i-- {
 		if n := account.more[prompt[i]]; n > 1 {
 			account.more[prompt[i]] = n - 1
-			break
+			return
 		} else if n == 1 {
 			delete(account.more, prompt[i])
-			break
+			return
 		}
-		r.active.remove(prompt[i], j.worker.index)
+		r.active.remove(prompt[i], worker)
 		account.blocks--
 	}
-	r.forget(j.path)
 }
 
 func (r *router) count(d *Decision) {

@@ -3,6 +3,7 @@ package sim
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -177,5 +178,110 @@ func TestDecisions(t *testing.T) {
 	require.Len(t, kept, keptDecisions)
 	for i, d := range kept {
 		assert.EqualValues(t, i+10, d.At)
+	}
+}
+
+// switched is a cluster of two workers with a switch of the router. A request of 320
+// tokens, ten blocks, is in progress on worker 0, which holds the first four of them.
+func switched(t *testing.T, change func(*RouterSwitches)) *Cluster {
+	t.Helper()
+	c := routing(t, func(o *Options) {
+		o.Profile.Workers = 2
+		change(&o.Router)
+	})
+	q := textRequest(32, []text{{1, 320}}, text{2, 100})
+	c.router.stored(0, c.router.path(q.Blocks)[:4])
+	q.Instance = c.workers[0].id
+	sendRequest(t, c, q)
+	return c
+}
+
+// costs are those of the next request: for the same 320 tokens.
+func costs(t *testing.T, c *Cluster) []float64 {
+	t.Helper()
+	r, _ := send(t, c, 100, text{1, 320})
+	return []float64{r.decision.Candidates[0].Cost, r.decision.Candidates[1].Cost}
+}
+
+// The switches of Dynamo's router, each by its formula. Worker 0 has six blocks to
+// prefill for the request in progress, and six for the next one.
+func TestRouterSwitches(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*RouterSwitches)
+		want   []float64
+	}{
+		"by default":                       {func(*RouterSwitches) {}, []float64{12 + 10, 10 + 10}},
+		"requests weigh seven blocks":      {func(s *RouterSwitches) { s.DecodeActiveRequestWeight = 7 }, []float64{12 + 10 + 7, 10 + 10}},
+		"no reuse: shared blocks count":    {func(s *RouterSwitches) { s.AssumeKVReuse = false }, []float64{12 + 20, 10 + 10}},
+		"no active blocks":                 {func(s *RouterSwitches) { s.TrackActiveBlocks = false }, []float64{12, 10}},
+		"no prefill":                       {func(s *RouterSwitches) { s.TrackPrefillTokens = false }, []float64{10, 10}},
+		"half the credit":                  {func(s *RouterSwitches) { s.OverlapScoreCredit = .5 }, []float64{12 + 2 + 10, 10 + 10}},
+		"credit decays by 1/(1+2·6/10)":    {func(s *RouterSwitches) { s.OverlapScoreCreditDecay = 2 }, []float64{12 + 4*(1-1/2.2) + 10, 10 + 10}},
+		"no prefill, none of its credit":   {func(s *RouterSwitches) { s.TrackPrefillTokens, s.OverlapScoreCredit = false, 0 }, []float64{10, 10}},
+		"answers, before there is any":     {func(s *RouterSwitches) { s.TrackOutputBlocks = true }, []float64{12 + 10, 10 + 10}},
+		"no reuse, but no blocks to reuse": {func(s *RouterSwitches) { s.AssumeKVReuse, s.TrackActiveBlocks = false, false }, []float64{12, 10}},
+	} {
+		assert.InDeltaSlice(t, row.want, costs(t, switched(t, row.change)), 1e-9, name)
+	}
+}
+
+// An answer counts a block once it reaches into it, until its request ends, whatever
+// else the switches say.
+func TestTrackOutputBlocks(t *testing.T) {
+	for _, change := range []func(*RouterSwitches){
+		func(*RouterSwitches) {}, func(s *RouterSwitches) { s.AssumeKVReuse = false }, func(s *RouterSwitches) { s.TrackActiveBlocks = false },
+	} {
+		c := routing(t, func(o *Options) { o.Profile.Workers, o.Router.TrackOutputBlocks = 1, true; change(&o.Router) })
+		prompt := 0
+		if c.router.TrackActiveBlocks {
+			prompt = 10
+		}
+		r, _ := send(t, c, 100, text{1, 330})
+		for r.end == nil {
+			tokens := sum(r.n)
+			assert.Equal(t, prompt+(330+tokens+31)/32-11, c.Workers()[0].ActiveDecodeBlocks, "after %d tokens", tokens)
+			at, _ := c.Next()
+			c.Advance(at)
+		}
+		assert.Zero(t, c.Workers()[0].ActiveDecodeBlocks)
+	}
+}
+
+// Switches that are out of range are refused by the names of Dynamo's flags.
+func TestRouterSwitchBounds(t *testing.T) {
+	for field, change := range map[string]func(*RouterSwitches){
+		"router_decode_active_request_weight":  func(s *RouterSwitches) { s.DecodeActiveRequestWeight = math.Inf(1) },
+		"router_kv_overlap_score_credit":       func(s *RouterSwitches) { s.OverlapScoreCredit = 1.1 },
+		"router_kv_overlap_score_credit_decay": func(s *RouterSwitches) { s.OverlapScoreCreditDecay = math.NaN() },
+	} {
+		o := DefaultOptions(H200())
+		change(&o.Router)
+		_, err := New(o)
+		var wrong *api.FieldError
+		if assert.ErrorAs(t, err, &wrong, field) {
+			assert.Equal(t, field, wrong.Field)
+		}
+	}
+}
+
+// With any switches the account is empty once nothing is in progress.
+func TestSwitchesInTraffic(t *testing.T) {
+	for bits := range 1 << 4 {
+		c := start(t, H200(), func(o *Options) {
+			o.Profile.KV.Blocks = 600 // so that requests are preempted
+			o.Router = RouterSwitches{
+				TrackOutputBlocks: bits&1 != 0, AssumeKVReuse: bits&2 != 0, TrackActiveBlocks: bits&4 != 0, TrackPrefillTokens: bits&8 != 0,
+				OverlapScoreCredit: 1,
+			}
+		})
+		for i := range 60 {
+			_, j := send(t, c, 400, text{uint64(i % 3), 1000}, text{uint64(i), 200})
+			c.Advance(c.Now() + 50*time.Millisecond)
+			if i%7 == 0 {
+				c.Cancel(j)
+			}
+		}
+		drain(c)
+		assertIdle(t, c)
 	}
 }

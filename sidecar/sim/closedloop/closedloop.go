@@ -81,8 +81,17 @@ type Turn struct {
 	Conversation int64
 	Number       int // from 1
 	sim.Report
-	Decision *sim.Decision // why its worker
+	// Decision is why its worker. Turns on more than 64 workers come without: of so
+	// many, decisions would be most of the memory of a run.
+	Decision *sim.Decision
+
+	// Of the decision.
+	crowded bool // the worker chosen had more than [Crowd] times the mean in flight
+	held    int  // blocks of the prompt that the worker with the most of them held
 }
+
+// maxDecided is the number of workers up to which decisions are kept.
+const maxDecided = 64
 
 // TTFT is the time from the request to its first token.
 func (t *Turn) TTFT() time.Duration { return t.FirstToken - t.Submitted }
@@ -266,7 +275,7 @@ func (c *conversation) ask() {
 }
 
 // Routed implements [sim.Observer].
-func (c *conversation) Routed(d *sim.Decision) { c.turn.Decision = d }
+func (c *conversation) Routed(d *sim.Decision) { c.turn.decided(d) }
 
 // FirstToken implements [sim.Observer].
 func (c *conversation) FirstToken(r sim.Report) { c.turn.Report = r }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"kvbooth/sidecar/sim"
 )
 
 // Figures are what is read of a run, as the recorded tables have it. Times are in
@@ -104,6 +106,19 @@ func (l *Loop) Between(from, to time.Duration) Figures {
 
 func byEnd(t Turn, at time.Duration) int { return int(t.Ended - at) }
 
+// decided takes from a turn's decision what its causes need.
+func (t *Turn) decided(d *sim.Decision) {
+	requests := 0
+	for _, w := range d.Candidates {
+		requests += w.Requests
+		t.held = max(t.held, w.OverlapBlocks)
+	}
+	t.crowded = float64(d.Worker().Requests*len(d.Candidates)) > Crowd*float64(requests)
+	if len(d.Candidates) <= maxDecided {
+		t.Decision = d
+	}
+}
+
 // causes reads turns, and seconds of a cluster of so many workers whose blocks have so many tokens.
 func causes(turns []Turn, seconds []Second, workers, block int) Causes {
 	c := Causes{LargestQueue: math.NaN()}
@@ -113,16 +128,11 @@ func causes(turns []Turn, seconds []Second, workers, block int) Causes {
 		if q := t.Queue().Seconds(); !(q <= c.LargestQueue) {
 			c.LargestQueue = q
 		}
-		requests, most := 0, 0
-		for _, w := range t.Decision.Candidates {
-			requests += w.Requests
-			most = max(most, w.OverlapBlocks)
-		}
 		prompt += float64(t.PromptTokens)
-		twice += float64(max(min(most, (t.PromptTokens-1)/block)*block-t.CachedTokens, 0))
+		twice += float64(max(min(t.held, (t.PromptTokens-1)/block)*block-t.CachedTokens, 0))
 		if t.Number == 1 {
 			first++
-			if float64(t.Decision.Worker().Requests*len(t.Decision.Candidates)) > Crowd*float64(requests) {
+			if t.crowded {
 				herding++
 			}
 		}

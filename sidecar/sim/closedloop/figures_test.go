@@ -14,7 +14,8 @@ import (
 
 // made is a turn that waited so long, with the candidates of its decision.
 func made(number, prompt, cached, chosen int, queue time.Duration, candidates ...sim.Candidate) Turn {
-	t := Turn{Number: number, Decision: &sim.Decision{Chosen: chosen, Candidates: candidates}}
+	t := Turn{Number: number}
+	t.decided(&sim.Decision{Chosen: chosen, Candidates: candidates})
 	t.PromptTokens, t.CachedTokens = prompt, cached
 	t.Arrived, t.Started = time.Second, time.Second+queue
 	return t
