@@ -20,6 +20,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/study"
 )
 
 // Exit codes: badInput for what the caller must change, failure for the rest.
@@ -33,6 +34,7 @@ type commands struct {
 	Demo       demoCmd       `cmd:"" help:"Run the whole booth on a simulated Dynamo cluster: the cluster, Prometheus, the load generator, and Grafana."`
 	Dynamo     dynamoCmd     `cmd:"" help:"Run the same on a real NVIDIA Dynamo with mock workers. Needs Python 3.10 or later."`
 	Cluster    clusterCmd    `cmd:"" help:"Run the simulated cluster alone."`
+	Simulate   simulateCmd   `cmd:"" help:"Compute what a workload would see on a simulated cluster: levels of concurrency, modes of the router, seeds."`
 	Prometheus prometheusCmd `cmd:"" help:"Run Prometheus alone."`
 	Health     healthCmd     `cmd:"" help:"Ask whether a program is well, as the health check of a container does."`
 }
@@ -77,7 +79,10 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 	var c commands
 	exit := -1
 	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }),
-		kong.Vars{"profiles": strings.Join(sim.ProfileNames(), ", "), "grafana": local.GrafanaRelease},
+		kong.Vars{
+			"profiles": strings.Join(sim.ProfileNames(), ", "), "grafana": local.GrafanaRelease,
+			"presets": strings.Join(study.PresetNames, ", "), "baselines": strings.Join(builtinBaselines(), ", "), "cores": cores(),
+		},
 		kong.Description("Starts a whole booth on this machine. Ctrl-C stops all of it; once more kills it."))
 	parsed, err := parser.Parse(args)
 	if exit >= 0 { // the help was printed

@@ -126,7 +126,7 @@ type Loop struct {
 	OnTurn func(t *Turn)
 
 	workload Workload
-	block    int // tokens
+	profile  sim.Profile
 	started  int64
 	active   int
 	nextAt   time.Duration // the earliest start of the next conversation
@@ -152,7 +152,7 @@ func New(o sim.Options, w Workload) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Loop{Cluster: c, workload: w, block: o.Profile.KV.BlockTokens}, nil
+	return &Loop{Cluster: c, workload: w, profile: o.Profile}, nil
 }
 
 // SetConcurrency changes the number of conversations in progress. Surplus ones end with the
@@ -250,7 +250,7 @@ type conversation struct {
 }
 
 func (c *conversation) say(t text) {
-	size := c.loop.block
+	size := c.loop.profile.KV.BlockTokens
 	c.hash = mix(c.hash ^ mix(t.id))
 	for end := (c.tokens/size + 1) * size; end <= c.tokens+t.tokens; end += size {
 		c.blocks = append(c.blocks, sim.BlockHash(mix(c.hash+uint64(end))))

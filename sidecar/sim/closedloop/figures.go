@@ -33,6 +33,9 @@ type Causes struct {
 	// idlest, and Skew the busiest worker's over the mean of all: means over the
 	// seconds' ends, for Skew over those with a request in flight.
 	Spread, Skew float64
+	// Full is the share of seconds at whose end some worker has more requests in flight
+	// than its batch holds.
+	Full float64
 	// Herding is the share of first turns that herd: that the router gave to a worker
 	// with more than [Crowd] times the requests in flight that the workers had on
 	// average at that moment.
@@ -100,7 +103,7 @@ func (l *Loop) Between(from, to time.Duration) Figures {
 	for _, s := range seconds {
 		f.TokensPerSecond += float64(s.Tokens) / (to - from).Seconds()
 	}
-	f.Causes = causes(turns, seconds, len(l.Cluster.Workers()), l.block)
+	f.Causes = causes(turns, seconds, l.profile)
 	return f
 }
 
@@ -119,8 +122,9 @@ func (t *Turn) decided(d *sim.Decision) {
 	}
 }
 
-// causes reads turns, and seconds of a cluster of so many workers whose blocks have so many tokens.
-func causes(turns []Turn, seconds []Second, workers, block int) Causes {
+// causes reads turns and seconds of a cluster.
+func causes(turns []Turn, seconds []Second, p sim.Profile) Causes {
+	block := p.KV.BlockTokens
 	c := Causes{LargestQueue: math.NaN()}
 	var first, herding, prompt, twice, busy float64
 	for i := range turns {
@@ -143,7 +147,10 @@ func causes(turns []Turn, seconds []Second, workers, block int) Causes {
 		c.Spread += float64(s.Most-s.Least) / float64(len(seconds))
 		if s.All > 0 {
 			busy++
-			c.Skew += float64(s.Most*workers) / float64(s.All)
+			c.Skew += float64(s.Most*p.Workers) / float64(s.All)
+		}
+		if s.Most > p.MaxSequences {
+			c.Full += 1 / float64(len(seconds))
 		}
 	}
 	c.Skew /= busy
@@ -179,6 +186,7 @@ var Fields = []func(*Figures) *float64{
 	func(f *Figures) *float64 { return &f.LargestQueue }, func(f *Figures) *float64 { return &f.Waiting },
 	func(f *Figures) *float64 { return &f.Spread }, func(f *Figures) *float64 { return &f.Skew },
 	func(f *Figures) *float64 { return &f.Herding }, func(f *Figures) *float64 { return &f.Twice },
+	func(f *Figures) *float64 { return &f.Full },
 }
 
 // percentiles are the median and the 95th percentile, by linear interpolation between

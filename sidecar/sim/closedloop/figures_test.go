@@ -12,6 +12,9 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
+// three workers of 64 sequences and blocks of 32 tokens.
+var three = sim.H200()
+
 // made is a turn that waited so long, with the candidates of its decision.
 func made(number, prompt, cached, chosen int, queue time.Duration, candidates ...sim.Candidate) Turn {
 	t := Turn{Number: number}
@@ -35,9 +38,9 @@ func TestHerding(t *testing.T) {
 		"later turns do not count":      {[]Turn{made(1, 100, 0, 2, 0, crowd...), made(2, 100, 0, 0, 0, crowd...)}, 0},
 		"one of two":                    {[]Turn{made(1, 100, 0, 0, 0, crowd...), made(1, 100, 0, 1, 0, crowd...)}, .5},
 	} {
-		assert.Equal(t, c.want, causes(c.turns, nil, 3, 32).Herding, name)
+		assert.Equal(t, c.want, causes(c.turns, nil, three).Herding, name)
 	}
-	assert.True(t, math.IsNaN(causes([]Turn{made(2, 100, 0, 0, 0, crowd...)}, nil, 3, 32).Herding), "without a first turn")
+	assert.True(t, math.IsNaN(causes([]Turn{made(2, 100, 0, 0, 0, crowd...)}, nil, three).Herding), "without a first turn")
 }
 
 func TestTwice(t *testing.T) {
@@ -54,21 +57,22 @@ func TestTwice(t *testing.T) {
 		"stored on the way there by others":   {made(2, 128, 96, 0, 0, caches...), 0},
 		"nobody had any of it when it routed": {made(2, 128, 0, 0, 0, make([]sim.Candidate, 3)...), 0},
 	} {
-		assert.InDelta(t, c.want, causes([]Turn{c.turn}, nil, 3, 32).Twice, 1e-12, name)
+		assert.InDelta(t, c.want, causes([]Turn{c.turn}, nil, three).Twice, 1e-12, name)
 	}
 	both := []Turn{made(1, 128, 0, 0, 0, caches...), made(2, 384, 0, 0, 0, make([]sim.Candidate, 3)...)}
-	assert.InDelta(t, 96./512, causes(both, nil, 3, 32).Twice, 1e-12, "of all prompt tokens")
+	assert.InDelta(t, 96./512, causes(both, nil, three).Twice, 1e-12, "of all prompt tokens")
 }
 
 func TestQueueSpreadSkew(t *testing.T) {
 	turns := []Turn{made(2, 9, 0, 0, 30*time.Millisecond, sim.Candidate{}), made(2, 9, 0, 0, 1360*time.Millisecond, sim.Candidate{}), made(2, 9, 0, 0, 0, sim.Candidate{})}
-	seconds := []Second{{Waiting: 4, Least: 40, Most: 70, All: 165}, {Waiting: 0, Least: 50, Most: 60, All: 165}, {}}
-	c := causes(turns, seconds, 3, 32)
+	seconds := []Second{{Waiting: 4, Least: 40, Most: 70, All: 165}, {Waiting: 0, Least: 46, Most: 64, All: 165}, {}}
+	c := causes(turns, seconds, three)
 	assert.InDelta(t, 1.36, c.LargestQueue, 1e-9)
 	assert.InDelta(t, 4./3, c.Waiting, 1e-12)
-	assert.InDelta(t, 40./3, c.Spread, 1e-12)
-	assert.InDelta(t, (70./55+60./55)/2, c.Skew, 1e-12, "an idle second has none")
-	empty := causes(nil, []Second{{}}, 3, 32)
+	assert.InDelta(t, 48./3, c.Spread, 1e-12)
+	assert.InDelta(t, 1./3, c.Full, 1e-12, "64 have a place")
+	assert.InDelta(t, (70./55+64./55)/2, c.Skew, 1e-12, "an idle second has none")
+	empty := causes(nil, []Second{{}}, three)
 	assert.True(t, math.IsNaN(empty.LargestQueue) && math.IsNaN(empty.Skew) && math.IsNaN(empty.Twice))
 	assert.Zero(t, empty.Spread)
 }

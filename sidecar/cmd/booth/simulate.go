@@ -1,0 +1,451 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/renameio/v2/maybe"
+	"github.com/schollz/progressbar/v3"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/study"
+)
+
+// simulateCmd is `booth simulate`. A flag that is not given leaves its field of the
+// request to the preset, and that to the profile.
+type simulateCmd struct {
+	Preset      string   `default:"as-recorded" help:"What the other flags change: ${presets}."`
+	Profile     string   `default:"h200-tp1" help:"The deployment that is simulated: ${profiles}, or a file such as booth calibrate writes."`
+	Concurrency []string `placeholder:"LEVELS" help:"Conversations in progress, such as 60,80,100 or 60:180:20 (from, to, step); 60:180:20 unless given."`
+	Modes       []string `placeholder:"MODES" help:"Modes of the router: kv, round_robin, least_loaded; kv,round_robin unless given."`
+	Seeds       *int     `placeholder:"N" help:"Runs of each level and mode, each with a seed of its own; 6 unless given."`
+	FirstSeed   *int     `placeholder:"N" help:"The first seed; 1 unless given."`
+
+	Workers      *int             `group:"Cluster" placeholder:"N" help:"Number of workers."`
+	MaxBatchSize *int             `group:"Cluster" placeholder:"N" help:"Sequences that one iteration of a worker holds at most."`
+	BlockSize    *int             `group:"Cluster" placeholder:"TOKENS" help:"Tokens of a block of the KV cache."`
+	KVTokens     *int             `group:"Cluster" name:"kv-tokens" xor:"kv" placeholder:"TOKENS" help:"Tokens that the KV cache of one worker holds."`
+	KVBlocks     *int             `group:"Cluster" name:"kv-blocks" xor:"kv" placeholder:"N" help:"The same in blocks."`
+	Speculation  *api.Speculation `group:"Cluster" placeholder:"KIND" help:"Speculative decoding: not_recorded (as it was when the results were recorded), off, draft, eagle3."`
+
+	OverlapWeight                   *float64 `group:"Router" placeholder:"WEIGHT" help:"Weight of the prefill in the costs under kv."`
+	Temperature                     *float64 `group:"Router" placeholder:"T" help:"Temperature of the choice under kv; 0 takes the lowest cost."`
+	RouterDecodeActiveRequestWeight *float64 `group:"Router" placeholder:"BLOCKS" help:"As Dynamo's switch: blocks that each request in progress counts besides its own."`
+	RouterTrackOutputBlocks         *bool    `group:"Router" negatable:"" help:"As Dynamo's switch: count the blocks of answers, too."`
+	RouterAssumeKVReuse             *bool    `group:"Router" name:"router-assume-kv-reuse" negatable:"" help:"As Dynamo's switch: count a block that several requests share once. --no-router-assume-kv-reuse counts it for each."`
+
+	Openings           *int           `group:"Workload" placeholder:"N" help:"Different texts that open conversations; 0: one for each conversation."`
+	OpeningTokens      *int           `group:"Workload" placeholder:"TOKENS" help:"Length of these texts; 0: 3,500 to 4,000, as recorded."`
+	TurnsMin           *int           `group:"Workload" placeholder:"N" help:"Fewest turns of a conversation."`
+	TurnsMax           *int           `group:"Workload" placeholder:"N" help:"Most turns of a conversation."`
+	OutputTokensMean   *float64       `group:"Workload" placeholder:"TOKENS" help:"Mean length of an answer, up to --max-tokens; 0: always that."`
+	OutputTokensCV     *float64       `group:"Workload" name:"output-tokens-cv" placeholder:"CV" help:"Coefficient of variation of that length."`
+	MaxTokens          *int           `group:"Workload" placeholder:"TOKENS" help:"Most tokens of an answer."`
+	QuestionTokensMean *float64       `group:"Workload" placeholder:"TOKENS" help:"Mean length of a follow-up question."`
+	QuestionTokensCV   *float64       `group:"Workload" name:"question-tokens-cv" placeholder:"CV" help:"Coefficient of variation of that length."`
+	ThinkTime          *time.Duration `group:"Workload" placeholder:"TIME" help:"Between an answer and the next question, such as 10s."`
+	StartRate          *float64       `group:"Workload" placeholder:"RATE" help:"New conversations a second at most."`
+
+	Output   []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write all figures to FILE.csv or FILE.json, which has each run, too. May be given more than once."`
+	Baseline []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write FILE.csv or FILE.json as a baseline that the load generator can import and compare with; it says that it is simulated. May be given more than once."`
+	Compare  string   `group:"Results" placeholder:"NAME" help:"Show recorded results beside the simulated ones: ${baselines}."`
+	Explain  bool     `group:"Results" help:"Say in words where the modes differ and what goes with it."`
+	Against  string   `group:"Results" placeholder:"FILE.json" help:"Say the same of this run against an earlier one that --output has written, mode by mode."`
+	Jobs     int      `group:"Results" default:"${cores}" help:"Runs that are computed at a time."`
+}
+
+// Help is printed below the flags' list.
+func (c *simulateCmd) Help() string {
+	return "What is left out is as recorded, on the deployment of the profile. Equal flags give equal bytes, whatever the machine and --jobs."
+}
+
+func (c *simulateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
+	out := newScreen(stdout, stderr)
+	plan, err := c.plan()
+	if err != nil {
+		return flagOf(err)
+	}
+	runs := plan.grid.Runs()
+	bar := out.bar(runs, "simulating")
+	done := 0
+	points, err := plan.grid.Run(ctx, c.Jobs, func(_ study.Point, n int) { done = n; _ = bar.Set(n) })
+	_ = bar.Clear()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("stopped after %d of %d runs; nothing was written", done, runs)
+	case err != nil:
+		return flagOf(err)
+	}
+	result := study.NewResult(plan.request, plan.profile, points)
+	if err := c.write(&result); err != nil {
+		return err
+	}
+	return c.show(stdout, &result, plan)
+}
+
+// plan is what is to be computed and what it is held against.
+type plan struct {
+	request study.Request
+	profile sim.Profile
+	grid    study.Grid
+	beside  *api.Baseline // nil: nothing
+	earlier *study.Result // nil: none
+}
+
+// plan checks everything that can be wrong before anything is computed.
+func (c *simulateCmd) plan() (plan, error) {
+	p, err := sim.OpenProfile(c.Profile)
+	if err != nil {
+		return plan{}, err
+	}
+	preset, err := study.FindPreset(c.Preset, p)
+	if err != nil {
+		return plan{}, err
+	}
+	r, err := c.request(p, preset.Request)
+	if err != nil {
+		return plan{}, err
+	}
+	g, err := r.GridOn(p)
+	if err != nil {
+		return plan{}, err
+	}
+	if c.Jobs < 1 {
+		return plan{}, api.Refuse("jobs", c.Jobs, "1 or more")
+	}
+	made := plan{request: r, profile: p, grid: g}
+	return made, errors.Join(c.checkFiles(&made), made.compareWith(c.Compare), made.against(c.Against))
+}
+
+// request is what the flags ask for, over a preset.
+func (c *simulateCmd) request(p sim.Profile, preset study.Request) (study.Request, error) {
+	levels, err := parseLevels(c.Concurrency)
+	if err != nil {
+		return study.Request{}, err
+	}
+	base := preset.Complete(p)
+	r := study.Request{
+		Levels: levels, Seeds: c.Seeds, FirstSeed: c.FirstSeed,
+		Openings: c.Openings, OpeningTokens: c.OpeningTokens, MaxTokens: c.MaxTokens, StartRate: c.StartRate,
+		Turns:          &api.Range{Min: or(c.TurnsMin, base.Turns.Min), Max: or(c.TurnsMax, base.Turns.Max)},
+		OutputTokens:   &api.Distribution{Mean: or(c.OutputTokensMean, base.OutputTokens.Mean), CV: or(c.OutputTokensCV, base.OutputTokens.CV)},
+		QuestionTokens: &api.Distribution{Mean: or(c.QuestionTokensMean, base.QuestionTokens.Mean), CV: or(c.QuestionTokensCV, base.QuestionTokens.CV)},
+		Workers:        c.Workers, MaxBatchSize: c.MaxBatchSize, BlockSize: c.BlockSize, KVTokens: c.KVTokens, Speculation: c.Speculation,
+		OverlapWeight: c.OverlapWeight, Temperature: c.Temperature, RouterDecodeActiveRequestWeight: c.RouterDecodeActiveRequestWeight,
+		RouterTrackOutputBlocks: c.RouterTrackOutputBlocks, RouterAssumeKVReuse: c.RouterAssumeKVReuse,
+	}
+	for _, m := range c.Modes {
+		r.Modes = append(r.Modes, api.Mode(m))
+	}
+	if c.ThinkTime != nil {
+		r.ThinkTimeSeconds = new(c.ThinkTime.Seconds())
+	}
+	if c.KVBlocks != nil {
+		r.KVTokens = new(*c.KVBlocks * or(c.BlockSize, *base.BlockSize))
+	}
+	return r.Over(base), nil
+}
+
+func or[T any](flag *T, other T) T {
+	if flag != nil {
+		return *flag
+	}
+	return other
+}
+
+// mostLevels are more than a request may name; a span is not written out beyond.
+const mostLevels = 1000
+
+// parseLevels reads numbers and spans (from:to:step).
+func parseLevels(texts []string) (levels []int, err error) {
+	for _, text := range texts {
+		refused := api.Refuse("concurrency", strconv.Quote(text), "a number such as 60, or from:to:step such as 60:180:20")
+		var numbers []int
+		for part := range strings.SplitSeq(text, ":") {
+			n, err := strconv.Atoi(strings.TrimSpace(part))
+			if err != nil {
+				return nil, refused
+			}
+			numbers = append(numbers, n)
+		}
+		switch {
+		case len(numbers) == 1:
+			levels = append(levels, numbers[0])
+			continue
+		case len(numbers) != 3 || numbers[2] < 1 || numbers[1] < numbers[0]:
+			return nil, refused
+		}
+		for level := numbers[0]; level <= numbers[1] && len(levels) < mostLevels; level += numbers[2] {
+			levels = append(levels, level)
+		}
+	}
+	return levels, nil
+}
+
+// flagOf calls the field of a refused value as its flag.
+func flagOf(err error) error {
+	var field *api.FieldError
+	if !errors.As(err, &field) {
+		return err
+	}
+	name, named := map[string]string{"levels": "concurrency", "think_time_seconds": "think-time"}[field.Field]
+	if !named {
+		name = strings.NewReplacer("_", "-", ".", "-").Replace(field.Field)
+		if strings.ContainsAny(field.Field, "/: ") { // in a file
+			name = field.Field
+		}
+	}
+	return &api.FieldError{Field: name, Value: field.Value, Allowed: field.Allowed}
+}
+
+// checkFiles says which of the files could not be written.
+func (c *simulateCmd) checkFiles(p *plan) error {
+	for _, files := range []struct {
+		flag  string
+		paths []string
+	}{{"output", c.Output}, {"baseline", c.Baseline}} {
+		for _, path := range files.paths {
+			if extension := filepath.Ext(path); extension != ".csv" && extension != ".json" {
+				return api.Refuse(files.flag, path, "a file that ends in .csv or .json")
+			}
+			if at, err := os.Stat(filepath.Dir(path)); err != nil || !at.IsDir() {
+				return api.Refuse(files.flag, path, "a file in a folder that exists")
+			}
+		}
+	}
+	for _, path := range c.Baseline { // with no value yet
+		var points []study.Point
+		for _, level := range p.grid.Levels {
+			points = append(points, study.Point{Concurrency: level, Mode: p.grid.Modes[0]})
+		}
+		empty := study.NewResult(p.request, p.profile, points)
+		if err := baseline.Validate(empty.Baseline(baselineName(path))); err != nil {
+			return api.Refuse("baseline", path, fmt.Sprintf("what the load generator can import (%v)", err))
+		}
+	}
+	return nil
+}
+
+// baselineName is what a baseline in a file is called.
+func baselineName(path string) string {
+	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+}
+
+// write writes all files; each appears complete or not at all.
+func (c *simulateCmd) write(r *study.Result) error {
+	for _, path := range c.Output {
+		write := r.WriteCSV
+		if filepath.Ext(path) == ".json" {
+			write = r.WriteJSON
+		}
+		if err := writeFile(path, write); err != nil {
+			return err
+		}
+	}
+	for _, path := range c.Baseline {
+		b := r.Baseline(baselineName(path))
+		write := func(w io.Writer) error { return baseline.WriteCSV(w, b) }
+		if filepath.Ext(path) == ".json" {
+			write = func(w io.Writer) error {
+				e := json.NewEncoder(w)
+				e.SetIndent("", "  ")
+				return e.Encode(b)
+			}
+		}
+		if err := writeFile(path, write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(path string, write func(io.Writer) error) error {
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return maybe.WriteFile(path, text.Bytes(), 0o644)
+}
+
+// compareWith finds the recorded results of a name, "" for none.
+func (p *plan) compareWith(name string) error {
+	if name == "" {
+		return nil
+	}
+	all := baseline.Builtin()
+	i := slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == name })
+	if i < 0 {
+		return api.Refuse("compare", strconv.Quote(name), "one of "+strings.Join(builtinBaselines(), ", "))
+	}
+	p.beside = &all[i]
+	return nil
+}
+
+// builtinBaselines are the names of the recorded results that come with the product.
+func builtinBaselines() (names []string) {
+	for _, b := range baseline.Builtin() {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
+// against reads an earlier result, "" for none.
+func (p *plan) against(path string) error {
+	if path == "" {
+		return nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return api.Refuse("against", path, fmt.Sprintf("a file that can be read (%v)", err))
+	}
+	defer file.Close()
+	earlier, err := study.ReadResult(file)
+	var field *api.FieldError
+	if errors.As(err, &field) {
+		return api.Refuse("against", path, field.Allowed)
+	}
+	p.earlier = &earlier
+	return err
+}
+
+// show prints the table and, where they were asked for, the explanations.
+func (c *simulateCmd) show(to io.Writer, r *study.Result, p plan) error {
+	fmt.Fprintln(to, r.Heading())
+	fmt.Fprintln(to, "Each figure is the mean over the seeds, with the least and the largest of them; a longest wait is the longest of all.")
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nconversations\tmode\tTTFT p50, ms\tTTFT p95, ms\tTPOT p50, ms\ttokens/s\tKV hits, %\tqueued requests\tlongest wait, s")
+	for _, point := range r.Points {
+		fmt.Fprintf(w, "%d\t%s", point.Concurrency, point.Mode)
+		for _, column := range columns {
+			fmt.Fprintf(w, "\t%s", column.simulated(point.Figures))
+		}
+		fmt.Fprintln(w)
+		if p.beside != nil {
+			fmt.Fprintf(w, "\t  recorded\t%s\n", strings.Join(recordedRow(*p.beside, point), "\t"))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if p.beside != nil {
+		showDifferences(to, r, *p.beside)
+	}
+	var sentences []string
+	if c.Explain {
+		sentences = r.Explanation
+	}
+	if p.earlier != nil {
+		sentences = append(sentences, againstEarlier(r, p.earlier, filepath.Base(c.Against))...)
+	}
+	for _, sentence := range sentences {
+		fmt.Fprintf(to, "\n%s\n", sentence)
+	}
+	return nil
+}
+
+// column is one of the table.
+type column struct {
+	name     string  // of the figure
+	factor   float64 // from the figure's unit to the column's
+	decimals int
+	single   bool // it has no band
+	recorded func(api.Column) api.LookedUp
+}
+
+var columns = []column{
+	{"ttft_p50", 1000, 0, false, func(c api.Column) api.LookedUp { return c.TTFT.P50 }},
+	{"ttft_p95", 1000, 0, false, func(c api.Column) api.LookedUp { return c.TTFT.P95 }},
+	{"tpot_p50", 1000, 1, false, func(c api.Column) api.LookedUp { return c.TPOT.P50 }},
+	{"tokens_per_second", 1, 0, false, func(c api.Column) api.LookedUp { return c.OutputTokensPerSecond }},
+	{"hit_ratio", 100, 1, false, func(c api.Column) api.LookedUp { return c.KVHitRatio }},
+	{"queue", 1, 1, false, nil},
+	{"largest_queue_seconds", 1, 2, true, nil},
+}
+
+// notKnown stands where there is no value.
+const notKnown = "—"
+
+func (c column) number(v float64) string { return strconv.FormatFloat(c.factor*v, 'f', c.decimals, 64) }
+
+func (c column) simulated(figures map[string]study.Estimate) string {
+	e, known := figures[c.name]
+	switch {
+	case !known:
+		return notKnown
+	case c.single:
+		return c.number(e.High)
+	}
+	return fmt.Sprintf("%s (%s–%s)", c.number(e.Mean), c.number(e.Low), c.number(e.High))
+}
+
+// recordedRow is what was recorded at a point's level in its mode.
+func recordedRow(b api.Baseline, at study.ResultPoint) (cells []string) {
+	kind := b.Deployment.Speculation
+	found, _ := baseline.At(b, at.Mode, kind, at.Concurrency)
+	for _, c := range columns {
+		cell := notKnown
+		if c.recorded != nil {
+			if v := c.recorded(found); v.Value != nil {
+				cell = c.number(*v.Value)
+				if v.Lookup == api.LookupInterpolated {
+					cell += " interpolated"
+				}
+			}
+		}
+		cells = append(cells, cell)
+	}
+	return cells
+}
+
+// showDifferences says in what else than being simulated the deployment and the workload are unlike the
+// recorded ones.
+func showDifferences(to io.Writer, r *study.Result, b api.Baseline) {
+	is := r.Baseline("this run")
+	compared := baseline.Compare(baseline.Live{Deployment: is.Deployment, Shape: *is.Workload, Speculation: is.Deployment.Speculation, Settling: true}, b, r.Request.Levels[0])
+	fmt.Fprintf(to, "\nRecorded: %s.\n", b.Title)
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	for _, d := range compared.Differences {
+		fmt.Fprintf(w, "  %s\tsimulated: %s\trecorded: %s\n", d.Field, d.Live, d.Baseline)
+	}
+	_ = w.Flush()
+}
+
+// againstEarlier explains this run against an earlier one, in the modes that both have.
+func againstEarlier(r, earlier *study.Result, name string) (sentences []string) {
+	before := earlier.Curves(name)
+	for _, now := range r.Curves("this run") {
+		for _, was := range before {
+			if now.Points[0].Mode == was.Points[0].Mode {
+				sentences = append(sentences, study.Explain(now, was)...)
+			}
+		}
+	}
+	if len(sentences) == 0 {
+		sentences = []string{name + " has no mode that this run has, so nothing can be compared."}
+	}
+	return sentences
+}
+
+// cores is how many runs are computed at a time unless a flag says so.
+func cores() string { return strconv.Itoa(runtime.GOMAXPROCS(0)) }
+
+// bar is a progress bar with the time left on standard error, if that is a terminal.
+func (s *screen) bar(total int, what string) *progressbar.ProgressBar {
+	return progressbar.NewOptions(total, progressbar.OptionSetWriter(s.stderr), progressbar.OptionSetVisibility(s.terminal != nil),
+		progressbar.OptionSetDescription(what), progressbar.OptionSetWidth(24), progressbar.OptionShowCount(),
+		progressbar.OptionSetPredictTime(true), progressbar.OptionSetElapsedTime(true))
+}

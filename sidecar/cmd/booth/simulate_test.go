@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/sim/study"
+)
+
+// small is a grid that takes no time.
+const small = "--concurrency=4:12:4 --seeds=2 --output-tokens-mean=100 --max-tokens=150"
+
+// simulate runs `booth simulate`.
+func simulate(t *testing.T, flags ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	var args []string
+	for _, f := range flags {
+		args = append(args, strings.Fields(f)...)
+	}
+	code = run(t.Context(), t.Context(), append([]string{"simulate"}, args...), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestSimulate(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	files := []string{"all.json", "all.csv", "base.csv", "base.json"}
+	outputs := "--output=" + file(files[0]) + " --output=" + file(files[1]) + " --baseline=" + file(files[2]) + " --baseline=" + file(files[3])
+	code, out, errOut := simulate(t, small, outputs, "--compare=h200x3-tp1-llama70b-fp8 --explain")
+	require.Equal(t, success, code, errOut)
+	assert.Empty(t, errOut, "no progress where there is no terminal")
+	assert.Regexp(t, `^Simulated, not measured: h200-tp1 \(times fitted to h200x3-tp1-llama70b-fp8\), 3 × H200, 2 seeds\.\n`, out)
+	assert.Regexp(t, `(?m)^8 +round_robin +\d+ \(\d+–\d+\) +\d+ \(\d+–\d+\)`, out)
+	assert.Regexp(t, `(?m)^ +recorded +— +— `, out, "nothing was recorded at 4")
+	assert.Regexp(t, `(?m)^  output_tokens +simulated: mean 100, cv 0.17 +recorded: as the model ends them$`, out)
+	assert.Contains(t, out, "\nSimulated, not measured: kv against round-robin, means over 2 runs at each level")
+
+	first := map[string]string{}
+	for _, name := range files {
+		text, err := os.ReadFile(file(name))
+		require.NoError(t, err)
+		first[name] = string(text)
+	}
+	code, again, _ := simulate(t, small, outputs, "--compare=h200x3-tp1-llama70b-fp8 --explain --jobs=1")
+	require.Equal(t, success, code)
+	assert.Equal(t, out, again)
+	for _, name := range files {
+		text, err := os.ReadFile(file(name))
+		require.NoError(t, err)
+		assert.Equal(t, first[name], string(text), name)
+	}
+
+	var result study.Result
+	require.NoError(t, json.Unmarshal([]byte(first["all.json"]), &result))
+	assert.Equal(t, "simulated", result.Basis)
+	assert.Equal(t, []int{4, 8, 12}, result.Request.Levels)
+	assert.Len(t, result.Points, 6)
+	assert.Len(t, result.Points[0].Runs, 2)
+	assert.NotEmpty(t, result.Explanation)
+	assert.Equal(t, 8, strings.Count(first["all.csv"], "\n")-1, "a heading, the request, the columns' names, and six rows")
+
+	// What the load generator imports says what it is, either way.
+	fromCSV, err := baseline.ReadCSV(strings.NewReader(first["base.csv"]), "base")
+	require.NoError(t, err)
+	fromJSON, err := baseline.ReadJSON(strings.NewReader(first["base.json"]), "base")
+	require.NoError(t, err)
+	assert.Equal(t, fromJSON, fromCSV)
+	assert.Equal(t, "Simulated: 3 × H200", fromCSV.Title)
+	assert.Equal(t, "simulated H200", fromCSV.Deployment.GPU)
+	assert.Contains(t, fromCSV.Notes, "Simulated, not measured")
+	assert.Equal(t, &api.Distribution{Mean: 100, CV: .17}, fromCSV.Workload.OutputTokens)
+	found, ok := baseline.At(fromCSV, api.ModeKV, api.SpeculationNotRecorded, 8)
+	require.True(t, ok)
+	assert.InDelta(t, result.Points[2].Figures["ttft_p95"].Mean, *found.TTFT.P95.Value, 1e-12)
+
+	// An earlier run is what a later one is explained against.
+	code, out, errOut = simulate(t, small, "--workers=6 --modes=kv --against="+file("all.json"))
+	require.Equal(t, success, code, errOut)
+	assert.Contains(t, out, "\nSimulated, not measured: this run kv against all.json kv, means over 2 runs")
+	code, out, _ = simulate(t, small, "--modes=least_loaded --against="+file("all.json"))
+	require.Equal(t, success, code)
+	assert.Contains(t, out, "\nall.json has no mode that this run has")
+}
+
+// Flags go over the preset, and the preset over the profile.
+func TestSimulateRequest(t *testing.T) {
+	request := func(args ...string) study.Request {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "r.json")
+		code, _, errOut := simulate(t, append(args, small+" --seeds=1 --output="+path)...)
+		require.Equal(t, success, code, errOut)
+		file, err := os.Open(path)
+		require.NoError(t, err)
+		defer file.Close()
+		result, err := study.ReadResult(file)
+		require.NoError(t, err)
+		return result.Request
+	}
+	r := request("--preset=twice-the-gpus --profile=h100-tp4")
+	assert.Equal(t, 4, *r.Workers, "twice those of the profile")
+	r = request("--preset=twice-the-gpus --workers=5 --turns-max=7 --kv-blocks=1000 --block-size=64 --think-time=1500ms --router-track-output-blocks --no-router-assume-kv-reuse")
+	assert.Equal(t, 5, *r.Workers)
+	assert.Equal(t, api.Range{Min: 5, Max: 7}, *r.Turns)
+	assert.Equal(t, 64_000, *r.KVTokens)
+	assert.InDelta(t, 1.5, *r.ThinkTimeSeconds, 1e-12)
+	assert.True(t, *r.RouterTrackOutputBlocks)
+	assert.False(t, *r.RouterAssumeKVReuse)
+	r = request("--preset=own-documents")
+	assert.Equal(t, 0, *r.Openings)
+	assert.False(t, *r.RouterTrackOutputBlocks)
+	assert.True(t, *r.RouterAssumeKVReuse)
+}
+
+func TestSimulateRefuses(t *testing.T) {
+	dir := t.TempDir()
+	other := filepath.Join(dir, "other.json")
+	require.NoError(t, os.WriteFile(other, []byte(`{"basis": "measured"}`), 0o600))
+	for flags, says := range map[string]string{
+		"--preset=none":                            `preset: "none" is not allowed: one of as-recorded, twice-the-gpus, own-documents, batch-128`,
+		"--profile=b200":                           "profile: b200 is not allowed",
+		"--concurrency=many":                       `concurrency: "many" is not allowed: a number such as 60, or from:to:step`,
+		"--concurrency=60:180":                     `concurrency: "60:180" is not allowed`,
+		"--concurrency=180:60:20":                  `concurrency: "180:60:20" is not allowed`,
+		"--concurrency=60:180:0":                   `concurrency: "60:180:0" is not allowed`,
+		"--concurrency=1:100000:1":                 "concurrency: 1000 of them is not allowed: 1 to 100 levels",
+		"--concurrency=0":                          "concurrency: 0 is not allowed: 1 to 100000 conversations",
+		"--modes=kv,fast":                          `modes: "fast" is not allowed: one of kv, round_robin, least_loaded`,
+		"--seeds=0":                                "seeds: 0 is not allowed: 1 to 100",
+		"--first-seed=-1":                          "first-seed: -1 is not allowed",
+		"--workers=0":                              "workers: 0 is not allowed",
+		"--max-batch-size=0":                       "max-batch-size: 0 is not allowed: 1 to 512 sequences",
+		"--block-size=0":                           "block-size: 0 is not allowed",
+		"--kv-tokens=5000":                         "kv-tokens: 5000 is not allowed: at least",
+		"--kv-blocks=20":                           "kv-tokens: 640 is not allowed",
+		"--kv-blocks=20 --kv-tokens=5000":          "can't be used together",
+		"--speculation=medusa":                     "speculation: medusa is not allowed",
+		"--overlap-weight=-1":                      "overlap-weight: -1 is not allowed: 0 to 1000",
+		"--temperature=-1":                         "temperature: -1 is not allowed",
+		"--router-decode-active-request-weight=-1": "router-decode-active-request-weight: -1 is not allowed",
+		"--openings=-1":                            "openings: -1 is not allowed",
+		"--opening-tokens=-1":                      "opening-tokens: -1 is not allowed",
+		"--turns-min=0":                            "turns-min: 0 is not allowed: 1 to 50",
+		"--turns-min=6":                            "turns-min: 6 is not allowed: 1 to 5",
+		"--turns-max=51":                           "turns-max: 51 is not allowed",
+		"--output-tokens-mean=-1":                  "output-tokens-mean: -1 is not allowed",
+		"--output-tokens-cv=3":                     "output-tokens-cv: 3 is not allowed",
+		"--max-tokens=0":                           "max-tokens: 0 is not allowed",
+		"--question-tokens-mean=0":                 "question-tokens-mean: 0 is not allowed",
+		"--question-tokens-cv=3":                   "question-tokens-cv: 3 is not allowed",
+		"--think-time=-1s":                         "think-time: -1 is not allowed: 0 to 3600 seconds",
+		"--start-rate=0":                           "start-rate: 0 is not allowed",
+		"--output=figures.txt":                     "output: figures.txt is not allowed: a file that ends in .csv or .json",
+		"--output=" + dir + "/none/a.csv":          "a.csv is not allowed: a file in a folder that exists",
+		"--baseline=" + dir + "/(mine).csv":        "(mine).csv is not allowed: what the load generator can import",
+		"--concurrency=20000 --baseline=a.json":    "baseline: a.json is not allowed: what the load generator can import",
+		"--compare=mine":                           `compare: "mine" is not allowed: one of h200x3-tp1-llama70b-fp8, h100x8-tp2-llama70b-fp8`,
+		"--against=" + dir + "/none.json":          "none.json is not allowed: a file that can be read",
+		"--against=" + other:                       "a result in JSON as booth simulate writes it (it does not say that it is simulated)",
+		"--jobs=0":                                 "jobs: 0 is not allowed",
+	} {
+		code, out, errOut := simulate(t, flags)
+		assert.Equal(t, badInput, code, flags)
+		assert.Contains(t, errOut, says, flags)
+		assert.Empty(t, out, flags)
+	}
+}
+
+// Ctrl-C ends it in the middle of a run, and leaves no file.
+func TestSimulateStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	path := filepath.Join(t.TempDir(), "a.csv")
+	var out, errOut bytes.Buffer
+	code := make(chan int)
+	go func() {
+		code <- run(ctx, ctx, []string{"simulate", "--concurrency=5000", "--seeds=100", "--output=" + path}, &out, &errOut)
+	}()
+	cancel()
+	assert.Equal(t, failure, <-code)
+	assert.Contains(t, errOut.String(), "booth: stopped after 0 of 200 runs; nothing was written")
+	assert.Empty(t, out.String())
+	assert.NoFileExists(t, path)
+}

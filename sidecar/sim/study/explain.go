@@ -1,0 +1,383 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim/closedloop"
+)
+
+// Curve is one side of a comparison: a mode, or a whole result of its own.
+type Curve struct {
+	Name   string
+	Points []Point // one for each level
+}
+
+// modeNames are the modes in a sentence.
+var modeNames = map[api.Mode]string{api.ModeKV: "kv", api.ModeRoundRobin: "round-robin", api.ModeLeastLoaded: "least-loaded"}
+
+// Curves are the modes of a result, in its order.
+func Curves(points []Point) (curves []Curve) {
+	for _, p := range points {
+		i := slices.IndexFunc(curves, func(c Curve) bool { return c.Points[0].Mode == p.Mode })
+		if i < 0 {
+			i, curves = len(curves), append(curves, Curve{Name: modeNames[p.Mode]})
+		}
+		curves[i].Points = append(curves[i].Points, p)
+	}
+	return curves
+}
+
+// ExplainModes compares the first mode of a result with each of the others. It is
+// empty where there is one mode alone.
+func ExplainModes(points []Point) (sentences []string) {
+	curves := Curves(points)
+	for _, other := range curves[min(1, len(curves)):] {
+		sentences = append(sentences, Explain(curves[0], other)...)
+	}
+	return sentences
+}
+
+// Explain says in sentences where two curves differ, where they cross, and what
+// differs besides that makes them: the time in queues, how evenly requests lie on the workers,
+// where first turns go, and what is prefilled twice. Every number in it is computed from the
+// points; a level shows a difference where the ranges of the two over the
+// seeds do not overlap, and only there is one side called better.
+func Explain(a, b Curve) []string {
+	c := compare(a, b)
+	if len(c.levels) == 0 {
+		return []string{fmt.Sprintf("%s and %s share no level, so nothing can be compared.", a.Name, b.Name)}
+	}
+	sentences := []string{c.opening()}
+	for _, f := range []figure{ttft50, ttft95} {
+		sentences = append(sentences, c.verdict(f))
+		sentences = append(sentences, c.crossings(f)...)
+	}
+	for _, f := range []figure{tpot50, throughput, hit} {
+		sentences = append(sentences, c.verdict(f))
+	}
+	sentences = append(sentences, c.extremes()...)
+	for i := range c.levels {
+		sentences = append(sentences, c.atLevel(i))
+	}
+	return sentences
+}
+
+// figure is one of [closedloop.Figures] in words.
+type figure struct {
+	name  string
+	of    func(*closedloop.Figures) *float64
+	low   bool // the lower the better
+	write func(float64) string
+}
+
+var (
+	ttft50     = figure{"TTFT p50", func(f *closedloop.Figures) *float64 { return &f.TTFT50 }, true, seconds}
+	ttft95     = figure{"TTFT p95", func(f *closedloop.Figures) *float64 { return &f.TTFT95 }, true, seconds}
+	tpot50     = figure{"TPOT p50", func(f *closedloop.Figures) *float64 { return &f.TPOT50 }, true, milliseconds}
+	throughput = figure{"Output tokens per second", func(f *closedloop.Figures) *float64 { return &f.TokensPerSecond }, false, whole}
+	hit        = figure{"The KV hit rate", func(f *closedloop.Figures) *float64 { return &f.Hit }, false, percent}
+)
+
+// comparison is two curves at the levels that both have, ascending.
+type comparison struct {
+	a, b   Curve // names and points, the latter at levels
+	levels []int
+	means  [2][]closedloop.Figures
+}
+
+func compare(a, b Curve) comparison {
+	c := comparison{a: Curve{Name: a.Name}, b: Curve{Name: b.Name}}
+	for _, p := range a.Points {
+		i := slices.IndexFunc(b.Points, func(q Point) bool { return q.Concurrency == p.Concurrency })
+		if i >= 0 && len(p.Runs) > 0 && len(b.Points[i].Runs) > 0 {
+			c.a.Points, c.b.Points = append(c.a.Points, p), append(c.b.Points, b.Points[i])
+		}
+	}
+	byLevel := func(p, q Point) int { return p.Concurrency - q.Concurrency }
+	slices.SortFunc(c.a.Points, byLevel)
+	slices.SortFunc(c.b.Points, byLevel)
+	for i := range c.a.Points {
+		c.levels = append(c.levels, c.a.Points[i].Concurrency)
+		c.means[0], c.means[1] = append(c.means[0], c.a.Points[i].Mean()), append(c.means[1], c.b.Points[i].Mean())
+	}
+	return c
+}
+
+// opening says what the numbers after it are.
+func (c *comparison) opening() string {
+	fewest, most := math.MaxInt, 0
+	for i := range c.levels {
+		for _, p := range []Point{c.a.Points[i], c.b.Points[i]} {
+			fewest, most = min(fewest, len(p.Runs)), max(most, len(p.Runs))
+		}
+	}
+	runs := strconv.Itoa(most)
+	if fewest < most {
+		runs = fmt.Sprintf("%d to %d", fewest, most)
+	}
+	text := fmt.Sprintf("Simulated, not measured: %s against %s", c.a.Name, c.b.Name)
+	if most == 1 {
+		return text + ", one run at each level, so how much of a difference is chance cannot be told."
+	}
+	return fmt.Sprintf("%s, means over %s runs at each level; of the longest waits, the longest of all runs.", text, runs)
+}
+
+// sides says for each level which curve has the lower value of a figure: -1 the first,
+// 1 the second, 0 where their ranges overlap or one is not known.
+func (c *comparison) sides(f figure) []int {
+	sides := make([]int, len(c.levels))
+	for i := range sides {
+		lowA, highA := c.a.Points[i].Band(f.of)
+		lowB, highB := c.b.Points[i].Band(f.of)
+		switch {
+		case highA < lowB:
+			sides[i] = -1
+		case highB < lowA:
+			sides[i] = 1
+		}
+	}
+	return sides
+}
+
+// verdict says at which levels a figure differs, and which way.
+func (c *comparison) verdict(f figure) string {
+	sides := c.sides(f)
+	var parts []string
+	word := "higher"
+	if f.low {
+		word = "lower"
+	}
+	for _, side := range []struct {
+		name   string
+		lowest int
+	}{{c.a.Name, -1}, {c.b.Name, 1}} {
+		which := side.lowest
+		if !f.low {
+			which = -which
+		}
+		if at := c.where(sides, which); at != "" {
+			parts = append(parts, fmt.Sprintf("%s under %s at %s", word, side.name, at))
+		}
+	}
+	same := c.where(sides, 0)
+	switch {
+	case len(parts) == 0:
+		return fmt.Sprintf("%s: at no level is there a difference beyond the spread of the runs.", f.name)
+	case same == "":
+		return fmt.Sprintf("%s: %s.", f.name, strings.Join(parts, ", "))
+	}
+	return fmt.Sprintf("%s: %s; at %s the ranges of the runs overlap, and no difference is shown.", f.name, strings.Join(parts, ", "), same)
+}
+
+// where lists the levels of one side, neighbours as a span.
+func (c *comparison) where(sides []int, side int) string {
+	var spans []string
+	for i := 0; i < len(sides); i++ {
+		if sides[i] != side {
+			continue
+		}
+		first := i
+		for i+1 < len(sides) && sides[i+1] == side {
+			i++
+		}
+		switch i - first {
+		case 0:
+			spans = append(spans, strconv.Itoa(c.levels[i]))
+		case 1:
+			spans = append(spans, strconv.Itoa(c.levels[first]), strconv.Itoa(c.levels[i]))
+		default:
+			spans = append(spans, fmt.Sprintf("%d to %d", c.levels[first], c.levels[i]))
+		}
+	}
+	return list(spans)
+}
+
+// list joins words as a sentence does.
+func list(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+// crossings says where a figure's curves cross.
+func (c *comparison) crossings(f figure) (sentences []string) {
+	for _, x := range c.crossingsOf(f.of) {
+		higher := c.a.Name
+		if x.Above < 0 {
+			higher = c.b.Name
+		}
+		runs := ""
+		if x.Runs > 1 {
+			runs = fmt.Sprintf(", those of single runs between %.0f and %.0f", x.Low, x.High)
+		}
+		sentences = append(sentences, fmt.Sprintf("The mean curves of %s cross at about %.0f conversations%s, all interpolated between levels; above that, %s's is the higher one.", f.name, x.At, runs, higher))
+	}
+	return sentences
+}
+
+// Crossing is where two curves of a figure cross.
+type Crossing struct {
+	At        float64 // concurrency, of the means, interpolated between levels
+	Low, High float64 // over the runs, each with its counterpart on the other side
+	Runs      int     // pairs of runs behind Low and High; 0: they are not known
+	Above     int     // -1: the first curve is the lower one above it; 1: the second
+}
+
+// Crossings are those of two curves in one figure, from low levels to high ones: one
+// between each two levels that show a difference, one way and then the other, with no
+// other such level between. What curves do where their ranges overlap is no crossing.
+func Crossings(a, b Curve, of func(*closedloop.Figures) *float64) []Crossing {
+	c := compare(a, b)
+	return c.crossingsOf(of)
+}
+
+func (c *comparison) crossingsOf(of func(*closedloop.Figures) *float64) (crossings []Crossing) {
+	last, sides := -1, c.sides(figure{of: of})
+	for i, side := range sides {
+		if side == 0 {
+			continue
+		}
+		if last >= 0 && sides[last] == -side {
+			x := Crossing{Above: side, Low: math.Inf(1), High: math.Inf(-1)}
+			x.At = c.cross(last, i, func(at int) float64 { return *of(&c.means[0][at]) - *of(&c.means[1][at]) })
+			runs := math.MaxInt
+			for at := last; at <= i; at++ {
+				runs = min(runs, len(c.a.Points[at].Runs), len(c.b.Points[at].Runs))
+			}
+			for run := range runs {
+				at := c.cross(last, i, func(at int) float64 { return *of(&c.a.Points[at].Runs[run]) - *of(&c.b.Points[at].Runs[run]) })
+				if !math.IsNaN(at) {
+					x.Runs, x.Low, x.High = x.Runs+1, min(x.Low, at), max(x.High, at)
+				}
+			}
+			crossings = append(crossings, x)
+		}
+		last = i
+	}
+	return crossings
+}
+
+// cross is where a difference changes its sign for the last time between two levels at
+// which it has different signs. Levels at which it is not known are passed over.
+func (c *comparison) cross(from, to int, difference func(int) float64) float64 {
+	above := to
+	for i := to - 1; i >= from; i-- {
+		high, low := difference(above), difference(i)
+		switch {
+		case math.IsNaN(low):
+			continue
+		case high*low <= 0 && high != 0:
+			x, y := float64(c.levels[i]), float64(c.levels[above])
+			return x + (y-x)*low/(low-high)
+		}
+		above = i
+	}
+	return math.NaN() // it is not known at one of the two
+}
+
+// extremes says what goes with the largest differences in TTFT p95, one for each side.
+func (c *comparison) extremes() (sentences []string) {
+	sides := c.sides(ttft95)
+	for _, side := range []int{-1, 1} {
+		furthest, most := -1, 1.
+		for i := range sides {
+			ratio := math.Pow(c.means[1][i].TTFT95/c.means[0][i].TTFT95, float64(-side))
+			if sides[i] == side && ratio > most {
+				furthest, most = i, ratio
+			}
+		}
+		if furthest >= 0 {
+			sentences = append(sentences, c.because(furthest, side))
+		}
+	}
+	return sentences
+}
+
+// because says what goes with one side being behind at a level: the one with the higher
+// TTFT p95. A cause counts where it shows a difference, as a figure does.
+func (c *comparison) because(level, side int) string {
+	better, worse := c.a.Name, c.b.Name
+	low, high := &c.means[0][level], &c.means[1][level]
+	if side > 0 {
+		better, worse, low, high = worse, better, high, low
+	}
+	more := func(of func(*closedloop.Figures) *float64) bool { return c.sides(figure{of: of})[level] == side }
+	waits := more(func(f *closedloop.Figures) *float64 { return &f.LargestQueue })
+	computes := more(func(f *closedloop.Figures) *float64 { return &f.Twice })
+	reason := map[[2]bool]string{
+		{true, false}:  "it waits longer in queues, and does not prefill more twice",
+		{false, true}:  "it prefills more twice, and no longer wait in a queue shows",
+		{true, true}:   "it prefills more twice, and waits longer in queues",
+		{false, false}: "neither longer waits in queues nor more tokens prefilled twice show",
+	}[[2]bool{waits, computes}]
+	text := fmt.Sprintf("%s is furthest behind at %d, with a TTFT p95 of %s against %s: %s. The longest wait in a queue is %s against %s, and %s of the prompt tokens are prefilled twice against %s.",
+		worse, c.levels[level], seconds(high.TTFT95), seconds(low.TTFT95), reason, seconds(high.LargestQueue), seconds(low.LargestQueue), percent(high.Twice), percent(low.Twice))
+	var uneven []string
+	for _, cause := range []struct {
+		of   func(*closedloop.Figures) *float64
+		text string
+	}{
+		{
+			func(f *closedloop.Figures) *float64 { return &f.Spread },
+			fmt.Sprintf("its busiest worker has %.1f more requests in flight than its idlest (%s: %.1f)", high.Spread, better, low.Spread),
+		},
+		{
+			func(f *closedloop.Figures) *float64 { return &f.Full },
+			fmt.Sprintf("in %s of the seconds some worker has more in flight than its batch holds (%s: %s)", percent(high.Full), better, percent(low.Full)),
+		},
+		{
+			func(f *closedloop.Figures) *float64 { return &f.Herding },
+			fmt.Sprintf("%s of the first turns herd, to a worker more than %s busier than the average (%s: %s)", percent(high.Herding), percent(closedloop.Crowd-1), better, percent(low.Herding)),
+		},
+	} {
+		if more(cause.of) {
+			uneven = append(uneven, cause.text)
+		}
+	}
+	if len(uneven) > 0 {
+		text += fmt.Sprintf(" Its load is the less even one: %s.", list(uneven))
+	}
+	return text
+}
+
+// atLevel is one level in numbers.
+func (c *comparison) atLevel(i int) string {
+	a, b := &c.means[0][i], &c.means[1][i]
+	return fmt.Sprintf("At %d, %s against %s: TTFT p50 %s against %s, p95 %s against %s; longest wait in a queue %s against %s; in-flight skew %.2f against %.2f, spread %.1f against %.1f; first turns that herd %s against %s; prompt tokens prefilled twice %s against %s.",
+		c.levels[i], c.a.Name, c.b.Name, seconds(a.TTFT50), seconds(b.TTFT50), seconds(a.TTFT95), seconds(b.TTFT95), seconds(a.LargestQueue), seconds(b.LargestQueue),
+		a.Skew, b.Skew, a.Spread, b.Spread, percent(a.Herding), percent(b.Herding), percent(a.Twice), percent(b.Twice))
+}
+
+// seconds writes a time with three digits or so: 468 ms, 3.43 s.
+func seconds(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "unknown"
+	case v < .9995:
+		return fmt.Sprintf("%.0f ms", 1000*v)
+	case v < 99.95:
+		return strconv.FormatFloat(v, 'g', 3, 64) + " s"
+	}
+	return fmt.Sprintf("%.0f s", v)
+}
+
+// milliseconds writes a short time to a tenth.
+func milliseconds(v float64) string { return fmt.Sprintf("%.1f ms", 1000*v) }
+
+func whole(v float64) string { return fmt.Sprintf("%.0f", v) }
+
+func percent(v float64) string {
+	if math.IsNaN(v) {
+		return "unknown"
+	}
+	if v > 0 && v < .0995 {
+		return fmt.Sprintf("%.1f %%", 100*v)
+	}
+	return fmt.Sprintf("%.0f %%", 100*v)
+}

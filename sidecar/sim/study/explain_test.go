@@ -1,0 +1,156 @@
+package study
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim/closedloop"
+)
+
+// made is a curve of one figure's values, one row for each level and one number in it for each run.
+func made(name string, of func(*closedloop.Figures) *float64, levels []int, values ...[]float64) Curve {
+	c := Curve{Name: name}
+	for i, level := range levels {
+		p := Point{Concurrency: level, Mode: api.ModeKV}
+		for _, v := range values[i] {
+			f := closedloop.Figures{}
+			for _, other := range closedloop.Fields {
+				*other(&f) = math.NaN()
+			}
+			*of(&f) = v
+			p.Runs = append(p.Runs, f)
+		}
+		c.Points = append(c.Points, p)
+	}
+	return c
+}
+
+func p95(f *closedloop.Figures) *float64 { return &f.TTFT95 }
+
+func TestCrossings(t *testing.T) {
+	levels := []int{60, 100, 140, 180}
+	flat := made("b", p95, levels, []float64{.6, .6}, []float64{.6, .6}, []float64{.6, .6}, []float64{.6, .6})
+	once := made("a", p95, levels, []float64{.4, .4}, []float64{.5, .4}, []float64{.7, .5}, []float64{.9, 1})
+	found := Crossings(once, flat, p95)
+	require.Len(t, found, 1)
+	x := found[0]
+	assert.InDelta(t, 140, x.At, 1e-9, "the means: 0 at 140, the last change of sign")
+	assert.InDelta(t, 120, x.Low, 1e-9, "the first run: −.1 at 100, +.1 at 140")
+	assert.InDelta(t, 148, x.High, 1e-9, "the second: −.1 at 140, +.4 at 180")
+	assert.Equal(t, 2, x.Runs)
+	assert.Equal(t, 1, x.Above, "b is the lower one above")
+	assert.Equal(t, -1, Crossings(flat, once, p95)[0].Above, "and it is so the other way round")
+
+	overlap := made("a", p95, levels, []float64{.4, .4}, []float64{.5, .7}, []float64{.7, .5}, []float64{.5, .7})
+	assert.Empty(t, Crossings(overlap, flat, p95), "nowhere does it lose in all runs")
+
+	twice := made("a", p95, levels, []float64{.4, .4}, []float64{.8, .8}, []float64{.4, .4}, []float64{.4, .4})
+	found = Crossings(twice, flat, p95)
+	require.Len(t, found, 2)
+	assert.InDelta(t, 80, found[0].At, 1e-9)
+	assert.InDelta(t, 120, found[1].At, 1e-9)
+
+	nan := math.NaN()
+	gap := made("a", p95, levels, []float64{.4, .4}, []float64{nan, nan}, []float64{.8, nan}, []float64{.8, .8})
+	found = Crossings(gap, flat, p95)
+	require.Len(t, found, 1)
+	assert.Equal(t, 1, found[0].Runs, "the second run's end at 140 is not known")
+	assert.InDelta(t, 100, found[0].Low, 1e-9, "the first: between 60 and 140")
+	assert.InDelta(t, 100, found[0].High, 1e-9)
+}
+
+func TestVerdict(t *testing.T) {
+	levels := []int{60, 80, 100, 120, 140}
+	b := made("b", p95, levels, []float64{2, 3}, []float64{2, 3}, []float64{2, 3}, []float64{2, 3}, []float64{2, 3})
+	for want, values := range map[string][]float64{
+		"TTFT p95: lower under a at 60 to 140.": {1, 1, 1, 1, 1},
+		"TTFT p95: lower under b at 60 and 80; at 100 to 140 the ranges of the runs overlap, and no difference is shown.":                        {4, 4, 3, 2.5, 2},
+		"TTFT p95: lower under a at 60 and 100, lower under b at 140; at 80 and 120 the ranges of the runs overlap, and no difference is shown.": {1, 2, 1, 3, 4},
+		"TTFT p95: at no level is there a difference beyond the spread of the runs.":                                                             {2, 2, 3, 2.5, 2},
+	} {
+		rows := make([][]float64, len(values))
+		for i, v := range values {
+			rows[i] = []float64{v, v}
+		}
+		c := compare(made("a", p95, levels, rows...), b)
+		assert.Equal(t, want, c.verdict(ttft95))
+	}
+	c := compare(made("a", hit.of, levels[:1], []float64{.9, .95}), made("b", hit.of, levels[:1], []float64{.8, .85}))
+	assert.Equal(t, "The KV hit rate: higher under a at 60.", c.verdict(hit))
+}
+
+// figures of one run, of which the explanation knows all.
+func figures(ttft95, queue, twice, spread, herding float64) closedloop.Figures {
+	return closedloop.Figures{
+		TTFT50: ttft95 / 2, TTFT95: ttft95, TPOT50: .04, TokensPerSecond: 3000, Hit: .9,
+		Causes: closedloop.Causes{LargestQueue: queue, Twice: twice, Spread: spread, Skew: 1.1, Herding: herding, Full: herding / 2},
+	}
+}
+
+func point(level int, mode api.Mode, runs ...closedloop.Figures) Point {
+	return Point{Concurrency: level, Mode: mode, Runs: runs}
+}
+
+func TestExplain(t *testing.T) {
+	points := []Point{
+		point(60, api.ModeKV, figures(.4, .1, .02, 6, .01), figures(.42, .3, .03, 6, .02)),
+		point(60, api.ModeRoundRobin, figures(.6, .2, .16, 2, 0), figures(.62, .2, .17, 2, 0)),
+		point(180, api.ModeKV, figures(3, 20, .03, 12, .2), figures(4, 22, .03, 11, .3)),
+		point(180, api.ModeRoundRobin, figures(.7, 2, .18, 4, 0), figures(.8, 1, .19, 5, 0)),
+	}
+	assert.Equal(t, []string{
+		"Simulated, not measured: kv against round-robin, means over 2 runs at each level; of the longest waits, the longest of all runs.",
+		"TTFT p50: lower under kv at 60, lower under round-robin at 180.",
+		"The mean curves of TTFT p50 cross at about 68 conversations, those of single runs between 67 and 70, all interpolated between levels; above that, kv's is the higher one.",
+		"TTFT p95: lower under kv at 60, lower under round-robin at 180.",
+		"The mean curves of TTFT p95 cross at about 68 conversations, those of single runs between 67 and 70, all interpolated between levels; above that, kv's is the higher one.",
+		"TPOT p50: at no level is there a difference beyond the spread of the runs.",
+		"Output tokens per second: at no level is there a difference beyond the spread of the runs.",
+		"The KV hit rate: at no level is there a difference beyond the spread of the runs.",
+		"round-robin is furthest behind at 60, with a TTFT p95 of 610 ms against 410 ms: it prefills more twice, and no longer wait in a queue shows. The longest wait in a queue is 200 ms against 300 ms, and 16 % of the prompt tokens are prefilled twice against 2.5 %.",
+		"kv is furthest behind at 180, with a TTFT p95 of 3.5 s against 750 ms: it waits longer in queues, and does not prefill more twice. The longest wait in a queue is 22 s against 2 s, and 3.0 % of the prompt tokens are prefilled twice against 18 %. Its load is the less even one: its busiest worker has 11.5 more requests in flight than its idlest (round-robin: 4.5), in 12 % of the seconds some worker has more in flight than its batch holds (round-robin: 0 %) and 25 % of the first turns herd, to a worker more than 10 % busier than the average (round-robin: 0 %).",
+		"At 60, kv against round-robin: TTFT p50 205 ms against 305 ms, p95 410 ms against 610 ms; longest wait in a queue 300 ms against 200 ms; in-flight skew 1.10 against 1.10, spread 6.0 against 2.0; first turns that herd 1.5 % against 0 %; prompt tokens prefilled twice 2.5 % against 16 %.",
+		"At 180, kv against round-robin: TTFT p50 1.75 s against 375 ms, p95 3.5 s against 750 ms; longest wait in a queue 22 s against 2 s; in-flight skew 1.10 against 1.10, spread 11.5 against 4.5; first turns that herd 25 % against 0 %; prompt tokens prefilled twice 3.0 % against 18 %.",
+	}, ExplainModes(points))
+	assert.Empty(t, ExplainModes(points[:1]), "one mode has nothing to be compared with")
+
+	other := Curve{"today", []Point{point(90, api.ModeKV, figures(1, 1, 1, 1, 1))}}
+	assert.Equal(t, []string{"today and kv share no level, so nothing can be compared."}, Explain(other, Curves(points)[0]))
+	alone := Explain(Curve{"A", points[:1]}, Curve{"B", points[:1]})
+	assert.Contains(t, strings.Join(alone, "\n"), "TTFT p95: at no level")
+	single := Explain(Curve{"A", []Point{point(60, api.ModeKV, points[0].Runs[0])}}, Curve{"B", []Point{point(60, api.ModeKV, points[1].Runs[0])}})
+	assert.Equal(t, "Simulated, not measured: A against B, one run at each level, so how much of a difference is chance cannot be told.", single[0])
+}
+
+// What is behind may be so for either reason, for both or for none of those that are known.
+func TestBecause(t *testing.T) {
+	good := figures(.5, .2, .1, 5, .1)
+	for want, bad := range map[string]closedloop.Figures{
+		"it waits longer in queues, and does not prefill more twice":          figures(.9, .4, .1, 5, .1),
+		"it prefills more twice, and no longer wait in a queue shows":         figures(.9, .2, .3, 5, .1),
+		"it prefills more twice, and waits longer in queues":                  figures(.9, .4, .3, 5, .1),
+		"neither longer waits in queues nor more tokens prefilled twice show": figures(.9, .2, .1, 5, .1),
+	} {
+		c := compare(Curve{"A", []Point{point(60, api.ModeKV, bad, bad)}}, Curve{"B", []Point{point(60, api.ModeKV, good, good)}})
+		sentences := c.extremes()
+		require.Len(t, sentences, 1)
+		assert.Contains(t, sentences[0], "A is furthest behind at 60, with a TTFT p95 of 900 ms against 500 ms: "+want+".")
+		assert.NotContains(t, sentences[0], "less even")
+	}
+}
+
+func TestNumbersInWords(t *testing.T) {
+	for v, want := range map[float64]string{0: "0 ms", .4684: "468 ms", .9994: "999 ms", .9996: "1 s", 3.4291: "3.43 s", 21.74: "21.7 s", 123.4: "123 s"} {
+		assert.Equal(t, want, seconds(v))
+	}
+	for v, want := range map[float64]string{0: "0 %", .0261: "2.6 %", .0999: "10 %", .33: "33 %"} {
+		assert.Equal(t, want, percent(v))
+	}
+	assert.Equal(t, "unknown", seconds(math.NaN()))
+	assert.Equal(t, "unknown", percent(math.NaN()))
+}
