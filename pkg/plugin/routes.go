@@ -42,7 +42,14 @@ var routes = map[string]access{
 	"GET /comparison":          see,
 	"POST /baselines":          configure,
 	"DELETE /baselines/{name}": configure,
+	"GET /simulations":         see,
+	"POST /simulations":        operate, // it costs the machine that measures some of its CPU
+	simulation:                 see,
+	"DELETE /simulations/{id}": operate,
 }
+
+// simulation is the one call whose answer may be events.
+const simulation = "GET /simulations/{id}"
 
 // exports are the one call whose answer may have any length.
 const exports = "GET /turns.csv"
@@ -53,8 +60,11 @@ func (a *App) resources() http.Handler {
 	mux.HandleFunc("GET /me", a.me)
 	for pattern, needed := range routes {
 		pass := a.forward
-		if pattern == exports {
+		switch pattern {
+		case exports:
 			pass = a.export
+		case simulation:
+			pass = a.follow
 		}
 		mux.Handle(pattern, a.guarded(needed, pass))
 	}

@@ -47,6 +47,10 @@ var calls = map[string]struct {
 	"GET /baselines/{name}":    {"baselines/this target", "", "nil None Viewer Editor Admin", "/api/v1/baselines/this%20target"},
 	"GET /comparison":          {"comparison?lane=twin&baseline=this+target", "", "nil None Viewer Editor Admin", "/api/v1/comparison?lane=twin&baseline=this+target"},
 	"DELETE /baselines/{name}": {"baselines/a%2Fb", "", "Admin", "/api/v1/baselines/a%2Fb"},
+	"GET /simulations":         {"simulations", "", "nil None Viewer Editor Admin", "/api/v1/simulations"},
+	"POST /simulations":        {"simulations", `{"workers":6}`, "Editor Admin", "/api/v1/simulations"},
+	"GET /simulations/{id}":    {"simulations/a1", "", "nil None Viewer Editor Admin", "/api/v1/simulations/a1"},
+	"DELETE /simulations/{id}": {"simulations/a1", "", "Editor Admin", "/api/v1/simulations/a1"},
 	"POST /baselines":          {"baselines", `{"name":"a","title":"","kind":"","deployment":{},"rows":[]}`, "Admin", "/api/v1/baselines"},
 }
 

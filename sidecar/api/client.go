@@ -250,13 +250,20 @@ func (c *Client) PatchSettings(ctx context.Context, p SettingsPatch) (s Settings
 
 // Forward makes a call that another has written, whose path begins below
 // [Prefix], with the body in the place of its own. Of its headers only the type
-// of the body goes with it. The caller closes the body of the answer, which is
-// JSON or CSV.
+// of the body goes with it, and that it [WantsEvents]. The caller closes the body of
+// the answer, which is JSON, CSV, or a stream of events where those are wanted.
 func (c *Client) Forward(call *http.Request, body io.Reader) (*http.Response, error) {
 	u := c.base.JoinPath(Prefix, call.URL.EscapedPath())
 	u.RawQuery = call.URL.RawQuery
-	res, err := c.send(call.Context(), call.Method, u, call.Header.Get("Content-Type"), body)
-	if err != nil || isType(res, "text/csv") {
+	req, err := c.request(call.Context(), call.Method, u, call.Header.Get("Content-Type"), body)
+	if err != nil {
+		return nil, err
+	}
+	if WantsEvents(call) {
+		req.Header.Set("Accept", EventStream)
+	}
+	res, err := c.do(req)
+	if err != nil || isType(res, "text/csv") || WantsEvents(call) && isType(res, EventStream) {
 		return res, err
 	}
 	if err := ours(res); err != nil {
@@ -345,8 +352,16 @@ func ours(res *http.Response) error {
 	return fmt.Errorf("%s answered with %q, which is no load generator's answer: check the URL", res.Request.URL.Redacted(), res.Header.Get("Content-Type"))
 }
 
-// send gives the response, whose body the caller closes, if its status is 2xx.
+// send makes a call and gives what do gives.
 func (c *Client) send(ctx context.Context, method string, u *url.URL, contentType string, body io.Reader) (*http.Response, error) {
+	req, err := c.request(ctx, method, u, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	return c.do(req)
+}
+
+func (c *Client) request(ctx context.Context, method string, u *url.URL, contentType string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {
 		return nil, err
@@ -355,6 +370,11 @@ func (c *Client) send(ctx context.Context, method string, u *url.URL, contentTyp
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
+	return req, nil
+}
+
+// do gives the response, whose body the caller closes, if its status is 2xx.
+func (c *Client) do(req *http.Request) (*http.Response, error) {
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, err

@@ -55,6 +55,15 @@ func Scheme(r *http.Request) string {
 	return "http"
 }
 
+// EventStream is the type of an answer of server-sent events.
+const EventStream = "text/event-stream"
+
+// WantsEvents says whether a caller asks for an answer of server-sent events, as an
+// EventSource does.
+func WantsEvents(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), EventStream)
+}
+
 // Serve answers on the listener, which it closes, until ctx ends; then it gives
 // the calls in progress that long to end, cuts off the rest, and returns nil. The
 // error is why it ended before.

@@ -69,7 +69,7 @@ var SimulationLimits = map[string]Limit{
 	"start_rate":           Limits["start_rate"],
 	"workers":              {Min: 1, Max: 256},
 	"max_batch_size":       {Min: 1, Max: 512, Unit: "sequences"},
-	"block_size":           {Min: 8, Max: 1024, Unit: "tokens"},
+	"block_size":           {Min: 1, Max: 1024, Unit: "tokens"},
 	"kv_tokens":            {Min: 1024, Max: 1 << 30},
 	"overlap_weight":       {Min: 0, Max: 1000},
 	"temperature":          {Min: 0, Max: 1000},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/store"
+	"kvbooth/sidecar/loadgen/whatif"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
@@ -45,6 +47,7 @@ type generator struct {
 	openings int
 	asker    *enduser.Questioner // nil: no model asks the follow-ups
 	lane     *lane.Lane
+	whatif   *whatif.Desk
 	store    *store.Store
 	close    func()         // the driver's
 	mode     api.ModeState  // in force at the start
@@ -63,7 +66,8 @@ type client interface {
 // an error, with nothing left open.
 func assemble(ctx context.Context, conf *config.Config, address string, files openFiles, log *slog.Logger) (*generator, error) {
 	plausible.LogTo(log)
-	g := &generator{files: files, openings: conf.OpeningLength(), check: new(selfcheck.Watch), close: func() {}, log: log}
+	desk := whatif.New(whatif.Options{CPUs: conf.Whatif.CPUs, Profiles: cmp.Or(conf.Whatif.Profiles, filepath.Join(conf.DataDir, "profiles")), Log: log})
+	g := &generator{files: files, openings: conf.OpeningLength(), check: &selfcheck.Watch{Simulated: desk.Ran}, whatif: desk, close: func() {}, log: log}
 	var err error
 	if g.client, err = newClient(conf); err != nil {
 		return nil, err
@@ -288,7 +292,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	}
 	g.server, err = server.New(server.Options{
 		TLS:     certificate,
-		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts, PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
+		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts, PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
 		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
 	})
 	return err
@@ -336,6 +340,7 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 	var wg sync.WaitGroup
 	wg.Go(func() { g.view.Run(ctx) })
 	wg.Go(func() { g.watcher.Run(ctx) })
+	wg.Go(func() { g.whatif.Run(ctx) })
 	wg.Go(func() {
 		if err := g.check.Run(ctx); err != nil {
 			g.log.Error("the self-check does not run; the verdict on the client stays unknown", "error", err)

@@ -22,6 +22,7 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/store"
+	"kvbooth/sidecar/loadgen/whatif"
 )
 
 // Exit codes.
@@ -38,6 +39,9 @@ const (
 const gcPercent = 25
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == whatif.Command { // as its own child
+		os.Exit(whatif.Work(os.Stdin, os.Stdout))
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -36,6 +36,10 @@ const (
 
 // Watch is the running self-check. It is safe for concurrent use.
 type Watch struct {
+	// Simulated, if set, says whether a what-if simulation has been computed on this
+	// machine since a moment. It is set before [Watch.Run].
+	Simulated func(since time.Time) bool
+
 	mu       sync.Mutex
 	sentinel lags
 	canary   lags
@@ -58,11 +62,19 @@ func (w *Watch) Health(now time.Time) api.ClientHealth {
 		h.Verdict, h.Reason = api.VerdictUnknown, "the first seconds of the self-check"
 	case lag >= tooLate:
 		h.Verdict = api.VerdictBottleneck
-		h.Reason = fmt.Sprintf("the load generator itself is %.1f ms late (p95 of the last 10 s) and uses %.0f %% of the machine: its figures are too high by about that; give it more CPU or fewer conversations", milliseconds(lag), 100*w.cpu)
+		h.Reason = fmt.Sprintf("the load generator itself is %.1f ms late (p95 of the last 10 s) and uses %.0f %% of the machine: its figures are too high by about that; %s", milliseconds(lag), 100*w.cpu, w.remedy(now))
 	default:
 		h.Reason = fmt.Sprintf("the load generator is at most %.1f ms late (p95 of the last 10 s)", milliseconds(lag))
 	}
 	return h
+}
+
+// remedy says what to do about a lag.
+func (w *Watch) remedy(now time.Time) string {
+	if w.Simulated != nil && w.Simulated(now.Add(-span)) {
+		return "a what-if simulation was computed on the same machine meanwhile: cancel it, and if it stays late, give it more CPU or fewer conversations"
+	}
+	return "give it more CPU or fewer conversations"
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

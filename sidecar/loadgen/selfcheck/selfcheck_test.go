@@ -74,7 +74,17 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("the reason does not say what to do: %s", h.Reason)
 		}
 	}
-	w := fill(time.Second, time.Second)
+	w := fill(5*time.Millisecond, time.Millisecond)
+	w.Simulated = func(since time.Time) bool { return since.Equal(now.Add(-span)) }
+	if h := w.Health(now); h.Verdict != api.VerdictBottleneck || !strings.Contains(h.Reason, "a what-if simulation was computed on the same machine meanwhile: cancel it") {
+		t.Errorf("a simulation in the last 10 s is not named: %+v", h)
+	}
+	w = fill(time.Millisecond, time.Millisecond)
+	w.Simulated = func(time.Time) bool { return true }
+	if h := w.Health(now); h.Verdict != api.VerdictFine {
+		t.Errorf("a simulation that costs nothing is blamed: %+v", h)
+	}
+	w = fill(time.Second, time.Second)
 	if v := w.Health(now.Add(time.Minute)).Verdict; v != api.VerdictUnknown {
 		t.Errorf("verdict a minute after the last sample = %q, want unknown", v)
 	}

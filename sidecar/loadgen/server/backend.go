@@ -8,6 +8,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/whatif"
 )
 
 // Backend is what the calls do. Its errors may be an [api.FieldError] (422),
@@ -18,6 +19,7 @@ type Backend interface {
 	View
 	Catalogue
 	Records
+	Simulations
 	// Lane finds a lane by its name.
 	Lane(name string) (Lane, error)
 }
@@ -81,11 +83,25 @@ type Records interface {
 	Events(ctx context.Context, lane string, limit int) ([]api.Event, error)
 }
 
+// Simulations answers what-if questions; [whatif.Desk] is one.
+type Simulations interface {
+	Simulations() api.SimulationList
+	// StartSimulation takes a question. by is what others see of who asks, who
+	// identifies them: a new question replaces the one before.
+	StartSimulation(by, who string, req api.SimulationRequest) (api.SimulationResult, error)
+	Simulation(id string) (api.SimulationResult, error)
+	CancelSimulation(id string) (api.SimulationResult, error)
+	// FollowSimulation calls on with each event of a simulation until its end, the end
+	// of ctx, or an error of on.
+	FollowSimulation(ctx context.Context, id string, on func(event string, data any) error) error
+}
+
 // Parts are the Backend of a load generator.
 type Parts struct {
 	*lane.View
 	*lane.Catalogue
 	Records
+	*whatif.Desk
 }
 
 // Baselines lists the baselines with what they sustain under the SLOs in force.

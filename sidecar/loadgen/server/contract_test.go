@@ -178,6 +178,7 @@ func everyCall(c *api.Client) []clientCall {
 	settings.Slider = &api.Slider{Min: 1, Max: 200, Increment: 10}
 	query := api.ConversationQuery{Lane: "twin", Status: api.ConversationRetired, Topic: "a b&c", Cursor: "x=", Limit: 200}
 	imported := sample[api.Baseline]()
+	question := sample[api.SimulationRequest]()
 	table := api.Baseline{Name: "a table", Kind: "imported", Notes: "concurrency,mode\n", Rows: imported.Rows}
 	return []clientCall{
 		{"ready", func(ctx context.Context) (any, error) { return nil, c.Ready(ctx) }, nil, call{}},
@@ -216,6 +217,10 @@ func everyCall(c *api.Client) []clientCall {
 			return c.ImportCSV(ctx, "a table", strings.NewReader("concurrency,mode\n"))
 		}, table, call{"save baseline", "", by, table}},
 		{"delete baseline", func(ctx context.Context) (any, error) { return c.DeleteBaseline(ctx, "a table/2") }, sample[api.BaselineList](), call{"delete baseline", "", by, "a table/2"}},
+		{"simulations", func(ctx context.Context) (any, error) { return c.Simulations(ctx) }, sample[api.SimulationList](), call{name: "simulations"}},
+		{"start simulation", func(ctx context.Context) (any, error) { return c.StartSimulation(ctx, question) }, sample[api.SimulationResult](), call{"start simulation", "", by, question}},
+		{"simulation", func(ctx context.Context) (any, error) { return c.Simulation(ctx, "a/b") }, sample[api.SimulationResult](), call{"simulation", "", "", "a/b"}},
+		{"cancel simulation", func(ctx context.Context) (any, error) { return c.CancelSimulation(ctx, "a1") }, sample[api.SimulationResult](), call{"cancel simulation", "", "", "a1"}},
 		{"settings", func(ctx context.Context) (any, error) { return c.Settings(ctx) }, sample[api.Settings](), call{}},
 		{"patch settings", func(ctx context.Context) (any, error) { return c.PatchSettings(ctx, settings) }, sample[api.Settings](), call{"patch settings", "", by, settings}},
 	}
@@ -275,7 +280,7 @@ func TestBackendErrors(t *testing.T) {
 	field := &api.FieldError{Field: "concurrency", Value: "5000", Allowed: "1 to 1000 (max_concurrency)"}
 	for _, call := range everyCall(client) {
 		switch call.heard.name {
-		case "", "cluster", "history", "baselines":
+		case "", "cluster", "history", "baselines", "simulations":
 			continue // it cannot fail
 		}
 		t.Run(call.name, func(t *testing.T) {

@@ -38,7 +38,10 @@ type recorder struct {
 	lost  error // what Lane gives in the place of a lane
 	ready error
 	csv   string // what TurnsCSV writes before it returns err
-	subs  map[chan []byte]bool
+	who   string // asked for the last simulation
+	// follow, when it is closed, ends those that are followed.
+	follow chan struct{}
+	subs   map[chan []byte]bool
 }
 
 func (b *recorder) note(c call) error {
@@ -163,6 +166,43 @@ func (b *recorder) PatchSettings(_ context.Context, by string, p api.SettingsPat
 	return sample[api.Settings](), b.note(call{"patch settings", "", by, p})
 }
 
+func (b *recorder) Simulations() api.SimulationList {
+	_ = b.note(call{name: "simulations"}) // it cannot fail
+	return sample[api.SimulationList]()
+}
+
+func (b *recorder) StartSimulation(by, who string, req api.SimulationRequest) (api.SimulationResult, error) {
+	b.mu.Lock()
+	b.who = who
+	b.mu.Unlock()
+	return sample[api.SimulationResult](), b.note(call{"start simulation", "", by, req})
+}
+
+func (b *recorder) Simulation(id string) (api.SimulationResult, error) {
+	return sample[api.SimulationResult](), b.note(call{"simulation", "", "", id})
+}
+
+func (b *recorder) CancelSimulation(id string) (api.SimulationResult, error) {
+	return sample[api.SimulationResult](), b.note(call{"cancel simulation", "", "", id})
+}
+
+// FollowSimulation tells of one point, then of the progress until follow ends.
+func (b *recorder) FollowSimulation(ctx context.Context, id string, on func(string, any) error) error {
+	if err := b.note(call{"follow simulation", "", "", id}); err != nil {
+		return err
+	}
+	err := on("point", sample[api.SimulationPoint]())
+	if err != nil {
+		return err
+	}
+	select {
+	case <-b.follow:
+	case <-ctx.Done():
+		return nil
+	}
+	return on("end", sample[api.SimulationEnd]())
+}
+
 func (b *recorder) Subscribe() (<-chan []byte, func()) {
 	c := make(chan []byte, 1)
 	frame, _ := b.SnapshotJSON()
@@ -222,6 +262,7 @@ var sampleText = map[reflect.Type]string{
 	reflect.TypeFor[api.ModeSource]():         "operator",
 	reflect.TypeFor[api.Limiter]():            "target_rps",
 	reflect.TypeFor[api.Vendor]():             "neutral",
+	reflect.TypeFor[api.SimulationState]():    "running",
 }
 
 func fill(v reflect.Value) {
@@ -269,8 +310,15 @@ func fillStruct(v reflect.Value) {
 	for _, f := range v.Fields() {
 		fill(f)
 	}
-	if b, ok := v.Addr().Interface().(*api.Baseline); ok {
+	switch b := v.Addr().Interface().(type) {
+	case *api.Baseline:
 		b.Name, b.Kind = "of 2026+1", "imported"
+	case *api.SimulationResult:
+		b.Basis = api.BasisSimulated
+	case *api.SimulationRequest:
+		b.KVTokens = new(100_000)
+	case *api.SimulationPoint:
+		b.Basis = api.BasisSimulated
 	}
 }
 

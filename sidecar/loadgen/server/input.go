@@ -18,10 +18,17 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// decode reads a body that is one JSON object without unknown fields, within the
-// limits that do not depend on the state of anything. What the state narrows
-// further is the backend's to check.
+// decode reads a body as [object] does, within the limits that do not depend on the
+// state of anything. What the state narrows further is the backend's to check.
 func decode[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
+	if v, err = object[T](w, r); err != nil {
+		return v, err
+	}
+	return v, api.CheckLimits(v)
+}
+
+// object reads a body that is one JSON object without unknown fields.
+func object[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 	if t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t != "application/json" {
 		return v, wrongType(r, "application/json")
 	}
@@ -40,7 +47,7 @@ func decode[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return v, malformed("something follows the JSON object")
 	}
-	return v, api.CheckLimits(v)
+	return v, nil
 }
 
 func malformed(detail string) error {

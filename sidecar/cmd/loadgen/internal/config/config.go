@@ -61,6 +61,8 @@ type Config struct {
 	TLSCertFile string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file of the certificate to serve HTTPS with, its issuers' behind it. Needs tls_key_file. Read again when it changes."`
 	TLSKeyFile  string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file of that certificate's private key."`
 
+	Whatif Whatif `embed:"" prefix:"whatif." group:"What-if simulations"`
+
 	DataDir string `form:"path" placeholder:"DIR" group:"Data and log" help:"Folder of the database. Without it, kvbooth in the user's data folder."`
 	Store   Store  `embed:"" prefix:"store." group:"Data and log"`
 	Log     Log    `embed:"" prefix:"log." group:"Data and log"`
@@ -229,6 +231,12 @@ type Store struct {
 	MaxConversations int           `default:"50000" min:"1" max:"10000000" help:"Conversations to keep; the oldest go first."`
 	MaxAge           time.Duration `default:"168h" min:"1h" max:"87600h" help:"Longest time to keep a conversation."`
 	MaxBytes         int           `default:"2147483648" min:"0" max:"1099511627776" help:"Bytes that the database file may grow to, at least 16777216; the oldest conversations go first. 0: no limit."`
+}
+
+// Whatif bounds the simulations that answer what-if questions.
+type Whatif struct {
+	CPUs     int    `name:"cpus" default:"1" min:"0" max:"64" help:"Cores that a simulation may use, at the lowest priority; 0 turns what-if simulations off."`
+	Profiles string `form:"path" placeholder:"DIR" help:"Folder of profiles that can be simulated besides the built-in ones, such as booth calibrate writes. Without it, profiles in data_dir."`
 }
 
 // Log says what is logged to standard error.

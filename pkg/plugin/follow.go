@@ -1,0 +1,45 @@
+package plugin
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// follow passes on events as they come, to whoever wants some. It is given up when the
+// load generator or the reader does nothing for some time; the load generator says how
+// far it is every other second.
+func (a *App) follow(w http.ResponseWriter, r *http.Request, login string) error {
+	if !api.WantsEvents(r) {
+		return a.forward(w, r, login)
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	res, err := a.client.WithoutTimeout().As(login).Forward(r.WithContext(ctx), http.NoBody)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), api.EventStream) {
+		return errUnexpected
+	}
+	begin(w, res)
+	stall := time.AfterFunc(a.limits.stall, func() { cancel(errStalled) })
+	defer stall.Stop()
+	some := make([]byte, 32<<10)
+	for {
+		n, err := res.Body.Read(some)
+		if n > 0 {
+			stall.Reset(a.limits.stall)
+			if _, failed := w.Write(some[:n]); failed != nil || http.NewResponseController(w).Flush() != nil {
+				return nil // the reader has gone
+			}
+		}
+		if err != nil {
+			return nil // a reader that misses the end of the events asks again
+		}
+	}
+}

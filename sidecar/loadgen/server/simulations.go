@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"kvbooth/sidecar/api"
+)
+
+// startSimulation takes a what-if question, whose limits are the backend's to check.
+func (s *Server) startSimulation(w http.ResponseWriter, r *http.Request) error {
+	if _, err := params(r); err != nil {
+		return err
+	}
+	req, err := object[api.SimulationRequest](w, r)
+	if err != nil {
+		return err
+	}
+	by := caller(r)
+	started, err := s.opts.Backend.StartSimulation(by, s.reader(r).share+" "+by, req)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", api.Prefix+"/simulations/"+started.ID)
+	return reply(w, http.StatusCreated, "application/json", started)
+}
+
+// simulation gives what has been computed, or follows the rest.
+func (s *Server) simulation(w http.ResponseWriter, r *http.Request) error {
+	if _, err := params(r); err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	if api.WantsEvents(r) {
+		return s.followSimulation(w, r, id)
+	}
+	v, err := s.opts.Backend.Simulation(id)
+	return replyJSON(w, v, err)
+}
+
+// followSimulation sends a simulation's events until its end, the reader's, or the
+// server's.
+func (s *Server) followSimulation(w http.ResponseWriter, r *http.Request, id string) error {
+	who := s.reader(r)
+	if err := s.streams.begin(who); err != nil {
+		return err
+	}
+	defer s.streams.done(who)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-ctx.Done():
+		case <-s.streams.ending:
+			cancel()
+		}
+	}()
+	defer func() { cancel(); <-ended }()
+	out := &events{w: w}
+	err := s.opts.Backend.FollowSimulation(ctx, id, out.send)
+	if err != nil && !errors.Is(err, errGone) {
+		return err
+	}
+	return nil
+}
+
+// errGone says that a reader reads no more.
+var errGone = errors.New("the reader has gone")
+
+// events is an answer of server-sent events, which may go on as long as they are read.
+type events struct {
+	w     http.ResponseWriter
+	begun bool
+}
+
+func (e *events) send(name string, data any) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	control := http.NewResponseController(e.w)
+	_ = control.SetWriteDeadline(deadline(frameTimeout)) // or the server's own holds
+	if !e.begun {
+		e.begun = true
+		e.w.Header().Set("Content-Type", api.EventStream)
+		e.w.Header().Set("X-Accel-Buffering", "no") // proxies are not to collect them
+	}
+	if _, err := fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", name, text); err != nil {
+		return errGone
+	}
+	if control.Flush() != nil {
+		return errGone
+	}
+	return nil
+}

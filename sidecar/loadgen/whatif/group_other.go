@@ -1,0 +1,7 @@
+//go:build !unix
+
+package whatif
+
+import "syscall"
+
+func ownGroup() *syscall.SysProcAttr { return nil }

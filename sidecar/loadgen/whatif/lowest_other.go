@@ -1,0 +1,6 @@
+//go:build !unix
+
+package whatif
+
+// standBack does nothing: this system has no such priority.
+func standBack() {}
