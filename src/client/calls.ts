@@ -11,6 +11,9 @@ import type {
   ModeRequest,
   Settings,
   SettingsPatch,
+  SimulationList,
+  SimulationRequest,
+  SimulationResult,
   StartRequest,
   Starter,
   Status,
@@ -140,4 +143,24 @@ export function readConversation(client: Client, id: string): Promise<Conversati
 /** The text that conversations on it begin with, as the corpus in use in a lane has it. */
 export function readStarter(client: Client, lane: string, id: string): Promise<Starter> {
   return client.get(lanePath(`/starters/${encodeURIComponent(id)}`, lane));
+}
+
+/** What can be simulated, and what has been. */
+export function listSimulations(client: Client): Promise<SimulationList> {
+  return client.get('/simulations');
+}
+
+/** Asks for a simulation, which is then computed. */
+export function askSimulation(client: Client, request: SimulationRequest): Promise<SimulationResult> {
+  return client.write('POST', '/simulations', request);
+}
+
+/** A simulation with what it has computed so far. */
+export function readSimulation(client: Client, id: string): Promise<SimulationResult> {
+  return client.get(`/simulations/${encodeURIComponent(id)}`);
+}
+
+/** Ends the computing of a simulation. */
+export async function cancelSimulation(client: Client, id: string): Promise<void> {
+  await client.write('DELETE', `/simulations/${encodeURIComponent(id)}`, undefined);
 }

@@ -92,6 +92,24 @@ export type BaselineRow = Schemas['BaselineRow'];
 export type Status = Schemas['Status'];
 /** What the one who looks may do outside Grafana, by the session that the browser's cookie carries. */
 export type Session = Schemas['Session'];
+/** A what-if question: a workload on a simulated cluster. What is left out is as recorded, on the profile that it names. */
+export type SimulationRequest = Schemas['SimulationRequest'];
+/** What can be simulated, and what has been. */
+export type SimulationList = Schemas['SimulationList'];
+/** A deployment that can be simulated. */
+export type SimulationProfile = Schemas['SimulationProfile'];
+/** A question that many ask. */
+export type SimulationPreset = Schemas['SimulationPreset'];
+/** What a number of a question may be. */
+export type SimulationLimit = Schemas['SimulationLimit'];
+/** A simulation with what it has computed so far. */
+export type SimulationResult = Schemas['SimulationResult'];
+/** What came of one level in one mode, of the seeds computed so far. */
+export type SimulationPoint = Schemas['SimulationPoint'];
+/** What is read of a point. */
+export type SimulationFigures = Schemas['SimulationFigures'];
+/** The mean over the seeds, with the least and the largest value. */
+export type SimulationFigure = Schemas['SimulationFigure'];
 
 /** Who looks at the screen, and what they may do. */
 export interface Me {

@@ -22,3 +22,41 @@ export const verdicts = ({ colors: { success, warning, error, text } }: GrafanaT
   worse: { color: error.text },
   same: { color: text.secondary },
 });
+
+/** The look of the browser's own range input. `--share` says how far its track is filled: "40%". */
+export function rangeInput(theme: GrafanaTheme2): string {
+  const track = {
+    height: 6,
+    borderRadius: theme.shape.radius.pill,
+    background: `linear-gradient(to right, ${theme.colors.primary.main} var(--share), ${theme.colors.border.strong} var(--share))`,
+  };
+  const thumb = {
+    width: 20,
+    height: 20,
+    boxSizing: 'border-box' as const,
+    borderRadius: theme.shape.radius.circle,
+    border: `3px solid ${theme.colors.background.primary}`,
+    background: theme.colors.primary.main,
+    boxShadow: `0 0 0 2px ${theme.colors.primary.main}`,
+  };
+  return css({
+    appearance: 'none',
+    display: 'block',
+    width: '100%',
+    height: theme.spacing(4),
+    margin: 0,
+    background: 'transparent',
+    cursor: 'pointer',
+    '&:disabled': { cursor: 'not-allowed', opacity: 0.5 },
+    '&::-webkit-slider-runnable-track': track,
+    '&::-moz-range-track': track,
+    '&::-webkit-slider-thumb': { appearance: 'none', marginTop: -7, ...thumb },
+    '&::-moz-range-thumb': thumb,
+    '&:focus': { outline: 'none' },
+    '&:focus-visible': {
+      outline: `2px solid ${theme.colors.primary.text}`,
+      outlineOffset: 2,
+      borderRadius: theme.shape.radius.default,
+    },
+  });
+}

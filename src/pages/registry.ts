@@ -56,6 +56,7 @@ export const pages: Page[] = [
     icon: 'rocket',
     load: () => import('./DynamoFeatures'),
   },
+  { id: 'what-if', path: 'what-if', title: 'What if', icon: 'calculator-alt', load: () => import('./WhatIf') },
   { id: 'events', path: 'events', title: 'Events', icon: 'history', load: () => import('./Events') },
   { id: 'guide', path: 'guide', title: 'Presenter’s guide', icon: 'book-open', load: () => import('./Guide') },
   {

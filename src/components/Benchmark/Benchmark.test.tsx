@@ -8,7 +8,7 @@ import { FakeClient, settings, type LaneChange } from '../../test/fixtures';
 import { settled } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import { Benchmark } from './Benchmark';
-import { levels } from './BenchmarkCurves';
+import { levels } from '../Curve';
 import { defaultBaseline, toBenchmark, toCurves } from './model';
 
 beforeEach(() => stubSizes());

@@ -5,9 +5,8 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Settings } from '../../client';
-import { number } from '../../lib/format';
 import { modeName } from '../../lib/names';
-import { Curve, CurveSign, type Scale } from '../Curve';
+import { Curve, CurveSign, levels } from '../Curve';
 import { toCurves, type BenchmarkModel } from './model';
 
 interface BenchmarkCurvesProps {
@@ -52,20 +51,6 @@ export const BenchmarkCurves = memo(function BenchmarkCurves({ model, settings, 
     </div>
   );
 });
-
-/** The least room between two levels' words, as a share of the axis. */
-const ROOM = 0.12;
-
-/** An axis of the levels there are, from the lowest to the highest; where they stand close, not each has its word. */
-export function levels(all: number[]): Scale {
-  const [low, high] = [Math.min(...all), Math.max(...all)];
-  const [min, max] = low < high ? [low, high] : [low - 1, high + 1];
-  const ticks = Array.from(new Set(all)).reduce<number[]>((shown, level) => {
-    const before = shown.at(-1);
-    return before === undefined || level - before >= ROOM * (max - min) ? [...shown, level] : shown;
-  }, []);
-  return { min, max, ticks: ticks.map((at) => ({ at, text: number(at) })) };
-}
 
 const getStyles = (theme: GrafanaTheme2) => ({
   legend: css({

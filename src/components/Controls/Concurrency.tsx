@@ -6,6 +6,7 @@ import { Field, Input, useStyles2 } from '@grafana/ui';
 
 import { limits, type Slider } from '../../client';
 import { wholeNumber } from '../../lib/input';
+import { rangeInput } from '../../lib/styles';
 import { levelAt, rangeAround, type Range } from './range';
 
 interface ConcurrencyProps {
@@ -109,57 +110,22 @@ function isTyped(event: Event): boolean {
   return 'inputType' in event && Boolean(event.inputType);
 }
 
-const getStyles = (theme: GrafanaTheme2) => {
-  const track = {
-    height: 6,
-    borderRadius: theme.shape.radius.pill,
-    background: `linear-gradient(to right, ${theme.colors.primary.main} var(--share), ${theme.colors.border.strong} var(--share))`,
-  };
-  const thumb = {
-    width: 20,
-    height: 20,
-    boxSizing: 'border-box' as const,
-    borderRadius: theme.shape.radius.circle,
-    border: `3px solid ${theme.colors.background.primary}`,
-    background: theme.colors.primary.main,
-    boxShadow: `0 0 0 2px ${theme.colors.primary.main}`,
-  };
-  return {
-    concurrency: css({
-      display: 'flex',
-      flexWrap: 'wrap',
-      alignItems: 'flex-start',
-      gap: theme.spacing(0.5, 2),
-      flex: '1 1 320px',
-      minWidth: 0,
-    }),
-    label: css({ lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium }),
-    slider: css({ flex: '1 1 108px', minWidth: 0 }),
-    input: css({
-      appearance: 'none',
-      display: 'block',
-      width: '100%',
-      height: theme.spacing(4),
-      margin: 0,
-      background: 'transparent',
-      cursor: 'pointer',
-      '&:disabled': { cursor: 'not-allowed', opacity: 0.5 },
-      '&::-webkit-slider-runnable-track': track,
-      '&::-moz-range-track': track,
-      '&::-webkit-slider-thumb': { appearance: 'none', marginTop: -7, ...thumb },
-      '&::-moz-range-thumb': thumb,
-      '&:focus': { outline: 'none' },
-      '&:focus-visible': {
-        outline: `2px solid ${theme.colors.primary.text}`,
-        outlineOffset: 2,
-        borderRadius: theme.shape.radius.default,
-      },
-    }),
-    ends: css({
-      display: 'flex',
-      justifyContent: 'space-between',
-      color: theme.colors.text.secondary,
-      fontSize: theme.typography.bodySmall.fontSize,
-    }),
-  };
-};
+const getStyles = (theme: GrafanaTheme2) => ({
+  concurrency: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'flex-start',
+    gap: theme.spacing(0.5, 2),
+    flex: '1 1 320px',
+    minWidth: 0,
+  }),
+  label: css({ lineHeight: theme.spacing(4), fontWeight: theme.typography.fontWeightMedium }),
+  slider: css({ flex: '1 1 108px', minWidth: 0 }),
+  input: rangeInput(theme),
+  ends: css({
+    display: 'flex',
+    justifyContent: 'space-between',
+    color: theme.colors.text.secondary,
+    fontSize: theme.typography.bodySmall.fontSize,
+  }),
+});

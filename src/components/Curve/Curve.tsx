@@ -13,13 +13,25 @@ export type Point = [x: number, y: number | undefined];
 /** Whose a line is. */
 export type CurveTone = Mode;
 
+/** How a line is drawn, where lines of several kinds of values stand together: drawn through, dashed, or as rings alone. */
+export type CurveLook = 'solid' | 'dashed' | 'rings';
+
 /** One line. */
 export interface CurveLine {
   key: string;
   tone: CurveTone;
   points: Point[];
+  /** Solid without it. */
+  look?: CurveLook;
   /** With a dot at each value, where there are few; a value between two gaps always has one. */
   dots?: boolean;
+}
+
+/** What values of a line range over, from the least to the largest. */
+export interface CurveBand {
+  key: string;
+  tone: CurveTone;
+  points: Array<[x: number, low: number, high: number]>;
 }
 
 /** A moment or level at which something is to be said. */
@@ -33,6 +45,8 @@ interface CurveProps {
   x: Scale;
   y: Scale;
   lines: CurveLine[];
+  /** Behind the lines. */
+  bands?: CurveBand[];
   /** Vertical lines. */
   marks?: Mark[];
   /** A horizontal line that is not to be exceeded. */
@@ -46,15 +60,18 @@ const SPAN = 1000;
 const NEAR = 0.16;
 
 /**
- * Lines over an axis, from 0 on. They are few and of at most 600 points, so they are
+ * Lines over an axis, from 0 on. What is above the axis is not drawn. They are few and of at most 600 points, so they are
  * drawn here, in 2 kB gzipped: uPlot, below @grafana/ui's charts, is 22 kB by itself,
  * draws on a canvas that has to be told of colours and sizes, and has no marks. Words
  * are text beside the drawing, which stretches; they are as large as the text around.
  */
-export const Curve = memo(function Curve({ label, x, y, lines, marks = [], limit }: CurveProps) {
+export const Curve = memo(function Curve({ label, x, y, lines, bands = [], marks = [], limit }: CurveProps) {
   const styles = useStyles2(getStyles);
   const atX = (value: number) => (SPAN * (value - x.min)) / (x.max - x.min);
   const atY = (value: number) => SPAN * (1 - (value - y.min) / (y.max - y.min));
+  const isCut =
+    lines.some(({ points }) => points.some(([, py]) => py !== undefined && py > y.max)) ||
+    bands.some(({ points }) => points.some(([, , high]) => high > y.max));
   return (
     <div className={styles.curve} role="img" aria-label={label}>
       {y.ticks.map(({ at, text }) => (
@@ -67,7 +84,12 @@ export const Curve = memo(function Curve({ label, x, y, lines, marks = [], limit
           {text}
         </span>
       ))}
-      <svg className={styles.svg} viewBox={`0 0 ${SPAN} ${SPAN}`} preserveAspectRatio="none" aria-hidden="true">
+      <svg
+        className={cx(styles.svg, isCut && styles.cut)}
+        viewBox={`0 0 ${SPAN} ${SPAN}`}
+        preserveAspectRatio="none"
+        aria-hidden="true"
+      >
         {y.ticks.map(({ at }) => (
           <line key={at} className={styles.grid} x1={0} x2={SPAN} y1={atY(at)} y2={atY(at)} />
         ))}
@@ -75,10 +97,14 @@ export const Curve = memo(function Curve({ label, x, y, lines, marks = [], limit
         {marks.map(({ at, tone }) => (
           <line key={at} className={cx(styles.mark, tone && styles[tone])} x1={atX(at)} x2={atX(at)} y1={0} y2={SPAN} />
         ))}
-        {lines.map(({ key, tone, points, dots }) => (
+        {bands.map(({ key, tone, points }) => (
+          <path key={key} className={cx(styles.band, styles[tone])} d={outline(points, atX, atY)} />
+        ))}
+        {lines.map(({ key, tone, points, look = 'solid', dots }) => (
           <g key={key} className={styles[tone]}>
-            <path className={styles.line} d={path(points, atX, atY)} />
-            <path className={styles.dots} d={dotted(points, Boolean(dots), atX, atY)} />
+            {look !== 'rings' && <path className={cx(styles.line, styles[look])} d={path(points, atX, atY)} />}
+            <path className={styles.dots} d={dotted(points, Boolean(dots) || look === 'rings', atX, atY)} />
+            {look === 'rings' && <path className={styles.hole} d={dotted(points, true, atX, atY)} />}
           </g>
         ))}
       </svg>
@@ -100,10 +126,17 @@ export const Curve = memo(function Curve({ label, x, y, lines, marks = [], limit
   );
 });
 
-/** What a line of a mode looks like, for a legend. */
-export function CurveSign({ tone }: { tone: CurveTone }) {
+interface CurveSignProps {
+  /** The text's own colour without it. */
+  tone?: CurveTone;
+  look?: CurveLook;
+}
+
+/** What a line of a mode, or of a kind, looks like, for a legend. */
+export function CurveSign({ tone, look = 'solid' }: CurveSignProps) {
   const styles = useStyles2(getStyles);
-  return <span className={cx(styles.sign, styles[tone])} aria-hidden="true" />;
+  const signs = { solid: styles.sign, dashed: styles.dashedSign, rings: styles.ringSign };
+  return <span className={cx(signs[look], tone && styles[tone])} aria-hidden="true" />;
 }
 
 function share(units: number): string {
@@ -128,6 +161,12 @@ function path(points: Point[], atX: Place, atY: Place): string {
   return drawn;
 }
 
+/** The area between the least and the largest values; of a single one, a line upright. */
+function outline(points: CurveBand['points'], atX: Place, atY: Place): string {
+  const corners = [...points.map(([px, , high]) => [px, high]), ...[...points].reverse().map(([px, low]) => [px, low])];
+  return corners.map(([px, py], i) => `${i === 0 ? 'M' : 'L'}${round(atX(px))} ${round(atY(py))}`).join('');
+}
+
 /** Lines of no length, whose round ends are dots, however the drawing is stretched. */
 function dotted(points: Point[], all: boolean, atX: Place, atY: Place): string {
   return points
@@ -142,10 +181,11 @@ function apart(marks: Mark[], { min, max }: Scale): Mark[] {
 }
 
 const getStyles = (theme: GrafanaTheme2) => {
-  const { text, border, error } = theme.colors;
+  const { text, border, error, background } = theme.colors;
   const colour = (name: string) => css({ color: theme.visualization.getColorByName(name) });
   const dark = theme.isDark;
   const thin = { strokeWidth: 1, vectorEffect: 'non-scaling-stroke' as const };
+  const sign = { display: 'inline-block', verticalAlign: 'middle' };
   const word = {
     position: 'absolute' as const,
     lineHeight: 1,
@@ -174,13 +214,28 @@ const getStyles = (theme: GrafanaTheme2) => {
       strokeLinecap: 'round',
       vectorEffect: 'non-scaling-stroke',
     }),
-    sign: css({
-      display: 'inline-block',
-      width: '1.5em',
-      height: 3,
-      verticalAlign: 'middle',
-      background: 'currentColor',
+    solid: css({}),
+    dashed: css({ strokeDasharray: '6 5', strokeWidth: 'max(2px, 0.12em)' }),
+    hole: css({
+      fill: 'none',
+      stroke: background.primary,
+      strokeWidth: 'max(3px, 0.2em)',
+      strokeLinecap: 'round',
+      vectorEffect: 'non-scaling-stroke',
     }),
+    band: css({
+      fill: 'currentColor',
+      fillOpacity: 0.2,
+      stroke: 'currentColor',
+      strokeOpacity: 0.2,
+      strokeWidth: 'max(4px, 0.3em)', // a band of no width is seen, too
+      vectorEffect: 'non-scaling-stroke',
+    }),
+    // Open below and at the sides, where dots stand on the edge.
+    cut: css({ clipPath: 'inset(0 -2em -2em -2em)' }),
+    sign: css({ ...sign, width: '1.5em', height: 3, background: 'currentColor' }),
+    dashedSign: css({ ...sign, width: '1.5em', borderTop: '2px dashed currentColor' }),
+    ringSign: css({ ...sign, width: 9, height: 9, border: '2px solid currentColor', borderRadius: '50%' }),
     left: css({ ...word, right: '100%', paddingRight: '0.5em', transform: 'translateY(-50%)' }),
     below: css({ ...word, top: '100%', paddingTop: '0.5em', transform: 'translateX(-50%)' }),
     limitText: css({

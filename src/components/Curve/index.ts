@@ -1,2 +1,11 @@
-export { Curve, CurveSign, type CurveLine, type CurveTone, type Mark, type Point } from './Curve';
-export { scaleFrom, type Scale, type Tick } from './scale';
+export {
+  Curve,
+  CurveSign,
+  type CurveBand,
+  type CurveLine,
+  type CurveLook,
+  type CurveTone,
+  type Mark,
+  type Point,
+} from './Curve';
+export { levels, scaleFrom, type Scale, type Tick } from './scale';

@@ -1,3 +1,5 @@
+import { number } from '../../lib/format';
+
 /** A place on an axis with its word. */
 export interface Tick {
   at: number;
@@ -22,4 +24,18 @@ export function scaleFrom(highest: number, steps: number, write: (value: number)
   const count = Math.max(1, Math.ceil((top / step) * (1 - 1e-9)));
   const ticks = Array.from({ length: count + 1 }, (_, i) => ({ at: i * step, text: write(i * step) }));
   return { min: 0, max: count * step, ticks };
+}
+
+/** The least room between two levels' words, as a share of the axis. */
+const ROOM = 0.12;
+
+/** An axis of the levels there are, from the lowest to the highest; where they stand close, not each has its word. */
+export function levels(all: number[]): Scale {
+  const [low, high] = [Math.min(...all), Math.max(...all)];
+  const [min, max] = low < high ? [low, high] : [low - 1, high + 1];
+  const ticks = Array.from(new Set(all)).reduce<number[]>((shown, level) => {
+    const before = shown.at(-1);
+    return before === undefined || level - before >= ROOM * (max - min) ? [...shown, level] : shown;
+  }, []);
+  return { min, max, ticks: ticks.map((at) => ({ at, text: number(at) })) };
 }

@@ -115,6 +115,25 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     ],
   },
   {
+    id: 'what-if',
+    title: 'What if',
+    page: 'what-if',
+    items: [
+      {
+        name: 'Presets and settings',
+        text: 'A question to the simulated cluster: more GPUs, other users, Dynamo’s own switches. What differs from the preset is marked and can be taken back.',
+      },
+      {
+        name: 'Curves',
+        text: 'Latency, throughput, hit rate and queue against concurrency in both modes, all simulated: the mean of several runs, with a band from the least to the largest. Dashed lines are recorded, rings were measured on this target.',
+      },
+      {
+        name: 'Why the modes cross',
+        text: 'What each mode did to queues and caches, in figures and in sentences made from them.',
+      },
+    ],
+  },
+  {
     id: 'events',
     title: 'Events',
     page: 'events',

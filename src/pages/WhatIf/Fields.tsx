@@ -1,0 +1,236 @@
+import React, { memo, useId, useState } from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Checkbox, Combobox, Field as Framed, IconButton, Input, useStyles2 } from '@grafana/ui';
+
+import type { SimulationProfile, Speculation } from '../../client';
+import { speculationName } from '../../lib/names';
+import { rangeInput } from '../../lib/styles';
+import { fields, stopsWith, valueText, type Field, type FieldName, type Group, type NumberField } from './fields';
+import type { Question } from './question';
+
+interface FieldsProps {
+  question: Question;
+  /** What the load generator had against a field. */
+  refused: Partial<Record<FieldName, string>>;
+  onChange(name: FieldName, value: string | undefined): void;
+}
+
+const groups: Array<{ group: Group; title: string }> = [
+  { group: 'cluster', title: 'Cluster' },
+  { group: 'workload', title: 'Workload' },
+  { group: 'router', title: 'KV router' },
+  { group: 'computed', title: 'What is computed' },
+];
+
+/** Everything that can be changed. What differs from the preset is marked, says what it was, and can be taken back. */
+export const Fields = memo(function Fields({ question, refused, onChange }: FieldsProps) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div className={styles.fields}>
+      {groups.map(({ group, title }) => (
+        <fieldset key={group} className={styles.group}>
+          <legend>{title}</legend>
+          {fields
+            .filter((field) => field.group === group)
+            .map((field) => (
+              <Row
+                key={field.name}
+                field={field}
+                value={question.values[field.name]}
+                before={question.before[field.name]}
+                error={question.errors[field.name] ?? refused[field.name]}
+                profile={question.profile}
+                onChange={onChange}
+              />
+            ))}
+        </fieldset>
+      ))}
+    </div>
+  );
+});
+
+interface RowProps {
+  field: Field;
+  value: string;
+  before: string;
+  error?: string;
+  profile: SimulationProfile;
+  onChange(name: FieldName, value: string | undefined): void;
+}
+
+function Row(props: RowProps) {
+  const { field, value, before, onChange } = props;
+  const styles = useStyles2(getStyles);
+  const id = useId();
+  const changed = value !== before;
+  const isFlag = field.label.startsWith('--');
+  return (
+    <div className={cx(styles.row, changed && styles.changed)}>
+      {field.kind !== 'switch' && (
+        <label htmlFor={id} className={cx(styles.label, isFlag && styles.flag)}>
+          {field.label}
+          {field.kind === 'number' && field.unit && <small>, {field.unit}</small>}
+        </label>
+      )}
+      <Entry {...props} id={id} />
+      {changed && (
+        <div className={styles.before}>
+          <small>preset: {beforeText(field, before)}</small>
+          <IconButton
+            name="history"
+            size="sm"
+            tooltip={`Back to ${beforeText(field, before)}`}
+            aria-label={`Set ${field.label} back to ${beforeText(field, before)}`}
+            onClick={() => onChange(field.name, undefined)}
+          />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function beforeText(field: Field, before: string): string {
+  return field.kind === 'choice' ? speculationText(before) : valueText(field, before);
+}
+
+function Entry({ id, field, value, error, profile, onChange }: RowProps & { id: string }) {
+  const styles = useStyles2(getStyles);
+  switch (field.kind) {
+    case 'switch':
+      return (
+        <Checkbox
+          className={styles.flag}
+          label={field.label}
+          value={value === 'true'}
+          onChange={(event) => onChange(field.name, String(event.currentTarget.checked))}
+        />
+      );
+    case 'choice':
+      return (
+        <Framed noMargin invalid={Boolean(error)} error={error}>
+          <Combobox
+            id={id}
+            options={profile.speculations.map(({ speculation, calibrated }) => ({
+              value: speculation as string,
+              label: speculationText(speculation),
+              description: calibrated ? undefined : 'not calibrated',
+            }))}
+            value={value}
+            onChange={(option) => onChange(field.name, option.value)}
+          />
+        </Framed>
+      );
+    case 'number':
+      return <NumberEntry id={id} field={field} value={value} error={error} onChange={onChange} />;
+  }
+}
+
+/** Nobody knows whether the recorded deployment speculated. */
+function speculationText(speculation: string): string {
+  return speculation === 'not_recorded' ? 'As recorded' : speculationName(speculation as Speculation);
+}
+
+interface NumberEntryProps {
+  id: string;
+  field: NumberField;
+  value: string;
+  error?: string;
+  onChange(name: FieldName, value: string): void;
+}
+
+/** A slider over the usual values, and a number for any other, which counts when it is complete. */
+function NumberEntry({ id, field, value, error, onChange }: NumberEntryProps) {
+  const styles = useStyles2(getStyles);
+  const [typed, setTyped] = useState<string>();
+  const { stops, at } = stopsWith(field, Number(value));
+  const last = stops.length - 1;
+  const apply = () => {
+    if (typed !== undefined) {
+      onChange(field.name, typed.trim());
+      setTyped(undefined);
+    }
+  };
+  return (
+    <div className={styles.number}>
+      <input
+        type="range"
+        className={styles.slider}
+        style={{ ['--share' as string]: `${(100 * at) / last}%` }}
+        aria-label={`${field.label} by slider`}
+        aria-valuetext={valueText(field, value)}
+        min={0}
+        max={last}
+        step={1}
+        value={at}
+        onChange={(event) => onChange(field.name, String(stops[event.currentTarget.valueAsNumber]))}
+      />
+      <Framed noMargin invalid={Boolean(error)} error={error}>
+        <Input
+          id={id}
+          inputMode="decimal"
+          width={10}
+          value={typed ?? value}
+          onChange={(event) => setTyped(event.currentTarget.value)}
+          onBlur={apply}
+          onKeyDown={(event) => event.key === 'Enter' && apply()}
+        />
+      </Framed>
+      {field.words?.[Number(value)] && <small className={styles.words}>{field.words[Number(value)]}</small>}
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  fields: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
+  group: css({
+    minWidth: 0,
+    margin: 0,
+    padding: 0,
+    border: 0,
+    '& legend': {
+      width: '100%',
+      margin: 0,
+      paddingBottom: theme.spacing(0.25),
+      border: 0,
+      borderBottom: `1px solid ${theme.colors.border.weak}`,
+      fontSize: 'inherit',
+      fontWeight: theme.typography.fontWeightMedium,
+      color: theme.colors.text.primary,
+    },
+  }),
+  row: css({
+    display: 'grid',
+    gridTemplateColumns: '9.5em minmax(0, 1fr)',
+    alignItems: 'center',
+    gap: theme.spacing(0, 1),
+    padding: theme.spacing(0.25, 0, 0.25, 1),
+    borderLeft: '3px solid transparent',
+  }),
+  changed: css({ borderLeftColor: theme.colors.primary.main, background: theme.colors.action.hover }),
+  label: css({ lineHeight: 1.25, '& small': { color: theme.colors.text.secondary } }),
+  flag: css({
+    gridColumn: '1 / -1',
+    fontFamily: theme.typography.fontFamilyMonospace,
+    fontSize: theme.typography.bodySmall.fontSize,
+    overflowWrap: 'anywhere',
+  }),
+  before: css({
+    gridColumn: '1 / -1',
+    display: 'flex',
+    alignItems: 'center',
+    justifyContent: 'flex-end',
+    gap: theme.spacing(0.5),
+    color: theme.colors.text.secondary,
+  }),
+  number: css({
+    gridColumn: '2',
+    display: 'grid',
+    gridTemplateColumns: 'minmax(60px, 1fr) auto',
+    alignItems: 'center',
+    gap: theme.spacing(0, 1.5),
+  }),
+  slider: rangeInput(theme),
+  words: css({ gridColumn: '1 / -1', justifySelf: 'end', color: theme.colors.text.secondary }),
+});

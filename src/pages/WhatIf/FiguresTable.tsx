@@ -1,0 +1,60 @@
+import React, { memo } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Mode } from '../../client';
+import { LevelTable } from './LevelTable';
+import { Figure, find } from './Reading';
+import type { Series } from './series';
+
+interface FiguresTableProps {
+  series: Series[];
+  levels: number[];
+  modes: Mode[];
+}
+
+/** The figures of the charts, level by level, with their bands, and what was recorded or measured. */
+export const FiguresTable = memo(function FiguresTable({ series, levels, modes }: FiguresTableProps) {
+  return (
+    <LevelTable
+      caption="The simulated figures, level by level"
+      columns={series.map(({ figure: { key, name, unit } }) => ({ key, name: `${name}, ${unit}` }))}
+      modes={modes}
+      levels={levels}
+      cell={(key, mode, level) => {
+        const one = series.find(({ figure }) => figure.key === key);
+        return one && <Cell series={one} mode={mode} level={level} />;
+      }}
+    />
+  );
+});
+
+function Cell({ series: { figure, values }, mode, level }: { series: Series; mode: Mode; level: number }) {
+  const styles = useStyles2(getStyles);
+  const here = values.filter(({ concurrency }) => concurrency === level);
+  return (
+    <div className={styles.cell}>
+      <Figure figure={figure} value={find(here, 'simulated', mode)} />
+      {(['recorded', 'measured'] as const).map((source) => {
+        const value = find(here, source, mode);
+        return (
+          value && (
+            <div key={source}>
+              {source} <Figure figure={figure} value={value} />
+            </div>
+          )
+        );
+      })}
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  cell: css({
+    whiteSpace: 'nowrap',
+    '& > small': { display: 'block' },
+    '& > div': { color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize },
+  }),
+});

@@ -1,0 +1,61 @@
+import React, { memo } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Mode, Settings } from '../../client';
+import { milliseconds, number } from '../../lib/format';
+import { modeName } from '../../lib/names';
+import { holdsUpTo, type Series, type Source } from './series';
+
+interface HoldsUpToProps {
+  series: Series[];
+  modes: Mode[];
+  slo?: Settings['slo'];
+}
+
+const sources: Source[] = ['simulated', 'recorded', 'measured'];
+
+/** Up to which of the levels each mode keeps TTFT p95 within its objective, with all levels below. */
+export const HoldsUpTo = memo(function HoldsUpTo({ series, modes, slo }: HoldsUpToProps) {
+  const styles = useStyles2(getStyles);
+  const judged = series.find(({ figure }) => figure.slo === 'ttft');
+  if (!judged || !slo) {
+    return null;
+  }
+  const rows = sources.flatMap((source) => {
+    const told = modes.flatMap((mode) => {
+      const level = holdsUpTo(judged, source, mode);
+      return level === undefined ? [] : [{ mode, text: level === 0 ? 'no level' : number(level) }];
+    });
+    return told.length > 0 ? [{ source, told }] : [];
+  });
+  return (
+    <div className={styles.holds} role="group" aria-label="Levels within the SLO">
+      <span>TTFT p95 ≤ {milliseconds(slo.ttft, 0)} up to a concurrency of:</span>
+      {rows.map(({ source, told }) => (
+        <span key={source}>
+          {told.map(({ mode, text }, i) => (
+            <React.Fragment key={mode}>
+              {i > 0 && ', '}
+              {modeName(mode)} <b>{text}</b>
+            </React.Fragment>
+          ))}{' '}
+          <i>{source}</i>
+        </span>
+      ))}
+    </div>
+  );
+});
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  holds: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    gap: theme.spacing(0, 2),
+    marginBottom: theme.spacing(1),
+    fontVariantNumeric: 'tabular-nums',
+    '& i': { color: theme.colors.text.secondary },
+  }),
+});

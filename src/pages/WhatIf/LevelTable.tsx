@@ -1,0 +1,88 @@
+import React, { Fragment, type ReactNode } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Mode } from '../../client';
+import { number } from '../../lib/format';
+import { modeName } from '../../lib/names';
+import { visuallyHidden } from '../../lib/styles';
+
+interface LevelTableProps<Key extends string> {
+  caption: string;
+  /** Each heads a column for every mode. */
+  columns: Array<{ key: Key; name: string }>;
+  modes: Mode[];
+  levels: number[];
+  cell(key: Key, mode: Mode, level: number): ReactNode;
+}
+
+/** Figures by level and mode. A wide table scrolls by itself, never the page. */
+export function LevelTable<Key extends string>({ caption, columns, modes, levels, cell }: LevelTableProps<Key>) {
+  const styles = useStyles2(getStyles);
+  const each = (of: (key: Key, mode: Mode) => ReactNode) =>
+    columns.map(({ key }) => (
+      <Fragment key={key}>
+        {modes.map((mode) => (
+          <Fragment key={mode}>{of(key, mode)}</Fragment>
+        ))}
+      </Fragment>
+    ));
+  return (
+    <div className={styles.container} tabIndex={0} role="group" aria-label={caption}>
+      <table className={styles.table}>
+        <caption className={visuallyHidden}>{caption}</caption>
+        <thead>
+          <tr>
+            <th scope="col" rowSpan={2}>
+              Concurrency
+            </th>
+            {columns.map(({ key, name }) => (
+              <th key={key} scope="colgroup" colSpan={modes.length}>
+                {name}
+              </th>
+            ))}
+          </tr>
+          <tr>
+            {each((_, mode) => (
+              <th scope="col">{modeName(mode)}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {levels.map((level) => (
+            <tr key={level}>
+              <th scope="row">{number(level)}</th>
+              {each((key, mode) => (
+                <td>{cell(key, mode, level)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  container: css({ position: 'relative', overflowX: 'auto' }),
+  table: css({
+    width: '100%',
+    fontVariantNumeric: 'tabular-nums',
+    '& th, & td': {
+      padding: theme.spacing(0.5, 0.75),
+      textAlign: 'right',
+      verticalAlign: 'baseline',
+      borderBottom: `1px solid ${theme.colors.border.weak}`,
+    },
+    '& th': { fontWeight: theme.typography.fontWeightMedium },
+    '& th[rowspan], & th[scope="row"]': { textAlign: 'left' },
+    '& thead th': { color: theme.colors.text.secondary, verticalAlign: 'bottom' },
+    '& thead th[scope="colgroup"]': {
+      textAlign: 'center',
+      color: theme.colors.text.primary,
+      borderLeft: `1px solid ${theme.colors.border.weak}`,
+    },
+  }),
+});

@@ -1,0 +1,129 @@
+import React, { memo } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Badge, Button, Combobox, useStyles2 } from '@grafana/ui';
+
+import type { SimulationProfile } from '../../client';
+import { percent } from '../../lib/format';
+import type { Question } from './question';
+
+interface PresetsProps {
+  question: Question;
+  profiles: SimulationProfile[];
+  onPreset(name: string): void;
+  onProfile(name: string): void;
+  onReset(): void;
+}
+
+/** What to begin with: a question that many ask, on one of the profiles. */
+export const Presets = memo(function Presets({ question, profiles, onPreset, onProfile, onReset }: PresetsProps) {
+  const styles = useStyles2(getStyles);
+  const { profile, preset, changed } = question;
+  return (
+    <div className={styles.presets}>
+      <div className={styles.row} role="group" aria-label="Presets">
+        {profile.presets.map(({ name, title, description }) => (
+          <Button
+            key={name}
+            size="sm"
+            variant={name === preset?.name ? 'primary' : 'secondary'}
+            aria-pressed={name === preset?.name}
+            tooltip={description}
+            onClick={() => onPreset(name)}
+          >
+            {title}
+          </Button>
+        ))}
+      </div>
+      <div className={styles.row} aria-live="polite">
+        <span>{preset?.description}</span>
+        {changed.length > 0 && (
+          <>
+            <b>{changed.length === 1 ? '1 setting differs' : `${changed.length} settings differ`} from the preset.</b>
+            <Button variant="secondary" fill="text" size="sm" icon="history" onClick={onReset}>
+              Reset all
+            </Button>
+          </>
+        )}
+      </div>
+      <Profile profile={profile} profiles={profiles} onProfile={onProfile} />
+    </div>
+  );
+});
+
+type ProfileProps = Pick<PresetsProps, 'profiles' | 'onProfile'> & { profile: SimulationProfile };
+
+/** Whose timing is simulated, where it comes from, and how far it is from what was recorded. */
+function Profile({ profile, profiles, onProfile }: ProfileProps) {
+  const styles = useStyles2(getStyles);
+  const broken = profiles.filter(({ error }) => error !== undefined);
+  return (
+    <>
+      <div className={styles.row}>
+        <label htmlFor="profile">GPU profile</label>
+        <Combobox
+          id="profile"
+          width="auto"
+          minWidth={30}
+          options={profiles
+            .filter(({ error }) => error === undefined)
+            .map(({ name, title, calibrated, source }) => ({
+              value: name,
+              label: title,
+              description: `${source}, ${calibrated ? 'calibrated' : 'not calibrated'}`,
+            }))}
+          value={profile.name}
+          onChange={({ value }) => onProfile(value)}
+        />
+        {profile.calibrated ? (
+          <Badge color="green" text="Calibrated" tooltip={profile.basis} />
+        ) : (
+          <Badge color="orange" text="Not calibrated" tooltip={profile.basis} />
+        )}
+      </div>
+      <p className={styles.basis}>
+        {profile.basis} {errorText(profile)}
+      </p>
+      {broken.map(({ name, source, error }) => (
+        <p key={`${name} ${source}`} className={styles.basis}>
+          The profile {source} cannot be used: {error}
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** How far the profile is from the recorded table, in words; nothing where nobody has computed it. */
+export function errorText({ errors }: Pick<SimulationProfile, 'errors'>): string {
+  const parts = [
+    ['TTFT p50', errors?.ttft_p50],
+    ['TTFT p95', errors?.ttft_p95],
+    ['TPOT p50', errors?.tpot_p50],
+    ['throughput', errors?.tokens_per_second],
+  ] as const;
+  const told = parts.flatMap(([name, error]) => (error === undefined ? [] : [`${name} ${percent(error)}`]));
+  const hits = errors?.hit_ratio;
+  const points = hits === undefined ? [] : [`hit rate ${(100 * hits).toFixed(1)} points`];
+  const all = [...told, ...points];
+  return all.length > 0 ? `Mean error against the recorded table: ${all.join(', ')}.` : '';
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  presets: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
+  row: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(0.5, 1),
+    minWidth: 0,
+    '& > *': { maxWidth: '100%' },
+  }),
+  basis: css({
+    ...theme.typography.bodySmall,
+    maxWidth: '110ch',
+    margin: 0,
+    color: theme.colors.text.secondary,
+    textWrap: 'pretty',
+  }),
+});

@@ -1,0 +1,121 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, useStyles2 } from '@grafana/ui';
+
+import { number, span } from '../../lib/format';
+import { visuallyHidden } from '../../lib/styles';
+import type { Simulating } from './useSimulation';
+
+/** How far the answer is, what is wrong with it, and what can be done about that. */
+export function Progress({ answer, cancel, retry }: Simulating) {
+  const styles = useStyles2(getStyles);
+  const { phase, problem, result } = answer;
+  switch (phase) {
+    case 'done':
+      return (
+        <p className={styles.line} role="status">
+          {number(result?.runs)} runs computed.
+        </p>
+      );
+    case 'failed':
+    case 'lost':
+      return (
+        <Alert
+          severity={phase === 'lost' ? 'warning' : 'error'}
+          title={titles(problem?.status)[phase]}
+          bottomSpacing={1}
+        >
+          <p>
+            {problem?.message} {phase === 'lost' && 'The question is asked again once it answers.'}
+          </p>
+          {problem?.status !== 403 && phase === 'failed' && (
+            <Button variant="secondary" icon="sync" onClick={retry}>
+              Try again
+            </Button>
+          )}
+        </Alert>
+      );
+    case 'cancelled':
+      return (
+        <div className={styles.line}>
+          <span role="status">
+            Cancelled{problem ? `: ${problem.message}` : ''}. {partial(answer)}
+          </span>
+          <Button variant="secondary" size="sm" icon="sync" onClick={retry}>
+            Compute again
+          </Button>
+        </div>
+      );
+    default:
+      return <Going answer={answer} cancel={cancel} />;
+  }
+}
+
+function titles(status: number | undefined) {
+  return {
+    lost: 'The load generator does not answer',
+    failed: status === 403 ? 'This is not yours to compute' : 'The question has no answer',
+  };
+}
+
+/** What is drawn of an answer that did not come to its end. */
+function partial({ result, isEarlier }: Simulating['answer']): string {
+  return result && !isEarlier
+    ? `The curves are of ${number(result.progress.done)} of ${number(result.progress.of)} runs.`
+    : 'Nothing of it was computed.';
+}
+
+/** The bar has a fixed height, so that nothing below it moves. */
+function Going({ answer: { phase, result, isEarlier }, cancel }: Pick<Simulating, 'answer' | 'cancel'>) {
+  const styles = useStyles2(getStyles);
+  const { ahead = 0, done = 0, of = 0, seconds_left: left } = (!isEarlier && result?.progress) || {};
+  const words =
+    phase === 'queued'
+      ? ahead > 0
+        ? `Waiting: ${number(ahead)} ${ahead === 1 ? 'simulation comes' : 'simulations come'} first.`
+        : 'About to begin…'
+      : of > 0
+        ? `Computing: ${number(done)} of ${number(of)} runs${left === undefined ? '' : `, about ${span(Math.ceil(left))} left`}.`
+        : 'Asking…';
+  return (
+    <div className={styles.line}>
+      <progress className={styles.bar} aria-label="Runs computed" max={Math.max(1, of)} value={done} />
+      <span className={styles.words}>{words}</span>
+      <span role="status" className={visuallyHidden}>
+        {phase === 'queued' ? 'Waiting' : 'Computing'}
+      </span>
+      <Button variant="secondary" size="sm" icon="times" onClick={cancel}>
+        Cancel
+      </Button>
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  line: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(0.5, 1.5),
+    minHeight: theme.spacing(4),
+    margin: 0,
+    color: theme.colors.text.secondary,
+    fontVariantNumeric: 'tabular-nums',
+  }),
+  words: css({ minWidth: '24ch' }),
+  bar: css({
+    appearance: 'none',
+    flex: '1 1 120px',
+    maxWidth: 320,
+    height: 8,
+    border: 0,
+    borderRadius: theme.shape.radius.pill,
+    overflow: 'hidden',
+    background: theme.colors.border.medium,
+    '&::-webkit-progress-bar': { background: theme.colors.border.medium },
+    '&::-webkit-progress-value': { background: theme.colors.primary.main },
+    '&::-moz-progress-bar': { background: theme.colors.primary.main },
+  }),
+});

@@ -1,0 +1,59 @@
+import React, { memo } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { SimulationResult } from '../../client';
+import { digits, PERCENT, type Format } from '../../lib/format';
+import { LevelTable } from './LevelTable';
+import { modesOf } from './series';
+
+const causes = [
+  { key: 'largest_queue_seconds', name: 'Longest wait at a worker, s', format: { decimals: 2 } },
+  { key: 'inflight_skew', name: 'Requests in flight, busiest over mean', format: { decimals: 2 } },
+  { key: 'herding_share', name: 'First turns not sent to the idlest, %', format: PERCENT },
+  { key: 'prefilled_twice_share', name: 'Prompt tokens prefilled twice, %', format: PERCENT },
+] as const satisfies Array<{ key: string; name: string; format: Format }>;
+
+/** Why the modes differ: in the load generator's sentences, and in the figures that these are made from. */
+export const Why = memo(function Why({ result }: { result: SimulationResult }) {
+  const styles = useStyles2(getStyles);
+  const { explanation, points, request, progress } = result;
+  return (
+    <>
+      {explanation.length > 0 ? (
+        <ul className={styles.words}>
+          {explanation.map((sentence) => (
+            <li key={sentence}>{sentence}</li>
+          ))}
+        </ul>
+      ) : (
+        <p>
+          {progress.state === 'done'
+            ? 'There is nothing to explain about these figures.'
+            : 'The explanation comes when all runs are computed.'}
+        </p>
+      )}
+      <LevelTable
+        caption="Queues and caches under each mode, level by level, simulated"
+        columns={causes.map(({ key, name }) => ({ key, name }))}
+        modes={modesOf(result)}
+        levels={request.levels ?? []}
+        cell={(key, mode, level) => {
+          const point = points.find((one) => one.concurrency === level && one.mode === mode);
+          return digits(point?.figures[key]?.mean, causes.find((cause) => cause.key === key)?.format ?? {});
+        }}
+      />
+    </>
+  );
+});
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  words: css({
+    maxWidth: '90ch',
+    margin: theme.spacing(0, 0, 1.5),
+    paddingLeft: theme.spacing(2.5),
+    textWrap: 'pretty',
+  }),
+});

@@ -1,0 +1,384 @@
+import type { SimulationLimit, SimulationRequest } from '../../client';
+import { number } from '../../lib/format';
+import { decimalNumber, wholeNumber } from '../../lib/input';
+
+/** What of a question a person can change, as the page's address calls it. Dynamo's own switches have their own names. */
+export type FieldName =
+  | 'openings'
+  | 'opening_tokens'
+  | 'turns_min'
+  | 'turns_max'
+  | 'answer_tokens'
+  | 'max_tokens'
+  | 'question_tokens'
+  | 'think_time'
+  | 'start_rate'
+  | 'workers'
+  | 'max_batch_size'
+  | 'block_size'
+  | 'kv_tokens'
+  | 'speculation'
+  | 'overlap_weight'
+  | 'temperature'
+  | 'router-decode-active-request-weight'
+  | 'router-track-output-blocks'
+  | 'no-router-assume-kv-reuse'
+  | 'from'
+  | 'to'
+  | 'every'
+  | 'seeds';
+
+/** What stands in the fields: numbers as text, switches as true or false. */
+export type Values = Record<FieldName, string>;
+
+/** Where a field stands. */
+export type Group = 'workload' | 'cluster' | 'router' | 'computed';
+
+interface Common {
+  name: FieldName;
+  label: string;
+  group: Group;
+  /** As the API names it in its limits and problems. */
+  path: string;
+}
+
+/** A number, as a slider over usual values and as a number for any other. */
+export interface NumberField extends Common {
+  kind: 'number';
+  /** Whether only whole numbers count. */
+  whole: boolean;
+  unit?: string;
+  /** The slider's values, in its order. */
+  stops: number[];
+  /** What a number means that is none. */
+  words?: Record<number, string>;
+}
+
+/** Something that is on or off. */
+export interface SwitchField extends Common {
+  kind: 'switch';
+}
+
+/** The kind of speculation, of those that a profile offers. */
+interface ChoiceField extends Common {
+  kind: 'choice';
+}
+
+/** One thing that can be changed. */
+export type Field = NumberField | SwitchField | ChoiceField;
+
+const count = (values: Omit<NumberField, 'kind' | 'whole'>): NumberField => ({
+  kind: 'number',
+  whole: true,
+  ...values,
+});
+const amount = (values: Omit<NumberField, 'kind' | 'whole'>): NumberField => ({
+  kind: 'number',
+  whole: false,
+  ...values,
+});
+
+const LEVELS = [10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 240, 280, 320, 360, 480, 600];
+
+/** The fields in their order. */
+export const fields: Field[] = [
+  count({
+    name: 'workers',
+    label: 'Workers',
+    group: 'cluster',
+    path: 'workers',
+    stops: [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 50],
+  }),
+  count({
+    name: 'max_batch_size',
+    label: 'Batch size',
+    group: 'cluster',
+    path: 'max_batch_size',
+    unit: 'sequences',
+    stops: [8, 16, 32, 48, 64, 96, 128, 192, 256, 512],
+  }),
+  count({
+    name: 'block_size',
+    label: 'Block size',
+    group: 'cluster',
+    path: 'block_size',
+    unit: 'tokens',
+    stops: [16, 32, 64, 128, 256, 512],
+  }),
+  count({
+    name: 'kv_tokens',
+    label: 'KV cache a worker',
+    group: 'cluster',
+    path: 'kv_tokens',
+    unit: 'tokens',
+    stops: [50_000, 100_000, 150_000, 200_000, 300_000, 400_000, 600_000, 800_000, 1_200_000],
+  }),
+  { kind: 'choice', name: 'speculation', label: 'Speculation', group: 'cluster', path: 'speculation' },
+  count({
+    name: 'openings',
+    label: 'Opening texts',
+    group: 'workload',
+    path: 'openings',
+    stops: [1, 3, 10, 30, 100, 300, 1000, 0],
+    words: { 0: 'one each' },
+  }),
+  count({
+    name: 'opening_tokens',
+    label: 'Opening length',
+    group: 'workload',
+    path: 'opening_tokens',
+    unit: 'tokens',
+    stops: [0, 500, 1000, 2000, 4000, 8000, 16_000, 32_000],
+    words: { 0: 'as recorded' },
+  }),
+  count({
+    name: 'turns_min',
+    label: 'Turns, at least',
+    group: 'workload',
+    path: 'turns.min',
+    stops: [1, 2, 3, 4, 5, 6, 8, 10, 15, 20],
+  }),
+  count({
+    name: 'turns_max',
+    label: 'Turns, at most',
+    group: 'workload',
+    path: 'turns.max',
+    stops: [1, 2, 3, 4, 5, 6, 8, 10, 15, 20],
+  }),
+  amount({
+    name: 'answer_tokens',
+    label: 'Answer length',
+    group: 'workload',
+    path: 'output_tokens.mean',
+    unit: 'tokens',
+    stops: [50, 100, 200, 400, 600, 800, 1000, 2000],
+    words: { 0: 'the longest' },
+  }),
+  count({
+    name: 'max_tokens',
+    label: 'Longest answer',
+    group: 'workload',
+    path: 'max_tokens',
+    unit: 'tokens',
+    stops: [128, 256, 512, 1024, 2048, 4096],
+  }),
+  amount({
+    name: 'question_tokens',
+    label: 'Question length',
+    group: 'workload',
+    path: 'question_tokens.mean',
+    unit: 'tokens',
+    stops: [5, 12, 25, 50, 100, 250, 500, 1000],
+  }),
+  amount({
+    name: 'think_time',
+    label: 'Think time',
+    group: 'workload',
+    path: 'think_time_seconds',
+    unit: 's',
+    stops: [0, 1, 2, 5, 10, 20, 30, 60],
+  }),
+  amount({
+    name: 'start_rate',
+    label: 'New conversations',
+    group: 'workload',
+    path: 'start_rate',
+    unit: '/s',
+    stops: [1, 2, 5, 10, 20, 50, 100],
+  }),
+  amount({
+    name: 'overlap_weight',
+    label: 'Overlap weight',
+    group: 'router',
+    path: 'overlap_weight',
+    stops: [0, 0.25, 0.5, 1, 1.5, 2, 3, 5, 10],
+  }),
+  amount({
+    name: 'temperature',
+    label: 'Temperature',
+    group: 'router',
+    path: 'temperature',
+    stops: [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 2],
+  }),
+  amount({
+    name: 'router-decode-active-request-weight',
+    label: '--router-decode-active-request-weight',
+    group: 'router',
+    path: 'router_decode_active_request_weight',
+    unit: 'blocks',
+    stops: [0, 1, 2, 5, 10, 20, 50, 100],
+  }),
+  {
+    kind: 'switch',
+    name: 'router-track-output-blocks',
+    label: '--router-track-output-blocks',
+    group: 'router',
+    path: 'router_track_output_blocks',
+  },
+  {
+    kind: 'switch',
+    name: 'no-router-assume-kv-reuse',
+    label: '--no-router-assume-kv-reuse',
+    group: 'router',
+    path: 'router_assume_kv_reuse',
+  },
+  count({ name: 'from', label: 'Concurrency from', group: 'computed', path: 'levels', stops: LEVELS }),
+  count({ name: 'to', label: 'Concurrency to', group: 'computed', path: 'levels', stops: LEVELS }),
+  count({ name: 'every', label: 'In steps of', group: 'computed', path: 'levels', stops: [5, 10, 20, 40, 60, 100] }),
+  count({
+    name: 'seeds',
+    label: 'Runs a point',
+    group: 'computed',
+    path: 'seeds',
+    stops: [1, 2, 3, 4, 6, 8, 12],
+  }),
+];
+
+/** The field that a problem of the API is about. */
+export function fieldOf(path: string | undefined): FieldName | undefined {
+  return path === undefined
+    ? undefined
+    : fields.find((field) => field.path === path || field.path.startsWith(`${path}.`))?.name;
+}
+
+/** What stands in the fields for a request that has every field. */
+export function valuesOf(request: SimulationRequest): Values {
+  const levels = request.levels ?? [];
+  const text = (value: number | undefined) => String(value ?? '');
+  return {
+    openings: text(request.openings),
+    opening_tokens: text(request.opening_tokens),
+    turns_min: text(request.turns?.min),
+    turns_max: text(request.turns?.max),
+    answer_tokens: text(request.output_tokens?.mean),
+    max_tokens: text(request.max_tokens),
+    question_tokens: text(request.question_tokens?.mean),
+    think_time: text(request.think_time_seconds),
+    start_rate: text(request.start_rate),
+    workers: text(request.workers),
+    max_batch_size: text(request.max_batch_size),
+    block_size: text(request.block_size),
+    kv_tokens: text(request.kv_tokens),
+    speculation: request.speculation ?? '',
+    overlap_weight: text(request.overlap_weight),
+    temperature: text(request.temperature),
+    'router-decode-active-request-weight': text(request.router_decode_active_request_weight),
+    'router-track-output-blocks': String(request.router_track_output_blocks === true),
+    'no-router-assume-kv-reuse': String(request.router_assume_kv_reuse === false),
+    from: text(levels[0]),
+    to: text(levels.at(-1)),
+    every: text(levels.length > 1 ? levels[1] - levels[0] : 10),
+    seeds: text(request.seeds),
+  };
+}
+
+/** The request of a base, which has every field, with what was changed in the fields. The values must be right. */
+export function requestOf(base: SimulationRequest, values: Values): SimulationRequest {
+  const before = valuesOf(base);
+  const n = (name: FieldName) => Number(values[name]);
+  const same = (['from', 'to', 'every'] as const).every((name) => values[name] === before[name]);
+  return {
+    ...base,
+    levels: same ? base.levels : levelsOf(values),
+    seeds: n('seeds'),
+    openings: n('openings'),
+    opening_tokens: n('opening_tokens'),
+    turns: { min: n('turns_min'), max: n('turns_max') },
+    output_tokens: { cv: 0, ...base.output_tokens, mean: n('answer_tokens') },
+    max_tokens: n('max_tokens'),
+    question_tokens: { cv: 0, ...base.question_tokens, mean: n('question_tokens') },
+    think_time_seconds: n('think_time'),
+    start_rate: n('start_rate'),
+    workers: n('workers'),
+    max_batch_size: n('max_batch_size'),
+    block_size: n('block_size'),
+    kv_tokens: n('kv_tokens'),
+    speculation: values.speculation as SimulationRequest['speculation'],
+    overlap_weight: n('overlap_weight'),
+    temperature: n('temperature'),
+    router_decode_active_request_weight: n('router-decode-active-request-weight'),
+    router_track_output_blocks: values['router-track-output-blocks'] === 'true',
+    router_assume_kv_reuse: values['no-router-assume-kv-reuse'] !== 'true',
+  };
+}
+
+/** From one level to another in steps; the last is there even where it lies between two steps. */
+function levelsOf({ from, to, every }: Values): number[] {
+  const [first, last, step] = [Number(from), Number(to), Number(every)];
+  const levels = Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => first + i * step);
+  return levels.at(-1) === last ? levels : [...levels, last];
+}
+
+/** What the values are held against. */
+export interface Bounds {
+  /** By the API's paths. */
+  limits: Record<string, SimulationLimit>;
+  maxLevels: number;
+  /** The kinds of speculation that the profile offers. */
+  speculations: string[];
+}
+
+/** What is wrong, by field. */
+export function check(values: Values, { limits, maxLevels, speculations }: Bounds): Partial<Values> {
+  const errors: Partial<Values> = {};
+  for (const field of fields) {
+    const error = wrong(field, values[field.name], limits, speculations);
+    if (error) {
+      errors[field.name] = error;
+    }
+  }
+  if (!errors.turns_min && !errors.turns_max && Number(values.turns_min) > Number(values.turns_max)) {
+    errors.turns_min = `At most ${values.turns_max}`;
+  }
+  if (errors.from || errors.to || errors.every) {
+    return errors;
+  }
+  if (Number(values.from) > Number(values.to)) {
+    errors.from = `At most ${values.to}`;
+  } else if ((Number(values.to) - Number(values.from)) / Number(values.every) > maxLevels - 1) {
+    errors.every = `At most ${maxLevels} levels: take larger steps`;
+  }
+  return errors;
+}
+
+function wrong(
+  field: Field,
+  text: string,
+  limits: Bounds['limits'],
+  speculations: Bounds['speculations']
+): string | undefined {
+  switch (field.kind) {
+    case 'switch':
+      return undefined;
+    case 'choice':
+      return speculations.includes(text) ? undefined : 'This profile does not offer it';
+    case 'number': {
+      const limit = field.name === 'every' ? { ...limits.levels, min: 1 } : limits[field.path];
+      return (field.whole ? wholeNumber : decimalNumber)(text, limit ?? { min: 0, max: Number.MAX_SAFE_INTEGER });
+    }
+  }
+}
+
+/** A value as a person says it: "one each", "12 tokens", "on". */
+export function valueText(field: Field, text: string): string {
+  if (field.kind !== 'number') {
+    return field.kind === 'switch' ? (text === 'true' ? 'on' : 'off') : text;
+  }
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value)) {
+    return text;
+  }
+  const digits = Number.isInteger(value) ? number(value) : String(value);
+  return field.words?.[value] ?? `${digits}${field.unit === undefined ? '' : ` ${field.unit}`}`;
+}
+
+/** The slider's values with the one in force among them, wherever that belongs; and which one it is. */
+export function stopsWith({ stops, words }: NumberField, value: number): { stops: number[]; at: number } {
+  const at = stops.indexOf(value);
+  if (at >= 0 || !Number.isFinite(value)) {
+    return { stops, at: Math.max(0, at) };
+  }
+  const after = stops.findIndex((stop) => stop > value && !words?.[stop]);
+  const place = after >= 0 ? after : stops.filter((stop) => !words?.[stop] || stop < value).length;
+  return { stops: [...stops.slice(0, place), value, ...stops.slice(place)], at: place };
+}

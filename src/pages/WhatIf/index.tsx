@@ -1,0 +1,281 @@
+import React, { useId, useMemo, useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, LoadingPlaceholder, RadioButtonGroup, useStyles2 } from '@grafana/ui';
+
+import {
+  listSimulations,
+  useBaselines,
+  useClient,
+  useLive,
+  useMe,
+  usePolled,
+  type Settings,
+  type SimulationList,
+} from '../../client';
+import { ExportButton, type ExportFile } from '../../components/Export';
+import { Section } from '../../components/Section';
+import { lastKnown } from '../../lib/known';
+import { useNarrow } from '../../lib/useNarrow';
+import { LANE } from '../lane';
+import { useChoice } from '../useChoice';
+import { Curves } from './Curves';
+import { curvesCsv, simulationJson } from './exported';
+import { Fields } from './Fields';
+import { FiguresTable } from './FiguresTable';
+import { fieldOf } from './fields';
+import { HoldsUpTo } from './HoldsUpTo';
+import { Presets } from './Presets';
+import { Progress } from './Progress';
+import { besideOf, modesOf, seriesOf, type Beside } from './series';
+import { useQuestion, type Asked } from './useQuestion';
+import { useSimulation, type Simulating } from './useSimulation';
+import { Why } from './Why';
+
+/** How often it is asked what can be simulated, in milliseconds: files of profiles come and go. */
+export const LIST_EVERY = 30_000;
+
+/** How often, while there is no answer. */
+const LIST_RETRY = 3000;
+
+/** The What-if page: what a simulated cluster would do under another load, with other GPUs or another router. */
+export default function WhatIf() {
+  const client = useClient();
+  const { value: list, problem } = usePolled(
+    () => listSimulations(client),
+    (known) => (known.problem ? LIST_RETRY : LIST_EVERY),
+    'simulations'
+  );
+  const asked = useQuestion(list);
+  if (!list) {
+    return problem ? (
+      <Alert severity="warning" title="It is not known what can be simulated" bottomSpacing={0}>
+        {problem.message}
+      </Alert>
+    ) : (
+      <LoadingPlaceholder text="Asking what can be simulated…" />
+    );
+  }
+  if (!list.available) {
+    return (
+      <Alert severity="info" title="Nothing is simulated here" bottomSpacing={0}>
+        {list.message}
+      </Alert>
+    );
+  }
+  return asked.question ? (
+    <Simulated list={list} asked={asked} question={asked.question} />
+  ) : (
+    <Alert severity="warning" title="There is no profile to simulate" bottomSpacing={0}>
+      {list.profiles.map(({ source, error }) => `${source}: ${error}`).join('; ')}
+    </Alert>
+  );
+}
+
+interface SimulatedProps {
+  list: SimulationList;
+  asked: Asked;
+  question: NonNullable<Asked['question']>;
+}
+
+/** Below this width, in pixels, the fields stand above the curves. */
+const NARROW = 900;
+
+function Simulated({ list, asked, question }: SimulatedProps) {
+  const styles = useStyles2(getStyles);
+  const me = useMe();
+  const [element, narrow] = useNarrow(NARROW);
+  const simulating = useSimulation(question.request, me?.canOperate);
+  const problem = simulating.answer.problem;
+  const at = fieldOf(problem?.field);
+  const refused = useMemo(() => (at && problem ? { [at]: problem.message } : {}), [at, problem]);
+  const fields = <Fields question={question} refused={refused} onChange={asked.set} />;
+  return (
+    <div className={styles.page} ref={element}>
+      <Section
+        title="What if"
+        info="A question to the simulated cluster: the model of GPUs, caches and router that the demo runs on, in virtual time. The load generator computes it beside the workload, at low priority; nothing is sent to your cluster."
+      >
+        <Presets
+          question={question}
+          profiles={list.profiles}
+          onPreset={asked.choosePreset}
+          onProfile={asked.chooseProfile}
+          onReset={asked.reset}
+        />
+      </Section>
+      <div className={narrow ? styles.narrow : styles.wide}>
+        <Section
+          title="Settings"
+          info="Each begins as the preset has it. What you change is marked, and stays in the address of this page."
+        >
+          {narrow ? <Folded>{fields}</Folded> : fields}
+        </Section>
+        <Answered question={question} simulating={simulating} />
+      </div>
+    </div>
+  );
+}
+
+function Folded({ children }: { children: React.ReactNode }) {
+  const id = useId();
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <Button
+        variant="secondary"
+        size="sm"
+        icon={open ? 'angle-down' : 'angle-right'}
+        aria-expanded={open}
+        aria-controls={open ? id : undefined}
+        onClick={() => setOpen(!open)}
+      >
+        {open ? 'Hide the settings' : 'Change the settings'}
+      </Button>
+      {open && <div id={id}>{children}</div>}
+    </>
+  );
+}
+
+interface AnsweredProps {
+  question: SimulatedProps['question'];
+  simulating: Simulating;
+}
+
+/** The answer as it grows, and why it is so. */
+function Answered({ question, simulating }: AnsweredProps) {
+  const styles = useStyles2(getStyles);
+  const live = useLive(LANE);
+  const known = lastKnown(live, LANE);
+  const slo = useSLO(known?.settings);
+  const { value: baselines } = useBaselines(slo);
+  const [view, setView] = useChoice('view');
+  const { answer } = simulating;
+  const { result } = answer;
+  const isEarlier = answer.isEarlier || question.request === undefined;
+  const fitted = question.profile.baseline;
+  const beside = useMemo(() => besideOf(baselines, fitted), [baselines, fitted]);
+  const series = useMemo(() => result && seriesOf(result, beside, slo), [result, beside, slo]);
+  const levels = useMemo(() => result?.request.levels ?? [], [result?.request.levels]);
+  const modes = useMemo(() => (result ? modesOf(result) : []), [result]);
+  const isTable = view === TABLE;
+  const has = result !== undefined && result.points.length > 0;
+  return (
+    <div className={styles.answer}>
+      <Section
+        title="Simulated"
+        info="Each point is the mean of several runs of six virtual minutes, read as the recorded results were. None of it was measured; recorded and measured values say so."
+        actions={
+          <div className={styles.actions}>
+            <RadioButtonGroup
+              aria-label="How the figures are shown"
+              size="sm"
+              options={views}
+              value={isTable ? TABLE : ''}
+              onChange={(next) => setView(next || undefined)}
+            />
+            <ExportButton
+              label="Export the simulation"
+              disabled={!has || isEarlier}
+              files={result && series ? files(result, series, beside) : []}
+            />
+          </div>
+        }
+      >
+        {question.request ? (
+          <Progress {...simulating} />
+        ) : (
+          <p role="status">Nothing is computed: correct the settings that are marked in red.</p>
+        )}
+        {has && isEarlier && <p>The figures below answer the question before this one.</p>}
+        {series && has ? (
+          <>
+            {!isEarlier && answer.phase === 'done' && <HoldsUpTo series={series} modes={modes} slo={slo} />}
+            {isTable ? (
+              <FiguresTable series={series} levels={levels} modes={modes} />
+            ) : (
+              <Curves
+                series={series}
+                levels={levels}
+                modes={modes}
+                beside={beside}
+                seeds={result.request.seeds ?? 1}
+                slo={slo}
+                measuredOnSimulated={known?.lane.target.kind === 'simulated'}
+                isEarlier={isEarlier}
+              />
+            )}
+            {result.notes.length > 0 && (
+              <ul className={styles.notes} aria-label="Notes">
+                {result.notes.map((note) => (
+                  <li key={note}>{note}</li>
+                ))}
+              </ul>
+            )}
+          </>
+        ) : (
+          <div className={styles.empty}>The curves appear with the first runs.</div>
+        )}
+      </Section>
+      {has && !isEarlier && (
+        <Section
+          title="Why the modes cross"
+          info="What each mode did to queues and caches in the simulation, and what follows from that. The sentences are made from these figures."
+        >
+          <Why result={result} />
+        </Section>
+      )}
+    </div>
+  );
+}
+
+const TABLE = 'table';
+
+const views = [
+  { value: '', label: 'Curves' },
+  { value: TABLE, label: 'Table' },
+];
+
+/** The same as long as its values are: a snapshot comes every second. */
+function useSLO(settings: Settings | undefined): Settings['slo'] | undefined {
+  const { ttft, tpot } = settings?.slo ?? {};
+  return useMemo(() => (ttft === undefined || tpot === undefined ? undefined : { ttft, tpot }), [ttft, tpot]);
+}
+
+function files(
+  result: NonNullable<Simulating['answer']['result']>,
+  series: Parameters<typeof curvesCsv>[1],
+  beside: Beside
+): ExportFile[] {
+  return [
+    { label: 'Curves as CSV', of: 'what-if', format: 'csv', text: () => curvesCsv(result, series, beside) },
+    { label: 'Simulation as JSON', of: 'what-if', format: 'json', text: () => simulationJson(result) },
+  ];
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), fontSize: 'clamp(14px, 0.9vw, 18px)' }),
+  wide: css({
+    display: 'grid',
+    gridTemplateColumns: 'minmax(320px, 26em) minmax(0, 1fr)',
+    alignItems: 'start',
+    gap: theme.spacing(2),
+  }),
+  narrow: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
+  answer: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), minWidth: 0 }),
+  actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
+  // As high as the curves will be, so that little moves when they come.
+  empty: css({
+    display: 'grid',
+    placeItems: 'center',
+    minHeight: 480,
+    color: theme.colors.text.secondary,
+  }),
+  notes: css({
+    ...theme.typography.bodySmall,
+    margin: theme.spacing(1, 0, 0),
+    paddingLeft: theme.spacing(2.5),
+    color: theme.colors.text.secondary,
+  }),
+});

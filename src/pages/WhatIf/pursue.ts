@@ -1,0 +1,121 @@
+import {
+  asProblem,
+  askSimulation,
+  cancelSimulation,
+  listSimulations,
+  Problem,
+  readSimulation,
+  type Client,
+  type SimulationRequest,
+  type SimulationResult,
+} from '../../client';
+import { keyOf } from './question';
+
+/** How often an answer that grows is looked at, in milliseconds: the load generator gives up what nobody looks at for 15 s. */
+export const LOOK_EVERY = 500;
+
+/** How long a load generator that does not answer is left alone, in milliseconds. */
+export const RETRY_EVERY = 3000;
+
+/** How far an answer is. Lost: the load generator does not answer now, and is asked again. */
+export type Phase = 'asking' | 'queued' | 'running' | 'done' | 'cancelled' | 'failed' | 'lost';
+
+/** What is new of an answer. */
+export interface News {
+  phase: Phase;
+  /** What is computed so far. */
+  result?: SimulationResult;
+  /** Why nothing more comes, or nothing for now. */
+  problem?: Problem;
+}
+
+/** A question, and the way on which it is asked. */
+export interface Pursuit {
+  client: Client;
+  request: SimulationRequest;
+  /** Whether a new computation may be asked for; without it, only one that is kept will do. */
+  mayAsk: boolean;
+}
+
+/**
+ * Asks a question and tells how the answer grows, until it ends or the signal says that
+ * nobody wants it any more: what is not computed by then is cancelled. It never rejects.
+ */
+export async function pursue(pursuit: Pursuit, signal: AbortSignal, tell: (news: News) => void): Promise<void> {
+  const { client } = pursuit;
+  let result: SimulationResult | undefined;
+  const say = (news: News) => !signal.aborted && tell(news);
+  while (!signal.aborted) {
+    try {
+      result = (result && (await again(client, result.id))) ?? (await kept(pursuit)) ?? (await compute(pursuit));
+      while (result && !hasEnded(result) && !signal.aborted) {
+        say({ phase: result.progress.state, result });
+        await pause(LOOK_EVERY, signal);
+        result = await again(client, result.id);
+      }
+      if (result) {
+        say({ phase: result.progress.state, result, problem: whyEnded(result) });
+        break;
+      }
+    } catch (error) {
+      const problem = asProblem(error);
+      if (!isLoss(problem)) {
+        say({ phase: 'failed', result, problem });
+        break;
+      }
+      say({ phase: 'lost', result, problem });
+      await pause(RETRY_EVERY, signal);
+    }
+  }
+  if (signal.aborted && result && !hasEnded(result)) {
+    await cancelSimulation(client, result.id).catch(() => undefined); // nobody looks any more: it ends by itself, too
+  }
+}
+
+/** The simulation as it is now; undefined where the load generator was started anew and knows nothing of it. */
+async function again(client: Client, id: string): Promise<SimulationResult | undefined> {
+  return readSimulation(client, id).catch((error: unknown) => {
+    if (asProblem(error).status === 404) {
+      return undefined;
+    }
+    throw error;
+  });
+}
+
+/** The answer to the same question, where it was computed before. */
+async function kept({ client, request }: Pursuit): Promise<SimulationResult | undefined> {
+  const { simulations } = await listSimulations(client);
+  const same = simulations.find(({ state, request: asked }) => state === 'done' && keyOf(asked) === keyOf(request));
+  return same && again(client, same.id);
+}
+
+async function compute({ client, request, mayAsk }: Pursuit): Promise<SimulationResult> {
+  if (!mayAsk) {
+    throw new Problem(403, 'You may look, but not have anything computed, and nobody has had this computed lately.');
+  }
+  return askSimulation(client, request);
+}
+
+function hasEnded({ progress: { state } }: SimulationResult): boolean {
+  return state === 'done' || state === 'cancelled' || state === 'failed';
+}
+
+function whyEnded({ error }: SimulationResult): Problem | undefined {
+  return error === undefined ? undefined : new Problem(0, error);
+}
+
+/** Whether nobody answered, neither the load generator nor what stands before it. */
+function isLoss({ status }: Problem): boolean {
+  return status === 0 || status === 502 || status === 504;
+}
+
+/** Waits, but not when nobody wants to hear of it any more. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,53 @@
+import type { SimulationList, SimulationPreset, SimulationProfile, SimulationRequest } from '../../client';
+import { check, fields, requestOf, valuesOf, type FieldName, type Values } from './fields';
+
+/** What somebody asks: a profile, a preset of it, and what was changed in the fields. */
+export interface Question {
+  profile: SimulationProfile;
+  preset?: SimulationPreset;
+  /** What stands in the fields as the preset has it. */
+  before: Values;
+  /** What stands in the fields. */
+  values: Values;
+  /** The fields in which the two differ. */
+  changed: FieldName[];
+  /** What is wrong, by field. */
+  errors: Partial<Values>;
+  /** What to ask; undefined where something is wrong. */
+  request?: SimulationRequest;
+}
+
+/** The names in the address beside those of the fields. */
+export const PROFILE = 'profile';
+export const PRESET = 'preset';
+
+/** The question that a page's address asks; undefined where no profile can be simulated. */
+export function questionOf(params: URLSearchParams, list: SimulationList): Question | undefined {
+  const usable = list.profiles.filter(({ error }) => error === undefined);
+  const profile = usable.find(({ name }) => name === params.get(PROFILE)) ?? usable[0];
+  if (!profile) {
+    return undefined;
+  }
+  const preset = profile.presets.find(({ name }) => name === params.get(PRESET)) ?? profile.presets[0];
+  const base: SimulationRequest = { ...profile.defaults, ...preset?.request };
+  const before = valuesOf(base);
+  const given = fields.flatMap(({ name }) => (params.has(name) ? [[name, params.get(name) ?? ''] as const] : []));
+  const values: Values = { ...before, ...Object.fromEntries(given) };
+  const changed = fields.map(({ name }) => name).filter((name) => values[name] !== before[name]);
+  const errors = check(values, {
+    limits: list.limits,
+    maxLevels: list.max_levels,
+    speculations: profile.speculations.map(({ speculation }) => speculation),
+  });
+  const right = Object.keys(errors).length === 0;
+  return { profile, preset, before, values, changed, errors, request: right ? requestOf(base, values) : undefined };
+}
+
+/** A request as a text that is the same for the same question. */
+export function keyOf(request: SimulationRequest): string {
+  return JSON.stringify(request, (_, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value
+  );
+}

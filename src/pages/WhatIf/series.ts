@@ -1,0 +1,223 @@
+import type {
+  Baseline,
+  BaselineRow,
+  Mode,
+  Settings,
+  SimulationFigure,
+  SimulationFigures,
+  SimulationPoint,
+  SimulationResult,
+  Speculation,
+} from '../../client';
+import { THIS_TARGET } from '../../components/Comparison/model';
+import { scaleFrom, type CurveBand, type CurveLine, type Scale, type Tick } from '../../components/Curve';
+import { digits, MS, PERCENT, type Format } from '../../lib/format';
+import { sloLevel, type SLOLevel } from '../../lib/slo';
+
+/** One figure that has a chart: how it is read of a simulation and, where it has such, of a baseline. */
+export interface FigureInfo {
+  key: keyof SimulationFigures;
+  name: string;
+  /** In what it is told; a reader need not know more of it. */
+  unit: string;
+  format: Format;
+  recorded?(row: BaselineRow): number | undefined;
+  slo?: 'ttft';
+  /** Whether an axis may end below the largest values, so that one that runs away does not flatten the others. */
+  mayRunAway?: boolean;
+}
+
+const ms: Format = { ...MS, unit: undefined };
+
+/** The figures with a chart, in their order. */
+export const figures: FigureInfo[] = [
+  {
+    key: 'ttft_p95',
+    name: 'TTFT p95',
+    unit: 'ms',
+    format: ms,
+    recorded: (row) => row.ttft.p95,
+    slo: 'ttft',
+    mayRunAway: true,
+  },
+  {
+    key: 'ttft_p50',
+    name: 'TTFT p50',
+    unit: 'ms',
+    format: ms,
+    recorded: (row) => row.ttft.p50,
+    mayRunAway: true,
+  },
+  {
+    key: 'tokens_per_second',
+    name: 'Throughput',
+    unit: 'output tokens/s',
+    format: {},
+    recorded: (row) => row.output_tokens_per_second,
+  },
+  {
+    key: 'hit_ratio',
+    name: 'KV hit rate',
+    unit: '%',
+    format: { ...PERCENT, unit: undefined },
+    recorded: (row) => row.kv_hit_ratio,
+  },
+  { key: 'queue', name: 'Queue', unit: 'requests waiting', format: { decimals: 1 } },
+  { key: 'tpot_p50', name: 'TPOT p50', unit: 'ms', format: ms, recorded: (row) => row.tpot.p50 },
+];
+
+/** Where a value comes from. */
+export type Source = 'simulated' | 'recorded' | 'measured';
+
+/** One value at a level under a mode. */
+export interface Value {
+  source: Source;
+  mode: Mode;
+  concurrency: number;
+  value: number;
+  /** The least and the largest over the seeds, of a simulated one. */
+  band?: [low: number, high: number];
+  /** How many runs it is the mean of, where it is simulated. */
+  seeds?: number;
+  slo?: SLOLevel;
+}
+
+/** All that is known of one figure. */
+export interface Series {
+  figure: FigureInfo;
+  values: Value[];
+}
+
+/** What simulated values stand beside: each where there is one that fits. */
+export interface Beside {
+  recorded?: Baseline;
+  measured?: Baseline;
+}
+
+/** The recorded table of a simulation's profile, and what was measured on the target. */
+export function besideOf(baselines: Baseline[] | undefined, fitted: string | undefined): Beside {
+  return {
+    recorded: baselines?.find(({ name, kind }) => name === fitted && kind !== 'measured'),
+    measured: baselines?.find(({ name }) => name === THIS_TARGET),
+  };
+}
+
+/** What is known of each figure at the levels that are asked for. */
+export function seriesOf(result: SimulationResult, beside: Beside, slo: Settings['slo'] | undefined): Series[] {
+  const { levels = [], modes = [], speculation = 'not_recorded' } = result.request;
+  const [least, most] = [Math.min(...levels), Math.max(...levels)];
+  const fits = (row: BaselineRow) =>
+    row.concurrency >= least &&
+    row.concurrency <= most &&
+    modes.includes(row.mode) &&
+    served(row.speculation) === served(speculation);
+  const rows = {
+    recorded: newest(beside.recorded?.rows.filter(fits) ?? []),
+    measured: newest(beside.measured?.rows.filter(fits) ?? []),
+  };
+  return figures.map((figure) => {
+    const level = (value: number) => figure.slo && sloLevel(value, slo?.[figure.slo]);
+    const values = [
+      ...result.points.flatMap((point) => simulated(point, figure.key)),
+      ...(['recorded', 'measured'] as const).flatMap((source) => told(rows[source], source, figure)),
+    ];
+    return { figure, values: values.map((value) => ({ ...value, slo: level(value.value) })) };
+  });
+}
+
+/** What is not told to speculate did not, as far as anybody knows. */
+function served(speculation: Speculation): Speculation {
+  return speculation === 'not_recorded' ? 'off' : speculation;
+}
+
+/** Of several rows of a level under one mode the newest. */
+function newest(rows: BaselineRow[]): BaselineRow[] {
+  const found = new Map<string, BaselineRow>();
+  for (const row of rows) {
+    const key = `${row.concurrency} ${row.mode}`;
+    const before = found.get(key);
+    if (!before || (before.measured ?? '') <= (row.measured ?? '')) {
+      found.set(key, row);
+    }
+  }
+  return [...found.values()].sort((a, b) => a.concurrency - b.concurrency);
+}
+
+function simulated({ concurrency, mode, seeds, figures: all }: SimulationPoint, key: FigureInfo['key']): Value[] {
+  const found: SimulationFigure | undefined = all[key];
+  return found
+    ? [{ source: 'simulated', mode, concurrency, seeds, value: found.mean, band: [found.low, found.high] }]
+    : [];
+}
+
+function told(rows: BaselineRow[], source: Source, { recorded }: FigureInfo): Value[] {
+  return rows.flatMap((row) => {
+    const value = recorded?.(row);
+    return value === undefined ? [] : [{ source, mode: row.mode, concurrency: row.concurrency, value }];
+  });
+}
+
+/** A figure as it is drawn. */
+export interface Drawn {
+  lines: CurveLine[];
+  bands: CurveBand[];
+  y: Scale;
+  limit?: Tick;
+  /** Whether some values are above the axis, and not drawn. */
+  isCut: boolean;
+}
+
+/** An axis that may be left by values ends at so many times the objective. */
+const RUNAWAY = 4;
+
+const looks = { simulated: 'solid', recorded: 'dashed', measured: 'rings' } as const;
+
+/** Makes a chart of a figure. */
+export function draw({ figure, values }: Series, slo: Settings['slo'] | undefined): Drawn {
+  const { format } = figure;
+  const objective = figure.slo && slo?.[figure.slo];
+  const limit = objective === undefined ? undefined : { at: objective, text: `SLO ${digits(objective, format)}` };
+  const highest = Math.max(...values.map(({ value, band }) => Math.max(value, band?.[1] ?? 0)), 0);
+  const ceiling = figure.mayRunAway && slo ? RUNAWAY * slo.ttft : Infinity;
+  const top = Math.max(Math.min(highest, ceiling), limit ? 1.1 * limit.at : 0);
+  const write = (value: number) => digits(value, { ...format, decimals: (inUnit) => (isWhole(inUnit) ? 0 : 1) });
+  const y = scaleFrom(top, 4, write);
+  const groups = Array.from(new Set(values.map(({ source, mode }) => `${source} ${mode}`)));
+  const lines = groups.map((key): CurveLine => {
+    const own = values.filter(({ source, mode }) => `${source} ${mode}` === key);
+    const { source, mode } = own[0];
+    return {
+      key,
+      tone: mode,
+      look: looks[source],
+      dots: source === 'simulated',
+      points: own.map(({ concurrency, value }) => [concurrency, value]),
+    };
+  });
+  const modes = Array.from(new Set(values.map(({ mode }) => mode)));
+  const bands = modes.map((mode): CurveBand => ({
+    key: mode,
+    tone: mode,
+    points: values.flatMap(({ mode: of, concurrency, band }): CurveBand['points'] =>
+      of === mode && band ? [[concurrency, ...band]] : []
+    ),
+  }));
+  return { lines, bands: bands.filter(({ points }) => points.length > 0), y, limit, isCut: highest > y.max };
+}
+
+function isWhole(value: number): boolean {
+  return Number.isInteger(Math.round(value * 1e6) / 1e6);
+}
+
+/** The highest level such that it and every lower one of a source and mode meet the objective; 0: not even the lowest; undefined without values. */
+export function holdsUpTo({ values }: Series, source: Source, mode: Mode): number | undefined {
+  const own = values.filter((value) => value.source === source && value.mode === mode && value.slo !== undefined);
+  const missed = own.findIndex(({ slo }) => slo === 'missed');
+  return own.length === 0 ? undefined : missed === 0 ? 0 : own.at(missed < 0 ? -1 : missed - 1)?.concurrency;
+}
+
+/** The modes of a result, in the order in which they are told: first what is compared with. */
+export function modesOf({ request: { modes = [] } }: SimulationResult): Mode[] {
+  const order: Mode[] = ['round_robin', 'least_loaded', 'kv'];
+  return order.filter((mode) => modes.includes(mode));
+}
