@@ -415,7 +415,7 @@ func TestBoothRefuses(t *testing.T) {
 		"dynamo --mode=fast":        `--mode must be one of "kv","round_robin","least_loaded"`,
 		"demo --profile=b200":       "profile: b200 is not allowed: h100-tp2, h100-tp4, h200-tp1",
 		"demo --mode=fast":          "mode: fast is not allowed: [kv round_robin least_loaded]",
-		"demo --workers=65":         "workers: 65 is not allowed: 1 to 64",
+		"demo --workers=1025":       "workers: 1025 is not allowed: 1 to 1024",
 		"demo --speculation=medusa": "speculation: medusa is not allowed",
 		"demo --speed=0":            "speed: 0 is not allowed",
 		"demo --gpu-port=0":         "gpu-port: 0 is not allowed: 1 to 65535",

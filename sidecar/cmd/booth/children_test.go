@@ -112,6 +112,7 @@ func TestChildrenRefuse(t *testing.T) {
 		{[]string{"cluster", "--speed=-1"}, "booth: speed: -1 is not allowed"},
 		{[]string{"cluster", "--fault-stall=2"}, "2 is not allowed"},
 		{[]string{"cluster", "--overlap-weight=-1"}, "overlap_weight: -1 is not allowed"},
+		{[]string{"cluster", "--no-router-assume-kv-reuse", "--router-kv-overlap-score-credit=2"}, "router_kv_overlap_score_credit: 2 is not allowed: 0 to 1"},
 		{[]string{"prometheus", "--config-file=missing", "--data-dir=" + t.TempDir()}, "booth: config_file: "},
 		{[]string{"prometheus", "--data-dir=x"}, "--config-file"},
 	} {

@@ -59,6 +59,17 @@ func (f *simFlags) args() []string {
 	}
 }
 
+// routerFlags are those of Dynamo's frontend of the same names: [sim.RouterSwitches].
+type routerFlags struct {
+	DecodeActiveRequestWeight float64 `default:"0" placeholder:"BLOCKS" help:"As Dynamo's: blocks that each request in progress adds to the cost of its worker."`
+	TrackOutputBlocks         bool    `negatable:"" help:"As Dynamo's: count the blocks of answers as they grow."`
+	AssumeKVReuse             bool    `name:"assume-kv-reuse" default:"true" negatable:"" help:"As Dynamo's: count a block that several requests in progress share once."`
+	TrackActiveBlocks         bool    `default:"true" negatable:"" help:"As Dynamo's: count the blocks of requests in progress."`
+	TrackPrefillTokens        bool    `default:"true" negatable:"" help:"As Dynamo's: count what is to be prefilled."`
+	OverlapScoreCredit        float64 `name:"kv-overlap-score-credit" default:"1" help:"As Dynamo's: how much of a block that a worker holds counts as prefilled, 0 to 1."`
+	OverlapScoreCreditDecay   float64 `name:"kv-overlap-score-credit-decay" default:"0" help:"As Dynamo's: how fast that falls with the prefill that waits on the worker."`
+}
+
 // clusterCmd is `booth cluster`.
 type clusterCmd struct {
 	simFlags
@@ -70,6 +81,7 @@ type clusterCmd struct {
 
 	OverlapWeight float64       `default:"1" help:"Weight of the prefill in the costs under kv."`
 	Temperature   float64       `default:"0" help:"Temperature of the choice under kv; 0 takes the lowest cost."`
+	Router        routerFlags   `embed:"" prefix:"router-"`
 	ForgetAnswers bool          `negatable:"" help:"Never find the blocks of answers again, as Dynamo's mock workers do."`
 	Restart       time.Duration `default:"5s" help:"How long a change of mode takes."`
 	StateFile     string        `placeholder:"FILE" help:"File that keeps mode and speculation over a restart of this process."`
@@ -91,6 +103,7 @@ func (c *clusterCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error
 		return err
 	}
 	o.OverlapWeight, o.Temperature, o.ForgetAnswers, o.Restart = c.OverlapWeight, c.Temperature, c.ForgetAnswers, c.Restart
+	o.Router = sim.RouterSwitches(c.Router)
 	server, err := httpd.New(httpd.Options{
 		Cluster: o, Engine: c.Engine, Speed: c.Speed, StateFile: c.StateFile, Hosts: c.Hosts, Log: newLog(stderr, slog.LevelInfo),
 		Faults: httpd.Faults{HTTP500: c.Fault.HTTP500, HTTP429: c.Fault.HTTP429, Stall: c.Fault.Stall, Disconnect: c.Fault.Disconnect},

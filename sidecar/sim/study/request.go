@@ -69,7 +69,7 @@ var Limits = map[string]api.Limit{
 	"question_tokens.cv":   {Min: 0, Max: 2},
 	"think_time_seconds":   api.Limits["think_time"],
 	"start_rate":           api.Limits["start_rate"],
-	"workers":              {Min: 1, Max: 64},
+	"workers":              {Min: 1, Max: 1024},
 	"max_batch_size":       {Min: 1, Max: 512, Unit: "sequences"},
 	"block_size":           {Min: 1, Max: 1024, Unit: "tokens"},
 	"kv_tokens":            {Min: 1024, Max: 1 << 30},
@@ -172,6 +172,7 @@ func (r Request) GridOn(p sim.Profile) (Grid, error) {
 	g := Grid{Cluster: sim.DefaultOptions(p), Workload: full.workload(), Levels: full.Levels, Modes: full.Modes}
 	o := &g.Cluster
 	o.Speculation, o.OverlapWeight, o.Temperature = *full.Speculation, *full.OverlapWeight, *full.Temperature
+	o.Router.DecodeActiveRequestWeight, o.Router.TrackOutputBlocks, o.Router.AssumeKVReuse = *full.RouterDecodeActiveRequestWeight, *full.RouterTrackOutputBlocks, *full.RouterAssumeKVReuse
 	for i := range *full.Seeds {
 		g.Seeds = append(g.Seeds, uint64(*full.FirstSeed+i))
 	}
