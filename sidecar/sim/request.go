@@ -100,6 +100,9 @@ type Report struct {
 	OutputTokens int // that have left the frontend
 	QueueAhead   int // requests that waited at the worker when it arrived there
 
+	Preemptions      int // times that it had to give up its blocks
+	RecomputedTokens int // of prompt and answer, computed once more for that
+
 	Reason FinishReason // "" until the end, and where Err is set
 	Err    error        // ErrRestarting, ErrWorkerLost, ErrCancelled, or nil
 }
@@ -136,6 +139,7 @@ type Job struct {
 	uncached int       // tokens that the router expects to be prefilled
 	answered int       // blocks of the answer that the router counts
 	chunk    int       // of the iteration under way
+	reached  int       // tokens that had been computed when it was preempted
 }
 
 // prompt are the full blocks of the job's prompt.

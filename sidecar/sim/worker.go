@@ -227,6 +227,11 @@ func (w *worker) grow(j *Job, tokens int) bool {
 func (w *worker) preempt(j *Job) {
 	w.running = w.running[:len(w.running)-1]
 	w.release(j)
+	if !j.prefilling() {
+		j.computed = j.context() - 1 // what it got last is computed with the next one
+	}
+	j.reached = max(j.reached, j.computed)
+	j.report.Preemptions++
 	j.computed, j.goal = 0, j.context()
 	w.waiting = slices.Insert(w.waiting, 0, j)
 	w.counters.Preemptions++
@@ -299,6 +304,7 @@ func (w *worker) produce(j *Job) int {
 	if !j.prefilling() {
 		return w.decode(j)
 	}
+	j.report.RecomputedTokens += max(min(j.computed+j.chunk, j.reached)-j.computed, 0)
 	j.computed += j.chunk
 	w.counters.PrefilledTokens += int64(j.chunk)
 	j.chunk = 0

@@ -200,6 +200,14 @@ func TestPreemption(t *testing.T) {
 	assert.Greater(t, w.PrefilledTokens, int64(3000), "some of it is computed once more")
 	assert.EqualValues(t, 3000, w.PromptTokens, "but asked for once")
 	assertIdle(t, c)
+
+	assert.Zero(t, first.end.Preemptions+third.end.Preemptions)
+	assert.Equal(t, 1, second.end.Preemptions)
+	// All that was prefilled is the prompts, what was computed twice, and the one token
+	// that the second sequence had got last.
+	assert.EqualValues(t, w.PrefilledTokens-3000-1, second.end.RecomputedTokens)
+	assert.Greater(t, second.end.RecomputedTokens, 300, "of its answer at least, which nobody else has")
+	assert.Zero(t, first.end.RecomputedTokens)
 }
 
 // A request may take the whole cache, whatever is kept free otherwise.
