@@ -33,7 +33,7 @@ type eventSink interface {
 }
 
 func newCache(capacity int, events eventSink) *cache {
-	return &cache{capacity: capacity, tree: newTree(), blocks: make([]block, 1), events: events}
+	return &cache{capacity: capacity, tree: newTree(capacity), blocks: make([]block, 1, room(capacity)), events: events}
 }
 
 // available is how many blocks can be had, free or by eviction.

@@ -157,10 +157,11 @@ type load struct {
 type blockID int32
 
 func newRouter(o Options, rng *rand.Rand) *router {
+	blocks := o.Profile.Workers * o.Profile.KV.Blocks
 	r := &router{
 		RouterSwitches: o.Router, mode: o.Mode, overlapWeight: o.OverlapWeight, temperature: o.Temperature,
 		blockTokens: o.Profile.KV.BlockTokens, rng: rng,
-		tree: newTree(), held: newWorkers(o.Profile.Workers), active: newWorkers(o.Profile.Workers),
+		tree: newTree(blocks), held: newWorkers(o.Profile.Workers, blocks), active: newWorkers(o.Profile.Workers, blocks),
 		loads: make([]load, o.Profile.Workers),
 	}
 	for i := range r.loads {

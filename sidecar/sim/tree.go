@@ -29,7 +29,14 @@ type branch struct {
 	key    uint64
 }
 
-func newTree() tree { return tree{nodes: make([]node, 1), branches: map[branch]int32{}} }
+// newTree is an empty one that may come to have so many nodes.
+func newTree(size int) tree {
+	return tree{nodes: make([]node, 1, room(size)), branches: map[branch]int32{}}
+}
+
+// room is the capacity that a slice for so many nodes, and the root, begins with: all of
+// it unless that is much.
+func room(nodes int) int { return 1 + min(nodes, 1<<16) }
 
 // find is the child with a key, 0 without one.
 func (t *tree) find(parent int32, key uint64) int32 {
@@ -91,11 +98,10 @@ func (t *tree) drop(id int32) {
 }
 
 // doubled is a slice with room for one more: where it has none, for as many as there
-// are. What grows to its full size in each of thousands of runs is copied less often so than by
-// append.
+// are, so that it is copied less often than by append.
 func doubled[T any](s []T) []T {
 	if len(s) == cap(s) {
-		return slices.Grow(s, max(len(s), 1024))
+		return slices.Grow(s, len(s))
 	}
 	return s
 }

@@ -13,7 +13,7 @@ import (
 // ids, and what nobody holds is gone: as a map of all held prefixes says.
 func TestTree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	tree := newTree()
+	tree := newTree(100)
 	type held struct {
 		keys []uint64
 		ids  []int32
@@ -74,7 +74,7 @@ func TestTree(t *testing.T) {
 func TestDepths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, number := range []int{1, 3, 63, 64, 65, 128, 200, maxWorkers} {
-		sets := newWorkers(number)
+		sets := newWorkers(number, 10)
 		sets.grow(50)
 		member := map[[2]int]bool{}
 		path := make([]blockID, 40)

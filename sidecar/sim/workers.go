@@ -12,9 +12,10 @@ type workers struct {
 	depth []int
 }
 
-func newWorkers(number int) workers {
+// newWorkers are empty sets of so many workers, for blocks that may come to be so many.
+func newWorkers(number, blocks int) workers {
 	words := (number + 63) / 64
-	return workers{number: number, words: words, bits: make([]uint64, words), still: make([]uint64, words), depth: make([]int, number)}
+	return workers{number: number, words: words, bits: make([]uint64, words, words*room(blocks)), still: make([]uint64, words), depth: make([]int, number)}
 }
 
 // grow makes room for the sets of so many blocks.
