@@ -134,7 +134,12 @@ func buildBackend(b pack.Backend, flags string) error {
 	return build.Build{}.Custom(b.OS, b.Arch)
 }
 
-// Bench measures the load generator against a server with known token times, a whole booth, and what its screens cost a browser.
+// Docs writes what is made of computed results: docs/simulation.md and its figures, in some minutes.
+func Docs(ctx context.Context) error {
+	return suite.Command(ctx, "go", "run", "./sidecar/test/simulation")
+}
+
+// Bench measures the load generator against a server with known token times, a whole booth, simulations, and what its screens cost a browser.
 func Bench(ctx context.Context) error {
 	if err := buildOnce(ctx); err != nil {
 		return err

@@ -129,7 +129,8 @@ func (r Request) Complete(p sim.Profile) Request {
 		QuestionTokens: &w.QuestionTokens, ThinkTimeSeconds: new(w.ThinkTime.Seconds()), StartRate: &w.StartRate,
 		Workers: &p.Workers, MaxBatchSize: &p.MaxSequences, BlockSize: &p.KV.BlockTokens, KVTokens: new(p.KV.Tokens()), Speculation: &o.Speculation,
 		OverlapWeight: &o.OverlapWeight, Temperature: &o.Temperature,
-		RouterDecodeActiveRequestWeight: new(0.), RouterTrackOutputBlocks: new(false), RouterAssumeKVReuse: new(true),
+		RouterDecodeActiveRequestWeight: &o.Router.DecodeActiveRequestWeight, RouterTrackOutputBlocks: &o.Router.TrackOutputBlocks,
+		RouterAssumeKVReuse: &o.Router.AssumeKVReuse,
 	})
 	full.Levels = slices.Compact(slices.Sorted(slices.Values(full.Levels)))
 	full.Modes = distinct(full.Modes)
@@ -172,7 +173,8 @@ func (r Request) GridOn(p sim.Profile) (Grid, error) {
 	g := Grid{Cluster: sim.DefaultOptions(p), Workload: full.workload(), Levels: full.Levels, Modes: full.Modes}
 	o := &g.Cluster
 	o.Speculation, o.OverlapWeight, o.Temperature = *full.Speculation, *full.OverlapWeight, *full.Temperature
-	o.Router.DecodeActiveRequestWeight, o.Router.TrackOutputBlocks, o.Router.AssumeKVReuse = *full.RouterDecodeActiveRequestWeight, *full.RouterTrackOutputBlocks, *full.RouterAssumeKVReuse
+	o.Router.DecodeActiveRequestWeight = *full.RouterDecodeActiveRequestWeight
+	o.Router.TrackOutputBlocks, o.Router.AssumeKVReuse = *full.RouterTrackOutputBlocks, *full.RouterAssumeKVReuse
 	for i := range *full.Seeds {
 		g.Seeds = append(g.Seeds, uint64(*full.FirstSeed+i))
 	}

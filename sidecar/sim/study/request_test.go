@@ -29,7 +29,8 @@ func TestRequest(t *testing.T) {
 		"profile": "h200-tp1", "levels": [90, 20, 90], "modes": ["least_loaded", "least_loaded"], "seeds": 2, "first_seed": 7,
 		"workers": 5, "openings": 0, "opening_tokens": 500, "turns": {"min": 2, "max": 3}, "output_tokens": {"mean": 100, "cv": 0.1},
 		"max_tokens": 200, "question_tokens": {"mean": 30, "cv": 0.2}, "think_time_seconds": 1.5, "max_batch_size": 128,
-		"block_size": 64, "kv_tokens": 100000, "overlap_weight": 2, "temperature": 0.5, "speculation": "eagle3", "start_rate": 3
+		"block_size": 64, "kv_tokens": 100000, "overlap_weight": 2, "temperature": 0.5, "speculation": "eagle3", "start_rate": 3,
+		"router_decode_active_request_weight": 60, "router_track_output_blocks": true, "router_assume_kv_reuse": false
 	}`), &r))
 	g, err := r.Grid()
 	require.NoError(t, err)
@@ -37,6 +38,7 @@ func TestRequest(t *testing.T) {
 	p.Workers, p.MaxSequences, p.KV.BlockTokens, p.KV.Blocks = 5, 128, 64, 1562
 	o := sim.DefaultOptions(p)
 	o.Speculation, o.OverlapWeight, o.Temperature = api.SpeculationEagle3, 2, .5
+	o.Router.DecodeActiveRequestWeight, o.Router.TrackOutputBlocks, o.Router.AssumeKVReuse = 60, true, false
 	assert.Equal(t, Grid{
 		Cluster: o, Levels: []int{20, 90}, Modes: []api.Mode{api.ModeLeastLoaded}, Seeds: []uint64{7, 8},
 		Workload: closedloop.Workload{

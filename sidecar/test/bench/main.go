@@ -3,7 +3,8 @@
 // Command bench measures the load generator itself: against a server whose token
 // times are known it shows how wrong its figures are, what a chunk costs it, and
 // whether it knows when it is not to be trusted. Then it measures what the whole
-// booth costs on the simulated cluster, and shows beside it what the booth shows.
+// booth costs on the simulated cluster, and shows beside it what the booth shows, and
+// what simulations cost.
 //
 // The load generator is the real one, bin/loadgen, in a process of its own; the
 // server is another. Starved rows let other processes compete with the load
@@ -67,12 +68,16 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		return plainLoop(ctx, args[1], n)
+	case len(args) == 2 && args[0] == "simulate":
+		return simulate(ctx, args[1])
 	case len(args) == 1 && args[0] == "booth":
 		return boothTable(ctx)
+	case len(args) == 1 && args[0] == "simulation":
+		return simulationTable(ctx)
 	case len(args) == 0:
-		return errors.Join(table(ctx), boothTable(ctx))
+		return errors.Join(table(ctx), boothTable(ctx), simulationTable(ctx))
 	}
-	return fmt.Errorf("bench takes no arguments, or \"booth\" for the whole booth alone")
+	return fmt.Errorf("bench takes no arguments, or \"booth\" for the whole booth alone, or \"simulation\" for simulations alone")
 }
 
 // table runs every row and prints it as it ends.

@@ -1,0 +1,305 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"image/color"
+	"math"
+	"strings"
+	"text/template"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/closedloop"
+	"kvbooth/sidecar/sim/study"
+)
+
+// The files that are written.
+const (
+	document      = "simulation.md"
+	crossingChart = "simulation-crossover.svg"
+	costChart     = "simulation-cost.svg"
+)
+
+//go:embed simulation.md.tmpl
+var text string
+
+// render makes the files of the results, by name. Equal results give equal bytes.
+func render(r results) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for name, draw := range map[string]func(results) ([]byte, error){crossingChart: drawCrossing, costChart: drawCost, document: write} {
+		drawn, err := draw(r)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		files[name] = drawn
+	}
+	return files, nil
+}
+
+// row is a number of workers in the text.
+type row struct {
+	Workers  int
+	Crossing string
+	At       []string // load by load
+}
+
+// write fills the text in.
+func write(r results) ([]byte, error) {
+	p, err := sim.LoadProfile(r.Profile)
+	if err != nil {
+		return nil, err
+	}
+	loads := loadsOf(r)
+	var rows []row
+	for _, s := range r.Scales {
+		rows = append(rows, row{Workers: s.Workers, Crossing: crossing(s), At: ratios(s)})
+	}
+	busiest := loads[len(loads)-1]
+	var why []string
+	for _, s := range r.Scales {
+		why = append(why, because(s, len(loads)-1, busiest))
+	}
+	t, err := template.New(document).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, map[string]any{
+		"Profile": p, "Runs": len(r.Scales[0].Points[0].Runs), "Crossover": crossingChart, "Cost": costChart, "Cores": r.Cores,
+		"Loads": loads, "Rows": rows, "Why": why, "Trend": trend(r), "Costs": r.Costs, "CostLoad": costLoad,
+		"Presets": study.Presets(p), "Crowd": math.Round(100 * (closedloop.Crowd - 1)), "Length": closedloop.Length.Seconds(),
+		"Rate": func(c costResult) string { return fmt.Sprintf("%.1f", float64(c.Tokens)/c.CPUSeconds/1e6) },
+	})
+	return out.Bytes(), err
+}
+
+// loadsOf are the levels over the workers, which are the same at every scale.
+func loadsOf(r results) (loads []int) {
+	for _, p := range r.Scales[0].Points {
+		if p.Mode == api.ModeKV {
+			loads = append(loads, p.Concurrency/r.Scales[0].Workers)
+		}
+	}
+	return loads
+}
+
+func p95(f *closedloop.Figures) *float64 { return &f.TTFT95 }
+
+// sides are the modes of a scale.
+func sides(s scale) (kv, roundRobin study.Curve) {
+	curves := study.Curves(s.Points)
+	return curves[0], curves[1]
+}
+
+// crossings are those in TTFT p95 beyond which kv is the slower one.
+func crossings(s scale) (up []study.Crossing) {
+	kv, rr := sides(s)
+	for _, x := range study.Crossings(kv, rr, p95) {
+		if x.Above > 0 {
+			up = append(up, x)
+		}
+	}
+	return up
+}
+
+// crossing says in a cell where they are.
+func crossing(s scale) string {
+	n := float64(s.Workers)
+	var cells []string
+	for _, x := range crossings(s) {
+		cells = append(cells, fmt.Sprintf("%.0f (%.0f to %.0f)", x.At/n, x.Low/n, x.High/n))
+	}
+	if len(cells) == 0 {
+		return "none shown"
+	}
+	return strings.Join(cells, ", ")
+}
+
+// ratios are what kv's TTFT p95 is of round-robin's, at each load.
+func ratios(s scale) (cells []string) {
+	for _, xy := range ratioCurve(s) {
+		cells = append(cells, fmt.Sprintf("%.2f", xy.Y))
+	}
+	return cells
+}
+
+func ratioCurve(s scale) (xys plotter.XYs) {
+	kv, rr := sides(s)
+	for i := range kv.Points {
+		a, b := kv.Points[i].Mean(), rr.Points[i].Mean()
+		xys = append(xys, plotter.XY{X: float64(kv.Points[i].Concurrency) / float64(s.Workers), Y: a.TTFT95 / b.TTFT95})
+	}
+	return xys
+}
+
+// because says what a scale is like at a load.
+func because(s scale, at, load int) string {
+	kv, rr := sides(s)
+	a, b := kv.Points[at].Mean(), rr.Points[at].Mean()
+	return fmt.Sprintf("%d workers at %d conversations each: TTFT p95 %.2f s under kv against %.2f s; the longest wait in a queue %.1f s against %.1f s; some worker has more requests in flight than its batch holds in %.0f %% of the seconds against %.0f %%; %.0f %% of the first turns herd against %.0f %%; %.0f %% of the prompt tokens are prefilled twice against %.0f %%.",
+		s.Workers, load, a.TTFT95, b.TTFT95, a.LargestQueue, b.LargestQueue, 100*a.Full, 100*b.Full, 100*a.Herding, 100*b.Herding, 100*a.Twice, 100*b.Twice)
+}
+
+// trend says whether the crossing moves with the number of workers, by the first and the
+// last scale.
+func trend(r results) string {
+	first, last := r.Scales[0], r.Scales[len(r.Scales)-1]
+	a, b := crossings(first), crossings(last)
+	from, to := fmt.Sprintf("%d workers", first.Workers), fmt.Sprintf("%d", last.Workers)
+	switch {
+	case len(a) == 0 && len(b) == 0:
+		return fmt.Sprintf("Neither with %s nor with %s do the curves cross at these loads.", from, to)
+	case len(a) == 0:
+		return fmt.Sprintf("With %s no crossing shows at these loads, with %s one does: more workers do not help here.", from, to)
+	case len(b) == 0:
+		return fmt.Sprintf("With %s the curves cross, with %s no crossing shows at these loads: more workers help here.", from, to)
+	}
+	x, y := a[len(a)-1], b[len(b)-1]
+	n, m := float64(first.Workers), float64(last.Workers)
+	numbers := fmt.Sprintf("from %.0f conversations for each worker (%.0f to %.0f) with %s to %.0f (%.0f to %.0f) with %s", x.At/n, x.Low/n, x.High/n, from, y.At/m, y.Low/m, y.High/m, to)
+	switch {
+	case y.Low/m > x.High/n:
+		return "With more workers the crossing moves to higher loads: " + numbers + "."
+	case y.High/m < x.Low/n:
+		return "With more workers the crossing moves to lower loads, not to higher ones: " + numbers + "."
+	}
+	return "The crossing does not move beyond the spread of the runs: " + numbers + "."
+}
+
+// Sizes and colours of the charts. The colours are Okabe and Ito's, which most people can
+// tell apart.
+const (
+	width  = 7.2 * vg.Inch
+	height = 4.2 * vg.Inch
+)
+
+var colours = []color.Color{
+	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff},
+	color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff},
+}
+
+// newChart is one with nothing in it.
+func newChart(title, x, y string) *plot.Plot {
+	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
+	plotter.DefaultFont = plot.DefaultFont
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	p.Title.Padding, p.X.Padding, p.Y.Padding = vg.Points(8), vg.Points(4), vg.Points(4)
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.XOffs, p.Legend.YOffs = vg.Points(10), vg.Points(-6)
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe0}, color.Gray{0xe0}
+	p.Add(grid)
+	return p
+}
+
+// add draws a line with points.
+func add(p *plot.Plot, name string, xys plotter.XYs, of color.Color) error {
+	line, points, err := plotter.NewLinePoints(xys)
+	if err != nil {
+		return err
+	}
+	line.Color, points.Color, line.Width = of, of, vg.Points(1.8)
+	points.GlyphStyle.Radius = vg.Points(2.6)
+	p.Add(line, points)
+	if name != "" {
+		p.Legend.Add(name, line)
+	}
+	return nil
+}
+
+func svg(p *plot.Plot) ([]byte, error) {
+	w, err := p.WriterTo(width, height, "svg")
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	_, err = w.WriteTo(&out)
+	return out.Bytes(), err
+}
+
+// drawCrossing draws kv's TTFT p95 over round-robin's, a line for each scale.
+func drawCrossing(r results) ([]byte, error) {
+	p := newChart("Simulated: TTFT p95 under kv, as a multiple of round-robin's", "conversations for each worker", "kv / round-robin, logarithmic")
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, ratioTicks
+	low, high := 1., 1.
+	for i, s := range r.Scales {
+		xys := ratioCurve(s)
+		for _, xy := range xys {
+			low, high = min(low, xy.Y), max(high, xy.Y)
+		}
+		if err := add(p, fmt.Sprintf("%d workers", s.Workers), xys, colours[i%len(colours)]); err != nil {
+			return nil, err
+		}
+	}
+	loads := loadsOf(r)
+	even, err := plotter.NewLine(plotter.XYs{{X: float64(loads[0]), Y: 1}, {X: float64(loads[len(loads)-1]), Y: 1}})
+	if err != nil {
+		return nil, err
+	}
+	even.Dashes, even.Color = []vg.Length{vg.Points(5), vg.Points(4)}, color.Gray{0x60}
+	p.Add(even)
+	p.Legend.Add("equal: above, kv is slower", even)
+	p.Y.Min, p.Y.Max = low/1.1, high*1.1
+	return svg(p)
+}
+
+// ratioTicks are round multiples and shares.
+var ratioTicks = plot.TickerFunc(func(low, high float64) (ticks []plot.Tick) {
+	for _, v := range []float64{.1, .2, .3, .5, .7, 1, 1.5, 2, 3, 5, 7, 10, 20, 30, 50, 100} {
+		if v >= low && v <= high {
+			ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprint(v)})
+		}
+	}
+	return ticks
+})
+
+// drawCost draws the time of a run against the tokens in it.
+func drawCost(r results) ([]byte, error) {
+	p := newChart("What a simulation costs", "simulated output tokens, millions, logarithmic", "CPU seconds, logarithmic")
+	p.X.Scale, p.X.Tick.Marker, p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades, plot.LogScale{}, decades
+	var xys plotter.XYs
+	var labels plotter.XYLabels
+	for _, c := range r.Costs {
+		xy := plotter.XY{X: float64(c.Tokens) / 1e6, Y: max(c.CPUSeconds, .001)}
+		xys = append(xys, xy)
+		labels.XYs, labels.Labels = append(labels.XYs, xy), append(labels.Labels, fmt.Sprintf("  %d workers", c.Workers))
+	}
+	if err := add(p, "", xys, colours[0]); err != nil {
+		return nil, err
+	}
+	words, err := plotter.NewLabels(labels)
+	if err != nil {
+		return nil, err
+	}
+	for i := range words.TextStyle {
+		words.TextStyle[i].YAlign = -1.2
+		words.TextStyle[i].XAlign = -.9
+	}
+	p.Add(words)
+	last := xys[len(xys)-1]
+	p.X.Min, p.X.Max = xys[0].X/1.5, last.X*1.8
+	p.Y.Min, p.Y.Max = xys[0].Y/1.5, last.Y*2
+	return svg(p)
+}
+
+// decades are 1, 2 and 5 times the powers of ten.
+var decades = plot.TickerFunc(func(low, high float64) (ticks []plot.Tick) {
+	for power := math.Floor(math.Log10(low)); power <= math.Ceil(math.Log10(high)); power++ {
+		for _, m := range []float64{1, 2, 5} {
+			if v := m * math.Pow(10, power); v >= low && v <= high {
+				ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%.4g", v)})
+			}
+		}
+	}
+	return ticks
+})

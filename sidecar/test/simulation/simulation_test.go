@@ -1,0 +1,103 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/closedloop"
+	"kvbooth/sidecar/sim/study"
+)
+
+// The committed text and figures are those of the committed results, and these are of
+// the profile as it is.
+func TestCommitted(t *testing.T) {
+	r, err := readResults("testdata/results.json")
+	require.NoError(t, err)
+	p, err := sim.LoadProfile(r.Profile)
+	require.NoError(t, err)
+	assert.Equal(t, hash(p), r.Hash, "the profile has changed: go tool mage docs")
+	files, err := render(r)
+	require.NoError(t, err)
+	assert.Len(t, files, 3)
+	for name, want := range files {
+		text, err := os.ReadFile(filepath.Join("../../..", docs, name))
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(want, text), "%s is not what its results give: go run ./sidecar/test/simulation write", name)
+	}
+}
+
+// What is simulated is what the text says, at a small size, and it can be drawn.
+func TestSmall(t *testing.T) {
+	p := sim.H200()
+	r := results{Profile: p.Name, Cores: 2}
+	for _, workers := range []int{1, 2} {
+		s, err := atScale(t.Context(), p, workers, []int{2, 4}, 1)
+		require.NoError(t, err)
+		require.Len(t, s.Points, 4)
+		assert.Equal(t, 4*workers, s.Points[2].Concurrency)
+		r.Scales = append(r.Scales, s)
+		c, err := cost(t.Context(), p, workers, 4, 30*time.Second)
+		require.NoError(t, err)
+		assert.Greater(t, c.Tokens, 100*workers)
+		assert.Positive(t, c.CPUSeconds)
+		r.Costs = append(r.Costs, c)
+	}
+	files, err := render(r)
+	require.NoError(t, err)
+	assert.Contains(t, string(files[document]), "on clusters of 1, 2 workers (runs of every point: 1)")
+	for _, name := range []string{crossingChart, costChart} {
+		d := xml.NewDecoder(bytes.NewReader(files[name]))
+		for err = nil; err == nil; {
+			_, err = d.Token()
+		}
+		assert.ErrorIs(t, err, io.EOF, "%s is XML", name)
+	}
+	again, err := render(r)
+	require.NoError(t, err)
+	assert.Equal(t, files, again)
+}
+
+// made is a scale where kv's TTFT p95 is so many times that of round-robin, load by load.
+func made(workers int, ratios ...float64) scale {
+	s := scale{Workers: workers}
+	for i, ratio := range ratios {
+		kv, rr := closedloop.Figures{TTFT95: ratio}, closedloop.Figures{TTFT95: 1}
+		level := (20 + 20*i) * workers
+		s.Points = append(s.Points,
+			study.Point{Concurrency: level, Mode: api.ModeKV, Runs: []closedloop.Figures{kv, kv}},
+			study.Point{Concurrency: level, Mode: api.ModeRoundRobin, Runs: []closedloop.Figures{rr, rr}})
+	}
+	return s
+}
+
+func TestTrend(t *testing.T) {
+	of := func(a, b scale) string { return trend(results{Scales: []scale{a, b}}) }
+	early, late, never := made(3, .5, 1.5, 2), made(50, .5, .5, 1.5), made(50, .5, .5, .5)
+	assert.Equal(t, "30 (30 to 30)", crossing(early))
+	assert.Equal(t, "none shown", crossing(never))
+	assert.Contains(t, of(early, late), "moves to higher loads: from 30 conversations for each worker (30 to 30) with 3 workers to 50 (50 to 50) with 50.")
+	assert.Contains(t, of(late, early), "moves to lower loads, not to higher ones: from 50")
+	assert.Contains(t, of(early, early), "does not move beyond the spread")
+	assert.Contains(t, of(early, never), "With 3 workers the curves cross, with 50 no crossing shows")
+	assert.Contains(t, of(never, early), "With 50 workers no crossing shows at these loads, with 3 one does")
+	assert.Contains(t, of(never, never), "Neither with 50 workers nor with 50")
+}
+
+func TestArguments(t *testing.T) {
+	assert.Error(t, run(t.Context(), []string{"compute"}))
+	err := run(t.Context(), []string{"write"})
+	assert.True(t, errors.Is(err, os.ErrNotExist), "it runs in the repository's root")
+}
