@@ -68,9 +68,13 @@ func (p *Profile) Constants() []Constant {
 		}
 	}
 	all := []Constant{
-		step("base", reading, 4*reading, "the weights are read once an iteration; drafting, sampling and the host add to it",
+		step("host", 0, maxFloor, "nothing, or as long as launching the kernels one by one",
+			func(c *StepCost) *float64 { return &c.Host }),
+		step("host_per_sequence", 0, hostPerSequence, "what the host spends on a sequence in an iteration: its inputs, sampling, its answer's text",
+			func(c *StepCost) *float64 { return &c.HostPerSequence }),
+		step("base", reading, 4*reading, "the weights are read once an iteration, at the full bandwidth, or at a quarter of it",
 			func(c *StepCost) *float64 { return &c.Base }),
-		step("per_sequence", 0, 4*verified*perToken+hostPerSequence, "nothing while reading the weights takes longer; its tokens at a quarter of the peak, and a millisecond of the host",
+		step("per_sequence", 0, 4*verified*perToken, "nothing while reading the weights takes longer; its tokens at a quarter of the peak",
 			func(c *StepCost) *float64 { return &c.PerSequence }),
 		step("per_context_token", perContext, 4*perContext, "keys and values are read at the full bandwidth, or at a quarter of it",
 			func(c *StepCost) *float64 { return &c.PerContextToken }),
@@ -92,7 +96,9 @@ func (p *Profile) Constants() []Constant {
 			}
 		}
 		all = append(all, floor("milliseconds", reading, maxFloor, "no less than without a floor; a host launches a layer of the model in 2 ms at most",
-			func(f *Floor) *float64 { return &f.Milliseconds }))
+			func(f *Floor) *float64 { return &f.Milliseconds }),
+			floor("per_sequence", 0, hostPerSequence, "as step.host_per_sequence",
+				func(f *Floor) *float64 { return &f.PerSequence }))
 	}
 	share := func(name string, low, high float64, why string, at func(*Profile) *float64) Constant {
 		return Constant{
@@ -101,6 +107,7 @@ func (p *Profile) Constants() []Constant {
 		}
 	}
 	return append(all,
+		share("uneven", 0, .15, "no two machines are equally fast; a worker a third slower would be replaced", func(p *Profile) *float64 { return &p.Uneven }),
 		share("hand_over", 0, 1, "tokens leave during the iteration after theirs", func(p *Profile) *float64 { return &p.HandOver }),
 		share("frontend.in", 1, 100, "template, tokenizer and router, on a CPU", func(p *Profile) *float64 { return &p.Frontend.In }),
 		share("frontend.out", 0, 50, "text of a token, on a CPU, and the network", func(p *Profile) *float64 { return &p.Frontend.Out }),
@@ -112,8 +119,7 @@ func (p *Profile) Constants() []Constant {
 	)
 }
 
-// hostPerSequence is what the host may spend on a sequence in an iteration, at most:
-// its inputs, sampling, and its answer's text.
+// hostPerSequence is what the host may spend on a sequence in an iteration, at most.
 const hostPerSequence = 1
 
 // maxFloor is the least that an iteration may be said to take, at most: launching

@@ -12,7 +12,7 @@ import (
 // What bounds the constants are: the GPU's data sheet and the model.
 func TestBounds(t *testing.T) {
 	low := map[string]float64{
-		"step.base": 15.88, "step.per_sequence": 0, "step.per_context_token": 3.413e-5,
+		"step.host": 0, "step.host_per_sequence": 0, "step.base": 15.88, "step.per_sequence": 0, "step.per_context_token": 3.413e-5,
 		"step.per_prefill_token": .07135, "step.per_chunk_context": 1.325e-6,
 		"speculation.not_recorded.tokens_per_step": 1,
 	}
@@ -35,9 +35,9 @@ func TestBounds(t *testing.T) {
 	// Two GPUs read and compute at the same time.
 	h100, err := LoadProfile("h100-tp2")
 	require.NoError(t, err)
-	for i, c := range h100.Constants()[:4] {
+	for i, c := range h100.Constants()[2:6] {
 		ratio := []float64{2 * 3350. / 4800, 1, 2 * 3350. / 4800, 2}[i]
-		assert.InDelta(t, p.Constants()[i].Low/ratio, c.Low, 1e-9, c.Name)
+		assert.InDelta(t, p.Constants()[2:][i].Low/ratio, c.Low, 1e-9, c.Name)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestConstantsAreRefused(t *testing.T) {
 		{"a source of nothing", "sources", func(p *Profile) { p.Sources["step.bass"] = Source{Fitted, "test"} }},
 		{"no origin", "sources.hand_over.origin", func(p *Profile) { p.Sources["hand_over"] = Source{"", "test"} }},
 		{"no words", "sources.hand_over.from", func(p *Profile) { p.Sources["hand_over"] = Source{Fitted, ""} }},
-		{"fitted to nothing", "sources.step.base.origin", func(p *Profile) { p.Calibrated, p.Baseline = false, "" }},
+		{"fitted to nothing", "sources.step.host.origin", func(p *Profile) { p.Calibrated, p.Baseline = false, "" }},
 	} {
 		p := H200()
 		row.change(&p)

@@ -84,7 +84,7 @@ func New(o Options) (*Cluster, error) {
 	c := &Cluster{options: o, profile: &o.Profile, rng: rand.New(rand.NewPCG(mix(o.Seed), 0)), jobs: map[*Job]struct{}{}}
 	c.router = newRouter(o, c.rng)
 	for i := range o.Profile.Workers {
-		w := &worker{cluster: c, id: WorkerID(c.rng.Uint64() | 1<<63), index: i}
+		w := &worker{cluster: c, id: WorkerID(c.rng.Uint64() | 1<<63), index: i, pace: o.Profile.pace(i)}
 		w.cache = newCache(o.Profile.KV.Blocks, w)
 		c.workers = append(c.workers, w)
 	}

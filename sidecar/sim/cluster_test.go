@@ -75,10 +75,10 @@ func sum(numbers []int) (total int) {
 func timed() Profile {
 	p := H200()
 	p.Step = StepCost{
-		Base: 41, PerSequence: .5, PerContextToken: 3.5e-5, PerPrefillToken: .118, PerChunkContext: 2e-6, Jitter: .02,
+		Base: 41, PerSequence: .25, HostPerSequence: .25, PerContextToken: 3.5e-5, PerPrefillToken: .118, PerChunkContext: 2e-6, Jitter: .02,
 		Floors: []Floor{{Milliseconds: 92, Prefill: true, Sequences: api.Range{Min: 33, Max: 63}}},
 	}
-	p.HandOver, p.Frontend = .83, Frontend{In: 25, Out: 8}
+	p.Uneven, p.HandOver, p.Frontend = 0, .83, Frontend{In: 25, Out: 8}
 	return p
 }
 

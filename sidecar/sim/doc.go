@@ -19,10 +19,10 @@
 // The path of a request, with the constants of the profile:
 //
 //	Submit      the router decides and adds the request to its account
-//	+ 25 ms     it arrives at the worker's queue
-//	            it is admitted one iteration later than it could be
+//	+ 22 ms     it arrives at the worker's queue
+//	            it is admitted when the iteration under way ends
 //	Prefilled   its last chunk is computed; its prompt's blocks are registered
-//	+ .83 step  the first token leaves the worker, as those of any iteration do
+//	+ .8 step   the first token leaves the worker, as those of any iteration do
 //	+ 8 ms      and the frontend: FirstToken, Tokens; the router clears its prefill
 //	…           Tokens, once an iteration
 //	Finished    the last tokens have left; the router frees the request

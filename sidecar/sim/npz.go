@@ -38,7 +38,8 @@ func WriteNPZ(w io.Writer, p Profile) error {
 		}
 	}
 	prompt := []float64{0, float64(p.MaxBatchedTokens)}
-	prefill := []float64{p.Step.Base, p.Step.Base + p.Step.PerPrefillToken*prompt[1]}
+	alone := p.Step.Host + p.Step.Base
+	prefill := []float64{alone, alone + p.Step.PerPrefillToken*prompt[1]}
 
 	archive := zip.NewWriter(w)
 	for _, array := range []struct {

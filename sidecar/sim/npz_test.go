@@ -93,10 +93,10 @@ func TestWriteNPZ(t *testing.T) {
 		context   float64
 		want      float64
 	}{
-		{"one conversation", 1, 5000, (41 + 0.5 + 3.5e-5*5000) / 2.21},
-		{"60 conversations on 3 workers", 20, 5500, (41 + 10 + 3.5e-5*110_000) / 2.21},
-		{"120: between the graph sizes", 40, 5500, 92 / 2.21},
-		{"180: still between them", 60, 5000, 92 / 2.21},
+		{"one conversation", 1, 5000, (41 + 0.5 + 3.5e-5*5000) / p.TokensPerStep()},
+		{"60 conversations on 3 workers", 20, 5500, (41 + 10 + 3.5e-5*110_000) / p.TokensPerStep()},
+		{"120: between the graph sizes", 40, 5500, 92 / p.TokensPerStep()},
+		{"180: still between them", 60, 5000, 92 / p.TokensPerStep()},
 	} {
 		got := interpolate(itl.values, kv.values, contexts.values, float64(test.sequences)*test.context, test.context)
 		assert.InEpsilon(t, test.want, got, 0.02, test.intent)

@@ -1,6 +1,10 @@
 package sim
 
-import "kvbooth/sidecar/api"
+import (
+	"math"
+
+	"kvbooth/sidecar/api"
+)
 
 // Profile says how large and how fast one worker of a cluster is. Its times
 // are for the model and the GPU that it names and for no others. [LoadProfile]
@@ -25,6 +29,7 @@ type Profile struct {
 	MaxBatchedTokens int `yaml:"max_batched_tokens"` // tokens that one iteration takes at most; longer prompts are prefilled in chunks
 
 	Step     StepCost `yaml:"step"`
+	Uneven   float64  `yaml:"uneven"`    // standard deviation of the workers' times over the mean: see [Profile.pace]
 	HandOver float64  `yaml:"hand_over"` // decode steps that pass until an iteration's tokens leave the worker
 	Frontend Frontend `yaml:"frontend"`
 
@@ -64,6 +69,14 @@ func (p Profile) reading() float64 {
 	return 1000 * p.Memory.Weights * gib / float64(p.TensorParallel) / (p.Memory.Bandwidth * gb)
 }
 
+// pace is what the iterations of a worker take, over those that [StepCost] gives. No
+// two machines are equally fast: the paces of n workers are the n quantiles of a normal
+// distribution that are in the middle of an n-th each, the fastest worker first.
+func (p Profile) pace(worker int) float64 {
+	middle := (float64(worker) + .5) / float64(p.Workers)
+	return 1 + p.Uneven*math.Sqrt2*math.Erfinv(2*middle-1)
+}
+
 // Tokens is how many tokens one worker's cache holds.
 func (k KVCache) Tokens() int { return k.Blocks * k.BlockTokens }
 
@@ -77,9 +90,12 @@ func (k KVCache) blocksOf(tokens int) int { return (tokens + k.BlockTokens - 1) 
 //	Base + PerSequence·b + PerContextToken·c
 //	     + PerPrefillToken·P + PerChunkContext·Σ(chunk · context before the chunk)
 //
-// raised to the floors that apply.
+// and Host + HostPerSequence·b besides, or, where a floor applies, at least that floor: launching is what
+// takes the host so long there, and the GPUs work meanwhile.
 type StepCost struct {
-	Base            float64 `yaml:"base"`
+	Host            float64 `yaml:"host"` // scheduling, drafting and sampling, while the GPUs have nothing to do
+	HostPerSequence float64 `yaml:"host_per_sequence"`
+	Base            float64 `yaml:"base"` // reading the weights
 	PerSequence     float64 `yaml:"per_sequence"`
 	PerContextToken float64 `yaml:"per_context_token"`
 	PerPrefillToken float64 `yaml:"per_prefill_token"`
@@ -89,9 +105,11 @@ type StepCost struct {
 }
 
 // Floor is the least that an iteration takes when it prefills (if Prefill is
-// set), or when the number of its decoding sequences is in the range.
+// set), or when the number of its decoding sequences is in the range: so much, and
+// so much more for each decoding sequence.
 type Floor struct {
 	Milliseconds float64   `yaml:"milliseconds"`
+	PerSequence  float64   `yaml:"per_sequence"`
 	Prefill      bool      `yaml:"prefill"`
 	Sequences    api.Range `yaml:"sequences"` // the zero range holds no iteration that decodes
 }
@@ -108,12 +126,16 @@ type Iteration struct {
 func (c StepCost) Milliseconds(i Iteration) float64 {
 	ms := c.Base + c.PerSequence*float64(i.Sequences) + c.PerContextToken*i.ContextTokens +
 		c.PerPrefillToken*float64(i.PrefillTokens) + c.PerChunkContext*i.ChunkContext
+	least, bounded := 0.0, false
 	for _, floor := range c.Floors {
 		if floor.applies(i) {
-			ms = max(ms, floor.Milliseconds)
+			least, bounded = max(least, floor.Milliseconds+floor.PerSequence*float64(i.Sequences)), true
 		}
 	}
-	return ms
+	if bounded {
+		return max(ms, least)
+	}
+	return ms + c.Host + c.HostPerSequence*float64(i.Sequences)
 }
 
 // Kernels is the part of an iteration in which the GPUs run kernels, in
@@ -124,7 +146,7 @@ func (c StepCost) Milliseconds(i Iteration) float64 {
 // graphs, whose kernels wait for their launches) leave the GPUs idle.
 func (c StepCost) Kernels(i Iteration, reading float64) float64 {
 	work := c
-	work.Base, work.Floors = min(c.Base, reading), nil
+	work.Host, work.HostPerSequence, work.Base, work.Floors = 0, 0, min(c.Base, reading), nil
 	return work.Milliseconds(i)
 }
 
@@ -141,12 +163,15 @@ func (c StepCost) Decode(sequences int, contextTokens float64) float64 {
 
 // scaled is the cost with all of its parts but those of prefill times a factor.
 func (c StepCost) scaled(factor float64) StepCost {
+	c.Host *= factor
+	c.HostPerSequence *= factor
 	c.Base *= factor
 	c.PerSequence *= factor
 	c.PerContextToken *= factor
 	floors := make([]Floor, len(c.Floors))
 	for i, floor := range c.Floors {
 		floor.Milliseconds *= factor
+		floor.PerSequence *= factor
 		floors[i] = floor
 	}
 	c.Floors = floors

@@ -168,6 +168,8 @@ func (p Profile) numbers() []bound {
 		{"max_sequences", float64(p.MaxSequences), 1, maxSequences},
 		// A full batch must leave room to prefill.
 		{"max_batched_tokens", float64(p.MaxBatchedTokens), float64(p.MaxSequences*(maxDraft+1) + 1), maxTokens},
+		{"step.host", p.Step.Host, 0, maxStep},
+		{"step.host_per_sequence", p.Step.HostPerSequence, 0, maxCostFactor},
 		{"step.base", p.Step.Base, .01, maxStep},
 		{"step.per_sequence", p.Step.PerSequence, 0, maxCostFactor},
 		{"step.per_context_token", p.Step.PerContextToken, 0, maxCostFactor},
@@ -188,6 +190,7 @@ func (p Profile) validateFloors() error {
 		field := fmt.Sprintf("step.floors[%d].", i)
 		if err := first([]bound{
 			{field + "milliseconds", floor.Milliseconds, 0, maxStep},
+			{field + "per_sequence", floor.PerSequence, 0, maxCostFactor},
 			{field + "sequences.min", float64(floor.Sequences.Min), 0, maxSequences},
 			{field + "sequences.max", float64(floor.Sequences.Max), float64(floor.Sequences.Min), maxSequences},
 		}); err != nil {

@@ -75,12 +75,12 @@ func TestParseProfileRefuses(t *testing.T) {
 		{"memory that is never read", "bandwidth: 4800", "bandwidth: 0", "memory.bandwidth"},
 		{"weights of less than nothing", "weights: 71", "weights: -1", "memory.weights"},
 		{"no room to prefill", "max_batched_tokens: 16384", "max_batched_tokens: 256", "max_batched_tokens"},
-		{"no time", "base: 41", "base: -1", "step.base"},
-		{"not a number", "base: 41", "base: .nan", "step.base"},
+		{"no time", "base: 15.9", "base: -1", "step.base"},
+		{"not a number", "base: 15.9", "base: .nan", "step.base"},
 		{"steps that could be negative", "jitter: 0.02", "jitter: 0.5", "step.jitter"},
 		{"a range upside down", "min: 33, max: 63", "min: 63, max: 33", "step.floors[0].sequences.max"},
-		{"fewer acceptances than tokens", "[0.66, 0.56, 0.48]", "[0.66, 0.56]", "speculation.not_recorded.acceptance"},
-		{"more than certain", "[0.66, 0.56, 0.48]", "[0.66, 1.56, 0.48]", "speculation.not_recorded.acceptance[1]"},
+		{"fewer acceptances than tokens", "[0.86, 0.83, 0.80]", "[0.86, 0.83]", "speculation.not_recorded.acceptance"},
+		{"more than certain", "[0.86, 0.83, 0.80]", "[0.86, 1.83, 0.80]", "speculation.not_recorded.acceptance[1]"},
 		{"another kind", "  off:", "  medusa:", "speculation"},
 		{"not as recorded", "  not_recorded:", "  eagle:", "speculation"},
 	} {
@@ -102,7 +102,7 @@ func TestTokensPerStep(t *testing.T) {
 		kind               api.Speculation
 		tokens, acceptance float64
 	}{
-		{api.SpeculationNotRecorded, 2.207, .402},
+		{api.SpeculationNotRecorded, 3.145, .715},
 		{api.SpeculationOff, 1, 0},
 		{api.SpeculationDraft, 3.777, .555},  // the expected rate is .55 to .70
 		{api.SpeculationEagle3, 3.105, .702}, // and .70 to .85

@@ -12,8 +12,8 @@ type Speculation struct {
 }
 
 // TokensPerStep is the mean number of tokens that a sequence gets from one
-// iteration, 1 + a₁ + a₁a₂ + …: 2.21 for a draft of three that are accepted with
-// .66, .56 and .48.
+// iteration, 1 + a₁ + a₁a₂ + …: 3.14 for a draft of three that are accepted with
+// .86, .83 and .80.
 func (s Speculation) TokensPerStep() float64 {
 	tokens := 1.0
 	for _, p := range s.thresholds() {

@@ -66,10 +66,13 @@ type WorkerCounters struct {
 // worker is one engine: continuous batching over a queue, first come first
 // served, with chunked prefill.
 //
-// As in an engine whose scheduler overlaps with the GPU, an iteration is put
-// together while the one before it runs: a request that arrives meanwhile joins
-// one iteration late, and the tokens of an iteration leave the worker while the
-// next one runs. A request is admitted when a place in the batch and all blocks of
+// As in an engine whose host keeps ahead of the GPU and is the slower of the two, an
+// iteration is put together when the one before it has been launched, with all that
+// have arrived by then, and its tokens leave the worker once the next one is launched,
+// [Profile.HandOver] of that later. So a turn that comes back to the worker of the
+// turn before it arrives just after an iteration has begun, and waits for nearly all
+// of that: its first token takes three iterations, where one that arrives at any moment
+// takes two and a half. A request is admitted when a place in the batch and all blocks of
 // its prompt can be had. Where a decoding sequence finds no block for its next
 // tokens, the sequence admitted last is preempted: it gives up its blocks, goes to
 // the front of the queue, and later computes prompt and answer so far once more.
@@ -78,9 +81,9 @@ type worker struct {
 	id       WorkerID
 	index    int
 	readyAt  time.Duration
+	pace     float64 // what its iterations take, over the profile's
 	cache    *cache
-	late     []*Job        // arrived during the iteration under way
-	waiting  []*Job        // the queue before them
+	waiting  []*Job        // the queue
 	running  []*Job        // in the order of admission
 	current  *iteration    // under way, nil when idle
 	began    time.Duration // the latest iteration
@@ -100,9 +103,9 @@ func (w *worker) arrive(j *Job) {
 	}
 	j.goal = j.request.PromptTokens
 	j.report.Arrived = w.cluster.clock.now
-	j.report.QueueAhead = len(w.waiting) + len(w.late)
+	j.report.QueueAhead = len(w.waiting)
 	w.counters.Arrived++
-	w.late = append(w.late, j)
+	w.waiting = append(w.waiting, j)
 	if w.current == nil {
 		w.step()
 	}
@@ -110,11 +113,7 @@ func (w *worker) arrive(j *Job) {
 
 // step begins an iteration, if there is work.
 func (w *worker) step() {
-	if len(w.running)+len(w.waiting) == 0 {
-		w.waiting, w.late = w.late, w.waiting // nothing to be late for
-	}
 	iteration := w.schedule()
-	w.waiting, w.late = append(w.waiting, w.late...), w.late[:0]
 	if len(w.running) == 0 {
 		w.current = nil
 		return
@@ -122,9 +121,9 @@ func (w *worker) step() {
 	c := w.cluster
 	w.began = c.clock.now
 	jitter := 1 + c.step.Jitter*c.rng.NormFloat64()
-	mean := c.step.Milliseconds(iteration)
+	mean := w.pace * c.step.Milliseconds(iteration)
 	length := milliseconds(mean * jitter)
-	w.kernels = c.step.Kernels(iteration, c.reading) / mean
+	w.kernels = w.pace * c.step.Kernels(iteration, c.reading) / mean
 	w.current = c.iteration(w, length)
 	c.clock.at(c.clock.now+length, w.current)
 }
@@ -371,14 +370,13 @@ func (w *worker) send(i *iteration) {
 			next.ContextTokens += float64(j.context())
 		}
 	}
-	delay := c.profile.HandOver*c.step.Milliseconds(next) + c.profile.Frontend.Out
+	delay := c.profile.HandOver*w.pace*c.step.Milliseconds(next) + c.profile.Frontend.Out
 	c.clock.at(c.clock.now+milliseconds(delay), (*delivery)(i))
 }
 
 // drop takes a job out wherever it is.
 func (w *worker) drop(j *Job) {
 	is := func(other *Job) bool { return other == j }
-	w.late = slices.DeleteFunc(w.late, is)
 	w.waiting = slices.DeleteFunc(w.waiting, is)
 	if slices.Contains(w.running, j) {
 		w.running = slices.DeleteFunc(w.running, is)
@@ -389,7 +387,7 @@ func (w *worker) drop(j *Job) {
 // lose ends the worker's life. It comes back at a later time, empty.
 func (w *worker) lose(readyAt time.Duration) {
 	w.readyAt = readyAt
-	w.late, w.waiting, w.running, w.current = nil, nil, nil, nil
+	w.waiting, w.running, w.current = nil, nil, nil
 	w.cache.clear()
 }
 
@@ -419,7 +417,7 @@ func (w *worker) stats() WorkerStats {
 	}
 	return WorkerStats{
 		ID: w.id, Index: w.index, ReadyAt: w.readyAt, Ready: w.ready(),
-		Running: len(w.running), Waiting: len(w.waiting) + len(w.late), Computing: computing, Launched: time.Duration(w.kernels * float64(computing)),
+		Running: len(w.running), Waiting: len(w.waiting), Computing: computing, Launched: time.Duration(w.kernels * float64(computing)),
 		TotalBlocks: w.cache.capacity, ActiveBlocks: w.cache.active(), CachedBlocks: w.cache.registered(),
 		Inflight: account.requests, ActivePrefillTokens: account.prefillTokens, ActiveDecodeBlocks: account.blocks,
 		WorkerCounters: w.counters,
