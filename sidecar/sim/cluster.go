@@ -61,7 +61,6 @@ type Cluster struct {
 	speculation Speculation
 	thresholds  []float64 // of the speculation
 	step        StepCost  // under the speculation
-	reading     float64   // of the weights and the draft's, in milliseconds of an iteration under the speculation
 
 	clock   clock
 	rng     *rand.Rand
@@ -127,7 +126,6 @@ func (c *Cluster) speculate(kind api.Speculation) {
 	c.speculation = c.profile.Speculation[kind]
 	c.thresholds = c.speculation.thresholds()
 	c.step = c.profile.Step.scaled(c.speculation.StepScale)
-	c.reading = c.profile.reading() * c.speculation.StepScale
 }
 
 // Now is the present moment.

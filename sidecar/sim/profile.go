@@ -139,14 +139,12 @@ func (c StepCost) Milliseconds(i Iteration) float64 {
 }
 
 // Kernels is the part of an iteration in which the GPUs run kernels, in
-// milliseconds, by what the model holds of it: of [StepCost.Base] only the reading
-// of the weights, which takes so many milliseconds, and all that grows with the
-// work: reading the cache and computing. The rest of the base (the host's scheduling
-// and sampling, and the launches) and what a floor adds (batches without CUDA
-// graphs, whose kernels wait for their launches) leave the GPUs idle.
-func (c StepCost) Kernels(i Iteration, reading float64) float64 {
+// milliseconds: reading the weights and all that grows with the work. The host's time
+// and what a floor adds (batches without CUDA graphs, whose kernels wait for their
+// launches) leave the GPUs idle.
+func (c StepCost) Kernels(i Iteration) float64 {
 	work := c
-	work.Host, work.HostPerSequence, work.Base, work.Floors = 0, 0, min(c.Base, reading), nil
+	work.Host, work.HostPerSequence, work.Floors = 0, 0, nil
 	return work.Milliseconds(i)
 }
 

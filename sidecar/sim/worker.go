@@ -123,7 +123,7 @@ func (w *worker) step() {
 	jitter := 1 + c.step.Jitter*c.rng.NormFloat64()
 	mean := w.pace * c.step.Milliseconds(iteration)
 	length := milliseconds(mean * jitter)
-	w.kernels = w.pace * c.step.Kernels(iteration, c.reading) / mean
+	w.kernels = w.pace * c.step.Kernels(iteration) / mean
 	w.current = c.iteration(w, length)
 	c.clock.at(c.clock.now+length, w.current)
 }
