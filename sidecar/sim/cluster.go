@@ -206,15 +206,15 @@ func (c *Cluster) deliver(j *Job, tokens int) {
 	if j.done {
 		return
 	}
-	if j.report.OutputTokens == 0 {
+	if j.delivered == 0 {
 		c.router.prefilled(j)
 		j.report.FirstToken = c.clock.now
 		j.observer.FirstToken(j.report)
 	}
-	j.report.OutputTokens += tokens
+	j.delivered += tokens
 	c.router.grown(j)
 	j.observer.Tokens(c.clock.now, tokens)
-	if !j.done && j.report.OutputTokens == j.request.OutputTokens {
+	if !j.done && j.delivered == j.request.OutputTokens {
 		j.report.Reason = j.request.Reason
 		c.router.free(j)
 		c.end(j)
@@ -224,7 +224,7 @@ func (c *Cluster) deliver(j *Job, tokens int) {
 // end closes a job whose load is off the router's account.
 func (c *Cluster) end(j *Job) {
 	j.done = true
-	j.report.Ended = c.clock.now
+	j.report.Ended, j.report.OutputTokens = c.clock.now, j.delivered
 	delete(c.jobs, j)
 	j.observer.Finished(j.report)
 }

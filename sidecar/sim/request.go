@@ -128,6 +128,7 @@ type Job struct {
 	generated int   // tokens of the answer
 	shared    int   // registered blocks in use, from the beginning of the prompt on
 	private   int   // further blocks, whose contents nobody else can find
+	delivered int   // tokens that have left the frontend
 	last      int32 // of the shared blocks, for the cache
 	done      bool  // ended, for the frontend
 

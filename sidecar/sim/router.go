@@ -339,7 +339,7 @@ func (r *router) grown(j *Job) {
 		return
 	}
 	size := r.blockTokens
-	blocks := (j.request.PromptTokens+j.report.OutputTokens+size-1)/size - (j.request.PromptTokens+size-1)/size
+	blocks := (j.request.PromptTokens+j.delivered+size-1)/size - (j.request.PromptTokens+size-1)/size
 	r.loads[j.worker.index].blocks += blocks - j.answered
 	j.answered = blocks
 }
