@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/study"
 )
 
@@ -337,13 +338,16 @@ func TestNotes(t *testing.T) {
 	s := ask(t, d, "ada", r)
 	assert.False(t, s.Calibrated)
 	require.Len(t, s.Notes, 3)
-	assert.Contains(t, s.Notes[1], "Not calibrated: no measurement stands behind the times of this profile with speculation eagle3. Assumed:")
+	recorded := sim.H200()
+	assert.Equal(t, "Not calibrated: no measurement stands behind the times of this profile with speculation eagle3. "+recorded.Speculation[api.SpeculationEagle3].Basis, s.Notes[1])
 	assert.Contains(t, s.Notes[2], "more than 64 sequences")
 	r = small()
 	r.Profile = new("h100-tp4")
 	s = ask(t, d, "ada", r)
 	assert.False(t, s.Calibrated)
-	assert.Contains(t, s.Notes[1], "Scaled from the H200's times")
+	scaled, err := sim.LoadProfile("h100-tp4")
+	require.NoError(t, err)
+	assert.Contains(t, s.Notes[1], scaled.Basis)
 }
 
 func TestProfiles(t *testing.T) {

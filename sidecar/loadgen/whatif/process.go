@@ -63,16 +63,16 @@ func (d *Desk) process(ctx context.Context, s *simulation) (explanation []string
 		return nil, fmt.Errorf("the simulation's process cannot be started: %w", err)
 	}
 	_, _ = in.Write(told) // a process that does not read it says why not, or its exit does
-	end, failed := d.listen(s, out)
-	if end == nil {
+	last := d.listen(s, out)
+	if last.End == nil {
 		_ = cmd.Process.Kill() // it has nothing more to say
 	}
 	_ = in.Close()
 	switch err := cmd.Wait(); {
-	case end != nil:
-		return end.Explanation, nil
-	case failed != nil:
-		return nil, failed
+	case last.End != nil:
+		return last.End.Explanation, nil
+	case last.Error != "":
+		return nil, errors.New(last.Error)
 	case err != nil:
 		return nil, fmt.Errorf("the simulation's process ended before it was done: %w%s", err, words.said())
 	}
@@ -97,22 +97,16 @@ func (d *Desk) command(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// listen reads what the process says. It gives the last of it, or the reason why it
-// failed, or neither where it just stopped.
-func (d *Desk) listen(s *simulation, out io.Reader) (*conclusion, error) {
-	for lines := json.NewDecoder(out); ; {
+// listen reads what the process says, and gives the last of it: the end, an error, or
+// neither where it just stopped.
+func (d *Desk) listen(s *simulation, out io.Reader) report {
+	lines := json.NewDecoder(out)
+	for {
 		var r report
-		if lines.Decode(&r) != nil {
-			return nil, nil
+		if lines.Decode(&r) != nil || r.Point == nil {
+			return r
 		}
-		switch {
-		case r.Point != nil:
-			d.grow(s, *r.Point)
-		case r.Error != "":
-			return nil, errors.New(r.Error)
-		default:
-			return r.End, nil
-		}
+		d.grow(s, *r.Point)
 	}
 }
 
