@@ -23,19 +23,17 @@ const (
 	maxQueued = 4
 )
 
-// Defaults of [Options].
-const (
-	defaultMemory   = 512 << 20
-	defaultPatience = 15 * time.Second
-)
+// patience is how long a simulation goes on that nobody follows.
+const patience = 15 * time.Second
+
+const defaultMemory = 512 << 20
 
 // Options make a [Desk].
 type Options struct {
-	CPUs     int           // cores that a simulation may use; 0: there are no simulations
-	Memory   int64         // bytes of heap that a simulation may use; 0: 512 MiB
-	Profiles string        // folder of files with profiles; empty: none
-	Patience time.Duration // how long a simulation goes on that nobody follows; 0: 15 s
-	Log      *slog.Logger  // nil: silence
+	CPUs     int          // cores that a simulation may use; 0: there are no simulations
+	Memory   int64        // bytes of heap that a simulation may use; 0: 512 MiB
+	Profiles string       // folder of files with profiles; empty: none
+	Log      *slog.Logger // nil: silence
 }
 
 // Desk takes simulations and computes them one after the other, while [Desk.Run] runs.
@@ -81,7 +79,7 @@ type point struct {
 
 // New makes a desk.
 func New(o Options) *Desk {
-	o.Memory, o.Patience = cmp.Or(o.Memory, defaultMemory), cmp.Or(o.Patience, defaultPatience)
+	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -188,23 +186,28 @@ func (d *Desk) grow(s *simulation, p api.SimulationPoint) {
 	s.tell()
 }
 
-// watchReaders cancels what nobody follows any more.
+// watchReaders looks from time to time whether anybody follows.
 func (d *Desk) watchReaders(ctx context.Context) {
-	tick := time.NewTicker(d.opts.Patience / 5)
+	tick := time.NewTicker(patience / 10)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case now := <-tick.C:
+			d.cancelUnread(now)
 		}
-		d.mu.Lock()
-		for _, s := range d.all {
-			if s.readers == 0 && time.Since(s.lastRead) > d.opts.Patience {
-				s.finish(api.SimulationCancelled, errAlone.Error())
-			}
+	}
+}
+
+// cancelUnread cancels what nobody has followed for some time.
+func (d *Desk) cancelUnread(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.all {
+		if s.readers == 0 && now.Sub(s.lastRead) > patience {
+			s.finish(api.SimulationCancelled, errAlone.Error())
 		}
-		d.mu.Unlock()
 	}
 }
 

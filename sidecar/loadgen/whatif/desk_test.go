@@ -22,7 +22,7 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-const patience = 30 * time.Second // of the tests, on a machine with much else to do
+const soon = 30 * time.Second // on a machine with much else to do
 
 // running is a desk that computes until the end of the test; how says what becomes of
 // its processes.
@@ -57,7 +57,7 @@ func until(t *testing.T, d *Desk, id string, wanted func(api.SimulationResult) b
 		var err error
 		r, err = d.Simulation(id)
 		return err == nil && wanted(r)
-	}, patience, 10*time.Millisecond, "%+v", &r)
+	}, soon, 10*time.Millisecond, "%+v", &r)
 	return r
 }
 
@@ -141,7 +141,7 @@ func TestCancel(t *testing.T) {
 	assert.Equal(t, "it was cancelled", r.Error)
 	assert.Len(t, r.Points, 1, "what is there stays")
 	gone(t, process)
-	require.Eventually(t, func() bool { return !d.Ran(time.Now()) }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !d.Ran(time.Now()) }, soon, 10*time.Millisecond)
 	assert.True(t, d.Ran(time.Now().Add(-time.Minute)))
 
 	again, err := d.CancelSimulation(s.ID)
@@ -191,24 +191,24 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 func TestNobodyFollows(t *testing.T) {
-	d := running(t, Options{Patience: 100 * time.Millisecond}, "hang")
+	d := running(t, Options{}, "hang")
 	s := ask(t, d, "ada", small())
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	left := make(chan error, 1)
-	events := make(chan string, 100)
+	left, follows := make(chan error, 1), make(chan bool, 100)
 	go func() {
-		left <- d.FollowSimulation(ctx, s.ID, func(name string, _ any) error { events <- name; return nil })
+		left <- d.FollowSimulation(ctx, s.ID, func(string, any) error { follows <- true; return nil })
 	}()
-	for name := range events {
-		if name == EventPoint {
-			break
-		}
-	}
-	require.NotContains(t, d.state(s.ID), "cancelled", "it is followed")
+	<-follows
+	d.cancelUnread(time.Now().Add(time.Hour))
+	assert.NotContains(t, d.state(s.ID), "cancelled", "it is followed")
+	before := time.Now()
 	leave()
 	require.NoError(t, <-left)
-	require.Eventually(t, func() bool { return d.state(s.ID) == "cancelled: nobody was looking at it any more" }, patience, 10*time.Millisecond)
+	d.cancelUnread(before.Add(patience))
+	assert.NotContains(t, d.state(s.ID), "cancelled", "it was followed just now")
+	d.cancelUnread(time.Now().Add(patience + time.Second))
+	assert.Equal(t, "cancelled: nobody was looking at it any more", d.state(s.ID))
 }
 
 // state reads without counting as one who follows.
@@ -433,5 +433,5 @@ func exists(id int) error {
 
 func gone(t *testing.T, id int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return exists(id) != nil }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return exists(id) != nil }, soon, 10*time.Millisecond)
 }
