@@ -252,7 +252,8 @@ func (d *Desk) StartSimulation(by, who string, req api.SimulationRequest) (api.S
 		return api.SimulationResult{}, fmt.Errorf("%w: %d simulations of others come first; try again when one has ended", api.ErrUnavailable, n)
 	}
 	if len(d.all) >= maxKept { // of which at most maxQueued and one more have not ended
-		d.all = slices.Delete(d.all, 0, 1+slices.IndexFunc(d.all, func(s *simulation) bool { return s.state.Ended() }))
+		oldest := slices.IndexFunc(d.all, func(s *simulation) bool { return s.state.Ended() })
+		d.all = slices.Delete(d.all, oldest, oldest+1)
 	}
 	d.all = append(d.all, s)
 	d.nudge()

@@ -212,6 +212,23 @@ func TestFieldProblem(t *testing.T) {
 	}
 }
 
+// Everybody sees what can be asked, and operators ask; where simulations are turned
+// off, it is the load generator that says so.
+func TestSimulations(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newGenerator(t, token).url(), token)
+	var l api.SimulationList
+	require.Equal(t, 200, call(t, a, "vera", "Viewer", "GET", "simulations", "", &l))
+	require.NotEmpty(t, l.Profiles)
+	require.False(t, l.Available)
+	var p api.Problem
+	require.Equal(t, 403, call(t, a, "vera", "Viewer", "POST", "simulations", `{}`, &p))
+	require.Equal(t, "this needs the role Editor, or a higher one, in Grafana", p.Detail)
+	require.Equal(t, 503, call(t, a, "edith", "Editor", "POST", "simulations", `{}`, &p))
+	require.Contains(t, p.Detail, "whatif.cpus")
+	require.Equal(t, 404, call(t, a, "vera", "Viewer", "GET", "simulations/nothing", "", &p))
+}
+
 // Within 5 s of the load generator's end no card shows a number, and within 5 s
 // of its return the streams go on, without anybody subscribing again.
 func TestRestart(t *testing.T) {

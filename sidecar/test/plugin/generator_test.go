@@ -23,6 +23,7 @@ import (
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/store"
+	"kvbooth/sidecar/loadgen/whatif"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
@@ -112,7 +113,7 @@ func (g *generator) start() {
 	})
 	view := lane.NewView(catalogue)
 	srv, err := server.New(server.Options{
-		Backend: server.Parts{View: view, Catalogue: catalogue, Records: kept}, Token: g.token, Metrics: http.NotFoundHandler(), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: log,
+		Backend: server.Parts{View: view, Catalogue: catalogue, Records: kept, Desk: whatif.New(whatif.Options{})}, Token: g.token, Metrics: http.NotFoundHandler(), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: log,
 	})
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", g.addr)
