@@ -379,6 +379,6 @@ export function stopsWith({ stops, words }: NumberField, value: number): { stops
     return { stops, at: Math.max(0, at) };
   }
   const after = stops.findIndex((stop) => stop > value && !words?.[stop]);
-  const place = after >= 0 ? after : stops.filter((stop) => !words?.[stop] || stop < value).length;
+  const place = after >= 0 ? after : stops.map((stop) => !words?.[stop]).lastIndexOf(true) + 1;
   return { stops: [...stops.slice(0, place), value, ...stops.slice(place)], at: place };
 }

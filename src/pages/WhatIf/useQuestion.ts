@@ -3,7 +3,7 @@ import { useSearchParams } from 'react-router-dom';
 
 import type { SimulationList } from '../../client';
 import { useStable } from '../../lib/useStable';
-import { fields, type FieldName } from './fields';
+import { fields, type Field, type FieldName } from './fields';
 import { PRESET, PROFILE, questionOf, type Question } from './question';
 
 /** The question in the page's address, and the ways to change it. */
@@ -11,7 +11,7 @@ export interface Asked {
   question?: Question;
   /** Puts a value into a field; undefined takes the preset's again. */
   set(name: FieldName, value: string | undefined): void;
-  /** Begins with another preset, as it is. */
+  /** Begins with another preset, as it is, at the levels that were chosen. */
   choosePreset(name: string): void;
   /** Takes another profile, and keeps what was changed. */
   chooseProfile(name: string): void;
@@ -32,7 +32,7 @@ export function useQuestion(list: SimulationList | undefined): Asked {
       },
       { replace }
     );
-  const forget = (next: URLSearchParams) => fields.forEach(({ name }) => next.delete(name));
+  const forget = (next: URLSearchParams, some: Field[]) => some.forEach(({ name }) => next.delete(name));
   return {
     question,
     set: useStable((name: FieldName, value: string | undefined) =>
@@ -42,11 +42,14 @@ export function useQuestion(list: SimulationList | undefined): Asked {
     ),
     choosePreset: useStable((name: string) =>
       change(false, (next) => {
-        forget(next);
+        forget(
+          next,
+          fields.filter(({ group }) => group !== 'computed')
+        );
         next.set(PRESET, name);
       })
     ),
     chooseProfile: useStable((name: string) => change(false, (next) => next.set(PROFILE, name))),
-    reset: useStable(() => change(true, forget)),
+    reset: useStable(() => change(true, (next) => forget(next, fields))),
   };
 }

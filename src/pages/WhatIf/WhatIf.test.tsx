@@ -1,0 +1,250 @@
+import React from 'react';
+import { act, fireEvent, render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { MemoryRouter, useLocation } from 'react-router-dom';
+
+import { ClientProvider, Problem, type SimulationList, type SimulationResult } from '../../client';
+import { violations } from '../../test/axe';
+import { FakeClient, viewer } from '../../test/fixtures';
+import { stubSizes } from '../../test/sizes';
+import { defaults, done, list, simulation } from './fixtures';
+import { LOOK_EVERY, RETRY_EVERY } from './pursue';
+import { REST } from './useSimulation';
+import WhatIf from '.';
+
+beforeEach(() => {
+  stubSizes();
+  jest.useFakeTimers({ advanceTimers: true });
+});
+afterEach(() => {
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
+
+/** A load generator whose simulation is as far as the test says. */
+class Booth extends FakeClient {
+  offered: SimulationList = list;
+  answer: SimulationResult | Problem = simulation();
+  asked: SimulationResult | Problem | undefined;
+
+  constructor() {
+    super();
+    this.reads.mockImplementation((path) => {
+      if (path === '/baselines') {
+        return Promise.resolve({ baselines: [] });
+      }
+      return path === '/simulations' ? Promise.resolve(this.offered) : give(this.answer);
+    });
+    this.writes.mockImplementation((method) => give(method === 'POST' ? (this.asked ?? this.answer) : done));
+  }
+
+  /** What was asked to be computed. */
+  get questions() {
+    return this.writes.mock.calls.filter(([method]) => method === 'POST').map(([, , body]) => body);
+  }
+
+  get cancelled() {
+    return this.writes.mock.calls.filter(([method]) => method === 'DELETE').map(([, path]) => path);
+  }
+}
+
+const give = (answer: SimulationResult | Problem) =>
+  answer instanceof Problem ? Promise.reject(answer) : Promise.resolve(answer);
+
+const wait = (ms: number) => act(() => jest.advanceTimersByTimeAsync(ms));
+
+let address = '';
+function Address() {
+  address = useLocation().search;
+  return null;
+}
+
+async function show(booth = new Booth(), at = '/what-if') {
+  const result = render(
+    <ClientProvider client={booth}>
+      <MemoryRouter initialEntries={[at]} future={{ v7_startTransition: true, v7_relativeSplatPath: true }}>
+        <WhatIf />
+        <Address />
+      </MemoryRouter>
+    </ClientProvider>
+  );
+  act(() => booth.show());
+  await wait(0);
+  await wait(REST);
+  return { booth, ...result };
+}
+
+const preset = (name: string) => screen.getByRole('button', { name });
+const region = (name: string) => within(screen.getByRole('region', { name }));
+
+describe('the answer', () => {
+  it('to the first preset is computed by itself, and grows', async () => {
+    const { booth } = await show();
+    expect(booth.questions).toEqual([defaults]);
+    expect(screen.getByText('Computing: 8 of 12 runs, about 4 s left.')).toBeInTheDocument();
+    expect(screen.getByRole('figure', { name: 'TTFT p95, ms simulated' })).toBeInTheDocument();
+    expect(screen.getByText('The explanation comes when all runs are computed.')).toBeInTheDocument();
+    booth.answer = done;
+    await wait(LOOK_EVERY);
+    expect(screen.getByText('12 runs computed.')).toBeInTheDocument();
+    expect(screen.getByText('KV-aware routing herds from 100 on.')).toBeInTheDocument();
+    expect(screen.getByRole('group', { name: 'Levels within the SLO' })).toHaveTextContent(
+      'TTFT p95 ≤ 600 ms up to a concurrency of:Round-robin no level, KV-aware 80 simulated'
+    );
+    const reads = booth.reads.mock.calls.length;
+    await wait(5 * LOOK_EVERY);
+    expect(booth.reads.mock.calls.length).toBe(reads);
+    expect(booth.cancelled).toEqual([]);
+  });
+
+  it('is read at a level by keys', async () => {
+    await show();
+    const slider = screen.getByRole('slider', { name: 'TTFT p95: read it at a level' });
+    fireEvent.change(slider, { target: { value: '1' } });
+    expect(slider).toHaveAttribute(
+      'aria-valuetext',
+      '80 conversations; Round-robin simulated 700 ms, misses the SLO; KV-aware simulated 550 ms, meets the SLO, but is near it'
+    );
+    fireEvent.change(slider, { target: { value: '2' } });
+    expect(slider).toHaveAttribute('aria-valuetext', '100 conversations; not computed yet');
+  });
+
+  it('is a table on request, which the address keeps', async () => {
+    await show();
+    await userEvent.click(screen.getByRole('radio', { name: 'Table' }));
+    expect(address).toBe('?view=table');
+    const rows = within(screen.getByRole('table', { name: 'The simulated figures, level by level' })).getAllByRole(
+      'row'
+    );
+    expect(within(rows[2]).getAllByRole('cell')[0]).toHaveTextContent('650 ✕misses the SLO 585–715');
+    expect(within(rows[4]).getAllByRole('cell')[0]).toHaveTextContent('—');
+  });
+
+  it('that is kept is not computed again', async () => {
+    const booth = new Booth();
+    const { id, by, asked, request } = done;
+    booth.offered = { ...list, simulations: [{ id, by, asked, request, state: 'done', done: 12, of: 12 }] };
+    booth.answer = done;
+    await show(booth);
+    expect(screen.getByText('12 runs computed.')).toBeInTheDocument();
+    expect(booth.questions).toEqual([]);
+  });
+});
+
+it('has nothing against WCAG 2 AA', async () => {
+  const { container } = await show();
+  jest.useRealTimers();
+  expect(await violations(container)).toEqual([]);
+}, 120_000);
+
+describe('a change', () => {
+  it('ends the computing before it, asks anew after a rest, and keeps the earlier curves meanwhile, said to be so', async () => {
+    const { booth } = await show();
+    booth.asked = simulation({ id: '8', points: [], progress: { state: 'queued', ahead: 1, done: 0, of: 12 } });
+    booth.answer = booth.asked;
+    fireEvent.change(screen.getByRole('slider', { name: 'Workers by slider' }), { target: { value: '5' } });
+    await wait(0);
+    expect(booth.cancelled).toEqual(['/simulations/7']);
+    expect(booth.questions).toHaveLength(1);
+    expect(screen.getByText('The figures below answer the question before this one.')).toBeInTheDocument();
+    await wait(REST);
+    expect(booth.questions[1]).toEqual({ ...defaults, workers: 6 });
+    expect(screen.getByText('Waiting: 1 simulation comes first.')).toBeInTheDocument();
+    expect(screen.queryByRole('region', { name: 'Why the modes cross' })).not.toBeInTheDocument();
+    booth.answer = { ...done, id: '8' };
+    await wait(LOOK_EVERY);
+    expect(screen.queryByText(/the question before this one/)).not.toBeInTheDocument();
+    expect(address).toBe('?workers=6');
+  });
+
+  it('is seen, and taken back one by one or whole', async () => {
+    const { booth } = await show(new Booth(), '/what-if?workers=6&router-track-output-blocks=true');
+    expect(booth.questions).toEqual([{ ...defaults, workers: 6, router_track_output_blocks: true }]);
+    expect(screen.getByText('2 settings differ from the preset.')).toBeInTheDocument();
+    await userEvent.click(screen.getByRole('button', { name: 'Set Workers back to 3' }));
+    expect(address).toBe('?router-track-output-blocks=true');
+    await userEvent.click(screen.getByRole('button', { name: 'Reset all' }));
+    expect(address).toBe('');
+    expect(screen.getByRole('checkbox', { name: '--router-track-output-blocks' })).not.toBeChecked();
+  });
+
+  it('by a preset begins with that as it is, at the levels that were chosen', async () => {
+    const { booth } = await show(new Booth(), '/what-if?workers=6&to=80');
+    expect(preset('As recorded')).toHaveAttribute('aria-pressed', 'true');
+    await userEvent.click(preset('Every user an own document'));
+    await wait(REST);
+    expect(booth.questions[1]).toEqual({ ...defaults, openings: 0, levels: [60, 80] });
+    expect(preset('Every user an own document')).toHaveAttribute('aria-pressed', 'true');
+  });
+
+  it('that cannot be is said at its field, and nothing is asked', async () => {
+    const { booth } = await show();
+    const workers = screen.getByRole('textbox', { name: 'Workers' });
+    await userEvent.clear(workers);
+    await userEvent.type(workers, '900{Enter}');
+    expect(screen.getByText('A whole number from 1 to 256')).toBeInTheDocument();
+    await wait(REST);
+    expect(booth.questions).toHaveLength(1);
+    expect(screen.getByText(/^Nothing is computed: correct the settings/)).toBeInTheDocument();
+  });
+});
+
+describe('an answer that does not come', () => {
+  it('is cancelled by whoever leaves, or by a button, which keeps what there is', async () => {
+    const { booth, unmount } = await show();
+    await userEvent.click(screen.getByRole('button', { name: 'Cancel' }));
+    expect(screen.getByText(/^Cancelled. The curves are of 8 of 12 runs./)).toBeInTheDocument();
+    await wait(0);
+    expect(booth.cancelled).toEqual(['/simulations/7']);
+    await userEvent.click(screen.getByRole('button', { name: 'Compute again' }));
+    await wait(REST);
+    expect(booth.questions).toHaveLength(2);
+    unmount();
+    await wait(0);
+    expect(booth.cancelled).toHaveLength(2);
+  });
+
+  it('is refused in the load generator’s words, at the field that they are about', async () => {
+    const booth = new Booth();
+    booth.asked = new Problem(422, 'kv_tokens: 400000 does not fit', 'kv_tokens', 'up to 300000');
+    await show(booth);
+    expect(region('Simulated').getByText('kv_tokens: 400000 does not fit')).toBeInTheDocument();
+    expect(region('Settings').getByText('kv_tokens: 400000 does not fit')).toBeInTheDocument();
+    booth.asked = undefined;
+    await userEvent.click(screen.getByRole('button', { name: 'Try again' }));
+    await wait(REST);
+    expect(screen.getByText(/^Computing: 8 of 12/)).toBeInTheDocument();
+  });
+
+  it('is not there for who may only look', async () => {
+    const booth = new Booth();
+    booth.who.mockResolvedValue(viewer);
+    await show(booth);
+    expect(booth.questions).toEqual([]);
+    expect(screen.getByText('This is not yours to compute')).toBeInTheDocument();
+    expect(screen.queryByRole('button', { name: 'Try again' })).not.toBeInTheDocument();
+  });
+
+  it('goes on after a loss, or is asked anew where the load generator forgot it', async () => {
+    const { booth } = await show();
+    booth.answer = new Problem(502, 'The load generator does not answer.');
+    await wait(LOOK_EVERY);
+    expect(screen.getByText('The load generator does not answer')).toBeInTheDocument();
+    booth.answer = new Problem(404, 'no such simulation');
+    booth.asked = simulation({ id: '9' });
+    await wait(RETRY_EVERY);
+    expect(booth.questions).toHaveLength(2);
+    expect(screen.getByText(/^Computing: 8 of 12/)).toBeInTheDocument();
+  });
+
+  it('cannot be asked for where simulations are off, or nothing is known of them', async () => {
+    const booth = new Booth();
+    booth.offered = { ...list, available: false, message: 'Turned off by whatif.enabled.' };
+    const { unmount } = await show(booth);
+    expect(screen.getByText('Turned off by whatif.enabled.')).toBeInTheDocument();
+    unmount();
+    booth.reads.mockRejectedValue(new Problem(0, 'No answer.'));
+    await show(booth);
+    expect(screen.getByText('It is not known what can be simulated')).toBeInTheDocument();
+  });
+});

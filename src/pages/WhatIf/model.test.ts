@@ -1,0 +1,191 @@
+import type { Baseline, BaselineRow } from '../../client';
+import { curvesCsv, simulationJson } from './exported';
+import { check, fields, requestOf, stopsWith, valuesOf, valueText, type Field, type NumberField } from './fields';
+import { defaults, done, list, profile } from './fixtures';
+import { errorText } from './Presets';
+import { keyOf, questionOf } from './question';
+import { besideOf, draw, holdsUpTo, seriesOf } from './series';
+
+const slo = { ttft: 0.6, tpot: 0.06 };
+const ask = (query: string) => questionOf(new URLSearchParams(query), list);
+
+describe('a question', () => {
+  it('is the first preset as it is, where the address asks nothing', () => {
+    const question = ask('');
+    expect(question?.preset?.name).toBe('as-recorded');
+    expect(question?.changed).toEqual([]);
+    expect(question?.request).toEqual(defaults);
+  });
+
+  it('keeps what was changed of a preset, field by field', () => {
+    const question = ask('preset=own-documents&workers=6&from=40&every=30&no-router-assume-kv-reuse=true');
+    expect(question?.changed).toEqual(['workers', 'no-router-assume-kv-reuse', 'from', 'every']);
+    expect(question?.before.workers).toBe('3');
+    expect(question?.request).toEqual({
+      ...defaults,
+      openings: 0,
+      workers: 6,
+      levels: [40, 70, 100],
+      router_assume_kv_reuse: false,
+    });
+  });
+
+  it('ends with the last level, also where no step leads to it', () => {
+    expect(ask('from=60&to=100&every=30')?.request?.levels).toEqual([60, 90, 100]);
+  });
+
+  it('is not asked while something is wrong, and says what', () => {
+    const question = ask('workers=0.5&turns_min=6&from=200&start_rate=0&speculation=draft&seeds=');
+    expect(question?.request).toBeUndefined();
+    expect(question?.errors).toEqual({
+      workers: 'A whole number from 1 to 256',
+      turns_min: 'At most 5',
+      from: 'At most 100',
+      start_rate: 'A number above 0, up to 1000',
+      speculation: 'This profile does not offer it',
+      seeds: 'A whole number from 1 to 12',
+    });
+    expect(ask('to=1000&every=1')?.errors).toEqual({ every: 'At most 40 levels: take larger steps' });
+  });
+
+  it('takes what there is for a profile or preset that is gone', () => {
+    expect(ask('profile=mine&preset=old')).toMatchObject({
+      profile: { name: 'h200-tp1' },
+      preset: { name: 'as-recorded' },
+    });
+    const broken = { ...list, profiles: [{ ...profile, error: 'no such field' }] };
+    expect(questionOf(new URLSearchParams(), broken)).toBeUndefined();
+  });
+
+  it('is the same in whatever order its fields come', () => {
+    const { profile: first, ...rest } = defaults;
+    expect(keyOf({ ...rest, profile: first })).toBe(keyOf(defaults));
+    expect(keyOf({ ...defaults, workers: 6 })).not.toBe(keyOf(defaults));
+  });
+});
+
+describe('the fields', () => {
+  it('say what a request has, and make the same of it', () => {
+    expect(requestOf(defaults, valuesOf(defaults))).toEqual(defaults);
+    expect(check(valuesOf(defaults), { limits: list.limits, maxLevels: 40, speculations: ['not_recorded'] })).toEqual(
+      {}
+    );
+  });
+
+  const field = (name: string) => fields.find((one) => one.name === name) as Field;
+
+  it('have every value on their slider, in its place', () => {
+    const workers = field('workers') as NumberField;
+    expect(stopsWith(workers, 3)).toEqual({ stops: workers.stops, at: 2 });
+    expect(stopsWith(workers, 7).stops.slice(5, 8)).toEqual([6, 7, 8]);
+    expect(stopsWith(workers, 100)).toMatchObject({ at: workers.stops.length });
+    const openings = field('openings') as NumberField;
+    expect(stopsWith(openings, 2000).stops.slice(-3)).toEqual([1000, 2000, 0]);
+    expect(stopsWith(openings, NaN)).toEqual({ stops: openings.stops, at: 0 });
+  });
+
+  it('are said as a person says them', () => {
+    expect(valueText(field('openings'), '0')).toBe('one each');
+    expect(valueText(field('kv_tokens'), '400000')).toBe('400,000 tokens');
+    expect(valueText(field('router-track-output-blocks'), 'true')).toBe('on');
+  });
+});
+
+const row = (concurrency: number, mode: BaselineRow['mode'], change: Partial<BaselineRow> = {}): BaselineRow => ({
+  concurrency,
+  mode,
+  speculation: 'not_recorded',
+  ttft: { p50: 0.2, p95: 0.5 },
+  tpot: {},
+  tpot_derived: {},
+  itl: {},
+  latency: {},
+  ...change,
+});
+
+const baseline = (name: string, kind: Baseline['kind'], rows: BaselineRow[]): Baseline => ({
+  name,
+  title: `Table ${name}`,
+  kind,
+  deployment: {},
+  rows,
+});
+
+const baselines = [
+  baseline('h100', 'recorded', [row(60, 'kv')]),
+  baseline('h200', 'recorded', [row(40, 'kv'), row(60, 'kv'), row(80, 'kv', { speculation: 'eagle3' })]),
+  baseline('this target', 'measured', [
+    row(80, 'round_robin', { speculation: 'off', ttft: { p95: 0.61 }, measured: '2026-11-20T10:00:00Z' }),
+    row(80, 'round_robin', { speculation: 'off', ttft: { p95: 0.9 }, measured: '2026-11-19T10:00:00Z' }),
+    row(60, 'least_loaded'),
+  ]),
+];
+
+describe('the series', () => {
+  const beside = besideOf(baselines, 'h200');
+  const series = seriesOf(done, beside, slo);
+  const ttft = series[0];
+
+  it('stand beside the profile’s own table and what was measured here, at the same levels, modes and speculation', () => {
+    const others = ttft.values.filter(({ source }) => source !== 'simulated');
+    expect(others).toEqual([
+      { source: 'recorded', mode: 'kv', concurrency: 60, value: 0.5, slo: 'met' },
+      { source: 'measured', mode: 'round_robin', concurrency: 80, value: 0.61, slo: 'missed' },
+    ]);
+  });
+
+  it('have bands over the seeds, and are judged by the one rule of SLO colours', () => {
+    const [first] = ttft.values;
+    expect(first).toMatchObject({ source: 'simulated', mode: 'kv', concurrency: 60, value: 0.3, slo: 'met', seeds: 2 });
+    expect(first.band?.[0]).toBeCloseTo(0.27);
+    expect(ttft.values.find(({ concurrency, mode }) => concurrency === 80 && mode === 'kv')?.slo).toBe('near');
+    expect(series[1].values[0].slo).toBeUndefined();
+  });
+
+  it('hold up to the last level before the first that misses', () => {
+    expect(holdsUpTo(ttft, 'simulated', 'kv')).toBe(80);
+    expect(holdsUpTo(ttft, 'simulated', 'round_robin')).toBe(0);
+    expect(holdsUpTo(ttft, 'recorded', 'kv')).toBe(60);
+    expect(holdsUpTo(ttft, 'recorded', 'round_robin')).toBeUndefined();
+  });
+
+  it('are drawn with their kinds apart, and cut where one runs away', () => {
+    const { lines, bands, y, limit, isCut } = draw(ttft, slo);
+    expect(lines.map(({ key, look }) => [key, look])).toEqual([
+      ['simulated kv', 'solid'],
+      ['simulated round_robin', 'solid'],
+      ['recorded kv', 'dashed'],
+      ['measured round_robin', 'rings'],
+    ]);
+    expect(bands.map(({ key, points }) => [key, points.length])).toEqual([
+      ['kv', 3],
+      ['round_robin', 3],
+    ]);
+    expect(limit).toEqual({ at: 0.6, text: 'SLO 600' });
+    expect([y.max, isCut]).toEqual([3, true]);
+    expect(draw(ttft, undefined)).toMatchObject({ isCut: false, limit: undefined });
+  });
+});
+
+describe('what is exported', () => {
+  it('has every figure with its band and source', () => {
+    const beside = besideOf(baselines, 'h200');
+    const lines = curvesCsv(done, seriesOf(done, beside, slo), beside)
+      .trim()
+      .split('\r\n');
+    expect(lines[0]).toBe('source,of,mode,concurrency,figure,unit,value,low,high,runs');
+    expect(lines[2]).toMatch(/^simulated,h200-tp1,kv,60,ttft_p95,seconds,0.3,0.27,0.33\d*,2$/);
+    expect(lines).toContain('recorded,h200,kv,60,ttft_p95,seconds,0.5,,,');
+    expect(lines).toContain('measured,this target,round_robin,80,ttft_p95,seconds,0.61,,,');
+    expect(lines.filter((line) => line.startsWith('simulated')).length).toBe(6 * 4);
+  });
+
+  it('has the question in JSON', () => {
+    expect(JSON.parse(simulationJson(done))).toEqual(done);
+  });
+});
+
+it('tells a profile’s error as far as it is known', () => {
+  expect(errorText(profile)).toBe('Mean error against the recorded table: TTFT p50 3.1 %, hit rate 2.4 points.');
+  expect(errorText({})).toBe('');
+});
