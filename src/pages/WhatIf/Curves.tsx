@@ -94,7 +94,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   curves: css({
     display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fill, minmax(min(320px, 100%), 1fr))',
+    gridTemplateColumns: 'repeat(auto-fill, minmax(min(380px, 100%), 1fr))',
     gap: theme.spacing(2),
   }),
 });

@@ -81,8 +81,7 @@ function Row(props: RowProps) {
           <IconButton
             name="history"
             size="sm"
-            tooltip={`Back to ${beforeText(field, before)}`}
-            aria-label={`Set ${field.label} back to ${beforeText(field, before)}`}
+            tooltip={`Set ${field.label} back to ${beforeText(field, before)}`}
             onClick={() => onChange(field.name, undefined)}
           />
         </div>
@@ -215,6 +214,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     fontFamily: theme.typography.fontFamilyMonospace,
     fontSize: theme.typography.bodySmall.fontSize,
     overflowWrap: 'anywhere',
+    justifySelf: 'start',
   }),
   before: css({
     gridColumn: '1 / -1',

@@ -54,7 +54,7 @@ function Cell({ series: { figure, values }, mode, level }: { series: Series; mod
 const getStyles = (theme: GrafanaTheme2) => ({
   cell: css({
     whiteSpace: 'nowrap',
-    '& > small': { display: 'block' },
+    '& > small:last-of-type': { display: 'block' }, // the band; before it the sign of the SLO
     '& > div': { color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize },
   }),
 });

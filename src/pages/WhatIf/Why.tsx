@@ -51,9 +51,11 @@ export const Why = memo(function Why({ result }: { result: SimulationResult }) {
 
 const getStyles = (theme: GrafanaTheme2) => ({
   words: css({
-    maxWidth: '90ch',
+    columns: '60ch', // two or one, by the room there is
+    columnGap: theme.spacing(4),
     margin: theme.spacing(0, 0, 1.5),
     paddingLeft: theme.spacing(2.5),
     textWrap: 'pretty',
+    '& li': { breakInside: 'avoid', marginBottom: theme.spacing(0.5) },
   }),
 });

@@ -51,7 +51,7 @@ export async function pursue(pursuit: Pursuit, signal: AbortSignal, tell: (news:
       while (result && !hasEnded(result) && !signal.aborted) {
         say({ phase: result.progress.state, result });
         await pause(LOOK_EVERY, signal);
-        result = await again(client, result.id);
+        result = signal.aborted ? result : await again(client, result.id);
       }
       if (result) {
         say({ phase: result.progress.state, result, problem: whyEnded(result) });

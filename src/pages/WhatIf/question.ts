@@ -24,7 +24,8 @@ export const PRESET = 'preset';
 /** The question that a page's address asks; undefined where no profile can be simulated. */
 export function questionOf(params: URLSearchParams, list: SimulationList): Question | undefined {
   const usable = list.profiles.filter(({ error }) => error === undefined);
-  const profile = usable.find(({ name }) => name === params.get(PROFILE)) ?? usable[0];
+  const profile =
+    usable.find(({ name }) => name === params.get(PROFILE)) ?? usable.find(({ calibrated }) => calibrated) ?? usable[0];
   if (!profile) {
     return undefined;
   }
