@@ -12,63 +12,83 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
-// What the two sides may differ by, as shares.
+// What the core may differ by from the real Dynamo.
 const (
-	hitBound  = .03
-	stayBound = .05
+	hitBound    = .02 // of the prompts' tokens
+	stayBound   = .03 // of the turns
+	spreadBound = .20 // of the real one's
 )
 
 // alike is the relative difference from which on one is to be explained.
 const alike = .05
 
-// setting is what a pair of runs has in common.
+// setting is what the sides have in common.
 type setting struct {
-	level int // conversations in progress
-	mode  api.Mode
+	level   int // conversations in progress
+	mode    api.Mode
+	workers int
 }
 
-func (s setting) String() string { return fmt.Sprintf("%d conversations, %s", s.level, s.mode) }
+func (s setting) String() string {
+	return fmt.Sprintf("%d conversations, %s, %d workers", s.level, s.mode, s.workers)
+}
 
-// pair is one setting, measured on both sides.
+// pair is one setting: several runs of the core, and one of the real Dynamo.
 type pair struct {
 	setting
-	profile         sim.Profile
-	simulated, real result
+	profile sim.Profile
+	core    []result
+	real    result
 }
 
-// bounded is a share that must agree.
+// bounded is a figure that must agree.
 type bounded struct {
-	name   string
-	bound  float64
-	of     func(*result) estimate
-	reason func(p *pair, above bool) string // of a difference beyond the bound
+	name     string
+	bound    float64
+	relative bool // the bound is a share of the real figure
+	of       func(*result) float64
+	text     func(float64) string
+	reason   func(p *pair, above bool) string // of a difference beyond the bound
 }
 
 const hitRate = "hit rate"
 
-var shares = []bounded{
-	{hitRate, hitBound, func(r *result) estimate { return r.hit }, whyHit},
-	{"same worker again", stayBound, func(r *result) estimate { return r.stay }, whyStay},
+var bounds = []bounded{
+	{hitRate, hitBound, false, func(r *result) float64 { return r.hit }, percent, whyHit},
+	{"same worker again", stayBound, false, func(r *result) float64 { return r.stay }, percent, whyStay},
+	{"in-flight spread", spreadBound, true, func(r *result) float64 { return r.spread }, plain, whySpread},
 }
 
-// difference is simulated less real, with the margin that chance leaves.
-func (b bounded) difference(p *pair) estimate {
-	s, r := b.of(&p.simulated), b.of(&p.real)
-	return estimate{value: s.value - r.value, margin: math.Hypot(s.margin, r.margin), n: s.n + r.n}
+// difference is the core's mean less the real one, and what chance leaves open of it: a
+// run of the real Dynamo is taken to scatter as one of the core does.
+func (b bounded) difference(p *pair) (value, margin float64) {
+	core, real := bandOf(p.core, b.of), b.of(&p.real)
+	if b.relative {
+		return (core.mean - real) / real, core.run95 / real
+	}
+	return core.mean - real, core.run95
 }
 
 // judge holds the difference against the bound. One that lies beyond it by less
 // than chance may make up shows nothing, and stays open; what was not measured is
 // not met.
 func (b bounded) judge(p *pair) judgement {
-	d := b.difference(p)
-	switch apart := math.Abs(d.value); {
+	value, margin := b.difference(p)
+	switch apart := math.Abs(value); {
 	case apart <= b.bound:
 		return met
-	case apart-d.margin <= b.bound:
+	case apart-margin <= b.bound:
 		return open
 	}
 	return notMet
+}
+
+// size writes a difference.
+func (b bounded) size(v float64) string {
+	if b.relative {
+		return orMissing(v, "%.3g %%", 100*v)
+	}
+	return points(v)
 }
 
 // judgement is what comes of a bound.
@@ -83,15 +103,13 @@ const (
 // judge says what keeps a pair from passing, and what stays open, which a longer span
 // would decide.
 func (p *pair) judge() (unmet, undecided []string) {
-	for _, r := range []*result{&p.simulated, &p.real} {
-		if len(r.failed) > 0 {
-			unmet = append(unmet, fmt.Sprintf("turns failed (%s): %s", r.side, classes(r.failed)))
-		}
+	if len(p.real.failed) > 0 {
+		unmet = append(unmet, "turns failed: "+classes(p.real.failed))
 	}
-	for _, b := range shares {
-		d := b.difference(p)
+	for _, b := range bounds {
+		value, margin := b.difference(p)
 		text := fmt.Sprintf("%s: %s apart, of which chance makes up to %s; allowed are %s",
-			b.name, points(math.Abs(d.value)), points(d.margin), points(b.bound))
+			b.name, b.size(math.Abs(value)), b.size(margin), b.size(b.bound))
 		switch b.judge(p) {
 		case notMet:
 			unmet = append(unmet, text)
@@ -117,15 +135,13 @@ type quantity struct {
 	of       func(*result) float64 // NaN where nothing was measured
 	recorded func(*api.Column) api.LookedUp
 	text     func(float64) string
-	// reason says why the simulated side is above the real one, or below it.
+	// reason says why the core is above the real one, or below it.
 	reason func(p *pair, above bool) string
 }
 
 var quantities = []quantity{
-	{"in-flight spread", func(r *result) float64 { return r.spread }, notRecorded, plain, whySpread},
 	{"TTFT p50", func(r *result) float64 { return known(r.ttft.P50) }, func(c *api.Column) api.LookedUp { return c.TTFT.P50 }, milliseconds, whyTTFT},
 	{"TTFT p95", func(r *result) float64 { return known(r.ttft.P95) }, func(c *api.Column) api.LookedUp { return c.TTFT.P95 }, milliseconds, whyTTFT},
-	{"ITL p50, last 60 s", func(r *result) float64 { return known(r.itl.P50) }, func(c *api.Column) api.LookedUp { return c.ITL.P50 }, milliseconds, whyITL},
 	{"TPOT p50", func(r *result) float64 { return known(r.tpot.P50) }, func(c *api.Column) api.LookedUp { return c.TPOT.P50 }, milliseconds, whyTPOT},
 	{"output tokens/s", func(r *result) float64 { return r.rate }, func(c *api.Column) api.LookedUp { return c.OutputTokensPerSecond }, plain, whyRate},
 }
@@ -137,11 +153,8 @@ func known(v *float64) float64 {
 	return *v
 }
 
-func notRecorded(*api.Column) api.LookedUp { return api.LookedUp{Lookup: api.LookupNotRecorded} }
-
-// relative is how far the simulated side is above the real one, as a share of
-// the real one.
-func (q quantity) relative(p *pair) float64 { return q.of(&p.simulated)/q.of(&p.real) - 1 }
+// relative is how far the core is above the real one, as a share of the real one.
+func (q quantity) relative(p *pair) float64 { return bandOf(p.core, q.of).mean/q.of(&p.real) - 1 }
 
 // why explains a difference, "" where there is none to speak of.
 func (q quantity) why(p *pair) string {
@@ -159,15 +172,19 @@ func (b bounded) why(p *pair) string {
 	if judged == met {
 		return ""
 	}
-	why := b.reason(p, b.difference(p).value > 0)
+	value, _ := b.difference(p)
+	why := b.reason(p, value > 0)
 	if judged == open && why == unexplained {
 		return ""
 	}
 	return why
 }
 
-// recorded is the profile's baseline in a setting.
+// recorded is the profile's baseline in a setting, with as many workers as it has.
 func recorded(profile sim.Profile, s setting) api.Column {
+	if s.workers != profile.Workers {
+		return api.Column{}
+	}
 	for _, b := range baseline.Builtin() {
 		if b.Name == profile.Baseline {
 			c, _ := baseline.At(b, s.mode, api.SpeculationNotRecorded, s.level)

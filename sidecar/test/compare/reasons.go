@@ -14,9 +14,9 @@ const unexplained = "against what is known of both; see whether the machine had 
 // whyHit and whyStay: the costs of the two routers are the same, so what differs
 // comes from what they are asked, and when.
 func whyHit(p *pair, _ bool) string {
-	s, r := &p.simulated, &p.real
-	if math.Abs(s.prompt/r.prompt-1) >= alike {
-		return fmt.Sprintf("the prompts differ, %.0f tokens against %.0f in the mean: the spans caught the conversations at different turns; a longer warm-up brings them together", s.prompt, r.prompt)
+	core := p.mean(func(r *result) float64 { return r.prompt })
+	if math.Abs(core/p.real.prompt-1) >= alike {
+		return fmt.Sprintf("the prompts differ, %.0f tokens against %.0f in the mean: the spans caught the conversations at different turns; a longer warm-up brings them together", core, p.real.prompt)
 	}
 	return unexplained
 }
@@ -28,32 +28,19 @@ func whyStay(p *pair, above bool) string {
 	return unexplained
 }
 
-// whySpread: over 20 seeds of the simulation, 90 s under kv, the standard deviation
-// was a fifth of the mean, so that two runs may well differ by half.
-func whySpread(p *pair, _ bool) string {
-	const half = .5
-	if s, r := p.simulated.spread, p.real.spread; math.Abs(s-r) > half*min(s, r) {
-		return unexplained
-	}
-	return "it wanders over minutes: from seed to seed the simulation's own mean scatters by a fifth"
-}
+func whySpread(*pair, bool) string { return unexplained }
 
 // whyTTFT: the simulation has what the recorded frontend and engine add.
 func whyTTFT(p *pair, above bool) string {
-	f := p.profile.Frontend
+	f, core := p.profile.Frontend, p.mean(func(r *result) float64 { return r.uncached })
 	switch {
 	case above:
 		return fmt.Sprintf("the simulation adds the recorded frontend's %.0f ms, lets a request join one iteration late and its tokens leave %.2f of a step late; mock workers do none of that",
 			f.In+f.Out, p.profile.HandOver)
-	case p.simulated.uncached < p.real.uncached*(1-alike):
-		return fmt.Sprintf("fewer tokens to prefill, %.0f a turn against %.0f", p.simulated.uncached, p.real.uncached)
+	case core < p.real.uncached*(1-alike):
+		return fmt.Sprintf("fewer tokens to prefill, %.0f a turn against %.0f", core, p.real.uncached)
 	}
 	return "mock workers take the prefills and the decode step of an iteration one after the other, so a request waits longer behind others' prefills"
-}
-
-func whyITL(p *pair, _ bool) string {
-	return fmt.Sprintf("an iteration of the simulation gives %.2f tokens in one chunk, whose gap they share; mock workers give one token a chunk, after an iteration's time divided by as many",
-		p.profile.TokensPerStep())
 }
 
 // whyTPOT: what a prefill costs those who decode meanwhile.
@@ -67,9 +54,8 @@ func whyTPOT(p *pair, above bool) string {
 
 // whyRate: in a closed loop, conversations × tokens of a turn / its time.
 func whyRate(p *pair, _ bool) string {
-	s, r := &p.simulated, &p.real
-	expected := (s.output / r.output) * turnTime(r) / turnTime(s)
-	if math.Abs(expected/(s.rate/r.rate)-1) < alike {
+	expected := p.mean(func(r *result) float64 { return r.output / turnTime(r) }) * turnTime(&p.real) / p.real.output
+	if math.Abs(expected/(p.mean(func(r *result) float64 { return r.rate })/p.real.rate)-1) < alike {
 		return "the loop is closed: it follows from TTFT and TPOT"
 	}
 	return "more than TTFT and TPOT explain: the spans caught the conversations at different points; measure longer"
@@ -77,3 +63,6 @@ func whyRate(p *pair, _ bool) string {
 
 // turnTime is about how long a turn takes, in seconds.
 func turnTime(r *result) float64 { return known(r.ttft.P50) + (r.output-1)*known(r.tpot.P50) }
+
+// mean is that of a figure over the runs of the core.
+func (p *pair) mean(of func(*result) float64) float64 { return bandOf(p.core, of).mean }

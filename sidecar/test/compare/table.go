@@ -16,40 +16,46 @@ const missing = "—"
 // table is one setting, side by side, with the reasons below.
 func (p *pair) table(recorded api.Column) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "\n%v: %d turns simulated, %d real\n", p.setting, p.simulated.turns, p.real.turns)
+	fmt.Fprintf(&out, "\n%v: %d runs of the core, %d turns of the real one\n", p.setting, len(p.core), p.real.turns)
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "  \tsimulated\treal Dynamo\tdifference\tbound\trecorded")
-	for _, b := range shares {
-		row(w, b.name, percent(b.of(&p.simulated).value), percent(b.of(&p.real).value), b.differenceText(p), fmt.Sprintf("%s: %s", points(b.bound), b.judge(p)), b.recorded(&recorded))
+	fmt.Fprintln(w, "  \tcore\tits runs\treal Dynamo\tdifference\tbound\trecorded")
+	for _, b := range bounds {
+		core := bandOf(p.core, b.of)
+		row(w, b.name, b.text(core.mean), core.text(b.text), b.text(b.of(&p.real)), b.differenceText(p), fmt.Sprintf("%s: %s", b.size(b.bound), b.judge(p)), b.recorded(&recorded))
 	}
 	for _, q := range quantities {
-		difference := missing
+		core, difference := bandOf(p.core, q.of), missing
 		if d := q.relative(p); !math.IsNaN(d) {
 			difference = fmt.Sprintf("%+.0f %%", 100*d)
 		}
-		row(w, q.name, q.text(q.of(&p.simulated)), q.text(q.of(&p.real)), difference, "", lookedUp(q.recorded(&recorded), q.text))
+		row(w, q.name, q.text(core.mean), core.text(q.text), q.text(q.of(&p.real)), difference, "", lookedUp(q.recorded(&recorded), q.text))
 	}
 	w.Flush()
 	out.WriteString(p.reasons())
-	for _, r := range []*result{&p.simulated, &p.real} {
-		if r.mistrust != "" {
-			fmt.Fprintf(&out, "  Times (%s): the load generator mistrusted itself %s.\n", r.side, r.mistrust)
-		}
+	if p.real.mistrust != "" {
+		fmt.Fprintf(&out, "  Times: the load generator mistrusted itself %s.\n", p.real.mistrust)
 	}
 	return out.String()
 }
 
+// text is the least and the largest value of the runs.
+func (b band) text(of func(float64) string) string { return of(b.lowest) + " – " + of(b.most) }
+
 func row(w io.Writer, cells ...string) { fmt.Fprintln(w, "  "+strings.Join(cells, "\t")) }
 
 func (b bounded) differenceText(p *pair) string {
-	d := b.difference(p)
-	if math.IsNaN(d.value) {
+	value, margin := b.difference(p)
+	switch {
+	case math.IsNaN(value):
 		return missing
+	case b.relative:
+		return fmt.Sprintf("%+.0f ± %.0f %%", 100*value, 100*margin)
 	}
-	return fmt.Sprintf("%+.1f ± %.1f points", 100*d.value, 100*d.margin)
+	return fmt.Sprintf("%+.1f ± %.1f points", 100*value, 100*margin)
 }
 
-// recorded is a share as it was recorded; only hit rates were.
+// recorded is a figure as it was recorded; of those with a bound only hit rates were, and
+// with three workers.
 func (b bounded) recorded(c *api.Column) string {
 	if b.name != hitRate {
 		return missing
@@ -70,7 +76,7 @@ func (p *pair) reasons() string {
 		}
 		names[why] = append(names[why], name)
 	}
-	for _, b := range shares {
+	for _, b := range bounds {
 		note(b.name, b.why(p))
 	}
 	for _, q := range quantities {

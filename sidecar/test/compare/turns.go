@@ -10,14 +10,12 @@ import (
 
 // result is what one run measured.
 type result struct {
-	side   string
 	turns  int                    // that ended well
 	failed map[api.ErrorClass]int // those that did not
-	hit    estimate               // cached over prompt tokens
-	stay   estimate               // share of follow-up turns on the worker of the turn before
+	hit    float64                // cached over prompt tokens; NaN where nothing was measured
+	stay   float64                // share of follow-up turns on the worker of the turn before; NaN as well
 
 	ttft, tpot api.Quantiles // seconds
-	itl        api.Quantiles // seconds, of the load generator's window
 	spread     float64       // requests in flight, the most on a worker less the least; mean over the span
 	rate       float64       // output tokens a second of the turns that ended
 	prompt     float64       // tokens of a turn, mean
@@ -38,11 +36,10 @@ func summarise(turns []api.Turn, from, to time.Time) result {
 			t.add(&turns[i])
 		}
 	}
-	prompt, cached := sum(t.hit.whole), sum(t.hit.part)
 	return result{
-		turns: t.ok, failed: t.failed, hit: t.hit.estimate(), stay: t.stay.estimate(),
+		turns: t.ok, failed: t.failed, hit: sum(t.cached) / sum(t.prompt), stay: mean(t.stays),
 		ttft: stats.Summarise(t.ttft), tpot: stats.Summarise(t.tpot), spread: math.NaN(), rate: sum(t.output) / to.Sub(from).Seconds(),
-		prompt: prompt / float64(len(t.hit.whole)), uncached: (prompt - cached) / float64(len(t.hit.whole)), output: mean(t.output),
+		prompt: mean(t.prompt), uncached: mean(t.prompt) - mean(t.cached), output: mean(t.output),
 	}
 }
 
@@ -52,7 +49,8 @@ type tally struct {
 	ok                 int
 	failed             map[api.ErrorClass]int
 	ttft, tpot, output []float64
-	hit, stay          ratio
+	prompt, cached     []float64 // tokens, of the turns that tell both
+	stays              []float64 // of follow-up turns: 1 on the worker of the turn before, else 0
 }
 
 // place is where a turn stands in the workload.
@@ -75,10 +73,10 @@ func (y *tally) add(t *api.Turn) {
 		y.output = append(y.output, float64(*t.OutputTokens))
 	}
 	if t.PromptTokens != nil && t.CachedTokens != nil {
-		y.hit.add(float64(*t.CachedTokens), float64(*t.PromptTokens))
+		y.cached, y.prompt = append(y.cached, float64(*t.CachedTokens)), append(y.prompt, float64(*t.PromptTokens))
 	}
 	if before := y.workers[place{t.Conversation, t.Number - 1}]; before != "" && t.Worker != "" {
-		y.stay.add(indicator(t.Worker == before), 1)
+		y.stays = append(y.stays, indicator(t.Worker == before))
 	}
 }
 
@@ -94,38 +92,6 @@ func indicator(yes bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// estimate is a measured share with what chance leaves open.
-type estimate struct {
-	value  float64 // NaN where nothing was measured
-	margin float64 // half the width of its 95 % interval
-	n      int     // turns behind it
-}
-
-// ratio collects turns for the ratio of two sums.
-type ratio struct{ part, whole []float64 }
-
-func (r *ratio) add(part, whole float64) {
-	r.part, r.whole = append(r.part, part), append(r.whole, whole)
-}
-
-// estimate is Σpart / Σwhole with the usual error of a ratio of two sums over n
-// turns taken as independent, which under kv they are not quite (over seeds of the
-// simulation, shares of turns that stay scatter 1.4 times as much): n/(n−1) · Σ(part − ratio·whole)² / (Σwhole)², see
-// Cochran, "Sampling Techniques", 3rd edition (1977), section 2.11.
-func (r *ratio) estimate() estimate {
-	const sigmas = 1.96 // 95 % of a normal distribution
-	whole := sum(r.whole)
-	e := estimate{value: sum(r.part) / whole, n: len(r.part)} // NaN for 0/0
-	squares := 0.0
-	for i := range r.part {
-		residual := r.part[i] - e.value*r.whole[i]
-		squares += residual * residual
-	}
-	n := float64(e.n)
-	e.margin = sigmas * math.Sqrt(n/(n-1)*squares) / whole
-	return e
 }
 
 func sum(values []float64) (total float64) {

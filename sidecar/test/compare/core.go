@@ -1,0 +1,144 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/draw"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/closedloop"
+)
+
+// The questions that a workload asks, in tokens with the chat template around them, as
+// the tokenizer of sim counts them: see TestTokensOfQuestions.
+var (
+	fixedQuestion    = api.Distribution{Mean: 14}          // "elaborate further"
+	builtInQuestions = api.Distribution{Mean: 24, CV: .11} // the built-in questioner's
+)
+
+// sameSentence is the recorded follow-up question.
+const sameSentence = "elaborate further"
+
+// startRate is that of the load generator, new conversations a second.
+const startRate = 10
+
+// workloadOf is the recorded workload on the built-in articles, whose first prompts have
+// the tokens that they have at the cluster.
+func workloadOf(level int, seed uint64, questions api.Distribution) (closedloop.Workload, error) {
+	articles, err := corpus.Builtin()
+	if err != nil {
+		return closedloop.Workload{}, err
+	}
+	w := closedloop.Recorded()
+	w.Concurrency, w.Seed, w.StartRate, w.QuestionTokens = level, seed, startRate, questions
+	w.Openings, w.OpeningTokens = len(articles.Starters), nil
+	for _, s := range articles.Starters {
+		question := corpus.BuiltinQuestioner{}.Open(draw.Random(1), s.Topic)
+		prompt := sim.RenderChat([]sim.Message{{Role: "user", Content: s.Text + "\n\n" + question}})
+		w.OpeningTokens = append(w.OpeningTokens, sim.Count(prompt))
+	}
+	return w, nil
+}
+
+// coreSeeds is with how many seeds the core runs a setting.
+const coreSeeds = 12
+
+// core runs a setting in virtual time, on a cluster with cold caches, once for each of
+// [coreSeeds] seeds, and reads each run as the one by the clock is read: the turns that
+// ended in a span after a warm-up, which begins once all conversations have. The
+// conversations are the same in each run, where sameDraws; else each has its own.
+func core(s setting, o sim.Options, w closedloop.Workload, sameDraws bool, warmUp, span time.Duration) (runs []result, err error) {
+	o.Mode = s.mode
+	seed := w.Seed
+	for i := range uint64(coreSeeds) {
+		o.Seed = 1 + i
+		if !sameDraws {
+			w.Seed = seed + i
+		}
+		r, err := coreRun(o, w, warmUp, span)
+		if err != nil {
+			return nil, fmt.Errorf("%v, seed %d: %w", s, o.Seed, err)
+		}
+		runs = append(runs, r)
+	}
+	return runs, nil
+}
+
+func coreRun(o sim.Options, w closedloop.Workload, warmUp, span time.Duration) (result, error) {
+	loop, err := closedloop.New(o, w)
+	if err != nil {
+		return result{}, err
+	}
+	from := warmUp + time.Duration(math.Ceil(float64(w.Concurrency)/w.StartRate))*time.Second
+	if err := loop.Run(from + span); err != nil {
+		return result{}, err
+	}
+	began := time.Unix(0, 0)
+	turns := make([]api.Turn, 0, len(loop.Turns()))
+	for i := range loop.Turns() {
+		turns = append(turns, turnOf(&loop.Turns()[i], began))
+	}
+	r := summarise(turns, began.Add(from), began.Add(from+span))
+	var spreads []float64
+	for _, second := range loop.Seconds()[from/time.Second:] {
+		spreads = append(spreads, float64(second.Most-second.Least))
+	}
+	r.spread = mean(spreads)
+	return r, nil
+}
+
+// turnOf is a turn of the core as the load generator would give it.
+func turnOf(t *closedloop.Turn, began time.Time) api.Turn {
+	turn := api.Turn{
+		Conversation: strconv.FormatInt(t.Conversation, 10), Number: t.Number, Status: api.TurnOK,
+		Ended: began.Add(t.Ended), TTFT: new(t.TTFT().Seconds()),
+		PromptTokens: new(t.PromptTokens), CachedTokens: new(t.CachedTokens), OutputTokens: new(t.OutputTokens),
+		Worker: strconv.FormatUint(uint64(t.Decision.Worker().Worker), 10),
+	}
+	if tpot, ok := t.TPOT(); ok {
+		turn.TPOT = new(tpot.Seconds())
+	}
+	return turn
+}
+
+// band is what several runs of the core give for a figure.
+type band struct {
+	n             int
+	mean          float64
+	lowest, most  float64
+	deviation     float64 // standard, of one run
+	run95, run999 float64 // half the width of the interval that holds 95 % (99.9 %) of further runs
+}
+
+// bandOf reads a figure of runs. By how much a further run may be off the mean of n is
+// t·s·√(1+1/n), with Student's t for n−1 degrees of freedom; see Hahn and Meeker,
+// "Statistical Intervals" (1991), section 4.3.
+func bandOf(runs []result, of func(*result) float64) band {
+	b := band{n: len(runs), lowest: math.Inf(1), most: math.Inf(-1)}
+	var values []float64
+	for i := range runs {
+		v := of(&runs[i])
+		values = append(values, v)
+		b.lowest, b.most = min(b.lowest, v), max(b.most, v)
+	}
+	b.mean = mean(values)
+	squares := 0.0
+	for _, v := range values {
+		squares += (v - b.mean) * (v - b.mean)
+	}
+	n := float64(b.n)
+	b.deviation = math.Sqrt(squares / (n - 1))
+	wide := b.deviation * math.Sqrt(1+1/n)
+	b.run95, b.run999 = student95*wide, student999*wide
+	return b
+}
+
+// Student's t for coreSeeds − 1 = 11 degrees of freedom, two-sided.
+const (
+	student95  = 2.201
+	student999 = 4.437
+)
