@@ -23,7 +23,7 @@ var fields = []field{
 	{"messages", honoured, "Roles `developer`, `system`, `user`, `assistant`, `tool`, `function`; content a string or a list of `text` parts. Pictures, sound and video are refused."},
 	{"stream", honoured, "Server-sent events, one for each iteration of the worker, which with speculation brings several tokens."},
 	{"stream_options", honoured, "`include_usage` adds the counts of tokens before `[DONE]`. Only with `stream`."},
-	{"max_tokens", honoured, "1 to 1,048,576 and what the worker's cache has room for. Up to 1,328 it is the answer's length, within a sentence; above, or without it, answers have 830 tokens on average, 4,096 at most."},
+	{"max_tokens", honoured, "1 to 1,048,576 and what the worker's cache has room for. Up to 1,980 it is the answer's length, within a sentence; above, or without it, answers have 900 tokens on average, 4,096 at most."},
 	{"max_completion_tokens", honoured, "The same; where both are given, this one counts."},
 	{"min_tokens", honoured, "Tokens at least, up to the limit. What would stop the answer before that does not."},
 	{"ignore_eos", honoured, "With true, exactly as many tokens as the limit, or 4,096 without one, and finish reason `length`. Stop sequences are not looked for, as with Dynamo."},

@@ -204,7 +204,7 @@ func TestDynamo(t *testing.T) {
 	for _, arg := range []string{
 		"--target-url=" + frontend, "--concurrency=120", "--start=true", "--mode-driver=pinned", "--mode-mode=kv",
 		"--prometheus-url=" + prometheus, "--prometheus-namespace=dynamo-workload",
-		"--output-tokens-mean=830", "--output-tokens-cv=.15", "--deployment-kind=mocked", "--deployment-engine=mock of vllm", "--deployment-gpu=mock of H200",
+		"--deployment-kind=mocked", "--deployment-engine=mock of vllm", "--deployment-gpu=mock of H200",
 		"--deployment-workers=3", "--baseline-default=h200x3-tp1-llama70b-fp8",
 	} {
 		assert.Contains(t, args, arg)

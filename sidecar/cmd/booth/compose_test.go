@@ -73,7 +73,7 @@ func TestComposedLoadgen(t *testing.T) {
 		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		want["LOADGEN_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = value
 	}
-	for _, setting := range b.screens() {
+	for _, setting := range b.defaults() {
 		name, value, _ := strings.Cut(setting, "=")
 		want[name] = value
 	}

@@ -26,18 +26,20 @@ func (b *booth) newLoadgen(address string) (*service, error) {
 	args := b.loadgenArgs("http://"+b.backend.addresses().frontend, b.prometheus.url, address)
 	s := &service{
 		name: "the load generator", url: "http://" + address, ready: "/healthz", within: readyWithin, say: b.out.say,
-		command: local.Command{Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: environment(b.screens()...)},
+		command: local.Command{Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: environment(b.defaults()...)},
 	}
 	if b.out.terminal != nil {
 		s.command.Output = b.out.terminal
-		s.command.Env = environment(append(b.screens(), "LOADGEN_LOG_LEVEL=warn")...)
+		s.command.Env = environment(append(b.defaults(), "LOADGEN_LOG_LEVEL=warn")...)
 	}
 	return s, nil
 }
 
-// screens is what the screens of a booth are called, and whose platform they are about.
-func (b *booth) screens() []string {
+// defaults are of settings that the environment may have its own values for: the
+// workload, what the screens are called, and whose platform they are about.
+func (b *booth) defaults() []string {
 	return []string{
+		"LOADGEN_PRESET=demo",
 		"LOADGEN_TITLE=Serve more users on the same GPUs with KV-aware routing",
 		"LOADGEN_VENDOR=" + string(b.kind.vendor()),
 	}
@@ -76,21 +78,21 @@ func (b *booth) checkLoadgen(ctx context.Context) error {
 	}
 	f := b.flags
 	args := b.loadgenArgs("http://"+local.Loopback(f.FrontendPort), "http://"+local.Loopback(f.PrometheusPort), local.Loopback(f.Port))
-	said, err := exec.CommandContext(ctx, program, append([]string{"check"}, args...)...).CombinedOutput()
+	check := exec.CommandContext(ctx, program, append([]string{"check"}, args...)...)
+	check.Env = environment(b.defaults()...)
+	said, err := check.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s (%w)", errBadInput, strings.TrimSpace(string(said)), err)
 	}
 	return nil
 }
 
-// loadgenArgs are the load generator's flags. The answers of both clusters end
-// nowhere by themselves.
+// loadgenArgs are the load generator's flags.
 func (b *booth) loadgenArgs(target, prometheus, address string) []string {
 	return append([]string{
 		"--target-url=" + target, "--prometheus-url=" + prometheus, "--prometheus-namespace=" + namespace,
 		"--listen=" + address, "--data-dir=" + b.folder("data"),
 		"--concurrency=" + strconv.Itoa(b.flags.Concurrency), "--start=" + strconv.FormatBool(b.flags.Start),
-		"--output-tokens-mean=830", "--output-tokens-cv=.15",
 	}, b.kind.loadgenArgs()...)
 }
 

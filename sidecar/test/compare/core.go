@@ -47,11 +47,15 @@ func workloadOf(level int, seed uint64, questions api.Distribution) (closedloop.
 // coreSeeds is with how many seeds the core runs a setting.
 const coreSeeds = 12
 
+// part is the turns of a run that are read, by the order in which they end: the first
+// so many warm up, and so many after them are measured. Turns and not seconds, since a
+// slower cluster is at earlier turns of its conversations at the same second.
+type part struct{ warmUp, measured int }
+
 // core runs a setting in virtual time, on a cluster with cold caches, once for each of
-// [coreSeeds] seeds, and reads each run as the one by the clock is read: the turns that
-// ended in a span after a warm-up, which begins once all conversations have. The
-// conversations are the same in each run, where sameDraws; else each has its own.
-func core(s setting, o sim.Options, w closedloop.Workload, sameDraws bool, warmUp, span time.Duration) (runs []result, err error) {
+// [coreSeeds] seeds. The conversations are the same in each run, where sameDraws; else
+// each has its own.
+func core(s setting, o sim.Options, w closedloop.Workload, sameDraws bool, read part) (runs []result, err error) {
 	o.Mode = s.mode
 	seed := w.Seed
 	for i := range uint64(coreSeeds) {
@@ -59,7 +63,7 @@ func core(s setting, o sim.Options, w closedloop.Workload, sameDraws bool, warmU
 		if !sameDraws {
 			w.Seed = seed + i
 		}
-		r, err := coreRun(o, w, warmUp, span)
+		r, err := coreRun(o, w, read)
 		if err != nil {
 			return nil, fmt.Errorf("%v, seed %d: %w", s, o.Seed, err)
 		}
@@ -68,23 +72,25 @@ func core(s setting, o sim.Options, w closedloop.Workload, sameDraws bool, warmU
 	return runs, nil
 }
 
-func coreRun(o sim.Options, w closedloop.Workload, warmUp, span time.Duration) (result, error) {
+func coreRun(o sim.Options, w closedloop.Workload, read part) (result, error) {
 	loop, err := closedloop.New(o, w)
 	if err != nil {
 		return result{}, err
 	}
-	from := warmUp + time.Duration(math.Ceil(float64(w.Concurrency)/w.StartRate))*time.Second
-	if err := loop.Run(from + span); err != nil {
-		return result{}, err
+	for len(loop.Turns()) <= read.warmUp+read.measured {
+		if err := loop.Run(loop.Cluster.Now() + time.Second); err != nil {
+			return result{}, err
+		}
 	}
 	began := time.Unix(0, 0)
 	turns := make([]api.Turn, 0, len(loop.Turns()))
 	for i := range loop.Turns() {
 		turns = append(turns, turnOf(&loop.Turns()[i], began))
 	}
-	r := summarise(turns, began.Add(from), began.Add(from+span))
+	from, to := loop.Turns()[read.warmUp].Ended, loop.Turns()[read.warmUp+read.measured].Ended
+	r := summarise(turns, began.Add(from), began.Add(to))
 	var spreads []float64
-	for _, second := range loop.Seconds()[from/time.Second:] {
+	for _, second := range loop.Seconds()[from/time.Second : to/time.Second] {
 		spreads = append(spreads, float64(second.Most-second.Least))
 	}
 	r.spread = mean(spreads)

@@ -67,7 +67,7 @@ func settings(t *testing.T) (all []setting) {
 func TestCompare(t *testing.T) {
 	profile, bin := sim.H200(), boothtest.Programs(t)
 	fmt.Fprintf(t.Output(), `The core of the simulated cluster, in virtual time, against NVIDIA Dynamo %s with mock workers, both from the profile %s; neither finds the blocks of answers again.
-Each run: cold caches, the recorded workload with seed %d, %v of warm-up, %v measured. Both have the same conversations; the core is run with %d seeds of its own.
+Each run: cold caches, the recorded workload with seed %d, %v of warm-up, %v measured. Both have the same conversations, and of the core as many turns are read, behind as many; it is run with %d seeds of its own.
 Differences are the core's mean less real; ± is what 95 %% of further runs keep to, by the scatter of the core's. Recorded: %s, the truth for timing. Its engines find answers again.
 `, local.DynamoVersion, profile.Name, *seed, *warmUp, *span, coreSeeds, profile.Baseline)
 	for i, s := range settings(t) {
@@ -78,9 +78,9 @@ Differences are the core's mean less real; ± is what 95 %% of further runs keep
 			require.NoError(t, err)
 			o := sim.DefaultOptions(profile)
 			o.Profile.Workers, o.ForgetAnswers = s.workers, true
-			p.core, err = core(s, o, w, true, *warmUp, *span)
-			require.NoError(t, err)
 			p.real = startDynamo(t, bin, s, w, firstPort+i*portsEach).observe(t)
+			p.core, err = core(s, o, w, true, part{p.real.before, p.real.turns})
+			require.NoError(t, err)
 			fmt.Fprint(t.Output(), p.table(recorded(profile, s)))
 			unmet, undecided := p.judge()
 			for _, text := range undecided {

@@ -16,7 +16,7 @@ const unexplained = "against what is known of both; see whether the machine had 
 func whyHit(p *pair, _ bool) string {
 	core := p.mean(func(r *result) float64 { return r.prompt })
 	if math.Abs(core/p.real.prompt-1) >= alike {
-		return fmt.Sprintf("the prompts differ, %.0f tokens against %.0f in the mean: the spans caught the conversations at different turns; a longer warm-up brings them together", core, p.real.prompt)
+		return fmt.Sprintf("the prompts differ, %.0f tokens against %.0f in the mean", core, p.real.prompt)
 	}
 	return unexplained
 }

@@ -10,7 +10,8 @@ import (
 
 // result is what one run measured.
 type result struct {
-	turns  int                    // that ended well
+	before int                    // turns that had ended well before the span
+	turns  int                    // that ended well in it
 	failed map[api.ErrorClass]int // those that did not
 	hit    float64                // cached over prompt tokens; NaN where nothing was measured
 	stay   float64                // share of follow-up turns on the worker of the turn before; NaN as well
@@ -27,17 +28,21 @@ type result struct {
 // summarise makes a result of the turns that ended in [from, to). The turns
 // before them tell where their conversations were.
 func summarise(turns []api.Turn, from, to time.Time) result {
+	before := 0
 	t := tally{workers: map[place]string{}, failed: map[api.ErrorClass]int{}}
 	for i := range turns {
 		t.workers[place{turns[i].Conversation, turns[i].Number}] = turns[i].Worker
 	}
 	for i := range turns {
-		if ended := turns[i].Ended; !ended.Before(from) && ended.Before(to) {
+		switch ended := turns[i].Ended; {
+		case ended.Before(from) && turns[i].Status == api.TurnOK:
+			before++
+		case !ended.Before(from) && ended.Before(to):
 			t.add(&turns[i])
 		}
 	}
 	return result{
-		turns: t.ok, failed: t.failed, hit: sum(t.cached) / sum(t.prompt), stay: mean(t.stays),
+		before: before, turns: t.ok, failed: t.failed, hit: sum(t.cached) / sum(t.prompt), stay: mean(t.stays),
 		ttft: stats.Summarise(t.ttft), tpot: stats.Summarise(t.tpot), spread: math.NaN(), rate: sum(t.output) / to.Sub(from).Seconds(),
 		prompt: mean(t.prompt), uncached: mean(t.prompt) - mean(t.cached), output: mean(t.output),
 	}

@@ -37,6 +37,7 @@ func TestSummarise(t *testing.T) {
 		failed, cancelled,
 	}
 	r := summarise(turns, noon.Add(10*time.Second), noon.Add(20*time.Second))
+	assert.Equal(t, 1, r.before)
 	assert.Equal(t, 3, r.turns)
 	assert.Equal(t, map[api.ErrorClass]int{api.ErrorStall: 1}, r.failed)
 	assert.InDelta(t, 4000./6000, r.hit, 1e-9, "of tokens, not of turns")

@@ -38,8 +38,10 @@ type Answer struct {
 
 const (
 	// The natural length in tokens is that of the recorded deployment: normally
-	// distributed with this mean and standard deviation, never under a quarter of the mean.
-	mean, deviation = 830, .15 * 830
+	// distributed with this mean and standard deviation, never under a quarter of the
+	// mean. What was recorded was cut at 1,024 tokens; above that it goes on as a normal
+	// distribution does.
+	mean, deviation = 900, .3 * 900
 	// wishedUpTo is the highest limit that is taken for the length that the client wants.
 	wishedUpTo = mean + 4*deviation
 	cutUpTo    = 40 // tokens; an answer of so few need not end with a sentence
@@ -48,7 +50,7 @@ const (
 // length is how long an answer should become, and whether it must become so long
 // even if that takes repetition. The load generator draws the limits of its
 // requests around the mean itself. Were the natural length to apply to them too,
-// every answer would have the smaller of two draws, 8 % less than the mean. So a
+// every answer would have the smaller of two draws, 17 % less than the mean. So a
 // limit within the range of the natural length is a wish for that length, and the
 // answer fills it. A higher limit, or none, is a mere precaution: then the natural
 // length applies.
@@ -60,7 +62,7 @@ func length(rng *rand.Rand, limit int) (tokens int, fill bool) {
 }
 
 // Compose answers the last message of a conversation with as much as was asked for.
-// The answer is as long as a limit up to 1,328, or else as the natural length, which
+// The answer is as long as a limit up to 1,980, or else as the natural length, which
 // is drawn with the messages as the seed. It ends with the last whole sentence for
 // which there is room, unless more than that is asked for. Equal messages and wishes
 // give an equal answer. It is safe for concurrent use.

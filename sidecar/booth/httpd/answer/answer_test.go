@@ -45,7 +45,7 @@ func converse(s corpus.Starter, q corpus.Questioner, seed uint64, turns int, lim
 }
 
 // drawn is how both booths draw their limits.
-func drawn(r *rand.Rand) int { return int(math.Round(max(830*(1+.15*r.NormFloat64()), 208))) }
+func drawn(r *rand.Rand) int { return int(math.Round(min(max(900*(1+.3*r.NormFloat64()), 225), 1024))) }
 
 func none(*rand.Rand) int { return 0 }
 
@@ -169,14 +169,14 @@ func TestNaturalLength(t *testing.T) {
 	for _, n := range lengths {
 		deviation += (n - mean) * (n - mean) / float64(len(lengths))
 	}
-	assert.InEpsilon(t, 830, mean, .035) // two and a half standard errors
-	assert.InDelta(t, .15, math.Sqrt(deviation)/mean, .03)
+	assert.InEpsilon(t, 900, mean, .07) // two and a half standard errors
+	assert.InDelta(t, .3, math.Sqrt(deviation)/mean, .06)
 }
 
 func TestWhichLengthApplies(t *testing.T) {
 	one := []sim.Message{{Role: "user", Content: starters(t)[0].Text + "\n\nExplain it."}}
 	natural := len(answer.Compose(one, answer.Asked{Max: 0}).Tokens)
-	assert.InDelta(t, 830, natural, 400)
+	assert.InDelta(t, 900, natural, 800)
 	for _, tt := range []struct {
 		intent      string
 		limit, want int

@@ -110,7 +110,7 @@ type Workload struct {
 	Concurrency    int           `default:"60" help:"Conversations to keep in progress."`
 	Start          bool          `negatable:"" help:"Begin at once instead of waiting for an operator."`
 	MaxConcurrency int           `default:"1000" help:"Most conversations that an operator may ask for."`
-	Preset         string        `oneof:"recorded" help:"Workload to start from: recorded is that of the recorded results."`
+	Preset         string        `oneof:"recorded demo" help:"Workload to start from: recorded is that of the recorded results; demo is the same with questions about the answers, for a target whose answers end nowhere by themselves: a simulated cluster, or mocked engines."`
 	Seed           uint64        `default:"1" help:"Seed of all draws: the same seed gives the same conversations."`
 	Turns          Turns         `embed:"" prefix:"turns."`
 	Openings       string        `form:"openings" placeholder:"N" help:"Different texts that open conversations; 0: one for each conversation. Without it, as many as the corpus has: 10 with the built-in articles. What is more than it has is made of its texts."`
@@ -253,6 +253,18 @@ var presets = map[string]map[string]string{
 		"turns.min": "5", "turns.max": "5", "openings": "10", "max_tokens": "1024",
 		"output_tokens.mean": "0", "followup.text": "elaborate further",
 	},
+	"demo": {"turns.min": "5", "turns.max": "5", "max_tokens": "1024"},
+}
+
+// answers are what every preset adds where answers end nowhere by themselves: lengths as
+// the recorded tables tell them (package closedloop says how). A real model ends them
+// itself, as the recorded one did.
+var answers = map[string]string{"output_tokens.mean": "900", "output_tokens.cv": "0.3"}
+
+// endless says whether answers go on up to whatever limit is set.
+func (c *Config) endless() bool {
+	kind := api.TargetKind(c.Deployment.Kind)
+	return c.Preset == "demo" || kind == api.TargetSimulated || kind == api.TargetMocked || c.Mode.Driver == "simulated"
 }
 
 // Command is what the program is asked to do.

@@ -138,22 +138,37 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	return &c, nil
 }
 
-// applyPreset sets the preset's fields, save those that a source sets.
+// applyPreset sets the preset's fields, save those that a source sets, and those that do
+// not go with one: fewest turns above the most, answers longer than may be.
 func (l *loader) applyPreset(ctx *kong.Context) error {
+	if l.Preset == "" {
+		return nil
+	}
 	explicit := map[*kong.Value]bool{}
 	for _, p := range ctx.Path {
 		if p.Flag != nil {
 			explicit[p.Flag.Value] = true
 		}
 	}
-	for name, value := range presets[l.Preset] {
+	given := func(name string) bool { return explicit[l.byName[name].flag.Value] }
+	values := maps.Clone(presets[l.Preset])
+	if l.endless() {
+		maps.Copy(values, answers)
+	}
+	for name, value := range values {
 		f := l.byName[name]
-		if explicit[f.flag.Value] {
+		if given(name) {
 			continue
 		}
 		if err := f.set(f.flag.Target, value); err != nil {
 			return err
 		}
+	}
+	if !given("turns.min") {
+		l.Turns.Min = min(l.Turns.Min, l.Turns.Max)
+	}
+	if !given("output_tokens.mean") && l.OutputTokens.Mean > float64(l.MaxTokens) {
+		l.OutputTokens = OutputTokens{}
 	}
 	return nil
 }

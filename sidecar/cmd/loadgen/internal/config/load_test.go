@@ -16,6 +16,8 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/sim/closedloop"
 )
 
 // input is what a call of Load sees. File is the content of booth.yaml, where
@@ -122,6 +124,34 @@ func TestPresetRecorded(t *testing.T) {
 	require.Equal(t, Turns{5, 5}, c.Turns)
 	require.Equal(t, 1024, c.MaxTokens)
 	require.Equal(t, "elaborate further", c.Followup.Text)
+	require.Nil(t, c.WorkloadSettings().Output, "a real model ends its answers itself")
+}
+
+// Where answers end nowhere by themselves, they have the lengths that the simulation of
+// the recorded results takes.
+func TestPresetsOnSimulation(t *testing.T) {
+	recorded := closedloop.Recorded()
+	shape := func(args ...string) workload.Settings {
+		return input{args: append([]string{target}, args...)}.must(t).WorkloadSettings()
+	}
+	for _, args := range [][]string{
+		{"--preset=demo"}, {"--preset=recorded", "--deployment-kind=simulated"}, {"--preset=recorded", "--deployment-kind=mocked"},
+		{"--preset=recorded", "--mode-driver=simulated"},
+	} {
+		s := shape(args...)
+		require.Equal(t, recorded.Turns, s.Turns, args)
+		require.Equal(t, recorded.Output, s.Output, args)
+		require.Equal(t, recorded.MaxTokens, s.MaxTokens, args)
+		require.Equal(t, 0., s.ThinkTime.Seconds(), args)
+		require.InDelta(t, recorded.StartRate, s.StartRate, 0, args)
+	}
+	require.Nil(t, shape("--deployment-kind=simulated").Output, "no preset, no lengths")
+	require.Nil(t, shape("--preset=recorded", "--deployment-kind=real").Output)
+	require.Empty(t, input{args: []string{target, "--preset=demo"}}.must(t).Followup.Text, "the built-in questioner asks")
+
+	require.Equal(t, api.Range{Min: 4, Max: 4}, shape("--preset=demo", "--turns-max=4").Turns, "what is given wins")
+	require.Equal(t, &api.Distribution{Mean: 50, CV: .3}, shape("--preset=demo", "--output-tokens-mean=50").Output)
+	require.Nil(t, shape("--preset=demo", "--max-tokens=64").Output, "answers as long as allowed")
 }
 
 func TestConfigFileFromItsVariable(t *testing.T) {
@@ -232,7 +262,7 @@ func TestBadInput(t *testing.T) {
 		{file("slo:\n  ttft: 2h"), "slo.ttft: 2h is not allowed: a duration, more than 0s, up to 1h (from booth.yaml, line 2)"},
 		{file("start: yes"), "start: yes is not allowed: true or false (from booth.yaml, line 1)"},
 		{args("--start=1"), "start: 1 is not allowed: true or false (from --start)"},
-		{args("--preset=fast"), "preset: fast is not allowed: recorded (from --preset)"},
+		{args("--preset=fast"), "preset: fast is not allowed: recorded or demo (from --preset)"},
 		{args("--mode-mode=random"), "mode.mode: random is not allowed: kv, round_robin, least_loaded or unknown (from --mode-mode)"},
 		{args("--mode-offers=kv,kv/medusa"), "mode.offers: kv,kv/medusa is not allowed: a list; each a mode or mode/speculation, such as kv or kv/eagle3 (from --mode-offers)"},
 		{args("--title=" + long), "title: " + long[:100] + "… is not allowed: " + lineAllowed + " (from --title)"},
