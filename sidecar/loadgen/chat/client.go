@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -37,6 +38,10 @@ type Options struct {
 	// stay below the server's own keep-alive, or a request is sent into a
 	// connection that the server is closing. 0 means 4 s (uvicorn closes at 5).
 	IdleTimeout time.Duration
+
+	// Dial opens the socket of a connection; nil: TCP. Another one serves where the server
+	// is in the same process.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Client sends requests to one server. It is safe for concurrent use.

@@ -19,8 +19,12 @@ const maxHead = 64 << 10
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 // dial opens a connection that stamps its reads.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	nc, err := (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext(ctx, network, address)
+func (o Options) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	open := o.Dial
+	if open == nil {
+		open = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+	}
+	nc, err := open(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +38,7 @@ func transport(o Options, conf *tls.Config) *http.Transport {
 	t := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment, // never for a loopback address
 		OnProxyConnectResponse: proxyAnswered,
-		DialContext:            dial,
+		DialContext:            o.dial,
 		TLSClientConfig:        conf, IdleConnTimeout: o.IdleTimeout,
 		DisableCompression: true, MaxIdleConnsPerHost: math.MaxInt, MaxResponseHeaderBytes: maxHead,
 		ReadBufferSize: bufferSize, WriteBufferSize: bufferSize, // a thousand connections add up
@@ -55,7 +59,7 @@ func carriers(o Options, base *url.URL) (kept carrier, fresh *http.Transport, er
 	fresh.DisableKeepAlives = true
 	proxy, unreadable := http.ProxyFromEnvironment(&http.Request{URL: base}) // each request will say what is wrong with it
 	if proxy == nil && unreadable == nil {
-		return newPool(base, dial, conf, o.IdleTimeout), fresh, nil
+		return newPool(base, o.dial, conf, o.IdleTimeout), fresh, nil
 	}
 	return transport(o, conf), fresh, nil
 }

@@ -161,7 +161,7 @@ func redial(t testing.TB, c *Client, change func(dialer) dialer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.kept = newPool(c.base, change(dial), conf, c.opts.IdleTimeout)
+	c.kept = newPool(c.base, change(c.opts.dial), conf, c.opts.IdleTimeout)
 }
 
 // replay runs one request over a scripted connection. kept says whether the

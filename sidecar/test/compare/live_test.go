@@ -1,0 +1,273 @@
+package compare
+
+import (
+	"context"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/httpd"
+	"kvbooth/sidecar/draw"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/closedloop"
+)
+
+// The simulated cluster over HTTP, driven by the load generator's own workload and
+// client, gives what the closed loop of the core gives on the same draws. Server,
+// connections and clock are in a bubble of virtual time, so that no machine is too slow
+// for it.
+//
+// What remains of chance on the same draws is the cluster's own, such as the jitter of
+// its iterations, and what small differences grow to. It is known from [coreSeeds] runs
+// of the core with other seeds: the live run, whose seed is another one again, must lie
+// where 99.9 % of further runs of the core do.
+func TestLiveAgainstCore(t *testing.T) {
+	for _, mode := range []api.Mode{api.ModeKV, api.ModeRoundRobin} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			s := setting{24, mode, 3}
+			w, err := workloadOf(s.level, 1, fixedQuestion)
+			require.NoError(t, err)
+			w.MaxTokens, w.Output = 256, &api.Distribution{Mean: 150, CV: .3} // so that there are many turns
+			o := sim.DefaultOptions(sim.H200())
+			o.Mode, o.Seed = mode, coreSeeds+1
+			var got result
+			synctest.Test(t, func(t *testing.T) { got = live(t, o, w, 150*time.Second) })
+			read := part{got.before, got.turns}
+			runs, err := core(s, o, w, true, read)
+			require.NoError(t, err)
+			otherwise := api.ModeKV
+			if mode == otherwise {
+				otherwise = api.ModeRoundRobin
+			}
+			other, err := core(setting{mode: otherwise}, o, w, true, read)
+			require.NoError(t, err)
+
+			apart := false
+			for _, f := range figures {
+				b, v := bandOf(runs, f.of), f.of(&got)
+				assert.InDelta(t, b.mean, v, b.run999, f.name)
+				off := bandOf(other, f.of).mean - b.mean
+				apart = apart || math.Abs(off) > b.run999
+				t.Logf("%-17s live %8.4f, core %8.4f, of which chance makes %7.4f; the other mode %+8.4f", f.name, v, b.mean, b.run999, off)
+			}
+			assert.True(t, apart, "no figure would tell that it is the other mode's")
+		})
+	}
+}
+
+// figures are what live and core must agree on.
+var figures = []struct {
+	name string
+	of   func(*result) float64
+}{
+	{hitRate, func(r *result) float64 { return r.hit }},
+	{"same worker again", func(r *result) float64 { return r.stay }},
+	{"TTFT p50", func(r *result) float64 { return known(r.ttft.P50) }},
+	{"TTFT p95", func(r *result) float64 { return known(r.ttft.P95) }},
+	{"TPOT p50", func(r *result) float64 { return known(r.tpot.P50) }},
+	{"TPOT p95", func(r *result) float64 { return known(r.tpot.P95) }},
+	{"output tokens/s", func(r *result) float64 { return r.rate }},
+	{"in-flight spread", func(r *result) float64 { return r.spread }},
+}
+
+// live holds the workload against a simulated cluster over HTTP, in a bubble, and reads
+// the turns that end in a span after as much warm-up as a fifth of it.
+func live(t *testing.T, o sim.Options, w closedloop.Workload, span time.Duration) result {
+	server, err := httpd.New(httpd.Options{Cluster: o, Engine: "trtllm", Speed: 1})
+	require.NoError(t, err)
+	defer server.Close()
+	at := pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	frontend := &http.Server{Handler: server.Frontend()}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer frontend.Close()
+	wg.Go(func() { _ = frontend.Serve(&at) })
+
+	client, err := chat.New(chat.Options{URL: "http://127.0.0.1:8000", Model: o.Profile.Model, Dial: at.dial})
+	require.NoError(t, err)
+	defer client.Close()
+	if problem := client.Probe(t.Context()); problem != nil {
+		t.Fatal(problem)
+	}
+	articles, err := corpus.Builtin()
+	require.NoError(t, err)
+	seen := &turnsSeen{}
+	load := workload.New(workload.Options{
+		Lane: "main", Run: "r1", Seed: w.Seed, Sender: client, Corpus: articles, Questioner: oneQuestion{}, Observer: seen,
+	}, workload.Settings{
+		Concurrency: w.Concurrency, Turns: w.Turns, Openings: workload.OpeningsOf(w.Openings), MaxTokens: w.MaxTokens, Output: w.Output, StartRate: w.StartRate,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var running sync.WaitGroup
+	running.Go(func() { load.Run(ctx) })
+
+	from := time.Now().Add(span / 5)
+	var spreads []float64
+	for now := time.Now(); now.Before(from.Add(span)); now = time.Now() {
+		time.Sleep(time.Second)
+		if !now.Before(from) {
+			spreads = append(spreads, spreadOf(t, server))
+		}
+	}
+	cancel()
+	running.Wait()
+	r := summarise(seen.turns, from, from.Add(span))
+	require.Empty(t, r.failed)
+	r.spread = mean(spreads)
+	return r
+}
+
+// oneQuestion opens every conversation on an article in the same way, as workloadOf
+// takes it to, and then asks what was asked when the results were recorded.
+type oneQuestion struct{ corpus.BuiltinQuestioner }
+
+func (oneQuestion) Open(_ *rand.Rand, topic string) string {
+	return corpus.BuiltinQuestioner{}.Open(draw.Random(1), topic)
+}
+
+func (oneQuestion) Follow(context.Context, *rand.Rand, string, []string, string) string {
+	return sameSentence
+}
+
+// pipes is a listener in memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Accept implements [net.Listener].
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements [net.Listener].
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// Addr implements [net.Listener].
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+var inflight = regexp.MustCompile(`(?m)^dynamo_component_inflight_requests\{.*\} (\d+)$`)
+
+// spreadOf is how many requests the busiest worker has more than the idlest, as their
+// metrics tell it.
+func spreadOf(t *testing.T, server *httpd.Server) float64 {
+	least, most := math.Inf(1), math.Inf(-1)
+	for i := range server.Workers() {
+		page := httptest.NewRecorder()
+		server.Worker(i).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		text, err := io.ReadAll(page.Body)
+		require.NoError(t, err)
+		match := inflight.FindSubmatch(text)
+		require.NotNil(t, match)
+		n, err := strconv.ParseFloat(string(match[1]), 64)
+		require.NoError(t, err)
+		least, most = min(least, n), max(most, n)
+	}
+	return most - least
+}
+
+// turnsSeen keeps the turns of a workload.
+type turnsSeen struct {
+	mu    sync.Mutex
+	turns []api.Turn
+}
+
+// TurnEnded implements [workload.Observer].
+func (s *turnsSeen) TurnEnded(of *workload.Turn, r *chat.Result) {
+	turn := api.Turn{
+		Conversation: of.Conversation.ID, Number: of.Number, Ended: r.Ended, Status: api.TurnOK,
+		Worker: strconv.FormatUint(r.Worker, 10),
+	}
+	switch {
+	case r.Cancelled:
+		turn.Status = api.TurnCancelled
+	case r.Err != nil:
+		turn.Status, turn.ErrorClass = api.TurnError, r.Err.Class
+	default:
+		n, _ := r.OutputTokens()
+		turn.OutputTokens, turn.PromptTokens, turn.CachedTokens = &n, &r.Usage.Prompt, &r.Usage.Cached
+		if ttft, ok := r.TTFT(); ok {
+			turn.TTFT = new(ttft.Seconds())
+		}
+		if tpot, ok := r.TPOT(); ok {
+			turn.TPOT = new(tpot.Seconds())
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns = append(s.turns, turn)
+}
+
+// The rest of [workload.Observer].
+func (*turnsSeen) ConversationStarted(*workload.Conversation)                            {}
+func (*turnsSeen) TurnStarted(*workload.Turn)                                            {}
+func (*turnsSeen) Chunk(int)                                                             {}
+func (*turnsSeen) ConversationEnded(*workload.Conversation, api.ConversationStatus, int) {}
+func (*turnsSeen) Active(int, int)                                                       {}
+
+// What the simulations are fed is what the questioners ask, in tokens of the cluster.
+func TestTokensOfQuestions(t *testing.T) {
+	articles, err := corpus.Builtin()
+	require.NoError(t, err)
+	lengths := func(q corpus.Questioner) (all []float64) {
+		for k := range uint64(300) {
+			r, s := draw.Random(k), articles.Starters[k%10]
+			answer := s.Text[:len(s.Text)/4] // as long as an answer, and about the subject
+			asked := []string{q.Open(r, s.Topic)}
+			asked = append(asked, q.Follow(t.Context(), r, s.Topic, asked, answer))
+			before := []sim.Message{{Role: "user", Content: s.Text + "\n\n" + asked[0]}}
+			after := append(before, sim.Message{Role: "assistant", Content: answer}, sim.Message{Role: "user", Content: asked[1]})
+			all = append(all, float64(sim.Count(sim.RenderChat(after))-sim.Count(sim.RenderChat(before)+answer)))
+		}
+		return all
+	}
+	for _, length := range lengths(corpus.FixedQuestioner{Text: sameSentence}) {
+		require.InDelta(t, fixedQuestion.Mean, length, 0)
+	}
+	builtIn := lengths(corpus.BuiltinQuestioner{})
+	deviation := 0.0
+	for _, n := range builtIn {
+		deviation += (n - mean(builtIn)) * (n - mean(builtIn)) / float64(len(builtIn)-1)
+	}
+	assert.InDelta(t, builtInQuestions.Mean, mean(builtIn), 1)
+	assert.InDelta(t, builtInQuestions.CV, math.Sqrt(deviation)/mean(builtIn), .03)
+}
