@@ -117,7 +117,9 @@ func (e *exchange) submit(requestID string) (*sim.Job, error) {
 	if room < 1 {
 		return nil, invalid("messages: the prompt has %d tokens; this model's maximum context length is %d tokens, with one for the answer at least", total, profile.KV.Tokens())
 	}
-	e.answer = answer.Compose(messages, q.asked(room))
+	asked := q.asked(room)
+	asked.Seed = q.seed(requestID)
+	e.answer = answer.Compose(messages, asked)
 	if q.annotated("token_ids") {
 		e.parts = parts
 	}

@@ -40,7 +40,7 @@ var fields = []field{
 	{"presence_penalty", checked, "-2 to 2"},
 	{"repetition_penalty", checked, "above 0, up to 2"},
 	{"top_logprobs", checked, "0 to 20; no probabilities come"},
-	{"seed", checked, "a whole number of 64 bits; the same prompt gets the same answer anyway"},
+	{"seed", honoured, "a whole number of 64 bits; the same prompt with the same seed gets the same answer. Without it, the request's id is the seed; at temperature 0 nothing is left to chance"},
 
 	{"add_generation_prompt", ignored, ""},
 	{"allowed_token_ids", ignored, ""},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"mime"
 	"net/http"
@@ -390,6 +391,21 @@ func (q *chatRequest) asked(room int) answer.Asked {
 		a.Min = int(min(*least, maxAnswer))
 	}
 	return a
+}
+
+// seed is what the answer is sampled with: the client's own seed, else the request's id,
+// so that two requests with one prompt get two answers. A model does not sample at
+// temperature 0.
+func (q *chatRequest) seed(requestID string) uint64 {
+	switch {
+	case q.Temperature != nil && *q.Temperature == 0:
+		return 0
+	case q.Seed != nil:
+		return uint64(*q.Seed)
+	}
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, requestID)
+	return h.Sum64()
 }
 
 func (q *chatRequest) conversation() []sim.Message {

@@ -48,7 +48,7 @@ func TestLiveAgainstCore(t *testing.T) {
 			o := sim.DefaultOptions(sim.H200())
 			o.Mode, o.Seed = mode, coreSeeds+1
 			var got result
-			synctest.Test(t, func(t *testing.T) { got = live(t, o, w, 150*time.Second) })
+			synctest.Test(t, func(t *testing.T) { got = live(t, o, w, sentence{}, 20*time.Second, 70*time.Second) })
 			read := part{got.before, got.turns}
 			runs, err := core(s, o, w, true, read)
 			require.NoError(t, err)
@@ -72,24 +72,9 @@ func TestLiveAgainstCore(t *testing.T) {
 	}
 }
 
-// figures are what live and core must agree on.
-var figures = []struct {
-	name string
-	of   func(*result) float64
-}{
-	{hitRate, func(r *result) float64 { return r.hit }},
-	{"same worker again", func(r *result) float64 { return r.stay }},
-	{"TTFT p50", func(r *result) float64 { return known(r.ttft.P50) }},
-	{"TTFT p95", func(r *result) float64 { return known(r.ttft.P95) }},
-	{"TPOT p50", func(r *result) float64 { return known(r.tpot.P50) }},
-	{"TPOT p95", func(r *result) float64 { return known(r.tpot.P95) }},
-	{"output tokens/s", func(r *result) float64 { return r.rate }},
-	{"in-flight spread", func(r *result) float64 { return r.spread }},
-}
-
 // live holds the workload against a simulated cluster over HTTP, in a bubble, and reads
-// the turns that end in a span after as much warm-up as a fifth of it.
-func live(t *testing.T, o sim.Options, w closedloop.Workload, span time.Duration) result {
+// the turns that end in a span after a warm-up.
+func live(t *testing.T, o sim.Options, w closedloop.Workload, q corpus.Questioner, warmUp, span time.Duration) result {
 	server, err := httpd.New(httpd.Options{Cluster: o, Engine: "trtllm", Speed: 1})
 	require.NoError(t, err)
 	defer server.Close()
@@ -110,7 +95,7 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, span time.Duration
 	require.NoError(t, err)
 	seen := &turnsSeen{}
 	load := workload.New(workload.Options{
-		Lane: "main", Run: "r1", Seed: w.Seed, Sender: client, Corpus: articles, Questioner: oneQuestion{}, Observer: seen,
+		Lane: "main", Run: "r1", Seed: w.Seed, Sender: client, Corpus: articles, Questioner: q, Observer: seen,
 	}, workload.Settings{
 		Concurrency: w.Concurrency, Turns: w.Turns, Openings: workload.OpeningsOf(w.Openings), MaxTokens: w.MaxTokens, Output: w.Output, StartRate: w.StartRate,
 	})
@@ -119,7 +104,7 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, span time.Duration
 	var running sync.WaitGroup
 	running.Go(func() { load.Run(ctx) })
 
-	from := time.Now().Add(span / 5)
+	from := time.Now().Add(warmUp)
 	var spreads []float64
 	for now := time.Now(); now.Before(from.Add(span)); now = time.Now() {
 		time.Sleep(time.Second)
@@ -135,15 +120,15 @@ func live(t *testing.T, o sim.Options, w closedloop.Workload, span time.Duration
 	return r
 }
 
-// oneQuestion opens every conversation on an article in the same way, as workloadOf
-// takes it to, and then asks what was asked when the results were recorded.
-type oneQuestion struct{ corpus.BuiltinQuestioner }
+// sentence opens every conversation on an article in the same way, as workloadOf takes it
+// to, and then asks what was asked when the results were recorded.
+type sentence struct{ corpus.BuiltinQuestioner }
 
-func (oneQuestion) Open(_ *rand.Rand, topic string) string {
+func (sentence) Open(_ *rand.Rand, topic string) string {
 	return corpus.BuiltinQuestioner{}.Open(draw.Random(1), topic)
 }
 
-func (oneQuestion) Follow(context.Context, *rand.Rand, string, []string, string) string {
+func (sentence) Follow(context.Context, *rand.Rand, string, []string, string) string {
 	return sameSentence
 }
 
@@ -249,7 +234,7 @@ func TestTokensOfQuestions(t *testing.T) {
 	articles, err := corpus.Builtin()
 	require.NoError(t, err)
 	lengths := func(q corpus.Questioner) (all []float64) {
-		for k := range uint64(300) {
+		for k := range uint64(60) {
 			r, s := draw.Random(k), articles.Starters[k%10]
 			answer := s.Text[:len(s.Text)/4] // as long as an answer, and about the subject
 			asked := []string{q.Open(r, s.Topic)}
@@ -268,6 +253,6 @@ func TestTokensOfQuestions(t *testing.T) {
 	for _, n := range builtIn {
 		deviation += (n - mean(builtIn)) * (n - mean(builtIn)) / float64(len(builtIn)-1)
 	}
-	assert.InDelta(t, builtInQuestions.Mean, mean(builtIn), 1)
+	assert.InDelta(t, builtInQuestions.Mean, mean(builtIn), 1.5)
 	assert.InDelta(t, builtInQuestions.CV, math.Sqrt(deviation)/mean(builtIn), .03)
 }

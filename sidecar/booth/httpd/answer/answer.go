@@ -63,15 +63,15 @@ func length(rng *rand.Rand, limit int) (tokens int, fill bool) {
 
 // Compose answers the last message of a conversation with as much as was asked for.
 // The answer is as long as a limit up to 1,980, or else as the natural length, which
-// is drawn with the messages as the seed. It ends with the last whole sentence for
-// which there is room, unless more than that is asked for. Equal messages and wishes
-// give an equal answer. It is safe for concurrent use.
+// is drawn with the messages and [Asked.Seed] as the seed. It ends with the last whole
+// sentence for which there is room, unless more than that is asked for. Equal messages
+// and wishes give an equal answer. It is safe for concurrent use.
 func Compose(messages []sim.Message, a Asked) Answer {
 	h := fnv.New64a()
 	for _, m := range messages {
 		_, _ = io.WriteString(h, m.Role+"\x00"+m.Content+"\x00")
 	}
-	rng := rand.New(rand.NewPCG(h.Sum64(), 1))
+	rng := rand.New(rand.NewPCG(h.Sum64(), 1+a.Seed))
 	tokens, fill := length(rng, a.Max)
 	p := read(messages)
 	if p.wantsQuestion {
@@ -95,11 +95,17 @@ func Compose(messages []sim.Message, a Asked) Answer {
 	return a.stopped(answer)
 }
 
-// An answer about a built-in article opens and closes with sentences that name its
-// subject. No two words of four or more letters follow each other in them unless
+// An answer about a built-in article opens with a word or two of its own and opens and closes
+// with sentences that name its subject. Its beginning is what tells the answers to one
+// and the same prompt apart, as those of a model that samples differ: no cache finds one
+// of them in another's place. No two words of four or more letters follow each other in them unless
 // one is a little word: what the built-in questioner asks about should be what is
 // explained, not how.
 var (
+	preludes = []string{
+		"Sure.", "Of course.", "Gladly.", "Yes, gladly.", "All right.", "By all means.", "With pleasure.", "Certainly.",
+		"Very well.", "Let me see.", "Let us see.", "Let me try.", "Here goes.", "I will try.", "Good.",
+	}
 	firstOpenings = []string{
 		"Here is %s as the text has it, one idea after the other.",
 		"The text is about %s, and this is its argument, step by step.",

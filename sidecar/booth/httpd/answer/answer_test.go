@@ -173,6 +173,19 @@ func TestNaturalLength(t *testing.T) {
 	assert.InDelta(t, .3, math.Sqrt(deviation)/mean, .06)
 }
 
+// As those of a model that samples, the answers to one prompt differ, from the first
+// tokens on: else conversations that open alike would find each other's answers in a cache.
+func TestAnswersToOnePromptDiffer(t *testing.T) {
+	messages := []sim.Message{{Role: "user", Content: starters(t)[0].Text + "\n\nExplain it."}}
+	begin := map[string]int{}
+	for seed := range uint64(40) {
+		a := answer.Compose(messages, answer.Asked{Max: 300, Seed: seed})
+		assert.Equal(t, a, answer.Compose(messages, answer.Asked{Max: 300, Seed: seed}))
+		begin[text(a.Tokens[:12])]++
+	}
+	assert.Greater(t, len(begin), 20)
+}
+
 func TestWhichLengthApplies(t *testing.T) {
 	one := []sim.Message{{Role: "user", Content: starters(t)[0].Text + "\n\nExplain it."}}
 	natural := len(answer.Compose(one, answer.Asked{Max: 0}).Tokens)

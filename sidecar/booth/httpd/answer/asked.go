@@ -11,6 +11,8 @@ type Asked struct {
 	Max int // tokens at most; 0 or less is no limit
 	Min int // tokens at least, as far as Max allows
 
+	Seed uint64 // of what is left to chance, besides the messages
+
 	// IgnoreEnd asks for all of Max, whatever the model has to say. Stop sequences are
 	// not looked for then, as Dynamo does not look for them. Without Max it is nothing.
 	IgnoreEnd bool

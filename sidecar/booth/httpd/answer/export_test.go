@@ -8,7 +8,7 @@ import (
 // OwnSentences are what answers about an article say in words that are not about
 // it, with a subject that offers no phrase itself.
 func OwnSentences() []string {
-	own := slices.Concat(firstOpenings, laterOpenings, closings, []string{reminder})
+	own := slices.Concat(preludes, firstOpenings, laterOpenings, closings, []string{reminder})
 	for i := range own {
 		own[i] = strings.ReplaceAll(own[i], "%s", `"it"`)
 	}

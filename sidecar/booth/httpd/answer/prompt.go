@@ -196,7 +196,10 @@ func (p *prompt) frame(rng *rand.Rand) (opening string, endings []string) {
 		}
 		return filled
 	}
-	return slices.MinFunc(fill(openings), func(a, b string) int { return cmp.Compare(p.uses[a], p.uses[b]) }), fill(closings)
+	fresh := func(sentences []string) string {
+		return slices.MinFunc(fill(sentences), func(a, b string) int { return cmp.Compare(p.uses[a], p.uses[b]) })
+	}
+	return fresh(preludes) + " " + fresh(openings), fill(closings)
 }
 
 // ask gives a question about the text, a short one where no other fits.
