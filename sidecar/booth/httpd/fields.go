@@ -29,6 +29,7 @@ var fields = []field{
 	{"ignore_eos", honoured, "With true, exactly as many tokens as the limit, or 4,096 without one, and finish reason `length`. Stop sequences are not looked for, as with Dynamo."},
 	{"stop", honoured, "A text, or a list of up to 32. The answer ends before the first of them in its text, with finish reason `stop`; the token that completes it counts."},
 	{"include_stop_str_in_output", honoured, "With true, the answer ends behind the stop sequence."},
+	{"seed", honoured, "a whole number of 64 bits; the same prompt with the same seed gets the same answer. Without it, the request's id is the seed; at temperature 0 nothing is left to chance"},
 	{"nvext", honoured, "See below."},
 
 	{"n", checked, "1. Dynamo takes 1 to 128 and leaves the rest to its engine; here, more than 1 is refused."},
@@ -40,7 +41,6 @@ var fields = []field{
 	{"presence_penalty", checked, "-2 to 2"},
 	{"repetition_penalty", checked, "above 0, up to 2"},
 	{"top_logprobs", checked, "0 to 20; no probabilities come"},
-	{"seed", honoured, "a whole number of 64 bits; the same prompt with the same seed gets the same answer. Without it, the request's id is the seed; at temperature 0 nothing is left to chance"},
 
 	{"add_generation_prompt", ignored, ""},
 	{"allowed_token_ids", ignored, ""},

@@ -31,7 +31,7 @@ var (
 	levels  = flag.String("levels", "60,120,180", "conversations to keep in progress")
 	modes   = flag.String("modes", "kv,round_robin", "modes of the router: kv, round_robin, least_loaded")
 	workers = flag.String("workers", "3,5", "workers of the cluster")
-	span    = flag.Duration("span", 4*time.Minute, "what is measured, in each run")
+	span    = flag.Duration("span", 5*time.Minute, "what is measured, in each run")
 	warmUp  = flag.Duration("warm-up", time.Minute, "before it, once all conversations have begun")
 	seed    = flag.Uint64("seed", 1, "of the conversations")
 )
