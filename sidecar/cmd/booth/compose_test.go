@@ -24,7 +24,7 @@ import (
 func parse(t *testing.T, args []string) *commands {
 	t.Helper()
 	c := new(commands)
-	_, err := kong.Must(c, kong.Vars{"profiles": "", "grafana": ""}, kong.Writers(io.Discard, io.Discard)).Parse(args)
+	_, err := kong.Must(c, variables(), kong.Writers(io.Discard, io.Discard)).Parse(args)
 	require.NoError(t, err)
 	return c
 }

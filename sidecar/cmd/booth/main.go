@@ -79,10 +79,7 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 	var c commands
 	exit := -1
 	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }),
-		kong.Vars{
-			"profiles": strings.Join(sim.ProfileNames(), ", "), "grafana": local.GrafanaRelease,
-			"presets": strings.Join(study.PresetNames, ", "), "baselines": strings.Join(builtinBaselines(), ", "), "cores": cores(),
-		},
+		variables(),
 		kong.Description("Starts a whole booth on this machine. Ctrl-C stops all of it; once more kills it."))
 	parsed, err := parser.Parse(args)
 	if exit >= 0 { // the help was printed
@@ -103,6 +100,14 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 	}
 	fmt.Fprintln(stderr, "booth:", err)
 	return failure
+}
+
+// variables stand in the help of flags.
+func variables() kong.Vars {
+	return kong.Vars{
+		"profiles": strings.Join(sim.ProfileNames(), ", "), "grafana": local.GrafanaRelease,
+		"presets": strings.Join(study.PresetNames, ", "), "baselines": strings.Join(builtinBaselines(), ", "), "cores": cores(),
+	}
 }
 
 // errBadInput is in the chain of errors that the caller can mend.
