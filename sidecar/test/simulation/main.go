@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -48,8 +49,9 @@ const (
 // results are all that took computing.
 type results struct {
 	Profile string       `json:"profile"`
-	Hash    string       `json:"hash"` // of the profile that they were computed with
-	Scales  []scale      `json:"scales"`
+	Hash    string       `json:"hash"`   // of the profile that they were computed with
+	Scales  []scale      `json:"scales"` // with the openings as recorded
+	Grown   []scale      `json:"grown"`  // with as many more openings as there are workers
 	Costs   []costResult `json:"costs"`
 	Cores   int          `json:"cores"` // of the machine that the costs were measured on
 }
@@ -128,11 +130,15 @@ func compute(ctx context.Context) error {
 		r.Costs = append(r.Costs, c)
 	}
 	for _, workers := range scales {
-		s, err := atScale(ctx, p, workers, perWorker, seeds)
+		s, err := atScale(ctx, p, workers, closedloop.Recorded().Openings, perWorker, seeds)
 		if err != nil {
 			return err
 		}
 		r.Scales = append(r.Scales, s)
+		if s, err = atScale(ctx, p, workers, openingsFor(p, workers), perWorker, seeds); err != nil {
+			return err
+		}
+		r.Grown = append(r.Grown, s)
 	}
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -141,11 +147,16 @@ func compute(ctx context.Context) error {
 	return os.WriteFile(resultsFile, append(text, '\n'), 0o644)
 }
 
-// atScale simulates the recorded workload on so many workers, with the same load for each of
+// openingsFor is as many openings for each worker as the recorded deployment had.
+func openingsFor(p sim.Profile, workers int) int {
+	return int(math.Round(float64(closedloop.Recorded().Openings*workers) / float64(p.Workers)))
+}
+
+// atScale simulates the recorded workload on so many workers and openings, with the same load for each of
 // them at each level, and conversations that start as fast for each.
-func atScale(ctx context.Context, p sim.Profile, workers int, perWorker []int, seeds int) (scale, error) {
+func atScale(ctx context.Context, p sim.Profile, workers, openings int, perWorker []int, seeds int) (scale, error) {
 	began := time.Now()
-	q := study.Request{Workers: &workers, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: &seeds, StartRate: new(startRatio * float64(workers))}
+	q := study.Request{Workers: &workers, Openings: &openings, Modes: []api.Mode{api.ModeKV, api.ModeRoundRobin}, Seeds: &seeds, StartRate: new(startRatio * float64(workers))}
 	for _, load := range perWorker {
 		q.Levels = append(q.Levels, load*workers)
 	}
@@ -154,7 +165,7 @@ func atScale(ctx context.Context, p sim.Profile, workers int, perWorker []int, s
 		return scale{}, err
 	}
 	points, err := g.Run(ctx, runtime.GOMAXPROCS(0), nil)
-	fmt.Printf("%d workers: %d runs in %v\n", workers, g.Runs(), time.Since(began).Round(time.Second))
+	fmt.Printf("%d workers, %d openings: %d runs in %v\n", workers, openings, g.Runs(), time.Since(began).Round(time.Second))
 	return scale{Workers: workers, Points: points}, err
 }
 

@@ -26,6 +26,7 @@ import (
 const (
 	document      = "simulation.md"
 	crossingChart = "simulation-crossover.svg"
+	grownChart    = "simulation-crossover-openings.svg"
 	costChart     = "simulation-cost.svg"
 )
 
@@ -35,7 +36,11 @@ var text string
 // render makes the files of the results, by name. Equal results give equal bytes.
 func render(r results) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for name, draw := range map[string]func(results) ([]byte, error){crossingChart: drawCrossing, costChart: drawCost, document: write} {
+	for name, draw := range map[string]func(results) ([]byte, error){
+		crossingChart: func(r results) ([]byte, error) { return drawCrossing(r.Scales, "ten openings at every scale") },
+		grownChart:    func(r results) ([]byte, error) { return drawCrossing(r.Grown, "openings grow with the workers") },
+		costChart:     drawCost, document: write,
+	} {
 		drawn, err := draw(r)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -45,11 +50,31 @@ func render(r results) (map[string][]byte, error) {
 	return files, nil
 }
 
+// family is the workload at all scales, in the text.
+type family struct {
+	Chart string
+	Loads []int
+	Rows  []row
+	Trend string
+	Why   []string
+}
+
 // row is a number of workers in the text.
 type row struct {
-	Workers  int
-	Crossing string
-	At       []string // load by load
+	Workers         int
+	Crossing, Total string
+	At              []string // load by load
+}
+
+func familyOf(chart string, scales []scale) family {
+	f := family{Chart: chart, Loads: loadsOf(scales), Trend: trend(scales)}
+	last := len(f.Loads) - 1
+	for _, s := range scales {
+		each, total := crossing(s)
+		f.Rows = append(f.Rows, row{Workers: s.Workers, Crossing: each, Total: total, At: ratios(s)})
+		f.Why = append(f.Why, because(s, max(last-1, 0), f.Loads[max(last-1, 0)]))
+	}
+	return f
 }
 
 // write fills the text in.
@@ -58,35 +83,25 @@ func write(r results) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	loads := loadsOf(r)
-	var rows []row
-	for _, s := range r.Scales {
-		rows = append(rows, row{Workers: s.Workers, Crossing: crossing(s), At: ratios(s)})
-	}
-	busiest := loads[len(loads)-1]
-	var why []string
-	for _, s := range r.Scales {
-		why = append(why, because(s, len(loads)-1, busiest))
-	}
 	t, err := template.New(document).Parse(text)
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	err = t.Execute(&out, map[string]any{
-		"Profile": p, "Runs": len(r.Scales[0].Points[0].Runs), "Crossover": crossingChart, "Cost": costChart, "Cores": r.Cores,
-		"Loads": loads, "Rows": rows, "Why": why, "Trend": trend(r), "Costs": r.Costs, "CostLoad": costLoad,
-		"Presets": study.Presets(p), "Crowd": math.Round(100 * (closedloop.Crowd - 1)), "Length": closedloop.Length.Seconds(),
-		"Rate": func(c costResult) string { return fmt.Sprintf("%.1f", float64(c.Tokens)/c.CPUSeconds/1e6) },
+		"Profile": p, "Runs": len(r.Scales[0].Points[0].Runs), "Cost": costChart, "Cores": r.Cores,
+		"Fixed": familyOf(crossingChart, r.Scales), "Grown": familyOf(grownChart, r.Grown),
+		"Costs": r.Costs, "CostLoad": costLoad, "Presets": study.Presets(p), "Crowd": math.Round(100 * (closedloop.Crowd - 1)),
+		"Length": closedloop.Length.Seconds(), "Rate": func(c costResult) string { return fmt.Sprintf("%.1f", float64(c.Tokens)/c.CPUSeconds/1e6) },
 	})
 	return out.Bytes(), err
 }
 
 // loadsOf are the levels over the workers, which are the same at every scale.
-func loadsOf(r results) (loads []int) {
-	for _, p := range r.Scales[0].Points {
+func loadsOf(scales []scale) (loads []int) {
+	for _, p := range scales[0].Points {
 		if p.Mode == api.ModeKV {
-			loads = append(loads, p.Concurrency/r.Scales[0].Workers)
+			loads = append(loads, p.Concurrency/scales[0].Workers)
 		}
 	}
 	return loads
@@ -111,17 +126,19 @@ func crossings(s scale) (up []study.Crossing) {
 	return up
 }
 
-// crossing says in a cell where they are.
-func crossing(s scale) string {
+// crossing says in two cells where they are: for each worker, with the range over the
+// runs, and altogether.
+func crossing(s scale) (each, total string) {
 	n := float64(s.Workers)
-	var cells []string
+	var eaches, totals []string
 	for _, x := range crossings(s) {
-		cells = append(cells, fmt.Sprintf("%.0f (%.0f to %.0f)", x.At/n, x.Low/n, x.High/n))
+		eaches = append(eaches, fmt.Sprintf("%.0f (%.0f to %.0f)", x.At/n, x.Low/n, x.High/n))
+		totals = append(totals, fmt.Sprintf("%.0f", x.At))
 	}
-	if len(cells) == 0 {
-		return "none shown"
+	if len(eaches) == 0 {
+		return "none shown", "–"
 	}
-	return strings.Join(cells, ", ")
+	return strings.Join(eaches, ", "), strings.Join(totals, ", ")
 }
 
 // ratios are what kv's TTFT p95 is of round-robin's, at each load.
@@ -151,17 +168,17 @@ func because(s scale, at, load int) string {
 
 // trend says whether the crossing moves with the number of workers, by the first and the
 // last scale.
-func trend(r results) string {
-	first, last := r.Scales[0], r.Scales[len(r.Scales)-1]
+func trend(scales []scale) string {
+	first, last := scales[0], scales[len(scales)-1]
 	a, b := crossings(first), crossings(last)
 	from, to := fmt.Sprintf("%d workers", first.Workers), fmt.Sprintf("%d", last.Workers)
 	switch {
 	case len(a) == 0 && len(b) == 0:
 		return fmt.Sprintf("Neither with %s nor with %s do the curves cross at these loads.", from, to)
 	case len(a) == 0:
-		return fmt.Sprintf("With %s no crossing shows at these loads, with %s one does: more workers do not help here.", from, to)
+		return fmt.Sprintf("With %s no crossing shows at these loads, with %s one does: it comes sooner with more workers.", from, to)
 	case len(b) == 0:
-		return fmt.Sprintf("With %s the curves cross, with %s no crossing shows at these loads: more workers help here.", from, to)
+		return fmt.Sprintf("With %s the curves cross, with %s no crossing shows at these loads: it comes later with more workers.", from, to)
 	}
 	x, y := a[len(a)-1], b[len(b)-1]
 	n, m := float64(first.Workers), float64(last.Workers)
@@ -195,7 +212,8 @@ func newChart(title, x, y string) *plot.Plot {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
 	p.Title.Padding, p.X.Padding, p.Y.Padding = vg.Points(8), vg.Points(4), vg.Points(4)
 	p.Legend.Top, p.Legend.Left = true, true
-	p.Legend.XOffs, p.Legend.YOffs = vg.Points(10), vg.Points(-6)
+	p.Legend.XOffs, p.Legend.YOffs, p.Legend.Padding = vg.Points(10), vg.Points(-6), vg.Points(2)
+	p.Title.TextStyle.Font.Size, p.Legend.TextStyle.Font.Size = 12, 10
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe0}, color.Gray{0xe0}
 	p.Add(grid)
@@ -228,11 +246,11 @@ func svg(p *plot.Plot) ([]byte, error) {
 }
 
 // drawCrossing draws kv's TTFT p95 over round-robin's, a line for each scale.
-func drawCrossing(r results) ([]byte, error) {
-	p := newChart("Simulated: TTFT p95 under kv, as a multiple of round-robin's", "conversations for each worker", "kv / round-robin, logarithmic")
+func drawCrossing(scales []scale, which string) ([]byte, error) {
+	p := newChart("Simulated: TTFT p95 under kv as a multiple of round-robin's, "+which, "conversations for each worker", "kv / round-robin, logarithmic")
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, ratioTicks
 	low, high := 1., 1.
-	for i, s := range r.Scales {
+	for i, s := range scales {
 		xys := ratioCurve(s)
 		for _, xy := range xys {
 			low, high = min(low, xy.Y), max(high, xy.Y)
@@ -241,7 +259,12 @@ func drawCrossing(r results) ([]byte, error) {
 			return nil, err
 		}
 	}
-	loads := loadsOf(r)
+	loads := loadsOf(scales)
+	var ticks plot.ConstantTicks
+	for _, load := range loads {
+		ticks = append(ticks, plot.Tick{Value: float64(load), Label: fmt.Sprint(load)})
+	}
+	p.X.Tick.Marker = ticks
 	even, err := plotter.NewLine(plotter.XYs{{X: float64(loads[0]), Y: 1}, {X: float64(loads[len(loads)-1]), Y: 1}})
 	if err != nil {
 		return nil, err
@@ -281,13 +304,10 @@ func drawCost(r results) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range words.TextStyle {
-		words.TextStyle[i].YAlign = -1.2
-		words.TextStyle[i].XAlign = -.9
-	}
+	words.Offset = vg.Point{X: vg.Points(2), Y: vg.Points(-12)}
 	p.Add(words)
 	last := xys[len(xys)-1]
-	p.X.Min, p.X.Max = xys[0].X/1.5, last.X*1.8
+	p.X.Min, p.X.Max = xys[0].X/1.5, last.X*4
 	p.Y.Min, p.Y.Max = xys[0].Y/1.5, last.Y*2
 	return svg(p)
 }

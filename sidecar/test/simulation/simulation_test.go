@@ -31,7 +31,7 @@ func TestCommitted(t *testing.T) {
 	assert.Equal(t, hash(p), r.Hash, "the profile has changed: go tool mage docs")
 	files, err := render(r)
 	require.NoError(t, err)
-	assert.Len(t, files, 3)
+	assert.Len(t, files, 4)
 	for name, want := range files {
 		text, err := os.ReadFile(filepath.Join("../../..", docs, name))
 		require.NoError(t, err)
@@ -44,11 +44,11 @@ func TestSmall(t *testing.T) {
 	p := sim.H200()
 	r := results{Profile: p.Name, Cores: 2}
 	for _, workers := range []int{1, 2} {
-		s, err := atScale(t.Context(), p, workers, []int{2, 4}, 1)
+		s, err := atScale(t.Context(), p, workers, 10, []int{2, 4}, 1)
 		require.NoError(t, err)
 		require.Len(t, s.Points, 4)
 		assert.Equal(t, 4*workers, s.Points[2].Concurrency)
-		r.Scales = append(r.Scales, s)
+		r.Scales, r.Grown = append(r.Scales, s), append(r.Grown, s)
 		c, err := cost(t.Context(), p, workers, 4, 30*time.Second)
 		require.NoError(t, err)
 		assert.Greater(t, c.Tokens, 100*workers)
@@ -58,7 +58,7 @@ func TestSmall(t *testing.T) {
 	files, err := render(r)
 	require.NoError(t, err)
 	assert.Contains(t, string(files[document]), "on clusters of 1, 2 workers (runs of every point: 1)")
-	for _, name := range []string{crossingChart, costChart} {
+	for _, name := range []string{crossingChart, grownChart, costChart} {
 		d := xml.NewDecoder(bytes.NewReader(files[name]))
 		for err = nil; err == nil; {
 			_, err = d.Token()
@@ -84,10 +84,12 @@ func made(workers int, ratios ...float64) scale {
 }
 
 func TestTrend(t *testing.T) {
-	of := func(a, b scale) string { return trend(results{Scales: []scale{a, b}}) }
+	of := func(a, b scale) string { return trend([]scale{a, b}) }
 	early, late, never := made(3, .5, 1.5, 2), made(50, .5, .5, 1.5), made(50, .5, .5, .5)
-	assert.Equal(t, "30 (30 to 30)", crossing(early))
-	assert.Equal(t, "none shown", crossing(never))
+	each, total := crossing(early)
+	assert.Equal(t, []string{"30 (30 to 30)", "90"}, []string{each, total})
+	each, _ = crossing(never)
+	assert.Equal(t, "none shown", each)
 	assert.Contains(t, of(early, late), "moves to higher loads: from 30 conversations for each worker (30 to 30) with 3 workers to 50 (50 to 50) with 50.")
 	assert.Contains(t, of(late, early), "moves to lower loads, not to higher ones: from 50")
 	assert.Contains(t, of(early, early), "does not move beyond the spread")
