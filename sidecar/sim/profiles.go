@@ -93,6 +93,18 @@ func ParseProfile(data []byte) (Profile, error) {
 	return p, nil
 }
 
+// YAML is the form of a profile that [ParseProfile] reads.
+func (p Profile) YAML() ([]byte, error) {
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	if err := e.Encode(p); err != nil {
+		return nil, err
+	}
+	err := e.Close()
+	return out.Bytes(), err
+}
+
 // Bounds that no profile needs to pass.
 const (
 	maxWorkers    = 1024

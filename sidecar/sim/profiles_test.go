@@ -143,3 +143,21 @@ func TestOpenProfile(t *testing.T) {
 		assert.Equal(t, field, refused.Field)
 	}
 }
+
+// A profile is the same after it was written and read.
+func TestProfileYAML(t *testing.T) {
+	for _, name := range ProfileNames() {
+		p, err := LoadProfile(name)
+		require.NoError(t, err)
+		text, err := p.YAML()
+		require.NoError(t, err)
+		again, err := ParseProfile(text)
+		require.NoError(t, err, string(text))
+		if len(again.Speculation[api.SpeculationOff].Acceptance) == 0 { // an empty list, where there was none
+			off := again.Speculation[api.SpeculationOff]
+			off.Acceptance = nil
+			again.Speculation[api.SpeculationOff] = off
+		}
+		assert.Equal(t, p, again)
+	}
+}

@@ -35,6 +35,7 @@ type commands struct {
 	Dynamo     dynamoCmd     `cmd:"" help:"Run the same on a real NVIDIA Dynamo with mock workers. Needs Python 3.10 or later."`
 	Cluster    clusterCmd    `cmd:"" help:"Run the simulated cluster alone."`
 	Simulate   simulateCmd   `cmd:"" help:"Compute what a workload would see on a simulated cluster: levels of concurrency, modes of the router, seeds."`
+	Calibrate  calibrateCmd  `cmd:"" help:"Fit the constants of a simulated cluster to recorded results, such as of your own cluster."`
 	Prometheus prometheusCmd `cmd:"" help:"Run Prometheus alone."`
 	Health     healthCmd     `cmd:"" help:"Ask whether a program is well, as the health check of a container does."`
 }

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/calibrate"
+)
+
+// calibrateCmd is `booth calibrate`.
+type calibrateCmd struct {
+	From    []string `placeholder:"FILE" help:"Recorded results to fit to: a baseline as the load generator exports it (CSV or JSON), or the name of a built-in one: ${baselines}. Several, such as with openings of two lengths, count together."`
+	Profile string   `placeholder:"NAME" help:"Where the fit starts: ${profiles}, or a file. Unless given, the built-in one of the baseline's GPU and tensor parallelism."`
+	Fit     []string `placeholder:"CONSTANT" help:"Constants that may change, such as step.base; the others stay as the start has them. Unless given, all of them."`
+	HoldOut []int    `placeholder:"LEVEL" help:"Levels that are not fitted to, to see the error there. Unless given, every other one."`
+	Seeds   int      `default:"3" help:"Simulated runs of every row."`
+	Suggest bool     `default:"true" negatable:"" help:"Look for measurements that would determine what these do not."`
+	Name    string   `placeholder:"NAME" help:"Name of the fitted profile. Unless given, the name of --out, else of the baseline."`
+	Out     string   `placeholder:"FILE" help:"File for the fitted profile, which --profile takes, here and with demo, cluster and simulate."`
+}
+
+func (c *calibrateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
+	o := calibrate.Options{Fit: c.Fit, HoldOut: c.HoldOut, Seeds: c.Seeds, Suggest: c.Suggest, Name: c.Name, Now: time.Now()}
+	if len(c.From) == 0 {
+		return api.Refuse("from", "nothing", "a file, or one of "+strings.Join(baselineNames(), ", "))
+	}
+	if c.Out != "" && filepath.Ext(c.Out) != ".yaml" {
+		return api.Refuse("out", c.Out, "a file whose name ends in .yaml, so that --profile can tell it from a name")
+	}
+	if o.Name == "" && c.Out != "" {
+		o.Name = strings.TrimSuffix(filepath.Base(c.Out), ".yaml")
+	}
+	for _, from := range c.From {
+		b, err := readBaseline(from)
+		if err != nil {
+			return err
+		}
+		o.Baselines = append(o.Baselines, b)
+	}
+	var err error
+	if o.Start, err = c.start(o.Baselines[0].Deployment); err != nil {
+		return err
+	}
+	p := &phases{screen: newScreen(stdout, stderr), now: time.Now}
+	o.OnProgress = p.on
+	r, err := calibrate.Run(ctx, o)
+	p.done()
+	if err != nil {
+		return err
+	}
+	report(stdout, o, r)
+	if c.Out == "" {
+		return nil
+	}
+	text, err := r.Profile.YAML()
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(c.Out, text, 0o644); err != nil {
+		return api.Refuse("out", c.Out, fmt.Sprintf("a file that can be written (%v)", err))
+	}
+	fmt.Fprintf(stdout, "\nThe profile is in %s: booth demo --profile %s\n", c.Out, asFile(c.Out))
+	return nil
+}
+
+// asFile is a path as --profile tells it from a name.
+func asFile(path string) string {
+	if filepath.Ext(path) == ".yaml" {
+		return path
+	}
+	return filepath.Join(".", path)
+}
+
+func baselineNames() (names []string) {
+	for _, b := range baseline.Builtin() {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
+// readBaseline reads a file, or gives a built-in baseline, whose values get the
+// intervals that the comparison estimates for them. What is wrong in a file is told
+// with its name in front.
+func readBaseline(from string) (api.Baseline, error) {
+	all := baseline.Builtin()
+	if i := slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == from }); i >= 0 {
+		estimateIntervals(&all[i])
+		return all[i], nil
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return api.Baseline{}, api.Refuse("from", from, fmt.Sprintf("a file that can be read (%v), or one of %s", err, strings.Join(baselineNames(), ", ")))
+	}
+	var b api.Baseline
+	if name := strings.TrimSuffix(filepath.Base(from), filepath.Ext(from)); strings.EqualFold(filepath.Ext(from), ".json") {
+		b, err = baseline.ReadJSON(bytes.NewReader(text), "")
+	} else {
+		b, err = baseline.ReadCSV(bytes.NewReader(text), name)
+	}
+	var field *api.FieldError
+	if errors.As(err, &field) {
+		err = api.Refuse(from+": "+field.Field, field.Value, field.Allowed)
+	}
+	return b, err
+}
+
+// estimateIntervals gives rows that were recorded without intervals those that they are
+// estimated to have.
+func estimateIntervals(b *api.Baseline) {
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		at, _ := baseline.At(*b, r.Mode, r.Speculation, r.Concurrency)
+		r.Intervals = &api.RowIntervals{
+			TTFT:                  api.PercentileIntervals{P50: at.TTFT.P50.Interval, P95: at.TTFT.P95.Interval},
+			TPOT:                  api.PercentileIntervals{P50: at.TPOT.P50.Interval, P95: at.TPOT.P95.Interval},
+			OutputTokensPerSecond: at.OutputTokensPerSecond.Interval,
+		}
+	}
+}
+
+// start is the profile that the fit begins with.
+func (c *calibrateCmd) start(d api.Deployment) (sim.Profile, error) {
+	if c.Profile != "" {
+		return sim.OpenProfile(c.Profile)
+	}
+	for _, name := range sim.ProfileNames() {
+		p, err := sim.LoadProfile(name)
+		if err != nil {
+			return p, err
+		}
+		if d.GPU != "" && strings.Contains(strings.ToLower(d.GPU), strings.ToLower(p.GPU)) && max(d.TensorParallel, 1) == p.TensorParallel {
+			return p, nil
+		}
+	}
+	return sim.Profile{}, api.Refuse("profile", "nothing", fmt.Sprintf(
+		"a profile to start from, since there is none of this baseline's GPU (%q) with %d GPUs a worker: %s, or a file with the GPU's data sheet",
+		d.GPU, max(d.TensorParallel, 1), strings.Join(sim.ProfileNames(), ", ")))
+}
+
+// phases shows how far a fit has come: on a terminal in a line that is rewritten,
+// elsewhere in a line a second.
+type phases struct {
+	screen *screen
+	now    func() time.Time
+	phase  string
+	said   time.Time
+}
+
+const barWidth = 24
+
+func (p *phases) on(at calibrate.Progress) {
+	now := p.now()
+	if at.Phase == p.phase && at.Done < at.Runs && now.Sub(p.said) < time.Second {
+		return
+	}
+	if p.screen.terminal == nil && at.Done < at.Runs && now.Sub(p.said) < time.Second {
+		return
+	}
+	p.phase, p.said = at.Phase, now
+	if p.screen.terminal == nil {
+		p.screen.say("%s: %d of %d runs", at.Phase, at.Done, at.Runs)
+		return
+	}
+	p.screen.mu.Lock()
+	defer p.screen.mu.Unlock()
+	full := barWidth * at.Done / at.Runs
+	fmt.Fprintf(p.screen.stderr, "%sbooth: %s [%s%s] %d of %d runs", clearLine, at.Phase, strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), at.Done, at.Runs)
+}
+
+func (p *phases) done() {
+	p.screen.mu.Lock()
+	defer p.screen.mu.Unlock()
+	p.screen.clear()
+}
+
+// report writes what came of a fit.
+func report(out io.Writer, o calibrate.Options, r *calibrate.Result) {
+	var names []string
+	for _, b := range o.Baselines {
+		names = append(names, b.Name)
+	}
+	fmt.Fprintf(out, "%s fitted to %s: %d rounds, %d simulated runs of %d s.\n", o.Start.Name, strings.Join(names, " and "), r.Rounds, r.Runs, 360)
+	for _, line := range r.Assumed {
+		fmt.Fprintf(out, "Assumed: %s.\n", line)
+	}
+	fmt.Fprintln(out, "\nMean absolute errors")
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "TTFT p50\tTTFT p95\ttokens/s\tTPOT p50\thit rate\t  at")
+	for _, part := range []struct {
+		errors calibrate.Errors
+		what   string
+	}{{r.InSample, "fitted to"}, {r.OutOfSample, "held out"}} {
+		e := part.errors
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t  %s: %s\n", percent(e.TTFT50), percent(e.TTFT95), percent(e.Throughput), percent(e.TPOT), points(e.Hit), part.what, levelList(e.Levels))
+	}
+	w.Flush()
+	reportRows(out, r.Rows)
+	reportConstants(out, r.Constants)
+	if r.Calibrated() {
+		fmt.Fprintln(out, "\nThe profile is calibrated: its errors are within the bounds, at levels that it was not fitted to as well.")
+		return
+	}
+	fmt.Fprintln(out, "\nThe profile is not marked as calibrated: that takes errors of at most 4 % (mean of TTFT p50, tokens/s and TPOT p50) and 7 % (TTFT p95), fitted to and held out.")
+}
+
+func reportRows(out io.Writer, rows []calibrate.Row) {
+	fmt.Fprintln(out, "\nSimulated (recorded)")
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "level\tmode\tTTFT p50, ms\tTTFT p95, ms\ttokens/s\tTPOT p50, ms\thit rate, %\t")
+	for _, row := range rows {
+		s, r, note := row.Simulated, row.Recorded, ""
+		if row.Held {
+			note = "held out"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Concurrency, r.Mode, beside(1000*s.TTFT50, r.TTFT.P50, 1000, 0), beside(1000*s.TTFT95, r.TTFT.P95, 1000, 0),
+			beside(s.TokensPerSecond, r.OutputTokensPerSecond, 1, 0), beside(1000*s.TPOT50, r.TPOT.P50, 1000, 1), beside(100*s.Hit, r.KVHitRatio, 100, 1), note)
+	}
+	w.Flush()
+}
+
+// beside is a simulated figure with the recorded one, which a factor brings to its unit.
+func beside(simulated float64, recorded *float64, factor float64, digits int) string {
+	if recorded == nil {
+		return fmt.Sprintf("%.*f", digits, simulated)
+	}
+	return fmt.Sprintf("%.*f (%.*f)", digits, simulated, digits, *recorded*factor)
+}
+
+func reportConstants(out io.Writer, list []calibrate.Constant) {
+	fmt.Fprintln(out, "\nConstants, in milliseconds but for tokens, shares and decode steps")
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "constant\tstart\tvalue\t± (95 %)\tbounds\tstatus\twhy these bounds")
+	for _, c := range list {
+		status := string(c.Status)
+		if c.AtBound {
+			status += ", at its bound"
+		}
+		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%s\t%.4g to %.4g\t%s\t%s\n", c.Name, c.Start, c.Value, known(c), c.Low, c.High, status, c.Why)
+	}
+	w.Flush()
+	for _, c := range list {
+		if c.Status != calibrate.NotDetermined {
+			continue
+		}
+		text := "stays at the start's value"
+		switch {
+		case c.Combination != "":
+			text = fmt.Sprintf("these results determine %s = %.4g ± %.2g, no more", c.Combination, c.CombinationValue, 1.96*c.CombinationError)
+		case c.Value != c.Start:
+			text = "was moved within its bounds"
+		}
+		if c.Remedy != "" {
+			text += "; " + c.Remedy
+		}
+		fmt.Fprintf(out, "%s is not determined: %s.\n", c.Name, text)
+	}
+}
+
+// known is the half-width of a constant's 95 % interval, where it is one within the bounds.
+func known(c calibrate.Constant) string {
+	half := 1.96 * c.Error
+	if math.IsNaN(half) || half > c.High-c.Low {
+		return ""
+	}
+	return fmt.Sprintf("%.2g", half)
+}
+
+func percent(v float64) string { return share(v, "%.1f %%") }
+
+func points(v float64) string { return share(v, "%.1f points") }
+
+func share(v float64, format string) string {
+	if math.IsNaN(v) {
+		return "–"
+	}
+	return fmt.Sprintf(format, 100*v)
+}
+
+func levelList(levels []int) string {
+	if len(levels) == 0 {
+		return "no level"
+	}
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(levels), " ", ", "), "[]")
+}

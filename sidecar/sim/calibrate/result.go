@@ -1,0 +1,312 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/closedloop"
+)
+
+// Status says how a constant got its value.
+type Status string
+
+// The statuses of a constant. Of one that is not determined, the value is the start's,
+// unless others could only be fitted with it: [Constant.Combination] is what was.
+const (
+	Fitted        Status = "fitted"         // the data determine it to within [Tolerance]
+	Derived       Status = "derived"        // not fitted: it is as the start has it
+	NotDetermined Status = "not determined" // the data leave it open
+)
+
+// Tolerance is the half-width of a constant's 95 % interval, as a share of its value, up to
+// which it counts as determined.
+const Tolerance = .05
+
+// Bounds of the mean absolute errors up to which a profile is called calibrated, in sample and
+// out of it: of TTFT p50, throughput and TPOT p50 together, and of TTFT p95.
+const (
+	maxError    = .04
+	maxTail     = .07
+	leastLevels = 1 // held out
+)
+
+// Constant is what became of one constant.
+type Constant struct {
+	Name         string
+	Start, Value float64
+	Error        float64 // standard error of the value, all other constants being free within their bounds; NaN: nothing tells
+	Low, High    float64 // its bounds
+	Why          string  // they are the bounds
+	Status       Status
+	AtBound      bool // a better fit would lie beyond
+
+	// Combination is the sum that the data do determine where they do not determine the
+	// constant, such as "step.base + 29 × step.per_sequence"; its value follows.
+	Combination      string
+	CombinationValue float64
+	CombinationError float64 // standard error
+	// Remedy is a measurement that would determine the constant, by simulation; "" where
+	// none was looked for.
+	Remedy string
+}
+
+// Result is a fit that has ended.
+type Result struct {
+	Start     sim.Profile // with the sizes of the deployment
+	Profile   sim.Profile // fitted: complete, fit for a file
+	Constants []Constant
+	Rows      []Row // all of them, the fitted ones first
+
+	InSample, OutOfSample Errors
+	Assumed               []string // what the baselines do not tell
+	Rounds, Runs          int      // of the search; simulated in all
+}
+
+// result makes the result at the point where the search has ended.
+func (f *fit) result(ctx context.Context) (*Result, error) {
+	r := &Result{Start: f.sources[0].start, Constants: f.describe(), Rounds: f.rounds}
+	for _, s := range f.sources {
+		r.Assumed = append(r.Assumed, s.assumed...)
+	}
+	for _, part := range []struct {
+		cells []cell
+		to    *Errors
+	}{{f.fitted, &r.InSample}, {f.held, &r.OutOfSample}} {
+		runs, err := f.runner.run(ctx, "errors", f.sources, part.cells, []sim.Profile{f.profile})
+		if err != nil {
+			return nil, err
+		}
+		rows := rowsOf(f.sources, part.cells, runs[0])
+		for i := range rows {
+			rows[i].Held = part.to == &r.OutOfSample
+		}
+		*part.to = ErrorsOf(rows)
+		r.Rows = append(r.Rows, rows...)
+	}
+	r.Profile = f.write(r)
+	r.Runs = f.runner.total
+	return r, r.Profile.Validate()
+}
+
+func rowsOf(sources []source, cells []cell, runs samples) []Row {
+	var rows []Row
+	for i, c := range cells {
+		rows = append(rows, Row{Baseline: sources[c.source].baseline.Name, Recorded: *c.row, Simulated: closedloop.Mean(runs[i])})
+	}
+	return rows
+}
+
+// ErrorsOf are those of some rows.
+func ErrorsOf(rows []Row) Errors {
+	e := Errors{Rows: len(rows)}
+	mean := func(error func(*Row) float64) float64 {
+		sum, n := 0.0, 0.0
+		for i := range rows {
+			if v := error(&rows[i]); !math.IsNaN(v) {
+				sum, n = sum+v, n+1
+			}
+		}
+		return sum / n
+	}
+	for i, to := range []*float64{&e.TTFT50, &e.TTFT95, &e.Throughput, &e.TPOT} {
+		of := statistics[i]
+		*to = mean(func(r *Row) float64 {
+			if v := of.recorded(&r.Recorded); v != nil {
+				return math.Abs(of.simulated(&r.Simulated) / *v - 1)
+			}
+			return math.NaN()
+		})
+	}
+	e.Hit = mean(func(r *Row) float64 {
+		if v := r.Recorded.KVHitRatio; v != nil {
+			return math.Abs(r.Simulated.Hit - *v)
+		}
+		return math.NaN()
+	})
+	for _, r := range rows {
+		e.Levels = append(e.Levels, r.Recorded.Concurrency)
+	}
+	slices.Sort(e.Levels)
+	e.Levels = slices.Compact(e.Levels)
+	return e
+}
+
+// middle is the mean error over TTFT p50, throughput and TPOT p50, of those recorded.
+func (e Errors) middle() float64 {
+	sum, n := 0.0, 0.0
+	for _, v := range []float64{e.TTFT50, e.Throughput, e.TPOT} {
+		if !math.IsNaN(v) {
+			sum, n = sum+v, n+1
+		}
+	}
+	return sum / n
+}
+
+// good says whether the errors are within the bounds that a calibrated profile keeps.
+func (e Errors) good() bool { return e.middle() <= maxError && !(e.TTFT95 > maxTail) }
+
+// Calibrated says whether the fitted profile may be called so: its errors, in sample
+// and at levels that were held out, keep the bounds.
+func (r *Result) Calibrated() bool {
+	return r.InSample.good() && len(r.OutOfSample.Levels) >= leastLevels && r.OutOfSample.good()
+}
+
+// describe says what became of each constant of the profile.
+func (f *fit) describe() []Constant {
+	k := &f.knowledge
+	inflated := k.inflation(len(f.moved))
+	alone := k.errors(inflated)
+	together, coupling := k.held(f.moved, inflated)
+	start := f.sources[0].start
+	var list []Constant
+	for _, c := range f.profile.Constants() {
+		d := Constant{Name: c.Name, Start: c.Get(&start), Value: c.Get(&f.profile), Low: c.Low, High: c.High, Why: c.Why, Error: math.NaN(), Status: Derived}
+		if i := f.index(c.Name); i >= 0 {
+			unit := scale(c, &f.profile)
+			d.Error, d.Status = alone[i]*unit, NotDetermined
+			if normal*alone[i] <= Tolerance {
+				d.Status = Fitted
+			} else if m := slices.Index(f.moved, i); m >= 0 {
+				f.combine(&d, c, together[m], coupling[m])
+			}
+			d.AtBound = slices.Contains(f.moved, i) && (d.Value <= c.Low || d.Value >= c.High)
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// index is a constant's place among those that may move; -1 if it may not.
+func (f *fit) index(name string) int {
+	return slices.IndexFunc(f.constants, func(c sim.Constant) bool { return c.Name == name })
+}
+
+// combine tells the sum that is determined: the constant with those that were not
+// moved, as far as they could change it by more than it is known to.
+func (f *fit) combine(d *Constant, c sim.Constant, together float64, coupling []float64) {
+	unit := scale(c, &f.profile)
+	text, value := c.Name, d.Value
+	for h, other := range f.constants {
+		if slices.Contains(f.moved, h) {
+			continue
+		}
+		// That the other is larger by so much makes this one larger by slope times that.
+		otherUnit := scale(other, &f.profile)
+		slope := coupling[h] * unit / otherUnit
+		if math.Abs(coupling[h])*f.knowledge.prior[h] < max(normal*together, .01) {
+			continue
+		}
+		sign := "+"
+		if slope > 0 {
+			sign = "-"
+		}
+		text += fmt.Sprintf(" %s %.3g × %s", sign, math.Abs(slope), other.Name)
+		value -= slope * other.Get(&f.profile)
+	}
+	d.Combination, d.CombinationValue, d.CombinationError = text, value, together*unit
+}
+
+// withSpeculation makes a kind of speculation that of the deployment as recorded.
+func withSpeculation(p sim.Profile, s sim.Speculation) sim.Profile {
+	p.Speculation = maps.Clone(p.Speculation)
+	p.Speculation[api.SpeculationNotRecorded] = s
+	return p
+}
+
+var notOfNames = regexp.MustCompile(`[^a-z0-9._-]+`)
+
+// profileName makes a name that a profile can have.
+func profileName(text string) string {
+	text = strings.Trim(notOfNames.ReplaceAllString(strings.ToLower(text), "-"), "-._")
+	return text[:min(len(text), 64)]
+}
+
+// write makes the profile that the fit gives.
+func (f *fit) write(r *Result) sim.Profile {
+	p, names := f.profile, []string{}
+	for _, s := range f.sources {
+		names = append(names, s.baseline.Name)
+	}
+	if p.Name = profileName(f.options.Name); p.Name == "" {
+		p.Name = profileName(names[0])
+	}
+	if p.Name == "" || p.Name == f.options.Start.Name {
+		p.Name = "twin"
+	}
+	p.Baseline, p.Calibrated = names[0], r.Calibrated()
+	if model := f.sources[0].baseline.Deployment.Model; model != "" {
+		p.Model = model
+	}
+	p.Basis = fmt.Sprintf("Fitted by booth calibrate on %s to %s, from %s. In sample: %s. Held out: %s.",
+		f.options.Now.UTC().Format("2006-01-02"), strings.Join(names, " and "), f.options.Start.Name, r.InSample, r.OutOfSample)
+	p.Speculation = maps.Clone(p.Speculation)
+	for kind, s := range p.Speculation {
+		s.Calibrated = p.Calibrated && (kind == api.SpeculationNotRecorded || kind == rowKind(f.sources[0].baseline))
+		p.Speculation[kind] = s
+	}
+	p.Speculation[api.SpeculationNotRecorded] = fittedSpeculation(p, rowKind(f.sources[0].baseline))
+	if kind := rowKind(f.sources[0].baseline); kind != api.SpeculationNotRecorded {
+		p.Speculation[kind] = p.Speculation[api.SpeculationNotRecorded]
+	}
+	p.Sources = f.origins(r)
+	return p
+}
+
+func fittedSpeculation(p sim.Profile, kind api.Speculation) sim.Speculation {
+	s := p.Speculation[api.SpeculationNotRecorded]
+	s.Basis = fmt.Sprintf("As it was recorded (speculation: %s): the times above were fitted with %.2f tokens a step.", kind, s.TokensPerStep())
+	return s
+}
+
+// origins say where each constant of the fitted profile comes from.
+func (f *fit) origins(r *Result) map[string]sim.Source {
+	out := map[string]sim.Source{}
+	for _, c := range r.Constants {
+		was := f.options.Start.Sources[c.Name]
+		s := sim.Source{Origin: was.Origin, From: was.From}
+		if s.Origin == sim.Fitted { // to what the start was fitted to
+			s.Origin = sim.Derived
+		}
+		s.From = strings.TrimSuffix(s.From, ".")
+		switch {
+		case c.Status == Fitted:
+			s = sim.Source{Origin: sim.Fitted, From: fmt.Sprintf("the baseline: %s ± %s (95 %%)", number(c.Value), number(normal*c.Error))}
+		case c.Combination != "":
+			s = sim.Source{Origin: sim.Fitted, From: fmt.Sprintf("the baseline, which determines %s = %s ± %s alone", c.Combination, number(c.CombinationValue), number(normal*c.CombinationError))}
+		case c.Value == c.Start:
+			s.From = fmt.Sprintf("as in %s (%s)", f.options.Start.Name, s.From)
+		default:
+			s.From = fmt.Sprintf("from %s in %s, within its bounds; the baseline does not determine it", number(c.Start), f.options.Start.Name)
+		}
+		out[c.Name] = s
+	}
+	return out
+}
+
+// number has three or four digits that count.
+func number(v float64) string { return fmt.Sprintf("%.4g", v) }
+
+// String tells the errors in one line.
+func (e Errors) String() string {
+	if e.Rows == 0 {
+		return "nothing"
+	}
+	var parts []string
+	for _, part := range []struct {
+		name  string
+		value float64
+		unit  string
+	}{{"TTFT p50", e.TTFT50, "%"}, {"p95", e.TTFT95, "%"}, {"throughput", e.Throughput, "%"}, {"TPOT p50", e.TPOT, "%"}, {"hit rate", e.Hit, "points"}} {
+		if !math.IsNaN(part.value) {
+			parts = append(parts, fmt.Sprintf("%s %.1f %s", part.name, 100*part.value, part.unit))
+		}
+	}
+	return fmt.Sprintf("mean absolute error %s at %s", strings.Join(parts, ", "), join(e.Levels))
+}

@@ -1,0 +1,289 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/closedloop"
+)
+
+// source is a baseline with what is simulated for it.
+type source struct {
+	baseline api.Baseline
+	start    sim.Profile // with the sizes of the deployment that was recorded
+	workload closedloop.Workload
+	assumed  []string // what the baseline does not tell and was taken from elsewhere
+}
+
+// cell is a row that is simulated.
+type cell struct {
+	source int
+	row    *api.BaselineRow
+}
+
+// questionTokens is the mean length of the built-in questioner's questions, at four
+// characters a token; other askers' are not known.
+const questionTokens = 16
+
+// recordedFollowup is [api.WorkloadShape]'s name for the asker of the recorded runs.
+const recordedFollowup = "the same short sentence"
+
+// kindRecorded is the kind of the baselines that are part of the product.
+const kindRecorded = "recorded"
+
+func newSources(start sim.Profile, baselines []api.Baseline) ([]source, error) {
+	if len(baselines) == 0 {
+		return nil, api.Refuse("from", "none", "at least one baseline")
+	}
+	list := make([]source, len(baselines))
+	for i, b := range baselines {
+		s, err := newSource(start, b)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = s
+	}
+	for _, s := range list[1:] {
+		if a, b := rowKind(list[0].baseline), rowKind(s.baseline); a != b {
+			return nil, api.Refuse(s.baseline.Name+": speculation", b, fmt.Sprintf("%s, as %s has it: one fit is of one kind", a, list[0].baseline.Name))
+		}
+	}
+	return list, nil
+}
+
+func newSource(start sim.Profile, b api.Baseline) (source, error) {
+	s := source{baseline: b, start: start}
+	s.baseline.Rows = slices.DeleteFunc(slices.Clone(b.Rows), func(r api.BaselineRow) bool { return !simulated(r.Mode) })
+	if len(s.baseline.Rows) == 0 {
+		return s, api.Refuse(b.Name+": mode", api.ModeUnknown, "rows of kv, round_robin or least_loaded: tell the load generator which mode the server uses, and measure again")
+	}
+	if n := len(b.Rows) - len(s.baseline.Rows); n > 0 {
+		s.assume("%d rows of an unknown mode are left out", n)
+	}
+	if err := s.deploy(); err != nil {
+		return s, err
+	}
+	if err := s.speculate(); err != nil {
+		return s, err
+	}
+	return s, s.work()
+}
+
+func simulated(m api.Mode) bool {
+	return m == api.ModeKV || m == api.ModeRoundRobin || m == api.ModeLeastLoaded
+}
+
+func (s *source) assume(format string, args ...any) {
+	s.assumed = append(s.assumed, s.baseline.Name+": "+fmt.Sprintf(format, args...))
+}
+
+// deploy gives the profile the sizes of the deployment.
+func (s *source) deploy() error {
+	d, p := s.baseline.Deployment, &s.start
+	if d.GPU != "" && !alike(d.GPU, p.GPU) {
+		return api.Refuse("profile", p.Name+", of the "+p.GPU, fmt.Sprintf("one of the %s that %s was recorded on: the bounds of the constants come from the GPU's data sheet", d.GPU, s.baseline.Name))
+	}
+	if d.TensorParallel != 0 && d.TensorParallel != p.TensorParallel {
+		return api.Refuse("profile", fmt.Sprintf("%s, of %d GPUs a worker", p.Name, p.TensorParallel), fmt.Sprintf("one with %d GPUs a worker, as %s was recorded on", d.TensorParallel, s.baseline.Name))
+	}
+	if d.Workers == 0 {
+		s.assume("the number of workers is not told; the profile has %d", p.Workers)
+	}
+	tokens := p.KV.Tokens()
+	for _, size := range []struct {
+		to   *int
+		told int
+	}{{&p.Workers, d.Workers}, {&p.KV.BlockTokens, d.BlockSize}, {&p.MaxSequences, d.MaxBatchSize}, {&p.MaxBatchedTokens, d.MaxNumTokens}} {
+		if size.told != 0 {
+			*size.to = size.told
+		}
+	}
+	p.KV.Blocks = tokens / p.KV.BlockTokens
+	if err := p.Validate(); err != nil {
+		return fmt.Errorf("%s: %w", s.baseline.Name, err)
+	}
+	return nil
+}
+
+// alike says whether two names are of one GPU: "H200" and "NVIDIA H200 141GB".
+func alike(a, b string) bool {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	return strings.Contains(a, b) || strings.Contains(b, a)
+}
+
+func rowKind(b api.Baseline) api.Speculation { return b.Rows[0].Speculation }
+
+// speculate makes the kind that was recorded the profile's deployment as recorded.
+func (s *source) speculate() error {
+	kind := rowKind(s.baseline)
+	for _, r := range s.baseline.Rows {
+		if r.Speculation != kind {
+			return api.Refuse(s.baseline.Name+": speculation", r.Speculation, fmt.Sprintf("rows of one kind, such as %s: what a step gives and costs is fitted for one", kind))
+		}
+	}
+	told, ok := s.start.Speculation[kind]
+	if !ok {
+		return api.Refuse(s.baseline.Name+": speculation", kind, "a kind that the profile has")
+	}
+	s.start = withSpeculation(s.start, told)
+	return nil
+}
+
+// work makes the workload of what the baseline tells of it.
+func (s *source) work() error {
+	shape, w := s.baseline.Workload, closedloop.Recorded()
+	field := s.baseline.Name + ": workload"
+	if shape == nil {
+		return api.Refuse(field, "nothing", `the line # workload: {"turns":{"min":5,"max":5},"max_tokens":1024}, with what was run`)
+	}
+	w.Turns, w.MaxTokens = shape.Turns, shape.MaxTokens
+	if shape.Openings == nil {
+		s.assume("the number of opening texts is not told; %d were assumed", w.Openings)
+	} else {
+		w.Openings = *shape.Openings
+	}
+	if shape.OpeningTokens != 0 {
+		w.OpeningTokens = []int{shape.OpeningTokens}
+	}
+	if shape.Followup != recordedFollowup {
+		w.QuestionTokens = api.Distribution{Mean: questionTokens}
+	}
+	switch mean, ok := s.answers(); {
+	case shape.OutputTokens != nil:
+		w.Output = shape.OutputTokens
+	case s.baseline.Kind == kindRecorded: // package closedloop says how they were found
+	case !ok:
+		return api.Refuse(field+".output_tokens", "nothing", "the lengths of the answers, or rows with both throughput (tops) and requests per second (rps), which tell their mean")
+	default:
+		w.Output = cut(mean, w.Output.CV, w.MaxTokens)
+		s.assume("answers of %.0f tokens, from throughput over requests; that they vary by %.0f %% was assumed", mean, 100*w.Output.CV)
+	}
+	s.workload = w
+	if err := w.Validate(); err != nil {
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	return nil
+}
+
+// answers is the mean length of an answer, where the rows tell it.
+func (s *source) answers() (mean float64, ok bool) {
+	var tokens, requests float64
+	for _, r := range s.baseline.Rows {
+		if r.OutputTokensPerSecond != nil && r.RequestsPerSecond != nil {
+			tokens += *r.OutputTokensPerSecond
+			requests += *r.RequestsPerSecond
+		}
+	}
+	return tokens / requests, requests > 0 && tokens >= requests
+}
+
+// cut is a normal distribution of this variation whose mean is that of the answers once
+// it is cut at the cap.
+func cut(mean, cv float64, limit int) *api.Distribution {
+	low, high := mean, 4*float64(limit)
+	for range 60 {
+		mu := (low + high) / 2
+		sigma := cv * mu
+		z := (float64(limit) - mu) / sigma
+		below := .5 * math.Erfc(-z/math.Sqrt2)
+		density := math.Exp(-z*z/2) / math.Sqrt(2*math.Pi)
+		if float64(limit)-sigma*(z*below+density) < mean {
+			low = mu
+		} else {
+			high = mu
+		}
+	}
+	return &api.Distribution{Mean: low, CV: cv}
+}
+
+// options are those of a cluster with the sizes of this source and the constants of a
+// profile.
+func (s *source) options(p sim.Profile) sim.Options {
+	p.Workers, p.MaxSequences, p.MaxBatchedTokens, p.KV = s.start.Workers, s.start.MaxSequences, s.start.MaxBatchedTokens, s.start.KV
+	return sim.DefaultOptions(p)
+}
+
+// levelsOf are the levels of some rows, ascending, each once.
+func levelsOf(rows []api.BaselineRow) []int {
+	var list []int
+	for _, r := range rows {
+		list = append(list, r.Concurrency)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// split parts the rows into those that are fitted to and those that are held out: the
+// levels named, or every other level of each baseline, its lowest and highest never. It
+// refuses what a fit cannot begin with.
+func split(sources []source, holdOut []int) (fitted, held []cell, err error) {
+	var all []int
+	for i := range sources {
+		rows := sources[i].baseline.Rows
+		levels := levelsOf(rows)
+		all = append(all, levels...)
+		out := holdOut
+		if out == nil {
+			for k := 1; k < len(levels)-1; k += 2 {
+				out = append(out, levels[k])
+			}
+		}
+		for k := range rows {
+			c := cell{i, &rows[k]}
+			if slices.Contains(out, c.row.Concurrency) {
+				held = append(held, c)
+			} else {
+				fitted = append(fitted, c)
+			}
+		}
+	}
+	for _, level := range holdOut {
+		if !slices.Contains(all, level) {
+			slices.Sort(all)
+			return nil, nil, api.Refuse("hold-out", level, fmt.Sprintf("levels of the baselines: %s", join(slices.Compact(all))))
+		}
+	}
+	return fitted, held, sufficient(sources, fitted, len(holdOut) > 0)
+}
+
+// sufficient says what to measure where rows cannot determine anything worth a fit.
+func sufficient(sources []source, cells []cell, chosen bool) error {
+	var levels []int
+	first, speeds := 0, 0
+	for _, c := range cells {
+		levels = append(levels, c.row.Concurrency)
+		if c.row.TTFT.P50 != nil {
+			first++
+		}
+		if c.row.OutputTokensPerSecond != nil || c.row.TPOT.P50 != nil {
+			speeds++
+		}
+	}
+	slices.Sort(levels)
+	levels = slices.Compact(levels)
+	name := sources[0].baseline.Name
+	switch {
+	case speeds == 0:
+		return api.Refuse(name+": rows", "TTFT alone", "throughput or TPOT besides (tops, itl_p50_ms): the time to the first token does not tell how long an iteration takes; record one of them at these levels")
+	case first == 0:
+		return api.Refuse(name+": rows", "no TTFT", "the time to the first token besides (ttft_p50_ms): nothing else tells how long prefill takes; record it at these levels")
+	case len(levels) == 0 || len(levels) == 1 && chosen:
+		return api.Refuse("hold-out", "all levels but "+join(levels), "at least two levels that stay")
+	case len(levels) == 1:
+		return api.Refuse(name+": concurrency", fmt.Sprintf("%d alone", levels[0]), fmt.Sprintf(
+			"two levels or more: one shows how long an iteration takes, not what of it grows with the load; measure at %d and %d, too", max(levels[0]/3, 1), max(levels[0]/2, 2)))
+	}
+	return nil
+}
+
+func join(levels []int) string {
+	texts := make([]string, len(levels))
+	for i, level := range levels {
+		texts[i] = fmt.Sprint(level)
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,133 @@
+package calibrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+)
+
+// measurement is one that could be made besides.
+type measurement struct {
+	what    string // in words that tell an operator what to set
+	changed func(*source)
+	levels  []int
+}
+
+// measurements are those worth looking at, the least effort first.
+func (f *fit) measurements() []measurement {
+	s, p := &f.sources[0], &f.profile
+	w := s.start.Workers
+	same := func(*source) {}
+	var list []measurement
+	list = append(list, measurement{"one conversation for each worker: level " + fmt.Sprint(w), same, []int{w}})
+	for _, floor := range p.Step.Floors {
+		if low, high := floor.Sequences.Min, floor.Sequences.Max; high > 0 {
+			levels := []int{w * max(low-4, 1), w * (low + high) / 2, w * high}
+			list = append(list, measurement{"levels on both sides of the step of the iteration's length: " + join(levels), same, levels})
+		}
+	}
+	levels := levelsOf(s.baseline.Rows)
+	ends := []int{levels[0], levels[len(levels)-1]}
+	for _, tokens := range []int{500, 8000} {
+		if most := slices.Max(s.workload.OpeningTokens); most < tokens/2 || most > 2*tokens {
+			list = append(list, measurement{fmt.Sprintf("openings of another length: --opening-tokens=%d at levels %s", tokens, join(ends)),
+				func(s *source) { s.workload.OpeningTokens = []int{tokens} }, ends})
+		}
+	}
+	if s.workload.Openings != 0 {
+		list = append(list, measurement{"an opening of its own for each conversation, so that prefill dominates: --openings=0 at levels " + join(ends),
+			func(s *source) { s.workload.Openings = 0 }, ends})
+	}
+	return list
+}
+
+// suggest simulates further measurements, and tells of each constant that is not
+// determined the first with which it would be, or else the one that narrows it most. The
+// mode and the noise are those of the baseline's first row.
+func (f *fit) suggest(ctx context.Context, r *Result) error {
+	if !slices.ContainsFunc(r.Constants, func(c Constant) bool { return c.Status == NotDetermined }) {
+		return nil
+	}
+	inflated := f.knowledge.inflation(len(f.moved))
+	before := f.knowledge.errors(inflated)
+	best := slices.Clone(before)
+	remedies := make([]string, len(before))
+	for _, m := range f.measurements() {
+		found, err := f.tell(ctx, m)
+		if err != nil {
+			return err
+		}
+		with := f.knowledge.plus(found.information)
+		for i, e := range with.errors(inflated) {
+			if normal*best[i] > Tolerance && e < best[i]/narrower {
+				best[i], remedies[i] = e, m.what
+			}
+		}
+	}
+	for i := range r.Constants {
+		c := &r.Constants[i]
+		if c.Status != NotDetermined {
+			continue
+		}
+		k := f.index(c.Name)
+		switch {
+		case remedies[k] == "" || best[k] > f.knowledge.prior[k]:
+			c.Remedy = "no other level, length or number of openings that was tried tells it"
+		case normal*best[k] <= Tolerance:
+			c.Remedy = remedies[k] + " would determine it"
+		default:
+			c.Remedy = fmt.Sprintf("%s would narrow it to ± %.0f %%", remedies[k], 100*normal*best[k])
+		}
+	}
+	r.Runs = f.runner.total
+	return nil
+}
+
+// narrower is by how much a measurement has to lessen a standard error to be worth its while.
+const narrower = 1.2
+
+// tell is what a measurement would tell of the constants.
+func (f *fit) tell(ctx context.Context, m measurement) (knowledge, error) {
+	s := f.sources[0]
+	m.changed(&s)
+	var cells []cell
+	value := new(1.) // any: only its noise counts
+	for _, level := range m.levels {
+		cells = append(cells, cell{row: &api.BaselineRow{
+			Concurrency: level, Mode: s.baseline.Rows[0].Mode, OutputTokensPerSecond: value,
+			TTFT: api.Percentiles{P50: value, P95: value}, TPOT: api.Percentiles{P50: value},
+		}})
+	}
+	sides, profiles := f.around()
+	few := f.runner
+	few.seeds = 2
+	runs, err := few.run(ctx, "what to measure", []source{s}, cells, append(profiles, f.profile))
+	if err != nil {
+		return knowledge{}, err
+	}
+	f.runner.total = few.total
+	w := weigh(cells, runs[len(profiles)])
+	return newKnowledge(w, make([]float64, len(w)), slopes(w, sides, runs[:len(profiles)]), f.priors()), nil
+}
+
+// Check simulates a baseline's rows with a profile as it is, and tells how far it is
+// from them. Unlike [Run] it takes any baseline that has rows to simulate.
+func Check(ctx context.Context, p sim.Profile, b api.Baseline, seeds, goroutines int, on func(Progress)) ([]Row, []string, error) {
+	sources, err := newSources(p, []api.Baseline{b})
+	if err != nil {
+		return nil, nil, err
+	}
+	var cells []cell
+	for k := range sources[0].baseline.Rows {
+		cells = append(cells, cell{0, &sources[0].baseline.Rows[k]})
+	}
+	r := runner{seeds: seeds, goroutines: goroutines, on: on}
+	runs, err := r.run(ctx, b.Name, sources, cells, []sim.Profile{sources[0].start})
+	if err != nil {
+		return nil, nil, err
+	}
+	return rowsOf(sources, cells, runs[0]), sources[0].assumed, nil
+}
