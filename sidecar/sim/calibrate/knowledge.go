@@ -51,6 +51,7 @@ func newKnowledge(w weights, residuals []float64, slopes [][][]float64, prior []
 			k.information.SetSym(a, b, certain[a]*certain[b]*k.information.At(a, b))
 		}
 	}
+	k.information = spectrum(k.information, func(v float64) float64 { return max(v, 0) })
 	return k
 }
 
@@ -247,33 +248,24 @@ func (k *knowledge) covariance(inflated float64, known func(int) bool) *mat.SymD
 // error of a thousand times the constant.
 const nothing = 1e-6
 
-// pseudoInverse inverts a symmetric matrix of which chance may have made some
-// eigenvalues (the squares of the Jacobian's singular values) too small or negative:
-// those tell nothing.
+// pseudoInverse inverts a symmetric matrix; see [nothing].
 func pseudoInverse(m *mat.SymDense) *mat.SymDense {
+	return spectrum(m, func(v float64) float64 { return 1 / max(v, nothing) })
+}
+
+// spectrum changes the eigenvalues of a symmetric matrix, which are the squares of the
+// Jacobian's singular values. Chance may have made some of them negative: those tell nothing.
+func spectrum(m *mat.SymDense, change func(float64) float64) *mat.SymDense {
 	n := m.SymmetricDim()
-	out := mat.NewSymDense(n, nil)
-	if n == 0 {
-		return out
-	}
+	out := mat.NewSymDense(max(n, 1), nil)
 	var eigen mat.EigenSym
-	if !eigen.Factorize(m, true) {
-		for a := range n {
-			out.SetSym(a, a, 1/nothing)
-		}
+	if n == 0 || !eigen.Factorize(m, true) { // it fails on what is not finite
 		return out
 	}
 	var vectors mat.Dense
 	eigen.VectorsTo(&vectors)
-	values := eigen.Values(nil)
-	for a := range n {
-		for b := a; b < n; b++ {
-			sum := 0.0
-			for i, v := range values {
-				sum += vectors.At(a, i) * vectors.At(b, i) / max(v, nothing)
-			}
-			out.SetSym(a, b, sum)
-		}
+	for i, v := range eigen.Values(nil) {
+		out.SymRankOne(out, change(v), vectors.ColView(i))
 	}
 	return out
 }
