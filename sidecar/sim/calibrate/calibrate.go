@@ -52,18 +52,25 @@ const (
 	defaultSeeds = 3
 	maxSeeds     = 100
 	maxRounds    = 6
-	settled      = .005 // a step smaller than this, as a share of each constant, ends the search
+	settled      = .005 // a step smaller than this, as a share of each constant, ends the search,
+	gain         = .02  // and one that lessens the misfit by less than this share of it
 	perturbation = .2   // of a constant, to each side, in a central difference
 )
 
 // Run fits. An error is an *[api.FieldError] where the data are not what a fit needs, in
 // words that say what to measure; or the context's.
-func Run(ctx context.Context, o Options) (*Result, error) {
+func Run(ctx context.Context, o Options) (*Result, error) { return run(ctx, o, maxRounds) }
+
+// Judge is [Run] without the search: it says how well the data determine each constant
+// of the start as it is, and how far that is from them.
+func Judge(ctx context.Context, o Options) (*Result, error) { return run(ctx, o, 1) }
+
+func run(ctx context.Context, o Options, rounds int) (*Result, error) {
 	f, err := newFit(o)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.search(ctx); err != nil {
+	if err := f.search(ctx, rounds); err != nil {
 		return nil, err
 	}
 	r, err := f.result(ctx)
@@ -135,9 +142,9 @@ func chosen(p *sim.Profile, names []string) (list []sim.Constant, err error) {
 	return list, nil
 }
 
-// search moves the constants until a step changes next to nothing, or makes nothing
-// better.
-func (f *fit) search(ctx context.Context) error {
+// search moves the constants until a step changes next to nothing or makes next to nothing
+// better, in so many rounds at most.
+func (f *fit) search(ctx context.Context, rounds int) error {
 	runs, err := f.runner.run(ctx, "at the start", f.sources, f.fitted, []sim.Profile{f.profile})
 	if err != nil {
 		return err
@@ -148,7 +155,7 @@ func (f *fit) search(ctx context.Context) error {
 			return err
 		}
 		f.moved = f.knowledge.movable()
-		if f.rounds == maxRounds {
+		if f.rounds == rounds {
 			return nil
 		}
 		done, err := f.step(ctx)
@@ -222,7 +229,7 @@ func (f *fit) step(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	best, least := -1, f.knowledge.misfit()
+	best, least := -1, (1-gain)*f.knowledge.misfit()
 	if slices.ContainsFunc(back, func(d float64) bool { return d != 0 }) {
 		least = math.Inf(1) // what is not determined goes back, at whatever price
 	}

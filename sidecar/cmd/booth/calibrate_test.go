@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/calibrate"
+	"kvbooth/sidecar/sim/closedloop"
+	"kvbooth/sidecar/sim/study"
+)
+
+// calibrated runs `booth calibrate` with some arguments.
+func calibrated(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = run(t.Context(), context.Background(), append([]string{"calibrate"}, args...), &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+// twin is a deployment of one slow worker, as a profile in a file.
+func twin(t *testing.T) (sim.Profile, string) {
+	t.Helper()
+	p := sim.H200()
+	p.Name, p.Workers, p.Memory.Bandwidth, p.Step.Floors = "one-slow", 1, 1200, nil
+	delete(p.Sources, "step.floors[0].milliseconds")
+	p.Step.Base, p.Step.PerSequence, p.Step.PerContextToken = 150, 1.8, 2e-4
+	text, err := p.YAML()
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "start.yaml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	return p, file
+}
+
+// exported is what the load generator would export of a simulated cluster, as a file.
+func exported(t *testing.T, p sim.Profile, levels ...int) string {
+	t.Helper()
+	w := closedloop.Recorded()
+	w.Output = &api.Distribution{Mean: 150, CV: .4}
+	grid := study.Grid{Cluster: sim.DefaultOptions(p), Workload: w, Levels: levels, Modes: []api.Mode{api.ModeRoundRobin}, Seeds: []uint64{101, 102}}
+	points, err := grid.Run(t.Context(), 2, nil)
+	require.NoError(t, err)
+	b := api.Baseline{
+		Name: "mine", Title: "mine", Kind: baseline.KindImported, Deployment: api.Deployment{GPU: "H200", Workers: 1, TensorParallel: 1},
+		Workload: &api.WorkloadShape{Turns: w.Turns, MaxTokens: w.MaxTokens, Openings: &w.Openings, OutputTokens: w.Output, Followup: baseline.RecordedFollowup},
+	}
+	for _, point := range points {
+		f := point.Mean()
+		b.Rows = append(b.Rows, api.BaselineRow{
+			Concurrency: point.Concurrency, Mode: point.Mode, Speculation: api.SpeculationNotRecorded,
+			TTFT: api.Percentiles{P50: &f.TTFT50, P95: &f.TTFT95}, TPOT: api.Percentiles{P50: &f.TPOT50}, OutputTokensPerSecond: &f.TokensPerSecond,
+		})
+	}
+	var text bytes.Buffer
+	require.NoError(t, baseline.WriteCSV(&text, b))
+	file := filepath.Join(t.TempDir(), "mine.csv")
+	require.NoError(t, os.WriteFile(file, text.Bytes(), 0o600))
+	return file
+}
+
+// A baseline in, a profile out that every other command takes.
+func TestCalibrate(t *testing.T) {
+	p, start := twin(t)
+	p.Step.Base *= 1.2
+	from := exported(t, p, 8, 16, 24)
+	out := filepath.Join(t.TempDir(), "fitted.yaml")
+	code, text, progress := calibrated(t, "--from="+from, "--profile="+start, "--fit=step.base", "--seeds=2", "--no-suggest", "--out="+out)
+	require.Equal(t, success, code, progress)
+	assert.Contains(t, progress, "booth: at the start: 4 of 4 runs\n")
+	assert.Contains(t, progress, "booth: round 1: 8 of 8 runs\n")
+	for _, part := range []string{
+		"one-slow fitted to mine: ", "fitted to: 8, 24", "held out: 16", "step.base ", " fitted ", "the weights are read once an iteration", " derived ", "booth demo --profile " + out,
+	} {
+		assert.Contains(t, text, part)
+	}
+	fitted, err := sim.OpenProfile(out)
+	require.NoError(t, err)
+	assert.Equal(t, "fitted", fitted.Name)
+	assert.Equal(t, "mine", fitted.Baseline)
+	assert.InEpsilon(t, p.Step.Base, fitted.Step.Base, .05)
+	assert.Equal(t, sim.Fitted, fitted.Sources["step.base"].Origin)
+	_, err = (&simFlags{Profile: out, Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded, Speed: 1}).simulation()
+	assert.NoError(t, err)
+}
+
+// What cannot be done exits with 2 and says what is wrong, and what to do.
+func TestCalibrateRefuses(t *testing.T) {
+	p, start := twin(t)
+	one, two := exported(t, p, 8), exported(t, p, 4, 8)
+	broken := filepath.Join(t.TempDir(), "broken.json")
+	require.NoError(t, os.WriteFile(broken, []byte(`{"name": 1}`), 0o600))
+	for _, row := range []struct {
+		intent string
+		args   []string
+		want   string
+	}{
+		{"nothing to fit to", nil, "from: nothing is not allowed: a file, or one of h200x3-tp1-llama70b-fp8"},
+		{"no such file", []string{"--from=nowhere.csv"}, "from: nowhere.csv is not allowed: a file that can be read"},
+		{"no baseline", []string{"--from=" + broken}, "broken.json: line 1, name: number is not allowed"},
+		{"one level", []string{"--from=" + one, "--profile=" + start}, "mine: concurrency: 8 alone is not allowed: two levels or more: one shows how long an iteration takes, not what of it grows with the load; measure at 2 and 4, too"},
+		{"TTFT alone", []string{"--from=h100x8-tp2-llama70b-fp8"}, "h100x8-tp2-llama70b-fp8: rows: TTFT alone is not allowed: throughput or TPOT besides"},
+		{"another GPU", []string{"--from=h200x3-tp1-llama70b-fp8", "--profile=h100-tp2"}, "profile: h100-tp2, of the H100 is not allowed"},
+		{"no such constant", []string{"--from=" + two, "--profile=" + start, "--fit=step.bass"}, "fit: step.bass is not allowed: step.base, "},
+		{"a file that --profile would take for a name", []string{"--from=" + two, "--out=mine"}, "out: mine is not allowed"},
+		{"no such level", []string{"--from=" + two, "--hold-out=5"}, "hold-out: 5 is not allowed: levels of the baselines: 4, 8"},
+	} {
+		t.Run(row.intent, func(t *testing.T) {
+			code, _, text := calibrated(t, row.args...)
+			assert.Equal(t, badInput, code)
+			assert.Contains(t, text, row.want)
+		})
+	}
+}
+
+// The start is the built-in profile of the GPU; where there is none, one has to be named.
+func TestCalibrateStart(t *testing.T) {
+	p, err := (&calibrateCmd{}).start(api.Deployment{GPU: "NVIDIA H100 80GB", TensorParallel: 2})
+	require.NoError(t, err)
+	assert.Equal(t, "h100-tp2", p.Name)
+	_, err = (&calibrateCmd{}).start(api.Deployment{GPU: "A100"})
+	assert.ErrorContains(t, err, `none of this baseline's GPU ("A100") with 1 GPUs a worker`)
+}
+
+// Progress is a line a second, and one at the end of each phase.
+func TestCalibrateProgress(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := &phases{screen: newScreen(&out, &out), now: func() time.Time { return now }, said: now}
+	for i := range 5 {
+		p.on(calibrate.Progress{Phase: "round 1", Done: i + 1, Runs: 5})
+		now = now.Add(400 * time.Millisecond)
+	}
+	assert.Equal(t, "booth: round 1: 4 of 5 runs\nbooth: round 1: 5 of 5 runs\n", out.String())
+	assert.Equal(t, 2, strings.Count(out.String(), "\n"))
+}
