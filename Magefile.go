@@ -134,9 +134,12 @@ func buildBackend(b pack.Backend, flags string) error {
 	return build.Build{}.Custom(b.OS, b.Arch)
 }
 
-// Docs writes what is made of computed results: docs/simulation.md and its figures, in some minutes.
+// Docs writes what is made of computed results: docs/calibration.md and docs/simulation.md with its figures, in some minutes.
 func Docs(ctx context.Context) error {
-	return suite.Command(ctx, "go", "run", "./sidecar/test/simulation")
+	return errors.Join(
+		suite.Command(ctx, "go", "run", "./sidecar/test/calibration"),
+		suite.Command(ctx, "go", "run", "./sidecar/test/simulation"),
+	)
 }
 
 // Bench measures the load generator against a server with known token times, a whole booth, simulations, and what its screens cost a browser.

@@ -215,7 +215,8 @@ func report(out io.Writer, o calibrate.Options, r *calibrate.Result) {
 		fmt.Fprintln(out, "\nThe profile is calibrated: its errors are within the bounds, at levels that it was not fitted to as well.")
 		return
 	}
-	fmt.Fprintln(out, "\nThe profile is not marked as calibrated: that takes errors of at most 4 % (mean of TTFT p50, tokens/s and TPOT p50) and 7 % (TTFT p95), fitted to and held out.")
+	fmt.Fprintf(out, "\nThe profile is not marked as calibrated: that takes mean errors of at most %.0f %% (TTFT p50, tokens/s and TPOT p50 together) and %.0f %% (TTFT p95), fitted to and held out.\n",
+		100*calibrate.MaxError, 100*calibrate.MaxTail)
 }
 
 func reportRows(out io.Writer, rows []calibrate.Row) {

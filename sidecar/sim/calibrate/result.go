@@ -29,12 +29,11 @@ const (
 // which it counts as determined.
 const Tolerance = .05
 
-// Bounds of the mean absolute errors up to which a profile is called calibrated, in sample and
-// out of it: of TTFT p50, throughput and TPOT p50 together, and of TTFT p95.
+// Up to these mean absolute errors, in sample and out of it, a profile is called
+// calibrated.
 const (
-	maxError    = .04
-	maxTail     = .07
-	leastLevels = 1 // held out
+	MaxError = .04 // of TTFT p50, throughput and TPOT p50 together
+	MaxTail  = .07 // of TTFT p95
 )
 
 // Constant is what became of one constant.
@@ -150,12 +149,12 @@ func (e Errors) middle() float64 {
 }
 
 // good says whether the errors are within the bounds that a calibrated profile keeps.
-func (e Errors) good() bool { return e.middle() <= maxError && !(e.TTFT95 > maxTail) }
+func (e Errors) good() bool { return e.middle() <= MaxError && !(e.TTFT95 > MaxTail) }
 
 // Calibrated says whether the fitted profile may be called so: its errors, in sample
 // and at levels that were held out, keep the bounds.
 func (r *Result) Calibrated() bool {
-	return r.InSample.good() && len(r.OutOfSample.Levels) >= leastLevels && r.OutOfSample.good()
+	return r.InSample.good() && r.OutOfSample.Rows > 0 && r.OutOfSample.good()
 }
 
 // describe says what became of each constant of the profile.

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/calibrate"
+)
+
+const again = "run go tool mage docs"
+
+// The document is what the profiles and the kept results make of it, and the results are
+// those of the profiles as they are.
+func TestDocument(t *testing.T) {
+	kept, err := read(resultsFile)
+	require.NoError(t, err)
+	var names []string
+	for _, one := range kept.Profiles {
+		p, err := sim.LoadProfile(one.Name)
+		require.NoError(t, err)
+		assert.Equal(t, hash(p), one.Hash, "%s has changed since its errors were computed: %s", one.Name, again)
+		names = append(names, one.Name)
+	}
+	assert.ElementsMatch(t, sim.ProfileNames(), names, again)
+	want, err := render(kept)
+	require.NoError(t, err)
+	text, err := os.ReadFile("../../../" + document)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(text), again)
+}
+
+// One row of each table, simulated once more, gives what was kept: the model is the one
+// that the errors were computed with.
+func TestKeptResults(t *testing.T) {
+	kept, err := read(resultsFile)
+	require.NoError(t, err)
+	for _, one := range kept.Profiles {
+		if len(one.Rows) == 0 {
+			continue
+		}
+		p, err := sim.LoadProfile(one.Name)
+		require.NoError(t, err)
+		b, ok := recordedOf(p)
+		require.True(t, ok)
+		row := one.Rows[0]
+		b.Rows = slices.DeleteFunc(b.Rows, func(r api.BaselineRow) bool { return r.Concurrency != row.Concurrency || r.Mode != row.Mode })
+		rows, _, err := calibrate.Check(t.Context(), p, b, errorSeeds, 2, nil)
+		require.NoError(t, err)
+		require.Len(t, rows, 1)
+		assert.InEpsilon(t, row.TTFT50, rows[0].Simulated.TTFT50, 1e-4, "%s: %s", one.Name, again)
+		assert.InEpsilon(t, row.TokensPerSecond, rows[0].Simulated.TokensPerSecond, 1e-4, "%s: %s", one.Name, again)
+	}
+}
+
+// Each row of the H200's table is in one of its sets.
+func TestSets(t *testing.T) {
+	b, ok := recordedOf(sim.H200())
+	require.True(t, ok)
+	counts := make([]int, len(sets["h200-tp1"]))
+	for _, r := range b.Rows {
+		in := 0
+		for i, s := range sets["h200-tp1"] {
+			if s.of(r) {
+				counts[i]++
+				in++
+			}
+		}
+		assert.Equal(t, 1, in, "%d %s", r.Concurrency, r.Mode)
+	}
+	assert.Equal(t, []int{13, 15, 2}, counts)
+}
