@@ -234,7 +234,7 @@ func (f *fit) step(ctx context.Context) (done bool, err error) {
 		least = math.Inf(1) // what is not determined goes back, at whatever price
 	}
 	for i := range runs {
-		if m := f.knowledge.weights.misfit(f.fitted, runs[i]); m < least {
+		if m := f.knowledge.weights.misfit(runs[i]); m < least {
 			best, least = i, m
 		}
 	}

@@ -205,6 +205,9 @@ func (k *knowledge) errors(inflated float64) []float64 {
 // and by how much it changes with each constant that is not: both in units of [scale].
 func (k *knowledge) held(moved []int, inflated float64) (errors []float64, coupling [][]float64) {
 	n := len(moved)
+	if n == 0 {
+		return nil, nil
+	}
 	inner := mat.NewSymDense(n, nil)
 	for i, a := range moved {
 		for j, b := range moved[i:] {
@@ -257,9 +260,9 @@ func pseudoInverse(m *mat.SymDense) *mat.SymDense {
 // Jacobian's singular values. Chance may have made some of them negative: those tell nothing.
 func spectrum(m *mat.SymDense, change func(float64) float64) *mat.SymDense {
 	n := m.SymmetricDim()
-	out := mat.NewSymDense(max(n, 1), nil)
+	out := mat.NewSymDense(n, nil)
 	var eigen mat.EigenSym
-	if n == 0 || !eigen.Factorize(m, true) { // it fails on what is not finite
+	if !eigen.Factorize(m, true) {
 		return out
 	}
 	var vectors mat.Dense

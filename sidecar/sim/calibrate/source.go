@@ -256,10 +256,10 @@ func sufficient(sources []source, cells []cell, chosen bool) error {
 	first, speeds := 0, 0
 	for _, c := range cells {
 		levels = append(levels, c.row.Concurrency)
-		if c.row.TTFT.P50 != nil {
+		if positive(c.row.TTFT.P50) {
 			first++
 		}
-		if c.row.OutputTokensPerSecond != nil || c.row.TPOT.P50 != nil {
+		if positive(throughput.recorded(c.row)) || positive(tpot.recorded(c.row)) {
 			speeds++
 		}
 	}

@@ -64,10 +64,10 @@ type weights []figure
 func weigh(cells []cell, runs samples) weights {
 	var list weights
 	for i, c := range cells {
-		both := throughput.recorded(c.row) != nil && tpot.recorded(c.row) != nil
+		both := positive(throughput.recorded(c.row)) && positive(tpot.recorded(c.row))
 		for k, of := range statistics {
 			v := of.recorded(c.row)
-			if v == nil || !(*v > 0) {
+			if !positive(v) || !(meanOf(runs[i], of) > 0) {
 				continue
 			}
 			own := scatter(runs[i], of)
@@ -86,6 +86,9 @@ func weigh(cells []cell, runs samples) weights {
 	}
 	return list
 }
+
+// positive says whether a figure was recorded, and can be: a time or rate of 0 is none.
+func positive(v *float64) bool { return v != nil && *v > 0 }
 
 // scatter is the standard deviation of a figure over the seeds, as a share of its mean.
 func scatter(runs []closedloop.Figures, of statistic) float64 {
@@ -117,7 +120,7 @@ func (w weights) residuals(runs samples) []float64 {
 }
 
 // misfit is the sum of the squared residuals; infinite where a run gave no figure.
-func (w weights) misfit(_ []cell, runs samples) float64 {
+func (w weights) misfit(runs samples) float64 {
 	sum := 0.0
 	for _, r := range w.residuals(runs) {
 		sum += r * r
@@ -140,7 +143,9 @@ func slopes(w weights, apart []float64, runs []samples) [][][]float64 {
 			row := make([]float64, len(apart))
 			for k := range apart {
 				low, high := &runs[2*k][f.cell][s], &runs[2*k+1][f.cell][s]
-				row[k] = math.Log(of(high)/of(low)) / apart[k] / f.sigma
+				if d := math.Log(of(high)/of(low)) / apart[k] / f.sigma; !math.IsNaN(d) && !math.IsInf(d, 0) { // else one of them gave no figure
+					row[k] = d
+				}
 			}
 			out[s][i] = row
 		}

@@ -89,6 +89,9 @@ func write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(resultsFile)), 0o755); err != nil {
+		return err
+	}
 	if err := os.WriteFile(filepath.Join(folder, resultsFile), append(kept, '\n'), 0o600); err != nil {
 		return err
 	}
