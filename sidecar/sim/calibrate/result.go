@@ -105,10 +105,10 @@ func rowsOf(sources []source, cells []cell, runs samples) []Row {
 // ErrorsOf are those of some rows.
 func ErrorsOf(rows []Row) Errors {
 	e := Errors{Rows: len(rows)}
-	mean := func(error func(*Row) float64) float64 {
+	mean := func(of func(*Row) float64) float64 {
 		sum, n := 0.0, 0.0
 		for i := range rows {
-			if v := error(&rows[i]); !math.IsNaN(v) {
+			if v := of(&rows[i]); !math.IsNaN(v) {
 				sum, n = sum+v, n+1
 			}
 		}

@@ -33,13 +33,17 @@ func (f *fit) measurements() []measurement {
 	ends := []int{levels[0], levels[len(levels)-1]}
 	for _, tokens := range []int{500, 8000} {
 		if most := slices.Max(s.workload.OpeningTokens); most < tokens/2 || most > 2*tokens {
-			list = append(list, measurement{fmt.Sprintf("openings of another length: --opening-tokens=%d at levels %s", tokens, join(ends)),
-				func(s *source) { s.workload.OpeningTokens = []int{tokens} }, ends})
+			list = append(list, measurement{
+				fmt.Sprintf("openings of another length: --opening-tokens=%d at levels %s", tokens, join(ends)),
+				func(s *source) { s.workload.OpeningTokens = []int{tokens} }, ends,
+			})
 		}
 	}
 	if s.workload.Openings != 0 {
-		list = append(list, measurement{"an opening of its own for each conversation, so that prefill dominates: --openings=0 at levels " + join(ends),
-			func(s *source) { s.workload.Openings = 0 }, ends})
+		list = append(list, measurement{
+			"an opening of its own for each conversation, so that prefill dominates: --openings=0 at levels " + join(ends),
+			func(s *source) { s.workload.Openings = 0 }, ends,
+		})
 	}
 	return list
 }
