@@ -99,8 +99,7 @@ func baselineNames() (names []string) {
 func readBaseline(from string) (api.Baseline, error) {
 	all := baseline.Builtin()
 	if i := slices.IndexFunc(all, func(b api.Baseline) bool { return b.Name == from }); i >= 0 {
-		estimateIntervals(&all[i])
-		return all[i], nil
+		return baseline.WithIntervals(all[i]), nil
 	}
 	text, err := os.ReadFile(from)
 	if err != nil {
@@ -117,20 +116,6 @@ func readBaseline(from string) (api.Baseline, error) {
 		err = api.Refuse(from+": "+field.Field, field.Value, field.Allowed)
 	}
 	return b, err
-}
-
-// estimateIntervals gives rows that were recorded without intervals those that they are
-// estimated to have.
-func estimateIntervals(b *api.Baseline) {
-	for i := range b.Rows {
-		r := &b.Rows[i]
-		at, _ := baseline.At(*b, r.Mode, r.Speculation, r.Concurrency)
-		r.Intervals = &api.RowIntervals{
-			TTFT:                  api.PercentileIntervals{P50: at.TTFT.P50.Interval, P95: at.TTFT.P95.Interval},
-			TPOT:                  api.PercentileIntervals{P50: at.TPOT.P50.Interval, P95: at.TPOT.P95.Interval},
-			OutputTokensPerSecond: at.OutputTokensPerSecond.Interval,
-		}
-	}
 }
 
 // start is the profile that the fit begins with.

@@ -679,3 +679,19 @@ func TestRowsAt(t *testing.T) {
 func found(p api.LookedUpPair) api.Percentiles {
 	return api.Percentiles{P50: p.P50.Value, P95: p.P95.Value}
 }
+
+// Rows without intervals get those that a look-up estimates; the others keep theirs, and the
+// baseline stays as it was.
+func TestWithIntervals(t *testing.T) {
+	b := Builtin()[0]
+	own := &api.RowIntervals{OutputTokensPerSecond: &[2]float64{1, 2}}
+	b.Rows[0].Intervals = own
+	got := WithIntervals(b)
+	assert.Same(t, own, got.Rows[0].Intervals)
+	assert.Nil(t, b.Rows[1].Intervals)
+	at, _ := At(b, b.Rows[1].Mode, b.Rows[1].Speculation, b.Rows[1].Concurrency)
+	require.NotNil(t, at.TTFT.P95.Interval)
+	assert.Equal(t, at.TTFT.P95.Interval, got.Rows[1].Intervals.TTFT.P95)
+	assert.Equal(t, at.OutputTokensPerSecond.Interval, got.Rows[1].Intervals.OutputTokensPerSecond)
+	assert.Nil(t, got.Rows[1].Intervals.ITL.P50, "recorded nowhere")
+}

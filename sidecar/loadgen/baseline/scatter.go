@@ -1,6 +1,10 @@
 package baseline
 
-import "kvbooth/sidecar/api"
+import (
+	"slices"
+
+	"kvbooth/sidecar/api"
+)
 
 // scatter is by how much a recorded value differs from what another run of the same
 // would have recorded: one standard deviation, as a share of the value, of the hit
@@ -55,4 +59,25 @@ func estimate(c *api.Column) {
 			of.value.Interval, of.value.Estimated = of.scatter.interval(*of.value.Value), true
 		}
 	}
+}
+
+// WithIntervals gives a copy of a baseline in which every row that was recorded without intervals
+// has those that its values are estimated to have, where [At] estimates them.
+func WithIntervals(b api.Baseline) api.Baseline {
+	b.Rows = slices.Clone(b.Rows)
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		if r.Intervals != nil {
+			continue
+		}
+		c, _ := At(b, r.Mode, r.Speculation, r.Concurrency)
+		pair := func(l api.LookedUpPair) api.PercentileIntervals {
+			return api.PercentileIntervals{P50: l.P50.Interval, P95: l.P95.Interval}
+		}
+		r.Intervals = &api.RowIntervals{
+			TTFT: pair(c.TTFT), TPOT: pair(c.TPOT), ITL: pair(c.ITL), Latency: pair(c.Latency),
+			OutputTokensPerSecond: c.OutputTokensPerSecond.Interval, RequestsPerSecond: c.RequestsPerSecond.Interval, KVHitRatio: c.KVHitRatio.Interval,
+		}
+	}
+	return b
 }

@@ -92,14 +92,14 @@ func write(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(resultsFile)), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(folder, resultsFile), append(kept, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, resultsFile), append(kept, '\n'), 0o644); err != nil {
 		return err
 	}
 	text, err := render(all)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(document, text, 0o600)
+	return os.WriteFile(document, text, 0o644)
 }
 
 // profiles in the order of the document.
@@ -133,7 +133,7 @@ func compute(ctx context.Context, name string) (profileResults, error) {
 		s := r.Simulated
 		out.Rows = append(out.Rows, rowResults{r.Recorded.Concurrency, r.Recorded.Mode, round(s.TTFT50), round(s.TTFT95), round(s.TPOT50), round(s.TokensPerSecond), round(s.Hit)})
 	}
-	judged, err := calibrate.Judge(ctx, calibrate.Options{Start: p, Baselines: []api.Baseline{b}, Seeds: judgeSeeds, OnProgress: progress()})
+	judged, err := calibrate.Judge(ctx, calibrate.Options{Start: p, Baselines: []api.Baseline{baseline.WithIntervals(b)}, Seeds: judgeSeeds, OnProgress: progress()})
 	var refused *api.FieldError
 	switch {
 	case errors.As(err, &refused): // the table does not have what a fit needs
