@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,8 +34,8 @@ func twin(t *testing.T) (sim.Profile, string) {
 	t.Helper()
 	p := sim.H200()
 	p.Name, p.Workers, p.Memory.Bandwidth, p.Step.Floors = "one-slow", 1, 1200, nil
-	delete(p.Sources, "step.floors[0].milliseconds")
-	p.Step.Base, p.Step.PerSequence, p.Step.PerContextToken = 150, 1.8, 2e-4
+	p.Step.Base, p.Step.PerSequence, p.Step.PerContextToken = 150, 1.1, 2e-4
+	maps.DeleteFunc(p.Sources, func(name string, _ sim.Source) bool { return strings.HasPrefix(name, "step.floors") })
 	text, err := p.YAML()
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "start.yaml")
@@ -47,7 +48,7 @@ func exported(t *testing.T, p sim.Profile, levels ...int) string {
 	t.Helper()
 	w := closedloop.Recorded()
 	w.Output = &api.Distribution{Mean: 150, CV: .4}
-	grid := study.Grid{Cluster: sim.DefaultOptions(p), Workload: w, Levels: levels, Modes: []api.Mode{api.ModeRoundRobin}, Seeds: []uint64{101, 102}}
+	grid := study.Grid{Cluster: sim.DefaultOptions(p), Workload: w, Levels: levels, Modes: []api.Mode{api.ModeRoundRobin}, Seeds: []uint64{101, 102}, Sweep: true}
 	points, err := grid.Run(t.Context(), 2, nil)
 	require.NoError(t, err)
 	b := api.Baseline{

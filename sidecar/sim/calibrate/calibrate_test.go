@@ -3,6 +3,8 @@ package calibrate
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -26,7 +28,7 @@ func recordedBy(t testing.TB, p sim.Profile, opening int, modes []api.Mode, leve
 	t.Helper()
 	w := closedloop.Recorded()
 	w.OpeningTokens, w.Output, w.MaxTokens = []int{opening}, &api.Distribution{Mean: 150, CV: .4}, 1024
-	grid := study.Grid{Cluster: sim.DefaultOptions(p), Workload: w, Levels: levels, Modes: modes, Seeds: []uint64{101, 102, 103, 104}}
+	grid := study.Grid{Cluster: sim.DefaultOptions(p), Workload: w, Levels: levels, Modes: modes, Seeds: []uint64{101, 102, 103, 104}, Sweep: true}
 	points, err := grid.Run(t.Context(), 2, nil)
 	require.NoError(t, err)
 	b := api.Baseline{
@@ -70,8 +72,8 @@ func slow() sim.Profile {
 	p := sim.H200()
 	p.Workers, p.Memory.Bandwidth = 1, 1200
 	p.Step.Floors = nil
-	delete(p.Sources, "step.floors[0].milliseconds")
-	p.Step.Base, p.Step.PerSequence, p.Step.PerContextToken = 150, 1.8, 2e-4
+	p.Step.Base, p.Step.PerSequence, p.Step.PerContextToken = 150, 1.1, 2e-4
+	maps.DeleteFunc(p.Sources, func(name string, _ sim.Source) bool { return strings.HasPrefix(name, "step.floors") })
 	return p
 }
 
@@ -107,8 +109,8 @@ func TestFindsWhatItMade(t *testing.T) {
 
 	assert.Equal(t, "simulated-4000", r.Profile.Name)
 	assert.Equal(t, "simulated-4000", r.Profile.Baseline)
-	assert.True(t, r.Profile.Calibrated)
-	assert.True(t, r.Profile.CalibratedFor(api.SpeculationNotRecorded))
+	assert.Equal(t, r.Calibrated(), r.Profile.Calibrated)
+	assert.Equal(t, r.Calibrated(), r.Profile.CalibratedFor(api.SpeculationNotRecorded))
 	assert.False(t, r.Profile.CalibratedFor(api.SpeculationEagle3))
 	assert.Contains(t, r.Profile.Basis, "on 2026-11-22 to simulated-4000, from h200-tp1. In sample: mean absolute error TTFT p50 ")
 	text, err := r.Profile.YAML()
@@ -235,6 +237,27 @@ func TestRefuses(t *testing.T) {
 			assert.Equal(t, row.field, refused.Field)
 			assert.Contains(t, refused.Allowed, row.message)
 		})
+	}
+}
+
+// Calibrated takes small errors, at levels that were held out, too.
+func TestCalibrated(t *testing.T) {
+	good := Errors{Rows: 1, TTFT50: .06, Throughput: .03, TPOT: .03, TTFT95: .07, Hit: .2}
+	middle, tail := good, good
+	middle.TTFT50, tail.TTFT95 = .061, .071
+	for _, row := range []struct {
+		intent  string
+		in, out Errors
+		want    bool
+	}{
+		{"at the bounds", good, good, true},
+		{"the middle", middle, good, false},
+		{"the tail", tail, good, false},
+		{"held out", good, middle, false},
+		{"nothing held out", good, Errors{}, false},
+		{"no TTFT p95, no TPOT", Errors{Rows: 1, TTFT50: .04, Throughput: .04, TPOT: math.NaN(), TTFT95: math.NaN()}, good, true},
+	} {
+		assert.Equal(t, row.want, (&Result{InSample: row.in, OutOfSample: row.out}).Calibrated(), row.intent)
 	}
 }
 

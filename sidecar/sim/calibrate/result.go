@@ -74,21 +74,17 @@ func (f *fit) result(ctx context.Context) (*Result, error) {
 	for _, s := range f.sources {
 		r.Assumed = append(r.Assumed, s.assumed...)
 	}
-	for _, part := range []struct {
-		cells []cell
-		to    *Errors
-	}{{f.fitted, &r.InSample}, {f.held, &r.OutOfSample}} {
-		runs, err := f.runner.run(ctx, "errors", f.sources, part.cells, []sim.Profile{f.profile})
-		if err != nil {
-			return nil, err
-		}
-		rows := rowsOf(f.sources, part.cells, runs[0])
-		for i := range rows {
-			rows[i].Held = part.to == &r.OutOfSample
-		}
-		*part.to = ErrorsOf(rows)
-		r.Rows = append(r.Rows, rows...)
+	// All rows again, since those held out belong into the sweeps, too.
+	cells := slices.Concat(f.fitted, f.held)
+	runs, err := f.runner.run(ctx, "errors", f.sources, cells, []sim.Profile{f.profile})
+	if err != nil {
+		return nil, err
 	}
+	r.Rows = rowsOf(f.sources, cells, runs[0])
+	for i := range f.held {
+		r.Rows[len(f.fitted)+i].Held = true
+	}
+	r.InSample, r.OutOfSample = ErrorsOf(r.Rows[:len(f.fitted)]), ErrorsOf(r.Rows[len(f.fitted):])
 	r.Profile = f.write(r)
 	r.Runs = f.runner.total
 	return r, r.Profile.Validate()
@@ -149,7 +145,7 @@ func (e Errors) middle() float64 {
 }
 
 // good says whether the errors are within the bounds that a calibrated profile keeps.
-func (e Errors) good() bool { return e.middle() <= MaxError && !(e.TTFT95 > MaxTail) }
+func (e Errors) good() bool { return e.middle() <= MaxError*(1+1e-9) && !(e.TTFT95 > MaxTail*(1+1e-9)) } // what is computed is rounded
 
 // Calibrated says whether the fitted profile may be called so: its errors, in sample
 // and at levels that were held out, keep the bounds.

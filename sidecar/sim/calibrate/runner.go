@@ -1,7 +1,9 @@
 package calibrate
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -22,10 +24,10 @@ type runner struct {
 	total             int // runs so far
 }
 
-// run simulates all rows with each profile: every seed of a row in one task, as many
-// tasks at a time as there are goroutines.
+// run simulates all rows with each profile. The rows of one mode of a source are one
+// sweep, from the lowest level to the highest on one cluster, as they are recorded; as many
+// sweeps are computed at a time as there are goroutines.
 func (r *runner) run(ctx context.Context, phase string, sources []source, cells []cell, profiles []sim.Profile) ([]samples, error) {
-	out := make([]samples, len(profiles))
 	p := Progress{Phase: phase, Runs: len(profiles) * len(cells) * r.seeds}
 	r.total += p.Runs
 	var mu sync.Mutex
@@ -39,29 +41,53 @@ func (r *runner) run(ctx context.Context, phase string, sources []source, cells 
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.goroutines)
+	out := make([]samples, len(profiles))
 	for i, profile := range profiles {
 		out[i] = make(samples, len(cells))
-		for k, c := range cells {
-			group.Go(func() error {
-				grid := study.Grid{
-					Cluster: sources[c.source].options(profile), Workload: sources[c.source].workload,
-					Levels: []int{c.row.Concurrency}, Modes: []api.Mode{c.row.Mode}, Seeds: seedsOf(r.seeds),
-				}
-				points, err := grid.Run(ctx, 1, on)
-				if err == nil {
-					out[i][k] = points[0].Runs
-				}
-				return err
-			})
+		for k := range cells {
+			out[i][k] = make([]closedloop.Figures, r.seeds)
+		}
+		for _, sweep := range sweeps(cells) {
+			for seed := range r.seeds {
+				group.Go(func() error {
+					first := cells[sweep[0]]
+					grid := study.Grid{
+						Cluster: sources[first.source].options(profile), Workload: sources[first.source].workload,
+						Modes: []api.Mode{first.row.Mode}, Seeds: []uint64{uint64(seed) + 1}, Sweep: true,
+					}
+					for _, k := range sweep {
+						grid.Levels = append(grid.Levels, cells[k].row.Concurrency)
+					}
+					points, err := grid.Run(ctx, 1, on)
+					if err != nil {
+						return err
+					}
+					for level, k := range sweep {
+						out[i][k][seed] = points[level].Runs[0]
+					}
+					return nil
+				})
+			}
 		}
 	}
 	return out, group.Wait()
 }
 
-func seedsOf(n int) []uint64 {
-	seeds := make([]uint64, n)
-	for i := range seeds {
-		seeds[i] = uint64(i) + 1
+// sweeps are the indices of the rows of each mode of each source, by their levels.
+func sweeps(cells []cell) (list [][]int) {
+	for k, c := range cells {
+		i := slices.IndexFunc(list, func(s []int) bool {
+			other := cells[s[0]]
+			return other.source == c.source && other.row.Mode == c.row.Mode
+		})
+		if i < 0 {
+			list = append(list, []int{k})
+		} else {
+			list[i] = append(list[i], k)
+		}
 	}
-	return seeds
+	for _, s := range list {
+		slices.SortFunc(s, func(a, b int) int { return cmp.Compare(cells[a].row.Concurrency, cells[b].row.Concurrency) })
+	}
+	return list
 }
