@@ -20,6 +20,7 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/calibrate"
+	"kvbooth/sidecar/sim/closedloop"
 )
 
 // calibrateCmd is `booth calibrate`.
@@ -74,16 +75,8 @@ func (c *calibrateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) err
 	if err := renameio.WriteFile(c.Out, text, 0o644); err != nil {
 		return api.Refuse("out", c.Out, fmt.Sprintf("a file that can be written (%v)", err))
 	}
-	fmt.Fprintf(stdout, "\nThe profile is in %s: booth demo --profile %s\n", c.Out, asFile(c.Out))
+	fmt.Fprintf(stdout, "\nThe profile is in %s: booth demo --profile %s\n", c.Out, c.Out)
 	return nil
-}
-
-// asFile is a path as --profile tells it from a name.
-func asFile(path string) string {
-	if filepath.Ext(path) == ".yaml" {
-		return path
-	}
-	return filepath.Join(".", path)
 }
 
 func baselineNames() (names []string) {
@@ -179,7 +172,7 @@ func report(out io.Writer, o calibrate.Options, r *calibrate.Result) {
 	for _, b := range o.Baselines {
 		names = append(names, b.Name)
 	}
-	fmt.Fprintf(out, "%s fitted to %s: %d rounds, %d simulated runs of %d s.\n", o.Start.Name, strings.Join(names, " and "), r.Rounds, r.Runs, 360)
+	fmt.Fprintf(out, "%s fitted to %s: %d rounds, %d simulated runs of %.0f s.\n", o.Start.Name, strings.Join(names, " and "), r.Rounds, r.Runs, closedloop.Length.Seconds())
 	for _, line := range r.Assumed {
 		fmt.Fprintf(out, "Assumed: %s.\n", line)
 	}

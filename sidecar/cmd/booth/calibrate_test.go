@@ -111,7 +111,7 @@ func TestCalibrateRefuses(t *testing.T) {
 		{"one level", []string{"--from=" + one, "--profile=" + start}, "mine: concurrency: 8 alone is not allowed: two levels or more: one shows how long an iteration takes, not what of it grows with the load; measure at 2 and 4, too"},
 		{"TTFT alone", []string{"--from=h100x8-tp2-llama70b-fp8"}, "h100x8-tp2-llama70b-fp8: rows: TTFT alone is not allowed: throughput or TPOT besides"},
 		{"another GPU", []string{"--from=h200x3-tp1-llama70b-fp8", "--profile=h100-tp2"}, "profile: h100-tp2, of the H100 is not allowed"},
-		{"no such constant", []string{"--from=" + two, "--profile=" + start, "--fit=step.bass"}, "fit: step.bass is not allowed: step.base, "},
+		{"no such constant", []string{"--from=" + two, "--profile=" + start, "--fit=step.bass"}, "fit: step.bass is not allowed: step."},
 		{"a file that --profile would take for a name", []string{"--from=" + two, "--out=mine"}, "out: mine is not allowed"},
 		{"no such level", []string{"--from=" + two, "--hold-out=5"}, "hold-out: 5 is not allowed: levels of the baselines: 4, 8"},
 	} {
