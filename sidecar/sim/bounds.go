@@ -84,22 +84,7 @@ func (p *Profile) Constants() []Constant {
 			func(c *StepCost) *float64 { return &c.PerChunkContext }),
 		step("jitter", 0, maxJitter, "more would make iterations of no length", func(c *StepCost) *float64 { return &c.Jitter }),
 	}
-	for i := range p.Step.Floors {
-		floor := func(name string, low, high float64, why string, at func(*Floor) *float64) Constant {
-			return Constant{
-				Name: fmt.Sprintf("step.floors[%d].%s", i, name), Low: low, High: high, Why: why,
-				Get: func(p *Profile) float64 { return *at(&p.Step.Floors[i]) },
-				Set: func(p *Profile, v float64) {
-					p.Step.Floors = slices.Clone(p.Step.Floors)
-					*at(&p.Step.Floors[i]) = v
-				},
-			}
-		}
-		all = append(all, floor("milliseconds", reading, maxFloor, "no less than without a floor; a host launches a layer of the model in 2 ms at most",
-			func(f *Floor) *float64 { return &f.Milliseconds }),
-			floor("per_sequence", 0, hostPerSequence, "as step.host_per_sequence",
-				func(f *Floor) *float64 { return &f.PerSequence }))
-	}
+	all = append(all, p.floorConstants()...)
 	share := func(name string, low, high float64, why string, at func(*Profile) *float64) Constant {
 		return Constant{
 			Name: name, Low: low, High: high, Why: why,
@@ -117,6 +102,26 @@ func (p *Profile) Constants() []Constant {
 			Get: (*Profile).tokensPerStep, Set: (*Profile).setTokensPerStep,
 		},
 	)
+}
+
+func (p *Profile) floorConstants() (all []Constant) {
+	for i := range p.Step.Floors {
+		floor := func(name string, low, high float64, why string, at func(*Floor) *float64) Constant {
+			return Constant{
+				Name: fmt.Sprintf("step.floors[%d].%s", i, name), Low: low, High: high, Why: why,
+				Get: func(p *Profile) float64 { return *at(&p.Step.Floors[i]) },
+				Set: func(p *Profile, v float64) {
+					p.Step.Floors = slices.Clone(p.Step.Floors)
+					*at(&p.Step.Floors[i]) = v
+				},
+			}
+		}
+		all = append(all, floor("milliseconds", p.reading(), maxFloor, "no less than without a floor; a host launches a layer of the model in 2 ms at most",
+			func(f *Floor) *float64 { return &f.Milliseconds }),
+			floor("per_sequence", 0, hostPerSequence, "as step.host_per_sequence",
+				func(f *Floor) *float64 { return &f.PerSequence }))
+	}
+	return all
 }
 
 // hostPerSequence is what the host may spend on a sequence in an iteration, at most.
