@@ -34,7 +34,7 @@ type WorkerStats struct {
 	// The router's account of the worker.
 	Inflight            int // requests routed and not ended
 	ActivePrefillTokens int // expected of requests without a first token
-	ActiveDecodeBlocks  int // different blocks of prompts in progress
+	ActiveDecodeBlocks  int // of requests in progress: see [RouterSwitches]
 
 	WorkerCounters
 }
