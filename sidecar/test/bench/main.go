@@ -117,6 +117,7 @@ func rows() []row {
 		{streams: 180, plain: true},
 		{streams: 1000},
 		{streams: 1000, plain: true},
+		{streams: 180, beside: true},
 		{streams: 180, burners: 1},
 		{streams: 1000, burners: 2},
 		{streams: 180, burners: 6},

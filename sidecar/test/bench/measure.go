@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -30,6 +31,7 @@ type row struct {
 	streams int
 	burners int  // processes that compete with the load generator for its one core
 	plain   bool // the plain loop in place of the load generator
+	beside  bool // the load generator computes a what-if simulation, on the one core that it has itself
 }
 
 func (r row) name() string {
@@ -38,6 +40,8 @@ func (r row) name() string {
 		return fmt.Sprintf("%d, plain loop", r.streams)
 	case r.burners > 0:
 		return fmt.Sprintf("%d, starved by %d", r.streams, r.burners)
+	case r.beside:
+		return fmt.Sprintf("%d, simulates beside", r.streams)
 	}
 	return fmt.Sprint(r.streams)
 }
@@ -73,7 +77,7 @@ func (m result) line(r row) string {
 }
 
 // measure runs one row from the start of its processes to their end.
-func measure(ctx context.Context, loadgen string, r row) (result, error) {
+func measure(ctx context.Context, loadgen string, r row) (m result, failed error) {
 	self, err := os.Executable()
 	if err != nil {
 		return result{}, err
@@ -96,7 +100,7 @@ func measure(ctx context.Context, loadgen string, r row) (result, error) {
 		return result{}, err
 	}
 	defer stopChild(client)
-	if r.burners > 0 {
+	if r.burners > 0 || r.beside {
 		if err := pin(client.Process.Pid, 0); err != nil {
 			return result{}, err
 		}
@@ -104,6 +108,10 @@ func measure(ctx context.Context, loadgen string, r row) (result, error) {
 	}
 	if err := settled(ctx, control); err != nil {
 		return result{}, err
+	}
+	if r.beside {
+		stop := simulateBeside(ctx, control)
+		defer func() { failed = errors.Join(failed, stop()) }()
 	}
 	m, sent, err := observe(ctx, client.Process.Pid, "http://"+address)
 	if err != nil {
@@ -179,6 +187,35 @@ func starve(ctx context.Context, self string, n int) (stop func()) {
 			stopChild(cmd)
 		}
 	}
+}
+
+// simulateBeside has the load generator compute simulations, one after the other. What
+// it returns ends that, and gives the error of one that was not computed.
+func simulateBeside(ctx context.Context, control *api.Client) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			r, err := control.StartSimulation(ctx, api.SimulationRequest{Levels: []int{6000}, Seeds: new(12), Workers: new(200)})
+			for err == nil && !r.Progress.State.Ended() {
+				if err = pause(ctx, time.Second); err == nil {
+					r, err = control.Simulation(ctx, r.ID)
+				}
+			}
+			switch {
+			case ctx.Err() != nil:
+				failed <- nil
+				return
+			case err == nil && r.Progress.State != api.SimulationDone:
+				err = fmt.Errorf("a simulation %s: %s", r.Progress.State, r.Error)
+			}
+			if err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	return func() error { cancel(); return <-failed }
 }
 
 // burn uses one core until ctx ends.
