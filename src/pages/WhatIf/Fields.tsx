@@ -80,6 +80,7 @@ function Row(props: RowProps) {
           <small>preset: {beforeText(field, before)}</small>
           <IconButton
             name="history"
+            className={styles.back}
             size="sm"
             tooltip={`Set ${field.label} back to ${beforeText(field, before)}`}
             onClick={() => onChange(field.name, undefined)}
@@ -224,6 +225,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     gap: theme.spacing(0.5),
     color: theme.colors.text.secondary,
   }),
+  back: css({ minWidth: 24, minHeight: 24, justifyContent: 'center', margin: 0 }),
   number: css({
     gridColumn: '2',
     display: 'grid',

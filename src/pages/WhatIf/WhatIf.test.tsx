@@ -7,7 +7,7 @@ import { violations } from '../../test/axe';
 import { FakeClient, viewer } from '../../test/fixtures';
 import { stubSizes } from '../../test/sizes';
 import { defaults, done, list, simulation } from './fixtures';
-import { LOOK_EVERY, RETRY_EVERY } from './pursue';
+import { LOOK_EVERY, RETRY_EVERY, SLEPT } from './pursue';
 import { REST } from './useSimulation';
 import WhatIf from '.';
 
@@ -244,6 +244,18 @@ describe('an answer that does not come', () => {
     await wait(RETRY_EVERY);
     expect(booth.questions).toHaveLength(2);
     expect(screen.getByText(/^Computing: 8 of 12/)).toBeInTheDocument();
+  });
+
+  it('that was given up while the page slept is asked for anew, but not one that somebody cancelled', async () => {
+    const { booth } = await show();
+    booth.answer = simulation({ progress: { state: 'cancelled', ahead: 0, done: 8, of: 12 }, error: 'nobody looked' });
+    booth.asked = simulation({ id: '9' });
+    jest.setSystemTime(Date.now() + 2 * SLEPT);
+    await wait(LOOK_EVERY);
+    expect(booth.questions).toHaveLength(2);
+    await wait(LOOK_EVERY);
+    expect(booth.questions).toHaveLength(2);
+    expect(screen.getByText(/^Cancelled: nobody looked/)).toBeInTheDocument();
   });
 
   it('cannot be asked for where simulations are off, or nothing is known of them', async () => {

@@ -17,6 +17,9 @@ export const LOOK_EVERY = 500;
 /** How long a load generator that does not answer is left alone, in milliseconds. */
 export const RETRY_EVERY = 3000;
 
+/** After so long without a look, in milliseconds, a page has slept: what was cancelled meanwhile was given up for want of one. */
+export const SLEPT = 10_000;
+
 /** How far an answer is. Lost: the load generator does not answer now, and is asked again. */
 export type Phase = 'asking' | 'queued' | 'running' | 'done' | 'cancelled' | 'failed' | 'lost';
 
@@ -44,16 +47,21 @@ export interface Pursuit {
 export async function pursue(pursuit: Pursuit, signal: AbortSignal, tell: (news: News) => void): Promise<void> {
   const { client } = pursuit;
   let result: SimulationResult | undefined;
+  let looked = Date.now();
   const say = (news: News) => !signal.aborted && tell(news);
   while (!signal.aborted) {
     try {
       result = (result && (await again(client, result.id))) ?? (await kept(pursuit)) ?? (await compute(pursuit));
       while (result && !hasEnded(result) && !signal.aborted) {
         say({ phase: result.progress.state, result });
+        looked = Date.now();
         await pause(LOOK_EVERY, signal);
         result = signal.aborted ? result : await again(client, result.id);
       }
-      if (result) {
+      if (result?.progress.state === 'cancelled' && Date.now() - looked > SLEPT) {
+        result = undefined;
+        looked = Date.now();
+      } else if (result) {
         say({ phase: result.progress.state, result, problem: whyEnded(result) });
         break;
       }
