@@ -68,9 +68,9 @@ function partial({ result, isEarlier }: Simulating['answer']): string {
 }
 
 /** The bar has a fixed height, so that nothing below it moves. */
-function Going({ answer: { phase, result, isEarlier }, cancel }: Pick<Simulating, 'answer' | 'cancel'>) {
+function Going({ answer: { phase, progress }, cancel }: Pick<Simulating, 'answer' | 'cancel'>) {
   const styles = useStyles2(getStyles);
-  const { ahead = 0, done = 0, of = 0, seconds_left: left } = (!isEarlier && result?.progress) || {};
+  const { ahead = 0, done = 0, of = 0, seconds_left: left } = progress ?? {};
   const words =
     phase === 'queued'
       ? ahead > 0

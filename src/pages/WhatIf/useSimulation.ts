@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 
-import { useClient, type SimulationRequest } from '../../client';
+import { useClient, type SimulationRequest, type SimulationResult } from '../../client';
 import { useStable } from '../../lib/useStable';
 import { pursue, type News } from './pursue';
 import { keyOf } from './question';
@@ -12,6 +12,8 @@ export const REST = 400;
 export interface Answer extends News {
   /** Whether the result is that of the question before, as nothing is computed of this one yet. */
   isEarlier: boolean;
+  /** How far the computing of this question is, where that is known. */
+  progress?: SimulationResult['progress'];
 }
 
 /** An answer, and what a person may do about it. */
@@ -37,7 +39,8 @@ export function useSimulation(request: SimulationRequest | undefined, mayAsk: bo
     setKnown((now) => {
       const isNew = result !== undefined && result.points.length > 0;
       const isEarlier = !isNew && now.result !== undefined && (now.key !== about || now.isEarlier);
-      return { key: about, phase, problem, result: isNew || !isEarlier ? result : now.result, isEarlier };
+      const shown = isNew || !isEarlier ? result : now.result;
+      return { key: about, phase, problem, result: shown, isEarlier, progress: result?.progress };
     });
   const begin = useStable((about: string, mayAsk: boolean) => {
     const controller = new AbortController();
@@ -61,7 +64,13 @@ export function useSimulation(request: SimulationRequest | undefined, mayAsk: bo
     setKnown((now) => ({ ...now, phase: 'cancelled' }));
   };
   const again = () => {
-    setKnown((now) => ({ ...now, phase: 'asking', problem: undefined, isEarlier: now.result !== undefined }));
+    setKnown((now) => ({
+      ...now,
+      phase: 'asking',
+      problem: undefined,
+      progress: undefined,
+      isEarlier: now.result !== undefined,
+    }));
     setAttempt((n) => n + 1);
   };
   const answer =
