@@ -62,11 +62,11 @@ var bounds = []bounded{
 // difference is the core's mean less the real one, and what chance leaves open of it: a
 // run of the real Dynamo is taken to scatter as one of the core does.
 func (b bounded) difference(p *pair) (value, margin float64) {
-	core, real := bandOf(p.core, b.of), b.of(&p.real)
+	core, dynamo := bandOf(p.core, b.of), b.of(&p.real)
 	if b.relative {
-		return (core.mean - real) / real, core.run95 / real
+		return (core.mean - dynamo) / dynamo, core.run95 / dynamo
 	}
-	return core.mean - real, core.run95
+	return core.mean - dynamo, core.run95
 }
 
 // judge holds the difference against the bound. One that lies beyond it by less

@@ -135,7 +135,9 @@ func TestPresetsOnSimulation(t *testing.T) {
 		return input{args: append([]string{target}, args...)}.must(t).WorkloadSettings()
 	}
 	for _, args := range [][]string{
-		{"--preset=demo"}, {"--preset=recorded", "--deployment-kind=simulated"}, {"--preset=recorded", "--deployment-kind=mocked"},
+		{"--preset=demo"},
+		{"--preset=recorded", "--deployment-kind=simulated"},
+		{"--preset=recorded", "--deployment-kind=mocked"},
 		{"--preset=recorded", "--mode-driver=simulated"},
 	} {
 		s := shape(args...)
