@@ -61,11 +61,11 @@ const click = async (element: HTMLElement) => {
   await wait(0);
 };
 
-let address = '';
 function Address() {
-  address = useLocation().search;
-  return null;
+  return <span data-testid="address">{useLocation().search}</span>;
 }
+
+const address = () => screen.getByTestId('address').textContent;
 
 async function show(booth = new Booth(), at = '/what-if') {
   const result = render(
@@ -120,7 +120,7 @@ describe('the answer', () => {
   it('is a table on request, which the address keeps', async () => {
     await show();
     await click(screen.getByRole('radio', { name: 'Table' }));
-    expect(address).toBe('?view=table');
+    expect(address()).toBe('?view=table');
     const rows = within(screen.getByRole('table', { name: 'The simulated figures, level by level' })).getAllByRole(
       'row'
     );
@@ -162,7 +162,7 @@ describe('a change', () => {
     booth.answer = { ...done, id: '8' };
     await wait(LOOK_EVERY);
     expect(screen.queryByText(/the question before this one/)).not.toBeInTheDocument();
-    expect(address).toBe('?workers=6');
+    expect(address()).toBe('?workers=6');
   });
 
   it('is seen, and taken back one by one or whole', async () => {
@@ -170,9 +170,9 @@ describe('a change', () => {
     expect(booth.questions).toEqual([{ ...defaults, workers: 6, router_track_output_blocks: true }]);
     expect(screen.getByText('2 settings differ from the preset.')).toBeInTheDocument();
     await click(screen.getByRole('button', { name: 'Set Workers back to 3' }));
-    expect(address).toBe('?router-track-output-blocks=true');
+    expect(address()).toBe('?router-track-output-blocks=true');
     await click(screen.getByRole('button', { name: 'Reset all' }));
-    expect(address).toBe('');
+    expect(address()).toBe('');
     expect(screen.getByRole('checkbox', { name: '--router-track-output-blocks' })).not.toBeChecked();
   });
 
