@@ -24,7 +24,7 @@ async function read(page, name) {
 test('a what-if question is answered in curves, a preset asks another, and who leaves ends the computing', async ({
   visit,
 }) => {
-  const page = await visit({ browser: {} });
+  const page = await visit({ browser: { colorScheme: 'dark' } });
   await Page.open(page, `/what-if?${SMALL}`);
   const answer = section(page, 'Simulated');
   const computed = answer.getByText('4 runs computed.');
