@@ -238,6 +238,8 @@ func reportConstants(out io.Writer, list []calibrate.Constant) {
 		}
 		text := "stays at the start's value"
 		switch {
+		case c.Combination == c.Name:
+			text = fmt.Sprintf("these results tell it to ± %.0f %% only", 196*c.CombinationError/c.Value)
 		case c.Combination != "":
 			text = fmt.Sprintf("these results determine %s = %.4g ± %.2g, no more", c.Combination, c.CombinationValue, 1.96*c.CombinationError)
 		case c.Value != c.Start:
