@@ -1,5 +1,6 @@
 //go:build unix
 
+//nolint:misspell // the libraries spell it color
 package main
 
 import (
