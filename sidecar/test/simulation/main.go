@@ -49,7 +49,7 @@ const (
 // results are all that took computing.
 type results struct {
 	Profile string       `json:"profile"`
-	Hash    string       `json:"hash"`   // of the profile that they were computed with
+	Hash    string       `json:"hash"`   // of the profile and the workload that they were computed with
 	Scales  []scale      `json:"scales"` // with the openings as recorded
 	Grown   []scale      `json:"grown"`  // with as many more openings as there are workers
 	Costs   []costResult `json:"costs"`
@@ -111,9 +111,10 @@ func readResults(path string) (results, error) {
 	return r, json.Unmarshal(text, &r)
 }
 
-// hash tells whether a profile is still the one that results were computed with.
+// hash tells whether a profile and the recorded workload are still those that results
+// were computed with.
 func hash(p sim.Profile) string {
-	text, _ := json.Marshal(p) // cannot fail: it has numbers and texts alone
+	text, _ := json.Marshal([]any{p, closedloop.Recorded()}) // cannot fail: it has numbers and texts alone
 	return fmt.Sprintf("%x", sha256.Sum256(text))[:16]
 }
 

@@ -90,7 +90,7 @@ func write(r results) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	err = t.Execute(&out, map[string]any{
-		"Profile": p, "Runs": len(r.Scales[0].Points[0].Runs), "Cost": costChart, "Cores": r.Cores,
+		"Profile": p, "Stale": hash(p) != r.Hash, "Runs": len(r.Scales[0].Points[0].Runs), "Cost": costChart, "Cores": r.Cores,
 		"Fixed": familyOf(crossingChart, r.Scales), "Grown": familyOf(grownChart, r.Grown),
 		"Costs": r.Costs, "CostLoad": costLoad, "Presets": study.Presets(p), "Crowd": math.Round(100 * (closedloop.Crowd - 1)),
 		"Length": closedloop.Length.Seconds(), "Rate": func(c costResult) string { return fmt.Sprintf("%.1f", float64(c.Tokens)/c.CPUSeconds/1e6) },
@@ -201,8 +201,11 @@ const (
 )
 
 var colours = []color.Color{
-	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff},
-	color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff},
+	color.RGBA{0x00, 0x72, 0xb2, 0xff},
+	color.RGBA{0xd5, 0x5e, 0x00, 0xff},
+	color.RGBA{0x00, 0x9e, 0x73, 0xff},
+	color.RGBA{0xcc, 0x79, 0xa7, 0xff},
+	color.RGBA{0xe6, 0x9f, 0x00, 0xff},
 }
 
 // newChart is one with nothing in it.

@@ -28,7 +28,7 @@ func TestCommitted(t *testing.T) {
 	require.NoError(t, err)
 	p, err := sim.LoadProfile(r.Profile)
 	require.NoError(t, err)
-	assert.Equal(t, hash(p), r.Hash, "the profile has changed: go tool mage docs")
+	assert.Equal(t, hash(p), r.Hash, "the profile or the recorded workload has changed: go tool mage docs")
 	files, err := render(r)
 	require.NoError(t, err)
 	assert.Len(t, files, 4)
