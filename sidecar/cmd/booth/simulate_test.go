@@ -18,7 +18,7 @@ import (
 )
 
 // small is a grid that takes no time.
-const small = "--concurrency=4:12:4 --seeds=2 --output-tokens-mean=100 --max-tokens=150"
+const small = "--concurrency=4:12:4 --seeds=2 --output-tokens-mean=100 --output-tokens-cv=.2 --max-tokens=150"
 
 // simulate runs `booth simulate`.
 func simulate(t *testing.T, flags ...string) (code int, out, errOut string) {
@@ -43,7 +43,7 @@ func TestSimulate(t *testing.T) {
 	assert.Regexp(t, `^Simulated, not measured: h200-tp1 \(times fitted to h200x3-tp1-llama70b-fp8\), 3 × H200, 2 seeds\.\n`, out)
 	assert.Regexp(t, `(?m)^8 +round_robin +\d+ \(\d+–\d+\) +\d+ \(\d+–\d+\)`, out)
 	assert.Regexp(t, `(?m)^ +recorded +— +— `, out, "nothing was recorded at 4")
-	assert.Regexp(t, `(?m)^  output_tokens +simulated: mean 100, cv 0.17 +recorded: as the model ends them$`, out)
+	assert.Regexp(t, `(?m)^  output_tokens +simulated: mean 100, cv 0.2 +recorded: as the model ends them$`, out)
 	assert.Contains(t, out, "\nSimulated, not measured: kv against round-robin, means over 2 runs at each level")
 
 	first := map[string]string{}
@@ -79,7 +79,7 @@ func TestSimulate(t *testing.T) {
 	assert.Equal(t, "Simulated: 3 × H200", fromCSV.Title)
 	assert.Equal(t, "simulated H200", fromCSV.Deployment.GPU)
 	assert.Contains(t, fromCSV.Notes, "Simulated, not measured")
-	assert.Equal(t, &api.Distribution{Mean: 100, CV: .17}, fromCSV.Workload.OutputTokens)
+	assert.Equal(t, &api.Distribution{Mean: 100, CV: .2}, fromCSV.Workload.OutputTokens)
 	found, ok := baseline.At(fromCSV, api.ModeKV, api.SpeculationNotRecorded, 8)
 	require.True(t, ok)
 	assert.InDelta(t, result.Points[2].Figures["ttft_p95"].Mean, *found.TTFT.P95.Value, 1e-12)
