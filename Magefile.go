@@ -142,7 +142,7 @@ func Docs(ctx context.Context) error {
 	)
 }
 
-// Bench measures the load generator against a server with known token times, a whole booth, simulations, and what its screens cost a browser.
+// Bench measures the load generator against a server with known token times, a whole booth, simulations, what its screens cost a browser, and how long a trial takes to decide.
 func Bench(ctx context.Context) error {
 	if err := buildOnce(ctx); err != nil {
 		return err
@@ -153,7 +153,13 @@ func Bench(ctx context.Context) error {
 	return run(ctx,
 		suite.Part{Name: "page", Run: measured("page/first,page/memory", onPage("-run=TestPage$"))},
 		suite.Part{Name: "Grafana", Run: measured("browser/cost", inGrafana("-run=TestBooth$"))},
+		suite.Part{Name: "time to verdict", Run: measured("", proofs)},
 	)
+}
+
+// proofs tests the statistics of trials at length, and prints the minutes to the verdict.
+func proofs(ctx context.Context) (suite.Count, error) {
+	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=2h", "-v", "./sidecar/test/proof")
 }
 
 // measured has a part in a browser run these journeys alone, for as long as their
@@ -254,10 +260,10 @@ func fuzz(inputs int) func(context.Context) (suite.Count, error) {
 	return func(ctx context.Context) (suite.Count, error) { return suite.Fuzz(ctx, inputs) }
 }
 
-// intervals tests the statistics against the simulated cluster: hours of virtual time
+// intervals tests the statistics against the simulated cluster: days of virtual time
 // on one goroutine each, which the race detector would only make slow.
 func intervals(ctx context.Context) (suite.Count, error) {
-	return suite.GoTest(ctx, suite.Brief, "./sidecar/test/intervals")
+	return suite.GoTest(ctx, suite.Brief, "./sidecar/test/intervals", "./sidecar/test/proof")
 }
 
 // realDynamo tests against a real Dynamo, which it installs first if need be.

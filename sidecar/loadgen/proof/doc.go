@@ -1,0 +1,12 @@
+// Package proof decides from measured spans which of two routing modes is better. It is
+// the statistics of it alone: no clock, no I/O, no goroutine. Whoever runs the spans
+// hands their turns in, and asks what they show.
+//
+//   - [Trial] compares two modes at one concurrency, in turns, until that is decided.
+//   - [Describe] gives the figures of one run with intervals, [Repeats] those of several.
+//
+// Every method is named with its source where it stands, and in docs/statistics.md.
+//
+// Times are in seconds, those of a span since its beginning. Nothing here is safe for
+// concurrent use, and equal input gives equal output.
+package proof

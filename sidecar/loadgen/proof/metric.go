@@ -1,0 +1,130 @@
+package proof
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// Metric is what a trial compares.
+type Metric string
+
+// The metrics.
+const (
+	TTFT95     Metric = "ttft_p95"
+	TTFT50     Metric = "ttft_p50"
+	TPOT95     Metric = "tpot_p95"
+	Throughput Metric = "output_tokens_per_second"
+	HitRate    Metric = "kv_hit_ratio"
+	// Goodput is the share of ended turns, the failed among them, that were whole and within
+	// all SLOs. A failed turn is in no other metric but [Throughput].
+	Goodput Metric = "goodput"
+)
+
+// Metrics are all of them, in the order of tables.
+var Metrics = []Metric{TTFT95, TTFT50, TPOT95, Throughput, HitRate, Goodput}
+
+// metricNames is what is allowed where a metric is asked for.
+func metricNames() string {
+	names := make([]string, len(Metrics))
+	for i, m := range Metrics {
+		names[i] = string(m)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (m Metric) known() bool { return slices.Contains(Metrics, m) }
+
+// Share says whether the metric is a share from 0 to 1. Differences of shares are in points,
+// so that .01 is one percentage point; those of times and rates are relative, so
+// that .01 is one per cent.
+func (m Metric) Share() bool { return m == HitRate || m == Goodput }
+
+// LessIsBetter is so of times.
+func (m Metric) LessIsBetter() bool { return m == TTFT95 || m == TTFT50 || m == TPOT95 }
+
+// scaled brings a value to the scale on which differences are taken: the natural logarithm of times
+// and rates, since a router makes them so many per cent larger or smaller, and shares as they are.
+func (m Metric) scaled(value float64) float64 {
+	if m.Share() {
+		return value
+	}
+	return math.Log(value)
+}
+
+// unscaled is the inverse of scaled.
+func (m Metric) unscaled(value float64) float64 {
+	if m.Share() {
+		return min(max(value, 0), 1)
+	}
+	return math.Exp(value)
+}
+
+// relative brings a difference from the scale to what is shown of it.
+func (m Metric) relative(difference float64) float64 {
+	if m.Share() {
+		return difference
+	}
+	return math.Expm1(difference)
+}
+
+// margin brings a difference as it is shown to the scale: that upwards, which is the
+// smaller of the two for a relative one.
+func (m Metric) margin(difference float64) float64 {
+	if m.Share() {
+		return difference
+	}
+	return math.Log1p(difference)
+}
+
+// Turn is one turn of a span. Its times are seconds since the span's beginning.
+type Turn struct {
+	Sent         float64
+	FirstToken   float64 // 0: none came
+	Ended        float64 // 0: it was cancelled with the span
+	Failed       bool    // it ended in an error
+	OutputTokens int
+	PromptTokens int
+	CachedTokens int // of the prompt
+	HasCached    bool
+}
+
+// good says whether an ended turn is whole and within the SLOs, as the window judges it.
+func (t *Turn) good(slo api.SLO) bool {
+	tpot, ok := t.tpot()
+	return !t.Failed && t.FirstToken-t.Sent <= slo.TTFT && (!ok || tpot <= slo.TPOT)
+}
+
+// tpot is the mean time of an output token after the first; false below two.
+func (t *Turn) tpot() (float64, bool) {
+	return (t.Ended - t.FirstToken) / float64(t.OutputTokens-1), t.OutputTokens >= 2
+}
+
+// tally is what is counted in a section of a span, or in all of it.
+type tally struct {
+	ttft, tpot      []float64
+	tokens, seconds float64
+	prompt, cached  float64
+	ended, good     float64
+}
+
+// value is a metric of what was counted, NaN where nothing tells it.
+func (t *tally) value(m Metric) float64 {
+	switch m {
+	case TTFT95:
+		return percentile(t.ttft, .95)
+	case TTFT50:
+		return percentile(t.ttft, .5)
+	case TPOT95:
+		return percentile(t.tpot, .95)
+	case Throughput:
+		return t.tokens / t.seconds
+	case HitRate:
+		return t.cached / t.prompt
+	case Goodput:
+		return t.good / t.ended
+	}
+	return math.NaN()
+}

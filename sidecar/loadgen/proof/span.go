@@ -1,0 +1,173 @@
+package proof
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/stats"
+)
+
+// What a span must hold.
+const (
+	// Latencies is how many median latencies a span counts at least, so that long turns
+	// are not left out; it has as many sections at least, if shorter ones then.
+	Latencies = 5
+	// planned is how many a trial's spans count unless the plan has more: warm-up takes
+	// about five, so that shorter spans are mostly warm-up, and longer ones put off the
+	// first look.
+	planned = 8
+	// maxSections bounds a span's sections: with more of them they
+	// get shorter than what turns have to do with each other, and no better known.
+	maxSections = 15
+	// maxSpan is the longest counted time of a span, in seconds.
+	maxSpan = 24 * 3600
+)
+
+// Recording is what was seen of a span, or of any run at one setting.
+type Recording struct {
+	// CountedFrom is when the conversations that began the span had all ended, and Until
+	// when the count ended. All that happens between them counts.
+	CountedFrom, Until float64
+	Turns              []Turn
+	Tokens             []float64 // output tokens delivered in each second of the span
+}
+
+// Enough says whether a span has counted for as long as it must: the seconds asked
+// for, and [Latencies] times the median latency of the turns that ended in them.
+func Enough(counted, medianLatency, seconds float64) bool {
+	return counted >= seconds && counted >= Latencies*medianLatency
+}
+
+// validate refuses what no span can be.
+func (r *Recording) validate() error {
+	counted := r.Until - r.CountedFrom
+	switch {
+	case !(r.CountedFrom >= 0):
+		return api.Refuse("counted_from", r.CountedFrom, "0 or more")
+	case !(counted > 0 && counted <= maxSpan):
+		return api.Refuse("until", r.Until, fmt.Sprintf("up to %d s after counted_from", maxSpan))
+	case float64(len(r.Tokens)) < math.Floor(r.Until):
+		return api.Refuse("tokens", fmt.Sprintf("%d seconds of them", len(r.Tokens)), fmt.Sprintf("those of all %.0f seconds", math.Floor(r.Until)))
+	}
+	if median := r.medianLatency(); !(counted >= Latencies*median*(1-rounding)) { // takes in NaN
+		return api.Refuse("until", r.Until, fmt.Sprintf("%d median latencies after counted_from, one of which is %.1f s", Latencies, median))
+	}
+	return nil
+}
+
+// rounding forgives what seconds lose as binary numbers.
+const rounding = 1e-9
+
+// medianLatency is that of the turns that ended well while it counted.
+func (r *Recording) medianLatency() float64 {
+	var all []float64
+	for i := range r.Turns {
+		if t := &r.Turns[i]; !t.Failed && r.CountedFrom <= t.Ended && t.Ended < r.Until {
+			all = append(all, t.Ended-t.Sent)
+		}
+	}
+	return percentile(all, .5)
+}
+
+// sections is how many a span is cut into: each half as long again as a median turn at
+// least, since turns that are in progress together share workers.
+func (r *Recording) sections() int {
+	n := int((r.Until - r.CountedFrom) / (1.5 * r.medianLatency()) * (1 + rounding))
+	return min(max(n, Latencies), maxSections)
+}
+
+// cut counts what lies in each of n sections of equal length, and in all of them. A
+// TTFT belongs to the section of the first token; all else of a turn to that of its
+// end, since it is known only then; tokens belong to the second they came in.
+func (r *Recording) cut(n int, slo api.SLO) (whole tally, parts []tally) {
+	parts = make([]tally, n)
+	length := (r.Until - r.CountedFrom) / float64(n)
+	at := func(time float64) (*tally, bool) {
+		if time < r.CountedFrom || time >= r.Until {
+			return nil, false
+		}
+		return &parts[min(int((time-r.CountedFrom)/length), n-1)], true
+	}
+	for i := range r.Turns {
+		t := &r.Turns[i]
+		if p, ok := at(t.FirstToken); ok && !t.Failed && t.FirstToken > 0 {
+			p.ttft = append(p.ttft, t.FirstToken-t.Sent)
+		}
+		if p, ok := at(t.Ended); ok && t.Ended > 0 {
+			p.end(t, slo)
+		}
+	}
+	for second, tokens := range r.Tokens {
+		if p, ok := at(float64(second)); ok {
+			p.tokens += tokens
+			p.seconds++
+		}
+	}
+	for i := range parts {
+		whole.add(&parts[i])
+	}
+	return whole, parts
+}
+
+func (t *tally) end(turn *Turn, slo api.SLO) {
+	t.ended++
+	if turn.good(slo) {
+		t.good++
+	}
+	if turn.Failed {
+		return
+	}
+	if tpot, ok := turn.tpot(); ok {
+		t.tpot = append(t.tpot, tpot)
+	}
+	if turn.HasCached {
+		t.prompt += float64(turn.PromptTokens)
+		t.cached += float64(turn.CachedTokens)
+	}
+}
+
+func (t *tally) add(o *tally) {
+	t.ttft, t.tpot = append(t.ttft, o.ttft...), append(t.tpot, o.tpot...)
+	t.tokens += o.tokens
+	t.seconds += o.seconds
+	t.prompt += o.prompt
+	t.cached += o.cached
+	t.ended += o.ended
+	t.good += o.good
+}
+
+// Sectioned is one metric of a span: of the whole and of its sections, on the scale
+// of differences.
+type Sectioned struct {
+	Whole    float64   `json:"whole"`
+	Sections []float64 `json:"sections"`
+}
+
+// section cuts a recording and computes every metric that is known in all sections.
+func (r *Recording) section(n int, slo api.SLO) map[Metric]Sectioned {
+	whole, parts := r.cut(n, slo)
+	found := map[Metric]Sectioned{}
+	for _, m := range Metrics {
+		s := Sectioned{Whole: m.scaled(whole.value(m))}
+		ok := finite(s.Whole)
+		for i := range parts {
+			v := m.scaled(parts[i].value(m))
+			ok = ok && finite(v)
+			s.Sections = append(s.Sections, v)
+		}
+		if ok {
+			found[m] = s
+		}
+	}
+	return found
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// percentile is [stats.Percentile] of values in any order; it sorts them.
+func percentile(values []float64, p float64) float64 {
+	slices.Sort(values)
+	return stats.Percentile(values, p)
+}

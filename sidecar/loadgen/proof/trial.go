@@ -1,0 +1,323 @@
+package proof
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"kvbooth/sidecar/api"
+)
+
+// Plan is what a trial asks, settled before its first span.
+type Plan struct {
+	A           api.ModeState `json:"a"` // what B is compared with
+	B           api.ModeState `json:"b"` // may be A: such a trial tests the method on one's own cluster
+	Concurrency int           `json:"concurrency"`
+	Primary     Metric        `json:"primary"` // decides
+	// Smallest is the smallest difference of interest: relative for times and rates, in
+	// points for shares.
+	Smallest float64 `json:"smallest"`
+	Seconds  float64 `json:"seconds"`  // that a span counts at least
+	MaxTime  float64 `json:"max_time"` // seconds, of all spans with their warm-up; no pair is begun that would take longer
+	SLO      api.SLO `json:"slo"`
+	Seed     uint64  `json:"seed,string"` // of the order and of the draws
+}
+
+// DefaultPlan compares TTFT p95 for an hour at most, with 5 % as the smallest
+// difference of interest.
+func DefaultPlan(a, b api.ModeState, concurrency int) Plan {
+	return Plan{
+		A: a, B: b, Concurrency: concurrency, Primary: TTFT95, Smallest: .05, Seconds: 60, MaxTime: 3600,
+		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: 1,
+	}
+}
+
+// Validate says what no trial can ask: nil, or an *[api.FieldError].
+func (p Plan) Validate() error {
+	switch {
+	case !slices.Contains(api.Modes, p.A.Mode) || p.A.Mode == api.ModeUnknown:
+		return api.Refuse("a.mode", p.A.Mode, "kv, round_robin or least_loaded")
+	case !slices.Contains(api.Modes, p.B.Mode) || p.B.Mode == api.ModeUnknown:
+		return api.Refuse("b.mode", p.B.Mode, "kv, round_robin or least_loaded")
+	case p.Concurrency < 1:
+		return api.Refuse("concurrency", p.Concurrency, "1 or more")
+	case !p.Primary.known():
+		return api.Refuse("primary", p.Primary, metricNames())
+	case !(p.Smallest >= .001 && p.Smallest <= .5):
+		return api.Refuse("smallest", p.Smallest, ".001 to .5")
+	case !(p.Seconds >= 1 && p.Seconds <= maxSpan):
+		return api.Refuse("seconds", p.Seconds, fmt.Sprintf("1 to %d", maxSpan))
+	case !(p.MaxTime >= p.Seconds && p.MaxTime <= maxTrial):
+		return api.Refuse("max_time", p.MaxTime, fmt.Sprintf("seconds to %d", maxTrial))
+	case !(p.SLO.TTFT > 0):
+		return api.Refuse("slo.ttft", p.SLO.TTFT, "more than 0")
+	case !(p.SLO.TPOT > 0):
+		return api.Refuse("slo.tpot", p.SLO.TPOT, "more than 0")
+	}
+	return nil
+}
+
+const maxTrial = 7 * 24 * 3600 // seconds
+
+// Arm is one of the two sides of a trial.
+type Arm string
+
+// The arms. A trial's first span is the pilot: it never counts for a mode, but tells how
+// long spans must be and, warm-up and all, how much they scatter.
+const (
+	ArmPilot Arm = "pilot"
+	ArmA     Arm = "a"
+	ArmB     Arm = "b"
+)
+
+// Span is one to run next: both modes' caches emptied, and the workload begun anew at the
+// plan's concurrency.
+type Span struct {
+	Number  int           `json:"number"`  // from 0, the pilot; the same when it is repeated
+	Attempt int           `json:"attempt"` // 1, or 2 where the first was spoiled
+	Arm     Arm           `json:"arm"`
+	Mode    api.ModeState `json:"mode"`
+	Seed    uint64        `json:"seed,string"` // of the workload's draws, the same for both arms of a pair
+	// WarmUp is how many conversations, from the first on, must have ended before it
+	// counts; none for the pilot, whose figures are for the forecast alone.
+	WarmUp int `json:"warm_up"`
+	// Seconds is for how long it then counts at least; see [Enough].
+	Seconds float64 `json:"seconds"`
+}
+
+// Result is a span that has been run.
+type Result struct {
+	Number int
+	// Elapsed is what it took with switch and warm-up, in seconds.
+	Elapsed float64
+	// Spoiled says why it does not count: too many errors, the load generator's own
+	// load, a switch that failed. Such a span is repeated once; if that is spoiled too,
+	// its pair is left out. Empty: it counts.
+	Spoiled string
+	Recording
+}
+
+// Done is what a trial keeps of a span.
+type Done struct {
+	Span
+	Elapsed float64              `json:"elapsed"`
+	Counted float64              `json:"counted"` // seconds
+	Latency float64              `json:"latency"` // median, in seconds
+	Turns   int                  `json:"turns"`   // that had their first token while it counted
+	Spoiled string               `json:"spoiled,omitempty"`
+	Metrics map[Metric]Sectioned `json:"metrics,omitempty"`
+}
+
+// Trial decides whether B is better than A at one concurrency. It is a state machine:
+// run what [Trial.Next] says, hand it to [Trial.Add], see [Trial.State]. Its JSON is
+// all of its state, so that a trial goes on with its next unfinished span whatever
+// happened to the process.
+//
+// Spans of both modes take turns in pairs, in blocks of two: ABBA or BAAB, by the
+// seed, so that what grows evenly over a block weighs the same on both. The two arms
+// of a pair hold the same conversations.
+//
+// After each pair, the difference of the arms is the mean of the pairs' differences. Its
+// variance comes from two sources. Inside spans, sections tell how well a span's figure is
+// known (see [Sectioned]); to that [restart] is added. Between pairs, their scatter tells
+// whatever sections cannot; it takes the place of the former where it is larger, and where
+// it is larger than chance explains (F test at 5 %), with its own degrees of freedom.
+//
+// The intervals hold over all looks together: the k-th spends α/(k(k+1)), which adds up to α
+// over as many looks as there may ever be. That is Bonferroni's inequality: it asks nothing
+// of how the looks depend on each other, and so holds for t as for normal distributions,
+// unlike the boundaries of O'Brien and Fleming or Pocock, which assume a known variance; Lan
+// and DeMets, "Discrete Sequential Boundaries for Clinical Trials", Biometrika 70 (1983), is
+// the source of spending. Half of the error is spent on the first look, since most
+// differences that matter are plain by then. The metrics that do not decide share one
+// further α equally (Bonferroni, over their whole sequences).
+type Trial struct {
+	Plan Plan   `json:"plan"`
+	Done []Done `json:"done"`
+}
+
+// restart is by how much a metric may differ from one span to the next of the same mode
+// beyond what sections tell, as a standard deviation: 1 %, or one point. A cluster
+// does not come back from a change of mode exactly as it was, and one pair alone
+// could not show that. It is an assumption; pairs that scatter more overrule it.
+const restart = .01
+
+// New begins a trial. The error is an *[api.FieldError].
+func New(p Plan) (*Trial, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return &Trial{Plan: p}, nil
+}
+
+// Next is the span to run; false once the trial is over.
+func (t *Trial) Next() (Span, bool) {
+	s := Span{Attempt: 1, Arm: ArmPilot, Seconds: t.Plan.Seconds}
+	if n := len(t.Done); n > 0 {
+		if t.verdict().Over() {
+			return Span{}, false
+		}
+		s = t.after(t.Done[n-1], s)
+	}
+	if s.Number > 0 {
+		s.Arm = t.arm(s.Number)
+		s.Seconds, s.WarmUp = max(s.Seconds, planned*t.latency()), t.Plan.Concurrency
+	}
+	s.Mode = t.Plan.A
+	if s.Arm == ArmB || s.Arm == ArmPilot && t.arm(1) == ArmB {
+		s.Mode = t.Plan.B
+	}
+	s.Seed = rand.New(rand.NewPCG(t.Plan.Seed, uint64(pairOf(s.Number)+1))).Uint64()
+	return s, true
+}
+
+// after says which span follows on another.
+func (t *Trial) after(last Done, s Span) Span {
+	switch {
+	case last.Spoiled == "":
+		s.Number = last.Number + 1
+	case last.Attempt == 1:
+		s.Number, s.Attempt = last.Number, 2
+	case last.Number == 0: // without a pilot, the first span's own latency tells its length
+		s.Number = 1
+	default: // the other arm would have no counterpart
+		s.Number = 2*pairOf(last.Number) + 3
+	}
+	return s
+}
+
+// pairOf is the pair of a span, from 0; −1 is the pilot.
+func pairOf(number int) int { return (number+1)/2 - 1 }
+
+// arm is which arm a span is on.
+func (t *Trial) arm(number int) Arm {
+	pair := pairOf(number)
+	coin := rand.New(rand.NewPCG(t.Plan.Seed, 1<<63|uint64(pair/2))).IntN(2)
+	if (coin+pair+number)%2 == 0 {
+		return ArmA
+	}
+	return ArmB
+}
+
+// latency is the longest median latency of the spans so far.
+func (t *Trial) latency() (longest float64) {
+	for i := range t.Done {
+		longest = max(longest, t.Done[i].Latency)
+	}
+	return longest
+}
+
+// Add takes in the result of the span that [Trial.Next] gave. What cannot be that
+// span's result gives an *[api.FieldError] and changes nothing.
+func (t *Trial) Add(r Result) error {
+	s, ok := t.Next()
+	switch {
+	case !ok:
+		return api.Refuse("number", r.Number, "none: the trial is over")
+	case r.Number != s.Number:
+		return api.Refuse("number", r.Number, fmt.Sprintf("%d, the next one", s.Number))
+	case !(r.Elapsed > 0 && r.Elapsed <= maxTrial):
+		return api.Refuse("elapsed", r.Elapsed, fmt.Sprintf("more than 0, up to %d", maxTrial))
+	}
+	d := Done{Span: s, Elapsed: r.Elapsed, Spoiled: r.Spoiled}
+	if r.Spoiled == "" {
+		if err := r.validate(); err != nil {
+			return err
+		}
+		d.Counted, d.Latency = r.Until-r.CountedFrom, r.medianLatency()
+		d.Metrics = r.section(r.sections(), t.Plan.SLO)
+		whole, _ := r.cut(1, t.Plan.SLO)
+		d.Turns = len(whole.ttft)
+		if _, ok := d.Metrics[t.Plan.Primary]; !ok {
+			d.Spoiled = fmt.Sprintf("%s is not known in every section of it", t.Plan.Primary)
+		}
+	}
+	t.Done = append(t.Done, d)
+	return nil
+}
+
+// pair is two spans that are compared.
+type pair struct{ a, b *Done }
+
+// pairs are those that are whole.
+func (t *Trial) pairs() (all []pair) {
+	open := map[int]pair{}
+	for i := range t.Done {
+		d := &t.Done[i]
+		if d.Number == 0 || d.Spoiled != "" {
+			continue
+		}
+		p := open[pairOf(d.Number)]
+		if d.Arm == ArmA {
+			p.a = d
+		} else {
+			p.b = d
+		}
+		if open[pairOf(d.Number)] = p; p.a != nil && p.b != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// look is what the pairs tell of one metric, on the scale of differences.
+type look struct {
+	pairs    int
+	a, b     float64 // means of the arms
+	variance float64 // of a pair's difference
+	df       float64
+	basis    Basis
+}
+
+// look computes what some pairs tell; false where not all of them know the metric.
+func lookAt(m Metric, pairs []pair) (l look, ok bool) {
+	var as, bs []Sectioned
+	var differences []float64
+	for _, p := range pairs {
+		a, knownA := p.a.Metrics[m]
+		b, knownB := p.b.Metrics[m]
+		if !knownA || !knownB {
+			return l, false
+		}
+		as, bs = append(as, a), append(bs, b)
+		differences = append(differences, b.Whole-a.Whole)
+		l.a += a.Whole / float64(len(pairs))
+		l.b += b.Whole / float64(len(pairs))
+	}
+	l.pairs = len(pairs)
+	va, dfa := within(as)
+	vb, dfb := within(bs)
+	l.variance, l.basis = va+vb+2*restart*restart, BasisSections
+	// Degrees of freedom of a sum of variances: Welch, Biometrika 34 (1947), 28–35.
+	l.df = dfa + dfb
+	if q := va*va/dfa + vb*vb/dfb; q > 0 {
+		l.df = (va + vb) * (va + vb) / q
+	}
+	if between := float64(len(pairs) - 1); between > 0 {
+		scatter := stat.Variance(differences, nil)
+		if scatter > l.variance*(distuv.F{D1: between, D2: l.df}).Quantile(1-alpha) {
+			l.df, l.basis = between, BasisPairs
+		}
+		l.variance = max(l.variance, scatter)
+	}
+	return l, true
+}
+
+// within is the variance of a span's value by its sections, over the spans of one arm.
+func within(spans []Sectioned) (variance, df float64) {
+	for _, s := range spans {
+		variance += s.variance() / float64(len(spans))
+		df += s.df()
+	}
+	return variance * inflation(spans), df
+}
+
+// half is half the width of the interval at the k-th look, after as many pairs.
+func half(variance, df float64, k int, alpha float64) float64 {
+	n := float64(k)
+	return student(alpha/(n*(n+1)), df) * math.Sqrt(variance/n)
+}

@@ -1,0 +1,282 @@
+//go:build !race
+
+package proof
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/draw"
+	"kvbooth/sidecar/loadgen/proof"
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/sim/closedloop"
+)
+
+// The workload is the booths' own: three to five turns on ten openings.
+func workload(concurrency int, seed uint64) closedloop.Workload {
+	w := closedloop.Recorded()
+	w.Concurrency, w.Seed = concurrency, seed
+	w.Turns = api.Range{Min: 3, Max: 5}
+	w.QuestionTokens = api.Distribution{Mean: 150, CV: .33}
+	w.Output = &api.Distribution{Mean: 830, CV: .15}
+	return w
+}
+
+// setting is what a span or a run does not change.
+type setting struct {
+	concurrency int
+	mode        api.Mode
+	draws       uint64  // seed of the workload
+	system      uint64  // seed of the cluster
+	slower      float64 // what all steps take, as a multiple of the profile's; 0: 1
+}
+
+// restart is what a change of mode takes.
+const restart = 5 * time.Second
+
+// observed is a run on a cluster with empty caches, as a load generator sees it.
+type observed struct {
+	loop      *closedloop.Loop
+	recording proof.Recording
+	latest    map[int64]int // the latest turn of a conversation in progress
+	first     int           // conversations that began the run and have not ended
+}
+
+func observe(s setting) (*observed, error) {
+	o := sim.DefaultOptions(sim.H200())
+	o.Mode, o.Seed = s.mode, s.system
+	if s.slower != 0 {
+		slow(&o.Profile.Step, s.slower)
+	}
+	w := workload(s.concurrency, s.draws)
+	l, err := closedloop.New(o, w)
+	if err != nil {
+		return nil, err
+	}
+	run := &observed{loop: l, latest: map[int64]int{}, first: s.concurrency}
+	turns := &run.recording.Turns
+	l.OnTokens = func(t *closedloop.Turn, at time.Duration, _ int) {
+		if at == t.FirstToken {
+			run.latest[t.Conversation] = len(*turns)
+			*turns = append(*turns, proof.Turn{Sent: t.Submitted.Seconds(), FirstToken: t.FirstToken.Seconds()})
+		}
+	}
+	shape := draw.Shape{Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output}
+	l.OnTurn = func(t *closedloop.Turn) {
+		seen := &(*turns)[run.latest[t.Conversation]]
+		seen.Ended, seen.OutputTokens = t.Ended.Seconds(), t.OutputTokens
+		seen.PromptTokens, seen.CachedTokens, seen.HasCached = t.PromptTokens, t.CachedTokens, true
+		if t.Number < draw.New(w.Seed, t.Conversation, t.Conversation, shape).Turns {
+			return
+		}
+		delete(run.latest, t.Conversation)
+		if t.Conversation < int64(s.concurrency) {
+			run.first--
+		}
+	}
+	return run, nil
+}
+
+// slow makes all steps take longer, or less long where the factor is below 1; then
+// attention takes what it did, since the profile has it at the GPU's peak.
+func slow(c *sim.StepCost, factor float64) {
+	c.Base *= factor
+	c.PerSequence *= factor
+	c.PerContextToken *= max(factor, 1)
+	c.PerPrefillToken *= factor
+	c.PerChunkContext *= max(factor, 1)
+	c.Floors = slices.Clone(c.Floors)
+	for i := range c.Floors {
+		c.Floors[i].Milliseconds *= factor
+	}
+}
+
+// until runs on to whole seconds while something is asked for.
+func (o *observed) until(done func(now float64) bool) error {
+	for now := o.loop.Cluster.Now(); !done(now.Seconds()); now += time.Second {
+		if err := o.loop.Run(now + time.Second); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// span runs a span that counts for some seconds after its warm-up.
+func span(s setting, seconds float64) (proof.Recording, error) {
+	run, err := observe(s)
+	if err != nil {
+		return proof.Recording{}, err
+	}
+	r := &run.recording
+	if err := run.until(func(now float64) bool { r.CountedFrom = now; return run.first == 0 }); err != nil {
+		return proof.Recording{}, err
+	}
+	err = run.until(func(now float64) bool { r.Until = now; return now >= r.CountedFrom+seconds })
+	for _, s := range run.loop.Seconds() {
+		r.Tokens = append(r.Tokens, float64(s.Tokens))
+	}
+	return *r, err
+}
+
+// cut shortens a span to so many seconds, and never below five of its own median
+// latencies: what a trial that runs it would do.
+func cut(t *testing.T, r proof.Recording, seconds float64) proof.Recording {
+	t.Helper()
+	end := r.CountedFrom + math.Ceil(seconds)
+	for !proof.Enough(end-r.CountedFrom, latency(r, end), seconds) {
+		end++
+		require.LessOrEqual(t, end, r.Until, "the span is too short for what the trial asks")
+	}
+	r.Until = end
+	return r
+}
+
+// latency is the median of the turns that ended in a span up to a moment.
+func latency(r proof.Recording, end float64) float64 {
+	var all []float64
+	for _, turn := range r.Turns {
+		if turn.Ended >= r.CountedFrom && turn.Ended < end {
+			all = append(all, turn.Ended-turn.Sent)
+		}
+	}
+	if len(all) == 0 {
+		return math.Inf(1)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// spans runs many at a time.
+func spans(t *testing.T, seconds float64, settings []setting) []proof.Recording {
+	t.Helper()
+	all := make([]proof.Recording, len(settings))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, s := range settings {
+		group.Go(func() (err error) {
+			all[i], err = span(s, seconds)
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	return all
+}
+
+// pool is two lists of spans, from which trials draw their pairs: those of one place
+// have the same conversations.
+//
+// A trial draws without replacement, so that its own spans are independent, as they
+// would be if each were computed for it. Different trials share spans, unless the pool is
+// large enough for all of them (PROOF_SPANS): that leaves the share of wrong
+// verdicts what it is on average, and makes it less certain.
+type pool struct{ a, b []proof.Recording }
+
+// perTrial is how many pairs a trial takes at most, with one for its pilot.
+const perTrial = 10
+
+// size is how many pairs a pool has.
+func size(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("PROOF_SPANS")
+	if text == "" {
+		return 40
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, "PROOF_SPANS")
+	require.GreaterOrEqual(t, n, perTrial, "PROOF_SPANS")
+	return n
+}
+
+// arms makes a pool of two arms that differ by what change does to the settings of either.
+func arms(t *testing.T, n int, seconds float64, a setting, change func(place int, a, b *setting)) pool {
+	t.Helper()
+	var settings []setting
+	for i := range n {
+		a, b := a, a
+		a.draws, a.system = uint64(i+1), uint64(2*i+10_000)
+		b.draws, b.system = a.draws, a.system+1
+		change(i, &a, &b)
+		settings = append(settings, a, b)
+	}
+	var p pool
+	for i, r := range spans(t, seconds, settings) {
+		if i%2 == 0 {
+			p.a = append(p.a, r)
+		} else {
+			p.b = append(p.b, r)
+		}
+	}
+	return p
+}
+
+// source gives a trial its spans.
+type source func(s proof.Span) proof.Recording
+
+// draw gives one trial's spans. In a trial of a mode against itself, which
+// of a pair's two spans is A is drawn as well: they are alike but for chance.
+func (p pool) draw(trial int, alike bool) source {
+	rng := rand.New(rand.NewPCG(uint64(trial), 5))
+	order, swap := rng.Perm(len(p.a)), rng.Uint64()
+	if len(p.a) >= trials*perTrial { // for each its own
+		order = order[:0]
+		for i := range perTrial {
+			order = append(order, trial*perTrial+i)
+		}
+	}
+	return func(s proof.Span) proof.Recording {
+		place := (s.Number + 1) / 2
+		b := s.Arm == proof.ArmB
+		if alike && swap>>place&1 == 1 {
+			b = !b
+		}
+		if b {
+			return p.b[order[place]]
+		}
+		return p.a[order[place]]
+	}
+}
+
+// run runs a trial to its end. After each pair it hears of the state.
+func run(t *testing.T, p proof.Plan, from source, after func(proof.State)) proof.State {
+	t.Helper()
+	machine, err := proof.New(p)
+	require.NoError(t, err)
+	for {
+		s, ok := machine.Next()
+		if !ok {
+			return machine.State()
+		}
+		r := from(s)
+		if s.WarmUp == 0 {
+			r.CountedFrom = 0
+		}
+		r = cut(t, r, s.Seconds)
+		require.NoError(t, machine.Add(proof.Result{Number: s.Number, Elapsed: restart.Seconds() + r.Until, Recording: r}))
+		if s.Number > 0 && s.Number%2 == 0 && after != nil {
+			after(machine.State())
+		}
+	}
+}
+
+// plan is that of one of many trials.
+func plan(concurrency, trial int, a, b api.Mode) proof.Plan {
+	p := proof.DefaultPlan(api.ModeState{Mode: a, Speculation: api.SpeculationNotRecorded}, api.ModeState{Mode: b, Speculation: api.SpeculationNotRecorded}, concurrency)
+	p.Seed = uint64(trial)
+	return p
+}
+
+// decided says whether one mode was called better than the other.
+func decided(v proof.Verdict) bool { return v == proof.ABetter || v == proof.BBetter }
+
+// long is how long a span of the pools counts: enough for eight median latencies.
+func long(concurrency int) float64 { return map[bool]float64{true: 240, false: 420}[concurrency <= 60] }
