@@ -159,7 +159,7 @@ func Bench(ctx context.Context) error {
 
 // proofs tests the statistics of trials at length, and prints the minutes to the verdict.
 func proofs(ctx context.Context) (suite.Count, error) {
-	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=2h", "-v", "./sidecar/test/proof")
+	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=2h", "-v", "-tags=proof", "./sidecar/test/proof")
 }
 
 // measured has a part in a browser run these journeys alone, for as long as their
@@ -260,10 +260,10 @@ func fuzz(inputs int) func(context.Context) (suite.Count, error) {
 	return func(ctx context.Context) (suite.Count, error) { return suite.Fuzz(ctx, inputs) }
 }
 
-// intervals tests the statistics against the simulated cluster: days of virtual time
+// intervals tests the statistics against the simulated cluster: hours of virtual time
 // on one goroutine each, which the race detector would only make slow.
 func intervals(ctx context.Context) (suite.Count, error) {
-	return suite.GoTest(ctx, suite.Brief, "./sidecar/test/intervals", "./sidecar/test/proof")
+	return suite.GoTest(ctx, suite.Brief, "./sidecar/test/intervals")
 }
 
 // realDynamo tests against a real Dynamo, which it installs first if need be.

@@ -88,12 +88,12 @@ func TestReasons(t *testing.T) {
 		want              string // "" for no line
 	}{
 		{"alike", func(r *result) { r.ttft.P50 = new(.26) }, nil, ""},
-		{"the simulated frontend and engine", func(r *result) { r.ttft.P50 = new(.3) }, nil, "TTFT p50: the simulation adds the recorded frontend's 33 ms"},
+		{"the simulated frontend and engine", func(r *result) { r.ttft.P50 = new(.3) }, nil, "TTFT p50: the simulation adds the recorded frontend's 30 ms"},
 		{"one reason for two", func(r *result) { r.ttft.P50, r.ttft.P95 = new(.3), new(.9) }, nil, "TTFT p50 and TTFT p95: the simulation adds"},
 		{"less to prefill", func(r *result) { r.ttft.P50, r.uncached = new(.2), 500 }, nil, "fewer tokens to prefill, 500 a turn against 780"},
 		{"waiting behind prefills", nil, func(r *result) { r.ttft.P95 = new(.9) }, "TTFT p95: mock workers take the prefills"},
-		{"a prefill's own base", nil, func(r *result) { r.tpot.P50 = new(.03) }, "with a base of its own of 41 ms"},
-		{"the floor", func(r *result) { r.tpot.P50 = new(.03) }, nil, "to a floor"},
+		{"a prefill's own base", nil, func(r *result) { r.tpot.P50 = new(.03) }, "with a base of its own of 60 ms"},
+		{"slower than the mock workers", func(r *result) { r.tpot.P50 = new(.03) }, nil, "against what is known of both"},
 		{"a closed loop", func(r *result) { r.tpot.P50, r.rate = new(.023), 2470 }, nil, "output tokens/s: the loop is closed"},
 		{"no closed loop explains it", func(r *result) { r.rate = 3000 }, nil, "output tokens/s: more than TTFT and TPOT explain"},
 		{"hit rates at different turns", func(r *result) { r.hit, r.prompt = .9, 4000 }, nil, "hit rate: the prompts differ, 4000 tokens against 5200"},

@@ -35,7 +35,7 @@ func whyTTFT(p *pair, above bool) string {
 	f, core := p.profile.Frontend, p.mean(func(r *result) float64 { return r.uncached })
 	switch {
 	case above:
-		return fmt.Sprintf("the simulation adds the recorded frontend's %.0f ms, lets a request join one iteration late and its tokens leave %.2f of a step late; mock workers do none of that",
+		return fmt.Sprintf("the simulation adds the recorded frontend's %.0f ms and lets tokens leave %.2f of a step late; mock workers do neither",
 			f.In+f.Out, p.profile.HandOver)
 	case core < p.real.uncached*(1-alike):
 		return fmt.Sprintf("fewer tokens to prefill, %.0f a turn against %.0f", core, p.real.uncached)
@@ -46,10 +46,10 @@ func whyTTFT(p *pair, above bool) string {
 // whyTPOT: what a prefill costs those who decode meanwhile.
 func whyTPOT(p *pair, above bool) string {
 	if above {
-		return "the simulation holds an iteration that prefills to a floor; mock workers have none"
+		return unexplained
 	}
 	return fmt.Sprintf("mock workers take a prefill, with a base of its own of %.0f ms, and a decode step one after the other, and give one token for both; an iteration of the simulation does both at once and gives %.2f",
-		p.profile.Step.Base, p.profile.TokensPerStep())
+		p.profile.Step.Host+p.profile.Step.Base, p.profile.TokensPerStep())
 }
 
 // whyRate: in a closed loop, conversations × tokens of a turn / its time.
