@@ -44,7 +44,7 @@ func ExampleCluster() {
 	}
 	// Output:
 	// routed among 3 workers, 0 % of the prompt expected in the cache
-	// first token after 530ms, 0 of 3200 prompt tokens cached
+	// first token after 540ms, 0 of 3200 prompt tokens cached
 	// length after 100 tokens, several in a chunk: true
 	// routed among 3 workers, 100 % of the prompt expected in the cache
 	// first token after 140ms, 3296 of 3303 prompt tokens cached

@@ -170,7 +170,7 @@ func (r Request) GridOn(p sim.Profile) (Grid, error) {
 	if err := full.fit(&p); err != nil {
 		return Grid{}, err
 	}
-	g := Grid{Cluster: sim.DefaultOptions(p), Workload: full.workload(), Levels: full.Levels, Modes: full.Modes}
+	g := Grid{Cluster: sim.DefaultOptions(p), Workload: full.workload(), Levels: full.Levels, Modes: full.Modes, Sweep: true, LeadIn: true}
 	o := &g.Cluster
 	o.Speculation, o.OverlapWeight, o.Temperature = *full.Speculation, *full.OverlapWeight, *full.Temperature
 	o.Router.DecodeActiveRequestWeight = *full.RouterDecodeActiveRequestWeight

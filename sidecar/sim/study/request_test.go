@@ -40,7 +40,7 @@ func TestRequest(t *testing.T) {
 	o.Speculation, o.OverlapWeight, o.Temperature = api.SpeculationEagle3, 2, .5
 	o.Router.DecodeActiveRequestWeight, o.Router.TrackOutputBlocks, o.Router.AssumeKVReuse = 60, true, false
 	assert.Equal(t, Grid{
-		Cluster: o, Levels: []int{20, 90}, Modes: []api.Mode{api.ModeLeastLoaded}, Seeds: []uint64{7, 8},
+		Cluster: o, Levels: []int{20, 90}, Modes: []api.Mode{api.ModeLeastLoaded}, Seeds: []uint64{7, 8}, Sweep: true, LeadIn: true,
 		Workload: closedloop.Workload{
 			Concurrency: 60, Turns: api.Range{Min: 2, Max: 3}, OpeningTokens: []int{500}, QuestionTokens: api.Distribution{Mean: 30, CV: .2},
 			MaxTokens: 200, Output: &api.Distribution{Mean: 100, CV: .1}, ThinkTime: 1500 * time.Millisecond, StartRate: 3, Seed: 1,

@@ -31,6 +31,10 @@ type Grid struct {
 	// begin at once and go on in step for minutes: at 160 under kv on the H200s, the
 	// bursts of that alone take TTFT p95 from 0.7 s to 2.6 s, which nobody recorded.
 	Sweep bool
+	// LeadIn takes two thirds of the first level for as long as a level before it, on the
+	// same cluster, and does not read that: so that the first level, too, finds caches warm
+	// and conversations in all their turns. Without it, that level begins as a cluster does.
+	LeadIn bool
 }
 
 // Point is what came of one level in one mode so far.
@@ -140,22 +144,38 @@ func (g *Grid) run(ctx context.Context, points []Point, numbers []int, seed uint
 	first := points[numbers[0]]
 	o, w := g.Cluster, g.Workload
 	o.Mode, o.Seed, w.Concurrency, w.Seed = first.Mode, seed, first.Concurrency, seed
+	if g.LeadIn {
+		w.Concurrency = (2*first.Concurrency + 2) / 3
+	}
 	l, err := closedloop.New(o, w)
 	if err != nil {
 		return err
 	}
-	for i, number := range numbers {
-		from := time.Duration(i) * closedloop.Length
+	if g.LeadIn {
+		if err := level(ctx, l); err != nil {
+			return err
+		}
+	}
+	for _, number := range numbers {
+		from := l.Cluster.Now()
 		l.SetConcurrency(points[number].Concurrency)
-		for at := from + time.Second; at <= from+closedloop.Length; at += time.Second {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := l.Run(at); err != nil {
-				return err
-			}
+		if err := level(ctx, l); err != nil {
+			return err
 		}
 		on(number, l.Recorded(from))
+	}
+	return nil
+}
+
+// level lets a loop run for as long as a level takes, unless ctx ends.
+func level(ctx context.Context, l *closedloop.Loop) error {
+	for end := l.Cluster.Now() + closedloop.Length; l.Cluster.Now() < end; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := l.Run(l.Cluster.Now() + time.Second); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -44,6 +44,24 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// A level alone, on a cluster that begins with it, has all conversations in step; behind
+// a level before it, it is what it is in a sweep.
+func TestLeadIn(t *testing.T) {
+	p95 := func(leadIn bool, levels ...int) float64 {
+		g := grid(levels...)
+		g.Modes, g.Sweep, g.LeadIn = []api.Mode{api.ModeKV}, true, leadIn
+		points, err := g.Run(t.Context(), 2, nil)
+		require.NoError(t, err)
+		require.Equal(t, 150, points[len(points)-1].Concurrency)
+		mean := points[len(points)-1].Mean()
+		return mean.TTFT95
+	}
+	sweep, alone, led := p95(false, 40, 80, 120, 150), p95(false, 150), p95(true, 150)
+	t.Logf("TTFT p95: %.2f s in a sweep, %.2f s alone, %.2f s behind a level", sweep, alone, led)
+	assert.InEpsilon(t, sweep, led, .25)
+	assert.Greater(t, alone, 1.5*led)
+}
+
 func TestRunStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	g := grid(20, 40, 60)
