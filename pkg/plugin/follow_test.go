@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,13 +91,13 @@ func TestFollow(t *testing.T) {
 // The end of the answer is passed on, and so is a silence that is none.
 func TestFollowEnds(t *testing.T) {
 	s := newSidecar(t)
-	silent := false
+	var silent atomic.Bool
 	s.change(func() {
 		s.answer = func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", api.EventStream)
 			_, _ = io.WriteString(w, "event: end\ndata: {}\n\n")
 			_ = http.NewResponseController(w).Flush()
-			if silent {
+			if silent.Load() {
 				<-r.Context().Done()
 			}
 		}
@@ -106,7 +107,7 @@ func TestFollowEnds(t *testing.T) {
 		f := followSimulation(t, a)
 		require.NotNil(t, f.next(t))
 		assert.Nil(t, f.next(t))
-		s.change(func() { silent = true })
+		silent.Store(true)
 	}
 }
 

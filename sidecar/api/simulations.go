@@ -247,7 +247,7 @@ type SimulationFigures struct {
 	LargestQueueSeconds *SimulationFigure `json:"largest_queue_seconds,omitempty"` // longest wait of a turn at its worker
 	InflightSpread      *SimulationFigure `json:"inflight_spread,omitempty"`       // requests in flight of the busiest worker less those of the idlest
 	InflightSkew        *SimulationFigure `json:"inflight_skew,omitempty"`         // requests in flight of the busiest worker over the mean of all
-	HerdingShare        *SimulationFigure `json:"herding_share,omitempty"`         // of first turns: went to a worker with more requests than the idlest had
+	HerdingShare        *SimulationFigure `json:"herding_share,omitempty"`         // of first turns: went to a worker with over 10 % more requests than the workers' mean
 	PrefilledTwiceShare *SimulationFigure `json:"prefilled_twice_share,omitempty"` // of prompt tokens: computed although another worker held them
 }
 

@@ -1686,7 +1686,7 @@ export interface components {
             inflight_spread?: components["schemas"]["SimulationFigure"];
             /** @description requests in flight of the busiest worker over the mean of all */
             inflight_skew?: components["schemas"]["SimulationFigure"];
-            /** @description of first turns: went to a worker with more requests in flight than the idlest had */
+            /** @description of first turns: went to a worker with over 10 % more requests in flight than the mean of the workers */
             herding_share?: components["schemas"]["SimulationFigure"];
             /** @description of prompt tokens: computed although another worker held them */
             prefilled_twice_share?: components["schemas"]["SimulationFigure"];

@@ -311,13 +311,13 @@ func (c *comparison) because(level, side int) string {
 	waits := more(func(f *closedloop.Figures) *float64 { return &f.LargestQueue })
 	computes := more(func(f *closedloop.Figures) *float64 { return &f.Twice })
 	reason := map[[2]bool]string{
-		{true, false}:  "it waits longer in queues, and does not prefill more twice",
-		{false, true}:  "it prefills more twice, and no longer wait in a queue shows",
-		{true, true}:   "it prefills more twice, and waits longer in queues",
-		{false, false}: "neither longer waits in queues nor more tokens prefilled twice show",
+		{true, false}:  "it waits longer in queues, and does not prefill more tokens twice",
+		{false, true}:  "it prefills more tokens twice; its queues are not shown to be longer",
+		{true, true}:   "it prefills more tokens twice, and waits longer in queues",
+		{false, false}: "neither longer queues nor more tokens prefilled twice are shown",
 	}[[2]bool{waits, computes}]
-	text := fmt.Sprintf("%s is furthest behind at %d, with a TTFT p95 of %s against %s: %s. The longest wait in a queue is %s against %s, and %s of the prompt tokens are prefilled twice against %s.",
-		worse, c.levels[level], seconds(high.TTFT95), seconds(low.TTFT95), reason, seconds(high.LargestQueue), seconds(low.LargestQueue), percent(high.Twice), percent(low.Twice))
+	text := fmt.Sprintf("At %d %s is furthest behind, with a TTFT p95 of %s against %s: %s. The longest wait in a queue is %s against %s, and %s of the prompt tokens are prefilled twice against %s.",
+		c.levels[level], worse, seconds(high.TTFT95), seconds(low.TTFT95), reason, seconds(high.LargestQueue), seconds(low.LargestQueue), percent(high.Twice), percent(low.Twice))
 	var uneven []string
 	for _, cause := range []struct {
 		of   func(*closedloop.Figures) *float64

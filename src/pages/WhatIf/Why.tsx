@@ -12,7 +12,7 @@ import { modesOf } from './series';
 const causes = [
   { key: 'largest_queue_seconds', name: 'Longest wait at a worker, s', format: { decimals: 2 } },
   { key: 'inflight_skew', name: 'Requests in flight, busiest over mean', format: { decimals: 2 } },
-  { key: 'herding_share', name: 'First turns not sent to the idlest, %', format: PERCENT },
+  { key: 'herding_share', name: 'First turns that herd, %', format: PERCENT },
   { key: 'prefilled_twice_share', name: 'Prompt tokens prefilled twice, %', format: PERCENT },
 ] as const satisfies Array<{ key: string; name: string; format: Format }>;
 
