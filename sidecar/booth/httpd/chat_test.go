@@ -205,10 +205,10 @@ func TestPinning(t *testing.T) {
 func TestAsked(t *testing.T) {
 	b := open(t, nil)
 	const question = "Explain how a prefix cache works, please."
-	// both asks for a stream and for a document, and gives what they have in common.
+	// both asks for a stream and for a document, with one seed, and gives what they have in common.
 	both := func(limit int, more, inNVExt string) (text, reason string, tokens int) {
 		t.Helper()
-		body := strings.Replace(ask(question, limit, inNVExt), `"temperature":0.5`, `"temperature":0.5`+more, 1)
+		body := strings.Replace(ask(question, limit, inNVExt), `"temperature":0.5`, `"temperature":0.5,"seed":7`+more, 1)
 		a := complete(t, b.do(http.MethodPost, "/v1/chat/completions", body).Body)
 		status, document := b.call(http.MethodPost, "/v1/chat/completions", inOne(body))
 		require.Equal(t, http.StatusOK, status, document)

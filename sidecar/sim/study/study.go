@@ -89,7 +89,7 @@ func (g *Grid) Run(ctx context.Context, goroutines int, on func(Point, int)) ([]
 		for seed := range g.Seeds {
 			for _, run := range g.runs() {
 				group.Go(func() error {
-					return g.run(ctx, points, run, g.Seeds[seed], func(point int, f closedloop.Figures) {
+					return g.run(ctx, run, g.Seeds[seed], func(point int, f closedloop.Figures) {
 						results <- done{point, seed, f}
 					})
 				})
@@ -121,6 +121,11 @@ func (g *Grid) Run(ctx context.Context, goroutines int, on func(Point, int)) ([]
 	return points, <-finished
 }
 
+// point is what stands behind a number: points are in the order of levels, then modes.
+func (g *Grid) point(number int) (concurrency int, mode api.Mode) {
+	return g.Levels[number/len(g.Modes)], g.Modes[number%len(g.Modes)]
+}
+
 // runs are the numbers of the points that share a cluster, for each cluster of a seed,
 // in the order of the points.
 func (g *Grid) runs() [][]int {
@@ -138,14 +143,14 @@ func (g *Grid) runs() [][]int {
 	return runs
 }
 
-// run takes points of one mode one after the other on one cluster, and reads each as
+// run takes points of one mode, by their numbers, one after the other on one cluster, and reads each as
 // the recorded results were.
-func (g *Grid) run(ctx context.Context, points []Point, numbers []int, seed uint64, on func(int, closedloop.Figures)) error {
-	first := points[numbers[0]]
+func (g *Grid) run(ctx context.Context, numbers []int, seed uint64, on func(int, closedloop.Figures)) error {
 	o, w := g.Cluster, g.Workload
-	o.Mode, o.Seed, w.Concurrency, w.Seed = first.Mode, seed, first.Concurrency, seed
+	o.Seed, w.Seed = seed, seed
+	w.Concurrency, o.Mode = g.point(numbers[0])
 	if g.LeadIn {
-		w.Concurrency = (2*first.Concurrency + 2) / 3
+		w.Concurrency = (2*w.Concurrency + 2) / 3
 	}
 	l, err := closedloop.New(o, w)
 	if err != nil {
@@ -158,7 +163,8 @@ func (g *Grid) run(ctx context.Context, points []Point, numbers []int, seed uint
 	}
 	for _, number := range numbers {
 		from := l.Cluster.Now()
-		l.SetConcurrency(points[number].Concurrency)
+		concurrency, _ := g.point(number)
+		l.SetConcurrency(concurrency)
 		if err := level(ctx, l); err != nil {
 			return err
 		}
