@@ -260,10 +260,10 @@ func fuzz(inputs int) func(context.Context) (suite.Count, error) {
 	return func(ctx context.Context) (suite.Count, error) { return suite.Fuzz(ctx, inputs) }
 }
 
-// intervals tests the statistics against the simulated cluster: hours of virtual time
+// intervals tests the statistics, the workload and the live cluster against the simulated one: hours of virtual time
 // on one goroutine each, which the race detector would only make slow.
 func intervals(ctx context.Context) (suite.Count, error) {
-	return suite.GoTest(ctx, suite.Brief, "./sidecar/test/intervals")
+	return suite.GoTest(ctx, suite.Brief, "./sidecar/test/intervals", "./sidecar/test/openings", "./sidecar/test/compare")
 }
 
 // realDynamo tests against a real Dynamo, which it installs first if need be.
