@@ -9,6 +9,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
+	"kvbooth/sidecar/sim/study"
 )
 
 // source is a baseline with what is simulated for it.
@@ -57,7 +58,7 @@ func newSources(start sim.Profile, baselines []api.Baseline) ([]source, error) {
 
 func newSource(start sim.Profile, b api.Baseline) (source, error) {
 	s := source{baseline: b, start: start}
-	s.baseline.Rows = slices.DeleteFunc(slices.Clone(b.Rows), func(r api.BaselineRow) bool { return !simulated(r.Mode) })
+	s.baseline.Rows = slices.DeleteFunc(slices.Clone(b.Rows), func(r api.BaselineRow) bool { return !slices.Contains(study.Modes, r.Mode) })
 	if len(s.baseline.Rows) == 0 {
 		return s, api.Refuse(b.Name+": mode", api.ModeUnknown, "rows of kv, round_robin or least_loaded: tell the load generator which mode the server uses, and measure again")
 	}
@@ -71,10 +72,6 @@ func newSource(start sim.Profile, b api.Baseline) (source, error) {
 		return s, err
 	}
 	return s, s.work()
-}
-
-func simulated(m api.Mode) bool {
-	return m == api.ModeKV || m == api.ModeRoundRobin || m == api.ModeLeastLoaded
 }
 
 func (s *source) assume(format string, args ...any) {
