@@ -80,7 +80,7 @@ func New(o Options) (*Cluster, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: o, profile: &o.Profile, rng: rand.New(rand.NewPCG(mix(o.Seed), 0)), jobs: map[*Job]struct{}{}}
+	c := &Cluster{options: o, profile: &o.Profile, rng: rand.New(rand.NewPCG(Mix(o.Seed), 0)), jobs: map[*Job]struct{}{}}
 	c.router = newRouter(o, c.rng)
 	for i := range o.Profile.Workers {
 		w := &worker{cluster: c, id: WorkerID(c.rng.Uint64() | 1<<63), index: i, pace: o.Profile.pace(i)}

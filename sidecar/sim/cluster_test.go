@@ -109,7 +109,7 @@ func send(t testing.TB, c *Cluster, output int, prompt ...text) (*recorder, *Job
 
 // answerTo is an answer that depends on the prompt alone.
 func answerTo(output int, prompt []text) text {
-	return text{id: mix(prompt[len(prompt)-1].id), tokens: output}
+	return text{id: Mix(prompt[len(prompt)-1].id), tokens: output}
 }
 
 func sendRequest(t testing.TB, c *Cluster, q Request) (*recorder, *Job) {

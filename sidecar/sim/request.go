@@ -16,7 +16,7 @@ func HashBlocks(blockTokens int, texts ...[]uint32) []BlockHash {
 	hash, filled := uint64(0), 0
 	for _, text := range texts {
 		for _, token := range text {
-			hash = mix(hash + uint64(token) + 0x9e3779b97f4a7c15)
+			hash = Mix(hash + uint64(token) + 0x9e3779b97f4a7c15)
 			if filled++; filled == blockTokens {
 				hashes, filled = append(hashes, BlockHash(hash)), 0
 			}
@@ -25,8 +25,9 @@ func HashBlocks(blockTokens int, texts ...[]uint32) []BlockHash {
 	return hashes
 }
 
-// mix is the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-func mix(x uint64) uint64 {
+// Mix spreads each bit of a number over all bits of the result: the finaliser of
+// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+func Mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31

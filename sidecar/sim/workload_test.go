@@ -20,9 +20,9 @@ func textRequest(blockTokens int, prompt []text, answer text) Request {
 		if i == len(prompt) {
 			q.PromptTokens = total
 		}
-		hash = mix(hash ^ part.id)
+		hash = Mix(hash ^ part.id)
 		for end := (total/blockTokens + 1) * blockTokens; end <= total+part.tokens; end += blockTokens {
-			q.Blocks = append(q.Blocks, BlockHash(mix(hash+uint64(end))))
+			q.Blocks = append(q.Blocks, BlockHash(Mix(hash+uint64(end))))
 		}
 		total += part.tokens
 	}

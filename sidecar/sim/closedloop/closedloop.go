@@ -254,9 +254,9 @@ type conversation struct {
 
 func (c *conversation) say(t text) {
 	size := c.loop.profile.KV.BlockTokens
-	c.hash = mix(c.hash ^ mix(t.id))
+	c.hash = sim.Mix(c.hash ^ sim.Mix(t.id))
 	for end := (c.tokens/size + 1) * size; end <= c.tokens+t.tokens; end += size {
-		c.blocks = append(c.blocks, sim.BlockHash(mix(c.hash+uint64(end))))
+		c.blocks = append(c.blocks, sim.BlockHash(sim.Mix(c.hash+uint64(end))))
 	}
 	c.tokens += t.tokens
 }
@@ -320,11 +320,4 @@ func (c *conversation) Finished(r sim.Report) {
 
 func questionTokens(r *rand.Rand, d api.Distribution) int {
 	return int(math.Round(max(d.Mean*(1+d.CV*r.NormFloat64()), d.Mean/4, 1)))
-}
-
-// mix is the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
