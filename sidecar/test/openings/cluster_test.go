@@ -167,9 +167,9 @@ func (nobody) TurnEnded(*workload.Turn, *chat.Result)                           
 func (nobody) ConversationEnded(*workload.Conversation, api.ConversationStatus, int) {}
 func (nobody) Active(int, int)                                                       {}
 
-// run holds 60 conversations for four minutes against a cluster with cold caches, and
-// gives the turns that were sent in the last three.
-func run(t *testing.T, mode api.Mode, openings workload.Openings) (turns []turn) {
+// run holds 60 conversations for so long, and a minute before it, against a cluster with
+// cold caches, and gives the turns that were sent after that minute.
+func run(t *testing.T, mode api.Mode, openings workload.Openings, long time.Duration) (turns []turn) {
 	synctest.Test(t, func(t *testing.T) {
 		texts, err := corpus.Builtin()
 		require.NoError(t, err)
@@ -184,7 +184,7 @@ func run(t *testing.T, mode api.Mode, openings workload.Openings) (turns []turn)
 		var wg sync.WaitGroup
 		wg.Go(func() { target.run(ctx) })
 		wg.Go(func() { w.Run(ctx) })
-		time.Sleep(4 * time.Minute)
+		time.Sleep(time.Minute + long)
 		cancel()
 		wg.Wait()
 		for _, u := range target.turns {

@@ -20,7 +20,8 @@ import (
 type figures struct {
 	n    int
 	p50  time.Duration // TTFT
-	cold float64       // share of the turns that found less than half of their prompt in a cache
+	p75  time.Duration
+	cold float64 // share of the turns that found less than half of their prompt in a cache
 }
 
 func byNumber(t *testing.T, turns []turn) map[int]figures {
@@ -40,7 +41,7 @@ func byNumber(t *testing.T, turns []turn) map[int]figures {
 			}
 		}
 		slices.Sort(ttft)
-		f.p50 = ttft[len(ttft)/2]
+		f.p50, f.p75 = ttft[len(ttft)/2], ttft[3*len(ttft)/4]
 		all[number] = f
 	}
 	return all
@@ -52,9 +53,10 @@ func byNumber(t *testing.T, turns []turn) map[int]figures {
 // later one is where none of the turns before it was on its worker, which is so
 // (2/3)^(n−1) of the time for turn n.
 func TestTurnsBeyondTheFirst(t *testing.T) {
-	shared := measure(t, api.ModeKV, 10)
-	kv := measure(t, api.ModeKV, workload.OneEach)
-	dealt := measure(t, api.ModeRoundRobin, workload.OneEach)
+	shared := measure(t, api.ModeKV, 10, 3*time.Minute)
+	kv := measure(t, api.ModeKV, workload.OneEach, 3*time.Minute)
+	// Shares of conversations that share workers settle slowly.
+	dealt := measure(t, api.ModeRoundRobin, workload.OneEach, 15*time.Minute)
 
 	for number, f := range shared {
 		assert.Less(t, f.cold, .1, "ten texts are soon cached everywhere: turn %d", number)
@@ -68,15 +70,15 @@ func TestTurnsBeyondTheFirst(t *testing.T) {
 		assert.Greater(t, kv[1].p50.Seconds(), 1.7*kv[number].p50.Seconds(), "turn 1 slow, turn %d fast", number)
 		assert.InDelta(t, math.Pow(2./3, float64(number-1)), dealt[number].cold, .2, "turn %d", number)
 	}
-	assert.Greater(t, dealt[2].p50.Seconds(), 1.7*kv[2].p50.Seconds(), "turn 2 is slow again")
+	assert.Greater(t, dealt[2].p75.Seconds(), 1.7*kv[2].p75.Seconds(), "turn 2 is slow again, two times in three")
 }
 
-func measure(t *testing.T, mode api.Mode, openings workload.Openings) map[int]figures {
+func measure(t *testing.T, mode api.Mode, openings workload.Openings, long time.Duration) map[int]figures {
 	t.Helper()
-	all := byNumber(t, run(t, mode, openings))
+	all := byNumber(t, run(t, mode, openings, long))
 	for number := 1; number <= 5; number++ {
 		f := all[number]
-		t.Logf("%s, openings %d, turn %d: %d turns, TTFT p50 %v, %.0f %% cold", mode, openings, number, f.n, f.p50.Round(time.Millisecond), 100*f.cold)
+		t.Logf("%s, openings %d, turn %d: %d turns, TTFT p50 %v, p75 %v, %.0f %% cold", mode, openings, number, f.n, f.p50.Round(time.Millisecond), f.p75.Round(time.Millisecond), 100*f.cold)
 		assert.Greater(t, f.n, 20)
 	}
 	return all
