@@ -20,6 +20,7 @@ type Backend interface {
 	Catalogue
 	Records
 	Simulations
+	Sweeps
 	// Lane finds a lane by its name.
 	Lane(name string) (Lane, error)
 }
@@ -94,6 +95,27 @@ type Simulations interface {
 	// FollowSimulation calls on with each event of a simulation until its end, the end
 	// of ctx, or an error of on.
 	FollowSimulation(ctx context.Context, id string, on func(event string, data any) error) error
+}
+
+// Sweeps runs trials, sweeps and capacity searches, one at a time, and reports on them;
+// [sweep.Desk] is one.
+type Sweeps interface {
+	Sweeps(ctx context.Context) api.SweepList
+	// StartSweep begins one on a lane. A second one at a time is an [api.ErrConflict].
+	StartSweep(ctx context.Context, by, lane string, req api.SweepRequest) (api.Sweep, error)
+	Sweep(ctx context.Context, id string) (api.Sweep, error)
+	PatchSweep(ctx context.Context, by, id string, p api.SweepPatch) (api.Sweep, error)
+	// DeleteSweep deletes one that has ended, and gives those that are left.
+	DeleteSweep(ctx context.Context, by, id string) (api.SweepList, error)
+	// SweepBaseline makes a baseline of a sweep's rows.
+	SweepBaseline(ctx context.Context, by, id string, req api.SweepBaselineRequest) (api.Baseline, error)
+	// WriteSeconds writes what the cluster said of itself in each second of each
+	// counted span, as CSV.
+	WriteSeconds(ctx context.Context, w io.Writer, id string) error
+	// WriteSweepReport writes the report of a sweep, whether it has ended or not.
+	WriteSweepReport(ctx context.Context, w io.Writer, id string, f api.ReportFormat) error
+	// WriteReport writes the report on any two results: b compared with a.
+	WriteReport(ctx context.Context, w io.Writer, a, b api.ReportSide, f api.ReportFormat) error
 }
 
 // Parts are the Backend of a load generator.

@@ -1,0 +1,394 @@
+package api
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// SweepKind is what a sweep asks.
+type SweepKind string
+
+// The kinds of sweeps.
+const (
+	SweepTrial    SweepKind = "trial"    // is one mode better than another at one concurrency?
+	SweepLevels   SweepKind = "sweep"    // what does each mode do at each level?
+	SweepCapacity SweepKind = "capacity" // how much does each mode sustain within the SLOs, and where do they cross?
+)
+
+// SweepKinds are all of them.
+var SweepKinds = []SweepKind{SweepTrial, SweepLevels, SweepCapacity}
+
+// SweepOrder is the order in which a sweep of levels runs its spans.
+type SweepOrder string
+
+// The orders. In turns, a drift of the machines weighs the same on all modes; mode after
+// mode, it is in the result, but the mode changes only once for each.
+const (
+	OrderInterleaved   SweepOrder = "interleaved"
+	OrderModeAfterMode SweepOrder = "mode_after_mode"
+)
+
+// SweepOrders are all of them.
+var SweepOrders = []SweepOrder{OrderInterleaved, OrderModeAfterMode}
+
+// SweepRequest asks for a sweep: spans of a workload at some concurrencies in some
+// modes, each on cold caches, and what they show. What is left out has a default; a
+// [Sweep] has it with all of them filled in. A field that its kind does not have is refused.
+type SweepRequest struct {
+	Kind  SweepKind   `json:"kind"`
+	Title *string     `json:"title,omitempty"`
+	Modes []ModeState `json:"modes,omitempty"` // of a trial two: the second is compared with the first; default: what the driver offers
+	// Levels are concurrencies: of a trial the one in question, of a sweep all, of a
+	// capacity search those that it begins with.
+	Levels     []int       `json:"levels,omitempty"`
+	Primary    *string     `json:"primary,omitempty"`         // of a trial: the metric that decides; see [SweepMetrics]
+	Smallest   *float64    `json:"smallest,omitempty"`        // of a trial: the smallest difference of interest, relative, of shares in points
+	Repeats    *int        `json:"repeats,omitempty"`         // of a sweep: spans of each level and mode
+	Order      *SweepOrder `json:"order,omitempty"`           // of a sweep
+	WarmUp     *float64    `json:"warm_up_seconds,omitempty"` // of a sweep: from the full concurrency on, until a span counts
+	Seconds    *float64    `json:"span_seconds,omitempty"`    // that a span counts, at least
+	Snapshots  *int        `json:"snapshots,omitempty"`       // of a sweep: 60 s windows at the end of as many equal parts of a span, whose percentiles are averaged
+	Resolution *int        `json:"resolution,omitempty"`      // of a capacity search: how many conversations its answer may be off
+	MaxSeconds *float64    `json:"max_seconds,omitempty"`     // of a trial and a capacity search: when they end undecided
+	SLO        *SLO        `json:"slo,omitempty"`             // default: the settings'
+	Seed       *uint64     `json:"seed,omitempty,string"`     // of the order of the spans, and of what the conversations are like
+}
+
+// SweepMetrics are the metrics that a trial compares, in the order of tables: those that
+// may be primary.
+var SweepMetrics = []string{"ttft_p95", "ttft_p50", "tpot_p95", "output_tokens_per_second", "kv_hit_ratio", "goodput"}
+
+// Bounds of a [SweepRequest] as a whole.
+const (
+	MaxSweepLevels = 40
+	MaxSweepModes  = 9
+	MaxSweepSpans  = 1000 // levels × modes × repeats
+)
+
+// SweepLimits are the ranges of the numbers of a [SweepRequest], by their paths; of
+// levels, that of each. A test holds the OpenAPI document against them.
+var SweepLimits = map[string]Limit{
+	"title":           Limits["title"],
+	"levels":          Limits["concurrency"],
+	"smallest":        {Min: .001, Max: .5},
+	"repeats":         {Min: 1, Max: 100},
+	"warm_up_seconds": {Min: 0, Max: 3600, Unit: "seconds"},
+	"span_seconds":    {Min: 1, Max: 86_400, Unit: "seconds"},
+	"snapshots":       {Min: 1, Max: 100},
+	"resolution":      {Min: 1, Max: 1000, Unit: "conversations"},
+	"max_seconds":     {Min: 1, Max: 7 * 86_400, Unit: "seconds"},
+	"slo.ttft":        Limits["slo.ttft"],
+	"slo.tpot":        Limits["slo.tpot"],
+}
+
+// sweepFields are the fields that not every kind has.
+var sweepFields = map[string][]SweepKind{
+	"primary": {SweepTrial}, "smallest": {SweepTrial}, "repeats": {SweepLevels}, "order": {SweepLevels},
+	"warm_up_seconds": {SweepLevels}, "snapshots": {SweepLevels}, "resolution": {SweepCapacity},
+	"max_seconds": {SweepTrial, SweepCapacity},
+}
+
+// Check holds what the request names against [SweepLimits], and its lists and fields
+// against its kind. The error is a [FieldError].
+func (r SweepRequest) Check() error {
+	if err := OneOf("kind", r.Kind, SweepKinds); err != nil {
+		return err
+	}
+	if err := r.checkFields(); err != nil {
+		return err
+	}
+	if err := r.checkLists(); err != nil {
+		return err
+	}
+	if r.Primary != nil {
+		if err := OneOf("primary", *r.Primary, SweepMetrics); err != nil {
+			return err
+		}
+	}
+	if r.Order != nil {
+		if err := OneOf("order", *r.Order, SweepOrders); err != nil {
+			return err
+		}
+	}
+	return checkFields(SweepLimits, "", reflect.ValueOf(r))
+}
+
+// checkFields refuses what another kind has.
+func (r SweepRequest) checkFields() error {
+	v := reflect.ValueOf(r)
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		kinds, some := sweepFields[name]
+		if some && !v.Field(i).IsNil() && !slices.Contains(kinds, r.Kind) {
+			return Refuse(name, fmt.Sprint(v.Field(i).Elem()), fmt.Sprintf("nothing: a %s has no such field", r.Kind))
+		}
+	}
+	return nil
+}
+
+func (r SweepRequest) checkLists() error {
+	least, most := 1, MaxSweepLevels
+	modesLeast, modesMost := 1, MaxSweepModes
+	switch r.Kind {
+	case SweepTrial:
+		most, modesLeast, modesMost = 1, 2, 2
+	case SweepCapacity:
+		least, modesMost = 2, 2
+	}
+	if n := len(r.Levels); n > 0 && (n < least || n > most) {
+		return Refuse("levels", fmt.Sprintf("a list of %d", n), count(least, most)+" for a "+string(r.Kind))
+	}
+	if n := len(r.Modes); n > 0 && (n < modesLeast || n > modesMost) {
+		return Refuse("modes", fmt.Sprintf("a list of %d", n), count(modesLeast, modesMost)+" for a "+string(r.Kind))
+	}
+	seen := map[int]bool{}
+	for _, level := range r.Levels {
+		if l := SweepLimits["levels"]; !l.Allows(float64(level)) {
+			return Refuse("levels", level, l.String())
+		}
+		if seen[level] {
+			return Refuse("levels", level, "each level once")
+		}
+		seen[level] = true
+	}
+	return nil
+}
+
+func count(least, most int) string {
+	if least == most {
+		return fmt.Sprint(least)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
+}
+
+// SweepState says where a sweep stands.
+type SweepState string
+
+// The states of a sweep. The last three are ends.
+const (
+	SweepRunning   SweepState = "running" // also while no load generator runs: it goes on with the next one on its data directory
+	SweepPaused    SweepState = "paused"
+	SweepDone      SweepState = "done"
+	SweepCancelled SweepState = "cancelled"
+	SweepFailed    SweepState = "failed"
+)
+
+// Ended says whether nothing more will come.
+func (s SweepState) Ended() bool { return s == SweepDone || s == SweepCancelled || s == SweepFailed }
+
+// SweepPatch pauses, resumes or cancels a sweep.
+type SweepPatch struct {
+	State SweepState `json:"state"` // paused, running or cancelled
+}
+
+// SweepList is what can be asked, and what has been.
+type SweepList struct {
+	Sweeps   []SweepSummary             `json:"sweeps"`   // newest first
+	Limits   map[string]SimulationLimit `json:"limits"`   // of the numbers of a request, by their paths; of levels, that of each
+	Defaults []SweepRequest             `json:"defaults"` // a request of each kind with all its fields, as it would be asked for now
+	Modes    []ModeState                `json:"modes"`    // that the driver can switch to
+	Metrics  []string                   `json:"metrics"`  // that may be primary
+}
+
+// SweepSummary is a sweep without its spans.
+type SweepSummary struct {
+	ID       string        `json:"id"`
+	Lane     string        `json:"lane"`
+	State    SweepState    `json:"state"`
+	Reason   string        `json:"reason,omitempty"` // why it is paused, was cancelled or failed
+	By       string        `json:"by"`               // who asked
+	Asked    time.Time     `json:"asked"`
+	Ended    *time.Time    `json:"ended,omitempty"`
+	Request  SweepRequest  `json:"request"` // with all defaults filled in
+	Progress SweepProgress `json:"progress"`
+	Words    []string      `json:"words"`              // what it shows so far, in sentences
+	Baseline string        `json:"baseline,omitempty"` // name of the one that was made of it
+}
+
+// Sweep is a sweep with all that it has measured so far.
+type Sweep struct {
+	SweepSummary
+	Program    string        `json:"program"` // version of the load generator that began it
+	Target     TargetID      `json:"target"`
+	Deployment Deployment    `json:"deployment"`
+	Workload   WorkloadShape `json:"workload"`
+	Spans      []SweepSpan   `json:"spans"` // in the order in which they ended
+	// Rows are the figures of each level and mode over all spans that count, with
+	// their 95 % intervals: by Student's t over the spans where there are several, else
+	// from parts of the one.
+	Rows     []BaselineRow `json:"rows"`
+	Trial    *TrialState   `json:"trial,omitempty"`
+	Capacity *Capacity     `json:"capacity,omitempty"`
+}
+
+// SweepProgress is how far a sweep is.
+type SweepProgress struct {
+	Spans       int      `json:"spans"`                  // that count
+	Of          *int     `json:"of,omitempty"`           // absent: that depends on what they show
+	Spoiled     int      `json:"spoiled"`                // spans that do not count
+	SecondsUsed float64  `json:"seconds_used"`           // by all spans that have ended, with their warm-up
+	SecondsLeft *float64 `json:"seconds_left,omitempty"` // estimated, as likely less as more; absent: not known
+	// Beyond says that a trial, as things stand, will reach the end of its time undecided.
+	Beyond bool      `json:"beyond,omitempty"`
+	Span   *SweepNow `json:"span,omitempty"` // the one under way
+}
+
+// SweepPhase is what is done of a span.
+type SweepPhase string
+
+// The phases of a span, in their order.
+const (
+	SpanSwitching SweepPhase = "switching"  // the mode is changed, or the caches are made cold
+	SpanWarmingUp SweepPhase = "warming_up" // it does not count yet
+	SpanCounting  SweepPhase = "counting"
+	SpanStoring   SweepPhase = "storing" // it waits until its turns are on the disk
+)
+
+// SweepNow is the span under way.
+type SweepNow struct {
+	Number      int        `json:"number"`  // from 0; the same when it is repeated
+	Attempt     int        `json:"attempt"` // 1, or 2 where the first was spoiled
+	Arm         string     `json:"arm,omitempty"`
+	Mode        ModeState  `json:"mode"`
+	Concurrency int        `json:"concurrency"`
+	Phase       SweepPhase `json:"phase"`
+	Message     string     `json:"message,omitempty"` // of a mode change
+	Seconds     float64    `json:"seconds"`           // in this phase
+	Of          *float64   `json:"of,omitempty"`      // seconds that it takes at least; absent: not known
+	Turns       int        `json:"turns"`             // that ended well while it counted
+	WarmingUp   int        `json:"warming_up"`        // conversations that began the span and have not ended
+}
+
+// SweepSpan is a span that has ended.
+type SweepSpan struct {
+	Number      int       `json:"number"`
+	Attempt     int       `json:"attempt"`
+	Arm         string    `json:"arm,omitempty"` // of a trial: pilot, a or b
+	Mode        ModeState `json:"mode"`
+	Concurrency int       `json:"concurrency"`
+	Seed        uint64    `json:"seed,string"`
+	Step        int64     `json:"step"` // of its turns
+	Started     time.Time `json:"started"`
+	CountedFrom time.Time `json:"counted_from"`
+	Until       time.Time `json:"until"`
+	Elapsed     float64   `json:"elapsed_seconds"` // with the switch before it
+	Turns       int       `json:"turns"`           // that ended well while it counted
+	Failed      int       `json:"failed"`
+	Cold        string    `json:"cold"`              // how its caches were made cold: emptied, or nonce
+	Spoiled     string    `json:"spoiled,omitempty"` // why it does not count
+	// Row is what was measured while it counted, with 95 % intervals from its parts.
+	Row    *BaselineRow `json:"row,omitempty"`
+	Causes *SweepCauses `json:"causes,omitempty"`
+}
+
+// SweepCauses are what the cluster said of itself while a span counted, once a second:
+// what can tell why one mode is slower than another. What it did not tell is absent.
+type SweepCauses struct {
+	Seconds        int      `json:"seconds"`                       // in which it was looked at
+	QueueSeconds   *float64 `json:"queue_seconds,omitempty"`       // of a request before its worker begins it, mean over workers and time
+	QueueLargest   *float64 `json:"queue_largest,omitempty"`       // largest of any worker at any time
+	QueueSkew      *float64 `json:"queue_skew,omitempty"`          // slowest worker's queue over the workers' mean, mean over time
+	Waiting        *float64 `json:"waiting,omitempty"`             // requests that wait at all workers, mean over time
+	InflightSpread *float64 `json:"inflight_spread,omitempty"`     // busiest less idlest worker, in requests, mean over time
+	InflightSkew   *float64 `json:"inflight_skew,omitempty"`       // busiest worker over the workers' mean, mean over time
+	EngineTTFT     *float64 `json:"engine_ttft_seconds,omitempty"` // p95 of the time to the first token as the server told it with its turns
+}
+
+// TrialDifference is what a trial knows of one metric. The difference is (B − A)/A of times
+// and rates, and B − A of shares.
+type TrialDifference struct {
+	Metric     string     `json:"metric"`
+	A          float64    `json:"a"` // mean over the spans, the geometric one of times and rates
+	B          float64    `json:"b"`
+	Difference float64    `json:"difference"`
+	Interval   [2]float64 `json:"interval"` // 95 %, over all looks together
+	Outcome    string     `json:"outcome"`  // what the interval says: as the verdict of a [TrialState]
+	Basis      string     `json:"basis"`    // what its width rests on: sections of the spans, or pairs of them
+}
+
+// TrialState is how a trial stands.
+type TrialState struct {
+	// Verdict is running, b_better, a_better, no_difference (the smallest difference of
+	// interest is excluded both ways) or time_over (undecided).
+	Verdict string            `json:"verdict"`
+	Pairs   int               `json:"pairs"`
+	Primary *TrialDifference  `json:"primary,omitempty"`
+	Others  []TrialDifference `json:"others"` // with intervals that hold for all of them together
+	// Assumed is the difference that the time left is estimated for: the present
+	// estimate, or before the first pair twice the smallest of interest.
+	Assumed *float64 `json:"assumed,omitempty"`
+}
+
+// Capacity is what a capacity search has found.
+type Capacity struct {
+	Modes    []ModeCapacity `json:"modes"`
+	Crossing *Crossing      `json:"crossing,omitempty"` // absent: not looked for, or none in the range
+}
+
+// ModeCapacity is how many conversations a mode sustains within the SLOs.
+type ModeCapacity struct {
+	Mode     ModeState `json:"mode"`
+	Level    *int      `json:"level,omitempty"`    // the estimate; 0: not even the lowest level meets them; absent: not known yet
+	Interval *[2]int   `json:"interval,omitempty"` // 95 %: between the levels at which it is certain enough
+	// Above says that the highest level still meets the SLOs: the capacity lies beyond it.
+	Above    bool        `json:"above,omitempty"`
+	Isolated []int       `json:"isolated"` // levels above the first that misses, which meet them nevertheless
+	Tested   []LevelTest `json:"tested"`   // ascending
+}
+
+// LevelTest is whether a level meets the SLOs.
+type LevelTest struct {
+	Concurrency int    `json:"concurrency"`
+	Spans       int    `json:"spans"`
+	Verdict     string `json:"verdict"` // meets, misses or open
+}
+
+// Crossing is where the second of two modes stops being better by TTFT p95, or begins to.
+type Crossing struct {
+	Level    *int    `json:"level,omitempty"`    // the estimate
+	Interval *[2]int `json:"interval,omitempty"` // 95 %
+	Below    string  `json:"below"`              // which is better below: a or b
+}
+
+// SweepBaselineRequest makes a baseline of a sweep's rows.
+type SweepBaselineRequest struct {
+	Name  string  `json:"name"`
+	Title *string `json:"title,omitempty"` // default: the sweep's
+}
+
+// ReportFormat is what a report can be had as.
+type ReportFormat string
+
+// The formats of reports.
+const (
+	ReportJSON     ReportFormat = "json"
+	ReportTSV      ReportFormat = "tsv"
+	ReportMarkdown ReportFormat = "md"
+	ReportHTML     ReportFormat = "html" // one file that needs no other and no script
+)
+
+// ReportFormats are all of them.
+var ReportFormats = []ReportFormat{ReportJSON, ReportTSV, ReportMarkdown, ReportHTML}
+
+// MediaType is that of a report in this format.
+func (f ReportFormat) MediaType() string {
+	switch f {
+	case ReportJSON:
+		return "application/json"
+	case ReportTSV:
+		return "text/tab-separated-values; charset=utf-8"
+	case ReportMarkdown:
+		return "text/markdown; charset=utf-8"
+	}
+	return "text/html; charset=utf-8"
+}
+
+// ReportSide is one of the two results that a report compares: a baseline in one mode.
+type ReportSide struct {
+	Baseline    string
+	Mode        Mode        // empty: the baseline's only one
+	Speculation Speculation // empty: the only one that the baseline has in that mode
+}
