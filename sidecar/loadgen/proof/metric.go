@@ -105,6 +105,7 @@ func (t *Turn) tpot() (float64, bool) {
 // tally is what is counted in a section of a span, or in all of it.
 type tally struct {
 	ttft, tpot      []float64
+	latency         []float64
 	tokens, seconds float64
 	prompt, cached  float64
 	ended, good     float64

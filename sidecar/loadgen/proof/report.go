@@ -90,9 +90,10 @@ const (
 
 // quantity says how to read and to judge one.
 type quantity struct {
-	name Quantity
-	of   func(*api.BaselineRow) *float64
-	kind kind
+	name     Quantity
+	of       func(*api.BaselineRow) **float64
+	interval func(*api.RowIntervals) **[2]float64
+	kind     kind
 }
 
 // kind is what sort of quantity it is.
@@ -105,15 +106,15 @@ const (
 )
 
 var quantities = []quantity{
-	{QuantityTTFT50, func(r *api.BaselineRow) *float64 { return r.TTFT.P50 }, duration},
-	{QuantityTTFT95, func(r *api.BaselineRow) *float64 { return r.TTFT.P95 }, duration},
-	{QuantityTPOT50, func(r *api.BaselineRow) *float64 { return r.TPOT.P50 }, duration},
-	{QuantityTPOT95, func(r *api.BaselineRow) *float64 { return r.TPOT.P95 }, duration},
-	{QuantityLatency50, func(r *api.BaselineRow) *float64 { return r.Latency.P50 }, duration},
-	{QuantityLatency95, func(r *api.BaselineRow) *float64 { return r.Latency.P95 }, duration},
-	{QuantityThroughput, func(r *api.BaselineRow) *float64 { return r.OutputTokensPerSecond }, rate},
-	{QuantityRequests, func(r *api.BaselineRow) *float64 { return r.RequestsPerSecond }, rate},
-	{QuantityHitRate, func(r *api.BaselineRow) *float64 { return r.KVHitRatio }, share},
+	{QuantityTTFT50, func(r *api.BaselineRow) **float64 { return &r.TTFT.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.TTFT.P50 }, duration},
+	{QuantityTTFT95, func(r *api.BaselineRow) **float64 { return &r.TTFT.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.TTFT.P95 }, duration},
+	{QuantityTPOT50, func(r *api.BaselineRow) **float64 { return &r.TPOT.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.TPOT.P50 }, duration},
+	{QuantityTPOT95, func(r *api.BaselineRow) **float64 { return &r.TPOT.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.TPOT.P95 }, duration},
+	{QuantityLatency50, func(r *api.BaselineRow) **float64 { return &r.Latency.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.Latency.P50 }, duration},
+	{QuantityLatency95, func(r *api.BaselineRow) **float64 { return &r.Latency.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.Latency.P95 }, duration},
+	{QuantityThroughput, func(r *api.BaselineRow) **float64 { return &r.OutputTokensPerSecond }, func(r *api.RowIntervals) **[2]float64 { return &r.OutputTokensPerSecond }, rate},
+	{QuantityRequests, func(r *api.BaselineRow) **float64 { return &r.RequestsPerSecond }, func(r *api.RowIntervals) **[2]float64 { return &r.RequestsPerSecond }, rate},
+	{QuantityHitRate, func(r *api.BaselineRow) **float64 { return &r.KVHitRatio }, func(r *api.RowIntervals) **[2]float64 { return &r.KVHitRatio }, share},
 }
 
 // NewReport compares two modes of a baseline. An error is an *[api.FieldError]: a mode or a level
@@ -182,7 +183,7 @@ func rowsOf(b api.Baseline, field string, m api.ModeState) (map[int]*api.Baselin
 func compareRows(level int, a, b *api.BaselineRow) Level {
 	l := Level{Concurrency: level, Figures: map[Quantity]Figure{}}
 	for _, q := range quantities {
-		f := Figure{A: q.of(a), B: q.of(b)}
+		f := Figure{A: *q.of(a), B: *q.of(b)}
 		if f.A != nil && f.B != nil {
 			if v := q.kind.advantage(*f.A, *f.B); finite(v) {
 				f.Advantage = &v

@@ -119,6 +119,7 @@ func (t *tally) end(turn *Turn, slo api.SLO) {
 	if turn.Failed {
 		return
 	}
+	t.latency = append(t.latency, turn.Ended-turn.Sent)
 	if tpot, ok := turn.tpot(); ok {
 		t.tpot = append(t.tpot, tpot)
 	}
@@ -129,7 +130,7 @@ func (t *tally) end(turn *Turn, slo api.SLO) {
 }
 
 func (t *tally) add(o *tally) {
-	t.ttft, t.tpot = append(t.ttft, o.ttft...), append(t.tpot, o.tpot...)
+	t.ttft, t.tpot, t.latency = append(t.ttft, o.ttft...), append(t.tpot, o.tpot...), append(t.latency, o.latency...)
 	t.tokens += o.tokens
 	t.seconds += o.seconds
 	t.prompt += o.prompt

@@ -74,17 +74,20 @@ const (
 	ArmB     Arm = "b"
 )
 
-// Span is one to run next: both modes' caches emptied, and the workload begun anew at the
-// plan's concurrency.
+// Span is one to run next: on cold caches, with the workload begun anew.
 type Span struct {
-	Number  int           `json:"number"`  // from 0, the pilot; the same when it is repeated
-	Attempt int           `json:"attempt"` // 1, or 2 where the first was spoiled
-	Arm     Arm           `json:"arm"`
+	Number  int           `json:"number"`        // from 0, the pilot; the same when it is repeated
+	Attempt int           `json:"attempt"`       // 1, or 2 where the first was spoiled
+	Arm     Arm           `json:"arm,omitempty"` // of a trial
 	Mode    api.ModeState `json:"mode"`
-	Seed    uint64        `json:"seed,string"` // of the workload's draws, the same for both arms of a pair
+	// Concurrency is how many conversations it keeps in progress.
+	Concurrency int    `json:"concurrency"`
+	Seed        uint64 `json:"seed,string"` // of the workload's draws, the same for the spans that are compared
 	// WarmUp is how many conversations, from the first on, must have ended before it
 	// counts; none for the pilot, whose figures are for the forecast alone.
 	WarmUp int `json:"warm_up"`
+	// WarmUpSeconds is for how long it must have been at its concurrency before it counts.
+	WarmUpSeconds float64 `json:"warm_up_seconds,omitempty"`
 	// Seconds is for how long it then counts at least; see [Enough].
 	Seconds float64 `json:"seconds"`
 }
@@ -156,7 +159,7 @@ func New(p Plan) (*Trial, error) {
 
 // Next is the span to run; false once the trial is over.
 func (t *Trial) Next() (Span, bool) {
-	s := Span{Attempt: 1, Arm: ArmPilot, Seconds: t.Plan.Seconds}
+	s := Span{Attempt: 1, Arm: ArmPilot, Concurrency: t.Plan.Concurrency, Seconds: t.Plan.Seconds}
 	if n := len(t.Done); n > 0 {
 		if t.verdict().Over() {
 			return Span{}, false

@@ -1,0 +1,167 @@
+package proof
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"kvbooth/sidecar/api"
+)
+
+// SweepPlan is what a sweep of levels measures, settled before its first span.
+type SweepPlan struct {
+	Levels  []int           `json:"levels"`
+	Modes   []api.ModeState `json:"modes"`
+	Repeats int             `json:"repeats"` // spans of each level and mode
+	Order   api.SweepOrder  `json:"order"`
+	WarmUp  float64         `json:"warm_up"` // seconds at the full concurrency before a span counts
+	Seconds float64         `json:"seconds"` // that it then counts at least; see [Enough]
+	Seed    uint64          `json:"seed,string"`
+}
+
+// Validate says what no sweep can ask: nil, or an *[api.FieldError].
+func (p SweepPlan) Validate() error {
+	if len(p.Levels) == 0 || slices.Min(p.Levels) < 1 {
+		return api.Refuse("levels", p.Levels, "one or more, each 1 or more")
+	}
+	if len(p.Modes) == 0 {
+		return api.Refuse("modes", p.Modes, "one or more")
+	}
+	for _, m := range p.Modes {
+		if !slices.Contains(api.Modes, m.Mode) || m.Mode == api.ModeUnknown {
+			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded")
+		}
+	}
+	switch spans := len(p.Levels) * len(p.Modes) * p.Repeats; {
+	case p.Repeats < 1 || spans > api.MaxSweepSpans:
+		return api.Refuse("repeats", p.Repeats, fmt.Sprintf("1 or more, with levels × modes × repeats up to %d", api.MaxSweepSpans))
+	case !(p.WarmUp >= 0 && p.WarmUp <= maxSpan):
+		return api.Refuse("warm_up_seconds", p.WarmUp, fmt.Sprintf("0 to %d", maxSpan))
+	case !(p.Seconds >= 1 && p.Seconds <= maxSpan):
+		return api.Refuse("span_seconds", p.Seconds, fmt.Sprintf("1 to %d", maxSpan))
+	}
+	return api.OneOf("order", p.Order, api.SweepOrders)
+}
+
+// Sweep measures every level in every mode several times. It is a state machine like
+// [Trial], and its JSON is all of its state.
+//
+// Interleaved, all levels and modes come once before any comes again. Repeats come in
+// pairs: the first takes levels and modes in an order that the seed draws, the
+// second in the reverse of it, so that what grows evenly over both weighs the same on
+// all. The modes of a level follow each other, on the same conversations. Mode after mode,
+// all of one mode come before the next, as the recorded results were measured.
+type Sweep struct {
+	Plan SweepPlan   `json:"plan"`
+	Done []SweepDone `json:"done"`
+}
+
+// SweepDone is what a sweep keeps of a span.
+type SweepDone struct {
+	Number  int     `json:"number"`
+	Attempt int     `json:"attempt"`
+	Elapsed float64 `json:"elapsed"`
+	Spoiled string  `json:"spoiled,omitempty"`
+}
+
+// NewSweep begins a sweep. The error is an *[api.FieldError].
+func NewSweep(p SweepPlan) (*Sweep, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return &Sweep{Plan: p}, nil
+}
+
+// Of is how many spans there will be that count, unless one is spoiled twice.
+func (s *Sweep) Of() int { return len(s.Plan.Levels) * len(s.Plan.Modes) * s.Plan.Repeats }
+
+// Next is the span to run; false once all have been.
+func (s *Sweep) Next() (Span, bool) {
+	number, attempt := 0, 1
+	if n := len(s.Done); n > 0 {
+		last := s.Done[n-1]
+		number = last.Number + 1
+		if last.Spoiled != "" && last.Attempt == 1 {
+			number, attempt = last.Number, 2
+		}
+	}
+	if number >= s.Of() {
+		return Span{}, false
+	}
+	span := s.order()[number]
+	span.Number, span.Attempt = number, attempt
+	return span, true
+}
+
+// order is that of all spans.
+func (s *Sweep) order() (all []Span) {
+	p := s.Plan
+	if p.Order == api.OrderModeAfterMode {
+		for _, m := range p.Modes {
+			for _, level := range p.Levels {
+				for repeat := range p.Repeats {
+					all = append(all, s.span(level, m, repeat))
+				}
+			}
+		}
+		return all
+	}
+	for repeat := range p.Repeats {
+		rng := rand.New(rand.NewPCG(p.Seed, 1<<62|uint64(repeat/2)))
+		var round []Span
+		for _, i := range rng.Perm(len(p.Levels)) {
+			for _, j := range rng.Perm(len(p.Modes)) {
+				round = append(round, s.span(p.Levels[i], p.Modes[j], repeat))
+			}
+		}
+		if repeat%2 == 1 {
+			slices.Reverse(round)
+		}
+		all = append(all, round...)
+	}
+	return all
+}
+
+// span is one of a level in a mode: each repeat of a level has conversations of its own,
+// which are the same in all modes.
+func (s *Sweep) span(level int, m api.ModeState, repeat int) Span {
+	return Span{
+		Mode: m, Concurrency: level, WarmUpSeconds: s.Plan.WarmUp, Seconds: s.Plan.Seconds,
+		Seed: rand.New(rand.NewPCG(s.Plan.Seed, uint64(level)<<32|uint64(repeat))).Uint64(),
+	}
+}
+
+// Add takes in the result of the span that [Sweep.Next] gave. What cannot be that
+// span's result gives an *[api.FieldError] and changes nothing.
+func (s *Sweep) Add(r Result) error {
+	span, ok := s.Next()
+	switch {
+	case !ok:
+		return api.Refuse("number", r.Number, "none: the sweep is over")
+	case r.Number != span.Number:
+		return api.Refuse("number", r.Number, fmt.Sprintf("%d, the next one", span.Number))
+	case !(r.Elapsed > 0 && r.Elapsed <= maxTrial):
+		return api.Refuse("elapsed", r.Elapsed, fmt.Sprintf("more than 0, up to %d", maxTrial))
+	}
+	if r.Spoiled == "" {
+		if err := r.validate(); err != nil {
+			return err
+		}
+	}
+	s.Done = append(s.Done, SweepDone{Number: span.Number, Attempt: span.Attempt, Elapsed: r.Elapsed, Spoiled: r.Spoiled})
+	return nil
+}
+
+// SecondsLeft is an estimate by the spans so far, or before the first by what the plan asks
+// for, without the changes of mode.
+func (s *Sweep) SecondsLeft() float64 {
+	each, left := s.Plan.WarmUp+s.Plan.Seconds, s.Of()
+	if n := len(s.Done); n > 0 {
+		each = 0
+		for _, d := range s.Done {
+			each += d.Elapsed / float64(n)
+		}
+		left = s.Of() - s.Done[n-1].Number - 1
+	}
+	return each * float64(left)
+}
