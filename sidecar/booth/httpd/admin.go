@@ -27,7 +27,7 @@ const (
 func (s *Server) admin() []endpoint {
 	return []endpoint{
 		{"/sim/v1/state", methods{http.MethodGet: s.getState}, s.guarded, "Mode, speculation, speed, faults, workers, and what can be chosen."},
-		{"/sim/v1/mode", methods{http.MethodPut: s.putMode}, s.guarded, "Switches mode and speculation; the cluster restarts with empty caches."},
+		{"/sim/v1/mode", methods{http.MethodPut: s.putMode}, s.guarded, "Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` in the mode in force, too."},
 		{"/sim/v1/faults", methods{http.MethodGet: s.getFaults, http.MethodPut: s.putFaults}, s.guarded, "Shares of requests that fail: `http_500`, `http_429`, `stall`, `disconnect`."},
 		{"/sim/v1/workers/{id}/lose", methods{http.MethodPost: s.loseWorker}, s.guarded, "Takes a worker away for `seconds`."},
 		{"/sim/v1/decisions", methods{http.MethodGet: s.getDecisions}, s.guarded, "The router's last decisions, with each worker's cost; `?limit=`, 1 to 1,000."},
@@ -133,7 +133,7 @@ func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
 	err := decode(w, r, &to)
 	changed := false
 	if err == nil {
-		changed, err = s.change(to)
+		changed, err = s.change(to, r.URL.Query().Get("restart") == "true")
 	}
 	switch {
 	case err != nil:
@@ -146,8 +146,9 @@ func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
 }
 
 // change restarts the cluster with another mode or speculation; an empty
-// speculation stays as it is. changed is false where both are in force already.
-func (s *Server) change(to api.ModeState) (changed bool, err error) {
+// speculation stays as it is. changed is false where both are in force already, unless it
+// is to restart all the same.
+func (s *Server) change(to api.ModeState, restart bool) (changed bool, err error) {
 	s.switching.Lock()
 	defer s.switching.Unlock()
 	now := s.snapshot().State
@@ -157,7 +158,7 @@ func (s *Server) change(to api.ModeState) (changed bool, err error) {
 	if err := checkMode(to, s.options.Cluster.Profile); err != nil {
 		return false, err
 	}
-	if to.Mode == now.Mode && to.Speculation == now.Speculation {
+	if to.Mode == now.Mode && to.Speculation == now.Speculation && !restart {
 		return false, nil
 	}
 	if err := saveMode(s.options.StateFile, to); err != nil {

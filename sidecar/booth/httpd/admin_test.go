@@ -107,6 +107,11 @@ func TestMode(t *testing.T) {
 		return metric(text, "dynamo_frontend_requests_total") == 1
 	}, "counted since the restart")
 
+	status, _ = b.call(http.MethodPut, "/sim/v1/mode?restart=true", `{"mode":"round_robin","speculation":"draft"}`)
+	assert.Equal(t, http.StatusAccepted, status, "it restarts in the mode in force")
+	assert.False(t, b.state().Ready)
+	eventually(t, func() bool { return b.state().Ready }, "the cluster is back again")
+
 	// The next process finds the mode.
 	again, err := New(b.options)
 	require.NoError(t, err)

@@ -108,8 +108,9 @@ func (s *Simulated) Decisions(ctx context.Context, limit int) ([]api.RoutingDeci
 }
 
 // Switch asks the cluster for a mode and waits until it is ready in it. The
-// caches are empty then, unless the cluster was in that mode already and had
-// nothing to restart for. A mode that is not offered, or that the cluster
+// caches are empty then, unless the cluster was in that mode already, although the
+// caller thought otherwise, and had nothing to restart for; from a mode to itself, it
+// restarts. A mode that is not offered, or that the cluster
 // refuses, gives an [api.FieldError], and the end of ctx its cause. A switch that
 // fails after the cluster may have begun it is rolled back before Switch returns,
 // within seconds beyond the cluster's restart; Close cuts that short.
@@ -120,11 +121,11 @@ func (s *Simulated) Switch(ctx context.Context, from, to api.ModeState, report f
 	if err := offered(s.Offers(), to); err != nil {
 		return false, err
 	}
-	begun, cold, err := s.bring(ctx, to, switchPatience, func(message string) { report("switching", message) })
+	begun, cold, err := s.bring(ctx, to, from == to, switchPatience, func(message string) { report("switching", message) })
 	if err == nil || !begun {
 		return cold, err
 	}
-	_, _, back := s.bring(s.life, from, rollBackPatience, func(message string) { report("rolling_back", message) })
+	_, _, back := s.bring(s.life, from, false, rollBackPatience, func(message string) { report("rolling_back", message) })
 	if back != nil {
 		s.log.Warn("the simulated cluster could not be brought back", "to", describe(from), "error", back)
 		return false, fmt.Errorf("%w; bringing it back to %s failed, too: %w", err, describe(from), back)
@@ -150,11 +151,11 @@ func (s *Simulated) Close() {
 	s.client.CloseIdleConnections()
 }
 
-// bring asks for a mode and waits until the cluster is ready in it. Where the
-// cluster has refused, it has not begun to switch.
-func (s *Simulated) bring(ctx context.Context, to api.ModeState, patience time.Duration, progress func(string)) (begun, cold bool, err error) {
+// bring asks for a mode, and for a restart even in that mode if it must be, and waits until
+// the cluster is ready in it. Where the cluster has refused, it has not begun to switch.
+func (s *Simulated) bring(ctx context.Context, to api.ModeState, anew bool, patience time.Duration, progress func(string)) (begun, cold bool, err error) {
 	progress("asking the simulated cluster for " + describe(to))
-	restart, cold, err := s.ask(ctx, to, patience, progress)
+	restart, cold, err := s.ask(ctx, to, anew, patience, progress)
 	if err != nil {
 		refused := errors.As(err, new(*refusal)) || errors.As(err, new(*api.FieldError))
 		return !refused, false, err
@@ -167,10 +168,14 @@ func (s *Simulated) bring(ctx context.Context, to api.ModeState, patience time.D
 
 // ask puts a mode until the cluster has taken or refused it: to ask twice does
 // no harm. It gives the length of the restart, and whether there is one.
-func (s *Simulated) ask(ctx context.Context, to api.ModeState, patience time.Duration, progress func(string)) (restart time.Duration, cold bool, err error) {
+func (s *Simulated) ask(ctx context.Context, to api.ModeState, anew bool, patience time.Duration, progress func(string)) (restart time.Duration, cold bool, err error) {
+	query := url.Values{}
+	if anew {
+		query.Set("restart", "true")
+	}
 	err = until(ctx, patience, progress, func(ctx context.Context) (string, error) {
 		var st simState
-		status, err := s.call(ctx, http.MethodPut, "mode", nil, to, &st)
+		status, err := s.call(ctx, http.MethodPut, "mode", query, to, &st)
 		if err != nil {
 			return silence(err)
 		}

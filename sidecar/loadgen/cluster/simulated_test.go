@@ -117,7 +117,7 @@ func (a *admin) change(w http.ResponseWriter, req *http.Request) {
 	a.asked = append(a.asked, to)
 	switch {
 	case a.fault != nil && a.fault(w):
-	case to == a.mode:
+	case to == a.mode && req.URL.Query().Get("restart") != "true":
 		a.tell(w, http.StatusOK)
 	default:
 		a.mode, a.ready = to, time.Now().Add(a.restart)
@@ -185,6 +185,9 @@ func TestSimulatedOverHTTP(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, rrEagle, mode)
 		require.False(t, s.Simulation().Calibrated, "it is that of the mode in force")
+		cold, err = s.Switch(t.Context(), rrEagle, rrEagle, unheard)
+		require.NoError(t, err)
+		require.True(t, cold, "from a mode to itself, it restarts")
 
 		decisions, err := s.Decisions(t.Context(), 20)
 		require.NoError(t, err)

@@ -80,22 +80,24 @@ type Lane struct {
 	jobs  chan func(context.Context)
 	ended chan struct{} // closed when the last job is done
 
-	mu       sync.Mutex
-	phase    api.Phase
-	settings workload.Settings
-	corpus   *corpus.Corpus
-	mode     api.ModeState
-	modeFrom api.ModeSource
-	change   *change
-	nonce    string
-	run      *run
-	runs     int
-	opened   int64 // conversations of earlier runs
-	brake    brake
-	started  *time.Time
-	reshaped time.Time    // when the shape changed last; conversations begun before have another
-	lastRow  time.Time    // when a row for the baseline "this target" was due last
-	notKept  *api.NotKept // the latest such row that was not kept
+	mu         sync.Mutex
+	phase      api.Phase
+	settings   workload.Settings
+	corpus     *corpus.Corpus
+	mode       api.ModeState
+	modeFrom   api.ModeSource
+	change     *change
+	nonce      string
+	run        *run
+	runs       int
+	opened     int64 // conversations of earlier runs
+	brake      brake
+	started    *time.Time
+	lease      *Lease         // nil: the lane is nobody's
+	nextCorpus *corpus.Corpus // that came while it was somebody's
+	reshaped   time.Time      // when the shape changed last; conversations begun before have another
+	lastRow    time.Time      // when a row for the baseline "this target" was due last
+	notKept    *api.NotKept   // the latest such row that was not kept
 }
 
 // run is one span from a start to its stop.
@@ -201,6 +203,9 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 	if l.change != nil {
 		s.ModeChange = new(l.change.ModeChange)
 	}
+	if l.lease != nil {
+		s.Sweep = l.lease.what()
+	}
 	return s, wait
 }
 
@@ -214,7 +219,7 @@ func (l *Lane) shape() api.WorkloadShape {
 
 // Start starts the workload, or sets the concurrency of a running one. It gives
 // an [api.FieldError] for a concurrency out of range, [api.ErrConflict] while
-// the lane drains or changes its mode, and [api.ErrUnavailable] when the
+// the lane drains, changes its mode or is taken, and [api.ErrUnavailable] when the
 // process is ending.
 func (l *Lane) Start(_ context.Context, by string, req api.StartRequest) (api.State, error) {
 	limit := l.catalogue.Settings().MaxConcurrency
@@ -222,6 +227,9 @@ func (l *Lane) Start(_ context.Context, by string, req api.StartRequest) (api.St
 		next, err := l.next(api.WorkloadPatch{Concurrency: req.Concurrency}, limit)
 		if err == nil {
 			err = l.open()
+		}
+		if err == nil {
+			err = l.untaken()
 		}
 		if err != nil {
 			return err
@@ -242,11 +250,15 @@ func (l *Lane) Start(_ context.Context, by string, req api.StartRequest) (api.St
 }
 
 // Patch changes the workload's settings; what is left out stays. It gives an
-// [api.FieldError] for a value out of range, and then changes nothing.
+// [api.FieldError] for a value out of range and [api.ErrConflict] while the lane is taken,
+// and then changes nothing.
 func (l *Lane) Patch(_ context.Context, by string, p api.WorkloadPatch) (api.State, error) {
 	limit := l.catalogue.Settings().MaxConcurrency
 	return l.do(func() error {
 		next, err := l.next(p, limit)
+		if err == nil {
+			err = l.untaken()
+		}
 		if err == nil {
 			l.apply(by, next)
 		}
@@ -305,6 +317,10 @@ func (l *Lane) inNewStep(change func()) bool {
 func (l *Lane) SetCorpus(c *corpus.Corpus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.lease != nil { // spans that are compared have the same texts
+		l.nextCorpus = c
+		return
+	}
 	if c.Name == l.corpus.Name || l.open() != nil {
 		return
 	}
@@ -339,7 +355,11 @@ func (l *Lane) endStep(now time.Time) {
 }
 
 // begin starts a run with the settings and mode in force. The lock is held.
-func (l *Lane) begin(by string) {
+func (l *Lane) begin(by string) { l.beginRun(by, l.opts.Seed, l.opened, nil) }
+
+// beginRun is begin with conversations of a seed, behind those that were opened before,
+// and with somebody who hears of what they do, or nil. The lock is held.
+func (l *Lane) beginRun(by string, seed uint64, opened int64, tap Tap) {
 	now := time.Now()
 	l.started, l.phase = &now, api.PhaseRunning
 	l.runs++
@@ -349,9 +369,9 @@ func (l *Lane) begin(by string) {
 	l.steps.begin(now, l.settings.Concurrency, l.mode, false)
 	ctx, cancel := context.WithCancel(l.ctx)
 	w := workload.New(workload.Options{
-		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: l.opts.Seed, Opened: l.opened, Nonce: l.nonce,
+		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, Nonce: l.nonce,
 		Sender: l.target, Corpus: l.corpus, Questioner: l.opts.Questioner,
-		Instance: l.opts.Driver.Instance, Observer: &observer{lane: l},
+		Instance: l.opts.Driver.Instance, Observer: &observer{lane: l, tap: tap},
 	}, l.settings)
 	r := &run{workload: w, cancel: cancel, ended: make(chan struct{})}
 	l.run = r
@@ -386,6 +406,9 @@ func (l *Lane) stop(by string, drain bool) (ended <-chan struct{}) {
 	defer l.mu.Unlock()
 	if l.run != nil {
 		ended = l.run.ended
+	}
+	if l.lease != nil {
+		l.lease.cause(stoppedBy(by))
 	}
 	switch {
 	case l.phase == api.PhaseSwitching && l.change.resume:

@@ -20,6 +20,11 @@ type change struct {
 	cancel context.CancelFunc
 	resume bool // start again at the end
 	by     string
+
+	progress func(message string) // hears of it, too; nil: nobody does
+	// Once it has ended:
+	cold bool  // the caches were emptied
+	err  error // why it was given up
 }
 
 // SetMode begins a mode change and returns at once; the snapshot shows its
@@ -71,10 +76,13 @@ func (l *Lane) checkChange(to api.ModeState) error {
 	return l.checkOffered(offers, to)
 }
 
-// free refuses to touch the mode while it is being changed, or at the end of the
-// process. The lock is held.
+// free refuses to touch the mode while it is being changed, while the lane is taken, or at
+// the end of the process. The lock is held.
 func (l *Lane) free() error {
 	if err := l.open(); err != nil {
+		return err
+	}
+	if err := l.untaken(); err != nil {
 		return err
 	}
 	if l.phase == api.PhaseSwitching {
@@ -168,13 +176,16 @@ func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 }
 
 // CancelMode gives up the mode change in progress; the old mode goes on. It
-// gives [api.ErrConflict] where there is none.
+// gives [api.ErrConflict] where there is none, or where the lane is taken.
 func (l *Lane) CancelMode(_ context.Context, by string) (api.State, error) {
 	l.mu.Lock()
-	c, switching := l.change, l.phase == api.PhaseSwitching
+	c, switching, taken := l.change, l.phase == api.PhaseSwitching, l.untaken()
 	l.mu.Unlock()
 	if !switching {
 		return l.State(), fmt.Errorf("%w: no mode change is in progress", api.ErrConflict)
+	}
+	if taken != nil {
+		return l.State(), taken
 	}
 	c.cancel()
 	l.event(api.EventModeChange, by, fmt.Sprintf("cancelled the change to %s", c.To.Mode))
@@ -188,9 +199,14 @@ func (l *Lane) switchMode(ctx context.Context, c *change, current *run) {
 		current.cancel()
 		<-current.ended
 	}
-	l.report(c, "switching", fmt.Sprintf("switching to %s", c.To.Mode))
+	doing := fmt.Sprintf("switching to %s", c.To.Mode)
+	if c.From == c.To {
+		doing = "making the caches cold"
+	}
+	l.report(c, "switching", doing)
 	cold, err := l.opts.Driver.Switch(ctx, c.From, c.To, func(phase, message string) { l.report(c, phase, message) })
 	if l.ctx.Err() != nil {
+		c.err = l.ctx.Err()
 		return
 	}
 	l.finish(c, cold, err)
@@ -200,6 +216,9 @@ func (l *Lane) report(c *change, phase, message string) {
 	l.mu.Lock()
 	c.Phase, c.Message = phase, message
 	l.mu.Unlock()
+	if c.progress != nil {
+		c.progress(message)
+	}
 	l.notify()
 }
 
@@ -208,6 +227,7 @@ func (l *Lane) report(c *change, phase, message string) {
 func (l *Lane) finish(c *change, cold bool, err error) {
 	l.mu.Lock()
 	text := transition(c.From, c.To)
+	c.cold, c.err = cold, err
 	if err == nil {
 		l.mode, l.modeFrom, l.change = c.To, l.sourceOf(c.To), nil
 		if !cold {
@@ -219,7 +239,9 @@ func (l *Lane) finish(c *change, cold bool, err error) {
 		c.Message = fmt.Sprintf("still in %s: %s", modeWords(c.From.Mode), reason(err))
 	}
 	l.phase = api.PhaseStopped
-	l.event(api.EventModeChange, c.by, text)
+	if c.From != c.To {
+		l.event(api.EventModeChange, c.by, text)
+	}
 	if c.resume {
 		l.begin(c.by)
 	}

@@ -15,6 +15,7 @@ import (
 // observer turns what a workload tells into samples, rows and numbers.
 type observer struct {
 	lane  *Lane
+	tap   Tap      // nil: nobody hears of the run
 	marks sync.Map // *workload.Turn → mark
 }
 
@@ -30,6 +31,9 @@ func (o *observer) ConversationEnded(c *workload.Conversation, status api.Conver
 	now := time.Now()
 	o.lane.record.ConversationEnded(status)
 	o.save(c, status, done, &now)
+	if o.tap != nil {
+		o.tap.ConversationEnded(c.Number)
+	}
 }
 
 func (o *observer) save(c *workload.Conversation, status api.ConversationStatus, done int, ended *time.Time) {
@@ -43,7 +47,14 @@ func (o *observer) save(c *workload.Conversation, status api.ConversationStatus,
 func (o *observer) TurnStarted(t *workload.Turn) { o.marks.Store(t, o.lane.steps.mark()) }
 
 // Chunk counts tokens as they arrive.
-func (o *observer) Chunk(tokens int) { o.lane.meter.Add(time.Now(), tokens) }
+func (o *observer) Chunk(tokens int) { o.tokens(time.Now(), tokens) }
+
+func (o *observer) tokens(at time.Time, n int) {
+	o.lane.meter.Add(at, n)
+	if o.tap != nil {
+		o.tap.Tokens(at, n)
+	}
+}
 
 // Active passes the numbers of conversations on to the step.
 func (o *observer) Active(actual, target int) { o.lane.steps.active(time.Now(), actual, target) }
@@ -58,6 +69,9 @@ func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
 	o.lane.record.Add(sample)
 	row := newTurn(o.lane.opts.Name, t, r, m, &sample)
 	o.lane.process.Store.SaveTurn(row)
+	if o.tap != nil {
+		o.tap.Turn(row)
+	}
 	if sample.Status == api.TurnError {
 		o.lane.failures.turnFailed(r.Ended, r.Err.Class, r.Err.Message)
 	}
@@ -74,7 +88,7 @@ func (o *observer) correct(r *chat.Result) {
 		counted += max(1, int(c.Tokens))
 	}
 	if n, _ := r.OutputTokens(); n != counted {
-		o.lane.meter.Add(r.Ended, n-counted)
+		o.tokens(r.Ended, n-counted)
 	}
 }
 

@@ -24,7 +24,9 @@ func (l *Lane) tick(now time.Time) {
 		l.steps.unmix(now)
 	}
 	l.brake.add(now, l.run.workload.Pace())
-	l.hold(now)
+	if l.lease == nil { // a span is one step; that it is held, its owner sees
+		l.hold(now)
+	}
 	if now.Sub(l.lastRow) >= settleSpan {
 		l.keepRow(now)
 	}

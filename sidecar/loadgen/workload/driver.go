@@ -15,8 +15,8 @@ type Driver interface {
 	// Offers lists the modes that the cluster can be brought to.
 	Offers() []api.ModeState
 
-	// Switch brings the cluster from one mode to another and returns when turns
-	// may be sent. It calls report with a phase (see [api.ModeChange]) and a
+	// Switch brings the cluster from one mode to another, or to the same with cold
+	// caches, and returns when turns may be sent. It calls report with a phase (see [api.ModeChange]) and a
 	// message for the operator. Cold says that the caches were emptied; where
 	// they were not, the caller makes the prefixes cold with a new nonce. A mode
 	// that is not offered gives an [api.FieldError]; the end of ctx gives its error.

@@ -1,0 +1,260 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// Tap hears of a span what its figures are made of. Its methods are called
+// concurrently, and must not wait.
+type Tap interface {
+	// Tokens hears of output tokens as they arrive; a negative number corrects what was
+	// said before, at the turn's end.
+	Tokens(at time.Time, n int)
+	// Turn hears of every turn that has ended, as the store gets it.
+	Turn(t api.Turn)
+	// ConversationEnded hears of the conversation with a number: those that begin a
+	// span have 0 to its concurrency less one.
+	ConversationEnded(number int64)
+}
+
+// Before is what a lane was like when it was taken, so that it can be brought back to it.
+type Before struct {
+	Mode        api.ModeState `json:"mode"`
+	Running     bool          `json:"running"`
+	Concurrency int           `json:"concurrency"`
+}
+
+// Lease is a lane that has been taken for spans. Until [Lease.Release], nobody else
+// starts the workload, changes it or switches its mode: that is an [api.ErrConflict]. An
+// operator's stop is obeyed, and ends the lease's context. One goroutine uses it.
+type Lease struct {
+	lane  *Lane
+	what  func() *api.SweepSummary
+	ctx   context.Context
+	cause context.CancelCauseFunc
+	span  *SpanRun
+}
+
+// errStopped is the cause of a lease's end by an operator's stop.
+var errStopped = errors.New("the workload was stopped")
+
+// Take takes the lane. what says for whom, as the state shows it; it is called with locks
+// held and must take none. The error is an [api.ErrConflict] while the lane drains,
+// switches or is taken, and [api.ErrUnavailable] at the end of the process.
+func (l *Lane) Take(ctx context.Context, what func() *api.SweepSummary) (*Lease, Before, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.free(); err != nil {
+		return nil, Before{}, err
+	}
+	if l.phase == api.PhaseDraining {
+		return nil, Before{}, fmt.Errorf("%w: the workload is draining; begin when it has stopped, or stop it at once first", api.ErrConflict)
+	}
+	s := &Lease{lane: l, what: what}
+	s.ctx, s.cause = context.WithCancelCause(ctx)
+	l.lease = s
+	return s, Before{Mode: l.mode, Running: l.phase == api.PhaseRunning, Concurrency: l.settings.Concurrency}, nil
+}
+
+// Context ends with the one that [Lane.Take] was given, and with an operator's stop, whose
+// cause says by whom.
+func (s *Lease) Context() context.Context { return s.ctx }
+
+// StoppedBy is who stopped the workload; false: nobody has.
+func (s *Lease) StoppedBy() (string, bool) {
+	var by stoppedBy
+	return string(by), errors.As(context.Cause(s.ctx), &by)
+}
+
+// stoppedBy is a stop by somebody.
+type stoppedBy string
+
+// Error says who it was.
+func (by stoppedBy) Error() string { return fmt.Sprintf("%s by %s", errStopped, string(by)) }
+
+// untaken refuses to steer a lane that is taken. The lock is held.
+func (l *Lane) untaken() error {
+	if l.lease == nil {
+		return nil
+	}
+	what := "sweep"
+	if s := l.lease.what(); s != nil {
+		what = kindWords(s.Request.Kind)
+	}
+	return fmt.Errorf("%w: a %s is in progress; pause or cancel it first, or stop the workload, which pauses it", api.ErrConflict, what)
+}
+
+// kindWords is what people call a kind of sweep.
+func kindWords(k api.SweepKind) string {
+	if k == api.SweepCapacity {
+		return "capacity search"
+	}
+	return string(k)
+}
+
+// SpanSettings are what a span needs.
+type SpanSettings struct {
+	Mode        api.ModeState
+	Concurrency int
+	Seed        uint64 // of the conversations, which have numbers from 0
+}
+
+// SpanRun is a span under way.
+type SpanRun struct {
+	Began   time.Time
+	Step    int64
+	Emptied bool // its caches were emptied; else its prompts begin with a nonce of their own
+
+	lane *Lane
+	run  *run
+}
+
+// Begin stops what runs, brings the lane to a mode with cold caches, and starts the
+// workload anew. report hears of the progress of the switch. The error is the driver's,
+// which then has gone back to the mode before; an [api.FieldError] for a concurrency or
+// a mode that cannot be; or that of ctx, which ends a switch under way.
+func (s *Lease) Begin(ctx context.Context, by string, set SpanSettings, tap Tap, report func(message string)) (*SpanRun, error) {
+	l := s.lane
+	c, ended, err := s.beginSwitch(ctx, by, set, report)
+	if err != nil {
+		return nil, err
+	}
+	<-ended
+	if c.err != nil {
+		return nil, c.err
+	}
+	l.mu.Lock()
+	defer l.notify()
+	defer l.mu.Unlock()
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	l.settings.Concurrency = set.Concurrency
+	l.beginRun(by, set.Seed, 0, tap)
+	s.span = &SpanRun{Began: *l.started, Step: l.steps.current().ID, Emptied: c.cold, lane: l, run: l.run}
+	return s.span, nil
+}
+
+// alive is the reason why nothing more is started. The lane's lock is held.
+func (s *Lease) alive(ctx context.Context) error {
+	if err := s.lane.open(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (s *Lease) beginSwitch(ctx context.Context, by string, set SpanSettings, report func(string)) (*change, <-chan struct{}, error) {
+	l := s.lane
+	limit := l.catalogue.Settings().MaxConcurrency
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := s.alive(ctx); err != nil {
+		return nil, nil, err
+	}
+	if _, err := l.next(api.WorkloadPatch{Concurrency: &set.Concurrency}, limit); err != nil {
+		return nil, nil, err
+	}
+	if err := l.checkOffered(l.opts.Driver.Offers(), set.Mode); err != nil {
+		return nil, nil, err
+	}
+	return s.change(ctx, by, set.Mode, report)
+}
+
+// change switches, from the mode in force to itself, too, which makes the caches cold. The
+// lock is held.
+func (s *Lease) change(ctx context.Context, by string, to api.ModeState, report func(string)) (*change, <-chan struct{}, error) {
+	l := s.lane
+	switching, cancel := context.WithCancel(ctx)
+	message := "stopping the workload"
+	c := &change{
+		ModeChange: api.ModeChange{From: l.mode, To: to, Phase: "stopping", Message: message, Started: time.Now()},
+		cancel:     cancel, by: by, progress: report,
+	}
+	if l.phase == api.PhaseRunning {
+		l.endStep(time.Now())
+	}
+	l.change, l.phase = c, api.PhaseSwitching
+	current, ended := l.run, make(chan struct{})
+	l.wg.Go(func() {
+		defer close(ended)
+		l.switchMode(switching, c, current)
+	})
+	return c, ended, nil
+}
+
+// Ended is closed when the span has ended, by whatever.
+func (r *SpanRun) Ended() <-chan struct{} { return r.run.ended }
+
+// End ends the span, cancelling what is in flight, and returns when everything that
+// will ever be heard of it has been heard.
+func (r *SpanRun) End() {
+	r.lane.mu.Lock()
+	if r.lane.run == r.run && r.lane.phase == api.PhaseRunning {
+		r.lane.endStep(time.Now())
+		r.lane.phase = api.PhaseDraining
+	}
+	r.lane.mu.Unlock()
+	r.run.cancel()
+	<-r.run.ended
+	r.lane.notify()
+}
+
+// Undisturbed says whether the lane is still in the step that the span began.
+func (r *SpanRun) Undisturbed() bool { return r.lane.steps.current().ID == r.Step }
+
+// Actual is how many conversations are in progress.
+func (r *SpanRun) Actual() int { return r.run.workload.Pace().Actual }
+
+// Release ends what runs and gives the lane back, as it was before: in its mode, at
+// its concurrency, and running if it was. Where the mode cannot be brought back, the lane is
+// given back stopped, with the driver's error. At the end of the process nothing is brought back.
+func (s *Lease) Release(ctx context.Context, by string, before Before) error {
+	l := s.lane
+	defer s.cause(nil)
+	if s.span != nil {
+		s.span.End()
+	}
+	err := s.restore(ctx, by, before)
+	l.mu.Lock()
+	l.lease = nil
+	if err == nil && l.open() == nil {
+		l.settings.Concurrency = before.Concurrency
+		if before.Running {
+			l.begin(by)
+		}
+	}
+	texts := l.nextCorpus
+	l.nextCorpus = nil
+	l.mu.Unlock()
+	if texts != nil {
+		l.SetCorpus(texts)
+	}
+	l.notify()
+	return err
+}
+
+// restore brings the mode back where another one is in force.
+func (s *Lease) restore(ctx context.Context, by string, before Before) error {
+	l := s.lane
+	c, ended, err := func() (*change, <-chan struct{}, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err := s.alive(ctx); err != nil || l.mode == before.Mode {
+			return nil, nil, err
+		}
+		return s.change(ctx, by, before.Mode, nil)
+	}()
+	if c == nil {
+		return err
+	}
+	<-ended
+	return c.err
+}
