@@ -879,6 +879,7 @@ const (
 	EventModeChange EventKind = "mode_change"
 	EventSettings   EventKind = "settings"
 	EventBaseline   EventKind = "baseline"
+	EventSweep      EventKind = "sweep" // a trial, sweep or capacity search began, paused, went on or ended
 )
 
 // Event is a change of state: what, when, by whom.

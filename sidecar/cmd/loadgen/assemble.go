@@ -30,6 +30,7 @@ import (
 	"kvbooth/sidecar/loadgen/server"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/store"
+	"kvbooth/sidecar/loadgen/sweep"
 	"kvbooth/sidecar/loadgen/whatif"
 	"kvbooth/sidecar/loadgen/workload"
 )
@@ -48,6 +49,7 @@ type generator struct {
 	asker    *enduser.Questioner // nil: no model asks the follow-ups
 	lane     *lane.Lane
 	whatif   *whatif.Desk
+	sweeps   *sweep.Desk
 	store    *store.Store
 	close    func()         // the driver's
 	mode     api.ModeState  // in force at the start
@@ -283,6 +285,10 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	}
 	g.lane = lane.New(ctx, catalogue, l)
 	g.view = lane.NewView(catalogue)
+	g.sweeps, err = sweep.Open(ctx, sweep.Options{Program: version(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: g.check.Lag, Log: g.log})
+	if err != nil {
+		return err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(g.lane.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		stats.NewClientCollector(func() api.ClientHealth { return g.check.Health(time.Now()) }))
@@ -292,7 +298,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	}
 	g.server, err = server.New(server.Options{
 		TLS:     certificate,
-		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts, PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
+		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts, PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
 		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
 	})
 	return err
@@ -341,6 +347,7 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 	wg.Go(func() { g.view.Run(ctx) })
 	wg.Go(func() { g.watcher.Run(ctx) })
 	wg.Go(func() { g.whatif.Run(ctx) })
+	wg.Go(func() { g.sweeps.Run(ctx) })
 	wg.Go(func() {
 		if err := g.check.Run(ctx); err != nil {
 			g.log.Error("the self-check does not run; the verdict on the client stays unknown", "error", err)

@@ -123,33 +123,48 @@ func indexOf(all []api.Baseline, name string) int {
 // error, and stores nothing.
 func (c *Catalogue) CheckBaseline(b api.Baseline) (api.Baseline, error) {
 	b.Kind, b.Target, b.Sustained = baseline.KindImported, nil, nil
+	return b, c.check(b)
+}
+
+// check says why a baseline cannot be stored.
+func (c *Catalogue) check(b api.Baseline) error {
 	if err := baseline.Validate(b); err != nil {
-		return b, err
+		return err
 	}
-	if old, err := c.Baseline(b.Name); b.Name == api.ThisTarget || err == nil && old.Kind != baseline.KindImported {
-		return b, fmt.Errorf("%w: %q is the name of a baseline that cannot be replaced; choose another", api.ErrConflict, b.Name)
+	if old, err := c.Baseline(b.Name); b.Name == api.ThisTarget || err == nil && old.Kind == baseline.KindRecorded {
+		return fmt.Errorf("%w: %q is the name of a baseline that cannot be replaced; choose another", api.ErrConflict, b.Name)
 	}
-	return b, nil
+	return nil
 }
 
 // SaveBaseline stores an imported baseline before it answers, in place of an
-// earlier import of the same name. The built-in ones and this target's own are
+// earlier one of the same name. The built-in ones and this target's own are
 // not to be replaced: [api.ErrConflict].
 func (c *Catalogue) SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
+	b.Kind, b.Target, b.Sustained = baseline.KindImported, nil, nil
+	return c.save(ctx, by, b, "imported baseline ")
+}
+
+// SaveMeasured is [Catalogue.SaveBaseline] of what was measured here: its target stays.
+func (c *Catalogue) SaveMeasured(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
+	b.Kind, b.Sustained = baseline.KindMeasured, nil
+	return c.save(ctx, by, b, "made baseline ")
+}
+
+func (c *Catalogue) save(ctx context.Context, by string, b api.Baseline, done string) (api.Baseline, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	b, err := c.CheckBaseline(b)
-	if err != nil {
+	if err := c.check(b); err != nil {
 		return b, err
 	}
 	if err := c.replace(ctx, b); err != nil {
 		return b, fmt.Errorf("%w: the baseline cannot be stored: %w", api.ErrUnavailable, err)
 	}
-	c.event(ctx, api.EventBaseline, by, "imported baseline "+b.Name)
+	c.event(ctx, api.EventBaseline, by, done+b.Name)
 	return b, nil
 }
 
-// DeleteBaseline deletes an imported baseline. The error is an [api.ErrNotFound], an
+// DeleteBaseline deletes an imported baseline, or one that was made of a sweep. The error is an [api.ErrNotFound], an
 // [api.ErrConflict] for any other kind and for the default one of the settings, or the
 // store's; then nothing has changed.
 func (c *Catalogue) DeleteBaseline(ctx context.Context, by, name string) error {
@@ -159,8 +174,8 @@ func (c *Catalogue) DeleteBaseline(ctx context.Context, by, name string) error {
 	switch {
 	case err != nil:
 		return err
-	case b.Kind != baseline.KindImported:
-		return fmt.Errorf("%w: %q was not imported; only imported baselines can be deleted", api.ErrConflict, name)
+	case b.Kind == baseline.KindRecorded || name == api.ThisTarget:
+		return fmt.Errorf("%w: %q is built in or this target's own; only imported baselines and those made of a sweep can be deleted", api.ErrConflict, name)
 	case c.Settings().DefaultBaseline == name:
 		return fmt.Errorf("%w: %q is the default baseline; choose another default first", api.ErrConflict, name)
 	}

@@ -38,6 +38,7 @@ type Lease struct {
 	ctx   context.Context
 	cause context.CancelCauseFunc
 	span  *SpanRun
+	begun bool // something of the lane has been changed
 }
 
 // errStopped is the cause of a lease's end by an operator's stop.
@@ -172,6 +173,7 @@ func (s *Lease) beginSwitch(ctx context.Context, by string, set SpanSettings, re
 // lock is held.
 func (s *Lease) change(ctx context.Context, by string, to api.ModeState, report func(string)) (*change, <-chan struct{}, error) {
 	l := s.lane
+	s.begun = true
 	switching, cancel := context.WithCancel(ctx)
 	message := "stopping the workload"
 	c := &change{
@@ -215,7 +217,8 @@ func (r *SpanRun) Actual() int { return r.run.workload.Pace().Actual }
 
 // Release ends what runs and gives the lane back, as it was before: in its mode, at
 // its concurrency, and running if it was. Where the mode cannot be brought back, the lane is
-// given back stopped, with the driver's error. At the end of the process nothing is brought back.
+// given back stopped, with the driver's error. Where nothing has been begun and the mode is
+// that of before, whatever runs goes on. At the end of the process nothing is brought back.
 func (s *Lease) Release(ctx context.Context, by string, before Before) error {
 	l := s.lane
 	defer s.cause(nil)
@@ -225,7 +228,7 @@ func (s *Lease) Release(ctx context.Context, by string, before Before) error {
 	err := s.restore(ctx, by, before)
 	l.mu.Lock()
 	l.lease = nil
-	if err == nil && l.open() == nil {
+	if err == nil && l.open() == nil && s.begun {
 		l.settings.Concurrency = before.Concurrency
 		if before.Running {
 			l.begin(by)
@@ -257,4 +260,22 @@ func (s *Lease) restore(ctx context.Context, by string, before Before) error {
 	}
 	<-ended
 	return c.err
+}
+
+// Note keeps for the list of events what became of a sweep.
+func (l *Lane) Note(by, text string) {
+	l.event(api.EventSweep, by, text)
+	l.notify()
+}
+
+// Changed calls for a snapshot, which has what the lease's owner says of it.
+func (s *Lease) Changed() { s.lane.notify() }
+
+// Told is what is known of the lane's workload, target and deployment, for whoever reports
+// on it.
+func (l *Lane) Told() (api.WorkloadShape, api.TargetID, api.Deployment) {
+	d := l.deployment(l.Cluster())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.shape(), api.TargetID{URL: l.opts.Client.Root(), Model: d.Model}, d
 }

@@ -20,7 +20,7 @@ type Backend interface {
 	Catalogue
 	Records
 	Simulations
-	Sweeps
+	SweepDesk
 	// Lane finds a lane by its name.
 	Lane(name string) (Lane, error)
 }
@@ -97,9 +97,9 @@ type Simulations interface {
 	FollowSimulation(ctx context.Context, id string, on func(event string, data any) error) error
 }
 
-// Sweeps runs trials, sweeps and capacity searches, one at a time, and reports on them;
-// [sweep.Desk] is one.
-type Sweeps interface {
+// SweepDesk runs trials, sweeps and capacity searches, one at a time, and reports on them;
+// [kvbooth/sidecar/loadgen/sweep.Desk] is one.
+type SweepDesk interface {
 	Sweeps(ctx context.Context) api.SweepList
 	// StartSweep begins one on a lane. A second one at a time is an [api.ErrConflict].
 	StartSweep(ctx context.Context, by, lane string, req api.SweepRequest) (api.Sweep, error)
@@ -124,6 +124,7 @@ type Parts struct {
 	*lane.Catalogue
 	Records
 	*whatif.Desk
+	SweepDesk
 }
 
 // Baselines lists the baselines with what they sustain under the SLOs in force.

@@ -109,7 +109,48 @@ func (s *Store) SaveEvent(ctx context.Context, e api.Event) (api.Event, error) {
 const (
 	settingsKind = "settings"
 	baselineKind = "baseline"
+	sweepKind    = "sweep"
+	secondsKind  = "sweep_seconds" // of a span, by the sweep's id, a slash, and its place
 )
+
+// SaveSweep commits a sweep, as JSON, together with the seconds of the span that has
+// just ended, if there are any; place is that span's. Errors are those of [Store.SaveEvent].
+func (s *Store) SaveSweep(ctx context.Context, id string, data []byte, place int, seconds []byte) error {
+	err := inTransaction(ctx, s.write, func(tx *sql.Tx) error {
+		if len(seconds) > 0 {
+			if err := execute(ctx, tx, upsertDocument, secondsKind, fmt.Sprintf("%s/%06d", id, place), string(seconds)); err != nil {
+				return err
+			}
+		}
+		return execute(ctx, tx, upsertDocument, sweepKind, id, string(data))
+	})
+	return unavailable("storing a "+sweepKind, err)
+}
+
+// Sweeps gives all saved sweeps as JSON, by id.
+func (s *Store) Sweeps(ctx context.Context) ([]json.RawMessage, error) {
+	return readDocuments[json.RawMessage](ctx, s.read, sweepKind)
+}
+
+// SweepSeconds gives the seconds of a sweep's spans, as JSON, by their places.
+func (s *Store) SweepSeconds(ctx context.Context, id string) ([]json.RawMessage, error) {
+	return query(ctx, s.read, "reading the seconds of a sweep", func(rows *sql.Rows) (v json.RawMessage, err error) {
+		return v, rows.Scan((*[]byte)(&v))
+	}, "SELECT data FROM documents WHERE kind = ? AND name >= ? AND name < ? ORDER BY name", secondsKind, id+"/", id+"0")
+}
+
+// DeleteSweep deletes a sweep with the seconds of its spans. Its turns stay. Errors are
+// those of [Store.SaveEvent].
+func (s *Store) DeleteSweep(ctx context.Context, id string) error {
+	err := inTransaction(ctx, s.write, func(tx *sql.Tx) error {
+		err := execute(ctx, tx, "DELETE FROM documents WHERE kind = ? AND name >= ? AND name < ?", secondsKind, id+"/", id+"0")
+		if err == nil {
+			err = execute(ctx, tx, "DELETE FROM documents WHERE kind = ? AND name = ?", sweepKind, id)
+		}
+		return err
+	})
+	return unavailable("deleting a "+sweepKind, err)
+}
 
 // SaveSettings commits the settings. Errors are those of [Store.SaveEvent].
 func (s *Store) SaveSettings(ctx context.Context, v api.Settings) error {
@@ -143,13 +184,15 @@ func (s *Store) Baselines(ctx context.Context) ([]api.Baseline, error) {
 	return readDocuments[api.Baseline](ctx, s.read, baselineKind)
 }
 
+const upsertDocument = `INSERT INTO documents (kind, name, data) VALUES (?, ?, ?)
+	ON CONFLICT (kind, name) DO UPDATE SET data = excluded.data`
+
 func (s *Store) saveDocument(ctx context.Context, kind, name string, v any) error {
 	data, err := encode(v)
 	if err != nil {
 		return fmt.Errorf("storing a %s: %w", kind, err)
 	}
-	_, err = s.write.ExecContext(ctx, `INSERT INTO documents (kind, name, data) VALUES (?, ?, ?)
-		ON CONFLICT (kind, name) DO UPDATE SET data = excluded.data`, kind, name, data)
+	_, err = s.write.ExecContext(ctx, upsertDocument, kind, name, data)
 	return unavailable("storing a "+kind, err)
 }
 

@@ -1,0 +1,133 @@
+package sweep
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"strconv"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"kvbooth/sidecar/api"
+)
+
+// second is what the cluster said of itself at a moment. What it did not tell is absent.
+type second struct {
+	Time           time.Time `json:"time"`
+	QueueSeconds   *float64  `json:"queue,omitempty"`         // mean over the workers
+	QueueLargest   *float64  `json:"queue_largest,omitempty"` // of any worker
+	Waiting        *float64  `json:"waiting,omitempty"`       // over all workers
+	InflightSpread *float64  `json:"spread,omitempty"`
+	InflightSkew   *float64  `json:"skew,omitempty"`
+}
+
+// look reads a cluster.
+func look(now time.Time, c api.Cluster) second {
+	s := second{Time: now, InflightSpread: c.Spread, InflightSkew: c.Skew}
+	var queues []float64
+	for _, w := range c.Workers {
+		if w.QueueSeconds != nil {
+			queues = append(queues, *w.QueueSeconds)
+			s.QueueLargest = largest(s.QueueLargest, w.QueueSeconds)
+		}
+		if w.Waiting != nil {
+			s.Waiting = add(s.Waiting, *w.Waiting)
+		}
+	}
+	if len(queues) > 0 {
+		s.QueueSeconds = new(stat.Mean(queues, nil))
+	}
+	return s
+}
+
+func largest(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}
+
+func add(sum *float64, v float64) *float64 {
+	if sum != nil {
+		v += *sum
+	}
+	return &v
+}
+
+// sum is what the seconds of a span say together.
+func sum(all []second) *api.SweepCauses {
+	c := &api.SweepCauses{Seconds: len(all)}
+	c.QueueSeconds = mean(all, func(s *second) *float64 { return s.QueueSeconds })
+	c.Waiting = mean(all, func(s *second) *float64 { return s.Waiting })
+	c.InflightSpread = mean(all, func(s *second) *float64 { return s.InflightSpread })
+	c.InflightSkew = mean(all, func(s *second) *float64 { return s.InflightSkew })
+	c.QueueSkew = mean(all, func(s *second) *float64 {
+		if s.QueueSeconds == nil || *s.QueueSeconds <= 0 {
+			return nil
+		}
+		return new(*s.QueueLargest / *s.QueueSeconds)
+	})
+	for i := range all {
+		c.QueueLargest = largest(c.QueueLargest, all[i].QueueLargest)
+	}
+	return c
+}
+
+// mean is that over the seconds that tell it, nil where none does.
+func mean(all []second, of func(*second) *float64) *float64 {
+	var values []float64
+	for i := range all {
+		if v := of(&all[i]); v != nil {
+			values = append(values, *v)
+		}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	return new(stat.Mean(values, nil))
+}
+
+// spanSeconds are those of a span, as they are stored.
+type spanSeconds struct {
+	Number      int           `json:"number"`
+	Attempt     int           `json:"attempt"`
+	Mode        api.ModeState `json:"mode"`
+	Concurrency int           `json:"concurrency"`
+	Seconds     []second      `json:"seconds"`
+}
+
+var secondsHeader = []string{
+	"span", "attempt", "mode", "speculation", "concurrency", "time",
+	"queue_seconds_mean", "queue_seconds_largest", "waiting", "inflight_spread", "inflight_skew",
+}
+
+// writeSeconds writes spans as RFC 4180 has it; an empty field was not told.
+func writeSeconds(w io.Writer, spans []json.RawMessage) error {
+	out := csv.NewWriter(w)
+	out.UseCRLF = true
+	if err := out.Write(secondsHeader); err != nil {
+		return err
+	}
+	for _, data := range spans {
+		var s spanSeconds
+		if err := json.Unmarshal(data, &s); err != nil {
+			return err
+		}
+		for i := range s.Seconds {
+			row := []string{strconv.Itoa(s.Number), strconv.Itoa(s.Attempt), string(s.Mode.Mode), string(s.Mode.Speculation), strconv.Itoa(s.Concurrency), s.Seconds[i].Time.UTC().Format(time.RFC3339Nano)}
+			for _, v := range []*float64{s.Seconds[i].QueueSeconds, s.Seconds[i].QueueLargest, s.Seconds[i].Waiting, s.Seconds[i].InflightSpread, s.Seconds[i].InflightSkew} {
+				text := ""
+				if v != nil {
+					text = strconv.FormatFloat(*v, 'g', -1, 64)
+				}
+				row = append(row, text)
+			}
+			if err := out.Write(row); err != nil {
+				return err
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

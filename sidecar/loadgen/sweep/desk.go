@@ -1,0 +1,405 @@
+package sweep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/lane"
+)
+
+// Store keeps sweeps; [kvbooth/sidecar/loadgen/store.Store] is one.
+type Store interface {
+	SaveSweep(ctx context.Context, id string, data []byte, place int, seconds []byte) error
+	Sweeps(ctx context.Context) ([]json.RawMessage, error)
+	SweepSeconds(ctx context.Context, id string) ([]json.RawMessage, error)
+	DeleteSweep(ctx context.Context, id string) error
+	// Flush waits until every turn handed in before is committed or counted as lost.
+	Flush(ctx context.Context) error
+	LostTurns() int64
+}
+
+// Catalogue holds settings and baselines; [lane.Catalogue] is one.
+type Catalogue interface {
+	Settings() api.Settings
+	Baseline(name string) (api.Baseline, error)
+	SaveMeasured(ctx context.Context, by string, b api.Baseline) (api.Baseline, error)
+}
+
+// Options make a [Desk].
+type Options struct {
+	Program   string // version of the load generator
+	Lane      *lane.Lane
+	Catalogue Catalogue
+	Store     Store
+	// Lag is how late the load generator was between two times (p95); nil: it is never known.
+	Lag func(from, to time.Time) (p95 time.Duration, known bool)
+	Log *slog.Logger
+}
+
+// Desk holds the sweeps of a load generator, and runs one at a time while [Desk.Run]
+// does. It is safe for concurrent use.
+type Desk struct {
+	opts Options
+	wake chan struct{} // holds one word: there may be something to run
+
+	mu   sync.Mutex
+	all  []*sweep // oldest first
+	life context.Context
+}
+
+// Open reads what the store keeps. The error says that it cannot be read.
+func Open(ctx context.Context, o Options) (*Desk, error) {
+	kept, err := o.Store.Sweeps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &Desk{opts: o, wake: make(chan struct{}, 1)}
+	for _, data := range kept {
+		s, err := d.read(data)
+		if err != nil {
+			o.Log.Error("a sweep cannot be read; it is left alone", "error", err)
+			continue
+		}
+		d.all = append(d.all, s)
+	}
+	slices.SortFunc(d.all, func(a, b *sweep) int { return a.doc.Asked.Compare(b.doc.Asked) })
+	return d, nil
+}
+
+func (d *Desk) lag(from, to time.Time) (time.Duration, bool) {
+	if d.opts.Lag == nil {
+		return 0, false
+	}
+	return d.opts.Lag(from, to)
+}
+
+// Run runs the sweeps that are to run until ctx ends; one under way goes on with its
+// next unfinished span when a desk is opened on the same store again.
+func (d *Desk) Run(ctx context.Context) {
+	d.mu.Lock()
+	d.life = ctx
+	d.mu.Unlock()
+	for ctx.Err() == nil {
+		if s := d.due(); s != nil {
+			s.run(ctx)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-d.wake:
+		}
+	}
+}
+
+// due is the sweep that is to run, or after which the lane is to be brought back; nil: there
+// is none.
+func (d *Desk) due() *sweep {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.running(); s != nil {
+		return s
+	}
+	return d.leaving()
+}
+
+// leaving is one that is over or paused and has not brought the lane back. The lock is held.
+func (d *Desk) leaving() *sweep {
+	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.State != api.SweepRunning && s.doc.Before != nil })
+	if i < 0 {
+		return nil
+	}
+	return d.all[i]
+}
+
+// free says why no sweep can begin or go on now. The lock is held.
+func (d *Desk) free() error {
+	if s := d.running(); s != nil {
+		return fmt.Errorf("%w: a %s is in progress; pause or cancel it first", api.ErrConflict, s.doc.Request.Kind)
+	}
+	if s := d.leaving(); s != nil {
+		return fmt.Errorf("%w: the lane is being brought back to what it was before a %s; try again in a moment", api.ErrConflict, s.doc.Request.Kind)
+	}
+	return nil
+}
+
+// running is the one in progress. The lock is held.
+func (d *Desk) running() *sweep {
+	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.State == api.SweepRunning })
+	if i < 0 {
+		return nil
+	}
+	return d.all[i]
+}
+
+func (d *Desk) nudge() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Sweeps lists them, newest first, with what can be asked now.
+func (d *Desk) Sweeps(context.Context) api.SweepList {
+	state, settings := d.opts.Lane.State(), d.opts.Catalogue.Settings()
+	list := api.SweepList{
+		Sweeps: []api.SweepSummary{}, Limits: map[string]api.SimulationLimit{}, Defaults: []api.SweepRequest{},
+		Modes: slices.Concat([]api.ModeState{}, state.Modes), Metrics: api.SweepMetrics,
+	}
+	for name, l := range api.SweepLimits {
+		list.Limits[name] = api.SimulationLimit{Min: l.Min, Max: l.Max, Above: l.Above}
+	}
+	for _, k := range api.SweepKinds {
+		if r, err := complete(api.SweepRequest{Kind: k}, state, settings); err == nil {
+			list.Defaults = append(list.Defaults, r)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range slices.Backward(d.all) {
+		list.Sweeps = append(list.Sweeps, s.summary())
+	}
+	return list
+}
+
+// StartSweep begins a sweep on a lane. The error is an [api.FieldError] for what cannot be
+// asked, an [api.ErrConflict] while one is in progress or the lane is not free, an
+// [api.ErrNotFound] for another lane, and an [api.ErrUnavailable] where the cluster has not
+// told its modes, the store does not take it, or the load generator is starting or ending.
+func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepRequest) (api.Sweep, error) {
+	state := d.opts.Lane.State()
+	if name != api.DefaultLane {
+		return api.Sweep{}, fmt.Errorf("%w: there is no lane %q", api.ErrNotFound, name)
+	}
+	r, err := complete(req, state, d.opts.Catalogue.Settings())
+	if err != nil {
+		return api.Sweep{}, err
+	}
+	m, err := newMachine(r)
+	if err != nil {
+		return api.Sweep{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.free(); err != nil {
+		return api.Sweep{}, err
+	}
+	s := &sweep{desk: d, lane: d.opts.Lane, machine: m}
+	now := time.Now()
+	s.doc.Sweep = api.Sweep{
+		SweepSummary: api.SweepSummary{
+			ID: d.newID(now), Lane: name, State: api.SweepRunning, By: by, Asked: now, Request: r, Words: []string{},
+		},
+		Program: d.opts.Program, Spans: []api.SweepSpan{}, Rows: []api.BaselineRow{},
+	}
+	s.doc.Workload, s.doc.Target, s.doc.Deployment = d.opts.Lane.Told()
+	if err := s.take(); err != nil {
+		return api.Sweep{}, err
+	}
+	s.renew()
+	if err := s.save(ctx, 0, nil); err != nil {
+		s.giveBack()
+		return api.Sweep{}, err
+	}
+	d.all = append(d.all, s)
+	s.lane.Note(by, "began "+s.title())
+	d.nudge()
+	return s.view(), nil
+}
+
+// newID is one that no sweep has, and that sorts by time. The lock is held.
+func (d *Desk) newID(now time.Time) string {
+	for n := now.UnixMilli(); ; n++ {
+		id := strconv.FormatInt(n, 36)
+		if !slices.ContainsFunc(d.all, func(s *sweep) bool { return s.doc.ID == id }) {
+			return id
+		}
+	}
+}
+
+// find finds one. The lock is held.
+func (d *Desk) find(id string) (*sweep, error) {
+	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.ID == id })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: there is no sweep %q", api.ErrNotFound, id)
+	}
+	return d.all[i], nil
+}
+
+// Sweep is one with all that it has measured so far; the error is an [api.ErrNotFound].
+func (d *Desk) Sweep(_ context.Context, id string) (api.Sweep, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.find(id)
+	if err != nil {
+		return api.Sweep{}, err
+	}
+	return s.view(), nil
+}
+
+// PatchSweep pauses, resumes or cancels a sweep. A span under way is given up with a pause,
+// and measured again afterwards. The error is an [api.FieldError] for another state, an
+// [api.ErrConflict] where that cannot be now, [api.ErrNotFound], or [api.ErrUnavailable].
+func (d *Desk) PatchSweep(ctx context.Context, by, id string, p api.SweepPatch) (api.Sweep, error) {
+	if err := api.OneOf("state", p.State, []api.SweepState{api.SweepPaused, api.SweepRunning, api.SweepCancelled}); err != nil {
+		return api.Sweep{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.find(id)
+	if err != nil {
+		return api.Sweep{}, err
+	}
+	switch {
+	case s.doc.State == p.State:
+	case s.doc.State.Ended():
+		return api.Sweep{}, fmt.Errorf("%w: it has ended: %s", api.ErrConflict, s.doc.State)
+	case p.State == api.SweepRunning:
+		err = s.resume(ctx, by)
+	default:
+		err = s.interrupt(ctx, by, p.State)
+	}
+	if err != nil {
+		return api.Sweep{}, err
+	}
+	return s.view(), nil
+}
+
+// DeleteSweep deletes one that has ended or is paused, and gives those that are left. A
+// baseline that was made of it stays, and so do its turns.
+func (d *Desk) DeleteSweep(ctx context.Context, by, id string) (api.SweepList, error) {
+	if err := d.remove(ctx, by, id); err != nil {
+		return api.SweepList{}, err
+	}
+	return d.Sweeps(ctx), nil
+}
+
+func (d *Desk) remove(ctx context.Context, by, id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.find(id)
+	switch {
+	case err != nil:
+		return err
+	case s.doc.State == api.SweepRunning:
+		return fmt.Errorf("%w: it is in progress; cancel it first", api.ErrConflict)
+	}
+	if err := d.opts.Store.DeleteSweep(ctx, id); err != nil {
+		return err
+	}
+	d.all = slices.DeleteFunc(d.all, func(o *sweep) bool { return o == s })
+	s.lane.Note(by, "deleted "+s.title())
+	return nil
+}
+
+// SweepBaseline makes a baseline of a sweep's rows. The error is an [api.FieldError], an
+// [api.ErrConflict] where there are no rows yet or the name is taken by a built-in one,
+// [api.ErrNotFound], or [api.ErrUnavailable].
+func (d *Desk) SweepBaseline(ctx context.Context, by, id string, req api.SweepBaselineRequest) (api.Baseline, error) {
+	v, err := d.Sweep(ctx, id)
+	if err != nil {
+		return api.Baseline{}, err
+	}
+	if len(v.Rows) == 0 {
+		return api.Baseline{}, fmt.Errorf("%w: no span of it counts yet", api.ErrConflict)
+	}
+	b := toBaseline(v, req)
+	saved, err := d.opts.Catalogue.SaveMeasured(ctx, by, b)
+	if err != nil {
+		return api.Baseline{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.find(id)
+	if err != nil {
+		return saved, nil //nolint:nilerror // it was deleted meanwhile; the baseline is there
+	}
+	s.doc.Baseline = saved.Name
+	return saved, s.save(ctx, 0, nil)
+}
+
+// toBaseline is a sweep as a baseline.
+func toBaseline(v api.Sweep, req api.SweepBaselineRequest) api.Baseline {
+	deployment := v.Deployment
+	deployment.Speculation = "" // a row's own matter
+	title := name(v)
+	if req.Title != nil {
+		title = *req.Title
+	}
+	return api.Baseline{
+		Name: req.Name, Title: title, Kind: baseline.KindMeasured, Notes: "Measured against " + v.Target.URL + " by " + name(v),
+		Target: &v.Target, Deployment: deployment, Workload: &v.Workload, Rows: v.Rows,
+	}
+}
+
+// name is what a sweep is called: its title, or what it asks.
+func name(v api.Sweep) string {
+	if v.Request.Title != nil && *v.Request.Title != "" {
+		return *v.Request.Title
+	}
+	return describe(v.Request) + ", " + v.Asked.UTC().Format("2006-01-02 15:04")
+}
+
+// describe says what a request asks.
+func describe(r api.SweepRequest) string {
+	var modes []string
+	for _, m := range r.Modes {
+		modes = append(modes, words(m))
+	}
+	var levels []string
+	for _, l := range r.Levels {
+		levels = append(levels, strconv.Itoa(l))
+	}
+	switch r.Kind {
+	case api.SweepTrial:
+		return fmt.Sprintf("trial of %s against %s at %s conversations", modes[1], modes[0], levels[0])
+	case api.SweepCapacity:
+		return "capacity search of " + join(modes)
+	}
+	return fmt.Sprintf("sweep of %s at %s conversations", join(modes), join(levels))
+}
+
+// WriteSeconds writes what the cluster said of itself in each second of each counted span,
+// as CSV with a header. Errors are [api.ErrNotFound], [api.ErrUnavailable], and those of w.
+func (d *Desk) WriteSeconds(ctx context.Context, w io.Writer, id string) error {
+	if _, err := d.Sweep(ctx, id); err != nil {
+		return err
+	}
+	spans, err := d.opts.Store.SweepSeconds(ctx, id)
+	if err != nil {
+		return err
+	}
+	return writeSeconds(w, spans)
+}
+
+// WriteSweepReport writes the report of a sweep, whether it has ended or not. Errors are
+// [api.ErrNotFound] and those of w.
+func (d *Desk) WriteSweepReport(ctx context.Context, w io.Writer, id string, f api.ReportFormat) error {
+	v, err := d.Sweep(ctx, id)
+	if err != nil {
+		return err
+	}
+	return writeSweepReport(w, v, f)
+}
+
+// WriteReport writes the report on any two results: b compared with a. The error is an
+// [api.FieldError] for a side that is not there, [api.ErrNotFound] for a baseline that is not,
+// or that of w.
+func (d *Desk) WriteReport(_ context.Context, w io.Writer, a, b api.ReportSide, f api.ReportFormat) error {
+	return writeReport(w, d.opts.Catalogue, a, b, f)
+}
+
+// errGivenUp are the causes of a span's end before its time.
+var (
+	errPaused    = errors.New("it was paused")
+	errCancelled = errors.New("it was cancelled")
+)

@@ -1,0 +1,248 @@
+package sweep
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/proof"
+)
+
+// When a span is spoiled.
+const (
+	tolerableErrors = .05 // share of the turns that ended
+	tolerableLag    = .05 // of the load generator itself, as a share of TTFT p50
+	tolerableMiss   = .10 // of the concurrency
+)
+
+// When a span is given up before its end: nothing good will come of it.
+const (
+	hopelessFailures = 20 // turns, with more of them failed than well
+	hopelessSilence  = 5 * time.Minute
+)
+
+const flushWithin = 30 * time.Second
+
+// errSwitch says that a span could not begin, since the cluster could not be brought to its mode.
+type errSwitch struct{ error }
+
+// attempt is a span as it is run.
+type attempt struct {
+	sweep    *sweep
+	span     proof.Span
+	record   *recorder
+	run      *lane.SpanRun
+	from     float64 // it counts since; 0: not yet
+	full     float64 // it has been at its concurrency since; 0: not yet
+	seconds  []second
+	actual   float64   // conversations in progress, added up over the seconds that count
+	progress time.Time // of the turns
+	ended    int       // turns, at that time
+}
+
+// outcome is what became of a span.
+type outcome struct {
+	result  proof.Result
+	span    api.SweepSpan
+	seconds []byte // as the store keeps them
+	failing bool   // it was spoiled by the target's failures
+}
+
+// measure runs a span to its end. An error is the cause of ctx's end, or an errSwitch: nothing
+// was measured then.
+func (s *sweep) measure(ctx context.Context, lease *lane.Lease, span proof.Span) (*outcome, error) {
+	now := time.Now()
+	a := &attempt{sweep: s, span: span, record: newRecorder(now, span.WarmUp), progress: now}
+	s.show(a.now(api.SpanSwitching, now, nil))
+	lost := s.desk.opts.Store.LostTurns()
+	var err error
+	a.run, err = lease.Begin(ctx, s.by(), lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed}, a.record, func(message string) {
+		n := a.now(api.SpanSwitching, now, nil)
+		n.Message = message
+		s.show(n)
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, errSwitch{err}
+	}
+	spoiled, until := a.watch(ctx)
+	a.run.End()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	s.show(a.now(api.SpanStoring, time.Now(), nil))
+	stored, cancel := context.WithTimeout(ctx, flushWithin)
+	defer cancel()
+	if err := s.desk.opts.Store.Flush(stored); err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if n := s.desk.opts.Store.LostTurns() - lost; n > 0 {
+		spoiled = cmp.Or(spoiled, fmt.Sprintf("%d turns could not be stored", n))
+	}
+	r, out := a.result(spoiled, until)
+	return &outcome{r, out, a.encodeSeconds(), r.Spoiled != "" && out.Failed > 0 && float64(out.Failed) > tolerableErrors*float64(out.Turns+out.Failed)}, nil
+}
+
+// watch follows the span second by second until it has counted for long enough, or is
+// spoiled, or ctx ends. until is the second in which that was.
+func (a *attempt) watch(ctx context.Context) (spoiled string, until float64) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for second := math.Ceil(a.record.seconds(time.Now())); ; second++ {
+		timer.Reset(time.Until(a.record.at(second)))
+		select {
+		case <-ctx.Done():
+			return "", second
+		case <-a.run.Ended():
+			return "the workload was stopped", second
+		case <-timer.C:
+		}
+		if late := math.Floor(a.record.seconds(time.Now())); late > second {
+			second = late // the machine slept, or was very busy
+		}
+		if spoiled = a.hopeless(); spoiled != "" || a.tick(second) {
+			return spoiled, second
+		}
+	}
+}
+
+// tick does what a second asks for, and says whether it is the last one.
+func (a *attempt) tick(second float64) bool {
+	now := a.record.at(second)
+	actual := a.run.Actual()
+	if a.full == 0 && actual >= a.span.Concurrency {
+		a.full = second
+	}
+	if a.from == 0 {
+		left := a.record.warmingUp()
+		waits := a.span.WarmUpSeconds > 0 && (a.full == 0 || second-a.full < a.span.WarmUpSeconds)
+		if left > 0 || waits {
+			var of *float64
+			if a.span.WarmUpSeconds > 0 {
+				of = &a.span.WarmUpSeconds
+			}
+			a.sweep.show(a.now(api.SpanWarmingUp, cmp.Or(a.run.Began, now), of))
+			return false
+		}
+		a.from = second
+	}
+	ok, _, latency := a.record.counted(a.from, second)
+	if proof.Enough(second-a.from, latency, a.span.Seconds) {
+		return true
+	}
+	a.actual += float64(actual)
+	a.seconds = append(a.seconds, look(now, a.sweep.lane.Cluster()))
+	of := a.span.Seconds
+	if !math.IsNaN(latency) {
+		of = max(of, proof.Latencies*latency)
+	}
+	n := a.now(api.SpanCounting, a.record.at(a.from), &of)
+	n.Turns = ok
+	a.sweep.show(n)
+	return false
+}
+
+// hopeless says why nothing will come of a span; empty: something may.
+func (a *attempt) hopeless() string {
+	ok, failed, words := a.record.total()
+	if ok+failed > a.ended {
+		a.ended, a.progress = ok+failed, time.Now()
+	}
+	switch {
+	case !a.run.Undisturbed():
+		return "the mode or the settings changed while it ran"
+	case failed >= hopelessFailures && failed > ok:
+		return fmt.Sprintf("%d of %d turns failed, the latest with %s", failed, ok+failed, words)
+	case time.Since(a.progress) > hopelessSilence:
+		return fmt.Sprintf("no turn has ended for %.0f minutes", hopelessSilence.Minutes())
+	}
+	return ""
+}
+
+// now is the span as it is shown while it runs; since is when the phase began.
+func (a *attempt) now(p api.SweepPhase, since time.Time, of *float64) api.SweepNow {
+	n := api.SweepNow{
+		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Mode: a.span.Mode, Concurrency: a.span.Concurrency,
+		Phase: p, Seconds: max(0, time.Since(since).Seconds()), Of: of,
+	}
+	if p == api.SpanWarmingUp {
+		n.WarmingUp = a.record.warmingUp()
+	}
+	return n
+}
+
+// result is what became of the span.
+func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {
+	r := proof.Result{Number: a.span.Number, Elapsed: a.record.seconds(time.Now())}
+	out := api.SweepSpan{
+		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Mode: a.span.Mode, Concurrency: a.span.Concurrency,
+		Seed: a.span.Seed, Step: a.run.Step, Started: a.run.Began, CountedFrom: a.record.at(a.from), Until: a.record.at(until),
+		Elapsed: r.Elapsed, Cold: map[bool]string{true: "emptied", false: "nonce"}[a.run.Emptied],
+	}
+	if a.from == 0 { // it never counted
+		r.Spoiled = cmp.Or(spoiled, "it never counted")
+		out.CountedFrom, out.Spoiled = out.Until, r.Spoiled
+		_, out.Failed, _ = a.record.total()
+		return r, out
+	}
+	r.Recording = a.record.recording(a.from, until)
+	out.Turns, out.Failed, _ = a.record.counted(a.from, until)
+	if len(a.seconds) > 0 {
+		out.Causes = sum(a.seconds)
+		out.Causes.EngineTTFT = a.record.serverTTFT(a.from, until)
+	}
+	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
+	if refused := (*api.FieldError)(nil); errors.As(err, &refused) {
+		spoiled = cmp.Or(spoiled, fmt.Sprintf("it was too short: %s is %s, allowed %s", refused.Field, refused.Value, refused.Allowed))
+	}
+	row.Concurrency, row.Mode, row.Speculation, row.Measured = a.span.Concurrency, a.span.Mode.Mode, a.span.Mode.Speculation, &out.Until
+	if lag, known := a.sweep.desk.lag(out.CountedFrom, out.Until); known {
+		row.LagSeconds = new(lag.Seconds())
+	}
+	r.Spoiled = cmp.Or(spoiled, a.judge(&out, &row))
+	out.Spoiled = r.Spoiled
+	if err == nil {
+		out.Row = &row
+	}
+	return r, out
+}
+
+func (a *attempt) snapshots() int {
+	if n := a.sweep.request().Snapshots; n != nil {
+		return *n
+	}
+	return 0
+}
+
+// judge says why what was measured does not count; empty: it does.
+func (a *attempt) judge(s *api.SweepSpan, row *api.BaselineRow) string {
+	if all := s.Turns + s.Failed; float64(s.Failed) > tolerableErrors*float64(all) {
+		_, _, words := a.record.total()
+		return fmt.Sprintf("%d of %d turns failed, the latest with %s", s.Failed, all, words)
+	}
+	if p50 := row.TTFT.P50; row.LagSeconds != nil && p50 != nil && *row.LagSeconds > tolerableLag**p50 {
+		return fmt.Sprintf("the load generator itself was %.1f ms late (p95), too much for a TTFT p50 of %.1f ms; give it more CPU or fewer conversations",
+			1000**row.LagSeconds, 1000**p50)
+	}
+	if n := float64(len(a.seconds)); n > 0 && math.Abs(a.actual/n-float64(a.span.Concurrency)) > tolerableMiss*float64(a.span.Concurrency) {
+		return fmt.Sprintf("%.0f conversations were in progress on average, not %d; raise start_rate or target_rps", a.actual/n, a.span.Concurrency)
+	}
+	return ""
+}
+
+// encodeSeconds is what the store keeps of the span's seconds.
+func (a *attempt) encodeSeconds() []byte {
+	data, err := json.Marshal(spanSeconds{Number: a.span.Number, Attempt: a.span.Attempt, Mode: a.span.Mode, Concurrency: a.span.Concurrency, Seconds: a.seconds})
+	if err != nil { // of numbers and names
+		return nil
+	}
+	return data
+}

@@ -1,0 +1,418 @@
+package sweep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/proof"
+)
+
+// How long a cluster may take to come to a mode, and how often that and a disk that takes
+// nothing are tried again.
+const (
+	switchPatience = 2 * time.Minute
+	tryAgain       = 2 * time.Second
+)
+
+// document is a sweep as the store keeps it.
+type document struct {
+	api.Sweep
+	Machine json.RawMessage `json:"machine"`
+	Before  *lane.Before    `json:"before,omitempty"` // to be brought back to; nil: it is in force
+}
+
+// sweep is one of a desk, whose lock guards it, but for what only its run uses.
+type sweep struct {
+	desk *Desk
+	lane *lane.Lane
+
+	doc     document
+	machine machine
+	stop    context.CancelCauseFunc // of the run; nil: none
+	lease   *lane.Lease             // nil: the lane is not taken
+	shown   atomic.Pointer[api.SweepSummary]
+	span    atomic.Pointer[api.SweepNow] // under way
+}
+
+// read makes a sweep of what was stored.
+func (d *Desk) read(data []byte) (*sweep, error) {
+	s := &sweep{desk: d, lane: d.opts.Lane}
+	if err := json.Unmarshal(data, &s.doc); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.machine, err = readMachine(s.doc.Request.Kind, s.doc.Machine); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.doc.ID, err)
+	}
+	s.renew()
+	return s, nil
+}
+
+func (s *sweep) request() api.SweepRequest { return s.doc.Request }
+
+// by is who asked for it.
+func (s *sweep) by() string { return s.doc.By }
+
+// title names it in a sentence.
+func (s *sweep) title() string { return "the " + name(s.doc.Sweep) }
+
+// take takes the lane. The desk's lock is held.
+func (s *sweep) take() error {
+	life := s.desk.life
+	if life == nil || life.Err() != nil {
+		return fmt.Errorf("%w: the load generator is starting or ending", api.ErrUnavailable)
+	}
+	lease, before, err := s.lane.Take(life, s.shown.Load)
+	if err != nil {
+		return err
+	}
+	s.lease = lease
+	if s.doc.Before == nil {
+		s.doc.Before = &before
+	}
+	return nil
+}
+
+// giveBack gives the lane back, since nothing has been begun. The desk's lock is held.
+func (s *sweep) giveBack() {
+	_ = s.lease.Release(s.desk.life, s.by(), *s.doc.Before) // which changes nothing
+	s.lease, s.doc.Before = nil, nil
+}
+
+// renew computes what is shown from what was measured. The desk's lock is held.
+func (s *sweep) renew() {
+	p := &s.doc.Progress
+	p.Spans, p.Spoiled, p.SecondsUsed = 0, 0, 0
+	for _, span := range s.doc.Spans {
+		p.SecondsUsed += span.Elapsed
+		if span.Spoiled == "" {
+			p.Spans++
+		} else {
+			p.Spoiled++
+		}
+	}
+	s.doc.Rows = rows(s.doc.Spans)
+	tell(s.machine, &s.doc.Sweep)
+	if s.doc.State.Ended() {
+		p.SecondsLeft = nil
+	}
+	s.doc.Words = proofWords(&s.doc.Sweep)
+	s.publish()
+}
+
+// publish shows the present state. The desk's lock is held.
+func (s *sweep) publish() { s.shown.Store(new(s.summary())) }
+
+// summary is what a list shows. The desk's lock is held.
+func (s *sweep) summary() api.SweepSummary {
+	v := s.doc.SweepSummary
+	v.Words = slices.Clone(v.Words)
+	if v.State == api.SweepRunning {
+		v.Progress.Span = s.span.Load()
+	}
+	return v
+}
+
+// view is all of it. The desk's lock is held.
+func (s *sweep) view() api.Sweep {
+	v := s.doc.Sweep
+	v.SweepSummary = s.summary()
+	v.Spans, v.Rows = slices.Clone(v.Spans), slices.Clone(v.Rows)
+	return v
+}
+
+// show shows the span under way, once a second. It takes no lock but the lane's.
+func (s *sweep) show(n api.SweepNow) {
+	s.span.Store(&n)
+	if old := s.shown.Load(); old != nil {
+		next := *old
+		next.Progress.Span = &n
+		s.shown.Store(&next)
+	}
+	if s.lease != nil {
+		s.lease.Changed()
+	}
+}
+
+// rows are the figures of each level and mode, over the spans that count; a pilot's do not.
+func rows(spans []api.SweepSpan) []api.BaselineRow {
+	type key struct {
+		level int
+		mode  api.ModeState
+	}
+	groups := map[key][]api.BaselineRow{}
+	for _, s := range spans {
+		if s.Spoiled == "" && s.Row != nil && s.Arm != string(proof.ArmPilot) {
+			k := key{s.Concurrency, s.Mode}
+			groups[k] = append(groups[k], *s.Row)
+		}
+	}
+	all := []api.BaselineRow{}
+	for _, group := range groups {
+		all = append(all, proof.MeanRow(group))
+	}
+	slices.SortFunc(all, func(a, b api.BaselineRow) int {
+		return compareAll(
+			a.Concurrency-b.Concurrency,
+			slices.Index(api.Modes, a.Mode)-slices.Index(api.Modes, b.Mode),
+			slices.Index(api.Speculations, a.Speculation)-slices.Index(api.Speculations, b.Speculation),
+		)
+	})
+	return all
+}
+
+func compareAll(differences ...int) int {
+	for _, d := range differences {
+		if d != 0 {
+			return d
+		}
+	}
+	return 0
+}
+
+// save commits the sweep, with the seconds of a span if there are any. The desk's lock is held.
+func (s *sweep) save(ctx context.Context, place int, seconds []byte) error {
+	var err error
+	if s.doc.Machine, err = json.Marshal(s.machine); err != nil {
+		return err
+	}
+	stored := s.doc
+	stored.Progress.Span = nil
+	data, err := json.Marshal(stored)
+	if err != nil {
+		return err
+	}
+	return s.desk.opts.Store.SaveSweep(ctx, s.doc.ID, data, place, seconds)
+}
+
+// resume lets a paused sweep go on. The desk's lock is held.
+func (s *sweep) resume(ctx context.Context, by string) error {
+	if err := s.desk.free(); err != nil {
+		return err
+	}
+	if err := s.take(); err != nil {
+		return err
+	}
+	s.doc.State, s.doc.Reason = api.SweepRunning, ""
+	if err := s.save(ctx, 0, nil); err != nil {
+		s.doc.State = api.SweepPaused
+		s.giveBack()
+		return err
+	}
+	s.publish()
+	s.lane.Note(by, "resumed "+s.title())
+	s.desk.nudge()
+	return nil
+}
+
+// interrupt pauses or cancels a sweep, at once. The desk's lock is held.
+func (s *sweep) interrupt(ctx context.Context, by string, to api.SweepState) error {
+	before, reason := s.doc.State, s.doc.Reason
+	cause, done := errPaused, "paused "
+	if to == api.SweepCancelled {
+		cause, done = errCancelled, "cancelled "
+	}
+	s.doc.State, s.doc.Reason = to, "by "+by
+	if to.Ended() {
+		s.doc.Ended = new(time.Now())
+	}
+	if err := s.save(ctx, 0, nil); err != nil {
+		s.doc.State, s.doc.Reason, s.doc.Ended = before, reason, nil
+		return err
+	}
+	s.renew()
+	if s.stop != nil {
+		s.stop(cause)
+	}
+	s.lane.Note(by, done+s.title())
+	return nil
+}
+
+// run runs spans until there are no more, it is paused or cancelled, or ctx ends, and gives the
+// lane back. Where it is not to run any more, it only does that.
+func (s *sweep) run(ctx context.Context) {
+	lease := s.begin(ctx)
+	if lease == nil {
+		return
+	}
+	work, stop := context.WithCancelCause(lease.Context())
+	defer stop(nil)
+	s.desk.mu.Lock()
+	s.stop = stop
+	running := s.doc.State == api.SweepRunning
+	s.desk.mu.Unlock()
+	var err error
+	for running && err == nil {
+		span, more := s.next()
+		if !more {
+			break
+		}
+		err = s.step(work, lease, span)
+	}
+	s.finish(ctx, lease, err)
+}
+
+// next is what the machine says.
+func (s *sweep) next() (proof.Span, bool) {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	return s.machine.Next()
+}
+
+// begin has the lane taken, which it is not where the sweep was under way when the process
+// before this one ended. It waits until it can be; nil is the end of ctx.
+func (s *sweep) begin(ctx context.Context) *lane.Lease {
+	for ctx.Err() == nil {
+		s.desk.mu.Lock()
+		if s.lease == nil && s.take() == nil && s.doc.State == api.SweepRunning {
+			s.lane.Note("load generator", "went on with "+s.title())
+		}
+		lease := s.lease
+		s.desk.mu.Unlock()
+		if lease != nil {
+			return lease
+		}
+		_ = wait(ctx, tryAgain)
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// step runs one span, and keeps what came of it.
+func (s *sweep) step(ctx context.Context, lease *lane.Lease, span proof.Span) error {
+	began := time.Now()
+	var o *outcome
+	for o == nil {
+		var err error
+		o, err = s.measure(ctx, lease, span)
+		var cannot errSwitch
+		switch {
+		case errors.As(err, &cannot) && time.Since(began) < switchPatience:
+			if err := wait(ctx, tryAgain); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		}
+	}
+	return s.keep(ctx, o)
+}
+
+// keep takes in what came of a span, and does not return before it is on the disk: what has been
+// measured is not lost to a disk that is full for a while.
+func (s *sweep) keep(ctx context.Context, o *outcome) error {
+	s.desk.mu.Lock()
+	err := s.machine.Add(o.result)
+	if err != nil { // the statistics cannot use it
+		o.result.Spoiled = err.Error()
+		o.span.Spoiled = o.result.Spoiled
+		err = s.machine.Add(o.result)
+	}
+	if err != nil {
+		s.desk.mu.Unlock()
+		return fmt.Errorf("a span was not taken: %w", err)
+	}
+	s.doc.Spans = append(s.doc.Spans, o.span)
+	s.renew()
+	place := len(s.doc.Spans)
+	s.desk.mu.Unlock()
+	storing := context.WithoutCancel(ctx)
+	for {
+		s.desk.mu.Lock()
+		err := s.save(storing, place, o.seconds)
+		reason := ""
+		if err != nil {
+			reason = "waiting for the disk: " + err.Error()
+		}
+		if s.doc.State == api.SweepRunning && s.doc.Reason != reason {
+			s.doc.Reason = reason
+			s.publish()
+		}
+		s.desk.mu.Unlock()
+		if err == nil {
+			break
+		}
+		if err := wait(ctx, tryAgain); err != nil {
+			return err
+		}
+	}
+	if o.failing && o.span.Attempt > 1 {
+		return fmt.Errorf("the target failed in a span twice: %s; mend it and resume: the sweep goes on without that span", o.span.Spoiled)
+	}
+	return nil
+}
+
+// finish says what became of the sweep, and gives the lane back.
+func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
+	if ctx.Err() != nil { // the process ends: the next one goes on
+		return
+	}
+	s.desk.mu.Lock()
+	s.stop = nil
+	by, note := "load generator", ""
+	if s.doc.State == api.SweepRunning { // nobody has interrupted it
+		who, stopped := lease.StoppedBy()
+		switch {
+		case stopped:
+			s.doc.State, s.doc.Reason = api.SweepPaused, "the workload was stopped by "+who
+			s.doc.Before.Running = false
+			by, note = who, "paused "+s.title()+": the workload was stopped"
+		case err != nil:
+			s.doc.State, s.doc.Reason = api.SweepPaused, err.Error()
+			note = "paused " + s.title() + ": " + err.Error()
+		default:
+			s.doc.State, s.doc.Ended = api.SweepDone, new(time.Now())
+			note = "finished " + s.title()
+		}
+	}
+	s.span.Store(nil)
+	s.renew()
+	before := *s.doc.Before
+	s.desk.mu.Unlock()
+	if note != "" {
+		s.lane.Note(by, note)
+	}
+	back := lease.Release(ctx, by, before)
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	s.lease, s.doc.Before = nil, nil
+	switch {
+	case ctx.Err() != nil:
+		s.doc.Before = &before
+	case back != nil:
+		s.doc.Reason = joinWords(s.doc.Reason, fmt.Sprintf("the lane could not be brought back to %s: %v", words(before.Mode), back))
+		s.lane.Note(by, s.doc.Reason)
+	default:
+		s.lane.Note(by, fmt.Sprintf("the lane is as it was: %s, %d conversations, %s", words(before.Mode), before.Concurrency, map[bool]string{true: "running", false: "stopped"}[before.Running]))
+	}
+	s.publish()
+	for s.save(ctx, 0, nil) != nil && ctx.Err() == nil {
+		s.desk.mu.Unlock()
+		_ = wait(ctx, tryAgain)
+		s.desk.mu.Lock()
+	}
+}
+
+func joinWords(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
