@@ -38,6 +38,9 @@ func (l LaneSnapshot) MarshalJSON() ([]byte, error) {
 func (s State) MarshalJSON() ([]byte, error) {
 	type plain State
 	s.Modes = list(s.Modes)
+	if s.Sweep != nil {
+		s.Sweep = new(s.Sweep.listed())
+	}
 	return json.Marshal(plain(s))
 }
 
@@ -179,4 +182,50 @@ func (e SimulationEnd) MarshalJSON() ([]byte, error) {
 	type plain SimulationEnd
 	e.Explanation = list(e.Explanation)
 	return json.Marshal(plain(e))
+}
+
+// listed is the summary with lists that are not nil. It has no method that writes it: a
+// [Sweep], which embeds it, would be written by that.
+func (s SweepSummary) listed() SweepSummary {
+	s.Words = list(s.Words)
+	return s
+}
+
+// MarshalJSON writes the list.
+func (l SweepList) MarshalJSON() ([]byte, error) {
+	type plain SweepList
+	sweeps := make([]SweepSummary, len(l.Sweeps))
+	for i, s := range l.Sweeps {
+		sweeps[i] = s.listed()
+	}
+	l.Sweeps, l.Limits, l.Defaults, l.Modes, l.Metrics = sweeps, table(l.Limits), list(l.Defaults), list(l.Modes), list(l.Metrics)
+	return json.Marshal(plain(l))
+}
+
+// MarshalJSON writes the sweep.
+func (s Sweep) MarshalJSON() ([]byte, error) {
+	type plain Sweep
+	s.SweepSummary, s.Spans, s.Rows = s.listed(), list(s.Spans), list(s.Rows)
+	return json.Marshal(plain(s))
+}
+
+// MarshalJSON writes how the trial stands.
+func (t TrialState) MarshalJSON() ([]byte, error) {
+	type plain TrialState
+	t.Others = list(t.Others)
+	return json.Marshal(plain(t))
+}
+
+// MarshalJSON writes what was found.
+func (c Capacity) MarshalJSON() ([]byte, error) {
+	type plain Capacity
+	c.Modes = list(c.Modes)
+	return json.Marshal(plain(c))
+}
+
+// MarshalJSON writes what a mode sustains.
+func (m ModeCapacity) MarshalJSON() ([]byte, error) {
+	type plain ModeCapacity
+	m.Isolated, m.Tested = list(m.Isolated), list(m.Tested)
+	return json.Marshal(plain(m))
 }

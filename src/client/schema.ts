@@ -416,6 +416,228 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sweeps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Trials, sweeps and capacity searches: what can be asked, and what has been */
+        get: operations["listSweeps"];
+        put?: never;
+        /**
+         * Begins a trial, a sweep or a capacity search; 409 while another one is in progress
+         * @description Until it has ended it has the lane: nobody else starts, changes or switches the
+         *     workload. Then mode and workload are as they were before. It goes on with its next
+         *     unfinished span whatever happened to the load generator.
+         */
+        post: operations["startSweep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A sweep with what it has measured so far */
+        get: operations["getSweep"];
+        put?: never;
+        post?: never;
+        /**
+         * Deletes a sweep; 409 while it has not ended
+         * @description A baseline that was made of it stays.
+         */
+        delete: operations["deleteSweep"];
+        options?: never;
+        head?: never;
+        /**
+         * Pauses, resumes or cancels a sweep; 409 where it has ended
+         * @description A span that is under way when a sweep is paused does not count, and runs anew when
+         *     it is resumed. What a cancelled sweep has measured stays.
+         */
+        patch: operations["patchSweep"];
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/baseline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a baseline of what a sweep has measured, in place of an earlier import of its name; stored before the answer */
+        post: operations["makeBaseline"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/seconds.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the cluster said of itself in each second of each span that counts; an answer that breaks off has failed
+         * @description The Grafana app marks an answer that breaks off, and lets few run at once, as it does with `turns.csv`.
+         */
+        get: operations["getSweepSeconds"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/report.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report of a sweep, as JSON; of one that has not ended, what there is, and it says so */
+        get: operations["getSweepReportJSON"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/report.tsv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report of a sweep, as TSV; of one that has not ended, what there is, and it says so */
+        get: operations["getSweepReportTSV"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/report.md": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report of a sweep, as Markdown; of one that has not ended, what there is, and it says so */
+        get: operations["getSweepReportMarkdown"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sweeps/{id}/report.html": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report of a sweep, as a page that needs no other file and no script; of one that has not ended, what there is, and it says so */
+        get: operations["getSweepReportHTML"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/report.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report on any two results, as JSON: b compared with a */
+        get: operations["getReportJSON"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/report.tsv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report on any two results, as TSV: b compared with a */
+        get: operations["getReportTSV"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/report.md": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report on any two results, as Markdown: b compared with a */
+        get: operations["getReportMarkdown"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/report.html": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report on any two results, as a page that needs no other file and no script: b compared with a */
+        get: operations["getReportHTML"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/session": {
         parameters: {
             query?: never;
@@ -746,6 +968,8 @@ export interface components {
             start_rate: number;
             /** @description 0: no cap */
             target_rps: number;
+            /** @description that has the lane: nothing else starts, changes or switches it */
+            sweep?: components["schemas"]["SweepSummary"];
         };
         /** @description What a simulated cluster tells of itself. */
         Simulation: {
@@ -1717,6 +1941,311 @@ export interface components {
             /** @description why the modes differ, in sentences */
             explanation: string[];
         };
+        /**
+         * @description What a sweep asks: is one mode better than another at one concurrency; what does each mode do at each level; how much does each mode sustain within the SLOs, and where do they cross?
+         * @enum {string}
+         */
+        SweepKind: "trial" | "sweep" | "capacity";
+        /**
+         * @description The order in which a sweep of levels runs its spans. In turns, a drift of the machines weighs the same on all modes; mode after mode, it is in the result, but the mode changes only once for each.
+         * @enum {string}
+         */
+        SweepOrder: "interleaved" | "mode_after_mode";
+        /**
+         * @description Spans of a workload at some concurrencies in some modes, each on cold caches, and
+         *     what they show. What is left out has the default that `SweepList` tells. A field
+         *     that its kind does not have is refused.
+         */
+        SweepRequest: {
+            kind: components["schemas"]["SweepKind"];
+            title?: string;
+            /** @description that the driver can switch to; of a trial two, of which the second is compared with the first; of a capacity search one or two */
+            modes?: components["schemas"]["ModeState"][];
+            /** @description concurrencies: of a trial the one in question, of a sweep all, of a capacity search those that it begins with, at least two; levels × modes × repeats are 1,000 at most */
+            levels?: number[];
+            /**
+             * @description of a trial: the metric that decides
+             * @enum {string}
+             */
+            primary?: "ttft_p95" | "ttft_p50" | "tpot_p95" | "output_tokens_per_second" | "kv_hit_ratio" | "goodput";
+            /** @description of a trial: the smallest difference of interest, relative, of shares in points */
+            smallest?: number;
+            /** @description of a sweep: spans of each level and mode */
+            repeats?: number;
+            /** @description of a sweep */
+            order?: components["schemas"]["SweepOrder"];
+            /** @description of a sweep: from the full concurrency on, until a span counts */
+            warm_up_seconds?: number;
+            /** @description that a span counts, at least */
+            span_seconds?: number;
+            /** @description of a sweep: 60 s windows at the end of as many equal parts of a span, whose percentiles are averaged */
+            snapshots?: number;
+            /** @description of a capacity search: how many conversations its answer may be off */
+            resolution?: number;
+            /** @description of a trial and a capacity search: when they end undecided */
+            max_seconds?: number;
+            slo?: components["schemas"]["SLO"];
+            /** @description a whole number below 2⁶⁴: of the order of the spans, and of what the conversations are like */
+            seed?: string;
+        };
+        /** @description What can be asked, and what has been. */
+        SweepList: {
+            /** @description newest first */
+            sweeps: components["schemas"]["SweepSummary"][];
+            /** @description of the numbers of a request, by their paths; of levels, that of each */
+            limits: {
+                [key: string]: components["schemas"]["SimulationLimit"];
+            };
+            /** @description a request of each kind with all its fields, as it would be asked for now */
+            defaults: components["schemas"]["SweepRequest"][];
+            /** @description that the driver can switch to */
+            modes: components["schemas"]["ModeState"][];
+            /** @description that may be primary */
+            metrics: string[];
+        };
+        /**
+         * @description Where a sweep stands. It is running also while no load generator runs: it goes on with the next one on its data directory. The last three are ends.
+         * @enum {string}
+         */
+        SweepState: "running" | "paused" | "done" | "cancelled" | "failed";
+        /** @description Pauses, resumes or cancels a sweep. */
+        SweepPatch: {
+            /** @description paused, running or cancelled */
+            state: components["schemas"]["SweepState"];
+        };
+        /** @description A sweep without its spans. */
+        SweepSummary: {
+            id: string;
+            lane: string;
+            state: components["schemas"]["SweepState"];
+            /** @description why it is paused, was cancelled or failed */
+            reason?: string;
+            /** @description who asked */
+            by: string;
+            /** Format: date-time */
+            asked: string;
+            /** Format: date-time */
+            ended?: string;
+            /** @description with all defaults filled in */
+            request: components["schemas"]["SweepRequest"];
+            progress: components["schemas"]["SweepProgress"];
+            /** @description what it shows so far, in sentences */
+            words: string[];
+            /** @description name of the one that was made of it */
+            baseline?: string;
+        };
+        /** @description A sweep with all that it has measured so far. */
+        Sweep: components["schemas"]["SweepSummary"] & {
+            /** @description version of the load generator that began it */
+            program: string;
+            target: components["schemas"]["TargetID"];
+            deployment: components["schemas"]["Deployment"];
+            workload: components["schemas"]["WorkloadShape"];
+            /** @description in the order in which they ended */
+            spans: components["schemas"]["SweepSpan"][];
+            /** @description the figures of each level and mode over all spans that count, with their 95 % intervals: by Student's t over the spans where there are several, else from parts of the one */
+            rows: components["schemas"]["BaselineRow"][];
+            trial?: components["schemas"]["TrialState"];
+            capacity?: components["schemas"]["Capacity"];
+        };
+        /** @description How far a sweep is. */
+        SweepProgress: {
+            /** @description that count */
+            spans: number;
+            /** @description absent: that depends on what they show */
+            of?: number;
+            /** @description spans that do not count */
+            spoiled: number;
+            /** @description by all spans that have ended, with their warm-up */
+            seconds_used: number;
+            /** @description estimated, as likely less as more; absent: not known */
+            seconds_left?: number;
+            /** @description a trial, as things stand, will reach the end of its time undecided */
+            beyond?: boolean;
+            /** @description the one under way */
+            span?: components["schemas"]["SweepNow"];
+        };
+        /**
+         * @description What is done of a span: the mode is changed, or the caches are made cold; it does not count yet; it counts; it waits until its turns are on the disk.
+         * @enum {string}
+         */
+        SweepPhase: "switching" | "warming_up" | "counting" | "storing";
+        /** @description The span under way. */
+        SweepNow: {
+            /** @description from 0; the same when it is repeated */
+            number: number;
+            /** @description 1, or 2 where the first was spoiled */
+            attempt: number;
+            /**
+             * @description of a trial
+             * @enum {string}
+             */
+            arm?: "pilot" | "a" | "b";
+            mode: components["schemas"]["ModeState"];
+            concurrency: number;
+            phase: components["schemas"]["SweepPhase"];
+            /** @description of a mode change */
+            message?: string;
+            /** @description in this phase */
+            seconds: number;
+            /** @description seconds that the phase takes at least; absent: not known */
+            of?: number;
+            /** @description that ended well while it counted */
+            turns: number;
+            /** @description conversations that began the span and have not ended */
+            warming_up: number;
+        };
+        /** @description A span that has ended. */
+        SweepSpan: {
+            /** @description from 0; the same when it is repeated */
+            number: number;
+            /** @description 1, or 2 where the first was spoiled */
+            attempt: number;
+            /**
+             * @description of a trial
+             * @enum {string}
+             */
+            arm?: "pilot" | "a" | "b";
+            mode: components["schemas"]["ModeState"];
+            concurrency: number;
+            seed: string;
+            /**
+             * Format: int64
+             * @description of its turns, as in `turns.csv`
+             */
+            step: number;
+            /** Format: date-time */
+            started: string;
+            /** Format: date-time */
+            counted_from: string;
+            /** Format: date-time */
+            until: string;
+            /** @description with the switch before it */
+            elapsed_seconds: number;
+            /** @description that ended well while it counted */
+            turns: number;
+            failed: number;
+            /**
+             * @description how its caches were made cold: emptied, or by prompts that none of them has seen
+             * @enum {string}
+             */
+            cold: "emptied" | "nonce";
+            /** @description why it does not count */
+            spoiled?: string;
+            /** @description what was measured while it counted, with 95 % intervals from its parts */
+            row?: components["schemas"]["BaselineRow"];
+            causes?: components["schemas"]["SweepCauses"];
+        };
+        /**
+         * @description What the cluster said of itself while a span counted, once a second: what can tell
+         *     why one mode is slower than another. What it did not tell is absent.
+         */
+        SweepCauses: {
+            /** @description in which it was looked at */
+            seconds: number;
+            /** @description of a request before its worker begins it, mean over workers and time */
+            queue_seconds?: number;
+            /** @description seconds, largest of any worker at any time */
+            queue_largest?: number;
+            /** @description slowest worker's queue over the workers' mean, mean over time */
+            queue_skew?: number;
+            /** @description requests that wait at all workers, mean over time */
+            waiting?: number;
+            /** @description busiest less idlest worker, in requests, mean over time */
+            inflight_spread?: number;
+            /** @description busiest worker over the workers' mean, mean over time */
+            inflight_skew?: number;
+            /** @description p95 of the time to the first token as the server told it with its turns */
+            engine_ttft_seconds?: number;
+        };
+        /** @description What a trial knows of one metric. The difference is (B − A)/A of times and rates, and B − A of shares. */
+        TrialDifference: {
+            metric: string;
+            /** @description mean over the spans, the geometric one of times and rates */
+            a: number;
+            b: number;
+            difference: number;
+            /** @description 95 %, over all looks together */
+            interval: [
+                number,
+                number
+            ];
+            /**
+             * @description what the interval says; running: nothing yet
+             * @enum {string}
+             */
+            outcome: "running" | "b_better" | "a_better" | "no_difference";
+            /**
+             * @description what the interval's width rests on: sections of the spans, or pairs of them, which scatter more than sections explain
+             * @enum {string}
+             */
+            basis: "sections" | "pairs";
+        };
+        /** @description How a trial stands. */
+        TrialState: {
+            /**
+             * @description no_difference: the smallest difference of interest is excluded both ways; time_over: undecided
+             * @enum {string}
+             */
+            verdict: "running" | "b_better" | "a_better" | "no_difference" | "time_over";
+            pairs: number;
+            primary?: components["schemas"]["TrialDifference"];
+            /** @description with intervals that hold for all of them together */
+            others: components["schemas"]["TrialDifference"][];
+            /** @description difference that the time left is estimated for: the present estimate, or before the first pair twice the smallest of interest */
+            assumed?: number;
+        };
+        /** @description What a capacity search has found. */
+        Capacity: {
+            modes: components["schemas"]["ModeCapacity"][];
+            /** @description absent: not looked for, or none in the range */
+            crossing?: components["schemas"]["Crossing"];
+        };
+        /** @description How many conversations a mode sustains within the SLOs. */
+        ModeCapacity: {
+            mode: components["schemas"]["ModeState"];
+            /** @description the estimate; 0: not even the lowest level meets them; absent: not known yet */
+            level?: number;
+            /** @description 95 %: between the levels at which it is certain enough */
+            interval?: [
+                number,
+                number
+            ];
+            /** @description the highest level still meets the SLOs: the capacity lies beyond it */
+            above?: boolean;
+            /** @description levels above the first that misses, which meet them nevertheless */
+            isolated: number[];
+            /** @description ascending */
+            tested: components["schemas"]["LevelTest"][];
+        };
+        /** @description Whether a level meets the SLOs. */
+        LevelTest: {
+            concurrency: number;
+            spans: number;
+            /** @enum {string} */
+            verdict: "meets" | "misses" | "open";
+        };
+        /** @description Where the second of two modes stops being better by TTFT p95, or begins to. */
+        Crossing: {
+            /** @description the estimate */
+            level?: number;
+            /** @description 95 % */
+            interval?: [
+                number,
+                number
+            ];
+            /**
+             * @description which is better below
+             * @enum {string}
+             */
+            below: "a" | "b";
+        };
+        /** @description Makes a baseline of a sweep's rows. */
+        SweepBaselineRequest: {
+            name: string;
+            /** @description without it, the sweep's */
+            title?: string;
+        };
         /** @description What the caller may do, by the session that its cookie carries. */
         Session: {
             /** @description A token is configured */
@@ -1770,6 +2299,19 @@ export interface components {
         lane: string;
         /** @description The login that the events name; not with a session, whose events name the page */
         user: string;
+        sweep: string;
+        /** @description Name of the baseline that is compared with */
+        aBaseline: string;
+        /** @description Its mode; without it, the only one that it has */
+        aMode: components["schemas"]["Mode"];
+        /** @description Its speculation; without it, the only one that it has in that mode */
+        aSpeculation: components["schemas"]["Speculation"];
+        /** @description Name of the baseline that is compared */
+        bBaseline: string;
+        /** @description Its mode; without it, the only one that it has */
+        bMode: components["schemas"]["Mode"];
+        /** @description Its speculation; without it, the only one that it has in that mode */
+        bSpeculation: components["schemas"]["Speculation"];
     };
     requestBodies: never;
     headers: never;
@@ -2438,6 +2980,420 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SimulationResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listSweeps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What can be asked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startSweep: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+            };
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepRequest"];
+            };
+        };
+        responses: {
+            /** @description The sweep, which has begun */
+            201: {
+                headers: {
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sweep"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["sweep"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sweep */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sweep"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteSweep: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path: {
+                id: components["parameters"]["sweep"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is left */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    patchSweep: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path: {
+                id: components["parameters"]["sweep"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepPatch"];
+            };
+        };
+        responses: {
+            /** @description The sweep */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sweep"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    makeBaseline: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path: {
+                id: components["parameters"]["sweep"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepBaselineRequest"];
+            };
+        };
+        responses: {
+            /** @description The baseline as it was stored */
+            201: {
+                headers: {
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Baseline"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweepSeconds: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["sweep"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The seconds under a header line */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweepReportJSON: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["sweep"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweepReportTSV: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["sweep"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/tab-separated-values": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweepReportMarkdown: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["sweep"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/markdown": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSweepReportHTML: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["sweep"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getReportJSON: {
+        parameters: {
+            query: {
+                /** @description Name of the baseline that is compared with */
+                a: components["parameters"]["aBaseline"];
+                /** @description Its mode; without it, the only one that it has */
+                a_mode?: components["parameters"]["aMode"];
+                /** @description Its speculation; without it, the only one that it has in that mode */
+                a_speculation?: components["parameters"]["aSpeculation"];
+                /** @description Name of the baseline that is compared */
+                b: components["parameters"]["bBaseline"];
+                /** @description Its mode; without it, the only one that it has */
+                b_mode?: components["parameters"]["bMode"];
+                /** @description Its speculation; without it, the only one that it has in that mode */
+                b_speculation?: components["parameters"]["bSpeculation"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getReportTSV: {
+        parameters: {
+            query: {
+                /** @description Name of the baseline that is compared with */
+                a: components["parameters"]["aBaseline"];
+                /** @description Its mode; without it, the only one that it has */
+                a_mode?: components["parameters"]["aMode"];
+                /** @description Its speculation; without it, the only one that it has in that mode */
+                a_speculation?: components["parameters"]["aSpeculation"];
+                /** @description Name of the baseline that is compared */
+                b: components["parameters"]["bBaseline"];
+                /** @description Its mode; without it, the only one that it has */
+                b_mode?: components["parameters"]["bMode"];
+                /** @description Its speculation; without it, the only one that it has in that mode */
+                b_speculation?: components["parameters"]["bSpeculation"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/tab-separated-values": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getReportMarkdown: {
+        parameters: {
+            query: {
+                /** @description Name of the baseline that is compared with */
+                a: components["parameters"]["aBaseline"];
+                /** @description Its mode; without it, the only one that it has */
+                a_mode?: components["parameters"]["aMode"];
+                /** @description Its speculation; without it, the only one that it has in that mode */
+                a_speculation?: components["parameters"]["aSpeculation"];
+                /** @description Name of the baseline that is compared */
+                b: components["parameters"]["bBaseline"];
+                /** @description Its mode; without it, the only one that it has */
+                b_mode?: components["parameters"]["bMode"];
+                /** @description Its speculation; without it, the only one that it has in that mode */
+                b_speculation?: components["parameters"]["bSpeculation"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/markdown": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getReportHTML: {
+        parameters: {
+            query: {
+                /** @description Name of the baseline that is compared with */
+                a: components["parameters"]["aBaseline"];
+                /** @description Its mode; without it, the only one that it has */
+                a_mode?: components["parameters"]["aMode"];
+                /** @description Its speculation; without it, the only one that it has in that mode */
+                a_speculation?: components["parameters"]["aSpeculation"];
+                /** @description Name of the baseline that is compared */
+                b: components["parameters"]["bBaseline"];
+                /** @description Its mode; without it, the only one that it has */
+                b_mode?: components["parameters"]["bMode"];
+                /** @description Its speculation; without it, the only one that it has in that mode */
+                b_speculation?: components["parameters"]["bSpeculation"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
                 };
             };
             default: components["responses"]["Problem"];

@@ -110,6 +110,40 @@ export type SimulationPoint = Schemas['SimulationPoint'];
 export type SimulationFigures = Schemas['SimulationFigures'];
 /** The mean over the seeds, with the least and the largest value. */
 export type SimulationFigure = Schemas['SimulationFigure'];
+/** What a sweep asks: a trial, a sweep of levels, or a capacity search. */
+export type SweepKind = Schemas['SweepKind'];
+/** Asks for a sweep; what is left out has the default that the list of sweeps tells. */
+export type SweepRequest = Schemas['SweepRequest'];
+/** The order in which a sweep of levels runs its spans. */
+export type SweepOrder = Schemas['SweepOrder'];
+/** What can be asked, and what has been. */
+export type SweepList = Schemas['SweepList'];
+/** Where a sweep stands. */
+export type SweepState = Schemas['SweepState'];
+/** A sweep without its spans. */
+export type SweepSummary = Schemas['SweepSummary'];
+/** A sweep with all that it has measured so far. */
+export type Sweep = Schemas['Sweep'];
+/** How far a sweep is. */
+export type SweepProgress = Schemas['SweepProgress'];
+/** The span under way. */
+export type SweepNow = Schemas['SweepNow'];
+/** A span that has ended. */
+export type SweepSpan = Schemas['SweepSpan'];
+/** What the cluster said of itself while a span counted. */
+export type SweepCauses = Schemas['SweepCauses'];
+/** How a trial stands. */
+export type TrialState = Schemas['TrialState'];
+/** What a trial knows of one metric. */
+export type TrialDifference = Schemas['TrialDifference'];
+/** What a capacity search has found. */
+export type Capacity = Schemas['Capacity'];
+/** How many conversations a mode sustains within the SLOs. */
+export type ModeCapacity = Schemas['ModeCapacity'];
+/** Where the second of two modes stops being better, or begins to. */
+export type Crossing = Schemas['Crossing'];
+/** Makes a baseline of a sweep's rows. */
+export type SweepBaselineRequest = Schemas['SweepBaselineRequest'];
 
 /** Who looks at the screen, and what they may do. */
 export interface Me {
