@@ -164,14 +164,7 @@ func (c *Client) Starter(ctx context.Context, lane, id string) (s Starter, err e
 // TurnsCSV writes the raw data of a step, or of all steps for step 0. After an
 // error w may hold a part of it.
 func (c *Client) TurnsCSV(ctx context.Context, w io.Writer, lane string, step int64) error {
-	v := query("lane", lane, "step", number(step))
-	res, err := c.send(ctx, http.MethodGet, c.at(v, "turns.csv"), "", nil)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	_, err = io.Copy(w, res.Body)
-	return err
+	return c.download(ctx, w, c.at(query("lane", lane, "step", number(step)), "turns.csv"), "text/csv")
 }
 
 // Events gives the newest events of a lane, or of everything for an empty lane.
@@ -238,6 +231,89 @@ func (c *Client) CancelSimulation(ctx context.Context, id string) (r SimulationR
 	return r, c.call(ctx, http.MethodDelete, c.at(nil, "simulations", url.PathEscape(id)), nil, &r)
 }
 
+// Sweeps gives what can be asked of trials, sweeps and capacity searches, and what has
+// been. In this and the following calls a sweep is one of any kind.
+func (c *Client) Sweeps(ctx context.Context) (l SweepList, err error) {
+	return l, c.call(ctx, http.MethodGet, c.at(nil, "sweeps"), nil, &l)
+}
+
+// StartSweep begins a sweep on a lane. It is an [ErrConflict] while another one is in
+// progress.
+func (c *Client) StartSweep(ctx context.Context, lane string, req SweepRequest) (s Sweep, err error) {
+	return s, c.call(ctx, http.MethodPost, c.at(laneQuery(lane), "sweeps"), req, &s)
+}
+
+// Sweep gives a sweep with what it has measured so far.
+func (c *Client) Sweep(ctx context.Context, id string) (s Sweep, err error) {
+	return s, c.item(ctx, nil, "sweeps", id, &s)
+}
+
+// PatchSweep pauses, resumes or cancels a sweep; it is an [ErrConflict] where that has
+// ended.
+func (c *Client) PatchSweep(ctx context.Context, id string, p SweepPatch) (s Sweep, err error) {
+	u, err := c.sweep(id)
+	if err != nil {
+		return s, err
+	}
+	return s, c.call(ctx, http.MethodPatch, u, p, &s)
+}
+
+// DeleteSweep deletes a sweep and gives what is left; it is an [ErrConflict] until the
+// sweep has ended.
+func (c *Client) DeleteSweep(ctx context.Context, id string) (l SweepList, err error) {
+	u, err := c.sweep(id)
+	if err != nil {
+		return l, err
+	}
+	return l, c.call(ctx, http.MethodDelete, u, nil, &l)
+}
+
+// SweepBaseline makes a baseline of what a sweep has measured, and gives it as it was
+// stored.
+func (c *Client) SweepBaseline(ctx context.Context, id string, req SweepBaselineRequest) (b Baseline, err error) {
+	u, err := c.sweep(id, "baseline")
+	if err != nil {
+		return b, err
+	}
+	return b, c.call(ctx, http.MethodPost, u, req, &b)
+}
+
+// SweepSeconds writes as CSV what the cluster said of itself in each second of each span
+// of a sweep that counts. After an error w may hold a part of it.
+func (c *Client) SweepSeconds(ctx context.Context, w io.Writer, id string) error {
+	u, err := c.sweep(id, "seconds.csv")
+	if err != nil {
+		return err
+	}
+	return c.download(ctx, w, u, "text/csv")
+}
+
+// SweepReport writes the report of a sweep, whether that has ended or not. After an
+// error w may hold a part of it.
+func (c *Client) SweepReport(ctx context.Context, w io.Writer, id string, f ReportFormat) error {
+	u, err := c.sweep(id, "report."+string(f))
+	if err != nil {
+		return err
+	}
+	return c.download(ctx, w, u, f.mediaType())
+}
+
+// Report writes the report on any two results: b compared with a. After an error w may
+// hold a part of it.
+func (c *Client) Report(ctx context.Context, w io.Writer, a, b ReportSide, f ReportFormat) error {
+	v := query("a", a.Baseline, "a_mode", string(a.Mode), "a_speculation", string(a.Speculation),
+		"b", b.Baseline, "b_mode", string(b.Mode), "b_speculation", string(b.Speculation))
+	return c.download(ctx, w, c.at(v, "report."+string(f)), f.mediaType())
+}
+
+// sweep is the URL of a sweep, or of a part of it.
+func (c *Client) sweep(id string, part ...string) (*url.URL, error) {
+	if !isSegment(id) {
+		return nil, fmt.Errorf("%w: there is no %q in sweeps", ErrNotFound, id)
+	}
+	return c.at(nil, append([]string{"sweeps", url.PathEscape(id)}, part...)...), nil
+}
+
 // Settings gives the settings in force.
 func (c *Client) Settings(ctx context.Context) (s Settings, err error) {
 	return s, c.call(ctx, http.MethodGet, c.at(nil, "settings"), nil, &s)
@@ -251,7 +327,8 @@ func (c *Client) PatchSettings(ctx context.Context, p SettingsPatch) (s Settings
 // Forward makes a call that another has written, whose path begins below
 // [Prefix], with the body in the place of its own. Of its headers only the type
 // of the body goes with it, and that it [WantsEvents]. The caller closes the body of
-// the answer, which is JSON, CSV, or a stream of events where those are wanted.
+// the answer, which is JSON, CSV, a report as its path names it, or a stream of events
+// where those are wanted.
 func (c *Client) Forward(call *http.Request, body io.Reader) (*http.Response, error) {
 	u := c.base.JoinPath(Prefix, call.URL.EscapedPath())
 	u.RawQuery = call.URL.RawQuery
@@ -266,11 +343,28 @@ func (c *Client) Forward(call *http.Request, body io.Reader) (*http.Response, er
 	if err != nil || isType(res, "text/csv") || WantsEvents(call) && isType(res, EventStream) {
 		return res, err
 	}
-	if err := ours(res); err != nil {
+	if f, ok := reportFormat(call.URL.Path); ok && isType(res, f.mediaType()) {
+		return res, nil
+	}
+	if err := ours(res, "application/json"); err != nil {
 		res.Body.Close()
 		return nil, err
 	}
 	return res, nil
+}
+
+// download writes a file of a type as it comes.
+func (c *Client) download(ctx context.Context, w io.Writer, u *url.URL, want string) error {
+	res, err := c.send(ctx, http.MethodGet, u, "", nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if err := ours(res, want); err != nil {
+		return err
+	}
+	_, err = io.Copy(w, res.Body)
+	return err
 }
 
 // item gets one thing of a collection. An id that a path cannot hold as a
@@ -331,7 +425,7 @@ func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentT
 		return err
 	}
 	defer res.Body.Close()
-	if err := ours(res); err != nil {
+	if err := ours(res, "application/json"); err != nil {
 		return err
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
@@ -345,8 +439,8 @@ func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentT
 }
 
 // ours refuses an answer that no load generator gives.
-func ours(res *http.Response) error {
-	if isType(res, "application/json") {
+func ours(res *http.Response, want string) error {
+	if isType(res, want) {
 		return nil
 	}
 	return fmt.Errorf("%s answered with %q, which is no load generator's answer: check the URL", res.Request.URL.Redacted(), res.Header.Get("Content-Type"))

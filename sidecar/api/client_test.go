@@ -149,12 +149,62 @@ func TestOddIDs(t *testing.T) {
 		require.ErrorIs(t, err, api.ErrNotFound)
 		_, err = c.Starter(t.Context(), "main", id)
 		require.ErrorIs(t, err, api.ErrNotFound)
+		_, err = c.Sweep(t.Context(), id)
+		require.ErrorIs(t, err, api.ErrNotFound)
+		_, err = c.PatchSweep(t.Context(), id, api.SweepPatch{State: api.SweepPaused})
+		require.ErrorIs(t, err, api.ErrNotFound)
+		_, err = c.DeleteSweep(t.Context(), id)
+		require.ErrorIs(t, err, api.ErrNotFound)
+		_, err = c.SweepBaseline(t.Context(), id, api.SweepBaselineRequest{Name: "x"})
+		require.ErrorIs(t, err, api.ErrNotFound)
+		require.ErrorIs(t, c.SweepSeconds(t.Context(), io.Discard, id), api.ErrNotFound)
+		require.ErrorIs(t, c.SweepReport(t.Context(), io.Discard, id, api.ReportTSV), api.ErrNotFound)
+	}
+}
+
+// What is not of the type that was asked for is not taken for a file: a proxy's page
+// would be saved as one.
+func TestDownloadsAreOfTheirType(t *testing.T) {
+	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, "please log in")
+	})
+	var out strings.Builder
+	for name, download := range map[string]func() error{
+		"turns":   func() error { return c.TurnsCSV(t.Context(), &out, "", 0) },
+		"seconds": func() error { return c.SweepSeconds(t.Context(), &out, "7") },
+		"report":  func() error { return c.SweepReport(t.Context(), &out, "7", api.ReportMarkdown) },
+		"compare": func() error {
+			return c.Report(t.Context(), &out, api.ReportSide{Baseline: "a"}, api.ReportSide{Baseline: "b"}, api.ReportHTML)
+		},
+	} {
+		require.ErrorContains(t, download(), `answered with "text/plain"`, name)
+	}
+	require.Empty(t, out.String())
+}
+
+// Forward passes on the report that its path names, and no other page.
+func TestForwardReports(t *testing.T) {
+	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", api.ReportHTML.MediaType())
+	})
+	for path, fine := range map[string]bool{
+		"/sweeps/7/report.html": true, "/report.html": true, "/sweeps/7/report.md": false, "/sweeps": false, "/report.htm": false,
+	} {
+		call, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+		require.NoError(t, err)
+		res, err := c.Forward(call, http.NoBody)
+		require.Equal(t, fine, err == nil, path)
+		if err == nil {
+			require.NoError(t, res.Body.Close())
+		}
 	}
 }
 
 // A download that breaks off is an error.
 func TestTurnsBreakOff(t *testing.T) {
 	c, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 		_, _ = io.WriteString(w, "id\n")
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)

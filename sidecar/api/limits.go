@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -176,16 +177,19 @@ func (s Settings) Check() error {
 	if err := CheckLimits(s); err != nil {
 		return err
 	}
-	line := fmt.Sprintf("one line of at most %d characters", MaxLine)
 	switch {
 	case s.Slider.Max > s.MaxConcurrency:
 		return Refuse("slider.max", s.Slider.Max, fmt.Sprintf("at most %d (max_concurrency)", s.MaxConcurrency))
 	case s.Slider.Increment > s.Slider.Max-s.Slider.Min:
 		return Refuse("slider.increment", s.Slider.Increment, fmt.Sprintf("at most %d (slider.max less slider.min)", s.Slider.Max-s.Slider.Min))
-	case strings.ContainsFunc(s.Title, unicode.IsControl):
-		return Refuse("title", fmt.Sprintf("%q", s.Title), line)
-	case strings.ContainsFunc(s.Subtitle, unicode.IsControl):
-		return Refuse("subtitle", fmt.Sprintf("%q", s.Subtitle), line)
+	}
+	return cmp.Or(checkLine("title", s.Title), checkLine("subtitle", s.Subtitle))
+}
+
+// checkLine refuses a text that is no one line. The error is a [FieldError].
+func checkLine(field, text string) error {
+	if utf8.RuneCountInString(text) > MaxLine || strings.ContainsFunc(text, unicode.IsControl) {
+		return Refuse(field, fmt.Sprintf("%.40q", text), fmt.Sprintf("one line of at most %d characters", MaxLine))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -97,11 +98,14 @@ func (r SweepRequest) Check() error {
 	if err := OneOf("kind", r.Kind, SweepKinds); err != nil {
 		return err
 	}
-	if err := r.checkFields(); err != nil {
-		return err
-	}
-	if err := r.checkLists(); err != nil {
-		return err
+	return cmp.Or(r.checkFields(), r.checkLists(), r.checkWords(), checkFields(SweepLimits, "", reflect.ValueOf(r)), r.checkSpans())
+}
+
+func (r SweepRequest) checkWords() error {
+	if r.Title != nil {
+		if err := checkLine("title", *r.Title); err != nil {
+			return err
+		}
 	}
 	if r.Primary != nil {
 		if err := OneOf("primary", *r.Primary, SweepMetrics); err != nil {
@@ -109,11 +113,17 @@ func (r SweepRequest) Check() error {
 		}
 	}
 	if r.Order != nil {
-		if err := OneOf("order", *r.Order, SweepOrders); err != nil {
-			return err
-		}
+		return OneOf("order", *r.Order, SweepOrders)
 	}
-	return checkFields(SweepLimits, "", reflect.ValueOf(r))
+	return nil
+}
+
+// noun is the kind in a sentence.
+func (k SweepKind) noun() string {
+	if k == SweepCapacity {
+		return "capacity search"
+	}
+	return string(k)
 }
 
 // checkFields refuses what another kind has.
@@ -123,10 +133,22 @@ func (r SweepRequest) checkFields() error {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		kinds, some := sweepFields[name]
 		if some && !v.Field(i).IsNil() && !slices.Contains(kinds, r.Kind) {
-			return Refuse(name, fmt.Sprint(v.Field(i).Elem()), fmt.Sprintf("nothing: a %s has no such field", r.Kind))
+			nouns := make([]string, len(kinds))
+			for i, k := range kinds {
+				nouns[i] = "a " + k.noun()
+			}
+			return Refuse(name, quoted(v.Field(i).Elem()), "only "+strings.Join(nouns, " or ")+" has this field")
 		}
 	}
 	return nil
+}
+
+// quoted is a value as an error names it.
+func quoted(v reflect.Value) string {
+	if v.Kind() == reflect.String {
+		return fmt.Sprintf("%.40q", v.String())
+	}
+	return fmt.Sprint(v)
 }
 
 func (r SweepRequest) checkLists() error {
@@ -139,20 +161,52 @@ func (r SweepRequest) checkLists() error {
 		least, modesMost = 2, 2
 	}
 	if n := len(r.Levels); n > 0 && (n < least || n > most) {
-		return Refuse("levels", fmt.Sprintf("a list of %d", n), count(least, most)+" for a "+string(r.Kind))
+		return Refuse("levels", fmt.Sprintf("a list of %d", n), count(least, most)+" for a "+r.Kind.noun())
 	}
 	if n := len(r.Modes); n > 0 && (n < modesLeast || n > modesMost) {
-		return Refuse("modes", fmt.Sprintf("a list of %d", n), count(modesLeast, modesMost)+" for a "+string(r.Kind))
+		return Refuse("modes", fmt.Sprintf("a list of %d", n), count(modesLeast, modesMost)+" for a "+r.Kind.noun())
 	}
-	seen := map[int]bool{}
-	for _, level := range r.Levels {
+	return cmp.Or(r.checkLevels(), r.checkModes())
+}
+
+func (r SweepRequest) checkLevels() error {
+	for i, level := range r.Levels {
 		if l := SweepLimits["levels"]; !l.Allows(float64(level)) {
 			return Refuse("levels", level, l.String())
 		}
-		if seen[level] {
+		if slices.Contains(r.Levels[:i], level) {
 			return Refuse("levels", level, "each level once")
 		}
-		seen[level] = true
+	}
+	return nil
+}
+
+// checkModes lets a trial compare a mode with itself: that shows what the machines'
+// own unrest amounts to.
+func (r SweepRequest) checkModes() error {
+	known := slices.DeleteFunc(slices.Clone(Modes), func(m Mode) bool { return m == ModeUnknown })
+	for i, m := range r.Modes {
+		if err := OneOf("modes.mode", m.Mode, known); err != nil {
+			return err
+		}
+		if err := OneOf("modes.speculation", m.Speculation, Speculations); err != nil {
+			return err
+		}
+		if r.Kind != SweepTrial && slices.Contains(r.Modes[:i], m) {
+			return Refuse("modes", fmt.Sprintf("%s with speculation %s", m.Mode, m.Speculation), "each mode once")
+		}
+	}
+	return nil
+}
+
+// checkSpans bounds how many spans a sweep of levels has. What is left out counts once.
+func (r SweepRequest) checkSpans() error {
+	levels, modes, repeats := max(len(r.Levels), 1), max(len(r.Modes), 1), 1
+	if r.Repeats != nil {
+		repeats = *r.Repeats
+	}
+	if n := levels * modes * repeats; n > MaxSweepSpans {
+		return Refuse("repeats", fmt.Sprintf("%d levels × %d modes × %d repeats = %d spans", levels, modes, repeats, n), fmt.Sprintf("at most %d spans", MaxSweepSpans))
 	}
 	return nil
 }
@@ -182,6 +236,11 @@ func (s SweepState) Ended() bool { return s == SweepDone || s == SweepCancelled 
 // SweepPatch pauses, resumes or cancels a sweep.
 type SweepPatch struct {
 	State SweepState `json:"state"` // paused, running or cancelled
+}
+
+// Check refuses a state that nobody can ask for. The error is a [FieldError].
+func (p SweepPatch) Check() error {
+	return OneOf("state", p.State, []SweepState{SweepPaused, SweepRunning, SweepCancelled})
 }
 
 // SweepList is what can be asked, and what has been.
@@ -373,6 +432,10 @@ const (
 // ReportFormats are all of them.
 var ReportFormats = []ReportFormat{ReportJSON, ReportTSV, ReportMarkdown, ReportHTML}
 
+// ReportPolicy is the Content-Security-Policy of a report as HTML: it runs no script,
+// fetches nothing, and has nothing to do with the origin that it came from.
+const ReportPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
+
 // MediaType is that of a report in this format.
 func (f ReportFormat) MediaType() string {
 	switch f {
@@ -384,6 +447,22 @@ func (f ReportFormat) MediaType() string {
 		return "text/markdown; charset=utf-8"
 	}
 	return "text/html; charset=utf-8"
+}
+
+// mediaType is that of a report in this format, without parameters.
+func (f ReportFormat) mediaType() string {
+	bare, _, _ := strings.Cut(f.MediaType(), ";")
+	return bare
+}
+
+// reportFormat is the format of the report that a path ends with.
+func reportFormat(path string) (ReportFormat, bool) {
+	i := strings.LastIndex(path, "/report.")
+	if i < 0 {
+		return "", false
+	}
+	f := ReportFormat(path[i+len("/report."):])
+	return f, slices.Contains(ReportFormats, f)
 }
 
 // ReportSide is one of the two results that a report compares: a baseline in one mode.

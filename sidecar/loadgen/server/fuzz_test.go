@@ -28,10 +28,13 @@ func FuzzBodies(f *testing.F) {
 		{method: "PATCH", path: v1 + "/settings"},
 		{method: "POST", path: v1 + "/baselines"},
 		{method: "POST", path: v1 + "/session"},
+		{method: "POST", path: v1 + "/sweeps"},
+		{method: "PATCH", path: v1 + "/sweeps/a1"},
+		{method: "POST", path: v1 + "/sweeps/a1/baseline"},
 	}
 	for i, body := range []string{
 		`{"concurrency":60}`, `{"drain":true}`, `{"concurrency":1e400}`, `{"mode":"kv","speculation":"eagle3"}`, `{"title":"\ud800"}`,
-		`{"name":"b","rows":[{"concurrency":1,"ttft_p50":-1}]}`, `{"token":"x"}`, `[]`, `{`, `null`, `{"a":{"a":{"a":[]}}}`,
+		`{"name":"b","rows":[{"concurrency":1,"ttft_p50":-1}]}`, `{"token":"x"}`, `{"kind":"trial","levels":[60],"seed":"7"}`, `{"state":"paused"}`, `[]`, `{`, `null`, `{"a":{"a":{"a":[]}}}`,
 	} {
 		f.Add(uint8(i), body)
 	}

@@ -203,6 +203,56 @@ func (b *recorder) FollowSimulation(ctx context.Context, id string, on func(stri
 	return on("end", sample[api.SimulationEnd]())
 }
 
+func (b *recorder) Sweeps(context.Context) api.SweepList {
+	_ = b.note(call{name: "sweeps"}) // it cannot fail
+	return sample[api.SweepList]()
+}
+
+func (b *recorder) StartSweep(_ context.Context, by, lane string, req api.SweepRequest) (api.Sweep, error) {
+	return sample[api.Sweep](), b.note(call{"start sweep", lane, by, req})
+}
+
+func (b *recorder) Sweep(_ context.Context, id string) (api.Sweep, error) {
+	return sample[api.Sweep](), b.note(call{"sweep", "", "", id})
+}
+
+func (b *recorder) PatchSweep(_ context.Context, by, id string, p api.SweepPatch) (api.Sweep, error) {
+	return sample[api.Sweep](), b.note(call{"patch sweep " + id, "", by, p})
+}
+
+func (b *recorder) DeleteSweep(_ context.Context, by, id string) (api.SweepList, error) {
+	return sample[api.SweepList](), b.note(call{"delete sweep", "", by, id})
+}
+
+func (b *recorder) SweepBaseline(_ context.Context, by, id string, req api.SweepBaselineRequest) (api.Baseline, error) {
+	return sample[api.Baseline](), b.note(call{"baseline of sweep " + id, "", by, req})
+}
+
+func (b *recorder) WriteSeconds(_ context.Context, w io.Writer, id string) error {
+	if b.csv != "" {
+		_, _ = io.WriteString(w, b.csv)
+	}
+	return b.note(call{"seconds", "", "", id})
+}
+
+// sides are the two results that a report was asked for.
+type sides struct{ a, b api.ReportSide }
+
+func (b *recorder) WriteSweepReport(_ context.Context, w io.Writer, id string, f api.ReportFormat) error {
+	_, _ = io.WriteString(w, reports[f])
+	return b.note(call{"report of a sweep as " + string(f), "", "", id})
+}
+
+func (b *recorder) WriteReport(_ context.Context, w io.Writer, a, other api.ReportSide, f api.ReportFormat) error {
+	_, _ = io.WriteString(w, reports[f])
+	return b.note(call{"report as " + string(f), "", "", sides{a, other}})
+}
+
+// reports are what the recorder writes.
+var reports = map[api.ReportFormat]string{
+	api.ReportJSON: "{\"title\":\"trial\"}\n", api.ReportTSV: "level\tttft_p95\n", api.ReportMarkdown: "# Trial\n", api.ReportHTML: "<!doctype html><title>Trial</title>\n",
+}
+
 func (b *recorder) Subscribe() (<-chan []byte, func()) {
 	c := make(chan []byte, 1)
 	frame, _ := b.SnapshotJSON()
@@ -263,6 +313,10 @@ var sampleText = map[reflect.Type]string{
 	reflect.TypeFor[api.Limiter]():            "target_rps",
 	reflect.TypeFor[api.Vendor]():             "neutral",
 	reflect.TypeFor[api.SimulationState]():    "running",
+	reflect.TypeFor[api.SweepKind]():          "trial",
+	reflect.TypeFor[api.SweepOrder]():         "interleaved",
+	reflect.TypeFor[api.SweepState]():         "running",
+	reflect.TypeFor[api.SweepPhase]():         "counting",
 }
 
 func fill(v reflect.Value) {
@@ -319,6 +373,20 @@ func fillStruct(v reflect.Value) {
 		b.KVTokens = new(100_000)
 	case *api.SimulationPoint:
 		b.Basis = api.BasisSimulated
+	case *api.SweepRequest:
+		b.Primary, b.Seconds, b.MaxSeconds = new("goodput"), new(240.), new(3600.)
+	case *api.SweepNow:
+		b.Arm = "pilot"
+	case *api.SweepSpan:
+		b.Arm, b.Cold = "a", "emptied"
+	case *api.TrialDifference:
+		b.Outcome, b.Basis = "running", "pairs"
+	case *api.TrialState:
+		b.Verdict = "time_over"
+	case *api.LevelTest:
+		b.Verdict = "open"
+	case *api.Crossing:
+		b.Below = "b"
 	}
 }
 

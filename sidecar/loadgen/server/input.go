@@ -68,19 +68,36 @@ func explain(err error, t reflect.Type) error {
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return api.Refuse(fmt.Sprintf("%.40s", strings.Trim(name, `"`)), "an unknown field", "only "+strings.Join(fieldNames(t), ", "))
 	}
+	// Nor for this one, which names no field.
+	if what, ok := strings.CutPrefix(err.Error(), "json: invalid use of ,string struct tag, trying to unmarshal "); ok {
+		what, _, _ = strings.Cut(what, " into ")
+		return api.Refuse(strings.Join(quotedFields(t), " or "), fmt.Sprintf("%.40s", what), "a whole number in quotes")
+	}
 	return malformed("the body is not a JSON object: " + err.Error())
+}
+
+// quotedFields are the numbers of a body that stand in quotes.
+func quotedFields(t reflect.Type) (names []string) {
+	for f := range t.Fields() {
+		if name, options, _ := strings.Cut(f.Tag.Get("json"), ","); slices.Contains(strings.Split(options, ","), "string") {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func kindName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Int, reflect.Int64:
+	case reflect.Int, reflect.Int64, reflect.Uint64:
 		return "a whole number"
 	case reflect.Float64:
 		return "a number"
 	case reflect.String:
 		return "a string"
+	case reflect.Slice:
+		return "a list"
 	}
 	return "an object"
 }

@@ -23,7 +23,7 @@ type route struct {
 // routes are all calls. A test holds them against the OpenAPI document.
 func (s *Server) routes() []route {
 	b := s.opts.Backend
-	return []route{
+	return append([]route{
 		{"GET " + api.Prefix + "/status", read, encoded(b.StatusJSON)},
 		{"GET " + api.Prefix + "/snapshot", read, encoded(b.SnapshotJSON)},
 		{"GET " + api.Prefix + "/stream", read, s.stream},
@@ -58,7 +58,7 @@ func (s *Server) routes() []route {
 		{"GET /healthz", probe, healthz},
 		{"GET /readyz", probe, s.readyz},
 		{"GET /metrics", scrape, s.metrics},
-	}
+	}, s.sweepRoutes()...)
 }
 
 // give answers with what a call without parameters returns.
@@ -277,8 +277,6 @@ func (s *Server) deleteBaseline(w http.ResponseWriter, r *http.Request) error {
 	return replyJSON(w, api.BaselineList{Baselines: left}, err)
 }
 
-// turnsCSV sends the turns as they come. An answer that has begun cannot become
-// an error any more; it breaks off.
 func (s *Server) turnsCSV(w http.ResponseWriter, r *http.Request) error {
 	v, err := params(r, "lane", "step")
 	if err != nil {
@@ -292,14 +290,22 @@ func (s *Server) turnsCSV(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.opts.Backend.Lane(name); err != nil {
 		return err
 	}
-	out := &progress{w: w}
-	err = s.opts.Backend.TurnsCSV(r.Context(), out, name, step)
+	return s.download(w, "turns.csv", func(out io.Writer) error {
+		return s.opts.Backend.TurnsCSV(r.Context(), out, name, step)
+	})
+}
+
+// download sends a file of CSV as it comes. An answer that has begun cannot become an
+// error any more; it breaks off.
+func (s *Server) download(w http.ResponseWriter, file string, write func(io.Writer) error) error {
+	out := &progress{w: w, file: file}
+	err := write(out)
 	if err != nil && out.begun {
-		s.opts.Log.Error("turns.csv broke off", "error", err)
+		s.opts.Log.Error(file+" broke off", "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	if err == nil {
-		_, err = out.Write(nil) // no turns are an answer, too
+		_, err = out.Write(nil) // no lines are an answer, too
 	}
 	return err
 }
@@ -307,6 +313,7 @@ func (s *Server) turnsCSV(w http.ResponseWriter, r *http.Request) error {
 // progress is an answer of any length: as long as it goes on, it may.
 type progress struct {
 	w     http.ResponseWriter
+	file  string
 	begun bool
 }
 
@@ -314,7 +321,7 @@ func (p *progress) Write(b []byte) (int, error) {
 	if !p.begun {
 		p.begun = true
 		p.w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-		p.w.Header().Set("Content-Disposition", `attachment; filename="turns.csv"`)
+		p.w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": p.file}))
 	}
 	_ = http.NewResponseController(p.w).SetWriteDeadline(deadline(writeTimeout)) // or the server's own holds
 	return p.w.Write(b)

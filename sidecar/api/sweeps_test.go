@@ -1,0 +1,206 @@
+package api_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// The OpenAPI document has the limits of a sweep, and no others.
+func TestDocumentHasSweepLimits(t *testing.T) {
+	schemas := document(t).Components.Schemas
+	properties := schemas["SweepRequest"].Value.Properties
+	for path, l := range api.SweepLimits {
+		name, part, deeper := strings.Cut(path, ".")
+		require.Contains(t, properties, name)
+		s := properties[name].Value
+		if deeper {
+			require.Contains(t, s.Properties, part)
+			s = s.Properties[part].Value
+		}
+		if s.Type.Is("array") {
+			s = s.Items.Value
+		}
+		if s.Type.Is("string") {
+			require.NotNil(t, s.MaxLength, path)
+			assert.EqualValues(t, l.Max, *s.MaxLength, path)
+			continue
+		}
+		least := cmp.Or(s.ExclusiveMin.Value, s.Min)
+		require.NotNil(t, least, path)
+		require.NotNil(t, s.Max, path)
+		assert.Equal(t, l.Min, *least, path)
+		assert.Equal(t, l.Max, *s.Max, path)
+		assert.Equal(t, l.Above, s.ExclusiveMin.Value != nil, path)
+	}
+	for name, p := range properties {
+		if p.Value.Type.Is("integer") || p.Value.Type.Is("number") {
+			assert.Contains(t, api.SweepLimits, name)
+		}
+	}
+	assert.EqualValues(t, api.MaxSweepLevels, *properties["levels"].Value.MaxItems)
+	assert.EqualValues(t, api.MaxSweepModes, *properties["modes"].Value.MaxItems)
+	assert.Contains(t, properties["levels"].Value.Description, "1,000 at most")
+	assert.Equal(t, 1_000, api.MaxSweepSpans)
+	metrics := make([]any, len(api.SweepMetrics))
+	for i, m := range api.SweepMetrics {
+		metrics[i] = m
+	}
+	assert.Equal(t, metrics, properties["primary"].Value.Enum)
+	assert.Equal(t, schemas["Baseline"].Value.Properties["name"].Value.Pattern, schemas["SweepBaselineRequest"].Value.Properties["name"].Value.Pattern)
+	assert.EqualValues(t, api.MaxLine, *schemas["SweepBaselineRequest"].Value.Properties["title"].Value.MaxLength)
+}
+
+func TestSweepRequestCheck(t *testing.T) {
+	many := func(n int) string { // levels
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprint(i + 1)
+		}
+		return "[" + strings.Join(all, ",") + "]"
+	}
+	mode := func(m, s string) string { return `{"mode":"` + m + `","speculation":"` + s + `"}` }
+	kv, rr, least := mode("kv", "off"), mode("round_robin", "off"), mode("least_loaded", "off")
+	var nine []string
+	for _, m := range []string{"kv", "round_robin", "least_loaded"} {
+		for _, s := range []string{"off", "draft", "eagle3"} {
+			nine = append(nine, mode(m, s))
+		}
+	}
+	for text, want := range map[string]string{
+		// What is left out has a default.
+		`{"kind":"trial"}`:                        "",
+		`{"kind":"sweep"}`:                        "",
+		`{"kind":"capacity"}`:                     "",
+		`{"kind":"sweep","levels":[],"modes":[]}`: "",
+		// All that each kind has, at one end of each range or the other.
+		`{"kind":"trial","title":"ü","levels":[10000],"modes":[` + rr + `,` + kv + `],"primary":"goodput","smallest":0.001,"span_seconds":1,"max_seconds":604800,"slo":{"ttft":3600,"tpot":0.001},"seed":"18446744073709551615"}`: "",
+		`{"kind":"trial","modes":[` + kv + `,` + kv + `],"smallest":0.5}`: "", // the machines' own unrest
+		`{"kind":"sweep","levels":` + many(40) + `,"modes":[` + strings.Join(nine, ",") + `],"repeats":2,"order":"mode_after_mode","warm_up_seconds":0,"span_seconds":86400,"snapshots":100,"seed":"0"}`: "",
+		`{"kind":"sweep","levels":[60],"modes":[` + kv + `],"repeats":100,"order":"interleaved","warm_up_seconds":3600,"snapshots":1}`:                                                                   "",
+		`{"kind":"capacity","levels":[10,180],"modes":[` + rr + `,` + mode("kv", "not_recorded") + `],"resolution":1000,"max_seconds":1}`:                                                                "",
+		`{"kind":"capacity","levels":` + many(40) + `,"modes":[` + kv + `],"resolution":1}`:                                                                                                              "",
+
+		`{}`:               `kind: "" is not allowed: one of trial, sweep, capacity`,
+		`{"kind":"bench"}`: `kind: "bench" is not allowed: one of trial, sweep, capacity`,
+
+		// What another kind has.
+		`{"kind":"sweep","primary":"ttft_p95"}`:       `primary: "ttft_p95" is not allowed: only a trial has this field`,
+		`{"kind":"capacity","smallest":0.05}`:         `smallest: 0.05 is not allowed: only a trial has this field`,
+		`{"kind":"trial","repeats":3}`:                `repeats: 3 is not allowed: only a sweep has this field`,
+		`{"kind":"trial","order":"interleaved"}`:      `order: "interleaved" is not allowed: only a sweep has this field`,
+		`{"kind":"capacity","warm_up_seconds":60}`:    `warm_up_seconds: 60 is not allowed: only a sweep has this field`,
+		`{"kind":"capacity","snapshots":3}`:           `snapshots: 3 is not allowed: only a sweep has this field`,
+		`{"kind":"sweep","resolution":5}`:             `resolution: 5 is not allowed: only a capacity search has this field`,
+		`{"kind":"sweep","max_seconds":3600}`:         `max_seconds: 3600 is not allowed: only a trial or a capacity search has this field`,
+		`{"kind":"trial","levels":[60],"repeats":-1}`: `repeats: -1 is not allowed: only a sweep has this field`,
+
+		// Lists of the wrong length.
+		`{"kind":"trial","levels":[60,120]}`:                                "levels: a list of 2 is not allowed: 1 for a trial",
+		`{"kind":"sweep","levels":` + many(41) + `}`:                        "levels: a list of 41 is not allowed: 1 to 40 for a sweep",
+		`{"kind":"capacity","levels":[60]}`:                                 "levels: a list of 1 is not allowed: 2 to 40 for a capacity search",
+		`{"kind":"trial","modes":[` + kv + `]}`:                             "modes: a list of 1 is not allowed: 2 for a trial",
+		`{"kind":"trial","modes":[` + kv + `,` + rr + `,` + kv + `]}`:       "modes: a list of 3 is not allowed: 2 for a trial",
+		`{"kind":"sweep","modes":[` + strings.Repeat(kv+",", 9) + kv + `]}`: "modes: a list of 10 is not allowed: 1 to 9 for a sweep",
+		`{"kind":"capacity","modes":[` + kv + `,` + rr + `,` + least + `]}`: "modes: a list of 3 is not allowed: 1 to 2 for a capacity search",
+
+		// What is in the lists.
+		`{"kind":"trial","levels":[0]}`:                                                           "levels: 0 is not allowed: 1 to 10000",
+		`{"kind":"sweep","levels":[60,10001]}`:                                                    "levels: 10001 is not allowed: 1 to 10000",
+		`{"kind":"sweep","levels":[60,120,60]}`:                                                   "levels: 60 is not allowed: each level once",
+		`{"kind":"trial","modes":[` + kv + `,` + mode("random", "off") + `]}`:                     `modes.mode: "random" is not allowed: one of kv, round_robin, least_loaded`,
+		`{"kind":"trial","modes":[` + mode("unknown", "off") + `,` + kv + `]}`:                    `modes.mode: "unknown" is not allowed: one of kv, round_robin, least_loaded`,
+		`{"kind":"trial","modes":[` + kv + `,{"mode":"kv"}]}`:                                     `modes.speculation: "" is not allowed: one of off, draft, eagle3, not_recorded`,
+		`{"kind":"sweep","modes":[` + mode("kv", "ngram") + `]}`:                                  `modes.speculation: "ngram" is not allowed: one of off, draft, eagle3, not_recorded`,
+		`{"kind":"sweep","modes":[` + kv + `,` + rr + `,` + kv + `]}`:                             "modes: kv with speculation off is not allowed: each mode once",
+		`{"kind":"capacity","modes":[` + kv + `,` + kv + `]}`:                                     "modes: kv with speculation off is not allowed: each mode once",
+		`{"kind":"sweep","levels":` + many(40) + `,"modes":[` + kv + `,` + rr + `],"repeats":13}`: "repeats: 40 levels × 2 modes × 13 repeats = 1040 spans is not allowed: at most 1000 spans",
+
+		// Words.
+		`{"kind":"trial","title":"` + strings.Repeat("x", 201) + `"}`: `title: "` + strings.Repeat("x", 40) + `" is not allowed: one line of at most 200 characters`,
+		`{"kind":"trial","title":"a\nb"}`:                             `title: "a\nb" is not allowed: one line of at most 200 characters`,
+		`{"kind":"trial","primary":"itl_p95"}`:                        `primary: "itl_p95" is not allowed: one of ttft_p95, ttft_p50, tpot_p95, output_tokens_per_second, kv_hit_ratio, goodput`,
+		`{"kind":"sweep","order":"random"}`:                           `order: "random" is not allowed: one of interleaved, mode_after_mode`,
+
+		// Numbers.
+		`{"kind":"trial","smallest":0}`:                    "smallest: 0 is not allowed: 0.001 to 0.5",
+		`{"kind":"trial","smallest":0.51}`:                 "smallest: 0.51 is not allowed: 0.001 to 0.5",
+		`{"kind":"sweep","repeats":0}`:                     "repeats: 0 is not allowed: 1 to 100",
+		`{"kind":"sweep","repeats":101}`:                   "repeats: 101 is not allowed: 1 to 100",
+		`{"kind":"sweep","warm_up_seconds":-1}`:            "warm_up_seconds: -1 is not allowed: 0 to 3600 seconds",
+		`{"kind":"sweep","warm_up_seconds":3601}`:          "warm_up_seconds: 3601 is not allowed: 0 to 3600 seconds",
+		`{"kind":"trial","span_seconds":0.5}`:              "span_seconds: 0.5 is not allowed: 1 to 86400 seconds",
+		`{"kind":"capacity","span_seconds":86401}`:         "span_seconds: 86401 is not allowed: 1 to 86400 seconds",
+		`{"kind":"sweep","snapshots":0}`:                   "snapshots: 0 is not allowed: 1 to 100",
+		`{"kind":"sweep","snapshots":101}`:                 "snapshots: 101 is not allowed: 1 to 100",
+		`{"kind":"capacity","resolution":0}`:               "resolution: 0 is not allowed: 1 to 1000 conversations",
+		`{"kind":"capacity","resolution":1001}`:            "resolution: 1001 is not allowed: 1 to 1000 conversations",
+		`{"kind":"trial","max_seconds":0}`:                 "max_seconds: 0 is not allowed: 1 to 604800 seconds",
+		`{"kind":"capacity","max_seconds":604801}`:         "max_seconds: 604801 is not allowed: 1 to 604800 seconds",
+		`{"kind":"trial","slo":{"ttft":0,"tpot":0.06}}`:    "slo.ttft: 0 is not allowed: more than 0, up to 3600 seconds",
+		`{"kind":"capacity","slo":{"ttft":0.6}}`:           "slo.tpot: 0 is not allowed: more than 0, up to 3600 seconds",
+		`{"kind":"capacity","slo":{"ttft":1,"tpot":3601}}`: "slo.tpot: 3601 is not allowed: more than 0, up to 3600 seconds",
+	} {
+		var r api.SweepRequest
+		require.NoError(t, json.Unmarshal([]byte(text), &r), text)
+		err := r.Check()
+		if want == "" {
+			assert.NoError(t, err, text)
+			continue
+		}
+		assert.EqualError(t, err, want, text)
+		var field *api.FieldError
+		assert.ErrorAs(t, err, &field, text)
+	}
+}
+
+func TestSweepPatchCheck(t *testing.T) {
+	for _, state := range []api.SweepState{api.SweepRunning, api.SweepPaused, api.SweepCancelled} {
+		assert.NoError(t, api.SweepPatch{State: state}.Check())
+	}
+	assert.EqualError(t, api.SweepPatch{State: api.SweepDone}.Check(), `state: "done" is not allowed: one of paused, running, cancelled`)
+	assert.EqualError(t, api.SweepPatch{}.Check(), `state: "" is not allowed: one of paused, running, cancelled`)
+}
+
+// A sweep has ended where nothing more will come, and every format has a type that a
+// browser understands.
+func TestSweepWords(t *testing.T) {
+	for state, ended := range map[api.SweepState]bool{
+		api.SweepRunning: false, api.SweepPaused: false, api.SweepDone: true, api.SweepCancelled: true, api.SweepFailed: true,
+	} {
+		assert.Equal(t, ended, state.Ended(), state)
+	}
+	types := map[string]bool{}
+	for _, f := range api.ReportFormats {
+		types[f.MediaType()] = true
+	}
+	assert.Len(t, types, len(api.ReportFormats))
+}
+
+// A sweep is its summary and more, in one object, and comes back as it was.
+func TestSweepJSON(t *testing.T) {
+	in := api.Sweep{
+		SweepSummary: api.SweepSummary{ID: "7", Lane: "main", State: api.SweepPaused, Words: []string{"kv is better."}, Request: api.SweepRequest{Kind: api.SweepTrial, Seed: new(uint64(1<<64 - 1))}},
+		Spans:        []api.SweepSpan{{Arm: "a", Seed: 1<<64 - 1, Cold: "nonce"}},
+		Rows:         []api.BaselineRow{{Concurrency: 60}},
+		Trial:        &api.TrialState{Verdict: "b_better", Others: []api.TrialDifference{{Metric: "ttft_p50", Interval: [2]float64{-.2, -.1}}}},
+		Capacity:     &api.Capacity{Modes: []api.ModeCapacity{{Interval: &[2]int{120, 135}, Isolated: []int{130}, Tested: []api.LevelTest{{Concurrency: 60}}}}},
+	}
+	text, err := json.Marshal(in)
+	require.NoError(t, err)
+	var fields map[string]any
+	require.NoError(t, json.Unmarshal(text, &fields))
+	assert.Equal(t, "7", fields["id"])
+	assert.Equal(t, "18446744073709551615", fields["request"].(map[string]any)["seed"])
+	assert.Len(t, fields["spans"], 1)
+	var out api.Sweep
+	require.NoError(t, json.Unmarshal(text, &out))
+	assert.Equal(t, in, out)
+}
