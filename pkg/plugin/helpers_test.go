@@ -110,7 +110,12 @@ func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, api.Problem{Status: http.StatusServiceUnavailable, Detail: "not now"})
 	case path == "/stream":
 		s.stream(w, r)
-	case path == "/turns.csv":
+	case strings.Contains(path, "/report."):
+		_, format, _ := strings.Cut(path, "/report.")
+		w.Header().Set("Content-Type", api.ReportFormat(format).MediaType())
+		w.Header().Set("Content-Disposition", "inline; filename=report."+format)
+		_, _ = io.WriteString(w, "a report")
+	case path == "/turns.csv", strings.HasSuffix(path, "/seconds.csv"):
 		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 		_, _ = io.WriteString(w, "lane,turn\nmain,1\n")
 	case path == "/status":

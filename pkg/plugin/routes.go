@@ -46,13 +46,32 @@ var routes = map[string]access{
 	"POST /simulations":        operate, // it costs the machine that measures some of its CPU
 	simulation:                 see,
 	"DELETE /simulations/{id}": operate,
+
+	"GET /sweeps":                  see,
+	"POST /sweeps":                 operate,
+	"GET /sweeps/{id}":             see,
+	"PATCH /sweeps/{id}":           operate,
+	"DELETE /sweeps/{id}":          operate,
+	"POST /sweeps/{id}/baseline":   operate, // unlike an import, it was measured here
+	seconds:                        see,
+	"GET /sweeps/{id}/report.json": see,
+	"GET /sweeps/{id}/report.tsv":  see,
+	"GET /sweeps/{id}/report.md":   see,
+	"GET /sweeps/{id}/report.html": see,
+	"GET /report.json":             see,
+	"GET /report.tsv":              see,
+	"GET /report.md":               see,
+	"GET /report.html":             see,
 }
 
 // simulation is the one call whose answer may be events.
 const simulation = "GET /simulations/{id}"
 
-// exports are the one call whose answer may have any length.
-const exports = "GET /turns.csv"
+// exports and seconds are the calls whose answers may have any length.
+const (
+	exports = "GET /turns.csv"
+	seconds = "GET /sweeps/{id}/seconds.csv"
+)
 
 // resources answers the load generator's calls, and /me.
 func (a *App) resources() http.Handler {
@@ -60,11 +79,13 @@ func (a *App) resources() http.Handler {
 	mux.HandleFunc("GET /me", a.me)
 	for pattern, needed := range routes {
 		pass := a.forward
-		switch pattern {
-		case exports:
+		switch {
+		case pattern == exports, pattern == seconds:
 			pass = a.export
-		case simulation:
+		case pattern == simulation:
 			pass = a.follow
+		case strings.Contains(pattern, "/report."):
+			pass = a.report
 		}
 		mux.Handle(pattern, a.guarded(needed, pass))
 	}
@@ -101,11 +122,26 @@ func (a *App) guarded(needed access, pass func(w http.ResponseWriter, r *http.Re
 	})
 }
 
-// forward makes a call for a user. It reads the whole answer before it gives any
+// forward makes a call for a user, whose answer is a JSON object.
+func (a *App) forward(w http.ResponseWriter, r *http.Request, login string) error {
+	return a.whole(w, r, login, func(contentType string, text []byte) bool {
+		return strings.HasPrefix(contentType, "application/json") && bytes.HasPrefix(text, []byte("{"))
+	})
+}
+
+// report passes on a report of the format that the path names. One that is a page has
+// Grafana's own origin, and may therefore do nothing at all.
+func (a *App) report(w http.ResponseWriter, r *http.Request, login string) error {
+	format := api.ReportFormat(strings.TrimPrefix(path.Ext(r.URL.Path), "."))
+	w.Header().Set("Content-Security-Policy", api.ReportPolicy)
+	return a.whole(w, r, login, func(contentType string, _ []byte) bool { return contentType == format.MediaType() })
+}
+
+// whole makes a call for a user. It reads the whole answer before it gives any
 // of it: Grafana would pass one on as whole that breaks off. That, and that no
 // header of either side is passed on, leaves httputil.ReverseProxy nothing to do.
 // Only a few answers are held at once; the others wait for their turn.
-func (a *App) forward(w http.ResponseWriter, r *http.Request, login string) error {
+func (a *App) whole(w http.ResponseWriter, r *http.Request, login string, expected func(contentType string, text []byte) bool) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBaseline))
 	if err != nil {
 		return err
@@ -126,7 +162,7 @@ func (a *App) forward(w http.ResponseWriter, r *http.Request, login string) erro
 	if err != nil {
 		return err
 	}
-	if !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") || !bytes.HasPrefix(text, []byte("{")) {
+	if !expected(res.Header.Get("Content-Type"), text) {
 		return errUnexpected
 	}
 	begin(w, res)

@@ -52,6 +52,22 @@ var calls = map[string]struct {
 	"GET /simulations/{id}":    {"simulations/a1", "", "nil None Viewer Editor Admin", "/api/v1/simulations/a1"},
 	"DELETE /simulations/{id}": {"simulations/a1", "", "Editor Admin", "/api/v1/simulations/a1"},
 	"POST /baselines":          {"baselines", `{"name":"a","title":"","kind":"","deployment":{},"rows":[]}`, "Admin", "/api/v1/baselines"},
+
+	"GET /sweeps":                  {"sweeps", "", "nil None Viewer Editor Admin", "/api/v1/sweeps"},
+	"POST /sweeps":                 {"sweeps?lane=main", `{"kind":"trial","levels":[120]}`, "Editor Admin", "/api/v1/sweeps?lane=main"},
+	"GET /sweeps/{id}":             {"sweeps/a1", "", "nil None Viewer Editor Admin", "/api/v1/sweeps/a1"},
+	"PATCH /sweeps/{id}":           {"sweeps/a1", `{"state":"paused"}`, "Editor Admin", "/api/v1/sweeps/a1"},
+	"DELETE /sweeps/{id}":          {"sweeps/a1", "", "Editor Admin", "/api/v1/sweeps/a1"},
+	"POST /sweeps/{id}/baseline":   {"sweeps/a1/baseline", `{"name":"ours"}`, "Editor Admin", "/api/v1/sweeps/a1/baseline"},
+	"GET /sweeps/{id}/seconds.csv": {"sweeps/a1/seconds.csv", "", "nil None Viewer Editor Admin", "/api/v1/sweeps/a1/seconds.csv"},
+	"GET /sweeps/{id}/report.json": {"sweeps/a1/report.json", "", "nil None Viewer Editor Admin", "/api/v1/sweeps/a1/report.json"},
+	"GET /report.json":             {"report.json?a=this+target&a_mode=kv&b=of%202026%2B1", "", "nil None Viewer Editor Admin", "/api/v1/report.json?a=this+target&a_mode=kv&b=of%202026%2B1"},
+	"GET /sweeps/{id}/report.tsv":  {"sweeps/a1/report.tsv", "", "nil None Viewer Editor Admin", "/api/v1/sweeps/a1/report.tsv"},
+	"GET /report.tsv":              {"report.tsv?a=this+target&a_mode=kv&b=of%202026%2B1", "", "nil None Viewer Editor Admin", "/api/v1/report.tsv?a=this+target&a_mode=kv&b=of%202026%2B1"},
+	"GET /sweeps/{id}/report.md":   {"sweeps/a1/report.md", "", "nil None Viewer Editor Admin", "/api/v1/sweeps/a1/report.md"},
+	"GET /report.md":               {"report.md?a=this+target&a_mode=kv&b=of%202026%2B1", "", "nil None Viewer Editor Admin", "/api/v1/report.md?a=this+target&a_mode=kv&b=of%202026%2B1"},
+	"GET /sweeps/{id}/report.html": {"sweeps/a1/report.html", "", "nil None Viewer Editor Admin", "/api/v1/sweeps/a1/report.html"},
+	"GET /report.html":             {"report.html?a=this+target&a_mode=kv&b=of%202026%2B1", "", "nil None Viewer Editor Admin", "/api/v1/report.html?a=this+target&a_mode=kv&b=of%202026%2B1"},
 }
 
 // Every route for everybody: who is let through reaches the same call of the
@@ -228,6 +244,34 @@ func TestCSV(t *testing.T) {
 	require.Equal(t, "/api/v1/baselines?name=mine", got.uri)
 	require.Equal(t, "concurrency\n60\n", got.body)
 	require.Equal(t, "text/csv", got.header.Get("Content-Type"))
+}
+
+// Reports go through as what they are, a page under a policy that lets it run nothing;
+// nothing else does in their place.
+func TestReports(t *testing.T) {
+	s := newSidecar(t)
+	a := start(t, at127(s.URL))
+	for _, f := range api.ReportFormats {
+		for _, path := range []string{"sweeps/a1/report.", "report."} {
+			res := resource(t, a, nil, "GET", path+string(f), "")
+			require.Equal(t, 200, res.Status, string(res.Body))
+			require.Equal(t, "a report", string(res.Body))
+			require.Equal(t, []string{f.MediaType()}, res.Headers["Content-Type"])
+			require.Equal(t, []string{"inline; filename=report." + string(f)}, res.Headers["Content-Disposition"])
+			require.Equal(t, []string{"nosniff"}, res.Headers["X-Content-Type-Options"])
+			require.Contains(t, res.Headers["Content-Security-Policy"][0], "default-src 'none'")
+		}
+	}
+	s.change(func() {
+		s.answer = func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = io.WriteString(w, "<h1>please log in</h1>")
+		}
+	})
+	for _, path := range []string{"sweeps/a1/report.md", "report.json", "sweeps/a1", "sweeps/a1/seconds.csv"} {
+		require.Equal(t, 502, problem(t, resource(t, a, nil, "GET", path, "")).Status, path)
+	}
+	require.Equal(t, 404, problem(t, resource(t, a, nil, "GET", "sweeps/a1/report.pdf", "")).Status)
 }
 
 // What the sidecar refuses is passed on where it is about the call; what is
