@@ -8,16 +8,23 @@ import type {
   ConversationStatus,
   DecisionList,
   History,
+  Mode,
   ModeRequest,
   Settings,
   SettingsPatch,
   SimulationList,
   SimulationRequest,
   SimulationResult,
+  Speculation,
   StartRequest,
   Starter,
   Status,
   State,
+  Sweep,
+  SweepBaselineRequest,
+  SweepList,
+  SweepRequest,
+  SweepState,
   WorkloadPatch,
 } from './types';
 
@@ -163,4 +170,77 @@ export function readSimulation(client: Client, id: string): Promise<SimulationRe
 /** Ends the computing of a simulation. */
 export async function cancelSimulation(client: Client, id: string): Promise<void> {
   await client.write('DELETE', `/simulations/${encodeURIComponent(id)}`, undefined);
+}
+
+/** What can be asked of trials, sweeps and capacity searches, and what has been. */
+export function listSweeps(client: Client): Promise<SweepList> {
+  return client.get('/sweeps');
+}
+
+/** Begins a trial, a sweep or a capacity search on a lane; a problem of status 409 while another one is in progress. */
+export function startSweep(client: Client, lane: string, request: SweepRequest): Promise<Sweep> {
+  return client.write('POST', lanePath('/sweeps', lane), request);
+}
+
+/** A sweep with what it has measured so far. */
+export function readSweep(client: Client, id: string): Promise<Sweep> {
+  return client.get(sweepPath(id));
+}
+
+/** Pauses, resumes or cancels a sweep. */
+export function changeSweep(
+  client: Client,
+  id: string,
+  state: Extract<SweepState, 'paused' | 'running' | 'cancelled'>
+): Promise<Sweep> {
+  return client.write('PATCH', sweepPath(id), { state });
+}
+
+/** Deletes a sweep that has ended, and gives what is left. */
+export function deleteSweep(client: Client, id: string): Promise<SweepList> {
+  return client.write('DELETE', sweepPath(id), undefined);
+}
+
+/** Makes a baseline of what a sweep has measured. */
+export function makeBaseline(client: Client, id: string, request: SweepBaselineRequest): Promise<Baseline> {
+  return client.write('POST', sweepPath(id, '/baseline'), request);
+}
+
+/** Where is, as a CSV file, what the cluster said of itself in each second of a sweep's spans. */
+export function secondsAddress(client: Client, id: string): string {
+  return client.address(sweepPath(id, '/seconds.csv'));
+}
+
+/** What a report can be had as; html is one page for a tab of its own, the others are files. */
+export type ReportFormat = 'json' | 'tsv' | 'md' | 'html';
+
+/** Where the report of a sweep is, for a link to open or to download it. */
+export function sweepReportAddress(client: Client, id: string, format: ReportFormat): string {
+  return client.address(sweepPath(id, `/report.${format}`));
+}
+
+/** One of the two results that a report compares: a baseline in one mode, its only one unless named. */
+export interface ReportSide {
+  baseline: string;
+  mode?: Mode;
+  speculation?: Speculation;
+}
+
+/** Where the report on any two results is: b compared with a. */
+export function reportAddress(client: Client, a: ReportSide, b: ReportSide, format: ReportFormat): string {
+  const params = new URLSearchParams();
+  for (const [name, side] of Object.entries({ a, b })) {
+    params.set(name, side.baseline);
+    if (side.mode) {
+      params.set(`${name}_mode`, side.mode);
+    }
+    if (side.speculation) {
+      params.set(`${name}_speculation`, side.speculation);
+    }
+  }
+  return client.address(`/report.${format}?${params.toString()}`);
+}
+
+function sweepPath(id: string, part = ''): string {
+  return `/sweeps/${encodeURIComponent(id)}${part}`;
 }
