@@ -301,7 +301,7 @@ func (s *Server) download(w http.ResponseWriter, file string, write func(io.Writ
 	out := &progress{w: w, file: file}
 	err := write(out)
 	if err != nil && out.begun {
-		s.opts.Log.Error(file+" broke off", "error", err)
+		s.opts.Log.Error("a download broke off", "file", file, "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	if err == nil {
