@@ -129,8 +129,9 @@ func (a *App) forward(w http.ResponseWriter, r *http.Request, login string) erro
 	})
 }
 
-// report passes on a report of the format that the path names. One that is a page has
-// Grafana's own origin, and may therefore do nothing at all.
+// report passes on a report of the format that the path names. One that is a page comes
+// from Grafana's own origin, and must not act as a page of Grafana. Grafana puts
+// "sandbox" in the place of this policy, which is as strict with scripts.
 func (a *App) report(w http.ResponseWriter, r *http.Request, login string) error {
 	format := api.ReportFormat(strings.TrimPrefix(path.Ext(r.URL.Path), "."))
 	w.Header().Set("Content-Security-Policy", api.ReportPolicy)
