@@ -1604,7 +1604,7 @@ export interface components {
          * @description What happened.
          * @enum {string}
          */
-        EventKind: "start" | "stop" | "step" | "mode_change" | "settings" | "baseline";
+        EventKind: "start" | "stop" | "step" | "mode_change" | "settings" | "baseline" | "sweep";
         /** @description A change of state: what, when, by whom. */
         Event: {
             id: string;
