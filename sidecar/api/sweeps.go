@@ -189,6 +189,9 @@ func (r SweepRequest) checkModes() error {
 		if err := OneOf("modes.mode", m.Mode, known); err != nil {
 			return err
 		}
+		if m.Speculation == "" { // that in force
+			continue
+		}
 		if err := OneOf("modes.speculation", m.Speculation, Speculations); err != nil {
 			return err
 		}

@@ -117,7 +117,6 @@ func TestSweepRequestCheck(t *testing.T) {
 		`{"kind":"sweep","levels":[60,120,60]}`:                                                   "levels: 60 is not allowed: each level once",
 		`{"kind":"trial","modes":[` + kv + `,` + mode("random", "off") + `]}`:                     `modes.mode: "random" is not allowed: one of kv, round_robin, least_loaded`,
 		`{"kind":"trial","modes":[` + mode("unknown", "off") + `,` + kv + `]}`:                    `modes.mode: "unknown" is not allowed: one of kv, round_robin, least_loaded`,
-		`{"kind":"trial","modes":[` + kv + `,{"mode":"kv"}]}`:                                     `modes.speculation: "" is not allowed: one of off, draft, eagle3, not_recorded`,
 		`{"kind":"sweep","modes":[` + mode("kv", "ngram") + `]}`:                                  `modes.speculation: "ngram" is not allowed: one of off, draft, eagle3, not_recorded`,
 		`{"kind":"sweep","modes":[` + kv + `,` + rr + `,` + kv + `]}`:                             "modes: kv with speculation off is not allowed: each mode once",
 		`{"kind":"capacity","modes":[` + kv + `,` + kv + `]}`:                                     "modes: kv with speculation off is not allowed: each mode once",

@@ -72,7 +72,7 @@ func Open(ctx context.Context, o Options) (*Desk, error) {
 		}
 		d.all = append(d.all, s)
 	}
-	slices.SortFunc(d.all, func(a, b *sweep) int { return a.doc.Asked.Compare(b.doc.Asked) })
+	slices.SortFunc(d.all, func(a, b *sweep) int { return a.doc.Sweep.Asked.Compare(b.doc.Sweep.Asked) })
 	return d, nil
 }
 
@@ -114,7 +114,7 @@ func (d *Desk) due() *sweep {
 
 // leaving is one that is over or paused and has not brought the lane back. The lock is held.
 func (d *Desk) leaving() *sweep {
-	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.State != api.SweepRunning && s.doc.Before != nil })
+	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.Sweep.State != api.SweepRunning && s.doc.Before != nil })
 	if i < 0 {
 		return nil
 	}
@@ -124,17 +124,17 @@ func (d *Desk) leaving() *sweep {
 // free says why no sweep can begin or go on now. The lock is held.
 func (d *Desk) free() error {
 	if s := d.running(); s != nil {
-		return fmt.Errorf("%w: a %s is in progress; pause or cancel it first", api.ErrConflict, s.doc.Request.Kind)
+		return fmt.Errorf("%w: a %s is in progress; pause or cancel it first", api.ErrConflict, s.doc.Sweep.Request.Kind)
 	}
 	if s := d.leaving(); s != nil {
-		return fmt.Errorf("%w: the lane is being brought back to what it was before a %s; try again in a moment", api.ErrConflict, s.doc.Request.Kind)
+		return fmt.Errorf("%w: the lane is being brought back to what it was before a %s; try again in a moment", api.ErrConflict, s.doc.Sweep.Request.Kind)
 	}
 	return nil
 }
 
 // running is the one in progress. The lock is held.
 func (d *Desk) running() *sweep {
-	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.State == api.SweepRunning })
+	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.Sweep.State == api.SweepRunning })
 	if i < 0 {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 		},
 		Program: d.opts.Program, Spans: []api.SweepSpan{}, Rows: []api.BaselineRow{},
 	}
-	s.doc.Workload, s.doc.Target, s.doc.Deployment = d.opts.Lane.Told()
+	s.doc.Sweep.Workload, s.doc.Sweep.Target, s.doc.Sweep.Deployment = d.opts.Lane.Told()
 	if err := s.take(); err != nil {
 		return api.Sweep{}, err
 	}
@@ -220,7 +220,7 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 func (d *Desk) newID(now time.Time) string {
 	for n := now.UnixMilli(); ; n++ {
 		id := strconv.FormatInt(n, 36)
-		if !slices.ContainsFunc(d.all, func(s *sweep) bool { return s.doc.ID == id }) {
+		if !slices.ContainsFunc(d.all, func(s *sweep) bool { return s.doc.Sweep.ID == id }) {
 			return id
 		}
 	}
@@ -228,7 +228,7 @@ func (d *Desk) newID(now time.Time) string {
 
 // find finds one. The lock is held.
 func (d *Desk) find(id string) (*sweep, error) {
-	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.ID == id })
+	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.Sweep.ID == id })
 	if i < 0 {
 		return nil, fmt.Errorf("%w: there is no sweep %q", api.ErrNotFound, id)
 	}
@@ -260,9 +260,9 @@ func (d *Desk) PatchSweep(ctx context.Context, by, id string, p api.SweepPatch) 
 		return api.Sweep{}, err
 	}
 	switch {
-	case s.doc.State == p.State:
-	case s.doc.State.Ended():
-		return api.Sweep{}, fmt.Errorf("%w: it has ended: %s", api.ErrConflict, s.doc.State)
+	case s.doc.Sweep.State == p.State:
+	case s.doc.Sweep.State.Ended():
+		return api.Sweep{}, fmt.Errorf("%w: it has ended: %s", api.ErrConflict, s.doc.Sweep.State)
 	case p.State == api.SweepRunning:
 		err = s.resume(ctx, by)
 	default:
@@ -290,7 +290,7 @@ func (d *Desk) remove(ctx context.Context, by, id string) error {
 	switch {
 	case err != nil:
 		return err
-	case s.doc.State == api.SweepRunning:
+	case s.doc.Sweep.State == api.SweepRunning:
 		return fmt.Errorf("%w: it is in progress; cancel it first", api.ErrConflict)
 	}
 	if err := d.opts.Store.DeleteSweep(ctx, id); err != nil {
@@ -323,7 +323,7 @@ func (d *Desk) SweepBaseline(ctx context.Context, by, id string, req api.SweepBa
 	if err != nil {
 		return saved, nil //nolint:nilerror // it was deleted meanwhile; the baseline is there
 	}
-	s.doc.Baseline = saved.Name
+	s.doc.Sweep.Baseline = saved.Name
 	return saved, s.save(ctx, 0, nil)
 }
 

@@ -58,7 +58,10 @@ func (r *recorder) Turn(t api.Turn) {
 	if t.TTFT != nil {
 		turn.FirstToken = sent + *t.TTFT
 	}
-	if t.Status != api.TurnCancelled {
+	switch {
+	case t.Status == api.TurnOK && t.Latency != nil:
+		turn.Ended = sent + *t.Latency // the last content chunk
+	case t.Status != api.TurnCancelled:
 		turn.Ended = t.Ended.Sub(r.base).Seconds()
 	}
 	if t.OutputTokens != nil {
@@ -99,7 +102,7 @@ func (r *recorder) seconds(now time.Time) float64 { return now.Sub(r.base).Secon
 
 // at is the moment of a second.
 func (r *recorder) at(second float64) time.Time {
-	return r.base.Add(time.Duration(second * float64(time.Second)))
+	return r.base.Add(time.Duration(second * float64(time.Second))).UTC()
 }
 
 // warmingUp is how many of the conversations that began the span have not ended.

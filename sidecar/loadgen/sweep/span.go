@@ -184,7 +184,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	r := proof.Result{Number: a.span.Number, Elapsed: a.record.seconds(time.Now())}
 	out := api.SweepSpan{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Mode: a.span.Mode, Concurrency: a.span.Concurrency,
-		Seed: a.span.Seed, Step: a.run.Step, Started: a.run.Began, CountedFrom: a.record.at(a.from), Until: a.record.at(until),
+		Seed: a.span.Seed, Step: a.run.Step, Started: a.run.Began.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
 		Elapsed: r.Elapsed, Cold: map[bool]string{true: "emptied", false: "nonce"}[a.run.Emptied],
 	}
 	if a.from == 0 { // it never counted

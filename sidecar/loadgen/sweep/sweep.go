@@ -23,7 +23,7 @@ const (
 
 // document is a sweep as the store keeps it.
 type document struct {
-	api.Sweep
+	Sweep   api.Sweep       `json:"sweep"`
 	Machine json.RawMessage `json:"machine"`
 	Before  *lane.Before    `json:"before,omitempty"` // to be brought back to; nil: it is in force
 }
@@ -48,17 +48,17 @@ func (d *Desk) read(data []byte) (*sweep, error) {
 		return nil, err
 	}
 	var err error
-	if s.machine, err = readMachine(s.doc.Request.Kind, s.doc.Machine); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.doc.ID, err)
+	if s.machine, err = readMachine(s.doc.Sweep.Request.Kind, s.doc.Machine); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.doc.Sweep.ID, err)
 	}
 	s.renew()
 	return s, nil
 }
 
-func (s *sweep) request() api.SweepRequest { return s.doc.Request }
+func (s *sweep) request() api.SweepRequest { return s.doc.Sweep.Request }
 
 // by is who asked for it.
-func (s *sweep) by() string { return s.doc.By }
+func (s *sweep) by() string { return s.doc.Sweep.By }
 
 // title names it in a sentence.
 func (s *sweep) title() string { return "the " + name(s.doc.Sweep) }
@@ -88,9 +88,9 @@ func (s *sweep) giveBack() {
 
 // renew computes what is shown from what was measured. The desk's lock is held.
 func (s *sweep) renew() {
-	p := &s.doc.Progress
+	p := &s.doc.Sweep.Progress
 	p.Spans, p.Spoiled, p.SecondsUsed = 0, 0, 0
-	for _, span := range s.doc.Spans {
+	for _, span := range s.doc.Sweep.Spans {
 		p.SecondsUsed += span.Elapsed
 		if span.Spoiled == "" {
 			p.Spans++
@@ -98,12 +98,12 @@ func (s *sweep) renew() {
 			p.Spoiled++
 		}
 	}
-	s.doc.Rows = rows(s.doc.Spans)
+	s.doc.Sweep.Rows = rows(s.doc.Sweep.Spans)
 	tell(s.machine, &s.doc.Sweep)
-	if s.doc.State.Ended() {
+	if s.doc.Sweep.State.Ended() {
 		p.SecondsLeft = nil
 	}
-	s.doc.Words = proofWords(&s.doc.Sweep)
+	s.doc.Sweep.Words = proofWords(&s.doc.Sweep)
 	s.publish()
 }
 
@@ -112,7 +112,7 @@ func (s *sweep) publish() { s.shown.Store(new(s.summary())) }
 
 // summary is what a list shows. The desk's lock is held.
 func (s *sweep) summary() api.SweepSummary {
-	v := s.doc.SweepSummary
+	v := s.doc.Sweep.SweepSummary
 	v.Words = slices.Clone(v.Words)
 	if v.State == api.SweepRunning {
 		v.Progress.Span = s.span.Load()
@@ -184,12 +184,12 @@ func (s *sweep) save(ctx context.Context, place int, seconds []byte) error {
 		return err
 	}
 	stored := s.doc
-	stored.Progress.Span = nil
+	stored.Sweep.Progress.Span = nil
 	data, err := json.Marshal(stored)
 	if err != nil {
 		return err
 	}
-	return s.desk.opts.Store.SaveSweep(ctx, s.doc.ID, data, place, seconds)
+	return s.desk.opts.Store.SaveSweep(ctx, s.doc.Sweep.ID, data, place, seconds)
 }
 
 // resume lets a paused sweep go on. The desk's lock is held.
@@ -200,9 +200,9 @@ func (s *sweep) resume(ctx context.Context, by string) error {
 	if err := s.take(); err != nil {
 		return err
 	}
-	s.doc.State, s.doc.Reason = api.SweepRunning, ""
+	s.doc.Sweep.State, s.doc.Sweep.Reason = api.SweepRunning, ""
 	if err := s.save(ctx, 0, nil); err != nil {
-		s.doc.State = api.SweepPaused
+		s.doc.Sweep.State = api.SweepPaused
 		s.giveBack()
 		return err
 	}
@@ -214,17 +214,17 @@ func (s *sweep) resume(ctx context.Context, by string) error {
 
 // interrupt pauses or cancels a sweep, at once. The desk's lock is held.
 func (s *sweep) interrupt(ctx context.Context, by string, to api.SweepState) error {
-	before, reason := s.doc.State, s.doc.Reason
+	before, reason := s.doc.Sweep.State, s.doc.Sweep.Reason
 	cause, done := errPaused, "paused "
 	if to == api.SweepCancelled {
 		cause, done = errCancelled, "cancelled "
 	}
-	s.doc.State, s.doc.Reason = to, "by "+by
+	s.doc.Sweep.State, s.doc.Sweep.Reason = to, "by "+by
 	if to.Ended() {
-		s.doc.Ended = new(time.Now())
+		s.doc.Sweep.Ended = new(time.Now())
 	}
 	if err := s.save(ctx, 0, nil); err != nil {
-		s.doc.State, s.doc.Reason, s.doc.Ended = before, reason, nil
+		s.doc.Sweep.State, s.doc.Sweep.Reason, s.doc.Sweep.Ended = before, reason, nil
 		return err
 	}
 	s.renew()
@@ -246,7 +246,7 @@ func (s *sweep) run(ctx context.Context) {
 	defer stop(nil)
 	s.desk.mu.Lock()
 	s.stop = stop
-	running := s.doc.State == api.SweepRunning
+	running := s.doc.Sweep.State == api.SweepRunning
 	s.desk.mu.Unlock()
 	var err error
 	for running && err == nil {
@@ -271,7 +271,7 @@ func (s *sweep) next() (proof.Span, bool) {
 func (s *sweep) begin(ctx context.Context) *lane.Lease {
 	for ctx.Err() == nil {
 		s.desk.mu.Lock()
-		if s.lease == nil && s.take() == nil && s.doc.State == api.SweepRunning {
+		if s.lease == nil && s.take() == nil && s.doc.Sweep.State == api.SweepRunning {
 			s.lane.Note("load generator", "went on with "+s.title())
 		}
 		lease := s.lease
@@ -329,9 +329,9 @@ func (s *sweep) keep(ctx context.Context, o *outcome) error {
 		s.desk.mu.Unlock()
 		return fmt.Errorf("a span was not taken: %w", err)
 	}
-	s.doc.Spans = append(s.doc.Spans, o.span)
+	s.doc.Sweep.Spans = append(s.doc.Sweep.Spans, o.span)
 	s.renew()
-	place := len(s.doc.Spans)
+	place := len(s.doc.Sweep.Spans)
 	s.desk.mu.Unlock()
 	storing := context.WithoutCancel(ctx)
 	for {
@@ -341,8 +341,8 @@ func (s *sweep) keep(ctx context.Context, o *outcome) error {
 		if err != nil {
 			reason = "waiting for the disk: " + err.Error()
 		}
-		if s.doc.State == api.SweepRunning && s.doc.Reason != reason {
-			s.doc.Reason = reason
+		if s.doc.Sweep.State == api.SweepRunning && s.doc.Sweep.Reason != reason {
+			s.doc.Sweep.Reason = reason
 			s.publish()
 		}
 		s.desk.mu.Unlock()
@@ -367,18 +367,18 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 	s.desk.mu.Lock()
 	s.stop = nil
 	by, note := "load generator", ""
-	if s.doc.State == api.SweepRunning { // nobody has interrupted it
+	if s.doc.Sweep.State == api.SweepRunning { // nobody has interrupted it
 		who, stopped := lease.StoppedBy()
 		switch {
 		case stopped:
-			s.doc.State, s.doc.Reason = api.SweepPaused, "the workload was stopped by "+who
+			s.doc.Sweep.State, s.doc.Sweep.Reason = api.SweepPaused, "the workload was stopped by "+who
 			s.doc.Before.Running = false
 			by, note = who, "paused "+s.title()+": the workload was stopped"
 		case err != nil:
-			s.doc.State, s.doc.Reason = api.SweepPaused, err.Error()
+			s.doc.Sweep.State, s.doc.Sweep.Reason = api.SweepPaused, err.Error()
 			note = "paused " + s.title() + ": " + err.Error()
 		default:
-			s.doc.State, s.doc.Ended = api.SweepDone, new(time.Now())
+			s.doc.Sweep.State, s.doc.Sweep.Ended = api.SweepDone, new(time.Now())
 			note = "finished " + s.title()
 		}
 	}
@@ -397,8 +397,8 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 	case ctx.Err() != nil:
 		s.doc.Before = &before
 	case back != nil:
-		s.doc.Reason = joinWords(s.doc.Reason, fmt.Sprintf("the lane could not be brought back to %s: %v", words(before.Mode), back))
-		s.lane.Note(by, s.doc.Reason)
+		s.doc.Sweep.Reason = joinWords(s.doc.Sweep.Reason, fmt.Sprintf("the lane could not be brought back to %s: %v", words(before.Mode), back))
+		s.lane.Note(by, s.doc.Sweep.Reason)
 	default:
 		s.lane.Note(by, fmt.Sprintf("the lane is as it was: %s, %d conversations, %s", words(before.Mode), before.Concurrency, map[bool]string{true: "running", false: "stopped"}[before.Running]))
 	}

@@ -14,6 +14,7 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/test/virtual"
 )
 
 // figures are what a client sees of the turns with one number.
@@ -24,11 +25,11 @@ type figures struct {
 	cold float64 // share of the turns that found less than half of their prompt in a cache
 }
 
-func byNumber(t *testing.T, turns []turn) map[int]figures {
+func byNumber(t *testing.T, turns []virtual.Turn) map[int]figures {
 	t.Helper()
-	groups := map[int][]turn{}
+	groups := map[int][]virtual.Turn{}
 	for _, u := range turns {
-		groups[u.number] = append(groups[u.number], u)
+		groups[u.Number] = append(groups[u.Number], u)
 	}
 	all := map[int]figures{}
 	for number, group := range groups {

@@ -1,0 +1,281 @@
+// Package virtual is a target in memory for tests in virtual time: the model of a cluster by
+// the clock of a bubble of testing/synctest, as a lane's client and as its mode driver. Text and
+// tokenizer are the real ones, and so is the router; hours of a cluster pass in seconds.
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/sim"
+)
+
+// Options make a [Cluster].
+type Options struct {
+	Mode    api.Mode
+	Seed    uint64
+	Restart time.Duration // that a change of mode takes
+}
+
+// Cluster is the model by the clock of the bubble in which it was made. It is safe for
+// concurrent use.
+type Cluster struct {
+	began time.Time
+	poke  chan struct{} // holds one word: there may be an earlier event
+
+	mu      sync.Mutex
+	model   *sim.Cluster
+	mode    api.ModeState
+	restart time.Duration
+	block   int // tokens
+	words   *rand.Rand
+	ids     map[string][]uint32 // of messages
+	down    *chat.Error
+	turns   []Turn
+}
+
+var _ workload.Driver = (*Cluster)(nil)
+
+// Turn is one that the cluster answered whole.
+type Turn struct {
+	Number int           // in its conversation, from 1
+	Sent   time.Duration // since the cluster was made
+	sim.Report
+}
+
+// New makes a cluster of three simulated H200.
+func New(o Options) (*Cluster, error) {
+	options := sim.DefaultOptions(sim.H200())
+	options.Mode, options.Seed, options.Restart = o.Mode, o.Seed, o.Restart
+	model, err := sim.New(options)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{
+		began: time.Now(), poke: make(chan struct{}, 1), model: model, block: options.Profile.KV.BlockTokens,
+		mode: api.ModeState{Mode: o.Mode, Speculation: api.SpeculationNotRecorded}, restart: o.Restart,
+		words: rand.New(rand.NewPCG(1, 2)), ids: map[string][]uint32{},
+	}, nil
+}
+
+// Run lets the model live until ctx ends.
+func (c *Cluster) Run(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		c.model.Advance(time.Since(c.began))
+		next, ok := c.model.Next()
+		c.mu.Unlock()
+		var due <-chan time.Time
+		if ok {
+			due = time.After(next - time.Since(c.began))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.poke:
+		case <-due:
+		}
+	}
+}
+
+// Turns are those that were answered whole so far.
+func (c *Cluster) Turns() []Turn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.turns)
+}
+
+// Break lets every further request fail with an error; nil mends it.
+func (c *Cluster) Break(err *chat.Error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = err
+}
+
+// Do is one turn; its answer has as many words as it may have tokens.
+func (c *Cluster) Do(ctx context.Context, req chat.Request) chat.Result {
+	w := &watch{onChunk: req.OnChunk, done: make(chan struct{})}
+	r := chat.Result{Sent: time.Now()}
+	job, err := c.submit(req, w, &r)
+	if err != nil {
+		r.Ended, r.Err = time.Now(), err
+		return r
+	}
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		c.mu.Lock()
+		c.model.Cancel(job)
+		c.mu.Unlock()
+		r.Cancelled = true
+	}
+	r.Ended = time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.tell(&r)
+	if !r.Cancelled && r.Err == nil {
+		c.turns = append(c.turns, Turn{(len(req.Messages) + 1) / 2, r.Sent.Sub(c.began), w.report})
+	}
+	return r
+}
+
+func (c *Cluster) submit(req chat.Request, w *watch, r *chat.Result) (*sim.Job, *chat.Error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.down != nil {
+		return nil, c.down
+	}
+	var prompt []uint32
+	for _, m := range req.Messages {
+		prompt = append(prompt, c.message(sim.Message{Role: m.Role, Content: m.Content})...)
+	}
+	prompt = append(prompt, sim.Encode(sim.RenderChat(nil))...)
+	r.Content = c.answer(req.MaxTokens)
+	answer := sim.Encode(r.Content)
+	c.model.Advance(time.Since(c.began))
+	job, err := c.model.Submit(sim.NewRequest(req.ID, prompt, answer, len(answer), c.block), w)
+	if err != nil {
+		return nil, &chat.Error{Class: api.ErrorHTTP5xx, Message: err.Error()}
+	}
+	select {
+	case c.poke <- struct{}{}:
+	default:
+	}
+	return job, nil
+}
+
+func (c *Cluster) message(m sim.Message) []uint32 {
+	ids, ok := c.ids[m.Content]
+	if !ok {
+		ids = sim.Encode(strings.TrimSuffix(sim.RenderChat([]sim.Message{m}), sim.RenderChat(nil)))
+		c.ids[m.Content] = ids
+	}
+	return ids
+}
+
+var vocabulary = strings.Fields("river bridge water stone road town north south night day light sound work time house ship train field hill wall")
+
+func (c *Cluster) answer(words int) string {
+	all := make([]string, words)
+	for i := range all {
+		all[i] = vocabulary[c.words.IntN(len(vocabulary))]
+	}
+	return strings.Join(all, " ")
+}
+
+// watch waits for a job. The cluster's lock guards it.
+type watch struct {
+	onChunk func(tokens int)
+	done    chan struct{}
+	report  sim.Report
+}
+
+func (*watch) Routed(*sim.Decision)      {}
+func (w *watch) FirstToken(r sim.Report) { w.report = r }
+func (w *watch) Tokens(_ time.Duration, n int) {
+	if w.onChunk != nil {
+		w.onChunk(n)
+	}
+}
+
+func (w *watch) Finished(r sim.Report) {
+	w.report = r
+	close(w.done)
+}
+
+// tell writes what a client saw: of the tokens' times the first and the last, which all
+// metrics of a turn but ITL rest on.
+func (w *watch) tell(r *chat.Result) {
+	p := w.report
+	if p.FirstToken > 0 {
+		r.Chunks = append(r.Chunks, chat.Chunk{At: p.FirstToken - p.Submitted, Tokens: 1})
+	}
+	if r.Cancelled {
+		return
+	}
+	if p.Err != nil {
+		r.Err = &chat.Error{Class: api.ErrorHTTP5xx, Message: p.Err.Error()}
+		return
+	}
+	if p.OutputTokens > 1 {
+		r.Chunks = append(r.Chunks, chat.Chunk{At: p.Ended - p.Submitted, Tokens: int32(p.OutputTokens - 1)})
+	}
+	r.FinishReason = "length"
+	r.Usage = &chat.Usage{Prompt: p.PromptTokens, Completion: p.OutputTokens, Cached: p.CachedTokens, HasCached: true}
+}
+
+// Probe finds the cluster there, unless it is broken.
+func (c *Cluster) Probe(context.Context) *chat.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.down
+}
+
+// Models lists the one.
+func (c *Cluster) Models(context.Context) ([]string, *chat.Error) { return []string{c.Model()}, nil }
+
+// Root is an address that nothing listens at.
+func (*Cluster) Root() string { return "http://virtual.invalid" }
+
+// Model is what the cluster is said to serve.
+func (*Cluster) Model() string { return "simulated" }
+
+// Extensions are none.
+func (*Cluster) Extensions() map[string]bool { return map[string]bool{} }
+
+// Name is that of the driver that steers simulated clusters.
+func (*Cluster) Name() string { return "simulated" }
+
+// Offers are kv, round-robin and least-loaded.
+func (*Cluster) Offers() (all []api.ModeState) {
+	for _, m := range []api.Mode{api.ModeKV, api.ModeRoundRobin, api.ModeLeastLoaded} {
+		all = append(all, api.ModeState{Mode: m, Speculation: api.SpeculationNotRecorded})
+	}
+	return all
+}
+
+// Switch restarts the cluster in a mode.
+func (c *Cluster) Switch(ctx context.Context, _, to api.ModeState, report func(phase, message string)) (cold bool, err error) {
+	c.mu.Lock()
+	down := c.down
+	if down == nil {
+		c.model.Advance(time.Since(c.began))
+		err = c.model.Switch(to.Mode, to.Speculation)
+		c.mode = to
+	}
+	c.mu.Unlock()
+	switch {
+	case down != nil:
+		return false, errors.New(down.Message)
+	case err != nil:
+		return false, err
+	}
+	report("switching", fmt.Sprintf("the cluster restarts: %.0f s", c.restart.Seconds()))
+	timer := time.NewTimer(c.restart + time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case <-timer.C:
+		return true, nil
+	}
+}
+
+// Instance leaves every turn to the router.
+func (*Cluster) Instance() string { return "" }
+
+// Mode is the one in force.
+func (c *Cluster) Mode() api.ModeState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mode
+}
