@@ -95,11 +95,11 @@ func (l *Lane) latestNotKept() *api.NotKept {
 	return l.notKept
 }
 
-// dropUnsettled says so if the step in progress ends before it can become a row. The
-// lock is held.
+// dropUnsettled says so if the step in progress ends before it can become a row, unless it
+// is a span, whose owner keeps what it measured. The lock is held.
 func (l *Lane) dropUnsettled(now time.Time) {
 	step, _, wait := l.steps.view(now)
-	if l.phase == api.PhaseRunning && step.Settled != nil && wait > 0 {
+	if l.lease == nil && l.phase == api.PhaseRunning && step.Settled != nil && wait > 0 {
 		l.drop(now, fmt.Sprintf("the step ended after %.0f s of counted turns; a row takes %.0f s", (settleSpan-wait).Seconds(), settleSpan.Seconds()))
 	}
 }

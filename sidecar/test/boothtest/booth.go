@@ -134,9 +134,15 @@ func (b *Booth) Target() Target { return b.target }
 // gives its URL.
 func (b *Booth) AnotherLoadgen(t *testing.T, name, token string, flags ...string) string {
 	t.Helper()
+	url, _ := b.LoadgenPart(t, name, token, flags...)
+	return url
+}
+
+// LoadgenPart is AnotherLoadgen, and gives the process, too.
+func (b *Booth) LoadgenPart(t *testing.T, name, token string, flags ...string) (url string, p *Part) {
+	t.Helper()
 	address := local.Loopback(b.Ports.Take(t, 1))
-	b.startLoadgen(t, name, address, token, flags...)
-	return "http://" + address
+	return "http://" + address, b.startLoadgen(t, name, address, token, flags...)
 }
 
 // startLoadgen keeps the machine quiet: short answers, and users who think, so that

@@ -87,6 +87,17 @@ func (p *Part) Run(t *testing.T) {
 	}
 }
 
+// Kill ends the process as a crash would.
+func (p *Part) Kill() { p.kill() }
+
+// Start starts a part that was killed.
+func (p *Part) Start(t *testing.T) {
+	t.Helper()
+	if err := p.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // control serves what the journeys do to the parts, by name: POST /<part>/kill and
 // POST /<part>/start, which answers when the part serves.
 func control(t *testing.T, parts map[string]*Part) string {
