@@ -64,6 +64,21 @@ func Compare(live Live, b api.Baseline, concurrency int) api.Comparison {
 	return c
 }
 
+// Against gives a column with the improvements of another one over it, by the rule that
+// [Compare] has for a live step. Both are of [At], at one concurrency.
+func Against(column, other api.Column) api.Column {
+	quantiles := func(p api.LookedUpPair) api.Quantiles {
+		return api.Quantiles{P50: p.P50.Value, P95: p.P95.Value, P50Interval: p.P50.Interval, P95Interval: p.P95.Interval}
+	}
+	improve(&column, Live{
+		Metrics:               api.Metrics{TTFT: quantiles(other.TTFT), TPOT: quantiles(other.TPOT), ITL: quantiles(other.ITL), Latency: quantiles(other.Latency)},
+		OutputTokensPerSecond: other.OutputTokensPerSecond.Value, OutputInterval: other.OutputTokensPerSecond.Interval,
+		RequestsPerSecond: other.RequestsPerSecond.Value, RequestsInterval: other.RequestsPerSecond.Interval,
+		KVHitRatio: other.KVHitRatio.Value, HitInterval: other.KVHitRatio.Interval,
+	})
+	return column
+}
+
 const modeNotKnown = "it is not known which routing mode this server uses"
 
 // improve fills the improvements of one column.

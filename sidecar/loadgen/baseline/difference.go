@@ -33,6 +33,26 @@ func differences(live Live, b api.Baseline) []api.Difference {
 	return d
 }
 
+// Unlike names every way in which one result is unlike another, each of them a baseline in
+// one mode. In a difference, Live is what is and Baseline what was. The second result
+// says why their figures cannot be held against each other at all; empty: they can, as
+// far as is known.
+func Unlike(is, was api.Baseline, mode, wasMode api.ModeState) ([]api.Difference, string) {
+	live := Live{Deployment: is.Deployment, Speculation: mode.Speculation}
+	if is.Workload != nil {
+		live.Shape = *is.Workload
+	}
+	was.Rows = rowsOf(was, wasMode)
+	if is.Workload == nil && was.Workload == nil {
+		was.Workload = &live.Shape
+	}
+	found := slices.Concat([]api.Difference{}, differences(live, was))
+	if is.Workload == nil && was.Workload != nil {
+		return found, incomparable(*was.Workload, nil)
+	}
+	return found, incomparable(live.Shape, was.Workload)
+}
+
 // setting is one version or setting of a stack.
 type setting struct {
 	field string

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chart"
 )
 
 // Condition is one that makes a run fail, such as ttft_p95>600ms.
@@ -173,7 +174,7 @@ func (c Condition) judge(r *Report) Result {
 	case ratio:
 		out.shown = percent(v)
 	default:
-		out.shown = plain(v)
+		out.shown = chart.Number(v)
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+
+	"kvbooth/sidecar/loadgen/chart"
 )
 
 //go:embed page.html.tmpl
@@ -27,10 +29,9 @@ func (r *Report) WriteHTML(to io.Writer) error {
 		Cards       []card
 		Latencies   []latency
 		Rows        []row
-		Charts      []chart
-		Width       float64
-		Height      float64
-	}{r, r.title(), r.span(), warning, r.cards(), r.latencies(), r.rows(), r.charts(), chartWidth, chartHeight})
+		Charts      []chart.Chart
+		Style       template.CSS
+	}{r, r.title(), r.span(), warning, r.cards(), r.latencies(), r.rows(), r.charts(), chart.CSS})
 }
 
 // cards are what is read first.
@@ -56,8 +57,8 @@ func (r *Report) cards() []card {
 		}
 		cards = append(cards, c)
 	}
-	figure("Output tokens/s", r.OutputTokensPerSecond, plain)
-	figure("Requests/s", r.RequestsPerSecond, plain)
+	figure("Output tokens/s", r.OutputTokensPerSecond, chart.Number)
+	figure("Requests/s", r.RequestsPerSecond, chart.Number)
 	figure("KV cache hit", r.KVHitRatio, percent)
 	errors := card{Name: "Errors", Value: "–", Below: "no turn finished"}
 	if r.ErrorRatio != nil {
@@ -87,7 +88,7 @@ func (r *Report) outcomeCard() card {
 	return c
 }
 
-func (r *Report) charts() []chart {
+func (r *Report) charts() []chart.Chart {
 	in := func(of func(*Point) *float64, times float64) []*float64 {
 		all := make([]*float64, len(r.Series))
 		for i := range r.Series {
@@ -105,34 +106,34 @@ func (r *Report) charts() []chart {
 		}
 		return 0
 	}
-	turns, tokens := make([]stack, len(r.Series)), false
+	turns, tokens := make([]chart.Stack, len(r.Series)), false
 	for i, p := range r.Series {
-		turns[i].parts = []part{{"first", "ended well", float64(p.OK) / p.Seconds}, {"bad", "failed", float64(p.Failed) / p.Seconds}}
+		turns[i].Parts = []chart.Part{{Class: "first", Name: "ended well", Value: float64(p.OK) / p.Seconds}, {Class: "bad", Name: "failed", Value: float64(p.Failed) / p.Seconds}}
 		tokens = tokens || p.OutputTokensPerSecond > 0
 	}
-	perSecond := newStacks("Turns a second", "turns/s", "time since the start", 1, turns)
-	perSecond.XTicks = timeTicks(r.Seconds)
-	byTurn := make([]stack, 0, 2*len(r.TTFTByTurn))
+	perSecond := chart.Stacks("Turns a second", "turns/s", "time since the start", 1, turns)
+	perSecond.XTime(r.Seconds)
+	byTurn := make([]chart.Stack, 0, 2*len(r.TTFTByTurn))
 	for _, t := range r.TTFTByTurn {
 		if t.P50 != nil && t.P95 != nil {
-			byTurn = append(byTurn, stack{"turn " + t.Turn, []part{{"first", "p50", 1000 * *t.P50}, {"rest", "p95", 1000 * (*t.P95 - *t.P50)}}})
+			byTurn = append(byTurn, chart.Stack{Label: "turn " + t.Turn, Parts: []chart.Part{{Class: "first", Name: "p50", Value: 1000 * *t.P50}, {Class: "rest", Name: "p95", Value: 1000 * (*t.P95 - *t.P50)}}})
 		}
 	}
-	output := curve{"first", "output tokens/s", nil}
+	output := chart.Curve{Class: "first", Name: "output tokens/s"}
 	if tokens {
-		output.values = in(func(p *Point) *float64 { return &p.OutputTokensPerSecond }, 1)
+		output.Values = in(func(p *Point) *float64 { return &p.OutputTokensPerSecond }, 1)
 	}
-	charts := []chart{
-		newCurves("TTFT over the run", "ms", r.Seconds, threshold("ttft"),
-			curve{"first", "p50", in(func(p *Point) *float64 { return p.TTFTP50 }, 1000)},
-			curve{"second", "p95", in(func(p *Point) *float64 { return p.TTFTP95 }, 1000)}),
-		newCurves("TPOT over the run", "ms", r.Seconds, threshold("tpot"),
-			curve{"first", "p50", in(func(p *Point) *float64 { return p.TPOTP50 }, 1000)},
-			curve{"second", "p95", in(func(p *Point) *float64 { return p.TPOTP95 }, 1000)}),
-		newCurves("Output tokens a second, as they arrived", "tokens/s", r.Seconds, 0, output),
+	charts := []chart.Chart{
+		chart.OverTime("TTFT over the run", "ms", r.Seconds, threshold("ttft"),
+			chart.Curve{Class: "first", Name: "p50", Values: in(func(p *Point) *float64 { return p.TTFTP50 }, 1000)},
+			chart.Curve{Class: "second", Name: "p95", Values: in(func(p *Point) *float64 { return p.TTFTP95 }, 1000)}),
+		chart.OverTime("TPOT over the run", "ms", r.Seconds, threshold("tpot"),
+			chart.Curve{Class: "first", Name: "p50", Values: in(func(p *Point) *float64 { return p.TPOTP50 }, 1000)},
+			chart.Curve{Class: "second", Name: "p95", Values: in(func(p *Point) *float64 { return p.TPOTP95 }, 1000)}),
+		chart.OverTime("Output tokens a second, as they arrived", "tokens/s", r.Seconds, 0, output),
 		perSecond,
-		newHistogram("How TTFT is distributed", r.ttft),
-		newStacks("TTFT by turn of the conversation", "ms", "", 24, byTurn),
+		chart.Histogram("How TTFT is distributed", r.ttft),
+		chart.Stacks("TTFT by turn of the conversation", "ms", "", 24, byTurn),
 	}
 	return charts
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -241,7 +240,7 @@ func TestPage(t *testing.T) {
 	assert.NotContains(t, page, "ZgotmplZ", "a value in a place that the template does not trust")
 	assert.NotContains(t, page, "NaN")
 	assert.Contains(t, page, "&lt;script&gt;alert(1)")
-	assert.Regexp(t, `@media \(prefers-[a-z]+-scheme: dark\)`, page)
+	assert.Regexp(t, `@media screen and \(prefers-[a-z]+-scheme: dark\)`, page)
 	for _, coordinate := range regexp.MustCompile(`[ML]([\d.-]+) ([\d.-]+)`).FindAllString(page, -1) {
 		assert.NotContains(t, coordinate, "-", "nothing is drawn outside")
 	}
@@ -257,22 +256,4 @@ func TestJSON(t *testing.T) {
 	assert.Equal(t, 1, back.Format)
 	assert.InDelta(t, .669, *back.Metrics.TTFT.P95, .001)
 	assert.Equal(t, []Result{{Condition: "ttft_p95>600ms", Known: true, Hit: true, Value: back.Metrics.TTFT.P95}}, back.Conditions)
-}
-
-func TestAxes(t *testing.T) {
-	for least, want := range map[float64]float64{.9: 1, 1: 1, 1.1: 2, 3: 5, 6: 10, 170: 200, .003: .005} {
-		assert.InDelta(t, want, niceStep(least), 1e-9, "%v", least)
-	}
-	for seconds, want := range map[float64]string{.5: "0.5 s", 40: "40 s", 120: "2 min", 150: "2:30 min", 7200: "2 h", 5400: "1:30 h"} {
-		assert.Equal(t, want, clock(seconds))
-	}
-	for _, seconds := range []float64{.3, 1, 59, 3600, 1e6} {
-		ticks := timeTicks(seconds)
-		assert.GreaterOrEqual(t, len(ticks), 2, "%v", seconds)
-		assert.LessOrEqual(t, len(ticks), ticksAcross+1, "%v", seconds)
-	}
-	one := newHistogram("", []float64{0, .25})
-	assert.Len(t, one.Bars, 1)
-	assert.NotEmpty(t, one.XTicks)
-	assert.False(t, math.IsNaN(one.Bars[0].X))
 }

@@ -3,13 +3,13 @@ package report
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chart"
 )
 
 // WriteText writes the summary for a terminal or a log.
@@ -107,8 +107,8 @@ func (r *Report) rows() []row {
 		}
 	}
 	if r.Turns.OK > 0 {
-		add("Output tokens/s", r.OutputTokensPerSecond.text(plain))
-		add("Requests/s", r.RequestsPerSecond.text(plain))
+		add("Output tokens/s", r.OutputTokensPerSecond.text(chart.Number))
+		add("Requests/s", r.RequestsPerSecond.text(chart.Number))
 		add("KV cache hit", r.KVHitRatio.text(percent))
 	}
 	add("Errors", r.errorLines()...)
@@ -276,7 +276,7 @@ func (v Value) text(number func(float64) string) string {
 // milliseconds writes seconds.
 func milliseconds(s float64) string { return inMS(s) + " ms" }
 
-func inMS(s float64) string { return plain(1000 * s) }
+func inMS(s float64) string { return chart.Number(1000 * s) }
 
 func ms(v *float64) string {
 	if v == nil {
@@ -290,17 +290,6 @@ func msInterval(v *[2]float64) string {
 		return "–"
 	}
 	return inMS(v[0]) + " to " + inMS(v[1])
-}
-
-// plain writes a number with three figures, or all those in front of its point.
-func plain(v float64) string {
-	switch {
-	case v >= 100 || v == 0:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case v >= 10:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
 func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }

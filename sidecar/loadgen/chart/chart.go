@@ -1,4 +1,7 @@
-package report
+// Package chart draws the charts of the pages that the load generator writes as files: SVG
+// inside HTML, which needs no script and nothing from elsewhere, and takes its colours from
+// the page's style sheet ([CSS]), so that it is dark, light or on paper as the page is.
+package chart
 
 import (
 	"fmt"
@@ -17,11 +20,14 @@ const (
 	ticksDown, ticksAcross, marginOfPlot = 4, 6, 1.06
 )
 
-// chart is an SVG: lines, bars and a limit over one pair of axes.
-type chart struct {
+// Chart is an SVG: lines, bands, bars and a limit over one pair of axes. [Chart.HTML] writes it.
+type Chart struct {
 	Title, Unit    string
+	Words          string // what it shows, for those who do not see it; empty: the title alone
 	Legend         []legend
+	Bands          []band
 	Lines          []line
+	Marks          []mark
 	Bars           []bar
 	Limit          *limit
 	YTicks, XTicks []tick
@@ -39,6 +45,12 @@ type line struct {
 
 type dot struct{ X, Y float64 }
 
+// band is an area around a line, or its whiskers.
+type band struct{ Class, Path string }
+
+// mark is a point of a line, with what is said of it.
+type mark struct{ Class, Title, Path string }
+
 type bar struct {
 	Class, Title        string
 	X, Y, Width, Height float64
@@ -54,19 +66,19 @@ type tick struct {
 	Text string
 }
 
-// curve is a line's values, one a point of x; nil is not known.
-type curve struct {
-	class, name string
-	values      []*float64
+// Curve is a line's values, one a point of x; nil is not known. The class is one of [CSS].
+type Curve struct {
+	Class, Name string
+	Values      []*float64
 }
 
-// newCurves draws curves over the middles of equal spans of a run. The limit, where it is
+// OverTime draws curves over the middles of equal spans of a run. The limit, where it is
 // not 0, is drawn with them.
-func newCurves(title, unit string, seconds float64, objective float64, curves ...curve) chart {
-	c := chart{Title: title, Unit: unit, XTicks: timeTicks(seconds), XName: "time since the start"}
+func OverTime(title, unit string, seconds float64, objective float64, curves ...Curve) Chart {
+	c := Chart{Title: title, Unit: unit, XTicks: timeTicks(seconds), XName: "time since the start"}
 	top := objective
 	for _, one := range curves {
-		for _, v := range one.values {
+		for _, v := range one.Values {
 			if v != nil {
 				top = max(top, *v)
 			}
@@ -78,18 +90,18 @@ func newCurves(title, unit string, seconds float64, objective float64, curves ..
 	}
 	scale := c.yAxis(top)
 	for _, one := range curves {
-		c.Legend = append(c.Legend, legend{one.class, one.name})
+		c.Legend = append(c.Legend, legend{one.Class, one.Name})
 		c.Lines = append(c.Lines, drawn(one, scale))
 	}
 	if objective > 0 {
-		c.Limit = &limit{scale(objective), "SLO " + plain(objective) + " " + unit}
+		c.Limit = &limit{scale(objective), "SLO " + Number(objective) + " " + unit}
 	}
 	return c
 }
 
-func anyKnown(curves []curve) bool {
+func anyKnown(curves []Curve) bool {
 	for _, one := range curves {
-		for _, v := range one.values {
+		for _, v := range one.Values {
 			if v != nil {
 				return true
 			}
@@ -98,16 +110,16 @@ func anyKnown(curves []curve) bool {
 	return false
 }
 
-func drawn(one curve, scale func(float64) float64) line {
-	l := line{Class: one.class}
+func drawn(one Curve, scale func(float64) float64) line {
+	l := line{Class: one.Class}
 	var path strings.Builder
-	known := func(i int) bool { return i >= 0 && i < len(one.values) && one.values[i] != nil }
-	for i := range one.values {
+	known := func(i int) bool { return i >= 0 && i < len(one.Values) && one.Values[i] != nil }
+	for i := range one.Values {
 		if !known(i) {
 			continue
 		}
-		x := plotLeft + plotWidth*(float64(i)+.5)/float64(len(one.values))
-		y := scale(*one.values[i])
+		x := plotLeft + plotWidth*(float64(i)+.5)/float64(len(one.Values))
+		y := scale(*one.Values[i])
 		switch {
 		case known(i - 1):
 			fmt.Fprintf(&path, "L%.1f %.1f", x, y)
@@ -122,7 +134,7 @@ func drawn(one curve, scale func(float64) float64) line {
 }
 
 // yAxis sets the ticks from 0 to a round number above the top, and gives the scale.
-func (c *chart) yAxis(top float64) func(float64) float64 {
+func (c *Chart) yAxis(top float64) func(float64) float64 {
 	if top <= 0 {
 		top = 1
 	}
@@ -146,6 +158,9 @@ func niceStep(least float64) float64 {
 	}
 	return 10 * power
 }
+
+// XTime puts times of a run below a chart over equal spans of it.
+func (c *Chart) XTime(seconds float64) { c.XTicks = timeTicks(seconds) }
 
 // timeTicks are round times of a run.
 func timeTicks(seconds float64) (ticks []tick) {
@@ -180,28 +195,29 @@ func clock(seconds float64) string {
 	return fmt.Sprintf("%d:%02d h", s/3600, s%3600/60)
 }
 
-// stack is a bar of parts, from below.
-type stack struct {
-	label string
-	parts []part
+// Stack is a bar of parts, from below, with what stands below it.
+type Stack struct {
+	Label string
+	Parts []Part
 }
 
-type part struct {
-	class, name string
-	value       float64
+// Part is one of a [Stack]. The class is one of [CSS].
+type Part struct {
+	Class, Name string
+	Value       float64
 }
 
-// newStacks draws a bar each, labelled below where label is set.
-func newStacks(title, unit, xName string, gap float64, stacks []stack) chart {
-	c := chart{Title: title, Unit: unit, XName: xName}
+// Stacks draws a bar each, labelled below where its label is set.
+func Stacks(title, unit, xName string, gap float64, stacks []Stack) Chart {
+	c := Chart{Title: title, Unit: unit, XName: xName}
 	top, seen := 0.0, map[string]bool{}
 	for _, s := range stacks {
 		height := 0.0
-		for _, p := range s.parts {
-			height += p.value
-			if p.value > 0 && !seen[p.class] {
-				seen[p.class] = true
-				c.Legend = append(c.Legend, legend{p.class, p.name})
+		for _, p := range s.Parts {
+			height += p.Value
+			if p.Value > 0 && !seen[p.Class] {
+				seen[p.Class] = true
+				c.Legend = append(c.Legend, legend{p.Class, p.Name})
 			}
 		}
 		top = max(top, height)
@@ -215,16 +231,16 @@ func newStacks(title, unit, xName string, gap float64, stacks []stack) chart {
 	for i, s := range stacks {
 		below := 0.0
 		x := plotLeft + width*float64(i)
-		for _, p := range s.parts {
-			if p.value <= 0 {
+		for _, p := range s.Parts {
+			if p.Value <= 0 {
 				continue
 			}
-			y := scale(below + p.value)
-			c.Bars = append(c.Bars, bar{p.class, fmt.Sprintf("%s %s %s", plain(p.value), unit, p.name), round(x + gap/2), y, round(width - gap), round(scale(below) - y)})
-			below += p.value
+			y := scale(below + p.Value)
+			c.Bars = append(c.Bars, bar{p.Class, fmt.Sprintf("%s %s %s", Number(p.Value), unit, p.Name), round(x + gap/2), y, round(width - gap), round(scale(below) - y)})
+			below += p.Value
 		}
-		if s.label != "" {
-			c.XTicks = append(c.XTicks, tick{round(x + width/2), s.label})
+		if s.Label != "" {
+			c.XTicks = append(c.XTicks, tick{round(x + width/2), s.Label})
 		}
 	}
 	return c
@@ -233,10 +249,10 @@ func newStacks(title, unit, xName string, gap float64, stacks []stack) chart {
 // histogramBars are how many bars a distribution has.
 const histogramBars = 48
 
-// newHistogram draws how values in seconds are distributed, over a logarithmic axis of
+// Histogram draws how values in seconds are distributed, over a logarithmic axis of
 // milliseconds. The values ascend.
-func newHistogram(title string, values []float64) chart {
-	c := chart{Title: title, Unit: "turns", XName: "milliseconds, logarithmic"}
+func Histogram(title string, values []float64) Chart {
+	c := Chart{Title: title, Unit: "turns", XName: "milliseconds, logarithmic"}
 	first := 0
 	for first < len(values) && values[first] <= 0 {
 		first++
@@ -252,11 +268,11 @@ func newHistogram(title string, values []float64) chart {
 		at := (math.Log10(1000*v) - low) / (high - low)
 		counts[min(int(at*histogramBars), histogramBars-1)]++
 	}
-	stacks := make([]stack, histogramBars)
+	stacks := make([]Stack, histogramBars)
 	for i, n := range counts {
-		stacks[i].parts = []part{{"first", "", n}}
+		stacks[i].Parts = []Part{{"first", "", n}}
 	}
-	drawn := newStacks(title, c.Unit, c.XName, 1, stacks)
+	drawn := Stacks(title, c.Unit, c.XName, 1, stacks)
 	drawn.Legend = nil
 	steps := []float64{1, 2, 5}
 	if high-low < 1 {

@@ -1,0 +1,149 @@
+package chart
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Classes are those that series are told apart by; a series beyond them begins anew.
+var Classes = []string{"first", "second", "third", "fourth"}
+
+// Series is a line over concurrencies.
+type Series struct {
+	Name   string
+	Points []Point // ascending
+}
+
+// Point is one of a [Series]: its value, with a 95 % interval where that is known.
+type Point struct {
+	Level int
+	Value float64
+	Band  *[2]float64
+}
+
+// many is how many times the median a value must be for the axis to be logarithmic, so that
+// one level that overflows does not press all others flat.
+const many = 4
+
+// markSize is half of what marks measure.
+const markSize = 4.0
+
+// Levels draws values over concurrencies, with bands where intervals are known. A limit
+// that is not 0 is drawn as the SLO.
+func Levels(title, unit string, limitAt float64, all ...Series) Chart {
+	c := Chart{Title: title, Unit: unit, XName: "conversations in progress"}
+	var values []float64
+	var levels []int
+	for _, s := range all {
+		for _, p := range s.Points {
+			values, levels = append(values, p.Value), append(levels, p.Level)
+			if p.Band != nil {
+				values = append(values, p.Band[1])
+			}
+		}
+	}
+	if len(values) == 0 {
+		c.Empty = "nothing was measured"
+		return c
+	}
+	slices.Sort(values)
+	slices.Sort(levels)
+	scale := c.levelsAxis(values, limitAt)
+	across := c.levelsAcross(slices.Compact(levels))
+	for i, s := range all {
+		class := Classes[i%len(Classes)]
+		c.Legend = append(c.Legend, legend{class, s.Name})
+		c.series(class, s, unit, across, scale)
+	}
+	if limitAt > 0 {
+		c.Limit = &limit{scale(limitAt), "SLO " + Number(limitAt) + " " + unit}
+	}
+	return c
+}
+
+// levelsAxis is from 0, or logarithmic where values lie far apart.
+func (c *Chart) levelsAxis(values []float64, limitAt float64) func(float64) float64 {
+	top := max(values[len(values)-1], limitAt)
+	if low := values[0]; low <= 0 || values[len(values)-1] < many*values[len(values)/2] {
+		return c.yAxis(top)
+	}
+	c.Unit += ", logarithmic"
+	low := values[0]
+	if limitAt > 0 {
+		low = min(low, limitAt)
+	}
+	from, to := math.Log10(low*.8), math.Log10(top*1.2)
+	scale := func(v float64) float64 {
+		return round(plotBottom - plotHeight*(math.Log10(max(v, low*.8))-from)/(to-from))
+	}
+	for power := math.Floor(from); power <= to; power++ {
+		for _, m := range []float64{1, 2, 5} {
+			if v := m * math.Pow(10, power); math.Log10(v) >= from && math.Log10(v) <= to {
+				c.YTicks = append(c.YTicks, tick{scale(v), strconv.FormatFloat(v, 'g', -1, 64)})
+			}
+		}
+	}
+	return scale
+}
+
+// levelsAcross sets the ticks at the levels, as many as have room, and gives the scale.
+func (c *Chart) levelsAcross(levels []int) func(int) float64 {
+	first, last := float64(levels[0]), float64(levels[len(levels)-1])
+	const inset, room = 16.0, 30.0
+	across := func(level int) float64 {
+		if first == last {
+			return plotLeft + plotWidth/2
+		}
+		return round(plotLeft + inset + (plotWidth-2*inset)*(float64(level)-first)/(last-first))
+	}
+	before := -room
+	for _, level := range levels {
+		if x := across(level); x-before >= room {
+			c.XTicks = append(c.XTicks, tick{x, strconv.Itoa(level)})
+			before = x
+		}
+	}
+	return across
+}
+
+func (c *Chart) series(class string, s Series, unit string, across func(int) float64, scale func(float64) float64) {
+	var path, up, down strings.Builder
+	var lower []string
+	for i, p := range s.Points {
+		x, y := across(p.Level), scale(p.Value)
+		fmt.Fprintf(&path, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[i == 0], x, y)
+		title := fmt.Sprintf("%s at %d: %s %s", s.Name, p.Level, Number(p.Value), unit)
+		if p.Band != nil {
+			title += fmt.Sprintf(" (%s to %s)", Number(p.Band[0]), Number(p.Band[1]))
+			low, high := scale(max(p.Band[0], 0)), scale(p.Band[1])
+			fmt.Fprintf(&down, "M%.1f %.1fL%.1f %.1f", x, low, x, high) // a whisker
+			fmt.Fprintf(&up, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[len(lower) == 0], x, high)
+			lower = append(lower, fmt.Sprintf("L%.1f %.1f", x, low))
+		}
+		c.Marks = append(c.Marks, mark{class, title, shape(class, x, y)})
+	}
+	if len(lower) > 1 && len(lower) == len(s.Points) {
+		slices.Reverse(lower)
+		c.Bands = append(c.Bands, band{"band " + class, up.String() + strings.Join(lower, "") + "Z"})
+	}
+	c.Bands = append(c.Bands, band{class, down.String()})
+	c.Lines = append(c.Lines, line{Class: class, Path: path.String()})
+}
+
+// shape is a mark's outline, one for each class, so that series can be told apart on
+// grey paper too.
+func shape(class string, x, y float64) string {
+	const s = markSize
+	switch class {
+	case "second":
+		return fmt.Sprintf("M%.1f %.1fh%.1fv%.1fh-%.1fZ", x-s*.9, y-s*.9, 1.8*s, 1.8*s, 1.8*s)
+	case "third":
+		return fmt.Sprintf("M%.1f %.1fl%.1f %.1fh-%.1fZ", x, y-1.2*s, 1.2*s, 2*s, 2.4*s)
+	case "fourth":
+		return fmt.Sprintf("M%.1f %.1fl%.1f %.1fl-%.1f %.1fl-%.1f -%.1fZ", x, y-1.3*s, 1.3*s, 1.3*s, 1.3*s, 1.3*s, 1.3*s, 1.3*s)
+	}
+	return fmt.Sprintf("M%.1f %.1fa%.1f %.1f 0 1 0 %.1f 0a%.1f %.1f 0 1 0 -%.1f 0Z", x-s, y, s, s, 2*s, s, s, 2*s)
+}
