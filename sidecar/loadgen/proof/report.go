@@ -2,7 +2,9 @@ package proof
 
 import (
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -17,22 +19,69 @@ type Input struct {
 	Version string     `json:"version,omitempty"` // of the load generator that measured
 }
 
-// Question is what a report is about: two modes of one baseline, at some levels.
+// Question is what a report on two results is about.
 type Question struct {
-	A      api.ModeState // what B is compared with
-	B      api.ModeState
-	Levels []int // that are tested; none: all that both modes have
+	A, B   api.ReportSide // B is compared with A
+	Levels []int          // that are tested; none: all
 	SLO    api.SLO
 	Inputs []Input
 }
 
-// Figure is one quantity of a level in both modes. Times are in seconds, shares from 0 to 1; nil is
-// not recorded. The advantage of B is (A − B)/A of times, (B − A)/A of rates, and B − A
-// of shares: positive where B is better.
+// Report compares results level by level: two of any baselines, or all modes of a sweep. All in
+// it is computed from them, and none of its numbers is NaN or infinite.
+type Report struct {
+	Title  string   `json:"title"`
+	Words  []string `json:"words"` // what it shows, in sentences
+	Sides  []Side   `json:"sides"`
+	Pairs  []Pair   `json:"pairs"` // every two sides; the latter is compared with the former
+	SLO    api.SLO  `json:"slo"`
+	Sweep  *Run     `json:"sweep,omitempty"` // of a sweep alone
+	Inputs []Input  `json:"inputs"`
+}
+
+// Side is one of the results: a baseline or a sweep in one mode.
+type Side struct {
+	Name       string             `json:"name"`               // what the report calls it
+	Baseline   string             `json:"baseline,omitempty"` // of none: a sweep
+	Title      string             `json:"title"`
+	Kind       string             `json:"kind"` // recorded, imported or measured
+	Mode       api.ModeState      `json:"mode"`
+	Target     *api.TargetID      `json:"target,omitempty"`
+	Deployment api.Deployment     `json:"deployment"`
+	Workload   *api.WorkloadShape `json:"workload,omitempty"`
+	Notes      string             `json:"notes,omitempty"`
+	Rows       []api.BaselineRow  `json:"rows"` // ascending
+	Sustained  *api.Sustained     `json:"sustained,omitempty"`
+
+	of api.Baseline // with these rows alone
+}
+
+// Pair compares side B with side A; both are indexes of [Report.Sides].
+type Pair struct {
+	A           int                  `json:"a"`
+	B           int                  `json:"b"`
+	Differences []api.Difference     `json:"differences"`        // of deployment and workload: B's is live, A's the baseline's
+	Withheld    string               `json:"withheld,omitempty"` // why no advantage is told
+	Levels      []Level              `json:"levels"`             // that both have
+	OnlyA       []int                `json:"only_a"`             // levels that the other side has not
+	OnlyB       []int                `json:"only_b"`
+	Averages    map[Quantity]Average `json:"averages"`
+}
+
+// Figure is one quantity of a level on both sides. Times are in seconds, shares from 0
+// to 1; nil is not recorded. The advantage of B is (A − B)/A of times, (B − A)/A of rates,
+// and B − A of shares: positive where B is better. Intervals are of 95 %.
 type Figure struct {
-	A         *float64 `json:"a,omitempty"`
-	B         *float64 `json:"b,omitempty"`
-	Advantage *float64 `json:"advantage,omitempty"`
+	A         *float64    `json:"a,omitempty"`
+	B         *float64    `json:"b,omitempty"`
+	IntervalA *[2]float64 `json:"interval_a,omitempty"` // nil: none was measured
+	IntervalB *[2]float64 `json:"interval_b,omitempty"`
+	Advantage *float64    `json:"advantage,omitempty"`
+	Interval  *[2]float64 `json:"interval,omitempty"`  // of the advantage
+	Estimated bool        `json:"estimated,omitempty"` // that interval rests on an estimate of how recorded values scatter
+	// Outcome is what the interval says, by the rule of every comparison with a
+	// baseline; empty: no advantage is known.
+	Outcome api.Outcome `json:"outcome,omitempty"`
 }
 
 // Level is a report's row.
@@ -41,35 +90,22 @@ type Level struct {
 	Figures     map[Quantity]Figure `json:"figures"`
 }
 
-// Average sums a quantity up over the levels at which both modes have it.
+// Average sums a quantity up over the levels at which both sides have it.
 type Average struct {
-	Levels     int        `json:"levels"`
-	A          float64    `json:"a"`       // mean
-	B          float64    `json:"b"`       // mean
-	RangeA     [2]float64 `json:"range_a"` // least and largest
-	RangeB     [2]float64 `json:"range_b"`
-	Advantage  float64    `json:"advantage"` // mean of the levels' own
-	Best       float64    `json:"best"`      // the largest advantage, and where it is
-	BestLevel  int        `json:"best_level"`
-	Worst      float64    `json:"worst"`
-	WorstLevel int        `json:"worst_level"`
-	Worse      []int      `json:"worse"` // levels at which B is worse
-}
-
-// Report compares two modes level by level. All in it is computed from the baseline.
-type Report struct {
-	Title      string               `json:"title"`
-	Kind       string               `json:"kind"` // recorded, imported or measured
-	Deployment api.Deployment       `json:"deployment"`
-	Workload   *api.WorkloadShape   `json:"workload,omitempty"`
-	Notes      string               `json:"notes,omitempty"`
-	A          api.ModeState        `json:"a"`
-	B          api.ModeState        `json:"b"`
-	SLO        api.SLO              `json:"slo"`
-	Levels     []Level              `json:"levels"`
-	Averages   map[Quantity]Average `json:"averages"`
-	Sustained  [2]api.Sustained     `json:"sustained"` // of A and of B
-	Inputs     []Input              `json:"inputs"`
+	Levels      int        `json:"levels"`
+	A           float64    `json:"a"`       // mean
+	B           float64    `json:"b"`       // mean
+	RangeA      [2]float64 `json:"range_a"` // least and largest
+	RangeB      [2]float64 `json:"range_b"`
+	Advantage   float64    `json:"advantage"` // mean of the levels' own
+	Best        float64    `json:"best"`      // the largest advantage, and where it is
+	BestLevel   int        `json:"best_level"`
+	Worst       float64    `json:"worst"`
+	WorstLevel  int        `json:"worst_level"`
+	Better      []int      `json:"better"` // levels at which B is better
+	Worse       []int      `json:"worse"`
+	NoneShown   []int      `json:"no_difference"`
+	TooVariable []int      `json:"too_variable"`
 }
 
 // Quantity is a column of a report's tables.
@@ -94,6 +130,7 @@ type quantity struct {
 	of       func(*api.BaselineRow) **float64
 	interval func(*api.RowIntervals) **[2]float64
 	kind     kind
+	at       func(*api.Column) *api.LookedUp
 }
 
 // kind is what sort of quantity it is.
@@ -106,92 +143,299 @@ const (
 )
 
 var quantities = []quantity{
-	{QuantityTTFT50, func(r *api.BaselineRow) **float64 { return &r.TTFT.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.TTFT.P50 }, duration},
-	{QuantityTTFT95, func(r *api.BaselineRow) **float64 { return &r.TTFT.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.TTFT.P95 }, duration},
-	{QuantityTPOT50, func(r *api.BaselineRow) **float64 { return &r.TPOT.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.TPOT.P50 }, duration},
-	{QuantityTPOT95, func(r *api.BaselineRow) **float64 { return &r.TPOT.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.TPOT.P95 }, duration},
-	{QuantityLatency50, func(r *api.BaselineRow) **float64 { return &r.Latency.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.Latency.P50 }, duration},
-	{QuantityLatency95, func(r *api.BaselineRow) **float64 { return &r.Latency.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.Latency.P95 }, duration},
-	{QuantityThroughput, func(r *api.BaselineRow) **float64 { return &r.OutputTokensPerSecond }, func(r *api.RowIntervals) **[2]float64 { return &r.OutputTokensPerSecond }, rate},
-	{QuantityRequests, func(r *api.BaselineRow) **float64 { return &r.RequestsPerSecond }, func(r *api.RowIntervals) **[2]float64 { return &r.RequestsPerSecond }, rate},
-	{QuantityHitRate, func(r *api.BaselineRow) **float64 { return &r.KVHitRatio }, func(r *api.RowIntervals) **[2]float64 { return &r.KVHitRatio }, share},
+	{QuantityTTFT50, func(r *api.BaselineRow) **float64 { return &r.TTFT.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.TTFT.P50 }, duration, func(c *api.Column) *api.LookedUp { return &c.TTFT.P50 }},
+	{QuantityTTFT95, func(r *api.BaselineRow) **float64 { return &r.TTFT.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.TTFT.P95 }, duration, func(c *api.Column) *api.LookedUp { return &c.TTFT.P95 }},
+	{QuantityTPOT50, func(r *api.BaselineRow) **float64 { return &r.TPOT.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.TPOT.P50 }, duration, func(c *api.Column) *api.LookedUp { return &c.TPOT.P50 }},
+	{QuantityTPOT95, func(r *api.BaselineRow) **float64 { return &r.TPOT.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.TPOT.P95 }, duration, func(c *api.Column) *api.LookedUp { return &c.TPOT.P95 }},
+	{QuantityLatency50, func(r *api.BaselineRow) **float64 { return &r.Latency.P50 }, func(r *api.RowIntervals) **[2]float64 { return &r.Latency.P50 }, duration, func(c *api.Column) *api.LookedUp { return &c.Latency.P50 }},
+	{QuantityLatency95, func(r *api.BaselineRow) **float64 { return &r.Latency.P95 }, func(r *api.RowIntervals) **[2]float64 { return &r.Latency.P95 }, duration, func(c *api.Column) *api.LookedUp { return &c.Latency.P95 }},
+	{QuantityThroughput, func(r *api.BaselineRow) **float64 { return &r.OutputTokensPerSecond }, func(r *api.RowIntervals) **[2]float64 { return &r.OutputTokensPerSecond }, rate, func(c *api.Column) *api.LookedUp { return &c.OutputTokensPerSecond }},
+	{QuantityRequests, func(r *api.BaselineRow) **float64 { return &r.RequestsPerSecond }, func(r *api.RowIntervals) **[2]float64 { return &r.RequestsPerSecond }, rate, func(c *api.Column) *api.LookedUp { return &c.RequestsPerSecond }},
+	{QuantityHitRate, func(r *api.BaselineRow) **float64 { return &r.KVHitRatio }, func(r *api.RowIntervals) **[2]float64 { return &r.KVHitRatio }, share, func(c *api.Column) *api.LookedUp { return &c.KVHitRatio }},
 }
 
-// NewReport compares two modes of a baseline. An error is an *[api.FieldError]: a mode or a level
-// that the baseline has not.
-func NewReport(b api.Baseline, q Question) (Report, error) {
-	a, err := rowsOf(b, "a", q.A)
-	if err != nil {
-		return Report{}, err
-	}
-	other, err := rowsOf(b, "b", q.B)
-	if err != nil {
-		return Report{}, err
-	}
-	levels := q.Levels
-	if len(levels) == 0 {
-		for level := range a {
-			if other[level] != nil {
-				levels = append(levels, level)
-			}
+// NewReport compares one side of two baselines, which may be the same, with the other. An error is an
+// *[api.FieldError]: a mode, speculation or level that a baseline has not, named like the parameters of
+// the API: a_mode, a_speculation, b_mode, b_speculation, levels.
+func NewReport(a, b api.Baseline, q Question) (Report, error) {
+	r := Report{SLO: q.SLO, Words: []string{}, Inputs: slices.Concat([]Input{}, q.Inputs)}
+	for i, of := range []struct {
+		field string
+		b     api.Baseline
+		side  api.ReportSide
+	}{{"a", a, q.A}, {"b", b, q.B}} {
+		mode, err := modeOf(of.b, of.field, of.side)
+		if err != nil {
+			return Report{}, err
+		}
+		r.Sides = append(r.Sides, newSide(of.b, mode))
+		if err := r.Sides[i].only(q.Levels); err != nil {
+			return Report{}, err
 		}
 	}
-	levels = slices.Compact(slices.Sorted(slices.Values(levels)))
-	r := Report{
-		Title: b.Title, Kind: b.Kind, Deployment: b.Deployment, Workload: b.Workload, Notes: b.Notes,
-		A: q.A, B: q.B, SLO: q.SLO, Averages: map[Quantity]Average{}, Inputs: slices.Concat([]Input{}, q.Inputs),
-	}
-	var tested api.Baseline
-	for _, level := range levels {
-		if a[level] == nil || other[level] == nil {
-			return Report{}, api.Refuse("levels", level, "one that both modes were measured at")
-		}
-		r.Levels = append(r.Levels, compareRows(level, a[level], other[level]))
-		tested.Rows = append(tested.Rows, *a[level], *other[level])
-	}
-	for _, q := range quantities {
-		if average, ok := r.average(q.name); ok {
-			r.Averages[q.name] = average
+	r.name(modeName)
+	r.Title = r.Sides[1].Name + " against " + r.Sides[0].Name + ": " + a.Title
+	if a.Name != b.Name {
+		r.Title = r.Sides[1].Name + " against " + r.Sides[0].Name
+		if !strings.Contains(r.Title, b.Title) {
+			r.Title += ": " + b.Title + " against " + a.Title
 		}
 	}
-	for _, s := range baseline.Sustained(tested, q.SLO) {
-		state := api.ModeState{Mode: s.Mode, Speculation: s.Speculation}
-		if state == q.A {
-			r.Sustained[0] = s
-		}
-		if state == q.B {
-			r.Sustained[1] = s
-		}
-	}
+	r.compare()
+	r.Words = slices.Concat(r.Words, r.sweepWords())
 	return r, nil
 }
 
-// rowsOf are a mode's rows by level.
-func rowsOf(b api.Baseline, field string, m api.ModeState) (map[int]*api.BaselineRow, error) {
-	rows := map[int]*api.BaselineRow{}
-	for i := range b.Rows {
-		if r := &b.Rows[i]; r.Mode == m.Mode && r.Speculation == m.Speculation {
-			rows[r.Concurrency] = r
+// newSide is what a baseline has in a mode.
+func newSide(b api.Baseline, mode api.ModeState) Side {
+	s := Side{
+		Baseline: b.Name, Title: b.Title, Kind: b.Kind, Mode: mode, Target: b.Target, Deployment: b.Deployment,
+		Workload: b.Workload, Notes: b.Notes, Rows: []api.BaselineRow{}, of: b,
+	}
+	for _, row := range b.Rows {
+		if row.Mode == mode.Mode && row.Speculation == mode.Speculation {
+			s.Rows = append(s.Rows, known(row))
 		}
 	}
-	if len(rows) == 0 {
-		return nil, api.Refuse(field, string(m.Mode)+" with speculation "+string(m.Speculation), "a mode and speculation that the baseline has")
-	}
-	return rows, nil
+	slices.SortFunc(s.Rows, func(a, b api.BaselineRow) int { return a.Concurrency - b.Concurrency })
+	s.of.Rows = s.Rows
+	return s
 }
 
-func compareRows(level int, a, b *api.BaselineRow) Level {
+// only keeps some levels, where any are asked for.
+func (s *Side) only(levels []int) error {
+	if len(levels) == 0 {
+		return nil
+	}
+	for _, level := range levels {
+		if s.row(level) == nil {
+			return api.Refuse("levels", level, "one that both results have: "+s.Title+" under "+string(s.Mode.Mode)+" has "+numbers(s.levels()))
+		}
+	}
+	s.Rows = slices.DeleteFunc(s.Rows, func(r api.BaselineRow) bool { return !slices.Contains(levels, r.Concurrency) })
+	s.of.Rows = s.Rows
+	return nil
+}
+
+// row is that of a level; nil where it has none.
+func (s *Side) row(level int) *api.BaselineRow {
+	i := slices.IndexFunc(s.Rows, func(r api.BaselineRow) bool { return r.Concurrency == level })
+	if i < 0 {
+		return nil
+	}
+	return &s.Rows[i]
+}
+
+func (s *Side) levels() (all []int) {
+	for i := range s.Rows {
+		all = append(all, s.Rows[i].Concurrency)
+	}
+	return all
+}
+
+// modeOf finds what a side names in its baseline.
+func modeOf(b api.Baseline, field string, side api.ReportSide) (api.ModeState, error) {
+	var all, found []api.ModeState
+	for i := range b.Rows {
+		m := api.ModeState{Mode: b.Rows[i].Mode, Speculation: b.Rows[i].Speculation}
+		if slices.Contains(all, m) {
+			continue
+		}
+		all = append(all, m)
+		if (side.Mode == "" || side.Mode == m.Mode) && (side.Speculation == "" || side.Speculation == m.Speculation) {
+			found = append(found, m)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	has := make([]string, len(all))
+	for i, m := range all {
+		has[i] = string(m.Mode) + " with speculation " + string(m.Speculation)
+	}
+	allowed := "what " + b.Name + " has: " + strings.Join(has, "; ")
+	if len(all) == 0 {
+		allowed = "none: " + b.Name + " has no rows"
+	}
+	inMode := slices.ContainsFunc(all, func(m api.ModeState) bool { return m.Mode == side.Mode })
+	if inMode || side.Mode == "" && side.Speculation != "" {
+		return api.ModeState{}, api.Refuse(field+"_speculation", orNone(string(side.Speculation)), allowed)
+	}
+	return api.ModeState{}, api.Refuse(field+"_mode", orNone(string(side.Mode)), allowed)
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+// known is a row without values that are no numbers.
+func known(row api.BaselineRow) api.BaselineRow {
+	if row.Intervals != nil {
+		intervals := *row.Intervals
+		row.Intervals = &intervals
+		forget(reflect.ValueOf(row.Intervals).Elem())
+	}
+	forget(reflect.ValueOf(&row).Elem())
+	return row
+}
+
+// forget sets to nil what points to a number or an interval that is none.
+func forget(v reflect.Value) {
+	for i := range v.NumField() {
+		switch f := v.Field(i); p := f.Interface().(type) {
+		case *float64:
+			if p != nil && !finite(*p) {
+				f.SetZero()
+			}
+		case *[2]float64:
+			if p != nil && (!finite(p[0]) || !finite(p[1])) {
+				f.SetZero()
+			}
+		case api.Percentiles, api.PercentileIntervals:
+			forget(f)
+		}
+	}
+}
+
+// name gives the sides names that tell them apart: of their modes, and with the title
+// where one has the same as another.
+func (r *Report) name(of func(api.ModeState) string) {
+	modes := make([]api.ModeState, len(r.Sides))
+	for i := range r.Sides {
+		modes[i] = r.Sides[i].Mode
+	}
+	names := modeNames(modes, of)
+	for i := range r.Sides {
+		if r.Sides[i].Name = names[i]; count(names, names[i]) > 1 {
+			r.Sides[i].Name += ", " + r.Sides[i].Title
+		}
+	}
+	if len(r.Sides) == 2 && r.Sides[0].Name == r.Sides[1].Name { // the same result twice, or two of one title
+		r.Sides[0].Name, r.Sides[1].Name = r.Sides[0].Name+" (A)", r.Sides[1].Name+" (B)"
+	}
+}
+
+// modeNames names modes, with their speculation where two differ in that.
+func modeNames(modes []api.ModeState, of func(api.ModeState) string) []string {
+	names, full := make([]string, len(modes)), make([]string, len(modes))
+	for i, m := range modes {
+		names[i] = of(m)
+		full[i] = names[i] + ", speculation " + speculation(m)
+	}
+	for i, m := range modes {
+		if slices.ContainsFunc(modes, func(o api.ModeState) bool { return o.Mode == m.Mode && o != m }) {
+			names[i] = full[i]
+		}
+	}
+	return names
+}
+
+func count(all []string, text string) (n int) {
+	for _, s := range all {
+		if s == text {
+			n++
+		}
+	}
+	return n
+}
+
+// compare fills in what each side sustains, and every pair.
+func (r *Report) compare() {
+	r.Pairs = []Pair{}
+	for i := range r.Sides {
+		if all := baseline.Sustained(r.Sides[i].of, r.SLO); len(all) == 1 && r.SLO != (api.SLO{}) {
+			r.Sides[i].Sustained = &all[0]
+		}
+		for j := range i {
+			r.Pairs = append(r.Pairs, r.pair(j, i))
+		}
+	}
+}
+
+// What stands where no advantage is told.
+const (
+	otherOpenings = "the conversations of the two open with texts of different length, or of a length that one of them does not tell, so every prompt differs"
+	modeUnknown   = "it is not known under which routing mode one of them was measured"
+)
+
+func (r *Report) pair(i, j int) Pair {
+	a, b := &r.Sides[i], &r.Sides[j]
+	p := Pair{A: i, B: j, Differences: []api.Difference{}, Levels: []Level{}, OnlyA: []int{}, OnlyB: []int{}, Averages: map[Quantity]Average{}}
+	if a.Baseline != b.Baseline {
+		var incomparable string
+		if p.Differences, incomparable = baseline.Unlike(b.of, a.of, b.Mode, a.Mode); incomparable != "" {
+			p.Withheld = otherOpenings
+		}
+	}
+	if a.Mode.Mode == api.ModeUnknown || b.Mode.Mode == api.ModeUnknown {
+		p.Withheld = modeUnknown
+	}
+	for _, level := range a.levels() {
+		if b.row(level) == nil {
+			p.OnlyA = append(p.OnlyA, level)
+			continue
+		}
+		p.Levels = append(p.Levels, compareAt(level, a, b, p.Withheld == ""))
+	}
+	for _, level := range b.levels() {
+		if a.row(level) == nil {
+			p.OnlyB = append(p.OnlyB, level)
+		}
+	}
+	for _, q := range quantities {
+		if average, ok := p.average(q.name); ok {
+			p.Averages[q.name] = average
+		}
+	}
+	return p
+}
+
+func compareAt(level int, a, b *Side, told bool) Level {
+	of, _ := baseline.At(a.of, a.Mode.Mode, a.Mode.Speculation, level)
+	other, _ := baseline.At(b.of, b.Mode.Mode, b.Mode.Speculation, level)
+	of = baseline.Against(of, other)
+	row, otherRow := a.row(level), b.row(level)
 	l := Level{Concurrency: level, Figures: map[Quantity]Figure{}}
 	for _, q := range quantities {
-		f := Figure{A: *q.of(a), B: *q.of(b)}
-		if f.A != nil && f.B != nil {
-			if v := q.kind.advantage(*f.A, *f.B); finite(v) {
-				f.Advantage = &v
-			}
+		f := Figure{A: *q.of(row), B: *q.of(otherRow), IntervalA: q.intervalOf(row), IntervalB: q.intervalOf(otherRow)}
+		if f.A != nil && f.B != nil && told {
+			f.judge(q, q.at(&of), q.at(&other))
 		}
 		l.Figures[q.name] = f
 	}
 	return l
+}
+
+// judge fills in the advantage of b, whose column has none, over a, whose column has it in per cent of a.
+func (f *Figure) judge(q quantity, a, b *api.LookedUp) {
+	v := q.kind.advantage(*f.A, *f.B)
+	if !finite(v) {
+		return
+	}
+	f.Advantage = &v
+	if a.Improvement == nil {
+		return
+	}
+	f.Outcome = a.Improvement.Outcome
+	if in := a.Improvement.Interval; in != nil {
+		scale := .01
+		if q.kind == share {
+			scale *= *f.A
+		}
+		f.Interval = &[2]float64{in[0] * scale, in[1] * scale}
+		f.Estimated = a.Estimated || b.Estimated
+	}
+}
+
+// intervalOf is what was measured of a row's value; nil where nothing was.
+func (q quantity) intervalOf(row *api.BaselineRow) *[2]float64 {
+	if row.Intervals == nil {
+		return nil
+	}
+	return *q.interval(row.Intervals)
 }
 
 // advantage is that of b.
@@ -205,14 +449,14 @@ func (k kind) advantage(a, b float64) float64 {
 	return b - a
 }
 
-// average sums up a quantity; false where no level has it in both modes.
-func (r *Report) average(name Quantity) (s Average, ok bool) {
+// average sums up a quantity; false where no level has it on both sides.
+func (p *Pair) average(name Quantity) (s Average, ok bool) {
 	s = Average{
 		RangeA: [2]float64{math.Inf(1), math.Inf(-1)}, RangeB: [2]float64{math.Inf(1), math.Inf(-1)},
-		Best: math.Inf(-1), Worst: math.Inf(1), Worse: []int{},
+		Best: math.Inf(-1), Worst: math.Inf(1), Better: []int{}, Worse: []int{}, NoneShown: []int{}, TooVariable: []int{},
 	}
-	for i := range r.Levels {
-		f := r.Levels[i].Figures[name]
+	for i := range p.Levels {
+		f, level := p.Levels[i].Figures[name], p.Levels[i].Concurrency
 		if f.Advantage == nil {
 			continue
 		}
@@ -221,16 +465,31 @@ func (r *Report) average(name Quantity) (s Average, ok bool) {
 		s.RangeA = [2]float64{min(s.RangeA[0], *f.A), max(s.RangeA[1], *f.A)}
 		s.RangeB = [2]float64{min(s.RangeB[0], *f.B), max(s.RangeB[1], *f.B)}
 		if *f.Advantage > s.Best {
-			s.Best, s.BestLevel = *f.Advantage, r.Levels[i].Concurrency
+			s.Best, s.BestLevel = *f.Advantage, level
 		}
 		if *f.Advantage < s.Worst {
-			s.Worst, s.WorstLevel = *f.Advantage, r.Levels[i].Concurrency
+			s.Worst, s.WorstLevel = *f.Advantage, level
 		}
-		if *f.Advantage < 0 {
-			s.Worse = append(s.Worse, r.Levels[i].Concurrency)
+		if list := s.levels(f.Outcome); list != nil {
+			*list = append(*list, level)
 		}
 	}
 	n := float64(s.Levels)
 	s.A, s.B, s.Advantage = s.A/n, s.B/n, s.Advantage/n
 	return s, s.Levels > 0
+}
+
+// levels is the list of those with an outcome; nil where there is none.
+func (s *Average) levels(of api.Outcome) *[]int {
+	switch of {
+	case api.OutcomeBetter:
+		return &s.Better
+	case api.OutcomeWorse:
+		return &s.Worse
+	case api.OutcomeNoDifference:
+		return &s.NoneShown
+	case api.OutcomeTooVariable:
+		return &s.TooVariable
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,17 +17,23 @@ import (
 // recorded is the report of a recorded table.
 func recorded(t *testing.T, name string, q Question) Report {
 	t.Helper()
-	q.A = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded}
-	q.B = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded}
+	q.A = api.ReportSide{Baseline: name, Mode: api.ModeRoundRobin}
+	q.B = api.ReportSide{Baseline: name, Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded}
+	b := builtin(t, name)
+	r, err := NewReport(b, b, q)
+	require.NoError(t, err)
+	return r
+}
+
+func builtin(t *testing.T, name string) api.Baseline {
+	t.Helper()
 	for _, b := range baseline.Builtin() {
 		if b.Name == name {
-			r, err := NewReport(b, q)
-			require.NoError(t, err)
-			return r
+			return b
 		}
 	}
 	t.Fatalf("there is no %s", name)
-	return Report{}
+	return api.Baseline{}
 }
 
 func text(t *testing.T, r Report) string {
@@ -48,11 +55,12 @@ func TestReportOfH200(t *testing.T) {
 		"| 180 | 413 ms | 472 ms | −14.1 % | 732 ms | 3143 ms | −329.6 % |",
 		"On average 94.3 % under KV-aware (91.2 % to 96.1 %) and 87.8 % under Round-robin (83.9 % to 90.9 %).",
 		"- **Throughput and requests, tokens/s**: an average advantage of +9.4 % for KV-aware over 7 levels, from +5.4 % at 60 to +13.8 % at 180.",
-		"| 60 | 2146.9 | 2262.8 | +5.4 % | 2.60 | 2.57 | −1.2 % |",
+		"| 60 | 2146.9 | 2262.8 | +5.4 % | 2.60 | 2.57 | no difference shown (−1.2 %) |",
 		"| KV-aware | 120 |",
 		"| Round-robin | none: 60, the lowest tested, misses them |",
-		"KV-aware is worse at 120, 140, 160, 180.",
-		"from −329.6 % at 180 to +32.0 % at 60. KV-aware is worse at 140, 180.",
+		"from −14.1 % at 180 to +12.8 % at 80. KV-aware is worse at 180; no difference shown at 100, 120, 140, 160.",
+		"| 140 | 398 ms | 415 ms | no difference shown (−4.1 %) | 643 ms | 650 ms | no difference shown (−1.1 %) |",
+		"from −329.6 % at 180 to +32.0 % at 60. KV-aware is worse at 180; no difference shown at 140, 160.",
 	} {
 		assert.Contains(t, md, want)
 	}
@@ -81,35 +89,70 @@ func TestReportForPrograms(t *testing.T) {
 	date, seed := time.Date(2026, 2, 17, 12, 52, 0, 0, time.UTC), uint64(1<<63)
 	r := recorded(t, "h100x8-tp2-llama70b-fp8", Question{SLO: slo, Levels: []int{30, 20, 20}, Inputs: []Input{{File: "sweep.tsv", Date: &date, Seed: &seed, Version: "1.2"}}})
 	assert.Contains(t, text(t, r), "| sweep.tsv | 2026-02-17T12:52:00Z | 9223372036854775808 | 1.2 |")
-	var tsv strings.Builder
-	require.NoError(t, r.WriteTSV(&tsv))
-	lines := strings.Split(strings.TrimSpace(tsv.String()), "\n")
-	require.Len(t, lines, 3)
-	head, first := strings.Split(lines[0], "\t"), strings.Split(lines[1], "\t")
-	require.Len(t, head, 1+3*len(quantities))
-	require.Len(t, first, len(head))
-	assert.Equal(t, []string{"concurrency", "a_ttft_p50", "b_ttft_p50", "advantage_ttft_p50"}, head[:4])
-	assert.Equal(t, []string{"20", "0.237", "0.218", "0.0801688"}, first[:4])
-	assert.Empty(t, first[7], "TPOT was not recorded")
+	rows := table(t, r)
+	require.Len(t, rows, 4)
+	assert.Equal(t, "Round-robin", rows[0]["side"])
+	assert.Equal(t, "20", rows[0]["concurrency"])
+	assert.Equal(t, "0.237", rows[0]["ttft_p50"])
+	assert.Equal(t, "0.218", rows[2]["ttft_p50"])
+	assert.Equal(t, "0.0801688", rows[2]["advantage_ttft_p50"])
+	assert.Empty(t, rows[0]["tpot_p50"], "it was not recorded")
+	assert.Empty(t, rows[0]["advantage_ttft_p50"], "over itself")
 	var data strings.Builder
-	require.NoError(t, r.WriteJSON(&data))
+	require.NoError(t, r.Write(&data, api.ReportJSON))
 	var back Report
 	require.NoError(t, json.Unmarshal([]byte(data.String()), &back))
+	for i := range r.Sides {
+		r.Sides[i].of = api.Baseline{}
+	}
 	assert.Equal(t, r, back)
+	var refused *api.FieldError
+	require.ErrorAs(t, r.Write(&data, "pdf"), &refused)
+	assert.Equal(t, "format", refused.Field)
+}
+
+// table is a report's TSV, row by row.
+func table(t *testing.T, r Report) (rows []map[string]string) {
+	t.Helper()
+	var tsv strings.Builder
+	require.NoError(t, r.Write(&tsv, api.ReportTSV))
+	lines := strings.Split(strings.TrimRight(tsv.String(), "\n"), "\n")
+	head := strings.Split(lines[0], "\t")
+	for _, line := range lines[1:] {
+		values := strings.Split(line, "\t")
+		require.Len(t, values, len(head))
+		row := map[string]string{}
+		for i, v := range values {
+			row[head[i]] = v
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 func TestReportRefusals(t *testing.T) {
 	b := baseline.Builtin()[0]
-	a := api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded}
-	kv := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationNotRecorded}
-	for field, q := range map[string]Question{
-		"a":      {A: api.ModeState{Mode: api.ModeLeastLoaded}, B: kv},
-		"b":      {A: a, B: api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationDraft}},
-		"levels": {A: a, B: kv, Levels: []int{61}},
+	two := b
+	two.Rows = append(slices.Clone(b.Rows), api.BaselineRow{Concurrency: 60, Mode: api.ModeKV, Speculation: api.SpeculationDraft})
+	a, kv := api.ReportSide{Mode: api.ModeRoundRobin}, api.ReportSide{Mode: api.ModeKV}
+	for _, c := range []struct {
+		field string
+		a, b  api.Baseline
+		q     Question
+	}{
+		{"a_mode", b, b, Question{A: api.ReportSide{Mode: api.ModeLeastLoaded}, B: kv}},
+		{"a_mode", b, b, Question{B: kv}}, // it has two
+		{"b_speculation", b, b, Question{A: a, B: api.ReportSide{Mode: api.ModeKV, Speculation: api.SpeculationDraft}}},
+		{"b_speculation", b, two, Question{A: a, B: kv}},
+		{"a_mode", api.Baseline{Name: "empty"}, b, Question{B: kv}},
+		{"levels", b, b, Question{A: a, B: kv, Levels: []int{61}}},
 	} {
-		_, err := NewReport(b, q)
+		_, err := NewReport(c.a, c.b, c.q)
 		var refused *api.FieldError
 		require.ErrorAs(t, err, &refused)
-		assert.Equal(t, field, refused.Field)
+		assert.Equal(t, c.field, refused.Field)
+		if c.field != "levels" && len(c.a.Rows) > 0 {
+			assert.Contains(t, refused.Allowed, "round_robin with speculation not_recorded; kv with speculation not_recorded")
+		}
 	}
 }

@@ -1,0 +1,298 @@
+package proof
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chart"
+)
+
+// trialSection is the verdict of a trial with all metrics.
+func (r *Report) trialSection() []section {
+	if r.Sweep == nil || r.Sweep.Trial == nil || r.Sweep.Trial.Primary == nil {
+		return nil
+	}
+	t := r.Sweep.Trial
+	a, b := r.trialNames()
+	s := section{Title: "The verdict", Sub: true, Text: []string{
+		r.verdictWords(t),
+		fmt.Sprintf("By %s. The interval of %s, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. %s", plural(t.Pairs, "pair of span"), metricName(t.Primary.Metric), oneEvidence),
+	}, Table: &grid{Head: []string{"Metric", a, b, "Difference", "95 % interval", "That says", "Rests on"}}}
+	s.Text[1] = strings.Replace(s.Text[1], "pair of spans", "pairs of spans", 1)
+	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
+		name := metricName(d.Metric)
+		if i == 0 {
+			name += " (decides)"
+		}
+		q := Quantity(d.Metric)
+		points := Metric(d.Metric).Share()
+		says := map[Verdict]string{BBetter: b + " is better", ABetter: a + " is better", NoDifference: "no difference of interest"}[Verdict(d.Outcome)]
+		if says == "" {
+			says = "nothing yet"
+			if Verdict(t.Verdict).Over() {
+				says = "undecided"
+			}
+		}
+		s.Table.Rows = append(s.Table.Rows, []string{
+			name, trialValue(q, d.A), trialValue(q, d.B), signed(d.Difference, points),
+			bare(signed(d.Interval[0], points)) + " to " + signed(d.Interval[1], points), says, basis(d.Basis),
+		})
+	}
+	return []section{s}
+}
+
+func basis(of string) string {
+	if Basis(of) == BasisPairs {
+		return "scatter of the pairs"
+	}
+	return "parts of the spans"
+}
+
+// trialValue writes a metric's mean.
+func trialValue(q Quantity, v float64) string {
+	if l, ok := labels[q]; ok {
+		return l.value(v)
+	}
+	return labels[QuantityHitRate].value(v) // goodput, a share too
+}
+
+// signed writes a difference, which has no side that is better.
+func signed(v float64, points bool) string {
+	if points {
+		return QuantityHitRate.advantage(v)
+	}
+	return QuantityThroughput.advantage(v)
+}
+
+// capacitySection is what a capacity search has found, and by which levels.
+func (r *Report) capacitySection() []section {
+	if r.Sweep == nil || r.Sweep.Capacity == nil {
+		return nil
+	}
+	c := r.Sweep.Capacity
+	states := make([]api.ModeState, len(c.Modes))
+	for i := range c.Modes {
+		states[i] = c.Modes[i].Mode
+	}
+	names := modeNames(states, func(m api.ModeState) string { return string(m.Mode) })
+	s := section{Title: "Capacity within the SLOs", Sub: true, Table: &grid{Head: []string{"Mode", "Sustained concurrency", "95 % interval", "Meets them above that, by itself"}}}
+	tests := section{Title: "Levels tested", Sub: true, Table: &grid{Head: []string{"Mode", "Concurrency", "SLOs", "Spans"}}}
+	for i := range c.Modes {
+		m := &c.Modes[i]
+		level, between, isolated := "not known yet", "not known yet", "no level"
+		if m.Level != nil {
+			level = strconv.Itoa(*m.Level)
+			if *m.Level == 0 {
+				level = "none"
+			}
+			if m.Above {
+				level = "at least " + level
+			}
+		}
+		if m.Interval != nil {
+			between = fmt.Sprintf("%d to %d", m.Interval[0], m.Interval[1])
+		}
+		if len(m.Isolated) > 0 {
+			isolated = numbers(m.Isolated)
+		}
+		s.Table.Rows = append(s.Table.Rows, []string{names[i], level, between, isolated})
+		for _, t := range m.Tested {
+			tests.Table.Rows = append(tests.Table.Rows, []string{names[i], strconv.Itoa(t.Concurrency), t.Verdict, strconv.Itoa(t.Spans)})
+		}
+	}
+	if x := c.Crossing; x != nil && x.Level != nil {
+		s.Text = []string{fmt.Sprintf("By TTFT p95, the modes cross at %d conversations%s.", *x.Level, interval(x.Interval))}
+	}
+	if len(tests.Table.Rows) == 0 {
+		return []section{s}
+	}
+	return []section{s, tests}
+}
+
+// crossing is where and why the modes cross: where TTFT p95 changes sides, and what
+// the cluster said of itself.
+func (r *Report) crossing() []section {
+	if r.Sweep == nil || len(r.Sides) == 0 {
+		return nil
+	}
+	s := section{Title: "Where and why the modes cross"}
+	for i := range r.Pairs {
+		s.Text = append(s.Text, r.crossed(&r.Pairs[i])...)
+	}
+	if len(r.Sweep.Causes) == 0 {
+		s.Text = append(s.Text, "The cluster told nothing of itself that could say why.")
+		return []section{s}
+	}
+	s.Text = append(s.Text, "What the cluster said of itself, once a second while spans counted: means over those of a level and mode. Skew is the slowest or busiest worker over the workers' mean; spread is the busiest less the idlest worker, in requests.")
+	s.Table = &grid{Head: []string{"Concurrency", "Mode"}}
+	var known []int
+	for i, q := range causeColumns {
+		if slices.ContainsFunc(r.Sweep.Causes, func(c Cause) bool { return *q.of(&c.SweepCauses) != nil }) {
+			known = append(known, i)
+			s.Table.Head = append(s.Table.Head, q.name)
+		}
+	}
+	for _, c := range r.Sweep.Causes {
+		row := []string{strconv.Itoa(c.Concurrency), r.modeName(c.Mode)}
+		for _, i := range known {
+			text := "not told"
+			if v := *causeColumns[i].of(&c.SweepCauses); v != nil {
+				text = causeColumns[i].value(*v)
+			}
+			row = append(row, text)
+		}
+		s.Table.Rows = append(s.Table.Rows, row)
+	}
+	return []section{s}
+}
+
+// modeName is what the report calls a mode of its sweep.
+func (r *Report) modeName(m api.ModeState) string {
+	for i := range r.Sides {
+		if r.Sides[i].Mode == m {
+			return r.Sides[i].Name
+		}
+	}
+	return string(m.Mode)
+}
+
+// crossed says where TTFT p95 of two sides changes sides, and what went with it.
+func (r *Report) crossed(p *Pair) (text []string) {
+	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
+	before, beforeAt := api.Outcome(""), 0
+	worst, worstAt := 0., 0
+	for _, l := range p.Levels {
+		f := l.Figures[QuantityTTFT95]
+		if f.Outcome != api.OutcomeBetter && f.Outcome != api.OutcomeWorse {
+			continue
+		}
+		if before != "" && f.Outcome != before {
+			text = append(text, fmt.Sprintf("By TTFT p95, %s is %s than %s at %d and %s at %d: they cross between the two.", b, before, a, beforeAt, f.Outcome, l.Concurrency))
+		}
+		before, beforeAt = f.Outcome, l.Concurrency
+		if *f.Advantage < worst {
+			worst, worstAt = *f.Advantage, l.Concurrency
+		}
+	}
+	switch {
+	case len(p.Levels) < 2:
+		return nil
+	case before == "":
+		return []string{fmt.Sprintf("By TTFT p95, no difference between %s and %s is shown at any level, so no crossing is.", b, a)}
+	case len(text) == 0:
+		text = append(text, fmt.Sprintf("By TTFT p95, %s and %s do not cross at these levels: %s is %s wherever a difference is shown.", b, a, b, before))
+	}
+	if worstAt > 0 {
+		if why := r.causesAt(p, worstAt); why != "" {
+			text = append(text, fmt.Sprintf("At %d, where %s is worse by most, the cluster said under %[2]s against %[3]s: %[4]s.", worstAt, b, a, why))
+		}
+	}
+	return text
+}
+
+// causesAt sets beside each other what both modes' causes have at a level.
+func (r *Report) causesAt(p *Pair, level int) string {
+	find := func(side int) *api.SweepCauses {
+		for i := range r.Sweep.Causes {
+			if c := &r.Sweep.Causes[i]; c.Concurrency == level && c.Mode == r.Sides[side].Mode {
+				return &c.SweepCauses
+			}
+		}
+		return &api.SweepCauses{}
+	}
+	a, b := find(p.A), find(p.B)
+	var parts []string
+	for _, q := range causeColumns {
+		if x, y := *q.of(a), *q.of(b); x != nil && y != nil {
+			parts = append(parts, fmt.Sprintf("%s %s against %s", q.text, q.value(*y), q.value(*x)))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// spans lists those of a sweep as they were run.
+func (r *Report) spans() []section {
+	if r.Sweep == nil || len(r.Sweep.Spans) == 0 {
+		return nil
+	}
+	s := section{Title: "Spans", Table: &grid{Head: []string{"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks"}}}
+	for i := range r.Sweep.Spans {
+		x := &r.Sweep.Spans[i]
+		number := strconv.Itoa(x.Number)
+		if x.Attempt > 1 {
+			number += fmt.Sprintf(" (attempt %d)", x.Attempt)
+		}
+		var remarks []string
+		if x.Arm != "" {
+			remarks = append(remarks, map[string]string{string(ArmPilot): "pilot", string(ArmA): "A", string(ArmB): "B"}[x.Arm])
+		}
+		if x.Spoiled != "" {
+			remarks = append(remarks, "does not count: "+x.Spoiled)
+		}
+		counted := "–"
+		if !x.CountedFrom.IsZero() && x.Until.After(x.CountedFrom) {
+			counted = fmt.Sprintf("%.0f s", x.Until.Sub(x.CountedFrom).Seconds())
+		}
+		s.Table.Rows = append(s.Table.Rows, []string{
+			number, r.modeName(x.Mode), strconv.Itoa(x.Concurrency), x.Started.UTC().Format(time.RFC3339), counted,
+			strconv.Itoa(x.Turns), strconv.Itoa(x.Failed), strconv.FormatUint(x.Seed, 10), strings.Join(remarks, "; "),
+		})
+	}
+	return []section{s}
+}
+
+// charted are the quantities that a page draws, and in what unit.
+var charted = []struct {
+	of    Quantity
+	unit  string
+	scale float64
+	limit func(api.SLO) float64
+}{
+	{QuantityTTFT95, "ms", 1000, func(s api.SLO) float64 { return s.TTFT }},
+	{QuantityTTFT50, "ms", 1000, func(api.SLO) float64 { return 0 }},
+	{QuantityThroughput, "tokens/s", 1, func(api.SLO) float64 { return 0 }},
+	{QuantityHitRate, "%", 100, func(api.SLO) float64 { return 0 }},
+}
+
+// charts draw the sides over their levels, where any side has two.
+func (r *Report) charts() (all []chart.Chart) {
+	if !slices.ContainsFunc(r.Sides, func(s Side) bool { return len(s.Rows) > 1 }) {
+		return nil
+	}
+	for _, c := range charted {
+		i := slices.IndexFunc(quantities, func(q quantity) bool { return q.name == c.of })
+		q := quantities[i]
+		var series []chart.Series
+		var words []string
+		for j := range r.Sides {
+			one := chart.Series{Name: r.Sides[j].Name}
+			var values []string
+			for k := range r.Sides[j].Rows {
+				row := &r.Sides[j].Rows[k]
+				v := *q.of(row)
+				if v == nil {
+					continue
+				}
+				point := chart.Point{Level: row.Concurrency, Value: c.scale * *v}
+				if in := q.intervalOf(row); in != nil {
+					point.Band = &[2]float64{math.Max(0, c.scale*in[0]), c.scale * in[1]}
+				}
+				one.Points = append(one.Points, point)
+				values = append(values, fmt.Sprintf("%s at %d", q.name.cell(v, q.intervalOf(row)), row.Concurrency))
+			}
+			if len(one.Points) > 0 {
+				words = append(words, one.Name+" "+strings.Join(values, ", "))
+			}
+			series = append(series, one)
+		}
+		drawn := chart.Levels(c.of.title(), c.unit, c.scale*c.limit(r.SLO), series...)
+		drawn.Words = strings.Join(words, "; ")
+		all = append(all, drawn)
+	}
+	return all
+}

@@ -1,0 +1,506 @@
+package proof
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chart"
+)
+
+// section is a part of a report as it is read, in Markdown and on a page.
+type section struct {
+	Title  string // empty: what stands at the top
+	Sub    bool   // below the section before it
+	Text   []string
+	Items  []item
+	Table  *grid
+	Charts []chart.Chart
+}
+
+// item is one of a list, with its name.
+type item struct{ Name, Text string }
+
+// grid is a table; the first columns are text, the others numbers.
+type grid struct {
+	Head []string
+	Rows [][]string
+}
+
+// sections are the report as it is read: what it shows, setup, methodology, tables, what the SLOs
+// allow, why the modes cross, summary, spans, inputs.
+func (r *Report) sections() []section {
+	all := []section{{Text: r.Words, Items: nil}}
+	if run := r.Sweep; run != nil && run.Unfinished != "" {
+		all[0].Items = []item{{"Unfinished", fmt.Sprintf("%s, with %s measured. What follows is what there is.", run.State, run.Unfinished)}}
+	}
+	all = append(all, r.setup(), r.methodology())
+	if notes := r.notes(); notes.Items != nil {
+		all = append(all, notes)
+	}
+	results := section{Title: "Results", Text: r.explained(), Charts: r.charts()}
+	all = append(all, results)
+	all = append(all, r.trialSection()...)
+	all = append(all, r.capacitySection()...)
+	if len(r.Sides) == 1 {
+		all = append(all, r.single())
+	}
+	for i := range r.Pairs {
+		all = append(all, r.pairSections(&r.Pairs[i])...)
+	}
+	all = append(all, r.sustained()...)
+	all = append(all, r.crossing()...)
+	all = append(all, r.summary()...)
+	return append(all, append(r.spans(), r.inputs())...)
+}
+
+// alike says whether all sides have the same of something.
+func (r *Report) alike(of func(*Side) string) bool {
+	for i := range r.Sides {
+		if of(&r.Sides[i]) != of(&r.Sides[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// deployment are the items of the setup.
+var deployment = []struct {
+	name string
+	of   func(*Side) string
+}{
+	{"Target", func(s *Side) string {
+		if s.Target == nil {
+			return ""
+		}
+		return s.Target.URL
+	}},
+	{"Model", func(s *Side) string { return s.Deployment.Model }},
+	{"GPU", func(s *Side) string { return s.Deployment.GPU }},
+	{"Workers", func(s *Side) string { return positive(s.Deployment.Workers) }},
+	{"Tensor parallelism", func(s *Side) string { return positive(s.Deployment.TensorParallel) }},
+	{"Engine", func(s *Side) string { return s.Deployment.Engine }},
+	{"Dynamo", func(s *Side) string { return s.Deployment.Dynamo }},
+	{"Kubernetes", func(s *Side) string { return s.Deployment.Kubernetes }},
+	{"Serving", func(s *Side) string { return s.Deployment.Serving }},
+	{"Block size", func(s *Side) string { return positive(s.Deployment.BlockSize) }},
+	{"Max batch size", func(s *Side) string { return positive(s.Deployment.MaxBatchSize) }},
+	{"Workload", func(s *Side) string { return workload(s.Workload) }},
+}
+
+func positive(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// workload says what conversations are like, as far as it is known.
+func workload(w *api.WorkloadShape) string {
+	if w == nil || w.Turns.Max <= 0 {
+		return ""
+	}
+	turns := strconv.Itoa(w.Turns.Min)
+	if w.Turns.Max > w.Turns.Min {
+		turns += " to " + strconv.Itoa(w.Turns.Max)
+	}
+	parts := []string{turns + " turns a conversation"}
+	if w.Openings != nil && *w.Openings == 0 {
+		parts = append(parts, "an opening text for each conversation")
+	} else if w.Openings != nil {
+		parts = append(parts, plural(*w.Openings, "opening text"))
+	}
+	if w.OpeningTokens > 0 {
+		parts = append(parts, fmt.Sprintf("openings of %d tokens", w.OpeningTokens))
+	}
+	if w.OutputTokens != nil {
+		parts = append(parts, fmt.Sprintf("answers of %s tokens on average (coefficient of variation %s)", trimmed(w.OutputTokens.Mean), trimmed(w.OutputTokens.CV)))
+	}
+	if w.MaxTokens > 0 {
+		parts = append(parts, fmt.Sprintf("at most %d tokens an answer", w.MaxTokens))
+	}
+	if w.Corpus != "" {
+		parts = append(parts, "corpus "+w.Corpus)
+	}
+	if w.Followup != "" {
+		parts = append(parts, "follow-up questions by "+w.Followup)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// setup tells what the sides were measured on: once where they do not differ.
+func (r *Report) setup() section {
+	s := section{Title: "Setup"}
+	add := func(name, text string) {
+		if text != "" {
+			s.Items = append(s.Items, item{name, text})
+		}
+	}
+	if run := r.Sweep; run != nil {
+		add("Load generator", run.Program)
+	}
+	if !r.alike(func(s *Side) string { return s.Baseline }) {
+		for i := range r.Sides {
+			add(r.Sides[i].Name, r.Sides[i].Title+" ("+r.Sides[i].Kind+")")
+		}
+	}
+	for _, d := range deployment {
+		if len(r.Sides) == 0 {
+			break
+		}
+		if r.alike(d.of) {
+			add(d.name, d.of(&r.Sides[0]))
+			continue
+		}
+		for i := range r.Sides {
+			add(d.name+", "+r.Sides[i].Name, cmp.Or(d.of(&r.Sides[i]), notRecorded))
+		}
+	}
+	var modes []string
+	for i := range r.Sides {
+		m := r.Sides[i].Mode
+		modes = append(modes, fmt.Sprintf("%s (%s, speculation %s)", r.Sides[i].Name, m.Mode, speculation(m)))
+	}
+	if len(modes) == 2 {
+		modes = []string{modes[1] + " against " + modes[0]}
+	}
+	add("Modes", strings.Join(modes, "; "))
+	return s
+}
+
+func (r *Report) methodology() section {
+	s := section{Title: "Methodology"}
+	if r.Sweep != nil {
+		s.Items = r.Sweep.methodology()
+		return s
+	}
+	for i := range r.Sides {
+		if r.Sides[0].Baseline == r.Sides[1].Baseline {
+			s.Items = append(s.Items, item{"Figures", r.Sides[i].Kind})
+			break
+		}
+		s.Items = append(s.Items, item{"Figures, " + r.Sides[i].Name, r.Sides[i].Kind})
+	}
+	for i := range r.Sides {
+		name := "Concurrency"
+		same := r.alike(func(s *Side) string { return numbers(s.levels()) })
+		if !same {
+			name += ", " + r.Sides[i].Name
+		}
+		s.Items = append(s.Items, item{name, numbers(r.Sides[i].levels()) + " conversations in progress"})
+		if same {
+			break
+		}
+	}
+	return s
+}
+
+// methodology is how a sweep measures, as it was asked for.
+func (r *Run) methodology() (items []item) {
+	q := &r.Request
+	add := func(name, text string) { items = append(items, item{name, text}) }
+	add("Kind", map[api.SweepKind]string{
+		api.SweepTrial:    "trial: is one mode better than the other at one concurrency?",
+		api.SweepLevels:   "sweep: what does each mode do at each level?",
+		api.SweepCapacity: "capacity search: how many conversations does each mode sustain within the SLOs?",
+	}[q.Kind])
+	add("Concurrency", numbers(q.Levels)+" conversations in progress")
+	warmUp := "each span until the conversations that began it have ended"
+	switch q.Kind {
+	case api.SweepTrial:
+		add("Order", "pairs of spans, one in each mode with the same conversations, in blocks of two pairs, ABBA or BAAB by the seed; the first span is a pilot and counts for neither mode")
+		if q.Primary != nil {
+			add("Decided by", metricName(*q.Primary)+", chosen before the start; smallest difference of interest "+smallestOf(q))
+		}
+	case api.SweepLevels:
+		order := "interleaved: all levels and modes once before any comes again, in an order drawn by the seed, every second time in reverse"
+		if q.Order != nil && *q.Order == api.OrderModeAfterMode {
+			order = "mode after mode: a drift of the machines over that time is in the result"
+		}
+		add("Order", order)
+		if q.Repeats != nil {
+			add("Repeats", plural(*q.Repeats, "span")+" of each level and mode")
+		}
+		warmUp = "each span for " + span(value64(q.WarmUp)) + " at its full concurrency"
+	case api.SweepCapacity:
+		add("Order", "a scan of these levels, then bisection of the first that misses the SLOs; each level that decides is measured until its verdict is certain enough")
+		if q.Resolution != nil {
+			add("Resolution", plural(*q.Resolution, "conversation"))
+		}
+	}
+	if q.MaxSeconds != nil {
+		add("Time", "at most "+span(*q.MaxSeconds))
+	}
+	add("Warm-up", warmUp)
+	if q.Seconds != nil {
+		add("Counted", fmt.Sprintf("%s of each span at least, and no less than %d median latencies", span(*q.Seconds), Latencies))
+	}
+	if q.Snapshots != nil {
+		add("Snapshots", fmt.Sprintf("percentiles are the mean of %s of %d s in each span", plural(*q.Snapshots, "snapshot"), snapshotSeconds))
+	}
+	if q.Seed != nil {
+		add("Seed", strconv.FormatUint(*q.Seed, 10))
+	}
+	add("Time used", span(r.Progress.SecondsUsed)+" by all spans that have ended, warm-up included")
+	add("Caches", r.cold())
+	add("Intervals", "95 %, by Student's t over the spans of a level and mode where there are several, else from parts of the one")
+	add("Spoiled spans", r.spoiled())
+	return items
+}
+
+func smallestOf(q *api.SweepRequest) string {
+	r := Report{Sweep: &Run{Request: *q}}
+	return r.smallest()
+}
+
+// cold says how caches were made cold.
+func (r *Run) cold() string {
+	var ways []string
+	for _, s := range r.Spans {
+		way := map[string]string{"emptied": "emptied before each span", "nonce": "made useless before each span by a new nonce in front of every opening"}[s.Cold]
+		if way = cmp.Or(way, s.Cold); way != "" && !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+	}
+	return cmp.Or(strings.Join(ways, "; in other spans "), "no span has ended yet")
+}
+
+// spoiled lists what does not count, and why.
+func (r *Run) spoiled() string {
+	var all []string
+	for _, s := range r.Spans {
+		if s.Spoiled != "" {
+			all = append(all, fmt.Sprintf("span %d, attempt %d (%s at %d): %s", s.Number, s.Attempt, s.Mode.Mode, s.Concurrency, s.Spoiled))
+		}
+	}
+	return cmp.Or(strings.Join(all, "; "), "none")
+}
+
+// notes are what the baselines say of themselves.
+func (r *Report) notes() section {
+	s := section{Title: "Notes", Sub: true}
+	for i := range r.Sides {
+		side := &r.Sides[i]
+		if side.Notes == "" || i > 0 && side.Baseline == r.Sides[0].Baseline {
+			continue
+		}
+		s.Items = append(s.Items, item{side.Title, side.Notes})
+	}
+	return s
+}
+
+// explained says how to read the tables.
+func (r *Report) explained() (text []string) {
+	switch len(r.Sides) {
+	case 0:
+		return []string{"Nothing was measured yet."}
+	case 1:
+		return []string{fmt.Sprintf("Only %s was measured, so there is nothing to compare it with.", r.Sides[0].Name)}
+	case 2:
+		a, b := r.Sides[0].Name, r.Sides[1].Name
+		text = append(text, fmt.Sprintf("An advantage is (%s − %s) / %[1]s for times, (%[2]s − %[1]s) / %[1]s for rates, and a difference in percentage points for hit rates: positive where %[2]s is better.", a, b))
+	default:
+		text = append(text, "Each mode is compared with each other one. An advantage is by how much the latter's times are lower and its rates higher than the former's, in per cent of the former's, and a difference in percentage points for hit rates.")
+	}
+	measured, estimated := r.intervals()
+	if measured {
+		text = append(text, "In brackets stand 95 % intervals. Where that of an advantage includes none, no difference is shown.")
+	}
+	if estimated {
+		text = append(text, "Recorded values came without intervals. Whether they show a difference is judged by an estimate of how recorded values scatter.")
+	}
+	return text
+}
+
+// intervals says which there are.
+func (r *Report) intervals() (measured, estimated bool) {
+	for i := range r.Pairs {
+		for _, l := range r.Pairs[i].Levels {
+			for _, f := range l.Figures {
+				measured = measured || f.IntervalA != nil || f.IntervalB != nil
+				estimated = estimated || f.Estimated
+			}
+		}
+	}
+	return measured, estimated
+}
+
+// pairSections are the tables of two sides.
+func (r *Report) pairSections(p *Pair) (all []section) {
+	a, b := r.Sides[p.A].Name, r.Sides[p.B].Name
+	head := section{Sub: true}
+	if len(r.Pairs) > 1 {
+		head.Title = b + " against " + a
+	}
+	if p.Withheld != "" {
+		head.Text = append(head.Text, "No advantage is told: "+p.Withheld+".")
+	}
+	for _, only := range []struct {
+		name   string
+		levels []int
+	}{{a, p.OnlyA}, {b, p.OnlyB}} {
+		if len(only.levels) > 0 {
+			head.Text = append(head.Text, fmt.Sprintf("Measured under %s alone, and so not compared: %s.", only.name, numbers(only.levels)))
+		}
+	}
+	if len(p.Levels) == 0 {
+		head.Text = append(head.Text, "The two have no level in common.")
+	}
+	if len(p.Differences) > 0 {
+		head.Title = cmp.Or(head.Title, "What is not alike")
+		head.Text = append(head.Text, "Not alike in more than the mode, so the figures do not compare the modes alone:")
+		head.Table = &grid{Head: []string{"What", b, a}}
+		for _, d := range p.Differences {
+			head.Table.Rows = append(head.Table.Rows, []string{strings.ReplaceAll(d.Field, "_", " "), d.Live, d.Baseline})
+		}
+	}
+	if len(head.Text) > 0 || head.Title != "" {
+		all = append(all, head)
+	}
+	if len(p.Levels) == 0 {
+		return all
+	}
+	for _, t := range tables {
+		all = append(all, p.table(t.title, t.of, a, b))
+	}
+	return all
+}
+
+// table gives quantities level by level, where any level has one.
+func (p *Pair) table(title string, of []Quantity, a, b string) section {
+	s := section{Title: title, Sub: true}
+	known := slices.DeleteFunc(slices.Clone(of), func(q Quantity) bool {
+		return !slices.ContainsFunc(p.Levels, func(l Level) bool { return l.Figures[q].A != nil || l.Figures[q].B != nil })
+	})
+	if len(known) == 0 {
+		s.Text = []string{"Not recorded."}
+		return s
+	}
+	s.Table = &grid{Head: []string{"Concurrency"}}
+	for _, q := range known {
+		s.Table.Head = append(s.Table.Head, a+" "+labels[q].name, b+" "+labels[q].name, "Advantage")
+	}
+	for _, l := range p.Levels {
+		row := []string{strconv.Itoa(l.Concurrency)}
+		for _, q := range known {
+			f := l.Figures[q]
+			row = append(row, q.cell(f.A, f.IntervalA), q.cell(f.B, f.IntervalB), q.advantageCell(&f))
+		}
+		s.Table.Rows = append(s.Table.Rows, row)
+	}
+	return s
+}
+
+// single is the table of the only side.
+func (r *Report) single() section {
+	side := &r.Sides[0]
+	s := section{Title: "Figures", Sub: true, Table: &grid{Head: []string{"Concurrency"}}}
+	var known []Quantity
+	for _, q := range quantities {
+		if slices.ContainsFunc(side.Rows, func(r api.BaselineRow) bool { return *q.of(&r) != nil }) {
+			known = append(known, q.name)
+			s.Table.Head = append(s.Table.Head, q.name.title())
+		}
+	}
+	for i := range side.Rows {
+		row := []string{strconv.Itoa(side.Rows[i].Concurrency)}
+		for _, q := range quantities {
+			if slices.Contains(known, q.name) {
+				row = append(row, q.name.cell(*q.of(&side.Rows[i]), q.intervalOf(&side.Rows[i])))
+			}
+		}
+		s.Table.Rows = append(s.Table.Rows, row)
+	}
+	return s
+}
+
+func (r *Report) sustained() []section {
+	if len(r.Sides) == 0 || r.SLO == (api.SLO{}) {
+		return nil
+	}
+	s := section{Title: "What the SLOs allow", Sub: true, Table: &grid{Head: []string{"Mode", "Sustained concurrency"}}, Text: []string{
+		fmt.Sprintf("TTFT p95 up to %s and TPOT p95 up to %s. Sustained is the highest tested level such that it and every lower one meet both.", milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT)),
+	}}
+	for i := range r.Sides {
+		side := &r.Sides[i]
+		text := "not known"
+		if x := side.Sustained; x != nil && x.Level != nil {
+			text = strconv.Itoa(*x.Level)
+			if *x.Level == 0 {
+				text = fmt.Sprintf("none: %d, the lowest tested, misses them", side.tested()[0])
+			}
+			if len(x.Isolated) > 0 {
+				text += "; by themselves " + numbers(x.Isolated) + " meet them, above a level that does not"
+			}
+			if len(x.TTFTOnly) > 0 {
+				text += "; judged by TTFT alone, since TPOT was not recorded at " + numbers(x.TTFTOnly)
+			}
+		}
+		s.Table.Rows = append(s.Table.Rows, []string{side.Name, text})
+	}
+	return []section{s}
+}
+
+// tested are the levels that can be judged.
+func (s *Side) tested() []int {
+	return slices.DeleteFunc(s.levels(), func(l int) bool { return slices.Contains(s.Sustained.Untested, l) })
+}
+
+func (r *Report) summary() []section {
+	s := section{Title: "Summary"}
+	for i := range r.Pairs {
+		p := &r.Pairs[i]
+		b := r.Sides[p.B].Name
+		before := ""
+		if len(r.Pairs) > 1 {
+			before = b + " against " + r.Sides[p.A].Name + ", "
+		}
+		for _, t := range tables {
+			for _, q := range t.of {
+				average, ok := p.Averages[q]
+				if !ok {
+					continue
+				}
+				name := before + t.title
+				if len(t.of) > 1 {
+					name += ", " + labels[q].name
+				}
+				text := q.verdict(average, b)
+				if q == QuantityHitRate {
+					v, a := labels[q].value, r.Sides[p.A].Name
+					text += fmt.Sprintf(" On average %s under %s (%s to %s) and %s under %s (%s to %s).",
+						v(average.B), b, v(average.RangeB[0]), v(average.RangeB[1]), v(average.A), a, v(average.RangeA[0]), v(average.RangeA[1]))
+				}
+				s.Items = append(s.Items, item{name, text})
+			}
+		}
+	}
+	if len(s.Items) == 0 {
+		return nil
+	}
+	return []section{s}
+}
+
+func (r *Report) inputs() section {
+	s := section{Title: "Inputs"}
+	if len(r.Inputs) == 0 {
+		s.Text = []string{"Not recorded."}
+		return s
+	}
+	s.Table = &grid{Head: []string{"File", "Date", "Seed", "Version"}}
+	for _, in := range r.Inputs {
+		date, seed := notRecorded, notRecorded
+		if in.Date != nil {
+			date = in.Date.UTC().Format(time.RFC3339)
+		}
+		if in.Seed != nil {
+			seed = strconv.FormatUint(*in.Seed, 10)
+		}
+		s.Table.Rows = append(s.Table.Rows, []string{cmp.Or(in.File, notRecorded), date, seed, cmp.Or(in.Version, notRecorded)})
+	}
+	return s
+}

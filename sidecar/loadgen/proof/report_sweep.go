@@ -1,0 +1,214 @@
+package proof
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+)
+
+// Run is what a report says of the sweep that it is about.
+type Run struct {
+	ID         string            `json:"id"`
+	State      api.SweepState    `json:"state"`
+	Reason     string            `json:"reason,omitempty"`     // why it is paused, was cancelled or failed
+	Unfinished string            `json:"unfinished,omitempty"` // how far it is; empty: it is done
+	Asked      time.Time         `json:"asked"`
+	Ended      *time.Time        `json:"ended,omitempty"`
+	Program    string            `json:"program"`
+	Request    api.SweepRequest  `json:"request"`
+	Progress   api.SweepProgress `json:"progress"`
+	Spans      []api.SweepSpan   `json:"spans"`
+	Causes     []Cause           `json:"causes"` // by level and mode
+	Trial      *api.TrialState   `json:"trial,omitempty"`
+	Capacity   *api.Capacity     `json:"capacity,omitempty"`
+}
+
+// Cause is what the cluster said of itself at one level in one mode: means over the spans
+// that count, of QueueLargest the largest, of Seconds the sum.
+type Cause struct {
+	Concurrency int           `json:"concurrency"`
+	Mode        api.ModeState `json:"mode"`
+	Spans       int           `json:"spans"`
+	api.SweepCauses
+}
+
+// NewSweepReport is the report of a sweep of any kind, which may be unfinished or even have
+// measured nothing yet: it says so, with what there is.
+func NewSweepReport(s api.Sweep) Report {
+	r := sweepReport(&s)
+	r.Words = words(&r)
+	return r
+}
+
+// sweepReport is the report without its sentences.
+func sweepReport(s *api.Sweep) Report {
+	seed := s.Request.Seed
+	r := Report{Title: sweepTitle(s), Sweep: &Run{
+		ID: s.ID, State: s.State, Reason: s.Reason, Unfinished: unfinished(s), Asked: s.Asked, Ended: s.Ended, Program: s.Program,
+		Request: s.Request, Progress: s.Progress, Spans: []api.SweepSpan{}, Causes: causes(s.Spans), Trial: knownTrial(s.Trial), Capacity: s.Capacity,
+	}}
+	asked := s.Asked
+	r.Inputs = []Input{{File: "sweep " + s.ID, Date: &asked, Seed: seed, Version: s.Program}}
+	if s.Request.SLO != nil {
+		r.SLO = *s.Request.SLO
+	}
+	for _, span := range s.Spans {
+		if span.Row != nil {
+			row := known(*span.Row)
+			span.Row = &row
+		}
+		if span.Causes != nil {
+			c := *span.Causes
+			forget(reflect.ValueOf(&c).Elem())
+			span.Causes = &c
+		}
+		r.Sweep.Spans = append(r.Sweep.Spans, span)
+	}
+	b := api.Baseline{Name: s.ID, Title: r.Title, Kind: baseline.KindMeasured, Target: &s.Target, Deployment: s.Deployment, Workload: &s.Workload, Rows: s.Rows}
+	for _, mode := range sweepModes(s) {
+		side := newSide(b, mode)
+		side.Baseline = ""
+		r.Sides = append(r.Sides, side)
+	}
+	r.name(func(m api.ModeState) string { return string(m.Mode) })
+	r.compare()
+	return r
+}
+
+// sweepModes are those that have been measured: as asked for where the order means something,
+// else as tables have them.
+func sweepModes(s *api.Sweep) []api.ModeState {
+	var all []api.ModeState
+	for _, c := range baseline.Columns(api.Baseline{Rows: s.Rows}, 0) {
+		all = append(all, api.ModeState{Mode: c.Mode, Speculation: c.Speculation})
+	}
+	if s.Request.Kind != api.SweepLevels {
+		slices.SortStableFunc(all, func(a, b api.ModeState) int {
+			return cmp.Compare(slices.Index(s.Request.Modes, a), slices.Index(s.Request.Modes, b))
+		})
+	}
+	return all
+}
+
+// sweepTitle is the one that it was given, or what it asks.
+func sweepTitle(s *api.Sweep) string {
+	if t := s.Request.Title; t != nil && *t != "" {
+		return *t
+	}
+	names := modeNames(s.Request.Modes, func(m api.ModeState) string { return string(m.Mode) })
+	switch {
+	case s.Request.Kind == api.SweepTrial && len(names) == 2:
+		return fmt.Sprintf("Trial: %s against %s at %s conversations", names[1], names[0], numbers(s.Request.Levels))
+	case s.Request.Kind == api.SweepCapacity:
+		return "Capacity within the SLOs: " + strings.Join(names, ", ")
+	}
+	return "Sweep of " + plural(len(s.Request.Levels), "level") + ": " + strings.Join(names, ", ")
+}
+
+// unfinished says how far a sweep is that is not done.
+func unfinished(s *api.Sweep) string {
+	if s.State == api.SweepDone {
+		return ""
+	}
+	if of := s.Progress.Of; of != nil {
+		return fmt.Sprintf("%d of %s", s.Progress.Spans, plural(*of, "span"))
+	}
+	return plural(s.Progress.Spans, "span")
+}
+
+// knownTrial is a trial without what is no number.
+func knownTrial(t *api.TrialState) *api.TrialState {
+	if t == nil {
+		return nil
+	}
+	all := *t
+	numbers := func(d *api.TrialDifference) bool {
+		return finite(d.A) && finite(d.B) && finite(d.Difference) && finite(d.Interval[0]) && finite(d.Interval[1])
+	}
+	if all.Primary != nil && !numbers(all.Primary) {
+		all.Primary = nil
+	}
+	all.Others = []api.TrialDifference{}
+	for _, d := range t.Others {
+		if numbers(&d) {
+			all.Others = append(all.Others, d)
+		}
+	}
+	if all.Assumed != nil && !finite(*all.Assumed) {
+		all.Assumed = nil
+	}
+	return &all
+}
+
+// causes gathers those of the spans that count, by level and mode.
+func causes(spans []api.SweepSpan) []Cause {
+	all := []Cause{}
+	of := map[int][]*api.SweepCauses{}
+	for i := range spans {
+		s := &spans[i]
+		if s.Spoiled != "" || s.Causes == nil || s.Arm == string(ArmPilot) {
+			continue
+		}
+		at := slices.IndexFunc(all, func(c Cause) bool { return c.Concurrency == s.Concurrency && c.Mode == s.Mode })
+		if at < 0 {
+			at, all = len(all), append(all, Cause{Concurrency: s.Concurrency, Mode: s.Mode})
+		}
+		of[at] = append(of[at], s.Causes)
+	}
+	for i := range all {
+		all[i].Spans, all[i].SweepCauses = len(of[i]), meanCauses(of[i])
+	}
+	slices.SortStableFunc(all, func(a, b Cause) int {
+		return cmp.Or(a.Concurrency-b.Concurrency, cmp.Compare(slices.Index(api.Modes, b.Mode.Mode), slices.Index(api.Modes, a.Mode.Mode)))
+	})
+	return all
+}
+
+func meanCauses(spans []*api.SweepCauses) (m api.SweepCauses) {
+	for _, c := range spans {
+		m.Seconds += c.Seconds
+	}
+	for _, q := range causeColumns {
+		sum, n := 0.0, 0.0
+		for _, c := range spans {
+			if v := *q.of(c); v != nil && finite(*v) {
+				n++
+				if sum += *v; q.largest {
+					sum, n = max(sum-*v, *v), 1
+				}
+			}
+		}
+		if n > 0 {
+			sum /= n
+			*q.of(&m) = &sum
+		}
+	}
+	return m
+}
+
+// causeColumns are what tables of causes hold.
+var causeColumns = []struct {
+	name    string
+	text    string // in a sentence
+	of      func(*api.SweepCauses) **float64
+	value   func(float64) string
+	largest bool
+}{
+	{"Queue time", "queue time", func(c *api.SweepCauses) **float64 { return &c.QueueSeconds }, precise, false},
+	{"Longest queue time", "the longest queue time", func(c *api.SweepCauses) **float64 { return &c.QueueLargest }, precise, true},
+	{"Queue skew", "its skew over the workers", func(c *api.SweepCauses) **float64 { return &c.QueueSkew }, times, false},
+	{"Waiting requests", "waiting requests", func(c *api.SweepCauses) **float64 { return &c.Waiting }, tenths, false},
+	{"Engine TTFT p95", "engine TTFT p95", func(c *api.SweepCauses) **float64 { return &c.EngineTTFT }, precise, false},
+	{"In-flight spread", "in-flight spread", func(c *api.SweepCauses) **float64 { return &c.InflightSpread }, tenths, false},
+	{"In-flight skew", "in-flight skew", func(c *api.SweepCauses) **float64 { return &c.InflightSkew }, times, false},
+}
+
+func precise(v float64) string { return fmt.Sprintf("%.2f s", v) }
+func times(v float64) string   { return fmt.Sprintf("%.2f×", v) }
+func tenths(v float64) string  { return fmt.Sprintf("%.1f", v) }

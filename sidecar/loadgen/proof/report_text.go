@@ -1,0 +1,173 @@
+package proof
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// What stands where an interval decides nothing, as on the screens.
+const (
+	noneShown   = "no difference shown"
+	tooVariable = "too variable to say"
+	notRecorded = "not recorded"
+)
+
+// modeName is what people call a mode.
+func modeName(s api.ModeState) string {
+	switch s.Mode {
+	case api.ModeKV:
+		return "KV-aware"
+	case api.ModeRoundRobin:
+		return "Round-robin"
+	case api.ModeLeastLoaded:
+		return "Least-loaded"
+	}
+	return string(s.Mode)
+}
+
+func speculation(s api.ModeState) string {
+	if s.Speculation == api.SpeculationNotRecorded {
+		return notRecorded
+	}
+	return cmp.Or(string(s.Speculation), notRecorded)
+}
+
+// tables are those of a report.
+var tables = []struct {
+	title string
+	of    []Quantity
+}{
+	{"TTFT", []Quantity{QuantityTTFT50, QuantityTTFT95}},
+	{"KV cache hit rate", []Quantity{QuantityHitRate}},
+	{"Throughput and requests", []Quantity{QuantityThroughput, QuantityRequests}},
+	{"TPOT", []Quantity{QuantityTPOT50, QuantityTPOT95}},
+	{"Latency", []Quantity{QuantityLatency50, QuantityLatency95}},
+}
+
+// title is what a quantity is called on its own.
+func (q Quantity) title() string {
+	switch q {
+	case QuantityThroughput:
+		return "Throughput"
+	case QuantityRequests:
+		return "Requests"
+	case QuantityHitRate:
+		return "KV cache hit rate"
+	case QuantityTPOT50, QuantityTPOT95:
+		return "TPOT " + labels[q].name
+	case QuantityLatency50, QuantityLatency95:
+		return "Latency " + labels[q].name
+	}
+	return "TTFT " + labels[q].name
+}
+
+// labels are what tables call the quantities, and how they print a value and an advantage.
+var labels = map[Quantity]struct {
+	name   string
+	value  func(float64) string
+	points bool
+}{
+	QuantityTTFT50:     {"p50", milliseconds, false},
+	QuantityTTFT95:     {"p95", milliseconds, false},
+	QuantityTPOT50:     {"p50", milliseconds, false},
+	QuantityTPOT95:     {"p95", milliseconds, false},
+	QuantityLatency50:  {"p50", seconds, false},
+	QuantityLatency95:  {"p95", seconds, false},
+	QuantityThroughput: {"tokens/s", func(v float64) string { return fmt.Sprintf("%.1f", v) }, false},
+	QuantityRequests:   {"requests/s", func(v float64) string { return fmt.Sprintf("%.2f", v) }, false},
+	QuantityHitRate:    {"hit rate", func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }, true},
+}
+
+func milliseconds(v float64) string { return fmt.Sprintf("%.0f ms", 1000*v) }
+func seconds(v float64) string      { return fmt.Sprintf("%.1f s", v) }
+
+// advantage prints one with its sign.
+func (q Quantity) advantage(v float64) string {
+	text := fmt.Sprintf("%+.1f", 100*v)
+	if strings.Trim(text, "+-0.") == "" {
+		text = "0.0"
+	}
+	text = strings.Replace(text, "-", "−", 1)
+	if labels[q].points {
+		return text + " points"
+	}
+	return text + " %"
+}
+
+// numbers lists levels.
+func numbers(all []int) string {
+	text := make([]string, len(all))
+	for i, n := range all {
+		text[i] = strconv.Itoa(n)
+	}
+	return strings.Join(text, ", ")
+}
+
+// cell is a value, with the interval that was measured with it.
+func (q Quantity) cell(v *float64, interval *[2]float64) string {
+	if v == nil {
+		return notRecorded
+	}
+	text := labels[q].value
+	if interval == nil {
+		return text(*v)
+	}
+	low, _, _ := strings.Cut(text(interval[0]), " ")
+	high, _, _ := strings.Cut(text(interval[1]), " ")
+	return fmt.Sprintf("%s (%s to %s)", text(*v), low, high)
+}
+
+// advantageCell is an advantage with what it is worth.
+func (q Quantity) advantageCell(f *Figure) string {
+	if f.Advantage == nil {
+		if f.A != nil && f.B != nil {
+			return "not compared"
+		}
+		return notRecorded
+	}
+	text := q.advantage(*f.Advantage)
+	switch {
+	case f.Outcome == api.OutcomeNoDifference:
+		return noneShown + " (" + text + ")"
+	case f.Outcome == api.OutcomeTooVariable:
+		return tooVariable + " (" + text + ")"
+	case f.Interval == nil || f.Estimated:
+		return text
+	}
+	return fmt.Sprintf("%s (%s to %s)", text, bare(q.advantage(f.Interval[0])), bare(q.advantage(f.Interval[1])))
+}
+
+// bare leaves the unit out.
+func bare(text string) string {
+	number, _, _ := strings.Cut(text, " ")
+	return number
+}
+
+// verdict says in a sentence what an average shows, favourable or not.
+func (q Quantity) verdict(s Average, b string) string {
+	text := fmt.Sprintf("an average advantage of %s for %s over %d levels, from %s at %d to %s at %d.",
+		q.advantage(s.Advantage), b, s.Levels, q.advantage(s.Worst), s.WorstLevel, q.advantage(s.Best), s.BestLevel)
+	if s.Levels == 1 {
+		text = fmt.Sprintf("an advantage of %s for %s at %d.", q.advantage(s.Advantage), b, s.BestLevel)
+	}
+	var parts []string
+	for _, of := range []struct {
+		levels []int
+		words  string
+	}{{s.Worse, b + " is worse at "}, {s.NoneShown, noneShown + " at "}, {s.TooVariable, tooVariable + " at "}} {
+		if len(of.levels) > 0 {
+			parts = append(parts, of.words+numbers(of.levels))
+		}
+	}
+	if len(parts) > 0 {
+		text += " " + sentence(strings.Join(parts, "; "))
+	}
+	return text
+}
+
+// sentence makes one of words.
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }

@@ -1,0 +1,406 @@
+package proof
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// Words say in a few plain sentences what a sweep shows so far, for screens, the terminal and
+// the top of its report. Every number in them is computed from what was measured. Before
+// anything was, they say that.
+func Words(s *api.Sweep) []string {
+	r := sweepReport(s)
+	return words(&r)
+}
+
+func words(r *Report) []string {
+	var all []string
+	switch r.Sweep.Request.Kind {
+	case api.SweepTrial:
+		all = r.trialWords()
+	case api.SweepCapacity:
+		all = r.capacityWords()
+	default:
+		all = r.sweepWords()
+	}
+	return slices.Concat(all, r.stateWords(len(all) > 0))
+}
+
+// stateWords say what an unfinished sweep's sentences are worth.
+func (r *Report) stateWords(some bool) []string {
+	run := r.Sweep
+	nothing := ""
+	if !some {
+		nothing = "Nothing is known yet: no span that counts has ended."
+		if run.State.Ended() {
+			nothing = "Nothing was measured: no span that counts has ended."
+		}
+	}
+	because := ""
+	if run.Reason != "" {
+		because = ": " + strings.TrimRight(run.Reason, ".")
+	}
+	state := ""
+	switch run.State {
+	case api.SweepRunning:
+		if state = "Still running, with " + run.Unfinished + " measured: this can still change."; !some {
+			state = ""
+		}
+	case api.SweepPaused:
+		state = "Paused, with " + run.Unfinished + " measured" + because + "."
+	case api.SweepCancelled:
+		state = "Cancelled, with " + run.Unfinished + " measured" + because + "."
+	case api.SweepFailed:
+		state = "Failed, with " + run.Unfinished + " measured" + because + "."
+	}
+	return slices.DeleteFunc([]string{nothing, state}, func(s string) bool { return s == "" })
+}
+
+// oneEvidence is why throughput and latency are not two reasons.
+const oneEvidence = "In a closed loop, throughput and latency are one piece of evidence, not two: conversations that are answered sooner ask sooner."
+
+// trialNames are those of the two arms, also before anything was measured.
+func (r *Report) trialNames() (a, b string) {
+	names := modeNames(r.Sweep.Request.Modes, func(m api.ModeState) string { return string(m.Mode) })
+	if len(names) != 2 {
+		return "the first mode", "the second mode"
+	}
+	if names[0] == names[1] {
+		return names[0] + " (A)", names[1] + " (B)"
+	}
+	return names[0], names[1]
+}
+
+func (r *Report) trialWords() []string {
+	t := r.Sweep.Trial
+	if t == nil || t.Primary == nil {
+		if t != nil && Verdict(t.Verdict) == TimeOver {
+			return []string{"Undecided after " + span(r.Sweep.Progress.SecondsUsed) + ": no pair of spans was measured."}
+		}
+		return nil
+	}
+	return append([]string{r.verdictWords(t)}, r.otherWords(t)...)
+}
+
+// otherWords say what the metrics show that do not decide: of the better mode, or of B
+// where neither is.
+func (r *Report) otherWords(t *api.TrialState) (all []string) {
+	a, b := r.trialNames()
+	ofB := Verdict(t.Verdict) != ABetter
+	name := b
+	if !ofB {
+		name = a
+	}
+	var better, worse, none, open []string
+	evidence := false
+	for i := range t.Others {
+		d := &t.Others[i]
+		switch Verdict(d.Outcome) {
+		case NoDifference:
+			none = append(none, metricName(d.Metric))
+		case BBetter, ABetter:
+			list := &worse
+			if (Verdict(d.Outcome) == BBetter) == ofB {
+				list = &better
+			}
+			*list = append(*list, changeOf(d, ofB))
+			evidence = evidence || (Metric(d.Metric) == Throughput) != (Metric(t.Primary.Metric) == Throughput)
+		default:
+			open = append(open, metricName(d.Metric))
+		}
+	}
+	lead, also := "Worse under ", "Better under "
+	if v := Verdict(t.Verdict); v == BBetter || v == ABetter {
+		lead, also = "Trade-off, worse under ", "Also better under "
+	}
+	add := func(lead string, list []string, text string) {
+		if len(list) > 0 {
+			all = append(all, lead+text+".")
+		}
+	}
+	add(lead+name+": ", worse, strings.Join(worse, "; "))
+	add(also+name+": ", better, strings.Join(better, "; "))
+	add("No difference of interest in ", none, join(none))
+	add("Not decided: ", open, join(open))
+	if evidence {
+		all = append(all, oneEvidence)
+	}
+	return all
+}
+
+// verdictWords are the sentence on the primary metric.
+func (r *Report) verdictWords(t *api.TrialState) string {
+	a, b := r.trialNames()
+	at := "at " + numbers(r.Sweep.Request.Levels) + " conversations"
+	of := strings.Replace(changeOf(t.Primary, true), " is ", " of "+b+" is ", 1)
+	switch Verdict(t.Verdict) {
+	case BBetter:
+		return fmt.Sprintf("%s is better than %s %s: %s.", b, a, at, strings.Replace(changeOf(t.Primary, true), " is ", " ", 1))
+	case ABetter:
+		return fmt.Sprintf("%s is better than %s %s: %s.", a, b, at, of)
+	case NoDifference:
+		return fmt.Sprintf("No difference of %s or more between %s and %s %s: %s.", r.smallest(), b, a, at, of)
+	case TimeOver:
+		return fmt.Sprintf("Undecided after %s %s: %s.", span(r.Sweep.Progress.SecondsUsed), at, of)
+	}
+	return fmt.Sprintf("Undecided so far, after %s %s: %s.", plural(t.Pairs, "pair"), at, of)
+}
+
+// smallest is the smallest difference of interest.
+func (r *Report) smallest() string {
+	v := value64(r.Sweep.Request.Smallest)
+	if p := r.Sweep.Request.Primary; p != nil && Metric(*p).Share() {
+		return trimmed(100*v) + " points"
+	}
+	return trimmed(100*v) + " %"
+}
+
+func value64(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// trimmed writes a number with no more digits than it has, four at most.
+func trimmed(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+// changeOf says by how much a metric differs: "TTFT p95 is 19.4 % lower (15.1 to 23.2 %)",
+// of B against A, or the other way round in points or, for what is relative, of A against B.
+func changeOf(d *api.TrialDifference, ofB bool) string {
+	m := Metric(d.Metric)
+	by, low, high := d.Difference, d.Interval[0], d.Interval[1]
+	if !ofB {
+		turn := func(v float64) float64 { return -v }
+		if !m.Share() {
+			turn = func(v float64) float64 { return 1/(1+v) - 1 }
+		}
+		by, low, high = turn(by), turn(high), turn(low)
+	}
+	return metricName(d.Metric) + " is " + change(by, low, high, m.Share())
+}
+
+// change writes a difference with its interval: in the direction of the estimate where
+// the interval has that one alone.
+func change(by, low, high float64, points bool) string {
+	unit := " %"
+	if points {
+		unit = " points"
+	}
+	amount := func(v float64) string { return fmt.Sprintf("%.1f", 100*math.Abs(v)) }
+	direction := func(v float64) string {
+		if v < 0 {
+			return "lower"
+		}
+		return "higher"
+	}
+	text := amount(by) + unit + " " + direction(by)
+	switch {
+	case low > 0 && high > 0:
+		return fmt.Sprintf("%s (%s to %s%s)", text, amount(low), amount(high), unit)
+	case low < 0 && high < 0:
+		return fmt.Sprintf("%s (%s to %s%s)", text, amount(high), amount(low), unit)
+	}
+	return fmt.Sprintf("%s (%s%s lower to %s%s higher)", text, amount(low), unit, amount(high), unit)
+}
+
+// metricName is what sentences call a metric of trials.
+func metricName(m string) string {
+	switch Metric(m) {
+	case TTFT95:
+		return "TTFT p95"
+	case TTFT50:
+		return "TTFT p50"
+	case TPOT95:
+		return "TPOT p95"
+	case Throughput:
+		return "throughput"
+	case HitRate:
+		return "KV cache hit rate"
+	}
+	return m
+}
+
+// capacityWords say what each mode sustains, the one that sustains most first.
+func (r *Report) capacityWords() []string {
+	c := r.Sweep.Capacity
+	if c == nil || !slices.ContainsFunc(c.Modes, func(m api.ModeCapacity) bool { return m.Level != nil }) {
+		return nil
+	}
+	states := make([]api.ModeState, len(c.Modes))
+	order := make([]int, len(c.Modes))
+	for i := range c.Modes {
+		states[i], order[i] = c.Modes[i].Mode, i
+	}
+	names := modeNames(states, func(m api.ModeState) string { return string(m.Mode) })
+	level := func(i int) int {
+		if l := c.Modes[i].Level; l != nil {
+			return *l
+		}
+		return -1
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(level(j), level(i)) })
+	var clauses, isolated []string
+	for n, i := range order {
+		clauses = append(clauses, capacityClause(names[i], &c.Modes[i], n == 0))
+		if len(c.Modes[i].Isolated) > 0 {
+			isolated = append(isolated, fmt.Sprintf("Above a level that misses the SLOs, %s meets them at %s all the same.", names[i], numbers(c.Modes[i].Isolated)))
+		}
+	}
+	text := strings.Join(clauses, ", ")
+	if x := c.Crossing; x != nil && x.Level != nil && len(names) == 2 {
+		text += fmt.Sprintf("; they cross at %d%s", *x.Level, interval(x.Interval))
+		better := names[0]
+		if x.Below == string(ArmB) {
+			better = names[1]
+		}
+		isolated = slices.Insert(isolated, 0, fmt.Sprintf("Below the crossing, TTFT p95 is lower under %s.", better))
+	}
+	return append([]string{text + "."}, isolated...)
+}
+
+func capacityClause(name string, m *api.ModeCapacity, first bool) string {
+	switch {
+	case m.Level == nil:
+		return "that of " + name + " is not known yet"
+	case *m.Level == 0 && first:
+		return name + " does not meet the SLOs even at the lowest level" + interval(m.Interval)
+	case *m.Level == 0:
+		return name + " none, not even at the lowest level" + interval(m.Interval)
+	}
+	number := strconv.Itoa(*m.Level)
+	if m.Above {
+		number = "at least " + number
+	}
+	if first {
+		return fmt.Sprintf("%s sustains %s conversations within the SLOs%s", name, number, interval(m.Interval))
+	}
+	return name + " " + number + interval(m.Interval)
+}
+
+// interval is one of levels, in brackets.
+func interval(v *[2]int) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%d to %d)", v[0], v[1])
+}
+
+// sweepWords say what each mode sustains, and how every mode compares with the first.
+func (r *Report) sweepWords() (all []string) {
+	if len(r.Sides) == 0 {
+		return nil
+	}
+	var clauses []string
+	for i := range r.Sides {
+		if s := &r.Sides[i]; s.Sustained != nil {
+			clauses = append(clauses, s.sustains())
+		}
+	}
+	if len(clauses) > 0 {
+		all = append(all, fmt.Sprintf("Within the SLOs (TTFT p95 up to %s, TPOT p95 up to %s), %s.", milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT), strings.Join(clauses, "; ")))
+	}
+	for i := range r.Pairs {
+		p := &r.Pairs[i]
+		if p.A != 0 {
+			continue
+		}
+		for _, q := range []Quantity{QuantityTTFT95, QuantityThroughput, QuantityHitRate} {
+			if s, ok := p.Averages[q]; ok {
+				all = append(all, fmt.Sprintf("%s, %s against %s: %s.", q.title(), r.Sides[p.B].Name, r.Sides[p.A].Name, p.outcomes(q, &s)))
+			}
+		}
+	}
+	return all
+}
+
+// sustains says in a clause what a side sustains.
+func (s *Side) sustains() string {
+	x := s.Sustained
+	if x.Level == nil {
+		return "what " + s.Name + " sustains is not known"
+	}
+	tested := s.tested()
+	text := fmt.Sprintf("%s sustains %s", s.Name, plural(*x.Level, "conversation"))
+	switch {
+	case *x.Level == 0:
+		text = fmt.Sprintf("%s sustains none: %d, the lowest measured, misses them", s.Name, tested[0])
+	case *x.Level == tested[len(tested)-1]:
+		text += ", the most that was measured"
+	}
+	if len(x.Isolated) > 0 {
+		text += fmt.Sprintf(" (above a level that misses them, %s meet them all the same)", numbers(x.Isolated))
+	}
+	return text
+}
+
+// outcomes say at which levels B is better, worse or neither, and by how much.
+func (p *Pair) outcomes(q Quantity, s *Average) string {
+	var parts []string
+	for _, of := range []struct {
+		word   string
+		levels []int
+	}{{"better", s.Better}, {"worse", s.Worse}} {
+		if len(of.levels) > 0 {
+			parts = append(parts, fmt.Sprintf("%s at %s (by %s)", of.word, numbers(of.levels), p.by(q, of.levels)))
+		}
+	}
+	if len(s.NoneShown) > 0 {
+		parts = append(parts, noneShown+" at "+numbers(s.NoneShown))
+	}
+	if len(s.TooVariable) > 0 {
+		parts = append(parts, tooVariable+" at "+numbers(s.TooVariable))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// by is the range of advantages at some levels.
+func (p *Pair) by(q Quantity, levels []int) string {
+	low, high := math.Inf(1), 0.0
+	for i := range p.Levels {
+		if slices.Contains(levels, p.Levels[i].Concurrency) {
+			v := math.Abs(*p.Levels[i].Figures[q].Advantage)
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	unit := " %"
+	if labels[q].points {
+		unit = " points"
+	}
+	if len(levels) == 1 {
+		return fmt.Sprintf("%.1f%s", 100*low, unit)
+	}
+	return fmt.Sprintf("%.1f to %.1f%s", 100*low, 100*high, unit)
+}
+
+// span writes a length of time as people do.
+func span(seconds float64) string {
+	switch {
+	case seconds < 120:
+		return plural(int(math.Round(seconds)), "second")
+	case seconds < 3*3600:
+		return plural(int(math.Round(seconds/60)), "minute")
+	}
+	return fmt.Sprintf("%.1f hours", seconds/3600)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// join lists words: a, b and c.
+func join(all []string) string {
+	if len(all) < 2 {
+		return strings.Join(all, "")
+	}
+	return strings.Join(all[:len(all)-1], ", ") + " and " + all[len(all)-1]
+}
