@@ -3,6 +3,8 @@
 // hands their turns in, and asks what they show.
 //
 //   - [Trial] compares two modes at one concurrency, in turns, until that is decided.
+//   - [Sweep] measures levels in modes.
+//   - [NewReport] and [NewSweepReport] make reports, and [Words] says what a sweep shows.
 //   - [Describe] gives the figures of one run with intervals, [Repeats] those of several.
 //
 // Every method is named with its source where it stands, and in docs/statistics.md.

@@ -33,7 +33,7 @@ type Report struct {
 	Title  string   `json:"title"`
 	Words  []string `json:"words"` // what it shows, in sentences
 	Sides  []Side   `json:"sides"`
-	Pairs  []Pair   `json:"pairs"` // every two sides; the latter is compared with the former
+	Pairs  []Pair   `json:"pairs"` // every two sides, but of a trial none: its spans are compared, not its rows
 	SLO    api.SLO  `json:"slo"`
 	Sweep  *Run     `json:"sweep,omitempty"` // of a sweep alone
 	Inputs []Input  `json:"inputs"`
@@ -176,10 +176,11 @@ func NewReport(a, b api.Baseline, q Question) (Report, error) {
 	r.name(modeName)
 	r.Title = r.Sides[1].Name + " against " + r.Sides[0].Name + ": " + a.Title
 	if a.Name != b.Name {
-		r.Title = r.Sides[1].Name + " against " + r.Sides[0].Name
-		if !strings.Contains(r.Title, b.Title) {
-			r.Title += ": " + b.Title + " against " + a.Title
+		modes := modeName(r.Sides[1].Mode) + " against " + modeName(r.Sides[0].Mode)
+		if r.Sides[0].Mode == r.Sides[1].Mode {
+			modes = modeName(r.Sides[0].Mode)
 		}
+		r.Title = modes + ": " + b.Title + " against " + a.Title
 	}
 	r.compare()
 	r.Words = slices.Concat(r.Words, r.sweepWords())
@@ -300,8 +301,8 @@ func forget(v reflect.Value) {
 	}
 }
 
-// name gives the sides names that tell them apart: of their modes, and with the title
-// where one has the same as another.
+// name gives the sides names that tell them apart: of their modes, and of the baselines
+// where the mode is the same.
 func (r *Report) name(of func(api.ModeState) string) {
 	modes := make([]api.ModeState, len(r.Sides))
 	for i := range r.Sides {
@@ -310,10 +311,10 @@ func (r *Report) name(of func(api.ModeState) string) {
 	names := modeNames(modes, of)
 	for i := range r.Sides {
 		if r.Sides[i].Name = names[i]; count(names, names[i]) > 1 {
-			r.Sides[i].Name += ", " + r.Sides[i].Title
+			r.Sides[i].Name = r.Sides[i].Baseline
 		}
 	}
-	if len(r.Sides) == 2 && r.Sides[0].Name == r.Sides[1].Name { // the same result twice, or two of one title
+	if len(r.Sides) == 2 && r.Sides[0].Name == r.Sides[1].Name { // the same result twice
 		r.Sides[0].Name, r.Sides[1].Name = r.Sides[0].Name+" (A)", r.Sides[1].Name+" (B)"
 	}
 }
@@ -323,7 +324,7 @@ func modeNames(modes []api.ModeState, of func(api.ModeState) string) []string {
 	names, full := make([]string, len(modes)), make([]string, len(modes))
 	for i, m := range modes {
 		names[i] = of(m)
-		full[i] = names[i] + ", speculation " + speculation(m)
+		full[i] = names[i] + " with speculation " + speculation(m)
 	}
 	for i, m := range modes {
 		if slices.ContainsFunc(modes, func(o api.ModeState) bool { return o.Mode == m.Mode && o != m }) {
@@ -342,6 +343,9 @@ func count(all []string, text string) (n int) {
 	return n
 }
 
+// trial says whether the report is on one.
+func (r *Report) trial() bool { return r.Sweep != nil && r.Sweep.Request.Kind == api.SweepTrial }
+
 // compare fills in what each side sustains, and every pair.
 func (r *Report) compare() {
 	r.Pairs = []Pair{}
@@ -350,6 +354,9 @@ func (r *Report) compare() {
 			r.Sides[i].Sustained = &all[0]
 		}
 		for j := range i {
+			if r.trial() {
+				continue // its figures are compared pair by pair of spans
+			}
 			r.Pairs = append(r.Pairs, r.pair(j, i))
 		}
 	}

@@ -22,7 +22,7 @@ func (r *Report) trialSection() []section {
 	s := section{Title: "The verdict", Sub: true, Text: []string{
 		r.verdictWords(t),
 		fmt.Sprintf("By %s. The interval of %s, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. %s", plural(t.Pairs, "pair of span"), metricName(t.Primary.Metric), oneEvidence),
-	}, Table: &grid{Head: []string{"Metric", a, b, "Difference", "95 % interval", "That says", "Rests on"}}}
+	}, Table: &grid{Words: []int{5, 6}, Head: []string{"Metric", a, b, "Difference", "95 % interval", "That says", "Rests on"}}}
 	s.Text[1] = strings.Replace(s.Text[1], "pair of spans", "pairs of spans", 1)
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
 		name := metricName(d.Metric)
@@ -81,10 +81,10 @@ func (r *Report) capacitySection() []section {
 	}
 	names := modeNames(states, func(m api.ModeState) string { return string(m.Mode) })
 	s := section{Title: "Capacity within the SLOs", Sub: true, Table: &grid{Head: []string{"Mode", "Sustained concurrency", "95 % interval", "Meets them above that, by itself"}}}
-	tests := section{Title: "Levels tested", Sub: true, Table: &grid{Head: []string{"Mode", "Concurrency", "SLOs", "Spans"}}}
+	tests := section{Title: "Levels tested", Sub: true, Table: &grid{Words: []int{2}, Head: []string{"Mode", "Concurrency", "SLOs", "Spans"}}}
 	for i := range c.Modes {
 		m := &c.Modes[i]
-		level, between, isolated := "not known yet", "not known yet", "no level"
+		level, between, isolated := "not known", "not known", "no level"
 		if m.Level != nil {
 			level = strconv.Itoa(*m.Level)
 			if *m.Level == 0 {
@@ -124,12 +124,15 @@ func (r *Report) crossing() []section {
 	for i := range r.Pairs {
 		s.Text = append(s.Text, r.crossed(&r.Pairs[i])...)
 	}
+	if len(s.Text) == 0 { // one mode, or one level
+		s.Title = "What the cluster said of itself"
+	}
 	if len(r.Sweep.Causes) == 0 {
 		s.Text = append(s.Text, "The cluster told nothing of itself that could say why.")
 		return []section{s}
 	}
 	s.Text = append(s.Text, "What the cluster said of itself, once a second while spans counted: means over those of a level and mode. Skew is the slowest or busiest worker over the workers' mean; spread is the busiest less the idlest worker, in requests.")
-	s.Table = &grid{Head: []string{"Concurrency", "Mode"}}
+	s.Table = &grid{Words: []int{1}, Head: []string{"Concurrency", "Mode"}}
 	var known []int
 	for i, q := range causeColumns {
 		if slices.ContainsFunc(r.Sweep.Causes, func(c Cause) bool { return *q.of(&c.SweepCauses) != nil }) {
@@ -220,7 +223,7 @@ func (r *Report) spans() []section {
 	if r.Sweep == nil || len(r.Sweep.Spans) == 0 {
 		return nil
 	}
-	s := section{Title: "Spans", Table: &grid{Head: []string{"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks"}}}
+	s := section{Title: "Spans", Table: &grid{Words: []int{1, 8}, Head: []string{"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks"}}}
 	for i := range r.Sweep.Spans {
 		x := &r.Sweep.Spans[i]
 		number := strconv.Itoa(x.Number)

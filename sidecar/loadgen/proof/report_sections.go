@@ -25,11 +25,15 @@ type section struct {
 // item is one of a list, with its name.
 type item struct{ Name, Text string }
 
-// grid is a table; the first columns are text, the others numbers.
+// grid is a table. Its first column and those of Words are text, the others numbers.
 type grid struct {
-	Head []string
-	Rows [][]string
+	Words []int
+	Head  []string
+	Rows  [][]string
 }
+
+// Left says whether a column is text.
+func (g *grid) Left(column int) bool { return slices.Contains(g.Words, column) }
 
 // sections are the report as it is read: what it shows, setup, methodology, tables, what the SLOs
 // allow, why the modes cross, summary, spans, inputs.
@@ -46,8 +50,8 @@ func (r *Report) sections() []section {
 	all = append(all, results)
 	all = append(all, r.trialSection()...)
 	all = append(all, r.capacitySection()...)
-	if len(r.Sides) == 1 {
-		all = append(all, r.single())
+	if len(r.Sides) == 1 || len(r.Sides) > 0 && r.trial() {
+		all = append(all, r.figures())
 	}
 	for i := range r.Pairs {
 		all = append(all, r.pairSections(&r.Pairs[i])...)
@@ -79,7 +83,12 @@ var deployment = []struct {
 		}
 		return s.Target.URL
 	}},
-	{"Model", func(s *Side) string { return s.Deployment.Model }},
+	{"Model", func(s *Side) string {
+		if s.Target == nil {
+			return s.Deployment.Model
+		}
+		return cmp.Or(s.Deployment.Model, s.Target.Model)
+	}},
 	{"GPU", func(s *Side) string { return s.Deployment.GPU }},
 	{"Workers", func(s *Side) string { return positive(s.Deployment.Workers) }},
 	{"Tensor parallelism", func(s *Side) string { return positive(s.Deployment.TensorParallel) }},
@@ -156,9 +165,11 @@ func (r *Report) setup() section {
 			add(d.name, d.of(&r.Sides[0]))
 			continue
 		}
+		var each []string
 		for i := range r.Sides {
-			add(d.name+", "+r.Sides[i].Name, cmp.Or(d.of(&r.Sides[i]), notRecorded))
+			each = append(each, r.Sides[i].Name+": "+cmp.Or(d.of(&r.Sides[i]), notRecorded))
 		}
+		add(d.name, strings.Join(each, "; "))
 	}
 	var modes []string
 	for i := range r.Sides {
@@ -199,6 +210,9 @@ func (r *Report) methodology() section {
 	return s
 }
 
+// minutes is how moments are written.
+const minutes = "2006-01-02 15:04 MST"
+
 // methodology is how a sweep measures, as it was asked for.
 func (r *Run) methodology() (items []item) {
 	q := &r.Request
@@ -208,6 +222,11 @@ func (r *Run) methodology() (items []item) {
 		api.SweepLevels:   "sweep: what does each mode do at each level?",
 		api.SweepCapacity: "capacity search: how many conversations does each mode sustain within the SLOs?",
 	}[q.Kind])
+	when := r.Asked.UTC().Format(minutes)
+	if r.Ended != nil {
+		when += " to " + r.Ended.UTC().Format(minutes)
+	}
+	add("Measured", when)
 	add("Concurrency", numbers(q.Levels)+" conversations in progress")
 	warmUp := "each span until the conversations that began it have ended"
 	switch q.Kind {
@@ -295,9 +314,13 @@ func (r *Report) notes() section {
 
 // explained says how to read the tables.
 func (r *Report) explained() (text []string) {
-	switch len(r.Sides) {
-	case 0:
+	switch {
+	case len(r.Sides) == 0:
 		return []string{"Nothing was measured yet."}
+	case r.trial():
+		return []string{"Modes are compared by pairs of spans, under “The verdict”. In brackets stand 95 % intervals of each mode by itself."}
+	}
+	switch len(r.Sides) {
 	case 1:
 		return []string{fmt.Sprintf("Only %s was measured, so there is nothing to compare it with.", r.Sides[0].Name)}
 	case 2:
@@ -344,7 +367,7 @@ func (r *Report) pairSections(p *Pair) (all []section) {
 		levels []int
 	}{{a, p.OnlyA}, {b, p.OnlyB}} {
 		if len(only.levels) > 0 {
-			head.Text = append(head.Text, fmt.Sprintf("Measured under %s alone, and so not compared: %s.", only.name, numbers(only.levels)))
+			head.Text = append(head.Text, fmt.Sprintf("Levels of %s alone, which are not compared: %s.", only.name, numbers(only.levels)))
 		}
 	}
 	if len(p.Levels) == 0 {
@@ -353,7 +376,7 @@ func (r *Report) pairSections(p *Pair) (all []section) {
 	if len(p.Differences) > 0 {
 		head.Title = cmp.Or(head.Title, "What is not alike")
 		head.Text = append(head.Text, "Not alike in more than the mode, so the figures do not compare the modes alone:")
-		head.Table = &grid{Head: []string{"What", b, a}}
+		head.Table = &grid{Words: []int{1, 2}, Head: []string{"What", b, a}}
 		for _, d := range p.Differences {
 			head.Table.Rows = append(head.Table.Rows, []string{strings.ReplaceAll(d.Field, "_", " "), d.Live, d.Baseline})
 		}
@@ -395,25 +418,27 @@ func (p *Pair) table(title string, of []Quantity, a, b string) section {
 	return s
 }
 
-// single is the table of the only side.
-func (r *Report) single() section {
-	side := &r.Sides[0]
-	s := section{Title: "Figures", Sub: true, Table: &grid{Head: []string{"Concurrency"}}}
-	var known []Quantity
+// figures are those of each side by itself.
+func (r *Report) figures() section {
+	s := section{Title: "Figures", Sub: true, Table: &grid{Head: []string{"Mode", "Concurrency"}}}
+	var known []quantity
 	for _, q := range quantities {
-		if slices.ContainsFunc(side.Rows, func(r api.BaselineRow) bool { return *q.of(&r) != nil }) {
-			known = append(known, q.name)
+		if slices.ContainsFunc(r.Sides, func(s Side) bool {
+			return slices.ContainsFunc(s.Rows, func(r api.BaselineRow) bool { return *q.of(&r) != nil })
+		}) {
+			known = append(known, q)
 			s.Table.Head = append(s.Table.Head, q.name.title())
 		}
 	}
-	for i := range side.Rows {
-		row := []string{strconv.Itoa(side.Rows[i].Concurrency)}
-		for _, q := range quantities {
-			if slices.Contains(known, q.name) {
-				row = append(row, q.name.cell(*q.of(&side.Rows[i]), q.intervalOf(&side.Rows[i])))
+	for i := range r.Sides {
+		for j := range r.Sides[i].Rows {
+			of := &r.Sides[i].Rows[j]
+			row := []string{r.Sides[i].Name, strconv.Itoa(of.Concurrency)}
+			for _, q := range known {
+				row = append(row, q.name.cell(*q.of(of), q.intervalOf(of)))
 			}
+			s.Table.Rows = append(s.Table.Rows, row)
 		}
-		s.Table.Rows = append(s.Table.Rows, row)
 	}
 	return s
 }
@@ -422,7 +447,7 @@ func (r *Report) sustained() []section {
 	if len(r.Sides) == 0 || r.SLO == (api.SLO{}) {
 		return nil
 	}
-	s := section{Title: "What the SLOs allow", Sub: true, Table: &grid{Head: []string{"Mode", "Sustained concurrency"}}, Text: []string{
+	s := section{Title: "What the SLOs allow", Sub: true, Table: &grid{Words: []int{1}, Head: []string{"Mode", "Sustained concurrency"}}, Text: []string{
 		fmt.Sprintf("TTFT p95 up to %s and TPOT p95 up to %s. Sustained is the highest tested level such that it and every lower one meet both.", milliseconds(r.SLO.TTFT), milliseconds(r.SLO.TPOT)),
 	}}
 	for i := range r.Sides {
@@ -491,7 +516,7 @@ func (r *Report) inputs() section {
 		s.Text = []string{"Not recorded."}
 		return s
 	}
-	s.Table = &grid{Head: []string{"File", "Date", "Seed", "Version"}}
+	s.Table = &grid{Words: []int{1, 2, 3}, Head: []string{"File", "Date", "Seed", "Version"}}
 	for _, in := range r.Inputs {
 		date, seed := notRecorded, notRecorded
 		if in.Date != nil {

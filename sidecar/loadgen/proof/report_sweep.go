@@ -42,7 +42,7 @@ type Cause struct {
 // measured nothing yet: it says so, with what there is.
 func NewSweepReport(s api.Sweep) Report {
 	r := sweepReport(&s)
-	r.Words = words(&r)
+	r.Words = slices.Concat([]string{}, words(&r))
 	return r
 }
 
@@ -53,6 +53,7 @@ func sweepReport(s *api.Sweep) Report {
 		ID: s.ID, State: s.State, Reason: s.Reason, Unfinished: unfinished(s), Asked: s.Asked, Ended: s.Ended, Program: s.Program,
 		Request: s.Request, Progress: s.Progress, Spans: []api.SweepSpan{}, Causes: causes(s.Spans), Trial: knownTrial(s.Trial), Capacity: s.Capacity,
 	}}
+	forget(reflect.ValueOf(&r.Sweep.Progress).Elem())
 	asked := s.Asked
 	r.Inputs = []Input{{File: "sweep " + s.ID, Date: &asked, Seed: seed, Version: s.Program}}
 	if s.Request.SLO != nil {

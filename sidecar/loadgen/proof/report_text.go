@@ -164,10 +164,15 @@ func (q Quantity) verdict(s Average, b string) string {
 		}
 	}
 	if len(parts) > 0 {
-		text += " " + sentence(strings.Join(parts, "; "))
+		text += " " + capital(parts[0], b) + strings.Join(append([]string{""}, parts[1:]...), "; ") + "."
 	}
 	return text
 }
 
-// sentence makes one of words.
-func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
+// capital makes words the beginning of a sentence, but for a name that is written small.
+func capital(text, name string) string {
+	if strings.HasPrefix(text, name) {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}

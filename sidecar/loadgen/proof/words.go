@@ -85,7 +85,11 @@ func (r *Report) trialWords() []string {
 		}
 		return nil
 	}
-	return append([]string{r.verdictWords(t)}, r.otherWords(t)...)
+	all := append([]string{r.verdictWords(t)}, r.otherWords(t)...)
+	if r.Sweep.State == api.SweepRunning && r.Sweep.Progress.Beyond {
+		all = append(all, "As things stand, its time will be over before this is decided.")
+	}
+	return all
 }
 
 // otherWords say what the metrics show that do not decide: of the better mode, or of B
@@ -268,7 +272,7 @@ func (r *Report) capacityWords() []string {
 func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 	switch {
 	case m.Level == nil:
-		return "that of " + name + " is not known yet"
+		return "what " + name + " sustains is not known yet"
 	case *m.Level == 0 && first:
 		return name + " does not meet the SLOs even at the lowest level" + interval(m.Interval)
 	case *m.Level == 0:
@@ -334,8 +338,11 @@ func (s *Side) sustains() string {
 	case *x.Level == tested[len(tested)-1]:
 		text += ", the most that was measured"
 	}
+	if len(x.TTFTOnly) > 0 {
+		text += ", judged by TTFT alone where TPOT was not recorded"
+	}
 	if len(x.Isolated) > 0 {
-		text += fmt.Sprintf(" (above a level that misses them, %s meet them all the same)", numbers(x.Isolated))
+		text += " (above that, these meet them all the same: " + numbers(x.Isolated) + ")"
 	}
 	return text
 }

@@ -1,0 +1,401 @@
+package proof
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/baseline"
+)
+
+var (
+	t0 = time.Date(2026, 2, 17, 12, 52, 0, 0, time.UTC)
+)
+
+// swept is a sweep as the desk gives it, with nothing measured.
+func swept(kind api.SweepKind, levels ...int) api.Sweep {
+	return api.Sweep{
+		SweepSummary: api.SweepSummary{
+			ID: "20260217-125242", Lane: "main", State: api.SweepDone, Asked: t0,
+			Request: api.SweepRequest{
+				Kind: kind, Modes: []api.ModeState{roundRobin, kv}, Levels: levels, SLO: &api.SLO{TTFT: .6, TPOT: .06},
+				Primary: new("ttft_p95"), Smallest: new(.05), Seconds: new(300.), WarmUp: new(60.), Snapshots: new(3),
+				Repeats: new(3), Order: new(api.OrderInterleaved), Seed: new(uint64(7)),
+			},
+			Progress: api.SweepProgress{Spans: 18, Of: new(18), SecondsUsed: 3600},
+		},
+		Program: "1.4.0", Target: api.TargetID{URL: "http://cluster:8000", Model: "llama"},
+		Deployment: api.Deployment{GPU: "H200", Workers: 3, Engine: "trtllm"},
+		Workload:   api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}, MaxTokens: 1024},
+	}
+}
+
+// measured is a row with intervals of a share of each value.
+func measured(level int, m api.ModeState, ttft95, tokens, share float64) api.BaselineRow {
+	around := func(v float64) *[2]float64 { return &[2]float64{v * (1 - share), v * (1 + share)} }
+	r := api.BaselineRow{Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: 900, Seconds: 900}
+	r.TTFT = api.Percentiles{P50: new(ttft95 / 2), P95: new(ttft95)}
+	r.TPOT = api.Percentiles{P50: new(.03), P95: new(.04)}
+	r.Latency = api.Percentiles{P50: new(24.), P95: new(30.)}
+	r.OutputTokensPerSecond, r.RequestsPerSecond, r.KVHitRatio = new(tokens), new(tokens/830), new(.9)
+	r.Intervals = &api.RowIntervals{
+		TTFT: api.PercentileIntervals{P50: around(ttft95 / 2), P95: around(ttft95)}, TPOT: api.PercentileIntervals{P50: around(.03), P95: around(.04)},
+		Latency: api.PercentileIntervals{P50: around(24), P95: around(30)}, OutputTokensPerSecond: around(tokens), RequestsPerSecond: around(tokens / 830),
+	}
+	return r
+}
+
+// crossed is a finished sweep in which kv is better at 60, neither at 120, and worse at 180.
+func crossed() api.Sweep {
+	s := swept(api.SweepLevels, 60, 120, 180)
+	s.Rows = []api.BaselineRow{
+		measured(60, kv, .446, 2263, .02), measured(60, roundRobin, .655, 2147, .02),
+		measured(120, kv, .59, 2806, .02), measured(120, roundRobin, .595, 2643, .02),
+		measured(180, kv, 3.143, 3908, .02), measured(180, roundRobin, .732, 3434, .02),
+	}
+	for i, r := range s.Rows {
+		state := api.ModeState{Mode: r.Mode, Speculation: r.Speculation}
+		for repeat := range 2 {
+			c := api.SweepCauses{Seconds: 300, QueueSeconds: new(.02 + float64(repeat)/100), QueueLargest: new(.04), QueueSkew: new(1.17), InflightSpread: new(13.), EngineTTFT: new(.26)}
+			if r.Concurrency == 180 && r.Mode == api.ModeKV {
+				c = api.SweepCauses{Seconds: 300, QueueSeconds: new(.31), QueueLargest: new(1.48 - float64(repeat)), QueueSkew: new(2.55), InflightSpread: new(30.), EngineTTFT: new(1.59)}
+			}
+			s.Spans = append(s.Spans, api.SweepSpan{
+				Number: 2*i + repeat, Attempt: 1, Mode: state, Concurrency: r.Concurrency, Seed: 1 << 63, Started: t0, CountedFrom: t0.Add(time.Minute),
+				Until: t0.Add(6 * time.Minute), Elapsed: 370, Turns: 900, Cold: "emptied", Row: &s.Rows[i], Causes: &c,
+			})
+		}
+	}
+	return s
+}
+
+func written(t *testing.T, r Report, f api.ReportFormat) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, r.Write(&b, f))
+	return b.String()
+}
+
+func TestReportOfASweep(t *testing.T) {
+	s := crossed()
+	s.Spans = append(s.Spans, api.SweepSpan{Number: 12, Attempt: 2, Mode: kv, Concurrency: 180, Started: t0, Cold: "nonce", Spoiled: "12 % of its turns failed", Causes: &api.SweepCauses{QueueSeconds: new(99.)}})
+	md := written(t, NewSweepReport(s), api.ReportMarkdown)
+	for _, want := range []string{
+		"# Sweep of 3 levels: round_robin, kv\n\nWithin the SLOs (TTFT p95 up to 600 ms, TPOT p95 up to 60 ms), round_robin sustains none: 60, the lowest measured, misses them (above that, these meet them all the same: 120); kv sustains 120 conversations.",
+		"\nTTFT p95, kv against round_robin: better at 60 (by 31.9 %); worse at 180 (by 329.4 %); no difference shown at 120.\n",
+		"\nThroughput, kv against round_robin: better at 60, 120, 180 (by 5.4 to 13.8 %).\n",
+		"\nKV cache hit rate, kv against round_robin: too variable to say at 60, 120, 180.\n",
+		"- **Load generator**: 1.4.0\n- **Target**: http://cluster:8000\n",
+		"- **Workload**: 3 to 5 turns a conversation, at most 1024 tokens an answer\n",
+		"- **Order**: interleaved: all levels",
+		"- **Repeats**: 3 spans of each level and mode",
+		"- **Warm-up**: each span for 60 seconds at its full concurrency",
+		"- **Counted**: 5 minutes of each span at least, and no less than 5 median latencies",
+		"- **Snapshots**: percentiles are the mean of 3 snapshots of 60 s in each span",
+		"- **Seed**: 7\n",
+		"- **Caches**: emptied before each span; in other spans made useless before each span by a new nonce in front of every opening",
+		"- **Spoiled spans**: span 12, attempt 2 (kv at 180): 12 % of its turns failed\n",
+		"| 60 | 328 ms (321 to 334) | 223 ms (219 to 227) | +31.9 % (",
+		"| 120 | 298 ms (292 to 303) | 295 ms (289 to 301) | no difference shown (+0.8 %) |",
+		"By TTFT p95, kv is better than round_robin at 60 and worse at 180: they cross between the two.",
+		"At 180, where kv is worse by most, the cluster said under kv against round_robin: queue time 0.31 s against 0.03 s; the longest queue time 1.48 s against 0.04 s; its skew over the workers 2.55× against 1.17×; engine TTFT p95 1.59 s against 0.26 s; in-flight spread 30.0 against 13.0.",
+		"| 180 | kv | 0.31 s | 1.48 s | 2.55× | 1.59 s | 30.0 |",
+		"| 12 (attempt 2) | kv | 180 |",
+		"| sweep 20260217-125242 | 2026-02-17T12:52:00Z | 7 | 1.4.0 |",
+	} {
+		assert.Contains(t, md, want)
+	}
+	assert.NotContains(t, md, "nfinished")
+	assert.NotContains(t, md, "99", "a spoiled span tells nothing")
+}
+
+// What there is of a sweep that is not done is reported as that.
+func TestReportOfAnUnfinishedSweep(t *testing.T) {
+	s := crossed()
+	s.State, s.Progress.Spans = api.SweepRunning, 3
+	s.Rows = s.Rows[:3] // 120 in one mode alone
+	md := written(t, NewSweepReport(s), api.ReportMarkdown)
+	assert.Contains(t, md, "Still running, with 3 of 18 spans measured: this can still change.")
+	assert.Contains(t, md, "- **Unfinished**: running, with 3 of 18 spans measured. What follows is what there is.")
+	assert.Contains(t, md, "Levels of kv alone, which are not compared: 120.")
+
+	s.Rows = s.Rows[:1]
+	md = written(t, NewSweepReport(s), api.ReportMarkdown)
+	assert.Contains(t, md, "Only kv was measured, so there is nothing to compare it with.")
+	assert.Contains(t, md, "| Mode | Concurrency | TTFT p50 | TTFT p95 |")
+	assert.Contains(t, md, "| kv | 60 |")
+
+	for _, kind := range api.SweepKinds {
+		for _, state := range []api.SweepState{api.SweepRunning, api.SweepPaused, api.SweepCancelled, api.SweepFailed} {
+			empty := swept(kind, 60)
+			empty.State, empty.Progress, empty.Reason = state, api.SweepProgress{Of: new(18)}, "the target is gone."
+			r := NewSweepReport(empty)
+			md = written(t, r, api.ReportMarkdown)
+			assert.Contains(t, md, "Nothing was measured yet.")
+			assert.Contains(t, md, "with 0 of 18 spans measured")
+			assert.Contains(t, written(t, r, api.ReportHTML), "0 of 18 spans")
+			if state == api.SweepRunning {
+				assert.Equal(t, []string{"Nothing is known yet: no span that counts has ended."}, Words(&empty))
+			} else {
+				assert.Contains(t, strings.Join(Words(&empty), " "), "with 0 of 18 spans measured: the target is gone.")
+			}
+		}
+	}
+}
+
+// any draws a sweep of some levels, modes and repeats, in which anything may be missing
+// or no number at all.
+func anySweep(rng *rand.Rand) api.Sweep {
+	s := swept(api.SweepLevels)
+	bad := []float64{math.NaN(), math.Inf(1), math.Inf(-1)}
+	value := func(to **float64, top float64) *[2]float64 {
+		if rng.IntN(8) == 0 {
+			return nil
+		}
+		v := rng.Float64() * top
+		if rng.IntN(20) == 0 {
+			v = bad[rng.IntN(len(bad))]
+		}
+		if rng.IntN(30) == 0 {
+			v = 0
+		}
+		*to = &v
+		if rng.IntN(5) == 0 {
+			return nil
+		}
+		in := [2]float64{v * rng.Float64(), v * (1 + rng.Float64())}
+		if rng.IntN(20) == 0 {
+			in[rng.IntN(2)] = bad[rng.IntN(len(bad))]
+		}
+		return &in
+	}
+	modes := []api.ModeState{kv, roundRobin, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}[:1+rng.IntN(3)]
+	s.Request.Modes = modes
+	for level := 10; level <= 10*(1+rng.IntN(6)); level += 10 {
+		s.Request.Levels = append(s.Request.Levels, level)
+		for _, m := range modes {
+			if rng.IntN(6) == 0 {
+				continue
+			}
+			r := api.BaselineRow{Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000), Intervals: &api.RowIntervals{}}
+			for _, q := range quantities {
+				top := 5.
+				if q.kind == rate {
+					top = 5000
+				} else if q.kind == share {
+					top = 1
+				}
+				*q.interval(r.Intervals) = value(q.of(&r), top)
+			}
+			if rng.IntN(10) == 0 {
+				r.Intervals = nil
+			}
+			s.Rows = append(s.Rows, r)
+			causes := api.SweepCauses{Seconds: 300}
+			for _, c := range causeColumns {
+				value(c.of(&causes), 3)
+			}
+			s.Spans = append(s.Spans, api.SweepSpan{Number: len(s.Spans), Attempt: 1, Mode: m, Concurrency: level, Row: &r, Causes: &causes, Started: t0})
+		}
+	}
+	return s
+}
+
+// The numbers of a report are those of the sweep, to the last digit, whatever is missing;
+// what is no number is nowhere.
+func TestReportsNumbersAreTheSweeps(t *testing.T) {
+	for seed := range uint64(120) {
+		s := anySweep(rand.New(rand.NewPCG(seed, 0)))
+		r := NewSweepReport(s)
+		rows := table(t, r)
+		require.Len(t, rows, len(s.Rows))
+		found := map[string]map[string]string{}
+		for _, row := range rows {
+			found[row["mode"]+row["speculation"]+row["concurrency"]] = row
+		}
+		for i := range s.Rows {
+			want := &s.Rows[i]
+			row := found[string(want.Mode)+string(want.Speculation)+strconv.Itoa(want.Concurrency)]
+			require.NotNil(t, row)
+			for _, q := range quantities {
+				same(t, row[string(q.name)], *q.of(want))
+				if in := q.intervalOf(want); in != nil && finite(in[0]) && finite(in[1]) {
+					same(t, row[string(q.name)+"_low"], &in[0])
+					same(t, row[string(q.name)+"_high"], &in[1])
+				}
+			}
+		}
+		var back Report
+		require.NoError(t, json.Unmarshal([]byte(written(t, r, api.ReportJSON)), &back))
+		for _, f := range api.ReportFormats {
+			text := written(t, r, f)
+			for _, no := range []string{"NaN", "+Inf", "-Inf", "−Inf", "Inf ", "%!"} {
+				require.NotContains(t, text, no, "seed %d as %s", seed, f)
+			}
+		}
+		selfContained(t, written(t, r, api.ReportHTML))
+	}
+}
+
+func same(t *testing.T, text string, want *float64) {
+	t.Helper()
+	if want == nil || !finite(*want) {
+		require.Empty(t, text)
+		return
+	}
+	got, err := strconv.ParseFloat(text, 64)
+	require.NoError(t, err)
+	require.Equal(t, *want, got) //nolint:testifylint // to the last digit
+}
+
+// selfContained holds a page to what e-mail and paper ask: no script, nothing from elsewhere.
+func selfContained(t *testing.T, page string) (elements map[string]int) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(page))
+	d.Strict, d.AutoClose, d.Entity = false, []string{"meta"}, xml.HTMLEntity
+	elements = map[string]int{}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		if start, ok := token.(xml.StartElement); ok {
+			elements[start.Name.Local]++
+			for _, a := range start.Attr {
+				require.NotContains(t, []string{"src", "href", "srcset", "action", "style"}, a.Name.Local)
+				require.False(t, strings.HasPrefix(a.Name.Local, "on"), a.Name.Local)
+			}
+			if start.Name.Local == "svg" {
+				require.Contains(t, fmt.Sprint(start.Attr), "aria-label")
+			}
+		}
+	}
+	for _, no := range []string{"script", "link", "img", "iframe", "object", "base", "form"} {
+		require.Zero(t, elements[no], no)
+	}
+	require.NotContains(t, page, "url(")
+	require.NotContains(t, page, "@import")
+	require.NotContains(t, page, "ZgotmplZ")
+	return elements
+}
+
+// A page shows what people wrote as words, and its charts say in words what they draw.
+func TestReportAsAPage(t *testing.T) {
+	s := crossed()
+	s.Request.Title = new(`<script>alert(1)</script> "a|b"`)
+	s.Spans[0].Spoiled = "<img src=x onerror=alert(1)>"
+	r := NewSweepReport(s)
+	html := written(t, r, api.ReportHTML)
+	elements := selfContained(t, html)
+	assert.Equal(t, 4, elements["svg"])
+	assert.Contains(t, html, "&lt;script&gt;alert(1)&lt;/script&gt;")
+	assert.Contains(t, html, "SLO 600 ms")
+	assert.Contains(t, html, `aria-label="TTFT p95: round_robin 655 ms (642 to 668) at 60, 595 ms`)
+	assert.Contains(t, html, "no difference shown")
+	assert.Contains(t, html, `class="band first"`)
+	assert.Regexp(t, `@media screen and \(prefers-[a-z]+-scheme: dark\)`, html)
+	assert.Contains(t, html, "@media print")
+	md := written(t, r, api.ReportMarkdown)
+	assert.Contains(t, md, `# &lt;script>alert(1)&lt;/script> "a\|b"`)
+	keep(t, "sweep", r)
+}
+
+// keep leaves a page in the folder REPORTS for those who want to look at it.
+func keep(t *testing.T, name string, r Report) {
+	t.Helper()
+	if folder := os.Getenv("REPORTS"); folder != "" {
+		require.NoError(t, os.WriteFile(folder+"/"+name+".html", []byte(written(t, r, api.ReportHTML)), 0o600))
+		require.NoError(t, os.WriteFile(folder+"/"+name+".md", []byte(written(t, r, api.ReportMarkdown)), 0o600))
+	}
+}
+
+// Any two results can be compared; what is not alike is named, and where prompts differ in
+// length nothing is called better.
+func TestReportOfTwoBaselines(t *testing.T) {
+	h100, h200 := builtin(t, "h100x8-tp2-llama70b-fp8"), builtin(t, "h200x3-tp1-llama70b-fp8")
+	r, err := NewReport(h100, h200, Question{A: api.ReportSide{Baseline: h100.Name, Mode: api.ModeKV}, B: api.ReportSide{Baseline: h200.Name, Mode: api.ModeKV}, SLO: slo})
+	require.NoError(t, err)
+	md := text(t, r)
+	assert.Contains(t, md, "# KV-aware: "+h200.Title+" against "+h100.Title+"\n")
+	assert.Contains(t, md, "- **GPU**: h100x8-tp2-llama70b-fp8: H100; h200x3-tp1-llama70b-fp8: H200\n")
+	assert.Contains(t, md, "Not alike in more than the mode")
+	assert.Contains(t, md, "| workers | 3 | 4 |")
+	assert.Contains(t, md, "Levels of h100x8-tp2-llama70b-fp8 alone, which are not compared: 20, 30.")
+	assert.Contains(t, md, "Levels of h200x3-tp1-llama70b-fp8 alone, which are not compared: 90, 110, 130, 140, 150, 160, 170, 180.")
+	selfContained(t, written(t, r, api.ReportHTML))
+	keep(t, "two", r)
+
+	other := h100
+	other.Name, other.Title, other.Workload = "long", "Long openings", &api.WorkloadShape{OpeningTokens: 9000}
+	r, err = NewReport(h100, other, Question{A: api.ReportSide{Mode: api.ModeKV}, B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
+	require.NoError(t, err)
+	md = text(t, r)
+	assert.Contains(t, md, "No advantage is told: the conversations of the two open with texts of different length")
+	assert.Contains(t, md, "not compared |")
+	assert.NotContains(t, md, "0.0 %")
+	assert.Empty(t, r.Pairs[0].Averages)
+
+	unknown := h100
+	unknown.Rows = []api.BaselineRow{measured(50, api.ModeState{Mode: api.ModeUnknown, Speculation: api.SpeculationOff}, .5, 100, .1)}
+	unknown.Name = "unknown"
+	r, err = NewReport(unknown, h100, Question{B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
+	require.NoError(t, err)
+	assert.Contains(t, text(t, r), "No advantage is told: it is not known under which routing mode")
+
+	none := h100
+	none.Name, none.Rows = "none", []api.BaselineRow{measured(55, kv, .5, 100, .1)}
+	r, err = NewReport(none, h100, Question{B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
+	require.NoError(t, err)
+	assert.Contains(t, text(t, r), "The two have no level in common.")
+}
+
+// The page of the recorded tables states what the tables do.
+func TestPagesOfTheRecord(t *testing.T) {
+	r := recorded(t, "h200x3-tp1-llama70b-fp8", Question{Levels: []int{60, 80, 100, 120, 140, 160, 180}, SLO: slo})
+	html := written(t, r, api.ReportHTML)
+	for _, want := range []string{
+		"<td>655 ms</td><td>446 ms</td><td>&#43;32.0 %</td>", "<td>732 ms</td><td>3143 ms</td><td>−329.6 %</td>",
+		"On average 94.3 % under KV-aware (91.2 % to 96.1 %) and 87.8 % under Round-robin", "an average advantage of &#43;9.4 % for KV-aware over 7 levels",
+		"<td>KV-aware</td><td class=\"words\">120</td>", "<td>Round-robin</td><td class=\"words\">none: 60, the lowest tested, misses them</td>", "sustains 120 conversations",
+	} {
+		assert.Contains(t, html, want)
+	}
+	assert.Equal(t, 4, selfContained(t, html)["svg"])
+	keep(t, "h200", r)
+	whole := written(t, recorded(t, "h200x3-tp1-llama70b-fp8", Question{SLO: slo}), api.ReportHTML)
+	assert.Contains(t, whole, "<td>KV-aware</td><td class=\"words\">130</td>")
+	assert.Contains(t, whole, ">none: 40, the lowest tested, misses them; by themselves 130 meet them")
+	r = recorded(t, "h100x8-tp2-llama70b-fp8", Question{SLO: api.SLO{TTFT: .4, TPOT: .06}})
+	html = written(t, r, api.ReportHTML)
+	assert.Contains(t, html, "<td>KV-aware</td><td class=\"words\">50; judged by TTFT alone, since TPOT was not recorded at 20, 30")
+	assert.Contains(t, html, ">none: 20, the lowest tested, misses them; judged by TTFT alone")
+	keep(t, "h100", r)
+}
+
+// Baselines that were measured are judged by the intervals of their own.
+func TestReportOfMeasuredBaselines(t *testing.T) {
+	s := crossed()
+	b := api.Baseline{Name: "mine", Title: "Mine", Kind: baseline.KindMeasured, Rows: s.Rows}
+	r, err := NewReport(b, b, Question{A: api.ReportSide{Mode: api.ModeRoundRobin}, B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
+	require.NoError(t, err)
+	f := r.Pairs[0].Levels[0].Figures[QuantityTTFT95]
+	assert.Equal(t, api.OutcomeBetter, f.Outcome)
+	assert.False(t, f.Estimated)
+	assert.InDelta(t, .319, *f.Advantage, .001)
+	assert.Less(t, f.Interval[0], *f.Advantage)
+	assert.Equal(t, api.OutcomeTooVariable, r.Pairs[0].Levels[0].Figures[QuantityHitRate].Outcome)
+}
