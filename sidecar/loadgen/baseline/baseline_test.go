@@ -695,3 +695,44 @@ func TestWithIntervals(t *testing.T) {
 	assert.Equal(t, at.OutputTokensPerSecond.Interval, got.Rows[1].Intervals.OutputTokensPerSecond)
 	assert.Nil(t, got.Rows[1].Intervals.ITL.P50, "recorded nowhere")
 }
+
+// Two results are compared as a live step and a baseline are.
+func TestAgainst(t *testing.T) {
+	row := func(mode api.Mode, ttft, share float64) api.BaselineRow {
+		r := api.BaselineRow{Concurrency: 60, Mode: mode, TTFT: api.Percentiles{P95: &ttft}, KVHitRatio: new(.9), Intervals: &api.RowIntervals{}}
+		r.Intervals.TTFT.P95 = &[2]float64{ttft * (1 - share), ttft * (1 + share)}
+		return r
+	}
+	for share, want := range map[float64]api.Outcome{.01: api.OutcomeBetter, .5: api.OutcomeNoDifference} {
+		b := api.Baseline{Kind: KindMeasured, Rows: []api.BaselineRow{row(api.ModeRoundRobin, .8, share), row(api.ModeKV, .6, share)}}
+		rr, _ := At(b, api.ModeRoundRobin, "", 60)
+		kv, _ := At(b, api.ModeKV, "", 60)
+		found := Against(rr, kv)
+		assert.InDelta(t, 25, found.TTFT.P95.Improvement.Percent, 1e-9)
+		assert.Equal(t, want, found.TTFT.P95.Improvement.Outcome)
+		assert.Equal(t, api.OutcomeTooVariable, found.KVHitRatio.Improvement.Outcome, "without intervals")
+		assert.Nil(t, found.TTFT.P50.Improvement)
+		assert.Nil(t, rr.TTFT.P95.Improvement, "the column given is left as it was")
+	}
+}
+
+func TestUnlike(t *testing.T) {
+	of := func(spec api.Speculation, w *api.WorkloadShape, d api.Deployment) api.Baseline {
+		return api.Baseline{Deployment: d, Workload: w, Rows: []api.BaselineRow{{Concurrency: 60, Mode: api.ModeKV, Speculation: spec}}}
+	}
+	off, draft := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationDraft}
+	same, why := Unlike(of(api.SpeculationOff, nil, api.Deployment{Workers: 3}), of(api.SpeculationOff, nil, api.Deployment{Workers: 3}), off, off)
+	assert.Equal(t, []api.Difference{}, same)
+	assert.Empty(t, why)
+	found, why := Unlike(of(api.SpeculationOff, &api.WorkloadShape{Turns: api.Range{Min: 3, Max: 5}}, api.Deployment{Workers: 3}),
+		of(api.SpeculationDraft, &api.WorkloadShape{Turns: api.Range{Min: 5, Max: 5}}, api.Deployment{Workers: 4}), off, draft)
+	assert.Empty(t, why)
+	assert.Equal(t, []api.Difference{
+		{Field: "workers", Live: "3", Baseline: "4"}, {Field: "speculation", Live: "off", Baseline: "draft"}, {Field: "turns", Live: "3–5", Baseline: "5"},
+	}, found)
+	long := &api.WorkloadShape{OpeningTokens: 9000}
+	for _, c := range [][2]*api.WorkloadShape{{long, nil}, {nil, long}, {long, {}}} {
+		_, why = Unlike(of("", c[0], api.Deployment{}), of("", c[1], api.Deployment{}), api.ModeState{Mode: api.ModeKV}, api.ModeState{Mode: api.ModeKV})
+		assert.NotEmpty(t, why)
+	}
+}

@@ -46,7 +46,7 @@ func Unlike(is, was api.Baseline, mode, wasMode api.ModeState) ([]api.Difference
 	if is.Workload == nil && was.Workload == nil {
 		was.Workload = &live.Shape
 	}
-	found := slices.Concat([]api.Difference{}, differences(live, was))
+	found := append([]api.Difference{}, differences(live, was)...)
 	if is.Workload == nil && was.Workload != nil {
 		return found, incomparable(*was.Workload, nil)
 	}

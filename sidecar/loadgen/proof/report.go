@@ -158,7 +158,7 @@ var quantities = []quantity{
 // *[api.FieldError]: a mode, speculation or level that a baseline has not, named like the parameters of
 // the API: a_mode, a_speculation, b_mode, b_speculation, levels.
 func NewReport(a, b api.Baseline, q Question) (Report, error) {
-	r := Report{SLO: q.SLO, Words: []string{}, Inputs: slices.Concat([]Input{}, q.Inputs)}
+	r := Report{SLO: q.SLO, Inputs: append([]Input{}, q.Inputs...)}
 	for i, of := range []struct {
 		field string
 		b     api.Baseline
@@ -183,7 +183,7 @@ func NewReport(a, b api.Baseline, q Question) (Report, error) {
 		r.Title = modes + ": " + b.Title + " against " + a.Title
 	}
 	r.compare()
-	r.Words = slices.Concat(r.Words, r.sweepWords())
+	r.Words = append([]string{}, r.sweepWords()...)
 	return r, nil
 }
 

@@ -42,14 +42,14 @@ type Cause struct {
 // measured nothing yet: it says so, with what there is.
 func NewSweepReport(s api.Sweep) Report {
 	r := sweepReport(&s)
-	r.Words = slices.Concat([]string{}, words(&r))
+	r.Words = append([]string{}, words(&r)...)
 	return r
 }
 
 // sweepReport is the report without its sentences.
 func sweepReport(s *api.Sweep) Report {
 	seed := s.Request.Seed
-	r := Report{Title: sweepTitle(s), Sweep: &Run{
+	r := Report{Title: sweepTitle(s), Sides: []Side{}, Sweep: &Run{
 		ID: s.ID, State: s.State, Reason: s.Reason, Unfinished: unfinished(s), Asked: s.Asked, Ended: s.Ended, Program: s.Program,
 		Request: s.Request, Progress: s.Progress, Spans: []api.SweepSpan{}, Causes: causes(s.Spans), Trial: knownTrial(s.Trial), Capacity: s.Capacity,
 	}}

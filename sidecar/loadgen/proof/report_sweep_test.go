@@ -399,3 +399,34 @@ func TestReportOfMeasuredBaselines(t *testing.T) {
 	assert.Less(t, f.Interval[0], *f.Advantage)
 	assert.Equal(t, api.OutcomeTooVariable, r.Pairs[0].Levels[0].Figures[QuantityHitRate].Outcome)
 }
+
+// Lists in a report's JSON are lists, also where they are empty.
+func TestReportsListsAreLists(t *testing.T) {
+	s := swept(api.SweepLevels, 60)
+	s.State = api.SweepDone
+	data := written(t, NewSweepReport(s), api.ReportJSON)
+	for _, field := range []string{"words", "sides", "pairs", "inputs", "spans", "causes"} {
+		assert.NotContains(t, data, `"`+field+`": null`)
+		assert.Contains(t, data, `"`+field+`": [`)
+	}
+	one := crossed()
+	r, err := NewReport(api.Baseline{Name: "mine", Rows: one.Rows[:1]}, api.Baseline{Name: "mine", Rows: one.Rows[:1]}, Question{})
+	require.NoError(t, err)
+	assert.NotContains(t, written(t, r, api.ReportJSON), "null")
+	assert.Equal(t, "mine (A)", r.Sides[0].Name, "a result beside itself")
+}
+
+// Of three modes every pair has its tables.
+func TestReportOfThreeModes(t *testing.T) {
+	s := crossed()
+	least := api.ModeState{Mode: api.ModeLeastLoaded, Speculation: api.SpeculationOff}
+	s.Request.Modes = append(s.Request.Modes, least)
+	s.Rows = append(s.Rows, measured(60, least, .5, 2200, .02), measured(120, least, .58, 2700, .02))
+	r := NewSweepReport(s)
+	md := text(t, r)
+	require.Len(t, r.Pairs, 3)
+	for _, want := range []string{"### kv against round_robin", "### least_loaded against round_robin", "### least_loaded against kv", "- **least_loaded against kv, TTFT, p95**:", "Levels of kv alone, which are not compared: 180."} {
+		assert.Contains(t, md, want)
+	}
+	keep(t, "three", r)
+}

@@ -29,7 +29,7 @@ func words(r *Report) []string {
 	default:
 		all = r.sweepWords()
 	}
-	return slices.Concat(all, r.stateWords(len(all) > 0))
+	return append(append([]string{}, all...), r.stateWords(len(all) > 0)...)
 }
 
 // stateWords say what an unfinished sweep's sentences are worth.

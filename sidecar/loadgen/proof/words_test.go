@@ -43,9 +43,9 @@ func TestWordsOfATrial(t *testing.T) {
 		"no difference": {tried(NoDifference, new(difference(TTFT95, -.008, -.021, .005, NoDifference))), []string{
 			"No difference of 5 % or more between kv and round_robin at 120 conversations: TTFT p95 of kv is 0.8 % lower (2.1 % lower to 0.5 % higher).",
 		}},
-		"time over":            {tried(TimeOver, &open), []string{"Undecided after 60 minutes at 120 conversations: TTFT p95 of kv is 8.0 % lower (20.0 % lower to 5.0 % higher)."}},
-		"time over, no pair":   {tried(TimeOver, nil), []string{"Undecided after 60 minutes: no pair of spans was measured."}},
-		"running":              {tried(Running, &open), []string{"Undecided so far, after 2 pairs at 120 conversations: TTFT p95 of kv is 8.0 % lower (20.0 % lower to 5.0 % higher).", "Still running, with 18 spans measured: this can still change."}},
+		"time over":          {tried(TimeOver, &open), []string{"Undecided after 60 minutes at 120 conversations: TTFT p95 of kv is 8.0 % lower (20.0 % lower to 5.0 % higher)."}},
+		"time over, no pair": {tried(TimeOver, nil), []string{"Undecided after 60 minutes: no pair of spans was measured."}},
+		"running":            {tried(Running, &open), []string{"Undecided so far, after 2 pairs at 120 conversations: TTFT p95 of kv is 8.0 % lower (20.0 % lower to 5.0 % higher).", "Still running, with 18 spans measured: this can still change."}},
 		"running out of time": {func() api.Sweep {
 			s := tried(Running, &open)
 			s.Progress.Beyond = true
