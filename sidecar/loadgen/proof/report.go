@@ -24,7 +24,7 @@ type Question struct {
 	A, B   api.ReportSide // B is compared with A
 	Levels []int          // that are tested; none: all
 	SLO    api.SLO
-	Inputs []Input
+	Inputs []Input // none: the baselines themselves
 }
 
 // Report compares results level by level: two of any baselines, or all modes of a sweep. All in
@@ -182,9 +182,30 @@ func NewReport(a, b api.Baseline, q Question) (Report, error) {
 		}
 		r.Title = modes + ": " + b.Title + " against " + a.Title
 	}
+	if len(r.Inputs) == 0 {
+		r.Inputs = r.baselines()
+	}
 	r.compare()
 	r.Words = append([]string{}, r.sweepWords()...)
 	return r, nil
+}
+
+// baselines are the inputs where no others are told: each with the time of its latest row.
+func (r *Report) baselines() (all []Input) {
+	for i := range r.Sides {
+		s := &r.Sides[i]
+		if i > 0 && s.Baseline == r.Sides[0].Baseline {
+			break
+		}
+		in := Input{File: "baseline " + s.Baseline}
+		for _, row := range s.Rows {
+			if row.Measured != nil && (in.Date == nil || row.Measured.After(*in.Date)) {
+				in.Date = row.Measured
+			}
+		}
+		all = append(all, in)
+	}
+	return all
 }
 
 // newSide is what a baseline has in a mode.

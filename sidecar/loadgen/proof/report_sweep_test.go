@@ -389,9 +389,11 @@ func TestPagesOfTheRecord(t *testing.T) {
 // Baselines that were measured are judged by the intervals of their own.
 func TestReportOfMeasuredBaselines(t *testing.T) {
 	s := crossed()
+	s.Rows[0].Measured = &t0
 	b := api.Baseline{Name: "mine", Title: "Mine", Kind: baseline.KindMeasured, Rows: s.Rows}
 	r, err := NewReport(b, b, Question{A: api.ReportSide{Mode: api.ModeRoundRobin}, B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
 	require.NoError(t, err)
+	assert.Contains(t, text(t, r), "| baseline mine | 2026-02-17T12:52:00Z | not recorded | not recorded |")
 	f := r.Pairs[0].Levels[0].Figures[QuantityTTFT95]
 	assert.Equal(t, api.OutcomeBetter, f.Outcome)
 	assert.False(t, f.Estimated)
