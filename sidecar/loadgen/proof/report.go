@@ -194,16 +194,15 @@ func NewReport(a, b api.Baseline, q Question) (Report, error) {
 func (r *Report) baselines() (all []Input) {
 	for i := range r.Sides {
 		s := &r.Sides[i]
-		if i > 0 && s.Baseline == r.Sides[0].Baseline {
-			break
+		if i == 0 || s.Baseline != r.Sides[0].Baseline {
+			all = append(all, Input{File: "baseline " + s.Baseline})
 		}
-		in := Input{File: "baseline " + s.Baseline}
+		in := &all[len(all)-1]
 		for _, row := range s.Rows {
 			if row.Measured != nil && (in.Date == nil || row.Measured.After(*in.Date)) {
 				in.Date = row.Measured
 			}
 		}
-		all = append(all, in)
 	}
 	return all
 }
