@@ -381,23 +381,6 @@ func (d *Desk) WriteSeconds(ctx context.Context, w io.Writer, id string) error {
 	return writeSeconds(w, spans)
 }
 
-// WriteSweepReport writes the report of a sweep, whether it has ended or not. Errors are
-// [api.ErrNotFound] and those of w.
-func (d *Desk) WriteSweepReport(ctx context.Context, w io.Writer, id string, f api.ReportFormat) error {
-	v, err := d.Sweep(ctx, id)
-	if err != nil {
-		return err
-	}
-	return writeSweepReport(w, v, f)
-}
-
-// WriteReport writes the report on any two results: b compared with a. The error is an
-// [api.FieldError] for a side that is not there, [api.ErrNotFound] for a baseline that is not,
-// or that of w.
-func (d *Desk) WriteReport(_ context.Context, w io.Writer, a, b api.ReportSide, f api.ReportFormat) error {
-	return writeReport(w, d.opts.Catalogue, a, b, f)
-}
-
 // errGivenUp are the causes of a span's end before its time.
 var (
 	errPaused    = errors.New("it was paused")

@@ -1,17 +1,39 @@
 package sweep
 
 import (
+	"context"
 	"io"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/proof"
 )
 
-func proofWords(s *api.Sweep) []string { return []string{} }
-
-func writeSweepReport(w io.Writer, v api.Sweep, f api.ReportFormat) error {
-	return api.Refuse("format", f, "none yet")
+// WriteSweepReport writes the report of a sweep, whether it has ended or not. Errors are
+// [api.ErrNotFound], an [api.FieldError] for another format, and those of w.
+func (d *Desk) WriteSweepReport(ctx context.Context, w io.Writer, id string, f api.ReportFormat) error {
+	v, err := d.Sweep(ctx, id)
+	if err != nil {
+		return err
+	}
+	r := proof.NewSweepReport(v)
+	return r.Write(w, f)
 }
 
-func writeReport(w io.Writer, c Catalogue, a, b api.ReportSide, f api.ReportFormat) error {
-	return api.Refuse("format", f, "none yet")
+// WriteReport writes the report on any two results: b compared with a. The error is an
+// [api.FieldError] for a side or a format that is not there, [api.ErrNotFound] for a
+// baseline that is not, or that of w.
+func (d *Desk) WriteReport(_ context.Context, w io.Writer, a, b api.ReportSide, f api.ReportFormat) error {
+	first, err := d.opts.Catalogue.Baseline(a.Baseline)
+	if err != nil {
+		return err
+	}
+	other, err := d.opts.Catalogue.Baseline(b.Baseline)
+	if err != nil {
+		return err
+	}
+	r, err := proof.NewReport(first, other, proof.Question{A: a, B: b, SLO: d.opts.Catalogue.Settings().SLO})
+	if err != nil {
+		return err
+	}
+	return r.Write(w, f)
 }

@@ -103,7 +103,7 @@ func (s *sweep) renew() {
 	if s.doc.Sweep.State.Ended() {
 		p.SecondsLeft = nil
 	}
-	s.doc.Sweep.Words = proofWords(&s.doc.Sweep)
+	s.doc.Sweep.Words = proof.Words(&s.doc.Sweep)
 	s.publish()
 }
 

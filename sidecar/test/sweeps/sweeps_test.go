@@ -3,6 +3,9 @@ package sweeps
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -337,5 +340,41 @@ func TestBadRequests(t *testing.T) {
 		require.ErrorIs(t, second(b.process.desk.StartSweep(t.Context(), "ann", "twin", trial())), api.ErrNotFound)
 		assert.Empty(t, b.process.desk.Sweeps(t.Context()).Sweeps)
 		assert.Len(t, b.process.desk.Sweeps(t.Context()).Defaults, 3)
+	})
+}
+
+// A report can be had at any time, in every format; an unfinished one says what there is.
+func TestReports(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		desk, ctx := b.process.desk, t.Context()
+		s := b.begun(levels())
+		write := func(f api.ReportFormat) string {
+			var out strings.Builder
+			require.NoError(t, desk.WriteSweepReport(ctx, &out, s.ID, f))
+			return out.String()
+		}
+		s = b.until(s.ID, "a span", limit, func(s api.Sweep) bool { return len(s.Spans) == 1 })
+		assert.Contains(t, write(api.ReportMarkdown), "1 of 12 spans")
+		s = b.until(s.ID, "the end", limit, ended)
+		md := write(api.ReportMarkdown)
+		assert.NotContains(t, md, "1 of 12 spans")
+		for _, f := range api.ReportFormats {
+			assert.NotEmpty(t, write(f))
+		}
+		ttft := *s.Rows[0].TTFT.P95
+		assert.Contains(t, md, fmt.Sprintf("%.0f ms", 1000*ttft))
+		assert.Contains(t, write(api.ReportTSV), strconv.FormatFloat(ttft, 'g', -1, 64), "all digits")
+		assert.Contains(t, write(api.ReportHTML), "<svg")
+
+		var out strings.Builder
+		record := api.ReportSide{Baseline: "h200x3-tp1-llama70b-fp8", Mode: api.ModeRoundRobin}
+		_, err := desk.SweepBaseline(ctx, "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
+		require.NoError(t, err)
+		require.NoError(t, desk.WriteReport(ctx, &out, record, api.ReportSide{Baseline: "ours", Mode: api.ModeKV}, api.ReportMarkdown))
+		assert.Contains(t, out.String(), "KV-aware against Round-robin")
+		require.ErrorIs(t, desk.WriteReport(ctx, &out, record, api.ReportSide{Baseline: "theirs"}, api.ReportMarkdown), api.ErrNotFound)
+		require.ErrorAs(t, desk.WriteReport(ctx, &out, record, api.ReportSide{Baseline: "ours", Mode: "random"}, api.ReportMarkdown), new(*api.FieldError))
+		require.ErrorIs(t, desk.WriteSweepReport(ctx, &out, "none", api.ReportMarkdown), api.ErrNotFound)
+		b.free()
 	})
 }
