@@ -21,9 +21,7 @@ import (
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
-var (
-	t0 = time.Date(2026, 2, 17, 12, 52, 0, 0, time.UTC)
-)
+var t0 = time.Date(2026, 2, 17, 12, 52, 0, 0, time.UTC)
 
 // swept is a sweep as the desk gives it, with nothing measured.
 func swept(kind api.SweepKind, levels ...int) api.Sweep {

@@ -279,13 +279,14 @@ func (s *sweep) begin(ctx context.Context) *lane.Lease {
 		if lease != nil {
 			return lease
 		}
-		_ = wait(ctx, tryAgain)
+		_ = pause(ctx)
 	}
 	return nil
 }
 
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
+// pause waits before something is tried again. The error is the cause of ctx's end.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(tryAgain)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -305,7 +306,7 @@ func (s *sweep) step(ctx context.Context, lease *lane.Lease, span proof.Span) er
 		var cannot errSwitch
 		switch {
 		case errors.As(err, &cannot) && time.Since(began) < switchPatience:
-			if err := wait(ctx, tryAgain); err != nil {
+			if err := pause(ctx); err != nil {
 				return err
 			}
 		case err != nil:
@@ -349,7 +350,7 @@ func (s *sweep) keep(ctx context.Context, o *outcome) error {
 		if err == nil {
 			break
 		}
-		if err := wait(ctx, tryAgain); err != nil {
+		if err := pause(ctx); err != nil {
 			return err
 		}
 	}
@@ -366,22 +367,7 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 	}
 	s.desk.mu.Lock()
 	s.stop = nil
-	by, note := "load generator", ""
-	if s.doc.Sweep.State == api.SweepRunning { // nobody has interrupted it
-		who, stopped := lease.StoppedBy()
-		switch {
-		case stopped:
-			s.doc.Sweep.State, s.doc.Sweep.Reason = api.SweepPaused, "the workload was stopped by "+who
-			s.doc.Before.Running = false
-			by, note = who, "paused "+s.title()+": the workload was stopped"
-		case err != nil:
-			s.doc.Sweep.State, s.doc.Sweep.Reason = api.SweepPaused, err.Error()
-			note = "paused " + s.title() + ": " + err.Error()
-		default:
-			s.doc.Sweep.State, s.doc.Sweep.Ended = api.SweepDone, new(time.Now())
-			note = "finished " + s.title()
-		}
-	}
+	by, note := s.conclude(lease, err)
 	s.span.Store(nil)
 	s.renew()
 	before := *s.doc.Before
@@ -392,22 +378,43 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 	back := lease.Release(ctx, by, before)
 	s.desk.mu.Lock()
 	defer s.desk.mu.Unlock()
-	s.lease, s.doc.Before = nil, nil
-	switch {
-	case ctx.Err() != nil:
-		s.doc.Before = &before
-	case back != nil:
-		s.doc.Sweep.Reason = joinWords(s.doc.Sweep.Reason, fmt.Sprintf("the lane could not be brought back to %s: %v", words(before.Mode), back))
-		s.lane.Note(by, s.doc.Sweep.Reason)
-	default:
-		s.lane.Note(by, fmt.Sprintf("the lane is as it was: %s, %d conversations, %s", words(before.Mode), before.Concurrency, map[bool]string{true: "running", false: "stopped"}[before.Running]))
+	s.lease = nil
+	if ctx.Err() != nil {
+		return
 	}
+	s.doc.Before = nil
+	note = fmt.Sprintf("the lane is as it was: %s, %d conversations, %s", words(before.Mode), before.Concurrency, map[bool]string{true: "running", false: "stopped"}[before.Running])
+	if back != nil {
+		note = fmt.Sprintf("the lane could not be brought back to %s: %v", words(before.Mode), back)
+		s.doc.Sweep.Reason = joinWords(s.doc.Sweep.Reason, note)
+	}
+	s.lane.Note(by, note)
 	s.publish()
 	for s.save(ctx, 0, nil) != nil && ctx.Err() == nil {
 		s.desk.mu.Unlock()
-		_ = wait(ctx, tryAgain)
+		_ = pause(ctx)
 		s.desk.mu.Lock()
 	}
+}
+
+// conclude sets the state of a sweep that runs no more, unless somebody has, and gives what is
+// to be noted of it. The desk's lock is held.
+func (s *sweep) conclude(lease *lane.Lease, err error) (by, note string) {
+	by, doc := "load generator", &s.doc.Sweep
+	who, stopped := lease.StoppedBy()
+	switch {
+	case doc.State != api.SweepRunning:
+		return by, ""
+	case stopped:
+		doc.State, doc.Reason = api.SweepPaused, "the workload was stopped by "+who
+		s.doc.Before.Running = false
+		return who, "paused " + s.title() + ": the workload was stopped"
+	case err != nil:
+		doc.State, doc.Reason = api.SweepPaused, err.Error()
+		return by, "paused " + s.title() + ": " + err.Error()
+	}
+	doc.State, doc.Ended = api.SweepDone, new(time.Now())
+	return by, "finished " + s.title()
 }
 
 func joinWords(a, b string) string {
