@@ -43,6 +43,9 @@ func TestLevels(t *testing.T) {
 		assert.GreaterOrEqual(t, tick.At, plotTop)
 		assert.LessOrEqual(t, tick.At, plotBottom)
 	}
+	hits := Levels("", "%", 0, Series{"kv", []Point{{60, 96.2, nil}, {80, 93.4, nil}}}, Series{"rr", []Point{{60, 81.8, nil}}})
+	assert.Equal(t, tick{plotBottom, "80"}, hits.YTicks[0])
+	assert.Equal(t, tick{plotTop, "100"}, hits.YTicks[len(hits.YTicks)-1])
 	linear := Levels("", "%", 0, Series{"kv", []Point{{60, 90, nil}}})
 	assert.NotContains(t, linear.Unit, "logarithmic")
 	assert.Len(t, linear.XTicks, 1)

@@ -41,7 +41,7 @@ func Levels(title, unit string, limitAt float64, all ...Series) Chart {
 		for _, p := range s.Points {
 			values, levels = append(values, p.Value), append(levels, p.Level)
 			if p.Band != nil {
-				values = append(values, p.Band[1])
+				values = append(values, max(p.Band[0], 0), p.Band[1])
 			}
 		}
 	}
@@ -64,17 +64,40 @@ func Levels(title, unit string, limitAt float64, all ...Series) Chart {
 	return c
 }
 
-// levelsAxis is from 0, or logarithmic where values lie far apart.
+// near is what share of the largest value the least one is at least for the axis to begin
+// close to it, so that all of them are not one line: so are hit rates.
+const near = .7
+
+// levelsAxis is from 0, or from near the least value where all lie close together, or
+// logarithmic where they lie far apart.
 func (c *Chart) levelsAxis(values []float64, limitAt float64) func(float64) float64 {
-	top := max(values[len(values)-1], limitAt)
-	if low := values[0]; low <= 0 || values[len(values)-1] < many*values[len(values)/2] {
-		return c.yAxis(top)
-	}
-	c.Unit += ", logarithmic"
-	low := values[0]
+	low, top := values[0], max(values[len(values)-1], limitAt)
 	if limitAt > 0 {
 		low = min(low, limitAt)
 	}
+	switch {
+	case low > 0 && values[len(values)-1] >= many*values[len(values)/2]:
+		return c.logarithmic(low, top)
+	case low >= near*top && low < top:
+		return c.close(low, top)
+	}
+	return c.yAxis(top)
+}
+
+// close is an axis between round numbers around the values.
+func (c *Chart) close(low, top float64) func(float64) float64 {
+	step := niceStep(marginOfPlot * (top - low) / ticksDown)
+	base, end := step*math.Floor(low/step), step*math.Ceil(top/step)
+	scale := func(v float64) float64 { return round(plotBottom - plotHeight*(v-base)/(end-base)) }
+	for i := range int(math.Round((end-base)/step)) + 1 {
+		v := base + float64(i)*step
+		c.YTicks = append(c.YTicks, tick{scale(v), strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)})
+	}
+	return scale
+}
+
+func (c *Chart) logarithmic(low, top float64) func(float64) float64 {
+	c.Unit += ", logarithmic"
 	from, to := math.Log10(low*.8), math.Log10(top*1.2)
 	scale := func(v float64) float64 {
 		return round(plotBottom - plotHeight*(math.Log10(max(v, low*.8))-from)/(to-from))

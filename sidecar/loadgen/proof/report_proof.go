@@ -223,7 +223,7 @@ func (r *Report) spans() []section {
 	if r.Sweep == nil || len(r.Sweep.Spans) == 0 {
 		return nil
 	}
-	s := section{Title: "Spans", Table: &grid{Words: []int{1, 8}, Head: []string{"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks"}}}
+	s := section{Title: "Spans", Table: &grid{Words: []int{1, 3, 8}, Head: []string{"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks"}}}
 	for i := range r.Sweep.Spans {
 		x := &r.Sweep.Spans[i]
 		number := strconv.Itoa(x.Number)
@@ -237,12 +237,15 @@ func (r *Report) spans() []section {
 		if x.Spoiled != "" {
 			remarks = append(remarks, "does not count: "+x.Spoiled)
 		}
-		counted := "–"
+		began, counted := "–", "–"
+		if !x.Started.IsZero() {
+			began = x.Started.UTC().Format(time.RFC3339)
+		}
 		if !x.CountedFrom.IsZero() && x.Until.After(x.CountedFrom) {
 			counted = fmt.Sprintf("%.0f s", x.Until.Sub(x.CountedFrom).Seconds())
 		}
 		s.Table.Rows = append(s.Table.Rows, []string{
-			number, r.modeName(x.Mode), strconv.Itoa(x.Concurrency), x.Started.UTC().Format(time.RFC3339), counted,
+			number, r.modeName(x.Mode), strconv.Itoa(x.Concurrency), began, counted,
 			strconv.Itoa(x.Turns), strconv.Itoa(x.Failed), strconv.FormatUint(x.Seed, 10), strings.Join(remarks, "; "),
 		})
 	}

@@ -35,6 +35,20 @@ type grid struct {
 // Left says whether a column is text.
 func (g *grid) Left(column int) bool { return slices.Contains(g.Words, column) }
 
+// Main is what a number's cell has in front of its brackets; all of it, where it is text.
+func (g *grid) Main(column int, cell string) string {
+	if g.Left(column) || !strings.HasSuffix(cell, ")") {
+		return cell
+	}
+	main, _, _ := strings.Cut(cell, " (")
+	return main
+}
+
+// Small is the rest of it, which a page sets below.
+func (g *grid) Small(column int, cell string) string {
+	return strings.TrimSpace(strings.TrimPrefix(cell, g.Main(column, cell)))
+}
+
 // sections are the report as it is read: what it shows, setup, methodology, tables, what the SLOs
 // allow, why the modes cross, summary, spans, inputs.
 func (r *Report) sections() []section {
@@ -222,11 +236,7 @@ func (r *Run) methodology() (items []item) {
 		api.SweepLevels:   "sweep: what does each mode do at each level?",
 		api.SweepCapacity: "capacity search: how many conversations does each mode sustain within the SLOs?",
 	}[q.Kind])
-	when := r.Asked.UTC().Format(minutes)
-	if r.Ended != nil {
-		when += " to " + r.Ended.UTC().Format(minutes)
-	}
-	add("Measured", when)
+	add("Measured", r.when())
 	add("Concurrency", numbers(q.Levels)+" conversations in progress")
 	warmUp := "each span until the conversations that began it have ended"
 	switch q.Kind {
@@ -274,6 +284,14 @@ func (r *Run) methodology() (items []item) {
 func smallestOf(q *api.SweepRequest) string {
 	r := Report{Sweep: &Run{Request: *q}}
 	return r.smallest()
+}
+
+// when says from when to when the sweep ran.
+func (r *Run) when() string {
+	if r.Ended == nil {
+		return "from " + r.Asked.UTC().Format(minutes)
+	}
+	return r.Asked.UTC().Format(minutes) + " to " + r.Ended.UTC().Format(minutes)
 }
 
 // cold says how caches were made cold.

@@ -190,13 +190,7 @@ func anySweep(rng *rand.Rand) api.Sweep {
 			}
 			r := api.BaselineRow{Concurrency: level, Mode: m.Mode, Speculation: m.Speculation, N: rng.IntN(1000), Intervals: &api.RowIntervals{}}
 			for _, q := range quantities {
-				top := 5.
-				if q.kind == rate {
-					top = 5000
-				} else if q.kind == share {
-					top = 1
-				}
-				*q.interval(r.Intervals) = value(q.of(&r), top)
+				*q.interval(r.Intervals) = value(q.of(&r), map[kind]float64{duration: 5, rate: 5000, share: 1}[q.kind])
 			}
 			if rng.IntN(10) == 0 {
 				r.Intervals = nil
