@@ -59,7 +59,8 @@ func Levels(title, unit string, limitAt float64, all ...Series) Chart {
 		c.series(class, s, unit, across, scale)
 	}
 	if limitAt > 0 {
-		c.Limit = &limit{scale(limitAt), "SLO " + Number(limitAt) + " " + unit}
+		c.Limit = &limit{Y: scale(limitAt)}
+		c.Legend = append(c.Legend, legend{"slo", "SLO " + Number(limitAt) + " " + unit}) // in the plot it would hide the lines
 	}
 	return c
 }

@@ -399,14 +399,18 @@ func (r *Report) pairSections(p *Pair) (all []section) {
 			head.Table.Rows = append(head.Table.Rows, []string{strings.ReplaceAll(d.Field, "_", " "), d.Live, d.Baseline})
 		}
 	}
-	if len(head.Text) > 0 || head.Title != "" {
+	if len(head.Text) > 0 {
 		all = append(all, head)
 	}
 	if len(p.Levels) == 0 {
 		return all
 	}
 	for _, t := range tables {
-		all = append(all, p.table(t.title, t.of, a, b))
+		title := t.title
+		if len(r.Pairs) > 1 {
+			title = b + " against " + a + ": " + title
+		}
+		all = append(all, p.table(title, t.of, a, b))
 	}
 	return all
 }
