@@ -192,7 +192,7 @@ func (r *Report) crossed(p *Pair) (text []string) {
 	}
 	if worstAt > 0 {
 		if why := r.causesAt(p, worstAt); why != "" {
-			text = append(text, fmt.Sprintf("At %d, where %s is worse by most, the cluster said under %[2]s against %[3]s: %[4]s.", worstAt, b, a, why))
+			text = append(text, fmt.Sprintf("By TTFT p95, %s is furthest behind at %d. What the cluster said of itself there, under %[1]s against %[3]s: %[4]s.", b, worstAt, a, why))
 		}
 	}
 	return text

@@ -203,7 +203,7 @@ var causeColumns = []struct {
 }{
 	{"Queue time", "queue time", func(c *api.SweepCauses) **float64 { return &c.QueueSeconds }, precise, false},
 	{"Longest queue time", "the longest queue time", func(c *api.SweepCauses) **float64 { return &c.QueueLargest }, precise, true},
-	{"Queue skew", "its skew over the workers", func(c *api.SweepCauses) **float64 { return &c.QueueSkew }, times, false},
+	{"Queue skew", "queue skew", func(c *api.SweepCauses) **float64 { return &c.QueueSkew }, times, false},
 	{"Waiting requests", "waiting requests", func(c *api.SweepCauses) **float64 { return &c.Waiting }, tenths, false},
 	{"Engine TTFT p95", "engine TTFT p95", func(c *api.SweepCauses) **float64 { return &c.EngineTTFT }, precise, false},
 	{"In-flight spread", "in-flight spread", func(c *api.SweepCauses) **float64 { return &c.InflightSpread }, tenths, false},

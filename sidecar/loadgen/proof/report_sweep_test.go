@@ -109,7 +109,7 @@ func TestReportOfASweep(t *testing.T) {
 		"| 60 | 328 ms (321 to 334) | 223 ms (219 to 227) | +31.9 % (",
 		"| 120 | 298 ms (292 to 303) | 295 ms (289 to 301) | no difference shown (+0.8 %) |",
 		"By TTFT p95, kv is better than round_robin at 60 and worse at 180: they cross between the two.",
-		"At 180, where kv is worse by most, the cluster said under kv against round_robin: queue time 0.31 s against 0.03 s; the longest queue time 1.48 s against 0.04 s; its skew over the workers 2.55× against 1.17×; engine TTFT p95 1.59 s against 0.26 s; in-flight spread 30.0 against 13.0.",
+		"By TTFT p95, kv is furthest behind at 180. What the cluster said of itself there, under kv against round_robin: queue time 0.31 s against 0.03 s; the longest queue time 1.48 s against 0.04 s; queue skew 2.55× against 1.17×; engine TTFT p95 1.59 s against 0.26 s; in-flight spread 30.0 against 13.0.",
 		"| 180 | kv | 0.31 s | 1.48 s | 2.55× | 1.59 s | 30.0 |",
 		"| 12 (attempt 2) | kv | 180 |",
 		"| sweep 20260217-125242 | 2026-02-17T12:52:00Z | 7 | 1.4.0 |",
