@@ -387,15 +387,16 @@ type TrialState struct {
 // Capacity is what a capacity search has found.
 type Capacity struct {
 	Modes    []ModeCapacity `json:"modes"`
-	Crossing *Crossing      `json:"crossing,omitempty"` // absent: not looked for, or none in the range
+	Crossing *Crossing      `json:"crossing,omitempty"` // absent: not looked for, or not known yet
 }
 
 // ModeCapacity is how many conversations a mode sustains within the SLOs.
 type ModeCapacity struct {
 	Mode     ModeState `json:"mode"`
 	Level    *int      `json:"level,omitempty"`    // the estimate; 0: not even the lowest level meets them; absent: not known yet
-	Interval *[2]int   `json:"interval,omitempty"` // 95 %: between the levels at which it is certain enough
-	// Above says that the highest level still meets the SLOs: the capacity lies beyond it.
+	Interval *[2]int   `json:"interval,omitempty"` // 95 %: between the levels at which it is certain enough; from 0 where none is certain to meet them
+	// Above says that no level is certain to miss the SLOs: the interval ends at the highest
+	// one or beyond it. With that as the estimate, it still meets them, and so may more.
 	Above    bool        `json:"above,omitempty"`
 	Isolated []int       `json:"isolated"` // levels above the first that misses, which meet them nevertheless
 	Tested   []LevelTest `json:"tested"`   // ascending
@@ -410,8 +411,9 @@ type LevelTest struct {
 
 // Crossing is where the second of two modes stops being better by TTFT p95, or begins to.
 type Crossing struct {
-	Level    *int    `json:"level,omitempty"`    // the estimate
-	Interval *[2]int `json:"interval,omitempty"` // 95 %
+	Level    *int    `json:"level,omitempty"`    // the estimate; absent: they do not seem to cross in the range
+	Interval *[2]int `json:"interval,omitempty"` // 95 %; from 0 where the order is not certain at the lowest level
+	Above    bool    `json:"above,omitempty"`    // at no level is the order certain to have turned: the interval ends at the highest, or beyond it
 	Below    string  `json:"below"`              // which is better below: a or b
 }
 

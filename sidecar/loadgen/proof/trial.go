@@ -294,20 +294,26 @@ func lookAt(m Metric, pairs []pair) (l look, ok bool) {
 	l.pairs = len(pairs)
 	va, dfa := within(as)
 	vb, dfb := within(bs)
-	l.variance, l.basis = va+vb+2*restart*restart, BasisSections
 	// Degrees of freedom of a sum of variances: Welch, Biometrika 34 (1947), 28–35.
-	l.df = dfa + dfb
+	df := dfa + dfb
 	if q := va*va/dfa + vb*vb/dfb; q > 0 {
-		l.df = (va + vb) * (va + vb) / q
+		df = (va + vb) * (va + vb) / q
 	}
-	if between := float64(len(pairs) - 1); between > 0 {
-		scatter := stat.Variance(differences, nil)
-		if scatter > l.variance*(distuv.F{D1: between, D2: l.df}).Quantile(1-alpha) {
+	l.scattering(differences, va+vb+2*restart*restart, df)
+	return l, true
+}
+
+// scattering sets the variance to that by sections, or to that between values where they
+// scatter more.
+func (l *look) scattering(values []float64, variance, df float64) {
+	l.variance, l.df, l.basis = variance, df, BasisSections
+	if between := float64(len(values) - 1); between > 0 {
+		scatter := stat.Variance(values, nil)
+		if scatter > variance*(distuv.F{D1: between, D2: df}).Quantile(1-alpha) {
 			l.df, l.basis = between, BasisPairs
 		}
-		l.variance = max(l.variance, scatter)
+		l.variance = max(variance, scatter)
 	}
-	return l, true
 }
 
 // within is the variance of a span's value by its sections, over the spans of one arm.

@@ -1,0 +1,329 @@
+package proof
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"kvbooth/sidecar/api"
+)
+
+// CapacityPlan is what a capacity search asks, settled before its first span.
+type CapacityPlan struct {
+	Modes      []api.ModeState `json:"modes"`      // one or two; of two it also looks for where they cross
+	Levels     []int           `json:"levels"`     // of the coarse scan, ascending
+	Resolution int             `json:"resolution"` // conversations: levels that lie closer together are not parted further
+	Seconds    float64         `json:"seconds"`    // that a span counts at least
+	MaxTime    float64         `json:"max_time"`   // seconds, of all spans with their warm-up; no span is begun that would take longer
+	SLO        api.SLO         `json:"slo"`
+	Seed       uint64          `json:"seed,string"` // of the order and of the draws
+}
+
+// DefaultCapacity scans the range of the booths' slider for six hours at most.
+func DefaultCapacity(modes ...api.ModeState) CapacityPlan {
+	return CapacityPlan{
+		Modes: modes, Levels: []int{60, 90, 120, 150, 180}, Resolution: 8, Seconds: 60, MaxTime: 6 * 3600,
+		SLO: api.SLO{TTFT: .6, TPOT: .06}, Seed: 1,
+	}
+}
+
+// Validate says what no capacity search can ask: nil, or an *[api.FieldError].
+func (p CapacityPlan) Validate() error {
+	if n := len(p.Modes); n < 1 || n > 2 {
+		return api.Refuse("modes", fmt.Sprintf("a list of %d", n), "one or two")
+	}
+	for i, m := range p.Modes {
+		if !slices.Contains(api.Modes, m.Mode) || m.Mode == api.ModeUnknown {
+			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded")
+		}
+		if slices.Contains(p.Modes[:i], m) {
+			return api.Refuse("modes", m.Mode, "each mode once")
+		}
+	}
+	if n := len(p.Levels); n < 2 || n > api.MaxSweepLevels || p.Levels[0] < 1 {
+		return api.Refuse("levels", p.Levels, fmt.Sprintf("2 to %d, each 1 or more", api.MaxSweepLevels))
+	}
+	for i, level := range p.Levels[1:] {
+		if level <= p.Levels[i] {
+			return api.Refuse("levels", level, fmt.Sprintf("more than %d: ascending, each once", p.Levels[i]))
+		}
+	}
+	switch {
+	case p.Resolution < 1:
+		return api.Refuse("resolution", p.Resolution, "1 or more")
+	case !(p.Seconds >= 1 && p.Seconds <= maxSpan):
+		return api.Refuse("span_seconds", p.Seconds, fmt.Sprintf("1 to %d", maxSpan))
+	case !(p.MaxTime >= p.Seconds && p.MaxTime <= maxTrial):
+		return api.Refuse("max_seconds", p.MaxTime, fmt.Sprintf("span_seconds to %d", maxTrial))
+	case !(p.SLO.TTFT > 0):
+		return api.Refuse("slo.ttft", p.SLO.TTFT, "more than 0")
+	case !(p.SLO.TPOT > 0):
+		return api.Refuse("slo.tpot", p.SLO.TPOT, "more than 0")
+	}
+	return nil
+}
+
+// steps is how many times the widest gap of the scan can be halved until it is no wider
+// than the resolution.
+func (p CapacityPlan) steps() (n int) {
+	widest := 0
+	for i, level := range p.Levels[1:] {
+		widest = max(widest, level-p.Levels[i])
+	}
+	return halvings(widest, p.Resolution)
+}
+
+// halvings is how many times a gap can be halved until it is no wider than the resolution.
+func halvings(gap, resolution int) (n int) {
+	for ; gap > resolution; n++ {
+		gap -= gap / 2
+	}
+	return n
+}
+
+// questions is how many intervals the search is after: one for each mode, and of two modes
+// that of the crossing.
+func (p CapacityPlan) questions() int { return 2*len(p.Modes) - 1 }
+
+// family is how many levels the search may test: those of the scan, and for each question
+// two bisections, since either end of an interval is narrowed.
+func (p CapacityPlan) family() int { return len(p.Levels) + 2*p.questions()*p.steps() }
+
+// Capacity finds for each mode the highest concurrency such that it and every lower
+// level tested meet the SLOs, TTFT p95 and TPOT p95; of two modes, also where TTFT p95 of
+// the second stops being better, or begins to. It is a state machine like [Trial], and
+// its JSON is all of its state.
+//
+// Both are the same question, of the first failure in a row of levels: a level fails
+// where an SLO is missed, or where the order of the modes is not that of the lowest levels.
+// First each level of the scan is measured once in every mode, since what lies above a
+// failure need not fail. Then the gap below the first level that seems to fail is halved down
+// to the resolution. Then levels that decide are measured again, each time with fresh
+// draws: those up to that level, and above it up to the first that certainly fails. A level
+// is left open when, as it scatters, [maxRepeats] spans would not settle it: an interval
+// must end beyond it. Last, the gaps at both ends of the interval are halved, too.
+//
+// The interval of 95 % runs from the highest level such that it and all tested ones below
+// certainly pass, to the lowest that certainly fails. It is wrong only if a level's verdict is, and
+// each of the three intervals has α for that. It is spent equally over as many levels
+// as the search may test (Bonferroni; that later levels are chosen by what earlier ones
+// showed does not matter, since each is judged by spans of its own), and by each level
+// over its looks as [Trial] does: the k-th spends 1/(k(k+1)) of it. The tests are one-sided,
+// since a level that truly passes can err on one side only. To meet both SLOs, each is
+// tested with the whole of a level's error (intersection-union: Berger, "Multiparameter
+// Hypothesis Testing and Acceptance Sampling", Technometrics 24 (1982)); to miss one of
+// them, with half of it.
+//
+// A level's figure is the mean over its spans of the logarithm of their percentiles; its
+// variance is that of a trial, of one arm for the SLOs, and of pairs of spans with the same
+// draws for the crossing.
+type Capacity struct {
+	Plan CapacityPlan `json:"plan"`
+	Done []Done       `json:"done"`
+}
+
+// maxRepeats is how many spans a level gets in a mode at most. With more of them, the looks
+// cost more than they bring.
+const maxRepeats = 8
+
+// capacityMetrics are those that the SLOs are about.
+var capacityMetrics = []Metric{TTFT95, TPOT95}
+
+// NewCapacity begins a capacity search. The error is an *[api.FieldError].
+func NewCapacity(p CapacityPlan) (*Capacity, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return &Capacity{Plan: p}, nil
+}
+
+// CapacityEnd says why a capacity search is over.
+type CapacityEnd string
+
+// The ends.
+const (
+	CapacityRunning  CapacityEnd = ""
+	CapacityDecided  CapacityEnd = "decided"   // no further span would narrow an interval by what the plan asks for
+	CapacityTimeOver CapacityEnd = "time_over" // the next span would take longer than there is
+)
+
+// Over says whether and why the search has ended.
+func (c *Capacity) Over() CapacityEnd {
+	_, end := c.next()
+	return end
+}
+
+// Next is the span to run; false once the search is over.
+func (c *Capacity) Next() (Span, bool) {
+	s, end := c.next()
+	return s, end == CapacityRunning
+}
+
+func (c *Capacity) next() (Span, CapacityEnd) {
+	s, ok := c.repeated()
+	if !ok {
+		t, ok := c.task()
+		if !ok {
+			return Span{}, CapacityDecided
+		}
+		s = c.span(t)
+	}
+	if each, known := c.expected(s.Concurrency); known && c.used()+each > c.Plan.MaxTime {
+		return Span{}, CapacityTimeOver
+	}
+	return s, CapacityRunning
+}
+
+// repeated is the last span once more, if that was spoiled for the first time.
+func (c *Capacity) repeated() (Span, bool) {
+	if n := len(c.Done); n > 0 && c.Done[n-1].Spoiled != "" && c.Done[n-1].Attempt == 1 {
+		s := c.Done[n-1].Span
+		s.Attempt = 2
+		return s, true
+	}
+	return Span{}, false
+}
+
+// task is a level to measure in a mode, by its place in the plan.
+type task struct{ level, mode int }
+
+// span is that of a task. The k-th spans of a level hold the same conversations in all modes.
+func (c *Capacity) span(t task) Span {
+	s := Span{Attempt: 1, Mode: c.Plan.Modes[t.mode], Concurrency: t.level, WarmUp: t.level, Seconds: c.Plan.Seconds}
+	if n := len(c.Done); n > 0 {
+		s.Number = c.Done[n-1].Number + 1
+	}
+	for i := range c.Done {
+		if d := &c.Done[i]; d.Concurrency <= t.level { // more conversations are slower
+			s.Seconds = max(s.Seconds, planned*d.Latency)
+		}
+	}
+	s.Seed = rand.New(rand.NewPCG(c.Plan.Seed, uint64(t.level)<<32|uint64(c.at(t).begun))).Uint64()
+	return s
+}
+
+// held is what was measured of a task.
+type held struct {
+	begun int     // spans, repeats of a spoiled one not counted
+	lost  bool    // a span and its repeat were spoiled: it gets no more
+	good  []*Done // by the order of their draws, nil where one was lost
+	count int     // of good that are not nil
+}
+
+func (c *Capacity) at(t task) (h held) {
+	for i := range c.Done {
+		d := &c.Done[i]
+		if d.Concurrency != t.level || d.Mode != c.Plan.Modes[t.mode] {
+			continue
+		}
+		switch {
+		case d.Spoiled == "":
+			h.begun++
+			h.good = append(h.good, d)
+			h.count++
+		case d.Attempt == 2:
+			h.begun++
+			h.lost = true
+			h.good = append(h.good, nil)
+		}
+	}
+	return h
+}
+
+// task chooses what to measure next; false where nothing is left that would tell more.
+func (c *Capacity) task() (task, bool) {
+	for _, level := range c.Plan.Levels {
+		if t, ok := c.fewest(level, 1); ok {
+			return t, true
+		}
+	}
+	rows, _ := c.rows()
+	for _, choose := range []func(row) (int, bool){c.bisection, row.deciding, c.narrowing} {
+		for i, r := range rows {
+			level, ok := choose(r)
+			if !ok {
+				continue
+			}
+			if i < len(c.Plan.Modes) {
+				return task{level, i}, true
+			}
+			t, _ := c.fewest(level, math.MaxInt)
+			return t, true
+		}
+	}
+	return task{}, false
+}
+
+// fewest is the mode in which a level was begun least often, if below so many times. Which
+// of two comes first is drawn for each of their pairs.
+func (c *Capacity) fewest(level, below int) (best task, ok bool) {
+	first := 0
+	for mode := range c.Plan.Modes {
+		first += c.at(task{level, mode}).begun
+	}
+	coin := rand.New(rand.NewPCG(c.Plan.Seed, 1<<63|uint64(level)<<32|uint64(first/2))).IntN(2)
+	least := below
+	for i := range c.Plan.Modes {
+		t := task{level, (i + coin) % len(c.Plan.Modes)}
+		if n := c.at(t).begun; n < least {
+			best, least, ok = t, n, true
+		}
+	}
+	return best, ok
+}
+
+// Add takes in the result of the span that [Capacity.Next] gave. What cannot be that
+// span's result gives an *[api.FieldError] and changes nothing.
+func (c *Capacity) Add(r Result) error {
+	s, ok := c.Next()
+	switch {
+	case !ok:
+		return api.Refuse("number", r.Number, "none: the search is over")
+	case r.Number != s.Number:
+		return api.Refuse("number", r.Number, fmt.Sprintf("%d, the next one", s.Number))
+	case !(r.Elapsed > 0 && r.Elapsed <= maxTrial):
+		return api.Refuse("elapsed", r.Elapsed, fmt.Sprintf("more than 0, up to %d", maxTrial))
+	}
+	d := Done{Span: s, Elapsed: r.Elapsed, Spoiled: r.Spoiled}
+	if r.Spoiled == "" {
+		if err := r.validate(); err != nil {
+			return err
+		}
+		d.Counted, d.Latency = r.Until-r.CountedFrom, r.medianLatency()
+		d.Metrics = r.section(r.sections(), c.Plan.SLO)
+		whole, _ := r.cut(1, c.Plan.SLO)
+		d.Turns = len(whole.ttft)
+		for _, m := range capacityMetrics {
+			if _, ok := d.Metrics[m]; !ok && d.Spoiled == "" {
+				d.Spoiled = fmt.Sprintf("%s is not known in every section of it", m)
+			}
+		}
+	}
+	c.Done = append(c.Done, d)
+	return nil
+}
+
+func (c *Capacity) used() (seconds float64) {
+	for i := range c.Done {
+		seconds += c.Done[i].Elapsed
+	}
+	return seconds
+}
+
+// expected is how long a span of a level takes, by those of the level closest to it; false
+// before the first.
+func (c *Capacity) expected(level int) (seconds float64, known bool) {
+	closest, sum, n := math.MaxInt, 0., 0.
+	for i := range c.Done {
+		d := &c.Done[i]
+		by := max(d.Concurrency-level, level-d.Concurrency)
+		if by < closest {
+			closest, sum, n = by, 0, 0
+		}
+		if by == closest {
+			sum, n = sum+d.Elapsed, n+1
+		}
+	}
+	return sum / n, n > 0
+}

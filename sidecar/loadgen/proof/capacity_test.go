@@ -1,0 +1,379 @@
+package proof
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// grows is a TTFT p95 in seconds that reaches the SLO of 600 ms at one concurrency, and e
+// times it so many conversations later.
+func grows(capacity, by float64) func(int) float64 {
+	return func(concurrency int) float64 { return .6 * math.Exp((float64(concurrency)-capacity)/by) }
+}
+
+// always is a TTFT p95 that load does not change.
+func always(seconds float64) func(int) float64 { return func(int) float64 { return seconds } }
+
+func newCapacity(t *testing.T, change func(*CapacityPlan)) *Capacity {
+	t.Helper()
+	p := DefaultCapacity(roundRobin, kv)
+	p.SLO.TPOT = .2 // turns of these recordings have .1
+	if change != nil {
+		change(&p)
+	}
+	c, err := NewCapacity(p)
+	require.NoError(t, err)
+	return c
+}
+
+// served is the result of a span whose TTFT p95 is that of its mode's curve.
+func served(s Span, a, b func(int) float64) Result {
+	p95 := a
+	if s.Mode == kv {
+		p95 = b
+	}
+	// 1.645 standard deviations of .1 lie between the median and p95.
+	r := recording(rand.New(rand.NewPCG(s.Seed, uint64(s.Mode.Mode[0]))), p95(s.Concurrency)/math.Exp(.1645), max(s.Seconds, 600))
+	return Result{Number: s.Number, Elapsed: r.Until + 5, Recording: r}
+}
+
+// search runs a search to its end, or for so many spans.
+func search(t *testing.T, c *Capacity, result func(Span) Result, spans int) (all []Span) {
+	t.Helper()
+	for len(all) < spans {
+		s, ok := c.Next()
+		if !ok {
+			break
+		}
+		all = append(all, s)
+		require.NoError(t, c.Add(result(s)))
+	}
+	return all
+}
+
+const many = 1000
+
+func TestCapacity(t *testing.T) {
+	level := func(n int) *int { return &n }
+	type want struct {
+		level *int
+		above bool
+	}
+	for name, test := range map[string]struct {
+		a, b     func(int) float64 // TTFT p95 under round-robin and under kv
+		wantA    want
+		wantB    want
+		crossing *int
+		below    string
+	}{
+		"all three lie in the range":     {grows(96, 100), grows(128, 50), want{level(96), false}, want{level(128), false}, level(160), "b"},
+		"the first mode is better below": {grows(128, 50), grows(96, 100), want{level(128), false}, want{level(96), false}, level(160), "a"},
+		"the lowest level misses":        {grows(40, 100), grows(100, 100), want{level(0), false}, want{level(100), false}, nil, "b"},
+		"the highest level meets":        {grows(100, 100), grows(300, 100), want{level(100), false}, want{level(180), true}, nil, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCapacity(t, func(p *CapacityPlan) { p.MaxTime = maxTrial })
+			spans := search(t, c, func(s Span) Result { return served(s, test.a, test.b) }, many)
+			assert.Equal(t, CapacityDecided, c.Over())
+			assert.Less(t, len(spans), 120)
+			s := c.State()
+			require.Len(t, s.Modes, 2)
+			for i, want := range []want{test.wantA, test.wantB} {
+				got := s.Modes[i]
+				require.NotNil(t, got.Level)
+				assert.Equal(t, c.Plan.Modes[i], got.Mode)
+				assert.InDelta(t, *want.level, *got.Level, 4)
+				assert.LessOrEqual(t, got.Interval[0], *want.level)
+				assert.GreaterOrEqual(t, got.Interval[1], *want.level)
+				assert.Equal(t, want.above, got.Above)
+				assert.Empty(t, got.Isolated)
+			}
+			require.NotNil(t, s.Crossing)
+			assert.Equal(t, test.below, s.Crossing.Below)
+			assert.Equal(t, test.crossing == nil, s.Crossing.Above)
+			if test.crossing == nil {
+				assert.Nil(t, s.Crossing.Level)
+				assert.Equal(t, [2]int{180, 180}, *s.Crossing.Interval)
+				return
+			}
+			require.NotNil(t, s.Crossing.Level)
+			assert.InDelta(t, *test.crossing, *s.Crossing.Level, 6)
+			assert.Less(t, s.Crossing.Interval[1]-s.Crossing.Interval[0], 31)
+			assert.LessOrEqual(t, s.Crossing.Interval[0], *test.crossing)
+			assert.GreaterOrEqual(t, s.Crossing.Interval[1], *test.crossing)
+		})
+	}
+}
+
+// The scan takes every level once in every mode; the k-th spans of a level hold the same
+// conversations in both modes, and no others do.
+func TestCapacityScansFirst(t *testing.T) {
+	c := newCapacity(t, nil)
+	spans := search(t, c, func(s Span) Result { return served(s, grows(96, 100), grows(128, 50)) }, many)
+	type at struct {
+		level int
+		mode  api.Mode
+	}
+	counts, seeds := map[at]int{}, map[uint64]at{}
+	for i, s := range spans {
+		assert.Equal(t, i, s.Number)
+		assert.Equal(t, s.Concurrency, s.WarmUp)
+		if i < 10 {
+			assert.Equal(t, c.Plan.Levels[i/2], s.Concurrency)
+			assert.Zero(t, counts[at{s.Concurrency, s.Mode.Mode}])
+		}
+		key := at{s.Concurrency, s.Mode.Mode}
+		k := counts[key]
+		counts[key]++
+		if other, ok := seeds[s.Seed]; ok {
+			assert.Equal(t, s.Concurrency, other.level)
+			assert.NotEqual(t, s.Mode.Mode, other.mode)
+			assert.GreaterOrEqual(t, counts[other], k+1)
+		}
+		seeds[s.Seed] = key
+	}
+	most := 0
+	for key, n := range counts {
+		assert.LessOrEqual(t, n, maxRepeats, "%v", key)
+		most = max(most, n)
+	}
+	assert.Equal(t, 1, counts[at{60, api.ModeKV}], "what is plain is measured once")
+	assert.Greater(t, most, 1, "what decides is measured again")
+}
+
+// Levels that pass above one that fails are named, and do not count.
+func TestCapacityNamesIsolatedPasses(t *testing.T) {
+	recorded := func(concurrency int) float64 {
+		switch {
+		case concurrency < 80:
+			return .9
+		case concurrency < 160:
+			return .4
+		}
+		return .9
+	}
+	c := newCapacity(t, nil)
+	search(t, c, func(s Span) Result { return served(s, recorded, always(.3)) }, many)
+	s := c.State().Modes[0]
+	assert.Zero(t, *s.Level)
+	assert.Equal(t, [2]int{0, 60}, *s.Interval)
+	assert.False(t, s.Above)
+	assert.Equal(t, []int{90, 120, 150}, s.Isolated)
+	require.Len(t, s.Tested, 5)
+	assert.Equal(t, api.LevelTest{Concurrency: 60, Spans: 1, Verdict: misses}, s.Tested[0])
+	assert.Equal(t, misses, s.Tested[4].Verdict)
+}
+
+// TPOT p95 alone can end it.
+func TestCapacityHoldsBothSLOs(t *testing.T) {
+	c := newCapacity(t, func(p *CapacityPlan) { p.Modes, p.SLO.TPOT = p.Modes[:1], .05 })
+	search(t, c, func(s Span) Result { return served(s, always(.3), nil) }, many)
+	s := c.State()
+	assert.Zero(t, *s.Modes[0].Level)
+	assert.Equal(t, [2]int{0, 60}, *s.Modes[0].Interval)
+	assert.Nil(t, s.Crossing, "there is but one mode")
+}
+
+// What lies at the threshold itself seems to meet it, is soon given up, and certain
+// either way at no level.
+func TestCapacityTooCloseToCall(t *testing.T) {
+	c := newCapacity(t, func(p *CapacityPlan) { p.Modes = p.Modes[:1] })
+	spans := search(t, c, func(s Span) Result {
+		r := served(s, always(.6), nil)
+		for i := range r.Turns { // exactly .6, whatever the draws
+			r.Turns[i].FirstToken = r.Turns[i].Sent + .6
+		}
+		return r
+	}, many)
+	s := c.State().Modes[0]
+	assert.Equal(t, CapacityDecided, c.Over())
+	assert.Len(t, spans, 10, "two of each level")
+	assert.Equal(t, 180, *s.Level)
+	assert.Equal(t, [2]int{0, 180}, *s.Interval)
+	assert.True(t, s.Above)
+	for _, l := range s.Tested {
+		assert.Equal(t, open, l.Verdict)
+	}
+}
+
+// No span is begun that would take longer than there is; what is known then stays.
+func TestCapacityTimeOver(t *testing.T) {
+	c := newCapacity(t, func(p *CapacityPlan) { p.MaxTime = 4000 })
+	spans := search(t, c, func(s Span) Result { return served(s, grows(96, 100), grows(128, 50)) }, many)
+	assert.Equal(t, CapacityTimeOver, c.Over())
+	assert.Len(t, spans, 6, "each takes 655 s")
+	s := c.State()
+	assert.Nil(t, s.Modes[0].Level, "the scan is not through")
+	assert.Nil(t, s.Modes[0].Interval)
+	assert.Len(t, s.Modes[0].Tested, 3)
+	assert.Nil(t, s.Crossing)
+	assert.Error(t, c.Add(Result{Number: 6, Elapsed: 1}))
+}
+
+func TestCapacitySecondsLeft(t *testing.T) {
+	c := newCapacity(t, func(p *CapacityPlan) { p.MaxTime = maxTrial })
+	_, known := c.SecondsLeft()
+	assert.False(t, known, "nothing is known before the first span")
+	result := func(s Span) Result { return served(s, grows(96, 100), grows(128, 50)) }
+	search(t, c, result, 1)
+	left, known := c.SecondsLeft()
+	assert.True(t, known)
+	assert.GreaterOrEqual(t, left, 9*655., "the scan at least")
+	rest := search(t, c, result, many)
+	assert.InDelta(t, float64(len(rest))*655, left, .6*float64(len(rest))*655)
+	left, known = c.SecondsLeft()
+	assert.True(t, known)
+	assert.Zero(t, left)
+
+	c = newCapacity(t, func(p *CapacityPlan) { p.MaxTime = 1000 })
+	search(t, c, result, 1)
+	left, _ = c.SecondsLeft()
+	assert.LessOrEqual(t, left, 345., "no more than there is")
+}
+
+// What is written and read goes on as if nothing had happened.
+func TestCapacityResumes(t *testing.T) {
+	result := func(s Span) Result { return served(s, grows(96, 100), grows(128, 50)) }
+	whole := newCapacity(t, nil)
+	want := search(t, whole, result, many)
+	parts := newCapacity(t, nil)
+	var got []Span
+	for {
+		data, err := json.Marshal(parts)
+		require.NoError(t, err)
+		parts = new(Capacity)
+		require.NoError(t, json.Unmarshal(data, parts))
+		one := search(t, parts, result, 1)
+		if len(one) == 0 {
+			break
+		}
+		got = append(got, one...)
+	}
+	assert.Equal(t, want, got)
+	assert.Equal(t, whole.State(), parts.State())
+}
+
+// A spoiled span is repeated once, with its draws; spoiled again, its level gets no more
+// in that mode, and the interval does not reach across it.
+func TestCapacitySpoiledSpans(t *testing.T) {
+	c := newCapacity(t, nil)
+	result := func(s Span) Result {
+		if s.Mode == kv && s.Concurrency == 120 {
+			return Result{Number: s.Number, Elapsed: 10, Spoiled: "12 % errors"}
+		}
+		return served(s, grows(96, 100), grows(160, 50))
+	}
+	spans := search(t, c, result, many)
+	var spoiled []Span
+	for _, s := range spans {
+		if s.Mode == kv && s.Concurrency == 120 {
+			spoiled = append(spoiled, s)
+		}
+	}
+	require.Len(t, spoiled, 2)
+	assert.Equal(t, 2, spoiled[1].Attempt)
+	spoiled[1].Attempt = 1
+	assert.Equal(t, spoiled[0], spoiled[1])
+	s := c.State()
+	assert.InDelta(t, 160, *s.Modes[1].Level, 4)
+	assert.GreaterOrEqual(t, s.Modes[1].Interval[0], 90)
+	assert.Less(t, s.Modes[1].Interval[0], 120)
+	assert.GreaterOrEqual(t, s.Modes[1].Interval[1], 160)
+	assert.Contains(t, s.Modes[1].Tested, api.LevelTest{Concurrency: 120, Verdict: open})
+}
+
+// A mode of which nothing could be measured has no capacity; the other has its own.
+func TestCapacityOfASpoiledMode(t *testing.T) {
+	c := newCapacity(t, nil)
+	search(t, c, func(s Span) Result {
+		if s.Mode == kv {
+			return Result{Number: s.Number, Elapsed: 10, Spoiled: "the target is gone"}
+		}
+		return served(s, grows(96, 100), nil)
+	}, many)
+	assert.Equal(t, CapacityDecided, c.Over())
+	s := c.State()
+	assert.InDelta(t, 96, *s.Modes[0].Level, 4)
+	assert.Nil(t, s.Modes[1].Level)
+	assert.Nil(t, s.Modes[1].Interval)
+	assert.Len(t, s.Modes[1].Tested, 5)
+	assert.Nil(t, s.Crossing)
+}
+
+// A span that does not tell what the SLOs are about in all of its sections is spoiled.
+func TestCapacitySpanWithoutTPOT(t *testing.T) {
+	c := newCapacity(t, nil)
+	s, _ := c.Next()
+	r := served(s, always(.3), always(.3))
+	for i := range r.Turns {
+		r.Turns[i].OutputTokens = 1
+	}
+	require.NoError(t, c.Add(r))
+	assert.Contains(t, c.Done[0].Spoiled, "tpot_p95")
+	again, _ := c.Next()
+	assert.Equal(t, 2, again.Attempt)
+}
+
+func TestCapacityRefusals(t *testing.T) {
+	for name, test := range map[string]struct {
+		field  string
+		change func(*CapacityPlan)
+	}{
+		"no mode":           {"modes", func(p *CapacityPlan) { p.Modes = nil }},
+		"three modes":       {"modes", func(p *CapacityPlan) { p.Modes = append(p.Modes, kv) }},
+		"a mode twice":      {"modes", func(p *CapacityPlan) { p.Modes[0] = kv }},
+		"an unknown mode":   {"modes", func(p *CapacityPlan) { p.Modes[0].Mode = "random" }},
+		"one level":         {"levels", func(p *CapacityPlan) { p.Levels = p.Levels[:1] }},
+		"level 0":           {"levels", func(p *CapacityPlan) { p.Levels[0] = 0 }},
+		"levels that fall":  {"levels", func(p *CapacityPlan) { p.Levels[1] = 60 }},
+		"too many levels":   {"levels", func(p *CapacityPlan) { p.Levels = make([]int, 41) }},
+		"no resolution":     {"resolution", func(p *CapacityPlan) { p.Resolution = 0 }},
+		"spans of nothing":  {"span_seconds", func(p *CapacityPlan) { p.Seconds = math.NaN() }},
+		"time without end":  {"max_seconds", func(p *CapacityPlan) { p.MaxTime = math.Inf(1) }},
+		"no TTFT":           {"slo.ttft", func(p *CapacityPlan) { p.SLO.TTFT = math.NaN() }},
+		"a TPOT below zero": {"slo.tpot", func(p *CapacityPlan) { p.SLO.TPOT = -1 }},
+	} {
+		p := DefaultCapacity(roundRobin, kv)
+		test.change(&p)
+		_, err := NewCapacity(p)
+		var refused *api.FieldError
+		require.ErrorAs(t, err, &refused, name)
+		assert.Equal(t, test.field, refused.Field, name)
+	}
+	for field, change := range map[string]func(*Result){
+		"number":       func(r *Result) { r.Number = 1 },
+		"elapsed":      func(r *Result) { r.Elapsed = 0 },
+		"counted_from": func(r *Result) { r.CountedFrom = -1 },
+	} {
+		c := newCapacity(t, nil)
+		s, _ := c.Next()
+		r := served(s, always(.3), always(.3))
+		change(&r)
+		var refused *api.FieldError
+		require.ErrorAs(t, c.Add(r), &refused, field)
+		assert.Equal(t, field, refused.Field)
+		assert.Empty(t, c.Done, "what is refused changes nothing")
+	}
+}
+
+// Bisections never test more levels than the error is spent on.
+func TestCapacitySpendsItsError(t *testing.T) {
+	p := DefaultCapacity(kv)
+	assert.Equal(t, 2, p.steps(), "30, 15, 8")
+	assert.Equal(t, 5+2*2, p.family())
+	p.Modes = append(p.Modes, roundRobin)
+	assert.Equal(t, 5+3*2*2, p.family())
+	p.Resolution = 30
+	assert.Equal(t, 5, p.family())
+	c := newCapacity(t, func(p *CapacityPlan) { p.Resolution, p.MaxTime = 1, maxTrial })
+	search(t, c, func(s Span) Result { return served(s, grows(96, 100), grows(128, 50)) }, many)
+	assert.LessOrEqual(t, len(c.tested()), c.Plan.family())
+	assert.Equal(t, CapacityDecided, c.Over())
+}
