@@ -86,9 +86,9 @@ func halvings(gap, resolution int) (n int) {
 // that of the crossing.
 func (p CapacityPlan) questions() int { return 2*len(p.Modes) - 1 }
 
-// family is how many levels the search may test: those of the scan, and for each question
-// two bisections, since either end of an interval is narrowed.
-func (p CapacityPlan) family() int { return len(p.Levels) + 2*p.questions()*p.steps() }
+// family is how many levels the search may test: those of the scan, and as many again as it takes
+// to halve a gap of theirs down to the resolution, for each mode and once more.
+func (p CapacityPlan) family() int { return len(p.Levels) + (1+len(p.Modes))*p.steps() }
 
 // Capacity finds for each mode the highest concurrency such that it and every lower
 // level tested meet the SLOs, TTFT p95 and TPOT p95; of two modes, also where TTFT p95 of
@@ -98,11 +98,15 @@ func (p CapacityPlan) family() int { return len(p.Levels) + 2*p.questions()*p.st
 // Both are the same question, of the first failure in a row of levels: a level fails
 // where an SLO is missed, or where the order of the modes is not that of the lowest levels.
 // First each level of the scan is measured once in every mode, since what lies above a
-// failure need not fail. Then the gap below the first level that seems to fail is halved down
-// to the resolution. Then levels that decide are measured again, each time with fresh
-// draws: those up to that level, and above it up to the first that certainly fails. A level
-// is left open when, as it scatters, [maxRepeats] spans would not settle it: an interval
-// must end beyond it. Last, the gaps at both ends of the interval are halved, too.
+// failure need not fail. Then whatever narrows an interval most by the span comes next:
+//
+//   - A level that decides is measured again, with fresh draws: one up to the first that
+//     seems to fail, or above it up to the first that certainly fails. It is left open when,
+//     as it scatters, [maxRepeats] spans would not settle it; the interval must end beyond it.
+//   - The gap below the first level that seems to fail is halved, down to the resolution.
+//   - So is the gap between a level that certainly passes, all below it too, and the next, and
+//     that below the first which certainly fails: at the middle, or a quarter from that end,
+//     unless it is too close to call there already by interpolation.
 //
 // The interval of 95 % runs from the highest level such that it and all tested ones below
 // certainly pass, to the lowest that certainly fails. It is wrong only if a level's verdict is, and
@@ -127,6 +131,10 @@ type Capacity struct {
 // cost more than they bring.
 const maxRepeats = 8
 
+// capacityPlanned is how many median latencies a capacity search's spans count, enough for ten
+// sections: with few of them, Student's t is wide where little error is left to each level.
+const capacityPlanned = 16
+
 // capacityMetrics are those that the SLOs are about.
 var capacityMetrics = []Metric{TTFT95, TPOT95}
 
@@ -144,7 +152,7 @@ type CapacityEnd string
 // The ends.
 const (
 	CapacityRunning  CapacityEnd = ""
-	CapacityDecided  CapacityEnd = "decided"   // no further span would narrow an interval by what the plan asks for
+	CapacityDecided  CapacityEnd = "decided"   // all is settled, or too close to call
 	CapacityTimeOver CapacityEnd = "time_over" // the next span would take longer than there is
 )
 
@@ -196,7 +204,7 @@ func (c *Capacity) span(t task) Span {
 	}
 	for i := range c.Done {
 		if d := &c.Done[i]; d.Concurrency <= t.level { // more conversations are slower
-			s.Seconds = max(s.Seconds, planned*d.Latency)
+			s.Seconds = max(s.Seconds, capacityPlanned*d.Latency)
 		}
 	}
 	s.Seed = rand.New(rand.NewPCG(c.Plan.Seed, uint64(t.level)<<32|uint64(c.at(t).begun))).Uint64()
@@ -239,20 +247,21 @@ func (c *Capacity) task() (task, bool) {
 		}
 	}
 	rows, _ := c.rows()
-	for _, choose := range []func(row) (int, bool){c.bisection, row.deciding, c.narrowing} {
-		for i, r := range rows {
-			level, ok := choose(r)
-			if !ok {
-				continue
+	best, question, ok := wish{cost: math.Inf(1)}, 0, false
+	for i, r := range rows {
+		for _, w := range c.wishes(r) {
+			if i == len(c.Plan.Modes) { // the crossing takes both modes
+				w.cost *= 2
 			}
-			if i < len(c.Plan.Modes) {
-				return task{level, i}, true
+			if w.cost < best.cost {
+				best, question, ok = w, i, true
 			}
-			t, _ := c.fewest(level, math.MaxInt)
-			return t, true
 		}
 	}
-	return task{}, false
+	if ok && question == len(c.Plan.Modes) {
+		return c.fewest(best.concurrency, math.MaxInt)
+	}
+	return task{best.concurrency, question}, ok
 }
 
 // fewest is the mode in which a level was begun least often, if below so many times. Which

@@ -24,6 +24,8 @@ type level struct {
 	excess      float64 // on the scale of differences: above 0, it seems to fail
 	verdict     string  // with the confidence asked for
 	more        int     // spans that would settle it, as it scatters; 0: it is settled, or too close to call
+	look        look    // of the figure that the excess is of
+	error       float64 // that its verdict may have, of two sides
 }
 
 // seems says whether an SLO seems to be missed, or the order turned. Nothing is known
@@ -57,57 +59,79 @@ func (r row) failing() int {
 	return len(r)
 }
 
-// deciding is the level to measure again: of those up to the first that seems to fail the
-// one with the fewest spans; then, going up from there, one that would end the interval.
-func (r row) deciding() (concurrency int, ok bool) {
-	first, fewest := r.first(), math.MaxInt
-	for _, l := range r[:min(first+1, len(r))] {
-		if l.more > 0 && l.spans < fewest {
-			concurrency, fewest, ok = l.concurrency, l.spans, true
+// wish is a level to measure, and by how many spans each conversation costs that the
+// interval would get narrower.
+type wish struct {
+	concurrency int
+	cost        float64
+}
+
+// wishes are the levels of a question that may be measured next.
+func (c *Capacity) wishes(r row) (all []wish) {
+	first, passing, failing := r.first(), r.passing(), r.failing()
+	ends, _ := r.interval()
+	if failing == len(r) { // no end at all: that is worth a gap more
+		ends[1] += r[len(r)-1].concurrency - r[len(r)-2].concurrency
+	}
+	for i := passing; i < first && (r[i].verdict == meets || r[i].more > 0); i++ {
+		if r[i].more > 0 {
+			all = append(all, wish{r[i].concurrency, float64(r[i].more) / float64(r[i].concurrency-ends[0])})
 		}
 	}
-	if ok {
-		return concurrency, true
-	}
-	for _, l := range r[first:r.failing()] {
+	for _, l := range r[first:failing] {
 		if l.more > 0 && l.excess > 0 {
-			return l.concurrency, true
+			all = append(all, wish{l.concurrency, float64(l.more) / float64(ends[1]-l.concurrency)})
 		}
 	}
-	return 0, false
-}
-
-// bisection is the middle of the gap below the first level that seems to fail.
-func (c *Capacity) bisection(r row) (concurrency int, ok bool) {
-	first := r.first()
-	if first == 0 || first == len(r) {
-		return 0, false
-	}
-	return c.middle(r[first-1], r[first])
-}
-
-// narrowing is the middle of the gap above what certainly passes, or of that below what
-// certainly fails.
-func (c *Capacity) narrowing(r row) (concurrency int, ok bool) {
-	if i := r.passing(); i > 0 && i < len(r) {
-		if concurrency, ok = c.middle(r[i-1], r[i]); ok {
-			return concurrency, true
+	if first > 0 && first < len(r) {
+		if middle, ok := c.middle(r[first-1], r[first], .5); ok {
+			all = append(all, wish{middle, 2 / float64(r[first].concurrency-r[first-1].concurrency)})
 		}
 	}
-	if i := r.failing(); i > 0 && i < len(r) {
-		return c.middle(r[i-1], r[i])
+	if passing > 0 && passing < len(r) {
+		all = append(all, c.between(r[passing-1], r[passing], .25)...)
 	}
-	return 0, false
+	if failing > 0 && failing < len(r) {
+		all = append(all, c.between(r[failing-1], r[failing], .75)...)
+	}
+	return all
 }
 
-// middle of two neighbours; false where they are close enough, or no level more may be tested.
-func (c *Capacity) middle(low, high level) (concurrency int, ok bool) {
-	concurrency = (low.concurrency + high.concurrency) / 2
-	if high.concurrency-low.concurrency <= c.Plan.Resolution {
-		return 0, false
-	}
+// middle is a level in a gap, at a share of it; false where it is narrow enough, or no level more
+// may be tested.
+func (c *Capacity) middle(low, high level, share float64) (concurrency int, ok bool) {
+	gap := float64(high.concurrency - low.concurrency)
+	concurrency = low.concurrency + int(math.Round(share*gap))
 	tested := c.tested()
-	return concurrency, slices.Contains(tested, concurrency) || len(tested) < c.Plan.family()
+	return concurrency, 2*min(share, 1-share)*gap > float64(c.Plan.Resolution) &&
+		(slices.Contains(tested, concurrency) || len(tested) < c.Plan.family())
+}
+
+// between is a level in a gap that can be settled, as far as its neighbours tell: the middle
+// one, or that at a quarter of the gap.
+func (c *Capacity) between(low, high level, quarter float64) []wish {
+	for _, share := range []float64{.5, quarter} {
+		if concurrency, ok := c.middle(low, high, share); ok {
+			if cost := forecast(low, high, share); cost <= maxRepeats {
+				return []wish{{concurrency, float64(cost) / float64(max(concurrency-low.concurrency, high.concurrency-concurrency))}}
+			}
+		}
+	}
+	return nil
+}
+
+// forecast is how many spans would settle a level between two: by what is known of
+// them, interpolated.
+func forecast(low, high level, share float64) int {
+	if low.spans == 0 || high.spans == 0 {
+		return 1
+	}
+	excess := (1-share)*low.excess + share*high.excess
+	l := look{
+		pairs: 1, variance: (1-share)*low.look.variance + share*high.look.variance,
+		df: min(low.look.df/float64(low.spans), high.look.df/float64(high.spans)),
+	}
+	return l.takes(math.Abs(excess), min(low.error, high.error))
 }
 
 // tested are all levels of the scan and those that a span was begun at, ascending.
@@ -123,7 +147,7 @@ func (c *Capacity) tested() []int {
 // rows are the levels tested for each question: of the modes, in their order, and of the
 // crossing, where there are two; below is the mode that is better below that.
 func (c *Capacity) rows() (all []row, below string) {
-	all = make([]row, c.Plan.questions())
+	all = make([]row, 2*len(c.Plan.Modes)-1)
 	for _, concurrency := range c.tested() {
 		var of []held
 		for mode := range c.Plan.Modes {
@@ -165,7 +189,9 @@ func (c *Capacity) judge(concurrency int, h held) level {
 		if math.Abs(excess) <= rounding {
 			excess = 0
 		}
-		l.excess = max(l.excess, excess)
+		if excess > l.excess {
+			l.excess, l.look, l.error = excess, known, each
+		}
 		toMeet = max(toMeet, known.takes(-excess, each))
 		toMiss = min(toMiss, known.takes(excess, each/2))
 	}
@@ -191,7 +217,7 @@ func (c *Capacity) order(concurrency int, a, b held) level {
 	}
 	known, _ := lookAt(TTFT95, pairs)
 	each := 2 * alpha / float64(c.Plan.family())
-	l.spans, l.excess = len(pairs), known.b-known.a
+	l.spans, l.excess, l.look, l.error = len(pairs), known.b-known.a, known, each
 	l.settle(len(pairs), known.takes(-l.excess, each), known.takes(l.excess, each))
 	if a.lost || b.lost {
 		l.more = 0
@@ -401,7 +427,7 @@ func (c *Capacity) SecondsLeft() (seconds float64, known bool) {
 }
 
 // spansPerLevel is about how many a level takes that a bisection adds.
-const spansPerLevel = 2
+const spansPerLevel = 1
 
 // toCome is what a question takes in each mode after the scan: to halve the gap below the
 // first failure, and to settle what decides.

@@ -181,8 +181,8 @@ func TestCapacityHoldsBothSLOs(t *testing.T) {
 	assert.Nil(t, s.Crossing, "there is but one mode")
 }
 
-// What lies at the threshold itself seems to meet it, is soon given up, and certain
-// either way at no level.
+// What lies at the threshold itself seems to meet it, is certain either way at no level, and
+// soon given up.
 func TestCapacityTooCloseToCall(t *testing.T) {
 	c := newCapacity(t, func(p *CapacityPlan) { p.Modes = p.Modes[:1] })
 	spans := search(t, c, func(s Span) Result {
@@ -194,7 +194,7 @@ func TestCapacityTooCloseToCall(t *testing.T) {
 	}, many)
 	s := c.State().Modes[0]
 	assert.Equal(t, CapacityDecided, c.Over())
-	assert.Len(t, spans, 10, "two of each level")
+	assert.Len(t, spans, 10, "two of each level, from the ends on")
 	assert.Equal(t, 180, *s.Level)
 	assert.Equal(t, [2]int{0, 180}, *s.Interval)
 	assert.True(t, s.Above)
@@ -369,7 +369,7 @@ func TestCapacitySpendsItsError(t *testing.T) {
 	assert.Equal(t, 2, p.steps(), "30, 15, 8")
 	assert.Equal(t, 5+2*2, p.family())
 	p.Modes = append(p.Modes, roundRobin)
-	assert.Equal(t, 5+3*2*2, p.family())
+	assert.Equal(t, 5+3*2, p.family())
 	p.Resolution = 30
 	assert.Equal(t, 5, p.family())
 	c := newCapacity(t, func(p *CapacityPlan) { p.Resolution, p.MaxTime = 1, maxTrial })

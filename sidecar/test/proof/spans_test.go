@@ -22,13 +22,11 @@ import (
 	"kvbooth/sidecar/sim/closedloop"
 )
 
-// The workload is the booths' own: three to five turns on ten openings.
+// The workload is the recorded one, five turns on ten openings: on it the profile of the
+// simulated H200 is fitted to the record, so that modes differ by what they differed by there.
 func workload(concurrency int, seed uint64) closedloop.Workload {
 	w := closedloop.Recorded()
 	w.Concurrency, w.Seed = concurrency, seed
-	w.Turns = api.Range{Min: 3, Max: 5}
-	w.QuestionTokens = api.Distribution{Mean: 150, CV: .33}
-	w.Output = &api.Distribution{Mean: 830, CV: .15}
 	return w
 }
 

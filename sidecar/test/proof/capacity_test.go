@@ -1,0 +1,206 @@
+//go:build proof
+
+package proof
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/proof"
+)
+
+// cell is a level in a mode.
+type cell struct {
+	concurrency int
+	mode        api.Mode
+}
+
+// truths are the percentiles of long runs, and spans to draw searches from, each
+// computed when first asked for.
+type truths struct {
+	t     *testing.T
+	runs  int // long runs of a cell, of 3,000 s each
+	size  int // spans of a cell
+	long  map[cell]map[proof.Metric]float64
+	pools map[cell][]proof.Recording
+}
+
+// of gives TTFT p95 and TPOT p95 of a cell, of all its long runs together.
+func (w *truths) of(c cell) map[proof.Metric]float64 {
+	if found, ok := w.long[c]; ok {
+		return found
+	}
+	var settings []setting
+	for i := range w.runs {
+		settings = append(settings, setting{concurrency: c.concurrency, mode: c.mode, draws: uint64(i + 70_000), system: uint64(i + 80_000)})
+	}
+	var ttft, tpot []float64
+	for _, r := range spans(w.t, 3000, settings) {
+		for _, turn := range r.Turns {
+			if turn.FirstToken < r.CountedFrom || turn.Ended == 0 {
+				continue
+			}
+			ttft = append(ttft, turn.FirstToken-turn.Sent)
+			if turn.OutputTokens > 1 {
+				tpot = append(tpot, (turn.Ended-turn.FirstToken)/float64(turn.OutputTokens-1))
+			}
+		}
+	}
+	slices.Sort(ttft)
+	slices.Sort(tpot)
+	found := map[proof.Metric]float64{proof.TTFT95: ttft[len(ttft)*95/100], proof.TPOT95: tpot[len(tpot)*95/100]}
+	w.long[c] = found
+	return found
+}
+
+// span is one of a cell's pool. Those of one place hold the same conversations in all modes.
+func (w *truths) span(c cell, place int) proof.Recording {
+	if _, ok := w.pools[c]; !ok {
+		var settings []setting
+		for i := range w.size {
+			s := setting{concurrency: c.concurrency, mode: c.mode, draws: uint64(c.concurrency*1000 + i), system: uint64(c.concurrency*1000 + i)}
+			if c.mode == api.ModeKV {
+				s.system += 500
+			}
+			settings = append(settings, s)
+		}
+		w.pools[c] = spans(w.t, 2*long(c.concurrency), settings)
+	}
+	return w.pools[c][place]
+}
+
+// crosses is the lowest concurrency at which something that long runs tell reaches zero from
+// below: by the levels of the scan, then by bisection, then by interpolation. It is 0 where it
+// is above zero at the lowest level, and infinite where it is so at none.
+func (w *truths) crosses(levels []int, excess func(concurrency int) float64) float64 {
+	first := slices.IndexFunc(levels, func(n int) bool { return excess(n) > 0 })
+	switch first {
+	case 0:
+		return 0
+	case -1:
+		return math.Inf(1)
+	}
+	low, high := levels[first-1], levels[first]
+	for high-low > 4 {
+		if middle := (low + high) / 2; excess(middle) > 0 {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return float64(low) + float64(high-low)*excess(low)/(excess(low)-excess(high))
+}
+
+// sought is what one question came to in many searches.
+type sought struct {
+	truth     float64
+	held      int // intervals that hold the truth
+	open      int // those without an upper end
+	estimates []float64
+	widths    []float64
+}
+
+func (s *sought) take(level *int, interval *[2]int, above bool) {
+	in := *interval
+	if float64(in[0]) <= s.truth && (above || s.truth <= float64(in[1])) {
+		s.held++
+	}
+	if above {
+		s.open++
+	}
+	if level != nil {
+		s.estimates = append(s.estimates, float64(*level))
+	}
+	s.widths = append(s.widths, float64(in[1]-in[0]))
+}
+
+func (s *sought) String() string {
+	return fmt.Sprintf("truly %.1f: held by %d of %d (%d open above), estimates %.0f to %.0f (nine of ten), width %.0f (median)",
+		s.truth, s.held, len(s.widths), s.open, quantile(s.estimates, .05), quantile(s.estimates, .95), quantile(s.widths, .5))
+}
+
+func quantile(values []float64, p float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	values = slices.Clone(values)
+	slices.Sort(values)
+	return values[int(p*float64(len(values)-1)+.5)]
+}
+
+// The interval of a capacity search holds the true capacity of either mode, and their true
+// crossing, in at least 95 of 100 searches: under the SLOs as recorded, which round-robin
+// misses at all levels, and under a TTFT that both can meet.
+func TestCapacity(t *testing.T) {
+	t.Parallel()
+	searches, w := 100, &truths{t: t, runs: 4, size: 20, long: map[cell]map[proof.Metric]float64{}, pools: map[cell][]proof.Recording{}}
+	if os.Getenv("BENCH") != "" {
+		searches, w.runs, w.size = 200, 12, 60
+	}
+	for _, ttft := range []float64{.6, .7} {
+		t.Run(fmt.Sprintf("%.0f ms", 1000*ttft), func(t *testing.T) {
+			w.t = t
+			w.search(t, searches, api.SLO{TTFT: ttft, TPOT: .06})
+		})
+	}
+}
+
+func (w *truths) search(t *testing.T, searches int, slo api.SLO) {
+	t.Helper()
+	modes := []api.Mode{api.ModeRoundRobin, api.ModeKV}
+	var of [3]sought
+	plan := proof.DefaultCapacity()
+	for i, mode := range modes {
+		plan.Modes = append(plan.Modes, api.ModeState{Mode: mode, Speculation: api.SpeculationNotRecorded})
+		of[i].truth = w.crosses(plan.Levels, func(n int) float64 {
+			p := w.of(cell{n, mode})
+			return max(math.Log(p[proof.TTFT95]/slo.TTFT), math.Log(p[proof.TPOT95]/slo.TPOT))
+		})
+	}
+	of[2].truth = w.crosses(plan.Levels, func(n int) float64 {
+		return math.Log(w.of(cell{n, modes[1]})[proof.TTFT95] / w.of(cell{n, modes[0]})[proof.TTFT95])
+	})
+	plan.SLO = slo
+	var hours, lengths []float64
+	ends := map[proof.CapacityEnd]int{}
+	for i := range searches {
+		plan.Seed = uint64(i)
+		c, err := proof.NewCapacity(plan)
+		require.NoError(t, err)
+		used := 0.
+		drawn := map[cell]int{}
+		for {
+			s, ok := c.Next()
+			if !ok {
+				break
+			}
+			at := cell{s.Concurrency, s.Mode.Mode}
+			order := rand.New(rand.NewPCG(uint64(i), uint64(s.Concurrency))).Perm(w.size)
+			r := cut(t, w.span(at, order[drawn[at]]), s.Seconds)
+			drawn[at]++
+			used += restart.Seconds() + r.Until
+			require.NoError(t, c.Add(proof.Result{Number: s.Number, Elapsed: restart.Seconds() + r.Until, Recording: r}))
+		}
+		ends[c.Over()]++
+		hours, lengths = append(hours, used/3600), append(lengths, float64(len(c.Done)))
+		state := c.State()
+		for j, m := range state.Modes {
+			of[j].take(m.Level, m.Interval, m.Above)
+		}
+		require.NotNil(t, state.Crossing)
+		of[2].take(state.Crossing.Level, state.Crossing.Interval, state.Crossing.Above)
+	}
+	for i, name := range []string{"round-robin sustains", "kv sustains", "they cross at"} {
+		t.Logf("%s, %v", name, &of[i])
+		assert.GreaterOrEqual(t, of[i].held, searches*95/100, name)
+	}
+	t.Logf("%.0f spans, %.1f hours (median; nine of ten by %.1f); %v", quantile(lengths, .5), quantile(hours, .5), quantile(hours, .9), ends)
+}
