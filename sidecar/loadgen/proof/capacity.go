@@ -82,10 +82,6 @@ func halvings(gap, resolution int) (n int) {
 	return n
 }
 
-// questions is how many intervals the search is after: one for each mode, and of two modes
-// that of the crossing.
-func (p CapacityPlan) questions() int { return 2*len(p.Modes) - 1 }
-
 // family is how many levels the search may test: those of the scan, and as many again as it takes
 // to halve a gap of theirs down to the resolution, for each mode and once more.
 func (p CapacityPlan) family() int { return len(p.Levels) + (1+len(p.Modes))*p.steps() }

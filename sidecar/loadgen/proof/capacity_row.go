@@ -25,7 +25,7 @@ type level struct {
 	verdict     string  // with the confidence asked for
 	more        int     // spans that would settle it, as it scatters; 0: it is settled, or too close to call
 	look        look    // of the figure that the excess is of
-	error       float64 // that its verdict may have, of two sides
+	spent       float64 // of the error on its verdict, as if of two sides
 }
 
 // seems says whether an SLO seems to be missed, or the order turned. Nothing is known
@@ -131,7 +131,7 @@ func forecast(low, high level, share float64) int {
 		pairs: 1, variance: (1-share)*low.look.variance + share*high.look.variance,
 		df: min(low.look.df/float64(low.spans), high.look.df/float64(high.spans)),
 	}
-	return l.takes(math.Abs(excess), min(low.error, high.error))
+	return l.takes(math.Abs(excess), min(low.spent, high.spent))
 }
 
 // tested are all levels of the scan and those that a span was begun at, ascending.
@@ -190,7 +190,7 @@ func (c *Capacity) judge(concurrency int, h held) level {
 			excess = 0
 		}
 		if excess > l.excess {
-			l.excess, l.look, l.error = excess, known, each
+			l.excess, l.look, l.spent = excess, known, each
 		}
 		toMeet = max(toMeet, known.takes(-excess, each))
 		toMiss = min(toMiss, known.takes(excess, each/2))
@@ -217,7 +217,7 @@ func (c *Capacity) order(concurrency int, a, b held) level {
 	}
 	known, _ := lookAt(TTFT95, pairs)
 	each := 2 * alpha / float64(c.Plan.family())
-	l.spans, l.excess, l.look, l.error = len(pairs), known.b-known.a, known, each
+	l.spans, l.excess, l.look, l.spent = len(pairs), known.b-known.a, known, each
 	l.settle(len(pairs), known.takes(-l.excess, each), known.takes(l.excess, each))
 	if a.lost || b.lost {
 		l.more = 0
