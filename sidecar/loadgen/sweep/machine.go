@@ -19,6 +19,7 @@ type machine interface {
 var (
 	_ machine = (*proof.Trial)(nil)
 	_ machine = (*proof.Sweep)(nil)
+	_ machine = (*proof.Capacity)(nil)
 )
 
 // newMachine makes the machine of a request with every field set.
@@ -33,6 +34,10 @@ func newMachine(r api.SweepRequest) (machine, error) {
 		return proof.NewSweep(proof.SweepPlan{
 			Levels: r.Levels, Modes: r.Modes, Repeats: *r.Repeats, Order: *r.Order, WarmUp: *r.WarmUp, Seconds: *r.Seconds, Seed: *r.Seed,
 		})
+	case api.SweepCapacity:
+		return proof.NewCapacity(proof.CapacityPlan{
+			Modes: r.Modes, Levels: r.Levels, Resolution: *r.Resolution, Seconds: *r.Seconds, MaxTime: *r.MaxSeconds, SLO: *r.SLO, Seed: *r.Seed,
+		})
 	}
 	return nil, api.Refuse("kind", r.Kind, fmt.Sprint(api.SweepKinds))
 }
@@ -45,6 +50,9 @@ func readMachine(k api.SweepKind, data json.RawMessage) (machine, error) {
 		return m, json.Unmarshal(data, m)
 	case api.SweepLevels:
 		m := &proof.Sweep{}
+		return m, json.Unmarshal(data, m)
+	case api.SweepCapacity:
+		m := &proof.Capacity{}
 		return m, json.Unmarshal(data, m)
 	}
 	return nil, fmt.Errorf("a sweep of an unknown kind, %q", k)
@@ -69,6 +77,11 @@ func tell(m machine, s *api.Sweep) {
 		}
 	case *proof.Sweep:
 		p.Of, p.SecondsLeft = new(m.Of()), new(m.SecondsLeft())
+	case *proof.Capacity:
+		s.Capacity, p.SecondsLeft = new(m.State()), nil
+		if left, ok := m.SecondsLeft(); ok {
+			p.SecondsLeft = &left
+		}
 	}
 }
 

@@ -22,9 +22,9 @@ const (
 	trialSeconds = 60.
 	trialTime    = 3600.
 	smallest     = .05
-	capacityTime = 4 * 3600.
-	resolution   = 5
-	scanned      = 4 // levels that a capacity search begins with
+	capacityTime = 6 * 3600.
+	resolution   = 8
+	scanned      = 5 // levels that a capacity search begins with
 )
 
 // complete fills in what a request leaves out, by the lane's state and the settings. The error

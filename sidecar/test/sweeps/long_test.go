@@ -5,6 +5,7 @@ package sweeps
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -233,6 +234,34 @@ func TestReports(t *testing.T) {
 		require.ErrorIs(t, desk.WriteReport(ctx, &out, record, api.ReportSide{Baseline: "theirs"}, api.ReportMarkdown), api.ErrNotFound)
 		require.ErrorAs(t, desk.WriteReport(ctx, &out, record, api.ReportSide{Baseline: "ours", Mode: "random"}, api.ReportMarkdown), new(*api.FieldError))
 		require.ErrorIs(t, desk.WriteSweepReport(ctx, &out, "none", api.ReportMarkdown), api.ErrNotFound)
+		b.free()
+	})
+}
+
+// A capacity search ends with what each mode sustains, killed in the middle or not.
+func TestCapacity(t *testing.T) {
+	in(t, func(t *testing.T, b *booth) {
+		s := b.begun(api.SweepRequest{
+			Kind: api.SweepCapacity, Levels: []int{4, 16, 28}, Modes: append([]api.ModeState{{Mode: api.ModeRoundRobin}}, kv...),
+			Seconds: new(10.), MaxSeconds: new(1200.), Resolution: new(4), SLO: &api.SLO{TTFT: .5, TPOT: .06},
+		})
+		s = b.until(s.ID, "some spans", limit, func(s api.Sweep) bool { return len(s.Spans) == 4 })
+		b.kill()
+		b.begin()
+		s = b.until(s.ID, "the end", limit, ended)
+		require.Equal(t, api.SweepDone, s.State, s.Reason)
+		require.Len(t, s.Capacity.Modes, 2)
+		for _, m := range s.Capacity.Modes {
+			require.NotNil(t, m.Level)
+			t.Logf("%s: %d, %v, above %v, %+v", m.Mode.Mode, *m.Level, m.Interval, m.Above, m.Tested)
+			for _, tested := range m.Tested {
+				row := s.Rows[slices.IndexFunc(s.Rows, func(r api.BaselineRow) bool { return r.Concurrency == tested.Concurrency && r.Mode == m.Mode.Mode })]
+				if tested.Verdict == "meets" {
+					assert.LessOrEqual(t, *row.TTFT.P95, .5)
+				}
+			}
+		}
+		t.Log(strings.Join(s.Words, "\n"))
 		b.free()
 	})
 }
