@@ -44,6 +44,7 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "whole booths", Run: wholeBooths},
 		suite.Part{Name: "torture", Run: torture},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
+		suite.Part{Name: "statistics", Run: statistics, Beside: true}, // on one core; the part before it waits a lot
 		suite.Part{Name: "OpenAI client", Run: peers("-run=^TestOpenAIClient$")},
 		suite.Part{Name: "page", Run: onPage()},
 		suite.Part{Name: "Grafana", Run: inGrafana(), Beside: true}, // either waits a lot
@@ -157,6 +158,12 @@ func Bench(ctx context.Context) error {
 	)
 }
 
+// statistics tests those of trials, runs and capacity searches against the simulated
+// cluster, whose truth is known.
+func statistics(ctx context.Context) (suite.Count, error) {
+	return suite.GoTest(ctx, suite.Brief, "-timeout=20m", "-cpu=1", "-tags=proof", "./sidecar/test/proof")
+}
+
 // proofs tests the statistics of trials at length, and prints the minutes to the verdict.
 func proofs(ctx context.Context) (suite.Count, error) {
 	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=2h", "-v", "-tags=proof", "./sidecar/test/proof")
@@ -237,7 +244,7 @@ func golangciLint(ctx context.Context, command string) error {
 
 // vet covers the files behind our build tags, too.
 func vet(ctx context.Context) error {
-	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,page,peers,torture", "./...")
+	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,page,peers,proof,torture", "./...")
 }
 
 // tests runs the tests of every package, with the race detector where there is

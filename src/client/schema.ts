@@ -2234,6 +2234,8 @@ export interface components {
                 number,
                 number
             ];
+            /** @description the interval has no upper end: the other may be better only beyond the highest level */
+            above?: boolean;
             /**
              * @description which is better below
              * @enum {string}
