@@ -199,6 +199,13 @@ func (c *Client) ImportCSV(ctx context.Context, name string, table io.Reader) (s
 	return saved, c.answer(ctx, http.MethodPost, c.at(query("name", name), "baselines"), "text/csv", table, &saved)
 }
 
+// ImportResults imports what another load generator wrote as JSON. Run says in which mode
+// it was measured; merge adds its rows to the imported baseline of the name.
+func (c *Client) ImportResults(ctx context.Context, name string, run ModeState, merge bool, results io.Reader) (saved Baseline, err error) {
+	q := query("name", name, "mode", string(run.Mode), "speculation", string(run.Speculation), "merge", strconv.FormatBool(merge))
+	return saved, c.answer(ctx, http.MethodPost, c.at(q, "baselines"), "application/json", results, &saved)
+}
+
 // DeleteBaseline deletes an imported baseline and gives those that are left.
 func (c *Client) DeleteBaseline(ctx context.Context, name string) (l BaselineList, err error) {
 	if !isSegment(name) {

@@ -314,7 +314,15 @@ export interface paths {
         /** Recorded results, with all their rows */
         get: operations["listBaselines"];
         put?: never;
-        /** Imports a baseline, in place of an earlier import of its name; stored before the answer */
+        /**
+         * Imports a baseline, in place of an earlier import of its name; stored before the answer
+         * @description JSON is a `Baseline`, or what AIPerf (`profile_export_aiperf.json`), GuideLLM
+         *     (its report in JSON), inference-perf (`stage_N_lifecycle_metrics.json`) or
+         *     `vllm bench serve --save-result` writes; which, is known by its fields. None of
+         *     them records how requests were routed: `mode` is needed then, and 422 with the
+         *     field `mode` says so. Values are taken where their definition is ours; the
+         *     baseline's notes say what is not, and why.
+         */
         post: operations["importBaseline"];
         delete?: never;
         options?: never;
@@ -2769,10 +2777,16 @@ export interface operations {
     importBaseline: {
         parameters: {
             query?: {
-                /** @description The name of a baseline that comes as CSV; one that comes as JSON takes it in place of its own */
+                /** @description The name of a baseline that comes as CSV or from another program; a Baseline in JSON takes it in place of its own */
                 name?: string;
                 /** @description The title, in place of the file's */
                 title?: string;
+                /** @description The routing mode that another program's results were measured in; refused with a file that says it itself */
+                mode?: components["schemas"]["Mode"];
+                /** @description Likewise the speculation; without it, not_recorded */
+                speculation?: components["schemas"]["Speculation"];
+                /** @description With true, the rows are added to the imported baseline of the name, in place of those of the same concurrency, mode and speculation; 422 where the two are of different systems */
+                merge?: "true" | "false";
                 /** @description With true, it is read and checked but not stored */
                 dry_run?: "true" | "false";
             };
@@ -2785,7 +2799,9 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Baseline"];
+                "application/json": components["schemas"]["Baseline"] | {
+                    [key: string]: unknown;
+                };
                 "text/csv": string;
             };
         };

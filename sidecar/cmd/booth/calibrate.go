@@ -100,7 +100,7 @@ func readBaseline(from string) (api.Baseline, error) {
 	}
 	var b api.Baseline
 	if name := strings.TrimSuffix(filepath.Base(from), filepath.Ext(from)); strings.EqualFold(filepath.Ext(from), ".json") {
-		b, err = baseline.ReadJSON(bytes.NewReader(text), "")
+		b, err = baseline.ReadJSON(bytes.NewReader(text), "", api.ModeState{})
 	} else {
 		b, err = baseline.ReadCSV(bytes.NewReader(text), name)
 	}

@@ -73,7 +73,7 @@ func TestSimulate(t *testing.T) {
 	// What the load generator imports says what it is, either way.
 	fromCSV, err := baseline.ReadCSV(strings.NewReader(first["base.csv"]), "base")
 	require.NoError(t, err)
-	fromJSON, err := baseline.ReadJSON(strings.NewReader(first["base.json"]), "base")
+	fromJSON, err := baseline.ReadJSON(strings.NewReader(first["base.json"]), "base", api.ModeState{})
 	require.NoError(t, err)
 	assert.Equal(t, fromJSON, fromCSV)
 	assert.Equal(t, "Simulated: 3 × H200", fromCSV.Title)

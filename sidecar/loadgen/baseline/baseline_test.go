@@ -619,14 +619,14 @@ func TestValidateRefuses(t *testing.T) {
 func TestReadJSON(t *testing.T) {
 	text, err := json.Marshal(h200())
 	require.NoError(t, err)
-	got, err := ReadJSON(strings.NewReader(string(text)), "")
+	got, err := ReadJSON(strings.NewReader(string(text)), "", api.ModeState{})
 	require.NoError(t, err)
 	want := h200()
 	want.Kind = KindImported
 	assert.Equal(t, want, got)
 
 	short, err := ReadJSON(strings.NewReader(`{"name":"x","deployment":{"speculation":"draft"},"rows":[{"concurrency":1,"mode":"kv"}],
-		"sustained":[{"mode":"kv"}]}`), "other")
+		"sustained":[{"mode":"kv"}]}`), "other", api.ModeState{})
 	require.NoError(t, err)
 	assert.Equal(t, "other", short.Name)
 	assert.Equal(t, "other", short.Title)
@@ -650,7 +650,7 @@ func TestReadJSONRefuses(t *testing.T) {
 		{"{\"name\":\"\xff\"}", "file", "UTF-8"},
 		{strings.Repeat(" ", maxBytes+1), "file", "at most"},
 	} {
-		_, err := ReadJSON(strings.NewReader(c.text), "")
+		_, err := ReadJSON(strings.NewReader(c.text), "", api.ModeState{})
 		var refused *api.FieldError
 		require.ErrorAs(t, err, &refused, c.text[:min(40, len(c.text))])
 		assert.Equal(t, c.field, refused.Field)

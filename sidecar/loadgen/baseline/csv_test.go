@@ -114,7 +114,7 @@ func TestReadersPassOnTheErrorOfTheirSource(t *testing.T) {
 	broken := errors.New("connection lost")
 	_, err := ReadCSV(iotest.ErrReader(broken), "x")
 	assert.ErrorIs(t, err, broken)
-	_, err = ReadJSON(iotest.ErrReader(broken), "")
+	_, err = ReadJSON(iotest.ErrReader(broken), "", api.ModeState{})
 	assert.ErrorIs(t, err, broken)
 }
 
@@ -181,7 +181,7 @@ func FuzzReadJSON(f *testing.F) {
 		"rows":[{"concurrency":1,"mode":"kv","ttft":{"p50":0.1},"measured":"2026-01-02T03:04:05Z"}]}`))
 	f.Add([]byte(`{"name":"x","rows":[{"concurrency":2,"mode":"kv"},{"concurrency":1,"mode":"round_robin","rps":1}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		b, err := ReadJSON(bytes.NewReader(text), "")
+		b, err := ReadJSON(bytes.NewReader(text), "", api.ModeState{})
 		if err != nil {
 			return
 		}

@@ -1,7 +1,9 @@
 package baseline
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"kvbooth/sidecar/api"
 )
@@ -15,6 +17,33 @@ func Merge(b *api.Baseline, row api.BaselineRow) {
 	rows = append(rows, row)
 	slices.SortFunc(rows, compareRows)
 	b.Rows = rows
+}
+
+// Join gives an imported baseline with the rows of another import added to it, in place
+// of those of the same concurrency, mode and speculation. What one of them does not know
+// of the deployment and the workload, it has of the other; where both know and differ,
+// they are no results of one system, and the [api.FieldError] names the field and both
+// values. The title stays unless more has one besides its name; the notes add up. Neither
+// of the two is changed.
+func Join(b, more api.Baseline) (api.Baseline, error) {
+	if more.Title != "" && more.Title != more.Name {
+		b.Title = more.Title
+	}
+	for _, a := range attributes {
+		was, is := a.get(&b), a.get(&more)
+		if a.key == "title" || a.key == "speculation" || is == "" || is == was || a.key == "model" && modelName(is) == modelName(was) {
+			continue
+		}
+		if was != "" {
+			return api.Baseline{}, api.Refuse(strings.Replace("deployment."+a.key, "deployment.workload", "workload", 1), quote(is), fmt.Sprintf("%s, as the baseline %q has it: rows of another system belong into a baseline of their own", quote(was), b.Name))
+		}
+		a.set(&b, is)
+	}
+	b.Notes = addNotes(b.Notes, strings.Split(more.Notes, "\n"))
+	for _, row := range more.Rows {
+		Merge(&b, row)
+	}
+	return b, Validate(b)
 }
 
 // DefaultFor names the baseline that a target is compared with: the configured

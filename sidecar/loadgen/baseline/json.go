@@ -13,20 +13,36 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-// ReadJSON reads an [api.Baseline] of at most 1 MiB, refuses unknown fields and
-// everything that [Validate] refuses. A name that is given takes the place of the
+// ReadJSON reads an [api.Baseline] of at most 1 MiB, or what one of the load generators
+// of [Programs] writes, which it knows by its fields; a text with a field "rows" is
+// always taken for the first.
+//
+// Of an api.Baseline it refuses unknown fields, everything that [Validate] refuses, and
+// a run that is not the zero one. A name that is given takes the place of the
 // file's. An empty title becomes the name; rows without a speculation take the
 // deployment's, else not_recorded; the kind is [KindImported], without a target and without
-// what it sustains. Rows come back sorted as with [ReadCSV]. What is refused gives
+// what it sustains.
+//
+// No other program records how requests were routed: run says it of all rows, and is
+// refused without a mode; without a speculation it is [api.SpeculationNotRecorded]. A
+// value is taken where its definition is this product's; the notes say what is not.
+//
+// Rows come back sorted as with [ReadCSV]. What is refused gives
 // an [api.FieldError] that names the line and the JSON path; other errors are those of r.
-func ReadJSON(r io.Reader, name string) (api.Baseline, error) {
+func ReadJSON(r io.Reader, name string, run api.ModeState) (api.Baseline, error) {
 	text, err := readBounded(r)
 	if err != nil {
 		return api.Baseline{}, err
 	}
+	if p := programOf(text); p != nil {
+		return readProgram(p, text, name, run)
+	}
 	var b api.Baseline
 	if err := decodeStrictly(text, &b); err != nil {
 		return api.Baseline{}, err
+	}
+	if run != (api.ModeState{}) {
+		return api.Baseline{}, refuseRun(run)
 	}
 	b.Name = cmp.Or(name, b.Name)
 	b.Kind, b.Target, b.Sustained = KindImported, nil, nil
@@ -45,10 +61,23 @@ func ReadJSON(r io.Reader, name string) (api.Baseline, error) {
 	return b, nil
 }
 
+// refuseRun says that the rows of a file name their own modes.
+func refuseRun(run api.ModeState) error {
+	if run.Mode != "" {
+		return api.Refuse("mode", quote(string(run.Mode)), "nothing here: each row of this file says its own mode")
+	}
+	return api.Refuse("speculation", quote(string(run.Speculation)), "nothing here: this file says it itself")
+}
+
 // decodeStrictly reads one JSON value with no unknown fields and nothing after it.
 func decodeStrictly(text []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
+	return decode(d, text, to)
+}
+
+// decode reads the one value of a text.
+func decode(d *json.Decoder, text []byte, to any) error {
 	err := d.Decode(to)
 	var (
 		kind   *json.UnmarshalTypeError

@@ -151,9 +151,36 @@ func (c *Catalogue) SaveMeasured(ctx context.Context, by string, b api.Baseline)
 	return c.save(ctx, by, b, "made baseline ")
 }
 
+// MergeBaseline adds the rows of an import to the imported baseline of its name, as
+// [baseline.Join] does, and stores it as [Catalogue.SaveBaseline] would; where there is
+// none, the import is stored. With dry it stores nothing. A baseline that was not
+// imported takes no rows: [api.ErrConflict].
+func (c *Catalogue) MergeBaseline(ctx context.Context, by string, b api.Baseline, dry bool) (api.Baseline, error) {
+	c.writes.Lock()
+	defer c.writes.Unlock()
+	b.Kind, b.Target, b.Sustained = baseline.KindImported, nil, nil
+	if old, err := c.Baseline(b.Name); err == nil {
+		if old.Kind != baseline.KindImported {
+			return b, fmt.Errorf("%w: %q was not imported; rows can be added to imported baselines alone", api.ErrConflict, b.Name)
+		}
+		if b, err = baseline.Join(old, b); err != nil {
+			return b, err
+		}
+	}
+	if dry {
+		return b, c.check(b)
+	}
+	return c.store(ctx, by, b, "imported rows into baseline ")
+}
+
 func (c *Catalogue) save(ctx context.Context, by string, b api.Baseline, done string) (api.Baseline, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
+	return c.store(ctx, by, b, done)
+}
+
+// store is called with the writes locked.
+func (c *Catalogue) store(ctx context.Context, by string, b api.Baseline, done string) (api.Baseline, error) {
 	if err := c.check(b); err != nil {
 		return b, err
 	}

@@ -418,6 +418,50 @@ func TestBaselines(t *testing.T) {
 	})
 }
 
+// Rows of several imports add up under one name; a baseline that was not imported takes
+// none, and a dry run stores nothing.
+func TestMergeBaseline(t *testing.T) {
+	virtual(t, func(t *testing.T, b *booth, _ *fake) {
+		ctx := t.Context()
+		of := func(name string, concurrency int) api.Baseline {
+			one := imported(name)
+			one.Rows = []api.BaselineRow{{Concurrency: concurrency, Mode: api.ModeKV, Speculation: api.SpeculationOff}}
+			return one
+		}
+		levels := func() (all []int) {
+			found, err := b.catalogue.Baseline("mine")
+			require.NoError(t, err)
+			for _, r := range found.Rows {
+				all = append(all, r.Concurrency)
+			}
+			return all
+		}
+		for _, concurrency := range []int{8, 4, 8} {
+			_, err := b.catalogue.MergeBaseline(ctx, ann, of("mine", concurrency), false)
+			require.NoError(t, err)
+		}
+		assert.Equal(t, []int{4, 8}, levels())
+		checked, err := b.catalogue.MergeBaseline(ctx, ann, of("mine", 16), true)
+		require.NoError(t, err)
+		assert.Len(t, checked.Rows, 3)
+		assert.Equal(t, []int{4, 8}, levels())
+		other := of("mine", 16)
+		other.Deployment.Model = "another"
+		mine := of("mine", 4)
+		mine.Deployment.Model = "one"
+		_, err = b.catalogue.SaveBaseline(ctx, ann, mine)
+		require.NoError(t, err)
+		_, err = b.catalogue.MergeBaseline(ctx, ann, other, false)
+		_ = refuses(t, err, "deployment.model")
+		for _, name := range []string{"h200x3-tp1-llama70b-fp8", api.ThisTarget} {
+			_, err = b.catalogue.MergeBaseline(ctx, ann, of(name, 4), true)
+			require.ErrorIs(t, err, api.ErrConflict)
+		}
+		b.events("baseline ann: imported rows into baseline mine", "baseline ann: imported rows into baseline mine",
+			"baseline ann: imported rows into baseline mine", "baseline ann: imported baseline mine")
+	})
+}
+
 // What was imported can be deleted, unless it is the default; nothing else can.
 func TestDeleteBaseline(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {

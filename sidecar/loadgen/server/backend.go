@@ -67,6 +67,9 @@ type Catalogue interface {
 	SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error)
 	// CheckBaseline gives a baseline as SaveBaseline would store it, or its error.
 	CheckBaseline(b api.Baseline) (api.Baseline, error)
+	// MergeBaseline adds the rows of an import to the imported baseline of its name;
+	// with dry it stores nothing.
+	MergeBaseline(ctx context.Context, by string, b api.Baseline, dry bool) (api.Baseline, error)
 	// DeleteBaseline deletes an imported one, and gives those that are left.
 	DeleteBaseline(ctx context.Context, by, name string) ([]api.Baseline, error)
 
@@ -154,6 +157,13 @@ func (p Parts) CheckBaseline(b api.Baseline) (api.Baseline, error) {
 // the SLOs in force.
 func (p Parts) SaveBaseline(ctx context.Context, by string, b api.Baseline) (api.Baseline, error) {
 	b, err := p.Catalogue.SaveBaseline(ctx, by, b)
+	return p.judged(b), err
+}
+
+// MergeBaseline is [lane.Catalogue.MergeBaseline], with what the baseline sustains under
+// the SLOs in force.
+func (p Parts) MergeBaseline(ctx context.Context, by string, b api.Baseline, dry bool) (api.Baseline, error) {
+	b, err := p.Catalogue.MergeBaseline(ctx, by, b, dry)
 	return p.judged(b), err
 }
 

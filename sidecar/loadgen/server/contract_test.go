@@ -188,6 +188,7 @@ func everyCall(c *api.Client) []clientCall {
 	two := sides{api.ReportSide{Baseline: "of 2026+1", Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, api.ReportSide{Baseline: "this target"}}
 	question := sample[api.SimulationRequest]()
 	table := api.Baseline{Name: "a table", Kind: "imported", Notes: "concurrency,mode\n", Rows: imported.Rows}
+	measured := api.Baseline{Rows: []api.BaselineRow{{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff}}}
 	all := []clientCall{
 		{"ready", func(ctx context.Context) (any, error) { return nil, c.Ready(ctx) }, nil, call{}},
 		{"status", func(ctx context.Context) (any, error) { return c.Status(ctx) }, sample[api.Status](), call{}},
@@ -224,6 +225,9 @@ func everyCall(c *api.Client) []clientCall {
 		{"import CSV", func(ctx context.Context) (any, error) {
 			return c.ImportCSV(ctx, "a table", strings.NewReader("concurrency,mode\n"))
 		}, table, call{"save baseline", "", by, table}},
+		{"import results", func(ctx context.Context) (any, error) {
+			return c.ImportResults(ctx, "a table", api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}, true, strings.NewReader("{}"))
+		}, measured, call{"merge baseline", "", by, measured}},
 		{"delete baseline", func(ctx context.Context) (any, error) { return c.DeleteBaseline(ctx, "a table/2") }, sample[api.BaselineList](), call{"delete baseline", "", by, "a table/2"}},
 		{"simulations", func(ctx context.Context) (any, error) { return c.Simulations(ctx) }, sample[api.SimulationList](), call{name: "simulations"}},
 		{"start simulation", func(ctx context.Context) (any, error) { return c.StartSimulation(ctx, question) }, sample[api.SimulationResult](), call{"start simulation", "", by, question}},

@@ -158,6 +158,13 @@ func (b *recorder) CheckBaseline(req api.Baseline) (api.Baseline, error) {
 	return req, b.note(call{"check baseline", "", "", req})
 }
 
+func (b *recorder) MergeBaseline(_ context.Context, by string, req api.Baseline, dry bool) (api.Baseline, error) {
+	if dry {
+		return req, b.note(call{"check merged baseline", "", "", req})
+	}
+	return req, b.note(call{"merge baseline", "", by, req})
+}
+
 func (b *recorder) DeleteBaseline(_ context.Context, by, name string) ([]api.Baseline, error) {
 	return sample[api.BaselineList]().Baselines, b.note(call{"delete baseline", "", by, name})
 }
@@ -401,12 +408,16 @@ func options(b Backend) Options {
 			text, err := io.ReadAll(r)
 			return api.Baseline{Name: name, Kind: "imported", Notes: string(text), Rows: sample[api.Baseline]().Rows}, err
 		},
-		ParseJSON: func(r io.Reader, _ string) (b api.Baseline, err error) {
+		ParseJSON: func(r io.Reader, _ string, run api.ModeState) (b api.Baseline, err error) {
 			text, err := io.ReadAll(r)
 			if err != nil {
 				return b, err
 			}
-			return b, json.Unmarshal(text, &b)
+			err = json.Unmarshal(text, &b)
+			if run != (api.ModeState{}) {
+				b.Rows = []api.BaselineRow{{Concurrency: 1, Mode: run.Mode, Speculation: run.Speculation}}
+			}
+			return b, err
 		},
 	}
 }

@@ -251,6 +251,37 @@ func TestImportDryRun(t *testing.T) {
 	require.Contains(t, text, `"field":"dry_run"`)
 }
 
+// What the caller says of another program's results reaches the reader and its rows, and
+// merge adds rows instead of replacing the baseline. A table says its modes itself.
+func TestImportOfAnotherProgramsResults(t *testing.T) {
+	b := &recorder{}
+	_, ts := start(t, b, nil)
+	as := func(contentType, query string) (int, string) {
+		res, text := do(t, ts.URL, request{method: "POST", path: v1 + "/baselines?name=ours&" + query, body: "{}", header: map[string]string{"Content-Type": contentType}})
+		return res.StatusCode, text
+	}
+	for query, want := range map[string]string{
+		"mode=kv&speculation=draft&merge=true":              "merge baseline",
+		"mode=kv&speculation=draft&merge=true&dry_run=true": "check merged baseline",
+		"mode=kv&speculation=draft&merge=false":             "save baseline",
+	} {
+		b.calls = nil
+		status, text := as("application/json", query)
+		require.Less(t, status, 300, text)
+		require.Contains(t, text, `"mode":"kv","speculation":"draft"`)
+		require.Len(t, b.calls, 1)
+		require.Equal(t, want, b.calls[0].name, query)
+	}
+	status, text := as("application/json", "merge=1")
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Contains(t, text, `"field":"merge"`)
+	for _, query := range []string{"mode=kv", "speculation=off"} {
+		status, text = as("text/csv", query)
+		require.Equal(t, http.StatusUnprocessableEntity, status)
+		require.Contains(t, text, `"field":"mode, speculation"`)
+	}
+}
+
 // A download that fails at its start is a problem; one that fails later breaks
 // off, so that nobody takes a part for the whole.
 func TestTurnsThatFail(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"kvbooth/sidecar/api"
 )
@@ -232,25 +233,27 @@ func (s *Server) comparison(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request) error {
-	v, err := params(r, "name", "title", "dry_run")
+	v, err := params(r, "name", "title", "mode", "speculation", "merge", "dry_run")
 	if err != nil {
 		return err
 	}
-	if dry := v.Get("dry_run"); dry != "" {
-		if err := api.OneOf("dry_run", dry, []string{"true", "false"}); err != nil {
-			return err
+	for _, name := range []string{"merge", "dry_run"} {
+		if value := v.Get(name); value != "" {
+			if err := api.OneOf(name, value, []string{"true", "false"}); err != nil {
+				return err
+			}
 		}
 	}
-	b, err := s.readBaseline(w, r, v.Get("name"))
+	run := api.ModeState{Mode: api.Mode(v.Get("mode")), Speculation: api.Speculation(v.Get("speculation"))}
+	b, err := s.readBaseline(w, r, v.Get("name"), run)
 	if err != nil {
 		return err
 	}
 	b.Title = cmp.Or(v.Get("title"), b.Title)
+	saved, err := s.importInto(r, b, v.Get("merge") == "true", v.Get("dry_run") == "true")
 	if v.Get("dry_run") == "true" {
-		checked, err := s.opts.Backend.CheckBaseline(b)
-		return replyJSON(w, checked, err)
+		return replyJSON(w, saved, err)
 	}
-	saved, err := s.opts.Backend.SaveBaseline(r.Context(), caller(r), b)
 	if err != nil {
 		return err
 	}
@@ -258,12 +261,29 @@ func (s *Server) importBaseline(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusCreated, "application/json", saved)
 }
 
-func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request, name string) (api.Baseline, error) {
+// importInto stores a baseline, or with dry only checks it; merge adds its rows to those
+// of the one that it would replace.
+func (s *Server) importInto(r *http.Request, b api.Baseline, merge, dry bool) (api.Baseline, error) {
+	switch {
+	case merge:
+		return s.opts.Backend.MergeBaseline(r.Context(), caller(r), b, dry)
+	case dry:
+		return s.opts.Backend.CheckBaseline(b)
+	default:
+		return s.opts.Backend.SaveBaseline(r.Context(), caller(r), b)
+	}
+}
+
+// readBaseline reads the body; run says what a file of another program does not.
+func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request, name string, run api.ModeState) (api.Baseline, error) {
 	body := http.MaxBytesReader(w, r.Body, api.MaxBaseline)
 	switch t, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); t {
 	case "application/json":
-		return s.opts.ParseJSON(body, name)
+		return s.opts.ParseJSON(body, name, run)
 	case "text/csv":
+		if run != (api.ModeState{}) {
+			return api.Baseline{}, api.Refuse("mode, speculation", strings.TrimSpace(string(run.Mode)+" "+string(run.Speculation)), "neither with a table: its columns say them")
+		}
 		return s.opts.ParseCSV(body, name)
 	}
 	return api.Baseline{}, wrongType(r, "application/json or text/csv")

@@ -42,9 +42,10 @@ type Options struct {
 	Backend Backend
 	Metrics http.Handler // answers /metrics
 	// ParseCSV and ParseJSON read a baseline and refuse what is none with an
-	// [api.FieldError]. They read at most 1 MiB.
+	// [api.FieldError]. They read at most 1 MiB. ParseJSON reads the results of other
+	// programs too; run says in which mode they were measured.
 	ParseCSV  func(r io.Reader, name string) (api.Baseline, error)
-	ParseJSON func(r io.Reader, name string) (api.Baseline, error)
+	ParseJSON func(r io.Reader, name string, run api.ModeState) (api.Baseline, error)
 
 	MaxConnections int // kept open at a time; 0: DefaultConnections
 

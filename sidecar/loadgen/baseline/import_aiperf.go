@@ -1,0 +1,154 @@
+package baseline
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"kvbooth/sidecar/api"
+)
+
+// stat is how AIPerf tells a metric, in the unit that it names.
+type stat struct {
+	Unit  string `json:"unit"`
+	Avg   number `json:"avg"`
+	P50   number `json:"p50"`
+	P95   number `json:"p95"`
+	Count number `json:"count"`
+}
+
+// aiperf is a file profile_export_aiperf.json.
+type aiperf struct {
+	Version    string `json:"aiperf_version"`
+	Cancelled  bool   `json:"was_cancelled"`
+	Complete   *bool  `json:"is_complete"`
+	Incomplete string `json:"incomplete_reason"`
+	Config     struct {
+		Models struct {
+			Items []struct {
+				Name string `json:"name"`
+			} `json:"items"`
+		} `json:"models"`
+		Phases []struct {
+			Kind        string `json:"kind"`
+			Type        string `json:"type"`
+			Concurrency number `json:"concurrency"`
+		} `json:"phases"`
+	} `json:"input_config"`
+	Requests stat `json:"request_count"`
+	Failed   stat `json:"error_request_count"`
+	Duration stat `json:"benchmark_duration"`
+	TTFT     stat `json:"time_to_first_token"`
+	TPOT     stat `json:"inter_token_latency"` // one mean of each answer
+	Latency  stat `json:"request_latency"`
+	Rate     stat `json:"request_throughput"`
+	Own      stat `json:"total_osl"`                     // output tokens as its tokenizer counts, or as it was told to count
+	Server   stat `json:"total_usage_completion_tokens"` // output tokens as the server counts
+	Counted  stat `json:"usage_completion_tokens"`       // the same of each answer
+	Hits     stat `json:"overall_usage_prompt_cache_read_pct"`
+	HitsOf   stat `json:"usage_prompt_cache_read_tokens"` // requests whose answer told their cached tokens
+}
+
+// aiperfTimes gives the power of ten that makes seconds of a unit.
+var aiperfTimes = map[string]int{"sec": 0, "ms": -3, "us": -6, "ns": -9}
+
+// readAIPerf reads a run of AIPerf. Its inter-token latency is what is called TPOT here;
+// its inter-chunk latency is the gap between chunks, however many tokens they hold.
+//
+// It counts output tokens with a tokenizer of its own unless it is told otherwise: rates
+// are made of the server's counts, and TPOT is taken where both counts are the same.
+func readAIPerf(text []byte) (r results, err error) {
+	var file aiperf
+	if err := decodeResults(text, &file); err != nil {
+		return r, err
+	}
+	var f figures
+	if file.Cancelled {
+		f.refuse("was_cancelled", "true", "false: the figures of a run that was cancelled are of a part of it")
+	}
+	if file.Complete != nil && !*file.Complete {
+		f.refuse("is_complete", "false", "true: AIPerf says that the run did not finish ("+quote(file.Incomplete)+")")
+	}
+	at, concurrency := aiperfConcurrency(&f, file)
+	row := api.BaselineRow{
+		Concurrency:       concurrency,
+		N:                 f.answered("request_count.avg", file.Requests.Avg),
+		TTFT:              f.stat("time_to_first_token", file.TTFT),
+		Latency:           f.stat("request_latency", file.Latency),
+		RequestsPerSecond: f.value("request_throughput.avg", file.Rate.Avg, 0, maxCount),
+	}
+	tpot := f.stat("inter_token_latency", file.TPOT)
+	r.notes = []string{"ITL is not taken: AIPerf's inter-token latency is one mean of each answer, which is TPOT here, and its inter-chunk latency is the gap between chunks, however many tokens they hold."}
+	own, server := f.value("total_osl.avg", file.Own.Avg, 0, 1<<53), f.value("total_usage_completion_tokens.avg", file.Server.Avg, 0, 1<<53)
+	if seconds := f.value("benchmark_duration.avg", file.Duration.Avg, 0, maxCount); seconds != nil {
+		row.Seconds = *seconds
+	}
+	answer := f.value("usage_completion_tokens.avg", file.Counted.Avg, 0, maxCount)
+	all := f.whole("usage_completion_tokens.count", file.Counted.Count, 0, maxCount) == row.N
+	if all && answer != nil && row.RequestsPerSecond != nil {
+		row.OutputTokensPerSecond = new(*answer * *row.RequestsPerSecond)
+		r.notes = append(r.notes, "Output tokens/s is made of requests/s and of the output tokens that the server counted.")
+	}
+	switch {
+	case server == nil || row.OutputTokensPerSecond == nil:
+		r.notes = append(r.notes, "TPOT and output tokens/s are not taken: the server did not count the output tokens of all answers, AIPerf's tokenizer did.")
+	case own == nil || *own != *server:
+		r.notes = append(r.notes, "TPOT is not taken: AIPerf's tokenizer counted other output tokens than the server. --use-server-token-count makes it take the server's.")
+	default:
+		row.TPOT = tpot
+	}
+	if hits := f.value("overall_usage_prompt_cache_read_pct.avg", file.Hits.Avg, -2, 1); hits != nil &&
+		f.whole("usage_prompt_cache_read_tokens.count", file.HitsOf.Count, 0, maxCount) == row.N {
+		row.KVHitRatio = hits
+	} else {
+		r.notes = append(r.notes, "The KV hit rate is not taken: not all answers said how much of their prompt was cached.")
+	}
+	r.notes = append(r.notes, failures(row, f.whole("error_request_count.avg", file.Failed.Avg, 0, maxCount))...)
+	r.version = file.Version
+	if models := file.Config.Models.Items; len(models) == 1 {
+		r.model = models[0].Name
+	}
+	r.levels = []level{{at, row}}
+	return r, f.err
+}
+
+// aiperfConcurrency gives the path and the value of the concurrency of the one phase that
+// is measured.
+func aiperfConcurrency(f *figures, file aiperf) (at string, concurrency int) {
+	var measured []int
+	for i, p := range file.Config.Phases {
+		if p.Kind != "warmup" {
+			measured = append(measured, i)
+		}
+	}
+	const field = "input_config.phases"
+	if len(measured) != 1 {
+		f.refuse(field, strconv.Itoa(len(measured))+" phases that are measured", "one: the figures of several are not told apart")
+		return field, 0
+	}
+	at = fmt.Sprintf("%s[%d]", field, measured[0])
+	p := file.Config.Phases[measured[0]]
+	if p.Type != "concurrency" {
+		f.refuse(at+".type", quote(p.Type), "concurrency: a row is of a fixed number of requests in progress")
+		return at, 0
+	}
+	if p.Concurrency == "" {
+		return at, 1 // AIPerf leaves out what was not set, and 1 is then in force
+	}
+	return at + ".concurrency", f.whole(at+".concurrency", p.Concurrency, 1, maxConcurrency)
+}
+
+// stat gives the percentiles of a metric that is a time.
+func (f *figures) stat(path string, s stat) api.Percentiles {
+	if s == (stat{}) {
+		return api.Percentiles{}
+	}
+	shift, ok := aiperfTimes[s.Unit]
+	if !ok {
+		units := []string{"sec", "ms", "us", "ns"}
+		slices.Sort(units)
+		f.refuse(path+".unit", quote(s.Unit), oneOf(units))
+		return api.Percentiles{}
+	}
+	return f.latency(path+".p50", path+".p95", s.P50, s.P95, shift)
+}

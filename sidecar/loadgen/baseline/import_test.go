@@ -1,0 +1,299 @@
+package baseline
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+var underKV = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
+
+func fixture(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "import", name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+func imported(t *testing.T, file string) api.Baseline {
+	t.Helper()
+	b, err := ReadJSON(strings.NewReader(fixture(t, file)), "ours", underKV)
+	require.NoError(t, err)
+	require.NoError(t, Validate(b))
+	assert.Equal(t, []string{"ours", "ours", KindImported}, []string{b.Name, b.Title, b.Kind})
+	return b
+}
+
+// What each program's file says, by its own figures (README.md beside the fixtures tells
+// which were written by runs), in seconds, and with nothing that it does not say.
+func TestImportOfOtherPrograms(t *testing.T) {
+	const model = "meta-llama/Llama-3.1-70B-Instruct"
+	for _, c := range []struct {
+		file, model, from string
+		rows              []api.BaselineRow
+		notes             []string
+	}{
+		{
+			"aiperf-8.json", model, "Imported from AIPerf 0.13.0,",
+			[]api.BaselineRow{{
+				Concurrency: 8, N: 24, Seconds: 3.804313344,
+				TTFT: api.Percentiles{P50: ptr(.302925318), P95: ptr(.41608339674999985)},
+				TPOT: api.Percentiles{P50: ptr(.02299911723076923), P95: ptr(.02686867480384615)}, Latency: api.Percentiles{P50: ptr(1.1748498115), P95: ptr(1.3704835217999998)},
+				OutputTokensPerSecond: ptr(251.8076663173983), RequestsPerSecond: ptr(6.295191657934957), KVHitRatio: ptr(.32804232804232804),
+			}},
+			[]string{"Not recorded, or not as it is defined here: ITL.", "inter-token latency is one mean of each answer"},
+		},
+		{
+			"guidellm.json", model, "Imported from GuideLLM 0.8.1,",
+			[]api.BaselineRow{
+				{
+					Concurrency: 4, N: 23, Seconds: 6.822221279144287, Measured: ptr(time.Date(2026, 11, 23, 0, 31, 45, 559e6, time.UTC)),
+					TTFT: api.Percentiles{P50: ptr(.2877771854400635), P95: ptr(.39145374298095703)}, TPOT: api.Percentiles{P50: ptr(.02065310111412635), P95: ptr(.025533908452743137)},
+					OutputTokensPerSecond: ptr(134.85343883706392), RequestsPerSecond: ptr(3.371335970926598),
+				},
+				{
+					Concurrency: 8, N: 24, Seconds: 4.262455224990845, Measured: ptr(time.Date(2026, 11, 23, 0, 32, 2, 332e6, time.UTC)),
+					TTFT: api.Percentiles{P50: ptr(.3791317939758301), P95: ptr(.5785424709320068)}, TPOT: api.Percentiles{P50: ptr(.023593737528874325), P95: ptr(.029266815919142502)},
+					OutputTokensPerSecond: ptr(225.22230717439666), RequestsPerSecond: ptr(5.630557679359916),
+				},
+			},
+			[]string{"Not recorded, or not as it is defined here: ITL, latency p50, latency p95, KV hit rate.", "Latency is not taken"},
+		},
+		{
+			"inference-perf-8.json", "", "Imported from inference-perf,",
+			[]api.BaselineRow{{
+				Concurrency: 8, N: 24, Seconds: 2.740450586999941,
+				TTFT: api.Percentiles{P50: ptr(.18079435649997322), P95: ptr(.19667407339438794)}, TPOT: api.Percentiles{P50: ptr(.019553107620720704), P95: ptr(.02594468406893831)},
+				OutputTokensPerSecond: ptr(262.73051716951665), RequestsPerSecond: ptr(8.757683905650556),
+			}},
+			[]string{"Not recorded, or not as it is defined here: ITL, latency p50, latency p95, KV hit rate.", "where the server does not count them"},
+		},
+		{
+			"vllm-bench-8.json", model, "Imported from vLLM bench,",
+			[]api.BaselineRow{{
+				Concurrency: 8, N: 200, Seconds: 40,
+				TTFT: api.Percentiles{P50: ptr(.3), P95: ptr(.4505)}, TPOT: api.Percentiles{P50: ptr(.0225), P95: ptr(.02725)}, Latency: api.Percentiles{P50: ptr(1.175), P95: ptr(1.37)},
+				OutputTokensPerSecond: ptr(200.), RequestsPerSecond: ptr(5.),
+			}},
+			[]string{"Not recorded, or not as it is defined here: ITL, KV hit rate.", "ITL is not taken"},
+		},
+		{
+			"vllm-bench-chat-4.json", model, "Imported from vLLM bench,",
+			[]api.BaselineRow{{Concurrency: 4, N: 200, Seconds: 40, OutputTokensPerSecond: ptr(200.), RequestsPerSecond: ptr(5.)}},
+			[]string{"TTFT and TPOT are not taken", "--metric-percentiles", "At concurrency 4, 3 of 203 requests failed"},
+		},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			b := imported(t, c.file)
+			for i := range c.rows {
+				c.rows[i].Mode, c.rows[i].Speculation = api.ModeKV, api.SpeculationOff
+			}
+			assert.Equal(t, c.rows, b.Rows)
+			assert.Equal(t, api.Deployment{Model: c.model}, b.Deployment)
+			assert.Nil(t, b.Workload)
+			for _, says := range append(c.notes, c.from, "does not record the routing mode or speculation") {
+				assert.Contains(t, b.Notes, says)
+			}
+		})
+	}
+}
+
+// edited gives a fixture with some of its text replaced, each of which must be there.
+func edited(t testing.TB, file string, replace ...string) string {
+	t.Helper()
+	text := fixture(t, file)
+	for i := 0; i < len(replace); i += 2 {
+		require.Contains(t, text, replace[i], file)
+		text = strings.Replace(text, replace[i], replace[i+1], 1)
+	}
+	return text
+}
+
+// A value whose definition is another one in this file is left out, and the notes say so.
+func TestImportLeavesOutWhatIsAnotherQuantity(t *testing.T) {
+	const sameLengths = `"max": 40.0,`
+	for _, c := range []struct {
+		why, text, note string
+		of              func(api.BaselineRow) *float64
+	}{
+		{"its own tokenizer counts", edited(t, "aiperf-8.json", "\"total_osl\": {\n    \"unit\": \"tokens\",\n    \"avg\": 960.0", "\"total_osl\": {\n    \"unit\": \"tokens\",\n    \"avg\": 984.0"), "AIPerf's tokenizer counted other output tokens", func(r api.BaselineRow) *float64 { return r.TPOT.P50 }},
+		{"no usage", edited(t, "aiperf-8.json", `"usage_completion_tokens"`, `"former_name"`), "the server did not count the output tokens of all answers", func(r api.BaselineRow) *float64 { return r.OutputTokensPerSecond }},
+		{"no cached tokens", edited(t, "aiperf-8.json", `"usage_prompt_cache_read_tokens"`, `"former_name"`), "not all answers said how much of their prompt was cached", func(r api.BaselineRow) *float64 { return r.KVHitRatio }},
+		{"its own tokenizer counts", edited(t, "inference-perf-8.json", "\"output_len\": {\n      \"mean\": 30.0", "\"output_len\": {\n      \"mean\": 31.0"), "inference-perf's tokenizer counted other output tokens", func(r api.BaselineRow) *float64 { return r.TPOT.P50 }},
+		{"no usage", edited(t, "inference-perf-8.json", `"output": 0`, `"output": 3`), "Output tokens/s is not taken", func(r api.BaselineRow) *float64 { return r.OutputTokensPerSecond }},
+		{"answers of different lengths", strings.ReplaceAll(fixture(t, "guidellm.json"), sameLengths, `"max": 41.0,`), "At concurrency 8, TPOT is not taken", func(r api.BaselineRow) *float64 { return r.TPOT.P95 }},
+		{"no stream", edited(t, "vllm-bench-8.json", `"median_ttft_ms": 300.0`, `"median_ttft_ms": 0.0`), "ITL is not taken", func(r api.BaselineRow) *float64 { return r.TTFT.P50 }},
+	} {
+		b, err := ReadJSON(strings.NewReader(c.text), "ours", underKV)
+		require.NoError(t, err, c.why)
+		assert.Contains(t, b.Notes, c.note)
+		for _, row := range b.Rows {
+			assert.Nil(t, c.of(row), c.note)
+		}
+	}
+	hit := edited(t, "inference-perf-8.json", `"cached": 0.0`, `"cached": 72.0`)
+	b, err := ReadJSON(strings.NewReader(hit), "ours", underKV)
+	require.NoError(t, err)
+	assert.Equal(t, .25, *b.Rows[0].KVHitRatio, "72 of 288 prompt tokens")
+}
+
+func TestImportRefuses(t *testing.T) {
+	for _, c := range []struct {
+		text, name string
+		run        api.ModeState
+		field      string // of the error; with a line, where one is meant
+		value      string
+		allowed    string
+	}{
+		{fixture(t, "aiperf-8.json"), "x", api.ModeState{}, "mode", "nothing", "AIPerf does not record how requests were routed"},
+		{fixture(t, "guidellm.json"), "x", api.ModeState{Mode: "fastest"}, "mode", "fastest", "one of round_robin, kv"},
+		{fixture(t, "guidellm.json"), "x", api.ModeState{Mode: "kv", Speculation: "some"}, "speculation", `"some"`, "eagle3"},
+		{fixture(t, "vllm-bench-8.json"), "", underKV, "name", `""`, "vLLM bench's file has not"},
+		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv"}]}`, "", underKV, "mode", `"kv"`, "each row of this file says its own mode"},
+		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv"}]}`, "", api.ModeState{Speculation: "off"}, "speculation", `"off"`, "says it itself"},
+		{fixture(t, "inference-perf-summary.json"), "x", underKV, "line 3, load_summary", "no concurrency", "stage_N_lifecycle_metrics.json"},
+		{edited(t, "inference-perf-8.json", `"concurrency": 8`, `"concurrency": 0`), "x", underKV, "line 24, load_summary.concurrency", "0", "1 to 10000"},
+		{edited(t, "inference-perf-8.json", `"count": 24,
+    "latency"`, `"count": 0,
+    "latency"`), "x", underKV, "line 27, successes.count", "0", "a whole number from 1"},
+		{edited(t, "inference-perf-8.json", `"cached": 0.0`, `"cached": 289.0`), "x", underKV, "successes.prompt_tokens.cached", "289.0", "at most the total, 288.0"},
+		{edited(t, "aiperf-8.json", `"concurrency": 8`, `"concurrency": 8.5`), "x", underKV, "input_config.phases[0].concurrency", "8.5", "a whole number"},
+		{edited(t, "aiperf-8.json", `"type": "concurrency"`, `"type": "poisson"`), "x", underKV, "input_config.phases[0].type", "poisson", "a fixed number of requests in progress"},
+		{edited(t, "aiperf-8.json", `"kind": "profiling"`, `"kind": "warmup"`), "x", underKV, "input_config.phases", "0 phases", "one"},
+		{edited(t, "aiperf-8.json", `"is_complete": true`, `"is_complete": false`), "x", underKV, "is_complete", "false", "did not finish"},
+		{edited(t, "aiperf-8.json", `"was_cancelled": false`, `"was_cancelled": true`), "x", underKV, "was_cancelled", "true", "a part of it"},
+		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": 302.0`), "x", underKV, "time_to_first_token.p95", "302.0", "at least the median, 302.925318"},
+		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": 7200000`), "x", underKV, "time_to_first_token.p95", "7200000", "at most an hour"},
+		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": -1`), "x", underKV, "time_to_first_token.p95", "-1", "a time above 0"},
+		{edited(t, "aiperf-8.json", "\"time_to_first_token\": {\n    \"unit\": \"ms\"", "\"time_to_first_token\": {\n    \"unit\": \"min\""), "x", underKV, "time_to_first_token.unit", "min", "one of ms, ns, sec, us"},
+		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": NaN`), "x", underKV, "baseline", "this JSON", "invalid character 'N'"},
+		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": "fast"`), "x", underKV, "time_to_first_token.p95", `"fast"`, "a time above 0"},
+		{edited(t, "guidellm.json", `"streams": 8,
+     "ramp`, `"streams": 4,
+     "ramp`), "x", underKV, "benchmarks[1].config.strategy.streams", "4", "each concurrency once in a file"},
+		{strings.ReplaceAll(fixture(t, "guidellm.json"), `"type_": "concurrent"`, `"type_": "poisson"`), "x", underKV, "benchmarks", "none", "concurrent or synchronous"},
+		{edited(t, "vllm-bench-8.json", `"max_concurrency": 8`, `"max_concurrency": null`), "x", underKV, "max_concurrency", "null", "--max-concurrency"},
+		{edited(t, "vllm-bench-8.json", `"request_rate": "inf"`, `"request_rate": 5.0`), "x", underKV, "request_rate", "5.0", `"inf"`},
+		{edited(t, "vllm-bench-8.json", `"output_throughput": 200.0`, `"output_throughput": -200.0`), "x", underKV, "output_throughput", "-200.0", "a number from 0"},
+		{edited(t, "vllm-bench-8.json", `"completed": 200`, `"completed": 0`), "x", underKV, "completed", "0", "1"},
+		{`{"endpoint_type":"openai","max_concurrency":8}`, "x", api.ModeState{}, "baseline", "this JSON", "a baseline as the API gives it"},
+	} {
+		_, err := ReadJSON(strings.NewReader(c.text), c.name, c.run)
+		var refused *api.FieldError
+		require.ErrorAs(t, err, &refused, "%s %s", c.field, c.value)
+		if strings.HasPrefix(c.field, "line") {
+			assert.Equal(t, c.field, refused.Field)
+		} else {
+			assert.Regexp(t, "(^|, )"+regexp.QuoteMeta(c.field)+"$", refused.Field)
+		}
+		assert.Contains(t, refused.Value, c.value, c.field)
+		assert.Contains(t, refused.Allowed, c.allowed, c.field)
+	}
+}
+
+// A file of several loads keeps those at a fixed concurrency, and says what it left out.
+func TestImportKeepsWhatHasAConcurrency(t *testing.T) {
+	b, err := ReadJSON(strings.NewReader(edited(t, "guidellm.json", `"type_": "concurrent"`, `"type_": "throughput"`)), "ours", underKV)
+	require.NoError(t, err)
+	require.Len(t, b.Rows, 1)
+	assert.Equal(t, 8, b.Rows[0].Concurrency)
+	assert.Contains(t, b.Notes, `A benchmark of strategy "throughput" is left out`)
+}
+
+// What was imported is a baseline like any other: written as a table and read again it is
+// the same, but for how long it was measured, for which a table has no column.
+func TestImportsRoundTrip(t *testing.T) {
+	for _, file := range []string{"aiperf-4.json", "guidellm.json", "inference-perf-4.json", "vllm-bench-8.json"} {
+		b := imported(t, file)
+		for i := range b.Rows {
+			require.NotZero(t, b.Rows[i].Seconds)
+			b.Rows[i].Seconds = 0
+		}
+		assert.Equal(t, b, roundTrip(t, b), file)
+	}
+}
+
+// The recorded tables as they were handed over import with each value in its row.
+func TestImportOfTheRecordedTables(t *testing.T) {
+	for _, b := range Builtin() {
+		text := fixture(t, b.Name+".csv")
+		got, err := ReadCSV(strings.NewReader(text), b.Name)
+		require.NoError(t, err)
+		require.Equal(t, b.Rows[0].Concurrency, got.Rows[0].Concurrency)
+		require.Len(t, got.Rows, len(b.Rows))
+		for i := range b.Rows { // what is known of the spread besides is in the built-in one alone
+			b.Rows[i].InflightSpreadMin, b.Rows[i].InflightSpreadMax = nil, nil
+		}
+		assert.Equal(t, b.Rows, got.Rows)
+	}
+}
+
+// Imports of several files add up to one baseline: one row for each concurrency, mode and
+// speculation, the later one's where both have it.
+func TestJoin(t *testing.T) {
+	four, eight := imported(t, "aiperf-4.json"), imported(t, "aiperf-8.json")
+	four.Deployment.GPU, eight.Deployment.Engine = "H200", "trtllm"
+	again, err := ReadJSON(strings.NewReader(edited(t, "aiperf-8.json", `"concurrency": 8`, `"concurrency": 4`)), "ours", underKV)
+	require.NoError(t, err)
+	robin, err := ReadJSON(strings.NewReader(fixture(t, "vllm-bench-8.json")), "ours", api.ModeState{Mode: api.ModeRoundRobin})
+	require.NoError(t, err)
+	robin.Title, robin.Deployment.Model = "May", "Llama 3.1 70B Instruct"
+
+	all := four
+	for _, more := range []api.Baseline{eight, robin, again} {
+		all, err = Join(all, more)
+		require.NoError(t, err)
+	}
+	require.Len(t, all.Rows, 3)
+	assert.Equal(t, again.Rows[0], all.Rows[0], "replaced")
+	assert.Equal(t, []api.BaselineRow{robin.Rows[0], eight.Rows[0]}, all.Rows[1:])
+	assert.Equal(t, "May", all.Title)
+	assert.Equal(t, api.Deployment{Model: four.Deployment.Model, GPU: "H200", Engine: "trtllm"}, all.Deployment)
+	assert.Contains(t, all.Notes, "Imported from vLLM bench,")
+	assert.Equal(t, 1, strings.Count(all.Notes, "Imported from AIPerf"), "each sentence once")
+	assert.Len(t, four.Rows, 1, "as it was")
+
+	robin.Deployment.Model = "Qwen3 32B"
+	_, err = Join(all, robin)
+	var refused *api.FieldError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, []string{"deployment.model", `"Qwen3 32B"`}, []string{refused.Field, refused.Value})
+	assert.Contains(t, refused.Allowed, `"meta-llama/Llama-3.1-70B-Instruct", as the baseline "ours" has it`)
+}
+
+// FuzzImport: whatever another program wrote, it is refused with a field or becomes a
+// baseline that can be written and read again.
+func FuzzImport(f *testing.F) {
+	for _, file := range []string{"inference-perf-summary.json", "vllm-bench-8.json", "vllm-bench-chat-4.json"} {
+		f.Add([]byte(fixture(f, file)))
+	}
+	// The larger ones by what is read of them, or a fuzzer is busy with the rest.
+	f.Add([]byte(`{"load_summary":{"concurrency":8},"successes":{"count":2,"latency":{"time_to_first_token":{"median":0.1,"p95":0.2},"time_per_output_token":{"median":0.01}},
+		"throughput":{"requests_per_sec":3.5},"prompt_tokens":{"total":10,"cached":2},"output_tokens":{"mean":30},"output_len":{"mean":30}},"failures":{"count":1},"benchmark_time_seconds":9}`))
+	f.Add([]byte(`{"aiperf_version":"0.13.0","input_config":{"models":{"items":[{"name":"m"}]},"phases":[{"kind":"profiling","type":"concurrency","concurrency":8}]},"request_count":{"avg":24.0},
+		"time_to_first_token":{"unit":"ms","p50":302.9,"p95":416.1},"request_throughput":{"avg":6.2},"usage_completion_tokens":{"avg":40.0,"count":24},"inter_token_latency":{"unit":"ms","p50":22},
+		"total_osl":{"avg":960.0},"total_usage_completion_tokens":{"avg":960.0},"overall_usage_prompt_cache_read_pct":{"avg":32.8},"usage_prompt_cache_read_tokens":{"count":24}}`))
+	f.Add([]byte(`{"metadata":{"guidellm_version":"0.8.1"},"config":{"spec":{"backend":{"model":"m"}}},"benchmarks":[{"config":{"strategy":{"type_":"concurrent","streams":4}},"duration":6.8,"end_time":1795393905.5,
+		"metrics":{"request_totals":{"successful":23,"errored":1},"output_token_count":{"successful":{"min":40.0,"max":40.0}},"time_to_first_token_ms":{"successful":{"percentiles":{"p50":287.7,"p95":391.4}}}}}]}`))
+	f.Add([]byte(`{"metadata":{},"benchmarks":[{"config":{"strategy":{"type_":"synchronous"}},"end_time":1e300,"metrics":{"request_totals":{"successful":1e0}}}]}`))
+	f.Add([]byte(`{"aiperf_version":"\n","input_config":{"phases":[{"type":"concurrency"}]},"request_count":{"avg":1}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		b, err := ReadJSON(bytes.NewReader(text), "fuzzed", underKV)
+		if err != nil {
+			var refused *api.FieldError
+			require.ErrorAs(t, err, &refused)
+			return
+		}
+		require.NoError(t, Validate(b))
+		require.Len(t, roundTrip(t, b).Rows, len(b.Rows))
+	})
+}
