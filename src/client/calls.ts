@@ -67,17 +67,26 @@ export async function listBaselines(client: Client): Promise<Baseline[]> {
 export interface BaselineFile {
   text: string;
   format: 'csv' | 'json';
-  /** Of a CSV file; one in JSON has its own, which this replaces. */
+  /** Of a CSV file or one of another program; a baseline in JSON has its own, which this replaces. */
   name?: string;
   /** In place of the file's own. */
   title?: string;
+  /** Of another program's results, which do not say it; not of any other file. */
+  mode?: Mode;
+  /** Likewise. */
+  speculation?: Speculation;
+  /** Its rows are added to the imported baseline of its name, in place of replacing it. */
+  merge?: boolean;
 }
 
-/** Imports a baseline, in place of an earlier import of its name; a trial stores nothing. It gives what was read. */
+/** Imports a baseline, in place of an earlier import of its name or into it; a trial stores nothing. It gives what was read. */
 export function importBaseline(client: Client, file: BaselineFile, trial: boolean): Promise<Baseline> {
   const params = new URLSearchParams({
     ...(file.name && { name: file.name }),
     ...(file.title && { title: file.title }),
+    ...(file.mode && { mode: file.mode }),
+    ...(file.speculation && { speculation: file.speculation }),
+    ...(file.merge && { merge: 'true' }),
     ...(trial && { dry_run: 'true' }),
   }).toString();
   const contentType = file.format === 'csv' ? 'text/csv' : 'application/json';

@@ -107,6 +107,57 @@ describe('the import of a baseline', () => {
     expect(screen.getByText(/cannot be replaced/)).toBeInTheDocument();
   });
 
+  it('asks for the mode where the file is another program’s, and shows what was not taken of it', async () => {
+    const { client, container } = await show();
+    const results = '{"aiperf_version":"0.13.0"}';
+    await enter(results);
+    await userEvent.type(name(), 'may');
+    expect(screen.queryByRole('radiogroup', { name: 'Routing mode' })).not.toBeInTheDocument();
+    client.uploads.mockRejectedValueOnce(
+      new Problem(422, 'mode: nothing is not allowed: one of round_robin, kv: AIPerf does not record it', 'mode')
+    );
+    await userEvent.click(button('Check'));
+    expect(screen.getByText('How were the requests routed?')).toBeInTheDocument();
+    expect(screen.queryByText('It was not accepted')).not.toBeInTheDocument();
+    expect(await violations(container)).toEqual([]);
+
+    await userEvent.click(screen.getByRole('radio', { name: 'KV-aware' }));
+    expect(screen.queryByText('How were the requests routed?')).not.toBeInTheDocument();
+    client.uploads.mockResolvedValue({
+      ...mine,
+      name: 'may',
+      notes: 'Imported from AIPerf 0.13.0.\nITL is not taken.',
+    });
+    await userEvent.click(button('Check'));
+    expect(client.uploads).toHaveBeenLastCalledWith(
+      '/baselines?name=may&mode=kv&speculation=not_recorded&dry_run=true',
+      results,
+      'application/json'
+    );
+    const notes = within(screen.getByRole('list', { name: 'Notes' }));
+    expect(notes.getAllByRole('listitem').map((line) => line.textContent)).toEqual([
+      'Imported from AIPerf 0.13.0.',
+      'ITL is not taken.',
+    ]);
+    await enter(' '); // another text: nothing is known of it
+    expect(screen.queryByRole('radiogroup', { name: 'Routing mode' })).not.toBeInTheDocument();
+  });
+
+  it('adds rows to an earlier import where that is wanted', async () => {
+    const { client } = await show([builtIn, mine]);
+    await enter(CSV);
+    expect(screen.queryByRole('checkbox')).not.toBeInTheDocument();
+    await userEvent.type(name(), 'mine');
+    await userEvent.click(screen.getByRole('checkbox', { name: /^Add its rows to “My run”/ }));
+    client.uploads.mockResolvedValue(mine);
+    await userEvent.click(button('Check'));
+    expect(client.uploads).toHaveBeenLastCalledWith('/baselines?name=mine&merge=true&dry_run=true', CSV, 'text/csv');
+    expect(screen.queryByText(/This replaces/)).not.toBeInTheDocument();
+    expect(button('Import')).toBeEnabled();
+    await userEvent.click(screen.getByRole('checkbox'));
+    expect(button('Import')).toBeDisabled();
+  });
+
   it('warns before it replaces an earlier import', async () => {
     const { client } = await show([builtIn, mine]);
     await enter(CSV);
@@ -122,6 +173,17 @@ describe('the import of a baseline', () => {
     await userEvent.upload(screen.getByLabelText('File to import'), file);
     expect(content()).toHaveValue(CSV);
     expect(name()).toHaveValue('Our run -May-');
+
+    await userEvent.clear(name());
+    for (const [text, as] of [
+      ['{"name":"its own","rows":[]}', ''],
+      ['{"aiperf_version":"0.13.0"}', 'profile_export_aiperf'],
+    ]) {
+      const json = new File([text], 'profile_export_aiperf.json', { type: 'application/json' });
+      json.text = () => Promise.resolve(text);
+      await userEvent.upload(screen.getByLabelText('File to import'), json);
+      expect(name()).toHaveValue(as);
+    }
   });
 });
 

@@ -2,7 +2,7 @@ import React, { useId, useRef, useState, type ChangeEvent } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, Button, Field, Input, Stack, TextArea, useStyles2 } from '@grafana/ui';
+import { Alert, Button, Checkbox, Field, Input, Stack, TextArea, useStyles2 } from '@grafana/ui';
 
 import {
   asProblem,
@@ -15,8 +15,9 @@ import {
   type Settings,
 } from '../../client';
 import { visuallyHidden } from '../../lib/styles';
-import { formatOf, lineOf, MAX_FILE, nameOf, placeOf } from './file';
+import { formatOf, lineOf, MAX_FILE, nameOf, namesItself, placeOf } from './file';
 import { Preview } from './Preview';
+import { RunFields, type Run } from './Run';
 
 interface ImportFormProps {
   /** The baselines that there are, to say which one would be replaced. */
@@ -45,10 +46,22 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
   const [text, setText] = useState('');
   const [name, setName] = useState('');
   const [title, setTitle] = useState('');
+  const [run, setRun] = useState<Run>(); // asked for once the load generator misses it, for this text alone
+  const [isMerge, setMerge] = useState(false);
   const [outcome, setOutcome] = useState<Outcome>();
   const [isBusy, setBusy] = useState(false);
   const [unread, setUnread] = useState<string>();
-  const file: BaselineFile = { text, format: formatOf(text), name: name.trim(), title: title.trim() };
+  const earlier = baselines.find(
+    (b) => b.kind === 'imported' && b.name === (name.trim() || (outcome?.of.text === text && outcome.read?.name))
+  );
+  const file: BaselineFile = {
+    text,
+    format: formatOf(text),
+    name: name.trim(),
+    title: title.trim(),
+    ...(run?.mode && run),
+    ...(earlier && isMerge && { merge: true }),
+  };
   const current = outcome && isSame(outcome.of, file) ? outcome : undefined;
   const attempt = async (trial: boolean) => {
     setBusy(true);
@@ -58,11 +71,19 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
         renew();
       }
     } catch (error) {
-      setOutcome({ of: file, problem: asProblem(error) });
+      const problem = asProblem(error);
+      setOutcome({ of: file, problem });
+      if (isAboutMode(problem) && !file.mode) {
+        setRun({ speculation: 'not_recorded' });
+      }
     } finally {
       setBusy(false);
       status.current?.focus(); // the button that was pressed cannot be pressed now, and would let go of the focus
     }
+  };
+  const take = (content: string) => {
+    setText(content);
+    setRun(undefined);
   };
   const choose = async ({ currentTarget }: ChangeEvent<HTMLInputElement>) => {
     const chosen = currentTarget.files?.[0];
@@ -76,8 +97,8 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
     }
     const read = await chosen.text();
     setUnread(undefined);
-    setText(read);
-    if (name === '' && formatOf(read) === 'csv') {
+    take(read);
+    if (name === '' && !namesItself(read)) {
       setName(nameOf(chosen.name));
     }
   };
@@ -87,7 +108,8 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
     area.current?.setSelectionRange(...placeOf(text, to));
   };
   const canCheck = text.trim() !== '' && !isBusy && !current?.read;
-  const replaced = current?.read && !current.stored && baselines.find((b) => b.name === current.read?.name);
+  const replaced =
+    current?.read && !current.stored && !file.merge && baselines.find((b) => b.name === current.read?.name);
   return (
     <form
       className={styles.form}
@@ -100,8 +122,9 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
       }}
     >
       <p className={styles.note}>
-        A table in CSV as the recorded ones are written, or JSON as the API gives it. Latencies in CSV are milliseconds,
-        hit rates per cent; an empty field was not recorded.
+        A table in CSV as the recorded ones are written, JSON as the API gives it, or the results that AIPerf, GuideLLM,
+        inference-perf or vLLM bench write as JSON. Latencies in CSV are milliseconds, hit rates per cent; an empty
+        field was not recorded.
       </p>
       <Field label="File" htmlFor={`${id}-file`} invalid={unread !== undefined} error={unread}>
         <div>
@@ -134,13 +157,13 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
           className={styles.text}
           placeholder={'concurrency,mode,ttft_p50_ms,ttft_p95_ms\n60,round_robin,274.1,655.4\n60,kv,248.7,445.8'}
           value={text}
-          onChange={(event) => setText(event.currentTarget.value)}
+          onChange={(event) => take(event.currentTarget.value)}
         />
       </Field>
       <Stack direction="row" gap={2} wrap="wrap">
         <Field
           label="Name"
-          description={file.format === 'csv' ? 'It is known by this.' : 'Empty: the one in the file.'}
+          description={file.format === 'csv' ? 'It is known by this.' : 'Empty: the one in the file, if it has one.'}
           htmlFor={`${id}-name`}
         >
           <Input
@@ -161,7 +184,21 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
           />
         </Field>
       </Stack>
-      {current?.problem && (
+      {earlier && (
+        <Checkbox
+          label={`Add its rows to “${earlier.title}”`}
+          description="A row of the same concurrency, mode and speculation takes the place of the earlier one."
+          value={isMerge}
+          onChange={(event) => setMerge(event.currentTarget.checked)}
+        />
+      )}
+      {run && <RunFields run={run} onChange={setRun} />}
+      {current?.problem && isAboutMode(current.problem) && !file.mode && (
+        <Alert severity="info" title="How were the requests routed?" bottomSpacing={0}>
+          The program that wrote this file does not record it. Choose the routing mode, then check again.
+        </Alert>
+      )}
+      {current?.problem && !(isAboutMode(current.problem) && !file.mode) && (
         <Alert
           severity="error"
           title={line === undefined ? 'It was not accepted' : `Line ${line} is wrong`}
@@ -208,7 +245,19 @@ function word(isBusy: boolean, current: Outcome | undefined): string {
 }
 
 function isSame(a: BaselineFile, b: BaselineFile): boolean {
-  return a.text === b.text && a.name === b.name && a.title === b.title;
+  return (
+    a.text === b.text &&
+    a.name === b.name &&
+    a.title === b.title &&
+    a.mode === b.mode &&
+    a.speculation === b.speculation &&
+    a.merge === b.merge
+  );
+}
+
+/** Whether the load generator misses the mode that another program's results were measured in. */
+function isAboutMode({ field }: Problem): boolean {
+  return field === 'mode';
 }
 
 /** The line at fault with those around it. */

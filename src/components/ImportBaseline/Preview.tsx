@@ -35,6 +35,11 @@ export function Preview({ baseline, settings }: PreviewProps) {
           : 'the file says nothing of it'}
         .
       </div>
+      {baseline.notes && (
+        <ul className={styles.notes} aria-label="Notes">
+          {baseline.notes.split('\n').map((line, i) => line.trim() !== '' && <li key={i}>{line}</li>)}
+        </ul>
+      )}
       <SustainedLine baseline={baseline} />
       {model && model.rows.length > 0 && (
         <div className={styles.table}>
@@ -55,6 +60,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     borderRadius: theme.shape.radius.default,
     minWidth: 0,
   }),
+  notes: css({ margin: 0, paddingLeft: theme.spacing(2.5), color: theme.colors.text.secondary }),
   title: css({ fontWeight: theme.typography.fontWeightMedium }),
   table: css({ maxHeight: 320, overflow: 'auto' }),
 });

@@ -17,6 +17,16 @@ export function nameOf(fileName: string): string {
     .slice(0, 100);
 }
 
+/** Whether a text is a baseline with a name of its own, as tables and other programs' results have none. */
+export function namesItself(text: string): boolean {
+  try {
+    const read: unknown = JSON.parse(text);
+    return typeof read === 'object' && read !== null && 'name' in read;
+  } catch {
+    return false;
+  }
+}
+
 /** The line that a problem is about, as the API names it: "line 7, column ttft_p95_ms". */
 export function lineOf(field: string | undefined): number | undefined {
   const found = /^line (\d+)\b/.exec(field ?? '');

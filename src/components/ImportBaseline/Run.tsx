@@ -1,0 +1,45 @@
+import React from 'react';
+
+import { Field, RadioButtonGroup, Stack } from '@grafana/ui';
+
+import type { Mode, Speculation } from '../../client';
+import { modeName, speculationName } from '../../lib/names';
+
+/** How the requests of an import were served, where its file does not say. */
+export interface Run {
+  /** None: nobody has said it yet. */
+  mode?: Mode;
+  speculation: Speculation;
+}
+
+interface RunFieldsProps {
+  run: Run;
+  onChange(run: Run): void;
+}
+
+const modes: Mode[] = ['kv', 'round_robin', 'least_loaded', 'unknown'];
+const speculations: Speculation[] = ['not_recorded', 'off', 'draft', 'eagle3'];
+
+/** Asks for what no other load generator records: the routing mode, and speculation. */
+export function RunFields({ run, onChange }: RunFieldsProps) {
+  return (
+    <Stack direction="row" gap={2} wrap="wrap">
+      <Field label="Routing mode" description="In which the results of this file were measured.">
+        <RadioButtonGroup
+          aria-label="Routing mode"
+          options={modes.map((value) => ({ value, label: modeName(value) }))}
+          value={run.mode}
+          onChange={(mode) => onChange({ ...run, mode })}
+        />
+      </Field>
+      <Field label="Speculation" description="Likewise; leave it where nobody knows.">
+        <RadioButtonGroup
+          aria-label="Speculation"
+          options={speculations.map((value) => ({ value, label: speculationName(value) }))}
+          value={run.speculation}
+          onChange={(speculation) => onChange({ ...run, speculation })}
+        />
+      </Field>
+    </Stack>
+  );
+}
