@@ -50,6 +50,7 @@ type generator struct {
 	lane     *lane.Lane
 	whatif   *whatif.Desk
 	sweeps   *sweep.Desk
+	question *question // nil: the command line asks for no sweep
 	store    *store.Store
 	close    func()         // the driver's
 	mode     api.ModeState  // in force at the start
@@ -288,6 +289,11 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	g.sweeps, err = sweep.Open(ctx, sweep.Options{Program: version(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: g.check.Lag, Log: g.log})
 	if err != nil {
 		return err
+	}
+	if conf.Sweep != nil {
+		if g.question, err = g.newQuestion(ctx, conf); err != nil {
+			return err
+		}
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(g.lane.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

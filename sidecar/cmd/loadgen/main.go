@@ -31,7 +31,7 @@ const (
 	broken     = 1 // the load generator itself failed: its API, its store or a file of --output; of loadgen health: it is not ready
 	badInput   = 2 // nothing has started: the caller must change something
 	failed     = 3 // a condition of --fail-if was hit
-	unmeasured = 4 // nothing was measured, or not what a condition of --fail-if is about
+	unmeasured = 4 // nothing was measured, or not what a condition of --fail-if is about, or a sweep has not come to its answer
 )
 
 // gcPercent collects early. What lives is a few megabytes, so that costs next to
@@ -67,6 +67,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 			fmt.Fprintln(stderr, "loadgen:", err)
 			return broken
 		}
+	case config.Compared:
+		return exitCode(stderr, compare(ctx, conf, stdout))
 	default:
 		return exitCode(stderr, serve(ctx, conf, stdout, stderr))
 	}
@@ -88,10 +90,16 @@ func exitCode(w io.Writer, err error) int {
 		return badInput
 	case err == errFailIf: //nolint:errorlint // together with another error it is that which counts
 		return failed
-	case err == errNothing, err == errUnknown: //nolint:errorlint // as above
+	case isUndecided(err), err == errNothing, err == errUnknown: //nolint:errorlint // as above
 		return unmeasured
 	}
 	return broken
+}
+
+// isUndecided says whether a sweep has no answer, and nothing else is wrong.
+func isUndecided(err error) bool {
+	_, ok := err.(undecided) //nolint:errorlint // together with another error it is that which counts
+	return ok
 }
 
 // version is that of the module, or the commit that it was built from.
@@ -124,7 +132,7 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	defer l.Close()
 	outputs, bad, err := report.OpenOutputs(conf.Output)
 	if err != nil {
-		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s, and can be written; %v", report.AllowedOutput, err))}
+		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s, and can be written; %v", allowedOutput(conf), err))}
 	}
 	defer outputs.Close()
 	// What is measured outlives ctx until the end of the run is told.
@@ -147,16 +155,33 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 			log.Error("the workload was not started", "error", err)
 		}
 	}
-	live, over := context.WithCancel(work)
-	defer over()
-	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		wg.Go(func() { statusLine(live, out, width(f), g.view.Snapshot) })
+	line := describe
+	if g.question != nil {
+		line = g.question.line
 	}
-	e := &endOf{generator: g, conf: conf, outputs: outputs, over: func() {
-		over()
+	live, end := context.WithCancel(work)
+	defer end()
+	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		wg.Go(func() { statusLine(live, out, width(f), func() string { return line(g.view.Snapshot()) }) })
+	}
+	over := func() {
+		end()
 		wg.Wait() // so that the last state of the run stays on the terminal
-	}}
+	}
+	if g.question != nil {
+		g.question.outputs = outputs
+		return g.question.run(ctx, work, cancel, func() error { return g.run(work, cancel, l) }, over, stdout)
+	}
+	e := &endOf{generator: g, conf: conf, outputs: outputs, over: over}
 	return e.run(ctx, work, cancel, l, stdout)
+}
+
+// allowedOutput says what --output takes.
+func allowedOutput(conf *config.Config) string {
+	if conf.Sweep != nil {
+		return report.AllowedReport
+	}
+	return report.AllowedOutput
 }
 
 // listen takes the address before anything else is opened, so that the store can

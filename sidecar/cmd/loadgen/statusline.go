@@ -11,11 +11,11 @@ import (
 )
 
 // statusLine rewrites one line of a terminal once a second until ctx ends.
-func statusLine(ctx context.Context, w *terminal, width func() int, snapshot func() api.Snapshot) {
+func statusLine(ctx context.Context, w *terminal, width func() int, text func() string) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		w.show(fit(describe(snapshot()), width()-1))
+		w.show(fit(text(), width()-1))
 		select {
 		case <-ctx.Done():
 			w.end()

@@ -170,8 +170,8 @@ func TestStatusLine(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			statusLine(ctx, &terminal{w: &out}, func() int { return int(columns.Load()) }, func() api.Snapshot {
-				return api.Snapshot{Lanes: []api.LaneSnapshot{{State: api.State{Phase: api.PhaseDraining}}}}
+			statusLine(ctx, &terminal{w: &out}, func() int { return int(columns.Load()) }, func() string {
+				return describe(api.Snapshot{Lanes: []api.LaneSnapshot{{State: api.State{Phase: api.PhaseDraining}}}})
 			})
 		}()
 		synctest.Wait()

@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -232,4 +235,22 @@ func timeAt(n sql.NullInt64) *time.Time {
 	}
 	t := time.Unix(0, n.Int64).UTC()
 	return &t
+}
+
+// ReadBaselines gives the baselines that a directory's store keeps, by name, whether or not a
+// process has the directory. It changes nothing there; where there is no store, there are none.
+func ReadBaselines(ctx context.Context, dir string) ([]api.Baseline, error) {
+	path, err := filepath.Abs(filepath.Join(dir, "kvbooth.db"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	db, err := openDB(path, 1, "query_only(1)")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return readDocuments[api.Baseline](ctx, db, baselineKind)
 }

@@ -66,6 +66,9 @@ type Config struct {
 	DataDir string `form:"path" placeholder:"DIR" group:"Data and log" help:"Folder of the database. Without it, kvbooth in the user's data folder."`
 	Store   Store  `embed:"" prefix:"store." group:"Data and log"`
 	Log     Log    `embed:"" prefix:"log." group:"Data and log"`
+
+	Sweep   *Sweep   `kong:"-"` // of the commands trial, sweep and capacity alone
+	Compare *Compare `kong:"-"` // of the command compare alone
 }
 
 // Target is the server under load, and how long to wait for it.
@@ -128,7 +131,7 @@ type End struct {
 	Duration time.Duration `default:"0s" min:"0s" max:"8760h" help:"How long to run: then the program prints a summary and ends. It begins at once, as with start. 0s: until it is stopped."`
 	Requests int           `default:"0" min:"0" max:"1000000000" help:"How many turns to wait for that end well or fail: then the program prints a summary and ends. It begins at once, as with start. 0: any number."`
 	FailIf   []string      `name:"fail_if" form:"condition" placeholder:"CONDITION" help:"Conditions by which the run fails (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. In a shell, quote them."`
-	Output   []string      `form:"output" placeholder:"FILE" help:"Files to write at the end: a name in .json or .html gets the summary, one in .csv the turns."`
+	Output   []string      `form:"output" placeholder:"FILE" help:"Files to write at the end: a name in .json or .html gets the summary, one in .csv the turns. With trial, sweep, capacity and compare, the report: as JSON, TSV, Markdown (.md) or HTML."`
 }
 
 // Conditions are those of FailIf, which have their form already.
@@ -277,6 +280,11 @@ const (
 	Health  Command = "health"
 	Version Command = "version"
 	Help    Command = "help"
+
+	Trial    Command = "trial"
+	Levels   Command = "sweep"
+	Capacity Command = "capacity"
+	Compared Command = "compare"
 )
 
 // WorkloadSettings gives the settings that a lane starts with.

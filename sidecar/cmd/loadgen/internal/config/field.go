@@ -41,6 +41,11 @@ type grammar struct {
 	Health  struct{} `cmd:"" help:"Ask the load generator that runs with this configuration whether it is ready."`
 	Version struct{} `cmd:"" help:"Print the version."`
 
+	Trial    trialFlags    `cmd:"" help:"Decide whether one routing mode is better than another at one concurrency."`
+	Sweep    levelsFlags   `cmd:"" help:"Measure modes at several concurrencies."`
+	Capacity capacityFlags `cmd:"" help:"Find how many conversations each mode sustains within the SLOs."`
+	Compare  compareFlags  `cmd:"" help:"Compare two results, and measure nothing."`
+
 	hook func(*kong.Context) error
 }
 
@@ -59,11 +64,12 @@ type model struct {
 	fields []field
 	byName map[string]field
 	byFlag map[*kong.Value]field
+	own    map[Command]map[string]field // that commands have for themselves
 }
 
 // newModel makes a model that holds c, and prints help to stdout.
 func newModel(c Config, stdout io.Writer, options ...kong.Option) *model {
-	m := &model{byName: map[string]field{}, byFlag: map[*kong.Value]field{}}
+	m := &model{byName: map[string]field{}, byFlag: map[*kong.Value]field{}, own: map[Command]map[string]field{}}
 	m.Config = c
 	k, err := kong.New(&m.grammar, append(options,
 		kong.Name("loadgen"), kong.Description(description),
@@ -90,14 +96,20 @@ func (m *model) collect(k *kong.Kong) error {
 			flag.Help = "Show this help."
 			continue
 		}
-		f := field{name: strings.ReplaceAll(flag.Name, "-", "_"), flag: flag}
-		flag.Name = strings.NewReplacer(".", "-", "_", "-").Replace(flag.Name)
-		flag.PlaceHolder = cmp.Or(flag.PlaceHolder, f.placeHolder())
+		f := m.fieldOf(flag)
 		m.fields = append(m.fields, f)
 		m.byName[f.name] = f
-		m.byFlag[flag.Value] = f
 	}
+	m.collectOwn(k)
 	return nil
+}
+
+func (m *model) fieldOf(flag *kong.Flag) field {
+	f := field{name: strings.ReplaceAll(flag.Name, "-", "_"), flag: flag}
+	flag.Name = strings.NewReplacer(".", "-", "_", "-").Replace(flag.Name)
+	flag.PlaceHolder = cmp.Or(flag.PlaceHolder, f.placeHolder())
+	m.byFlag[flag.Value] = f
+	return f
 }
 
 // given is a value that a variable or the file gives, and where it stands.
@@ -178,6 +190,10 @@ func (f field) bool(value string) (bool, error) {
 // limit is the range of a number, or of a time in seconds: the API's, else that
 // of the tags min and max.
 func (f field) limit() (l api.Limit, ok bool) {
+	if name := f.flag.Tag.Get("limit"); name != "" {
+		l, ok = api.SweepLimits[name]
+		return l, ok
+	}
 	if l, ok = api.Limits[f.name]; ok || !f.flag.Tag.Has("min") {
 		return l, ok
 	}

@@ -38,7 +38,8 @@ var forms = map[string]form{
 	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
 	"endpoint":       {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
 	"condition":      {report.Allowed(), readCondition},
-	"output":         {report.AllowedOutput, readOutput},
+	"output":         {report.AllowedOutput + "; with trial, sweep, capacity and compare, " + report.AllowedReport, readOutput},
+	"level":          {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
 	"offer":          {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
 }
 
@@ -115,7 +116,7 @@ func readCondition(s string) (string, error) {
 }
 
 func readOutput(s string) (string, error) {
-	if !report.IsOutput(s) {
+	if _, ok := report.FormatOf(s); !ok && !report.IsOutput(s) {
 		return "", errForm
 	}
 	return readPath(s)

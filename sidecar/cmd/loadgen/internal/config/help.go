@@ -26,17 +26,44 @@ Examples:
       run for five minutes, print a summary, and exit with 3 where TTFT is too high
   LOADGEN_TARGET_API_KEY=… loadgen --config booth.yaml --log-format json
       take the settings from a file and the key from the environment
+  loadgen trial --target-url http://127.0.0.1:8000 --mode-driver pinned --concurrency 120
+      decide whether kv is better than round_robin with 120 conversations
+  loadgen compare h200x3-tp1-llama70b-fp8 h200x3-tp1-llama70b-fp8 --a-mode round_robin --b-mode kv
+      print the report on two results
   loadgen check --config booth.yaml
       say what is wrong with a file, and start nothing
 
+loadgen help trial, sweep, capacity and compare list the flags that these have besides.
+
 Exit codes: 0 all is well; 1 the load generator itself failed (of health: not
 ready); 2 nothing has started, since something must be changed first; 3 a condition
-of --fail-if was hit; 4 nothing was measured, or not what a condition is about.
+of --fail-if was hit; 4 nothing was measured, or not what a condition is about, or
+a trial, sweep or capacity search has not come to its answer.
+`
+
+// besides ends the help of a command with flags of its own.
+const besides = `
+Besides, it takes every flag, variable and file of loadgen (loadgen --help), such
+as --target-url, --mode-driver, --concurrency, --seed, --slo-ttft and --data-dir.
+API and page are up meanwhile: others can watch, pause and cancel. A data directory
+with an unfinished one goes on with it: the same command again, after Ctrl-C, too.
+
+Exit codes: 0 it has come to its answer; 1 the load generator itself failed;
+2 nothing has started, since something must be changed first; 4 it has not come to
+an answer: undecided, unfinished, cancelled, or nothing was measured.
+`
+
+const besidesCompare = `
+Besides, it takes --output for files of the report, --data-dir where the baselines
+of a load generator are (it may run meanwhile), and --slo-ttft and --slo-tpot.
 `
 
 // printHelp is kong's help of the whole program, whatever the command, with
 // examples at its end.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	if node := ctx.Selected(); node != nil && Command(node.Name).own() {
+		return printOwn(options, ctx, Command(node.Name))
+	}
 	whole := *ctx
 	whole.Path = ctx.Path[:1]
 	ctx.Model.HelpFlag = nil // else it offers further help on each command, and there is none
@@ -44,6 +71,22 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 		return err
 	}
 	_, err := fmt.Fprint(ctx.Stdout, examples)
+	return err
+}
+
+// printOwn is the help of a command with flags of its own: these alone.
+func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
+	for _, flag := range ctx.Model.Flags {
+		flag.Hidden = flag != ctx.Model.HelpFlag
+	}
+	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
+		return err
+	}
+	text := besides
+	if c == Compared {
+		text = besidesCompare
+	}
+	_, err := fmt.Fprint(ctx.Stdout, text)
 	return err
 }
 

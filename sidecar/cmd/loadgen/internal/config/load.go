@@ -30,6 +30,9 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	l := &loader{env: environment(environ), read: read}
 	l.model = newModel(Config{}, stdout, kong.Exit(func(int) { l.helped = true }))
 	l.hook = l.addSources
+	if len(args) > 0 && args[0] == string(Help) {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	ctx, err := l.kong.Parse(args)
 	if l.helped {
 		return nil, Help, nil
@@ -44,7 +47,7 @@ func load(args, environ []string, stdout io.Writer, read reader) (*Config, Comma
 	if err != nil {
 		return nil, "", err
 	}
-	return c, Command(ctx.Command()), nil
+	return c, commandOf(ctx), nil
 }
 
 // bare takes off what kong puts in front of a value's error, and adds to kong's
@@ -56,7 +59,13 @@ func bare(err error) error {
 	if bad := new(api.FieldError); errors.As(err, &bad) {
 		return bad
 	}
-	return fmt.Errorf("%w (loadgen --help lists what there is)", err)
+	help := "loadgen --help"
+	if bad := new(kong.ParseError); errors.As(err, &bad) {
+		if node := bad.Context.Selected(); node != nil && Command(node.Name).own() {
+			help = "loadgen help " + node.Name
+		}
+	}
+	return fmt.Errorf("%w (%s lists what there is)", err, help)
 }
 
 // loader is one call of Load.
@@ -132,6 +141,7 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if err := l.checkCertificate(&c); err != nil {
 		return nil, err
 	}
+	c.Sweep, c.Compare = l.sweep(ctx, &c), l.compare(ctx)
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -144,12 +154,7 @@ func (l *loader) applyPreset(ctx *kong.Context) error {
 	if l.Preset == "" {
 		return nil
 	}
-	explicit := map[*kong.Value]bool{}
-	for _, p := range ctx.Path {
-		if p.Flag != nil {
-			explicit[p.Flag.Value] = true
-		}
-	}
+	explicit := explicitly(ctx)
 	given := func(name string) bool { return explicit[l.byName[name].flag.Value] }
 	values := maps.Clone(presets[l.Preset])
 	if l.endless() {
@@ -171,6 +176,17 @@ func (l *loader) applyPreset(ctx *kong.Context) error {
 		l.OutputTokens = OutputTokens{}
 	}
 	return nil
+}
+
+// explicitly are the values that a source sets.
+func explicitly(ctx *kong.Context) map[*kong.Value]bool {
+	explicit := map[*kong.Value]bool{}
+	for _, p := range ctx.Path {
+		if p.Flag != nil {
+			explicit[p.Flag.Value] = true
+		}
+	}
+	return explicit
 }
 
 // environment keeps the variables that matter. An empty one counts as not set.

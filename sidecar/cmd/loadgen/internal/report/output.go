@@ -9,10 +9,21 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"kvbooth/sidecar/api"
 )
 
 // AllowedOutput says what --output takes.
 const AllowedOutput = "a file whose name ends in .json, .csv or .html"
+
+// AllowedReport says what --output takes where a report on a sweep or on two results is written.
+const AllowedReport = "a file whose name ends in .json, .tsv, .md or .html"
+
+// FormatOf is the format of such a report by the name of its file.
+func FormatOf(path string) (api.ReportFormat, bool) {
+	f := api.ReportFormat(strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), "."))
+	return f, slices.Contains(api.ReportFormats, f)
+}
 
 // extensions are those of the files that can be written.
 var extensions = []string{".json", ".csv", ".html"}
@@ -68,20 +79,35 @@ func (o Outputs) Names() []string {
 // Write writes each file by what its name ends in, and closes it; turns writes the CSV
 // of the run's turns. The error names every file that was not written.
 func (o Outputs) Write(r *Report, turns func(io.Writer) error) error {
+	return o.each(func(f *os.File) error {
+		switch strings.ToLower(filepath.Ext(f.Name())) {
+		case ".json":
+			e := json.NewEncoder(f)
+			e.SetIndent("", "  ")
+			return e.Encode(r)
+		case ".csv":
+			return turns(f)
+		}
+		return r.WriteHTML(f)
+	})
+}
+
+// WriteReports writes a report into each file, in the format that its name ends in, and
+// closes it. The error names every file that was not written.
+func (o Outputs) WriteReports(write func(io.Writer, api.ReportFormat) error) error {
+	return o.each(func(f *os.File) error {
+		format, _ := FormatOf(f.Name()) // as the configuration has made sure
+		return write(f, format)
+	})
+}
+
+// each has every file written anew, and closes it.
+func (o Outputs) each(write func(*os.File) error) error {
 	var all []error
 	for _, f := range o {
 		err := f.Truncate(0)
 		if err == nil {
-			switch strings.ToLower(filepath.Ext(f.Name())) {
-			case ".json":
-				e := json.NewEncoder(f)
-				e.SetIndent("", "  ")
-				err = e.Encode(r)
-			case ".csv":
-				err = turns(f)
-			case ".html":
-				err = r.WriteHTML(f)
-			}
+			err = write(f)
 		}
 		if err = errors.Join(err, f.Close()); err != nil {
 			all = append(all, fmt.Errorf("output: %s was not written: %w", f.Name(), err))

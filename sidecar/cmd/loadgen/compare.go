@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
+	"kvbooth/sidecar/loadgen/baseline"
+	"kvbooth/sidecar/loadgen/store"
+	"kvbooth/sidecar/loadgen/sweep"
+)
+
+// compare prints the report on two results, and writes it into the files of --output. The
+// error is a notStarted for what is no result, or cannot be compared.
+func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
+	found := &results{dir: conf.DataDir, settings: conf.Settings(), all: map[string]api.Baseline{}}
+	var sides [2]api.ReportSide
+	for i, s := range []config.Side{conf.Compare.A, conf.Compare.B} {
+		field := "ab"[i : i+1]
+		if err := found.add(ctx, field, s.Name); err != nil {
+			return notStarted{err}
+		}
+		sides[i] = api.ReportSide{Baseline: field, Mode: s.Mode.Mode, Speculation: s.Mode.Speculation}
+	}
+	desk, err := sweep.Open(ctx, sweep.Options{Program: version(), Catalogue: found, Store: noSweeps{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	outputs, bad, err := report.OpenOutputs(conf.Output)
+	if err != nil {
+		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s, and can be written; %v", report.AllowedReport, err))}
+	}
+	defer outputs.Close()
+	var text bytes.Buffer
+	if err := desk.WriteReport(ctx, &text, sides[0], sides[1], conf.Compare.Format); err != nil {
+		return notStarted{err}
+	}
+	if _, err := text.WriteTo(stdout); err != nil {
+		return err
+	}
+	return outputs.WriteReports(func(w io.Writer, f api.ReportFormat) error { return desk.WriteReport(ctx, w, sides[0], sides[1], f) })
+}
+
+// noSweeps is the store of a desk that only compares: it keeps nothing.
+type noSweeps struct{ sweep.Store }
+
+// Sweeps are none.
+func (noSweeps) Sweeps(context.Context) ([]json.RawMessage, error) { return nil, nil }
+
+// results are those that are compared, by the side that each is on. Two files may give
+// their baselines the same name.
+type results struct {
+	sweep.Catalogue // which else nobody asks
+
+	dir      string
+	settings api.Settings
+	all      map[string]api.Baseline
+}
+
+// Settings are those of the configuration.
+func (r *results) Settings() api.Settings { return r.settings }
+
+// Baseline is the result on a side.
+func (r *results) Baseline(side string) (api.Baseline, error) {
+	b, ok := r.all[side]
+	if !ok {
+		return b, fmt.Errorf("%w: there is no side %q", api.ErrNotFound, side)
+	}
+	return b, nil
+}
+
+// add finds the result that a name or a path means: a file before a baseline of that name.
+func (r *results) add(ctx context.Context, side, name string) error {
+	info, err := os.Stat(name)
+	if err == nil && !info.IsDir() {
+		b, err := readResult(name)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", side, name, err)
+		}
+		r.all[side] = b
+		return nil
+	}
+	known := baseline.Builtin()
+	if r.dir != "" {
+		kept, err := store.ReadBaselines(ctx, r.dir)
+		if err != nil {
+			return fmt.Errorf("data_dir: the baselines of %s cannot be read: %w", r.dir, err)
+		}
+		known = append(known, kept...)
+	}
+	var names []string
+	for _, b := range known {
+		if b.Name == name {
+			r.all[side] = b
+			return nil
+		}
+		names = append(names, b.Name)
+	}
+	slices.Sort(names)
+	return api.Refuse(side, fmt.Sprintf("%.80q", name), "a file that can be read, or a baseline: "+strings.Join(names, ", "))
+}
+
+// maxResult is the size of a file with a result: more than any that there is.
+const maxResult = 16 << 20
+
+// readResult reads a baseline as CSV or JSON, or the rows of a report.
+func readResult(path string) (api.Baseline, error) {
+	f, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		if inner := new(os.PathError); errors.As(err, &inner) {
+			err = inner.Err // the path stands in the message already
+		}
+		return api.Baseline{}, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxResult+1))
+	if err != nil {
+		return api.Baseline{}, err
+	}
+	if len(data) > maxResult {
+		return api.Baseline{}, api.Refuse("file", fmt.Sprintf("more than %d bytes", maxResult), "less")
+	}
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if strings.ToLower(filepath.Ext(path)) != ".json" {
+		return baseline.ReadCSV(bytes.NewReader(data), name)
+	}
+	if b, ok := fromReport(data, name); ok {
+		return b, baseline.Validate(b)
+	}
+	return baseline.ReadJSON(bytes.NewReader(data), name)
+}
+
+// fromReport reads a report on a sweep: the rows of all of its sides. It is false for any other
+// JSON, and for a report on two results, which is not one result.
+func fromReport(data []byte, name string) (api.Baseline, bool) {
+	var r struct {
+		Title string
+		Sweep json.RawMessage
+		Sides []struct {
+			Target     *api.TargetID
+			Deployment api.Deployment
+			Workload   *api.WorkloadShape
+			Notes      string
+			Rows       []api.BaselineRow
+		}
+	}
+	if json.Unmarshal(data, &r) != nil || len(r.Sides) == 0 || len(r.Sweep) == 0 {
+		return api.Baseline{}, false
+	}
+	first := r.Sides[0]
+	b := api.Baseline{
+		Name: name, Title: r.Title, Kind: baseline.KindMeasured, Target: first.Target, Deployment: first.Deployment,
+		Workload: first.Workload, Notes: first.Notes,
+	}
+	for _, s := range r.Sides {
+		b.Rows = append(b.Rows, s.Rows...)
+	}
+	b.Deployment.Speculation = "" // a row's own matter
+	return b, true
+}

@@ -1,0 +1,248 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
+)
+
+// Sweep is what the commands trial, sweep and capacity ask for.
+type Sweep struct {
+	Command Command
+	// Request holds what was given alone: of a mode without a speculation, that one is empty.
+	Request api.SweepRequest
+	Anew    bool // cancel an unfinished sweep of the data directory instead of going on with it
+}
+
+// Compare is what the command compare asks for: B compared with A.
+type Compare struct {
+	A, B   Side
+	Format api.ReportFormat // on standard output
+}
+
+// Side is one of two results: a file or the name of a baseline.
+type Side struct {
+	Name string
+	Mode api.ModeState // empty: the only one that it has
+}
+
+// The flags of the commands. They have neither a variable nor a place in the file, which
+// are the load generator's. Of the tags, limit names the entry of [api.SweepLimits].
+type (
+	trialFlags struct {
+		Modes    []string      `form:"offer" placeholder:"A,B" help:"The two modes: B is compared with A. Without it, round_robin and kv."`
+		Primary  string        `oneof:"ttft_p95 ttft_p50 tpot_p95 output_tokens_per_second kv_hit_ratio goodput" help:"Metric that decides. Without it, ttft_p95."`
+		Smallest float64       `limit:"smallest" help:"Smallest difference that matters: 0.05 is 5 %, or 5 points of a share. It is the default. The trial ends, too, once it is sure that the difference is smaller."`
+		Span     time.Duration `limit:"span_seconds" help:"How long a span counts, at least. Without it, 1m."`
+		MaxTime  time.Duration `limit:"max_seconds" help:"When the trial ends undecided. Without it, 1h."`
+		Anew     bool          `help:"Cancel what is unfinished in the data directory instead of going on with it."`
+	}
+	levelsFlags struct {
+		Levels    []string      `form:"level" placeholder:"N" help:"Concurrencies to measure at. Without it, those of the slider."`
+		Modes     []string      `form:"offer" placeholder:"MODE" help:"Modes to measure. Without it, those that the driver can switch to of round_robin, kv and least_loaded."`
+		Repeats   int           `limit:"repeats" help:"Spans of each level and mode. Without it, 3."`
+		WarmUp    time.Duration `limit:"warm_up_seconds" help:"From the full concurrency on, until a span counts, at least. Without it, 1m."`
+		Span      time.Duration `limit:"span_seconds" help:"How long a span counts, at least. Without it, 5m."`
+		Snapshots int           `limit:"snapshots" help:"Windows of a minute in each span, whose percentiles are averaged. Without it, 3."`
+		Order     string        `oneof:"interleaved mode_after_mode" help:"Whether the modes take turns, so that a drift of the machines weighs the same on all of them. Without it, they do where a switch is cheap."`
+		Anew      bool          `help:"Cancel what is unfinished in the data directory instead of going on with it."`
+	}
+	capacityFlags struct {
+		Levels     []string      `form:"level" placeholder:"N" help:"Concurrencies to begin with, at least two. Without it, four from end to end of the slider."`
+		Modes      []string      `form:"offer" placeholder:"MODE" help:"One or two modes. Without it, round_robin and kv."`
+		Resolution int           `limit:"resolution" help:"How many conversations the answer may be off. Without it, 5."`
+		Span       time.Duration `limit:"span_seconds" help:"How long a span counts, at least. Without it, 1m."`
+		MaxTime    time.Duration `limit:"max_seconds" help:"When the search ends with what it has found. Without it, 4h."`
+		Anew       bool          `help:"Cancel what is unfinished in the data directory instead of going on with it."`
+	}
+	compareFlags struct {
+		A      string `arg:"" form:"path" help:"A baseline's name, or a file: a baseline as CSV or JSON, or a report as JSON."`
+		B      string `arg:"" form:"path" help:"What is compared with A: a name or a file, too."`
+		AMode  string `name:"a-mode" form:"offer" placeholder:"MODE" help:"Mode of A to take. Without it, its only one."`
+		BMode  string `name:"b-mode" form:"offer" placeholder:"MODE" help:"Mode of B to take. Without it, its only one."`
+		Format string `oneof:"md tsv json html" help:"Form of the report on standard output. Without it, md."`
+	}
+)
+
+// kinds are the commands that ask for a sweep.
+var kinds = map[Command]api.SweepKind{Trial: api.SweepTrial, Levels: api.SweepLevels, Capacity: api.SweepCapacity}
+
+// own says whether a command has flags of its own.
+func (c Command) own() bool { return kinds[c] != "" || c == Compared }
+
+// commandOf is the command that was given.
+func commandOf(ctx *kong.Context) Command {
+	name, _, _ := strings.Cut(ctx.Command(), " ") // arguments follow
+	return Command(name)
+}
+
+// collectOwn makes fields of the flags and arguments that commands have for themselves.
+func (m *model) collectOwn(k *kong.Kong) {
+	for _, command := range k.Model.Children {
+		flags := slices.Clone(command.Flags)
+		for _, argument := range command.Positional {
+			flags = append(flags, &kong.Flag{Value: argument})
+		}
+		m.own[Command(command.Name)] = map[string]field{}
+		for _, flag := range flags {
+			f := m.fieldOf(flag)
+			m.own[Command(command.Name)][f.name] = f
+		}
+	}
+}
+
+// sweep is what a command asks for, of what was given; nil for other commands.
+func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
+	command := commandOf(ctx)
+	if kinds[command] == "" {
+		return nil
+	}
+	explicit := explicitly(ctx)
+	given := func(name string) bool {
+		f, ok := l.own[command][name]
+		return ok && explicit[f.flag.Value]
+	}
+	general := func(name string) bool { return explicit[l.byName[name].flag.Value] }
+	s := &Sweep{Command: command, Request: api.SweepRequest{Kind: kinds[command]}}
+	r := &s.Request
+	var levels, modes []string
+	switch command {
+	case Trial:
+		t := &l.Trial
+		modes, s.Anew = t.Modes, t.Anew
+		r.Primary, r.Smallest = when(given("primary"), t.Primary), when(given("smallest"), t.Smallest)
+		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
+		if general("concurrency") {
+			r.Levels = []int{c.Concurrency}
+		}
+	case Levels:
+		t := &l.Sweep
+		levels, modes, s.Anew = t.Levels, t.Modes, t.Anew
+		r.Repeats, r.Snapshots = when(given("repeats"), t.Repeats), when(given("snapshots"), t.Snapshots)
+		r.WarmUp, r.Seconds = when(given("warm_up"), t.WarmUp.Seconds()), when(given("span"), t.Span.Seconds())
+		r.Order = when(given("order"), api.SweepOrder(t.Order))
+	case Capacity:
+		t := &l.Capacity
+		levels, modes, s.Anew = t.Levels, t.Modes, t.Anew
+		r.Resolution = when(given("resolution"), t.Resolution)
+		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
+	}
+	for _, level := range levels {
+		n, _ := strconv.Atoi(level) // of the form
+		r.Levels = append(r.Levels, n)
+	}
+	for _, mode := range modes {
+		r.Modes = append(r.Modes, offer(mode))
+	}
+	r.Seed = when(general("seed"), c.Seed)
+	r.SLO = when(general("slo.ttft") || general("slo.tpot"), c.Settings().SLO)
+	return s
+}
+
+// when is a value that was given, else nil.
+func when[T any](given bool, v T) *T {
+	if !given {
+		return nil
+	}
+	return &v
+}
+
+// offer reads a mode, with its speculation if there is one.
+func offer(text string) api.ModeState {
+	mode, speculation, _ := strings.Cut(text, "/")
+	return api.ModeState{Mode: api.Mode(mode), Speculation: api.Speculation(speculation)}
+}
+
+// compare is what the command compare asks for; nil for other commands.
+func (l *loader) compare(ctx *kong.Context) *Compare {
+	if commandOf(ctx) != Compared {
+		return nil
+	}
+	t := &l.grammar.Compare
+	c := &Compare{A: Side{t.A, offer(t.AMode)}, B: Side{t.B, offer(t.BMode)}, Format: api.ReportMarkdown}
+	if t.Format != "" {
+		c.Format = api.ReportFormat(t.Format)
+	}
+	return c
+}
+
+// checkSweep asks for a sweep that can be, and for nothing that a sweep decides itself.
+func (c *Config) checkSweep() error {
+	s := c.Sweep
+	if s == nil {
+		return nil
+	}
+	for _, f := range []struct {
+		name, value string
+		given       bool
+		allowed     string
+	}{
+		{"start", "true", c.Start, "false (--no-start): it starts and stops the workload itself"},
+		{"duration", c.Duration.String(), c.Duration > 0, "no duration: its spans and what they show say when it ends"},
+		{"requests", strconv.Itoa(c.Requests), c.Requests > 0, "no number of requests: its spans and what they show say when it ends"},
+		{"fail_if", strings.Join(c.FailIf, ","), len(c.FailIf) > 0, "no condition: it exits with 4 where nothing was decided"},
+	} {
+		if f.given {
+			return api.Refuse(f.name, f.value, fmt.Sprintf("with loadgen %s, %s", s.Command, f.allowed))
+		}
+	}
+	r := s.Request
+	r.Modes = slices.Clone(r.Modes)
+	for i := range r.Modes {
+		if r.Modes[i].Speculation == "" { // the one in force, which only the cluster tells
+			r.Modes[i].Speculation = api.SpeculationNotRecorded
+		}
+	}
+	for _, level := range r.Levels {
+		if level > c.MaxConcurrency {
+			return s.Named(api.Refuse("levels", level, fmt.Sprintf("1 to %d (max_concurrency)", c.MaxConcurrency)))
+		}
+	}
+	return s.Named(r.Check())
+}
+
+// checkOutput asks for files that the command can write.
+func (c *Config) checkOutput() error {
+	reports := c.Sweep != nil || c.Compare != nil
+	for _, path := range c.Output {
+		if _, ok := report.FormatOf(path); reports && !ok {
+			return api.Refuse("output", path, report.AllowedReport)
+		}
+		if !reports && !report.IsOutput(path) {
+			return api.Refuse("output", path, report.AllowedOutput)
+		}
+	}
+	return nil
+}
+
+// flagsOf are the flags of a request's fields, where they are not called alike.
+var flagsOf = map[string]string{
+	"span_seconds": "span", "warm_up_seconds": "warm_up", "max_seconds": "max_time",
+	"modes.mode": "modes", "modes.speculation": "modes",
+}
+
+// Flag is what the command line calls a field of a request.
+func (s *Sweep) Flag(field string) string {
+	if field == "levels" && s.Command == Trial {
+		return "concurrency"
+	}
+	if name, ok := flagsOf[field]; ok {
+		return name
+	}
+	return field
+}
+
+// Named gives an error about a field of a request the name that the command line knows it by.
+func (s *Sweep) Named(err error) error {
+	if bad, ok := err.(*api.FieldError); ok { //nolint:errorlint // as the request's own check gives it
+		return &api.FieldError{Field: s.Flag(bad.Field), Value: bad.Value, Allowed: bad.Allowed}
+	}
+	return err
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// line is how far the question is, in one line of a terminal.
+func (q *question) line(s api.Snapshot) string {
+	id := q.id.Load()
+	if id == nil {
+		reason := "the target is looked at"
+		if w := q.waiting.Load(); w != nil {
+			reason = *w
+		}
+		return q.noun() + " waits: " + reason
+	}
+	v, err := q.desk.Sweep(context.Background(), *id)
+	if err != nil {
+		return q.noun() + ": " + err.Error()
+	}
+	return progressLine(v, s)
+}
+
+// progressLine is a sweep in one line; what matters most stands first, since the terminal may
+// be narrow.
+func progressLine(v api.Sweep, s api.Snapshot) string {
+	p := v.Progress
+	parts := []string{noun(v.Request.Kind)}
+	if v.State != api.SweepRunning {
+		parts[0] += " " + string(v.State)
+		if v.Reason != "" {
+			parts[0] += " " + v.Reason
+		}
+	}
+	if p.SecondsLeft != nil && !v.State.Ended() {
+		parts = append(parts, bar(p.SecondsUsed, *p.SecondsLeft), left(p))
+	}
+	if p.Of != nil {
+		parts = append(parts, fmt.Sprintf("%d of %s", p.Spans, spans(*p.Of)))
+	} else {
+		parts = append(parts, spans(p.Spans))
+	}
+	if p.Span != nil {
+		parts = append(parts, nowWords(*p.Span))
+	}
+	if t := v.Trial; t != nil && t.Primary != nil {
+		parts = append(parts, differenceWords(v, *t.Primary))
+	}
+	if len(s.Lanes) > 0 && s.Lanes[0].Target.Problem != "" {
+		parts = append(parts, "target: "+s.Lanes[0].Target.Problem)
+	}
+	if s.Client.Verdict == api.VerdictBottleneck {
+		parts = append(parts, "CLIENT IS THE BOTTLENECK")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// bar shows the share of the time that is used.
+func bar(used, left float64) string {
+	const cells = 10
+	share := 0.
+	if used > 0 {
+		share = used / (used + left)
+	}
+	full := int(share * cells)
+	return fmt.Sprintf("[%s%s] %.0f %%", strings.Repeat("#", full), strings.Repeat("-", cells-full), math.Floor(100*share))
+}
+
+// left is the time left, which is an estimate.
+func left(p api.SweepProgress) string {
+	if p.Beyond {
+		return "will likely end undecided, in " + span(*p.SecondsLeft)
+	}
+	return "about " + span(*p.SecondsLeft) + " left"
+}
+
+// span is a number of seconds as people say it: to the minute once there are some.
+func span(seconds float64) string {
+	switch d := time.Duration(seconds * float64(time.Second)); {
+	case d < 90*time.Second:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < 90*time.Minute:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	default:
+		d = d.Round(time.Minute)
+		return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+}
+
+// nowWords is the span under way.
+func nowWords(n api.SweepNow) string {
+	text := fmt.Sprintf("%s at %d", modeWords(n.Mode), n.Concurrency)
+	if n.Arm == "pilot" {
+		text = "first look, " + text
+	}
+	if n.Attempt > 1 {
+		text += " again"
+	}
+	seconds := fmt.Sprintf("%.0f s", n.Seconds)
+	if n.Of != nil {
+		seconds = fmt.Sprintf("%.0f/%.0f s", n.Seconds, *n.Of)
+	}
+	switch n.Phase {
+	case api.SpanSwitching:
+		text += ": changing the mode"
+		if n.Message != "" {
+			text += ": " + n.Message
+		}
+	case api.SpanWarmingUp:
+		text += " warming up " + seconds
+		if n.WarmingUp > 0 {
+			text += fmt.Sprintf(", %d first conversations to end", n.WarmingUp)
+		}
+	case api.SpanCounting:
+		text += fmt.Sprintf(" counting %s, %d turns", seconds, n.Turns)
+	case api.SpanStoring:
+		text += " storing"
+	}
+	return text
+}
+
+// differenceWords is what a trial knows of the metric that decides.
+func differenceWords(v api.Sweep, d api.TrialDifference) string {
+	unit, factor := "%", 100.
+	if d.Metric == "kv_hit_ratio" || d.Metric == "goodput" {
+		unit = "points"
+	}
+	return fmt.Sprintf("%s of %s %+.1f %s (%+.1f to %+.1f)", d.Metric, modeWords(v.Request.Modes[1]), factor*d.Difference, unit, factor*d.Interval[0], factor*d.Interval[1])
+}
+
+// askedWords is what a sweep asks.
+func askedWords(r api.SweepRequest) string {
+	var modes, levels []string
+	for _, m := range r.Modes {
+		modes = append(modes, modeWords(m))
+	}
+	for _, l := range r.Levels {
+		levels = append(levels, fmt.Sprint(l))
+	}
+	at := " at " + strings.Join(levels, ", ") + " conversations"
+	if r.Kind == api.SweepTrial && len(modes) == 2 && r.Primary != nil {
+		return fmt.Sprintf("%s against %s%s by %s", modes[1], modes[0], at, *r.Primary)
+	}
+	return strings.Join(modes, ", ") + at
+}
+
+// spanWords is what a span that has ended showed.
+func spanWords(s api.SweepSpan) string {
+	text := fmt.Sprintf("span %d, %s at %d: ", s.Number+1, modeWords(s.Mode), s.Concurrency)
+	if s.Spoiled != "" {
+		return text + "does not count: " + s.Spoiled
+	}
+	if s.Arm == "pilot" {
+		text += "a first look, which does not count; "
+	}
+	var figures []string
+	if r := s.Row; r != nil {
+		if r.TTFT.P95 != nil {
+			figures = append(figures, fmt.Sprintf("TTFT p95 %.0f ms", 1000**r.TTFT.P95))
+		}
+		if r.OutputTokensPerSecond != nil {
+			figures = append(figures, fmt.Sprintf("%.0f tok/s", *r.OutputTokensPerSecond))
+		}
+		if r.KVHitRatio != nil {
+			figures = append(figures, "KV hit "+percent(r.KVHitRatio))
+		}
+	}
+	figures = append(figures, fmt.Sprintf("%d turns", s.Turns))
+	if s.Failed > 0 {
+		figures = append(figures, fmt.Sprintf("%d failed", s.Failed))
+	}
+	return text + strings.Join(append(figures, "took "+span(s.Elapsed)), ", ")
+}
+
+// stateWords is a change of a sweep's state.
+func stateWords(v api.Sweep) string {
+	kind := noun(v.Request.Kind)
+	switch v.State {
+	case api.SweepPaused:
+		if byHand(v.Reason) {
+			return fmt.Sprintf("the %s is paused %s: let it go on from the page or the API", kind, v.Reason)
+		}
+		return fmt.Sprintf("the %s is paused: %s", kind, v.Reason)
+	case api.SweepRunning:
+		return fmt.Sprintf("the %s goes on", kind)
+	}
+	return strings.TrimSpace(fmt.Sprintf("the %s is %s %s", kind, v.State, v.Reason))
+}
+
+// spans is a number of spans that count.
+func spans(n int) string {
+	if n == 1 {
+		return "1 span"
+	}
+	return fmt.Sprintf("%d spans", n)
+}
+
+// modeWords names a mode as the command line takes it.
+func modeWords(m api.ModeState) string {
+	if m.Speculation == "" || m.Speculation == api.SpeculationOff || m.Speculation == api.SpeculationNotRecorded {
+		return string(m.Mode)
+	}
+	return string(m.Mode) + "/" + string(m.Speculation)
+}

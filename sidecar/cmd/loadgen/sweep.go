@@ -1,0 +1,348 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
+)
+
+// byCommand is who asks for what the command line asks for.
+const byCommand = "command line"
+
+// undecided is why a sweep that is over, or left for later, has no answer. It says what to do.
+type undecided struct{ reason string }
+
+func (e undecided) Error() string { return e.reason }
+
+// sweeps holds the sweeps of a load generator; [kvbooth/sidecar/loadgen/sweep.Desk] is one.
+type sweeps interface {
+	Sweeps(ctx context.Context) api.SweepList
+	StartSweep(ctx context.Context, by, lane string, r api.SweepRequest) (api.Sweep, error)
+	Sweep(ctx context.Context, id string) (api.Sweep, error)
+	PatchSweep(ctx context.Context, by, id string, p api.SweepPatch) (api.Sweep, error)
+	WriteSweepReport(ctx context.Context, w io.Writer, id string, f api.ReportFormat) error
+}
+
+// question is a sweep that the command line asks for, from its beginning to its answer.
+type question struct {
+	asked   *config.Sweep
+	dir     string // of the data
+	outputs report.Outputs
+	desk    sweeps
+	ready   func() error // why the target cannot serve; nil: it can
+	state   func() api.State
+	say     func(text string) // a line for whoever watches
+
+	kept    string                 // the unfinished sweep that it goes on with; empty: none
+	id      atomic.Pointer[string] // nil: it has not begun
+	waiting atomic.Pointer[string] // why it has not
+}
+
+// newQuestion looks what the data directory has of a question already, before anything of it
+// goes on. The error says that it has another question's unfinished sweep.
+func (g *generator) newQuestion(ctx context.Context, conf *config.Config) (*question, error) {
+	q := &question{
+		asked: conf.Sweep, dir: conf.DataDir, desk: g.sweeps, ready: g.view.Ready, state: g.lane.State,
+		say: func(text string) { g.log.Info(fit(text, 0)) },
+	}
+	if err := g.files.check(q.asked.Flag("levels"), slices.Max(append([]int{1}, q.asked.Request.Levels...))); err != nil {
+		return nil, err
+	}
+	return q, q.lookBack(ctx)
+}
+
+// lookBack finds the unfinished sweep to go on with: the one that is in progress, or else the
+// latest of those that are paused and ask the same. It cancels that where all is to begin anew.
+func (q *question) lookBack(ctx context.Context) error {
+	for _, s := range q.desk.Sweeps(ctx).Sweeps {
+		field, was, is := disagreement(s.Request, q.asked.Request)
+		same := field == ""
+		switch {
+		case s.State.Ended(), s.State == api.SweepPaused && (!same || q.kept != ""):
+		case q.asked.Anew:
+			if _, err := q.desk.PatchSweep(ctx, byCommand, s.ID, api.SweepPatch{State: api.SweepCancelled}); err != nil {
+				return err
+			}
+		case same:
+			q.kept = s.ID
+		default:
+			return fmt.Errorf("data_dir: %s has an unfinished %s that asks something else (%s is %s there, not %s): finish it with what it asks (loadgen %s), cancel it with --anew, or choose another directory with --data-dir",
+				q.dir, noun(s.Request.Kind), q.asked.Flag(field), was, is, s.Request.Kind)
+		}
+		if s.State == api.SweepRunning {
+			return nil
+		}
+	}
+	return nil
+}
+
+// disagreement is the first field in which what is asked differs from what was asked, with both
+// values; empty: there is none. What is left out agrees with anything.
+func disagreement(was, is api.SweepRequest) (field, before, now string) {
+	was.Levels = slices.Sorted(slices.Values(was.Levels))
+	is.Levels = slices.Sorted(slices.Values(is.Levels))
+	is.Modes = slices.Clone(is.Modes)
+	for i := range is.Modes {
+		if is.Modes[i].Speculation == "" && i < len(was.Modes) {
+			is.Modes[i].Speculation = was.Modes[i].Speculation
+		}
+	}
+	a, b := reflect.ValueOf(was), reflect.ValueOf(is)
+	for i := range a.NumField() {
+		if b.Field(i).IsZero() || reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+			continue
+		}
+		name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+		return name, shown(a.Field(i)), shown(b.Field(i))
+	}
+	return "", "", ""
+}
+
+// shown is a value of a request in a sentence.
+func shown(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return "not set"
+		}
+		v = v.Elem()
+	}
+	switch v := v.Interface().(type) {
+	case []api.ModeState:
+		var all []string
+		for _, m := range v {
+			all = append(all, modeWords(m))
+		}
+		return strings.Join(all, ",")
+	case api.SLO:
+		return fmt.Sprintf("TTFT %g s and TPOT %g s", v.TTFT, v.TPOT)
+	case []int:
+		return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ","), "[]")
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// run serves until the question is answered, or ctx ends, and prints what it showed. cancel
+// ends work, which everything that serves and measures was given; over is called before.
+func (q *question) run(ctx, work context.Context, cancel context.CancelFunc, serve func() error, over func(), stdout io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	context.AfterFunc(work, stop) // where the API fails, there is nothing to wait for
+	var wg sync.WaitGroup
+	var text bytes.Buffer
+	var answer error
+	wg.Go(func() {
+		defer cancel()
+		answer = q.follow(ctx, &text)
+		over()
+	})
+	served := serve()
+	wg.Wait()
+	if _, err := text.WriteTo(stdout); err != nil || served != nil {
+		return errors.Join(served, err, answer)
+	}
+	return answer
+}
+
+// follow asks, waits for the answer and writes it. The error is nil for an answer alone.
+func (q *question) follow(ctx context.Context, to io.Writer) error {
+	defer q.outputs.Close()
+	id, err := q.begin(ctx)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return notStarted{q.asked.Named(err)}
+	case err != nil:
+		reason := "the target was not ready"
+		if w := q.waiting.Load(); w != nil {
+			reason = *w
+		}
+		return undecided{fmt.Sprintf("nothing was measured: the %s had not begun (%s)", q.noun(), reason)}
+	}
+	q.id.Store(&id)
+	v, err := q.watch(ctx, id)
+	if err != nil {
+		return undecided{fmt.Sprintf("the %s is gone: it was deleted", q.noun())}
+	}
+	return cmpErrors(q.write(to, v), q.verdict(v))
+}
+
+// cmpErrors is what has failed, if anything, else the verdict.
+func cmpErrors(failed, verdict error) error {
+	if failed != nil {
+		return failed
+	}
+	return verdict
+}
+
+// lookAgain is how often it is looked how far a sweep is, and tried to begin it.
+const lookAgain = 200 * time.Millisecond
+
+// begin begins the sweep once the target serves and the lane is free, or goes on with the
+// one that is kept. The error is why it cannot be, or ctx's.
+func (q *question) begin(ctx context.Context) (id string, err error) {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		id, err = q.tryToBegin(ctx)
+		if err == nil {
+			return id, nil
+		}
+		if !errors.Is(err, api.ErrConflict) && !errors.Is(err, api.ErrUnavailable) {
+			return "", err
+		}
+		q.wait(err)
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// wait says once for each reason why the sweep has not begun.
+func (q *question) wait(why error) {
+	reason := why.Error()
+	if old := q.waiting.Swap(&reason); old == nil || *old != reason {
+		q.say(fmt.Sprintf("the %s waits: %s", q.noun(), reason))
+	}
+}
+
+func (q *question) tryToBegin(ctx context.Context) (string, error) {
+	if q.kept != "" {
+		v, err := q.desk.PatchSweep(ctx, byCommand, q.kept, api.SweepPatch{State: api.SweepRunning})
+		if err == nil {
+			q.say(fmt.Sprintf("going on with the %s of %s: %s so far", q.noun(), v.Asked.Local().Format(time.DateTime), spans(v.Progress.Spans)))
+		}
+		return q.kept, err
+	}
+	if err := q.ready(); err != nil {
+		return "", fmt.Errorf("%w: %w", api.ErrUnavailable, err)
+	}
+	r := q.asked.Request
+	r.Modes = slices.Clone(r.Modes)
+	for i := range r.Modes {
+		if r.Modes[i].Speculation == "" {
+			r.Modes[i].Speculation = q.state().Speculation
+		}
+	}
+	v, err := q.desk.StartSweep(ctx, byCommand, api.DefaultLane, r)
+	if err == nil {
+		q.say(fmt.Sprintf("the %s began: %s", q.noun(), askedWords(v.Request)))
+	}
+	return v.ID, err
+}
+
+// watch returns when the sweep has ended and the lane is as it was before, when nobody but the
+// caller can let it go on, or when ctx ends. It says what each span showed. The error is that
+// somebody deleted the sweep.
+func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error) {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	told, state := -1, api.SweepRunning
+	for {
+		v, err = q.desk.Sweep(context.WithoutCancel(ctx), id)
+		if err != nil {
+			return v, err
+		}
+		if told < 0 {
+			told = len(v.Spans) // before this process
+		}
+		for _, s := range v.Spans[told:] {
+			q.say(spanWords(s))
+		}
+		told = len(v.Spans)
+		if v.State != state {
+			state = v.State
+			q.say(stateWords(v))
+		}
+		if (state.Ended() || state == api.SweepPaused && !byHand(v.Reason)) && q.state().Sweep == nil {
+			return v, nil
+		}
+		select {
+		case <-ctx.Done():
+			return v, nil
+		case <-tick.C:
+		}
+	}
+}
+
+// byHand says whether somebody paused a sweep, who can let it go on, too: a target that failed
+// is mended first, and that may take until tomorrow.
+func byHand(reason string) bool {
+	return strings.HasPrefix(reason, "by ") || strings.HasPrefix(reason, "the workload was stopped by ")
+}
+
+// write writes what the sweep showed and its report to a terminal, and the report into the
+// files. Of a sweep without any span there is none.
+func (q *question) write(to io.Writer, v api.Sweep) error {
+	if len(v.Spans) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
+	defer cancel()
+	for _, sentence := range v.Words {
+		fmt.Fprintln(to, fit(sentence, 0))
+	}
+	fmt.Fprintln(to)
+	if err := q.desk.WriteSweepReport(ctx, to, v.ID, api.ReportMarkdown); err != nil {
+		return fmt.Errorf("the report cannot be written: %w", err)
+	}
+	return q.outputs.WriteReports(func(w io.Writer, f api.ReportFormat) error { return q.desk.WriteSweepReport(ctx, w, v.ID, f) })
+}
+
+// verdict is the error that a sweep ends with, nil where it has come to its answer.
+func (q *question) verdict(v api.Sweep) error {
+	keeps := fmt.Sprintf("%s so far, kept in %s", spans(v.Progress.Spans), q.dir)
+	switch {
+	case v.State == api.SweepFailed:
+		return fmt.Errorf("the %s failed: %s", q.noun(), v.Reason)
+	case v.State == api.SweepCancelled:
+		return undecided{fmt.Sprintf("the %s was cancelled %s; the same command begins anew", q.noun(), v.Reason)}
+	case v.State == api.SweepPaused && !byHand(v.Reason):
+		return undecided{fmt.Sprintf("the %s is paused: %s. It has %s; the same command goes on from there", q.noun(), v.Reason, keeps)}
+	case v.State == api.SweepPaused:
+		return undecided{fmt.Sprintf("the %s is paused %s. It has %s; the same command goes on from there", q.noun(), v.Reason, keeps)}
+	case !v.State.Ended():
+		return undecided{fmt.Sprintf("the %s is unfinished. It has %s; the same command goes on from there", q.noun(), keeps)}
+	case v.Progress.Spans == 0:
+		return undecided{"nothing was measured: no span counts"}
+	}
+	return unanswered(v)
+}
+
+// unanswered is what a sweep that is done has not found out.
+func unanswered(v api.Sweep) error {
+	switch {
+	case v.Trial != nil && v.Trial.Verdict != "b_better" && v.Trial.Verdict != "a_better" && v.Trial.Verdict != "no_difference":
+		return undecided{"undecided: the trial's time was over first; a longer --max-time, or a larger --smallest, lets it decide"}
+	case v.Capacity != nil:
+		for _, m := range v.Capacity.Modes {
+			if m.Level == nil {
+				return undecided{fmt.Sprintf("undecided: how many conversations %s sustains was not found in time; a longer --max-time lets the search go on", modeWords(m.Mode))}
+			}
+		}
+	}
+	return nil
+}
+
+// noun is what is asked for, in a sentence.
+func (q *question) noun() string { return noun(q.asked.Request.Kind) }
+
+func noun(k api.SweepKind) string {
+	if k == api.SweepCapacity {
+		return "capacity search"
+	}
+	return string(k)
+}
