@@ -314,7 +314,7 @@ func TestBadInput(t *testing.T) {
 		// what is unknown or stands twice
 		{args("--concurency=60"), `unknown flag --concurency, did you mean "--concurrency"?` + helps},
 		{args("--token=secret"), `unknown flag --token, did you mean "--token-file"?` + helps},
-		{args("sweep"), "unexpected argument sweep" + helps},
+		{args("benchmark"), "unexpected argument benchmark" + helps},
 		{env("LOADGEN_CONCURENCY=60"), "LOADGEN_CONCURENCY: this variable is not allowed: variables of fields; did you mean LOADGEN_CONCURRENCY?"},
 		{env("LOADGEN_TOKN=secret"), "LOADGEN_TOKN: this variable is not allowed: variables of fields; did you mean LOADGEN_TOKEN?"},
 		{file("target:\n  urll: http://x"), "target.urll: this field is not allowed: fields that exist; did you mean target.url? (from booth.yaml, line 2)"},

@@ -1,0 +1,177 @@
+package config
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+// A request has what was given, by a flag, a variable or the file, and nothing else.
+func TestSweepRequests(t *testing.T) {
+	kv, rr := api.ModeState{Mode: api.ModeKV}, api.ModeState{Mode: api.ModeRoundRobin}
+	eagle := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}
+	for _, row := range []struct {
+		args []string
+		env  []string
+		want Sweep
+	}{
+		{args: []string{"trial"}, want: Sweep{Command: Trial, Request: api.SweepRequest{Kind: api.SweepTrial}}},
+		{
+			args: []string{
+				"trial", "--concurrency=120", "--modes=round_robin,kv", "--primary=goodput", "--smallest=0.1", "--span=90s", "--max-time=2h",
+				"--seed=7", "--slo-ttft=400ms", "--anew",
+			},
+			want: Sweep{Command: Trial, Anew: true, Request: api.SweepRequest{
+				Kind: api.SweepTrial, Levels: []int{120}, Modes: []api.ModeState{rr, kv}, Primary: new("goodput"), Smallest: new(.1),
+				Seconds: new(90.), MaxSeconds: new(7200.), Seed: new(uint64(7)), SLO: &api.SLO{TTFT: .4, TPOT: .06},
+			}},
+		},
+		{
+			args: []string{"trial"}, env: []string{"LOADGEN_CONCURRENCY=80", "LOADGEN_SLO_TPOT=50ms"},
+			want: Sweep{Command: Trial, Request: api.SweepRequest{Kind: api.SweepTrial, Levels: []int{80}, SLO: &api.SLO{TTFT: .6, TPOT: .05}}},
+		},
+		{
+			args: []string{
+				"sweep", "--concurrency=120", "--levels=60,120", "--levels=180", "--modes=kv/eagle3", "--repeats=2", "--warm-up=0s", "--span=5m",
+				"--snapshots=1", "--order=mode_after_mode",
+			},
+			want: Sweep{Command: Levels, Request: api.SweepRequest{
+				Kind: api.SweepLevels, Levels: []int{60, 120, 180}, Modes: []api.ModeState{eagle}, Repeats: new(2), WarmUp: new(0.),
+				Seconds: new(300.), Snapshots: new(1), Order: new(api.OrderModeAfterMode),
+			}},
+		},
+		{
+			args: []string{"capacity", "--levels=60,100", "--resolution=2", "--span=1m", "--max-time=30m"},
+			want: Sweep{Command: Capacity, Request: api.SweepRequest{
+				Kind: api.SweepCapacity, Levels: []int{60, 100}, Resolution: new(2), Seconds: new(60.), MaxSeconds: new(1800.),
+			}},
+		},
+	} {
+		c, command, err := input{args: append(row.args, target), env: row.env}.load()
+		require.NoError(t, err, row.args)
+		require.Equal(t, row.want.Command, command)
+		require.Equal(t, &row.want, c.Sweep)
+		require.Nil(t, c.Compare)
+	}
+	require.Nil(t, input{args: []string{target}}.must(t).Sweep)
+}
+
+func TestBadSweeps(t *testing.T) {
+	for _, row := range []struct{ args, want string }{
+		{"trial --smallest=2", "smallest: 2 is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
+		{"trial --smallest=5%", "smallest: 5% is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
+		{"trial --primary=ttft", "primary: ttft is not allowed: ttft_p95, ttft_p50, tpot_p95, output_tokens_per_second, kv_hit_ratio or goodput (from --primary)"},
+		{"trial --modes=kv", "modes: a list of 1 is not allowed: 2 for a trial"},
+		{"trial --modes=kv,unknown", "modes: kv,unknown is not allowed: a list; each a mode or mode/speculation, such as kv or kv/eagle3 (from --modes)"},
+		{"trial --span=0s", "span: 0s is not allowed: a duration, 1s to 24h (from --span)"},
+		{"trial --max-time=8000h", "max_time: 8000h is not allowed: a duration, 1s to 168h (from --max-time)"},
+		{"trial --concurrency=1001", "concurrency: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
+		{"trial --levels=60", "unknown flag --levels (loadgen help trial lists what there is)"},
+		{"trial --start", "start: true is not allowed: with loadgen trial, false (--no-start): it starts and stops the workload itself"},
+		{"trial --duration=5m", "duration: 5m0s is not allowed: with loadgen trial, no duration: its spans and what they show say when it ends"},
+		{"sweep --requests=5", "requests: 5 is not allowed: with loadgen sweep, no number of requests: its spans and what they show say when it ends"},
+		{"sweep --fail-if=slo=missed", "fail_if: slo=missed is not allowed: with loadgen sweep, no condition: it exits with 4 where nothing was decided"},
+		{"sweep --output=run.csv", "output: run.csv is not allowed: a file whose name ends in .json, .tsv, .md or .html"},
+		{"run --output=report.md", "output: report.md is not allowed: a file whose name ends in .json, .csv or .html"},
+		{"sweep --levels=60,0", "levels: 60,0 is not allowed: a list; each a whole number, 1 to 10000 (from --levels)"},
+		{"sweep --levels=60,60", "levels: 60 is not allowed: each level once"},
+		{"sweep --levels=1001", "levels: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
+		{"sweep --modes=kv,kv", "modes: kv with speculation not_recorded is not allowed: each mode once"},
+		{"sweep --order=random", "order: random is not allowed: interleaved or mode_after_mode (from --order)"},
+		{"sweep --repeats", "repeats: no value is not allowed: a whole number, 1 to 100 (from --repeats)"},
+		{"capacity --levels=60", "levels: a list of 1 is not allowed: 2 to 40 for a capacity search"},
+		{"capacity --resolution=0", "resolution: 0 is not allowed: a whole number, 1 to 1000 (from --resolution)"},
+		{"compare h200", `expected "<b>" (loadgen help compare lists what there is)`},
+		{"compare a b --format=pdf", "format: pdf is not allowed: md, tsv, json or html (from --format)"},
+		{"help nothing", "unexpected argument nothing (loadgen --help lists what there is)"},
+	} {
+		_, _, err := input{args: append(strings.Fields(row.args), target)}.load()
+		require.EqualError(t, err, row.want, row.args)
+	}
+	_, _, err := input{args: []string{"trial"}}.load()
+	require.ErrorContains(t, err, "target.url: no value is not allowed")
+	_, _, err = input{args: []string{"trial", target}, env: []string{"LOADGEN_SPAN=1m"}}.load()
+	require.ErrorContains(t, err, "LOADGEN_SPAN: this variable is not allowed")
+}
+
+// Two results are compared without a target, and without a folder of data.
+func TestCompareRequest(t *testing.T) {
+	c, command, err := load([]string{"compare", "old", "new.csv", "--a-mode=round_robin", "--b-mode=kv/eagle3"}, nil, io.Discard, readFile)
+	require.NoError(t, err)
+	require.Equal(t, Compared, command)
+	require.Equal(t, &Compare{
+		A:      Side{"old", api.ModeState{Mode: api.ModeRoundRobin}},
+		B:      Side{"new.csv", api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationEagle3}},
+		Format: api.ReportMarkdown,
+	}, c.Compare)
+	require.Empty(t, c.DataDir)
+	c = input{args: []string{"compare", "a", "b", "--format=html"}}.must(t)
+	require.Equal(t, api.ReportHTML, c.Compare.Format)
+}
+
+// The help of a command lists its own flags alone, and the general help all commands.
+func TestHelpOfCommands(t *testing.T) {
+	m := newModel(Config{}, io.Discard)
+	for _, command := range []Command{Trial, Levels, Capacity, Compared} {
+		require.True(t, command.own())
+		var out, other bytes.Buffer
+		_, got, err := Load([]string{"help", string(command)}, nil, &out)
+		require.NoError(t, err)
+		require.Equal(t, Help, got)
+		_, _, err = Load([]string{string(command), "--help"}, nil, &other)
+		require.NoError(t, err)
+		require.Equal(t, out.String(), other.String())
+		require.NotEmpty(t, m.own[command])
+		for _, f := range m.own[command] {
+			name := "  --" + f.flag.Name
+			if f.flag.Value.Flag == nil { // an argument
+				name = "  <" + f.flag.Name + ">"
+			}
+			require.Contains(t, out.String(), name)
+		}
+		require.NotContains(t, out.String(), "--followup-text")
+	}
+	var out bytes.Buffer
+	_, _, err := Load([]string{"help"}, nil, &out)
+	require.NoError(t, err)
+	for _, want := range []string{"\n  trial ", "\n  sweep ", "\n  capacity ", "\n  compare "} {
+		require.Contains(t, out.String(), want)
+	}
+}
+
+// The words and ranges of the commands' flags are those of the API.
+func TestOwnTagsAreSound(t *testing.T) {
+	m := newModel(Config{}, io.Discard)
+	for command, fields := range m.own {
+		for name, f := range fields {
+			require.Regexp(t, `^[A-Z].*\.$`, f.flag.Help, "%s %s", command, name)
+			require.NotContains(t, m.byName, name, "%s would hide a field of the load generator", command)
+			if form := f.flag.Tag.Get("form"); form != "" {
+				require.Contains(t, forms, form)
+			}
+			if f.flag.Tag.Has("limit") {
+				_, ok := f.limit()
+				require.True(t, ok, "%s %s", command, name)
+			}
+		}
+	}
+	require.Equal(t, api.SweepMetrics, m.own[Trial]["primary"].words())
+	var orders, formats []string
+	for _, o := range api.SweepOrders {
+		orders = append(orders, string(o))
+	}
+	for _, f := range api.ReportFormats {
+		formats = append(formats, string(f))
+	}
+	require.Equal(t, orders, m.own[Levels]["order"].words())
+	require.ElementsMatch(t, formats, m.own[Compared]["format"].words())
+	for _, k := range api.SweepKinds {
+		require.True(t, slices.ContainsFunc([]Command{Trial, Levels, Capacity}, func(c Command) bool { return kinds[c] == k }), k)
+	}
+}

@@ -1,0 +1,420 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
+)
+
+var (
+	kvMode = api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationOff}
+	rrMode = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
+)
+
+// asked is a request with all of its fields, as a desk keeps it.
+func asked() api.SweepRequest {
+	return api.SweepRequest{
+		Kind: api.SweepTrial, Levels: []int{60}, Modes: []api.ModeState{rrMode, kvMode}, Primary: new("ttft_p95"), Smallest: new(.05),
+		Seconds: new(60.), MaxSeconds: new(3600.), Seed: new(uint64(1)), SLO: &api.SLO{TTFT: .6, TPOT: .06}, Title: new(""),
+	}
+}
+
+func TestDisagreement(t *testing.T) {
+	for name, row := range map[string]struct {
+		is   api.SweepRequest
+		want [3]string
+	}{
+		"nothing is given":     {is: api.SweepRequest{Kind: api.SweepTrial}},
+		"all is given":         {is: asked()},
+		"another kind":         {api.SweepRequest{Kind: api.SweepLevels}, [3]string{"kind", "trial", "sweep"}},
+		"another level":        {api.SweepRequest{Kind: api.SweepTrial, Levels: []int{120}}, [3]string{"levels", "60", "120"}},
+		"another seed":         {api.SweepRequest{Kind: api.SweepTrial, Seed: new(uint64(2))}, [3]string{"seed", "1", "2"}},
+		"other SLOs":           {api.SweepRequest{Kind: api.SweepTrial, SLO: &api.SLO{TTFT: .4, TPOT: .06}}, [3]string{"slo", "TTFT 0.6 s and TPOT 0.06 s", "TTFT 0.4 s and TPOT 0.06 s"}},
+		"the other way":        {api.SweepRequest{Kind: api.SweepTrial, Modes: []api.ModeState{kvMode, rrMode}}, [3]string{"modes", "round_robin,kv", "kv,round_robin"}},
+		"speculation in force": {is: api.SweepRequest{Kind: api.SweepTrial, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}}}},
+		"a field it has not":   {api.SweepRequest{Kind: api.SweepTrial, Repeats: new(2)}, [3]string{"repeats", "not set", "2"}},
+	} {
+		was := asked()
+		field, before, now := disagreement(was, row.is)
+		assert.Equal(t, row.want, [3]string{field, before, now}, name)
+		assert.Equal(t, asked(), was)
+	}
+	sweep := api.SweepRequest{Kind: api.SweepLevels, Levels: []int{60, 180, 120}}
+	field, _, _ := disagreement(sweep, api.SweepRequest{Kind: api.SweepLevels, Levels: []int{180, 60, 120}})
+	assert.Empty(t, field, "the order of the levels is drawn")
+	assert.Equal(t, []int{60, 180, 120}, sweep.Levels)
+}
+
+// desk is a desk whose sweeps do what a test tells them.
+type desk struct {
+	mu    sync.Mutex
+	all   []api.Sweep // newest first
+	began []api.SweepRequest
+	why   error // why none can begin
+	done  []string
+}
+
+func (d *desk) Sweeps(context.Context) (list api.SweepList) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.all {
+		list.Sweeps = append(list.Sweeps, s.SweepSummary)
+	}
+	return list
+}
+
+func (d *desk) StartSweep(_ context.Context, by, lane string, r api.SweepRequest) (api.Sweep, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.why != nil {
+		return api.Sweep{}, d.why
+	}
+	d.began = append(d.began, r)
+	s := api.Sweep{SweepSummary: api.SweepSummary{ID: fmt.Sprint("new", len(d.began)), By: by, Lane: lane, State: api.SweepRunning, Request: asked()}}
+	d.all = append([]api.Sweep{s}, d.all...)
+	return s, nil
+}
+
+func (d *desk) Sweep(_ context.Context, id string) (api.Sweep, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.all {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+	return api.Sweep{}, api.ErrNotFound
+}
+
+func (d *desk) PatchSweep(_ context.Context, _, id string, p api.SweepPatch) (api.Sweep, error) {
+	d.becomes(id, func(s *api.Sweep) { s.State = p.State })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done = append(d.done, id+" "+string(p.State))
+	return d.all[0], nil
+}
+
+func (d *desk) WriteSweepReport(_ context.Context, w io.Writer, id string, f api.ReportFormat) error {
+	_, err := fmt.Fprintf(w, "report of %s as %s\n", id, f)
+	return err
+}
+
+// becomes changes a sweep.
+func (d *desk) becomes(id string, change func(*api.Sweep)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.all {
+		if d.all[i].ID == id {
+			change(&d.all[i])
+		}
+	}
+}
+
+// ends lets a sweep end, with one span.
+func (d *desk) ends(id, verdict string) {
+	d.becomes(id, func(s *api.Sweep) {
+		s.State, s.Trial, s.Words = api.SweepDone, &api.TrialState{Verdict: verdict}, []string{"kv is better."}
+		s.Spans, s.Progress.Spans = []api.SweepSpan{{Mode: kvMode, Concurrency: 60, Turns: 9}}, 1
+	})
+}
+
+// unfinished is a desk with a trial in some state.
+func unfinished(state api.SweepState) *desk {
+	return &desk{all: []api.Sweep{{SweepSummary: api.SweepSummary{ID: "old", State: state, Request: asked()}}}}
+}
+
+// trial is a question in a test: its lines, and what it wrote.
+type trial struct {
+	*question
+	desk    *desk
+	problem error // of the target
+	taken   bool  // whether the lane is
+	lines   []string
+	out     strings.Builder
+	err     error
+	stop    context.CancelFunc
+	served  chan struct{}
+}
+
+func newTrial(d *desk, r api.SweepRequest) *trial {
+	r.Kind = api.SweepTrial
+	q := &trial{desk: d}
+	q.question = &question{
+		asked: &config.Sweep{Command: config.Trial, Request: r}, dir: "/data", desk: d,
+		ready: func() error { return q.problem },
+		state: func() api.State {
+			s := api.State{Speculation: api.SpeculationOff}
+			if q.taken {
+				s.Sweep = new(api.SweepSummary)
+			}
+			return s
+		},
+		say: func(text string) { q.lines = append(q.lines, text) },
+	}
+	return q
+}
+
+// start lets the question run, as a generator that serves would. It is called in a bubble.
+func (q *trial) start(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	work, cancel := context.WithCancel(t.Context())
+	q.stop, q.served = stop, make(chan struct{})
+	go func() {
+		defer close(q.served)
+		q.err = q.run(ctx, work, cancel, func() error { <-work.Done(); return nil }, func() {}, &q.out)
+	}()
+	q.look()
+}
+
+// look lets the question look at what has changed.
+func (q *trial) look() {
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+func TestQuestionIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newTrial(new(desk), api.SweepRequest{Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV, Speculation: api.SpeculationDraft}}})
+		dir := t.TempDir()
+		page, table := filepath.Join(dir, "a.html"), filepath.Join(dir, "a.TSV")
+		require.NoError(t, os.WriteFile(page, []byte(strings.Repeat("an earlier one ", 99)), 0o600))
+		var err error
+		q.outputs, _, err = report.OpenOutputs([]string{page, table})
+		require.NoError(t, err)
+		require.NoError(t, q.lookBack(t.Context()))
+		q.problem = errors.New("connection refused")
+		q.start(t)
+		assert.Empty(t, q.desk.began)
+		assert.Equal(t, "trial waits: unavailable: connection refused", strings.Replace(q.line(api.Snapshot{}), api.ErrUnavailable.Error(), "unavailable", 1))
+		q.problem = nil
+		q.look()
+		require.Len(t, q.desk.began, 1)
+		assert.Equal(t, []api.ModeState{rrMode, {Mode: api.ModeKV, Speculation: api.SpeculationDraft}}, q.desk.began[0].Modes, "the speculation in force, where none is given")
+		assert.Equal(t, "the trial began: kv against round_robin at 60 conversations by ttft_p95", q.lines[1])
+		q.taken = true
+		q.desk.ends("new1", "b_better")
+		q.look()
+		select {
+		case <-q.served:
+			t.Fatal("the cluster is not as it was before")
+		default:
+		}
+		q.taken = false
+		<-q.served
+		require.NoError(t, q.err)
+		assert.Equal(t, "kv is better.\n\nreport of new1 as md\n", q.out.String())
+		assert.Equal(t, []string{"span 1, kv at 60: 9 turns, took 0 s", "the trial is done"}, q.lines[2:])
+		for path, want := range map[string]string{page: "report of new1 as html\n", table: "report of new1 as tsv\n"} {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.Equal(t, want, string(data))
+		}
+	})
+}
+
+// What the error says decides the exit code, and tells what to do.
+func TestQuestionIsNotAnswered(t *testing.T) {
+	for name, row := range map[string]struct {
+		happens func(*trial)
+		want    string
+		code    int
+	}{
+		"its time is over": {
+			func(q *trial) { q.desk.ends("new1", "time_over") },
+			"undecided: the trial's time was over first; a longer --max-time, or a larger --smallest, lets it decide", unmeasured,
+		},
+		"no difference is an answer": {func(q *trial) { q.desk.ends("new1", "no_difference") }, "", success},
+		"Ctrl-C": {
+			func(q *trial) { q.stop() },
+			"the trial is unfinished. It has 0 spans so far, kept in /data; the same command goes on from there", unmeasured,
+		},
+		"cancelled": {
+			func(q *trial) {
+				q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason = api.SweepCancelled, "by ann" })
+			},
+			"the trial was cancelled by ann; the same command begins anew", unmeasured,
+		},
+		"the target fails": {
+			func(q *trial) {
+				q.desk.becomes("new1", func(s *api.Sweep) {
+					s.State, s.Reason, s.Progress.Spans = api.SweepPaused, "the target failed in a span twice: connect", 1
+				})
+			},
+			"the trial is paused: the target failed in a span twice: connect. It has 1 span so far, kept in /data; the same command goes on from there", unmeasured,
+		},
+		"paused by hand, then Ctrl-C": {
+			func(q *trial) {
+				q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason = api.SweepPaused, "by ann" })
+				q.look()
+				assert.Contains(t, q.lines, "the trial is paused by ann: let it go on from the page or the API")
+				q.stop()
+			},
+			"the trial is paused by ann. It has 0 spans so far, kept in /data; the same command goes on from there", unmeasured,
+		},
+		"deleted": {func(q *trial) { q.desk.all = nil }, "the trial is gone: it was deleted", unmeasured},
+		"failed": {func(q *trial) {
+			q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason = api.SweepFailed, "why" })
+		}, "the trial failed: why", broken},
+		"no span ever counts": {func(q *trial) { q.desk.becomes("new1", func(s *api.Sweep) { s.State = api.SweepDone }) }, "nothing was measured: no span counts", unmeasured},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newTrial(new(desk), api.SweepRequest{})
+				q.start(t)
+				row.happens(q)
+				<-q.served
+				q.stop()
+				var stderr strings.Builder
+				assert.Equal(t, row.code, exitCode(&stderr, q.err))
+				if row.want != "" {
+					assert.Equal(t, "loadgen: "+row.want+"\n", stderr.String())
+				}
+			})
+		})
+	}
+}
+
+// What cannot be asked is bad input, by the flag's name; what is in the way is waited for.
+func TestQuestionCannotBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newTrial(&desk{why: api.Refuse("levels", 120, "1 to 60")}, api.SweepRequest{})
+		q.start(t)
+		<-q.served
+		q.stop()
+		assert.EqualError(t, q.err, "concurrency: 120 is not allowed: 1 to 60")
+		assert.Equal(t, badInput, exitCode(io.Discard, q.err))
+
+		q = newTrial(&desk{why: fmt.Errorf("%w: a sweep is in progress", api.ErrConflict)}, api.SweepRequest{})
+		q.start(t)
+		q.look()
+		assert.Len(t, q.lines, 1, "said once")
+		q.stop()
+		<-q.served
+		assert.ErrorContains(t, q.err, "nothing was measured: the trial had not begun (")
+		assert.Equal(t, unmeasured, exitCode(io.Discard, q.err))
+	})
+}
+
+// A data directory goes on with what is unfinished there, unless that asks something else.
+func TestQuestionGoesOn(t *testing.T) {
+	other := api.SweepRequest{Levels: []int{120}}
+	for name, row := range map[string]struct {
+		state api.SweepState
+		asked api.SweepRequest
+		anew  bool
+		done  []string // to sweeps, in the end
+		began int
+		want  string
+	}{
+		"running":                  {state: api.SweepRunning, done: []string{"old running"}},
+		"paused":                   {state: api.SweepPaused, done: []string{"old running"}},
+		"done":                     {state: api.SweepDone, began: 1},
+		"cancelled":                {state: api.SweepCancelled, began: 1},
+		"running, anew":            {state: api.SweepRunning, anew: true, done: []string{"old cancelled"}, began: 1},
+		"paused, anew":             {state: api.SweepPaused, anew: true, done: []string{"old cancelled"}, began: 1},
+		"another is paused":        {state: api.SweepPaused, asked: other, began: 1},
+		"another is running, anew": {state: api.SweepRunning, asked: other, anew: true, done: []string{"old cancelled"}, began: 1},
+		"another is running": {
+			state: api.SweepRunning, asked: other,
+			want: "data_dir: /data has an unfinished trial that asks something else (concurrency is 60 there, not 120): finish it with what it asks (loadgen trial), cancel it with --anew, or choose another directory with --data-dir",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newTrial(unfinished(row.state), row.asked)
+				q.asked.Anew = row.anew
+				err := q.lookBack(t.Context())
+				if row.want != "" {
+					require.EqualError(t, err, row.want)
+					return
+				}
+				require.NoError(t, err)
+				q.start(t)
+				q.stop()
+				<-q.served
+				assert.Equal(t, row.done, q.desk.done)
+				assert.Len(t, q.desk.began, row.began)
+			})
+		})
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	v := api.Sweep{SweepSummary: api.SweepSummary{State: api.SweepRunning, Request: asked()}}
+	v.Progress = api.SweepProgress{Spans: 4, SecondsUsed: 390, SecondsLeft: new(390.)}
+	v.Progress.Span = &api.SweepNow{Number: 5, Attempt: 2, Mode: kvMode, Concurrency: 60, Phase: api.SpanCounting, Seconds: 34, Of: new(60.), Turns: 99}
+	decided := v
+	decided.Trial = &api.TrialState{Primary: &api.TrialDifference{Metric: "ttft_p95", Difference: -.231, Interval: [2]float64{-.302, -.154}}}
+	decided.Progress.Beyond = true
+	warming := v
+	warming.Progress.Span = &api.SweepNow{Arm: "pilot", Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanWarmingUp, Seconds: 3, WarmingUp: 12}
+	switching := v
+	switching.Progress.Span = &api.SweepNow{Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanSwitching, Message: "restarting"}
+	levels := v
+	levels.Request.Kind, levels.Progress.Of, levels.Progress.Span = api.SweepLevels, new(18), nil
+	paused := v
+	paused.State, paused.Reason, paused.Progress.Span, paused.Progress.SecondsLeft = api.SweepPaused, "by ann", nil, nil
+	for _, row := range []struct {
+		sweep api.Sweep
+		want  string
+	}{
+		{v, "trial · [#####-----] 50 % · about 6 min left · 4 spans · kv at 60 again counting 34/60 s, 99 turns"},
+		{decided, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · kv at 60 again counting 34/60 s, 99 turns · ttft_p95 of kv -23.1 % (-30.2 to -15.4)"},
+		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · first look, round_robin at 60 warming up 3 s, 12 first conversations to end"},
+		{switching, "trial · [#####-----] 50 % · about 6 min left · 4 spans · round_robin at 60: changing the mode: restarting"},
+		{levels, "sweep · [#####-----] 50 % · about 6 min left · 4 of 18 spans"},
+		{paused, "trial paused by ann · 4 spans"},
+	} {
+		assert.Equal(t, row.want, progressLine(row.sweep, api.Snapshot{}))
+	}
+	lost := api.Snapshot{Lanes: []api.LaneSnapshot{{Target: api.Target{Problem: "gone"}}}, Client: api.ClientHealth{Verdict: api.VerdictBottleneck}}
+	assert.Equal(t, "trial paused by ann · 4 spans · target: gone · CLIENT IS THE BOTTLENECK", progressLine(paused, lost))
+}
+
+func TestSpan(t *testing.T) {
+	for seconds, want := range map[float64]string{0: "0 s", 89: "89 s", 90: "2 min", 5399: "90 min", 5400: "1 h 30 min", 36_000: "10 h 00 min"} {
+		assert.Equal(t, want, span(seconds))
+	}
+	for _, row := range []struct {
+		used, left float64
+		want       string
+	}{{0, 9, "[----------] 0 %"}, {999, 1, "[#########-] 99 %"}, {5, 0, "[##########] 100 %"}} {
+		assert.Equal(t, row.want, bar(row.used, row.left))
+	}
+}
+
+func TestSpanWords(t *testing.T) {
+	s := api.SweepSpan{Number: 2, Mode: kvMode, Concurrency: 60, Turns: 231, Elapsed: 100, Row: &api.BaselineRow{
+		TTFT: api.Percentiles{P95: new(.4121)}, OutputTokensPerSecond: new(1234.5), KVHitRatio: new(.9),
+	}}
+	assert.Equal(t, "span 3, kv at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, took 2 min", spanWords(s))
+	s.Arm, s.Failed = "pilot", 2
+	assert.Equal(t, "span 3, kv at 60: a first look, which does not count; TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 min", spanWords(s))
+	s.Spoiled = "the mode changed"
+	assert.Equal(t, "span 3, kv at 60: does not count: the mode changed", spanWords(s))
+}
+
+func TestUnanswered(t *testing.T) {
+	done := api.Sweep{SweepSummary: api.SweepSummary{State: api.SweepDone}}
+	require.NoError(t, unanswered(done), "a sweep of levels has its answer")
+	done.Capacity = &api.Capacity{Modes: []api.ModeCapacity{{Mode: kvMode, Level: new(0)}}}
+	require.NoError(t, unanswered(done), "not even the lowest level is an answer, too")
+	done.Capacity.Modes = append(slices.Clone(done.Capacity.Modes), api.ModeCapacity{Mode: rrMode})
+	require.EqualError(t, unanswered(done), "undecided: how many conversations round_robin sustains was not found in time; a longer --max-time lets the search go on")
+}
