@@ -31,6 +31,10 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 		if err := found.add(ctx, field, s.Name); err != nil {
 			return notStarted{err}
 		}
+		if b := found.all[field]; i > 0 && s.Name != conf.Compare.A.Name && b.Name == found.all["a"].Name {
+			b.Name += " B" // another file of the same name
+			found.all[field] = b
+		}
 		sides[i] = api.ReportSide{Baseline: field, Mode: s.Mode.Mode, Speculation: s.Mode.Speculation}
 	}
 	desk, err := sweep.Open(ctx, sweep.Options{Program: version(), Catalogue: found, Store: noSweeps{}, Log: slog.New(slog.DiscardHandler)})
@@ -135,15 +139,16 @@ func readResult(path string) (api.Baseline, error) {
 	if strings.ToLower(filepath.Ext(path)) != ".json" {
 		return baseline.ReadCSV(bytes.NewReader(data), name)
 	}
-	if b, ok := fromReport(data, name); ok {
-		return b, baseline.Validate(b)
+	b, ok, err := fromReport(data, name)
+	if !ok {
+		return baseline.ReadJSON(bytes.NewReader(data), name)
 	}
-	return baseline.ReadJSON(bytes.NewReader(data), name)
+	return b, err
 }
 
-// fromReport reads a report on a sweep: the rows of all of its sides. It is false for any other
-// JSON, and for a report on two results, which is not one result.
-func fromReport(data []byte, name string) (api.Baseline, bool) {
+// fromReport reads a report on a sweep: the rows of all of its sides. It is false for JSON
+// that is no report. A report on two results is refused: it is not one result.
+func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 	var r struct {
 		Title string
 		Sweep json.RawMessage
@@ -155,11 +160,14 @@ func fromReport(data []byte, name string) (api.Baseline, bool) {
 			Rows       []api.BaselineRow
 		}
 	}
-	if json.Unmarshal(data, &r) != nil || len(r.Sides) == 0 || len(r.Sweep) == 0 {
-		return api.Baseline{}, false
+	if json.Unmarshal(data, &r) != nil || len(r.Sides) == 0 {
+		return b, false, nil
+	}
+	if len(r.Sweep) == 0 {
+		return b, true, api.Refuse("report", "one on two results", "one on a trial, sweep or capacity search, or a baseline")
 	}
 	first := r.Sides[0]
-	b := api.Baseline{
+	b = api.Baseline{
 		Name: name, Title: r.Title, Kind: baseline.KindMeasured, Target: first.Target, Deployment: first.Deployment,
 		Workload: first.Workload, Notes: first.Notes,
 	}
@@ -167,5 +175,5 @@ func fromReport(data []byte, name string) (api.Baseline, bool) {
 		b.Rows = append(b.Rows, s.Rows...)
 	}
 	b.Deployment.Speculation = "" // a row's own matter
-	return b, true
+	return b, true, baseline.Validate(b)
 }

@@ -134,22 +134,6 @@ func differenceWords(v api.Sweep, d api.TrialDifference) string {
 	return fmt.Sprintf("%s of %s %+.1f %s (%+.1f to %+.1f)", d.Metric, modeWords(v.Request.Modes[1]), factor*d.Difference, unit, factor*d.Interval[0], factor*d.Interval[1])
 }
 
-// askedWords is what a sweep asks.
-func askedWords(r api.SweepRequest) string {
-	var modes, levels []string
-	for _, m := range r.Modes {
-		modes = append(modes, modeWords(m))
-	}
-	for _, l := range r.Levels {
-		levels = append(levels, fmt.Sprint(l))
-	}
-	at := " at " + strings.Join(levels, ", ") + " conversations"
-	if r.Kind == api.SweepTrial && len(modes) == 2 && r.Primary != nil {
-		return fmt.Sprintf("%s against %s%s by %s", modes[1], modes[0], at, *r.Primary)
-	}
-	return strings.Join(modes, ", ") + at
-}
-
 // spanWords is what a span that has ended showed.
 func spanWords(s api.SweepSpan) string {
 	text := fmt.Sprintf("span %d, %s at %d: ", s.Number+1, modeWords(s.Mode), s.Concurrency)
@@ -176,21 +160,6 @@ func spanWords(s api.SweepSpan) string {
 		figures = append(figures, fmt.Sprintf("%d failed", s.Failed))
 	}
 	return text + strings.Join(append(figures, "took "+span(s.Elapsed)), ", ")
-}
-
-// stateWords is a change of a sweep's state.
-func stateWords(v api.Sweep) string {
-	kind := noun(v.Request.Kind)
-	switch v.State {
-	case api.SweepPaused:
-		if byHand(v.Reason) {
-			return fmt.Sprintf("the %s is paused %s: let it go on from the page or the API", kind, v.Reason)
-		}
-		return fmt.Sprintf("the %s is paused: %s", kind, v.Reason)
-	case api.SweepRunning:
-		return fmt.Sprintf("the %s goes on", kind)
-	}
-	return strings.TrimSpace(fmt.Sprintf("the %s is %s %s", kind, v.State, v.Reason))
 }
 
 // spans is a number of spans that count.

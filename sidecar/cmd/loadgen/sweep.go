@@ -214,6 +214,9 @@ func (q *question) begin(ctx context.Context) (id string, err error) {
 // wait says once for each reason why the sweep has not begun.
 func (q *question) wait(why error) {
 	reason := why.Error()
+	for _, kind := range []error{api.ErrUnavailable, api.ErrConflict} {
+		reason = strings.TrimPrefix(reason, kind.Error()+": ")
+	}
 	if old := q.waiting.Swap(&reason); old == nil || *old != reason {
 		q.say(fmt.Sprintf("the %s waits: %s", q.noun(), reason))
 	}
@@ -238,9 +241,6 @@ func (q *question) tryToBegin(ctx context.Context) (string, error) {
 		}
 	}
 	v, err := q.desk.StartSweep(ctx, byCommand, api.DefaultLane, r)
-	if err == nil {
-		q.say(fmt.Sprintf("the %s began: %s", q.noun(), askedWords(v.Request)))
-	}
 	return v.ID, err
 }
 
@@ -263,10 +263,10 @@ func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error
 			q.say(spanWords(s))
 		}
 		told = len(v.Spans)
-		if v.State != state {
-			state = v.State
-			q.say(stateWords(v))
+		if v.State == api.SweepPaused && state != v.State && byHand(v.Reason) { // the other changes are in the log
+			q.say(fmt.Sprintf("the %s is paused %s: let it go on from the page or the API, or stop this program", q.noun(), v.Reason))
 		}
+		state = v.State
 		if (state.Ended() || state == api.SweepPaused && !byHand(v.Reason)) && q.state().Sweep == nil {
 			return v, nil
 		}
