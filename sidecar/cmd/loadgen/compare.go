@@ -160,10 +160,11 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 			Rows       []api.BaselineRow
 		}
 	}
-	if json.Unmarshal(data, &r) != nil || len(r.Sides) == 0 {
+	unread := json.Unmarshal(data, &r)
+	switch {
+	case unread != nil || len(r.Sides) == 0:
 		return b, false, nil
-	}
-	if len(r.Sweep) == 0 {
+	case len(r.Sweep) == 0:
 		return b, true, api.Refuse("report", "one on two results", "one on a trial, sweep or capacity search, or a baseline")
 	}
 	first := r.Sides[0]

@@ -149,19 +149,25 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	starting()
 	log.Info("the load generator is up", "address", scheme(conf)+"://"+l.Addr().String(), "target", conf.Target.URL,
 		"open_files", files.limit, "most_conversations", files.conversations)
-	var wg sync.WaitGroup
 	if conf.Start || conf.Duration > 0 || conf.Requests > 0 {
 		if _, err := g.lane.Start(work, "command line", api.StartRequest{}); err != nil {
 			log.Error("the workload was not started", "error", err)
 		}
 	}
+	return g.watched(ctx, work, cancel, l, outputs, conf, out, stdout)
+}
+
+// watched runs until ctx ends, or until what was asked for does, with the state in the last
+// line where standard error is a terminal.
+func (g *generator) watched(ctx, work context.Context, cancel context.CancelFunc, l net.Listener, outputs report.Outputs, conf *config.Config, out *terminal, stdout io.Writer) error {
+	var wg sync.WaitGroup
 	line := describe
 	if g.question != nil {
 		line = g.question.line
 	}
 	live, end := context.WithCancel(work)
 	defer end()
-	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := out.w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		wg.Go(func() { statusLine(live, out, width(f), func() string { return line(g.view.Snapshot()) }) })
 	}
 	over := func() {

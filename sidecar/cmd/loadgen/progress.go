@@ -134,9 +134,9 @@ func differenceWords(v api.Sweep, d api.TrialDifference) string {
 	return fmt.Sprintf("%s of %s %+.1f %s (%+.1f to %+.1f)", d.Metric, modeWords(v.Request.Modes[1]), factor*d.Difference, unit, factor*d.Interval[0], factor*d.Interval[1])
 }
 
-// spanWords is what a span that has ended showed.
+// spanWords is what a span that has ended showed, by the number that the report has.
 func spanWords(s api.SweepSpan) string {
-	text := fmt.Sprintf("span %d, %s at %d: ", s.Number+1, modeWords(s.Mode), s.Concurrency)
+	text := fmt.Sprintf("span %d, %s at %d: ", s.Number, modeWords(s.Mode), s.Concurrency)
 	if s.Spoiled != "" {
 		return text + "does not count: " + s.Spoiled
 	}

@@ -218,7 +218,7 @@ func TestQuestionIsAnswered(t *testing.T) {
 		<-q.served
 		require.NoError(t, q.err)
 		assert.Equal(t, "kv is better.\n\nreport of new1 as md\n", q.out.String())
-		assert.Equal(t, []string{"the trial waits: connection refused", "span 1, kv at 60: 9 turns, took 0 s"}, q.lines)
+		assert.Equal(t, []string{"the trial waits: connection refused", "span 0, kv at 60: 9 turns, took 0 s"}, q.lines)
 		for path, want := range map[string]string{page: "report of new1 as html\n", table: "report of new1 as tsv\n"} {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -402,11 +402,11 @@ func TestSpanWords(t *testing.T) {
 	s := api.SweepSpan{Number: 2, Mode: kvMode, Concurrency: 60, Turns: 231, Elapsed: 100, Row: &api.BaselineRow{
 		TTFT: api.Percentiles{P95: new(.4121)}, OutputTokensPerSecond: new(1234.5), KVHitRatio: new(.9),
 	}}
-	assert.Equal(t, "span 3, kv at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, took 2 min", spanWords(s))
+	assert.Equal(t, "span 2, kv at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, took 2 min", spanWords(s))
 	s.Arm, s.Failed = "pilot", 2
-	assert.Equal(t, "span 3, kv at 60: a first look, which does not count; TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 min", spanWords(s))
+	assert.Equal(t, "span 2, kv at 60: a first look, which does not count; TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 min", spanWords(s))
 	s.Spoiled = "the mode changed"
-	assert.Equal(t, "span 3, kv at 60: does not count: the mode changed", spanWords(s))
+	assert.Equal(t, "span 2, kv at 60: does not count: the mode changed", spanWords(s))
 }
 
 func TestUnanswered(t *testing.T) {

@@ -46,7 +46,6 @@ func TestSweepOnTheCommandLine(t *testing.T) {
 	}, twoRouters(t, kv, rr)...)
 	code, stdout, stderr := finish(t, command(t, args...))
 	require.Equal(t, success, code, stderr)
-	t.Log(stdout, stderr)
 	assert.Contains(t, stdout, "\n# ", "a report in Markdown")
 	shown := regexp.MustCompile(`span \d, (\w+) at (\d): TTFT p95 \d+ ms`).FindAllStringSubmatch(stderr, -1)
 	var spans []string

@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,6 +36,35 @@ func openTerminal(t *testing.T, columns uint16) (screenEnd, programEnd *os.File)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = programEnd.Close() })
 	return screenEnd, programEnd
+}
+
+// On a terminal a trial's progress stands in the last line.
+func TestTrialOnATerminal(t *testing.T) {
+	t.Parallel()
+	const columns = 80
+	kv, rr := startTarget(t), startTarget(t)
+	p := newProgram(t)
+	screenEnd, programEnd := openTerminal(t, columns)
+	p.cmd.Stderr = programEnd
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&p.log, screenEnd)
+	}()
+	p.cmd.Args = append(p.cmd.Args, "trial", "--concurrency=3")
+	p.start(kv.URL, "--mode-driver=endpoints", "--mode-endpoints=kv="+kv.URL+",round_robin="+rr.URL)
+	require.NoError(t, programEnd.Close())
+	expression := regexp.MustCompile(`^trial · .*0 spans · (first look, )?(kv|round_robin) at 3 counting \d+/60 s`)
+	p.until("the last line shows the span", func() bool {
+		lines := screen(p.log.String(), columns)
+		line := lines[len(lines)-1]
+		return expression.MatchString(line) && len([]rune(line)) < columns
+	})
+	require.Equal(t, unmeasured, p.stop(syscall.SIGINT))
+	<-read
+	lines := screen(p.log.String(), 10_000)
+	assert.Regexp(t, `^loadgen: the trial is unfinished\. `, lines[len(lines)-2], "%q", lines)
+	assert.Regexp(t, `^trial · `, lines[len(lines)-3], "the last state stays above it")
 }
 
 // On a terminal the state stands in the last line, which log lines do not tear

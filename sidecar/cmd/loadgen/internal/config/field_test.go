@@ -242,6 +242,14 @@ func table() string {
 	for _, s := range secrets {
 		fmt.Fprintf(&text, "| `%s` | `%s`, or a file that `%s_file` names | %s |\n", s.name, variable(s.name), s.name, s.allowed())
 	}
+	fmt.Fprint(&text, "\n### Flags of the commands, which have no variable and no place in the file\n\n| command | flag | allowed | meaning |\n|---|---|---|---|\n")
+	m := newModel(Config{}, io.Discard)
+	for _, command := range m.kong.Model.Children {
+		for _, flag := range command.Flags {
+			f := m.byFlag[flag.Value]
+			fmt.Fprintf(&text, "| `%s` | `--%s` | %s | %s |\n", command.Name, flag.Name, strings.ReplaceAll(f.allowed(), "|", `\|`), flag.Help)
+		}
+	}
 	return text.String() + "\n"
 }
 
