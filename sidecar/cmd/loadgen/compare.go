@@ -160,9 +160,8 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 			Rows       []api.BaselineRow
 		}
 	}
-	unread := json.Unmarshal(data, &r)
 	switch {
-	case unread != nil || len(r.Sides) == 0:
+	case json.Unmarshal(data, &r) != nil || len(r.Sides) == 0:
 		return b, false, nil
 	case len(r.Sweep) == 0:
 		return b, true, api.Refuse("report", "one on two results", "one on a trial, sweep or capacity search, or a baseline")

@@ -727,3 +727,27 @@ func TestAnEndedContextIsNoFaultOfTheFile(t *testing.T) {
 	_, err = s.Conversations(ctx, api.ConversationQuery{})
 	assert.ErrorIs(t, err, context.Canceled)
 }
+
+// Baselines are read beside a process that has the directory, and nothing is made where there
+// is no store.
+func TestReadBaselines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	none, err := ReadBaselines(t.Context(), filepath.Join(dir, "none"))
+	require.NoError(t, err)
+	require.Empty(t, none)
+	require.NoDirExists(t, filepath.Join(dir, "none"))
+
+	s := openTest(t, Options{Dir: dir}, normal)
+	b := api.Baseline{Name: "ours", Rows: []api.BaselineRow{{Concurrency: 60, Mode: api.ModeKV}}}
+	require.NoError(t, s.SaveBaseline(t.Context(), b))
+	for range 2 {
+		all, err := ReadBaselines(t.Context(), dir)
+		require.NoError(t, err)
+		require.Equal(t, []api.Baseline{b}, all)
+		require.NoError(t, s.Close())
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kvbooth.db"), []byte("no database, and long enough to be read as one"), 0o600))
+	_, err = ReadBaselines(t.Context(), dir)
+	require.Error(t, err)
+}
