@@ -28,7 +28,7 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	var sides [2]api.ReportSide
 	for i, s := range []config.Side{conf.Compare.A, conf.Compare.B} {
 		field := "ab"[i : i+1]
-		if err := found.add(ctx, field, s.Name); err != nil {
+		if err := found.add(ctx, field, s); err != nil {
 			return notStarted{err}
 		}
 		if b := found.all[field]; i > 0 && s.Name != conf.Compare.A.Name && b.Name == found.all["a"].Name {
@@ -85,10 +85,11 @@ func (r *results) Baseline(side string) (api.Baseline, error) {
 }
 
 // add finds the result that a name or a path means: a file before a baseline of that name.
-func (r *results) add(ctx context.Context, side, name string) error {
+func (r *results) add(ctx context.Context, side string, s config.Side) error {
+	name := s.Name
 	info, err := os.Stat(name)
 	if err == nil && !info.IsDir() {
-		b, err := readResult(name)
+		b, err := readResult(name, s.Mode)
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", side, name, err)
 		}
@@ -118,8 +119,9 @@ func (r *results) add(ctx context.Context, side, name string) error {
 // maxResult is the size of a file with a result: more than any that there is.
 const maxResult = 16 << 20
 
-// readResult reads a baseline as CSV or JSON, or the rows of a report.
-func readResult(path string) (api.Baseline, error) {
+// readResult reads a baseline as CSV or JSON, what another program measured in a mode that
+// it does not record, or the rows of a report.
+func readResult(path string, mode api.ModeState) (api.Baseline, error) {
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {
 		if inner := new(os.PathError); errors.As(err, &inner) {
@@ -140,8 +142,12 @@ func readResult(path string) (api.Baseline, error) {
 		return baseline.ReadCSV(bytes.NewReader(data), name)
 	}
 	b, ok, err := fromReport(data, name)
-	if !ok {
-		return baseline.ReadJSON(bytes.NewReader(data), name)
+	if ok {
+		return b, err
+	}
+	b, err = baseline.ReadJSON(bytes.NewReader(data), name, api.ModeState{})
+	if bad := new(api.FieldError); mode.Mode != "" && errors.As(err, &bad) && bad.Field == "mode" { // the file does not say it
+		return baseline.ReadJSON(bytes.NewReader(data), name, mode)
 	}
 	return b, err
 }

@@ -196,12 +196,19 @@ func TestCompare(t *testing.T) {
 	assert.True(t, exists(page))
 	p.endsWell()
 
+	const other = "../../loadgen/baseline/testdata/import/guidellm.json"
+	code, stdout, stderr = finish(t, command(t, "compare", other, filepath.Join(filepath.Dir(other), "aiperf-8.json"), "--a-mode=round_robin", "--b-mode=kv"))
+	require.Equal(t, success, code, stderr)
+	assert.Contains(t, stdout, "GuideLLM")
+	assert.Contains(t, stdout, "AIPerf")
+
 	for _, row := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"ours", recorded}, `a: "ours" is not allowed: a file that can be read, or a baseline: h100x8-tp2-llama70b-fp8, ` + recorded},
 		{[]string{recorded, file}, "a_mode: "},
+		{[]string{recorded, other}, "b: " + other + ": mode: nothing is not allowed"},
 		{[]string{recorded, recorded, "--a-mode=kv", "--b-mode=least_loaded"}, "b_mode: least_loaded is not allowed"},
 		{[]string{recorded, page, "--a-mode=kv"}, "b: " + page + ": "},
 	} {

@@ -63,10 +63,10 @@ type (
 		Anew       bool          `help:"Cancel what is unfinished in the data directory instead of going on with it."`
 	}
 	compareFlags struct {
-		A      string `arg:"" form:"path" help:"A baseline's name, or a file: a baseline as CSV or JSON, or a report as JSON."`
+		A      string `arg:"" form:"path" help:"A baseline's name, or a file: a baseline as CSV or JSON, a report as JSON, or the JSON of AIPerf, GuideLLM, inference-perf or vLLM bench."`
 		B      string `arg:"" form:"path" help:"What is compared with A: a name or a file, too."`
-		AMode  string `name:"a-mode" form:"offer" placeholder:"MODE" help:"Mode of A to take. Without it, its only one."`
-		BMode  string `name:"b-mode" form:"offer" placeholder:"MODE" help:"Mode of B to take. Without it, its only one."`
+		AMode  string `name:"a-mode" form:"offer" placeholder:"MODE" help:"Mode of A to take. Without it, its only one. Results of other programs need it: they do not record it."`
+		BMode  string `name:"b-mode" form:"offer" placeholder:"MODE" help:"Mode of B to take. Without it, its only one. Results of other programs need it: they do not record it."`
 		Format string `oneof:"md tsv json html" help:"Form of the report on standard output. Without it, md."`
 	}
 )
