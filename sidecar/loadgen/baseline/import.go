@@ -97,9 +97,9 @@ func readProgram(p *program, text []byte, name string, run api.ModeState) (api.B
 		b.Rows = append(b.Rows, l.row)
 	}
 	b.Notes = addNotes("", slices.Concat([]string{
-		"Imported from " + strings.TrimSpace(p.name+" "+r.version) + ", which does not record the routing mode or speculation: both are as the import said.",
-		"The file holds nothing of the engine, the GPUs, the workers or the shape of the conversations.",
-		notTaken(b.Rows),
+		"Imported from " + strings.TrimSpace(p.name+" "+r.version) + ", which does not record routing mode or speculation: whoever imported it said them.",
+		"Nothing in " + p.name + "'s file tells the engine, the GPUs, the workers or the shape of the conversations.",
+		notTaken(p.name, b.Rows),
 	}, r.notes))
 	if err := Validate(b); err != nil {
 		return none, err
@@ -119,8 +119,9 @@ func addNotes(notes string, lines []string) string {
 	return strings.Trim(strings.Join(all, "\n"), "\n")
 }
 
-// notTaken names the values that no row has.
-func notTaken(rows []api.BaselineRow) string {
+// notTaken names the values that no row has; there is always one, since no other program
+// measures ITL as it is measured here.
+func notTaken(program string, rows []api.BaselineRow) string {
 	var missing []string
 	for _, v := range []struct {
 		name string
@@ -141,7 +142,7 @@ func notTaken(rows []api.BaselineRow) string {
 			missing = append(missing, v.name)
 		}
 	}
-	return "Not recorded, or not as it is defined here: " + strings.Join(missing, ", ") + "."
+	return "Not taken from " + program + ", which does not record it or defines it differently: " + strings.Join(missing, ", ") + "."
 }
 
 // decodeResults reads what is wanted of another program's file, whatever else it holds.
@@ -245,5 +246,5 @@ func failures(row api.BaselineRow, failed int) []string {
 	if failed == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("At concurrency %d, %d of %d requests failed; its latencies are of the others.", row.Concurrency, failed, failed+row.N)}
+	return []string{fmt.Sprintf("At concurrency %d, %d of %d requests failed; the times are those of the others.", row.Concurrency, failed, failed+row.N)}
 }

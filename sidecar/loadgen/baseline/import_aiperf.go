@@ -78,7 +78,7 @@ func readAIPerf(text []byte) (r results, err error) {
 		RequestsPerSecond: f.value("request_throughput.avg", file.Rate.Avg, 0, maxCount),
 	}
 	tpot := f.stat("inter_token_latency", file.TPOT)
-	r.notes = []string{"ITL is not taken: AIPerf's inter-token latency is one mean of each answer, which is TPOT here, and its inter-chunk latency is the gap between chunks, however many tokens they hold."}
+	r.notes = []string{"ITL: AIPerf's inter-token latency is one mean per answer, which is called TPOT here, and its inter-chunk latency ignores how many tokens a chunk holds."}
 	own, server := f.value("total_osl.avg", file.Own.Avg, 0, 1<<53), f.value("total_usage_completion_tokens.avg", file.Server.Avg, 0, 1<<53)
 	if seconds := f.value("benchmark_duration.avg", file.Duration.Avg, 0, maxCount); seconds != nil {
 		row.Seconds = *seconds
@@ -87,13 +87,13 @@ func readAIPerf(text []byte) (r results, err error) {
 	all := f.whole("usage_completion_tokens.count", file.Counted.Count, 0, maxCount) == row.N
 	if all && answer != nil && row.RequestsPerSecond != nil {
 		row.OutputTokensPerSecond = new(*answer * *row.RequestsPerSecond)
-		r.notes = append(r.notes, "Output tokens/s is made of requests/s and of the output tokens that the server counted.")
+		r.notes = append(r.notes, "Output tokens/s is requests/s times the mean output tokens of an answer, as the server counted them.")
 	}
 	switch {
 	case server == nil || row.OutputTokensPerSecond == nil:
-		r.notes = append(r.notes, "TPOT and output tokens/s are not taken: the server did not count the output tokens of all answers, AIPerf's tokenizer did.")
+		r.notes = append(r.notes, "TPOT and output tokens/s: the server did not report the output tokens of every answer.")
 	case own == nil || *own != *server:
-		r.notes = append(r.notes, "TPOT is not taken: AIPerf's tokenizer counted other output tokens than the server. --use-server-token-count makes it take the server's.")
+		r.notes = append(r.notes, "TPOT: AIPerf's own tokenizer counted a different number of output tokens than the server; --use-server-token-count makes it use the server's.")
 	default:
 		row.TPOT = tpot
 	}
@@ -101,7 +101,7 @@ func readAIPerf(text []byte) (r results, err error) {
 		f.whole("usage_prompt_cache_read_tokens.count", file.HitsOf.Count, 0, maxCount) == row.N {
 		row.KVHitRatio = hits
 	} else {
-		r.notes = append(r.notes, "The KV hit rate is not taken: not all answers said how much of their prompt was cached.")
+		r.notes = append(r.notes, "KV hit rate: the server did not report cached tokens for every answer.")
 	}
 	r.notes = append(r.notes, failures(row, f.whole("error_request_count.avg", file.Failed.Avg, 0, maxCount))...)
 	r.version = file.Version

@@ -72,8 +72,8 @@ func readGuideLLM(text []byte) (r results, err error) {
 	var f figures
 	r.version, r.model = file.Metadata.Version, file.Config.Spec.Backend.Model
 	r.notes = []string{
-		"Latency is not taken: GuideLLM's ends when the connection has nothing more to say, here it ends with the last text.",
-		"ITL is not taken: GuideLLM's inter-token latency is one mean of each answer, which is TPOT here.",
+		"Latency: GuideLLM measures to the end of the stream; here, latency ends with the last text.",
+		"ITL: GuideLLM's inter-token latency is one mean per answer, which is called TPOT here.",
 	}
 	for i, b := range file.Benchmarks {
 		at := fmt.Sprintf("benchmarks[%d]", i)
@@ -83,13 +83,13 @@ func readGuideLLM(text []byte) (r results, err error) {
 			streams, path = "1", at+".config.strategy"
 		case "concurrent":
 		default:
-			r.notes = append(r.notes, fmt.Sprintf("A benchmark of strategy %s is left out: a row is of a fixed number of requests in progress.", quote(b.Config.Strategy.Type)))
+			r.notes = append(r.notes, fmt.Sprintf("Benchmarks of strategy %s are left out: a row needs a fixed number of requests in progress.", quote(b.Config.Strategy.Type)))
 			continue
 		}
 		l := level{path, f.guidellmRow(at, b)}
 		l.row.Concurrency = f.whole(path, streams, 1, maxConcurrency)
 		if l.row.TPOT.P50 == nil {
-			r.notes = append(r.notes, fmt.Sprintf("At concurrency %d, TPOT is not taken: GuideLLM counts long answers more often than short ones, and they were of different lengths.", l.row.Concurrency))
+			r.notes = append(r.notes, fmt.Sprintf("TPOT at concurrency %d: GuideLLM weights each answer by its length, and the answers had different lengths.", l.row.Concurrency))
 		}
 		r.notes = append(r.notes, failures(l.row, f.whole(at+".metrics.request_totals.errored", b.Metrics.Totals.Errored, 0, maxCount))...)
 		r.levels = append(r.levels, l)

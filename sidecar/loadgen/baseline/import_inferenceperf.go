@@ -72,22 +72,22 @@ func readInferencePerf(text []byte) (r results, err error) {
 		row.Seconds = *seconds
 	}
 	r.notes = []string{
-		"Latency is not taken: inference-perf's ends when the connection has nothing more to say, here it ends with the last text.",
-		"ITL is not taken: inference-perf counts no time between the tokens of a chunk, here they share the gap.",
+		"Latency: inference-perf measures to the end of the stream; here, latency ends with the last text.",
+		"ITL: inference-perf counts no time between the tokens of one chunk; here they share the gap.",
 	}
 	mean, perSecond := f.value("successes.output_tokens.mean", s.Output.Mean, 0, maxCount), row.RequestsPerSecond
 	if mean != nil && perSecond != nil && f.whole("successes.client_fallback_requests.output", s.Fallbacks.Output, 0, maxCount) == 0 {
 		row.OutputTokensPerSecond = new(*mean * *perSecond)
-		r.notes = append(r.notes, "Output tokens/s is made of requests/s and of the output tokens that the server counted.")
+		r.notes = append(r.notes, "Output tokens/s is requests/s times the mean output tokens of an answer, as the server counted them.")
 	} else {
-		r.notes = append(r.notes, "Output tokens/s is not taken: the server did not count the output tokens of all answers.")
+		r.notes = append(r.notes, "Output tokens/s: the server did not report the output tokens of every answer.")
 	}
 	own := f.value("successes.output_len.mean", s.OutputLength.Mean, 0, maxCount)
 	tpot := f.latency("successes.latency.time_per_output_token.median", "successes.latency.time_per_output_token.p95", s.Latency.TPOT.Median, s.Latency.TPOT.P95, 0)
 	if row.OutputTokensPerSecond != nil && own != nil && *own == *mean {
 		row.TPOT = tpot
 	} else {
-		r.notes = append(r.notes, "TPOT is not taken: inference-perf's tokenizer counted other output tokens than the server.")
+		r.notes = append(r.notes, "TPOT: inference-perf's own tokenizer counted a different number of output tokens than the server, or the server did not count.")
 	}
 	cached, total := f.value("successes.prompt_tokens.cached", s.Prompt.Cached, 0, 1<<53), f.value("successes.prompt_tokens.total", s.Prompt.Total, 0, 1<<53)
 	if cached != nil && total != nil && *cached > 0 && f.whole("successes.client_fallback_requests.prompt", s.Fallbacks.Prompt, 0, maxCount) == 0 {
@@ -97,7 +97,7 @@ func readInferencePerf(text []byte) (r results, err error) {
 			row.KVHitRatio = new(*cached / *total)
 		}
 	} else {
-		r.notes = append(r.notes, "The KV hit rate is not taken: inference-perf writes 0 cached tokens too where the server does not count them.")
+		r.notes = append(r.notes, "KV hit rate: inference-perf writes 0 cached tokens both for none and for a server that does not report them.")
 	}
 	r.notes = append(r.notes, failures(row, f.whole("failures.count", file.Failures.Count, 0, maxCount))...)
 	r.levels = []level{{"load_summary.concurrency", row}}

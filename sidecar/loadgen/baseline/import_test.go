@@ -50,7 +50,7 @@ func TestImportOfOtherPrograms(t *testing.T) {
 				TPOT: api.Percentiles{P50: ptr(.02299911723076923), P95: ptr(.02686867480384615)}, Latency: api.Percentiles{P50: ptr(1.1748498115), P95: ptr(1.3704835217999998)},
 				OutputTokensPerSecond: ptr(251.8076663173983), RequestsPerSecond: ptr(6.295191657934957), KVHitRatio: ptr(.32804232804232804),
 			}},
-			[]string{"Not recorded, or not as it is defined here: ITL.", "inter-token latency is one mean of each answer"},
+			[]string{"Not taken from AIPerf, which does not record it or defines it differently: ITL.", "inter-token latency is one mean per answer"},
 		},
 		{
 			"guidellm.json", model, "Imported from GuideLLM 0.8.1,",
@@ -66,7 +66,7 @@ func TestImportOfOtherPrograms(t *testing.T) {
 					OutputTokensPerSecond: ptr(225.22230717439666), RequestsPerSecond: ptr(5.630557679359916),
 				},
 			},
-			[]string{"Not recorded, or not as it is defined here: ITL, latency p50, latency p95, KV hit rate.", "Latency is not taken"},
+			[]string{"Not taken from GuideLLM, which does not record it or defines it differently: ITL, latency p50, latency p95, KV hit rate.", "Latency: GuideLLM measures to the end of the stream"},
 		},
 		{
 			"inference-perf-8.json", "", "Imported from inference-perf,",
@@ -75,7 +75,7 @@ func TestImportOfOtherPrograms(t *testing.T) {
 				TTFT: api.Percentiles{P50: ptr(.18079435649997322), P95: ptr(.19667407339438794)}, TPOT: api.Percentiles{P50: ptr(.019553107620720704), P95: ptr(.02594468406893831)},
 				OutputTokensPerSecond: ptr(262.73051716951665), RequestsPerSecond: ptr(8.757683905650556),
 			}},
-			[]string{"Not recorded, or not as it is defined here: ITL, latency p50, latency p95, KV hit rate.", "where the server does not count them"},
+			[]string{"Not taken from inference-perf, which does not record it or defines it differently: ITL, latency p50, latency p95, KV hit rate.", "for a server that does not report them"},
 		},
 		{
 			"vllm-bench-8.json", model, "Imported from vLLM bench,",
@@ -84,12 +84,12 @@ func TestImportOfOtherPrograms(t *testing.T) {
 				TTFT: api.Percentiles{P50: ptr(.3), P95: ptr(.4505)}, TPOT: api.Percentiles{P50: ptr(.0225), P95: ptr(.02725)}, Latency: api.Percentiles{P50: ptr(1.175), P95: ptr(1.37)},
 				OutputTokensPerSecond: ptr(200.), RequestsPerSecond: ptr(5.),
 			}},
-			[]string{"Not recorded, or not as it is defined here: ITL, KV hit rate.", "ITL is not taken"},
+			[]string{"Not taken from vLLM bench, which does not record it or defines it differently: ITL, KV hit rate.", "counts with its own tokenizer, and does not say so"},
 		},
 		{
 			"vllm-bench-chat-4.json", model, "Imported from vLLM bench,",
 			[]api.BaselineRow{{Concurrency: 4, N: 200, Seconds: 40, OutputTokensPerSecond: ptr(200.), RequestsPerSecond: ptr(5.)}},
-			[]string{"TTFT and TPOT are not taken", "--metric-percentiles", "At concurrency 4, 3 of 203 requests failed"},
+			[]string{"TTFT and TPOT: with a chat endpoint", "--metric-percentiles", "At concurrency 4, 3 of 203 requests failed"},
 		},
 	} {
 		t.Run(c.file, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestImportOfOtherPrograms(t *testing.T) {
 			assert.Equal(t, c.rows, b.Rows)
 			assert.Equal(t, api.Deployment{Model: c.model}, b.Deployment)
 			assert.Nil(t, b.Workload)
-			for _, says := range append(c.notes, c.from, "does not record the routing mode or speculation") {
+			for _, says := range append(c.notes, c.from, "does not record routing mode or speculation") {
 				assert.Contains(t, b.Notes, says)
 			}
 		})
@@ -125,13 +125,13 @@ func TestImportLeavesOutWhatIsAnotherQuantity(t *testing.T) {
 		why, text, note string
 		of              func(api.BaselineRow) *float64
 	}{
-		{"its own tokenizer counts", edited(t, "aiperf-8.json", "\"total_osl\": {\n    \"unit\": \"tokens\",\n    \"avg\": 960.0", "\"total_osl\": {\n    \"unit\": \"tokens\",\n    \"avg\": 984.0"), "AIPerf's tokenizer counted other output tokens", func(r api.BaselineRow) *float64 { return r.TPOT.P50 }},
-		{"no usage", edited(t, "aiperf-8.json", `"usage_completion_tokens"`, `"former_name"`), "the server did not count the output tokens of all answers", func(r api.BaselineRow) *float64 { return r.OutputTokensPerSecond }},
-		{"no cached tokens", edited(t, "aiperf-8.json", `"usage_prompt_cache_read_tokens"`, `"former_name"`), "not all answers said how much of their prompt was cached", func(r api.BaselineRow) *float64 { return r.KVHitRatio }},
-		{"its own tokenizer counts", edited(t, "inference-perf-8.json", "\"output_len\": {\n      \"mean\": 30.0", "\"output_len\": {\n      \"mean\": 31.0"), "inference-perf's tokenizer counted other output tokens", func(r api.BaselineRow) *float64 { return r.TPOT.P50 }},
-		{"no usage", edited(t, "inference-perf-8.json", `"output": 0`, `"output": 3`), "Output tokens/s is not taken", func(r api.BaselineRow) *float64 { return r.OutputTokensPerSecond }},
-		{"answers of different lengths", strings.ReplaceAll(fixture(t, "guidellm.json"), sameLengths, `"max": 41.0,`), "At concurrency 8, TPOT is not taken", func(r api.BaselineRow) *float64 { return r.TPOT.P95 }},
-		{"no stream", edited(t, "vllm-bench-8.json", `"median_ttft_ms": 300.0`, `"median_ttft_ms": 0.0`), "ITL is not taken", func(r api.BaselineRow) *float64 { return r.TTFT.P50 }},
+		{"its own tokenizer counts", edited(t, "aiperf-8.json", "\"total_osl\": {\n    \"unit\": \"tokens\",\n    \"avg\": 960.0", "\"total_osl\": {\n    \"unit\": \"tokens\",\n    \"avg\": 984.0"), "AIPerf's own tokenizer counted a different number", func(r api.BaselineRow) *float64 { return r.TPOT.P50 }},
+		{"no usage", edited(t, "aiperf-8.json", `"usage_completion_tokens"`, `"former_name"`), "the server did not report the output tokens of every answer", func(r api.BaselineRow) *float64 { return r.OutputTokensPerSecond }},
+		{"no cached tokens", edited(t, "aiperf-8.json", `"usage_prompt_cache_read_tokens"`, `"former_name"`), "did not report cached tokens for every answer", func(r api.BaselineRow) *float64 { return r.KVHitRatio }},
+		{"its own tokenizer counts", edited(t, "inference-perf-8.json", "\"output_len\": {\n      \"mean\": 30.0", "\"output_len\": {\n      \"mean\": 31.0"), "inference-perf's own tokenizer counted a different number", func(r api.BaselineRow) *float64 { return r.TPOT.P50 }},
+		{"no usage", edited(t, "inference-perf-8.json", `"output": 0`, `"output": 3`), "Output tokens/s: the server did not report", func(r api.BaselineRow) *float64 { return r.OutputTokensPerSecond }},
+		{"answers of different lengths", strings.ReplaceAll(fixture(t, "guidellm.json"), sameLengths, `"max": 41.0,`), "TPOT at concurrency 8: GuideLLM weights", func(r api.BaselineRow) *float64 { return r.TPOT.P95 }},
+		{"no stream", edited(t, "vllm-bench-8.json", `"median_ttft_ms": 300.0`, `"median_ttft_ms": 0.0`), "ITL: vLLM bench", func(r api.BaselineRow) *float64 { return r.TTFT.P50 }},
 	} {
 		b, err := ReadJSON(strings.NewReader(c.text), "ours", underKV)
 		require.NoError(t, err, c.why)
@@ -206,7 +206,7 @@ func TestImportKeepsWhatHasAConcurrency(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, b.Rows, 1)
 	assert.Equal(t, 8, b.Rows[0].Concurrency)
-	assert.Contains(t, b.Notes, `A benchmark of strategy "throughput" is left out`)
+	assert.Contains(t, b.Notes, `Benchmarks of strategy "throughput" are left out`)
 }
 
 // What was imported is a baseline like any other: written as a table and read again it is

@@ -52,15 +52,16 @@ func readVLLM(text []byte) (r results, err error) {
 	if s := f.value("duration", file.Duration, 0, maxCount); s != nil {
 		row.Seconds = *s
 	}
-	r.notes = []string{"ITL is not taken: vLLM bench measures the gap between chunks, however many tokens they hold."}
+	r.notes = []string{"ITL: vLLM bench measures the gap between chunks and ignores how many tokens a chunk holds."}
+	r.notes = append(r.notes, "Output tokens: where the server does not report them, vLLM bench counts with its own tokenizer, and does not say so.")
 	if strings.Contains(file.Endpoint, "chat") {
-		r.notes = append(r.notes, "TTFT and TPOT are not taken: of chats, vLLM bench counts the first chunk, which holds a role and no text.")
+		r.notes = append(r.notes, "TTFT and TPOT: with a chat endpoint, vLLM bench stops the clock at the first chunk, which holds a role and no text.")
 	} else {
 		row.TTFT = f.latency("median_ttft_ms", "p95_ttft_ms", unlessZero(file.TTFT50), unlessZero(file.TTFT95), -3)
 		row.TPOT = f.latency("median_tpot_ms", "p95_tpot_ms", unlessZero(file.TPOT50), unlessZero(file.TPOT95), -3)
 	}
 	if row.Latency.P95 == nil || row.TTFT.P95 == nil {
-		r.notes = append(r.notes, "vLLM bench writes p95 with --metric-percentiles 50,95, and latency with --percentile-metrics ttft,tpot,itl,e2el.")
+		r.notes = append(r.notes, "vLLM bench writes p95 only with --metric-percentiles 50,95, and latency only with --percentile-metrics ttft,tpot,itl,e2el.")
 	}
 	r.notes = append(r.notes, failures(row, f.whole("failed", file.Failed, 0, maxCount))...)
 	r.model = file.Model
