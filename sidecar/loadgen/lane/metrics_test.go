@@ -119,6 +119,16 @@ func TestCollector(t *testing.T) {
 		}
 		b.start(1)
 		assert.Equal(t, 1., scrape(t, registry).value(t, "loadgen_settling"))
+
+		const sweep = "loadgen_sweep_running id=s1,kind=capacity"
+		assert.NotContains(t, scrape(t, registry), sweep)
+		taken := &api.SweepSummary{ID: "s1", State: api.SweepRunning, Request: api.SweepRequest{Kind: api.SweepCapacity}}
+		lease, before, err := b.lane.Take(t.Context(), func() *api.SweepSummary { return taken })
+		require.NoError(t, err)
+		assert.Equal(t, 1., scrape(t, registry).value(t, sweep))
+		checkLint(t, registry)
+		require.NoError(t, lease.Release(t.Context(), "test", before))
+		assert.NotContains(t, scrape(t, registry), sweep)
 	})
 }
 

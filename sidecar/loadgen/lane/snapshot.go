@@ -282,6 +282,6 @@ func (r *reading) gauges() stats.Gauges {
 		Version: r.process.Version, Target: r.opts.Client.Root(), Model: r.opts.Client.Model(),
 		Mode: r.state.Mode, Speculation: r.state.Speculation,
 		Baseline: &b, InForce: baseline.RowsAt(b, r.level()), OwnInForce: own,
-		LostTurns: r.process.Store.LostTurns(), Followup: asker,
+		LostTurns: r.process.Store.LostTurns(), Followup: asker, Sweep: r.state.Sweep,
 	}
 }

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ type Gauges struct {
 	Speculation            api.Speculation
 	LostTurns              int64               // since the process began
 	Followup               *api.FollowupStatus // nil where no model asks the follow-ups
+	Sweep                  *api.SweepSummary   // that has the lane; nil: none
 
 	Baseline *api.Baseline     // the default one; nil: none
 	InForce  []api.BaselineRow // what it has at the concurrency in force, recorded or interpolated
@@ -79,13 +81,16 @@ var (
 	descStep     = desc("loadgen_step", "Number of the step in progress.")
 	descInfo     = desc("loadgen_info", "What runs against what.", "version", "target", "model", "mode", "speculation")
 	descSLO      = desc("loadgen_slo_seconds", "Objective for the p95 of a metric.", "metric")
+
+	descSweep = desc("loadgen_sweep_running", "1 while a trial, a sweep of levels or a capacity search is in progress, else absent.", "id", "kind")
+	descSpan  = desc("loadgen_sweep_span_running", "1 while a span of a sweep warms up, counts or is stored, with its mode in force, else absent. Span is its number, the same when it is repeated.", "id", "span", "mode", "speculation", "concurrency")
 )
 
 // laneDescs are all of the above.
 var laneDescs = []*prometheus.Desc{
 	descTTFT, descTPOT, descITL, descLatency,
 	descRequests, descSLOMet, descErrors, descConversations, descInput, descCached, descCacheTold, descOutput, descLost, descFollowup,
-	descTarget, descActive, descInflight, descAwaiting, descRunning, descSettling, descStep, descInfo, descSLO,
+	descTarget, descActive, descInflight, descAwaiting, descRunning, descSettling, descStep, descInfo, descSLO, descSweep, descSpan,
 }
 
 // Describe implements [prometheus.Collector].
@@ -174,6 +179,19 @@ func (e emitter) state(g *Gauges) {
 	e.gauge(descSettling, oneIf(g.Settling))
 	e.gauge(descStep, float64(g.Step))
 	e.gauge(descInfo, 1, g.Version, g.Target, g.Model, string(g.Mode), string(g.Speculation))
+	e.sweep(g.Sweep)
+}
+
+// sweep tells what is in progress. A sweep that is paused or over still has the lane until
+// that is as it was before.
+func (e emitter) sweep(s *api.SweepSummary) {
+	if s == nil || s.State != api.SweepRunning {
+		return
+	}
+	e.gauge(descSweep, 1, s.ID, string(s.Request.Kind))
+	if n := s.Progress.Span; n != nil && n.Phase != api.SpanSwitching {
+		e.gauge(descSpan, 1, s.ID, strconv.Itoa(n.Number), string(n.Mode.Mode), string(n.Mode.Speculation), strconv.Itoa(n.Concurrency))
+	}
 }
 
 // printable makes label values what Prometheus takes: a target may call its

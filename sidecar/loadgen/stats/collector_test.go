@@ -37,6 +37,18 @@ func fullGauges() Gauges {
 		Followup:  &api.FollowupStatus{ByModel: 40, Fallbacks: map[api.FollowupCause]int64{api.FollowupTimeout: 3, api.FollowupPaused: 9}},
 		InForce:   []api.BaselineRow{row(api.ModeKV, 180), row(api.ModeRoundRobin, 180)},
 		Baseline:  &api.Baseline{Name: "recorded", Rows: []api.BaselineRow{row(api.ModeKV, 60), row(api.ModeKV, 180)}},
+		Sweep:     trial(api.SweepRunning, api.SpanCounting),
+	}
+}
+
+// trial is one in its third span.
+func trial(state api.SweepState, phase api.SweepPhase) *api.SweepSummary {
+	now := api.SweepNow{
+		Number: 2, Attempt: 1, Arm: "a", Phase: phase, Concurrency: 60,
+		Mode: api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff},
+	}
+	return &api.SweepSummary{
+		ID: "mih1x2", State: state, Request: api.SweepRequest{Kind: api.SweepTrial}, Progress: api.SweepProgress{Span: &now},
 	}
 }
 
@@ -112,6 +124,7 @@ func TestNames(t *testing.T) {
 		"loadgen_target_concurrency":     "GAUGE", "loadgen_active_conversations": "GAUGE", "loadgen_inflight_requests": "GAUGE", "loadgen_awaiting_first_token_requests": "GAUGE",
 		"loadgen_workload_running": "GAUGE", "loadgen_settling": "GAUGE", "loadgen_step": "GAUGE",
 		"loadgen_info": "GAUGE mode model speculation target version", "loadgen_slo_seconds": "GAUGE metric",
+		"loadgen_sweep_running": "GAUGE id kind", "loadgen_sweep_span_running": "GAUGE concurrency id mode span speculation",
 	}
 	for _, m := range []string{"ttft_seconds", "tpot_seconds", "itl_seconds", "latency_seconds"} {
 		want["loadgen_baseline_"+m] = "GAUGE baseline mode percentile speculation"
@@ -353,4 +366,40 @@ func TestCachedTokensThatNobodyTold(t *testing.T) {
 	families = gather(t, r, Gauges{}, at(4))
 	assert.Equal(t, map[string]float64{"": 1000}, values(families[cached]))
 	assert.Equal(t, map[string]float64{"": 4000}, values(families[told]), "of the turn that told, not of both")
+}
+
+// A sweep is told while it is in progress, and a span of it while its mode is in force, so
+// that both are regions on a time series; at any other time there is nothing.
+func TestSweepInProgress(t *testing.T) {
+	const sweep, span = "id=mih1x2,kind=trial", "concurrency=60,id=mih1x2,mode=round_robin,span=2,speculation=off"
+	none := trial(api.SweepRunning, "")
+	none.Progress.Span = nil
+	for name, c := range map[string]struct {
+		of        *api.SweepSummary
+		sweep     bool
+		spanShown bool
+	}{
+		"none":                 {nil, false, false},
+		"between spans":        {none, true, false},
+		"the mode changes":     {trial(api.SweepRunning, api.SpanSwitching), true, false},
+		"a span warms up":      {trial(api.SweepRunning, api.SpanWarmingUp), true, true},
+		"a span counts":        {trial(api.SweepRunning, api.SpanCounting), true, true},
+		"a span is stored":     {trial(api.SweepRunning, api.SpanStoring), true, true},
+		"it is paused":         {trial(api.SweepPaused, api.SpanCounting), false, false},
+		"the lane is restored": {trial(api.SweepDone, api.SpanCounting), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := fullGauges()
+			g.Sweep = c.of
+			got := gather(t, busy(), g, at(100))
+			want := func(shown bool, labels string) map[string]float64 {
+				if shown {
+					return map[string]float64{labels: 1}
+				}
+				return map[string]float64{}
+			}
+			assert.Equal(t, want(c.sweep, sweep), values(got["loadgen_sweep_running"]))
+			assert.Equal(t, want(c.spanShown, span), values(got["loadgen_sweep_span_running"]))
+		})
+	}
 }
