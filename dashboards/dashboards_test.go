@@ -27,7 +27,10 @@ const (
 	sourceUID   = "kvbooth-prometheus"
 )
 
-var files = []string{"booth.json", "gtc-demo.json"}
+var files = []string{"booth.json", "gtc-demo.json", "benchmarks.json"}
+
+// ofWorkload are those that show a workload, whoever steers it.
+var ofWorkload = files[:2]
 
 // The parts of a dashboard that the tests look at.
 type (
@@ -36,6 +39,7 @@ type (
 		UID           string   `json:"uid"`
 		Title         string   `json:"title"`
 		SchemaVersion int      `json:"schemaVersion"`
+		Revision      int      `json:"revision"`
 		Tags          []string `json:"tags"`
 		Refresh       string   `json:"refresh"`
 		Time          struct{ From, To string }
@@ -47,11 +51,13 @@ type (
 		Templating  struct{ List []variable }
 		Annotations struct {
 			List []struct {
-				Name       string
-				BuiltIn    int
-				Datasource source
-				Expr       string
-				Target     target
+				Name                    string
+				Enable                  bool
+				BuiltIn                 int
+				Datasource              source
+				Expr, Step              string
+				TitleFormat, TextFormat string
+				Target                  target
 			}
 		}
 	}
@@ -66,7 +72,8 @@ type (
 		Transformations          []transformation
 		Panels                   []panel // of a row that is collapsed
 		Options                  struct {
-			ReduceOptions struct{ Calcs []string }
+			ReduceOptions     struct{ Calcs []string }
+			Lane, Sweep, Part string
 		}
 	}
 	fieldConfig struct {
@@ -335,7 +342,7 @@ func TestReferenceLines(t *testing.T) {
 func TestHistoryOfWorkers(t *testing.T) {
 	titles := []string{"KV Cache Occupancy (per worker)", "Engine Queue Depth (per worker)", "GPU Memory (per GPU)"}
 	found := map[string][]string{}
-	for _, file := range files {
+	for _, file := range ofWorkload {
 		for _, p := range load(t, file).Panels {
 			if slices.Contains(titles, p.Title) {
 				assert.Equal(t, "timeseries", p.Type)
@@ -344,13 +351,13 @@ func TestHistoryOfWorkers(t *testing.T) {
 		}
 	}
 	for _, title := range titles {
-		assert.Len(t, found[title], len(files), title)
+		assert.Len(t, found[title], len(ofWorkload), title)
 		assert.Len(t, slices.Compact(found[title]), 1, "%s: the dashboards ask differently", title)
 	}
 }
 
 func TestStructure(t *testing.T) {
-	want := map[string]string{"booth.json": "kvbooth-booth", "gtc-demo.json": "gtc-demo"}
+	want := map[string]string{"booth.json": "kvbooth-booth", "gtc-demo.json": "gtc-demo", "benchmarks.json": "kvbooth-benchmarks"}
 	for _, file := range files {
 		d := load(t, file)
 		assert.Nil(t, d.ID, "the id is each Grafana's own")
@@ -358,6 +365,7 @@ func TestStructure(t *testing.T) {
 		assert.Equal(t, 42, d.SchemaVersion, "that of Grafana 12.2")
 		assert.Contains(t, d.Tags, "kvbooth")
 		assert.NotEmpty(t, d.Refresh)
+		assert.Positive(t, d.Revision, "by which Grafana sees that a new version of the app has another one")
 		require.Len(t, d.Links, 1)
 		assert.Equal(t, []string{"kvbooth"}, d.Links[0].Tags, "which links the dashboards with each other")
 		defaults := map[string]string{}
@@ -375,6 +383,57 @@ func TestStructure(t *testing.T) {
 		}
 		checkPanels(t, d)
 	}
+}
+
+// On every dashboard a sweep is a region from its begin to its end, and so is each of its
+// spans, in a colour by mode: they are 1 all the while, and a region lasts as long as its
+// series has values. Each leads to what was measured.
+func TestSweepAnnotations(t *testing.T) {
+	for _, file := range files {
+		asked := map[string]bool{}
+		for _, a := range load(t, file).Annotations.List {
+			if !strings.HasPrefix(a.Name, "Sweeps") {
+				continue
+			}
+			assert.True(t, a.Enable, a.Name)
+			assert.Contains(t, a.TextFormat, `href="d/kvbooth-benchmarks?var-sweep={{id}}"`, a.Name)
+			parser.Inspect(parse(t, variables.Replace(a.Expr)), func(n parser.Node, _ []parser.Node) error {
+				if s, ok := n.(*parser.VectorSelector); ok {
+					var matchers []string
+					for _, m := range s.LabelMatchers[:len(s.LabelMatchers)-1] { // the last one is the name
+						matchers = append(matchers, m.String())
+					}
+					asked[s.Name+" "+strings.Join(matchers, " ")] = true
+				}
+				return nil
+			})
+		}
+		assert.Equal(t, map[string]bool{
+			`loadgen_sweep_running lane="main"`:                 true,
+			`loadgen_sweep_span_running lane="main" mode="kv"`:  true,
+			`loadgen_sweep_span_running lane="main" mode!="kv"`: true,
+		}, asked, file)
+	}
+}
+
+// The dashboard of benchmarks shows every part of the one that is chosen, the newest
+// where none is.
+func TestBenchmarks(t *testing.T) {
+	d := load(t, "benchmarks.json")
+	assert.Equal(t, "Benchmarks", d.Title)
+	var parts []string
+	for _, p := range d.Panels {
+		if p.Type == "kvbooth-benchmarks-panel" {
+			assert.Equal(t, "$lane", p.Options.Lane)
+			assert.Equal(t, "$sweep", p.Options.Sweep)
+			parts = append(parts, p.Options.Part)
+		}
+	}
+	assert.Equal(t, []string{"verdict", "curves", "spans"}, parts)
+	i := slices.IndexFunc(d.Templating.List, func(v variable) bool { return v.Name == "sweep" })
+	require.GreaterOrEqual(t, i, 0)
+	assert.Equal(t, "textbox", d.Templating.List[i].Type)
+	assert.Empty(t, d.Templating.List[i].Current.Value)
 }
 
 func checkPanels(t *testing.T, d dashboard) {

@@ -1,0 +1,63 @@
+import React, { useId } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Combobox, useStyles2 } from '@grafana/ui';
+
+import type { SweepSummary } from '../../client';
+import { sweepName } from '../../lib/sweeps';
+
+interface ChooserProps {
+  /** Newest first. */
+  all: SweepSummary[];
+  /** The one that is shown; '' for the newest. */
+  id: string;
+  onChoose(id: string): void;
+}
+
+const states: Record<SweepSummary['state'], string> = {
+  running: 'in progress',
+  paused: 'paused',
+  done: 'finished',
+  cancelled: 'cancelled',
+  failed: 'failed',
+};
+
+/** Chooses the sweep that is shown. */
+export function Chooser({ all, id, onChoose }: ChooserProps) {
+  const styles = useStyles2(getStyles);
+  const label = useId();
+  const options = [
+    { value: '', label: 'The newest' },
+    ...all.map((sweep) => ({
+      value: sweep.id,
+      label: sweepName(sweep),
+      description: `${new Date(sweep.asked).toLocaleString()}, ${states[sweep.state]}`,
+    })),
+  ];
+  return (
+    <div className={styles.line}>
+      <label htmlFor={label}>Show</label>
+      <Combobox
+        id={label}
+        width="auto"
+        minWidth={28}
+        options={options}
+        value={id}
+        onChange={({ value }) => onChoose(value)}
+      />
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  line: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'center',
+    gap: theme.spacing(0.5, 1),
+    // The longest title must not reach beyond a phone.
+    '& > *': { maxWidth: '100%' },
+    '& label': { color: theme.colors.text.secondary },
+  }),
+});

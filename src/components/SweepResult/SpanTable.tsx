@@ -1,0 +1,68 @@
+import React, { memo } from 'react';
+import { cx } from '@emotion/css';
+
+import { useStyles2 } from '@grafana/ui';
+
+import type { SweepSpan } from '../../client';
+import { milliseconds, number, percent, span as duration } from '../../lib/format';
+import { visuallyHidden } from '../../lib/styles';
+import { modeText } from '../../lib/sweeps';
+import { countedSeconds, spanOutcome } from './model';
+import { getTableStyles } from './table';
+
+const CAPTION = 'Spans, the latest first, and whether they count';
+
+/** Every span that has ended, those that do not count with the reason. */
+export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[] }) {
+  const styles = useStyles2(getTableStyles);
+  if (spans.length === 0) {
+    return <p role="status">No span has ended yet.</p>;
+  }
+  return (
+    <div className={styles.container} tabIndex={0} role="group" aria-label={CAPTION}>
+      <table className={styles.table}>
+        <caption className={visuallyHidden}>{CAPTION}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Span</th>
+            <th scope="col">Mode</th>
+            {['Concurrency', 'TTFT p95', 'KV hit rate', 'Turns', 'Failed', 'Counted for'].map((name) => (
+              <th key={name} scope="col" className={styles.figure}>
+                {name}
+              </th>
+            ))}
+            <th scope="col">Ended</th>
+            <th scope="col">Outcome</th>
+          </tr>
+        </thead>
+        <tbody>
+          {[...spans].reverse().map((one) => (
+            <Row key={`${one.number} ${one.attempt}`} span={one} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+});
+
+function Row({ span }: { span: SweepSpan }) {
+  const styles = useStyles2(getTableStyles);
+  const { attempt, mode, concurrency, row, turns, failed, until, spoiled } = span;
+  return (
+    <tr>
+      <th scope="row">
+        {number(span.number + 1)}
+        {attempt > 1 && ', second attempt'}
+      </th>
+      <td>{modeText(mode)}</td>
+      <td className={styles.figure}>{number(concurrency)}</td>
+      <td className={styles.figure}>{milliseconds(row?.ttft.p95)}</td>
+      <td className={styles.figure}>{percent(row?.kv_hit_ratio)}</td>
+      <td className={styles.figure}>{number(turns)}</td>
+      <td className={styles.figure}>{number(failed)}</td>
+      <td className={styles.figure}>{duration(countedSeconds(span))}</td>
+      <td>{new Date(until).toLocaleTimeString()}</td>
+      <td className={cx(styles.reason, spoiled && styles.spoiled)}>{spanOutcome(span)}</td>
+    </tr>
+  );
+}

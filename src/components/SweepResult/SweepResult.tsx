@@ -1,0 +1,126 @@
+import React, { type ReactNode } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, EmptyState, LinkButton, Spinner, useStyles2 } from '@grafana/ui';
+
+import type { Sweep } from '../../client';
+import { Troubles } from '../Status';
+import { Chooser } from './Chooser';
+import { SpanTable } from './SpanTable';
+import { SweepCurves } from './SweepCurves';
+import { SweepTable } from './SweepTable';
+import { useRecorded } from './useRecorded';
+import { hasEnded, useSweep, type Shown } from './useSweep';
+import { Verdict } from './Verdict';
+
+/** What of a sweep is shown: what it says, its curves with their table, or its spans. */
+export type SweepPart = 'verdict' | 'curves' | 'spans';
+
+interface SweepResultProps {
+  lane: string;
+  /** The sweep's id; empty: the newest. */
+  id: string;
+  part: SweepPart;
+  /** Where sweeps are asked for. */
+  pageHref: string;
+  /** What is done when a viewer chooses another sweep; '' for the newest. */
+  onChoose(id: string): void;
+}
+
+/** One part of what a trial, a sweep of levels or a capacity search has measured. It only reads. */
+export function SweepResult({ lane, id, part, pageHref, onChoose }: SweepResultProps) {
+  const styles = useStyles2(getStyles);
+  const shown = useSweep(lane, id);
+  return (
+    <div className={styles.stack}>
+      {part === 'verdict' && <Troubles live={shown.live} withoutVerdict />}
+      <Stale shown={shown} />
+      {part === 'verdict' && shown.all && shown.all.length > 0 && (
+        <Chooser all={shown.all} id={id} onChoose={onChoose} />
+      )}
+      <Content shown={shown} pageHref={pageHref}>
+        {(sweep) => parts[part](sweep)}
+      </Content>
+    </div>
+  );
+}
+
+const parts: Record<SweepPart, (sweep: Sweep) => ReactNode> = {
+  verdict: (sweep) => <Verdict sweep={sweep} />,
+  curves: (sweep) => <Curves sweep={sweep} />,
+  spans: (sweep) => <SpanTable spans={sweep.spans} />,
+};
+
+/** The curves beside the recorded result, with all of their figures as a table. */
+function Curves({ sweep }: { sweep: Sweep }) {
+  const recorded = useRecorded(sweep);
+  if (sweep.rows.length === 0) {
+    return <p role="status">No span counts yet: a curve begins with the first one that does.</p>;
+  }
+  return (
+    <>
+      <SweepCurves sweep={sweep} recorded={recorded} />
+      <SweepTable sweep={sweep} recorded={recorded} />
+    </>
+  );
+}
+
+/** The sweep, once it is known, or why there is none. */
+function Content({ shown, pageHref, children }: { shown: Shown; pageHref: string; children(sweep: Sweep): ReactNode }) {
+  const { all, chosen, sweep, problem } = shown;
+  if (sweep) {
+    return children(sweep);
+  }
+  if (all && !chosen) {
+    return <NoSweep isEmpty={all.length === 0} pageHref={pageHref} />;
+  }
+  return problem ? null : (
+    <div role="status">
+      <Spinner inline /> Asking the load generator…
+    </div>
+  );
+}
+
+function NoSweep({ isEmpty, pageHref }: { isEmpty: boolean; pageHref: string }) {
+  return (
+    <EmptyState
+      variant={isEmpty ? 'call-to-action' : 'not-found'}
+      hideImage
+      role="status"
+      message={isEmpty ? 'No trial, sweep or capacity search yet' : 'This sweep has been deleted'}
+      button={
+        <LinkButton icon="play" href={pageHref}>
+          Open Benchmarks
+        </LinkButton>
+      }
+    >
+      {isEmpty
+        ? 'Begin one on the page Benchmarks: its results appear here while it runs.'
+        : 'Choose another one, or begin one on the page Benchmarks.'}
+    </EmptyState>
+  );
+}
+
+/** That what is shown is not of now, where that is so. */
+function Stale({ shown: { problem, sweep, asOf } }: { shown: Shown }) {
+  if (!problem) {
+    return null;
+  }
+  return (
+    <Alert severity="warning" title="The load generator does not answer" bottomSpacing={0}>
+      <div>{problem.message}</div>
+      {sweep && (
+        <div>
+          {hasEnded(sweep)
+            ? 'What is shown has ended, and is complete.'
+            : `What is shown is as of ${new Date(asOf ?? 0).toLocaleTimeString()}.`}
+        </div>
+      )}
+    </Alert>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  stack: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5), padding: theme.spacing(0.5) }),
+});

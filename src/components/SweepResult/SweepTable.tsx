@@ -1,0 +1,85 @@
+import React, { memo } from 'react';
+
+import { useStyles2 } from '@grafana/ui';
+
+import type { BaselineRow, Sweep } from '../../client';
+import { digits, number } from '../../lib/format';
+import { sloLevel } from '../../lib/slo';
+import { visuallyHidden } from '../../lib/styles';
+import { modeText } from '../../lib/sweeps';
+import { SLOMark } from '../Comparison';
+import { metrics, range, type Metric } from './metrics';
+import { keyOf, recordedFor } from './model';
+import { getTableStyles } from './table';
+import type { Recorded } from './useRecorded';
+
+interface SweepTableProps {
+  sweep: Sweep;
+  recorded?: Recorded;
+}
+
+const CAPTION = 'Figures by concurrency and mode, with their 95 % intervals';
+
+/** The figures of each level and mode over all spans that count, beside the recorded ones of the same level. */
+export const SweepTable = memo(function SweepTable({ sweep: { rows, request }, recorded }: SweepTableProps) {
+  const styles = useStyles2(getTableStyles);
+  return (
+    <div className={styles.container} tabIndex={0} role="group" aria-label={CAPTION}>
+      <table className={styles.table}>
+        <caption className={visuallyHidden}>{CAPTION}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Concurrency</th>
+            <th scope="col">Mode</th>
+            {metrics.map(({ key, name, unit }) => (
+              <th key={key} scope="col" className={styles.figure}>
+                {name}, {unit}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={`${row.concurrency} ${keyOf(row)}`}>
+              <th scope="row">{number(row.concurrency)}</th>
+              <td>{modeText(row)}</td>
+              {metrics.map((metric) => (
+                <Figure
+                  key={metric.key}
+                  metric={metric}
+                  row={row}
+                  recorded={recorded && recordedFor(row, recorded.rows)}
+                  slo={request.slo}
+                />
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+});
+
+interface FigureProps {
+  metric: Metric;
+  row: BaselineRow;
+  recorded?: BaselineRow;
+  slo: Sweep['request']['slo'];
+}
+
+function Figure({ metric: { format, value, interval, slo: objective }, row, recorded, slo }: FigureProps) {
+  const styles = useStyles2(getTableStyles);
+  const measured = value(row);
+  const around = interval(row);
+  const before = recorded && value(recorded);
+  const level = objective && sloLevel(measured, slo?.[objective]);
+  return (
+    <td className={styles.figure}>
+      <span className={level && styles.level[level]}>
+        {digits(measured, format)} {level && <SLOMark level={level} />}
+      </span>
+      {around && <span className={styles.beside}>{range(around, format)}</span>}
+      {before !== undefined && <span className={styles.beside}>recorded {digits(before, format)}</span>}
+    </td>
+  );
+}

@@ -1,0 +1,120 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { LinkButton, useStyles2 } from '@grafana/ui';
+
+import { sweepReportAddress, useClient, type Sweep } from '../../client';
+import { span } from '../../lib/format';
+import { kindName, spanText, sweepName } from '../../lib/sweeps';
+import { CapacityTable } from './CapacityTable';
+import { Differences } from './Differences';
+import { spansText } from './model';
+import { trialText } from './trial';
+
+/** What a sweep says so far, how far it is, and of a trial each difference with its interval. */
+export function Verdict({ sweep }: { sweep: Sweep }) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const { trial, capacity, words, request } = sweep;
+  return (
+    <>
+      <div className={styles.head}>
+        <h3 className={styles.name}>{sweepName(sweep)}</h3>
+        <LinkButton
+          variant="secondary"
+          size="sm"
+          icon="document-info"
+          href={sweepReportAddress(client, sweep.id, 'html')}
+          target="_blank"
+          rel="noopener noreferrer"
+        >
+          Report
+        </LinkButton>
+      </div>
+      <State sweep={sweep} />
+      <Words words={words.length > 0 ? words : trial ? [trialText(trial, request)] : []} />
+      {trial && <Differences trial={trial} request={request} />}
+      {capacity && <CapacityTable capacity={capacity} />}
+    </>
+  );
+}
+
+/** What it shows, the first sentence large. */
+function Words({ words: [first, ...others] }: { words: string[] }) {
+  const styles = useStyles2(getStyles);
+  return (
+    <>
+      {first && <p className={styles.verdict}>{first}</p>}
+      {others.length > 0 && (
+        <ul className={styles.words} aria-label="What it shows besides">
+          {others.map((sentence) => (
+            <li key={sentence}>{sentence}</li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+/** Where it stands; of one in progress, what is done now and how long it will take. */
+function State({ sweep: { state, reason, by, asked, ended, request, progress } }: { sweep: Sweep }) {
+  const styles = useStyles2(getStyles);
+  const kind = kindName(request.kind);
+  const isGoing = state === 'running';
+  const { spans, of, seconds_left: left, beyond, span: now } = progress;
+  const texts = {
+    running: `${kind} in progress since ${time(asked)}`,
+    paused: `${kind} paused`,
+    done: `${kind} finished ${time(ended)}`,
+    cancelled: `${kind} cancelled ${time(ended)}`,
+    failed: `${kind} failed ${time(ended)}`,
+  };
+  return (
+    <div className={styles.state}>
+      <div>
+        <span role="status">
+          {texts[state]}
+          {reason && `: ${reason}`}
+        </span>
+        . {spansText(progress)}. Asked for by {by}.
+      </div>
+      {isGoing && of !== undefined && (
+        <progress className={styles.bar} aria-label="Spans that count" max={Math.max(1, of)} value={spans} />
+      )}
+      {isGoing && now && <div>{spanText(now)}.</div>}
+      {isGoing && left !== undefined && (
+        <div>
+          About {span(left)} left, estimated.{beyond && ' As things stand, its time will be over before it is decided.'}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function time(at: string | undefined): string {
+  return at === undefined ? '' : new Date(at).toLocaleString();
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  head: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 2) }),
+  name: css({ ...theme.typography.h4, margin: 0 }),
+  state: css({ color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' }),
+  verdict: css({ ...theme.typography.h5, margin: 0, textWrap: 'pretty' }),
+  words: css({ margin: 0, paddingLeft: theme.spacing(2.5), maxWidth: '90ch', textWrap: 'pretty' }),
+  bar: css({
+    appearance: 'none',
+    display: 'block',
+    width: '100%',
+    maxWidth: 320,
+    height: 8,
+    margin: theme.spacing(0.5, 0),
+    border: 0,
+    borderRadius: theme.shape.radius.pill,
+    overflow: 'hidden',
+    background: theme.colors.border.medium,
+    '&::-webkit-progress-bar': { background: theme.colors.border.medium },
+    '&::-webkit-progress-value': { background: theme.colors.primary.main },
+    '&::-moz-progress-bar': { background: theme.colors.primary.main },
+  }),
+});

@@ -1,0 +1,1 @@
+export { SweepResult, type SweepPart } from './SweepResult';

@@ -1,0 +1,136 @@
+import type { BaselineRow, ModeState, SweepRequest, SweepSpan, SweepSummary } from '../../client';
+import { digits, number, type Format } from '../../lib/format';
+import { scaleFrom, type CurveBand, type CurveLine, type Scale, type Tick } from '../Curve';
+import { metrics, type Metric } from './metrics';
+
+/** One metric against concurrency, as it is drawn. */
+export interface SweepCurve {
+  metric: Metric;
+  lines: CurveLine[];
+  /** The 95 % intervals of what was measured. */
+  bands: CurveBand[];
+  y: Scale;
+  /** The objective of the sweep, where the metric has one. */
+  limit?: Tick;
+  /** Whether some values are above the axis, and not drawn. */
+  isCut: boolean;
+}
+
+/** The modes of some rows, each once, in the order in which they come. */
+export function modesOf(rows: BaselineRow[]): ModeState[] {
+  const found = new Map(rows.map(({ mode, speculation }) => [keyOf({ mode, speculation }), { mode, speculation }]));
+  return Array.from(found.values());
+}
+
+/** A mode as a key. */
+export function keyOf({ mode, speculation }: ModeState): string {
+  return `${mode} ${speculation}`;
+}
+
+/** Whether two kinds of speculation may stand beside each other: what is not recorded as speculating did not, as far as anybody knows. */
+function isLike(a: ModeState, b: ModeState): boolean {
+  const served = ({ speculation }: ModeState) => (speculation === 'not_recorded' ? 'off' : speculation);
+  return a.mode === b.mode && served(a) === served(b);
+}
+
+/** The recorded rows that can stand beside measured ones: of their modes, and of their range of levels. Nothing is interpolated. */
+export function besideOf(rows: BaselineRow[], recorded: BaselineRow[] = []): BaselineRow[] {
+  const levels = rows.map(({ concurrency }) => concurrency);
+  const [low, high] = [Math.min(...levels), Math.max(...levels)];
+  return recorded
+    .filter((row) => row.concurrency >= low && row.concurrency <= high && rows.some((own) => isLike(own, row)))
+    .sort((a, b) => a.concurrency - b.concurrency);
+}
+
+/** The recorded row of a measured one's level and mode, if there is one. */
+export function recordedFor(row: BaselineRow, recorded: BaselineRow[]): BaselineRow | undefined {
+  return recorded.find((other) => other.concurrency === row.concurrency && isLike(row, other));
+}
+
+/** An axis of times that run away ends at so many times the objective, so that they do not flatten the others. */
+const RUNAWAY = 4;
+
+/** The curves of what a sweep has measured, beside recorded rows; a metric of which there is nothing has none. */
+export function curvesOf(rows: BaselineRow[], recorded: BaselineRow[], slo: SweepRequest['slo']): SweepCurve[] {
+  return metrics
+    .filter(({ drawn, value }) => drawn && rows.some((row) => value(row) !== undefined))
+    .map((metric) => curveOf(metric, rows, recorded, slo));
+}
+
+function curveOf(metric: Metric, rows: BaselineRow[], recorded: BaselineRow[], slo: SweepRequest['slo']): SweepCurve {
+  const { format, value, interval } = metric;
+  const objective = metric.slo && slo?.[metric.slo];
+  const limit = objective === undefined ? undefined : { at: objective, text: `SLO ${digits(objective, format)}` };
+  const tops = [...rows, ...recorded].map((row) =>
+    Math.max(value(row) ?? 0, rows.includes(row) ? (interval(row)?.[1] ?? 0) : 0)
+  );
+  const highest = Math.max(0, ...tops);
+  const ceiling = metric.key.startsWith('ttft') && slo ? RUNAWAY * slo.ttft : Infinity;
+  const y = scaleFrom(Math.max(Math.min(highest, ceiling), limit ? 1.1 * limit.at : 0), 4, (v) =>
+    digits(v, axis(format))
+  );
+  const bands = modesOf(rows).map((of): CurveBand => ({
+    key: keyOf(of),
+    tone: of.mode,
+    points: rows.flatMap((row): CurveBand['points'] => {
+      const around = keyOf(row) === keyOf(of) ? interval(row) : undefined;
+      return around ? [[row.concurrency, Math.max(0, around[0]), around[1]]] : [];
+    }),
+  }));
+  return {
+    metric,
+    lines: [...linesOf(recorded, 'dashed', value), ...linesOf(rows, 'solid', value)],
+    bands: bands.filter(({ points }) => points.length > 0),
+    y,
+    limit,
+    isCut: highest > y.max,
+  };
+}
+
+function linesOf(rows: BaselineRow[], look: 'solid' | 'dashed', value: Metric['value']): CurveLine[] {
+  return modesOf(rows)
+    .map((of): CurveLine => ({
+      key: `${look} ${keyOf(of)}`,
+      tone: of.mode,
+      look,
+      dots: look === 'solid',
+      points: rows.filter((row) => keyOf(row) === keyOf(of)).map((row) => [row.concurrency, value(row)]),
+    }))
+    .filter(({ points }) => points.some(([, y]) => y !== undefined));
+}
+
+/** An axis has no more decimals than its steps need. */
+function axis(format: Format): Format {
+  return { ...format, decimals: (inUnit) => (Number.isInteger(Math.round(inUnit * 1e6) / 1e6) ? 0 : 1) };
+}
+
+/** The sweep that is meant: the one with an id, the newest of the lane without one. The list is newest first. */
+export function chosenOf<T extends Pick<SweepSummary, 'id' | 'lane'>>(
+  all: T[],
+  lane: string,
+  id: string
+): T | undefined {
+  return id === '' ? all.find((sweep) => sweep.lane === lane) : all.find((sweep) => sweep.id === id);
+}
+
+/** What became of a span, in words. */
+export function spanOutcome({ spoiled, arm }: SweepSpan): string {
+  if (spoiled) {
+    return `does not count: ${spoiled}`;
+  }
+  return arm === 'pilot' ? 'pilot, not compared' : 'counts';
+}
+
+/** How long a span counted, in seconds. */
+export function countedSeconds({ counted_from: from, until }: SweepSpan): number {
+  return Math.max(0, (Date.parse(until) - Date.parse(from)) / 1000);
+}
+
+/** How many spans a sweep has, in words. */
+export function spansText({ spans, of, spoiled }: SweepSummary['progress']): string {
+  const counted =
+    of === undefined
+      ? `${number(spans)} ${spans === 1 ? 'span counts' : 'spans count'}`
+      : `${number(spans)} of ${number(of)} spans count`;
+  return spoiled === 0 ? counted : `${counted}, ${number(spoiled)} ${spoiled === 1 ? 'does' : 'do'} not`;
+}

@@ -1,0 +1,34 @@
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+
+import { verdicts } from '../../lib/styles';
+
+/** The look of the tables of a sweep: a wide one scrolls by itself. */
+export const getTableStyles = (theme: GrafanaTheme2) => {
+  const { met, near, missed } = verdicts(theme);
+  return {
+    container: css({ position: 'relative', overflowX: 'auto' }),
+    table: css({
+      width: '100%',
+      fontVariantNumeric: 'tabular-nums',
+      '& th, & td': {
+        padding: theme.spacing(0.5, 0.75),
+        textAlign: 'left',
+        verticalAlign: 'baseline',
+        borderBottom: `1px solid ${theme.colors.border.weak}`,
+      },
+      '& th': { fontWeight: theme.typography.fontWeightMedium },
+      '& thead th': { color: theme.colors.text.secondary, verticalAlign: 'bottom' },
+    }),
+    figure: css({ '&&': { textAlign: 'right' }, whiteSpace: 'nowrap' }),
+    beside: css({
+      display: 'block',
+      color: theme.colors.text.secondary,
+      fontSize: theme.typography.bodySmall.fontSize,
+    }),
+    reason: css({ minWidth: '24ch' }),
+    spoiled: css({ color: theme.colors.warning.text }),
+    level: { met: css(met), near: css(near), missed: css(missed) },
+  };
+};

@@ -1,0 +1,67 @@
+import {
+  listSweeps,
+  readSweep,
+  useClient,
+  useLive,
+  usePolled,
+  type Live,
+  type Problem,
+  type Sweep,
+  type SweepSummary,
+} from '../../client';
+import { chosenOf } from './model';
+
+/** How often the list of sweeps is asked for, in milliseconds: somebody may begin one anywhere. */
+const LIST_EVERY = 10_000;
+
+/** How often a sweep is asked for that has not ended, in milliseconds. */
+const SWEEP_EVERY = 5000;
+
+/** What is known of the sweep that is shown. */
+export interface Shown {
+  live: Live;
+  /** The sweeps of the lane, newest first; undefined until they are known. */
+  all?: SweepSummary[];
+  /** The one that is meant; undefined where there is none. */
+  chosen?: SweepSummary;
+  /** What it has measured; undefined until that is known. */
+  sweep?: Sweep;
+  /** Why there was no answer of late; what is shown is then of the time asOf. */
+  problem?: Problem;
+  /** When what is shown came, in milliseconds since 1970. */
+  asOf?: number;
+}
+
+/** Whether nothing more will come of a sweep. */
+export function hasEnded({ state }: Pick<SweepSummary, 'state'>): boolean {
+  return state === 'done' || state === 'cancelled' || state === 'failed';
+}
+
+/** Follows the sweep with an id, or a lane's newest where it is empty: one that is in progress grows. */
+export function useSweep(lane: string, id: string): Shown {
+  const client = useClient();
+  const live = useLive(lane);
+  const list = usePolled(() => listSweeps(client), LIST_EVERY, 'sweeps');
+  const chosen = list.value && chosenOf(list.value.sweeps, lane, id);
+  const wanted = chosen?.id;
+  const detail = usePolled(
+    wanted === undefined ? undefined : () => readSweep(client, wanted),
+    ({ value, problem }) => (value && !problem && hasEnded(value) ? false : SWEEP_EVERY),
+    `sweep ${wanted ?? ''}`
+  );
+  const sweep = detail.value && withProgress(detail.value, live);
+  return {
+    live,
+    all: list.value?.sweeps.filter((one) => one.lane === lane),
+    chosen,
+    sweep,
+    problem: detail.problem ?? list.problem,
+    asOf: detail.at ?? list.at,
+  };
+}
+
+/** A sweep with the progress that the snapshot tells every second. */
+function withProgress(sweep: Sweep, { lane }: Live): Sweep {
+  const now = lane?.state.sweep;
+  return now?.id === sweep.id && sweep.state === 'running' ? { ...sweep, progress: now.progress } : sweep;
+}

@@ -1,0 +1,61 @@
+import type { ModeState, SweepKind, SweepNow, SweepSummary } from '../client';
+import { number } from './format';
+import { modeName, speculationName } from './names';
+
+const kinds: Record<SweepKind, string> = { trial: 'Trial', sweep: 'Sweep', capacity: 'Capacity search' };
+
+/** A kind of sweep as a heading says it. */
+export function kindName(kind: SweepKind): string {
+  return kinds[kind];
+}
+
+/** A kind of sweep inside a sentence: "the capacity search". */
+export function kindWord(kind: SweepKind): string {
+  return kinds[kind].toLowerCase();
+}
+
+/** A mode with its speculation, where there is any. */
+export function modeText({ mode, speculation }: ModeState): string {
+  const without = speculation === 'off' || speculation === 'not_recorded';
+  return without ? modeName(mode) : `${modeName(mode)} with ${speculationName(speculation)}`;
+}
+
+/** What a sweep asks, after its kind: "KV-aware against Round-robin at 120". */
+export function questionText({ kind, modes = [], levels = [] }: SweepSummary['request']): string {
+  const names = modes.map(modeText);
+  if (kind === 'trial' && names.length === 2) {
+    return `${names[1]} against ${names[0]} at ${number(levels[0])}`;
+  }
+  const [low, high] = [Math.min(...levels), Math.max(...levels)];
+  const range = low === high ? `at ${number(low)}` : `from ${number(low)} to ${number(high)}`;
+  return `${names.join(', ')} ${levels.length === 0 ? '' : range}`.trim();
+}
+
+/** What a sweep is called: its title, or its kind and what it asks. */
+export function sweepName({ request }: Pick<SweepSummary, 'request'>): string {
+  return request.title ? request.title : `${kindName(request.kind)}: ${questionText(request)}`;
+}
+
+/** What is done of the span under way, in words. */
+export function spanText(now: SweepNow): string {
+  const { number: k, attempt, arm, mode, concurrency } = now;
+  const again = attempt > 1 ? ', second attempt' : '';
+  const pilot = arm === 'pilot' ? ', the pilot' : '';
+  return `Span ${number(k + 1)}${pilot}${again}: ${modeText(mode)} at ${number(concurrency)}, ${phaseText(now)}`;
+}
+
+function phaseText({ phase, message, seconds, of, turns, warming_up: waiting, concurrency, mode }: SweepNow): string {
+  const time = of === undefined ? `for ${number(seconds)} s` : `${number(seconds)} of at least ${number(of)} s`;
+  switch (phase) {
+    case 'switching':
+      return message ? `switching: ${message}` : `preparing ${modeText(mode)} routing with cold caches`;
+    case 'warming_up':
+      return waiting > 0
+        ? `warming up: ${number(waiting)} of ${number(concurrency)} conversations of the beginning still in progress`
+        : `warming up: ${time}`;
+    case 'counting':
+      return `counting: ${time}, ${number(turns)} ${turns === 1 ? 'turn' : 'turns'}`;
+    case 'storing':
+      return 'waiting until its turns are on the disk';
+  }
+}
