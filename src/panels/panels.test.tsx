@@ -1,13 +1,17 @@
 import React from 'react';
 import { render, screen } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
 import { of } from 'rxjs';
 
 import { LiveChannelEventType, standardEditorsRegistry, type PanelProps } from '@grafana/data';
-import { getBackendSrv, getGrafanaLiveSrv } from '@grafana/runtime';
+import { getBackendSrv, getGrafanaLiveSrv, locationService } from '@grafana/runtime';
 
+import { sweep } from '../components/SweepResult/fixtures';
 import { admin, comparison, snapshot, viewer } from '../test/fixtures';
 import { answered } from '../test/settled';
 import { stubSizes } from '../test/sizes';
+import { BenchmarksPanel, type BenchmarksOptions } from './benchmarks/BenchmarksPanel';
+import { plugin as benchmarksPlugin } from './benchmarks/module';
 import { ComparisonPanel, type ComparisonPanelOptions } from './comparison/ComparisonPanel';
 import { plugin as comparisonPlugin } from './comparison/module';
 import { ControlsPanel, type ControlsOptions } from './controls/ControlsPanel';
@@ -52,10 +56,34 @@ describe('the panels', () => {
     expect(screen.queryByText('KV p50')).not.toBeInTheDocument();
   });
 
+  it('show the sweep that the dashboard means, and tell it which one is chosen', async () => {
+    const older = sweep({ request: { ...sweep().request, title: 'Before' } });
+    const newer = sweep({ id: 's2', request: { ...sweep().request, title: 'After' } });
+    const answers: Record<string, unknown> = {
+      me: admin,
+      sweeps: { sweeps: [newer, older], limits: {}, defaults: [], modes: [], metrics: [] },
+      s1: older,
+      s2: newer,
+    };
+    const fetch = ({ url }: { url: string }) => of({ data: answers[url.split('/').at(-1) ?? ''] ?? { baselines: [] } });
+    jest.mocked(getBackendSrv).mockReturnValue({ fetch } as never);
+    const { rerender } = render(<BenchmarksPanel {...props<BenchmarksOptions>({ sweep: '$sweep' })} />);
+    expect(await screen.findByRole('heading', { name: 'After' })).toBeInTheDocument();
+    rerender(<BenchmarksPanel {...props<BenchmarksOptions>({ sweep: 's1' })} />);
+    expect(await screen.findByRole('heading', { name: 'Before' })).toBeInTheDocument();
+    await userEvent.click(screen.getByRole('combobox', { name: 'Show' }));
+    await userEvent.click(await screen.findByText('After'));
+    expect(locationService.getSearch().get('var-sweep')).toBe('s2');
+  });
+
   it('say what is to be done where nobody has configured the app yet', async () => {
     const fetch = () => of({ data: { ...viewer, configured: false } });
     jest.mocked(getBackendSrv).mockReturnValue({ fetch } as never);
-    for (const panel of [<ControlsPanel key="1" {...props({})} />, <ComparisonPanel key="2" {...props({})} />]) {
+    for (const panel of [
+      <ControlsPanel key="1" {...props({})} />,
+      <ComparisonPanel key="2" {...props({})} />,
+      <BenchmarksPanel key="3" {...props({})} />,
+    ]) {
       const { unmount } = render(panel);
       expect(await screen.findByText(/^Ask an administrator of this Grafana to enter/)).toBeInTheDocument();
       expect(screen.queryByRole('region')).not.toBeInTheDocument();
@@ -78,6 +106,7 @@ describe('the options', () => {
 
   it('have their defaults', () => {
     expect(controlsPlugin.defaults).toEqual({ lane: 'main' });
+    expect(benchmarksPlugin.defaults).toEqual({ lane: 'main', sweep: '', part: 'verdict' });
     expect(comparisonPlugin.defaults).toEqual({
       lane: 'main',
       baseline: '',

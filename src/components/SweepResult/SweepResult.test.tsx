@@ -1,0 +1,294 @@
+import React from 'react';
+import { act, render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+
+import { ClientProvider, Problem, type Sweep, type SweepSummary } from '../../client';
+import { violations } from '../../test/axe';
+import { FakeClient } from '../../test/fixtures';
+import { answered } from '../../test/settled';
+import { stubSizes } from '../../test/sizes';
+import { difference, recorded, row, sweep, trial } from './fixtures';
+import { besideOf, chosenOf, curvesOf, spansText } from './model';
+import { SweepResult, type SweepPart } from './SweepResult';
+import { trialText } from './trial';
+
+jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
+
+beforeEach(() => stubSizes());
+afterEach(() => {
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+});
+
+/** A load generator that has these sweeps, newest first. */
+function having(...all: Sweep[]) {
+  const client = new FakeClient();
+  client.show();
+  client.reads.mockImplementation((path) => {
+    if (path === '/baselines') {
+      return Promise.resolve({ baselines: [recorded] });
+    }
+    if (path === '/sweeps') {
+      return Promise.resolve({ sweeps: all, limits: {}, defaults: [], modes: [], metrics: [] });
+    }
+    const found = all.find(({ id }) => path === `/sweeps/${id}`);
+    return found ? Promise.resolve(found) : Promise.reject(new Problem(404, `there is no ${path}`));
+  });
+  return client;
+}
+
+function Shown({ part, id, onChoose }: { part: SweepPart; id: string; onChoose(id: string): void }) {
+  return <SweepResult lane="main" id={id} part={part} pageHref="/a/app/benchmarks" onChoose={onChoose} />;
+}
+
+function show(client: FakeClient, part: SweepPart, id = '') {
+  const onChoose = jest.fn();
+  const view = render(
+    <ClientProvider client={client}>
+      <Shown part={part} id={id} onChoose={onChoose} />
+    </ClientProvider>
+  );
+  return { ...view, onChoose };
+}
+
+describe('which sweep is shown', () => {
+  it('is none where there has been none, and says where to begin one', async () => {
+    show(having(), 'verdict');
+    expect(await screen.findByText('No trial, sweep or capacity search yet')).toBeInTheDocument();
+    expect(screen.getByRole('link', { name: 'Open Benchmarks' })).toHaveAttribute('href', '/a/app/benchmarks');
+    expect(screen.queryByText('Show')).not.toBeInTheDocument();
+  });
+
+  it('is the newest, until one is chosen', async () => {
+    const newer = sweep({ id: 's2', request: { ...sweep().request, title: 'After the change' } });
+    const { onChoose } = show(having(newer, sweep()), 'verdict');
+    expect(await screen.findByRole('heading', { name: 'After the change' })).toBeInTheDocument();
+    await userEvent.click(screen.getByRole('combobox', { name: 'Show' }));
+    await userEvent.click(await screen.findByText('Sweep: Round-robin, KV-aware from 60 to 120'));
+    expect(onChoose).toHaveBeenCalledWith('s1');
+  });
+
+  it('is the one with the id', async () => {
+    const newer = sweep({ id: 's2', request: { ...sweep().request, title: 'After the change' } });
+    show(having(newer, sweep()), 'verdict', 's1');
+    expect(
+      await screen.findByRole('heading', { name: 'Sweep: Round-robin, KV-aware from 60 to 120' })
+    ).toBeInTheDocument();
+  });
+
+  it('may have been deleted', async () => {
+    show(having(sweep()), 'curves', 'gone');
+    expect(await screen.findByText('This sweep has been deleted')).toBeInTheDocument();
+  });
+
+  it('is one of the lane', () => {
+    const all: Array<Pick<SweepSummary, 'id' | 'lane'>> = [
+      { id: 'b', lane: 'twin' },
+      { id: 'a', lane: 'main' },
+    ];
+    expect(chosenOf(all, 'main', '')?.id).toBe('a');
+    expect(chosenOf(all, 'other', '')).toBeUndefined();
+  });
+});
+
+describe('the verdict', () => {
+  it('of a trial is told in words, with each difference and its interval', async () => {
+    const { container } = show(having(trial()), 'verdict');
+    expect(
+      await screen.findByText(
+        'KV-aware is better than Round-robin, after 6 pairs of spans. TTFT p95 under KV-aware is 42.9 % lower (95 % interval −50.0 to −35.0 %).'
+      )
+    ).toBeInTheDocument();
+    const cells = (name: RegExp) =>
+      within(screen.getByRole('row', { name }))
+        .getAllByRole('cell')
+        .map(({ textContent }) => textContent);
+    expect(cells(/^TTFT p95/)).toEqual(['700 ms', '400 ms', '−42.9 % (−50.0 to −35.0 %)', 'KV-aware is better']);
+    expect(cells(/^KV hit rate/)).toEqual([
+      '12.1 %',
+      '88.4 %',
+      '+76.3 points (+75.1 to +77.5 points)',
+      'KV-aware is better',
+    ]);
+    expect(cells(/^TPOT p95/).at(-1)).toBe('no difference of interest');
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('is in the load generator’s own words where it has some', async () => {
+    show(having(trial({ words: ['KV-aware wins by 42.9 %.', 'Throughput agrees.'] })), 'verdict');
+    expect(await screen.findByText('KV-aware wins by 42.9 %.')).toBeInTheDocument();
+    expect(screen.getByText('Throughput agrees.')).toBeInTheDocument();
+    expect(screen.queryByText(/is better than/)).not.toBeInTheDocument();
+  });
+
+  it.each([
+    [{ verdict: 'running' as const, pairs: 0, others: [] }, 'Not decided yet: no pair of spans is complete.'],
+    [
+      { verdict: 'time_over' as const, pairs: 1, others: [] },
+      'Undecided when its time was over, after 1 pair of spans.',
+    ],
+    [
+      {
+        verdict: 'no_difference' as const,
+        pairs: 8,
+        primary: difference('ttft_p95', { difference: 0.004, interval: [-0.02, 0.03] }),
+        others: [],
+      },
+      'No difference of interest between Round-robin and KV-aware: 5.0 % or more is excluded, after 8 pairs of spans. TTFT p95 under KV-aware is 0.4 % higher (95 % interval −2.0 to +3.0 %).',
+    ],
+    [
+      { verdict: 'a_better' as const, pairs: 2, primary: difference('goodput', { difference: -0.1 }), others: [] },
+      /^Round-robin is better than KV-aware, after 2 pairs of spans\. Goodput .* is 10\.0 points lower/,
+    ],
+  ])('of %j is plain', (state, text) => {
+    const { request } = trial();
+    expect(
+      trialText(state, { ...request, primary: (state.primary?.metric as typeof request.primary) ?? 'ttft_p95' })
+    ).toEqual(typeof text === 'string' ? text : expect.stringMatching(text));
+  });
+
+  it('of a capacity search has its interval', async () => {
+    const capacity: Sweep['capacity'] = {
+      modes: [
+        { mode: { mode: 'kv', speculation: 'off' }, level: 128, interval: [120, 135], isolated: [150], tested: [] },
+        { mode: { mode: 'round_robin', speculation: 'off' }, level: 0, isolated: [], tested: [] },
+        { mode: { mode: 'least_loaded', speculation: 'off' }, isolated: [], tested: [] },
+      ],
+    };
+    show(having(sweep({ request: { ...sweep().request, kind: 'capacity' }, capacity })), 'verdict');
+    expect(await screen.findByRole('row', { name: 'KV-aware 128 120–135 0 150' })).toBeInTheDocument();
+    expect(screen.getByRole('row', { name: /^Round-robin not even the lowest level/ })).toBeInTheDocument();
+    expect(screen.getByRole('row', { name: /^Least loaded not known yet/ })).toBeInTheDocument();
+  });
+});
+
+describe('a sweep in progress', () => {
+  const now = {
+    number: 2,
+    attempt: 1,
+    mode: { mode: 'kv' as const, speculation: 'off' as const },
+    concurrency: 120,
+    phase: 'counting' as const,
+    seconds: 40,
+    of: 90,
+    turns: 31,
+    warming_up: 0,
+  };
+  const going = (change: Partial<Sweep> = {}) =>
+    sweep({
+      state: 'running',
+      ended: undefined,
+      progress: { spans: 2, of: 4, spoiled: 0, seconds_used: 300, seconds_left: 600, span: now },
+      rows: sweep().rows.slice(0, 2),
+      ...change,
+    });
+
+  it('says how far it is, as the snapshot tells it every second', async () => {
+    const client = having(going());
+    show(client, 'verdict');
+    expect(
+      await screen.findByText('Span 3: KV-aware at 120, counting: 40 of at least 90 s, 31 turns.')
+    ).toBeInTheDocument();
+    expect(screen.getByText('About 10 min 0 s left, estimated.')).toBeInTheDocument();
+    expect(screen.getByRole('progressbar', { name: 'Spans that count' })).toHaveAttribute('value', '2');
+    const summary = going();
+    act(() =>
+      client.show({
+        state: { sweep: { ...summary, progress: { ...summary.progress, span: { ...now, seconds: 41 } } } },
+      })
+    );
+    expect(screen.getByText(/counting: 41 of at least 90 s/)).toBeInTheDocument();
+  });
+
+  it('grows', async () => {
+    jest.useFakeTimers();
+    let level = going();
+    const client = having(level);
+    const others = client.reads.getMockImplementation();
+    client.reads.mockImplementation((path) => (path === '/sweeps/s1' ? Promise.resolve(level) : others!(path)));
+    show(client, 'curves');
+    await act(() => jest.advanceTimersByTimeAsync(100));
+    expect(screen.queryByRole('row', { name: /^120 KV-aware/ })).not.toBeInTheDocument();
+    level = going({ rows: sweep().rows });
+    await act(() => jest.advanceTimersByTimeAsync(5000));
+    expect(screen.getByRole('row', { name: /^120 KV-aware/ })).toBeInTheDocument();
+  });
+
+  it('has no curve before a span counts', async () => {
+    show(having(going({ rows: [] })), 'curves');
+    expect(await screen.findByText(/^No span counts yet/)).toBeInTheDocument();
+  });
+
+  it('says of when its figures are while the load generator is lost', async () => {
+    jest.useFakeTimers();
+    const client = having(going());
+    show(client, 'verdict');
+    await act(() => jest.advanceTimersByTimeAsync(100));
+    client.reads.mockRejectedValue(new Problem(503, 'connection refused'));
+    act(() => client.lose());
+    await act(() => jest.advanceTimersByTimeAsync(11_000));
+    expect(screen.getByText('The load generator is lost')).toBeInTheDocument();
+    expect(screen.getByText(/^What is shown is as of /)).toBeInTheDocument();
+    expect(screen.getByRole('heading', { name: /^Sweep: / })).toBeInTheDocument();
+  });
+});
+
+describe('the curves', () => {
+  it('stand beside the recorded result, with all of their figures as a table', async () => {
+    const { container } = show(having(sweep()), 'curves');
+    const names = ['TTFT p95, ms', 'TTFT p50, ms', 'Throughput, output tokens/s', 'KV hit rate, %', 'TPOT p95, ms'];
+    for (const name of names) {
+      expect((await screen.findAllByText(name)).length).toBe(2); // the curve, and its column
+    }
+    expect(await screen.findByText(/: 3 × H200/)).toBeInTheDocument();
+    const first = within(screen.getByRole('row', { name: /^60 KV-aware/ })).getAllByRole('cell')[1];
+    expect(first).toHaveTextContent('400');
+    expect(first).toHaveTextContent('360–440');
+    expect(first).toHaveTextContent('recorded 446');
+    await answered();
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('have bands of the intervals, an objective, and nothing that is not beside them', () => {
+    const { rows, request } = sweep();
+    const beside = besideOf(rows, recorded.rows);
+    expect(beside.map(({ mode, concurrency }) => `${mode} ${concurrency}`)).toEqual(['kv 60']);
+    const [ttft] = curvesOf(rows, beside, request.slo);
+    expect(ttft.metric.key).toBe('ttft_p95');
+    expect(ttft.lines.map(({ key }) => key)).toEqual([
+      'dashed kv not_recorded',
+      'solid round_robin off',
+      'solid kv off',
+    ]);
+    expect(ttft.bands.find(({ tone }) => tone === 'kv')?.points).toEqual([
+      [60, 0.4 * 0.9, 0.4 * 1.1],
+      [120, 0.5 * 0.9, 0.5 * 1.1],
+    ]);
+    expect(ttft.limit).toEqual({ at: 0.6, text: 'SLO 600' });
+    expect(ttft.isCut).toBe(false);
+    const [away] = curvesOf([row(60, 'kv', 0.4), row(180, 'kv', 40)], [], request.slo);
+    expect(away.isCut).toBe(true);
+    expect(away.y.max).toBeLessThan(5);
+  });
+});
+
+describe('the spans', () => {
+  it('are told with why one does not count', async () => {
+    const { container } = show(having(sweep()), 'spans');
+    const rows = (await screen.findAllByRole('row')).slice(1).map(({ textContent }) => textContent);
+    expect(rows).toHaveLength(3);
+    expect(rows[0]).toMatch(/^2, second attemptKV-aware60400 ms80\.0 %40011 min 30 s.*counts$/);
+    expect(rows[1]).toMatch(/does not count: 3 of 20 turns failed, the latest with timeout$/);
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('say so where none has ended', async () => {
+    show(having(sweep({ spans: [] })), 'spans');
+    expect(await screen.findByText('No span has ended yet.')).toBeInTheDocument();
+  });
+
+  it('are counted', () => {
+    expect(spansText({ spans: 1, spoiled: 0, seconds_used: 0 })).toBe('1 span counts');
+    expect(spansText({ spans: 3, of: 8, spoiled: 2, seconds_used: 0 })).toBe('3 of 8 spans count, 2 do not');
+  });
+});
