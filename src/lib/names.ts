@@ -1,4 +1,4 @@
-import type { Difference, Mode, Speculation, State } from '../client';
+import type { Difference, Mode, ModeState, Speculation, State } from '../client';
 
 const modes: Record<Mode, { name: string; short: string }> = {
   kv: { name: 'KV-aware', short: 'KV' },
@@ -44,6 +44,12 @@ export function modeSource({ mode_from, driver }: Pick<State, 'mode_from' | 'dri
 /** A kind of speculative decoding as a person says it. */
 export function speculationName(speculation: Speculation): string {
   return speculations[speculation];
+}
+
+/** A mode with its speculation, where there is any. */
+export function modeText({ mode, speculation }: ModeState): string {
+  const without = speculation === 'off' || speculation === 'not_recorded';
+  return without ? modeName(mode) : `${modeName(mode)} with ${speculationName(speculation)}`;
 }
 
 /** An engine as its maker writes it. */

@@ -1,6 +1,6 @@
-import type { ModeState, SweepKind, SweepNow, SweepSummary } from '../client';
+import type { SweepKind, SweepNow, SweepSummary } from '../client';
 import { number } from './format';
-import { modeName, speculationName } from './names';
+import { modeName, modeText } from './names';
 
 const kinds: Record<SweepKind, string> = { trial: 'Trial', sweep: 'Sweep', capacity: 'Capacity search' };
 
@@ -12,12 +12,6 @@ export function kindName(kind: SweepKind): string {
 /** A kind of sweep inside a sentence: "the capacity search". */
 export function kindWord(kind: SweepKind): string {
   return kinds[kind].toLowerCase();
-}
-
-/** A mode with its speculation, where there is any. */
-export function modeText({ mode, speculation }: ModeState): string {
-  const without = speculation === 'off' || speculation === 'not_recorded';
-  return without ? modeName(mode) : `${modeName(mode)} with ${speculationName(speculation)}`;
 }
 
 /** What a sweep asks, after its kind: "KV-aware against Round-robin at 120". */
@@ -36,6 +30,20 @@ export function sweepName({ request }: Pick<SweepSummary, 'request'>): string {
   return request.title ? request.title : `${kindName(request.kind)}: ${questionText(request)}`;
 }
 
+/** Which sweep has the lane, as a sentence. */
+export function takenTitle({ request, state }: SweepSummary): string {
+  return state === 'running'
+    ? `A ${kindWord(request.kind)} is in progress: ${questionText(request)}`
+    : `A ${kindWord(request.kind)} has ended or is paused: the workload is being brought back to what it was before`;
+}
+
+/** What can be done about a sweep that has the lane. */
+export function takenHint({ request, state }: SweepSummary): string {
+  return state === 'running'
+    ? `Pause it on Benchmarks to steer by hand. Stop pauses the ${kindWord(request.kind)}, too.`
+    : 'That takes a moment.';
+}
+
 /** What is done of the span under way, in words. */
 export function spanText(now: SweepNow): string {
   const { number: k, attempt, arm, mode, concurrency } = now;
@@ -48,7 +56,7 @@ function phaseText({ phase, message, seconds, of, turns, warming_up: waiting, co
   const time = of === undefined ? `for ${number(seconds)} s` : `${number(seconds)} of at least ${number(of)} s`;
   switch (phase) {
     case 'switching':
-      return message ? `switching: ${message}` : `preparing ${modeText(mode)} routing with cold caches`;
+      return message ? `switching: ${message}` : `preparing ${modeName(mode.mode)} routing with cold caches`;
     case 'warming_up':
       return waiting > 0
         ? `warming up: ${number(waiting)} of ${number(concurrency)} conversations of the beginning still in progress`

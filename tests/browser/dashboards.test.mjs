@@ -1,4 +1,4 @@
-/** The two dashboards, before and after Start. */
+/** The dashboards, before and after Start. */
 import { env, firstTurn, start, until } from './booth.mjs';
 import { expect, picture, test } from './journey.mjs';
 import { Dashboard, isDash, isNumber } from './pages.mjs';
@@ -6,14 +6,14 @@ import { Dashboard, isDash, isNumber } from './pages.mjs';
 /** High enough for every panel of a dashboard to be in sight: those out of it load nothing. */
 const WHOLE = { height: 3600 };
 
-test('the app is enabled by its provisioning, and brings both dashboards', async ({ visit }) => {
+test('the app is enabled by its provisioning, and brings its dashboards', async ({ visit }) => {
   const page = await visit({ login: 'admin' });
   const ask = async (path) => (await page.context().request.get(env.grafana + path)).json();
   const settings = await ask('/api/plugins/kvbooth-inference-app/settings');
   expect(settings.enabled).toBe(true);
   expect(settings.jsonData.sidecarUrl).toBe(env.loadgen);
   const found = await ask('/api/search?type=dash-db');
-  expect(found.map(({ uid }) => uid).sort()).toEqual(['gtc-demo', 'kvbooth-booth']);
+  expect(found.map(({ uid }) => uid).sort()).toEqual(['gtc-demo', 'kvbooth-benchmarks', 'kvbooth-booth']);
 });
 
 test('booth: a dash in every card before Start, a number in each after the first turn', async ({ visit }) => {

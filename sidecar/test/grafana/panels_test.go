@@ -43,7 +43,7 @@ type (
 	}
 )
 
-// checkDashboards waits until every panel of both dashboards shows data: what
+// checkDashboards waits until every panel of all dashboards shows data: what
 // Prometheus is asked by the same queries through Grafana, and what is live by the
 // same channels. Those that have none give the reason that is told for them, which
 // has to be true.
@@ -52,7 +52,7 @@ func (e *existing) checkDashboards(without map[string]string) {
 	e.checkReasons(slices.Collect(maps.Values(without)))
 	channels := map[string]bool{"plugin/" + local.AppID + "/main/snapshot": true} // of our own panels
 	empty := map[string]panel{}
-	for _, uid := range []string{"kvbooth-booth", "gtc-demo"} {
+	for _, uid := range []string{"kvbooth-booth", "gtc-demo", "kvbooth-benchmarks"} {
 		d := e.dashboard(uid)
 		for _, p := range d.Panels {
 			for _, q := range p.Targets {

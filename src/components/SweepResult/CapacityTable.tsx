@@ -5,7 +5,7 @@ import { useStyles2 } from '@grafana/ui';
 import type { Capacity, ModeCapacity } from '../../client';
 import { DASH, number } from '../../lib/format';
 import { visuallyHidden } from '../../lib/styles';
-import { modeText } from '../../lib/sweeps';
+import { modeText } from '../../lib/names';
 import { keyOf } from './model';
 import { getTableStyles } from './table';
 

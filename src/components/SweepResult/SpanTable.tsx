@@ -6,7 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 import type { SweepSpan } from '../../client';
 import { milliseconds, number, percent, span as duration } from '../../lib/format';
 import { visuallyHidden } from '../../lib/styles';
-import { modeText } from '../../lib/sweeps';
+import { modeText } from '../../lib/names';
 import { countedSeconds, spanOutcome } from './model';
 import { getTableStyles } from './table';
 

@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Sweep } from '../../client';
-import { modeText } from '../../lib/sweeps';
+import { modeText } from '../../lib/names';
 import { Curve, CurveSign, levels } from '../Curve';
 import { curvesOf, keyOf, modesOf } from './model';
 import type { Recorded } from './useRecorded';

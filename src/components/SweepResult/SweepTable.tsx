@@ -6,7 +6,7 @@ import type { BaselineRow, Sweep } from '../../client';
 import { digits, number } from '../../lib/format';
 import { sloLevel } from '../../lib/slo';
 import { visuallyHidden } from '../../lib/styles';
-import { modeText } from '../../lib/sweeps';
+import { modeText } from '../../lib/names';
 import { SLOMark } from '../Comparison';
 import { metrics, range, type Metric } from './metrics';
 import { keyOf, recordedFor } from './model';

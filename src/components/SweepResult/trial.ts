@@ -1,6 +1,6 @@
 import type { SweepRequest, TrialDifference, TrialState } from '../../client';
 import { number } from '../../lib/format';
-import { modeText } from '../../lib/sweeps';
+import { modeText } from '../../lib/names';
 import { differenceText, intervalText, isShare, metricName } from './metrics';
 
 /** The two modes of a trial, A and B, in words; a mode compared with itself has its letter. */

@@ -8,4 +8,5 @@ export const kindNames: Record<EventKind, string> = {
   mode_change: 'Mode',
   settings: 'Settings',
   baseline: 'Baseline',
+  sweep: 'Benchmark',
 };
