@@ -44,7 +44,7 @@ var without = map[string]string{
 }
 
 // onEvents are those that find data only where something was done with the workload.
-var onEvents = []string{"Starts", "Stops", "Steps", "Mode changes"}
+var onEvents = []string{"Starts", "Stops", "Steps", "Mode changes", "Sweeps", "Sweeps: KV-aware spans", "Sweeps: spans in other modes"}
 
 // Every query finds data where its namespace is chosen. With All it does, too, and in a
 // Prometheus that scrapes the same pages without a label.
@@ -210,7 +210,7 @@ func (b *booth) at(name string) string {
 	return found[1]
 }
 
-// steer has the workload go through a step, a stop, a mode and back.
+// steer has the workload go through a step, a stop, a mode and back, and a sweep.
 func (b *booth) steer(prometheus v1.API) {
 	ctx := b.t.Context()
 	loadgen, err := api.NewClient(http.DefaultClient, b.at("load generator"), "")
@@ -249,6 +249,20 @@ func (b *booth) steer(prometheus v1.API) {
 		require.NoError(b.t, err)
 		reaches(mode, 70)
 	}
+	b.sweep(loadgen)
+}
+
+// sweep has a span under each mode, of few conversations, which end soon.
+func (b *booth) sweep(loadgen *api.Client) {
+	ctx := b.t.Context()
+	asked, err := loadgen.StartSweep(ctx, api.DefaultLane, api.SweepRequest{
+		Kind: api.SweepLevels, Levels: []int{4}, Repeats: new(1), WarmUp: new(0.), Seconds: new(1.), Snapshots: new(1),
+	})
+	require.NoError(b.t, err)
+	b.until("the sweep has ended", func() bool {
+		s, err := loadgen.Sweep(ctx, asked.ID)
+		return err == nil && s.State.Ended()
+	})
 }
 
 func (b *booth) until(what string, holds func() bool) {

@@ -1,0 +1,68 @@
+/** The dashboard Benchmarks, with a sweep that has been asked for through the API. */
+import { call, lane, until } from './booth.mjs';
+import { expect, picture, test } from './journey.mjs';
+import { Dashboard } from './pages.mjs';
+
+/** Turns of a second, so that a span takes seconds. */
+const SHORT = { turns: { min: 1, max: 1 }, max_tokens: 16 };
+
+/** Two levels under kv and round-robin, one span each. */
+const TINY = { kind: 'sweep', levels: [4, 8], repeats: 1, warm_up_seconds: 0, span_seconds: 5, snapshots: 1 };
+
+const ENDS = ['done', 'cancelled', 'failed'];
+
+test('benchmarks: says that there is none, then shows a sweep’s curves and spans, and where it was in time', async ({
+  visit,
+}) => {
+  const { state } = await lane();
+  const { turns, max_tokens } = state.shape;
+  const page = await visit({ width: 1600, height: 2700 });
+  const none = (await call('GET', '/api/v1/sweeps')).sweeps.length === 0;
+  await Dashboard.open(page, 'kvbooth-benchmarks', '?from=now-5m');
+  if (none) {
+    await expect(page.getByText('No trial, sweep or capacity search yet').first()).toBeVisible();
+  }
+  await call('PATCH', '/api/v1/workload', SHORT);
+  const { id } = await call('POST', '/api/v1/sweeps', { ...TINY, title: 'Tiny' });
+  try {
+    const group = (name) => page.getByRole('group', { name, exact: true });
+    const verdict = group('Benchmark verdict');
+    // It comes by itself, and grows.
+    await expect(verdict.getByRole('heading', { name: 'Tiny' })).toBeVisible();
+    await expect(verdict.getByRole('status').filter({ hasText: 'Sweep finished' })).toBeVisible({ timeout: 120_000 });
+    const sweep = await call('GET', `/api/v1/sweeps/${id}`);
+    expect(ENDS).toContain(sweep.state);
+
+    const curves = group('Benchmark curves');
+    await expect(curves.getByRole('img', { name: /^TTFT p95 by concurrency and mode/ })).toBeVisible();
+    for (const { concurrency, mode } of sweep.rows) {
+      const name = mode === 'kv' ? 'KV-aware' : 'Round-robin';
+      await expect(curves.getByRole('row', { name: new RegExp(`^${concurrency} ${name} \\d`) })).toBeVisible();
+    }
+    expect(sweep.rows.length).toBeGreaterThan(0);
+    await expect(group('Benchmark spans').getByRole('row')).toHaveCount(sweep.spans.length + 1);
+
+    // Regions of the sweep and of its spans stand on the time series.
+    const dashboard = new Dashboard(page);
+    const series = dashboard.panel('TTFT p95');
+    const marks = series.getByTestId('data-testid annotation-marker');
+    await until('regions on the time series', async () => (await marks.count()) >= 3, { within: 60_000, every: 500 });
+    await dashboard.settle();
+    const words = new Set();
+    for (let i = 0; i < (await marks.count()); i++) {
+      await marks.nth(i).hover();
+      const text = page.getByText(/^Benchmark: /).first();
+      await text.waitFor();
+      words.add(await text.innerText());
+    }
+    console.log(`regions: ${[...words].join('; ')}`);
+    expect([...words].join('\n')).toMatch(
+      /Benchmark: (sweep|KV-aware at \d+ conversations|round-robin at \d+ conversations)/
+    );
+    await page.mouse.move(0, 0);
+    await picture(page, 'benchmarks-dashboard');
+  } finally {
+    await until('the lane is as it was', async () => !(await lane()).state.sweep);
+    await call('PATCH', '/api/v1/workload', { turns, max_tokens });
+  }
+});
