@@ -4,7 +4,7 @@ import { cx } from '@emotion/css';
 import { useStyles2 } from '@grafana/ui';
 
 import type { SweepSpan } from '../../client';
-import { milliseconds, number, percent, span as duration } from '../../lib/format';
+import { milliseconds, number, span as duration } from '../../lib/format';
 import { visuallyHidden } from '../../lib/styles';
 import { modeText } from '../../lib/names';
 import { countedSeconds, spanOutcome } from './model';
@@ -26,7 +26,7 @@ export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[]
           <tr>
             <th scope="col">Span</th>
             <th scope="col">Mode</th>
-            {['Concurrency', 'TTFT p95', 'KV hit rate', 'Turns', 'Failed', 'Counted for'].map((name) => (
+            {['Concurrency', 'TTFT p95', 'Turns', 'Failed', 'Counted for'].map((name) => (
               <th key={name} scope="col" className={styles.figure}>
                 {name}
               </th>
@@ -57,7 +57,6 @@ function Row({ span }: { span: SweepSpan }) {
       <td>{modeText(mode)}</td>
       <td className={styles.figure}>{number(concurrency)}</td>
       <td className={styles.figure}>{milliseconds(row?.ttft.p95)}</td>
-      <td className={styles.figure}>{percent(row?.kv_hit_ratio)}</td>
       <td className={styles.figure}>{number(turns)}</td>
       <td className={styles.figure}>{number(failed)}</td>
       <td className={styles.figure}>{duration(countedSeconds(span))}</td>

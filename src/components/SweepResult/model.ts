@@ -60,7 +60,7 @@ export function curvesOf(rows: BaselineRow[], recorded: BaselineRow[], slo: Swee
 function curveOf(metric: Metric, rows: BaselineRow[], recorded: BaselineRow[], slo: SweepRequest['slo']): SweepCurve {
   const { format, value, interval } = metric;
   const objective = metric.slo && slo?.[metric.slo];
-  const limit = objective === undefined ? undefined : { at: objective, text: `SLO ${digits(objective, format)}` };
+  const limit = objective === undefined ? undefined : { at: objective, text: `SLO ${digits(objective, axis(format))}` };
   const tops = [...rows, ...recorded].map((row) =>
     Math.max(value(row) ?? 0, rows.includes(row) ? (interval(row)?.[1] ?? 0) : 0)
   );
