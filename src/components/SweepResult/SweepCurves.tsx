@@ -72,7 +72,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   curves: css({
     display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fit, minmax(min(300px, 100%), 1fr))',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(260px, 100%), 1fr))',
     gap: theme.spacing(2),
   }),
   figure: css({ margin: 0, minWidth: 0, '& figcaption': { fontWeight: theme.typography.fontWeightMedium } }),
