@@ -188,7 +188,7 @@ func everyCall(c *api.Client) []clientCall {
 	two := sides{api.ReportSide{Baseline: "of 2026+1", Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, api.ReportSide{Baseline: "this target"}}
 	question := sample[api.SimulationRequest]()
 	table := api.Baseline{Name: "a table", Kind: "imported", Notes: "concurrency,mode\n", Rows: imported.Rows}
-	measured := api.Baseline{Rows: []api.BaselineRow{{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff}}}
+	measured := api.Baseline{Name: "a table", Kind: "imported", Rows: []api.BaselineRow{{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff}}}
 	all := []clientCall{
 		{"ready", func(ctx context.Context) (any, error) { return nil, c.Ready(ctx) }, nil, call{}},
 		{"status", func(ctx context.Context) (any, error) { return c.Status(ctx) }, sample[api.Status](), call{}},

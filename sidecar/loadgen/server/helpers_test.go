@@ -408,16 +408,15 @@ func options(b Backend) Options {
 			text, err := io.ReadAll(r)
 			return api.Baseline{Name: name, Kind: "imported", Notes: string(text), Rows: sample[api.Baseline]().Rows}, err
 		},
-		ParseJSON: func(r io.Reader, _ string, run api.ModeState) (b api.Baseline, err error) {
+		ParseJSON: func(r io.Reader, name string, run api.ModeState) (b api.Baseline, err error) {
 			text, err := io.ReadAll(r)
 			if err != nil {
 				return b, err
 			}
-			err = json.Unmarshal(text, &b)
 			if run != (api.ModeState{}) {
-				b.Rows = []api.BaselineRow{{Concurrency: 1, Mode: run.Mode, Speculation: run.Speculation}}
+				return api.Baseline{Name: name, Kind: "imported", Rows: []api.BaselineRow{{Concurrency: 1, Mode: run.Mode, Speculation: run.Speculation}}}, nil
 			}
-			return b, err
+			return b, json.Unmarshal(text, &b)
 		},
 	}
 }
