@@ -13,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/loadgen/baseline"
 	"kvbooth/sidecar/sim"
 )
 
@@ -40,6 +42,22 @@ func read(t *testing.T, path string, v any) {
 	require.NoError(t, json.Unmarshal(data, v))
 }
 
+// imports reads the same file as a baseline, so that a format that has changed is noticed.
+func imports(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	b, err := baseline.ReadJSON(file, "peer", api.ModeState{Mode: api.ModeKV})
+	require.NoError(t, err)
+	require.Len(t, b.Rows, 1)
+	row := b.Rows[0]
+	require.Equal(t, []int{streams, requests}, []int{row.Concurrency, row.N})
+	for _, v := range []*float64{row.TTFT.P50, row.TTFT.P95, row.TPOT.P50, row.TPOT.P95, row.OutputTokensPerSecond, row.RequestsPerSecond} {
+		require.NotNil(t, v, b.Notes)
+	}
+}
+
 // NVIDIA's load generator measures what the cluster says of itself.
 func TestAIPerf(t *testing.T) {
 	python := interpreter(t, local.PythonPackage{Name: "aiperf", Version: "0.13.0", MB: 1200})
@@ -59,6 +77,7 @@ func TestAIPerf(t *testing.T) {
 		Throughput mean `json:"output_token_throughput"`
 	}
 	read(t, filepath.Join(dir, "profile_export_aiperf.json"), &r)
+	imports(t, filepath.Join(dir, "profile_export_aiperf.json"))
 	c.agrees(figures{
 		requests: r.Requests.Avg, failed: r.Failed.Avg, promptTokens: r.Prompt.Avg, outputTokens: r.Output.Avg,
 		ttft: time.Duration(r.TTFT.Avg * float64(time.Millisecond)), throughput: r.Throughput.Avg,
@@ -88,6 +107,7 @@ func TestGuideLLM(t *testing.T) {
 		}
 	}
 	read(t, report, &r)
+	imports(t, report)
 	require.Len(t, r.Benchmarks, 1)
 	m := r.Benchmarks[0].Metrics
 	c.agrees(figures{
