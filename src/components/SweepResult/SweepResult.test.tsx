@@ -2,7 +2,7 @@ import React from 'react';
 import { act, render, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 
-import { ClientProvider, Problem, type Sweep, type SweepSummary } from '../../client';
+import { ClientProvider, Problem, type Sweep, type SweepSummary, type TrialState } from '../../client';
 import { violations } from '../../test/axe';
 import { FakeClient } from '../../test/fixtures';
 import { answered } from '../../test/settled';
@@ -121,15 +121,12 @@ describe('the verdict', () => {
     expect(screen.queryByText(/is better than/)).not.toBeInTheDocument();
   });
 
-  it.each([
-    [{ verdict: 'running' as const, pairs: 0, others: [] }, 'Not decided yet: no pair of spans is complete.'],
-    [
-      { verdict: 'time_over' as const, pairs: 1, others: [] },
-      'Undecided when its time was over, after 1 pair of spans.',
-    ],
+  it.each<[TrialState, string | RegExp]>([
+    [{ verdict: 'running', pairs: 0, others: [] }, 'Not decided yet: no pair of spans is complete.'],
+    [{ verdict: 'time_over', pairs: 1, others: [] }, 'Undecided when its time was over, after 1 pair of spans.'],
     [
       {
-        verdict: 'no_difference' as const,
+        verdict: 'no_difference',
         pairs: 8,
         primary: difference('ttft_p95', { difference: 0.004, interval: [-0.02, 0.03] }),
         others: [],
@@ -137,7 +134,7 @@ describe('the verdict', () => {
       'No difference of interest between Round-robin and KV-aware: 5.0 % or more is excluded, after 8 pairs of spans. TTFT p95 under KV-aware is 0.4 % higher (95 % interval −2.0 to +3.0 %).',
     ],
     [
-      { verdict: 'a_better' as const, pairs: 2, primary: difference('goodput', { difference: -0.1 }), others: [] },
+      { verdict: 'a_better', pairs: 2, primary: difference('goodput', { difference: -0.1 }), others: [] },
       /^Round-robin is better than KV-aware, after 2 pairs of spans\. Goodput .* is 10\.0 points lower/,
     ],
   ])('of %j is plain', (state, text) => {
