@@ -57,6 +57,7 @@ export const pages: Page[] = [
     load: () => import('./DynamoFeatures'),
   },
   { id: 'what-if', path: 'what-if', title: 'What if', icon: 'calculator-alt', load: () => import('./WhatIf') },
+  { id: 'benchmarks', path: 'benchmarks', title: 'Benchmarks', icon: 'graph-bar', load: () => import('./Benchmarks') },
   { id: 'events', path: 'events', title: 'Events', icon: 'history', load: () => import('./Events') },
   { id: 'guide', path: 'guide', title: 'Presenter’s guide', icon: 'book-open', load: () => import('./Guide') },
   {

@@ -11,6 +11,7 @@ import { Figures } from './Figures';
 import { Held } from './Held';
 import { ModeProgress } from './ModeProgress';
 import { Operate } from './Operate';
+import { Taken } from './Taken';
 
 interface ControlsProps {
   lane: string;
@@ -34,6 +35,7 @@ export function Controls({ lane, bare }: ControlsProps) {
         {!bare && <ClientVerdict state={live.state} />}
       </div>
       {!bare && <Troubles live={live} withoutVerdict />}
+      {!me?.canOperate && known?.lane.state.sweep && <Taken sweep={known.lane.state.sweep} />}
       {!me?.canOperate && live.lane && <Held lane={live.lane} />}
       {me?.canOperate && <Operate live={live} lane={lane} bare={bare} />}
       {!me?.canOperate && known && change && <ModeProgress change={change} time={known.time} />}

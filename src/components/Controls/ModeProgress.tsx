@@ -4,9 +4,9 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, Button, Spinner, useStyles2 } from '@grafana/ui';
 
-import type { ModeChange, ModeState } from '../../client';
+import type { ModeChange } from '../../client';
 import { span } from '../../lib/format';
-import { modeName, speculationName } from '../../lib/names';
+import { modeText } from '../../lib/names';
 
 interface ModeProgressProps {
   change: ModeChange;
@@ -33,8 +33,8 @@ export function ModeProgress({ change, time, onCancel, onConfirm, busy, disabled
   const styles = useStyles2(getStyles);
   if (change.failed) {
     return (
-      <Alert severity="warning" title={`The change to ${both(change.to)} failed`} bottomSpacing={0}>
-        {change.message} {both(change.from)} stays in force.
+      <Alert severity="warning" title={`The change to ${modeText(change.to)} failed`} bottomSpacing={0}>
+        {change.message} {modeText(change.from)} stays in force.
       </Alert>
     );
   }
@@ -44,7 +44,7 @@ export function ModeProgress({ change, time, onCancel, onConfirm, busy, disabled
       <Spinner inline />
       <div className={styles.words}>
         <div role="status" className={styles.phase}>
-          {both(change.from)} → {both(change.to)}: {phases[change.phase] ?? change.phase}
+          {modeText(change.from)} → {modeText(change.to)}: {phases[change.phase] ?? change.phase}
         </div>
         <div>
           {change.message} <span className={styles.elapsed}>{elapsed(change, time)}</span>
@@ -71,12 +71,6 @@ export function ModeProgress({ change, time, onCancel, onConfirm, busy, disabled
       )}
     </div>
   );
-}
-
-/** A mode with its speculation, where there is any. */
-export function both({ mode, speculation }: ModeState): string {
-  const without = speculation === 'off' || speculation === 'not_recorded';
-  return without ? modeName(mode) : `${modeName(mode)} with ${speculationName(speculation)}`;
 }
 
 function elapsed(change: ModeChange, time: string): string {

@@ -23,6 +23,7 @@ import { Held } from './Held';
 import { ModeProgress } from './ModeProgress';
 import { ModeSwitch } from './ModeSwitch';
 import { Openings } from './Openings';
+import { Taken } from './Taken';
 import { useAction, type Action } from './useAction';
 import { useConcurrency } from './useConcurrency';
 import { fieldOf } from './workloadFields';
@@ -47,6 +48,7 @@ export function Operate({ live, lane, bare }: OperateProps) {
     adjustment.run('concurrency', () => patchWorkload(client, lane, { concurrency }))
   );
   const disabled = live.lane === undefined;
+  const sweep = known?.lane.state.sweep;
   const act = useStable((name: Command) =>
     command.run(name, () =>
       name === 'start'
@@ -64,8 +66,15 @@ export function Operate({ live, lane, bare }: OperateProps) {
       <Failure action={command} />
       <Failure action={adjustment} except={(field) => fieldOf(field) !== undefined} />
       <div className={styles.row}>
-        {!bare && <Buttons phase={known?.lane.state.phase} disabled={disabled} busy={command.busy} onCommand={act} />}
-        {known && (
+        {!bare && (
+          <Buttons
+            phase={sweep ? 'running' : known?.lane.state.phase} // also between its spans: Stop pauses it, Start is refused
+            disabled={disabled}
+            busy={command.busy}
+            onCommand={act}
+          />
+        )}
+        {known && !sweep && (
           <Concurrency
             value={draft.value}
             onChange={change}
@@ -76,7 +85,8 @@ export function Operate({ live, lane, bare }: OperateProps) {
           />
         )}
       </div>
-      {live.lane && (
+      {sweep && <Taken sweep={sweep} />}
+      {live.lane && !sweep && (
         <Held
           lane={live.lane}
           form={{
@@ -88,14 +98,14 @@ export function Operate({ live, lane, bare }: OperateProps) {
         />
       )}
       {known && <Modes known={known} lane={lane} disabled={disabled} command={command} />}
-      {known?.lane.state.shape.openings !== undefined && (
+      {known?.lane.state.shape.openings !== undefined && !sweep && (
         <Openings
           value={known.lane.state.shape.openings}
           disabled={disabled || adjustment.busy === 'workload'}
           onChange={open}
         />
       )}
-      {known && <More known={known} lane={lane} disabled={disabled} adjustment={adjustment} />}
+      {known && !sweep && <More known={known} lane={lane} disabled={disabled} adjustment={adjustment} />}
     </>
   );
 }
@@ -121,18 +131,18 @@ function Modes({ known, lane, disabled, command }: PartProps & { command: Action
           time={known.time}
           busy={command.busy}
           disabled={disabled}
-          onCancel={() => command.run('cancel', () => cancelModeChange(client, lane))}
+          onCancel={state.sweep ? undefined : () => command.run('cancel', () => cancelModeChange(client, lane))}
           onConfirm={() => command.run('confirm', () => changeMode(client, lane, { ...change.to, confirm: true }))}
         />
       )}
-      {(!change || change.failed) && (
+      {(!change || change.failed) && !state.sweep && (
         <AskMode
           state={state}
           disabled={disabled || command.busy !== undefined}
           onSay={(request) => command.run('say', () => changeMode(client, lane, request))}
         />
       )}
-      {(!change || change.failed) && !isAsked(state) && (
+      {(!change || change.failed) && !state.sweep && !isAsked(state) && (
         <div className={styles.row}>
           <ModeSwitch
             mode={state.mode}

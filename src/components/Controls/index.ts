@@ -1,4 +1,4 @@
 export { Controls } from './Controls';
-export { both } from './ModeProgress';
 export { ModeSwitch } from './ModeSwitch';
 export { failures } from './Operate';
+export { Taken } from './Taken';

@@ -7,6 +7,7 @@ import { Button, Icon, useStyles2 } from '@grafana/ui';
 import { startWorkload, stopWorkload, useClient, useMe, type Live, type Me } from '../../client';
 import { useAction, type Action } from '../../components/Controls/useAction';
 import { lastKnown } from '../../lib/known';
+import { kindWord, takenTitle } from '../../lib/sweeps';
 import { LANE } from '../lane';
 
 type Command = 'start' | 'stop';
@@ -41,7 +42,9 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
   const styles = useStyles2(getStyles);
   const client = useClient();
   const action = useAction(live.state.status === 'live' ? live.state.receivedAt : undefined);
-  const phase = lastKnown(live, LANE)?.lane.state.phase;
+  const state = lastKnown(live, LANE)?.lane.state;
+  const sweep = state?.sweep;
+  const phase = sweep ? 'running' : state?.phase; // between its spans, too, Stop pauses it and Start is refused
   const off = !known || live.lane === undefined || action.busy !== undefined;
   const act = (command: Command) =>
     action.run(command, () =>
@@ -53,6 +56,7 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
         variant="success"
         icon={action.busy === 'start' ? 'spinner' : 'play'}
         aria-busy={action.busy === 'start'}
+        title={sweep && takenTitle(sweep)}
         disabled={off || phase !== 'stopped'}
         onClick={() => act('start')}
       >
@@ -62,6 +66,7 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
         variant="destructive"
         icon={action.busy === 'stop' ? 'spinner' : 'square-shape'}
         aria-busy={action.busy === 'stop'}
+        title={sweep && `Stop pauses the ${kindWord(sweep.request.kind)}, too`}
         disabled={off || phase === 'stopped'}
         onClick={() => act('stop')}
       >

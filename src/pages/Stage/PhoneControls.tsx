@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Button, useStyles2 } from '@grafana/ui';
 
 import type { Live } from '../../client';
-import { ModeSwitch } from '../../components/Controls';
+import { ModeSwitch, Taken } from '../../components/Controls';
 import { number } from '../../lib/format';
 import { knownOf } from './model';
 import type { Operate } from './useOperate';
@@ -19,10 +19,12 @@ export function PhoneControls({ live, operate }: { live: Live; operate: Operate 
   }
   const { state } = known.lane;
   const off = live.lane === undefined;
-  const stopped = state.phase === 'stopped';
+  const { sweep } = state;
+  const stopped = state.phase === 'stopped' && !sweep;
   return (
     <section className={styles.controls} aria-label="Workload controls">
-      <div className={styles.modes}>
+      {sweep && <Taken sweep={sweep} />}
+      <div className={styles.modes} hidden={sweep !== undefined}>
         <ModeSwitch
           mode={state.mode}
           speculation={state.speculation}
@@ -37,7 +39,7 @@ export function PhoneControls({ live, operate }: { live: Live; operate: Operate 
           variant="secondary"
           icon="minus"
           aria-label="Fewer conversations"
-          disabled={off}
+          disabled={off || sweep !== undefined}
           onClick={() => operate.step(-1)}
         />
         <output aria-label="Concurrency">{number(operate.concurrency)}</output>
@@ -45,7 +47,7 @@ export function PhoneControls({ live, operate }: { live: Live; operate: Operate 
           variant="secondary"
           icon="plus"
           aria-label="More conversations"
-          disabled={off}
+          disabled={off || sweep !== undefined}
           onClick={() => operate.step(1)}
         />
         <Button
@@ -80,7 +82,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     // A large screen is for the crowd, and has keys.
     '@media (min-width: 601px)': { display: 'none' },
   }),
-  modes: css({ display: 'grid', gap: theme.spacing(1) }),
+  modes: css({ display: 'grid', gap: theme.spacing(1), '&[hidden]': { display: 'none' } }),
   row: css({
     display: 'grid',
     gridTemplateColumns: 'auto 1fr auto 2fr',

@@ -6,7 +6,7 @@ import { ConfirmModal, IconButton, Modal, useStyles2 } from '@grafana/ui';
 
 import { useLive } from '../../client';
 import { FullScreenButton } from '../../components/Present';
-import { both } from '../../components/Controls';
+import { modeText } from '../../lib/names';
 import { useKeys } from '../../lib/useKeys';
 import { LANE } from '../lane';
 import { Bars } from './Bars';
@@ -94,7 +94,7 @@ function Confirmation({ operate: { asked, answer } }: { operate: Operate }) {
   return (
     <ConfirmModal
       isOpen
-      title={`Change to ${both({ mode, speculation })}?`}
+      title={`Change to ${modeText({ mode, speculation })}?`}
       body="The workload stops, the mode changes, and the workload starts again at the same concurrency with cold caches. The figures settle anew, which takes a minute or more."
       confirmText="Change (Enter)"
       confirmButtonVariant="primary"

@@ -17,6 +17,7 @@ import { useAction } from '../../components/Controls/useAction';
 import { useConcurrency } from '../../components/Controls/useConcurrency';
 import { speculationFor } from '../../lib/modes';
 import { modeName } from '../../lib/names';
+import { takenHint, takenTitle } from '../../lib/sweeps';
 import { useStable } from '../../lib/useStable';
 import { LANE } from '../lane';
 import { readOnlyReason } from '../Shell/StartStop';
@@ -74,14 +75,17 @@ export function useOperate(live: Live): Operate {
       if (command.busy === 'start' || command.busy === 'stop') {
         return undefined; // what was asked for has not come about yet: the same key would take it back
       }
-      const start = state.phase === 'stopped';
+      const start = state.phase === 'stopped' && !state.sweep; // between its spans, too, a stop pauses it
       void command.run(start ? 'start' : 'stop', () =>
         start ? startWorkload(client, LANE, { concurrency: draft.take() }) : stopWorkload(client, LANE, false)
       );
       return undefined;
     });
   const step = (direction: 1 | -1) =>
-    operate(({ settings: { slider } }) => {
+    operate(({ lane: { state }, settings: { slider } }) => {
+      if (state.sweep) {
+        return `${takenTitle(state.sweep)}. ${takenHint(state.sweep)}`;
+      }
       const { value } = draft;
       const wanted = value + direction * slider.increment;
       // A concurrency beyond the slider was set on purpose: a step leads back, never further.
@@ -95,6 +99,9 @@ export function useOperate(live: Live): Operate {
   const ask = (request: ModeRequest) =>
     operate(({ lane: { state } }) => {
       const { mode } = request;
+      if (state.sweep) {
+        return `${takenTitle(state.sweep)}. ${takenHint(state.sweep)}`;
+      }
       if (!state.modes.some((offer) => offer.mode === mode)) {
         return `The driver “${state.driver}” does not offer ${modeName(mode)} routing.`;
       }

@@ -1,0 +1,91 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Capacity, ModeCapacity, SweepRequest } from '../../client';
+import { number } from '../../lib/format';
+import { modeText } from '../../lib/names';
+
+import { modeKey } from './form';
+
+interface CapacityViewProps {
+  capacity: Capacity;
+  request: SweepRequest;
+}
+
+/** What each mode sustains within the SLOs, which levels said so, and where the modes cross. */
+export function CapacityView({ capacity: { modes, crossing }, request }: CapacityViewProps) {
+  const styles = useStyles2(getStyles);
+  return (
+    <dl className={styles.list} aria-label="Capacity">
+      {modes.map((one) => (
+        <div key={modeKey(one.mode)}>
+          <dt>{modeText(one.mode)} sustains</dt>
+          <dd>
+            <b>{levelText(one)}</b>
+            <small>{testedText(one)}</small>
+          </dd>
+        </div>
+      ))}
+      {modes.length > 1 && (
+        <div>
+          <dt>The modes cross at</dt>
+          <dd>
+            <b>{crossing?.level === undefined ? 'not found' : withInterval(crossing.level, crossing.interval)}</b>
+            {crossing && <small>{belowText(crossing.below, request)}</small>}
+          </dd>
+        </div>
+      )}
+    </dl>
+  );
+}
+
+function levelText({ level, interval, above }: ModeCapacity): string {
+  if (level === undefined) {
+    return 'not known yet';
+  }
+  if (level === 0) {
+    return 'no level that was tested';
+  }
+  return above ? `at least ${number(level)}, the highest level tested` : withInterval(level, interval);
+}
+
+function withInterval(level: number, interval: [number, number] | undefined): string {
+  return interval ? `${number(level)} (${number(interval[0])}–${number(interval[1])})` : number(level);
+}
+
+function testedText({ tested, isolated }: ModeCapacity): string {
+  const of = (verdict: string) =>
+    tested.filter((test) => test.verdict === verdict).map(({ concurrency }) => concurrency);
+  const parts = [
+    ['meets the SLOs at', of('meets')],
+    ['misses them at', of('misses')],
+    ['open at', of('open')],
+    ['meets them above the first miss, too, at', isolated],
+  ] as const;
+  return parts
+    .filter(([, levels]) => levels.length > 0)
+    .map(([words, levels]) => `${words} ${levels.map((level) => number(level)).join(', ')}`)
+    .join('; ');
+}
+
+function belowText(below: 'a' | 'b', { modes = [] }: SweepRequest): string {
+  const mode = modes[below === 'a' ? 0 : 1];
+  return mode ? `below it, ${modeText(mode)} has the lower TTFT p95` : '';
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  list: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(220px, 100%), 1fr))',
+    gap: theme.spacing(1, 2),
+    margin: 0,
+    fontVariantNumeric: 'tabular-nums',
+    '& dt': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightRegular },
+    '& dd': { display: 'flex', flexDirection: 'column', margin: 0 },
+    '& b': { ...theme.typography.h4, margin: 0 },
+    '& small': { color: theme.colors.text.secondary },
+  }),
+});

@@ -1,0 +1,119 @@
+import React, { useId, useMemo } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Combobox, Field, LinkButton, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+
+import { reportAddress, useBaselines, useClient, type Baseline, type ReportSide, type Settings } from '../../client';
+import { modeText } from '../../lib/names';
+
+import { useChoice } from '../useChoice';
+import { modeKey } from './form';
+
+/** One of the results that can be compared: a baseline in one of its modes. */
+interface Side extends ReportSide {
+  key: string;
+  label: string;
+}
+
+/** Any two results side by side, as a report. */
+export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const { value: baselines, problem } = useBaselines(slo);
+  const sides = useMemo(() => baselines?.flatMap(sidesOf), [baselines]);
+  const [chosenA, chooseA] = useChoice('a');
+  const [chosenB, chooseB] = useChoice('b');
+  if (!sides) {
+    return problem ? (
+      <Alert severity="warning" title="The results cannot be read" bottomSpacing={0}>
+        {problem.message}
+      </Alert>
+    ) : (
+      <LoadingPlaceholder text="Asking for the results…" />
+    );
+  }
+  const find = (key: string | undefined) => sides.find((side) => side.key === key);
+  const [a, b] = [find(chosenA), find(chosenB)];
+  return (
+    <div className={styles.compare}>
+      <Chooser label="A, what it is compared with" sides={sides} chosen={a} onChoose={chooseA} />
+      <Chooser label="B" sides={sides} chosen={b} onChoose={chooseB} />
+      {a && b && a !== b ? (
+        <div className={styles.links} role="group" aria-label="Comparison">
+          <LinkButton icon="file-alt" href={reportAddress(client, a, b, 'html')} target="_blank" rel="noreferrer">
+            Open the comparison
+          </LinkButton>
+          {(['md', 'tsv', 'json'] as const).map((format) => (
+            <LinkButton
+              key={format}
+              variant="secondary"
+              fill="text"
+              icon="download-alt"
+              href={reportAddress(client, a, b, format)}
+              target="_self"
+              download={`kv-booth-comparison.${format}`}
+              aria-label={`Comparison as ${names[format]}`}
+            >
+              {names[format]}
+            </LinkButton>
+          ))}
+        </div>
+      ) : (
+        <p className={styles.note}>
+          {a && a === b ? 'Choose two different results.' : 'Choose two results: recorded, imported, or measured here.'}{' '}
+          A result from above can be chosen once it is a baseline.
+        </p>
+      )}
+    </div>
+  );
+}
+
+const names = { md: 'Markdown', tsv: 'TSV', json: 'JSON' };
+
+/** A baseline in each of its modes. */
+function sidesOf({ name, title, rows }: Baseline): Side[] {
+  const found = new Map<string, Side>();
+  for (const row of rows) {
+    const key = `${name} ${modeKey(row)}`;
+    if (!found.has(key)) {
+      const { mode, speculation } = row;
+      found.set(key, { key, label: `${title}: ${modeText(row)}`, baseline: name, mode, speculation });
+    }
+  }
+  return [...found.values()];
+}
+
+interface ChooserProps {
+  label: string;
+  sides: Side[];
+  chosen: Side | undefined;
+  onChoose(key: string | undefined): void;
+}
+
+function Chooser({ label, sides, chosen, onChoose }: ChooserProps) {
+  const id = useId();
+  return (
+    <Field noMargin label={label} htmlFor={id}>
+      <Combobox
+        id={id}
+        isClearable
+        placeholder="Choose a result"
+        options={sides.map(({ key, label: words }) => ({ value: key, label: words }))}
+        value={chosen?.key ?? null}
+        onChange={(option) => onChoose(option?.value)}
+      />
+    </Field>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  compare: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(320px, 100%), 1fr))',
+    alignItems: 'end',
+    gap: theme.spacing(1.5, 2),
+  }),
+  links: css({ gridColumn: '1 / -1', display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
+  note: css({ gridColumn: '1 / -1', margin: 0, color: theme.colors.text.secondary }),
+});

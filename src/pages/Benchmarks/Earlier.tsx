@@ -1,0 +1,85 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Button, useStyles2 } from '@grafana/ui';
+
+import type { SweepSummary } from '../../client';
+import { visuallyHidden } from '../../lib/styles';
+import { sweepName } from '../../lib/sweeps';
+
+interface EarlierProps {
+  /** Newest first. */
+  sweeps: SweepSummary[];
+  /** The one that is shown. */
+  shown: string | undefined;
+  onShow(id: string): void;
+}
+
+const states: Record<SweepSummary['state'], string> = {
+  running: 'In progress',
+  paused: 'Paused',
+  done: 'Done',
+  cancelled: 'Cancelled',
+  failed: 'Failed',
+};
+
+/** All trials, sweeps and capacity searches, newest first. */
+export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
+  const styles = useStyles2(getStyles);
+  if (sweeps.length === 0) {
+    return <p className={styles.empty}>Nothing has been measured yet. Start a trial above.</p>;
+  }
+  return (
+    <div className={styles.container} tabIndex={0} role="group" aria-label="All results">
+      <table className={styles.table}>
+        <caption className={visuallyHidden}>Trials, sweeps and capacity searches, newest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Begun</th>
+            <th scope="col">What</th>
+            <th scope="col">State</th>
+            <th scope="col">What it shows</th>
+          </tr>
+        </thead>
+        <tbody>
+          {sweeps.map(({ id, asked, request, state, words, baseline }) => (
+            <tr key={id} aria-current={id === shown ? true : undefined}>
+              <td className={styles.time}>{new Date(asked).toLocaleString('en-GB')}</td>
+              <th scope="row">
+                <Button fill="text" size="sm" aria-pressed={id === shown} onClick={() => onShow(id)}>
+                  {sweepName({ request })}
+                </Button>
+              </th>
+              <td>
+                {states[state]}
+                {baseline && <small>baseline “{baseline}”</small>}
+              </td>
+              <td className={styles.words}>{words[0]}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  empty: css({ margin: 0, color: theme.colors.text.secondary }),
+  container: css({ position: 'relative', overflowX: 'auto', maxHeight: 420 }),
+  table: css({
+    width: '100%',
+    '& th, & td': {
+      padding: theme.spacing(0.5, 0.75),
+      textAlign: 'left',
+      verticalAlign: 'baseline',
+      borderBottom: `1px solid ${theme.colors.border.weak}`,
+    },
+    '& thead th': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightMedium },
+    '& tr[aria-current]': { background: theme.colors.action.selected },
+    '& small': { display: 'block', color: theme.colors.text.secondary },
+    '& th button': { height: 'auto', padding: 0, textAlign: 'left', whiteSpace: 'normal' },
+  }),
+  time: css({ whiteSpace: 'nowrap', fontVariantNumeric: 'tabular-nums' }),
+  words: css({ minWidth: '16em', textWrap: 'pretty' }),
+});

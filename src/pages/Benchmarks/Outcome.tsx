@@ -1,0 +1,240 @@
+import React, { useId, useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, ConfirmModal, Field, Input, LinkButton, useStyles2 } from '@grafana/ui';
+
+import {
+  deleteSweep,
+  limits,
+  makeBaseline,
+  secondsAddress,
+  sweepReportAddress,
+  useClient,
+  useRenewBaselines,
+  type ReportFormat,
+  type Sweep,
+} from '../../client';
+import { useAction } from '../../components/Controls/useAction';
+import { kindWord, sweepName } from '../../lib/sweeps';
+import { hasEnded, useRenewSweeps } from './useSweeps';
+
+const files: Array<{ format: ReportFormat; label: string }> = [
+  { format: 'md', label: 'Markdown' },
+  { format: 'tsv', label: 'TSV' },
+  { format: 'json', label: 'JSON' },
+];
+
+/** The report of a sweep in every format, and what the cluster said second by second. */
+export function Reports({ id }: { id: string }) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  return (
+    <div className={styles.row} role="group" aria-label="Report">
+      <LinkButton
+        variant="secondary"
+        size="sm"
+        icon="file-alt"
+        href={sweepReportAddress(client, id, 'html')}
+        target="_blank"
+        rel="noreferrer"
+      >
+        Open the report
+      </LinkButton>
+      {files.map(({ format, label }) => (
+        // Grafana would take a link without a target for one of its own pages.
+        <LinkButton
+          key={format}
+          variant="secondary"
+          fill="text"
+          size="sm"
+          icon="download-alt"
+          href={sweepReportAddress(client, id, format)}
+          target="_self"
+          download={`kv-booth-report-${id}.${format}`}
+          aria-label={`Report as ${label}`}
+        >
+          {label}
+        </LinkButton>
+      ))}
+      <LinkButton
+        variant="secondary"
+        fill="text"
+        size="sm"
+        icon="download-alt"
+        href={secondsAddress(client, id)}
+        target="_self"
+        download={`kv-booth-seconds-${id}.csv`}
+        aria-label="Every second of the cluster as CSV"
+      >
+        Every second, CSV
+      </LinkButton>
+    </div>
+  );
+}
+
+interface MakeBaselineProps {
+  sweep: Sweep;
+  isLost: boolean;
+}
+
+/** Makes a baseline of what a sweep has measured, which the comparison then offers. */
+export function MakeBaseline({ sweep, isLost }: MakeBaselineProps) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const id = useId();
+  const renewSweeps = useRenewSweeps();
+  const renewBaselines = useRenewBaselines();
+  const action = useAction(undefined);
+  const [isOpen, open] = useState(false);
+  const [name, setName] = useState(`${sweep.request.kind}-${sweep.id}`);
+  const [title, setTitle] = useState(sweepName(sweep));
+  const [made, setMade] = useState<string>();
+  const problem = action.failure?.problem;
+  const errorAt = (field: string) => (problem?.field === field ? problem.message : undefined);
+  const make = () =>
+    action.run('baseline', async () => {
+      const baseline = await makeBaseline(client, sweep.id, { name: name.trim(), title: title.trim() || undefined });
+      setMade(baseline.title);
+      open(false);
+      renewBaselines();
+      renewSweeps(sweep.id);
+    });
+  return (
+    <div className={styles.make}>
+      <div className={styles.row}>
+        <Button
+          variant="secondary"
+          size="sm"
+          icon="bookmark"
+          aria-expanded={isOpen}
+          aria-controls={isOpen ? id : undefined}
+          onClick={() => open(!isOpen)}
+        >
+          Make it a baseline
+        </Button>
+        <span role="status">
+          {made !== undefined
+            ? `“${made}” is a baseline now: live figures can be compared with it everywhere.`
+            : sweep.baseline && `It is the baseline “${sweep.baseline}”.`}
+        </span>
+      </div>
+      {isOpen && (
+        <form
+          id={id}
+          className={styles.form}
+          aria-label="Make it a baseline"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void make();
+          }}
+        >
+          <Field
+            noMargin
+            label="Name"
+            description="It is known by this."
+            htmlFor={`${id}-name`}
+            invalid={errorAt('name') !== undefined}
+            error={errorAt('name')}
+          >
+            <Input
+              id={`${id}-name`}
+              width={34}
+              maxLength={limits.baseline.max}
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+            />
+          </Field>
+          <Field
+            noMargin
+            label="Title"
+            description="It is shown as this."
+            htmlFor={`${id}-title`}
+            invalid={errorAt('title') !== undefined}
+            error={errorAt('title')}
+          >
+            <Input
+              id={`${id}-title`}
+              width={44}
+              maxLength={limits.title.max}
+              value={title}
+              onChange={(event) => setTitle(event.currentTarget.value)}
+            />
+          </Field>
+          <Button type="submit" size="sm" disabled={isLost || action.busy !== undefined || name.trim() === ''}>
+            Make the baseline
+          </Button>
+        </form>
+      )}
+      {problem && problem.field !== 'name' && problem.field !== 'title' && (
+        <Alert severity="error" title="No baseline was made" onRemove={action.dismiss} bottomSpacing={0}>
+          {problem.message}
+        </Alert>
+      )}
+    </div>
+  );
+}
+
+interface DeleteProps {
+  sweep: Sweep;
+  isLost: boolean;
+  onDeleted(): void;
+}
+
+/** Deletes a sweep, after a question. */
+export function Delete({ sweep, isLost, onDeleted }: DeleteProps) {
+  const client = useClient();
+  const renew = useRenewSweeps();
+  const action = useAction(undefined);
+  const [asks, ask] = useState(false);
+  const word = kindWord(sweep.request.kind);
+  if (!hasEnded(sweep.state)) {
+    return null;
+  }
+  return (
+    <>
+      <Button
+        variant="destructive"
+        fill="text"
+        size="sm"
+        icon="trash-alt"
+        disabled={isLost || action.busy !== undefined}
+        onClick={() => ask(true)}
+      >
+        Delete
+      </Button>
+      {action.failure && (
+        <Alert severity="error" title="It was not deleted" onRemove={action.dismiss} bottomSpacing={0}>
+          {action.failure.problem.message}
+        </Alert>
+      )}
+      <ConfirmModal
+        isOpen={asks}
+        title={`Delete the ${word}?`}
+        body={`“${sweepName(sweep)}” and its report go for good. A baseline that was made of it stays.`}
+        confirmText="Delete"
+        onConfirm={() => {
+          ask(false);
+          void action.run('delete', async () => {
+            await deleteSweep(client, sweep.id);
+            renew();
+            onDeleted();
+          });
+        }}
+        onDismiss={() => ask(false)}
+      />
+    </>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  row: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1) }),
+  make: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
+  form: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    alignItems: 'flex-end',
+    gap: theme.spacing(1, 2),
+    '& > *': { maxWidth: '100%' },
+  }),
+});

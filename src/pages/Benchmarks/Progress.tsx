@@ -1,0 +1,157 @@
+import React, { useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, ConfirmModal, useStyles2 } from '@grafana/ui';
+
+import { changeSweep, useClient, type SweepSummary } from '../../client';
+import { useAction } from '../../components/Controls/useAction';
+import { number, span } from '../../lib/format';
+import { kindWord, spanText } from '../../lib/sweeps';
+import { useRenewSweeps } from './useSweeps';
+
+interface ProgressProps {
+  /** The newest that is known of it. */
+  summary: SweepSummary;
+  canOperate: boolean;
+  isLost: boolean;
+  /** When the newest snapshot came. */
+  seenAt: number | undefined;
+}
+
+/** How far a sweep is that has not ended, what is done now, and what can be done about it. */
+export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps) {
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const renew = useRenewSweeps();
+  const action = useAction(seenAt);
+  const [asks, ask] = useState(false);
+  const { id, state, reason, request, progress } = summary;
+  const isRunning = state === 'running';
+  const word = kindWord(request.kind);
+  const change = (to: 'paused' | 'running' | 'cancelled') =>
+    action.run(to, async () => {
+      await changeSweep(client, id, to);
+      renew(id);
+    });
+  const off = isLost || action.busy !== undefined;
+  return (
+    <div className={styles.progress}>
+      <div className={styles.line}>
+        <Bar progress={progress} />
+        <span className={styles.words}>{progressText(summary)}</span>
+        {canOperate && (
+          <div className={styles.buttons} role="group" aria-label={`The ${word}`}>
+            {isRunning ? (
+              <Button
+                variant="secondary"
+                size="sm"
+                icon={action.busy === 'paused' ? 'spinner' : 'pause'}
+                disabled={off}
+                title="The span under way is given up, and measured again afterwards. Until then mode and workload are as before."
+                onClick={() => change('paused')}
+              >
+                Pause
+              </Button>
+            ) : (
+              <Button
+                variant="primary"
+                size="sm"
+                icon={action.busy === 'running' ? 'spinner' : 'play'}
+                disabled={off}
+                title="It goes on with its next unfinished span; nothing is measured twice."
+                onClick={() => change('running')}
+              >
+                Resume
+              </Button>
+            )}
+            <Button
+              variant="secondary"
+              size="sm"
+              icon={action.busy === 'cancelled' ? 'spinner' : 'times'}
+              disabled={off}
+              onClick={() => ask(true)}
+            >
+              Cancel
+            </Button>
+          </div>
+        )}
+      </div>
+      {isRunning && progress.span && !isLost && <p className={styles.span}>{spanText(progress.span)}</p>}
+      {isRunning && !progress.span && !isLost && <p className={styles.span}>The next span is about to begin.</p>}
+      {isRunning && reason && (
+        <Alert severity="warning" title={capital(reason)} bottomSpacing={0}>
+          It goes on by itself. Nothing that was measured is lost.
+        </Alert>
+      )}
+      {state === 'paused' && (
+        <Alert severity="info" title={`Paused${reason ? `: ${reason}` : ''}`} bottomSpacing={0}>
+          What it has measured is kept. It goes on with its next unfinished span when somebody resumes it.
+        </Alert>
+      )}
+      {action.failure && (
+        <Alert severity="error" title={failures[action.failure.name]} onRemove={action.dismiss} bottomSpacing={0}>
+          {action.failure.problem.message}
+        </Alert>
+      )}
+      <ConfirmModal
+        isOpen={asks}
+        title={`Cancel the ${word}?`}
+        body="It ends now and cannot be resumed. What it has measured stays, with its report."
+        confirmText="Cancel it"
+        dismissText="Let it go on"
+        onConfirm={() => {
+          ask(false);
+          void change('cancelled');
+        }}
+        onDismiss={() => ask(false)}
+      />
+    </div>
+  );
+}
+
+const failures: Record<string, string> = {
+  paused: 'It was not paused',
+  running: 'It was not resumed',
+  cancelled: 'It was not cancelled',
+};
+
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** By spans where it is known how many there are, else by time; where neither is, it only moves. */
+function Bar({ progress: { spans, of, seconds_used: used, seconds_left: left } }: Pick<SweepSummary, 'progress'>) {
+  const styles = useStyles2(getStyles);
+  const [value, max] = of ? [spans, of] : left === undefined ? [undefined, 1] : [used, Math.max(1, used + left)];
+  return <progress className={styles.bar} aria-label="Progress" max={max} value={value} />;
+}
+
+/** How many spans count, and how much time is left. */
+export function progressText({
+  state,
+  request,
+  progress,
+}: Pick<SweepSummary, 'state' | 'request' | 'progress'>): string {
+  const { spans, of, spoiled, seconds_left: left, beyond } = progress;
+  const done = of ? `${number(spans)} of ${number(of)} spans` : `${number(spans)} ${spans === 1 ? 'span' : 'spans'}`;
+  const lost = spoiled > 0 ? `, ${number(spoiled)} spoiled` : '';
+  if (state !== 'running') {
+    return `${done} measured${lost}.`;
+  }
+  const time = beyond
+    ? `as things stand it will reach the end of its time (${span(request.max_seconds ?? 0)}) undecided`
+    : left === undefined
+      ? 'time left not known yet'
+      : `about ${span(Math.ceil(left))} left (estimated, as likely less as more)`;
+  return `${done} measured${lost}; ${time}.`;
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  progress: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
+  line: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 2), minHeight: 32 }),
+  bar: css({ flex: '1 1 160px', maxWidth: 320, height: 8, accentColor: theme.colors.primary.main }),
+  words: css({ fontVariantNumeric: 'tabular-nums' }),
+  buttons: css({ display: 'flex', gap: theme.spacing(1) }),
+  span: css({ margin: 0, minHeight: '1.5em', color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' }),
+});

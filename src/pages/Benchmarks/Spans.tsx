@@ -1,0 +1,68 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { SweepSpan } from '../../client';
+import { number, seconds } from '../../lib/format';
+import { modeText } from '../../lib/names';
+
+/** The spans that do not count and why, and on request all of them. */
+export function Spans({ spans }: { spans: SweepSpan[] }) {
+  const styles = useStyles2(getStyles);
+  const spoiled = spans.filter((span) => span.spoiled);
+  if (spans.length === 0) {
+    return null;
+  }
+  return (
+    <div>
+      {spoiled.length > 0 && (
+        <>
+          <h3 className={styles.title}>Spoiled spans</h3>
+          <ul className={styles.list} aria-label="Spoiled spans">
+            {spoiled.map((span) => (
+              <li key={keyOf(span)}>
+                {title(span)}: {span.spoiled}. It does not count.
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      <details className={styles.details}>
+        <summary>
+          All {number(spans.length)} {spans.length === 1 ? 'span' : 'spans'}
+        </summary>
+        <ul className={styles.list} aria-label="All spans">
+          {spans.map((span) => (
+            <li key={keyOf(span)}>
+              {title(span)}, seed {span.seed}: {number(span.turns)} turns in {seconds(countedSeconds(span))}
+              {span.failed > 0 && `, ${number(span.failed)} failed`}
+              {span.cold === 'nonce' ? '; texts that no cache had seen' : '; caches emptied before it'}
+              {span.spoiled && '; does not count'}
+            </li>
+          ))}
+        </ul>
+      </details>
+    </div>
+  );
+}
+
+function keyOf({ number: k, attempt }: SweepSpan): string {
+  return `${k} ${attempt}`;
+}
+
+function title({ number: k, attempt, arm, mode, concurrency }: SweepSpan): string {
+  const pilot = arm === 'pilot' ? ', the pilot' : '';
+  return `Span ${number(k + 1)}${pilot}${attempt > 1 ? ', second attempt' : ''}, ${modeText(mode)} at ${number(concurrency)}`;
+}
+
+function countedSeconds({ counted_from: from, until }: SweepSpan): number {
+  return (Date.parse(until) - Date.parse(from)) / 1000;
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  title: css({ ...theme.typography.h5, margin: theme.spacing(1, 0, 0.5) }),
+  list: css({ margin: 0, paddingLeft: theme.spacing(2.5), fontVariantNumeric: 'tabular-nums' }),
+  details: css({ '& summary': { cursor: 'pointer', color: theme.colors.text.secondary } }),
+});

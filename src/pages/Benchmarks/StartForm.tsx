@@ -1,0 +1,382 @@
+import React, { useId, useState } from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, Checkbox, Combobox, Field as Framed, Input, useStyles2 } from '@grafana/ui';
+
+import {
+  startSweep,
+  useClient,
+  type Me,
+  type Problem,
+  type SweepKind,
+  type SweepList,
+  type SweepSummary,
+} from '../../client';
+import { useAction } from '../../components/Controls/useAction';
+import { kindName, kindWord, takenTitle } from '../../lib/sweeps';
+import { LANE } from '../lane';
+import { useChoice } from '../useChoice';
+import {
+  defaultsOf,
+  durationText,
+  errorsOf,
+  fieldOfProblem,
+  fieldsOf,
+  modeKey,
+  optionsOf,
+  split,
+  toRequest,
+  unitOf,
+  type Errors,
+  type Field,
+  type FieldName,
+  type Values,
+} from './form';
+
+const kinds: Array<{ kind: SweepKind; question: string }> = [
+  {
+    kind: 'trial',
+    question: 'Is mode B better than mode A at one concurrency? Both run in turns until the answer is certain.',
+  },
+  {
+    kind: 'sweep',
+    question: 'What does each mode do at each level? This is how the recorded tables were measured.',
+  },
+  {
+    kind: 'capacity',
+    question: 'How many conversations does each mode sustain within the SLOs, and at which level do the modes cross?',
+  },
+];
+
+interface StartFormProps {
+  list: SweepList;
+  me: Me | undefined;
+  /** The one that has the lane, or is to run. */
+  running: SweepSummary | undefined;
+  /** Whether nothing can be changed now. */
+  isLost: boolean;
+  /** When the newest snapshot came. */
+  seenAt: number | undefined;
+  /** One has begun. */
+  onStarted(id: string): void;
+}
+
+/** Which kinds there are, what they answer, and a form for the one that is chosen. What is typed for one is kept. */
+export function StartForm(props: StartFormProps) {
+  const styles = useStyles2(getStyles);
+  const name = useId();
+  const [chosen, choose] = useChoice('kind');
+  const kind = kinds.find((one) => one.kind === chosen)?.kind ?? 'trial';
+  const [edits, setEdits] = useState<Partial<Record<SweepKind, Values>>>({});
+  const defaults = props.list.defaults.find((request) => request.kind === kind);
+  return (
+    <div className={styles.start}>
+      <fieldset className={styles.kinds}>
+        <legend className={styles.legend}>What do you want to know?</legend>
+        {kinds.map((one) => {
+          const usual = props.list.defaults.find((request) => request.kind === one.kind);
+          return (
+            <label key={one.kind} className={styles.kind}>
+              <input
+                type="radio"
+                name={name}
+                checked={one.kind === kind}
+                onChange={() => choose(one.kind === 'trial' ? undefined : one.kind)}
+              />
+              <span>
+                <b>{kindName(one.kind)}</b>
+                <span>{one.question}</span>
+                {usual && <small>As it is by default: {lower(durationText(usual))}</small>}
+              </span>
+            </label>
+          );
+        })}
+      </fieldset>
+      {defaults ? (
+        <Form
+          key={kind}
+          {...props}
+          kind={kind}
+          values={{ ...defaultsOf(defaults), ...edits[kind] }}
+          onChange={(field, value) => setEdits({ ...edits, [kind]: { ...edits[kind], [field]: value } })}
+          onReset={edits[kind] && (() => setEdits({ ...edits, [kind]: undefined }))}
+        />
+      ) : (
+        <Alert severity="info" title={`A ${kindWord(kind)} cannot be started now`} bottomSpacing={0}>
+          {unavailable(kind, props.list)}
+        </Alert>
+      )}
+    </div>
+  );
+}
+
+function lower(sentence: string): string {
+  return sentence.charAt(0).toLowerCase() + sentence.slice(1);
+}
+
+function unavailable(kind: SweepKind, { modes }: SweepList): string {
+  if (modes.length === 0) {
+    return 'The cluster has not told its routing modes yet. Is it running?';
+  }
+  return kind === 'trial' && modes.length === 1
+    ? 'A trial compares two modes, and the mode driver offers only one.'
+    : 'The load generator gives no defaults for it.';
+}
+
+interface FormProps extends StartFormProps {
+  kind: SweepKind;
+  values: Values;
+  onChange(field: FieldName, value: string): void;
+  /** Undefined where everything is as by default. */
+  onReset?(): void;
+}
+
+function Form(props: FormProps) {
+  const { kind, list, values, me, running, isLost, seenAt, onChange, onReset, onStarted } = props;
+  const styles = useStyles2(getStyles);
+  const client = useClient();
+  const id = useId();
+  const action = useAction(seenAt);
+  const [more, setMore] = useState(false);
+  const errors = errorsOf(kind, values, list.limits);
+  const isRight = Object.keys(errors).length === 0;
+  const problem = action.failure?.problem;
+  const at = fieldOfProblem(kind, problem);
+  const request = toRequest(kind, values);
+  const why = whyNot(me, running, isLost);
+  const shown: Errors = at && problem ? { [at]: problem.message, ...errors } : errors;
+  // A mistake in a field that is folded away would be a riddle.
+  const isOpen = more || fieldsOf(kind).some((field) => field.more && shown[field.name]);
+  const start = () =>
+    action.run('start', async () => {
+      onStarted((await startSweep(client, LANE, request)).id);
+    });
+  const change = (field: FieldName, value: string) => {
+    action.dismiss();
+    onChange(field, value);
+  };
+  const entry = (field: Field) => (
+    <Entry key={field.name} field={field} list={list} values={values} error={shown[field.name]} onChange={change} />
+  );
+  return (
+    <form
+      className={styles.form}
+      aria-label={kindName(kind)}
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isRight && !why && !action.busy) {
+          void start();
+        }
+      }}
+    >
+      <div className={styles.fields}>
+        {fieldsOf(kind)
+          .filter((field) => !field.more)
+          .map(entry)}
+      </div>
+      <div>
+        <Button
+          type="button"
+          variant="secondary"
+          fill="text"
+          size="sm"
+          icon={isOpen ? 'angle-down' : 'angle-right'}
+          aria-expanded={isOpen}
+          aria-controls={isOpen ? id : undefined}
+          onClick={() => setMore(!isOpen)}
+        >
+          More settings
+        </Button>
+        {onReset && (
+          <Button type="button" variant="secondary" fill="text" size="sm" icon="history" onClick={onReset}>
+            Reset to the defaults
+          </Button>
+        )}
+      </div>
+      {isOpen && (
+        <div id={id} className={styles.fields}>
+          {fieldsOf(kind)
+            .filter((field) => field.more)
+            .map(entry)}
+        </div>
+      )}
+      {problem && !at && <Refused kind={kind} problem={problem} onRemove={action.dismiss} />}
+      <div className={styles.actions}>
+        <Button
+          type="submit"
+          variant="success"
+          icon={action.busy ? 'spinner' : 'play'}
+          disabled={!isRight || why !== undefined || me === undefined || action.busy !== undefined}
+        >
+          Start the {kindWord(kind)}
+        </Button>
+        <span role="status">{why ?? (isRight ? durationText(request) : 'Correct the fields that are marked.')}</span>
+      </div>
+      <p className={styles.note}>
+        It takes over the workload until it ends: other settings of the workload stay as they are, and afterwards mode
+        and workload are as before.
+      </p>
+    </form>
+  );
+}
+
+/** Why nobody, or not this person, may start now. */
+function whyNot(me: Me | undefined, running: SweepSummary | undefined, isLost: boolean): string | undefined {
+  if (me && !me.canOperate) {
+    return me.role
+      ? `The role ${me.role} may look at benchmarks, but not start them.`
+      : 'Starting a benchmark needs the token.';
+  }
+  if (isLost) {
+    return 'Nothing can be started while the load generator is lost.';
+  }
+  return running && `${takenTitle(running)}. Only one runs at a time.`;
+}
+
+function Refused({ kind, problem, onRemove }: { kind: SweepKind; problem: Problem; onRemove(): void }) {
+  return (
+    <Alert severity="error" title={`The ${kindWord(kind)} was not started`} onRemove={onRemove} bottomSpacing={0}>
+      {problem.message}
+    </Alert>
+  );
+}
+
+interface EntryProps {
+  field: Field;
+  list: SweepList;
+  values: Values;
+  error?: string;
+  onChange(field: FieldName, value: string): void;
+}
+
+function Entry({ field, list, values, error, onChange }: EntryProps) {
+  const styles = useStyles2(getStyles);
+  const id = useId();
+  const { name, label, entry, help } = field;
+  const value = values[name] ?? '';
+  if (entry === 'modes') {
+    return <Modes {...{ field, list, values, error, onChange }} />;
+  }
+  const isChoice = entry === 'mode' || entry === 'metric' || entry === 'order';
+  const options = optionsOf(entry, list);
+  return (
+    <Framed
+      noMargin
+      className={entry === 'levels' || entry === 'text' ? styles.wide : styles.field}
+      label={label}
+      description={help}
+      htmlFor={id}
+      invalid={error !== undefined}
+      error={error}
+    >
+      {isChoice ? (
+        <Combobox id={id} options={options} value={value} onChange={(option) => onChange(name, option.value)} />
+      ) : (
+        <Input
+          id={id}
+          inputMode={entry === 'number' ? 'decimal' : undefined}
+          suffix={unitOf(field, values)}
+          value={value}
+          onChange={(event) => onChange(name, event.currentTarget.value)}
+        />
+      )}
+    </Framed>
+  );
+}
+
+/** The modes that are measured, in the driver's order. */
+function Modes({ field: { name, label }, list, values, error, onChange }: EntryProps) {
+  const styles = useStyles2(getStyles);
+  const chosen = split(values[name] ?? '');
+  const toggle = (key: string, on: boolean) =>
+    onChange(
+      name,
+      list.modes
+        .map(modeKey)
+        .filter((one) => (one === key ? on : chosen.includes(one)))
+        .join(', ')
+    );
+  return (
+    <fieldset className={styles.modes}>
+      <legend>{label}</legend>
+      {optionsOf('modes', list).map(({ value, label: words }) => (
+        <Checkbox
+          key={value}
+          label={words}
+          value={chosen.includes(value)}
+          onChange={(event) => toggle(value, event.currentTarget.checked)}
+        />
+      ))}
+      {error && (
+        <div role="alert" className={styles.error}>
+          {error}
+        </div>
+      )}
+    </fieldset>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  start: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
+  kinds: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(auto-fit, minmax(min(250px, 100%), 1fr))',
+    gap: theme.spacing(1),
+    minWidth: 0,
+    margin: 0,
+    padding: 0,
+    border: 0,
+  }),
+  legend: css({ fontSize: 'inherit', marginBottom: theme.spacing(0.5), color: theme.colors.text.secondary }),
+  kind: css({
+    display: 'flex',
+    alignItems: 'baseline',
+    gap: theme.spacing(1),
+    padding: theme.spacing(1.5),
+    border: `1px solid ${theme.colors.border.medium}`,
+    borderRadius: theme.shape.radius.default,
+    cursor: 'pointer',
+    fontWeight: theme.typography.fontWeightRegular,
+    textWrap: 'pretty',
+    '& > span': { display: 'flex', flexDirection: 'column', gap: theme.spacing(0.5) },
+    '& b': { fontWeight: theme.typography.fontWeightMedium },
+    '& small': { color: theme.colors.text.secondary },
+    '&:hover': { background: theme.colors.action.hover },
+    '&:has(input:checked)': {
+      borderColor: theme.colors.primary.border,
+      background: theme.colors.action.selected,
+    },
+    '&:has(input:focus-visible)': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
+    '& input': { accentColor: theme.colors.primary.main, margin: 0 },
+  }),
+  form: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
+  fields: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(auto-fill, minmax(min(240px, 100%), 1fr))',
+    alignItems: 'start',
+    gap: theme.spacing(2),
+  }),
+  field: css({ minWidth: 0 }),
+  wide: css({ minWidth: 0 }),
+  modes: css({
+    display: 'flex',
+    flexDirection: 'column',
+    gap: theme.spacing(0.5),
+    minWidth: 0,
+    margin: 0,
+    padding: 0,
+    border: 0,
+    '& legend': {
+      ...theme.typography.bodySmall,
+      fontWeight: theme.typography.fontWeightMedium,
+      marginBottom: theme.spacing(0.5),
+      border: 0,
+      color: theme.colors.text.primary,
+    },
+  }),
+  error: css({ color: theme.colors.error.text, fontSize: theme.typography.bodySmall.fontSize }),
+  actions: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(1, 2) }),
+  note: css({ ...theme.typography.bodySmall, margin: 0, color: theme.colors.text.secondary, textWrap: 'pretty' }),
+});

@@ -1,0 +1,163 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+
+import type { Live, Me, Sweep, SweepSummary } from '../../client';
+import { span } from '../../lib/format';
+import { kindName, kindWord, questionText, sweepName } from '../../lib/sweeps';
+import { CapacityView } from './CapacityView';
+import { Curves } from './Curves';
+import { Differences } from './Differences';
+import { Delete, MakeBaseline, Reports } from './Outcome';
+import { Progress, progressText } from './Progress';
+import { RowsTable } from './RowsTable';
+import { Spans } from './Spans';
+import { hasEnded, useSweep } from './useSweeps';
+
+interface SweepViewProps {
+  id: string;
+  live: Live;
+  me: Me | undefined;
+  /** It is no more. */
+  onDeleted(): void;
+}
+
+/** A sweep: how far it is while it has not ended, and what it shows. */
+export function SweepView({ id, live, me, onDeleted }: SweepViewProps) {
+  const { value: sweep, problem, at } = useSweep(id);
+  if (!sweep) {
+    return problem ? (
+      <Alert severity="warning" title="The result cannot be read" bottomSpacing={0}>
+        {problem.message}
+      </Alert>
+    ) : (
+      <LoadingPlaceholder text="Reading the result…" />
+    );
+  }
+  const isStale = problem !== undefined && !hasEnded(sweep.state);
+  return <Known sweep={sweep} staleSince={isStale ? at : undefined} live={live} me={me} onDeleted={onDeleted} />;
+}
+
+interface KnownProps extends Omit<SweepViewProps, 'id'> {
+  sweep: Sweep;
+  /** When it was last read, where it could not be since. */
+  staleSince: number | undefined;
+}
+
+function Known({ sweep, staleSince, live, me, onDeleted }: KnownProps) {
+  const styles = useStyles2(getStyles);
+  const canOperate = me?.canOperate ?? false;
+  const isLost = live.lane === undefined;
+  const summary = newest(sweep, live);
+  const { request, trial, capacity, rows } = sweep;
+  const seenAt = live.state.status === 'live' ? live.state.receivedAt : undefined;
+  const title = `${kindName(request.kind)}: ${questionText(request)}`;
+  return (
+    <div className={styles.sweep}>
+      <div className={styles.title}>
+        <h3>{sweepName(sweep)}</h3>
+        <small>{subtitle(summary, request.title ? title : undefined)}</small>
+      </div>
+      {!hasEnded(summary.state) && (
+        <Progress summary={summary} canOperate={canOperate} isLost={isLost} seenAt={seenAt} />
+      )}
+      {hasEnded(summary.state) && <End summary={summary} />}
+      {staleSince !== undefined && (
+        <Alert
+          severity="warning"
+          title={`What follows is as it was at ${new Date(staleSince).toLocaleTimeString('en-GB')}`}
+          bottomSpacing={0}
+        >
+          The load generator does not answer. The figures are read anew once it does.
+        </Alert>
+      )}
+      {summary.words.length > 0 && (
+        <div className={styles.words} role="group" aria-label="What it shows">
+          {summary.words.map((sentence) => (
+            <p key={sentence}>{sentence}</p>
+          ))}
+        </div>
+      )}
+      {trial && <Differences key={sweep.id} trial={trial} request={request} />}
+      {capacity && <CapacityView capacity={capacity} request={request} />}
+      {rows.length > 0 && (
+        <>
+          {request.kind !== 'trial' && <Curves rows={rows} slo={request.slo} asked={request.levels ?? []} />}
+          <RowsTable rows={rows} slo={request.slo} />
+        </>
+      )}
+      {rows.length === 0 && !trial && !hasEnded(summary.state) && (
+        <p className={styles.empty}>The figures appear with the first span that counts.</p>
+      )}
+      <Spans spans={sweep.spans} />
+      <div className={styles.outcome}>
+        {sweep.spans.length > 0 && <Reports id={sweep.id} />}
+        {canOperate && rows.length > 0 && <MakeBaseline key={sweep.id} sweep={sweep} isLost={isLost} />}
+        {canOperate && <Delete sweep={sweep} isLost={isLost} onDeleted={onDeleted} />}
+      </div>
+    </div>
+  );
+}
+
+/** The snapshot tells every second how far the one under way is. */
+function newest(sweep: Sweep, { lane }: Live): SweepSummary {
+  const now = lane?.state.sweep;
+  return now?.id === sweep.id && !hasEnded(sweep.state) ? now : sweep;
+}
+
+function subtitle({ by, asked, ended, request: { slo, seed } }: SweepSummary, question: string | undefined): string {
+  const begun = new Date(asked);
+  const lasted = ended && ` in ${span((Date.parse(ended) - begun.getTime()) / 1000)}`;
+  const objectives = slo && `SLO: TTFT ≤ ${1000 * slo.ttft} ms, TPOT ≤ ${1000 * slo.tpot} ms`;
+  const when = `begun ${begun.toLocaleString('en-GB')} by ${by}${ended ? `, ended${lasted}` : ''}`;
+  return [question, when, objectives, `seed ${seed}`].filter(Boolean).join(' · ');
+}
+
+function End({ summary }: { summary: SweepSummary }) {
+  const { state, reason, request } = summary;
+  if (state === 'failed') {
+    return (
+      <Alert severity="error" title={`The ${kindWord(request.kind)} failed`} bottomSpacing={0}>
+        {reason}. {progressText(summary)}
+      </Alert>
+    );
+  }
+  return (
+    <p role="status">
+      {state === 'cancelled' ? `Cancelled${reason ? ` ${reason}` : ''}. ` : 'Done. '}
+      {progressText(summary)}
+      {state === 'done' && reason ? ` ${reason}.` : ''}
+    </p>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  sweep: css({
+    display: 'flex',
+    flexDirection: 'column',
+    gap: theme.spacing(1.5),
+    minWidth: 0,
+    '& p': { margin: 0 },
+  }),
+  title: css({
+    display: 'flex',
+    flexDirection: 'column',
+    '& h3': { ...theme.typography.h4, margin: 0 },
+    '& small': { color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' },
+  }),
+  words: css({
+    display: 'flex',
+    flexDirection: 'column',
+    gap: theme.spacing(0.5),
+    maxWidth: '100ch',
+    padding: theme.spacing(1, 1.5),
+    borderLeft: `3px solid ${theme.colors.primary.border}`,
+    background: theme.colors.background.secondary,
+    textWrap: 'pretty',
+    '& p:first-child': { ...theme.typography.h5, margin: 0 },
+  }),
+  empty: css({ color: theme.colors.text.secondary }),
+  outcome: css({ display: 'flex', flexDirection: 'column', alignItems: 'flex-start', gap: theme.spacing(1) }),
+});

@@ -1,0 +1,358 @@
+import type { ModeState, Problem, SimulationLimit, SweepKind, SweepList, SweepOrder, SweepRequest } from '../../client';
+import { number, span } from '../../lib/format';
+import { decimalNumber, wholeNumber } from '../../lib/input';
+import { modeText } from '../../lib/names';
+
+import { isShare, metricName } from './metrics';
+
+/** The fields of the form, as the API names them; of a trial, the modes are two fields. */
+export type FieldName =
+  | 'title'
+  | 'a'
+  | 'b'
+  | 'modes'
+  | 'levels'
+  | 'primary'
+  | 'smallest'
+  | 'repeats'
+  | 'order'
+  | 'warm_up_seconds'
+  | 'span_seconds'
+  | 'snapshots'
+  | 'resolution'
+  | 'max_seconds'
+  | 'slo.ttft'
+  | 'slo.tpot'
+  | 'seed';
+
+/** What stands in the fields, as text; a list has commas. */
+export type Values = Partial<Record<FieldName, string>>;
+
+/** A field of the form. */
+export interface Field {
+  name: FieldName;
+  label: string;
+  /** How it is entered. */
+  entry: 'text' | 'number' | 'levels' | 'mode' | 'modes' | 'metric' | 'order';
+  kinds: SweepKind[];
+  /** Whether it stands under "More settings". */
+  more?: boolean;
+  /** What makes the API's value the one that is entered; 1 without it. */
+  factor?: number;
+  unit?: string;
+  whole?: boolean;
+  help?: string;
+}
+
+const all: SweepKind[] = ['trial', 'sweep', 'capacity'];
+const MINUTE = 60;
+
+/** All fields, in the order of the form. */
+export const fields: Field[] = [
+  {
+    name: 'a',
+    label: 'A, what it is compared with',
+    entry: 'mode',
+    kinds: ['trial'],
+  },
+  { name: 'b', label: 'B, in question', entry: 'mode', kinds: ['trial'] },
+  { name: 'modes', label: 'Modes', entry: 'modes', kinds: ['sweep', 'capacity'] },
+  { name: 'levels', label: 'Concurrency', entry: 'levels', kinds: ['trial'] },
+  {
+    name: 'levels',
+    label: 'Levels',
+    entry: 'levels',
+    kinds: ['sweep'],
+    help: 'Concurrencies, separated by commas.',
+  },
+  {
+    name: 'levels',
+    label: 'Levels to begin with',
+    entry: 'levels',
+    kinds: ['capacity'],
+    help: 'The search stays between the lowest and the highest.',
+  },
+  { name: 'primary', label: 'Primary metric, which decides', entry: 'metric', kinds: ['trial'] },
+  {
+    name: 'smallest',
+    label: 'Smallest difference of interest',
+    entry: 'number',
+    kinds: ['trial'],
+    factor: 100,
+    unit: '%',
+    help: 'If the true difference is smaller than this, the trial ends with “no difference”.',
+  },
+  {
+    name: 'repeats',
+    label: 'Repeats',
+    entry: 'number',
+    kinds: ['sweep'],
+    whole: true,
+    help: 'Spans of each level and mode.',
+  },
+  { name: 'slo.ttft', label: 'SLO: TTFT p95', entry: 'number', kinds: ['capacity'], factor: 1000, unit: 'ms' },
+  { name: 'slo.tpot', label: 'SLO: TPOT p95', entry: 'number', kinds: ['capacity'], factor: 1000, unit: 'ms' },
+  {
+    name: 'resolution',
+    label: 'Resolution',
+    entry: 'number',
+    kinds: ['capacity'],
+    unit: 'conversations',
+    whole: true,
+    help: 'How far the answer may be off.',
+  },
+  { name: 'title', label: 'Title', entry: 'text', kinds: all, more: true, help: 'Empty: what it asks.' },
+  { name: 'order', label: 'Order', entry: 'order', kinds: ['sweep'], more: true },
+  {
+    name: 'warm_up_seconds',
+    label: 'Warm-up',
+    entry: 'number',
+    kinds: ['sweep'],
+    more: true,
+    unit: 's',
+    help: 'From the full concurrency on, until a span counts.',
+  },
+  {
+    name: 'span_seconds',
+    label: 'Length of a span',
+    entry: 'number',
+    kinds: all,
+    more: true,
+    unit: 's',
+    help: 'A span counts for at least this long, and for at least five median latencies.',
+  },
+  {
+    name: 'snapshots',
+    label: 'Snapshots',
+    entry: 'number',
+    kinds: ['sweep'],
+    more: true,
+    whole: true,
+    help: 'Windows of 60 s, whose percentiles are averaged.',
+  },
+  {
+    name: 'max_seconds',
+    label: 'At most',
+    entry: 'number',
+    kinds: ['trial', 'capacity'],
+    more: true,
+    factor: 1 / MINUTE,
+    unit: 'min',
+    help: 'Then it ends undecided.',
+  },
+  {
+    name: 'slo.ttft',
+    label: 'SLO: TTFT p95',
+    entry: 'number',
+    kinds: ['trial', 'sweep'],
+    more: true,
+    factor: 1000,
+    unit: 'ms',
+  },
+  {
+    name: 'slo.tpot',
+    label: 'SLO: TPOT p95',
+    entry: 'number',
+    kinds: ['trial', 'sweep'],
+    more: true,
+    factor: 1000,
+    unit: 'ms',
+  },
+  {
+    name: 'seed',
+    label: 'Seed',
+    entry: 'text',
+    kinds: all,
+    more: true,
+    help: 'A whole number; the same seed gives the same order and the same texts.',
+  },
+];
+
+/** The fields of a kind. */
+export function fieldsOf(kind: SweepKind): Field[] {
+  return fields.filter(({ kinds }) => kinds.includes(kind));
+}
+
+/** A mode as the value of a field: "kv off". */
+export function modeKey({ mode, speculation }: ModeState): string {
+  return `${mode} ${speculation}`;
+}
+
+const orders: Record<SweepOrder, string> = { interleaved: 'Modes in turns', mode_after_mode: 'Mode after mode' };
+
+/** What can be chosen in a field, as value and words. */
+export function optionsOf(
+  entry: Field['entry'],
+  list: SweepList
+): Array<{ value: string; label: string; description?: string }> {
+  switch (entry) {
+    case 'mode':
+    case 'modes':
+      return list.modes.map((mode) => ({ value: modeKey(mode), label: modeText(mode) }));
+    case 'metric':
+      return list.metrics.map((value) => ({ value, label: metricName(value) }));
+    case 'order':
+      return [
+        {
+          value: 'interleaved',
+          label: orders.interleaved,
+          description: 'A drift of the machines weighs the same on all modes.',
+        },
+        {
+          value: 'mode_after_mode',
+          label: orders.mode_after_mode,
+          description: 'Fewer changes of mode, but a drift is in the result.',
+        },
+      ];
+    default:
+      return [];
+  }
+}
+
+/** What the fields say by default. */
+export function defaultsOf(request: SweepRequest): Values {
+  const { kind, modes = [], levels = [], slo } = request;
+  const list = modes.map(modeKey);
+  const numbers: Values = {};
+  for (const { name, entry, factor = 1 } of fieldsOf(kind)) {
+    const value =
+      name === 'slo.ttft' ? slo?.ttft : name === 'slo.tpot' ? slo?.tpot : request[name as keyof SweepRequest];
+    if (entry === 'number' && typeof value === 'number') {
+      numbers[name] = plain(value * factor);
+    }
+  }
+  return {
+    ...numbers,
+    title: request.title ?? '',
+    ...(kind === 'trial' ? { a: list[0] ?? '', b: list[1] ?? '' } : { modes: list.join(', ') }),
+    levels: levels.join(', '),
+    primary: request.primary,
+    order: request.order,
+    seed: request.seed ?? '',
+  };
+}
+
+/** A number without the noise of binary fractions. */
+function plain(value: number): string {
+  return String(Number(value.toPrecision(12)));
+}
+
+/** What is wrong with the fields, by their names. */
+export type Errors = Partial<Record<FieldName, string>>;
+
+/** Holds the fields against the API's limits. */
+export function errorsOf(kind: SweepKind, values: Values, limits: SweepList['limits']): Errors {
+  const errors: Errors = {};
+  for (const field of fieldsOf(kind)) {
+    const error = errorOf(kind, field, values[field.name] ?? '', limits[field.name]);
+    if (error) {
+      errors[field.name] = error;
+    }
+  }
+  return errors;
+}
+
+function errorOf(kind: SweepKind, { entry, name, factor = 1, whole }: Field, value: string, limit?: SimulationLimit) {
+  switch (entry) {
+    case 'levels':
+      return levelsError(kind, split(value), limit);
+    case 'modes':
+      return modesError(kind, split(value).length);
+    case 'number': {
+      const scaled = limit && {
+        ...limit,
+        min: Number(plain(limit.min * factor)),
+        max: Number(plain(limit.max * factor)),
+      };
+      return scaled && (whole ? wholeNumber(value, scaled) : decimalNumber(value, scaled));
+    }
+    case 'text':
+      return name === 'seed' && !/^\d{1,20}$/.test(value.trim()) ? 'A whole number, not below 0' : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function modesError(kind: SweepKind, n: number): string | undefined {
+  if (n === 0) {
+    return 'At least one mode';
+  }
+  return kind === 'capacity' && n > 2 ? 'One or two modes' : undefined;
+}
+
+function levelsError(kind: SweepKind, levels: string[], limit: SimulationLimit | undefined): string | undefined {
+  const wrong = limit && levels.map((level) => wholeNumber(level, limit)).find((error) => error !== undefined);
+  if (wrong) {
+    return levels.length > 1 ? `Each level: ${wrong.toLowerCase()}` : wrong;
+  }
+  if (new Set(levels.map(Number)).size < levels.length) {
+    return 'Each level once';
+  }
+  if (kind === 'trial') {
+    return levels.length === 1 ? undefined : 'One level';
+  }
+  const least = kind === 'capacity' ? 2 : 1;
+  return levels.length < least ? `At least ${least === 1 ? 'one level' : 'two levels'}` : undefined;
+}
+
+/** The items of a list that was typed. */
+export function split(value: string): string[] {
+  return value
+    .split(/[,;\n]|(?<=\d)\s+(?=\d)/)
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
+/** What is asked for by fields without errors. */
+export function toRequest(kind: SweepKind, values: Values): SweepRequest {
+  const request: SweepRequest = { kind };
+  const put = <K extends keyof SweepRequest>(name: K, value: SweepRequest[K]) => (request[name] = value);
+  const slo = { ttft: 0, tpot: 0 };
+  for (const { name, entry, factor = 1 } of fieldsOf(kind)) {
+    const value = (values[name] ?? '').trim();
+    if (name === 'slo.ttft' || name === 'slo.tpot') {
+      slo[name === 'slo.ttft' ? 'ttft' : 'tpot'] = toNumber(value, factor);
+    } else if (entry === 'number') {
+      put(name as keyof SweepRequest, toNumber(value, factor) as never);
+    } else if (entry !== 'mode' && entry !== 'modes' && entry !== 'levels' && value !== '') {
+      put(name as keyof SweepRequest, value as never);
+    }
+  }
+  const modes = kind === 'trial' ? [values.a ?? '', values.b ?? ''] : split(values.modes ?? '');
+  put('modes', modes.map(toMode));
+  put('levels', split(values.levels ?? '').map(Number));
+  put('slo', slo);
+  return request;
+}
+
+function toNumber(value: string, factor: number): number {
+  return Number((Number(value) / factor).toPrecision(12));
+}
+
+function toMode(key: string): ModeState {
+  const [mode, speculation] = key.split(' ');
+  return { mode, speculation } as ModeState;
+}
+
+/** At which field a problem is told; undefined where the form has none for it. */
+export function fieldOfProblem(kind: SweepKind, problem: Problem | undefined): FieldName | undefined {
+  const named = problem?.field?.replace(/^modes\..*/, 'modes');
+  const at = kind === 'trial' && named === 'modes' ? 'b' : named;
+  return fieldsOf(kind).find(({ name }) => name === at)?.name;
+}
+
+/** The unit of a field's number: differences of shares are points. */
+export function unitOf({ name, unit }: Field, values: Values): string | undefined {
+  return name === 'smallest' && isShare(values.primary ?? '') ? 'points' : unit;
+}
+
+/** How long it will take, by the request alone. */
+export function durationText(request: SweepRequest): string {
+  const { kind, levels = [], modes = [], repeats = 1, warm_up_seconds: warm = 0, span_seconds: counted = 0 } = request;
+  if (kind !== 'sweep') {
+    return `At most ${span(request.max_seconds ?? 0)}; it ends by itself as soon as the question is decided.`;
+  }
+  const spans = levels.length * modes.length * repeats;
+  const each = warm + counted;
+  return `${number(spans)} ${spans === 1 ? 'span' : 'spans'} of at least ${span(each)}: ${span(spans * each)}, and the time that the changes between them take.`;
+}

@@ -1,0 +1,105 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+
+import { useLive, useMe, type SweepList } from '../../client';
+import { Section } from '../../components/Section';
+import { lastKnown } from '../../lib/known';
+import { LANE } from '../lane';
+import { useChoice } from '../useChoice';
+import { Compare } from './Compare';
+import { Earlier } from './Earlier';
+import { StartForm } from './StartForm';
+import { SweepView } from './SweepView';
+import { hasEnded, useRenewSweeps, useSweepList } from './useSweeps';
+
+/** The Benchmarks page: trials, sweeps and capacity searches on this cluster, from the question to the report. */
+export default function Benchmarks() {
+  const { value: list, problem } = useSweepList();
+  if (!list) {
+    return problem ? (
+      <Alert severity="warning" title="It is not known what has been measured" bottomSpacing={0}>
+        {problem.message}
+      </Alert>
+    ) : (
+      <LoadingPlaceholder text="Asking what has been measured…" />
+    );
+  }
+  return <Known list={list} />;
+}
+
+function Known({ list }: { list: SweepList }) {
+  const styles = useStyles2(getStyles);
+  const live = useLive(LANE);
+  const me = useMe();
+  const renew = useRenewSweeps();
+  const [chosen, choose] = useChoice('show');
+  const { sweeps } = list;
+  const under = sweeps.filter(({ state }) => !hasEnded(state));
+  const running = live.lane?.state.sweep ?? under.find(({ state }) => state === 'running');
+  const ended = sweeps.filter(({ state }) => hasEnded(state));
+  const shown = ended.find(({ id }) => id === chosen) ?? ended[0];
+  const slo = lastKnown(live, LANE)?.settings.slo;
+  const isLost = live.state.status === 'lost';
+  return (
+    <div className={styles.page}>
+      {isLost && (
+        <Alert severity="warning" title="The load generator does not answer" bottomSpacing={0}>
+          What is below is as it was. A benchmark in progress goes on by itself once the load generator is back.
+        </Alert>
+      )}
+      {under.length > 0 && (
+        <Section
+          title="Under way"
+          info="What is measured now. Times left are estimated from what has been measured so far; they are as likely too long as too short."
+        >
+          <div className={styles.under}>
+            {under.map(({ id }) => (
+              <SweepView key={id} id={id} live={live} me={me} onDeleted={() => choose(undefined)} />
+            ))}
+          </div>
+        </Section>
+      )}
+      <Section
+        title="Start"
+        info="Spans of the workload on this cluster, each on cold caches, from which differences and limits are computed with 95 % intervals. Nothing is simulated here unless the target is."
+      >
+        <StartForm
+          list={list}
+          me={me}
+          running={running}
+          isLost={isLost}
+          seenAt={live.state.status === 'live' ? live.state.receivedAt : undefined}
+          onStarted={(id) => renew(id)}
+        />
+      </Section>
+      {shown && (
+        <Section
+          title="Result"
+          info="What a trial, a sweep or a capacity search has shown. The sentences are made from its figures; the report has all of them, with method and inputs."
+        >
+          <SweepView key={shown.id} id={shown.id} live={live} me={me} onDeleted={() => choose(undefined)} />
+        </Section>
+      )}
+      <Section
+        title="All results"
+        info="Everything that was measured by this load generator on this page or by its API, newest first."
+      >
+        <Earlier sweeps={sweeps} shown={shown?.id} onShow={choose} />
+      </Section>
+      <Section
+        title="Compare two results"
+        info="Any two results as a report: recorded, imported or measured. B is compared with A, level by level, with their intervals where they have some."
+      >
+        <Compare slo={slo} />
+      </Section>
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2), fontSize: 'clamp(14px, 0.9vw, 18px)' }),
+  under: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(3) }),
+});
