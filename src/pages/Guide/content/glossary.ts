@@ -47,6 +47,11 @@ const own: Term[] = [
     text: 'How many tokens a block has. The router is told by DYN_KV_CACHE_BLOCK_SIZE, and the engine must use the same number: otherwise the router looks for blocks that nobody has.',
   },
   {
+    id: 'capacity-search',
+    term: 'Capacity search',
+    text: 'Measures levels, first coarsely and then around the first that misses, until it is certain how many conversations each mode sustains within the SLOs, and where the modes cross.',
+  },
+  {
     id: 'closed-loop',
     term: 'Closed loop',
     text: 'The next turn is sent when the last one has been answered. A slow server is asked less often; the clients do not pile up.',
@@ -143,6 +148,12 @@ const own: Term[] = [
     id: 'interval',
     term: 'Interval (95 %)',
     text: 'Where the true value lies, as far as so many turns can tell: turns that share a worker resemble each other, so four spans of time are compared, not single turns. A difference that may be none reads “no difference shown”; where there is no interval yet, “too variable to say”.',
+  },
+  {
+    id: 'interval-all-looks',
+    term: 'Interval over all looks',
+    also: 'confidence sequence',
+    text: 'An interval that holds however often somebody looks and whenever the trial stops. It is wider than one that is read once, at a time fixed before.',
   },
   {
     id: 'itl',
@@ -304,6 +315,11 @@ const own: Term[] = [
     text: 'The highest tested level such that it and every lower one meet all SLOs. Recorded: {rec.kv.sustained} under KV-aware routing, {rec.rr.sustained} under round-robin.',
   },
   {
+    id: 'sweep',
+    term: 'Sweep',
+    text: 'Measures each mode at each level, several times, each time from cold caches. The recorded tables are sweeps.',
+  },
+  {
     id: 'tensor-parallel',
     term: 'Tensor parallelism (TP)',
     text: 'One model cut over several GPUs that work on each token together.',
@@ -330,6 +346,11 @@ const own: Term[] = [
     term: 'TPOT',
     also: 'time per output token',
     text: 'Time per output token: (latency − TTFT) / (output tokens − 1), one value per request. p95 now {live.tpot.p95}.',
+  },
+  {
+    id: 'trial',
+    term: 'Trial',
+    text: 'Two modes in turns at one concurrency, in pairs, until the difference in one metric, chosen before the start, is decided.',
   },
   {
     id: 'ttft',

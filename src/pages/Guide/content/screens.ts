@@ -134,6 +134,29 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     ],
   },
   {
+    id: 'benchmarks',
+    title: 'Benchmarks',
+    page: 'benchmarks',
+    items: [
+      {
+        name: 'Start',
+        text: 'A trial says whether one mode is better than another at one concurrency, a sweep what each mode does at each level, a capacity search how much each sustains within the SLOs. All run on the cluster itself, each span on cold caches.',
+      },
+      {
+        name: 'Under way',
+        text: 'How far it is, the time left as estimated, and the figures so far with their intervals. It can be paused, resumed and cancelled; the workload is then as it was before.',
+      },
+      {
+        name: 'Result',
+        text: 'What it shows in sentences, differences and figures with their intervals, spans that do not count and why, and the report. One click makes it a baseline.',
+      },
+      {
+        name: 'Compare two results',
+        text: 'Any two results side by side as a report: recorded, imported or measured.',
+      },
+    ],
+  },
+  {
     id: 'events',
     title: 'Events',
     page: 'events',

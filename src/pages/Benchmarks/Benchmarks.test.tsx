@@ -1,0 +1,429 @@
+import React from 'react';
+import { act, configure, fireEvent, render, screen, waitFor, within } from '@testing-library/react';
+import { MemoryRouter, useLocation } from 'react-router-dom';
+
+import { ClientProvider, Problem, type Sweep, type SweepList } from '../../client';
+import { violations } from '../../test/axe';
+import { admin, FakeClient, viewer } from '../../test/fixtures';
+import { answered, settled } from '../../test/settled';
+import { stubSizes } from '../../test/sizes';
+import { defaults, difference, listOf, now, row, span, summaryOf, trial } from './fixtures';
+import Benchmarks from '.';
+
+// The page has a hundred inputs: to tell which of them are visible takes jsdom most of the time.
+configure({ defaultHidden: true });
+jest.setTimeout(120_000);
+
+beforeEach(() => stubSizes());
+afterEach(() => jest.restoreAllMocks());
+
+const done = trial({
+  id: 't0',
+  state: 'done',
+  ended: '2026-11-20T10:02:00Z',
+  progress: { spans: 8, spoiled: 1, seconds_used: 1300 },
+  words: ['KV-aware routing has a 25 % lower TTFT p95 than round-robin.', 'Throughput is higher, too.'],
+  trial: { verdict: 'b_better', pairs: 4, primary: difference(), others: [] },
+});
+
+/** A load generator with these sweeps. */
+class Booth extends FakeClient {
+  constructor(public sweeps: Sweep[] = []) {
+    super();
+    this.reads.mockImplementation((path) => this.answer(path));
+    this.writes.mockImplementation((method) => this.change(method));
+  }
+
+  offered: SweepList | Problem | undefined;
+  refusal: Problem | undefined;
+
+  private answer(path: string): Promise<unknown> {
+    if (path === '/baselines') {
+      const rows = [row('kv', 120), row('round_robin', 120)];
+      return Promise.resolve({ baselines: [{ name: 'h200', title: 'H200', kind: 'recorded', deployment: {}, rows }] });
+    }
+    if (path === '/sweeps') {
+      const list = this.offered ?? listOf(...this.sweeps);
+      return list instanceof Problem ? Promise.reject(list) : Promise.resolve(list);
+    }
+    const found = this.sweeps.find(({ id }) => path === `/sweeps/${id}`);
+    return found ? Promise.resolve(found) : Promise.reject(new Problem(404, 'there is no such sweep'));
+  }
+
+  private change(method: string): Promise<unknown> {
+    if (this.refusal) {
+      return Promise.reject(this.refusal);
+    }
+    return Promise.resolve(method === 'POST' ? { ...trial(), title: 'Mine' } : {});
+  }
+}
+
+function Address() {
+  return <output aria-label="Address">{useLocation().search}</output>;
+}
+
+async function show(booth: Booth, { me = admin, path = '/benchmarks' } = {}) {
+  booth.who.mockResolvedValue(me);
+  const running = booth.sweeps.find(({ state }) => state === 'running');
+  booth.show({ state: running ? { sweep: summaryOf(running) } : {} });
+  const result = render(
+    <ClientProvider client={booth}>
+      <MemoryRouter initialEntries={[path]} future={{ v7_startTransition: true, v7_relativeSplatPath: true }}>
+        <Benchmarks />
+        <Address />
+      </MemoryRouter>
+    </ClientProvider>
+  );
+  await settled(booth, '/sweeps');
+  await answered();
+  return { booth, ...result };
+}
+
+const region = (name: string) => within(screen.getByRole('region', { name }));
+const click = async (element: HTMLElement) => {
+  fireEvent.click(element);
+  await answered();
+};
+const type = (name: string, value: string) =>
+  fireEvent.change(screen.getByRole('textbox', { name: new RegExp(`^${name}`) }), { target: { value } });
+const startButton = () => region('Start').getByRole('button', { name: /^Start the/ });
+
+describe('the form', () => {
+  it('begins with a trial as the load generator suggests it, and starts what is asked', async () => {
+    const { booth } = await show(new Booth());
+    expect(region('Start').getByRole('radio', { name: /^Trial/ })).toBeChecked();
+    expect(region('All results').getByText(/^Nothing has been measured yet/)).toBeInTheDocument();
+    type('Concurrency', '40');
+    await click(screen.getByRole('button', { name: 'More settings' }));
+    type('Length of a span', '5');
+    await click(startButton());
+    const { title: _, ...usual } = defaults.trial;
+    expect(booth.writes.mock.calls).toEqual([
+      ['POST', '/sweeps?lane=main', { ...usual, levels: [40], span_seconds: 5 }],
+    ]);
+  });
+
+  it('has a form for each kind, which keeps what was typed, and the address says which', async () => {
+    await show(new Booth());
+    type('Concurrency', '40');
+    await click(screen.getByRole('radio', { name: /^Capacity search/ }));
+    expect(screen.getByLabelText('Address')).toHaveTextContent('?kind=capacity');
+    expect(screen.getByRole('textbox', { name: /^Levels to begin with/ })).toHaveValue('60, 100, 140, 180');
+    expect(screen.getByRole('textbox', { name: /^SLO: TTFT p95/ })).toHaveValue('600');
+    await click(screen.getByRole('radio', { name: /^Sweep/ }));
+    await click(screen.getByRole('checkbox', { name: 'Round-robin' }));
+    expect(region('Start').getByText(/^9 spans of at least 6 min/)).toBeInTheDocument();
+    await click(screen.getByRole('radio', { name: /^Trial/ }));
+    expect(screen.getByRole('textbox', { name: /^Concurrency/ })).toHaveValue('40');
+    await click(screen.getByRole('button', { name: 'Reset to the defaults' }));
+    expect(screen.getByRole('textbox', { name: /^Concurrency/ })).toHaveValue('120');
+  });
+
+  it('says at its field what cannot be, and does not start', async () => {
+    const { booth } = await show(new Booth());
+    type('Concurrency', '0');
+    expect(region('Start').getByText('A whole number from 1 to 10000')).toBeInTheDocument();
+    expect(startButton()).toBeDisabled();
+    expect(booth.writes).not.toHaveBeenCalled();
+  });
+
+  it('tells what the load generator has against it, at the field that it is about, unfolded', async () => {
+    const booth = new Booth();
+    booth.refusal = new Problem(422, 'span_seconds: 60 is too short here', 'span_seconds', 'from 90');
+    await show(booth);
+    expect(screen.queryByRole('textbox', { name: /^Length of a span/ })).not.toBeInTheDocument();
+    await click(startButton());
+    expect(screen.getByText('span_seconds: 60 is too short here')).toBeInTheDocument();
+    expect(screen.getByRole('textbox', { name: /^Length of a span/ })).toBeInTheDocument();
+    booth.refusal = new Problem(409, 'a mode change is in progress');
+    type('Length of a span', '90');
+    await click(startButton());
+    expect(screen.getByText('The trial was not started')).toBeInTheDocument();
+    expect(screen.getByText('a mode change is in progress')).toBeInTheDocument();
+  });
+
+  it('is for operators; others see why not', async () => {
+    await show(new Booth(), { me: viewer });
+    expect(startButton()).toBeDisabled();
+    expect(
+      region('Start').getByText('The role Viewer may look at benchmarks, but not start them.')
+    ).toBeInTheDocument();
+  });
+
+  it('says why a kind cannot be started', async () => {
+    const booth = new Booth();
+    booth.offered = { ...listOf(), defaults: [], modes: [] };
+    await show(booth);
+    expect(screen.getByText('The cluster has not told its routing modes yet. Is it running?')).toBeInTheDocument();
+  });
+
+  it('does not start a second one while one is in progress', async () => {
+    await show(new Booth([trial()]));
+    expect(startButton()).toBeDisabled();
+    expect(
+      region('Start').getByText(/^A trial is in progress: KV-aware against Round-robin at 120\. Only one/)
+    ).toBeInTheDocument();
+  });
+});
+
+describe('what is under way', () => {
+  it('has its time left, its span in words, and its differences so far', async () => {
+    await show(new Booth([trial()]));
+    const under = region('Under way');
+    expect(
+      under.getByText('7 spans measured, 1 spoiled; about 6 min 40 s left (estimated, as likely less as more).')
+    ).toBeInTheDocument();
+    expect(under.getByRole('progressbar')).toHaveAttribute('value', '1200');
+    expect(
+      under.getByText('Span 7: KV-aware at 120, warming up: 14 of 120 conversations of the beginning still in progress')
+    ).toBeInTheDocument();
+    const decides = within(under.getByRole('list', { name: 'What decides' }));
+    expect(decides.getByText('−25.0 %')).toBeInTheDocument();
+    expect(decides.getByText('(−40.0 to +2.0 %)')).toBeInTheDocument();
+    expect(decides.getByText('not decided')).toBeInTheDocument();
+    const others = within(under.getByRole('list', { name: 'Trade-offs' })).getAllByRole('listitem');
+    expect(others[0]).toHaveTextContent('Round-robin 2,817 tokens/s, KV-aware 3,168 tokens/s+12.5 %');
+    expect(others[1]).toHaveTextContent('+59.0 points(+55.0 to +63.0 points)KV-aware better');
+    expect(under.getByText(/throughput and latency are one piece of evidence/)).toBeInTheDocument();
+    expect(under.getByRole('list', { name: 'Spoiled spans' })).toHaveTextContent(
+      'Span 2, Round-robin at 120: 31 of 420 turns failed, the latest with status 503. It does not count.'
+    );
+  });
+
+  it.each([
+    [{ phase: 'switching', message: 'waiting for 3 workers' }, /switching: waiting for 3 workers$/],
+    [{ phase: 'switching' }, /preparing KV-aware routing with cold caches$/],
+    [{ phase: 'warming_up', warming_up: 0, seconds: 20, of: 60 }, /warming up: 20 of at least 60 s$/],
+    [
+      { phase: 'counting', seconds: 12, of: 60, turns: 1, attempt: 2 },
+      /^Span 7, second attempt: .* counting: 12 of at least 60 s, 1 turn$/,
+    ],
+    [{ phase: 'storing' }, /waiting until its turns are on the disk$/],
+  ] as const)('says of its span %j what is done', async (change, words) => {
+    await show(new Booth([trial({ progress: { ...trial().progress, span: { ...now, ...change } } })]));
+    expect(region('Under way').getByText(words)).toBeInTheDocument();
+  });
+
+  it('follows the snapshot from second to second', async () => {
+    const { booth } = await show(new Booth([trial()]));
+    const progress = { ...trial().progress, seconds_left: 30, span: { ...now, warming_up: 3 } };
+    act(() => booth.show({ state: { sweep: { ...summaryOf(trial()), progress } } }));
+    expect(region('Under way').getByText(/: 3 of 120 conversations of the beginning/)).toBeInTheDocument();
+    expect(region('Under way').getByText(/about 30 s left/)).toBeInTheDocument();
+  });
+
+  it('is paused and, after a question, cancelled', async () => {
+    const { booth } = await show(new Booth([trial()]));
+    await click(region('Under way').getByRole('button', { name: 'Pause' }));
+    expect(booth.writes).toHaveBeenLastCalledWith('PATCH', '/sweeps/t1', { state: 'paused' });
+    act(() => booth.show()); // the state that follows
+    await click(region('Under way').getByRole('button', { name: 'Cancel' }));
+    expect(booth.writes).toHaveBeenCalledTimes(1);
+    await click(screen.getByRole('button', { name: 'Cancel it' }));
+    expect(booth.writes).toHaveBeenLastCalledWith('PATCH', '/sweeps/t1', { state: 'cancelled' });
+  });
+
+  it('says why it is paused, and is resumed', async () => {
+    const paused = trial({ state: 'paused', reason: 'the workload was stopped by editor' });
+    const { booth } = await show(new Booth([paused]));
+    expect(region('Under way').getByText('Paused: the workload was stopped by editor')).toBeInTheDocument();
+    expect(region('Under way').getByText('7 spans measured, 1 spoiled.')).toBeInTheDocument();
+    expect(startButton()).toBeEnabled();
+    booth.refusal = new Problem(409, 'a sweep is in progress');
+    await click(region('Under way').getByRole('button', { name: 'Resume' }));
+    expect(booth.writes).toHaveBeenLastCalledWith('PATCH', '/sweeps/t1', { state: 'running' });
+    expect(screen.getByText('It was not resumed')).toBeInTheDocument();
+  });
+
+  it('says that it waits for the disk, or will not be decided', async () => {
+    const waiting = trial({
+      reason: 'waiting for the disk: no space left',
+      progress: { ...trial().progress, beyond: true },
+    });
+    await show(new Booth([waiting]));
+    expect(screen.getByText('Waiting for the disk: no space left')).toBeInTheDocument();
+    expect(
+      screen.getByText(/as things stand it will reach the end of its time \(1 h 0 min\) undecided/)
+    ).toBeInTheDocument();
+  });
+
+  it('is not steered by a viewer', async () => {
+    await show(new Booth([trial()]), { me: viewer });
+    expect(region('Under way').queryByRole('button', { name: 'Pause' })).not.toBeInTheDocument();
+    expect(region('Under way').getByText(/^Span 7/)).toBeInTheDocument();
+  });
+
+  it('shows no old second, and offers nothing, while the load generator is lost', async () => {
+    const { booth } = await show(new Booth([trial()]));
+    act(() => booth.lose());
+    expect(screen.getByText('The load generator does not answer')).toBeInTheDocument();
+    expect(screen.queryByText(/^Span 7: KV/)).not.toBeInTheDocument();
+    expect(region('Under way').getByRole('button', { name: 'Pause' })).toBeDisabled();
+    expect(startButton()).toBeDisabled();
+  });
+
+  it('of a sweep or a capacity search has curves that grow, and what is sustained', async () => {
+    const searching = trial({
+      request: defaults.capacity,
+      trial: undefined,
+      progress: { spans: 4, spoiled: 0, seconds_used: 900 },
+      capacity: {
+        modes: [
+          {
+            mode: { mode: 'round_robin', speculation: 'off' },
+            level: 96,
+            interval: [90, 100],
+            isolated: [130],
+            tested: [{ concurrency: 60, spans: 2, verdict: 'meets' }],
+          },
+          { mode: { mode: 'kv', speculation: 'off' }, isolated: [], tested: [] },
+        ],
+        crossing: { level: 148, interval: [140, 160], below: 'b' },
+      },
+    });
+    await show(new Booth([searching]));
+    const under = region('Under way');
+    expect(under.getAllByRole('figure')).toHaveLength(4);
+    expect(under.getByRole('list', { name: 'Lines' })).toHaveTextContent('Round-robin KV-aware');
+    expect(under.getByText('96 (90–100)')).toBeInTheDocument();
+    expect(under.getByText('meets the SLOs at 60; meets them above the first miss, too, at 130')).toBeInTheDocument();
+    expect(under.getByText('not known yet')).toBeInTheDocument();
+    expect(under.getByText('148 (140–160)')).toBeInTheDocument();
+    expect(under.getByText('below it, KV-aware has the lower TTFT p95')).toBeInTheDocument();
+    expect(under.getByText(/time left not known yet/)).toBeInTheDocument();
+    expect(under.getByRole('progressbar')).not.toHaveAttribute('value');
+  });
+
+  it('has a place for the figures before there are any', async () => {
+    await show(
+      new Booth([
+        trial({
+          request: defaults.sweep,
+          trial: undefined,
+          rows: [],
+          spans: [],
+          words: [],
+          progress: { spans: 0, of: 18, spoiled: 0, seconds_used: 0, seconds_left: 6480 },
+        }),
+      ])
+    );
+    expect(screen.getByText('The figures appear with the first span that counts.')).toBeInTheDocument();
+    expect(screen.getByText(/^0 of 18 spans measured; about 1 h 48 min left/)).toBeInTheDocument();
+    expect(screen.queryByRole('group', { name: 'Report' })).not.toBeInTheDocument();
+  });
+});
+
+describe('a result', () => {
+  it('has its words first, its figures with intervals, and its report in every format', async () => {
+    await show(new Booth([done]));
+    const result = region('Result');
+    expect(result.getByRole('group', { name: 'What it shows' })).toHaveTextContent(done.words.join(''));
+    const [, roundRobin] = within(result.getByRole('table')).getAllByRole('row');
+    expect(roundRobin).toHaveTextContent('120Round-robin725 ✕misses the SLO510–580');
+    expect(result.getByRole('link', { name: 'Open the report' })).toHaveAttribute(
+      'href',
+      '/api/v1/sweeps/t0/report.html'
+    );
+    expect(result.getByRole('link', { name: 'Report as TSV' })).toHaveAttribute('href', '/api/v1/sweeps/t0/report.tsv');
+    expect(result.getByRole('link', { name: /^Every second/ })).toHaveAttribute(
+      'href',
+      '/api/v1/sweeps/t0/seconds.csv'
+    );
+    expect(result.getByText('Done. 8 spans measured, 1 spoiled.')).toBeInTheDocument();
+  });
+
+  it('becomes a baseline under a name and a title', async () => {
+    const { booth } = await show(new Booth([done]));
+    await click(region('Result').getByRole('button', { name: 'Make it a baseline' }));
+    type('Name', 'mine');
+    type('Title', 'Mine');
+    await click(screen.getByRole('button', { name: 'Make the baseline' }));
+    expect(booth.writes).toHaveBeenLastCalledWith('POST', '/sweeps/t0/baseline', { name: 'mine', title: 'Mine' });
+    expect(screen.getByText(/^“Mine” is a baseline now/)).toBeInTheDocument();
+  });
+
+  it('says at its field why it is no baseline', async () => {
+    const booth = new Booth([done]);
+    booth.refusal = new Problem(422, 'name: it is that of a recorded one', 'name');
+    await show(booth);
+    await click(region('Result').getByRole('button', { name: 'Make it a baseline' }));
+    await click(screen.getByRole('button', { name: 'Make the baseline' }));
+    expect(screen.getByText('name: it is that of a recorded one')).toBeInTheDocument();
+  });
+
+  it('is deleted after a question', async () => {
+    const { booth } = await show(new Booth([done]));
+    await click(region('Result').getByRole('button', { name: 'Delete' }));
+    expect(booth.writes).not.toHaveBeenCalled();
+    await click(within(screen.getByRole('dialog')).getByRole('button', { name: 'Delete' }));
+    expect(booth.writes).toHaveBeenLastCalledWith('DELETE', '/sweeps/t0', undefined);
+  });
+
+  it('says that it was cancelled, or why it failed', async () => {
+    const cancelled = { ...done, state: 'cancelled', reason: 'by editor', trial: undefined } as const;
+    const { unmount } = await show(new Booth([cancelled]));
+    expect(region('Result').getByText(/^Cancelled by editor\. 8 spans measured/)).toBeInTheDocument();
+    unmount();
+    await show(new Booth([{ ...cancelled, state: 'failed', reason: 'the target died' }]));
+    expect(region('Result').getByText('The trial failed')).toBeInTheDocument();
+    expect(region('Result').getByText(/^the target died\./)).toBeInTheDocument();
+  });
+
+  it('is chosen from the list, and the address keeps it', async () => {
+    const older = {
+      ...done,
+      id: 's0',
+      request: { ...defaults.sweep, title: 'Before the upgrade' },
+      trial: undefined,
+      words: ['Older.'],
+    };
+    await show(new Booth([done, older]));
+    expect(region('Result').queryByText('Older.')).not.toBeInTheDocument();
+    await click(region('All results').getByRole('button', { name: 'Before the upgrade' }));
+    await waitFor(() => expect(region('Result').getByText('Older.')).toBeInTheDocument());
+    expect(screen.getByLabelText('Address')).toHaveTextContent('?show=s0');
+  });
+
+  it('of a viewer has no buttons that change anything', async () => {
+    await show(new Booth([done]), { me: viewer });
+    expect(region('Result').getByRole('link', { name: 'Open the report' })).toBeInTheDocument();
+    expect(region('Result').queryByRole('button', { name: /Delete|baseline/ })).not.toBeInTheDocument();
+  });
+
+  it('tells of its spans how they began and ended', async () => {
+    await show(new Booth([{ ...done, spans: [span(0, { cold: 'nonce', failed: 2 })] }]));
+    expect(region('Result').getByRole('list', { name: 'All spans', hidden: true })).toHaveTextContent(
+      'Span 1, Round-robin at 120, seed 77: 412 turns in 90.0 s, 2 failed; texts that no cache had seen'
+    );
+  });
+});
+
+describe('two results', () => {
+  it('that the address names are compared by a report', async () => {
+    await show(new Booth(), { path: '/benchmarks?a=h200%20round_robin%20off&b=h200%20kv%20off' });
+    expect(screen.getByRole('link', { name: 'Open the comparison' })).toHaveAttribute(
+      'href',
+      '/api/v1/report.html?a=h200&a_mode=round_robin&a_speculation=off&b=h200&b_mode=kv&b_speculation=off'
+    );
+  });
+
+  it('have to be two', async () => {
+    await show(new Booth(), { path: '/benchmarks?a=h200%20kv%20off&b=h200%20kv%20off' });
+    expect(screen.getByText(/^Choose two different results/)).toBeInTheDocument();
+    expect(screen.queryByRole('link', { name: 'Open the comparison' })).not.toBeInTheDocument();
+  });
+});
+
+it('says that nothing is known while there is no answer', async () => {
+  const booth = new Booth();
+  booth.offered = new Problem(503, 'The load generator is starting.');
+  await show(booth);
+  expect(screen.getByText('It is not known what has been measured')).toBeInTheDocument();
+  expect(screen.getByText('The load generator is starting.')).toBeInTheDocument();
+});
+
+it('has nothing against WCAG 2 AA', async () => {
+  const { container } = await show(new Booth([trial(), done]));
+  await click(screen.getByRole('button', { name: 'More settings' }));
+  expect(await violations(container)).toEqual([]);
+});

@@ -1,0 +1,64 @@
+import { Problem } from '../../client';
+import { defaultsOf, durationText, errorsOf, fieldOfProblem, split, toRequest, unitOf, fieldsOf } from './form';
+import { defaults, listOf } from './fixtures';
+
+const { limits } = listOf();
+
+describe.each(['trial', 'sweep', 'capacity'] as const)('the form of a %s', (kind) => {
+  it('asks by default for what the load generator says', () => {
+    const { title: _, ...usual } = { ...defaults[kind] };
+    expect(errorsOf(kind, defaultsOf(defaults[kind]), limits)).toEqual({});
+    expect(toRequest(kind, defaultsOf(defaults[kind]))).toEqual(usual);
+  });
+});
+
+it('has differences in per cent, of shares in points, objectives in milliseconds and times in minutes', () => {
+  const values = defaultsOf(defaults.trial);
+  expect(values).toMatchObject({ smallest: '5', 'slo.ttft': '600', 'slo.tpot': '60', max_seconds: '60' });
+  const smallest = fieldsOf('trial').find(({ name }) => name === 'smallest')!;
+  expect(unitOf(smallest, values)).toBe('%');
+  expect(unitOf(smallest, { ...values, primary: 'goodput' })).toBe('points');
+  expect(toRequest('trial', { ...values, smallest: '7.5', 'slo.ttft': '450', max_seconds: '12.5' })).toMatchObject({
+    smallest: 0.075,
+    slo: { ttft: 0.45, tpot: 0.06 },
+    max_seconds: 750,
+  });
+});
+
+it('says at its field what cannot be', () => {
+  const errors = (kind: 'trial' | 'sweep' | 'capacity', change: object) =>
+    errorsOf(kind, { ...defaultsOf(defaults[kind]), ...change }, limits);
+  expect(errors('trial', { smallest: '60' })).toEqual({ smallest: 'A number from 0.1 to 50' });
+  expect(errors('trial', { levels: '60, 120' })).toEqual({ levels: 'One level' });
+  expect(errors('trial', { levels: 'many' })).toEqual({ levels: 'A whole number from 1 to 10000' });
+  expect(errors('trial', { seed: '-1' })).toEqual({ seed: 'A whole number, not below 0' });
+  expect(errors('trial', { 'slo.ttft': '0' })).toEqual({ 'slo.ttft': 'A number above 0, up to 3600000' });
+  expect(errors('sweep', { levels: '60, 60' })).toEqual({ levels: 'Each level once' });
+  expect(errors('sweep', { levels: '' })).toEqual({ levels: 'At least one level' });
+  expect(errors('sweep', { levels: '60, 1.5' })).toEqual({ levels: 'Each level: a whole number from 1 to 10000' });
+  expect(errors('sweep', { repeats: '2.5' })).toEqual({ repeats: 'A whole number from 1 to 100' });
+  expect(errors('sweep', { modes: '' })).toEqual({ modes: 'At least one mode' });
+  expect(errors('capacity', { levels: '60' })).toEqual({ levels: 'At least two levels' });
+  expect(errors('capacity', { modes: 'kv off, kv draft, kv eagle3' })).toEqual({ modes: 'One or two modes' });
+});
+
+it('reads lists with commas, semicolons or spaces', () => {
+  expect(split('60, 80;100 120,')).toEqual(['60', '80', '100', '120']);
+  expect(split('kv off, round_robin off')).toEqual(['kv off', 'round_robin off']);
+});
+
+it('finds the field of a problem', () => {
+  const at = (kind: 'trial' | 'sweep', field?: string) => fieldOfProblem(kind, new Problem(422, 'no', field));
+  expect(at('trial', 'modes')).toBe('b');
+  expect(at('sweep', 'modes.mode')).toBe('modes');
+  expect(at('sweep', 'slo.ttft')).toBe('slo.ttft');
+  expect(at('sweep', 'primary')).toBeUndefined();
+  expect(at('sweep')).toBeUndefined();
+});
+
+it('tells how long it takes from the request alone', () => {
+  expect(durationText(defaults.trial)).toBe('At most 1 h 0 min; it ends by itself as soon as the question is decided.');
+  expect(durationText(defaults.sweep)).toBe(
+    '18 spans of at least 6 min 0 s: 1 h 48 min, and the time that the changes between them take.'
+  );
+});
