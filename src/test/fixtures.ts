@@ -1,4 +1,15 @@
-import type { Client, Column, Comparison, LaneSnapshot, LiveState, Me, Settings, Snapshot, State } from '../client';
+import type {
+  Client,
+  Column,
+  Comparison,
+  LaneSnapshot,
+  LiveState,
+  Me,
+  Settings,
+  Snapshot,
+  State,
+  SweepSummary,
+} from '../client';
 import { BehaviorSubject } from 'rxjs';
 
 /** The settings as they come with the load generator. */
@@ -36,6 +47,28 @@ export function state(change: Partial<State> = {}): State {
     questioner: 'built_in',
     start_rate: 10,
     target_rps: 25,
+    ...change,
+  };
+}
+
+/** A trial that has the workload. */
+export function sweepSummary(change: Partial<SweepSummary> = {}): SweepSummary {
+  return {
+    id: 't1',
+    lane: 'main',
+    state: 'running',
+    by: 'editor',
+    asked: '2026-11-20T09:40:00Z',
+    request: {
+      kind: 'trial',
+      modes: [
+        { mode: 'round_robin', speculation: 'off' },
+        { mode: 'kv', speculation: 'off' },
+      ],
+      levels: [120],
+    },
+    progress: { spans: 2, spoiled: 0, seconds_used: 300 },
+    words: [],
     ...change,
   };
 }

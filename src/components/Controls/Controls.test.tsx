@@ -4,7 +4,7 @@ import userEvent from '@testing-library/user-event';
 
 import { ClientProvider, Problem, type ModeChange } from '../../client';
 import { violations } from '../../test/axe';
-import { FakeClient, settings, viewer, type LaneChange } from '../../test/fixtures';
+import { FakeClient, settings, sweepSummary, viewer, type LaneChange } from '../../test/fixtures';
 import { answered } from '../../test/settled';
 import { Controls } from './Controls';
 import { FOLLOW_UP } from './useAction';
@@ -599,6 +599,48 @@ describe('the line of state', () => {
   });
 });
 
+describe('while a trial has the workload', () => {
+  const taken: LaneChange = { state: { sweep: sweepSummary() } };
+  const title = 'A trial is in progress: KV-aware against Round-robin at 120';
+
+  it('says so in place of what would be refused, and Stop pauses it', async () => {
+    const { client } = await showLane(taken);
+    expect(screen.getByText(title)).toBeInTheDocument();
+    expect(
+      screen.getByText('Pause it on Benchmarks to steer by hand. Stop pauses the trial, too.')
+    ).toBeInTheDocument();
+    expect(screen.getAllByRole('button').map(({ textContent }) => textContent)).toEqual(['Start', 'Stop', 'Drain']);
+    expect(screen.queryByRole('slider')).not.toBeInTheDocument();
+    expect(button('Start')).toBeDisabled();
+    await userEvent.click(button('Stop'));
+    expect(client.writes).toHaveBeenLastCalledWith('POST', '/workload/stop?lane=main', { drain: false });
+  });
+
+  it('can be stopped between its spans, too, when nothing could be started', async () => {
+    await showLane({ state: { ...stopped.state, sweep: sweepSummary() } });
+    expect(button('Start')).toBeDisabled();
+    expect(button('Stop')).toBeEnabled();
+  });
+
+  it('takes the word that a switch by hand is done, but cancels none', async () => {
+    const waits = { ...change, phase: 'waiting_for_operator' };
+    const { client } = await showLane({ state: { ...taken.state, phase: 'switching', mode_change: waits } });
+    expect(screen.queryByRole('button', { name: 'Cancel the change' })).not.toBeInTheDocument();
+    await userEvent.click(button('Confirm: done'));
+    expect(client.writes).toHaveBeenLastCalledWith('PUT', '/cluster/mode?lane=main', { ...change.to, confirm: true });
+  });
+
+  it('is said to viewers, too, and while the workload is brought back', async () => {
+    const client = new FakeClient();
+    client.who.mockResolvedValue(viewer);
+    client.show(taken);
+    await show(client);
+    expect(screen.getByText(title)).toBeInTheDocument();
+    act(() => client.show({ state: { sweep: sweepSummary({ state: 'paused' }) } }));
+    expect(screen.getByText(/the workload is being brought back to what it was before$/)).toBeInTheDocument();
+  });
+});
+
 describe('accessibility', () => {
   it.each<[string, (client: FakeClient) => void]>([
     ['loading', () => undefined],
@@ -613,6 +655,7 @@ describe('accessibility', () => {
       'failed',
       (client) => client.show({ state: { mode_change: { ...change, failed: true } }, target: { reachable: false } }),
     ],
+    ['taken by a trial', (client) => client.show({ state: { sweep: sweepSummary() } })],
     ['lost', (client) => (client.show(), client.lose())],
   ])('has nothing against it while %s', async (_, happen) => {
     const client = new FakeClient();

@@ -37,7 +37,6 @@ export function Differences({ trial, request }: DifferencesProps) {
       reach={reach}
     />
   );
-  const isInTurn = isLatency(primary.metric) && others.some(({ metric }) => metric === 'output_tokens_per_second');
   return (
     <div className={styles.all}>
       <h3>What decides</h3>
@@ -46,29 +45,24 @@ export function Differences({ trial, request }: DifferencesProps) {
       </ul>
       <p className={styles.note}>
         {modeText(b)} compared with {modeText(a)} after {number(trial.pairs)} {trial.pairs === 1 ? 'pair' : 'pairs'} of
-        spans. The bar is the 95 % interval over all looks together; the grey field is within the smallest difference of
-        interest, {number(100 * smallest, 1)} {isShare(primary.metric) ? 'points' : '%'}.
+        spans; left of the middle it is lower, right of it higher. The bar is the 95 % interval over all looks together;
+        the grey field is within the smallest difference of interest, {number(100 * smallest, 1)}{' '}
+        {isShare(primary.metric) ? 'points' : '%'}.
       </p>
       <Looks key={primary.metric} trial={trial} mode={b} />
       {others.length > 0 && (
         <>
-          <h3>Trade-offs</h3>
-          <ul className={styles.list} aria-label="Trade-offs">
+          <h3>The other metrics</h3>
+          <ul className={styles.list} aria-label="The other metrics">
             {others.map(row)}
           </ul>
           <p className={styles.note}>
             These intervals are wider, so that they hold for all {number(others.length)} metrics together.
-            {isInTurn &&
-              ' In a closed loop, throughput and latency are one piece of evidence: whoever answers sooner is asked sooner.'}
           </p>
         </>
       )}
     </div>
   );
-}
-
-function isLatency(metric: string): boolean {
-  return metric.startsWith('ttft') || metric.startsWith('tpot');
 }
 
 /** The furthest from 0 that has to be drawn, with some room; beyond 100 % an interval leaves the drawing. */

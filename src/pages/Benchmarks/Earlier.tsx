@@ -76,7 +76,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
       borderBottom: `1px solid ${theme.colors.border.weak}`,
     },
     '& thead th': { color: theme.colors.text.secondary, fontWeight: theme.typography.fontWeightMedium },
-    '& tr[aria-current]': { background: theme.colors.action.selected },
+    '& tr[aria-current]': { background: theme.colors.background.secondary },
     '& small': { display: 'block', color: theme.colors.text.secondary },
     '& th button': { height: 'auto', padding: 0, textAlign: 'left', whiteSpace: 'normal' },
   }),

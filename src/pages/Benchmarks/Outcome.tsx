@@ -65,7 +65,6 @@ export function Reports({ id }: { id: string }) {
         href={secondsAddress(client, id)}
         target="_self"
         download={`kv-booth-seconds-${id}.csv`}
-        aria-label="Every second of the cluster as CSV"
       >
         Every second, CSV
       </LinkButton>

@@ -38,7 +38,7 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
   return (
     <div className={styles.progress}>
       <div className={styles.line}>
-        <Bar progress={progress} />
+        <Bar request={request} progress={progress} />
         <span className={styles.words}>{progressText(summary)}</span>
         {canOperate && (
           <div className={styles.buttons} role="group" aria-label={`The ${word}`}>
@@ -121,10 +121,24 @@ function capital(words: string): string {
 }
 
 /** By spans where it is known how many there are, else by time; where neither is, it only moves. */
-function Bar({ progress: { spans, of, seconds_used: used, seconds_left: left } }: Pick<SweepSummary, 'progress'>) {
+function Bar({ request, progress }: Pick<SweepSummary, 'request' | 'progress'>) {
   const styles = useStyles2(getStyles);
-  const [value, max] = of ? [spans, of] : left === undefined ? [undefined, 1] : [used, Math.max(1, used + left)];
+  const [value, max] = barOf(request, progress);
   return <progress className={styles.bar} aria-label="Progress" max={max} value={value} />;
+}
+
+function barOf(
+  request: SweepSummary['request'],
+  progress: SweepSummary['progress']
+): [value: number | undefined, max: number] {
+  const { spans, of, seconds_used: used, seconds_left: left, beyond } = progress;
+  if (of) {
+    return [spans, of];
+  }
+  if (beyond && request.max_seconds) {
+    return [used, request.max_seconds];
+  }
+  return left === undefined ? [undefined, 1] : [used, Math.max(1, used + left)];
 }
 
 /** How many spans count, and how much time is left. */

@@ -346,7 +346,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '&:hover': { background: theme.colors.action.hover },
     '&:has(input:checked)': {
       borderColor: theme.colors.primary.border,
-      background: theme.colors.action.selected,
+      background: theme.colors.background.secondary,
     },
     '&:has(input:focus-visible)': { outline: `2px solid ${theme.colors.primary.border}`, outlineOffset: 2 },
     '& input': { accentColor: theme.colors.primary.main, margin: 0 },
@@ -355,7 +355,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   fields: css({
     display: 'grid',
     gridTemplateColumns: 'repeat(auto-fill, minmax(min(240px, 100%), 1fr))',
-    alignItems: 'start',
+    alignItems: 'end', // a field with a word of help is higher above its input
     gap: theme.spacing(2),
   }),
   field: css({ minWidth: 0 }),

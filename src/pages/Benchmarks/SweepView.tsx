@@ -116,13 +116,16 @@ function subtitle({ by, asked, ended, request: { slo, seed } }: SweepSummary, qu
 }
 
 function End({ summary }: { summary: SweepSummary }) {
-  const { state, reason, request } = summary;
+  const { state, reason, request, words } = summary;
   if (state === 'failed') {
     return (
       <Alert severity="error" title={`The ${kindWord(request.kind)} failed`} bottomSpacing={0}>
         {reason}. {progressText(summary)}
       </Alert>
     );
+  }
+  if (words.length > 0) {
+    return null; // they tell it, too
   }
   return (
     <p role="status">

@@ -5,7 +5,7 @@ import { MemoryRouter, useParams } from 'react-router-dom';
 
 import { ClientProvider, Problem } from '../../client';
 import { violations } from '../../test/axe';
-import { FakeClient, settings, viewer, type LaneChange } from '../../test/fixtures';
+import { FakeClient, settings, sweepSummary, viewer, type LaneChange } from '../../test/fixtures';
 import { answered } from '../../test/settled';
 import { PageBase } from '../navigation';
 import { Header, Navigation, PageRoutes, useBooth, useCurrentPage } from '.';
@@ -118,6 +118,17 @@ describe('Start and Stop', () => {
     act(() => client.lose());
     expect(button('Start')).toBeDisabled();
     expect(button('Stop')).toBeDisabled();
+  });
+
+  it('are on offer while a trial has the workload: it is stopped, and nothing started, between its spans, too', async () => {
+    const { client } = await show();
+    act(() => client.show({ state: { phase: 'stopped', running: false, sweep: sweepSummary() } }));
+    expect(screen.getByRole('button', { name: 'Start' })).toBeDisabled();
+    expect(screen.getByRole('button', { name: 'Start' })).toHaveAttribute(
+      'title',
+      'A trial is in progress: KV-aware against Round-robin at 120'
+    );
+    expect(screen.getByRole('button', { name: 'Stop' })).toBeEnabled();
   });
 
   it('start at the concurrency that the slider has set, and stop at once', async () => {

@@ -5,7 +5,16 @@ import { MemoryRouter, Route, Routes, useLocation } from 'react-router-dom';
 
 import { ClientProvider, Problem, type HistoryPoint, type Me } from '../../client';
 import { violations } from '../../test/axe';
-import { admin, column, comparison, FakeClient, improved, viewer, type LaneChange } from '../../test/fixtures';
+import {
+  admin,
+  column,
+  comparison,
+  FakeClient,
+  improved,
+  sweepSummary,
+  viewer,
+  type LaneChange,
+} from '../../test/fixtures';
 import { answered, settled } from '../../test/settled';
 import { DEBOUNCE, SETTLE } from '../../components/Controls/useConcurrency';
 import { laneChange } from '../../components/Diagram/fixtures';
@@ -213,6 +222,19 @@ describe('the keys', () => {
     await press(' ');
     await answered();
     expect(notices()).toBe('The workload was not stopped: a mode change is in progress');
+  });
+
+  it('only stop the workload while a trial has it, and say so', async () => {
+    const shown = await show({ state: { phase: 'stopped', running: false, sweep: sweepSummary() } }); // between its spans
+    const words =
+      'A trial is in progress: KV-aware against Round-robin at 120. Pause it on Benchmarks to steer by hand.';
+    for (const keys of ['k', '{ArrowUp}']) {
+      await press(keys);
+      expect(notices()).toContain(words);
+    }
+    expect(written(shown)).toEqual([]);
+    await press(' ');
+    expect(written(shown)).toEqual([['POST', '/workload/stop?lane=main', { drain: false }]]);
   });
 
   it('tell who may not operate why not, and nobody operates what is lost', async () => {

@@ -1,0 +1,99 @@
+/** Benchmarks: a short trial from the form to its report and a baseline of it, and who has the workload meanwhile. */
+import { violations } from '../axe.mjs';
+import { call, stateUntil, until } from '../booth.mjs';
+import { cuts } from '../layout.mjs';
+import { expect, host, Page, section, shoot, test } from './page.mjs';
+
+const MINUTE = 60_000;
+const NAME = 'journey-trial';
+
+const sweeps = async () => (await call('GET', '/api/v1/sweeps')).sweeps;
+const hasEnded = ({ state }) => ['done', 'cancelled', 'failed'].includes(state);
+
+/** Ends and deletes what was begun, so that the journeys after this one have the workload. */
+async function forget() {
+  for (const { id } of (await sweeps()).filter((one) => !hasEnded(one))) {
+    await call('PATCH', `/api/v1/sweeps/${id}`, { state: 'cancelled' });
+  }
+  await stateUntil('the workload is nobody’s', ({ sweep }) => sweep === undefined);
+  for (const { id } of await sweeps()) {
+    await call('DELETE', `/api/v1/sweeps/${id}`);
+  }
+  const { baselines } = await call('GET', '/api/v1/baselines');
+  if (baselines.some(({ name }) => name === NAME)) {
+    await call('DELETE', `/api/v1/baselines/${NAME}`);
+  }
+  await call('PATCH', '/api/v1/workload', { max_tokens: 1024, turns: { min: 3, max: 5 } });
+}
+
+test.beforeEach(forget);
+test.afterEach(forget);
+
+test('a trial is started, watched, ended, reported, and becomes a baseline', async ({ visit }) => {
+  await call('PATCH', '/api/v1/workload', { max_tokens: 16, turns: { min: 1, max: 1 } }); // answers of a moment
+  const page = await visit({ browser: { colorScheme: 'dark' } });
+  const booth = await Page.open(page, '/benchmarks');
+  const form = page.getByRole('form', { name: 'Trial' });
+  await form.getByRole('textbox', { name: /^Concurrency/ }).fill('4');
+  await form.getByRole('button', { name: 'More settings' }).click();
+  await form.getByRole('textbox', { name: /^Length of a span/ }).fill('2');
+  await form.getByRole('textbox', { name: /^Title/ }).fill('Journey’s trial');
+  await form.getByRole('button', { name: 'Start the trial' }).click();
+
+  const under = section(page, 'Under way');
+  await under.getByText(/^Span \d/).waitFor();
+  await expect(form.getByRole('button', { name: 'Start the trial' })).toBeDisabled();
+  await expect(booth.button('Start')).toBeDisabled();
+
+  // The first difference, of a trial that is under way or so clear that it has ended.
+  await page.getByRole('list', { name: 'What decides' }).waitFor({ timeout: 3 * MINUTE });
+  await shoot(page, 'benchmarks-under-way', { whole: true });
+  const [{ id }] = await sweeps();
+  if (await under.isVisible()) {
+    await under.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Cancel it' }).click();
+  }
+  const result = section(page, 'Result');
+  await result.getByText('Journey’s trial').first().waitFor();
+  const { rows, words } = await until('it has ended', async () => {
+    const sweep = await call('GET', `/api/v1/sweeps/${id}`);
+    return hasEnded(sweep) && sweep;
+  });
+  expect(rows.map(({ concurrency, mode }) => `${mode} at ${concurrency}`).sort()).toEqual([
+    'kv at 4',
+    'round_robin at 4',
+  ]);
+  await expect(result.getByRole('table').getByRole('row')).toHaveCount(1 + rows.length);
+  for (const sentence of words) {
+    await result.getByText(sentence, { exact: true }).waitFor();
+  }
+
+  const [report] = await Promise.all([
+    page.context().waitForEvent('page'),
+    result.getByRole('link', { name: 'Open the report' }).click(),
+  ]);
+  await report.getByRole('heading').first().waitFor();
+  await shoot(report, 'benchmarks-report', { whole: true });
+  await report.close();
+
+  await result.getByRole('button', { name: 'Make it a baseline' }).click();
+  const baseline = result.getByRole('form', { name: 'Make it a baseline' });
+  await baseline.getByRole('textbox', { name: /^Name/ }).fill(NAME);
+  await baseline.getByRole('button', { name: 'Make the baseline' }).click();
+  await result.getByText(/^“Journey’s trial” is a baseline now/).waitFor();
+  const { baselines } = await call('GET', '/api/v1/baselines');
+  expect(baselines.find(({ name }) => name === NAME).rows).toHaveLength(rows.length);
+
+  for (const [name, colorScheme, width, height] of [
+    ['dark', 'dark', 1280, 900],
+    ['light-phone', 'light', 390, 844],
+  ]) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await page.setViewportSize({ width, height });
+    await booth.settled();
+    await shoot(page, `benchmarks-${name}`, { whole: true });
+    expect(await booth.overflow(), name).toBe(0);
+    expect(await violations(page, host.ours), name).toEqual([]);
+    expect(await cuts(page, host.ours), name).toEqual([]);
+  }
+});
