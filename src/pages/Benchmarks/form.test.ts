@@ -1,5 +1,15 @@
-import { Problem } from '../../client';
-import { defaultsOf, durationText, errorsOf, fieldOfProblem, split, toRequest, unitOf, fieldsOf } from './form';
+import { Problem, type SweepList } from '../../client';
+import {
+  defaultsOf,
+  durationText,
+  errorsOf,
+  fieldOfProblem,
+  optionsOf,
+  split,
+  toRequest,
+  unitOf,
+  fieldsOf,
+} from './form';
 import { defaults, listOf } from './fixtures';
 
 const { limits } = listOf();
@@ -40,6 +50,16 @@ it('says at its field what cannot be', () => {
   expect(errors('sweep', { modes: '' })).toEqual({ modes: 'At least one mode' });
   expect(errors('capacity', { levels: '60' })).toEqual({ levels: 'At least two levels' });
   expect(errors('capacity', { modes: 'kv off, kv draft, kv eagle3' })).toEqual({ modes: 'One or two modes' });
+});
+
+it('tells modes apart that differ in a speculation without a name', () => {
+  const label = (...modes: SweepList['modes']) => optionsOf('modes', { ...listOf(), modes }).map((one) => one.label);
+  const [off, unknown] = [
+    { mode: 'kv', speculation: 'off' },
+    { mode: 'kv', speculation: 'not_recorded' },
+  ] as const;
+  expect(label(off)).toEqual(['KV-aware']);
+  expect(label(off, unknown)).toEqual(['KV-aware, speculation off', 'KV-aware, speculation not recorded']);
 });
 
 it('reads lists with commas, semicolons or spaces', () => {

@@ -1,7 +1,7 @@
 import type { ModeState, Problem, SimulationLimit, SweepKind, SweepList, SweepOrder, SweepRequest } from '../../client';
 import { number, span } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
-import { modeText } from '../../lib/names';
+import { modeText, speculationName } from '../../lib/names';
 
 import { isShare, metricName } from './metrics';
 
@@ -188,7 +188,7 @@ export function optionsOf(
   switch (entry) {
     case 'mode':
     case 'modes':
-      return list.modes.map((mode) => ({ value: modeKey(mode), label: modeText(mode) }));
+      return list.modes.map((mode) => ({ value: modeKey(mode), label: offerText(mode, list.modes) }));
     case 'metric':
       return list.metrics.map((value) => ({ value, label: metricName(value) }));
     case 'order':
@@ -207,6 +207,13 @@ export function optionsOf(
     default:
       return [];
   }
+}
+
+/** A mode as it is offered: with its speculation where its name alone would stand there twice. */
+function offerText(mode: ModeState, all: ModeState[]): string {
+  const name = modeText(mode);
+  const isAlone = all.filter((one) => modeText(one) === name).length === 1;
+  return isAlone ? name : `${name}, speculation ${speculationName(mode.speculation).toLowerCase()}`;
 }
 
 /** What the fields say by default. */

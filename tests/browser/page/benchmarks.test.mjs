@@ -23,7 +23,7 @@ async function forget() {
   if (baselines.some(({ name }) => name === NAME)) {
     await call('DELETE', `/api/v1/baselines/${NAME}`);
   }
-  await call('PATCH', '/api/v1/workload', { max_tokens: 1024, turns: { min: 3, max: 5 } });
+  await call('PATCH', '/api/v1/workload', { max_tokens: 1024, turns: { min: 3, max: 5 }, start_rate: 10 });
 }
 
 test.beforeEach(forget);
@@ -31,7 +31,7 @@ test.afterEach(forget);
 
 test('a trial is started, watched, ended, reported, and becomes a baseline', async ({ visit }) => {
   // Answers of a moment, on texts that nobody has in a cache: both modes do the same, so that nothing is decided soon.
-  await call('PATCH', '/api/v1/workload', { max_tokens: 16, turns: { min: 1, max: 1 }, openings: 0 });
+  await call('PATCH', '/api/v1/workload', { max_tokens: 16, turns: { min: 1, max: 1 }, openings: 0, start_rate: 1000 });
   const page = await visit({ browser: { colorScheme: 'dark' } });
   const booth = await Page.open(page, '/benchmarks');
   const form = page.getByRole('form', { name: 'Trial' });
