@@ -168,7 +168,7 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 	}
 	switch {
 	case json.Unmarshal(data, &r) != nil || len(r.Sides) == 0:
-		return b, false, nil
+		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader says what is wrong
 	case len(r.Sweep) == 0:
 		return b, true, api.Refuse("report", "one on two results", "one on a trial, sweep or capacity search, or a baseline")
 	}

@@ -41,11 +41,14 @@ func progressLine(v api.Sweep, s api.Snapshot) string {
 	if p.SecondsLeft != nil && !v.State.Ended() {
 		parts = append(parts, bar(p.SecondsUsed, *p.SecondsLeft), left(p))
 	}
+	done := spans(p.Spans)
 	if p.Of != nil {
-		parts = append(parts, fmt.Sprintf("%d of %s", p.Spans, spans(*p.Of)))
-	} else {
-		parts = append(parts, spans(p.Spans))
+		done = fmt.Sprintf("%d of %s", p.Spans, spans(*p.Of))
 	}
+	if p.Spoiled > 0 {
+		done += fmt.Sprintf(", %d more did not count", p.Spoiled)
+	}
+	parts = append(parts, done)
 	if p.Span != nil {
 		parts = append(parts, nowWords(*p.Span))
 	}

@@ -317,7 +317,11 @@ func (q *question) verdict(v api.Sweep) error {
 	case !v.State.Ended():
 		return undecided{fmt.Sprintf("the %s is unfinished. It has %s; the same command goes on from there", q.noun(), keeps)}
 	case v.Progress.Spans == 0:
-		return undecided{"nothing was measured: no span counts"}
+		reason := "nothing was measured: no span counts"
+		if n := len(v.Spans); n > 0 {
+			reason += ", the last one since: " + v.Spans[n-1].Spoiled
+		}
+		return undecided{reason}
 	}
 	return unanswered(v)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,6 +127,13 @@ func (d *desk) becomes(id string, change func(*api.Sweep)) {
 	}
 }
 
+// deletes deletes all of them.
+func (d *desk) deletes() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = nil
+}
+
 // ends lets a sweep end, with one span.
 func (d *desk) ends(id, verdict string) {
 	d.becomes(id, func(s *api.Sweep) {
@@ -143,8 +151,8 @@ func unfinished(state api.SweepState) *desk {
 type trial struct {
 	*question
 	desk    *desk
-	problem error // of the target
-	taken   bool  // whether the lane is
+	problem atomic.Pointer[string] // of the target
+	taken   atomic.Bool            // whether the lane is
 	lines   []string
 	out     strings.Builder
 	err     error
@@ -157,10 +165,15 @@ func newTrial(d *desk, r api.SweepRequest) *trial {
 	q := &trial{desk: d}
 	q.question = &question{
 		asked: &config.Sweep{Command: config.Trial, Request: r}, dir: "/data", desk: d,
-		ready: func() error { return q.problem },
+		ready: func() error {
+			if p := q.problem.Load(); p != nil {
+				return errors.New(*p)
+			}
+			return nil
+		},
 		state: func() api.State {
 			s := api.State{Speculation: api.SpeculationOff}
-			if q.taken {
+			if q.taken.Load() {
 				s.Sweep = new(api.SweepSummary)
 			}
 			return s
@@ -198,15 +211,15 @@ func TestQuestionIsAnswered(t *testing.T) {
 		q.outputs, _, err = report.OpenOutputs([]string{page, table})
 		require.NoError(t, err)
 		require.NoError(t, q.lookBack(t.Context()))
-		q.problem = errors.New("connection refused")
+		q.problem.Store(new("connection refused"))
 		q.start(t)
 		assert.Empty(t, q.desk.began)
 		assert.Equal(t, "trial waits: connection refused", q.line(api.Snapshot{}))
-		q.problem = nil
+		q.problem.Store(nil)
 		q.look()
 		require.Len(t, q.desk.began, 1)
 		assert.Equal(t, []api.ModeState{rrMode, {Mode: api.ModeKV, Speculation: api.SpeculationDraft}}, q.desk.began[0].Modes, "the speculation in force, where none is given")
-		q.taken = true
+		q.taken.Store(true)
 		q.desk.ends("new1", "b_better")
 		q.look()
 		select {
@@ -214,7 +227,7 @@ func TestQuestionIsAnswered(t *testing.T) {
 			t.Fatal("the cluster is not as it was before")
 		default:
 		}
-		q.taken = false
+		q.taken.Store(false)
 		<-q.served
 		require.NoError(t, q.err)
 		assert.Equal(t, "kv is better.\n\nreport of new1 as md\n", q.out.String())
@@ -266,11 +279,16 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 			},
 			"the trial is paused by ann. It has 0 spans so far, kept in /data; the same command goes on from there", unmeasured,
 		},
-		"deleted": {func(q *trial) { q.desk.all = nil }, "the trial is gone: it was deleted", unmeasured},
+		"deleted": {func(q *trial) { q.desk.deletes() }, "the trial is gone: it was deleted", unmeasured},
 		"failed": {func(q *trial) {
 			q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason = api.SweepFailed, "why" })
 		}, "the trial failed: why", broken},
-		"no span ever counts": {func(q *trial) { q.desk.becomes("new1", func(s *api.Sweep) { s.State = api.SweepDone }) }, "nothing was measured: no span counts", unmeasured},
+		"no span ever counts": {func(q *trial) {
+			q.desk.becomes("new1", func(s *api.Sweep) {
+				s.State, s.Spans = api.SweepDone, []api.SweepSpan{{Spoiled: "it was late"}}
+			})
+		}, "nothing was measured: no span counts, the last one since: it was late", unmeasured},
+		"no span": {func(q *trial) { q.desk.becomes("new1", func(s *api.Sweep) { s.State = api.SweepDone }) }, "nothing was measured: no span counts", unmeasured},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -367,6 +385,7 @@ func TestProgressLine(t *testing.T) {
 	switching.Progress.Span = &api.SweepNow{Attempt: 1, Mode: rrMode, Concurrency: 60, Phase: api.SpanSwitching, Message: "restarting"}
 	levels := v
 	levels.Request.Kind, levels.Progress.Of, levels.Progress.Span = api.SweepLevels, new(18), nil
+	levels.Progress.Spoiled = 2
 	paused := v
 	paused.State, paused.Reason, paused.Progress.Span, paused.Progress.SecondsLeft = api.SweepPaused, "by ann", nil, nil
 	for _, row := range []struct {
@@ -377,7 +396,7 @@ func TestProgressLine(t *testing.T) {
 		{decided, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · kv at 60 again counting 34/60 s, 99 turns · ttft_p95 of kv -23.1 % (-30.2 to -15.4)"},
 		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · first look, round_robin at 60 warming up 3 s, 12 first conversations to end"},
 		{switching, "trial · [#####-----] 50 % · about 6 min left · 4 spans · round_robin at 60: changing the mode: restarting"},
-		{levels, "sweep · [#####-----] 50 % · about 6 min left · 4 of 18 spans"},
+		{levels, "sweep · [#####-----] 50 % · about 6 min left · 4 of 18 spans, 2 more did not count"},
 		{paused, "trial paused by ann · 4 spans"},
 	} {
 		assert.Equal(t, row.want, progressLine(row.sweep, api.Snapshot{}))
