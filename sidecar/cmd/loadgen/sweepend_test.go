@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/loadgen/baseline"
 )
 
@@ -144,10 +147,49 @@ func TestTrialGoesOn(t *testing.T) {
 	assert.Equal(t, []int{4}, list.Sweeps[0].Request.Levels)
 	assert.Equal(t, began.ID, list.Sweeps[1].ID)
 	assert.Equal(t, api.SweepCancelled, list.Sweeps[1].State)
+	helpTellsDefaults(t, list.Defaults)
 	_, err = p.client.PatchSweep(t.Context(), p.lane().State.Sweep.ID, api.SweepPatch{State: api.SweepCancelled})
 	require.NoError(t, err)
 	assert.Equal(t, unmeasured, p.code())
 	assert.Contains(t, p.log.String(), "loadgen: the trial was cancelled by ")
+}
+
+// helpTellsDefaults holds what the help of the commands says of flags that are left out
+// against what is then asked.
+func helpTellsDefaults(t *testing.T, defaults []api.SweepRequest) {
+	t.Helper()
+	require.Len(t, defaults, len(api.SweepKinds))
+	for _, r := range defaults {
+		var out bytes.Buffer
+		_, _, err := config.Load([]string{"help", string(r.Kind)}, nil, &out)
+		require.NoError(t, err)
+		text := strings.Join(strings.Fields(out.String()), " ")
+		says := func(flag, value string) {
+			_, text, found := strings.Cut(text, "--"+flag+"=")
+			require.True(t, found, flag)
+			text, _, _ = strings.Cut(text, " --")
+			assert.Contains(t, text, value, "%s --%s", r.Kind, flag)
+		}
+		length := func(seconds float64) string { // 1h, not 1h0m0s
+			text := (time.Duration(seconds) * time.Second).String()
+			text = strings.ReplaceAll(text, "m0s", "m")
+			return "Without it, " + strings.ReplaceAll(text, "h0m", "h") + "."
+		}
+		says("span", length(*r.Seconds))
+		switch r.Kind {
+		case api.SweepTrial:
+			says("primary", "Without it, "+*r.Primary+".")
+			says("smallest", fmt.Sprintf("%g is 5 %%", *r.Smallest))
+			says("max-time", length(*r.MaxSeconds))
+		case api.SweepLevels:
+			says("repeats", fmt.Sprintf("Without it, %d.", *r.Repeats))
+			says("snapshots", fmt.Sprintf("Without it, %d.", *r.Snapshots))
+			says("warm-up", length(*r.WarmUp))
+		case api.SweepCapacity:
+			says("resolution", fmt.Sprintf("Without it, %d.", *r.Resolution))
+			says("max-time", length(*r.MaxSeconds))
+		}
+	}
 }
 
 // A trial of modes that the driver does not offer is bad input, once the cluster has told

@@ -55,11 +55,11 @@ type (
 		Anew      bool          `help:"Cancel what is unfinished in the data directory instead of going on with it."`
 	}
 	capacityFlags struct {
-		Levels     []string      `form:"level" placeholder:"N" help:"Concurrencies to begin with, at least two. Without it, four from end to end of the slider."`
+		Levels     []string      `form:"level" placeholder:"N" help:"Concurrencies to begin with, at least two. Without it, some from end to end of the slider."`
 		Modes      []string      `form:"offer" placeholder:"MODE" help:"One or two modes. Without it, round_robin and kv."`
-		Resolution int           `limit:"resolution" help:"How many conversations the answer may be off. Without it, 5."`
+		Resolution int           `limit:"resolution" help:"How many conversations the answer may be off. Without it, 8."`
 		Span       time.Duration `limit:"span_seconds" help:"How long a span counts, at least. Without it, 1m."`
-		MaxTime    time.Duration `limit:"max_seconds" help:"When the search ends with what it has found. Without it, 4h."`
+		MaxTime    time.Duration `limit:"max_seconds" help:"When the search ends with what it has found. Without it, 6h."`
 		Anew       bool          `help:"Cancel what is unfinished in the data directory instead of going on with it."`
 	}
 	compareFlags struct {
