@@ -94,3 +94,8 @@ export function differenceText(difference: Difference): string {
   const field = fields[difference.field] ?? difference.field;
   return `${field} ${difference.live} against ${difference.baseline}`;
 }
+
+/** A mode with its speculation as a key, and as the value of a field: "kv off". */
+export function modeKey({ mode, speculation }: ModeState): string {
+  return `${mode} ${speculation}`;
+}

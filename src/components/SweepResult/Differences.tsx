@@ -1,58 +1,249 @@
-import React, { memo } from 'react';
+import React, { useState } from 'react';
+import { css, cx } from '@emotion/css';
 
+import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
-import type { SweepRequest, TrialState } from '../../client';
-import { visuallyHidden } from '../../lib/styles';
-import { metricName, metricValue } from './metrics';
-import { getTableStyles } from './table';
-import { armsOf, differenceWithInterval, outcomeText } from './trial';
+import type { ModeState, SweepRequest, TrialDifference, TrialState } from '../../client';
+import { Curve } from '../Curve';
+import { number } from '../../lib/format';
+import { verdicts } from '../../lib/styles';
+import { modeText } from '../../lib/names';
+
+import { differenceText, intervalText, isShare, metricName, metricValue } from './metrics';
 
 interface DifferencesProps {
   trial: TrialState;
   request: SweepRequest;
 }
 
-const CAPTION = 'Differences between the two modes, with their 95 % intervals';
-
-/** Each metric of a trial in both modes; the first one decides. */
-export const Differences = memo(function Differences({ trial: { primary, others }, request }: DifferencesProps) {
-  const styles = useStyles2(getTableStyles);
-  const [a, b] = armsOf(request);
-  const all = primary ? [primary, ...others] : others;
-  if (all.length === 0) {
-    return null;
+/** What a trial knows: the metric that decides, and the others, each as a difference with its interval. */
+export function Differences({ trial, request }: DifferencesProps) {
+  const styles = useStyles2(getStyles);
+  const { primary, others } = trial;
+  const [a, b] = request.modes ?? [];
+  if (!primary || !a || !b) {
+    return <p className={styles.note}>The first difference appears with the first pair of spans.</p>;
   }
+  const smallest = request.smallest ?? 0;
+  const reach = reachOf([primary, ...others], smallest);
+  const row = (one: TrialDifference) => (
+    <Row
+      key={one.metric}
+      difference={one}
+      a={a}
+      b={b}
+      smallest={one === primary ? smallest : undefined}
+      reach={reach}
+    />
+  );
   return (
-    <div className={styles.container} tabIndex={0} role="group" aria-label={CAPTION}>
-      <table className={styles.table}>
-        <caption className={visuallyHidden}>{CAPTION}</caption>
-        <thead>
-          <tr>
-            <th scope="col">Metric</th>
-            {[a, b, 'Difference'].map((name) => (
-              <th key={name} scope="col" className={styles.figure}>
-                {name}
-              </th>
-            ))}
-            <th scope="col">What that shows</th>
-          </tr>
-        </thead>
-        <tbody>
-          {all.map((one) => (
-            <tr key={one.metric}>
-              <th scope="row">
-                {metricName(one.metric)}
-                {one === primary && <span className={styles.beside}>primary: it decides</span>}
-              </th>
-              <td className={styles.figure}>{metricValue(one.metric, one.a)}</td>
-              <td className={styles.figure}>{metricValue(one.metric, one.b)}</td>
-              <td className={styles.figure}>{differenceWithInterval(one)}</td>
-              <td>{outcomeText(one, request)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+    <div className={styles.all}>
+      <h3>What decides</h3>
+      <ul className={styles.list} aria-label="What decides">
+        {row(primary)}
+      </ul>
+      <p className={styles.note}>
+        {modeText(b)} compared with {modeText(a)} after {number(trial.pairs)} {trial.pairs === 1 ? 'pair' : 'pairs'} of
+        spans; left of the middle it is lower, right of it higher. The bar is the 95 % interval over all looks together;
+        the grey field is within the smallest difference of interest, {number(100 * smallest, 1)}{' '}
+        {isShare(primary.metric) ? 'points' : '%'}.
+      </p>
+      <Looks key={primary.metric} trial={trial} mode={b} />
+      {others.length > 0 && (
+        <>
+          <h3>The other metrics</h3>
+          <ul className={styles.list} aria-label="The other metrics">
+            {others.map(row)}
+          </ul>
+          <p className={styles.note}>
+            These intervals are wider, so that they hold for all {number(others.length)} metrics together.
+          </p>
+        </>
+      )}
     </div>
   );
-});
+}
+
+/** The furthest from 0 that has to be drawn, with some room; beyond 100 % an interval leaves the drawing. */
+function reachOf(all: TrialDifference[], smallest: number): number {
+  const furthest = Math.max(2 * smallest, ...all.flatMap(({ interval }) => interval.map(Math.abs)));
+  return Math.min(1, 1.1 * (Number.isFinite(furthest) ? furthest : 1));
+}
+
+interface RowProps {
+  difference: TrialDifference;
+  a: ModeState;
+  b: ModeState;
+  /** Undefined where none is asked for. */
+  smallest?: number;
+  reach: number;
+}
+
+/** One metric: both values, the difference in words, and its interval around zero. */
+function Row({ difference, a, b, smallest, reach }: RowProps) {
+  const styles = useStyles2(getStyles);
+  const { metric, difference: estimate, interval } = difference;
+  const [low, high] = interval.map((value) => place(value, reach));
+  return (
+    <li className={styles.row}>
+      <div className={styles.name}>
+        <b>{metricName(metric)}</b>
+        <small>
+          {modeText(a)} {metricValue(metric, difference.a)}, {modeText(b)} {metricValue(metric, difference.b)}
+        </small>
+      </div>
+      <div className={styles.words}>
+        <b>{differenceText(metric, estimate)}</b>
+        <small>({intervalText(difference)})</small>
+        <Outcome outcome={difference.outcome} a={a} b={b} />
+      </div>
+      <div className={styles.plot} aria-hidden="true">
+        {smallest !== undefined && (
+          <span
+            className={styles.smallest}
+            style={{ left: place(-smallest, reach), right: `calc(100% - ${place(smallest, reach)})` }}
+          />
+        )}
+        <span className={styles.zero} />
+        <span
+          className={cx(styles.bar, styles[toneOf(difference.outcome)])}
+          style={{ left: low, right: `calc(100% - ${high})` }}
+        />
+        <span className={cx(styles.dot, styles[toneOf(difference.outcome)])} style={{ left: place(estimate, reach) }} />
+      </div>
+    </li>
+  );
+}
+
+function place(value: number, reach: number): string {
+  return `${50 + 50 * Math.max(-1, Math.min(1, value / reach))}%`;
+}
+
+function toneOf(outcome: TrialDifference['outcome']): 'better' | 'worse' | 'same' {
+  return outcome === 'b_better' ? 'better' : outcome === 'a_better' ? 'worse' : 'same';
+}
+
+function Outcome({ outcome, a, b }: { outcome: TrialDifference['outcome']; a: ModeState; b: ModeState }) {
+  const styles = useStyles2(getStyles);
+  const words = {
+    running: 'not decided',
+    no_difference: 'no difference of interest',
+    a_better: `${modeText(a)} better`,
+    b_better: `${modeText(b)} better`,
+  };
+  return <span className={styles[toneOf(outcome)]}>{words[outcome]}</span>;
+}
+
+/** One look at the primary difference. */
+interface Look {
+  pairs: number;
+  at: number;
+  low: number;
+  high: number;
+}
+
+/** How the interval shrinks from pair to pair, as far as somebody has watched. */
+function Looks({ trial, mode }: { trial: TrialState; mode: ModeState }) {
+  const styles = useStyles2(getStyles);
+  const [looks, setLooks] = useState<Look[]>([]);
+  const { pairs, primary } = trial;
+  if (primary && looks.at(-1)?.pairs !== pairs) {
+    const [low, high] = primary.interval;
+    setLooks([...looks, { pairs, at: primary.difference, low, high }]);
+  }
+  if (looks.length < 2 || !primary) {
+    return null;
+  }
+  const reach = Math.min(1, Math.max(...looks.flatMap(({ low, high }) => [Math.abs(low), Math.abs(high)])));
+  const [first, last] = [looks[0].pairs, looks[looks.length - 1].pairs];
+  const ticks = [-reach, 0, reach].map((at) => ({ at, text: differenceText(primary.metric, at) }));
+  const within = (value: number) => Math.max(-reach, Math.min(reach, value));
+  return (
+    <figure className={styles.looks}>
+      <figcaption>Since this page was opened, pair by pair</figcaption>
+      <div className={styles.curve}>
+        <Curve
+          label={`The difference in ${metricName(primary.metric)} and its interval, from pair ${first} to pair ${last}`}
+          x={{ min: first, max: last, ticks: looks.map((look) => ({ at: look.pairs, text: number(look.pairs) })) }}
+          y={{ min: -reach, max: reach, ticks }}
+          lines={[
+            {
+              key: 'difference',
+              tone: mode.mode,
+              dots: true,
+              points: looks.map((look) => [look.pairs, within(look.at)]),
+            },
+          ]}
+          bands={[
+            {
+              key: 'interval',
+              tone: mode.mode,
+              points: looks.map((look) => [look.pairs, within(look.low), within(look.high)]),
+            },
+          ]}
+        />
+      </div>
+    </figure>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => {
+  const tones = verdicts(theme);
+  return {
+    better: css(tones.better),
+    worse: css(tones.worse),
+    same: css(tones.same),
+    all: css({
+      display: 'flex',
+      flexDirection: 'column',
+      gap: theme.spacing(1),
+      '& h3': { ...theme.typography.h5, margin: theme.spacing(1, 0, 0) },
+    }),
+    list: css({
+      display: 'flex',
+      flexDirection: 'column',
+      gap: theme.spacing(1),
+      margin: 0,
+      padding: 0,
+      listStyle: 'none',
+    }),
+    row: css({
+      display: 'grid',
+      gridTemplateColumns: 'repeat(auto-fit, minmax(min(280px, 100%), 1fr))',
+      alignItems: 'center',
+      gap: theme.spacing(0.5, 2),
+      fontVariantNumeric: 'tabular-nums',
+      '& b': { fontWeight: theme.typography.fontWeightMedium },
+      '& small': { color: theme.colors.text.secondary },
+    }),
+    name: css({ display: 'flex', flexDirection: 'column', minWidth: 0 }),
+    words: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'baseline', gap: theme.spacing(0, 1) }),
+    plot: css({
+      position: 'relative',
+      height: 24,
+      borderBlock: `1px solid ${theme.colors.border.weak}`,
+      '& > *': { position: 'absolute' },
+    }),
+    smallest: css({ top: 0, bottom: 0, background: theme.colors.action.selected }),
+    zero: css({ top: 0, bottom: 0, left: '50%', borderLeft: `1px solid ${theme.colors.border.strong}` }),
+    bar: css({ top: '50%', height: 6, marginTop: -3, minWidth: 2, background: 'currentColor', opacity: 0.6 }),
+    dot: css({
+      top: '50%',
+      width: 12,
+      height: 12,
+      margin: '-6px 0 0 -6px',
+      borderRadius: theme.shape.radius.circle,
+      background: 'currentColor',
+    }),
+    note: css({
+      ...theme.typography.bodySmall,
+      margin: 0,
+      maxWidth: '110ch',
+      color: theme.colors.text.secondary,
+      textWrap: 'pretty',
+    }),
+    looks: css({ margin: 0, maxWidth: 560, '& figcaption': { color: theme.colors.text.secondary } }),
+    curve: css({ height: 150, padding: theme.spacing(2, 4, 3, 9), fontSize: theme.typography.bodySmall.fontSize }),
+  };
+};

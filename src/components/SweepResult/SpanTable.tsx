@@ -31,6 +31,8 @@ export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[]
                 {name}
               </th>
             ))}
+            <th scope="col">Cold by</th>
+            <th scope="col">Seed</th>
             <th scope="col">Ended</th>
             <th scope="col">Outcome</th>
           </tr>
@@ -47,7 +49,7 @@ export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[]
 
 function Row({ span }: { span: SweepSpan }) {
   const styles = useStyles2(getTableStyles);
-  const { attempt, mode, concurrency, row, turns, failed, until, spoiled } = span;
+  const { attempt, mode, concurrency, row, turns, failed, until, spoiled, cold, seed } = span;
   return (
     <tr>
       <th scope="row">
@@ -60,6 +62,8 @@ function Row({ span }: { span: SweepSpan }) {
       <td className={styles.figure}>{number(turns)}</td>
       <td className={styles.figure}>{number(failed)}</td>
       <td className={styles.figure}>{duration(countedSeconds(span))}</td>
+      <td>{cold === 'nonce' ? 'texts of its own' : 'emptied caches'}</td>
+      <td>{seed}</td>
       <td>{new Date(until).toLocaleTimeString()}</td>
       <td className={cx(styles.reason, spoiled && styles.spoiled)}>{spanOutcome(span)}</td>
     </tr>

@@ -5,9 +5,8 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Sweep } from '../../client';
-import { modeText } from '../../lib/names';
 import { Curve, CurveSign, levels } from '../Curve';
-import { curvesOf, keyOf, modesOf } from './model';
+import { curvesOf, linesOf } from './model';
 import type { Recorded } from './useRecorded';
 
 interface SweepCurvesProps {
@@ -19,13 +18,14 @@ interface SweepCurvesProps {
 export const SweepCurves = memo(function SweepCurves({ sweep: { rows, request }, recorded }: SweepCurvesProps) {
   const styles = useStyles2(getStyles);
   const curves = useMemo(() => curvesOf(rows, recorded?.rows ?? [], request.slo), [rows, recorded, request.slo]);
-  const x = levels(rows.map(({ concurrency }) => concurrency));
+  const asked = request.levels ?? [];
+  const x = levels([...new Set([...asked, ...rows.map(({ concurrency }) => concurrency)])].sort((a, b) => a - b));
   return (
     <div>
       <ul className={styles.legend} aria-label="Lines">
-        {modesOf(rows).map((mode) => (
-          <li key={keyOf(mode)}>
-            <CurveSign tone={mode.mode} /> {modeText(mode)}
+        {linesOf(rows).map(({ key, name, tone, look }) => (
+          <li key={key}>
+            <CurveSign tone={tone} look={look} /> {name}
           </li>
         ))}
         <li>
@@ -53,7 +53,7 @@ export const SweepCurves = memo(function SweepCurves({ sweep: { rows, request },
                 limit={limit}
               />
             </div>
-            {isCut && <small className={styles.cut}>Values above {y.ticks.at(-1)?.text} are not drawn.</small>}
+            {isCut && <small className={styles.cut}>Values above {y.ticks.at(-1)?.text} are not drawn; the table has them.</small>}
           </figure>
         ))}
       </div>

@@ -8,10 +8,9 @@ import type { Sweep } from '../../client';
 import { Troubles } from '../Status';
 import { Chooser } from './Chooser';
 import { SpanTable } from './SpanTable';
-import { SweepCurves } from './SweepCurves';
-import { SweepTable } from './SweepTable';
-import { useRecorded } from './useRecorded';
-import { hasEnded, useSweep, type Shown } from './useSweep';
+import { SweepFigures } from './SweepFigures';
+import { useShown, type Shown } from './useShown';
+import { hasEnded } from './useSweeps';
 import { Verdict } from './Verdict';
 
 /** What of a sweep is shown: what it says, its curves with their table, or its spans. */
@@ -31,7 +30,7 @@ interface SweepResultProps {
 /** One part of what a trial, a sweep of levels or a capacity search has measured. It only reads. */
 export function SweepResult({ lane, id, part, pageHref, onChoose }: SweepResultProps) {
   const styles = useStyles2(getStyles);
-  const shown = useSweep(lane, id);
+  const shown = useShown(lane, id);
   return (
     <div className={styles.stack}>
       {part === 'verdict' && <Troubles live={shown.live} withoutVerdict />}
@@ -48,23 +47,9 @@ export function SweepResult({ lane, id, part, pageHref, onChoose }: SweepResultP
 
 const parts: Record<SweepPart, (sweep: Sweep) => ReactNode> = {
   verdict: (sweep) => <Verdict sweep={sweep} />,
-  curves: (sweep) => <Curves sweep={sweep} />,
+  curves: (sweep) => <SweepFigures sweep={sweep} />,
   spans: (sweep) => <SpanTable spans={sweep.spans} />,
 };
-
-/** The curves beside the recorded result, with all of their figures as a table. */
-function Curves({ sweep }: { sweep: Sweep }) {
-  const recorded = useRecorded(sweep);
-  if (sweep.rows.length === 0) {
-    return <p role="status">No span counts yet: a curve begins with the first one that does.</p>;
-  }
-  return (
-    <>
-      <SweepCurves sweep={sweep} recorded={recorded} />
-      <SweepTable sweep={sweep} recorded={recorded} />
-    </>
-  );
-}
 
 /** The sweep, once it is known, or why there is none. */
 function Content({ shown, pageHref, children }: { shown: Shown; pageHref: string; children(sweep: Sweep): ReactNode }) {
@@ -112,7 +97,7 @@ function Stale({ shown: { problem, sweep, asOf } }: { shown: Shown }) {
       <div>{problem.message}</div>
       {sweep && (
         <div>
-          {hasEnded(sweep)
+          {hasEnded(sweep.state)
             ? 'What is shown has ended, and is complete.'
             : `What is shown is as of ${new Date(asOf ?? 0).toLocaleTimeString()}.`}
         </div>

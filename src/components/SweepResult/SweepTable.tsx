@@ -6,10 +6,10 @@ import type { BaselineRow, Sweep } from '../../client';
 import { digits, number } from '../../lib/format';
 import { sloLevel } from '../../lib/slo';
 import { visuallyHidden } from '../../lib/styles';
-import { modeText } from '../../lib/names';
+import { modeKey, modeText } from '../../lib/names';
 import { SLOMark } from '../Comparison';
 import { metrics, range, type Metric } from './metrics';
-import { keyOf, recordedFor } from './model';
+import { recordedFor } from './model';
 import { getTableStyles } from './table';
 import type { Recorded } from './useRecorded';
 
@@ -36,11 +36,14 @@ export const SweepTable = memo(function SweepTable({ sweep: { rows, request }, r
                 {name}, {unit}
               </th>
             ))}
+            <th scope="col" className={styles.figure}>
+              Turns
+            </th>
           </tr>
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={`${row.concurrency} ${keyOf(row)}`}>
+            <tr key={`${row.concurrency} ${modeKey(row)}`}>
               <th scope="row">{number(row.concurrency)}</th>
               <td>{modeText(row)}</td>
               {metrics.map((metric) => (
@@ -52,6 +55,7 @@ export const SweepTable = memo(function SweepTable({ sweep: { rows, request }, r
                   slo={request.slo}
                 />
               ))}
+              <td className={styles.figure}>{number(row.n)}</td>
             </tr>
           ))}
         </tbody>

@@ -7,10 +7,9 @@ import { LinkButton, useStyles2 } from '@grafana/ui';
 import { sweepReportAddress, useClient, type Sweep } from '../../client';
 import { span } from '../../lib/format';
 import { kindName, spanText, sweepName } from '../../lib/sweeps';
-import { CapacityTable } from './CapacityTable';
+import { CapacityView } from './CapacityView';
 import { Differences } from './Differences';
 import { spansText } from './model';
-import { trialText } from './trial';
 
 /** What a sweep says so far, how far it is, and of a trial each difference with its interval. */
 export function Verdict({ sweep }: { sweep: Sweep }) {
@@ -33,9 +32,9 @@ export function Verdict({ sweep }: { sweep: Sweep }) {
         </LinkButton>
       </div>
       <State sweep={sweep} />
-      <Words words={words.length > 0 ? words : trial ? [trialText(trial, request)] : []} />
-      {trial && <Differences trial={trial} request={request} />}
-      {capacity && <CapacityTable capacity={capacity} />}
+      <Words words={words} />
+      {trial && <Differences key={sweep.id} trial={trial} request={request} />}
+      {capacity && <CapacityView capacity={capacity} request={request} />}
     </>
   );
 }

@@ -1,1 +1,7 @@
+export { CapacityView } from './CapacityView';
+export { Differences } from './Differences';
+export { SpanTable } from './SpanTable';
+export { SweepFigures } from './SweepFigures';
 export { SweepResult, type SweepPart } from './SweepResult';
+export { hasEnded, useRenewSweeps, useSweep, useSweepList } from './useSweeps';
+export { isShare, metricName } from './metrics';

@@ -1,6 +1,7 @@
-import type { BaselineRow, ModeState, SweepRequest, SweepSpan, SweepSummary } from '../../client';
+import type { BaselineRow, Mode, ModeState, SweepRequest, SweepSpan, SweepSummary } from '../../client';
 import { digits, number, type Format } from '../../lib/format';
-import { scaleFrom, type CurveBand, type CurveLine, type Scale, type Tick } from '../Curve';
+import { modeKey, modeText } from '../../lib/names';
+import { scaleFrom, type CurveBand, type CurveLine, type CurveLook, type Scale, type Tick } from '../Curve';
 import { metrics, type Metric } from './metrics';
 
 /** One metric against concurrency, as it is drawn. */
@@ -16,15 +17,28 @@ export interface SweepCurve {
   isCut: boolean;
 }
 
-/** The modes of some rows, each once, in the order in which they come. */
-export function modesOf(rows: BaselineRow[]): ModeState[] {
-  const found = new Map(rows.map(({ mode, speculation }) => [keyOf({ mode, speculation }), { mode, speculation }]));
-  return Array.from(found.values());
+/** A mode with its line. */
+export interface Line {
+  key: string;
+  name: string;
+  tone: Mode;
+  look: CurveLook;
 }
 
-/** A mode as a key. */
-export function keyOf({ mode, speculation }: ModeState): string {
-  return `${mode} ${speculation}`;
+/** The looks of what was measured; dashed is what was recorded. */
+const looks: CurveLook[] = ['solid', 'rings'];
+
+/** The modes of measured rows, each once; a mode under several speculations has lines of several looks. */
+export function linesOf(rows: BaselineRow[]): Line[] {
+  const found: Line[] = [];
+  for (const row of rows) {
+    const key = modeKey(row);
+    if (!found.some((line) => line.key === key)) {
+      const nth = found.filter(({ tone }) => tone === row.mode).length;
+      found.push({ key, name: modeText(row), tone: row.mode, look: looks[Math.min(nth, looks.length - 1)] });
+    }
+  }
+  return found;
 }
 
 /** Whether two kinds of speculation may stand beside each other: what is not recorded as speculating did not, as far as anybody knows. */
@@ -69,17 +83,18 @@ function curveOf(metric: Metric, rows: BaselineRow[], recorded: BaselineRow[], s
   const y = scaleFrom(Math.max(Math.min(highest, ceiling), limit ? 1.1 * limit.at : 0), 4, (v) =>
     digits(v, axis(format))
   );
-  const bands = modesOf(rows).map((of): CurveBand => ({
-    key: keyOf(of),
-    tone: of.mode,
+  const recordedLines = linesOf(recorded).map((line) => ({ ...line, look: 'dashed' as const }));
+  const bands = linesOf(rows).map(({ key, tone }): CurveBand => ({
+    key,
+    tone,
     points: rows.flatMap((row): CurveBand['points'] => {
-      const around = keyOf(row) === keyOf(of) ? interval(row) : undefined;
+      const around = modeKey(row) === key ? interval(row) : undefined;
       return around ? [[row.concurrency, Math.max(0, around[0]), around[1]]] : [];
     }),
   }));
   return {
     metric,
-    lines: [...linesOf(recorded, 'dashed', value), ...linesOf(rows, 'solid', value)],
+    lines: [...drawn(recordedLines, recorded, value), ...drawn(linesOf(rows), rows, value)],
     bands: bands.filter(({ points }) => points.length > 0),
     y,
     limit,
@@ -87,14 +102,14 @@ function curveOf(metric: Metric, rows: BaselineRow[], recorded: BaselineRow[], s
   };
 }
 
-function linesOf(rows: BaselineRow[], look: 'solid' | 'dashed', value: Metric['value']): CurveLine[] {
-  return modesOf(rows)
-    .map((of): CurveLine => ({
-      key: `${look} ${keyOf(of)}`,
-      tone: of.mode,
+function drawn(lines: Line[], rows: BaselineRow[], value: Metric['value']): CurveLine[] {
+  return lines
+    .map(({ key, tone, look }): CurveLine => ({
+      key: `${look} ${key}`,
+      tone,
       look,
-      dots: look === 'solid',
-      points: rows.filter((row) => keyOf(row) === keyOf(of)).map((row) => [row.concurrency, value(row)]),
+      dots: look !== 'dashed',
+      points: rows.filter((row) => modeKey(row) === key).map((row) => [row.concurrency, value(row)]),
     }))
     .filter(({ points }) => points.some(([, y]) => y !== undefined));
 }

@@ -5,10 +5,9 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, Combobox, Field, LinkButton, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
 import { reportAddress, useBaselines, useClient, type Baseline, type ReportSide, type Settings } from '../../client';
-import { modeText } from '../../lib/names';
+import { modeKey, modeText } from '../../lib/names';
 
 import { useChoice } from '../useChoice';
-import { modeKey } from './form';
 
 /** One of the results that can be compared: a baseline in one of its modes. */
 interface Side extends ReportSide {

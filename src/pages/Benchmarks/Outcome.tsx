@@ -17,7 +17,7 @@ import {
 } from '../../client';
 import { useAction } from '../../components/Controls/useAction';
 import { kindWord, sweepName } from '../../lib/sweeps';
-import { hasEnded, useRenewSweeps } from './useSweeps';
+import { hasEnded, useRenewSweeps } from '../../components/SweepResult';
 
 const files: Array<{ format: ReportFormat; label: string }> = [
   { format: 'md', label: 'Markdown' },

@@ -8,7 +8,7 @@ import { changeSweep, useClient, type SweepSummary } from '../../client';
 import { useAction } from '../../components/Controls/useAction';
 import { number, span } from '../../lib/format';
 import { kindWord, spanText } from '../../lib/sweeps';
-import { useRenewSweeps } from './useSweeps';
+import { useRenewSweeps } from '../../components/SweepResult';
 
 interface ProgressProps {
   /** The newest that is known of it. */

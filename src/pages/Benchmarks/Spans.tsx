@@ -5,7 +5,8 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { SweepSpan } from '../../client';
-import { number, seconds } from '../../lib/format';
+import { SpanTable } from '../../components/SweepResult';
+import { number } from '../../lib/format';
 import { modeText } from '../../lib/names';
 
 /** The spans that do not count and why, and on request all of them. */
@@ -33,16 +34,7 @@ export function Spans({ spans }: { spans: SweepSpan[] }) {
         <summary>
           All {number(spans.length)} {spans.length === 1 ? 'span' : 'spans'}
         </summary>
-        <ul className={styles.list} aria-label="All spans">
-          {spans.map((span) => (
-            <li key={keyOf(span)}>
-              {title(span)}, seed {span.seed}: {number(span.turns)} turns in {seconds(countedSeconds(span))}
-              {span.failed > 0 && `, ${number(span.failed)} failed`}
-              {span.cold === 'nonce' ? '; texts that no cache had seen' : '; caches emptied before it'}
-              {span.spoiled && '; does not count'}
-            </li>
-          ))}
-        </ul>
+        <SpanTable spans={spans} />
       </details>
     </div>
   );
@@ -55,10 +47,6 @@ function keyOf({ number: k, attempt }: SweepSpan): string {
 function title({ number: k, attempt, arm, mode, concurrency }: SweepSpan): string {
   const pilot = arm === 'pilot' ? ', the pilot' : '';
   return `Span ${number(k + 1)}${pilot}${attempt > 1 ? ', second attempt' : ''}, ${modeText(mode)} at ${number(concurrency)}`;
-}
-
-function countedSeconds({ counted_from: from, until }: SweepSpan): number {
-  return (Date.parse(until) - Date.parse(from)) / 1000;
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({

@@ -23,7 +23,6 @@ import {
   errorsOf,
   fieldOfProblem,
   fieldsOf,
-  modeKey,
   optionsOf,
   split,
   toRequest,
@@ -33,6 +32,7 @@ import {
   type FieldName,
   type Values,
 } from './form';
+import { modeKey } from '../../lib/names';
 
 const kinds: Array<{ kind: SweepKind; question: string }> = [
   {

@@ -5,16 +5,12 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
 import type { Live, Me, Sweep, SweepSummary } from '../../client';
+import { CapacityView, Differences, hasEnded, SweepFigures, useSweep } from '../../components/SweepResult';
 import { span } from '../../lib/format';
 import { kindName, kindWord, questionText, sweepName } from '../../lib/sweeps';
-import { CapacityView } from './CapacityView';
-import { Curves } from './Curves';
-import { Differences } from './Differences';
 import { Delete, MakeBaseline, Reports } from './Outcome';
 import { Progress, progressText } from './Progress';
-import { RowsTable } from './RowsTable';
 import { Spans } from './Spans';
-import { hasEnded, useSweep } from './useSweeps';
 
 interface SweepViewProps {
   id: string;
@@ -82,15 +78,7 @@ function Known({ sweep, staleSince, live, me, onDeleted }: KnownProps) {
       )}
       {trial && <Differences key={sweep.id} trial={trial} request={request} />}
       {capacity && <CapacityView capacity={capacity} request={request} />}
-      {rows.length > 0 && (
-        <>
-          {request.kind !== 'trial' && <Curves rows={rows} slo={request.slo} asked={request.levels ?? []} />}
-          <RowsTable rows={rows} slo={request.slo} />
-        </>
-      )}
-      {rows.length === 0 && !trial && !hasEnded(summary.state) && (
-        <p className={styles.empty}>The figures appear with the first span that counts.</p>
-      )}
+      {(rows.length > 0 || (!trial && !hasEnded(summary.state))) && <SweepFigures sweep={sweep} />}
       <Spans spans={sweep.spans} />
       <div className={styles.outcome}>
         {sweep.spans.length > 0 && <Reports id={sweep.id} />}
@@ -161,6 +149,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     textWrap: 'pretty',
     '& p:first-child': { ...theme.typography.h5, margin: 0 },
   }),
-  empty: css({ color: theme.colors.text.secondary }),
   outcome: css({ display: 'flex', flexDirection: 'column', alignItems: 'flex-start', gap: theme.spacing(1) }),
 });

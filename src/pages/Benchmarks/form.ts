@@ -1,9 +1,9 @@
 import type { ModeState, Problem, SimulationLimit, SweepKind, SweepList, SweepOrder, SweepRequest } from '../../client';
 import { number, span } from '../../lib/format';
 import { decimalNumber, wholeNumber } from '../../lib/input';
-import { modeText, speculationName } from '../../lib/names';
+import { modeKey, modeText, speculationName } from '../../lib/names';
 
-import { isShare, metricName } from './metrics';
+import { isShare, metricName } from '../../components/SweepResult';
 
 /** The fields of the form, as the API names them; of a trial, the modes are two fields. */
 export type FieldName =
@@ -171,11 +171,6 @@ export const fields: Field[] = [
 /** The fields of a kind. */
 export function fieldsOf(kind: SweepKind): Field[] {
   return fields.filter(({ kinds }) => kinds.includes(kind));
-}
-
-/** A mode as the value of a field: "kv off". */
-export function modeKey({ mode, speculation }: ModeState): string {
-  return `${mode} ${speculation}`;
 }
 
 const orders: Record<SweepOrder, string> = { interleaved: 'Modes in turns', mode_after_mode: 'Mode after mode' };

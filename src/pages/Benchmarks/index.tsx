@@ -13,7 +13,7 @@ import { Compare } from './Compare';
 import { Earlier } from './Earlier';
 import { StartForm } from './StartForm';
 import { SweepView } from './SweepView';
-import { hasEnded, useRenewSweeps, useSweepList } from './useSweeps';
+import { hasEnded, useRenewSweeps, useSweepList } from '../../components/SweepResult';
 
 /** The Benchmarks page: trials, sweeps and capacity searches on this cluster, from the question to the report. */
 export default function Benchmarks() {

@@ -13,7 +13,7 @@ import {
 } from '../../client';
 
 /** How often the list is asked for, in milliseconds, while a sweep is under way, and while none is. */
-export const LIST_EVERY = { busy: 5000, idle: 30_000 };
+export const LIST_EVERY = { busy: 5000, idle: 10_000 };
 
 /** How often a sweep is asked for that has not ended, in milliseconds. */
 export const SWEEP_EVERY = 3000;
@@ -31,8 +31,8 @@ export function useSweepList(): Polled<SweepList> {
   return usePolled(() => listSweeps(client), next, LIST);
 }
 
-/** A sweep with all that it has measured; one that has ended is asked for once. */
-export function useSweep(id: string): Polled<Sweep> {
+/** A sweep with all that it has measured; one that has ended is asked for once, and none where the id is undefined. */
+export function useSweep(id: string | undefined): Polled<Sweep> {
   const client = useClient();
   const next = ({ value, problem }: Polled<Sweep>) => {
     if (problem) {
@@ -40,7 +40,7 @@ export function useSweep(id: string): Polled<Sweep> {
     }
     return value && hasEnded(value.state) ? false : SWEEP_EVERY;
   };
-  return usePolled(() => readSweep(client, id), next, keyOf(id));
+  return usePolled(id === undefined ? undefined : () => readSweep(client, id), next, keyOf(id ?? ''));
 }
 
 /** Gives a function that asks anew for the list and for a sweep, as after a change. */

@@ -1,21 +1,6 @@
-import {
-  listSweeps,
-  readSweep,
-  useClient,
-  useLive,
-  usePolled,
-  type Live,
-  type Problem,
-  type Sweep,
-  type SweepSummary,
-} from '../../client';
+import { useLive, type Live, type Problem, type Sweep, type SweepSummary } from '../../client';
 import { chosenOf } from './model';
-
-/** How often the list of sweeps is asked for, in milliseconds: somebody may begin one anywhere. */
-const LIST_EVERY = 10_000;
-
-/** How often a sweep is asked for that has not ended, in milliseconds. */
-const SWEEP_EVERY = 5000;
+import { useSweep, useSweepList } from './useSweeps';
 
 /** What is known of the sweep that is shown. */
 export interface Shown {
@@ -32,23 +17,12 @@ export interface Shown {
   asOf?: number;
 }
 
-/** Whether nothing more will come of a sweep. */
-export function hasEnded({ state }: Pick<SweepSummary, 'state'>): boolean {
-  return state === 'done' || state === 'cancelled' || state === 'failed';
-}
-
 /** Follows the sweep with an id, or a lane's newest where it is empty: one that is in progress grows. */
-export function useSweep(lane: string, id: string): Shown {
-  const client = useClient();
+export function useShown(lane: string, id: string): Shown {
   const live = useLive(lane);
-  const list = usePolled(() => listSweeps(client), LIST_EVERY, 'sweeps');
+  const list = useSweepList();
   const chosen = list.value && chosenOf(list.value.sweeps, lane, id);
-  const wanted = chosen?.id;
-  const detail = usePolled(
-    wanted === undefined ? undefined : () => readSweep(client, wanted),
-    ({ value, problem }) => (value && !problem && hasEnded(value) ? false : SWEEP_EVERY),
-    `sweep ${wanted ?? ''}`
-  );
+  const detail = useSweep(chosen?.id);
   const sweep = detail.value && withProgress(detail.value, live);
   return {
     live,

@@ -6,9 +6,7 @@ import { useStyles2 } from '@grafana/ui';
 
 import type { Capacity, ModeCapacity, SweepRequest } from '../../client';
 import { number } from '../../lib/format';
-import { modeText } from '../../lib/names';
-
-import { modeKey } from './form';
+import { modeKey, modeText } from '../../lib/names';
 
 interface CapacityViewProps {
   capacity: Capacity;
@@ -33,7 +31,7 @@ export function CapacityView({ capacity: { modes, crossing }, request }: Capacit
         <div>
           <dt>The modes cross at</dt>
           <dd>
-            <b>{crossing?.level === undefined ? 'not found' : withInterval(crossing.level, crossing.interval)}</b>
+            <b>{crossing?.level === undefined ? 'not found' : withInterval(crossing.level, crossing.interval, crossing.above)}</b>
             {crossing && <small>{belowText(crossing.below, request)}</small>}
           </dd>
         </div>
@@ -46,14 +44,14 @@ function levelText({ level, interval, above }: ModeCapacity): string {
   if (level === undefined) {
     return 'not known yet';
   }
-  if (level === 0) {
-    return 'no level that was tested';
-  }
-  return above ? `at least ${number(level)}, the highest level tested` : withInterval(level, interval);
+  return level === 0 ? 'none of the levels tested' : withInterval(level, interval, above);
 }
 
-function withInterval(level: number, interval: [number, number] | undefined): string {
-  return interval ? `${number(level)} (${number(interval[0])}–${number(interval[1])})` : number(level);
+/** Where no level certainly misses, nothing bounds the interval above. */
+function withInterval(level: number, interval: [number, number] | undefined, above: boolean | undefined): string {
+  return interval
+    ? `${number(level)} (${number(interval[0])}–${number(interval[1])}${above ? ' or more' : ''})`
+    : number(level);
 }
 
 function testedText({ tested, isolated }: ModeCapacity): string {

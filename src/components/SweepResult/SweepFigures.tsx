@@ -1,0 +1,21 @@
+import React from 'react';
+
+import type { Sweep } from '../../client';
+import { SweepCurves } from './SweepCurves';
+import { SweepTable } from './SweepTable';
+import { useRecorded } from './useRecorded';
+
+/** What a sweep has measured beside what was recorded: curves where it has several levels, and all figures as a table. */
+export function SweepFigures({ sweep }: { sweep: Sweep }) {
+  const recorded = useRecorded(sweep);
+  const { rows, request } = sweep;
+  if (rows.length === 0) {
+    return <p role="status">No span counts yet: the figures appear with the first one that does.</p>;
+  }
+  return (
+    <>
+      {(request.levels ?? []).length > 1 && <SweepCurves sweep={sweep} recorded={recorded} />}
+      <SweepTable sweep={sweep} recorded={recorded} />
+    </>
+  );
+}
