@@ -7,7 +7,7 @@ import { violations } from '../../test/axe';
 import { FakeClient } from '../../test/fixtures';
 import { answered } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
-import { difference, recorded, row, sweep, trial } from './fixtures';
+import { recorded, row, sweep, trial } from './fixtures';
 import { besideOf, chosenOf, curvesOf, spansText } from './model';
 import { SweepResult, type SweepPart } from './SweepResult';
 
