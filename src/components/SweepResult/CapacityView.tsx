@@ -31,7 +31,11 @@ export function CapacityView({ capacity: { modes, crossing }, request }: Capacit
         <div>
           <dt>The modes cross at</dt>
           <dd>
-            <b>{crossing?.level === undefined ? 'not found' : withInterval(crossing.level, crossing.interval, crossing.above)}</b>
+            <b>
+              {crossing?.level === undefined
+                ? 'not found'
+                : withInterval(crossing.level, crossing.interval, crossing.above)}
+            </b>
             {crossing && <small>{belowText(crossing.below, request)}</small>}
           </dd>
         </div>

@@ -53,7 +53,11 @@ export const SweepCurves = memo(function SweepCurves({ sweep: { rows, request },
                 limit={limit}
               />
             </div>
-            {isCut && <small className={styles.cut}>Values above {y.ticks.at(-1)?.text} are not drawn; the table has them.</small>}
+            {isCut && (
+              <small className={styles.cut}>
+                Values above {y.ticks.at(-1)?.text} are not drawn; the table has them.
+              </small>
+            )}
           </figure>
         ))}
       </div>

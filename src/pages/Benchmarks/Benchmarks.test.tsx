@@ -306,7 +306,9 @@ describe('what is under way', () => {
         }),
       ])
     );
-    expect(screen.getByText('No span counts yet: the figures appear with the first one that does.')).toBeInTheDocument();
+    expect(
+      screen.getByText('No span counts yet: the figures appear with the first one that does.')
+    ).toBeInTheDocument();
     expect(screen.getByText(/^0 of 18 spans measured; about 1 h 48 min left/)).toBeInTheDocument();
     expect(screen.queryByRole('group', { name: 'Report' })).not.toBeInTheDocument();
   });
