@@ -118,8 +118,8 @@ func (r SweepRequest) checkWords() error {
 	return nil
 }
 
-// noun is the kind in a sentence.
-func (k SweepKind) noun() string {
+// Noun is the kind in a sentence: trial, sweep or capacity search.
+func (k SweepKind) Noun() string {
 	if k == SweepCapacity {
 		return "capacity search"
 	}
@@ -135,7 +135,7 @@ func (r SweepRequest) checkFields() error {
 		if some && !v.Field(i).IsNil() && !slices.Contains(kinds, r.Kind) {
 			nouns := make([]string, len(kinds))
 			for i, k := range kinds {
-				nouns[i] = "a " + k.noun()
+				nouns[i] = "a " + k.Noun()
 			}
 			return Refuse(name, quoted(v.Field(i).Elem()), "only "+strings.Join(nouns, " or ")+" has this field")
 		}
@@ -161,10 +161,10 @@ func (r SweepRequest) checkLists() error {
 		least, modesMost = 2, 2
 	}
 	if n := len(r.Levels); n > 0 && (n < least || n > most) {
-		return Refuse("levels", fmt.Sprintf("a list of %d", n), count(least, most)+" for a "+r.Kind.noun())
+		return Refuse("levels", fmt.Sprintf("a list of %d", n), count(least, most)+" for a "+r.Kind.Noun())
 	}
 	if n := len(r.Modes); n > 0 && (n < modesLeast || n > modesMost) {
-		return Refuse("modes", fmt.Sprintf("a list of %d", n), count(modesLeast, modesMost)+" for a "+r.Kind.noun())
+		return Refuse("modes", fmt.Sprintf("a list of %d", n), count(modesLeast, modesMost)+" for a "+r.Kind.Noun())
 	}
 	return cmp.Or(r.checkLevels(), r.checkModes())
 }

@@ -31,7 +31,7 @@ func (q *question) line(s api.Snapshot) string {
 // be narrow.
 func progressLine(v api.Sweep, s api.Snapshot) string {
 	p := v.Progress
-	parts := []string{noun(v.Request.Kind)}
+	parts := []string{v.Request.Kind.Noun()}
 	if v.State != api.SweepRunning {
 		parts[0] += " " + string(v.State)
 		if v.Reason != "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ func (q *question) lookBack(ctx context.Context) error {
 			q.kept = s.ID
 		default:
 			return fmt.Errorf("data_dir: %s has an unfinished %s that asks something else (%s is %s there, not %s): finish it with what it asks (loadgen %s), cancel it with --anew, or choose another directory with --data-dir",
-				q.dir, noun(s.Request.Kind), q.asked.Flag(field), was, is, s.Request.Kind)
+				q.dir, s.Request.Kind.Noun(), q.asked.Flag(field), was, is, s.Request.Kind)
 		}
 		if s.State == api.SweepRunning {
 			return nil
@@ -175,15 +176,7 @@ func (q *question) follow(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return undecided{fmt.Sprintf("the %s is gone: it was deleted", q.noun())}
 	}
-	return cmpErrors(q.write(to, v), q.verdict(v))
-}
-
-// cmpErrors is what has failed, if anything, else the verdict.
-func cmpErrors(failed, verdict error) error {
-	if failed != nil {
-		return failed
-	}
-	return verdict
+	return cmp.Or(q.write(to, v), q.verdict(v)) // what has failed comes first
 }
 
 // lookAgain is how often it is looked how far a sweep is, and tried to begin it.
@@ -342,11 +335,4 @@ func unanswered(v api.Sweep) error {
 }
 
 // noun is what is asked for, in a sentence.
-func (q *question) noun() string { return noun(q.asked.Request.Kind) }
-
-func noun(k api.SweepKind) string {
-	if k == api.SweepCapacity {
-		return "capacity search"
-	}
-	return string(k)
-}
+func (q *question) noun() string { return q.asked.Request.Kind.Noun() }

@@ -41,9 +41,6 @@ type Lease struct {
 	begun bool // something of the lane has been changed
 }
 
-// errStopped is the cause of a lease's end by an operator's stop.
-var errStopped = errors.New("the workload was stopped")
-
 // Take takes the lane. what says for whom, as the state shows it; it is called with locks
 // held and must take none. The error is an [api.ErrConflict] while the lane drains,
 // switches or is taken, and [api.ErrUnavailable] at the end of the process.
@@ -69,14 +66,15 @@ func (s *Lease) Context() context.Context { return s.ctx }
 // StoppedBy is who stopped the workload; false: nobody has.
 func (s *Lease) StoppedBy() (string, bool) {
 	var by stoppedBy
-	return string(by), errors.As(context.Cause(s.ctx), &by)
+	stopped := errors.As(context.Cause(s.ctx), &by)
+	return string(by), stopped
 }
 
 // stoppedBy is a stop by somebody.
 type stoppedBy string
 
 // Error says who it was.
-func (by stoppedBy) Error() string { return fmt.Sprintf("%s by %s", errStopped, string(by)) }
+func (by stoppedBy) Error() string { return "the workload was stopped by " + string(by) }
 
 // untaken refuses to steer a lane that is taken. The lock is held.
 func (l *Lane) untaken() error {
@@ -85,17 +83,9 @@ func (l *Lane) untaken() error {
 	}
 	what := "sweep"
 	if s := l.lease.what(); s != nil {
-		what = kindWords(s.Request.Kind)
+		what = s.Request.Kind.Noun()
 	}
 	return fmt.Errorf("%w: a %s is in progress; pause or cancel it first, or stop the workload, which pauses it", api.ErrConflict, what)
-}
-
-// kindWords is what people call a kind of sweep.
-func kindWords(k api.SweepKind) string {
-	if k == api.SweepCapacity {
-		return "capacity search"
-	}
-	return string(k)
 }
 
 // SpanSettings are what a span needs.

@@ -282,30 +282,10 @@ func (c *Capacity) fewest(level, below int) (best task, ok bool) {
 // span's result gives an *[api.FieldError] and changes nothing.
 func (c *Capacity) Add(r Result) error {
 	s, ok := c.Next()
-	switch {
-	case !ok:
-		return api.Refuse("number", r.Number, "none: the search is over")
-	case r.Number != s.Number:
-		return api.Refuse("number", r.Number, fmt.Sprintf("%d, the next one", s.Number))
-	case !(r.Elapsed > 0 && r.Elapsed <= maxTrial):
-		return api.Refuse("elapsed", r.Elapsed, fmt.Sprintf("more than 0, up to %d", maxTrial))
+	if err := r.checkFor(s, ok, "search"); err != nil {
+		return err
 	}
-	d := Done{Span: s, Elapsed: r.Elapsed, Spoiled: r.Spoiled}
-	if r.Spoiled == "" {
-		if err := r.validate(); err != nil {
-			return err
-		}
-		d.Counted, d.Latency = r.Until-r.CountedFrom, r.medianLatency()
-		d.Metrics = r.section(r.sections(), c.Plan.SLO)
-		whole, _ := r.cut(1, c.Plan.SLO)
-		d.Turns = len(whole.ttft)
-		for _, m := range capacityMetrics {
-			if _, ok := d.Metrics[m]; !ok && d.Spoiled == "" {
-				d.Spoiled = fmt.Sprintf("%s is not known in every section of it", m)
-			}
-		}
-	}
-	c.Done = append(c.Done, d)
+	c.Done = append(c.Done, s.done(&r, c.Plan.SLO, capacityMetrics...))
 	return nil
 }
 

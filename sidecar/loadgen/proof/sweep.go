@@ -135,18 +135,8 @@ func (s *Sweep) span(level int, m api.ModeState, repeat int) Span {
 // span's result gives an *[api.FieldError] and changes nothing.
 func (s *Sweep) Add(r Result) error {
 	span, ok := s.Next()
-	switch {
-	case !ok:
-		return api.Refuse("number", r.Number, "none: the sweep is over")
-	case r.Number != span.Number:
-		return api.Refuse("number", r.Number, fmt.Sprintf("%d, the next one", span.Number))
-	case !(r.Elapsed > 0 && r.Elapsed <= maxTrial):
-		return api.Refuse("elapsed", r.Elapsed, fmt.Sprintf("more than 0, up to %d", maxTrial))
-	}
-	if r.Spoiled == "" {
-		if err := r.validate(); err != nil {
-			return err
-		}
+	if err := r.checkFor(span, ok, "sweep"); err != nil {
+		return err
 	}
 	s.Done = append(s.Done, SweepDone{Number: span.Number, Attempt: span.Attempt, Elapsed: r.Elapsed, Spoiled: r.Spoiled})
 	return nil

@@ -218,29 +218,46 @@ func (t *Trial) latency() (longest float64) {
 // span's result gives an *[api.FieldError] and changes nothing.
 func (t *Trial) Add(r Result) error {
 	s, ok := t.Next()
+	if err := r.checkFor(s, ok, "trial"); err != nil {
+		return err
+	}
+	t.Done = append(t.Done, s.done(&r, t.Plan.SLO, t.Plan.Primary))
+	return nil
+}
+
+// checkFor says why a result is not that of the next span of what is asked for; more is
+// false once that is over.
+func (r *Result) checkFor(next Span, more bool, what string) error {
 	switch {
-	case !ok:
-		return api.Refuse("number", r.Number, "none: the trial is over")
-	case r.Number != s.Number:
-		return api.Refuse("number", r.Number, fmt.Sprintf("%d, the next one", s.Number))
+	case !more:
+		return api.Refuse("number", r.Number, "none: the "+what+" is over")
+	case r.Number != next.Number:
+		return api.Refuse("number", r.Number, fmt.Sprintf("%d, the next one", next.Number))
 	case !(r.Elapsed > 0 && r.Elapsed <= maxTrial):
 		return api.Refuse("elapsed", r.Elapsed, fmt.Sprintf("more than 0, up to %d", maxTrial))
+	case r.Spoiled != "":
+		return nil
 	}
+	return r.validate()
+}
+
+// done is what is kept of a span that has been run. Without one of the metrics that it is
+// needed for, it is spoiled.
+func (s Span) done(r *Result, slo api.SLO, needed ...Metric) Done {
 	d := Done{Span: s, Elapsed: r.Elapsed, Spoiled: r.Spoiled}
-	if r.Spoiled == "" {
-		if err := r.validate(); err != nil {
-			return err
-		}
-		d.Counted, d.Latency = r.Until-r.CountedFrom, r.medianLatency()
-		d.Metrics = r.section(r.sections(), t.Plan.SLO)
-		whole, _ := r.cut(1, t.Plan.SLO)
-		d.Turns = len(whole.ttft)
-		if _, ok := d.Metrics[t.Plan.Primary]; !ok {
-			d.Spoiled = fmt.Sprintf("%s is not known in every section of it", t.Plan.Primary)
+	if r.Spoiled != "" {
+		return d
+	}
+	d.Counted, d.Latency = r.Until-r.CountedFrom, r.medianLatency()
+	d.Metrics = r.section(r.sections(), slo)
+	whole, _ := r.cut(1, slo)
+	d.Turns = len(whole.ttft)
+	for _, m := range needed {
+		if _, ok := d.Metrics[m]; !ok && d.Spoiled == "" {
+			d.Spoiled = fmt.Sprintf("%s is not known in every section of it", m)
 		}
 	}
-	t.Done = append(t.Done, d)
-	return nil
+	return d
 }
 
 // pair is two spans that are compared.

@@ -124,10 +124,10 @@ func (d *Desk) leaving() *sweep {
 // free says why no sweep can begin or go on now. The lock is held.
 func (d *Desk) free() error {
 	if s := d.running(); s != nil {
-		return fmt.Errorf("%w: a %s is in progress; pause or cancel it first", api.ErrConflict, s.doc.Sweep.Request.Kind)
+		return fmt.Errorf("%w: a %s is in progress; pause or cancel it first", api.ErrConflict, s.doc.Sweep.Request.Kind.Noun())
 	}
 	if s := d.leaving(); s != nil {
-		return fmt.Errorf("%w: the lane is being brought back to what it was before a %s; try again in a moment", api.ErrConflict, s.doc.Sweep.Request.Kind)
+		return fmt.Errorf("%w: the lane is being brought back to what it was before a %s; try again in a moment", api.ErrConflict, s.doc.Sweep.Request.Kind.Noun())
 	}
 	return nil
 }
@@ -319,12 +319,11 @@ func (d *Desk) SweepBaseline(ctx context.Context, by, id string, req api.SweepBa
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s, err := d.find(id)
-	if err != nil {
-		return saved, nil //nolint:nilerror // it was deleted meanwhile; the baseline is there
+	if s, _ := d.find(id); s != nil { // it may have been deleted meanwhile; the baseline is there
+		s.doc.Sweep.Baseline = saved.Name
+		err = s.save(ctx, 0, nil)
 	}
-	s.doc.Sweep.Baseline = saved.Name
-	return saved, s.save(ctx, 0, nil)
+	return saved, err
 }
 
 // toBaseline is a sweep as a baseline.

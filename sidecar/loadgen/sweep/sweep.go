@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -159,22 +160,13 @@ func rows(spans []api.SweepSpan) []api.BaselineRow {
 		all = append(all, proof.MeanRow(group))
 	}
 	slices.SortFunc(all, func(a, b api.BaselineRow) int {
-		return compareAll(
+		return cmp.Or(
 			a.Concurrency-b.Concurrency,
 			slices.Index(api.Modes, a.Mode)-slices.Index(api.Modes, b.Mode),
 			slices.Index(api.Speculations, a.Speculation)-slices.Index(api.Speculations, b.Speculation),
 		)
 	})
 	return all
-}
-
-func compareAll(differences ...int) int {
-	for _, d := range differences {
-		if d != 0 {
-			return d
-		}
-	}
-	return 0
 }
 
 // save commits the sweep, with the seconds of a span if there are any. The desk's lock is held.
