@@ -273,6 +273,8 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 	switch {
 	case m.Level == nil:
 		return "what " + name + " sustains is not known yet"
+	case *m.Level == 0 && len(m.Tested) > 0 && m.Tested[0].Verdict == open:
+		return fmt.Sprintf("%s seems to miss the SLOs even at %s, the lowest level, but that is not certain%s", name, plural(m.Tested[0].Concurrency, "conversation"), interval(m.Interval))
 	case *m.Level == 0 && first:
 		return name + " does not meet the SLOs even at the lowest level" + interval(m.Interval)
 	case *m.Level == 0:

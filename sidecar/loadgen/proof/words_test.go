@@ -121,6 +121,8 @@ func TestWordsOfACapacitySearch(t *testing.T) {
 	isolated.Isolated = []int{130}
 	above := mode(kv, 180, 180, 180)
 	above.Above, above.Interval = true, nil
+	unsure := mode(kv, 0, 0, 28)
+	unsure.Tested = []api.LevelTest{{Concurrency: 14, Spans: 8, Verdict: "open"}, {Concurrency: 28, Spans: 3, Verdict: "misses"}}
 	running := capacity(nil, mode(kv, 120, 60, 180), api.ModeCapacity{Mode: roundRobin})
 	running.State = api.SweepRunning
 	for name, c := range map[string]struct {
@@ -137,6 +139,8 @@ func TestWordsOfACapacitySearch(t *testing.T) {
 		}},
 		"none":    {capacity(nil, mode(roundRobin, 0, 0, 60), mode(kv, 128, 120, 135)), []string{"kv sustains 128 conversations within the SLOs (120 to 135), round_robin none, not even at the lowest level (0 to 60)."}},
 		"neither": {capacity(nil, mode(kv, 0, 0, 60)), []string{"kv does not meet the SLOs even at the lowest level (0 to 60)."}},
+		"unsure":  {capacity(nil, unsure), []string{"kv seems to miss the SLOs even at 14 conversations, the lowest level, but that is not certain (0 to 28)."}},
+		"both":    {capacity(nil, mode(roundRobin, 96, 90, 100), unsure), []string{"round_robin sustains 96 conversations within the SLOs (90 to 100), kv seems to miss the SLOs even at 14 conversations, the lowest level, but that is not certain (0 to 28)."}},
 		"running": {running, []string{"kv sustains 120 conversations within the SLOs (60 to 180), what round_robin sustains is not known yet.", "Still running, with 18 of 18 spans measured: this can still change."}},
 		"nothing": {capacity(nil), []string{"Nothing was measured: no span that counts has ended."}},
 	} {
