@@ -238,7 +238,7 @@ func (r *Run) methodology() (items []item) {
 	}[q.Kind])
 	add("Measured", r.when())
 	add("Concurrency", numbers(q.Levels)+" conversations in progress")
-	warmUp := "each span until the conversations that began it have ended"
+	warmUp := "each span until the conversations that began it have ended, which are held from their midst, so that they do not end together"
 	switch q.Kind {
 	case api.SweepTrial:
 		add("Order", "pairs of spans, one in each mode with the same conversations, in blocks of two pairs, ABBA or BAAB by the seed; the first span is a pilot and counts for neither mode")

@@ -91,7 +91,7 @@ func TestReportOfATrial(t *testing.T) {
 	for _, want := range []string{
 		"# Trial: kv against round_robin at 120 conversations\n",
 		"- **Decided by**: TTFT p95, chosen before the start; smallest difference of interest 5 %\n",
-		"- **Time**: at most 60 minutes\n", "- **Warm-up**: each span until the conversations that began it have ended\n",
+		"- **Time**: at most 60 minutes\n", "- **Warm-up**: each span until the conversations that began it have ended, which are held from their midst",
 		"### The verdict\n\nkv is better than round_robin at 120 conversations",
 		"By 2 pairs of spans. The interval of TTFT p95, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. " + oneEvidence,
 		"| TTFT p95 (decides) | 643 ms | 518 ms | −19.4 % | −23.2 to −15.1 % | kv is better | parts of the spans |",
