@@ -194,7 +194,7 @@ type task struct{ level, mode int }
 
 // span is that of a task. The k-th spans of a level hold the same conversations in all modes.
 func (c *Capacity) span(t task) Span {
-	s := Span{Attempt: 1, Mode: c.Plan.Modes[t.mode], Concurrency: t.level, WarmUp: t.level, Midway: t.level, Seconds: c.Plan.Seconds}
+	s := Span{Attempt: 1, Mode: c.Plan.Modes[t.mode], Concurrency: t.level, WarmUp: t.level, Seconds: c.Plan.Seconds}
 	if n := len(c.Done); n > 0 {
 		s.Number = c.Done[n-1].Number + 1
 	}

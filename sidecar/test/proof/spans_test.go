@@ -37,7 +37,7 @@ type setting struct {
 	draws       uint64  // seed of the workload
 	system      uint64  // seed of the cluster
 	slower      float64 // what all steps take, as a multiple of the profile's; 0: 1
-	together    bool    // conversations begin at once, as those of a run do; those of a span begin from their midst
+	together    bool    // conversations begin at once, as those of a run and of a capacity search do; those of a trial begin from their midst
 }
 
 // restart is what a change of mode takes.
