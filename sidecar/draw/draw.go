@@ -17,6 +17,10 @@ type Shape struct {
 	Openings  int               // different ones in circulation; 0: one for each conversation
 	MaxTokens int               // cap of an answer
 	Output    *api.Distribution // of an answer's length, up to the cap; nil: always the cap
+	// Midway is how many conversations, from the first on, are held from their midst: of each, as
+	// many turns as are left of one met at a random moment. Conversations that begin together
+	// otherwise end together, and so on for many times their length: load comes in waves.
+	Midway int64
 }
 
 // Conversation is what was drawn for one.
@@ -41,7 +45,22 @@ func New(seed uint64, k, own int64, s Shape) Conversation {
 	for i := range c.MaxTokens {
 		c.MaxTokens[i] = length(r.NormFloat64(), s.Output, s.MaxTokens)
 	}
+	if k < s.Midway {
+		c.Turns = left(r, s.Turns)
+	}
 	return c
+}
+
+// left is how many turns are left, the present one among them, of a conversation met at a random
+// moment: a long one is met more often, by so many times as it is longer, and as likely in any
+// of its turns. That is the distribution of the residual life of a renewal process in equilibrium:
+// Feller, "An Introduction to Probability Theory and Its Applications", volume 2, XI.4.
+func left(r *rand.Rand, turns api.Range) int {
+	for {
+		if n, at := turns.Min+r.IntN(turns.Max-turns.Min+1), r.IntN(turns.Max); at < n {
+			return n - at
+		}
+	}
 }
 
 // length turns a standard normal draw into a turn's max_tokens: the cap

@@ -1,6 +1,7 @@
 package draw
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,6 +29,37 @@ func TestAnswerLength(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			assert.Equal(t, tt.want, length(tt.z, tt.d, tt.limit))
+		})
+	}
+}
+
+// Conversations held from their midst have as many turns left as those that are met at a random
+// moment; nothing else of them changes, and nothing of those after them.
+func TestMidway(t *testing.T) {
+	for _, tt := range []struct {
+		turns api.Range
+		want  []float64 // shares of one turn left, of two, and so on
+	}{
+		{api.Range{Min: 1, Max: 1}, []float64{1}},
+		{api.Range{Min: 5, Max: 5}, []float64{.2, .2, .2, .2, .2}},
+		{api.Range{Min: 3, Max: 5}, []float64{.25, .25, .25, 1. / 6, 1. / 12}}, // (1, 1, 1, 2/3, 1/3) of the mean length, 4
+	} {
+		t.Run(fmt.Sprint(tt.turns), func(t *testing.T) {
+			const n = 20_000
+			whole := Shape{Turns: tt.turns, Openings: 10, MaxTokens: 1024, Output: &api.Distribution{Mean: 830, CV: .15}}
+			midway := whole
+			midway.Midway = n
+			left := make([]float64, len(tt.want))
+			for k := range int64(n) {
+				a, b := New(7, k, k, whole), New(7, k, k, midway)
+				left[b.Turns-1] += 1. / n
+				assert.LessOrEqual(t, b.Turns, tt.turns.Max)
+				assert.Equal(t, a.Questions.Uint64(), b.Questions.Uint64())
+				b.Turns, b.Questions = a.Turns, a.Questions
+				assert.Equal(t, a, b)
+			}
+			assert.InDeltaSlice(t, tt.want, left, .015)
+			assert.Equal(t, New(7, n, n, whole), New(7, n, n, midway))
 		})
 	}
 }

@@ -356,11 +356,12 @@ func (l *Lane) endStep(now time.Time) {
 }
 
 // begin starts a run with the settings and mode in force. The lock is held.
-func (l *Lane) begin(by string) { l.beginRun(by, l.opts.Seed, l.opened, nil) }
+func (l *Lane) begin(by string) { l.beginRun(by, l.opts.Seed, l.opened, 0, nil) }
 
 // beginRun is begin with conversations of a seed, behind those that were opened before,
-// and with somebody who hears of what they do, or nil. The lock is held.
-func (l *Lane) beginRun(by string, seed uint64, opened int64, tap Tap) {
+// the first so many held from their midst, and with somebody who hears of what they do, or
+// nil. The lock is held.
+func (l *Lane) beginRun(by string, seed uint64, opened, midway int64, tap Tap) {
 	now := time.Now()
 	l.started, l.phase = &now, api.PhaseRunning
 	l.runs++
@@ -370,7 +371,7 @@ func (l *Lane) beginRun(by string, seed uint64, opened int64, tap Tap) {
 	l.steps.begin(now, l.settings.Concurrency, l.mode, false)
 	ctx, cancel := context.WithCancel(l.ctx)
 	w := workload.New(workload.Options{
-		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, Nonce: l.nonce,
+		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, Midway: midway, Nonce: l.nonce,
 		Sender: l.target, Corpus: l.corpus, Questioner: l.opts.Questioner,
 		Instance: l.opts.Driver.Instance, Observer: &observer{lane: l, tap: tap},
 	}, l.settings)

@@ -93,6 +93,8 @@ type SpanSettings struct {
 	Mode        api.ModeState
 	Concurrency int
 	Seed        uint64 // of the conversations, which have numbers from 0
+	// Midway is how many of them, from the first on, are held from their midst; see [draw.Shape].
+	Midway int
 }
 
 // SpanRun is a span under way.
@@ -126,7 +128,7 @@ func (s *Lease) Begin(ctx context.Context, by string, set SpanSettings, tap Tap,
 		return nil, err
 	}
 	l.settings.Concurrency = set.Concurrency
-	l.beginRun(by, set.Seed, 0, tap)
+	l.beginRun(by, set.Seed, 0, int64(set.Midway), tap)
 	s.span = &SpanRun{Began: *l.started, Step: l.steps.current().ID, Emptied: c.cold, lane: l, run: l.run}
 	return s.span, nil
 }

@@ -84,29 +84,20 @@ func (r *Report) capacitySection() []section {
 	tests := section{Title: "Levels tested", Sub: true, Table: &grid{Words: []int{2}, Head: []string{"Mode", "Concurrency", "SLOs", "Spans"}}}
 	for i := range c.Modes {
 		m := &c.Modes[i]
-		level, between, isolated := "not known", "not known", "no level"
-		if m.Level != nil {
-			level = strconv.Itoa(*m.Level)
-			if *m.Level == 0 {
-				level = "none"
-			}
-			if m.Above {
-				level = "at least " + level
-			}
-		}
+		between, isolated := "not known", "no level"
 		if m.Interval != nil {
-			between = fmt.Sprintf("%d to %d", m.Interval[0], m.Interval[1])
+			between = levels(m.Interval, m.Above)
 		}
 		if len(m.Isolated) > 0 {
 			isolated = numbers(m.Isolated)
 		}
-		s.Table.Rows = append(s.Table.Rows, []string{names[i], level, between, isolated})
+		s.Table.Rows = append(s.Table.Rows, []string{names[i], sustained(m), between, isolated})
 		for _, t := range m.Tested {
 			tests.Table.Rows = append(tests.Table.Rows, []string{names[i], strconv.Itoa(t.Concurrency), t.Verdict, strconv.Itoa(t.Spans)})
 		}
 	}
 	if x := c.Crossing; x != nil && x.Level != nil {
-		s.Text = []string{fmt.Sprintf("By TTFT p95, the modes cross at %d conversations%s.", *x.Level, interval(x.Interval))}
+		s.Text = []string{fmt.Sprintf("By TTFT p95, the modes cross at %d conversations%s.", *x.Level, interval(x.Interval, x.Above))}
 	}
 	if len(tests.Table.Rows) == 0 {
 		return []section{s}

@@ -241,6 +241,7 @@ func (r *Run) methodology() (items []item) {
 	warmUp := "each span until the conversations that began it have ended"
 	switch q.Kind {
 	case api.SweepTrial:
+		warmUp += ", which are held from their midst, so that they do not end together"
 		add("Order", "pairs of spans, one in each mode with the same conversations, in blocks of two pairs, ABBA or BAAB by the seed; the first span is a pilot and counts for neither mode")
 		if q.Primary != nil {
 			add("Decided by", metricName(*q.Primary)+", chosen before the start; smallest difference of interest "+smallestOf(q))

@@ -86,6 +86,9 @@ type Span struct {
 	// WarmUp is how many conversations, from the first on, must have ended before it
 	// counts; none for the pilot, whose figures are for the forecast alone.
 	WarmUp int `json:"warm_up"`
+	// Midway is how many conversations, from the first on, are held from their midst, so that those
+	// that begin together do not end together, over and over; see [draw.Shape].
+	Midway int `json:"midway,omitempty"`
 	// WarmUpSeconds is for how long it must have been at its concurrency before it counts.
 	WarmUpSeconds float64 `json:"warm_up_seconds,omitempty"`
 	// Seconds is for how long it then counts at least; see [Enough].
@@ -159,7 +162,7 @@ func New(p Plan) (*Trial, error) {
 
 // Next is the span to run; false once the trial is over.
 func (t *Trial) Next() (Span, bool) {
-	s := Span{Attempt: 1, Arm: ArmPilot, Concurrency: t.Plan.Concurrency, Seconds: t.Plan.Seconds}
+	s := Span{Attempt: 1, Arm: ArmPilot, Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency, Seconds: t.Plan.Seconds}
 	if n := len(t.Done); n > 0 {
 		if t.verdict().Over() {
 			return Span{}, false

@@ -77,6 +77,8 @@ func TestOrder(t *testing.T) {
 		assert.Equal(t, ArmPilot, spans[0].Arm)
 		assert.Zero(t, spans[0].WarmUp)
 		assert.Equal(t, 4, spans[1].WarmUp)
+		assert.Equal(t, 4, spans[0].Midway, "the pilot's, too")
+		assert.Equal(t, 4, spans[1].Midway)
 		seeds := map[uint64]bool{spans[0].Seed: true}
 		for i := 1; i < 9; i += 4 {
 			block := spans[i : i+4]

@@ -259,7 +259,7 @@ func (r *Report) capacityWords() []string {
 	}
 	text := strings.Join(clauses, ", ")
 	if x := c.Crossing; x != nil && x.Level != nil && len(names) == 2 {
-		text += fmt.Sprintf("; they cross at %d%s", *x.Level, interval(x.Interval))
+		text += fmt.Sprintf("; they cross at %d%s", *x.Level, interval(x.Interval, x.Above))
 		better := names[0]
 		if x.Below == string(ArmB) {
 			better = names[1]
@@ -270,30 +270,53 @@ func (r *Report) capacityWords() []string {
 }
 
 func capacityClause(name string, m *api.ModeCapacity, first bool) string {
+	in := interval(m.Interval, m.Above)
 	switch {
 	case m.Level == nil:
 		return "what " + name + " sustains is not known yet"
+	case unsure(m):
+		return fmt.Sprintf("%s seems to miss the SLOs even at %s, the lowest level, but that is not certain%s", name, plural(m.Tested[0].Concurrency, "conversation"), in)
 	case *m.Level == 0 && first:
-		return name + " does not meet the SLOs even at the lowest level" + interval(m.Interval)
+		return name + " does not meet the SLOs even at the lowest level" + in
 	case *m.Level == 0:
-		return name + " none, not even at the lowest level" + interval(m.Interval)
+		return name + " none, not even at the lowest level" + in
+	case first:
+		return fmt.Sprintf("%s sustains %s conversations within the SLOs%s", name, sustained(m), in)
 	}
-	number := strconv.Itoa(*m.Level)
-	if m.Above {
-		number = "at least " + number
+	return name + " " + sustained(m) + in
+}
+
+// unsure says whether a mode seems to sustain nothing, though its lowest level may yet meet the SLOs.
+func unsure(m *api.ModeCapacity) bool {
+	return m.Level != nil && *m.Level == 0 && len(m.Tested) > 0 && m.Tested[0].Verdict == open
+}
+
+// sustained is the estimate: at least the highest level, where that meets the SLOs.
+func sustained(m *api.ModeCapacity) string {
+	switch {
+	case m.Level == nil:
+		return "not known"
+	case unsure(m):
+		return "perhaps none"
+	case *m.Level == 0:
+		return "none"
+	case m.Above && (m.Interval == nil || *m.Level >= m.Interval[1]):
+		return "at least " + strconv.Itoa(*m.Level)
 	}
-	if first {
-		return fmt.Sprintf("%s sustains %s conversations within the SLOs%s", name, number, interval(m.Interval))
-	}
-	return name + " " + number + interval(m.Interval)
+	return strconv.Itoa(*m.Level)
 }
 
 // interval is one of levels, in brackets.
-func interval(v *[2]int) string {
+func interval(v *[2]int, above bool) string {
 	if v == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (%d to %d)", v[0], v[1])
+	return " (" + levels(v, above) + ")"
+}
+
+// levels is an interval of them, which may be open above.
+func levels(v *[2]int, above bool) string {
+	return fmt.Sprintf("%d to %d%s", v[0], v[1], map[bool]string{true: " or more"}[above])
 }
 
 // sweepWords say what each mode sustains, and how every mode compares with the first.

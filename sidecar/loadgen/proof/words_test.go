@@ -91,7 +91,7 @@ func TestReportOfATrial(t *testing.T) {
 	for _, want := range []string{
 		"# Trial: kv against round_robin at 120 conversations\n",
 		"- **Decided by**: TTFT p95, chosen before the start; smallest difference of interest 5 %\n",
-		"- **Time**: at most 60 minutes\n", "- **Warm-up**: each span until the conversations that began it have ended\n",
+		"- **Time**: at most 60 minutes\n", "- **Warm-up**: each span until the conversations that began it have ended, which are held from their midst",
 		"### The verdict\n\nkv is better than round_robin at 120 conversations",
 		"By 2 pairs of spans. The interval of TTFT p95, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. " + oneEvidence,
 		"| TTFT p95 (decides) | 643 ms | 518 ms | −19.4 % | −23.2 to −15.1 % | kv is better | parts of the spans |",
@@ -121,6 +121,10 @@ func TestWordsOfACapacitySearch(t *testing.T) {
 	isolated.Isolated = []int{130}
 	above := mode(kv, 180, 180, 180)
 	above.Above, above.Interval = true, nil
+	unsure := mode(kv, 0, 0, 28)
+	unsure.Tested = []api.LevelTest{{Concurrency: 14, Spans: 8, Verdict: "open"}, {Concurrency: 28, Spans: 3, Verdict: "misses"}}
+	openAbove := mode(kv, 137, 90, 180)
+	openAbove.Above = true
 	running := capacity(nil, mode(kv, 120, 60, 180), api.ModeCapacity{Mode: roundRobin})
 	running.State = api.SweepRunning
 	for name, c := range map[string]struct {
@@ -137,6 +141,13 @@ func TestWordsOfACapacitySearch(t *testing.T) {
 		}},
 		"none":    {capacity(nil, mode(roundRobin, 0, 0, 60), mode(kv, 128, 120, 135)), []string{"kv sustains 128 conversations within the SLOs (120 to 135), round_robin none, not even at the lowest level (0 to 60)."}},
 		"neither": {capacity(nil, mode(kv, 0, 0, 60)), []string{"kv does not meet the SLOs even at the lowest level (0 to 60)."}},
+		"unsure":  {capacity(nil, unsure), []string{"kv seems to miss the SLOs even at 14 conversations, the lowest level, but that is not certain (0 to 28)."}},
+		"both":    {capacity(nil, mode(roundRobin, 96, 90, 100), unsure), []string{"round_robin sustains 96 conversations within the SLOs (90 to 100), kv seems to miss the SLOs even at 14 conversations, the lowest level, but that is not certain (0 to 28)."}},
+		"open": {capacity(&api.Crossing{Level: new(167), Interval: &[2]int{150, 180}, Above: true, Below: "a"}, openAbove, isolated), []string{
+			"kv sustains 137 conversations within the SLOs (90 to 180 or more), round_robin 96 (90 to 100); they cross at 167 (150 to 180 or more).",
+			"Below the crossing, TTFT p95 is lower under kv.",
+			"Above a level that misses the SLOs, round_robin meets them at 130 all the same.",
+		}},
 		"running": {running, []string{"kv sustains 120 conversations within the SLOs (60 to 180), what round_robin sustains is not known yet.", "Still running, with 18 of 18 spans measured: this can still change."}},
 		"nothing": {capacity(nil), []string{"Nothing was measured: no span that counts has ended."}},
 	} {
@@ -145,6 +156,8 @@ func TestWordsOfACapacitySearch(t *testing.T) {
 			selfContained(t, written(t, NewSweepReport(c.sweep), api.ReportHTML))
 		})
 	}
+	unsure.Above = true
+	assert.Contains(t, text(t, NewSweepReport(capacity(nil, unsure))), "| kv | perhaps none | 0 to 28 or more | no level |")
 	md := text(t, NewSweepReport(capacity(&api.Crossing{Level: new(148), Interval: &[2]int{140, 160}, Below: "b"}, isolated, above)))
 	for _, want := range []string{
 		"By TTFT p95, the modes cross at 148 conversations (140 to 160).",

@@ -62,7 +62,7 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, span proof.Span)
 	s.show(a.now(api.SpanSwitching, now, nil))
 	lost := s.desk.opts.Store.LostTurns()
 	var err error
-	a.run, err = lease.Begin(ctx, s.by(), lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed}, a.record, func(message string) {
+	a.run, err = lease.Begin(ctx, s.by(), lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, Midway: span.Midway}, a.record, func(message string) {
 		n := a.now(api.SpanSwitching, now, nil)
 		n.Message = message
 		s.show(n)

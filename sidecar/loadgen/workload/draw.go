@@ -12,8 +12,8 @@ type drawn struct {
 }
 
 // newDraw decides conversation k, whose opening is drawn from those in circulation
-// where it has none of its own.
-func newDraw(seed uint64, k, own int64, s Settings, c *corpus.Corpus) drawn {
-	d := draw.New(seed, k, own, draw.Shape{Turns: s.Turns, Openings: s.Openings.Of(c), MaxTokens: s.MaxTokens, Output: s.Output})
+// where it has none of its own; midway is that of [draw.Shape].
+func newDraw(seed uint64, k, own, midway int64, s Settings, c *corpus.Corpus) drawn {
+	d := draw.New(seed, k, own, draw.Shape{Turns: s.Turns, Openings: s.Openings.Of(c), MaxTokens: s.MaxTokens, Output: s.Output, Midway: midway})
 	return drawn{d, c.Opening(seed, d.Opening)}
 }

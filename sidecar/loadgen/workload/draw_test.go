@@ -21,7 +21,7 @@ func draws(t testing.TB, seed uint64, n int, s Settings) []drawn {
 	require.NoError(t, err)
 	all := make([]drawn, n)
 	for k := range all {
-		all[k] = newDraw(seed, int64(k), int64(k), s, articles)
+		all[k] = newDraw(seed, int64(k), int64(k), 0, s, articles)
 	}
 	return all
 }
@@ -281,4 +281,36 @@ func capped(mean, cv, most float64) (float64, float64) {
 	second := 1 - over - z*density + z*z*over
 	m := mean + sd*first
 	return m, sd * math.Sqrt(second-first*first) / m
+}
+
+// The first conversations of a workload can be held from their midst: they have fewer turns, which
+// are the first of those that they would have had.
+func TestMidway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &server{}
+		r := run(t, target, booth(20), func(o *Options) { o.Seed, o.Midway = 42, 20 })
+		after(5 * time.Minute)
+		r.stop()
+		want := draws(t, 42, 100, booth(20))
+		all, _ := r.ended()
+		short, later := 0, 0
+		for _, e := range all {
+			switch {
+			case e.status != api.ConversationCompleted:
+			case e.Number < 20:
+				if e.Planned < 3 {
+					short++
+				}
+				for n, turn := range target.conversations()[e.ID] {
+					assert.Equal(t, want[e.Number].MaxTokens[n], turn.MaxTokens)
+				}
+				assert.Len(t, target.conversations()[e.ID], e.Planned)
+			default:
+				later++
+				assert.Equal(t, want[e.Number].Turns, e.Planned)
+			}
+		}
+		assert.InDelta(t, 10, short, 6, "half of them have less than three turns, which is the least of a whole one")
+		assert.Greater(t, later, 20)
+	})
 }

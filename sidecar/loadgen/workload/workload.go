@@ -36,6 +36,7 @@ type Options struct {
 	Run        string // makes conversation ids of different runs differ
 	Seed       uint64
 	Opened     int64  // conversations of earlier runs; [OneEach] goes on behind their openings
+	Midway     int64  // conversations, from the first on, that are held from their midst; see [draw.Shape]
 	Nonce      string // stands in front of every starter; empty: nothing does
 	Sender     Sender
 	Corpus     *corpus.Corpus // at the start; see [Workload.SetCorpus]
@@ -191,7 +192,7 @@ func (w *Workload) start(ctx context.Context) {
 		w.mu.Lock()
 		k, settings, texts := w.next, w.settings, w.corpus
 		w.mu.Unlock()
-		d := newDraw(w.opts.Seed, k, w.opts.Opened+k, settings, texts) // may take some ms
+		d := newDraw(w.opts.Seed, k, w.opts.Opened+k, w.opts.Midway, settings, texts) // may take some ms
 		c, again := w.begin(now, k, d, settings, texts)
 		if c != nil {
 			w.wg.Go(func() { w.converse(ctx, c) })

@@ -27,6 +27,7 @@ type Workload struct {
 	ThinkTime      time.Duration     // between an answer and the question after it
 	StartRate      float64           // new conversations a second at most
 	Seed           uint64            // of the draws; that of the cluster is its own
+	Midway         int64             // conversations that are held from their midst; see [draw.Shape]
 }
 
 // Recorded is the workload of the recorded results, as far as it is known: five turns
@@ -209,7 +210,7 @@ func (l *Loop) begin() {
 	l.started++
 	l.active++
 	l.nextAt = l.Cluster.Now() + time.Duration(float64(time.Second)/w.StartRate)
-	d := draw.New(w.Seed, k, k, draw.Shape{Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output})
+	d := draw.New(w.Seed, k, k, draw.Shape{Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output, Midway: w.Midway})
 	c := &conversation{loop: l, number: k, draw: d}
 	c.say(text{id: uint64(d.Opening) + 1, tokens: w.OpeningTokens[d.Opening%int64(len(w.OpeningTokens))]})
 	c.ask()

@@ -73,7 +73,7 @@ func judge(t *testing.T, concurrency int, mode api.Mode, windows int) coverage {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range runs {
 		group.Go(func() (err error) {
-			runs[i], err = span(setting{concurrency: concurrency, mode: mode, draws: uint64(i + 1), system: uint64(i + 500)}, settled+float64(windows)*window)
+			runs[i], err = span(setting{concurrency: concurrency, mode: mode, draws: uint64(i + 1), system: uint64(i + 500), together: true}, settled+float64(windows)*window)
 			return err
 		})
 	}

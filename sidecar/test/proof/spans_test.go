@@ -37,6 +37,7 @@ type setting struct {
 	draws       uint64  // seed of the workload
 	system      uint64  // seed of the cluster
 	slower      float64 // what all steps take, as a multiple of the profile's; 0: 1
+	together    bool    // conversations begin at once, as those of a run and of a capacity search do; those of a trial begin from their midst
 }
 
 // restart is what a change of mode takes.
@@ -57,6 +58,9 @@ func observe(s setting) (*observed, error) {
 		slow(&o.Profile.Step, s.slower)
 	}
 	w := workload(s.concurrency, s.draws)
+	if !s.together {
+		w.Midway = int64(s.concurrency)
+	}
 	l, err := closedloop.New(o, w)
 	if err != nil {
 		return nil, err
@@ -69,7 +73,7 @@ func observe(s setting) (*observed, error) {
 			*turns = append(*turns, proof.Turn{Sent: t.Submitted.Seconds(), FirstToken: t.FirstToken.Seconds()})
 		}
 	}
-	shape := draw.Shape{Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output}
+	shape := draw.Shape{Turns: w.Turns, Openings: w.Openings, MaxTokens: w.MaxTokens, Output: w.Output, Midway: w.Midway}
 	l.OnTurn = func(t *closedloop.Turn) {
 		seen := &(*turns)[run.latest[t.Conversation]]
 		seen.Ended, seen.OutputTokens = t.Ended.Seconds(), t.OutputTokens

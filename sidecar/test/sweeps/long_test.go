@@ -170,11 +170,12 @@ func TestFiguresAreTheStores(t *testing.T) {
 		for _, span := range s.Spans {
 			var ttft, latency []float64
 			var prompt, cached float64
-			ended := 0
+			ended, held := 0, map[string]int{} // turns of each conversation
 			require.NoError(t, b.process.store.TurnsFrom(context.Background(), api.DefaultLane, span.Step, func(u *api.Turn) error {
 				if u.Step != span.Step {
 					return nil
 				}
+				held[u.Conversation]++
 				if first := u.Started.Add(time.Duration(*or(u.TTFT) * 1e9)); u.TTFT != nil && inside(first, span) {
 					ttft = append(ttft, *u.TTFT)
 				}
@@ -187,6 +188,15 @@ func TestFiguresAreTheStores(t *testing.T) {
 				return nil
 			}))
 			assert.Equal(t, ended, span.Turns)
+			if span.Arm != "pilot" {
+				shortest := len(held)
+				for id, n := range held {
+					if number, err := strconv.Atoi(id[strings.LastIndex(id, "-")+1:]); assert.NoError(t, err) && number < span.Concurrency {
+						shortest = min(shortest, n)
+					}
+				}
+				assert.Equal(t, 1, shortest, "of those that begin it, all of which have ended; a whole one has three turns or more")
+			}
 			assert.InDelta(t, percentile(ttft, .95), *span.Row.TTFT.P95, 1e-9)
 			assert.InDelta(t, percentile(latency, .5), *span.Row.Latency.P50, 1e-9)
 			assert.InDelta(t, cached/prompt, *span.Row.KVHitRatio, 1e-9)

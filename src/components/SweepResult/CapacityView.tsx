@@ -44,11 +44,16 @@ export function CapacityView({ capacity: { modes, crossing }, request }: Capacit
   );
 }
 
-function levelText({ level, interval, above }: ModeCapacity): string {
+function levelText({ level, interval, above, tested }: ModeCapacity): string {
   if (level === undefined) {
     return 'not known yet';
   }
-  return level === 0 ? 'none of the levels tested' : withInterval(level, interval, above);
+  if (level > 0) {
+    return withInterval(level, interval, above);
+  }
+  return tested[0]?.verdict === 'open' && interval
+    ? `perhaps none (${number(interval[0])}–${number(interval[1])}${above ? ' or more' : ''})`
+    : 'none of the levels tested';
 }
 
 /** Where no level certainly misses, nothing bounds the interval above. */

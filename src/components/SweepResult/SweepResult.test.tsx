@@ -118,6 +118,26 @@ describe('the verdict', () => {
     expect(screen.getByText('none of the levels tested')).toBeInTheDocument();
     expect(screen.getByText('not known yet')).toBeInTheDocument();
   });
+
+  it('does not say that a mode sustains nothing where that is not certain', async () => {
+    const capacity: Sweep['capacity'] = {
+      modes: [
+        {
+          mode: { mode: 'kv', speculation: 'off' },
+          level: 0,
+          interval: [0, 28],
+          isolated: [],
+          tested: [
+            { concurrency: 14, spans: 8, verdict: 'open' },
+            { concurrency: 28, spans: 3, verdict: 'misses' },
+          ],
+        },
+      ],
+    };
+    show(having(sweep({ request: { ...sweep().request, kind: 'capacity' }, capacity })), 'verdict');
+    expect(await screen.findByText('perhaps none (0–28)')).toBeInTheDocument();
+    expect(screen.queryByText('none of the levels tested')).not.toBeInTheDocument();
+  });
 });
 
 describe('a sweep in progress', () => {
