@@ -21,11 +21,11 @@ func (r *Report) trialSection() []section {
 	a, b := r.trialNames()
 	s := section{Title: "The verdict", Sub: true, Text: []string{
 		r.verdictWords(t),
-		fmt.Sprintf("By %s. The interval of %s, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. %s", plural(t.Pairs, "pair of span"), metricName(t.Primary.Metric), oneEvidence),
+		fmt.Sprintf("By %s. The interval of %s, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. %s", plural(t.Pairs, "pair of span"), Metric(t.Primary.Metric).Name(), oneEvidence),
 	}, Table: &grid{Words: []int{5, 6}, Head: []string{"Metric", a, b, "Difference", "95 % interval", "That says", "Rests on"}}}
 	s.Text[1] = strings.Replace(s.Text[1], "pair of spans", "pairs of spans", 1)
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
-		name := metricName(d.Metric)
+		name := Metric(d.Metric).Name()
 		if i == 0 {
 			name += " (decides)"
 		}
@@ -43,6 +43,38 @@ func (r *Report) trialSection() []section {
 			bare(signed(d.Interval[0], points)) + " to " + signed(d.Interval[1], points), says, basis(d.Basis),
 		})
 	}
+	return append([]section{s}, r.looksSection(t)...)
+}
+
+// looksSection is how the interval that decides came about, pair by pair.
+func (r *Report) looksSection(t *api.TrialState) []section {
+	if len(t.Looks) == 0 {
+		return nil
+	}
+	a, b := r.trialNames()
+	name, points := Metric(t.Primary.Metric).Name(), Metric(t.Primary.Metric).Share()
+	low, high := signed(t.Boundaries[0], points), signed(t.Boundaries[1], points)
+	s := section{
+		Title: "Pair by pair", Sub: true,
+		Text: []string{fmt.Sprintf("The difference in %s and its 95 %% interval after each pair of spans: %s compared with %s. The trial is decided once the interval lies on one side of 0, or between %s and %s, where a difference is of no interest.",
+			name, b, a, bare(low), high)},
+		Table: &grid{Head: []string{"Pairs", "Difference", "95 % interval"}},
+	}
+	unit, series := "%", chart.Series{Name: b + " compared with " + a}
+	if points {
+		unit = "points"
+	}
+	var words []string
+	for _, l := range t.Looks {
+		of := bare(signed(l.Interval[0], points)) + " to " + signed(l.Interval[1], points)
+		s.Table.Rows = append(s.Table.Rows, []string{strconv.Itoa(l.Pairs), signed(l.Difference, points), of})
+		title := fmt.Sprintf("after %s: %s (%s)", plural(l.Pairs, "pair"), signed(l.Difference, points), of)
+		words = append(words, title)
+		series.Points = append(series.Points, chart.Point{Level: l.Pairs, Value: 100 * l.Difference, Band: &[2]float64{100 * l.Interval[0], 100 * l.Interval[1]}, Title: title})
+	}
+	drawn := chart.Looks("Difference in "+name, unit, [2]float64{100 * t.Boundaries[0], 100 * t.Boundaries[1]}, series)
+	drawn.Words = strings.Join(words, "; ")
+	s.Charts = []chart.Chart{drawn}
 	return []section{s}
 }
 
@@ -79,7 +111,7 @@ func (r *Report) capacitySection() []section {
 	for i := range c.Modes {
 		states[i] = c.Modes[i].Mode
 	}
-	names := modeNames(states, func(m api.ModeState) string { return string(m.Mode) })
+	names := modeNames(states)
 	s := section{Title: "Capacity within the SLOs", Sub: true, Table: &grid{Head: []string{"Mode", "Sustained concurrency", "95 % interval", "Meets them above that, by itself"}}}
 	tests := section{Title: "Levels tested", Sub: true, Table: &grid{Words: []int{2}, Head: []string{"Mode", "Concurrency", "SLOs", "Spans"}}}
 	for i := range c.Modes {
@@ -161,7 +193,7 @@ func (r *Report) modeName(m api.ModeState) string {
 			return r.Sides[i].Name
 		}
 	}
-	return string(m.Mode)
+	return m.Mode.Name()
 }
 
 // crossed says where TTFT p95 of two sides changes sides, and what went with it.
@@ -226,7 +258,7 @@ func (r *Report) spans() []section {
 	s := section{Title: "Spans", Table: &grid{Words: []int{1, 3, 8}, Head: []string{"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks"}}}
 	for i := range r.Sweep.Spans {
 		x := &r.Sweep.Spans[i]
-		number := strconv.Itoa(x.Number)
+		number := strconv.Itoa(x.Number + 1) // as the page and the terminal count them
 		if x.Attempt > 1 {
 			number += fmt.Sprintf(" (attempt %d)", x.Attempt)
 		}

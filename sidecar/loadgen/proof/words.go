@@ -42,22 +42,24 @@ func (r *Report) stateWords(some bool) []string {
 			nothing = "Nothing was measured: no span that counts has ended."
 		}
 	}
-	because := ""
-	if run.Reason != "" {
-		because = ": " + strings.TrimRight(run.Reason, ".")
+	by, because, state := "", "", ""
+	switch reason := strings.TrimRight(run.Reason, "."); {
+	case run.Cause == api.CauseOperator:
+		by = " " + reason
+	case reason != "":
+		because = ": " + reason
 	}
-	state := ""
 	switch run.State {
 	case api.SweepRunning:
 		if state = "Still running, with " + run.Unfinished + " measured: this can still change."; !some {
 			state = ""
 		}
 	case api.SweepPaused:
-		state = "Paused, with " + run.Unfinished + " measured" + because + "."
+		state = "Paused" + by + ", with " + run.Unfinished + " measured" + because + "."
 	case api.SweepCancelled:
-		state = "Cancelled, with " + run.Unfinished + " measured" + because + "."
+		state = "Cancelled" + by + ", with " + run.Unfinished + " measured" + because + "."
 	case api.SweepFailed:
-		state = "Failed, with " + run.Unfinished + " measured" + because + "."
+		state = "Failed" + by + ", with " + run.Unfinished + " measured" + because + "."
 	}
 	return slices.DeleteFunc([]string{nothing, state}, func(s string) bool { return s == "" })
 }
@@ -67,7 +69,7 @@ const oneEvidence = "In a closed loop, throughput and latency are one piece of e
 
 // trialNames are those of the two arms, also before anything was measured.
 func (r *Report) trialNames() (a, b string) {
-	names := modeNames(r.Sweep.Request.Modes, func(m api.ModeState) string { return string(m.Mode) })
+	names := modeNames(r.Sweep.Request.Modes)
 	if len(names) != 2 {
 		return "the first mode", "the second mode"
 	}
@@ -107,7 +109,7 @@ func (r *Report) otherWords(t *api.TrialState) (all []string) {
 		d := &t.Others[i]
 		switch Verdict(d.Outcome) {
 		case NoDifference:
-			none = append(none, metricName(d.Metric))
+			none = append(none, Metric(d.Metric).Name())
 		case BBetter, ABetter:
 			list := &worse
 			if (Verdict(d.Outcome) == BBetter) == ofB {
@@ -116,7 +118,7 @@ func (r *Report) otherWords(t *api.TrialState) (all []string) {
 			*list = append(*list, changeOf(d, ofB))
 			evidence = evidence || (Metric(d.Metric) == Throughput) != (Metric(t.Primary.Metric) == Throughput)
 		default:
-			open = append(open, metricName(d.Metric))
+			open = append(open, Metric(d.Metric).Name())
 		}
 	}
 	lead, also := "Worse under ", "Better under "
@@ -187,7 +189,7 @@ func changeOf(d *api.TrialDifference, ofB bool) string {
 		}
 		by, low, high = turn(by), turn(high), turn(low)
 	}
-	return metricName(d.Metric) + " is " + change(by, low, high, m.Share())
+	return Metric(d.Metric).Name() + " is " + change(by, low, high, m.Share())
 }
 
 // change writes a difference with its interval: in the direction of the estimate where
@@ -214,23 +216,6 @@ func change(by, low, high float64, points bool) string {
 	return fmt.Sprintf("%s (%s%s lower to %s%s higher)", text, amount(low), unit, amount(high), unit)
 }
 
-// metricName is what sentences call a metric of trials.
-func metricName(m string) string {
-	switch Metric(m) {
-	case TTFT95:
-		return "TTFT p95"
-	case TTFT50:
-		return "TTFT p50"
-	case TPOT95:
-		return "TPOT p95"
-	case Throughput:
-		return "throughput"
-	case HitRate:
-		return "KV cache hit rate"
-	}
-	return m
-}
-
 // capacityWords say what each mode sustains, the one that sustains most first.
 func (r *Report) capacityWords() []string {
 	c := r.Sweep.Capacity
@@ -242,7 +227,7 @@ func (r *Report) capacityWords() []string {
 	for i := range c.Modes {
 		states[i], order[i] = c.Modes[i].Mode, i
 	}
-	names := modeNames(states, func(m api.ModeState) string { return string(m.Mode) })
+	names := modeNames(states)
 	level := func(i int) int {
 		if l := c.Modes[i].Level; l != nil {
 			return *l
