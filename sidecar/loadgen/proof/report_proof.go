@@ -21,11 +21,11 @@ func (r *Report) trialSection() []section {
 	a, b := r.trialNames()
 	s := section{Title: "The verdict", Sub: true, Text: []string{
 		r.verdictWords(t),
-		fmt.Sprintf("By %s. The interval of %s, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. %s", plural(t.Pairs, "pair of span"), Metric(t.Primary.Metric).Name(), oneEvidence),
+		fmt.Sprintf("By %s of spans. The interval of %s, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. %s", plural(t.Pairs, "pair"), Metric(t.Primary.Metric).Name(), oneEvidence),
 	}, Table: &grid{Words: []int{5, 6}, Head: []string{"Metric", a, b, "Difference", "95 % interval", "That says", "Rests on"}}}
-	s.Text[1] = strings.Replace(s.Text[1], "pair of spans", "pairs of spans", 1)
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
 		name := Metric(d.Metric).Name()
+		name = strings.ToUpper(name[:1]) + name[1:]
 		if i == 0 {
 			name += " (decides)"
 		}
@@ -87,6 +87,9 @@ func basis(of string) string {
 
 // trialValue writes a metric's mean.
 func trialValue(q Quantity, v float64) string {
+	if q == QuantityThroughput {
+		return labels[q].value(v) + " tokens/s"
+	}
 	if l, ok := labels[q]; ok {
 		return l.value(v)
 	}
@@ -159,18 +162,20 @@ func (r *Report) crossing() []section {
 	if len(s.Text) == 0 { // one mode, or one level
 		s.Title = "What the cluster said of itself"
 	}
-	if len(r.Sweep.Causes) == 0 {
+	var known []int
+	for i, q := range causeColumns {
+		if slices.ContainsFunc(r.Sweep.Causes, func(c Cause) bool { return *q.of(&c.SweepCauses) != nil }) {
+			known = append(known, i)
+		}
+	}
+	if len(known) == 0 {
 		s.Text = append(s.Text, "The cluster told nothing of itself that could say why.")
 		return []section{s}
 	}
 	s.Text = append(s.Text, "What the cluster said of itself, once a second while spans counted: means over those of a level and mode. Skew is the slowest or busiest worker over the workers' mean; spread is the busiest less the idlest worker, in requests.")
 	s.Table = &grid{Words: []int{1}, Head: []string{"Concurrency", "Mode"}}
-	var known []int
-	for i, q := range causeColumns {
-		if slices.ContainsFunc(r.Sweep.Causes, func(c Cause) bool { return *q.of(&c.SweepCauses) != nil }) {
-			known = append(known, i)
-			s.Table.Head = append(s.Table.Head, q.name)
-		}
+	for _, i := range known {
+		s.Table.Head = append(s.Table.Head, causeColumns[i].name)
 	}
 	for _, c := range r.Sweep.Causes {
 		row := []string{strconv.Itoa(c.Concurrency), r.modeName(c.Mode)}

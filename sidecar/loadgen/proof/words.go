@@ -37,9 +37,13 @@ func (r *Report) stateWords(some bool) []string {
 	run := r.Sweep
 	nothing := ""
 	if !some {
-		nothing = "Nothing is known yet: no span that counts has ended."
+		what := "no span that counts has ended"
+		if run.Request.Kind == api.SweepTrial && run.Progress.Spans > 0 {
+			what = "no pair of spans is complete"
+		}
+		nothing = "Nothing is known yet: " + what + "."
 		if run.State.Ended() {
-			nothing = "Nothing was measured: no span that counts has ended."
+			nothing = "Nothing was measured: " + what + "."
 		}
 	}
 	by, because, state := "", "", ""
@@ -61,7 +65,20 @@ func (r *Report) stateWords(some bool) []string {
 	case api.SweepFailed:
 		state = "Failed" + by + ", with " + run.Unfinished + " measured" + because + "."
 	}
-	return slices.DeleteFunc([]string{nothing, state}, func(s string) bool { return s == "" })
+	return slices.DeleteFunc([]string{nothing, state, run.spoiling()}, func(s string) bool { return s == "" })
+}
+
+// spoiling says of a sweep in progress why one span after the other does not count: nothing
+// will come of it until that is mended. Empty: the latest spans count.
+func (r *Run) spoiling() string {
+	n := 0
+	for n < len(r.Spans) && r.Spans[len(r.Spans)-1-n].Spoiled != "" {
+		n++
+	}
+	if n < 2 || r.State != api.SweepRunning {
+		return ""
+	}
+	return fmt.Sprintf("The latest %d spans do not count, the last one since: %s.", n, strings.TrimRight(r.Spans[len(r.Spans)-1].Spoiled, "."))
 }
 
 // oneEvidence is why throughput and latency are not two reasons.

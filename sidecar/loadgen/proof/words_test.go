@@ -54,7 +54,7 @@ func TestWordsOfATrial(t *testing.T) {
 			"Undecided so far, after 2 pairs at 120 conversations: TTFT p95 of KV-aware is 8.0 % lower (20.0 % lower to 5.0 % higher).",
 			"As things stand, its time will be over before this is decided.", "Still running, with 18 spans measured: this can still change.",
 		}},
-		"running, no pair yet": {tried(Running, nil), []string{"Nothing is known yet: no span that counts has ended."}},
+		"running, no pair yet": {tried(Running, nil), []string{"Nothing is known yet: no pair of spans is complete."}},
 		"trade-offs of B": {tried(BBetter, &lower,
 			difference(TPOT95, .04, .01, .07, ABetter), difference(Throughput, .06, .04, .08, BBetter), difference(HitRate, .091, .08, .1, BBetter),
 			difference(TTFT50, .01, -.02, .03, NoDifference), difference(Goodput, .02, -.1, .1, Running)), []string{
@@ -95,7 +95,7 @@ func TestReportOfATrial(t *testing.T) {
 		"### The verdict\n\nKV-aware is better than Round-robin at 120 conversations",
 		"By 2 pairs of spans. The interval of TTFT p95, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. " + oneEvidence,
 		"| TTFT p95 (decides) | 643 ms | 518 ms | −19.4 % | −23.2 to −15.1 % | KV-aware is better | parts of the spans |",
-		"| goodput | 87.0 % | 89.0 % | +2.0 points | −10.0 to +10.0 points | undecided | parts of the spans |",
+		"| Goodput | 87.0 % | 89.0 % | +2.0 points | −10.0 to +10.0 points | undecided | parts of the spans |",
 		"| Round-robin | 120 |", "pilot |",
 		"| Mode | Concurrency | TTFT p50 |", "| Round-robin | 120 | 298 ms (292 to 303) | 595 ms (583 to 607) |", "## What the cluster said of itself",
 	} {
@@ -155,6 +155,23 @@ func TestWordsOfACapacitySearch(t *testing.T) {
 }
 
 // Modes that differ in speculation alone are told apart.
+// One span spoiled after the other is said in front, and who paused it is no cause.
+func TestWordsOfAnUnfinishedTrial(t *testing.T) {
+	s := tried(Running, nil)
+	s.Spans = []api.SweepSpan{{Arm: "pilot"}, {Number: 1, Spoiled: "12 of 40 turns failed"}}
+	s.Progress.Spans = 1
+	assert.Equal(t, []string{"Nothing is known yet: no pair of spans is complete."}, Words(&s))
+	s.Spans = append(s.Spans, api.SweepSpan{Number: 1, Attempt: 2, Spoiled: "the load generator itself was late; give it more CPU"})
+	assert.Equal(t, []string{
+		"Nothing is known yet: no pair of spans is complete.",
+		"The latest 2 spans do not count, the last one since: the load generator itself was late; give it more CPU.",
+	}, Words(&s))
+	s.State, s.Reason, s.Cause = api.SweepPaused, "by ann, who stopped the workload", api.CauseOperator
+	assert.Equal(t, "Paused by ann, who stopped the workload, with 1 span measured.", Words(&s)[1])
+	s.Reason, s.Cause = "the target failed in a span twice", api.CauseTarget
+	assert.Equal(t, "Paused, with 1 span measured: the target failed in a span twice.", Words(&s)[1])
+}
+
 func TestWordsTellModesApart(t *testing.T) {
 	s := tried(BBetter, new(difference(TTFT95, -.194, -.232, -.151, BBetter)))
 	s.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
