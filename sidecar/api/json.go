@@ -212,7 +212,7 @@ func (s Sweep) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes how the trial stands.
 func (t TrialState) MarshalJSON() ([]byte, error) {
 	type plain TrialState
-	t.Others = list(t.Others)
+	t.Looks, t.Others = list(t.Looks), list(t.Others)
 	return json.Marshal(plain(t))
 }
 

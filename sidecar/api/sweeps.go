@@ -236,6 +236,18 @@ const (
 // Ended says whether nothing more will come.
 func (s SweepState) Ended() bool { return s == SweepDone || s == SweepCancelled || s == SweepFailed }
 
+// SweepCause is what keeps a sweep from going on, or has ended it.
+type SweepCause string
+
+// The causes.
+const (
+	CauseOperator SweepCause = "operator" // somebody paused, cancelled or stopped it, and can let it go on
+	CauseTarget   SweepCause = "target"   // the target failed in the same span twice
+	CauseMode     SweepCause = "mode"     // the cluster could not be brought to a mode
+	CauseDisk     SweepCause = "disk"     // what was measured could not be stored yet; it goes on by itself
+	CauseInternal SweepCause = "internal" // an error of the load generator itself
+)
+
 // SweepPatch pauses, resumes or cancels a sweep.
 type SweepPatch struct {
 	State SweepState `json:"state"` // paused, running or cancelled
@@ -260,7 +272,8 @@ type SweepSummary struct {
 	ID       string        `json:"id"`
 	Lane     string        `json:"lane"`
 	State    SweepState    `json:"state"`
-	Reason   string        `json:"reason,omitempty"` // why it is paused, was cancelled or failed
+	Reason   string        `json:"reason,omitempty"` // why it is paused, waits, was cancelled or failed; of an operator, what follows on that word: by whom
+	Cause    SweepCause    `json:"cause,omitempty"`  // what the reason is about
 	By       string        `json:"by"`               // who asked
 	Asked    time.Time     `json:"asked"`
 	Ended    *time.Time    `json:"ended,omitempty"`
@@ -371,14 +384,26 @@ type TrialDifference struct {
 	Basis      string     `json:"basis"`    // what its width rests on: sections of the spans, or pairs of them
 }
 
+// TrialLook is what a trial knew of the metric that decides after so many pairs of spans.
+type TrialLook struct {
+	Pairs      int        `json:"pairs"`
+	Difference float64    `json:"difference"`
+	Interval   [2]float64 `json:"interval"` // 95 %, over all looks together
+}
+
 // TrialState is how a trial stands.
 type TrialState struct {
 	// Verdict is running, b_better, a_better, no_difference (the smallest difference of
 	// interest is excluded both ways) or time_over (undecided).
-	Verdict string            `json:"verdict"`
-	Pairs   int               `json:"pairs"`
-	Primary *TrialDifference  `json:"primary,omitempty"`
-	Others  []TrialDifference `json:"others"` // with intervals that hold for all of them together
+	Verdict string           `json:"verdict"`
+	Pairs   int              `json:"pairs"`
+	Primary *TrialDifference `json:"primary,omitempty"`
+	Looks   []TrialLook      `json:"looks"` // at the metric that decides, after each pair
+	// Boundaries are the ends of the differences that are of no interest: an interval
+	// between them decides for no difference. The lower one of relative differences is −s/(1+s),
+	// which undoes a rise by s.
+	Boundaries [2]float64        `json:"boundaries"`
+	Others     []TrialDifference `json:"others"` // with intervals that hold for all of them together
 	// Assumed is the difference that the time left is estimated for: the present
 	// estimate, or before the first pair twice the smallest of interest.
 	Assumed *float64 `json:"assumed,omitempty"`

@@ -189,7 +189,7 @@ func TestSweepJSON(t *testing.T) {
 		SweepSummary: api.SweepSummary{ID: "7", Lane: "main", State: api.SweepPaused, Words: []string{"kv is better."}, Request: api.SweepRequest{Kind: api.SweepTrial, Seed: new(uint64(1<<64 - 1))}},
 		Spans:        []api.SweepSpan{{Arm: "a", Seed: 1<<64 - 1, Cold: "nonce"}},
 		Rows:         []api.BaselineRow{{Concurrency: 60}},
-		Trial:        &api.TrialState{Verdict: "b_better", Others: []api.TrialDifference{{Metric: "ttft_p50", Interval: [2]float64{-.2, -.1}}}},
+		Trial:        &api.TrialState{Verdict: "b_better", Looks: []api.TrialLook{{Pairs: 1, Interval: [2]float64{-.3, .1}}}, Others: []api.TrialDifference{{Metric: "ttft_p50", Interval: [2]float64{-.2, -.1}}}},
 		Capacity:     &api.Capacity{Modes: []api.ModeCapacity{{Interval: &[2]int{120, 135}, Isolated: []int{130}, Tested: []api.LevelTest{{Concurrency: 60}}}}},
 	}
 	text, err := json.Marshal(in)

@@ -2272,8 +2272,10 @@ export interface components {
             id: string;
             lane: string;
             state: components["schemas"]["SweepState"];
-            /** @description why it is paused, was cancelled or failed */
+            /** @description why it is paused, waits, was cancelled or failed; of an operator, what follows on that word: by whom */
             reason?: string;
+            /** @description what the reason is about */
+            cause?: components["schemas"]["SweepCause"];
             /** @description who asked */
             by: string;
             /** Format: date-time */
@@ -2288,6 +2290,11 @@ export interface components {
             /** @description name of the one that was made of it */
             baseline?: string;
         };
+        /**
+         * @description What keeps a sweep from going on, or has ended it. operator: somebody paused, cancelled or stopped it; target: the target failed in the same span twice; mode: the cluster could not be brought to a mode; disk: what was measured could not be stored yet, and it goes on by itself; internal: an error of the load generator itself.
+         * @enum {string}
+         */
+        SweepCause: "operator" | "target" | "mode" | "disk" | "internal";
         /** @description A sweep with all that it has measured so far. */
         Sweep: components["schemas"]["SweepSummary"] & {
             /** @description version of the load generator that began it */
@@ -2435,6 +2442,16 @@ export interface components {
              */
             basis: "sections" | "pairs";
         };
+        /** @description What a trial knew of the metric that decides after so many pairs of spans. */
+        TrialLook: {
+            pairs: number;
+            difference: number;
+            /** @description 95 %, over all looks together */
+            interval: [
+                number,
+                number
+            ];
+        };
         /** @description How a trial stands. */
         TrialState: {
             /**
@@ -2444,6 +2461,13 @@ export interface components {
             verdict: "running" | "b_better" | "a_better" | "no_difference" | "time_over";
             pairs: number;
             primary?: components["schemas"]["TrialDifference"];
+            /** @description at the metric that decides, after each pair */
+            looks: components["schemas"]["TrialLook"][];
+            /** @description ends of the differences that are of no interest: an interval between them decides for no difference; the lower one of relative differences is −s/(1+s), which undoes a rise by s */
+            boundaries: [
+                number,
+                number
+            ];
             /** @description with intervals that hold for all of them together */
             others: components["schemas"]["TrialDifference"][];
             /** @description difference that the time left is estimated for: the present estimate, or before the first pair twice the smallest of interest */

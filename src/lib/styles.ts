@@ -13,6 +13,26 @@ export const visuallyHidden = css({
   whiteSpace: 'nowrap',
 });
 
+/** How far something is; where that is not known, the bar is striped. */
+export const progressBar = ({ colors: { border, primary }, shape }: GrafanaTheme2) =>
+  css({
+    appearance: 'none',
+    display: 'block',
+    height: 8,
+    border: 0,
+    borderRadius: shape.radius.pill,
+    overflow: 'hidden',
+    background: border.medium,
+    '&::-webkit-progress-bar': { background: border.medium },
+    '&::-webkit-progress-value': { background: primary.main },
+    '&::-moz-progress-bar': { background: primary.main },
+    '&:indeterminate': {
+      '&, &::-webkit-progress-bar, &::-moz-progress-bar': {
+        background: `repeating-linear-gradient(-45deg, ${primary.main} 0 8px, ${border.medium} 8px 16px)`,
+      },
+    },
+  });
+
 /** The colours of how a value stands to its objective, and to another value. */
 export const verdicts = ({ colors: { success, warning, error, text } }: GrafanaTheme2) => ({
   met: { color: success.text },

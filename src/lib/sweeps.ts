@@ -30,6 +30,11 @@ export function sweepName({ request }: Pick<SweepSummary, 'request'>): string {
   return request.title ? request.title : `${kindName(request.kind)}: ${questionText(request)}`;
 }
 
+/** Why a sweep is as it is, after the word that says how: " by ann", or ": the target failed". */
+export function because({ reason, cause }: Pick<SweepSummary, 'reason' | 'cause'>): string {
+  return reason ? (cause === 'operator' ? ` ${reason}` : `: ${reason}`) : '';
+}
+
 /** Which sweep has the lane, as a sentence. */
 export function takenTitle({ request, state }: SweepSummary): string {
   return state === 'running'

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/proof"
 )
 
 // line is how far the question is, in one line of a terminal.
@@ -98,7 +99,7 @@ func span(seconds float64) string {
 
 // nowWords is the span under way.
 func nowWords(n api.SweepNow) string {
-	text := fmt.Sprintf("%s at %d", modeWords(n.Mode), n.Concurrency)
+	text := fmt.Sprintf("%s at %d", n.Mode.Name(), n.Concurrency)
 	if n.Arm == "pilot" {
 		text = "first look, " + text
 	}
@@ -130,16 +131,16 @@ func nowWords(n api.SweepNow) string {
 
 // differenceWords is what a trial knows of the metric that decides.
 func differenceWords(v api.Sweep, d api.TrialDifference) string {
-	unit, factor := "%", 100.
-	if d.Metric == "kv_hit_ratio" || d.Metric == "goodput" {
+	unit, factor, metric := "%", 100., proof.Metric(d.Metric)
+	if metric.Share() {
 		unit = "points"
 	}
-	return fmt.Sprintf("%s of %s %+.1f %s (%+.1f to %+.1f)", d.Metric, modeWords(v.Request.Modes[1]), factor*d.Difference, unit, factor*d.Interval[0], factor*d.Interval[1])
+	return fmt.Sprintf("%s of %s %+.1f %s (%+.1f to %+.1f)", metric.Name(), v.Request.Modes[1].Name(), factor*d.Difference, unit, factor*d.Interval[0], factor*d.Interval[1])
 }
 
-// spanWords is what a span that has ended showed, by the number that the report has.
+// spanWords is what a span that has ended showed, by the number that page and report have.
 func spanWords(s api.SweepSpan) string {
-	text := fmt.Sprintf("span %d, %s at %d: ", s.Number, modeWords(s.Mode), s.Concurrency)
+	text := fmt.Sprintf("span %d, %s at %d: ", s.Number+1, s.Mode.Name(), s.Concurrency)
 	if s.Spoiled != "" {
 		return text + "does not count: " + s.Spoiled
 	}

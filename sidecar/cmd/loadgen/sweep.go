@@ -256,11 +256,11 @@ func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error
 			q.say(spanWords(s))
 		}
 		told = len(v.Spans)
-		if v.State == api.SweepPaused && state != v.State && byHand(v.Reason) { // the other changes are in the log
+		if v.State == api.SweepPaused && state != v.State && byHand(v) { // the other changes are in the log
 			q.say(fmt.Sprintf("the %s is paused %s: let it go on from the page or the API, or stop this program", q.noun(), v.Reason))
 		}
 		state = v.State
-		if (state.Ended() || state == api.SweepPaused && !byHand(v.Reason)) && q.state().Sweep == nil {
+		if (state.Ended() || state == api.SweepPaused && !byHand(v)) && q.state().Sweep == nil {
 			return v, nil
 		}
 		select {
@@ -273,9 +273,7 @@ func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error
 
 // byHand says whether somebody paused a sweep, who can let it go on, too: a target that failed
 // is mended first, and that may take until tomorrow.
-func byHand(reason string) bool {
-	return strings.HasPrefix(reason, "by ") || strings.HasPrefix(reason, "the workload was stopped by ")
-}
+func byHand(v api.Sweep) bool { return v.Cause == api.CauseOperator }
 
 // write writes what the sweep showed and its report to a terminal, and the report into the
 // files. Of a sweep without any span there is none.
@@ -303,7 +301,7 @@ func (q *question) verdict(v api.Sweep) error {
 		return fmt.Errorf("the %s failed: %s", q.noun(), v.Reason)
 	case v.State == api.SweepCancelled:
 		return undecided{fmt.Sprintf("the %s was cancelled %s; the same command begins anew", q.noun(), v.Reason)}
-	case v.State == api.SweepPaused && !byHand(v.Reason):
+	case v.State == api.SweepPaused && !byHand(v):
 		return undecided{fmt.Sprintf("the %s is paused: %s. It has %s; the same command goes on from there", q.noun(), v.Reason, keeps)}
 	case v.State == api.SweepPaused:
 		return undecided{fmt.Sprintf("the %s is paused %s. It has %s; the same command goes on from there", q.noun(), v.Reason, keeps)}
@@ -327,7 +325,7 @@ func unanswered(v api.Sweep) error {
 	case v.Capacity != nil:
 		for _, m := range v.Capacity.Modes {
 			if m.Level == nil {
-				return undecided{fmt.Sprintf("undecided: how many conversations %s sustains was not found in time; a longer --max-time lets the search go on", modeWords(m.Mode))}
+				return undecided{fmt.Sprintf("undecided: how many conversations %s sustains was not found in time; a longer --max-time lets the search go on", m.Mode.Name())}
 			}
 		}
 	}

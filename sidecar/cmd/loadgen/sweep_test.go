@@ -231,7 +231,7 @@ func TestQuestionIsAnswered(t *testing.T) {
 		<-q.served
 		require.NoError(t, q.err)
 		assert.Equal(t, "kv is better.\n\nreport of new1 as md\n", q.out.String())
-		assert.Equal(t, []string{"the trial waits: connection refused", "span 0, kv at 60: 9 turns, took 0 s"}, q.lines)
+		assert.Equal(t, []string{"the trial waits: connection refused", "span 1, KV-aware at 60: 9 turns, took 0 s"}, q.lines)
 		for path, want := range map[string]string{page: "report of new1 as html\n", table: "report of new1 as tsv\n"} {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -258,21 +258,21 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 		},
 		"cancelled": {
 			func(q *trial) {
-				q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason = api.SweepCancelled, "by ann" })
+				q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason, s.Cause = api.SweepCancelled, "by ann", api.CauseOperator })
 			},
 			"the trial was cancelled by ann; the same command begins anew", unmeasured,
 		},
 		"the target fails": {
 			func(q *trial) {
 				q.desk.becomes("new1", func(s *api.Sweep) {
-					s.State, s.Reason, s.Progress.Spans = api.SweepPaused, "the target failed in a span twice: connect", 1
+					s.State, s.Reason, s.Cause, s.Progress.Spans = api.SweepPaused, "the target failed in a span twice: connect", api.CauseTarget, 1
 				})
 			},
 			"the trial is paused: the target failed in a span twice: connect. It has 1 span so far, kept in /data; the same command goes on from there", unmeasured,
 		},
 		"paused by hand, then Ctrl-C": {
 			func(q *trial) {
-				q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason = api.SweepPaused, "by ann" })
+				q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason, s.Cause = api.SweepPaused, "by ann", api.CauseOperator })
 				q.look()
 				assert.Contains(t, q.lines, "the trial is paused by ann: let it go on from the page or the API, or stop this program")
 				q.stop()
@@ -392,10 +392,10 @@ func TestProgressLine(t *testing.T) {
 		sweep api.Sweep
 		want  string
 	}{
-		{v, "trial · [#####-----] 50 % · about 6 min left · 4 spans · kv at 60 again counting 34/60 s, 99 turns"},
-		{decided, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · kv at 60 again counting 34/60 s, 99 turns · ttft_p95 of kv -23.1 % (-30.2 to -15.4)"},
-		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · first look, round_robin at 60 warming up 3 s, 12 first conversations to end"},
-		{switching, "trial · [#####-----] 50 % · about 6 min left · 4 spans · round_robin at 60: changing the mode: restarting"},
+		{v, "trial · [#####-----] 50 % · about 6 min left · 4 spans · KV-aware at 60 again counting 34/60 s, 99 turns"},
+		{decided, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · KV-aware at 60 again counting 34/60 s, 99 turns · TTFT p95 of KV-aware -23.1 % (-30.2 to -15.4)"},
+		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · first look, Round-robin at 60 warming up 3 s, 12 first conversations to end"},
+		{switching, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60: changing the mode: restarting"},
 		{levels, "sweep · [#####-----] 50 % · about 6 min left · 4 of 18 spans, 2 more did not count"},
 		{paused, "trial paused by ann · 4 spans"},
 	} {
@@ -421,11 +421,11 @@ func TestSpanWords(t *testing.T) {
 	s := api.SweepSpan{Number: 2, Mode: kvMode, Concurrency: 60, Turns: 231, Elapsed: 100, Row: &api.BaselineRow{
 		TTFT: api.Percentiles{P95: new(.4121)}, OutputTokensPerSecond: new(1234.5), KVHitRatio: new(.9),
 	}}
-	assert.Equal(t, "span 2, kv at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, took 2 min", spanWords(s))
+	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, took 2 min", spanWords(s))
 	s.Arm, s.Failed = "pilot", 2
-	assert.Equal(t, "span 2, kv at 60: a first look, which does not count; TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 min", spanWords(s))
+	assert.Equal(t, "span 3, KV-aware at 60: a first look, which does not count; TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 min", spanWords(s))
 	s.Spoiled = "the mode changed"
-	assert.Equal(t, "span 2, kv at 60: does not count: the mode changed", spanWords(s))
+	assert.Equal(t, "span 3, KV-aware at 60: does not count: the mode changed", spanWords(s))
 }
 
 func TestUnanswered(t *testing.T) {
@@ -434,5 +434,5 @@ func TestUnanswered(t *testing.T) {
 	done.Capacity = &api.Capacity{Modes: []api.ModeCapacity{{Mode: kvMode, Level: new(0)}}}
 	require.NoError(t, unanswered(done), "not even the lowest level is an answer, too")
 	done.Capacity.Modes = append(slices.Clone(done.Capacity.Modes), api.ModeCapacity{Mode: rrMode})
-	require.EqualError(t, unanswered(done), "undecided: how many conversations round_robin sustains was not found in time; a longer --max-time lets the search go on")
+	require.EqualError(t, unanswered(done), "undecided: how many conversations Round-robin sustains was not found in time; a longer --max-time lets the search go on")
 }

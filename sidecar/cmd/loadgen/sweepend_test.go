@@ -50,12 +50,12 @@ func TestSweepOnTheCommandLine(t *testing.T) {
 	code, stdout, stderr := finish(t, command(t, args...))
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "\n# ", "a report in Markdown")
-	shown := regexp.MustCompile(`span \d, (\w+) at (\d): TTFT p95 \d+ ms`).FindAllStringSubmatch(stderr, -1)
+	shown := regexp.MustCompile(`span \d, ([\w-]+) at (\d): TTFT p95 \d+ ms`).FindAllStringSubmatch(stderr, -1)
 	var spans []string
 	for _, s := range shown {
 		spans = append(spans, s[1]+" "+s[2])
 	}
-	assert.ElementsMatch(t, []string{"kv 4", "round_robin 4"}, spans, stderr)
+	assert.ElementsMatch(t, []string{"KV-aware 4", "Round-robin 4"}, spans, stderr)
 
 	html, err := os.ReadFile(page)
 	require.NoError(t, err)

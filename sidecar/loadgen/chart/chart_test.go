@@ -29,8 +29,8 @@ func TestAxes(t *testing.T) {
 // A chart over levels draws what it is given, escaped, and nothing outside of its plot.
 func TestLevels(t *testing.T) {
 	c := Levels("TTFT", "ms", 600,
-		Series{"<kv>", []Point{{60, 446, &[2]float64{430, 462}}, {120, 530, &[2]float64{500, 560}}, {180, 3143, &[2]float64{2000, 4300}}}},
-		Series{"round_robin", []Point{{60, 655, nil}, {120, 643, nil}}})
+		Series{"<kv>", []Point{{Level: 60, Value: 446, Band: &[2]float64{430, 462}}, {Level: 120, Value: 530, Band: &[2]float64{500, 560}}, {Level: 180, Value: 3143, Band: &[2]float64{2000, 4300}}}},
+		Series{"round_robin", []Point{{Level: 60, Value: 655}, {Level: 120, Value: 643}}})
 	assert.Contains(t, c.Unit, "logarithmic")
 	assert.Len(t, c.Marks, 5)
 	assert.Equal(t, "<kv> at 60: 446 ms (430 to 462)", c.Marks[0].Title)
@@ -43,11 +43,37 @@ func TestLevels(t *testing.T) {
 		assert.GreaterOrEqual(t, tick.At, plotTop)
 		assert.LessOrEqual(t, tick.At, plotBottom)
 	}
-	hits := Levels("", "%", 0, Series{"kv", []Point{{60, 96.2, nil}, {80, 93.4, nil}}}, Series{"rr", []Point{{60, 81.8, nil}}})
+	hits := Levels("", "%", 0, Series{"kv", []Point{{Level: 60, Value: 96.2}, {Level: 80, Value: 93.4}}}, Series{"rr", []Point{{Level: 60, Value: 81.8}}})
 	assert.Equal(t, tick{plotBottom, "80"}, hits.YTicks[0])
 	assert.Equal(t, tick{plotTop, "100"}, hits.YTicks[len(hits.YTicks)-1])
-	linear := Levels("", "%", 0, Series{"kv", []Point{{60, 90, nil}}})
+	linear := Levels("", "%", 0, Series{"kv", []Point{{Level: 60, Value: 90}}})
 	assert.NotContains(t, linear.Unit, "logarithmic")
 	assert.Len(t, linear.XTicks, 1)
 	assert.NotEmpty(t, Levels("", "", 0).Empty)
+}
+
+// A chart of looks has zero and both boundaries in its plot, and an interval that is far wider
+// than the last one does not press that flat.
+func TestLooks(t *testing.T) {
+	c := Looks("TTFT p95", "%", [2]float64{-4.76, 5}, Series{"KV-aware", []Point{
+		{Level: 1, Value: -22, Band: &[2]float64{-60, 900}, Title: "after 1 pair"},
+		{Level: 2, Value: -20, Band: &[2]float64{-28, -12}},
+	}})
+	assert.Equal(t, "after 1 pair", c.Marks[0].Title)
+	assert.Equal(t, "KV-aware at 2: -20.00 % (-28.00 to -12.00)", c.Marks[1].Title)
+	assert.Equal(t, []tick{{round(plotLeft + 16), "1"}, {round(plotRight - 16), "2"}}, c.XTicks)
+	var texts []string
+	for _, y := range c.YTicks {
+		texts = append(texts, y.Text)
+		assert.GreaterOrEqual(t, y.At, plotTop)
+		assert.LessOrEqual(t, y.At, plotBottom)
+	}
+	assert.Equal(t, []string{"−100", "−50", "0", "+50"}, texts, "as much again as the last interval, zero and the boundaries need, not 900")
+	html, err := c.HTML()
+	require.NoError(t, err)
+	assert.Contains(t, html, "of no interest: −4.76 to &#43;5 %")
+	assert.NotContains(t, html, "NaN")
+	one := Looks("", "points", [2]float64{-1, 1}, Series{"kv", []Point{{Level: 1, Value: 0, Band: &[2]float64{-1, 1}}}})
+	assert.Len(t, one.Marks, 1)
+	assert.NotEmpty(t, Looks("", "", [2]float64{}, Series{}).Empty)
 }

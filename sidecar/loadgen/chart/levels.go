@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -22,6 +23,7 @@ type Point struct {
 	Level int
 	Value float64
 	Band  *[2]float64
+	Title string // what is said of it; empty: its level and value
 }
 
 // many is how many times the median a value must be for the axis to be logarithmic, so that
@@ -51,7 +53,8 @@ func Levels(title, unit string, limitAt float64, all ...Series) Chart {
 	}
 	slices.Sort(values)
 	slices.Sort(levels)
-	scale := c.levelsAxis(values, limitAt)
+	axis := c.levelsAxis(values, limitAt)
+	scale := func(v float64) float64 { return axis(max(v, 0)) }
 	across := c.levelsAcross(slices.Compact(levels))
 	for i, s := range all {
 		class := Classes[i%len(Classes)]
@@ -142,12 +145,12 @@ func (c *Chart) series(class string, s Series, unit string, across func(int) flo
 		title := fmt.Sprintf("%s at %d: %s %s", s.Name, p.Level, Number(p.Value), unit)
 		if p.Band != nil {
 			title += fmt.Sprintf(" (%s to %s)", Number(p.Band[0]), Number(p.Band[1]))
-			low, high := scale(max(p.Band[0], 0)), scale(p.Band[1])
+			low, high := scale(p.Band[0]), scale(p.Band[1])
 			fmt.Fprintf(&down, "M%.1f %.1fL%.1f %.1f", x, low, x, high) // a whisker
 			fmt.Fprintf(&up, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[len(lower) == 0], x, high)
 			lower = append(lower, fmt.Sprintf("L%.1f %.1f", x, low))
 		}
-		c.Marks = append(c.Marks, mark{class, title, shape(class, x, y)})
+		c.Marks = append(c.Marks, mark{class, cmp.Or(p.Title, title), shape(class, x, y)})
 	}
 	if len(lower) > 1 && len(lower) == len(s.Points) {
 		slices.Reverse(lower)

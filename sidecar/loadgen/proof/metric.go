@@ -37,6 +37,23 @@ func metricNames() string {
 
 func (m Metric) known() bool { return slices.Contains(Metrics, m) }
 
+// Name is what sentences call the metric.
+func (m Metric) Name() string {
+	switch m {
+	case TTFT95:
+		return "TTFT p95"
+	case TTFT50:
+		return "TTFT p50"
+	case TPOT95:
+		return "TPOT p95"
+	case Throughput:
+		return "throughput"
+	case HitRate:
+		return "KV cache hit rate"
+	}
+	return string(m)
+}
+
 // Share says whether the metric is a share from 0 to 1. Differences of shares are in points,
 // so that .01 is one percentage point; those of times and rates are relative, so
 // that .01 is one per cent.

@@ -173,12 +173,12 @@ func NewReport(a, b api.Baseline, q Question) (Report, error) {
 			return Report{}, err
 		}
 	}
-	r.name(modeName)
+	r.name()
 	r.Title = r.Sides[1].Name + " against " + r.Sides[0].Name + ": " + a.Title
 	if a.Name != b.Name {
-		modes := modeName(r.Sides[1].Mode) + " against " + modeName(r.Sides[0].Mode)
+		modes := r.Sides[1].Mode.Mode.Name() + " against " + r.Sides[0].Mode.Mode.Name()
 		if r.Sides[0].Mode == r.Sides[1].Mode {
-			modes = modeName(r.Sides[0].Mode)
+			modes = r.Sides[0].Mode.Mode.Name()
 		}
 		r.Title = modes + ": " + b.Title + " against " + a.Title
 	}
@@ -323,12 +323,12 @@ func forget(v reflect.Value) {
 
 // name gives the sides names that tell them apart: of their modes, and of the baselines
 // where the mode is the same.
-func (r *Report) name(of func(api.ModeState) string) {
+func (r *Report) name() {
 	modes := make([]api.ModeState, len(r.Sides))
 	for i := range r.Sides {
 		modes[i] = r.Sides[i].Mode
 	}
-	names := modeNames(modes, of)
+	names := modeNames(modes)
 	for i := range r.Sides {
 		if r.Sides[i].Name = names[i]; count(names, names[i]) > 1 {
 			r.Sides[i].Name = r.Sides[i].Baseline
@@ -340,11 +340,11 @@ func (r *Report) name(of func(api.ModeState) string) {
 }
 
 // modeNames names modes, with their speculation where two differ in that.
-func modeNames(modes []api.ModeState, of func(api.ModeState) string) []string {
+func modeNames(modes []api.ModeState) []string {
 	names, full := make([]string, len(modes)), make([]string, len(modes))
 	for i, m := range modes {
-		names[i] = of(m)
-		full[i] = names[i] + " with speculation " + speculation(m)
+		names[i] = m.Mode.Name()
+		full[i] = names[i] + " with speculation " + m.Speculation.Name()
 	}
 	for i, m := range modes {
 		if slices.ContainsFunc(modes, func(o api.ModeState) bool { return o.Mode == m.Mode && o != m }) {

@@ -21,11 +21,11 @@ func (r *Report) trialSection() []section {
 	a, b := r.trialNames()
 	s := section{Title: "The verdict", Sub: true, Text: []string{
 		r.verdictWords(t),
-		fmt.Sprintf("By %s. The interval of %s, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. %s", plural(t.Pairs, "pair of span"), metricName(t.Primary.Metric), oneEvidence),
+		fmt.Sprintf("By %s of spans. The interval of %s, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. %s", plural(t.Pairs, "pair"), Metric(t.Primary.Metric).Name(), oneEvidence),
 	}, Table: &grid{Words: []int{5, 6}, Head: []string{"Metric", a, b, "Difference", "95 % interval", "That says", "Rests on"}}}
-	s.Text[1] = strings.Replace(s.Text[1], "pair of spans", "pairs of spans", 1)
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
-		name := metricName(d.Metric)
+		name := Metric(d.Metric).Name()
+		name = strings.ToUpper(name[:1]) + name[1:]
 		if i == 0 {
 			name += " (decides)"
 		}
@@ -43,6 +43,38 @@ func (r *Report) trialSection() []section {
 			bare(signed(d.Interval[0], points)) + " to " + signed(d.Interval[1], points), says, basis(d.Basis),
 		})
 	}
+	return append([]section{s}, r.looksSection(t)...)
+}
+
+// looksSection is how the interval that decides came about, pair by pair.
+func (r *Report) looksSection(t *api.TrialState) []section {
+	if len(t.Looks) == 0 {
+		return nil
+	}
+	a, b := r.trialNames()
+	name, points := Metric(t.Primary.Metric).Name(), Metric(t.Primary.Metric).Share()
+	low, high := signed(t.Boundaries[0], points), signed(t.Boundaries[1], points)
+	s := section{
+		Title: "Pair by pair", Sub: true,
+		Text: []string{fmt.Sprintf("The difference in %s and its 95 %% interval after each pair of spans: %s compared with %s. The trial is decided once the interval lies on one side of 0, or between %s and %s, where a difference is of no interest.",
+			name, b, a, bare(low), high)},
+		Table: &grid{Head: []string{"Pairs", "Difference", "95 % interval"}},
+	}
+	unit, series := "%", chart.Series{Name: b + " compared with " + a}
+	if points {
+		unit = "points"
+	}
+	var words []string
+	for _, l := range t.Looks {
+		of := bare(signed(l.Interval[0], points)) + " to " + signed(l.Interval[1], points)
+		s.Table.Rows = append(s.Table.Rows, []string{strconv.Itoa(l.Pairs), signed(l.Difference, points), of})
+		title := fmt.Sprintf("after %s: %s (%s)", plural(l.Pairs, "pair"), signed(l.Difference, points), of)
+		words = append(words, title)
+		series.Points = append(series.Points, chart.Point{Level: l.Pairs, Value: 100 * l.Difference, Band: &[2]float64{100 * l.Interval[0], 100 * l.Interval[1]}, Title: title})
+	}
+	drawn := chart.Looks("Difference in "+name, unit, [2]float64{100 * t.Boundaries[0], 100 * t.Boundaries[1]}, series)
+	drawn.Words = strings.Join(words, "; ")
+	s.Charts = []chart.Chart{drawn}
 	return []section{s}
 }
 
@@ -55,6 +87,9 @@ func basis(of string) string {
 
 // trialValue writes a metric's mean.
 func trialValue(q Quantity, v float64) string {
+	if q == QuantityThroughput {
+		return labels[q].value(v) + " tokens/s"
+	}
 	if l, ok := labels[q]; ok {
 		return l.value(v)
 	}
@@ -79,7 +114,7 @@ func (r *Report) capacitySection() []section {
 	for i := range c.Modes {
 		states[i] = c.Modes[i].Mode
 	}
-	names := modeNames(states, func(m api.ModeState) string { return string(m.Mode) })
+	names := modeNames(states)
 	s := section{Title: "Capacity within the SLOs", Sub: true, Table: &grid{Head: []string{"Mode", "Sustained concurrency", "95 % interval", "Meets them above that, by itself"}}}
 	tests := section{Title: "Levels tested", Sub: true, Table: &grid{Words: []int{2}, Head: []string{"Mode", "Concurrency", "SLOs", "Spans"}}}
 	for i := range c.Modes {
@@ -118,18 +153,20 @@ func (r *Report) crossing() []section {
 	if len(s.Text) == 0 { // one mode, or one level
 		s.Title = "What the cluster said of itself"
 	}
-	if len(r.Sweep.Causes) == 0 {
+	var known []int
+	for i, q := range causeColumns {
+		if slices.ContainsFunc(r.Sweep.Causes, func(c Cause) bool { return *q.of(&c.SweepCauses) != nil }) {
+			known = append(known, i)
+		}
+	}
+	if len(known) == 0 {
 		s.Text = append(s.Text, "The cluster told nothing of itself that could say why.")
 		return []section{s}
 	}
 	s.Text = append(s.Text, "What the cluster said of itself, once a second while spans counted: means over those of a level and mode. Skew is the slowest or busiest worker over the workers' mean; spread is the busiest less the idlest worker, in requests.")
 	s.Table = &grid{Words: []int{1}, Head: []string{"Concurrency", "Mode"}}
-	var known []int
-	for i, q := range causeColumns {
-		if slices.ContainsFunc(r.Sweep.Causes, func(c Cause) bool { return *q.of(&c.SweepCauses) != nil }) {
-			known = append(known, i)
-			s.Table.Head = append(s.Table.Head, q.name)
-		}
+	for _, i := range known {
+		s.Table.Head = append(s.Table.Head, causeColumns[i].name)
 	}
 	for _, c := range r.Sweep.Causes {
 		row := []string{strconv.Itoa(c.Concurrency), r.modeName(c.Mode)}
@@ -152,7 +189,7 @@ func (r *Report) modeName(m api.ModeState) string {
 			return r.Sides[i].Name
 		}
 	}
-	return string(m.Mode)
+	return m.Mode.Name()
 }
 
 // crossed says where TTFT p95 of two sides changes sides, and what went with it.
@@ -217,7 +254,7 @@ func (r *Report) spans() []section {
 	s := section{Title: "Spans", Table: &grid{Words: []int{1, 3, 8}, Head: []string{"Span", "Mode", "Concurrency", "Began", "Counted", "Turns", "Failed", "Seed", "Remarks"}}}
 	for i := range r.Sweep.Spans {
 		x := &r.Sweep.Spans[i]
-		number := strconv.Itoa(x.Number)
+		number := strconv.Itoa(x.Number + 1) // as the page and the terminal count them
 		if x.Attempt > 1 {
 			number += fmt.Sprintf(" (attempt %d)", x.Attempt)
 		}

@@ -188,7 +188,7 @@ func (r *Report) setup() section {
 	var modes []string
 	for i := range r.Sides {
 		m := r.Sides[i].Mode
-		modes = append(modes, fmt.Sprintf("%s (%s, speculation %s)", r.Sides[i].Name, m.Mode, speculation(m)))
+		modes = append(modes, fmt.Sprintf("%s (%s, speculation %s)", r.Sides[i].Name, m.Mode, m.Speculation.Name()))
 	}
 	if len(modes) == 2 {
 		modes = []string{modes[1] + " against " + modes[0]}
@@ -244,7 +244,7 @@ func (r *Run) methodology() (items []item) {
 		warmUp += ", which are held from their midst, so that they do not end together"
 		add("Order", "pairs of spans, one in each mode with the same conversations, in blocks of two pairs, ABBA or BAAB by the seed; the first span is a pilot and counts for neither mode")
 		if q.Primary != nil {
-			add("Decided by", metricName(*q.Primary)+", chosen before the start; smallest difference of interest "+smallestOf(q))
+			add("Decided by", Metric(*q.Primary).Name()+", chosen before the start; smallest difference of interest "+smallestOf(q))
 		}
 	case api.SweepLevels:
 		order := "interleaved: all levels and modes once before any comes again, in an order drawn by the seed, every second time in reverse"
@@ -312,7 +312,7 @@ func (r *Run) spoiled() string {
 	var all []string
 	for _, s := range r.Spans {
 		if s.Spoiled != "" {
-			all = append(all, fmt.Sprintf("span %d, attempt %d (%s at %d): %s", s.Number, s.Attempt, s.Mode.Mode, s.Concurrency, s.Spoiled))
+			all = append(all, fmt.Sprintf("span %d, attempt %d (%s at %d): %s", s.Number+1, s.Attempt, s.Mode.Name(), s.Concurrency, s.Spoiled))
 		}
 	}
 	return cmp.Or(strings.Join(all, "; "), "none")

@@ -17,6 +17,7 @@ type Run struct {
 	ID         string            `json:"id"`
 	State      api.SweepState    `json:"state"`
 	Reason     string            `json:"reason,omitempty"`     // why it is paused, was cancelled or failed
+	Cause      api.SweepCause    `json:"cause,omitempty"`      // what the reason is about
 	Unfinished string            `json:"unfinished,omitempty"` // how far it is; empty: it is done
 	Asked      time.Time         `json:"asked"`
 	Ended      *time.Time        `json:"ended,omitempty"`
@@ -50,7 +51,7 @@ func NewSweepReport(s api.Sweep) Report {
 func sweepReport(s *api.Sweep) Report {
 	seed := s.Request.Seed
 	r := Report{Title: sweepTitle(s), Sides: []Side{}, Sweep: &Run{
-		ID: s.ID, State: s.State, Reason: s.Reason, Unfinished: unfinished(s), Asked: s.Asked, Ended: s.Ended, Program: s.Program,
+		ID: s.ID, State: s.State, Reason: s.Reason, Cause: s.Cause, Unfinished: unfinished(s), Asked: s.Asked, Ended: s.Ended, Program: s.Program,
 		Request: s.Request, Progress: s.Progress, Spans: []api.SweepSpan{}, Causes: causes(s.Spans), Trial: knownTrial(s.Trial), Capacity: s.Capacity,
 	}}
 	forget(reflect.ValueOf(&r.Sweep.Progress).Elem())
@@ -77,7 +78,7 @@ func sweepReport(s *api.Sweep) Report {
 		side.Baseline = ""
 		r.Sides = append(r.Sides, side)
 	}
-	r.name(func(m api.ModeState) string { return string(m.Mode) })
+	r.name()
 	r.compare()
 	return r
 }
@@ -102,7 +103,7 @@ func sweepTitle(s *api.Sweep) string {
 	if t := s.Request.Title; t != nil && *t != "" {
 		return *t
 	}
-	names := modeNames(s.Request.Modes, func(m api.ModeState) string { return string(m.Mode) })
+	names := modeNames(s.Request.Modes)
 	switch {
 	case s.Request.Kind == api.SweepTrial && len(names) == 2:
 		return fmt.Sprintf("Trial: %s against %s at %s conversations", names[1], names[0], numbers(s.Request.Levels))
@@ -141,6 +142,9 @@ func knownTrial(t *api.TrialState) *api.TrialState {
 			all.Others = append(all.Others, d)
 		}
 	}
+	all.Looks = slices.DeleteFunc(slices.Clone(t.Looks), func(l api.TrialLook) bool {
+		return !finite(l.Difference) || !finite(l.Interval[0]) || !finite(l.Interval[1])
+	})
 	if all.Assumed != nil && !finite(*all.Assumed) {
 		all.Assumed = nil
 	}

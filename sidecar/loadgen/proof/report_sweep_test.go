@@ -92,10 +92,10 @@ func TestReportOfASweep(t *testing.T) {
 	s.Spans = append(s.Spans, api.SweepSpan{Number: 12, Attempt: 2, Mode: kv, Concurrency: 180, Started: t0, Cold: "nonce", Spoiled: "12 % of its turns failed", Causes: &api.SweepCauses{QueueSeconds: new(99.)}})
 	md := written(t, NewSweepReport(s), api.ReportMarkdown)
 	for _, want := range []string{
-		"# Sweep of 3 levels: round_robin, kv\n\nWithin the SLOs (TTFT p95 up to 600 ms, TPOT p95 up to 60 ms), round_robin sustains none: 60, the lowest measured, misses them (above that, these meet them all the same: 120); kv sustains 120 conversations.",
-		"\nTTFT p95, kv against round_robin: better at 60 (by 31.9 %); worse at 180 (by 329.4 %); no difference shown at 120.\n",
-		"\nThroughput, kv against round_robin: better at 60, 120, 180 (by 5.4 to 13.8 %).\n",
-		"\nKV cache hit rate, kv against round_robin: too variable to say at 60, 120, 180.\n",
+		"# Sweep of 3 levels: Round-robin, KV-aware\n\nWithin the SLOs (TTFT p95 up to 600 ms, TPOT p95 up to 60 ms), Round-robin sustains none: 60, the lowest measured, misses them (above that, these meet them all the same: 120); KV-aware sustains 120 conversations.",
+		"\nTTFT p95, KV-aware against Round-robin: better at 60 (by 31.9 %); worse at 180 (by 329.4 %); no difference shown at 120.\n",
+		"\nThroughput, KV-aware against Round-robin: better at 60, 120, 180 (by 5.4 to 13.8 %).\n",
+		"\nKV cache hit rate, KV-aware against Round-robin: too variable to say at 60, 120, 180.\n",
 		"- **Load generator**: 1.4.0\n- **Target**: http://cluster:8000\n",
 		"- **Workload**: 3 to 5 turns a conversation, at most 1024 tokens an answer\n",
 		"- **Order**: interleaved: all levels",
@@ -105,13 +105,13 @@ func TestReportOfASweep(t *testing.T) {
 		"- **Snapshots**: percentiles are the mean of 3 snapshots of 60 s in each span",
 		"- **Seed**: 7\n",
 		"- **Caches**: emptied before each span; in other spans made useless before each span by a new nonce in front of every opening",
-		"- **Spoiled spans**: span 12, attempt 2 (kv at 180): 12 % of its turns failed\n",
+		"- **Spoiled spans**: span 13, attempt 2 (KV-aware at 180): 12 % of its turns failed\n",
 		"| 60 | 328 ms (321 to 334) | 223 ms (219 to 227) | +31.9 % (",
 		"| 120 | 298 ms (292 to 303) | 295 ms (289 to 301) | no difference shown (+0.8 %) |",
-		"By TTFT p95, kv is better than round_robin at 60 and worse at 180: they cross between the two.",
-		"By TTFT p95, kv is furthest behind at 180. What the cluster said of itself there, under kv against round_robin: queue time 0.31 s against 0.03 s; the longest queue time 1.48 s against 0.04 s; queue skew 2.55× against 1.17×; engine TTFT p95 1.59 s against 0.26 s; in-flight spread 30.0 against 13.0.",
-		"| 180 | kv | 0.31 s | 1.48 s | 2.55× | 1.59 s | 30.0 |",
-		"| 12 (attempt 2) | kv | 180 |",
+		"By TTFT p95, KV-aware is better than Round-robin at 60 and worse at 180: they cross between the two.",
+		"By TTFT p95, KV-aware is furthest behind at 180. What the cluster said of itself there, under KV-aware against Round-robin: queue time 0.31 s against 0.03 s; the longest queue time 1.48 s against 0.04 s; queue skew 2.55× against 1.17×; engine TTFT p95 1.59 s against 0.26 s; in-flight spread 30.0 against 13.0.",
+		"| 180 | KV-aware | 0.31 s | 1.48 s | 2.55× | 1.59 s | 30.0 |",
+		"| 13 (attempt 2) | KV-aware | 180 |",
 		"| sweep 20260217-125242 | 2026-02-17T12:52:00Z | 7 | 1.4.0 |",
 	} {
 		assert.Contains(t, md, want)
@@ -128,13 +128,13 @@ func TestReportOfAnUnfinishedSweep(t *testing.T) {
 	md := written(t, NewSweepReport(s), api.ReportMarkdown)
 	assert.Contains(t, md, "Still running, with 3 of 18 spans measured: this can still change.")
 	assert.Contains(t, md, "- **Unfinished**: running, with 3 of 18 spans measured. What follows is what there is.")
-	assert.Contains(t, md, "Levels of kv alone, which are not compared: 120.")
+	assert.Contains(t, md, "Levels of KV-aware alone, which are not compared: 120.")
 
 	s.Rows = s.Rows[:1]
 	md = written(t, NewSweepReport(s), api.ReportMarkdown)
-	assert.Contains(t, md, "Only kv was measured, so there is nothing to compare it with.")
+	assert.Contains(t, md, "Only KV-aware was measured, so there is nothing to compare it with.")
 	assert.Contains(t, md, "| Mode | Concurrency | TTFT p50 | TTFT p95 |")
-	assert.Contains(t, md, "| kv | 60 |")
+	assert.Contains(t, md, "| KV-aware | 60 |")
 
 	for _, kind := range api.SweepKinds {
 		for _, state := range []api.SweepState{api.SweepRunning, api.SweepPaused, api.SweepCancelled, api.SweepFailed} {
@@ -296,7 +296,7 @@ func TestReportAsAPage(t *testing.T) {
 	assert.Equal(t, 4, elements["svg"])
 	assert.Contains(t, html, "&lt;script&gt;alert(1)&lt;/script&gt;")
 	assert.Contains(t, html, "SLO 600 ms")
-	assert.Contains(t, html, `aria-label="TTFT p95: round_robin 655 ms (642 to 668) at 60, 595 ms`)
+	assert.Contains(t, html, `aria-label="TTFT p95: Round-robin 655 ms (642 to 668) at 60, 595 ms`)
 	assert.Contains(t, html, "no difference shown")
 	assert.Contains(t, html, `class="band first"`)
 	assert.Regexp(t, `@media screen and \(prefers-[a-z]+-scheme: dark\)`, html)
@@ -419,7 +419,7 @@ func TestReportOfThreeModes(t *testing.T) {
 	r := NewSweepReport(s)
 	md := text(t, r)
 	require.Len(t, r.Pairs, 3)
-	for _, want := range []string{"### kv against round_robin", "### least_loaded against round_robin", "### least_loaded against kv", "- **least_loaded against kv, TTFT, p95**:", "Levels of kv alone, which are not compared: 180."} {
+	for _, want := range []string{"### KV-aware against Round-robin", "### Least loaded against Round-robin", "### Least loaded against KV-aware", "- **Least loaded against KV-aware, TTFT, p95**:", "Levels of KV-aware alone, which are not compared: 180."} {
 		assert.Contains(t, md, want)
 	}
 	keep(t, "three", r)

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,26 +14,6 @@ const (
 	tooVariable = "too variable to say"
 	notRecorded = "not recorded"
 )
-
-// modeName is what people call a mode.
-func modeName(s api.ModeState) string {
-	switch s.Mode {
-	case api.ModeKV:
-		return "KV-aware"
-	case api.ModeRoundRobin:
-		return "Round-robin"
-	case api.ModeLeastLoaded:
-		return "Least-loaded"
-	}
-	return string(s.Mode)
-}
-
-func speculation(s api.ModeState) string {
-	if s.Speculation == api.SpeculationNotRecorded {
-		return notRecorded
-	}
-	return cmp.Or(string(s.Speculation), notRecorded)
-}
 
 // tables are those of a report.
 var tables = []struct {

@@ -37,29 +37,48 @@ func (r *Report) stateWords(some bool) []string {
 	run := r.Sweep
 	nothing := ""
 	if !some {
-		nothing = "Nothing is known yet: no span that counts has ended."
+		what := "no span that counts has ended"
+		if run.Request.Kind == api.SweepTrial && run.Progress.Spans > 0 {
+			what = "no pair of spans is complete"
+		}
+		nothing = "Nothing is known yet: " + what + "."
 		if run.State.Ended() {
-			nothing = "Nothing was measured: no span that counts has ended."
+			nothing = "Nothing was measured: " + what + "."
 		}
 	}
-	because := ""
-	if run.Reason != "" {
-		because = ": " + strings.TrimRight(run.Reason, ".")
+	by, because, state := "", "", ""
+	switch reason := strings.TrimRight(run.Reason, "."); {
+	case run.Cause == api.CauseOperator:
+		by = " " + reason
+	case reason != "":
+		because = ": " + reason
 	}
-	state := ""
 	switch run.State {
 	case api.SweepRunning:
 		if state = "Still running, with " + run.Unfinished + " measured: this can still change."; !some {
 			state = ""
 		}
 	case api.SweepPaused:
-		state = "Paused, with " + run.Unfinished + " measured" + because + "."
+		state = "Paused" + by + ", with " + run.Unfinished + " measured" + because + "."
 	case api.SweepCancelled:
-		state = "Cancelled, with " + run.Unfinished + " measured" + because + "."
+		state = "Cancelled" + by + ", with " + run.Unfinished + " measured" + because + "."
 	case api.SweepFailed:
-		state = "Failed, with " + run.Unfinished + " measured" + because + "."
+		state = "Failed" + by + ", with " + run.Unfinished + " measured" + because + "."
 	}
-	return slices.DeleteFunc([]string{nothing, state}, func(s string) bool { return s == "" })
+	return slices.DeleteFunc([]string{nothing, state, run.spoiling()}, func(s string) bool { return s == "" })
+}
+
+// spoiling says of a sweep in progress why one span after the other does not count: nothing
+// will come of it until that is mended. Empty: the latest spans count.
+func (r *Run) spoiling() string {
+	n := 0
+	for n < len(r.Spans) && r.Spans[len(r.Spans)-1-n].Spoiled != "" {
+		n++
+	}
+	if n < 2 || r.State != api.SweepRunning {
+		return ""
+	}
+	return fmt.Sprintf("The latest %d spans do not count, the last one since: %s.", n, strings.TrimRight(r.Spans[len(r.Spans)-1].Spoiled, "."))
 }
 
 // oneEvidence is why throughput and latency are not two reasons.
@@ -67,7 +86,7 @@ const oneEvidence = "In a closed loop, throughput and latency are one piece of e
 
 // trialNames are those of the two arms, also before anything was measured.
 func (r *Report) trialNames() (a, b string) {
-	names := modeNames(r.Sweep.Request.Modes, func(m api.ModeState) string { return string(m.Mode) })
+	names := modeNames(r.Sweep.Request.Modes)
 	if len(names) != 2 {
 		return "the first mode", "the second mode"
 	}
@@ -107,7 +126,7 @@ func (r *Report) otherWords(t *api.TrialState) (all []string) {
 		d := &t.Others[i]
 		switch Verdict(d.Outcome) {
 		case NoDifference:
-			none = append(none, metricName(d.Metric))
+			none = append(none, Metric(d.Metric).Name())
 		case BBetter, ABetter:
 			list := &worse
 			if (Verdict(d.Outcome) == BBetter) == ofB {
@@ -116,7 +135,7 @@ func (r *Report) otherWords(t *api.TrialState) (all []string) {
 			*list = append(*list, changeOf(d, ofB))
 			evidence = evidence || (Metric(d.Metric) == Throughput) != (Metric(t.Primary.Metric) == Throughput)
 		default:
-			open = append(open, metricName(d.Metric))
+			open = append(open, Metric(d.Metric).Name())
 		}
 	}
 	lead, also := "Worse under ", "Better under "
@@ -187,7 +206,7 @@ func changeOf(d *api.TrialDifference, ofB bool) string {
 		}
 		by, low, high = turn(by), turn(high), turn(low)
 	}
-	return metricName(d.Metric) + " is " + change(by, low, high, m.Share())
+	return Metric(d.Metric).Name() + " is " + change(by, low, high, m.Share())
 }
 
 // change writes a difference with its interval: in the direction of the estimate where
@@ -214,23 +233,6 @@ func change(by, low, high float64, points bool) string {
 	return fmt.Sprintf("%s (%s%s lower to %s%s higher)", text, amount(low), unit, amount(high), unit)
 }
 
-// metricName is what sentences call a metric of trials.
-func metricName(m string) string {
-	switch Metric(m) {
-	case TTFT95:
-		return "TTFT p95"
-	case TTFT50:
-		return "TTFT p50"
-	case TPOT95:
-		return "TPOT p95"
-	case Throughput:
-		return "throughput"
-	case HitRate:
-		return "KV cache hit rate"
-	}
-	return m
-}
-
 // capacityWords say what each mode sustains, the one that sustains most first.
 func (r *Report) capacityWords() []string {
 	c := r.Sweep.Capacity
@@ -242,7 +244,7 @@ func (r *Report) capacityWords() []string {
 	for i := range c.Modes {
 		states[i], order[i] = c.Modes[i].Mode, i
 	}
-	names := modeNames(states, func(m api.ModeState) string { return string(m.Mode) })
+	names := modeNames(states)
 	level := func(i int) int {
 		if l := c.Modes[i].Level; l != nil {
 			return *l

@@ -37,40 +37,40 @@ func TestWordsOfATrial(t *testing.T) {
 		sweep api.Sweep
 		want  []string
 	}{
-		"B better":            {tried(BBetter, &lower), []string{"kv is better than round_robin at 120 conversations: TTFT p95 19.4 % lower (15.1 to 23.2 %)."}},
-		"B better by a share": {tried(BBetter, &goodput), []string{"kv is better than round_robin at 120 conversations: goodput 12.0 points higher (8.0 to 16.0 points)."}},
-		"A better":            {tried(ABetter, &higher), []string{"round_robin is better than kv at 120 conversations: TTFT p95 of kv is 285.8 % higher (190.0 to 410.0 %)."}},
+		"B better":            {tried(BBetter, &lower), []string{"KV-aware is better than Round-robin at 120 conversations: TTFT p95 19.4 % lower (15.1 to 23.2 %)."}},
+		"B better by a share": {tried(BBetter, &goodput), []string{"KV-aware is better than Round-robin at 120 conversations: goodput 12.0 points higher (8.0 to 16.0 points)."}},
+		"A better":            {tried(ABetter, &higher), []string{"Round-robin is better than KV-aware at 120 conversations: TTFT p95 of KV-aware is 285.8 % higher (190.0 to 410.0 %)."}},
 		"no difference": {tried(NoDifference, new(difference(TTFT95, -.008, -.021, .005, NoDifference))), []string{
-			"No difference of 5 % or more between kv and round_robin at 120 conversations: TTFT p95 of kv is 0.8 % lower (2.1 % lower to 0.5 % higher).",
+			"No difference of 5 % or more between KV-aware and Round-robin at 120 conversations: TTFT p95 of KV-aware is 0.8 % lower (2.1 % lower to 0.5 % higher).",
 		}},
-		"time over":          {tried(TimeOver, &open), []string{"Undecided after 60 minutes at 120 conversations: TTFT p95 of kv is 8.0 % lower (20.0 % lower to 5.0 % higher)."}},
+		"time over":          {tried(TimeOver, &open), []string{"Undecided after 60 minutes at 120 conversations: TTFT p95 of KV-aware is 8.0 % lower (20.0 % lower to 5.0 % higher)."}},
 		"time over, no pair": {tried(TimeOver, nil), []string{"Undecided after 60 minutes: no pair of spans was measured."}},
-		"running":            {tried(Running, &open), []string{"Undecided so far, after 2 pairs at 120 conversations: TTFT p95 of kv is 8.0 % lower (20.0 % lower to 5.0 % higher).", "Still running, with 18 spans measured: this can still change."}},
+		"running":            {tried(Running, &open), []string{"Undecided so far, after 2 pairs at 120 conversations: TTFT p95 of KV-aware is 8.0 % lower (20.0 % lower to 5.0 % higher).", "Still running, with 18 spans measured: this can still change."}},
 		"running out of time": {func() api.Sweep {
 			s := tried(Running, &open)
 			s.Progress.Beyond = true
 			return s
 		}(), []string{
-			"Undecided so far, after 2 pairs at 120 conversations: TTFT p95 of kv is 8.0 % lower (20.0 % lower to 5.0 % higher).",
+			"Undecided so far, after 2 pairs at 120 conversations: TTFT p95 of KV-aware is 8.0 % lower (20.0 % lower to 5.0 % higher).",
 			"As things stand, its time will be over before this is decided.", "Still running, with 18 spans measured: this can still change.",
 		}},
-		"running, no pair yet": {tried(Running, nil), []string{"Nothing is known yet: no span that counts has ended."}},
+		"running, no pair yet": {tried(Running, nil), []string{"Nothing is known yet: no pair of spans is complete."}},
 		"trade-offs of B": {tried(BBetter, &lower,
 			difference(TPOT95, .04, .01, .07, ABetter), difference(Throughput, .06, .04, .08, BBetter), difference(HitRate, .091, .08, .1, BBetter),
 			difference(TTFT50, .01, -.02, .03, NoDifference), difference(Goodput, .02, -.1, .1, Running)), []string{
-			"kv is better than round_robin at 120 conversations: TTFT p95 19.4 % lower (15.1 to 23.2 %).",
-			"Trade-off, worse under kv: TPOT p95 is 4.0 % higher (1.0 to 7.0 %).",
-			"Also better under kv: throughput is 6.0 % higher (4.0 to 8.0 %); KV cache hit rate is 9.1 points higher (8.0 to 10.0 points).",
+			"KV-aware is better than Round-robin at 120 conversations: TTFT p95 19.4 % lower (15.1 to 23.2 %).",
+			"Trade-off, worse under KV-aware: TPOT p95 is 4.0 % higher (1.0 to 7.0 %).",
+			"Also better under KV-aware: throughput is 6.0 % higher (4.0 to 8.0 %); KV cache hit rate is 9.1 points higher (8.0 to 10.0 points).",
 			"No difference of interest in TTFT p50.", "Not decided: goodput.", oneEvidence,
 		}},
 		"trade-offs of A": {tried(ABetter, &higher, difference(Throughput, .25, .1, .6, BBetter), difference(HitRate, .05, .03, .07, BBetter), difference(TPOT95, .25, .25, .25, ABetter)), []string{
-			"round_robin is better than kv at 120 conversations: TTFT p95 of kv is 285.8 % higher (190.0 to 410.0 %).",
-			"Trade-off, worse under round_robin: throughput is 20.0 % lower (9.1 to 37.5 %); KV cache hit rate is 5.0 points lower (3.0 to 7.0 points).",
-			"Also better under round_robin: TPOT p95 is 20.0 % lower (20.0 to 20.0 %).", oneEvidence,
+			"Round-robin is better than KV-aware at 120 conversations: TTFT p95 of KV-aware is 285.8 % higher (190.0 to 410.0 %).",
+			"Trade-off, worse under Round-robin: throughput is 20.0 % lower (9.1 to 37.5 %); KV cache hit rate is 5.0 points lower (3.0 to 7.0 points).",
+			"Also better under Round-robin: TPOT p95 is 20.0 % lower (20.0 to 20.0 %).", oneEvidence,
 		}},
 		"others of neither": {tried(TimeOver, &open, difference(Goodput, -.02, -.03, -.01, ABetter)), []string{
-			"Undecided after 60 minutes at 120 conversations: TTFT p95 of kv is 8.0 % lower (20.0 % lower to 5.0 % higher).",
-			"Worse under kv: goodput is 2.0 points lower (1.0 to 3.0 points).",
+			"Undecided after 60 minutes at 120 conversations: TTFT p95 of KV-aware is 8.0 % lower (20.0 % lower to 5.0 % higher).",
+			"Worse under KV-aware: goodput is 2.0 points lower (1.0 to 3.0 points).",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,19 +89,19 @@ func TestReportOfATrial(t *testing.T) {
 	r := NewSweepReport(s)
 	md := text(t, r)
 	for _, want := range []string{
-		"# Trial: kv against round_robin at 120 conversations\n",
+		"# Trial: KV-aware against Round-robin at 120 conversations\n",
 		"- **Decided by**: TTFT p95, chosen before the start; smallest difference of interest 5 %\n",
 		"- **Time**: at most 60 minutes\n", "- **Warm-up**: each span until the conversations that began it have ended, which are held from their midst",
-		"### The verdict\n\nkv is better than round_robin at 120 conversations",
+		"### The verdict\n\nKV-aware is better than Round-robin at 120 conversations",
 		"By 2 pairs of spans. The interval of TTFT p95, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. " + oneEvidence,
-		"| TTFT p95 (decides) | 643 ms | 518 ms | −19.4 % | −23.2 to −15.1 % | kv is better | parts of the spans |",
-		"| goodput | 87.0 % | 89.0 % | +2.0 points | −10.0 to +10.0 points | undecided | parts of the spans |",
-		"| round_robin | 120 |", "pilot |",
-		"| Mode | Concurrency | TTFT p50 |", "| round_robin | 120 | 298 ms (292 to 303) | 595 ms (583 to 607) |", "## What the cluster said of itself",
+		"| TTFT p95 (decides) | 643 ms | 518 ms | −19.4 % | −23.2 to −15.1 % | KV-aware is better | parts of the spans |",
+		"| Goodput | 87.0 % | 89.0 % | +2.0 points | −10.0 to +10.0 points | undecided | parts of the spans |",
+		"| Round-robin | 120 |", "pilot |",
+		"| Mode | Concurrency | TTFT p50 |", "| Round-robin | 120 | 298 ms (292 to 303) | 595 ms (583 to 607) |", "## What the cluster said of itself",
 	} {
 		assert.Contains(t, md, want)
 	}
-	assert.Equal(t, "round_robin", r.Sides[0].Name, "what the second is compared with")
+	assert.Equal(t, "Round-robin", r.Sides[0].Name, "what the second is compared with")
 	assert.NotContains(t, md, "Advantage", "its rows are not compared: that would be a second verdict")
 	assert.Empty(t, r.Pairs)
 	keep(t, "trial", r)
@@ -132,23 +132,23 @@ func TestWordsOfACapacitySearch(t *testing.T) {
 		want  []string
 	}{
 		"found": {capacity(&api.Crossing{Level: new(148), Interval: &[2]int{140, 160}, Below: "b"}, mode(roundRobin, 96, 90, 100), mode(kv, 128, 120, 135)), []string{
-			"kv sustains 128 conversations within the SLOs (120 to 135), round_robin 96 (90 to 100); they cross at 148 (140 to 160).",
-			"Below the crossing, TTFT p95 is lower under kv.",
+			"KV-aware sustains 128 conversations within the SLOs (120 to 135), Round-robin 96 (90 to 100); they cross at 148 (140 to 160).",
+			"Below the crossing, TTFT p95 is lower under KV-aware.",
 		}},
 		"isolated": {capacity(nil, isolated, above), []string{
-			"kv sustains at least 180 conversations within the SLOs, round_robin 96 (90 to 100).",
-			"Above a level that misses the SLOs, round_robin meets them at 130 all the same.",
+			"KV-aware sustains at least 180 conversations within the SLOs, Round-robin 96 (90 to 100).",
+			"Above a level that misses the SLOs, Round-robin meets them at 130 all the same.",
 		}},
-		"none":    {capacity(nil, mode(roundRobin, 0, 0, 60), mode(kv, 128, 120, 135)), []string{"kv sustains 128 conversations within the SLOs (120 to 135), round_robin none, not even at the lowest level (0 to 60)."}},
-		"neither": {capacity(nil, mode(kv, 0, 0, 60)), []string{"kv does not meet the SLOs even at the lowest level (0 to 60)."}},
-		"unsure":  {capacity(nil, unsure), []string{"kv seems to miss the SLOs even at 14 conversations, the lowest level, but that is not certain (0 to 28)."}},
-		"both":    {capacity(nil, mode(roundRobin, 96, 90, 100), unsure), []string{"round_robin sustains 96 conversations within the SLOs (90 to 100), kv seems to miss the SLOs even at 14 conversations, the lowest level, but that is not certain (0 to 28)."}},
+		"none":    {capacity(nil, mode(roundRobin, 0, 0, 60), mode(kv, 128, 120, 135)), []string{"KV-aware sustains 128 conversations within the SLOs (120 to 135), Round-robin none, not even at the lowest level (0 to 60)."}},
+		"neither": {capacity(nil, mode(kv, 0, 0, 60)), []string{"KV-aware does not meet the SLOs even at the lowest level (0 to 60)."}},
+		"unsure":  {capacity(nil, unsure), []string{"KV-aware seems to miss the SLOs even at 14 conversations, the lowest level, but that is not certain (0 to 28)."}},
+		"both":    {capacity(nil, mode(roundRobin, 96, 90, 100), unsure), []string{"Round-robin sustains 96 conversations within the SLOs (90 to 100), KV-aware seems to miss the SLOs even at 14 conversations, the lowest level, but that is not certain (0 to 28)."}},
 		"open": {capacity(&api.Crossing{Level: new(167), Interval: &[2]int{150, 180}, Above: true, Below: "a"}, openAbove, isolated), []string{
-			"kv sustains 137 conversations within the SLOs (90 to 180 or more), round_robin 96 (90 to 100); they cross at 167 (150 to 180 or more).",
-			"Below the crossing, TTFT p95 is lower under kv.",
-			"Above a level that misses the SLOs, round_robin meets them at 130 all the same.",
+			"KV-aware sustains 137 conversations within the SLOs (90 to 180 or more), Round-robin 96 (90 to 100); they cross at 167 (150 to 180 or more).",
+			"Below the crossing, TTFT p95 is lower under KV-aware.",
+			"Above a level that misses the SLOs, Round-robin meets them at 130 all the same.",
 		}},
-		"running": {running, []string{"kv sustains 120 conversations within the SLOs (60 to 180), what round_robin sustains is not known yet.", "Still running, with 18 of 18 spans measured: this can still change."}},
+		"running": {running, []string{"KV-aware sustains 120 conversations within the SLOs (60 to 180), what Round-robin sustains is not known yet.", "Still running, with 18 of 18 spans measured: this can still change."}},
 		"nothing": {capacity(nil), []string{"Nothing was measured: no span that counts has ended."}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,19 +157,36 @@ func TestWordsOfACapacitySearch(t *testing.T) {
 		})
 	}
 	unsure.Above = true
-	assert.Contains(t, text(t, NewSweepReport(capacity(nil, unsure))), "| kv | perhaps none | 0 to 28 or more | no level |")
+	assert.Contains(t, text(t, NewSweepReport(capacity(nil, unsure))), "| KV-aware | perhaps none | 0 to 28 or more | no level |")
 	md := text(t, NewSweepReport(capacity(&api.Crossing{Level: new(148), Interval: &[2]int{140, 160}, Below: "b"}, isolated, above)))
 	for _, want := range []string{
 		"By TTFT p95, the modes cross at 148 conversations (140 to 160).",
-		"| round_robin | 96 | 90 to 100 | 130 |", "| kv | at least 180 | not known | no level |", "| kv | 180 | meets | 3 |", "- **Resolution**: 5 conversations",
+		"| Round-robin | 96 | 90 to 100 | 130 |", "| KV-aware | at least 180 | not known | no level |", "| KV-aware | 180 | meets | 3 |", "- **Resolution**: 5 conversations",
 	} {
 		assert.Contains(t, md, want)
 	}
 }
 
 // Modes that differ in speculation alone are told apart.
+// One span spoiled after the other is said in front, and who paused it is no cause.
+func TestWordsOfAnUnfinishedTrial(t *testing.T) {
+	s := tried(Running, nil)
+	s.Spans = []api.SweepSpan{{Arm: "pilot"}, {Number: 1, Spoiled: "12 of 40 turns failed"}}
+	s.Progress.Spans = 1
+	assert.Equal(t, []string{"Nothing is known yet: no pair of spans is complete."}, Words(&s))
+	s.Spans = append(s.Spans, api.SweepSpan{Number: 1, Attempt: 2, Spoiled: "the load generator itself was late; give it more CPU"})
+	assert.Equal(t, []string{
+		"Nothing is known yet: no pair of spans is complete.",
+		"The latest 2 spans do not count, the last one since: the load generator itself was late; give it more CPU.",
+	}, Words(&s))
+	s.State, s.Reason, s.Cause = api.SweepPaused, "by ann, who stopped the workload", api.CauseOperator
+	assert.Equal(t, "Paused by ann, who stopped the workload, with 1 span measured.", Words(&s)[1])
+	s.Reason, s.Cause = "the target failed in a span twice", api.CauseTarget
+	assert.Equal(t, "Paused, with 1 span measured: the target failed in a span twice.", Words(&s)[1])
+}
+
 func TestWordsTellModesApart(t *testing.T) {
 	s := tried(BBetter, new(difference(TTFT95, -.194, -.232, -.151, BBetter)))
 	s.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
-	assert.Equal(t, "kv with speculation eagle3 is better than kv with speculation off at 120 conversations: TTFT p95 19.4 % lower (15.1 to 23.2 %).", Words(&s)[0])
+	assert.Equal(t, "KV-aware with speculation EAGLE-3 is better than KV-aware with speculation off at 120 conversations: TTFT p95 19.4 % lower (15.1 to 23.2 %).", Words(&s)[0])
 }

@@ -352,7 +352,7 @@ func name(v api.Sweep) string {
 func describe(r api.SweepRequest) string {
 	var modes []string
 	for _, m := range r.Modes {
-		modes = append(modes, words(m))
+		modes = append(modes, m.Name())
 	}
 	var levels []string
 	for _, l := range r.Levels {

@@ -64,7 +64,12 @@ func tell(m machine, s *api.Sweep) {
 	switch m := m.(type) {
 	case *proof.Trial:
 		state := m.State()
-		s.Trial = &api.TrialState{Verdict: string(state.Verdict), Pairs: state.Pairs, Others: []api.TrialDifference{}}
+		s.Trial = &api.TrialState{
+			Verdict: string(state.Verdict), Pairs: state.Pairs, Looks: []api.TrialLook{}, Boundaries: m.Plan.Boundaries(), Others: []api.TrialDifference{},
+		}
+		for i, l := range m.Looks() {
+			s.Trial.Looks = append(s.Trial.Looks, api.TrialLook{Pairs: i + 1, Difference: l.Difference, Interval: l.Interval})
+		}
 		if state.Primary != nil {
 			s.Trial.Primary = new(difference(*state.Primary))
 		}

@@ -122,7 +122,7 @@ func checkModes(r api.SweepRequest, state api.State) error {
 	return nil
 }
 
-// words names a mode, with its speculation where it has one.
+// words names a mode as a request does, with its speculation where it has one.
 func words(m api.ModeState) string {
 	if m.Speculation == "" || m.Speculation == api.SpeculationOff || m.Speculation == api.SpeculationNotRecorded {
 		return string(m.Mode)

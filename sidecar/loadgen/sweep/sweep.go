@@ -192,7 +192,7 @@ func (s *sweep) resume(ctx context.Context, by string) error {
 	if err := s.take(); err != nil {
 		return err
 	}
-	s.doc.Sweep.State, s.doc.Sweep.Reason = api.SweepRunning, ""
+	s.doc.Sweep.State, s.doc.Sweep.Reason, s.doc.Sweep.Cause = api.SweepRunning, "", ""
 	if err := s.save(ctx, 0, nil); err != nil {
 		s.doc.Sweep.State = api.SweepPaused
 		s.giveBack()
@@ -206,17 +206,17 @@ func (s *sweep) resume(ctx context.Context, by string) error {
 
 // interrupt pauses or cancels a sweep, at once. The desk's lock is held.
 func (s *sweep) interrupt(ctx context.Context, by string, to api.SweepState) error {
-	before, reason := s.doc.Sweep.State, s.doc.Sweep.Reason
+	before := s.doc.Sweep.SweepSummary
 	cause, done := errPaused, "paused "
 	if to == api.SweepCancelled {
 		cause, done = errCancelled, "cancelled "
 	}
-	s.doc.Sweep.State, s.doc.Sweep.Reason = to, "by "+by
+	s.doc.Sweep.State, s.doc.Sweep.Reason, s.doc.Sweep.Cause = to, "by "+by, api.CauseOperator
 	if to.Ended() {
 		s.doc.Sweep.Ended = new(time.Now())
 	}
 	if err := s.save(ctx, 0, nil); err != nil {
-		s.doc.Sweep.State, s.doc.Sweep.Reason, s.doc.Sweep.Ended = before, reason, nil
+		s.doc.Sweep.SweepSummary = before
 		return err
 	}
 	s.renew()
@@ -330,12 +330,12 @@ func (s *sweep) keep(ctx context.Context, o *outcome) error {
 	for {
 		s.desk.mu.Lock()
 		err := s.save(storing, place, o.seconds)
-		reason := ""
+		reason, cause := "", api.SweepCause("")
 		if err != nil {
-			reason = "waiting for the disk: " + err.Error()
+			reason, cause = "waiting for the disk: "+err.Error(), api.CauseDisk
 		}
 		if s.doc.Sweep.State == api.SweepRunning && s.doc.Sweep.Reason != reason {
-			s.doc.Sweep.Reason = reason
+			s.doc.Sweep.Reason, s.doc.Sweep.Cause = reason, cause
 			s.publish()
 		}
 		s.desk.mu.Unlock()
@@ -347,7 +347,7 @@ func (s *sweep) keep(ctx context.Context, o *outcome) error {
 		}
 	}
 	if o.failing && o.span.Attempt > 1 {
-		return fmt.Errorf("the target failed in a span twice: %s; mend it and resume: the sweep goes on without that span", o.span.Spoiled)
+		return errTarget{fmt.Errorf("the target failed in a span twice: %s; mend it and resume: the sweep goes on without that span", o.span.Spoiled)}
 	}
 	return nil
 }
@@ -375,10 +375,11 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 		return
 	}
 	s.doc.Before = nil
-	note = fmt.Sprintf("the lane is as it was: %s, %d conversations, %s", words(before.Mode), before.Concurrency, map[bool]string{true: "running", false: "stopped"}[before.Running])
+	note = fmt.Sprintf("the lane is as it was: %s, %d conversations, %s", before.Mode.Name(), before.Concurrency, map[bool]string{true: "running", false: "stopped"}[before.Running])
 	if back != nil {
-		note = fmt.Sprintf("the lane could not be brought back to %s: %v", words(before.Mode), back)
+		note = fmt.Sprintf("the lane could not be brought back to %s: %v", before.Mode.Name(), back)
 		s.doc.Sweep.Reason = joinWords(s.doc.Sweep.Reason, note)
+		s.doc.Sweep.Cause = cmp.Or(s.doc.Sweep.Cause, api.CauseMode)
 	}
 	s.lane.Note(by, note)
 	s.publish()
@@ -398,15 +399,29 @@ func (s *sweep) conclude(lease *lane.Lease, err error) (by, note string) {
 	case doc.State != api.SweepRunning:
 		return by, ""
 	case stopped:
-		doc.State, doc.Reason = api.SweepPaused, "the workload was stopped by "+who
+		doc.State, doc.Reason, doc.Cause = api.SweepPaused, "by "+who+", who stopped the workload", api.CauseOperator
 		s.doc.Before.Running = false
 		return who, "paused " + s.title() + ": the workload was stopped"
 	case err != nil:
-		doc.State, doc.Reason = api.SweepPaused, err.Error()
+		doc.State, doc.Reason, doc.Cause = api.SweepPaused, err.Error(), causeOf(err)
 		return by, "paused " + s.title() + ": " + err.Error()
 	}
 	doc.State, doc.Ended = api.SweepDone, new(time.Now())
 	return by, "finished " + s.title()
+}
+
+// errTarget says that the target failed too often for a sweep to go on by itself.
+type errTarget struct{ error }
+
+// causeOf is what an error that pauses a sweep is about.
+func causeOf(err error) api.SweepCause {
+	switch {
+	case errors.As(err, new(errTarget)):
+		return api.CauseTarget
+	case errors.As(err, new(errSwitch)):
+		return api.CauseMode
+	}
+	return api.CauseInternal
 }
 
 func joinWords(a, b string) string {

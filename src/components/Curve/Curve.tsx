@@ -51,6 +51,8 @@ interface CurveProps {
   marks?: Mark[];
   /** A horizontal line that is not to be exceeded. */
   limit?: Tick;
+  /** A field across all of the drawing, behind everything, from one value to another. */
+  field?: [low: number, high: number];
 }
 
 /** Units of the drawing, which is stretched over the room that there is. */
@@ -65,7 +67,7 @@ const NEAR = 0.16;
  * draws on a canvas that has to be told of colours and sizes, and has no marks. Words
  * are text beside the drawing, which stretches; they are as large as the text around.
  */
-export const Curve = memo(function Curve({ label, x, y, lines, bands = [], marks = [], limit }: CurveProps) {
+export const Curve = memo(function Curve({ label, x, y, lines, bands = [], marks = [], limit, field }: CurveProps) {
   const styles = useStyles2(getStyles);
   const atX = (value: number) => (SPAN * (value - x.min)) / (x.max - x.min);
   const atY = (value: number) => SPAN * (1 - (value - y.min) / (y.max - y.min));
@@ -90,6 +92,15 @@ export const Curve = memo(function Curve({ label, x, y, lines, bands = [], marks
         preserveAspectRatio="none"
         aria-hidden="true"
       >
+        {field && (
+          <rect
+            className={styles.field}
+            x={0}
+            width={SPAN}
+            y={atY(field[1])}
+            height={Math.max(0, atY(field[0]) - atY(field[1]))}
+          />
+        )}
         {y.ticks.map(({ at }) => (
           <line key={at} className={styles.grid} x1={0} x2={SPAN} y1={atY(at)} y2={atY(at)} />
         ))}
@@ -181,7 +192,7 @@ function apart(marks: Mark[], { min, max }: Scale): Mark[] {
 }
 
 const getStyles = (theme: GrafanaTheme2) => {
-  const { text, border, error, background } = theme.colors;
+  const { action, text, border, error, background } = theme.colors;
   const colour = (name: string) => css({ color: theme.visualization.getColorByName(name) });
   const dark = theme.isDark;
   const thin = { strokeWidth: 1, vectorEffect: 'non-scaling-stroke' as const };
@@ -197,6 +208,7 @@ const getStyles = (theme: GrafanaTheme2) => {
     // The room of the words is padding, so that a percentage is one of the drawing.
     curve: css({ position: 'relative', height: '100%', minHeight: '5em', width: '100%' }),
     svg: css({ position: 'absolute', inset: 0, width: '100%', height: '100%', overflow: 'visible' }),
+    field: css({ fill: action.selected }),
     grid: css({ ...thin, stroke: border.weak }),
     limit: css({ ...thin, stroke: error.text, strokeWidth: 'max(2px, 0.1em)', strokeDasharray: '8 6' }),
     mark: css({ ...thin, stroke: 'currentColor', strokeWidth: 'max(2px, 0.1em)', strokeDasharray: '4 4' }),

@@ -8,4 +8,5 @@ export {
   type Mark,
   type Point,
 } from './Curve';
+export { CurveFigure, Curves, ROOM, type LegendItem } from './Curves';
 export { levels, scaleFrom, type Scale, type Tick } from './scale';

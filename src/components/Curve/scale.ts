@@ -27,7 +27,7 @@ export function scaleFrom(highest: number, steps: number, write: (value: number)
 }
 
 /** The least room between two levels' words, as a share of the axis. */
-const ROOM = 0.12;
+const ROOM = 0.14;
 
 /** An axis of the levels there are, from the lowest to the highest; where they stand close, not each has its word. */
 export function levels(all: number[]): Scale {

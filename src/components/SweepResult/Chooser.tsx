@@ -32,7 +32,7 @@ export function Chooser({ all, id, onChoose }: ChooserProps) {
     ...all.map((sweep) => ({
       value: sweep.id,
       label: sweepName(sweep),
-      description: `${new Date(sweep.asked).toLocaleString()}, ${states[sweep.state]}`,
+      description: `${new Date(sweep.asked).toLocaleString('en-GB')}, ${states[sweep.state]}`,
     })),
   ];
   return (

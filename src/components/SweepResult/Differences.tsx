@@ -1,15 +1,15 @@
-import React, { useState } from 'react';
+import React from 'react';
 import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { ModeState, SweepRequest, TrialDifference, TrialState } from '../../client';
-import { Curve } from '../Curve';
 import { number } from '../../lib/format';
 import { verdicts } from '../../lib/styles';
 import { modeText } from '../../lib/names';
 
+import { Looks } from './Looks';
 import { differenceText, intervalText, isShare, metricName, metricValue } from './metrics';
 
 interface DifferencesProps {
@@ -20,7 +20,7 @@ interface DifferencesProps {
 /** What a trial knows: the metric that decides, and the others, each as a difference with its interval. */
 export function Differences({ trial, request }: DifferencesProps) {
   const styles = useStyles2(getStyles);
-  const { primary, others } = trial;
+  const { primary, others, boundaries } = trial;
   const [a, b] = request.modes ?? [];
   if (!primary || !a || !b) {
     return <p className={styles.note}>The first difference appears with the first pair of spans.</p>;
@@ -33,7 +33,7 @@ export function Differences({ trial, request }: DifferencesProps) {
       difference={one}
       a={a}
       b={b}
-      smallest={one === primary ? smallest : undefined}
+      boundaries={one === primary ? boundaries : undefined}
       reach={reach}
     />
   );
@@ -49,7 +49,7 @@ export function Differences({ trial, request }: DifferencesProps) {
         the grey field is within the smallest difference of interest, {number(100 * smallest, 1)}{' '}
         {isShare(primary.metric) ? 'points' : '%'}.
       </p>
-      <Looks key={primary.metric} trial={trial} mode={b} />
+      <Looks trial={trial} mode={b} />
       {others.length > 0 && (
         <>
           <h3>The other metrics</h3>
@@ -75,13 +75,13 @@ interface RowProps {
   difference: TrialDifference;
   a: ModeState;
   b: ModeState;
-  /** Undefined where none is asked for. */
-  smallest?: number;
+  /** The ends of what is of no interest; undefined where it does not decide. */
+  boundaries?: TrialState['boundaries'];
   reach: number;
 }
 
 /** One metric: both values, the difference in words, and its interval around zero. */
-function Row({ difference, a, b, smallest, reach }: RowProps) {
+function Row({ difference, a, b, boundaries, reach }: RowProps) {
   const styles = useStyles2(getStyles);
   const { metric, difference: estimate, interval } = difference;
   const [low, high] = interval.map((value) => place(value, reach));
@@ -99,10 +99,10 @@ function Row({ difference, a, b, smallest, reach }: RowProps) {
         <Outcome outcome={difference.outcome} a={a} b={b} />
       </div>
       <div className={styles.plot} aria-hidden="true">
-        {smallest !== undefined && (
+        {boundaries && (
           <span
             className={styles.smallest}
-            style={{ left: place(-smallest, reach), right: `calc(100% - ${place(smallest, reach)})` }}
+            style={{ left: place(boundaries[0], reach), right: `calc(100% - ${place(boundaries[1], reach)})` }}
           />
         )}
         <span className={styles.zero} />
@@ -133,59 +133,6 @@ function Outcome({ outcome, a, b }: { outcome: TrialDifference['outcome']; a: Mo
     b_better: `${modeText(b)} better`,
   };
   return <span className={styles[toneOf(outcome)]}>{words[outcome]}</span>;
-}
-
-/** One look at the primary difference. */
-interface Look {
-  pairs: number;
-  at: number;
-  low: number;
-  high: number;
-}
-
-/** How the interval shrinks from pair to pair, as far as somebody has watched. */
-function Looks({ trial, mode }: { trial: TrialState; mode: ModeState }) {
-  const styles = useStyles2(getStyles);
-  const [looks, setLooks] = useState<Look[]>([]);
-  const { pairs, primary } = trial;
-  if (primary && looks.at(-1)?.pairs !== pairs) {
-    const [low, high] = primary.interval;
-    setLooks([...looks, { pairs, at: primary.difference, low, high }]);
-  }
-  if (looks.length < 2 || !primary) {
-    return null;
-  }
-  const reach = Math.min(1, Math.max(...looks.flatMap(({ low, high }) => [Math.abs(low), Math.abs(high)])));
-  const [first, last] = [looks[0].pairs, looks[looks.length - 1].pairs];
-  const ticks = [-reach, 0, reach].map((at) => ({ at, text: differenceText(primary.metric, at) }));
-  const within = (value: number) => Math.max(-reach, Math.min(reach, value));
-  return (
-    <figure className={styles.looks}>
-      <figcaption>Since this page was opened, pair by pair</figcaption>
-      <div className={styles.curve}>
-        <Curve
-          label={`The difference in ${metricName(primary.metric)} and its interval, from pair ${first} to pair ${last}`}
-          x={{ min: first, max: last, ticks: looks.map((look) => ({ at: look.pairs, text: number(look.pairs) })) }}
-          y={{ min: -reach, max: reach, ticks }}
-          lines={[
-            {
-              key: 'difference',
-              tone: mode.mode,
-              dots: true,
-              points: looks.map((look) => [look.pairs, within(look.at)]),
-            },
-          ]}
-          bands={[
-            {
-              key: 'interval',
-              tone: mode.mode,
-              points: looks.map((look) => [look.pairs, within(look.low), within(look.high)]),
-            },
-          ]}
-        />
-      </div>
-    </figure>
-  );
 }
 
 const getStyles = (theme: GrafanaTheme2) => {
@@ -243,7 +190,5 @@ const getStyles = (theme: GrafanaTheme2) => {
       color: theme.colors.text.secondary,
       textWrap: 'pretty',
     }),
-    looks: css({ margin: 0, maxWidth: 560, '& figcaption': { color: theme.colors.text.secondary } }),
-    curve: css({ height: 150, padding: theme.spacing(2, 4, 3, 9), fontSize: theme.typography.bodySmall.fontSize }),
   };
 };

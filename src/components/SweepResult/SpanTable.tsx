@@ -56,15 +56,15 @@ function Row({ span }: { span: SweepSpan }) {
         {number(span.number + 1)}
         {attempt > 1 && ', second attempt'}
       </th>
-      <td>{modeText(mode)}</td>
+      <td className={styles.word}>{modeText(mode)}</td>
       <td className={styles.figure}>{number(concurrency)}</td>
       <td className={styles.figure}>{milliseconds(row?.ttft.p95)}</td>
       <td className={styles.figure}>{number(turns)}</td>
       <td className={styles.figure}>{number(failed)}</td>
       <td className={styles.figure}>{duration(countedSeconds(span))}</td>
-      <td>{cold === 'nonce' ? 'texts of its own' : 'emptied caches'}</td>
+      <td className={styles.word}>{cold === 'nonce' ? 'texts of its own' : 'emptied caches'}</td>
       <td>{seed}</td>
-      <td>{new Date(until).toLocaleTimeString()}</td>
+      <td>{new Date(until).toLocaleTimeString('en-GB')}</td>
       <td className={cx(styles.reason, spoiled && styles.spoiled)}>{spanOutcome(span)}</td>
     </tr>
   );

@@ -8,6 +8,7 @@ import { FakeClient } from '../../test/fixtures';
 import { answered } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import { recorded, row, sweep, trial } from './fixtures';
+import { rangeOf } from './Looks';
 import { besideOf, chosenOf, curvesOf, spansText } from './model';
 import { SweepResult, type SweepPart } from './SweepResult';
 
@@ -99,9 +100,16 @@ describe('the verdict', () => {
     const item = (name: RegExp) => screen.getByText(name).closest('li');
     expect(item(/^TTFT p95$/)).toHaveTextContent('700 ms');
     expect(item(/^TTFT p95$/)).toHaveTextContent('−42.9 %(−50.0 to −35.0 %)KV-aware better');
-    expect(item(/^KV hit rate$/)).toHaveTextContent('+76.3 points(+75.1 to +77.5 points)KV-aware better');
+    expect(item(/^KV cache hit rate$/)).toHaveTextContent('+76.3 points(+75.1 to +77.5 points)KV-aware better');
     expect(item(/^TPOT p95$/)).toHaveTextContent('no difference of interest');
     expect(await violations(container)).toEqual([]);
+  });
+
+  it('of a trial draws every look: an interval far wider than the last is cut, what decides is not', () => {
+    const { looks, boundaries } = trial().trial!;
+    const [low, high] = rangeOf(looks, boundaries);
+    expect([low, high]).toEqual([expect.closeTo(-0.9), expect.closeTo(0.6)]);
+    expect(rangeOf(looks.slice(2), boundaries)).toEqual([-0.5, 0.05]);
   });
 
   it('of a capacity search has its interval', async () => {
@@ -214,7 +222,13 @@ describe('a sweep in progress', () => {
 describe('the curves', () => {
   it('stand beside the recorded result, with all of their figures as a table', async () => {
     const { container } = show(having(sweep()), 'curves');
-    const names = ['TTFT p95, ms', 'TTFT p50, ms', 'Throughput, output tokens/s', 'KV hit rate, %', 'TPOT p95, ms'];
+    const names = [
+      'TTFT p95, ms',
+      'TTFT p50, ms',
+      'Throughput, output tokens/s',
+      'KV cache hit rate, %',
+      'TPOT p95, ms',
+    ];
     for (const name of names) {
       expect((await screen.findAllByText(name)).length).toBe(2); // the curve, and its column
     }

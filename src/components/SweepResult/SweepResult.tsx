@@ -99,7 +99,7 @@ function Stale({ shown: { problem, sweep, asOf } }: { shown: Shown }) {
         <div>
           {hasEnded(sweep.state)
             ? 'What is shown has ended, and is complete.'
-            : `What is shown is as of ${new Date(asOf ?? 0).toLocaleTimeString()}.`}
+            : `What is shown is as of ${new Date(asOf ?? 0).toLocaleTimeString('en-GB')}.`}
         </div>
       )}
     </Alert>

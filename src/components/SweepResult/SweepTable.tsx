@@ -45,7 +45,7 @@ export const SweepTable = memo(function SweepTable({ sweep: { rows, request }, r
           {rows.map((row) => (
             <tr key={`${row.concurrency} ${modeKey(row)}`}>
               <th scope="row">{number(row.concurrency)}</th>
-              <td>{modeText(row)}</td>
+              <td className={styles.word}>{modeText(row)}</td>
               {metrics.map((metric) => (
                 <Figure
                   key={metric.key}

@@ -1,12 +1,13 @@
 import React from 'react';
-import { css } from '@emotion/css';
+import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { LinkButton, useStyles2 } from '@grafana/ui';
 
 import { sweepReportAddress, useClient, type Sweep } from '../../client';
 import { span } from '../../lib/format';
-import { kindName, spanText, sweepName } from '../../lib/sweeps';
+import { progressBar } from '../../lib/styles';
+import { because, kindName, spanText, sweepName } from '../../lib/sweeps';
 import { CapacityView } from './CapacityView';
 import { Differences } from './Differences';
 import { spansText } from './model';
@@ -57,7 +58,7 @@ function Words({ words: [first, ...others] }: { words: string[] }) {
 }
 
 /** Where it stands; of one in progress, what is done now and how long it will take. */
-function State({ sweep: { state, reason, by, asked, ended, request, progress } }: { sweep: Sweep }) {
+function State({ sweep: { state, reason, cause, by, asked, ended, request, progress } }: { sweep: Sweep }) {
   const styles = useStyles2(getStyles);
   const kind = kindName(request.kind);
   const isGoing = state === 'running';
@@ -74,7 +75,7 @@ function State({ sweep: { state, reason, by, asked, ended, request, progress } }
       <div>
         <span role="status">
           {texts[state]}
-          {reason && `: ${reason}`}
+          {because({ reason, cause })}
         </span>
         . {spansText(progress)}. Asked for by {by}.
       </div>
@@ -92,7 +93,7 @@ function State({ sweep: { state, reason, by, asked, ended, request, progress } }
 }
 
 function time(at: string | undefined): string {
-  return at === undefined ? '' : new Date(at).toLocaleString();
+  return at === undefined ? '' : new Date(at).toLocaleString('en-GB');
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
@@ -101,19 +102,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
   state: css({ color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' }),
   verdict: css({ ...theme.typography.h5, margin: 0, textWrap: 'pretty' }),
   words: css({ margin: 0, paddingLeft: theme.spacing(2.5), maxWidth: '90ch', textWrap: 'pretty' }),
-  bar: css({
-    appearance: 'none',
-    display: 'block',
-    width: '100%',
-    maxWidth: 320,
-    height: 8,
-    margin: theme.spacing(0.5, 0),
-    border: 0,
-    borderRadius: theme.shape.radius.pill,
-    overflow: 'hidden',
-    background: theme.colors.border.medium,
-    '&::-webkit-progress-bar': { background: theme.colors.border.medium },
-    '&::-webkit-progress-value': { background: theme.colors.primary.main },
-    '&::-moz-progress-bar': { background: theme.colors.primary.main },
-  }),
+  bar: cx(progressBar(theme), css({ width: '100%', maxWidth: 320, margin: theme.spacing(0.5, 0) })),
 });

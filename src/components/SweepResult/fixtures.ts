@@ -102,6 +102,12 @@ export function trial(change: Partial<Sweep> = {}): Sweep {
       verdict: 'b_better',
       pairs: 6,
       primary: difference('ttft_p95'),
+      looks: [
+        { pairs: 1, difference: -0.3, interval: [-0.9, 5] },
+        { pairs: 2, difference: -0.44, interval: [-0.62, -0.1] },
+        { pairs: 6, difference: -0.4286, interval: [-0.5, -0.35] },
+      ],
+      boundaries: [-0.0476, 0.05],
       others: [
         difference('kv_hit_ratio', {
           a: 0.121,

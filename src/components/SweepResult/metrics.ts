@@ -50,7 +50,7 @@ export const metrics: Metric[] = [
   },
   {
     key: 'kv_hit_ratio',
-    name: 'KV hit rate',
+    name: 'KV cache hit rate',
     unit: '%',
     format: { ...PERCENT, unit: undefined },
     value: (row) => row.kv_hit_ratio,

@@ -21,6 +21,7 @@ export const getTableStyles = (theme: GrafanaTheme2) => {
       '& th': { fontWeight: theme.typography.fontWeightMedium },
       '& thead th': { color: theme.colors.text.secondary, verticalAlign: 'bottom' },
     }),
+    word: css({ whiteSpace: 'nowrap' }),
     figure: css({ '&&': { textAlign: 'right' }, whiteSpace: 'nowrap' }),
     beside: css({
       display: 'block',

@@ -2,13 +2,15 @@ import React from 'react';
 import { act, configure, fireEvent, render, screen, waitFor, within } from '@testing-library/react';
 import { MemoryRouter, useLocation } from 'react-router-dom';
 
-import { ClientProvider, Problem, type Sweep, type SweepList } from '../../client';
+import { ClientProvider, Problem, useLive, useMe, type Sweep, type SweepList } from '../../client';
 import { violations } from '../../test/axe';
 import { admin, FakeClient, viewer } from '../../test/fixtures';
 import { answered, settled } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import { defaults, difference, listOf, now, row, span, summaryOf, trial } from './fixtures';
+import { LANE } from '../lane';
 import Benchmarks from '.';
+import { SweepView } from './SweepView';
 
 // The page has a hundred inputs: to tell which of them are visible takes jsdom most of the time.
 configure({ defaultHidden: true });
@@ -23,7 +25,7 @@ const done = trial({
   ended: '2026-11-20T10:02:00Z',
   progress: { spans: 8, spoiled: 1, seconds_used: 1300 },
   words: ['KV-aware routing has a 25 % lower TTFT p95 than round-robin.', 'Throughput is higher, too.'],
-  trial: { verdict: 'b_better', pairs: 4, primary: difference(), others: [] },
+  trial: { verdict: 'b_better', pairs: 4, primary: difference(), looks: [], boundaries: [-0.0476, 0.05], others: [] },
 });
 
 /** A load generator with these sweeps. */
@@ -62,10 +64,30 @@ function Address() {
   return <output aria-label="Address">{useLocation().search}</output>;
 }
 
-async function show(booth: Booth, { me = admin, path = '/benchmarks' } = {}) {
+/** The first of its sweeps alone: the page around it, whose fields cost jsdom most of the time, has no part in it. */
+function One({ id }: { id: string }) {
+  return <SweepView id={id} live={useLive(LANE)} me={useMe()} onDeleted={() => undefined} />;
+}
+
+async function showOne(sweep: Sweep, { me = admin, booth = new Booth([sweep]) } = {}) {
+  begin(booth, me);
+  const result = render(
+    <ClientProvider client={booth}>
+      <One id={sweep.id} />
+    </ClientProvider>
+  );
+  await settled(booth, `/sweeps/${sweep.id}`);
+  return { booth, ...result };
+}
+
+function begin(booth: Booth, me: typeof admin) {
   booth.who.mockResolvedValue(me);
   const running = booth.sweeps.find(({ state }) => state === 'running');
   booth.show({ state: running ? { sweep: summaryOf(running) } : {} });
+}
+
+async function show(booth: Booth, { me = admin, path = '/benchmarks' } = {}) {
+  begin(booth, me);
   const result = render(
     <ClientProvider client={booth}>
       <MemoryRouter initialEntries={[path]} future={{ v7_startTransition: true, v7_relativeSplatPath: true }}>
@@ -79,13 +101,13 @@ async function show(booth: Booth, { me = admin, path = '/benchmarks' } = {}) {
   return { booth, ...result };
 }
 
-const region = (name: string) => within(screen.getByRole('region', { name }));
+const region = (name: string) => within(screen.getByText(name, { selector: 'section h2' }).closest('section')!);
 const click = async (element: HTMLElement) => {
   fireEvent.click(element);
   await answered();
 };
 const type = (name: string, value: string) =>
-  fireEvent.change(screen.getByRole('textbox', { name: new RegExp(`^${name}`) }), { target: { value } });
+  fireEvent.change(screen.getByLabelText(new RegExp(`^${name}`), { selector: 'input' }), { target: { value } });
 const startButton = () => region('Start').getByRole('button', { name: /^Start the/ });
 
 describe('the form', () => {
@@ -168,23 +190,24 @@ describe('the form', () => {
 
 describe('what is under way', () => {
   it('has its time left, its span in words, and its differences so far', async () => {
-    await show(new Booth([trial()]));
-    const under = region('Under way');
+    await showOne(trial());
     expect(
-      under.getByText('7 spans measured, 1 spoiled; about 6 min 40 s left (estimated, as likely less as more).')
+      screen.getByText('7 spans measured, 1 spoiled; about 6 min 40 s left (estimated, as likely less as more).')
     ).toBeInTheDocument();
-    expect(under.getByRole('progressbar')).toHaveAttribute('value', '1200');
+    expect(screen.getByRole('progressbar')).toHaveAttribute('value', '1200');
     expect(
-      under.getByText('Span 7: KV-aware at 120, warming up: 14 of 120 conversations of the beginning still in progress')
+      screen.getByText(
+        'Span 7: KV-aware at 120, warming up: 14 of 120 conversations of the beginning still in progress'
+      )
     ).toBeInTheDocument();
-    const decides = within(under.getByRole('list', { name: 'What decides' }));
+    const decides = within(screen.getByRole('list', { name: 'What decides' }));
     expect(decides.getByText('−25.0 %')).toBeInTheDocument();
     expect(decides.getByText('(−40.0 to +2.0 %)')).toBeInTheDocument();
     expect(decides.getByText('not decided')).toBeInTheDocument();
-    const others = within(under.getByRole('list', { name: 'The other metrics' })).getAllByRole('listitem');
+    const others = within(screen.getByRole('list', { name: 'The other metrics' })).getAllByRole('listitem');
     expect(others[0]).toHaveTextContent('Round-robin 2,817 tokens/s, KV-aware 3,168 tokens/s+12.5 %');
     expect(others[1]).toHaveTextContent('+59.0 points(+55.0 to +63.0 points)KV-aware better');
-    expect(under.getByRole('list', { name: 'Spoiled spans' })).toHaveTextContent(
+    expect(screen.getByRole('list', { name: 'Spoiled spans' })).toHaveTextContent(
       'Span 2, Round-robin at 120: 31 of 420 turns failed, the latest with status 503. It does not count.'
     );
   });
@@ -199,33 +222,33 @@ describe('what is under way', () => {
     ],
     [{ phase: 'storing' }, /waiting until its turns are on the disk$/],
   ] as const)('says of its span %j what is done', async (change, words) => {
-    await show(new Booth([trial({ progress: { ...trial().progress, span: { ...now, ...change } } })]));
-    expect(region('Under way').getByText(words)).toBeInTheDocument();
+    await showOne(trial({ progress: { ...trial().progress, span: { ...now, ...change } } }));
+    expect(screen.getByText(words)).toBeInTheDocument();
   });
 
   it('follows the snapshot from second to second', async () => {
-    const { booth } = await show(new Booth([trial()]));
+    const { booth } = await showOne(trial());
     const progress = { ...trial().progress, seconds_left: 30, span: { ...now, warming_up: 3 } };
     act(() => booth.show({ state: { sweep: { ...summaryOf(trial()), progress } } }));
-    expect(region('Under way').getByText(/: 3 of 120 conversations of the beginning/)).toBeInTheDocument();
-    expect(region('Under way').getByText(/about 30 s left/)).toBeInTheDocument();
+    expect(screen.getByText(/: 3 of 120 conversations of the beginning/)).toBeInTheDocument();
+    expect(screen.getByText(/about 30 s left/)).toBeInTheDocument();
   });
 
   it('is paused and, after a question, cancelled', async () => {
-    const { booth } = await show(new Booth([trial()]));
-    await click(region('Under way').getByRole('button', { name: 'Pause' }));
+    const { booth } = await showOne(trial());
+    await click(screen.getByRole('button', { name: 'Pause' }));
     expect(booth.writes).toHaveBeenLastCalledWith('PATCH', '/sweeps/t1', { state: 'paused' });
     act(() => booth.show()); // the state that follows
-    await click(region('Under way').getByRole('button', { name: 'Cancel' }));
+    await click(screen.getByRole('button', { name: 'Cancel' }));
     expect(booth.writes).toHaveBeenCalledTimes(1);
     await click(screen.getByRole('button', { name: 'Cancel it' }));
     expect(booth.writes).toHaveBeenLastCalledWith('PATCH', '/sweeps/t1', { state: 'cancelled' });
   });
 
   it('says why it is paused, and is resumed', async () => {
-    const paused = trial({ state: 'paused', reason: 'the workload was stopped by editor' });
+    const paused = trial({ state: 'paused', reason: 'by editor, who stopped the workload', cause: 'operator' });
     const { booth } = await show(new Booth([paused]));
-    expect(region('Under way').getByText('Paused: the workload was stopped by editor')).toBeInTheDocument();
+    expect(region('Under way').getByText('Paused by editor, who stopped the workload')).toBeInTheDocument();
     expect(region('Under way').getByText('7 spans measured, 1 spoiled.')).toBeInTheDocument();
     expect(startButton()).toBeEnabled();
     booth.refusal = new Problem(409, 'a sweep is in progress');
@@ -234,12 +257,25 @@ describe('what is under way', () => {
     expect(screen.getByText('It was not resumed')).toBeInTheDocument();
   });
 
+  it('that the target has failed says so as something to mend', async () => {
+    await showOne(trial({ state: 'paused', reason: 'the target failed in a span twice', cause: 'target' }));
+    expect(screen.getByText('Paused: the target failed in a span twice')).toBeInTheDocument();
+    expect(screen.getByRole('button', { name: 'Resume' })).toBeEnabled();
+  });
+
+  it('has every look at what decides, also those before the page was opened', async () => {
+    await showOne(trial());
+    expect(
+      screen.getByRole('img', { name: /^The difference in TTFT p95 and its interval after each of 3/ })
+    ).toBeVisible();
+  });
+
   it('says that it waits for the disk, or will not be decided', async () => {
     const waiting = trial({
       reason: 'waiting for the disk: no space left',
       progress: { ...trial().progress, beyond: true },
     });
-    await show(new Booth([waiting]));
+    await showOne(waiting);
     expect(screen.getByText('Waiting for the disk: no space left')).toBeInTheDocument();
     expect(
       screen.getByText(/as things stand it will reach the end of its time \(1 h 0 min\) undecided/)
@@ -247,9 +283,9 @@ describe('what is under way', () => {
   });
 
   it('is not steered by a viewer', async () => {
-    await show(new Booth([trial()]), { me: viewer });
-    expect(region('Under way').queryByRole('button', { name: 'Pause' })).not.toBeInTheDocument();
-    expect(region('Under way').getByText(/^Span 7/)).toBeInTheDocument();
+    await showOne(trial(), { me: viewer });
+    expect(screen.queryByRole('button', { name: 'Pause' })).not.toBeInTheDocument();
+    expect(screen.getByText(/^Span 7/)).toBeInTheDocument();
   });
 
   it('shows no old second, and offers nothing, while the load generator is lost', async () => {
@@ -280,31 +316,28 @@ describe('what is under way', () => {
         crossing: { level: 148, interval: [140, 160], below: 'b' },
       },
     });
-    await show(new Booth([searching]));
-    const under = region('Under way');
-    expect(under.getAllByRole('figure')).toHaveLength(5);
-    expect(under.getByRole('list', { name: 'Lines' })).toHaveTextContent('Round-robin KV-aware');
-    expect(under.getByText('96 (90–100)')).toBeInTheDocument();
-    expect(under.getByText('meets the SLOs at 60; meets them above the first miss, too, at 130')).toBeInTheDocument();
-    expect(under.getByText('not known yet')).toBeInTheDocument();
-    expect(under.getByText('148 (140–160)')).toBeInTheDocument();
-    expect(under.getByText('below it, KV-aware has the lower TTFT p95')).toBeInTheDocument();
-    expect(under.getByText(/time left not known yet/)).toBeInTheDocument();
-    expect(under.getByRole('progressbar')).not.toHaveAttribute('value');
+    await showOne(searching);
+    expect(screen.getAllByRole('figure')).toHaveLength(5);
+    expect(screen.getByRole('list', { name: 'Lines' })).toHaveTextContent('Round-robin KV-aware');
+    expect(screen.getByText('96 (90–100)')).toBeInTheDocument();
+    expect(screen.getByText('meets the SLOs at 60; meets them above the first miss, too, at 130')).toBeInTheDocument();
+    expect(screen.getByText('not known yet')).toBeInTheDocument();
+    expect(screen.getByText('148 (140–160)')).toBeInTheDocument();
+    expect(screen.getByText('below it, KV-aware has the lower TTFT p95')).toBeInTheDocument();
+    expect(screen.getByText(/time left not known yet/)).toBeInTheDocument();
+    expect(screen.getByRole('progressbar')).not.toHaveAttribute('value');
   });
 
   it('has a place for the figures before there are any', async () => {
-    await show(
-      new Booth([
-        trial({
-          request: defaults.sweep,
-          trial: undefined,
-          rows: [],
-          spans: [],
-          words: [],
-          progress: { spans: 0, of: 18, spoiled: 0, seconds_used: 0, seconds_left: 6480 },
-        }),
-      ])
+    await showOne(
+      trial({
+        request: defaults.sweep,
+        trial: undefined,
+        rows: [],
+        spans: [],
+        words: [],
+        progress: { spans: 0, of: 18, spoiled: 0, seconds_used: 0, seconds_left: 6480 },
+      })
     );
     expect(
       screen.getByText('No span counts yet: the figures appear with the first one that does.')
@@ -316,25 +349,24 @@ describe('what is under way', () => {
 
 describe('a result', () => {
   it('has its words first, its figures with intervals, and its report in every format', async () => {
-    await show(new Booth([done]));
-    const result = region('Result');
-    expect(result.getByRole('group', { name: 'What it shows' })).toHaveTextContent(done.words.join(''));
-    const [, roundRobin] = within(result.getByRole('table', { name: /^Figures/ })).getAllByRole('row');
+    await showOne(done);
+    expect(screen.getByRole('group', { name: 'What it shows' })).toHaveTextContent(done.words.join(''));
+    const [, roundRobin] = within(screen.getByRole('table', { name: /^Figures/ })).getAllByRole('row');
     expect(roundRobin).toHaveTextContent('120Round-robin725 ✕misses the SLO510–580');
-    expect(result.getByRole('link', { name: 'Open the report' })).toHaveAttribute(
+    expect(screen.getByRole('link', { name: 'Open the report' })).toHaveAttribute(
       'href',
       '/api/v1/sweeps/t0/report.html'
     );
-    expect(result.getByRole('link', { name: 'Report as TSV' })).toHaveAttribute('href', '/api/v1/sweeps/t0/report.tsv');
-    expect(result.getByRole('link', { name: /^Every second/ })).toHaveAttribute(
+    expect(screen.getByRole('link', { name: 'Report as TSV' })).toHaveAttribute('href', '/api/v1/sweeps/t0/report.tsv');
+    expect(screen.getByRole('link', { name: /^Every second/ })).toHaveAttribute(
       'href',
       '/api/v1/sweeps/t0/seconds.csv'
     );
   });
 
   it('becomes a baseline under a name and a title', async () => {
-    const { booth } = await show(new Booth([done]));
-    await click(region('Result').getByRole('button', { name: 'Make it a baseline' }));
+    const { booth } = await showOne(done);
+    await click(screen.getByRole('button', { name: 'Make it a baseline' }));
     type('Name', 'mine');
     type('Title', 'Mine');
     await click(screen.getByRole('button', { name: 'Make the baseline' }));
@@ -345,15 +377,15 @@ describe('a result', () => {
   it('says at its field why it is no baseline', async () => {
     const booth = new Booth([done]);
     booth.refusal = new Problem(422, 'name: it is that of a recorded one', 'name');
-    await show(booth);
-    await click(region('Result').getByRole('button', { name: 'Make it a baseline' }));
+    await showOne(done, { booth });
+    await click(screen.getByRole('button', { name: 'Make it a baseline' }));
     await click(screen.getByRole('button', { name: 'Make the baseline' }));
     expect(screen.getByText('name: it is that of a recorded one')).toBeInTheDocument();
   });
 
   it('is deleted after a question', async () => {
-    const { booth } = await show(new Booth([done]));
-    await click(region('Result').getByRole('button', { name: 'Delete' }));
+    const { booth } = await showOne(done);
+    await click(screen.getByRole('button', { name: 'Delete' }));
     expect(booth.writes).not.toHaveBeenCalled();
     await click(within(screen.getByRole('dialog')).getByRole('button', { name: 'Delete' }));
     expect(booth.writes).toHaveBeenLastCalledWith('DELETE', '/sweeps/t0', undefined);
@@ -364,15 +396,16 @@ describe('a result', () => {
       ...done,
       state: 'cancelled',
       reason: 'by editor',
+      cause: 'operator',
       words: new Array<string>(),
       trial: undefined,
     } as const;
-    const { unmount } = await show(new Booth([cancelled]));
-    expect(region('Result').getByText(/^Cancelled by editor\. 8 spans measured/)).toBeInTheDocument();
+    const { unmount } = await showOne(cancelled);
+    expect(screen.getByText(/^Cancelled by editor\. 8 spans measured/)).toBeInTheDocument();
     unmount();
-    await show(new Booth([{ ...cancelled, state: 'failed', reason: 'the target died' }]));
-    expect(region('Result').getByText('The trial failed')).toBeInTheDocument();
-    expect(region('Result').getByText(/^the target died\./)).toBeInTheDocument();
+    await showOne({ ...cancelled, state: 'failed', reason: 'the target died', cause: 'target' });
+    expect(screen.getByText('The trial failed')).toBeInTheDocument();
+    expect(screen.getByText(/^the target died\./)).toBeInTheDocument();
   });
 
   it('is chosen from the list, and the address keeps it', async () => {
@@ -391,14 +424,14 @@ describe('a result', () => {
   });
 
   it('of a viewer has no buttons that change anything', async () => {
-    await show(new Booth([done]), { me: viewer });
-    expect(region('Result').getByRole('link', { name: 'Open the report' })).toBeInTheDocument();
-    expect(region('Result').queryByRole('button', { name: /Delete|baseline/ })).not.toBeInTheDocument();
+    await showOne(done, { me: viewer });
+    expect(screen.getByRole('link', { name: 'Open the report' })).toBeInTheDocument();
+    expect(screen.queryByRole('button', { name: /Delete|baseline/ })).not.toBeInTheDocument();
   });
 
   it('tells of its spans how they began and ended', async () => {
-    await show(new Booth([{ ...done, spans: [span(0, { cold: 'nonce', failed: 2 })] }]));
-    const table = region('Result').getByRole('table', { name: /^Spans/, hidden: true });
+    await showOne({ ...done, spans: [span(0, { cold: 'nonce', failed: 2 })] });
+    const table = screen.getByRole('table', { name: /^Spans/, hidden: true });
     const [, row] = within(table).getAllByRole('row', { hidden: true });
     expect(row).toHaveTextContent(/^1Round-robin120.*4122.*texts of its own77.*counts$/);
   });

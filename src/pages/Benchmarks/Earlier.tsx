@@ -51,7 +51,7 @@ export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
                   {sweepName({ request })}
                 </Button>
               </th>
-              <td>
+              <td className={styles.time}>
                 {states[state]}
                 {baseline && <small>baseline “{baseline}”</small>}
               </td>
@@ -79,6 +79,12 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& tr[aria-current]': { background: theme.colors.background.secondary },
     '& small': { display: 'block', color: theme.colors.text.secondary },
     '& th button': { height: 'auto', padding: 0, textAlign: 'left', whiteSpace: 'normal' },
+    // A phone has no room for four columns: what it shows stands below its name there.
+    [theme.breakpoints.down('sm')]: {
+      '& thead': { position: 'absolute', clipPath: 'inset(50%)' },
+      '& tbody tr': { display: 'grid', borderBottom: `1px solid ${theme.colors.border.weak}` },
+      '&& tbody th, && tbody td': { padding: theme.spacing(0.25, 0.75), border: 0 },
+    },
   }),
   time: css({ whiteSpace: 'nowrap', fontVariantNumeric: 'tabular-nums' }),
   words: css({ minWidth: '16em', textWrap: 'pretty' }),

@@ -1,5 +1,5 @@
 import React, { useState } from 'react';
-import { css } from '@emotion/css';
+import { css, cx } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, Button, ConfirmModal, useStyles2 } from '@grafana/ui';
@@ -7,7 +7,8 @@ import { Alert, Button, ConfirmModal, useStyles2 } from '@grafana/ui';
 import { changeSweep, useClient, type SweepSummary } from '../../client';
 import { useAction } from '../../components/Controls/useAction';
 import { number, span } from '../../lib/format';
-import { kindWord, spanText } from '../../lib/sweeps';
+import { progressBar } from '../../lib/styles';
+import { because, kindWord, spanText } from '../../lib/sweeps';
 import { useRenewSweeps } from '../../components/SweepResult';
 
 interface ProgressProps {
@@ -26,7 +27,7 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
   const renew = useRenewSweeps();
   const action = useAction(seenAt);
   const [asks, ask] = useState(false);
-  const { id, state, reason, request, progress } = summary;
+  const { id, state, reason, cause, request, progress } = summary;
   const isRunning = state === 'running';
   const word = kindWord(request.kind);
   const change = (to: 'paused' | 'running' | 'cancelled') =>
@@ -85,7 +86,11 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
         </Alert>
       )}
       {state === 'paused' && (
-        <Alert severity="info" title={`Paused${reason ? `: ${reason}` : ''}`} bottomSpacing={0}>
+        <Alert
+          severity={cause === undefined || cause === 'operator' ? 'info' : 'warning'}
+          title={`Paused${because(summary)}`}
+          bottomSpacing={0}
+        >
           What it has measured is kept. It goes on with its next unfinished span when somebody resumes it.
         </Alert>
       )}
@@ -120,7 +125,7 @@ function capital(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** By spans where it is known how many there are, else by time; where neither is, it only moves. */
+/** By spans where it is known how many there are, else by time; where neither is, it is striped. */
 function Bar({ request, progress }: Pick<SweepSummary, 'request' | 'progress'>) {
   const styles = useStyles2(getStyles);
   const [value, max] = barOf(request, progress);
@@ -164,7 +169,7 @@ export function progressText({
 const getStyles = (theme: GrafanaTheme2) => ({
   progress: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
   line: css({ display: 'flex', flexWrap: 'wrap', alignItems: 'center', gap: theme.spacing(0.5, 2), minHeight: 32 }),
-  bar: css({ flex: '1 1 160px', maxWidth: 320, height: 8, accentColor: theme.colors.primary.main }),
+  bar: cx(progressBar(theme), css({ flex: '1 1 160px', maxWidth: 320 })),
   words: css({ fontVariantNumeric: 'tabular-nums' }),
   buttons: css({ display: 'flex', gap: theme.spacing(1) }),
   span: css({ margin: 0, minHeight: '1.5em', color: theme.colors.text.secondary, fontVariantNumeric: 'tabular-nums' }),

@@ -264,7 +264,7 @@ function Entry({ field, list, values, error, onChange }: EntryProps) {
   return (
     <Framed
       noMargin
-      className={entry === 'levels' || entry === 'text' ? styles.wide : styles.field}
+      className={(entry === 'levels' && field.help) || name === 'title' ? styles.wide : styles.field}
       label={label}
       description={help}
       htmlFor={id}
@@ -354,12 +354,12 @@ const getStyles = (theme: GrafanaTheme2) => ({
   form: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
   fields: css({
     display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fill, minmax(min(240px, 100%), 1fr))',
+    gridTemplateColumns: 'repeat(auto-fill, minmax(min(300px, 100%), 1fr))', // a mode with its speculation has room
     alignItems: 'end', // a field with a word of help is higher above its input
     gap: theme.spacing(2),
   }),
   field: css({ minWidth: 0 }),
-  wide: css({ minWidth: 0 }),
+  wide: css({ minWidth: 0, [theme.breakpoints.up('md')]: { gridColumn: 'auto / span 2' } }),
   modes: css({
     gridColumn: '1 / -1',
     display: 'grid',

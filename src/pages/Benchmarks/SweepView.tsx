@@ -7,7 +7,7 @@ import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 import type { Live, Me, Sweep, SweepSummary } from '../../client';
 import { CapacityView, Differences, hasEnded, SweepFigures, useSweep } from '../../components/SweepResult';
 import { span } from '../../lib/format';
-import { kindName, kindWord, questionText, sweepName } from '../../lib/sweeps';
+import { because, kindName, kindWord, questionText, sweepName } from '../../lib/sweeps';
 import { Delete, MakeBaseline, Reports } from './Outcome';
 import { Progress, progressText } from './Progress';
 import { Spans } from './Spans';
@@ -117,7 +117,7 @@ function End({ summary }: { summary: SweepSummary }) {
   }
   return (
     <p role="status">
-      {state === 'cancelled' ? `Cancelled${reason ? ` ${reason}` : ''}. ` : 'Done. '}
+      {state === 'cancelled' ? `Cancelled${because(summary)}. ` : 'Done. '}
       {progressText(summary)}
       {state === 'done' && reason ? ` ${reason}.` : ''}
     </p>

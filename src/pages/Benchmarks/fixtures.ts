@@ -148,6 +148,12 @@ export function trial(change: Partial<Sweep> = {}): Sweep {
       verdict: 'running',
       pairs: 3,
       primary: difference({ outcome: 'running', interval: [-0.4, 0.02] }),
+      looks: [
+        { pairs: 1, difference: -0.2, interval: [-0.7, 0.9] },
+        { pairs: 2, difference: -0.22, interval: [-0.5, 0.2] },
+        { pairs: 3, difference: -0.25, interval: [-0.4, 0.02] },
+      ],
+      boundaries: [-0.0476, 0.05],
       others: [
         difference({ metric: 'output_tokens_per_second', a: 2817, b: 3168, difference: 0.125, interval: [0.08, 0.17] }),
         difference({ metric: 'kv_hit_ratio', a: 0.123, b: 0.713, difference: 0.59, interval: [0.55, 0.63] }),

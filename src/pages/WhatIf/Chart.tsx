@@ -5,7 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Mode, Settings } from '../../client';
-import { Curve, type Scale } from '../../components/Curve';
+import { Curve, CurveFigure, ROOM, type Scale } from '../../components/Curve';
 import { number } from '../../lib/format';
 import { Reading, readingText } from './Reading';
 import { draw, type Series } from './series';
@@ -42,54 +42,50 @@ export const Chart = memo(function Chart({ series, levels, x, modes, slo, lookin
     look(nearest(levels, x.min + ((clientX - left) / width) * (x.max - x.min)));
   };
   return (
-    <figure className={styles.figure} aria-labelledby={id}>
-      <figcaption id={id}>
-        {name}, {unit} <i>simulated</i>
-      </figcaption>
-      <div className={styles.plot}>
-        <Curve
-          label={`${name} by concurrency; the slider tells its values`}
-          x={x}
-          y={y}
-          lines={lines}
-          bands={bands}
-          limit={limit}
-          marks={marks}
+    <CurveFigure
+      id={id}
+      caption={
+        <>
+          {name}, {unit} <i>simulated</i>
+        </>
+      }
+      y={y}
+      isCut={isCut}
+    >
+      <Curve
+        label={`${name} by concurrency; the slider tells its values`}
+        x={x}
+        y={y}
+        lines={lines}
+        bands={bands}
+        limit={limit}
+        marks={marks}
+      />
+      <div className={styles.pane} onPointerMove={point} onPointerDown={point} onPointerLeave={() => onLook(undefined)}>
+        <input
+          type="range"
+          className={styles.keys}
+          aria-label={`${name}: read it at a level`}
+          aria-valuetext={readingText(series, modes, level ?? levels[0])}
+          min={0}
+          max={Math.max(0, levels.length - 1)}
+          step={1}
+          value={Math.max(0, levels.indexOf(level ?? levels[0]))}
+          onFocus={() => look(Math.max(0, levels.indexOf(level ?? levels[0])))}
+          onBlur={() => onLook(undefined)}
+          onChange={(event) => look(event.currentTarget.valueAsNumber)}
         />
-        <div
-          className={styles.pane}
-          onPointerMove={point}
-          onPointerDown={point}
-          onPointerLeave={() => onLook(undefined)}
-        >
-          <input
-            type="range"
-            className={styles.keys}
-            aria-label={`${name}: read it at a level`}
-            aria-valuetext={readingText(series, modes, level ?? levels[0])}
-            min={0}
-            max={Math.max(0, levels.length - 1)}
-            step={1}
-            value={Math.max(0, levels.indexOf(level ?? levels[0]))}
-            onFocus={() => look(Math.max(0, levels.indexOf(level ?? levels[0])))}
-            onBlur={() => onLook(undefined)}
-            onChange={(event) => look(event.currentTarget.valueAsNumber)}
-          />
-        </div>
-        {isRead && level !== undefined && (
-          <div
-            aria-hidden="true" // the slider says it
-            className={cx(styles.reading, level > (x.min + x.max) / 2 ? styles.left : styles.right)}
-            style={{ ['--at' as string]: `${(100 * (level - x.min)) / (x.max - x.min)}%` }}
-          >
-            <Reading series={series} modes={modes} level={level} />
-          </div>
-        )}
       </div>
-      {isCut && (
-        <small className={styles.cut}>Values above {y.ticks.at(-1)?.text} are not drawn; the table has them.</small>
+      {isRead && level !== undefined && (
+        <div
+          aria-hidden="true" // the slider says it
+          className={cx(styles.reading, level > (x.min + x.max) / 2 ? styles.left : styles.right)}
+          style={{ ['--at' as string]: `${(100 * (level - x.min)) / (x.max - x.min)}%` }}
+        >
+          <Reading series={series} modes={modes} level={level} />
+        </div>
       )}
-    </figure>
+    </CurveFigure>
   );
 });
 
@@ -99,23 +95,10 @@ export function nearest(levels: number[], value: number): number {
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  figure: css({
-    margin: 0,
-    minWidth: 0,
-    '& figcaption': { fontWeight: theme.typography.fontWeightMedium },
-    '& figcaption i': { fontWeight: theme.typography.fontWeightRegular, color: theme.colors.text.secondary },
-  }),
-  plot: css({
-    position: 'relative',
-    height: 190,
-    padding: theme.spacing(2.5, 6.5, 3, 6),
-    fontSize: theme.typography.bodySmall.fontSize,
-    '& > *': { position: 'relative' },
-  }),
   // Over the drawing, within the room of its words.
   pane: css({
-    '&&': { position: 'absolute' },
-    inset: theme.spacing(2.5, 6.5, 3, 6),
+    position: 'absolute',
+    inset: theme.spacing(...ROOM),
     cursor: 'crosshair',
     touchAction: 'pan-y',
     borderRadius: theme.shape.radius.default,
@@ -124,12 +107,11 @@ const getStyles = (theme: GrafanaTheme2) => ({
   // Heard and reached by keys; a pointer has all of the pane.
   keys: css({ width: '100%', height: '100%', margin: 0, opacity: 0, pointerEvents: 'none' }),
   reading: css({
-    '&&': { position: 'absolute' },
-    inset: theme.spacing(2.5, 6.5, 3, 6),
+    position: 'absolute',
+    inset: theme.spacing(...ROOM),
     pointerEvents: 'none',
     '& > *': { position: 'absolute', top: 0 },
   }),
   left: css({ '& > *': { right: 'calc(100% - var(--at) + 10px)' } }),
   right: css({ '& > *': { left: 'calc(var(--at) + 10px)' } }),
-  cut: css({ display: 'block', color: theme.colors.text.secondary, fontSize: theme.typography.bodySmall.fontSize }),
 });

@@ -1,11 +1,10 @@
 import React, { memo, useState } from 'react';
 import { css, cx } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Mode, Settings } from '../../client';
-import { CurveSign, levels as levelScale } from '../../components/Curve';
+import { Curves as CurveGrid, levels as levelScale, type LegendItem } from '../../components/Curve';
 import { number } from '../../lib/format';
 import { modeName } from '../../lib/names';
 import { Chart, type Looking } from './Chart';
@@ -33,8 +32,7 @@ export const Curves = memo(function Curves(props: CurvesProps) {
   const x = levelScale(levels);
   return (
     <div className={cx(isEarlier && styles.earlier)} aria-busy={isEarlier}>
-      <Legend {...props} />
-      <div className={styles.curves}>
+      <CurveGrid least={380} legend={legendOf(props)}>
         {series.map((one) => (
           <Chart
             key={one.figure.key}
@@ -47,54 +45,53 @@ export const Curves = memo(function Curves(props: CurvesProps) {
             onLook={look}
           />
         ))}
-      </div>
+      </CurveGrid>
     </div>
   );
 });
 
 /** Whose the lines are, and which of them were simulated. */
-function Legend({ modes, series, beside, seeds, measuredOnSimulated }: CurvesProps) {
-  const styles = useStyles2(getStyles);
+function legendOf({ modes, series, beside, seeds, measuredOnSimulated }: CurvesProps): LegendItem[] {
   const has = (source: string) => series.some(({ values }) => values.some((value) => value.source === source));
-  return (
-    <ul className={styles.legend} aria-label="Lines">
-      {modes.map((mode) => (
-        <li key={mode}>
-          <CurveSign tone={mode} /> {modeName(mode)}
-        </li>
-      ))}
-      <li>
-        <CurveSign /> <b>simulated</b>
-        {seeds > 1 && `: mean of ${number(seeds)} runs, band from the least to the largest`}
-      </li>
-      {has('recorded') && (
-        <li>
-          <CurveSign look="dashed" /> <b>recorded</b>: {beside.recorded?.title}
-        </li>
-      )}
-      {has('measured') && (
-        <li>
-          <CurveSign look="rings" /> <b>measured</b> on this target
+  const kinds: Array<LegendItem & { isShown: boolean }> = [
+    {
+      key: 'simulated',
+      isShown: true,
+      words: (
+        <>
+          <b>simulated</b>
+          {seeds > 1 && `: mean of ${number(seeds)} runs, band from the least to the largest`}
+        </>
+      ),
+    },
+    {
+      key: 'recorded',
+      isShown: has('recorded'),
+      look: 'dashed',
+      words: (
+        <>
+          <b>recorded</b>: {beside.recorded?.title}
+        </>
+      ),
+    },
+    {
+      key: 'measured',
+      isShown: has('measured'),
+      look: 'rings',
+      words: (
+        <>
+          <b>measured</b> on this target
           {measuredOnSimulated && ', a simulated cluster'}
-        </li>
-      )}
-    </ul>
-  );
+        </>
+      ),
+    },
+  ];
+  return [
+    ...modes.map((mode) => ({ key: mode, tone: mode, words: modeName(mode) })),
+    ...kinds.filter(({ isShown }) => isShown),
+  ];
 }
 
-const getStyles = (theme: GrafanaTheme2) => ({
+const getStyles = () => ({
   earlier: css({ opacity: 0.45 }),
-  legend: css({
-    display: 'flex',
-    flexWrap: 'wrap',
-    gap: theme.spacing(0, 2),
-    margin: theme.spacing(0, 0, 1),
-    padding: 0,
-    listStyle: 'none',
-  }),
-  curves: css({
-    display: 'grid',
-    gridTemplateColumns: 'repeat(auto-fill, minmax(min(380px, 100%), 1fr))',
-    gap: theme.spacing(2),
-  }),
 });

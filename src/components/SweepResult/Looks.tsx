@@ -1,0 +1,72 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { ModeState, TrialState } from '../../client';
+import { number } from '../../lib/format';
+import { Curve, levels } from '../Curve';
+
+import { differenceText, metricName } from './metrics';
+
+interface LooksProps {
+  trial: TrialState;
+  /** The mode in question. */
+  mode: ModeState;
+}
+
+/** How the interval that decides came about, pair by pair; nothing before there are two. */
+export function Looks({ trial: { looks, boundaries, primary }, mode: { mode } }: LooksProps) {
+  const styles = useStyles2(getStyles);
+  if (looks.length < 2 || !primary) {
+    return null;
+  }
+  const { metric } = primary;
+  const [low, high] = rangeOf(looks, boundaries);
+  const within = (value: number) => Math.max(low, Math.min(high, value));
+  const last = looks[looks.length - 1].pairs;
+  return (
+    <figure className={styles.looks}>
+      <figcaption>{metricName(metric)}, pair by pair</figcaption>
+      <div className={styles.curve}>
+        <Curve
+          label={`The difference in ${metricName(metric)} and its interval after each of ${number(last)} pairs of spans; the report has the figures`}
+          x={levels(looks.map(({ pairs }) => pairs))}
+          y={{ min: low, max: high, ticks: [low, 0, high].map((at) => ({ at, text: differenceText(metric, at) })) }}
+          field={boundaries}
+          lines={[
+            { key: 'difference', tone: mode, dots: true, points: looks.map((look) => [look.pairs, look.difference]) },
+          ]}
+          bands={[
+            {
+              key: 'interval',
+              tone: mode,
+              points: looks.map(({ pairs, interval }) => [pairs, within(interval[0]), within(interval[1])]),
+            },
+          ]}
+        />
+      </div>
+    </figure>
+  );
+}
+
+/**
+ * What the axis holds: all differences, the boundaries and the last interval. Those before it may be many times as wide,
+ * and are drawn up to as much again; the report's chart does the same.
+ */
+export function rangeOf(looks: TrialState['looks'], boundaries: [number, number]): [low: number, high: number] {
+  const must = [0, ...boundaries, ...looks.map(({ difference }) => difference), ...(looks.at(-1)?.interval ?? [])];
+  const may = looks.flatMap(({ interval }) => interval);
+  const [low, high] = [Math.min(...must), Math.max(...must)];
+  const room = high - low;
+  return [
+    Math.min(low, Math.max(Math.min(...may), low - room)),
+    Math.max(high, Math.min(Math.max(...may), high + room)),
+  ];
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  looks: css({ margin: 0, maxWidth: 640, '& figcaption': { color: theme.colors.text.secondary } }),
+  curve: css({ height: 170, padding: theme.spacing(2, 4, 3, 9), fontSize: theme.typography.bodySmall.fontSize }),
+});
