@@ -63,7 +63,7 @@ func (d *decoder) record(line []byte, blockTokens int) (*Record, *api.FieldError
 }
 
 func (o *object) mooncake(blockTokens int) (*Record, *api.FieldError) {
-	r := &Record{Cached: -1, blockTokens: blockTokens, Blocks: o.HashIDs}
+	r := &Record{Cached: -1, BlockTokens: blockTokens, Blocks: o.HashIDs}
 	var c checks
 	r.moment = c.number("timestamp", o.Timestamp)
 	r.PromptTokens = c.tokens("input_length", o.InputLength, 1)
@@ -109,7 +109,7 @@ func (o *object) dynamo() (*Record, *api.FieldError) {
 		return nil, refuse("event.request.replay", "missing", "an object with the prompt's block hashes")
 	}
 	r.Blocks = q.Replay.Hashes
-	r.blockTokens = c.tokens("event.request.replay.trace_block_size", q.Replay.BlockSize, 1)
+	r.BlockTokens = c.tokens("event.request.replay.trace_block_size", q.Replay.BlockSize, 1)
 	c.blocks("event.request.replay.input_sequence_hashes", r)
 	return r, c.bad
 }
@@ -157,14 +157,14 @@ func (c *checks) blocks(field string, r *Record) {
 	if c.bad != nil {
 		return
 	}
-	full := r.PromptTokens / r.blockTokens
-	most := (r.PromptTokens + r.blockTokens - 1) / r.blockTokens
+	full := r.PromptTokens / r.BlockTokens
+	most := (r.PromptTokens + r.BlockTokens - 1) / r.BlockTokens
 	if n := len(r.Blocks); n < full || n > most {
 		allowed := fmt.Sprintf("%d", full)
 		if most > full {
 			allowed += fmt.Sprintf(" or %d", most)
 		}
-		c.refuse(field, fmt.Sprintf("%d of them", n), fmt.Sprintf("%s, for %d tokens in blocks of %d", allowed, r.PromptTokens, r.blockTokens))
+		c.refuse(field, fmt.Sprintf("%d of them", n), fmt.Sprintf("%s, for %d tokens in blocks of %d", allowed, r.PromptTokens, r.BlockTokens))
 	}
 }
 

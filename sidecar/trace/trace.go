@@ -44,8 +44,8 @@ type Record struct {
 	Ended       time.Duration // after At
 	Cached      int           // prompt tokens that the worker found in its cache; −1 if nobody knows
 	Worker      uint64        // that prefilled it; 0 if nobody knows
-	blockTokens int
-	moment      float64 // ms on the trace's clock
+	BlockTokens int           // of the blocks
+	moment      float64       // ms on the trace's clock
 }
 
 // Options say what a trace does not.
@@ -229,13 +229,13 @@ func (r *Reader) nextLine() ([]byte, error) {
 func (r *Reader) fits(record *Record) *api.FieldError {
 	s := &r.summary
 	if s.Form == "" {
-		s.Form, s.BlockTokens = Mooncake, record.blockTokens
+		s.Form, s.BlockTokens = Mooncake, record.BlockTokens
 		if record.Timed {
 			s.Form = Dynamo
 		}
 	}
-	if record.blockTokens != s.BlockTokens {
-		return refuse("trace_block_size", record.blockTokens, fmt.Sprintf("%d, as in the lines before it", s.BlockTokens))
+	if record.BlockTokens != s.BlockTokens {
+		return refuse("trace_block_size", record.BlockTokens, fmt.Sprintf("%d, as in the lines before it", s.BlockTokens))
 	}
 	if r.given && record.moment < r.emitted {
 		return refuse(timeField(record), fmt.Sprintf("%.0f", record.moment), fmt.Sprintf("%.0f or more: %.0f s before a line that came earlier is too late", r.emitted, (r.latest-record.moment)/1000))
