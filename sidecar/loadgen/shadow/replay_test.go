@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/trace"
 )
 
@@ -71,14 +70,6 @@ func writeMooncake(w io.Writer, requests int) error {
 	return out.Flush()
 }
 
-// someWorkers are so many, with made-up ids.
-func someWorkers(n int) (ids []sim.WorkerID) {
-	for i := range n {
-		ids = append(ids, sim.WorkerID(i+1))
-	}
-	return ids
-}
-
 // replayed is a trace told to one shadow, all in one goroutine's order.
 func replayed(t *testing.T, text string, options ...Options) []Figures {
 	t.Helper()
@@ -94,7 +85,7 @@ func TestReplayDealsOut(t *testing.T) {
 	var text bytes.Buffer
 	require.NoError(t, writeMooncake(&text, 5000))
 	o := DefaultOptions(512)
-	o.Workers, o.Capacity, o.Answers = someWorkers(4), 4000, AnswersFound
+	o.Workers, o.Capacity, o.Answers = MadeUp(4), 4000, AnswersFound
 	several := replayed(t, text.String(), o)
 	require.Len(t, several, 1)
 	require.Len(t, several[0].Policies, 1+len(o.Policies))
@@ -154,7 +145,7 @@ func TestReplayStops(t *testing.T) {
 	r, err := trace.NewReader(&text, trace.Options{})
 	require.NoError(t, err)
 	o := DefaultOptions(512)
-	o.Workers = someWorkers(2)
+	o.Workers = MadeUp(2)
 	_, err = Replay(ctx, endless{r}, DefaultService, []Options{o}, nil)
 	assert.ErrorIs(t, err, context.Canceled)
 }
@@ -194,7 +185,7 @@ func BenchmarkMooncake(b *testing.B) {
 		r, err := trace.NewReader(f, trace.Options{})
 		require.NoError(b, err)
 		o := DefaultOptions(512)
-		o.Workers, o.Capacity, o.Answers = someWorkers(8), 4096, AnswersFound
+		o.Workers, o.Capacity, o.Answers = MadeUp(8), 4096, AnswersFound
 		began := time.Now()
 		figures, err := Replay(b.Context(), r, DefaultService, []Options{o}, nil)
 		require.NoError(b, err)
