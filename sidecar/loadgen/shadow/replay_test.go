@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -155,10 +156,10 @@ type endless struct{ *trace.Reader }
 
 func (e endless) Next() (*trace.Record, error) {
 	r, err := e.Reader.Next()
-	if err != nil {
-		return &trace.Record{PromptTokens: 1, BlockTokens: 512}, nil
+	if errors.Is(err, io.EOF) {
+		r, err = &trace.Record{PromptTokens: 1, BlockTokens: 512}, nil
 	}
-	return r, nil
+	return r, err
 }
 
 // What a replay of a million requests may take, on two cores that nothing else wants.
