@@ -38,8 +38,12 @@ export default defineConfig({
     { name: 'waits', testDir: 'tests/browser/page', grep: /@waits/ },
     // Inside a Grafana under a path: its own pages, the panels, and of the load generator's pages what goes another way there.
     { name: 'app', grep: /@grafana|@inside|app apppages|app operate/ },
-    { name: 'grafana', testIgnore: ['**/page/**', '**/apppages.test.mjs'] },
-    // What holds against any target.
-    { name: 'anywhere', testMatch: /browser\/(dashboards|operate|workers)\.test\.mjs/ },
+    { name: 'grafana', testIgnore: ['**/page/**', '**/{apppages,operate}.test.mjs'] },
+    // What holds against any target, but for what none has a part in.
+    {
+      name: 'anywhere',
+      testMatch: /browser\/(dashboards|operate|workers)\.test\.mjs/,
+      grepInvert: /provisioning|recorded benchmark/,
+    },
   ],
 });

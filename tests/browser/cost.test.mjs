@@ -9,7 +9,7 @@ import { expect, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
 
 const UID = 'kvbooth-test-own-panels';
-const SECONDS = env.bench ? 60 : 10;
+const SECONDS = env.bench ? 60 : 5;
 const LIMIT = 0.03; // of a core, over a minute on a quiet machine
 
 const panel = (id, type, y, h) => ({

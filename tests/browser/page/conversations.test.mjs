@@ -152,7 +152,7 @@ async function scrollDown(grid, topic) {
   window.longest = 0;
   let most = 0;
   while (![...grid.querySelectorAll('a')].some((link) => link.textContent === topic)) {
-    box.scrollTop += 4 * box.clientHeight;
+    box.scrollTop += 12 * box.clientHeight;
     await new Promise(requestAnimationFrame);
     most = Math.max(most, grid.querySelectorAll('tbody tr:not([aria-hidden])').length);
   }
