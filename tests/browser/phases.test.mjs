@@ -62,9 +62,6 @@ test('gtc-demo: a line for each phase, the client’s hit rate, the history of t
     await legend('Engine Queue Depth (per worker)', workers);
     await legend('GPU Memory (per GPU)', ['GPU 0']);
     await picture(page, 'gtc-demo-phases');
-    const booth = await Dashboard.open(page, 'kvbooth-booth', '?from=now-5m');
-    await booth.settle();
-    await picture(page, 'booth-history');
   } finally {
     await call('PATCH', '/api/v1/settings', { default_baseline: before });
   }

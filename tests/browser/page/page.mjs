@@ -166,6 +166,7 @@ export class Page {
 
   /** Goes to an address without loading anything anew, as a link does. */
   async goToAddress(path) {
+    const before = await this.page.locator('main h2').first().elementHandle();
     await this.page.evaluate(
       (address) => {
         window.history.pushState({}, '', address);
@@ -173,6 +174,7 @@ export class Page {
       },
       host.address(this.page, path, env.loadgen)
     );
+    await this.page.waitForFunction((heading) => !heading.isConnected, before, { timeout: host.openWithin });
     await this.status.waitFor({ timeout: host.openWithin });
     return this;
   }
