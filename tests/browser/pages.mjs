@@ -15,11 +15,12 @@ export async function open(page, path, first) {
 }
 
 /**
- * How long a dashboard waits before it asks its data sources anew, the longest of the choices that it has. Its
- * own five or ten seconds begin every panel over, be it answered or not, those that follow what is live, too: on
- * a machine that is too busy to answer and draw all of them in that time, some never show anything.
+ * How long a dashboard waits before it asks its data sources anew. Its own five or ten seconds begin every panel
+ * over, be it answered or not, those that follow what is live, too: on a machine that is too busy to answer and
+ * draw all of them in that time, some never show anything. At times they have to: a panel whose subscription to
+ * what is live has failed asks for it anew with the next refresh alone.
  */
-const NO_REFRESH = 'refresh=5m';
+const SELDOM = 'refresh=30s';
 
 /** The dashboard that has the cards. */
 const BOOTH = 'kvbooth-booth';
@@ -31,11 +32,11 @@ export class Dashboard {
   }
 
   /**
-   * Opens a dashboard by its uid and waits until its panels are there. Unless it refreshes by itself, it asks
-   * Prometheus once, and whenever it is told to: see refresh.
+   * Opens a dashboard by its uid and waits until its panels are there. Unless it refreshes as often as it does
+   * for its visitors, it does so seldom, and whenever it is told to: see refresh.
    */
   static async open(page, uid, query = '', { refreshes = false } = {}) {
-    const address = refreshes ? query : `${query ? `${query}&` : '?'}${NO_REFRESH}`;
+    const address = refreshes ? query : `${query ? `${query}&` : '?'}${SELDOM}`;
     await open(page, `/d/${uid}${address}`, page.locator('[data-viz-panel-key]').first());
     const dashboard = new Dashboard(page);
     if (uid === BOOTH) {
