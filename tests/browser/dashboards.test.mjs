@@ -51,7 +51,7 @@ const METRICS = [
 test('booth: the recorded benchmark by concurrency, at the levels of the slider or at all, as a table and as curves', async ({
   visit,
 }) => {
-  const page = await visit({ height: 1400 }); // high enough for the panels of the row
+  const page = await visit({ ...WHOLE });
   const panel = (title) => new Dashboard(page).panel(title);
   const table = panel('Recorded benchmark, TTFT p50, E2E and rates');
   const levels = async () => {
@@ -62,7 +62,6 @@ test('booth: the recorded benchmark by concurrency, at the levels of the slider 
     await Dashboard.open(page, 'kvbooth-booth', query);
     // What was recorded is asked for when it is wanted, not every five seconds with the rest.
     await page.getByText('Benchmark by concurrency').first().click();
-    await table.evaluate((element) => element.scrollIntoView());
   };
   await open();
   await until('seven levels', async () => String(await levels()) === '60,80,100,120,140,160,180', { within: 60_000 });

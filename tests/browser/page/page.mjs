@@ -164,21 +164,6 @@ export class Page {
     await this.page.locator(host.navigation).getByRole('link', { name: title, exact: true }).click();
   }
 
-  /** Goes to an address without loading anything anew, as a link does. */
-  async goToAddress(path) {
-    const before = await this.page.locator('main h2').first().elementHandle();
-    await this.page.evaluate(
-      (address) => {
-        window.history.pushState({}, '', address);
-        window.dispatchEvent(new PopStateEvent('popstate', { state: {} }));
-      },
-      host.address(this.page, path, env.loadgen)
-    );
-    await this.page.waitForFunction((heading) => !heading.isConnected, before, { timeout: host.openWithin });
-    await this.status.waitFor({ timeout: host.openWithin });
-    return this;
-  }
-
   /** Waits until the header calls the state by one of these words. */
   says(words, within) {
     return expect(this.status).toHaveText(words, { timeout: within });
