@@ -17,10 +17,10 @@ export async function open(page, path, first) {
 /**
  * How long a dashboard waits before it asks its data sources anew. Its own five or ten seconds begin every panel
  * over, be it answered or not, those that follow what is live, too: on a machine that is too busy to answer and
- * draw all of them in that time, some never show anything. At times they have to: a panel whose subscription to
- * what is live has failed asks for it anew with the next refresh alone.
+ * draw all of them in that time, some never show anything. Where core panels follow what is live, it has to at
+ * times: one whose subscription has failed asks for it anew with the next refresh alone.
  */
-const SELDOM = 'refresh=30s';
+const seldom = (uid) => `refresh=${uid === BOOTH ? '30s' : '5m'}`;
 
 /** The dashboard that has the cards. */
 const BOOTH = 'kvbooth-booth';
@@ -36,7 +36,7 @@ export class Dashboard {
    * for its visitors, it does so seldom, and whenever it is told to: see refresh.
    */
   static async open(page, uid, query = '', { refreshes = false } = {}) {
-    const address = refreshes ? query : `${query ? `${query}&` : '?'}${SELDOM}`;
+    const address = refreshes ? query : `${query ? `${query}&` : '?'}${seldom(uid)}`;
     await open(page, `/d/${uid}${address}`, page.locator('[data-viz-panel-key]').first());
     const dashboard = new Dashboard(page);
     if (uid === BOOTH) {
