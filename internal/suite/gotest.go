@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"kvbooth/internal/source"
@@ -37,9 +39,11 @@ func GoTest(ctx context.Context, format string, args ...string) (Count, error) {
 	}
 	defer os.RemoveAll(dir)
 	module := filepath.Join(root, "tools", "gotestsum", "go.mod") // keeps it out of our own go.mod
-	cmd := command(ctx, "go", append([]string{
-		"tool", "-modfile=" + module, "gotestsum", "--format=" + format, "--junitfile=" + filepath.Join(dir, "go.xml"), "--",
-	}, args...)...)
+	run := []string{"tool", "-modfile=" + module, "gotestsum", "--format=" + format, "--junitfile=" + filepath.Join(dir, goReport)}
+	if format == Live {
+		run = append(run, "--hide-summary=output") // it came already, with all that processes of the test wrote
+	}
+	cmd := command(ctx, "go", append(append(run, "--"), args...)...)
 	cmd.Stdout, cmd.Env = os.Stdout, append(os.Environ(), ReportsVariable+"="+dir)
 	ran := cmd.Run()
 	count, err := counted(dir)
@@ -48,6 +52,9 @@ func GoTest(ctx context.Context, format string, args ...string) (Count, error) {
 	}
 	return count, errors.Join(ran, err)
 }
+
+// goReport is the JUnit report of go test itself.
+const goReport = "go.xml"
 
 // counted adds up the JUnit reports in a folder.
 func counted(dir string) (Count, error) {
@@ -62,30 +69,53 @@ func counted(dir string) (Count, error) {
 			return total, err
 		}
 		var report struct {
-			Cases []struct {
-				Name    string    `xml:"name,attr"`
-				Class   string    `xml:"classname,attr"`
-				Failure *string   `xml:"failure"`
-				Error   *string   `xml:"error"` // Playwright's, of what is no assertion
-				Skipped *struct{} `xml:"skipped"`
-			} `xml:"testsuite>testcase"`
+			Cases []testCase `xml:"testsuite>testcase"`
 		}
 		if err := xml.Unmarshal(text, &report); err != nil {
 			return total, fmt.Errorf("%s: %w", file, err)
 		}
-		for _, c := range report.Cases {
-			switch said := cmp.Or(c.Failure, c.Error); {
-			case said != nil:
-				total.Failed++
-				total.Failures = append(total.Failures, c.Class+": "+c.Name+beginning(*said))
-			case c.Skipped != nil:
-				total.Skipped++
-			default:
-				total.Passed++
-			}
-		}
+		total.add(countOf(report.Cases, filepath.Base(file) == goReport))
 	}
 	return total, nil
+}
+
+// testCase is a test in a JUnit report.
+type testCase struct {
+	Name    string    `xml:"name,attr"`
+	Class   string    `xml:"classname,attr"` // package or file
+	Failure *string   `xml:"failure"`
+	Error   *string   `xml:"error"` // Playwright's, of what is no assertion
+	Skipped *struct{} `xml:"skipped"`
+}
+
+// said is what a failed test said, or nil.
+func (c testCase) said() *string { return cmp.Or(c.Failure, c.Error) }
+
+// countOf counts tests, of go test or of another runner. A test of Go that failed for
+// its subtests' sake is counted, and they are named.
+func countOf(cases []testCase, ofGo bool) (count Count) {
+	for _, c := range cases {
+		switch said := c.said(); {
+		case said != nil:
+			count.Failed++
+			isPart := func(other testCase) bool {
+				return ofGo && other.said() != nil && other.Class == c.Class && strings.HasPrefix(other.Name, c.Name+"/")
+			}
+			if slices.ContainsFunc(cases, isPart) {
+				continue
+			}
+			name := c.Class + " › " + c.Name
+			if ofGo {
+				name = path.Base(c.Class) + " " + c.Name
+			}
+			count.Failures = append(count.Failures, Failure{name, beginning(*said)})
+		case c.Skipped != nil:
+			count.Skipped++
+		default:
+			count.Passed++
+		}
+	}
+	return count
 }
 
 // saidOfFailure is how many lines of a failed test the end of the output repeats.
@@ -94,9 +124,16 @@ const saidOfFailure = 16
 // colours are what Playwright paints its messages with.
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
+// ofTesting is what package testing writes of an error, beside what the test and its
+// processes print.
+var ofTesting = regexp.MustCompile(`(?m)^ *[\w-]+\.go:\d+: `)
+
 // beginning gives the first lines of what a failed test said, each on a line of its
-// own and indented.
+// own and indented: from the first error on, where package testing tells of one.
 func beginning(text string) string {
+	if at := ofTesting.FindStringIndex(text); at != nil {
+		text = text[at[0]:]
+	}
 	var lines strings.Builder
 	n := 0
 	for line := range strings.Lines(colours.ReplaceAllString(text, "")) {

@@ -18,10 +18,16 @@ import (
 // Count is how many tests ended in which way.
 type Count struct {
 	Passed, Failed, Skipped int
-	// Failures are those that failed, as far as reports tell: a name, and the first
-	// lines of what the test said.
-	Failures []string
+	Failures                []Failure // those that failed, as far as reports tell
 }
+
+// Failure is a test that failed.
+type Failure struct {
+	Name string // with the last part of its package, or the file of a journey
+	Said string // the first lines of what it said, indented
+}
+
+func (f Failure) String() string { return "FAILED " + f.Name + f.Said }
 
 func (c *Count) add(other Count) {
 	c.Passed += other.Passed
@@ -54,10 +60,11 @@ func Check(name string, run func(context.Context) error) Part {
 	}}
 }
 
-// Run runs all parts, also after one has failed, unless ctx ends. It closes with
-// what failed, a table of times, the names of the parts that failed, and the line
-// "N passed, N failed": who sees the end of the output alone, sees why. Its error names the same parts. Parts that run beside
-// each other write to out at the same time.
+// Run runs all parts, also after one has failed, unless ctx ends. A part's output
+// closes with what failed in it, and all output with that of all parts, a table of
+// times, the names of the parts and tests that failed, and the line "N passed, N
+// failed": who sees the end alone, sees why. Its error names the same parts and tests.
+// Parts that run beside each other write to out at the same time.
 func Run(ctx context.Context, out io.Writer, parts ...Part) error {
 	var total Count
 	var failed []string
@@ -68,7 +75,7 @@ func Run(ctx context.Context, out io.Writer, parts ...Part) error {
 		for _, r := range runTogether(ctx, out, parts[:n]) {
 			total.add(r.count)
 			if r.verdict == failure {
-				failed = append(failed, r.name)
+				failed = append(failed, r.name+named(r.count.Failures))
 			}
 			fmt.Fprintf(table, "%s\t%.1f s\t%s\n", r.name, r.took.Seconds(), r.verdict)
 		}
@@ -77,7 +84,7 @@ func Run(ctx context.Context, out io.Writer, parts ...Part) error {
 	table.Flush()
 	err := outcome(ctx, failed)
 	for _, f := range total.Failures {
-		fmt.Fprintf(out, "\nFAILED %s\n", f)
+		fmt.Fprintf(out, "\n%s\n", f)
 	}
 	fmt.Fprintf(out, "\n%s", summary)
 	if err != nil {
@@ -132,9 +139,31 @@ func (p Part) run(ctx context.Context, out io.Writer) (count Count, verdict stri
 		count.Skipped = max(count.Skipped, 1)
 		return count, skipped.Error()
 	}
-	fmt.Fprintf(out, "%s: %v\n", p.Name, err)
 	count.Failed = max(count.Failed, 1)
+	var end strings.Builder // written at once: a part beside this one writes, too
+	for _, f := range count.Failures {
+		fmt.Fprintln(&end, f)
+	}
+	fmt.Fprintf(out, "%s%s: %v\n", &end, p.Name, err)
 	return count, failure
+}
+
+// namedFailures is how many failed tests of a part the line of the parts names.
+const namedFailures = 5
+
+// named gives the names of failed tests in brackets, or "" for none.
+func named(failures []Failure) string {
+	if len(failures) == 0 {
+		return ""
+	}
+	var names []string
+	for _, f := range failures[:min(len(failures), namedFailures)] {
+		names = append(names, f.Name)
+	}
+	if more := len(failures) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return " (" + strings.Join(names, "; ") + ")"
 }
 
 func outcome(ctx context.Context, failed []string) error {

@@ -25,10 +25,10 @@ func TestRun(t *testing.T) {
 	err := Run(t.Context(), &out,
 		Check("vet", func(context.Context) error { return nil }),
 		Check("lint", func(context.Context) error { return errors.New("exit status 1") }),
-		part("tests", Count{Passed: 7, Failed: 2, Skipped: 1, Failures: []string{"p: TestA\n    1 is not 2"}}, errors.New("exit status 1")),
+		part("tests", Count{Passed: 7, Failed: 2, Skipped: 1, Failures: []Failure{{"p TestA", "\n    1 is not 2"}}}, errors.New("exit status 1")),
 		part("Dynamo", Count{}, Skipped("no Python 3.10 or later")),
 	)
-	require.EqualError(t, err, "failed: lint, tests")
+	require.EqualError(t, err, "failed: lint, tests (p TestA)")
 	require.Equal(t, `
 == vet
 
@@ -36,19 +36,21 @@ func TestRun(t *testing.T) {
 lint: exit status 1
 
 == tests
+FAILED p TestA
+    1 is not 2
 tests: exit status 1
 
 == Dynamo
 skipped: no Python 3.10 or later
 
-FAILED p: TestA
+FAILED p TestA
     1 is not 2
 
 vet     0.0 s  ok
 lint    0.0 s  FAILED
 tests   0.0 s  FAILED
 Dynamo  0.0 s  skipped: no Python 3.10 or later
-failed: lint, tests
+failed: lint, tests (p TestA)
 8 passed, 3 failed, 2 skipped
 `, regexp.MustCompile(`\d\.\d s`).ReplaceAllString(out.String(), "0.0 s"))
 
@@ -125,7 +127,7 @@ func TestReports(t *testing.T) {
 		t.Fatal(err)
 	}
 }`,
-		"bad/a_test.go":    header + `func TestBad(t *testing.T) { t.Error("what went wrong") }`,
+		"bad/a_test.go":    header + `func TestBad(t *testing.T) { println("begun"); t.Run("sub", func(t *testing.T) { t.Error("what went wrong") }) }`,
 		"exit/a_test.go":   header + `func TestExit(t *testing.T) { os.Exit(3) }`,
 		"broken/a_test.go": header + `func TestBroken(t *testing.T) { undefined() }`,
 		"none/a.go":        "package p\n",
@@ -134,13 +136,13 @@ func TestReports(t *testing.T) {
 	require.EqualError(t, err, "go test: exit status 1")
 	failures := count.Failures
 	count.Failures = nil
-	require.Equal(t, Count{Failed: 3}, count)
-	require.Len(t, failures, 3)
-	require.Contains(t, strings.Join(failures, "\n"), "example.org/m/bad: TestBad\n    === RUN   TestBad\n        a_test.go:10: what went wrong")
+	require.Equal(t, Count{Failed: 4}, count)
+	require.Len(t, failures, 3, "TestBad failed for its subtest's sake")
+	require.Contains(t, failures, Failure{"bad TestBad/sub", "\n        a_test.go:10: what went wrong\n    --- FAIL: TestBad/sub (0.00s)"})
 
 	count, err = GoTest(t.Context(), Live, "./good")
 	require.NoError(t, err)
-	require.Equal(t, Count{Passed: 4, Failed: 2, Skipped: 2, Failures: []string{"page: a journey\n    it takes\n    too long", "page: another\n    no such button"}}, count)
+	require.Equal(t, Count{Passed: 4, Failed: 2, Skipped: 2, Failures: []Failure{{"page › a journey", "\n    it takes\n    too long"}, {"page › another", "\n    no such button"}}}, count)
 }
 
 func TestFuzz(t *testing.T) {

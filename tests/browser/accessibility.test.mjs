@@ -1,29 +1,7 @@
-/** Our own parts of the pages: without a violation of WCAG 2 AA, and usable without a mouse. */
-import { violations } from './axe.mjs';
-import { firstTurn, start, stateUntil } from './booth.mjs';
+/** Our own parts of the pages are usable without a mouse. */
+import { stateUntil } from './booth.mjs';
 import { expect, test } from './journey.mjs';
-import { ConfigPage, Dashboard } from './pages.mjs';
-
-for (const theme of ['dark', 'light']) {
-  test(`no violation in the panels, ${theme}`, async ({ visit }) => {
-    const page = await visit({ login: 'editor' });
-    await start();
-    const { controls } = await Dashboard.open(page, 'kvbooth-booth', `?theme=${theme}`);
-    await firstTurn();
-    await controls.says(/Starting|Settling|Running/);
-    await controls.button('More').click();
-    const ours = ['section[aria-label="Workload controls"]', 'section[aria-label="Live against baseline"]'];
-    expect(await violations(page, ...ours)).toEqual([]);
-  });
-
-  test(`no violation in the configuration, ${theme}`, async ({ visit }) => {
-    const page = await visit({ login: 'admin' });
-    const config = await ConfigPage.open(page, theme);
-    await config.loadgen.waitFor();
-    await config.test();
-    expect(await violations(page, 'form[aria-label="Connection"]', 'form[aria-label="Load generator"]')).toEqual([]);
-  });
-}
+import { Dashboard } from './pages.mjs';
 
 test('everything from the keyboard: the slider announces its value, Enter starts', async ({ visit }) => {
   const page = await visit({ login: 'editor' });

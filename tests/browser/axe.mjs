@@ -7,12 +7,20 @@ import { expect } from '@playwright/test';
 const axe = await fs.readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
+/** Those of them that see colours: another colour scheme changes nothing for the others. */
+const COLOURS = ['color-contrast', 'link-in-text-block'];
+
 /** Gives what axe finds within the elements, one line a violation. */
-export async function violations(page, ...within) {
+export const violations = (page, ...within) => run(page, { type: 'tag', values: RULES }, within);
+
+/** The same of a page in its other colour scheme. */
+export const colourViolations = (page, ...within) => run(page, { type: 'rule', values: COLOURS }, within);
+
+async function run(page, runOnly, within) {
   await page.evaluate(axe);
   const found = await page.evaluate(
-    ([include, values]) => window.axe.run({ include }, { runOnly: { type: 'tag', values } }),
-    [within.map((selector) => [selector]), RULES]
+    ([include, runOnly]) => window.axe.run({ include }, { runOnly, resultTypes: ['violations'] }),
+    [within.map((selector) => [selector]), runOnly]
   );
   expect(found.passes.length, 'axe has looked at something').toBeGreaterThan(0);
   return found.violations.flatMap(({ id, help, nodes }) =>

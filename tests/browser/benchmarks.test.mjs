@@ -7,7 +7,7 @@ import { Dashboard } from './pages.mjs';
 const SHORT = { turns: { min: 1, max: 1 }, max_tokens: 16 };
 
 /** Two levels, one span under each mode. */
-const TINY = { kind: 'sweep', levels: [4, 8], repeats: 1, warm_up_seconds: 0, span_seconds: 5, snapshots: 1 };
+const TINY = { kind: 'sweep', levels: [4, 8], repeats: 1, warm_up_seconds: 0, span_seconds: 2, snapshots: 1 };
 
 const ENDS = ['done', 'cancelled', 'failed'];
 
@@ -19,7 +19,7 @@ test('benchmarks: says that there is none, then shows a sweep’s curves and spa
   const modes = ['round_robin', 'kv'].map((mode) => ({ mode, speculation: state.speculation }));
   const page = await visit({ width: 1600, height: 2700 });
   const none = (await call('GET', '/api/v1/sweeps')).sweeps.length === 0;
-  await Dashboard.open(page, 'kvbooth-benchmarks', '?from=now-5m');
+  const dashboard = await Dashboard.open(page, 'kvbooth-benchmarks', '?from=now-5m');
   if (none) {
     await expect(page.getByText('No trial, sweep or capacity search yet').first()).toBeVisible();
   }
@@ -44,12 +44,12 @@ test('benchmarks: says that there is none, then shows a sweep’s curves and spa
     await expect(group('Benchmark spans').getByRole('row')).toHaveCount(sweep.spans.length + 1);
 
     // Regions of the sweep and of its spans stand on the time series.
-    const dashboard = new Dashboard(page);
-    const series = dashboard.panel('TTFT p95');
-    const marks = series.getByTestId('data-testid annotation-marker');
-    await until('regions on the time series', async () => (await marks.count()) >= 3, { within: 60_000, every: 500 });
+    const marks = dashboard.panel('TTFT p95').getByTestId('data-testid annotation-marker');
+    await dashboard.refreshUntil('regions on the time series', async () =>
+      expect(await marks.count()).toBeGreaterThanOrEqual(3)
+    );
     await dashboard.settle();
-    // They are drawn anew with every refresh, and lie on each other, out of a pointer's reach.
+    // They lie on each other, out of a pointer's reach, and are drawn anew when more of the answers comes.
     const words = new Set();
     await until(
       'a region of the sweep and of a span under each mode',
@@ -67,7 +67,7 @@ test('benchmarks: says that there is none, then shows a sweep’s curves and spa
         }
         return true;
       },
-      { within: 60_000, every: 500 }
+      { within: 120_000, every: 500 }
     );
     await picture(page, 'benchmarks-dashboard');
   } finally {

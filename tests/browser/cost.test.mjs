@@ -9,7 +9,7 @@ import { expect, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
 
 const UID = 'kvbooth-test-own-panels';
-const SECONDS = env.bench ? 60 : 10;
+const SECONDS = env.bench ? 60 : 5;
 const LIMIT = 0.03; // of a core, over a minute on a quiet machine
 
 const panel = (id, type, y, h) => ({
@@ -49,7 +49,7 @@ test('our panels at one message a second are cheap', async ({ visit }) => {
 /** What the page's main thread does while the workload runs: its share of a core, and what it changes. */
 async function measure(page) {
   await start();
-  const { controls } = await Dashboard.open(page, UID);
+  const { controls } = await Dashboard.open(page, UID, '', { refreshes: true });
   await firstTurn();
   await controls.says(/Starting|Settling|Running/);
   const cdp = await page.context().newCDPSession(page);

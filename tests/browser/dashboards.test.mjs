@@ -17,18 +17,15 @@ test('the app is enabled by its provisioning, and brings its dashboards', async 
 });
 
 test('booth: a dash in every card before Start, a number in each after the first turn', async ({ visit }) => {
-  const page = await visit({ ...WHOLE });
-  const booth = await Dashboard.open(page, 'kvbooth-booth');
+  const booth = await Dashboard.open(await visit(), 'kvbooth-booth');
   await booth.cardsUntil('a dash in every card', isDash);
   await booth.controls.says(/Stopped/);
-  await booth.settle();
   await start();
   const turned = await firstTurn();
   await until('the first turn on its card', async () => (await booth.cards()).Requests !== '0');
   const cards = await booth.cardsUntil('a number in every card', isNumber);
   console.log(`numbers ${((Date.now() - turned) / 1000).toFixed(1)} s after the first turn: ${JSON.stringify(cards)}`);
   await booth.controls.says(/Starting|Settling|Running/);
-  await booth.settle();
 });
 
 test('gtc-demo: no panel fails', async ({ visit }) => {
@@ -55,10 +52,10 @@ test('booth: the recorded benchmark by concurrency, at the levels of the slider 
   visit,
 }) => {
   const page = await visit({ ...WHOLE });
-  const panel = (title) =>
-    page.locator('[data-viz-panel-key]', { has: page.getByRole('heading', { name: title, exact: true }) });
+  const panel = (title) => new Dashboard(page).panel(title);
+  const table = panel('Recorded benchmark, TTFT p50, E2E and rates');
   const levels = async () => {
-    const rows = await panel('Recorded benchmark, TTFT p50, E2E and rates').locator('[role="row"]').allInnerTexts();
+    const rows = await table.locator('[role="row"]').allInnerTexts();
     return rows.map((text) => parseInt(text, 10)).filter((level) => level > 0);
   };
   const open = async (query) => {

@@ -181,7 +181,7 @@ export async function lastingCuts(page, selector) {
     last = await cuts(page, selector);
     expect(last).toEqual([]);
   })
-    .toPass({ timeout: 4000, intervals: [50, 100, 200, 400] })
+    .toPass({ timeout: 20_000, intervals: [50, 100, 200, 400] })
     .catch(() => undefined);
   return last;
 }

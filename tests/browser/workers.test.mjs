@@ -6,7 +6,7 @@ import { Dashboard } from './pages.mjs';
 test('booth: every worker of the cluster, and the hit rate as clients and router see it', async ({ visit }) => {
   await start();
   await firstTurn();
-  const booth = await Dashboard.open(await visit({ height: 1600 }), 'kvbooth-booth');
+  const booth = await Dashboard.open(await visit({ height: 1600 }), 'kvbooth-booth', '', { refreshes: true });
   const workers = await until('three workers in the cluster', async () => {
     const { workers } = await call('GET', '/api/v1/cluster');
     return workers?.length === 3 && workers;

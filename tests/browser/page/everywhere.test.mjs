@@ -1,5 +1,5 @@
 /** Every page, in every size and in both colour schemes, with live data: whole, accessible, and in a picture. */
-import { violations } from '../axe.mjs';
+import { colourViolations, violations } from '../axe.mjs';
 import { firstTurn, start } from '../booth.mjs';
 import { cuts, lastingCuts, SIZES } from '../layout.mjs';
 import { addresses, expect, host, insideGrafana, Page, shoot, test } from './page.mjs';
@@ -20,41 +20,65 @@ async function onEvery(page, check, concurrency) {
   expect(faults).toEqual([]);
 }
 
-async function pictures(page, ...parts) {
+/** Takes a picture of all of a page. */
+function pictures(page, ...parts) {
   const name = parts
     .join('-')
     .toLowerCase()
     .replace(/[^a-z0-9-]+/g, '-');
-  await shoot(page, name);
-  await shoot(page, `${name}-whole`, { whole: true });
+  return shoot(page, `${name}-whole`, { whole: true });
 }
 
-/** Where each scheme is looked at for accessibility, and in a picture. The colours change no box: the second is measured there and on a phone alone. */
-const LOOKED_AT = {
-  dark: { at: [1920, 1080], sizes: SIZES },
-  light: { at: [1440, 900], sizes: SIZES.filter(([width]) => width < 700) },
-};
+/** A window of 1280×720 at 200 %, as the page sees it. */
+const ZOOMED = { width: 640, height: 360, deviceScaleFactor: 2, mobile: false };
 
-test('every page, from a phone to a wall, dark and light', async ({ visit }) => {
+/** Loads a page in a zoomed window, which it is until the next size, and runs a check there. */
+async function zoomed(booth, check) {
+  const { page } = booth;
+  const session = await page.context().newCDPSession(page);
+  await session.send('Emulation.setDeviceMetricsOverride', ZOOMED);
+  await page.reload({ waitUntil: 'domcontentloaded' });
+  await booth.says(/Starting|Settling|Running/);
+  await booth.settled();
+  expect(await page.evaluate(() => [innerWidth, devicePixelRatio])).toEqual([640, 2]);
+  const faults = await check();
+  await session.detach();
+  return faults.map((fault) => `at 200 %: ${fault}`);
+}
+
+test('every page, from a phone to a wall and at 200 %, dark and light', async ({ visit }) => {
+  test.slow(); // a minute and a half where nothing else runs
   const page = await visit({ browser: {} });
   await onEvery(
     page,
     async (title, booth) => {
       const faults = [];
-      for (const [colorScheme, { at, sizes }] of Object.entries(LOOKED_AT)) {
-        await page.emulateMedia({ colorScheme });
-        for (const [width, height] of [...sizes, at]) {
-          await page.setViewportSize({ width, height });
-          faults.push(...(await lastingCuts(page, 'body')).map((fault) => `${width} px, ${colorScheme}: ${fault}`));
-          if (width === 390) {
-            await shoot(page, `${title.toLowerCase().replace(/[^a-z]+/g, '-')}-${colorScheme}-phone`, { whole: true });
-          }
-        }
-        await booth.settled();
-        faults.push(...(await violations(page, host.ours)).map((fault) => `${colorScheme}: ${fault}`));
-        await pictures(page, title, colorScheme, at.join('x'));
+      const measure = async (colorScheme, [width, height]) => {
+        await page.setViewportSize({ width, height });
+        faults.push(...(await lastingCuts(page, 'body')).map((fault) => `${width} px, ${colorScheme}: ${fault}`));
+      };
+
+      faults.push(...(await violations(page, host.ours)));
+      await pictures(page, title, 'dark-1920x1080');
+      for (const size of SIZES) {
+        await measure('dark', size);
       }
+      // The colours change no box: the second scheme is measured on a phone alone.
+      await page.emulateMedia({ colorScheme: 'light' });
+      await measure('light', SIZES[0]);
+      await pictures(page, title, 'light-phone');
+      await measure('light', [1440, 900]);
+      await booth.settled();
+      faults.push(...(await colourViolations(page, host.ours)).map((fault) => `light: ${fault}`));
+
       await page.emulateMedia({ colorScheme: 'dark' });
+      faults.push(
+        ...(await zoomed(booth, async () => [
+          ...(await violations(page, host.ours)),
+          ...(await lastingCuts(page, host.ours)),
+        ]))
+      );
+      await page.setViewportSize({ width: 1920, height: 1080 });
       return faults;
     },
     20
@@ -67,9 +91,4 @@ test('every page, 1280×720 light', insideGrafana, async ({ visit }) => {
     await pictures(page, title, 'light-1280x720');
     return [...(await violations(page, host.ours)), ...(await cuts(page, host.ours))];
   });
-});
-
-test('every page, 1280×720 dark at 200 %', async ({ visit }) => {
-  const page = await visit({ width: 640, height: 360, browser: { colorScheme: 'dark', deviceScaleFactor: 2 } });
-  await onEvery(page, async () => [...(await violations(page, host.ours)), ...(await cuts(page, host.ours))]);
 });
