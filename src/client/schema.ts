@@ -1099,6 +1099,10 @@ export interface components {
             /** @description max / mean in-flight over the workers */
             skew?: number;
             batch_limit?: number;
+            /** @description blocks of the KV cache of one worker */
+            cache_blocks?: number;
+            /** @description tokens of a block */
+            block_tokens?: number;
             kv: components["schemas"]["KV"];
             speculation: components["schemas"]["SpeculativeUse"];
             /** @description all; of more than 256 the 8 busiest and the 8 idlest */
