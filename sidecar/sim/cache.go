@@ -8,15 +8,18 @@ package sim
 // Who uses a block uses those before it too. So a sequence holds on to the last of its
 // registered blocks only, and of each block it is enough to know how many
 // sequences end in it and how many of the blocks behind it are in use.
-type cache struct {
+type cache[K blockKey] struct {
 	capacity int
 	private  int
 	used     int // registered blocks in use
 	tree     tree
-	blocks   []block   // of the tree's nodes; that of the root is both ends of the list of unused ones
-	changed  []blockID // for the event under way
-	events   eventSink
+	blocks   []block // of the tree's nodes; that of the root is both ends of the list of unused ones
+	changed  []K     // for the event under way
+	events   eventSink[K]
 }
+
+// blockKey is what a block is found by: the id that the router has given it, or its hash.
+type blockKey interface{ blockID | uint64 }
 
 // block is a registered block.
 type block struct {
@@ -26,28 +29,28 @@ type block struct {
 
 // eventSink is told what a cache holds, as a Dynamo worker publishes it: one call
 // is one event. It must not keep the ids.
-type eventSink interface {
-	stored(ids []blockID)
-	removed(ids []blockID)
+type eventSink[K blockKey] interface {
+	stored(ids []K)
+	removed(ids []K)
 	cleared()
 }
 
-func newCache(capacity int, events eventSink) *cache {
-	return &cache{capacity: capacity, tree: newTree(capacity), blocks: make([]block, 1, room(capacity)), events: events}
+func newCache[K blockKey](capacity int, events eventSink[K]) *cache[K] {
+	return &cache[K]{capacity: capacity, tree: newTree(capacity), blocks: make([]block, 1, room(capacity)), events: events}
 }
 
 // available is how many blocks can be had, free or by eviction.
-func (c *cache) available() int { return c.capacity - c.private - c.used }
+func (c *cache[K]) available() int { return c.capacity - c.private - c.used }
 
 // active is how many blocks are in use.
-func (c *cache) active() int { return c.private + c.used }
+func (c *cache[K]) active() int { return c.private + c.used }
 
 // registered is how many blocks can be found, in use or not.
-func (c *cache) registered() int { return c.tree.count }
+func (c *cache[K]) registered() int { return c.tree.count }
 
 // match is the last block of those that are registered, from the first on, and how
 // many these are.
-func (c *cache) match(ids []blockID) (last int32, n int) {
+func (c *cache[K]) match(ids []K) (last int32, n int) {
 	for i, id := range ids {
 		next := c.tree.find(last, uint64(id))
 		if next == 0 {
@@ -59,7 +62,7 @@ func (c *cache) match(ids []blockID) (last int32, n int) {
 }
 
 // acquire takes a registered block, and so those before it, into use.
-func (c *cache) acquire(last int32) {
+func (c *cache[K]) acquire(last int32) {
 	for ; last != 0; last = c.tree.nodes[last].parent {
 		b := &c.blocks[last]
 		if b.users++; b.users > 1 {
@@ -72,7 +75,7 @@ func (c *cache) acquire(last int32) {
 
 // release gives blocks back. Of a sequence's registered blocks the last one is
 // evicted first, so that a prefix stays whole from its beginning on.
-func (c *cache) release(last int32, private int) {
+func (c *cache[K]) release(last int32, private int) {
 	for ; last != 0; last = c.tree.nodes[last].parent {
 		if c.blocks[last].users--; c.blocks[last].users > 0 {
 			break
@@ -84,7 +87,7 @@ func (c *cache) release(last int32, private int) {
 }
 
 // unused puts a block at the end of those to evict.
-func (c *cache) unused(id int32) {
+func (c *cache[K]) unused(id int32) {
 	end := &c.blocks[0]
 	c.blocks[id].prev, c.blocks[id].next = end.prev, 0
 	c.blocks[end.prev].next = id
@@ -93,7 +96,7 @@ func (c *cache) unused(id int32) {
 
 // reserve takes so many blocks as private, evicting what must go; false, and
 // nothing is taken, if there are not enough.
-func (c *cache) reserve(n int) bool {
+func (c *cache[K]) reserve(n int) bool {
 	if n > c.available() {
 		return false
 	}
@@ -101,7 +104,7 @@ func (c *cache) reserve(n int) bool {
 	for free := c.capacity - c.private - c.registered(); free < n; free++ {
 		id := c.blocks[0].next
 		c.blocks[0].next, c.blocks[c.blocks[id].next].prev = c.blocks[id].next, 0
-		c.changed = append(c.changed, blockID(c.tree.nodes[id].key))
+		c.changed = append(c.changed, K(c.tree.nodes[id].key))
 		c.tree.drop(id)
 	}
 	if len(c.changed) > 0 {
@@ -114,7 +117,7 @@ func (c *cache) reserve(n int) bool {
 // register makes private blocks findable behind a registered one, in which a sequence
 // ends, and gives the last of them, in which it ends from then on. Where a block is
 // registered already, the private one is given up for that one.
-func (c *cache) register(last int32, ids []blockID) int32 {
+func (c *cache[K]) register(last int32, ids []K) int32 {
 	c.changed = c.changed[:0]
 	end := last
 	for _, id := range ids {
@@ -133,7 +136,7 @@ func (c *cache) register(last int32, ids []blockID) int32 {
 }
 
 // add registers a block that nobody uses yet.
-func (c *cache) add(parent int32, id blockID) int32 {
+func (c *cache[K]) add(parent int32, id K) int32 {
 	n := c.tree.add(parent, uint64(id))
 	c.tree.hold(n)
 	if int(n) == len(c.blocks) {
@@ -146,7 +149,7 @@ func (c *cache) add(parent int32, id blockID) int32 {
 }
 
 // clear empties the cache. No block may be in use by a sequence that goes on.
-func (c *cache) clear() {
+func (c *cache[K]) clear() {
 	*c = *newCache(c.capacity, c.events)
 	c.events.cleared()
 }

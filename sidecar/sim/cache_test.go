@@ -33,7 +33,7 @@ func ids(from, to blockID) (out []blockID) {
 
 // compute is what a sequence does to a cache: it reuses what is there, computes
 // the rest, and gives all of it back.
-func compute(t *testing.T, c *cache, blocks []blockID) {
+func compute(t *testing.T, c *cache[blockID], blocks []blockID) {
 	t.Helper()
 	last, found := c.match(blocks)
 	c.acquire(last)
@@ -47,7 +47,7 @@ func compute(t *testing.T, c *cache, blocks []blockID) {
 // What was used last stays longest, and of one sequence its beginning.
 func TestEviction(t *testing.T) {
 	seen := ledger{}
-	c := newCache(10, seen)
+	c := newCache[blockID](10, seen)
 	compute(t, c, ids(100, 104))
 	compute(t, c, ids(200, 204))
 	compute(t, c, ids(100, 104)) // again, so that the others are older
@@ -62,7 +62,7 @@ func TestEviction(t *testing.T) {
 // Blocks in use are never evicted, and a reservation is taken whole or not at all.
 func TestBlocksInUse(t *testing.T) {
 	seen := ledger{}
-	c := newCache(10, seen)
+	c := newCache[blockID](10, seen)
 	compute(t, c, ids(100, 106))
 	last, _ := c.match(ids(100, 104))
 	c.acquire(last)
@@ -79,7 +79,7 @@ func TestBlocksInUse(t *testing.T) {
 // Two sequences that compute the same blocks at once end up with one copy.
 func TestSameBlocksTwice(t *testing.T) {
 	seen := ledger{}
-	c := newCache(10, seen)
+	c := newCache[blockID](10, seen)
 	require.True(t, c.reserve(8))
 	one, two := c.register(0, ids(1, 5)), c.register(0, ids(1, 5))
 	assert.Equal(t, 4, c.active())

@@ -84,7 +84,7 @@ func New(o Options) (*Cluster, error) {
 	c.router = newRouter(o, c.rng)
 	for i := range o.Profile.Workers {
 		w := &worker{cluster: c, id: WorkerID(c.rng.Uint64() | 1<<63), index: i, pace: o.Profile.pace(i)}
-		w.cache = newCache(o.Profile.KV.Blocks, w)
+		w.cache = newCache[blockID](o.Profile.KV.Blocks, w)
 		c.workers = append(c.workers, w)
 	}
 	c.speculate(o.Speculation)

@@ -362,7 +362,7 @@ func assertConsistent(t *testing.T, c *Cluster) {
 		blocks := map[blockID]bool{}
 		for j := range c.jobs {
 			if j.worker == w {
-				for _, id := range j.prompt(r.blockTokens) {
+				for _, id := range j.prompt(r.BlockTokens) {
 					blocks[id] = true
 				}
 			}

@@ -125,12 +125,9 @@ func DefaultRouterSwitches() RouterSwitches {
 // cleared at its first token, and it is freed at its end. By default, blocks of answers are not
 // counted, and a block that several requests share counts once.
 type router struct {
-	RouterSwitches
-	mode          api.Mode
-	overlapWeight float64
-	temperature   float64
-	blockTokens   int
-	rng           *rand.Rand
+	Costs
+	mode api.Mode
+	rng  *rand.Rand
 
 	tree   tree    // of the blocks of caches and of requests in progress, by their hashes
 	held   workers // that hold a block
@@ -159,8 +156,8 @@ type blockID int32
 func newRouter(o Options, rng *rand.Rand) *router {
 	blocks := o.Profile.Workers * o.Profile.KV.Blocks
 	r := &router{
-		RouterSwitches: o.Router, mode: o.Mode, overlapWeight: o.OverlapWeight, temperature: o.Temperature,
-		blockTokens: o.Profile.KV.BlockTokens, rng: rng,
+		Costs: Costs{RouterSwitches: o.Router, OverlapWeight: o.OverlapWeight, Temperature: o.Temperature, BlockTokens: o.Profile.KV.BlockTokens},
+		mode:  o.Mode, rng: rng,
 		tree: newTree(blocks), held: newWorkers(o.Profile.Workers, blocks), active: newWorkers(o.Profile.Workers, blocks),
 		loads: make([]load, o.Profile.Workers),
 	}
@@ -201,8 +198,8 @@ func (r *router) forget(path []blockID) {
 // least one worker must be ready; pinned is one of the ready ones, or nil.
 func (r *router) route(now time.Duration, j *Job, ready []*worker, pinned *worker) *Decision {
 	q := &j.request
-	d := &Decision{At: now, RequestID: q.ID, Mode: r.mode, Pinned: pinned != nil, PromptTokens: q.PromptTokens, blockTokens: r.blockTokens}
-	prompt := j.prompt(r.blockTokens)
+	d := &Decision{At: now, RequestID: q.ID, Mode: r.mode, Pinned: pinned != nil, PromptTokens: q.PromptTokens, blockTokens: r.BlockTokens}
+	prompt := j.prompt(r.BlockTokens)
 	overlaps, shared := r.held.depths(prompt), r.active.depths(prompt)
 	idlest := math.MaxInt
 	for _, w := range ready {
@@ -226,31 +223,11 @@ func (r *router) route(now time.Duration, j *Job, ready []*worker, pinned *worke
 	return d
 }
 
-// candidate is Dynamo's cost of a worker for a request, in blocks
-// (scheduling/selector/default.rs):
-//
-//	cost           = overlap weight × prefill blocks + decode blocks + request weight × requests
-//	prefill blocks = (prefill tokens in progress + prompt tokens) / block size − credit × overlap
-//	decode blocks  = different blocks in progress, the request's included
-//
-// where the credit is 1 unless a switch changes it. Of the request's prompt the worker holds the first
-// overlap blocks, and the first shared ones are in progress there; idlest is the least prefill in progress
-// of all candidates.
+// candidate is a worker that may get a request: see [Costs.Candidate].
 func (r *router) candidate(w *worker, promptTokens, overlap, shared, idlest int) Candidate {
-	account, size := &r.loads[w.index], float64(r.blockTokens)
-	c := Candidate{Worker: w.id, index: w.index, OverlapBlocks: overlap, Requests: account.requests, DecodeBlocks: account.blocks}
-	if r.TrackActiveBlocks {
-		c.DecodeBlocks += promptTokens/r.blockTokens - shared
-	}
-	prefill := 0.0
-	if r.TrackPrefillTokens {
-		c.PrefillTokens = account.prefillTokens + promptTokens - overlap*r.blockTokens
-		request := math.Ceil(float64(promptTokens) / size)
-		excess := float64(account.prefillTokens-idlest) / size / request
-		credit := r.OverlapScoreCredit / (1 + r.OverlapScoreCreditDecay*excess)
-		prefill = float64(c.PrefillTokens)/size + (1-credit)*float64(overlap)
-	}
-	c.Cost = r.overlapWeight*prefill + float64(c.DecodeBlocks) + r.DecodeActiveRequestWeight*float64(c.Requests)
+	account := &r.loads[w.index]
+	c := r.Candidate(Load{account.requests, account.prefillTokens, account.blocks}, promptTokens, overlap, shared, idlest)
+	c.Worker, c.index = w.id, w.index
 	return c
 }
 
@@ -260,56 +237,13 @@ func (r *router) choose(candidates []Candidate) int {
 		r.turn++
 		return (r.turn - 1) % len(candidates)
 	case api.ModeLeastLoaded:
-		return r.lowest(candidates, func(c Candidate) float64 { return float64(c.Requests) })
+		return LeastLoaded(candidates, r.rng)
 	}
-	if r.temperature > 0 {
-		return r.sample(candidates)
-	}
-	return r.lowest(candidates, func(c Candidate) float64 { return c.Cost })
-}
-
-// lowest is the candidate with the lowest value, any of them where several have it.
-func (r *router) lowest(candidates []Candidate, value func(Candidate) float64) int {
-	chosen, ties := 0, 0
-	for i, c := range candidates {
-		switch v, least := value(c), value(candidates[chosen]); {
-		case i == 0 || v < least:
-			chosen, ties = i, 1
-		case v == least:
-			if ties++; r.rng.IntN(ties) == 0 {
-				chosen = i
-			}
-		}
-	}
-	return chosen
-}
-
-// sample draws a candidate with a probability ∝ exp(−(c − min) / ((max − min)·T)),
-// Dynamo's softmax over costs.
-func (r *router) sample(candidates []Candidate) int {
-	low, high := candidates[0].Cost, candidates[0].Cost
-	for _, c := range candidates {
-		low, high = min(low, c.Cost), max(high, c.Cost)
-	}
-	if low == high {
-		return r.rng.IntN(len(candidates))
-	}
-	weights, sum := make([]float64, len(candidates)), 0.0
-	for i, c := range candidates {
-		weights[i] = math.Exp(-(c.Cost - low) / ((high - low) * r.temperature))
-		sum += weights[i]
-	}
-	drawn := r.rng.Float64() * sum
-	for i, weight := range weights {
-		if drawn -= weight; drawn < 0 {
-			return i
-		}
-	}
-	return len(candidates) - 1
+	return r.Choose(candidates, r.rng)
 }
 
 func (r *router) add(j *Job, worker int) {
-	account, prompt := &r.loads[worker], j.prompt(r.blockTokens)
+	account, prompt := &r.loads[worker], j.prompt(r.BlockTokens)
 	account.requests++
 	account.prefillTokens += j.uncached
 	switch {
@@ -338,7 +272,7 @@ func (r *router) grown(j *Job) {
 	if !r.TrackOutputBlocks {
 		return
 	}
-	size := r.blockTokens
+	size := r.BlockTokens
 	blocks := (j.request.PromptTokens+j.delivered+size-1)/size - (j.request.PromptTokens+size-1)/size
 	r.loads[j.worker.index].blocks += blocks - j.answered
 	j.answered = blocks
@@ -353,7 +287,7 @@ func (r *router) prefilled(j *Job) {
 
 // free takes the rest of a request off its worker's account, at its end.
 func (r *router) free(j *Job) {
-	account, prompt := &r.loads[j.worker.index], j.prompt(r.blockTokens)
+	account, prompt := &r.loads[j.worker.index], j.prompt(r.BlockTokens)
 	account.requests--
 	account.prefillTokens -= j.uncached
 	account.blocks -= j.answered

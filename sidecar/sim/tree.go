@@ -73,6 +73,16 @@ func (t *tree) add(parent int32, key uint64) int32 {
 	return id
 }
 
+// rename gives a node a key that no other child of its parent has.
+func (t *tree) rename(id int32, key uint64) {
+	n := &t.nodes[id]
+	if t.nodes[n.parent].child != id {
+		delete(t.branches, branch{n.parent, n.key})
+		t.branches[branch{n.parent, key}] = id
+	}
+	n.key = key
+}
+
 // hold keeps a node and those above it.
 func (t *tree) hold(id int32) { t.nodes[id].holds++ }
 

@@ -82,7 +82,7 @@ type worker struct {
 	index    int
 	readyAt  time.Duration
 	pace     float64 // what its iterations take, over the profile's
-	cache    *cache
+	cache    *cache[blockID]
 	waiting  []*Job        // the queue
 	running  []*Job        // in the order of admission
 	current  *iteration    // under way, nil when idle

@@ -1,0 +1,171 @@
+package shadow
+
+import (
+	"math"
+	"time"
+)
+
+// Totals are one policy's sums. Requests count at their first token; failed ones without one
+// count nowhere.
+type Totals struct {
+	Requests     int64
+	PromptTokens int64
+	HitTokens    int64         // of those, in the cache of the worker that the policy chose
+	Crowded      int64         // requests for which that cache had no room: an engine would have let them wait
+	Time         time.Duration // that the spread has been watched
+
+	spread float64 // times seconds
+}
+
+// HitRatio is the share of the prompts that was in the caches, from 0 to 1; 0 of nothing.
+func (t Totals) HitRatio() float64 { return ratio(t.HitTokens, t.PromptTokens) }
+
+// PrefillTokens are those of the prompts that had to be computed.
+func (t Totals) PrefillTokens() int64 { return t.PromptTokens - t.HitTokens }
+
+// Spread is how many more requests the worker with the most in progress had than the one with
+// the fewest, averaged over time. Of [Best], which has one cache, it means nothing.
+func (t Totals) Spread() float64 {
+	if t.Time <= 0 {
+		return 0
+	}
+	return t.spread / t.Time.Seconds()
+}
+
+func (t Totals) minus(o Totals) Totals {
+	return Totals{
+		Requests: t.Requests - o.Requests, PromptTokens: t.PromptTokens - o.PromptTokens, HitTokens: t.HitTokens - o.HitTokens,
+		Crowded: t.Crowded - o.Crowded, Time: t.Time - o.Time, spread: t.spread - o.spread,
+	}
+}
+
+// Account is the cache account: the hits of the actual world against those that were measured, of
+// the requests whose worker and hits are both known.
+type Account struct {
+	Requests       int64
+	PromptTokens   int64
+	MeasuredTokens int64 // found in the cache, as the worker said
+	HitTokens      int64 // as the actual world has them
+}
+
+func (a *Account) add(prompt, measured, hit int) {
+	a.Requests++
+	a.PromptTokens += int64(prompt)
+	a.MeasuredTokens += int64(measured)
+	a.HitTokens += int64(hit)
+}
+
+// MeasuredRatio is the measured hit rate, from 0 to 1.
+func (a Account) MeasuredRatio() float64 { return ratio(a.MeasuredTokens, a.PromptTokens) }
+
+// Error is how far the modelled hit rate is from the measured one, from 0 to 1, without a sign.
+func (a Account) Error() float64 {
+	return math.Abs(ratio(a.HitTokens-a.MeasuredTokens, a.PromptTokens))
+}
+
+func (a Account) minus(o Account) Account {
+	return Account{a.Requests - o.Requests, a.PromptTokens - o.PromptTokens, a.MeasuredTokens - o.MeasuredTokens, a.HitTokens - o.HitTokens}
+}
+
+func ratio(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// PolicyFigures are one policy's figures.
+type PolicyFigures struct {
+	Policy Policy
+	Total  Totals
+	Window Totals // of the last [Window]
+}
+
+// Figures are all there is to show at a moment.
+type Figures struct {
+	At       time.Duration
+	Policies []PolicyFigures // the actual one first, then in the order of the options
+	Account  Account
+	Recent   Account // of the last [Window]
+	Choices  Choices
+
+	Workers       int
+	Capacity      int // blocks of one worker's cache
+	CapacityKnown bool
+	AnswersFound  bool // blocks of answers are taken to be found again
+	AnswersSure   bool // by enough requests, or as the options say
+}
+
+// Figures are those at a moment, which is the present one afterwards.
+func (s *Shadow) Figures(at time.Duration) Figures {
+	s.pass(at)
+	f := Figures{At: s.now, Account: s.account, Choices: s.choices.figures(), Workers: len(s.workers)}
+	f.Capacity, f.CapacityKnown = s.Capacity()
+	f.AnswersFound, f.AnswersSure = s.AnswersFound()
+	before := s.history.before(s.now)
+	f.Recent = s.account.minus(before.account)
+	f.Policies = append(f.Policies, s.actual.figures(s.now, before))
+	for _, w := range s.worlds {
+		if w != s.actual && w != s.other {
+			f.Policies = append(f.Policies, w.figures(s.now, before))
+		}
+	}
+	return f
+}
+
+func (w *world) figures(now time.Duration, before *moment) PolicyFigures {
+	w.balance(now)
+	f := PolicyFigures{Policy: w.policy, Total: w.totals, Window: w.totals}
+	if before.totals != nil {
+		f.Window = w.totals.minus(before.totals[w.number])
+	}
+	return f
+}
+
+// history is what the totals were at the seconds of the last window.
+type history struct {
+	moments []moment // a ring
+	next    int
+	second  int64 // of the latest one
+}
+
+type moment struct {
+	at      time.Duration
+	totals  []Totals // as the worlds; nil before the first second
+	account Account
+}
+
+const moments = int(Window/time.Second) + 1
+
+// pass keeps the totals where a second has ended.
+func (h *history) pass(s *Shadow, now time.Duration) {
+	second := int64(now / time.Second)
+	if second == h.second && h.moments != nil {
+		return
+	}
+	if h.moments == nil {
+		h.moments = make([]moment, moments)
+	}
+	// Where many seconds have passed without anything, the latest is enough.
+	h.second = second
+	m := &h.moments[h.next]
+	h.next = (h.next + 1) % moments
+	m.at = time.Duration(second) * time.Second
+	m.totals = m.totals[:0]
+	for _, w := range s.worlds {
+		w.balance(m.at)
+		m.totals = append(m.totals, w.totals)
+	}
+	m.account = s.account
+}
+
+// before is the latest moment that is a window ago, or the beginning.
+func (h *history) before(now time.Duration) *moment {
+	found := &moment{}
+	for i := range h.moments {
+		if m := &h.moments[i]; m.totals != nil && m.at <= now-Window && m.at >= found.at {
+			found = m
+		}
+	}
+	return found
+}

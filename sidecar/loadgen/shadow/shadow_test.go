@@ -1,0 +1,114 @@
+package shadow
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/sim"
+)
+
+// path are the hashes of n blocks of a text, the first common ones of which other texts
+// have, too.
+func path(text uint64, common, n int) (blocks []uint64) {
+	for i := range n {
+		if i < common {
+			blocks = append(blocks, uint64(i)+1)
+		} else {
+			blocks = append(blocks, text<<32|uint64(i))
+		}
+	}
+	return blocks
+}
+
+func start(t *testing.T, change ...func(*Options)) *Shadow {
+	t.Helper()
+	o := DefaultOptions(10)
+	o.Workers, o.Capacity, o.Answers = []sim.WorkerID{11, 22}, 100, AnswersForgotten
+	for _, c := range change {
+		c(&o)
+	}
+	s, err := New(o)
+	require.NoError(t, err)
+	return s
+}
+
+// turn lets a request come, get its first token half a second later and end another one later.
+func turn(s *Shadow, at time.Duration, r Request) {
+	f := s.Begin(at, r)
+	s.First(at+500*time.Millisecond, f)
+	s.End(at+time.Second, f, 20, -1)
+}
+
+func hits(s *Shadow) map[string]int64 {
+	all := map[string]int64{}
+	for _, p := range s.Figures(s.now).Policies {
+		all[p.Policy.Name] = p.Total.HitTokens
+	}
+	return all
+}
+
+// One prompt of 105 tokens, four times, on two workers: of its ten full blocks all are found
+// the second time on a worker.
+func TestPoliciesByHand(t *testing.T) {
+	s := start(t)
+	for i := range 4 {
+		turn(s, time.Duration(i)*time.Minute, Request{Blocks: path(1, 0, 10), PromptTokens: 105, Conversation: 7, Worker: 22})
+	}
+	h := hits(s)
+	assert.EqualValues(t, 300, h["actual"])
+	assert.EqualValues(t, 200, h["round_robin"])
+	assert.EqualValues(t, 300, h["sticky"])
+	assert.EqualValues(t, 300, h["opening_hash"])
+	assert.EqualValues(t, 300, h["kv"])
+	assert.EqualValues(t, 300, h["best"])
+	for _, p := range s.Figures(s.now).Policies {
+		assert.EqualValues(t, 4, p.Total.Requests, p.Policy.Name)
+		assert.EqualValues(t, 420, p.Total.PromptTokens, p.Policy.Name)
+	}
+}
+
+// The last token of a prompt is computed whatever the cache holds.
+func TestLastTokenIsNoHit(t *testing.T) {
+	s := start(t)
+	turn(s, 0, Request{Blocks: path(1, 0, 10), PromptTokens: 100, Worker: 11})
+	turn(s, time.Minute, Request{Blocks: path(1, 0, 10), PromptTokens: 100, Worker: 11})
+	assert.EqualValues(t, 90, hits(s)["actual"])
+}
+
+// Of a cache of 25 blocks, each of three texts takes ten, another one for its last token and one
+// for its answer: the third takes seven of the first, the last blocks first, as half of the answer's length is
+// reserved at the first token.
+func TestEviction(t *testing.T) {
+	s := start(t, func(o *Options) { o.Capacity = 25 })
+	for i, text := range []uint64{1, 2, 3} {
+		turn(s, time.Duration(i)*time.Minute, Request{Blocks: path(text, 0, 10), PromptTokens: 101, Worker: 11})
+	}
+	turn(s, 10*time.Minute, Request{Blocks: path(2, 0, 10), PromptTokens: 101, Worker: 11})
+	turn(s, 11*time.Minute, Request{Blocks: path(1, 0, 10), PromptTokens: 101, Worker: 11})
+	h := hits(s)
+	assert.EqualValues(t, 100+30, h["actual"], "2 is whole, and of 1 three blocks are left")
+	assert.EqualValues(t, 200, h["best"], "both caches' size holds all of them")
+}
+
+// A block of an answer is found by the next turn of the conversation, on the worker that wrote
+// it, if engines keep them.
+func TestAnswers(t *testing.T) {
+	for _, found := range []bool{true, false} {
+		s := start(t, func(o *Options) {
+			if found {
+				o.Answers = AnswersFound
+			}
+		})
+		turn(s, 0, Request{Blocks: path(1, 0, 10), PromptTokens: 105, Conversation: 7, Worker: 11})
+		turn(s, time.Minute, Request{Blocks: path(1, 0, 20), PromptTokens: 200, Conversation: 7, Worker: 11})
+		turn(s, 2*time.Minute, Request{Blocks: path(1, 0, 10), PromptTokens: 105, Conversation: 8, Worker: 22})
+		want := int64(100)
+		if found {
+			want = 120 // 105 + 20 tokens, but for the last: 12 blocks
+		}
+		assert.Equal(t, want, hits(s)["actual"], "found: %v", found)
+	}
+}

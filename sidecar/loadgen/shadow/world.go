@@ -1,0 +1,219 @@
+package shadow
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"kvbooth/sidecar/sim"
+)
+
+// world is what has become of the requests under one policy.
+type world struct {
+	shadow  *Shadow
+	number  int // of its parts of flights
+	policy  Policy
+	costs   sim.Costs
+	answers bool // blocks of answers are found again
+	rng     *rand.Rand
+	slots   []*slot // as the shadow's workers; Best has one
+	turn    int
+	homes   recent[sim.WorkerID] // of conversations
+
+	totals  Totals
+	spread  int
+	updated time.Duration
+
+	candidates []sim.Candidate // to be used again
+}
+
+// slot is one worker in a world.
+type slot struct {
+	prefixes *sim.Prefixes
+	active   *sim.Active
+	load     sim.Load // without the blocks
+
+	// Of the requests that decode, for their answers' growth.
+	decoding int
+	since    time.Duration // the sum of their first tokens' times
+}
+
+// part is what a request is in one world.
+type part struct {
+	slot     *slot // nil: the world does not know where it went
+	sequence sim.Sequence
+	active   int32
+	held     int // blocks of the prompt that the worker held
+	uncached int // tokens that the router expects to be prefilled
+	hit      int // tokens
+	room     bool
+	answer   int // blocks that are taken for the answer
+}
+
+func newWorld(s *Shadow, p Policy, seed uint64) *world {
+	w := &world{shadow: s, policy: p, costs: p.Costs, answers: s.answers, rng: rand.New(rand.NewPCG(sim.Mix(seed), 1)), homes: newRecent[sim.WorkerID](mostConversations)}
+	if p.Kind == Actual {
+		w.costs = s.options.Router
+	}
+	w.costs.BlockTokens = s.options.BlockTokens
+	return w
+}
+
+// weighs says whether the world needs the router's account of prompts in progress.
+func (w *world) weighs() bool { return w.policy.Kind == KV || w.policy.Kind == Actual }
+
+// arrange makes the slots those of the shadow's workers; kept are, for each of them, the
+// number that it had, or −1.
+func (w *world) arrange(kept []int) {
+	if w.policy.Kind == Best {
+		if len(w.slots) == 0 {
+			w.slots = []*slot{newSlot(0)}
+		}
+		w.resize()
+		return
+	}
+	slots := make([]*slot, len(kept))
+	for i, was := range kept {
+		if was < 0 {
+			slots[i] = newSlot(w.shadow.capacity)
+		} else {
+			slots[i] = w.slots[was]
+		}
+	}
+	w.slots = slots
+	w.balance(w.updated)
+}
+
+func newSlot(blocks int) *slot {
+	return &slot{prefixes: sim.NewPrefixes(blocks), active: sim.NewActive()}
+}
+
+// resize gives the caches the size that they are known to have now.
+func (w *world) resize() {
+	blocks := w.shadow.capacity
+	if w.policy.Kind == Best {
+		blocks *= len(w.shadow.workers)
+	}
+	for _, s := range w.slots {
+		s.prefixes.Resize(blocks)
+	}
+}
+
+// begin lets a request go where the policy says.
+func (w *world) begin(q *query, p *part) {
+	*p = part{}
+	if len(w.slots) == 0 {
+		return
+	}
+	chosen := w.choose(q)
+	if chosen < 0 {
+		return
+	}
+	s, size := w.slots[chosen], w.costs.BlockTokens
+	p.slot = s
+	reusable := q.prompt[:min(len(q.prompt), (q.PromptTokens-1)/size)]
+	p.sequence, p.held = s.prefixes.Admit(reusable)
+	p.hit = p.held * size
+	p.room = s.prefixes.Reserve(&p.sequence, w.shadow.blocksOf(q.PromptTokens)-p.held)
+	if w.weighs() {
+		held := p.held
+		if held == len(reusable) {
+			held = s.prefixes.Held(q.prompt) // the router counts the last block, too
+		}
+		p.uncached = q.PromptTokens - held*size
+		s.load.PrefillTokens += p.uncached
+		p.active = s.active.Add(q.prompt)
+	}
+	s.load.Requests++
+	w.balance(q.at)
+}
+
+// first is the first token of a request.
+func (w *world) first(at time.Duration, q *query, p *part) {
+	s := p.slot
+	if s == nil {
+		return
+	}
+	w.totals.Requests++
+	w.totals.PromptTokens += int64(q.PromptTokens)
+	w.totals.HitTokens += int64(p.hit)
+	if !p.room {
+		w.totals.Crowded++
+		w.makeRoom(q, p)
+	}
+	s.prefixes.Register(&p.sequence, q.prompt)
+	s.load.PrefillTokens -= p.uncached
+	p.uncached = 0
+	// The answer grows from nothing to its length: half of that is its mean.
+	if n := int(w.shadow.length.mean) / 2 / w.costs.BlockTokens; s.prefixes.Reserve(&p.sequence, n) {
+		p.answer = n
+	}
+	s.decoding++
+	s.since += at
+}
+
+// makeRoom tries once more to have room for a prompt.
+func (w *world) makeRoom(q *query, p *part) {
+	p.room = p.slot.prefixes.Reserve(&p.sequence, w.shadow.blocksOf(q.PromptTokens)-p.held)
+}
+
+// end is the end of a request. Its answer takes so many blocks behind the prompt's;
+// whole are the full ones of both if they can be found again.
+func (w *world) end(at time.Duration, q *query, p *part, answer int, whole []uint64) {
+	s := p.slot
+	if s == nil {
+		return
+	}
+	if q.answering {
+		s.decoding--
+		s.since -= q.first
+		if !p.room {
+			w.makeRoom(q, p)
+			s.prefixes.Register(&p.sequence, q.prompt)
+		}
+		if s.prefixes.Reserve(&p.sequence, max(answer-p.answer, 0)) && w.answers && p.room {
+			s.prefixes.Register(&p.sequence, whole)
+		}
+	}
+	s.prefixes.Release(&p.sequence)
+	s.load.PrefillTokens -= p.uncached
+	if w.weighs() {
+		s.active.Drop(p.active)
+	}
+	s.load.Requests--
+	p.slot = nil
+	w.balance(at)
+}
+
+// cost is what a worker's load adds to the cost of any request.
+func (s *slot) cost(k *sim.Costs) float64 {
+	l := s.load
+	l.Blocks = s.active.Blocks()
+	c := k.Candidate(l, 1, 0, 0, l.PrefillTokens)
+	return c.Cost
+}
+
+// answered is about how many blocks the answers in progress have, each token of them
+// taking so long.
+func (s *slot) answered(at time.Duration, pace float64, blockTokens int) int {
+	if pace <= 0 {
+		return 0
+	}
+	return int((time.Duration(s.decoding)*at - s.since).Seconds() / pace / float64(blockTokens))
+}
+
+// balance brings the spread of requests up to a moment, from which on it may be another.
+func (w *world) balance(at time.Duration) {
+	if d := at - w.updated; d > 0 {
+		w.totals.Time += d
+		w.totals.spread += float64(w.spread) * d.Seconds()
+		w.updated = at
+	}
+	w.spread = 0
+	if len(w.slots) > 1 {
+		least, most := w.slots[0].load.Requests, w.slots[0].load.Requests
+		for _, s := range w.slots {
+			least, most = min(least, s.load.Requests), max(most, s.load.Requests)
+		}
+		w.spread = most - least
+	}
+}
