@@ -1,0 +1,384 @@
+package live
+
+import (
+	"context"
+	"hash/fnv"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/shadow"
+	"kvbooth/sidecar/sim"
+)
+
+const (
+	// mostFollowed bounds the turns that are followed at a time.
+	mostFollowed = 20_000
+	// patience is how long the account waits to hear where a turn went.
+	patience = 30 * time.Second
+	// adjustEvery is how often the cluster is looked at.
+	adjustEvery = time.Second
+)
+
+// Options are what a Live is made of.
+type Options struct {
+	Lane string
+	// Tells says whether the target tells the ids of prompts' tokens, and whether it tells
+	// which worker serves a turn.
+	Tells func() (ids, workers bool)
+	// Cluster is what is known of the cluster.
+	Cluster func() api.Cluster
+	// State is the lane's. It is called with no lock held, and must not call the Live.
+	State func() api.State
+	Log   *slog.Logger
+}
+
+// Live is the shadow of one lane. It is safe for concurrent use; a nil one follows nothing.
+type Live struct {
+	opts  Options
+	began time.Time
+
+	queue struct {
+		mu       sync.Mutex
+		events   []event
+		followed int   // turns that have not ended
+		lost     int64 // since the last reset
+		closed   bool  // nothing is followed at the moment
+		ids      bool  // the ids of tokens are wanted
+		serial   int64 // of the account
+	}
+	wake chan struct{}
+
+	mu      sync.Mutex // held while the account changes or is read
+	account *account   // nil: there is none
+	problem string     // why
+	ratio   perToken
+}
+
+// account is a shadow with what belongs to it.
+type account struct {
+	*shadow.Shadow
+	serial  int64
+	since   time.Time
+	ids     bool
+	ratio   float64 // bytes of text that stand for a token, where ids is false
+	size    size
+	pending []event
+	rules   rules
+}
+
+// New makes a shadow that follows nothing before Run.
+func New(o Options) *Live {
+	l := &Live{opts: o, began: time.Now(), wake: make(chan struct{}, 1), problem: "nothing is known of the cluster yet"}
+	l.queue.closed = true
+	return l
+}
+
+// Run keeps the account until ctx ends. It is called once.
+func (l *Live) Run(ctx context.Context) {
+	tick := time.NewTicker(adjustEvery)
+	defer tick.Stop()
+	l.adjust(time.Now())
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			l.adjust(time.Now())
+		case <-l.wake:
+		}
+		l.advance(time.Now())
+	}
+}
+
+// event is something that happened to a turn.
+type event struct {
+	at   time.Time
+	kind kind
+	turn *Turn
+
+	ids    []uint32
+	worker uint64
+	result Result
+}
+
+type kind uint8
+
+const (
+	routed kind = iota
+	begun       // the first token has come
+	ended
+)
+
+// Sent is a turn that is about to be sent.
+type Sent struct {
+	ID           string // of the request
+	Conversation string
+	Instance     uint64                    // that it is pinned to; 0 leaves it to the router
+	Messages     iter.Seq2[string, string] // role and text; may be called later, from another goroutine
+	Concurrency  int
+}
+
+// Turn is a turn that is followed. A nil one is not. Its methods are called one after the
+// other and return at once.
+type Turn struct {
+	live   *Live
+	serial int64
+	ids    bool
+	Sent
+
+	// Of the goroutine that keeps the account.
+	worker uint64
+	over   bool // it has ended, so that no worker will be told any more
+	begun  bool
+	text   int // bytes of the prompt
+	blocks []uint64
+	tokens int
+	flight *shadow.Flight
+}
+
+// Follow hears of a turn; nil where it is not followed.
+func (l *Live) Follow(s Sent) *Turn {
+	if l == nil {
+		return nil
+	}
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	if l.queue.closed {
+		return nil
+	}
+	if l.queue.followed >= mostFollowed {
+		l.queue.lost++
+		return nil
+	}
+	l.queue.followed++
+	t := &Turn{live: l, serial: l.queue.serial, ids: l.queue.ids, Sent: s}
+	if !t.ids {
+		l.put(event{at: time.Now(), kind: routed, turn: t})
+	}
+	return t
+}
+
+// WantsIDs says whether the ids of the prompt's tokens are wanted.
+func (t *Turn) WantsIDs() bool { return t != nil && t.ids }
+
+// Routed says that the router has chosen, with the ids of the prompt's tokens.
+func (t *Turn) Routed(ids []uint32) {
+	if t.WantsIDs() {
+		t.live.note(event{kind: routed, turn: t, ids: ids})
+	}
+}
+
+// FirstToken says that an answer begins; worker is 0 where nobody told.
+func (t *Turn) FirstToken(worker uint64) {
+	if t != nil {
+		t.live.note(event{kind: begun, turn: t, worker: worker})
+	}
+}
+
+// Result is how a turn ended.
+type Result struct {
+	OK           bool
+	Worker       uint64 // 0 where nobody told
+	PromptTokens int    // 0 where nobody told
+	OutputTokens int
+	CachedTokens int // −1 where nobody told
+}
+
+// Ended says that a turn has ended.
+func (t *Turn) Ended(r Result) {
+	if t != nil {
+		t.live.note(event{kind: ended, turn: t, worker: r.Worker, result: r})
+	}
+}
+
+// note puts an event into the queue.
+func (l *Live) note(e event) {
+	e.at = time.Now()
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	l.put(e)
+}
+
+// put is note with the lock held. A turn has three events, so that the queue is bounded
+// as the turns are.
+func (l *Live) put(e event) {
+	if e.kind == ended {
+		l.queue.followed--
+	}
+	if l.queue.closed || e.turn.serial != l.queue.serial {
+		return // the account that it belonged to is gone
+	}
+	l.queue.events = append(l.queue.events, e)
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Reset begins anew, with empty caches. The turns in flight are not followed any more;
+// those that are sent from now on are.
+func (l *Live) Reset() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a := l.account; a != nil {
+		l.drop("")
+		l.open(time.Now(), a.ids, a.size)
+	}
+}
+
+// drop gives the account up. The lock is held.
+func (l *Live) drop(why string) {
+	l.account, l.problem = nil, why
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	l.queue.events, l.queue.closed, l.queue.lost = nil, true, 0
+	l.queue.serial++
+}
+
+// adjust makes an account where there can be one, and gives it the cluster's size.
+func (l *Live) adjust(now time.Time) {
+	cluster, state := l.opts.Cluster(), l.opts.State() // which may wait for whoever resets
+	ids, tellsWorker := l.opts.Tells()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	size, problem := sizeOf(cluster)
+	if problem == "" && !tellsWorker {
+		problem = "the target does not tell which worker serves a turn (nvext.worker_id); NVIDIA Dynamo does"
+	}
+	a := l.account
+	switch {
+	case problem != "" && a == nil:
+		l.problem = problem
+		return
+	case problem != "": // what was known of the cluster holds until more is known
+		return
+	case a != nil && (a.size.tokens != size.tokens || a.ids != ids || !ids && l.ratio.differs(a.ratio)):
+		l.drop("")
+		a = nil
+	}
+	if a == nil {
+		a = l.open(now, ids, size)
+		if a == nil {
+			return
+		}
+	}
+	a.size = size
+	a.SetCapacity(size.blocks)
+	a.SetWorkers(size.workers)
+	a.rules.watch(cluster, state.Running)
+}
+
+// open begins an account. The lock is held.
+func (l *Live) open(now time.Time, ids bool, size size) *account {
+	o := shadow.DefaultOptions(size.tokens)
+	o.Workers, o.Capacity = size.workers, size.blocks
+	s, err := shadow.New(o)
+	if err != nil {
+		l.problem = "the cluster tells sizes that cannot be: " + err.Error()
+		return nil
+	}
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	l.queue.closed, l.queue.ids = false, ids
+	l.account = &account{Shadow: s, serial: l.queue.serial, since: now, ids: ids, ratio: l.ratio.inUse(), size: size}
+	l.problem = ""
+	l.opts.Log.Info("other routers are followed in the shadow", "lane", l.opts.Lane, "workers", len(size.workers), "block_tokens", size.tokens, "worker_blocks", size.blocks, "token_ids", ids)
+	return l.account
+}
+
+// advance takes what has been noted, and brings the account up to where it can be.
+func (l *Live) advance(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue.mu.Lock()
+	events := l.queue.events
+	l.queue.events = nil
+	l.queue.mu.Unlock()
+	a := l.account
+	if a == nil {
+		return
+	}
+	for i := range events {
+		if events[i].turn.serial == a.serial {
+			l.take(a, &events[i])
+		}
+	}
+	a.apply(now, l.began)
+}
+
+// take learns what an event tells of its turn, and lets it wait for its place.
+func (l *Live) take(a *account, e *event) {
+	t := e.turn
+	if e.worker != 0 {
+		t.worker = e.worker
+	}
+	switch e.kind {
+	case routed:
+		if t.worker == 0 {
+			t.worker = t.Instance
+		}
+		if t.ids {
+			t.blocks, t.tokens = blocksOfIDs(a.size.tokens, e.ids), len(e.ids)
+		} else {
+			t.blocks, t.tokens, t.text = blocksOfText(a.size.tokens, a.ratio, t.Messages)
+		}
+		e.ids, t.Messages = nil, nil
+	case ended:
+		t.over = true
+		if e.result.OK && t.text > 0 {
+			l.ratio.add(t.text, e.result.PromptTokens)
+		}
+		if t.blocks == nil && t.begun {
+			l.queue.mu.Lock()
+			l.queue.lost++ // the target told no ids
+			l.queue.mu.Unlock()
+		}
+	case begun:
+		t.begun = true
+	}
+	a.pending = append(a.pending, *e)
+}
+
+// apply tells the shadow of the events whose turn it is.
+func (a *account) apply(now, began time.Time) {
+	n := 0
+	for ; n < len(a.pending); n++ {
+		e := &a.pending[n]
+		t := e.turn
+		if e.kind == routed && t.worker == 0 && !t.over && now.Sub(e.at) < patience {
+			break
+		}
+		at := e.at.Sub(began)
+		switch {
+		case e.kind == routed:
+			t.flight = a.Begin(at, shadow.Request{ID: t.ID, Blocks: t.blocks, PromptTokens: max(t.tokens, 1), Conversation: number(t.Conversation), Worker: sim.WorkerID(t.worker)})
+		case t.flight == nil: // nobody told what its prompt was
+		case e.kind == begun:
+			a.First(at, t.flight)
+		default:
+			a.End(at, t.flight, e.result.OutputTokens, e.result.CachedTokens)
+			t.flight = nil
+			if e.result.OK {
+				a.rules.ended(t, &e.result, a.size.tokens)
+			}
+		}
+	}
+	clear(a.pending[:n])
+	a.pending = a.pending[n:]
+	if len(a.pending) == 0 {
+		a.pending = nil
+	}
+}
+
+// number stands for a conversation.
+func number(id string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	return h.Sum64() | 1
+}
