@@ -84,6 +84,7 @@ type PolicyFigures struct {
 // Figures are all there is to show at a moment.
 type Figures struct {
 	At       time.Duration
+	Since    time.Duration   // that the totals count: when the reuse of answers was last thought of otherwise, or 0
 	Policies []PolicyFigures // the actual one first, then in the order of the options
 	Account  Account
 	Recent   Account // of the last [Window]
@@ -99,7 +100,7 @@ type Figures struct {
 // Figures are those at a moment, which is the present one afterwards.
 func (s *Shadow) Figures(at time.Duration) Figures {
 	s.pass(at)
-	f := Figures{At: s.now, Account: s.account, Choices: s.choices.figures(), Workers: len(s.workers)}
+	f := Figures{At: s.now, Since: s.since, Account: s.account, Choices: s.choices.figures(), Workers: len(s.workers)}
 	f.Capacity, f.CapacityKnown = s.Capacity()
 	f.AnswersFound, f.AnswersSure = s.AnswersFound()
 	before := s.history.before(s.now)

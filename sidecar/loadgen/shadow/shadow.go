@@ -129,6 +129,7 @@ type Shadow struct {
 	worlds        []*world
 
 	now      time.Duration
+	since    time.Duration // of the totals
 	serial   uint64
 	spare    []*Flight
 	pasts    recent[past]
@@ -384,7 +385,8 @@ func (s *Shadow) measure(f *Flight, cachedTokens int) {
 	}
 }
 
-// swap takes back what was thought of answers.
+// swap takes back what was thought of answers. What policies have found until now was found
+// in other caches, and all of them are to be about the same requests: all totals begin anew.
 func (s *Shadow) swap() {
 	s.answers = !s.answers
 	s.actual, s.other = s.other, s.actual
@@ -393,7 +395,10 @@ func (s *Shadow) swap() {
 		if w != s.other {
 			w.answers = s.answers
 		}
+		w.balance(s.now)
+		w.totals = Totals{}
 	}
+	s.history, s.since = history{}, s.now
 	s.choices.clear()
 }
 

@@ -125,6 +125,8 @@ type Loop struct {
 	Cluster *sim.Cluster
 	// OnTokens, if set, hears of tokens as they are delivered; t has what is known so far.
 	OnTokens func(t *Turn, at time.Duration, n int)
+	// OnAsk, if set, hears of each turn that begins, with what the cluster is asked for.
+	OnAsk func(t *Turn, q sim.Request)
 	// OnTurn, if set, hears of each turn that has ended.
 	OnTurn func(t *Turn)
 
@@ -272,6 +274,9 @@ func (c *conversation) ask() {
 	q := sim.Request{PromptTokens: c.tokens, OutputTokens: c.draw.MaxTokens[c.turn.Number-1], Reason: sim.FinishLength}
 	c.say(text{id: c.own(0), tokens: q.OutputTokens})
 	q.Blocks = c.blocks
+	if l.OnAsk != nil {
+		l.OnAsk(&c.turn, q)
+	}
 	if _, err := l.Cluster.Submit(q, c); err != nil {
 		l.err = err
 	}
