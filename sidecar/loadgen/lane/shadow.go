@@ -92,7 +92,7 @@ func (o *observer) shadowEnded(t *workload.Turn, r *chat.Result) {
 	if !ok {
 		return
 	}
-	result := live.Result{OK: r.OK(), Worker: r.Worker, CachedTokens: -1}
+	result := live.Result{OK: r.OK(), Worker: r.Worker, CachedTokens: -1, Bytes: len(r.Content)}
 	result.OutputTokens, _ = r.OutputTokens()
 	if u := r.Usage; u != nil {
 		result.PromptTokens = u.Prompt

@@ -124,12 +124,14 @@ type Shadow struct {
 	capacity int
 	known    bool // the capacity
 	answers  bool
+	late     bool // see [Figures].Late
 
 	actual, other *world // by real choices; other takes the opposite of answers, nil unless that is inferred
 	worlds        []*world
 
 	now      time.Duration
 	since    time.Duration // of the totals
+	from     Account       // at that moment
 	serial   uint64
 	spare    []*Flight
 	pasts    recent[past]
@@ -375,13 +377,17 @@ func (s *Shadow) measure(f *Flight, cachedTokens int) {
 	if cachedTokens < 0 || f.parts[0].slot == nil {
 		return
 	}
-	s.account.add(f.PromptTokens, cachedTokens, f.parts[s.actual.number].hit)
-	if s.other == nil {
-		return
+	p := &f.parts[s.actual.number]
+	s.account.add(f.PromptTokens, cachedTokens, p.hit, p.late)
+	if s.other != nil {
+		p := &f.parts[s.other.number]
+		s.opposite.add(f.PromptTokens, cachedTokens, p.hit, p.late)
+		if s.account.Requests >= fewestInferred && s.opposite.least()+inferredBy < s.account.least() {
+			s.swap()
+		}
 	}
-	s.opposite.add(f.PromptTokens, cachedTokens, f.parts[s.other.number].hit)
-	if s.account.Requests >= fewestInferred && s.opposite.Error()+inferredBy < s.account.Error() {
-		s.swap()
+	if s.account.Requests >= fewestInferred && s.account.read(!s.late).Error()+inferredBy < s.account.read(s.late).Error() {
+		s.late = !s.late
 	}
 }
 
@@ -398,7 +404,7 @@ func (s *Shadow) swap() {
 		w.balance(s.now)
 		w.totals = Totals{}
 	}
-	s.history, s.since = history{}, s.now
+	s.history, s.since, s.from = history{}, s.now, s.account
 	s.choices.clear()
 }
 

@@ -16,6 +16,12 @@ func blocksOfIDs(blockTokens int, ids []uint32) []uint64 {
 	return hashes
 }
 
+// behindRole stands for what a chat template puts between a role and its text.
+const behindRole = "\x00\x01\x02\n"
+
+// answering is what stands before an answer in the prompt of the next turn.
+const answering = "assistant" + behindRole
+
 // blocksOfText are the hashes of blocks of a prompt's text that are as long as a block's
 // tokens are on average, with about how many tokens the prompt has, and how many bytes.
 //
@@ -39,7 +45,7 @@ func blocksOfText(blockTokens int, bytesPerToken float64, messages iter.Seq2[str
 	}
 	for role, text := range messages {
 		add(role)
-		add("\x00\x01\x02\n")
+		add(behindRole)
 		add(text)
 	}
 	return hashes, max(1, int(float64(bytes)/bytesPerToken)), bytes
@@ -59,7 +65,7 @@ const (
 )
 
 func (r *perToken) add(bytes, tokens int) {
-	if tokens <= 0 {
+	if bytes <= 0 || tokens <= 0 {
 		return
 	}
 	r.bytes, r.tokens, r.turns = r.bytes+float64(bytes), r.tokens+float64(tokens), r.turns+1

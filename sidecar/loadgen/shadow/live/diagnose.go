@@ -54,7 +54,7 @@ type second struct {
 // ended hears of a turn that ended well.
 func (r *rules) ended(t *Turn, result *Result, blockTokens int) {
 	if n := min(len(t.blocks), max(1, openingSize/blockTokens)); n > 0 {
-		r.turns[r.n%keptTurns] = placed{t.worker, t.blocks[n-1]}
+		r.turns[r.n%keptTurns] = placed{result.Worker, t.blocks[n-1]}
 		r.n++
 	}
 	if result.CachedTokens < 0 || result.PromptTokens <= 0 || t.Concurrency <= 0 {

@@ -4,8 +4,5 @@
 // a queue; everything else is done by one goroutine, [Live.Run]. The queue is bounded by
 // the turns in it: one that finds it full is not followed, and counted as lost.
 //
-// Which worker got a turn is known at its first token at the earliest, while the router
-// counted the turn there from the moment it chose. So the account is kept a little
-// behind: events wait, in the order in which they happened, until it is known for the
-// first of them where its turn went.
+// The account is a little behind: see [shadow.Feed].
 package live

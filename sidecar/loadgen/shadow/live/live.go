@@ -5,6 +5,9 @@ import (
 	"hash/fnv"
 	"iter"
 	"log/slog"
+	"maps"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +21,10 @@ const (
 	mostFollowed = 20_000
 	// patience is how long the account waits to hear where a turn went.
 	patience = 30 * time.Second
+	// foresight is how long turns at the start wait for what the cluster's metrics tell.
+	foresight = 10 * time.Second
+	// missing is how long a worker that nothing tells of is taken to be there still.
+	missing = 10 * time.Second
 	// adjustEvery is how often the cluster is looked at.
 	adjustEvery = time.Second
 )
@@ -60,20 +67,19 @@ type Live struct {
 // account is a shadow with what belongs to it.
 type account struct {
 	*shadow.Shadow
-	serial  int64
-	since   time.Time
-	ids     bool
-	ratio   float64 // bytes of text that stand for a token, where ids is false
-	size    size
-	pending []event
-	rules   rules
+	feed   *shadow.Feed
+	serial int64
+	since  time.Time
+	ids    bool
+	ratio  float64 // bytes of text that stand for a token, where ids is false
+	size   size
+	seen   map[sim.WorkerID]time.Time // workers, and when they were heard of last
+	rules  rules
 }
 
 // New makes a shadow that follows nothing before Run.
 func New(o Options) *Live {
-	l := &Live{opts: o, began: time.Now(), wake: make(chan struct{}, 1), problem: "nothing is known of the cluster yet"}
-	l.queue.closed = true
-	return l
+	return &Live{opts: o, began: time.Now(), wake: make(chan struct{}, 1), problem: "nothing is known of the cluster yet"}
 }
 
 // Run keeps the account until ctx ends. It is called once.
@@ -130,13 +136,12 @@ type Turn struct {
 	Sent
 
 	// Of the goroutine that keeps the account.
-	worker uint64
-	over   bool // it has ended, so that no worker will be told any more
-	begun  bool
 	text   int // bytes of the prompt
-	blocks []uint64
 	tokens int
-	flight *shadow.Flight
+	blocks []uint64
+	entry  *shadow.Entry
+	first  time.Time // when its first token came; zero before
+	told   bool      // the feed knows of that
 }
 
 // Follow hears of a turn; nil where it is not followed.
@@ -185,6 +190,7 @@ type Result struct {
 	PromptTokens int    // 0 where nobody told
 	OutputTokens int
 	CachedTokens int // −1 where nobody told
+	Bytes        int // of the answer's text
 }
 
 // Ended says that a turn has ended.
@@ -227,17 +233,17 @@ func (l *Live) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a := l.account; a != nil {
-		l.drop("")
+		l.drop()
 		l.open(time.Now(), a.ids, a.size)
 	}
 }
 
 // drop gives the account up. The lock is held.
-func (l *Live) drop(why string) {
-	l.account, l.problem = nil, why
+func (l *Live) drop() {
+	l.account = nil
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
-	l.queue.events, l.queue.closed, l.queue.lost = nil, true, 0
+	l.queue.events, l.queue.lost = nil, 0
 	l.queue.serial++
 }
 
@@ -255,11 +261,12 @@ func (l *Live) adjust(now time.Time) {
 	switch {
 	case problem != "" && a == nil:
 		l.problem = problem
+		l.await(now, ids)
 		return
 	case problem != "": // what was known of the cluster holds until more is known
 		return
 	case a != nil && (a.size.tokens != size.tokens || a.ids != ids || !ids && l.ratio.differs(a.ratio)):
-		l.drop("")
+		l.drop()
 		a = nil
 	}
 	if a == nil {
@@ -270,8 +277,38 @@ func (l *Live) adjust(now time.Time) {
 	}
 	a.size = size
 	a.SetCapacity(size.blocks)
-	a.SetWorkers(size.workers)
+	a.SetWorkers(a.present(now))
 	a.rules.watch(cluster, state.Running)
+}
+
+// present are the workers that metrics or turns have told of lately: a page that cannot be
+// read once must not cost a worker its cache.
+func (a *account) present(now time.Time) []sim.WorkerID {
+	for _, id := range a.size.workers {
+		a.seen[id] = now
+	}
+	maps.DeleteFunc(a.seen, func(_ sim.WorkerID, last time.Time) bool { return now.Sub(last) > missing })
+	return slices.Sorted(maps.Keys(a.seen))
+}
+
+// await keeps what turns tell while there is no account yet, and nothing where there will
+// be none. The lock is held.
+func (l *Live) await(now time.Time, ids bool) {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	l.asks(ids)
+	if l.queue.closed = now.Sub(l.began) > foresight; l.queue.closed {
+		l.queue.events = nil
+	}
+}
+
+// asks says whether the ids of tokens are wanted; what has been noted otherwise is of no
+// use then. The queue's lock is held.
+func (l *Live) asks(ids bool) {
+	if l.queue.ids != ids {
+		l.queue.ids, l.queue.events = ids, nil
+		l.queue.serial++
+	}
 }
 
 // open begins an account. The lock is held.
@@ -285,8 +322,9 @@ func (l *Live) open(now time.Time, ids bool, size size) *account {
 	}
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
-	l.queue.closed, l.queue.ids = false, ids
-	l.account = &account{Shadow: s, serial: l.queue.serial, since: now, ids: ids, ratio: l.ratio.inUse(), size: size}
+	l.asks(ids)
+	l.queue.closed = false
+	l.account = &account{Shadow: s, feed: shadow.NewFeed(s, patience), serial: l.queue.serial, since: now, ids: ids, ratio: l.ratio.inUse(), size: size, seen: map[sim.WorkerID]time.Time{}}
 	l.problem = ""
 	l.opts.Log.Info("other routers are followed in the shadow", "lane", l.opts.Lane, "workers", len(size.workers), "block_tokens", size.tokens, "worker_blocks", size.blocks, "token_ids", ids)
 	return l.account
@@ -296,84 +334,77 @@ func (l *Live) open(now time.Time, ids bool, size size) *account {
 func (l *Live) advance(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.queue.mu.Lock()
-	events := l.queue.events
-	l.queue.events = nil
-	l.queue.mu.Unlock()
 	a := l.account
 	if a == nil {
 		return
 	}
+	l.queue.mu.Lock()
+	events := l.queue.events
+	l.queue.events = nil
+	l.queue.mu.Unlock()
 	for i := range events {
 		if events[i].turn.serial == a.serial {
 			l.take(a, &events[i])
 		}
 	}
-	a.apply(now, l.began)
+	a.feed.Advance(now)
 }
 
-// take learns what an event tells of its turn, and lets it wait for its place.
+// take tells the feed of an event.
 func (l *Live) take(a *account, e *event) {
 	t := e.turn
 	if e.worker != 0 {
-		t.worker = e.worker
+		a.seen[sim.WorkerID(e.worker)] = e.at
 	}
 	switch e.kind {
 	case routed:
-		if t.worker == 0 {
-			t.worker = t.Instance
-		}
+		r := shadow.Request{ID: t.ID, Conversation: number(t.Conversation), Worker: sim.WorkerID(t.Instance)}
 		if t.ids {
-			t.blocks, t.tokens = blocksOfIDs(a.size.tokens, e.ids), len(e.ids)
+			r.Blocks, r.PromptTokens = blocksOfIDs(a.size.tokens, e.ids), len(e.ids)
 		} else {
-			t.blocks, t.tokens, t.text = blocksOfText(a.size.tokens, a.ratio, t.Messages)
+			r.Blocks, r.PromptTokens, t.text = blocksOfText(a.size.tokens, a.ratio, t.Messages)
 		}
-		e.ids, t.Messages = nil, nil
-	case ended:
-		t.over = true
-		if e.result.OK && t.text > 0 {
-			l.ratio.add(t.text, e.result.PromptTokens)
-		}
-		if t.blocks == nil && t.begun {
-			l.queue.mu.Lock()
-			l.queue.lost++ // the target told no ids
-			l.queue.mu.Unlock()
-		}
+		t.Messages, t.blocks, t.tokens = nil, r.Blocks, r.PromptTokens
+		t.entry = a.feed.Begin(e.at, r)
 	case begun:
-		t.begun = true
-	}
-	a.pending = append(a.pending, *e)
-}
-
-// apply tells the shadow of the events whose turn it is.
-func (a *account) apply(now, began time.Time) {
-	n := 0
-	for ; n < len(a.pending); n++ {
-		e := &a.pending[n]
-		t := e.turn
-		if e.kind == routed && t.worker == 0 && !t.over && now.Sub(e.at) < patience {
-			break
+		if t.entry == nil {
+			l.lose() // the target told no ids of this prompt
+			return
 		}
-		at := e.at.Sub(began)
+		if t.first = e.at; e.worker != 0 {
+			a.feed.First(e.at, t.entry, sim.WorkerID(e.worker))
+			t.told = true
+		} // else the end of the answer may tell
+	case ended:
+		if t.entry == nil {
+			return
+		}
+		output, cached := e.result.OutputTokens, e.result.CachedTokens
 		switch {
-		case e.kind == routed:
-			t.flight = a.Begin(at, shadow.Request{ID: t.ID, Blocks: t.blocks, PromptTokens: max(t.tokens, 1), Conversation: number(t.Conversation), Worker: sim.WorkerID(t.worker)})
-		case t.flight == nil: // nobody told what its prompt was
-		case e.kind == begun:
-			a.First(at, t.flight)
-		default:
-			a.End(at, t.flight, e.result.OutputTokens, e.result.CachedTokens)
-			t.flight = nil
-			if e.result.OK {
-				a.rules.ended(t, &e.result, a.size.tokens)
+		case !e.result.OK:
+			cached = -1
+		case !t.ids: // in tokens as long as those that its text was cut into
+			output = int(float64(e.result.Bytes+len(answering)) / a.ratio)
+			if cached = -1; e.result.PromptTokens > 0 && e.result.CachedTokens >= 0 {
+				cached = int(math.Round(float64(e.result.CachedTokens) / float64(e.result.PromptTokens) * float64(t.tokens)))
 			}
 		}
+		if !t.told && !t.first.IsZero() {
+			a.feed.First(t.first, t.entry, sim.WorkerID(e.worker))
+		}
+		a.feed.End(e.at, t.entry, output, cached)
+		if e.result.OK {
+			l.ratio.add(t.text, e.result.PromptTokens)
+			a.rules.ended(t, &e.result, a.size.tokens)
+		}
 	}
-	clear(a.pending[:n])
-	a.pending = a.pending[n:]
-	if len(a.pending) == 0 {
-		a.pending = nil
-	}
+}
+
+// lose counts a turn that could not be followed.
+func (l *Live) lose() {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	l.queue.lost++
 }
 
 // number stands for a conversation.

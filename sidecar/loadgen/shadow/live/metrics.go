@@ -61,11 +61,14 @@ func (l *Live) counters(give func(desc *prometheus.Desc, v int64, labels ...stri
 	if l.account == nil {
 		return
 	}
-	f := l.account.figures(time.Now(), l.began)
+	f := l.account.figures(time.Now())
+	if !f.AnswersSure { // what is inferred later would change what has been counted
+		return
+	}
 	for _, p := range f.Policies[1:] {
 		give(descPrefill, p.Total.PrefillTokens(), p.Policy.Name)
 	}
-	give(descPrefill, f.Account.PromptTokens-f.Account.MeasuredTokens, measured)
+	give(descPrefill, f.Counted.PromptTokens-f.Counted.MeasuredTokens, measured)
 	give(descPrompt, f.Policies[0].Total.PromptTokens)
-	give(descTold, f.Account.PromptTokens)
+	give(descTold, f.Counted.PromptTokens)
 }

@@ -37,7 +37,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	if a == nil {
 		return s
 	}
-	f := a.figures(now, l.began)
+	f := a.figures(now)
 	s.Source, s.Message = api.ShadowTokenIDs, ""
 	if !a.ids {
 		s.Source = api.ShadowText
@@ -78,13 +78,7 @@ func (l *Live) lost() int64 {
 
 // figures are those at the moment that the account has reached: it waits for turns of
 // which nobody has told yet where they went.
-func (a *account) figures(now, began time.Time) shadow.Figures {
-	reached := now
-	if len(a.pending) > 0 {
-		reached = a.pending[0].at
-	}
-	return a.Figures(reached.Sub(began))
-}
+func (a *account) figures(now time.Time) shadow.Figures { return a.Figures(a.feed.Advance(now)) }
 
 // signed is the cache account's error with its sign.
 func signed(a shadow.Account) float64 {
@@ -201,7 +195,7 @@ func (l *Live) Decisions(limit int) api.DecisionList {
 		}
 		list.Decisions = append(list.Decisions, a.decision(d, mode, names))
 	}
-	f := a.figures(time.Now(), l.began)
+	f := a.figures(time.Now())
 	list.Choices = choices(mode, f.Choices)
 	return list
 }
