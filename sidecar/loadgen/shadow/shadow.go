@@ -36,6 +36,8 @@ type Options struct {
 	// what happens within it of a decision can have moved the costs.
 	Skew time.Duration
 	Seed uint64 // of what is left to chance
+
+	blind bool // there is no actual world, though workers are known
 }
 
 // DefaultOptions are for blocks of some size: all default policies, Dynamo's router as it comes,
@@ -55,7 +57,7 @@ const UnknownCapacity = 1 << 16
 const Window = time.Minute
 
 const (
-	mostConversations = 1 << 16 // that are remembered, at least
+	mostConversations = 1 << 15 // that are remembered, at least
 	fewestInferred    = 200     // requests from which the reuse of answers is inferred
 	inferredBy        = .005    // the share of the prompts' tokens by which one thing agrees better than the other
 	maxBlockTokens    = 1 << 16
@@ -223,6 +225,9 @@ func (s *Shadow) Begin(at time.Duration, r Request) *Flight {
 	s.pass(at)
 	if r.Worker != 0 && !slices.Contains(s.workers, r.Worker) {
 		s.SetWorkers(append(slices.Clone(s.workers), r.Worker))
+	}
+	if s.options.blind {
+		r.Worker = 0
 	}
 	f := s.flight(at, r)
 	s.reveal(f)

@@ -116,15 +116,11 @@ func TestAgainstTheSimulatedCluster(t *testing.T) {
 			for mode, f := range figures {
 				assert.Less(t, f.Account.Error(), .01, "%d workers, %s", workers, mode)
 				for _, p := range f.Policies {
-					bound, of := .01, mode
-					switch p.Policy.Name {
-					case "round_robin":
-						of = api.ModeRoundRobin
-					case "kv":
-						of = api.ModeKV
-					default:
+					of, is := map[string]api.Mode{"round_robin": api.ModeRoundRobin, "kv": api.ModeKV}[p.Policy.Name]
+					if !is {
 						continue
 					}
+					bound := .01
 					if of != mode {
 						bound = .02
 					}

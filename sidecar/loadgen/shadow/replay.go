@@ -1,0 +1,331 @@
+package shadow
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"kvbooth/sidecar/sim"
+	"kvbooth/sidecar/trace"
+)
+
+// Service is how long requests are taken to be in progress where a trace does not say it.
+type Service struct {
+	FirstToken time.Duration // from the request to its first token
+	PerToken   time.Duration // from then on, for each token of the answer
+}
+
+// DefaultService is a guess: half a second, and 25 ms a token.
+var DefaultService = Service{FirstToken: 500 * time.Millisecond, PerToken: 25 * time.Millisecond}
+
+// Source is a trace: a [trace.Reader] is one.
+type Source interface {
+	// Next is the next request in the order of time; io.EOF after the last one.
+	Next() (*trace.Record, error)
+}
+
+// Replay tells shadows of all requests of a trace, each of the options giving one, and returns their
+// figures at the end. It uses all cores. Requests without a conversation get one: see
+// [Threads]. heard, if not nil, hears now and then how many requests have been read. An error is the
+// source's, the context's, or an *[api.FieldError] of the options.
+func Replay(ctx context.Context, source Source, service Service, options []Options, heard func(requests int64)) ([]Figures, error) {
+	lanes, err := newLanes(options, runtime.GOMAXPROCS(0))
+	if err != nil {
+		return nil, err
+	}
+	var wg sync.WaitGroup
+	for _, l := range lanes {
+		wg.Go(l.run)
+	}
+	p := producer{service: service, lanes: lanes, threads: NewThreads(), heard: heard}
+	err = p.run(ctx, source)
+	for _, l := range lanes {
+		close(l.batches)
+	}
+	wg.Wait()
+	if err != nil {
+		return nil, err
+	}
+	return p.figures(options), nil
+}
+
+// lane is one goroutine's share of the policies.
+type lane struct {
+	batches chan []step
+	jobs    []*job
+	weight  int
+}
+
+// job is one shadow of a lane, with one of the policies of its options.
+type job struct {
+	shadow  *Shadow
+	setting int  // of the options
+	first   bool // of the setting: the one with the actual world
+	flights []*Flight
+}
+
+// step is something that happens to a request.
+type step struct {
+	at      time.Duration
+	kind    eventKind
+	request *request
+}
+
+// request is one of a trace. Its place is used again by later ones once it has ended.
+type request struct {
+	*trace.Record
+	conversation uint64
+	place        int
+	answers      bool // it has a first token
+}
+
+// newLanes deals the policies of all options out, so that all lanes have about as much to do. Each
+// policy is a job of its own: the caches of one are small enough for the processor's, those of all are not.
+func newLanes(options []Options, n int) ([]*lane, error) {
+	lanes := make([]*lane, n)
+	for i := range lanes {
+		lanes[i] = &lane{batches: make(chan []step, 4)}
+	}
+	for setting, o := range options {
+		alone := o
+		for i := range max(len(o.Policies), 1) {
+			if len(o.Policies) > 0 {
+				alone.Policies = o.Policies[i : i+1]
+			}
+			alone.Seed = o.Seed + uint64(i)
+			// Whether answers are found again is inferred from the actual world.
+			alone.blind = i > 0 && o.Answers != AnswersInferred
+			s, err := New(alone)
+			if err != nil {
+				return nil, err
+			}
+			least := slices.MinFunc(lanes, func(a, b *lane) int { return cmp.Compare(a.weight, b.weight) })
+			least.jobs = append(least.jobs, &job{shadow: s, setting: setting, first: i == 0})
+			for _, p := range alone.Policies {
+				least.weight += p.weight(len(o.Workers))
+			}
+		}
+	}
+	return lanes, nil
+}
+
+// weight is about what a policy costs.
+func (p Policy) weight(workers int) int {
+	if p.Kind == KV {
+		return 10 + 3*workers
+	}
+	return 10
+}
+
+func (l *lane) run() {
+	for batch := range l.batches {
+		for _, j := range l.jobs {
+			for i := range batch {
+				j.take(&batch[i])
+			}
+		}
+	}
+}
+
+func (j *job) take(s *step) {
+	q := s.request
+	switch s.kind {
+	case beginning:
+		for q.place >= len(j.flights) {
+			j.flights = append(j.flights, nil)
+		}
+		j.flights[q.place] = j.shadow.Begin(s.at, Request{
+			ID: q.ID, Blocks: q.Blocks, PromptTokens: q.PromptTokens, Conversation: q.conversation, Worker: sim.WorkerID(q.Worker),
+		})
+	case firstToken:
+		j.shadow.First(s.at, j.flights[q.place])
+	case ending:
+		j.shadow.End(s.at, j.flights[q.place], q.OutputTokens, q.Cached)
+	}
+}
+
+// producer makes steps of requests, in the order of time.
+type producer struct {
+	service Service
+	lanes   []*lane
+	threads *Threads
+	heard   func(int64)
+
+	ahead    steps // first tokens and ends to come
+	batch    []step
+	requests int64
+	end      time.Duration
+	places   []int // free ones
+	taken    int
+}
+
+const (
+	batchSteps = 4096
+	hearEvery  = 10_000
+)
+
+func (p *producer) run(ctx context.Context, source Source) error {
+	for {
+		record, err := source.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		for len(p.ahead) > 0 && p.ahead[0].at <= record.At {
+			p.give(heap.Pop(&p.ahead).(step))
+		}
+		p.begin(record)
+		if len(p.batch) >= batchSteps {
+			if err := p.send(ctx); err != nil {
+				return err
+			}
+		}
+		if p.requests++; p.heard != nil && p.requests%hearEvery == 0 {
+			p.heard(p.requests)
+		}
+	}
+	for len(p.ahead) > 0 {
+		p.give(heap.Pop(&p.ahead).(step))
+	}
+	if p.heard != nil {
+		p.heard(p.requests)
+	}
+	return p.send(ctx)
+}
+
+func (p *producer) begin(r *trace.Record) {
+	q := &request{Record: r, answers: !r.Timed || r.OutputTokens > 0}
+	full := min(len(r.Blocks), r.PromptTokens/r.BlockTokens)
+	q.conversation = p.threads.Of(r.Blocks[:full])
+	if n := len(p.places); n > 0 {
+		q.place = p.places[n-1]
+		p.places = p.places[:n-1]
+	} else {
+		q.place = p.taken
+		p.taken++
+	}
+	first, ended := r.FirstToken, r.Ended
+	if !r.Timed {
+		first = p.service.FirstToken
+		ended = first + time.Duration(r.OutputTokens)*p.service.PerToken
+	}
+	p.give(step{r.At, beginning, q})
+	if q.answers {
+		heap.Push(&p.ahead, step{r.At + first, firstToken, q})
+	}
+	heap.Push(&p.ahead, step{r.At + ended, ending, q})
+}
+
+func (p *producer) give(s step) {
+	p.batch = append(p.batch, s)
+	p.end = s.at
+	if s.kind == ending {
+		p.places = append(p.places, s.request.place)
+	}
+}
+
+func (p *producer) send(ctx context.Context) error {
+	for _, l := range p.lanes {
+		select {
+		case l.batches <- p.batch:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	p.batch = make([]step, 0, batchSteps+64)
+	return nil
+}
+
+// figures are those of the options, whose policies were dealt out.
+func (p *producer) figures(options []Options) []Figures {
+	all := make([]Figures, len(options))
+	found := map[int]map[string]PolicyFigures{}
+	for _, l := range p.lanes {
+		for _, j := range l.jobs {
+			f := j.shadow.Figures(p.end)
+			if found[j.setting] == nil {
+				found[j.setting] = map[string]PolicyFigures{}
+			}
+			if j.first {
+				all[j.setting] = f
+			}
+			for _, policy := range f.Policies {
+				found[j.setting][policy.Policy.Name] = policy
+			}
+		}
+	}
+	for i, o := range options {
+		all[i].Policies = all[i].Policies[:1:1]
+		for _, policy := range o.Policies {
+			all[i].Policies = append(all[i].Policies, found[i][policy.Name])
+		}
+	}
+	return all
+}
+
+// steps are a heap, the earliest first.
+type steps []step
+
+// Len, Less, Swap, Push and Pop implement [heap.Interface].
+func (h steps) Len() int { return len(h) }
+
+// Less is the order of time; of one moment, first tokens before ends, and then as the requests came.
+func (h steps) Less(i, j int) bool {
+	a, b := &h[i], &h[j]
+	if a.at != b.at {
+		return a.at < b.at
+	}
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.request.Line, b.request.Line)) < 0
+}
+
+// Swap swaps two.
+func (h steps) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push adds one.
+func (h *steps) Push(x any) { *h = append(*h, x.(step)) }
+
+// Pop takes the last one.
+func (h *steps) Pop() any {
+	last := (*h)[len(*h)-1]
+	(*h)[len(*h)-1] = step{}
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// Threads infers which requests belong to one conversation: the first one whose prompt begins with all
+// full blocks of an earlier request's prompt, and goes on, is the next turn of it. Where several go on from
+// there, as from a prompt that is nothing but a common opening, the others begin conversations of their
+// own. It remembers about the latest million requests.
+type Threads struct {
+	ends recent[uint64] // by the last full block of a prompt
+	last uint64
+}
+
+// NewThreads knows of no request.
+func NewThreads() *Threads { return &Threads{ends: newRecent[uint64](1 << 19)} }
+
+// Of is the conversation of the next request, by the full blocks of its prompt; 0 without any.
+func (t *Threads) Of(prompt []uint64) uint64 {
+	if len(prompt) == 0 {
+		return 0
+	}
+	end := prompt[len(prompt)-1]
+	for _, hash := range slices.Backward(prompt) {
+		if conversation, ok := t.ends.get(hash); ok {
+			t.ends.delete(hash)
+			t.ends.set(end, conversation)
+			return conversation
+		}
+	}
+	t.last++
+	t.ends.set(end, t.last)
+	return t.last
+}
