@@ -272,6 +272,7 @@ func (l *Live) adjust(now time.Time) {
 	if a == nil {
 		a = l.open(now, ids, size)
 		if a == nil {
+			l.await(now, ids)
 			return
 		}
 	}
