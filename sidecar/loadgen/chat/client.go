@@ -31,7 +31,7 @@ type Options struct {
 	// TokenIDs asks for the ids of each prompt's tokens, for [Request].OnPrompt, where the
 	// server tells them: some 40 kB a turn.
 	TokenIDs bool
-	CA     []byte // PEM; empty: the system's
+	CA       []byte // PEM; empty: the system's
 
 	ConnectTimeout    time.Duration // to open a connection, TLS included; 0 means 5 s
 	FirstTokenTimeout time.Duration // from sending to the first content chunk; 0 means 120 s

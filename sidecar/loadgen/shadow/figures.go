@@ -48,6 +48,8 @@ type Account struct {
 	MeasuredTokens int64 // found in the cache, as the worker said
 	HitTokens      int64 // as the actual world has them
 	LateTokens     int64 // the same as of the first token; see [Figures].Late
+
+	off, offLate int64 // the requests' deviations from what was measured, without their signs
 }
 
 func (a *Account) add(prompt, measured, hit, late int) {
@@ -56,6 +58,8 @@ func (a *Account) add(prompt, measured, hit, late int) {
 	a.MeasuredTokens += int64(measured)
 	a.HitTokens += int64(hit)
 	a.LateTokens += int64(late)
+	a.off += int64(max(hit-measured, measured-hit))
+	a.offLate += int64(max(late-measured, measured-late))
 }
 
 // MeasuredRatio is the measured hit rate, from 0 to 1.
@@ -67,7 +71,10 @@ func (a Account) Error() float64 {
 }
 
 func (a Account) minus(o Account) Account {
-	return Account{a.Requests - o.Requests, a.PromptTokens - o.PromptTokens, a.MeasuredTokens - o.MeasuredTokens, a.HitTokens - o.HitTokens, a.LateTokens - o.LateTokens}
+	return Account{
+		Requests: a.Requests - o.Requests, PromptTokens: a.PromptTokens - o.PromptTokens, MeasuredTokens: a.MeasuredTokens - o.MeasuredTokens,
+		HitTokens: a.HitTokens - o.HitTokens, LateTokens: a.LateTokens - o.LateTokens, off: a.off - o.off, offLate: a.offLate - o.offLate,
+	}
 }
 
 // read is the account with the hits of either moment.
@@ -78,8 +85,18 @@ func (a Account) read(late bool) Account {
 	return a
 }
 
-// least is the error of the reading that is nearer to what was measured.
-func (a Account) least() float64 { return min(a.read(false).Error(), a.read(true).Error()) }
+// deviation is by how much the requests' hits are off on average, from 0 to 1. Unlike in the
+// error, what is too much of one does not make up for what is too little of another: so
+// it tells hypotheses apart.
+func (a Account) deviation(late bool) float64 {
+	if late {
+		return ratio(a.offLate, a.PromptTokens)
+	}
+	return ratio(a.off, a.PromptTokens)
+}
+
+// least is the deviation of the reading that is nearer to what was measured.
+func (a Account) least() float64 { return min(a.deviation(false), a.deviation(true)) }
 
 // read is the sums with the hits of either moment.
 func (t Totals) read(late bool) Totals {

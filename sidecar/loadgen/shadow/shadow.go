@@ -28,6 +28,8 @@ type Options struct {
 	Policies    []Policy       // beside the actual one
 	Router      sim.Costs      // of the router in force, for "why this worker"; BlockTokens above hold
 	Answers     Answers
+	// Guess is what is thought of the engines at first, where it is inferred.
+	Guess Guess
 
 	// OpeningTokens are those of a prompt that opening_hash looks at: full blocks of them, and at
 	// least one.
@@ -39,6 +41,15 @@ type Options struct {
 
 	blind bool // there is no actual world, though workers are known
 }
+
+// Guess is what can be inferred of engines from the hits that were measured.
+type Guess struct {
+	Forgotten bool // blocks of answers are not found again
+	Late      bool // see [Figures].Late
+}
+
+// Guess is what is thought now, for the shadow of the same engines with other caches.
+func (s *Shadow) Guess() Guess { return Guess{Forgotten: !s.answers, Late: s.late} }
 
 // DefaultOptions are for blocks of some size: all default policies, Dynamo's router as it comes,
 // an opening of 1,024 tokens, and a skew of 50 ms.
@@ -152,6 +163,9 @@ func New(o Options) (*Shadow, error) {
 		return nil, err
 	}
 	s := &Shadow{options: o, capacity: UnknownCapacity, answers: o.Answers != AnswersForgotten, pasts: newRecent[past](mostConversations)}
+	if s.late = o.Guess.Late; o.Answers == AnswersInferred {
+		s.answers = !o.Guess.Forgotten
+	}
 	s.options.Router.BlockTokens = o.BlockTokens
 	s.actual = newWorld(s, Policy{Name: string(Actual), Kind: Actual}, o.Seed)
 	s.worlds = []*world{s.actual}
@@ -192,6 +206,10 @@ func (s *Shadow) SetWorkers(ids []sim.WorkerID) {
 	}
 	s.choices.clear()
 }
+
+// SetSkew says by how much the router may have seen requests earlier or later from now on;
+// see [Options].
+func (s *Shadow) SetSkew(d time.Duration) { s.choices.skew = d }
 
 // Workers are those that there are, in the order of the decisions' candidates.
 func (s *Shadow) Workers() []sim.WorkerID { return s.workers }
@@ -391,7 +409,7 @@ func (s *Shadow) measure(f *Flight, cachedTokens int) {
 			s.swap()
 		}
 	}
-	if s.account.Requests >= fewestInferred && s.account.read(!s.late).Error()+inferredBy < s.account.read(s.late).Error() {
+	if s.account.Requests >= fewestInferred && s.account.deviation(!s.late)+inferredBy < s.account.deviation(s.late) {
 		s.late = !s.late
 	}
 }

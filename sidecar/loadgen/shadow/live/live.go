@@ -25,6 +25,8 @@ const (
 	foresight = 10 * time.Second
 	// missing is how long a worker that nothing tells of is taken to be there still.
 	missing = 10 * time.Second
+	// leastSkew is by how much the router may have seen a turn earlier or later on a quiet machine.
+	leastSkew = 50 * time.Millisecond
 	// adjustEvery is how often the cluster is looked at.
 	adjustEvery = time.Second
 )
@@ -33,7 +35,7 @@ const (
 type Options struct {
 	Lane string
 	// Tells says whether the target tells the ids of prompts' tokens, and whether it tells
-	// which worker serves a turn.
+	// which worker serves a turn. It must not call the Live.
 	Tells func() (ids, workers bool)
 	// Cluster is what is known of the cluster.
 	Cluster func() api.Cluster
@@ -52,7 +54,8 @@ type Live struct {
 		events   []event
 		followed int   // turns that have not ended
 		lost     int64 // since the last reset
-		closed   bool  // nothing is followed at the moment
+		open     bool  // there is an account
+		closed   bool  // there is none, and will not be soon: nothing is followed
 		ids      bool  // the ids of tokens are wanted
 		serial   int64 // of the account
 	}
@@ -62,6 +65,7 @@ type Live struct {
 	account *account   // nil: there is none
 	problem string     // why
 	ratio   perToken
+	guess   shadow.Guess // of the engines, as the account before has it
 }
 
 // account is a shadow with what belongs to it.
@@ -74,6 +78,7 @@ type account struct {
 	ratio  float64 // bytes of text that stand for a token, where ids is false
 	size   size
 	seen   map[sim.WorkerID]time.Time // workers, and when they were heard of last
+	skew   time.Duration
 	rules  rules
 }
 
@@ -133,6 +138,7 @@ type Turn struct {
 	live   *Live
 	serial int64
 	ids    bool
+	sent   time.Time
 	Sent
 
 	// Of the goroutine that keeps the account.
@@ -154,14 +160,18 @@ func (l *Live) Follow(s Sent) *Turn {
 	if l.queue.closed {
 		return nil
 	}
+	if !l.queue.open { // nobody has looked since the target was probed, perhaps
+		ids, _ := l.opts.Tells()
+		l.asks(ids)
+	}
 	if l.queue.followed >= mostFollowed {
 		l.queue.lost++
 		return nil
 	}
 	l.queue.followed++
-	t := &Turn{live: l, serial: l.queue.serial, ids: l.queue.ids, Sent: s}
+	t := &Turn{live: l, serial: l.queue.serial, ids: l.queue.ids, sent: time.Now(), Sent: s}
 	if !t.ids {
-		l.put(event{at: time.Now(), kind: routed, turn: t})
+		l.put(event{at: t.sent, kind: routed, turn: t})
 	}
 	return t
 }
@@ -240,10 +250,10 @@ func (l *Live) Reset() {
 
 // drop gives the account up. The lock is held.
 func (l *Live) drop() {
-	l.account = nil
+	l.guess, l.account = l.account.Guess(), nil
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
-	l.queue.events, l.queue.lost = nil, 0
+	l.queue.open, l.queue.events, l.queue.lost = false, nil, 0
 	l.queue.serial++
 }
 
@@ -315,7 +325,7 @@ func (l *Live) asks(ids bool) {
 // open begins an account. The lock is held.
 func (l *Live) open(now time.Time, ids bool, size size) *account {
 	o := shadow.DefaultOptions(size.tokens)
-	o.Workers, o.Capacity = size.workers, size.blocks
+	o.Workers, o.Capacity, o.Guess = size.workers, size.blocks, l.guess
 	s, err := shadow.New(o)
 	if err != nil {
 		l.problem = "the cluster tells sizes that cannot be: " + err.Error()
@@ -324,7 +334,7 @@ func (l *Live) open(now time.Time, ids bool, size size) *account {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	l.asks(ids)
-	l.queue.closed = false
+	l.queue.open, l.queue.closed = true, false
 	l.account = &account{Shadow: s, feed: shadow.NewFeed(s, patience), serial: l.queue.serial, since: now, ids: ids, ratio: l.ratio.inUse(), size: size, seen: map[sim.WorkerID]time.Time{}}
 	l.problem = ""
 	l.opts.Log.Info("other routers are followed in the shadow", "lane", l.opts.Lane, "workers", len(size.workers), "block_tokens", size.tokens, "worker_blocks", size.blocks, "token_ids", ids)
@@ -359,6 +369,7 @@ func (l *Live) take(a *account, e *event) {
 	}
 	switch e.kind {
 	case routed:
+		a.late(e.at.Sub(t.sent))
 		r := shadow.Request{ID: t.ID, Conversation: number(t.Conversation), Worker: sim.WorkerID(t.Instance)}
 		if t.ids {
 			r.Blocks, r.PromptTokens = blocksOfIDs(a.size.tokens, e.ids), len(e.ids)
@@ -399,6 +410,14 @@ func (l *Live) take(a *account, e *event) {
 			a.rules.ended(t, &e.result, a.size.tokens)
 		}
 	}
+}
+
+// late hears how long after a turn was sent it was told what the router had read. When it chose
+// lies in between, so that much the account may be off: far more on a machine that is too
+// busy than on another. A long delay is forgotten within some hundred turns.
+func (a *account) late(delay time.Duration) {
+	a.skew = max(leastSkew, delay, a.skew*98/100)
+	a.SetSkew(a.skew)
 }
 
 // lose counts a turn that could not be followed.

@@ -42,7 +42,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	if !a.ids {
 		s.Source = api.ShadowText
 		s.Message = fmt.Sprintf("the target does not tell the ids of prompts' tokens, so blocks of %.0f bytes of text stand for blocks of %d tokens (%.2f bytes a token on average): "+
-			"hit rates may be off by about a point more, and a cache that is full may drop other blocks", a.ratio*float64(a.size.tokens), a.size.tokens, a.ratio)
+			"hit rates may be off by some two points more, and a full cache may drop other blocks than we think", a.ratio*float64(a.size.tokens), a.size.tokens, a.ratio)
 	}
 	s.Since, s.Seconds = &a.since, min(shadow.Window, now.Sub(a.since)).Seconds()
 	s.Lost = int(l.lost())
