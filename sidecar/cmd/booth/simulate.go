@@ -60,6 +60,10 @@ type simulateCmd struct {
 	ThinkTime          *time.Duration `group:"Workload" placeholder:"TIME" help:"Between an answer and the next question, such as 10s."`
 	StartRate          *float64       `group:"Workload" placeholder:"RATE" help:"New conversations a second at most."`
 
+	Trace          string  `group:"Trace" placeholder:"FILE" help:"Run the cluster by the requests of a trace and their times, instead of by conversations: Dynamo's request trace, or JSON lines in the form of Mooncake; may be compressed by gzip. Its blocks are the cache's, which holds as many tokens as without it."`
+	TraceBlockSize int     `group:"Trace" placeholder:"TOKENS" help:"Tokens of a block in a trace of Mooncake's form; 512 unless given."`
+	TraceSpeed     float64 `group:"Trace" default:"1" placeholder:"X" help:"How many times faster than recorded the requests come."`
+
 	Output   []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write all figures to FILE.csv or FILE.json, which has each run, too. May be given more than once."`
 	Baseline []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write FILE.csv or FILE.json as a baseline that the load generator can import and compare with; it says that it is simulated. May be given more than once."`
 	Compare  string   `group:"Results" placeholder:"NAME" help:"Show recorded results beside the simulated ones: ${baselines}."`
@@ -78,6 +82,9 @@ func (c *simulateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) erro
 	plan, err := c.plan()
 	if err != nil {
 		return flagOf(err)
+	}
+	if c.Trace != "" {
+		return c.replay(ctx, out, plan)
 	}
 	runs := plan.grid.Runs()
 	bar := out.bar(runs, "simulating")

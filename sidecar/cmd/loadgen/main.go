@@ -69,6 +69,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		}
 	case config.Compared:
 		return exitCode(stderr, compare(ctx, conf, stdout))
+	case config.Shadowed:
+		return exitCode(stderr, shadowTrace(ctx, conf, stdout, stderr))
 	default:
 		return exitCode(stderr, serve(ctx, conf, stdout, stderr))
 	}

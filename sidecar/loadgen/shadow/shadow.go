@@ -69,7 +69,7 @@ const Window = time.Minute
 
 const (
 	mostConversations = 1 << 15 // that are remembered, at least
-	fewestInferred    = 200     // requests from which the reuse of answers is inferred
+	fewestInferred    = 50      // requests from which the reuse of answers is inferred
 	inferredBy        = .005    // the share of the prompts' tokens by which one thing agrees better than the other
 	maxBlockTokens    = 1 << 16
 	maxCapacity       = 1 << 28

@@ -95,9 +95,9 @@ func (l *Loop) Between(from, to time.Duration) Figures {
 		prompt += t.PromptTokens
 		cached += t.CachedTokens
 	}
-	f.TTFT50, f.TTFT95 = percentiles(ttft)
-	f.TPOT50, f.TPOT95 = percentiles(tpot)
-	f.Latency50, f.Latency95 = percentiles(latency)
+	f.TTFT50, f.TTFT95 = Percentiles(ttft)
+	f.TPOT50, f.TPOT95 = Percentiles(tpot)
+	f.Latency50, f.Latency95 = Percentiles(latency)
 	f.Hit = float64(cached) / float64(prompt)
 	seconds := l.seconds[min(int(from/time.Second), len(l.seconds)):min(int(to/time.Second), len(l.seconds))]
 	for _, s := range seconds {
@@ -189,9 +189,9 @@ var Fields = []func(*Figures) *float64{
 	func(f *Figures) *float64 { return &f.Full },
 }
 
-// percentiles are the median and the 95th percentile, by linear interpolation between
-// the two nearest values, as package stats has them; NaN of none.
-func percentiles(values []float64) (p50, p95 float64) {
+// Percentiles are the median and the 95th percentile of values, which it sorts, by linear
+// interpolation between the two nearest, as package stats has them; NaN of none.
+func Percentiles(values []float64) (p50, p95 float64) {
 	slices.Sort(values)
 	at := func(p float64) float64 {
 		if len(values) == 0 {

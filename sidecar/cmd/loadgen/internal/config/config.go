@@ -70,6 +70,7 @@ type Config struct {
 
 	Sweep   *Sweep   `kong:"-"` // of the commands trial, sweep and capacity alone
 	Compare *Compare `kong:"-"` // of the command compare alone
+	Shadow  *Shadow  `kong:"-"` // of the command shadow alone
 }
 
 // Target is the server under load, and how long to wait for it.
@@ -132,7 +133,7 @@ type End struct {
 	Duration time.Duration `default:"0s" min:"0s" max:"8760h" help:"How long to run: then the program prints a summary and ends. It begins at once, as with start. 0s: until it is stopped."`
 	Requests int           `default:"0" min:"0" max:"1000000000" help:"How many turns to wait for that end well or fail: then the program prints a summary and ends. It begins at once, as with start. 0: any number."`
 	FailIf   []string      `name:"fail_if" form:"condition" placeholder:"CONDITION" help:"Conditions by which the run fails (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. In a shell, quote them."`
-	Output   []string      `form:"output" placeholder:"FILE" help:"Files to write at the end: a name in .json or .html gets the summary, one in .csv the turns. With trial, sweep, capacity and compare, the report: as JSON, TSV, Markdown (.md) or HTML."`
+	Output   []string      `form:"output" placeholder:"FILE" help:"Files to write at the end: a name in .json or .html gets the summary, one in .csv the turns. With trial, sweep, capacity and compare, the report: as JSON, TSV, Markdown (.md) or HTML; with shadow, as JSON, CSV, Markdown or HTML."`
 }
 
 // Conditions are those of FailIf, which have their form already.
@@ -292,6 +293,7 @@ const (
 	Levels   Command = "sweep"
 	Capacity Command = "capacity"
 	Compared Command = "compare"
+	Shadowed Command = "shadow"
 )
 
 // WorkloadSettings gives the settings that a lane starts with.

@@ -45,6 +45,7 @@ type grammar struct {
 	Sweep    levelsFlags   `cmd:"" help:"Measure modes at several concurrencies."`
 	Capacity capacityFlags `cmd:"" help:"Find how many conversations each mode sustains within the SLOs."`
 	Compare  compareFlags  `cmd:"" help:"Compare two results, and measure nothing."`
+	Shadow   shadowFlags   `cmd:"" help:"Say what other routers would have found in the caches on the requests of a trace."`
 
 	hook func(*kong.Context) error
 }

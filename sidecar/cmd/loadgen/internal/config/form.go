@@ -38,7 +38,7 @@ var forms = map[string]form{
 	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
 	"endpoint":       {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
 	"condition":      {report.Allowed(), readCondition},
-	"output":         {report.AllowedOutput + "; with trial, sweep, capacity and compare, " + report.AllowedReport, readOutput},
+	"output":         {report.AllowedOutput + "; with trial, sweep, capacity and compare, " + report.AllowedReport + "; with shadow, " + report.AllowedShadow, readOutput},
 	"level":          {"a whole number, " + api.SweepLimits["levels"].String(), whole("concurrency")},
 	"offer":          {"a mode or mode/speculation, such as kv or kv/eagle3", readOffer},
 }
@@ -116,7 +116,8 @@ func readCondition(s string) (string, error) {
 }
 
 func readOutput(s string) (string, error) {
-	if _, ok := report.FormatOf(s); !ok && !report.IsOutput(s) {
+	_, shadow := report.ShadowFormat(s)
+	if _, ok := report.FormatOf(s); !ok && !shadow && !report.IsOutput(s) {
 		return "", errForm
 	}
 	return readPath(s)

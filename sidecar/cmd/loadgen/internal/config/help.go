@@ -30,10 +30,12 @@ Examples:
       decide whether kv is better than round_robin with 120 conversations
   loadgen compare h200x3-tp1-llama70b-fp8 h200x3-tp1-llama70b-fp8 --a-mode round_robin --b-mode kv
       print the report on two results
+  loadgen shadow requests.jsonl --workers 8 --blocks 4000
+      say what other routers would have found in the caches on recorded traffic
   loadgen check --config booth.yaml
       say what is wrong with a file, and start nothing
 
-loadgen help trial, sweep, capacity and compare list the flags that these have besides.
+loadgen help trial, sweep, capacity, compare and shadow list the flags that these have besides.
 
 Exit codes: 0 all is well; 1 the load generator itself failed (of health: not
 ready); 2 nothing has started, since something must be changed first; 3 a condition
@@ -56,6 +58,17 @@ an answer: undecided, unfinished, cancelled, or nothing was measured.
 const besidesCompare = `
 Besides, it takes --output for files of the report, --data-dir where the baselines
 of a load generator are (it may run meanwhile), and --slo-ttft and --slo-tpot.
+`
+
+const besidesShadow = `
+It reads the request trace of NVIDIA Dynamo (DYN_REQUEST_TRACE=1 DYN_REQUEST_TRACE_SINKS=file) and
+JSON lines in the form of Mooncake (timestamp in ms, input_length, output_length, hash_ids), plain
+or compressed by gzip. It says what the caches would have held, and how evenly requests would have
+been spread; of latency it says nothing.
+Besides, it takes --output for files of the report (.json, .csv, .md, .html).
+
+Exit codes: 0 all is well; 1 the file could not be read to its end, or a report not be written;
+2 nothing was read, since something must be changed first.
 `
 
 // printHelp is kong's help of the whole program, whatever the command, with
@@ -83,8 +96,11 @@ func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
 		return err
 	}
 	text := besides
-	if c == Compared {
+	switch c {
+	case Compared:
 		text = besidesCompare
+	case Shadowed:
+		text = besidesShadow
 	}
 	_, err := fmt.Fprint(ctx.Stdout, text)
 	return err

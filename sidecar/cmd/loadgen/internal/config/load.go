@@ -141,7 +141,7 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if err := l.checkCertificate(&c); err != nil {
 		return nil, err
 	}
-	c.Sweep, c.Compare = l.sweep(ctx, &c), l.compare(ctx)
+	c.Sweep, c.Compare, c.Shadow = l.sweep(ctx, &c), l.compare(ctx), l.shadow(ctx)
 	if err := c.Check(); err != nil {
 		return nil, err
 	}

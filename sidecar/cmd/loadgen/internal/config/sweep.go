@@ -75,7 +75,7 @@ type (
 var kinds = map[Command]api.SweepKind{Trial: api.SweepTrial, Levels: api.SweepLevels, Capacity: api.SweepCapacity}
 
 // own says whether a command has flags of its own.
-func (c Command) own() bool { return kinds[c] != "" || c == Compared }
+func (c Command) own() bool { return kinds[c] != "" || c == Compared || c == Shadowed }
 
 // commandOf is the command that was given.
 func commandOf(ctx *kong.Context) Command {
@@ -212,6 +212,12 @@ func (c *Config) checkSweep() error {
 func (c *Config) checkOutput() error {
 	reports := c.Sweep != nil || c.Compare != nil
 	for _, path := range c.Output {
+		if c.Shadow != nil {
+			if _, ok := report.ShadowFormat(path); !ok {
+				return api.Refuse("output", path, report.AllowedShadow)
+			}
+			continue
+		}
 		if _, ok := report.FormatOf(path); reports && !ok {
 			return api.Refuse("output", path, report.AllowedReport)
 		}

@@ -118,7 +118,7 @@ func TestCompareRequest(t *testing.T) {
 // The help of a command lists its own flags alone, and the general help all commands.
 func TestHelpOfCommands(t *testing.T) {
 	m := newModel(Config{}, io.Discard)
-	for _, command := range []Command{Trial, Levels, Capacity, Compared} {
+	for _, command := range []Command{Trial, Levels, Capacity, Compared, Shadowed} {
 		require.True(t, command.own())
 		var out, other bytes.Buffer
 		_, got, err := Load([]string{"help", string(command)}, nil, &out)
@@ -140,7 +140,7 @@ func TestHelpOfCommands(t *testing.T) {
 	var out bytes.Buffer
 	_, _, err := Load([]string{"help"}, nil, &out)
 	require.NoError(t, err)
-	for _, want := range []string{"\n  trial ", "\n  sweep ", "\n  capacity ", "\n  compare "} {
+	for _, want := range []string{"\n  trial ", "\n  sweep ", "\n  capacity ", "\n  compare ", "\n  shadow "} {
 		require.Contains(t, out.String(), want)
 	}
 }

@@ -101,6 +101,15 @@ func (o Outputs) WriteReports(write func(io.Writer, api.ReportFormat) error) err
 	})
 }
 
+// WriteShadow writes the shadow of a trace into each file, in the format that its name ends in,
+// and closes it. The error names every file that was not written.
+func (o Outputs) WriteShadow(r *Shadow) error {
+	return o.each(func(f *os.File) error {
+		format, _ := ShadowFormat(f.Name()) // as the configuration has made sure
+		return r.Write(f, format)
+	})
+}
+
 // each has every file written anew, and closes it.
 func (o Outputs) each(write func(*os.File) error) error {
 	var all []error

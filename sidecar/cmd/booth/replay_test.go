@@ -1,0 +1,53 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A trace's requests run the simulated cluster, once a mode, and all of it says that it is simulated.
+func TestSimulateATrace(t *testing.T) {
+	dir := t.TempDir()
+	document, table := filepath.Join(dir, "r.json"), filepath.Join(dir, "r.csv")
+	code, out, errOut := simulate(t, "--trace=../../trace/testdata/dynamo.jsonl --modes=kv,round_robin", "--output="+document+" --output="+table)
+	require.Equal(t, success, code, errOut)
+	assert.Regexp(t, `^Simulated, not measured: h200-tp1 \(.*\), 3 × H200, caches of 11119 blocks of 32 tokens, run by the requests of dynamo.jsonl\.\n`, out)
+	assert.Regexp(t, `(?m)^simulated: mode +requests +TTFT p50, ms`, out)
+	assert.Regexp(t, `(?m)^kv +6 +\d+ +\d+ .* 32\.6 `, out, "as the real one found")
+	var r replayed
+	data, err := os.ReadFile(document)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, &r))
+	assert.True(t, r.Simulated)
+	require.Len(t, r.Modes, 2)
+	assert.InDelta(t, .326, r.Modes[0].Hit, .001)
+	assert.Positive(t, *r.Modes[0].TPOT50)
+	rows, err := os.ReadFile(table)
+	require.NoError(t, err)
+	assert.Regexp(t, `^simulated_mode,requests,ttft_p50_ms,.*\nkv,6,.*\nround_robin,6,.*\n$`, string(rows))
+
+	fast, again, _ := simulate(t, "--trace=../../trace/testdata/dynamo.jsonl --trace-speed=.01 --kv-tokens=64000")
+	require.Equal(t, success, fast)
+	assert.Contains(t, again, "caches of 2000 blocks of 32 tokens")
+}
+
+func TestSimulateATraceRefuses(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.jsonl")
+	require.NoError(t, os.WriteFile(empty, []byte("{}\n"), 0o600))
+	for flags, message := range map[string]string{
+		"--trace=nothing.jsonl": "trace: nothing.jsonl is not allowed: a file that can be read",
+		"--trace=" + empty:      "a trace with requests; line 1: timestamp: missing",
+		"--trace=../../trace/testdata/dynamo.jsonl --concurrency=60":      "concurrency: given is not allowed: not with --trace",
+		"--trace=../../trace/testdata/dynamo.jsonl --trace-speed=0":       "trace-speed: 0 is not allowed",
+		"--trace=../../trace/testdata/dynamo.jsonl --trace-block-size=-1": "trace-block-size: -1 is not allowed",
+	} {
+		code, _, errOut := simulate(t, flags)
+		assert.Equal(t, badInput, code, flags)
+		assert.Contains(t, errOut, message)
+	}
+}

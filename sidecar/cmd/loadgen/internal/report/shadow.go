@@ -1,0 +1,349 @@
+package report
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kvbooth/sidecar/loadgen/chart"
+	"kvbooth/sidecar/loadgen/shadow"
+	"kvbooth/sidecar/trace"
+)
+
+// AllowedShadow says what --output takes where a shadow of a trace is written.
+const AllowedShadow = "a file whose name ends in .json, .csv, .md or .html"
+
+// ShadowFormats are those of such a report.
+var ShadowFormats = []string{"md", "json", "csv", "html"}
+
+// ShadowFormat is the format of a file by its name.
+func ShadowFormat(path string) (string, bool) {
+	f := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
+	return f, slices.Contains(ShadowFormats, f)
+}
+
+// Shadow is what other routers would have found in the caches on the requests of a trace.
+type Shadow struct {
+	Program     string         `json:"program"`
+	Trace       ShadowTrace    `json:"trace"`
+	Assumptions []string       `json:"assumptions"`
+	Setting     ShadowSetting  `json:"setting"`
+	Policies    []ShadowPolicy `json:"policies"`
+	Account     *ShadowAccount `json:"account,omitempty"`
+	Choices     *ShadowChoices `json:"choices,omitempty"`
+	// ByCapacity and ByWorkers are the curves: one of the two changes, the other is as in Setting.
+	ByCapacity []ShadowPoint `json:"by_capacity,omitempty"`
+	ByWorkers  []ShadowPoint `json:"by_workers,omitempty"`
+}
+
+// ShadowTrace is what was read.
+type ShadowTrace struct {
+	File       string   `json:"file"`
+	Form       string   `json:"form"`
+	Requests   int64    `json:"requests"`
+	Seconds    float64  `json:"seconds"` // from the first request to the last end
+	Lines      int64    `json:"lines"`
+	Unused     int64    `json:"unused_lines"`
+	Notes      []string `json:"unused_notes,omitempty"` // the first of them
+	Disordered int64    `json:"disordered_lines"`
+	Cut        bool     `json:"cut"`
+}
+
+// ShadowSetting are the caches.
+type ShadowSetting struct {
+	Workers     int `json:"workers"`
+	Blocks      int `json:"blocks"` // of one worker's cache
+	BlockTokens int `json:"block_tokens"`
+}
+
+// ShadowPolicy is one router's row.
+type ShadowPolicy struct {
+	Policy        string  `json:"policy"`
+	Requests      int64   `json:"requests"`
+	PromptTokens  int64   `json:"prompt_tokens"`
+	HitTokens     int64   `json:"hit_tokens"`
+	HitRatio      float64 `json:"hit_ratio"`
+	PrefillTokens int64   `json:"prefill_tokens"`
+	// Spread is of requests in progress, most less fewest over the workers, averaged over time; absent
+	// for "best".
+	Spread  *float64 `json:"inflight_spread,omitempty"`
+	Crowded int64    `json:"crowded_requests"` // for which the worker's cache had no room
+}
+
+// ShadowAccount is the cache account's error.
+type ShadowAccount struct {
+	Requests      int64   `json:"requests"`
+	MeasuredRatio float64 `json:"measured_ratio"`
+	ModelledRatio float64 `json:"modelled_ratio"`
+	Error         float64 `json:"error"`
+}
+
+// ShadowChoices is the choice account.
+type ShadowChoices struct {
+	Turns     int     `json:"turns"`
+	Agreed    int     `json:"agreed"`
+	Tied      int     `json:"tied"`
+	Clear     int     `json:"clear"`
+	Agreement float64 `json:"clear_agreement"`
+	Coverage  float64 `json:"clear_coverage"`
+}
+
+// ShadowPoint is one point of all curves.
+type ShadowPoint struct {
+	Workers int                `json:"workers"`
+	Blocks  int                `json:"blocks"`
+	Hit     map[string]float64 `json:"hit_ratio"` // by policy
+}
+
+// MaxCacheError is the cache account's error from which on figures of other policies are not to be
+// trusted.
+const MaxCacheError = .03
+
+// NewShadow makes the report on a replay.
+func NewShadow(program, file string, s trace.Summary, f shadow.Figures, blockTokens int) *Shadow {
+	r := &Shadow{
+		Program: program,
+		Trace: ShadowTrace{
+			File: filepath.Base(file), Form: string(s.Form), Requests: s.Requests, Seconds: f.At.Seconds(), Lines: s.Lines,
+			Unused: s.Unused, Disordered: s.Disordered, Cut: s.Cut,
+		},
+		Setting: ShadowSetting{f.Workers, f.Capacity, blockTokens},
+	}
+	for _, n := range s.Notes {
+		r.Trace.Notes = append(r.Trace.Notes, n.Error())
+	}
+	for _, p := range f.Policies {
+		if p.Policy.Kind == shadow.Actual && p.Total.Requests == 0 {
+			continue // nobody knows the real workers
+		}
+		row := ShadowPolicy{
+			Policy: p.Policy.Name, Requests: p.Total.Requests, PromptTokens: p.Total.PromptTokens, HitTokens: p.Total.HitTokens,
+			HitRatio: p.Total.HitRatio(), PrefillTokens: p.Total.PrefillTokens(), Crowded: p.Total.Crowded,
+		}
+		if p.Policy.Kind != shadow.Best {
+			row.Spread = new(p.Total.Spread())
+		}
+		r.Policies = append(r.Policies, row)
+	}
+	if a := f.Account; a.Requests > 0 {
+		r.Account = &ShadowAccount{a.Requests, a.MeasuredRatio(), float64(a.HitTokens) / float64(a.PromptTokens), a.Error()}
+	}
+	if c := f.Choices; c.Turns > 0 {
+		r.Choices = &ShadowChoices{c.Turns, c.Agreed, c.Tied, c.Clear, c.Agreement(), c.Coverage()}
+	}
+	return r
+}
+
+// NewShadowPoint is a point of the curves.
+func NewShadowPoint(o shadow.Options, f shadow.Figures) ShadowPoint {
+	p := ShadowPoint{Workers: len(o.Workers), Blocks: o.Capacity, Hit: map[string]float64{}}
+	for _, policy := range f.Policies {
+		if policy.Policy.Kind != shadow.Actual {
+			p.Hit[policy.Policy.Name] = policy.Total.HitRatio()
+		}
+	}
+	return p
+}
+
+// Write writes all of the report in a format.
+func (r *Shadow) Write(w io.Writer, format string) error {
+	switch format {
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	case "csv":
+		return r.writeCSV(w)
+	case "html":
+		return r.writeHTML(w)
+	}
+	if err := r.WriteTable(w); err != nil {
+		return err
+	}
+	return r.WriteCurves(w)
+}
+
+func (r *Shadow) writeCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
+	_ = c.Write([]string{"part", "policy", "workers", "blocks", "hit_ratio", "prefill_tokens", "inflight_spread", "crowded_requests"})
+	for _, p := range r.Policies {
+		spread := ""
+		if p.Spread != nil {
+			spread = number(*p.Spread)
+		}
+		_ = c.Write([]string{
+			"policies", p.Policy, strconv.Itoa(r.Setting.Workers), strconv.Itoa(r.Setting.Blocks), number(p.HitRatio),
+			strconv.FormatInt(p.PrefillTokens, 10), spread, strconv.FormatInt(p.Crowded, 10),
+		})
+	}
+	for _, curve := range r.curves() {
+		for _, p := range curve.points {
+			for _, name := range policyNames(p) {
+				_ = c.Write([]string{curve.part, name, strconv.Itoa(p.Workers), strconv.Itoa(p.Blocks), number(p.Hit[name]), "", "", ""})
+			}
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// policyNames are those of a point, the best possible last.
+func policyNames(p ShadowPoint) (names []string) {
+	for _, policy := range shadow.DefaultPolicies() {
+		if _, ok := p.Hit[policy.Name]; ok {
+			names = append(names, policy.Name)
+		}
+	}
+	return names
+}
+
+// shadowCurve is one of the two.
+type shadowCurve struct {
+	part, title, across string
+	points              []ShadowPoint
+	at                  func(ShadowPoint) int
+}
+
+func (r *Shadow) curves() (all []shadowCurve) {
+	s := r.Setting
+	if len(r.ByCapacity) > 0 {
+		all = append(all, shadowCurve{
+			"by_capacity", fmt.Sprintf("Hit rate against capacity, %s", plural(s.Workers, "worker")), "blocks of one worker", r.ByCapacity,
+			func(p ShadowPoint) int { return p.Blocks },
+		})
+	}
+	if len(r.ByWorkers) > 0 {
+		all = append(all, shadowCurve{
+			"by_workers", fmt.Sprintf("Hit rate against workers, %d blocks each", s.Blocks), "workers", r.ByWorkers,
+			func(p ShadowPoint) int { return p.Workers },
+		})
+	}
+	return all
+}
+
+// Facts are the sentences above the table: what was read, and what was assumed.
+func (r *Shadow) Facts() []string {
+	t, s := r.Trace, r.Setting
+	facts := []string{
+		fmt.Sprintf("%d requests in %.0f s, read from %d lines (%s form).", t.Requests, t.Seconds, t.Lines, t.Form),
+		fmt.Sprintf("%s with a KV cache of %d blocks of %d tokens each (%d tokens).", plural(s.Workers, "worker"), s.Blocks, s.BlockTokens, s.Blocks*s.BlockTokens),
+	}
+	return append(facts, r.Assumptions...)
+}
+
+// Doubts are the sentences about what limits the figures.
+func (r *Shadow) Doubts() (doubts []string) {
+	t := r.Trace
+	if t.Unused > 0 {
+		doubts = append(doubts, fmt.Sprintf("%d of %d lines could not be used. The first:", t.Unused, t.Lines))
+		doubts = append(doubts, t.Notes...)
+	}
+	if t.Cut {
+		doubts = append(doubts, "The trace ends in the middle of a line, or of its compression; what is before it was used.")
+	}
+	if t.Disordered > 0 {
+		doubts = append(doubts, fmt.Sprintf("%d lines were out of order and were put back.", t.Disordered))
+	}
+	if a := r.Account; a != nil {
+		doubts = append(doubts, fmt.Sprintf("Cache account: the real choices give a hit rate of %s here; the workers reported %s (%d requests, error %.1f points).",
+			percent(a.ModelledRatio), percent(a.MeasuredRatio), a.Requests, 100*a.Error))
+		if a.Error > MaxCacheError {
+			doubts = append(doubts, fmt.Sprintf("That is more than %.0f points: do not trust the other policies' figures. Check the capacity, and whether answers are found again (--answers).", 100*MaxCacheError))
+		}
+	}
+	if c := r.Choices; c != nil {
+		doubts = append(doubts, fmt.Sprintf("Choice account: in %s of the %d turns with a clear margin the router chose the worker that the kv formula gives (%s of turns are clear; %d of all %d agree, %d are ties).",
+			percent(c.Agreement), c.Clear, percent(c.Coverage), c.Agreed, c.Turns, c.Tied))
+	}
+	for _, p := range r.Policies {
+		if crowded := float64(p.Crowded) / float64(max(p.Requests, 1)); crowded > .01 {
+			doubts = append(doubts, fmt.Sprintf("%s: for %s of the requests the cache had no room beside those in progress. An engine would have let them wait.", p.Policy, percent(crowded)))
+		}
+	}
+	return doubts
+}
+
+// WriteTable writes the first part as Markdown: facts, table and doubts.
+func (r *Shadow) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Other routers on %s\n\n", r.Trace.File)
+	for _, fact := range r.Facts() {
+		fmt.Fprintf(&b, "- %s\n", fact)
+	}
+	fmt.Fprintf(&b, "\n| %-20s | hit rate | tokens to prefill | in-flight spread |\n|%s|---------:|------------------:|-----------------:|\n", "policy", strings.Repeat("-", 22))
+	for _, p := range r.Policies {
+		fmt.Fprintf(&b, "| %-20s | %8s | %17d | %16s |\n", p.Policy, percent(p.HitRatio), p.PrefillTokens, p.spread())
+	}
+	b.WriteByte('\n')
+	for _, doubt := range r.Doubts() {
+		fmt.Fprintf(&b, "- %s\n", doubt)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p ShadowPolicy) spread() string {
+	if p.Spread == nil {
+		return "–"
+	}
+	return strconv.FormatFloat(*p.Spread, 'f', 1, 64)
+}
+
+// WriteCurves writes the second part as Markdown: nothing without curves.
+func (r *Shadow) WriteCurves(w io.Writer) error {
+	var b strings.Builder
+	for _, c := range r.curves() {
+		names := policyNames(c.points[0])
+		fmt.Fprintf(&b, "\n## %s\n\n| %s | %s |\n|---:|%s\n", c.title, c.across, strings.Join(names, " | "), strings.Repeat("---:|", len(names)))
+		for _, p := range c.points {
+			fmt.Fprintf(&b, "| %d |", c.at(p))
+			for _, name := range names {
+				fmt.Fprintf(&b, " %s |", percent(p.Hit[name]))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+//go:embed shadow.html.tmpl
+var shadowText string
+
+var shadowPage = template.Must(template.New("shadow").Parse(shadowText))
+
+func (r *Shadow) writeHTML(w io.Writer) error {
+	type row struct{ Policy, Hit, Prefill, Spread string }
+	var rows []row
+	for _, p := range r.Policies {
+		rows = append(rows, row{p.Policy, percent(p.HitRatio), strconv.FormatInt(p.PrefillTokens, 10), p.spread()})
+	}
+	var charts []chart.Chart
+	for _, c := range r.curves() {
+		var series []chart.Series
+		for _, name := range policyNames(c.points[0]) {
+			s := chart.Series{Name: name}
+			for _, p := range c.points {
+				s.Points = append(s.Points, chart.Point{Level: c.at(p), Value: 100 * p.Hit[name]})
+			}
+			series = append(series, s)
+		}
+		drawn := chart.Levels(c.title, "%", 0, series...)
+		drawn.XName = c.across
+		charts = append(charts, drawn)
+	}
+	return shadowPage.Execute(w, struct {
+		*Shadow
+		Rows   []row
+		Charts []chart.Chart
+		Style  template.CSS
+	}{r, rows, charts, chart.CSS})
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/cmd/loadgen/internal/report"
+)
+
+// shadowed runs loadgen shadow.
+func shadowed(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = run(t.Context(), append([]string{"shadow"}, args...), nil, &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+// twoTurns are conversations of two turns, the second of which comes when the first one has
+// ended: 1,024 tokens, then 1,536 that begin with them.
+func twoTurns(conversations int) string {
+	var b strings.Builder
+	for k := range conversations {
+		fmt.Fprintf(&b, `{"timestamp": %d, "input_length": 1024, "output_length": 10, "hash_ids": [%d, %d]}`+"\n", k*20_000, 10*k, 10*k+1)
+		fmt.Fprintf(&b, `{"timestamp": %d, "input_length": 1536, "output_length": 10, "hash_ids": [%d, %d, %d]}`+"\n", k*20_000+5000, 10*k, 10*k+1, 10*k+2)
+	}
+	return b.String()
+}
+
+func written(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "trace.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// Every report has the same figures: of 2,560 tokens a conversation, a second turn finds 1,024 if
+// it comes back.
+func TestShadowOfATrace(t *testing.T) {
+	dir := t.TempDir()
+	files := []string{"r.json", "r.csv", "r.md", "r.html"}
+	args := []string{written(t, twoTurns(40)), "--workers=2", "--blocks=100"}
+	for _, f := range files {
+		args = append(args, "--output="+filepath.Join(dir, f))
+	}
+	code, stdout, stderr := shadowed(t, args...)
+	require.Equal(t, success, code, stderr)
+	assert.Empty(t, stderr, "no progress that soon where there is no terminal")
+	assert.Contains(t, stdout, "80 requests in ")
+	assert.Contains(t, stdout, "2 workers with a KV cache of 100 blocks of 512 tokens each (51200 tokens).")
+	assert.Contains(t, stdout, "Assumed, since the trace has no times: a first token after 500ms and 25ms for each token of the answer")
+	assert.Regexp(t, `(?m)^\| sticky +\| +40\.0 % \| +61440 \|`, stdout)
+	assert.Regexp(t, `(?m)^\| kv +\| +40\.0 % \|`, stdout)
+	assert.Regexp(t, `(?m)^\| round_robin +\| +0\.0 % \| +102400 \|`, stdout)
+	assert.Regexp(t, `(?m)^\| best +\| +40\.0 % \| +61440 \| +– \|`, stdout)
+	assert.NotContains(t, stdout, "| actual", "nobody knows the real workers")
+	assert.Contains(t, stdout, "## Hit rate against capacity, 2 workers")
+	assert.Contains(t, stdout, "| 1 | 40.0 % | 40.0 % | 40.0 % | 40.0 % |", "with one worker there is nothing to choose")
+
+	text := map[string]string{}
+	for _, f := range files {
+		data, err := os.ReadFile(filepath.Join(dir, f))
+		require.NoError(t, err)
+		text[f] = string(data)
+	}
+	assert.Equal(t, stdout, text["r.md"])
+	var r report.Shadow
+	require.NoError(t, json.Unmarshal([]byte(text["r.json"]), &r))
+	assert.Equal(t, report.ShadowSetting{Workers: 2, Blocks: 100, BlockTokens: 512}, r.Setting)
+	assert.EqualValues(t, 80, r.Trace.Requests)
+	assert.Len(t, r.ByCapacity, 6)
+	assert.Len(t, r.ByWorkers, 4)
+	rows, err := csv.NewReader(strings.NewReader(text["r.csv"])).ReadAll()
+	require.NoError(t, err)
+	assert.Len(t, rows, 1+len(r.Policies)+4*(len(r.ByCapacity)+len(r.ByWorkers)))
+	assert.Contains(t, text["r.html"], "<svg")
+	assert.Contains(t, text["r.html"], "40.0 %")
+}
+
+// The real choices of Dynamo's trace are replayed, too, and what they leave open is told.
+func TestShadowOfDynamosTrace(t *testing.T) {
+	code, stdout, stderr := shadowed(t, "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--answers=forgotten", "--no-curves")
+	require.Equal(t, success, code, stderr)
+	assert.Contains(t, stdout, "3 workers with a KV cache of 11119 blocks of 32 tokens each")
+	assert.Regexp(t, `(?m)^\| actual +\| +32\.6 % \|`, stdout)
+	assert.Contains(t, stdout, "Cache account: the real choices give a hit rate of 32.6 % here; the workers reported 32.6 % (6 requests, error 0.0 points).")
+	assert.Contains(t, stdout, "Choice account: ")
+	assert.NotContains(t, stdout, "## ")
+	code, stdout, stderr = shadowed(t, "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--workers=2", "--no-curves")
+	require.Equal(t, success, code, stderr)
+	assert.Contains(t, stdout, "2 workers with")
+	assert.NotContains(t, stdout, "account", "of other workers than the real ones")
+}
+
+// What cannot be used is told by line, and the rest is used; what cannot be begun with is refused.
+func TestShadowOfABadTrace(t *testing.T) {
+	lines := strings.SplitAfter(twoTurns(20), "\n")
+	lines[3] = `{"timestamp": 5, "input_length": 1024, "hash_ids": [1, 2]}` + "\n"
+	lines[10], lines[11] = lines[11], lines[10]
+	lines[39] = lines[39][:30]
+	code, stdout, stderr := shadowed(t, written(t, strings.Join(lines, "")), "--workers=2", "--tokens=51200", "--no-curves")
+	require.Equal(t, success, code, stderr)
+	assert.Contains(t, stdout, "38 requests in ")
+	assert.Contains(t, stdout, "2 of 40 lines could not be used. The first:")
+	assert.Contains(t, stdout, "line 4: output_length: missing is not allowed: a whole number")
+	assert.Contains(t, stdout, "line 40: line: ")
+	assert.Contains(t, stdout, "The trace ends in the middle of a line")
+	assert.Contains(t, stdout, "1 lines were out of order and were put back.")
+
+	good := written(t, twoTurns(1))
+	for _, c := range []struct{ args, message string }{
+		{good + " --workers=2", "blocks: no value is not allowed"},
+		{good + " --blocks=10", "workers: no value is not allowed"},
+		{good + " --workers=2 --tokens=511", "tokens: 511 is not allowed: at least a block of 512 tokens"},
+		{good + " --workers=2 --blocks=10 --tokens=5120", "one of --blocks and --tokens"},
+		{good + " --workers=2 --blocks=10 --output=r.tsv", "output: r.tsv is not allowed: " + report.AllowedShadow},
+		{"nothing.jsonl --workers=2 --blocks=10", "file: nothing.jsonl is not allowed: a file that can be read"},
+		{written(t, "{}\n") + " --workers=2 --blocks=10", "none of its 1 lines can be used\nline 1: timestamp: missing"},
+	} {
+		code, _, stderr := shadowed(t, strings.Fields(c.args)...)
+		assert.Equal(t, badInput, code, c.args)
+		assert.Contains(t, stderr, c.message)
+	}
+}
