@@ -143,12 +143,15 @@ func Docs(ctx context.Context) error {
 	)
 }
 
-// Bench measures the load generator against a server with known token times, a whole booth, simulations, what its screens cost a browser, and how long a trial takes to decide.
+// Bench measures the load generator against a server with known token times, a whole booth, simulations, a trace of a million requests, what its screens cost a browser, and how long a trial takes to decide.
 func Bench(ctx context.Context) error {
 	if err := buildOnce(ctx); err != nil {
 		return err
 	}
 	if err := suite.Command(ctx, "go", "run", "./sidecar/test/bench"); err != nil {
+		return err
+	}
+	if err := suite.Command(ctx, "go", "test", "-run=^$", "-bench=Mooncake", "-benchtime=1x", "./sidecar/loadgen/shadow"); err != nil {
 		return err
 	}
 	return run(ctx,

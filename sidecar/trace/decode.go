@@ -43,12 +43,9 @@ type object struct {
 	} `json:"event"`
 }
 
-// decoder makes requests of lines.
-type decoder struct{}
-
-// record is the request of a line; neither that nor an error for a line of Dynamo about
+// decode is the request of a line; neither that nor an error for a line of Dynamo about
 // something else.
-func (d *decoder) record(line []byte, blockTokens int) (*Record, *api.FieldError) {
+func decode(line []byte, blockTokens int) (*Record, *api.FieldError) {
 	var o object
 	if err := json.Unmarshal(line, &o); err != nil {
 		return nil, explain(line, err)

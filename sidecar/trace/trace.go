@@ -100,7 +100,6 @@ type Reader struct {
 	source  *bufio.Reader
 	summary Summary
 	line    []byte
-	decode  decoder
 
 	held    records // put in order
 	blocks  int     // of held
@@ -184,7 +183,7 @@ func (r *Reader) read() {
 	if len(line) == 0 {
 		return
 	}
-	record, bad := r.decode.record(line, r.options.BlockTokens)
+	record, bad := decode(line, r.options.BlockTokens)
 	switch {
 	case bad == nil && record == nil:
 		r.summary.Others++

@@ -50,12 +50,24 @@ func (c *simulateCmd) checkTrace() error {
 		name  string
 		given bool
 	}{
-		{"concurrency", len(c.Concurrency) > 0}, {"seeds", c.Seeds != nil && *c.Seeds != 1}, {"block_size", c.BlockSize != nil},
-		{"openings", c.Openings != nil}, {"opening_tokens", c.OpeningTokens != nil}, {"turns_min", c.TurnsMin != nil}, {"turns_max", c.TurnsMax != nil},
-		{"output_tokens_mean", c.OutputTokensMean != nil}, {"output_tokens_cv", c.OutputTokensCV != nil}, {"max_tokens", c.MaxTokens != nil},
-		{"question_tokens_mean", c.QuestionTokensMean != nil}, {"question_tokens_cv", c.QuestionTokensCV != nil},
-		{"think_time", c.ThinkTime != nil}, {"start_rate", c.StartRate != nil}, {"baseline", len(c.Baseline) > 0},
-		{"compare", c.Compare != ""}, {"explain", c.Explain}, {"against", c.Against != ""},
+		{"concurrency", len(c.Concurrency) > 0},
+		{"seeds", c.Seeds != nil && *c.Seeds != 1},
+		{"block_size", c.BlockSize != nil},
+		{"openings", c.Openings != nil},
+		{"opening_tokens", c.OpeningTokens != nil},
+		{"turns_min", c.TurnsMin != nil},
+		{"turns_max", c.TurnsMax != nil},
+		{"output_tokens_mean", c.OutputTokensMean != nil},
+		{"output_tokens_cv", c.OutputTokensCV != nil},
+		{"max_tokens", c.MaxTokens != nil},
+		{"question_tokens_mean", c.QuestionTokensMean != nil},
+		{"question_tokens_cv", c.QuestionTokensCV != nil},
+		{"think_time", c.ThinkTime != nil},
+		{"start_rate", c.StartRate != nil},
+		{"baseline", len(c.Baseline) > 0},
+		{"compare", c.Compare != ""},
+		{"explain", c.Explain},
+		{"against", c.Against != ""},
 	} {
 		if f.given {
 			return api.Refuse(f.name, "given", "not with --trace: the trace says which requests come when")

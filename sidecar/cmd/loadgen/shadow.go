@@ -18,7 +18,6 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/config"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/shadow"
-	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/trace"
 )
 
@@ -110,7 +109,7 @@ func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 	r := report.NewShadow(version(), s.conf.File, s.summary, figures[0], o.BlockTokens)
 	r.Assumptions = s.assumptions(&figures[0])
 	if s.own {
-		s.options.Workers = made(figures[0].Workers)
+		s.options.Workers = shadow.MadeUp(figures[0].Workers)
 	}
 	if s.options.Answers == shadow.AnswersInferred {
 		s.options.Answers = shadow.AnswersForgotten
@@ -163,7 +162,7 @@ func (s *shadowing) settings(first *trace.Record) error {
 	s.own = s.conf.Workers == 0
 	switch {
 	case !s.own:
-		o.Workers = made(s.conf.Workers)
+		o.Workers = shadow.MadeUp(s.conf.Workers)
 	case first.Worker == 0:
 		return api.Refuse("workers", "no value", "a number of workers (--workers): the trace does not say how many there are")
 	}
@@ -181,14 +180,6 @@ func (s *shadowing) settings(first *trace.Record) error {
 	o.OpeningTokens = cmp.Or(s.conf.HashedTokens, o.OpeningTokens)
 	s.options = o
 	return o.Validate()
-}
-
-// made are the ids of so many workers that no trace names.
-func made(n int) (ids []sim.WorkerID) {
-	for i := range n {
-		ids = append(ids, sim.WorkerID(i+1))
-	}
-	return ids
 }
 
 // assumptions are the sentences about what the trace does not say.
@@ -236,7 +227,7 @@ func (s *shadowing) curves(ctx context.Context, r *report.Shadow) error {
 	var points []shadow.Options
 	point := func(workers, blocks int) {
 		p := o
-		p.Workers, p.Capacity = made(max(workers, 1)), max(blocks, 1)
+		p.Workers, p.Capacity = shadow.MadeUp(max(workers, 1)), max(blocks, 1)
 		points = append(points, p)
 	}
 	w, c := len(o.Workers), o.Capacity

@@ -15,7 +15,7 @@ const (
 	Sticky      Kind = "sticky"       // all turns of a conversation on the worker of the first, which is dealt out in turn
 	OpeningHash Kind = "opening_hash" // by a consistent hash of the prompt's first tokens
 	KV          Kind = "kv"           // Dynamo's KV router
-	Best        Kind = "best"         // one cache of all workers' size: no router finds more in caches that drop the least recently used
+	Best        Kind = "best"         // one cache of all workers' size, as if each worker held what any of them holds
 	Actual      Kind = "actual"       // what the router really chose
 )
 

@@ -300,6 +300,15 @@ func (h *steps) Pop() any {
 	return last
 }
 
+// MadeUp are the ids of so many workers that no trace names.
+func MadeUp(workers int) []sim.WorkerID {
+	ids := make([]sim.WorkerID, workers)
+	for i := range ids {
+		ids[i] = sim.WorkerID(i + 1)
+	}
+	return ids
+}
+
 // Threads infers which requests belong to one conversation: the first one whose prompt begins with all
 // full blocks of an earlier request's prompt, and goes on, is the next turn of it. Where several go on from
 // there, as from a prompt that is nothing but a common opening, the others begin conversations of their

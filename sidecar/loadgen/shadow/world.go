@@ -102,7 +102,7 @@ func (w *world) resize() {
 // begin lets a request go where the policy says.
 func (w *world) begin(q *query, p *part) {
 	*p = part{}
-	if len(w.slots) == 0 {
+	if len(w.shadow.workers) == 0 {
 		return
 	}
 	chosen := w.choose(q)
