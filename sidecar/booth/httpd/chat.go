@@ -63,6 +63,8 @@ type exchange struct {
 
 // delivery brings an answer to its client. An error says that it cannot.
 type delivery interface {
+	// routed delivers what can be told before the first token.
+	routed() error
 	// chunks delivers the text of some more tokens of the answer.
 	chunks(of []int) error
 	// end completes the answer.
@@ -83,7 +85,9 @@ func (e *exchange) serve(ctx context.Context, requestID string) (kind string) {
 	job, err := e.submit(requestID)
 	if err == nil {
 		defer e.server.clock.cancel(job) // which a job that has ended does not mind
-		err = e.follow(ctx)
+		if err = errGone; e.out.routed() == nil {
+			err = e.follow(ctx)
+		}
 	}
 	if err == nil {
 		return kindNone

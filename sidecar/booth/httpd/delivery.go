@@ -10,7 +10,8 @@ import (
 
 // streaming delivers an answer as server-sent events, a chunk for every iteration
 // of the worker. The response begins with the first of them, so that what fails
-// before gets a status of its own.
+// before gets a status of its own; where the ids of the prompt's tokens were asked for,
+// it begins with these, as soon as the request has been routed, as Dynamo's does.
 type streaming struct {
 	*exchange
 	w       http.ResponseWriter
@@ -29,10 +30,18 @@ func (s *streaming) begin() {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache")
 	s.writer = newChunks(s.id, s.server.options.Cluster.Profile.Model, s.received.Unix(), s.stream.routed().Worker().Worker, s.request.wants("worker_id"))
-	if s.parts != nil {
-		s.eventBuf = tokenIDs(s.eventBuf, s.parts)
-		s.parts = nil
+}
+
+func (s *streaming) routed() error {
+	if s.parts == nil {
+		return nil
 	}
+	s.begin()
+	s.eventBuf = tokenIDs(s.eventBuf, s.parts)
+	s.parts = nil
+	err := s.flush()
+	s.eventBuf = nil // which was for a prompt, and chunks are small
+	return err
 }
 
 func (s *streaming) chunks(of []int) error {
@@ -94,6 +103,8 @@ type unary struct {
 	*exchange
 	w http.ResponseWriter
 }
+
+func (u *unary) routed() error { return nil }
 
 func (u *unary) chunks([]int) error { return nil }
 

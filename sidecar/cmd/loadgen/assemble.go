@@ -100,7 +100,7 @@ func newClient(conf *config.Config) (client, error) {
 	options := chat.Options{
 		URL: conf.Target.URL, Model: conf.Target.Model, APIKey: string(conf.Target.APIKey), CA: conf.Target.CA,
 		ConnectTimeout: conf.Target.ConnectTimeout, FirstTokenTimeout: conf.Target.FirstTokenTimeout, StallTimeout: conf.Target.StallTimeout,
-		TurnTimeout: conf.Target.TurnTimeout,
+		TurnTimeout: conf.Target.TurnTimeout, TokenIDs: conf.Routers.Enabled && conf.Routers.TokenIDs,
 	}
 	if conf.Mode.Driver != "endpoints" {
 		return chat.New(options)
@@ -279,7 +279,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 		Settings: conf.WorkloadSettings(), Seed: conf.Seed, Target: api.TargetKind(conf.Deployment.Kind), Deployment: conf.Deployment.API(),
 		Driver: driver, Mode: g.mode, LastStep: step,
 		ModeChanged: func(m api.ModeState) { g.watcher.SetSpeculation(m.Speculation) },
-		Cluster:     g.watcher.Current,
+		Cluster:     g.watcher.Current, Shadow: conf.Routers.Enabled,
 	}
 	if g.texts != nil {
 		l.CorpusStatus = g.texts.Status
@@ -298,6 +298,9 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(g.lane.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		stats.NewClientCollector(func() api.ClientHealth { return g.check.Health(time.Now()) }))
+	if shadow := g.lane.ShadowCollector(); shadow != nil {
+		registry.MustRegister(shadow)
+	}
 	certificate, err := serverTLS(conf, g.log)
 	if err != nil {
 		return err

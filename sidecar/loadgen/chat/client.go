@@ -28,7 +28,10 @@ type Options struct {
 	URL    string // with or without /v1
 	Model  string // empty: the first that /v1/models lists, taken by Probe
 	APIKey string // empty: none is sent
-	CA     []byte // PEM; empty: the system's
+	// TokenIDs asks for the ids of each prompt's tokens, for [Request].OnPrompt, where the
+	// server tells them: some 40 kB a turn.
+	TokenIDs bool
+	CA       []byte // PEM; empty: the system's
 
 	ConnectTimeout    time.Duration // to open a connection, TLS included; 0 means 5 s
 	FirstTokenTimeout time.Duration // from sending to the first content chunk; 0 means 120 s
@@ -143,6 +146,9 @@ type Request struct {
 	Instance  string      // Dynamo's instance to pin the request to, decimal; empty leaves it to the router
 	Live      *Live       // filled while the answer streams; may be nil
 	OnChunk   func(n int) // called with the tokens of each content chunk, 1 where it does not tell; may be nil
+	// OnPrompt is called with the ids of the prompt's tokens, where the server tells them
+	// (see [ExtTokenIDs]), before the first chunk; may be nil. The ids are the callee's.
+	OnPrompt func(ids []uint32)
 }
 
 // Do sends the request and reads its answer to the end. It always returns; the

@@ -21,6 +21,9 @@ import (
 const (
 	ExtStreamOptions = "stream_options"
 	ExtNVExt         = "nvext"
+	// ExtTokenIDs is Dynamo's annotation of that name, inside nvext: it tells the ids of the
+	// prompt's tokens. It is asked for where [Options].TokenIDs says so.
+	ExtTokenIDs = "token_ids"
 )
 
 // ExtMaxCompletionTokens is in use where the server refuses max_tokens, as OpenAI does
@@ -30,6 +33,7 @@ const ExtMaxCompletionTokens = "max_completion_tokens"
 // nvext is Dynamo's extension of the request.
 type nvext struct {
 	ExtraFields []string    `json:"extra_fields,omitempty"`
+	Annotations []string    `json:"annotations,omitempty"`
 	Instance    json.Number `json:"backend_instance_id,omitempty"`
 }
 
@@ -82,6 +86,9 @@ func encode(to *bytes.Buffer, req Request, model string, used map[string]bool) e
 	}
 	if used[ExtNVExt] {
 		w.NVExt = &nvext{ExtraFields: []string{"worker_id", "timing"}, Instance: json.Number(req.Instance)}
+		if used[ExtTokenIDs] && req.OnPrompt != nil {
+			w.NVExt.Annotations = []string{promptEvent}
+		}
 	}
 	e := json.NewEncoder(to)
 	e.SetEscapeHTML(false) // shorter, and no server needs it
@@ -98,14 +105,21 @@ func (c *Client) Probe(ctx context.Context) *Error {
 		return err
 	}
 	used := map[string]bool{ExtStreamOptions: true, ExtNVExt: true}
+	if c.opts.TokenIDs {
+		used[ExtTokenIDs] = true
+	}
 	for {
-		r := c.probeWith(ctx, used)
+		r, ids := c.probeWith(ctx, used)
 		if r.Cancelled { // by the caller, or because one token took longer than every limit
 			return &Error{Class: api.ErrorTimeout, Message: "the probe was cut short before its answer ended; the server ignores max_tokens, or the load generator is stopping"}
 		}
 		if r.Err == nil {
 			used[ExtNVExt] = used[ExtNVExt] && (r.Worker != 0 || r.Timing.HasTTFT)
 			used[ExtStreamOptions] = used[ExtStreamOptions] && r.Usage != nil
+			if c.opts.TokenIDs {
+				used[ExtTokenIDs] = ids
+				used[ExtNVExt] = used[ExtNVExt] || ids
+			}
 			c.ext.set(used)
 			return nil
 		}
@@ -117,23 +131,31 @@ func (c *Client) Probe(ctx context.Context) *Error {
 	}
 }
 
-func (c *Client) probeWith(ctx context.Context, used map[string]bool) Result {
+// probeWith says with the result whether the ids of the prompt came.
+func (c *Client) probeWith(ctx context.Context, used map[string]bool) (r Result, ids bool) {
 	req := Request{
 		ID: "kvbooth-probe", MaxTokens: 1,
 		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: "Hello."}},
 	}
+	if used[ExtTokenIDs] {
+		req.OnPrompt = func([]uint32) { ids = true }
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.opts.FirstTokenTimeout+time.Second)
 	defer cancel()
-	return c.send(ctx, req, used)
+	r = c.send(ctx, req, used)
+	return r, ids
 }
 
 // refused says which extension to drop after an error: the one that the server
-// names, else nvext first, since fewer servers know it. One is taken up instead, and
+// names, else token_ids first and then nvext, since fewer servers know them. One is taken up instead, and
 // only where the server names what it stands for: max_completion_tokens. "" means
 // none is to blame.
 func refused(e *Error, used map[string]bool) string {
 	if e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
 		return ""
+	}
+	if used[ExtTokenIDs] && (strings.Contains(e.Message, promptEvent) || strings.Contains(e.Message, "annotations")) {
+		return ExtTokenIDs
 	}
 	for _, ext := range []string{ExtNVExt, ExtStreamOptions} {
 		if used[ext] && strings.Contains(e.Message, ext) {
@@ -143,7 +165,7 @@ func refused(e *Error, used map[string]bool) string {
 	if !used[ExtMaxCompletionTokens] && maxTokensField.MatchString(e.Message) {
 		return ExtMaxCompletionTokens
 	}
-	for _, ext := range []string{ExtNVExt, ExtStreamOptions} {
+	for _, ext := range []string{ExtTokenIDs, ExtNVExt, ExtStreamOptions} {
 		if used[ext] {
 			return ext
 		}

@@ -43,6 +43,11 @@ type sseReader struct {
 	skipped bool   // the event is not read, and too long to be kept
 	skipLF  bool   // the last line ended in CR at the end of a feed
 	stray   []byte // the beginning of the first line that is no field of an event
+
+	// prompt gets the comment line of an event named [promptEvent], in pieces as they
+	// come; nil: nobody wants it.
+	prompt  func(piece []byte)
+	passing bool // the line that began in an earlier feed is that one
 }
 
 // feed takes the next bytes. The errors are [errEventTooLong] and [errUnfinished].
@@ -62,6 +67,11 @@ func (r *sseReader) feed(p []byte) error {
 			r.skipLF = true // its LF may come with the next feed
 		}
 		line := p[:end]
+		if r.passing {
+			r.prompt(line)
+			r.passing, p = false, p[end+width:]
+			continue
+		}
 		if len(r.line) > 0 {
 			if err := r.begin(line); err != nil {
 				return err
@@ -80,6 +90,10 @@ func (r *sseReader) feed(p []byte) error {
 // begin keeps a piece of a line whose end is not there yet. Of a line that is not
 // read, it keeps enough to tell that it is too long.
 func (r *sseReader) begin(p []byte) error {
+	if r.passing = r.passing || len(r.line) == 0 && r.isPrompt(p); r.passing {
+		r.prompt(bytes.TrimPrefix(p, colon)) // no colon is part of the list
+		return nil
+	}
 	if !isRead(r.name) {
 		p = p[:min(len(p), 2*maxUnread-len(r.line))]
 	}
@@ -88,6 +102,13 @@ func (r *sseReader) begin(p []byte) error {
 	}
 	return r.keep(&r.line, p)
 }
+
+// isPrompt says whether a line that begins like this has the ids of the prompt.
+func (r *sseReader) isPrompt(line []byte) bool {
+	return r.prompt != nil && r.name == promptEvent && bytes.HasPrefix(line, colon)
+}
+
+var colon = []byte(":")
 
 // keep appends p to one of the two buffers.
 func (r *sseReader) keep(buf *[]byte, p []byte) error {
@@ -132,6 +153,7 @@ func lineEnd(p []byte) (end, width int) {
 
 // finish dispatches an event that the stream's end left without its blank line.
 func (r *sseReader) finish() error {
+	r.passing = false
 	if len(r.line) > 0 {
 		line := r.line
 		r.line = nil
@@ -147,6 +169,8 @@ func (r *sseReader) take(line []byte) error {
 	switch {
 	case len(line) == 0:
 		r.dispatch()
+	case r.isPrompt(line):
+		r.prompt(line[1:])
 	case line[0] == ':':
 	default:
 		name, value, _ := bytes.Cut(line, []byte(":"))

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	openai "github.com/sashabaranov/go-openai"
+
 	"kvbooth/sidecar/api"
 )
 
@@ -65,6 +67,7 @@ type stream struct {
 	header http.Header
 	events bool // a 200 whose body is a stream of events
 	sse    sseReader
+	prompt promptIDs
 
 	buf        *[bufferSize]byte // into which the body is being read, else nil
 	fed        int               // bytes of buf that have been taken
@@ -95,6 +98,10 @@ func newStream(req Request) *stream {
 	s.res.Chunks = make([]Chunk, 0, 64)
 	s.live.start(s.res.Sent)
 	s.sse.event = s.event
+	if req.OnPrompt != nil {
+		s.prompt.most = maxPromptIDs(req.Messages)
+		s.sse.prompt = s.prompt.read
+	}
 	return s
 }
 
@@ -196,6 +203,17 @@ func isStream(contentType string) bool {
 	return t == "" || strings.HasPrefix(t, "text/event-stream") || strings.HasPrefix(t, "text/plain")
 }
 
+// maxPromptIDs bounds the ids of a prompt by its text: no token is shorter than a byte, but
+// for those with which a chat template surrounds the messages.
+func maxPromptIDs(messages []openai.ChatCompletionMessage) int {
+	const template = 1 << 10
+	most := template
+	for i := range messages {
+		most += len(messages[i].Content) + template/16
+	}
+	return most
+}
+
 // unread fills a buffer before the body is read into it: a byte that UTF-8 never has.
 const (
 	unread     = 0xff
@@ -251,6 +269,11 @@ func (s *stream) feedError(err error) {
 
 // event takes one event of the stream.
 func (s *stream) event(name string, data []byte) {
+	if name == promptEvent && s.req.OnPrompt != nil {
+		if ids := s.prompt.take(); ids != nil {
+			s.req.OnPrompt(ids)
+		}
+	}
 	if s.done || s.fail != nil || len(data) == 0 {
 		return
 	}

@@ -26,6 +26,10 @@ var (
 	inflight   = metric{"dynamo_frontend_inflight_requests", "dynamo_frontend_active_requests"}
 	batchLimit = metric{"dynamo_frontend_model_max_num_seqs"}
 
+	// Of each worker that serves the model.
+	workerBlocks = metric{"dynamo_frontend_model_total_kv_blocks"}
+	blockTokens  = metric{"dynamo_frontend_model_kv_cache_block_size"}
+
 	cachedTokens = metric{"dynamo_frontend_cached_tokens_sum"}
 	cachedCount  = metric{"dynamo_frontend_cached_tokens_count"} // of the requests whose engine told cached tokens
 	inputTokens  = metric{"dynamo_frontend_input_sequence_tokens_sum"}
@@ -92,7 +96,7 @@ var (
 			plausible.MiB:      {gpuUsed, gpuFree},
 			plausible.Total: {
 				cachedTokens, cachedCount, inputTokens, predictedSum, predictedCount, startedCount, bestTokens, routedTokens, frontendWorkers, workerRequests,
-				queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
+				workerBlocks, blockTokens, queueSum, queueCount, prefixHits, prefixQueries, drafts, draftedTokens, acceptedTokens,
 			},
 		} {
 			for _, name := range slices.Concat(metrics...) {

@@ -20,6 +20,8 @@ func summarise(ctx context.Context, samples []Sample, configured api.Speculation
 		Queued:      r.sum(queued),
 		Inflight:    r.sum(inflight),
 		BatchLimit:  r.max(batchLimit),
+		CacheBlocks: r.max(workerBlocks),
+		BlockTokens: r.max(blockTokens),
 		KV:          kv(r),
 		RoutesByKV:  routesByKV(r),
 		Speculation: speculation(r, configured),

@@ -2,7 +2,6 @@ package lane
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -58,29 +57,22 @@ func (l *Lane) adopt(before, found api.ModeState, from api.ModeSource, why strin
 	}
 	l.event(api.EventModeChange, "cluster", transition(before, found)+": "+why)
 	l.inNewStep(func() { l.mode, l.modeFrom, l.change = found, from, nil }) // a change that had failed left another mode than this one
+	if from == api.ModeFromDriver {
+		l.shadow.Reset() // a cluster that is switched restarts its workers
+	}
 	l.mu.Unlock()
 	l.modeChanged(found)
 	l.notify()
 }
 
-// Shadow is what other routers would have hit on the lane's traffic.
-func (l *Lane) Shadow() api.Shadow {
-	if l.opts.Shadow == nil {
-		return api.Shadow{Lane: l.opts.Name, Source: api.ShadowNone, Message: "no other routers are computed beside this lane"}
-	}
-	return l.opts.Shadow()
-}
-
 // Decisions gives the newest decisions of the cluster's router, newest first, at
-// most limit; none, with a message, where the target does not tell them. The
-// error is an [api.ErrUnavailable] where it cannot be asked.
+// most limit: its own where it tells them, else those that the shadow infers; none,
+// with a message, where it cannot. The error is an [api.ErrUnavailable] where the
+// cluster cannot be asked.
 func (l *Lane) Decisions(ctx context.Context, limit int) (api.DecisionList, error) {
 	d, ok := l.opts.Driver.(workload.Decider)
 	if !ok {
-		return api.DecisionList{
-			Decisions: []api.RoutingDecision{},
-			Message:   fmt.Sprintf("this target does not tell its decisions (mode.driver is %s); the simulated cluster does", l.opts.Driver.Name()),
-		}, nil
+		return l.shadow.Decisions(limit), nil
 	}
 	decisions, err := d.Decisions(ctx, limit)
 	return api.DecisionList{Decisions: notNil(decisions), Source: l.opts.Driver.Name()}, err

@@ -12,6 +12,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/shadow/live"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/workload"
 )
@@ -53,7 +54,7 @@ type Options struct {
 	Mode       api.ModeState
 	LastStep   int64              // of an earlier process, so that steps go on
 	Cluster    func() api.Cluster // never nil
-	Shadow     func() api.Shadow  // nil: there is none
+	Shadow     bool               // other routers are followed in the shadow of the one in force
 	// ModeChanged hears of each mode that was switched to, or that the cluster was
 	// found in; nil: nobody does.
 	ModeChanged func(api.ModeState)
@@ -74,6 +75,7 @@ type Lane struct {
 	steps     steps
 	history   history
 	failures  failures
+	shadow    *live.Live // nil: there is none
 
 	ctx   context.Context // of the process; everything of the lane ends with it
 	wg    sync.WaitGroup  // of what enqueues jobs; added to with the lock held
@@ -138,6 +140,7 @@ func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 		l.notify()
 	}
 	catalogue.lanes = append(catalogue.lanes, l)
+	l.startShadow(ctx)
 	l.wg.Go(func() { l.target.watch(ctx) })
 	l.wg.Go(func() {
 		every(ctx, time.Second, func() {
@@ -370,10 +373,11 @@ func (l *Lane) beginRun(by string, seed uint64, opened, midway int64, tap Tap) {
 	l.meter.Reset(now)
 	l.steps.begin(now, l.settings.Concurrency, l.mode, false)
 	ctx, cancel := context.WithCancel(l.ctx)
+	heard := &observer{lane: l, tap: tap}
 	w := workload.New(workload.Options{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, Midway: midway, Nonce: l.nonce,
 		Sender: l.target, Corpus: l.corpus, Questioner: l.opts.Questioner,
-		Instance: l.opts.Driver.Instance, Observer: &observer{lane: l, tap: tap},
+		Instance: l.opts.Driver.Instance, Observer: heard, Witness: heard.witness(),
 	}, l.settings)
 	r := &run{workload: w, cancel: cancel, ended: make(chan struct{})}
 	l.run = r

@@ -233,6 +233,7 @@ func (l *Lane) finish(c *change, cold bool, err error) {
 		if !cold {
 			l.nonce = newNonce()
 		}
+		l.shadow.Reset() // what comes finds nothing of what was before
 	} else {
 		text += ": given up"
 		c.Phase, c.Failed = "failed", true

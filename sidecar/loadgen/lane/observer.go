@@ -17,6 +17,8 @@ type observer struct {
 	lane  *Lane
 	tap   Tap      // nil: nobody hears of the run
 	marks sync.Map // *workload.Turn → mark
+
+	followed sync.Map // *workload.Turn → *live.Turn
 }
 
 var _ workload.Observer = (*observer)(nil)
@@ -72,6 +74,7 @@ func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
 	if o.tap != nil {
 		o.tap.Turn(row)
 	}
+	o.shadowEnded(t, r)
 	if sample.Status == api.TurnError {
 		o.lane.failures.turnFailed(r.Ended, r.Err.Class, r.Err.Message)
 	}

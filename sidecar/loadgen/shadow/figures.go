@@ -11,6 +11,7 @@ type Totals struct {
 	Requests     int64
 	PromptTokens int64
 	HitTokens    int64         // of those, in the cache of the worker that the policy chose
+	LateTokens   int64         // the same as of the first token; see [Figures].Late
 	Crowded      int64         // requests for which that cache had no room: an engine would have let them wait
 	Time         time.Duration // that the spread has been watched
 
@@ -34,7 +35,7 @@ func (t Totals) Spread() float64 {
 
 func (t Totals) minus(o Totals) Totals {
 	return Totals{
-		Requests: t.Requests - o.Requests, PromptTokens: t.PromptTokens - o.PromptTokens, HitTokens: t.HitTokens - o.HitTokens,
+		Requests: t.Requests - o.Requests, PromptTokens: t.PromptTokens - o.PromptTokens, HitTokens: t.HitTokens - o.HitTokens, LateTokens: t.LateTokens - o.LateTokens,
 		Crowded: t.Crowded - o.Crowded, Time: t.Time - o.Time, spread: t.spread - o.spread,
 	}
 }
@@ -46,13 +47,19 @@ type Account struct {
 	PromptTokens   int64
 	MeasuredTokens int64 // found in the cache, as the worker said
 	HitTokens      int64 // as the actual world has them
+	LateTokens     int64 // the same as of the first token; see [Figures].Late
+
+	off, offLate int64 // the requests' deviations from what was measured, without their signs
 }
 
-func (a *Account) add(prompt, measured, hit int) {
+func (a *Account) add(prompt, measured, hit, late int) {
 	a.Requests++
 	a.PromptTokens += int64(prompt)
 	a.MeasuredTokens += int64(measured)
 	a.HitTokens += int64(hit)
+	a.LateTokens += int64(late)
+	a.off += int64(max(hit-measured, measured-hit))
+	a.offLate += int64(max(late-measured, measured-late))
 }
 
 // MeasuredRatio is the measured hit rate, from 0 to 1.
@@ -64,7 +71,39 @@ func (a Account) Error() float64 {
 }
 
 func (a Account) minus(o Account) Account {
-	return Account{a.Requests - o.Requests, a.PromptTokens - o.PromptTokens, a.MeasuredTokens - o.MeasuredTokens, a.HitTokens - o.HitTokens}
+	return Account{
+		Requests: a.Requests - o.Requests, PromptTokens: a.PromptTokens - o.PromptTokens, MeasuredTokens: a.MeasuredTokens - o.MeasuredTokens,
+		HitTokens: a.HitTokens - o.HitTokens, LateTokens: a.LateTokens - o.LateTokens, off: a.off - o.off, offLate: a.offLate - o.offLate,
+	}
+}
+
+// read is the account with the hits of either moment.
+func (a Account) read(late bool) Account {
+	if late {
+		a.HitTokens = a.LateTokens
+	}
+	return a
+}
+
+// deviation is by how much the requests' hits are off on average, from 0 to 1. Unlike in the
+// error, what is too much of one does not make up for what is too little of another: so
+// it tells hypotheses apart.
+func (a Account) deviation(late bool) float64 {
+	if late {
+		return ratio(a.offLate, a.PromptTokens)
+	}
+	return ratio(a.off, a.PromptTokens)
+}
+
+// least is the deviation of the reading that is nearer to what was measured.
+func (a Account) least() float64 { return min(a.deviation(false), a.deviation(true)) }
+
+// read is the sums with the hits of either moment.
+func (t Totals) read(late bool) Totals {
+	if late {
+		t.HitTokens = t.LateTokens
+	}
+	return t
 }
 
 func ratio(part, whole int64) float64 {
@@ -87,6 +126,7 @@ type Figures struct {
 	Since    time.Duration   // that the totals count: when the reuse of answers was last thought of otherwise, or 0
 	Policies []PolicyFigures // the actual one first, then in the order of the options
 	Account  Account
+	Counted  Account // since Since, as the totals
 	Recent   Account // of the last [Window]
 	Choices  Choices
 
@@ -95,16 +135,28 @@ type Figures struct {
 	CapacityKnown bool
 	AnswersFound  bool // blocks of answers are taken to be found again
 	AnswersSure   bool // by enough requests, or as the options say
+
+	// Late says at what moment a request counts what its worker's cache holds: when it
+	// reaches the router, or at its first token, when blocks count, too, that other requests prefilled
+	// meanwhile or in the same iteration. Some engines share these (vLLM, Dynamo's mock
+	// workers), others do not; it is inferred from the measured hits, as the reuse of answers is.
+	// The figures' HitTokens are those of the moment that holds.
+	Late bool
 }
 
 // Figures are those at a moment, which is the present one afterwards.
 func (s *Shadow) Figures(at time.Duration) Figures {
 	s.pass(at)
-	f := Figures{At: s.now, Since: s.since, Account: s.account, Choices: s.choices.figures(), Workers: len(s.workers)}
+	f := Figures{At: s.now, Since: s.since, Account: s.account, Choices: s.choices.figures(), Workers: len(s.workers), Late: s.late}
 	f.Capacity, f.CapacityKnown = s.Capacity()
 	f.AnswersFound, f.AnswersSure = s.AnswersFound()
 	before := s.history.before(s.now)
-	f.Recent = s.account.minus(before.account)
+	f.Counted = s.account.minus(s.from).read(s.late)
+	f.Recent = f.Counted
+	if before.totals != nil {
+		f.Recent = s.account.minus(before.account).read(s.late)
+	}
+	f.Account = f.Account.read(s.late)
 	f.Policies = append(f.Policies, s.actual.figures(s.now, before))
 	for _, w := range s.worlds {
 		if w != s.actual && w != s.other {
@@ -120,6 +172,7 @@ func (w *world) figures(now time.Duration, before *moment) PolicyFigures {
 	if before.totals != nil {
 		f.Window = w.totals.minus(before.totals[w.number])
 	}
+	f.Total, f.Window = f.Total.read(w.shadow.late), f.Window.read(w.shadow.late)
 	return f
 }
 

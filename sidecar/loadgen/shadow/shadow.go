@@ -28,6 +28,8 @@ type Options struct {
 	Policies    []Policy       // beside the actual one
 	Router      sim.Costs      // of the router in force, for "why this worker"; BlockTokens above hold
 	Answers     Answers
+	// Guess is what is thought of the engines at first, where it is inferred.
+	Guess Guess
 
 	// OpeningTokens are those of a prompt that opening_hash looks at: full blocks of them, and at
 	// least one.
@@ -39,6 +41,15 @@ type Options struct {
 
 	blind bool // there is no actual world, though workers are known
 }
+
+// Guess is what can be inferred of engines from the hits that were measured.
+type Guess struct {
+	Forgotten bool // blocks of answers are not found again
+	Late      bool // see [Figures].Late
+}
+
+// Guess is what is thought now, for the shadow of the same engines with other caches.
+func (s *Shadow) Guess() Guess { return Guess{Forgotten: !s.answers, Late: s.late} }
 
 // DefaultOptions are for blocks of some size: all default policies, Dynamo's router as it comes,
 // an opening of 1,024 tokens, and a skew of 50 ms.
@@ -126,12 +137,14 @@ type Shadow struct {
 	capacity int
 	known    bool // the capacity
 	answers  bool
+	late     bool // see [Figures].Late
 
 	actual, other *world // by real choices; other takes the opposite of answers, nil unless that is inferred
 	worlds        []*world
 
 	now      time.Duration
 	since    time.Duration // of the totals
+	from     Account       // at that moment
 	serial   uint64
 	spare    []*Flight
 	pasts    recent[past]
@@ -150,6 +163,9 @@ func New(o Options) (*Shadow, error) {
 		return nil, err
 	}
 	s := &Shadow{options: o, capacity: UnknownCapacity, answers: o.Answers != AnswersForgotten, pasts: newRecent[past](mostConversations)}
+	if s.late = o.Guess.Late; o.Answers == AnswersInferred {
+		s.answers = !o.Guess.Forgotten
+	}
 	s.options.Router.BlockTokens = o.BlockTokens
 	s.actual = newWorld(s, Policy{Name: string(Actual), Kind: Actual}, o.Seed)
 	s.worlds = []*world{s.actual}
@@ -190,6 +206,10 @@ func (s *Shadow) SetWorkers(ids []sim.WorkerID) {
 	}
 	s.choices.clear()
 }
+
+// SetSkew says by how much the router may have seen requests earlier or later from now on;
+// see [Options].
+func (s *Shadow) SetSkew(d time.Duration) { s.choices.skew = d }
 
 // Workers are those that there are, in the order of the decisions' candidates.
 func (s *Shadow) Workers() []sim.WorkerID { return s.workers }
@@ -380,13 +400,17 @@ func (s *Shadow) measure(f *Flight, cachedTokens int) {
 	if cachedTokens < 0 || f.parts[0].slot == nil {
 		return
 	}
-	s.account.add(f.PromptTokens, cachedTokens, f.parts[s.actual.number].hit)
-	if s.other == nil {
-		return
+	p := &f.parts[s.actual.number]
+	s.account.add(f.PromptTokens, cachedTokens, p.hit, p.late)
+	if s.other != nil {
+		p := &f.parts[s.other.number]
+		s.opposite.add(f.PromptTokens, cachedTokens, p.hit, p.late)
+		if s.account.Requests >= fewestInferred && s.opposite.least()+inferredBy < s.account.least() {
+			s.swap()
+		}
 	}
-	s.opposite.add(f.PromptTokens, cachedTokens, f.parts[s.other.number].hit)
-	if s.account.Requests >= fewestInferred && s.opposite.Error()+inferredBy < s.account.Error() {
-		s.swap()
+	if s.account.Requests >= fewestInferred && s.account.deviation(!s.late)+inferredBy < s.account.deviation(s.late) {
+		s.late = !s.late
 	}
 }
 
@@ -403,7 +427,7 @@ func (s *Shadow) swap() {
 		w.balance(s.now)
 		w.totals = Totals{}
 	}
-	s.history, s.since = history{}, s.now
+	s.history, s.since, s.from = history{}, s.now, s.account
 	s.choices.clear()
 }
 

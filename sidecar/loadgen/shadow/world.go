@@ -45,6 +45,7 @@ type part struct {
 	held     int // blocks of the prompt that the worker held
 	uncached int // tokens that the router expects to be prefilled
 	hit      int // tokens
+	late     int // tokens that would be hit if the prefill of others that ended meanwhile served, too
 	room     bool
 	answer   int // blocks that are taken for the answer
 }
@@ -110,7 +111,7 @@ func (w *world) begin(q *query, p *part) {
 	}
 	s, size := w.slots[chosen], w.costs.BlockTokens
 	p.slot = s
-	reusable := q.prompt[:min(len(q.prompt), (q.PromptTokens-1)/size)]
+	reusable := w.reusable(q)
 	p.sequence, p.held = s.prefixes.Admit(reusable)
 	p.hit = p.held * size
 	p.room = s.prefixes.Reserve(&p.sequence, w.shadow.blocksOf(q.PromptTokens)-p.held)
@@ -127,6 +128,11 @@ func (w *world) begin(q *query, p *part) {
 	w.balance(q.at)
 }
 
+// reusable are the blocks of a prompt without its last token, which is always computed.
+func (w *world) reusable(q *query) []uint64 {
+	return q.prompt[:min(len(q.prompt), (q.PromptTokens-1)/w.costs.BlockTokens)]
+}
+
 // first is the first token of a request.
 func (w *world) first(at time.Duration, q *query, p *part) {
 	s := p.slot
@@ -135,7 +141,9 @@ func (w *world) first(at time.Duration, q *query, p *part) {
 	}
 	w.totals.Requests++
 	w.totals.PromptTokens += int64(q.PromptTokens)
+	p.late = max(p.hit, s.prefixes.Held(w.reusable(q))*w.costs.BlockTokens)
 	w.totals.HitTokens += int64(p.hit)
+	w.totals.LateTokens += int64(p.late)
 	if !p.room {
 		w.totals.Crowded++
 		w.makeRoom(q, p)

@@ -42,7 +42,15 @@ type Turn struct {
 	UserMessage  string // as the user typed it; the starter of turn 1 is left out
 	Began        time.Time
 	Live         chat.Live
+	// Instance is the worker instance (decimal id) that it is pinned to, "" where the router
+	// chooses one. It is set where there is a [Witness], before it hears of the turn.
+	Instance string
+
+	prompt []openai.ChatCompletionMessage
 }
+
+// Prompt are the messages that the turn sends. They are shared and must not be written.
+func (t *Turn) Prompt() []openai.ChatCompletionMessage { return t.prompt }
 
 // Turn is the turn under way, nil between two turns.
 func (c *Conversation) Turn() *Turn {
@@ -55,6 +63,20 @@ func (c *Conversation) setTurn(t *Turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turn = t
+}
+
+// Witness hears of what a router hears of, at the moments when it does, from the goroutine
+// of the conversation. It must be safe for concurrent use, and returns at once: the
+// turn's measured times wait for it. Of each turn whose start it heard, it hears the end
+// by [Observer].TurnEnded.
+type Witness interface {
+	// Sent comes right before a turn is sent. What it returns gets the ids of the prompt's
+	// tokens where the target tells them, which are its own; nil: nobody wants them, and
+	// the target is not asked.
+	Sent(*Turn) func(ids []uint32)
+	// FirstToken comes with the first content chunk, when [chat.Live] knows the worker if
+	// the target tells it.
+	FirstToken(*Turn)
 }
 
 // Observer is told what happens, from the goroutine of the conversation that it

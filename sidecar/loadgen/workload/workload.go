@@ -43,6 +43,7 @@ type Options struct {
 	Questioner corpus.Questioner
 	Instance   func() string // see [Driver]; nil pins no turn
 	Observer   Observer
+	Witness    Witness // nil: nobody is
 }
 
 // Workload is one run, from a start to its stop. It is safe for concurrent use.
@@ -370,12 +371,19 @@ func (w *Workload) request(c *Conversation, t *Turn) chat.Request {
 			if first {
 				first = false
 				w.notifyIf(w.breaker.Success())
+				if w.opts.Witness != nil {
+					w.opts.Witness.FirstToken(t)
+				}
 			}
 			w.opts.Observer.Chunk(n)
 		},
 	}
 	if w.opts.Instance != nil {
 		req.Instance = w.opts.Instance()
+	}
+	if w.opts.Witness != nil {
+		t.Instance = req.Instance
+		req.OnPrompt = w.opts.Witness.Sent(t)
 	}
 	return req
 }
@@ -399,6 +407,7 @@ func (c *Conversation) ask(o Options, t *Turn) {
 	}
 	c.asked = append(c.asked, t.UserMessage)
 	c.messages = append(c.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: content})
+	t.prompt = c.messages
 }
 
 // follow begins to think of the question about the last answer, and closes what it

@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -49,13 +50,15 @@ func main() {
 // run does one of the parts that this program plays.
 func run(ctx context.Context, args []string) error {
 	switch {
-	case len(args) == 1 && args[0] == "serve":
+	case len(args) >= 1 && args[0] == "serve":
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
 		}
 		fmt.Println(l.Addr())
-		return known.New(tokens).Serve(ctx, l)
+		server := known.New(tokens)
+		server.Dynamo = len(args) == 2
+		return server.Serve(ctx, l)
 	case len(args) == 2 && args[0] == "burn":
 		cpu, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -70,18 +73,20 @@ func run(ctx context.Context, args []string) error {
 		return plainLoop(ctx, args[1], n)
 	case len(args) == 2 && args[0] == "simulate":
 		return simulate(ctx, args[1])
+	case len(args) == 1 && args[0] == "shadow":
+		return table(ctx, slices.DeleteFunc(rows(), func(r row) bool { return !r.dynamo }))
 	case len(args) == 1 && args[0] == "booth":
 		return boothTable(ctx)
 	case len(args) == 1 && args[0] == "simulation":
 		return simulationTable(ctx)
 	case len(args) == 0:
-		return errors.Join(table(ctx), boothTable(ctx), simulationTable(ctx))
+		return errors.Join(table(ctx, rows()), boothTable(ctx), simulationTable(ctx))
 	}
-	return fmt.Errorf("bench takes no arguments, or \"booth\" for the whole booth alone, or \"simulation\" for simulations alone")
+	return fmt.Errorf("bench takes no arguments, or \"shadow\" for the cost of the shadow alone, or \"booth\" for the whole booth alone, or \"simulation\" for simulations alone")
 }
 
-// table runs every row and prints it as it ends.
-func table(ctx context.Context) error {
+// table runs rows and prints each as it ends.
+func table(ctx context.Context, rows []row) error {
 	loadgen, err := filepath.Abs("bin/loadgen")
 	if err != nil {
 		return err
@@ -94,7 +99,7 @@ func table(ctx context.Context) error {
 	fmt.Print("The plain loop over go-openai keeps no history, stores nothing and measures nothing: what reading the chunks costs in any case.\n\n")
 	fmt.Printf("%-24s %9s %9s %9s %12s %8s %8s  %s\n", "streams", "TTFT p50", "TTFT p95", "ITL p95", "chunks/CPU-s", "memory", "lag p95", "verdict")
 	wrong := 0
-	for _, r := range rows() {
+	for _, r := range rows {
 		m, err := measure(ctx, loadgen, r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name(), err)
@@ -117,6 +122,10 @@ func rows() []row {
 		{streams: 180, plain: true},
 		{streams: 1000},
 		{streams: 1000, plain: true},
+		{streams: 180, dynamo: true},
+		{streams: 180, dynamo: true, shadow: true},
+		{streams: 1000, dynamo: true},
+		{streams: 1000, dynamo: true, shadow: true},
 		{streams: 180, beside: true},
 		{streams: 180, burners: 1},
 		{streams: 1000, burners: 2},

@@ -32,6 +32,8 @@ type row struct {
 	burners int  // processes that compete with the load generator for its one core
 	plain   bool // the plain loop in place of the load generator
 	beside  bool // the load generator computes a what-if simulation, on the one core that it has itself
+	dynamo  bool // the server tells what a Dynamo tells
+	shadow  bool // which the load generator's shadow follows
 }
 
 func (r row) name() string {
@@ -40,6 +42,10 @@ func (r row) name() string {
 		return fmt.Sprintf("%d, plain loop", r.streams)
 	case r.burners > 0:
 		return fmt.Sprintf("%d, starved by %d", r.streams, r.burners)
+	case r.shadow:
+		return fmt.Sprintf("%d, shadow", r.streams)
+	case r.dynamo:
+		return fmt.Sprintf("%d, no shadow", r.streams)
 	case r.beside:
 		return fmt.Sprintf("%d, simulates beside", r.streams)
 	}
@@ -82,7 +88,7 @@ func measure(ctx context.Context, loadgen string, r row) (m result, failed error
 	if err != nil {
 		return result{}, err
 	}
-	server, address, err := startServer(ctx, self)
+	server, address, err := startServer(ctx, self, r.dynamo)
 	if err != nil {
 		return result{}, err
 	}
@@ -95,7 +101,7 @@ func measure(ctx context.Context, loadgen string, r row) (m result, failed error
 		return result{}, err
 	}
 	defer os.RemoveAll(dir)
-	client, control, err := startLoadgen(ctx, loadgen, address, dir, r.streams)
+	client, control, err := startLoadgen(ctx, loadgen, address, dir, r.streams, !r.dynamo || r.shadow)
 	if err != nil {
 		return result{}, err
 	}
@@ -135,8 +141,12 @@ func measurePlain(ctx context.Context, self, address string, streams int) (resul
 	return m, err
 }
 
-func startServer(ctx context.Context, self string) (*exec.Cmd, string, error) {
-	cmd := exec.CommandContext(ctx, self, "serve")
+func startServer(ctx context.Context, self string, dynamo bool) (*exec.Cmd, string, error) {
+	args := []string{"serve"}
+	if dynamo {
+		args = append(args, "dynamo")
+	}
+	cmd := exec.CommandContext(ctx, self, args...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, "", err
@@ -148,7 +158,7 @@ func startServer(ctx context.Context, self string) (*exec.Cmd, string, error) {
 	return cmd, strings.TrimSpace(address), err
 }
 
-func startLoadgen(ctx context.Context, binary, target, dir string, streams int) (*exec.Cmd, *api.Client, error) {
+func startLoadgen(ctx context.Context, binary, target, dir string, streams int, shadow bool) (*exec.Cmd, *api.Client, error) {
 	ports, err := local.FreePorts(18088, 1)
 	if err != nil {
 		return nil, nil, err
@@ -156,7 +166,8 @@ func startLoadgen(ctx context.Context, binary, target, dir string, streams int) 
 	listen := local.Loopback(ports[0])
 	cmd := exec.CommandContext(ctx, binary, "--target-url=http://"+target, "--listen="+listen, "--data-dir="+dir,
 		"--concurrency="+strconv.Itoa(streams), fmt.Sprintf("--start-rate=%d", startRate(streams)), "--target-rps=0",
-		fmt.Sprintf("--output-tokens-mean=%d", meanTokens), "--output-tokens-cv=.15", "--start", "--log-level=warn")
+		fmt.Sprintf("--output-tokens-mean=%d", meanTokens), "--output-tokens-cv=.15", "--start", "--log-level=warn",
+		fmt.Sprintf("--shadow-enabled=%t", shadow))
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second

@@ -4,14 +4,18 @@ package known
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,9 +40,15 @@ type Server struct {
 	// It is set before [Server.Serve].
 	Answer func(c net.Conn) (answered bool)
 
+	// Dynamo makes it tell what a Dynamo tells: the worker with each chunk, the ids of the
+	// prompt's tokens where they are asked for, and the size of its caches. It is set before
+	// [Server.Serve].
+	Dynamo bool
+
 	timing Timing
 	frames [][]byte // a role-only chunk, a token, the finish
 
+	turn  atomic.Int64
 	mu    sync.Mutex
 	truth Truth
 }
@@ -101,9 +111,11 @@ func (s *Server) connection(c net.Conn) {
 			if s.Answer != nil && s.Answer(c) {
 				return
 			}
-			err = s.stream(c, received, maxTokens(body))
+			err = s.stream(c, received, body)
 		case "/v1/models":
 			err = reply(c, map[string]any{"object": "list", "data": []any{map[string]string{"id": "bench"}}})
+		case "/metrics":
+			err = s.metrics(c)
 		case "/truth":
 			err = reply(c, s.Take())
 		default:
@@ -124,10 +136,50 @@ func reply(c net.Conn, v any) error {
 	return err
 }
 
+// workers are those that a Dynamo would have.
+var workers = []string{"1001", "1002", "1003"}
+
+// metrics are the few that the load generator's shadow needs.
+func (s *Server) metrics(c net.Conn) error {
+	if !s.Dynamo {
+		_, err := io.WriteString(c, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+		return err
+	}
+	body := "# TYPE dynamo_frontend_model_total_kv_blocks gauge\ndynamo_frontend_model_total_kv_blocks{model=\"bench\"} 11119\n" +
+		"# TYPE dynamo_frontend_model_kv_cache_block_size gauge\ndynamo_frontend_model_kv_cache_block_size{model=\"bench\"} 32\n" +
+		"# TYPE dynamo_frontend_worker_last_input_sequence_tokens gauge\n"
+	for _, w := range workers {
+		body += fmt.Sprintf("dynamo_frontend_worker_last_input_sequence_tokens{worker_id=%q} 3700\n", w)
+	}
+	_, err := fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	return err
+}
+
+// promptIDs is the event with the ids of a prompt, of which each stands for five bytes of the
+// request, as a chunk of the transfer.
+func promptIDs(body []byte) []byte {
+	event := []byte("event: token_ids\n: \"[")
+	for piece := range slices.Chunk(body, 5) {
+		event = append(strconv.AppendUint(event, uint64(crc32.ChecksumIEEE(piece)%100_000), 10), ',')
+	}
+	event = append(event[:len(event)-1], "]\"\n\n"...)
+	return fmt.Appendf(nil, "%x\r\n%s\r\n", len(event), event)
+}
+
 // stream writes one answer, each token at its due time, and notes when that was.
-func (s *Server) stream(c net.Conn, received time.Time, tokens int) error {
+func (s *Server) stream(c net.Conn, received time.Time, body []byte) error {
+	tokens, frames := maxTokens(body), s.frames
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-	if _, err := c.Write(append([]byte(head), s.frames[0]...)); err != nil {
+	begin := append([]byte(head), frames[0]...)
+	if s.Dynamo {
+		worker := workers[s.turn.Add(1)%int64(len(workers))]
+		frames = slices.Clone(frames)
+		frames[1] = chunk(fmt.Sprintf(`"choices":[{"index":0,"delta":{"content":" token"},"finish_reason":null}],"nvext":{"worker_id":{"prefill_worker_id":%s,"decode_worker_id":%[1]s}}}`, worker))
+		if bytes.Contains(body, []byte(`"token_ids"`)) {
+			begin = append([]byte(head), promptIDs(body)...)
+		}
+	}
+	if _, err := c.Write(begin); err != nil {
 		return err
 	}
 	var mine Truth
@@ -136,7 +188,7 @@ func (s *Server) stream(c net.Conn, received time.Time, tokens int) error {
 		due := s.timing.First + time.Duration(i)*s.timing.Gap
 		time.Sleep(due - time.Since(received))
 		at := time.Since(received)
-		if _, err := c.Write(s.frames[1]); err != nil {
+		if _, err := c.Write(frames[1]); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -148,7 +200,7 @@ func (s *Server) stream(c net.Conn, received time.Time, tokens int) error {
 	}
 	s.note(mine)
 	usage := chunk(fmt.Sprintf(`"choices":[],"usage":{"prompt_tokens":3700,"completion_tokens":%d,"total_tokens":%d}}`, tokens, 3700+tokens))
-	end := slices.Concat(s.frames[2], usage, []byte("e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"))
+	end := slices.Concat(frames[2], usage, []byte("e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"))
 	_, err := c.Write(end)
 	return err
 }

@@ -4,11 +4,13 @@
 package virtual
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +26,11 @@ type Options struct {
 	Mode    api.Mode
 	Seed    uint64
 	Restart time.Duration // that a change of mode takes
+
+	Workers  int  // 0: three
+	Blocks   int  // of a worker's cache; 0: an H200's
+	Forget   bool // blocks of answers are not found again, as with Dynamo's mock workers
+	TokenIDs bool // the ids of prompts' tokens are told
 }
 
 // Cluster is the model by the clock of the bubble in which it was made. It is safe for
@@ -41,6 +48,8 @@ type Cluster struct {
 	ids     map[string][]uint32 // of messages
 	down    *chat.Error
 	turns   []Turn
+	options Options
+	profile sim.Profile
 }
 
 var _ workload.Driver = (*Cluster)(nil)
@@ -55,7 +64,9 @@ type Turn struct {
 // New makes a cluster of three simulated H200.
 func New(o Options) (*Cluster, error) {
 	options := sim.DefaultOptions(sim.H200())
-	options.Mode, options.Seed, options.Restart = o.Mode, o.Seed, o.Restart
+	options.Mode, options.Seed, options.Restart, options.ForgetAnswers = o.Mode, o.Seed, o.Restart, o.Forget
+	options.Profile.Workers = cmp.Or(o.Workers, options.Profile.Workers)
+	options.Profile.KV.Blocks = cmp.Or(o.Blocks, options.Profile.KV.Blocks)
 	model, err := sim.New(options)
 	if err != nil {
 		return nil, err
@@ -63,7 +74,7 @@ func New(o Options) (*Cluster, error) {
 	return &Cluster{
 		began: time.Now(), poke: make(chan struct{}, 1), model: model, block: options.Profile.KV.BlockTokens,
 		mode: api.ModeState{Mode: o.Mode, Speculation: api.SpeculationNotRecorded}, restart: o.Restart,
-		words: rand.New(rand.NewPCG(1, 2)), ids: map[string][]uint32{},
+		words: rand.New(rand.NewPCG(1, 2)), ids: map[string][]uint32{}, options: o, profile: options.Profile,
 	}, nil
 }
 
@@ -139,6 +150,9 @@ func (c *Cluster) submit(req chat.Request, w *watch, r *chat.Result) (*sim.Job, 
 		prompt = append(prompt, c.message(sim.Message{Role: m.Role, Content: m.Content})...)
 	}
 	prompt = append(prompt, sim.Encode(sim.RenderChat(nil))...)
+	if c.options.TokenIDs && req.OnPrompt != nil {
+		req.OnPrompt(slices.Clone(prompt))
+	}
 	r.Content = c.answer(req.MaxTokens)
 	answer := sim.Encode(r.Content)
 	c.model.Advance(time.Since(c.began))
@@ -175,11 +189,12 @@ func (c *Cluster) answer(words int) string {
 // watch waits for a job. The cluster's lock guards it.
 type watch struct {
 	onChunk func(tokens int)
+	worker  sim.WorkerID
 	done    chan struct{}
 	report  sim.Report
 }
 
-func (*watch) Routed(*sim.Decision)      {}
+func (w *watch) Routed(d *sim.Decision)  { w.worker = d.Worker().Worker }
 func (w *watch) FirstToken(r sim.Report) { w.report = r }
 func (w *watch) Tokens(_ time.Duration, n int) {
 	if w.onChunk != nil {
@@ -196,6 +211,7 @@ func (w *watch) Finished(r sim.Report) {
 // metrics of a turn but ITL rest on.
 func (w *watch) tell(r *chat.Result) {
 	p := w.report
+	r.Worker = uint64(w.worker)
 	if p.FirstToken > 0 {
 		r.Chunks = append(r.Chunks, chat.Chunk{At: p.FirstToken - p.Submitted, Tokens: 1})
 	}
@@ -229,8 +245,23 @@ func (*Cluster) Root() string { return "http://virtual.invalid" }
 // Model is what the cluster is said to serve.
 func (*Cluster) Model() string { return "simulated" }
 
-// Extensions are none.
-func (*Cluster) Extensions() map[string]bool { return map[string]bool{} }
+// Extensions are those that tell the workers and, if the options say so, the tokens.
+func (c *Cluster) Extensions() map[string]bool {
+	return map[string]bool{chat.ExtNVExt: true, chat.ExtTokenIDs: c.options.TokenIDs}
+}
+
+// State is what the cluster's metrics would tell.
+func (c *Cluster) State() api.Cluster {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := api.Cluster{
+		Available: true, CacheBlocks: new(float64(c.profile.KV.Blocks)), BlockTokens: new(float64(c.block)),
+	}
+	for i, w := range c.model.Workers() {
+		s.Workers = append(s.Workers, api.Worker{ID: strconv.FormatUint(uint64(w.ID), 10), Name: fmt.Sprintf("worker %d", i)})
+	}
+	return s
+}
 
 // Name is that of the driver that steers simulated clusters.
 func (*Cluster) Name() string { return "simulated" }

@@ -61,7 +61,8 @@ type Config struct {
 	TLSCertFile string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file of the certificate to serve HTTPS with, its issuers' behind it. Needs tls_key_file. Read again when it changes."`
 	TLSKeyFile  string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file of that certificate's private key."`
 
-	Whatif Whatif `embed:"" prefix:"whatif." group:"What-if simulations"`
+	Whatif  Whatif  `embed:"" prefix:"whatif." group:"What-if simulations"`
+	Routers Routers `embed:"" prefix:"shadow." group:"Shadow, other routers on the same turns"`
 
 	DataDir string `form:"path" placeholder:"DIR" group:"Data and log" help:"Folder of the database. Without it, kvbooth in the user's data folder."`
 	Store   Store  `embed:"" prefix:"store." group:"Data and log"`
@@ -241,6 +242,12 @@ type Store struct {
 type Whatif struct {
 	CPUs     int    `name:"cpus" default:"1" min:"0" max:"64" help:"Cores that a simulation may use, at the lowest priority; 0 turns what-if simulations off."`
 	Profiles string `form:"path" placeholder:"DIR" help:"Folder of profiles that can be simulated besides the built-in ones, such as booth calibrate writes. Without it, profiles in data_dir."`
+}
+
+// Routers says whether other routers are followed in the shadow of the one in force.
+type Routers struct {
+	Enabled  bool `default:"true" negatable:"" help:"Follow what every worker's cache would hold under other routers, on the same turns, where the target tells its workers and the size of their caches. Off, no other router is shown, and no decision of a Dynamo's router is explained."`
+	TokenIDs bool `name:"token_ids" default:"true" negatable:"" help:"Ask a Dynamo for the ids of each prompt's tokens (nvext annotation token_ids, some 40 kB a turn). Off, or where it tells none, blocks of text stand for blocks of tokens, which is less accurate."`
 }
 
 // Log says what is logged to standard error.

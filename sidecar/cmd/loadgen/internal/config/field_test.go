@@ -40,8 +40,8 @@ var samples = map[string]string{
 	"listen": "localhost:0", "token_file": "token", "metrics_token_file": "token", "hosts": "booth.local,10.0.0.1", "public_page": "true", "tls_cert_file": "ca", "tls_key_file": "ca-key",
 	"opening_tokens": "500",
 	"fail_if":        "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv",
-	"whatif.profiles": "/profiles",
-	"data_dir":        "/data", "log.level": "debug", "log.format": "json",
+	"whatif.profiles": "/profiles", "shadow.enabled": "false", "shadow.token_ids": "false",
+	"data_dir": "/data", "log.level": "debug", "log.format": "json",
 }
 
 // sample is a value that differs from the default.

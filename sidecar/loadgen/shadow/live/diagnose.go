@@ -1,0 +1,256 @@
+package live
+
+import (
+	"fmt"
+	"strconv"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/shadow"
+)
+
+// The rules' thresholds.
+const (
+	farApart     = .05 // of two hit rates of one minute
+	falls        = .03 // of the hit rate from one concurrency to a higher one
+	enoughTurns  = 100 // at a concurrency
+	watchSeconds = 180 // of who is the busiest
+	mostlySame   = .9  // of these seconds
+	muchBusier   = 1.5 // than the mean
+	herd         = .3  // of a worker's turns on one opening
+	fullCache    = .95
+	keptTurns    = 1024
+	keptLevels   = 64
+	openingSize  = 1024 // tokens, by which openings are told apart
+)
+
+// rules keeps what the diagnoses look at beside the shadow's own figures.
+type rules struct {
+	levels  []level
+	turns   [keptTurns]placed // a ring
+	n       int               // turns ever
+	seconds [watchSeconds]second
+	seen    int // seconds ever
+}
+
+// level is what was measured at one concurrency since the caches were empty.
+type level struct {
+	concurrency    int
+	turns          int
+	prompt, cached int64
+}
+
+func (l *level) hit() float64 { return ratio(l.cached, l.prompt) }
+
+// placed is where a turn went.
+type placed struct{ worker, opening uint64 }
+
+// second is who was the busiest, and how busy the workers were.
+type second struct {
+	busiest    string // id; empty: several, or nobody
+	name       string
+	most, mean float64
+}
+
+// ended hears of a turn that ended well.
+func (r *rules) ended(t *Turn, result *Result, blockTokens int) {
+	if n := min(len(t.blocks), max(1, openingSize/blockTokens)); n > 0 {
+		r.turns[r.n%keptTurns] = placed{result.Worker, t.blocks[n-1]}
+		r.n++
+	}
+	if result.CachedTokens < 0 || result.PromptTokens <= 0 || t.Concurrency <= 0 {
+		return
+	}
+	at := -1
+	for i := range r.levels {
+		if r.levels[i].concurrency == t.Concurrency {
+			at = i
+		}
+	}
+	if at < 0 {
+		if len(r.levels) == keptLevels {
+			r.levels = r.levels[1:]
+		}
+		r.levels, at = append(r.levels, level{concurrency: t.Concurrency}), len(r.levels)
+	}
+	l := &r.levels[at]
+	l.turns, l.prompt, l.cached = l.turns+1, l.prompt+int64(result.PromptTokens), l.cached+int64(result.CachedTokens)
+}
+
+// watch notes who is the busiest; it is called once a second.
+func (r *rules) watch(c api.Cluster, running bool) {
+	s := second{}
+	sum, n := 0.0, 0
+	for _, w := range c.Workers {
+		if w.Inflight == nil {
+			return
+		}
+		v := *w.Inflight
+		sum, n = sum+v, n+1
+		switch {
+		case v > s.most:
+			s.most, s.busiest, s.name = v, w.ID, w.Name
+		case v == s.most:
+			s.busiest = ""
+		}
+	}
+	if n < 2 || !running {
+		return
+	}
+	s.mean = sum / float64(n)
+	r.seconds[r.seen%watchSeconds] = s
+	r.seen++
+}
+
+// diagnose says what the figures show, each finding by a rule.
+func (a *account) diagnose(mode api.Mode, c api.Cluster, concurrency int, f *shadow.Figures) (found []api.Diagnosis) {
+	for _, d := range []struct{ rule, text string }{
+		{"predicted_above_reported", a.predictedAboveReported(mode, c, f)},
+		{"chosen_below_best", a.chosenBelowBest(mode, c)},
+		{"one_worker_busiest", a.rules.oneWorkerBusiest()},
+		{"hit_rate_falls_with_concurrency", a.fallsWithConcurrency(concurrency, f)},
+	} {
+		if d.text != "" {
+			found = append(found, api.Diagnosis{Rule: d.rule, Text: d.text})
+		}
+	}
+	return found
+}
+
+// predictedAboveReported compares what the router expected to find with what the workers
+// found, over the last minute.
+func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow.Figures) string {
+	p, r := c.KV.PredictedRatio, f.Recent
+	if mode != api.ModeKV || p == nil || r.Requests < fewest || *p-r.MeasuredRatio() <= farApart {
+		return ""
+	}
+	text := fmt.Sprintf("The router predicts that %s of the prompts are cached; the workers found %s (%d turns of the last 60 s). ", percent(*p), percent(r.MeasuredRatio()), r.Requests)
+	use, told := 0.0, 0
+	for _, w := range c.Workers {
+		if w.CacheUse != nil {
+			use, told = use+*w.CacheUse, told+1
+		}
+	}
+	ours := ratio(r.HitTokens, r.PromptTokens)
+	switch {
+	case told > 0 && use/float64(told) >= fullCache:
+		return text + fmt.Sprintf("The caches are %s full: blocks are evicted before they are asked for again, faster than the router hears of it.", percent(use/float64(told)))
+	case r.Error() <= tolerated:
+		return text + fmt.Sprintf("Our own account, which hears no events, gives %s: so the router's picture of the caches is out of date. Workers' KV events get lost, or the router's block size is not the workers' (the frontend says %d tokens).", percent(ours), a.size.tokens)
+	}
+	return text + fmt.Sprintf("Our own account gives %s, so the caches hold less than both think: they may be smaller than the %d blocks that the frontend reports, or prefix caching is off on some workers.", percent(ours), f.Capacity)
+}
+
+// chosenBelowBest compares what the chosen workers held of the prompts with what the
+// best ones did: by the router's own counters, else by our account.
+func (a *account) chosenBelowBest(mode api.Mode, c api.Cluster) string {
+	if mode != api.ModeKV {
+		return ""
+	}
+	var prompt, chosen, best int64
+	lower := 0
+	decisions := a.Decisions()
+	for _, d := range decisions {
+		most := 0
+		for _, candidate := range d.Candidates {
+			most = max(most, candidate.OverlapBlocks)
+		}
+		got := d.Candidates[d.Actual].OverlapBlocks
+		if got < most {
+			lower++
+		}
+		prompt, chosen, best = prompt+int64(d.PromptTokens), chosen+int64(got*a.size.tokens), best+int64(most*a.size.tokens)
+	}
+	if len(decisions) < fewest {
+		return ""
+	}
+	of, least, most := "by our account", ratio(chosen, prompt), ratio(best, prompt)
+	if c.KV.AchievableRatio != nil && c.KV.PredictedRatio != nil {
+		of, least, most = "by the router's own counters", *c.KV.PredictedRatio, *c.KV.AchievableRatio
+	}
+	if most-least <= farApart {
+		return ""
+	}
+	return fmt.Sprintf("The chosen workers held %s of the prompts, the best ones %s (%s). In %d of the last %d turns another worker held more, and its load outweighed that: a higher overlap weight finds more in the caches, and spreads the requests less evenly.",
+		percent(least), percent(most), of, lower, len(decisions))
+}
+
+// oneWorkerBusiest looks for a worker that has been the busiest for minutes.
+func (r *rules) oneWorkerBusiest() string {
+	if r.seen < watchSeconds {
+		return ""
+	}
+	busiest := map[string]int{}
+	for _, s := range r.seconds {
+		busiest[s.busiest]++
+	}
+	delete(busiest, "")
+	for id, n := range busiest {
+		if float64(n) < mostlySame*watchSeconds {
+			continue
+		}
+		most, mean, name := 0.0, 0.0, id
+		for _, s := range r.seconds {
+			if mean += s.mean / watchSeconds; s.busiest == id {
+				most, name = most+s.most/float64(n), s.name
+			}
+		}
+		if most < muchBusier*mean {
+			return ""
+		}
+		return fmt.Sprintf("Worker %s was the busiest for %d of the last %d s, with %.1f requests in flight where the mean of all workers was %.1f.%s",
+			name, n, watchSeconds, most, mean, r.herding(id))
+	}
+	return ""
+}
+
+// herding says whether the turns of a worker begin with one opening more than others do.
+func (r *rules) herding(id string) string {
+	worker, err := strconv.ParseUint(id, 10, 64)
+	if err != nil {
+		return ""
+	}
+	turns := r.turns[:min(r.n, keptTurns)]
+	own, all := map[uint64]int{}, map[uint64]int{}
+	count, opening := 0, uint64(0)
+	for _, t := range turns {
+		all[t.opening]++
+		if t.worker != worker {
+			continue
+		}
+		count++
+		if own[t.opening]++; own[t.opening] > own[opening] {
+			opening = t.opening
+		}
+	}
+	if count < fewest {
+		return ""
+	}
+	here, everywhere := float64(own[opening])/float64(count), float64(all[opening])/float64(len(turns))
+	if here < herd || here < muchBusier*everywhere {
+		return ""
+	}
+	return fmt.Sprintf(" %s of its turns have one opening, which %s of all turns have: the router herds them where its blocks are.", percent(here), percent(everywhere))
+}
+
+// fallsWithConcurrency compares the concurrency in force with lower ones on the same caches.
+func (a *account) fallsWithConcurrency(concurrency int, f *shadow.Figures) string {
+	var now, before *level
+	for i := range a.rules.levels {
+		l := &a.rules.levels[i]
+		switch {
+		case l.turns < enoughTurns:
+		case l.concurrency == concurrency:
+			now = l
+		case l.concurrency < concurrency && (before == nil || l.hit() > before.hit()):
+			before = l
+		}
+	}
+	if now == nil || before == nil || before.hit()-now.hit() <= falls {
+		return ""
+	}
+	perPrompt := now.prompt / int64(now.turns) / int64(a.size.tokens)
+	return fmt.Sprintf("At %d conversations %s of the prompts were cached (%d turns), at %d it was %s (%d turns). "+
+		"With %d blocks a prompt on average, %d conversations in progress need about %d blocks of each worker's %d, besides what is kept for openings and finished conversations: capacity is the limit.",
+		now.concurrency, percent(now.hit()), now.turns, before.concurrency, percent(before.hit()), before.turns,
+		perPrompt, now.concurrency, perPrompt*int64(now.concurrency)/int64(max(f.Workers, 1)), f.Capacity)
+}

@@ -1,0 +1,326 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"kvbooth/sidecar/api"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// site is a lane and its cluster, as a Live sees them.
+type site struct {
+	*Live
+	t *testing.T
+
+	mu      sync.Mutex
+	cluster api.Cluster
+	state   api.State
+	ids     bool
+	workers bool
+}
+
+func (s *site) set(change func(*site)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+// ready is a cluster of two workers with 100 blocks of 32 tokens each.
+func ready() api.Cluster {
+	c := api.Cluster{Available: true, CacheBlocks: new(100.), BlockTokens: new(32.)}
+	for i := range 2 {
+		c.Workers = append(c.Workers, api.Worker{ID: strconv.Itoa(11 * (i + 1)), Name: fmt.Sprintf("pod-%d", i), Inflight: new(1.)})
+	}
+	return c
+}
+
+// on runs a test beside a Live in virtual time.
+func on(t *testing.T, test func(s *site)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{t: t, cluster: ready(), ids: true, workers: true, state: api.State{Running: true, Mode: api.ModeKV, Concurrency: api.Concurrency{Target: 10}}}
+		locked := func(f func()) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			f()
+		}
+		s.Live = New(Options{
+			Lane: "main", Log: slog.New(slog.DiscardHandler),
+			Cluster: func() (c api.Cluster) { locked(func() { c = s.cluster }); return c },
+			State:   func() (st api.State) { locked(func() { st = s.state }); return st },
+			Tells:   func() (ids, workers bool) { locked(func() { ids, workers = s.ids, s.workers }); return ids, workers },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { s.Run(ctx) })
+		synctest.Wait()
+		test(s)
+		cancel()
+		wg.Wait()
+	})
+}
+
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// prompt is a text of n tokens.
+func prompt(text, n int) []uint32 {
+	ids := make([]uint32, n)
+	for i := range ids {
+		ids[i] = uint32(1000*text + i)
+	}
+	return ids
+}
+
+// turn sends one of 330 tokens, of which the worker finds so many, and lets it end.
+func (s *site) turn(text int, worker uint64, cached int) {
+	t := s.Follow(Sent{ID: "r", Conversation: strconv.Itoa(text), Concurrency: 10, Messages: words("user", strings.Repeat("word ", 330))})
+	if t.WantsIDs() {
+		t.Routed(prompt(text, 330))
+	}
+	pass(100 * time.Millisecond)
+	t.FirstToken(worker)
+	pass(100 * time.Millisecond)
+	t.Ended(Result{OK: true, Worker: worker, PromptTokens: 330, OutputTokens: 5, CachedTokens: cached, Bytes: 20})
+	pass(100 * time.Millisecond)
+}
+
+// words is a prompt of one message.
+func words(role, text string) func(func(string, string) bool) {
+	return func(yield func(string, string) bool) { yield(role, text) }
+}
+
+func (s *site) shadow() api.Shadow {
+	pass(time.Second)
+	return s.Shadow(time.Now())
+}
+
+func policy(t *testing.T, s api.Shadow, name string) api.ShadowPolicy {
+	t.Helper()
+	for _, p := range s.Policies {
+		if p.Policy == name {
+			return p
+		}
+	}
+	t.Fatalf("no policy %s", name)
+	return api.ShadowPolicy{}
+}
+
+// One text, always on one worker: all its ten full blocks are found but the first time, and
+// every other time under round-robin.
+func TestFigures(t *testing.T) {
+	on(t, func(s *site) {
+		s.turn(1, 11, 0)
+		for range 59 {
+			s.turn(1, 11, 320)
+		}
+		got := s.shadow()
+		require.Equal(t, api.ShadowTokenIDs, got.Source, got.Message)
+		assert.Empty(t, got.Withheld)
+		assert.Zero(t, got.Lost)
+		assert.Equal(t, 60, got.Requests)
+		assert.Equal(t, 60*330, got.PromptTokens)
+		assert.Equal(t, []int{2, 32, 100}, []int{got.Workers, got.BlockTokens, got.WorkerBlocks})
+		assert.InDelta(t, 0, *got.CacheError, 1e-9)
+		assert.InDelta(t, 59*320./(60*330), *got.Measured.HitRatio, 1e-9)
+		rr := policy(t, got, "round_robin")
+		assert.InDelta(t, 58*320./(60*330), *rr.Figures.HitRatio, 1e-9)
+		assert.Equal(t, 60*330-58*320, *rr.Figures.PrefillTokens)
+		assert.False(t, rr.InForce)
+		assert.True(t, policy(t, got, "kv").InForce)
+		assert.Nil(t, policy(t, got, "best").Figures.InflightSpread)
+
+		list := s.Decisions(3)
+		require.Len(t, list.Decisions, 3)
+		assert.Equal(t, api.DecisionsInferred, list.Source)
+		d := list.Decisions[0]
+		assert.Equal(t, "pod-0", d.Candidates[d.Chosen].Name)
+		assert.Equal(t, 10, d.Candidates[d.Chosen].OverlapBlocks)
+		assert.Equal(t, d.Chosen, *d.Ours)
+		assert.False(t, d.Pinned)
+		require.NotNil(t, list.Choices)
+		assert.Equal(t, list.Choices.Clear, list.Choices.ClearAgreed)
+		assert.Positive(t, list.Choices.Clear)
+	})
+}
+
+// Figures are withheld where our account of the caches is not what was measured, and where
+// too few turns tell.
+func TestWithheld(t *testing.T) {
+	on(t, func(s *site) {
+		for range 10 {
+			s.turn(1, 11, 320)
+		}
+		assert.Contains(t, s.shadow().Withheld, "10 turns of the last 60 s")
+		for range 50 {
+			s.turn(1, 11, 256)
+		}
+		got := s.shadow()
+		assert.Contains(t, got.Withheld, "more than 3 points apart")
+		assert.InDelta(t, .16, *got.CacheError, .05)
+	})
+}
+
+// There is no shadow of what tells too little, and it says what is missing.
+func TestNone(t *testing.T) {
+	for want, change := range map[string]func(*site){
+		"nothing is known of the cluster: down": func(s *site) { s.cluster = api.Cluster{Problem: "down"} },
+		"how large the workers' caches are":     func(s *site) { s.cluster.CacheBlocks = nil },
+		"no workers are known":                  func(s *site) { s.cluster.Workers = nil },
+		"worker pod-0 has no id":                func(s *site) { s.cluster.Workers[0].ID = "" },
+		"300 workers; the shadow follows 256":   func(s *site) { s.cluster.AllWorkers = &api.AllWorkers{Count: 300} },
+		"which worker serves a turn":            func(s *site) { s.workers = false },
+		"sizes that cannot be":                  func(s *site) { s.cluster.BlockTokens = new(1e9) },
+	} {
+		on(t, func(s *site) {
+			s.set(change)
+			s.Live = New(s.opts) // the one of the site has seen a cluster already
+			s.adjust(time.Now())
+			got := s.Shadow(time.Now())
+			assert.Equal(t, api.ShadowNone, got.Source)
+			assert.Contains(t, got.Message, want)
+			assert.Contains(t, s.Decisions(1).Message, want)
+			time.Sleep(foresight + time.Second)
+			s.adjust(time.Now())
+			assert.Nil(t, s.Follow(Sent{ID: "r"}), "nothing is kept for what will not be")
+		})
+	}
+	var none *Live
+	assert.Equal(t, Disabled, none.Shadow(time.Now()).Message)
+	assert.Contains(t, none.Decisions(1).Message, Disabled)
+	none.Follow(Sent{}).FirstToken(1)
+	none.Reset()
+}
+
+// Turns that are sent before the cluster is known wait for it.
+func TestForesight(t *testing.T) {
+	on(t, func(s *site) {
+		s.set(func(s *site) { s.cluster = api.Cluster{Problem: "not read yet"} })
+		s.Live = New(s.opts)
+		s.adjust(time.Now())
+		s.turn(1, 11, 0)
+		s.set(func(s *site) { s.cluster = ready() })
+		s.adjust(time.Now())
+		s.turn(1, 11, 320)
+		s.advance(time.Now())
+		pass(time.Second)
+		assert.Equal(t, 2, s.Shadow(time.Now()).Requests)
+	})
+}
+
+// A reset begins with empty caches; what was in flight then is not followed any more.
+func TestReset(t *testing.T) {
+	on(t, func(s *site) {
+		s.turn(1, 11, 0)
+		flying := s.Follow(Sent{ID: "r", Conversation: "9"})
+		flying.Routed(prompt(9, 330))
+		before := *s.shadow().Since
+		s.Reset()
+		flying.FirstToken(11)
+		flying.Ended(Result{OK: true, Worker: 11, PromptTokens: 330, CachedTokens: 0})
+		s.turn(1, 11, 0)
+		got := s.shadow()
+		assert.Equal(t, 1, got.Requests)
+		assert.True(t, got.Since.After(before))
+		assert.InDelta(t, 0, *got.CacheError, 1e-9, "nothing of before is found")
+	})
+}
+
+// Beyond the bound, and without the ids that were asked for, turns are counted as lost; failed
+// and cancelled ones leave nothing behind.
+func TestLost(t *testing.T) {
+	on(t, func(s *site) {
+		for range mostFollowed {
+			require.NotNil(t, s.Follow(Sent{ID: "r"}))
+		}
+		require.Nil(t, s.Follow(Sent{ID: "r"}))
+		assert.Equal(t, 1, s.shadow().Lost)
+	})
+	on(t, func(s *site) {
+		silent := s.Follow(Sent{ID: "r"})
+		silent.FirstToken(11)
+		silent.Ended(Result{OK: true, Worker: 11, CachedTokens: -1})
+		failed := s.Follow(Sent{ID: "r"})
+		failed.Routed(prompt(1, 330))
+		failed.Ended(Result{CachedTokens: -1})
+		got := s.shadow()
+		assert.Equal(t, 1, got.Lost)
+		assert.Zero(t, got.Requests)
+		assert.Zero(t, s.queue.followed)
+	})
+}
+
+// A target that tells the worker at the end of an answer alone is followed as well.
+func TestWorkerToldLate(t *testing.T) {
+	on(t, func(s *site) {
+		for i := range 3 {
+			f := s.Follow(Sent{ID: "r", Conversation: "1"})
+			f.Routed(prompt(1, 330))
+			pass(100 * time.Millisecond)
+			f.FirstToken(0)
+			pass(time.Second)
+			f.Ended(Result{OK: true, Worker: 22, PromptTokens: 330, OutputTokens: 9, CachedTokens: min(i, 1) * 320})
+		}
+		got := s.shadow()
+		assert.Equal(t, 3, got.Requests)
+		assert.InDelta(t, 0, *got.CacheError, 1e-9)
+	})
+}
+
+// Where no ids are told, text stands for them, whose length a token has by what usage says.
+func TestText(t *testing.T) {
+	on(t, func(s *site) {
+		s.set(func(s *site) { s.ids = false })
+		pass(2 * time.Second)
+		for range 25 {
+			s.turn(1, 11, 320)
+		}
+		got := s.shadow()
+		assert.Equal(t, api.ShadowText, got.Source)
+		assert.Contains(t, got.Message, "(5.02 bytes a token on average)") // 330 words of 5 bytes, and the role
+		for range 60 {
+			s.turn(1, 11, 320)
+		}
+		assert.InDelta(t, 0, *s.shadow().CacheError, .03)
+	})
+}
+
+// A worker whose page cannot be read for a moment keeps its cache; one that is gone loses it.
+func TestWorkerMissing(t *testing.T) {
+	on(t, func(s *site) {
+		s.turn(1, 22, 0)
+		s.set(func(s *site) { s.cluster.Workers = s.cluster.Workers[:1] })
+		pass(3 * time.Second)
+		assert.Equal(t, 2, s.shadow().Workers)
+		pass(missing)
+		assert.Equal(t, 1, s.shadow().Workers)
+	})
+}
+
+func TestBlocksOfText(t *testing.T) {
+	long := strings.Repeat("The quick brown fox. ", 50)
+	first, tokens, bytes := blocksOfText(32, 4, words("user", long))
+	assert.Len(t, first, bytes/128)
+	assert.Equal(t, bytes/4, tokens)
+	again, _, _ := blocksOfText(32, 4, func(yield func(string, string) bool) {
+		_ = yield("user", long) && yield("assistant", "Yes.") && yield("user", "Why?")
+	})
+	assert.Equal(t, first, again[:len(first)], "a history that goes on begins with the same blocks")
+	other, _, _ := blocksOfText(32, 4, words("user", "x"+long))
+	assert.NotEqual(t, first[0], other[0])
+}

@@ -1,0 +1,74 @@
+package live
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// collector tells the figures at the scrape.
+type collector struct{ live *Live }
+
+// Collector gives the metrics of a lane's shadow, all with the label lane. The policy
+// measured is what really happened. A policy's series are absent while its figures are
+// withheld, but for the counters, which go on.
+func (l *Live) Collector() prometheus.Collector {
+	return prometheus.WrapCollectorWith(prometheus.Labels{"lane": l.opts.Lane}, &collector{l})
+}
+
+var (
+	descHit     = prometheus.NewDesc("loadgen_shadow_hit_ratio", "Share of the prompts' tokens that a policy would have found in the caches, of the last 60 s; measured: that were found.", []string{"policy"}, nil)
+	descSpread  = prometheus.NewDesc("loadgen_shadow_inflight_spread", "Most less fewest requests in flight on a worker, mean over the last 60 s.", []string{"policy"}, nil)
+	descPrefill = prometheus.NewDesc("loadgen_shadow_prefill_tokens_total", "Prompt tokens that a policy would have had computed since the caches were empty; measured: that were.", []string{"policy"}, nil)
+	descPrompt  = prometheus.NewDesc("loadgen_shadow_prompt_tokens_total", "Prompt tokens of the turns that the shadow has followed since the caches were empty.", nil, nil)
+	descTold    = prometheus.NewDesc("loadgen_shadow_measured_prompt_tokens_total", "Prompt tokens of those of these turns that told how much of their prompt was cached.", nil, nil)
+)
+
+const measured = "measured"
+
+// Describe implements [prometheus.Collector].
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descHit, descSpread, descPrefill, descPrompt, descTold} {
+		ch <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	s := c.live.Shadow(time.Now())
+	gauges := func(policy string, hit, spread *float64) {
+		for desc, v := range map[*prometheus.Desc]*float64{descHit: hit, descSpread: spread} {
+			if v != nil {
+				ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, *v, policy)
+			}
+		}
+	}
+	gauges(measured, s.Measured.HitRatio, s.Measured.InflightSpread)
+	if s.Withheld == "" {
+		for _, p := range s.Policies {
+			gauges(p.Policy, p.Figures.HitRatio, p.Figures.InflightSpread)
+		}
+	}
+	c.live.counters(func(desc *prometheus.Desc, v int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v), labels...)
+	})
+}
+
+// counters gives the sums since the caches were empty.
+func (l *Live) counters(give func(desc *prometheus.Desc, v int64, labels ...string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.account == nil {
+		return
+	}
+	f := l.account.figures(time.Now())
+	if !f.AnswersSure { // what is inferred later would change what has been counted
+		return
+	}
+	for _, p := range f.Policies[1:] {
+		give(descPrefill, p.Total.PrefillTokens(), p.Policy.Name)
+	}
+	give(descPrefill, f.Counted.PromptTokens-f.Counted.MeasuredTokens, measured)
+	give(descPrompt, f.Policies[0].Total.PromptTokens)
+	give(descTold, f.Counted.PromptTokens)
+}

@@ -1,0 +1,219 @@
+package live
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/shadow"
+	"kvbooth/sidecar/sim"
+)
+
+const (
+	// tolerated is the cache account's error above which the policies' figures are withheld.
+	tolerated = .03
+	// fewest is how many turns with measured hits the account's error is judged by.
+	fewest = 50
+)
+
+// Disabled is what a lane shows that has no shadow.
+const Disabled = "other routers are not followed: shadow.enabled is false"
+
+// Shadow is what other routers would have found on the turns of the last 60 s.
+func (l *Live) Shadow(now time.Time) api.Shadow {
+	if l == nil {
+		return api.Shadow{Source: api.ShadowNone, Message: Disabled}
+	}
+	state, cluster := l.opts.State(), l.opts.Cluster()
+	mode := state.Mode
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := api.Shadow{Lane: l.opts.Lane, Source: api.ShadowNone, Message: l.problem, Policies: []api.ShadowPolicy{}, Diagnoses: []api.Diagnosis{}}
+	a := l.account
+	if a == nil {
+		return s
+	}
+	f := a.figures(now)
+	s.Source, s.Message = api.ShadowTokenIDs, ""
+	if !a.ids {
+		s.Source = api.ShadowText
+		s.Message = fmt.Sprintf("the target does not tell the ids of prompts' tokens, so blocks of %.0f bytes of text stand for blocks of %d tokens (%.2f bytes a token on average): "+
+			"hit rates may be off by some two points more, and a full cache may drop other blocks than we think", a.ratio*float64(a.size.tokens), a.size.tokens, a.ratio)
+	}
+	s.Since, s.Seconds = &a.since, min(shadow.Window, now.Sub(a.since)).Seconds()
+	s.Lost = int(l.lost())
+	s.Workers, s.BlockTokens, s.WorkerBlocks, s.CapacityFrom = f.Workers, a.size.tokens, f.Capacity, "the frontend's metrics"
+	if f.AnswersSure {
+		s.AnswersReused = &f.AnswersFound
+	}
+	actual := f.Policies[0].Window
+	s.Requests, s.PromptTokens = int(actual.Requests), int(actual.PromptTokens)
+	if r := f.Recent; r.Requests > 0 {
+		s.Measured.HitRatio = new(r.MeasuredRatio())
+		s.Measured.PrefillTokens = new(int(r.PromptTokens - r.MeasuredTokens))
+		s.Measured.InflightSpread = spread(actual)
+		s.CacheError = new(signed(r))
+	}
+	s.Withheld = withheld(f.Recent)
+	for _, p := range f.Policies[1:] {
+		s.Policies = append(s.Policies, api.ShadowPolicy{
+			Policy: p.Policy.Name, Title: title(p.Policy), InForce: isInForce(p.Policy, mode), Figures: figuresOf(p.Policy, p.Window),
+		})
+	}
+	s.Choices = choices(mode, f.Choices)
+	s.Diagnoses = append(s.Diagnoses, a.diagnose(state.Mode, cluster, state.Concurrency.Target, &f)...)
+	return s
+}
+
+// lost is how many turns could not be followed.
+func (l *Live) lost() int64 {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	return l.queue.lost
+}
+
+// figures are those at the moment that the account has reached: it waits for turns of
+// which nobody has told yet where they went.
+func (a *account) figures(now time.Time) shadow.Figures { return a.Figures(a.feed.Advance(now)) }
+
+// signed is the cache account's error with its sign.
+func signed(a shadow.Account) float64 {
+	return float64(a.HitTokens-a.MeasuredTokens) / float64(a.PromptTokens)
+}
+
+// withheld says why the policies' figures are not to be relied on, "" where they are.
+func withheld(a shadow.Account) string {
+	switch off := signed(a); {
+	case a.Requests < fewest:
+		return fmt.Sprintf("%d turns of the last 60 s told how much of their prompt was cached; our account of the caches is judged by %d", a.Requests, fewest)
+	case math.Abs(off) > tolerated:
+		return fmt.Sprintf("with the router's real choices, our account of the caches gives a hit rate of %s, and %s was measured: more than %.0f points apart",
+			percent(ratio(a.HitTokens, a.PromptTokens)), percent(a.MeasuredRatio()), 100*tolerated)
+	}
+	return ""
+}
+
+func ratio(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+func figuresOf(p shadow.Policy, t shadow.Totals) (f api.ShadowFigures) {
+	if t.Requests == 0 {
+		return f
+	}
+	f.HitRatio, f.PrefillTokens = new(t.HitRatio()), new(int(t.PrefillTokens()))
+	if p.Kind != shadow.Best { // which has one cache, and no workers
+		f.InflightSpread = spread(t)
+	}
+	return f
+}
+
+func spread(t shadow.Totals) *float64 {
+	if t.Time <= 0 {
+		return nil
+	}
+	return new(t.Spread())
+}
+
+// isInForce says whether a policy is what the mode in force is thought to be: Dynamo's KV router
+// as it comes, for kv.
+func isInForce(p shadow.Policy, mode api.Mode) bool { return mode != "" && p.Name == string(mode) }
+
+// choices is the choice account, nil where no KV router chooses.
+func choices(mode api.Mode, c shadow.Choices) *api.ShadowChoices {
+	if mode != api.ModeKV || c.Turns == 0 {
+		return nil
+	}
+	return &api.ShadowChoices{Turns: c.Turns, Agreed: c.Agreed, Ties: c.Tied, Clear: c.Clear, ClearAgreed: c.ClearOnes}
+}
+
+// title names a policy in words.
+func title(p shadow.Policy) string {
+	switch p.Kind {
+	case shadow.RoundRobin:
+		return "Round-robin"
+	case shadow.Random:
+		return "Random"
+	case shadow.LeastLoaded:
+		return "Least loaded"
+	case shadow.Sticky:
+		return "Sticky by conversation"
+	case shadow.OpeningHash:
+		return "Consistent hash of the opening"
+	case shadow.Best:
+		return "Best possible: one cache of all workers' size"
+	}
+	words, usual := "KV-aware", shadow.DefaultCosts()
+	if p.Costs.OverlapWeight != usual.OverlapWeight {
+		words += fmt.Sprintf(", overlap weight %g", p.Costs.OverlapWeight)
+	}
+	if p.Costs.Temperature != usual.Temperature {
+		words += fmt.Sprintf(", temperature %g", p.Costs.Temperature)
+	}
+	if p.Costs.TrackOutputBlocks {
+		words += ", answer blocks counted"
+	}
+	return words
+}
+
+// Decisions are why turns went where they went as our account has it, newest first, at
+// most limit; a message where it has none.
+func (l *Live) Decisions(limit int) api.DecisionList {
+	none := func(message string) api.DecisionList {
+		return api.DecisionList{Decisions: []api.RoutingDecision{}, Message: message}
+	}
+	if l == nil {
+		return none("this target does not tell its decisions, and " + Disabled)
+	}
+	mode := l.opts.State().Mode
+	names := map[sim.WorkerID]string{}
+	for _, w := range l.opts.Cluster().Workers {
+		if id, err := strconv.ParseUint(w.ID, 10, 64); err == nil {
+			names[sim.WorkerID(id)] = w.Name
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.account
+	if a == nil {
+		return none("this target does not tell its decisions, and they cannot be inferred: " + l.problem)
+	}
+	kept := a.Decisions()
+	list := api.DecisionList{Decisions: []api.RoutingDecision{}, Source: api.DecisionsInferred, Message: inferred}
+	for _, d := range slices.Backward(kept) {
+		if len(list.Decisions) == limit {
+			break
+		}
+		list.Decisions = append(list.Decisions, a.decision(d, mode, names))
+	}
+	f := a.figures(time.Now())
+	list.Choices = choices(mode, f.Choices)
+	return list
+}
+
+const inferred = "inferred: the costs are those of our own account of the caches and of the requests in progress, by the formula of Dynamo's router with its defaults; this target does not tell its own"
+
+func (a *account) decision(d *shadow.Decision, mode api.Mode, names map[sim.WorkerID]string) api.RoutingDecision {
+	r := api.RoutingDecision{
+		Seconds: max(0, d.At.Seconds()), RequestID: d.ID, Mode: mode, Pinned: mode != api.ModeKV,
+		PromptTokens: d.PromptTokens, BlockTokens: a.size.tokens, Chosen: d.Actual, Ours: new(d.Chosen), Clear: d.Clear,
+	}
+	for i := range d.Candidates {
+		c := &d.Candidates[i]
+		id := strconv.FormatUint(uint64(c.Worker), 10)
+		r.Candidates = append(r.Candidates, api.RoutingCandidate{
+			Worker: id, Name: cmp.Or(names[c.Worker], id), OverlapBlocks: c.OverlapBlocks, PrefillTokens: c.PrefillTokens,
+			DecodeBlocks: c.DecodeBlocks, Requests: c.Requests, Cost: c.Cost,
+		})
+	}
+	return r
+}

@@ -1,0 +1,182 @@
+//go:build !race
+
+package shadow
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/store"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/test/virtual"
+)
+
+// seen is what a run's shadow said at its end.
+type seen struct {
+	shadow    api.Shadow
+	decisions api.DecisionList
+	hit       map[string]float64 // of the whole run, by policy; measured: what was
+}
+
+// off is how far the hit rates of a policy and of what was measured are apart, in points.
+func (s seen) off(policy string, measured seen) float64 {
+	return 100 * math.Abs(s.hit[policy]-measured.hit["measured"])
+}
+
+// run holds conversations with a cluster, and gives what the shadow says at the end.
+func run(t *testing.T, o virtual.Options, concurrency int, long time.Duration) (s seen) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cluster, err := virtual.New(o)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { cluster.Run(ctx) })
+		log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+		kept, err := store.Open(ctx, store.Options{Dir: t.TempDir(), Owner: "127.0.0.1:1", Log: log})
+		require.NoError(t, err)
+		texts, err := corpus.Builtin()
+		require.NoError(t, err)
+		catalogue, err := lane.NewCatalogue(ctx, lane.Process{
+			Version: "test", Store: kept, Log: log,
+			Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
+		}, api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 1, Max: 180, Increment: 1}, MaxConcurrency: 200, Vendor: api.VendorNeutral})
+		require.NoError(t, err)
+		l := lane.New(ctx, catalogue, lane.Options{
+			Name: api.DefaultLane, Client: cluster, Corpus: texts, Questioner: corpus.BuiltinQuestioner{}, Seed: 7,
+			Driver: cluster, Mode: cluster.Mode(), Cluster: cluster.State, Shadow: true,
+			Settings: workload.Settings{
+				Concurrency: concurrency, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
+				Output: &api.Distribution{Mean: 400, CV: .15}, StartRate: 10,
+			},
+		})
+		view := lane.NewView(catalogue)
+		wg.Go(func() { view.Run(ctx) })
+		synctest.Wait()
+		_, err = l.Start(ctx, "ann", api.StartRequest{})
+		require.NoError(t, err)
+		time.Sleep(long)
+		synctest.Wait()
+		s = seen{shadow: l.Shadow(), hit: hits(t, l)}
+		s.decisions.Choices = s.shadow.Choices
+		cancel()
+		wg.Wait()
+		require.NoError(t, kept.Close())
+	})
+	return s
+}
+
+// hits are the hit rates of the whole run, by the metrics' sums.
+func hits(t *testing.T, l *lane.Lane) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(l.ShadowCollector()))
+	problems, err := testutil.GatherAndLint(registry)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	prompt, hit := map[string]float64{}, map[string]float64{}
+	for _, f := range families {
+		switch f.GetName() {
+		case "loadgen_shadow_prompt_tokens_total":
+			prompt[""] = f.Metric[0].Counter.GetValue()
+		case "loadgen_shadow_measured_prompt_tokens_total":
+			prompt["measured"] = f.Metric[0].Counter.GetValue()
+		}
+	}
+	for _, f := range families {
+		if f.GetName() != "loadgen_shadow_prefill_tokens_total" {
+			continue
+		}
+		for _, m := range f.Metric {
+			policy := m.Label[1].GetValue()
+			of := prompt[""]
+			if policy == "measured" {
+				of = prompt["measured"]
+			}
+			hit[policy] = 1 - m.Counter.GetValue()/of
+		}
+	}
+	require.NotEmpty(t, hit)
+	return hit
+}
+
+func (s seen) log(t *testing.T, what string) {
+	t.Helper()
+	t.Logf("%s: source %s, %d turns of the last minute, lost %d, cache error %.2f points, withheld %q", what, s.shadow.Source, s.shadow.Requests, s.shadow.Lost, 100**s.shadow.CacheError, s.shadow.Withheld)
+	for _, p := range append([]api.ShadowPolicy{{Policy: "measured"}}, s.shadow.Policies...) {
+		t.Logf("  %-20s %.2f %%", p.Policy, 100*s.hit[p.Policy])
+	}
+	if c := s.shadow.Choices; c != nil {
+		t.Logf("  choices: %d turns, %d agreed, %d ties, %d clear, %d of these agreed", c.Turns, c.Agreed, c.Ties, c.Clear, c.ClearAgreed)
+	}
+	for _, d := range s.shadow.Diagnoses {
+		t.Logf("  %s: %s", d.Rule, d.Text)
+	}
+}
+
+// The shadow of the policy in force is within a point of what was measured, that of another
+// one within two of what it measures on the same draws, and our choice is the router's in
+// 95 % of the clear turns: whether answers are found again or not, with caches that are too small.
+func TestFollowsALane(t *testing.T) {
+	for name, o := range map[string]virtual.Options{
+		"answers forgotten":           {Forget: true},
+		"answers found, small caches": {Blocks: 3000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.Seed, o.TokenIDs = 1, true
+			o.Mode = api.ModeKV
+			kv := run(t, o, 40, 5*time.Minute)
+			kv.log(t, "kv")
+			o.Mode = api.ModeRoundRobin
+			rr := run(t, o, 40, 5*time.Minute)
+			rr.log(t, "round-robin")
+			for _, s := range []seen{kv, rr} {
+				assert.Equal(t, api.ShadowTokenIDs, s.shadow.Source)
+				assert.Empty(t, s.shadow.Withheld)
+				assert.Zero(t, s.shadow.Lost)
+				assert.Less(t, math.Abs(*s.shadow.CacheError), .01)
+				assert.Equal(t, !o.Forget, *s.shadow.AnswersReused)
+			}
+			assert.Less(t, kv.off("kv", kv), 1.)
+			assert.Less(t, rr.off("round_robin", rr), 1.)
+			assert.Less(t, kv.off("round_robin", rr), 2.)
+			assert.Less(t, rr.off("kv", kv), 2.)
+			c := kv.shadow.Choices
+			require.NotNil(t, c)
+			assert.Greater(t, float64(c.ClearAgreed)/float64(c.Clear), .95)
+			assert.Nil(t, rr.shadow.Choices, "no router chose by costs")
+		})
+	}
+}
+
+// Without the ids of tokens, blocks of text do nearly as well.
+func TestFollowsText(t *testing.T) {
+	o := virtual.Options{Seed: 1, Mode: api.ModeKV, Blocks: 3000}
+	text := run(t, o, 40, 5*time.Minute)
+	text.log(t, "text")
+	o.TokenIDs = true
+	ids := run(t, o, 40, 5*time.Minute)
+	ids.log(t, "ids")
+	assert.Equal(t, api.ShadowText, text.shadow.Source)
+	assert.Contains(t, text.shadow.Message, "bytes of text")
+	assert.Empty(t, text.shadow.Withheld)
+	assert.Less(t, math.Abs(*text.shadow.CacheError), .015)
+	for i, p := range ids.shadow.Policies { // of the last minute: the account of text began later, when the length of a token was known
+		assert.InDelta(t, *p.Figures.HitRatio, *text.shadow.Policies[i].Figures.HitRatio, .03, p.Policy)
+	}
+}
