@@ -56,6 +56,9 @@ type Options struct {
 	// ModeChanged hears of each mode that was switched to, or that the cluster was
 	// found in; nil: nobody does.
 	ModeChanged func(api.ModeState)
+	// Ended hears of every turn of the lane that has ended, whatever run it belongs to,
+	// after the store. It is called concurrently, and must not wait; nil: nobody hears.
+	Ended func(EndedTurn)
 	// CorpusStatus says what was read and what was wrong with it; nil: the corpus
 	// is not read from outside.
 	CorpusStatus func() api.CorpusStatus
@@ -371,7 +374,7 @@ func (l *Lane) beginRun(by string, seed uint64, opened int64, tap Tap) {
 	w := workload.New(workload.Options{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, Nonce: l.nonce,
 		Sender: l.target, Corpus: l.corpus, Questioner: l.opts.Questioner,
-		Instance: l.opts.Driver.Instance, Observer: &observer{lane: l, tap: tap},
+		Instance: l.opts.Driver.Instance, Observer: &observer{lane: l, tap: tap, seed: seed, opened: opened},
 	}, l.settings)
 	r := &run{workload: w, cancel: cancel, ended: make(chan struct{})}
 	l.run = r
