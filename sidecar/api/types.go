@@ -106,8 +106,22 @@ const (
 // DefaultLane is the lane meant when a call names none.
 const DefaultLane = "main"
 
+// TwinLane is the lane that sends the same conversations to a second target.
+const TwinLane = "twin"
+
 // ThisTarget is the name of the baseline that grows from this target's own settled steps.
+// Whoever asks a lane for it gets that lane's own; in the list of baselines, that of another
+// lane than [DefaultLane] has the name of [OwnBaseline].
 const ThisTarget = "this target"
+
+// OwnBaseline is the name, in the list of baselines, of the one that grows from a lane's own
+// settled steps.
+func OwnBaseline(lane string) string {
+	if lane == DefaultLane {
+		return ThisTarget
+	}
+	return ThisTarget + " (" + lane + ")"
+}
 
 // Range is an inclusive range of whole numbers.
 type Range struct {

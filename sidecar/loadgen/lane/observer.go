@@ -30,6 +30,7 @@ type Draw struct {
 	Seed   uint64
 	Opened int64 // conversations of the lane's earlier runs
 	Number int64 // k
+	Shape  int   // how often settings or corpus had changed what is drawn, since the run began
 }
 
 // EndedTurn is a turn that has ended, as the store gets it, with its conversation's draw.
@@ -92,7 +93,7 @@ func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
 		o.tap.Turn(row)
 	}
 	if o.lane.opts.Ended != nil {
-		o.lane.opts.Ended(EndedTurn{Turn: row, Draw: Draw{Seed: o.seed, Opened: o.opened, Number: t.Conversation.Number}})
+		o.lane.opts.Ended(EndedTurn{Turn: row, Draw: Draw{Seed: o.seed, Opened: o.opened, Number: t.Conversation.Number, Shape: t.Conversation.Shape}})
 	}
 	if sample.Status == api.TurnError {
 		o.lane.failures.turnFailed(r.Ended, r.Err.Class, r.Err.Message)

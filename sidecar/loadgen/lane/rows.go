@@ -75,7 +75,7 @@ func (l *Lane) keepRow(now time.Time) {
 		l.notKept = nil
 	}
 	l.enqueue(func(ctx context.Context) {
-		l.catalogue.keepRow(ctx, measured(l.opts.Client.Root(), l.deployment(l.Cluster()), shape), row)
+		l.catalogue.keepRow(ctx, measured(l.opts.Name, l.opts.Client.Root(), l.deployment(l.Cluster()), shape), row)
 	})
 }
 

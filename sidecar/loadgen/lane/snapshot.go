@@ -233,16 +233,24 @@ func (r *reading) defaultBaseline() api.Baseline {
 	return b
 }
 
-// baseline finds one by its name. [api.ThisTarget] always is there: without rows
-// where nothing was measured against this target, whatever another one left. It is
+// baseline finds one by its name. The lane's own results are [api.ThisTarget] here, under
+// whichever of their names they are asked for, and always there: without rows
+// where nothing was measured against this target, whatever another one left. They are
 // also what comes where there is none of the name, with false.
 func (r *reading) baseline(name string) (api.Baseline, bool) {
-	own := measured(r.opts.Client.Root(), r.deployment, r.state.Shape)
-	b, err := r.catalogue.Baseline(name)
-	if err == nil && (name != api.ThisTarget || ofTarget(b, *own.Target)) {
-		return b, true
+	own := measured(r.opts.Name, r.opts.Client.Root(), r.deployment, r.state.Shape)
+	if name == api.ThisTarget {
+		name = own.Name
 	}
-	return own, name == api.ThisTarget
+	b, err := r.catalogue.Baseline(name)
+	switch {
+	case err == nil && name != own.Name:
+		return b, true
+	case err == nil && ofTarget(b, *own.Target):
+		own = b
+	}
+	own.Name, own.Title = api.ThisTarget, ownTitle
+	return own, name == api.OwnBaseline(r.opts.Name)
 }
 
 // Finished counts the turns that ended well or failed since the lane's last start.
