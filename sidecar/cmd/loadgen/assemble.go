@@ -304,7 +304,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	}
 	g.server, err = server.New(server.Options{
 		TLS:     certificate,
-		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts, PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
+		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps, TwinDesk: server.OneLane{}}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts, PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
 		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
 	})
 	return err

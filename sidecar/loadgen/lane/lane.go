@@ -53,6 +53,7 @@ type Options struct {
 	Mode       api.ModeState
 	LastStep   int64              // of an earlier process, so that steps go on
 	Cluster    func() api.Cluster // never nil
+	Shadow     func() api.Shadow  // nil: there is none
 	// ModeChanged hears of each mode that was switched to, or that the cluster was
 	// found in; nil: nobody does.
 	ModeChanged func(api.ModeState)
