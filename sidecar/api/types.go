@@ -106,9 +106,6 @@ const (
 // DefaultLane is the lane meant when a call names none.
 const DefaultLane = "main"
 
-// TwinLane is the lane that sends the same conversations to a second target.
-const TwinLane = "twin"
-
 // ThisTarget is the name of the baseline that grows from this target's own settled steps.
 // Whoever asks a lane for it gets that lane's own; in the list of baselines, that of another
 // lane than [DefaultLane] has the name of [OwnBaseline].
