@@ -920,6 +920,8 @@ export interface components {
             kv: components["schemas"]["KV"];
             cluster: components["schemas"]["Cluster"];
             baseline: components["schemas"]["Comparison"];
+            /** @description workers that serve another lane, too: the lanes disturb each other, and no figure says what either could serve alone; absent: none are known to */
+            shared_workers?: string[];
         };
         /** @description What a lane's snapshots said in the last ten minutes, oldest first, one a second; fewer where the load generator has not run for as long. */
         History: {
@@ -1231,6 +1233,8 @@ export interface components {
         /** @description One GPU of a worker. */
         GPU: {
             index: string;
+            /** @description where its pod tells that it is this worker's */
+            uuid?: string;
             /** @description 0 to 1 */
             utilisation?: number;
             /** @description bytes */
@@ -1385,7 +1389,7 @@ export interface components {
                 number,
                 number
             ];
-            /** @description why no column has improvements although the step may have settled: the load generator is the bottleneck now, the openings are of another length than the baseline's, or the live mode is not known */
+            /** @description why no column has improvements although the step may have settled: the load generator is the bottleneck now, the openings are of another length than the baseline's, the live mode is not known, or another lane shares workers */
             withheld?: string;
             /** @description the latest step of this target, since the process began, that became no row; with the baseline `this target` alone */
             not_kept?: components["schemas"]["NotKept"];

@@ -60,6 +60,9 @@ type Options struct {
 	// Ended hears of every turn of the lane that has ended, whatever run it belongs to,
 	// after the store. It is called concurrently, and must not wait; nil: nobody hears.
 	Ended func(EndedTurn)
+	// SharedWorkers names the workers that serve another lane, too, so that the lanes
+	// disturb each other. It is called with locks held, and must not wait; nil: none do.
+	SharedWorkers func() []string
 	// CorpusStatus says what was read and what was wrong with it; nil: the corpus
 	// is not read from outside.
 	CorpusStatus func() api.CorpusStatus

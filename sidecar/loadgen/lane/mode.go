@@ -66,20 +66,45 @@ func (l *Lane) beginChange(by string, to api.ModeState) error {
 	if err := l.checkChange(to); err != nil || to == l.mode {
 		return err
 	}
-	changes, resume := make([]*change, len(l.lanes)), l.run != nil && l.phase == api.PhaseRunning
+	wanted := make([]api.ModeState, len(l.lanes))
 	for i, each := range l.lanes {
-		next := each.mode
 		switch {
 		case each == l:
-			next = to
+			wanted[i] = to
 		case each.mode == to:
-			next = l.mode
+			wanted[i] = l.mode
+		default:
+			wanted[i] = each.mode
 		}
-		if err := l.of(each, each.checkJoint(next)); err != nil {
+	}
+	return l.beginChanges(by, wanted)
+}
+
+// SetModes changes the modes of the lanes that are steered as one, in the order of [Join],
+// as [Lane.SetMode] does.
+func (l *Lane) SetModes(by string, wanted ...api.ModeState) error {
+	err := func() error {
+		defer l.lockAll()()
+		for i, each := range l.lanes {
+			if wanted[i] != each.mode {
+				return l.beginChanges(by, wanted)
+			}
+		}
+		return l.free()
+	}()
+	l.notify()
+	return err
+}
+
+// beginChanges changes each lane, if every one can. All locks are held.
+func (l *Lane) beginChanges(by string, wanted []api.ModeState) error {
+	changes, resume := make([]*change, len(l.lanes)), l.run != nil && l.phase == api.PhaseRunning
+	for i, each := range l.lanes {
+		if err := l.of(each, each.checkJoint(wanted[i])); err != nil {
 			return err
 		}
-		changes[i] = newChange(each, by, next)
-		changes[i].resume, changes[i].stays = resume, next == each.mode
+		changes[i] = newChange(each, by, wanted[i])
+		changes[i].resume, changes[i].stays = resume, wanted[i] == each.mode
 	}
 	l.startChange(l.ctx, l.lanes, changes)
 	return nil

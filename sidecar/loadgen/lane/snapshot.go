@@ -48,7 +48,7 @@ func (r *reading) snapshot() api.LaneSnapshot {
 	return api.LaneSnapshot{
 		Name: r.opts.Name, Target: r.shownTarget(), State: r.state, Window: report.Window,
 		Totals: r.totals(), TTFTByTurn: notNil(report.TTFTByTurn),
-		KV: r.kv(&report), Cluster: r.cluster, Baseline: r.compare(r.defaultBaseline()),
+		KV: r.kv(&report), Cluster: r.cluster, Baseline: r.compare(r.defaultBaseline()), SharedWorkers: r.sharedWorkers(),
 	}
 }
 
@@ -207,6 +207,9 @@ func (r *reading) compare(b api.Baseline) api.Comparison {
 	}
 	if h := r.process.Health(r.now); h.Verdict == api.VerdictBottleneck && !live.Settling && live.N > 0 {
 		live.Withheld = h.Reason
+	}
+	if reason := r.disturbed(); reason != "" && live.Withheld == "" {
+		live.Withheld = reason
 	}
 	comparison := baseline.Compare(live, b, r.level())
 	if b.Name == api.ThisTarget {

@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"kvbooth/sidecar/api"
@@ -93,6 +94,27 @@ func (l *Lane) beginAll(by string) {
 	for _, each := range l.lanes {
 		each.begin(by)
 	}
+}
+
+// sharedWorkers are those that serve another lane, too.
+func (l *Lane) sharedWorkers() []string {
+	if l.opts.SharedWorkers == nil {
+		return nil
+	}
+	return l.opts.SharedWorkers()
+}
+
+// disturbed says why the lane's figures are not those of its target alone; empty: they are.
+func (l *Lane) disturbed() string {
+	n := len(l.sharedWorkers())
+	if n == 0 {
+		return ""
+	}
+	var names []string
+	for _, other := range l.others() {
+		names = append(names, other.opts.Name)
+	}
+	return fmt.Sprintf("%d of the workers serve lane %s, too: the lanes disturb each other", n, strings.Join(names, " and "))
 }
 
 // goAll runs f as a job that every one of the lanes waits for. All locks are held.
