@@ -117,7 +117,7 @@ func OwnBaseline(lane string) string {
 	if lane == DefaultLane {
 		return ThisTarget
 	}
-	return ThisTarget + " (" + lane + ")"
+	return ThisTarget + " - " + lane
 }
 
 // Range is an inclusive range of whole numbers.
