@@ -321,9 +321,10 @@ type State struct {
 	Started     *time.Time     `json:"started,omitempty"`    // of the last start
 	Shape       WorkloadShape  `json:"shape"`
 	Questioner  QuestionerKind `json:"questioner"`
-	StartRate   float64        `json:"start_rate"`      // new conversations a second at most
-	TargetRPS   float64        `json:"target_rps"`      // 0: no cap
-	Sweep       *SweepSummary  `json:"sweep,omitempty"` // that has the lane: nothing else starts, changes or switches it
+	StartRate   float64        `json:"start_rate"`         // new conversations a second at most
+	TargetRPS   float64        `json:"target_rps"`         // 0: no cap
+	Sweep       *SweepSummary  `json:"sweep,omitempty"`    // that has the lane: nothing else starts, changes or switches it
+	Showcase    bool           `json:"showcase,omitempty"` // a showcase is under way: a conversation beside the workload that no figure has
 }
 
 // Quantiles are the p50 and p95 of one metric in seconds, over n values. The

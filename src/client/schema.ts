@@ -1033,6 +1033,8 @@ export interface components {
             target_rps: number;
             /** @description that has the lane: nothing else starts, changes or switches it */
             sweep?: components["schemas"]["SweepSummary"];
+            /** @description a showcase is under way: a conversation beside the workload that no figure has */
+            showcase?: boolean;
         };
         /** @description What a simulated cluster tells of itself. */
         Simulation: {
@@ -2151,7 +2153,7 @@ export interface components {
              * @description from when on pairs count: both lanes had settled in what is in force now
              */
             since?: string;
-            /** @description turns that ended well on both */
+            /** @description turns that ended well on both, of the last hour at most */
             pairs: number;
             /** @description turns that ended on one, and on the other not yet or not well */
             unpaired: number;
@@ -2173,17 +2175,15 @@ export interface components {
         };
         /** @description A metric of the turns that ended well on both lanes. */
         PairedMetric: {
-            /** @description ttft, tpot, latency: seconds; kv_hit_ratio: a share */
+            /** @description ttft, tpot, latency: means in seconds; ttft_p95: the 95th percentile in seconds; kv_hit_ratio: cached tokens over prompt tokens */
             metric: string;
             /** @description pairs that have it on both sides */
             n: number;
-            /** @description mean */
             a?: number;
-            /** @description mean */
             b?: number;
-            /** @description mean of b − a */
+            /** @description b − a */
             difference?: number;
-            /** @description 95 %, of the difference; absent where there are too few pairs for one */
+            /** @description 95 %, of the difference, for one look; absent where there are too few pairs for one */
             interval?: [
                 number,
                 number
@@ -2212,7 +2212,7 @@ export interface components {
             /** @description under way, from 1; the last one once it has ended */
             turn: number;
             turns: number;
-            /** @description of the turn, without the opening text */
+            /** @description of the turn, the same for both, without the opening text; after the first turn it is about the answer of a */
             question: string;
             a: components["schemas"]["ShowcaseSide"];
             b: components["schemas"]["ShowcaseSide"];

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -81,12 +82,13 @@ type Lane struct {
 	history   history
 	failures  failures
 
-	ctx   context.Context // of the process; everything of the lane ends with it
-	wg    sync.WaitGroup  // of what enqueues jobs; added to with the lock held
-	runID string          // of the process, in conversation ids
-	jobs  chan func(context.Context)
-	ended chan struct{} // closed when the last job is done
-	lanes []*Lane       // that are steered as one, this one among them; see [Join]
+	ctx    context.Context // of the process; everything of the lane ends with it
+	wg     sync.WaitGroup  // of what enqueues jobs; added to with the lock held
+	runID  string          // of the process, in conversation ids
+	jobs   chan func(context.Context)
+	ended  chan struct{} // closed when the last job is done
+	asides atomic.Int32  // conversations beside the workload; see [Lane.Aside]
+	lanes  []*Lane       // that are steered as one, this one among them; see [Join]
 
 	mu         sync.Mutex
 	phase      api.Phase
@@ -202,6 +204,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate, TargetRPS: l.settings.TargetRPS,
 	}
+	s.Showcase = l.asides.Load() > 0
 	if s.Phase == api.PhaseRunning && actual < s.Concurrency.Target {
 		s.Concurrency.LimitedBy = l.brake.limiter()
 	}

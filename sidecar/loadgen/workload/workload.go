@@ -392,10 +392,7 @@ func (c *Conversation) ask(o Options, t *Turn) {
 	var content string
 	if t.Number == 1 {
 		t.UserMessage = o.Questioner.Open(c.draw.Questions, c.Topic)
-		content = c.draw.starter.Text + "\n\n" + t.UserMessage
-		if o.Nonce != "" {
-			content = o.Nonce + "\n" + content
-		}
+		content = FirstMessage(o.Nonce, c.draw.starter.Text, t.UserMessage)
 		c.draw.starter.Text = "" // one that no other conversation has is held once
 		c.opening = unique.Make(content)
 		content = c.opening.Value()
@@ -405,6 +402,16 @@ func (c *Conversation) ask(o Options, t *Turn) {
 	}
 	c.asked = append(c.asked, t.UserMessage)
 	c.messages = append(c.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: content})
+}
+
+// FirstMessage is what a conversation on a text sends first; without a nonce, the text is at
+// its very beginning.
+func FirstMessage(nonce, text, question string) string {
+	content := text + "\n\n" + question
+	if nonce != "" {
+		content = nonce + "\n" + content
+	}
+	return content
 }
 
 // follow begins to think of the question about the last answer, and closes what it
