@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,12 +25,19 @@ type Options struct {
 	// of a deployment does; where it exists, it wins over Cluster. "" keeps nothing.
 	StateFile string
 
+	// PodNamespace is the Kubernetes namespace that the exporters of the workers' GPUs
+	// name; "" is DefaultNamespace.
+	PodNamespace string
+
 	// Hosts are the names, besides those of loopback, under which the calls that steer
 	// it may be made. They ask nobody for a token.
 	Hosts []string
 
 	Log *slog.Logger // nil discards
 }
+
+// DefaultNamespace is that of the pods of the recorded deployment.
+const DefaultNamespace = "dynamo-workload"
 
 const maxSpeed = 1000
 
@@ -86,7 +94,7 @@ func New(o Options) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if s.metrics, err = metrics.New(o.Cluster.Profile, o.Engine, s.snapshot); err != nil {
+	if s.metrics, err = metrics.New(o.Cluster.Profile, o.Engine, cmp.Or(o.PodNamespace, DefaultNamespace), s.snapshot); err != nil {
 		return nil, err
 	}
 	s.frontend = s.routes()

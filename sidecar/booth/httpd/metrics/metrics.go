@@ -26,9 +26,10 @@ type Snapshot struct {
 // Metrics is what the processes of one simulated cluster count. It is safe for
 // concurrent use.
 type Metrics struct {
-	profile  sim.Profile
-	engine   string
-	snapshot func() Snapshot
+	profile   sim.Profile
+	engine    string
+	namespace string // of the pods
+	snapshot  func() Snapshot
 
 	// mu guards what follows and the states of requests. The cluster's lock may be
 	// held when it is taken, so it is never held while a snapshot is made.
@@ -41,15 +42,16 @@ type Metrics struct {
 
 // New gives the metrics of a cluster whose workers run the engine "trtllm", "vllm"
 // or "sglang"; another one, or a profile that is none, gives an *[api.FieldError].
+// namespace is that of the pods which the exporters of their GPUs name.
 // snapshot is called for every scrape and restart, and may take the cluster's lock.
-func New(p sim.Profile, engine string, snapshot func() Snapshot) (*Metrics, error) {
+func New(p sim.Profile, engine, namespace string, snapshot func() Snapshot) (*Metrics, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	if engines[engine] == nil {
 		return nil, &api.FieldError{Field: "engine", Value: engine, Allowed: "trtllm, vllm or sglang"}
 	}
-	m := &Metrics{profile: p, engine: engine, snapshot: snapshot}
+	m := &Metrics{profile: p, engine: engine, namespace: namespace, snapshot: snapshot}
 	m.restart(Snapshot{})
 	return m, nil
 }
@@ -149,7 +151,7 @@ func (m *Metrics) GPUs(index int) http.Handler {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		use := m.meter(stats).utilisation(s.Now, stats)
-		return func(out sink) { collectGPUs(out, m.profile, stats, use) }, 0, ""
+		return func(out sink) { collectGPUs(out, m.profile, stats, m.namespace, use) }, 0, ""
 	})
 }
 
