@@ -115,7 +115,7 @@ func (c *demoCmd) newCluster(b *booth, f simFlags, further int, of, podNamespace
 	}
 	s.service, err = b.ownService(name, s.at.frontend, "/health", append([]string{
 		"cluster", "--port=" + strconv.Itoa(frontend), "--worker-port=" + strconv.Itoa(worker), "--gpu-port=" + strconv.Itoa(gpu), "--state-file=" + state,
-		"--pod-namespace=" + podNamespace,
+		"--pod-namespace=" + podNamespace, "--pod-name=" + workerPod + of,
 	}, f.args()...)...)
 	if err == nil {
 		s.command.Log = b.log("cluster" + of)

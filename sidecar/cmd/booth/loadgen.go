@@ -16,9 +16,10 @@ import (
 
 // The namespaces of the clusters' pods, as Prometheus labels them: it tells the series of
 // one cluster from those of the other.
-const (
-	namespace     = httpd.DefaultNamespace
+var (
+	namespace     = httpd.DefaultPods.Namespace
 	twinNamespace = namespace + "-twin"
+	workerPod     = httpd.DefaultPods.Name
 )
 
 // newLoadgen describes the load generator. On a terminal it shares the screen, so

@@ -86,7 +86,7 @@ func frontendTarget(at addresses, namespace, of string) prometheus.Target {
 
 func workerTargets(at addresses, namespace, of string) (all []prometheus.Target) {
 	for i, address := range at.workers {
-		all = append(all, target("dynamo-worker", address, namespace, fmt.Sprintf("dynamo-worker%s-%d", of, i+1), "main"))
+		all = append(all, target("dynamo-worker", address, namespace, fmt.Sprintf("%s%s-%d", workerPod, of, i+1), "main"))
 	}
 	for i, address := range at.gpus {
 		all = append(all, target("dcgm-exporter", address, "gpu-operator", fmt.Sprintf("dcgm-exporter%s-%d", of, i+1), "exporter"))
