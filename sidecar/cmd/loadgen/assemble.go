@@ -48,7 +48,7 @@ type generator struct {
 	openings int
 	lane     *lane.Lane // main
 	sides    []*side    // main, and the twin where there is one
-	pair     *twin.Pair // nil: there is one lane
+	twins    *twin.Desk // nil: there is one lane
 	whatif   *whatif.Desk
 	sweeps   *sweep.Desk
 	question *question // nil: the command line asks for no sweep
@@ -329,7 +329,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 	}
 	registry := prometheus.NewRegistry()
 	if len(g.sides) > 1 {
-		g.pair = &twin.Pair{}
+		g.twins = twin.NewDesk(ctx, &twin.Pair{}, g.log)
 	}
 	for _, s := range g.sides {
 		if err := g.newLane(ctx, s, catalogue, texts.Sized(conf.OpeningLength())); err != nil {
@@ -339,9 +339,10 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 	}
 	g.lane = g.sides[0].lane
 	twins := server.TwinDesk(server.OneLane{})
-	if g.pair != nil {
-		g.pair.Join(g.lane, g.sides[1].lane)
-		twins = twinDesk{g.pair}
+	if g.twins != nil {
+		g.twins.Join(g.lane, g.sides[1].lane)
+		twins = g.twins
+		registry.MustRegister(stats.NewTwinCollector(g.twins.Twin))
 	}
 	g.view = lane.NewView(catalogue)
 	g.sweeps, err = sweep.Open(ctx, sweep.Options{Program: version(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: g.check.Lag, Log: g.log})
@@ -387,26 +388,11 @@ func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalo
 	if g.texts != nil {
 		l.CorpusStatus = g.texts.Status
 	}
-	if g.pair != nil {
-		l.Ended, l.SharedWorkers = g.pair.Heard, g.pair.SharedWorkers
+	if g.twins != nil {
+		l.Ended, l.SharedWorkers = g.twins.Heard, g.twins.SharedWorkers
 	}
 	s.lane = lane.New(ctx, catalogue, l)
 	return nil
-}
-
-// twinDesk is the pair of lanes; there is no showcase.
-type twinDesk struct{ *twin.Pair }
-
-var errNoShowcase = fmt.Errorf("%w: there is no showcase", api.ErrUnavailable)
-
-// StartShowcase says that there is none.
-func (twinDesk) StartShowcase(context.Context, string, api.ShowcaseRequest) (api.Twin, error) {
-	return api.Twin{}, errNoShowcase
-}
-
-// StopShowcase says that there is none.
-func (twinDesk) StopShowcase(context.Context, string) (api.Twin, error) {
-	return api.Twin{}, fmt.Errorf("%w: no showcase is under way", api.ErrConflict)
 }
 
 // openCorpus gives the texts to begin with: those of the place that the
@@ -453,8 +439,8 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 	for _, s := range g.sides {
 		wg.Go(func() { s.watcher.Run(ctx) })
 	}
-	if g.pair != nil {
-		wg.Go(func() { g.pair.Run(ctx) })
+	if g.twins != nil {
+		wg.Go(func() { g.twins.Run(ctx) })
 	}
 	wg.Go(func() { g.whatif.Run(ctx) })
 	wg.Go(func() { g.sweeps.Run(ctx) })

@@ -8,7 +8,7 @@ import (
 
 var (
 	descTwinPairs      = desc("loadgen_twin_pairs", "Turns that ended well on both lanes since what is in force began, of the last hour at most.")
-	descTwinDifference = desc("loadgen_twin_difference_seconds", "Lane twin less lane main over these turns: of the mean TTFT, TPOT or latency, or of TTFT's 95th percentile. The bounds are those of the 95 % interval.", "metric", "bound")
+	descTwinDifference = desc("loadgen_twin_difference_seconds", "Lane twin less lane main over these turns (the mode of twin less that of main, of both halves, where the evidence is swapped): of the mean TTFT, TPOT or latency, or of TTFT's 95th percentile. The bounds are those of the 95 % interval.", "metric", "bound")
 	descTwinHit        = desc("loadgen_twin_kv_hit_ratio_difference", "Lane twin less lane main over these turns: cached tokens over prompt tokens. The bounds are those of the 95 % interval.", "bound")
 	descTwinVariance   = desc("loadgen_twin_variance_ratio", "Variance of the paired difference over that without pairing.", "metric")
 	descTwinInfo       = desc("loadgen_twin_info", "1, with what is in force and what the differences are worth.", "arranged", "evidence")
