@@ -144,12 +144,12 @@ func cover(results, longest [][]api.PairedMetric) coverage {
 }
 
 // The 95 % interval of the difference between two lanes, looked at once after a fixed time,
-// holds the true difference: in 60 runs at most 8 may miss it at a nominal 3. Two lanes in one
+// holds the true difference: in 40 runs at most 6 may miss it at a nominal 2. Two lanes in one
 // mode are hardly ever found to differ. -v prints how wide the intervals are and what pairing
 // brings; BENCH=1 runs more, and at other concurrencies, for docs/statistics.md.
 func TestPairedIntervals(t *testing.T) {
-	const most = 8
-	n, levels := 60, []int{60}
+	const most = 6
+	n, levels := 40, []int{60}
 	if os.Getenv("BENCH") != "" {
 		n, levels = 200, []int{60, 120, 180}
 	}
