@@ -136,7 +136,7 @@ func demo(concurrency int) workload.Settings {
 // figures are what a lane's users felt after a warm-up.
 var figures = []string{"TTFT p50, s", "TTFT p95, s", "TPOT p50, s", "KV hit ratio", "output tokens/s"}
 
-const warmUp, span = time.Minute, 4 * time.Minute
+const warmUp, span = time.Minute, 150 * time.Second
 
 func figuresOf(turns []virtual.Turn) []float64 {
 	var ttft, tpot []float64
