@@ -148,15 +148,17 @@ func startServer(ctx context.Context, self string) (*exec.Cmd, string, error) {
 	return cmd, strings.TrimSpace(address), err
 }
 
-func startLoadgen(ctx context.Context, binary, target, dir string, streams int) (*exec.Cmd, *api.Client, error) {
+func startLoadgen(ctx context.Context, binary, target, dir string, streams int, more ...string) (*exec.Cmd, *api.Client, error) {
 	ports, err := local.FreePorts(18088, 1)
 	if err != nil {
 		return nil, nil, err
 	}
 	listen := local.Loopback(ports[0])
-	cmd := exec.CommandContext(ctx, binary, "--target-url=http://"+target, "--listen="+listen, "--data-dir="+dir,
-		"--concurrency="+strconv.Itoa(streams), fmt.Sprintf("--start-rate=%d", startRate(streams)), "--target-rps=0",
-		fmt.Sprintf("--output-tokens-mean=%d", meanTokens), "--output-tokens-cv=.15", "--start", "--log-level=warn")
+	cmd := exec.CommandContext(ctx, binary, append([]string{
+		"--target-url=http://" + target, "--listen=" + listen, "--data-dir=" + dir,
+		"--concurrency=" + strconv.Itoa(streams), fmt.Sprintf("--start-rate=%d", startRate(streams)), "--target-rps=0",
+		fmt.Sprintf("--output-tokens-mean=%d", meanTokens), "--output-tokens-cv=.15", "--start", "--log-level=warn",
+	}, more...)...)
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second

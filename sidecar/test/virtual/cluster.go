@@ -175,11 +175,12 @@ func (c *Cluster) answer(words int) string {
 // watch waits for a job. The cluster's lock guards it.
 type watch struct {
 	onChunk func(tokens int)
+	worker  sim.WorkerID
 	done    chan struct{}
 	report  sim.Report
 }
 
-func (*watch) Routed(*sim.Decision)      {}
+func (w *watch) Routed(d *sim.Decision)  { w.worker = d.Worker().Worker }
 func (w *watch) FirstToken(r sim.Report) { w.report = r }
 func (w *watch) Tokens(_ time.Duration, n int) {
 	if w.onChunk != nil {
@@ -196,6 +197,7 @@ func (w *watch) Finished(r sim.Report) {
 // metrics of a turn but ITL rest on.
 func (w *watch) tell(r *chat.Result) {
 	p := w.report
+	r.Worker = uint64(w.worker)
 	if p.FirstToken > 0 {
 		r.Chunks = append(r.Chunks, chat.Chunk{At: p.FirstToken - p.Submitted, Tokens: 1})
 	}
