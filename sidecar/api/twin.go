@@ -17,7 +17,7 @@ type Twin struct {
 	B        TwinSide        `json:"b"` // lane twin
 	Arranged TwinArrangement `json:"arranged"`
 	Since    *time.Time      `json:"since,omitempty"` // from when on pairs count: both lanes had settled in what is in force now
-	Pairs    int             `json:"pairs"`           // turns that ended well on both
+	Pairs    int             `json:"pairs"`           // turns that ended well on both, of the last hour at most
 	Unpaired int             `json:"unpaired"`        // turns that ended on one, and on the other not yet or not well
 	Metrics  []PairedMetric  `json:"metrics"`
 	Evidence TwinEvidence    `json:"evidence"`
@@ -63,22 +63,26 @@ type TwinEvidence string
 
 // The kinds of evidence.
 const (
-	EvidenceNone    TwinEvidence = "none"    // the clusters may differ in more than their modes
-	EvidenceAlike   TwinEvidence = "alike"   // with the same mode on both, no difference beyond the smallest of interest was found
-	EvidenceDiffer  TwinEvidence = "differ"  // with the same mode on both, a difference was found
-	EvidenceSwapped TwinEvidence = "swapped" // the figures are those of both arrangements, half and half
-	EvidenceShared  TwinEvidence = "shared"  // the same workers serve both
+	EvidenceNone   TwinEvidence = "none"   // the clusters may differ in more than their modes
+	EvidenceAlike  TwinEvidence = "alike"  // with the same mode on both, no difference beyond the smallest of interest was found
+	EvidenceDiffer TwinEvidence = "differ" // with the same mode on both, a difference was found
+	// EvidenceSwapped is so where the figures are those of both arrangements, half and half: A
+	// has those of the mode that A has now, half of them from either lane, and so has B.
+	EvidenceSwapped TwinEvidence = "swapped"
+	EvidenceShared  TwinEvidence = "shared" // the same workers serve both
 )
 
 // PairedMetric is a metric of the turns that ended well on both lanes.
 type PairedMetric struct {
-	Metric     string   `json:"metric"` // ttft, tpot, latency: seconds; kv_hit_ratio: a share
-	N          int      `json:"n"`      // pairs that have it on both sides
+	// Metric is ttft, tpot or latency: means in seconds; ttft_p95: the 95th percentile in
+	// seconds; kv_hit_ratio: cached tokens over prompt tokens.
+	Metric     string   `json:"metric"`
+	N          int      `json:"n"` // pairs that have it on both sides
 	A          *float64 `json:"a,omitempty"`
-	B          *float64 `json:"b,omitempty"`          // mean
-	Difference *float64 `json:"difference,omitempty"` // mean of B − A
-	// Interval is the 95 % interval of the difference, absent where there are too few pairs
-	// for one.
+	B          *float64 `json:"b,omitempty"`
+	Difference *float64 `json:"difference,omitempty"` // B − A
+	// Interval is the 95 % interval of the difference for one look, absent where there are
+	// too few pairs for one.
 	Interval *[2]float64 `json:"interval,omitempty"`
 	// VarianceRatio is the variance of the difference over that of two unpaired means:
 	// below 1, pairing tells more than as many turns without it.
@@ -127,7 +131,7 @@ type Showcase struct {
 	Topic    string           `json:"topic"`
 	Turn     int              `json:"turn"` // under way, from 1; the last one once it has ended
 	Turns    int              `json:"turns"`
-	Question string           `json:"question"` // of the turn, without the opening text
+	Question string           `json:"question"` // of the turn, the same for both, without the opening text; after the first turn it is about the answer of A
 	A        ShowcaseSide     `json:"a"`
 	B        ShowcaseSide     `json:"b"`
 	Results  []ShowcaseResult `json:"results"` // of the turns that have ended on both, oldest first

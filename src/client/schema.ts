@@ -920,6 +920,8 @@ export interface components {
             kv: components["schemas"]["KV"];
             cluster: components["schemas"]["Cluster"];
             baseline: components["schemas"]["Comparison"];
+            /** @description workers that serve another lane, too: the lanes disturb each other, and no figure says what either could serve alone; absent: none are known to */
+            shared_workers?: string[];
         };
         /** @description What a lane's snapshots said in the last ten minutes, oldest first, one a second; fewer where the load generator has not run for as long. */
         History: {
@@ -1031,6 +1033,8 @@ export interface components {
             target_rps: number;
             /** @description that has the lane: nothing else starts, changes or switches it */
             sweep?: components["schemas"]["SweepSummary"];
+            /** @description a showcase is under way: a conversation beside the workload that no figure has */
+            showcase?: boolean;
         };
         /** @description What a simulated cluster tells of itself. */
         Simulation: {
@@ -1235,6 +1239,8 @@ export interface components {
         /** @description One GPU of a worker. */
         GPU: {
             index: string;
+            /** @description where its pod tells that it is this worker's */
+            uuid?: string;
             /** @description 0 to 1 */
             utilisation?: number;
             /** @description bytes */
@@ -1395,7 +1401,7 @@ export interface components {
                 number,
                 number
             ];
-            /** @description why no column has improvements although the step may have settled: the load generator is the bottleneck now, the openings are of another length than the baseline's, or the live mode is not known */
+            /** @description why no column has improvements although the step may have settled: the load generator is the bottleneck now, the openings are of another length than the baseline's, the live mode is not known, or another lane shares workers */
             withheld?: string;
             /** @description the latest step of this target, since the process began, that became no row; with the baseline `this target` alone */
             not_kept?: components["schemas"]["NotKept"];
@@ -2157,7 +2163,7 @@ export interface components {
              * @description from when on pairs count: both lanes had settled in what is in force now
              */
             since?: string;
-            /** @description turns that ended well on both */
+            /** @description turns that ended well on both, of the last hour at most */
             pairs: number;
             /** @description turns that ended on one, and on the other not yet or not well */
             unpaired: number;
@@ -2179,17 +2185,15 @@ export interface components {
         };
         /** @description A metric of the turns that ended well on both lanes. */
         PairedMetric: {
-            /** @description ttft, tpot, latency: seconds; kv_hit_ratio: a share */
+            /** @description ttft, tpot, latency: means in seconds; ttft_p95: the 95th percentile in seconds; kv_hit_ratio: cached tokens over prompt tokens */
             metric: string;
             /** @description pairs that have it on both sides */
             n: number;
-            /** @description mean */
             a?: number;
-            /** @description mean */
             b?: number;
-            /** @description mean of b − a */
+            /** @description b − a */
             difference?: number;
-            /** @description 95 %, of the difference; absent where there are too few pairs for one */
+            /** @description 95 %, of the difference, for one look; absent where there are too few pairs for one */
             interval?: [
                 number,
                 number
@@ -2218,7 +2222,7 @@ export interface components {
             /** @description under way, from 1; the last one once it has ended */
             turn: number;
             turns: number;
-            /** @description of the turn, without the opening text */
+            /** @description of the turn, the same for both, without the opening text; after the first turn it is about the answer of a */
             question: string;
             a: components["schemas"]["ShowcaseSide"];
             b: components["schemas"]["ShowcaseSide"];

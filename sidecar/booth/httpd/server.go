@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,12 +25,19 @@ type Options struct {
 	// of a deployment does; where it exists, it wins over Cluster. "" keeps nothing.
 	StateFile string
 
+	// Pods are the workers', as the exporters of their GPUs name them; the zero value is
+	// DefaultPods.
+	Pods metrics.Pods
+
 	// Hosts are the names, besides those of loopback, under which the calls that steer
 	// it may be made. They ask nobody for a token.
 	Hosts []string
 
 	Log *slog.Logger // nil discards
 }
+
+// DefaultPods are those of the recorded deployment.
+var DefaultPods = metrics.Pods{Namespace: "dynamo-workload", Name: "dynamo-worker"}
 
 const maxSpeed = 1000
 
@@ -79,6 +87,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Pods = cmp.Or(o.Pods, DefaultPods)
 	s := &Server{
 		options: o, log: o.Log, clock: newPacer(cluster, o.Speed),
 		prompts: newPrompts(maxKeptTokens), faults: newInjector(o.Cluster.Seed, o.Faults),
@@ -86,7 +95,7 @@ func New(o Options) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if s.metrics, err = metrics.New(o.Cluster.Profile, o.Engine, s.snapshot); err != nil {
+	if s.metrics, err = metrics.New(o.Cluster.Profile, o.Engine, o.Pods, s.snapshot); err != nil {
 		return nil, err
 	}
 	s.frontend = s.routes()

@@ -28,6 +28,7 @@ const (
 type flags struct {
 	Concurrency  int    `default:"60" help:"Conversations to keep in progress."`
 	Start        bool   `default:"true" negatable:"" help:"Begin at once. Without it, the load generator waits for an operator."`
+	Twin         bool   `negatable:"" help:"Start a second cluster, in another mode, and send the same conversations to it, too: the load generator's lane twin."`
 	Grafana      string `default:"auto" enum:"auto,installed,off" help:"Start Grafana too: auto takes the one that is installed (where GRAFANA_HOME says, in /usr/share/grafana, or on the PATH) and downloads ${grafana} where there is none, about 200 MB, once; installed downloads nothing; off starts none."`
 	Provisioning string `placeholder:"DIR" help:"Folder of Grafana's provisioning. Without it, the project's, found beside this program."`
 
@@ -54,6 +55,18 @@ func (f *flags) check() error {
 
 const lastPort = 65535
 
+// twinPorts is how far the ports of the second cluster are from those of the first, where
+// they are free.
+const twinPorts = 100
+
+// otherMode is that of the second cluster, beside the first one's.
+func otherMode(m api.Mode) api.Mode {
+	if m == api.ModeRoundRobin {
+		return api.ModeKV
+	}
+	return api.ModeRoundRobin
+}
+
 func checkPorts(flags map[string]int) error {
 	for flag, port := range flags {
 		if port < 1 || port > lastPort {
@@ -70,7 +83,10 @@ type kind interface {
 	check() error // refuses before anything is started; an error that the caller can mend
 	// newBackend writes what the backend needs, and starts nothing.
 	newBackend(ctx context.Context, b *booth) (backend, error)
+	// newTwin is newBackend of a second cluster, in another mode.
+	newTwin(ctx context.Context, b *booth) (backend, error)
 	loadgenArgs() []string // flags of the load generator that are this kind's own
+	twinArgs() []string    // the same of the second cluster
 	vendor() api.Vendor    // that the screens are about, unless the environment names another
 }
 
@@ -105,6 +121,7 @@ type booth struct {
 	ports ports
 
 	backend    backend
+	twin       backend // nil: there is one cluster
 	prometheus *service
 	grafana    *service // nil: none
 	noGrafana  error    // why there is none, though one is wanted; nil where none is
@@ -186,7 +203,14 @@ func (b *booth) start(ctx context.Context) (err error) {
 	if b.backend, err = b.kind.newBackend(ctx, b); err != nil {
 		return err
 	}
-	if err := b.bring(ctx, b.backend); err != nil {
+	clusters := []part{b.backend}
+	if b.flags.Twin {
+		if b.twin, err = b.kind.newTwin(ctx, b); err != nil {
+			return err
+		}
+		clusters = append(clusters, b.twin)
+	}
+	if err := b.bring(ctx, clusters...); err != nil {
 		return err
 	}
 	address, err := b.address("the load generator", b.flags.Port)
@@ -279,6 +303,13 @@ func (b *booth) stop(killCtx context.Context) {
 // summary says where to look.
 func (b *booth) summary() {
 	heading, rows := b.backend.describe()
+	if b.twin != nil {
+		more, of := b.twin.describe()
+		heading += "\n" + more
+		for _, row := range of {
+			rows = append(rows, [2]string{row[0] + ", twin", row[1]})
+		}
+	}
 	doing := fmt.Sprintf("keeps %d conversations in progress", b.flags.Concurrency)
 	if !b.flags.Start {
 		doing = "waits to be started"

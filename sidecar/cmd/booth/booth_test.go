@@ -267,6 +267,39 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// With --twin there is a second cluster in another mode, whose series Prometheus labels with
+// a namespace of their own.
+func TestTwins(t *testing.T) {
+	linkLoadgen(t)
+	for command, more := range map[string]struct{ flags, loadgen, cluster []string }{
+		"demo": {
+			[]string{"--seed=7", "--workers=2"},
+			[]string{"--mode-driver=simulated", "--twin-mode-mode=round_robin"},
+			[]string{"--mode=round_robin", "--seed=8", "--workers=2", "--pod-namespace=dynamo-workload-twin"},
+		},
+		"dynamo": {[]string{"--workers=2"}, []string{"--mode-mode=kv", "--twin-mode-driver=pinned", "--twin-mode-mode=round_robin"}, nil},
+	} {
+		r := runBooth(t, command, append(more.flags, "--twin", "--no-start")...)
+		twin := r.says(&r.out, `frontend, twin +(http://127\.0\.0\.1:\d+), metrics`)[1]
+		r.says(&r.out, `Ctrl-C stops all of it`)
+		args, pods := r.log("loadgen"), r.pods()
+		for _, arg := range append(more.loadgen, "--twin-target-url="+twin, "--twin-prometheus-namespace=dynamo-workload-twin") {
+			assert.Contains(t, args, arg)
+		}
+		assert.NotContains(t, args, "--target-url="+twin+" ")
+		for _, arg := range more.cluster {
+			assert.Contains(t, r.log("cluster-twin"), arg)
+		}
+		assert.Subset(t, pods, []string{"dynamo-frontend", "dynamo-worker-1", "dynamo-worker-2", "dynamo-frontend-twin", "dynamo-worker-twin-1", "dynamo-worker-twin-2"})
+		config, err := os.ReadFile(filepath.Join(r.dir, command, "prometheus.yml"))
+		require.NoError(t, err)
+		assert.Equal(t, 3, strings.Count(string(config), "namespace: dynamo-workload-twin"), "of the frontend and two workers")
+		r.ends()
+		_, err = http.Get(twin)
+		assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+	}
+}
+
 // What the load generator is told of the backend, and people in the heading.
 func TestBackends(t *testing.T) {
 	dynamo := &parse(t, []string{"dynamo", "--mode=round_robin"}).Dynamo

@@ -16,6 +16,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/httpd"
+	"kvbooth/sidecar/booth/httpd/metrics"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 )
@@ -84,6 +85,8 @@ type clusterCmd struct {
 	Router        routerFlags   `embed:"" prefix:"router-"`
 	ForgetAnswers bool          `negatable:"" help:"Never find the blocks of answers again, as Dynamo's mock workers do."`
 	Restart       time.Duration `default:"5s" help:"How long a change of mode takes."`
+	PodNamespace  string        `default:"${namespace}" placeholder:"NAME" help:"Namespace of the workers' pods, as the exporters of their GPUs name it."`
+	PodName       string        `default:"${pod}" placeholder:"NAME" help:"Name of these pods, without their numbers."`
 	StateFile     string        `placeholder:"FILE" help:"File that keeps mode and speculation over a restart of this process."`
 
 	Fault struct {
@@ -105,7 +108,7 @@ func (c *clusterCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error
 	o.OverlapWeight, o.Temperature, o.ForgetAnswers, o.Restart = c.OverlapWeight, c.Temperature, c.ForgetAnswers, c.Restart
 	o.Router = sim.RouterSwitches(c.Router)
 	server, err := httpd.New(httpd.Options{
-		Cluster: o, Engine: c.Engine, Speed: c.Speed, StateFile: c.StateFile, Hosts: c.Hosts, Log: newLog(stderr, slog.LevelInfo),
+		Cluster: o, Engine: c.Engine, Speed: c.Speed, StateFile: c.StateFile, Pods: metrics.Pods{Namespace: c.PodNamespace, Name: c.PodName}, Hosts: c.Hosts, Log: newLog(stderr, slog.LevelInfo),
 		Faults: httpd.Faults{HTTP500: c.Fault.HTTP500, HTTP429: c.Fault.HTTP429, Stall: c.Fault.Stall, Disconnect: c.Fault.Disconnect},
 	})
 	if err != nil {

@@ -71,29 +71,55 @@ type simCluster struct {
 	heading string
 }
 
+// twinArgs say that the second cluster is simulated, too; it tells its mode itself.
+func (c *demoCmd) twinArgs() []string {
+	return []string{"--twin-mode-mode=" + string(otherMode(c.Mode)), "--twin-mode-speculation=" + string(c.Speculation)}
+}
+
 // newBackend chooses the ports. The mode that an operator chose in an earlier run
 // is forgotten.
 func (c *demoCmd) newBackend(_ context.Context, b *booth) (backend, error) {
-	o, err := c.simulation()
+	return c.newCluster(b, c.simFlags, 0, "", namespace)
+}
+
+// newTwin is a cluster of the same deployment; what is left to chance has another seed, so
+// that its workers have other ids.
+func (c *demoCmd) newTwin(_ context.Context, b *booth) (backend, error) {
+	f := c.simFlags
+	f.Mode, f.Seed = otherMode(f.Mode), f.Seed+1
+	return c.newCluster(b, f, twinPorts, "-twin", twinNamespace)
+}
+
+// newCluster describes a cluster whose ports are so far from those that the flags name.
+func (c *demoCmd) newCluster(b *booth, f simFlags, further int, of, podNamespace string) (backend, error) {
+	o, err := f.simulation()
 	if err != nil {
 		return nil, err
 	}
 	n := o.Profile.Workers
-	frontend, errFrontend := b.ports.take("the frontend", c.FrontendPort, 1)
-	worker, errWorker := b.ports.take("the first worker", c.WorkerPort, n)
-	gpu, errGPU := b.ports.take("the exporter of the first worker's GPUs", c.GPUPort, n)
-	state := b.folder("cluster-state.json")
+	frontend, errFrontend := b.ports.take("the frontend", c.FrontendPort+further, 1)
+	worker, errWorker := b.ports.take("the first worker", c.WorkerPort+further, n)
+	gpu, errGPU := b.ports.take("the exporter of the first worker's GPUs", c.GPUPort+further, n)
+	state := b.folder("cluster" + of + "-state.json")
 	if err := errors.Join(errFrontend, errWorker, errGPU, os.RemoveAll(state)); err != nil {
 		return nil, err
 	}
-	s := &simCluster{at: addresses{frontend: local.Loopback(frontend)}, heading: c.heading(o)}
+	s := &simCluster{at: addresses{frontend: local.Loopback(frontend)}, heading: f.heading(o)}
 	for i := range n {
 		s.at.workers = append(s.at.workers, local.Loopback(worker+i))
 		s.at.gpus = append(s.at.gpus, local.Loopback(gpu+i))
 	}
-	s.service, err = b.ownService("the simulated cluster", s.at.frontend, "/health", append([]string{
+	name := "the simulated cluster"
+	if of != "" {
+		name = "the second simulated cluster"
+	}
+	s.service, err = b.ownService(name, s.at.frontend, "/health", append([]string{
 		"cluster", "--port=" + strconv.Itoa(frontend), "--worker-port=" + strconv.Itoa(worker), "--gpu-port=" + strconv.Itoa(gpu), "--state-file=" + state,
-	}, c.args()...)...)
+		"--pod-namespace=" + podNamespace, "--pod-name=" + workerPod + of,
+	}, f.args()...)...)
+	if err == nil {
+		s.command.Log = b.log("cluster" + of)
+	}
 	return s, err
 }
 

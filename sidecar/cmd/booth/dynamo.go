@@ -58,8 +58,34 @@ func (c *dynamoCmd) loadgenArgs() []string {
 
 func (c *dynamoCmd) vendor() api.Vendor { return api.VendorNeutral }
 
+// twinArgs are of a second Dynamo under kv, in another mode than the first, which the load
+// generator can switch.
+func (c *dynamoCmd) twinArgs() []string {
+	return []string{"--twin-mode-driver=pinned", "--twin-mode-mode=" + string(c.twinMode())}
+}
+
+func (c *dynamoCmd) twinMode() api.Mode {
+	if c.Mode == string(api.ModeKV) {
+		return api.ModeRoundRobin
+	}
+	return api.ModeKV
+}
+
 // newBackend installs Dynamo, and writes the model folder and the profile.
 func (c *dynamoCmd) newBackend(ctx context.Context, b *booth) (backend, error) {
+	return c.newDynamo(ctx, b, c.options(), "")
+}
+
+// newTwin is a second frontend with mock workers of its own; the two sets find one another
+// through different folders.
+func (c *dynamoCmd) newTwin(ctx context.Context, b *booth) (backend, error) {
+	o := c.options()
+	o.Mode = "kv"
+	o.WorkerPort += twinPorts
+	return c.newDynamo(ctx, b, o, "-twin")
+}
+
+func (c *dynamoCmd) newDynamo(ctx context.Context, b *booth, o local.Options, of string) (backend, error) {
 	python, err := local.InstallDynamo(ctx, b.cache, b.out.stderr)
 	if err != nil {
 		return nil, err
@@ -69,15 +95,24 @@ func (c *dynamoCmd) newBackend(ctx context.Context, b *booth) (backend, error) {
 	if err := errors.Join(sim.WriteModel(model), writeProfile(npz, p)); err != nil {
 		return nil, err
 	}
-	o := c.options()
-	if o.FrontendPort, err = b.ports.take("the frontend", c.FrontendPort, 1); err != nil {
+	port := c.FrontendPort
+	if of != "" {
+		port += twinPorts
+	}
+	if o.FrontendPort, err = b.ports.take("the frontend", port, 1); err != nil {
 		return nil, err
 	}
 	o.Python, o.ModelDir, o.ModelName, o.ProfilePath, o.LogDir = python, model, p.Model, npz, b.folder("logs")
+	if of != "" {
+		o.LogDir = b.folder("logs", "twin")
+	}
 	o.BlockTokens, o.Blocks, o.MaxSequences, o.MaxBatchedTokens = p.KV.BlockTokens, p.KV.Blocks, p.MaxSequences, p.MaxBatchedTokens
 	heading := fmt.Sprintf("NVIDIA Dynamo %s is up, its router in mode %s, its workers mocks of %s on %s: real routing, no model, timing as fitted to %s.",
-		local.DynamoVersion, c.Mode, c.Engine, p.GPU, p.Baseline)
-	return &realDynamo{options: o, heading: heading, say: b.out.say}, nil
+		local.DynamoVersion, strings.ReplaceAll(o.Mode, "-", "_"), c.Engine, p.GPU, p.Baseline)
+	if of != "" && c.twinMode() == api.ModeRoundRobin {
+		heading += " The load generator deals the turns of its lane twin out to the workers in turn (round_robin)."
+	}
+	return &realDynamo{options: o, heading: heading, say: b.out.say, of: of}, nil
 }
 
 func writeProfile(path string, p sim.Profile) error {
@@ -93,10 +128,14 @@ type realDynamo struct {
 	options local.Options
 	heading string
 	say     func(format string, args ...any)
+	of      string        // tells its parts from another one's
 	dynamo  *local.Dynamo // once started
 }
 
 func (d *realDynamo) title() string {
+	if d.of != "" {
+		return fmt.Sprintf("a second NVIDIA Dynamo with %d mock workers", d.options.Workers)
+	}
 	return fmt.Sprintf("NVIDIA Dynamo %s with %d mock workers", local.DynamoVersion, d.options.Workers)
 }
 
@@ -144,9 +183,9 @@ func (d *realDynamo) watch(ctx context.Context) error {
 		c := child{name: name, ended: ended, restart: restart, within: readyWithin, say: d.say}
 		group.Go(func() error { return c.supervise(ctx) })
 	}
-	supervise(local.Frontend, "the frontend", d.dynamo.StartFrontend)
+	supervise(local.Frontend, "the frontend"+d.of, d.dynamo.StartFrontend)
 	for i, w := range d.dynamo.Workers() {
-		supervise(i, w.Name, func(ctx context.Context) error { return d.dynamo.RestartWorker(ctx, i) })
+		supervise(i, w.Name+d.of, func(ctx context.Context) error { return d.dynamo.RestartWorker(ctx, i) })
 	}
 	return group.Wait()
 }

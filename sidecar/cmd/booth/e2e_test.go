@@ -49,8 +49,8 @@ type realBooth struct {
 	loadgen, frontend, prometheus, grafana string // URLs; no Grafana: ""
 }
 
-// startRealBooth starts the programs on free ports.
-func startRealBooth(t *testing.T) *realBooth {
+// startRealBooth starts the programs on free ports, with more flags.
+func startRealBooth(t *testing.T, more ...string) *realBooth {
 	t.Helper()
 	bin := boothtest.Programs(t)
 	b := &realBooth{t: t, ended: make(chan struct{}), http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
@@ -59,7 +59,7 @@ func startRealBooth(t *testing.T) *realBooth {
 	for i, flag := range []string{"frontend", "worker", "gpu", "prometheus", "grafana"} {
 		args = append(args, fmt.Sprintf("--%s-port=%d", flag, 30000+100*i))
 	}
-	b.cmd = exec.Command(filepath.Join(bin, "booth"), args...)
+	b.cmd = exec.Command(filepath.Join(bin, "booth"), append(args, more...)...)
 	b.cmd.Stdout, b.cmd.Stderr = &b.out, &b.err
 	require.NoError(t, b.cmd.Start())
 	go func() {
@@ -71,7 +71,7 @@ func startRealBooth(t *testing.T) *realBooth {
 		<-b.ended
 		if t.Failed() {
 			t.Logf("%s\n%s", &b.out, &b.err)
-			for _, name := range []string{"cluster", "prometheus", "loadgen", "grafana"} {
+			for _, name := range []string{"cluster", "cluster-twin", "prometheus", "loadgen", "grafana"} {
 				t.Logf("%s:\n%s", name, local.Tail(filepath.Join(cache, "demo", "logs", name+".log")))
 			}
 		}
@@ -284,6 +284,47 @@ func TestEndToEnd(t *testing.T) {
 
 	b.switchMode()
 	b.killAll()
+	b.end()
+}
+
+// Two clusters and two lanes with their real processes: both are measured and seen, their
+// series are told apart, and asking for the twin's mode swaps the two.
+func TestTwinEndToEnd(t *testing.T) {
+	b := startRealBooth(t, "--twin", "--grafana=off")
+	both := func(what string, holds func(api.LaneSnapshot) bool) (lanes []api.LaneSnapshot) {
+		t.Helper()
+		b.eventually(what, func() bool {
+			s, err := b.client.Snapshot(t.Context())
+			lanes = s.Lanes
+			return err == nil && len(lanes) == 2 && !slices.ContainsFunc(lanes, func(l api.LaneSnapshot) bool { return !holds(l) })
+		})
+		return lanes
+	}
+	lanes := both("turns of both lanes end well, and the clusters are seen", func(l api.LaneSnapshot) bool {
+		return l.Totals.OK >= 30 && l.Cluster.Available && len(l.Cluster.Workers) == 3 && len(l.Cluster.Workers[0].GPUs) == 1
+	})
+	assert.Equal(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, [2]api.Mode{lanes[0].State.Mode, lanes[1].State.Mode})
+	assert.NotEqual(t, lanes[0].Target.URL, lanes[1].Target.URL)
+	for i, l := range lanes {
+		assert.Zero(t, l.Totals.Errors, l.Totals.ErrorsByClass)
+		assert.Empty(t, l.SharedWorkers, "they are two clusters")
+		assert.NotEqual(t, l.Cluster.Workers[0].ID, lanes[1-i].Cluster.Workers[0].ID)
+		b.eventually("series of "+l.Name, func() bool { return len(b.query(`loadgen_requests_total{status="ok",lane="`+l.Name+`"} >= 30`)) == 1 })
+	}
+	b.eventually("series of both clusters", func() bool {
+		return slices.Equal(b.query(`count(count by (namespace) (dynamo_frontend_requests_total))`), []float64{2})
+	})
+
+	_, err := b.client.SetMode(t.Context(), api.TwinLane, api.ModeRequest{Mode: api.ModeKV})
+	require.NoError(t, err)
+	lanes = both("both begin anew", func(l api.LaneSnapshot) bool {
+		return l.State.ModeChange == nil && l.Totals.OK >= 10 && l.State.Step.ID == 2
+	})
+	assert.Equal(t, [2]api.Mode{api.ModeRoundRobin, api.ModeKV}, [2]api.Mode{lanes[0].State.Mode, lanes[1].State.Mode})
+	assert.WithinDuration(t, *lanes[0].State.Started, *lanes[1].State.Started, time.Second)
+	v, err := b.client.Twin(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, api.TwinSwapped, v.Arranged)
 	b.end()
 }
 

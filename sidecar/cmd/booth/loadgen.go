@@ -9,12 +9,18 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/httpd"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/sim"
 )
 
-// namespace is that of the cluster's pods, as Prometheus labels them.
-const namespace = "dynamo-workload"
+// The namespaces of the clusters' pods, as Prometheus labels them: it tells the series of
+// one cluster from those of the other.
+var (
+	namespace     = httpd.DefaultPods.Namespace
+	twinNamespace = namespace + "-twin"
+	workerPod     = httpd.DefaultPods.Name
+)
 
 // newLoadgen describes the load generator. On a terminal it shares the screen, so
 // that its status line is seen; elsewhere it writes a log.
@@ -24,6 +30,9 @@ func (b *booth) newLoadgen(address string) (*service, error) {
 		return nil, err
 	}
 	args := b.loadgenArgs("http://"+b.backend.addresses().frontend, b.prometheus.url, address)
+	if b.twin != nil {
+		args = append(args, b.twinArgs("http://"+b.twin.addresses().frontend)...)
+	}
 	s := &service{
 		name: "the load generator", url: "http://" + address, ready: "/healthz", within: readyWithin, say: b.out.say,
 		command: local.Command{Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: environment(b.defaults()...)},
@@ -78,6 +87,9 @@ func (b *booth) checkLoadgen(ctx context.Context) error {
 	}
 	f := b.flags
 	args := b.loadgenArgs("http://"+local.Loopback(f.FrontendPort), "http://"+local.Loopback(f.PrometheusPort), local.Loopback(f.Port))
+	if f.Twin {
+		args = append(args, b.twinArgs("http://"+local.Loopback(f.FrontendPort+twinPorts))...)
+	}
 	check := exec.CommandContext(ctx, program, append([]string{"check"}, args...)...)
 	check.Env = environment(b.defaults()...)
 	said, err := check.CombinedOutput()
@@ -94,6 +106,11 @@ func (b *booth) loadgenArgs(target, prometheus, address string) []string {
 		"--listen=" + address, "--data-dir=" + b.folder("data"),
 		"--concurrency=" + strconv.Itoa(b.flags.Concurrency), "--start=" + strconv.FormatBool(b.flags.Start),
 	}, b.kind.loadgenArgs()...)
+}
+
+// twinArgs are the load generator's flags for the second cluster.
+func (b *booth) twinArgs(target string) []string {
+	return append([]string{"--twin-target-url=" + target, "--twin-prometheus-namespace=" + twinNamespace}, b.kind.twinArgs()...)
 }
 
 // deployment are the flags of the load generator that say what serves, and of what

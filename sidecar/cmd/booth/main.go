@@ -106,7 +106,7 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 // variables stand in the help of flags.
 func variables() kong.Vars {
 	return kong.Vars{
-		"profiles": strings.Join(sim.ProfileNames(), ", "), "grafana": local.GrafanaRelease,
+		"profiles": strings.Join(sim.ProfileNames(), ", "), "grafana": local.GrafanaRelease, "namespace": namespace, "pod": workerPod,
 		"presets": strings.Join(study.PresetNames, ", "), "baselines": strings.Join(builtinBaselines(), ", "), "cores": cores(),
 	}
 }

@@ -46,28 +46,50 @@ func (b *booth) newPrometheus(loadgen string) (*service, error) {
 		return nil, err
 	}
 	config := b.folder("prometheus.yml")
-	if err := prometheus.WriteConfig(config, scrapeEvery, targets(b.backend.addresses(), loadgen, address)); err != nil {
+	if err := prometheus.WriteConfig(config, scrapeEvery, b.targets(loadgen, address)); err != nil {
 		return nil, err
 	}
 	return b.ownService("Prometheus", address, "/-/ready", "prometheus",
 		"--config-file="+config, "--data-dir="+b.folder("prometheus"), "--listen="+address)
 }
 
+// targets are the pages of all parts.
+func (b *booth) targets(loadgen, own string) []prometheus.Target {
+	all := targets(b.backend.addresses(), loadgen, own)
+	if b.twin != nil {
+		all = append(all, clusterTargets(b.twin.addresses(), twinNamespace, "-twin")...)
+	}
+	return all
+}
+
 // targets are the pages to read, with the labels that they have on a cluster,
 // where the DCGM exporter has a namespace of its own.
 func targets(at addresses, loadgen, own string) []prometheus.Target {
 	all := []prometheus.Target{
-		target("dynamo-frontend", at.frontend, namespace, "dynamo-frontend", "main"),
+		frontendTarget(at, namespace, ""),
 		target("loadgen", loadgen, "kvbooth", "loadgen", "loadgen"),
 		target("prometheus", own, "kvbooth", "prometheus", "prometheus"),
 	}
 	every := scrapeLoadgenEvery.String()
 	maps.Copy(all[1].Labels, map[string]string{"__scrape_interval__": every, "__scrape_timeout__": every})
+	return append(all, workerTargets(at, namespace, "")...)
+}
+
+// clusterTargets are the pages of a cluster. of tells its pods from another cluster's.
+func clusterTargets(at addresses, namespace, of string) []prometheus.Target {
+	return append([]prometheus.Target{frontendTarget(at, namespace, of)}, workerTargets(at, namespace, of)...)
+}
+
+func frontendTarget(at addresses, namespace, of string) prometheus.Target {
+	return target("dynamo-frontend", at.frontend, namespace, "dynamo-frontend"+of, "main")
+}
+
+func workerTargets(at addresses, namespace, of string) (all []prometheus.Target) {
 	for i, address := range at.workers {
-		all = append(all, target("dynamo-worker", address, namespace, fmt.Sprintf("dynamo-worker-%d", i+1), "main"))
+		all = append(all, target("dynamo-worker", address, namespace, fmt.Sprintf("%s%s-%d", workerPod, of, i+1), "main"))
 	}
 	for i, address := range at.gpus {
-		all = append(all, target("dcgm-exporter", address, "gpu-operator", fmt.Sprintf("dcgm-exporter-%d", i+1), "exporter"))
+		all = append(all, target("dcgm-exporter", address, "gpu-operator", fmt.Sprintf("dcgm-exporter%s-%d", of, i+1), "exporter"))
 	}
 	return all
 }

@@ -77,3 +77,14 @@ func (l *Lane) Decisions(ctx context.Context, limit int) (api.DecisionList, erro
 	decisions, err := d.Decisions(ctx, limit)
 	return api.DecisionList{Decisions: notNil(decisions), Source: l.opts.Driver.Name()}, err
 }
+
+// Problem says why the target cannot serve, "" where it can.
+func (l *Lane) Problem() string { return l.target.state() }
+
+// Address is where turns are sent.
+func (l *Lane) Address() string {
+	if c, ok := l.opts.Client.(Redirected); ok {
+		return c.Endpoint()
+	}
+	return l.opts.Client.Root()
+}

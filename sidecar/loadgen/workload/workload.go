@@ -58,6 +58,7 @@ type Workload struct {
 	mu       sync.Mutex
 	settings Settings
 	corpus   *corpus.Corpus
+	shape    int   // how often what conversations are drawn from has changed
 	next     int64 // number of the next conversation
 	waiting  api.Limiter
 	since    time.Time // that it is waited for
@@ -145,6 +146,9 @@ func (w *Workload) Pace() Pace {
 func (w *Workload) Set(s Settings) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !s.drawsAs(w.settings) {
+		w.shape++
+	}
 	w.settings = s
 	w.starts.set(s.StartRate)
 	w.sends.set(s.TargetRPS)
@@ -157,6 +161,9 @@ func (w *Workload) Set(s Settings) {
 func (w *Workload) SetCorpus(c *corpus.Corpus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if c != w.corpus {
+		w.shape++
+	}
 	w.corpus = c
 }
 
@@ -217,7 +224,7 @@ func (w *Workload) begin(now time.Time, k int64, d drawn, settings Settings, tex
 	}
 	w.next++
 	c = &Conversation{
-		ID: fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k), Number: k, Topic: d.starter.Topic,
+		ID: fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k), Number: k, Shape: w.shape, Topic: d.starter.Topic,
 		Starter: d.starter.ID, Planned: d.Turns, Started: now, draw: d,
 	}
 	w.active[c] = struct{}{}
@@ -394,10 +401,7 @@ func (c *Conversation) ask(o Options, t *Turn) {
 	var content string
 	if t.Number == 1 {
 		t.UserMessage = o.Questioner.Open(c.draw.Questions, c.Topic)
-		content = c.draw.starter.Text + "\n\n" + t.UserMessage
-		if o.Nonce != "" {
-			content = o.Nonce + "\n" + content
-		}
+		content = FirstMessage(o.Nonce, c.draw.starter.Text, t.UserMessage)
 		c.draw.starter.Text = "" // one that no other conversation has is held once
 		c.opening = unique.Make(content)
 		content = c.opening.Value()
@@ -408,6 +412,16 @@ func (c *Conversation) ask(o Options, t *Turn) {
 	c.asked = append(c.asked, t.UserMessage)
 	c.messages = append(c.messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: content})
 	t.prompt = c.messages
+}
+
+// FirstMessage is what a conversation on a text sends first; without a nonce, the text is at
+// its very beginning.
+func FirstMessage(nonce, text, question string) string {
+	content := text + "\n\n" + question
+	if nonce != "" {
+		content = nonce + "\n" + content
+	}
+	return content
 }
 
 // follow begins to think of the question about the last answer, and closes what it

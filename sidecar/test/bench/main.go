@@ -2,7 +2,8 @@
 
 // Command bench measures the load generator itself: against a server whose token
 // times are known it shows how wrong its figures are, what a chunk costs it, and
-// whether it knows when it is not to be trusted. Then it measures what the whole
+// whether it knows when it is not to be trusted, and what a second lane costs. Then it
+// measures what the whole
 // booth costs on the simulated cluster, and shows beside it what the booth shows, and
 // what simulations cost.
 //
@@ -79,10 +80,18 @@ func run(ctx context.Context, args []string) error {
 		return boothTable(ctx)
 	case len(args) == 1 && args[0] == "simulation":
 		return simulationTable(ctx)
+	case len(args) == 1 && args[0] == "twin":
+		return twinTable(ctx, laneStreams)
+	case len(args) == 2 && args[0] == "twin":
+		n, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		return twinTable(ctx, n)
 	case len(args) == 0:
-		return errors.Join(table(ctx, rows()), boothTable(ctx), simulationTable(ctx))
+		return errors.Join(table(ctx, rows()), twinTable(ctx, laneStreams), boothTable(ctx), simulationTable(ctx))
 	}
-	return fmt.Errorf("bench takes no arguments, or \"shadow\" for the cost of the shadow alone, or \"booth\" for the whole booth alone, or \"simulation\" for simulations alone")
+	return fmt.Errorf("bench takes no arguments, or \"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, \"twin\" for two lanes alone (and how many streams each), or \"simulation\" for simulations alone")
 }
 
 // table runs rows and prints each as it ends.

@@ -101,7 +101,7 @@ func measure(ctx context.Context, loadgen string, r row) (m result, failed error
 		return result{}, err
 	}
 	defer os.RemoveAll(dir)
-	client, control, err := startLoadgen(ctx, loadgen, address, dir, r.streams, !r.dynamo || r.shadow)
+	client, control, err := startLoadgen(ctx, loadgen, address, dir, r.streams, fmt.Sprintf("--shadow-enabled=%t", !r.dynamo || r.shadow))
 	if err != nil {
 		return result{}, err
 	}
@@ -158,16 +158,17 @@ func startServer(ctx context.Context, self string, dynamo bool) (*exec.Cmd, stri
 	return cmd, strings.TrimSpace(address), err
 }
 
-func startLoadgen(ctx context.Context, binary, target, dir string, streams int, shadow bool) (*exec.Cmd, *api.Client, error) {
+func startLoadgen(ctx context.Context, binary, target, dir string, streams int, more ...string) (*exec.Cmd, *api.Client, error) {
 	ports, err := local.FreePorts(18088, 1)
 	if err != nil {
 		return nil, nil, err
 	}
 	listen := local.Loopback(ports[0])
-	cmd := exec.CommandContext(ctx, binary, "--target-url=http://"+target, "--listen="+listen, "--data-dir="+dir,
-		"--concurrency="+strconv.Itoa(streams), fmt.Sprintf("--start-rate=%d", startRate(streams)), "--target-rps=0",
+	cmd := exec.CommandContext(ctx, binary, append([]string{
+		"--target-url=http://" + target, "--listen=" + listen, "--data-dir=" + dir,
+		"--concurrency=" + strconv.Itoa(streams), fmt.Sprintf("--start-rate=%d", startRate(streams)), "--target-rps=0",
 		fmt.Sprintf("--output-tokens-mean=%d", meanTokens), "--output-tokens-cv=.15", "--start", "--log-level=warn",
-		fmt.Sprintf("--shadow-enabled=%t", shadow))
+	}, more...)...)
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second

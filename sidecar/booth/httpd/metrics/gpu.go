@@ -67,7 +67,7 @@ func (m *meter) utilisation(now time.Duration, w sim.WorkerStats) float64 {
 
 // collectGPUs writes the page of a DCGM exporter. A worker's process fills its GPUs
 // with the weights and the KV cache when it starts.
-func collectGPUs(out sink, p sim.Profile, w sim.WorkerStats, use float64) {
+func collectGPUs(out sink, p sim.Profile, w sim.WorkerStats, pods Pods, use float64) {
 	const mebibyte, perGiB = 1 << 20, 1 << 10
 	used := 0.
 	if w.Ready {
@@ -75,7 +75,7 @@ func collectGPUs(out sink, p sim.Profile, w sim.WorkerStats, use float64) {
 		used = math.Round((p.Memory.Weights*perGiB + cache) / float64(p.TensorParallel))
 	}
 	for i := range p.TensorParallel {
-		labels := gpuLabels(p, w, i)
+		labels := gpuLabels(p, w, pods, i)
 		out.gauge(labels, "DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).", math.Round(100*use))
 		out.gauge(labels, "DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).", used)
 		out.gauge(labels, "DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", math.Round(p.Memory.GPU*perGiB)-used)
@@ -84,7 +84,7 @@ func collectGPUs(out sink, p sim.Profile, w sim.WorkerStats, use float64) {
 
 // gpuLabels name a GPU, its node and the pod that it is given to. What the
 // simulation has no value for says so.
-func gpuLabels(p sim.Profile, w sim.WorkerStats, index int) prometheus.Labels {
+func gpuLabels(p sim.Profile, w sim.WorkerStats, pods Pods, index int) prometheus.Labels {
 	serial := rand.New(rand.NewPCG(uint64(w.ID), uint64(index)))
 	high, low := serial.Uint64(), serial.Uint64()
 	return prometheus.Labels{
@@ -96,7 +96,7 @@ func gpuLabels(p sim.Profile, w sim.WorkerStats, index int) prometheus.Labels {
 		"Hostname":               fmt.Sprintf("node-%d", w.Index+1),
 		"DCGM_FI_DRIVER_VERSION": "simulated",
 		"container":              "main",
-		"namespace":              "dynamo-workload",
-		"pod":                    fmt.Sprintf("dynamo-worker-%d", w.Index+1),
+		"namespace":              pods.Namespace,
+		"pod":                    fmt.Sprintf("%s-%d", pods.Name, w.Index+1),
 	}
 }

@@ -38,7 +38,7 @@ func start(t testing.TB, engine string, change ...func(*sim.Options)) *booth {
 	var err error
 	b.cluster, err = sim.New(o)
 	require.NoError(t, err)
-	b.metrics, err = New(o.Profile, engine, b.snapshot)
+	b.metrics, err = New(o.Profile, engine, Pods{"dynamo-workload", "dynamo-worker"}, b.snapshot)
 	require.NoError(t, err)
 	return b
 }

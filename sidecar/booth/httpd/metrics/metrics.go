@@ -28,6 +28,7 @@ type Snapshot struct {
 type Metrics struct {
 	profile  sim.Profile
 	engine   string
+	pods     Pods
 	snapshot func() Snapshot
 
 	// mu guards what follows and the states of requests. The cluster's lock may be
@@ -39,17 +40,21 @@ type Metrics struct {
 	meters   map[sim.WorkerID]*meter
 }
 
+// Pods are the pods of a cluster's workers.
+type Pods struct{ Namespace, Name string } // the name without a pod's number
+
 // New gives the metrics of a cluster whose workers run the engine "trtllm", "vllm"
 // or "sglang"; another one, or a profile that is none, gives an *[api.FieldError].
+// pods are the workers', as the exporters of their GPUs name them.
 // snapshot is called for every scrape and restart, and may take the cluster's lock.
-func New(p sim.Profile, engine string, snapshot func() Snapshot) (*Metrics, error) {
+func New(p sim.Profile, engine string, pods Pods, snapshot func() Snapshot) (*Metrics, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	if engines[engine] == nil {
 		return nil, &api.FieldError{Field: "engine", Value: engine, Allowed: "trtllm, vllm or sglang"}
 	}
-	m := &Metrics{profile: p, engine: engine, snapshot: snapshot}
+	m := &Metrics{profile: p, engine: engine, pods: pods, snapshot: snapshot}
 	m.restart(Snapshot{})
 	return m, nil
 }
@@ -149,7 +154,7 @@ func (m *Metrics) GPUs(index int) http.Handler {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		use := m.meter(stats).utilisation(s.Now, stats)
-		return func(out sink) { collectGPUs(out, m.profile, stats, use) }, 0, ""
+		return func(out sink) { collectGPUs(out, m.profile, stats, m.pods, use) }, 0, ""
 	})
 }
 

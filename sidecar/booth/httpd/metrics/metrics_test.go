@@ -15,9 +15,9 @@ import (
 )
 
 func TestNewRefuses(t *testing.T) {
-	_, err := New(sim.H200(), "mlx", nil)
+	_, err := New(sim.H200(), "mlx", Pods{}, nil)
 	assert.EqualError(t, err, "engine: mlx is not allowed: trtllm, vllm or sglang")
-	_, err = New(sim.Profile{}, "vllm", nil)
+	_, err = New(sim.Profile{}, "vllm", Pods{}, nil)
 	var wrong *api.FieldError
 	assert.ErrorAs(t, err, &wrong)
 }

@@ -1,0 +1,178 @@
+package proof
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// model gives turns of lanes whose times have a part of the conversation's own in common.
+type model struct {
+	r              *rand.Rand
+	common, own    float64 // standard deviations
+	faster, shifts float64 // B is longer by the first; B is longer by the second, in both arrangements
+}
+
+func (m *model) fill(p *Pairs, from, conversations int64) {
+	for k := from; k < from+conversations; k++ {
+		for turn := 1; turn <= 3; turn++ {
+			common := m.common * m.r.NormFloat64()
+			t := PairedTurn{Conversation: k, Number: turn, Ended: noon.Add(time.Duration(k) * time.Second)}
+			for i := range t.Sides {
+				v := 10 + common + m.own*m.r.NormFloat64() + float64(i)*(m.faster+m.shifts)
+				t.Sides[i] = PairedSide{TTFT: v / 20, TPOT: v / 400, Latency: v, PromptTokens: 100, CachedTokens: 90 - 10*i, HasCached: true}
+			}
+			p.Add(t)
+		}
+	}
+}
+
+func latency(t *testing.T, all []Paired) api.PairedMetric {
+	t.Helper()
+	for i := range all {
+		if all[i].Metric == LatencyMean {
+			return all[i].API()
+		}
+	}
+	require.Fail(t, "no latency")
+	return api.PairedMetric{}
+}
+
+// What the lanes have in common does not blur the difference: the ratio of variances is that
+// of the model, and the interval holds the truth.
+func TestPairingTakesOutWhatIsCommon(t *testing.T) {
+	p := NewPairs(20)
+	(&model{r: rand.New(rand.NewPCG(1, 2)), common: 2, own: .5, faster: .3}).fill(p, 0, 2000)
+	d := latency(t, p.Differences())
+	assert.Equal(t, 6000, d.N)
+	assert.InDelta(t, .3, *d.Difference, .05)
+	assert.Less(t, d.Interval[0], .3)
+	assert.Greater(t, d.Interval[1], .3)
+	assert.InDelta(t, .25/4.25, *d.VarianceRatio, .06)
+
+	p = NewPairs(20)
+	(&model{r: rand.New(rand.NewPCG(1, 2)), own: 2}).fill(p, 0, 2000)
+	assert.InDelta(t, 1, *latency(t, p.Differences()).VarianceRatio, .7, "nothing in common")
+
+	for _, d := range p.Differences() {
+		if d.Metric == HitRate {
+			assert.InDelta(t, -.1, d.B-d.A, 1e-9)
+			assert.Nil(t, d.API().VarianceRatio, "0 over 0")
+		}
+	}
+}
+
+// Few rounds have means and no interval; nothing has neither.
+func TestFewPairs(t *testing.T) {
+	p := NewPairs(20)
+	for _, d := range p.Differences() {
+		m := d.API()
+		assert.Zero(t, m.N)
+		assert.Nil(t, m.A)
+		assert.Nil(t, m.Interval)
+	}
+	assert.False(t, p.Add(PairedTurn{Conversation: 3, Number: 2}), "it began before both had settled")
+	assert.Zero(t, p.N())
+	(&model{r: rand.New(rand.NewPCG(1, 2)), own: 1}).fill(p, 5, 40)
+	d := latency(t, p.Differences())
+	assert.NotNil(t, d.Difference)
+	assert.Nil(t, d.Interval)
+	assert.Equal(t, 120, d.N)
+}
+
+// Two halves: what lane B is slower by in both modes cancels out.
+func TestHalfAndHalf(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	apart, swapped := NewPairs(20), NewPairs(20)
+	(&model{r: r, common: 2, own: .2, faster: .3, shifts: 1}).fill(apart, 0, 800)
+	(&model{r: r, common: 2, own: .2, faster: -.3, shifts: 1}).fill(swapped, 5000, 400)
+	assert.InDelta(t, 1.3, *latency(t, apart.Differences()).Difference, .05, "mode and cluster")
+	d := latency(t, HalfAndHalf(apart.Differences(), swapped.Differences()))
+	assert.InDelta(t, .3, *d.Difference, .05, "the mode alone")
+	assert.Equal(t, 3600, d.N)
+	assert.InDelta(t, *d.Difference, *d.B-*d.A, 1e-9)
+	assert.Less(t, d.Interval[0], .3)
+	assert.Greater(t, d.Interval[1], .3)
+	back := latency(t, HalfAndHalf(swapped.Differences(), apart.Differences()))
+	assert.InDelta(t, -*d.Difference, *back.Difference, 1e-9, "as A has it now")
+
+	none := NewPairs(20).Differences()
+	assert.Nil(t, latency(t, HalfAndHalf(apart.Differences(), none)).Interval)
+}
+
+// Memory is bounded in turns, in time and in cells, whatever the conversations are like.
+func TestPairsAreBounded(t *testing.T) {
+	p := NewPairs(1)
+	turn := PairedTurn{Number: 1, Sides: [2]PairedSide{{TTFT: 1, TPOT: math.NaN(), Latency: 1}, {TTFT: 2, TPOT: 1, Latency: 3}}}
+	for k := range int64(5000) {
+		turn.Conversation, turn.Ended = k, noon.Add(time.Duration(k)*time.Second)
+		p.Add(turn)
+	}
+	assert.LessOrEqual(t, len(p.cells), maxCells)
+	assert.InDelta(t, 3600, p.N(), float64(p.size)*2, "of an hour")
+	for _, d := range p.Differences() {
+		switch d.Metric {
+		case TPOTMean:
+			assert.Zero(t, d.N, "known on one side only")
+		case TTFTMean:
+			assert.InDelta(t, 1, d.B-d.A, 1e-9)
+		}
+	}
+	for k := range int64(2 * mostPairs) {
+		turn.Conversation = 5000 + k/100
+		p.Add(turn)
+	}
+	assert.LessOrEqual(t, p.N(), mostPairs+int(100*p.size))
+}
+
+// Lanes in one mode are alike, or differ, or it is not known yet; the number of looks is
+// bounded.
+func TestLikeness(t *testing.T) {
+	look := func(m model, conversations int64) (api.TwinEvidence, Paired, int) {
+		p, l := NewPairs(20), new(Likeness)
+		m.r = rand.New(rand.NewPCG(1, 2))
+		evidence, largest := api.EvidenceNone, Paired{}
+		for k := int64(0); k < conversations && evidence == api.EvidenceNone; k++ {
+			m.fill(p, k, 1)
+			evidence, largest = l.Look(p)
+		}
+		return evidence, largest, l.looks
+	}
+	// The hit rate of the model differs by 10 points: only times are asked for here.
+	evidence, largest, looks := look(model{own: .3, common: 1}, 1000)
+	assert.Equal(t, api.EvidenceDiffer, evidence)
+	assert.Equal(t, HitRate, largest.Metric)
+	assert.Equal(t, 1, looks)
+
+	alike := func(own float64, conversations int64) (api.TwinEvidence, int) {
+		p, l, r := NewPairs(20), new(Likeness), rand.New(rand.NewPCG(1, 2))
+		for k := range conversations {
+			for turn := 1; turn <= 3; turn++ {
+				at := PairedTurn{Conversation: k, Number: turn, Ended: noon}
+				for i := range at.Sides {
+					v := 10 + own*r.NormFloat64()
+					at.Sides[i] = PairedSide{TTFT: v, TPOT: v, Latency: v, PromptTokens: 100, CachedTokens: 90, HasCached: true}
+				}
+				p.Add(at)
+			}
+			if e, _ := l.Look(p); e != api.EvidenceNone {
+				return e, l.looks
+			}
+		}
+		return api.EvidenceNone, l.looks
+	}
+	evidence, looks = alike(.5, 1000)
+	assert.Equal(t, api.EvidenceAlike, evidence)
+	assert.Equal(t, 1, looks)
+	evidence, looks = alike(200, 1000)
+	assert.Equal(t, api.EvidenceNone, evidence)
+	assert.Equal(t, 4, looks, "after 6, 12, 24 and 48 rounds")
+}

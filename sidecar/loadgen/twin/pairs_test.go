@@ -1,0 +1,108 @@
+package twin
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/lane"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func turn(k int64, number int, ended time.Time) *lane.EndedTurn {
+	return &lane.EndedTurn{Draw: lane.Draw{Seed: 7, Number: k}, Turn: api.Turn{
+		Number: number, Ended: ended, TTFT: new(.3), TPOT: new(.02), Latency: new(10.), PromptTokens: new(100), CachedTokens: new(50),
+	}}
+}
+
+// A turn is paired with the same turn of the same conversation, whichever lane comes first;
+// one of another draw is another one.
+func TestMatcherPairsTurns(t *testing.T) {
+	var m matcher
+	m.begin(setting{concurrency: 2})
+	assert.False(t, m.add(0, turn(4, 1, noon)))
+	assert.Equal(t, 1, m.left())
+	assert.True(t, m.add(1, turn(4, 1, noon)))
+	assert.Zero(t, m.left())
+	assert.False(t, m.add(1, turn(4, 2, noon)))
+	assert.False(t, m.add(0, turn(4, 3, noon)), "another turn")
+	other := turn(4, 2, noon)
+	other.Draw.Shape = 1
+	assert.False(t, m.add(0, other), "another draw")
+	assert.True(t, m.add(0, turn(4, 2, noon)))
+	assert.Equal(t, 2, m.pairs.N())
+	assert.Equal(t, 2, m.left())
+	assert.False(t, m.add(0, turn(3, 2, noon)))
+	assert.False(t, m.add(1, turn(3, 2, noon)), "its conversation began before both had settled")
+	assert.Equal(t, 2, m.pairs.N())
+}
+
+// What waits for a turn that never comes goes after an hour, and no more than so much waits;
+// it still counts as unpaired.
+func TestMatcherIsBounded(t *testing.T) {
+	var m matcher
+	m.begin(setting{concurrency: 2})
+	for k := range int64(maxWaiting + 10) {
+		m.add(0, turn(k, 1, noon))
+	}
+	assert.Len(t, m.waiting[0], maxWaiting)
+	assert.Equal(t, maxWaiting+10, m.left())
+	assert.True(t, m.add(1, turn(5, 1, noon.Add(time.Minute))))
+	m.add(0, turn(-1, 1, noon.Add(2*time.Hour)))
+	assert.Len(t, m.waiting[0], 1)
+	assert.Equal(t, maxWaiting+10, m.left())
+}
+
+// Another setting counts anew; what was counted is kept while only the modes were swapped.
+func TestMatcherKeepsTheOtherHalf(t *testing.T) {
+	kv, rr := api.ModeState{Mode: api.ModeKV}, api.ModeState{Mode: api.ModeRoundRobin}
+	apart := setting{steps: [2]int64{1, 1}, modes: [2]api.ModeState{kv, rr}, concurrency: 2, shape: api.WorkloadShape{Openings: new(10)}}
+	fill := func(m *matcher) {
+		m.add(0, turn(1, 1, noon))
+		m.add(1, turn(1, 1, noon))
+	}
+	var m matcher
+	m.begin(apart)
+	fill(&m)
+	first := m.pairs
+	swapped := apart
+	swapped.modes, swapped.shape.Openings = [2]api.ModeState{rr, kv}, new(10)
+	m.begin(swapped)
+	assert.Zero(t, m.pairs.N())
+	assert.Same(t, first, m.other)
+	swapped.steps[0]++
+	m.begin(swapped)
+	assert.Same(t, first, m.other, "another step of the same setting")
+	fill(&m)
+	m.begin(apart)
+	assert.NotSame(t, first, m.other, "now the half before is the other one")
+	assert.NotNil(t, m.other)
+	more := apart
+	more.concurrency = 3
+	m.begin(more)
+	assert.Nil(t, m.other)
+	m.begin(apart)
+	fill(&m)
+	same := apart
+	same.modes = [2]api.ModeState{kv, kv}
+	m.begin(same)
+	assert.Nil(t, m.other)
+}
+
+// Evidence holds for a target until it is another one, as far as that is known.
+func TestTargetsAreTold(t *testing.T) {
+	is := identity{TargetID: api.TargetID{URL: "http://a", Model: "m"}, gpu: "H200", workers: 3}
+	assert.False(t, is.other(is))
+	assert.False(t, is.other(identity{TargetID: api.TargetID{URL: "http://a"}}), "not known now")
+	for _, now := range []identity{
+		{TargetID: api.TargetID{URL: "http://b", Model: "m"}},
+		{TargetID: api.TargetID{URL: "http://a", Model: "n"}},
+		{TargetID: is.TargetID, gpu: "A100"},
+		{TargetID: is.TargetID, workers: 4},
+	} {
+		assert.True(t, is.other(now), "%+v", now)
+	}
+}

@@ -1,0 +1,306 @@
+package twin
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/lane"
+)
+
+const (
+	showcaseTurns = 5 // unless told otherwise
+	// readFor is the pause between two turns, in which a visitor sees who was first.
+	readFor = 3 * time.Second
+	// maxShown is how much of an answer is shown, in bytes: its end.
+	maxShown = 32 << 10
+)
+
+// show holds the showcase under way, or the last one.
+type show struct {
+	starting sync.Mutex // held by whoever puts another one into its place
+
+	mu      sync.Mutex
+	current *showcase
+	begun   int
+}
+
+// showcase is one conversation that both lanes hold. Each lane's history has its own
+// answers. The questions are the same for both: those after the first are about the answer of
+// A, since a question about each one's own answer would make two prompts that cannot be
+// compared, and on a model of fixed answers nothing would differ.
+type showcase struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+
+	mu   sync.Mutex
+	doc  api.Showcase
+	live [2]*chat.Live // of the turn under way
+}
+
+// StartShowcase sends one conversation to both lanes, in the place of the one before, and
+// returns at once. The error is an [api.FieldError], an [api.ErrNotFound] for a text that
+// there is not, an [api.ErrConflict] while the modes are switched or a sweep is in progress,
+// and an [api.ErrUnavailable] at the end of the process.
+func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseRequest) (api.Twin, error) {
+	if err := req.Check(); err != nil {
+		return api.Twin{}, err
+	}
+	d.show.starting.Lock()
+	defer d.show.starting.Unlock()
+	for _, l := range d.lanes {
+		switch s := l.State(); {
+		case s.Phase == api.PhaseSwitching:
+			return api.Twin{}, fmt.Errorf("%w: a mode change is in progress; wait for its end", api.ErrConflict)
+		case s.Sweep != nil:
+			return api.Twin{}, fmt.Errorf("%w: a %s is in progress, which a showcase would disturb", api.ErrConflict, s.Sweep.Request.Kind.Noun())
+		}
+	}
+	if d.ctx.Err() != nil {
+		return api.Twin{}, fmt.Errorf("%w: the load generator is stopping", api.ErrUnavailable)
+	}
+	id, turns := "", showcaseTurns
+	api.Patch(&id, req.Starter)
+	api.Patch(&turns, req.Turns)
+	text, err := d.lanes[0].Text(id, d.show.begun)
+	if err != nil {
+		return api.Twin{}, err
+	}
+	d.show.end()
+	ctx, cancel := context.WithCancel(d.ctx)
+	s := &showcase{cancel: cancel, ended: make(chan struct{}), doc: api.Showcase{
+		ID: strconv.FormatInt(time.Now().UnixMilli(), 36), State: api.ShowcaseRunning, Topic: text.Topic, Turns: turns, Results: []api.ShowcaseResult{},
+	}}
+	d.show.put(s)
+	d.log.Info("a showcase has begun", "text", text.ID, "turns", turns, "by", by)
+	asides := [2]*lane.Aside{d.lanes[0].Aside(text), d.lanes[1].Aside(text)}
+	go func() {
+		defer close(s.ended)
+		defer cancel()
+		state, message := d.hold(ctx, s, asides)
+		for _, a := range asides {
+			a.End()
+		}
+		s.end(state, message)
+	}()
+	return d.Twin()
+}
+
+// StopShowcase ends it; without one under way it is an [api.ErrConflict].
+func (d *Desk) StopShowcase(context.Context, string) (api.Twin, error) {
+	if !d.show.end() {
+		return api.Twin{}, fmt.Errorf("%w: no showcase is under way", api.ErrConflict)
+	}
+	return d.Twin()
+}
+
+// ArrangeTwin is [Pair.ArrangeTwin]; a change of modes ends the showcase under way.
+func (d *Desk) ArrangeTwin(ctx context.Context, by string, req api.TwinRequest) (api.Twin, error) {
+	if _, err := d.Pair.ArrangeTwin(ctx, by, req); err != nil {
+		return api.Twin{}, err
+	}
+	if d.lanes[0].State().Phase == api.PhaseSwitching {
+		d.show.end()
+	}
+	return d.Twin()
+}
+
+// Run looks at what the lanes tell until ctx ends, which is the one of [NewDesk] or ends
+// before it, and returns when nothing is under way.
+func (d *Desk) Run(ctx context.Context) {
+	d.Pair.Run(ctx)
+	d.show.starting.Lock()
+	defer d.show.starting.Unlock()
+	d.show.end()
+}
+
+func (s *show) put(c *showcase) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = c
+	s.begun++
+}
+
+// end cancels the showcase under way and waits for its end; false says that there is none.
+func (s *show) end() bool {
+	s.mu.Lock()
+	c := s.current
+	s.mu.Unlock()
+	if c == nil {
+		return false
+	}
+	running := c.view().State == api.ShowcaseRunning
+	c.cancel()
+	<-c.ended
+	return running
+}
+
+// view is the showcase as it is now; nil where there was none.
+func (s *show) view() *api.Showcase {
+	s.mu.Lock()
+	c := s.current
+	s.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	return c.view()
+}
+
+// hold holds the conversation, and says how it ended.
+func (d *Desk) hold(ctx context.Context, s *showcase, asides [2]*lane.Aside) (api.ShowcaseState, string) {
+	random, questioner := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), d.lanes[0].Questioner()
+	limit := d.lanes[0].State().Shape
+	tokens := limit.MaxTokens
+	if limit.OutputTokens != nil {
+		tokens = min(tokens, max(1, int(limit.OutputTokens.Mean)))
+	}
+	question := questioner.Open(random, s.doc.Topic)
+	var asked []string
+	for turn := 1; ; turn++ {
+		asked = append(asked, question)
+		answer, failure := s.turn(ctx, asides, turn, question, tokens)
+		switch {
+		case ctx.Err() != nil:
+			return api.ShowcaseCancelled, ""
+		case failure != "" && d.lanes[0].State().Phase == api.PhaseSwitching:
+			return api.ShowcaseFailed, "the mode is being switched"
+		case failure != "":
+			return api.ShowcaseFailed, failure
+		case turn == s.doc.Turns:
+			return api.ShowcaseEnded, ""
+		}
+		pause := time.After(readFor)
+		question = questioner.Follow(ctx, random, s.doc.Topic, asked, answer)
+		select {
+		case <-ctx.Done():
+			return api.ShowcaseCancelled, ""
+		case <-pause:
+		}
+	}
+}
+
+// turn sends a question to both lanes at once, and gives the answer of A when both have
+// answered. failure says which of them did not, and why.
+func (s *showcase) turn(ctx context.Context, asides [2]*lane.Aside, turn int, question string, tokens int) (answer, failure string) {
+	live := [2]*chat.Live{{}, {}}
+	s.mu.Lock()
+	s.doc.Turn, s.doc.Question, s.doc.A, s.doc.B, s.live = turn, question, api.ShowcaseSide{}, api.ShowcaseSide{}, live
+	id := fmt.Sprintf("showcase-%s-%d", s.doc.ID, turn)
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	var results [2]chat.Result
+	for i := range asides {
+		wg.Go(func() {
+			results[i] = asides[i].Turn(ctx, id, question, tokens, live[i])
+			s.answered(i, &results[i])
+		})
+	}
+	wg.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, name := range []string{api.DefaultLane, api.TwinLane} {
+		if results[i].Err != nil {
+			failure += map[bool]string{true: "; "}[failure != ""] + "lane " + name + ": " + results[i].Err.Message
+		}
+	}
+	if ctx.Err() == nil {
+		s.doc.Results = append(s.doc.Results, judge(turn, &s.doc))
+	}
+	return results[0].Content, failure
+}
+
+// judge says who was first.
+func judge(turn int, s *api.Showcase) api.ShowcaseResult {
+	r := api.ShowcaseResult{Turn: turn, A: s.A.TTFT, B: s.B.TTFT}
+	if s.A.Error != "" || s.B.Error != "" || r.A == nil || r.B == nil {
+		return r
+	}
+	r.First, r.Lead = api.DefaultLane, new(*r.B-*r.A)
+	if *r.Lead < 0 {
+		r.First, r.Lead = api.TwinLane, new(-*r.Lead)
+	}
+	return r
+}
+
+// answered takes in how the answer of a lane ended.
+func (s *showcase) answered(lane int, r *chat.Result) {
+	side := api.ShowcaseSide{Text: tail(r.Content), Done: true, Sent: !r.Sent.IsZero()}
+	if ttft, ok := r.TTFT(); ok {
+		side.TTFT = new(ttft.Seconds())
+	}
+	if latency, ok := r.Latency(); ok && r.OK() {
+		side.Latency = new(latency.Seconds())
+	}
+	if r.Usage != nil {
+		side.PromptTokens = new(r.Usage.Prompt)
+		if r.Usage.HasCached {
+			side.CachedTokens = new(r.Usage.Cached)
+		}
+	}
+	if r.Worker != 0 {
+		side.Worker = strconv.FormatUint(r.Worker, 10)
+	}
+	switch {
+	case r.Err != nil:
+		side.Error = r.Err.Message
+	case r.Cancelled:
+		side.Error = "cancelled"
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*s.side(lane), s.live[lane] = side, nil
+}
+
+func (s *showcase) side(lane int) *api.ShowcaseSide {
+	if lane == 0 {
+		return &s.doc.A
+	}
+	return &s.doc.B
+}
+
+func (s *showcase) end(state api.ShowcaseState, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doc.State, s.doc.Message = state, message
+}
+
+// view is the showcase with what has come so far.
+func (s *showcase) view() *api.Showcase {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, live := range s.live {
+		if live == nil {
+			continue
+		}
+		side := s.side(i)
+		sent, ttft, waiting := live.First()
+		side.Sent, side.Text = !sent.IsZero(), tail(live.Text())
+		if !waiting {
+			side.TTFT = new(ttft.Seconds())
+		}
+		if w := live.Worker(); w != 0 {
+			side.Worker = strconv.FormatUint(w, 10)
+		}
+	}
+	v := s.doc
+	v.Results = append([]api.ShowcaseResult{}, s.doc.Results...)
+	return &v
+}
+
+// tail is the end of a text, at a whole character, with a sign that there is more before it.
+func tail(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	text = text[len(text)-maxShown:]
+	for len(text) > 0 && !utf8.RuneStart(text[0]) {
+		text = text[1:]
+	}
+	return "…" + text
+}

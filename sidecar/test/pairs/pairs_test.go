@@ -1,0 +1,283 @@
+//go:build !race
+
+package pairs
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/store"
+	"kvbooth/sidecar/loadgen/twin"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/test/virtual"
+)
+
+// booth is a load generator with two lanes on two clusters, without its API.
+type booth struct {
+	t        *testing.T
+	desk     *twin.Desk
+	view     *lane.View
+	lanes    [2]*lane.Lane
+	clusters [2]*virtual.Cluster
+
+	mu    sync.Mutex
+	ended [2][]api.Turn
+}
+
+// virtually runs f on two clusters that begin in these modes, at 60 conversations.
+func virtually(t *testing.T, modes [2]api.Mode, f func(b *booth)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		log := slog.New(slog.NewTextHandler(io.Discard, nil))
+		s, err := store.Open(ctx, store.Options{Dir: dir, Owner: "127.0.0.1:1", Log: log})
+		require.NoError(t, err)
+		texts, err := corpus.Builtin()
+		require.NoError(t, err)
+		catalogue, err := lane.NewCatalogue(ctx, lane.Process{
+			Version: "test", Store: s, Log: log,
+			Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
+		}, api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 20, Max: 180, Increment: 20}, MaxConcurrency: 200, Vendor: api.VendorNeutral})
+		require.NoError(t, err)
+		b := &booth{t: t, desk: twin.NewDesk(ctx, &twin.Pair{}, log)}
+		for i, name := range []string{api.DefaultLane, api.TwinLane} {
+			c, err := virtual.New(virtual.Options{Mode: modes[i], Seed: uint64(i + 1), Restart: 5 * time.Second})
+			require.NoError(t, err)
+			wg.Go(func() { c.Run(ctx) })
+			b.clusters[i] = c
+			b.lanes[i] = lane.New(ctx, catalogue, lane.Options{
+				Name: name, Client: c, Corpus: texts, Questioner: corpus.BuiltinQuestioner{}, Seed: 7, Driver: c, Mode: c.Mode(),
+				Settings: workload.Settings{
+					Concurrency: 60, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
+					Output: &api.Distribution{Mean: 830, CV: .15}, StartRate: 10, TargetRPS: 25,
+				},
+				Cluster: func() api.Cluster { return api.Cluster{} }, SharedWorkers: b.desk.SharedWorkers,
+				Ended: func(turn lane.EndedTurn) {
+					b.mu.Lock()
+					b.ended[i] = append(b.ended[i], turn.Turn)
+					b.mu.Unlock()
+					b.desk.Heard(turn)
+				},
+			})
+		}
+		b.desk.Join(b.lanes[0], b.lanes[1])
+		b.view = lane.NewView(catalogue)
+		wg.Go(func() { b.view.Run(ctx) })
+		wg.Go(func() { b.desk.Run(ctx) })
+		f(b)
+		cancel()
+		wg.Wait()
+		require.NoError(t, s.Close())
+	})
+}
+
+func (b *booth) start() {
+	b.t.Helper()
+	_, err := b.lanes[0].Start(b.t.Context(), "test", api.StartRequest{})
+	require.NoError(b.t, err)
+}
+
+func (b *booth) twin() api.Twin {
+	b.t.Helper()
+	v, err := b.desk.Twin()
+	require.NoError(b.t, err)
+	return v
+}
+
+func metric(t *testing.T, v api.Twin, name string) api.PairedMetric {
+	t.Helper()
+	for _, m := range v.Metrics {
+		if m.Metric == name {
+			return m
+		}
+	}
+	require.Fail(t, "no metric "+name)
+	return api.PairedMetric{}
+}
+
+// means are those of all turns that count on a lane, whether or not the other lane has them.
+func (b *booth) means(i int) (ttft, tpot, latency, hit float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, prompt, cached := 0.0, 0.0, 0.0
+	for _, t := range b.ended[i] {
+		if t.Counted {
+			n++
+			ttft, tpot, latency = ttft+*t.TTFT, tpot+*t.TPOT, latency+*t.Latency
+			prompt, cached = prompt+float64(*t.PromptTokens), cached+float64(*t.CachedTokens)
+		}
+	}
+	return ttft / n, tpot / n, latency / n, cached / prompt
+}
+
+// kv against round-robin at 60: what the pairs say has the sign and the size of what the
+// lanes say by themselves, of all their turns and of their windows.
+func TestPairsAgreeWithTheLanes(t *testing.T) {
+	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
+		b.start()
+		time.Sleep(15 * time.Minute)
+		v, snapshot := b.twin(), b.view.Snapshot()
+		assert.Equal(t, api.TwinApart, v.Arranged)
+		assert.Equal(t, api.EvidenceNone, v.Evidence)
+		assert.Contains(t, v.Caution, "the clusters may differ")
+		require.NotNil(t, v.Since)
+		assert.Greater(t, v.Pairs, 1000)
+		var of [2][4]float64
+		for i := range of {
+			of[i][0], of[i][1], of[i][2], of[i][3] = b.means(i)
+		}
+		for i, name := range []string{"ttft", "tpot", "latency", "kv_hit_ratio"} {
+			m, alone := metric(t, v, name), of[1][i]-of[0][i]
+			require.NotNil(t, m.Interval, name)
+			t.Logf("%s: %.4f and %.4f, difference %.4f (%.4f to %.4f), of all turns %.4f, variance ratio %.2f", name, *m.A, *m.B, *m.Difference, m.Interval[0], m.Interval[1], alone, *m.VarianceRatio)
+			assert.InEpsilon(t, alone, *m.Difference, .25, name)
+			assert.True(t, m.Interval[0] > 0 == (alone > 0) && m.Interval[1] > 0 == (alone > 0), "%s: the sign is certain", name)
+		}
+		p95 := metric(t, v, "ttft_p95")
+		require.NotNil(t, p95.Difference)
+		windows := [2]api.Window{snapshot.Lanes[0].Window, snapshot.Lanes[1].Window}
+		assert.Equal(t, *windows[1].Metrics.TTFT.P95 > *windows[0].Metrics.TTFT.P95, *p95.Difference > 0)
+		assert.InDelta(t, *snapshot.Lanes[1].KV.HitRatio-*snapshot.Lanes[0].KV.HitRatio, *metric(t, v, "kv_hit_ratio").Difference, .05)
+	})
+}
+
+// One mode on both clusters, which differ in nothing, shows that they are alike, and a second
+// half with the modes swapped gives figures of both. Pairs are counted anew each time.
+func TestArrangements(t *testing.T) {
+	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
+		b.start()
+		time.Sleep(10 * time.Minute)
+		apart := metric(t, b.twin(), "ttft")
+		require.NotNil(t, apart.Interval)
+
+		b.arrange(api.TwinSwapped)
+		assert.Contains(t, b.twin().Caution, "one half")
+		time.Sleep(10 * time.Minute)
+		v := b.twin()
+		swapped := metric(t, v, "ttft")
+		assert.Equal(t, api.EvidenceSwapped, v.Evidence)
+		assert.Empty(t, v.Caution)
+		assert.Equal(t, api.ModeRoundRobin, v.A.Mode)
+		assert.Greater(t, swapped.N, apart.N, "of both halves")
+		assert.InEpsilon(t, -*apart.Difference, *swapped.Difference, .25, "A has the other mode now")
+		assert.Less(t, swapped.Interval[1], 0.)
+
+		b.arrange(api.TwinSame)
+		v = b.twin()
+		assert.Equal(t, api.EvidenceNone, v.Evidence)
+		assert.Contains(t, v.Caution, "there is no result yet")
+		for range 60 {
+			if v = b.twin(); v.Evidence != api.EvidenceNone {
+				break
+			}
+			time.Sleep(time.Minute)
+		}
+		assert.Equal(t, api.EvidenceAlike, v.Evidence)
+		assert.Empty(t, v.Caution)
+		t.Logf("%d pairs, TTFT %+v", v.Pairs, *metric(t, v, "ttft").Difference)
+
+		b.arrange(api.TwinApart)
+		assert.Equal(t, api.EvidenceAlike, b.twin().Evidence, "it holds for the targets, in whatever mode")
+		_, err := b.lanes[0].Start(t.Context(), "test", api.StartRequest{Concurrency: new(30)})
+		require.NoError(t, err)
+		v = b.twin()
+		assert.Zero(t, v.Pairs)
+		assert.Contains(t, v.Caution, "not at 30")
+	})
+}
+
+// arrange waits until the modes are dealt out, and nothing counts yet.
+func (b *booth) arrange(as api.TwinArrangement) {
+	b.t.Helper()
+	_, err := b.desk.ArrangeTwin(b.t.Context(), "test", api.TwinRequest{Arranged: as})
+	require.NoError(b.t, err)
+	time.Sleep(7 * time.Second)
+	v := b.twin()
+	require.Equal(b.t, as, v.Arranged)
+	require.Equal(b.t, api.PhaseRunning, b.lanes[0].State().Phase)
+	require.Zero(b.t, v.Pairs, "pairs are counted anew")
+}
+
+// A showcase is in no figure of either lane, beside a workload and without one.
+func TestShowcaseCountsNowhere(t *testing.T) {
+	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
+		ctx := t.Context()
+		_, err := b.desk.StartShowcase(ctx, "test", api.ShowcaseRequest{Turns: new(2)})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		s := b.view.Snapshot()
+		for _, l := range s.Lanes {
+			assert.True(t, l.State.Showcase, "it is said")
+			assert.False(t, l.State.Running)
+			assert.Zero(t, l.Window.Awaiting.N)
+		}
+		time.Sleep(time.Minute)
+		v := b.twin()
+		assert.Equal(t, api.ShowcaseEnded, v.Showcase.State)
+		require.Len(t, v.Showcase.Results, 2)
+		assert.NotEmpty(t, v.Showcase.Results[1].First)
+		require.NotNil(t, v.Showcase.B.CachedTokens)
+		assert.Positive(t, *v.Showcase.A.Latency)
+		assert.Len(t, b.clusters[0].Turns(), 2)
+
+		b.start()
+		time.Sleep(2 * time.Minute)
+		first, err := b.desk.StartShowcase(ctx, "test", api.ShowcaseRequest{})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		second, err := b.desk.StartShowcase(ctx, "test", api.ShowcaseRequest{Turns: new(3)})
+		require.NoError(t, err)
+		assert.NotEqual(t, first.Showcase.ID, second.Showcase.ID)
+		assert.NotEqual(t, first.Showcase.Topic, second.Showcase.Topic, "the next text")
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, api.ShowcaseEnded, b.twin().Showcase.State)
+		_, err = b.lanes[0].Stop(ctx, "test", api.StopRequest{Drain: true})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		for i, l := range b.view.Snapshot().Lanes {
+			assert.False(t, l.State.Showcase)
+			answered := int64(len(b.clusters[i].Turns()))
+			assert.Equal(t, answered-2-3, l.Totals.OK, "all turns of lane %s but those of the showcases", l.Name)
+			assert.Len(t, b.ended[i], int(l.Totals.OK+l.Totals.Cancelled+l.Totals.Errors))
+			assert.Zero(t, l.Totals.Cancelled, "the showcase that was replaced is none of the lane's")
+		}
+		_, err = b.desk.StopShowcase(ctx, "test")
+		require.ErrorIs(t, err, api.ErrConflict)
+	})
+}
+
+var errBroken = &chat.Error{Class: api.ErrorHTTP5xx, Message: "it is broken"}
+
+// A target that fails ends the showcase with words, and the other one's answer stands.
+func TestShowcaseSaysWhatFailed(t *testing.T) {
+	virtually(t, [2]api.Mode{api.ModeKV, api.ModeRoundRobin}, func(b *booth) {
+		_, err := b.desk.StartShowcase(t.Context(), "test", api.ShowcaseRequest{})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		b.clusters[1].Break(errBroken)
+		time.Sleep(2 * time.Minute)
+		s := b.twin().Showcase
+		assert.Equal(t, api.ShowcaseFailed, s.State)
+		assert.Equal(t, "lane twin: it is broken", s.Message)
+		assert.Equal(t, 2, s.Turn)
+		assert.Equal(t, "it is broken", s.B.Error)
+		assert.NotEmpty(t, s.A.Text)
+		require.Len(t, s.Results, 2)
+		assert.Empty(t, s.Results[1].First)
+		assert.False(t, b.lanes[0].State().Showcase)
+	})
+}

@@ -1,0 +1,315 @@
+package twins
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/store"
+	"kvbooth/sidecar/loadgen/twin"
+	"kvbooth/sidecar/loadgen/workload"
+	"kvbooth/sidecar/test/virtual"
+)
+
+// booth is a load generator without its API, with a lane for each of its clusters.
+type booth struct {
+	t        *testing.T
+	clusters []*virtual.Cluster
+	lanes    []*lane.Lane
+	view     *lane.View
+	pair     *twin.Pair // nil: one lane
+
+	mu    sync.Mutex
+	ended []lane.EndedTurn
+}
+
+// in runs a test in virtual time on lanes against clusters, the first of which is the lane
+// main's.
+func in(t *testing.T, settings workload.Settings, clusters []virtual.Options, test func(b *booth)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := &booth{t: t}
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		for _, o := range clusters {
+			c, err := virtual.New(o)
+			require.NoError(t, err)
+			b.clusters = append(b.clusters, c)
+			wg.Go(func() { c.Run(ctx) })
+		}
+		s, stopped := b.begin(ctx, dir, settings)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		test(b)
+		cancel()
+		<-stopped
+		wg.Wait()
+		require.NoError(t, s.Close())
+	})
+}
+
+// begin makes the lanes. With one cluster for both of them, it is as with two frontends over
+// the same workers.
+func (b *booth) begin(ctx context.Context, dir string, settings workload.Settings) (*store.Store, <-chan struct{}) {
+	log := slog.New(slog.NewTextHandler(b.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	s, err := store.Open(ctx, store.Options{Dir: dir, Owner: "127.0.0.1:1", Log: log})
+	require.NoError(b.t, err)
+	texts, err := corpus.Builtin()
+	require.NoError(b.t, err)
+	catalogue, err := lane.NewCatalogue(ctx, lane.Process{
+		Version: "test", Store: s, Log: log,
+		Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
+	}, api.Settings{
+		SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 20, Max: 180, Increment: 20}, MaxConcurrency: 200, Vendor: api.VendorNeutral,
+	})
+	require.NoError(b.t, err)
+	pair := &twin.Pair{}
+	for i, c := range b.clusters {
+		b.lanes = append(b.lanes, lane.New(ctx, catalogue, lane.Options{
+			Name: []string{api.DefaultLane, api.TwinLane}[i], Client: c, Corpus: texts, Questioner: corpus.BuiltinQuestioner{}, Settings: settings, Seed: 7,
+			Driver: c, Mode: c.Mode(), Cluster: func() api.Cluster { return api.Cluster{} }, SharedWorkers: pair.SharedWorkers,
+			Ended: func(t lane.EndedTurn) {
+				pair.Heard(t)
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				b.ended = append(b.ended, t)
+			},
+		}))
+	}
+	b.view = lane.NewView(catalogue)
+	var wg sync.WaitGroup
+	wg.Go(func() { b.view.Run(ctx) })
+	if len(b.lanes) > 1 {
+		b.pair = pair
+		pair.Join(b.lanes[0], b.lanes[1])
+		wg.Go(func() { pair.Run(ctx) })
+	}
+	stopped := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(stopped)
+	}()
+	return s, stopped
+}
+
+func (b *booth) start() {
+	b.t.Helper()
+	_, err := b.lanes[0].Start(b.t.Context(), "ann", api.StartRequest{})
+	require.NoError(b.t, err)
+}
+
+// becomes waits for a state of the pair.
+func (b *booth) becomes(what string, holds func(api.Twin) bool) api.Twin {
+	b.t.Helper()
+	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(250 * time.Millisecond) {
+		v, err := b.pair.Twin()
+		require.NoError(b.t, err)
+		if holds(v) {
+			return v
+		}
+		require.True(b.t, time.Now().Before(deadline), "%s: %+v", what, v)
+	}
+}
+
+func demo(concurrency int) workload.Settings {
+	return workload.Settings{
+		Concurrency: concurrency, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
+		Output: &api.Distribution{Mean: 300, CV: .15}, StartRate: 10,
+	}
+}
+
+// figures are what a lane's users felt after a warm-up.
+var figures = []string{"TTFT p50, s", "TTFT p95, s", "TPOT p50, s", "KV hit ratio", "output tokens/s"}
+
+const warmUp, span = time.Minute, 150 * time.Second
+
+func figuresOf(turns []virtual.Turn) []float64 {
+	var ttft, tpot []float64
+	prompt, cached, tokens := 0, 0, 0
+	for _, t := range turns {
+		if t.Sent < warmUp || t.Ended > warmUp+span {
+			continue
+		}
+		ttft = append(ttft, (t.FirstToken - t.Submitted).Seconds())
+		tpot = append(tpot, (t.Ended-t.FirstToken).Seconds()/float64(t.OutputTokens-1))
+		prompt, cached, tokens = prompt+t.PromptTokens, cached+t.CachedTokens, tokens+t.OutputTokens
+	}
+	slices.Sort(ttft)
+	slices.Sort(tpot)
+	return []float64{
+		stats.Percentile(ttft, .5), stats.Percentile(ttft, .95), stats.Percentile(tpot, .5),
+		float64(cached) / float64(prompt), float64(tokens) / span.Seconds(),
+	}
+}
+
+// Each lane measures what a run alone against its cluster does: within the 99.9 % prediction
+// interval of six such runs, which differ in what the cluster leaves to chance.
+func TestEachLaneIsAsAlone(t *testing.T) {
+	t.Parallel()
+	const alone, quantile = 6, 6.869 // of Student's t with 5 degrees of freedom, 99.95 %
+	modes := []api.Mode{api.ModeKV, api.ModeRoundRobin}
+	measure := func(clusters ...virtual.Options) (all [][]float64) {
+		in(t, demo(60), clusters, func(b *booth) {
+			b.start()
+			time.Sleep(warmUp + span)
+			for _, c := range b.clusters {
+				all = append(all, figuresOf(c.Turns()))
+			}
+		})
+		return all
+	}
+	together := measure(virtual.Options{Mode: modes[0], Seed: 101}, virtual.Options{Mode: modes[1], Seed: 102})
+	for i, mode := range modes {
+		var runs [][]float64
+		for seed := range uint64(alone) {
+			runs = append(runs, measure(virtual.Options{Mode: mode, Seed: seed + 1})[0])
+		}
+		for j, what := range figures {
+			values := make([]float64, alone)
+			for k := range runs {
+				values[k] = runs[k][j]
+			}
+			mean, sd := stat.MeanStdDev(values, nil)
+			off := quantile * sd * math.Sqrt(1+1./alone)
+			t.Logf("%s, %s: %.4g beside another lane, alone %.4g ± %.2g (prediction interval of 99.9 %%)", mode, what, together[i][j], mean, off)
+			assert.InDelta(t, mean, together[i][j], off, "%s, %s", mode, what)
+			assert.Less(t, off, .35*mean, "%s, %s: the interval says nothing", mode, what)
+		}
+	}
+}
+
+// Conversation k has the same draws on both lanes, however far one of them is behind: the
+// same opening, and answers of the same lengths.
+func TestConversationsAreTheSame(t *testing.T) {
+	t.Parallel()
+	in(t, demo(30), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeRoundRobin, Seed: 2}}, func(b *booth) {
+		b.start()
+		time.Sleep(3 * time.Minute)
+		_, err := b.lanes[1].Start(b.t.Context(), "ann", api.StartRequest{Concurrency: new(60)})
+		require.NoError(b.t, err)
+		time.Sleep(3 * time.Minute)
+		type key struct {
+			draw lane.Draw
+			turn int
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		of := map[string]map[key]api.Turn{api.DefaultLane: {}, api.TwinLane: {}}
+		for _, e := range b.ended {
+			of[e.Lane][key{e.Draw, e.Number}] = e.Turn
+		}
+		pairs := 0
+		for k, a := range of[api.DefaultLane] {
+			other, ok := of[api.TwinLane][k]
+			if !ok || a.Status != api.TurnOK || other.Status != api.TurnOK {
+				continue
+			}
+			pairs++
+			assert.Equal(b.t, *a.OutputTokens, *other.OutputTokens, "%+v", k)
+			if k.turn == 1 {
+				assert.Equal(b.t, a.UserMessage, other.UserMessage, "%+v", k)
+				assert.InDelta(b.t, *a.PromptTokens, *other.PromptTokens, 12, "%+v: but for the nonces", k)
+			}
+		}
+		assert.Greater(b.t, pairs, len(of[api.DefaultLane])*8/10, "of the turns of main")
+	})
+}
+
+// Modes are dealt out anew on both lanes together; what cannot be is refused in words.
+func TestArrangements(t *testing.T) {
+	t.Parallel()
+	in(t, demo(20), []virtual.Options{{Mode: api.ModeKV, Seed: 1, Restart: 5 * time.Second}, {Mode: api.ModeRoundRobin, Seed: 2, Restart: 5 * time.Second}}, func(b *booth) {
+		v, err := b.pair.Twin()
+		require.NoError(b.t, err)
+		assert.Equal(b.t, api.TwinApart, v.Arranged)
+		assert.Equal(b.t, [2]string{api.DefaultLane, api.TwinLane}, [2]string{v.A.Lane, v.B.Lane})
+		assert.Equal(b.t, "the clusters may differ in more than their modes", v.Caution)
+		assert.Equal(b.t, api.EvidenceNone, v.Evidence)
+		assert.Empty(b.t, v.SharedWorkers)
+		b.start()
+		for _, step := range []struct {
+			to   api.TwinArrangement
+			a, b api.Mode
+		}{
+			{api.TwinSwapped, api.ModeRoundRobin, api.ModeKV},
+			{api.TwinSame, api.ModeRoundRobin, api.ModeRoundRobin},
+			{api.TwinApart, api.ModeKV, api.ModeRoundRobin},
+			{api.TwinSame, api.ModeKV, api.ModeKV},
+			{api.TwinSwapped, api.ModeRoundRobin, api.ModeKV},
+		} {
+			_, err := b.pair.ArrangeTwin(b.t.Context(), "ann", api.TwinRequest{Arranged: step.to})
+			require.NoError(b.t, err)
+			_, err = b.pair.ArrangeTwin(b.t.Context(), "ann", api.TwinRequest{Arranged: step.to})
+			require.ErrorIs(b.t, err, api.ErrConflict, "while it is under way")
+			v := b.becomes(string(step.to), func(v api.Twin) bool { return v.Arranged == step.to && b.lanes[0].State().Running })
+			assert.Equal(b.t, [2]api.Mode{step.a, step.b}, [2]api.Mode{v.A.Mode, v.B.Mode})
+			assert.True(b.t, b.lanes[1].State().Running)
+			assert.Equal(b.t, [2]api.Mode{step.a, step.b}, [2]api.Mode{b.clusters[0].Mode().Mode, b.clusters[1].Mode().Mode})
+		}
+		_, err = b.pair.ArrangeTwin(b.t.Context(), "ann", api.TwinRequest{Arranged: "aside"})
+		require.ErrorAs(b.t, err, new(*api.FieldError))
+
+		b.clusters[1].Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
+		v = b.becomes("the twin is lost", func(v api.Twin) bool { return b.lanes[1].Problem() != "" })
+		assert.Contains(b.t, v.Caution, "the target of lane twin cannot serve (connection refused); lane main goes on alone; ")
+		assert.True(b.t, b.lanes[0].State().Running)
+	})
+}
+
+// Two lanes that begin in one mode have no second one to swap with.
+func TestNoSecondMode(t *testing.T) {
+	t.Parallel()
+	in(t, demo(20), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}, func(b *booth) {
+		v, err := b.pair.Twin()
+		require.NoError(b.t, err)
+		assert.Equal(b.t, api.TwinSame, v.Arranged)
+		for _, a := range []api.TwinArrangement{api.TwinApart, api.TwinSwapped} {
+			_, err := b.pair.ArrangeTwin(b.t.Context(), "ann", api.TwinRequest{Arranged: a})
+			require.ErrorIs(b.t, err, api.ErrConflict)
+			assert.Contains(b.t, err.Error(), "both lanes have had the mode kv since the start")
+		}
+	})
+}
+
+// Two lanes over one set of workers are recognised by who answers, and it is said; no row is
+// kept, and nothing is called better or worse. Two clusters are not taken for one.
+func TestSharedWorkers(t *testing.T) {
+	t.Parallel()
+	in(t, demo(20), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 1}}, func(b *booth) { // equal seeds: the same ids
+		b.start()
+		v := b.becomes("it is seen", func(v api.Twin) bool { return len(v.SharedWorkers) == 3 })
+		assert.Equal(b.t, api.EvidenceShared, v.Evidence)
+		assert.Contains(b.t, v.Caution, "the same workers serve both lanes: they disturb each other, and no figure says what either router could serve alone")
+		time.Sleep(3 * time.Minute)
+		for _, l := range b.view.Snapshot().Lanes {
+			assert.Equal(b.t, v.SharedWorkers, l.SharedWorkers)
+			assert.Contains(b.t, l.Baseline.Withheld, "3 of the workers serve lane")
+			require.NotNil(b.t, l.Baseline.NotKept)
+			assert.Contains(b.t, l.Baseline.NotKept.Reason, "the lanes disturb each other")
+		}
+	})
+	in(t, demo(20), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}, func(b *booth) {
+		b.start()
+		time.Sleep(3 * time.Minute)
+		assert.Empty(b.t, b.pair.SharedWorkers())
+		for _, l := range b.view.Snapshot().Lanes {
+			assert.Empty(b.t, l.SharedWorkers)
+			assert.Empty(b.t, l.Baseline.Withheld)
+		}
+	})
+}
