@@ -144,6 +144,32 @@ func (c *Client) Decisions(ctx context.Context, lane string, limit int) (l Decis
 	return l, c.call(ctx, http.MethodGet, c.at(query("lane", lane, "limit", number(limit)), "decisions"), nil, &l)
 }
 
+// Shadow gives what other routers would have hit on a lane's traffic.
+func (c *Client) Shadow(ctx context.Context, lane string) (s Shadow, err error) {
+	return s, c.call(ctx, http.MethodGet, c.at(laneQuery(lane), "shadow"), nil, &s)
+}
+
+// Twin gives the comparison of two lanes that run the same conversations. It is an
+// [ErrNotFound] where there is one lane.
+func (c *Client) Twin(ctx context.Context) (t Twin, err error) {
+	return t, c.call(ctx, http.MethodGet, c.at(nil, "twin"), nil, &t)
+}
+
+// ArrangeTwin deals the modes out to the two lanes in another way.
+func (c *Client) ArrangeTwin(ctx context.Context, req TwinRequest) (t Twin, err error) {
+	return t, c.call(ctx, http.MethodPatch, c.at(nil, "twin"), req, &t)
+}
+
+// StartShowcase sends one conversation to both lanes, in the place of the one before.
+func (c *Client) StartShowcase(ctx context.Context, req ShowcaseRequest) (t Twin, err error) {
+	return t, c.call(ctx, http.MethodPost, c.at(nil, "twin", "showcase"), req, &t)
+}
+
+// StopShowcase ends the showcase under way; it is an [ErrConflict] where there is none.
+func (c *Client) StopShowcase(ctx context.Context) (t Twin, err error) {
+	return t, c.call(ctx, http.MethodDelete, c.at(nil, "twin", "showcase"), nil, &t)
+}
+
 // Conversations gives a page of conversations, newest first.
 func (c *Client) Conversations(ctx context.Context, q ConversationQuery) (l ConversationList, err error) {
 	v := query("lane", q.Lane, "status", string(q.Status), "topic", q.Topic, "cursor", q.Cursor, "limit", number(q.Limit))

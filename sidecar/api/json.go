@@ -229,3 +229,24 @@ func (m ModeCapacity) MarshalJSON() ([]byte, error) {
 	m.Isolated, m.Tested = list(m.Isolated), list(m.Tested)
 	return json.Marshal(plain(m))
 }
+
+// MarshalJSON writes the shadow.
+func (s Shadow) MarshalJSON() ([]byte, error) {
+	type plain Shadow
+	s.Policies, s.Diagnoses = list(s.Policies), list(s.Diagnoses)
+	return json.Marshal(plain(s))
+}
+
+// MarshalJSON writes the comparison of two lanes.
+func (t Twin) MarshalJSON() ([]byte, error) {
+	type plain Twin
+	t.Metrics, t.SharedWorkers = list(t.Metrics), list(t.SharedWorkers)
+	return json.Marshal(plain(t))
+}
+
+// MarshalJSON writes the showcase.
+func (s Showcase) MarshalJSON() ([]byte, error) {
+	type plain Showcase
+	s.Results = list(s.Results)
+	return json.Marshal(plain(s))
+}

@@ -53,6 +53,10 @@ var roots = []any{
 	api.Sweep{},
 	api.SweepPatch{},
 	api.SweepBaselineRequest{},
+	api.Shadow{},
+	api.Twin{},
+	api.TwinRequest{},
+	api.ShowcaseRequest{},
 	api.SessionRequest{},
 	api.Session{},
 	api.Problem{},
@@ -152,7 +156,7 @@ func jsonType(typ reflect.Type, asString bool) string {
 // constants reads the values of the package's string types from its source.
 func constants(t *testing.T) map[string][]any {
 	values := map[string][]any{}
-	for _, name := range []string{"types.go", "simulations.go", "sweeps.go"} {
+	for _, name := range []string{"types.go", "simulations.go", "sweeps.go", "shadow.go", "twin.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		require.NoError(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -193,6 +197,8 @@ func TestEmptyListsAreNotNull(t *testing.T) {
 		api.Sweep{Trial: &api.TrialState{}, Capacity: &api.Capacity{}},
 		api.Sweep{Capacity: &api.Capacity{Modes: []api.ModeCapacity{{}}}},
 		api.State{Sweep: &api.SweepSummary{}},
+		api.Shadow{},
+		api.Twin{Showcase: &api.Showcase{}},
 	} {
 		text, err := json.Marshal(v)
 		require.NoError(t, err)

@@ -107,7 +107,18 @@ const (
 const DefaultLane = "main"
 
 // ThisTarget is the name of the baseline that grows from this target's own settled steps.
+// Whoever asks a lane for it gets that lane's own; in the list of baselines, that of another
+// lane than [DefaultLane] has the name of [OwnBaseline].
 const ThisTarget = "this target"
+
+// OwnBaseline is the name, in the list of baselines, of the one that grows from a lane's own
+// settled steps.
+func OwnBaseline(lane string) string {
+	if lane == DefaultLane {
+		return ThisTarget
+	}
+	return ThisTarget + " - " + lane
+}
 
 // Range is an inclusive range of whole numbers.
 type Range struct {
@@ -199,6 +210,9 @@ type LaneSnapshot struct {
 	KV         KV         `json:"kv"`
 	Cluster    Cluster    `json:"cluster"`
 	Baseline   Comparison `json:"baseline"`
+	// SharedWorkers are those that serve another lane, too: the lanes disturb each other,
+	// and no figure says what either could serve alone.
+	SharedWorkers []string `json:"shared_workers,omitempty"`
 }
 
 // History is what a lane's snapshots said in the last ten minutes, oldest first,
@@ -472,6 +486,7 @@ type HostGPUs struct {
 // GPU is one GPU of a worker.
 type GPU struct {
 	Index       string   `json:"index"`
+	UUID        string   `json:"uuid,omitempty"`         // where its pod tells that it is this worker's
 	Utilisation *float64 `json:"utilisation,omitempty"`  // 0 to 1
 	MemoryUsed  *float64 `json:"memory_used,omitempty"`  // bytes
 	MemoryTotal *float64 `json:"memory_total,omitempty"` // bytes
@@ -590,7 +605,7 @@ type Comparison struct {
 
 	// Withheld says why no column has improvements although the step may have settled:
 	// the load generator is the bottleneck now, the openings are of another length
-	// than the baseline's, or the live mode is not known. Empty: nothing is withheld.
+	// than the baseline's, the live mode is not known, or another lane shares workers. Empty: nothing is withheld.
 	Withheld string `json:"withheld,omitempty"`
 	// NotKept is the latest step of this target, since the process began, that
 	// became no row, with the baseline [ThisTarget] alone; nil: there is none, or

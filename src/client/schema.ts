@@ -424,6 +424,59 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/shadow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What other routers would have hit on the same traffic */
+        get: operations["getShadow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/twin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Two lanes that run the same conversations, compared turn by turn; 404 where there is one lane */
+        get: operations["getTwin"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Deals the modes out to the two lanes in another way; pairs are counted anew */
+        patch: operations["arrangeTwin"];
+        trace?: never;
+    };
+    "/api/v1/twin/showcase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends one conversation to both lanes, turn by turn and outside all statistics; it takes the place of the one before */
+        post: operations["startShowcase"];
+        /** Ends the showcase under way; 409 where there is none */
+        delete: operations["stopShowcase"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sweeps": {
         parameters: {
             query?: never;
@@ -867,6 +920,8 @@ export interface components {
             kv: components["schemas"]["KV"];
             cluster: components["schemas"]["Cluster"];
             baseline: components["schemas"]["Comparison"];
+            /** @description workers that serve another lane, too: the lanes disturb each other, and no figure says what either could serve alone; absent: none are known to */
+            shared_workers?: string[];
         };
         /** @description What a lane's snapshots said in the last ten minutes, oldest first, one a second; fewer where the load generator has not run for as long. */
         History: {
@@ -1178,6 +1233,8 @@ export interface components {
         /** @description One GPU of a worker. */
         GPU: {
             index: string;
+            /** @description where its pod tells that it is this worker's */
+            uuid?: string;
             /** @description 0 to 1 */
             utilisation?: number;
             /** @description bytes */
@@ -1332,7 +1389,7 @@ export interface components {
                 number,
                 number
             ];
-            /** @description why no column has improvements although the step may have settled: the load generator is the bottleneck now, the openings are of another length than the baseline's, or the live mode is not known */
+            /** @description why no column has improvements although the step may have settled: the load generator is the bottleneck now, the openings are of another length than the baseline's, the live mode is not known, or another lane shares workers */
             withheld?: string;
             /** @description the latest step of this target, since the process began, that became no row; with the baseline `this target` alone */
             not_kept?: components["schemas"]["NotKept"];
@@ -1995,6 +2052,199 @@ export interface components {
             slo?: components["schemas"]["SLO"];
             /** @description a whole number below 2⁶⁴: of the order of the spans, and of what the conversations are like */
             seed?: string;
+        };
+        /**
+         * @description What the prompts' blocks are known from: the ids of their tokens, blocks of text, or nothing.
+         * @enum {string}
+         */
+        ShadowSource: "token_ids" | "text" | "none";
+        /** @description What other routers would have hit on the same traffic, with the choices of other policies on caches as large as the cluster's. Hits and balance, not latency. */
+        Shadow: {
+            lane: string;
+            source: components["schemas"]["ShadowSource"];
+            /** @description why there is none, or what the source costs in accuracy */
+            message?: string;
+            /**
+             * Format: date-time
+             * @description when the caches were empty
+             */
+            since?: string;
+            /** @description that the figures are those of, up to now */
+            seconds: number;
+            /** @description that ended well in this time */
+            requests: number;
+            prompt_tokens: number;
+            /** @description requests that could not be followed, since `since` */
+            lost: number;
+            workers: number;
+            block_tokens: number;
+            /** @description that the cache of a worker holds */
+            worker_blocks: number;
+            /** @description who told it */
+            capacity_from?: string;
+            /** @description whether answers are found again in the cache, by the measured hits; absent: not known yet */
+            answers_reused?: boolean;
+            measured: components["schemas"]["ShadowFigures"];
+            policies: components["schemas"]["ShadowPolicy"][];
+            /** @description hit ratio of the router's real choices on our caches, less the measured one */
+            cache_error?: number;
+            /** @description why the policies' figures are not to be relied on; absent: they are */
+            withheld?: string;
+            choices?: components["schemas"]["ShadowChoices"];
+            /** @description what the figures show in words, each from a rule */
+            diagnoses: components["schemas"]["Diagnosis"][];
+        };
+        /** @description What can be said of a policy. */
+        ShadowFigures: {
+            /** @description cached ÷ prompt tokens */
+            hit_ratio?: number;
+            /** @description prompt tokens that were to be computed */
+            prefill_tokens?: number;
+            /** @description most less fewest requests in flight on a worker, mean over time */
+            inflight_spread?: number;
+        };
+        /** @description A way to choose workers, and what it would have done. */
+        ShadowPolicy: {
+            /** @description as in the series loadgen_shadow_… */
+            policy: string;
+            /** @description in words */
+            title: string;
+            in_force: boolean;
+            figures: components["schemas"]["ShadowFigures"];
+        };
+        /** @description How often our account of the router chose the worker that the router chose, of the last turns, at most a thousand. A turn is clear where the lowest cost is so much below the next that requests in flight cannot turn it round. */
+        ShadowChoices: {
+            turns: number;
+            agreed: number;
+            /** @description several workers had the lowest cost */
+            ties: number;
+            clear: number;
+            clear_agreed: number;
+        };
+        /** @description A finding in words with its numbers. */
+        Diagnosis: {
+            /** @description its name, which does not change */
+            rule: string;
+            text: string;
+        };
+        /**
+         * @description How the modes are dealt out to the two lanes: each its own, each the other's, or both that of a.
+         * @enum {string}
+         */
+        TwinArrangement: "apart" | "swapped" | "same";
+        /**
+         * @description Whether a difference can be laid to the mode. none: the clusters may differ in more; alike: with the same mode on both no difference was found; differ: one was found; swapped: the figures are those of both arrangements, half and half; shared: the same workers serve both.
+         * @enum {string}
+         */
+        TwinEvidence: "none" | "alike" | "differ" | "swapped" | "shared";
+        /** @description Asks for another arrangement. */
+        TwinRequest: {
+            arranged: components["schemas"]["TwinArrangement"];
+        };
+        /** @description Two lanes that run the same conversations, paired by conversation and turn. Differences are those of b less a. */
+        Twin: {
+            a: components["schemas"]["TwinSide"];
+            b: components["schemas"]["TwinSide"];
+            arranged: components["schemas"]["TwinArrangement"];
+            /**
+             * Format: date-time
+             * @description from when on pairs count: both lanes had settled in what is in force now
+             */
+            since?: string;
+            /** @description turns that ended well on both */
+            pairs: number;
+            /** @description turns that ended on one, and on the other not yet or not well */
+            unpaired: number;
+            metrics: components["schemas"]["PairedMetric"][];
+            evidence: components["schemas"]["TwinEvidence"];
+            /** @description stands beside every figure; absent: nothing is to be said */
+            caution?: string;
+            /** @description ids of workers that serve both */
+            shared_workers: string[];
+            showcase?: components["schemas"]["Showcase"];
+        };
+        /** @description One of the two lanes. */
+        TwinSide: {
+            lane: string;
+            /** @description URL */
+            target: string;
+            mode: components["schemas"]["Mode"];
+            speculation: components["schemas"]["Speculation"];
+        };
+        /** @description A metric of the turns that ended well on both lanes. */
+        PairedMetric: {
+            /** @description ttft, tpot, latency: seconds; kv_hit_ratio: a share */
+            metric: string;
+            /** @description pairs that have it on both sides */
+            n: number;
+            /** @description mean */
+            a?: number;
+            /** @description mean */
+            b?: number;
+            /** @description mean of b − a */
+            difference?: number;
+            /** @description 95 %, of the difference; absent where there are too few pairs for one */
+            interval?: [
+                number,
+                number
+            ];
+            /** @description variance of the difference over that of two unpaired means: below 1, pairing tells more than as many turns without it */
+            variance_ratio?: number;
+        };
+        /**
+         * @description How far a showcase is.
+         * @enum {string}
+         */
+        ShowcaseState: "running" | "ended" | "cancelled" | "failed";
+        /** @description Asks for a showcase. What is left out is chosen: the next text of the corpus, five turns. */
+        ShowcaseRequest: {
+            /** @description id of an opening text */
+            starter?: string;
+            turns?: number;
+        };
+        /** @description One conversation for the eye, sent to both lanes turn by turn; it counts in no statistics. */
+        Showcase: {
+            id: string;
+            state: components["schemas"]["ShowcaseState"];
+            /** @description why it failed */
+            message?: string;
+            topic: string;
+            /** @description under way, from 1; the last one once it has ended */
+            turn: number;
+            turns: number;
+            /** @description of the turn, without the opening text */
+            question: string;
+            a: components["schemas"]["ShowcaseSide"];
+            b: components["schemas"]["ShowcaseSide"];
+            /** @description of the turns that have ended on both, oldest first */
+            results: components["schemas"]["ShowcaseResult"][];
+        };
+        /** @description The answer of one lane to the turn under way. */
+        ShowcaseSide: {
+            text: string;
+            done: boolean;
+            sent: boolean;
+            /** @description seconds, once the first token is there */
+            ttft?: number;
+            /** @description seconds, once the last one is */
+            latency?: number;
+            prompt_tokens?: number;
+            cached_tokens?: number;
+            /** @description that answered, where the target tells */
+            worker?: string;
+            error?: string;
+        };
+        /** @description Who was first with a turn's first token, and by how much. */
+        ShowcaseResult: {
+            turn: number;
+            /** @description TTFT, seconds */
+            a?: number;
+            /** @description TTFT, seconds */
+            b?: number;
+            /** @description lane; absent where one of them failed */
+            first?: string;
+            /** @description seconds between the two first tokens */
+            lead?: number;
         };
         /** @description What can be asked, and what has been. */
         SweepList: {
@@ -2998,6 +3248,131 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SimulationResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getShadow: {
+        parameters: {
+            query?: {
+                /** @description The lane that is meant */
+                lane?: components["parameters"]["lane"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The shadow */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Shadow"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getTwin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The comparison */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Twin"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    arrangeTwin: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TwinRequest"];
+            };
+        };
+        responses: {
+            /** @description The modes are being switched */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Twin"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startShowcase: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ShowcaseRequest"];
+            };
+        };
+        responses: {
+            /** @description It has begun */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Twin"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    stopShowcase: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The login that the events name; not with a session, whose events name the page */
+                "X-Grafana-User"?: components["parameters"]["user"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It has ended */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Twin"];
                 };
             };
             default: components["responses"]["Problem"];

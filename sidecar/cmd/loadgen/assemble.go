@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,31 +32,43 @@ import (
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/store"
 	"kvbooth/sidecar/loadgen/sweep"
+	"kvbooth/sidecar/loadgen/twin"
 	"kvbooth/sidecar/loadgen/whatif"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
 // generator is the load generator with all of its parts.
 type generator struct {
-	files   openFiles
-	view    *lane.View
-	server  *server.Server
-	watcher *cluster.Watcher
-	check   *selfcheck.Watch
-	client  client
-	texts   *source.Reader // nil: the built-in articles
+	files  openFiles
+	view   *lane.View
+	server *server.Server
+	check  *selfcheck.Watch
+	texts  *source.Reader // nil: the built-in articles
 	// openings is their length in tokens; see [corpus.Corpus.Sized].
 	openings int
-	asker    *enduser.Questioner // nil: no model asks the follow-ups
-	lane     *lane.Lane
+	lane     *lane.Lane // main
+	sides    []*side    // main, and the twin where there is one
+	pair     *twin.Pair // nil: there is one lane
 	whatif   *whatif.Desk
 	sweeps   *sweep.Desk
 	question *question // nil: the command line asks for no sweep
 	store    *store.Store
-	close    func()         // the driver's
-	mode     api.ModeState  // in force at the start
-	later    *api.ModeState // to be switched to once the target serves; nil: none
 	log      *slog.Logger
+}
+
+// side is a lane with what it has for itself.
+type side struct {
+	name    string
+	conf    *config.Config // as the lane has it
+	client  client
+	watcher *cluster.Watcher
+	driver  workload.Driver
+	asker   *enduser.Questioner // nil: no model asks the follow-ups
+	lane    *lane.Lane
+	end     func()         // the driver's
+	mode    api.ModeState  // in force at the start
+	later   *api.ModeState // to be switched to once the target serves; nil: none
+	log     *slog.Logger
 }
 
 // client is the way to the server under load.
@@ -70,29 +83,63 @@ type client interface {
 func assemble(ctx context.Context, conf *config.Config, address string, files openFiles, log *slog.Logger) (*generator, error) {
 	plausible.LogTo(log)
 	desk := whatif.New(whatif.Options{CPUs: conf.Whatif.CPUs, Profiles: cmp.Or(conf.Whatif.Profiles, filepath.Join(conf.DataDir, "profiles")), Log: log})
-	g := &generator{files: files, openings: conf.OpeningLength(), check: &selfcheck.Watch{Simulated: desk.Ran}, whatif: desk, close: func() {}, log: log}
+	g := &generator{files: files, openings: conf.OpeningLength(), check: &selfcheck.Watch{Simulated: desk.Ran}, whatif: desk, log: log}
 	var err error
-	if g.client, err = newClient(conf); err != nil {
+	if g.sides, err = newSides(ctx, conf, log); err != nil {
 		return nil, err
 	}
-	if g.watcher, err = g.newWatcher(conf, log); err != nil {
-		return nil, err
-	}
-	driver, err := g.newDriver(ctx, conf)
-	if err != nil {
-		g.close()
-		return nil, err
-	}
-	g.watcher.SetSpeculation(g.mode.Speculation)
 	if g.store, err = openStore(ctx, conf, address, log); err != nil {
-		g.close()
+		g.closeSides()
 		return nil, err
 	}
-	if err := g.build(ctx, conf, driver); err != nil {
-		g.close()
+	if err := g.build(ctx, conf); err != nil {
+		g.closeSides()
 		return nil, errors.Join(err, g.store.Close())
 	}
 	return g, nil
+}
+
+// newSides makes what each lane has for itself, without the lane.
+func newSides(ctx context.Context, conf *config.Config, log *slog.Logger) ([]*side, error) {
+	sides := []*side{{name: api.DefaultLane, conf: conf}}
+	if own := conf.ForTwin(); own != nil {
+		sides = append(sides, &side{name: api.TwinLane, conf: own})
+	}
+	for i, s := range sides {
+		s.log, s.end = log, func() {}
+		other := sides[len(sides)-1-i].conf
+		if err := s.open(ctx, other); err != nil {
+			for _, opened := range sides[:i+1] {
+				opened.end()
+			}
+			if i > 0 {
+				return nil, fmt.Errorf("lane %s: %w", s.name, err)
+			}
+			return nil, err
+		}
+	}
+	return sides, nil
+}
+
+// open makes client, watcher and driver. other is the configuration of the other lane.
+func (s *side) open(ctx context.Context, other *config.Config) (err error) {
+	if s.client, err = newClient(s.conf); err != nil {
+		return err
+	}
+	if s.watcher, err = s.newWatcher(other); err != nil {
+		return err
+	}
+	if s.driver, err = s.newDriver(ctx); err != nil {
+		return err
+	}
+	s.watcher.SetSpeculation(s.mode.Speculation)
+	return nil
+}
+
+func (g *generator) closeSides() {
+	for _, s := range g.sides {
+		s.end()
+	}
 }
 
 // newClient makes the way to the target, or to each of its addresses.
@@ -125,64 +172,70 @@ func openStore(ctx context.Context, conf *config.Config, address string, log *sl
 }
 
 // newWatcher reads the cluster through Prometheus, or from its own pages: those of
-// the address in use, where each mode has one.
-func (g *generator) newWatcher(conf *config.Config, log *slog.Logger) (*cluster.Watcher, error) {
+// the address in use, where each mode has one. With two lanes on the addresses of the
+// modes, the metrics of each address are where the lane that begins with it says.
+func (s *side) newWatcher(other *config.Config) (*cluster.Watcher, error) {
+	redirected, ok := s.client.(lane.Redirected)
+	if !ok || s.conf.Prometheus.URL != "" && other == s.conf {
+		source, err := sourceOf(s.conf, s.conf.Target.URL)
+		if err != nil {
+			return nil, err
+		}
+		return cluster.NewWatcher(source, s.log), nil
+	}
+	sources := map[string]cluster.Source{}
+	for _, e := range s.conf.Mode.Addresses() {
+		of := s.conf
+		if e.URL == other.Target.URL {
+			of = other
+		}
+		source, err := sourceOf(of, e.URL)
+		if err != nil {
+			return nil, err
+		}
+		sources[e.URL] = source
+	}
+	return cluster.NewWatcher(cluster.Chosen(func() cluster.Source { return sources[redirected.Endpoint()] }), s.log), nil
+}
+
+// sourceOf is where the metrics of the cluster behind an address are.
+func sourceOf(conf *config.Config, address string) (cluster.Source, error) {
 	if conf.Prometheus.URL != "" {
-		p, err := cluster.NewPrometheus(conf.Prometheus.URL, conf.Prometheus.Namespace, nil)
-		if err != nil {
-			return nil, err
-		}
-		return cluster.NewWatcher(p, log), nil
+		return cluster.NewPrometheus(conf.Prometheus.URL, conf.Prometheus.Namespace, nil)
 	}
-	redirected, ok := g.client.(lane.Redirected)
-	if !ok {
-		d, err := cluster.NewDirect(conf.Target.URL, conf.Cluster.MetricsURLs, nil)
-		if err != nil {
-			return nil, err
-		}
-		return cluster.NewWatcher(d, log), nil
-	}
-	pages := map[string]cluster.Source{}
-	for _, e := range conf.Mode.Addresses() {
-		d, err := cluster.NewDirect(e.URL, conf.Cluster.MetricsURLs, nil)
-		if err != nil {
-			return nil, err
-		}
-		pages[e.URL] = d
-	}
-	return cluster.NewWatcher(cluster.Chosen(func() cluster.Source { return pages[redirected.Endpoint()] }), log), nil
+	return cluster.NewDirect(address, conf.Cluster.MetricsURLs, nil)
 }
 
 // newDriver makes the mode driver, and finds out the mode at the start.
-func (g *generator) newDriver(ctx context.Context, conf *config.Config) (workload.Driver, error) {
-	g.mode = conf.Mode.State()
-	switch conf.Mode.Driver {
+func (s *side) newDriver(ctx context.Context) (workload.Driver, error) {
+	s.mode = s.conf.Mode.State()
+	switch s.conf.Mode.Driver {
 	case "pinned":
-		return g.newPinned(ctx, conf)
+		return s.newPinned(ctx)
 	case "simulated":
-		return g.newSimulated(ctx, conf)
+		return s.newSimulated(ctx)
 	case "endpoints":
-		return cluster.NewEndpoints(conf.Mode.Addresses(), g.client.(*chat.Switch), nil)
+		return cluster.NewEndpoints(s.conf.Mode.Addresses(), s.client.(*chat.Switch), nil)
 	}
-	return cluster.NewManual(conf.Mode.States()), nil
+	return cluster.NewManual(s.conf.Mode.States()), nil
 }
 
 // newPinned brings the driver to the mode that the configuration names, which a
 // Dynamo under kv is not in by itself. Where the target does not tell its
 // instances yet, it stays under kv until switchLater.
-func (g *generator) newPinned(ctx context.Context, conf *config.Config) (workload.Driver, error) {
-	d, err := cluster.NewPinned(conf.Target.URL, conf.Mode.State().Speculation, nil, g.log)
+func (s *side) newPinned(ctx context.Context) (workload.Driver, error) {
+	d, err := cluster.NewPinned(s.conf.Target.URL, s.conf.Mode.State().Speculation, nil, s.log)
 	if err != nil {
 		return nil, err
 	}
-	g.close = d.Close
-	if g.mode.Mode == api.ModeKV {
+	s.end = d.Close
+	if s.mode.Mode == api.ModeKV {
 		return d, nil
 	}
-	wanted, kv := g.mode, api.ModeState{Mode: api.ModeKV, Speculation: g.mode.Speculation}
+	wanted, kv := s.mode, api.ModeState{Mode: api.ModeKV, Speculation: s.mode.Speculation}
 	if _, err := d.Switch(ctx, kv, wanted, func(string, string) {}); err != nil {
-		g.log.Warn("the mode is kv until the target serves", "wanted", wanted.Mode, "error", err)
-		g.mode, g.later = kv, &wanted
+		s.log.Warn("the mode is kv until the target serves", "wanted", wanted.Mode, "error", err)
+		s.mode, s.later = kv, &wanted
 	}
 	return d, nil
 }
@@ -195,21 +248,21 @@ const clusterPatience = 10 * time.Second
 // generator, and may have been switched since the configuration was written.
 // Where it does not answer, the configuration's mode is shown until it does, when
 // the lane takes the cluster's.
-func (g *generator) newSimulated(ctx context.Context, conf *config.Config) (workload.Driver, error) {
-	d, err := cluster.NewSimulated(conf.Target.URL, nil, g.log)
+func (s *side) newSimulated(ctx context.Context) (workload.Driver, error) {
+	d, err := cluster.NewSimulated(s.conf.Target.URL, nil, s.log)
 	if err != nil {
 		return nil, err
 	}
-	g.close = d.Close
+	s.end = d.Close
 	context.AfterFunc(ctx, d.Close) // so that no roll-back holds up the end
 	mode, err := patiently(ctx, d.Current)
 	switch {
 	case err == nil:
-		g.mode = mode
+		s.mode = mode
 	case errors.As(err, new(*api.FieldError)) || ctx.Err() != nil:
 		return nil, err
 	default:
-		g.log.Warn("the simulated cluster does not tell its mode yet; until it does, the configuration's is shown", "mode", g.mode.Mode, "error", err)
+		s.log.Warn("the simulated cluster does not tell its mode yet; until it does, the configuration's is shown", "mode", s.mode.Mode, "error", err)
 	}
 	return d, nil
 }
@@ -232,21 +285,29 @@ func patiently(ctx context.Context, ask func(context.Context) (api.ModeState, er
 	}
 }
 
-// switchLater waits until the target serves, and changes to the mode that the
-// configuration names. It ends then, or with ctx.
+// switchLater waits until the targets serve that must be switched, and changes to the
+// modes that the configuration names. It ends then, or with ctx.
 func (g *generator) switchLater(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	wanted := make([]api.ModeState, len(g.sides))
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if g.view.Ready() == nil {
-			_, err := g.lane.SetMode(ctx, "configuration", api.ModeRequest{Mode: g.later.Mode, Speculation: g.later.Speculation})
-			if err != nil {
-				g.log.Warn("the mode was not changed", "wanted", g.later.Mode, "error", err)
+		waiting := false
+		for i, s := range g.sides {
+			state := s.lane.State()
+			wanted[i] = api.ModeState{Mode: state.Mode, Speculation: state.Speculation}
+			if s.later != nil {
+				wanted[i], waiting = *s.later, waiting || s.lane.Problem() != ""
+			}
+		}
+		if !waiting {
+			if err := g.lane.SetModes("configuration", wanted...); err != nil {
+				g.log.Warn("the mode was not changed", "wanted", wanted, "error", err)
 			}
 			return
 		}
@@ -254,16 +315,8 @@ func (g *generator) switchLater(ctx context.Context) {
 }
 
 // build joins the parts that need the store.
-func (g *generator) build(ctx context.Context, conf *config.Config, driver workload.Driver) error {
+func (g *generator) build(ctx context.Context, conf *config.Config) error {
 	texts, err := g.openCorpus(ctx, conf)
-	if err != nil {
-		return err
-	}
-	asker, err := g.newQuestioner(conf)
-	if err != nil {
-		return err
-	}
-	step, err := g.store.MaxStep(ctx, api.DefaultLane)
 	if err != nil {
 		return err
 	}
@@ -274,17 +327,22 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	if err != nil {
 		return err
 	}
-	l := lane.Options{
-		Name: api.DefaultLane, Client: g.client, Corpus: texts.Sized(conf.OpeningLength()), Questioner: asker,
-		Settings: conf.WorkloadSettings(), Seed: conf.Seed, Target: api.TargetKind(conf.Deployment.Kind), Deployment: conf.Deployment.API(),
-		Driver: driver, Mode: g.mode, LastStep: step,
-		ModeChanged: func(m api.ModeState) { g.watcher.SetSpeculation(m.Speculation) },
-		Cluster:     g.watcher.Current,
+	registry := prometheus.NewRegistry()
+	if len(g.sides) > 1 {
+		g.pair = &twin.Pair{}
 	}
-	if g.texts != nil {
-		l.CorpusStatus = g.texts.Status
+	for _, s := range g.sides {
+		if err := g.newLane(ctx, s, catalogue, texts.Sized(conf.OpeningLength())); err != nil {
+			return err
+		}
+		registry.MustRegister(s.lane.Collector())
 	}
-	g.lane = lane.New(ctx, catalogue, l)
+	g.lane = g.sides[0].lane
+	twins := server.TwinDesk(server.OneLane{})
+	if g.pair != nil {
+		g.pair.Join(g.lane, g.sides[1].lane)
+		twins = twinDesk{g.pair}
+	}
 	g.view = lane.NewView(catalogue)
 	g.sweeps, err = sweep.Open(ctx, sweep.Options{Program: version(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: g.check.Lag, Log: g.log})
 	if err != nil {
@@ -295,8 +353,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 			return err
 		}
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(g.lane.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		stats.NewClientCollector(func() api.ClientHealth { return g.check.Health(time.Now()) }))
 	certificate, err := serverTLS(conf, g.log)
 	if err != nil {
@@ -304,10 +361,52 @@ func (g *generator) build(ctx context.Context, conf *config.Config, driver workl
 	}
 	g.server, err = server.New(server.Options{
 		TLS:     certificate,
-		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts, PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
+		Backend: server.Parts{View: g.view, Catalogue: catalogue, Records: g.store, Desk: g.whatif, SweepDesk: g.sweeps, TwinDesk: twins}, Token: string(conf.Token), MetricsToken: string(conf.MetricsToken), Hosts: conf.Hosts, PublicPage: conf.PublicPage, MaxConnections: g.files.connections,
 		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
 	})
 	return err
+}
+
+// newLane makes the lane of a side.
+func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalogue, texts *corpus.Corpus) error {
+	asker, err := s.newQuestioner()
+	if err != nil {
+		return err
+	}
+	step, err := g.store.MaxStep(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	l := lane.Options{
+		Name: s.name, Client: s.client, Corpus: texts, Questioner: asker,
+		Settings: s.conf.WorkloadSettings(), Seed: s.conf.Seed, Target: api.TargetKind(s.conf.Deployment.Kind), Deployment: s.conf.Deployment.API(),
+		Driver: s.driver, Mode: s.mode, LastStep: step,
+		ModeChanged: func(m api.ModeState) { s.watcher.SetSpeculation(m.Speculation) },
+		Cluster:     s.watcher.Current,
+	}
+	if g.texts != nil {
+		l.CorpusStatus = g.texts.Status
+	}
+	if g.pair != nil {
+		l.Ended, l.SharedWorkers = g.pair.Heard, g.pair.SharedWorkers
+	}
+	s.lane = lane.New(ctx, catalogue, l)
+	return nil
+}
+
+// twinDesk is the pair of lanes; there is no showcase.
+type twinDesk struct{ *twin.Pair }
+
+var errNoShowcase = fmt.Errorf("%w: there is no showcase", api.ErrUnavailable)
+
+// StartShowcase says that there is none.
+func (twinDesk) StartShowcase(context.Context, string, api.ShowcaseRequest) (api.Twin, error) {
+	return api.Twin{}, errNoShowcase
+}
+
+// StopShowcase says that there is none.
+func (twinDesk) StopShowcase(context.Context, string) (api.Twin, error) {
+	return api.Twin{}, fmt.Errorf("%w: no showcase is under way", api.ErrConflict)
 }
 
 // openCorpus gives the texts to begin with: those of the place that the
@@ -331,8 +430,8 @@ func (g *generator) openCorpus(ctx context.Context, conf *config.Config) (*corpu
 	return g.texts.Corpus(), nil
 }
 
-func (g *generator) newQuestioner(conf *config.Config) (corpus.Questioner, error) {
-	f := conf.Followup
+func (s *side) newQuestioner() (corpus.Questioner, error) {
+	f := s.conf.Followup
 	switch {
 	case f.Text != "":
 		return corpus.FixedQuestioner{Text: f.Text}, nil
@@ -340,10 +439,10 @@ func (g *generator) newQuestioner(conf *config.Config) (corpus.Questioner, error
 		return corpus.BuiltinQuestioner{}, nil
 	}
 	var err error
-	g.asker, err = enduser.New(enduser.Options{
-		URL: f.URL, Model: f.Model, APIKey: string(f.APIKey), CA: f.CA, Timeout: f.Timeout, Log: g.log,
+	s.asker, err = enduser.New(enduser.Options{
+		URL: f.URL, Model: f.Model, APIKey: string(f.APIKey), CA: f.CA, Timeout: f.Timeout, Log: s.log,
 	})
-	return g.asker, err
+	return s.asker, err
 }
 
 // run serves until ctx ends, and returns when every part has ended. cancel ends
@@ -351,7 +450,12 @@ func (g *generator) newQuestioner(conf *config.Config) (corpus.Questioner, error
 func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Listener) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { g.view.Run(ctx) })
-	wg.Go(func() { g.watcher.Run(ctx) })
+	for _, s := range g.sides {
+		wg.Go(func() { s.watcher.Run(ctx) })
+	}
+	if g.pair != nil {
+		wg.Go(func() { g.pair.Run(ctx) })
+	}
 	wg.Go(func() { g.whatif.Run(ctx) })
 	wg.Go(func() { g.sweeps.Run(ctx) })
 	wg.Go(func() {
@@ -364,16 +468,18 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 			g.texts.Run(ctx, func(c *corpus.Corpus) { g.lane.SetCorpus(c.Sized(g.openings)) })
 		})
 	}
-	if g.later != nil {
+	if slices.ContainsFunc(g.sides, func(s *side) bool { return s.later != nil }) {
 		wg.Go(func() { g.switchLater(ctx) })
 	}
 	err := g.server.Serve(ctx, l)
 	cancel()
 	wg.Wait()
-	g.close()
-	g.client.Close()
-	if g.asker != nil {
-		g.asker.Close()
+	g.closeSides()
+	for _, s := range g.sides {
+		s.client.Close()
+		if s.asker != nil {
+			s.asker.Close()
+		}
 	}
 	return errors.Join(err, g.store.Close())
 }

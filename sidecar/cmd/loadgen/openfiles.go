@@ -33,12 +33,16 @@ func divide(limit, each int) openFiles {
 }
 
 // filesEach is how many open files a conversation needs: its connection to the
-// target, and the one to the model that asks its questions.
+// target, and the one to the model that asks its questions; on each lane.
 func filesEach(conf *config.Config) int {
+	each := 1
 	if conf.Followup.URL != "" {
-		return 2
+		each++
 	}
-	return 1
+	if conf.ForTwin() != nil {
+		each *= 2
+	}
+	return each
 }
 
 // check refuses a concurrency that cannot be served. The error is an [api.FieldError].

@@ -40,9 +40,20 @@ func fit(text string, n int) string {
 	return string(line)
 }
 
-// describe is a snapshot in one line; of several lanes it takes the first.
+// describe is a snapshot in one line; a second lane comes after the first.
 func describe(s api.Snapshot) string {
-	l := s.Lanes[0]
+	parts := told(s.Lanes[0])
+	for _, l := range s.Lanes[1:] {
+		parts = append(parts, l.Name+": "+strings.Join(told(l), " · "))
+	}
+	if s.Client.Verdict == api.VerdictBottleneck {
+		parts = append(parts, "CLIENT IS THE BOTTLENECK")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// told is what a lane tells.
+func told(l api.LaneSnapshot) []string {
 	parts := []string{phase(l.State)}
 	if l.Target.Problem != "" {
 		parts = append(parts, "target: "+l.Target.Problem)
@@ -55,10 +66,7 @@ func describe(s api.Snapshot) string {
 			fmt.Sprintf("%.2f req/s", l.Window.RequestsPerSecond),
 			"KV hit "+percent(l.KV.HitRatio), fmt.Sprintf("errors %d", l.Totals.Errors))
 	}
-	if s.Client.Verdict == api.VerdictBottleneck {
-		parts = append(parts, "CLIENT IS THE BOTTLENECK")
-	}
-	return strings.Join(parts, " · ")
+	return parts
 }
 
 func phase(s api.State) string {

@@ -99,6 +99,7 @@ func (ro *roster) assignGPUs(all []gpu) {
 	d := newDealer(ro.workers)
 	for _, g := range all {
 		if w, decided := d.inPod(g); w != nil {
+			g.UUID = g.uuid
 			w.gpus = append(w.gpus, g)
 		} else if !decided {
 			d.waiting = append(d.waiting, g)

@@ -34,6 +34,7 @@ type booth struct {
 	t         testing.TB
 	catalogue *Catalogue
 	lane      *Lane
+	twin      *Lane // nil: there is one lane
 	view      *View
 	store     *memory
 	driver    *script
@@ -51,6 +52,7 @@ type options struct {
 	configured api.Settings
 	config     map[string]string
 	store      *memory
+	twin       func(Options) Options // makes a second lane of the first's options; nil: there is none
 }
 
 // newBooth makes a booth against a target. It ends with the test.
@@ -86,6 +88,10 @@ func (b *booth) run(o *options) {
 	}, o.configured)
 	require.NoError(b.t, err)
 	b.lane = New(ctx, b.catalogue, o.Options)
+	if o.twin != nil {
+		b.twin = New(ctx, b.catalogue, o.twin(o.Options))
+		Join(b.lane, b.twin)
+	}
 	b.view = NewView(b.catalogue)
 	ran := make(chan struct{})
 	go func() {

@@ -131,7 +131,7 @@ func (c *Catalogue) check(b api.Baseline) error {
 	if err := baseline.Validate(b); err != nil {
 		return err
 	}
-	if old, err := c.Baseline(b.Name); b.Name == api.ThisTarget || err == nil && old.Kind == baseline.KindRecorded {
+	if old, err := c.Baseline(b.Name); isOwn(b.Name) || err == nil && old.Kind == baseline.KindRecorded {
 		return fmt.Errorf("%w: %q is the name of a baseline that cannot be replaced; choose another", api.ErrConflict, b.Name)
 	}
 	return nil
@@ -201,7 +201,7 @@ func (c *Catalogue) DeleteBaseline(ctx context.Context, by, name string) error {
 	switch {
 	case err != nil:
 		return err
-	case b.Kind == baseline.KindRecorded || name == api.ThisTarget:
+	case b.Kind == baseline.KindRecorded || isOwn(name):
 		return fmt.Errorf("%w: %q is built in or this target's own; only imported baselines and those made of a sweep can be deleted", api.ErrConflict, name)
 	case c.Settings().DefaultBaseline == name:
 		return fmt.Errorf("%w: %q is the default baseline; choose another default first", api.ErrConflict, name)
@@ -234,13 +234,18 @@ func (c *Catalogue) replace(ctx context.Context, b api.Baseline) error {
 	return nil
 }
 
-// keepRow adds a measured row to this target's own baseline, of which b is given
+// isOwn says whether a name is kept for what a lane measures of its own target.
+func isOwn(name string) bool {
+	return name == api.ThisTarget || name == api.OwnBaseline(api.TwinLane)
+}
+
+// keepRow adds a measured row to a target's own baseline, of which b is given
 // without its rows. The rows of another target, model or workload do not belong
 // beside it, and go.
 func (c *Catalogue) keepRow(ctx context.Context, b api.Baseline, row api.BaselineRow) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	if own, err := c.Baseline(api.ThisTarget); err == nil && ofTarget(own, *b.Target) && reflect.DeepEqual(own.Workload, b.Workload) {
+	if own, err := c.Baseline(b.Name); err == nil && ofTarget(own, *b.Target) && reflect.DeepEqual(own.Workload, b.Workload) {
 		b.Rows = own.Rows
 	}
 	baseline.Merge(&b, row)
@@ -249,14 +254,21 @@ func (c *Catalogue) keepRow(ctx context.Context, b api.Baseline, row api.Baselin
 	}
 }
 
-// measured is [api.ThisTarget] before its first row.
-func measured(url string, deployment api.Deployment, shape api.WorkloadShape) api.Baseline {
+// measured is the baseline of a lane's own results before its first row.
+func measured(lane, url string, deployment api.Deployment, shape api.WorkloadShape) api.Baseline {
 	deployment.Speculation = "" // a row's own matter
+	title := ownTitle
+	if lane != api.DefaultLane {
+		title = fmt.Sprintf("The target of lane %s, as measured", lane)
+	}
 	return api.Baseline{
-		Name: api.ThisTarget, Title: "This target, as measured", Kind: baseline.KindMeasured,
+		Name: api.OwnBaseline(lane), Title: title, Kind: baseline.KindMeasured,
 		Notes: "Measured against " + url, Target: &api.TargetID{URL: url, Model: deployment.Model}, Deployment: deployment, Workload: &shape, Rows: []api.BaselineRow{},
 	}
 }
+
+// ownTitle is that of a target's own results, as its lane shows them.
+const ownTitle = "This target, as measured"
 
 // ofTarget says whether a baseline was measured against this target.
 func ofTarget(b api.Baseline, id api.TargetID) bool { return b.Target != nil && *b.Target == id }

@@ -63,6 +63,14 @@ func (l *Lane) adopt(before, found api.ModeState, from api.ModeSource, why strin
 	l.notify()
 }
 
+// Shadow is what other routers would have hit on the lane's traffic.
+func (l *Lane) Shadow() api.Shadow {
+	if l.opts.Shadow == nil {
+		return api.Shadow{Lane: l.opts.Name, Source: api.ShadowNone, Message: "no other routers are computed beside this lane"}
+	}
+	return l.opts.Shadow()
+}
+
 // Decisions gives the newest decisions of the cluster's router, newest first, at
 // most limit; none, with a message, where the target does not tell them. The
 // error is an [api.ErrUnavailable] where it cannot be asked.
@@ -76,4 +84,15 @@ func (l *Lane) Decisions(ctx context.Context, limit int) (api.DecisionList, erro
 	}
 	decisions, err := d.Decisions(ctx, limit)
 	return api.DecisionList{Decisions: notNil(decisions), Source: l.opts.Driver.Name()}, err
+}
+
+// Problem says why the target cannot serve, "" where it can.
+func (l *Lane) Problem() string { return l.target.state() }
+
+// Address is where turns are sent.
+func (l *Lane) Address() string {
+	if c, ok := l.opts.Client.(Redirected); ok {
+		return c.Endpoint()
+	}
+	return l.opts.Client.Root()
 }

@@ -53,9 +53,16 @@ type Options struct {
 	Mode       api.ModeState
 	LastStep   int64              // of an earlier process, so that steps go on
 	Cluster    func() api.Cluster // never nil
+	Shadow     func() api.Shadow  // nil: there is none
 	// ModeChanged hears of each mode that was switched to, or that the cluster was
 	// found in; nil: nobody does.
 	ModeChanged func(api.ModeState)
+	// Ended hears of every turn of the lane that has ended, whatever run it belongs to,
+	// after the store. It is called concurrently, and must not wait; nil: nobody hears.
+	Ended func(EndedTurn)
+	// SharedWorkers names the workers that serve another lane, too, so that the lanes
+	// disturb each other. It is called with locks held, and must not wait; nil: none do.
+	SharedWorkers func() []string
 	// CorpusStatus says what was read and what was wrong with it; nil: the corpus
 	// is not read from outside.
 	CorpusStatus func() api.CorpusStatus
@@ -79,6 +86,7 @@ type Lane struct {
 	runID string          // of the process, in conversation ids
 	jobs  chan func(context.Context)
 	ended chan struct{} // closed when the last job is done
+	lanes []*Lane       // that are steered as one, this one among them; see [Join]
 
 	mu         sync.Mutex
 	phase      api.Phase
@@ -128,7 +136,7 @@ func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 		record: stats.NewRecorder(now, catalogue.Settings().SLO), meter: stats.NewMeter(now), runID: strconv.FormatInt(now.UnixMilli(), 36),
 		jobs: make(chan func(context.Context), 64), ended: make(chan struct{}),
 	}
-	l.modeFrom = l.sourceOf(opts.Mode)
+	l.lanes, l.modeFrom = []*Lane{l}, l.sourceOf(opts.Mode)
 	l.target = newTarget(opts.Client, l.notify)
 	l.failures.log, l.failures.lane = l.process.Log, opts.Name
 	l.steps.lane, l.steps.now.ID = opts.Name, opts.LastStep
@@ -217,52 +225,54 @@ func (l *Lane) shape() api.WorkloadShape {
 	}
 }
 
-// Start starts the workload, or sets the concurrency of a running one. It gives
+// Start starts the workload, or sets the concurrency of a running one, and that of every
+// lane that is steered as one with it (see [Join]). It gives
 // an [api.FieldError] for a concurrency out of range, [api.ErrConflict] while
 // the lane drains, changes its mode or is taken, and [api.ErrUnavailable] when the
 // process is ending.
 func (l *Lane) Start(_ context.Context, by string, req api.StartRequest) (api.State, error) {
 	limit := l.catalogue.Settings().MaxConcurrency
-	return l.do(func() error {
-		next, err := l.next(api.WorkloadPatch{Concurrency: req.Concurrency}, limit)
-		if err == nil {
-			err = l.open()
-		}
-		if err == nil {
-			err = l.untaken()
-		}
-		if err != nil {
-			return err
-		}
-		switch l.phase {
-		case api.PhaseDraining:
-			return fmt.Errorf("%w: the workload is draining; start it when it has stopped, or stop it at once first", api.ErrConflict)
-		case api.PhaseSwitching:
-			return fmt.Errorf("%w: a mode change is in progress; wait for its end, or cancel it", api.ErrConflict)
-		case api.PhaseRunning:
-			l.apply(by, next)
-		default:
-			l.settings = next
-			l.begin(by)
-		}
-		return nil
-	})
+	return l.together(func(l *Lane) (func(), error) { return l.prepareStart(by, req, limit) })
 }
 
-// Patch changes the workload's settings; what is left out stays. It gives an
+// prepareStart gives what a start does, where it can be done. The lock is held.
+func (l *Lane) prepareStart(by string, req api.StartRequest, limit int) (func(), error) {
+	next, err := l.next(api.WorkloadPatch{Concurrency: req.Concurrency}, limit)
+	if err == nil {
+		err = l.open()
+	}
+	if err == nil {
+		err = l.untaken()
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch l.phase {
+	case api.PhaseDraining:
+		return nil, fmt.Errorf("%w: the workload is draining; start it when it has stopped, or stop it at once first", api.ErrConflict)
+	case api.PhaseSwitching:
+		return nil, fmt.Errorf("%w: a mode change is in progress; wait for its end, or cancel it", api.ErrConflict)
+	case api.PhaseRunning:
+		return func() { l.apply(by, next) }, nil
+	}
+	return func() {
+		l.settings = next
+		l.begin(by)
+	}, nil
+}
+
+// Patch changes the workload's settings, those of every lane that is steered as one; what
+// is left out stays. It gives an
 // [api.FieldError] for a value out of range and [api.ErrConflict] while the lane is taken,
 // and then changes nothing.
 func (l *Lane) Patch(_ context.Context, by string, p api.WorkloadPatch) (api.State, error) {
 	limit := l.catalogue.Settings().MaxConcurrency
-	return l.do(func() error {
+	return l.together(func(l *Lane) (func(), error) {
 		next, err := l.next(p, limit)
 		if err == nil {
 			err = l.untaken()
 		}
-		if err == nil {
-			l.apply(by, next)
-		}
-		return err
+		return func() { l.apply(by, next) }, err
 	})
 }
 
@@ -312,11 +322,17 @@ func (l *Lane) inNewStep(change func()) bool {
 	return true
 }
 
-// SetCorpus gives the texts of the conversations that begin from now on; those in
-// progress keep theirs. Other texts are another workload.
+// SetCorpus gives the texts of the conversations that begin from now on, on every lane
+// that is steered as one; those in progress keep theirs. Other texts are another workload.
 func (l *Lane) SetCorpus(c *corpus.Corpus) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.lockAll()()
+	for _, each := range l.lanes {
+		each.setCorpus(c)
+	}
+}
+
+// setCorpus is SetCorpus of one lane. The lock is held.
+func (l *Lane) setCorpus(c *corpus.Corpus) {
 	if l.lease != nil { // spans that are compared have the same texts
 		l.nextCorpus = c
 		return
@@ -372,7 +388,7 @@ func (l *Lane) beginRun(by string, seed uint64, opened, midway int64, tap Tap) {
 	w := workload.New(workload.Options{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, Midway: midway, Nonce: l.nonce,
 		Sender: l.target, Corpus: l.corpus, Questioner: l.opts.Questioner,
-		Instance: l.opts.Driver.Instance, Observer: &observer{lane: l, tap: tap},
+		Instance: l.opts.Driver.Instance, Observer: &observer{lane: l, tap: tap, seed: seed, opened: opened},
 	}, l.settings)
 	r := &run{workload: w, cancel: cancel, ended: make(chan struct{})}
 	l.run = r
@@ -384,27 +400,27 @@ func (l *Lane) beginRun(by string, seed uint64, opened, midway int64, tap Tap) {
 	l.event(api.EventStart, by, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, modeWords(l.mode.Mode)))
 }
 
-// Stop ends the workload: at once, cancelling what is in flight, or by letting
-// the turns in flight end. It returns when a stop at once is complete, with the
+// Stop ends the workload, that of every lane that is steered as one: at once, cancelling
+// what is in flight, or by letting the turns in flight end. It returns when a stop at once is complete, with the
 // error of ctx if that ends first. Either way the lane counts as draining until
 // then. A lane that is stopped stays so; a mode change ends without a new start.
 func (l *Lane) Stop(ctx context.Context, by string, req api.StopRequest) (api.State, error) {
-	ended := l.stop(by, req.Drain)
-	l.notify()
-	if ended != nil && !req.Drain {
-		select {
-		case <-ended:
-		case <-ctx.Done():
-			return l.State(), ctx.Err()
+	var ended []<-chan struct{}
+	func() {
+		defer l.lockAll()()
+		for _, each := range l.lanes {
+			if end := each.stop(by, req.Drain); end != nil && !req.Drain {
+				ended = append(ended, end)
+			}
 		}
-	}
-	return l.State(), nil
+	}()
+	l.notify()
+	err := awaitAll(ctx, ended)
+	return l.State(), err
 }
 
-// stop gives what tells the end of the run, nil where there is none.
+// stop gives what tells the end of the run, nil where there is none. The lock is held.
 func (l *Lane) stop(by string, drain bool) (ended <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.run != nil {
 		ended = l.run.ended
 	}

@@ -41,21 +41,26 @@ type Lease struct {
 	begun bool // something of the lane has been changed
 }
 
-// Take takes the lane. what says for whom, as the state shows it; it is called with locks
+// Take takes the lane, and with it every lane that is steered as one: those stop with its
+// first span, and go on with it when it is released. what says for whom, as the state shows it; it is called with locks
 // held and must take none. The error is an [api.ErrConflict] while the lane drains,
 // switches or is taken, and [api.ErrUnavailable] at the end of the process.
 func (l *Lane) Take(ctx context.Context, what func() *api.SweepSummary) (*Lease, Before, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.free(); err != nil {
-		return nil, Before{}, err
-	}
-	if l.phase == api.PhaseDraining {
-		return nil, Before{}, fmt.Errorf("%w: the workload is draining; begin when it has stopped, or stop it at once first", api.ErrConflict)
+	defer l.lockAll()()
+	for _, each := range l.lanes {
+		err := each.free()
+		if err == nil && each.phase == api.PhaseDraining {
+			err = fmt.Errorf("%w: the workload is draining; begin when it has stopped, or stop it at once first", api.ErrConflict)
+		}
+		if err != nil {
+			return nil, Before{}, l.of(each, err)
+		}
 	}
 	s := &Lease{lane: l, what: what}
 	s.ctx, s.cause = context.WithCancelCause(ctx)
-	l.lease = s
+	for _, each := range l.lanes {
+		each.lease = s
+	}
 	return s, Before{Mode: l.mode, Running: l.phase == api.PhaseRunning, Concurrency: l.settings.Concurrency}, nil
 }
 
@@ -147,8 +152,7 @@ func (s *Lease) alive(ctx context.Context) error {
 func (s *Lease) beginSwitch(ctx context.Context, by string, set SpanSettings, report func(string)) (*change, <-chan struct{}, error) {
 	l := s.lane
 	limit := l.catalogue.Settings().MaxConcurrency
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.lockAll()()
 	if err := s.alive(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -158,30 +162,17 @@ func (s *Lease) beginSwitch(ctx context.Context, by string, set SpanSettings, re
 	if err := l.checkOffered(l.opts.Driver.Offers(), set.Mode); err != nil {
 		return nil, nil, err
 	}
-	return s.change(ctx, by, set.Mode, report)
+	c, ended := s.change(ctx, by, set.Mode, report)
+	return c, ended, nil
 }
 
-// change switches, from the mode in force to itself, too, which makes the caches cold. The
-// lock is held.
-func (s *Lease) change(ctx context.Context, by string, to api.ModeState, report func(string)) (*change, <-chan struct{}, error) {
-	l := s.lane
+// change switches, from the mode in force to itself, too, which makes the caches cold. All
+// locks are held.
+func (s *Lease) change(ctx context.Context, by string, to api.ModeState, report func(string)) (*change, <-chan struct{}) {
 	s.begun = true
-	switching, cancel := context.WithCancel(ctx)
-	message := "stopping the workload"
-	c := &change{
-		ModeChange: api.ModeChange{From: l.mode, To: to, Phase: "stopping", Message: message, Started: time.Now()},
-		cancel:     cancel, by: by, progress: report,
-	}
-	if l.phase == api.PhaseRunning {
-		l.endStep(time.Now())
-	}
-	l.change, l.phase = c, api.PhaseSwitching
-	current, ended := l.run, make(chan struct{})
-	l.wg.Go(func() {
-		defer close(ended)
-		l.switchMode(switching, c, current)
-	})
-	return c, ended, nil
+	c := newChange(s.lane, by, to)
+	c.progress = report
+	return c, s.lane.startChange(ctx, []*Lane{s.lane}, []*change{c})
 }
 
 // Ended is closed when the span has ended, by whatever.
@@ -218,17 +209,18 @@ func (s *Lease) Release(ctx context.Context, by string, before Before) error {
 		s.span.End()
 	}
 	err := s.restore(ctx, by, before)
-	l.mu.Lock()
-	l.lease = nil
+	unlock := l.lockAll()
+	texts := l.nextCorpus
+	for _, each := range l.lanes {
+		each.lease, each.nextCorpus = nil, nil
+	}
 	if err == nil && l.open() == nil && s.begun {
 		l.settings.Concurrency = before.Concurrency
 		if before.Running {
-			l.begin(by)
+			l.beginAll(by)
 		}
 	}
-	texts := l.nextCorpus
-	l.nextCorpus = nil
-	l.mu.Unlock()
+	unlock()
 	if texts != nil {
 		l.SetCorpus(texts)
 	}
@@ -240,12 +232,12 @@ func (s *Lease) Release(ctx context.Context, by string, before Before) error {
 func (s *Lease) restore(ctx context.Context, by string, before Before) error {
 	l := s.lane
 	c, ended, err := func() (*change, <-chan struct{}, error) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
+		defer l.lockAll()()
 		if err := s.alive(ctx); err != nil || l.mode == before.Mode {
 			return nil, nil, err
 		}
-		return s.change(ctx, by, before.Mode, nil)
+		c, ended := s.change(ctx, by, before.Mode, nil)
+		return c, ended, nil
 	}()
 	if c == nil {
 		return err

@@ -22,15 +22,25 @@ type change struct {
 	by     string
 
 	progress func(message string) // hears of it, too; nil: nobody does
-	// Once it has ended:
+	stays    bool                 // the mode stays, since another lane's changes: the prefixes get cold alone
+	with     []*change            // those of all lanes that change together, this one among them
+	lane     string
+	// Once the driver is done:
+	done bool
 	cold bool  // the caches were emptied
 	err  error // why it was given up
+	// stuck is why the mode before could not be brought back although the change was
+	// given up: the lane is in the new one.
+	stuck error
 }
 
 // SetMode begins a mode change and returns at once; the snapshot shows its
 // progress. Asking for the mode in force changes nothing. With a driver that
 // waits for the operator, the same request with Confirm is the operator's word; one
 // with InForce says which mode is in force without any change.
+// Lanes that are steered as one (see [Join]) change together, and begin anew together: who
+// asks for the mode that another lane is in swaps the two, and with any other mode the
+// other lanes keep theirs. Where one of them fails, all go back.
 // Another change meanwhile gives [api.ErrConflict], a mode that the driver does
 // not offer an [api.FieldError], and [api.ErrUnavailable] comes at the end of the
 // process or where the driver knows no modes yet.
@@ -44,25 +54,110 @@ func (l *Lane) SetMode(_ context.Context, by string, req api.ModeRequest) (api.S
 	if req.InForce {
 		return l.do(func() error { return l.declare(by, api.ModeState{Mode: req.Mode, Speculation: req.Speculation}) })
 	}
-	return l.do(func() error { return l.beginChange(by, api.ModeState{Mode: req.Mode, Speculation: req.Speculation}) })
+	err := l.beginChange(by, api.ModeState{Mode: req.Mode, Speculation: req.Speculation})
+	l.notify()
+	return l.State(), err
 }
 
-// beginChange hands a change that can be made to switchMode. The lock is held.
+// beginChange hands a change that every lane can make to changeModes.
 func (l *Lane) beginChange(by string, to api.ModeState) error {
+	defer l.lockAll()()
 	to.Speculation = cmp.Or(to.Speculation, l.mode.Speculation)
 	if err := l.checkChange(to); err != nil || to == l.mode {
 		return err
 	}
-	ctx, cancel := context.WithCancel(l.ctx)
-	c := &change{
-		ModeChange: api.ModeChange{From: l.mode, To: to, Phase: "stopping", Message: "stopping the workload", Started: time.Now()},
-		cancel:     cancel, resume: l.run != nil && l.phase == api.PhaseRunning, by: by,
+	wanted := make([]api.ModeState, len(l.lanes))
+	for i, each := range l.lanes {
+		switch {
+		case each == l:
+			wanted[i] = to
+		case each.mode == to:
+			wanted[i] = l.mode
+		default:
+			wanted[i] = each.mode
+		}
 	}
-	l.endStep(time.Now())
-	l.change, l.phase = c, api.PhaseSwitching
-	current := l.run
-	l.wg.Go(func() { l.switchMode(ctx, c, current) })
+	return l.beginChanges(by, wanted)
+}
+
+// SetModes changes the modes of the lanes that are steered as one, in the order of [Join],
+// as [Lane.SetMode] does.
+func (l *Lane) SetModes(by string, wanted ...api.ModeState) error {
+	err := func() error {
+		defer l.lockAll()()
+		for i, each := range l.lanes {
+			if wanted[i] != each.mode {
+				return l.beginChanges(by, wanted)
+			}
+		}
+		return l.free()
+	}()
+	l.notify()
+	return err
+}
+
+// beginChanges changes each lane, if every one can. All locks are held.
+func (l *Lane) beginChanges(by string, wanted []api.ModeState) error {
+	changes, resume := make([]*change, len(l.lanes)), l.run != nil && l.phase == api.PhaseRunning
+	for i, each := range l.lanes {
+		if err := l.of(each, each.checkJoint(wanted[i])); err != nil {
+			return err
+		}
+		changes[i] = newChange(each, by, wanted[i])
+		changes[i].resume, changes[i].stays = resume, wanted[i] == each.mode
+	}
+	l.startChange(l.ctx, l.lanes, changes)
 	return nil
+}
+
+// checkJoint says why a lane cannot change with another one; to a mode that it is in, it
+// need not be able to switch. The lock is held.
+func (l *Lane) checkJoint(to api.ModeState) error {
+	if to == l.mode {
+		return l.free()
+	}
+	return l.checkChange(to)
+}
+
+func newChange(l *Lane, by string, to api.ModeState) *change {
+	return &change{
+		ModeChange: api.ModeChange{From: l.mode, To: to, Phase: "stopping", Message: "stopping the workload", Started: time.Now()},
+		by:         by, lane: l.opts.Name,
+	}
+}
+
+// startChange ends the steps of lanes and has them changed, and gives what is closed at the
+// end. Whatever else runs of the lanes that are steered as one ends first. All locks are held.
+func (l *Lane) startChange(ctx context.Context, lanes []*Lane, changes []*change) (ended <-chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
+	now := time.Now()
+	var runs []*run
+	for _, each := range l.lanes {
+		if each.phase == api.PhaseRunning {
+			each.endStep(now)
+			each.phase = api.PhaseDraining
+		}
+		if each.run != nil {
+			runs = append(runs, each.run)
+		}
+	}
+	for i, each := range lanes {
+		changes[i].with, changes[i].cancel = changes, cancel
+		each.change, each.phase = changes[i], api.PhaseSwitching
+	}
+	done := make(chan struct{})
+	l.goAll(func() {
+		defer close(done)
+		defer cancel()
+		for _, r := range runs {
+			r.cancel()
+		}
+		for _, r := range runs {
+			<-r.ended
+		}
+		l.changeModes(ctx, lanes, changes)
+	})
+	return done
 }
 
 func (l *Lane) checkChange(to api.ModeState) error {
@@ -162,17 +257,28 @@ func (l *Lane) declare(by string, to api.ModeState) error {
 	return nil
 }
 
-// confirm hands the operator's word to the driver.
+// confirm hands the operator's word to the driver that waits for it: to the lane's own
+// first, then to those of the lanes that change with it, whose instructions the lane shows
+// by then.
 func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 	l.mu.Lock()
 	c := l.change
 	waiting := l.phase == api.PhaseSwitching && c.To.Mode == req.Mode
 	l.mu.Unlock()
-	driver, ok := l.opts.Driver.(workload.Confirmer)
-	if !waiting || !ok {
-		return l.State(), fmt.Errorf("%w: no change to %s waits for a confirmation", api.ErrConflict, req.Mode)
+	err := fmt.Errorf("%w: no change to %s waits for a confirmation", api.ErrConflict, req.Mode)
+	if !waiting {
+		return l.State(), err
 	}
-	return l.State(), driver.Confirm()
+	for _, each := range append([]*Lane{l}, l.others()...) {
+		driver, ok := each.opts.Driver.(workload.Confirmer)
+		if !ok {
+			continue
+		}
+		if err = driver.Confirm(); err == nil {
+			break
+		}
+	}
+	return l.State(), err
 }
 
 // CancelMode gives up the mode change in progress; the old mode goes on. It
@@ -192,64 +298,128 @@ func (l *Lane) CancelMode(_ context.Context, by string) (api.State, error) {
 	return l.State(), nil
 }
 
-// switchMode is one mode change from its first to its last moment.
-func (l *Lane) switchMode(ctx context.Context, c *change, current *run) {
-	defer c.cancel()
-	if current != nil {
-		current.cancel()
-		<-current.ended
-	}
-	doing := fmt.Sprintf("switching to %s", c.To.Mode)
-	if c.From == c.To {
-		doing = "making the caches cold"
-	}
-	l.report(c, "switching", doing)
-	cold, err := l.opts.Driver.Switch(ctx, c.From, c.To, func(phase, message string) { l.report(c, phase, message) })
+// changeModes changes lanes whose workloads have stopped, together: where one of them fails,
+// the others go back.
+func (l *Lane) changeModes(ctx context.Context, lanes []*Lane, changes []*change) {
+	atOnce(len(lanes), func(i int) { lanes[i].switchMode(ctx, changes[i]) })
 	if l.ctx.Err() != nil {
-		c.err = l.ctx.Err()
+		for _, c := range changes {
+			c.err = l.ctx.Err()
+		}
 		return
 	}
-	l.finish(c, cold, err)
+	if i := slices.IndexFunc(changes, func(c *change) bool { return c.err != nil }); i >= 0 {
+		failed := changes[i]
+		cause := fmt.Errorf("lane %s: %s", failed.lane, reason(failed.err))
+		atOnce(len(lanes), func(i int) { lanes[i].switchBack(changes[i], cause) })
+	}
+	l.finish(lanes, changes)
+}
+
+// switchMode has the driver make a change.
+func (l *Lane) switchMode(ctx context.Context, c *change) {
+	var cold bool
+	var err error
+	if !c.stays {
+		doing := fmt.Sprintf("switching to %s", c.To.Mode)
+		if c.From == c.To {
+			doing = "making the caches cold"
+		}
+		l.report(c, "switching", doing)
+		cold, err = l.opts.Driver.Switch(ctx, c.From, c.To, func(phase, message string) { l.report(c, phase, message) })
+	}
+	defer l.lockAll()()
+	c.done, c.cold, c.err = true, cold, err
+	for _, other := range c.with {
+		if !other.done {
+			c.shows(other)
+		}
+	}
+}
+
+// switchBack gives up a change that went well, because another lane's did not.
+func (l *Lane) switchBack(c *change, cause error) {
+	if c.err != nil {
+		return
+	}
+	if c.From == c.To {
+		c.err = cause
+		return
+	}
+	l.report(c, "rolling_back", fmt.Sprintf("going back to %s: %v", c.From.Mode, cause))
+	_, err := l.opts.Driver.Switch(l.ctx, c.To, c.From, func(phase, message string) { l.report(c, phase, message) })
+	if err != nil {
+		c.stuck = fmt.Errorf("%w; and going back to %s failed: %s", cause, c.From.Mode, reason(err))
+		return
+	}
+	c.err = cause
+}
+
+// shows lets a lane that is done tell what it waits for. All locks are held.
+func (c *change) shows(other *change) {
+	c.Phase, c.Message = other.Phase, fmt.Sprintf("lane %s: %s", other.lane, other.Message)
 }
 
 func (l *Lane) report(c *change, phase, message string) {
-	l.mu.Lock()
+	unlock := l.lockAll()
 	c.Phase, c.Message = phase, message
-	l.mu.Unlock()
+	for _, other := range c.with {
+		if other.done && !c.done {
+			other.shows(c)
+		}
+	}
+	unlock()
 	if c.progress != nil {
 		c.progress(message)
 	}
 	l.notify()
 }
 
-// finish takes the new mode, or keeps the old one where the switch failed, and
-// resumes the workload.
-func (l *Lane) finish(c *change, cold bool, err error) {
-	l.mu.Lock()
+// finish ends a change of lanes, and resumes their workloads.
+func (l *Lane) finish(lanes []*Lane, changes []*change) {
+	unlock := l.lockAll()
+	for i, each := range lanes {
+		each.finishChange(changes[i])
+	}
+	if changes[0].resume {
+		l.beginAll(changes[0].by)
+	}
+	unlock()
+	for i, each := range lanes {
+		if c := changes[i]; c.err == nil {
+			each.modeChanged(c.To)
+		}
+	}
+	l.notify()
+}
+
+// finishChange takes the new mode, or keeps the old one where the switch failed. The lock is
+// held.
+func (l *Lane) finishChange(c *change) {
 	text := transition(c.From, c.To)
-	c.cold, c.err = cold, err
-	if err == nil {
+	if c.err == nil {
 		l.mode, l.modeFrom, l.change = c.To, l.sourceOf(c.To), nil
-		if !cold {
+		if !c.cold {
 			l.nonce = newNonce()
 		}
 	} else {
 		text += ": given up"
-		c.Phase, c.Failed = "failed", true
-		c.Message = fmt.Sprintf("still in %s: %s", modeWords(c.From.Mode), reason(err))
+		c.fail(c.From, c.err)
+	}
+	if c.stuck != nil {
+		l.change = c
+		c.fail(c.To, c.stuck)
 	}
 	l.phase = api.PhaseStopped
 	if c.From != c.To {
 		l.event(api.EventModeChange, c.by, text)
 	}
-	if c.resume {
-		l.begin(c.by)
-	}
-	l.mu.Unlock()
-	if err == nil {
-		l.modeChanged(c.To)
-	}
-	l.notify()
+}
+
+// fail says which mode is in force, and why not the other one.
+func (c *change) fail(in api.ModeState, err error) {
+	c.Phase, c.Failed = "failed", true
+	c.Message = fmt.Sprintf("still in %s: %s", modeWords(in.Mode), reason(err))
 }
 
 func (l *Lane) modeChanged(to api.ModeState) {

@@ -14,9 +14,29 @@ import (
 
 // observer turns what a workload tells into samples, rows and numbers.
 type observer struct {
-	lane  *Lane
-	tap   Tap      // nil: nobody hears of the run
-	marks sync.Map // *workload.Turn → mark
+	lane   *Lane
+	tap    Tap      // nil: nobody hears of the run
+	seed   uint64   // of the run's conversations
+	opened int64    // before the run
+	marks  sync.Map // *workload.Turn → mark
+}
+
+// Draw names what chance decided of a conversation. Two conversations of one draw, on
+// whatever lanes of one workload, open with the same text, have as many turns and the same
+// limits of their answers; what is asked from turn 2 on hangs on the answers, too.
+// No two conversations of one lane have the same draw, but those of the spans of a lease
+// (see [Lane.Take]), which begin from 0 each time.
+type Draw struct {
+	Seed   uint64
+	Opened int64 // conversations of the lane's earlier runs
+	Number int64 // k
+	Shape  int   // how often settings or corpus had changed what is drawn, since the run began
+}
+
+// EndedTurn is a turn that has ended, as the store gets it, with its conversation's draw.
+type EndedTurn struct {
+	api.Turn
+	Draw Draw
 }
 
 var _ workload.Observer = (*observer)(nil)
@@ -71,6 +91,9 @@ func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
 	o.lane.process.Store.SaveTurn(row)
 	if o.tap != nil {
 		o.tap.Turn(row)
+	}
+	if o.lane.opts.Ended != nil {
+		o.lane.opts.Ended(EndedTurn{Turn: row, Draw: Draw{Seed: o.seed, Opened: o.opened, Number: t.Conversation.Number, Shape: t.Conversation.Shape}})
 	}
 	if sample.Status == api.TurnError {
 		o.lane.failures.turnFailed(r.Ended, r.Err.Class, r.Err.Message)

@@ -59,6 +59,10 @@ func (l *Lane) keepRow(now time.Time) {
 		l.drop(now, fmt.Sprintf("%.0f conversations were in progress on average, not %d", mean, at))
 		return
 	}
+	if reason := l.disturbed(); reason != "" {
+		l.drop(now, reason)
+		return
+	}
 	report, shape := l.counted(now, step.ID), l.shape()
 	if report.OK == 0 {
 		l.drop(now, "no turn of the step ended well")
@@ -75,7 +79,7 @@ func (l *Lane) keepRow(now time.Time) {
 		l.notKept = nil
 	}
 	l.enqueue(func(ctx context.Context) {
-		l.catalogue.keepRow(ctx, measured(l.opts.Client.Root(), l.deployment(l.Cluster()), shape), row)
+		l.catalogue.keepRow(ctx, measured(l.opts.Name, l.opts.Client.Root(), l.deployment(l.Cluster()), shape), row)
 	})
 }
 

@@ -48,7 +48,7 @@ func (r *reading) snapshot() api.LaneSnapshot {
 	return api.LaneSnapshot{
 		Name: r.opts.Name, Target: r.shownTarget(), State: r.state, Window: report.Window,
 		Totals: r.totals(), TTFTByTurn: notNil(report.TTFTByTurn),
-		KV: r.kv(&report), Cluster: r.cluster, Baseline: r.compare(r.defaultBaseline()),
+		KV: r.kv(&report), Cluster: r.cluster, Baseline: r.compare(r.defaultBaseline()), SharedWorkers: r.sharedWorkers(),
 	}
 }
 
@@ -208,6 +208,9 @@ func (r *reading) compare(b api.Baseline) api.Comparison {
 	if h := r.process.Health(r.now); h.Verdict == api.VerdictBottleneck && !live.Settling && live.N > 0 {
 		live.Withheld = h.Reason
 	}
+	if reason := r.disturbed(); reason != "" && live.Withheld == "" {
+		live.Withheld = reason
+	}
 	comparison := baseline.Compare(live, b, r.level())
 	if b.Name == api.ThisTarget {
 		comparison.NotKept = r.notKept
@@ -233,16 +236,24 @@ func (r *reading) defaultBaseline() api.Baseline {
 	return b
 }
 
-// baseline finds one by its name. [api.ThisTarget] always is there: without rows
-// where nothing was measured against this target, whatever another one left. It is
+// baseline finds one by its name. The lane's own results are [api.ThisTarget] here, under
+// whichever of their names they are asked for, and always there: without rows
+// where nothing was measured against this target, whatever another one left. They are
 // also what comes where there is none of the name, with false.
 func (r *reading) baseline(name string) (api.Baseline, bool) {
-	own := measured(r.opts.Client.Root(), r.deployment, r.state.Shape)
-	b, err := r.catalogue.Baseline(name)
-	if err == nil && (name != api.ThisTarget || ofTarget(b, *own.Target)) {
-		return b, true
+	own := measured(r.opts.Name, r.opts.Client.Root(), r.deployment, r.state.Shape)
+	if name == api.ThisTarget {
+		name = own.Name
 	}
-	return own, name == api.ThisTarget
+	b, err := r.catalogue.Baseline(name)
+	switch {
+	case err == nil && name != own.Name:
+		return b, true
+	case err == nil && ofTarget(b, *own.Target):
+		own = b
+	}
+	own.Name, own.Title = api.ThisTarget, ownTitle
+	return own, name == api.OwnBaseline(r.opts.Name)
 }
 
 // Finished counts the turns that ended well or failed since the lane's last start.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 
@@ -21,6 +22,7 @@ type Backend interface {
 	Records
 	Simulations
 	SweepDesk
+	TwinDesk
 	// Lane finds a lane by its name.
 	Lane(name string) (Lane, error)
 }
@@ -37,6 +39,8 @@ type Lane interface {
 	// History is what the lane's snapshots said in the last minutes.
 	History() api.History
 	Decisions(ctx context.Context, limit int) (api.DecisionList, error)
+	// Shadow is what other routers would have hit on the lane's traffic.
+	Shadow() api.Shadow
 	// Starter is a text of the corpus in use.
 	Starter(id string) (api.Starter, error)
 	// Comparison puts the live step beside the named baseline, beside the default
@@ -121,6 +125,41 @@ type SweepDesk interface {
 	WriteReport(ctx context.Context, w io.Writer, a, b api.ReportSide, f api.ReportFormat) error
 }
 
+// TwinDesk compares two lanes that run the same conversations. With one lane, all of it is
+// an [api.ErrNotFound].
+type TwinDesk interface {
+	Twin() (api.Twin, error)
+	// ArrangeTwin begins to switch the modes of the lanes, and returns at once.
+	ArrangeTwin(ctx context.Context, by string, req api.TwinRequest) (api.Twin, error)
+	// StartShowcase sends one conversation to both lanes, in the place of the one before.
+	StartShowcase(ctx context.Context, by string, req api.ShowcaseRequest) (api.Twin, error)
+	// StopShowcase ends it; without one under way it is an [api.ErrConflict].
+	StopShowcase(ctx context.Context, by string) (api.Twin, error)
+}
+
+// OneLane is the TwinDesk of a load generator with one lane.
+type OneLane struct{}
+
+var errOneLane = fmt.Errorf("%w: there is one lane; set twin.target.url to run the same conversations against a second target", api.ErrNotFound)
+
+// Twin says that there is none.
+func (OneLane) Twin() (api.Twin, error) { return api.Twin{}, errOneLane }
+
+// ArrangeTwin says that there is none.
+func (OneLane) ArrangeTwin(context.Context, string, api.TwinRequest) (api.Twin, error) {
+	return api.Twin{}, errOneLane
+}
+
+// StartShowcase says that there is none.
+func (OneLane) StartShowcase(context.Context, string, api.ShowcaseRequest) (api.Twin, error) {
+	return api.Twin{}, errOneLane
+}
+
+// StopShowcase says that there is none.
+func (OneLane) StopShowcase(context.Context, string) (api.Twin, error) {
+	return api.Twin{}, errOneLane
+}
+
 // Parts are the Backend of a load generator.
 type Parts struct {
 	*lane.View
@@ -128,6 +167,7 @@ type Parts struct {
 	Records
 	*whatif.Desk
 	SweepDesk
+	TwinDesk
 }
 
 // Baselines lists the baselines with what they sustain under the SLOs in force.

@@ -187,6 +187,7 @@ func everyCall(c *api.Client) []clientCall {
 	pause, made := api.SweepPatch{State: api.SweepPaused}, sample[api.SweepBaselineRequest]()
 	two := sides{api.ReportSide{Baseline: "of 2026+1", Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}, api.ReportSide{Baseline: "this target"}}
 	question := sample[api.SimulationRequest]()
+	swap, show := api.TwinRequest{Arranged: api.TwinSwapped}, api.ShowcaseRequest{Starter: new("gpu"), Turns: new(3)}
 	table := api.Baseline{Name: "a table", Kind: "imported", Notes: "concurrency,mode\n", Rows: imported.Rows}
 	measured := api.Baseline{Name: "a table", Kind: "imported", Rows: []api.BaselineRow{{Concurrency: 1, Mode: api.ModeKV, Speculation: api.SpeculationOff}}}
 	all := []clientCall{
@@ -202,6 +203,11 @@ func everyCall(c *api.Client) []clientCall {
 		{"history", func(ctx context.Context) (any, error) { return c.History(ctx, "twin") }, sample[api.History](), call{"history", "twin", "", nil}},
 		{"decisions", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "twin", 1000) }, sample[api.DecisionList](), call{"decisions", "twin", "", 1000}},
 		{"decisions of the main lane", func(ctx context.Context) (any, error) { return c.Decisions(ctx, "", 0) }, sample[api.DecisionList](), call{"decisions", "main", "", 50}},
+		{"shadow", func(ctx context.Context) (any, error) { return c.Shadow(ctx, "twin") }, sample[api.Shadow](), call{"shadow", "twin", "", nil}},
+		{"twin", func(ctx context.Context) (any, error) { return c.Twin(ctx) }, sample[api.Twin](), call{name: "twin"}},
+		{"arrange twin", func(ctx context.Context) (any, error) { return c.ArrangeTwin(ctx, swap) }, sample[api.Twin](), call{"arrange twin", "", by, swap}},
+		{"start showcase", func(ctx context.Context) (any, error) { return c.StartShowcase(ctx, show) }, sample[api.Twin](), call{"start showcase", "", by, show}},
+		{"stop showcase", func(ctx context.Context) (any, error) { return c.StopShowcase(ctx) }, sample[api.Twin](), call{"stop showcase", "", by, nil}},
 		{"conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, query) }, sample[api.ConversationList](), call{"conversations", "twin", "", query}},
 		{
 			"all conversations", func(ctx context.Context) (any, error) { return c.Conversations(ctx, api.ConversationQuery{}) }, sample[api.ConversationList](),
@@ -318,7 +324,7 @@ func TestBackendErrors(t *testing.T) {
 	field := &api.FieldError{Field: "concurrency", Value: "5000", Allowed: "1 to 1000 (max_concurrency)"}
 	for _, call := range everyCall(client) {
 		switch call.heard.name {
-		case "", "cluster", "history", "baselines", "simulations", "sweeps":
+		case "", "cluster", "history", "shadow", "baselines", "simulations", "sweeps":
 			continue // it cannot fail
 		}
 		t.Run(call.name, func(t *testing.T) {

@@ -210,6 +210,27 @@ func (b *recorder) FollowSimulation(ctx context.Context, id string, on func(stri
 	return on("end", sample[api.SimulationEnd]())
 }
 
+func (l *laneRecorder) Shadow() api.Shadow {
+	_ = l.note(call{"shadow", l.lane, "", nil}) // it cannot fail
+	return sample[api.Shadow]()
+}
+
+func (b *recorder) Twin() (api.Twin, error) {
+	return sample[api.Twin](), b.note(call{name: "twin"})
+}
+
+func (b *recorder) ArrangeTwin(_ context.Context, by string, req api.TwinRequest) (api.Twin, error) {
+	return sample[api.Twin](), b.note(call{"arrange twin", "", by, req})
+}
+
+func (b *recorder) StartShowcase(_ context.Context, by string, req api.ShowcaseRequest) (api.Twin, error) {
+	return sample[api.Twin](), b.note(call{"start showcase", "", by, req})
+}
+
+func (b *recorder) StopShowcase(_ context.Context, by string) (api.Twin, error) {
+	return sample[api.Twin](), b.note(call{"stop showcase", "", by, nil})
+}
+
 func (b *recorder) Sweeps(context.Context) api.SweepList {
 	_ = b.note(call{name: "sweeps"}) // it cannot fail
 	return sample[api.SweepList]()
@@ -324,6 +345,10 @@ var sampleText = map[reflect.Type]string{
 	reflect.TypeFor[api.SweepOrder]():         "interleaved",
 	reflect.TypeFor[api.SweepState]():         "running",
 	reflect.TypeFor[api.SweepPhase]():         "counting",
+	reflect.TypeFor[api.ShadowSource]():       "token_ids",
+	reflect.TypeFor[api.TwinArrangement]():    "apart",
+	reflect.TypeFor[api.TwinEvidence]():       "alike",
+	reflect.TypeFor[api.ShowcaseState]():      "running",
 }
 
 func fill(v reflect.Value) {

@@ -28,7 +28,7 @@ type Gauges struct {
 	Baseline *api.Baseline     // the default one; nil: none
 	InForce  []api.BaselineRow // what it has at the concurrency in force, recorded or interpolated
 
-	// OwnInForce is the same of [api.ThisTarget] where another baseline is the default,
+	// OwnInForce is the same of the lane's own results, [api.ThisTarget], where another baseline is the default,
 	// so that a screen draws what was recorded and what was measured here together.
 	OwnInForce []api.BaselineRow
 }

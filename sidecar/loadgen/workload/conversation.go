@@ -16,6 +16,7 @@ import (
 type Conversation struct {
 	ID      string
 	Number  int64 // k
+	Shape   int   // how often settings or corpus had changed what it was drawn from, since the run began
 	Topic   string
 	Starter string
 	Planned int // turns

@@ -72,6 +72,17 @@ func (s Settings) Apply(p api.WorkloadPatch, maxConcurrency int) (Settings, erro
 	return next, nil
 }
 
+// drawsAs says whether a conversation drawn by either settings is the same.
+func (s Settings) drawsAs(o Settings) bool {
+	length := func(d *api.Distribution) api.Distribution {
+		if d == nil {
+			return api.Distribution{}
+		}
+		return *d
+	}
+	return s.Turns == o.Turns && s.Openings == o.Openings && s.MaxTokens == o.MaxTokens && length(s.Output) == length(o.Output)
+}
+
 // Check holds every field against its range. The error is an [api.FieldError].
 func (s Settings) Check(maxConcurrency int) error {
 	if err := api.CheckLimits(s); err != nil {

@@ -57,6 +57,7 @@ type Workload struct {
 	mu       sync.Mutex
 	settings Settings
 	corpus   *corpus.Corpus
+	shape    int   // how often what conversations are drawn from has changed
 	next     int64 // number of the next conversation
 	waiting  api.Limiter
 	since    time.Time // that it is waited for
@@ -144,6 +145,9 @@ func (w *Workload) Pace() Pace {
 func (w *Workload) Set(s Settings) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !s.drawsAs(w.settings) {
+		w.shape++
+	}
 	w.settings = s
 	w.starts.set(s.StartRate)
 	w.sends.set(s.TargetRPS)
@@ -156,6 +160,9 @@ func (w *Workload) Set(s Settings) {
 func (w *Workload) SetCorpus(c *corpus.Corpus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if c != w.corpus {
+		w.shape++
+	}
 	w.corpus = c
 }
 
@@ -216,7 +223,7 @@ func (w *Workload) begin(now time.Time, k int64, d drawn, settings Settings, tex
 	}
 	w.next++
 	c = &Conversation{
-		ID: fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k), Number: k, Topic: d.starter.Topic,
+		ID: fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k), Number: k, Shape: w.shape, Topic: d.starter.Topic,
 		Starter: d.starter.ID, Planned: d.Turns, Started: now, draw: d,
 	}
 	w.active[c] = struct{}{}

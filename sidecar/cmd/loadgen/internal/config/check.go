@@ -29,7 +29,7 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
-	for _, check := range []func() error{c.checkMode, c.checkRequired, c.checkOutput, c.checkSweep, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.Settings().Check} {
+	for _, check := range []func() error{c.checkMode, c.checkRequired, c.checkTwin, c.checkOutput, c.checkSweep, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.Settings().Check} {
 		if err := check(); err != nil {
 			return err
 		}

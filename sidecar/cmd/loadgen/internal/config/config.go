@@ -43,6 +43,8 @@ type Config struct {
 	Prometheus Prometheus `embed:"" prefix:"prometheus." group:"Metrics of the cluster"`
 	Cluster    Cluster    `embed:"" prefix:"cluster." group:"Metrics of the cluster"`
 
+	Twin Twin `embed:"" prefix:"twin." group:"Twin, a second target with the same conversations"`
+
 	SLO      SLO      `embed:"" prefix:"slo." group:"Screens"`
 	Slider   Slider   `embed:"" prefix:"slider." group:"Screens"`
 	Baseline Baseline `embed:"" prefix:"baseline." group:"Screens"`

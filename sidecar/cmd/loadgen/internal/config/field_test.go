@@ -46,7 +46,7 @@ var samples = map[string]string{
 
 // sample is a value that differs from the default.
 func sample(f field) string {
-	if value, ok := samples[f.name]; ok {
+	if value, ok := samples[strings.TrimPrefix(f.name, "twin.")]; ok {
 		return value
 	}
 	l, _ := f.limit()
@@ -76,9 +76,14 @@ func TestEveryFieldFromEverySource(t *testing.T) {
 			continue
 		}
 		value, with := sample(f), []string{target}
+		if strings.HasPrefix(f.name, "twin.") && f.name != "twin.target.url" {
+			with = append(with, "--twin-target-url=http://twin:8000")
+		}
 		switch f.name {
 		case "target.url":
 			with = nil
+		case "twin.prometheus.namespace":
+			with = append(with, "--prometheus-url=http://p", "--prometheus-namespace=main")
 		case "slider.max":
 			with = append(with, "--max-concurrency=10000")
 		case "corpus.s3.bucket":

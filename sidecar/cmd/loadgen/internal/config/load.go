@@ -135,6 +135,7 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if c.Target.URL == "" && c.Mode.Driver == "endpoints" {
 		c.Target.URL = c.Mode.Address()
 	}
+	c.fillTwin()
 	if err := l.readCAs(&c); err != nil {
 		return nil, err
 	}
@@ -232,6 +233,7 @@ func (l *loader) readCAs(c *Config) error {
 		to          *[]byte
 	}{
 		{"target.ca_file", c.Target.CAFile, &c.Target.CA},
+		{"twin.target.ca_file", c.Twin.Target.CAFile, &c.Twin.Target.CA},
 		{"followup.ca_file", c.Followup.CAFile, &c.Followup.CA},
 		{"corpus.s3.ca_file", c.Corpus.S3.CAFile, &c.Corpus.S3.CA},
 	} {

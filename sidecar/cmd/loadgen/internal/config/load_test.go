@@ -217,6 +217,46 @@ func TestEndpoints(t *testing.T) {
 	}, c.Mode.Addresses())
 }
 
+// What twin.* leaves out is the lane main's, or follows from it; the twin's key goes to no
+// other server than its own, and main's not to the twin's.
+func TestTwin(t *testing.T) {
+	require.Nil(t, input{args: []string{target}}.must(t).ForTwin())
+
+	c := input{args: []string{target, "--model=llama", "--target-stall-timeout=9s", "--mode-driver=pinned", "--twin-target-url=http://b/v1", "--twin-target-api-key-file=b"},
+		env: []string{"LOADGEN_TARGET_API_KEY=of-a"}, files: map[string]string{"b": "of-b"}}.must(t)
+	b := c.ForTwin()
+	require.Equal(t, "http://b", b.Target.URL)
+	require.Equal(t, "llama", b.Target.Model)
+	require.Equal(t, "9s", b.Target.StallTimeout.String())
+	require.Equal(t, "of-b", string(b.Target.APIKey))
+	require.Equal(t, api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationNotRecorded}, b.Mode.State(), "another one than main's")
+	require.Equal(t, "pinned", b.Mode.Driver)
+	require.Equal(t, c.WorkloadSettings(), b.WorkloadSettings())
+	require.Empty(t, input{args: []string{target, "--twin-target-url=http://b"}, env: []string{"LOADGEN_TARGET_API_KEY=of-a"}}.must(t).ForTwin().Target.APIKey)
+
+	// both addresses of the driver endpoints at once, chosen by the twin's mode or address
+	two := "mode: {driver: endpoints, mode: kv, endpoints: [kv=http://kv:8000, round_robin=http://rr:8000]}\n"
+	for _, more := range []string{"twin.mode.mode: round_robin", "twin.target.url: http://rr:8000"} {
+		c = input{file: two + more, env: []string{"LOADGEN_TARGET_API_KEY=of-both"}}.must(t)
+		b = c.ForTwin()
+		require.Equal(t, "http://kv:8000", c.Target.URL)
+		require.Equal(t, "http://rr:8000", b.Target.URL)
+		require.Equal(t, api.ModeRoundRobin, b.Mode.State().Mode)
+		require.Equal(t, c.Mode.Addresses(), b.Mode.Addresses(), "either may be switched to the other's")
+		require.Equal(t, "of-both", string(b.Target.APIKey))
+	}
+	b = input{file: two + "twin.mode: {driver: manual}\ntwin.target.url: http://elsewhere"}.must(t).ForTwin()
+	require.Equal(t, api.ModeUnknown, b.Mode.State().Mode)
+
+	// where metrics come from
+	more := []string{"--prometheus-url=http://p", "--prometheus-namespace=a", "--twin-target-url=http://b", "--cluster-metrics-urls=http://w"}
+	b = input{args: append(more, target, "--twin-prometheus-namespace=b")}.must(t).ForTwin()
+	require.Equal(t, Prometheus{URL: "http://p", Namespace: "b"}, b.Prometheus)
+	b = input{args: append(more, target, "--twin-cluster-metrics-urls=http://x,http://y")}.must(t).ForTwin()
+	require.Equal(t, Prometheus{}, b.Prometheus)
+	require.Equal(t, []string{"http://x", "http://y"}, b.Cluster.MetricsURLs)
+}
+
 // The model's flag has a short name besides that of its field.
 func TestModelFlags(t *testing.T) {
 	for _, flag := range []string{"--model=llama", "--target-model=llama"} {
@@ -294,6 +334,16 @@ func TestBadInput(t *testing.T) {
 		{args("--slider-increment=121"), "slider.increment: 121 is not allowed: at most 120 (slider.max less slider.min)"},
 		{args("--mode-mode=least_loaded"), "mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
 		{args("--mode-mode=least_loaded", "--mode-driver=pinned"), "mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
+		{args("--twin-target-url=http://x:8000/v1"), "twin.target.url: http://x:8000 is not allowed: another server than target.url"},
+		{args("--twin-mode-mode=kv"), "twin.target.url: no value is not allowed: " + urlAllowed + ", since other fields of twin are set; with the driver endpoints, twin.mode.mode chooses one of mode.endpoints"},
+		{env("LOADGEN_TWIN_TARGET_API_KEY=k"), "twin.target.url: no value is not allowed: " + urlAllowed + ", since other fields of twin are set; with the driver endpoints, twin.mode.mode chooses one of mode.endpoints"},
+		{args("--twin-target-url=http://b", "--twin-mode-mode=least_loaded"), "twin.mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
+		{args("--twin-target-url=http://b", "--twin-mode-driver=endpoints"), "twin.mode.endpoints: no value is not allowed: an address for each mode, since mode.driver is endpoints"},
+		{args("--twin-target-url=http://b", "--twin-mode-driver=endpoints", "--twin-mode-endpoints=kv=http://c"), "twin.target.url: http://b is not allowed: one of twin.mode.endpoints (kv=http://c)"},
+		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=kv=http://x:8000,round_robin=http://b", "--twin-mode-mode=kv"), "twin.mode.mode: kv is not allowed: a mode whose address is not that of lane main, http://x:8000"},
+		{args("--twin-target-url=http://b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: no value without prometheus.url"},
+		{args("--twin-target-url=http://b", "--prometheus-url=http://p"), "prometheus.namespace: no value is not allowed: the namespace of lane main's cluster, so that the metrics of lane twin's are not taken for its own"},
+		{args("--twin-target-url=http://b", "--prometheus-url=http://p", "--prometheus-namespace=b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: another namespace than prometheus.namespace, or none to read its metrics from its target and twin.cluster.metrics_urls"},
 		{args("--mode-driver=automatic"), "mode.driver: automatic is not allowed: manual, pinned, endpoints or simulated (from --mode-driver)"},
 		{args("--mode-driver=endpoints"), "mode.endpoints: no value is not allowed: an address for each mode, since mode.driver is endpoints"},
 		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://a"), "target.url: http://x:8000 is not allowed: one of mode.endpoints (kv=http://a)"},

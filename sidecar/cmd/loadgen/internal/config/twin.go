@@ -1,0 +1,183 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// Twin is a second target, that of the lane [api.TwinLane]. What it leaves empty is as the
+// help says; all else of the configuration holds for both lanes.
+type Twin struct {
+	Target     TwinTarget     `embed:"" prefix:"target."`
+	Mode       TwinMode       `embed:"" prefix:"mode."`
+	Prometheus TwinPrometheus `embed:"" prefix:"prometheus."`
+	Cluster    TwinCluster    `embed:"" prefix:"cluster."`
+}
+
+// TwinTarget is the server of the twin; the time-outs are those of [Target].
+type TwinTarget struct {
+	URL        string `form:"target" placeholder:"URL" help:"Second OpenAI-compatible server, with or without /v1. It gets the same conversations as target.url, as the lane twin. With the driver endpoints, twin.mode.mode can choose it instead."`
+	Model      string `placeholder:"NAME" help:"Model to ask it for. Without it, target.model, or else the first of its /v1/models."`
+	APIKey     Secret `kong:"-"`
+	APIKeyFile string `form:"path" placeholder:"FILE" help:"File that holds its API key. LOADGEN_TWIN_TARGET_API_KEY gives it instead. The key of target.url is sent to it only where it is one of mode.endpoints."`
+	CAFile     string `form:"path" placeholder:"FILE" help:"PEM file of the authorities that may sign its certificate."`
+	CA         []byte `kong:"-"` // content of CAFile
+}
+
+// TwinMode is the mode of the twin's cluster, and how it is switched.
+type TwinMode struct {
+	Driver      string   `oneof:"manual pinned endpoints simulated" help:"How its mode is switched. Without it, as mode.driver says."`
+	Mode        string   `oneof:"kv round_robin least_loaded unknown" help:"Its routing mode at the start. With the driver simulated it counts only until the cluster tells its own. Without it, endpoints begins with the mode at twin.target.url, or with another one than lane main; pinned with another one than lane main; else it is unknown."`
+	Speculation string   `oneof:"off draft eagle3 not_recorded" help:"Its speculation at the start. Without it, mode.speculation."`
+	Offers      []string `form:"offer" placeholder:"MODE" help:"Modes that an operator may switch it to with the driver manual. Without it, mode.offers."`
+	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"Addresses of its modes with the driver endpoints. Without it, those of mode.endpoints: then main has one of them and the twin another one, at the same time."`
+}
+
+// TwinPrometheus tells the twin's cluster from that of the lane main in the Prometheus of
+// [Prometheus].
+type TwinPrometheus struct {
+	Namespace string `placeholder:"NAME" help:"Namespace of its cluster in the Prometheus at prometheus.url, another one than prometheus.namespace. Without it, its metrics are read from its target and twin.cluster.metrics_urls."`
+}
+
+// TwinCluster says where metrics of the twin's cluster are where no Prometheus is.
+type TwinCluster struct {
+	MetricsURLs []string `name:"metrics_urls" form:"url" placeholder:"URL" help:"Metrics pages of its workers and their GPUs, besides its target's own."`
+}
+
+// fillTwin takes the twin's address from its mode, where the driver endpoints has one for
+// that.
+func (c *Config) fillTwin() {
+	t := c.Twin
+	if t.Target.URL != "" || t.driver(c) != "endpoints" || t.Mode.Mode == "" && len(t.Mode.Endpoints) == 0 {
+		return
+	}
+	c.Twin.Target.URL = t.mode(c).Address()
+}
+
+func (t Twin) driver(c *Config) string { return cmp.Or(t.Mode.Driver, c.Mode.Driver) }
+
+// borrows says whether the twin's addresses are those of mode.endpoints.
+func (t Twin) borrows(c *Config) bool {
+	return t.driver(c) == "endpoints" && c.Mode.Driver == "endpoints" && len(t.Mode.Endpoints) == 0
+}
+
+// mode is the twin's with what it leaves open.
+func (t Twin) mode(c *Config) Mode {
+	m := Mode{
+		Driver: t.driver(c), Mode: cmp.Or(t.Mode.Mode, string(api.ModeUnknown)), Speculation: cmp.Or(t.Mode.Speculation, c.Mode.Speculation),
+		Offers: t.Mode.Offers, Endpoints: t.Mode.Endpoints,
+	}
+	if len(m.Offers) == 0 {
+		m.Offers = c.Mode.Offers
+	}
+	if t.borrows(c) {
+		m.Endpoints = c.Mode.Endpoints
+	}
+	if t.Mode.Mode == "" {
+		m.Mode = m.besides(t.Target.URL, c.Mode.Mode)
+	}
+	return m
+}
+
+// besides is the mode at the start of a twin whose configuration names none, beside the
+// mode of the lane main.
+func (m Mode) besides(target, main string) string {
+	switch m.Driver {
+	case "pinned":
+		if main == string(api.ModeKV) {
+			return string(api.ModeRoundRobin)
+		}
+		return string(api.ModeKV)
+	case "endpoints":
+		for _, e := range m.Addresses() {
+			if e.URL == target || target == "" && string(e.Mode.Mode) != main {
+				return string(e.Mode.Mode)
+			}
+		}
+	}
+	return string(api.ModeUnknown)
+}
+
+// ForTwin is the configuration as the lane [api.TwinLane] has it: its own target, mode and
+// metrics in the place of those of the lane main. It is nil where there is one lane.
+func (c *Config) ForTwin() *Config {
+	t := c.Twin
+	if t.Target.URL == "" {
+		return nil
+	}
+	own := *c
+	own.Target.URL, own.Target.Model = t.Target.URL, cmp.Or(t.Target.Model, c.Target.Model)
+	if !t.borrows(c) || t.Target.APIKey != "" {
+		own.Target.APIKey = t.Target.APIKey
+	}
+	if !t.borrows(c) || len(t.Target.CA) > 0 {
+		own.Target.CA = t.Target.CA
+	}
+	own.Mode, own.Cluster.MetricsURLs = t.mode(c), t.Cluster.MetricsURLs
+	own.Prometheus = Prometheus{}
+	if t.Prometheus.Namespace != "" {
+		own.Prometheus = Prometheus{URL: c.Prometheus.URL, Namespace: t.Prometheus.Namespace}
+	}
+	return &own
+}
+
+// isSet says whether any field of the twin has a value.
+func (t Twin) isSet() bool {
+	texts := []string{
+		t.Target.URL, t.Target.Model, string(t.Target.APIKey), t.Target.APIKeyFile, t.Target.CAFile,
+		t.Mode.Driver, t.Mode.Mode, t.Mode.Speculation, t.Prometheus.Namespace,
+	}
+	return strings.Join(slices.Concat(texts, t.Mode.Offers, t.Mode.Endpoints, t.Cluster.MetricsURLs), "") != ""
+}
+
+// checkTwin asks for a target that is not the lane main's, a mode that its driver can return
+// to, and metrics that can be told from main's.
+func (c *Config) checkTwin() error {
+	own := c.ForTwin()
+	switch {
+	case c.Compare != nil:
+		return nil
+	case own == nil && c.Twin.isSet():
+		return api.Refuse("twin.target.url", "no value", forms["target"].allowed+", since other fields of twin are set; with the driver endpoints, twin.mode.mode chooses one of mode.endpoints")
+	case own == nil:
+		return nil
+	case c.Twin.borrows(c) && own.Target.URL == c.Target.URL:
+		return api.Refuse("twin.mode.mode", own.Mode.Mode, fmt.Sprintf("a mode whose address is not that of lane main, %s", c.Target.URL))
+	case own.Target.URL == c.Target.URL:
+		return api.Refuse("twin.target.url", own.Target.URL, "another server than target.url")
+	}
+	if err := own.checkMode(); err != nil {
+		return ofTwin(err)
+	}
+	return c.checkTwinMetrics()
+}
+
+// checkTwinMetrics refuses metrics of two clusters that nothing tells apart.
+func (c *Config) checkTwinMetrics() error {
+	n := c.Twin.Prometheus.Namespace
+	switch {
+	case n != "" && c.Prometheus.URL == "":
+		return api.Refuse("twin.prometheus.namespace", n, "no value without prometheus.url")
+	case c.Prometheus.URL == "":
+		return nil
+	case c.Prometheus.Namespace == "":
+		return api.Refuse("prometheus.namespace", "no value", "the namespace of lane main's cluster, so that the metrics of lane twin's are not taken for its own")
+	case n == c.Prometheus.Namespace:
+		return api.Refuse("twin.prometheus.namespace", n, "another namespace than prometheus.namespace, or none to read its metrics from its target and twin.cluster.metrics_urls")
+	}
+	return nil
+}
+
+// ofTwin names the twin's field in an error of a check that main has, too.
+func ofTwin(err error) error {
+	bad := new(api.FieldError)
+	if errors.As(err, &bad) && slices.ContainsFunc([]string{"mode.", "target."}, func(section string) bool { return strings.HasPrefix(bad.Field, section) }) {
+		return &api.FieldError{Field: "twin." + bad.Field, Value: bad.Value, Allowed: strings.ReplaceAll(bad.Allowed, "mode.endpoints", "twin.mode.endpoints")}
+	}
+	return err
+}
