@@ -54,8 +54,11 @@ type SweepRequest struct {
 	Snapshots  *int        `json:"snapshots,omitempty"`       // of a sweep: 60 s windows at the end of as many equal parts of a span, whose percentiles are averaged
 	Resolution *int        `json:"resolution,omitempty"`      // of a capacity search: how many conversations its answer may be off
 	MaxSeconds *float64    `json:"max_seconds,omitempty"`     // of a trial and a capacity search: when they end undecided
-	SLO        *SLO        `json:"slo,omitempty"`             // default: the settings'
-	Seed       *uint64     `json:"seed,omitempty,string"`     // of the order of the spans, and of what the conversations are like
+	// Together lets a trial run both modes at the same time, each on one of two lanes that run
+	// the same conversations; default: where there are two.
+	Together *bool   `json:"together,omitempty"`
+	SLO      *SLO    `json:"slo,omitempty"`         // default: the settings'
+	Seed     *uint64 `json:"seed,omitempty,string"` // of the order of the spans, and of what the conversations are like
 }
 
 // SweepMetrics are the metrics that a trial compares, in the order of tables: those that
@@ -89,7 +92,7 @@ var SweepLimits = map[string]Limit{
 var sweepFields = map[string][]SweepKind{
 	"primary": {SweepTrial}, "smallest": {SweepTrial}, "repeats": {SweepLevels}, "order": {SweepLevels},
 	"warm_up_seconds": {SweepLevels}, "snapshots": {SweepLevels}, "resolution": {SweepCapacity},
-	"max_seconds": {SweepTrial, SweepCapacity},
+	"max_seconds": {SweepTrial, SweepCapacity}, "together": {SweepTrial},
 }
 
 // Check holds what the request names against [SweepLimits], and its lists and fields
@@ -308,7 +311,8 @@ type SweepProgress struct {
 	SecondsLeft *float64 `json:"seconds_left,omitempty"` // estimated, as likely less as more; absent: not known
 	// Beyond says that a trial, as things stand, will reach the end of its time undecided.
 	Beyond bool      `json:"beyond,omitempty"`
-	Span   *SweepNow `json:"span,omitempty"` // the one under way
+	Span   *SweepNow `json:"span,omitempty"`   // the one under way
+	Beside *SweepNow `json:"beside,omitempty"` // the one that runs at the same time, on the other lane
 }
 
 // SweepPhase is what is done of a span.
@@ -327,6 +331,7 @@ type SweepNow struct {
 	Number      int        `json:"number"`  // from 0; the same when it is repeated
 	Attempt     int        `json:"attempt"` // 1, or 2 where the first was spoiled
 	Arm         string     `json:"arm,omitempty"`
+	Lane        string     `json:"lane,omitempty"` // of a trial that runs both modes together
 	Mode        ModeState  `json:"mode"`
 	Concurrency int        `json:"concurrency"`
 	Phase       SweepPhase `json:"phase"`
@@ -341,7 +346,8 @@ type SweepNow struct {
 type SweepSpan struct {
 	Number      int       `json:"number"`
 	Attempt     int       `json:"attempt"`
-	Arm         string    `json:"arm,omitempty"` // of a trial: pilot, a or b
+	Arm         string    `json:"arm,omitempty"`  // of a trial: pilot, a or b
+	Lane        string    `json:"lane,omitempty"` // of a trial that runs both modes together
 	Mode        ModeState `json:"mode"`
 	Concurrency int       `json:"concurrency"`
 	Seed        uint64    `json:"seed,string"`
@@ -349,7 +355,7 @@ type SweepSpan struct {
 	Started     time.Time `json:"started"`
 	CountedFrom time.Time `json:"counted_from"`
 	Until       time.Time `json:"until"`
-	Elapsed     float64   `json:"elapsed_seconds"` // with the switch before it
+	Elapsed     float64   `json:"elapsed_seconds"` // with the switch before it; of spans that ran together, its share
 	Turns       int       `json:"turns"`           // that ended well while it counted
 	Failed      int       `json:"failed"`
 	Cold        string    `json:"cold"`              // how its caches were made cold: emptied, or nonce

@@ -2061,6 +2061,8 @@ export interface components {
             resolution?: number;
             /** @description of a trial and a capacity search: when they end undecided */
             max_seconds?: number;
+            /** @description of a trial: both modes run at the same time, each on one of two lanes that run the same conversations; default: where there are two */
+            together?: boolean;
             slo?: components["schemas"]["SLO"];
             /** @description a whole number below 2⁶⁴: of the order of the spans, and of what the conversations are like */
             seed?: string;
@@ -2339,6 +2341,8 @@ export interface components {
             beyond?: boolean;
             /** @description the one under way */
             span?: components["schemas"]["SweepNow"];
+            /** @description the one that runs at the same time, on the other lane */
+            beside?: components["schemas"]["SweepNow"];
         };
         /**
          * @description What is done of a span: the mode is changed, or the caches are made cold; it does not count yet; it counts; it waits until its turns are on the disk.
@@ -2356,6 +2360,8 @@ export interface components {
              * @enum {string}
              */
             arm?: "pilot" | "a" | "b";
+            /** @description of a trial that runs both modes together */
+            lane?: string;
             mode: components["schemas"]["ModeState"];
             concurrency: number;
             phase: components["schemas"]["SweepPhase"];
@@ -2381,6 +2387,8 @@ export interface components {
              * @enum {string}
              */
             arm?: "pilot" | "a" | "b";
+            /** @description of a trial that runs both modes together */
+            lane?: string;
             mode: components["schemas"]["ModeState"];
             concurrency: number;
             seed: string;

@@ -348,7 +348,11 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		registry.MustRegister(stats.NewTwinCollector(g.twins.Twin))
 	}
 	g.view = lane.NewView(catalogue)
-	g.sweeps, err = sweep.Open(ctx, sweep.Options{Program: version(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: g.check.Lag, Log: g.log})
+	sweeps := sweep.Options{Program: version(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: g.check.Lag, Log: g.log}
+	if g.pair != nil {
+		sweeps.Twin = g.sides[1].lane
+	}
+	g.sweeps, err = sweep.Open(ctx, sweeps)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,8 @@ type Before struct {
 	Mode        api.ModeState `json:"mode"`
 	Running     bool          `json:"running"`
 	Concurrency int           `json:"concurrency"`
+	// Others are the modes of the lanes that are steered as one with it.
+	Others []api.ModeState `json:"others,omitempty"`
 }
 
 // Lease is a lane that has been taken for spans. Until [Lease.Release], nobody else
@@ -37,8 +40,8 @@ type Lease struct {
 	what  func() *api.SweepSummary
 	ctx   context.Context
 	cause context.CancelCauseFunc
-	span  *SpanRun
-	begun bool // something of the lane has been changed
+	spans []*SpanRun // the latest
+	begun bool       // something of the lane has been changed
 }
 
 // Take takes the lane, and with it every lane that is steered as one: those stop with its
@@ -61,7 +64,11 @@ func (l *Lane) Take(ctx context.Context, what func() *api.SweepSummary) (*Lease,
 	for _, each := range l.lanes {
 		each.lease = s
 	}
-	return s, Before{Mode: l.mode, Running: l.phase == api.PhaseRunning, Concurrency: l.settings.Concurrency}, nil
+	before := Before{Mode: l.mode, Running: l.phase == api.PhaseRunning, Concurrency: l.settings.Concurrency}
+	for _, other := range l.others() {
+		before.Others = append(before.Others, other.mode)
+	}
+	return s, before, nil
 }
 
 // Context ends with the one that [Lane.Take] was given, and with an operator's stop, whose
@@ -117,25 +124,45 @@ type SpanRun struct {
 // which then has gone back to the mode before; an [api.FieldError] for a concurrency or
 // a mode that cannot be; or that of ctx, which ends a switch under way.
 func (s *Lease) Begin(ctx context.Context, by string, set SpanSettings, tap Tap, report func(message string)) (*SpanRun, error) {
-	l := s.lane
-	c, ended, err := s.beginSwitch(ctx, by, set, report)
+	runs, err := s.BeginEach(ctx, by, []LaneSpan{{s.lane, set, tap}}, report)
+	if err != nil {
+		return nil, err
+	}
+	return runs[0], nil
+}
+
+// LaneSpan is a span for one of the lanes that a lease has taken.
+type LaneSpan struct {
+	Lane *Lane
+	Set  SpanSettings
+	Tap  Tap
+}
+
+// BeginEach is [Lease.Begin] for several lanes at once: all of them begin, or none does.
+func (s *Lease) BeginEach(ctx context.Context, by string, spans []LaneSpan, report func(message string)) ([]*SpanRun, error) {
+	changes, ended, err := s.beginSwitch(ctx, by, spans, report)
 	if err != nil {
 		return nil, err
 	}
 	<-ended
-	if c.err != nil {
-		return nil, c.err
+	for _, c := range changes {
+		if c.err != nil {
+			return nil, c.err
+		}
 	}
-	l.mu.Lock()
-	defer l.notify()
-	defer l.mu.Unlock()
+	defer s.lane.notify()
+	defer s.lane.lockAll()()
 	if err := s.alive(ctx); err != nil {
 		return nil, err
 	}
-	l.settings.Concurrency = set.Concurrency
-	l.beginRun(by, set.Seed, 0, int64(set.Midway), tap)
-	s.span = &SpanRun{Began: *l.started, Step: l.steps.current().ID, Emptied: c.cold, lane: l, run: l.run}
-	return s.span, nil
+	s.spans = nil
+	for i, n := range spans {
+		l := n.Lane
+		l.settings.Concurrency = n.Set.Concurrency
+		l.beginRun(by, n.Set.Seed, 0, int64(n.Set.Midway), n.Tap)
+		s.spans = append(s.spans, &SpanRun{Began: *l.started, Step: l.steps.current().ID, Emptied: changes[i].cold, lane: l, run: l.run})
+	}
+	return s.spans, nil
 }
 
 // alive is the reason why nothing more is started. The lane's lock is held.
@@ -149,30 +176,37 @@ func (s *Lease) alive(ctx context.Context) error {
 	return nil
 }
 
-func (s *Lease) beginSwitch(ctx context.Context, by string, set SpanSettings, report func(string)) (*change, <-chan struct{}, error) {
-	l := s.lane
-	limit := l.catalogue.Settings().MaxConcurrency
-	defer l.lockAll()()
+func (s *Lease) beginSwitch(ctx context.Context, by string, spans []LaneSpan, report func(string)) ([]*change, <-chan struct{}, error) {
+	limit := s.lane.catalogue.Settings().MaxConcurrency
+	defer s.lane.lockAll()()
 	if err := s.alive(ctx); err != nil {
 		return nil, nil, err
 	}
-	if _, err := l.next(api.WorkloadPatch{Concurrency: &set.Concurrency}, limit); err != nil {
-		return nil, nil, err
+	lanes, modes := make([]*Lane, len(spans)), make([]api.ModeState, len(spans))
+	for i, n := range spans {
+		l := n.Lane
+		if _, err := l.next(api.WorkloadPatch{Concurrency: &n.Set.Concurrency}, limit); err != nil {
+			return nil, nil, s.lane.of(l, err)
+		}
+		if err := l.checkOffered(l.opts.Driver.Offers(), n.Set.Mode); err != nil {
+			return nil, nil, s.lane.of(l, err)
+		}
+		lanes[i], modes[i] = l, n.Set.Mode
 	}
-	if err := l.checkOffered(l.opts.Driver.Offers(), set.Mode); err != nil {
-		return nil, nil, err
-	}
-	c, ended := s.change(ctx, by, set.Mode, report)
-	return c, ended, nil
+	changes, ended := s.change(ctx, by, lanes, modes, report)
+	return changes, ended, nil
 }
 
-// change switches, from the mode in force to itself, too, which makes the caches cold. All
+// change switches lanes, from the mode in force to itself, too, which makes the caches cold. All
 // locks are held.
-func (s *Lease) change(ctx context.Context, by string, to api.ModeState, report func(string)) (*change, <-chan struct{}) {
+func (s *Lease) change(ctx context.Context, by string, lanes []*Lane, to []api.ModeState, report func(string)) ([]*change, <-chan struct{}) {
 	s.begun = true
-	c := newChange(s.lane, by, to)
-	c.progress = report
-	return c, s.lane.startChange(ctx, []*Lane{s.lane}, []*change{c})
+	changes := make([]*change, len(lanes))
+	for i, l := range lanes {
+		changes[i] = newChange(l, by, to[i])
+		changes[i].progress = report
+	}
+	return changes, s.lane.startChange(ctx, lanes, changes)
 }
 
 // Ended is closed when the span has ended, by whatever.
@@ -205,8 +239,8 @@ func (r *SpanRun) Actual() int { return r.run.workload.Pace().Actual }
 func (s *Lease) Release(ctx context.Context, by string, before Before) error {
 	l := s.lane
 	defer s.cause(nil)
-	if s.span != nil {
-		s.span.End()
+	for _, span := range s.spans {
+		span.End()
 	}
 	err := s.restore(ctx, by, before)
 	unlock := l.lockAll()
@@ -215,7 +249,9 @@ func (s *Lease) Release(ctx context.Context, by string, before Before) error {
 		each.lease, each.nextCorpus = nil, nil
 	}
 	if err == nil && l.open() == nil && s.begun {
-		l.settings.Concurrency = before.Concurrency
+		for _, each := range l.lanes {
+			each.settings.Concurrency = before.Concurrency
+		}
 		if before.Running {
 			l.beginAll(by)
 		}
@@ -228,22 +264,39 @@ func (s *Lease) Release(ctx context.Context, by string, before Before) error {
 	return err
 }
 
-// restore brings the mode back where another one is in force.
+// restore brings the modes back where others are in force.
 func (s *Lease) restore(ctx context.Context, by string, before Before) error {
-	l := s.lane
-	c, ended, err := func() (*change, <-chan struct{}, error) {
-		defer l.lockAll()()
-		if err := s.alive(ctx); err != nil || l.mode == before.Mode {
+	changes, ended, err := func() ([]*change, <-chan struct{}, error) {
+		defer s.lane.lockAll()()
+		if err := s.alive(ctx); err != nil {
 			return nil, nil, err
 		}
-		c, ended := s.change(ctx, by, before.Mode, nil)
-		return c, ended, nil
+		lanes, modes := []*Lane{}, []api.ModeState{}
+		for i, l := range append([]*Lane{s.lane}, s.lane.others()...) {
+			was := before.Mode
+			if i > 0 && i > len(before.Others) {
+				break // kept by a process that had fewer lanes
+			} else if i > 0 {
+				was = before.Others[i-1]
+			}
+			if l.mode != was {
+				lanes, modes = append(lanes, l), append(modes, was)
+			}
+		}
+		if len(lanes) == 0 {
+			return nil, nil, nil
+		}
+		changes, ended := s.change(ctx, by, lanes, modes, nil)
+		return changes, ended, nil
 	}()
-	if c == nil {
+	if err != nil || changes == nil {
 		return err
 	}
 	<-ended
-	return c.err
+	for _, c := range changes {
+		err = cmp.Or(err, c.err)
+	}
+	return err
 }
 
 // Note keeps for the list of events what became of a sweep.
@@ -254,6 +307,9 @@ func (l *Lane) Note(by, text string) {
 
 // Changed calls for a snapshot, which has what the lease's owner says of it.
 func (s *Lease) Changed() { s.lane.notify() }
+
+// Name is that of the lane.
+func (l *Lane) Name() string { return l.opts.Name }
 
 // Told is what is known of the lane's workload, target and deployment, for whoever reports
 // on it.

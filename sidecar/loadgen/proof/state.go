@@ -90,7 +90,7 @@ func (t *Trial) verdict() Verdict {
 		return d.Outcome
 	}
 	n := len(t.Done)
-	if n == 0 || t.Done[n-1].Number%2 == 1 && t.Done[n-1].Spoiled == "" { // in the middle of a pair
+	if n == 0 || t.Done[n-1].Number%2 == 1 && (t.Plan.Together || t.Done[n-1].Spoiled == "") { // in the middle of a pair
 		return Running
 	}
 	if t.used()+t.pairTime() > t.Plan.MaxTime {

@@ -25,6 +25,10 @@ type Plan struct {
 	MaxTime  float64 `json:"max_time"` // seconds, of all spans with their warm-up; no pair is begun that would take longer
 	SLO      api.SLO `json:"slo"`
 	Seed     uint64  `json:"seed,string"` // of the order and of the draws
+	// Together runs the two arms of a pair at the same time, on two targets: the order of a
+	// pair says which of them has which mode. There is no pilot then; the warm-up of the first
+	// pair is one.
+	Together bool `json:"together,omitempty"`
 }
 
 // DefaultPlan compares TTFT p95 for an hour at most, with 5 % as the smallest
@@ -162,38 +166,59 @@ func New(p Plan) (*Trial, error) {
 
 // Next is the span to run; false once the trial is over.
 func (t *Trial) Next() (Span, bool) {
-	s := Span{Attempt: 1, Arm: ArmPilot, Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency, Seconds: t.Plan.Seconds}
-	if n := len(t.Done); n > 0 {
+	number, attempt := 0, 1
+	if t.Plan.Together {
+		number = 1
+	}
+	if len(t.Done) > 0 {
 		if t.verdict().Over() {
 			return Span{}, false
 		}
-		s = t.after(t.Done[n-1], s)
+		number, attempt = t.after(t.Done[len(t.Done)-1])
 	}
-	if s.Number > 0 {
-		s.Arm = t.arm(s.Number)
+	return t.span(number, attempt), true
+}
+
+// Beside is the span that runs at the same time as that of [Trial.Next], on the other target;
+// false where the arms run in turns, or half of a pair has been added.
+func (t *Trial) Beside() (Span, bool) {
+	s, ok := t.Next()
+	if !ok || !t.Plan.Together || s.Number%2 == 0 {
+		return Span{}, false
+	}
+	return t.span(s.Number+1, s.Attempt), true
+}
+
+// span is that of a number.
+func (t *Trial) span(number, attempt int) Span {
+	s := Span{Number: number, Attempt: attempt, Arm: ArmPilot, Concurrency: t.Plan.Concurrency, Midway: t.Plan.Concurrency, Seconds: t.Plan.Seconds}
+	if number > 0 {
+		s.Arm = t.arm(number)
 		s.Seconds, s.WarmUp = max(s.Seconds, planned*t.latency()), t.Plan.Concurrency
 	}
 	s.Mode = t.Plan.A
 	if s.Arm == ArmB || s.Arm == ArmPilot && t.arm(1) == ArmB {
 		s.Mode = t.Plan.B
 	}
-	s.Seed = rand.New(rand.NewPCG(t.Plan.Seed, uint64(pairOf(s.Number)+1))).Uint64()
-	return s, true
+	s.Seed = rand.New(rand.NewPCG(t.Plan.Seed, uint64(pairOf(number)+1))).Uint64()
+	return s
 }
 
-// after says which span follows on another.
-func (t *Trial) after(last Done, s Span) Span {
+// after says which span follows on another, and which attempt that is.
+func (t *Trial) after(last Done) (number, attempt int) {
 	switch {
-	case last.Spoiled == "":
-		s.Number = last.Number + 1
+	case t.Plan.Together && last.Number%2 == 1: // its other half, whatever became of it
+		return last.Number + 1, last.Attempt
+	case t.Plan.Together && last.Attempt == 1 && (last.Spoiled != "" || t.Done[len(t.Done)-2].Spoiled != ""):
+		return last.Number - 1, 2 // what ran at the same time is repeated at the same time
+	case t.Plan.Together || last.Spoiled == "":
+		return last.Number + 1, 1
 	case last.Attempt == 1:
-		s.Number, s.Attempt = last.Number, 2
+		return last.Number, 2
 	case last.Number == 0: // without a pilot, the first span's own latency tells its length
-		s.Number = 1
-	default: // the other arm would have no counterpart
-		s.Number = 2*pairOf(last.Number) + 3
+		return 1, 1
 	}
-	return s
+	return 2*pairOf(last.Number) + 3, 1 // the other arm would have no counterpart
 }
 
 // pairOf is the pair of a span, from 0; −1 is the pilot.
@@ -275,6 +300,9 @@ func (t *Trial) pairs() (all []pair) {
 			continue
 		}
 		p := open[pairOf(d.Number)]
+		if t.Plan.Together && d.Number%2 == 1 {
+			p = pair{} // half of an attempt before is no counterpart
+		}
 		if d.Arm == ArmA {
 			p.a = d
 		} else {

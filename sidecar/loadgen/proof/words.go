@@ -105,10 +105,39 @@ func (r *Report) trialWords() []string {
 		return nil
 	}
 	all := append([]string{r.verdictWords(t)}, r.otherWords(t)...)
+	if words := r.laneWords(); words != "" {
+		all = append(all, words)
+	}
 	if r.Sweep.State == api.SweepRunning && r.Sweep.Progress.Beyond {
 		all = append(all, "As things stand, its time will be over before this is decided.")
 	}
 	return all
+}
+
+// laneWords say how a trial that ran both modes at the same time dealt them out to the two
+// targets; empty: it ran them in turns.
+func (r *Report) laneWords() string {
+	_, b := r.trialNames()
+	pairs, onTwin := 0, 0
+	for _, s := range r.Sweep.Spans {
+		if s.Lane == "" || s.Spoiled != "" || Arm(s.Arm) != ArmB {
+			continue
+		}
+		pairs++
+		if s.Lane == api.TwinLane {
+			onTwin++
+		}
+	}
+	switch {
+	case pairs == 0:
+		return ""
+	case 2*onTwin == pairs:
+		return fmt.Sprintf("Both modes ran at the same time on two targets, each on either of them in %d pairs of %d: what else the targets differ in cancels out.", onTwin, pairs)
+	case onTwin == 0 || onTwin == pairs:
+		return fmt.Sprintf("Both modes ran at the same time on two targets, %s always on the one of lane %s: whatever else the targets differ in is in the difference, too.",
+			b, map[bool]string{true: api.DefaultLane, false: api.TwinLane}[onTwin == 0])
+	}
+	return fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d pairs of %d: what else the targets differ in does not cancel out quite.", b, api.TwinLane, onTwin, pairs)
 }
 
 // otherWords say what the metrics show that do not decide: of the better mode, or of B

@@ -39,6 +39,7 @@ type Catalogue interface {
 type Options struct {
 	Program   string // version of the load generator
 	Lane      *lane.Lane
+	Twin      *lane.Lane // steered as one with Lane; nil: there is none
 	Catalogue Catalogue
 	Store     Store
 	// Lag is how late the load generator was between two times (p95); nil: it is never known.
@@ -159,7 +160,7 @@ func (d *Desk) Sweeps(context.Context) api.SweepList {
 		list.Limits[name] = api.SimulationLimit{Min: l.Min, Max: l.Max, Above: l.Above}
 	}
 	for _, k := range api.SweepKinds {
-		if r, err := complete(api.SweepRequest{Kind: k}, state, settings); err == nil {
+		if r, err := complete(api.SweepRequest{Kind: k}, state, d.twin(), settings); err == nil {
 			list.Defaults = append(list.Defaults, r)
 		}
 	}
@@ -180,7 +181,7 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	if name != api.DefaultLane {
 		return api.Sweep{}, fmt.Errorf("%w: there is no lane %q", api.ErrNotFound, name)
 	}
-	r, err := complete(req, state, d.opts.Catalogue.Settings())
+	r, err := complete(req, state, d.twin(), d.opts.Catalogue.Settings())
 	if err != nil {
 		return api.Sweep{}, err
 	}
@@ -215,6 +216,17 @@ func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepReq
 	d.nudge()
 	return s.view(), nil
 }
+
+// twin is the state of the other lane, nil where there is none.
+func (d *Desk) twin() *api.State {
+	if d.opts.Twin == nil {
+		return nil
+	}
+	return new(d.opts.Twin.State())
+}
+
+// fixed says whether each of the two lanes keeps its mode.
+func (d *Desk) fixed() bool { return fixed(d.opts.Lane.State(), *d.twin()) }
 
 // newID is one that no sweep has, and that sorts by time. The lock is held.
 func (d *Desk) newID(now time.Time) string {

@@ -29,6 +29,7 @@ func newMachine(r api.SweepRequest) (machine, error) {
 		return proof.New(proof.Plan{
 			A: r.Modes[0], B: r.Modes[1], Concurrency: r.Levels[0], Primary: proof.Metric(*r.Primary),
 			Smallest: *r.Smallest, Seconds: *r.Seconds, MaxTime: *r.MaxSeconds, SLO: *r.SLO, Seed: *r.Seed,
+			Together: *r.Together,
 		})
 	case api.SweepLevels:
 		return proof.NewSweep(proof.SweepPlan{

@@ -27,13 +27,22 @@ const (
 	scanned      = 5 // levels that a capacity search begins with
 )
 
-// complete fills in what a request leaves out, by the lane's state and the settings. The error
-// is an *[api.FieldError]; of what the driver cannot switch to, too.
-func complete(r api.SweepRequest, state api.State, settings api.Settings) (api.SweepRequest, error) {
+// complete fills in what a request leaves out, by the lane's state, that of the twin if there is
+// one, and the settings. The error is an *[api.FieldError]; of what the driver cannot switch to, too.
+func complete(r api.SweepRequest, state api.State, twin *api.State, settings api.Settings) (api.SweepRequest, error) {
 	if err := r.Check(); err != nil {
 		return r, err
 	}
 	r.Modes, r.Levels = slices.Clone(r.Modes), slices.Clone(r.Levels)
+	if r.Kind == api.SweepTrial {
+		r.Together = or(r.Together, twin != nil)
+		if *r.Together && twin == nil {
+			return r, api.Refuse("together", true, "false: there is one lane; twin.target.url makes a second one")
+		}
+		if *r.Together {
+			state.Modes = offered(state, *twin)
+		}
+	}
 	if len(r.Modes) == 0 {
 		r.Modes = defaultModes(r.Kind, state)
 	}
@@ -69,6 +78,27 @@ func complete(r api.SweepRequest, state api.State, settings api.Settings) (api.S
 		r.Resolution, r.Seconds, r.MaxSeconds = or(r.Resolution, resolution), or(r.Seconds, trialSeconds), or(r.MaxSeconds, capacityTime)
 	}
 	return r, nil
+}
+
+// offered are the modes that a trial on both lanes at once can compare: those that both can switch
+// to, or those in force where a switch is dear.
+func offered(main, twin api.State) (modes []api.ModeState) {
+	if fixed(main, twin) {
+		return []api.ModeState{modeIn(main), modeIn(twin)}
+	}
+	for _, m := range main.Modes {
+		if slices.Contains(twin.Modes, m) {
+			modes = append(modes, m)
+		}
+	}
+	return modes
+}
+
+// fixed says whether each lane keeps the mode that it has.
+func fixed(main, twin api.State) bool { return dear(main.Driver) || dear(twin.Driver) }
+
+func modeIn(s api.State) api.ModeState {
+	return api.ModeState{Mode: s.Mode, Speculation: s.Speculation}
 }
 
 // dear says whether a change of mode takes a person's hands, or a restart of the engines.

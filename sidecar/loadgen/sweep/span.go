@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -35,6 +36,8 @@ type errSwitch struct{ error }
 // attempt is a span as it is run.
 type attempt struct {
 	sweep    *sweep
+	lane     *lane.Lane
+	place    int // among those that run at the same time
 	span     proof.Span
 	record   *recorder
 	run      *lane.SpanRun
@@ -44,6 +47,9 @@ type attempt struct {
 	actual   float64   // conversations in progress, added up over the seconds that count
 	progress time.Time // of the turns
 	ended    int       // turns, at that time
+
+	spoiled string // once it has been watched
+	until   float64
 }
 
 // outcome is what became of a span.
@@ -54,41 +60,99 @@ type outcome struct {
 	failing bool   // it was spoiled by the target's failures
 }
 
-// measure runs a span to its end. An error is the cause of ctx's end, or an errSwitch: nothing
-// was measured then.
-func (s *sweep) measure(ctx context.Context, lease *lane.Lease, span proof.Span) (*outcome, error) {
+// measure runs spans to their ends, at the same time where there are several: each is on a lane of
+// its own then. An error is the cause of ctx's end, or an errSwitch: nothing was measured then.
+func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Span) ([]*outcome, error) {
 	now := time.Now()
-	a := &attempt{sweep: s, span: span, record: newRecorder(now, span.WarmUp), progress: now}
-	s.show(a.now(api.SpanSwitching, now, nil))
+	all, begin := make([]*attempt, len(spans)), make([]lane.LaneSpan, len(spans))
+	for i, span := range spans {
+		all[i] = &attempt{sweep: s, lane: s.laneOf(span), place: i, span: span, record: newRecorder(now, span.WarmUp), progress: now}
+		begin[i] = lane.LaneSpan{
+			Lane: all[i].lane, Tap: all[i].record,
+			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, Midway: span.Midway},
+		}
+	}
+	switching := func(message string) {
+		for _, a := range all {
+			n := a.now(api.SpanSwitching, now, nil)
+			n.Message = message
+			a.show(n)
+		}
+	}
+	switching("")
 	lost := s.desk.opts.Store.LostTurns()
-	var err error
-	a.run, err = lease.Begin(ctx, s.by(), lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, Midway: span.Midway}, a.record, func(message string) {
-		n := a.now(api.SpanSwitching, now, nil)
-		n.Message = message
-		s.show(n)
-	})
+	runs, err := lease.BeginEach(ctx, s.by(), begin, switching)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		return nil, errSwitch{err}
 	}
-	spoiled, until := a.watch(ctx)
-	a.run.End()
+	var wg sync.WaitGroup
+	for i, a := range all {
+		a.run = runs[i]
+		wg.Go(func() {
+			a.spoiled, a.until = a.watch(ctx)
+			a.run.End()
+		})
+	}
+	wg.Wait()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	s.show(a.now(api.SpanStoring, time.Now(), nil))
+	for _, a := range all {
+		a.show(a.now(api.SpanStoring, time.Now(), nil))
+	}
+	unstored, err := s.flush(ctx, lost)
+	if err != nil {
+		return nil, err
+	}
+	share := time.Since(now).Seconds() / float64(len(all))
+	outcomes := make([]*outcome, len(all))
+	for i, a := range all {
+		r, out := a.result(cmp.Or(unstored, a.spoiled), a.until)
+		r.Elapsed, out.Elapsed = share, share
+		outcomes[i] = &outcome{r, out, a.encodeSeconds(), r.Spoiled != "" && out.Failed > 0 && float64(out.Failed) > tolerableErrors*float64(out.Turns+out.Failed)}
+	}
+	return outcomes, nil
+}
+
+// flush waits for the store to have what was measured. It says how many turns could not be
+// stored, beyond those lost before; empty: none.
+func (s *sweep) flush(ctx context.Context, lost int64) (unstored string, err error) {
 	stored, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
 	if err := s.desk.opts.Store.Flush(stored); err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
 	if n := s.desk.opts.Store.LostTurns() - lost; n > 0 {
-		spoiled = cmp.Or(spoiled, fmt.Sprintf("%d turns could not be stored", n))
+		return fmt.Sprintf("%d turns could not be stored", n), nil
 	}
-	r, out := a.result(spoiled, until)
-	return &outcome{r, out, a.encodeSeconds(), r.Spoiled != "" && out.Failed > 0 && float64(out.Failed) > tolerableErrors*float64(out.Turns+out.Failed)}, nil
+	return "", nil
+}
+
+// laneOf is the lane that a span runs on. Of the two of a pair that run at the same time, the first is on
+// the main lane, so that the modes change lanes as the order of pairs does, unless a change of
+// mode is dear: then each lane keeps its own.
+func (s *sweep) laneOf(span proof.Span) *lane.Lane {
+	twin := s.desk.opts.Twin
+	switch {
+	case !s.together() || twin == nil:
+		return s.lane
+	case s.desk.fixed() && s.request().Modes[0] != s.request().Modes[1]:
+		if modeIn(s.lane.State()) != span.Mode {
+			return twin
+		}
+		return s.lane
+	case span.Number%2 == 0:
+		return twin
+	}
+	return s.lane
+}
+
+func (s *sweep) together() bool {
+	t := s.request().Together
+	return t != nil && *t
 }
 
 // watch follows the span second by second until it has counted for long enough, or is
@@ -129,7 +193,7 @@ func (a *attempt) tick(second float64) bool {
 			if a.span.WarmUpSeconds > 0 {
 				of = &a.span.WarmUpSeconds
 			}
-			a.sweep.show(a.now(api.SpanWarmingUp, cmp.Or(a.run.Began, now), of))
+			a.show(a.now(api.SpanWarmingUp, cmp.Or(a.run.Began, now), of))
 			return false
 		}
 		a.from = second
@@ -139,14 +203,14 @@ func (a *attempt) tick(second float64) bool {
 		return true
 	}
 	a.actual += float64(actual)
-	a.seconds = append(a.seconds, look(now, a.sweep.lane.Cluster()))
+	a.seconds = append(a.seconds, look(now, a.lane.Cluster()))
 	of := a.span.Seconds
 	if !math.IsNaN(latency) {
 		of = max(of, proof.Latencies*latency)
 	}
 	n := a.now(api.SpanCounting, a.record.at(a.from), &of)
 	n.Turns = ok
-	a.sweep.show(n)
+	a.show(n)
 	return false
 }
 
@@ -171,7 +235,7 @@ func (a *attempt) hopeless() string {
 func (a *attempt) now(p api.SweepPhase, since time.Time, of *float64) api.SweepNow {
 	n := api.SweepNow{
 		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Mode: a.span.Mode, Concurrency: a.span.Concurrency,
-		Phase: p, Seconds: max(0, time.Since(since).Seconds()), Of: of,
+		Phase: p, Seconds: max(0, time.Since(since).Seconds()), Of: of, Lane: a.laneName(),
 	}
 	if p == api.SpanWarmingUp {
 		n.WarmingUp = a.record.warmingUp()
@@ -179,11 +243,22 @@ func (a *attempt) now(p api.SweepPhase, since time.Time, of *float64) api.SweepN
 	return n
 }
 
+// laneName is that of the lane, where spans run on several.
+func (a *attempt) laneName() string {
+	if !a.sweep.together() {
+		return ""
+	}
+	return a.lane.Name()
+}
+
+// show shows the span, once a second.
+func (a *attempt) show(n api.SweepNow) { a.sweep.show(a.place, n) }
+
 // result is what became of the span.
 func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {
 	r := proof.Result{Number: a.span.Number, Elapsed: a.record.seconds(time.Now())}
 	out := api.SweepSpan{
-		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Mode: a.span.Mode, Concurrency: a.span.Concurrency,
+		Number: a.span.Number, Attempt: a.span.Attempt, Arm: string(a.span.Arm), Lane: a.laneName(), Mode: a.span.Mode, Concurrency: a.span.Concurrency,
 		Seed: a.span.Seed, Step: a.run.Step, Started: a.run.Began.UTC(), CountedFrom: a.record.at(a.from), Until: a.record.at(until),
 		Elapsed: r.Elapsed, Cold: map[bool]string{true: "emptied", false: "nonce"}[a.run.Emptied],
 	}

@@ -39,7 +39,7 @@ type sweep struct {
 	stop    context.CancelCauseFunc // of the run; nil: none
 	lease   *lane.Lease             // nil: the lane is not taken
 	shown   atomic.Pointer[api.SweepSummary]
-	span    atomic.Pointer[api.SweepNow] // under way
+	now     [2]atomic.Pointer[api.SweepNow] // the spans under way
 }
 
 // read makes a sweep of what was stored.
@@ -116,7 +116,7 @@ func (s *sweep) summary() api.SweepSummary {
 	v := s.doc.Sweep.SweepSummary
 	v.Words = slices.Clone(v.Words)
 	if v.State == api.SweepRunning {
-		v.Progress.Span = s.span.Load()
+		v.Progress.Span, v.Progress.Beside = s.now[0].Load(), s.now[1].Load()
 	}
 	return v
 }
@@ -129,12 +129,12 @@ func (s *sweep) view() api.Sweep {
 	return v
 }
 
-// show shows the span under way, once a second. It takes no lock but the lane's.
-func (s *sweep) show(n api.SweepNow) {
-	s.span.Store(&n)
+// show shows a span under way, once a second. It takes no lock but the lane's.
+func (s *sweep) show(place int, n api.SweepNow) {
+	s.now[place].Store(&n)
 	if old := s.shown.Load(); old != nil {
 		next := *old
-		next.Progress.Span = &n
+		next.Progress.Span, next.Progress.Beside = s.now[0].Load(), s.now[1].Load()
 		s.shown.Store(&next)
 	}
 	if s.lease != nil {
@@ -176,7 +176,7 @@ func (s *sweep) save(ctx context.Context, place int, seconds []byte) error {
 		return err
 	}
 	stored := s.doc
-	stored.Sweep.Progress.Span = nil
+	stored.Sweep.Progress.Span, stored.Sweep.Progress.Beside = nil, nil
 	data, err := json.Marshal(stored)
 	if err != nil {
 		return err
@@ -242,20 +242,28 @@ func (s *sweep) run(ctx context.Context) {
 	s.desk.mu.Unlock()
 	var err error
 	for running && err == nil {
-		span, more := s.next()
-		if !more {
+		spans := s.next()
+		if len(spans) == 0 {
 			break
 		}
-		err = s.step(work, lease, span)
+		err = s.step(work, lease, spans)
 	}
 	s.finish(ctx, lease, err)
 }
 
-// next is what the machine says.
-func (s *sweep) next() (proof.Span, bool) {
+// next is what the machine says: spans that run at the same time; none once there are no more.
+func (s *sweep) next() (spans []proof.Span) {
 	s.desk.mu.Lock()
 	defer s.desk.mu.Unlock()
-	return s.machine.Next()
+	if span, more := s.machine.Next(); more {
+		spans = append(spans, span)
+	}
+	if m, ok := s.machine.(*proof.Trial); ok {
+		if span, more := m.Beside(); more {
+			spans = append(spans, span)
+		}
+	}
+	return spans
 }
 
 // begin has the lane taken, which it is not where the sweep was under way when the process
@@ -288,13 +296,13 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// step runs one span, and keeps what came of it.
-func (s *sweep) step(ctx context.Context, lease *lane.Lease, span proof.Span) error {
+// step runs spans at the same time, and keeps what came of them.
+func (s *sweep) step(ctx context.Context, lease *lane.Lease, spans []proof.Span) error {
 	began := time.Now()
-	var o *outcome
-	for o == nil {
+	var all []*outcome
+	for all == nil {
 		var err error
-		o, err = s.measure(ctx, lease, span)
+		all, err = s.measure(ctx, lease, spans)
 		var cannot errSwitch
 		switch {
 		case errors.As(err, &cannot) && time.Since(began) < switchPatience:
@@ -305,31 +313,48 @@ func (s *sweep) step(ctx context.Context, lease *lane.Lease, span proof.Span) er
 			return err
 		}
 	}
-	return s.keep(ctx, o)
+	return s.keep(ctx, all)
 }
 
-// keep takes in what came of a span, and does not return before it is on the disk: what has been
-// measured is not lost to a disk that is full for a while.
-func (s *sweep) keep(ctx context.Context, o *outcome) error {
+// keep takes in what came of spans that ran at the same time, and does not return before it is on
+// the disk: what has been measured is not lost to a disk that is full for a while.
+func (s *sweep) keep(ctx context.Context, all []*outcome) error {
 	s.desk.mu.Lock()
-	err := s.machine.Add(o.result)
-	if err != nil { // the statistics cannot use it
-		o.result.Spoiled = err.Error()
-		o.span.Spoiled = o.result.Spoiled
-		err = s.machine.Add(o.result)
+	first := len(s.doc.Sweep.Spans)
+	for _, o := range all {
+		err := s.machine.Add(o.result)
+		if err != nil { // the statistics cannot use it
+			o.result.Spoiled = err.Error()
+			o.span.Spoiled = o.result.Spoiled
+			err = s.machine.Add(o.result)
+		}
+		if err != nil {
+			s.desk.mu.Unlock()
+			return fmt.Errorf("a span was not taken: %w", err)
+		}
+		s.doc.Sweep.Spans = append(s.doc.Sweep.Spans, o.span)
 	}
-	if err != nil {
-		s.desk.mu.Unlock()
-		return fmt.Errorf("a span was not taken: %w", err)
-	}
-	s.doc.Sweep.Spans = append(s.doc.Sweep.Spans, o.span)
 	s.renew()
-	place := len(s.doc.Sweep.Spans)
 	s.desk.mu.Unlock()
+	for i, o := range all {
+		if err := s.commit(ctx, first+i+1, o.seconds); err != nil {
+			return err
+		}
+	}
+	for _, o := range all {
+		if o.failing && o.span.Attempt > 1 {
+			return errTarget{fmt.Errorf("the target failed in a span twice: %s; mend it and resume: the sweep goes on without that span", o.span.Spoiled)}
+		}
+	}
+	return nil
+}
+
+// commit saves the sweep with the seconds of the span at a place, and waits for a disk that is full.
+func (s *sweep) commit(ctx context.Context, place int, seconds []byte) error {
 	storing := context.WithoutCancel(ctx)
 	for {
 		s.desk.mu.Lock()
-		err := s.save(storing, place, o.seconds)
+		err := s.save(storing, place, seconds)
 		reason, cause := "", api.SweepCause("")
 		if err != nil {
 			reason, cause = "waiting for the disk: "+err.Error(), api.CauseDisk
@@ -340,16 +365,12 @@ func (s *sweep) keep(ctx context.Context, o *outcome) error {
 		}
 		s.desk.mu.Unlock()
 		if err == nil {
-			break
+			return nil
 		}
 		if err := pause(ctx); err != nil {
 			return err
 		}
 	}
-	if o.failing && o.span.Attempt > 1 {
-		return errTarget{fmt.Errorf("the target failed in a span twice: %s; mend it and resume: the sweep goes on without that span", o.span.Spoiled)}
-	}
-	return nil
 }
 
 // finish says what became of the sweep, and gives the lane back.
@@ -360,7 +381,8 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 	s.desk.mu.Lock()
 	s.stop = nil
 	by, note := s.conclude(lease, err)
-	s.span.Store(nil)
+	s.now[0].Store(nil)
+	s.now[1].Store(nil)
 	s.renew()
 	before := *s.doc.Before
 	s.desk.mu.Unlock()

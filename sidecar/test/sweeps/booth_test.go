@@ -26,9 +26,11 @@ import (
 type booth struct {
 	t       testing.TB
 	cluster *virtual.Cluster
+	second  *virtual.Cluster // of lane twin; nil: there is one lane
 	process *process
 	dir     string
-	stop    func() // of the cluster
+	made    func(virtual.Options) *virtual.Cluster // which runs until the end
+	stop    func()                                 // of the clusters
 
 	workload workload.Settings
 	lag      func(from, to time.Time) (time.Duration, bool)
@@ -68,6 +70,7 @@ func percentile(values []float64, p float64) float64 {
 type process struct {
 	catalogue *lane.Catalogue
 	lane      *lane.Lane
+	twin      *lane.Lane
 	desk      *sweep.Desk
 	store     *store.Store
 	cancel    context.CancelFunc
@@ -82,15 +85,21 @@ func short() workload.Settings {
 	}
 }
 
-func newBooth(t testing.TB, settings workload.Settings) *booth {
+func newBooth(t testing.TB, settings workload.Settings, change ...func(*booth)) *booth {
 	t.Helper()
 	b := &booth{t: t, dir: t.TempDir(), workload: settings}
-	var err error
-	b.cluster, err = virtual.New(virtual.Options{Mode: api.ModeKV, Seed: 1, Restart: 5 * time.Second})
-	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { b.cluster.Run(ctx) })
+	b.made = func(o virtual.Options) *virtual.Cluster {
+		c, err := virtual.New(o)
+		require.NoError(t, err)
+		wg.Go(func() { c.Run(ctx) })
+		return c
+	}
+	b.cluster = b.made(virtual.Options{Mode: api.ModeKV, Seed: 1, Restart: 5 * time.Second})
+	for _, c := range change {
+		c(b)
+	}
 	b.stop = func() {
 		cancel()
 		wg.Wait()
@@ -122,8 +131,17 @@ func (b *booth) begin() {
 		Name: api.DefaultLane, Client: b.cluster, Corpus: texts, Questioner: corpus.BuiltinQuestioner{}, Settings: b.workload, Seed: 7,
 		Driver: b.cluster, Mode: b.cluster.Mode(), LastStep: last, Cluster: func() api.Cluster { return api.Cluster{} },
 	})
+	if b.second != nil {
+		last, err := s.MaxStep(ctx, api.TwinLane)
+		require.NoError(b.t, err)
+		p.twin = lane.New(ctx, p.catalogue, lane.Options{
+			Name: api.TwinLane, Client: b.second, Corpus: texts, Questioner: corpus.BuiltinQuestioner{}, Settings: b.workload, Seed: 7,
+			Driver: b.second, Mode: b.second.Mode(), LastStep: last, Cluster: func() api.Cluster { return api.Cluster{} },
+		})
+		lane.Join(p.lane, p.twin)
+	}
 	view := lane.NewView(p.catalogue)
-	p.desk, err = sweep.Open(ctx, sweep.Options{Program: "test", Lane: p.lane, Catalogue: p.catalogue, Store: disk{s, &b.full}, Log: log, Lag: b.lag})
+	p.desk, err = sweep.Open(ctx, sweep.Options{Program: "test", Lane: p.lane, Twin: p.twin, Catalogue: p.catalogue, Store: disk{s, &b.full}, Log: log, Lag: b.lag})
 	require.NoError(b.t, err)
 	p.wg.Go(func() { view.Run(ctx) })
 	p.wg.Go(func() { p.desk.Run(ctx) })

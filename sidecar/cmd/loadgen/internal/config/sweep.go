@@ -42,6 +42,7 @@ type (
 		Smallest float64       `limit:"smallest" help:"Smallest difference that matters: 0.05 is 5 %, or 5 points of a share. It is the default. The trial ends, too, once it is sure that the difference is smaller."`
 		Span     time.Duration `limit:"span_seconds" help:"How long a span counts, at least. Without it, 1m."`
 		MaxTime  time.Duration `limit:"max_seconds" help:"When the trial ends undecided. Without it, 1h."`
+		Together bool          `negatable:"" help:"Run both modes at the same time, each on one of two lanes; needs a twin. Without it, they do where there is one."`
 		Anew     bool          `help:"Cancel what is unfinished in the data directory instead of going on with it."`
 	}
 	levelsFlags struct {
@@ -119,6 +120,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		modes, s.Anew = t.Modes, t.Anew
 		r.Primary, r.Smallest = when(given("primary"), t.Primary), when(given("smallest"), t.Smallest)
 		r.Seconds, r.MaxSeconds = when(given("span"), t.Span.Seconds()), when(given("max_time"), t.MaxTime.Seconds())
+		r.Together = when(given("together"), t.Together)
 		if general("concurrency") {
 			r.Levels = []int{c.Concurrency}
 		}

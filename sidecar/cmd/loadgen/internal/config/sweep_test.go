@@ -130,8 +130,11 @@ func TestHelpOfCommands(t *testing.T) {
 		require.NotEmpty(t, m.own[command])
 		for _, f := range m.own[command] {
 			name := "  --" + f.flag.Name
-			if f.flag.Value.Flag == nil { // an argument
+			switch {
+			case f.flag.Value.Flag == nil: // an argument
 				name = "  <" + f.flag.Name + ">"
+			case f.flag.Negated || f.flag.Tag.Negatable != "":
+				name = "  --[no-]" + f.flag.Name
 			}
 			require.Contains(t, out.String(), name)
 		}
