@@ -47,7 +47,7 @@ function Shell() {
   return (
     <>
       <Header booth={useBooth()} tools={<button>More</button>} />
-      <Navigation />
+      <Navigation twin={false} />
       <main aria-label={useCurrentPage()?.title ?? 'none'}>
         <PageRoutes />
       </main>

@@ -1,0 +1,3 @@
+export { CautionMark } from './CautionMark';
+export { cautionWord, evidences, nameOfLane, SIDES, sideNames, type SideKey } from './model';
+export { Pairs } from './Pairs';
