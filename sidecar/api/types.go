@@ -394,6 +394,8 @@ type Cluster struct {
 	Spread        *float64       `json:"spread,omitempty"` // max − min in-flight over the workers
 	Skew          *float64       `json:"skew,omitempty"`   // max / mean in-flight over the workers
 	BatchLimit    *float64       `json:"batch_limit,omitempty"`
+	CacheBlocks   *float64       `json:"cache_blocks,omitempty"` // of a worker's KV cache
+	BlockTokens   *float64       `json:"block_tokens,omitempty"` // of a block of it
 	KV            KV             `json:"kv"`
 	Speculation   SpeculativeUse `json:"speculation"`
 	Workers       []Worker       `json:"workers"`               // all; of more than 256 the 8 busiest and the 8 idlest

@@ -1152,6 +1152,10 @@ export interface components {
             /** @description max / mean in-flight over the workers */
             skew?: number;
             batch_limit?: number;
+            /** @description blocks of the KV cache of one worker */
+            cache_blocks?: number;
+            /** @description tokens of a block */
+            block_tokens?: number;
             kv: components["schemas"]["KV"];
             speculation: components["schemas"]["SpeculativeUse"];
             /** @description all; of more than 256 the 8 busiest and the 8 idlest */
@@ -1241,10 +1245,12 @@ export interface components {
         /** @description The newest decisions of a target's router, newest first. */
         DecisionList: {
             decisions: components["schemas"]["RoutingDecision"][];
-            /** @description simulated, or empty where the target does not tell its decisions */
+            /** @description simulated; inferred, where the target does not tell its decisions and our account has them; or empty */
             source: string;
-            /** @description why there are none */
+            /** @description why there are none, or what they are inferred from */
             message?: string;
+            /** @description of inferred decisions under kv: how often our choice was the router's */
+            choices?: components["schemas"]["ShadowChoices"];
         };
         /** @description Why a KV router sent one request where it did. */
         RoutingDecision: {
@@ -1258,6 +1264,10 @@ export interface components {
             block_tokens: number;
             /** @description index in `candidates` */
             chosen: number;
+            /** @description of an inferred decision: the candidate that our account would have chosen */
+            ours?: number;
+            /** @description of an inferred decision: no requests in flight can have turned it round */
+            clear?: boolean;
             candidates: components["schemas"]["RoutingCandidate"][];
         };
         /** @description One worker as the router saw it, the request's own load included. `cost` is overlap weight × `prefill_tokens` / `block_tokens` + `decode_blocks`; the lowest wins under kv. It is told in every mode, so that one sees what kv would have done. */
