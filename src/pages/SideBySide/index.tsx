@@ -131,11 +131,12 @@ function ShowcaseButton({ twin, steer }: { twin: Twin | undefined; steer: Steer 
   const running = twin?.showcase?.state === 'running';
   const { busy } = steer.action;
   return running ? (
-    <Button variant="secondary" icon="times" disabled={busy !== undefined} onClick={steer.end}>
+    <Button key="end" variant="secondary" icon="times" disabled={busy !== undefined} onClick={steer.end}>
       End the showcase
     </Button>
   ) : (
     <Button
+      key="start" // a click that comes too late for End must not begin another one
       icon={busy === 'showcase' ? 'spinner' : 'play'}
       disabled={!twin || busy !== undefined}
       aria-keyshortcuts="C"
