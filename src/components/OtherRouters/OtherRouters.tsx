@@ -120,6 +120,7 @@ function Row({ row: { title, word, figures, accounted }, errors, withheld }: Row
     <tr className={cx(word && styles.marked, withheld && accounted && styles.withheld)}>
       <th scope="row">
         {title} {word && <small>{word}</small>}
+        {withheld && accounted && <small>not to be relied on</small>}
       </th>
       <td>
         {percent(hit_ratio)}
