@@ -5,9 +5,9 @@ import { getBackendSrv, isFetchError } from '@grafana/runtime';
 import { asProblem } from '../client';
 import { PLUGIN_ID } from '../client/grafana';
 import benchmarks from '../panels/benchmarks/plugin.json';
-import routers from '../panels/routers/plugin.json';
 import comparison from '../panels/comparison/plugin.json';
 import controls from '../panels/controls/plugin.json';
+import routers from '../panels/routers/plugin.json';
 import { toProblem } from '../client/problem';
 
 /** What Grafana keeps of the app, readable. The names of the TLS options are those of Grafana's own HTTP options. */

@@ -284,9 +284,9 @@ describe('two routers', () => {
     await press('c');
     expect(client.writes).toHaveBeenLastCalledWith('POST', '/twin/showcase', {});
     expect(await screen.findByText('Turn 2 of 5')).toBeInTheDocument();
+    await press('t');
+    expect(part('TTFT p95')).toBeInTheDocument();
     await press('?');
     expect(screen.getByText('Side by side: starts a showcase')).toBeInTheDocument();
-    await press('{Escape}t');
-    expect(part('TTFT p95')).toBeInTheDocument();
   });
 });
