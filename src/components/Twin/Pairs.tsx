@@ -9,6 +9,7 @@ import { number } from '../../lib/format';
 import { verdicts } from '../../lib/styles';
 import { CautionMark } from './CautionMark';
 import {
+  cautionText,
   differenceWords,
   evidences,
   intervalWords,
@@ -28,7 +29,7 @@ export function Pairs({ twin }: { twin: Twin }) {
   return (
     <div className={styles.all}>
       {caution && (
-        <Alert severity="warning" title={caution} bottomSpacing={0}>
+        <Alert severity="warning" title={cautionText(twin) ?? caution} bottomSpacing={0}>
           {evidences[evidence]}
         </Alert>
       )}
@@ -43,7 +44,7 @@ export function Pairs({ twin }: { twin: Twin }) {
             </caption>
             <thead>
               <tr>
-                <th scope="col">Mean of</th>
+                <th scope="col">Of these turns</th>
                 <th scope="col">{names.a}</th>
                 <th scope="col">{names.b}</th>
                 <th scope="col">Difference</th>
@@ -58,6 +59,11 @@ export function Pairs({ twin }: { twin: Twin }) {
             </tbody>
           </table>
         </div>
+      )}
+      {pairs > 0 && (
+        <p className={styles.note}>
+          Each interval holds for one look: who looks again and again will sometimes see a difference that is none.
+        </p>
       )}
       {!caution && <p className={styles.note}>{evidences[evidence]}</p>}
     </div>

@@ -38,7 +38,7 @@ export function twin(change: Partial<Twin> = {}): Twin {
       }),
     ],
     evidence: 'none',
-    caution: 'The clusters may differ in more than their modes',
+    caution: 'the clusters may differ in more than their modes',
     shared_workers: [],
     ...change,
   };

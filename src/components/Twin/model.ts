@@ -34,6 +34,11 @@ export function cautionWord({ caution, evidence }: Pick<Twin, 'caution' | 'evide
   return caution ? (words[evidence] ?? 'see the caution') : undefined;
 }
 
+/** The caution in full, begun as a sentence; undefined where there is none. */
+export function cautionText({ caution }: Pick<Twin, 'caution'>): string | undefined {
+  return caution ? caution.charAt(0).toUpperCase() + caution.slice(1) : undefined;
+}
+
 /** What is known of the clusters, and so of what a difference may be laid to. */
 export const evidences: Record<TwinEvidence, string> = {
   none: 'Nothing is known yet of what the two clusters differ in besides their modes. To find out, run the same mode on both for a while, or swap the modes half-way.',
@@ -41,7 +46,7 @@ export const evidences: Record<TwinEvidence, string> = {
     'With the same mode on both, the clusters showed no difference of interest. What differs now can be laid to the mode.',
   differ:
     'With the same mode on both, the clusters differed. What differs now is not the mode’s alone: swap the modes half-way to cancel that out.',
-  swapped: 'The figures are those of both arrangements, half and half, so that what the clusters differ in cancels out.',
+  swapped: 'The figures are those of both arrangements, half and half: each column is that of a mode, half of it from either lane, so that what the clusters differ in cancels out.',
   shared:
     'The same workers serve both. The two lanes disturb each other, so that no figure here says what one of them could do alone.',
 };
@@ -55,9 +60,10 @@ interface MetricInfo {
 }
 
 const infos: Record<string, MetricInfo> = {
-  ttft: { name: 'TTFT', format: MS, more: 'slower', less: 'faster' },
-  tpot: { name: 'TPOT', format: MS, more: 'slower', less: 'faster' },
-  latency: { name: 'Latency of a turn', format: SECONDS, more: 'slower', less: 'faster' },
+  ttft: { name: 'TTFT, mean', format: MS, more: 'slower', less: 'faster' },
+  ttft_p95: { name: 'TTFT p95', format: MS, more: 'slower', less: 'faster' },
+  tpot: { name: 'TPOT, mean', format: MS, more: 'slower', less: 'faster' },
+  latency: { name: 'Latency of a turn, mean', format: SECONDS, more: 'slower', less: 'faster' },
   kv_hit_ratio: { name: 'KV hit rate', format: {}, more: 'higher', less: 'lower' },
 };
 

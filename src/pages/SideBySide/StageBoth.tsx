@@ -5,6 +5,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import { Status } from '../../components/Status';
+import { cautionText } from '../../components/Twin';
 import { number } from '../../lib/format';
 import { useKeys } from '../../lib/useKeys';
 import { LANE } from '../lane';
@@ -37,7 +38,7 @@ export default function StageBoth() {
         <span>
           <b>{number(sides.a.lane?.state.concurrency.target)}</b> concurrent conversations, the same on both routers
         </span>
-        {twin?.caution && <span className={styles.caution}>{twin.caution}</span>}
+        {twin?.caution && <span className={styles.caution}>{cautionText(twin)}</span>}
       </div>
       {(failure ?? problem) && (
         <div role="alert" className={styles.trouble}>

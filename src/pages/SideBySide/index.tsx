@@ -6,7 +6,7 @@ import { Alert, Button, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
 import type { Twin } from '../../client';
 import { Section } from '../../components/Section';
-import { Pairs } from '../../components/Twin';
+import { cautionText, Pairs } from '../../components/Twin';
 import { useKeys } from '../../lib/useKeys';
 import { Arrange, ConfirmArrangement } from './Arrange';
 import { Courses } from './Courses';
@@ -78,7 +78,7 @@ function Page({ both }: { both: Both }) {
       >
         <div className={styles.scaled}>
           {twin?.caution && (
-            <Alert severity="warning" title={twin.caution} bottomSpacing={0}>
+            <Alert severity="warning" title={cautionText(twin) ?? ''} bottomSpacing={0}>
               {null}
             </Alert>
           )}
