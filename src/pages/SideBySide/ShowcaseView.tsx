@@ -132,7 +132,12 @@ const getStyles = (theme: GrafanaTheme2) => ({
     fontStyle: 'normal',
     textWrap: 'pretty',
   }),
-  leader: css({ fontSize: '2.4em', lineHeight: 1.2, fontWeight: theme.typography.fontWeightBold }),
+  leader: css({
+    fontSize: '2.4em',
+    lineHeight: 1.2,
+    fontWeight: theme.typography.fontWeightBold,
+    '& span': { fontSize: '0.6em' },
+  }),
   sides: css({
     display: 'grid',
     gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',

@@ -99,7 +99,7 @@ const getStyles = (theme: GrafanaTheme2) => {
   const { met, near, missed } = verdicts(theme);
   const { text, background } = theme.colors;
   return {
-    sides: css({ display: 'grid', gridTemplateColumns: 'repeat(2, minmax(0, 1fr))', gap: '0.8em' }),
+    sides: css({ display: 'grid', gridTemplateColumns: 'repeat(2, minmax(0, 1fr))', gap: '0.8em clamp(0.8em, 2vw, 2.4em)' }),
     side: css({
       display: 'flex',
       flexDirection: 'column',

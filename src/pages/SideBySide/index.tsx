@@ -76,13 +76,15 @@ function Page({ both }: { both: Both }) {
         title="Both routers now"
         info="The same conversations on two targets at the same time. Figures are measured by the load generator over the last 60 seconds, on each lane by itself; the bars are requests in flight, from each cluster’s own metrics."
       >
-        <div className={styles.scaled}>
+        <div className={styles.parts}>
           {twin?.caution && (
             <Alert severity="warning" title={cautionText(twin) ?? ''} bottomSpacing={0}>
               {null}
             </Alert>
           )}
-          <Sides known={known} sides={sides} twin={twin} />
+          <div className={styles.scaled}>
+            <Sides known={known} sides={sides} twin={twin} />
+          </div>
           {shown && <Arrange twin={shown} both={both} steer={steer} />}
         </div>
       </Section>
@@ -161,6 +163,7 @@ function ShowcasePart({ twin }: { twin: Twin | undefined }) {
 
 const getStyles = (theme: GrafanaTheme2) => ({
   page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
+  parts: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
   // All sizes below are multiples of this one, as they are in the stage view.
   scaled: css({
     display: 'flex',
