@@ -359,7 +359,9 @@ describe('panels that Grafana has not loaded', () => {
       await screen.findByText('Grafana has not loaded kvbooth-controls-panel and kvbooth-comparison-panel')
     ).toBeInTheDocument();
     expect(
-      screen.getByText('kvbooth-inference-app,kvbooth-controls-panel,kvbooth-comparison-panel,kvbooth-benchmarks-panel,kvbooth-routers-panel')
+      screen.getByText(
+        'kvbooth-inference-app,kvbooth-controls-panel,kvbooth-comparison-panel,kvbooth-benchmarks-panel,kvbooth-routers-panel'
+      )
     ).toBeInTheDocument();
   });
 

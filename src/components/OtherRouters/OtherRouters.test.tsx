@@ -34,7 +34,9 @@ it('shows every policy beside what was measured, with both errors beside every f
   expect(spread).toHaveTextContent(`3.1${ERRORS}`);
   expect(row(/^KV-aware/)).toHaveTextContent('in force');
   expect(within(row(/^Best possible/)).getAllByRole('cell')[2]).toHaveTextContent(/^—$/);
-  expect(screen.getByRole('list', { name: 'What the figures show' })).toHaveTextContent('The chosen workers held 71.3 %');
+  expect(screen.getByRole('list', { name: 'What the figures show' })).toHaveTextContent(
+    'The chosen workers held 71.3 %'
+  );
   expect(
     screen.getByText(/our choice was the router’s in 99.0 % of the 600 clear turns \(60.0 % of the last 1,000 turns/)
   ).toHaveTextContent('Of all these turns it was the router’s in 90.0 %; 4.0 % were ties.');
@@ -52,7 +54,9 @@ it('says why figures are withheld, and greys them out, not what was measured', a
 it('says what a source costs, and what could not be followed or is not known', async () => {
   const { answers_reused: _, cache_error: __, choices: ___, ...rest } = shadow({ lost: 7 });
   await show({ ...rest, source: 'text', message: 'hit rates may be off by about a point more' });
-  expect(screen.getByText(/Blocks are cut from the text/)).toHaveTextContent('Hit rates may be off by about a point more.');
+  expect(screen.getByText(/Blocks are cut from the text/)).toHaveTextContent(
+    'Hit rates may be off by about a point more.'
+  );
   expect(screen.getByRole('table')).toHaveTextContent('7 more could not be followed');
   expect(screen.getByRole('table')).toHaveTextContent('whether answers are found again in the cache is not known yet');
   expect(within(row(/^Round-robin/)).getAllByRole('cell')[0]).toHaveTextContent('caches not checked');

@@ -98,9 +98,7 @@ export function ShadowView({ shadow }: { shadow: Shadow }) {
         {[sourceWords(shadow), ...errorSentences(shadow)].map((words) => (
           <li key={words}>{words}</li>
         ))}
-        <li>
-          It tells hits and balance, not latency: other answers at other times would have changed what came next.
-        </li>
+        <li>It tells hits and balance, not latency: other answers at other times would have changed what came next.</li>
       </ul>
     </div>
   );

@@ -36,7 +36,8 @@ export function points(ratio: number): string {
 export function errorWords({ cache_error, choices }: Shadow): string {
   return [
     `caches ${cache_error === undefined ? 'not checked' : points(cache_error)}`,
-    choices && `choices ${choices.clear > 0 ? `${percent(choices.clear_agreed / choices.clear)} alike` : 'not checked'}`,
+    choices &&
+      `choices ${choices.clear > 0 ? `${percent(choices.clear_agreed / choices.clear)} alike` : 'not checked'}`,
   ]
     .filter(Boolean)
     .join(', ');

@@ -46,7 +46,8 @@ export const evidences: Record<TwinEvidence, string> = {
     'With the same mode on both, the clusters showed no difference of interest. What differs now can be laid to the mode.',
   differ:
     'With the same mode on both, the clusters differed. What differs now is not the mode’s alone: swap the modes half-way to cancel that out.',
-  swapped: 'The figures are those of both arrangements, half and half: each column is that of a mode, half of it from either lane, so that what the clusters differ in cancels out.',
+  swapped:
+    'The figures are those of both arrangements, half and half: each column is that of a mode, half of it from either lane, so that what the clusters differ in cancels out.',
   shared:
     'The same workers serve both. The two lanes disturb each other, so that no figure here says what one of them could do alone.',
 };

@@ -95,7 +95,9 @@ describe('two routers', () => {
 
   it('are compared turn by turn in words', async () => {
     await show();
-    const table = within(screen.getByRole('table', { name: /^400 pairs of turns that ended well on both; 12 without/ }));
+    const table = within(
+      screen.getByRole('table', { name: /^400 pairs of turns that ended well on both; 12 without/ })
+    );
     expect(table.getByRole('row', { name: /^TTFT/ })).toHaveTextContent(
       /200 ms.*320 ms.*Round-robin is 120 ms slower\..*\+100 ms to \+140 ms.*Helps: each pair is worth 2\.0 unpaired/
     );

@@ -99,7 +99,11 @@ const getStyles = (theme: GrafanaTheme2) => {
   const { met, near, missed } = verdicts(theme);
   const { text, background } = theme.colors;
   return {
-    sides: css({ display: 'grid', gridTemplateColumns: 'repeat(2, minmax(0, 1fr))', gap: '0.8em clamp(0.8em, 2vw, 2.4em)' }),
+    sides: css({
+      display: 'grid',
+      gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
+      gap: '0.8em clamp(0.8em, 2vw, 2.4em)',
+    }),
     side: css({
       display: 'flex',
       flexDirection: 'column',
@@ -107,6 +111,11 @@ const getStyles = (theme: GrafanaTheme2) => {
       minWidth: 0,
       fontVariantNumeric: 'tabular-nums',
       '& > section': { padding: '0.8em 0 0', background: 'none' },
+      // Half a phone is too narrow for a worker's name beside its bar.
+      '@media (max-width: 600px)': {
+        '& li': { gridTemplateColumns: '1fr auto', gap: '0 0.6em' },
+        '& li > span:first-of-type': { gridColumn: '1 / -1' },
+      },
     }),
     title: css({
       fontSize: '3.6em',

@@ -109,7 +109,11 @@ function Page({ both }: { both: Both }) {
         title="Turn by turn"
         info="Turn n of conversation k on one lane beside the same turn on the other. What conversations differ in cancels out, as far as both lanes still answer alike; the pairing column says how far that is."
       >
-        {shown ? <Pairs twin={shown} /> : <p>{problem ? 'Nothing is known of the pairs now.' : 'Waiting for pairs…'}</p>}
+        {shown ? (
+          <Pairs twin={shown} />
+        ) : (
+          <p>{problem ? 'Nothing is known of the pairs now.' : 'Waiting for pairs…'}</p>
+        )}
       </Section>
       <ConfirmArrangement steer={steer} />
     </div>

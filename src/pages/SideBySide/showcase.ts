@@ -55,9 +55,7 @@ export function tally(twin: Pick<Twin, 'a' | 'b'>, { results }: Showcase): strin
     return undefined;
   }
   const wins = (lane: string) => decided.filter(({ first }) => first === lane).length;
-  return [twin.a.lane, twin.b.lane]
-    .map((lane) => `${nameOfLane(twin, lane)} first ${times(wins(lane))}`)
-    .join(', ');
+  return [twin.a.lane, twin.b.lane].map((lane) => `${nameOfLane(twin, lane)} first ${times(wins(lane))}`).join(', ');
 }
 
 function times(n: number): string {
