@@ -62,14 +62,16 @@ export default function StageBoth() {
 }
 
 const getStyles = (theme: GrafanaTheme2) => {
-  const part = { padding: '0.8em 1.4em', borderRadius: '0.5em', background: theme.colors.background.primary };
+  // Two routers and a showcase have to fit where the other view has one router.
+  const fontSize = 'max(10px, 0.6em)';
+  const part = { fontSize, padding: '0.8em 1.4em', borderRadius: '0.5em', background: theme.colors.background.primary };
   return {
     head: css({
       display: 'flex',
       flexWrap: 'wrap',
       alignItems: 'baseline',
       gap: '0 1.4em',
-      fontSize: '2em',
+      fontSize: '1.4em',
       color: theme.colors.text.secondary,
       fontVariantNumeric: 'tabular-nums',
       '& b': { fontSize: '1.6em', color: theme.colors.text.primary },
