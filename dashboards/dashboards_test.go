@@ -27,7 +27,7 @@ const (
 	sourceUID   = "kvbooth-prometheus"
 )
 
-var files = []string{"booth.json", "gtc-demo.json", "benchmarks.json"}
+var files = []string{"booth.json", "gtc-demo.json", "benchmarks.json", "routers.json"}
 
 // ofWorkload are those that show a workload, whoever steers it.
 var ofWorkload = files[:2]
@@ -357,7 +357,7 @@ func TestHistoryOfWorkers(t *testing.T) {
 }
 
 func TestStructure(t *testing.T) {
-	want := map[string]string{"booth.json": "kvbooth-booth", "gtc-demo.json": "gtc-demo", "benchmarks.json": "kvbooth-benchmarks"}
+	want := map[string]string{"booth.json": "kvbooth-booth", "gtc-demo.json": "gtc-demo", "benchmarks.json": "kvbooth-benchmarks", "routers.json": "kvbooth-routers"}
 	for _, file := range files {
 		d := load(t, file)
 		assert.Nil(t, d.ID, "the id is each Grafana's own")
@@ -434,6 +434,58 @@ func TestBenchmarks(t *testing.T) {
 	require.GreaterOrEqual(t, i, 0)
 	assert.Equal(t, "textbox", d.Templating.List[i].Type)
 	assert.Empty(t, d.Templating.List[i].Current.Value)
+}
+
+// The dashboard of routers shows every lane by its label, with no choice of one, and the
+// account of other routers for one lane.
+func TestRouters(t *testing.T) {
+	d := load(t, "routers.json")
+	assert.Equal(t, "Routers", d.Title)
+	var parts []string
+	byLane := 0
+	for _, p := range d.Panels {
+		if p.Type == "kvbooth-routers-panel" {
+			assert.Equal(t, "$lane", p.Options.Lane)
+			parts = append(parts, p.Options.Part)
+		}
+		if !strings.HasSuffix(p.Title, "by lane") {
+			continue
+		}
+		byLane++
+		assert.Equal(t, "{{lane}}", p.Targets[0].LegendFormat, p.Title)
+		assert.NotContains(t, p.Targets[0].Expr, "$lane", p.Title)
+	}
+	assert.Equal(t, []string{"pairs", "shadow"}, parts)
+	assert.Equal(t, 4, byLane)
+	asked := ""
+	for _, q := range queries(t) {
+		asked += q.expr + "\n"
+	}
+	for _, metric := range []string{"hit_ratio", "prefill_tokens_total", "inflight_spread"} {
+		assert.Contains(t, asked, `loadgen_shadow_`+metric+`{lane="main"}`)
+	}
+}
+
+// Whatever is per lane is asked of the lane that is chosen, or of every lane by its
+// label: with two lanes a figure of neither is shown as one's.
+func TestQueriesNameTheirLane(t *testing.T) {
+	for _, file := range files {
+		d := load(t, file)
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				if !strings.Contains(q.Expr, "loadgen_") {
+					continue
+				}
+				parser.Inspect(parse(t, variables.Replace(q.Expr)), func(n parser.Node, _ []parser.Node) error {
+					if s, ok := n.(*parser.VectorSelector); ok && strings.HasPrefix(s.Name, "loadgen_") && !strings.HasPrefix(s.Name, "loadgen_client_") {
+						named := slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "lane" })
+						assert.True(t, named, "%s: %s: %s names no lane", d.UID, p.Title, s)
+					}
+					return nil
+				})
+			}
+		}
+	}
 }
 
 func checkPanels(t *testing.T, d dashboard) {

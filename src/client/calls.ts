@@ -12,6 +12,7 @@ import type {
   ModeRequest,
   Settings,
   SettingsPatch,
+  Shadow,
   SimulationList,
   SimulationRequest,
   SimulationResult,
@@ -25,6 +26,8 @@ import type {
   SweepList,
   SweepRequest,
   SweepState,
+  Twin,
+  TwinArrangement,
   WorkloadPatch,
 } from './types';
 
@@ -179,6 +182,31 @@ export function readSimulation(client: Client, id: string): Promise<SimulationRe
 /** Ends the computing of a simulation. */
 export async function cancelSimulation(client: Client, id: string): Promise<void> {
   await client.write('DELETE', `/simulations/${encodeURIComponent(id)}`, undefined);
+}
+
+/** What other routers would have hit on a lane's traffic. */
+export function readShadow(client: Client, lane: string): Promise<Shadow> {
+  return client.get(lanePath('/shadow', lane));
+}
+
+/** The two lanes that run the same conversations; a problem of status 404 where there is one lane. */
+export function readTwin(client: Client): Promise<Twin> {
+  return client.get('/twin');
+}
+
+/** Deals the modes out to the two lanes in another way: they are switched, and pairs are counted anew. */
+export function arrangeTwin(client: Client, arranged: TwinArrangement): Promise<Twin> {
+  return client.write('PATCH', '/twin', { arranged });
+}
+
+/** Sends one conversation to both lanes, turn by turn and outside all statistics. */
+export function startShowcase(client: Client): Promise<Twin> {
+  return client.write('POST', '/twin/showcase', {});
+}
+
+/** Ends the showcase under way. */
+export function stopShowcase(client: Client): Promise<Twin> {
+  return client.write('DELETE', '/twin/showcase', undefined);
 }
 
 /** What can be asked of trials, sweeps and capacity searches, and what has been. */

@@ -10,3 +10,4 @@ export { asProblem, Problem } from './problem';
 export type * from './types';
 export { BASELINES_EVERY, useBaselines, useRenewBaselines } from './useBaselines';
 export { type Polled, usePolled } from './usePolled';
+export { SHOWCASE_EVERY, TWIN_EVERY, useTwin, useTwinTold } from './useTwin';

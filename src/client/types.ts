@@ -145,6 +145,31 @@ export type Crossing = Schemas['Crossing'];
 /** Makes a baseline of a sweep's rows. */
 export type SweepBaselineRequest = Schemas['SweepBaselineRequest'];
 
+/** Two lanes that run the same conversations, compared turn by turn: differences are those of b less a. */
+export type Twin = Schemas['Twin'];
+/** One of the two lanes. */
+export type TwinSide = Schemas['TwinSide'];
+/** How the modes are dealt out to the two lanes. */
+export type TwinArrangement = Schemas['TwinArrangement'];
+/** Whether a difference between the lanes can be laid to the mode. */
+export type TwinEvidence = Schemas['TwinEvidence'];
+/** A metric of the turns that ended well on both lanes. */
+export type PairedMetric = Schemas['PairedMetric'];
+/** One conversation for the eye, sent to both lanes turn by turn. */
+export type Showcase = Schemas['Showcase'];
+/** The answer of one lane to the showcase's turn under way. */
+export type ShowcaseSide = Schemas['ShowcaseSide'];
+/** Who was first with a turn of the showcase. */
+export type ShowcaseResult = Schemas['ShowcaseResult'];
+/** What other routers would have hit on a lane's traffic. */
+export type Shadow = Schemas['Shadow'];
+/** What can be said of a policy: hits and balance, not latency. */
+export type ShadowFigures = Schemas['ShadowFigures'];
+/** A way to choose workers, and what it would have done. */
+export type ShadowPolicy = Schemas['ShadowPolicy'];
+/** How often our account of the router chose the worker that the router chose. */
+export type ShadowChoices = Schemas['ShadowChoices'];
+
 /** Who looks at the screen, and what they may do. */
 export interface Me {
   login: string;

@@ -75,6 +75,7 @@ beforeEach(() => {
   answer('GET /api/plugins/kvbooth-controls-panel/settings', {});
   answer('GET /api/plugins/kvbooth-comparison-panel/settings', {});
   answer('GET /api/plugins/kvbooth-benchmarks-panel/settings', {});
+  answer('GET /api/plugins/kvbooth-routers-panel/settings', {});
   answer('GET /health', { status: 'OK', message: 'Load generator 1.0 answers.' });
   answer('GET /resources/settings', settings());
   answer('GET /resources/baselines', { baselines: [{ name: 'h200', title: '3 × H200', rows: [] }] });
@@ -358,7 +359,9 @@ describe('panels that Grafana has not loaded', () => {
       await screen.findByText('Grafana has not loaded kvbooth-controls-panel and kvbooth-comparison-panel')
     ).toBeInTheDocument();
     expect(
-      screen.getByText('kvbooth-inference-app,kvbooth-controls-panel,kvbooth-comparison-panel,kvbooth-benchmarks-panel')
+      screen.getByText(
+        'kvbooth-inference-app,kvbooth-controls-panel,kvbooth-comparison-panel,kvbooth-benchmarks-panel,kvbooth-routers-panel'
+      )
     ).toBeInTheDocument();
   });
 

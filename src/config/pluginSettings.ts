@@ -7,6 +7,7 @@ import { PLUGIN_ID } from '../client/grafana';
 import benchmarks from '../panels/benchmarks/plugin.json';
 import comparison from '../panels/comparison/plugin.json';
 import controls from '../panels/controls/plugin.json';
+import routers from '../panels/routers/plugin.json';
 import { toProblem } from '../client/problem';
 
 /** What Grafana keeps of the app, readable. The names of the TLS options are those of Grafana's own HTTP options. */
@@ -92,7 +93,7 @@ export async function testConnection(): Promise<Health> {
 }
 
 /** The plugins that the app consists of, each of which a Grafana that allow-lists unsigned plugins has to allow. */
-export const PLUGIN_IDS = [PLUGIN_ID, controls.id, comparison.id, benchmarks.id];
+export const PLUGIN_IDS = [PLUGIN_ID, controls.id, comparison.id, benchmarks.id, routers.id];
 
 /**
  * The ids of the app's panels that Grafana has not loaded, and shows blank. It knows nothing of them, or says that

@@ -1,14 +1,16 @@
 import React, { useEffect, type PropsWithChildren } from 'react';
 import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
+import { locationUtil, type GrafanaTheme2 } from '@grafana/data';
 import { PluginPage, useChromeHeaderHeight } from '@grafana/runtime';
-import { Portal, useStyles2 } from '@grafana/ui';
+import { LinkButton, Portal, useStyles2 } from '@grafana/ui';
 
 import { ClientProvider, useMe } from '../client';
 import { grafanaClient, PLUGIN_ID } from '../client/grafana';
 import { Troubles } from '../components/Status';
-import { PageBase } from '../pages/navigation';
+import { hasTwin } from '../pages/lane';
+import { PageBase, usePagePath } from '../pages/navigation';
+import { pages } from '../pages/registry';
 import { PageRoutes, Present, StartStop, ViewTools, useBooth, useCurrentPage, useStageKey } from '../pages/Shell';
 import { FirstRun } from './Configured';
 
@@ -46,7 +48,7 @@ function Layout() {
     );
   }
   // Grafana's breadcrumbs and the browser's title name a page that is in its menu, and no other one.
-  const unnamed = page && (page.path === '' || page.nested);
+  const unnamed = page && (page.path === '' || page.nested || page.twin);
   return (
     <PluginPage
       pageNav={unnamed ? { text: page.title } : undefined}
@@ -56,6 +58,7 @@ function Layout() {
         <div className={styles.actions}>
           <Present live={live} />
           <StartStop live={live} />
+          {hasTwin(live) && !page?.twin && <ToBoth />}
           <ViewTools />
         </div>
       }
@@ -66,6 +69,17 @@ function Layout() {
       </div>
     </PluginPage>
   );
+}
+
+/** The way to the page of two routers, which Grafana's menu cannot have only where there are two. */
+function ToBoth() {
+  const page = pages.find(({ twin }) => twin);
+  const address = usePagePath()(page?.path ?? '');
+  return page ? (
+    <LinkButton variant="secondary" icon={page.icon} href={locationUtil.assureBaseUrl(address)}>
+      {page.title}
+    </LinkButton>
+  ) : null;
 }
 
 /**

@@ -1,5 +1,10 @@
 import type { LaneSnapshot, Live, Settings } from '../client';
 
+/** The same moment of another lane: every snapshot has all of them. */
+export function ofLane({ state }: Live, name: string): Live {
+  return { state, lane: state.status === 'live' ? state.snapshot.lanes.find((l) => l.name === name) : undefined };
+}
+
 /** A lane as it is, or as it was when it was last seen. */
 export interface Known {
   lane: LaneSnapshot;

@@ -11,6 +11,8 @@ export interface Page {
   icon: IconName;
   /** Whether it is reached from another page only, and not from the navigation. */
   nested?: boolean;
+  /** Whether the navigation has it only where a second lane runs the same conversations. */
+  twin?: boolean;
   /** Whether it has the whole screen, without what is above and beside the other pages. */
   bare?: boolean;
   /** Its content, which is loaded when it is first opened. */
@@ -20,6 +22,14 @@ export interface Page {
 /** All pages, in the order of the navigation. */
 export const pages: Page[] = [
   { id: 'dashboard', path: '', title: 'Dashboard', icon: 'apps', load: () => import('./Dashboard') },
+  {
+    id: 'side-by-side',
+    path: 'side-by-side',
+    title: 'Side by side',
+    icon: 'columns',
+    twin: true,
+    load: () => import('./SideBySide'),
+  },
   {
     id: 'conversations',
     path: 'conversations',

@@ -1,11 +1,12 @@
 import React from 'react';
 import { render, screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
-import { of } from 'rxjs';
+import { of, throwError } from 'rxjs';
 
 import { LiveChannelEventType, standardEditorsRegistry, type PanelProps } from '@grafana/data';
 import { getBackendSrv, getGrafanaLiveSrv, locationService } from '@grafana/runtime';
 
+import { shadow } from '../components/OtherRouters/fixtures';
 import { sweep } from '../components/SweepResult/fixtures';
 import { admin, comparison, snapshot, viewer } from '../test/fixtures';
 import { answered } from '../test/settled';
@@ -17,6 +18,8 @@ import { plugin as comparisonPlugin } from './comparison/module';
 import { ControlsPanel, type ControlsOptions } from './controls/ControlsPanel';
 import { plugin as controlsPlugin } from './controls/module';
 import { laneOf } from './lane';
+import { plugin as routersPlugin } from './routers/module';
+import { RoutersPanel, type RoutersOptions } from './routers/RoutersPanel';
 
 jest.mock('@grafana/runtime', () => ({
   ...jest.requireActual('@grafana/runtime'),
@@ -76,6 +79,20 @@ describe('the panels', () => {
     expect(locationService.getSearch().get('var-sweep')).toBe('s2');
   });
 
+  it('show what is known of other routers on the lane that the dashboard means, and two lanes turn by turn', async () => {
+    const fetch = ({ url }: { url: string }) => {
+      const path = url.split('/resources')[1];
+      return path === '/twin'
+        ? throwError(() => ({ status: 404, data: { detail: 'there is one lane' }, config: { url } }))
+        : of({ data: path === '/me' ? admin : shadow() });
+    };
+    jest.mocked(getBackendSrv).mockReturnValue({ fetch } as never);
+    const { rerender } = render(<RoutersPanel {...props<RoutersOptions>({ lane: '$lane' })} />);
+    expect(await screen.findByRole('row', { name: /^Round-robin/ })).toHaveTextContent('31.0 %');
+    rerender(<RoutersPanel {...props<RoutersOptions>({ part: 'pairs' })} />);
+    expect(await screen.findByText('There is one lane.')).toBeInTheDocument();
+  });
+
   it('say what is to be done where nobody has configured the app yet', async () => {
     const fetch = () => of({ data: { ...viewer, configured: false } });
     jest.mocked(getBackendSrv).mockReturnValue({ fetch } as never);
@@ -83,6 +100,7 @@ describe('the panels', () => {
       <ControlsPanel key="1" {...props({})} />,
       <ComparisonPanel key="2" {...props({})} />,
       <BenchmarksPanel key="3" {...props({})} />,
+      <RoutersPanel key="4" {...props({})} />,
     ]) {
       const { unmount } = render(panel);
       expect(await screen.findByText(/^Ask an administrator of this Grafana to enter/)).toBeInTheDocument();
@@ -106,6 +124,7 @@ describe('the options', () => {
 
   it('have their defaults', () => {
     expect(controlsPlugin.defaults).toEqual({ lane: 'main' });
+    expect(routersPlugin.defaults).toEqual({ lane: 'main', part: 'shadow' });
     expect(benchmarksPlugin.defaults).toEqual({ lane: 'main', sweep: '', part: 'verdict' });
     expect(comparisonPlugin.defaults).toEqual({
       lane: 'main',

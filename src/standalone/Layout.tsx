@@ -6,6 +6,7 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import { Troubles } from '../components/Status';
+import { hasTwin } from '../pages/lane';
 import { pages } from '../pages/registry';
 import { Header, Navigation, PageRoutes, useBooth, useCurrentPage, useStageKey } from '../pages/Shell';
 import { vendors } from '../vendor';
@@ -33,7 +34,7 @@ export function Layout({ access }: { access: Access }) {
         Skip to content
       </a>
       <Header booth={booth} tools={<Tools access={access} />} />
-      <Navigation />
+      <Navigation twin={hasTwin(booth.live)} />
       <div className={styles.troubles}>
         <Troubles live={booth.live} />
       </div>

@@ -13,7 +13,7 @@ test('the app is enabled by its provisioning, and brings its dashboards', async 
   expect(settings.enabled).toBe(true);
   expect(settings.jsonData.sidecarUrl).toBe(env.loadgen);
   const found = await ask('/api/search?type=dash-db');
-  expect(found.map(({ uid }) => uid).sort()).toEqual(['gtc-demo', 'kvbooth-benchmarks', 'kvbooth-booth']);
+  expect(found.map(({ uid }) => uid).sort()).toEqual(['gtc-demo', 'kvbooth-benchmarks', 'kvbooth-booth', 'kvbooth-routers']);
 });
 
 test('booth: a dash in every card before Start, a number in each after the first turn', async ({ visit }) => {

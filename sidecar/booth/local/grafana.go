@@ -138,7 +138,7 @@ func numbers(version string) []int {
 const AppID = "kvbooth-inference-app"
 
 // AppIDs are the ids of the app and of the panels inside it, none of which is signed.
-var AppIDs = []string{AppID, "kvbooth-controls-panel", "kvbooth-comparison-panel", "kvbooth-benchmarks-panel"}
+var AppIDs = []string{AppID, "kvbooth-controls-panel", "kvbooth-comparison-panel", "kvbooth-benchmarks-panel", "kvbooth-routers-panel"}
 
 // DataSourceUID is the uid of the data source in the project's provisioning. A Grafana
 // that has a Prometheus of its own has another one.

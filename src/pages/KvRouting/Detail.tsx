@@ -13,6 +13,7 @@ export const Detail = memo(function Detail({ decision }: { decision: Decision })
   const styles = useStyles2(getStyles);
   const { conversation, turn } = requestOf(decision);
   const weight = overlapWeight(decision);
+  const inferred = decision.ours !== undefined;
   const most = (of: (c: Candidate) => number) => Math.max(1, ...decision.candidates.map(of));
   const scale = { decode: most((c) => c.decode_blocks), cost: most((c) => c.cost) };
   return (
@@ -23,7 +24,9 @@ export const Detail = memo(function Detail({ decision }: { decision: Decision })
       <p className={styles.verdict}>{verdict(decision)}</p>
       <div className={styles.scroll} tabIndex={0} role="group" aria-label="The workers of this decision">
         <table className={styles.table}>
-          <caption className={styles.caption}>Every worker as the router saw it</caption>
+          <caption className={styles.caption}>
+            {inferred ? 'Every worker as our account has it: inferred' : 'Every worker as the router saw it'}
+          </caption>
           <thead>
             <tr>
               <th scope="col">Worker</th>
@@ -37,7 +40,7 @@ export const Detail = memo(function Detail({ decision }: { decision: Decision })
               <tr key={c.worker} className={cx(i === decision.chosen && styles.chosen)}>
                 <th scope="row">
                   {c.name}
-                  <small>{i === decision.chosen ? 'chosen' : ''}</small>
+                  <small>{choiceWords(decision, i)}</small>
                 </th>
                 <td>
                   <Bar share={heldTokens(decision, c) / decision.prompt_tokens} />
@@ -60,13 +63,27 @@ export const Detail = memo(function Detail({ decision }: { decision: Decision })
       <p className={styles.note}>
         <b>cost = overlap weight × prefill tokens / block tokens + decode blocks.</b> A block is{' '}
         {number(decision.block_tokens)} tokens. Prefill tokens are what the worker would have to compute, with the
-        prompts that it has not finished yet. The overlap weight{' '}
-        {weight === undefined ? 'cannot be worked out here' : `${weight} is derived`}: the API does not tell it, the
-        costs do.
+        prompts that it has not finished yet.{' '}
+        {inferred ? (
+          'All of it is inferred: the router does not tell its costs. The overlap weight is the one that Dynamo’s router has unless it is set.'
+        ) : (
+          <>
+            The overlap weight {weight === undefined ? 'cannot be worked out here' : `${weight} is derived`}: the API
+            does not tell it, the costs do.
+          </>
+        )}
       </p>
     </div>
   );
 });
+
+/** Who chose a worker: the router, or our account where it would have chosen otherwise. */
+function choiceWords({ chosen, ours }: Decision, i: number): string {
+  if (i === chosen) {
+    return 'chosen';
+  }
+  return i === ours ? 'our choice' : '';
+}
 
 /** The formula with a worker's numbers. */
 function filledIn(c: Candidate, blockTokens: number, weight: number | undefined): string {

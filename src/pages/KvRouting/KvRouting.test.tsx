@@ -5,6 +5,7 @@ import userEvent from '@testing-library/user-event';
 
 import { ClientProvider, Problem, type DecisionList } from '../../client';
 import { laneChange } from '../../components/Diagram/fixtures';
+import { shadow } from '../../components/OtherRouters/fixtures';
 import { violations } from '../../test/axe';
 import { FakeClient, type LaneChange } from '../../test/fixtures';
 import { answered, settled } from '../../test/settled';
@@ -33,6 +34,9 @@ function answer(client: FakeClient, { decisions = told, active = [grown], detail
   client.reads.mockImplementation((path) => {
     if (path.startsWith('/decisions')) {
       return give(decisions);
+    }
+    if (path.startsWith('/shadow')) {
+      return give({ ...shadow(), source: 'none', message: 'shadow.enabled is false' });
     }
     return path.startsWith('/conversations?') ? give({ conversations: active }) : give(detail);
   });
@@ -122,6 +126,41 @@ describe('the decisions', () => {
   it('are waited for where the cluster has not made one yet', async () => {
     await show({ decisions: { source: 'simulated', decisions: [] } });
     expect(await screen.findByText(/has not decided on any request yet/)).toBeInTheDocument();
+  });
+});
+
+describe('inferred decisions', () => {
+  const inferred = (change: Partial<DecisionList> = {}): DecisionList => ({
+    source: 'inferred',
+    message: 'inferred: the costs are those of our own account',
+    choices: { turns: 1000, agreed: 900, ties: 40, clear: 600, clear_agreed: 594 },
+    decisions: [decision({ seconds: 3, ours: 1, clear: true }), decision({ seconds: 2, ours: 0, clear: false })],
+    ...change,
+  });
+
+  it('say so, and how often our choice is the router’s, with coverage, ties and raw agreement', async () => {
+    const { container } = await show({ decisions: inferred() });
+    expect(await screen.findByRole('table', { name: 'Every worker as our account has it: inferred' })).toBeVisible();
+    expect(screen.getByText('Inferred')).toBeInTheDocument();
+    expect(screen.getByText('Inferred: the costs are those of our own account.')).toBeInTheDocument();
+    expect(screen.getByText(/our choice was the router’s in 99.0 % of the 600 clear turns/)).toHaveTextContent(
+      '60.0 % of the last 1,000 turns are clear'
+    );
+    expect(screen.getByText(/^The router chose worker-1, and so would our account. The margin is clear/)).toBeVisible();
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('show our choice beside the router’s where they differ', async () => {
+    await show({ decisions: inferred({ decisions: [decision({ ours: 0 })] }) });
+    expect(await screen.findByText(/^The router chose worker-1; our account would have chosen worker-0/)).toBeVisible();
+    expect(screen.getByRole('rowheader', { name: 'worker-0 our choice' })).toBeInTheDocument();
+  });
+
+  it('have no agreement where costs do not choose', async () => {
+    const decisions = [decision({ mode: 'round_robin', pinned: true, ours: 1 })];
+    await show({ decisions: inferred({ choices: undefined, decisions }) });
+    expect(await screen.findByText(/It is counted under KV-aware routing alone/)).toBeInTheDocument();
+    expect(screen.getByText(/^Round-robin chose worker-1; the costs decided nothing/)).toBeInTheDocument();
   });
 });
 

@@ -2,14 +2,16 @@ import React, { useState } from 'react';
 import { css } from '@emotion/css';
 
 import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+import { Alert, Badge, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
 import { useLive, type Worker } from '../../client';
+import { OtherRouters } from '../../components/OtherRouters';
 import { Section } from '../../components/Section';
 import { lastKnown } from '../../lib/known';
-import { LANE } from '../lane';
+import { hasTwin, LANE, TWIN } from '../lane';
 import { Decisions } from './Decisions';
-import { requestOf, type Decision } from './routing';
+import { Inferred } from './Inferred';
+import { INFERRED, requestOf, type Decision } from './routing';
 import { Loop } from './Loop';
 import { Modes } from './Modes';
 import { RecentTurns } from './RecentTurns';
@@ -27,19 +29,35 @@ export default function KvRouting() {
   const decisions = useDecisions(active);
   const [pinned, pin] = useState<Decision>();
   const workers = known?.lane.cluster.workers ?? NO_WORKERS;
+  const inferred = decisions.value?.source === INFERRED;
   const told = (decisions.value?.decisions.length ?? 0) > 0;
   return (
     <div className={styles.page}>
       <Section
         title={told || !decisions.value ? 'The last decisions' : 'The last routed turns'}
-        info="Why each request went where it went. The cluster’s own router tells what it knew of every worker; sums over the list are worked out here."
+        info={
+          inferred
+            ? 'Why each request went where it went, as the load generator’s own account of the caches and of the requests in progress has it: this target’s router does not tell. Sums over the list are worked out here.'
+            : 'Why each request went where it went. The cluster’s own router tells what it knew of every worker; sums over the list are worked out here.'
+        }
+        actions={inferred && <Badge color="orange" text="Inferred" />}
       >
         <State decisions={decisions} running={!known || known.lane.state.running} active={active} />
+        {told && inferred && decisions.value && <Inferred list={decisions.value} />}
         {told && (
           <Decisions decisions={decisions.value?.decisions ?? []} dealt={decisions.dealt} pinned={pinned} onPin={pin} />
         )}
         {decisions.value && !told && !simulatedOnly(decisions) && <RecentTurns active={active} workers={workers} />}
       </Section>
+      {(hasTwin(live) ? [LANE, TWIN] : [LANE]).map((lane) => (
+        <Section
+          key={lane}
+          title={lane === LANE ? 'Other routers on the same traffic' : `Other routers on the traffic of lane ${lane}`}
+          info="What other ways to choose workers would have found in caches as large as the cluster’s, on the very requests of the last 60 seconds, beside what was measured. The load generator works it out; no request is sent for it."
+        >
+          <OtherRouters lane={lane} />
+        </Section>
+      ))}
       <TreeSection
         active={active}
         pinned={pinned && requestOf(pinned).conversation}

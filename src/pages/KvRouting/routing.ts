@@ -3,6 +3,9 @@ import { modeName } from '../../lib/names';
 
 export type { Candidate, Decision };
 
+/** The source of decisions that the router does not tell: they are those of the load generator's own account. */
+export const INFERRED = 'inferred';
+
 /** What tells a decision from all others. */
 export function keyOf({ request_id, seconds }: Decision): string {
   return `${request_id}@${seconds}`;
@@ -64,7 +67,10 @@ export function verdict(decision: Decision): string {
   if (!chosen || !best) {
     return 'No worker was ready.';
   }
-  if (decision.pinned) {
+  if (decision.ours !== undefined && decision.mode === 'kv') {
+    return inferredVerdict(decision, chosen);
+  }
+  if (decision.pinned && decision.ours === undefined) {
     return `The request named its worker, ${chosen.name}; the costs decided nothing.`;
   }
   if (decision.mode !== 'kv') {
@@ -80,6 +86,21 @@ export function verdict(decision: Decision): string {
   return chosen.overlap_blocks === 0
     ? `No worker holds any of this prompt: ${chosen.name} has the least to do.`
     : `${chosen.name} holds the longest prefix and has the lowest cost.`;
+}
+
+/** How an inferred decision stands to the real one, which our account does not make. */
+function inferredVerdict(decision: Decision, chosen: Candidate): string {
+  const { candidates, ours = 0, clear } = decision;
+  const own = candidates[ours];
+  if (own === undefined) {
+    return `The router chose ${chosen.name}; our account has no choice of its own.`;
+  }
+  const sure = clear
+    ? 'The margin is clear: requests in flight cannot have turned it round.'
+    : 'The margin is small: requests in flight may have turned it round.';
+  return own === chosen
+    ? `The router chose ${chosen.name}, and so would our account. ${sure}`
+    : `The router chose ${chosen.name}; our account would have chosen ${own.name}. ${sure}`;
 }
 
 /** Which turn round-robin would have dealt to each decision, by its key. */

@@ -8,15 +8,20 @@ import { Icon, useStyles2 } from '@grafana/ui';
 import { usePagePath } from '../navigation';
 import { pages } from '../registry';
 
+interface NavigationProps {
+  /** Whether a second lane runs the same conversations. */
+  twin: boolean;
+}
+
 /** The way from page to page. */
-export const Navigation = memo(function Navigation() {
+export const Navigation = memo(function Navigation({ twin }: NavigationProps) {
   const styles = useStyles2(getStyles);
   const pagePath = usePagePath();
   return (
     <nav aria-label="Pages">
       <ul className={styles.list}>
         {pages
-          .filter(({ nested }) => !nested)
+          .filter((page) => !page.nested && (twin || !page.twin))
           .map(({ id, path, title, icon }) => (
             <li key={id}>
               <NavLink to={pagePath(path)} end={path === ''} className={styles.link}>

@@ -5,8 +5,9 @@ import { MemoryRouter, useParams } from 'react-router-dom';
 
 import { ClientProvider, Problem } from '../../client';
 import { violations } from '../../test/axe';
-import { FakeClient, settings, sweepSummary, viewer, type LaneChange } from '../../test/fixtures';
+import { FakeClient, laneSnapshot, settings, sweepSummary, viewer, type LaneChange } from '../../test/fixtures';
 import { answered } from '../../test/settled';
+import { hasTwin } from '../lane';
 import { PageBase } from '../navigation';
 import { Header, Navigation, PageRoutes, useBooth, useCurrentPage } from '.';
 import { PageErrorBoundary } from './PageErrorBoundary';
@@ -20,6 +21,7 @@ jest.mock('../registry', () => {
       { id: 'first', path: '', title: 'First', icon: 'apps', load: load(() => <h2>The first page</h2>) },
       { id: 'many', path: 'many', title: 'Many', icon: 'apps', load: load(() => <h2>All of them</h2>) },
       { id: 'one', path: 'many/:id', title: 'One', icon: 'apps', nested: true, load: load(One) },
+      { id: 'two', path: 'two', title: 'Two', icon: 'apps', twin: true, load: load(() => <h2>Both</h2>) },
       { id: 'broken', path: 'broken', title: 'Broken', icon: 'apps', load: load(Broken) },
       {
         id: 'gone',
@@ -44,10 +46,11 @@ function Broken(): never {
 }
 
 function Shell() {
+  const booth = useBooth();
   return (
     <>
-      <Header booth={useBooth()} tools={<button>More</button>} />
-      <Navigation />
+      <Header booth={booth} tools={<button>More</button>} />
+      <Navigation twin={hasTwin(booth.live)} />
       <main aria-label={useCurrentPage()?.title ?? 'none'}>
         <PageRoutes />
       </main>
@@ -186,6 +189,17 @@ describe('the pages', () => {
     expect(links.getByRole('link', { name: 'Many' })).toHaveAttribute('aria-current', 'page');
     expect(links.getByRole('link', { name: 'First' })).not.toHaveAttribute('aria-current');
     expect(screen.getByRole('main', { name: 'Many' })).toBeInTheDocument();
+  });
+
+  it('are in the navigation with a second lane only where there is one', async () => {
+    const { client } = await show();
+    act(() => client.show());
+    expect(screen.queryByRole('link', { name: 'Two' })).not.toBeInTheDocument();
+    act(() => client.show({}, { lanes: [laneSnapshot(), laneSnapshot({ name: 'twin' })] }));
+    await userEvent.click(screen.getByRole('link', { name: 'Two' }));
+    expect(await screen.findByText('Both')).toBeInTheDocument();
+    act(() => client.lose());
+    expect(screen.getByRole('link', { name: 'Two' })).toBeInTheDocument();
   });
 
   it('have parameters, and an address below the one of the app inside Grafana', async () => {

@@ -14,18 +14,20 @@ import { toBars } from './model';
 interface BarsProps {
   /** Undefined while the load generator is lost: then nothing live is shown. */
   cluster?: Cluster;
+  /** What those hear who do not see it, where there are several. */
+  label?: string;
 }
 
 /** How long a name may be beside its bar, in letters. */
 const LETTERS = 18;
 
 /** The requests in flight at each worker, as bars. */
-export function Bars({ cluster }: BarsProps) {
+export function Bars({ cluster, label = 'Workers' }: BarsProps) {
   const styles = useStyles2(getStyles);
   const { bars, more } = cluster ? toBars(cluster) : { bars: [], more: 0 };
   const why = cluster ? (unavailable(cluster) ?? (bars.length === 0 ? 'No worker has reported yet' : undefined)) : DASH;
   return (
-    <section className={styles.part} aria-label="Workers">
+    <section className={styles.part} aria-label={label}>
       <h2>
         Requests in flight per worker
         {more > 0 && !why && (

@@ -66,7 +66,8 @@ function ReferenceLine({ reference: { of, text, word, difference } }: { referenc
   );
 }
 
-const writers: Record<Value, (value: number) => string> = {
+/** How a value is written on its axis. */
+export const writers: Record<Value, (value: number) => string> = {
   ttft_p95: (value) => milliseconds(value, 0),
   output_tokens_per_second: (value) => number(value),
 };

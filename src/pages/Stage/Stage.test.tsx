@@ -18,6 +18,7 @@ import {
 import { answered, settled } from '../../test/settled';
 import { DEBOUNCE, SETTLE } from '../../components/Controls/useConcurrency';
 import { laneChange } from '../../components/Diagram/fixtures';
+import { bothLanes, showcase, twin } from '../../components/Twin/fixtures';
 import { useStageKey } from '../Shell/useStageKey';
 import Stage from '.';
 import { NOTICE } from './useOperate';
@@ -265,4 +266,27 @@ it('has its controls for a thumb, with the same confirmation', async () => {
   expect(controls.getByRole('status', { name: 'Concurrency' })).toHaveTextContent('110');
   await userEvent.click(controls.getByRole('button', { name: 'Stop' }));
   expect(written(shown)).toContainEqual(['POST', '/workload/stop?lane=main', { drain: false }]);
+});
+
+describe('two routers', () => {
+  it('are a further view, by a key, that the address keeps', async () => {
+    const { client } = await show(laneChange(3));
+    await press('t');
+    expect(part('TTFT p95')).toBeInTheDocument(); // with one lane there is no such key
+    client.reads.mockImplementation(async (path) => (path === '/twin' ? twin() : { points: kept }));
+    act(() => client.show({}, bothLanes()));
+    await press('t');
+    await settled(client, '/twin', '/history?lane=twin');
+    expect(part('Lane main')).toHaveTextContent(/^KV-aware/);
+    expect(part('Lane twin')).toHaveTextContent(/^Round-robin/);
+    expect(screen.queryByRole('region', { name: 'TTFT p95' })).not.toBeInTheDocument();
+    client.writes.mockResolvedValue(twin({ showcase: showcase() }));
+    await press('c');
+    expect(client.writes).toHaveBeenLastCalledWith('POST', '/twin/showcase', {});
+    expect(await screen.findByText('Turn 2 of 5')).toBeInTheDocument();
+    await press('t');
+    expect(part('TTFT p95')).toBeInTheDocument();
+    await press('?');
+    expect(screen.getByText('Side by side: starts a showcase')).toBeInTheDocument();
+  });
 });

@@ -4,15 +4,17 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { ConfirmModal, IconButton, Modal, useStyles2 } from '@grafana/ui';
 
-import { useLive } from '../../client';
+import { useLive, type Live } from '../../client';
 import { FullScreenButton } from '../../components/Present';
 import { modeText } from '../../lib/names';
 import { useKeys } from '../../lib/useKeys';
-import { LANE } from '../lane';
+import { hasTwin, LANE } from '../lane';
+import StageBoth from '../SideBySide/StageBoth';
+import { useChoice } from '../useChoice';
 import { Bars } from './Bars';
 import { FigureView } from './FigureView';
 import { Head } from './Head';
-import { stageKeys } from './keys';
+import { keysOf } from './keys';
 import { knownOf, toFigures, troubles } from './model';
 import { PhoneControls } from './PhoneControls';
 import { useHistory } from './useHistory';
@@ -21,14 +23,17 @@ import { useOperate, type Operate } from './useOperate';
 
 /**
  * One screen for a crowd: what runs, two large figures beside the baseline's with their
- * last ten minutes, and the workers. It is operated by keys; on a phone, by thumb.
+ * last ten minutes, and the workers; where two routers serve the same conversations, a
+ * further view shows both. It is operated by keys; on a phone, by thumb.
  */
 export default function Stage() {
   const styles = useStyles2(getStyles);
   const live = useLive(LANE);
-  const points = useHistory(live);
   const operate = useOperate(live);
   const [help, setHelp] = useState(false);
+  const [view, setView] = useChoice('view');
+  const twin = hasTwin(live);
+  const both = twin && view === BOTH;
   const leave = useLeave(() => {
     const open = help || operate.asked !== undefined;
     setHelp(false);
@@ -41,15 +46,48 @@ export default function Stage() {
     r: () => operate.askMode('round_robin'),
     ArrowUp: () => operate.step(1),
     ArrowDown: () => operate.step(-1),
+    ...(twin && { t: () => setView(both ? undefined : BOTH) }),
     '?': () => setHelp(true),
     Escape: leave,
   });
+  return (
+    <div className={styles.stage}>
+      {!both && <Head live={live} concurrency={operate.concurrency} />}
+      <Trouble words={[...troubles(live), operate.notice]} />
+      {both ? <StageBoth /> : <OneRouter live={live} />}
+      <PhoneControls live={live} operate={operate} />
+      <div className={styles.tools}>
+        <FullScreenButton />
+        {twin && (
+          <IconButton
+            name="columns"
+            size="xl"
+            aria-label="Side by side"
+            aria-pressed={both}
+            tooltip="Side by side (T)"
+            onClick={() => setView(both ? undefined : BOTH)}
+          />
+        )}
+        <IconButton name="keyboard" size="xl" aria-label="Keys" tooltip="Keys (?)" onClick={() => setHelp(true)} />
+        <IconButton name="times" size="xl" aria-label="Leave" tooltip="Leave (Esc)" onClick={leave} />
+      </div>
+      {help && <KeyList twin={twin} onClose={() => setHelp(false)} />}
+      <Confirmation operate={operate} />
+    </div>
+  );
+}
+
+/** What the address calls the view of both routers. */
+const BOTH = 'both';
+
+/** Two large figures with their last ten minutes, and the workers. */
+function OneRouter({ live }: { live: Live }) {
+  const styles = useStyles2(getStyles);
+  const points = useHistory(live);
   const known = knownOf(live);
   const now = known && Date.parse(known.time);
   return (
-    <div className={styles.stage}>
-      <Head live={live} concurrency={operate.concurrency} />
-      <Trouble words={[...troubles(live), operate.notice]} />
+    <>
       <div className={styles.figures}>
         {toFigures(known, live.lane !== undefined).map((figure) => (
           <FigureView
@@ -63,15 +101,7 @@ export default function Stage() {
         ))}
       </div>
       <Bars cluster={live.lane?.cluster} />
-      <PhoneControls live={live} operate={operate} />
-      <div className={styles.tools}>
-        <FullScreenButton />
-        <IconButton name="keyboard" size="xl" aria-label="Keys" tooltip="Keys (?)" onClick={() => setHelp(true)} />
-        <IconButton name="times" size="xl" aria-label="Leave" tooltip="Leave (Esc)" onClick={leave} />
-      </div>
-      {help && <KeyList onClose={() => setHelp(false)} />}
-      <Confirmation operate={operate} />
-    </div>
+    </>
   );
 }
 
@@ -105,12 +135,12 @@ function Confirmation({ operate: { asked, answer } }: { operate: Operate }) {
   );
 }
 
-function KeyList({ onClose }: { onClose(): void }) {
+function KeyList({ twin, onClose }: { twin: boolean; onClose(): void }) {
   const styles = useStyles2(getStyles);
   return (
     <Modal title="Keys of the stage view" isOpen onDismiss={onClose}>
       <dl className={styles.keys}>
-        {stageKeys.map(([keys, does]) => (
+        {keysOf(twin).map(([keys, does]) => (
           <React.Fragment key={keys}>
             <dt>
               <kbd>{keys}</kbd>

@@ -1,9 +1,19 @@
-/** The keys of the stage view with what they do, in the order of the list. */
-export const stageKeys: Array<[keys: string, does: string]> = [
-  ['Space', 'Starts or stops the workload'],
-  ['K', 'Changes to KV-aware routing, after a confirmation'],
-  ['R', 'Changes to round-robin routing, after a confirmation'],
-  ['↑ ↓', 'More or fewer conversations, by one increment'],
-  ['?', 'Shows these keys'],
-  ['Esc', 'Leaves the stage view'],
-];
+/** A key, or several, with what it does. */
+type Key = [keys: string, does: string];
+
+/** The keys of the stage view with what they do, in the order of the list; some are there only with a second lane. */
+export function keysOf(twin: boolean): Key[] {
+  const both: Key[] = [
+    ['T', 'Shows both routers side by side, or one of them'],
+    ['C', 'Side by side: starts a showcase'],
+  ];
+  return [
+    ['Space', 'Starts or stops the workload'],
+    ['K', 'Changes to KV-aware routing, after a confirmation'],
+    ['R', 'Changes to round-robin routing, after a confirmation'],
+    ['↑ ↓', 'More or fewer conversations, by one increment'],
+    ...(twin ? both : []),
+    ['?', 'Shows these keys'],
+    ['Esc', 'Leaves the stage view'],
+  ];
+}

@@ -16,15 +16,15 @@ interface Known {
 }
 
 /**
- * The last ten minutes: what the load generator has kept of them, asked for when the
+ * The last ten minutes of the lane that live tells of: what the load generator has kept of them, asked for when the
  * stage opens and whenever it is back after a loss, and every snapshot since.
  */
-export function useHistory({ state, lane }: Live): HistoryPoint[] {
+export function useHistory({ state, lane }: Live, name: string = LANE): HistoryPoint[] {
   const client = useClient();
   const [known, setKnown] = useState<Known>({ points: [], found: 0, live: false });
   const isLive = lane !== undefined;
-  const load = known.live ? () => readHistory(client, LANE) : undefined;
-  const answer = usePolled(load, false, `history ${known.found}`).value?.points;
+  const load = known.live ? () => readHistory(client, name) : undefined;
+  const answer = usePolled(load, false, `history ${name} ${known.found}`).value?.points;
   const time = state.status === 'live' ? state.snapshot.time : undefined;
   if (known.time === time && known.answer === answer && known.live === isLive) {
     return known.points;

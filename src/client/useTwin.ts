@@ -1,0 +1,34 @@
+import { useCallback } from 'react';
+import { useQueryClient } from '@tanstack/react-query';
+
+import { readTwin } from './calls';
+import { useClient } from './context';
+import type { Twin } from './types';
+import { usePolled, type Polled } from './usePolled';
+
+/** How often two lanes are asked for, in milliseconds: pairs come by the second. */
+export const TWIN_EVERY = 2000;
+
+/** How often while a showcase runs, whose text grows before one's eyes. */
+export const SHOWCASE_EVERY = 250;
+
+const KEY = 'twin';
+
+/** Two lanes that run the same conversations, while there are two and somebody looks. */
+export function useTwin(active: boolean): Polled<Twin> {
+  const client = useClient();
+  return usePolled(
+    active ? () => readTwin(client) : undefined,
+    ({ value }) => (value?.showcase?.state === 'running' ? SHOWCASE_EVERY : TWIN_EVERY),
+    KEY
+  );
+}
+
+/** Gives a function that takes the answer to a call that changed something for the newest known. */
+export function useTwinTold(): (twin: Twin) => void {
+  const queries = useQueryClient();
+  return useCallback(
+    (twin: Twin) => void queries.setQueryData<Polled<Twin>>([KEY], { value: twin, at: Date.now() }),
+    [queries]
+  );
+}

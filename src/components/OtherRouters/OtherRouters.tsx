@@ -1,0 +1,181 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+
+import { readShadow, useClient, useLive, usePolled, type Shadow } from '../../client';
+import { number, percent } from '../../lib/format';
+import {
+  errorSentences,
+  errorWords,
+  factsOf,
+  sentence,
+  settlingWords,
+  sourceWords,
+  tokens,
+  toRows,
+  type Row as RowModel,
+} from './model';
+
+/** How often the account is asked for, in milliseconds. */
+export const SHADOW_EVERY = 2000;
+
+/** What other routers would have hit on a lane's traffic, beside what was measured. */
+export function OtherRouters({ lane }: { lane: string }) {
+  const client = useClient();
+  const live = useLive('main'); // every snapshot has all lanes
+  const active = live.state.status === 'live';
+  const { value, problem } = usePolled(
+    active ? () => readShadow(client, lane) : undefined,
+    SHADOW_EVERY,
+    `shadow ${lane}`
+  );
+  if (live.state.status === 'lost') {
+    return <p>Nothing is known of other routers now: the load generator is lost.</p>;
+  }
+  return (
+    <>
+      {problem && (
+        <Alert severity="warning" title="The account of other routers cannot be read" bottomSpacing={1}>
+          {problem.message}
+        </Alert>
+      )}
+      {!value && !problem && <LoadingPlaceholder text="Asking for other routers…" />}
+      {value && <ShadowView shadow={value} />}
+    </>
+  );
+}
+
+/** The account as it stands. */
+export function ShadowView({ shadow }: { shadow: Shadow }) {
+  const styles = useStyles2(getStyles);
+  const { source, message, withheld, diagnoses } = shadow;
+  if (source === 'none') {
+    return <p className={styles.note}>{sentence(message ?? 'no other routers are computed beside this lane')}</p>;
+  }
+  const settling = settlingWords(shadow);
+  if (settling) {
+    return (
+      <p className={styles.note} role="status">
+        {settling} {sourceWords(shadow)}
+      </p>
+    );
+  }
+  return (
+    <div className={styles.all}>
+      {withheld && (
+        <Alert severity="warning" title="The figures of other routers are not to be relied on" bottomSpacing={0}>
+          {sentence(withheld)}
+        </Alert>
+      )}
+      {diagnoses.length > 0 && (
+        <ul className={styles.diagnoses} aria-label="What the figures show">
+          {diagnoses.map(({ rule, text }) => (
+            <li key={rule}>{sentence(text)}</li>
+          ))}
+        </ul>
+      )}
+      <div className={styles.scroll} tabIndex={0} role="group" aria-label="Other routers as a table">
+        <table className={styles.table}>
+          <caption className={styles.caption}>{factsOf(shadow).join('; ')}.</caption>
+          <thead>
+            <tr>
+              <th scope="col">Way to choose workers</th>
+              <th scope="col">KV hit rate</th>
+              <th scope="col">Tokens to prefill</th>
+              <th scope="col">Spread of requests in flight</th>
+            </tr>
+          </thead>
+          <tbody>
+            {toRows(shadow).map((row) => (
+              <Row key={row.key} row={row} errors={errorWords(shadow)} withheld={Boolean(withheld)} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <ul className={styles.notes} aria-label="How far to rely on it">
+        {[sourceWords(shadow), ...errorSentences(shadow)].map((words) => (
+          <li key={words}>{words}</li>
+        ))}
+        <li>It tells hits and balance, not latency: other answers at other times would have changed what came next.</li>
+      </ul>
+    </div>
+  );
+}
+
+interface RowProps {
+  row: RowModel;
+  errors: string;
+  withheld: boolean;
+}
+
+function Row({ row: { title, word, figures, accounted }, errors, withheld }: RowProps) {
+  const styles = useStyles2(getStyles);
+  const { hit_ratio, prefill_tokens, inflight_spread } = figures;
+  const beside = (known: boolean) => accounted && known && <small>{errors}</small>;
+  return (
+    <tr className={cx(word && styles.marked, withheld && accounted && styles.withheld)}>
+      <th scope="row">
+        {title} {word && <small>{word}</small>}
+        {withheld && accounted && <small>not to be relied on</small>}
+      </th>
+      <td>
+        {percent(hit_ratio)}
+        <span className={styles.track} aria-hidden="true">
+          <span className={styles.bar} style={{ width: `${100 * Math.min(1, Math.max(0, hit_ratio ?? 0))}%` }} />
+        </span>
+        {beside(hit_ratio !== undefined)}
+      </td>
+      <td>
+        {tokens(prefill_tokens)}
+        {beside(prefill_tokens !== undefined)}
+      </td>
+      <td>
+        {number(inflight_spread, 1)}
+        {beside(inflight_spread !== undefined)}
+      </td>
+    </tr>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  all: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1) }),
+  note: css({ margin: 0, maxWidth: '90ch', textWrap: 'pretty' }),
+  diagnoses: css({ margin: 0, paddingLeft: theme.spacing(3), maxWidth: '90ch', textWrap: 'pretty' }),
+  notes: css({
+    margin: 0,
+    paddingLeft: theme.spacing(3),
+    maxWidth: '110ch',
+    textWrap: 'pretty',
+    color: theme.colors.text.secondary,
+    fontSize: theme.typography.bodySmall.fontSize,
+  }),
+  scroll: css({ overflowX: 'auto', minWidth: 0 }),
+  caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary, textWrap: 'pretty' }),
+  table: css({
+    width: '100%',
+    fontVariantNumeric: 'tabular-nums',
+    '& th, & td': {
+      padding: theme.spacing(0.75, 1),
+      textAlign: 'left',
+      verticalAlign: 'top',
+      borderBottom: `1px solid ${theme.colors.border.weak}`,
+    },
+    '& th': { fontWeight: theme.typography.fontWeightRegular, minWidth: '16ch' },
+    '& thead th': { color: theme.colors.text.secondary },
+    '& small': { display: 'block', color: theme.colors.text.secondary },
+  }),
+  marked: css({ background: theme.colors.action.selected }),
+  withheld: css({ opacity: 0.55, filter: 'grayscale(1)' }),
+  track: css({
+    display: 'block',
+    width: '100%',
+    minWidth: '8ch',
+    height: 6,
+    margin: theme.spacing(0.5, 0),
+    borderRadius: theme.shape.radius.default,
+    background: theme.colors.background.secondary,
+  }),
+  bar: css({ display: 'block', height: '100%', borderRadius: 'inherit', background: theme.colors.primary.main }),
+});

@@ -1,0 +1,46 @@
+import type { Shadow } from '../../client';
+
+/** An account of other routers under KV-aware routing that is good to half a point. */
+export function shadow(change: Partial<Shadow> = {}): Shadow {
+  return {
+    lane: 'main',
+    source: 'token_ids',
+    since: '2026-11-20T09:40:00Z',
+    seconds: 60,
+    requests: 276,
+    prompt_tokens: 1_450_000,
+    lost: 0,
+    workers: 3,
+    block_tokens: 32,
+    worker_blocks: 4096,
+    capacity_from: 'the frontend’s metrics',
+    answers_reused: false,
+    measured: { hit_ratio: 0.713, prefill_tokens: 416_150, inflight_spread: 6.2 },
+    policies: [
+      {
+        policy: 'round_robin',
+        title: 'Round-robin',
+        in_force: false,
+        figures: { hit_ratio: 0.31, prefill_tokens: 1_000_500, inflight_spread: 3.1 },
+      },
+      {
+        policy: 'kv',
+        title: 'KV-aware',
+        in_force: true,
+        figures: { hit_ratio: 0.718, prefill_tokens: 408_900, inflight_spread: 6.4 },
+      },
+      {
+        policy: 'best',
+        title: 'Best possible: one cache of all workers’ size',
+        in_force: false,
+        figures: { hit_ratio: 0.82, prefill_tokens: 261_000 },
+      },
+    ],
+    cache_error: 0.005,
+    choices: { turns: 1000, agreed: 900, ties: 40, clear: 600, clear_agreed: 594 },
+    diagnoses: [
+      { rule: 'chosen_below_best', text: 'The chosen workers held 71.3 % of the prompts, the best ones 80 %.' },
+    ],
+    ...change,
+  };
+}

@@ -1,0 +1,2 @@
+export { agreementWords } from './model';
+export { OtherRouters, ShadowView } from './OtherRouters';

@@ -1,0 +1,117 @@
+import type { Shadow, ShadowChoices, ShadowFigures } from '../../client';
+import { DASH, number, percent, span } from '../../lib/format';
+
+/** One row of the table: a way to choose workers. */
+export interface Row {
+  key: string;
+  title: string;
+  /** A word on it: what was measured, what is in force. */
+  word?: string;
+  figures: ShadowFigures;
+  /** Whether its figures come from our account, and so carry its errors. */
+  accounted: boolean;
+}
+
+/** What was measured, and each policy's account; the largest hit rate first is not what they are sorted by, but the load generator's order. */
+export function toRows({ measured, policies }: Shadow): Row[] {
+  return [
+    { key: 'measured', title: 'As it was', word: 'measured', figures: measured, accounted: false },
+    ...policies.map(({ policy, title, in_force, figures }) => ({
+      key: policy,
+      title,
+      word: in_force ? 'in force' : undefined,
+      figures,
+      accounted: true,
+    })),
+  ];
+}
+
+/** A ratio's difference in points, with its sign. */
+export function points(ratio: number): string {
+  const text = number(Math.abs(100 * ratio), 1);
+  return `${text === '0.0' ? '±' : ratio < 0 ? '−' : '+'}${text} points`;
+}
+
+/** Both errors of the account in the few words that have room beside a figure. */
+export function errorWords({ cache_error, choices }: Shadow): string {
+  return [
+    `caches ${cache_error === undefined ? 'not checked' : points(cache_error)}`,
+    choices &&
+      `choices ${choices.clear > 0 ? `${percent(choices.clear_agreed / choices.clear)} alike` : 'not checked'}`,
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
+
+/** What both errors are, in sentences. */
+export function errorSentences(shadow: Shadow): string[] {
+  const { cache_error: cache, choices } = shadow;
+  return [
+    cache === undefined
+      ? 'The cache account is not checked yet: no hits have been measured to hold it against.'
+      : `Cache account: with the router’s real choices, our caches hit ${points(cache)} against what was measured.`,
+    choices
+      ? `Choice account: ${agreementWords(choices)}`
+      : 'The choice account is checked under KV-aware routing alone: only there costs choose the worker.',
+  ];
+}
+
+/** How often our account chose the router's worker, with coverage, ties and raw agreement. */
+export function agreementWords({ turns, agreed, ties, clear, clear_agreed }: ShadowChoices): string {
+  if (turns === 0) {
+    return 'no turn has been compared yet.';
+  }
+  const share = (part: number, whole: number) => percent(part / whole);
+  const clearly =
+    clear > 0
+      ? `our choice was the router’s in ${share(clear_agreed, clear)} of the ${number(clear)} clear turns`
+      : 'no turn was clear';
+  return `${clearly} (${share(clear, turns)} of the last ${number(turns)} turns are clear: requests in flight cannot have turned the choice round). Of all these turns it was the router’s in ${share(agreed, turns)}; ${share(ties, turns)} were ties.`;
+}
+
+/** What the figures stand on, in short statements. */
+export function factsOf(shadow: Shadow): string[] {
+  const { requests, prompt_tokens, seconds, workers, block_tokens, worker_blocks, capacity_from, lost } = shadow;
+  return [
+    `${number(requests)} requests with ${number(prompt_tokens)} prompt tokens in ${span(seconds)}`,
+    lost > 0 && `${number(lost)} more could not be followed`,
+    `${number(workers)} ${workers === 1 ? 'worker' : 'workers'} of ${number(worker_blocks)} blocks of ${number(block_tokens)} tokens each${capacity_from ? `, as told by ${capacity_from}` : ''}`,
+    shadow.answers_reused === undefined
+      ? 'whether answers are found again in the cache is not known yet'
+      : shadow.answers_reused
+        ? 'answers are found again in the cache'
+        : 'answers are not found again in the cache',
+  ].filter((fact) => typeof fact === 'string');
+}
+
+/** What the prompts' blocks are known from, in a sentence. */
+export function sourceWords({ source, message }: Shadow): string {
+  const from = {
+    token_ids: 'Blocks are those of the prompts’ own tokens, whose ids the target tells.',
+    text: 'Blocks are cut from the text, since the target does not tell the ids of the prompts’ tokens.',
+    none: '',
+  }[source];
+  return [from, message && sentence(message)].filter(Boolean).join(' ');
+}
+
+/** Words of the API begin small and end without a full stop. */
+export function sentence(words: string): string {
+  const begun = `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}
+
+/** Why there is nothing to show yet; undefined where there is. */
+export function settlingWords({ since, requests }: Shadow): string | undefined {
+  if (since === undefined) {
+    return 'Settling: the account begins when the caches are known to be empty, or have been filled once.';
+  }
+  return requests === 0 ? 'Settling: no request has ended in this account yet.' : undefined;
+}
+
+/** A number of tokens, short where it is large: "12.3 M". */
+export function tokens(count: number | undefined): string {
+  if (count === undefined) {
+    return DASH;
+  }
+  return count >= 1e7 ? `${number(count / 1e6, 1)} M` : number(count);
+}

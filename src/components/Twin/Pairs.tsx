@@ -1,0 +1,132 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, useStyles2 } from '@grafana/ui';
+
+import type { PairedMetric, Twin } from '../../client';
+import { number } from '../../lib/format';
+import { verdicts } from '../../lib/styles';
+import { CautionMark } from './CautionMark';
+import {
+  cautionText,
+  differenceWords,
+  evidences,
+  intervalWords,
+  pairedName,
+  pairedValue,
+  pairingWords,
+  sideNames,
+  standing,
+  type SideKey,
+} from './model';
+
+/** Both lanes paired by conversation and turn: each difference with its interval, and what pairing is worth. */
+export function Pairs({ twin }: { twin: Twin }) {
+  const styles = useStyles2(getStyles);
+  const names = sideNames(twin);
+  const { pairs, unpaired, metrics, evidence, caution } = twin;
+  return (
+    <div className={styles.all}>
+      {caution && (
+        <Alert severity="warning" title={cautionText(twin) ?? caution} bottomSpacing={0}>
+          {evidences[evidence]}
+        </Alert>
+      )}
+      {pairs === 0 ? (
+        <p role="status">{waiting(twin)}</p>
+      ) : (
+        <div className={styles.scroll} tabIndex={0} role="group" aria-label="Paired differences as a table">
+          <table className={styles.table}>
+            <caption className={styles.caption}>
+              {number(pairs)} {pairs === 1 ? 'pair' : 'pairs'} of turns that ended well on both; {number(unpaired)}{' '}
+              without a partner
+            </caption>
+            <thead>
+              <tr>
+                <th scope="col">Of these turns</th>
+                <th scope="col">{names.a}</th>
+                <th scope="col">{names.b}</th>
+                <th scope="col">Difference</th>
+                <th scope="col">95 % interval</th>
+                <th scope="col">Pairing</th>
+              </tr>
+            </thead>
+            <tbody>
+              {metrics.map((paired) => (
+                <Row key={paired.metric} paired={paired} names={names} twin={twin} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {pairs > 0 && (
+        <p className={styles.note}>
+          Each interval holds for one look: who looks again and again will sometimes see a difference that is none.
+        </p>
+      )}
+      {!caution && <p className={styles.note}>{evidences[evidence]}</p>}
+    </div>
+  );
+}
+
+/** Why there are no pairs yet. */
+function waiting({ since }: Twin): string {
+  return since === undefined
+    ? 'Settling: pairs count once both lanes have settled in what is in force now.'
+    : 'No turn has ended well on both lanes yet.';
+}
+
+interface RowProps {
+  paired: PairedMetric;
+  names: Record<SideKey, string>;
+  twin: Twin;
+}
+
+function Row({ paired, names, twin }: RowProps) {
+  const styles = useStyles2(getStyles);
+  const { metric, a, b, n } = paired;
+  const better = standing(paired);
+  return (
+    <tr>
+      <th scope="row">
+        {pairedName(metric)} <small>{number(n)} pairs</small>
+      </th>
+      <td className={cx(better === 'a' && styles.better)}>
+        {pairedValue(metric, a)} <CautionMark twin={twin} />
+      </td>
+      <td className={cx(better === 'b' && styles.better)}>
+        {pairedValue(metric, b)} <CautionMark twin={twin} />
+      </td>
+      <td className={styles.words}>
+        {differenceWords(paired, names)} <CautionMark twin={twin} />
+      </td>
+      <td>{intervalWords(paired)}</td>
+      <td className={styles.words}>{pairingWords(paired)}</td>
+    </tr>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  all: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1), '& p': { margin: 0 } }),
+  scroll: css({ overflowX: 'auto', minWidth: 0 }),
+  caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary }),
+  table: css({
+    width: '100%',
+    fontVariantNumeric: 'tabular-nums',
+    '& th, & td': {
+      padding: theme.spacing(0.5, 1),
+      textAlign: 'left',
+      verticalAlign: 'top',
+      borderBottom: `1px solid ${theme.colors.border.weak}`,
+    },
+    '& td': { minWidth: '9ch' },
+    '& th': { fontWeight: theme.typography.fontWeightRegular },
+    '& thead th': { color: theme.colors.text.secondary },
+    '& small': { display: 'block', color: theme.colors.text.secondary },
+    '& td > span': { display: 'block', fontSize: theme.typography.bodySmall.fontSize },
+  }),
+  better: css(verdicts(theme).better),
+  words: css({ minWidth: '22ch', textWrap: 'pretty' }),
+  note: css({ color: theme.colors.text.secondary, maxWidth: '90ch', textWrap: 'pretty' }),
+});

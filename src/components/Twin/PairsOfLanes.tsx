@@ -1,0 +1,25 @@
+import React from 'react';
+
+import { Alert, LoadingPlaceholder } from '@grafana/ui';
+
+import { useTwin } from '../../client';
+import { Pairs } from './Pairs';
+
+/** The two lanes compared turn by turn, wherever it stands; with one lane, how to get a second one. */
+export function PairsOfLanes() {
+  const { value, problem } = useTwin(true);
+  if (problem?.status === 404) {
+    return <p>{`${problem.message.charAt(0).toUpperCase()}${problem.message.slice(1)}.`}</p>;
+  }
+  return (
+    <>
+      {problem && (
+        <Alert severity="warning" title="The comparison cannot be read" bottomSpacing={1}>
+          {problem.message}
+        </Alert>
+      )}
+      {!value && !problem && <LoadingPlaceholder text="Asking for both lanes…" />}
+      {value && !problem && <Pairs twin={value} />}
+    </>
+  );
+}

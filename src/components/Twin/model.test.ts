@@ -1,0 +1,69 @@
+import { paired, twin } from './fixtures';
+import { cautionWord, differenceWords, intervalWords, pairingWords, sideNames, standing } from './model';
+
+const names = { a: 'KV-aware', b: 'Round-robin' };
+
+describe('a paired difference', () => {
+  it.each([
+    [paired(), 'a', 'Round-robin is 120 ms slower.', '+100 ms to +140 ms'],
+    [
+      paired({ difference: -0.05, interval: [-0.06, -0.04] }),
+      'b',
+      'Round-robin is 50.0 ms faster.',
+      '−60.0 ms to −40.0 ms',
+    ],
+    [
+      paired({ interval: [-0.01, 0.25] }),
+      'same',
+      'No difference shown: chance could explain it.',
+      '−10.0 ms to +250 ms',
+    ],
+    [
+      paired({ interval: undefined }),
+      undefined,
+      'Round-robin is 120 ms slower, of too few pairs for an interval.',
+      '—',
+    ],
+    [
+      paired({ metric: 'kv_hit_ratio', difference: -0.4, interval: [-0.42, -0.38] }),
+      'a',
+      'Round-robin is 40.0 points lower.',
+      '−42.0 points to −38.0 points',
+    ],
+    [
+      paired({ metric: 'latency', difference: 1.2, interval: [1, 1.4] }),
+      'a',
+      'Round-robin is 1.2 s slower.',
+      '+1.0 s to +1.4 s',
+    ],
+    [paired({ difference: undefined, interval: undefined }), undefined, 'No pair has it yet.', '—'],
+  ])('%# is told in words, with its interval', (metric, better, words, interval) => {
+    expect(standing(metric)).toBe(better);
+    expect(differenceWords(metric, names)).toBe(words);
+    expect(intervalWords(metric)).toBe(interval);
+  });
+
+  it.each([
+    [0.5, 'Helps: each pair is worth 2.0 unpaired (ratio 0.50)'],
+    [1.02, 'Makes no difference (ratio 1.02)'],
+    [1.4, 'Does not help: unpaired turns would tell more (ratio 1.40)'],
+    [undefined, '—'],
+  ])('with a variance ratio of %s says what pairing is worth', (variance_ratio, words) => {
+    expect(pairingWords(paired({ variance_ratio }))).toBe(words);
+  });
+});
+
+describe('the sides', () => {
+  it('are called by their modes, and by their lanes too where those are the same', () => {
+    expect(sideNames(twin())).toEqual(names);
+    const { a, b } = twin();
+    expect(sideNames({ a, b: { ...b, mode: 'kv' } })).toEqual({ a: 'KV-aware (main)', b: 'KV-aware (twin)' });
+  });
+
+  it('have a caution in few words as long as there is one', () => {
+    expect(cautionWord(twin())).toBe('clusters may differ');
+    expect(cautionWord(twin({ evidence: 'shared' }))).toBe('shared workers');
+    expect(cautionWord(twin({ evidence: 'alike', caution: 'Other hardware' }))).toBe('see the caution');
+    expect(cautionWord(twin({ evidence: 'alike', caution: undefined }))).toBeUndefined();
+  });
+});

@@ -1,0 +1,148 @@
+import type { PairedMetric, Twin, TwinEvidence, TwinSide } from '../../client';
+import { DASH, MS, number, percent, SECONDS, written, type Format } from '../../lib/format';
+import { modeText } from '../../lib/names';
+
+/** The two sides of a screen, in this order. */
+export const SIDES = ['a', 'b'] as const;
+/** One of the two sides. */
+export type SideKey = (typeof SIDES)[number];
+
+/** What each side is called: by its mode, and by its lane too where both have the same one. */
+export function sideNames({ a, b }: Pick<Twin, SideKey>): Record<SideKey, string> {
+  const name = (side: TwinSide) => modeText(side);
+  return name(a) === name(b)
+    ? { a: `${name(a)} (${a.lane})`, b: `${name(b)} (${b.lane})` }
+    : { a: name(a), b: name(b) };
+}
+
+/** What a lane is called, by its name. */
+export function nameOfLane(twin: Pick<Twin, SideKey>, lane: string): string {
+  const names = sideNames(twin);
+  return lane === twin.a.lane ? names.a : lane === twin.b.lane ? names.b : lane;
+}
+
+const words: Record<TwinEvidence, string | undefined> = {
+  none: 'clusters may differ',
+  differ: 'clusters differ',
+  shared: 'shared workers',
+  alike: undefined,
+  swapped: undefined,
+};
+
+/** The caution in the few words that have room beside a figure; undefined where there is none. */
+export function cautionWord({ caution, evidence }: Pick<Twin, 'caution' | 'evidence'>): string | undefined {
+  return caution ? (words[evidence] ?? 'see the caution') : undefined;
+}
+
+/** The caution in full, begun as a sentence; undefined where there is none. */
+export function cautionText({ caution }: Pick<Twin, 'caution'>): string | undefined {
+  return caution ? caution.charAt(0).toUpperCase() + caution.slice(1) : undefined;
+}
+
+/** What is known of the clusters, and so of what a difference may be laid to. */
+export const evidences: Record<TwinEvidence, string> = {
+  none: 'Nothing is known yet of what the two clusters differ in besides their modes. To find out, run the same mode on both for a while, or swap the modes half-way.',
+  alike:
+    'With the same mode on both, the clusters showed no difference of interest. What differs now can be laid to the mode.',
+  differ:
+    'With the same mode on both, the clusters differed. What differs now is not the mode’s alone: swap the modes half-way to cancel that out.',
+  swapped:
+    'The figures are those of both arrangements, half and half: each column is that of a mode, half of it from either lane, so that what the clusters differ in cancels out.',
+  shared:
+    'The same workers serve both. The two lanes disturb each other, so that no figure here says what one of them could do alone.',
+};
+
+interface MetricInfo {
+  name: string;
+  format: Format;
+  /** What a higher value is, as in "B is 12 ms slower". */
+  more: string;
+  less: string;
+}
+
+const infos: Record<string, MetricInfo> = {
+  ttft: { name: 'TTFT, mean', format: MS, more: 'slower', less: 'faster' },
+  ttft_p95: { name: 'TTFT p95', format: MS, more: 'slower', less: 'faster' },
+  tpot: { name: 'TPOT, mean', format: MS, more: 'slower', less: 'faster' },
+  latency: { name: 'Latency of a turn, mean', format: SECONDS, more: 'slower', less: 'faster' },
+  kv_hit_ratio: { name: 'KV hit rate', format: {}, more: 'higher', less: 'lower' },
+};
+
+/** A metric of pairs as a person says it. */
+export function pairedName(metric: string): string {
+  return infos[metric]?.name ?? metric;
+}
+
+/** A value of a metric with its unit. */
+export function pairedValue(metric: string, value: number | undefined): string {
+  if (metric === 'kv_hit_ratio') {
+    return percent(value);
+  }
+  return written(value, infos[metric]?.format ?? { decimals: 3 });
+}
+
+/** The size of a difference, without its sign: a share's in points. */
+function size(metric: string, difference: number): string {
+  const value = Math.abs(difference);
+  return metric === 'kv_hit_ratio' ? `${number(100 * value, 1)} points` : pairedValue(metric, value);
+}
+
+/** A signed difference, as in an interval. */
+function signed(metric: string, difference: number): string {
+  const sign = difference < 0 ? '−' : '+';
+  return `${sign}${size(metric, difference)}`;
+}
+
+/** How a difference stands: which side has the better values, none where chance could explain it, undefined while nobody can say. */
+export type Standing = SideKey | 'same' | undefined;
+
+/** Which side is better: undefined without an interval, and 'same' where it holds zero. */
+export function standing({ metric, interval }: PairedMetric): Standing {
+  if (!interval) {
+    return undefined;
+  }
+  const [low, high] = interval;
+  if (low <= 0 && high >= 0) {
+    return 'same';
+  }
+  const more = low > 0;
+  return more === (metric === 'kv_hit_ratio') ? 'b' : 'a';
+}
+
+/** The difference in plain words, as seen from side b. */
+export function differenceWords(paired: PairedMetric, names: Record<SideKey, string>): string {
+  const { metric, difference } = paired;
+  if (difference === undefined) {
+    return 'No pair has it yet.';
+  }
+  const stands = standing(paired);
+  if (stands === 'same') {
+    return 'No difference shown: chance could explain it.';
+  }
+  const { more, less } = infos[metric] ?? { more: 'higher', less: 'lower' };
+  const sentence = `${names.b} is ${size(metric, difference)} ${difference > 0 ? more : less}`;
+  return stands === undefined ? `${sentence}, of too few pairs for an interval.` : `${sentence}.`;
+}
+
+/** The 95 % interval of a difference; a dash without one. */
+export function intervalWords({ metric, interval }: PairedMetric): string {
+  return interval ? `${signed(metric, interval[0])} to ${signed(metric, interval[1])}` : DASH;
+}
+
+/** How near 1 a variance ratio says that pairing changes nothing. */
+const EVEN = 0.05;
+
+/** What pairing is worth, from the variance ratio, in plain words. */
+export function pairingWords({ variance_ratio: ratio }: PairedMetric): string {
+  if (ratio === undefined || !(ratio >= 0)) {
+    return DASH;
+  }
+  const told = `ratio ${number(ratio, 2)}`;
+  if (Math.abs(ratio - 1) <= EVEN) {
+    return `Makes no difference (${told})`;
+  }
+  if (ratio > 1) {
+    return `Does not help: unpaired turns would tell more (${told})`;
+  }
+  return `Helps: each pair is worth ${number(1 / Math.max(ratio, 0.001), 1)} unpaired (${told})`;
+}

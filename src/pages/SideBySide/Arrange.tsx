@@ -1,0 +1,72 @@
+import React from 'react';
+
+import { ConfirmModal } from '@grafana/ui';
+
+import type { Twin, TwinArrangement } from '../../client';
+import { ModeProgress } from '../../components/Controls/ModeProgress';
+import { Choices } from '../../components/Controls/ModeSwitch';
+import { SIDES } from '../../components/Twin';
+import { takenHint, takenTitle } from '../../lib/sweeps';
+import type { Both } from './useBoth';
+import type { Steer } from './useSteer';
+
+const names: Record<TwinArrangement, string> = {
+  apart: 'Own modes',
+  swapped: 'Swapped',
+  same: 'Same on both',
+};
+
+const notes: Record<TwinArrangement, string> = {
+  apart: 'Each lane has the mode that it was configured with.',
+  swapped: 'Each lane has the other’s mode: what the clusters differ in now works the other way.',
+  same: 'Both lanes have the first one’s mode: a difference now is one of the clusters.',
+};
+
+/** How the modes are dealt out, for who may operate; a change waits for the operator's word. */
+export function Arrange({ twin, both: { known, sides }, steer }: { twin: Twin; both: Both; steer: Steer }) {
+  const changes = SIDES.flatMap((key) => known?.[key].lane.state.mode_change ?? []);
+  const under = changes.some(({ failed }) => !failed);
+  const sweep = known?.a.lane.state.sweep ?? known?.b.lane.state.sweep;
+  const { arranged } = twin;
+  return (
+    <>
+      {changes.map((change, i) => (
+        <ModeProgress key={i} change={change} time={known?.a.time ?? change.started} disabled={!sides.a.lane} />
+      ))}
+      {steer.may && (
+        <Choices
+          label="Modes"
+          choices={(['apart', 'swapped', 'same'] as const).map((value) => ({
+            value,
+            selected: value === arranged,
+            offered: true,
+          }))}
+          name={(value) => names[value]}
+          disabled={under || steer.action.busy !== undefined}
+          reason={sweep && `${takenTitle(sweep)}. ${takenHint(sweep)}`}
+          note={notes[arranged]}
+          onChoose={steer.ask}
+        />
+      )}
+    </>
+  );
+}
+
+/** Asks for the operator's word before modes are switched: Enter gives it, Escape takes the wish back. */
+export function ConfirmArrangement({ steer: { asked, answer } }: { steer: Steer }) {
+  if (!asked) {
+    return null;
+  }
+  return (
+    <ConfirmModal
+      isOpen
+      title={`Change to “${names[asked]}”?`}
+      body={`${notes[asked]} Both workloads stop, the modes change, and both start again at the same concurrency with cold caches. The figures settle anew, which takes a minute or more, and pairs are counted anew.`}
+      confirmText="Change (Enter)"
+      confirmButtonVariant="primary"
+      dismissText="Cancel (Esc)"
+      onConfirm={() => answer(true)}
+      onDismiss={() => answer(false)}
+    />
+  );
+}

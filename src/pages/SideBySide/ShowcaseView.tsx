@@ -1,0 +1,189 @@
+import React, { useLayoutEffect, useRef } from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { Showcase, ShowcaseSide, Twin } from '../../client';
+import { CautionMark, nameOfLane, SIDES, sideNames } from '../../components/Twin';
+import { DASH, milliseconds, number, seconds } from '../../lib/format';
+import { leader, progress, stateOf, tally } from './showcase';
+
+interface ShowcaseViewProps {
+  twin: Twin;
+  showcase: Showcase;
+  /** Without the table, where there is room for the text alone. */
+  bare?: boolean;
+}
+
+/** One conversation on both routers at once: text growing on both sides, and who was first. */
+export function ShowcaseView({ twin, showcase, bare }: ShowcaseViewProps) {
+  const styles = useStyles2(getStyles);
+  const names = sideNames(twin);
+  return (
+    <div className={styles.all}>
+      <div className={styles.head}>
+        <b>{showcase.topic}</b>
+        <span role="status">{progress(showcase)}</span>
+        <span>{tally(twin, showcase)}</span>
+      </div>
+      <blockquote className={styles.question}>{showcase.question}</blockquote>
+      <div className={styles.leader} aria-live="polite">
+        {leader(twin, showcase) ?? (showcase.state === 'running' ? 'Who is first?' : DASH)} <CautionMark twin={twin} />
+      </div>
+      <div className={styles.sides}>
+        {SIDES.map((key) => (
+          <Answer key={key} name={names[key]} side={showcase[key]} running={showcase.state === 'running'} />
+        ))}
+      </div>
+      {!bare && showcase.results.length > 0 && <Results twin={twin} showcase={showcase} />}
+    </div>
+  );
+}
+
+function Answer({ name, side, running }: { name: string; side: ShowcaseSide; running: boolean }) {
+  const styles = useStyles2(getStyles);
+  const { text, ttft, latency, prompt_tokens, cached_tokens, worker } = side;
+  const end = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (end.current) {
+      end.current.scrollTop = end.current.scrollHeight; // what is new is at the end
+    }
+  }, [text]);
+  return (
+    <section className={styles.answer} aria-label={`Answer of ${name}`}>
+      <h3>{name}</h3>
+      <div className={styles.facts}>
+        <span>{running || side.done || side.error ? stateOf(side) : 'Ended'}</span>
+        <span>
+          TTFT <b>{milliseconds(ttft)}</b>
+        </span>
+        {latency !== undefined && (
+          <span>
+            Latency <b>{seconds(latency)}</b>
+          </span>
+        )}
+        {prompt_tokens !== undefined && (
+          <span>
+            Cached <b>{number(cached_tokens)}</b> of {number(prompt_tokens)} tokens
+          </span>
+        )}
+        {worker && <span className={styles.worker}>{worker}</span>}
+      </div>
+      <div
+        ref={end}
+        className={cx(styles.text, text === '' && styles.empty)}
+        tabIndex={0}
+        role="group"
+        aria-label={`Text of ${name}`}
+      >
+        {text || stateOf(side)}
+      </div>
+    </section>
+  );
+}
+
+function Results({ twin, showcase: { results } }: { twin: Twin; showcase: Showcase }) {
+  const styles = useStyles2(getStyles);
+  const names = sideNames(twin);
+  return (
+    <div className={styles.scroll} tabIndex={0} role="group" aria-label="Who was first, as a table">
+      <table className={styles.table}>
+        <thead>
+          <tr>
+            <th scope="col">Turn</th>
+            <th scope="col">TTFT {names.a}</th>
+            <th scope="col">TTFT {names.b}</th>
+            <th scope="col">First</th>
+            <th scope="col">By</th>
+          </tr>
+        </thead>
+        <tbody>
+          {results.map(({ turn, a, b, first, lead }) => (
+            <tr key={turn}>
+              <th scope="row">{turn}</th>
+              <td>{milliseconds(a)}</td>
+              <td>{milliseconds(b)}</td>
+              <td>{first ? nameOfLane(twin, first) : 'Nobody: one failed'}</td>
+              <td>{milliseconds(lead)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  all: css({
+    display: 'flex',
+    flexDirection: 'column',
+    flex: '1 1 auto',
+    gap: '0.6em',
+    minHeight: 0,
+    fontVariantNumeric: 'tabular-nums',
+  }),
+  head: css({ display: 'flex', flexWrap: 'wrap', gap: '0.2em 1.4em', fontSize: '1.5em' }),
+  question: css({
+    margin: 0,
+    padding: '0.3em 0.8em',
+    borderLeft: `4px solid ${theme.colors.border.strong}`,
+    fontSize: '1.5em',
+    fontStyle: 'normal',
+    textWrap: 'pretty',
+  }),
+  leader: css({
+    fontSize: '2.4em',
+    lineHeight: 1.2,
+    fontWeight: theme.typography.fontWeightBold,
+    '& span': { fontSize: '0.6em' },
+  }),
+  sides: css({
+    display: 'grid',
+    gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
+    flex: '1 1 auto',
+    gap: '0.8em',
+    minHeight: 0,
+  }),
+  answer: css({
+    display: 'flex',
+    flexDirection: 'column',
+    minWidth: 0,
+    minHeight: 0,
+    '& h3': { margin: 0, fontSize: '1.8em', overflowWrap: 'anywhere' },
+  }),
+  facts: css({
+    display: 'flex',
+    flexWrap: 'wrap',
+    gap: '0 1.2em',
+    fontSize: '1.4em',
+    color: theme.colors.text.secondary,
+    '& b': { color: theme.colors.text.primary, fontWeight: theme.typography.fontWeightMedium },
+  }),
+  worker: css({ overflowWrap: 'anywhere' }),
+  text: css({
+    flex: '1 1 12em',
+    height: '12em',
+    overflowY: 'auto',
+    padding: '0.5em 0.8em',
+    marginTop: '0.3em',
+    borderRadius: '0.3em',
+    background: theme.colors.background.secondary,
+    fontSize: '1.5em',
+    lineHeight: 1.4,
+    whiteSpace: 'pre-wrap',
+    overflowWrap: 'anywhere',
+  }),
+  empty: css({ color: theme.colors.text.secondary, fontStyle: 'italic' }),
+  scroll: css({ overflowX: 'auto', minWidth: 0 }),
+  table: css({
+    fontSize: '1.4em',
+    '& th, & td': {
+      padding: '0.3em 1em 0.3em 0',
+      textAlign: 'left',
+      borderBottom: `1px solid ${theme.colors.border.weak}`,
+    },
+    '& th': { fontWeight: theme.typography.fontWeightRegular },
+    '& thead th': { color: theme.colors.text.secondary },
+  }),
+});

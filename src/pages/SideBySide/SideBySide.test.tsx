@@ -1,0 +1,226 @@
+import React from 'react';
+import { act, render, screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+
+import { ClientProvider, Problem, SHOWCASE_EVERY, type HistoryPoint, type Me, type Twin } from '../../client';
+import { bothLanes, showcase, twin } from '../../components/Twin/fixtures';
+import { violations } from '../../test/axe';
+import { admin, FakeClient, viewer } from '../../test/fixtures';
+import { answered, settled } from '../../test/settled';
+import { changesOfBoth, linesOfBoth } from './curves';
+import { leader, progress, tally } from './showcase';
+import SideBySide from '.';
+
+jest.mock('../../lib/useNow', () => ({ useNow: () => Date.now(), useAge: () => 0 }));
+
+const point = (second: number, change: Partial<HistoryPoint> = {}): HistoryPoint => ({
+  time: new Date(Date.parse('2026-11-20T09:58:00Z') + 1000 * second).toISOString(),
+  running: true,
+  concurrency: 120,
+  mode: 'kv',
+  speculation: 'off',
+  ttft_p95: 0.5,
+  ...change,
+});
+
+function answer(client: FakeClient, value: Twin | Problem) {
+  client.reads.mockImplementation(async (path) => {
+    if (path.startsWith('/history')) {
+      return { points: [point(0), point(1)] };
+    }
+    if (value instanceof Problem) {
+      throw value;
+    }
+    return value;
+  });
+  client.writes.mockResolvedValue(value);
+}
+
+async function show(value: Twin | Problem = twin(), who: Me = admin) {
+  const client = new FakeClient();
+  client.who.mockResolvedValue(who);
+  answer(client, value);
+  client.show({}, bothLanes());
+  const result = render(
+    <ClientProvider client={client}>
+      <SideBySide />
+    </ClientProvider>
+  );
+  await settled(client, '/twin', '/history?lane=main', '/history?lane=twin');
+  return { client, ...result };
+}
+
+const region = (name: string) => within(screen.getByRole('region', { name }));
+const figure = (name: string) => screen.getByTestId(name).textContent?.trim();
+
+describe('with one lane', () => {
+  it('says how to get a second router, and asks for nothing', async () => {
+    const client = new FakeClient();
+    client.show();
+    client.reads.mockResolvedValue({ points: [] });
+    const { container } = render(
+      <ClientProvider client={client}>
+        <SideBySide />
+      </ClientProvider>
+    );
+    await answered();
+    expect(screen.getByText('twin.target.url')).toBeInTheDocument();
+    expect(screen.getByText('booth demo --twin')).toBeInTheDocument();
+    expect(client.reads.mock.calls.map(([path]) => path)).not.toContain('/twin');
+    expect(await violations(container)).toEqual([]);
+    act(() => client.lose());
+    expect(screen.getByText(/the load generator is lost/)).toBeInTheDocument();
+  });
+});
+
+describe('two routers', () => {
+  it('stand left and right, with four figures each and the caution beside every one', async () => {
+    const { container } = await show();
+    expect(region('Lane main').getByRole('heading', { name: 'KV-aware' })).toBeInTheDocument();
+    expect(region('Lane twin').getByRole('heading', { name: 'Round-robin' })).toBeInTheDocument();
+    expect(figure('main TTFT p50')).toBe('200 ms');
+    expect(figure('twin TTFT p95')).toMatch(/^700 ms ✕misses the SLO/);
+    expect(figure('main Output tokens/s')).toBe('3,168');
+    expect(figure('twin KV hit rate')).toBe('31.0 %');
+    expect(region('Lane twin').getAllByText('clusters may differ')).toHaveLength(4);
+    expect(region('Workers of twin').getAllByRole('listitem')).toHaveLength(3);
+    expect(await violations(container)).toEqual([]);
+  });
+
+  it('have one graph for each value, of both lanes', async () => {
+    await show();
+    expect(screen.getByRole('img', { name: /^TTFT p95 of both lanes.*, at most 700 ms/ })).toBeInTheDocument();
+    expect(screen.getByRole('img', { name: /^Output tokens\/s of both lanes/ })).toBeInTheDocument();
+  });
+
+  it('are compared turn by turn in words', async () => {
+    await show();
+    const table = within(
+      screen.getByRole('table', { name: /^400 pairs of turns that ended well on both; 12 without/ })
+    );
+    expect(table.getByRole('row', { name: /^TTFT/ })).toHaveTextContent(
+      /200 ms.*320 ms.*Round-robin is 120 ms slower\..*\+100 ms to \+140 ms.*Helps: each pair is worth 2\.0 unpaired/
+    );
+    expect(table.getByRole('row', { name: /^KV hit rate/ })).toHaveTextContent(
+      /Round-robin is 40\.0 points lower\..*Does not help/
+    );
+  });
+
+  it('say nothing of a caution where there is none, and what the figures may be laid to', async () => {
+    await show(twin({ caution: undefined, evidence: 'swapped' }));
+    expect(screen.queryByText('clusters may differ')).not.toBeInTheDocument();
+    expect(screen.getByText(/half and half/)).toBeInTheDocument();
+  });
+
+  it('have no figures once the load generator is lost', async () => {
+    const { client } = await show();
+    act(() => client.lose());
+    expect(figure('main TTFT p50')).toBe('—');
+    expect(figure('twin Output tokens/s')).toBe('—');
+    expect(screen.queryByRole('table')).not.toBeInTheDocument();
+  });
+
+  it('say why they cannot be compared', async () => {
+    await show(new Problem(503, 'The store is closed.'));
+    expect(screen.getByText('The store is closed.')).toBeInTheDocument();
+    expect(figure('main TTFT p50')).toBe('200 ms');
+  });
+
+  it('have no pairs while they settle', async () => {
+    await show(twin({ pairs: 0, since: undefined, metrics: [] }));
+    expect(screen.getByText(/^Settling: pairs count once both lanes have settled/)).toBeInTheDocument();
+  });
+});
+
+describe('the arrangement', () => {
+  it('is changed after a confirmation', async () => {
+    const { client } = await show();
+    await userEvent.click(screen.getByRole('button', { name: 'Swapped' }));
+    expect(client.writes).not.toHaveBeenCalled();
+    await userEvent.click(screen.getByRole('button', { name: 'Change (Enter)' }));
+    expect(client.writes).toHaveBeenCalledWith('PATCH', '/twin', { arranged: 'swapped' });
+  });
+
+  it('says why it was not changed', async () => {
+    const { client } = await show();
+    client.writes.mockRejectedValue(new Problem(409, 'a mode change is in progress'));
+    await userEvent.click(screen.getByRole('button', { name: 'Same on both' }));
+    await userEvent.click(screen.getByRole('button', { name: 'Change (Enter)' }));
+    expect(await screen.findByText('a mode change is in progress')).toBeInTheDocument();
+  });
+
+  it('is not on offer to who may only look', async () => {
+    await show(twin(), viewer);
+    expect(screen.queryByRole('button', { name: 'Swapped' })).not.toBeInTheDocument();
+    expect(screen.getByText('Read only')).toBeInTheDocument();
+    expect(screen.queryByRole('button', { name: /showcase/ })).not.toBeInTheDocument();
+  });
+});
+
+describe('the showcase', () => {
+  it('begins by a button or a key, and grows four times a second', async () => {
+    const { client } = await show();
+    expect(screen.getByText(/^No showcase has run yet/)).toBeInTheDocument();
+    answer(client, twin({ showcase: showcase() }));
+    await userEvent.keyboard('c');
+    expect(client.writes).toHaveBeenCalledWith('POST', '/twin/showcase', {});
+    expect(await screen.findByText('Turn 2 of 5')).toBeInTheDocument();
+    expect(region('Answer of KV-aware').getByText('A trace follows one request')).toBeInTheDocument();
+    expect(region('Answer of Round-robin').getAllByText('Waiting for the first token')).toHaveLength(2);
+    expect(screen.getByText(/^KV-aware is first/)).toBeInTheDocument();
+    expect(screen.getByRole('row', { name: '1 250 ms 750 ms KV-aware 500 ms' })).toBeInTheDocument();
+    const before = client.reads.mock.calls.length;
+    answer(
+      client,
+      twin({ showcase: showcase({ b: { text: 'It names the parts', done: true, sent: true, ttft: 0.5, latency: 3 } }) })
+    );
+    expect(await screen.findByText('It names the parts', undefined, { timeout: 8 * SHOWCASE_EVERY })).toBeVisible();
+    expect(client.reads.mock.calls.length).toBeGreaterThan(before);
+    expect(screen.getByText(/^KV-aware was first, by 300 ms/)).toBeInTheDocument();
+  });
+
+  it('is ended on request', async () => {
+    const { client } = await show(twin({ showcase: showcase() }));
+    client.writes.mockImplementation(async () => {
+      const ended = twin({ showcase: showcase({ state: 'cancelled' }) });
+      answer(client, ended);
+      return ended;
+    });
+    await userEvent.click(screen.getByRole('button', { name: 'End the showcase' }));
+    expect(client.writes).toHaveBeenCalledWith('DELETE', '/twin/showcase', undefined);
+    expect(await screen.findByText('Ended by an operator in turn 2 of 5')).toBeInTheDocument();
+    expect(screen.getByRole('button', { name: 'Another showcase (C)' })).toBeInTheDocument();
+  });
+
+  it('says who was first in words', () => {
+    const lanes = twin();
+    const side = { text: '', done: true, sent: true };
+    expect(leader(lanes, { a: { ...side, ttft: 0.5 }, b: { ...side, ttft: 0.2 } })).toBe(
+      'Round-robin was first, by 300 ms'
+    );
+    expect(leader(lanes, { a: { ...side, error: 'timeout' }, b: { ...side, ttft: 0.2 } })).toBe(
+      'Round-robin is first: the other one failed'
+    );
+    expect(leader(lanes, { a: side, b: side })).toBeUndefined();
+    expect(tally(lanes, showcase())).toBe('KV-aware first once, Round-robin first never');
+    expect(tally(lanes, showcase({ results: [{ turn: 1, a: 1 }] }))).toBeUndefined();
+    expect(progress(showcase({ state: 'failed', message: 'no text' }))).toBe('Failed in turn 2 of 5: no text');
+  });
+});
+
+describe('the curves', () => {
+  it('have the colour of the mode, and a look for each lane', () => {
+    const histories = { a: [point(0), point(1)], b: [point(0, { mode: 'round_robin' }), point(1)] };
+    expect(linesOfBoth(histories, 'ttft_p95').map(({ key, tone, look }) => [key, tone, look])).toEqual([
+      ['a kv', 'kv', 'solid'],
+      ['b round_robin', 'round_robin', 'dashed'],
+      ['b kv', 'kv', 'dashed'],
+    ]);
+  });
+
+  it('mark a change on both lanes once', () => {
+    const a = [point(0), point(10, { mode: 'round_robin' }), point(200, { mode: 'kv' })];
+    const b = [point(0, { mode: 'round_robin' }), point(12)];
+    expect(changesOfBoth({ a, b }).map(({ at }) => at)).toEqual([10, 200].map((s) => Date.parse(point(s).time)));
+  });
+});

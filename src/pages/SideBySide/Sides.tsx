@@ -1,0 +1,158 @@
+import React from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+import type { LaneSnapshot, Live, Settings, Twin } from '../../client';
+import { SLOMark } from '../../components/Comparison';
+import { Imitation, Status } from '../../components/Status';
+import { CautionMark, SIDES, type SideKey } from '../../components/Twin';
+import { DASH, milliseconds, NOT_REPORTED, number, percent } from '../../lib/format';
+import type { Known } from '../../lib/known';
+import { modeText } from '../../lib/names';
+import { sloLevel, type SLOLevel } from '../../lib/slo';
+import { verdicts } from '../../lib/styles';
+import { Bars } from '../Stage/Bars';
+import { CurveSign } from '../../components/Curve';
+import { LOOKS } from './curves';
+
+interface SidesProps {
+  known: Record<SideKey, Known>;
+  sides: Record<SideKey, Live>;
+  twin: Twin | undefined;
+}
+
+/** Left and right the two routers: the mode as the title, four figures of the last 60 s, and the workers. */
+export function Sides({ known, sides, twin }: SidesProps) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div className={styles.sides}>
+      {SIDES.map((key) => (
+        <Side key={key} look={LOOKS[key]} known={known[key]} live={sides[key]} twin={twin} />
+      ))}
+    </div>
+  );
+}
+
+interface SideProps {
+  look: (typeof LOOKS)[SideKey];
+  known: Known;
+  live: Live;
+  twin: Twin | undefined;
+}
+
+function Side({ look, known, live, twin }: SideProps) {
+  const styles = useStyles2(getStyles);
+  const { name, state, target } = known.lane;
+  return (
+    <section className={styles.side} aria-label={`Lane ${name}`}>
+      <h2 className={styles.title}>
+        {live.lane ? modeText(state) : DASH} <CurveSign tone={state.mode} look={look} />
+      </h2>
+      <div className={styles.where}>
+        <Status live={live} lane={name} />
+        <span className={styles.target}>{target.url}</span>
+        <Imitation lane={known.lane} />
+      </div>
+      <dl className={styles.figures}>
+        {toFigures(live.lane, known.settings).map((figure) => (
+          <div key={figure.name}>
+            <dt>{figure.name}</dt>
+            <dd className={cx(figure.slo && styles[figure.slo])} data-testid={`${name} ${figure.name}`}>
+              {figure.text} {figure.slo && <SLOMark level={figure.slo} />}
+            </dd>
+            {figure.text !== DASH && (
+              <dd className={styles.caution}>
+                <CautionMark twin={twin} />
+              </dd>
+            )}
+          </div>
+        ))}
+      </dl>
+      <Bars cluster={live.lane?.cluster} label={`Workers of ${name}`} />
+    </section>
+  );
+}
+
+/** One of the large figures. */
+interface SideFigure {
+  name: string;
+  /** With its unit; a dash where nothing is live. */
+  text: string;
+  slo?: SLOLevel;
+}
+
+/** The figures of a side, over the last 60 s. Only a workload that runs has any. */
+export function toFigures(lane: LaneSnapshot | undefined, { slo }: Settings): SideFigure[] {
+  const running = lane?.state.running ? lane : undefined;
+  const ttft = running?.window.metrics.ttft;
+  return [
+    { name: 'TTFT p50', text: milliseconds(ttft?.p50) },
+    { name: 'TTFT p95', text: milliseconds(ttft?.p95), slo: sloLevel(ttft?.p95, slo.ttft) },
+    { name: 'Output tokens/s', text: number(running?.window.output_tokens_per_second) },
+    { name: 'KV hit rate', text: running?.kv.not_reported ? NOT_REPORTED : percent(running?.kv.hit_ratio) },
+  ];
+}
+
+const getStyles = (theme: GrafanaTheme2) => {
+  const { met, near, missed } = verdicts(theme);
+  const { text, background } = theme.colors;
+  return {
+    sides: css({
+      display: 'grid',
+      gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
+      gap: '0.8em clamp(0.8em, 2vw, 2.4em)',
+    }),
+    side: css({
+      display: 'flex',
+      flexDirection: 'column',
+      gap: '0.6em',
+      minWidth: 0,
+      fontVariantNumeric: 'tabular-nums',
+      '& > section': { padding: '0.8em 0 0', background: 'none' },
+      // Half a phone is too narrow for a worker's name beside its bar.
+      '@media (max-width: 600px)': {
+        '& li': { gridTemplateColumns: '1fr auto', gap: '0 0.6em' },
+        '& li > span:first-of-type': { gridColumn: '1 / -1' },
+      },
+    }),
+    title: css({
+      fontSize: '3.6em',
+      lineHeight: 1.15,
+      margin: 0,
+      overflowWrap: 'anywhere',
+      '& span': { fontSize: '0.5em' },
+      '@media (max-width: 600px)': { fontSize: '2.4em' },
+    }),
+    where: css({
+      display: 'flex',
+      flexWrap: 'wrap',
+      alignItems: 'baseline',
+      gap: '0.2em 1em',
+      fontSize: '1.4em',
+      color: text.secondary,
+    }),
+    target: css({ overflowWrap: 'anywhere' }),
+    figures: css({
+      display: 'grid',
+      gridTemplateColumns: 'repeat(auto-fit, minmax(min(11em, 100%), 1fr))',
+      gap: '0.6em 1em',
+      margin: 0,
+      '& > div': { padding: '0.6em 0.9em', borderRadius: '0.4em', background: background.secondary },
+      '& dt': { fontSize: '1.4em', fontWeight: theme.typography.fontWeightRegular, color: text.secondary },
+      '& dd': {
+        margin: 0,
+        fontSize: '3.4em',
+        lineHeight: 1.15,
+        whiteSpace: 'nowrap',
+        fontWeight: theme.typography.fontWeightBold,
+      },
+      '@media (max-width: 600px)': { '& dd': { fontSize: '2.4em' } },
+    }),
+    caution: css({ '&&': { fontSize: '1.3em', whiteSpace: 'normal' } }),
+    met: css(met),
+    near: css(near),
+    missed: css(missed),
+  };
+};

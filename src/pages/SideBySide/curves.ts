@@ -1,0 +1,28 @@
+import type { HistoryPoint } from '../../client';
+import type { CurveLine, Mark } from '../../components/Curve';
+import { SIDES, type SideKey } from '../../components/Twin';
+import { changesOf, linesOf, type Value } from '../Stage/history';
+
+/** How each side's line is drawn: the colour is the mode's, which both sides may have. */
+export const LOOKS = { a: 'solid', b: 'dashed' } as const;
+
+/** The last ten minutes of both sides. */
+export type Histories = Record<SideKey, HistoryPoint[]>;
+
+/** The lines of both sides in one graph. */
+export function linesOfBoth(histories: Histories, value: Value): CurveLine[] {
+  return SIDES.flatMap((side) =>
+    linesOf(histories[side], value).map((line) => ({ ...line, key: `${side} ${line.key}`, look: LOOKS[side] }))
+  );
+}
+
+/** How far apart changes of the two sides are one, in milliseconds: modes change together. */
+const TOGETHER = 60_000;
+
+/** When the mode of either side changed; both together are one mark. */
+export function changesOfBoth({ a, b }: Histories): Mark[] {
+  const marks = [...changesOf(a), ...changesOf(b)].sort((one, other) => one.at - other.at);
+  return marks
+    .filter((mark, i) => i === 0 || mark.at - marks[i - 1].at > TOGETHER)
+    .map(({ at }) => ({ at, text: 'modes changed' }));
+}

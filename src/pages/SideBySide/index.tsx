@@ -1,0 +1,181 @@
+import React from 'react';
+import { css } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { Alert, Button, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
+
+import type { Twin } from '../../client';
+import { Section } from '../../components/Section';
+import { cautionText, Pairs } from '../../components/Twin';
+import { useKeys } from '../../lib/useKeys';
+import { Arrange, ConfirmArrangement } from './Arrange';
+import { Courses } from './Courses';
+import { ShowcaseView } from './ShowcaseView';
+import { Sides } from './Sides';
+import { useBoth, type Both } from './useBoth';
+import { failures, useSteer, type Steer } from './useSteer';
+
+/** Two routers that serve the same conversations at the same time, left and right. */
+export default function SideBySide() {
+  const both = useBoth();
+  if (both.known) {
+    return <Page both={both} />;
+  }
+  return both.live.state.status === 'loading' ? (
+    <LoadingPlaceholder text="Waiting for the load generator…" />
+  ) : (
+    <OneLane isLost={both.live.state.status === 'lost'} />
+  );
+}
+
+/** How to get a second router. */
+function OneLane({ isLost }: { isLost: boolean }) {
+  const styles = useStyles2(getStyles);
+  if (isLost) {
+    return <p>Nothing is known of the routers now: the load generator is lost.</p>;
+  }
+  return (
+    <Section
+      title="There is one router here"
+      info="This page shows two routers that serve the same conversations at the same time."
+    >
+      <div className={styles.words}>
+        <p>
+          With a second target, every conversation runs on both: the same opening, the same questions, at the same
+          concurrency. This page then shows them left and right.
+        </p>
+        <p>
+          To get there, set <code>twin.target.url</code> of the load generator to the address of a second server, or
+          start a booth that has two clusters:
+        </p>
+        <pre tabIndex={0}>booth demo --twin</pre>
+      </div>
+    </Section>
+  );
+}
+
+function Page({ both }: { both: Both }) {
+  const styles = useStyles2(getStyles);
+  const steer = useSteer(both);
+  useKeys({ c: steer.show });
+  const { known, sides, names, histories } = both;
+  const { value: twin, problem } = both.twin;
+  if (!known) {
+    return null;
+  }
+  const shown = sides.a.lane && sides.b.lane ? twin : undefined;
+  return (
+    <div className={styles.page}>
+      {problem && (
+        <Alert severity="warning" title="The comparison cannot be read" bottomSpacing={0}>
+          {problem.message}
+        </Alert>
+      )}
+      <Failure steer={steer} />
+      <Section
+        title="Both routers now"
+        info="The same conversations on two targets at the same time. Figures are measured by the load generator over the last 60 seconds, on each lane by itself; the bars are requests in flight, from each cluster’s own metrics."
+      >
+        <div className={styles.parts}>
+          {twin?.caution && (
+            <Alert severity="warning" title={cautionText(twin) ?? ''} bottomSpacing={0}>
+              {null}
+            </Alert>
+          )}
+          <div className={styles.scaled}>
+            <Sides known={known} sides={sides} twin={twin} />
+          </div>
+          {shown && <Arrange twin={shown} both={both} steer={steer} />}
+        </div>
+      </Section>
+      <Section
+        title="Showcase"
+        info="One conversation for the eye, sent to both routers turn by turn. The next turn begins when both answers have ended. It counts in no statistics."
+        actions={<ShowcaseButton twin={shown} steer={steer} />}
+      >
+        <div className={styles.scaled}>
+          <ShowcasePart twin={shown} />
+        </div>
+      </Section>
+      <Section
+        title="The last ten minutes"
+        info="TTFT p95 and output tokens per second of both lanes, each second over the 60 seconds before it, as the load generator measured them. The colour is that of the mode; the second lane’s line is dashed."
+      >
+        <div className={styles.scaled}>
+          <Courses histories={histories} known={known} names={names} isLive={sides.a.lane !== undefined} twin={twin} />
+        </div>
+      </Section>
+      <Section
+        title="Turn by turn"
+        info="Turn n of conversation k on one lane beside the same turn on the other. What conversations differ in cancels out, as far as both lanes still answer alike; the pairing column says how far that is."
+      >
+        {shown ? (
+          <Pairs twin={shown} />
+        ) : (
+          <p>{problem ? 'Nothing is known of the pairs now.' : 'Waiting for pairs…'}</p>
+        )}
+      </Section>
+      <ConfirmArrangement steer={steer} />
+    </div>
+  );
+}
+
+/** What an operator asked for and did not get. */
+export function Failure({ steer: { action } }: { steer: Steer }) {
+  const { failure, dismiss } = action;
+  return failure ? (
+    <Alert severity="error" title={failures[failure.name] ?? 'That did not work'} onRemove={dismiss} bottomSpacing={0}>
+      {failure.problem.message}
+    </Alert>
+  ) : null;
+}
+
+function ShowcaseButton({ twin, steer }: { twin: Twin | undefined; steer: Steer }) {
+  if (!steer.may) {
+    return steer.why ? <span title={steer.why}>Read only</span> : null;
+  }
+  const running = twin?.showcase?.state === 'running';
+  const { busy } = steer.action;
+  return running ? (
+    <Button key="end" variant="secondary" icon="times" disabled={busy !== undefined} onClick={steer.end}>
+      End the showcase
+    </Button>
+  ) : (
+    <Button
+      key="start" // a click that comes too late for End must not begin another one
+      icon={busy === 'showcase' ? 'spinner' : 'play'}
+      disabled={!twin || busy !== undefined}
+      aria-keyshortcuts="C"
+      onClick={steer.show}
+    >
+      {twin?.showcase ? 'Another showcase (C)' : 'Start a showcase (C)'}
+    </Button>
+  );
+}
+
+function ShowcasePart({ twin }: { twin: Twin | undefined }) {
+  const styles = useStyles2(getStyles);
+  return twin?.showcase ? (
+    <ShowcaseView twin={twin} showcase={twin.showcase} />
+  ) : (
+    <p className={styles.none}>
+      No showcase has run yet. It asks both routers the same questions at the same moment, and the text of both answers
+      grows here.
+    </p>
+  );
+}
+
+const getStyles = (theme: GrafanaTheme2) => ({
+  page: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(2) }),
+  parts: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1.5) }),
+  // All sizes below are multiples of this one, as they are in the stage view.
+  scaled: css({
+    display: 'flex',
+    flexDirection: 'column',
+    gap: theme.spacing(1.5),
+    fontSize: 'clamp(10px, 0.6vw, 16px)',
+    '& > *': { minWidth: 0 },
+  }),
+  none: css({ margin: 0, fontSize: theme.typography.body.fontSize, color: theme.colors.text.secondary }),
+  words: css({ maxWidth: '70ch', textWrap: 'pretty', '& pre': { margin: 0, width: 'fit-content', maxWidth: '100%' } }),
+});

@@ -1,0 +1,46 @@
+import { useLive, useTwin, type Live, type Polled, type Twin, type TwinSide } from '../../client';
+import { sideNames, type SideKey } from '../../components/Twin';
+import { lastKnown, ofLane, type Known } from '../../lib/known';
+import { LANE, TWIN } from '../lane';
+import { useHistory } from '../Stage/useHistory';
+import type { Histories } from './curves';
+
+/** Two lanes that run the same conversations. */
+export interface Both {
+  /** Of the first lane; its snapshots have both. */
+  live: Live;
+  sides: Record<SideKey, Live>;
+  /** Undefined until it is known, and where there is one lane. */
+  known?: Record<SideKey, Known>;
+  /** What each side is called. */
+  names: Record<SideKey, string>;
+  histories: Histories;
+  /** How they compare. */
+  twin: Polled<Twin>;
+}
+
+/** Follows both lanes; where there is one, nothing more is asked for. */
+export function useBoth(): Both {
+  const live = useLive(LANE);
+  const other = ofLane(live, TWIN);
+  const known = knownOfBoth(live);
+  const twin = useTwin(live.lane !== undefined && other.lane !== undefined);
+  const histories = { a: useHistory(live), b: useHistory(other, TWIN) };
+  return {
+    live,
+    sides: { a: live, b: other },
+    known,
+    names: known ? sideNames({ a: side(known.a), b: side(known.b) }) : { a: LANE, b: TWIN },
+    histories,
+    twin,
+  };
+}
+
+function knownOfBoth(live: Live): Both['known'] {
+  const [a, b] = [lastKnown(live, LANE), lastKnown(live, TWIN)];
+  return a && b && { a, b };
+}
+
+function side({ lane: { name, target, state } }: Known): TwinSide {
+  return { lane: name, target: target.url, mode: state.mode, speculation: state.speculation };
+}

@@ -1,0 +1,32 @@
+import React from 'react';
+
+import type { PanelProps } from '@grafana/data';
+
+import { OtherRouters } from '../../components/OtherRouters';
+import { PairsOfLanes } from '../../components/Twin';
+import { laneOf, type LaneOptions } from '../lane';
+import { Panel } from '../Panel';
+
+/** What of routers a panel shows: two lanes compared turn by turn, or other routers on a lane's traffic. */
+export type RoutersPart = 'pairs' | 'shadow';
+
+/** What a viewer chooses. */
+export interface RoutersOptions extends LaneOptions {
+  part?: RoutersPart;
+}
+
+/** What each part is called by those who hear it. */
+const labels: Record<RoutersPart, string> = {
+  pairs: 'Two routers, turn by turn',
+  shadow: 'Other routers on the same traffic',
+};
+
+/** What is known of routers beside the one in force, as a panel of a dashboard. */
+export function RoutersPanel({ options, replaceVariables }: PanelProps<RoutersOptions>) {
+  const { part = 'shadow' } = options;
+  return (
+    <Panel label={labels[part]}>
+      {part === 'pairs' ? <PairsOfLanes /> : <OtherRouters lane={laneOf(options, replaceVariables)} />}
+    </Panel>
+  );
+}
