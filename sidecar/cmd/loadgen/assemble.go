@@ -349,7 +349,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 	}
 	g.view = lane.NewView(catalogue)
 	sweeps := sweep.Options{Program: version(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: g.check.Lag, Log: g.log}
-	if g.pair != nil {
+	if g.twins != nil {
 		sweeps.Twin = g.sides[1].lane
 	}
 	g.sweeps, err = sweep.Open(ctx, sweeps)
