@@ -124,22 +124,22 @@ type SpanRun struct {
 // which then has gone back to the mode before; an [api.FieldError] for a concurrency or
 // a mode that cannot be; or that of ctx, which ends a switch under way.
 func (s *Lease) Begin(ctx context.Context, by string, set SpanSettings, tap Tap, report func(message string)) (*SpanRun, error) {
-	runs, err := s.BeginEach(ctx, by, []LaneSpan{{s.lane, set, tap}}, report)
+	runs, err := s.BeginEach(ctx, by, []SpanOn{{s.lane, set, tap}}, report)
 	if err != nil {
 		return nil, err
 	}
 	return runs[0], nil
 }
 
-// LaneSpan is a span for one of the lanes that a lease has taken.
-type LaneSpan struct {
+// SpanOn is a span for one of the lanes that a lease has taken.
+type SpanOn struct {
 	Lane *Lane
 	Set  SpanSettings
 	Tap  Tap
 }
 
 // BeginEach is [Lease.Begin] for several lanes at once: all of them begin, or none does.
-func (s *Lease) BeginEach(ctx context.Context, by string, spans []LaneSpan, report func(message string)) ([]*SpanRun, error) {
+func (s *Lease) BeginEach(ctx context.Context, by string, spans []SpanOn, report func(message string)) ([]*SpanRun, error) {
 	changes, ended, err := s.beginSwitch(ctx, by, spans, report)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (s *Lease) alive(ctx context.Context) error {
 	return nil
 }
 
-func (s *Lease) beginSwitch(ctx context.Context, by string, spans []LaneSpan, report func(string)) ([]*change, <-chan struct{}, error) {
+func (s *Lease) beginSwitch(ctx context.Context, by string, spans []SpanOn, report func(string)) ([]*change, <-chan struct{}, error) {
 	limit := s.lane.catalogue.Settings().MaxConcurrency
 	defer s.lane.lockAll()()
 	if err := s.alive(ctx); err != nil {

@@ -148,7 +148,9 @@ func TestWhatOneLaneRefusesHappensToNeither(t *testing.T) {
 		pass(5 * time.Second)
 		d.fakes[0].flows()
 		d.drain()
-		d.eventually("main to be stopped", func() bool { return d.lane.State().Phase == api.PhaseStopped || d.twin.State().Phase == api.PhaseDraining })
+		d.eventually("main to be stopped", func() bool {
+			return d.lane.State().Phase == api.PhaseStopped || d.twin.State().Phase == api.PhaseDraining
+		})
 		_, err = d.lane.Start(t.Context(), ann, api.StartRequest{})
 		require.ErrorIs(t, err, api.ErrConflict)
 		assert.NotEqual(t, api.PhaseRunning, d.lane.State().Phase)
@@ -281,9 +283,9 @@ func TestSwapIsConfirmed(t *testing.T) {
 	}, func(o *options) {
 		offers := []api.ModeState{kv, roundRobin}
 		o.Driver = cluster.NewManual(offers)
-		make := o.twin
+		made := o.twin
 		o.twin = func(own Options) Options {
-			own = make(own)
+			own = made(own)
 			own.Driver = cluster.NewManual(offers)
 			return own
 		}

@@ -64,10 +64,10 @@ type outcome struct {
 // its own then. An error is the cause of ctx's end, or an errSwitch: nothing was measured then.
 func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Span) ([]*outcome, error) {
 	now := time.Now()
-	all, begin := make([]*attempt, len(spans)), make([]lane.LaneSpan, len(spans))
+	all, begin := make([]*attempt, len(spans)), make([]lane.SpanOn, len(spans))
 	for i, span := range spans {
 		all[i] = &attempt{sweep: s, lane: s.laneOf(span), place: i, span: span, record: newRecorder(now, span.WarmUp), progress: now}
-		begin[i] = lane.LaneSpan{
+		begin[i] = lane.SpanOn{
 			Lane: all[i].lane, Tap: all[i].record,
 			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, Midway: span.Midway},
 		}

@@ -61,17 +61,9 @@ func run(ctx context.Context, args []string) error {
 		server.Dynamo = len(args) == 2
 		return server.Serve(ctx, l)
 	case len(args) == 2 && args[0] == "burn":
-		cpu, err := strconv.Atoi(args[1])
-		if err != nil {
-			return err
-		}
-		return burn(ctx, cpu)
+		return withNumber(args[1], func(cpu int) error { return burn(ctx, cpu) })
 	case len(args) == 3 && args[0] == "loop":
-		n, err := strconv.Atoi(args[2])
-		if err != nil {
-			return err
-		}
-		return plainLoop(ctx, args[1], n)
+		return withNumber(args[2], func(n int) error { return plainLoop(ctx, args[1], n) })
 	case len(args) == 2 && args[0] == "simulate":
 		return simulate(ctx, args[1])
 	case len(args) == 1 && args[0] == "shadow":
@@ -83,15 +75,20 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 1 && args[0] == "twin":
 		return twinTable(ctx, laneStreams)
 	case len(args) == 2 && args[0] == "twin":
-		n, err := strconv.Atoi(args[1])
-		if err != nil {
-			return err
-		}
-		return twinTable(ctx, n)
+		return withNumber(args[1], func(n int) error { return twinTable(ctx, n) })
 	case len(args) == 0:
 		return errors.Join(table(ctx, rows()), twinTable(ctx, laneStreams), boothTable(ctx), simulationTable(ctx))
 	}
 	return fmt.Errorf("bench takes no arguments, or \"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, \"twin\" for two lanes alone (and how many streams each), or \"simulation\" for simulations alone")
+}
+
+// withNumber calls f with the number that a text is.
+func withNumber(text string, f func(n int) error) error {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	return f(n)
 }
 
 // table runs rows and prints each as it ends.

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"kvbooth/sidecar/api"
 )
 
 // laneStreams is how many conversations each lane has where nobody asks for another number.
@@ -80,7 +82,12 @@ func measureLanes(ctx context.Context, loadgen string, lanes, streams int) (cost
 	if err := settled(ctx, control); err != nil {
 		return cost, err
 	}
-	before, _, err := usage(cmd.Process.Pid)
+	return laneCosts(ctx, cmd.Process.Pid, control, lanes)
+}
+
+// laneCosts measures a load generator that has settled.
+func laneCosts(ctx context.Context, pid int, control *api.Client, lanes int) (cost laneCost, err error) {
+	before, _, err := usage(pid)
 	if err != nil {
 		return cost, err
 	}
@@ -95,7 +102,7 @@ func measureLanes(ctx context.Context, loadgen string, lanes, streams int) (cost
 	if err := pause(ctx, window); err != nil {
 		return cost, err
 	}
-	after, memory, err := usage(cmd.Process.Pid)
+	after, memory, err := usage(pid)
 	if err != nil {
 		return cost, err
 	}

@@ -222,8 +222,10 @@ func TestEndpoints(t *testing.T) {
 func TestTwin(t *testing.T) {
 	require.Nil(t, input{args: []string{target}}.must(t).ForTwin())
 
-	c := input{args: []string{target, "--model=llama", "--target-stall-timeout=9s", "--mode-driver=pinned", "--twin-target-url=http://b/v1", "--twin-target-api-key-file=b"},
-		env: []string{"LOADGEN_TARGET_API_KEY=of-a"}, files: map[string]string{"b": "of-b"}}.must(t)
+	c := input{
+		args: []string{target, "--model=llama", "--target-stall-timeout=9s", "--mode-driver=pinned", "--twin-target-url=http://b/v1", "--twin-target-api-key-file=b"},
+		env:  []string{"LOADGEN_TARGET_API_KEY=of-a"}, files: map[string]string{"b": "of-b"},
+	}.must(t)
 	b := c.ForTwin()
 	require.Equal(t, "http://b", b.Target.URL)
 	require.Equal(t, "llama", b.Target.Model)
