@@ -219,7 +219,7 @@ func TestDriverThatTellsNothing(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []api.RoutingDecision{}, list.Decisions)
 		assert.Empty(t, list.Source)
-		assert.Contains(t, list.Message, "mode.driver is script")
+		assert.Contains(t, list.Message, "this target does not tell its decisions")
 		b.driver.offers = nil
 		_, err = b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})
 		require.ErrorIs(t, err, api.ErrUnavailable)

@@ -345,6 +345,7 @@ var sampleText = map[reflect.Type]string{
 	reflect.TypeFor[api.SweepOrder]():         "interleaved",
 	reflect.TypeFor[api.SweepState]():         "running",
 	reflect.TypeFor[api.SweepPhase]():         "counting",
+	reflect.TypeFor[api.SweepCause]():         "operator",
 	reflect.TypeFor[api.ShadowSource]():       "token_ids",
 	reflect.TypeFor[api.TwinArrangement]():    "apart",
 	reflect.TypeFor[api.TwinEvidence]():       "alike",

@@ -67,7 +67,7 @@ func TestBadInput(t *testing.T) {
 		{name: "long title", method: "PATCH", path: "/settings", body: `{"title":"` + strings.Repeat("ü", 201) + `"}`, status: 422, field: "title", allowed: "at most 200 characters"},
 		// sweeps
 		{name: "no kind", method: "POST", path: "/sweeps", body: `{}`, status: 422, field: "kind", allowed: "one of trial, sweep, capacity"},
-		{name: "unknown field of a sweep", method: "POST", path: "/sweeps", body: `{"kind":"trial","level":60}`, status: 422, field: "level", allowed: "only kind, title, modes, levels, primary, smallest, repeats, order, warm_up_seconds, span_seconds, snapshots, resolution, max_seconds, slo, slo.ttft, slo.tpot, seed"},
+		{name: "unknown field of a sweep", method: "POST", path: "/sweeps", body: `{"kind":"trial","level":60}`, status: 422, field: "level", allowed: "only kind, title, modes, levels, primary, smallest, repeats, order, warm_up_seconds, span_seconds, snapshots, resolution, max_seconds, together, slo, slo.ttft, slo.tpot, seed"},
 		{name: "another kind's field", method: "POST", path: "/sweeps", body: `{"kind":"trial","repeats":3}`, status: 422, field: "repeats", allowed: "only a sweep has this field", silent: true},
 		{name: "level of a sweep", method: "POST", path: "/sweeps", body: `{"kind":"sweep","levels":[10001]}`, status: 422, field: "levels", allowed: "1 to 10000"},
 		{name: "level for levels", method: "POST", path: "/sweeps", body: `{"kind":"sweep","levels":60}`, status: 422, field: "levels", allowed: "a list"},

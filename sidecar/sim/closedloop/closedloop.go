@@ -27,7 +27,7 @@ type Workload struct {
 	ThinkTime      time.Duration     // between an answer and the question after it
 	StartRate      float64           // new conversations a second at most
 	Seed           uint64            // of the draws; that of the cluster is its own
-	Midway         int64             // conversations that are held from their midst; see [draw.Shape]
+	Midway         int64             `json:",omitempty"` // conversations that are held from their midst; see [draw.Shape]
 }
 
 // Recorded is the workload of the recorded results, as far as it is known: five turns

@@ -74,9 +74,9 @@ func TestTrial(t *testing.T) {
 			}
 		}
 		require.Len(t, told, 3)
-		assert.Contains(t, told[2], "ann: began the trial of kv against round_robin at 40 conversations")
+		assert.Contains(t, told[2], "ann: began the trial of KV-aware against Round-robin at 40 conversations")
 		assert.Contains(t, told[1], "load generator: finished the trial")
-		assert.Equal(t, "load generator: the lane is as it was: kv, 8 conversations, running", told[0])
+		assert.Equal(t, "load generator: the lane is as it was: KV-aware, 8 conversations, running", told[0])
 	})
 }
 
@@ -149,7 +149,7 @@ func TestTargetDies(t *testing.T) {
 		s = b.until(s.ID, "the pause", limit, ended)
 		require.Equal(t, api.SweepPaused, s.State)
 		assert.Contains(t, s.Reason, "connection refused")
-		assert.Equal(t, api.CauseTarget, s.Cause)
+		assert.Equal(t, api.CauseMode, s.Cause, "its caches could not be made cold either")
 		require.Len(t, s.Spans, 2)
 		assert.Contains(t, s.Spans[1].Spoiled, "turns failed, the latest with connect: connection refused")
 		assert.Equal(t, 1, s.Progress.Spans)
