@@ -48,6 +48,16 @@ func main() {
 	}
 }
 
+// tables are those that can be had alone.
+var tables = map[string]func(context.Context) error{
+	"shadow": func(ctx context.Context) error {
+		return table(ctx, slices.DeleteFunc(rows(), func(r row) bool { return !r.dynamo }))
+	},
+	"booth":      boothTable,
+	"simulation": simulationTable,
+	"twin":       func(ctx context.Context) error { return twinTable(ctx, laneStreams) },
+}
+
 // run does one of the parts that this program plays.
 func run(ctx context.Context, args []string) error {
 	switch {
@@ -66,14 +76,8 @@ func run(ctx context.Context, args []string) error {
 		return withNumber(args[2], func(n int) error { return plainLoop(ctx, args[1], n) })
 	case len(args) == 2 && args[0] == "simulate":
 		return simulate(ctx, args[1])
-	case len(args) == 1 && args[0] == "shadow":
-		return table(ctx, slices.DeleteFunc(rows(), func(r row) bool { return !r.dynamo }))
-	case len(args) == 1 && args[0] == "booth":
-		return boothTable(ctx)
-	case len(args) == 1 && args[0] == "simulation":
-		return simulationTable(ctx)
-	case len(args) == 1 && args[0] == "twin":
-		return twinTable(ctx, laneStreams)
+	case len(args) == 1 && tables[args[0]] != nil:
+		return tables[args[0]](ctx)
 	case len(args) == 2 && args[0] == "twin":
 		return withNumber(args[1], func(n int) error { return twinTable(ctx, n) })
 	case len(args) == 0:

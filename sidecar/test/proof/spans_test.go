@@ -184,7 +184,7 @@ func spans(t *testing.T, seconds float64, settings []setting) []proof.Recording 
 type pool struct{ a, b []proof.Recording }
 
 // perTrial is how many pairs a trial takes at most, with one for its pilot.
-const perTrial = 10
+const perTrial = 14
 
 // size is how many pairs a pool has.
 func size(t *testing.T) int {
@@ -258,13 +258,25 @@ func run(t *testing.T, p proof.Plan, from source, after func(proof.State)) proof
 		if !ok {
 			return machine.State()
 		}
-		r := from(s)
-		if s.WarmUp == 0 {
-			r.CountedFrom = 0
+		at := []proof.Span{s} // the same time
+		if s, ok := machine.Beside(); ok {
+			at = append(at, s)
 		}
-		r = cut(t, r, s.Seconds)
-		require.NoError(t, machine.Add(proof.Result{Number: s.Number, Elapsed: restart.Seconds() + r.Until, Recording: r}))
-		if s.Number > 0 && s.Number%2 == 0 && after != nil {
+		elapsed, results := 0., []proof.Result{}
+		for _, s := range at {
+			r := from(s)
+			if s.WarmUp == 0 {
+				r.CountedFrom = 0
+			}
+			r = cut(t, r, s.Seconds)
+			elapsed = max(elapsed, restart.Seconds()+r.Until)
+			results = append(results, proof.Result{Number: s.Number, Recording: r})
+		}
+		for _, r := range results {
+			r.Elapsed = elapsed / float64(len(results))
+			require.NoError(t, machine.Add(r))
+		}
+		if n := at[len(at)-1].Number; n > 0 && n%2 == 0 && after != nil {
 			after(machine.State())
 		}
 	}

@@ -53,6 +53,16 @@ func TestNoDifference(t *testing.T) {
 				assert.LessOrEqual(t, wrong, most, primary)
 				assert.LessOrEqual(t, others, most, "beside %s", primary)
 			}
+			wrong := 0
+			for i := range trials {
+				p := plan(60, i, mode, mode)
+				p.Together = true
+				if decided(run(t, p, alike.draw(i, true), nil).Verdict) {
+					wrong++
+				}
+			}
+			t.Logf("both arms together: %-24s wrong in %d of %d", proof.TTFT95, wrong, trials)
+			assert.LessOrEqual(t, wrong, most, "together")
 		})
 	}
 }
@@ -95,17 +105,25 @@ type compared struct {
 	median, late          float64 // minutes
 }
 
-func compare(t *testing.T, concurrency, pairs, trials int) (c compared) {
+// both are the arms of round-robin and kv at a concurrency.
+func both(t *testing.T, concurrency, pairs int) pool {
 	t.Helper()
-	routers := arms(t, pairs, long(concurrency), setting{concurrency: concurrency}, func(_ int, a, b *setting) {
+	return arms(t, pairs, long(concurrency), setting{concurrency: concurrency}, func(_ int, a, b *setting) {
 		a.mode, b.mode = api.ModeRoundRobin, api.ModeKV
 	})
+}
+
+// compare runs trials on spans of both, in turns or together.
+func compare(t *testing.T, concurrency int, routers pool, trials int, together bool) (c compared) {
+	t.Helper()
 	c.truth = value(t, routers.b)/value(t, routers.a) - 1
 	better := map[bool]proof.Verdict{true: proof.BBetter, false: proof.ABetter}[c.truth < 0]
 	var minutes []float64
 	for i := range trials {
 		covered := true
-		s := run(t, plan(concurrency, i, api.ModeRoundRobin, api.ModeKV), routers.draw(i, false), func(s proof.State) {
+		p := plan(concurrency, i, api.ModeRoundRobin, api.ModeKV)
+		p.Together = together
+		s := run(t, p, routers.draw(i, false), func(s proof.State) {
 			in := s.Primary.Interval
 			covered = covered && in[0] <= c.truth && c.truth <= in[1]
 		})
@@ -144,21 +162,34 @@ func (c compared) String() string {
 }
 
 // Round-robin against kv at 60 and 120 is decided rightly in 95 of 100 trials, half of
-// them within 25 minutes, the pilot included; the intervals up to then hold the truth in as many.
+// them within 25 minutes, the pilot included, and within 12 and half of that where both run at
+// the same time; the intervals up to then hold the truth in as many.
 func TestDifference(t *testing.T) {
 	t.Parallel()
 	for _, concurrency := range []int{60, 120} {
 		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
-			c := compare(t, concurrency, size(t), trials)
-			t.Logf("%v; right in %d, wrong in %d of %d; all intervals hold the truth in %d", c, c.right, c.wrong, trials, c.covered)
-			assert.GreaterOrEqual(t, c.right, trials*95/100)
-			assert.GreaterOrEqual(t, c.covered, trials*95/100)
-			if math.Abs(c.truth) > .1 {
-				assert.LessOrEqual(t, c.median, 25.)
+			routers := both(t, concurrency, size(t))
+			var medians [2]float64
+			for i, together := range []bool{false, true} {
+				c := compare(t, concurrency, routers, trials, together)
+				t.Logf("%s: %v; right in %d, wrong in %d of %d; all intervals hold the truth in %d", how(together), c, c.right, c.wrong, trials, c.covered)
+				assert.GreaterOrEqual(t, c.right, trials*95/100, how(together))
+				assert.GreaterOrEqual(t, c.covered, trials*95/100, how(together))
+				if math.Abs(c.truth) > .1 {
+					assert.LessOrEqual(t, c.median, target(together), how(together))
+				}
+				medians[i] = c.median
 			}
+			assert.LessOrEqual(t, medians[1], medians[0]/2)
 		})
 	}
 }
+
+// how says how a trial runs its arms.
+func how(together bool) string { return map[bool]string{true: "together", false: "in turns"}[together] }
+
+// target is in how many minutes half of the trials are to be decided where the modes differ by more than 10 %.
+func target(together bool) float64 { return map[bool]float64{true: 12, false: 25}[together] }
 
 // How long it takes until kv and round-robin are told apart: BENCH prints it for all levels,
 // beside what is to be reached where they differ by more than 10 %.
@@ -167,13 +198,16 @@ func TestTimeToVerdict(t *testing.T) {
 		t.Skip("only in mage bench: minutes")
 	}
 	for concurrency := 60; concurrency <= 180; concurrency += 20 {
-		c := compare(t, concurrency, max(perTrial, size(t)/2), 200)
-		reached := "differs by less than 10 %"
-		if math.Abs(c.truth) > .1 {
-			reached = map[bool]string{true: "25 minutes: reached", false: "25 minutes: NOT reached"}[c.median <= 25]
+		routers := both(t, concurrency, max(perTrial, size(t)/2))
+		for _, together := range []bool{false, true} {
+			c := compare(t, concurrency, routers, 200, together)
+			reached := "differs by less than 10 %"
+			if math.Abs(c.truth) > .1 {
+				reached = fmt.Sprintf("%.0f minutes: %s", target(together), map[bool]string{true: "reached", false: "NOT reached"}[c.median <= target(together)])
+			}
+			t.Logf("at %3d %s: %v; right %d, wrong %d, open %d of 200; %s", concurrency, how(together), c, c.right, c.wrong, 200-c.right-c.wrong, reached)
+			assert.LessOrEqual(t, c.wrong, 10, "at %d, %s", concurrency, how(together))
 		}
-		t.Logf("at %3d %v; right %d, wrong %d, open %d of 200; %s", concurrency, c, c.right, c.wrong, 200-c.right-c.wrong, reached)
-		assert.LessOrEqual(t, c.wrong, 10, "at %d", concurrency)
 	}
 	t.Log("the specification takes 12 runs of 6 minutes: 72 a level")
 }

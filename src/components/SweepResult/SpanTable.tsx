@@ -49,14 +49,17 @@ export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[]
 
 function Row({ span }: { span: SweepSpan }) {
   const styles = useStyles2(getTableStyles);
-  const { attempt, mode, concurrency, row, turns, failed, until, spoiled, cold, seed } = span;
+  const { attempt, lane, mode, concurrency, row, turns, failed, until, spoiled, cold, seed } = span;
   return (
     <tr>
       <th scope="row">
         {number(span.number + 1)}
         {attempt > 1 && ', second attempt'}
       </th>
-      <td className={styles.word}>{modeText(mode)}</td>
+      <td className={styles.word}>
+        {modeText(mode)}
+        {lane && `, lane ${lane}`}
+      </td>
       <td className={styles.figure}>{number(concurrency)}</td>
       <td className={styles.figure}>{milliseconds(row?.ttft.p95)}</td>
       <td className={styles.figure}>{number(turns)}</td>

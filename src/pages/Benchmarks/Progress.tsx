@@ -79,6 +79,7 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
         )}
       </div>
       {isRunning && progress.span && !isLost && <p className={styles.span}>{spanText(progress.span)}</p>}
+      {isRunning && progress.beside && !isLost && <p className={styles.span}>{spanText(progress.beside)}</p>}
       {isRunning && !progress.span && !isLost && <p className={styles.span}>The next span is about to begin.</p>}
       {isRunning && reason && (
         <Alert severity="warning" title={capital(reason)} bottomSpacing={0}>

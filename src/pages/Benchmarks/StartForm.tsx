@@ -23,6 +23,7 @@ import {
   errorsOf,
   fieldOfProblem,
   fieldsOf,
+  isOffered,
   optionsOf,
   split,
   toRequest,
@@ -173,7 +174,7 @@ function Form(props: FormProps) {
     >
       <div className={styles.fields}>
         {fieldsOf(kind)
-          .filter((field) => !field.more)
+          .filter((field) => !field.more && isOffered(field, list))
           .map(entry)}
       </div>
       <div>
@@ -259,7 +260,7 @@ function Entry({ field, list, values, error, onChange }: EntryProps) {
   if (entry === 'modes') {
     return <Modes {...{ field, list, values, error, onChange }} />;
   }
-  const isChoice = entry === 'mode' || entry === 'metric' || entry === 'order';
+  const isChoice = entry === 'mode' || entry === 'metric' || entry === 'order' || entry === 'lanes';
   const options = optionsOf(entry, list);
   return (
     <Framed

@@ -4,6 +4,7 @@ import {
   durationText,
   errorsOf,
   fieldOfProblem,
+  isOffered,
   optionsOf,
   split,
   toRequest,
@@ -81,4 +82,22 @@ it('tells how long it takes from the request alone', () => {
   expect(durationText(defaults.sweep)).toBe(
     '18 spans of at least 6 min 0 s: 1 h 48 min, and the time that the changes between them take.'
   );
+});
+
+describe('a trial on two lanes', () => {
+  const list = (together?: boolean) => ({ defaults: [{ kind: 'trial' as const, together }] }) as SweepList;
+  const lanes = fieldsOf('trial').find(({ entry }) => entry === 'lanes')!;
+
+  it('is a choice where there are two', () => {
+    expect(isOffered(lanes, list(true))).toBe(true);
+    expect(isOffered(lanes, list(false))).toBe(false);
+    expect(optionsOf('lanes', list(true)).map(({ value }) => value)).toEqual(['true', 'false']);
+  });
+
+  it('is asked for as it was chosen', () => {
+    const values = defaultsOf({ kind: 'trial', together: true, levels: [60], modes: [] });
+    expect(values.together).toBe('true');
+    expect(toRequest('trial', values).together).toBe(true);
+    expect(toRequest('trial', { ...values, together: 'false' }).together).toBe(false);
+  });
 });

@@ -21,6 +21,7 @@ export type FieldName =
   | 'snapshots'
   | 'resolution'
   | 'max_seconds'
+  | 'together'
   | 'slo.ttft'
   | 'slo.tpot'
   | 'seed';
@@ -33,7 +34,7 @@ export interface Field {
   name: FieldName;
   label: string;
   /** How it is entered. */
-  entry: 'text' | 'number' | 'levels' | 'mode' | 'modes' | 'metric' | 'order';
+  entry: 'text' | 'number' | 'levels' | 'mode' | 'modes' | 'metric' | 'order' | 'lanes';
   kinds: SweepKind[];
   /** Whether it stands under "More settings". */
   more?: boolean;
@@ -103,6 +104,7 @@ export const fields: Field[] = [
   },
   { name: 'title', label: 'Title', entry: 'text', kinds: all, more: true, help: 'Empty: what it asks.' },
   { name: 'order', label: 'Order', entry: 'order', kinds: ['sweep'], more: true },
+  { name: 'together', label: 'Two lanes', entry: 'lanes', kinds: ['trial'] },
   {
     name: 'warm_up_seconds',
     label: 'Warm-up',
@@ -173,6 +175,11 @@ export function fieldsOf(kind: SweepKind): Field[] {
   return fields.filter(({ kinds }) => kinds.includes(kind));
 }
 
+/** Whether a field has something to choose: the lanes have where there are two of them. */
+export function isOffered({ entry }: Field, list: SweepList): boolean {
+  return entry !== 'lanes' || list.defaults.some(({ together }) => together);
+}
+
 const orders: Record<SweepOrder, string> = { interleaved: 'Modes in turns', mode_after_mode: 'Mode after mode' };
 
 /** What can be chosen in a field, as value and words. */
@@ -198,6 +205,15 @@ export function optionsOf(
           label: orders.mode_after_mode,
           description: 'Fewer changes of mode, but a drift is in the result.',
         },
+      ];
+    case 'lanes':
+      return [
+        {
+          value: 'true',
+          label: 'Both modes at the same time',
+          description: 'One on each lane, and on the other lane in the next pair where both can switch.',
+        },
+        { value: 'false', label: 'Modes in turns', description: 'On the main lane alone; the twin stands still.' },
       ];
     default:
       return [];
@@ -230,6 +246,7 @@ export function defaultsOf(request: SweepRequest): Values {
     levels: levels.join(', '),
     primary: request.primary,
     order: request.order,
+    together: request.together === undefined ? undefined : String(request.together),
     seed: request.seed ?? '',
   };
 }
@@ -314,6 +331,8 @@ export function toRequest(kind: SweepKind, values: Values): SweepRequest {
     const value = (values[name] ?? '').trim();
     if (name === 'slo.ttft' || name === 'slo.tpot') {
       slo[name === 'slo.ttft' ? 'ttft' : 'tpot'] = toNumber(value, factor);
+    } else if (entry === 'lanes') {
+      put('together', value === '' ? undefined : value === 'true');
     } else if (entry === 'number') {
       put(name as keyof SweepRequest, toNumber(value, factor) as never);
     } else if (entry !== 'mode' && entry !== 'modes' && entry !== 'levels' && value !== '') {
