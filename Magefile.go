@@ -275,7 +275,7 @@ func fuzz(inputs int) func(context.Context) (suite.Count, error) {
 // intervals tests the statistics, the workload and the live cluster against the simulated one: hours of virtual time
 // on one goroutine each, which the race detector would only make slow.
 func intervals(ctx context.Context) (suite.Count, error) {
-	return suite.GoTest(ctx, suite.Brief, "./sidecar/test/intervals", "./sidecar/test/openings", "./sidecar/test/compare", "./sidecar/test/sweeps", "./sidecar/test/pairs", "./sidecar/test/shadow")
+	return suite.GoTest(ctx, suite.Brief, "./sidecar/test/intervals", "./sidecar/test/openings", "./sidecar/test/compare", "./sidecar/test/sweeps", "./sidecar/test/pairs", "./sidecar/test/shadow", "./sidecar/test/twins")
 }
 
 // realDynamo tests against a real Dynamo, which it installs first if need be.
