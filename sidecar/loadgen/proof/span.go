@@ -34,10 +34,11 @@ type Recording struct {
 	Tokens             []float64 // output tokens delivered in each second of the span
 }
 
-// Enough says whether a span has counted for as long as it must: the seconds asked
-// for, and [Latencies] times the median latency of the turns that ended in them.
-func Enough(counted, medianLatency, seconds float64) bool {
-	return counted >= seconds && counted >= Latencies*medianLatency
+// Least is for how many seconds a span counts at least: those asked for, and so many times
+// the median latency of the turns that ended in them, which is NaN before the first. Then
+// Least is NaN, too.
+func (s Span) Least(medianLatency float64) float64 {
+	return max(s.Seconds, max(Latencies, s.Latencies)*medianLatency)
 }
 
 // validate refuses what no span can be.

@@ -15,7 +15,7 @@ type SweepPlan struct {
 	Repeats int             `json:"repeats"` // spans of each level and mode
 	Order   api.SweepOrder  `json:"order"`
 	WarmUp  float64         `json:"warm_up"` // seconds at the full concurrency before a span counts
-	Seconds float64         `json:"seconds"` // that it then counts at least; see [Enough]
+	Seconds float64         `json:"seconds"` // that it then counts at least; see [Span.Least]
 	Seed    uint64          `json:"seed,string"`
 }
 

@@ -95,8 +95,11 @@ type Span struct {
 	Midway int `json:"midway,omitempty"`
 	// WarmUpSeconds is for how long it must have been at its concurrency before it counts.
 	WarmUpSeconds float64 `json:"warm_up_seconds,omitempty"`
-	// Seconds is for how long it then counts at least; see [Enough].
+	// Seconds is for how long it then counts at least; see [Span.Least].
 	Seconds float64 `json:"seconds"`
+	// Latencies is for how many of its own median latencies it counts at least, where those
+	// are to be more than [Latencies].
+	Latencies float64 `json:"latencies,omitempty"`
 }
 
 // Result is a span that has been run.
@@ -195,6 +198,9 @@ func (t *Trial) span(number, attempt int) Span {
 	if number > 0 {
 		s.Arm = t.arm(number)
 		s.Seconds, s.WarmUp = max(s.Seconds, planned*t.latency()), t.Plan.Concurrency
+	}
+	if t.Plan.Together { // without a pilot, none of the first pair is known before
+		s.Latencies = planned
 	}
 	s.Mode = t.Plan.A
 	if s.Arm == ArmB || s.Arm == ArmPilot && t.arm(1) == ArmB {

@@ -109,8 +109,7 @@ func TestLengthOfSpans(t *testing.T) {
 	trial := newTrial(t, func(p *Plan) { p.Seconds = 20 })
 	s, _ := trial.Next()
 	assert.InDelta(t, 20, s.Seconds, 0)
-	assert.False(t, Enough(49, 10, s.Seconds))
-	assert.True(t, Enough(50, 10, s.Seconds))
+	assert.InDelta(t, 50, s.Least(10), 1e-9)
 	short := recording(rand.New(rand.NewPCG(1, 1)), .4, 40)
 	var refused *api.FieldError
 	require.ErrorAs(t, trial.Add(Result{Elapsed: 100, Recording: short}), &refused)

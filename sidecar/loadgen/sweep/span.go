@@ -199,14 +199,14 @@ func (a *attempt) tick(second float64) bool {
 		a.from = second
 	}
 	ok, _, latency := a.record.counted(a.from, second)
-	if proof.Enough(second-a.from, latency, a.span.Seconds) {
+	if second-a.from >= a.span.Least(latency) {
 		return true
 	}
 	a.actual += float64(actual)
 	a.seconds = append(a.seconds, look(now, a.lane.Cluster()))
 	of := a.span.Seconds
 	if !math.IsNaN(latency) {
-		of = max(of, proof.Latencies*latency)
+		of = a.span.Least(latency)
 	}
 	n := a.now(api.SpanCounting, a.record.at(a.from), &of)
 	n.Turns = ok

@@ -184,7 +184,7 @@ func (w *truths) search(t *testing.T, searches int, slo api.SLO) {
 			}
 			at := cell{s.Concurrency, s.Mode.Mode}
 			order := rand.New(rand.NewPCG(uint64(i), uint64(s.Concurrency))).Perm(w.size)
-			r := cut(t, w.span(at, order[drawn[at]]), s.Seconds)
+			r := cut(t, w.span(at, order[drawn[at]]), s)
 			drawn[at]++
 			used += restart.Seconds() + r.Until
 			require.NoError(t, c.Add(proof.Result{Number: s.Number, Elapsed: restart.Seconds() + r.Until, Recording: r}))

@@ -130,12 +130,11 @@ func span(s setting, seconds float64) (proof.Recording, error) {
 	return *r, err
 }
 
-// cut shortens a span to so many seconds, and never below five of its own median
-// latencies: what a trial that runs it would do.
-func cut(t *testing.T, r proof.Recording, seconds float64) proof.Recording {
+// cut shortens a recording to what a trial would take that runs it as a span.
+func cut(t *testing.T, r proof.Recording, s proof.Span) proof.Recording {
 	t.Helper()
-	end := r.CountedFrom + math.Ceil(seconds)
-	for !proof.Enough(end-r.CountedFrom, latency(r, end), seconds) {
+	end := r.CountedFrom + math.Ceil(s.Seconds)
+	for !(end-r.CountedFrom >= s.Least(latency(r, end))) {
 		end++
 		require.LessOrEqual(t, end, r.Until, "the span is too short for what the trial asks")
 	}
@@ -268,7 +267,7 @@ func run(t *testing.T, p proof.Plan, from source, after func(proof.State)) proof
 			if s.WarmUp == 0 {
 				r.CountedFrom = 0
 			}
-			r = cut(t, r, s.Seconds)
+			r = cut(t, r, s)
 			elapsed = max(elapsed, restart.Seconds()+r.Until)
 			results = append(results, proof.Result{Number: s.Number, Recording: r})
 		}

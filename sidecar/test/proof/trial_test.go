@@ -147,7 +147,7 @@ func value(t *testing.T, all []proof.Recording) float64 {
 	t.Helper()
 	var ttft []float64
 	for _, r := range all {
-		for _, turn := range cut(t, r, 0).Turns {
+		for _, turn := range cut(t, r, proof.Span{}).Turns {
 			if turn.FirstToken >= r.CountedFrom {
 				ttft = append(ttft, turn.FirstToken-turn.Sent)
 			}
