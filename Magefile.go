@@ -342,7 +342,7 @@ func validated(ctx context.Context) (suite.Count, error) {
 // wholeBooths tests booths of real processes, with the dashboards' queries on one of them. The other tests
 // of these packages have run before.
 func wholeBooths(ctx context.Context) (suite.Count, error) {
-	return withBuild(ctx, "-tags=booth", "-run=^(TestEndUserDies|TestEndToEnd|TestQueriesReturnData|TestKilledProcess)$", "./sidecar/cmd/booth", "./dashboards", "./sidecar/test/sweeps")
+	return withBuild(ctx, "-tags=booth", "-run=^(TestEndUserDies|TestEndToEnd|TestTwinEndToEnd|TestQueriesReturnData|TestKilledProcess)$", "./sidecar/cmd/booth", "./dashboards", "./sidecar/test/sweeps")
 }
 
 // torture tests the load generator under faults: under a selection of them, for
