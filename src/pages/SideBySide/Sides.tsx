@@ -143,7 +143,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       '& dt': { fontSize: '1.4em', fontWeight: theme.typography.fontWeightRegular, color: text.secondary },
       '& dd': {
         margin: 0,
-        fontSize: '3.4em',
+        fontSize: '2.6em',
         lineHeight: 1.15,
         whiteSpace: 'nowrap',
         fontWeight: theme.typography.fontWeightBold,

@@ -23,6 +23,11 @@ const (
 	openingSize  = 1024 // tokens, by which openings are told apart
 )
 
+// coldFor is how long nothing is diagnosed once the caches were empty: many turns on one
+// opening are then routed before the first of them has been computed, so that predicted and
+// found hits differ on every cluster.
+const coldFor = 2 * shadow.Window
+
 // rules keeps what the diagnoses look at beside the shadow's own figures.
 type rules struct {
 	levels  []level

@@ -19,8 +19,20 @@ func found(s api.Shadow) map[string]string {
 	return texts
 }
 
+// While the caches are cold, hits differ from what is predicted on every cluster.
+func TestNoDiagnosisOfColdCaches(t *testing.T) {
+	on(t, func(s *site) {
+		s.set(func(s *site) { s.cluster.KV.PredictedRatio = new(.95) })
+		for i := range 70 {
+			s.turn(100+i, 11, 0)
+		}
+		assert.Empty(t, s.shadow().Diagnoses)
+	})
+}
+
 func TestNothingToDiagnose(t *testing.T) {
 	on(t, func(s *site) {
+		pass(coldFor)
 		s.set(func(s *site) {
 			s.cluster.KV.PredictedRatio, s.cluster.KV.AchievableRatio = new(.95), new(.96)
 		})
@@ -35,6 +47,7 @@ func TestNothingToDiagnose(t *testing.T) {
 // What the router predicts and the workers do not find is laid to what the other figures tell.
 func TestPredictedAboveReported(t *testing.T) {
 	on(t, func(s *site) {
+		pass(coldFor)
 		s.set(func(s *site) { s.cluster.KV.PredictedRatio = new(.95) })
 		for i := range 70 {
 			s.turn(100+i, 11, 0) // each of its own text: our account finds nothing either
@@ -52,6 +65,7 @@ func TestPredictedAboveReported(t *testing.T) {
 		assert.NotContains(t, found(s.shadow()), "predicted_above_reported", "no router predicts anything")
 	})
 	on(t, func(s *site) {
+		pass(coldFor)
 		s.set(func(s *site) { s.cluster.KV.PredictedRatio = new(.95) })
 		for range 70 {
 			s.turn(1, 11, 0) // nothing is found that should be
@@ -62,6 +76,7 @@ func TestPredictedAboveReported(t *testing.T) {
 
 func TestChosenBelowBest(t *testing.T) {
 	on(t, func(s *site) {
+		pass(coldFor)
 		for i := range 60 {
 			s.turn(1, 11+11*uint64(min(i%10, 1)), 320) // the text moves back and forth, and both hold it soon
 		}
@@ -80,6 +95,7 @@ func TestChosenBelowBest(t *testing.T) {
 
 func TestOneWorkerBusiest(t *testing.T) {
 	on(t, func(s *site) {
+		pass(coldFor)
 		for i := range 70 {
 			s.turn(1, 11, 0)
 			if i%2 == 0 {
@@ -103,6 +119,7 @@ func TestOneWorkerBusiest(t *testing.T) {
 
 func TestHitRateFallsWithConcurrency(t *testing.T) {
 	on(t, func(s *site) {
+		pass(coldFor)
 		s.turn(1, 11, 0)
 		for range 110 {
 			s.turn(1, 11, 320)

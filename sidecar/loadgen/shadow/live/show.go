@@ -65,7 +65,9 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 		})
 	}
 	s.Choices = choices(mode, f.Choices)
-	s.Diagnoses = append(s.Diagnoses, a.diagnose(state.Mode, cluster, state.Concurrency.Target, &f)...)
+	if now.Sub(a.since) >= coldFor {
+		s.Diagnoses = append(s.Diagnoses, a.diagnose(state.Mode, cluster, state.Concurrency.Target, &f)...)
+	}
 	return s
 }
 
