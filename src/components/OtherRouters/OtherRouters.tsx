@@ -166,8 +166,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
     '& thead th': { color: theme.colors.text.secondary },
     '& small': { display: 'block', color: theme.colors.text.secondary },
   }),
-  marked: css({ background: theme.colors.action.selected }),
-  withheld: css({ opacity: 0.55, filter: 'grayscale(1)' }),
+  // Secondary text is too faint on this background.
+  marked: css({ background: theme.colors.action.selected, '&&, && small': { color: theme.colors.text.primary } }),
+  withheld: css({ color: theme.colors.text.secondary, fontStyle: 'italic', filter: 'grayscale(1)' }),
   track: css({
     display: 'block',
     width: '100%',

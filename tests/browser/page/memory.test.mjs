@@ -13,7 +13,7 @@ test('hours of snapshots leave nothing behind', async ({ visit }) => {
   const booth = await Page.open(page, '/', replay);
   await booth.settled();
   const cdp = await page.context().newCDPSession(page);
-  const pages = registered.filter(({ nested }) => !nested);
+  const pages = registered.filter(({ nested, twin }) => !nested && !twin);
   let played = 0;
   const playOnAll = async (n) => {
     for (const { title, bare } of pages) {

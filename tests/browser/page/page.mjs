@@ -116,9 +116,15 @@ export const { gone } = host;
 
 const source = await fs.readFile(new URL('../../../src/pages/registry.ts', import.meta.url), 'utf8');
 
-/** All pages that are registered: their addresses, titles, whether another page leads to them, and whether nothing is around them. */
+/** All pages that are registered: their addresses, titles, whether another page leads to them, whether nothing is around them, and whether they need a second lane. */
 export const registered = [...source.matchAll(/path: '([^']*)',\s*title: '([^']*)'([^{}]*)/g)].map(
-  ([, path, title, rest]) => ({ path, title, nested: rest.includes('nested: true'), bare: rest.includes('bare: true') })
+  ([, path, title, rest]) => ({
+    path,
+    title,
+    nested: rest.includes('nested: true'),
+    bare: rest.includes('bare: true'),
+    twin: rest.includes('twin: true'),
+  })
 );
 
 /** The registered pages with an address in the place of a pattern. */
