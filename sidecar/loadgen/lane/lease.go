@@ -119,18 +119,6 @@ type SpanRun struct {
 	run  *run
 }
 
-// Begin stops what runs, brings the lane to a mode with cold caches, and starts the
-// workload anew. report hears of the progress of the switch. The error is the driver's,
-// which then has gone back to the mode before; an [api.FieldError] for a concurrency or
-// a mode that cannot be; or that of ctx, which ends a switch under way.
-func (s *Lease) Begin(ctx context.Context, by string, set SpanSettings, tap Tap, report func(message string)) (*SpanRun, error) {
-	runs, err := s.BeginEach(ctx, by, []SpanOn{{s.lane, set, tap}}, report)
-	if err != nil {
-		return nil, err
-	}
-	return runs[0], nil
-}
-
 // SpanOn is a span for one of the lanes that a lease has taken.
 type SpanOn struct {
 	Lane *Lane
@@ -138,8 +126,11 @@ type SpanOn struct {
 	Tap  Tap
 }
 
-// BeginEach is [Lease.Begin] for several lanes at once: all of them begin, or none does.
-func (s *Lease) BeginEach(ctx context.Context, by string, spans []SpanOn, report func(message string)) ([]*SpanRun, error) {
+// Begin stops what runs, brings lanes to their modes with cold caches, and starts the workload
+// of each anew: of all of them, or of none. report hears of the progress of the switch. The
+// error is a driver's, whose lane then has gone back to the mode before; an [api.FieldError]
+// for a concurrency or a mode that cannot be; or that of ctx, which ends a switch under way.
+func (s *Lease) Begin(ctx context.Context, by string, spans []SpanOn, report func(message string)) ([]*SpanRun, error) {
 	changes, ended, err := s.beginSwitch(ctx, by, spans, report)
 	if err != nil {
 		return nil, err
@@ -272,15 +263,10 @@ func (s *Lease) restore(ctx context.Context, by string, before Before) error {
 			return nil, nil, err
 		}
 		lanes, modes := []*Lane{}, []api.ModeState{}
-		for i, l := range append([]*Lane{s.lane}, s.lane.others()...) {
-			was := before.Mode
-			if i > 0 && i > len(before.Others) {
-				break // kept by a process that had fewer lanes
-			} else if i > 0 {
-				was = before.Others[i-1]
-			}
-			if l.mode != was {
-				lanes, modes = append(lanes, l), append(modes, was)
+		were, all := append([]api.ModeState{before.Mode}, before.Others...), append([]*Lane{s.lane}, s.lane.others()...)
+		for i, l := range all[:min(len(all), len(were))] { // a process before this one may have had fewer lanes
+			if l.mode != were[i] {
+				lanes, modes = append(lanes, l), append(modes, were[i])
 			}
 		}
 		if len(lanes) == 0 {

@@ -333,7 +333,7 @@ func TestLeaseOfTwoLanes(t *testing.T) {
 
 		begun := make(chan error)
 		go func() {
-			_, err := lease.Begin(t.Context(), ann, SpanSettings{Mode: kv, Concurrency: 2, Seed: 9}, nil, nil)
+			_, err := lease.Begin(t.Context(), ann, []SpanOn{{d.lane, SpanSettings{Mode: kv, Concurrency: 2, Seed: 9}, nil}}, nil)
 			begun <- err
 		}()
 		d.drivers[0].called(t).answer(true, nil)

@@ -81,7 +81,7 @@ func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Sp
 	}
 	switching("")
 	lost := s.desk.opts.Store.LostTurns()
-	runs, err := lease.BeginEach(ctx, s.by(), begin, switching)
+	runs, err := lease.Begin(ctx, s.by(), begin, switching)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

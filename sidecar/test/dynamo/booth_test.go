@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -220,7 +221,21 @@ func (b *booth) uptime(t *testing.T) float64 {
 // or a counter.
 func scrape(t *testing.T, frontend string) map[string]float64 {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, frontend+"/metrics", nil)
+	values := map[string]float64{}
+	for name, f := range families(t, frontend) {
+		for _, m := range f.Metric {
+			values[name] += m.GetHistogram().GetSampleSum() + m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return values
+}
+
+// families reads the metrics at a root address.
+func families(t *testing.T, root string) map[string]*dto.MetricFamily {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, root+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,15 +245,9 @@ func scrape(t *testing.T, frontend string) map[string]float64 {
 	}
 	defer res.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(res.Body)
+	all, err := parser.TextToMetricFamilies(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := map[string]float64{}
-	for name, f := range families {
-		for _, m := range f.Metric {
-			values[name] += m.GetHistogram().GetSampleSum() + m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
-	}
-	return values
+	return all
 }

@@ -3,15 +3,10 @@
 package dynamo
 
 import (
-	"context"
 	"math"
-	"net/http"
 	"os"
 	"testing"
 	"time"
-
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
@@ -99,24 +94,9 @@ func (b *booth) shadow(t *testing.T) (s shadowSeen) {
 	if s.decisions, err = b.client.Decisions(t.Context(), api.DefaultLane, 50); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := families(t, b.base)
 	sum := func(name string) float64 {
-		f := families[name]
+		f := read[name]
 		if f == nil {
 			t.Fatalf("no %s", name)
 		}
@@ -124,7 +104,7 @@ func (b *booth) shadow(t *testing.T) (s shadowSeen) {
 	}
 	s.hit = map[string]float64{}
 	all, told := sum("loadgen_shadow_prompt_tokens_total"), sum("loadgen_shadow_measured_prompt_tokens_total")
-	for _, m := range families["loadgen_shadow_prefill_tokens_total"].GetMetric() {
+	for _, m := range read["loadgen_shadow_prefill_tokens_total"].GetMetric() {
 		for _, label := range m.Label {
 			if policy := label.GetValue(); label.GetName() == "policy" {
 				of := all
