@@ -42,6 +42,12 @@ type Teller interface {
 	Current(ctx context.Context) (api.ModeState, error)
 }
 
+// Attributor is a Teller whose cluster tells who changed it.
+type Attributor interface {
+	// Author names who changed the cluster last, "" where it is not known.
+	Author(ctx context.Context) string
+}
+
 // Simulator is a Driver whose cluster is simulated.
 type Simulator interface {
 	// Simulation is what the cluster told last of itself, nil before its first answer.

@@ -1,0 +1,251 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	reviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
+)
+
+const gpuResource corev1.ResourceName = "nvidia.com/gpu"
+
+// Severity says what a finding means for a switch.
+type Severity string
+
+// The severities: a switch is not hindered, may be, or will be.
+const (
+	Good    Severity = "ok"
+	Warning Severity = "warning"
+	Problem Severity = "problem"
+)
+
+// Finding is one thing that Check looked at.
+type Finding struct {
+	Severity Severity
+	Found    string // what was found
+	Do       string // what to do about it; empty where nothing is
+}
+
+// Check says before anything starts whether the mode can be switched: the graph, its mode and
+// variants, the rights, the GPUs that a roll-out needs. It changes nothing.
+func (d *Driver) Check(ctx context.Context) []Finding {
+	g, err := d.graph(ctx)
+	if err != nil {
+		f := Finding{Problem, err.Error(), ""}
+		switch {
+		case errors.As(err, new(*gone)):
+			f.Do = "set mode.kubernetes.name and mode.kubernetes.namespace to an object that is there: kubectl get dynamographdeployments -A"
+		case apierrors.IsForbidden(err):
+			f.Do = "add the rule"
+		default:
+			f.Do = "see whether the API server can be reached: kubectl get --raw /readyz"
+		}
+		return append([]Finding{f}, d.rights(ctx, d.opts.Name)...)
+	}
+	all := []Finding{d.found(g), d.foundMode(g)}
+	if len(d.opts.Variants) > 0 {
+		all = append(all, d.foundVariant(g))
+	}
+	all = append(all, d.rights(ctx, g.Name)...)
+	for _, c := range g.Spec.Components {
+		if c.isWorker() && !d.opts.FrontendAlone {
+			all = append(all, d.room(ctx, c))
+		}
+	}
+	return all
+}
+
+func (d *Driver) found(g *graph) Finding {
+	var parts []string
+	for _, c := range g.Spec.Components {
+		parts = append(parts, fmt.Sprintf("%d × %s", c.count(), c.Name))
+	}
+	f := Finding{Good, fmt.Sprintf("DynamoGraphDeployment %s: %s", g.id(), strings.Join(parts, ", ")), ""}
+	if !g.Status.ready(g.Generation) {
+		f.Severity, f.Found, f.Do = Warning, f.Found+"; not ready: "+g.Status.why(), "wait until it is, or see why: kubectl describe dynamographdeployment "+g.Name
+	}
+	return f
+}
+
+func (d *Driver) foundMode(g *graph) Finding {
+	switch at := g.fixed(); {
+	case at != "":
+		return Finding{Problem, fmt.Sprintf("the frontend has the argument %s %s, which counts more than %s", routerFlag, at, routerMode), "remove the argument"}
+	case g.modeIsOwn():
+		return Finding{Good, fmt.Sprintf("mode %s, in the frontend's environment; a switch restarts the workers by spec.restart", g.mode()), ""}
+	}
+	if _, i := valueOf(g.Spec.Env, routerMode); i >= 0 {
+		return Finding{Good, fmt.Sprintf("mode %s, in spec.env; a switch restarts frontend and workers with it", g.mode()), ""}
+	}
+	return Finding{Good, fmt.Sprintf("no %s: Dynamo's default is %s; the first switch adds it", routerMode, g.mode()), ""}
+}
+
+func (d *Driver) foundVariant(g *graph) Finding {
+	for s, v := range d.opts.Variants {
+		if slices.ContainsFunc(g.Spec.Components, func(c component) bool {
+			return c.isWorker() && c.main() >= 0 && v.is(c.PodTemplate.Spec.Containers[c.main()])
+		}) {
+			return Finding{Good, fmt.Sprintf("the workers run the variant %s of %d", s, len(d.opts.Variants)), ""}
+		}
+	}
+	return Finding{Warning, "the workers run none of the variants", "describe how they run now as a variant, too, so that a roll-back finds the way to it"}
+}
+
+// rights asks for each right that the driver uses.
+func (d *Driver) rights(ctx context.Context, name string) []Finding {
+	var missing []Finding
+	ask := func(group, resource, name string, verbs ...string) {
+		for _, verb := range verbs {
+			allowed, err := d.may(ctx, group, resource, name, verb)
+			rule := ruleFor(verb, name)
+			if resource == pods.Resource {
+				rule = podRule
+			}
+			switch {
+			case err != nil:
+				missing = append(missing, Finding{Warning, fmt.Sprintf("whether %s of %s is allowed cannot be asked: %v", verb, resource, err), ""})
+			case !allowed:
+				missing = append(missing, Finding{Problem, fmt.Sprintf("the right to %s %s is missing", verb, resource), "add this rule to the Role in namespace " + d.opts.Namespace + ": " + rule})
+			}
+		}
+	}
+	ask(graphs.Group, graphs.Resource, name, "get", "patch")
+	if d.opts.Selector != "" {
+		ask(graphs.Group, graphs.Resource, "", "list")
+	}
+	ask("", pods.Resource, "", "list")
+	if len(missing) == 0 {
+		return []Finding{{Good, "all rights that a switch needs", ""}}
+	}
+	return missing
+}
+
+func (d *Driver) may(ctx context.Context, group, resource, name, verb string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	answer, err := d.client.Resource(reviews).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+		"spec": map[string]any{"resourceAttributes": map[string]any{
+			"namespace": d.opts.Namespace, "group": group, "resource": resource, "name": name, "verb": verb,
+		}},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	allowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed")
+	return allowed, nil
+}
+
+// room says whether a roll-out of a component finds the GPUs that it needs beside those in use.
+func (d *Driver) room(ctx context.Context, c component) Finding {
+	annotations := c.PodTemplate.Annotations
+	if annotations[strategyAnnotation] == "Recreate" {
+		return Finding{Warning, c.Name + " is rolled out by Recreate: an undone switch may hang for a while with exact GPUs",
+			fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\" instead", surgeAnnotation, unavailableAnnotation)}
+	}
+	surge := portion(annotations[surgeAnnotation], "25%", c.count(), true)
+	needed := int64(surge) * c.gpus()
+	if needed == 0 {
+		return Finding{Good, c.Name + " is rolled out without GPUs beside those in use", ""}
+	}
+	text := fmt.Sprintf("the roll-out of %s starts %d pod(s) more than run now and needs %d free GPU(s) for that", c.Name, surge, needed)
+	do := fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\"", surgeAnnotation, unavailableAnnotation)
+	free, err := d.freeGPUs(ctx, c.gpus())
+	switch {
+	case err != nil:
+		return Finding{Warning, text + "; how many are free cannot be seen: " + err.Error(), do + ", or grant list on nodes and on pods of all namespaces"}
+	case free < needed:
+		return Finding{Problem, fmt.Sprintf("%s; %d are free: it would hang", text, free), do}
+	}
+	return Finding{Good, fmt.Sprintf("%s; %d are free", text, free), ""}
+}
+
+// gpus is how many GPUs a pod of the component takes.
+func (c component) gpus() (n int64) {
+	for _, each := range c.PodTemplate.Spec.Containers {
+		n += gpusOf(each)
+	}
+	return n
+}
+
+func gpusOf(c corev1.Container) int64 {
+	if q, ok := c.Resources.Limits[gpuResource]; ok {
+		return q.Value()
+	}
+	q := c.Resources.Requests[gpuResource]
+	return q.Value()
+}
+
+// portion reads a number of pods, or a percentage of all, as a Deployment does: rounded up for
+// the surge, down else.
+func portion(text, otherwise string, all int, up bool) int {
+	if text == "" {
+		text = otherwise
+	}
+	percent, isPercent := strings.CutSuffix(text, "%")
+	n, err := strconv.Atoi(percent)
+	if err != nil {
+		return all
+	}
+	if !isPercent {
+		return n
+	}
+	if up {
+		return (n*all + 99) / 100
+	}
+	return n * all / 100
+}
+
+// freeGPUs counts the GPUs in nodes that have at least as many free as one pod takes.
+func (d *Driver) freeGPUs(ctx context.Context, each int64) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	machines, err := d.client.Resource(nodes).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	list, err := d.client.Resource(pods).List(ctx, metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"})
+	if err != nil {
+		return 0, err
+	}
+	running, err := readPods(list)
+	if err != nil {
+		return 0, err
+	}
+	free := map[string]int64{}
+	for i := range machines.Items {
+		var n corev1.Node
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(machines.Items[i].Object, &n); err != nil {
+			return 0, err
+		}
+		if q := n.Status.Allocatable[gpuResource]; !n.Spec.Unschedulable {
+			free[n.Name] = q.Value()
+		}
+	}
+	for _, p := range running {
+		for _, c := range p.Spec.Containers {
+			free[p.Spec.NodeName] -= gpusOf(c)
+		}
+	}
+	sum := int64(0)
+	for name, n := range free {
+		if name != "" && n > 0 {
+			sum += n / each * each
+		}
+	}
+	return sum, nil
+}

@@ -1,0 +1,119 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kvbooth/sidecar/api"
+)
+
+// Connect gives a client of the API server, and the namespace to look in where none is given.
+// The credentials are those of a kubeconfig (a path, and a context in it, "" for its own), or
+// without one, those of the pod that it runs in, or else those that kubectl would take. It
+// calls nothing. What cannot be read gives an [api.FieldError].
+func Connect(kubeconfig, contextName, namespace string) (dynamic.Interface, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", api.Refuse("mode.kubernetes.kubeconfig", kubeconfig, "a kubeconfig with the context, none in a pod, or one in ~/.kube/config: "+err.Error())
+	}
+	if namespace == "" {
+		if namespace, _, err = loader.Namespace(); err != nil {
+			return nil, "", api.Refuse("mode.kubernetes.namespace", namespace, "the namespace of the DynamoGraphDeployment: "+err.Error())
+		}
+	}
+	config = rest.CopyConfig(config)
+	config.UserAgent = "kvbooth"
+	config.QPS, config.Burst = 20, 40 // a look is two calls, twice a second
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, "", api.Refuse("mode.kubernetes.kubeconfig", kubeconfig, "a server that can be used: "+err.Error())
+	}
+	return client, namespace, nil
+}
+
+// find gives the name of the graph: the one that is configured, that the labels find, or that
+// the target's address names.
+func (d *Driver) find(ctx context.Context) (string, error) {
+	d.mu.Lock()
+	name := d.name
+	d.mu.Unlock()
+	if name != "" {
+		return name, nil
+	}
+	name, err := d.search(ctx)
+	if err == nil {
+		d.mu.Lock()
+		d.name = name
+		d.mu.Unlock()
+	}
+	return name, err
+}
+
+func (d *Driver) search(ctx context.Context) (string, error) {
+	if d.opts.Selector == "" {
+		if name := serviceOf(d.opts.Target); name != "" {
+			return name, nil
+		}
+		return "", api.Refuse("mode.kubernetes.name", "no value", fmt.Sprintf("the name of the DynamoGraphDeployment in namespace %s, since target.url is not its service", d.opts.Namespace))
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list, err := d.client.Resource(graphs).Namespace(d.opts.Namespace).List(ctx, metav1.ListOptions{LabelSelector: d.opts.Selector})
+	if err != nil {
+		return "", d.explain(err, "list", "")
+	}
+	names := []string{}
+	for _, item := range list.Items {
+		names = append(names, item.GetName())
+	}
+	if len(names) != 1 {
+		return "", api.Refuse("mode.kubernetes.selector", d.opts.Selector, fmt.Sprintf("labels of exactly one DynamoGraphDeployment in namespace %s; they find %d %v", d.opts.Namespace, len(names), names))
+	}
+	return names[0], nil
+}
+
+// serviceOf is the graph whose frontend an address is the service of: NAME-frontend, alone or
+// with its namespace behind it; "" where it is none.
+func serviceOf(target string) string {
+	u, err := url.Parse(target)
+	if err != nil || net.ParseIP(u.Hostname()) != nil {
+		return ""
+	}
+	service, _, _ := strings.Cut(u.Hostname(), ".")
+	name, ok := strings.CutSuffix(service, "-frontend")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// ruleFor is the rule of a Role that a call lacks.
+func ruleFor(verb, name string) string {
+	rule := fmt.Sprintf("{apiGroups: [%s], resources: [%s], verbs: [%s]", graphs.Group, graphs.Resource, verb)
+	if name != "" {
+		rule += fmt.Sprintf(", resourceNames: [%s]", name)
+	}
+	return rule + "}"
+}
+
+const podRule = `{apiGroups: [""], resources: [pods], verbs: [get, list]}`
+
+// explainPods says what to do where pods cannot be listed.
+func (d *Driver) explainPods(err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("the load generator may not list pods in namespace %s; add this rule to its Role: %s: %w", d.opts.Namespace, podRule, err)
+	}
+	return fmt.Errorf("listing pods: %w", err)
+}

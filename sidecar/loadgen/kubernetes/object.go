@@ -1,0 +1,295 @@
+package kubernetes
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kvbooth/sidecar/api"
+)
+
+var (
+	graphs = schema.GroupVersionResource{Group: "nvidia.com", Version: "v1beta1", Resource: "dynamographdeployments"}
+	pods   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+)
+
+const (
+	// routerMode is the variable that Dynamo's frontend takes its routing mode from.
+	routerMode = "DYN_ROUTER_MODE"
+	// routerFlag is the argument that counts more than the variable.
+	routerFlag = "--router-mode"
+	// ofGraph is the label by which the pods of a graph are found.
+	ofGraph = "nvidia.com/dynamo-graph-deployment-name"
+	// switching is the annotation that tells of a switch under way, see [note].
+	switching = "kvbooth.io/switch"
+	// nonceVariable gets a new value where only another generation frees a roll-out.
+	nonceVariable = "KVBOOTH_ROLLOUT"
+	// mainContainer is the container of a component that its process runs in.
+	mainContainer = "main"
+
+	strategyAnnotation    = "nvidia.com/deployment-strategy"
+	surgeAnnotation       = "nvidia.com/deployment-rolling-update-max-surge"
+	unavailableAnnotation = "nvidia.com/deployment-rolling-update-max-unavailable"
+)
+
+// graph is what is read of a DynamoGraphDeployment.
+type graph struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Env        []corev1.EnvVar `json:"env"`
+		Restart    *restart        `json:"restart"`
+		Components []component     `json:"components"`
+	} `json:"spec"`
+	Status status `json:"status"`
+}
+
+type restart struct {
+	ID string `json:"id"`
+}
+
+type component struct {
+	Name        string                 `json:"name"`
+	Type        string                 `json:"type"`
+	Replicas    *int                   `json:"replicas"`
+	PodTemplate corev1.PodTemplateSpec `json:"podTemplate"`
+}
+
+type status struct {
+	ObservedGeneration int64              `json:"observedGeneration"`
+	State              string             `json:"state"`
+	Conditions         []metav1.Condition `json:"conditions"`
+	Components         map[string]struct {
+		Replicas      int `json:"replicas"`
+		ReadyReplicas int `json:"readyReplicas"`
+	} `json:"components"`
+	RollingUpdate struct {
+		Phase string `json:"phase"`
+	} `json:"rollingUpdate"`
+	Restart struct {
+		ObservedID string `json:"observedID"`
+		Phase      string `json:"phase"`
+	} `json:"restart"`
+}
+
+func readGraph(u *unstructured.Unstructured) (*graph, error) {
+	var g graph
+	if err := convert(u, &g); err != nil {
+		return nil, fmt.Errorf("DynamoGraphDeployment %s/%s cannot be read: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	if _, i := g.frontend(); i < 0 {
+		return nil, fmt.Errorf("DynamoGraphDeployment %s has no component of type frontend", g.id())
+	}
+	return &g, nil
+}
+
+func readPods(list *unstructured.UnstructuredList) ([]corev1.Pod, error) {
+	all := make([]corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &all[i]); err != nil {
+			return nil, fmt.Errorf("pod %s cannot be read: %w", list.Items[i].GetName(), err)
+		}
+	}
+	return all, nil
+}
+
+// convert goes by way of JSON, since fields of other versions may have other types.
+func convert(u *unstructured.Unstructured, into any) error {
+	text, err := u.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// id is namespace and name.
+func (g *graph) id() string { return g.Namespace + "/" + g.Name }
+
+// frontend is the component that routes, with its place; the place is -1 where there is none.
+func (g *graph) frontend() (component, int) {
+	i := slices.IndexFunc(g.Spec.Components, func(c component) bool { return strings.EqualFold(c.Type, "frontend") })
+	if i < 0 {
+		return component{}, -1
+	}
+	return g.Spec.Components[i], i
+}
+
+// isWorker says whether a component serves the model: all that GPUs or an engine are for.
+func (c component) isWorker() bool {
+	return slices.Contains([]string{"worker", "prefill", "decode"}, strings.ToLower(c.Type))
+}
+
+// count is how many pods a component has.
+func (c component) count() int {
+	if c.Replicas == nil {
+		return 1
+	}
+	return *c.Replicas
+}
+
+// workers is how many pods serve the model.
+func (g *graph) workers() (n int) {
+	for _, c := range g.Spec.Components {
+		if c.isWorker() {
+			n += c.count()
+		}
+	}
+	return n
+}
+
+// all is how many pods the graph has.
+func (g *graph) all() (n int) {
+	for _, c := range g.Spec.Components {
+		n += c.count()
+	}
+	return n
+}
+
+// main is the place of the container that a component's process runs in, -1 where there is
+// none.
+func (c component) main() int {
+	return mainOf(c.PodTemplate.Spec.Containers)
+}
+
+func mainOf(containers []corev1.Container) int {
+	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == mainContainer })
+	if i < 0 && len(containers) == 1 {
+		return 0
+	}
+	return i
+}
+
+// valueOf gives a variable and its place, -1 where it is not there.
+func valueOf(env []corev1.EnvVar, name string) (string, int) {
+	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
+	if i < 0 {
+		return "", -1
+	}
+	return env[i].Value, i
+}
+
+// own is the frontend's own environment.
+func (g *graph) own() []corev1.EnvVar {
+	f, _ := g.frontend()
+	if i := f.main(); i >= 0 {
+		return f.PodTemplate.Spec.Containers[i].Env
+	}
+	return nil
+}
+
+// fixed is the routing mode that an argument of the frontend fixes, "" where none does.
+func (g *graph) fixed() string {
+	f, _ := g.frontend()
+	i := f.main()
+	if i < 0 {
+		return ""
+	}
+	words := strings.Fields(strings.Join(slices.Concat(f.PodTemplate.Spec.Containers[i].Command, f.PodTemplate.Spec.Containers[i].Args), " "))
+	for i, w := range words {
+		if name, value, ok := strings.Cut(w, "="); name == routerFlag {
+			if !ok && i+1 < len(words) {
+				value = words[i+1]
+			}
+			return cmp.Or(value, "unknown")
+		}
+	}
+	return ""
+}
+
+// mode is the routing mode that the object asks for: an argument of the frontend counts more
+// than its own environment, that more than the graph's, and without any Dynamo deals requests
+// out in turn.
+func (g *graph) mode() api.Mode {
+	text := g.fixed()
+	for _, env := range [][]corev1.EnvVar{g.own(), g.Spec.Env} {
+		if value, i := valueOf(env, routerMode); text == "" && i >= 0 {
+			text = value
+		}
+	}
+	return modeOf(cmp.Or(text, spellings[api.ModeRoundRobin]))
+}
+
+// spellings are Dynamo's names of the routing modes.
+var spellings = map[api.Mode]string{
+	api.ModeKV: "kv", api.ModeRoundRobin: "round-robin", api.ModeLeastLoaded: "least-loaded",
+}
+
+// modeOf reads Dynamo's name of a mode, of any of its versions: some have an underscore for the
+// hyphen. Modes that the booth does not know are unknown.
+func modeOf(text string) api.Mode {
+	text = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(text)), "_", "-")
+	for mode, spelling := range spellings {
+		if spelling == text {
+			return mode
+		}
+	}
+	return api.ModeUnknown
+}
+
+// spell writes a mode as the object does: a graph that has an underscore keeps it.
+func (g *graph) spell(m api.Mode) string {
+	for _, env := range [][]corev1.EnvVar{g.own(), g.Spec.Env} {
+		if value, i := valueOf(env, routerMode); i >= 0 && strings.Contains(value, "_") {
+			return strings.ReplaceAll(spellings[m], "-", "_")
+		}
+	}
+	return spellings[m]
+}
+
+// ready says whether the operator finds all well, at a generation or after it.
+func (s status) ready(generation int64) bool {
+	i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == "Ready" })
+	return s.ObservedGeneration >= generation && s.State == "successful" &&
+		i >= 0 && s.Conditions[i].Status == metav1.ConditionTrue &&
+		(s.Conditions[i].ObservedGeneration == 0 || s.Conditions[i].ObservedGeneration >= generation) &&
+		!slices.Contains([]string{"Pending", "InProgress"}, s.RollingUpdate.Phase)
+}
+
+// why is what the operator says of a graph that is not ready.
+func (s status) why() string {
+	for _, c := range s.Conditions {
+		if c.Type == "Ready" && c.Status != metav1.ConditionTrue {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// author names who changed the specification last, as the API server recorded it; "" where it
+// did not.
+func (g *graph) author() string {
+	var last metav1.ManagedFieldsEntry
+	for _, e := range g.ManagedFields {
+		if e.Subresource == "" && e.FieldsV1 != nil && strings.Contains(string(e.FieldsV1.Raw), `"f:spec"`) &&
+			(last.Time == nil || e.Time != nil && e.Time.After(last.Time.Time)) {
+			last = e
+		}
+	}
+	return last.Manager
+}
+
+// note is the annotation of a switch under way.
+type note struct {
+	By      string        `json:"by"`   // the load generator, as host:port
+	From    api.ModeState `json:"from"` // what the graph goes back to
+	To      api.ModeState `json:"to"`
+	Restart string        `json:"restart,omitempty"` // id of the restart that was asked for
+	// Newest is when the newest pod before the restart was created, by the API server's clock.
+	Newest   time.Time `json:"newest,omitzero"`
+	Deadline time.Time `json:"deadline"`
+	Back     bool      `json:"back,omitempty"` // it is the way back of one that failed
+}
+
+// note is the switch that the object tells of; ok is false where it tells of none.
+func (g *graph) note() (n note, ok bool) {
+	text, found := g.Annotations[switching]
+	return n, found && json.Unmarshal([]byte(text), &n) == nil
+}

@@ -1,0 +1,306 @@
+package kubernetes
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// frame is a status as the operator wrote it once.
+type frame struct {
+	at         float64
+	Gen        int64             `json:"gen"`
+	Obs        *int64            `json:"obs"`
+	State      string            `json:"state"`
+	Conditions [][]any           `json:"conds"`
+	Roll       map[string]any    `json:"roll"`
+	Restart    map[string]any    `json:"restart"`
+	Components map[string]string `json:"comp"`
+}
+
+// count gives replicas, updated and ready ones of a component.
+func (f frame) count(component string) (all, updated, ready int) {
+	for _, word := range strings.Fields(f.Components[component]) {
+		name, value, _ := strings.Cut(word, "=")
+		n, _ := strconv.Atoi(value)
+		switch name {
+		case "r":
+			all = n
+		case "u":
+			updated = n
+		case "rdy":
+			ready = n
+		}
+	}
+	return all, updated, ready
+}
+
+// timeline is what the operator wrote, generation after generation; the first is the one that
+// stood before the first patch.
+type timeline [][]frame
+
+// read reads timelines, of which each goes on where the one before ends.
+func read(t *testing.T, names ...string) timeline {
+	t.Helper()
+	var all timeline
+	for _, name := range names {
+		text, err := os.ReadFile("testdata/timelines/" + name + ".log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+			at, object, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
+			var f frame
+			if json.Unmarshal([]byte(object), &f) != nil {
+				t.Fatalf("%s: %s", name, lines.Text())
+			}
+			f.at, _ = strconv.ParseFloat(at, 64)
+			switch last := len(all) - 1; {
+			case last < 0 || all[last][0].Gen < f.Gen:
+				all = append(all, []frame{f})
+			case all[last][0].Gen == f.Gen && all[last][0].at <= f.at:
+				all[last] = append(all[last], f)
+			}
+		}
+	}
+	return all
+}
+
+// replay is an API server whose one graph and its pods are as a timeline tells, each patch of
+// the specification being followed by what the operator wrote after the timeline's next one.
+// It belongs to one goroutine at a time: the driver's calls come one after the other.
+type replay struct {
+	t        *testing.T
+	timeline timeline
+	object   *unstructured.Unstructured // its specification
+	before   *unstructured.Unstructured // of the generation before
+	patched  time.Time
+	earlier  time.Time // when the generation before was patched
+	part     int       // of the timeline
+	patches  [][]operation
+	deny     map[string]error // by verb and resource
+}
+
+func newReplay(t *testing.T, object *unstructured.Unstructured, names ...string) *replay {
+	r := &replay{t: t, object: object, before: object, earlier: time.Now().Add(-2 * time.Hour), patched: time.Now().Add(-time.Hour), deny: map[string]error{}}
+	if len(names) > 0 {
+		r.timeline = read(t, names...)
+		object.SetGeneration(r.timeline[0][0].Gen)
+	}
+	return r
+}
+
+// client is a client of it.
+func (r *replay) client() *fake.FakeDynamicClient {
+	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{graphs: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList", reviews: "SelfSubjectAccessReviewList"})
+	on := func(verb, resource string, react func(clienttesting.Action) (runtime.Object, error)) {
+		c.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if err := r.deny[verb+" "+resource]; err != nil {
+				return true, nil, err
+			}
+			o, err := react(a)
+			return true, o, err
+		})
+	}
+	on("get", graphs.Resource, func(clienttesting.Action) (runtime.Object, error) { return r.graph(), nil })
+	on("list", graphs.Resource, func(clienttesting.Action) (runtime.Object, error) {
+		return &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*r.graph()}}, nil
+	})
+	on("patch", graphs.Resource, func(a clienttesting.Action) (runtime.Object, error) {
+		return r.patch(a.(clienttesting.PatchAction).GetPatch())
+	})
+	on("list", pods.Resource, func(clienttesting.Action) (runtime.Object, error) { return r.pods(), nil })
+	return c
+}
+
+// patch applies a JSON Patch as the API server does.
+func (r *replay) patch(text []byte) (runtime.Object, error) {
+	var ops []operation
+	if err := json.Unmarshal(text, &ops); err != nil {
+		r.t.Fatal(err)
+	}
+	p, err := jsonpatch.DecodePatch(text)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	was, _ := r.object.MarshalJSON()
+	is, err := p.Apply(was)
+	if err != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: graphs.Group, Kind: "DynamoGraphDeployment"}, r.object.GetName(), nil)
+	}
+	r.patches = append(r.patches, ops)
+	next := &unstructured.Unstructured{}
+	if err := next.UnmarshalJSON(is); err != nil {
+		r.t.Fatal(err)
+	}
+	r.become(next)
+	return r.graph(), nil
+}
+
+// become takes a specification; one that differs is another generation.
+func (r *replay) become(next *unstructured.Unstructured) {
+	if fmt.Sprint(next.Object["spec"]) != fmt.Sprint(r.object.Object["spec"]) {
+		next.SetGeneration(r.object.GetGeneration() + 1)
+		r.before, r.earlier, r.patched = r.object, r.patched, time.Now()
+		r.part++
+	}
+	r.object = next
+}
+
+// now is the frame in force, and that of before the last patch.
+func (r *replay) now() (now, before frame) {
+	part := min(r.part, len(r.timeline)-1)
+	frames := r.timeline[part]
+	now = frames[0]
+	for _, f := range frames {
+		if r.part == 0 || time.Since(r.patched).Seconds() >= f.at-frames[0].at {
+			now = f
+		}
+	}
+	if part > 0 {
+		before = r.timeline[part-1][len(r.timeline[part-1])-1]
+	}
+	return now, before
+}
+
+// settled says whether the operator has no more to write.
+func (r *replay) settled() bool {
+	part := min(r.part, len(r.timeline)-1)
+	frames := r.timeline[part]
+	return time.Since(r.patched).Seconds() >= frames[len(frames)-1].at-frames[0].at
+}
+
+// graph is the object with the status of the moment.
+func (r *replay) graph() *unstructured.Unstructured {
+	o := r.object.DeepCopy()
+	if r.timeline == nil {
+		return o
+	}
+	f, before := r.now()
+	at := func(generation any) int64 { // in the generations of the object
+		n, _ := generation.(float64)
+		return o.GetGeneration() + int64(n) - f.Gen
+	}
+	status := map[string]any{"state": f.State, "rollingUpdate": f.Roll}
+	if f.Obs != nil {
+		status["observedGeneration"] = at(float64(*f.Obs))
+	}
+	var conditions []any
+	for _, c := range f.Conditions {
+		conditions = append(conditions, map[string]any{"type": c[0], "status": c[1], "reason": c[2], "message": c[3], "observedGeneration": at(c[4])})
+	}
+	status["conditions"] = conditions
+	if f.Restart != nil {
+		id := f.Restart["observedID"]
+		if asked, _, _ := unstructured.NestedString(o.Object, "spec", "restart", "id"); before.Restart == nil || before.Restart["observedID"] != id {
+			id = asked
+		}
+		status["restart"] = map[string]any{"observedID": id, "phase": f.Restart["phase"]}
+	}
+	o.Object["status"] = status
+	o.SetResourceVersion(fmt.Sprint(r.part, "-", f.at, "-", len(r.patches)))
+	return o
+}
+
+// pods are those that the components' counts tell of: updated ones as the object is now, others
+// as it was before; of those that are ready the old ones come first.
+func (r *replay) pods() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	if r.timeline == nil {
+		return list
+	}
+	f, _ := r.now()
+	for _, name := range []string{"Frontend", "TRTLLMWorker"} {
+		all, updated, ready := f.count(name)
+		for i := range max(all, updated) {
+			from, created, age := r.before, r.earlier, "old"
+			if i >= all-updated {
+				from, created, age = r.object, r.patched, "new"
+			}
+			p := pod(r.t, from, name, fmt.Sprintf("%s-%d-%d", age, r.part, i), i < ready)
+			p.SetCreationTimestamp(metav1.NewTime(created.Add(time.Second)))
+			list.Items = append(list.Items, p)
+		}
+	}
+	return list
+}
+
+// pod makes a pod of a component. One with an image that is called broken says so.
+func pod(t *testing.T, of *unstructured.Unstructured, name, id string, isReady bool) unstructured.Unstructured {
+	t.Helper()
+	g, err := readGraph(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c component
+	for _, c = range g.Spec.Components {
+		if c.Name == name {
+			break
+		}
+	}
+	container := c.PodTemplate.Spec.Containers[c.main()]
+	env := []any{}
+	for _, e := range append(g.Spec.Env, container.Env...) {
+		env = append(env, map[string]any{"name": e.Name, "value": e.Value})
+	}
+	waiting := map[string]any{"reason": "ContainerCreating"}
+	if strings.Contains(container.Image, "broken") {
+		waiting, isReady = map[string]any{"reason": "ImagePullBackOff", "message": "no such image"}, false
+	}
+	status := map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[isReady]}}}
+	if !isReady {
+		status["containerStatuses"] = []any{map[string]any{"name": "main", "state": map[string]any{"waiting": waiting}}}
+	}
+	args := []any{}
+	for _, a := range container.Args {
+		args = append(args, a)
+	}
+	return unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"name": "booth-" + strings.ToLower(name) + "-" + id, "uid": name + id, "namespace": g.Namespace, "labels": map[string]any{ofGraph: g.Name, ofComponent: name}},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": container.Image, "env": env, "args": args}}},
+		"status":   status,
+	}}
+}
+
+// booth is the graph of the timelines; where says whose environment the mode stands in: the
+// graph's, or the frontend's.
+func booth(where, mode string) *unstructured.Unstructured {
+	own, shared := []any{}, []any{}
+	entry := map[string]any{"name": routerMode, "value": mode}
+	switch where {
+	case "graph":
+		shared = append(shared, entry)
+	case "frontend":
+		own = append(own, entry)
+	}
+	template := func(env []any, args ...any) map[string]any {
+		return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "runtime:1.6.1", "env": env, "args": args}}}}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment",
+		"metadata": map[string]any{"name": "booth", "namespace": "default", "labels": map[string]any{"app": "booth"}, "generation": int64(1), "resourceVersion": "1"},
+		"spec": map[string]any{
+			"env": shared,
+			"components": []any{
+				map[string]any{"name": "Frontend", "type": "frontend", "replicas": int64(1), "podTemplate": template(own)},
+				map[string]any{"name": "TRTLLMWorker", "type": "worker", "replicas": int64(3), "podTemplate": template([]any{}, "--model-path", "llama")},
+			},
+		},
+	}}
+}
