@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/corpus/enduser"
 	"kvbooth/sidecar/loadgen/corpus/source"
+	"kvbooth/sidecar/loadgen/kubernetes"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/page"
 	"kvbooth/sidecar/loadgen/plausible"
@@ -68,6 +70,7 @@ type side struct {
 	end     func()         // the driver's
 	mode    api.ModeState  // in force at the start
 	later   *api.ModeState // to be switched to once the target serves; nil: none
+	goesOn  bool           // later is a switch that was under way when the process before ended: it waits for nothing
 	log     *slog.Logger
 }
 
@@ -85,7 +88,7 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 	desk := whatif.New(whatif.Options{CPUs: conf.Whatif.CPUs, Profiles: cmp.Or(conf.Whatif.Profiles, filepath.Join(conf.DataDir, "profiles")), Log: log})
 	g := &generator{files: files, openings: conf.OpeningLength(), check: &selfcheck.Watch{Simulated: desk.Ran}, whatif: desk, log: log}
 	var err error
-	if g.sides, err = newSides(ctx, conf, log); err != nil {
+	if g.sides, err = newSides(ctx, conf, address, log); err != nil {
 		return nil, err
 	}
 	if g.store, err = openStore(ctx, conf, address, log); err != nil {
@@ -100,7 +103,7 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 }
 
 // newSides makes what each lane has for itself, without the lane.
-func newSides(ctx context.Context, conf *config.Config, log *slog.Logger) ([]*side, error) {
+func newSides(ctx context.Context, conf *config.Config, address string, log *slog.Logger) ([]*side, error) {
 	sides := []*side{{name: api.DefaultLane, conf: conf}}
 	if own := conf.ForTwin(); own != nil {
 		sides = append(sides, &side{name: api.TwinLane, conf: own})
@@ -108,7 +111,7 @@ func newSides(ctx context.Context, conf *config.Config, log *slog.Logger) ([]*si
 	for i, s := range sides {
 		s.log, s.end = log, func() {}
 		other := sides[len(sides)-1-i].conf
-		if err := s.open(ctx, other); err != nil {
+		if err := s.open(ctx, other, address); err != nil {
 			for _, opened := range sides[:i+1] {
 				opened.end()
 			}
@@ -121,15 +124,16 @@ func newSides(ctx context.Context, conf *config.Config, log *slog.Logger) ([]*si
 	return sides, nil
 }
 
-// open makes client, watcher and driver. other is the configuration of the other lane.
-func (s *side) open(ctx context.Context, other *config.Config) (err error) {
+// open makes client, watcher and driver. other is the configuration of the other lane, address
+// that of the load generator.
+func (s *side) open(ctx context.Context, other *config.Config, address string) (err error) {
 	if s.client, err = newClient(s.conf); err != nil {
 		return err
 	}
 	if s.watcher, err = s.newWatcher(other); err != nil {
 		return err
 	}
-	if s.driver, err = s.newDriver(ctx); err != nil {
+	if s.driver, err = s.newDriver(ctx, address); err != nil {
 		return err
 	}
 	s.watcher.SetSpeculation(s.mode.Speculation)
@@ -207,13 +211,15 @@ func sourceOf(conf *config.Config, address string) (cluster.Source, error) {
 }
 
 // newDriver makes the mode driver, and finds out the mode at the start.
-func (s *side) newDriver(ctx context.Context) (workload.Driver, error) {
+func (s *side) newDriver(ctx context.Context, address string) (workload.Driver, error) {
 	s.mode = s.conf.Mode.State()
 	switch s.conf.Mode.Driver {
 	case "pinned":
 		return s.newPinned(ctx)
 	case "simulated":
 		return s.newSimulated(ctx)
+	case "kubernetes":
+		return s.newKubernetes(ctx, address)
 	case "endpoints":
 		return cluster.NewEndpoints(s.conf.Mode.Addresses(), s.client.(*chat.Switch), nil)
 	}
@@ -267,6 +273,48 @@ func (s *side) newSimulated(ctx context.Context) (workload.Driver, error) {
 	return d, nil
 }
 
+// newKubernetes takes the mode that the cluster is in, as newSimulated does. A switch that was
+// under way when the process before ended goes on.
+func (s *side) newKubernetes(ctx context.Context, address string) (workload.Driver, error) {
+	d, err := openKubernetes(ctx, s.conf, address, s.log)
+	if err != nil {
+		return nil, err
+	}
+	if from, to, ok := d.Unfinished(ctx); ok {
+		s.mode, s.later, s.goesOn = from, &to, true
+		return d, nil
+	}
+	mode, err := patiently(ctx, d.Current)
+	switch {
+	case err == nil:
+		s.mode = mode
+	case errors.As(err, new(*api.FieldError)) || ctx.Err() != nil:
+		return nil, err
+	default:
+		s.log.Warn("Kubernetes does not tell the mode yet; until it does, the configuration's is shown", "mode", s.mode.Mode, "error", err)
+	}
+	return d, nil
+}
+
+// openKubernetes makes the driver for the object that a configuration names.
+func openKubernetes(ctx context.Context, conf *config.Config, address string, log *slog.Logger) (*kubernetes.Driver, error) {
+	k := conf.Mode.Kubernetes
+	client, namespace, err := kubernetes.Connect(k.Kubeconfig, k.Context, k.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	_, port, _ := net.SplitHostPort(address) // of a listener
+	return kubernetes.New(ctx, client, kubernetes.Options{
+		Namespace: namespace, Name: k.Name, Selector: k.Selector, Target: conf.Target.URL,
+		FrontendAlone: k.Restart == "frontend", Timeout: k.Timeout, Modes: conf.Mode.States(), Variants: k.Variants, By: net.JoinHostPort(host, port),
+		Instances: func(ctx context.Context) ([]string, error) { return cluster.Probe(ctx, conf.Target.URL, nil) }, Log: log,
+	}), nil
+}
+
 // patiently asks until there is an answer, an answer that will not change, or no
 // patience left.
 func patiently(ctx context.Context, ask func(context.Context) (api.ModeState, error)) (mode api.ModeState, err error) {
@@ -302,7 +350,7 @@ func (g *generator) switchLater(ctx context.Context) {
 			state := s.lane.State()
 			wanted[i] = api.ModeState{Mode: state.Mode, Speculation: state.Speculation}
 			if s.later != nil {
-				wanted[i], waiting = *s.later, waiting || s.lane.Problem() != ""
+				wanted[i], waiting = *s.later, waiting || s.lane.Problem() != "" && !s.goesOn
 			}
 		}
 		if !waiting {

@@ -62,6 +62,9 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		fmt.Fprintln(stdout, "loadgen", version())
 	case config.Check:
 		fmt.Fprintln(stdout, "The configuration is good.")
+		if conf.CheckCluster {
+			return exitCode(stderr, checkCluster(ctx, conf, stdout))
+		}
 	case config.Health:
 		if err := health(ctx, conf); err != nil {
 			fmt.Fprintln(stderr, "loadgen:", err)

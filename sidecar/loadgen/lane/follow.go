@@ -19,9 +19,21 @@ func (l *Lane) follow(d workload.Teller) {
 	if before.Phase == api.PhaseSwitching {
 		return
 	}
-	if found, err := d.Current(l.ctx); err == nil {
-		l.adopt(api.ModeState{Mode: before.Mode, Speculation: before.Speculation}, found, api.ModeFromDriver, "the cluster is in that mode")
+	found, err := d.Current(l.ctx)
+	known := api.ModeState{Mode: before.Mode, Speculation: before.Speculation}
+	if err != nil || found == known {
+		return
 	}
+	source, why := api.ModeFromDriver, "the cluster is in that mode"
+	if found.Mode == api.ModeUnknown {
+		source, why = "", "the cluster is being switched from elsewhere"
+	}
+	if a, ok := d.(workload.Attributor); ok {
+		if by := a.Author(l.ctx); by != "" {
+			why += ", last changed by " + by
+		}
+	}
+	l.adopt(known, found, source, why)
 }
 
 // heed takes what a router's own metrics tell of its mode where nobody else does:

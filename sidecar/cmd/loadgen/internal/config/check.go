@@ -72,6 +72,8 @@ func (c *Config) checkMode() error {
 	switch c.Mode.Driver {
 	case "simulated":
 		return nil
+	case "kubernetes": // the object tells the mode
+		return c.checkKubernetes()
 	case "manual":
 		offers = c.Mode.Offers
 		known = c.Mode.Mode == string(api.ModeUnknown) || slices.Contains(c.Mode.States(), c.Mode.State())
@@ -86,6 +88,21 @@ func (c *Config) checkMode() error {
 		return nil
 	}
 	return api.Refuse("mode.mode", c.Mode.Mode, fmt.Sprintf("a mode on offer (%s)", strings.Join(offers, ", ")))
+}
+
+// checkKubernetes asks for one way to find the object, and for two modes at least to choose
+// from, as the driver spells them.
+func (c *Config) checkKubernetes() error {
+	k := c.Mode.Kubernetes
+	if k.Name != "" && k.Selector != "" {
+		return api.Refuse("mode.kubernetes.selector", k.Selector, "no value beside mode.kubernetes.name")
+	}
+	for _, m := range c.Mode.States() {
+		if m.Mode == api.ModeUnknown {
+			return api.Refuse("mode.offers", string(m.Mode), "kv, round_robin and least_loaded, since mode.driver is kubernetes")
+		}
+	}
+	return nil
 }
 
 // checkEndpoints asks for one address a mode, of which the target's is one.

@@ -18,6 +18,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/loadgen/kubernetes"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
@@ -73,6 +74,8 @@ type Config struct {
 	Sweep   *Sweep   `kong:"-"` // of the commands trial, sweep and capacity alone
 	Compare *Compare `kong:"-"` // of the command compare alone
 	Shadow  *Shadow  `kong:"-"` // of the command shadow alone
+
+	CheckCluster bool `kong:"-"` // of the command check alone: look at the cluster, too
 }
 
 // Target is the server under load, and how long to wait for it.
@@ -197,11 +200,27 @@ type S3 struct {
 
 // Mode is the routing mode that the cluster starts in, and how it is switched.
 type Mode struct {
-	Driver      string   `default:"manual" oneof:"manual pinned endpoints simulated" help:"How the mode is switched: manual tells the operator what to do, pinned deals the turns of round_robin out to the workers of a Dynamo under kv, endpoints sends the turns of each mode to an address of its own, simulated asks the simulated cluster, which also tells its mode and its offers."`
-	Mode        string   `default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode in force at the start. With the driver simulated it counts only until the cluster tells its own. Where it is unknown, pinned begins with kv and endpoints with the mode at target.url; with manual it stays unknown until the metrics of a Dynamo show that it routes by KV caches, or an operator says which mode it is."`
-	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculation in force at the start. With the driver simulated it counts only until the cluster tells its own."`
-	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes that an operator may switch to with the driver manual, each alone or with its speculation, as kv/eagle3."`
+	Driver      string   `default:"manual" oneof:"manual pinned endpoints kubernetes simulated" help:"How the mode is switched: manual tells the operator what to do, pinned deals the turns of round_robin out to the workers of a Dynamo under kv, endpoints sends the turns of each mode to an address of its own, kubernetes patches the DynamoGraphDeployment, which also tells the mode, simulated asks the simulated cluster, which also tells its mode and its offers."`
+	Mode        string   `default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode in force at the start. With the drivers kubernetes and simulated it counts only until the cluster tells its own. Where it is unknown, pinned begins with kv and endpoints with the mode at target.url; with manual it stays unknown until the metrics of a Dynamo show that it routes by KV caches, or an operator says which mode it is."`
+	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculation in force at the start. With the driver simulated, and with the variants of kubernetes, it counts only until the cluster tells its own."`
+	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes that an operator may switch to with the drivers manual and kubernetes, each alone or with its speculation, as kv/eagle3."`
 	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"Addresses of the modes with the driver endpoints, such as kv=http://kv:8000,round_robin=http://rr:8000. One of them is target.url; without that, the address of mode.mode is."`
+
+	Kubernetes Kubernetes `embed:"" prefix:"kubernetes."`
+}
+
+// Kubernetes says which DynamoGraphDeployment the driver kubernetes switches, and how.
+type Kubernetes struct {
+	Name         string        `placeholder:"NAME" help:"DynamoGraphDeployment to switch. Without it and the selector, the one whose frontend's service target.url is."`
+	Namespace    string        `placeholder:"NAME" help:"Its namespace. Without it, the pod's own, or the kubeconfig's."`
+	Selector     string        `placeholder:"LABELS" help:"Labels that find it instead, such as app=booth."`
+	Kubeconfig   string        `form:"path" placeholder:"FILE" help:"Credentials for the API server. Without it, those of the pod, or those that kubectl takes."`
+	Context      string        `placeholder:"NAME" help:"Context in the kubeconfig. Without it, its current one."`
+	Restart      string        `default:"workers" oneof:"workers frontend" help:"What a switch restarts: workers, with the frontend, so that all caches are empty; or the frontend alone, so that caches stay warm and a nonce makes the prefixes cold."`
+	Timeout      time.Duration `default:"15m" min:"10s" max:"6h" help:"When a switch that is not done is undone; the way back has as long."`
+	VariantsFile string        `form:"path" placeholder:"FILE" help:"YAML file that says for each speculation how the workers run with it: image, args and env of their main container. Without it, speculation is not switched."`
+
+	Variants map[api.Speculation]kubernetes.Variant `kong:"-"` // content of VariantsFile
 }
 
 // Prometheus is the server that knows the cluster's metrics.

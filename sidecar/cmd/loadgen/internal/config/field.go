@@ -36,8 +36,10 @@ func variable(name string) string {
 type grammar struct {
 	Config `embed:""`
 
-	Run     struct{} `cmd:"" default:"withargs" help:"Generate load (the default)."`
-	Check   struct{} `cmd:"" help:"Check the configuration, and start nothing."`
+	Run   struct{} `cmd:"" default:"withargs" help:"Generate load (the default)."`
+	Check struct {
+		Cluster bool `help:"Look at the cluster, too, with the driver kubernetes: the object and its mode, rights, and GPUs for a roll-out. Changes nothing."`
+	} `cmd:"" help:"Check the configuration, and start nothing."`
 	Health  struct{} `cmd:"" help:"Ask the load generator that runs with this configuration whether it is ready."`
 	Version struct{} `cmd:"" help:"Print the version."`
 

@@ -35,6 +35,8 @@ var samples = map[string]string{
 	"corpus.s3.prefix": "booth/", "corpus.s3.region": "ams3", "corpus.s3.path_style": "false", "corpus.s3.ca_file": "ca",
 	"corpus.s3.access_key_file": "key", "corpus.s3.secret_key_file": "key", "mode.endpoints": "kv=http://x:8000,kv/eagle3=http://x:8001",
 	"mode.driver": "pinned", "mode.mode": "round_robin", "mode.speculation": "off", "mode.offers": "kv,round_robin,kv/eagle3",
+	"mode.kubernetes.name": "booth", "mode.kubernetes.namespace": "dynamo", "mode.kubernetes.selector": "app=booth", "mode.kubernetes.kubeconfig": "/kubeconfig",
+	"mode.kubernetes.context": "event", "mode.kubernetes.restart": "frontend", "mode.kubernetes.variants_file": "variants",
 	"prometheus.url": "http://prometheus:9090", "prometheus.namespace": "booth", "cluster.metrics_urls": "http://a:8081,http://b:8082/metrics",
 	"baseline.default": "this target", "title": "# our: booth", "subtitle": "'second' \"line\"", "vendor": "digitalocean",
 	"listen": "localhost:0", "token_file": "token", "metrics_token_file": "token", "hosts": "booth.local,10.0.0.1", "public_page": "true", "tls_cert_file": "ca", "tls_key_file": "ca-key",
@@ -70,7 +72,7 @@ func sample(f field) string {
 // Each field can be set by its flag, its variable and the file, with the same result.
 func TestEveryFieldFromEverySource(t *testing.T) {
 	ca, caKey := certificate(t)
-	files := map[string]string{"key": "k", "token": "0123456789abcdef", "ca": ca, "ca-key": caKey}
+	files := map[string]string{"key": "k", "token": "0123456789abcdef", "ca": ca, "ca-key": caKey, "variants": "off: {args: [--model-path, /models/llama]}"}
 	for _, f := range newModel(Config{}, io.Discard).fields {
 		if f.name == "config" {
 			continue

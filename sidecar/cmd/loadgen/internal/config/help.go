@@ -34,8 +34,10 @@ Examples:
       say what other routers would have found in the caches on recorded traffic
   loadgen check --config booth.yaml
       say what is wrong with a file, and start nothing
+  loadgen check --cluster --config booth.yaml
+      say, too, whether the mode of a Dynamo on Kubernetes can be switched
 
-loadgen help trial, sweep, capacity, compare and shadow list the flags that these have besides.
+loadgen help trial, sweep, capacity, compare, shadow and check list the flags that these have besides.
 
 Exit codes: 0 all is well; 1 the load generator itself failed (of health: not
 ready); 2 nothing has started, since something must be changed first; 3 a condition
@@ -71,6 +73,12 @@ Exit codes: 0 all is well; 1 the file could not be read to its end, or a report 
 2 nothing was read, since something must be changed first.
 `
 
+const besidesCheck = `
+Besides, it takes every flag, variable and file of loadgen (loadgen --help).
+
+Exit codes: 0 all is well; 2 something must be changed first.
+`
+
 // printHelp is kong's help of the whole program, whatever the command, with
 // examples at its end.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
@@ -101,6 +109,8 @@ func printOwn(options kong.HelpOptions, ctx *kong.Context, c Command) error {
 		text = besidesCompare
 	case Shadowed:
 		text = besidesShadow
+	case Check:
+		text = besidesCheck
 	}
 	_, err := fmt.Fprint(ctx.Stdout, text)
 	return err

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
 
 	"kvbooth/sidecar/api"
 )
@@ -135,6 +138,9 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 	if c.Target.URL == "" && c.Mode.Driver == "endpoints" {
 		c.Target.URL = c.Mode.Address()
 	}
+	if err := l.readVariants(&c.Mode.Kubernetes); err != nil {
+		return nil, err
+	}
 	c.fillTwin()
 	if err := l.readCAs(&c); err != nil {
 		return nil, err
@@ -143,6 +149,7 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		return nil, err
 	}
 	c.Sweep, c.Compare, c.Shadow = l.sweep(ctx, &c), l.compare(ctx), l.shadow(ctx)
+	c.CheckCluster = commandOf(ctx) == Check && l.grammar.Check.Cluster
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -250,6 +257,42 @@ func (l *loader) readCAs(c *Config) error {
 		*ca.to = data
 	}
 	return nil
+}
+
+// readVariants reads how the workers run with each speculation.
+func (l *loader) readVariants(k *Kubernetes) error {
+	if k.VariantsFile == "" {
+		return nil
+	}
+	const field = "mode.kubernetes.variants_file"
+	data, err := l.read(field, k.VariantsFile, "a YAML file that can be read")
+	if err != nil {
+		return err
+	}
+	if err := decodeVariants(data, &k.Variants); err != nil {
+		return api.Refuse(field, k.VariantsFile, "a map from speculation to image, args and env: "+err.Error())
+	}
+	for s := range k.Variants {
+		if !slices.Contains(api.Speculations, s) {
+			return api.Refuse(field, string(s), fmt.Sprintf("speculations as keys: %v", api.Speculations))
+		}
+	}
+	return nil
+}
+
+// decodeVariants goes by way of JSON, whose names Kubernetes' types have.
+func decodeVariants(data []byte, to any) error {
+	var plain map[string]any
+	if err := yaml.Unmarshal(data, &plain); err != nil {
+		return err
+	}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		return err
+	}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	return strict.Decode(to)
 }
 
 // checkCertificate looks at what HTTPS is to be served with, so that a pair that is none

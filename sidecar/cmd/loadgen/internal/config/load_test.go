@@ -346,7 +346,7 @@ func TestBadInput(t *testing.T) {
 		{args("--twin-target-url=http://b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: no value without prometheus.url"},
 		{args("--twin-target-url=http://b", "--prometheus-url=http://p"), "prometheus.namespace: no value is not allowed: the namespace of lane main's cluster, so that the metrics of lane twin's are not taken for its own"},
 		{args("--twin-target-url=http://b", "--prometheus-url=http://p", "--prometheus-namespace=b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: another namespace than prometheus.namespace, or none to read its metrics from its target and twin.cluster.metrics_urls"},
-		{args("--mode-driver=automatic"), "mode.driver: automatic is not allowed: manual, pinned, endpoints or simulated (from --mode-driver)"},
+		{args("--mode-driver=automatic"), "mode.driver: automatic is not allowed: manual, pinned, endpoints, kubernetes or simulated (from --mode-driver)"},
 		{args("--mode-driver=endpoints"), "mode.endpoints: no value is not allowed: an address for each mode, since mode.driver is endpoints"},
 		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://a"), "target.url: http://x:8000 is not allowed: one of mode.endpoints (kv=http://a)"},
 		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=round_robin="+strings.TrimPrefix(target, "--target-url=")), "mode.mode: kv is not allowed: a mode on offer (round_robin=http://x:8000)"},
@@ -499,8 +499,28 @@ func TestCommands(t *testing.T) {
 	require.Equal(t, Version, command)
 }
 
+// How workers run with each speculation comes from a file of its own.
+func TestVariants(t *testing.T) {
+	in := func(text string) input {
+		return input{args: []string{target, "--mode-driver=kubernetes", "--mode-kubernetes-variants-file=variants"}, files: map[string]string{"variants": text}}
+	}
+	c := in("off: {image: runtime:1.6.1}\ndraft:\n  args: [--model-path, llama]\n  env: [{name: K, value: '5'}]\n").must(t)
+	require.Equal(t, "5", c.Mode.Kubernetes.Variants[api.SpeculationDraft].Env[0].Value)
+	require.Equal(t, "runtime:1.6.1", c.Mode.Kubernetes.Variants[api.SpeculationOff].Image)
+	for text, says := range map[string]string{
+		"off: {arguments: [x]}": `unknown field "arguments"`,
+		"medusa: {}":            "mode.kubernetes.variants_file: medusa is not allowed: speculations as keys: [off draft eagle3 not_recorded]",
+		"[":                     "mode.kubernetes.variants_file: variants is not allowed",
+	} {
+		_, _, err := in(text).load()
+		require.ErrorContains(t, err, says)
+	}
+	_, _, err := input{args: []string{target, "--mode-driver=kubernetes", "--mode-kubernetes-name=a", "--mode-kubernetes-selector=b=c"}}.load()
+	require.ErrorContains(t, err, "mode.kubernetes.selector: b=c is not allowed: no value beside mode.kubernetes.name")
+}
+
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"-h"}, {"run", "--help"}, {"check", "-h"}, {"--help", "--config=none"}} {
+	for _, args := range [][]string{{"--help"}, {"-h"}, {"run", "--help"}, {"health", "-h"}, {"--help", "--config=none"}} {
 		var out bytes.Buffer
 		c, command, err := Load(args, []string{"LOADGEN_TYPO=x"}, &out)
 		require.NoError(t, err)

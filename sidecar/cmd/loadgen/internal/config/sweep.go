@@ -76,7 +76,7 @@ type (
 var kinds = map[Command]api.SweepKind{Trial: api.SweepTrial, Levels: api.SweepLevels, Capacity: api.SweepCapacity}
 
 // own says whether a command has flags of its own.
-func (c Command) own() bool { return kinds[c] != "" || c == Compared || c == Shadowed }
+func (c Command) own() bool { return kinds[c] != "" || c == Compared || c == Shadowed || c == Check }
 
 // commandOf is the command that was given.
 func commandOf(ctx *kong.Context) Command {

@@ -31,11 +31,20 @@ type TwinTarget struct {
 
 // TwinMode is the mode of the twin's cluster, and how it is switched.
 type TwinMode struct {
-	Driver      string   `oneof:"manual pinned endpoints simulated" help:"How its mode is switched. Without it, as mode.driver says."`
-	Mode        string   `oneof:"kv round_robin least_loaded unknown" help:"Its routing mode at the start. With the driver simulated it counts only until the cluster tells its own. Without it, endpoints begins with the mode at twin.target.url, or with another one than lane main; pinned with another one than lane main; else it is unknown."`
+	Driver      string   `oneof:"manual pinned endpoints kubernetes simulated" help:"How its mode is switched. Without it, as mode.driver says."`
+	Mode        string   `oneof:"kv round_robin least_loaded unknown" help:"Its routing mode at the start. With the drivers kubernetes and simulated it counts only until the cluster tells its own. Without it, endpoints begins with the mode at twin.target.url, or with another one than lane main; pinned with another one than lane main; else it is unknown."`
 	Speculation string   `oneof:"off draft eagle3 not_recorded" help:"Its speculation at the start. Without it, mode.speculation."`
-	Offers      []string `form:"offer" placeholder:"MODE" help:"Modes that an operator may switch it to with the driver manual. Without it, mode.offers."`
+	Offers      []string `form:"offer" placeholder:"MODE" help:"Modes that an operator may switch it to with the drivers manual and kubernetes. Without it, mode.offers."`
 	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"Addresses of its modes with the driver endpoints. Without it, those of mode.endpoints: then main has one of them and the twin another one, at the same time."`
+
+	Kubernetes TwinKubernetes `embed:"" prefix:"kubernetes."`
+}
+
+// TwinKubernetes says which DynamoGraphDeployment is the twin's; all else is as
+// [Kubernetes] says.
+type TwinKubernetes struct {
+	Name      string `placeholder:"NAME" help:"DynamoGraphDeployment of the twin. Without it, the one whose frontend's service twin.target.url is."`
+	Namespace string `placeholder:"NAME" help:"Its namespace. Without it, mode.kubernetes.namespace."`
 }
 
 // TwinPrometheus tells the twin's cluster from that of the lane main in the Prometheus of
@@ -70,8 +79,10 @@ func (t Twin) borrows(c *Config) bool {
 func (t Twin) mode(c *Config) Mode {
 	m := Mode{
 		Driver: t.driver(c), Mode: cmp.Or(t.Mode.Mode, string(api.ModeUnknown)), Speculation: cmp.Or(t.Mode.Speculation, c.Mode.Speculation),
-		Offers: t.Mode.Offers, Endpoints: t.Mode.Endpoints,
+		Offers: t.Mode.Offers, Endpoints: t.Mode.Endpoints, Kubernetes: c.Mode.Kubernetes,
 	}
+	m.Kubernetes.Name, m.Kubernetes.Selector = t.Mode.Kubernetes.Name, ""
+	m.Kubernetes.Namespace = cmp.Or(t.Mode.Kubernetes.Namespace, c.Mode.Kubernetes.Namespace)
 	if len(m.Offers) == 0 {
 		m.Offers = c.Mode.Offers
 	}
@@ -130,7 +141,7 @@ func (c *Config) ForTwin() *Config {
 func (t Twin) isSet() bool {
 	texts := []string{
 		t.Target.URL, t.Target.Model, string(t.Target.APIKey), t.Target.APIKeyFile, t.Target.CAFile,
-		t.Mode.Driver, t.Mode.Mode, t.Mode.Speculation, t.Prometheus.Namespace,
+		t.Mode.Driver, t.Mode.Mode, t.Mode.Speculation, t.Mode.Kubernetes.Name, t.Mode.Kubernetes.Namespace, t.Prometheus.Namespace,
 	}
 	return strings.Join(slices.Concat(texts, t.Mode.Offers, t.Mode.Endpoints, t.Cluster.MetricsURLs), "") != ""
 }
