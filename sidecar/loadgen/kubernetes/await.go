@@ -95,7 +95,7 @@ func (v *watch) look(ctx context.Context) (string, error) {
 	case errors.As(err, new(*gone)):
 		return "", &overtaken{to: "nothing in its place: " + err.Error()}
 	case err != nil:
-		return "Kubernetes does not answer: " + err.Error(), nil
+		return passes("Kubernetes does not answer", err)
 	case g.mode() != v.want.mode.Mode:
 		return "", &overtaken{g.author(), routerMode + " to " + string(g.mode())}
 	}
@@ -104,7 +104,7 @@ func (v *watch) look(ctx context.Context) (string, error) {
 	}
 	all, err := v.pods(ctx, g)
 	if err != nil {
-		return "Kubernetes does not answer: " + err.Error(), nil
+		return passes("Kubernetes does not answer", err)
 	}
 	if err := v.start(all); err != nil {
 		return "", err
@@ -114,6 +114,9 @@ func (v *watch) look(ctx context.Context) (string, error) {
 	}
 	return v.unlisted(ctx, g)
 }
+
+// passes makes a message of an error that may pass.
+func passes(what string, err error) (string, error) { return what + ": " + err.Error(), nil }
 
 // missing says what the object and its pods lack.
 func (v *watch) missing(g *graph, all []corev1.Pod) string {
@@ -155,7 +158,7 @@ func (v *watch) unlisted(ctx context.Context, g *graph) (string, error) {
 	case errors.As(err, new(*api.FieldError)):
 		return "", err
 	case err != nil:
-		return "the frontend does not answer yet: " + err.Error(), nil
+		return passes("the frontend does not answer yet", err)
 	case len(ids) != g.workers():
 		return fmt.Sprintf("all pods are ready; the frontend lists %d of %d workers", len(ids), g.workers()), nil
 	}

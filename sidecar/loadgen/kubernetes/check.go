@@ -154,8 +154,10 @@ func (d *Driver) may(ctx context.Context, group, resource, name, verb string) (b
 func (d *Driver) room(ctx context.Context, c component) Finding {
 	annotations := c.PodTemplate.Annotations
 	if annotations[strategyAnnotation] == "Recreate" {
-		return Finding{Warning, c.Name + " is rolled out by Recreate: an undone switch may hang for a while with exact GPUs",
-			fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\" instead", surgeAnnotation, unavailableAnnotation)}
+		return Finding{
+			Warning, c.Name + " is rolled out by Recreate: an undone switch may hang for a while with exact GPUs",
+			fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\" instead", surgeAnnotation, unavailableAnnotation),
+		}
 	}
 	surge := portion(annotations[surgeAnnotation], "25%", c.count(), true)
 	needed := int64(surge) * c.gpus()

@@ -231,7 +231,7 @@ func (d *Driver) put(ctx context.Context, w *wanted) error {
 			}
 			w.note.Newest = newest(all)
 		}
-		_, err = d.patch(ctx, g.patch(*w, d.opts.FrontendAlone))
+		err = d.patch(ctx, g.patch(*w, d.opts.FrontendAlone))
 		if err == nil || try == attempts-1 || !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) {
 			return err
 		}
@@ -280,7 +280,7 @@ func (d *Driver) forget(w wanted) {
 	if n, noted := g.note(); !noted || n.By != w.note.By || !n.Deadline.Equal(w.note.Deadline) {
 		return
 	}
-	if _, err := d.patch(ctx, g.unannotate()); err != nil {
+	if err := d.patch(ctx, g.unannotate()); err != nil {
 		d.opts.Log.Warn("the note of the switch was not removed", "graph", g.id(), "error", err)
 	}
 }
@@ -326,22 +326,21 @@ func (d *Driver) graph(ctx context.Context) (*graph, error) {
 }
 
 // patch puts a JSON Patch.
-func (d *Driver) patch(ctx context.Context, ops []operation) (*graph, error) {
+func (d *Driver) patch(ctx context.Context, ops []operation) error {
 	name, err := d.find(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	text, err := json.Marshal(ops)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	u, err := d.client.Resource(graphs).Namespace(d.opts.Namespace).Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: "kvbooth"})
-	if err != nil {
-		return nil, d.explain(err, "patch", name)
+	if _, err := d.client.Resource(graphs).Namespace(d.opts.Namespace).Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: "kvbooth"}); err != nil {
+		return d.explain(err, "patch", name)
 	}
-	return readGraph(u)
+	return nil
 }
 
 // explain says what to do about an error of the API server.

@@ -268,7 +268,7 @@ func (s status) why() string {
 func (g *graph) author() string {
 	var last metav1.ManagedFieldsEntry
 	for _, e := range g.ManagedFields {
-		if e.Subresource == "" && e.FieldsV1 != nil && strings.Contains(string(e.FieldsV1.Raw), `"f:spec"`) &&
+		if e.Subresource == "" && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:spec"`) &&
 			(last.Time == nil || e.Time != nil && e.Time.After(last.Time.Time)) {
 			last = e
 		}
