@@ -41,9 +41,10 @@ export default defineConfig({
     // At the root, whatever the journeys under a path, those through the looks of the dashboards and those of the phases do not show already.
     {
       name: 'grafana',
-      testIgnore: ['**/page/**', '**/{apppages,operate}.test.mjs'],
+      testIgnore: ['**/page/**', '**/{apppages,operate,kubernetes}.test.mjs'],
       grepInvert: /gtc-demo: no panel fails/,
     },
+    { name: 'kubernetes', testMatch: /browser\/kubernetes\.test\.mjs/ },
     // What holds against any target, but for what none has a part in.
     {
       name: 'anywhere',
