@@ -22,6 +22,7 @@ import (
 
 	"kvbooth/internal/browser"
 	"kvbooth/internal/frontend"
+	"kvbooth/internal/kube"
 	"kvbooth/internal/pack"
 	"kvbooth/internal/suite"
 	"kvbooth/sidecar/booth/local"
@@ -45,6 +46,7 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "torture", Run: torture},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
 		suite.Part{Name: "statistics", Run: statistics, Beside: true}, // on one core; the part before it waits a lot
+		suite.Part{Name: "Kubernetes", Run: onKubernetes},
 		suite.Part{Name: "OpenAI client", Run: peers("-run=^TestOpenAIClient$")},
 		suite.Part{Name: "page", Run: onPage()},
 		// Not beside the page: beside each other they gained a tenth, and had half the machine each. Grafana withholds what is
@@ -200,6 +202,16 @@ func Compare(ctx context.Context) error {
 	}})
 }
 
+// Kube builds a Kubernetes control plane for the tests of the part "Kubernetes", once: 5 to 12 minutes, 140 MB in the cache folder.
+func Kube(ctx context.Context) error {
+	program, err := kube.Build(ctx, ".", os.Stdout)
+	if err != nil {
+		return err
+	}
+	fmt.Println("the control plane is", program)
+	return nil
+}
+
 // Peers has AIPerf, GuideLLM and the OpenAI client measure the simulated cluster; the first time, pip brings 7 GB for them.
 func Peers(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "peers", Run: peers("-timeout=1h")})
@@ -249,7 +261,7 @@ func golangciLint(ctx context.Context, command string) error {
 
 // vet covers the files behind our build tags, too.
 func vet(ctx context.Context) error {
-	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,page,peers,proof,torture", "./...")
+	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,kubernetes,page,peers,proof,torture", "./...")
 }
 
 // tests runs the tests of every package, with the race detector where there is
@@ -285,6 +297,14 @@ func realDynamo(ctx context.Context) (suite.Count, error) {
 		return suite.Count{}, suite.Skipped("no Python 3.10 or later")
 	}
 	return suite.GoTest(ctx, suite.Live, "-timeout=20m", "-tags=dynamo", "./sidecar/test/dynamo")
+}
+
+// onKubernetes tests against a Kubernetes control plane, where [Kube] has built one.
+func onKubernetes(ctx context.Context) (suite.Count, error) {
+	if _, err := kube.Find("."); errors.Is(err, kube.ErrNotBuilt) {
+		return suite.Count{}, suite.Skipped("run go tool mage kube")
+	}
+	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=10m", "-tags=kubernetes", "./sidecar/test/kubernetes/...")
 }
 
 // peers holds the simulated cluster against clients that others wrote, where there

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -64,7 +66,10 @@ func Together(ctx context.Context, out io.Writer, steps ...Step) error {
 
 // Compiler runs go build and counts the packages that it compiles.
 type Compiler struct {
-	Out io.Writer // what the compiler says
+	Out   io.Writer // what the compiler says
+	Dir   string    // of the module, "" for the working directory
+	Env   []string  // "NAME=value" each, beside this process's
+	Flags []string  // of go build
 
 	compiled, all atomic.Int64
 }
@@ -72,6 +77,9 @@ type Compiler struct {
 // Far is how many packages have been compiled, those that were compiled before not
 // counted, of how many there are.
 func (c *Compiler) Far() string {
+	if c.all.Load() == 0 {
+		return "finding the packages"
+	}
 	return fmt.Sprintf("compiled %d of at most %d packages", c.compiled.Load(), c.all.Load())
 }
 
@@ -85,7 +93,7 @@ func (c *Compiler) BuildAll(ctx context.Context, outputs ...[2]string) error {
 	for _, o := range outputs {
 		list = append(list, o[1])
 	}
-	needed, err := command(ctx, "go", list...).Output()
+	needed, err := c.command(ctx, list...).Output()
 	if err != nil {
 		return err
 	}
@@ -99,7 +107,7 @@ func (c *Compiler) BuildAll(ctx context.Context, outputs ...[2]string) error {
 }
 
 func (c *Compiler) build(ctx context.Context, to, pkg string) error {
-	cmd := command(ctx, "go", "build", "-v", "-o", to, pkg)
+	cmd := c.command(ctx, append(append([]string{"build", "-v"}, c.Flags...), "-o", to, pkg)...)
 	cmd.Stderr = nil
 	said, err := cmd.StderrPipe()
 	if err != nil {
@@ -116,4 +124,11 @@ func (c *Compiler) build(ctx context.Context, to, pkg string) error {
 		}
 	}
 	return cmd.Wait()
+}
+
+// command is one of go's, with its module and environment.
+func (c *Compiler) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := command(ctx, "go", args...)
+	cmd.Dir, cmd.Env = c.Dir, append(os.Environ(), c.Env...)
+	return cmd
 }

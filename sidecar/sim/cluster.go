@@ -278,6 +278,21 @@ func (c *Cluster) Switch(mode api.Mode, kind api.Speculation) error {
 	return nil
 }
 
+// Reroute restarts the frontend alone, with another mode of its router: requests in progress fail with [ErrRestarting],
+// while the workers keep their caches, of which the router is told anew. A mode that is not offered gives an
+// *[api.FieldError] and changes nothing.
+func (c *Cluster) Reroute(mode api.Mode) error {
+	if err := validateMode(*c.profile, mode, c.options.Speculation); err != nil {
+		return err
+	}
+	c.router.mode = mode
+	c.fail(ErrRestarting, func(j *Job) bool {
+		j.worker.drop(j)
+		return true
+	})
+	return nil
+}
+
 // LoseWorker takes a worker away, as when its process is killed: its requests fail
 // with [ErrWorkerLost], its cache is gone, and the router knows of it at once. After
 // some time it is back, empty and under its old id. A worker that is away already

@@ -27,7 +27,7 @@ const (
 func (s *Server) admin() []endpoint {
 	return []endpoint{
 		{"/sim/v1/state", methods{http.MethodGet: s.getState}, s.guarded, "Mode, speculation, speed, faults, workers, and what can be chosen."},
-		{"/sim/v1/mode", methods{http.MethodPut: s.putMode}, s.guarded, "Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` in the mode in force, too."},
+		{"/sim/v1/mode", methods{http.MethodPut: s.putMode}, s.guarded, "Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` in the mode in force, too. With `?workers=keep` the frontend alone restarts, at once, and the workers keep their caches."},
 		{"/sim/v1/faults", methods{http.MethodGet: s.getFaults, http.MethodPut: s.putFaults}, s.guarded, "Shares of requests that fail: `http_500`, `http_429`, `stall`, `disconnect`."},
 		{"/sim/v1/workers/{id}/lose", methods{http.MethodPost: s.loseWorker}, s.guarded, "Takes a worker away for `seconds`."},
 		{"/sim/v1/decisions", methods{http.MethodGet: s.getDecisions}, s.guarded, "The router's last decisions, with each worker's cost; `?limit=`, 1 to 1,000."},
@@ -133,7 +133,8 @@ func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
 	err := decode(w, r, &to)
 	changed := false
 	if err == nil {
-		changed, err = s.change(to, r.URL.Query().Get("restart") == "true")
+		query := r.URL.Query()
+		changed, err = s.change(to, query.Get("restart") == "true", query.Get("workers") == "keep")
 	}
 	switch {
 	case err != nil:
@@ -147,8 +148,9 @@ func (s *Server) putMode(w http.ResponseWriter, r *http.Request) {
 
 // change restarts the cluster with another mode or speculation; an empty
 // speculation stays as it is. changed is false where both are in force already, unless it
-// is to restart all the same.
-func (s *Server) change(to api.ModeState, restart bool) (changed bool, err error) {
+// is to restart all the same. Where the workers are kept, it is the frontend alone that restarts, which
+// cannot change the speculation.
+func (s *Server) change(to api.ModeState, restart, keep bool) (changed bool, err error) {
 	s.switching.Lock()
 	defer s.switching.Unlock()
 	now := s.snapshot().State
@@ -161,15 +163,28 @@ func (s *Server) change(to api.ModeState, restart bool) (changed bool, err error
 	if to.Mode == now.Mode && to.Speculation == now.Speculation && !restart {
 		return false, nil
 	}
+	if keep && to.Speculation != now.Speculation {
+		return false, &api.FieldError{Field: "speculation", Value: fmt.Sprintf("%q", to.Speculation), Allowed: fmt.Sprintf("%q, that of the workers, which are kept", now.Speculation)}
+	}
 	if err := saveMode(s.options.StateFile, to); err != nil {
 		return false, fmt.Errorf("the mode was not changed: the state file cannot be written: %w", err)
 	}
-	s.clock.do(func(c *sim.Cluster) { err = c.Switch(to.Mode, to.Speculation) })
+	s.clock.do(func(c *sim.Cluster) {
+		if keep {
+			err = c.Reroute(to.Mode)
+		} else {
+			err = c.Switch(to.Mode, to.Speculation)
+		}
+	})
 	if err != nil {
 		return false, err
 	}
-	s.metrics.Restarted()
-	s.log.Info("the cluster restarts", "mode", to.Mode, "speculation", to.Speculation)
+	if keep {
+		s.metrics.FrontendRestarted()
+	} else {
+		s.metrics.Restarted()
+	}
+	s.log.Info("the cluster restarts", "workers", !keep, "mode", to.Mode, "speculation", to.Speculation)
 	return true, nil
 }
 

@@ -13,6 +13,6 @@
 //	ended      Request.Ended      requests_total, request_duration, inflight no more
 //
 // A process that restarts counts from zero: [Metrics.Restarted],
-// [Metrics.WorkerRestarted]. Requests that an old process served do not count in
+// [Metrics.FrontendRestarted], [Metrics.WorkerRestarted]. Requests that an old process served do not count in
 // the new one.
 package metrics

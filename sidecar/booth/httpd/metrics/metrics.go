@@ -79,6 +79,16 @@ func (m *Metrics) restart(base Snapshot) {
 	}
 }
 
+// FrontendRestarted says that the frontend's process alone was restarted: its counters begin from zero, the workers' go
+// on. It makes a snapshot, so the cluster's lock must not be held.
+func (m *Metrics) FrontendRestarted() {
+	s := m.snapshot()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.starts++
+	m.frontend = newFrontend(m.profile, instanceID(m.starts), TellsCachedTokens(m.engine), s)
+}
+
 // instanceID is the id of the frontend's process, another one after each start.
 func instanceID(start uint64) uint64 {
 	return rand.New(rand.NewPCG(start, start)).Uint64() | 1<<63
