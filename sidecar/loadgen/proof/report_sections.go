@@ -242,13 +242,22 @@ func (r *Run) methodology() (items []item) {
 	switch q.Kind {
 	case api.SweepTrial:
 		warmUp += ", which are held from their midst, so that they do not end together"
-		add("Order", "pairs of spans, one in each mode with the same conversations, in blocks of two pairs, ABBA or BAAB by the seed; the first span is a pilot and counts for neither mode")
+		order := "pairs of spans, one in each mode with the same conversations, in blocks of two pairs, ABBA or BAAB by the seed"
+		if q.Together != nil && *q.Together {
+			order += "; the two of a pair at the same time, each on one of two targets, in that order"
+		} else {
+			order += "; the first span is a pilot and counts for neither mode"
+		}
+		add("Order", order)
 		if q.Primary != nil {
 			add("Decided by", Metric(*q.Primary).Name()+", chosen before the start; smallest difference of interest "+smallestOf(q))
 		}
 	case api.SweepLevels:
 		order := "interleaved: all levels and modes once before any comes again, in an order drawn by the seed, every second time in reverse"
-		if q.Order != nil && *q.Order == api.OrderModeAfterMode {
+		switch {
+		case q.Together != nil && *q.Together:
+			order = "all levels once before any comes again, in an order drawn by the seed, every second time in reverse; both modes of a level at the same time, each on one of two targets, every second time the other way about where both can switch"
+		case q.Order != nil && *q.Order == api.OrderModeAfterMode:
 			order = "mode after mode: a drift of the machines over that time is in the result"
 		}
 		add("Order", order)
