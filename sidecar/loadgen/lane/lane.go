@@ -83,12 +83,12 @@ type Lane struct {
 	failures  failures
 	shadow    *live.Live // nil: there is none
 
-	ctx    context.Context // of the process; everything of the lane ends with it
-	wg     sync.WaitGroup  // of what enqueues jobs; added to with the lock held
-	runID  string          // of the process, in conversation ids
-	jobs   chan func(context.Context)
-	ended  chan struct{} // closed when the last job is done
-	lanes  []*Lane       // that are steered as one, this one among them; see [Join]
+	ctx   context.Context // of the process; everything of the lane ends with it
+	wg    sync.WaitGroup  // of what enqueues jobs; added to with the lock held
+	runID string          // of the process, in conversation ids
+	jobs  chan func(context.Context)
+	ended chan struct{} // closed when the last job is done
+	lanes []*Lane       // that are steered as one, this one among them; see [Join]
 
 	mu         sync.Mutex
 	phase      api.Phase

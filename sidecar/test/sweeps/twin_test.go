@@ -191,7 +191,9 @@ func TestShowcaseGivesWay(t *testing.T) {
 		synctest.Wait()
 		b.start()
 		p, ctx := b.process, t.Context()
-		show := func() (api.Twin, error) { return p.twins.StartShowcase(ctx, "eve", api.ShowcaseRequest{Turns: new(20)}) }
+		show := func() (api.Twin, error) {
+			return p.twins.StartShowcase(ctx, "eve", api.ShowcaseRequest{Turns: new(20)})
+		}
 		gives := func(why string, change func()) {
 			t.Helper()
 			require.NoError(t, second(show()))

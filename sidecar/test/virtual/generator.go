@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/lane"
@@ -41,16 +39,16 @@ func NewGenerator(t testing.TB, dir string) *Generator {
 	g.Context, g.cancel = context.WithCancel(context.Background())
 	var err error
 	g.Store, err = store.Open(g.Context, store.Options{Dir: dir, Owner: "127.0.0.1:1", Log: g.Log})
-	require.NoError(t, err)
+	g.must(err)
 	g.texts, err = corpus.Builtin()
-	require.NoError(t, err)
+	g.must(err)
 	g.Catalogue, err = lane.NewCatalogue(g.Context, lane.Process{
 		Version: "test", Store: g.Store, Log: g.Log,
 		Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
 	}, api.Settings{
 		SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 20, Max: 180, Increment: 20}, MaxConcurrency: 200, Vendor: api.VendorNeutral,
 	})
-	require.NoError(t, err)
+	g.must(err)
 	return g
 }
 
@@ -58,7 +56,7 @@ func NewGenerator(t testing.TB, dir string) *Generator {
 func (g *Generator) Cluster(o Options) *Cluster {
 	g.t.Helper()
 	c, err := New(o)
-	require.NoError(g.t, err)
+	g.must(err)
 	g.Go(c.Run)
 	return c
 }
@@ -69,7 +67,7 @@ func (g *Generator) Lane(c *Cluster, settings workload.Settings, changes ...func
 	g.t.Helper()
 	name := []string{api.DefaultLane, api.TwinLane}[len(g.Lanes)]
 	last, err := g.Store.MaxStep(g.Context, name)
-	require.NoError(g.t, err)
+	g.must(err)
 	o := lane.Options{
 		Name: name, Client: c, Corpus: g.texts, Questioner: corpus.BuiltinQuestioner{}, Settings: settings, Seed: 7,
 		Driver: c, Mode: c.Mode(), LastStep: last, Cluster: func() api.Cluster { return api.Cluster{} },
@@ -80,6 +78,13 @@ func (g *Generator) Lane(c *Cluster, settings workload.Settings, changes ...func
 	l := lane.New(g.Context, g.Catalogue, o)
 	g.Lanes = append(g.Lanes, l)
 	return l
+}
+
+func (g *Generator) must(err error) {
+	g.t.Helper()
+	if err != nil {
+		g.t.Fatal(err)
+	}
 }
 
 // Run lets the view of all lanes live until the end.
@@ -96,5 +101,5 @@ func (g *Generator) End() {
 	g.t.Helper()
 	g.cancel()
 	g.wg.Wait()
-	require.NoError(g.t, g.Store.Close())
+	g.must(g.Store.Close())
 }
