@@ -54,8 +54,9 @@ type SweepRequest struct {
 	Snapshots  *int        `json:"snapshots,omitempty"`       // of a sweep: 60 s windows at the end of as many equal parts of a span, whose percentiles are averaged
 	Resolution *int        `json:"resolution,omitempty"`      // of a capacity search: how many conversations its answer may be off
 	MaxSeconds *float64    `json:"max_seconds,omitempty"`     // of a trial and a capacity search: when they end undecided
-	// Together lets a trial run both modes at the same time, each on one of two lanes that run
-	// the same conversations; default: where there are two.
+	// Together lets a trial or a sweep of two modes run both at the same time, each on one of
+	// two lanes that run the same conversations; default: of a trial, where there are two; of a
+	// sweep, not: it is of one cluster then.
 	Together *bool   `json:"together,omitempty"`
 	SLO      *SLO    `json:"slo,omitempty"`         // default: the settings'
 	Seed     *uint64 `json:"seed,omitempty,string"` // of the order of the spans, and of what the conversations are like
@@ -92,7 +93,7 @@ var SweepLimits = map[string]Limit{
 var sweepFields = map[string][]SweepKind{
 	"primary": {SweepTrial}, "smallest": {SweepTrial}, "repeats": {SweepLevels}, "order": {SweepLevels},
 	"warm_up_seconds": {SweepLevels}, "snapshots": {SweepLevels}, "resolution": {SweepCapacity},
-	"max_seconds": {SweepTrial, SweepCapacity}, "together": {SweepTrial},
+	"max_seconds": {SweepTrial, SweepCapacity}, "together": {SweepTrial, SweepLevels},
 }
 
 // Check holds what the request names against [SweepLimits], and its lists and fields
@@ -115,11 +116,17 @@ func (r SweepRequest) checkWords() error {
 			return err
 		}
 	}
-	if r.Order != nil {
-		return OneOf("order", *r.Order, SweepOrders)
+	if r.Order == nil {
+		return nil
 	}
-	return nil
+	if r.together() && *r.Order == OrderModeAfterMode {
+		return Refuse("order", *r.Order, string(OrderInterleaved)+" where the modes run together")
+	}
+	return OneOf("order", *r.Order, SweepOrders)
 }
+
+// together says whether it is asked for.
+func (r SweepRequest) together() bool { return r.Together != nil && *r.Together }
 
 // Noun is the kind in a sentence: trial, sweep or capacity search.
 func (k SweepKind) Noun() string {
@@ -165,6 +172,9 @@ func (r SweepRequest) checkLists() error {
 	}
 	if n := len(r.Levels); n > 0 && (n < least || n > most) {
 		return Refuse("levels", fmt.Sprintf("a list of %d", n), count(least, most)+" for a "+r.Kind.Noun())
+	}
+	if n := len(r.Modes); n > 0 && n != 2 && r.together() {
+		return Refuse("modes", fmt.Sprintf("a list of %d", n), "2 where they run together, each on a lane")
 	}
 	if n := len(r.Modes); n > 0 && (n < modesLeast || n > modesMost) {
 		return Refuse("modes", fmt.Sprintf("a list of %d", n), count(modesLeast, modesMost)+" for a "+r.Kind.Noun())
@@ -331,7 +341,7 @@ type SweepNow struct {
 	Number      int        `json:"number"`  // from 0; the same when it is repeated
 	Attempt     int        `json:"attempt"` // 1, or 2 where the first was spoiled
 	Arm         string     `json:"arm,omitempty"`
-	Lane        string     `json:"lane,omitempty"` // of a trial that runs both modes together
+	Lane        string     `json:"lane,omitempty"` // of a trial or a sweep that runs both modes together
 	Mode        ModeState  `json:"mode"`
 	Concurrency int        `json:"concurrency"`
 	Phase       SweepPhase `json:"phase"`
@@ -347,7 +357,7 @@ type SweepSpan struct {
 	Number      int       `json:"number"`
 	Attempt     int       `json:"attempt"`
 	Arm         string    `json:"arm,omitempty"`  // of a trial: pilot, a or b
-	Lane        string    `json:"lane,omitempty"` // of a trial that runs both modes together
+	Lane        string    `json:"lane,omitempty"` // of a trial or a sweep that runs both modes together
 	Mode        ModeState `json:"mode"`
 	Concurrency int       `json:"concurrency"`
 	Seed        uint64    `json:"seed,string"`

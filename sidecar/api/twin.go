@@ -127,7 +127,7 @@ func (r ShowcaseRequest) Check() error {
 type Showcase struct {
 	ID       string           `json:"id"`
 	State    ShowcaseState    `json:"state"`
-	Message  string           `json:"message,omitempty"` // why it failed
+	Message  string           `json:"message,omitempty"` // why it failed, or was cancelled by something else than a request for that
 	Topic    string           `json:"topic"`
 	Turn     int              `json:"turn"` // under way, from 1; the last one once it has ended
 	Turns    int              `json:"turns"`

@@ -2061,7 +2061,7 @@ export interface components {
             resolution?: number;
             /** @description of a trial and a capacity search: when they end undecided */
             max_seconds?: number;
-            /** @description of a trial: both modes run at the same time, each on one of two lanes that run the same conversations; default: where there are two */
+            /** @description of a trial and a sweep: both modes run at the same time, each on one of two lanes that run the same conversations; default: of a trial, where there are two; of a sweep, not */
             together?: boolean;
             slo?: components["schemas"]["SLO"];
             /** @description a whole number below 2⁶⁴: of the order of the spans, and of what the conversations are like */
@@ -2218,7 +2218,7 @@ export interface components {
         Showcase: {
             id: string;
             state: components["schemas"]["ShowcaseState"];
-            /** @description why it failed */
+            /** @description why it failed, or was cancelled by something else than a request for that */
             message?: string;
             topic: string;
             /** @description under way, from 1; the last one once it has ended */
@@ -2360,7 +2360,7 @@ export interface components {
              * @enum {string}
              */
             arm?: "pilot" | "a" | "b";
-            /** @description of a trial that runs both modes together */
+            /** @description of a trial or a sweep that runs both modes together */
             lane?: string;
             mode: components["schemas"]["ModeState"];
             concurrency: number;
@@ -2387,7 +2387,7 @@ export interface components {
              * @enum {string}
              */
             arm?: "pilot" | "a" | "b";
-            /** @description of a trial that runs both modes together */
+            /** @description of a trial or a sweep that runs both modes together */
             lane?: string;
             mode: components["schemas"]["ModeState"];
             concurrency: number;

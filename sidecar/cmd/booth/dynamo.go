@@ -107,8 +107,8 @@ func (c *dynamoCmd) newDynamo(ctx context.Context, b *booth, o local.Options, of
 		o.LogDir = b.folder("logs", "twin")
 	}
 	o.BlockTokens, o.Blocks, o.MaxSequences, o.MaxBatchedTokens = p.KV.BlockTokens, p.KV.Blocks, p.MaxSequences, p.MaxBatchedTokens
-	heading := fmt.Sprintf("NVIDIA Dynamo %s is up, its router in mode %s, its workers mocks of %s on %s: real routing, no model, timing as fitted to %s.",
-		local.DynamoVersion, strings.ReplaceAll(o.Mode, "-", "_"), c.Engine, p.GPU, p.Baseline)
+	heading := fmt.Sprintf("%sNVIDIA Dynamo %s is up, its router in mode %s, its workers mocks of %s on %s: real routing, no model, timing as fitted to %s.",
+		map[bool]string{true: "A second "}[of != ""], local.DynamoVersion, strings.ReplaceAll(o.Mode, "-", "_"), c.Engine, p.GPU, p.Baseline)
 	if of != "" && c.twinMode() == api.ModeRoundRobin {
 		heading += " The load generator deals the turns of its lane twin out to the workers in turn (round_robin)."
 	}

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"slices"
 
 	openai "github.com/sashabaranov/go-openai"
 
@@ -15,21 +16,45 @@ import (
 // is one, its state says. One goroutine uses it.
 type Aside struct {
 	lane     *Lane
+	stop     func(cause error)
+	ended    chan struct{}
 	messages []openai.ChatCompletionMessage
 	opening  string
 }
 
-// Aside begins a conversation on a text; [Aside.End] ends it.
-func (l *Lane) Aside(opening corpus.Starter) *Aside {
-	l.asides.Add(1)
+// Aside begins a conversation on a text; [Aside.End] ends it. A change of mode and a sweep
+// call stop with the reason, and begin when the conversation has ended: stop must not wait. The
+// error is that of a mode change: an [api.ErrConflict] while one is in progress or the lane is
+// taken, and [api.ErrUnavailable] at the end of the process.
+func (l *Lane) Aside(opening corpus.Starter, stop func(cause error)) (*Aside, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.free(); err != nil {
+		return nil, err
+	}
+	a := &Aside{lane: l, stop: stop, ended: make(chan struct{}), opening: opening.Text}
+	l.asides = append(l.asides, a)
 	l.notify()
-	return &Aside{lane: l, opening: opening.Text}
+	return a, nil
 }
 
 // End is called once.
 func (a *Aside) End() {
-	a.lane.asides.Add(-1)
+	a.lane.mu.Lock()
+	defer a.lane.mu.Unlock()
+	a.lane.asides = slices.DeleteFunc(a.lane.asides, func(other *Aside) bool { return other == a })
+	close(a.ended)
 	a.lane.notify()
+}
+
+// stopAsides stops the conversations beside the workload, and gives what is closed at their
+// ends. The lock is held.
+func (l *Lane) stopAsides(cause error) (ended []<-chan struct{}) {
+	for _, a := range l.asides {
+		a.stop(cause)
+		ended = append(ended, a.ended)
+	}
+	return ended
 }
 
 // Turn sends the next message of the user, behind the opening text if it is the first, and

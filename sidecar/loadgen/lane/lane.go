@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -84,13 +83,12 @@ type Lane struct {
 	failures  failures
 	shadow    *live.Live // nil: there is none
 
-	ctx    context.Context // of the process; everything of the lane ends with it
-	wg     sync.WaitGroup  // of what enqueues jobs; added to with the lock held
-	runID  string          // of the process, in conversation ids
-	jobs   chan func(context.Context)
-	ended  chan struct{} // closed when the last job is done
-	asides atomic.Int32  // conversations beside the workload; see [Lane.Aside]
-	lanes  []*Lane       // that are steered as one, this one among them; see [Join]
+	ctx   context.Context // of the process; everything of the lane ends with it
+	wg    sync.WaitGroup  // of what enqueues jobs; added to with the lock held
+	runID string          // of the process, in conversation ids
+	jobs  chan func(context.Context)
+	ended chan struct{} // closed when the last job is done
+	lanes []*Lane       // that are steered as one, this one among them; see [Join]
 
 	mu         sync.Mutex
 	phase      api.Phase
@@ -110,6 +108,7 @@ type Lane struct {
 	reshaped   time.Time      // when the shape changed last; conversations begun before have another
 	lastRow    time.Time      // when a row for the baseline "this target" was due last
 	notKept    *api.NotKept   // the latest such row that was not kept
+	asides     []*Aside       // beside the workload
 }
 
 // run is one span from a start to its stop.
@@ -207,7 +206,7 @@ func (l *Lane) stateAt(now time.Time) (api.State, time.Duration) {
 		Driver: l.opts.Driver.Name(), Modes: notNil(l.opts.Driver.Offers()), Started: l.started,
 		Shape: l.shape(), Questioner: l.opts.Questioner.Kind(), StartRate: l.settings.StartRate, TargetRPS: l.settings.TargetRPS,
 	}
-	s.Showcase = l.asides.Load() > 0
+	s.Showcase = len(l.asides) > 0
 	if s.Phase == api.PhaseRunning && actual < s.Concurrency.Target {
 		s.Concurrency.LimitedBy = l.brake.limiter()
 	}

@@ -93,11 +93,15 @@ func (l *Lane) untaken() error {
 	if l.lease == nil {
 		return nil
 	}
-	what := "sweep"
-	if s := l.lease.what(); s != nil {
-		what = s.Request.Kind.Noun()
+	return fmt.Errorf("%w: a %s is in progress; pause or cancel it first, or stop the workload, which pauses it", api.ErrConflict, l.lease.noun())
+}
+
+// noun is what the lane is taken for.
+func (s *Lease) noun() string {
+	if s := s.what(); s != nil {
+		return s.Request.Kind.Noun()
 	}
-	return fmt.Errorf("%w: a %s is in progress; pause or cancel it first, or stop the workload, which pauses it", api.ErrConflict, what)
+	return "sweep"
 }
 
 // SpanSettings are what a span needs.

@@ -132,7 +132,9 @@ func (l *Lane) startChange(ctx context.Context, lanes []*Lane, changes []*change
 	ctx, cancel := context.WithCancel(ctx)
 	now := time.Now()
 	var runs []*run
+	var asides []<-chan struct{}
 	for _, each := range l.lanes {
+		asides = append(asides, each.stopAsides(l.intrusion())...)
 		if each.phase == api.PhaseRunning {
 			each.endStep(now)
 			each.phase = api.PhaseDraining
@@ -155,9 +157,21 @@ func (l *Lane) startChange(ctx context.Context, lanes []*Lane, changes []*change
 		for _, r := range runs {
 			<-r.ended
 		}
+		for _, aside := range asides {
+			<-aside
+		}
 		l.changeModes(ctx, lanes, changes)
 	})
 	return done
+}
+
+// intrusion is why conversations beside the workload cannot go on while the lane changes. The
+// lock is held.
+func (l *Lane) intrusion() error {
+	if l.lease != nil {
+		return fmt.Errorf("a %s has begun", l.lease.noun())
+	}
+	return errors.New("the mode was changed")
 }
 
 func (l *Lane) checkChange(to api.ModeState) error {

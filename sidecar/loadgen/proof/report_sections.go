@@ -242,16 +242,12 @@ func (r *Run) methodology() (items []item) {
 	switch q.Kind {
 	case api.SweepTrial:
 		warmUp += ", which are held from their midst, so that they do not end together"
-		add("Order", "pairs of spans, one in each mode with the same conversations, in blocks of two pairs, ABBA or BAAB by the seed; the first span is a pilot and counts for neither mode")
+		add("Order", trialOrder(q))
 		if q.Primary != nil {
 			add("Decided by", Metric(*q.Primary).Name()+", chosen before the start; smallest difference of interest "+smallestOf(q))
 		}
 	case api.SweepLevels:
-		order := "interleaved: all levels and modes once before any comes again, in an order drawn by the seed, every second time in reverse"
-		if q.Order != nil && *q.Order == api.OrderModeAfterMode {
-			order = "mode after mode: a drift of the machines over that time is in the result"
-		}
-		add("Order", order)
+		add("Order", levelsOrder(q))
 		if q.Repeats != nil {
 			add("Repeats", plural(*q.Repeats, "span")+" of each level and mode")
 		}
@@ -280,6 +276,26 @@ func (r *Run) methodology() (items []item) {
 	add("Intervals", "95 %, by Student's t over the spans of a level and mode where there are several, else from parts of the one")
 	add("Spoiled spans", r.spoiled())
 	return items
+}
+
+// trialOrder says in which order a trial runs its spans.
+func trialOrder(q *api.SweepRequest) string {
+	order := "pairs of spans, one in each mode with the same conversations, in blocks of two pairs, ABBA or BAAB by the seed; "
+	if q.Together != nil && *q.Together {
+		return order + "the two of a pair at the same time, each on one of two targets, in that order"
+	}
+	return order + "the first span is a pilot and counts for neither mode"
+}
+
+// levelsOrder says in which order a sweep of levels runs its spans.
+func levelsOrder(q *api.SweepRequest) string {
+	switch {
+	case q.Together != nil && *q.Together:
+		return "all levels once before any comes again, in an order drawn by the seed, every second time in reverse; both modes of a level at the same time, each on one of two targets, every second time the other way about where both can switch"
+	case q.Order != nil && *q.Order == api.OrderModeAfterMode:
+		return "mode after mode: a drift of the machines over that time is in the result"
+	}
+	return "interleaved: all levels and modes once before any comes again, in an order drawn by the seed, every second time in reverse"
 }
 
 func smallestOf(q *api.SweepRequest) string {

@@ -17,6 +17,9 @@ type SweepPlan struct {
 	WarmUp  float64         `json:"warm_up"` // seconds at the full concurrency before a span counts
 	Seconds float64         `json:"seconds"` // that it then counts at least; see [Span.Least]
 	Seed    uint64          `json:"seed,string"`
+	// Together runs the two modes of a level at the same time, on two targets. Each is on either
+	// of them as often where repeats are even.
+	Together bool `json:"together,omitempty"`
 }
 
 // Validate says what no sweep can ask: nil, or an *[api.FieldError].
@@ -31,6 +34,12 @@ func (p SweepPlan) Validate() error {
 		if !slices.Contains(api.Modes, m.Mode) || m.Mode == api.ModeUnknown {
 			return api.Refuse("modes", m.Mode, "kv, round_robin or least_loaded")
 		}
+	}
+	switch {
+	case p.Together && len(p.Modes) != 2:
+		return api.Refuse("modes", len(p.Modes), "2 where they run together")
+	case p.Together && p.Order != api.OrderInterleaved:
+		return api.Refuse("order", p.Order, string(api.OrderInterleaved)+" where the modes run together")
 	}
 	switch spans := len(p.Levels) * len(p.Modes) * p.Repeats; {
 	case p.Repeats < 1 || spans > api.MaxSweepSpans:
@@ -51,6 +60,10 @@ func (p SweepPlan) Validate() error {
 // second in the reverse of it, so that what grows evenly over both weighs the same on
 // all. The modes of a level follow each other, on the same conversations. Mode after mode,
 // all of one mode come before the next, as the recorded results were measured.
+//
+// Together, the two spans that would follow each other run at the same time, and the second of
+// a pair of repeats has the modes on the targets the other way about. One of them that is
+// spoiled spoils both.
 type Sweep struct {
 	Plan SweepPlan   `json:"plan"`
 	Done []SweepDone `json:"done"`
@@ -78,19 +91,45 @@ func (s *Sweep) Of() int { return len(s.Plan.Levels) * len(s.Plan.Modes) * s.Pla
 // Next is the span to run; false once all have been.
 func (s *Sweep) Next() (Span, bool) {
 	number, attempt := 0, 1
-	if n := len(s.Done); n > 0 {
-		last := s.Done[n-1]
-		number = last.Number + 1
-		if last.Spoiled != "" && last.Attempt == 1 {
-			number, attempt = last.Number, 2
-		}
+	if len(s.Done) > 0 {
+		number, attempt = s.after()
 	}
 	if number >= s.Of() {
 		return Span{}, false
 	}
+	return s.numbered(number, attempt), true
+}
+
+// Beside is the span that runs at the same time as that of [Sweep.Next], on the other target;
+// false where the modes take turns, or half of a pair has been added.
+func (s *Sweep) Beside() (Span, bool) {
+	span, ok := s.Next()
+	if !ok || !s.Plan.Together || span.Number%2 == 1 {
+		return Span{}, false
+	}
+	return s.numbered(span.Number+1, span.Attempt), true
+}
+
+// after is the number and the attempt of the span that follows on those that are done.
+func (s *Sweep) after() (number, attempt int) {
+	last := s.Done[len(s.Done)-1]
+	first, spoiled := last.Number, last.Spoiled != ""
+	if s.Plan.Together {
+		if last.Number%2 == 0 {
+			return last.Number + 1, last.Attempt // its other half, whatever became of it
+		}
+		first, spoiled = last.Number-1, spoiled || s.Done[len(s.Done)-2].Spoiled != ""
+	}
+	if spoiled && last.Attempt == 1 {
+		return first, 2
+	}
+	return last.Number + 1, 1
+}
+
+func (s *Sweep) numbered(number, attempt int) Span {
 	span := s.order()[number]
 	span.Number, span.Attempt = number, attempt
-	return span, true
+	return span
 }
 
 // order is that of all spans.
@@ -146,6 +185,9 @@ func (s *Sweep) Add(r Result) error {
 // for, without the changes of mode.
 func (s *Sweep) SecondsLeft() float64 {
 	each, left := s.Plan.WarmUp+s.Plan.Seconds, s.Of()
+	if s.Plan.Together {
+		each /= 2
+	}
 	if n := len(s.Done); n > 0 {
 		each = 0
 		for _, d := range s.Done {

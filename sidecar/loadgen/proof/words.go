@@ -27,7 +27,7 @@ func words(r *Report) []string {
 	case api.SweepCapacity:
 		all = r.capacityWords()
 	default:
-		all = r.sweepWords()
+		all = append(r.sweepWords(), r.laneWords()...)
 	}
 	return append(append([]string{}, all...), r.stateWords(len(all) > 0)...)
 }
@@ -75,7 +75,11 @@ func (r *Run) spoiling() string {
 	for n < len(r.Spans) && r.Spans[len(r.Spans)-1-n].Spoiled != "" {
 		n++
 	}
-	if n < 2 || r.State != api.SweepRunning {
+	several := 2
+	if n > 0 && r.Spans[len(r.Spans)-1].Lane != "" {
+		several = 4 // one spoils the one beside it
+	}
+	if n < several || r.State != api.SweepRunning {
 		return ""
 	}
 	return fmt.Sprintf("The latest %d spans do not count, the last one since: %s.", n, strings.TrimRight(r.Spans[len(r.Spans)-1].Spoiled, "."))
@@ -105,39 +109,53 @@ func (r *Report) trialWords() []string {
 		return nil
 	}
 	all := append([]string{r.verdictWords(t)}, r.otherWords(t)...)
-	if words := r.laneWords(); words != "" {
-		all = append(all, words)
-	}
+	all = append(all, r.laneWords()...)
 	if r.Sweep.State == api.SweepRunning && r.Sweep.Progress.Beyond {
 		all = append(all, "As things stand, its time will be over before this is decided.")
 	}
 	return all
 }
 
-// laneWords say how a trial that ran both modes at the same time dealt them out to the two
-// targets; empty: it ran them in turns.
-func (r *Report) laneWords() string {
+// laneWords say how both modes, which ran at the same time, were dealt out to the two targets;
+// none where they took turns.
+func (r *Report) laneWords() []string {
 	_, b := r.trialNames()
 	pairs, onTwin := 0, 0
-	for _, s := range r.Sweep.Spans {
-		if s.Lane == "" || s.Spoiled != "" || Arm(s.Arm) != ArmB {
+	lean := map[int]int{} // of each level, by how many pairs more B was on the twin than not
+	for i := range r.Sweep.Spans {
+		s := &r.Sweep.Spans[i]
+		if s.Lane == "" || s.Spoiled != "" || !r.isB(s) {
 			continue
 		}
 		pairs++
+		lean[s.Concurrency]--
 		if s.Lane == api.TwinLane {
 			onTwin++
+			lean[s.Concurrency] += 2
 		}
+	}
+	even := true
+	for _, by := range lean {
+		even = even && by == 0
 	}
 	switch {
 	case pairs == 0:
-		return ""
-	case 2*onTwin == pairs:
-		return fmt.Sprintf("Both modes ran at the same time on two targets, each on either of them in %d pairs of %d: what else the targets differ in cancels out.", onTwin, pairs)
+		return nil
+	case even:
+		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, each on either of them in %d pairs of %d: what else the targets differ in cancels out.", onTwin, pairs)}
 	case onTwin == 0 || onTwin == pairs:
-		return fmt.Sprintf("Both modes ran at the same time on two targets, %s always on the one of lane %s: whatever else the targets differ in is in the difference, too.",
-			b, map[bool]string{true: api.DefaultLane, false: api.TwinLane}[onTwin == 0])
+		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s always on the one of lane %s: whatever else the targets differ in is in the difference, too.",
+			b, map[bool]string{true: api.DefaultLane, false: api.TwinLane}[onTwin == 0])}
 	}
-	return fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d pairs of %d: what else the targets differ in does not cancel out quite.", b, api.TwinLane, onTwin, pairs)
+	return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d pairs of %d%s: what else the targets differ in does not cancel out quite.",
+		b, api.TwinLane, onTwin, pairs, map[bool]string{true: ", not equally often at every level"}[len(lean) > 1])}
+}
+
+// isB says whether a span is one of the second mode: by its arm, since a trial may compare a
+// mode with itself.
+func (r *Report) isB(s *api.SweepSpan) bool {
+	q := &r.Sweep.Request
+	return Arm(s.Arm) == ArmB || s.Arm == "" && len(q.Modes) == 2 && s.Mode == q.Modes[1]
 }
 
 // otherWords say what the metrics show that do not decide: of the better mode, or of B

@@ -346,8 +346,12 @@ func toBaseline(v api.Sweep, req api.SweepBaselineRequest) api.Baseline {
 	if req.Title != nil {
 		title = *req.Title
 	}
+	target := v.Target.URL
+	if v.Request.Together != nil && *v.Request.Together {
+		target += " and the target of lane " + api.TwinLane + " at the same time"
+	}
 	return api.Baseline{
-		Name: req.Name, Title: title, Kind: baseline.KindMeasured, Notes: "Measured against " + v.Target.URL + " by " + name(v),
+		Name: req.Name, Title: title, Kind: baseline.KindMeasured, Notes: "Measured against " + target + " by " + name(v),
 		Target: &v.Target, Deployment: deployment, Workload: &v.Workload, Rows: v.Rows,
 	}
 }

@@ -16,7 +16,15 @@ type machine interface {
 	Add(r proof.Result) error
 }
 
+// pairing is a machine whose spans may run in pairs, at the same time.
+type pairing interface {
+	// Beside is the span that runs at the same time as that of Next; false where none does.
+	Beside() (proof.Span, bool)
+}
+
 var (
+	_ pairing = (*proof.Trial)(nil)
+	_ pairing = (*proof.Sweep)(nil)
 	_ machine = (*proof.Trial)(nil)
 	_ machine = (*proof.Sweep)(nil)
 	_ machine = (*proof.Capacity)(nil)
@@ -34,6 +42,7 @@ func newMachine(r api.SweepRequest) (machine, error) {
 	case api.SweepLevels:
 		return proof.NewSweep(proof.SweepPlan{
 			Levels: r.Levels, Modes: r.Modes, Repeats: *r.Repeats, Order: *r.Order, WarmUp: *r.WarmUp, Seconds: *r.Seconds, Seed: *r.Seed,
+			Together: *r.Together,
 		})
 	case api.SweepCapacity:
 		return proof.NewCapacity(proof.CapacityPlan{

@@ -34,8 +34,8 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 		return r, err
 	}
 	r.Modes, r.Levels = slices.Clone(r.Modes), slices.Clone(r.Levels)
-	if r.Kind == api.SweepTrial {
-		r.Together = or(r.Together, twin != nil)
+	if r.Kind != api.SweepCapacity {
+		r.Together = or(r.Together, r.Kind == api.SweepTrial && twin != nil)
 		if *r.Together && twin == nil {
 			return r, api.Refuse("together", true, "false: there is one lane; twin.target.url makes a second one")
 		}
@@ -44,7 +44,7 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 		}
 	}
 	if len(r.Modes) == 0 {
-		r.Modes = defaultModes(r.Kind, state)
+		r.Modes = defaultModes(r, state)
 	}
 	if err := checkModes(r, state); err != nil {
 		return r, err
@@ -69,10 +69,14 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 		r.Seconds, r.MaxSeconds = or(r.Seconds, trialSeconds), or(r.MaxSeconds, trialTime)
 	case api.SweepLevels:
 		order := api.OrderInterleaved
-		if dear(state.Driver) {
+		if dear(state.Driver) && !*r.Together {
 			order = api.OrderModeAfterMode
 		}
-		r.Order, r.Repeats, r.Snapshots = or(r.Order, order), or(r.Repeats, specRepeats), or(r.Snapshots, specSnapshots)
+		repeats := specRepeats
+		if *r.Together {
+			repeats++ // even, so that each mode is on either lane as often
+		}
+		r.Order, r.Repeats, r.Snapshots = or(r.Order, order), or(r.Repeats, repeats), or(r.Snapshots, specSnapshots)
 		r.WarmUp, r.Seconds = or(r.WarmUp, specWarmUp), or(r.Seconds, specSeconds)
 	case api.SweepCapacity:
 		r.Resolution, r.Seconds, r.MaxSeconds = or(r.Resolution, resolution), or(r.Seconds, trialSeconds), or(r.MaxSeconds, capacityTime)
@@ -80,7 +84,7 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 	return r, nil
 }
 
-// offered are the modes that a trial on both lanes at once can compare: those that both can switch
+// offered are the modes that both lanes at once can compare: those that both can switch
 // to, or those in force where a switch is dear.
 func offered(main, twin api.State) (modes []api.ModeState) {
 	if fixed(main, twin) {
@@ -111,15 +115,15 @@ func or[T any](v *T, otherwise T) *T {
 	return &otherwise
 }
 
-// defaultModes are what a kind compares of what the driver offers under the speculation in
+// defaultModes are what a request compares of what the driver offers under the speculation in
 // force: round-robin and kv where it has both.
-func defaultModes(k api.SweepKind, state api.State) (modes []api.ModeState) {
+func defaultModes(r api.SweepRequest, state api.State) (modes []api.ModeState) {
 	for _, m := range []api.Mode{api.ModeRoundRobin, api.ModeKV, api.ModeLeastLoaded} {
 		if o := (api.ModeState{Mode: m, Speculation: state.Speculation}); slices.Contains(state.Modes, o) {
 			modes = append(modes, o)
 		}
 	}
-	if k != api.SweepLevels {
+	if r.Kind != api.SweepLevels || *r.Together {
 		modes = modes[:min(2, len(modes))]
 	}
 	return modes
@@ -146,7 +150,7 @@ func checkModes(r api.SweepRequest, state api.State) error {
 			return api.Refuse("modes", words(r.Modes[i]), "each mode once; a trial may compare a mode with itself, which tests the method")
 		}
 	}
-	if r.Kind == api.SweepTrial && len(r.Modes) < 2 {
+	if (r.Kind == api.SweepTrial || r.Kind == api.SweepLevels && *r.Together) && len(r.Modes) < 2 {
 		return api.Refuse("modes", join(names), fmt.Sprintf("two modes to compare; the driver %s offers only one", state.Driver))
 	}
 	return nil

@@ -63,10 +63,13 @@ type outcome struct {
 // measure runs spans to their ends, at the same time where there are several: each is on a lane of
 // its own then. An error is the cause of ctx's end, or an errSwitch: nothing was measured then.
 func (s *sweep) measure(ctx context.Context, lease *lane.Lease, spans []proof.Span) ([]*outcome, error) {
+	if len(spans) > 1 && s.desk.opts.Twin == nil {
+		return nil, errOneLane
+	}
 	now := time.Now()
 	all, begin := make([]*attempt, len(spans)), make([]lane.SpanOn, len(spans))
 	for i, span := range spans {
-		all[i] = &attempt{sweep: s, lane: s.laneOf(span), place: i, span: span, record: newRecorder(now, span.WarmUp), progress: now}
+		all[i] = &attempt{sweep: s, lane: s.laneOf(i, span), place: i, span: span, record: newRecorder(now, span.WarmUp), progress: now}
 		begin[i] = lane.SpanOn{
 			Lane: all[i].lane, Tap: all[i].record,
 			Set: lane.SpanSettings{Mode: span.Mode, Concurrency: span.Concurrency, Seed: span.Seed, Midway: span.Midway},
@@ -131,20 +134,23 @@ func (s *sweep) flush(ctx context.Context, lost int64) (unstored string, err err
 	return "", nil
 }
 
-// laneOf is the lane that a span runs on. Of the two of a pair that run at the same time, the first is on
-// the main lane, so that the modes change lanes as the order of pairs does, unless a change of
+// errOneLane pauses what takes two lanes where there is one.
+var errOneLane = errors.New("both modes run at the same time, each on a lane, and there is one lane now: set twin.target.url again and resume, or cancel it")
+
+// laneOf is the lane that the span at a place of those that run at the same time is on. The first
+// is on the main lane, so that the modes change lanes as the order of pairs does, unless a change of
 // mode is dear: then each lane keeps its own.
-func (s *sweep) laneOf(span proof.Span) *lane.Lane {
+func (s *sweep) laneOf(place int, span proof.Span) *lane.Lane {
 	twin := s.desk.opts.Twin
 	switch {
-	case !s.together() || twin == nil:
+	case !s.together():
 		return s.lane
 	case s.desk.fixed() && s.request().Modes[0] != s.request().Modes[1]:
 		if modeIn(s.lane.State()) != span.Mode {
 			return twin
 		}
 		return s.lane
-	case span.Number%2 == 0:
+	case place == 1:
 		return twin
 	}
 	return s.lane

@@ -258,7 +258,7 @@ func (s *sweep) next() (spans []proof.Span) {
 	if span, more := s.machine.Next(); more {
 		spans = append(spans, span)
 	}
-	if m, ok := s.machine.(*proof.Trial); ok {
+	if m, ok := s.machine.(pairing); ok {
 		if span, more := m.Beside(); more {
 			spans = append(spans, span)
 		}
@@ -332,6 +332,9 @@ func (s *sweep) keep(ctx context.Context, all []*outcome) error {
 			s.desk.mu.Unlock()
 			return fmt.Errorf("a span was not taken: %w", err)
 		}
+	}
+	shareFate(all)
+	for _, o := range all {
 		s.doc.Sweep.Spans = append(s.doc.Sweep.Spans, o.span)
 	}
 	s.renew()
@@ -347,6 +350,17 @@ func (s *sweep) keep(ctx context.Context, all []*outcome) error {
 		}
 	}
 	return nil
+}
+
+// shareFate lets none of the spans that ran at the same time count where one does not, as the
+// machine has it, which repeats them all: what is compared ran in the same minutes.
+func shareFate(all []*outcome) {
+	i := slices.IndexFunc(all, func(o *outcome) bool { return o.span.Spoiled != "" })
+	for _, o := range all {
+		if i >= 0 && o.span.Spoiled == "" {
+			o.span.Spoiled = fmt.Sprintf("the one that ran at the same time on lane %s does not count", all[i].span.Lane)
+		}
+	}
 }
 
 // commit saves the sweep with the seconds of the span at a place, and waits for a disk that is full.
@@ -440,7 +454,7 @@ func causeOf(err error) api.SweepCause {
 	switch {
 	case errors.As(err, new(errTarget)):
 		return api.CauseTarget
-	case errors.As(err, new(errSwitch)):
+	case errors.As(err, new(errSwitch)), errors.Is(err, errOneLane):
 		return api.CauseMode
 	}
 	return api.CauseInternal

@@ -2,6 +2,7 @@ package twin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -36,7 +37,7 @@ type show struct {
 // A, since a question about each one's own answer would make two prompts that cannot be
 // compared, and on a model of fixed answers nothing would differ.
 type showcase struct {
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	ended  chan struct{}
 
 	mu   sync.Mutex
@@ -45,7 +46,7 @@ type showcase struct {
 }
 
 // StartShowcase sends one conversation to both lanes, in the place of the one before, and
-// returns at once. The error is an [api.FieldError], an [api.ErrNotFound] for a text that
+// returns at once. A change of modes and a sweep end it. The error is an [api.FieldError], an [api.ErrNotFound] for a text that
 // there is not, an [api.ErrConflict] while the modes are switched or a sweep is in progress,
 // and an [api.ErrUnavailable] at the end of the process.
 func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseRequest) (api.Twin, error) {
@@ -54,17 +55,6 @@ func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseReque
 	}
 	d.show.starting.Lock()
 	defer d.show.starting.Unlock()
-	for _, l := range d.lanes {
-		switch s := l.State(); {
-		case s.Phase == api.PhaseSwitching:
-			return api.Twin{}, fmt.Errorf("%w: a mode change is in progress; wait for its end", api.ErrConflict)
-		case s.Sweep != nil:
-			return api.Twin{}, fmt.Errorf("%w: a %s is in progress, which a showcase would disturb", api.ErrConflict, s.Sweep.Request.Kind.Noun())
-		}
-	}
-	if d.ctx.Err() != nil {
-		return api.Twin{}, fmt.Errorf("%w: the load generator is stopping", api.ErrUnavailable)
-	}
 	id, turns := "", showcaseTurns
 	api.Patch(&id, req.Starter)
 	api.Patch(&turns, req.Turns)
@@ -72,17 +62,26 @@ func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseReque
 	if err != nil {
 		return api.Twin{}, err
 	}
+	ctx, cancel := context.WithCancelCause(d.ctx)
+	var asides [2]*lane.Aside
+	for i, l := range d.lanes {
+		if asides[i], err = l.Aside(text, cancel); err != nil {
+			if i > 0 {
+				asides[0].End()
+			}
+			cancel(nil)
+			return api.Twin{}, err
+		}
+	}
 	d.show.end()
-	ctx, cancel := context.WithCancel(d.ctx)
 	s := &showcase{cancel: cancel, ended: make(chan struct{}), doc: api.Showcase{
 		ID: strconv.FormatInt(time.Now().UnixMilli(), 36), State: api.ShowcaseRunning, Topic: text.Topic, Turns: turns, Results: []api.ShowcaseResult{},
 	}}
 	d.show.put(s)
 	d.log.Info("a showcase has begun", "text", text.ID, "turns", turns, "by", by)
-	asides := [2]*lane.Aside{d.lanes[0].Aside(text), d.lanes[1].Aside(text)}
 	go func() {
 		defer close(s.ended)
-		defer cancel()
+		defer cancel(nil)
 		state, message := d.hold(ctx, s, asides)
 		for _, a := range asides {
 			a.End()
@@ -100,13 +99,10 @@ func (d *Desk) StopShowcase(context.Context, string) (api.Twin, error) {
 	return d.Twin()
 }
 
-// ArrangeTwin is [Pair.ArrangeTwin]; a change of modes ends the showcase under way.
+// ArrangeTwin is [Pair.ArrangeTwin], with the showcase in what it gives.
 func (d *Desk) ArrangeTwin(ctx context.Context, by string, req api.TwinRequest) (api.Twin, error) {
 	if _, err := d.Pair.ArrangeTwin(ctx, by, req); err != nil {
 		return api.Twin{}, err
-	}
-	if d.lanes[0].State().Phase == api.PhaseSwitching {
-		d.show.end()
 	}
 	return d.Twin()
 }
@@ -136,7 +132,7 @@ func (s *show) end() bool {
 		return false
 	}
 	running := c.view().State == api.ShowcaseRunning
-	c.cancel()
+	c.cancel(nil)
 	<-c.ended
 	return running
 }
@@ -167,9 +163,7 @@ func (d *Desk) hold(ctx context.Context, s *showcase, asides [2]*lane.Aside) (ap
 		answer, failure := s.turn(ctx, asides, turn, question, tokens)
 		switch {
 		case ctx.Err() != nil:
-			return api.ShowcaseCancelled, ""
-		case failure != "" && d.lanes[0].State().Phase == api.PhaseSwitching:
-			return api.ShowcaseFailed, "the mode is being switched"
+			return api.ShowcaseCancelled, why(ctx)
 		case failure != "":
 			return api.ShowcaseFailed, failure
 		case turn == s.doc.Turns:
@@ -179,10 +173,18 @@ func (d *Desk) hold(ctx context.Context, s *showcase, asides [2]*lane.Aside) (ap
 		question = questioner.Follow(ctx, random, s.doc.Topic, asked, answer)
 		select {
 		case <-ctx.Done():
-			return api.ShowcaseCancelled, ""
+			return api.ShowcaseCancelled, why(ctx)
 		case <-pause:
 		}
 	}
+}
+
+// why is the reason why a showcase was cancelled; empty: somebody asked for that.
+func why(ctx context.Context) string {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause.Error()
+	}
+	return ""
 }
 
 // turn sends a question to both lanes at once, and gives the answer of A when both have

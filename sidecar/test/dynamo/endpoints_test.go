@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,7 +49,41 @@ func TestTwoFrontends(t *testing.T) {
 	}
 	b.drain(t)
 	b.noneFailed(t)
+	disturbEachOther(t, d, second)
 	b.refusesDeadEndpoint(t)
+}
+
+// disturbEachOther has both frontends serve at the same time, each a lane: that the same workers
+// are behind them is recognised by their ids and said, and no figure is taken for either router's
+// own: nothing is compared, and no row is kept.
+func disturbEachOther(t *testing.T, d *local.Dynamo, second string) {
+	b := startAgainst(t, d, "--mode-driver=endpoints", "--mode-endpoints=kv="+d.URL()+",round_robin="+second, "--twin-mode-mode=round_robin")
+	v, err := b.client.Twin(t.Context())
+	if err != nil || v.A.Target != d.URL() || v.B.Target != second || len(v.SharedWorkers) != 0 {
+		t.Fatalf("two lanes before a turn: %+v, %v", v, err)
+	}
+	b.start(t)
+	began := time.Now()
+	b.wait(t, "the same workers on both lanes", time.Minute, func(api.LaneStatus) bool {
+		v, err = b.client.Twin(t.Context())
+		return err == nil && len(v.SharedWorkers) == len(d.Workers())
+	})
+	t.Logf("recognised %.1f s after the start", time.Since(began).Seconds())
+	instances, err := d.Instances(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(instances)
+	if !slices.Equal(v.SharedWorkers, instances) || v.Evidence != api.EvidenceShared || !strings.Contains(v.Caution, "no figure says what either router could serve alone") {
+		t.Errorf("shared by %v, evidence %s, %q; instances in /health: %v", v.SharedWorkers, v.Evidence, v.Caution, instances)
+	}
+	b.wait(t, "the word on both lanes", time.Minute, func(api.LaneStatus) bool {
+		s, err := b.client.Snapshot(t.Context())
+		return err == nil && len(s.Lanes) == 2 && !slices.ContainsFunc(s.Lanes, func(l api.LaneSnapshot) bool {
+			return !slices.Equal(l.SharedWorkers, v.SharedWorkers) || !strings.Contains(l.Baseline.Withheld, "3 of the workers serve lane")
+		})
+	})
+	b.stop(t)
 }
 
 // noneFailed looks at the turns of all steps, those that a switch met among them.

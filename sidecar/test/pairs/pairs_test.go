@@ -3,9 +3,6 @@
 package pairs
 
 import (
-	"context"
-	"io"
-	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,9 +13,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
-	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/lane"
-	"kvbooth/sidecar/loadgen/store"
 	"kvbooth/sidecar/loadgen/twin"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/test/virtual"
@@ -41,47 +36,29 @@ func virtually(t *testing.T, modes [2]api.Mode, f func(b *booth)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		log := slog.New(slog.NewTextHandler(io.Discard, nil))
-		s, err := store.Open(ctx, store.Options{Dir: dir, Owner: "127.0.0.1:1", Log: log})
-		require.NoError(t, err)
-		texts, err := corpus.Builtin()
-		require.NoError(t, err)
-		catalogue, err := lane.NewCatalogue(ctx, lane.Process{
-			Version: "test", Store: s, Log: log,
-			Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
-		}, api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 20, Max: 180, Increment: 20}, MaxConcurrency: 200, Vendor: api.VendorNeutral})
-		require.NoError(t, err)
-		b := &booth{t: t, desk: twin.NewDesk(ctx, &twin.Pair{}, log)}
-		for i, name := range []string{api.DefaultLane, api.TwinLane} {
-			c, err := virtual.New(virtual.Options{Mode: modes[i], Seed: uint64(i + 1), Restart: 5 * time.Second})
-			require.NoError(t, err)
-			wg.Go(func() { c.Run(ctx) })
-			b.clusters[i] = c
-			b.lanes[i] = lane.New(ctx, catalogue, lane.Options{
-				Name: name, Client: c, Corpus: texts, Questioner: corpus.BuiltinQuestioner{}, Seed: 7, Driver: c, Mode: c.Mode(),
-				Settings: workload.Settings{
-					Concurrency: 60, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
-					Output: &api.Distribution{Mean: 830, CV: .15}, StartRate: 10, TargetRPS: 25,
-				},
-				Cluster: func() api.Cluster { return api.Cluster{} }, SharedWorkers: b.desk.SharedWorkers,
-				Ended: func(turn lane.EndedTurn) {
+		g := virtual.NewGenerator(t, dir)
+		b := &booth{t: t, desk: twin.NewDesk(g.Context, &twin.Pair{}, g.Log)}
+		for i := range b.lanes {
+			b.clusters[i] = g.Cluster(virtual.Options{Mode: modes[i], Seed: uint64(i + 1), Restart: 5 * time.Second})
+			b.lanes[i] = g.Lane(b.clusters[i], workload.Settings{
+				Concurrency: 60, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
+				Output: &api.Distribution{Mean: 830, CV: .15}, StartRate: 10, TargetRPS: 25,
+			}, func(o *lane.Options) {
+				o.SharedWorkers = b.desk.SharedWorkers
+				o.Ended = func(turn lane.EndedTurn) {
 					b.mu.Lock()
 					b.ended[i] = append(b.ended[i], turn.Turn)
 					b.mu.Unlock()
 					b.desk.Heard(turn)
-				},
+				}
 			})
 		}
 		b.desk.Join(b.lanes[0], b.lanes[1])
-		b.view = lane.NewView(catalogue)
-		wg.Go(func() { b.view.Run(ctx) })
-		wg.Go(func() { b.desk.Run(ctx) })
+		g.Run()
+		g.Go(b.desk.Run)
+		b.view = g.View
 		f(b)
-		cancel()
-		wg.Wait()
-		require.NoError(t, s.Close())
+		g.End()
 	})
 }
 

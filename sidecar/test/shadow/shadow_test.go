@@ -3,10 +3,7 @@
 package shadow
 
 import (
-	"context"
-	"log/slog"
 	"math"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,9 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/lane"
-	"kvbooth/sidecar/loadgen/store"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/test/virtual"
 )
@@ -40,41 +35,21 @@ func (s seen) off(policy string, measured seen) float64 {
 func run(t *testing.T, o virtual.Options, concurrency int, long time.Duration) (s seen) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		cluster, err := virtual.New(o)
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { cluster.Run(ctx) })
-		log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-		kept, err := store.Open(ctx, store.Options{Dir: t.TempDir(), Owner: "127.0.0.1:1", Log: log})
-		require.NoError(t, err)
-		texts, err := corpus.Builtin()
-		require.NoError(t, err)
-		catalogue, err := lane.NewCatalogue(ctx, lane.Process{
-			Version: "test", Store: kept, Log: log,
-			Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
-		}, api.Settings{SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 1, Max: 180, Increment: 1}, MaxConcurrency: 200, Vendor: api.VendorNeutral})
-		require.NoError(t, err)
-		l := lane.New(ctx, catalogue, lane.Options{
-			Name: api.DefaultLane, Client: cluster, Corpus: texts, Questioner: corpus.BuiltinQuestioner{}, Seed: 7,
-			Driver: cluster, Mode: cluster.Mode(), Cluster: cluster.State, Shadow: true,
-			Settings: workload.Settings{
-				Concurrency: concurrency, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
-				Output: &api.Distribution{Mean: 400, CV: .15}, StartRate: 10,
-			},
-		})
-		view := lane.NewView(catalogue)
-		wg.Go(func() { view.Run(ctx) })
+		g := virtual.NewGenerator(t, t.TempDir())
+		cluster := g.Cluster(o)
+		l := g.Lane(cluster, workload.Settings{
+			Concurrency: concurrency, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,
+			Output: &api.Distribution{Mean: 400, CV: .15}, StartRate: 10,
+		}, func(o *lane.Options) { o.Cluster, o.Shadow = cluster.State, true })
+		g.Run()
 		synctest.Wait()
-		_, err = l.Start(ctx, "ann", api.StartRequest{})
+		_, err := l.Start(t.Context(), "ann", api.StartRequest{})
 		require.NoError(t, err)
 		time.Sleep(long)
 		synctest.Wait()
 		s = seen{shadow: l.Shadow(), hit: hits(t, l)}
 		s.decisions.Choices = s.shadow.Choices
-		cancel()
-		wg.Wait()
-		require.NoError(t, kept.Close())
+		g.End()
 	})
 	return s
 }

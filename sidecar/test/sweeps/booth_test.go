@@ -3,7 +3,6 @@ package sweeps
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/stats"
 	"kvbooth/sidecar/loadgen/store"
 	"kvbooth/sidecar/loadgen/sweep"
+	"kvbooth/sidecar/loadgen/twin"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/test/virtual"
 )
@@ -68,13 +67,13 @@ func percentile(values []float64, p float64) float64 {
 
 // process is what ends with a kill, or with an end in good order.
 type process struct {
-	catalogue *lane.Catalogue
-	lane      *lane.Lane
-	twin      *lane.Lane
-	desk      *sweep.Desk
-	store     *store.Store
-	cancel    context.CancelFunc
-	wg        sync.WaitGroup
+	*virtual.Generator
+	lane *lane.Lane
+	desk *sweep.Desk
+
+	// Where there are two lanes:
+	twin  *lane.Lane
+	twins *twin.Desk
 }
 
 // short is a workload whose conversations are over in seconds.
@@ -111,49 +110,26 @@ func newBooth(t testing.TB, settings workload.Settings, change ...func(*booth)) 
 // begin starts a process on what the one before it left.
 func (b *booth) begin() {
 	b.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	log := slog.New(slog.NewTextHandler(b.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	s, err := store.Open(ctx, store.Options{Dir: b.dir, Owner: "127.0.0.1:1", Log: log})
-	require.NoError(b.t, err)
-	texts, err := corpus.Builtin()
-	require.NoError(b.t, err)
-	last, err := s.MaxStep(ctx, api.DefaultLane)
-	require.NoError(b.t, err)
-	p := &process{store: s, cancel: cancel}
-	p.catalogue, err = lane.NewCatalogue(ctx, lane.Process{
-		Version: "test", Store: s, Log: log,
-		Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
-	}, api.Settings{
-		SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 20, Max: 180, Increment: 20}, MaxConcurrency: 200, Vendor: api.VendorNeutral,
-	})
-	require.NoError(b.t, err)
-	p.lane = lane.New(ctx, p.catalogue, lane.Options{
-		Name: api.DefaultLane, Client: b.cluster, Corpus: texts, Questioner: corpus.BuiltinQuestioner{}, Settings: b.workload, Seed: 7,
-		Driver: b.cluster, Mode: b.cluster.Mode(), LastStep: last, Cluster: func() api.Cluster { return api.Cluster{} },
-	})
+	p := &process{Generator: virtual.NewGenerator(b.t, b.dir)}
+	p.lane = p.Lane(b.cluster, b.workload)
 	if b.second != nil {
-		last, err := s.MaxStep(ctx, api.TwinLane)
-		require.NoError(b.t, err)
-		p.twin = lane.New(ctx, p.catalogue, lane.Options{
-			Name: api.TwinLane, Client: b.second, Corpus: texts, Questioner: corpus.BuiltinQuestioner{}, Settings: b.workload, Seed: 7,
-			Driver: b.second, Mode: b.second.Mode(), LastStep: last, Cluster: func() api.Cluster { return api.Cluster{} },
-		})
-		lane.Join(p.lane, p.twin)
+		p.twin = p.Lane(b.second, b.workload)
+		p.twins = twin.NewDesk(p.Context, &twin.Pair{}, p.Log)
+		p.twins.Join(p.lane, p.twin)
+		p.Go(p.twins.Run)
 	}
-	view := lane.NewView(p.catalogue)
-	p.desk, err = sweep.Open(ctx, sweep.Options{Program: "test", Lane: p.lane, Twin: p.twin, Catalogue: p.catalogue, Store: disk{s, &b.full}, Log: log, Lag: b.lag})
+	var err error
+	p.desk, err = sweep.Open(p.Context, sweep.Options{
+		Program: "test", Lane: p.lane, Twin: p.twin, Catalogue: p.Catalogue, Store: disk{p.Store, &b.full}, Log: p.Log, Lag: b.lag,
+	})
 	require.NoError(b.t, err)
-	p.wg.Go(func() { view.Run(ctx) })
-	p.wg.Go(func() { p.desk.Run(ctx) })
+	p.Run()
+	p.Go(p.desk.Run)
 	b.process = p
 }
 
 // kill ends the process; what it had not stored is lost.
-func (b *booth) kill() {
-	b.process.cancel()
-	b.process.wg.Wait()
-	require.NoError(b.t, b.process.store.Close())
-}
+func (b *booth) kill() { b.process.End() }
 
 func (b *booth) end() {
 	b.kill()

@@ -65,7 +65,7 @@ func TestTrial(t *testing.T) {
 		assert.Equal(t, api.ModeKV, state.Mode)
 		assert.Equal(t, 8, state.Concurrency.Target)
 		assert.True(t, state.Running)
-		events, err := b.process.store.Events(t.Context(), "", 100)
+		events, err := b.process.Store.Events(t.Context(), "", 100)
 		require.NoError(t, err)
 		var told []string
 		for _, e := range events {
@@ -175,7 +175,7 @@ func TestFiguresAreTheStores(t *testing.T) {
 			var ttft, latency []float64
 			var prompt, cached float64
 			ended, held := 0, map[string]int{} // turns of each conversation
-			require.NoError(t, b.process.store.TurnsFrom(context.Background(), api.DefaultLane, span.Step, func(u *api.Turn) error {
+			require.NoError(t, b.process.Store.TurnsFrom(context.Background(), api.DefaultLane, span.Step, func(u *api.Turn) error {
 				if u.Step != span.Step {
 					return nil
 				}
@@ -209,7 +209,7 @@ func TestFiguresAreTheStores(t *testing.T) {
 		baseline, err := b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
 		require.NoError(t, err)
 		assert.Equal(t, s.Rows, baseline.Rows)
-		kept, err := b.process.catalogue.Baseline("ours")
+		kept, err := b.process.Catalogue.Baseline("ours")
 		require.NoError(t, err)
 		assert.Equal(t, "measured", kept.Kind)
 		require.ErrorIs(t, second(b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "h200x3-tp1-llama70b-fp8"})), api.ErrConflict)

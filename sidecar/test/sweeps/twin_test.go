@@ -3,6 +3,7 @@
 package sweeps
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
 	"kvbooth/sidecar/test/virtual"
 )
 
@@ -93,11 +95,147 @@ func TestTrialInTurnsBesideATwin(t *testing.T) {
 	})
 }
 
+// A sweep on two lanes runs the two modes of a level at the same time, and each on either lane as
+// often. Killed in the middle, it goes on with its next unfinished pair; a span that is spoiled
+// spoils the one beside it, and both are run again.
+func TestSweepTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBooth(t, short(), withTwin)
+		defer b.end()
+		synctest.Wait()
+		b.start()
+		r := levels()
+		r.Together, r.Modes = new(true), append([]api.ModeState{{Mode: api.ModeRoundRobin}}, kv...)
+		asked := time.Now()
+		s := b.begun(r)
+		require.Equal(t, api.OrderInterleaved, *s.Request.Order)
+		require.Equal(t, 8, *s.Progress.Of)
+		assert.InDelta(t, 8./2*(5+15), *s.Progress.SecondsLeft, 1e-9)
+		counting := func(s api.Sweep) bool { return s.Progress.Beside != nil && s.Progress.Beside.Phase == api.SpanCounting }
+		b.until(s.ID, "the first pair counts", limit, counting)
+		b.second.Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
+		s = b.until(s.ID, "it is spoiled", limit, func(s api.Sweep) bool { return len(s.Spans) == 2 })
+		b.second.Break(nil)
+		assert.Equal(t, "the one that ran at the same time on lane twin does not count", s.Spans[0].Spoiled)
+		assert.Contains(t, s.Spans[1].Spoiled, "connection refused")
+		for _, after := range []int{2, 4} {
+			s = b.until(s.ID, "a pair counts", limit, func(s api.Sweep) bool { return len(s.Spans) == after && counting(s) })
+			b.kill()
+			b.begin()
+			synctest.Wait()
+		}
+		s = b.until(s.ID, "the end", limit, ended)
+		require.Equal(t, api.SweepDone, s.State, s.Reason)
+		require.Len(t, s.Spans, 2+8)
+		on := map[string]int{}
+		for i := 2; i < len(s.Spans); i += 2 {
+			first, second := s.Spans[i], s.Spans[i+1]
+			require.Empty(t, first.Spoiled+second.Spoiled)
+			assert.Equal(t, []int{i - 2, i - 1}, []int{first.Number, second.Number}, "nothing twice")
+			assert.Equal(t, []string{api.DefaultLane, api.TwinLane}, []string{first.Lane, second.Lane})
+			assert.Equal(t, []any{first.Seed, first.Concurrency, first.Attempt}, []any{second.Seed, second.Concurrency, second.Attempt})
+			assert.Equal(t, map[bool]int{true: 2, false: 1}[i == 2], first.Attempt)
+			assert.NotEqual(t, first.Mode, second.Mode)
+			assert.True(t, first.CountedFrom.Before(second.Until) && second.CountedFrom.Before(first.Until), "in the same time")
+			on[fmt.Sprintf("%s at %d", first.Mode.Mode, first.Concurrency)]++
+		}
+		assert.Equal(t, map[string]int{"kv at 20": 1, "kv at 40": 1, "round_robin at 20": 1, "round_robin at 40": 1}, on, "on main")
+		require.Len(t, s.Rows, 4)
+		assert.LessOrEqual(t, s.Progress.SecondsUsed, s.Ended.Sub(asked).Seconds(), "time is not counted twice")
+		assert.Contains(t, s.Words, "Both modes ran at the same time on two targets, each on either of them in 2 pairs of 4: what else the targets differ in cancels out.")
+		baseline, err := b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
+		require.NoError(t, err)
+		assert.Contains(t, baseline.Notes, "and the target of lane twin at the same time")
+
+		state := b.free()
+		assert.Equal(t, []api.Mode{api.ModeKV, api.ModeRoundRobin}, []api.Mode{state.Mode, b.process.twin.State().Mode}, "as before")
+		assert.Equal(t, []bool{true, true}, []bool{state.Running, b.process.twin.State().Running})
+	})
+}
+
+// What runs on two lanes waits for a second one where there is one no longer.
+func TestTheOtherLaneIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBooth(t, short(), withTwin)
+		defer b.end()
+		synctest.Wait()
+		s := b.begun(trial())
+		b.kill()
+		second := b.second
+		b.second = nil
+		b.begin()
+		synctest.Wait()
+		s = b.until(s.ID, "it pauses", limit, ended)
+		assert.Equal(t, api.SweepPaused, s.State)
+		assert.Contains(t, s.Reason, "there is one lane now: set twin.target.url again and resume, or cancel it")
+		b.free()
+		b.kill()
+		b.second = second
+		b.begin()
+		synctest.Wait()
+		_, err := b.process.desk.PatchSweep(t.Context(), "ann", s.ID, api.SweepPatch{State: api.SweepRunning})
+		require.NoError(t, err)
+		b.until(s.ID, "both lanes count", limit, func(s api.Sweep) bool { return s.Progress.Beside != nil && s.Progress.Beside.Phase == api.SpanCounting })
+	})
+}
+
+// A change of mode and a sweep of any kind end the showcase under way, and no other one begins
+// meanwhile.
+func TestShowcaseGivesWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBooth(t, short(), withTwin)
+		defer b.end()
+		synctest.Wait()
+		b.start()
+		p, ctx := b.process, t.Context()
+		show := func() (api.Twin, error) {
+			return p.twins.StartShowcase(ctx, "eve", api.ShowcaseRequest{Turns: new(20)})
+		}
+		gives := func(why string, change func()) {
+			t.Helper()
+			require.NoError(t, second(show()))
+			time.Sleep(time.Second)
+			require.True(t, p.lane.State().Showcase && p.twin.State().Showcase)
+			change()
+			synctest.Wait()
+			v, err := p.twins.Twin()
+			require.NoError(t, err)
+			assert.Equal(t, api.ShowcaseCancelled, v.Showcase.State)
+			assert.Equal(t, why, v.Showcase.Message)
+			assert.False(t, p.lane.State().Showcase || p.twin.State().Showcase)
+			require.ErrorIs(t, second(show()), api.ErrConflict)
+		}
+		gives("the mode was changed", func() {
+			require.NoError(t, second(p.twin.SetMode(ctx, "ann", api.ModeRequest{Mode: api.ModeKV})))
+		})
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, []api.Mode{api.ModeRoundRobin, api.ModeKV}, []api.Mode{p.lane.State().Mode, p.twin.State().Mode})
+		assert.Nil(t, p.lane.State().ModeChange, "it did not fail")
+		alone := trial()
+		alone.Together = new(false)
+		for _, r := range []api.SweepRequest{trial(), alone, levels(), {Kind: api.SweepCapacity, Levels: []int{4, 16}}} {
+			var s api.Sweep
+			gives("a "+r.Kind.Noun()+" has begun", func() { s = b.begun(r) })
+			require.NoError(t, second(p.desk.PatchSweep(ctx, "ann", s.ID, api.SweepPatch{State: api.SweepCancelled})))
+			b.free()
+			time.Sleep(10 * time.Second) // the clusters have restarted
+		}
+		require.NoError(t, second(show()), "it is free again")
+	})
+}
+
 func TestTogetherTakesTwoLanes(t *testing.T) {
 	in(t, func(t *testing.T, b *booth) {
 		r := trial()
 		r.Together = new(true)
 		var refused *api.FieldError
+		require.ErrorAs(t, second(b.process.desk.StartSweep(t.Context(), "ann", api.DefaultLane, r)), &refused)
+		assert.Equal(t, "together", refused.Field)
+		r = levels()
+		r.Together = new(true)
 		require.ErrorAs(t, second(b.process.desk.StartSweep(t.Context(), "ann", api.DefaultLane, r)), &refused)
 		assert.Equal(t, "together", refused.Field)
 	})

@@ -3,8 +3,6 @@
 package twins
 
 import (
-	"context"
-	"log/slog"
 	"math"
 	"slices"
 	"sync"
@@ -18,10 +16,8 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
-	"kvbooth/sidecar/loadgen/corpus"
 	"kvbooth/sidecar/loadgen/lane"
 	"kvbooth/sidecar/loadgen/stats"
-	"kvbooth/sidecar/loadgen/store"
 	"kvbooth/sidecar/loadgen/twin"
 	"kvbooth/sidecar/loadgen/workload"
 	"kvbooth/sidecar/test/virtual"
@@ -45,68 +41,34 @@ func in(t *testing.T, settings workload.Settings, clusters []virtual.Options, te
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
+		g := virtual.NewGenerator(t, dir)
+		pair := &twin.Pair{}
 		b := &booth{t: t}
-		ctx, cancel := context.WithCancel(context.Background())
-		var wg sync.WaitGroup
 		for _, o := range clusters {
-			c, err := virtual.New(o)
-			require.NoError(t, err)
+			c := g.Cluster(o)
 			b.clusters = append(b.clusters, c)
-			wg.Go(func() { c.Run(ctx) })
+			b.lanes = append(b.lanes, g.Lane(c, settings, func(o *lane.Options) {
+				o.SharedWorkers = pair.SharedWorkers
+				o.Ended = func(t lane.EndedTurn) {
+					pair.Heard(t)
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					b.ended = append(b.ended, t)
+				}
+			}))
 		}
-		s, stopped := b.begin(ctx, dir, settings)
+		if len(b.lanes) > 1 {
+			b.pair = pair
+			pair.Join(b.lanes[0], b.lanes[1])
+			g.Go(pair.Run)
+		}
+		g.Run()
+		b.view = g.View
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
 		test(b)
-		cancel()
-		<-stopped
-		wg.Wait()
-		require.NoError(t, s.Close())
+		g.End()
 	})
-}
-
-// begin makes the lanes. With one cluster for both of them, it is as with two frontends over
-// the same workers.
-func (b *booth) begin(ctx context.Context, dir string, settings workload.Settings) (*store.Store, <-chan struct{}) {
-	log := slog.New(slog.NewTextHandler(b.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	s, err := store.Open(ctx, store.Options{Dir: dir, Owner: "127.0.0.1:1", Log: log})
-	require.NoError(b.t, err)
-	texts, err := corpus.Builtin()
-	require.NoError(b.t, err)
-	catalogue, err := lane.NewCatalogue(ctx, lane.Process{
-		Version: "test", Store: s, Log: log,
-		Health: func(time.Time) api.ClientHealth { return api.ClientHealth{Verdict: api.VerdictFine} },
-	}, api.Settings{
-		SLO: api.SLO{TTFT: .6, TPOT: .06}, Slider: api.Slider{Min: 20, Max: 180, Increment: 20}, MaxConcurrency: 200, Vendor: api.VendorNeutral,
-	})
-	require.NoError(b.t, err)
-	pair := &twin.Pair{}
-	for i, c := range b.clusters {
-		b.lanes = append(b.lanes, lane.New(ctx, catalogue, lane.Options{
-			Name: []string{api.DefaultLane, api.TwinLane}[i], Client: c, Corpus: texts, Questioner: corpus.BuiltinQuestioner{}, Settings: settings, Seed: 7,
-			Driver: c, Mode: c.Mode(), Cluster: func() api.Cluster { return api.Cluster{} }, SharedWorkers: pair.SharedWorkers,
-			Ended: func(t lane.EndedTurn) {
-				pair.Heard(t)
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				b.ended = append(b.ended, t)
-			},
-		}))
-	}
-	b.view = lane.NewView(catalogue)
-	var wg sync.WaitGroup
-	wg.Go(func() { b.view.Run(ctx) })
-	if len(b.lanes) > 1 {
-		b.pair = pair
-		pair.Join(b.lanes[0], b.lanes[1])
-		wg.Go(func() { pair.Run(ctx) })
-	}
-	stopped := make(chan struct{})
-	go func() {
-		wg.Wait()
-		close(stopped)
-	}()
-	return s, stopped
 }
 
 func (b *booth) start() {

@@ -84,6 +84,29 @@ it('tells how long it takes from the request alone', () => {
   );
 });
 
+describe('a sweep on two lanes', () => {
+  const limits: SweepList['limits'] = {};
+
+  it('has two modes, one on each lane, that do not follow each other', () => {
+    const lanes = fieldsOf('sweep').find(({ entry }) => entry === 'lanes');
+    expect(lanes?.help).toContain('even number of repeats');
+    const errors = (values: Values) => errorsOf('sweep', { levels: '60', seed: '1', ...values }, limits);
+    const three = 'kv off, round_robin off, least_loaded off';
+    expect(errors({ modes: three, together: 'false', order: 'mode_after_mode' })).toEqual({});
+    expect(errors({ modes: three, together: 'true', order: 'mode_after_mode' })).toEqual({
+      modes: 'Two modes, one on each lane',
+      order: 'Modes in turns, since both run at the same time',
+    });
+    expect(errors({ modes: 'kv off, round_robin off', together: 'true', order: 'interleaved' })).toEqual({});
+  });
+
+  it('takes half the time', () => {
+    const request = { ...defaults.sweep, together: true, modes: defaults.sweep.modes?.slice(0, 2), repeats: 4 };
+    expect(durationText(request)).toContain('two at a time: ');
+    expect(toRequest('sweep', defaultsOf(request)).together).toBe(true);
+  });
+});
+
 describe('a trial on two lanes', () => {
   const list = (together?: boolean) => ({ defaults: [{ kind: 'trial' as const, together }] }) as SweepList;
   const lanes = fieldsOf('trial').find(({ entry }) => entry === 'lanes')!;

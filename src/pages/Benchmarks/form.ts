@@ -106,6 +106,13 @@ export const fields: Field[] = [
   { name: 'order', label: 'Order', entry: 'order', kinds: ['sweep'], more: true },
   { name: 'together', label: 'Two lanes', entry: 'lanes', kinds: ['trial'] },
   {
+    name: 'together',
+    label: 'Two lanes',
+    entry: 'lanes',
+    kinds: ['sweep'],
+    help: 'With an even number of repeats, each mode is on either lane equally often.',
+  },
+  {
     name: 'warm_up_seconds',
     label: 'Warm-up',
     entry: 'number',
@@ -263,7 +270,7 @@ export type Errors = Partial<Record<FieldName, string>>;
 export function errorsOf(kind: SweepKind, values: Values, limits: SweepList['limits']): Errors {
   const errors: Errors = {};
   for (const field of fieldsOf(kind)) {
-    const error = errorOf(kind, field, values[field.name] ?? '', limits[field.name]);
+    const error = errorOf(kind, field, values, limits[field.name]);
     if (error) {
       errors[field.name] = error;
     }
@@ -271,12 +278,22 @@ export function errorsOf(kind: SweepKind, values: Values, limits: SweepList['lim
   return errors;
 }
 
-function errorOf(kind: SweepKind, { entry, name, factor = 1, whole }: Field, value: string, limit?: SimulationLimit) {
+function errorOf(
+  kind: SweepKind,
+  { entry, name, factor = 1, whole }: Field,
+  { [name]: value = '', together }: Values,
+  limit?: SimulationLimit
+) {
+  const isTogether = together === 'true';
   switch (entry) {
     case 'levels':
       return levelsError(kind, split(value), limit);
     case 'modes':
-      return modesError(kind, split(value).length);
+      return modesError(kind, split(value).length, isTogether);
+    case 'order':
+      return kind === 'sweep' && isTogether && value === 'mode_after_mode'
+        ? 'Modes in turns, since both run at the same time'
+        : undefined;
     case 'number': {
       const scaled = limit && {
         ...limit,
@@ -292,9 +309,12 @@ function errorOf(kind: SweepKind, { entry, name, factor = 1, whole }: Field, val
   }
 }
 
-function modesError(kind: SweepKind, n: number): string | undefined {
+function modesError(kind: SweepKind, n: number, isTogether: boolean): string | undefined {
   if (n === 0) {
     return 'At least one mode';
+  }
+  if (kind === 'sweep' && isTogether && n !== 2) {
+    return 'Two modes, one on each lane';
   }
   return kind === 'capacity' && n > 2 ? 'One or two modes' : undefined;
 }
@@ -375,5 +395,6 @@ export function durationText(request: SweepRequest): string {
   }
   const spans = levels.length * modes.length * repeats;
   const each = warm + counted;
-  return `${number(spans)} ${spans === 1 ? 'span' : 'spans'} of at least ${span(each)}: ${span(spans * each)}, and the time that the changes between them take.`;
+  const [pairs, atOnce] = request.together ? [spans / 2, ', two at a time'] : [spans, ''];
+  return `${number(spans)} ${spans === 1 ? 'span' : 'spans'} of at least ${span(each)}${atOnce}: ${span(pairs * each)}, and the time that the changes between them take.`;
 }

@@ -250,6 +250,13 @@ func TestTwin(t *testing.T) {
 	b = input{file: two + "twin.mode: {driver: manual}\ntwin.target.url: http://elsewhere"}.must(t).ForTwin()
 	require.Equal(t, api.ModeUnknown, b.Mode.State().Mode)
 
+	// another deployment
+	c = input{args: []string{target, "--twin-target-url=http://b", "--deployment-gpu=H200", "--deployment-workers=3", "--twin-deployment-gpu=A100", "--twin-deployment-chunked-prefill=false"}}.must(t)
+	require.Equal(t, Deployment{GPU: "A100", Workers: 3, ChunkedPrefill: "false"}, c.ForTwin().Deployment)
+	require.Equal(t, Deployment{GPU: "H200", Workers: 3}, c.Deployment)
+	_, _, err := input{args: []string{target, "--twin-deployment-gpu=A100"}}.load()
+	require.ErrorContains(t, err, "twin.target.url: no value is not allowed")
+
 	// where metrics come from
 	more := []string{"--prometheus-url=http://p", "--prometheus-namespace=a", "--twin-target-url=http://b", "--cluster-metrics-urls=http://w"}
 	b = input{args: append(more, target, "--twin-prometheus-namespace=b")}.must(t).ForTwin()

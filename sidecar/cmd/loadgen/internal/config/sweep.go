@@ -53,6 +53,7 @@ type (
 		Span      time.Duration `limit:"span_seconds" help:"How long a span counts, at least. Without it, 5m."`
 		Snapshots int           `limit:"snapshots" help:"Windows of a minute in each span, whose percentiles are averaged. Without it, 3."`
 		Order     string        `oneof:"interleaved mode_after_mode" help:"Whether the modes take turns, so that a drift of the machines weighs the same on all of them. Without it, they do where a switch is cheap."`
+		Together  bool          `negatable:"" help:"Run the two modes of a level at the same time, each on one of two lanes, on the other one in every second repeat; needs a twin. Without it, they take turns on lane main."`
 		Anew      bool          `help:"Cancel what is unfinished in the data directory instead of going on with it."`
 	}
 	capacityFlags struct {
@@ -129,7 +130,7 @@ func (l *loader) sweep(ctx *kong.Context, c *Config) *Sweep {
 		levels, modes, s.Anew = t.Levels, t.Modes, t.Anew
 		r.Repeats, r.Snapshots = when(given("repeats"), t.Repeats), when(given("snapshots"), t.Snapshots)
 		r.WarmUp, r.Seconds = when(given("warm_up"), t.WarmUp.Seconds()), when(given("span"), t.Span.Seconds())
-		r.Order = when(given("order"), api.SweepOrder(t.Order))
+		r.Order, r.Together = when(given("order"), api.SweepOrder(t.Order)), when(given("together"), t.Together)
 	case Capacity:
 		t := &l.Capacity
 		levels, modes, s.Anew = t.Levels, t.Modes, t.Anew

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ type Twin struct {
 	Mode       TwinMode       `embed:"" prefix:"mode."`
 	Prometheus TwinPrometheus `embed:"" prefix:"prometheus."`
 	Cluster    TwinCluster    `embed:"" prefix:"cluster."`
+	Deployment Deployment     `embed:"" prefix:"deployment." group:"Twin's deployment, where it is another one (empty and 0 are as deployment.* says)"`
 }
 
 // TwinTarget is the server of the twin; the time-outs are those of [Target].
@@ -130,11 +132,23 @@ func (c *Config) ForTwin() *Config {
 		own.Target.CA = t.Target.CA
 	}
 	own.Mode, own.Cluster.MetricsURLs = t.mode(c), t.Cluster.MetricsURLs
+	own.Deployment = t.Deployment.or(c.Deployment)
 	own.Prometheus = Prometheus{}
 	if t.Prometheus.Namespace != "" {
 		own.Prometheus = Prometheus{URL: c.Prometheus.URL, Namespace: t.Prometheus.Namespace}
 	}
 	return &own
+}
+
+// or is a deployment with what it leaves out as another one has it.
+func (d Deployment) or(other Deployment) Deployment {
+	fields, others := reflect.ValueOf(&d).Elem(), reflect.ValueOf(other)
+	for i := range fields.NumField() {
+		if fields.Field(i).IsZero() {
+			fields.Field(i).Set(others.Field(i))
+		}
+	}
+	return d
 }
 
 // isSet says whether any field of the twin has a value.
@@ -143,7 +157,7 @@ func (t Twin) isSet() bool {
 		t.Target.URL, t.Target.Model, string(t.Target.APIKey), t.Target.APIKeyFile, t.Target.CAFile,
 		t.Mode.Driver, t.Mode.Mode, t.Mode.Speculation, t.Mode.Kubernetes.Name, t.Mode.Kubernetes.Namespace, t.Prometheus.Namespace,
 	}
-	return strings.Join(slices.Concat(texts, t.Mode.Offers, t.Mode.Endpoints, t.Cluster.MetricsURLs), "") != ""
+	return t.Deployment != (Deployment{}) || strings.Join(slices.Concat(texts, t.Mode.Offers, t.Mode.Endpoints, t.Cluster.MetricsURLs), "") != ""
 }
 
 // checkTwin asks for a target that is not the lane main's, a mode that its driver can return
