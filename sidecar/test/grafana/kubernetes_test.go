@@ -18,7 +18,7 @@ func onKubernetes(t *testing.T, _ string, _ *boothtest.Ports) boothtest.Target {
 	c := kubernetes.Start(t)
 	c.Node(t, "gpu-0", 3)
 	c.Operator(t, kubernetes.OperatorOptions{})
-	c.Create(t, kubernetes.Graph("booth", "round-robin"))
+	c.Deploy(t, "booth", "round-robin")
 	variants := filepath.Join(t.TempDir(), "variants.yaml")
 	if err := os.WriteFile(variants, []byte("off: {image: 'runtime:1.6.1'}\ndraft: {image: 'runtime-broken:1.6.1'}\n"), 0o600); err != nil {
 		t.Fatal(err)

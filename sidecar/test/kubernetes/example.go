@@ -1,0 +1,49 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// example is a graph of one frontend and three workers that start fast and are replaced in their
+// places: of a name, and the mode that it begins in.
+const example = `
+apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata: {name: %s, namespace: ` + Namespace + `}
+spec:
+  backendFramework: trtllm
+  env: [{name: DYN_ROUTER_MODE, value: %s}]
+  components:
+  - name: Frontend
+    type: frontend
+    replicas: 1
+    podTemplate:
+      metadata: {annotations: {kvbooth/start: 300ms}}
+      spec: {containers: [{name: main, image: "runtime:1.6.1"}]}
+  - name: TRTLLMWorker
+    type: worker
+    replicas: 3
+    podTemplate:
+      metadata:
+        annotations: {kvbooth/start: 1s, nvidia.com/deployment-rolling-update-max-surge: "0", nvidia.com/deployment-rolling-update-max-unavailable: "100%%"}
+      spec: {containers: [{name: main, image: "runtime:1.6.1", args: [--model-path, llama], resources: {limits: {nvidia.com/gpu: "1"}}}]}
+`
+
+// Deploy makes a DynamoGraphDeployment of one frontend and three workers with a GPU each, in a
+// mode as Dynamo spells it; the test's end deletes it.
+func (c *ControlPlane) Deploy(t testing.TB, name, mode string) *unstructured.Unstructured {
+	t.Helper()
+	object, err := parse(fmt.Appendf(nil, example, name, mode))
+	if err == nil {
+		err = c.create(t.Context(), object)
+	}
+	if err != nil {
+		t.Fatalf("deploy %s: %v", name, err)
+	}
+	t.Cleanup(func() { _ = c.client.Delete(context.WithoutCancel(t.Context()), object) })
+	return object
+}

@@ -1,0 +1,354 @@
+//go:build kubernetes
+
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/test/boothtest"
+)
+
+// longest is how long anything of a switch may take here.
+const longest = 2 * time.Minute
+
+// stage is a graph that serves, and a load generator that switches it.
+type stage struct {
+	plane  *ControlPlane
+	name   string
+	target string // URL of the frontend
+	bin    string
+	*api.Client
+	part *boothtest.Part
+}
+
+// newStage makes a graph in the mode round-robin, and waits until it serves.
+func newStage(t *testing.T, c *ControlPlane, bin, name string) *stage {
+	t.Helper()
+	c.Deploy(t, name, "round-robin")
+	return &stage{plane: c, name: name, bin: bin, target: c.Frontend(t, name)}
+}
+
+// flags are those of every load generator of the stage.
+func (s *stage) flags(kubeconfig string, more ...string) []string {
+	return append([]string{
+		"--target-url=" + s.target, "--mode-driver=kubernetes", "--mode-kubernetes-kubeconfig=" + kubeconfig, "--mode-kubernetes-name=" + s.name,
+		"--mode-kubernetes-timeout=1m", "--deployment-kind=simulated", "--shadow-enabled=false", "--whatif-cpus=0",
+		"--concurrency=60", "--start-rate=100", "--target-rps=0", "--think-time=3s", "--opening-tokens=300", "--max-tokens=48", "--output-tokens-mean=24",
+	}, more...)
+}
+
+// run starts a load generator at a port that it keeps.
+func (s *stage) run(t *testing.T, label string, more ...string) {
+	t.Helper()
+	address := local.Loopback(boothtest.NewPorts(firstPort).Take(t, 1))
+	flags := s.flags(s.plane.Kubeconfig(), append([]string{"--listen=" + address, "--data-dir=" + t.TempDir()}, more...)...)
+	s.part = &boothtest.Part{Ready: "http://" + address + "/healthz", Command: local.Command{
+		Name: "the load generator " + label, Path: filepath.Join(s.bin, "loadgen"), Args: flags, Log: boothtest.Log(t, label),
+	}}
+	s.part.Run(t)
+	var err error
+	s.Client, err = api.NewClient(http.DefaultClient, "http://"+address, "")
+	require.NoError(t, err)
+	s.sees(t, "the mode of the cluster", func(st api.State) bool { return st.Mode == api.ModeRoundRobin })
+}
+
+// state is that of the lane.
+func (s *stage) state(ctx context.Context) (api.State, error) {
+	status, err := s.Status(ctx)
+	if err != nil {
+		return api.State{}, err
+	}
+	return status.Lanes[0].State, nil
+}
+
+// sees waits for a state.
+func (s *stage) sees(t *testing.T, what string, ok func(api.State) bool) api.State {
+	t.Helper()
+	var last api.State
+	require.Eventually(t, func() bool {
+		now, err := s.state(t.Context())
+		if err == nil {
+			last = now
+		}
+		return err == nil && ok(now)
+	}, longest, 50*time.Millisecond, "%s; the state is %+v", what, &last)
+	return last
+}
+
+// switches asks for a mode, and waits until it is there or given up.
+func (s *stage) switches(t *testing.T, to api.ModeState) (end api.State, said []string) {
+	t.Helper()
+	_, err := s.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: to.Mode, Speculation: to.Speculation})
+	require.NoError(t, err)
+	end = s.sees(t, "the end of the change", func(st api.State) bool {
+		if c := st.ModeChange; c != nil && (len(said) == 0 || said[len(said)-1] != c.Message) {
+			said = append(said, c.Message)
+		}
+		return st.Phase != api.PhaseSwitching && st.Phase != api.PhaseDraining
+	})
+	return end, said
+}
+
+// object reads the graph.
+func (s *stage) object(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	require.NoError(t, s.plane.client.Get(t.Context(), client.ObjectKey{Namespace: Namespace, Name: s.name}, object))
+	return object
+}
+
+// serves asks the frontend itself in which mode it routes; "" where it does not answer.
+func (s *stage) serves(ctx context.Context) api.Mode {
+	var state struct {
+		Mode  api.Mode `json:"mode"`
+		Ready bool     `json:"ready"`
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.target+"/sim/v1/state", http.NoBody)
+	if err != nil {
+		return ""
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	if json.NewDecoder(response.Body).Decode(&state) != nil || !state.Ready {
+		return ""
+	}
+	return state.Mode
+}
+
+var (
+	kvMode         = api.ModeState{Mode: api.ModeKV}
+	roundRobinMode = api.ModeState{Mode: api.ModeRoundRobin}
+)
+
+// TestDriver holds the driver against a real API server, scheduler and controllers, with an
+// operator as Dynamo's was seen to behave.
+func TestDriver(t *testing.T) {
+	c := Start(t)
+	c.Node(t, "gpu-0", 3)
+	operator := c.Operator(t, OperatorOptions{})
+	bin := boothtest.Programs(t)
+	t.Run("twenty switches under load", func(t *testing.T) { testTwentySwitches(t, newStage(t, c, bin, "twenty")) })
+	t.Run("a broken image is undone", func(t *testing.T) { testBrokenImage(t, newStage(t, c, bin, "broken")) })
+	t.Run("killed in mid-switch", func(t *testing.T) { testKilled(t, newStage(t, c, bin, "killed")) })
+	t.Run("two load generators, and somebody else", func(t *testing.T) { testOthers(t, newStage(t, c, bin, "others")) })
+	t.Run("too few rights", func(t *testing.T) { testRights(t, newStage(t, c, bin, "rights")) })
+	t.Run("sweep and trial", func(t *testing.T) { testSweeps(t, newStage(t, c, bin, "sweeps")) })
+	t.Run("deleted", func(t *testing.T) { testDeleted(t, newStage(t, c, bin, "deleted")) })
+	t.Run("operator stopped", func(t *testing.T) { testOperatorStopped(t, newStage(t, c, bin, "stopped"), operator) })
+}
+
+// kv to round-robin and back under 60 conversations: no turn fails, and the screen never says
+// a mode that the frontend is not in.
+func testTwentySwitches(t *testing.T, s *stage) {
+	s.run(t, "loadgen")
+	_, err := s.Start(t.Context(), api.DefaultLane, api.StartRequest{})
+	require.NoError(t, err)
+	stop := s.watch(t)
+	began := time.Now()
+	for i := range 20 {
+		to := kvMode
+		if i%2 == 1 {
+			to = roundRobinMode
+		}
+		s.sees(t, "conversations under way", func(st api.State) bool { return st.Running && st.Concurrency.Actual >= 30 })
+		end, said := s.switches(t, to)
+		require.Equal(t, to.Mode, end.Mode, "switch %d: %v", i, end.ModeChange)
+		assert.Contains(t, strings.Join(said, "\n"), "of 3 workers ready")
+	}
+	t.Logf("20 switches in %.1f s", time.Since(began).Seconds())
+	stop()
+	snapshot, err := s.Snapshot(t.Context())
+	require.NoError(t, err)
+	totals := snapshot.Lanes[0].Totals
+	assert.Zero(t, totals.Errors, "%v", totals.ErrorsByClass)
+	assert.Positive(t, totals.OK)
+	t.Logf("%d turns ended well, %d were cancelled by switches, %d failed", totals.OK, totals.Cancelled, totals.Errors)
+}
+
+// watch holds the screen against the frontend until stop is called.
+func (s *stage) watch(t *testing.T) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done, looks := make(chan struct{}), 0
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			before := s.serves(ctx)
+			state, err := s.state(ctx)
+			after := s.serves(ctx)
+			if err != nil || before == "" || after == "" {
+				continue
+			}
+			looks++
+			if state.Phase != api.PhaseSwitching && state.Mode != before && state.Mode != after {
+				t.Errorf("the screen says %s (%s) while the frontend serves %s", state.Mode, state.Phase, before)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+		assert.Greater(t, looks, 100, "looks at screen and frontend")
+	}
+}
+
+// A variant whose image does not exist is undone long before the deadline.
+func testBrokenImage(t *testing.T, s *stage) {
+	variants := filepath.Join(t.TempDir(), "variants.yaml")
+	require.NoError(t, os.WriteFile(variants, []byte("off: {image: 'runtime:1.6.1'}\ndraft: {image: 'runtime-broken:1.6.1'}\n"), 0o600))
+	s.run(t, "loadgen", "--mode-kubernetes-variants-file="+variants, "--mode-kubernetes-timeout=5m")
+	began := time.Now()
+	end, said := s.switches(t, api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationDraft})
+	require.NotNil(t, end.ModeChange)
+	assert.True(t, end.ModeChange.Failed)
+	assert.Contains(t, end.ModeChange.Message, "does not start")
+	assert.Contains(t, end.ModeChange.Message, "it was brought back to round_robin/off")
+	assert.Contains(t, strings.Join(said, "\n"), "going back to round_robin/off")
+	assert.Equal(t, api.ModeRoundRobin, s.serves(t.Context()))
+	t.Logf("undone after %.1f s", time.Since(began).Seconds())
+}
+
+// A load generator that is killed in the middle of a switch goes on with it.
+func testKilled(t *testing.T, s *stage) {
+	s.run(t, "loadgen")
+	_, err := s.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeKV})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.object(t).GetAnnotations()["kvbooth.io/switch"] != "" }, longest, 5*time.Millisecond)
+	s.part.Kill()
+	s.part.Start(t)
+	s.sees(t, "the new mode", func(st api.State) bool { return st.Mode == api.ModeKV && st.Phase != api.PhaseSwitching })
+	assert.Equal(t, api.ModeKV, s.serves(t.Context()))
+	require.Eventually(t, func() bool { return s.object(t).GetAnnotations()["kvbooth.io/switch"] == "" }, longest, 50*time.Millisecond, "the note is taken off")
+	events, err := s.Events(t.Context(), api.DefaultLane, 20)
+	require.NoError(t, err)
+	assert.Contains(t, fmt.Sprint(events.Events), "round_robin to kv")
+}
+
+// A second load generator waits while the first switches, and what somebody else sets is kept
+// and told, with their name.
+func testOthers(t *testing.T, s *stage) {
+	s.run(t, "first")
+	second := *s
+	second.run(t, "second")
+	_, err := s.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeKV})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.object(t).GetAnnotations()["kvbooth.io/switch"] != "" }, longest, 5*time.Millisecond)
+	end, _ := second.switches(t, kvMode)
+	require.NotNil(t, end.ModeChange, "the second one's switch")
+	assert.Contains(t, end.ModeChange.Message, "switches default/others to kv until")
+	s.sees(t, "the first one's switch", func(st api.State) bool { return st.Mode == api.ModeKV })
+	second.sees(t, "the second one follows", func(st api.State) bool { return st.Mode == api.ModeKV })
+
+	patch := []byte(`[{"op": "replace", "path": "/spec/env", "value": [{"name": "DYN_ROUTER_MODE", "value": "least-loaded"}]}]`)
+	require.NoError(t, s.plane.client.Patch(t.Context(), s.object(t), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("argocd-controller")))
+	for _, each := range []*stage{s, &second} {
+		each.sees(t, "somebody else's mode", func(st api.State) bool { return st.Mode == api.ModeLeastLoaded })
+		events, err := each.Events(t.Context(), api.DefaultLane, 20)
+		require.NoError(t, err)
+		assert.Contains(t, fmt.Sprint(events.Events), "last changed by argocd-controller")
+	}
+}
+
+// Who may not patch is told the rule, before and during a switch.
+func testRights(t *testing.T, s *stage) {
+	looks := s.plane.KubeconfigFor(t, "looker",
+		rbacv1.PolicyRule{APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"}, ResourceNames: []string{s.name}, Verbs: []string{"get"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
+	rule := "{apiGroups: [nvidia.com], resources: [dynamographdeployments], verbs: [patch], resourceNames: [rights]}"
+	check := func(kubeconfig string) (said string, code int) {
+		var out bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"), append([]string{"check", "--cluster"}, s.flags(kubeconfig)...)...) //nolint:gosec // built by the test
+		cmd.Stdout, cmd.Stderr = &out, &out
+		_ = cmd.Run()
+		return out.String(), cmd.ProcessState.ExitCode()
+	}
+	said, code := check(looks)
+	assert.Equal(t, 2, code, said)
+	assert.Contains(t, said, rule)
+
+	s.run(t, "loadgen", "--mode-kubernetes-kubeconfig="+looks)
+	end, _ := s.switches(t, kvMode)
+	require.NotNil(t, end.ModeChange)
+	assert.Contains(t, end.ModeChange.Message, rule)
+	assert.Equal(t, api.ModeRoundRobin, end.Mode)
+
+	enough := s.plane.KubeconfigFor(t, "switcher",
+		rbacv1.PolicyRule{APIGroups: []string{"nvidia.com"}, Resources: []string{"dynamographdeployments"}, ResourceNames: []string{s.name}, Verbs: []string{"get", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
+	said, code = check(enough)
+	assert.Zero(t, code, said)
+	assert.Contains(t, said, "all rights that a switch needs")
+	assert.Contains(t, said, "is rolled out without GPUs beside those in use")
+	other := *s
+	other.run(t, "enough", "--mode-kubernetes-kubeconfig="+enough)
+	end, _ = other.switches(t, kvMode)
+	assert.Equal(t, api.ModeKV, end.Mode, "%v", end.ModeChange)
+}
+
+// Sweeps and trials switch by way of Kubernetes.
+func testSweeps(t *testing.T, s *stage) {
+	s.run(t, "loadgen", "--think-time=0s")
+	for _, req := range []api.SweepRequest{
+		{Kind: api.SweepLevels, Levels: []int{4}, Modes: []api.ModeState{kvMode, roundRobinMode}, Repeats: new(1), WarmUp: new(1.), Seconds: new(3.)},
+		{Kind: api.SweepTrial, Levels: []int{4}, Modes: []api.ModeState{roundRobinMode, kvMode}, Seconds: new(2.), MaxSeconds: new(30.)},
+	} {
+		sweep, err := s.StartSweep(t.Context(), api.DefaultLane, req)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			sweep, err = s.Sweep(t.Context(), sweep.ID)
+			return err == nil && sweep.State != api.SweepRunning
+		}, longest, 100*time.Millisecond)
+		assert.Equal(t, api.SweepDone, sweep.State, sweep.Reason)
+		modes := map[api.Mode]int{}
+		for _, span := range sweep.Spans {
+			modes[span.Mode.Mode]++
+			assert.Positive(t, span.Turns)
+		}
+		assert.Len(t, modes, 2, "%v", modes)
+	}
+}
+
+// An object that goes away in the middle ends the switch at once.
+func testDeleted(t *testing.T, s *stage) {
+	s.run(t, "loadgen")
+	_, err := s.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: api.ModeKV})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.object(t).GetAnnotations()["kvbooth.io/switch"] != "" }, longest, 5*time.Millisecond)
+	require.NoError(t, s.plane.client.Delete(t.Context(), s.object(t)))
+	end := s.sees(t, "the end of the change", func(st api.State) bool { return st.ModeChange != nil && st.ModeChange.Failed })
+	assert.Contains(t, end.ModeChange.Message, "DynamoGraphDeployment default/deleted is not there")
+}
+
+// Where nobody takes up a change, that is said, and the switch ends at its deadline.
+func testOperatorStopped(t *testing.T, s *stage, o *Operator) {
+	s.run(t, "loadgen", "--mode-kubernetes-timeout=10s")
+	o.Stop()
+	end, said := s.switches(t, kvMode)
+	require.NotNil(t, end.ModeChange)
+	assert.True(t, end.ModeChange.Failed)
+	assert.Contains(t, strings.Join(said, "\n"), "waiting for Dynamo's operator to take up the change")
+	assert.Contains(t, end.ModeChange.Message, "given up after 10s")
+	assert.Equal(t, api.ModeRoundRobin, end.Mode)
+}
