@@ -405,8 +405,26 @@ func TestOperatorStopped(t *testing.T) {
 	c.await("the patch is seen", func(g graph) bool { return g.Object.GetGeneration() == generation })
 	g, _ := c.latest()
 	require.Less(t, g.Status.ObservedGeneration, generation)
-	c.Operator(t, OperatorOptions{})
+	c.Operator(t, OperatorOptions{Stumbles: true})
 	c.await("the mode is switched", settled(generation))
+	c.like("w10", 14, 14, generation) // where the state says failed for a moment
+
+	// Who applies the environment owns all of it: a release that is applied again takes the mode back, and whatever
+	// else was there (pitfall 8).
+	more := c.patch(`[{"op": "add", "path": "/spec/env/-", "value": {"name": "NONCE", "value": "1"}}]`)
+	c.await("the environment has one more", settled(more))
+	release := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "booth", "namespace": Namespace},
+		"spec": map[string]any{
+			"components": []any{map[string]any{"name": frontend}, map[string]any{"name": worker}},
+			"env":        []any{map[string]any{"name": "DYN_ROUTER_MODE", "value": "round-robin"}},
+		},
+	}}
+	release.SetGroupVersionKind(kind)
+	require.NoError(t, c.Client().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(release), client.FieldOwner("helm"), client.ForceOwnership))
+	taken := c.await("the release is applied", func(g graph) bool { return g.Object.GetGeneration() > more })
+	require.Equal(t, []corev1.EnvVar{{Name: "DYN_ROUTER_MODE", Value: "round-robin"}}, taken.Spec.Env)
+	require.Equal(t, int32(3), taken.Spec.Components[1].replicas(), "what the release does not name stays")
 }
 
 // took is the time from the first sight of a generation to the last state that was told of it.
