@@ -28,33 +28,33 @@ const (
 // release is that of Kubernetes in the module's requirements.
 var release = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)$`)
 
-// source is what a control plane is built from.
-type source struct {
+// sources are what a control plane is built from.
+type sources struct {
 	dir                   string // of the module
 	version, major, minor string // of Kubernetes
 	folder                string // in the cache, another one for other sources
 }
 
 // read reads the module tools/kube of the module at root.
-func read(root, cache string) (source, error) {
-	s := source{dir: filepath.Join(root, "tools", "kube")}
+func read(root, cache string) (sources, error) {
+	s := sources{dir: filepath.Join(root, "tools", "kube")}
 	files := []string{filepath.Join(s.dir, "go.mod"), filepath.Join(s.dir, "go.sum")}
 	programs, err := filepath.Glob(filepath.Join(s.dir, "cmd", "kube", "*.go"))
 	if err != nil {
-		return source{}, err
+		return sources{}, err
 	}
 	sum := sha256.New()
 	for i, name := range append(files, programs...) {
 		content, err := os.ReadFile(name)
 		if err != nil {
-			return source{}, err
+			return sources{}, err
 		}
 		fmt.Fprintf(sum, "%s %d\n", filepath.Base(name), len(content))
 		sum.Write(content)
 		if i == 0 {
 			match := release.FindSubmatch(content)
 			if match == nil {
-				return source{}, fmt.Errorf("%s requires no k8s.io/kubernetes", name)
+				return sources{}, fmt.Errorf("%s requires no k8s.io/kubernetes", name)
 			}
 			s.version, s.major, s.minor = string(match[1]), string(match[2]), string(match[3])
 		}
@@ -63,9 +63,9 @@ func read(root, cache string) (source, error) {
 	return s, nil
 }
 
-func (s source) program() string { return filepath.Join(s.folder, "kube") }
+func (s sources) program() string { return filepath.Join(s.folder, "kube") }
 
-func (s source) built() bool {
+func (s sources) built() bool {
 	_, err := os.Stat(filepath.Join(s.folder, built))
 	return err == nil
 }

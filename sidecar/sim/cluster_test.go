@@ -252,6 +252,33 @@ func TestSwitch(t *testing.T) {
 	assert.Len(t, cold.at, 10, "a token a step: speculation is off")
 }
 
+// A restart of the frontend alone ends what is in progress, and leaves the workers their caches.
+func TestReroute(t *testing.T) {
+	c := start(t, H200())
+	first, _ := send(t, c, 10, text{1, 3700})
+	drain(c)
+	require.NoError(t, first.end.Err)
+	running, _ := send(t, c, 500, text{2, 3700})
+	c.Advance(c.Now() + time.Second)
+	coming, _ := send(t, c, 500, text{3, 3700})
+
+	require.Error(t, c.Reroute("random"))
+	require.Nil(t, running.end, "a mode that is refused changes nothing")
+	require.NoError(t, c.Reroute(api.ModeRoundRobin))
+	for _, r := range []*recorder{running, coming} {
+		require.ErrorIs(t, r.end.Err, ErrRestarting)
+	}
+	assert.True(t, c.State().Ready)
+	assert.Equal(t, api.ModeRoundRobin, c.State().Mode)
+	require.NoError(t, c.Reroute(api.ModeKV))
+	drain(c)
+	assertIdle(t, c)
+	again, _ := send(t, c, 10, text{1, 3700})
+	drain(c)
+	require.NoError(t, again.end.Err)
+	assert.Greater(t, again.end.CachedTokens, 3000)
+}
+
 // What was begun before a restart does not end after it, however short it is.
 func TestRestartAtOnce(t *testing.T) {
 	c := start(t, steady(), func(o *Options) { o.Restart, o.Profile.Workers = 0, 1 })

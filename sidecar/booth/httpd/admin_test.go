@@ -112,6 +112,23 @@ func TestMode(t *testing.T) {
 	assert.False(t, b.state().Ready)
 	eventually(t, func() bool { return b.state().Ready }, "the cluster is back again")
 
+	status, text = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"kv","speculation":"off"}`)
+	assert.Equal(t, http.StatusBadRequest, status, "the workers, which are kept, speculate as they do")
+	assert.Contains(t, text, "speculation")
+	status, _ = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"kv"}`)
+	assert.Equal(t, http.StatusAccepted, status)
+	assert.True(t, b.state().Ready, "the frontend alone restarts, at once")
+	warm := complete(t, b.do(http.MethodPost, "/v1/chat/completions", ask("after", 3, "")).Body)
+	assert.NotNil(t, warm.finish.NVExt.Timing.KVHitRate)
+	requests := func() float64 {
+		_, text := b.call(http.MethodGet, "/metrics", "")
+		return metric(text, "dynamo_frontend_requests_total")
+	}
+	eventually(t, func() bool { return requests() == 1 }, "counted since the restart of the frontend")
+	status, _ = b.call(http.MethodPut, "/sim/v1/mode?workers=keep", `{"mode":"round_robin"}`)
+	assert.Equal(t, http.StatusAccepted, status)
+	assert.Zero(t, requests(), "its counters begin anew")
+
 	// The next process finds the mode.
 	again, err := New(b.options)
 	require.NoError(t, err)

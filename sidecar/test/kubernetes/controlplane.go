@@ -76,9 +76,11 @@ func Start(t testing.TB) *ControlPlane {
 	t.Cleanup(func() { c.stop(t) })
 	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
 	defer cancel()
+	began := time.Now()
 	if err := c.start(ctx); err != nil {
 		t.Fatalf("start Kubernetes: %v", err)
 	}
+	t.Logf("Kubernetes is ready after %.1f s", time.Since(began).Seconds())
 	return c
 }
 

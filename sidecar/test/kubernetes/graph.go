@@ -36,6 +36,7 @@ const (
 const (
 	statePending    = "pending"
 	stateSuccessful = "successful"
+	stateFailed     = "failed"
 
 	phasePending    = "Pending"
 	phaseInProgress = "InProgress"

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -44,25 +45,28 @@ const (
 	worker   = "TRTLLMWorker"
 	frontend = "Frontend"
 
+	workerStart = 1500 * time.Millisecond // as in the manifest
+
 	inPlace  = `, nvidia.com/deployment-rolling-update-max-surge: "0", nvidia.com/deployment-rolling-update-max-unavailable: "100%"`
 	recreate = `, nvidia.com/deployment-strategy: Recreate`
 )
 
-// cluster is a control plane with one deployment under an operator, and all that its status told.
-type cluster struct {
+// rig is a control plane with one deployment under an operator, and all that its status told.
+type rig struct {
 	*ControlPlane
 	t        *testing.T
 	operator *Operator
 
 	mu   sync.Mutex
 	seen []graph       // every state of the object
+	at   []time.Time   // when it was seen
 	new  chan struct{} // closed and made anew with each
 }
 
 // deploy brings up 3 workers on so many GPUs, and waits until they are ready.
-func deploy(t *testing.T, gpuCount int, workerAnnotations string, options OperatorOptions) *cluster {
+func deploy(t *testing.T, gpuCount int, workerAnnotations string, options OperatorOptions) *rig {
 	t.Helper()
-	c := &cluster{ControlPlane: Start(t), t: t, new: make(chan struct{})}
+	c := &rig{ControlPlane: Start(t), t: t, new: make(chan struct{})}
 	c.Node(t, "gpu-0", gpuCount)
 	c.operator = c.Operator(t, options)
 	watched, err := client.NewWithWatch(c.Config(), client.Options{})
@@ -76,7 +80,7 @@ func deploy(t *testing.T, gpuCount int, workerAnnotations string, options Operat
 	t.Cleanup(events.Stop)
 	watching.Go(func() {
 		for event := range events.ResultChan() {
-			if object, ok := event.Object.(*unstructured.Unstructured); ok {
+			if object, ok := event.Object.(*unstructured.Unstructured); ok && event.Type != watch.Error {
 				c.note(object)
 			}
 		}
@@ -86,7 +90,7 @@ func deploy(t *testing.T, gpuCount int, workerAnnotations string, options Operat
 	return c
 }
 
-func (c *cluster) note(object *unstructured.Unstructured) {
+func (c *rig) note(object *unstructured.Unstructured) {
 	g, err := read(object)
 	if err != nil {
 		c.t.Errorf("a status that cannot be read: %v", err)
@@ -94,13 +98,13 @@ func (c *cluster) note(object *unstructured.Unstructured) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seen = append(c.seen, g)
+	c.seen, c.at = append(c.seen, g), append(c.at, time.Now())
 	close(c.new)
 	c.new = make(chan struct{})
 }
 
 // latest is the last status, and a channel that closes with the next one.
-func (c *cluster) latest() (g graph, next <-chan struct{}) {
+func (c *rig) latest() (g graph, next <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.seen) > 0 {
@@ -110,7 +114,7 @@ func (c *cluster) latest() (g graph, next <-chan struct{}) {
 }
 
 // await waits until the status is as wanted.
-func (c *cluster) await(what string, wanted func(graph) bool) graph {
+func (c *rig) await(what string, wanted func(graph) bool) graph {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), within)
 	defer cancel()
@@ -137,7 +141,7 @@ func settled(generation int64) func(graph) bool {
 }
 
 // patch changes the deployment with a JSON patch and gives the generation that this begins.
-func (c *cluster) patch(operations string) int64 {
+func (c *rig) patch(operations string) int64 {
 	c.t.Helper()
 	g, _ := c.latest()
 	object := g.Object.DeepCopy()
@@ -146,7 +150,7 @@ func (c *cluster) patch(operations string) int64 {
 }
 
 // tuples are the distinct successive states of so many generations, as a driver sees them.
-func (c *cluster) tuples(first, last int64) (all []string) {
+func (c *rig) tuples(first, last int64) (all []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, g := range c.seen {
@@ -209,14 +213,14 @@ func recorded(t *testing.T, name string, first, last int64) (all []string) {
 }
 
 // like holds what was told of generations, which must have come to their end, against those of a timeline.
-func (c *cluster) like(name string, recordedFirst, recordedLast, first int64) {
+func (c *rig) like(name string, recordedFirst, recordedLast, first int64) {
 	c.t.Helper()
 	last := first + recordedLast - recordedFirst
 	require.Equal(c.t, recorded(c.t, name, recordedFirst, recordedLast), c.tuples(first, last), "as in the timeline %s", name)
 }
 
 // pods are those of the deployment, by component.
-func (c *cluster) pods(component string) []corev1.Pod {
+func (c *rig) pods(component string) []corev1.Pod {
 	c.t.Helper()
 	var list corev1.PodList
 	require.NoError(c.t, c.Client().List(c.t.Context(), &list, client.InNamespace(Namespace), client.MatchingLabels{labelGraph: "booth", labelComponent: component}))
@@ -274,7 +278,7 @@ const (
 )
 
 // change is a patch of operations with one value each.
-func (c *cluster) change(operation, value string) int64 {
+func (c *rig) change(operation, value string) int64 {
 	c.t.Helper()
 	return c.patch("[" + fmt.Sprintf(operation, value) + "]")
 }
@@ -298,6 +302,7 @@ func TestSurge(t *testing.T) {
 	restarted := c.change(restartWith, "switch-1")
 	c.await("the restart is completed", settled(restarted))
 	c.like("w3", 4, 4, restarted)
+	require.GreaterOrEqual(t, c.took(restarted), 3*workerStart, "each waits for the one before")
 	for _, uid := range workers {
 		require.NotContains(t, uids(c.pods(worker)), uid)
 	}
@@ -329,6 +334,7 @@ func TestInPlace(t *testing.T) {
 	switched := c.change(graphMode, "kv")
 	c.await("the mode is switched", settled(switched))
 	c.like("w7", 9, 9, switched)
+	require.True(t, c.told(func(s componentStatus) bool { return s.UpdatedReplicas == 3 && s.ReadyReplicas == 0 }), "all of them start at once")
 	for _, p := range append(c.pods(worker), c.pods(frontend)...) {
 		require.Equal(t, "kv", env(&p, "DYN_ROUTER_MODE"))
 	}
@@ -399,12 +405,50 @@ func TestOperatorStopped(t *testing.T) {
 	c.await("the patch is seen", func(g graph) bool { return g.Object.GetGeneration() == generation })
 	g, _ := c.latest()
 	require.Less(t, g.Status.ObservedGeneration, generation)
-	c.Operator(t, OperatorOptions{})
+	c.Operator(t, OperatorOptions{Stumbles: true})
 	c.await("the mode is switched", settled(generation))
+	c.like("w10", 14, 14, generation) // where the state says failed for a moment
+
+	// Who applies the environment owns all of it: a release that is applied again takes the mode back, and whatever
+	// else was there (pitfall 8).
+	more := c.patch(`[{"op": "add", "path": "/spec/env/-", "value": {"name": "NONCE", "value": "1"}}]`)
+	c.await("the environment has one more", settled(more))
+	release := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "booth", "namespace": Namespace},
+		"spec": map[string]any{
+			"components": []any{map[string]any{"name": frontend}, map[string]any{"name": worker}},
+			"env":        []any{map[string]any{"name": "DYN_ROUTER_MODE", "value": "round-robin"}},
+		},
+	}}
+	release.SetGroupVersionKind(kind)
+	require.NoError(t, c.Client().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(release), client.FieldOwner("helm"), client.ForceOwnership))
+	taken := c.await("the release is applied", func(g graph) bool { return g.Object.GetGeneration() > more })
+	require.Equal(t, []corev1.EnvVar{{Name: "DYN_ROUTER_MODE", Value: "round-robin"}}, taken.Spec.Env)
+	require.Equal(t, int32(3), taken.Spec.Components[1].replicas(), "what the release does not name stays")
+}
+
+// took is the time from the first sight of a generation to the last state that was told of it.
+func (c *rig) took(generation int64) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []time.Time
+	for i, g := range c.seen {
+		if g.Object.GetGeneration() == generation {
+			all = append(all, c.at[i])
+		}
+	}
+	return all[len(all)-1].Sub(all[0])
+}
+
+// told says whether the workers' counts were ever so.
+func (c *rig) told(so func(componentStatus) bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.seen, func(g graph) bool { return so(g.Status.Components[worker]) })
 }
 
 // running waits until a pod is ready.
-func (c *cluster) running(name string) {
+func (c *rig) running(name string) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		var pod corev1.Pod
@@ -413,7 +457,7 @@ func (c *cluster) running(name string) {
 }
 
 // unscheduled waits until so many workers' pods find no GPU.
-func (c *cluster) unscheduled(n int) {
+func (c *rig) unscheduled(n int) {
 	c.t.Helper()
 	c.count(n, func(p *corev1.Pod) bool {
 		return slices.ContainsFunc(p.Status.Conditions, func(condition corev1.PodCondition) bool {
@@ -426,14 +470,14 @@ func (c *cluster) unscheduled(n int) {
 }
 
 // waiting waits until the containers of so many workers' pods wait for a reason.
-func (c *cluster) waiting(reason string, n int) {
+func (c *rig) waiting(reason string, n int) {
 	c.t.Helper()
 	c.count(n, func(p *corev1.Pod) bool {
 		return slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.State.Waiting != nil && s.State.Waiting.Reason == reason })
 	})
 }
 
-func (c *cluster) count(n int, is func(*corev1.Pod) bool) {
+func (c *rig) count(n int, is func(*corev1.Pod) bool) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		found := 0

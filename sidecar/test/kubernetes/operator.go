@@ -43,6 +43,9 @@ type OperatorOptions struct {
 	Stale time.Duration
 	// FalseReady is how long Grove's status is wrong; 0 is 250 ms, as it was seen.
 	FalseReady time.Duration
+	// Stumbles has the state of every roll-out of workers be failed for a moment at its beginning, as was seen now and
+	// then: the operator loses a race against itself and tries again.
+	Stumbles bool
 }
 
 // Operator treats the DynamoGraphDeployments of [Namespace] as Dynamo's operator was seen to do. Its Stop may be called
@@ -128,6 +131,12 @@ func (o *Operator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	r.tell(object.GetGeneration())
 	if o.options.Grove {
 		o.lie(n, was, &r.told)
+	}
+	if o.options.Stumbles && was.RollingUpdate != nil && was.RollingUpdate.Phase == phasePending {
+		r.told.State = stateFailed
+		meta.SetStatusCondition(&r.told.Conditions, metav1.Condition{
+			Type: conditionReady, Status: metav1.ConditionFalse, Reason: "failed_to_reconcile_the_resources", Message: "Operation cannot be fulfilled", ObservedGeneration: r.told.ObservedGeneration,
+		})
 	}
 	return ctrl.Result{RequeueAfter: r.next()}, o.write(ctx, &before, object, r.told)
 }

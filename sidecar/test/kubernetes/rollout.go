@@ -177,12 +177,11 @@ func (r *rollOut) roll(ctx context.Context, c *component, hash, restartID string
 		now, available = *d.Spec.Replicas, d.Status.AvailableReplicas
 	}
 	want, keep := c.replicas(), int32(0)
-	switch strategy := c.strategy(); {
-	case strategy.Type == appsv1.RecreateDeploymentStrategyType:
+	if strategy := c.strategy(); strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		if left+leftPods > 0 || r.terminating(ctx, olds) {
 			want = now
 		}
-	default:
+	} else {
 		surge, unavailable := bounds(strategy.RollingUpdate, want)
 		want = max(now, min(want, c.replicas()+surge-left))
 		// What serves nobody goes first, and of the others so many that enough are left.
