@@ -58,6 +58,8 @@ type follower struct {
 	url    string
 	server *httpd.Server
 	up     atomic.Bool
+	seen   atomic.Value // signature of the pods that it is in step with
+	list   func(context.Context) (string, error)
 
 	// Of the one goroutine that follows.
 	pods        map[types.UID]*corev1.Pod
@@ -98,6 +100,15 @@ func (c *ControlPlane) follow(t testing.TB, deployment string, changes []func(*h
 		change(&options)
 	}
 	f := &follower{t: t, pods: map[types.UID]*corev1.Pod{}}
+	f.list = func(ctx context.Context) (string, error) {
+		var list corev1.PodList
+		err := c.client.List(ctx, &list, client.InNamespace(Namespace), client.MatchingLabels{labelGraph: deployment})
+		pods := make([]*corev1.Pod, len(list.Items))
+		for i := range list.Items {
+			pods[i] = &list.Items[i]
+		}
+		return signature(pods), err
+	}
 	if f.server, err = httpd.New(options); err != nil {
 		return nil, err
 	}
@@ -129,7 +140,15 @@ func (c *ControlPlane) follow(t testing.TB, deployment string, changes []func(*h
 	return f, nil
 }
 
+// serve answers as the frontend's pod would. What is asked for its health has seen the pods before:
+// as long as this follower has not, the answer would be that of a frontend that is gone.
 func (f *follower) serve(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/health" {
+		if now, err := f.list(r.Context()); err != nil || now != f.seen.Load() {
+			http.Error(w, "the frontend's pods have just changed", http.StatusServiceUnavailable)
+			return
+		}
+	}
 	if !f.up.Load() {
 		http.Error(w, "no frontend is ready", http.StatusServiceUnavailable)
 		return
@@ -173,7 +192,18 @@ func (f *follower) run(ctx context.Context, events watch.Interface) {
 		f.turn++
 		f.followWorkers()
 		f.followFrontend()
+		f.seen.Store(signature(slices.Collect(maps.Values(f.pods))))
 	}
+}
+
+// signature tells pods apart as far as a frontend serves otherwise for them.
+func signature(pods []*corev1.Pod) string {
+	all := make([]string, len(pods))
+	for i, p := range pods {
+		all[i] = fmt.Sprint(p.UID, podReady(p))
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }
 
 // ready are the pods that serve, frontends or workers, the oldest first.

@@ -180,11 +180,20 @@ func testTwentySwitches(t *testing.T, s *stage) {
 		before := s.turns(t, "ok")
 		require.Eventually(t, func() bool { return s.turns(t, "ok") >= before+20 }, longest, 50*time.Millisecond, "turns between two switches")
 		end, said := s.switches(t, to)
+		t.Logf("%s: in %s", time.Now().UTC().Format("05.000"), to.Mode)
 		require.Equal(t, to.Mode, end.Mode, "switch %d: %v", i, end.ModeChange)
 		assert.Contains(t, strings.Join(said, "\n"), "of 3 workers ready")
 	}
 	t.Logf("20 switches in %.1f s", time.Since(began).Seconds())
 	stop()
+	list, err := s.Conversations(t.Context(), api.ConversationQuery{Status: api.ConversationError})
+	require.NoError(t, err)
+	for _, each := range list.Conversations {
+		conversation, err := s.Conversation(t.Context(), each.ID)
+		require.NoError(t, err)
+		last := conversation.Turns[len(conversation.Turns)-1]
+		t.Logf("turn of %s failed at %s: %s %s", last.Mode, last.Started, last.ErrorClass, last.ErrorMessage)
+	}
 	ok, cancelled, failed := s.turns(t, "ok"), s.turns(t, "cancelled"), s.turns(t, "error")
 	assert.Zero(t, failed)
 	assert.Positive(t, ok)
