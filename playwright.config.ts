@@ -44,6 +44,8 @@ export default defineConfig({
       testIgnore: ['**/page/**', '**/{apppages,operate}.test.mjs'],
       grepInvert: /gtc-demo: no panel fails/,
     },
+    // The pictures of README and docs, which are no test.
+    { name: 'pictures', testMatch: 'pictures.mjs' },
     // What holds against any target, but for what none has a part in.
     {
       name: 'anywhere',
