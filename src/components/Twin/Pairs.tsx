@@ -39,7 +39,7 @@ export function Pairs({ twin }: { twin: Twin }) {
       ) : (
         <DataTable
           label="Paired differences as a table"
-          caption={`${number(pairs)} ${pairs === 1 ? 'pair' : 'pairs'} of turns that ended well on both; ${number(unpaired)} without a partner`}
+          caption={`${pairsText(pairs)} of turns that ended well on both; ${number(unpaired)} without a partner`}
           className={styles.table}
           stacks
         >
@@ -70,6 +70,10 @@ export function Pairs({ twin }: { twin: Twin }) {
   );
 }
 
+function pairsText(n: number): string {
+  return `${number(n)} ${n === 1 ? 'pair' : 'pairs'}`;
+}
+
 /** Why there are no pairs yet. */
 function waiting({ since }: Twin): string {
   return since === undefined
@@ -90,7 +94,7 @@ function Row({ paired, names, twin }: RowProps) {
   return (
     <tr>
       <th scope="row">
-        {pairedName(metric)} <small>{number(n)} pairs</small>
+        {pairedName(metric)} <small>{pairsText(n)}</small>
       </th>
       <td className={cx(better === 'a' && styles.better)} data-column={names.a}>
         {pairedValue(metric, a)} <CautionMark twin={twin} />

@@ -35,7 +35,7 @@ export function ShowcaseView({ known, twin, showcase, bare }: ShowcaseViewProps)
       <div className={styles.leader} aria-live="polite">
         {leader(twin, showcase) ?? (showcase.state === 'running' ? 'Who is first?' : DASH)} <CautionMark twin={twin} />
       </div>
-      <div className={styles.sides}>
+      <div className={cx(styles.sides, bare && styles.fill)}>
         {SIDES.map((key) => (
           <Answer
             key={key}
@@ -159,13 +159,18 @@ const getStyles = (theme: GrafanaTheme2) => ({
   sides: css({
     display: 'grid',
     gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
+    gridTemplateRows: 'auto auto 18em',
     flex: '1 1 auto',
-    gap: '0.8em',
+    columnGap: '0.8em',
     minHeight: 0,
   }),
+  fill: css({ gridTemplateRows: 'auto auto minmax(18em, 1fr)' }),
+  // Both texts begin at the same height, however many lines the facts take.
   answer: css({
-    display: 'flex',
-    flexDirection: 'column',
+    display: 'grid',
+    gridRow: 'span 3',
+    gridTemplateRows: 'subgrid',
+    gridTemplateColumns: 'minmax(0, 1fr)',
     minWidth: 0,
     minHeight: 0,
     '& h3': { margin: 0, fontSize: '1.8em', overflowWrap: 'anywhere' },
@@ -173,6 +178,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   facts: css({
     display: 'flex',
     flexWrap: 'wrap',
+    alignContent: 'flex-start',
     gap: '0 1.2em',
     fontSize: '1.4em',
     color: theme.colors.text.secondary,
@@ -180,8 +186,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   worker: css({ overflowWrap: 'anywhere' }),
   text: css({
-    flex: '1 1 12em',
-    height: '12em',
+    // The row's height is the layout's, not the text's.
+    height: 0,
+    minHeight: '100%',
     overflowY: 'auto',
     padding: '0.5em 0.8em',
     marginTop: '0.3em',

@@ -150,7 +150,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       gap: '0.6em 1em',
       margin: 0,
       '& > div': { padding: '0.6em 0.9em', borderRadius: '0.4em', background: background.secondary },
-      '& dt': { fontSize: '1.4em', fontWeight: theme.typography.fontWeightRegular, color: text.secondary },
+      '& dt': { fontSize: '1.3em', fontWeight: theme.typography.fontWeightRegular, color: text.secondary },
       '& dd': {
         margin: 0,
         fontSize: '2.6em',
