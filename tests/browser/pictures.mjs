@@ -12,6 +12,11 @@ async function open(page, path, first) {
   await page.goto(env.loadgen + path);
   await first.first().waitFor();
   await page.evaluate(() => document.fonts.ready.then(() => true));
+  await until(
+    'the load generator keeps up',
+    async () => (await call('GET', '/api/v1/snapshot')).client.verdict === 'ok',
+    { within: 300_000 }
+  );
 }
 
 test('one: the dashboard in Grafana', async ({ page }) => {

@@ -58,7 +58,7 @@ func take(t *testing.T, tools boothtest.Tools, ports *boothtest.Ports, name stri
 	b.Journeys(t, tools, "pictures", "GRAFANA_URL="+addresses["grafana-port"], "RESULTS="+filepath.Join(root, "docs"), "LANES="+name)
 }
 
-// await waits until every lane has measured enough.
+// await waits until every lane has measured enough, and the load generator keeps up.
 func await(t *testing.T, loadgen string, lanes int) {
 	client, err := api.NewClient(http.DefaultClient, loadgen, "")
 	if err != nil {
@@ -68,7 +68,7 @@ func await(t *testing.T, loadgen string, lanes int) {
 	defer tick.Stop()
 	for {
 		s, err := client.Snapshot(t.Context())
-		if err == nil && len(s.Lanes) == lanes && !slices.ContainsFunc(s.Lanes, func(l api.LaneSnapshot) bool { return l.Baseline.Seconds < measured }) {
+		if err == nil && s.Client.Verdict == api.VerdictFine && len(s.Lanes) == lanes && !slices.ContainsFunc(s.Lanes, func(l api.LaneSnapshot) bool { return l.Baseline.Seconds < measured }) {
 			return
 		}
 		select {

@@ -162,6 +162,21 @@ export class Page {
     return opened;
   }
 
+  /** Goes to an address as a link inside the app does: nothing is loaded that is there already. */
+  static async within(page, path, root = env.loadgen) {
+    await page.evaluate(
+      (address) => {
+        history.pushState(null, '', address);
+        dispatchEvent(new PopStateEvent('popstate', { state: null }));
+      },
+      host.address(page, path, root)
+    );
+    const opened = new Page(page);
+    await expect(page).toHaveURL(host.address(page, path, root));
+    await opened.status.waitFor({ timeout: host.openWithin });
+    return opened;
+  }
+
   /** What the workload does, in a word or two. */
   get status() {
     return this.page.locator(`${host.header} [role="status"]`).first();
