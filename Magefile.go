@@ -147,6 +147,13 @@ func Docs(ctx context.Context) error {
 	)
 }
 
+// Pictures makes the pictures of README and docs, of a demo with one lane and of one with two: about ten minutes on a quiet machine.
+func Pictures(ctx context.Context) error {
+	return run(ctx, suite.Part{Name: "pictures", Run: func(ctx context.Context) (suite.Count, error) {
+		return withBuild(ctx, "-timeout=1h", "-tags=pictures", "./sidecar/test/pictures")
+	}})
+}
+
 // Bench measures the load generator against a server with known token times, a whole booth, simulations, a trace of a million requests, what its screens cost a browser, and how long a trial takes to decide.
 func Bench(ctx context.Context) error {
 	if err := buildOnce(ctx); err != nil {
@@ -261,7 +268,7 @@ func golangciLint(ctx context.Context, command string) error {
 
 // vet covers the files behind our build tags, too.
 func vet(ctx context.Context) error {
-	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,kubernetes,page,peers,proof,torture", "./...")
+	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,kubernetes,page,peers,pictures,proof,torture", "./...")
 }
 
 // tests runs the tests of every package, with the race detector where there is

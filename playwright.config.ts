@@ -37,14 +37,16 @@ export default defineConfig({
     { name: 'page', testDir: 'tests/browser/page', grepInvert: /@waits|@inside/ },
     { name: 'waits', testDir: 'tests/browser/page', grep: /@waits/ },
     // Inside a Grafana under a path: its own pages, the panels, and of the load generator's pages what goes another way there.
-    { name: 'app', grep: /@grafana|@inside|app apppages|app operate/ },
+    { name: 'app', grep: /@grafana|@inside|app (apppages|operate|roles|accessibility|together)\./ },
     // At the root, whatever the journeys under a path, those through the looks of the dashboards and those of the phases do not show already.
     {
       name: 'grafana',
-      testIgnore: ['**/page/**', '**/{apppages,operate,kubernetes}.test.mjs'],
-      grepInvert: /gtc-demo: no panel fails/,
+      testIgnore: ['**/page/**', '**/{apppages,operate,roles,accessibility,together,kubernetes}.test.mjs'],
+      grepInvert: /gtc-demo: no panel fails|a dash in every card before Start/,
     },
     { name: 'kubernetes', testMatch: /browser\/kubernetes\.test\.mjs/ },
+    // The pictures of README and docs, which are no test.
+    { name: 'pictures', testMatch: 'pictures.mjs' },
     // What holds against any target, but for what none has a part in.
     {
       name: 'anywhere',

@@ -59,6 +59,8 @@ func TestQueriesReturnData(t *testing.T) {
 	prometheus := apiOf(t, url)
 	waiting := append(ask(prometheus, "", queries(t)), ask(prometheus, "all namespaces: ", inAllNamespaces(t))...)
 	if ours {
+		waiting = append(waiting, ask(prometheus, "lane main: ", ofLane(t, "main"))...)
+		waiting = append(waiting, ask(prometheus, "lane twin: ", ofLane(t, "twin"))...)
 		plain := b.plainPrometheus(prometheus)
 		b.steer(prometheus)
 		unlabelled := query{"the frontend", `dynamo_frontend_requests_total{namespace=""}`}
@@ -76,6 +78,19 @@ func TestQueriesReturnData(t *testing.T) {
 		}
 		return missing
 	})
+}
+
+// ofLane are the queries of the dashboard Routers for one lane, those among them that ask for every lane.
+func ofLane(t *testing.T, lane string) (all []query) {
+	one := strings.NewReplacer("$lane", lane, `lane=~".+"`, `lane="`+lane+`"`)
+	d := load(t, "routers.json")
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			all = append(all, query{strings.Join([]string{d.UID, p.Title, q.RefID}, ": "), one.Replace(q.Expr)})
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
 }
 
 // question is a query that a Prometheus is asked; the label says which, and how.
@@ -135,8 +150,8 @@ type booth struct {
 	out output
 }
 
-// startBooth builds the programs and starts them on free ports. Its cluster is fast,
-// and compares all the same with what was recorded, so that every series exists.
+// startBooth builds the programs and starts them on free ports, with two lanes. Its clusters
+// are fast, and compare all the same with what was recorded, so that every series exists.
 func startBooth(t *testing.T) *booth {
 	bin := os.Getenv("BOOTHTEST_BIN")
 	if bin == "" {
@@ -145,7 +160,7 @@ func startBooth(t *testing.T) *booth {
 		require.NoError(t, err, string(said))
 	}
 	b := &booth{t: t, bin: bin}
-	b.start("demo", "--speed=20", "--concurrency=60", "--grafana=off", "--cache-dir="+t.TempDir(),
+	b.start("demo", "--twin", "--speed=20", "--concurrency=60", "--grafana=off", "--cache-dir="+t.TempDir(),
 		"--frontend-port=32000", "--worker-port=32100", "--gpu-port=32200", "--prometheus-port=32300", "--port=32800")
 	b.until("the booth is up", func() bool { return strings.Contains(b.out.String(), "Ctrl-C") })
 	return b
@@ -224,7 +239,7 @@ func (b *booth) steer(prometheus v1.API) {
 	reaches := func(mode api.Mode, concurrency int) {
 		b.until(fmt.Sprintf("turns have ended under %s at %d", mode, concurrency), func() bool {
 			s, err := loadgen.Snapshot(ctx)
-			if err != nil || len(s.Lanes) != 1 {
+			if err != nil || len(s.Lanes) != 2 {
 				return false
 			}
 			now, n := s.Lanes[0].State, s.Lanes[0].Window.Metrics.TTFT.N

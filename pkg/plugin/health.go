@@ -134,7 +134,7 @@ func (a *App) diagnose(d *healthDetails, lanes []api.LaneSnapshot) (backend.Heal
 
 func activity(l api.LaneSnapshot) string {
 	s := l.State
-	text := fmt.Sprintf("lane %s is %s in mode %s", l.Name, s.Phase, s.Mode)
+	text := fmt.Sprintf("lane %s is %s, %s", l.Name, s.Phase, s.Mode.Name())
 	if s.Running {
 		text += fmt.Sprintf(" with %d conversations", s.Concurrency.Actual)
 	}

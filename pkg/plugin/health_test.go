@@ -35,13 +35,13 @@ func TestHealth(t *testing.T) {
 		reason reason
 		text   string
 	}{
-		{"running", func(*sidecar) {}, true, reasonNone, "Load generator 1.2.3 answers at URL: lane main is running in mode kv with 118 conversations."},
+		{"running", func(*sidecar) {}, true, reasonNone, "Load generator 1.2.3 answers at URL: lane main is running, KV-aware with 118 conversations."},
 		{"stopped", func(s *sidecar) {
 			s.snapshot.Lanes[0].State.Running, s.snapshot.Lanes[0].State.Phase = false, api.PhaseStopped
-		}, true, reasonNone, "Load generator 1.2.3 answers at URL: lane main is stopped in mode kv."},
+		}, true, reasonNone, "Load generator 1.2.3 answers at URL: lane main is stopped, KV-aware."},
 		{"no metrics", func(s *sidecar) {
 			s.snapshot.Lanes[0].Cluster = api.Cluster{Problem: "Prometheus at http://p:9090 cannot be reached: start it"}
-		}, true, reasonMetrics, "Load generator 1.2.3 answers at URL: lane main is running in mode kv with 118 conversations. Warning: the cluster's metrics of lane main are not to be had: Prometheus at http://p:9090 cannot be reached: start it."},
+		}, true, reasonMetrics, "Load generator 1.2.3 answers at URL: lane main is running, KV-aware with 118 conversations. Warning: the cluster's metrics of lane main are not to be had: Prometheus at http://p:9090 cannot be reached: start it."},
 		{"target down", func(s *sidecar) {
 			s.snapshot.Lanes[0].Target.Reachable, s.snapshot.Lanes[0].Target.Problem = false, "connection refused: start it."
 		}, false, reasonTarget, "Load generator 1.2.3 answers at URL, but the target http://target:8000 of lane main is down: connection refused: start it."},

@@ -1,5 +1,12 @@
-import type { Cluster } from '../client';
+import type { Cluster, Worker } from '../client';
 import { number, percent } from './format';
+
+/** A worker's name; the end of its id where the cluster does not list it. */
+export function nameOf(id: string, workers: Worker[]): string;
+export function nameOf(id: string | undefined, workers: Worker[]): string | undefined;
+export function nameOf(id: string | undefined, workers: Worker[]): string | undefined {
+  return id === undefined ? undefined : (workers.find((w) => w.id === id)?.name ?? `…${id.slice(-6)}`);
+}
 
 /** How many workers there are, listed or not. */
 export function workerCount({ workers, all_workers }: Cluster): number {

@@ -235,7 +235,7 @@ func TestDemo(t *testing.T) {
 	linkLoadgen(t)
 	t.Setenv(local.GrafanaVariable, localtest.Grafana(t))
 	r := runBooth(t, "demo", "--mode=round_robin", "--speculation=eagle3", "--engine=vllm", "--workers=2", "--seed=7", "--provisioning="+t.TempDir())
-	r.says(&r.out, `2 workers that imitate vllm on H200, the router in mode round_robin. Simulated: not calibrated`)
+	r.says(&r.out, `2 workers that imitate vllm on H200, the router in mode Round-robin. Simulated: not calibrated`)
 	generator := r.says(&r.out, `load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*keeps 60 conversations`)[1]
 	frontend := r.says(&r.out, `cluster frontend +(http://127\.0\.0\.1:\d+), metrics`)[1]
 	prometheus := r.says(&r.out, `Prometheus +(http://127\.0\.0\.1:\d+)\n`)[1]

@@ -58,7 +58,7 @@ func TestCluster(t *testing.T) {
 	}
 	assert.Equal(t, success, end())
 	for _, told := range []string{
-		"2 workers that imitate trtllm on H200, the router in mode kv", "meta-llama/Llama-3.1-70B-Instruct", "NVIDIA Dynamo " + local.DynamoVersion,
+		"2 workers that imitate trtllm on H200, the router in mode KV-aware", "meta-llama/Llama-3.1-70B-Instruct", "NVIDIA Dynamo " + local.DynamoVersion,
 		fmt.Sprintf("http://127.0.0.1:%d,", port), fmt.Sprintf("http://127.0.0.1:%d/metrics to http://127.0.0.1:%d/metrics", port+10, port+11),
 	} {
 		assert.Contains(t, said.String(), told)

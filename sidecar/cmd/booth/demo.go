@@ -131,7 +131,7 @@ func (f *simFlags) heading(o sim.Options) string {
 		timing = "not calibrated"
 	}
 	heading := fmt.Sprintf("The simulated cluster is up: %d workers that imitate %s on %s, the router in mode %s. Simulated: %s.",
-		p.Workers, f.Engine, p.GPU, o.Mode, timing)
+		p.Workers, f.Engine, p.GPU, o.Mode.Name(), timing)
 	if f.Speed != 1 {
 		heading += fmt.Sprintf(" Its time goes %v times as fast as the clock: no figure of it compares with a recorded one.", f.Speed)
 	}

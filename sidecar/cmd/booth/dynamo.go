@@ -110,7 +110,7 @@ func (c *dynamoCmd) newDynamo(ctx context.Context, b *booth, o local.Options, of
 	heading := fmt.Sprintf("%sNVIDIA Dynamo %s is up, its router in mode %s, its workers mocks of %s on %s: real routing, no model, timing as fitted to %s.",
 		map[bool]string{true: "A second "}[of != ""], local.DynamoVersion, strings.ReplaceAll(o.Mode, "-", "_"), c.Engine, p.GPU, p.Baseline)
 	if of != "" && c.twinMode() == api.ModeRoundRobin {
-		heading += " The load generator deals the turns of its lane twin out to the workers in turn (round_robin)."
+		heading += " The load generator deals the turns of its lane twin out to the workers in turn (Round-robin)."
 	}
 	return &realDynamo{options: o, heading: heading, say: b.out.say, of: of}, nil
 }

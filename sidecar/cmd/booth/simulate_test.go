@@ -44,7 +44,7 @@ func TestSimulate(t *testing.T) {
 	assert.Regexp(t, `(?m)^8 +round_robin +\d+ \(\d+–\d+\) +\d+ \(\d+–\d+\)`, out)
 	assert.Regexp(t, `(?m)^ +recorded +— +— `, out, "nothing was recorded at 4")
 	assert.Regexp(t, `(?m)^  output_tokens +simulated: mean 100, cv 0.2 +recorded: as the model ends them$`, out)
-	assert.Contains(t, out, "\nSimulated, not measured: kv against round-robin, means over 2 runs at each level")
+	assert.Contains(t, out, "\nSimulated, not measured: KV-aware against Round-robin, means over 2 runs at each level")
 
 	first := map[string]string{}
 	for _, name := range files {
@@ -87,7 +87,7 @@ func TestSimulate(t *testing.T) {
 	// An earlier run is what a later one is explained against.
 	code, out, errOut = simulate(t, small, "--workers=6 --modes=kv --against="+file("all.json"))
 	require.Equal(t, success, code, errOut)
-	assert.Contains(t, out, "\nSimulated, not measured: this run kv against all.json kv, means over 2 runs")
+	assert.Contains(t, out, "\nSimulated, not measured: this run KV-aware against all.json KV-aware, means over 2 runs")
 	code, out, _ = simulate(t, small, "--modes=least_loaded --against="+file("all.json"))
 	require.Equal(t, success, code)
 	assert.Contains(t, out, "\nall.json has no mode that this run has")

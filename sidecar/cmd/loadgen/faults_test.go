@@ -187,7 +187,7 @@ func TestTargetDownAtStart(t *testing.T) {
 			port := holdPort(t)
 			p := start(t, "http://"+port.address(), append(row.args, "--concurrency=8", "--start-rate=100", "--start")...)
 			if row.mode == api.ModeUnknown {
-				p.says("8 conversations, mode unknown")
+				p.says("8 conversations, Mode unknown")
 			}
 			says := []string{"cannot connect to " + port.address() + ": connection refused; is the server running, and is target.url right?"}
 			p.until("/readyz says why", func() bool { return mentions(p.unready(), says) })

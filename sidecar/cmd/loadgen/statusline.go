@@ -72,7 +72,7 @@ func told(l api.LaneSnapshot) []string {
 func phase(s api.State) string {
 	text := string(s.Phase)
 	if s.Running {
-		text = fmt.Sprintf("%s %d/%d %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, mode(s.Mode))
+		text = fmt.Sprintf("%s %d/%d %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, s.Mode.Name())
 	}
 	if s.Running && s.Step.Held != nil {
 		text += " held by " + string(s.Step.Held.By)
@@ -81,16 +81,9 @@ func phase(s api.State) string {
 		text += " settling"
 	}
 	if s.ModeChange != nil {
-		text += fmt.Sprintf(" → %s: %s", s.ModeChange.To.Mode, s.ModeChange.Message)
+		text += fmt.Sprintf(" → %s: %s", s.ModeChange.To.Mode.Name(), s.ModeChange.Message)
 	}
 	return text
-}
-
-func mode(m api.Mode) string {
-	if m == api.ModeUnknown {
-		return "mode unknown"
-	}
-	return string(m)
 }
 
 // pair is p50/p95 in milliseconds.

@@ -87,9 +87,9 @@ func (e *Endpoints) Switch(ctx context.Context, _, to api.ModeState, report func
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return false, fmt.Errorf("%s, the address of %s: %w", address, describe(to), context.Cause(ctx))
+		return false, fmt.Errorf("%s, the address of %s: %w", address, to.Name(), context.Cause(ctx))
 	case err != nil:
-		return false, fmt.Errorf("%s, the address of %s, cannot serve: %w", address, describe(to), err)
+		return false, fmt.Errorf("%s, the address of %s, cannot serve: %w", address, to.Name(), err)
 	}
 	report("switching", "turns go to "+address)
 	return false, nil

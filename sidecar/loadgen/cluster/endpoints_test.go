@@ -92,7 +92,7 @@ func TestEndpointsRefuses(t *testing.T) {
 	}{
 		"no address":        {to: rrEagle, do: frontend(health("1")), want: "kv with speculation off, round_robin with speculation off"},
 		"no workers":        {to: rrOff, do: frontend(health()), want: `lists no worker with the endpoint "generate"`},
-		"not ready":         {to: rrOff, do: answers(http.StatusServiceUnavailable, ""), want: "http://rr:8000/v1, the address of round_robin with speculation off, cannot serve: http://rr:8000/health: answered 503"},
+		"not ready":         {to: rrOff, do: answers(http.StatusServiceUnavailable, ""), want: "http://rr:8000/v1, the address of Round-robin, cannot serve: http://rr:8000/health: answered 503"},
 		"nobody":            {to: rrOff, do: refused, target: redirector{err: errors.New("connection refused")}, want: "cannot serve: connection refused"},
 		"another model":     {to: rrOff, do: frontend(health("1")), target: redirector{err: errors.New("not the model in use")}, want: "not the model in use"},
 		"it hangs":          {to: rrOff, do: frontend(health("1")), target: redirector{takes: time.Hour}, want: "given up after 30s"},

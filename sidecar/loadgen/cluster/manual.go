@@ -57,7 +57,7 @@ func (m *Manual) Switch(ctx context.Context, from, to api.ModeState, report func
 	case <-confirmed:
 		return true, nil
 	case <-ctx.Done():
-		return false, fmt.Errorf("the switch to %s was not confirmed: %w", describe(to), context.Cause(ctx))
+		return false, fmt.Errorf("the switch to %s was not confirmed: %w", to.Name(), context.Cause(ctx))
 	}
 }
 
@@ -104,13 +104,14 @@ func instructions(from, to api.ModeState) string {
 		steps = append(steps, fmt.Sprintf("configure the workers for speculation %q", to.Speculation))
 	}
 	steps = append(steps, "restart the frontend and the workers, so that the caches start empty")
-	return "To switch to " + describe(to) + ": " + strings.Join(steps, "; ") +
+	return "To switch to " + to.Name() + ": " + strings.Join(steps, "; ") +
 		". Confirm here when all workers are ready."
 }
 
 // routerMode spells a mode as Dynamo does.
 func routerMode(m api.Mode) string { return strings.ReplaceAll(string(m), "_", "-") }
 
+// describe writes a mode as a request does: what is refused, and what is allowed.
 func describe(m api.ModeState) string {
 	if m.Speculation == "" || m.Speculation == api.SpeculationNotRecorded {
 		return string(m.Mode)

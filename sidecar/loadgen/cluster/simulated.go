@@ -128,9 +128,9 @@ func (s *Simulated) Switch(ctx context.Context, from, to api.ModeState, report f
 	_, _, back := s.bring(s.life, from, false, rollBackPatience, func(message string) { report("rolling_back", message) })
 	if back != nil {
 		s.log.Warn("the simulated cluster could not be brought back", "to", describe(from), "error", back)
-		return false, fmt.Errorf("%w; bringing it back to %s failed, too: %w", err, describe(from), back)
+		return false, fmt.Errorf("%w; bringing it back to %s failed, too: %w", err, from.Name(), back)
 	}
-	return false, fmt.Errorf("%w; it was brought back to %s", err, describe(from))
+	return false, fmt.Errorf("%w; it was brought back to %s", err, from.Name())
 }
 
 // knock asks for the offers, since those that are known may be another cluster's. One
@@ -154,7 +154,7 @@ func (s *Simulated) Close() {
 // bring asks for a mode, and for a restart even in that mode if it must be, and waits until
 // the cluster is ready in it. Where the cluster has refused, it has not begun to switch.
 func (s *Simulated) bring(ctx context.Context, to api.ModeState, anew bool, patience time.Duration, progress func(string)) (begun, cold bool, err error) {
-	progress("asking the simulated cluster for " + describe(to))
+	progress("asking the simulated cluster for " + to.Name())
 	restart, cold, err := s.ask(ctx, to, anew, patience, progress)
 	if err != nil {
 		refused := errors.As(err, new(*refusal)) || errors.As(err, new(*api.FieldError))
@@ -195,7 +195,7 @@ func (s *Simulated) await(ctx context.Context, mode api.ModeState, patience time
 		case !st.Ready:
 			return fmt.Sprintf("the simulated cluster restarts: %.0f s left", math.Ceil(st.ReadyIn)), nil
 		case st.ModeState != mode:
-			return "", fmt.Errorf("the simulated cluster is in %s: it was restarted or switched from elsewhere", describe(st.ModeState))
+			return "", fmt.Errorf("the simulated cluster is in %s: it was restarted or switched from elsewhere", st.Name())
 		}
 		return "", nil
 	})

@@ -212,12 +212,12 @@ func TestSimulatedSwitch(t *testing.T) {
 				require.NoError(t, err)
 				require.True(t, cold)
 				require.InDelta(t, 3, time.Since(begun).Seconds(), pollEvery.Seconds())
-				want := "switching: asking the simulated cluster for round_robin with speculation eagle3\n" +
+				want := "switching: asking the simulated cluster for Round-robin with EAGLE-3\n" +
 					"switching: the simulated cluster restarts: 3 s left\n" +
 					"switching: the simulated cluster restarts: 2 s left\n" +
 					"switching: the simulated cluster restarts: 1 s left"
 				if strict {
-					want = "switching: asking the simulated cluster for round_robin with speculation eagle3\n" +
+					want = "switching: asking the simulated cluster for Round-robin with EAGLE-3\n" +
 						"switching: the simulated cluster restarts"
 				}
 				require.Equal(t, want, h.said(), "each word once")
@@ -349,9 +349,9 @@ func TestSimulatedVanishes(t *testing.T) {
 		cold, err := simulated(t, a).Switch(t.Context(), kvOff, rrOff, h.report)
 		require.ErrorContains(t, err, "given up after 1m")
 		require.ErrorContains(t, err, "connection refused")
-		require.ErrorContains(t, err, "bringing it back to kv with speculation off failed, too")
+		require.ErrorContains(t, err, "bringing it back to KV-aware failed, too")
 		require.False(t, cold)
-		require.Contains(t, h.said(), "\nrolling_back: asking the simulated cluster for kv")
+		require.Contains(t, h.said(), "\nrolling_back: asking the simulated cluster for KV-aware")
 		require.InDelta(t, switchPatience.Seconds()+a.restart.Seconds()+rollBackPatience.Seconds(), time.Since(begun).Seconds(), 7)
 	})
 }
@@ -369,7 +369,7 @@ func TestSimulatedRollsBack(t *testing.T) {
 				time.AfterFunc(time.Second, func() { cancel(gone) })
 				cold, err := s.Switch(ctx, kvOff, rrOff, h.report)
 				require.ErrorIs(t, err, gone)
-				require.ErrorContains(t, err, "it was brought back to kv")
+				require.ErrorContains(t, err, "it was brought back to KV-aware")
 				require.False(t, cold)
 				require.Contains(t, h.said(), "\nrolling_back: the simulated cluster restarts")
 				mode, err := s.Current(t.Context())
@@ -385,8 +385,8 @@ func TestSimulatedRollsBack(t *testing.T) {
 			s := simulated(t, a)
 			time.AfterFunc(time.Second, func() { a.set(func(a *admin) { a.mode, a.ready = rrEagle, time.Now() }) })
 			_, err := s.Switch(t.Context(), kvOff, rrOff, unheard)
-			require.ErrorContains(t, err, "the simulated cluster is in round_robin with speculation eagle3: it was restarted or switched from elsewhere")
-			require.ErrorContains(t, err, "it was brought back to kv")
+			require.ErrorContains(t, err, "the simulated cluster is in Round-robin with EAGLE-3: it was restarted or switched from elsewhere")
+			require.ErrorContains(t, err, "it was brought back to KV-aware")
 			require.Equal(t, []api.ModeState{rrOff, kvOff}, a.puts())
 		})
 	})

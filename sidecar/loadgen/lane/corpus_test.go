@@ -46,7 +46,7 @@ func TestCorpusChanges(t *testing.T) {
 		pass(65 * time.Second)
 		own, _ = b.store.own(t)
 		assert.Equal(t, "other", own.Workload.Corpus)
-		b.events("start ann: 3 conversations, kv", "settings corpus: corpus other: 1 starters")
+		b.events("start ann: 3 conversations, KV-aware", "settings corpus: corpus other: 1 starters")
 	})
 }
 

@@ -300,7 +300,7 @@ func (l *Lane) apply(by string, next workload.Settings) {
 	}
 	if l.inNewStep(func() { l.settings = next }) {
 		step := l.steps.current()
-		l.event(api.EventStep, by, fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, modeWords(step.Mode)))
+		l.event(api.EventStep, by, fmt.Sprintf("step %d: %d conversations, %s", step.ID, step.Concurrency, step.Mode.Name()))
 	}
 }
 
@@ -403,7 +403,7 @@ func (l *Lane) beginRun(by string, seed uint64, opened, midway int64, tap Tap) {
 		w.Run(ctx)
 		l.stopped(r)
 	})
-	l.event(api.EventStart, by, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, modeWords(l.mode.Mode)))
+	l.event(api.EventStart, by, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Mode.Name()))
 }
 
 // Stop ends the workload, that of every lane that is steered as one: at once, cancelling

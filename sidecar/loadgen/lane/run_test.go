@@ -39,8 +39,8 @@ func TestConcurrencyWhileRunning(t *testing.T) {
 		assert.False(t, state.Running || state.Settling)
 		assert.Equal(t, api.Concurrency{Target: 180}, state.Concurrency)
 
-		b.events("start ann: 1 conversations, kv", "step bob: step 2: 180 conversations, kv", "step cleo: step 3: 60 conversations, kv",
-			"step bob: step 4: 180 conversations, kv", "stop eve: stopped")
+		b.events("start ann: 1 conversations, KV-aware", "step bob: step 2: 180 conversations, KV-aware", "step cleo: step 3: 60 conversations, KV-aware",
+			"step bob: step 4: 180 conversations, KV-aware", "stop eve: stopped")
 		checkSteps(t, b.store.lastSteps(), 1, 180, 60, 180)
 		checkTurns(t, b, f)
 	}, func(o *options) { o.Settings.ThinkTime = 300 * time.Millisecond })
@@ -227,7 +227,7 @@ func TestIdempotent(t *testing.T) {
 		b.stop()
 		b.stop()
 		assert.Equal(t, api.PhaseStopped, b.lane.State().Phase)
-		b.events("start ann: 2 conversations, kv", "stop ann: draining", "stop ann: stopped")
+		b.events("start ann: 2 conversations, KV-aware", "stop ann: draining", "stop ann: stopped")
 	})
 }
 
@@ -352,7 +352,7 @@ func TestEndOfProcess(t *testing.T) {
 		b.start(5)
 		b.agrees(5)
 		b.end()
-		assert.Equal(t, []string{"start ann: 5 conversations, kv"}, b.store.told())
+		assert.Equal(t, []string{"start ann: 5 conversations, KV-aware"}, b.store.told())
 		assert.Equal(t, api.PhaseStopped, b.lane.State().Phase)
 		assert.NotNil(t, b.store.lastSteps()[0].Ended)
 		for _, c := range b.store.allConversations() {

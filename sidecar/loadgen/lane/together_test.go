@@ -276,8 +276,8 @@ func TestSwapIsConfirmed(t *testing.T) {
 			_, err := d.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin, Confirm: true})
 			require.NoError(t, err)
 		}
-		waits("To switch to round_robin")
-		waits("lane twin: To switch to kv")
+		waits("To switch to Round-robin")
+		waits("lane twin: To switch to KV-aware")
 		d.both(2)
 		assert.Equal(t, [2]api.Mode{api.ModeRoundRobin, api.ModeKV}, d.modes())
 	}, func(o *options) {

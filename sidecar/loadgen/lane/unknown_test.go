@@ -53,7 +53,7 @@ func TestModeThatNobodyTold(t *testing.T) {
 		registry.MustRegister(b.lane.Collector())
 		assert.Contains(t, scrape(t, registry), "loadgen_info mode=unknown,model=test-model,speculation=off,target=http://gpu.example:8000,version=1.2.3")
 		b.stop()
-		b.events("start ann: 20 conversations, mode unknown", "stop ann: stopped")
+		b.events("start ann: 20 conversations, Mode unknown", "stop ann: stopped")
 		assert.Contains(t, b.rows(), level{20, api.ModeUnknown})
 		for _, turn := range b.store.allTurns() {
 			assert.Equal(t, api.ModeUnknown, turn.Mode)
@@ -84,7 +84,7 @@ func TestOperatorSaysTheMode(t *testing.T) {
 		assert.Equal(t, []api.ModeState{roundRobin}, b.told())
 		assert.Empty(t, opening(t, f.turns()), "the caches stay as they are")
 		b.stop()
-		b.events("start ann: 2 conversations, mode unknown",
+		b.events("start ann: 2 conversations, Mode unknown",
 			"mode_change ann: mode unknown: the operator says that it is another one, or not known",
 			"mode_change ann: unknown to round_robin: the operator says that it is in force",
 			"stop ann: stopped")
@@ -139,7 +139,7 @@ func TestRoutersMetricsTellTheMode(t *testing.T) {
 		routes(new(true))
 		assert.Equal(t, roundRobin, b.mode(), "the operator has said it")
 		b.stop()
-		b.events("start ann: 2 conversations, mode unknown",
+		b.events("start ann: 2 conversations, Mode unknown",
 			"mode_change cluster: unknown to kv: the router's own metrics tell",
 			"mode_change cluster: kv to unknown: the router's own metrics show that it does not choose by what the KV caches hold",
 			"mode_change ann: unknown to round_robin: the operator says that it is in force", "stop ann: stopped")

@@ -352,7 +352,7 @@ func TestSettings(t *testing.T) {
 		require.NoError(t, err)
 		assert.Zero(t, *b.snapshot().Window.GoodputRatio)
 		assert.Equal(t, "h200x3-tp1-llama70b-fp8", b.snapshot().Baseline.Name)
-		assert.Equal(t, []string{"start ann: 2 conversations, kv", "settings admin: settings changed"}, b.store.told())
+		assert.Equal(t, []string{"start ann: 2 conversations, KV-aware", "settings admin: settings changed"}, b.store.told())
 		b.end()
 		again := newBooth(t, newFake(), func(o *options) { o.store = b.store })
 		assert.Equal(t, b.catalogue.Settings(), again.catalogue.Settings())

@@ -230,7 +230,7 @@ func (s *Side) only(levels []int) error {
 	}
 	for _, level := range levels {
 		if s.row(level) == nil {
-			return api.Refuse("levels", level, "one that both results have: "+s.Title+" under "+string(s.Mode.Mode)+" has "+numbers(s.levels()))
+			return api.Refuse("levels", level, "one that both results have: "+s.Title+" under "+s.Mode.Name()+" has "+numbers(s.levels()))
 		}
 	}
 	s.Rows = slices.DeleteFunc(s.Rows, func(r api.BaselineRow) bool { return !slices.Contains(levels, r.Concurrency) })

@@ -201,16 +201,16 @@ func (d *Desk) evidence(arranged api.TwinArrangement, half bool) (api.TwinEviden
 	}
 	var notes []string
 	if arranged == api.TwinSame && (v.evidence == api.EvidenceNone || v.mode != d.matcher.modes[0] || v.concurrency != d.matcher.concurrency) {
-		notes = append(notes, fmt.Sprintf("both lanes run %s to find out whether the clusters differ; there is no result yet", d.matcher.modes[0].Mode))
+		notes = append(notes, fmt.Sprintf("both lanes run %s to find out whether the clusters differ; there is no result yet", d.matcher.modes[0].Name()))
 	}
 	if arranged == api.TwinSwapped || d.matcher.other != nil {
 		notes = append(notes, "the modes are swapped; the figures are those of one half until the other has as many")
 	}
 	switch {
 	case v.evidence == api.EvidenceDiffer:
-		notes = append(notes, fmt.Sprintf("the clusters differ in more than their modes: with %s on both at %d conversations, %s was %s on lane %s", v.mode.Mode, v.concurrency, nameOf(v.largest.Metric), amount(&v.largest), api.TwinLane))
+		notes = append(notes, fmt.Sprintf("the clusters differ in more than their modes: with %s on both at %d conversations, %s was %s on lane %s", v.mode.Name(), v.concurrency, nameOf(v.largest.Metric), amount(&v.largest), api.TwinLane))
 	case v.evidence == api.EvidenceAlike && v.concurrency != d.matcher.concurrency:
-		notes = append(notes, fmt.Sprintf("with %s on both, the clusters were found alike at %d conversations, not at %d", v.mode.Mode, v.concurrency, d.matcher.concurrency))
+		notes = append(notes, fmt.Sprintf("with %s on both, the clusters were found alike at %d conversations, not at %d", v.mode.Name(), v.concurrency, d.matcher.concurrency))
 	}
 	return v.evidence, strings.Join(notes, "; ")
 }

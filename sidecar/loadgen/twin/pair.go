@@ -234,7 +234,7 @@ func (p *Pair) ArrangeTwin(_ context.Context, by string, req api.TwinRequest) (a
 	case req.Arranged == api.TwinSame:
 		wanted = [2]api.ModeState{modeOf(states[0]), modeOf(states[0])}
 	case wanted[0].Mode == "":
-		return api.Twin{}, fmt.Errorf("%w: both lanes have had the mode %s since the start; switch one of them to another mode first", api.ErrConflict, states[0].Mode)
+		return api.Twin{}, fmt.Errorf("%w: both lanes have had the mode %s since the start; switch one of them to another mode first", api.ErrConflict, states[0].Mode.Name())
 	case req.Arranged == api.TwinSwapped:
 		wanted[0], wanted[1] = wanted[1], wanted[0]
 	}

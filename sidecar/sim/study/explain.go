@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/sim/closedloop"
 )
 
@@ -17,15 +16,12 @@ type Curve struct {
 	Points []Point // one for each level
 }
 
-// modeNames are the modes in a sentence.
-var modeNames = map[api.Mode]string{api.ModeKV: "kv", api.ModeRoundRobin: "round-robin", api.ModeLeastLoaded: "least-loaded"}
-
 // Curves are the modes of a result, in its order.
 func Curves(points []Point) (curves []Curve) {
 	for _, p := range points {
 		i := slices.IndexFunc(curves, func(c Curve) bool { return c.Points[0].Mode == p.Mode })
 		if i < 0 {
-			i, curves = len(curves), append(curves, Curve{Name: modeNames[p.Mode]})
+			i, curves = len(curves), append(curves, Curve{Name: p.Mode.Name()})
 		}
 		curves[i].Points = append(curves[i].Points, p)
 	}
@@ -216,7 +212,7 @@ func (c *comparison) crossings(f figure) (sentences []string) {
 		if x.Runs > 1 {
 			runs = fmt.Sprintf(", those of single runs between %.0f and %.0f", x.Low, x.High)
 		}
-		sentences = append(sentences, fmt.Sprintf("The mean curves of %s cross at about %.0f conversations%s, all interpolated between levels; above that, %s's is the higher one.", f.name, x.At, runs, higher))
+		sentences = append(sentences, fmt.Sprintf("The mean curves of %s cross at about %.0f conversations%s, all interpolated between levels; above that, %s is the higher one.", f.name, x.At, runs, higher))
 	}
 	return sentences
 }

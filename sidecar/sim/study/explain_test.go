@@ -104,23 +104,23 @@ func TestExplain(t *testing.T) {
 		point(180, api.ModeRoundRobin, figures(.7, 2, .18, 4, 0), figures(.8, 1, .19, 5, 0)),
 	}
 	assert.Equal(t, []string{
-		"Simulated, not measured: kv against round-robin, means over 2 runs at each level; of the longest waits, the longest of all runs.",
-		"TTFT p50: lower under kv at 60, lower under round-robin at 180.",
-		"The mean curves of TTFT p50 cross at about 68 conversations, those of single runs between 67 and 70, all interpolated between levels; above that, kv's is the higher one.",
-		"TTFT p95: lower under kv at 60, lower under round-robin at 180.",
-		"The mean curves of TTFT p95 cross at about 68 conversations, those of single runs between 67 and 70, all interpolated between levels; above that, kv's is the higher one.",
+		"Simulated, not measured: KV-aware against Round-robin, means over 2 runs at each level; of the longest waits, the longest of all runs.",
+		"TTFT p50: lower under KV-aware at 60, lower under Round-robin at 180.",
+		"The mean curves of TTFT p50 cross at about 68 conversations, those of single runs between 67 and 70, all interpolated between levels; above that, KV-aware is the higher one.",
+		"TTFT p95: lower under KV-aware at 60, lower under Round-robin at 180.",
+		"The mean curves of TTFT p95 cross at about 68 conversations, those of single runs between 67 and 70, all interpolated between levels; above that, KV-aware is the higher one.",
 		"TPOT p50: at no level is there a difference beyond the spread of the runs.",
 		"Output tokens per second: at no level is there a difference beyond the spread of the runs.",
 		"The KV hit rate: at no level is there a difference beyond the spread of the runs.",
-		"At 60 round-robin is furthest behind, with a TTFT p95 of 610 ms against 410 ms: it prefills more tokens twice; its queues are not shown to be longer. The longest wait in a queue is 200 ms against 300 ms, and 16 % of the prompt tokens are prefilled twice against 2.5 %.",
-		"At 180 kv is furthest behind, with a TTFT p95 of 3.5 s against 750 ms: it waits longer in queues, and does not prefill more tokens twice. The longest wait in a queue is 22 s against 2 s, and 3.0 % of the prompt tokens are prefilled twice against 18 %. Its load is the less even one: its busiest worker has 11.5 more requests in flight than its idlest (round-robin: 4.5), in 12 % of the seconds some worker has more in flight than its batch holds (round-robin: 0 %) and 25 % of the first turns herd, to a worker more than 10 % busier than the average (round-robin: 0 %).",
-		"At 60, kv against round-robin: TTFT p50 205 ms against 305 ms, p95 410 ms against 610 ms; longest wait in a queue 300 ms against 200 ms; in-flight skew 1.10 against 1.10, spread 6.0 against 2.0; first turns that herd 1.5 % against 0 %; prompt tokens prefilled twice 2.5 % against 16 %.",
-		"At 180, kv against round-robin: TTFT p50 1.75 s against 375 ms, p95 3.5 s against 750 ms; longest wait in a queue 22 s against 2 s; in-flight skew 1.10 against 1.10, spread 11.5 against 4.5; first turns that herd 25 % against 0 %; prompt tokens prefilled twice 3.0 % against 18 %.",
+		"At 60 Round-robin is furthest behind, with a TTFT p95 of 610 ms against 410 ms: it prefills more tokens twice; its queues are not shown to be longer. The longest wait in a queue is 200 ms against 300 ms, and 16 % of the prompt tokens are prefilled twice against 2.5 %.",
+		"At 180 KV-aware is furthest behind, with a TTFT p95 of 3.5 s against 750 ms: it waits longer in queues, and does not prefill more tokens twice. The longest wait in a queue is 22 s against 2 s, and 3.0 % of the prompt tokens are prefilled twice against 18 %. Its load is the less even one: its busiest worker has 11.5 more requests in flight than its idlest (Round-robin: 4.5), in 12 % of the seconds some worker has more in flight than its batch holds (Round-robin: 0 %) and 25 % of the first turns herd, to a worker more than 10 % busier than the average (Round-robin: 0 %).",
+		"At 60, KV-aware against Round-robin: TTFT p50 205 ms against 305 ms, p95 410 ms against 610 ms; longest wait in a queue 300 ms against 200 ms; in-flight skew 1.10 against 1.10, spread 6.0 against 2.0; first turns that herd 1.5 % against 0 %; prompt tokens prefilled twice 2.5 % against 16 %.",
+		"At 180, KV-aware against Round-robin: TTFT p50 1.75 s against 375 ms, p95 3.5 s against 750 ms; longest wait in a queue 22 s against 2 s; in-flight skew 1.10 against 1.10, spread 11.5 against 4.5; first turns that herd 25 % against 0 %; prompt tokens prefilled twice 3.0 % against 18 %.",
 	}, ExplainModes(points))
 	assert.Empty(t, ExplainModes(points[:1]), "one mode has nothing to be compared with")
 
 	other := Curve{"today", []Point{point(90, api.ModeKV, figures(1, 1, 1, 1, 1))}}
-	assert.Equal(t, []string{"today and kv share no level, so nothing can be compared."}, Explain(other, Curves(points)[0]))
+	assert.Equal(t, []string{"today and KV-aware share no level, so nothing can be compared."}, Explain(other, Curves(points)[0]))
 	alone := Explain(Curve{"A", points[:1]}, Curve{"B", points[:1]})
 	assert.Contains(t, strings.Join(alone, "\n"), "TTFT p95: at no level")
 	single := Explain(Curve{"A", []Point{point(60, api.ModeKV, points[0].Runs[0])}}, Curve{"B", []Point{point(60, api.ModeKV, points[1].Runs[0])}})

@@ -61,7 +61,7 @@ func TestResult(t *testing.T) {
 	assert.Equal(t, r.Request, back.Request)
 	assert.Equal(t, r.Points, back.Points)
 	assert.Equal(t, r.Explanation, ExplainModes(back.points))
-	assert.Equal(t, "then kv", back.Curves("then")[0].Name)
+	assert.Equal(t, "then KV-aware", back.Curves("then")[0].Name)
 
 	text.Reset()
 	require.NoError(t, r.WriteCSV(&text))

@@ -112,9 +112,10 @@ func numbered(name string, addresses []string) map[string]string {
 }
 
 // AnotherCluster starts a simulated cluster of another engine beside the booth's, and
-// two load generators against it without a Prometheus, and gives their URLs: all reads
-// every metrics page there is, blind the frontend's alone.
-func (b *Booth) AnotherCluster(t *testing.T, engine string) (all, blind string) {
+// load generators against it without a Prometheus, and gives their URLs: all reads
+// every metrics page there is, blind the frontend's alone. Twin sends the same
+// conversations to the booth's cluster and to this one.
+func (b *Booth) AnotherCluster(t *testing.T, engine string) (all, blind, twin string) {
 	t.Helper()
 	other := *b
 	other.Prometheus = ""
@@ -124,7 +125,8 @@ func (b *Booth) AnotherCluster(t *testing.T, engine string) (all, blind string) 
 		pages = append(pages, "http://"+address)
 	}
 	all = other.AnotherLoadgen(t, engine, "", "--cluster-metrics-urls="+strings.Join(pages, ","))
-	return all, other.AnotherLoadgen(t, engine+"-blind", "")
+	blind = other.AnotherLoadgen(t, engine+"-blind", "")
+	return all, blind, b.AnotherLoadgen(t, "twin", "", "--twin-target-url=http://"+other.target.Frontend)
 }
 
 // Target is the cluster.

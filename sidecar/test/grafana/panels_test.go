@@ -52,7 +52,7 @@ func (e *existing) checkDashboards(without map[string]string) {
 	e.checkReasons(slices.Collect(maps.Values(without)))
 	channels := map[string]bool{"plugin/" + local.AppID + "/main/snapshot": true} // of our own panels
 	empty := map[string]panel{}
-	for _, uid := range []string{"kvbooth-booth", "gtc-demo", "kvbooth-benchmarks"} {
+	for _, uid := range []string{"kvbooth-booth", "gtc-demo", "kvbooth-benchmarks", "kvbooth-routers"} {
 		d := e.dashboard(uid)
 		for _, p := range d.Panels {
 			for _, q := range p.Targets {

@@ -26,6 +26,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/test/boothtest"
 )
 
@@ -47,7 +48,12 @@ type stage struct {
 func newStage(t *testing.T, c *ControlPlane, bin, name string) *stage {
 	t.Helper()
 	c.Deploy(t, name, "round-robin")
-	return &stage{plane: c, name: name, bin: bin, target: c.Frontend(t, name)}
+	s := &stage{plane: c, name: name, bin: bin, target: c.Frontend(t, name)}
+	require.Eventually(t, func() bool {
+		workers, err := cluster.Probe(t.Context(), s.target, nil)
+		return err == nil && len(workers) == 3
+	}, longest, 50*time.Millisecond, "the graph serves")
+	return s
 }
 
 // flags are those of every load generator of the stage.
@@ -342,26 +348,34 @@ func testRights(t *testing.T, s *stage) {
 	assert.Equal(t, api.ModeKV, end.Mode, "%v", end.ModeChange)
 }
 
-// Sweeps and trials switch by way of Kubernetes.
+// Sweeps and trials switch by way of Kubernetes. A trial of a minute decides nothing: it is
+// followed until both modes were measured.
 func testSweeps(t *testing.T, s *stage) {
 	s.run(t, "loadgen", "--think-time=0s")
 	for _, req := range []api.SweepRequest{
 		{Kind: api.SweepLevels, Levels: []int{4}, Modes: []api.ModeState{kvMode, roundRobinMode}, Repeats: new(1), WarmUp: new(1.), Seconds: new(3.)},
-		{Kind: api.SweepTrial, Levels: []int{4}, Modes: []api.ModeState{roundRobinMode, kvMode}, Seconds: new(2.), MaxSeconds: new(30.)},
+		{Kind: api.SweepTrial, Levels: []int{4}, Modes: []api.ModeState{roundRobinMode, kvMode}, Seconds: new(2.), MaxSeconds: new(110.)},
 	} {
 		sweep, err := s.StartSweep(t.Context(), api.DefaultLane, req)
 		require.NoError(t, err)
+		modes := map[api.Mode]int{}
 		require.Eventually(t, func() bool {
 			sweep, err = s.Sweep(t.Context(), sweep.ID)
-			return err == nil && sweep.State != api.SweepRunning
+			clear(modes)
+			for _, span := range sweep.Spans {
+				modes[span.Mode.Mode] += span.Turns
+			}
+			return err == nil && (sweep.State.Ended() || req.Kind == api.SweepTrial && len(modes) == 2)
 		}, longest, 100*time.Millisecond)
-		assert.Equal(t, api.SweepDone, sweep.State, sweep.Reason)
-		modes := map[api.Mode]int{}
-		for _, span := range sweep.Spans {
-			modes[span.Mode.Mode]++
-			assert.Positive(t, span.Turns)
+		assert.Len(t, modes, 2, "%+v", sweep.Spans)
+		assert.Positive(t, modes[api.ModeKV])
+		assert.Positive(t, modes[api.ModeRoundRobin])
+		if !sweep.State.Ended() {
+			_, err = s.PatchSweep(t.Context(), sweep.ID, api.SweepPatch{State: api.SweepCancelled})
+			require.NoError(t, err)
+			continue
 		}
-		assert.Len(t, modes, 2, "%v of %+v", modes, sweep.Spans)
+		assert.Equal(t, api.SweepDone, sweep.State, sweep.Reason)
 	}
 }
 

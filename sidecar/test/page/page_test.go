@@ -24,9 +24,9 @@ func TestPage(t *testing.T) {
 	tools := boothtest.FindTools(t)
 	b := boothtest.Start(t, boothtest.Options{FirstPort: firstPort, Target: boothtest.Simulated})
 	needPage(t, b.Loadgen)
-	sglang, blind := b.AnotherCluster(t, "sglang")
+	sglang, blind, twin := b.AnotherCluster(t, "sglang")
 	b.Journeys(t, tools, "page",
-		"SGLANG_URL="+sglang, "SGLANG_BLIND_URL="+blind,
+		"SGLANG_URL="+sglang, "SGLANG_BLIND_URL="+blind, "TWIN_URL="+twin,
 		"SESSION_TOKEN="+token,
 		"PUBLIC_URL="+b.AnotherLoadgen(t, "public", token, "--public-page"),
 		"CLOSED_URL="+b.AnotherLoadgen(t, "closed", token),

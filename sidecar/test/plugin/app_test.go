@@ -265,6 +265,6 @@ func TestHealth(t *testing.T) {
 		return status == backend.HealthStatusOk
 	}, patience, 10*time.Millisecond, "health")
 	require.Contains(t, message, "Load generator 1.2.3 answers")
-	require.Contains(t, message, "lane main is stopped in mode kv")
+	require.Contains(t, message, "lane main is stopped, KV-aware")
 	require.Contains(t, message, "Prometheus is not there: start it")
 }

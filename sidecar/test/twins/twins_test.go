@@ -245,7 +245,7 @@ func TestNoSecondMode(t *testing.T) {
 		for _, a := range []api.TwinArrangement{api.TwinApart, api.TwinSwapped} {
 			_, err := b.pair.ArrangeTwin(b.t.Context(), "ann", api.TwinRequest{Arranged: a})
 			require.ErrorIs(b.t, err, api.ErrConflict)
-			assert.Contains(b.t, err.Error(), "both lanes have had the mode kv since the start")
+			assert.Contains(b.t, err.Error(), "both lanes have had the mode KV-aware since the start")
 		}
 	})
 }

@@ -6,6 +6,7 @@ import { Alert, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
 import { readShadow, useClient, useLive, usePolled, type Shadow } from '../../client';
 import { number, percent } from '../../lib/format';
+import { DataTable } from '../DataTable';
 import {
   errorSentences,
   errorWords,
@@ -76,24 +77,26 @@ export function ShadowView({ shadow }: { shadow: Shadow }) {
           ))}
         </ul>
       )}
-      <div className={styles.scroll} tabIndex={0} role="group" aria-label="Other routers as a table">
-        <table className={styles.table}>
-          <caption className={styles.caption}>{factsOf(shadow).join('; ')}.</caption>
-          <thead>
-            <tr>
-              <th scope="col">Way to choose workers</th>
-              <th scope="col">KV hit rate</th>
-              <th scope="col">Tokens to prefill</th>
-              <th scope="col">Spread of requests in flight</th>
-            </tr>
-          </thead>
-          <tbody>
-            {toRows(shadow).map((row) => (
-              <Row key={row.key} row={row} errors={errorWords(shadow)} withheld={Boolean(withheld)} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <DataTable
+        label="Other routers as a table"
+        caption={`${factsOf(shadow).join('; ')}.`}
+        className={styles.table}
+        stacks
+      >
+        <thead>
+          <tr>
+            <th scope="col">Way to choose workers</th>
+            <th scope="col">{columns.hits}</th>
+            <th scope="col">{columns.prefill}</th>
+            <th scope="col">{columns.spread}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {toRows(shadow).map((row) => (
+            <Row key={row.key} row={row} errors={errorWords(shadow)} withheld={Boolean(withheld)} />
+          ))}
+        </tbody>
+      </DataTable>
       <ul className={styles.notes} aria-label="How far to rely on it">
         {[sourceWords(shadow), ...errorSentences(shadow)].map((words) => (
           <li key={words}>{words}</li>
@@ -103,6 +106,9 @@ export function ShadowView({ shadow }: { shadow: Shadow }) {
     </div>
   );
 }
+
+/** What the columns of figures are called. */
+const columns = { hits: 'KV hit rate', prefill: 'Tokens to prefill', spread: 'Spread of requests in flight' };
 
 interface RowProps {
   row: RowModel;
@@ -120,18 +126,18 @@ function Row({ row: { title, word, figures, accounted }, errors, withheld }: Row
         {title} {word && <small>{word}</small>}
         {withheld && accounted && <small>not to be relied on</small>}
       </th>
-      <td>
+      <td data-column={columns.hits} data-wide>
         {percent(hit_ratio)}
         <span className={styles.track} aria-hidden="true">
           <span className={styles.bar} style={{ width: `${100 * Math.min(1, Math.max(0, hit_ratio ?? 0))}%` }} />
         </span>
         {beside(hit_ratio !== undefined)}
       </td>
-      <td>
+      <td data-column={columns.prefill}>
         {tokens(prefill_tokens)}
         {beside(prefill_tokens !== undefined)}
       </td>
-      <td>
+      <td data-column={columns.spread}>
         {number(inflight_spread, 1)}
         {beside(inflight_spread !== undefined)}
       </td>
@@ -151,21 +157,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
     color: theme.colors.text.secondary,
     fontSize: theme.typography.bodySmall.fontSize,
   }),
-  scroll: css({ overflowX: 'auto', minWidth: 0 }),
-  caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary, textWrap: 'pretty' }),
-  table: css({
-    width: '100%',
-    fontVariantNumeric: 'tabular-nums',
-    '& th, & td': {
-      padding: theme.spacing(0.75, 1),
-      textAlign: 'left',
-      verticalAlign: 'top',
-      borderBottom: `1px solid ${theme.colors.border.weak}`,
-    },
-    '& th': { fontWeight: theme.typography.fontWeightRegular, minWidth: '16ch' },
-    '& thead th': { color: theme.colors.text.secondary },
-    '& small': { display: 'block', color: theme.colors.text.secondary },
-  }),
+  table: css({ '& th': { minWidth: '16ch' } }),
   // Secondary text is too faint on this background.
   marked: css({ background: theme.colors.action.selected, '&&, && small': { color: theme.colors.text.primary } }),
   withheld: css({ color: theme.colors.text.secondary, fontStyle: 'italic', filter: 'grayscale(1)' }),

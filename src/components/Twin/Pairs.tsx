@@ -7,6 +7,7 @@ import { Alert, useStyles2 } from '@grafana/ui';
 import type { PairedMetric, Twin } from '../../client';
 import { number } from '../../lib/format';
 import { verdicts } from '../../lib/styles';
+import { DataTable } from '../DataTable';
 import { CautionMark } from './CautionMark';
 import {
   cautionText,
@@ -36,29 +37,28 @@ export function Pairs({ twin }: { twin: Twin }) {
       {pairs === 0 ? (
         <p role="status">{waiting(twin)}</p>
       ) : (
-        <div className={styles.scroll} tabIndex={0} role="group" aria-label="Paired differences as a table">
-          <table className={styles.table}>
-            <caption className={styles.caption}>
-              {number(pairs)} {pairs === 1 ? 'pair' : 'pairs'} of turns that ended well on both; {number(unpaired)}{' '}
-              without a partner
-            </caption>
-            <thead>
-              <tr>
-                <th scope="col">Of these turns</th>
-                <th scope="col">{names.a}</th>
-                <th scope="col">{names.b}</th>
-                <th scope="col">Difference</th>
-                <th scope="col">95 % interval</th>
-                <th scope="col">Pairing</th>
-              </tr>
-            </thead>
-            <tbody>
-              {metrics.map((paired) => (
-                <Row key={paired.metric} paired={paired} names={names} twin={twin} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <DataTable
+          label="Paired differences as a table"
+          caption={`${pairsText(pairs)} of turns that ended well on both; ${number(unpaired)} without a partner`}
+          className={styles.table}
+          stacks
+        >
+          <thead>
+            <tr>
+              <th scope="col">Of these turns</th>
+              <th scope="col">{names.a}</th>
+              <th scope="col">{names.b}</th>
+              <th scope="col">Difference</th>
+              <th scope="col">95 % interval</th>
+              <th scope="col">Pairing</th>
+            </tr>
+          </thead>
+          <tbody>
+            {metrics.map((paired) => (
+              <Row key={paired.metric} paired={paired} names={names} twin={twin} />
+            ))}
+          </tbody>
+        </DataTable>
       )}
       {pairs > 0 && (
         <p className={styles.note}>
@@ -68,6 +68,10 @@ export function Pairs({ twin }: { twin: Twin }) {
       {!caution && <p className={styles.note}>{evidences[evidence]}</p>}
     </div>
   );
+}
+
+function pairsText(n: number): string {
+  return `${number(n)} ${n === 1 ? 'pair' : 'pairs'}`;
 }
 
 /** Why there are no pairs yet. */
@@ -90,40 +94,29 @@ function Row({ paired, names, twin }: RowProps) {
   return (
     <tr>
       <th scope="row">
-        {pairedName(metric)} <small>{number(n)} pairs</small>
+        {pairedName(metric)} <small>{pairsText(n)}</small>
       </th>
-      <td className={cx(better === 'a' && styles.better)}>
+      <td className={cx(better === 'a' && styles.better)} data-column={names.a}>
         {pairedValue(metric, a)} <CautionMark twin={twin} />
       </td>
-      <td className={cx(better === 'b' && styles.better)}>
+      <td className={cx(better === 'b' && styles.better)} data-column={names.b}>
         {pairedValue(metric, b)} <CautionMark twin={twin} />
       </td>
-      <td className={styles.words}>
+      <td className={styles.words} data-wide>
         {differenceWords(paired, names)} <CautionMark twin={twin} />
       </td>
-      <td>{intervalWords(paired)}</td>
-      <td className={styles.words}>{pairingWords(paired)}</td>
+      <td data-column="95 % interval">{intervalWords(paired)}</td>
+      <td className={styles.words} data-column="Pairing">
+        {pairingWords(paired)}
+      </td>
     </tr>
   );
 }
 
 const getStyles = (theme: GrafanaTheme2) => ({
   all: css({ display: 'flex', flexDirection: 'column', gap: theme.spacing(1), '& p': { margin: 0 } }),
-  scroll: css({ overflowX: 'auto', minWidth: 0 }),
-  caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary }),
   table: css({
-    width: '100%',
-    fontVariantNumeric: 'tabular-nums',
-    '& th, & td': {
-      padding: theme.spacing(0.5, 1),
-      textAlign: 'left',
-      verticalAlign: 'top',
-      borderBottom: `1px solid ${theme.colors.border.weak}`,
-    },
     '& td': { minWidth: '9ch' },
-    '& th': { fontWeight: theme.typography.fontWeightRegular },
-    '& thead th': { color: theme.colors.text.secondary },
-    '& small': { display: 'block', color: theme.colors.text.secondary },
     '& td > span': { display: 'block', fontSize: theme.typography.bodySmall.fontSize },
   }),
   better: css(verdicts(theme).better),

@@ -21,7 +21,7 @@ describe('a paired difference', () => {
     [
       paired({ interval: undefined }),
       undefined,
-      'Round-robin is 120 ms slower, of too few pairs for an interval.',
+      'Round-robin is 120 ms slower. It is too early for an interval.',
       '—',
     ],
     [

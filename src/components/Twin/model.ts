@@ -121,7 +121,7 @@ export function differenceWords(paired: PairedMetric, names: Record<SideKey, str
   }
   const { more, less } = infos[metric] ?? { more: 'higher', less: 'lower' };
   const sentence = `${names.b} is ${size(metric, difference)} ${difference > 0 ? more : less}`;
-  return stands === undefined ? `${sentence}, of too few pairs for an interval.` : `${sentence}.`;
+  return stands === undefined ? `${sentence}. It is too early for an interval.` : `${sentence}.`;
 }
 
 /** The 95 % interval of a difference; a dash without one. */

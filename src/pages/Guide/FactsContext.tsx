@@ -46,7 +46,8 @@ export function Paragraphs({ of }: { of: Paragraph[] }) {
   );
 }
 
-function useHolds(): ReadonlySet<Condition> {
+/** What holds now. */
+export function useHolds(): ReadonlySet<Condition> {
   const holds = useContext(HoldsContext);
   return useMemo(() => new Set(holds.split(SEPARATOR) as Condition[]), [holds]);
 }

@@ -4,6 +4,7 @@ import userEvent from '@testing-library/user-event';
 import { MemoryRouter, useLocation } from 'react-router-dom';
 
 import { ClientProvider } from '../../client';
+import { bothLanes } from '../../components/Twin/fixtures';
 import { violations } from '../../test/axe';
 import { column, FakeClient, improved, settings, snapshot, type LaneChange } from '../../test/fixtures';
 import { settled } from '../../test/settled';
@@ -306,6 +307,24 @@ describe('the scenes', () => {
     expect(scene(/^The router first/)).toHaveTextContent('the screens say “not calibrated”');
     act(() => client.show(started));
     expect(scene(/^The router first/)).not.toHaveTextContent('not calibrated');
+  });
+});
+
+describe('two lanes', () => {
+  it('have a scene, a screen and steps, and one lane has none of them', async () => {
+    const { client, container } = await show();
+    const named = () => screen.queryAllByText(/Two routers, the same conversations/).length;
+    act(() => client.show());
+    expect(named()).toBe(0);
+    expect(screen.queryByRole('button', { name: 'Side by side' })).not.toBeInTheDocument();
+    act(() => client.show({}, bothLanes()));
+    expect(named()).toBe(2); // the scene, and the checklist's steps
+    expect(screen.getByRole('article', { name: /^Two routers/ })).toHaveTextContent(
+      'On the left KV-aware configured, on the right Round-robin configured.'
+    );
+    await userEvent.click(screen.getByRole('button', { name: 'Side by side' }));
+    expect(screen.getByRole('link', { name: 'Open “Side by side”' })).toHaveAttribute('href', '/side-by-side');
+    expect(await violations(container)).toEqual([]);
   });
 });
 

@@ -6,18 +6,22 @@ import { useStyles2 } from '@grafana/ui';
 
 import { Section } from '../../components/Section';
 import { scenes } from './content/scenes';
-import { Paragraphs, Text } from './FactsContext';
+import { Paragraphs, Text, useHolds } from './FactsContext';
+
+const numbers = ['No', 'One', 'Two', 'Three'];
 
 /** What can be played beside the change of mode, step by step. */
 export const Scenes = memo(function Scenes() {
   const styles = useStyles2(getStyles);
+  const holds = useHolds();
+  const played = scenes.filter(({ when }) => when === undefined || holds.has(when));
   return (
     <Section
-      title="Two scenes to play"
+      title={`${numbers[played.length]} scenes to play`}
       info="Each takes a few minutes, and the checklist below ticks its steps. Numbers are those of this moment."
     >
       <div className={styles.scenes}>
-        {scenes.map(({ id, title, text, steps, fair }) => (
+        {played.map(({ id, title, text, steps, fair }) => (
           <article key={id} aria-label={title}>
             <h3>{title}</h3>
             <Paragraphs of={text} />

@@ -9,13 +9,15 @@ import { Section } from '../../components/Section';
 import { usePagePath } from '../navigation';
 import type { Screen } from './content/screens';
 import { Disclosure } from './Disclosure';
-import { Text } from './FactsContext';
+import { Text, useHolds } from './FactsContext';
 
 /** What stands where on each screen, for whoever is pointed at something and asked. */
 export const Screens = memo(function Screens({ screens }: { screens: Screen[] }) {
+  const holds = useHolds();
+  const there = screens.filter(({ twin }) => !twin || holds.has('twin'));
   const groups = [
-    { title: 'Pages', screens: screens.filter(({ page }) => page !== undefined) },
-    { title: 'Dashboards in Grafana', screens: screens.filter(({ page }) => page === undefined) },
+    { title: 'Pages', screens: there.filter(({ page }) => page !== undefined) },
+    { title: 'Dashboards in Grafana', screens: there.filter(({ page }) => page === undefined) },
   ];
   const styles = useStyles2(getStyles);
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set());

@@ -1,7 +1,9 @@
 import type { Baseline, LaneSnapshot, Live, Settings } from '../../client';
 import { recordedTable } from '../../lib/recorded';
+import { ofLane } from '../../lib/known';
 import { sloLevel } from '../../lib/slo';
 import { simulationNote, targetKind } from '../../lib/target';
+import { hasTwin, TWIN } from '../lane';
 import { columnFigures, columnOf, liveFigures, prefixed, recordedFigures, sloFigures, type Figures } from './figures';
 import { summarise } from './recorded';
 
@@ -26,7 +28,8 @@ export type Condition =
   | 'speculating'
   | 'aggregated'
   | 'disaggregated'
-  | 'serving not known';
+  | 'serving not known'
+  | 'twin';
 
 /** All that answers quote, made anew with each snapshot. */
 export interface Facts {
@@ -52,11 +55,12 @@ export function buildFacts({ live, baselines, published = {} }: Input): Facts {
       ...published,
       ...prefixed('slo', sloFigures(settings)),
       ...prefixed('live', liveFigures(live)),
+      ...prefixed('twin', liveFigures(ofLane(live, TWIN))),
       ...prefixed('here.rr', columnFigures(lane, 'round_robin')),
       ...prefixed('here.kv', columnFigures(lane, 'kv')),
       ...prefixed('rec', recordedFigures(table, recorded)),
     },
-    holds: new Set(conditions(lane, settings)),
+    holds: new Set([...conditions(lane, settings), ...only('twin', hasTwin(live))]),
   };
 }
 

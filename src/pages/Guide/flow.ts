@@ -2,7 +2,9 @@ import type { LaneSnapshot, Live } from '../../client';
 import { milliseconds, number, percent } from '../../lib/format';
 import { modeName } from '../../lib/names';
 import { besideHit, besideTokens, besideTTFT } from './beside';
+import { hasTwin } from '../lane';
 import { documentRules } from './documents';
+import { laneRules } from './lanes';
 import { phaseRules } from './phaseRules';
 import { CLEARLY } from './progress';
 import { clock, newestFirst, settledText, toGo, type Rule } from './rules';
@@ -144,7 +146,7 @@ const routingRules: Rule[] = [
 
 /** Items that tell one story. */
 export interface Group {
-  id: 'routing' | 'documents' | 'phases';
+  id: 'routing' | 'twin' | 'documents' | 'phases';
   title: string;
   /** What one needs to know before it. */
   text: string;
@@ -157,6 +159,12 @@ const stories: Array<Omit<Group, 'items'> & { rules: Rule[] }> = [
     title: 'Round-robin against KV-aware',
     text: 'One change of the router, everything else equal.',
     rules: routingRules,
+  },
+  {
+    id: 'twin',
+    title: 'Two routers, the same conversations',
+    text: 'Both at the same time, on two clusters.',
+    rules: laneRules,
   },
   {
     id: 'documents',
@@ -172,9 +180,10 @@ const stories: Array<Omit<Group, 'items'> & { rules: Rule[] }> = [
   },
 ];
 
-/** The demonstration's flow in its stories, each step with why it is ticked or what is missing. */
+/** The demonstration's flow in its stories, each step with why it is ticked or what is missing. Two lanes have theirs where there are two. */
 export function checklist(progress: Progress, live: Live): Group[] {
-  return stories.map(({ rules, ...story }) => ({ ...story, items: rules.map((rule) => toItem(rule, progress, live)) }));
+  const told = stories.filter(({ id }) => id !== 'twin' || hasTwin(live));
+  return told.map(({ rules, ...story }) => ({ ...story, items: rules.map((rule) => toItem(rule, progress, live)) }));
 }
 
 function toItem(rule: Rule, progress: Progress, live: Live): Item {

@@ -1,4 +1,4 @@
-import type { Baseline, Comparison, Live } from '../../client';
+import type { Baseline, Comparison, Live, Snapshot } from '../../client';
 import { column, comparison, improved, snapshot, type LaneChange } from '../../test/fixtures';
 import { checklist } from './flow';
 import { observe } from './progress';
@@ -400,6 +400,50 @@ describe('errors', () => {
     expect(item('errors', progress).done).toBe(true);
     progress = see(progress, { at: '05:03', lane: run(101, 8) });
     expect(item('errors', progress, run(101, 8)).why).toBe('1 failed.');
+  });
+});
+
+describe('two lanes', () => {
+  const both = (main: LaneChange, twin: LaneChange) => {
+    const [a] = snapshot(main).lanes;
+    const [b] = snapshot(twin).lanes;
+    return snapshot({}, { time: time('01:00'), lanes: [a, { ...b, name: 'twin' }] });
+  };
+  const itemsOf = (progress: Progress, shown: Snapshot) =>
+    checklist(progress, { state: { status: 'live', snapshot: shown, receivedAt: 0 }, lane: shown.lanes[0] })
+      .flatMap((group) => group.items)
+      .filter(({ id }) => id.startsWith('both'));
+
+  it('have steps of their own, and one lane has none', () => {
+    const shown = both(settled('kv', 0.4), settled('round_robin', 0.6));
+    expect(itemsOf(observe(nothing, shown, 'main'), shown).map(({ done, why }) => [done, why])).toEqual([
+      [true, expect.stringMatching(/^At .*: 60 conversations on each, KV-aware and Round-robin\.$/)],
+      [true, expect.stringMatching(/KV-aware and Round-robin: TTFT p95 400 ms and 600 ms\.$/)],
+    ]);
+    expect(itemsOf(nothing, snapshot(settled('kv', 0.4)))).toEqual([]);
+  });
+
+  it.each([
+    ['in one mode', settled('kv', 0.4), /^Needs two different modes/, /^Needs both/],
+    [
+      'in a mode that is not known',
+      settled('kv', 0.4, { state: { mode: 'unknown' } }),
+      /^Needs two different modes/,
+      /^Needs both/,
+    ],
+  ])('that run %s are not told apart', (_, second, first, next) => {
+    const shown = both(settled('kv', 0.4), second);
+    const found = itemsOf(observe(nothing, shown, 'main'), shown);
+    expect(found.map(({ done }) => done)).toEqual([false, false]);
+    expect(found[0].why).toMatch(first);
+    expect(found[1].why).toMatch(next);
+  });
+
+  it('that have not both settled are only running', () => {
+    const shown = both(settled('kv', 0.4), runs());
+    const found = itemsOf(observe(nothing, shown, 'main'), shown);
+    expect(found.map(({ done }) => done)).toEqual([true, false]);
+    expect(found[1].why).toBe('Not both lanes have settled yet.');
   });
 });
 

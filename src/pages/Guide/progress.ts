@@ -1,6 +1,8 @@
 import type { LaneSnapshot, Mode, Settings, Snapshot } from '../../client';
 import { sloLevel } from '../../lib/slo';
 import { besideHit, besideTokens, besideTTFT, type Compared } from './beside';
+import { TWIN } from '../lane';
+import { lanesSeen } from './lanes';
 import { isSame, settledKey, type Beside, type Progress, type Settled } from './seen';
 
 /** How old a settled step's figures may grow before they are taken anew, in milliseconds. */
@@ -8,7 +10,7 @@ const REFRESH = 10_000;
 
 /** Takes a snapshot into account. The result is the same object where nothing is new. */
 export function observe(before: Progress, { time, lanes, settings }: Snapshot, name: string): Progress {
-  const lane = lanes.find((one) => one.name === name);
+  const [lane, twin] = [name, TWIN].map((wanted) => lanes.find((one) => one.name === wanted));
   if (!lane) {
     return before;
   }
@@ -16,6 +18,7 @@ export function observe(before: Progress, { time, lanes, settings }: Snapshot, n
   const changes = {
     ...countErrors({ ...before, since }, lane),
     ...(lane.state.phase === 'running' && seen(before, lane, settings, time)),
+    ...(twin && lanesSeen(before, [lane, twin], time)),
   };
   const next = { ...before, since, ...changes };
   return isSame(before, next) ? before : next;
@@ -65,7 +68,9 @@ export function climb({ lowest, raised }: Progress, concurrency: number, at: str
 
 /** The first change to KV-aware routing stays; until then the last change of all. That a mode becomes known is none. */
 export function change({ changed }: Progress, from: Mode, to: Mode, at: string): Partial<Progress> {
-  return from === to || from === 'unknown' || to === 'unknown' || changed?.to === 'kv' ? {} : { changed: { at, from, to } };
+  return from === to || from === 'unknown' || to === 'unknown' || changed?.to === 'kv'
+    ? {}
+    : { changed: { at, from, to } };
 }
 
 function settledSeen(before: Progress, lane: LaneSnapshot, settings: Settings, at: string): Partial<Progress> {

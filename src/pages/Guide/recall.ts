@@ -1,4 +1,5 @@
-import type { Baseline, Mode } from '../../client';
+import type { Baseline } from '../../client';
+import { modeNamed } from '../../lib/names';
 import { change, climb } from './progress';
 import { isSame, settledKey, type Progress } from './seen';
 
@@ -10,9 +11,10 @@ export interface LaneEvent {
   text: string;
 }
 
-const RUN = /^(?:step \d+: )?(\d+) conversations, (?:mode )?(kv|round_robin|least_loaded|unknown)$/;
-const CHANGE =
-  /^(kv|round_robin|least_loaded)(?:\/\w+)? to (kv|round_robin|least_loaded)(?:\/\w+)?(?:: the cluster is in that mode)?$/;
+const RUN = /^(?:step \d+: )?(\d+) conversations, (.+)$/;
+const CHANGE = /^(.+?) to (.+?)(?:: the cluster is in that mode)?$/;
+/** What may stand behind a mode. */
+const SPECULATION = /(\/\w+| with .+)$/;
 
 /**
  * Takes into account what happened while nobody looked at the guide: events, newest
@@ -33,16 +35,18 @@ export function recall(before: Progress, events: LaneEvent[], baselines: Baselin
 
 function recallEvent(before: Progress, { time, kind, text }: LaneEvent): Progress {
   const run = kind === 'start' || kind === 'step' ? RUN.exec(text) : null;
-  if (run) {
+  const mode = run && modeNamed(run[2]);
+  if (run && mode) {
     const concurrency = Number(run[1]);
     const next = {
-      started: before.started ?? { at: time, concurrency, mode: run[2] as Mode },
+      started: before.started ?? { at: time, concurrency, mode },
       ...climb(before, concurrency, time),
     };
     return { ...before, ...next };
   }
   const switched = kind === 'mode_change' ? CHANGE.exec(text) : null;
-  return switched ? { ...before, ...change(before, switched[1] as Mode, switched[2] as Mode, time) } : before;
+  const [from, to] = switched?.slice(1).map((words) => modeNamed(words.replace(SPECULATION, ''))) ?? [];
+  return from && to ? { ...before, ...change(before, from, to, time) } : before;
 }
 
 function recallRow(before: Progress, row: Baseline['rows'][number]): Progress {

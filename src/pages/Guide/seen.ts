@@ -32,6 +32,13 @@ export interface Beside {
   word: string;
 }
 
+/** Two lanes in different modes at the same time. */
+export interface Lanes {
+  at: string;
+  concurrency: number;
+  modes: [Mode, Mode];
+}
+
 /** The median TTFT of a first and of a later turn, in seconds. */
 export interface Turns {
   at: string;
@@ -66,6 +73,10 @@ export interface Progress {
   own?: { at: string; concurrency: number };
   /** Median TTFT of the first and the second turn under round-robin, each conversation with a text of its own. */
   blind?: Turns;
+  /** When both lanes were first seen in different modes. */
+  both?: Lanes;
+  /** When both had settled so, with the TTFT p95 of each in seconds. */
+  bothSettled?: Lanes & { ttft: [number, number] };
   slo?: { at: string; concurrency: number; ttft: number; tpot: number };
   /** Turns that failed since then; how many failed in the run that was seen last, and how many had ended well before. */
   errors: { total: number; run?: string; inRun: number; okBefore: number };

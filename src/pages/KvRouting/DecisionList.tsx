@@ -4,6 +4,7 @@ import { css, cx } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
+import { DataTable } from '../../components/DataTable';
 import { DASH, number } from '../../lib/format';
 import {
   chosenOf,
@@ -34,34 +35,33 @@ interface DecisionListProps {
 export function DecisionList({ decisions, dealt, instead, selected, onPin }: DecisionListProps) {
   const styles = useStyles2(getStyles);
   return (
-    <div className={styles.scroll} tabIndex={0} role="group" aria-label="The last decisions as a table">
-      <table className={styles.table}>
-        <caption className={styles.caption}>
-          The last {Math.min(SHOWN, decisions.length)} decisions, newest first
-        </caption>
-        <thead>
-          <tr>
-            <th scope="col">Conversation</th>
-            <th scope="col">Went to</th>
-            <th scope="col">Cached</th>
-            <th scope="col">To compute</th>
-            {instead && <th scope="col">{instead} (est.)</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {decisions.slice(0, SHOWN).map((decision) => (
-            <Row
-              key={keyOf(decision)}
-              decision={decision}
-              instead={instead ? insteadOf(decision, dealt) : undefined}
-              compare={instead !== undefined}
-              selected={selected === keyOf(decision)}
-              onPin={onPin}
-            />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <DataTable
+      label="The last decisions as a table"
+      caption={`The last ${Math.min(SHOWN, decisions.length)} decisions, newest first`}
+      className={styles.table}
+    >
+      <thead>
+        <tr>
+          <th scope="col">Conversation</th>
+          <th scope="col">Went to</th>
+          <th scope="col">Cached</th>
+          <th scope="col">To compute</th>
+          {instead && <th scope="col">{instead} (est.)</th>}
+        </tr>
+      </thead>
+      <tbody>
+        {decisions.slice(0, SHOWN).map((decision) => (
+          <Row
+            key={keyOf(decision)}
+            decision={decision}
+            instead={instead ? insteadOf(decision, dealt) : undefined}
+            compare={instead !== undefined}
+            selected={selected === keyOf(decision)}
+            onPin={onPin}
+          />
+        ))}
+      </tbody>
+    </DataTable>
   );
 }
 
@@ -98,21 +98,11 @@ const Row = memo(function Row({ decision, compare, instead, selected, onPin }: R
 });
 
 const getStyles = (theme: GrafanaTheme2) => ({
-  scroll: css({ overflowX: 'auto', minWidth: 0 }),
-  caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary }),
   table: css({
-    width: '100%',
-    fontVariantNumeric: 'tabular-nums',
-    '& th, & td': {
-      padding: theme.spacing(0.5, 1),
-      textAlign: 'right',
-      whiteSpace: 'nowrap',
-      borderBottom: `1px solid ${theme.colors.border.weak}`,
-    },
-    '& th:first-child, & td:nth-child(2), & th:nth-child(2)': { textAlign: 'left' },
-    '& th': { fontWeight: theme.typography.fontWeightRegular },
-    '& thead th': { color: theme.colors.text.secondary, whiteSpace: 'normal', verticalAlign: 'bottom' },
-    '& small': { display: 'block', color: theme.colors.text.primary },
+    '& th, & td': { whiteSpace: 'nowrap' },
+    '& :is(th, td):nth-child(n + 3)': { textAlign: 'right' },
+    '& thead th': { whiteSpace: 'normal', verticalAlign: 'bottom' },
+    '& small': { color: theme.colors.text.primary },
   }),
   selected: css({ background: theme.colors.action.selected, boxShadow: `inset 3px 0 0 ${theme.colors.primary.main}` }),
   button: css({

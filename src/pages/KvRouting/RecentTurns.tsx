@@ -1,8 +1,6 @@
 import React from 'react';
-import { css } from '@emotion/css';
 
-import type { GrafanaTheme2 } from '@grafana/data';
-import { Alert, useStyles2 } from '@grafana/ui';
+import { Alert } from '@grafana/ui';
 
 import {
   listConversations,
@@ -13,6 +11,7 @@ import {
   type Conversation,
   type Worker,
 } from '../../client';
+import { DataTable } from '../../components/DataTable';
 import { DASH, NOT_REPORTED, number, percent } from '../../lib/format';
 import { LANE } from '../lane';
 import { shortId } from './routing';
@@ -25,7 +24,6 @@ const SHOWN = 8;
 
 /** What the target tells of its routing with each answer, where it does not tell its decisions. */
 export function RecentTurns({ active, workers }: { active: boolean; workers: Worker[] }) {
-  const styles = useStyles2(getStyles);
   const client = useClient();
   const { value, problem } = usePolled(active ? () => load(client) : undefined, EVERY, 'recent turns');
   const turns = recentTurns(value ?? [], workers, SHOWN);
@@ -39,33 +37,30 @@ export function RecentTurns({ active, workers }: { active: boolean; workers: Wor
       {turns.length === 0 ? (
         <p>No turn has ended yet. When one has, its worker and its predicted hit rate stand here.</p>
       ) : (
-        <div className={styles.scroll} tabIndex={0} role="group" aria-label="The last answers">
-          <table className={styles.table}>
-            <caption className={styles.caption}>What the target told with the last answers</caption>
-            <thead>
-              <tr>
-                <th scope="col">Turn</th>
-                <th scope="col">Worker</th>
-                <th scope="col">Prompt tokens</th>
-                <th scope="col">Predicted hit</th>
-                <th scope="col">Reported hit</th>
+        <DataTable label="The last answers" caption="What the target told with the last answers">
+          <thead>
+            <tr>
+              <th scope="col">Turn</th>
+              <th scope="col">Worker</th>
+              <th scope="col">Prompt tokens</th>
+              <th scope="col">Predicted hit</th>
+              <th scope="col">Reported hit</th>
+            </tr>
+          </thead>
+          <tbody>
+            {turns.map((t) => (
+              <tr key={t.id}>
+                <th scope="row">
+                  Conversation {shortId(t.conversation)}, turn {t.number}
+                </th>
+                <td>{t.worker ?? DASH}</td>
+                <td>{number(t.prompt)}</td>
+                <td>{percent(t.predicted)}</td>
+                <td>{t.cached === undefined ? NOT_REPORTED : percent(t.cached)}</td>
               </tr>
-            </thead>
-            <tbody>
-              {turns.map((t) => (
-                <tr key={t.id}>
-                  <th scope="row">
-                    Conversation {shortId(t.conversation)}, turn {t.number}
-                  </th>
-                  <td>{t.worker ?? DASH}</td>
-                  <td>{number(t.prompt)}</td>
-                  <td>{percent(t.predicted)}</td>
-                  <td>{t.cached === undefined ? NOT_REPORTED : percent(t.cached)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+            ))}
+          </tbody>
+        </DataTable>
       )}
     </>
   );
@@ -75,15 +70,3 @@ async function load(client: Client): Promise<Conversation[]> {
   const list = await listConversations(client, LANE, { status: 'active', limit: CONVERSATIONS });
   return Promise.all(list.conversations.map(({ id }) => readConversation(client, id)));
 }
-
-const getStyles = (theme: GrafanaTheme2) => ({
-  scroll: css({ overflowX: 'auto' }),
-  caption: css({ captionSide: 'top', padding: 0, color: theme.colors.text.secondary }),
-  table: css({
-    width: '100%',
-    fontVariantNumeric: 'tabular-nums',
-    '& th, & td': { padding: theme.spacing(0.5, 1), borderBottom: `1px solid ${theme.colors.border.weak}` },
-    '& th': { fontWeight: theme.typography.fontWeightRegular },
-    '& thead th': { color: theme.colors.text.secondary },
-  }),
-});

@@ -1,5 +1,5 @@
 import type { Conversation, Turn, Worker } from '../../client';
-import { nameOf } from './tree';
+import { nameOf } from '../../lib/workers';
 
 /** What was told of a turn's routing. */
 export interface RoutedTurn {

@@ -1,4 +1,5 @@
 import type { Conversation, Turn, Worker } from '../../client';
+import { nameOf } from '../../lib/workers';
 
 /** One turn as a branch of the conversation's prefix tree. Lengths are in tokens. */
 export interface Branch {
@@ -68,11 +69,6 @@ function others(conversation: Conversation, workers: Worker[]): Tree['others'] {
   const ahead = status === 'active' ? Math.max(0, turns_planned - last) : 0;
   const coming = Array.from({ length: ahead }, (_, i) => ({ number: last + 1 + i, state: 'to come' as const }));
   return [...failed, ...streaming, ...coming];
-}
-
-/** A worker's name; the end of its id where the cluster does not list it. */
-export function nameOf(id: string | undefined, workers: Worker[]): string | undefined {
-  return id === undefined ? undefined : (workers.find((w) => w.id === id)?.name ?? `…${id.slice(-6)}`);
 }
 
 /** How long a conversation that has ended is still shown, in milliseconds. */

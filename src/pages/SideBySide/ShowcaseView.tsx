@@ -5,11 +5,15 @@ import type { GrafanaTheme2 } from '@grafana/data';
 import { useStyles2 } from '@grafana/ui';
 
 import type { Showcase, ShowcaseSide, Twin } from '../../client';
-import { CautionMark, nameOfLane, SIDES, sideNames } from '../../components/Twin';
+import { DataTable } from '../../components/DataTable';
+import { CautionMark, nameOfLane, SIDES, sideNames, type SideKey } from '../../components/Twin';
 import { DASH, milliseconds, number, seconds } from '../../lib/format';
+import type { Known } from '../../lib/known';
+import { nameOf } from '../../lib/workers';
 import { leader, progress, stateOf, tally } from './showcase';
 
 interface ShowcaseViewProps {
+  known: Record<SideKey, Known>;
   twin: Twin;
   showcase: Showcase;
   /** Without the table, where there is room for the text alone. */
@@ -17,7 +21,7 @@ interface ShowcaseViewProps {
 }
 
 /** One conversation on both routers at once: text growing on both sides, and who was first. */
-export function ShowcaseView({ twin, showcase, bare }: ShowcaseViewProps) {
+export function ShowcaseView({ known, twin, showcase, bare }: ShowcaseViewProps) {
   const styles = useStyles2(getStyles);
   const names = sideNames(twin);
   return (
@@ -31,9 +35,15 @@ export function ShowcaseView({ twin, showcase, bare }: ShowcaseViewProps) {
       <div className={styles.leader} aria-live="polite">
         {leader(twin, showcase) ?? (showcase.state === 'running' ? 'Who is first?' : DASH)} <CautionMark twin={twin} />
       </div>
-      <div className={styles.sides}>
+      <div className={cx(styles.sides, bare && styles.fill)}>
         {SIDES.map((key) => (
-          <Answer key={key} name={names[key]} side={showcase[key]} running={showcase.state === 'running'} />
+          <Answer
+            key={key}
+            name={names[key]}
+            side={showcase[key]}
+            worker={nameOf(showcase[key].worker, known[key].lane.cluster.workers)}
+            running={showcase.state === 'running'}
+          />
         ))}
       </div>
       {!bare && showcase.results.length > 0 && <Results twin={twin} showcase={showcase} />}
@@ -41,9 +51,17 @@ export function ShowcaseView({ twin, showcase, bare }: ShowcaseViewProps) {
   );
 }
 
-function Answer({ name, side, running }: { name: string; side: ShowcaseSide; running: boolean }) {
+interface AnswerProps {
+  name: string;
+  side: ShowcaseSide;
+  /** Who answers, where that is told. */
+  worker?: string;
+  running: boolean;
+}
+
+function Answer({ name, side, worker, running }: AnswerProps) {
   const styles = useStyles2(getStyles);
-  const { text, ttft, latency, prompt_tokens, cached_tokens, worker } = side;
+  const { text, ttft, latency, prompt_tokens, cached_tokens } = side;
   const end = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     if (end.current) {
@@ -87,30 +105,30 @@ function Results({ twin, showcase: { results } }: { twin: Twin; showcase: Showca
   const styles = useStyles2(getStyles);
   const names = sideNames(twin);
   return (
-    <div className={styles.scroll} tabIndex={0} role="group" aria-label="Who was first, as a table">
-      <table className={styles.table}>
-        <thead>
-          <tr>
-            <th scope="col">Turn</th>
-            <th scope="col">TTFT {names.a}</th>
-            <th scope="col">TTFT {names.b}</th>
-            <th scope="col">First</th>
-            <th scope="col">By</th>
+    <DataTable
+      label="Who was first, as a table"
+      caption="Time to the first token in the turns that have ended"
+      className={styles.table}
+    >
+      <thead>
+        <tr>
+          <th scope="col">Turn</th>
+          <th scope="col">{names.a}</th>
+          <th scope="col">{names.b}</th>
+          <th scope="col">First</th>
+        </tr>
+      </thead>
+      <tbody>
+        {results.map(({ turn, a, b, first, lead }) => (
+          <tr key={turn}>
+            <th scope="row">{turn}</th>
+            <td>{milliseconds(a)}</td>
+            <td>{milliseconds(b)}</td>
+            <td>{first ? `${nameOfLane(twin, first)}, by ${milliseconds(lead)}` : 'Nobody: one failed'}</td>
           </tr>
-        </thead>
-        <tbody>
-          {results.map(({ turn, a, b, first, lead }) => (
-            <tr key={turn}>
-              <th scope="row">{turn}</th>
-              <td>{milliseconds(a)}</td>
-              <td>{milliseconds(b)}</td>
-              <td>{first ? nameOfLane(twin, first) : 'Nobody: one failed'}</td>
-              <td>{milliseconds(lead)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </DataTable>
   );
 }
 
@@ -141,13 +159,18 @@ const getStyles = (theme: GrafanaTheme2) => ({
   sides: css({
     display: 'grid',
     gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
+    gridTemplateRows: 'auto auto 18em',
     flex: '1 1 auto',
-    gap: '0.8em',
+    columnGap: '0.8em',
     minHeight: 0,
   }),
+  fill: css({ gridTemplateRows: 'auto auto minmax(18em, 1fr)' }),
+  // Both texts begin at the same height, however many lines the facts take.
   answer: css({
-    display: 'flex',
-    flexDirection: 'column',
+    display: 'grid',
+    gridRow: 'span 3',
+    gridTemplateRows: 'subgrid',
+    gridTemplateColumns: 'minmax(0, 1fr)',
     minWidth: 0,
     minHeight: 0,
     '& h3': { margin: 0, fontSize: '1.8em', overflowWrap: 'anywhere' },
@@ -155,6 +178,7 @@ const getStyles = (theme: GrafanaTheme2) => ({
   facts: css({
     display: 'flex',
     flexWrap: 'wrap',
+    alignContent: 'flex-start',
     gap: '0 1.2em',
     fontSize: '1.4em',
     color: theme.colors.text.secondary,
@@ -162,8 +186,9 @@ const getStyles = (theme: GrafanaTheme2) => ({
   }),
   worker: css({ overflowWrap: 'anywhere' }),
   text: css({
-    flex: '1 1 12em',
-    height: '12em',
+    // The row's height is the layout's, not the text's.
+    height: 0,
+    minHeight: '100%',
     overflowY: 'auto',
     padding: '0.5em 0.8em',
     marginTop: '0.3em',
@@ -175,15 +200,5 @@ const getStyles = (theme: GrafanaTheme2) => ({
     overflowWrap: 'anywhere',
   }),
   empty: css({ color: theme.colors.text.secondary, fontStyle: 'italic' }),
-  scroll: css({ overflowX: 'auto', minWidth: 0 }),
-  table: css({
-    fontSize: '1.4em',
-    '& th, & td': {
-      padding: '0.3em 1em 0.3em 0',
-      textAlign: 'left',
-      borderBottom: `1px solid ${theme.colors.border.weak}`,
-    },
-    '& th': { fontWeight: theme.typography.fontWeightRegular },
-    '& thead th': { color: theme.colors.text.secondary },
-  }),
+  table: css({ width: 'auto', fontSize: '1.4em', '& th, & td': { padding: '0.3em 1em 0.3em 0' } }),
 });

@@ -168,7 +168,7 @@ describe('the showcase', () => {
     expect(region('Answer of KV-aware').getByText('A trace follows one request')).toBeInTheDocument();
     expect(region('Answer of Round-robin').getAllByText('Waiting for the first token')).toHaveLength(2);
     expect(screen.getByText(/^KV-aware is first/)).toBeInTheDocument();
-    expect(screen.getByRole('row', { name: '1 250 ms 750 ms KV-aware 500 ms' })).toBeInTheDocument();
+    expect(screen.getByRole('row', { name: '1 250 ms 750 ms KV-aware, by 500 ms' })).toBeInTheDocument();
     const before = client.reads.mock.calls.length;
     answer(
       client,

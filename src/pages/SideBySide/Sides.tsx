@@ -102,19 +102,27 @@ const getStyles = (theme: GrafanaTheme2) => {
     sides: css({
       display: 'grid',
       gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
-      gap: '0.8em clamp(0.8em, 2vw, 2.4em)',
+      columnGap: 'clamp(0.8em, 2vw, 2.4em)',
     }),
+    // The parts of both begin at the same heights, however many lines their names take.
     side: css({
-      display: 'flex',
-      flexDirection: 'column',
-      gap: '0.6em',
+      display: 'grid',
+      gridRow: 'span 4',
+      gridTemplateRows: 'subgrid',
+      gridTemplateColumns: 'minmax(0, 1fr)',
+      rowGap: '0.6em',
       minWidth: 0,
       fontVariantNumeric: 'tabular-nums',
       '& > section': { padding: '0.8em 0 0', background: 'none' },
       // Half a phone is too narrow for a worker's name beside its bar.
       '@media (max-width: 600px)': {
-        '& li': { gridTemplateColumns: '1fr auto', gap: '0 0.6em' },
-        '& li > span:first-of-type': { gridColumn: '1 / -1' },
+        '&& li': { gridTemplateColumns: '1fr auto', gap: '0 0.6em' },
+        '&& li > span:first-of-type': {
+          gridColumn: '1 / -1',
+          fontSize: '0.8em',
+          whiteSpace: 'normal',
+          overflowWrap: 'anywhere',
+        },
       },
     }),
     title: css({
@@ -123,7 +131,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       margin: 0,
       overflowWrap: 'anywhere',
       '& span': { fontSize: '0.5em' },
-      '@media (max-width: 600px)': { fontSize: '2.4em' },
+      '@media (max-width: 600px)': { fontSize: '2.1em' },
     }),
     where: css({
       display: 'flex',
@@ -132,6 +140,8 @@ const getStyles = (theme: GrafanaTheme2) => {
       gap: '0.2em 1em',
       fontSize: '1.4em',
       color: text.secondary,
+      alignContent: 'flex-start',
+      '@media (max-width: 600px)': { fontSize: '1.2em' },
     }),
     target: css({ overflowWrap: 'anywhere' }),
     figures: css({
@@ -140,7 +150,7 @@ const getStyles = (theme: GrafanaTheme2) => {
       gap: '0.6em 1em',
       margin: 0,
       '& > div': { padding: '0.6em 0.9em', borderRadius: '0.4em', background: background.secondary },
-      '& dt': { fontSize: '1.4em', fontWeight: theme.typography.fontWeightRegular, color: text.secondary },
+      '& dt': { fontSize: '1.3em', fontWeight: theme.typography.fontWeightRegular, color: text.secondary },
       '& dd': {
         margin: 0,
         fontSize: '2.6em',

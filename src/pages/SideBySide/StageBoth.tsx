@@ -52,7 +52,7 @@ export default function StageBoth() {
       </div>
       <div className={styles.rest}>
         {shown?.showcase ? (
-          <ShowcaseView twin={shown} showcase={shown.showcase} bare />
+          <ShowcaseView known={known} twin={shown} showcase={shown.showcase} bare />
         ) : (
           <Courses histories={histories} known={known} names={names} isLive={sides.a.lane !== undefined} twin={twin} />
         )}

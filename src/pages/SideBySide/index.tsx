@@ -6,7 +6,8 @@ import { Alert, Button, LoadingPlaceholder, useStyles2 } from '@grafana/ui';
 
 import type { Twin } from '../../client';
 import { Section } from '../../components/Section';
-import { cautionText, Pairs } from '../../components/Twin';
+import { cautionText, Pairs, type SideKey } from '../../components/Twin';
+import type { Known } from '../../lib/known';
 import { useKeys } from '../../lib/useKeys';
 import { Arrange, ConfirmArrangement } from './Arrange';
 import { Courses } from './Courses';
@@ -94,7 +95,7 @@ function Page({ both }: { both: Both }) {
         actions={<ShowcaseButton twin={shown} steer={steer} />}
       >
         <div className={styles.scaled}>
-          <ShowcasePart twin={shown} />
+          <ShowcasePart known={known} twin={shown} />
         </div>
       </Section>
       <Section
@@ -153,10 +154,10 @@ function ShowcaseButton({ twin, steer }: { twin: Twin | undefined; steer: Steer 
   );
 }
 
-function ShowcasePart({ twin }: { twin: Twin | undefined }) {
+function ShowcasePart({ known, twin }: { known: Record<SideKey, Known>; twin: Twin | undefined }) {
   const styles = useStyles2(getStyles);
   return twin?.showcase ? (
-    <ShowcaseView twin={twin} showcase={twin.showcase} />
+    <ShowcaseView known={known} twin={twin} showcase={twin.showcase} />
   ) : (
     <p className={styles.none}>
       No showcase has run yet. It asks both routers the same questions at the same moment, and the text of both answers

@@ -19,7 +19,7 @@ interface BarsProps {
 }
 
 /** How long a name may be beside its bar, in letters. */
-const LETTERS = 18;
+const LETTERS = 20;
 
 /** The requests in flight at each worker, as bars. */
 export function Bars({ cluster, label = 'Workers' }: BarsProps) {
@@ -42,7 +42,9 @@ export function Bars({ cluster, label = 'Workers' }: BarsProps) {
         <ul className={styles.bars}>
           {bars.map(({ name, inflight, share }) => (
             <li key={name}>
-              <span className={styles.name}>{shorten(name, LETTERS)}</span>
+              <span className={styles.name} title={name}>
+                {shorten(name, LETTERS)}
+              </span>
               <span className={styles.track} aria-hidden="true">
                 <span className={styles.bar} style={{ width: `${100 * share}%` }} />
               </span>

@@ -2,7 +2,7 @@
 import { violations } from '../axe.mjs';
 import { call, stateUntil, until } from '../booth.mjs';
 import { cuts } from '../layout.mjs';
-import { expect, host, Page, section, shoot, test } from './page.mjs';
+import { expect, host, Page, section, shoot, test, waits } from './page.mjs';
 
 const MINUTE = 60_000;
 const NAME = 'journey-trial';
@@ -29,7 +29,7 @@ async function forget() {
 test.beforeEach(forget);
 test.afterEach(forget);
 
-test('a trial is started, watched, ended, reported, and becomes a baseline', async ({ visit }) => {
+test('a trial is started, watched, ended, reported, and becomes a baseline', waits, async ({ visit }) => {
   // Answers of a moment, on texts that nobody has in a cache: both modes do the same, so that nothing is decided soon.
   await call('PATCH', '/api/v1/workload', { max_tokens: 16, turns: { min: 1, max: 1 }, openings: 0, start_rate: 1000 });
   const page = await visit({ browser: { colorScheme: 'dark' } });

@@ -9,8 +9,8 @@ async function onEvery(page, check, concurrency) {
   await start(concurrency);
   await firstTurn();
   const faults = [];
-  for (const { path, title } of await addresses()) {
-    const booth = await Page.open(page, path);
+  for (const [i, { path, title }] of (await addresses()).entries()) {
+    const booth = i === 0 || host.alone ? await Page.open(page, path) : await Page.within(page, path);
     await booth.says(/Starting|Settling|Running/);
     await booth.settled();
     await expect(page.getByText('cannot be shown'), title).toHaveCount(0);

@@ -81,10 +81,7 @@ test('numbers agree with the snapshots that the page was sent', inGrafanaToo, as
   await start();
   await firstTurn();
   const page = await visit({ browser: {} });
-  const sent = [];
-  page.on('websocket', (socket) =>
-    socket.on('framereceived', ({ payload }) => sent.unshift(...host.snapshots(payload)))
-  );
+  const sent = snapshotsOf(page);
   await Page.open(page, '/guide#question-slos');
   const answer = page.locator('#question-slos');
   await until('the TTFT of one of the newest snapshots, with a word', async () => {
@@ -136,31 +133,77 @@ test('the platform told of is that of the vendor in the settings', async ({ visi
   }
 });
 
-test('a phase is ticked by what was measured in it, and stands on the features page', waits, async ({ visit }) => {
-  const booth = await Page.open(await visit({ browser: {} }), '/guide');
-  const { page } = booth;
-  await call('PUT', '/api/v1/cluster/mode', { mode: 'kv', speculation: 'eagle3' });
-  await stateUntil('EAGLE-3', ({ speculation, phase }) => speculation === 'eagle3' && phase !== 'switching');
-  try {
-    await start();
-    const phase = section(page, /step by step/).locator('li', { hasText: 'Phase 3b' });
-    await phase.getByText(/^Settling: \d+ s to go/).waitFor({ timeout: 60_000 });
-    await expect(phase).toHaveAttribute('data-done', 'true', { timeout: 180_000 });
-    await phase.getByText(/median ITL .* Accepted: \d+ % of guesses, \d\.\d\d tokens a pass/).waitFor();
-    await shoot(booth.page, 'guide-phases', { whole: true });
-    await booth.goTo('Dynamo features');
-    const row = page.getByRole('rowheader', { name: /^3b ·/ }).locator('xpath=..');
-    await row.getByText('in force').waitFor();
-    await page.getByText(/^Now \d+ % of the guessed tokens are accepted/).waitFor();
-    await page.getByText(/Not calibrated: the timing/).waitFor();
-    await page.getByRole('article', { name: 'Speculative decoding' }).getByText('In use here').waitFor();
-    await row.scrollIntoViewIfNeeded();
-    await shoot(booth.page, 'features-phases', { whole: true });
-  } finally {
-    await call('PUT', '/api/v1/cluster/mode', { mode: 'kv', speculation: 'not_recorded' });
-    await stateUntil('as recorded', ({ speculation, phase }) => speculation !== 'eagle3' && phase !== 'switching');
+test(
+  'a phase is ticked by what was measured in it, stands on the features page, and is judged in words',
+  waits,
+  async ({ visit }) => {
+    const page = await visit({ browser: {} });
+    const sent = snapshotsOf(page);
+    const booth = await Page.open(page, '/guide');
+    await call('PUT', '/api/v1/cluster/mode', { mode: 'kv', speculation: 'eagle3' });
+    await stateUntil('EAGLE-3', ({ speculation, phase }) => speculation === 'eagle3' && phase !== 'switching');
+    try {
+      await start();
+      const phase = section(page, /step by step/).locator('li', { hasText: 'Phase 3b' });
+      await phase.getByText(/^Settling: \d+ s to go/).waitFor({ timeout: 60_000 });
+      await expect(phase).toHaveAttribute('data-done', 'true', { timeout: 180_000 });
+      await phase.getByText(/median ITL .* Accepted: \d+ % of guesses, \d\.\d\d tokens a pass/).waitFor();
+      await shoot(booth.page, 'guide-phases', { whole: true });
+      await booth.goTo('Dynamo features');
+      const row = page.getByRole('rowheader', { name: /^3b ·/ }).locator('xpath=..');
+      await row.getByText('in force').waitFor();
+      await page.getByText(/^Now \d+ % of the guessed tokens are accepted/).waitFor();
+      await page.getByText(/Not calibrated: the timing/).waitFor();
+      await page.getByRole('article', { name: 'Speculative decoding' }).getByText('In use here').waitFor();
+      await row.scrollIntoViewIfNeeded();
+      await shoot(booth.page, 'features-phases', { whole: true });
+      await booth.goTo('Dashboard');
+      await judged(page, sent);
+      await shoot(page, 'verdicts');
+    } finally {
+      await call('PUT', '/api/v1/cluster/mode', { mode: 'kv', speculation: 'not_recorded' });
+      await stateUntil('as recorded', ({ speculation, phase }) => speculation !== 'eagle3' && phase !== 'switching');
+    }
   }
-});
+);
+
+/** The snapshots that a page is sent from here on, the newest first. */
+function snapshotsOf(page) {
+  const sent = [];
+  page.on('websocket', (socket) =>
+    socket.on('framereceived', ({ payload }) => sent.unshift(...host.snapshots(payload)))
+  );
+  return sent;
+}
+
+const outcomes = {
+  better: / better$/,
+  worse: / worse$/,
+  no_difference: /no difference shown$/,
+  too_variable: /too variable to say$/,
+};
+
+/** Waits until the comparison calls a settled step what the load generator does, or nothing while that is the bottleneck. */
+async function judged(page, sent) {
+  const live = section(page, 'Live against baseline');
+  const row = live.getByRole('row', { name: /^Output tokens\/s/ });
+  await until('the words of one of the newest snapshots', async () => {
+    const cells = await row.getByRole('cell').allInnerTexts();
+    const warned = await live.getByText('Nothing is called better or worse').isVisible();
+    const told = sent.slice(0, 3).map(({ lanes }) => lanes[0].baseline);
+    const fits = told.find(({ withheld, columns }) => {
+      const found = columns.map((column) => column.output_tokens_per_second.improvement?.outcome);
+      return withheld === undefined
+        ? !warned && found.length > 0 && found.every((outcome, i) => outcomes[outcome]?.test(cells[i + 1].trim()))
+        : warned && found.every((outcome) => outcome === undefined);
+    });
+    if (!fits) {
+      throw new Error(`${JSON.stringify(cells)}, warned: ${warned}, told: ${JSON.stringify(told[0])}`);
+    }
+    console.log(fits.withheld ?? cells.slice(1).join(' | ').replace(/\s+/g, ' '));
+    return true;
+  });
+}
 
 /** Seconds as the page writes them. */
 function milliseconds(seconds) {

@@ -83,6 +83,14 @@ export const insideGrafana = { tag: '@inside' };
 /** Of a journey that waits for the workload more than it does anything: those have a booth of their own, beside the others. */
 export const waits = { tag: '@waits' };
 
+/** Calls the API of another load generator, and gives the answer. */
+export async function ask(root, method, address, body) {
+  const headers = body && { 'Content-Type': 'application/json' };
+  const answer = await fetch(root + address, { method, headers, body: body && JSON.stringify(body) });
+  expect(answer.ok, `${method} ${address}: ${answer.status}`).toBeTruthy();
+  return answer.json();
+}
+
 /** A part of a page by its title. */
 export const section = (page, name) => page.getByRole('region', { name, exact: true });
 
@@ -101,6 +109,9 @@ export const doors = {
 
 /** Load generators without a Prometheus on a cluster of SGLang: one reads every metrics page, one the frontend's alone. */
 export const sglang = { all: process.env.SGLANG_URL, blind: process.env.SGLANG_BLIND_URL };
+
+/** A load generator that sends the same conversations to two clusters. */
+export const twin = process.env.TWIN_URL;
 
 /** A load generator of whose server nobody has told the routing mode. */
 export const untold = process.env.UNTOLD_URL;
@@ -148,6 +159,21 @@ export class Page {
     const { openWithin: timeout } = host;
     await page.goto(host.address(page, path, root), { waitUntil: 'domcontentloaded', timeout });
     await opened.status.waitFor({ timeout });
+    return opened;
+  }
+
+  /** Goes to an address as a link inside the app does: nothing is loaded that is there already. */
+  static async within(page, path, root = env.loadgen) {
+    await page.evaluate(
+      (address) => {
+        history.pushState(null, '', address);
+        dispatchEvent(new PopStateEvent('popstate', { state: null }));
+      },
+      host.address(page, path, root)
+    );
+    const opened = new Page(page);
+    await expect(page).toHaveURL(host.address(page, path, root));
+    await opened.status.waitFor({ timeout: host.openWithin });
     return opened;
   }
 

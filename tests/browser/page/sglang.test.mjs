@@ -1,16 +1,9 @@
 /** A cluster of SGLang without a Prometheus: what it tells has its place, and what nobody tells is called so. */
 import { until } from '../booth.mjs';
-import { expect, Page, section, sglang, shoot, test } from './page.mjs';
+import { ask, expect, Page, section, sglang, shoot, test } from './page.mjs';
 
 const card = (page, name) => section(page, 'Key figures').getByRole('listitem').filter({ hasText: name }).first();
 const workers = (page) => section(page, 'Infrastructure').getByRole('list', { name: 'Workers' }).locator('> li');
-
-async function ask(root, method, address, body) {
-  const headers = body && { 'Content-Type': 'application/json' };
-  const answer = await fetch(root + address, { method, headers, body: body && JSON.stringify(body) });
-  expect(answer.ok, `${method} ${address}: ${answer.status}`).toBeTruthy();
-  return answer.json();
-}
 
 const lane = async (root) => (await ask(root, 'GET', '/api/v1/snapshot')).lanes[0];
 

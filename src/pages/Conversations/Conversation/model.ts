@@ -1,6 +1,7 @@
 import type { Conversation, LiveTurn, Turn, Worker } from '../../../client';
 import { DASH, milliseconds, number, percent, seconds } from '../../../lib/format';
 import { modeName } from '../../../lib/names';
+import { nameOf } from '../../../lib/workers';
 
 /** A turn's number and what is to be drawn of it. */
 export interface Bar {
@@ -120,8 +121,7 @@ export function uncounted({ counted, status }: Turn): string | undefined {
 
 /** Names workers by what the cluster calls them now; one that is gone by the end of its id. */
 export function namer(workers: Worker[]): (id: string) => string {
-  const names = new Map(workers.map(({ id, name }) => [id, name]));
-  return (id) => names.get(id) ?? `…${id.slice(-6)}`;
+  return (id) => nameOf(id, workers);
 }
 
 /** The workers that a conversation has been on, in the order of its turns. */

@@ -1,10 +1,13 @@
+import type { Condition } from '../facts';
 import { DETAILED } from './screens';
 import type { Paragraph } from './types';
 
 /** Something to play in front of a visitor, step by step. */
 export interface Scene {
-  id: 'documents' | 'speculation';
+  id: 'documents' | 'speculation' | 'twin';
   title: string;
+  /** What has to hold for it to be played; without it, it always can be. */
+  when?: Condition;
   text: Paragraph[];
   /** What to do, in order. */
   steps: string[];
@@ -59,6 +62,25 @@ export const scenes: Scene[] = [
     ],
     fair: [
       'How many guesses are accepted depends on the texts: no rate is promised here. Whether the recorded runs speculated is not recorded, so they stand for none of the phases.',
+    ],
+  },
+  {
+    id: 'twin',
+    title: 'Two routers, the same conversations',
+    when: 'twin',
+    text: [
+      'Every conversation runs on two servers at the same time: the same opening, the same questions, the same concurrency. On the left {live.mode}, on the right {twin.mode}.',
+    ],
+    steps: [
+      'Open “Side by side”, or the stage view and press T. TTFT p95 now: {live.ttft.p95} on the left, {twin.ttft.p95} on the right.',
+      'Press C for a showcase. Both routers get the same question at the same moment, and everybody sees which answer begins first, and by how much.',
+      'Let it run to its last turn. The prompt grows with every turn, and so does what a cache can save.',
+      'Scroll down to “Turn by turn”: the same turns of the same conversations on both sides, with the difference and its interval.',
+      'Swap the modes. A difference that changes sides belongs to the router; one that stays belongs to the cluster.',
+    ],
+    fair: [
+      'A showcase is a single conversation. It may go the other way, and it counts in no figure.',
+      'Two clusters can differ in more than their routers. Until the modes were swapped, or both sides ran the same one for a while, the screens say so beside every figure.',
     ],
   },
 ];

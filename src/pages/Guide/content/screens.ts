@@ -15,6 +15,8 @@ export interface Screen {
   title: string;
   /** The address of the app's page; absent where it is a dashboard of Grafana. */
   page?: string;
+  /** Whether it is there only where a second lane runs the same conversations. */
+  twin?: boolean;
   items: OnScreen[];
 }
 
@@ -52,6 +54,30 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
       {
         name: 'Workers',
         text: 'One card a worker: requests in flight and waiting, how full its KV cache is, and its GPU’s utilisation and memory.',
+      },
+    ],
+  },
+  {
+    id: 'side-by-side',
+    title: 'Side by side',
+    page: 'side-by-side',
+    twin: true,
+    items: [
+      {
+        name: 'Both routers now',
+        text: 'TTFT, output tokens per second and KV hit rate of each router over the last 60 s, and the requests in flight at each worker. “Clusters may differ” stands there until the modes were swapped or both ran the same one.',
+      },
+      {
+        name: 'Showcase',
+        text: 'One conversation, sent to both routers turn by turn: both answers as they grow, which one began first, and by how much. It counts in no figure.',
+      },
+      {
+        name: 'The last ten minutes',
+        text: 'TTFT p95 and output tokens per second of both routers, each in one graph. The colour is that of the mode; the line of the second lane is dashed.',
+      },
+      {
+        name: 'Turn by turn',
+        text: 'The same turn of the same conversation on both sides: the mean difference with its interval. “No difference shown” means that chance could explain it.',
       },
     ],
   },
@@ -215,6 +241,20 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
       {
         name: 'The whole booth',
         text: 'Figures, controls, comparison, turns, workers and the recorded benchmark on one screen, and below them each worker’s history.',
+      },
+    ],
+  },
+  {
+    id: 'routers',
+    title: 'Grafana: Routers',
+    items: [
+      {
+        name: 'Other routers',
+        text: 'What other ways to choose workers would have found in the caches on this very traffic, beside what was measured. It tells hits and balance, not latency, and says how far it can be relied on.',
+      },
+      {
+        name: 'Curves by lane',
+        text: 'TTFT p95, output tokens per second, hit rate and spread of each lane over time. With a second lane, both are compared turn by turn above them.',
       },
     ],
   },

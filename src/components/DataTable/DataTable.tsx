@@ -1,0 +1,74 @@
+import React, { type PropsWithChildren, type ReactNode } from 'react';
+import { css, cx } from '@emotion/css';
+
+import type { GrafanaTheme2 } from '@grafana/data';
+import { useStyles2 } from '@grafana/ui';
+
+interface DataTableProps {
+  /** What those hear who scroll it by keys. */
+  label: string;
+  /** What stands above it. */
+  caption?: ReactNode;
+  /** What this table looks like beyond what all have. */
+  className?: string;
+  /**
+   * Whether each row becomes a card of two columns where there is no room for all columns; a cell with `data-column`
+   * then says the name of its column, and one with `data-wide` has the whole width.
+   */
+  stacks?: boolean;
+}
+
+/** A table of figures with its caption above it. A wide one scrolls by itself, by keys, too. */
+export function DataTable({ label, caption, className, stacks, children }: PropsWithChildren<DataTableProps>) {
+  const styles = useStyles2(getStyles);
+  return (
+    <div className={styles.scroll} tabIndex={0} role="group" aria-label={label}>
+      <table className={cx(styles.table, stacks && styles.stacks, className)}>
+        {caption && <caption>{caption}</caption>}
+        {children}
+      </table>
+    </div>
+  );
+}
+
+/** The width below which rows are stacked. */
+const NARROW = '@container (max-width: 560px)';
+
+const getStyles = ({ colors: { border, text }, spacing, typography }: GrafanaTheme2) => ({
+  scroll: css({ containerType: 'inline-size', overflowX: 'auto', minWidth: 0 }),
+  table: css({
+    width: '100%',
+    fontVariantNumeric: 'tabular-nums',
+    '& caption': { captionSide: 'top', padding: 0, color: text.secondary, textWrap: 'pretty' },
+    '& th, & td': {
+      padding: spacing(0.5, 1),
+      textAlign: 'left',
+      verticalAlign: 'top',
+      borderBottom: `1px solid ${border.weak}`,
+    },
+    '& th': { fontWeight: typography.fontWeightRegular },
+    '& thead th': { color: text.secondary },
+    '& small': { display: 'block', color: text.secondary },
+  }),
+  stacks: css({
+    [NARROW]: {
+      '&, & caption, & tbody': { display: 'block' },
+      '& thead': { display: 'none' },
+      '& tbody tr': {
+        display: 'grid',
+        gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
+        padding: spacing(0.75, 0),
+        borderBottom: `1px solid ${border.weak}`,
+      },
+      '& tbody th, & tbody td': { minWidth: 0, padding: spacing(0.25, 1), borderBottom: 'none' },
+      '& tbody th, & [data-wide]': { gridColumn: '1 / -1' },
+      '& tbody th': { fontWeight: typography.fontWeightMedium },
+      '& [data-column]::before': {
+        content: 'attr(data-column)',
+        display: 'block',
+        fontSize: typography.bodySmall.fontSize,
+        color: text.secondary,
+      },
+    },
+  }),
+});
