@@ -57,7 +57,7 @@ func NewGenerator(t testing.TB, dir string) *Generator {
 // machine has a file system for that: no such test is about a disk, whose time is not virtual.
 func Folder(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "kvbooth-test-")
+	dir, err := os.MkdirTemp("/dev/shm", "kvbooth-test-") //nolint:usetesting // which is on the disk
 	if err != nil {
 		return t.TempDir()
 	}
