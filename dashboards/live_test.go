@@ -150,8 +150,10 @@ type booth struct {
 	out output
 }
 
-// startBooth builds the programs and starts them on free ports, with two lanes. Its clusters
-// are fast, and compare all the same with what was recorded, so that every series exists.
+// startBooth builds the programs and starts them on free ports, with two lanes. Its clusters are
+// fast, but not so fast that the usual cap of requests a second holds the workload below its concurrency, since it
+// would settle half a minute later. They compare all the same with what was recorded, so that every
+// series exists.
 func startBooth(t *testing.T) *booth {
 	bin := os.Getenv("BOOTHTEST_BIN")
 	if bin == "" {
@@ -160,7 +162,7 @@ func startBooth(t *testing.T) *booth {
 		require.NoError(t, err, string(said))
 	}
 	b := &booth{t: t, bin: bin}
-	b.start("demo", "--twin", "--speed=20", "--concurrency=60", "--grafana=off", "--cache-dir="+t.TempDir(),
+	b.start("demo", "--twin", "--speed=7", "--concurrency=60", "--grafana=off", "--cache-dir="+t.TempDir(),
 		"--frontend-port=32000", "--worker-port=32100", "--gpu-port=32200", "--prometheus-port=32300", "--port=32800")
 	b.until("the booth is up", func() bool { return strings.Contains(b.out.String(), "Ctrl-C") })
 	return b
@@ -271,7 +273,7 @@ func (b *booth) steer(prometheus v1.API) {
 func (b *booth) sweep(loadgen *api.Client) {
 	ctx := b.t.Context()
 	asked, err := loadgen.StartSweep(ctx, api.DefaultLane, api.SweepRequest{
-		Kind: api.SweepLevels, Levels: []int{4}, Repeats: new(1), WarmUp: new(0.), Seconds: new(1.), Snapshots: new(1),
+		Kind: api.SweepLevels, Levels: []int{4}, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}}, Repeats: new(1), WarmUp: new(0.), Seconds: new(1.), Snapshots: new(1),
 	})
 	require.NoError(b.t, err)
 	b.until("the sweep has ended", func() bool {

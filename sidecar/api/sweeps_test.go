@@ -111,6 +111,14 @@ func TestSweepRequestCheck(t *testing.T) {
 		`{"kind":"sweep","modes":[` + strings.Repeat(kv+",", 9) + kv + `]}`: "modes: a list of 10 is not allowed: 1 to 9 for a sweep",
 		`{"kind":"capacity","modes":[` + kv + `,` + rr + `,` + least + `]}`: "modes: a list of 3 is not allowed: 1 to 2 for a capacity search",
 
+		// Together, each of two modes on a lane.
+		`{"kind":"sweep","together":true,"modes":[` + kv + `,` + rr + `],"order":"interleaved"}`: "",
+		`{"kind":"sweep","together":false,"modes":[` + kv + `],"order":"mode_after_mode"}`:       "",
+		`{"kind":"sweep","together":true,"modes":[` + kv + `,` + rr + `,` + least + `]}`:         "modes: a list of 3 is not allowed: 2 where they run together, each on a lane",
+		`{"kind":"sweep","together":true,"modes":[` + kv + `]}`:                                  "modes: a list of 1 is not allowed: 2 where they run together, each on a lane",
+		`{"kind":"sweep","together":true,"order":"mode_after_mode"}`:                             "order: mode_after_mode is not allowed: interleaved where the modes run together",
+		`{"kind":"capacity","together":true}`:                                                    "together: true is not allowed: only a trial or a sweep has this field",
+
 		// What is in the lists.
 		`{"kind":"trial","levels":[0]}`:                                                           "levels: 0 is not allowed: 1 to 10000",
 		`{"kind":"sweep","levels":[60,10001]}`:                                                    "levels: 10001 is not allowed: 1 to 10000",

@@ -142,12 +142,12 @@ func (r *Report) laneWords() []string {
 	case pairs == 0:
 		return nil
 	case even:
-		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, each on either of them in %d pairs of %d: what else the targets differ in cancels out.", onTwin, pairs)}
+		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, each on either of them in %d of %d pairs: what else the targets differ in cancels out.", onTwin, pairs)}
 	case onTwin == 0 || onTwin == pairs:
 		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s always on the one of lane %s: whatever else the targets differ in is in the difference, too.",
 			b, map[bool]string{true: api.DefaultLane, false: api.TwinLane}[onTwin == 0])}
 	}
-	return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d pairs of %d%s: what else the targets differ in does not cancel out quite.",
+	return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d of %d pairs%s: what else the targets differ in does not cancel out quite.",
 		b, api.TwinLane, onTwin, pairs, map[bool]string{true: ", not equally often at every level"}[len(lean) > 1])}
 }
 

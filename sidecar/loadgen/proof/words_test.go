@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -189,4 +190,28 @@ func TestWordsTellModesApart(t *testing.T) {
 	s := tried(BBetter, new(difference(TTFT95, -.194, -.232, -.151, BBetter)))
 	s.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
 	assert.Equal(t, "KV-aware with speculation EAGLE-3 is better than KV-aware with speculation off at 120 conversations: TTFT p95 19.4 % lower (15.1 to 23.2 %).", Words(&s)[0])
+}
+
+// How often each mode of a sweep was on either of two lanes is said, level by level.
+func TestWordsOfASweepOnTwoLanes(t *testing.T) {
+	of := func(spans ...api.SweepSpan) string {
+		s := crossed()
+		s.Spans = spans
+		all := Words(&s)
+		return all[len(all)-1]
+	}
+	both := func(level int, kvOn string) []api.SweepSpan {
+		other := map[string]string{api.DefaultLane: api.TwinLane, api.TwinLane: api.DefaultLane}[kvOn]
+		return []api.SweepSpan{{Concurrency: level, Mode: kv, Lane: kvOn}, {Concurrency: level, Mode: roundRobin, Lane: other}}
+	}
+	first := slices.Concat(both(60, api.DefaultLane), both(60, api.TwinLane))
+	assert.Equal(t, "Both modes ran at the same time on two targets, each on either of them in 1 of 2 pairs: what else the targets differ in cancels out.", of(first...))
+	assert.Equal(t, "Both modes ran at the same time on two targets, KV-aware on that of lane twin in 2 of 3 pairs, not equally often at every level: what else the targets differ in does not cancel out quite.",
+		of(append(first, both(120, api.TwinLane)...)...))
+	assert.Equal(t, "Both modes ran at the same time on two targets, KV-aware always on the one of lane main: whatever else the targets differ in is in the difference, too.",
+		of(slices.Concat(both(60, api.DefaultLane), both(120, api.DefaultLane))...))
+	spoiled := both(120, api.TwinLane)
+	spoiled[0].Spoiled, spoiled[1].Spoiled = "a", "b"
+	assert.Contains(t, of(append(first, spoiled...)...), "in 1 of 2 pairs")
+	assert.NotContains(t, of(), "at the same time")
 }

@@ -34,7 +34,7 @@ type booth struct {
 // virtually runs f on two clusters that begin in these modes, at 60 conversations.
 func virtually(t *testing.T, modes [2]api.Mode, f func(b *booth)) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := virtual.Folder(t)
 	synctest.Test(t, func(t *testing.T) {
 		g := virtual.NewGenerator(t, dir)
 		b := &booth{t: t, desk: twin.NewDesk(g.Context, &twin.Pair{}, g.Log)}

@@ -35,7 +35,7 @@ func (s seen) off(policy string, measured seen) float64 {
 func run(t *testing.T, o virtual.Options, concurrency int, long time.Duration) (s seen) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		g := virtual.NewGenerator(t, t.TempDir())
+		g := virtual.NewGenerator(t, virtual.Folder(t))
 		cluster := g.Cluster(o)
 		l := g.Lane(cluster, workload.Settings{
 			Concurrency: concurrency, Turns: api.Range{Min: 3, Max: 5}, Openings: 10, MaxTokens: 1024,

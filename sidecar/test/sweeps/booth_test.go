@@ -86,7 +86,7 @@ func short() workload.Settings {
 
 func newBooth(t testing.TB, settings workload.Settings, change ...func(*booth)) *booth {
 	t.Helper()
-	b := &booth{t: t, dir: t.TempDir(), workload: settings}
+	b := &booth{t: t, dir: virtual.Folder(t), workload: settings}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	b.made = func(o virtual.Options) *virtual.Cluster {

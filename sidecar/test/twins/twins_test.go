@@ -39,7 +39,7 @@ type booth struct {
 // main's.
 func in(t *testing.T, settings workload.Settings, clusters []virtual.Options, test func(b *booth)) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := virtual.Folder(t)
 	synctest.Test(t, func(t *testing.T) {
 		g := virtual.NewGenerator(t, dir)
 		pair := &twin.Pair{}

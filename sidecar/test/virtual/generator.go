@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"log/slog"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -50,6 +51,22 @@ func NewGenerator(t testing.TB, dir string) *Generator {
 	})
 	g.must(err)
 	return g
+}
+
+// Folder is one for what a [Generator] stores, which goes with the test. It is in memory where the
+// machine has a file system for that: no such test is about a disk, whose time is not virtual.
+func Folder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "kvbooth-test-") //nolint:usetesting // which is on the disk
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // Cluster makes a cluster that ends with the generator.

@@ -10,6 +10,7 @@ import {
   toRequest,
   unitOf,
   fieldsOf,
+  type Values,
 } from './form';
 import { defaults, listOf } from './fixtures';
 

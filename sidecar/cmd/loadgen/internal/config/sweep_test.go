@@ -47,6 +47,10 @@ func TestSweepRequests(t *testing.T) {
 			}},
 		},
 		{
+			args: []string{"sweep", "--together", "--modes=round_robin,kv"},
+			want: Sweep{Command: Levels, Request: api.SweepRequest{Kind: api.SweepLevels, Modes: []api.ModeState{rr, kv}, Together: new(true)}},
+		},
+		{
 			args: []string{"capacity", "--levels=60,100", "--resolution=2", "--span=1m", "--max-time=30m"},
 			want: Sweep{Command: Capacity, Request: api.SweepRequest{
 				Kind: api.SweepCapacity, Levels: []int{60, 100}, Resolution: new(2), Seconds: new(60.), MaxSeconds: new(1800.),
