@@ -117,16 +117,18 @@ func (r *rollOut) workers(ctx context.Context, hash string, restarts map[string]
 
 // rollBack brings the workers back to what they were before the roll-out that is in progress. What that made goes at
 // once and the roll-out counts as completed, although no worker may be ready (pitfall 4). Under Recreate it stays, with
-// all that its pods hold, until a hash that is new to the operator takes its turn (pitfall 3).
+// all that its pods hold, until the workers are ready. Where they wait for what those pods hold, that is never, until a
+// hash that is new to the operator takes its turn (pitfall 3).
 func (r *rollOut) rollBack(ctx context.Context, hash string, restarts map[string]string, olds []*appsv1.Deployment) error {
-	recreate := false
+	waits := false
 	for c := range r.eachWorker() {
-		recreate = recreate || c.strategy().Type == appsv1.RecreateDeploymentStrategyType
-		if err := r.put(ctx, c, r.graph.deployment(c, hash, restarts[c.Name], c.replicas())); err != nil {
+		want := r.graph.deployment(c, hash, restarts[c.Name], c.replicas())
+		if err := r.put(ctx, c, want); err != nil {
 			return err
 		}
+		waits = waits || c.strategy().Type == appsv1.RecreateDeploymentStrategyType && rolled(r.found[want.Name]) != ""
 	}
-	if recreate {
+	if waits {
 		r.told.RollingUpdate = &rollingStatus{Phase: phaseInProgress}
 		return nil
 	}
