@@ -6,6 +6,7 @@ import { Dashboard, isNumber } from './pages.mjs';
 const lanes = process.env.LANES;
 
 test.use({ viewport: { width: 1920, height: 1080 }, colorScheme: 'dark' });
+test.setTimeout(600_000); // it waits for a quiet moment of the machine
 
 const keepsUp = async () => (await call('GET', '/api/v1/snapshot')).client.verdict === 'ok';
 
