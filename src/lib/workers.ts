@@ -1,9 +1,7 @@
 import type { Cluster, Worker } from '../client';
 import { number, percent } from './format';
 
-/** A worker's name; the end of its id where the cluster does not list it. */
-export function nameOf(id: string, workers: Worker[]): string;
-export function nameOf(id: string | undefined, workers: Worker[]): string | undefined;
+/** A worker's name; the end of its id where the cluster does not list it, and nothing without an id. */
 export function nameOf(id: string | undefined, workers: Worker[]): string | undefined {
   return id === undefined ? undefined : (workers.find((w) => w.id === id)?.name ?? `…${id.slice(-6)}`);
 }

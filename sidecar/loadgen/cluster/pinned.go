@@ -94,10 +94,10 @@ func (p *Pinned) Switch(ctx context.Context, _, to api.ModeState, report func(ph
 	report("switching", "asking the frontend for its instances")
 	instances, err := p.probe(ctx)
 	if err != nil {
-		return false, fmt.Errorf("Round-robin needs the list of instances: %w", err)
+		return false, fmt.Errorf("the list of instances, which Round-robin needs: %w", err)
 	}
 	if len(instances) == 0 {
-		return false, fmt.Errorf("Round-robin has no instances to deal turns to: /health of %s lists none with the endpoint %q", p.shown, generate)
+		return false, fmt.Errorf("under Round-robin there are no instances to deal turns to: /health of %s lists none with the endpoint %q", p.shown, generate)
 	}
 	p.set(&instances)
 	report("switching", fmt.Sprintf("turns are dealt out to %d instances in turn", len(instances)))

@@ -121,7 +121,7 @@ export function uncounted({ counted, status }: Turn): string | undefined {
 
 /** Names workers by what the cluster calls them now; one that is gone by the end of its id. */
 export function namer(workers: Worker[]): (id: string) => string {
-  return (id) => nameOf(id, workers);
+  return (id) => nameOf(id, workers) ?? id;
 }
 
 /** The workers that a conversation has been on, in the order of its turns. */
