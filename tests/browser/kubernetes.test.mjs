@@ -1,6 +1,6 @@
 /** A presenter switches the routing mode of a Dynamo on Kubernetes, and a switch fails before the crowd. */
-import { newestEvent, stateUntil } from './booth.mjs';
-import { expect, picture, test } from './journey.mjs';
+import { eventAfter, newestEvent, stateUntil } from './booth.mjs';
+import { picture, test } from './journey.mjs';
 import { Dashboard } from './pages.mjs';
 
 test('the switch with its steps, and one that fails and is undone', async ({ visit }) => {
@@ -9,19 +9,20 @@ test('the switch with its steps, and one that fails and is undone', async ({ vis
   await controls.button('Start').click();
   await stateUntil('running', (s) => s.phase === 'running');
 
-  await controls.button('KV-aware').click();
+  const before = await newestEvent();
+  await controls.button('Round-robin').click();
   const step = page.getByText(/of 3 workers ready/).first();
   await step.waitFor();
   await picture(page, 'grafana-kubernetes-switching');
-  await stateUntil('kv, and under way again', (s) => s.mode === 'kv' && s.phase === 'running');
-  expect((await newestEvent()).text).toMatch(/round_robin to kv/);
+  await stateUntil('round-robin, and under way again', (s) => s.mode === 'round_robin' && s.phase === 'running');
+  await eventAfter(before, 'the switch, by the editor', (e) => e.kind === 'mode_change' && e.by === 'editor');
   await picture(page, 'grafana-kubernetes-switched');
 
   await controls.button('Draft model').click();
-  await page.getByText(/going back to kv/).first().waitFor();
+  await page.getByText(/: Rolling back/).first().waitFor();
   await picture(page, 'grafana-kubernetes-rolling-back');
   const failure = page.getByText(/does not start: (ImagePullBackOff|ErrImagePull)/).first();
-  await stateUntil('given up', (s) => s.mode_change?.failed && s.phase === 'running' && s.mode === 'kv');
+  await stateUntil('given up', (s) => s.mode_change?.failed && s.phase === 'running' && s.mode === 'round_robin');
   await failure.waitFor();
   await picture(page, 'grafana-kubernetes-failed');
   await controls.button('Stop').click();

@@ -57,7 +57,7 @@ func TestEndpoints(t *testing.T) {
 	_, err := p.client.SetMode(t.Context(), "", api.ModeRequest{Mode: api.ModeRoundRobin})
 	require.NoError(t, err)
 	p.until("it is refused", func() bool { c := p.lane().State.ModeChange; return c != nil && c.Failed })
-	assert.Contains(t, p.lane().State.ModeChange.Message, "still in kv: "+rr.URL+", the address of Round-robin, cannot serve: the server failed (503)")
+	assert.Contains(t, p.lane().State.ModeChange.Message, "still in KV-aware: "+rr.URL+", the address of Round-robin, cannot serve: the server failed (503)")
 	p.until("turns go on", p.serves(10))
 	assert.Zero(t, p.lane().Totals.Errors)
 	p.endsWell()

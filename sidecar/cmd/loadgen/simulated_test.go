@@ -127,7 +127,7 @@ func TestSimulatedCluster(t *testing.T) {
 	p.until("the event is stored", func() bool {
 		events, err := p.client.Events(t.Context(), "", 1)
 		return err == nil && events.Events[0].By == "cluster" &&
-			events.Events[0].Text == "kv/draft to round_robin/eagle3: the cluster is in that mode"
+			events.Events[0].Text == "KV-aware with draft model to Round-robin with EAGLE-3: the cluster is in that mode"
 	})
 	p.endsWell()
 

@@ -103,17 +103,17 @@ func TestDescribe(t *testing.T) {
 		want    string
 	}{
 		{stopped, api.VerdictUnknown, "stopped"},
-		{running, api.VerdictFine, "running 58/60 kv · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
+		{running, api.VerdictFine, "running 58/60 KV-aware · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
 		{
 			measured, api.VerdictBottleneck,
-			"running 58/60 kv settling · TTFT 150/1200 ms · TPOT 20/31 ms · 1234 tok/s · 1.25 req/s · KV hit 67.9 % · errors 2 · CLIENT IS THE BOTTLENECK",
+			"running 58/60 KV-aware settling · TTFT 150/1200 ms · TPOT 20/31 ms · 1234 tok/s · 1.25 req/s · KV hit 67.9 % · errors 2 · CLIENT IS THE BOTTLENECK",
 		},
 		{
 			unreachable, api.VerdictFine,
-			"running 58/60 kv · target: cannot connect to x: connection refused · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2",
+			"running 58/60 KV-aware · target: cannot connect to x: connection refused · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2",
 		},
-		{held, api.VerdictFine, "running 52/1000 kv held by target_rps · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
-		{switching, api.VerdictFine, "switching → round_robin: restart the frontend"},
+		{held, api.VerdictFine, "running 52/1000 KV-aware held by target_rps · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
+		{switching, api.VerdictFine, "switching → Round-robin: restart the frontend"},
 	} {
 		assert.Equal(t, row.want, describe(api.Snapshot{Lanes: []api.LaneSnapshot{row.lane}, Client: api.ClientHealth{Verdict: row.verdict}}))
 	}

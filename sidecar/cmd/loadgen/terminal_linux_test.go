@@ -93,7 +93,7 @@ func TestOnATerminal(t *testing.T) {
 		})
 		return line
 	}
-	shows(`^running 3/3 kv settling · TTFT \d+/\d+ ms · `)
+	shows(`^running 3/3 KV-aware settling · TTFT \d+/\d+ ms · `)
 	for _, n := range []int{5, 4} { // each is logged
 		_, err := p.client.Patch(t.Context(), "", api.WorkloadPatch{Concurrency: &n})
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -97,10 +98,10 @@ func (v *watch) look(ctx context.Context) (string, error) {
 	case err != nil:
 		return passes("Kubernetes does not answer", err)
 	case g.mode() != v.want.mode.Mode:
-		return "", &overtaken{g.author(), routerMode + " to " + string(g.mode())}
+		return "", &overtaken{g.author(), routerMode + " to " + spelled(g.mode())}
 	}
 	if n, noted := g.note(); noted && n.By != v.opts.By {
-		return "", &overtaken{n.By, routerMode + " to " + string(n.To.Mode)}
+		return "", &overtaken{n.By, routerMode + " to " + spelled(n.To.Mode)}
 	}
 	all, err := v.pods(ctx, g)
 	if err != nil {
@@ -114,6 +115,9 @@ func (v *watch) look(ctx context.Context) (string, error) {
 	}
 	return v.unlisted(ctx, g)
 }
+
+// spelled is Dynamo's name of a mode where the booth has one for it.
+func spelled(m api.Mode) string { return cmp.Or(spellings[m], "a mode that the booth does not know") }
 
 // passes makes a message of an error that may pass.
 func passes(what string, err error) (string, error) { return what + ": " + err.Error(), nil }

@@ -86,12 +86,12 @@ func (d *Driver) foundMode(g *graph) Finding {
 	case at != "":
 		return Finding{Problem, fmt.Sprintf("the frontend has the argument %s %s, which counts more than %s", routerFlag, at, routerMode), "remove the argument"}
 	case g.modeIsOwn():
-		return Finding{Good, fmt.Sprintf("mode %s, in the frontend's environment; a switch restarts the workers by spec.restart", g.mode()), ""}
+		return Finding{Good, fmt.Sprintf("mode %s, in the frontend's environment; a switch restarts the workers by spec.restart", g.mode().Name()), ""}
 	}
 	if _, i := valueOf(g.Spec.Env, routerMode); i >= 0 {
-		return Finding{Good, fmt.Sprintf("mode %s, in spec.env; a switch restarts frontend and workers with it", g.mode()), ""}
+		return Finding{Good, fmt.Sprintf("mode %s, in spec.env; a switch restarts frontend and workers with it", g.mode().Name()), ""}
 	}
-	return Finding{Good, fmt.Sprintf("no %s: Dynamo's default is %s; the first switch adds it", routerMode, g.mode()), ""}
+	return Finding{Good, fmt.Sprintf("no %s: Dynamo's default is %s; the first switch adds it", routerMode, g.mode().Name()), ""}
 }
 
 func (d *Driver) foundVariant(g *graph) Finding {
@@ -99,7 +99,7 @@ func (d *Driver) foundVariant(g *graph) Finding {
 		if slices.ContainsFunc(g.Spec.Components, func(c component) bool {
 			return c.isWorker() && c.main() >= 0 && v.is(c.PodTemplate.Spec.Containers[c.main()])
 		}) {
-			return Finding{Good, fmt.Sprintf("the workers run the variant %s of %d", s, len(d.opts.Variants)), ""}
+			return Finding{Good, fmt.Sprintf("the workers run the variant %s of %d", s.Name(), len(d.opts.Variants)), ""}
 		}
 	}
 	return Finding{Warning, "the workers run none of the variants", "describe how they run now as a variant, too, so that a roll-back finds the way to it"}

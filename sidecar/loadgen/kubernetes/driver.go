@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -9,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -115,7 +115,7 @@ func (d *Driver) Current(ctx context.Context) (api.ModeState, error) {
 		return api.ModeState{}, err
 	}
 	if n, noted := g.note(); noted && time.Now().Before(n.Deadline) {
-		return api.ModeState{}, fmt.Errorf("%s is switching %s to %s", n.By, g.id(), describe(n.To))
+		return api.ModeState{}, fmt.Errorf("%s is switching %s to %s", n.By, g.id(), n.To.Name())
 	}
 	d.mu.Lock()
 	known := d.known
@@ -165,7 +165,7 @@ func (d *Driver) Unfinished(ctx context.Context) (from, to api.ModeState, ok boo
 // [api.ErrConflict].
 func (d *Driver) Switch(ctx context.Context, from, to api.ModeState, report func(phase, message string)) (cold bool, err error) {
 	if !slices.Contains(d.Offers(), to) {
-		return false, &api.FieldError{Field: "mode", Value: describe(to), Allowed: fmt.Sprint("one of ", d.Offers())}
+		return false, &api.FieldError{Field: "mode", Value: to.Name(), Allowed: "one of " + names(d.Offers())}
 	}
 	w, err := d.begin(ctx, from, to, report)
 	if err != nil {
@@ -183,10 +183,10 @@ func (d *Driver) Switch(ctx context.Context, from, to api.ModeState, report func
 		return false, err
 	}
 	if back := d.back(w.note, err, report); back != nil {
-		d.opts.Log.Warn("the graph could not be brought back", "to", describe(w.note.From), "error", back)
-		return false, fmt.Errorf("%w; bringing it back to %s failed, too: %w", err, describe(w.note.From), back)
+		d.opts.Log.Warn("the graph could not be brought back", "to", w.note.From.Name(), "error", back)
+		return false, fmt.Errorf("%w; bringing it back to %s failed, too: %w", err, w.note.From.Name(), back)
 	}
-	return false, fmt.Errorf("%w; it was brought back to %s", err, describe(w.note.From))
+	return false, fmt.Errorf("%w; it was brought back to %s", err, w.note.From.Name())
 }
 
 // begin patches the object, or finds that an earlier process has.
@@ -200,7 +200,7 @@ func (d *Driver) begin(ctx context.Context, from, to api.ModeState, report func(
 		report("switching", "going on with the switch that had begun before this start")
 		return wanted{mode: to, variant: d.variant(to.Speculation), restart: n.Restart, note: n}, nil
 	}
-	report("switching", fmt.Sprintf("asking Kubernetes for %s in %s", describe(to), g.id()))
+	report("switching", fmt.Sprintf("asking Kubernetes for %s in %s", to.Name(), g.id()))
 	w := wanted{mode: to, variant: d.variant(to.Speculation), note: d.note(from, to)}
 	return w, d.put(ctx, &w)
 }
@@ -218,7 +218,7 @@ func (d *Driver) put(ctx context.Context, w *wanted) error {
 			return err
 		}
 		if n, noted := g.note(); noted && n.By != d.opts.By && time.Now().Before(n.Deadline) {
-			return fmt.Errorf("%w: %s switches %s to %s until %s at the latest; wait for its end", api.ErrConflict, n.By, g.id(), describe(n.To), n.Deadline.Local().Format(time.TimeOnly))
+			return fmt.Errorf("%w: %s switches %s to %s until %s at the latest; wait for its end", api.ErrConflict, n.By, g.id(), n.To.Name(), n.Deadline.Local().Format(time.TimeOnly))
 		}
 		if at := g.fixed(); at != "" && g.mode() != w.mode.Mode {
 			return &api.FieldError{Field: "mode.driver", Value: d.Name(), Allowed: fmt.Sprintf("manual, or a frontend in %s without the argument %s %s, which counts more than %s", g.id(), routerFlag, at, routerMode)}
@@ -255,7 +255,7 @@ func (d *Driver) restart(g *graph, w wanted) string {
 // back undoes a switch: it asks for the mode before, and waits for it.
 func (d *Driver) back(n note, cause error, report func(phase, message string)) error {
 	say := func(message string) { report("rolling_back", message) }
-	say(fmt.Sprintf("going back to %s: %s", describe(n.From), cause))
+	say(fmt.Sprintf("going back to %s: %s", n.From.Name(), cause))
 	w := wanted{mode: n.From, variant: d.variant(n.From.Speculation), note: d.note(n.To, n.From)}
 	w.note.Back = true
 	if err := d.put(d.ctx, &w); err != nil {
@@ -359,10 +359,11 @@ type gone struct{ error }
 
 func (g *gone) Unwrap() error { return g.error }
 
-// describe names a mode with its speculation where that is known.
-func describe(m api.ModeState) string {
-	if cmp.Or(m.Speculation, api.SpeculationNotRecorded) == api.SpeculationNotRecorded {
-		return string(m.Mode)
+// names lists modes.
+func names(modes []api.ModeState) string {
+	all := make([]string, len(modes))
+	for i, m := range modes {
+		all[i] = m.Name()
 	}
-	return string(m.Mode) + "/" + string(m.Speculation)
+	return strings.Join(all, ", ")
 }

@@ -163,7 +163,7 @@ func TestBrokenVariantIsUndone(t *testing.T) {
 				var said heard
 				began := time.Now()
 				_, err := d.Switch(t.Context(), off, draft, said.report)
-				if err == nil || !strings.Contains(err.Error(), "ImagePullBackOff") || !strings.Contains(err.Error(), "it was brought back to kv/off") {
+				if err == nil || !strings.Contains(err.Error(), "ImagePullBackOff") || !strings.Contains(err.Error(), "it was brought back to KV-aware") {
 					t.Fatalf("error %v\n%s", err, strings.Join(said, "\n"))
 				}
 				if !r.settled() {
@@ -172,7 +172,7 @@ func TestBrokenVariantIsUndone(t *testing.T) {
 				if took := time.Since(began); took > 90*time.Second {
 					t.Errorf("it took %v", took)
 				}
-				said.has(t, "rolling_back: going back to kv/off", "rolling_back: 0 of 3 workers ready")
+				said.has(t, "rolling_back: going back to KV-aware", "rolling_back: 0 of 3 workers ready")
 				if m, err := d.Current(t.Context()); m != off || err != nil {
 					t.Errorf("current %v, %v", m, err)
 				}
@@ -190,7 +190,7 @@ func TestStuckRollOut(t *testing.T) {
 		var said heard
 		began := time.Now()
 		_, err := d.Switch(t.Context(), rr, kv, said.report)
-		if err == nil || !strings.Contains(err.Error(), "given up after 2m0s") || !strings.Contains(err.Error(), "it was brought back to round_robin") {
+		if err == nil || !strings.Contains(err.Error(), "given up after 2m0s") || !strings.Contains(err.Error(), "it was brought back to Round-robin") {
 			t.Fatalf("error %v\n%s", err, strings.Join(said, "\n"))
 		}
 		if took := time.Since(began); took < 2*time.Minute || took > 3*time.Minute {
@@ -224,7 +224,7 @@ func TestCancelledSwitch(t *testing.T) {
 		if g, _ := readGraph(r.object); g.mode() != api.ModeRoundRobin {
 			t.Errorf("the object is in %v", g.mode())
 		}
-		said.has(t, "rolling_back: going back to round_robin")
+		said.has(t, "rolling_back: going back to Round-robin")
 	})
 }
 
@@ -265,7 +265,7 @@ func TestTwoLoadGenerators(t *testing.T) {
 		}
 		second := r.driver(t.Context(), func(o *Options) { o.By = "booth-1:8088" })
 		_, err := second.Switch(t.Context(), kv, rr, (&heard{}).report)
-		if !errors.Is(err, api.ErrConflict) || !strings.Contains(err.Error(), "booth-0:8088 switches default/booth to kv") {
+		if !errors.Is(err, api.ErrConflict) || !strings.Contains(err.Error(), "booth-0:8088 switches default/booth to KV-aware") {
 			t.Errorf("error %v", err)
 		}
 		time.Sleep(2*time.Minute + time.Second)
@@ -290,7 +290,7 @@ func TestSomebodyElsesPatch(t *testing.T) {
 			r.become(next)
 		})
 		_, err := d.Switch(t.Context(), rr, kv, (&heard{}).report)
-		if err == nil || !strings.Contains(err.Error(), "argocd-controller has set DYN_ROUTER_MODE to least_loaded") {
+		if err == nil || !strings.Contains(err.Error(), "argocd-controller has set DYN_ROUTER_MODE to least-loaded") {
 			t.Errorf("error %v", err)
 		}
 		if g, _ := readGraph(r.object); g.mode() != api.ModeLeastLoaded {
@@ -309,7 +309,7 @@ func TestOperatorStopped(t *testing.T) {
 		r.timeline[1] = r.timeline[1][:1]
 		var said heard
 		_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, said.report)
-		if err == nil || !strings.Contains(err.Error(), "bringing it back to round_robin failed, too") {
+		if err == nil || !strings.Contains(err.Error(), "bringing it back to Round-robin failed, too") {
 			t.Errorf("error %v", err)
 		}
 		said.has(t, "waiting for Dynamo's operator to take up the change; is it running?")

@@ -85,7 +85,7 @@ func TestClusterIsFollowed(t *testing.T) {
 		assert.Equal(t, eagle, b.mode(), "what is not known changes nothing")
 		assert.Equal(t, state.Step.ID, b.lane.State().Step.ID)
 		b.stop()
-		b.events("start ann: 3 conversations, KV-aware", "mode_change cluster: kv/off to kv/eagle3: the cluster is in that mode", "stop ann: stopped")
+		b.events("start ann: 3 conversations, KV-aware", "mode_change cluster: KV-aware to KV-aware with EAGLE-3: the cluster is in that mode", "stop ann: stopped")
 		for _, turn := range b.store.allTurns() {
 			want := api.SpeculationOff
 			if turn.Step > before.Step.ID {
@@ -135,7 +135,7 @@ func TestSpeculationIsSwitched(t *testing.T) {
 		pass(5 * time.Second)
 		b.saysOf(api.SpeculationEagle3)
 		assert.Equal(t, []api.ModeState{eagle}, b.told(), "told once")
-		b.events("start ann: 2 conversations, KV-aware", "mode_change ann: kv/off to kv/eagle3", "start ann: 2 conversations, KV-aware")
+		b.events("start ann: 2 conversations, KV-aware", "mode_change ann: KV-aware to KV-aware with EAGLE-3", "start ann: 2 conversations, KV-aware")
 	}, telling(d))
 }
 
@@ -153,8 +153,8 @@ func TestFailedChangeIsFollowed(t *testing.T) {
 		pass(followEvery)
 		assert.Equal(t, roundRobin, b.mode())
 		assert.Nil(t, b.lane.State().ModeChange)
-		b.events("start ann: 2 conversations, KV-aware", "mode_change ann: kv to round_robin: given up", "start ann: 2 conversations, KV-aware",
-			"mode_change cluster: kv to round_robin: the cluster is in that mode")
+		b.events("start ann: 2 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: given up", "start ann: 2 conversations, KV-aware",
+			"mode_change cluster: KV-aware to Round-robin: the cluster is in that mode")
 	}, telling(d))
 }
 

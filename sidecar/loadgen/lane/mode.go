@@ -195,7 +195,7 @@ func (l *Lane) free() error {
 		return err
 	}
 	if l.phase == api.PhaseSwitching {
-		return fmt.Errorf("%w: a change to %s is in progress; wait for its end, or cancel it", api.ErrConflict, l.change.To.Mode)
+		return fmt.Errorf("%w: a change to %s is in progress; wait for its end, or cancel it", api.ErrConflict, l.change.To.Mode.Name())
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func (l *Lane) declare(by string, to api.ModeState) error {
 	}
 	text := transition(l.mode, to) + ": the operator says that it is in force"
 	if to.Mode == api.ModeUnknown {
-		text = "mode unknown: the operator says that it is another one, or not known"
+		text = "Mode unknown: the operator says that it is another one, or not known"
 	}
 	switch {
 	case to != l.mode:
@@ -279,7 +279,7 @@ func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 	c := l.change
 	waiting := l.phase == api.PhaseSwitching && c.To.Mode == req.Mode
 	l.mu.Unlock()
-	err := fmt.Errorf("%w: no change to %s waits for a confirmation", api.ErrConflict, req.Mode)
+	err := fmt.Errorf("%w: no change to %s waits for a confirmation", api.ErrConflict, req.Mode.Name())
 	if !waiting {
 		return l.State(), err
 	}
@@ -308,7 +308,7 @@ func (l *Lane) CancelMode(_ context.Context, by string) (api.State, error) {
 		return l.State(), taken
 	}
 	c.cancel()
-	l.event(api.EventModeChange, by, fmt.Sprintf("cancelled the change to %s", c.To.Mode))
+	l.event(api.EventModeChange, by, fmt.Sprintf("cancelled the change to %s", c.To.Mode.Name()))
 	return l.State(), nil
 }
 
@@ -335,7 +335,7 @@ func (l *Lane) switchMode(ctx context.Context, c *change) {
 	var cold bool
 	var err error
 	if !c.stays {
-		doing := fmt.Sprintf("switching to %s", c.To.Mode)
+		doing := fmt.Sprintf("switching to %s", c.To.Mode.Name())
 		if c.From == c.To {
 			doing = "making the caches cold"
 		}
@@ -360,10 +360,10 @@ func (l *Lane) switchBack(c *change, cause error) {
 		c.err = cause
 		return
 	}
-	l.report(c, "rolling_back", fmt.Sprintf("going back to %s: %v", c.From.Mode, cause))
+	l.report(c, "rolling_back", fmt.Sprintf("going back to %s: %v", c.From.Mode.Name(), cause))
 	_, err := l.opts.Driver.Switch(l.ctx, c.To, c.From, func(phase, message string) { l.report(c, phase, message) })
 	if err != nil {
-		c.stuck = fmt.Errorf("%w; and going back to %s failed: %s", cause, c.From.Mode, reason(err))
+		c.stuck = fmt.Errorf("%w; and going back to %s failed: %s", cause, c.From.Mode.Name(), reason(err))
 		return
 	}
 	c.err = cause
@@ -434,7 +434,7 @@ func (l *Lane) finishChange(c *change) {
 // fail says which mode is in force, and why not the other one.
 func (c *change) fail(in api.ModeState, err error) {
 	c.Phase, c.Failed = "failed", true
-	c.Message = fmt.Sprintf("still in %s: %s", modeWords(in.Mode), reason(err))
+	c.Message = fmt.Sprintf("still in %s: %s", in.Mode.Name(), reason(err))
 }
 
 func (l *Lane) modeChanged(to api.ModeState) {
@@ -446,17 +446,9 @@ func (l *Lane) modeChanged(to api.ModeState) {
 // transition names a change, with the speculations where that changes, too.
 func transition(from, to api.ModeState) string {
 	if from.Speculation == to.Speculation {
-		return fmt.Sprintf("%s to %s", from.Mode, to.Mode)
+		return fmt.Sprintf("%s to %s", from.Mode.Name(), to.Mode.Name())
 	}
-	return fmt.Sprintf("%s/%s to %s/%s", from.Mode, from.Speculation, to.Mode, to.Speculation)
-}
-
-// modeWords names a mode where the text does not say that it is one.
-func modeWords(m api.Mode) string {
-	if m == api.ModeUnknown {
-		return "mode unknown"
-	}
-	return string(m)
+	return fmt.Sprintf("%s to %s", from.Name(), to.Name())
 }
 
 func reason(err error) string {

@@ -93,7 +93,7 @@ func TestModeChange(t *testing.T) {
 		b.eventually("the news of the mode", func() bool { return len(b.told()) == 1 })
 		assert.Equal(t, []api.ModeState{roundRobin}, b.told())
 		b.stop()
-		b.events("start ann: 4 conversations, KV-aware", "mode_change ann: kv to round_robin", "start ann: 4 conversations, Round-robin", "stop ann: stopped")
+		b.events("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin", "start ann: 4 conversations, Round-robin", "stop ann: stopped")
 		steps := b.store.lastSteps()
 		assert.NotNil(t, steps[0].Ended)
 		assert.Equal(t, api.ModeRoundRobin, steps[1].Mode)
@@ -148,14 +148,14 @@ func TestModeChangeFails(t *testing.T) {
 		require.NotNil(t, state.ModeChange)
 		assert.True(t, state.ModeChange.Failed)
 		assert.Equal(t, "failed", state.ModeChange.Phase)
-		assert.Equal(t, "still in kv: "+errDriver.Error(), state.ModeChange.Message)
+		assert.Equal(t, "still in KV-aware: "+errDriver.Error(), state.ModeChange.Message)
 		assert.Empty(t, b.told())
 
 		b.switched(roundRobin, false, nil)
 		assert.Nil(t, b.lane.State().ModeChange)
 		assert.Equal(t, api.ModeRoundRobin, b.lane.State().Mode)
-		b.events("start ann: 4 conversations, KV-aware", "mode_change ann: kv to round_robin: given up", "start ann: 4 conversations, KV-aware",
-			"mode_change ann: kv to round_robin", "start ann: 4 conversations, Round-robin")
+		b.events("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: given up", "start ann: 4 conversations, KV-aware",
+			"mode_change ann: KV-aware to Round-robin", "start ann: 4 conversations, Round-robin")
 	})
 }
 
@@ -174,9 +174,9 @@ func TestCancelMode(t *testing.T) {
 		b.agrees(2)
 		state := b.lane.State()
 		assert.Equal(t, api.ModeKV, state.Mode)
-		assert.Equal(t, "still in kv: the change was cancelled", state.ModeChange.Message)
-		b.events("start ann: 2 conversations, KV-aware", "mode_change bob: cancelled the change to round_robin",
-			"mode_change ann: kv to round_robin: given up", "start ann: 2 conversations, KV-aware")
+		assert.Equal(t, "still in KV-aware: the change was cancelled", state.ModeChange.Message)
+		b.events("start ann: 2 conversations, KV-aware", "mode_change bob: cancelled the change to Round-robin",
+			"mode_change ann: KV-aware to Round-robin: given up", "start ann: 2 conversations, KV-aware")
 		_, err = b.lane.CancelMode(t.Context(), "bob")
 		require.ErrorIs(t, err, api.ErrConflict)
 	})
@@ -201,7 +201,7 @@ func TestStopDuringModeChange(t *testing.T) {
 				b.phase(api.PhaseStopped)
 				assert.Equal(t, api.ModeRoundRobin, b.lane.State().Mode)
 				text := map[bool]string{false: "stopped", true: "draining"}[drain]
-				b.events("start ann: 2 conversations, KV-aware", "stop eve: "+text, "mode_change ann: kv to round_robin")
+				b.events("start ann: 2 conversations, KV-aware", "stop eve: "+text, "mode_change ann: KV-aware to Round-robin")
 				assert.Zero(t, b.lane.State().Concurrency.Actual)
 			})
 		})
@@ -224,7 +224,7 @@ func TestModeChangeWhileStopped(t *testing.T) {
 		b.phase(api.PhaseStopped)
 		assert.Equal(t, api.ModeKV, b.lane.State().Mode)
 		assert.EqualValues(t, 2, b.totals().Cancelled)
-		b.events("mode_change ann: kv to round_robin", "start ann: 2 conversations, Round-robin", "stop ann: draining", "mode_change ann: round_robin to kv")
+		b.events("mode_change ann: KV-aware to Round-robin", "start ann: 2 conversations, Round-robin", "stop ann: draining", "mode_change ann: Round-robin to KV-aware")
 	})
 }
 

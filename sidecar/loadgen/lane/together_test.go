@@ -228,11 +228,11 @@ func TestSwapFails(t *testing.T) {
 				a, b := d.lane.State(), d.twin.State()
 				require.True(t, a.ModeChange.Failed && b.ModeChange.Failed)
 				assert.Contains(t, a.ModeChange.Message, "lane twin: "+errDriver.Error())
-				assert.Contains(t, b.ModeChange.Message, "still in round_robin: "+errDriver.Error())
+				assert.Contains(t, b.ModeChange.Message, "still in Round-robin: "+errDriver.Error())
 				want := api.ModeKV
 				if back != nil {
 					want = api.ModeRoundRobin
-					assert.Contains(t, a.ModeChange.Message, "going back to kv failed")
+					assert.Contains(t, a.ModeChange.Message, "going back to KV-aware failed")
 				}
 				assert.Equal(t, [2]api.Mode{want, api.ModeRoundRobin}, d.modes())
 				assert.Equal(t, a.Started, b.Started)

@@ -85,8 +85,8 @@ func TestOperatorSaysTheMode(t *testing.T) {
 		assert.Empty(t, opening(t, f.turns()), "the caches stay as they are")
 		b.stop()
 		b.events("start ann: 2 conversations, Mode unknown",
-			"mode_change ann: mode unknown: the operator says that it is another one, or not known",
-			"mode_change ann: unknown to round_robin: the operator says that it is in force",
+			"mode_change ann: Mode unknown: the operator says that it is another one, or not known",
+			"mode_change ann: Mode unknown to Round-robin: the operator says that it is in force",
 			"stop ann: stopped")
 	}, byHand)
 }
@@ -140,8 +140,8 @@ func TestRoutersMetricsTellTheMode(t *testing.T) {
 		assert.Equal(t, roundRobin, b.mode(), "the operator has said it")
 		b.stop()
 		b.events("start ann: 2 conversations, Mode unknown",
-			"mode_change cluster: unknown to kv: the router's own metrics tell",
-			"mode_change cluster: kv to unknown: the router's own metrics show that it does not choose by what the KV caches hold",
-			"mode_change ann: unknown to round_robin: the operator says that it is in force", "stop ann: stopped")
+			"mode_change cluster: Mode unknown to KV-aware: the router's own metrics tell",
+			"mode_change cluster: KV-aware to Mode unknown: the router's own metrics show that it does not choose by what the KV caches hold",
+			"mode_change ann: Mode unknown to Round-robin: the operator says that it is in force", "stop ann: stopped")
 	}, byHand, telling)
 }

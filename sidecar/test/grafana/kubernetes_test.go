@@ -6,19 +6,20 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"kvbooth/sidecar/test/boothtest"
 	"kvbooth/sidecar/test/kubernetes"
 )
 
-// onKubernetes is a DynamoGraphDeployment on a real control plane, in round-robin, whose
+// onKubernetes is a DynamoGraphDeployment on a real control plane, in the mode kv, whose
 // frontend is a simulated cluster. The image of one of its variants is not there.
 func onKubernetes(t *testing.T, _ string, _ *boothtest.Ports) boothtest.Target {
 	t.Helper()
 	c := kubernetes.Start(t)
 	c.Node(t, "gpu-0", 3)
 	c.Operator(t, kubernetes.OperatorOptions{})
-	c.Deploy(t, "booth", "round-robin")
+	c.Deploy(t, "booth", "kv", 5*time.Second) // for whoever looks on
 	variants := filepath.Join(t.TempDir(), "variants.yaml")
 	if err := os.WriteFile(variants, []byte("off: {image: 'runtime:1.6.1'}\ndraft: {image: 'runtime-broken:1.6.1'}\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // example is a graph of one frontend and three workers that start fast and are replaced in their
-// places: of a name, and the mode that it begins in.
+// places: of a name, the mode that it begins in, and how long a worker takes to start.
 const example = `
 apiVersion: nvidia.com/v1beta1
 kind: DynamoGraphDeployment
@@ -29,15 +30,15 @@ spec:
     replicas: 3
     podTemplate:
       metadata:
-        annotations: {kvbooth/start: 1s, nvidia.com/deployment-rolling-update-max-surge: "0", nvidia.com/deployment-rolling-update-max-unavailable: "100%%"}
+        annotations: {kvbooth/start: %s, nvidia.com/deployment-rolling-update-max-surge: "0", nvidia.com/deployment-rolling-update-max-unavailable: "100%%"}
       spec: {containers: [{name: main, image: "runtime:1.6.1", args: [--model-path, llama], resources: {limits: {nvidia.com/gpu: "1"}}}]}
 `
 
 // Deploy makes a DynamoGraphDeployment of one frontend and three workers with a GPU each, in a
-// mode as Dynamo spells it; the test's end deletes it.
-func (c *ControlPlane) Deploy(t testing.TB, name, mode string) *unstructured.Unstructured {
+// mode as Dynamo spells it; the test's end deletes it. A worker takes some time to start.
+func (c *ControlPlane) Deploy(t testing.TB, name, mode string, start time.Duration) *unstructured.Unstructured {
 	t.Helper()
-	object, err := parse(fmt.Appendf(nil, example, name, mode))
+	object, err := parse(fmt.Appendf(nil, example, name, mode, start))
 	if err == nil {
 		err = c.create(t.Context(), object)
 	}

@@ -47,7 +47,7 @@ type stage struct {
 // newStage makes a graph in the mode round-robin, and waits until it serves.
 func newStage(t *testing.T, c *ControlPlane, bin, name string) *stage {
 	t.Helper()
-	c.Deploy(t, name, "round-robin")
+	c.Deploy(t, name, "round-robin", time.Second)
 	s := &stage{plane: c, name: name, bin: bin, target: c.Frontend(t, name)}
 	require.Eventually(t, func() bool {
 		workers, err := cluster.Probe(t.Context(), s.target, nil)
@@ -265,8 +265,8 @@ func testBrokenImage(t *testing.T, s *stage) {
 	require.NotNil(t, end.ModeChange)
 	assert.True(t, end.ModeChange.Failed)
 	assert.Contains(t, end.ModeChange.Message, "does not start")
-	assert.Contains(t, end.ModeChange.Message, "it was brought back to round_robin/off")
-	assert.Contains(t, strings.Join(said, "\n"), "going back to round_robin/off")
+	assert.Contains(t, end.ModeChange.Message, "it was brought back to Round-robin")
+	assert.Contains(t, strings.Join(said, "\n"), "going back to Round-robin/off")
 	assert.Equal(t, api.ModeRoundRobin, s.serves(t.Context()))
 	t.Logf("undone after %.1f s", time.Since(began).Seconds())
 }
@@ -284,7 +284,7 @@ func testKilled(t *testing.T, s *stage) {
 	require.Eventually(t, func() bool { return s.object(t).GetAnnotations()["kvbooth.io/switch"] == "" }, longest, 50*time.Millisecond, "the note is taken off")
 	events, err := s.Events(t.Context(), api.DefaultLane, 20)
 	require.NoError(t, err)
-	assert.Contains(t, fmt.Sprint(events.Events), "round_robin to kv")
+	assert.Contains(t, fmt.Sprint(events.Events), "Round-robin to KV-aware")
 }
 
 // A second load generator waits while the first switches, and what somebody else sets is kept
@@ -298,7 +298,7 @@ func testOthers(t *testing.T, s *stage) {
 	require.Eventually(t, func() bool { return s.object(t).GetAnnotations()["kvbooth.io/switch"] != "" }, longest, 5*time.Millisecond)
 	end, _ := second.switches(t, kvMode)
 	require.NotNil(t, end.ModeChange, "the second one's switch")
-	assert.Contains(t, end.ModeChange.Message, "switches default/others to kv until")
+	assert.Contains(t, end.ModeChange.Message, "switches default/others to KV-aware until")
 	s.sees(t, "the first one's switch", func(st api.State) bool { return st.Mode == api.ModeKV })
 	second.sees(t, "the second one follows", func(st api.State) bool { return st.Mode == api.ModeKV })
 

@@ -34,7 +34,7 @@ export function ModeProgress({ change, time, onCancel, onConfirm, busy, disabled
   if (change.failed) {
     return (
       <Alert severity="warning" title={`The change to ${modeText(change.to)} failed`} bottomSpacing={0}>
-        {change.message} {modeText(change.from)} stays in force.
+        {change.message.charAt(0).toUpperCase() + change.message.slice(1)}
       </Alert>
     );
   }
