@@ -19,7 +19,10 @@ test('the switch with its steps, and one that fails and is undone', async ({ vis
   await picture(page, 'grafana-kubernetes-switched');
 
   await controls.button('Draft model').click();
-  await page.getByText(/: Rolling back/).first().waitFor();
+  await page
+    .getByText(/: Rolling back/)
+    .first()
+    .waitFor();
   await picture(page, 'grafana-kubernetes-rolling-back');
   const failure = page.getByText(/does not start: (ImagePullBackOff|ErrImagePull)/).first();
   await stateUntil('given up', (s) => s.mode_change?.failed && s.phase === 'running' && s.mode === 'round_robin');

@@ -365,7 +365,9 @@ describe('mode and speculation', () => {
     expect(screen.getByText('KV-aware → Round-robin: Rolling back')).toBeInTheDocument();
     act(() =>
       client.show({
-        state: { mode_change: { ...change, phase: 'failed', failed: true, message: 'still in KV-aware: no worker came up' } },
+        state: {
+          mode_change: { ...change, phase: 'failed', failed: true, message: 'still in KV-aware: no worker came up' },
+        },
       })
     );
     expect(screen.getByRole('alert')).toHaveTextContent('The change to Round-robin failed');
