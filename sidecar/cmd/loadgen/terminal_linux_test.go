@@ -97,7 +97,7 @@ func TestOnATerminal(t *testing.T) {
 	for _, n := range []int{5, 4} { // each is logged
 		_, err := p.client.Patch(t.Context(), "", api.WorkloadPatch{Concurrency: &n})
 		require.NoError(t, err)
-		line := shows(fmt.Sprintf(`^running %d/%d kv .*…$`, n, n))
+		line := shows(fmt.Sprintf(`^running %d/%d KV-aware .*…$`, n, n))
 		assert.Len(t, []rune(line), columns-1)
 	}
 	p.endsWell()

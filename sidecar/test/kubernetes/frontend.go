@@ -59,7 +59,9 @@ type follower struct {
 	server *httpd.Server
 	up     atomic.Bool
 	seen   atomic.Value // signature of the pods that it is in step with
-	list   func(context.Context) (string, error)
+
+	plane      *ControlPlane
+	deployment string
 
 	// Of the one goroutine that follows.
 	pods        map[types.UID]*corev1.Pod
@@ -99,16 +101,7 @@ func (c *ControlPlane) follow(t testing.TB, deployment string, changes []func(*h
 	for _, change := range changes {
 		change(&options)
 	}
-	f := &follower{t: t, pods: map[types.UID]*corev1.Pod{}}
-	f.list = func(ctx context.Context) (string, error) {
-		var list corev1.PodList
-		err := c.client.List(ctx, &list, client.InNamespace(Namespace), client.MatchingLabels{labelGraph: deployment})
-		pods := make([]*corev1.Pod, len(list.Items))
-		for i := range list.Items {
-			pods[i] = &list.Items[i]
-		}
-		return signature(pods), err
-	}
+	f := &follower{t: t, plane: c, deployment: deployment, pods: map[types.UID]*corev1.Pod{}}
 	if f.server, err = httpd.New(options); err != nil {
 		return nil, err
 	}
@@ -144,7 +137,7 @@ func (c *ControlPlane) follow(t testing.TB, deployment string, changes []func(*h
 // as long as this follower has not, the answer would be that of a frontend that is gone.
 func (f *follower) serve(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/health" {
-		if now, err := f.list(r.Context()); err != nil || now != f.seen.Load() {
+		if now, err := f.latest(r.Context()); err != nil || now != f.seen.Load() {
 			http.Error(w, "the frontend's pods have just changed", http.StatusServiceUnavailable)
 			return
 		}
@@ -154,6 +147,17 @@ func (f *follower) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.server.Frontend().ServeHTTP(w, r)
+}
+
+// latest is the signature of the pods that there are now.
+func (f *follower) latest(ctx context.Context) (string, error) {
+	var list corev1.PodList
+	err := f.plane.client.List(ctx, &list, client.InNamespace(Namespace), client.MatchingLabels{labelGraph: f.deployment})
+	pods := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		pods[i] = &list.Items[i]
+	}
+	return signature(pods), err
 }
 
 // empty sends all workers away.
