@@ -391,7 +391,7 @@ func inGrafana(flags ...string) func(context.Context) (suite.Count, error) {
 		if _, err := local.FindGrafana(ctx); errors.Is(err, local.ErrNoGrafana) {
 			return suite.Count{}, suite.Skipped("no Grafana")
 		}
-		return withBuild(ctx, append(flags, "-timeout=40m", "-tags=grafana", "./sidecar/test/grafana")...)
+		return withBuild(ctx, append(flags, "-timeout=40m", "-tags=grafana,kubernetes", "./sidecar/test/grafana")...)
 	}
 }
 
