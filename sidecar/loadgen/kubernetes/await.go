@@ -230,8 +230,8 @@ func (g *graph) componentOf(p corev1.Pod) (component, bool) {
 }
 
 // serves is the mode that the frontend's pods run in, of those that are ready where some are;
-// unknown where there are none, or of two modes.
-func (g *graph) serves(all []corev1.Pod) api.Mode {
+// unknown where they run in two. ok is false where there are none.
+func (g *graph) serves(all []corev1.Pod) (mode api.Mode, ok bool) {
 	f, _ := g.frontend()
 	frontends := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool {
 		c, known := g.componentOf(p)
@@ -240,15 +240,14 @@ func (g *graph) serves(all []corev1.Pod) api.Mode {
 	if slices.ContainsFunc(frontends, ready) {
 		frontends = slices.DeleteFunc(frontends, func(p corev1.Pod) bool { return !ready(p) })
 	}
-	mode := api.ModeUnknown
 	for i, p := range frontends {
 		m := g.modeOfPod(p)
 		if i > 0 && m != mode {
-			return api.ModeUnknown
+			return api.ModeUnknown, true
 		}
 		mode = m
 	}
-	return mode
+	return mode, len(frontends) > 0
 }
 
 // modeOfPod is the routing mode in a pod's environment.
@@ -267,6 +266,25 @@ func (g *graph) modeOfPod(p corev1.Pod) api.Mode {
 	return api.ModeRoundRobin
 }
 
+// replaces says whether a pod is one of those that a restart ends.
+func (w *wanted) replaces(p corev1.Pod) bool {
+	switch {
+	case w.restart == "":
+		return false
+	case w.old != nil:
+		return w.old[p.UID]
+	}
+	return !p.CreationTimestamp.After(w.note.Newest)
+}
+
+func uids(all []corev1.Pod) map[types.UID]bool {
+	ids := map[types.UID]bool{}
+	for _, p := range all {
+		ids[p.UID] = true
+	}
+	return ids
+}
+
 // newest is when the newest of some pods was created.
 func newest(all []corev1.Pod) (t time.Time) {
 	for _, p := range all {
@@ -283,7 +301,7 @@ func (g *graph) carries(p corev1.Pod, w *wanted) bool {
 	c, known := g.componentOf(p)
 	i := mainOf(p.Spec.Containers)
 	switch {
-	case w.restart != "" && !p.CreationTimestamp.After(w.note.Newest):
+	case w.replaces(p):
 		return false
 	case !known || i < 0:
 		return true // nothing of the mode is in it

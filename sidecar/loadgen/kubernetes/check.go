@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -95,12 +94,8 @@ func (d *Driver) foundMode(g *graph) Finding {
 }
 
 func (d *Driver) foundVariant(g *graph) Finding {
-	for s, v := range d.opts.Variants {
-		if slices.ContainsFunc(g.Spec.Components, func(c component) bool {
-			return c.isWorker() && c.main() >= 0 && v.is(c.PodTemplate.Spec.Containers[c.main()])
-		}) {
-			return Finding{Good, fmt.Sprintf("the workers run the variant %s of %d", s.Name(), len(d.opts.Variants)), ""}
-		}
+	if s, ok := d.runs(g); ok {
+		return Finding{Good, fmt.Sprintf("the workers run the variant %s of %d", s.Name(), len(d.opts.Variants)), ""}
 	}
 	return Finding{Warning, "the workers run none of the variants", "describe how they run now as a variant, too, so that a roll-back finds the way to it"}
 }

@@ -127,8 +127,10 @@ func (d *Driver) Current(ctx context.Context) (api.ModeState, error) {
 	if err != nil {
 		return api.ModeState{}, err
 	}
-	mode := d.modeOf(g)
-	mode.Mode = g.serves(all)
+	mode, ok := d.modeOf(g), false
+	if mode.Mode, ok = g.serves(all); !ok {
+		return api.ModeState{}, fmt.Errorf("%s has no frontend pod at the moment", g.id())
+	}
 	d.mu.Lock()
 	d.known = found{version: g.ResourceVersion, at: time.Now(), mode: mode}
 	d.mu.Unlock()
@@ -182,6 +184,10 @@ func (d *Driver) Switch(ctx context.Context, from, to api.ModeState, report func
 		d.forget(w)
 		return false, err
 	}
+	if w.note.From.Mode == api.ModeUnknown {
+		d.forget(w)
+		return false, fmt.Errorf("%w; the mode before is none that the booth knows, so this one was left as it is", err)
+	}
 	if back := d.back(w.note, err, report); back != nil {
 		d.opts.Log.Warn("the graph could not be brought back", "to", w.note.From.Name(), "error", back)
 		return false, fmt.Errorf("%w; bringing it back to %s failed, too: %w", err, w.note.From.Name(), back)
@@ -201,6 +207,9 @@ func (d *Driver) begin(ctx context.Context, from, to api.ModeState, report func(
 		return wanted{mode: to, variant: d.variant(to.Speculation), restart: n.Restart, note: n}, nil
 	}
 	report("switching", fmt.Sprintf("asking Kubernetes for %s in %s", to.Name(), g.id()))
+	if from.Mode == api.ModeUnknown { // to whoever asks; the way back is to what the object says
+		from = d.modeOf(g)
+	}
 	w := wanted{mode: to, variant: d.variant(to.Speculation), note: d.note(from, to)}
 	return w, d.put(ctx, &w)
 }
@@ -229,7 +238,7 @@ func (d *Driver) put(ctx context.Context, w *wanted) error {
 			if err != nil {
 				return err
 			}
-			w.note.Newest = newest(all)
+			w.old, w.note.Newest = uids(all), newest(all)
 		}
 		err = d.patch(ctx, g.patch(*w, d.opts.FrontendAlone))
 		if err == nil || try == attempts-1 || !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) {
@@ -300,14 +309,22 @@ func (d *Driver) modeOf(g *graph) api.ModeState {
 	if len(d.opts.Modes) > 0 && len(d.opts.Variants) == 0 {
 		m.Speculation = d.opts.Modes[0].Speculation
 	}
+	if s, ok := d.runs(g); ok {
+		m.Speculation = s
+	}
+	return m
+}
+
+// runs is the variant that the workers run as; ok is false where it is none of them.
+func (d *Driver) runs(g *graph) (s api.Speculation, ok bool) {
 	for s, v := range d.opts.Variants {
 		if slices.ContainsFunc(g.Spec.Components, func(c component) bool {
 			return c.isWorker() && c.main() >= 0 && v.is(c.PodTemplate.Spec.Containers[c.main()])
 		}) {
-			m.Speculation = s
+			return s, true
 		}
 	}
-	return m
+	return "", false
 }
 
 // graph reads the object.

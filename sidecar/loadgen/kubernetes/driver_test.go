@@ -228,30 +228,34 @@ func TestCancelledSwitch(t *testing.T) {
 	})
 }
 
+// TestKilledInMidSwitch goes on with what an earlier process began, be it of new environments
+// or of a restart.
 func TestKilledInMidSwitch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newReplay(t, booth("graph", "round-robin"), "w7")
-		process, kill := context.WithCancel(t.Context())
-		time.AfterFunc(3*time.Second, kill)
-		_, err := r.driver(process, nil).Switch(process, rr, kv, (&heard{}).report)
-		if err == nil || len(r.patches) != 1 {
-			t.Fatalf("error %v after %d patches", err, len(r.patches))
-		}
-		next := r.driver(t.Context(), nil)
-		from, to, ok := next.Unfinished(t.Context())
-		if !ok || from != rr || to != kv {
-			t.Fatalf("unfinished: %v to %v, %v", from, to, ok)
-		}
-		if _, err := next.Current(t.Context()); err == nil {
-			t.Error("the mode was told in mid-switch")
-		}
-		var said heard
-		cold, err := next.Switch(t.Context(), from, to, said.report)
-		if err != nil || !cold || !r.settled() || len(r.patches) != 2 {
-			t.Errorf("cold %v, error %v, patches %d", cold, err, len(r.patches))
-		}
-		said.has(t, "going on with the switch")
-	})
+	for where, timeline := range map[string]string{"graph": "w7", "frontend": "w3"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newReplay(t, booth(where, "round-robin"), timeline)
+			process, kill := context.WithCancel(t.Context())
+			time.AfterFunc(3*time.Second, kill)
+			_, err := r.driver(process, nil).Switch(process, rr, kv, (&heard{}).report)
+			if err == nil || len(r.patches) != 1 {
+				t.Fatalf("error %v after %d patches", err, len(r.patches))
+			}
+			next := r.driver(t.Context(), nil)
+			from, to, ok := next.Unfinished(t.Context())
+			if !ok || from != rr || to != kv {
+				t.Fatalf("unfinished: %v to %v, %v", from, to, ok)
+			}
+			if _, err := next.Current(t.Context()); err == nil {
+				t.Error("the mode was told in mid-switch")
+			}
+			var said heard
+			cold, err := next.Switch(t.Context(), from, to, said.report)
+			if err != nil || !cold || !r.settled() || len(r.patches) != 2 {
+				t.Errorf("cold %v, error %v, patches %d", cold, err, len(r.patches))
+			}
+			said.has(t, "going on with the switch")
+		})
+	}
 }
 
 // TestTwoLoadGenerators lets the second wait, and takes over what the first left behind.
@@ -421,7 +425,7 @@ func TestServes(t *testing.T) {
 		{"the new one starts", []unstructured.Unstructured{frontend(was, "a", true, false), frontend(is, "b", false, false)}, api.ModeRoundRobin},
 		{"pitfall 6, both serve", []unstructured.Unstructured{frontend(was, "a", true, false), frontend(is, "b", true, false)}, api.ModeUnknown},
 		{"the old one ends", []unstructured.Unstructured{frontend(was, "a", true, true), frontend(is, "b", true, false)}, api.ModeKV},
-		{"none", nil, api.ModeUnknown},
+		{"none", nil, ""},
 	}
 	for _, tt := range tests {
 		g, err := readGraph(is)
@@ -432,8 +436,30 @@ func TestServes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := g.serves(all); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		if got, ok := g.serves(all); got != tt.want || ok != (tt.want != "") {
+			t.Errorf("%s: %v, %v, want %v", tt.name, got, ok, tt.want)
 		}
 	}
+}
+
+// TestWayBackFromAnUnknownMode is to what the object said.
+func TestWayBackFromAnUnknownMode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplay(t, booth("graph", "round-robin"), "w7", "w11")
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(3*time.Second, cancel)
+		_, err := r.driver(t.Context(), nil).Switch(ctx, api.ModeState{Mode: api.ModeUnknown}, kv, (&heard{}).report)
+		if g, _ := readGraph(r.object); g.mode() != api.ModeRoundRobin || !errors.Is(err, context.Canceled) {
+			t.Errorf("the object is in %v, error %v", g.mode(), err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplay(t, booth("graph", "random"), "w7", "w11")
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(3*time.Second, cancel)
+		_, err := r.driver(t.Context(), nil).Switch(ctx, api.ModeState{Mode: api.ModeUnknown}, kv, (&heard{}).report)
+		if g, _ := readGraph(r.object); g.mode() != api.ModeKV || err == nil || !strings.Contains(err.Error(), "none that the booth knows") {
+			t.Errorf("the object is in %v, error %v", g.mode(), err)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kvbooth/sidecar/api"
 )
@@ -24,6 +25,22 @@ type Variant struct {
 	Image string          `json:"image,omitempty"`
 	Args  []string        `json:"args,omitempty"`
 	Env   []corev1.EnvVar `json:"env,omitempty"`
+}
+
+// Names are what a variant sets, as text: two with the same can take each other's place.
+func (v Variant) Names() string {
+	var all []string
+	if v.Image != "" {
+		all = append(all, "image")
+	}
+	if v.Args != nil {
+		all = append(all, "args")
+	}
+	for _, e := range v.Env {
+		all = append(all, e.Name)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
 }
 
 // is says whether a container runs a variant.
@@ -46,6 +63,9 @@ type wanted struct {
 	restart string   // id of the restart to ask for; ""  where none is needed
 	nonce   string   // another generation and nothing else
 	note    note
+	// old are the pods that a restart replaces; nil where a process before this one asked for
+	// it, of which the note tells when the newest was created.
+	old map[types.UID]bool
 }
 
 // patch gives the operations that bring the graph to what is wanted. Each place is tested

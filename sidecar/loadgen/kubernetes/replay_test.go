@@ -228,11 +228,11 @@ func (r *replay) pods() *unstructured.UnstructuredList {
 	for _, name := range []string{"Frontend", "TRTLLMWorker"} {
 		all, updated, ready := f.count(name)
 		for i := range max(all, updated) {
-			from, created, age := r.before, r.earlier, "old"
+			from, created, id := r.before, r.earlier, fmt.Sprintf("%d-%d", r.part-1, i)
 			if i >= all-updated {
-				from, created, age = r.object, r.patched, "new"
+				from, created, id = r.object, r.patched, fmt.Sprintf("%d-%d", r.part, i-max(0, all-updated))
 			}
-			p := pod(r.t, from, name, fmt.Sprintf("%s-%d-%d", age, r.part, i), i < ready)
+			p := pod(r.t, from, name, id, i < ready)
 			p.SetCreationTimestamp(metav1.NewTime(created.Add(time.Second)))
 			list.Items = append(list.Items, p)
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -272,9 +273,15 @@ func (l *loader) readVariants(k *Kubernetes) error {
 	if err := decodeVariants(data, &k.Variants); err != nil {
 		return api.Refuse(field, k.VariantsFile, "a map from speculation to image, args and env: "+err.Error())
 	}
-	for s := range k.Variants {
+	names := ""
+	for i, s := range slices.Sorted(maps.Keys(k.Variants)) {
 		if !slices.Contains(api.Speculations, s) {
 			return api.Refuse(field, string(s), fmt.Sprintf("speculations as keys: %v", api.Speculations))
+		}
+		if now := k.Variants[s].Names(); i > 0 && now != names || now == "" {
+			return api.Refuse(field, fmt.Sprintf("%s with %s", s, cmp.Or(now, "nothing")), "the same of image, args and variables in every variant, or there is no way back from one to another")
+		} else {
+			names = now
 		}
 	}
 	return nil

@@ -511,13 +511,15 @@ func TestVariants(t *testing.T) {
 	in := func(text string) input {
 		return input{args: []string{target, "--mode-driver=kubernetes", "--mode-kubernetes-variants-file=variants"}, files: map[string]string{"variants": text}}
 	}
-	c := in("off: {image: runtime:1.6.1}\ndraft:\n  args: [--model-path, llama]\n  env: [{name: K, value: '5'}]\n").must(t)
+	c := in("off:\n  args: [--model-path, llama]\n  env: [{name: K, value: '0'}]\ndraft:\n  args: [--model-path, llama, --draft]\n  env: [{name: K, value: '5'}]\n").must(t)
 	require.Equal(t, "5", c.Mode.Kubernetes.Variants[api.SpeculationDraft].Env[0].Value)
-	require.Equal(t, "runtime:1.6.1", c.Mode.Kubernetes.Variants[api.SpeculationOff].Image)
+	require.Equal(t, []string{"--model-path", "llama"}, c.Mode.Kubernetes.Variants[api.SpeculationOff].Args)
 	for text, says := range map[string]string{
-		"off: {arguments: [x]}": `unknown field "arguments"`,
-		"medusa: {}":            "mode.kubernetes.variants_file: medusa is not allowed: speculations as keys: [off draft eagle3 not_recorded]",
-		"[":                     "mode.kubernetes.variants_file: variants is not allowed",
+		"off: {arguments: [x]}":               `unknown field "arguments"`,
+		"medusa: {}":                          "mode.kubernetes.variants_file: medusa is not allowed: speculations as keys: [off draft eagle3 not_recorded]",
+		"off: {}":                             "off with nothing is not allowed",
+		"draft: {args: [x]}\noff: {image: y}": "off with image is not allowed: the same of image, args and variables in every variant",
+		"[":                                   "mode.kubernetes.variants_file: variants is not allowed",
 	} {
 		_, _, err := in(text).load()
 		require.ErrorContains(t, err, says)
