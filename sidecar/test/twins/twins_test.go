@@ -3,8 +3,12 @@
 package twins
 
 import (
+	"cmp"
 	"math"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -121,14 +125,26 @@ func figuresOf(turns []virtual.Turn) []float64 {
 	}
 }
 
+// levelsVariable names the environment variable with the levels of [TestEachLaneIsAsAlone] in
+// place of 60, separated by commas: 180 take minutes.
+const levelsVariable = "KVBOOTH_LANE_LEVELS"
+
 // Each lane measures what a run alone against its cluster does: within the 99.9 % prediction
 // interval of six such runs, which differ in what the cluster leaves to chance.
 func TestEachLaneIsAsAlone(t *testing.T) {
 	t.Parallel()
+	for _, text := range strings.Split(cmp.Or(os.Getenv(levelsVariable), "60"), ",") {
+		level, err := strconv.Atoi(text)
+		require.NoError(t, err, levelsVariable)
+		t.Run(text, func(t *testing.T) { eachLaneIsAsAlone(t, level) })
+	}
+}
+
+func eachLaneIsAsAlone(t *testing.T, level int) {
 	const alone, quantile = 6, 6.869 // of Student's t with 5 degrees of freedom, 99.95 %
 	modes := []api.Mode{api.ModeKV, api.ModeRoundRobin}
 	measure := func(clusters ...virtual.Options) (all [][]float64) {
-		in(t, demo(60), clusters, func(b *booth) {
+		in(t, demo(level), clusters, func(b *booth) {
 			b.start()
 			time.Sleep(warmUp + span)
 			for _, c := range b.clusters {

@@ -179,6 +179,11 @@ describe('the showcase', () => {
     expect(screen.getByText(/^KV-aware was first, by 300 ms/)).toBeInTheDocument();
   });
 
+  it('says what it gave way to', async () => {
+    await show(twin({ showcase: showcase({ state: 'cancelled', message: 'a sweep begins' }) }));
+    expect(screen.getByText('Ended in turn 2 of 5: a sweep begins')).toBeInTheDocument();
+  });
+
   it('is ended on request', async () => {
     const { client } = await show(twin({ showcase: showcase() }));
     client.writes.mockImplementation(async () => {

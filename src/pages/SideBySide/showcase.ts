@@ -42,7 +42,9 @@ export function progress({ state, turn, turns, message }: Showcase): string {
     case 'ended':
       return turns === 1 ? 'Ended after one turn' : `Ended after ${turns} turns`;
     case 'cancelled':
-      return `Ended by an operator in turn ${turn} of ${turns}`;
+      return message
+        ? `Ended in turn ${turn} of ${turns}: ${message}`
+        : `Ended by an operator in turn ${turn} of ${turns}`;
     case 'failed':
       return `Failed in turn ${turn} of ${turns}${message ? `: ${message}` : ''}`;
   }
