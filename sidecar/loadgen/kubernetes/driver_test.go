@@ -28,7 +28,9 @@ func (r *replay) driver(ctx context.Context, change func(*Options)) *Driver {
 	opts := Options{
 		Namespace: "default", Name: "booth", Timeout: 2 * time.Minute, Modes: []api.ModeState{kv, rr}, By: "booth-0:8088", Log: slog.New(slog.DiscardHandler),
 		Instances: func(context.Context) ([]string, error) {
+			r.mu.Lock()
 			f, _ := r.now()
+			r.mu.Unlock()
 			_, _, ready := f.count("TRTLLMWorker")
 			return make([]string, min(ready, 3)), nil
 		},
@@ -284,7 +286,7 @@ func TestSomebodyElsesPatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplay(t, booth("graph", "round-robin"), "w7")
 		d := r.driver(t.Context(), nil)
-		time.AfterFunc(3*time.Second, func() {
+		r.later(3*time.Second, func() {
 			next := r.object.DeepCopy()
 			_ = unstructured.SetNestedField(next.Object, "least-loaded", "spec", "env")
 			_ = unstructured.SetNestedSlice(next.Object, []any{map[string]any{"name": routerMode, "value": "least-loaded"}}, "spec", "env")
@@ -348,7 +350,7 @@ func TestRightsAndDeletion(t *testing.T) {
 func TestDeletedInMidSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplay(t, booth("graph", "round-robin"), "w7")
-		time.AfterFunc(3*time.Second, func() {
+		r.later(3*time.Second, func() {
 			r.deny["get dynamographdeployments"] = apierrors.NewNotFound(schema.GroupResource{Group: graphs.Group, Resource: graphs.Resource}, "booth")
 		})
 		began := time.Now()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,8 +84,9 @@ func read(t *testing.T, names ...string) timeline {
 
 // replay is an API server whose one graph and its pods are as a timeline tells, each patch of
 // the specification being followed by what the operator wrote after the timeline's next one.
-// It belongs to one goroutine at a time: the driver's calls come one after the other.
+// Its calls may come from any goroutine.
 type replay struct {
+	mu       sync.Mutex // of all that follows
 	t        *testing.T
 	timeline timeline
 	object   *unstructured.Unstructured // its specification
@@ -110,6 +112,8 @@ func (r *replay) client() *fake.FakeDynamicClient {
 	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{graphs: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList", reviews: "SelfSubjectAccessReviewList"})
 	on := func(verb, resource string, react func(clienttesting.Action) (runtime.Object, error)) {
 		c.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			if err := r.deny[verb+" "+resource]; err != nil {
 				return true, nil, err
 			}
@@ -176,6 +180,15 @@ func (r *replay) now() (now, before frame) {
 		before = r.timeline[part-1][len(r.timeline[part-1])-1]
 	}
 	return now, before
+}
+
+// later changes it after some time, as others do.
+func (r *replay) later(d time.Duration, change func()) {
+	time.AfterFunc(d, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		change()
+	})
 }
 
 // settled says whether the operator has no more to write.

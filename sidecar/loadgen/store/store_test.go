@@ -51,7 +51,7 @@ func flush(t *testing.T, s *Store) {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, condition, 10*time.Second, 2*time.Millisecond, what)
+	require.Eventually(t, condition, time.Minute, 2*time.Millisecond, what)
 }
 
 func conversation(i int) api.Conversation {
