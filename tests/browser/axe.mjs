@@ -4,6 +4,8 @@ import { createRequire } from 'node:module';
 
 import { expect } from '@playwright/test';
 
+import { until } from './booth.mjs';
+
 const axe = await fs.readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
@@ -18,6 +20,11 @@ export const colourViolations = (page, ...within) => run(page, { type: 'rule', v
 
 async function run(page, runOnly, within) {
   await page.evaluate(axe);
+  // A change of colours begins with the next frame, and buttons take their time with theirs.
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  await until('every colour has changed', () =>
+    page.evaluate(() => !document.getAnimations().some((a) => a instanceof CSSTransition && a.playState === 'running'))
+  );
   const found = await page.evaluate(
     ([include, runOnly]) => window.axe.run({ include }, { runOnly, resultTypes: ['violations'] }),
     [within.map((selector) => [selector]), runOnly]
