@@ -266,7 +266,7 @@ func testBrokenImage(t *testing.T, s *stage) {
 	assert.True(t, end.ModeChange.Failed)
 	assert.Contains(t, end.ModeChange.Message, "does not start")
 	assert.Contains(t, end.ModeChange.Message, "it was brought back to Round-robin")
-	assert.Contains(t, strings.Join(said, "\n"), "going back to Round-robin/off")
+	assert.Contains(t, strings.Join(said, "\n"), "going back to Round-robin")
 	assert.Equal(t, api.ModeRoundRobin, s.serves(t.Context()))
 	t.Logf("undone after %.1f s", time.Since(began).Seconds())
 }
