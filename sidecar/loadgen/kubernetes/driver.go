@@ -127,10 +127,12 @@ func (d *Driver) Current(ctx context.Context) (api.ModeState, error) {
 	if err != nil {
 		return api.ModeState{}, err
 	}
-	mode, ok := d.modeOf(g), false
-	if mode.Mode, ok = g.serves(all); !ok {
+	serving, ok := g.serves(all)
+	if !ok {
 		return api.ModeState{}, fmt.Errorf("%s has no frontend pod at the moment", g.id())
 	}
+	mode := d.modeOf(g)
+	mode.Mode = serving
 	d.mu.Lock()
 	d.known = found{version: g.ResourceVersion, at: time.Now(), mode: mode}
 	d.mu.Unlock()

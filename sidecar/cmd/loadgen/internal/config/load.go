@@ -278,11 +278,11 @@ func (l *loader) readVariants(k *Kubernetes) error {
 		if !slices.Contains(api.Speculations, s) {
 			return api.Refuse(field, string(s), fmt.Sprintf("speculations as keys: %v", api.Speculations))
 		}
-		if now := k.Variants[s].Names(); i > 0 && now != names || now == "" {
+		now := k.Variants[s].Names()
+		if i > 0 && now != names || now == "" {
 			return api.Refuse(field, fmt.Sprintf("%s with %s", s, cmp.Or(now, "nothing")), "the same of image, args and variables in every variant, or there is no way back from one to another")
-		} else {
-			names = now
 		}
+		names = now
 	}
 	return nil
 }
