@@ -70,14 +70,19 @@ func (s sources) built() bool {
 	return err == nil
 }
 
+// sourcesOf are those below the folder of this module, with their folder in the user's cache.
+func sourcesOf(root string) (s sources, err error) {
+	cache, err := local.CacheDir()
+	if err != nil {
+		return s, err
+	}
+	return read(root, cache)
+}
+
 // Find gives the program that was built from the sources below root, the folder of this module. Where there is none,
 // the error is an [ErrNotBuilt].
 func Find(root string) (program string, err error) {
-	cache, err := local.CacheDir()
-	if err != nil {
-		return "", err
-	}
-	s, err := read(root, cache)
+	s, err := sourcesOf(root)
 	if err != nil {
 		return "", err
 	}
@@ -91,11 +96,7 @@ func Find(root string) (program string, err error) {
 // progress on out. Of several processes one builds and the others wait. A build that ctx ends leaves what was compiled
 // in Go's own cache, so that the next one goes on from there.
 func Build(ctx context.Context, root string, out io.Writer) (program string, err error) {
-	cache, err := local.CacheDir()
-	if err != nil {
-		return "", err
-	}
-	s, err := read(root, cache)
+	s, err := sourcesOf(root)
 	if err != nil {
 		return "", err
 	}

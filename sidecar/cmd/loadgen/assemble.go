@@ -261,16 +261,22 @@ func (s *side) newSimulated(ctx context.Context) (workload.Driver, error) {
 	}
 	s.end = d.Close
 	context.AfterFunc(ctx, d.Close) // so that no roll-back holds up the end
+	return d, s.takeMode(ctx, d, "the simulated cluster does not tell its mode")
+}
+
+// takeMode takes the mode that a cluster tells, if it does so soon; where it does not, silence
+// says so in the log. The error says that it never will, or that ctx ended.
+func (s *side) takeMode(ctx context.Context, d workload.Teller, silence string) error {
 	mode, err := patiently(ctx, d.Current)
 	switch {
 	case err == nil:
 		s.mode = mode
 	case errors.As(err, new(*api.FieldError)) || ctx.Err() != nil:
-		return nil, err
+		return err
 	default:
-		s.log.Warn("the simulated cluster does not tell its mode yet; until it does, the configuration's is shown", "mode", s.mode.Mode, "error", err)
+		s.log.Warn(silence+" yet; until it does, the configuration's is shown", "mode", s.mode.Mode, "error", err)
 	}
-	return d, nil
+	return nil
 }
 
 // newKubernetes takes the mode that the cluster is in, as newSimulated does. A switch that was
@@ -284,16 +290,7 @@ func (s *side) newKubernetes(ctx context.Context, address string) (workload.Driv
 		s.mode, s.later, s.goesOn = from, &to, true
 		return d, nil
 	}
-	mode, err := patiently(ctx, d.Current)
-	switch {
-	case err == nil:
-		s.mode = mode
-	case errors.As(err, new(*api.FieldError)) || ctx.Err() != nil:
-		return nil, err
-	default:
-		s.log.Warn("Kubernetes does not tell the mode yet; until it does, the configuration's is shown", "mode", s.mode.Mode, "error", err)
-	}
-	return d, nil
+	return d, s.takeMode(ctx, d, "Kubernetes does not tell the mode")
 }
 
 // openKubernetes makes the driver for the object that a configuration names.

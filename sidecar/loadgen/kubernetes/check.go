@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,7 +155,7 @@ func (d *Driver) room(ctx context.Context, c component) Finding {
 			fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\" instead", surgeAnnotation, unavailableAnnotation),
 		}
 	}
-	surge := portion(annotations[surgeAnnotation], "25%", c.count(), true)
+	surge := surgeOf(annotations[surgeAnnotation], c.count())
 	needed := int64(surge) * c.gpus()
 	if needed == 0 {
 		return Finding{Good, c.Name + " is rolled out without GPUs beside those in use", ""}
@@ -187,24 +188,18 @@ func gpusOf(c corev1.Container) int64 {
 	return q.Value()
 }
 
-// portion reads a number of pods, or a percentage of all, as a Deployment does: rounded up for
-// the surge, down else.
-func portion(text, otherwise string, all int, up bool) int {
-	if text == "" {
-		text = otherwise
-	}
-	percent, isPercent := strings.CutSuffix(text, "%")
+// surgeOf reads how many pods a roll-out may add: a number, or a percentage of all, which a
+// Deployment rounds up and takes to be 25 % where nothing is said.
+func surgeOf(text string, all int) int {
+	percent, isPercent := strings.CutSuffix(cmp.Or(text, "25%"), "%")
 	n, err := strconv.Atoi(percent)
-	if err != nil {
+	switch {
+	case err != nil:
 		return all
-	}
-	if !isPercent {
-		return n
-	}
-	if up {
+	case isPercent:
 		return (n*all + 99) / 100
 	}
-	return n * all / 100
+	return n
 }
 
 // freeGPUs counts the GPUs in nodes that have at least as many free as one pod takes.

@@ -370,7 +370,7 @@ func (d *Driver) explain(err error, verb, name string) error {
 	case apierrors.IsNotFound(err):
 		return &gone{fmt.Errorf("DynamoGraphDeployment %s/%s is not there (nvidia.com/v1beta1): %w", d.opts.Namespace, name, err)}
 	}
-	return fmt.Errorf("Kubernetes: %w", err) //nolint:staticcheck // a name
+	return fmt.Errorf("Kubernetes: %w", err) //nolint:staticcheck // an error may begin with a name, whose first letter is large
 }
 
 // gone is an object that is not there.

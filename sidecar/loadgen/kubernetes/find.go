@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kvbooth/sidecar/api"
@@ -33,7 +32,6 @@ func Connect(kubeconfig, contextName, namespace string) (dynamic.Interface, stri
 			return nil, "", api.Refuse("mode.kubernetes.namespace", namespace, "the namespace of the DynamoGraphDeployment: "+err.Error())
 		}
 	}
-	config = rest.CopyConfig(config)
 	config.UserAgent = "kvbooth"
 	config.QPS, config.Burst = 20, 40 // a look is two calls, twice a second
 	client, err := dynamic.NewForConfig(config)

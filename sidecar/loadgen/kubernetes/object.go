@@ -46,14 +46,9 @@ type graph struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
 		Env        []corev1.EnvVar `json:"env"`
-		Restart    *restart        `json:"restart"`
 		Components []component     `json:"components"`
 	} `json:"spec"`
 	Status status `json:"status"`
-}
-
-type restart struct {
-	ID string `json:"id"`
 }
 
 type component struct {
@@ -67,11 +62,7 @@ type status struct {
 	ObservedGeneration int64              `json:"observedGeneration"`
 	State              string             `json:"state"`
 	Conditions         []metav1.Condition `json:"conditions"`
-	Components         map[string]struct {
-		Replicas      int `json:"replicas"`
-		ReadyReplicas int `json:"readyReplicas"`
-	} `json:"components"`
-	RollingUpdate struct {
+	RollingUpdate      struct {
 		Phase string `json:"phase"`
 	} `json:"rollingUpdate"`
 	Restart struct {

@@ -320,7 +320,7 @@ func testRights(t *testing.T, s *stage) {
 	rule := "{apiGroups: [nvidia.com], resources: [dynamographdeployments], verbs: [patch], resourceNames: [rights]}"
 	check := func(kubeconfig string) (said string, code int) {
 		var out bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"), append([]string{"check", "--cluster"}, s.flags(kubeconfig)...)...) //nolint:gosec // built by the test
+		cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"), append([]string{"check", "--cluster"}, s.flags(kubeconfig)...)...)
 		cmd.Stdout, cmd.Stderr = &out, &out
 		_ = cmd.Run()
 		return out.String(), cmd.ProcessState.ExitCode()
