@@ -31,8 +31,9 @@ type Answer struct {
 	Tokens []uint32
 
 	// Reason is "stop" after a whole sentence or before a stop sequence, "length" where
-	// the answer is cut, which happens at limits of 40 tokens or fewer, and to reach
-	// the fewest tokens that were asked for.
+	// the answer is cut, which happens at limits of 40 tokens or fewer, where the text
+	// has no sentence as short as the limit, and to reach the fewest tokens that were
+	// asked for.
 	Reason sim.FinishReason
 }
 
@@ -168,6 +169,10 @@ func (d *draft) explain(p *prompt, rng *rand.Rand, fill bool) {
 	}
 	if best != "" {
 		d.add(" ", best)
+	}
+	if len(d.ids) == 0 { // no sentence is as short as the limit: one is cut
+		d.least = 1
+		d.add("", p.ranked[0].sentences[0])
 	}
 }
 

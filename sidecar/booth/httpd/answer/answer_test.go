@@ -281,7 +281,9 @@ func TestStrangePrompts(t *testing.T) {
 		for _, limit := range []int{0, 1, 2, 3, 7, 30, 80, 830, 3000} {
 			a := answer.Compose(messages, answer.Asked{Max: limit})
 			holds(t, a, limit, name)
-			assert.NotEmpty(t, a.Tokens, "%s, %d", name, limit)
+			if a.Reason == sim.FinishLength {
+				assert.LessOrEqual(t, limit, 40, "%s: there is a sentence as short as that", name)
+			}
 		}
 		a := answer.Compose(messages, answer.Asked{Max: 830})
 		assert.Greater(t, len(a.Tokens), 800, "%s: a wished length is filled", name)
@@ -295,6 +297,7 @@ func holds(t *testing.T, a answer.Answer, limit int, about string) {
 	if limit > 0 {
 		assert.LessOrEqual(t, len(a.Tokens), limit, about)
 	}
+	assert.NotEmpty(t, a.Tokens, about)
 	assert.Equal(t, a.Text, text(a.Tokens), about)
 	assert.NotContains(t, a.Text, "<|im_end|>", about)
 	switch a.Reason {
@@ -302,7 +305,7 @@ func holds(t *testing.T, a answer.Answer, limit int, about string) {
 		assert.Equal(t, sim.Encode(a.Text), a.Tokens, about)
 		assert.True(t, utf8.ValidString(a.Text), about)
 	case sim.FinishLength:
-		assert.LessOrEqual(t, limit, 40, "%s: there is a sentence as short as that", about)
+		assert.Greater(t, len(a.Tokens), limit-utf8.UTFMax, "%s: cut at the limit", about)
 	default:
 		t.Errorf("%s: reason %q", about, a.Reason)
 	}
@@ -357,6 +360,20 @@ func TestAsksQuestion(t *testing.T) {
 }
 
 // The built-in questioner quotes an answer. It should quote what is explained.
+// A text may have no sentence that fits, or only one that has been said.
+func TestNoSentenceFits(t *testing.T) {
+	long := "It goes on" + strings.Repeat(" and on", 60)
+	content := fmt.Sprintf("%s. %s for ever. %s for good.", long, long, long)
+	for _, limit := range []int{10, 41, 50} {
+		a := answer.Compose([]sim.Message{{Role: "user", Content: content}}, answer.Asked{Max: limit})
+		holds(t, a, limit, content)
+		assert.Equal(t, sim.FinishLength, a.Reason, limit)
+	}
+	short := "It ends here."
+	said := []sim.Message{{Role: "user", Content: content + " " + short}, {Role: "assistant", Content: short}, {Role: "user", Content: "Go on."}}
+	holds(t, answer.Compose(said, answer.Asked{Max: 50}), 50, short)
+}
+
 func TestOwnSentencesOfferNoPhrase(t *testing.T) {
 	for _, sentence := range answer.OwnSentences() {
 		question := corpus.BuiltinQuestioner{}.Follow(t.Context(), rand.New(rand.NewPCG(1, 1)), "", nil, sentence)
