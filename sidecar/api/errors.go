@@ -3,7 +3,10 @@ package api
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
+	"os"
 )
 
 // What a call refuses for reasons other than its own fields. The server maps
@@ -58,4 +61,29 @@ func (e *FieldError) Error() string {
 // Refuse gives the [FieldError] of a value.
 func Refuse(field string, value any, allowed string) error {
 	return &FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
+}
+
+// ErrLate stands for every call that took too long.
+var ErrLate = errors.New("no answer in time")
+
+// Reason gives the reason of a failed HTTP call in words that do not change from one attempt to
+// the next: no local ports, no repeated addresses. What took too long is [ErrLate].
+func Reason(err error) error {
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return ErrLate
+	}
+	var call *url.Error
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	var network *net.OpError
+	if errors.As(err, &network) {
+		err = network.Err
+	}
+	var system *os.SyscallError
+	if errors.As(err, &system) {
+		err = system.Err
+	}
+	return err
 }

@@ -28,7 +28,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/doctor"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/loadgen/kubernetes"
 	"kvbooth/sidecar/test/boothtest"
 )
 
@@ -282,6 +284,7 @@ func TestEndToEnd(t *testing.T) {
 	assert.Equal(t, "prometheus", l.Cluster.Source)
 	assert.Zero(t, l.Totals.Errors, l.Totals.ErrorsByClass)
 
+	b.examined()
 	b.switchMode()
 	b.killAll()
 	b.end()
@@ -326,6 +329,62 @@ func TestTwinEndToEnd(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, api.TwinSwapped, v.Arranged)
 	b.end()
+}
+
+// doctor runs `booth doctor` on the booth, and gives its report and its exit code.
+func (b *realBooth) doctor(more ...string) (r doctor.Report, code int) {
+	b.t.Helper()
+	args := []string{"doctor", "--json", "--loadgen-url=" + b.loadgen}
+	if b.grafana != "" {
+		args = append(args, "--grafana-url="+b.grafana)
+	}
+	cmd := exec.CommandContext(b.t.Context(), b.cmd.Path, append(args, more...)...)
+	text, err := cmd.Output()
+	if cmd.ProcessState == nil {
+		require.NoError(b.t, err)
+	}
+	require.NoError(b.t, json.Unmarshal(text, &r), "%s", text)
+	return r, cmd.ProcessState.ExitCode()
+}
+
+// examined has the doctor find no problem while the workload runs, and say what is wrong where it
+// is led astray.
+func (b *realBooth) examined() {
+	b.t.Helper()
+	app := b.grafana != "" // it is found there where it has been built
+	if _, err := os.Stat(project + "/dist/module.js"); err != nil {
+		app = false
+	}
+	var r doctor.Report
+	well := func(part string) func(doctor.Section) bool {
+		return func(s doctor.Section) bool {
+			return s.Name == part && !slices.ContainsFunc(s.Findings, func(f kubernetes.Finding) bool { return f.Severity == kubernetes.Problem })
+		}
+	}
+	parts := []string{doctor.LoadGenerator, doctor.Target, doctor.Prometheus}
+	if app {
+		parts = append(parts, doctor.Grafana)
+	}
+	b.eventually("the doctor finds no problem", func() bool {
+		var code int
+		r, code = b.doctor()
+		if app {
+			return code == success && r.Problems == 0
+		}
+		return !slices.ContainsFunc(parts, func(part string) bool { return !slices.ContainsFunc(r.Sections, well(part)) })
+	})
+	assert.Greater(b.t, r.OK, 12, "%+v", r)
+	found := ""
+	for _, s := range r.Sections {
+		for _, f := range s.Findings {
+			found += string(f.Severity) + ": " + f.Found + "\n"
+		}
+	}
+	assert.Contains(b.t, found, "ok: 3 of 3 workers have registered")
+	assert.Contains(b.t, found, "ok: the router knows the caches: predicted hit rate")
+	assert.Contains(b.t, found, "ok: all 9 targets are up")
+	_, code := b.doctor("--target-url=http://127.0.0.1:1", "--prometheus-url=http://127.0.0.1:1")
+	assert.Equal(b.t, failure, code)
 }
 
 func (b *realBooth) switchMode() {

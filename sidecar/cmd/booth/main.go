@@ -37,6 +37,7 @@ type commands struct {
 	Simulate   simulateCmd   `cmd:"" help:"Compute what a workload would see on a simulated cluster: levels of concurrency, modes of the router, seeds."`
 	Calibrate  calibrateCmd  `cmd:"" help:"Fit the constants of a simulated cluster to recorded results, such as of your own cluster."`
 	Prometheus prometheusCmd `cmd:"" help:"Run Prometheus alone."`
+	Doctor     doctorCmd     `cmd:"" help:"Check a booth and its cluster before an event: what is wrong, and what to do. Changes nothing."`
 	Health     healthCmd     `cmd:"" help:"Ask whether a program is well, as the health check of a container does."`
 }
 

@@ -366,7 +366,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		return err
 	}
 	catalogue, err := lane.NewCatalogue(ctx, lane.Process{
-		Version: version(), Config: conf.Map(), Store: g.store, Health: g.check.Health, Lag: g.check.Lag, Log: g.log,
+		Version: api.ProgramVersion(), Config: conf.Map(), Store: g.store, Health: g.check.Health, Lag: g.check.Lag, Log: g.log,
 		CheckConcurrency: g.files.check,
 	}, conf.Settings())
 	if err != nil {
@@ -393,7 +393,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		registry.MustRegister(stats.NewTwinCollector(g.twins.Twin))
 	}
 	g.view = lane.NewView(catalogue)
-	sweeps := sweep.Options{Program: version(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: g.check.Lag, Log: g.log}
+	sweeps := sweep.Options{Program: api.ProgramVersion(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: g.check.Lag, Log: g.log}
 	if g.twins != nil {
 		sweeps.Twin = g.sides[1].lane
 	}

@@ -37,7 +37,7 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 		}
 		sides[i] = api.ReportSide{Baseline: field, Mode: s.Mode.Mode, Speculation: s.Mode.Speculation}
 	}
-	desk, err := sweep.Open(ctx, sweep.Options{Program: version(), Catalogue: found, Store: noSweeps{}, Log: slog.New(slog.DiscardHandler)})
+	desk, err := sweep.Open(ctx, sweep.Options{Program: api.ProgramVersion(), Catalogue: found, Store: noSweeps{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

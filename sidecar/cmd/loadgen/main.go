@@ -59,7 +59,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	switch command {
 	case config.Help:
 	case config.Version:
-		fmt.Fprintln(stdout, "loadgen", version())
+		fmt.Fprintln(stdout, "loadgen", api.ProgramVersion())
 	case config.Check:
 		fmt.Fprintln(stdout, "The configuration is good.")
 		if conf.CheckCluster {
@@ -105,20 +105,6 @@ func exitCode(w io.Writer, err error) int {
 func isUndecided(err error) bool {
 	_, ok := err.(undecided) //nolint:errorlint // together with another error it is that which counts
 	return ok
-}
-
-// version is that of the module, or the commit that it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) > 12 && info.Main.Version == "(devel)" {
-			return "devel-" + s.Value[:12]
-		}
-	}
-	return info.Main.Version
 }
 
 // serve runs the load generator until ctx ends, or until the run does that has an end of

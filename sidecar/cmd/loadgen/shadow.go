@@ -106,7 +106,7 @@ func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 		return nil, err
 	}
 	s.summary = source.Summary()
-	r := report.NewShadow(version(), s.conf.File, s.summary, figures[0], o.BlockTokens)
+	r := report.NewShadow(api.ProgramVersion(), s.conf.File, s.summary, figures[0], o.BlockTokens)
 	r.Assumptions = s.assumptions(&figures[0])
 	if s.own {
 		s.options.Workers = shadow.MadeUp(figures[0].Workers)

@@ -138,7 +138,7 @@ func (s *Simulated) Switch(ctx context.Context, from, to api.ModeState, report f
 func (s *Simulated) knock(ctx context.Context, progress func(string)) error {
 	return until(ctx, busyPatience, progress, func(ctx context.Context) (string, error) {
 		_, err := s.state(ctx)
-		if errors.Is(err, errLate) {
+		if errors.Is(err, api.ErrLate) {
 			return silence(err)
 		}
 		return "", err

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -106,30 +105,10 @@ func (t limited) CloseIdleConnections() {
 	}
 }
 
-// errLate stands for every call that took too long.
-var errLate = errors.New("no answer in time")
-
-// plain gives the reason of a failed call in words that do not change from one
-// attempt to the next: no local ports, no repeated addresses.
+// plain is [api.Reason] that knows of an answer which was too large.
 func plain(err error) error {
-	var timeout interface{ Timeout() bool }
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return errLate
-	}
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
 	}
-	var call *url.Error
-	if errors.As(err, &call) {
-		err = call.Err
-	}
-	var network *net.OpError
-	if errors.As(err, &network) {
-		err = network.Err
-	}
-	var system *os.SyscallError
-	if errors.As(err, &system) {
-		err = system.Err
-	}
-	return err
+	return api.Reason(err)
 }

@@ -35,14 +35,19 @@ const (
 
 // Finding is one thing that Check looked at.
 type Finding struct {
-	Severity Severity
-	Found    string // what was found
-	Do       string // what to do about it; empty where nothing is
+	Severity Severity `json:"severity"`
+	Found    string   `json:"found"`        // what was found
+	Do       string   `json:"do,omitempty"` // what to do about it; empty where nothing is
 }
 
 // Check says before anything starts whether the mode can be switched: the graph, its mode and
 // variants, the rights, the GPUs that a roll-out needs. It changes nothing.
 func (d *Driver) Check(ctx context.Context) []Finding {
+	return append(d.Look(ctx), d.Rights(ctx)...)
+}
+
+// Look is Check but for the rights, which are those of whoever asks.
+func (d *Driver) Look(ctx context.Context) []Finding {
 	g, err := d.graph(ctx)
 	if err != nil {
 		f := Finding{Problem, err.Error(), ""}
@@ -54,13 +59,12 @@ func (d *Driver) Check(ctx context.Context) []Finding {
 		default:
 			f.Do = "see whether the API server can be reached: kubectl get --raw /readyz"
 		}
-		return append([]Finding{f}, d.rights(ctx, d.opts.Name)...)
+		return []Finding{f}
 	}
 	all := []Finding{d.found(g), d.foundMode(g)}
 	if len(d.opts.Variants) > 0 {
 		all = append(all, d.foundVariant(g))
 	}
-	all = append(all, d.rights(ctx, g.Name)...)
 	for _, c := range g.Spec.Components {
 		if c.isWorker() && !d.opts.FrontendAlone {
 			all = append(all, d.room(ctx, c))
@@ -101,8 +105,9 @@ func (d *Driver) foundVariant(g *graph) Finding {
 	return Finding{Warning, "the workers run none of the variants", "describe how they run now as a variant, too, so that a roll-back finds the way to it"}
 }
 
-// rights asks for each right that the driver uses.
-func (d *Driver) rights(ctx context.Context, name string) []Finding {
+// Rights asks for each right that the driver uses, with the credentials that it has.
+func (d *Driver) Rights(ctx context.Context) []Finding {
+	name, _ := d.find(ctx) // where it is not known, the rights on all of them are asked for
 	var missing []Finding
 	ask := func(group, resource, name string, verbs ...string) {
 		for _, verb := range verbs {
@@ -162,7 +167,7 @@ func (d *Driver) room(ctx context.Context, c component) Finding {
 	}
 	text := fmt.Sprintf("the roll-out of %s starts %d pod(s) more than run now and needs %d free GPU(s) for that", c.Name, surge, needed)
 	do := fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\"", surgeAnnotation, unavailableAnnotation)
-	free, err := d.freeGPUs(ctx, c.gpus())
+	free, err := d.FreeGPUs(ctx, c.gpus())
 	switch {
 	case err != nil:
 		return Finding{Warning, text + "; how many are free cannot be seen: " + err.Error(), do + ", or grant list on nodes and on pods of all namespaces"}
@@ -173,8 +178,11 @@ func (d *Driver) room(ctx context.Context, c component) Finding {
 }
 
 // gpus is how many GPUs a pod of the component takes.
-func (c component) gpus() (n int64) {
-	for _, each := range c.PodTemplate.Spec.Containers {
+func (c component) gpus() int64 { return PodGPUs(c.PodTemplate.Spec) }
+
+// PodGPUs is how many GPUs a pod takes.
+func PodGPUs(p corev1.PodSpec) (n int64) {
+	for _, each := range p.Containers {
 		n += gpusOf(each)
 	}
 	return n
@@ -202,8 +210,8 @@ func surgeOf(text string, all int) int {
 	return n
 }
 
-// freeGPUs counts the GPUs in nodes that have at least as many free as one pod takes.
-func (d *Driver) freeGPUs(ctx context.Context, each int64) (int64, error) {
+// FreeGPUs counts the GPUs in nodes that have at least as many free as one pod takes, 1 or more.
+func (d *Driver) FreeGPUs(ctx context.Context, each int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	machines, err := d.client.Resource(nodes).List(ctx, metav1.ListOptions{})
@@ -229,9 +237,7 @@ func (d *Driver) freeGPUs(ctx context.Context, each int64) (int64, error) {
 		}
 	}
 	for _, p := range running {
-		for _, c := range p.Spec.Containers {
-			free[p.Spec.NodeName] -= gpusOf(c)
-		}
+		free[p.Spec.NodeName] -= PodGPUs(p.Spec)
 	}
 	sum := int64(0)
 	for name, n := range free {

@@ -10,16 +10,31 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kvbooth/sidecar/api"
 )
 
-// Connect gives a client of the API server, and the namespace to look in where none is given.
-// The credentials are those of a kubeconfig (a path, and a context in it, "" for its own), or
-// without one, those of the pod that it runs in, or else those that kubectl would take. It
-// calls nothing. What cannot be read gives an [api.FieldError].
+// Connect gives a client of the API server, and the namespace to look in where none is given,
+// by the credentials of [Credentials]. It calls nothing. What cannot be read gives an
+// [api.FieldError].
 func Connect(kubeconfig, contextName, namespace string) (dynamic.Interface, string, error) {
+	config, namespace, err := Credentials(kubeconfig, contextName, namespace)
+	if err != nil {
+		return nil, "", err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, "", api.Refuse("mode.kubernetes.kubeconfig", kubeconfig, "a server that can be used: "+err.Error())
+	}
+	return client, namespace, nil
+}
+
+// Credentials are those of a kubeconfig (a path, and a context in it, "" for its own), or
+// without one, those of the pod that it runs in, or else those that kubectl would take, with
+// their namespace where none is given. What cannot be read gives an [api.FieldError].
+func Credentials(kubeconfig, contextName, namespace string) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName})
@@ -34,11 +49,7 @@ func Connect(kubeconfig, contextName, namespace string) (dynamic.Interface, stri
 	}
 	config.UserAgent = "kvbooth"
 	config.QPS, config.Burst = 20, 40 // a look is two calls, twice a second
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, "", api.Refuse("mode.kubernetes.kubeconfig", kubeconfig, "a server that can be used: "+err.Error())
-	}
-	return client, namespace, nil
+	return config, namespace, nil
 }
 
 // find gives the name of the graph: the one that is configured, that the labels find, or that

@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -55,7 +56,7 @@ func startAgainst(t *testing.T, d *local.Dynamo, args ...string) *booth {
 		args = append(args, "--cluster-metrics-urls="+w.MetricsURL)
 	}
 	startLoadgen(t, binary, args)
-	client, err := api.NewClient(http.DefaultClient, base, "")
+	client, err := api.NewClient(http.DefaultClient, base, os.Getenv("LOADGEN_TOKEN")) // which the load generator has, too
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,383 @@
+package doctor_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/doctor"
+	"kvbooth/sidecar/loadgen/kubernetes"
+)
+
+const (
+	token   = "a-token-that-nobody-guesses"
+	version = "1.2.3"
+	model   = "meta-llama/Llama-3.1-70B-Instruct"
+)
+
+// page is an answer.
+type page struct {
+	code int
+	body string
+	kind string // content type; "": JSON
+	to   string // Location
+}
+
+// world is a load generator, a Dynamo, a Prometheus and a Grafana, all well until a test breaks
+// one of them.
+type world struct {
+	status   api.Status
+	snapshot api.Snapshot
+	open     bool // the load generator has no token
+	pages    map[string]page
+	hits     []float64 // predicted for the requests in turn; the last one for the rest. None: round-robin
+	refuse   bool      // nvext is refused
+	metrics  bool      // the frontend tells its counters
+	age      map[string]float64
+	missing  string // name of a metric that nobody has
+	clock    time.Duration
+	requests atomic.Int32
+}
+
+func newWorld() *world {
+	w := &world{
+		pages: map[string]page{
+			"/grafana/api/health": {body: `{"database":"ok","version":"12.2.0"}`},
+			"/grafana/login":      {body: `<html><base href="/grafana/" /></html>`, kind: "text/html"},
+			"/grafana/api/plugins/kvbooth-inference-app/health":      {body: `{"status":"OK","message":"The load generator works."}`},
+			"/grafana/api/datasources/uid/kvbooth-prometheus/health": {body: `{"status":"OK","message":"Successfully queried the Prometheus API."}`},
+			"/v1/models":      {body: `{"data":[{"id":"` + model + `"}]}`},
+			"/health":         {body: `{"instances":[{"endpoint":"generate","instance_id":1},{"endpoint":"generate","instance_id":2},{"endpoint":"worker_kv_query","instance_id":2}]}`},
+			"/api/v1/targets": {body: targets("up", "")},
+		},
+		hits: []float64{0, .97}, metrics: true, age: map[string]float64{},
+	}
+	w.status = api.Status{
+		Version: version, Store: api.StoreStatus{Path: "/data/kvbooth.db", OK: true}, Client: api.ClientHealth{Verdict: api.VerdictFine},
+		Config: map[string]string{"prometheus.namespace": "dynamo"},
+		Lanes: []api.LaneStatus{{
+			Name: api.DefaultLane, State: api.State{Mode: api.ModeKV, Phase: api.PhaseStopped},
+			Target: api.Target{Model: model, Reachable: true, Deployment: api.Deployment{Workers: 2}},
+		}},
+	}
+	w.snapshot = api.Snapshot{Lanes: []api.LaneSnapshot{{Name: api.DefaultLane, State: w.status.Lanes[0].State}}}
+	return w
+}
+
+// targets is Prometheus' list, the second worker in a state.
+func targets(health, reason string) string {
+	return fmt.Sprintf(`{"data":{"activeTargets":[
+		{"labels":{"job":"loadgen","instance":"10.0.0.1:8088"},"health":"up","scrapeInterval":"2s"},
+		{"labels":{"job":"workers","instance":"10.0.0.2:9090","pod":"worker-0","namespace":"dynamo"},"health":"up","scrapeInterval":"2s"},
+		{"labels":{"job":"workers","instance":"10.0.0.3:9090","pod":"worker-1","namespace":"dynamo"},"health":%q,"scrapeInterval":"2s","lastError":%q,"scrapeUrl":"http://10.0.0.3:9090/metrics"}]}}`, health, reason)
+}
+
+func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	rw.Header().Set("Date", time.Now().Add(w.clock).UTC().Format(http.TimeFormat))
+	authorised := w.open || r.Header.Get("Authorization") == "Bearer "+token
+	switch p, known := w.pages[r.URL.Path]; {
+	case known:
+		rw.Header().Set("Content-Type", p.kind)
+		rw.Header().Set("Location", p.to)
+		rw.WriteHeader(max(p.code, http.StatusOK))
+		_, _ = rw.Write([]byte(p.body))
+	case r.URL.Path == "/healthz", r.URL.Path == "/readyz":
+	case r.URL.Path == "/api/v1/query":
+		w.query(rw, r.URL.Query().Get("query"))
+	case r.URL.Path == "/metrics":
+		w.counters(rw)
+	case r.URL.Path == "/v1/chat/completions":
+		w.complete(rw, r)
+	case !strings.HasPrefix(r.URL.Path, "/api/v1/"):
+		http.NotFound(rw, r)
+	case !authorised:
+		problem(rw, http.StatusUnauthorized, "the token is wrong")
+	case r.URL.Path == "/api/v1/status":
+		tell(rw, w.status)
+	case r.URL.Path == "/api/v1/snapshot":
+		tell(rw, w.snapshot)
+	default:
+		problem(rw, http.StatusBadRequest, "the body is no JSON")
+	}
+}
+
+func tell(rw http.ResponseWriter, what any) {
+	rw.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(rw).Encode(what)
+}
+
+func problem(rw http.ResponseWriter, code int, detail string) {
+	rw.Header().Set("Content-Type", "application/problem+json")
+	rw.WriteHeader(code)
+	_ = json.NewEncoder(rw).Encode(api.Problem{Status: code, Detail: detail})
+}
+
+// query answers with a sample of each worker, or of one page for what is not of the workers.
+func (w *world) query(rw http.ResponseWriter, text string) {
+	if text == "time()" {
+		fmt.Fprintf(rw, `{"data":{"resultType":"scalar","result":[0,"%.3f"]}}`, float64(time.Now().Add(w.clock).UnixMilli())/1000)
+		return
+	}
+	instances := []string{"10.0.0.1:8088"}
+	if strings.Contains(text, "dynamo_component_") {
+		instances = []string{"10.0.0.2:9090", "10.0.0.3:9090"}
+	}
+	var rows []string
+	for _, i := range instances {
+		if age := w.age[i]; age >= 0 && (w.missing == "" || !strings.Contains(text, w.missing)) {
+			rows = append(rows, fmt.Sprintf(`{"metric":{"job":"workers","instance":%q},"value":[0,"%v"]}`, i, age))
+		}
+	}
+	fmt.Fprintf(rw, `{"data":{"resultType":"vector","result":[%s]}}`, strings.Join(rows, ","))
+}
+
+func (w *world) counters(rw http.ResponseWriter) {
+	if !w.metrics {
+		http.NotFound(rw, nil)
+		return
+	}
+	n := int(w.requests.Load())
+	if len(w.hits) == 0 {
+		n = 0
+	}
+	fmt.Fprintf(rw, "dynamo_component_router_kv_hit_rate_count{dynamo_component=\"router\"} %d\n", n)
+}
+
+func (w *world) complete(rw http.ResponseWriter, r *http.Request) {
+	var body map[string]any
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	_, extended := body["nvext"]
+	if extended && w.refuse {
+		http.Error(rw, `{"message":"unknown field nvext"}`, http.StatusBadRequest)
+		return
+	}
+	n := int(w.requests.Add(1)) - 1
+	rw.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprint(rw, `data: {"choices":[{"delta":{"content":"a"}}]}`+"\n\n")
+	if extended && len(w.hits) > 0 {
+		fmt.Fprintf(rw, `data: {"choices":[],"nvext":{"timing":{"kv_hit_rate":%v}}}`+"\n\n", w.hits[min(n, len(w.hits)-1)])
+	}
+	fmt.Fprint(rw, "data: [DONE]\n\n")
+}
+
+// examine runs the doctor on a world.
+func examine(t *testing.T, w *world, change func(*doctor.Options)) doctor.Report {
+	t.Helper()
+	server := httptest.NewServer(w)
+	t.Cleanup(server.Close)
+	w.status.Lanes[0].Target.URL = server.URL + "/v1"
+	w.status.Config["prometheus.url"] = server.URL
+	o := doctor.Options{LoadgenURL: server.URL, Token: token, GrafanaURL: server.URL + "/grafana", Version: version}
+	if change != nil {
+		change(&o)
+	}
+	r, err := doctor.Examine(t.Context(), o)
+	require.NoError(t, err)
+	return r
+}
+
+// text is a report, a line for each finding.
+func text(r doctor.Report) string {
+	var b strings.Builder
+	for _, s := range r.Sections {
+		for _, f := range s.Findings {
+			fmt.Fprintf(&b, "%s: %s: %s -> %s\n", s.Name, f.Severity, f.Found, f.Do)
+		}
+	}
+	return b.String()
+}
+
+// All is well: nothing is a problem, and every part has been looked at.
+func TestWell(t *testing.T) {
+	w := newWorld()
+	r := examine(t, w, nil)
+	assert.Zero(t, r.Problems+r.Warnings, text(r))
+	assert.Equal(t, 1, r.NotChecked, "Kubernetes alone: %s", text(r))
+	for _, said := range []string{
+		"Load generator: ok: a token is set", "Load generator: ok: our token is taken", "Load generator: ok: it answers, version 1.2.3", "Load generator: ok: its store",
+		"Target: ok: 2 of 2 workers have registered", "Target: ok: the router knows the caches: it predicts a hit rate of 97 %",
+		"Prometheus: ok: all 3 targets are up", "Prometheus: ok: the workers' series in namespace dynamo: there and fresh, from 2 page(s)", "Prometheus: ok: its clock agrees",
+		"Grafana: ok: its version is 12.2.0", "Grafana: ok: its pages are under /grafana/", "Grafana: ok: the app: The load generator works.", "Grafana: ok: the data source",
+	} {
+		assert.Contains(t, text(r), said)
+	}
+	assert.EqualValues(t, 2, w.requests.Load(), "requests until a repeat was predicted")
+}
+
+// One part is broken at a time: its line says so, with what to do, and nothing else is a problem.
+func TestBroken(t *testing.T) {
+	const (
+		good = "ok"
+		warn = "warning"
+		bad  = "problem"
+		skip = "not checked"
+	)
+	tests := []struct {
+		name, section, severity, found, do string
+		change                             func(*world)
+		options                            func(*doctor.Options)
+	}{
+		{"no load generator", doctor.LoadGenerator, bad, "nothing answers at http://127.0.0.1:1: connection refused", "--loadgen-url", nil, func(o *doctor.Options) { o.LoadgenURL = "http://127.0.0.1:1" }},
+		{"another server", doctor.LoadGenerator, bad, "is not the load generator, or is not well: it answers 404", "without /api/v1", func(w *world) { w.pages["/healthz"] = page{code: 404} }, nil},
+		{"wrong token", doctor.LoadGenerator, bad, "it does not take our token: the token is wrong", "LOADGEN_TOKEN", nil, func(o *doctor.Options) { o.Token = "another-token-of-some-length" }},
+		{"no token", doctor.LoadGenerator, bad, "it wants a token, and none was given", "KVBOOTH_TOKEN", nil, func(o *doctor.Options) { o.Token = "" }},
+		{"no token set", doctor.LoadGenerator, good, "no token is set", "", func(w *world) { w.open = true }, nil},
+		{"another version", doctor.LoadGenerator, warn, "version 1.2.2; this program is 1.2.3", "use the booth program", func(w *world) { w.status.Version = "1.2.2" }, nil},
+		{"not ready", doctor.LoadGenerator, bad, "it is not ready", "mend its target", func(w *world) { w.pages["/readyz"] = page{code: 503} }, nil},
+		{"store", doctor.LoadGenerator, bad, "its store /data/kvbooth.db fails: disk full", "free space", func(w *world) { w.status.Store = api.StoreStatus{Path: "/data/kvbooth.db", Problem: "disk full"} }, nil},
+		{"bottleneck", doctor.LoadGenerator, warn, "it is the bottleneck itself: lag 40 ms", "more CPU", func(w *world) {
+			w.status.Client = api.ClientHealth{Verdict: api.VerdictBottleneck, Reason: "lag 40 ms"}
+		}, nil},
+		{"no verdict", doctor.LoadGenerator, skip, "whether it keeps up", "ask again", func(w *world) { w.status.Client.Verdict = api.VerdictUnknown }, nil},
+		{"clock", doctor.LoadGenerator, warn, "ahead of this machine's", "NTP", func(w *world) { w.clock = 20 * time.Second }, nil},
+		{"clock, far behind", doctor.Prometheus, bad, "its clock is at least 59 s behind", "NTP", func(w *world) { w.clock = -time.Minute + 500*time.Millisecond }, nil},
+
+		{"target away", doctor.Target, bad, "nothing answers at http://127.0.0.1:1", "start the server", func(w *world) { w.status.Lanes[0].Target.Reachable = false }, func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1/v1" }},
+		{"target elsewhere", doctor.Target, skip, "not reached from here", "--target-url", nil, func(o *doctor.Options) { o.TargetURL = "http://frontend.invalid:1" }},
+		{"target away, and the load generator does not know yet", doctor.Target, bad, "nothing answers at http://127.0.0.1:1", "start the server", nil, func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1" }},
+		{"no model", doctor.Target, bad, "no worker has registered", "workers' logs", func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[]}`} }, nil},
+		{"another model", doctor.Target, bad, "does not serve " + model + ", but other", "set target.model", func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[{"id":"other"}]}`} }, nil},
+		{"a key is wanted", doctor.Target, skip, "wants a key", "give LOADGEN_TARGET_API_KEY", func(w *world) { w.pages["/v1/models"] = page{code: 401} }, nil},
+		{"dead worker", doctor.Target, bad, "1 of 2 workers have registered; not answering: worker-1 10.0.0.3:9090", "start it again", func(w *world) {
+			w.pages["/health"] = page{body: `{"instances":[{"endpoint":"generate","instance_id":1}]}`}
+			w.pages["/api/v1/targets"] = page{body: targets("down", "connection refused")}
+		}, nil},
+		{"too many workers", doctor.Target, warn, "2 workers have registered, deployment.workers says 1", "correct deployment.workers", func(w *world) { w.status.Lanes[0].Target.Deployment.Workers = 1 }, nil},
+		{"requests fail", doctor.Target, bad, "a short request fails: it answers 500", "logs of frontend", func(w *world) { w.pages["/v1/chat/completions"] = page{code: 500, body: "out of memory"} }, nil},
+		{"no stream", doctor.Target, bad, "it does not stream", "logs of frontend", func(w *world) { w.pages["/v1/chat/completions"] = page{body: "{}", kind: "application/json"} }, nil},
+		{"no events", doctor.Target, bad, "no events arrive at the router: predicted hit rate 0 on 5 repeats", "publish KV events", func(w *world) { w.hits = []float64{0} }, nil},
+		{"round-robin", doctor.Target, skip, "mode is round-robin", "switch to kv", func(w *world) { w.hits, w.status.Lanes[0].State.Mode = nil, api.ModeRoundRobin }, nil},
+		{"a plain server", doctor.Target, skip, "it tells no predicted hit rate", "switch to kv", func(w *world) { w.refuse, w.metrics = true, false }, nil},
+		{"running, events", doctor.Target, good, "predicted hit rate 91.0 % over the last 60 s; a workload runs", "", func(w *world) { w.running(new(.91)) }, nil},
+		{"running, no events", doctor.Target, bad, "predicted hit rate 0 over the last 60 s", "publish KV events", func(w *world) { w.running(new(0.)) }, nil},
+		{"running, not told", doctor.Target, skip, "told no predicted hit rate", "ask again", func(w *world) { w.running(nil) }, nil},
+
+		{"no Prometheus", doctor.Prometheus, bad, "nothing of Prometheus answers at http://127.0.0.1:1", "prometheus.url", nil, func(o *doctor.Options) { o.PrometheusURL = "http://127.0.0.1:1" }},
+		{"a worker is not reached", doctor.Prometheus, bad, "it does not reach worker-1 10.0.0.3:9090 of job workers: dial: connection refused", "DYN_SYSTEM_PORT", func(w *world) { w.pages["/api/v1/targets"] = page{body: targets("down", "dial: connection refused")} }, nil},
+		{"kept away", doctor.Prometheus, bad, "context deadline exceeded", "NetworkPolicy", func(w *world) { w.pages["/api/v1/targets"] = page{body: targets("down", "context deadline exceeded")} }, nil},
+		{"a worker is not scraped", doctor.Prometheus, bad, "the workers' series in namespace dynamo: 1 of 2 pages have them", "PodMonitor", func(w *world) { w.age["10.0.0.3:9090"] = -1 }, nil},
+		{"old series", doctor.Prometheus, bad, "are old: 10.0.0.3:9090 is 20 s old", "keeps up", func(w *world) { w.age["10.0.0.3:9090"] = 20 }, nil},
+		{"no series of ours", doctor.Prometheus, bad, "the load generator's series (loadgen_info) are not there", "ServiceMonitor", func(w *world) { w.missing = "loadgen_info" }, nil},
+		{"no GPUs", doctor.Prometheus, warn, "the GPUs' series of DCGM in namespace dynamo are not there", "without honorLabels", func(w *world) { w.missing = "DCGM" }, nil},
+
+		{"no Grafana", doctor.Grafana, bad, "nothing answers at http://127.0.0.1:1", "start Grafana", nil, func(o *doctor.Options) { o.GrafanaURL = "http://127.0.0.1:1" }},
+		{"Grafana's database", doctor.Grafana, bad, "its database is failing", "volume", func(w *world) {
+			w.pages["/grafana/api/health"] = page{body: `{"database":"failing","version":"12.2.0"}`}
+		}, nil},
+		{"an old Grafana", doctor.Grafana, bad, "its version is 11.6.1", "12.2 or later", func(w *world) { w.pages["/grafana/api/health"] = page{body: `{"database":"ok","version":"11.6.1"}`} }, nil},
+		{"sub-path", doctor.Grafana, bad, "its pages are under /, and asked for under /grafana/", "GF_SERVER_ROOT_URL", func(w *world) { w.pages["/grafana/login"] = page{body: `<base href="/" />`, kind: "text/html"} }, nil},
+		{"sent elsewhere", doctor.Grafana, bad, "sends us on to /g/", "GF_SERVER_SERVE_FROM_SUB_PATH", func(w *world) { w.pages["/grafana/api/health"] = page{code: 302, to: "/g/"} }, nil},
+		{"no app", doctor.Grafana, bad, "the app kvbooth-inference-app is not installed", "plugins folder", func(w *world) { w.pages["/grafana/api/plugins/kvbooth-inference-app/health"] = page{code: 404} }, nil},
+		{"the app is not well", doctor.Grafana, bad, "the app: The token is wrong.", "Test connection", func(w *world) {
+			w.pages["/grafana/api/plugins/kvbooth-inference-app/health"] = page{code: 400, body: `{"status":"ERROR","message":"The token is wrong."}`}
+		}, nil},
+		{"Grafana is locked", doctor.Grafana, skip, "the data source: Grafana does not tell who has not logged in (401)", "GRAFANA_TOKEN", func(w *world) {
+			w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 401}
+		}, nil},
+		{"no data source", doctor.Grafana, warn, "no data source with the uid kvbooth-prometheus", "provision it", func(w *world) {
+			w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 404}
+		}, nil},
+
+		{"no credentials", doctor.Kubernetes, bad, "no credentials for Kubernetes here", "--kubeconfig", nil, func(o *doctor.Options) { o.Context = "no-such-context" }},
+		{"no credentials, not asked for", doctor.Kubernetes, skip, "no credentials for Kubernetes here", "--kubeconfig", func(w *world) {
+			w.status.Config["mode.driver"], w.status.Config["mode.kubernetes.context"] = "kubernetes", "no-such-context"
+		}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			if tt.change != nil {
+				tt.change(w)
+			}
+			r := examine(t, w, tt.options)
+			var found *kubernetes.Finding
+			for _, s := range r.Sections {
+				for _, f := range s.Findings {
+					if s.Name == tt.section && strings.Contains(f.Found, tt.found) {
+						found = &f
+					}
+				}
+			}
+			require.NotNil(t, found, text(r))
+			assert.EqualValues(t, tt.severity, found.Severity)
+			assert.Contains(t, found.Do, tt.do)
+			if tt.severity != bad {
+				assert.Zero(t, r.Problems, text(r))
+			} else {
+				assert.NotEmpty(t, found.Do)
+			}
+		})
+	}
+}
+
+// running has a workload run, with a predicted hit rate.
+func (w *world) running(predicted *float64) {
+	w.status.Lanes[0].State.Phase = api.PhaseRunning
+	l := &w.snapshot.Lanes[0]
+	l.State.Phase, l.Cluster.KV = api.PhaseRunning, api.KV{PredictedRatio: predicted, HitRatio: new(.9)}
+	w.pages["/v1/chat/completions"] = page{code: 500, body: "a request that disturbs what is measured"}
+}
+
+// Two lanes are told apart, each looked at by its own address.
+func TestTwin(t *testing.T) {
+	w := newWorld()
+	other := newWorld()
+	other.hits = []float64{0}
+	second := httptest.NewServer(other)
+	t.Cleanup(second.Close)
+	twin := w.status.Lanes[0]
+	twin.Name, twin.Target.URL = api.TwinLane, second.URL
+	w.status.Lanes = append(w.status.Lanes, twin)
+	w.status.Config["twin.prometheus.namespace"] = "dynamo-twin"
+	said := text(examine(t, w, nil))
+	assert.Contains(t, said, "Target: ok: lane main: the router knows the caches")
+	assert.Contains(t, said, "Target: problem: lane twin: no events arrive")
+	assert.Contains(t, said, "Prometheus: ok: lane twin: the workers' series in namespace dynamo-twin")
+}
+
+// What names nothing is refused, without the value where that may hold a password.
+func TestOptions(t *testing.T) {
+	for field, o := range map[string]doctor.Options{
+		"loadgen-url":    {},
+		"target-url":     {LoadgenURL: "http://a", TargetURL: "http://user:secret@b"},
+		"prometheus-url": {LoadgenURL: "http://a", PrometheusURL: "b:9090"},
+		"grafana-url":    {LoadgenURL: "http://a", GrafanaURL: "ftp://b"},
+		"gpus":           {LoadgenURL: "http://a", GPUs: new(int64(-1))},
+		"kubeconfig":     {LoadgenURL: "http://a", Kubeconfig: "/does/not/exist"},
+		"graph":          {LoadgenURL: "http://a", Graphs: []string{"a/"}},
+		"secret":         {LoadgenURL: "http://a", Secrets: []string{"a/b"}},
+		"token":          {LoadgenURL: "http://a", Token: strings.Repeat("x", api.MaxToken+1)},
+	} {
+		_, err := doctor.Examine(t.Context(), o)
+		var refused *api.FieldError
+		require.ErrorAs(t, err, &refused, field)
+		assert.Equal(t, field, refused.Field)
+		assert.NotContains(t, err.Error(), "secret@")
+	}
+}
+
+// Every section is told to begin and to end.
+func TestProgress(t *testing.T) {
+	began, ended := make(chan string, 10), make(chan string, 10)
+	examine(t, newWorld(), func(o *doctor.Options) {
+		o.Progress = func(section string, done bool) { map[bool]chan string{false: began, true: ended}[done] <- section }
+	})
+	for _, told := range []chan string{began, ended} {
+		close(told)
+		all := map[string]bool{}
+		for s := range told {
+			all[s] = true
+		}
+		assert.Equal(t, map[string]bool{doctor.LoadGenerator: true, doctor.Target: true, doctor.Prometheus: true, doctor.Grafana: true, doctor.Kubernetes: true}, all)
+	}
+}

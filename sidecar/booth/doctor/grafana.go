@@ -1,0 +1,156 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const (
+	app            = "kvbooth-inference-app"
+	dataSource     = "kvbooth-prometheus" // uid, as provisioned
+	defaultGrafana = "http://127.0.0.1:3000"
+	grafanaNeeded  = "12.2"
+)
+
+func (e *exam) grafana(ctx context.Context, all *findings) {
+	base := strings.TrimRight(e.GrafanaURL, "/")
+	guessed := base == ""
+	if guessed {
+		if !isLoopback(e.LoadgenURL) {
+			all.skip("Grafana: nobody says where it is", "give --grafana-url")
+			return
+		}
+		base = defaultGrafana
+	}
+	a, err := e.get(ctx, base+"/api/health", "")
+	if err != nil {
+		if guessed {
+			all.skip(fmt.Sprintf("Grafana: nothing answers at %s (%v)", base, err), "give --grafana-url")
+			return
+		}
+		all.problem(fmt.Sprintf("nothing answers at %s: %v", base, err), "start Grafana, or mend --grafana-url")
+		return
+	}
+	if a.code/100 == 3 {
+		all.problem(fmt.Sprintf("%s sends us on to %s", base, a.header.Get("Location")), "give --grafana-url with its sub-path, and set GF_SERVER_ROOT_URL to the same address with GF_SERVER_SERVE_FROM_SUB_PATH=true")
+		return
+	}
+	var health struct{ Database, Version string }
+	if err := a.read(&health); err != nil || health.Database == "" {
+		all.problem(fmt.Sprintf("%s is not Grafana, or is not well: %s", base, a.says()), "give --grafana-url the address that a browser uses, with its sub-path; see Grafana's log")
+		return
+	}
+	if health.Database == "ok" {
+		all.ok(base + " answers, and its database is well")
+	} else {
+		all.problem("its database is "+health.Database, "see Grafana's log, and whether its volume is full")
+	}
+	lookGrafanaVersion(all, health.Version)
+	a.date(all)
+	e.subPath(ctx, all, base)
+	e.app(ctx, all, base)
+	e.dataSource(ctx, all, base)
+}
+
+func lookGrafanaVersion(all *findings, version string) {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		all.skip("its version, which it keeps to itself", "the app needs Grafana "+grafanaNeeded)
+		return
+	}
+	if major < 12 || major == 12 && minor < 2 {
+		all.problem("its version is "+version, "the app needs Grafana "+grafanaNeeded+" or later")
+		return
+	}
+	all.ok("its version is " + version)
+}
+
+var baseElement = regexp.MustCompile(`<base href="([^"]*)"`)
+
+// subPath compares the path in the address with the one that Grafana has its pages under.
+func (e *exam) subPath(ctx context.Context, all *findings, base string) {
+	a, err := e.get(ctx, base+"/login", "")
+	if err != nil {
+		all.skip("its pages: "+err.Error(), "")
+		return
+	}
+	if a.code/100 == 3 { // nobody needs to log in: the home page is as good
+		a, err = e.get(ctx, base+"/", "")
+	}
+	found := baseElement.FindSubmatch(a.body)
+	if err != nil || found == nil {
+		all.skip("its pages: "+a.says(), "")
+		return
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		panic(err) // it was checked
+	}
+	want, has := strings.TrimRight(u.Path, "/")+"/", string(found[1])
+	if !strings.HasSuffix(has, want) {
+		all.problem(fmt.Sprintf("its pages are under %s, and asked for under %s: a browser would find no script", has, want), "set GF_SERVER_ROOT_URL to the address that a browser uses, and GF_SERVER_SERVE_FROM_SUB_PATH=true where that has a path")
+		return
+	}
+	all.ok("its pages are under " + has)
+}
+
+// locked says what keeps us from an answer of Grafana's API, and tells it.
+func locked(all *findings, what string, a answer, err error) bool {
+	switch {
+	case err != nil:
+		all.skip(what+": "+err.Error(), "")
+	case a.code == http.StatusUnauthorized || a.code == http.StatusForbidden:
+		all.skip(what+": Grafana does not tell who has not logged in ("+strconv.Itoa(a.code)+")", "give GRAFANA_TOKEN, the token of a service account")
+	default:
+		return false
+	}
+	return true
+}
+
+func (e *exam) app(ctx context.Context, all *findings, base string) {
+	a, err := e.get(ctx, base+"/api/plugins/"+app+"/health", e.GrafanaToken)
+	if locked(all, "the app", a, err) {
+		return
+	}
+	var health struct{ Status, Message string }
+	switch err := a.read(&health); {
+	case a.code == http.StatusNotFound:
+		all.problem("the app "+app+" is not installed, or is not switched on", "put it into Grafana's plugins folder, allow it (GF_PLUGINS_ALLOW_LOADING_UNSIGNED_PLUGINS="+app+"), and provision it")
+	case err == nil && strings.EqualFold(health.Status, "ok"):
+		all.ok("the app: " + health.Message)
+	default:
+		all.problem("the app: "+cmp.Or(appReason(a), a.says()), "open its configuration page (/plugins/"+app+"), correct address and token, press Test connection")
+	}
+}
+
+// appReason is what the app says of itself, well or not.
+func appReason(a answer) string {
+	var health struct{ Message string }
+	a.code = http.StatusOK
+	if a.read(&health) != nil {
+		return ""
+	}
+	return health.Message
+}
+
+func (e *exam) dataSource(ctx context.Context, all *findings, base string) {
+	a, err := e.get(ctx, base+"/api/datasources/uid/"+dataSource+"/health", e.GrafanaToken)
+	if locked(all, "the data source", a, err) {
+		return
+	}
+	var health struct{ Status, Message string }
+	switch err := a.read(&health); {
+	case a.code == http.StatusNotFound:
+		all.warn("there is no data source with the uid "+dataSource, "provision it, or choose your own Prometheus in the dashboards' variable")
+	case err == nil && strings.EqualFold(health.Status, "ok"):
+		all.ok("the data source: " + health.Message)
+	default:
+		all.problem("the data source: "+cmp.Or(appReason(a), a.says()), "correct the address of the data source (KVBOOTH_PROMETHEUS_URL)")
+	}
+}

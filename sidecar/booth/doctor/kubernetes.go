@@ -1,0 +1,460 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/kubernetes"
+)
+
+var (
+	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	claims  = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	jobs    = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+)
+
+// driver is the mode driver that switches there.
+const driver = "kubernetes"
+
+const (
+	graphGroup   = "nvidia.com"
+	graphVersion = "v1beta1"
+	graphPlural  = "dynamographdeployments"
+	// download finds the Job that puts the weights on the volume.
+	download = "app.kubernetes.io/component=model-download"
+)
+
+// cluster is the one that is looked at.
+type cluster struct {
+	*exam
+	all       *findings
+	client    dynamic.Interface
+	http      *http.Client
+	host      string
+	namespace string // of the booth
+}
+
+// graphName is a DynamoGraphDeployment. Without a name the load generator's labels find it, or
+// the address of its frontend's service.
+type graphName struct{ namespace, name, selector, target string }
+
+func (g graphName) String() string { return g.namespace + "/" + cmp.Or(g.name, g.selector, g.target) }
+
+func (e *exam) kubernetes(ctx context.Context, all *findings) {
+	driven := e.conf("mode.driver") == driver || e.conf("twin.mode.driver") == driver
+	asked := e.Kubernetes || e.Kubeconfig != "" || e.Context != "" || e.Namespace != "" || len(e.Graphs) > 0 || len(e.Secrets) > 0 || e.GPUs != nil
+	if !driven && !asked {
+		all.skip("Kubernetes: the load generator does not switch modes there", "give --kubernetes to look all the same")
+		return
+	}
+	config, namespace, err := kubernetes.Credentials(cmp.Or(e.Kubeconfig, e.conf("mode.kubernetes.kubeconfig")), cmp.Or(e.Context, e.conf("mode.kubernetes.context")), e.Namespace)
+	if err != nil {
+		tell := all.skip
+		if asked {
+			tell = all.problem
+		}
+		var field *api.FieldError
+		if errors.As(err, &field) {
+			err = errors.New(field.Allowed)
+		}
+		tell("no credentials for Kubernetes here; wanted: "+err.Error(), "give --kubeconfig (and --context), or run this in the cluster")
+		return
+	}
+	c := &cluster{exam: e, all: all, namespace: namespace}
+	if err := c.connect(config); err != nil {
+		all.problem("the credentials cannot be used: "+err.Error(), "mend the kubeconfig")
+		return
+	}
+	if !c.server(ctx) {
+		return
+	}
+	graphs := e.graphNames(namespace)
+	if c.definitions(ctx, len(graphs) > 0) {
+		if len(graphs) == 0 {
+			all.skip("graphs: none was named", "give --graph, the name of the DynamoGraphDeployment")
+		}
+		for _, g := range graphs {
+			c.graph(ctx, g)
+		}
+	}
+	if e.GPUs != nil {
+		c.gpus(ctx, kubernetes.New(ctx, c.client, kubernetes.Options{}), *e.GPUs, 1, "")
+	}
+	for _, s := range e.Secrets {
+		c.secret(ctx, namespace, s)
+	}
+}
+
+func (c *cluster) connect(config *rest.Config) (err error) {
+	config.Timeout = callWithin
+	if c.client, err = dynamic.NewForConfig(config); err != nil {
+		return err
+	}
+	if c.http, err = rest.HTTPClientFor(config); err != nil {
+		return err
+	}
+	at, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return err
+	}
+	c.host = strings.TrimRight(at.String(), "/")
+	return nil
+}
+
+// graphNames are those of the flags, or of the load generator's lanes.
+func (e *exam) graphNames(namespace string) (all []graphName) {
+	for _, g := range e.Graphs {
+		ns, name, both := strings.Cut(g, "/")
+		if !both {
+			ns, name = cmp.Or(e.conf("mode.kubernetes.namespace"), namespace), g
+		}
+		all = append(all, graphName{namespace: ns, name: name})
+	}
+	if len(all) > 0 {
+		return all
+	}
+	main := graphName{
+		namespace: cmp.Or(e.conf("mode.kubernetes.namespace"), namespace),
+		name:      e.conf("mode.kubernetes.name"), selector: e.conf("mode.kubernetes.selector"), target: e.conf("target.url"),
+	}
+	if main.name != "" || e.conf("mode.driver") == driver {
+		all = append(all, main)
+	}
+	if name := e.conf("twin.mode.kubernetes.name"); name != "" {
+		all = append(all, graphName{namespace: cmp.Or(e.conf("twin.mode.kubernetes.namespace"), main.namespace), name: name})
+	}
+	return all
+}
+
+func (c *cluster) raw(ctx context.Context, path string) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.host+path, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	return ask(c.http, req)
+}
+
+// server says whether the API server answers.
+func (c *cluster) server(ctx context.Context) bool {
+	a, err := c.raw(ctx, "/version")
+	var told struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	switch {
+	case err != nil:
+		c.all.problem(fmt.Sprintf("the API server %s does not answer: %v", c.host, err), "see --kubeconfig and --context: kubectl cluster-info")
+		return false
+	case a.code == http.StatusUnauthorized:
+		c.all.problem("the API server "+c.host+" does not take our credentials", "renew them: kubectl auth whoami")
+		return false
+	case a.read(&told) != nil:
+		c.all.skip("the version of the API server: "+a.says(), "")
+	default:
+		c.all.ok(fmt.Sprintf("the API server %s answers, version %s", c.host, told.GitVersion))
+	}
+	a.date(c.all)
+	return true
+}
+
+// definitions says which resources the cluster knows, and whether graphs can be looked at.
+func (c *cluster) definitions(ctx context.Context, needed bool) bool {
+	versions, err := c.versions(ctx, graphGroup)
+	tell := c.all.problem
+	if !needed {
+		tell = c.all.warn
+	}
+	served := false
+	switch {
+	case err != nil:
+		c.all.skip("which versions of DynamoGraphDeployment are served: "+err.Error(), "")
+		served = true
+	case len(versions) == 0:
+		tell("the cluster does not know DynamoGraphDeployments ("+graphPlural+"."+graphGroup+")", "install Dynamo's operator with its CRDs, version 1.2 or later")
+	default:
+		if served, err = c.serves(ctx); err != nil {
+			c.all.skip("whether DynamoGraphDeployments are served: "+err.Error(), "")
+		} else if served {
+			c.all.ok("DynamoGraphDeployments are served as " + graphGroup + "/" + graphVersion)
+		} else {
+			tell(fmt.Sprintf("DynamoGraphDeployments are not served as %s/%s; the cluster has %s", graphGroup, graphVersion, strings.Join(versions, ", ")), "upgrade Dynamo's operator and its CRDs to 1.2 or later")
+		}
+	}
+	for _, other := range []struct{ group, what, without string }{
+		{"gateway.networking.k8s.io", "Gateway API", "routes from outside need it; a Service of type LoadBalancer or a port-forward does without"},
+		{"monitoring.coreos.com", "prometheus-operator", "PodMonitors and ServiceMonitors need it; a Prometheus with scrape_configs does without"},
+		{"grove.io", "Grove", "Dynamo then makes Deployments, which is enough on one node for each worker"},
+	} {
+		switch versions, err := c.versions(ctx, other.group); {
+		case err != nil:
+			c.all.skip(other.what+": "+err.Error(), "")
+		case len(versions) == 0:
+			c.all.ok(fmt.Sprintf("%s (%s) is not installed: %s", other.what, other.group, other.without))
+		default:
+			c.all.ok(fmt.Sprintf("%s (%s) is there, version %s", other.what, other.group, strings.Join(versions, ", ")))
+		}
+	}
+	return served
+}
+
+// versions are those of a group that are served; none: the cluster does not know it.
+func (c *cluster) versions(ctx context.Context, group string) (all []string, err error) {
+	a, err := c.raw(ctx, "/apis/"+group)
+	if err != nil || a.code == http.StatusNotFound {
+		return nil, err
+	}
+	var told struct {
+		Versions []struct {
+			Version string `json:"version"`
+		} `json:"versions"`
+	}
+	err = a.read(&told)
+	for _, v := range told.Versions {
+		all = append(all, v.Version)
+	}
+	return all, err
+}
+
+// serves says whether graphs are there in the version that we speak.
+func (c *cluster) serves(ctx context.Context) (bool, error) {
+	a, err := c.raw(ctx, "/apis/"+graphGroup+"/"+graphVersion)
+	if err != nil || a.code == http.StatusNotFound {
+		return false, err
+	}
+	var told metav1.APIResourceList
+	err = a.read(&told)
+	return slices.ContainsFunc(told.APIResources, func(r metav1.APIResource) bool { return r.Name == graphPlural }), err
+}
+
+// graph looks at a deployment and at all that it needs.
+func (c *cluster) graph(ctx context.Context, g graphName) {
+	d := kubernetes.New(ctx, c.client, kubernetes.Options{
+		Namespace: g.namespace, Name: g.name, Selector: g.selector, Target: g.target, Log: slog.New(slog.DiscardHandler),
+		// Nobody rolls workers out who switches in another way: they need no GPUs for that.
+		FrontendAlone: c.conf("mode.kubernetes.restart") == "frontend" || c.status != nil && c.conf("mode.driver") != driver,
+	})
+	needs, err := d.Needs(ctx)
+	if apierrors.IsForbidden(err) {
+		c.all.skip(fmt.Sprintf("the graph %s: the credentials here may not read it", g), "use others by --kubeconfig, or grant get on "+graphPlural)
+		return
+	}
+	*c.all = append(*c.all, d.Look(ctx)...)
+	if err != nil {
+		return // it has been said
+	}
+	if c.conf("mode.driver") == driver {
+		c.rights(ctx, d)
+	}
+	held := c.pods(ctx, needs)
+	if c.GPUs == nil && needs.GPUs > 0 {
+		c.gpus(ctx, d, max(0, needs.GPUs-held), needs.Each, needs.Name)
+	}
+	for _, name := range needs.Claims {
+		c.claim(ctx, g.namespace, name)
+	}
+	c.download(ctx, g.namespace, len(needs.Claims) > 0)
+	for _, name := range needs.Secrets {
+		c.secret(ctx, g.namespace, name)
+	}
+}
+
+// rights are those of our credentials, which need not be the load generator's.
+func (c *cluster) rights(ctx context.Context, d *kubernetes.Driver) {
+	for _, f := range d.Rights(ctx) {
+		if f.Severity != kubernetes.Good {
+			c.all.skip("whether the load generator may switch the mode: with the credentials here, "+f.Found, "run loadgen check --cluster in the load generator's pod, or "+f.Do)
+			return
+		}
+		c.all.ok("the credentials here have " + f.Found)
+	}
+}
+
+// pods looks at a graph's pods, and gives how many GPUs they have.
+func (c *cluster) pods(ctx context.Context, n kubernetes.Needs) (gpus int64) {
+	all, err := list[corev1.Pod](ctx, c.client.Resource(pods).Namespace(n.Namespace), kubernetes.PodsOf(n.Name))
+	if err != nil {
+		c.all.skip("the pods of "+n.Name+": "+err.Error(), "")
+		return 0
+	}
+	ready := 0
+	for i := range all {
+		p := &all[i]
+		if p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			gpus += kubernetes.PodGPUs(p.Spec)
+		}
+		if isReady(p) {
+			ready++
+		}
+		c.pod(p)
+	}
+	if text := fmt.Sprintf("%d of %d pods of %s are ready", ready, n.Pods, n.Name); ready >= n.Pods {
+		c.all.ok(text)
+	} else {
+		c.all.problem(text, "see each pod: kubectl -n "+n.Namespace+" get pods -l "+kubernetes.PodsOf(n.Name)+", kubectl describe pod, kubectl logs")
+	}
+	return gpus
+}
+
+func isReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// pod says what is wrong with one.
+func (c *cluster) pod(p *corev1.Pod) {
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			do := "see kubectl -n " + p.Namespace + " describe pod " + p.Name
+			if strings.Contains(condition.Message, "nvidia.com/gpu") {
+				do = fmt.Sprintf("it takes %d GPU(s) of one node: add a node to the GPU pool, end what else uses GPUs, or lower the replicas", kubernetes.PodGPUs(p.Spec))
+			} else if strings.Contains(condition.Message, "persistentvolumeclaim") {
+				do = "bind the claim, see below"
+			}
+			c.all.problem(fmt.Sprintf("pod %s is Pending: %s", p.Name, condition.Message), do)
+		}
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := s.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			c.all.problem(fmt.Sprintf("pod %s does not start: %s", p.Name, strings.TrimSuffix(w.Reason+": "+w.Message, ": ")), "see kubectl -n "+p.Namespace+" describe pod "+p.Name+", and its log with --previous")
+		}
+		if s.RestartCount > 0 {
+			c.all.warn(fmt.Sprintf("pod %s has restarted %d times", p.Name, s.RestartCount), "see why: kubectl -n "+p.Namespace+" logs --previous "+p.Name)
+		}
+	}
+}
+
+// gpus says whether so many GPUs are free, in pods of so many each. A name says for which graph.
+func (c *cluster) gpus(ctx context.Context, d *kubernetes.Driver, want, each int64, graph string) {
+	if want == 0 && graph != "" {
+		c.all.ok(graph + " has all the GPUs that it asks for")
+		return
+	}
+	text := fmt.Sprintf("%d GPUs are asked for", want)
+	if graph != "" {
+		text = fmt.Sprintf("%s asks for %d GPUs that it does not have", graph, want)
+	}
+	free, err := d.FreeGPUs(ctx, max(1, each))
+	switch {
+	case err != nil:
+		c.all.skip(text+"; how many are free cannot be seen: "+err.Error(), "grant list on nodes and on pods of all namespaces")
+	case free < want:
+		c.all.problem(fmt.Sprintf("%s, %d are free: %d too few", text, free, want-free), "add a node to the GPU pool, end what else uses GPUs, or lower the replicas")
+	default:
+		c.all.ok(fmt.Sprintf("%s, %d are free", text, free))
+	}
+}
+
+func (c *cluster) claim(ctx context.Context, namespace, name string) {
+	p, err := get[corev1.PersistentVolumeClaim](ctx, c.client.Resource(claims).Namespace(namespace), name)
+	switch {
+	case apierrors.IsNotFound(err):
+		c.all.problem(fmt.Sprintf("the claim %s/%s is not there, which the pods mount", namespace, name), "create it: the chart's values model, or a PersistentVolumeClaim of that name")
+	case err != nil:
+		c.all.skip(fmt.Sprintf("the claim %s/%s: %v", namespace, name, err), "")
+	case p.Status.Phase != corev1.ClaimBound:
+		c.all.problem(fmt.Sprintf("the claim %s/%s is %s, not Bound", namespace, name, p.Status.Phase), "make a PersistentVolume that it matches (class, size, access mode), or mend the NFS server: kubectl describe pvc "+name)
+	default:
+		c.all.ok(fmt.Sprintf("the claim %s/%s is bound to %s", namespace, name, p.Spec.VolumeName))
+	}
+}
+
+// download says how far the Job is that fetches the weights.
+func (c *cluster) download(ctx context.Context, namespace string, claimed bool) {
+	all, err := list[batchv1.Job](ctx, c.client.Resource(jobs).Namespace(namespace), download)
+	switch {
+	case err != nil:
+		c.all.skip("the download of the weights: "+err.Error(), "")
+	case len(all) == 0 && claimed:
+		c.all.skip("the weights on the volume: no Job ("+download+") tells of them", "look at the volume, or have the chart download them")
+	}
+	for _, j := range all {
+		has := func(kind batchv1.JobConditionType) bool {
+			return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == kind && c.Status == corev1.ConditionTrue })
+		}
+		logs := "kubectl -n " + namespace + " logs job/" + j.Name
+		switch {
+		case has(batchv1.JobComplete):
+			c.all.ok("the weights are there: Job " + j.Name + " is complete")
+		case has(batchv1.JobFailed):
+			c.all.problem("the weights are not there: Job "+j.Name+" has failed", "see "+logs+"; delete it and apply it again, it resumes")
+		default:
+			c.all.problem(fmt.Sprintf("the weights are still being downloaded: Job %s has %d of %d pods done, %d running", j.Name, j.Status.Succeeded, jobPods(&j), j.Status.Active), "wait; how far it is: "+logs)
+		}
+	}
+}
+
+func jobPods(j *batchv1.Job) int32 {
+	if j.Spec.Completions == nil {
+		return 1
+	}
+	return *j.Spec.Completions
+}
+
+func (c *cluster) secret(ctx context.Context, namespace, name string) {
+	s, err := get[corev1.Secret](ctx, c.client.Resource(secrets).Namespace(namespace), name)
+	create := "kubectl -n " + namespace + " create secret generic " + name + " --from-literal=KEY=VALUE"
+	switch {
+	case apierrors.IsNotFound(err):
+		c.all.problem(fmt.Sprintf("the Secret %s/%s is not there", namespace, name), "create it: "+create)
+		return
+	case err != nil:
+		c.all.skip(fmt.Sprintf("the Secret %s/%s: %v", namespace, name, err), "grant get on it, or look yourself")
+		return
+	case len(s.Data) == 0:
+		c.all.problem(fmt.Sprintf("the Secret %s/%s is empty", namespace, name), "delete it and create it again: "+create)
+		return
+	}
+	for key, value := range s.Data {
+		if len(value) == 0 {
+			c.all.problem(fmt.Sprintf("the Secret %s/%s has an empty value under %s", namespace, name, key), "give it one: kubectl -n "+namespace+" edit secret "+name)
+			return
+		}
+	}
+	c.all.ok(fmt.Sprintf("the Secret %s/%s is there", namespace, name))
+}
+
+// get reads one object.
+func get[T any](ctx context.Context, from dynamic.ResourceInterface, name string) (object T, err error) {
+	u, err := from.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return object, err
+	}
+	return object, convert(u, &object)
+}
+
+// list reads all objects with certain labels.
+func list[T any](ctx context.Context, from dynamic.ResourceInterface, selector string) ([]T, error) {
+	found, err := from.List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]T, len(found.Items))
+	for i := range found.Items {
+		if err := convert(&found.Items[i], &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func convert(u *unstructured.Unstructured, into any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into)
+}

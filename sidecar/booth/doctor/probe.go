@@ -1,0 +1,205 @@
+package doctor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+const (
+	probeTokens  = 4  // of an answer
+	probeText    = 40 // sentences in front of each question: about 25 blocks of 32 tokens
+	probeRepeats = 5  // at most; events take a moment
+	probeEvery   = 300 * time.Millisecond
+	probeCall    = 6 * time.Second // of one request: an idle server
+)
+
+// routedByKV counts on Dynamo's frontend the requests that it routed by what the caches hold. Its
+// count of applied events tells no more: without events, it counts those that it makes itself.
+const routedByKV = "dynamo_component_router_kv_hit_rate_count"
+
+// probed is what a few requests with the same beginning have shown.
+type probed struct {
+	requests  int
+	text      int      // chunks with a text
+	predicted *float64 // best on the repeats, 0 to 1; nil: never told
+	cached    int      // most tokens of a repeat's prompt that the engine had in its cache
+	routed    *float64 // by how much the router's count of predictions grew; nil: it has none
+}
+
+// probe sends a long prompt once, and then again until the router predicts a hit.
+func (e *exam) probe(ctx context.Context, l lane, dynamo bool) (p probed, err error) {
+	before, _ := e.routed(ctx, l) // a counter that is not there yet began at 0
+	prompt := "Probe " + rand.Text() + ". " + strings.Repeat("The booth asks this server the same long question twice before the event begins, and counts what it remembers. ", probeText)
+	for p.requests <= probeRepeats {
+		r, err := e.complete(ctx, l, prompt, dynamo)
+		if errors.Is(err, errNoExtension) {
+			dynamo = false
+			r, err = e.complete(ctx, l, prompt, false)
+		}
+		if err != nil {
+			return p, err
+		}
+		p.requests++
+		p.text += r.text
+		if p.requests > 1 {
+			p.cached = max(p.cached, r.cached)
+			if r.predicted != nil && (p.predicted == nil || *r.predicted > *p.predicted) {
+				p.predicted = r.predicted
+			}
+		}
+		if p.predicted != nil && *p.predicted > 0 || !dynamo && p.requests > 1 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return p, api.Reason(ctx.Err())
+		case <-time.After(probeEvery):
+		}
+	}
+	if after, ok := e.routed(ctx, l); ok {
+		p.routed = new(after - before)
+	}
+	return p, nil
+}
+
+// judge says what the probe has shown of events.
+func (p probed) judge(all *findings, l lane) {
+	predicts := p.predicted != nil && *p.predicted > 0
+	byKV := p.routed != nil && *p.routed > 0
+	switch {
+	case predicts:
+		all.ok(fmt.Sprintf("the router knows the caches: it predicts a hit rate of %.0f %% on a repeat (from the workers' events, or by --no-router-kv-events from its own routing)", 100**p.predicted))
+	case byKV || l.mode == api.ModeKV && p.predicted != nil && p.routed == nil:
+		all.problem(fmt.Sprintf("no events arrive at the router: predicted hit rate 0 on %d repeats of one prompt, of which the engines had %d tokens in their caches", p.requests-1, p.cached), useThem)
+	default:
+		all.skip(unseen(l.mode), "switch to kv and ask again")
+	}
+}
+
+// reply is one answer.
+type reply struct {
+	text      int
+	predicted *float64
+	cached    int
+}
+
+// errNoExtension is that of a server that does not take Dynamo's extension.
+var errNoExtension = errors.New("it refuses nvext")
+
+func (e *exam) complete(ctx context.Context, l lane, prompt string, dynamo bool) (r reply, err error) {
+	ctx, cancel := context.WithTimeout(ctx, probeCall)
+	defer cancel()
+	body := map[string]any{
+		"model": l.model, "messages": []map[string]string{{"role": "user", "content": prompt}},
+		"max_tokens": probeTokens, "stream": true, "stream_options": map[string]bool{"include_usage": true},
+	}
+	if dynamo {
+		body["nvext"] = map[string]any{"extra_fields": []string{"worker_id", "timing"}}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return r, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+"/v1/chat/completions", bytes.NewReader(text))
+	if err != nil {
+		return r, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if key, _ := e.key(l); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	a, err := ask(e.http, req)
+	switch {
+	case err != nil:
+		return r, err
+	case dynamo && (a.code == http.StatusBadRequest || a.code == http.StatusUnprocessableEntity):
+		return r, errNoExtension
+	case a.code != http.StatusOK:
+		return r, errors.New(a.says())
+	case !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream"):
+		return r, errors.New("it does not stream, but answers " + a.header.Get("Content-Type"))
+	}
+	return readStream(a.body)
+}
+
+// chunk is a part of a streamed answer.
+type chunk struct {
+	Choices []struct {
+		Delta struct {
+			Content   string `json:"content"`
+			Reasoning string `json:"reasoning_content"`
+		} `json:"delta"`
+	} `json:"choices"`
+	NVExt struct {
+		Timing struct {
+			KVHitRate *float64 `json:"kv_hit_rate"`
+		} `json:"timing"`
+	} `json:"nvext"`
+	Usage struct {
+		Details struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	} `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+	Message string          `json:"message"` // Dynamo's errors have it at the top
+}
+
+func readStream(body []byte) (r reply, err error) {
+	lines := bufio.NewScanner(bytes.NewReader(body))
+	lines.Buffer(nil, maxAnswer)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data:")
+		if data = strings.TrimSpace(data); !ok || data == "[DONE]" {
+			continue
+		}
+		var c chunk
+		if err := json.Unmarshal([]byte(data), &c); err != nil {
+			return r, errors.New("its stream cannot be read")
+		}
+		if len(c.Error) > 0 && string(c.Error) != "null" {
+			return r, fmt.Errorf("its stream ends with an error: %s", c.Error)
+		}
+		if c.Message != "" && len(c.Choices) == 0 {
+			return r, fmt.Errorf("its stream ends with an error: %s", c.Message)
+		}
+		for _, choice := range c.Choices {
+			if choice.Delta.Content != "" || choice.Delta.Reasoning != "" {
+				r.text++
+			}
+		}
+		if c.NVExt.Timing.KVHitRate != nil {
+			r.predicted = c.NVExt.Timing.KVHitRate
+		}
+		r.cached = max(r.cached, c.Usage.Details.Cached)
+	}
+	return r, lines.Err()
+}
+
+// routed sums the series of the counter on the frontend's page; false where there is none.
+func (e *exam) routed(ctx context.Context, l lane) (sum float64, ok bool) {
+	a, err := e.get(ctx, l.url+"/metrics", "")
+	if err != nil || a.code != http.StatusOK {
+		return 0, false
+	}
+	for line := range strings.Lines(string(a.body)) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		if name, _, _ := strings.Cut(series, "{"); name != routedByKV {
+			continue
+		}
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
+			sum, ok = sum+v, true
+		}
+	}
+	return sum, ok
+}

@@ -1,0 +1,285 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// defaultInterval is Prometheus' own, where it does not tell one.
+const defaultInterval = time.Minute
+
+// prometheusURL is where Prometheus is, "" where nobody said.
+func (e *exam) prometheusURL() string {
+	return strings.TrimRight(cmp.Or(e.PrometheusURL, e.conf("prometheus.url")), "/")
+}
+
+func (e *exam) prometheus(ctx context.Context, all *findings) {
+	base := e.prometheusURL()
+	if base == "" {
+		if e.status == nil {
+			all.skip("Prometheus: nobody says where it is", "give --prometheus-url")
+			return
+		}
+		all.skip("Prometheus: the load generator has none and reads the cluster's metrics from the target itself", "set prometheus.url, or give --prometheus-url; the dashboards need it")
+		return
+	}
+	now, answered, err := e.query(ctx, "time()")
+	switch {
+	case err != nil && e.PrometheusURL == "" && e.seesCluster() && !isLoopback(base): // see target
+		all.skip(fmt.Sprintf("%s is not reached from here (%v), though the load generator reaches it", base, err), "run this where the load generator runs, or forward its port and give --prometheus-url")
+		return
+	case err != nil || len(now) != 1:
+		all.problem(fmt.Sprintf("nothing of Prometheus answers at %s: %v", base, cmp.Or(err, errors.New("it does not tell the time"))), "start it, or mend prometheus.url (--prometheus-url)")
+		return
+	}
+	all.ok(base + " answers")
+	at := time.UnixMilli(int64(1000 * now[0].value))
+	tellSkew(all, skew(at, at, answered.sent, answered.received))
+	pages, err := e.pages(ctx)
+	if err != nil {
+		all.skip("what it scrapes: "+err.Error(), "a server that only answers queries does not tell; see the Prometheus behind it")
+	} else {
+		lookPages(all, pages)
+	}
+	e.series(ctx, all, pages)
+}
+
+// seesCluster says whether the load generator gets a cluster's metrics from its Prometheus.
+func (e *exam) seesCluster() bool {
+	return e.snapshot != nil && slices.ContainsFunc(e.snapshot.Lanes, func(l api.LaneSnapshot) bool {
+		return l.Cluster.Available && l.Cluster.Source == "prometheus"
+	})
+}
+
+// page is a target of Prometheus.
+type page struct {
+	Labels    map[string]string `json:"labels"`
+	ScrapeURL string            `json:"scrapeUrl"`
+	LastError string            `json:"lastError"`
+	Health    string            `json:"health"` // up, down, unknown before the first scrape
+	Interval  string            `json:"scrapeInterval"`
+}
+
+func (p page) name() string {
+	return strings.TrimSpace(p.Labels["pod"] + " " + p.Labels["instance"])
+}
+
+// is says whether a page belongs to a namespace; "" is all.
+func (p page) is(namespace string) bool { return namespace == "" || p.Labels["namespace"] == namespace }
+
+func (p page) interval() time.Duration {
+	d, err := time.ParseDuration(p.Interval)
+	if err != nil {
+		return defaultInterval
+	}
+	return d
+}
+
+// pages are all that Prometheus scrapes.
+func (e *exam) pages(ctx context.Context) ([]page, error) {
+	base := e.prometheusURL()
+	if base == "" {
+		return nil, errors.New("there is no Prometheus")
+	}
+	a, err := e.get(ctx, base+"/api/v1/targets?state=active", "")
+	if err != nil {
+		return nil, err
+	}
+	var told struct {
+		Data struct {
+			Active []page `json:"activeTargets"`
+		} `json:"data"`
+	}
+	return told.Data.Active, cmp.Or(a.read(&told), func() error {
+		if told.Data.Active == nil {
+			return errors.New("it tells no targets")
+		}
+		return nil
+	}())
+}
+
+// lookPages names the pages that are down.
+func lookPages(all *findings, pages []page) {
+	down, waiting := 0, 0
+	for _, p := range pages {
+		switch p.Health {
+		case "down":
+			down++
+			all.problem(fmt.Sprintf("it does not reach %s of job %s: %s", p.name(), p.Labels["job"], p.LastError), remedy(p))
+		case "unknown":
+			waiting++
+		}
+	}
+	switch {
+	case len(pages) == 0:
+		all.problem("it scrapes nothing", "give it scrape_configs, or ServiceMonitors and PodMonitors that its selectors match")
+	case waiting > 0:
+		all.skip(fmt.Sprintf("%d of %d targets, which have not been scraped yet", waiting, len(pages)), "ask again in a minute")
+	case down == 0:
+		all.ok(fmt.Sprintf("all %d targets are up", len(pages)))
+	}
+}
+
+// remedy is what to do about a page that cannot be scraped.
+func remedy(p page) string {
+	switch reason := p.LastError; {
+	case strings.Contains(reason, "connection refused"):
+		return "see whether it runs and listens at " + p.ScrapeURL + " (a worker of Dynamo: DYN_SYSTEM_PORT)"
+	case strings.Contains(reason, "deadline exceeded"), strings.Contains(reason, "no route"), strings.Contains(reason, "timeout"):
+		return "see whether it runs, and whether a NetworkPolicy or firewall keeps Prometheus away from " + p.ScrapeURL
+	case strings.Contains(reason, "404"):
+		return "mend port or path in the monitor or scrape_config: " + p.ScrapeURL + " has no metrics"
+	case strings.Contains(reason, "401"), strings.Contains(reason, "403"):
+		return "give Prometheus the token that the page wants (the load generator's metrics_token)"
+	}
+	return "see what " + p.ScrapeURL + " answers"
+}
+
+// sample is one series of an instant query.
+type sample struct {
+	labels map[string]string
+	value  float64
+}
+
+func (e *exam) query(ctx context.Context, text string) ([]sample, answer, error) {
+	a, err := e.get(ctx, e.prometheusURL()+"/api/v1/query?query="+url.QueryEscape(text), "")
+	if err != nil {
+		return nil, a, err
+	}
+	var told struct {
+		Data struct {
+			Type   string     `json:"resultType"`
+			Result jsonResult `json:"result"`
+		} `json:"data"`
+	}
+	err = a.read(&told)
+	return told.Data.Result, a, err
+}
+
+// needed is a group of series that the booth's screens are made of.
+type needed struct {
+	what  string
+	query string // age in seconds of the newest sample, by job and instance
+	least int    // pages that should have it
+	none  string // what to do where nobody has it
+	bare  bool   // without them there is less to see, no more
+}
+
+// series looks whether what the booth needs is there, and fresh.
+func (e *exam) series(ctx context.Context, all *findings, pages []page) {
+	wants := []needed{{
+		what: "the load generator's series (loadgen_info)", query: age("", "loadgen_info"), least: 1,
+		none: "have Prometheus scrape the load generator's /metrics: a ServiceMonitor, or a scrape_config",
+	}}
+	for _, l := range e.lanes() {
+		if l.name == api.TwinLane && l.namespace == "" {
+			all.skip("lane twin: its cluster's metrics are not read from Prometheus", "")
+			continue
+		}
+		wants = append(wants, l.needs(e)...)
+	}
+	for _, w := range wants {
+		e.lookSeries(ctx, all, w, pages)
+	}
+}
+
+// needs are the series of a lane's cluster.
+func (l lane) needs(e *exam) []needed {
+	in, selector, gpus := "", "", ""
+	if l.namespace != "" {
+		in = " in namespace " + l.namespace
+		selector = fmt.Sprintf("{namespace=%q}", l.namespace)
+		gpus = fmt.Sprintf("{exported_namespace=%q}", l.namespace)
+	}
+	gpuAge := age(gpus, "DCGM_FI_DEV_GPU_UTIL")
+	if gpus != "" {
+		gpuAge += " or " + age(selector, "DCGM_FI_DEV_GPU_UTIL")
+	}
+	const monitor = "have Prometheus scrape it with a PodMonitor or scrape_config whose label namespace is what prometheus.namespace says"
+	return []needed{
+		{l.of(e) + "the frontend's series" + in, age(selector, "dynamo_frontend_model_total_kv_blocks", "dynamo_frontend_inflight_requests", "dynamo_frontend_requests_total"), 1, "if the target is a Dynamo: " + monitor, false},
+		{l.of(e) + "the workers' series" + in, age(selector, "dynamo_component_inflight_requests", "dynamo_component_requests_total", "trtllm_num_requests_running", "vllm:num_requests_running", "sglang:num_running_reqs"), max(1, l.workers), monitor + "; Dynamo's workers have their metrics on DYN_SYSTEM_PORT", false},
+		{l.of(e) + "the GPUs' series of DCGM" + in, gpuAge, 1, "no panel of GPUs has anything to show: have Prometheus scrape the DCGM exporter, without honorLabels", true},
+	}
+}
+
+// age is a query for the age of the first of these metrics that a page has.
+func age(selector string, names ...string) string {
+	parts := []string{}
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("min by (job, instance) (time() - timestamp(%s%s))", name, selector))
+	}
+	return strings.Join(parts, " or ")
+}
+
+func (e *exam) lookSeries(ctx context.Context, all *findings, w needed, pages []page) {
+	found, _, err := e.query(ctx, w.query)
+	var stale []string
+	for _, s := range found {
+		interval := defaultInterval
+		if i := slices.IndexFunc(pages, func(p page) bool {
+			return p.Labels["job"] == s.labels["job"] && p.Labels["instance"] == s.labels["instance"]
+		}); i >= 0 {
+			interval = pages[i].interval()
+		}
+		if s.value > 3*interval.Seconds() {
+			stale = append(stale, fmt.Sprintf("%s is %.0f s old", s.labels["instance"], s.value))
+		}
+	}
+	tell := all.problem
+	if w.bare {
+		tell = all.warn
+	}
+	switch {
+	case err != nil:
+		all.skip(w.what+": "+err.Error(), "")
+	case len(found) == 0:
+		tell(w.what+" are not there", w.none)
+	case len(stale) > 0:
+		tell(w.what+" are old: "+strings.Join(stale, ", "), "see whether Prometheus keeps up, and whether the page still answers")
+	case len(found) < w.least:
+		tell(fmt.Sprintf("%s: %d of %d pages have them", w.what, len(found), w.least), w.none)
+	default:
+		all.ok(fmt.Sprintf("%s: there and fresh, from %d page(s)", w.what, len(found)))
+	}
+}
+
+// number reads a value as the API writes it.
+func number(v any) float64 {
+	text, _ := v.(string)
+	f, _ := strconv.ParseFloat(text, 64)
+	return f
+}
+
+// jsonResult is a vector, or a scalar, which becomes one sample without labels.
+type jsonResult []sample
+
+// UnmarshalJSON reads either.
+func (r *jsonResult) UnmarshalJSON(text []byte) error {
+	var vector []struct {
+		Metric map[string]string `json:"metric"`
+		Value  [2]any            `json:"value"`
+	}
+	if err := json.Unmarshal(text, &vector); err == nil {
+		for _, v := range vector {
+			*r = append(*r, sample{v.Metric, number(v.Value[1])})
+		}
+		return nil
+	}
+	var scalar [2]any
+	if err := json.Unmarshal(text, &scalar); err != nil {
+		return err
+	}
+	*r = append(*r, sample{value: number(scalar[1])})
+	return nil
+}

@@ -1,0 +1,183 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"kvbooth/sidecar/api"
+)
+
+// targets looks at each lane's server.
+func (e *exam) targets(ctx context.Context, all *findings) {
+	lanes := e.lanes()
+	if len(lanes) == 0 {
+		all.skip("the target: the load generator does not tell where it is", "mend the load generator, or give --target-url")
+	}
+	for _, l := range lanes {
+		found := findings{}
+		e.target(ctx, &found, l)
+		for _, f := range found {
+			all.add(f.Severity, l.of(e)+f.Found, f.Do)
+		}
+	}
+}
+
+// key is the one that a lane's server wants, and the variable that it is given by.
+func (e *exam) key(l lane) (key, variable string) {
+	if l.name == api.TwinLane {
+		return e.TwinKey, "LOADGEN_TWIN_TARGET_API_KEY"
+	}
+	return e.TargetKey, "LOADGEN_TARGET_API_KEY"
+}
+
+func (e *exam) target(ctx context.Context, all *findings, l lane) {
+	key, variable := e.key(l)
+	a, err := e.get(ctx, l.url+"/v1/models", key)
+	switch {
+	case err != nil && l.seen && !isLoopback(l.url): // on one machine, there is no other place to reach it from
+		all.skip(fmt.Sprintf("%s is not reached from here (%v), though the load generator reaches it", l.url, err), "run this where the load generator runs, or forward the frontend's port and give --target-url")
+		return
+	case err != nil:
+		all.problem(fmt.Sprintf("nothing answers at %s: %v", l.url, err), "start the server, or mend target.url; on Kubernetes see the frontend's pod: kubectl get pods")
+		return
+	case a.code == http.StatusUnauthorized || a.code == http.StatusForbidden:
+		all.skip(fmt.Sprintf("%s wants a key", l.url), "give "+variable+", as the load generator has it")
+		return
+	}
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := a.read(&list); err != nil {
+		all.problem(fmt.Sprintf("%s does not list its models: %v", l.url, err), "see the frontend's log; target.url is an OpenAI-compatible server, with or without /v1")
+		return
+	}
+	models := []string{}
+	for _, m := range list.Data {
+		models = append(models, m.ID)
+	}
+	dynamo := e.instances(ctx, all, l)
+	switch {
+	case len(models) == 0:
+		all.problem("no worker has registered: "+l.url+" lists no model", "see the workers' logs: they register when the weights are loaded and the frontend finds them (the same discovery, the same Dynamo namespace)")
+		return
+	case l.model != "" && !slices.Contains(models, l.model):
+		all.problem(fmt.Sprintf("%s does not serve %s, but %s", l.url, l.model, strings.Join(models, ", ")), "set target.model to one of these, or see why the workers of that model have not registered")
+		return
+	}
+	if l.model == "" {
+		l.model = models[0]
+	}
+	all.ok(fmt.Sprintf("%s serves %s", l.url, l.model))
+	e.events(ctx, all, l, dynamo)
+}
+
+// instances compares the workers of a Dynamo frontend with those that there should be, and says
+// whether it is one.
+func (e *exam) instances(ctx context.Context, all *findings, l lane) (dynamo bool) {
+	key, _ := e.key(l)
+	a, err := e.get(ctx, l.url+"/health", key)
+	var health struct {
+		Instances []struct {
+			Endpoint string `json:"endpoint"`
+			ID       uint64 `json:"instance_id"`
+		} `json:"instances"`
+	}
+	if err != nil || a.read(&health) != nil || health.Instances == nil {
+		all.skip("the number of workers: "+l.url+"/health is not that of a Dynamo frontend", "")
+		return false
+	}
+	n := 0
+	for _, i := range health.Instances {
+		if i.Endpoint == "generate" {
+			n++
+		}
+	}
+	const do = "see its log and start it again; on Kubernetes: kubectl get pods, kubectl logs --previous"
+	switch {
+	case l.workers == 0:
+		all.ok(fmt.Sprintf("%d workers have registered; deployment.workers does not say how many there should be", n))
+	case n < l.workers:
+		text := fmt.Sprintf("%d of %d workers have registered", n, l.workers)
+		if down := e.deadWorkers(ctx, l); len(down) > 0 {
+			text += "; not answering: " + strings.Join(down, ", ")
+		}
+		all.problem(text, do)
+	case n > l.workers:
+		all.warn(fmt.Sprintf("%d workers have registered, deployment.workers says %d", n, l.workers), "correct deployment.workers, or see which worker should not be there")
+	default:
+		all.ok(fmt.Sprintf("%d of %d workers have registered", n, l.workers))
+	}
+	return true
+}
+
+// deadWorkers names the workers of a lane whose metrics Prometheus does not reach: the frontend
+// forgets those that have gone.
+func (e *exam) deadWorkers(ctx context.Context, l lane) (names []string) {
+	pages, err := e.pages(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, p := range pages {
+		if p.Health == "down" && p.is(l.namespace) && !strings.Contains(p.Labels["job"], "frontend") {
+			names = append(names, p.name())
+		}
+	}
+	return names
+}
+
+// events says whether what the caches hold is known to the router.
+func (e *exam) events(ctx context.Context, all *findings, l lane, dynamo bool) {
+	if l.live != nil && l.live.State.Phase != api.PhaseStopped {
+		liveEvents(all, l)
+		return
+	}
+	p, err := e.probe(ctx, l, dynamo)
+	switch {
+	case err != nil:
+		all.problem("a short request fails: "+err.Error(), "see the logs of frontend and workers")
+		return
+	case p.text == 0:
+		all.problem("a short request is answered without a text", "see the workers' logs")
+		return
+	}
+	all.ok(fmt.Sprintf("%d short requests were answered as streams", p.requests))
+	p.judge(all, l)
+}
+
+// What to do where no events arrive.
+const (
+	publish = "have the workers publish KV events (TensorRT-LLM: --publish-kv-events, before Dynamo 1.3 --publish-events-and-metrics; vLLM: --kv-events-config; SGLang: --kv-events-config) on the event plane that the frontend listens on, with the same block size"
+	useThem = "start the frontend with KV events (not --no-router-kv-events, DYN_ROUTER_USE_KV_EVENTS=false), and " + publish
+)
+
+// liveEvents takes what the workload that runs has shown, since requests of ours would be in its
+// figures.
+func liveEvents(all *findings, l lane) {
+	kv := l.live.Cluster.KV
+	const running = "a workload runs, so that no request was sent"
+	switch {
+	case l.mode != api.ModeKV:
+		all.skip(unseen(l.mode)+"; "+running, "switch to kv and ask again")
+	case kv.PredictedRatio == nil:
+		all.skip("whether events arrive at the router: it has told no predicted hit rate in the last 60 s; "+running, "ask again in a minute, or stop the workload")
+	case *kv.PredictedRatio > 0:
+		all.ok(fmt.Sprintf("the router knows the caches: predicted hit rate %.1f %% over the last 60 s; %s", 100**kv.PredictedRatio, running))
+	case kv.HitRatio != nil && *kv.HitRatio == 0:
+		all.skip("whether events arrive at the router: no turn of the last 60 s began as one before it; "+running, "ask again in a minute, or stop the workload")
+	default:
+		all.problem("no events arrive at the router: predicted hit rate 0 over the last 60 s; "+running, publish)
+	}
+}
+
+// unseen says why a mode shows no events.
+func unseen(m api.Mode) string {
+	if m == api.ModeKV || m == "" {
+		return "whether events arrive at the router: it tells no predicted hit rate"
+	}
+	return fmt.Sprintf("whether events arrive at the router: mode is %s, which does not look at the caches", strings.ReplaceAll(string(m), "_", "-"))
+}

@@ -1,0 +1,220 @@
+//go:build dynamo
+
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/booth/doctor"
+	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/booth/prometheus"
+	"kvbooth/sidecar/loadgen/kubernetes"
+)
+
+const (
+	doctorToken     = "a-token-that-nobody-guesses"
+	doctorNamespace = "dynamo-workload"
+)
+
+// TestDoctor breaks one part of a real Dynamo and what is around it at a time, and has the
+// doctor name it. One Dynamo serves all of it; the worker is killed last.
+func TestDoctor(t *testing.T) {
+	t.Setenv("LOADGEN_TOKEN", doctorToken)
+	d := Start(t, 18000)
+	listen := FreePort(t, 18088) // as startAgainst chooses it
+	whole, lacking := scraping(t, d, listen, 3, 18190), scraping(t, d, listen, 2, 18192)
+	spare := func(name string, port int, change func(*local.Command)) string {
+		return startFrontend(t, d, name, port, change)
+	}
+	alone := spare("alone", 18060, func(c *local.Command) { c.Env = append(c.Env, discovery+t.TempDir()) })
+	deaf := spare("deaf", 18070, func(c *local.Command) { c.Env = append(c.Env, discovery+withoutEvents(t, c.Env)) })
+	b := startAgainst(t, d, "--target-url="+d.URL(), "--mode-driver=pinned", "--mode-mode=kv", "--deployment-workers=3",
+		"--prometheus-url="+whole, "--prometheus-namespace="+doctorNamespace)
+	for _, url := range []string{alone, deaf} {
+		answers(t, url+"/v1/models")
+	}
+	o := doctor.Options{LoadgenURL: b.base, Token: doctorToken, Version: api.ProgramVersion()}
+
+	b.says(t, "all is well", o, none,
+		"Load generator: ok: our token is taken", "Target: ok: 3 of 3 workers have registered", "Target: ok: the router knows the caches: it predicts a hit rate of",
+		"Prometheus: ok: the workers' series in namespace dynamo-workload: there and fresh, from 3 page(s)", "Prometheus: warning: the GPUs' series")
+
+	wrong := o
+	wrong.Token += "-not"
+	b.says(t, "wrong token", wrong, one, "Load generator: problem: it does not take our token")
+
+	unscraped := o
+	unscraped.PrometheusURL = lacking
+	b.says(t, "Prometheus does not scrape a worker", unscraped, one, "Prometheus: problem: the workers' series in namespace dynamo-workload: 2 of 3 pages have them")
+
+	bare := o
+	bare.TargetURL = alone
+	b.says(t, "no model", bare, some, "Target: problem: no worker has registered: "+alone+" lists no model", "Target: problem: 0 of 3 workers have registered")
+
+	silent := o
+	silent.TargetURL = deaf
+	b.says(t, "no events", silent, one, "Target: problem: no events arrive at the router: predicted hit rate 0 on 5 repeats")
+
+	d.KillWorker(0)
+	b.says(t, "a worker is killed", o, some, "Target: problem: 2 of 3 workers have registered; not answering: dynamo-worker-1", "Prometheus: problem: it does not reach dynamo-worker-1")
+}
+
+// discovery is the variable of the folder in which Dynamo's processes find one another.
+const discovery = "DYN_FILE_KV="
+
+// withoutEvents makes a folder in which workers and models are found, but not where their events
+// are published.
+func withoutEvents(t *testing.T, env []string) string {
+	t.Helper()
+	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, discovery) })
+	if i < 0 {
+		t.Fatalf("the frontend has no %s", discovery)
+	}
+	all, dir := strings.TrimPrefix(env[i], discovery), t.TempDir()
+	for _, kept := range []string{"instances", "mdc"} {
+		files, err := filepath.Glob(filepath.Join(all, "v1", kept, "*"))
+		if err := errors.Join(err, os.MkdirAll(filepath.Join(dir, "v1", kept), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files { // links, since a worker that lives touches its files
+			if err := os.Link(file, filepath.Join(dir, "v1", kept, filepath.Base(file))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
+func none(r doctor.Report) bool { return r.Problems == 0 }
+func one(r doctor.Report) bool  { return r.Problems == 1 }
+func some(r doctor.Report) bool { return r.Problems > 1 }
+
+// says examines until the report is as wanted and has all lines, each of which begins so; every
+// problem comes with what to do.
+func (b *booth) says(t *testing.T, name string, o doctor.Options, wanted func(doctor.Report) bool, lines ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for began := time.Now(); ; {
+		r, err := doctor.Examine(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := []string{}
+		for _, s := range r.Sections {
+			for _, f := range s.Findings {
+				said = append(said, fmt.Sprintf("%s: %s: %s", s.Name, f.Severity, f.Found))
+				if f.Severity == kubernetes.Problem && f.Do == "" {
+					t.Errorf("%s: nothing to do about %q", name, f.Found)
+				}
+			}
+		}
+		all := !slices.ContainsFunc(lines, func(line string) bool {
+			return !slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, line) })
+		})
+		if all && wanted(r) {
+			t.Logf("%s: said after %.1f s", name, time.Since(began).Seconds())
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("%s: the doctor says\n%s", name, strings.Join(said, "\n"))
+		}
+	}
+}
+
+// startFrontend starts one more frontend under kv, changed, which ends with the test.
+func startFrontend(t *testing.T, d *local.Dynamo, name string, port int, change func(*local.Command)) string {
+	t.Helper()
+	port = FreePort(t, port)
+	command := d.FrontendCommand("kv", port)
+	command.Log = filepath.Join(t.TempDir(), name+".log")
+	change(&command)
+	p, err := local.Start(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		p.Stop(ctx)
+		if t.Failed() {
+			t.Logf("%s:\n%s", name, local.Tail(command.Log))
+		}
+	})
+	return "http://" + local.Loopback(port)
+}
+
+// answers waits until a page does.
+func answers(t *testing.T, url string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s does not answer: %v", url, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// scraping starts a Prometheus that scrapes the frontend, the first workers, and the load
+// generator; it ends with the test.
+func scraping(t *testing.T, d *local.Dynamo, loadgen, workers, port int) string {
+	t.Helper()
+	page := func(job, namespace, pod, address string) prometheus.Target {
+		return prometheus.Target{Job: job, Address: address, Labels: map[string]string{"namespace": namespace, "pod": pod}}
+	}
+	targets := []prometheus.Target{
+		page("dynamo-frontend", doctorNamespace, "dynamo-frontend", strings.TrimPrefix(d.URL(), "http://")),
+		page("loadgen", "kvbooth", "loadgen", local.Loopback(loadgen)),
+	}
+	for i, w := range d.Workers()[:workers] {
+		address, _, _ := strings.Cut(strings.TrimPrefix(w.MetricsURL, "http://"), "/")
+		targets = append(targets, page("dynamo-worker", doctorNamespace, fmt.Sprintf("dynamo-worker-%d", i+1), address))
+	}
+	dir, listen := t.TempDir(), local.Loopback(FreePort(t, port))
+	config := filepath.Join(dir, "prometheus.yml")
+	if err := prometheus.WriteConfig(config, time.Second, targets); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- prometheus.Run(ctx, prometheus.Options{
+			ConfigFile: config, DataDir: filepath.Join(dir, "data"), Listen: listen, Retention: 6 * time.Hour, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Prometheus: %v", err)
+		}
+	})
+	answers(t, "http://"+listen+"/-/ready")
+	return "http://" + listen
+}
