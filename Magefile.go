@@ -19,8 +19,10 @@ import (
 
 	"github.com/grafana/grafana-plugin-sdk-go/build"
 	"github.com/grafana/grafana-plugin-sdk-go/build/buildinfo"
+	"github.com/magefile/mage/mg"
 
 	"kvbooth/internal/browser"
+	"kvbooth/internal/chart"
 	"kvbooth/internal/frontend"
 	"kvbooth/internal/kube"
 	"kvbooth/internal/pack"
@@ -36,6 +38,7 @@ func Test(ctx context.Context) error {
 	return run(ctx,
 		suite.Check("vet", vet),
 		suite.Check("lint", Lint),
+		suite.Check("chart", helmProgram),
 		suite.Part{Name: "tests", Run: tests},
 		suite.Part{Name: "intervals", Run: intervals},
 		suite.Part{Name: "fuzz", Run: fuzz(5_000)},
@@ -60,6 +63,7 @@ func Check(ctx context.Context) error {
 	return run(ctx,
 		suite.Check("vet", vet),
 		suite.Check("lint", Lint),
+		suite.Check("chart", helmProgram),
 		suite.Part{Name: "tests", Run: func(ctx context.Context) (suite.Count, error) { return suite.GoTest(ctx, suite.Brief, "./...") }},
 		suite.Part{Name: "front end", Run: frontend.CheckChanged, Beside: true},
 	)
@@ -217,6 +221,74 @@ func Kube(ctx context.Context) error {
 	}
 	fmt.Println("the control plane is", program)
 	return nil
+}
+
+// Deploy are the targets for the Helm chart. FILE is a values file, by its path or as it is called in the chart's folder, or several with commas between them; CONTEXT is one of your kubeconfig.
+type Deploy mg.Namespace
+
+// Render prints the objects that the chart makes of the values FILE; it needs no cluster. -release and -namespace name where they are to go (both kvbooth).
+func (Deploy) Render(ctx context.Context, file string, release, namespace *string) error {
+	return deploy(ctx, append([]string{"render"}, append(chart.Files(".", file), where(release, namespace, nil)...)...)...)
+}
+
+// Apply says what installing or upgrading with the values FILE in CONTEXT would create, change and delete, and how many GPUs it asks for. With -yes it does it, and waits until everything is ready, for half an hour or -timeout. With -takeOver it overwrites what others than the load generator have set.
+func (Deploy) Apply(ctx context.Context, file, context string, yes, takeOver *bool, timeout *time.Duration, release, namespace, kubeconfig *string) error {
+	args := []string{"plan"}
+	if yes != nil && *yes {
+		args = []string{"apply"}
+		if timeout != nil {
+			args = append(args, "--timeout="+timeout.String())
+		}
+	}
+	if takeOver != nil && *takeOver {
+		args = append(args, "--take-over")
+	}
+	args = append(append(args, "--context="+context), chart.Files(".", file)...)
+	return deploy(ctx, append(args, where(release, namespace, kubeconfig)...)...)
+}
+
+// Status says what of the release in CONTEXT is ready, and what is missing.
+func (Deploy) Status(ctx context.Context, context string, release, namespace, kubeconfig *string) error {
+	return deploy(ctx, append([]string{"status", "--context=" + context}, where(release, namespace, kubeconfig)...)...)
+}
+
+// Delete says what deleting the release in CONTEXT removes and what stays. With -yes it deletes it.
+func (Deploy) Delete(ctx context.Context, context string, yes *bool, release, namespace, kubeconfig *string) error {
+	args := []string{"delete", "--context=" + context}
+	if yes != nil && *yes {
+		args = append(args, "--yes")
+	}
+	return deploy(ctx, append(args, where(release, namespace, kubeconfig)...)...)
+}
+
+// where are the flags of what is not given as an argument.
+func where(release, namespace, kubeconfig *string) (flags []string) {
+	for flag, value := range map[string]*string{"release": release, "namespace": namespace, "kubeconfig": kubeconfig} {
+		if value != nil {
+			flags = append(flags, "--"+flag+"="+*value)
+		}
+	}
+	return flags
+}
+
+// deploy lets the chart's program take the place of this process.
+func deploy(ctx context.Context, args ...string) error {
+	program, err := chart.Build(ctx, ".", os.Stderr)
+	if err != nil {
+		return err
+	}
+	return become(program, args...)
+}
+
+// helmProgram builds the chart's program, which tests need, and vets and tests it: two minutes the first time.
+func helmProgram(ctx context.Context) error {
+	if _, err := chart.Build(ctx, ".", os.Stdout); err != nil {
+		return err
+	}
+	return errors.Join(
+		suite.Command(ctx, "go", "vet", "-C=tools/helm", "./..."),
+		suite.Command(ctx, "go", "test", "-C=tools/helm", "./..."),
+	)
 }
 
 // Peers has AIPerf, GuideLLM and the OpenAI client measure the simulated cluster; the first time, pip brings 7 GB for them.

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/browser"
+	"kvbooth/internal/pack"
+	"kvbooth/sidecar/booth/local"
 )
 
 // stage is a stage of the Dockerfile.
@@ -83,8 +85,8 @@ func last(t *testing.T, of []instruction, name string) instruction {
 	return instruction{}
 }
 
-// Images come from Docker's own library, and are of the versions that the project
-// is built with.
+// Images come from Docker's own library or from Grafana, and are of the versions that
+// the project is built with.
 func TestBaseImages(t *testing.T) {
 	root, _ := load(t)
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
@@ -92,7 +94,7 @@ func TestBaseImages(t *testing.T) {
 	goVersion := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)
 	require.NotNil(t, goVersion)
 	stages := readDockerfile(t, root)
-	official := regexp.MustCompile(`^(golang|node):([\d.]+)[a-z-]*$`)
+	official := regexp.MustCompile(`^(golang|node|grafana/grafana):([\d.]+)[a-z-]*$`)
 	for name, s := range stages {
 		if s.from == "scratch" || stages[s.from] != nil {
 			continue
@@ -100,11 +102,20 @@ func TestBaseImages(t *testing.T) {
 		image := official.FindStringSubmatch(s.from)
 		require.NotNil(t, image, "%s: %s", name, s.from)
 		want := string(goVersion[1])
-		if image[1] == "node" {
+		switch image[1] {
+		case "node":
 			want = strconv.Itoa(browser.OldestNode)
+		case "grafana/grafana":
+			want = local.OldestGrafana
 		}
 		require.Equal(t, want, image[2], s.from)
 	}
+}
+
+// isPackage says whether a path is what `go tool mage package` makes, which need not be
+// there.
+func isPackage(source string) bool {
+	return source == filepath.ToSlash(filepath.Join(pack.Dir, local.AppID))
 }
 
 // What is copied exists: in the project, where the ignore file lets it through, or
@@ -125,8 +136,10 @@ func TestCopiesExist(t *testing.T) {
 				continue
 			}
 			for _, source := range in.words[:len(in.words)-1] {
-				_, err := os.Stat(filepath.Join(root, source))
-				require.NoError(t, err, name)
+				if !isPackage(source) {
+					_, err := os.Stat(filepath.Join(root, source))
+					require.NoError(t, err, name)
+				}
 				require.Contains(t, ignores, "!"+source, "deploy/Dockerfile.dockerignore keeps it out")
 			}
 		}
@@ -154,4 +167,41 @@ func TestPrograms(t *testing.T) {
 		require.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, last(t, image, "USER").words[0], "not root, and by number, since there are no names")
 		require.Equal(t, "scratch", stages[stages[name].from].from, "no shell")
 	}
+}
+
+// The image of Grafana has the app and the provisioning where Grafana looks for them, and
+// the settings of docker-compose.yaml, save for those that depend on where it runs.
+func TestGrafanaImage(t *testing.T) {
+	root, project := load(t)
+	image := readDockerfile(t, root)["grafana"]
+	require.NotNil(t, image)
+	require.Equal(t, project.Services["grafana"].Image, image.from)
+	require.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, last(t, image.instructions, "USER").words[0], "not root, and by number")
+
+	have, copies := map[string]string{}, map[string]string{}
+	for _, in := range image.instructions {
+		switch in.name {
+		case "ENV":
+			name, value, _ := strings.Cut(in.words[0], "=")
+			have[name] = value
+		case "COPY":
+			copies[in.words[0]] = in.words[1]
+		}
+	}
+	plugins := have["GF_PATHS_PLUGINS"]
+	require.False(t, strings.HasPrefix(plugins, "/var/lib/grafana"), "a volume would hide it")
+	delete(have, "GF_PATHS_PLUGINS")
+	require.Equal(t, map[string]string{
+		"provisioning": "/etc/grafana/provisioning",
+		filepath.ToSlash(filepath.Join(pack.Dir, local.AppID)): plugins + "/" + local.AppID,
+	}, copies)
+
+	place := regexp.MustCompile(`^(KVBOOTH_.*|GF_AUTH_.*|GF_SERVER_.*|GF_SECURITY_ADMIN_PASSWORD)$`)
+	want := map[string]string{}
+	for name, value := range project.Services["grafana"].Environment {
+		if !place.MatchString(name) {
+			want[name] = *value
+		}
+	}
+	require.Equal(t, want, have)
 }

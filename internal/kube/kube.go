@@ -3,7 +3,6 @@ package kube
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"kvbooth/internal/source"
 	"kvbooth/internal/suite"
 	"kvbooth/sidecar/booth/local"
 )
@@ -38,28 +38,21 @@ type sources struct {
 // read reads the module tools/kube of the module at root.
 func read(root, cache string) (sources, error) {
 	s := sources{dir: filepath.Join(root, "tools", "kube")}
-	files := []string{filepath.Join(s.dir, "go.mod"), filepath.Join(s.dir, "go.sum")}
-	programs, err := filepath.Glob(filepath.Join(s.dir, "cmd", "kube", "*.go"))
+	name := filepath.Join(s.dir, "go.mod")
+	requirements, err := os.ReadFile(name)
 	if err != nil {
 		return sources{}, err
 	}
-	sum := sha256.New()
-	for i, name := range append(files, programs...) {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return sources{}, err
-		}
-		fmt.Fprintf(sum, "%s %d\n", filepath.Base(name), len(content))
-		sum.Write(content)
-		if i == 0 {
-			match := release.FindSubmatch(content)
-			if match == nil {
-				return sources{}, fmt.Errorf("%s requires no k8s.io/kubernetes", name)
-			}
-			s.version, s.major, s.minor = string(match[1]), string(match[2]), string(match[3])
-		}
+	match := release.FindSubmatch(requirements)
+	if match == nil {
+		return sources{}, fmt.Errorf("%s requires no k8s.io/kubernetes", name)
 	}
-	s.folder = filepath.Join(cache, fmt.Sprintf("kube-%s-%.4x", strings.TrimPrefix(s.version, "v"), sum.Sum(nil)))
+	s.version, s.major, s.minor = string(match[1]), string(match[2]), string(match[3])
+	sum, err := source.Sum(s.dir)
+	if err != nil {
+		return sources{}, err
+	}
+	s.folder = filepath.Join(cache, fmt.Sprintf("kube-%s-%.4x", strings.TrimPrefix(s.version, "v"), sum))
 	return s, nil
 }
 

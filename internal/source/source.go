@@ -1,10 +1,13 @@
-// Package source finds the files of this module.
+// Package source finds the files of this module, and tells states of a tool's own module apart.
 package source
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Root finds the module's root above the working directory.
@@ -23,4 +26,26 @@ func Root() (string, error) {
 		}
 		dir = parent
 	}
+}
+
+// Sum is another one for other sources of the programs in cmd of the module in dir: its requirements and all of their
+// files but tests.
+func Sum(dir string) ([]byte, error) {
+	programs, err := filepath.Glob(filepath.Join(dir, "cmd", "*", "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	for _, name := range append([]string{filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum")}, programs...) {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(sum, "%s %d\n", filepath.Base(name), len(content))
+		sum.Write(content)
+	}
+	return sum.Sum(nil), nil
 }

@@ -19,3 +19,25 @@ func TestRoot(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, root, found)
 }
+
+func TestSum(t *testing.T) {
+	dir := t.TempDir()
+	sum := func(name, text string) string {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		if _, err := os.Stat(filepath.Join(dir, "go.sum")); err != nil {
+			return ""
+		}
+		s, err := Sum(dir)
+		require.NoError(t, err)
+		return string(s)
+	}
+	sum("go.mod", "module tool\n")
+	first := sum("go.sum", "")
+	program := sum("cmd/tool/main.go", "package main\n")
+	require.NotEqual(t, first, program)
+	require.Equal(t, program, sum("cmd/tool/main_test.go", "package main\n"), "a test is no part of the program")
+	require.NotEqual(t, program, sum("cmd/tool/main.go", "package main // another\n"))
+	require.NotEqual(t, program, sum("go.mod", "module tool2\n"))
+}

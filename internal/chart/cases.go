@@ -1,0 +1,62 @@
+package chart
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Case is a way to use the chart that tests hold it to.
+type Case struct {
+	Name     string
+	Options  Options
+	External []string // objects that the values say are there already, "Kind name" each
+	Graphs   []string // DynamoGraphDeployments that are there already, "namespace/name" each
+}
+
+// whole are the values files that are no overlays on a chart that makes a Dynamo, and what they say is there already.
+var whole = map[string]Case{
+	"values-doks.yaml":            {External: []string{"Secret kvbooth-tls"}},
+	"values-existing-dynamo.yaml": {Graphs: []string{"dynamo/my-graph"}},
+	"values-generic.yaml":         {External: []string{"Gateway gateway"}},
+}
+
+// Cases are the defaults beside a Dynamo and with one, every values file in the chart's folder below root, and
+// everything that can be switched on at once.
+func Cases(root string) ([]Case, error) {
+	made := []string{"serving.create=true"}
+	claim := []string{"PersistentVolumeClaim model-nfs-pvc"}
+	cases := []Case{
+		{Name: "default", Options: Options{Set: []string{"serving.name=booth"}}, Graphs: []string{"kvbooth/booth"}},
+		{Name: "dynamo", Options: Options{Set: made}, External: claim},
+		{Name: "eagle3 on H100", Options: Options{Values: []string{"values-h100-tp4.yaml", "values-eagle3.yaml"}, Set: made}, External: claim},
+		{Name: "everything", Options: Options{Set: []string{
+			"serving.create=true", "serving.twin.enabled=true", "serving.variants={off,draft}", "model.create=true", "model.volume.nfs.server=nfs.example.com", "model.volume.nfs.path=/models",
+			"gateway.enabled=true", "gateway.className=x", "gateway.host=booth.example.com", "gateway.exposeTarget=true", "gateway.tls.certificateRefs[0].name=booth-tls",
+			"monitoring.loadgen.enabled=true", "monitoring.dynamo.enabled=true", "monitoring.dcgm.enabled=true", "monitoring.rules.enabled=true",
+			"prometheus.create=true", "grafana.persistence.enabled=true", "image.registry=registry.example.com/team", "image.pullSecrets={pull}",
+		}}, External: []string{"Secret pull", "Secret booth-tls"}},
+		{Name: "existing Grafana", Options: Options{Set: []string{
+			"serving.name=booth", "serving.namespace=dynamo", "grafana.enabled=false", "grafana.existing.enabled=true", "grafana.existing.app=true", "grafana.existing.namespace=monitoring",
+			"prometheus.url=http://prometheus-operated.monitoring.svc:9090",
+		}}, Graphs: []string{"dynamo/booth"}},
+	}
+	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(Dir), "values-*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range files {
+		file := filepath.Base(path)
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "values-"), ".yaml")
+		c, ok := whole[file]
+		if !ok {
+			c = Case{Options: Options{Set: made}, External: claim}
+		}
+		c.Name, c.Options.Values = name, []string{file}
+		cases = append(cases, c)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s has no values files", Dir)
+	}
+	return cases, nil
+}

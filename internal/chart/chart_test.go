@@ -1,0 +1,279 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"kvbooth/internal/source"
+)
+
+// root and program are of all tests: the module's folder, and the chart's program.
+var root, program string
+
+func TestMain(m *testing.M) {
+	var err error
+	if root, err = source.Root(); err == nil {
+		program, err = Build(context.Background(), root, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// served is what clusters with everything in them serve.
+var served = []string{
+	"gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1", "monitoring.coreos.com/v1", "nvidia.com/v1beta1", "nvidia.com/v1beta1/DynamoGraphDeployment",
+	"grove.io/v1alpha1",
+}
+
+// Every case renders, lints, and has nothing that check finds fault with.
+func TestCases(t *testing.T) {
+	cases, err := Cases(root)
+	require.NoError(t, err)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			c.Options.APIVersions = served
+			objects, text, err := Render(t.Context(), program, root, c.Options)
+			require.NoError(t, err)
+			for _, problem := range check(objects, "kvbooth", c.External, c.Graphs) {
+				t.Error(problem)
+			}
+			_, err = Run(t.Context(), program, slices.DeleteFunc(c.Options.Args(root, "lint"), func(arg string) bool { return strings.HasPrefix(arg, "--api-versions") })...)
+			require.NoError(t, err)
+			t.Logf("%d objects, %d lines", len(objects), strings.Count(text, "\n"))
+			if c.Name == "default" {
+				require.Less(t, strings.Count(text, "\n"), 1500)
+			}
+		})
+	}
+}
+
+// The defaults alone have nothing to put load on, and say what to set.
+func TestNoTarget(t *testing.T) {
+	_, _, err := Render(t.Context(), program, root, Options{})
+	require.ErrorIs(t, err, ErrBadInput)
+	require.ErrorContains(t, err, "serving.name")
+}
+
+// Programs of other sources do not stay for ever, nor does a build take one away that is of today.
+func TestForget(t *testing.T) {
+	dir := t.TempDir()
+	for name, age := range map[string]time.Duration{"chart-old": 25 * time.Hour, "chart-new": time.Hour, "kube-old": 25 * time.Hour} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+		built := time.Now().Add(-age)
+		require.NoError(t, os.Chtimes(path, built, built))
+	}
+	forget(dir, time.Now().Add(-kept))
+	require.NoFileExists(t, filepath.Join(dir, "chart-old"))
+	require.FileExists(t, filepath.Join(dir, "chart-new"))
+	require.FileExists(t, filepath.Join(dir, "kube-old"))
+}
+
+// Release and namespace go into names and labels wherever they are needed: two releases share no name.
+func TestTwoReleases(t *testing.T) {
+	names := map[string]bool{}
+	for _, release := range []string{"one", "two"} {
+		objects, _, err := Render(t.Context(), program, root, Options{
+			Release: release, Namespace: "shared", APIVersions: served,
+			Set: []string{"serving.name=dynamo", "prometheus.create=true", "gateway.enabled=true", "gateway.className=x", "gateway.host=" + release + ".example.com", "monitoring.loadgen.enabled=true", "monitoring.rules.enabled=true"},
+		})
+		require.NoError(t, err)
+		require.Empty(t, check(objects, "shared", nil, []string{"shared/dynamo"}))
+		for _, object := range objects {
+			key := title(object) + " in " + namespaceOf(object, "shared")
+			require.False(t, names[key], "both releases have %s", key)
+			names[key] = true
+		}
+	}
+}
+
+// What the schema does not allow is refused with its path, at every depth, and with what is allowed.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct{ set, says string }{
+		{"servng.create=true", "servng: the chart has no such value; the top level has "},
+		{"serving.creat=true", "serving.creat: the chart has no such value; serving has "},
+		{"serving.worker.resource.x=1", "serving.worker.resource: the chart has no such value"},
+		{"loadgen.config.target.ulr=http://x", "loadgen.config.target.ulr: the chart has no such value"},
+		{"loadgen.persistence.sise=1Gi", "loadgen.persistence.sise: the chart has no such value; loadgen.persistence has size, storageClass"},
+		{"serving.engine=llamacpp", `serving.engine: "llamacpp" is not allowed; it is one of `},
+		{"serving.mode=random", `serving.mode: "random" is not allowed`},
+		{"serving.workers=many", "serving.workers: integer is wanted, not string"},
+		{"serving.tensorParallel=3", "serving.tensorParallel: 3 is not allowed"},
+		{"serving.create=please", "serving.create: boolean is wanted, not string"},
+		{"image=x", "image: object is wanted, not string"},
+		{"gateway.tls.certificateRefs=x", "gateway.tls.certificateRefs: array is wanted, not string"},
+		{"gateway.enabled=true", "gateway.host is empty"},
+	} {
+		_, _, err := Render(t.Context(), program, root, Options{Set: []string{"serving.name=booth", c.set}})
+		require.ErrorIs(t, err, ErrBadInput, c.set)
+		require.ErrorContains(t, err, c.says, c.set)
+	}
+	_, _, err := Render(t.Context(), program, root, Options{Values: []string{"values-nowhere.yaml"}})
+	require.ErrorIs(t, err, ErrBadInput)
+	require.ErrorContains(t, err, "there is no such file")
+	_, err = Run(t.Context(), program, "render", "--valuess=x")
+	require.ErrorIs(t, err, ErrBadInput)
+	_, err = Run(t.Context(), program, "plan", "--chart="+filepath.Join(root, Dir), "--set=serving.name=booth")
+	require.ErrorIs(t, err, ErrBadInput, "no context")
+}
+
+// kubeconfig writes one with a context to an API server.
+func kubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: %q}}], users: [{name: u}], contexts: [{name: here, context: {cluster: c, user: u}}]}", server)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// A context that is not there, and an API server that does not answer, are said in words.
+func TestNoCluster(t *testing.T) {
+	file := kubeconfig(t, "https://127.0.0.1:1")
+	for _, command := range []string{"plan", "apply"} {
+		_, err := Run(t.Context(), program, append(Options{Set: []string{"serving.name=booth"}}.Args(root, command), "--kubeconfig="+file, "--context=there")...)
+		require.ErrorIs(t, err, ErrBadInput)
+		require.ErrorContains(t, err, `the kubeconfig has no context "there"; it has here`)
+	}
+	for _, command := range []string{"status", "delete"} {
+		_, err := Run(t.Context(), program, command, "--kubeconfig="+file, "--context=here")
+		require.Error(t, err)
+		require.False(t, errors.Is(err, ErrBadInput))
+		require.ErrorContains(t, err, "the API server https://127.0.0.1:1 (context here) does not answer")
+	}
+	_, err := Run(t.Context(), program, "status", "--kubeconfig="+file+".gone", "--context=here")
+	require.ErrorIs(t, err, ErrBadInput)
+}
+
+// every is a rendering in which there is something for each check.
+func every(t *testing.T) (objects []*unstructured.Unstructured, c Case) {
+	t.Helper()
+	cases, err := Cases(root)
+	require.NoError(t, err)
+	c = cases[slices.IndexFunc(cases, func(c Case) bool { return c.Name == "everything" })]
+	c.Options.APIVersions = served
+	objects, _, err = Render(t.Context(), program, root, c.Options)
+	require.NoError(t, err)
+	return objects, c
+}
+
+// edit changes one object of a rendering: its kind, a part of its name, or all of it behind "=", and what is merged into
+// it. In lists the elements are merged one by one; null removes.
+type edit struct{ kind, name, change, says string }
+
+func (e edit) is(object *unstructured.Unstructured) bool {
+	name, exact := strings.CutPrefix(e.name, "=")
+	return object.GetKind() == e.kind && (object.GetName() == name || !exact && strings.Contains(object.GetName(), name))
+}
+
+// Each check finds what it is there for: one object of a faultless rendering is broken, and the report says so.
+func TestChecksFind(t *testing.T) {
+	objects, c := every(t)
+	require.Empty(t, check(objects, "kvbooth", c.External, c.Graphs))
+	for _, e := range []edit{
+		{"StatefulSet", "loadgen", `spec: {replica: 2}`, `unknown field "spec.replica"`},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {containers: [{resources: {limits: {memory: null}}}]}}}`, "has no limit of memory"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {containers: [{resources: {limits: null}}]}}}`, "has no limit of cpu"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {containers: [{resources: {requests: {cpu: null}}}]}}}`, "requests no cpu"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {containers: [{image: "kvbooth/loadgen:latest"}]}}}`, "has no version"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {containers: [{image: "localhost:5000/loadgen"}]}}}`, "has no version"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {securityContext: {runAsUser: 0}}}}`, "runAsUser=0"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {securityContext: {runAsUser: null}}}}`, "runAsUser must say which"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {securityContext: {runAsNonRoot: false}}}}`, "runAsNonRoot"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {containers: [{securityContext: {capabilities: {drop: null}}}]}}}`, "capabilities"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {hostNetwork: true}}}`, "host"},
+		{"StatefulSet", "loadgen", `spec: {template: {metadata: {labels: {app.kubernetes.io/component: other}}}}`, "matches no pod"},
+		{"StatefulSet", "loadgen", `spec: {serviceName: other}`, "there is no Service other"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {serviceAccountName: other}}}`, "names ServiceAccount other"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {containers: [{readinessProbe: {httpGet: {port: other}}}]}}}`, "readiness probe asks port other"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {containers: [{volumeMounts: [{name: other}]}]}}}`, "mounts other"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {volumes: [{configMap: {name: other}}]}}}`, "names ConfigMap other"},
+		{"StatefulSet", "loadgen", `spec: {template: {spec: {imagePullSecrets: [{name: other}]}}}`, "names Secret other"},
+		{"Service", "loadgen", `spec: {selector: {app.kubernetes.io/component: other}}`, "matches no pod"},
+		{"Service", "loadgen", `spec: {selector: {app.kubernetes.io/component: null}}`, "selects pods of"},
+		{"Service", "loadgen", `spec: {ports: [{targetPort: other}]}`, "leads to port other"},
+		{"Service", "loadgen", `metadata: {labels: {app.kubernetes.io/part-of: other}}`, "has not the labels"},
+		{"PodDisruptionBudget", "loadgen", `spec: {selector: {matchLabels: {app.kubernetes.io/component: other}}}`, "matches no pod"},
+		{"NetworkPolicy", "loadgen", `spec: {podSelector: {matchLabels: {app.kubernetes.io/component: other}}}`, "matches no pod"},
+		{"NetworkPolicy", "loadgen", `spec: {ingress: [{ports: [{port: other}]}]}`, "lets in to port other"},
+		{"RoleBinding", "loadgen", `roleRef: {name: other}`, "names Role other"},
+		{"RoleBinding", "loadgen", `subjects: [{name: other}]`, "names ServiceAccount other"},
+		{"ServiceMonitor", "loadgen", `spec: {selector: {matchLabels: {app.kubernetes.io/component: other}}}`, "must match one"},
+		{"ServiceMonitor", "loadgen", `spec: {selector: {matchExpressions: null}}`, "must match one"},
+		{"ServiceMonitor", "loadgen", `spec: {endpoints: [{port: other}]}`, `has no port "other"`},
+		{"ServiceMonitor", "dcgm", `spec: {endpoints: [{honorLabels: true}]}`, "exported_namespace"},
+		{"PodMonitor", "frontend", `spec: {selector: {matchLabels: {nvidia.com/metrics-enabled: "no"}}}`, "matches no pod"},
+		{"PodMonitor", "worker", `spec: {podMetricsEndpoints: [{port: http}]}`, `no port "http"`},
+		{"PodMonitor", "worker", `spec: {namespaceSelector: {matchNames: [other]}}`, "matches no pod"},
+		{"HTTPRoute", "=kvbooth", `spec: {rules: [{backendRefs: [{name: other}]}]}`, "there is no Service other"},
+		{"HTTPRoute", "=kvbooth", `spec: {rules: [{backendRefs: [{port: 1}]}]}`, "with port 1"},
+		{"HTTPRoute", "=kvbooth", `spec: {parentRefs: [{name: other}]}`, "names Gateway other"},
+		{"HTTPRoute", "=kvbooth", `spec: {parentRefs: [{sectionName: other}]}`, "has no listener other"},
+		{GraphKind, "", `spec: {components: [{podTemplate: {spec: {containers: [{resources: {limits: {cpu: null}}}]}}}]}`, "has no limit of cpu"},
+		{GraphKind, "", `spec: {components: [{podTemplate: {spec: {containers: [{img: x}]}}}]}`, `unknown field "spec.containers[0].img"`},
+		{GraphKind, "", `spec: {components: [{podTemplate: {spec: {securityContext: {seccompProfile: null}}}}]}`, "seccompProfile"},
+	} {
+		var broken []*unstructured.Unstructured
+		hit := false
+		for _, object := range objects {
+			object = object.DeepCopy()
+			if !hit && e.is(object) {
+				hit = true
+				var change map[string]any
+				require.NoError(t, yaml.Unmarshal([]byte(e.change), &change))
+				object.Object = merged(object.Object, change).(map[string]any)
+			}
+			broken = append(broken, object)
+		}
+		require.True(t, hit, "there is no %s with %q in its name", e.kind, e.name)
+		require.Contains(t, strings.Join(check(broken, "kvbooth", c.External, c.Graphs), "\n"), e.says, "%s %s: %s", e.kind, e.name, e.change)
+	}
+	require.Contains(t, strings.Join(check(append(objects, objects[0]), "kvbooth", c.External, c.Graphs), "\n"), "is there twice")
+}
+
+// merged merges a change into a value.
+func merged(value, change any) any {
+	switch change := change.(type) {
+	case map[string]any:
+		object, _ := value.(map[string]any)
+		if object == nil {
+			object = map[string]any{}
+		}
+		for key, c := range change {
+			if c == nil {
+				delete(object, key)
+				continue
+			}
+			object[key] = merged(object[key], c)
+		}
+		return object
+	case []any:
+		list, _ := value.([]any)
+		for i, c := range change {
+			if i < len(list) {
+				list[i] = merged(list[i], c)
+			} else {
+				list = append(list, c)
+			}
+		}
+		return list
+	case float64:
+		return int64(change)
+	default:
+		return change
+	}
+}

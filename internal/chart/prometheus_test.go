@@ -1,0 +1,229 @@
+package chart
+
+import (
+	"log/slog"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery/kubernetes"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// The chart's own Prometheus takes its configuration and its rules, and reads each pod that tells something once, in
+// the namespaces that its Roles are for, with the labels that the dashboards ask for.
+func TestPrometheus(t *testing.T) {
+	objects, _, err := Render(t.Context(), program, root, Options{Set: []string{
+		"serving.create=true", "serving.namespace=dynamo", "serving.twin.enabled=true", "prometheus.create=true",
+	}})
+	require.NoError(t, err)
+	text := configMap(t, objects, "kvbooth-prometheus")
+	conf, err := config.Load(text["prometheus.yaml"], slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	_, errs := rulefmt.Parse([]byte(text["rules.yaml"]), false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	require.Empty(t, errs)
+
+	pods, err := Pods(objects, "kvbooth")
+	require.NoError(t, err)
+	pods = append(pods, exporter(), Pod{Owner: "another release's", Namespace: "kvbooth", Template: corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/part-of": "kvbooth", "app.kubernetes.io/component": "loadgen", "app.kubernetes.io/instance": "other"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http"}}}}},
+	}})
+	read := map[string][]string{}
+	for _, job := range conf.ScrapeConfigs {
+		for _, discovery := range job.ServiceDiscoveryConfigs {
+			sd, ok := discovery.(*kubernetes.SDConfig)
+			if !ok {
+				continue // itself, by its address
+			}
+			require.False(t, job.HonorLabels, "%s: exported_namespace", job.JobName)
+			for _, namespace := range sd.NamespaceDiscovery.Names {
+				require.NotNil(t, find(objects, "Role", "kvbooth-prometheus", namespace), "%s may not look into %s", job.JobName, namespace)
+			}
+			for _, pod := range pods {
+				if slices.Contains(sd.NamespaceDiscovery.Names, pod.Namespace) {
+					read[job.JobName] = append(read[job.JobName], targets(t, job, pod)...)
+				}
+			}
+		}
+		want := 2 * time.Second
+		if job.JobName == "loadgen" {
+			want = time.Second
+		}
+		require.Equal(t, model.Duration(want), job.ScrapeInterval, job.JobName)
+	}
+	require.Equal(t, map[string][]string{
+		"loadgen":         {"StatefulSet kvbooth-loadgen:8088"},
+		"dynamo-frontend": {"DynamoGraphDeployment kvbooth, component Frontend:8000", "DynamoGraphDeployment kvbooth-twin, component Frontend:8000"},
+		"dynamo-worker":   {"DynamoGraphDeployment kvbooth, component Worker:9090", "DynamoGraphDeployment kvbooth-twin, component Worker:9090"},
+		"dcgm-exporter":   {"DaemonSet dcgm-exporter:9400"},
+	}, read)
+}
+
+// exporter is the GPU operator's pod with a DCGM exporter.
+func exporter() Pod {
+	return Pod{Owner: "DaemonSet dcgm-exporter", Namespace: "gpu-operator", Template: corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "nvidia-dcgm-exporter"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nvidia-dcgm-exporter", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9400}}}}},
+	}}
+}
+
+// targets are what a job reads of a pod, as owner:port, once its relabelling has been held against what Prometheus
+// discovers of it.
+func targets(t *testing.T, job *config.ScrapeConfig, pod Pod) (all []string) {
+	t.Helper()
+	for _, container := range pod.Template.Spec.Containers {
+		for _, port := range container.Ports {
+			found := map[string]string{
+				model.AddressLabel:                            "10.0.0.1:" + strconv.Itoa(int(port.ContainerPort)),
+				"__meta_kubernetes_namespace":                 pod.Namespace,
+				"__meta_kubernetes_pod_name":                  pod.Owner,
+				"__meta_kubernetes_pod_phase":                 "Running",
+				"__meta_kubernetes_pod_container_name":        container.Name,
+				"__meta_kubernetes_pod_container_port_name":   port.Name,
+				"__meta_kubernetes_pod_container_port_number": strconv.Itoa(int(port.ContainerPort)),
+			}
+			for name, value := range pod.Template.Labels {
+				found["__meta_kubernetes_pod_label_"+notInLabels.ReplaceAllString(name, "_")] = value
+			}
+			builder := labels.NewBuilder(labels.FromMap(found))
+			if !relabel.ProcessBuilder(builder, job.RelabelConfigs...) {
+				continue
+			}
+			for label, want := range map[string]string{"namespace": pod.Namespace, "pod": pod.Owner, "container": container.Name} {
+				require.Equal(t, want, builder.Get(label), "%s: %s", job.JobName, label)
+			}
+			all = append(all, pod.Owner+":"+strconv.Itoa(int(port.ContainerPort)))
+		}
+	}
+	return all
+}
+
+var notInLabels = regexp.MustCompile(`[^a-zA-Z0-9_]`)
+
+func find(objects []*unstructured.Unstructured, kind, name, namespace string) *unstructured.Unstructured {
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == kind && o.GetName() == name && namespaceOf(o, "kvbooth") == namespace
+	})
+	if i < 0 {
+		return nil
+	}
+	return objects[i]
+}
+
+func configMap(t *testing.T, objects []*unstructured.Unstructured, name string) map[string]string {
+	t.Helper()
+	object := find(objects, "ConfigMap", name, "kvbooth")
+	require.NotNil(t, object, name)
+	data, _, err := unstructured.NestedStringMap(object.Object, "data")
+	require.NoError(t, err)
+	return data
+}
+
+// Nobody changes anything from outside without a token or a login, whatever the values say.
+func TestWayInIsClosed(t *testing.T) {
+	gateway := []string{"serving.name=booth", "gateway.enabled=true", "gateway.className=x", "gateway.host=booth.example.com"}
+	for set, says := range map[string]string{
+		"loadgen.config.token_file=/tmp/none":                                        "loadgen.config.token_file is the chart's",
+		"loadgen.config.listen=0.0.0.0:1":                                            "loadgen.config.listen is the chart's",
+		"grafana.env.GF_AUTH_ANONYMOUS_ORG_ROLE=Editor":                              "set grafana.anonymousViewer",
+		"grafana.env.GF_AUTH_ANONYMOUS_ENABLED=true":                                 "set grafana.anonymousViewer",
+		"grafana.loadgenUrl=http://loadgen.example.com":                              "set loadgen.token.existingSecret",
+		"gateway.exposeTarget=true,serving.name=,loadgen.config.target.url=http://x": "set serving.name or serving.create",
+		"gateway.className=":                                                         "gateway.parentRef.name",
+		"prometheus.create=true,prometheus.url=http://x":                             "leave out the URL",
+		"grafana.existing.enabled=true":                                              "set grafana.enabled to false",
+		"loadgen.enabled=false":                                                      "Grafana has no load generator",
+		"loadgen.secretEnv[0].name=LOADGEN_TOKEN":                                    "LOADGEN_TOKEN",
+		"prometheus.image.tag=latest":                                                "prometheus.image.tag",
+		"loadgen.resources.limits.memory=null":                                       "memory",
+		"grafana.admin.passwordKey=":                                                 "grafana.admin.passwordKey",
+		"gateway.tls.certificateRefs[0].namespace=certs":                             "certificateRefs",
+		"loadgen.files.loadgen\\.yaml=x":                                             "loadgen.files",
+		"monitoring.dcgm.namespace=":                                                 "monitoring.dcgm.namespace",
+		"prometheus.interval=often":                                                  "prometheus.interval",
+		"loadgen.goMemLimit=400MB":                                                   "loadgen.goMemLimit",
+		"networkPolicy.clientNamespaces={Not A Namespace}":                           "networkPolicy.clientNamespaces",
+	} {
+		_, _, err := Render(t.Context(), program, root, Options{Set: append(slices.Clone(gateway), strings.Split(set, ",")...)})
+		require.ErrorIs(t, err, ErrBadInput, set)
+		require.ErrorContains(t, err, says, set)
+	}
+
+	for _, more := range []string{"grafana.anonymousViewer=true", "grafana.anonymousViewer=false"} {
+		objects, _, err := Render(t.Context(), program, root, Options{Set: append(slices.Clone(gateway), more)})
+		require.NoError(t, err)
+		pods, err := Pods(objects, "kvbooth")
+		require.NoError(t, err)
+		i := slices.IndexFunc(pods, func(p Pod) bool { return p.Owner == "Deployment kvbooth-grafana" })
+		require.GreaterOrEqual(t, i, 0)
+		env := map[string]string{}
+		for _, e := range pods[i].Template.Spec.Containers[0].Env {
+			require.NotContains(t, env, e.Name, "twice")
+			env[e.Name] = e.Value
+		}
+		require.Equal(t, "Viewer", env["GF_AUTH_ANONYMOUS_ORG_ROLE"])
+		require.Equal(t, strings.TrimPrefix(more, "grafana.anonymousViewer="), env["GF_AUTH_ANONYMOUS_ENABLED"])
+		require.Equal(t, "http://booth.example.com/grafana/", env["GF_SERVER_ROOT_URL"])
+		require.Contains(t, configMap(t, objects, "kvbooth-loadgen")["loadgen.yaml"], "token_file: /run/secrets/kvbooth/token")
+		secret := find(objects, "Secret", "kvbooth-loadgen-token", "kvbooth")
+		require.NotNil(t, secret)
+		data, _, err := unstructured.NestedStringMap(secret.Object, "data")
+		require.NoError(t, err)
+		require.Equal(t, []string{"token"}, slices.Collect(maps.Keys(data)))
+	}
+}
+
+// The load generator's policy lets it out to what its configuration names and no further: to Services by their
+// namespace, whatever the ports of their pods, and elsewhere by the port.
+func TestEgress(t *testing.T) {
+	for _, c := range []struct {
+		set               []string
+		namespaces, ports []string
+	}{
+		{[]string{"loadgen.config.target.url=http://llm:8000"}, []string{"kvbooth"}, nil},
+		{[]string{"serving.name=booth", "serving.namespace=dynamo"}, []string{"dynamo"}, []string{"443", "6443"}},
+		{[]string{"loadgen.config.target.url=http://llm.models.svc.cluster.local", "prometheus.url=http://prometheus.monitoring:9090"}, []string{"models", "monitoring"}, []string{"9090"}},
+		{[]string{"loadgen.config.target.url=https://10.0.0.7", "loadgen.config.followup.url=http://models.example.com/api"}, nil, []string{"443", "80"}},
+		{[]string{"loadgen.config.target.url=http://[fd00::7]:8000"}, nil, []string{"8000"}},
+		{[]string{"loadgen.config.mode.driver=endpoints", "loadgen.config.mode.endpoints={kv=http://kv.a.svc:8000,round_robin=http://rr.b.svc:8000}", "prometheus.create=true"}, []string{"a", "b", "kvbooth"}, nil},
+	} {
+		objects, _, err := Render(t.Context(), program, root, Options{Set: c.set})
+		require.NoError(t, err, c.set)
+		object := find(objects, "NetworkPolicy", "kvbooth-loadgen", "kvbooth")
+		require.NotNil(t, object)
+		var policy networkingv1.NetworkPolicy
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &policy))
+		require.Contains(t, policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+		var namespaces, ports []string
+		for i, rule := range policy.Spec.Egress {
+			for _, to := range rule.To {
+				namespaces = append(namespaces, to.NamespaceSelector.MatchLabels[corev1.LabelMetadataName])
+			}
+			for _, port := range rule.Ports {
+				if i == 0 {
+					require.Equal(t, "53", port.Port.String(), "names")
+					continue
+				}
+				ports = append(ports, port.Port.String())
+			}
+		}
+		require.Equal(t, c.namespaces, namespaces, c.set)
+		require.Equal(t, c.ports, ports, c.set)
+	}
+}

@@ -1,0 +1,156 @@
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// rendered gives the objects of the chart with a Dynamo, by "Kind name".
+func rendered(t *testing.T, set ...string) map[string]*unstructured.Unstructured {
+	t.Helper()
+	objects, _, err := Render(t.Context(), program, root, Options{Set: append([]string{"serving.create=true"}, set...)})
+	require.NoError(t, err)
+	all := map[string]*unstructured.Unstructured{}
+	for _, object := range objects {
+		all[title(object)] = object
+	}
+	return all
+}
+
+// at follows a path of keys and indices.
+func at(t *testing.T, object any, path ...any) any {
+	t.Helper()
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			from, _ := object.(map[string]any)
+			require.Contains(t, from, step, "%v", path)
+			object = from[step]
+		case int:
+			from, _ := object.([]any)
+			require.Greater(t, len(from), step, "%v", path)
+			object = from[step]
+		}
+	}
+	return object
+}
+
+// container is the main container of a graph's component: 0 the frontend, 1 the workers.
+func container(t *testing.T, graph *unstructured.Unstructured, component int) any {
+	t.Helper()
+	return at(t, graph.Object, "spec", "components", component, "podTemplate", "spec", "containers", 0)
+}
+
+// The workers' flags for events and metrics have the names that each version of Dynamo gave them, as its wheels have it.
+func TestEventsFlag(t *testing.T) {
+	for version, want := range map[string][]any{
+		"1.2.1": {"--publish-events-and-metrics"},
+		"1.3.1": {"--publish-kv-events"},
+		"1.5.1": {"--publish-kv-events"},
+		"1.6.1": {"--publish-kv-events", "--publish-metrics"},
+		"2.0.0": {"--publish-kv-events", "--publish-metrics"},
+	} {
+		worker := container(t, rendered(t, "serving.dynamo.version="+version)["DynamoGraphDeployment kvbooth"], 1)
+		args, _ := at(t, worker, "args").([]any)
+		assert.Equal(t, want, slices.DeleteFunc(slices.Clone(args), func(arg any) bool { return !strings.HasPrefix(arg.(string), "--publish") }), version)
+		assert.Equal(t, "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime:"+version, at(t, worker, "image"))
+	}
+}
+
+// The mode stands in the graph's environment, so that one patch of it begins frontend and workers anew, and nowhere else.
+func TestMode(t *testing.T) {
+	all := rendered(t, "serving.mode=least-loaded", "serving.twin.enabled=true", "serving.twin.workers=2")
+	for name, want := range map[string]string{"kvbooth": "least-loaded", "kvbooth-twin": "kv"} {
+		graph := all["DynamoGraphDeployment "+name]
+		require.NotNil(t, graph)
+		assert.Equal(t, map[string]any{"name": "DYN_ROUTER_MODE", "value": want}, at(t, graph.Object, "spec", "env", 0))
+		for component := range 2 {
+			env, _ := at(t, container(t, graph, component), "env").([]any)
+			assert.False(t, slices.ContainsFunc(env, func(e any) bool { return at(t, e, "name") == "DYN_ROUTER_MODE" }), name)
+		}
+	}
+	assert.EqualValues(t, 2, at(t, all["DynamoGraphDeployment kvbooth-twin"].Object, "spec", "components", 1, "replicas"))
+}
+
+// A roll-out asks for no GPU that nobody has, unless the values say that there are some.
+func TestExactGPUs(t *testing.T) {
+	metadata := func(set ...string) any {
+		return at(t, rendered(t, set...)["DynamoGraphDeployment kvbooth"].Object, "spec", "components", 1, "podTemplate", "metadata")
+	}
+	assert.Equal(t, map[string]any{
+		"nvidia.com/deployment-rolling-update-max-surge": "0", "nvidia.com/deployment-rolling-update-max-unavailable": "100%",
+	}, at(t, metadata(), "annotations"))
+	assert.NotContains(t, metadata("serving.exactGPUs=false"), "annotations")
+}
+
+// Everything that the pods of the graph mount is there to be read only, and they wait for each model that the Job fetches.
+func TestModel(t *testing.T) {
+	nfs := []string{"model.create=true", "model.volume.nfs.server=nfs.example.com", "model.volume.nfs.path=/share", "serving.variants={off,draft}"}
+	all := rendered(t, nfs...)
+	volume, claim := all["PersistentVolume kvbooth-model-nfs-pvc"], all["PersistentVolumeClaim model-nfs-pvc"]
+	require.NotNil(t, volume)
+	require.NotNil(t, claim)
+	assert.Equal(t, volume.GetName(), at(t, claim.Object, "spec", "volumeName"))
+	assert.Equal(t, map[string]any{"namespace": "kvbooth", "name": "model-nfs-pvc"}, at(t, volume.Object, "spec", "claimRef"))
+	for component := range 2 {
+		pod := at(t, all["DynamoGraphDeployment kvbooth"].Object, "spec", "components", component, "podTemplate", "spec")
+		assert.Equal(t, map[string]any{"claimName": "model-nfs-pvc", "readOnly": true}, at(t, pod, "volumes", 0, "persistentVolumeClaim"))
+		assert.Equal(t, map[string]any{"name": "models", "mountPath": "/models", "readOnly": true}, at(t, pod, "containers", 0, "volumeMounts", 0))
+		waits, _ := at(t, pod, "initContainers", 0, "args").([]any)
+		assert.Equal(t, []any{"/models/Llama-3.1-70B-Instruct-FP8/.kvbooth.json", "/models/Llama-3.1-8B-Instruct-FP8/.kvbooth.json"}, waits[1:])
+	}
+
+	job := func(all map[string]*unstructured.Unstructured) *unstructured.Unstructured {
+		for name, object := range all {
+			if strings.HasPrefix(name, "Job ") {
+				return object
+			}
+		}
+		return nil
+	}
+	first := job(all)
+	require.NotNil(t, first)
+	args, _ := at(t, first.Object, "spec", "template", "spec", "containers", 0, "args").([]any)
+	assert.Equal(t, []any{"nvidia/Llama-3.1-70B-Instruct-FP8@main", "nvidia/Llama-3.1-8B-Instruct-FP8@main"}, args[len(args)-2:])
+	assert.NotContains(t, first.Object["spec"], "activeDeadlineSeconds")
+	assert.Equal(t, first.GetName(), job(rendered(t, nfs...)).GetName(), "the same task is the same Job")
+	assert.NotEqual(t, first.GetName(), job(rendered(t, append(nfs, "model.revision=abc")...)).GetName(), "a Job cannot be changed")
+
+	all = rendered(t, "model.create=true", "model.volume.existingClaim=mine")
+	assert.Nil(t, all["PersistentVolumeClaim mine"])
+	assert.NotNil(t, job(all))
+	assert.Nil(t, job(rendered(t)), "no download unless asked for")
+}
+
+// What the schema cannot say is refused by the templates, with what to do.
+func TestServingRefused(t *testing.T) {
+	for _, c := range []struct{ set, says string }{
+		{"serving.dynamo.version=1.1.1", "allowed is 1.2 or later, the first with nvidia.com/v1beta1"},
+		{"serving.dynamo.version=newest", "allowed is a version of Dynamo such as 1.6.1"},
+		{"serving.speculation=eagle3", "Add -f values-eagle3.yaml"},
+		{"serving.variants={draft}", `serving.variants is [draft] without serving.speculation "off"`},
+		{"serving.env[0].name=DYN_ROUTER_MODE", "use serving.mode"},
+		{"serving.name=a-graph-whose-name-is-longer-than-all-others", "at most 37 characters"},
+		{"model.create=true", "set model.volume.nfs.server and model.volume.nfs.path, or model.volume.storageClass, or model.volume.existingClaim"},
+		{"serving.worker.image=example.com/engine:latest", "serving.worker.image"},
+		{"serving.workers=0", "serving.workers"},
+		{"model.repo=Llama", "model.repo"},
+	} {
+		_, _, err := Render(t.Context(), program, root, Options{Set: []string{"serving.create=true", c.set}})
+		require.ErrorIs(t, err, ErrBadInput, c.set)
+		require.ErrorContains(t, err, c.says, c.set)
+	}
+	_, _, err := Render(t.Context(), program, root, Options{Set: []string{"serving.create=true", "serving.engine=vllm", "serving.engineOptions.x=1"}})
+	require.ErrorContains(t, err, "its flags go into serving.extraArgs")
+	_, _, err = Render(t.Context(), program, root, Options{Set: []string{"serving.create=true", "serving.twin.enabled=true", "serving.twin.name=kvbooth"}})
+	require.ErrorContains(t, err, "the name of the first graph")
+	_, _, err = Render(t.Context(), program, root, Options{
+		Set: []string{"serving.create=true"}, APIVersions: []string{"nvidia.com/v1alpha1", "nvidia.com/v1alpha1/DynamoGraphDeployment"},
+	})
+	require.ErrorContains(t, err, "as nvidia.com/v1alpha1 only: install Dynamo's platform 1.2 or later")
+}

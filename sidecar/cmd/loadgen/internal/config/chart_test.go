@@ -1,0 +1,125 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kvbooth/internal/chart"
+	"kvbooth/internal/source"
+	"kvbooth/sidecar/api"
+)
+
+// The load generator takes the configuration that the Helm chart gives it, of every values file: arguments, environment
+// and files as its container has them.
+func TestChart(t *testing.T) {
+	root, err := source.Root()
+	require.NoError(t, err)
+	program, err := chart.Build(t.Context(), root, os.Stderr)
+	require.NoError(t, err)
+	cases, err := chart.Cases(root)
+	require.NoError(t, err)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			c.Options.APIVersions = []string{"gateway.networking.k8s.io/v1", "monitoring.coreos.com/v1", "nvidia.com/v1beta1/DynamoGraphDeployment"}
+			objects, _, err := chart.Render(t.Context(), program, root, c.Options)
+			require.NoError(t, err)
+			pods, err := chart.Pods(objects, "kvbooth")
+			require.NoError(t, err)
+			i := slices.IndexFunc(pods, func(p chart.Pod) bool { return p.Owner == "StatefulSet kvbooth-loadgen" })
+			require.GreaterOrEqual(t, i, 0)
+			files := mounted(t, &pods[i].Template.Spec, objects)
+			container := pods[i].Template.Spec.Containers[0]
+			var environ []string
+			for _, env := range container.Env {
+				environ = append(environ, env.Name+"="+env.Value)
+			}
+			read := func(field, name, what string) ([]byte, error) {
+				if text, ok := files[name]; ok {
+					return []byte(text), nil
+				}
+				return nil, api.Refuse(field, name, what)
+			}
+			conf, command, err := load(append([]string{"check"}, container.Args...), environ, io.Discard, read)
+			require.NoError(t, err)
+			require.Equal(t, Check, command)
+			require.NotEmpty(t, conf.Target.URL)
+			if len(c.Graphs) > 0 || slices.Contains(c.Options.Set, "serving.create=true") {
+				require.Equal(t, "kubernetes", conf.Mode.Driver)
+				require.NotEmpty(t, conf.Mode.Kubernetes.Name)
+			}
+			offered := slices.ContainsFunc(c.Options.Set, func(set string) bool { return strings.HasPrefix(set, "serving.variants=") })
+			if offered || slices.ContainsFunc(c.Options.Values, func(file string) bool { return file == "values-draft.yaml" || file == "values-eagle3.yaml" }) {
+				require.Contains(t, conf.Mode.Kubernetes.Variants, api.SpeculationDraft)
+				require.Contains(t, conf.Mode.Kubernetes.Variants, api.SpeculationOff)
+			}
+		})
+	}
+}
+
+// mounted are the files that a pod's first container sees. A Secret of others has a token for each key that is asked for.
+func mounted(t *testing.T, pod *corev1.PodSpec, objects []*unstructured.Unstructured) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+		if i < 0 { // a claim of the StatefulSet
+			continue
+		}
+		add := func(kind, name string, items []corev1.KeyToPath) {
+			content := content(objects, kind, name)
+			for key, text := range content {
+				if len(items) == 0 {
+					files[path.Join(mount.MountPath, key)] = text
+				}
+			}
+			for _, item := range items {
+				text, ok := content[item.Key]
+				if !ok && kind == "Secret" {
+					text = strings.Repeat("t", 40)
+				}
+				files[path.Join(mount.MountPath, item.Path)] = text
+			}
+		}
+		v := pod.Volumes[i]
+		switch {
+		case v.ConfigMap != nil:
+			add("ConfigMap", v.ConfigMap.Name, v.ConfigMap.Items)
+		case v.Secret != nil:
+			add("Secret", v.Secret.SecretName, v.Secret.Items)
+		case v.Projected != nil:
+			for _, s := range v.Projected.Sources {
+				if s.ConfigMap != nil {
+					add("ConfigMap", s.ConfigMap.Name, s.ConfigMap.Items)
+				}
+				if s.Secret != nil {
+					add("Secret", s.Secret.Name, s.Secret.Items)
+				}
+			}
+		}
+	}
+	return files
+}
+
+// content is what an object holds; Secrets' data stay as they are encoded, which does for a token.
+func content(objects []*unstructured.Unstructured, kind, name string) map[string]string {
+	for _, object := range objects {
+		if object.GetKind() == kind && object.GetName() == name {
+			text := map[string]string{}
+			data, _ := object.Object["data"].(map[string]any)
+			for key, value := range data {
+				text[key] = fmt.Sprint(value)
+			}
+			return text
+		}
+	}
+	return nil
+}

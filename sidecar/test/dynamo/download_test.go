@@ -1,0 +1,351 @@
+//go:build dynamo
+
+package dynamo
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/chart"
+	"kvbooth/internal/source"
+	"kvbooth/sidecar/booth/local"
+)
+
+// interpreter is a Python that has Dynamo, and with it what Dynamo's images have.
+func interpreter(t *testing.T) string {
+	t.Helper()
+	cache, err := local.CacheDir()
+	require.NoError(t, err)
+	python, err := local.InstallDynamo(t.Context(), cache, os.Stderr)
+	require.NoError(t, err)
+	return python
+}
+
+// hub is a Hugging Face hub with one repository, of one commit.
+type hub struct {
+	repo, commit, token string // token is "" where anybody may read
+	wants               string // repository that is asked for
+	files               map[string][]byte
+	url                 string
+
+	mu sync.Mutex
+	// holdAfter is how many bytes of each large file are sent before the hub sends nothing more; 0 sends all.
+	holdAfter int
+	// wrong are files of which the next answer has a wrong byte, cut those whose connection breaks in the middle of it.
+	wrong, cut map[string]bool
+	// elsewhere is the host that large files are on, which must not see the token; leaks counts how often it did.
+	elsewhere string
+	leaks     int
+	// asked are the ranges that were asked for, by file; "" is the whole.
+	asked map[string][]string
+	calls int
+	held  chan string // a file's name whenever one is held
+}
+
+// largeBytes is the size of a large file.
+const largeBytes = 8 << 20
+
+func startHub(t *testing.T) *hub {
+	t.Helper()
+	large := func(seed byte) []byte {
+		data := bytes.Repeat([]byte("weights of a model that is none, "), largeBytes/33+1)[:largeBytes]
+		data[0] = seed
+		return data
+	}
+	h := &hub{
+		repo: "example/Model-70B", wants: "example/Model-70B", commit: strings.Repeat("a1", 20), wrong: map[string]bool{}, cut: map[string]bool{}, asked: map[string][]string{}, held: make(chan string, 16),
+		files: map[string][]byte{
+			"config.json": []byte(`{"model_type": "llama"}`), "tokenizer.json": []byte("{}"),
+			"model-00001-of-00002.safetensors": large(1), "model-00002-of-00002.safetensors": large(2), "original/model.pth": large(3),
+		},
+	}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	h.url = server.URL
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			h.mu.Lock()
+			h.leaks++
+			h.mu.Unlock()
+		}
+		h.send(w, r, strings.TrimPrefix(r.URL.Path, "/"))
+	}))
+	t.Cleanup(files.Close)
+	t.Cleanup(files.CloseClientConnections)
+	h.elsewhere = files.URL
+	return h
+}
+
+func isLarge(name string) bool {
+	return strings.Contains(name, "model-") || strings.HasSuffix(name, ".pth")
+}
+
+func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	h.calls++
+	h.mu.Unlock()
+	switch {
+	case h.token != "" && r.Header.Get("Authorization") != "Bearer "+h.token:
+		w.Header().Set("X-Error-Message", "Invalid credentials in Authorization header")
+		http.Error(w, `{"error":"Invalid credentials in Authorization header"}`, http.StatusUnauthorized)
+	case strings.HasPrefix(r.URL.Path, "/api/models/"+h.repo):
+		h.list(w)
+	case strings.HasPrefix(r.URL.Path, "/"+h.repo+"/resolve/"):
+		_, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"+h.repo+"/resolve/"), "/")
+		if isLarge(name) {
+			http.Redirect(w, r, h.elsewhere+"/"+name, http.StatusFound)
+			return
+		}
+		h.send(w, r, name)
+	default:
+		w.Header().Set("X-Error-Code", "RepoNotFound")
+		http.Error(w, `{"error":"Repository not found"}`, http.StatusNotFound)
+	}
+}
+
+func (h *hub) list(w http.ResponseWriter) {
+	siblings := []map[string]any{}
+	for name, data := range h.files {
+		s := map[string]any{"rfilename": name, "size": len(data), "blobId": gitName(data)}
+		if isLarge(name) {
+			s["lfs"] = map[string]any{"sha256": sum(data), "size": len(data), "pointerSize": 134}
+		}
+		siblings = append(siblings, s)
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"id": h.repo, "modelId": h.repo, "sha": h.commit, "private": false, "siblings": siblings, "tags": []string{}, "downloads": 0})
+}
+
+func (h *hub) send(w http.ResponseWriter, r *http.Request, name string) {
+	data, ok := h.files[name]
+	if !ok {
+		w.Header().Set("X-Error-Code", "EntryNotFound")
+		http.Error(w, "no such file", http.StatusNotFound)
+		return
+	}
+	tag := gitName(data)
+	if isLarge(name) {
+		tag = sum(data)
+	}
+	w.Header().Set("ETag", `"`+tag+`"`)
+	w.Header().Set("X-Repo-Commit", h.commit)
+	body := data
+	h.mu.Lock()
+	hold, cut := h.holdAfter, h.cut[name]
+	delete(h.cut, name)
+	if r.Method == http.MethodGet {
+		h.asked[name] = append(h.asked[name], r.Header.Get("Range"))
+		if h.wrong[name] {
+			delete(h.wrong, name)
+			body = bytes.Clone(data)
+			body[len(body)/2] ^= 1
+		}
+	}
+	h.mu.Unlock()
+	if hold > 0 && isLarge(name) && r.Method == http.MethodGet {
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		_, _ = w.Write(body[:hold])
+		_ = http.NewResponseController(w).Flush()
+		h.held <- name
+		<-r.Context().Done()
+		return
+	}
+	if cut {
+		w = &cutting{ResponseWriter: w, left: 1 << 20}
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+}
+
+// cutting breaks the connection after some bytes.
+type cutting struct {
+	http.ResponseWriter
+	left int
+}
+
+func (c *cutting) Write(p []byte) (int, error) {
+	if len(p) > c.left {
+		_, _ = c.ResponseWriter.Write(p[:c.left])
+		_ = http.NewResponseController(c.ResponseWriter).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	c.left -= len(p)
+	return c.ResponseWriter.Write(p)
+}
+
+func sum(data []byte) string { s := sha256.Sum256(data); return hex.EncodeToString(s[:]) }
+
+func gitName(data []byte) string {
+	s := sha1.Sum(append(fmt.Appendf(nil, "blob %d\x00", len(data)), data...))
+	return hex.EncodeToString(s[:])
+}
+
+// output is what a process says, to be read while it runs.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// command is a run of the chart's script.
+func (h *hub) command(ctx context.Context, t *testing.T, python, to, token string, more ...string) (*exec.Cmd, *output) {
+	t.Helper()
+	root, err := source.Root()
+	require.NoError(t, err)
+	args := append([]string{filepath.Join(root, chart.Dir, "files", "download.py"), "--to=" + to, "--ignore=original/*", "--every=0.05"}, more...)
+	cmd := exec.CommandContext(ctx, python, append(args, h.wants+"@main")...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HF_ENDPOINT=" + h.url, "HF_HOME=" + t.TempDir(), "HF_TOKEN=" + token, "PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=*"}
+	out := &output{}
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd, out
+}
+
+func (h *hub) run(t *testing.T, python, to, token string, more ...string) (code int, said string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd, out := h.command(ctx, t, python, to, token, more...)
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	require.NoError(t, ctx.Err(), out.String())
+	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+func (h *hub) isWhole(t *testing.T, to string) {
+	t.Helper()
+	for name, want := range h.files {
+		got, err := os.ReadFile(filepath.Join(to, "Model-70B", name))
+		if strings.HasPrefix(name, "original/") {
+			require.ErrorIs(t, err, os.ErrNotExist, "%s is not wanted", name)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, sum(want), sum(got), name)
+	}
+}
+
+// The Job of the chart that fetches the weights, against a hub on loopback: it goes on where it was killed, fetches what
+// came damaged again, and does nothing when all is there.
+func TestDownload(t *testing.T) {
+	python, h, to := interpreter(t), startHub(t), t.TempDir()
+	marker := filepath.Join(to, "Model-70B", ".kvbooth.json")
+
+	// Killed while both large files are half there.
+	h.holdAfter = largeBytes / 2
+	ctx, kill := context.WithCancel(t.Context())
+	cmd, out := h.command(ctx, t, python, to, "")
+	require.NoError(t, cmd.Start())
+	deadline := time.After(time.Minute)
+	for range 2 {
+		select {
+		case <-h.held:
+		case <-deadline:
+			kill()
+			_ = cmd.Wait()
+			t.Fatalf("the files were not asked for: %s", out)
+		}
+	}
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "example/Model-70B: 0.01 GB of 0.02 GB (50 %)") }, time.Minute, 20*time.Millisecond, "it does not say how far it is")
+	kill()
+	require.Error(t, cmd.Wait())
+	require.NoFileExists(t, marker, "half a model has no marker")
+
+	// The next run asks for the rest only. One file comes damaged, and is asked for again; the connection of the other
+	// breaks, and goes on where it was.
+	h.holdAfter = 0
+	h.wrong["model-00002-of-00002.safetensors"] = true
+	h.cut["model-00001-of-00002.safetensors"] = true
+	code, said := h.run(t, python, to, "")
+	require.Zero(t, code, said)
+	h.isWhole(t, to)
+	resumed := 0
+	for _, ranges := range h.asked {
+		for _, r := range ranges {
+			if r == fmt.Sprintf("bytes=%d-", largeBytes/2) {
+				resumed++
+			}
+		}
+	}
+	require.Equal(t, 2, resumed, "half of each was there, and it began anew: %q", h.asked)
+	assert.Contains(t, said, "model-00002-of-00002.safetensors is damaged and fetched again")
+	assert.Contains(t, said, "model-00001-of-00002.safetensors ended")
+	require.Contains(t, h.asked["model-00001-of-00002.safetensors"], fmt.Sprintf("bytes=%d-", largeBytes/2+1<<20))
+	assert.Contains(t, said, "is whole: 4 files with the hub's checksums")
+	require.FileExists(t, marker)
+
+	// All is there: the hub is not even asked.
+	calls := h.calls
+	code, said = h.run(t, python, to, "")
+	require.Zero(t, code, said)
+	assert.Contains(t, said, "nothing to do")
+	require.Equal(t, calls, h.calls)
+
+	// A file that is gone is seen at once; one with a wrong byte when checksums are asked for.
+	weights := filepath.Join(to, "Model-70B", "model-00001-of-00002.safetensors")
+	require.NoError(t, os.Remove(filepath.Join(to, "Model-70B", "config.json")))
+	code, said = h.run(t, python, to, "")
+	require.Zero(t, code, said)
+	assert.Contains(t, said, "config.json is missing or has another size")
+	h.isWhole(t, to)
+	damaged := bytes.Clone(h.files["model-00001-of-00002.safetensors"])
+	damaged[1<<20] ^= 1
+	require.NoError(t, os.WriteFile(weights, damaged, 0o600))
+	code, said = h.run(t, python, to, "", "--verify")
+	require.Zero(t, code, said)
+	assert.Contains(t, said, "model-00001-of-00002.safetensors is damaged and fetched again")
+	h.isWhole(t, to)
+}
+
+// What another try does not mend ends the Job at once, with what to do.
+func TestDownloadRefused(t *testing.T) {
+	python, h := interpreter(t), startHub(t)
+	h.token = "right"
+	for name, c := range map[string]struct{ token, says string }{
+		"wrong token": {"wrong", "the hub shows no such repository to the token in HF_TOKEN"},
+		"no token":    {"", "the hub shows no such repository to no token (set model.download.token.secret)"},
+	} {
+		code, said := h.run(t, python, t.TempDir(), c.token)
+		require.Equal(t, 3, code, "%s: %s", name, said)
+		assert.Contains(t, said, c.says, name)
+		assert.NotContains(t, said, "Traceback", name)
+	}
+	code, said := h.run(t, python, t.TempDir(), "right")
+	require.Zero(t, code, said)
+	require.Zero(t, h.leaks, "the token went to where the files are")
+
+	h.wants = "example/None"
+	code, said = h.run(t, python, t.TempDir(), "right")
+	require.Equal(t, 3, code, said)
+	assert.Contains(t, said, "whether its name is right")
+}

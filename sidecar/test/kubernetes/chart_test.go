@@ -1,0 +1,105 @@
+//go:build kubernetes
+
+package kubernetes
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/internal/chart"
+	"kvbooth/internal/source"
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/test/boothtest"
+)
+
+// install is a release of the chart with a Dynamo and nothing else of the booth.
+type install struct {
+	plane         *ControlPlane
+	program, root string
+	set           []string
+}
+
+// apply installs or upgrades it, and waits until all of it is ready.
+func (i *install) apply(t *testing.T, more ...string) {
+	t.Helper()
+	o := chart.Options{Release: "booth", Namespace: Namespace, Set: append(append([]string{}, i.set...), more...)}
+	said, err := chart.Run(t.Context(), i.program, append(o.Args(i.root, "apply"), "--kubeconfig="+i.plane.Kubeconfig(), "--context=booth", "--timeout=2m")...)
+	require.NoError(t, err, said)
+}
+
+// TestChart installs the chart's Dynamo in a cluster with exactly the GPUs that it takes: the load generator finds
+// nothing to complain of, switches mode and speculation there, and an upgrade keeps what it has switched to.
+func TestChart(t *testing.T) {
+	c := Start(t)
+	c.Node(t, "gpu-0", 3)
+	c.Operator(t, OperatorOptions{})
+	root, err := source.Root()
+	require.NoError(t, err)
+	program, err := chart.Build(t.Context(), root, os.Stderr)
+	require.NoError(t, err)
+	i := &install{c, program, root, []string{
+		"serving.create=true", "serving.mode=round-robin", "serving.variants={off,draft}", "model.create=true", "model.volume.nfs.server=127.0.0.1", "model.volume.nfs.path=/models",
+		"loadgen.enabled=false", "grafana.enabled=false", "doctor.enabled=false",
+	}}
+	i.apply(t)
+
+	s := &stage{plane: c, name: "booth", bin: boothtest.Programs(t), target: c.Frontend(t, "booth")}
+	require.Eventually(t, func() bool {
+		workers, err := cluster.Probe(t.Context(), s.target, nil)
+		return err == nil && len(workers) == 3
+	}, longest, 50*time.Millisecond, "the graph serves")
+	file := i.variants(t)
+	flag := "--mode-kubernetes-variants-file=" + file
+	check := exec.CommandContext(t.Context(), filepath.Join(s.bin, "loadgen"), append([]string{"check", "--cluster"}, s.flags(c.Kubeconfig(), flag)...)...)
+	said, err := check.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	t.Logf("%s", said)
+	assert.NotContains(t, string(said), "warning")
+	assert.Contains(t, string(said), "mode Round-robin, in spec.env")
+	assert.Contains(t, string(said), "the workers run the variant off of 2")
+	assert.Contains(t, string(said), "Worker is rolled out without GPUs beside those in use")
+
+	s.run(t, "loadgen", flag)
+	wanted := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationDraft}
+	end, _ := s.switches(t, wanted)
+	require.Equal(t, wanted, api.ModeState{Mode: end.Mode, Speculation: end.Speculation}, "%+v", end.ModeChange)
+
+	// An upgrade that changes the workers' arguments leaves mode and speculation as they are.
+	i.apply(t, "serving.maxBatch=48")
+	g, err := read(s.object(t))
+	require.NoError(t, err)
+	assert.Equal(t, "kv", g.Spec.Env[0].Value)
+	worker := g.Spec.Components[1].PodTemplate.Spec.Containers[0]
+	assert.Contains(t, worker.Args, "48")
+	assert.Contains(t, worker.Env[0].Value, "draft")
+
+	i.apply(t, "serving.resetMode=true")
+	g, err = read(s.object(t))
+	require.NoError(t, err)
+	assert.Equal(t, "round-robin", g.Spec.Env[0].Value)
+	assert.Equal(t, "off", g.Spec.Components[1].PodTemplate.Spec.Containers[0].Env[0].Value)
+}
+
+// variants writes the file that the chart gives the load generator.
+func (i *install) variants(t *testing.T) (file string) {
+	t.Helper()
+	objects, _, err := chart.Render(t.Context(), i.program, i.root, chart.Options{Release: "booth", Namespace: Namespace, Set: i.set})
+	require.NoError(t, err)
+	for _, object := range objects {
+		if object.GetKind() == "ConfigMap" && object.GetName() == "booth-kvbooth-variants" {
+			data, _ := object.Object["data"].(map[string]any)
+			text, _ := data["variants.yaml"].(string)
+			file = filepath.Join(t.TempDir(), "variants.yaml")
+			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		}
+	}
+	require.NotEmpty(t, file)
+	return file
+}
