@@ -3,7 +3,6 @@
 package dashboards
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -15,7 +14,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +23,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/output"
 	"kvbooth/sidecar/api"
 )
 
@@ -147,7 +146,7 @@ func eventually(t *testing.T, missing func() []string) {
 type booth struct {
 	t   *testing.T
 	bin string // the folder of the programs
-	out output
+	out output.Buffer
 }
 
 // startBooth builds the programs and starts them on free ports, with two lanes. Its clusters are
@@ -290,22 +289,4 @@ func (b *booth) until(what string, holds func() bool) {
 		}
 		return []string{what}
 	})
-}
-
-// output is what a program says. It is safe for concurrent use.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }

@@ -126,7 +126,6 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 	if err := o.Check(); err != nil {
 		return Report{}, err
 	}
-	o.TargetURL = strings.TrimSuffix(strings.TrimRight(o.TargetURL, "/"), "/v1")
 	e := &exam{Options: o, http: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: callWithin}).DialContext},
@@ -213,18 +212,17 @@ func (e *exam) lanes() (all []lane) {
 		if e.TargetURL == "" {
 			return nil
 		}
-		return []lane{{name: api.DefaultLane, url: e.TargetURL}}
+		return []lane{{name: api.DefaultLane, url: root(e.TargetURL)}}
 	}
 	for i, s := range e.status.Lanes {
 		l := lane{
-			name: s.Name, url: cmp.Or(s.Target.Endpoint, s.Target.URL), model: s.Target.Model, workers: s.Target.Deployment.Workers,
+			name: s.Name, url: root(cmp.Or(s.Target.Endpoint, s.Target.URL)), model: s.Target.Model, workers: s.Target.Deployment.Workers,
 			mode: s.State.Mode, seen: s.Target.Reachable, namespace: e.conf("prometheus.namespace"),
 		}
-		l.url = strings.TrimSuffix(strings.TrimRight(l.url, "/"), "/v1")
 		if s.Name == api.TwinLane {
 			l.namespace = e.conf("twin.prometheus.namespace")
 		} else {
-			l.url = cmp.Or(e.TargetURL, l.url)
+			l.url = cmp.Or(root(e.TargetURL), l.url)
 		}
 		if e.snapshot != nil && i < len(e.snapshot.Lanes) {
 			l.live = &e.snapshot.Lanes[i]
@@ -232,6 +230,11 @@ func (e *exam) lanes() (all []lane) {
 		all = append(all, l)
 	}
 	return all
+}
+
+// root is a target's address without /v1.
+func root(address string) string {
+	return strings.TrimSuffix(strings.TrimRight(address, "/"), "/v1")
 }
 
 // of names a lane where there are two.

@@ -3,11 +3,11 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -100,57 +100,36 @@ func (e *exam) subPath(ctx context.Context, all *findings, base string) {
 	all.ok("its pages are under " + has)
 }
 
-// locked says what keeps us from an answer of Grafana's API, and tells it.
-func locked(all *findings, what string, a answer, err error) bool {
-	switch {
-	case err != nil:
-		all.skip(what+": "+err.Error(), "")
-	case a.code == http.StatusUnauthorized || a.code == http.StatusForbidden:
-		all.skip(what+": Grafana does not tell who has not logged in ("+strconv.Itoa(a.code)+")", "give GRAFANA_TOKEN, the token of a service account")
-	default:
-		return false
-	}
-	return true
-}
-
 func (e *exam) app(ctx context.Context, all *findings, base string) {
-	a, err := e.get(ctx, base+"/api/plugins/"+app+"/health", e.GrafanaToken)
-	if locked(all, "the app", a, err) {
-		return
-	}
-	var health struct{ Status, Message string }
-	switch err := a.read(&health); {
-	case a.code == http.StatusNotFound:
+	e.healthOf(ctx, all, "the app", base+"/api/plugins/"+app, func() {
 		all.problem("the app "+app+" is not installed, or is not switched on", "put it into Grafana's plugins folder, allow it (GF_PLUGINS_ALLOW_LOADING_UNSIGNED_PLUGINS="+app+"), and provision it")
-	case err == nil && strings.EqualFold(health.Status, "ok"):
-		all.ok("the app: " + health.Message)
-	default:
-		all.problem("the app: "+cmp.Or(appReason(a), a.says()), "open its configuration page (/plugins/"+app+"), correct address and token, press Test connection")
-	}
-}
-
-// appReason is what the app says of itself, well or not.
-func appReason(a answer) string {
-	var health struct{ Message string }
-	a.code = http.StatusOK
-	if a.read(&health) != nil {
-		return ""
-	}
-	return health.Message
+	}, "open its configuration page (/plugins/"+app+"), correct address and token, press Test connection")
 }
 
 func (e *exam) dataSource(ctx context.Context, all *findings, base string) {
-	a, err := e.get(ctx, base+"/api/datasources/uid/"+dataSource+"/health", e.GrafanaToken)
-	if locked(all, "the data source", a, err) {
+	e.healthOf(ctx, all, "the data source", base+"/api/datasources/uid/"+dataSource, func() {
+		all.warn("there is no data source with the uid "+dataSource, "provision it, or choose your own Prometheus in the dashboards' variable")
+	}, "correct the address of the data source (KVBOOTH_PROMETHEUS_URL)")
+}
+
+// healthOf tells what a part of Grafana says of itself, and what to do where it is not well.
+func (e *exam) healthOf(ctx context.Context, all *findings, what, address string, absent func(), do string) {
+	a, err := e.get(ctx, address+"/health", e.GrafanaToken)
+	switch {
+	case err != nil:
+		all.skip(what+": "+err.Error(), "")
+		return
+	case a.code == http.StatusUnauthorized || a.code == http.StatusForbidden:
+		all.skip(fmt.Sprintf("%s: Grafana does not tell who has not logged in (%d)", what, a.code), "give GRAFANA_TOKEN, the token of a service account")
+		return
+	case a.code == http.StatusNotFound:
+		absent()
 		return
 	}
-	var health struct{ Status, Message string }
-	switch err := a.read(&health); {
-	case a.code == http.StatusNotFound:
-		all.warn("there is no data source with the uid "+dataSource, "provision it, or choose your own Prometheus in the dashboards' variable")
-	case err == nil && strings.EqualFold(health.Status, "ok"):
-		all.ok("the data source: " + health.Message)
-	default:
-		all.problem("the data source: "+cmp.Or(appReason(a), a.says()), "correct the address of the data source (KVBOOTH_PROMETHEUS_URL)")
+	var health struct{ Status, Message string } // told with any code
+	if err := json.Unmarshal(a.body, &health); err == nil && a.code == http.StatusOK && strings.EqualFold(health.Status, "ok") {
+		all.ok(what + ": " + health.Message)
+		return
 	}
+	all.problem(what+": "+cmp.Or(health.Message, a.says()), do)
 }

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -28,19 +27,15 @@ var (
 	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	claims  = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	graphs  = kubernetes.Graphs
 	jobs    = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 )
 
 // driver is the mode driver that switches there.
 const driver = "kubernetes"
 
-const (
-	graphGroup   = "nvidia.com"
-	graphVersion = "v1beta1"
-	graphPlural  = "dynamographdeployments"
-	// download finds the Job that puts the weights on the volume.
-	download = "app.kubernetes.io/component=model-download"
-)
+// download finds the Job that puts the weights on the volume.
+const download = "app.kubernetes.io/component=model-download"
 
 // cluster is the one that is looked at.
 type cluster struct {
@@ -86,12 +81,12 @@ func (e *exam) kubernetes(ctx context.Context, all *findings) {
 	if !c.server(ctx) {
 		return
 	}
-	graphs := e.graphNames(namespace)
-	if c.definitions(ctx, len(graphs) > 0) {
-		if len(graphs) == 0 {
+	named := e.graphNames(namespace)
+	if c.definitions(ctx, len(named) > 0) {
+		if len(named) == 0 {
 			all.skip("graphs: none was named", "give --graph, the name of the DynamoGraphDeployment")
 		}
-		for _, g := range graphs {
+		for _, g := range named {
 			c.graph(ctx, g)
 		}
 	}
@@ -176,7 +171,7 @@ func (c *cluster) server(ctx context.Context) bool {
 
 // definitions says which resources the cluster knows, and whether graphs can be looked at.
 func (c *cluster) definitions(ctx context.Context, needed bool) bool {
-	versions, err := c.versions(ctx, graphGroup)
+	versions, err := c.versions(ctx, graphs.Group)
 	tell := c.all.problem
 	if !needed {
 		tell = c.all.warn
@@ -187,14 +182,14 @@ func (c *cluster) definitions(ctx context.Context, needed bool) bool {
 		c.all.skip("which versions of DynamoGraphDeployment are served: "+err.Error(), "")
 		served = true
 	case len(versions) == 0:
-		tell("the cluster does not know DynamoGraphDeployments ("+graphPlural+"."+graphGroup+")", "install Dynamo's operator with its CRDs, version 1.2 or later")
+		tell("the cluster does not know DynamoGraphDeployments ("+graphs.GroupResource().String()+")", "install Dynamo's operator with its CRDs, version 1.2 or later")
 	default:
 		if served, err = c.serves(ctx); err != nil {
 			c.all.skip("whether DynamoGraphDeployments are served: "+err.Error(), "")
 		} else if served {
-			c.all.ok("DynamoGraphDeployments are served as " + graphGroup + "/" + graphVersion)
+			c.all.ok("DynamoGraphDeployments are served as " + graphs.GroupVersion().String())
 		} else {
-			tell(fmt.Sprintf("DynamoGraphDeployments are not served as %s/%s; the cluster has %s", graphGroup, graphVersion, strings.Join(versions, ", ")), "upgrade Dynamo's operator and its CRDs to 1.2 or later")
+			tell(fmt.Sprintf("DynamoGraphDeployments are not served as %s; the cluster has %s", graphs.GroupVersion(), strings.Join(versions, ", ")), "upgrade Dynamo's operator and its CRDs to 1.2 or later")
 		}
 	}
 	for _, other := range []struct{ group, what, without string }{
@@ -234,13 +229,13 @@ func (c *cluster) versions(ctx context.Context, group string) (all []string, err
 
 // serves says whether graphs are there in the version that we speak.
 func (c *cluster) serves(ctx context.Context) (bool, error) {
-	a, err := c.raw(ctx, "/apis/"+graphGroup+"/"+graphVersion)
+	a, err := c.raw(ctx, "/apis/"+graphs.GroupVersion().String())
 	if err != nil || a.code == http.StatusNotFound {
 		return false, err
 	}
 	var told metav1.APIResourceList
 	err = a.read(&told)
-	return slices.ContainsFunc(told.APIResources, func(r metav1.APIResource) bool { return r.Name == graphPlural }), err
+	return slices.ContainsFunc(told.APIResources, func(r metav1.APIResource) bool { return r.Name == graphs.Resource }), err
 }
 
 // graph looks at a deployment and at all that it needs.
@@ -250,12 +245,12 @@ func (c *cluster) graph(ctx context.Context, g graphName) {
 		// Nobody rolls workers out who switches in another way: they need no GPUs for that.
 		FrontendAlone: c.conf("mode.kubernetes.restart") == "frontend" || c.status != nil && c.conf("mode.driver") != driver,
 	})
-	needs, err := d.Needs(ctx)
+	needs, found, err := d.Look(ctx)
 	if apierrors.IsForbidden(err) {
-		c.all.skip(fmt.Sprintf("the graph %s: the credentials here may not read it", g), "use others by --kubeconfig, or grant get on "+graphPlural)
+		c.all.skip(fmt.Sprintf("the graph %s: the credentials here may not read it", g), "use others by --kubeconfig, or grant get on "+graphs.Resource)
 		return
 	}
-	*c.all = append(*c.all, d.Look(ctx)...)
+	*c.all = append(*c.all, found...)
 	if err != nil {
 		return // it has been said
 	}
@@ -299,7 +294,7 @@ func (c *cluster) pods(ctx context.Context, n kubernetes.Needs) (gpus int64) {
 		if p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
 			gpus += kubernetes.PodGPUs(p.Spec)
 		}
-		if isReady(p) {
+		if kubernetes.PodReady(*p) {
 			ready++
 		}
 		c.pod(p)
@@ -310,12 +305,6 @@ func (c *cluster) pods(ctx context.Context, n kubernetes.Needs) (gpus int64) {
 		c.all.problem(text, "see each pod: kubectl -n "+n.Namespace+" get pods -l "+kubernetes.PodsOf(n.Name)+", kubectl describe pod, kubectl logs")
 	}
 	return gpus
-}
-
-func isReady(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // pod says what is wrong with one.
@@ -434,10 +423,10 @@ func (c *cluster) secret(ctx context.Context, namespace, name string) {
 // get reads one object.
 func get[T any](ctx context.Context, from dynamic.ResourceInterface, name string) (object T, err error) {
 	u, err := from.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return object, err
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object)
 	}
-	return object, convert(u, &object)
+	return object, err
 }
 
 // list reads all objects with certain labels.
@@ -446,15 +435,5 @@ func list[T any](ctx context.Context, from dynamic.ResourceInterface, selector s
 	if err != nil {
 		return nil, err
 	}
-	all := make([]T, len(found.Items))
-	for i := range found.Items {
-		if err := convert(&found.Items[i], &all[i]); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-func convert(u *unstructured.Unstructured, into any) error {
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into)
+	return kubernetes.ReadAll[T](found)
 }

@@ -11,6 +11,9 @@ import (
 	"kvbooth/sidecar/api"
 )
 
+// giveOurs is what to do about a token that is not taken.
+const giveOurs = "give the one that the load generator was started with (LOADGEN_TOKEN, token_file, or its Secret), and give Grafana the same"
+
 // loadgen looks at the load generator, and keeps what it tells for the other parts.
 func (e *exam) loadgen(ctx context.Context, all *findings) {
 	health, err := e.get(ctx, e.at("healthz"), "")
@@ -64,7 +67,7 @@ func (e *exam) lookToken(ctx context.Context, all *findings, client *api.Client)
 		all.problem("it wants a token, and none was given", "give it by --token-file or KVBOOTH_TOKEN: what LOADGEN_TOKEN of the load generator is")
 		return
 	case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusTooManyRequests):
-		all.problem("it does not take our token: "+refused.Error(), "give the one that the load generator was started with (LOADGEN_TOKEN, token_file, or its Secret), and give Grafana the same")
+		all.problem("it does not take our token: "+refused.Error(), giveOurs)
 		return
 	default:
 		all.problem("it does not tell its status: "+api.Reason(err).Error(), "see the load generator's log; a Host that it does not know is allowed by its setting hosts")
@@ -93,7 +96,7 @@ func (e *exam) lookOurs(ctx context.Context, all *findings) {
 	case e.Token == "":
 		all.skip("our token: none was given; reading needs none here", "give it by --token-file or KVBOOTH_TOKEN to have it checked")
 	default:
-		all.problem("it does not take our token: "+a.says(), "give the one that the load generator was started with (LOADGEN_TOKEN, token_file, or its Secret), and give Grafana the same")
+		all.problem("it does not take our token: "+a.says(), giveOurs)
 	}
 }
 

@@ -100,12 +100,13 @@ func (e *exam) pages(ctx context.Context) ([]page, error) {
 			Active []page `json:"activeTargets"`
 		} `json:"data"`
 	}
-	return told.Data.Active, cmp.Or(a.read(&told), func() error {
-		if told.Data.Active == nil {
-			return errors.New("it tells no targets")
-		}
-		return nil
-	}())
+	if err := a.read(&told); err != nil {
+		return nil, err
+	}
+	if told.Data.Active == nil {
+		return nil, errors.New("it tells no targets")
+	}
+	return told.Data.Active, nil
 }
 
 // lookPages names the pages that are down.

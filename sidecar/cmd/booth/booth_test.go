@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -26,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"kvbooth/internal/output"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/booth/local/localtest"
 )
@@ -87,30 +86,12 @@ func playServer(args []string) int {
 	return 0
 }
 
-// buffer is a writer that a test reads while the booth writes.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // running is a booth that runs within the test, against played programs.
 type running struct {
 	t          *testing.T
 	command    string
 	dir        string
-	out, err   buffer
+	out, err   output.Buffer
 	stop, kill context.CancelFunc
 	ended      chan int
 }
@@ -144,7 +125,7 @@ func runBooth(t *testing.T, command string, more ...string) *running {
 }
 
 // says waits until the booth has written what matches, and gives the match.
-func (r *running) says(b *buffer, pattern string) []string {
+func (r *running) says(b *output.Buffer, pattern string) []string {
 	r.t.Helper()
 	expression := regexp.MustCompile(pattern)
 	var match []string
@@ -488,7 +469,7 @@ func TestBoothHurries(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	var out, errOut buffer
+	var out, errOut output.Buffer
 	assert.Equal(t, success, run(t.Context(), t.Context(), []string{"dynamo", "--help"}, &out, &errOut))
 	for _, words := range []string{"--concurrency=60", "--[no-]start", "KVBOOTH_DYNAMO_VENV", "LOADGEN_TURNS_MAX"} {
 		assert.Contains(t, out.String(), words)
@@ -537,7 +518,7 @@ func TestSupervise(t *testing.T) {
 // What is waited for is mentioned now and then where there is no terminal.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out, errOut buffer
+		var out, errOut output.Buffer
 		done := newScreen(&out, &errOut).waiting(func() string { return "Grafana" })
 		time.Sleep(2*remindEvery + time.Millisecond)
 		done()

@@ -15,15 +15,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/output"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/booth/prometheus"
 )
 
 // by runs a command by hand, until the returned function ends it and gives its code.
-func by(t *testing.T, args ...string) (end func() int, said *buffer) {
+func by(t *testing.T, args ...string) (end func() int, said *output.Buffer) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	said = new(buffer)
+	said = new(output.Buffer)
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, context.Background(), args, said, said) }()
 	return func() int {
@@ -39,7 +40,7 @@ func by(t *testing.T, args ...string) (end func() int, said *buffer) {
 }
 
 // answers waits until a URL answers with 200.
-func answers(t *testing.T, url string, said *buffer) {
+func answers(t *testing.T, url string, said *output.Buffer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/deploy"
+	"kvbooth/internal/output"
 	"kvbooth/internal/source"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/booth/prometheus"
@@ -123,7 +124,7 @@ func TestHealth(t *testing.T) {
 	}))
 	defer http.DefaultClient.CloseIdleConnections()
 	defer server.Close()
-	var out, err buffer
+	var out, err output.Buffer
 	require.Equal(t, success, run(t.Context(), t.Context(), []string{"health", server.URL + "/health"}, &out, &err))
 	require.Equal(t, failure, run(t.Context(), t.Context(), []string{"health", server.URL}, &out, &err))
 	require.Contains(t, err.String(), "503")

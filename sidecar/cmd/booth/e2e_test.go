@@ -27,6 +27,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/output"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/doctor"
 	"kvbooth/sidecar/booth/local"
@@ -43,7 +44,7 @@ const (
 type realBooth struct {
 	t        *testing.T
 	cmd      *exec.Cmd
-	out, err buffer
+	out, err output.Buffer
 	ended    chan struct{}
 	http     *http.Client
 	client   *api.Client

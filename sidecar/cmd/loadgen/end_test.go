@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/output"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/corpus"
@@ -153,7 +154,7 @@ func TestSummaryAtASignal(t *testing.T) {
 			t.Parallel()
 			server := startTarget(t)
 			p := newProgram(t)
-			var stdout buffer
+			var stdout output.Buffer
 			p.cmd.Stdout = &stdout
 			p.start(server.URL, "--concurrency=4", "--start")
 			p.until("turns have ended", p.serves(20))
@@ -170,7 +171,7 @@ func TestOperatorEndsARun(t *testing.T) {
 	t.Parallel()
 	server := startTarget(t)
 	p := newProgram(t)
-	var stdout buffer
+	var stdout output.Buffer
 	p.cmd.Stdout = &stdout
 	p.start(server.URL, "--duration=1h")
 	p.until("turns have ended", p.serves(5))
@@ -180,7 +181,7 @@ func TestOperatorEndsARun(t *testing.T) {
 	assert.Contains(t, stdout.String(), "stopped by an operator")
 
 	idle := newProgram(t)
-	var nothing buffer
+	var nothing output.Buffer
 	idle.cmd.Stdout = &nothing
 	idle.start(server.URL)
 	idle.endsWell()

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"kvbooth/internal/output"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/whatif"
 )
@@ -92,7 +93,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 // finish runs a load generator that ends by itself.
 func finish(t *testing.T, cmd *exec.Cmd) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, log buffer
+	var out, log output.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	require.NoError(t, cmd.Start())
 	timer := time.AfterFunc(soon, func() { _ = cmd.Process.Kill() })
@@ -105,8 +106,8 @@ func finish(t *testing.T, cmd *exec.Cmd) (code int, stdout, stderr string) {
 type program struct {
 	t       *testing.T
 	cmd     *exec.Cmd
-	log     buffer // its standard error
-	dir     string // of its data
+	log     output.Buffer // its standard error
+	dir     string        // of its data
 	address string
 	http    *http.Client
 	client  *api.Client

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,26 +10,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"kvbooth/internal/output"
 	"kvbooth/sidecar/api"
 )
-
-// buffer is a writer that a test reads while a program writes.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
 
 // screen is what a terminal of so many columns shows after text: its lines, the
 // one of the cursor last. It knows the sequences that the program uses.
@@ -164,7 +145,7 @@ func TestTerminal(t *testing.T) {
 // and stays when the program ends.
 func TestStatusLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out buffer
+		var out output.Buffer
 		var columns atomic.Int64
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})

@@ -136,7 +136,7 @@ func (v *watch) missing(g *graph, all []corev1.Pod) string {
 		return v.slow("waiting for Dynamo's operator to take up the change")
 	case v.want.restart != "" && (status.Restart.ObservedID != v.want.restart || status.Restart.Phase != "Completed"):
 		return progress
-	case !status.ready(g.Generation), len(wanted) < g.all(), slices.ContainsFunc(wanted, func(p corev1.Pod) bool { return !ready(p) }):
+	case !status.ready(g.Generation), len(wanted) < g.all(), slices.ContainsFunc(wanted, func(p corev1.Pod) bool { return !PodReady(p) }):
 		return progress
 	case len(wanted) < len(current) || len(current) < len(all):
 		return fmt.Sprintf("%s; old pods that still run: %d", progress, len(all)-len(wanted))
@@ -194,7 +194,7 @@ func (d *Driver) pods(ctx context.Context, g *graph) ([]corev1.Pod, error) {
 	if err != nil {
 		return nil, d.explainPods(err)
 	}
-	return readPods(list)
+	return ReadAll[corev1.Pod](list)
 }
 
 // progress is how far the new pods are, in the words of a presenter.
@@ -204,7 +204,7 @@ func (g *graph) progress(wanted []corev1.Pod) string {
 	for _, p := range wanted {
 		c, known := g.componentOf(p)
 		switch {
-		case !known || !ready(p):
+		case !known || !PodReady(p):
 		case c.isWorker():
 			workers++
 		default:
@@ -237,8 +237,8 @@ func (g *graph) serves(all []corev1.Pod) (mode api.Mode, ok bool) {
 		c, known := g.componentOf(p)
 		return ending(p) || !known || c.Name != f.Name
 	})
-	if slices.ContainsFunc(frontends, ready) {
-		frontends = slices.DeleteFunc(frontends, func(p corev1.Pod) bool { return !ready(p) })
+	if slices.ContainsFunc(frontends, PodReady) {
+		frontends = slices.DeleteFunc(frontends, func(p corev1.Pod) bool { return !PodReady(p) })
 	}
 	for i, p := range frontends {
 		m := g.modeOfPod(p)
@@ -315,7 +315,8 @@ func (g *graph) carries(p corev1.Pod, w *wanted) bool {
 	return g.modeIsOwn() || shared < 0 || own < 0 || modeOf(value) == w.mode.Mode
 }
 
-func ready(p corev1.Pod) bool {
+// PodReady says whether a pod is ready.
+func PodReady(p corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -43,11 +42,13 @@ type Finding struct {
 // Check says before anything starts whether the mode can be switched: the graph, its mode and
 // variants, the rights, the GPUs that a roll-out needs. It changes nothing.
 func (d *Driver) Check(ctx context.Context) []Finding {
-	return append(d.Look(ctx), d.Rights(ctx)...)
+	_, all, _ := d.Look(ctx)
+	return append(all, d.Rights(ctx)...)
 }
 
-// Look is Check but for the rights, which are those of whoever asks.
-func (d *Driver) Look(ctx context.Context) []Finding {
+// Look is Check but for the rights, which are those of whoever asks. It tells what the graph needs,
+// too. Why the graph cannot be read is the error, and a finding.
+func (d *Driver) Look(ctx context.Context) (Needs, []Finding, error) {
 	g, err := d.graph(ctx)
 	if err != nil {
 		f := Finding{Problem, err.Error(), ""}
@@ -59,7 +60,7 @@ func (d *Driver) Look(ctx context.Context) []Finding {
 		default:
 			f.Do = "see whether the API server can be reached: kubectl get --raw /readyz"
 		}
-		return []Finding{f}
+		return Needs{}, []Finding{f}, err
 	}
 	all := []Finding{d.found(g), d.foundMode(g)}
 	if len(d.opts.Variants) > 0 {
@@ -70,7 +71,7 @@ func (d *Driver) Look(ctx context.Context) []Finding {
 			all = append(all, d.room(ctx, c))
 		}
 	}
-	return all
+	return g.needs(), all, nil
 }
 
 func (d *Driver) found(g *graph) Finding {
@@ -124,9 +125,9 @@ func (d *Driver) Rights(ctx context.Context) []Finding {
 			}
 		}
 	}
-	ask(graphs.Group, graphs.Resource, name, "get", "patch")
+	ask(Graphs.Group, Graphs.Resource, name, "get", "patch")
 	if d.opts.Selector != "" {
-		ask(graphs.Group, graphs.Resource, "", "list")
+		ask(Graphs.Group, Graphs.Resource, "", "list")
 	}
 	ask("", pods.Resource, "", "list")
 	if len(missing) == 0 {
@@ -222,16 +223,16 @@ func (d *Driver) FreeGPUs(ctx context.Context, each int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	running, err := readPods(list)
+	present, err := ReadAll[corev1.Node](machines)
+	if err != nil {
+		return 0, err
+	}
+	running, err := ReadAll[corev1.Pod](list)
 	if err != nil {
 		return 0, err
 	}
 	free := map[string]int64{}
-	for i := range machines.Items {
-		var n corev1.Node
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(machines.Items[i].Object, &n); err != nil {
-			return 0, err
-		}
+	for _, n := range present {
 		if q := n.Status.Allocatable[gpuResource]; !n.Spec.Unschedulable {
 			free[n.Name] = q.Value()
 		}

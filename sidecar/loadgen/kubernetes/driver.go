@@ -337,7 +337,7 @@ func (d *Driver) graph(ctx context.Context) (*graph, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	u, err := d.client.Resource(graphs).Namespace(d.opts.Namespace).Get(ctx, name, metav1.GetOptions{})
+	u, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, d.explain(err, "get", name)
 	}
@@ -356,7 +356,7 @@ func (d *Driver) patch(ctx context.Context, ops []operation) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := d.client.Resource(graphs).Namespace(d.opts.Namespace).Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: "kvbooth"}); err != nil {
+	if _, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: "kvbooth"}); err != nil {
 		return d.explain(err, "patch", name)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -324,7 +325,7 @@ func TestOperatorStopped(t *testing.T) {
 
 // TestRightsAndDeletion tells which rule is missing, and that the object is gone.
 func TestRightsAndDeletion(t *testing.T) {
-	resource := schema.GroupResource{Group: graphs.Group, Resource: graphs.Resource}
+	resource := schema.GroupResource{Group: Graphs.Group, Resource: Graphs.Resource}
 	tests := []struct {
 		name, call string
 		err        error
@@ -351,7 +352,7 @@ func TestDeletedInMidSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplay(t, booth("graph", "round-robin"), "w7")
 		r.later(3*time.Second, func() {
-			r.deny["get dynamographdeployments"] = apierrors.NewNotFound(schema.GroupResource{Group: graphs.Group, Resource: graphs.Resource}, "booth")
+			r.deny["get dynamographdeployments"] = apierrors.NewNotFound(schema.GroupResource{Group: Graphs.Group, Resource: Graphs.Resource}, "booth")
 		})
 		began := time.Now()
 		_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, (&heard{}).report)
@@ -434,7 +435,7 @@ func TestServes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := readPods(&unstructured.UnstructuredList{Items: tt.pods})
+		all, err := ReadAll[corev1.Pod](&unstructured.UnstructuredList{Items: tt.pods})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,7 +79,7 @@ func (d *Driver) search(ctx context.Context) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list, err := d.client.Resource(graphs).Namespace(d.opts.Namespace).List(ctx, metav1.ListOptions{LabelSelector: d.opts.Selector})
+	list, err := d.client.Resource(Graphs).Namespace(d.opts.Namespace).List(ctx, metav1.ListOptions{LabelSelector: d.opts.Selector})
 	if err != nil {
 		return "", d.explain(err, "list", "")
 	}
@@ -110,7 +110,7 @@ func serviceOf(target string) string {
 
 // ruleFor is the rule of a Role that a call lacks.
 func ruleFor(verb, name string) string {
-	rule := fmt.Sprintf("{apiGroups: [%s], resources: [%s], verbs: [%s]", graphs.Group, graphs.Resource, verb)
+	rule := fmt.Sprintf("{apiGroups: [%s], resources: [%s], verbs: [%s]", Graphs.Group, Graphs.Resource, verb)
 	if name != "" {
 		rule += fmt.Sprintf(", resourceNames: [%s]", name)
 	}

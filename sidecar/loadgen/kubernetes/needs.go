@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,12 +16,8 @@ type Needs struct {
 	Secrets         []string // in the environment, as files, or to pull the images with
 }
 
-// Needs reads from the graph what it asks for, each name once, in the order of the alphabet.
-func (d *Driver) Needs(ctx context.Context) (Needs, error) {
-	g, err := d.graph(ctx)
-	if err != nil {
-		return Needs{}, err
-	}
+// needs is what the graph asks for, each name once, in the order of the alphabet.
+func (g *graph) needs() Needs {
 	n := Needs{Namespace: g.Namespace, Name: g.Name, Pods: g.all()}
 	n.addEnv(g.Spec.Env)
 	for _, c := range g.Spec.Components {
@@ -31,7 +26,7 @@ func (d *Driver) Needs(ctx context.Context) (Needs, error) {
 		n.addPod(c.PodTemplate.Spec)
 	}
 	n.Claims, n.Secrets = unique(n.Claims), unique(n.Secrets)
-	return n, nil
+	return n
 }
 
 func unique(names []string) []string {

@@ -18,7 +18,8 @@ import (
 )
 
 var (
-	graphs = schema.GroupVersionResource{Group: "nvidia.com", Version: "v1beta1", Resource: "dynamographdeployments"}
+	// Graphs are the deployments that the driver switches, in the version that it speaks.
+	Graphs = schema.GroupVersionResource{Group: "nvidia.com", Version: "v1beta1", Resource: "dynamographdeployments"}
 	pods   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
@@ -82,11 +83,12 @@ func readGraph(u *unstructured.Unstructured) (*graph, error) {
 	return &g, nil
 }
 
-func readPods(list *unstructured.UnstructuredList) ([]corev1.Pod, error) {
-	all := make([]corev1.Pod, len(list.Items))
+// ReadAll gives the objects of a list as what they are. An error names the one that cannot be read.
+func ReadAll[T any](list *unstructured.UnstructuredList) ([]T, error) {
+	all := make([]T, len(list.Items))
 	for i := range list.Items {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &all[i]); err != nil {
-			return nil, fmt.Errorf("pod %s cannot be read: %w", list.Items[i].GetName(), err)
+			return nil, fmt.Errorf("%s %s cannot be read: %w", cmp.Or(strings.ToLower(list.Items[i].GetKind()), "object"), list.Items[i].GetName(), err)
 		}
 	}
 	return all, nil

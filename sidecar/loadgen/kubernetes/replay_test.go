@@ -109,7 +109,7 @@ func newReplay(t *testing.T, object *unstructured.Unstructured, names ...string)
 
 // client is a client of it.
 func (r *replay) client() *fake.FakeDynamicClient {
-	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{graphs: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList", reviews: "SelfSubjectAccessReviewList"})
+	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{Graphs: "DynamoGraphDeploymentList", pods: "PodList", nodes: "NodeList", reviews: "SelfSubjectAccessReviewList"})
 	on := func(verb, resource string, react func(clienttesting.Action) (runtime.Object, error)) {
 		c.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
 			r.mu.Lock()
@@ -121,11 +121,11 @@ func (r *replay) client() *fake.FakeDynamicClient {
 			return true, o, err
 		})
 	}
-	on("get", graphs.Resource, func(clienttesting.Action) (runtime.Object, error) { return r.graph(), nil })
-	on("list", graphs.Resource, func(clienttesting.Action) (runtime.Object, error) {
+	on("get", Graphs.Resource, func(clienttesting.Action) (runtime.Object, error) { return r.graph(), nil })
+	on("list", Graphs.Resource, func(clienttesting.Action) (runtime.Object, error) {
 		return &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*r.graph()}}, nil
 	})
-	on("patch", graphs.Resource, func(a clienttesting.Action) (runtime.Object, error) {
+	on("patch", Graphs.Resource, func(a clienttesting.Action) (runtime.Object, error) {
 		return r.patch(a.(clienttesting.PatchAction).GetPatch())
 	})
 	on("list", pods.Resource, func(clienttesting.Action) (runtime.Object, error) { return r.pods(), nil })
@@ -145,7 +145,7 @@ func (r *replay) patch(text []byte) (runtime.Object, error) {
 	was, _ := r.object.MarshalJSON()
 	is, err := p.Apply(was)
 	if err != nil {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: graphs.Group, Kind: "DynamoGraphDeployment"}, r.object.GetName(), nil)
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: Graphs.Group, Kind: "DynamoGraphDeployment"}, r.object.GetName(), nil)
 	}
 	r.patches = append(r.patches, ops)
 	next := &unstructured.Unstructured{}

@@ -35,7 +35,8 @@ func TestDoctor(t *testing.T) {
 	listen := FreePort(t, 18088) // as startAgainst chooses it
 	whole, lacking := scraping(t, d, listen, 3, 18190), scraping(t, d, listen, 2, 18192)
 	spare := func(name string, port int, change func(*local.Command)) string {
-		return startFrontend(t, d, name, port, change)
+		url, _ := startFrontend(t, d, "kv", name, port, change)
+		return url
 	}
 	alone := spare("alone", 18060, func(c *local.Command) { c.Env = append(c.Env, discovery+t.TempDir()) })
 	deaf := spare("deaf", 18070, func(c *local.Command) { c.Env = append(c.Env, discovery+withoutEvents(t, c.Env)) })
@@ -133,11 +134,11 @@ func (b *booth) says(t *testing.T, name string, o doctor.Options, wanted func(do
 	}
 }
 
-// startFrontend starts one more frontend under kv, changed, which ends with the test.
-func startFrontend(t *testing.T, d *local.Dynamo, name string, port int, change func(*local.Command)) string {
+// startFrontend starts one more frontend under a mode, changed, which ends with the test, and gives its address.
+func startFrontend(t *testing.T, d *local.Dynamo, mode, name string, port int, change func(*local.Command)) (string, *local.Process) {
 	t.Helper()
 	port = FreePort(t, port)
-	command := d.FrontendCommand("kv", port)
+	command := d.FrontendCommand(mode, port)
 	command.Log = filepath.Join(t.TempDir(), name+".log")
 	change(&command)
 	p, err := local.Start(command)
@@ -152,7 +153,7 @@ func startFrontend(t *testing.T, d *local.Dynamo, name string, port int, change 
 			t.Logf("%s:\n%s", name, local.Tail(command.Log))
 		}
 	})
-	return "http://" + local.Loopback(port)
+	return "http://" + local.Loopback(port), p
 }
 
 // answers waits until a page does.

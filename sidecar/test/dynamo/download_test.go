@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/internal/chart"
+	"kvbooth/internal/output"
 	"kvbooth/internal/source"
 	"kvbooth/sidecar/booth/local"
 )
@@ -197,33 +198,15 @@ func gitName(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// output is what a process says, to be read while it runs.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // command is a run of the chart's script.
-func (h *hub) command(ctx context.Context, t *testing.T, python, to, token string, more ...string) (*exec.Cmd, *output) {
+func (h *hub) command(ctx context.Context, t *testing.T, python, to, token string, more ...string) (*exec.Cmd, *output.Buffer) {
 	t.Helper()
 	root, err := source.Root()
 	require.NoError(t, err)
 	args := append([]string{filepath.Join(root, chart.Dir, "files", "download.py"), "--to=" + to, "--ignore=original/*", "--every=0.05"}, more...)
 	cmd := exec.CommandContext(ctx, python, append(args, h.wants+"@main")...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HF_ENDPOINT=" + h.url, "HF_HOME=" + t.TempDir(), "HF_TOKEN=" + token, "PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=*"}
-	out := &output{}
+	out := &output.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, out
 	return cmd, out
 }

@@ -160,17 +160,7 @@ func started(t *testing.T, frontend string) float64 {
 // d, and gives its address when it lists all of them and the model.
 func startSecondFrontend(t *testing.T, d *local.Dynamo) string {
 	t.Helper()
-	port := FreePort(t, 18050)
-	p, err := local.Start(d.FrontendCommand("round-robin", port))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		p.Stop(ctx)
-	})
-	url := "http://" + local.Loopback(port)
+	url, p := startFrontend(t, d, "round-robin", "second frontend", 18050, func(*local.Command) {})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)

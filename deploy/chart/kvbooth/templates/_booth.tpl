@@ -12,10 +12,8 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- with .Values.placement.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
-{{- with .Values.image.pullSecrets }}
-imagePullSecrets: {{- range . }}
-  - name: {{ . }}
-{{- end }}
+{{- with include "kvbooth.pullSecrets" . }}
+{{ . }}
 {{- end }}
 {{- end -}}
 

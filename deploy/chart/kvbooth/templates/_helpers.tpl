@@ -34,6 +34,16 @@ app.kubernetes.io/part-of: kvbooth
 {{ .image.repository }}:{{ default .root.Chart.AppVersion .image.tag }}
 {{- end -}}
 
+{{/* What images are pulled with, "" where nothing is needed. */}}
+{{- define "kvbooth.pullSecrets" -}}
+{{- with .Values.image.pullSecrets -}}
+imagePullSecrets:
+{{- range . }}
+  - name: {{ . }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+
 {{/* The DynamoGraphDeployment: its name, "" where none is known, its namespace, and its frontend, whose Service the operator names. */}}
 {{- define "kvbooth.serving.name" -}}
 {{- if .Values.serving.name -}}{{ .Values.serving.name }}{{- else if .Values.serving.create -}}{{ .Release.Name }}{{- end -}}

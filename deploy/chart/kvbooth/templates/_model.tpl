@@ -19,11 +19,8 @@ template:
   spec:
     restartPolicy: Never
     automountServiceAccountToken: false
-    {{- with .Values.image.pullSecrets }}
-    imagePullSecrets:
-      {{- range . }}
-      - name: {{ . }}
-      {{- end }}
+    {{- with include "kvbooth.pullSecrets" . }}
+    {{- . | nindent 4 }}
     {{- end }}
     {{- with $d.nodeSelector }}
     nodeSelector: {{ toYaml . | nindent 6 }}

@@ -164,8 +164,8 @@ env:
 {{- end -}}
 
 {{/*
-What a graph that is there runs with, as a JSON object of env (a list, the graph's), mode and speculation; nothing of it
-where there is none, and where the chart is rendered without a cluster: (dict "root" $ "name" "booth").
+What a graph that is there runs with, as a JSON object of framework, mode, rollout and speculation, each where it is
+told; empty where there is no graph, and where the chart is rendered without a cluster: (dict "root" $ "name" "booth").
 */}}
 {{- define "kvbooth.serving.inForce" -}}
 {{- $found := dict -}}
@@ -355,11 +355,8 @@ operator's: a worker has two hours to start, and is live and ready by its system
 weights, the pods wait for them, since an engine without them only fails.
 */}}
 {{- define "kvbooth.dynamo.pod" -}}
-{{- with .root.Values.image.pullSecrets -}}
-imagePullSecrets:
-{{- range . }}
-  - name: {{ . }}
-{{- end }}
+{{- with include "kvbooth.pullSecrets" .root -}}
+{{ . }}
 {{ end -}}
 {{- with .of.nodeSelector -}}
 nodeSelector: {{ toYaml . | nindent 2 }}

@@ -11,6 +11,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const (
@@ -41,15 +42,19 @@ func (c *applyCommand) Run(ctx context.Context, out io.Writer) error {
 		return con.inWords(err)
 	}
 	fmt.Fprintf(out, "Release %s, revision %d: every object is in the cluster. Waiting until everything is ready.\n", con.Release, made.Version)
-	if err := con.wait(ctx, c.Timeout, out); err != nil {
+	applied, err := objects(made.Manifest)
+	if err != nil {
+		return err
+	}
+	if err := con.wait(ctx, applied, c.Timeout, out); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "Everything is ready.\n\n%s", made.Info.Notes)
 	return nil
 }
 
-// wait looks until everything of the release is ready, fails for good, or the time is over.
-func (c *connection) wait(ctx context.Context, within time.Duration, out io.Writer) error {
+// wait looks until all objects of the release are ready, one fails for good, or the time is over.
+func (c *connection) wait(ctx context.Context, all []*unstructured.Unstructured, within time.Duration, out io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not everything was ready within %s", within))
 	defer cancel()
 	began, tick := time.Now(), time.NewTicker(lookEvery)
@@ -57,7 +62,7 @@ func (c *connection) wait(ctx context.Context, within time.Duration, out io.Writ
 	var said string
 	var saidAt time.Time
 	for {
-		states, err := c.states(ctx)
+		states, err := c.states(ctx, all)
 		missing := notReady(states)
 		switch i := slices.IndexFunc(states, func(s state) bool { return s.lost }); {
 		case ctx.Err() != nil:

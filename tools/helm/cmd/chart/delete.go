@@ -25,19 +25,11 @@ type deleteCommand struct {
 
 // Run says what goes and what stays, and deletes where it was told to.
 func (c *deleteCommand) Run(ctx context.Context, out io.Writer) error {
-	con, err := connect(c.cluster, c.release)
+	con, current, all, err := connectInstalled(c.cluster, c.release)
 	if err != nil {
 		return err
 	}
 	defer con.close()
-	current, err := con.installed()
-	if err != nil {
-		return err
-	}
-	all, err := objects(current.Manifest)
-	if err != nil {
-		return err
-	}
 	going, staying, err := con.fate(ctx, all)
 	if err != nil {
 		return err
@@ -79,7 +71,7 @@ func (c *connection) fate(ctx context.Context, all []*unstructured.Unstructured)
 			return nil, nil, err
 		case kept(object):
 			staying = append(staying, c.name(object)+sized(live))
-		case object.GetKind() == "DynamoGraphDeployment":
+		case object.GetKind() == graphKind:
 			going = append(going, c.name(object)+", with its pods")
 		default:
 			going = append(going, c.name(object)+sized(live))

@@ -16,7 +16,7 @@ func gpus(all []*unstructured.Unstructured) (n int64) {
 			n += replicas(object.Object, "spec") * ofPod(object.Object, "spec", "template", "spec")
 		case "Job":
 			n += ofPod(object.Object, "spec", "template", "spec")
-		case "DynamoGraphDeployment":
+		case graphKind:
 			components, _, _ := unstructured.NestedSlice(object.Object, "spec", "components")
 			for _, each := range components {
 				if component, ok := each.(map[string]any); ok {

@@ -221,7 +221,7 @@ func consequence(object *unstructured.Unstructured, lines []string) string {
 		if touches("spec.template") {
 			return ": its pods are replaced"
 		}
-	case "DynamoGraphDeployment":
+	case graphKind:
 		if touches("spec.env") || touches("spec.components") {
 			return ": its pods are replaced, and what they had cached is lost"
 		}

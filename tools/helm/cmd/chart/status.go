@@ -29,16 +29,12 @@ type statusCommand struct {
 
 // Run prints how far the release is. It fails where something is missing, so that scripts can wait for it.
 func (c *statusCommand) Run(ctx context.Context, out io.Writer) error {
-	con, err := connect(c.cluster, c.release)
+	con, current, all, err := connectInstalled(c.cluster, c.release)
 	if err != nil {
 		return err
 	}
 	defer con.close()
-	current, err := con.installed()
-	if err != nil {
-		return err
-	}
-	states, err := con.states(ctx)
+	states, err := con.states(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -68,13 +64,26 @@ func (c *statusCommand) Run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// installed is the release, with an error where it is not there.
-func (c *connection) installed() (*releases.Release, error) {
-	current, err := c.current()
-	if err == nil && current == nil {
-		err = fmt.Errorf("there is no release %s in namespace %s of context %s", c.Release, c.Namespace, c.context)
+// connectInstalled connects to a release that must be there, and gives its newest revision with the objects of it. The
+// caller closes the connection.
+func connectInstalled(to cluster, r release) (*connection, *releases.Release, []*unstructured.Unstructured, error) {
+	con, err := connect(to, r)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	return current, err
+	current, err := con.current()
+	if err == nil && current == nil {
+		err = fmt.Errorf("there is no release %s in namespace %s of context %s", con.Release, con.Namespace, con.context)
+	}
+	var all []*unstructured.Unstructured
+	if err == nil {
+		all, err = objects(current.Manifest)
+	}
+	if err != nil {
+		con.close()
+		return nil, nil, nil, err
+	}
+	return con, current, all, nil
 }
 
 // state is how far an object of the release is.
@@ -95,17 +104,8 @@ func notReady(all []state) (lines []string) {
 	return lines
 }
 
-// states looks at every object of the release.
-func (c *connection) states(ctx context.Context) ([]state, error) {
-	current, err := c.installed()
-	if err != nil {
-		return nil, err
-	}
-	wanted, err := objects(current.Manifest)
-	if err != nil {
-		return nil, err
-	}
-	var all []state
+// states looks at the objects of a release.
+func (c *connection) states(ctx context.Context, wanted []*unstructured.Unstructured) (all []state, err error) {
 	for _, object := range wanted {
 		s, err := c.state(ctx, object)
 		if err != nil {
@@ -140,7 +140,7 @@ func (c *connection) state(ctx context.Context, wanted *unstructured.Unstructure
 	}
 	s.ready, s.said = computed.Status == status.CurrentStatus, computed.Message
 	switch live.GetKind() {
-	case "DynamoGraphDeployment":
+	case graphKind:
 		return c.graph(ctx, live, s)
 	case "Gateway":
 		return gateway(live, s), nil
@@ -156,14 +156,17 @@ func (c *connection) state(ctx context.Context, wanted *unstructured.Unstructure
 	case "PersistentVolumeClaim":
 		s.works = true
 	}
-	if !s.ready {
-		reasons, err := c.reasons(ctx, live)
-		if err != nil {
-			return s, err
-		}
-		s.said = strings.Join(append([]string{s.said}, reasons...), "; ")
+	return c.withReasons(ctx, live, s)
+}
+
+// withReasons adds why the object's pods are not ready, where it is not.
+func (c *connection) withReasons(ctx context.Context, live *unstructured.Unstructured, s state) (state, error) {
+	if s.ready {
+		return s, nil
 	}
-	return s, nil
+	reasons, err := c.reasons(ctx, live)
+	s.said = strings.Join(append([]string{s.said}, reasons...), "; ")
+	return s, err
 }
 
 // job says whether a Job has done its work. That it has begun is all that kstatus asks for.
@@ -234,23 +237,18 @@ func (c *connection) graph(ctx context.Context, live *unstructured.Unstructured,
 	}
 	slices.Sort(parts)
 	s.said = strings.Join(append([]string{cmp.Or(told, "no state")}, parts...), ", ")
-	if !s.ready {
-		reasons, err := c.reasons(ctx, live)
-		if err != nil {
-			return s, err
-		}
-		s.said = strings.Join(append([]string{s.said}, reasons...), "; ")
-	}
-	return s, nil
+	return c.withReasons(ctx, live, s)
 }
 
-// graphLabel is on every pod of a DynamoGraphDeployment.
-const graphLabel = "nvidia.com/dynamo-graph-deployment-name"
+const (
+	graphKind  = "DynamoGraphDeployment"
+	graphLabel = "nvidia.com/dynamo-graph-deployment-name" // on every pod of one
+)
 
 // reasons says of an object's pods why they are not ready.
 func (c *connection) reasons(ctx context.Context, live *unstructured.Unstructured) ([]string, error) {
 	selector := labels.Set{graphLabel: live.GetName()}.AsSelector()
-	if live.GetKind() != "DynamoGraphDeployment" {
+	if live.GetKind() != graphKind {
 		match, found, _ := unstructured.NestedMap(live.Object, "spec", "selector")
 		if !found || match["matchLabels"] == nil && match["matchExpressions"] == nil {
 			return nil, nil

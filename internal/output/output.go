@@ -1,0 +1,27 @@
+// Package output keeps what a program writes, for tests that read it meanwhile.
+package output
+
+import (
+	"bytes"
+	"sync"
+)
+
+// Buffer is a writer that a test reads while a program writes. The zero value is empty. It is safe for concurrent use.
+type Buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write appends p. It never fails.
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// String is all that has been written so far.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
