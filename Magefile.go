@@ -43,12 +43,12 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "intervals", Run: intervals},
 		suite.Part{Name: "fuzz", Run: fuzz(5_000)},
 		suite.Part{Name: "front end", Run: frontend.Check},
+		suite.Part{Name: "statistics", Run: statistics, Beside: true}, // on one core, which the part before it leaves idle
 		suite.Part{Name: "package", Run: packed},
 		suite.Part{Name: "plugin validator", Run: validated},
 		suite.Part{Name: "whole booths", Run: wholeBooths},
 		suite.Part{Name: "torture", Run: torture},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
-		suite.Part{Name: "statistics", Run: statistics, Beside: true}, // on one core; the part before it waits a lot
 		suite.Part{Name: "Kubernetes", Run: onKubernetes},
 		suite.Part{Name: "OpenAI client", Run: peers("-run=^TestOpenAIClient$")},
 		suite.Part{Name: "page", Run: onPage()},
@@ -441,7 +441,7 @@ func validated(ctx context.Context) (suite.Count, error) {
 // wholeBooths tests booths of real processes, with the dashboards' queries on one of them. The other tests
 // of these packages have run before.
 func wholeBooths(ctx context.Context) (suite.Count, error) {
-	return withBuild(ctx, "-tags=booth", "-run=^(TestEndUserDies|TestEndToEnd|TestTwinEndToEnd|TestQueriesReturnData|TestKilledProcess)$", "./sidecar/cmd/booth", "./dashboards", "./sidecar/test/sweeps")
+	return withBuild(ctx, "-tags=booth", "-run=^(TestEndUserDies|TestEndToEnd|TestTwinEndToEnd|TestQueriesReturnData|TestKilledProcess|TestSimulation|TestSimulationLeavesNoProcess)$", "./sidecar/cmd/booth", "./sidecar/cmd/loadgen", "./dashboards", "./sidecar/test/sweeps")
 }
 
 // torture tests the load generator under faults: under a selection of them, for

@@ -1,4 +1,4 @@
-import { useEffect } from 'react';
+import { useLayoutEffect } from 'react';
 
 import { useStable } from './useStable';
 
@@ -31,7 +31,8 @@ export function useKeys(keys: Keys) {
       act();
     }
   });
-  useEffect(() => {
+  // Before it is painted: who sees the screen may press its keys.
+  useLayoutEffect(() => {
     window.addEventListener('keydown', press, true);
     return () => window.removeEventListener('keydown', press, true);
   }, [press]);

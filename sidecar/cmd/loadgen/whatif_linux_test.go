@@ -1,3 +1,8 @@
+//go:build booth
+
+// What a simulation computes gets no more of the processors than others leave, which
+// beside the tests of all packages is next to nothing: these run with whole booths.
+
 package main
 
 import (

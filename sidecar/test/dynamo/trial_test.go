@@ -4,6 +4,7 @@ package dynamo
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -15,35 +16,17 @@ import (
 // with a verdict, or with its time, and a report of either.
 func TestTrial(t *testing.T) {
 	b := startBooth(t)
-	ctx := t.Context()
-	s, err := b.client.StartSweep(ctx, api.DefaultLane, api.SweepRequest{
-		Kind: api.SweepTrial, Levels: []int{24}, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
-		Seconds: new(5.), MaxSeconds: new(60.),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(5 * time.Minute); s.State == api.SweepRunning; {
-		if time.Now().After(deadline) {
-			t.Fatalf("the trial did not end: %+v", s.Progress)
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatal(ctx.Err())
-		case <-time.After(200 * time.Millisecond):
-		}
-		if s, err = b.client.Sweep(ctx, s.ID); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, span := range s.Spans {
-		t.Logf("span %d, %s, %s: %d turns in %.0f s, by %s, %s", span.Number, span.Arm, span.Mode.Mode, span.Turns, span.Until.Sub(span.CountedFrom).Seconds(), span.Cold, span.Spoiled)
+	s := b.trial(t, time.Minute)
+	if s.State == api.SweepDone && s.Trial.Pairs == 0 {
+		// On a busy machine the load generator finds itself late, and such spans do not count: a minute can be over before
+		// there is a pair that does.
+		s = b.trial(t, 5*time.Minute)
 	}
 	if s.State != api.SweepDone || s.Trial.Primary == nil || s.Trial.Verdict == "running" {
 		t.Fatalf("it is %s (%s), %+v", s.State, s.Reason, s.Trial)
 	}
 	var report bytes.Buffer
-	if err := b.client.SweepReport(ctx, &report, s.ID, api.ReportMarkdown); err != nil {
+	if err := b.client.SweepReport(t.Context(), &report, s.ID, api.ReportMarkdown); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range append(s.Words, "# ", "nonce") {
@@ -52,4 +35,30 @@ func TestTrial(t *testing.T) {
 		}
 	}
 	t.Log(strings.Join(s.Words, "\n"))
+}
+
+// trial runs one of kv against round-robin, for at most so long, and gives it when it has ended.
+func (b *booth) trial(t *testing.T, limit time.Duration) api.Sweep {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+limit)
+	defer cancel()
+	s, err := b.client.StartSweep(ctx, api.DefaultLane, api.SweepRequest{
+		Kind: api.SweepTrial, Levels: []int{24}, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
+		Seconds: new(5.), MaxSeconds: new(limit.Seconds()),
+	})
+	for err == nil && s.State == api.SweepRunning {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the trial did not end: %+v", s.Progress)
+		case <-time.After(200 * time.Millisecond):
+		}
+		s, err = b.client.Sweep(ctx, s.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, span := range s.Spans {
+		t.Logf("span %d, %s, %s: %d turns in %.0f s, by %s, %s", span.Number, span.Arm, span.Mode.Mode, span.Turns, span.Until.Sub(span.CountedFrom).Seconds(), span.Cold, span.Spoiled)
+	}
+	return s
 }

@@ -37,7 +37,9 @@ test('both routers, and a showcase that grows on both sides', async ({ visit }) 
 
     await page.setViewportSize({ width: 1920, height: 1080 });
     await page.keyboard.press('s');
+    await page.getByRole('button', { name: /^Leave (\(Esc\))?$/ }).waitFor(); // a key that comes before the stage is not for the stage
     await page.keyboard.press('t');
+    await page.getByRole('button', { name: 'Side by side', pressed: true }).waitFor();
     await page.getByRole('region', { name: 'Lane twin' }).waitFor();
     expect(await booth.overflow()).toBe(0);
     expect(await page.evaluate(() => document.scrollingElement.scrollHeight - window.innerHeight)).toBeLessThan(1);
