@@ -20,7 +20,7 @@ func TestTrial(t *testing.T) {
 	if s.State == api.SweepDone && s.Trial.Pairs == 0 {
 		// On a busy machine the load generator finds itself late, and such spans do not count: a minute can be over before
 		// there is a pair that does.
-		s = b.trial(t, 5*time.Minute)
+		s = b.trial(t, 3*time.Minute)
 	}
 	if s.State != api.SweepDone || s.Trial.Primary == nil || s.Trial.Verdict == "running" {
 		t.Fatalf("it is %s (%s), %+v", s.State, s.Reason, s.Trial)
