@@ -43,7 +43,7 @@ func (b *booth) trial(t *testing.T, limit time.Duration) api.Sweep {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+limit)
 	defer cancel()
 	s, err := b.client.StartSweep(ctx, api.DefaultLane, api.SweepRequest{
-		Kind: api.SweepTrial, Levels: []int{24}, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
+		Kind: api.SweepTrial, Levels: []int{12}, Modes: []api.ModeState{{Mode: api.ModeRoundRobin}, {Mode: api.ModeKV}},
 		Seconds: new(5.), MaxSeconds: new(limit.Seconds()),
 	})
 	for err == nil && s.State == api.SweepRunning {
