@@ -21,6 +21,11 @@ import (
 // returns its exit code. When in ends, whoever asked has gone, and it stops.
 func Work(in io.Reader, out io.Writer) int {
 	standBack()
+	return work(in, out)
+}
+
+// work is [Work] at whatever priority the process has.
+func work(in io.Reader, out io.Writer) int {
 	told, lines := json.NewDecoder(in), json.NewEncoder(out)
 	var j job
 	if err := told.Decode(&j); err != nil {
