@@ -65,7 +65,7 @@ func (d *Desk) process(ctx context.Context, s *simulation) (explanation []string
 	_, _ = in.Write(told) // a process that does not read it says why not, or its exit does
 	last := d.listen(s, out)
 	if last.End == nil {
-		_ = cmd.Process.Kill() // it has nothing more to say
+		_ = end(cmd.Process) // it has nothing more to say
 	}
 	_ = in.Close()
 	switch err := cmd.Wait(); {
@@ -92,9 +92,17 @@ func (d *Desk) command(ctx context.Context) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, program, Command)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(d.environ[:len(d.environ):len(d.environ)], fmt.Sprintf("GOMAXPROCS=%d", d.opts.CPUs), fmt.Sprintf("GOMEMLIMIT=%d", d.opts.Memory))
+	cmd.Cancel = func() error { return end(cmd.Process) }
 	cmd.SysProcAttr = ownGroup() // an interrupt from the terminal is for the load generator alone
 	cmd.WaitDelay = time.Second
 	return cmd, nil
+}
+
+// end kills the process. On a machine that is busy, one of the lowest priority would take
+// minutes even to die.
+func end(p *os.Process) error {
+	stepForward(p.Pid)
+	return p.Kill()
 }
 
 // listen reads what the process says, and gives the last of it: the end, an error, or
