@@ -1,9 +1,10 @@
 import { useCallback } from 'react';
-import { useSearchParams } from 'react-router-dom';
+import { useLocation, useSearchParams } from 'react-router-dom';
 
 /** What somebody chose on a page, which its address keeps under a name, so that a link shows the same; undefined where nothing is chosen. */
 export function useChoice(name: string): [chosen: string | undefined, choose: (value: string | undefined) => void] {
   const [params, setParams] = useSearchParams();
+  const { state } = useLocation(); // whence the page was reached, which stays so
   const choose = useCallback(
     (value: string | undefined) =>
       setParams(
@@ -16,9 +17,9 @@ export function useChoice(name: string): [chosen: string | undefined, choose: (v
           }
           return next;
         },
-        { replace: true }
+        { replace: true, state }
       ),
-    [name, setParams]
+    [name, setParams, state]
   );
   return [params.get(name) ?? undefined, choose];
 }

@@ -288,5 +288,8 @@ describe('two routers', () => {
     expect(part('TTFT p95')).toBeInTheDocument();
     await press('?');
     expect(screen.getByText('Side by side: starts a showcase')).toBeInTheDocument();
+    await press('{Escape}');
+    await press('{Escape}');
+    expect(screen.getByText('Elsewhere /guide')).toBeInTheDocument(); // as without the further view
   });
 });

@@ -37,10 +37,13 @@ test('both routers, and a showcase that grows on both sides', async ({ visit }) 
 
     await page.setViewportSize({ width: 1920, height: 1080 });
     await page.keyboard.press('s');
-    // The stage takes the key once it has heard that there is a twin.
-    await page.getByRole('button', { name: 'Side by side', pressed: false }).waitFor();
+    // From this page the stage opens with both routers; its key shows one, and both again.
+    const both = (pressed) => page.getByRole('button', { name: 'Side by side', pressed }).waitFor();
+    await both(true);
     await page.keyboard.press('t');
-    await page.getByRole('button', { name: 'Side by side', pressed: true }).waitFor();
+    await both(false);
+    await page.keyboard.press('t');
+    await both(true);
     await page.getByRole('region', { name: 'Lane twin' }).waitFor();
     expect(await booth.overflow()).toBe(0);
     expect(await page.evaluate(() => document.scrollingElement.scrollHeight - window.innerHeight)).toBeLessThan(1);
