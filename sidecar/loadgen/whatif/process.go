@@ -98,8 +98,8 @@ func (d *Desk) command(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// end kills the process. On a machine that is busy, one of the lowest priority would take
-// minutes even to die.
+// end kills the process. On a machine that is busy, one of the lowest priority gets so little
+// of the cores that even dying takes it seconds.
 func end(p *os.Process) error {
 	stepForward(p.Pid)
 	return p.Kill()
