@@ -96,7 +96,7 @@ type running struct {
 	ended      chan int
 }
 
-const soon = 20 * time.Second
+const soon = time.Minute
 
 // runBooth starts a booth with played programs, on free ports, without Grafana
 // unless there is a played one.

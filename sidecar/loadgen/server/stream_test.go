@@ -18,7 +18,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 func wsURL(base string) string { return "ws" + strings.TrimPrefix(base, "http") + v1 + "/stream" }
 

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 const (
 	token    = "a-token-for-the-tests"
-	patience = 20 * time.Second
+	patience = time.Minute
 )
 
 func newApp(t testing.TB, url, token string) *plugin.App {
