@@ -182,7 +182,7 @@ func (b *booth) start(args ...string) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
-		case <-time.After(time.Minute):
+		case <-time.After(30 * time.Second):
 			_ = cmd.Process.Kill()
 			<-ended
 		}

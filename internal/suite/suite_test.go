@@ -62,7 +62,7 @@ failed: lint, tests (p TestA)
 // Each of two parts waits for the other, and neither has begun before the first
 // part has ended.
 func TestRunBeside(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var first atomic.Bool
 	left, right := make(chan bool), make(chan bool)

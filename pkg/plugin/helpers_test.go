@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 const (
 	token    = "a-token-for-tests"
-	patience = time.Minute // until a condition has to hold, on a machine that has much else to do
+	patience = 20 * time.Second // until a condition has to hold, on a machine that has much else to do
 	ms       = time.Millisecond
 )
 

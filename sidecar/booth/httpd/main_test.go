@@ -92,7 +92,7 @@ func (b *booth) state() (s state) {
 // eventually polls a condition.
 func eventually(t testing.TB, condition func() bool, what string) {
 	t.Helper()
-	require.Eventually(t, condition, time.Minute, 2*time.Millisecond, what)
+	require.Eventually(t, condition, 10*time.Second, 2*time.Millisecond, what)
 }
 
 // ask is a streaming request with everything that our client asks for.

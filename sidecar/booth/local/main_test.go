@@ -23,4 +23,4 @@ func within(t *testing.T, limit time.Duration) context.Context {
 	return ctx
 }
 
-const soon = time.Minute
+const soon = 20 * time.Second

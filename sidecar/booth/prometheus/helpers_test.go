@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	soon     = time.Minute // when every condition has come true even on a machine that is busy
-	interval = time.Second // longer than a scrape takes on a machine that is busy
+	soon     = 30 * time.Second // when every condition has come true even on a machine that is busy
+	interval = time.Second      // longer than a scrape takes on a machine that is busy
 )
 
 // until waits for a condition.

@@ -444,7 +444,7 @@ func (b *realBooth) end() {
 	require.NoError(t, b.cmd.Process.Signal(os.Interrupt))
 	select {
 	case <-b.ended:
-	case <-time.After(stopWithin + 30*time.Second):
+	case <-time.After(stopWithin + 5*time.Second):
 		t.Fatal("it does not end")
 	}
 	assert.Zero(t, b.cmd.ProcessState.ExitCode())

@@ -36,7 +36,7 @@ func (p *pair) start(name, program string, args ...string) *local.Process {
 	process, err := local.Start(local.Command{Name: name, Path: filepath.Join(p.bin, program), Args: args, Log: filepath.Join(p.logs, name+".log")})
 	require.NoError(p.t, err)
 	p.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		process.Stop(ctx)
 		if p.t.Failed() {

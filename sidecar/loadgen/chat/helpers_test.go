@@ -367,7 +367,7 @@ func wantError(t testing.TB, e *Error, class api.ErrorClass, says ...string) {
 // eventually polls until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); {
+	for deadline := time.Now().Add(20 * time.Second); !condition(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: still not so after 20 s", what)
 		}

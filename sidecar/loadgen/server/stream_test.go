@@ -18,7 +18,7 @@ import (
 	"kvbooth/sidecar/api"
 )
 
-const patience = time.Minute
+const patience = 10 * time.Second
 
 func wsURL(base string) string { return "ws" + strings.TrimPrefix(base, "http") + v1 + "/stream" }
 

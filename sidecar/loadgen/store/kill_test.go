@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 // child reports each turn on standard output once it is committed.
 func child(dir string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // should its parent die
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // should its parent die
 	defer cancel()
 	s, err := Open(ctx, Options{Dir: dir, Owner: "http://127.0.0.1:18088"})
 	if err != nil {

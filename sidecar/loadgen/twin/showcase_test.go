@@ -40,7 +40,7 @@ func TestAnswerGrows(t *testing.T) {
 		s.answered(0, &r)
 	}()
 	more <- "one"
-	require.Eventually(t, func() bool { return s.view().A.Text == "one" }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.view().A.Text == "one" }, 30*time.Second, time.Millisecond)
 	v := s.view().A
 	assert.True(t, v.Sent)
 	assert.False(t, v.Done)

@@ -22,7 +22,7 @@ import (
 	"kvbooth/sidecar/sim/study"
 )
 
-const soon = time.Minute // on a machine with much else to do
+const soon = 30 * time.Second // on a machine with much else to do
 
 // running is a desk that computes until the end of the test; how says what becomes of
 // its processes.

@@ -28,7 +28,7 @@ import (
 )
 
 // within is what a condition may take to come about on a busy machine.
-const within = time.Minute
+const within = 30 * time.Second
 
 // manifest is the deployment of the timelines; the default is 3 workers that start in 1.5 s, as wide as Kubernetes
 // itself lets them roll.

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 const (
 	token    = "a-token-for-the-tests"
-	patience = time.Minute
+	patience = 20 * time.Second
 )
 
 func newApp(t testing.TB, url, token string) *plugin.App {

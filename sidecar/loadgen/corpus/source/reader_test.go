@@ -152,7 +152,7 @@ func keep(t *testing.T, r *Reader) *keeper {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	require.Eventually(t, holds, time.Minute, 5*time.Millisecond, what)
+	require.Eventually(t, holds, 20*time.Second, 5*time.Millisecond, what)
 }
 
 // A directory that changes while it is in use.
