@@ -28,17 +28,19 @@ import (
 	"kvbooth/internal/pack"
 	"kvbooth/internal/suite"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 // lintModule keeps golangci-lint and all that it needs out of our own go.mod.
 const lintModule = "tools/golangci-lint/go.mod"
 
-// Test checks and tests everything, and says how long each part took.
+// Test checks and tests everything, and prints how long each part took.
 func Test(ctx context.Context) error {
 	return run(ctx,
 		suite.Check("vet", vet),
 		suite.Check("lint", Lint),
 		suite.Check("chart", helmProgram),
+		suite.Check("NATS server", natsServer),
 		suite.Part{Name: "tests", Run: tests},
 		suite.Part{Name: "intervals", Run: intervals},
 		suite.Part{Name: "fuzz", Run: fuzz(5_000)},
@@ -48,6 +50,7 @@ func Test(ctx context.Context) error {
 		suite.Part{Name: "plugin validator", Run: validated},
 		suite.Part{Name: "whole booths", Run: wholeBooths},
 		suite.Part{Name: "torture", Run: torture},
+		suite.Part{Name: "members", Run: killedMembers},
 		suite.Part{Name: "real Dynamo", Run: realDynamo},
 		suite.Part{Name: "Kubernetes", Run: onKubernetes},
 		suite.Part{Name: "OpenAI client", Run: peers("-run=^TestOpenAIClient$")},
@@ -58,43 +61,47 @@ func Test(ctx context.Context) error {
 	)
 }
 
-// Check vets, lints and runs the unit tests that a change can touch, without race detector and browser: what to run after each change.
+// Check vets, lints and runs the unit tests affected by a change, without race detector and browser: run it after each change.
 func Check(ctx context.Context) error {
 	return run(ctx,
 		suite.Check("vet", vet),
 		suite.Check("lint", Lint),
 		suite.Check("chart", helmProgram),
+		suite.Check("NATS server", natsServer),
 		suite.Part{Name: "tests", Run: func(ctx context.Context) (suite.Count, error) { return suite.GoTest(ctx, suite.Brief, "./...") }},
 		suite.Part{Name: "front end", Run: frontend.CheckChanged, Beside: true},
 	)
 }
 
-// Lint runs golangci-lint, which the first call builds.
+// Lint runs golangci-lint, which is built on first use.
 func Lint(ctx context.Context) error {
-	fmt.Println("golangci-lint (the first call builds it: a minute or two)")
+	fmt.Println("golangci-lint (built on first use, which takes a minute or two)")
 	return golangciLint(ctx, "run")
 }
 
-// Format brings all Go files into the form that lint asks for.
+// Format formats all Go files as lint requires.
 func Format(ctx context.Context) error { return golangciLint(ctx, "fmt") }
 
-// Build builds the Grafana app into dist/ and the load generator's page, where there is Node.js, and the programs into bin/.
+// Build builds the Grafana app into dist/ and the load generator's page, if Node.js is installed, and the programs into bin/, including the NATS server for members of a load generator.
 func Build(ctx context.Context) error {
 	compiler := &suite.Compiler{Out: os.Stderr}
 	// The load generator embeds the page, which is built meanwhile: all else that it
 	// is made of is compiled now.
 	outputs := [][2]string{{program("booth"), "./sidecar/cmd/booth"}, {os.DevNull, "./sidecar/loadgen/..."}}
-	steps := []suite.Step{{Name: "Go programs", Far: compiler.Far, Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) }}}
+	steps := []suite.Step{
+		{Name: "Go programs", Far: compiler.Far, Run: func(ctx context.Context) error { return compiler.BuildAll(ctx, outputs...) }},
+		natsStep(program("nats-server")),
+	}
 	switch _, err := browser.FindNode(ctx); {
 	case err == nil:
 		outputs = append(outputs, [2]string{filepath.Join("dist", local.AppBackend()), "./pkg"})
 		steps = append(steps, suite.Step{Name: "front end", Far: frontend.Far, Run: frontend.Build})
 	case errors.Is(err, browser.ErrNoNode):
-		fmt.Printf("neither the Grafana app nor the load generator's page is built: %v or later; the rest works without them\n", err)
+		fmt.Printf("not building the Grafana app and the load generator's page: %v or later is required; everything else works without them\n", err)
 	default:
 		return err
 	}
-	fmt.Println("building the booth and the load generator: minutes the first time, since Prometheus is in it")
+	fmt.Println("building the booth and the load generator (takes some minutes the first time, since it includes Prometheus)")
 	if err := suite.Together(ctx, os.Stdout, steps...); err != nil {
 		return err
 	}
@@ -143,7 +150,7 @@ func buildBackend(b pack.Backend, flags string) error {
 	return build.Build{}.Custom(b.OS, b.Arch)
 }
 
-// Docs writes what is made of computed results: docs/calibration.md and docs/simulation.md with its figures, in some minutes.
+// Docs regenerates the computed documents, docs/calibration.md and docs/simulation.md with its figures; it takes some minutes.
 func Docs(ctx context.Context) error {
 	return errors.Join(
 		suite.Command(ctx, "go", "run", "./sidecar/test/calibration"),
@@ -151,7 +158,7 @@ func Docs(ctx context.Context) error {
 	)
 }
 
-// Pictures makes the pictures of README and docs, of a demo with one lane and of one with two: about ten minutes on a quiet machine.
+// Pictures takes the screenshots for README and docs, from a demo with one lane and one with two: about ten minutes on an idle machine.
 func Pictures(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "pictures", Run: func(ctx context.Context) (suite.Count, error) {
 		return withBuild(ctx, "-timeout=1h", "-tags=pictures", "./sidecar/test/pictures")
@@ -198,7 +205,7 @@ func measured(journeys string, part func(context.Context) (suite.Count, error)) 
 	}
 }
 
-// Torture does to the load generator all that hostile peers, crowds and crashes do, and prints what it cost: about 15 minutes.
+// Torture subjects the load generator to hostile peers, crowds and crashes, and prints the effects: about 15 minutes.
 func Torture(ctx context.Context) error {
 	if err := os.Setenv("TORTURE", "1"); err != nil {
 		return err
@@ -206,14 +213,22 @@ func Torture(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "torture", Run: torture})
 }
 
-// Compare holds the demo against the core of its simulation, and the core against a real Dynamo, side by side: about 30 minutes on a quiet machine.
+// Members kills members, coordinator and NATS server under 4,000 conversations, 20 times each, and prints how long each recovery takes: about 10 minutes.
+func Members(ctx context.Context) error {
+	if err := errors.Join(os.Setenv("MEMBERS_KILLS", "20"), os.Setenv("MEMBERS_CONVERSATIONS", "4000")); err != nil {
+		return err
+	}
+	return run(ctx, suite.Part{Name: "members", Run: killedMembers})
+}
+
+// Compare compares the demo with the core of its simulation, and the core with a real Dynamo: about 30 minutes on an idle machine.
 func Compare(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "compare", Run: func(ctx context.Context) (suite.Count, error) {
 		return withBuild(ctx, "-timeout=3h", "-parallel=3", "-tags=compare", "./sidecar/test/compare")
 	}})
 }
 
-// Kube builds a Kubernetes control plane for the tests of the part "Kubernetes", once: 5 to 12 minutes, 140 MB in the cache folder.
+// Kube builds a Kubernetes control plane for the Kubernetes tests, once: 5 to 12 minutes, 140 MB in the cache directory.
 func Kube(ctx context.Context) error {
 	program, err := kube.Build(ctx, ".", os.Stdout)
 	if err != nil {
@@ -223,15 +238,15 @@ func Kube(ctx context.Context) error {
 	return nil
 }
 
-// Deploy are the targets for the Helm chart. FILE is a values file, by its path or as it is called in the chart's folder, or several with commas between them; CONTEXT is one of your kubeconfig.
+// Deploy are the targets for the Helm chart. FILE is a values file, as a path or a name in the chart's directory, or several separated by commas; CONTEXT is a context of your kubeconfig.
 type Deploy mg.Namespace
 
-// Render prints the objects that the chart makes of the values FILE; it needs no cluster. -release and -namespace name where they are to go (both kvbooth).
+// Render prints the objects that the chart creates from the values FILE; it needs no Kubernetes cluster. -release and -namespace set their names (both default to kvbooth).
 func (Deploy) Render(ctx context.Context, file string, release, namespace *string) error {
 	return deploy(ctx, append([]string{"render"}, append(chart.Files(".", file), where(release, namespace, nil)...)...)...)
 }
 
-// Apply says what installing or upgrading with the values FILE in CONTEXT would create, change and delete, and how many GPUs it asks for. With -yes it does it, and waits until everything is ready, for half an hour or -timeout. With -takeOver it overwrites what others than the load generator have set.
+// Apply shows what installing or upgrading with the values FILE in CONTEXT would create, change and delete, and how many GPUs it requests. With -yes it applies the changes and waits until everything is ready, for half an hour or -timeout. With -takeOver it overwrites fields set by anyone but the load generator.
 func (Deploy) Apply(ctx context.Context, file, context string, yes, takeOver *bool, timeout *time.Duration, release, namespace, kubeconfig *string) error {
 	args := []string{"plan"}
 	if yes != nil && *yes {
@@ -247,12 +262,12 @@ func (Deploy) Apply(ctx context.Context, file, context string, yes, takeOver *bo
 	return deploy(ctx, append(args, where(release, namespace, kubeconfig)...)...)
 }
 
-// Status says what of the release in CONTEXT is ready, and what is missing.
+// Status shows what is ready and what is missing in the release in CONTEXT.
 func (Deploy) Status(ctx context.Context, context string, release, namespace, kubeconfig *string) error {
 	return deploy(ctx, append([]string{"status", "--context=" + context}, where(release, namespace, kubeconfig)...)...)
 }
 
-// Delete says what deleting the release in CONTEXT removes and what stays. With -yes it deletes it.
+// Delete shows what deleting the release in CONTEXT would remove and keep. With -yes it deletes it.
 func (Deploy) Delete(ctx context.Context, context string, yes *bool, release, namespace, kubeconfig *string) error {
 	args := []string{"delete", "--context=" + context}
 	if yes != nil && *yes {
@@ -291,7 +306,28 @@ func helmProgram(ctx context.Context) error {
 	)
 }
 
-// Peers has AIPerf, GuideLLM and the OpenAI client measure the simulated cluster; the first time, pip brings 7 GB for them.
+// natsStep builds the NATS server that members on one machine meet on.
+func natsStep(to string) suite.Step {
+	compiler := &suite.Compiler{Out: os.Stderr, Dir: filepath.Join("tools", "nats"), Env: []string{"CGO_ENABLED=0"}, Flags: []string{"-trimpath", "-ldflags=-s -w"}}
+	return suite.Step{Name: "NATS server", Far: compiler.Far, Run: func(ctx context.Context) error {
+		path, err := filepath.Abs(to)
+		if err != nil {
+			return err
+		}
+		return compiler.BuildAll(ctx, [2]string{path, "github.com/nats-io/nats-server/v2"})
+	}}
+}
+
+// natsServer builds the NATS server, and tells tests where it is.
+func natsServer(ctx context.Context) error {
+	path, err := filepath.Abs(program("nats-server"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Setenv(process.NATSVariable, path), suite.Together(ctx, os.Stdout, natsStep(path)))
+}
+
+// Peers measures the simulated cluster with AIPerf, GuideLLM and the OpenAI client; the first time, pip downloads 7 GB for them.
 func Peers(ctx context.Context) error {
 	return run(ctx, suite.Part{Name: "peers", Run: peers("-timeout=1h")})
 }
@@ -302,14 +338,14 @@ func Fuzz(ctx context.Context) error {
 	if text := os.Getenv("FUZZ_INPUTS"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return fmt.Errorf("FUZZ_INPUTS: %q is not a whole number from 1", text)
+			return fmt.Errorf("FUZZ_INPUTS: %q is not a positive whole number", text)
 		}
 		inputs = n
 	}
 	return run(ctx, suite.Part{Name: "fuzz", Run: fuzz(inputs)})
 }
 
-// Demo starts the whole booth on a simulated Dynamo cluster; Ctrl-C stops all of it.
+// Demo starts the complete booth with a simulated Dynamo cluster; Ctrl-C stops it.
 func Demo(ctx context.Context) error {
 	if err := Build(ctx); err != nil {
 		return err
@@ -317,7 +353,7 @@ func Demo(ctx context.Context) error {
 	return become(program("booth"), "demo")
 }
 
-// Dynamo starts the same booth on a real Dynamo with mock workers; Ctrl-C stops all of it.
+// Dynamo starts the complete booth with a real Dynamo and mock workers; Ctrl-C stops it.
 func Dynamo(ctx context.Context) error {
 	if err := Build(ctx); err != nil {
 		return err
@@ -340,7 +376,7 @@ func golangciLint(ctx context.Context, command string) error {
 
 // vet covers the files behind our build tags, too.
 func vet(ctx context.Context) error {
-	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,kubernetes,page,peers,pictures,proof,torture", "./...")
+	return suite.Command(ctx, "go", "vet", "-tags=mage,booth,compare,dynamo,grafana,kubernetes,members,page,peers,pictures,proof,torture", "./...")
 }
 
 // tests runs the tests of every package, with the race detector where there is
@@ -354,7 +390,7 @@ func tests(ctx context.Context) (suite.Count, error) {
 	if cgo == "1" {
 		args = append(args, "-race")
 	} else {
-		fmt.Println("without the race detector: no C compiler")
+		fmt.Println("race detector disabled: no C compiler")
 	}
 	return suite.GoTest(ctx, suite.Brief, args...)
 }
@@ -448,6 +484,18 @@ func wholeBooths(ctx context.Context) (suite.Count, error) {
 // seconds, unless [Torture] asks for more.
 func torture(ctx context.Context) (suite.Count, error) {
 	return withBuild(ctx, "-timeout=30m", "-tags=torture", "./sidecar/test/torture")
+}
+
+// killedMembers kills the processes of a load generator with members: a few times, unless
+// [Members] asks for more.
+func killedMembers(ctx context.Context) (suite.Count, error) {
+	if err := buildOnce(ctx); err != nil {
+		return suite.Count{}, err
+	}
+	if _, err := process.FindNATS("bin"); errors.Is(err, process.ErrNoNATS) {
+		return suite.Count{}, suite.Skipped("no nats-server")
+	}
+	return suite.GoTest(ctx, suite.Live, "-count=1", "-timeout=1h", "-tags=members", "./sidecar/test/members")
 }
 
 // onPage tests the load generator's own page in a real browser, where one is found.

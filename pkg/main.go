@@ -12,7 +12,7 @@ import (
 
 func main() {
 	if err := app.Manage(plugin.ID, plugin.NewApp, app.ManageOpts{}); err != nil {
-		backend.Logger.Error("the plugin cannot be served", "error", err)
+		backend.Logger.Error("plugin failed to serve", "error", err)
 		os.Exit(1)
 	}
 }

@@ -21,7 +21,7 @@ var (
 )
 
 // documents are those that name values of the chart.
-var documents = []string{"kubernetes.md", "event-day.md"}
+var documents = []string{"kubernetes.md", "event-day.md", "members.md"}
 
 // What the documents say of values is true of the chart: their examples render on the values file that they are for,
 // and every value and values file that they name is there.

@@ -29,7 +29,7 @@ import (
 // the namespaces that its Roles are for, with the labels that the dashboards ask for.
 func TestPrometheus(t *testing.T) {
 	objects, _, err := Render(t.Context(), program, root, Options{Set: []string{
-		"serving.create=true", "serving.namespace=dynamo", "serving.twin.enabled=true", "prometheus.create=true",
+		"serving.create=true", "serving.namespace=dynamo", "serving.twin.enabled=true", "prometheus.create=true", "members.replicas=2",
 	}})
 	require.NoError(t, err)
 	text := configMap(t, objects, "kvbooth-prometheus")
@@ -69,6 +69,7 @@ func TestPrometheus(t *testing.T) {
 	}
 	require.Equal(t, map[string][]string{
 		"loadgen":         {"StatefulSet kvbooth-loadgen:8088"},
+		"members":         {"StatefulSet kvbooth-member:8088"},
 		"dynamo-frontend": {"DynamoGraphDeployment kvbooth, component Frontend:8000", "DynamoGraphDeployment kvbooth-twin, component Frontend:8000"},
 		"dynamo-worker":   {"DynamoGraphDeployment kvbooth, component Worker:9090", "DynamoGraphDeployment kvbooth-twin, component Worker:9090"},
 		"dcgm-exporter":   {"DaemonSet dcgm-exporter:9400"},
@@ -140,6 +141,12 @@ func TestWayInIsClosed(t *testing.T) {
 	gateway := []string{"serving.name=booth", "gateway.enabled=true", "gateway.className=x", "gateway.host=booth.example.com"}
 	for set, says := range map[string]string{
 		"loadgen.config.token_file=/tmp/none":                                        "loadgen.config.token_file is the chart's",
+		"loadgen.config.members.count=4":                                             "members are those of the values below members",
+		"members.nats.url=nats://nats.dynamo.svc:4222":                               "set members.nats.existingSecret",
+		"members.nats.url=nats://nats.dynamo.svc:4222,members.nats.existingSecret=x": "a token goes through TLS only",
+		"members.replicas=2,members.nats.nkeyKey=seed":                               "the chart's own asks for a token",
+		"members.replicas=2,members.nats.persistence.size=3Gi":                       "4Gi or more",
+		"members.replicas=2,loadgen.enabled=false,grafana.enabled=false":             "set members.nats.url",
 		"loadgen.config.listen=0.0.0.0:1":                                            "loadgen.config.listen is the chart's",
 		"grafana.env.GF_AUTH_ANONYMOUS_ORG_ROLE=Editor":                              "set grafana.anonymousViewer",
 		"grafana.env.GF_AUTH_ANONYMOUS_ENABLED=true":                                 "set grafana.anonymousViewer",
@@ -205,25 +212,31 @@ func TestEgress(t *testing.T) {
 	} {
 		objects, _, err := Render(t.Context(), program, root, Options{Set: c.set})
 		require.NoError(t, err, c.set)
-		object := find(objects, "NetworkPolicy", "kvbooth-loadgen", "kvbooth")
-		require.NotNil(t, object)
-		var policy networkingv1.NetworkPolicy
-		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &policy))
-		require.Contains(t, policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
-		var namespaces, ports []string
-		for i, rule := range policy.Spec.Egress {
-			for _, to := range rule.To {
-				namespaces = append(namespaces, to.NamespaceSelector.MatchLabels[corev1.LabelMetadataName])
-			}
-			for _, port := range rule.Ports {
-				if i == 0 {
-					require.Equal(t, "53", port.Port.String(), "names")
-					continue
-				}
-				ports = append(ports, port.Port.String())
-			}
-		}
+		namespaces, ports := egress(t, objects, "kvbooth-loadgen")
 		require.Equal(t, c.namespaces, namespaces, c.set)
 		require.Equal(t, c.ports, ports, c.set)
 	}
+}
+
+// egress is what a policy lets pods call beside names: namespaces, and ports anywhere.
+func egress(t *testing.T, objects []*unstructured.Unstructured, name string) (namespaces, ports []string) {
+	t.Helper()
+	object := find(objects, "NetworkPolicy", name, "kvbooth")
+	require.NotNil(t, object)
+	var policy networkingv1.NetworkPolicy
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &policy))
+	require.Contains(t, policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+	for i, rule := range policy.Spec.Egress {
+		for _, to := range rule.To {
+			namespaces = append(namespaces, to.NamespaceSelector.MatchLabels[corev1.LabelMetadataName])
+		}
+		for _, port := range rule.Ports {
+			if i == 0 {
+				require.Equal(t, "53", port.Port.String(), "names")
+				continue
+			}
+			ports = append(ports, port.Port.String())
+		}
+	}
+	return namespaces, ports
 }

@@ -48,14 +48,14 @@ func (r *readme) head(dir string) string {
 
 <!-- Written by go test ./internal/chart -run Readme -update, from values.yaml. -->
 
-The load generator and Grafana with the app, beside an inference cluster; where asked, Prometheus, an NVIDIA Dynamo with its model, routes of the Gateway API and monitors of the Prometheus operator, too. Every part is optional by itself. The way from an empty cluster to a running booth is in [docs/kubernetes.md](../../../docs/kubernetes.md).
+The load generator and Grafana with the app, next to an inference cluster; optionally also members of the load generator with a NATS server, Prometheus, an NVIDIA Dynamo with its model, Gateway API routes and monitors for the Prometheus operator. Each part can be disabled. For the steps from an empty Kubernetes cluster to a running booth, see [docs/kubernetes.md](../../../docs/kubernetes.md).
 
-    go tool mage deploy:render FILE             # the objects; needs no cluster
-    go tool mage deploy:apply FILE CONTEXT      # what would happen; with -yes, it happens
+    go tool mage deploy:render FILE             # print the objects; needs no Kubernetes cluster
+    go tool mage deploy:apply FILE CONTEXT      # show the changes; with -yes, apply them
     go tool mage deploy:status CONTEXT
-    go tool mage deploy:delete CONTEXT          # what would go and what would stay; with -yes, it goes
+    go tool mage deploy:delete CONTEXT          # show what would be deleted and kept; with -yes, delete it
 
-or with helm: ` + "`helm upgrade --install kvbooth deploy/chart/kvbooth -n kvbooth --create-namespace -f FILE`" + `. FILE is one of those below or your own; more than one are separated by commas. A value that the chart does not have is refused.
+or with helm: ` + "`helm upgrade --install kvbooth deploy/chart/kvbooth -n kvbooth --create-namespace -f FILE`" + `. FILE is one of those below or your own; separate several by commas. Unknown values are rejected.
 
 | values file | what it is for |
 |---|---|

@@ -14,6 +14,7 @@ import (
 	"kvbooth/internal/pack"
 	"kvbooth/internal/source"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 func load(t *testing.T) (root string, project *types.Project) {
@@ -125,7 +126,7 @@ func TestGrafanaAsInTheBooth(t *testing.T) {
 	require.NoError(t, err)
 	image := regexp.MustCompile(`^GF_(PATHS_.*|LOG_MODE|SERVER_(PROTOCOL|HTTP_ADDR|HTTP_PORT))$`)
 	want, have := map[string]string{"GF_SECURITY_ADMIN_PASSWORD": Password}, map[string]string{}
-	for _, entry := range command.Env[len(local.Environment()):] {
+	for _, entry := range command.Env[len(process.Environment()):] {
 		if name, value, _ := strings.Cut(entry, "="); !image.MatchString(name) {
 			want[name] = value
 		}

@@ -167,6 +167,13 @@ func TestPrograms(t *testing.T) {
 		require.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, last(t, image, "USER").words[0], "not root, and by number, since there are no names")
 		require.Equal(t, "scratch", stages[stages[name].from].from, "no shell")
 	}
+	server := "/out/nats-server"
+	require.True(t, slices.ContainsFunc(stages["build"].instructions, func(in instruction) bool {
+		return in.name == "RUN" && slices.Contains(in.words, "tools/nats") && slices.Contains(in.words, server)
+	}))
+	require.True(t, slices.ContainsFunc(stages["loadgen"].instructions, func(in instruction) bool {
+		return in.name == "COPY" && slices.Equal(in.words, []string{server, "/nats-server"})
+	}), "beside the load generator, which looks for it there")
 }
 
 // The image of Grafana has the app and the provisioning where Grafana looks for them, and

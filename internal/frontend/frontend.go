@@ -73,7 +73,7 @@ func Far() string {
 	case bundling:
 		return "packages installed, bundling"
 	}
-	return "looking what has changed"
+	return "checking what has changed"
 }
 
 // touch dates the built files, which webpack leaves alone where they are as before.
@@ -182,7 +182,7 @@ func sincePassed(ctx context.Context) []string {
 	if _, same := git(ctx, append([]string{"diff", "--quiet", string(commit), "--"}, unfollowed...)...); !same {
 		return nil
 	}
-	fmt.Printf("the tests that passed with %.7s and that no change touches are left out; go tool mage test runs all\n", commit)
+	fmt.Printf("skipping tests that passed at %.7s and are not affected by changes; go tool mage test runs all\n", commit)
 	return []string{"--changedSince=" + string(commit), "--passWithNoTests"}
 }
 
@@ -230,7 +230,7 @@ func jest(ctx context.Context, flags ...string) (suite.Count, error) {
 	count := suite.Count{Passed: result.Passed, Failed: result.Failed, Skipped: result.Pending}
 	var exit *exec.ExitError
 	if errors.As(ran, &exit) && result.Failed > 0 { // the counts say it
-		return count, errors.New("tests of the front end failed")
+		return count, errors.New("front end tests failed")
 	}
 	return count, ran
 }

@@ -15,6 +15,7 @@ import (
 	"kvbooth/internal/source"
 	"kvbooth/internal/suite"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 // ErrNotBuilt is what [Find] gives where there is no control plane of the present sources.
@@ -80,7 +81,7 @@ func Find(root string) (program string, err error) {
 		return "", err
 	}
 	if !s.built() {
-		return "", fmt.Errorf("%w, which builds Kubernetes %s into %s", ErrNotBuilt, s.version, s.folder)
+		return "", fmt.Errorf("%w to build Kubernetes %s into %s", ErrNotBuilt, s.version, s.folder)
 	}
 	return s.program(), nil
 }
@@ -101,7 +102,7 @@ func Build(ctx context.Context, root string, out io.Writer) (program string, err
 	if s.built() {
 		return s.program(), nil
 	}
-	fmt.Fprintf(out, "building Kubernetes %s with etcd and KWOK, once: 5 to 12 minutes on two cores, 140 MB in %s, and 3 GB in Go's build cache\n", s.version, s.folder)
+	fmt.Fprintf(out, "building Kubernetes %s with etcd and KWOK (once; 5 to 12 minutes on two cores, 140 MB in %s and 3 GB in Go's build cache)\n", s.version, s.folder)
 	if err := os.MkdirAll(s.folder, 0o755); err != nil {
 		return "", err
 	}
@@ -122,12 +123,12 @@ func Build(ctx context.Context, root string, out io.Writer) (program string, err
 // lock waits for a lock between processes.
 func lock(ctx context.Context, path string, out io.Writer) (unlock func(), err error) {
 	for said := false; ; said = true {
-		unlock, ok, err := local.TryLock(path)
+		unlock, ok, err := process.TryLock(path)
 		if err != nil || ok {
 			return unlock, err
 		}
 		if !said {
-			fmt.Fprintln(out, "waiting for another process that builds Kubernetes")
+			fmt.Fprintln(out, "waiting for another process that is building Kubernetes")
 		}
 		select {
 		case <-ctx.Done():

@@ -68,7 +68,7 @@ func TestLock(t *testing.T) {
 	defer cancel()
 	_, err = lock(ctx, path, &said)
 	require.Error(t, err)
-	require.Equal(t, "waiting for another process that builds Kubernetes\n", said.String())
+	require.Equal(t, "waiting for another process that is building Kubernetes\n", said.String())
 	unlock()
 	unlock, err = lock(t.Context(), path, &said)
 	require.NoError(t, err)

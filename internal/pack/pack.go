@@ -156,7 +156,7 @@ func readManifest(dist string) (m manifest, err error) {
 	case m.ID == "" || m.Executable == "":
 		return m, fmt.Errorf("%s: id and executable are required", name)
 	case !version.MatchString(m.Info.Version):
-		return m, fmt.Errorf("%s: info.version is %q, which is no version: the front end's build did not stamp it", name, m.Info.Version)
+		return m, fmt.Errorf("%s: info.version is %q, which is not a version: the front end build did not set it", name, m.Info.Version)
 	}
 	return m, nil
 }
@@ -222,7 +222,7 @@ func Date(ctx context.Context, now time.Time) (time.Time, error) {
 	}
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || seconds < earliest {
-		return time.Time{}, fmt.Errorf("%s: %q is not allowed: seconds since 1970, from %d, where the times of zip begin", source, text, earliest)
+		return time.Time{}, fmt.Errorf("%s: %q is not allowed: seconds since 1970, at least %d, the earliest time in a zip file", source, text, earliest)
 	}
 	return time.Unix(seconds, 0).UTC(), nil
 }

@@ -23,7 +23,7 @@ const ValidatorVariable = "PLUGIN_VALIDATOR"
 const ValidatorConfig = "tools/plugin-validator/config.yaml"
 
 // ErrNoValidator says that the plugin validator is not installed.
-var ErrNoValidator = errors.New("no plugincheck2, which is Grafana's plugin validator")
+var ErrNoValidator = errors.New("plugincheck2, Grafana's plugin validator, was not found")
 
 // FindValidator gives the path of the plugin validator: the one that
 // [ValidatorVariable] names, otherwise plugincheck2 on the PATH. Where there is none
@@ -54,7 +54,7 @@ func Validate(ctx context.Context, out io.Writer, validator, config, archive str
 	if err != nil {
 		return 0, err
 	}
-	fmt.Fprintf(out, "%d analyzers look at %s\n", len(names), archive)
+	fmt.Fprintf(out, "running %d analyzers on %s\n", len(names), archive)
 	var failed []error
 	for _, name := range names {
 		cmd := exec.CommandContext(ctx, validator, "-config", config, "-strict", "-analyzer", name,

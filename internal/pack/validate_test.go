@@ -34,7 +34,7 @@ func TestValidate(t *testing.T) {
 	n, err := Validate(t.Context(), out, validator, config, "app.zip")
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	require.Equal(t, "2 analyzers look at app.zip\n", out.String())
+	require.Equal(t, "running 2 analyzers on app.zip\n", out.String())
 
 	write("analyzers: {good: {enabled: true}, bad: {enabled: true}}")
 	_, err = Validate(t.Context(), out, validator, config, "app.zip")

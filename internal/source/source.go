@@ -22,7 +22,7 @@ func Root() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("no go.mod in or above the working directory")
+			return "", errors.New("no go.mod in the working directory or its parents")
 		}
 		dir = parent
 	}

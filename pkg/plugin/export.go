@@ -15,7 +15,7 @@ import (
 
 // incomplete is the last line of an export that breaks off, which Grafana passes
 // on as if it were whole. A reader of CSV stumbles over its one field.
-const incomplete = "# INCOMPLETE: this export broke off here; download it again\r\n"
+const incomplete = "# INCOMPLETE: the export was interrupted here; download it again\r\n"
 
 // piece is how many bytes of an export are held and sent at once.
 const piece = 64 << 10
@@ -24,7 +24,7 @@ const piece = 64 << 10
 type tooMany struct{ most int }
 
 func (e *tooMany) Error() string {
-	return fmt.Sprintf("as many downloads of raw data as may run at once (%d) are running; try again when one has ended", e.most)
+	return fmt.Sprintf("the maximum of %d concurrent raw-data downloads is reached; try again when one has finished", e.most)
 }
 
 // export passes on the raw data as it comes, whatever its length. It is given up
@@ -55,14 +55,14 @@ func (a *App) export(w http.ResponseWriter, r *http.Request, login string) error
 		return n, errors.Join(err, http.NewResponseController(w).Flush())
 	}), piece)
 	if _, err := out.ReadFrom(res.Body); err != nil && r.Context().Err() == nil {
-		backend.Logger.FromContext(ctx).Warn("an export broke off", "path", r.URL.Path, "error", err)
+		backend.Logger.FromContext(ctx).Warn("an export was interrupted", "path", r.URL.Path, "error", err)
 		_, _ = io.WriteString(out, "\r\n"+incomplete)
 	}
 	_ = out.Flush() // who does not read the answer has gone
 	return nil
 }
 
-var errStalled = errors.New("neither the load generator nor the reader went on")
+var errStalled = errors.New("the download stalled: no data from the load generator, or the client stopped reading")
 
 type writer func([]byte) (int, error)
 

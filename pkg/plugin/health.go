@@ -21,7 +21,7 @@ const healthTimeout = 8 * time.Second // all of it; whoever presses "Test connec
 const (
 	reasonNone    reason = "ok"
 	reasonTarget  reason = "target"  // the load generator cannot reach what it is to load
-	reasonMetrics reason = "metrics" // a warning: the cluster's metrics are not to be had
+	reasonMetrics reason = "metrics" // a warning: the cluster's metrics are unavailable
 )
 
 // healthDetails are the details of a health check, for the configuration page.
@@ -53,11 +53,11 @@ func (a *App) CheckHealth(ctx context.Context, req *backend.CheckHealthRequest) 
 		d = healthDetails{Reason: d.Reason, Lanes: []laneHealth{}, Warnings: []string{}}
 		switch {
 		case status == backend.HealthStatusOk:
-			text = "The load generator works."
+			text = "The load generator is healthy."
 		case d.Reason == reasonNoURL:
 			text = sentence(noURL)
 		default:
-			text = sentence(cmp.Or(outlines[d.Reason], "the load generator does not work") + askAdmin)
+			text = sentence(cmp.Or(outlines[d.Reason], "the load generator is unhealthy") + askAdmin)
 		}
 	}
 	details, err := json.Marshal(d)
@@ -79,7 +79,7 @@ func (a *App) examine(ctx context.Context, d *healthDetails) (backend.HealthStat
 		return a.unwell(d, err)
 	}
 	if d.Version = status.Version; d.Version == "" || len(status.Lanes) == 0 {
-		return a.unwell(d, errors.New("it answers, but tells neither version nor lanes; check the URL"))
+		return a.unwell(d, errors.New("the response has no version or no lanes; check the URL"))
 	}
 	snapshot, err := a.client.Snapshot(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (a *App) unwell(d *healthDetails, err error) (backend.HealthStatus, string)
 		return backend.HealthStatusError, "The Load generator URL is not set. Enter it, such as http://127.0.0.1:8088, and save."
 	case reasonCall:
 		d.Reason = reasonForeign
-		return backend.HealthStatusError, fmt.Sprintf("What answers at %s is no load generator of KV Booth: %s.", a.settings.SidecarURL, f.Detail)
+		return backend.HealthStatusError, fmt.Sprintf("The server at %s is not a KV Booth load generator: %s.", a.settings.SidecarURL, f.Detail)
 	}
 	return backend.HealthStatusError, sentence(f.Detail)
 }
@@ -116,7 +116,7 @@ func (a *App) diagnose(d *healthDetails, lanes []api.LaneSnapshot) (backend.Heal
 			down = append(down, fmt.Sprintf("the target %s of lane %s is down: %s", l.Target.URL, l.Name, l.Target.Problem))
 		}
 		if !l.Cluster.Available {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("the cluster's metrics of lane %s are not to be had: %s", l.Name, l.Cluster.Problem))
+			d.Warnings = append(d.Warnings, fmt.Sprintf("cluster metrics for lane %s are unavailable: %s", l.Name, l.Cluster.Problem))
 		}
 		doing = append(doing, activity(l))
 	}

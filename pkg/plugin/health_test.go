@@ -41,17 +41,17 @@ func TestHealth(t *testing.T) {
 		}, true, reasonNone, "Load generator 1.2.3 answers at URL: lane main is stopped, KV-aware."},
 		{"no metrics", func(s *sidecar) {
 			s.snapshot.Lanes[0].Cluster = api.Cluster{Problem: "Prometheus at http://p:9090 cannot be reached: start it"}
-		}, true, reasonMetrics, "Load generator 1.2.3 answers at URL: lane main is running, KV-aware with 118 conversations. Warning: the cluster's metrics of lane main are not to be had: Prometheus at http://p:9090 cannot be reached: start it."},
+		}, true, reasonMetrics, "Load generator 1.2.3 answers at URL: lane main is running, KV-aware with 118 conversations. Warning: cluster metrics for lane main are unavailable: Prometheus at http://p:9090 cannot be reached: start it."},
 		{"target down", func(s *sidecar) {
 			s.snapshot.Lanes[0].Target.Reachable, s.snapshot.Lanes[0].Target.Problem = false, "connection refused: start it."
 		}, false, reasonTarget, "Load generator 1.2.3 answers at URL, but the target http://target:8000 of lane main is down: connection refused: start it."},
-		{"wrong token", func(s *sidecar) { s.answer = refusal(401) }, false, reasonToken, "The load generator at URL refuses the app's token (because); enter the token that it was started with in the app's settings."},
-		{"forbidden", func(s *sidecar) { s.answer = refusal(403) }, false, reasonToken, "The load generator at URL refuses the app's token (because); enter the token that it was started with in the app's settings."},
-		{"locked out", func(s *sidecar) { s.answer = refusal(429) }, false, reasonToken, "The load generator at URL refuses the app's token (because); enter the token that it was started with in the app's settings."},
-		{"another name", func(s *sidecar) { s.answer = refusal(421) }, false, reasonHost, "The load generator at URL refuses the name in its URL: because."},
-		{"another server", func(s *sidecar) { s.answer = missing }, false, reasonForeign, "What answers at URL is no load generator of KV Booth: URL/api/v1/status answered 404 Not Found, and not as a load generator would: check the URL and what stands in between."},
-		{"a page for everything", func(s *sidecar) { s.answer = page }, false, reasonForeign, "The load generator at URL is not understood: URL/api/v1/status answered with \"text/html\", which is no load generator's answer: check the URL."},
-		{"another API", func(s *sidecar) { s.status = api.Status{} }, false, reasonForeign, "The load generator at URL is not understood: it answers, but tells neither version nor lanes; check the URL."},
+		{"wrong token", func(s *sidecar) { s.answer = refusal(401) }, false, reasonToken, "The load generator at URL rejects the app's token (because); in the app's settings, enter the token that it was started with."},
+		{"forbidden", func(s *sidecar) { s.answer = refusal(403) }, false, reasonToken, "The load generator at URL rejects the app's token (because); in the app's settings, enter the token that it was started with."},
+		{"locked out", func(s *sidecar) { s.answer = refusal(429) }, false, reasonToken, "The load generator at URL rejects the app's token (because); in the app's settings, enter the token that it was started with."},
+		{"another name", func(s *sidecar) { s.answer = refusal(421) }, false, reasonHost, "The load generator at URL rejects the host name in its URL: because."},
+		{"another server", func(s *sidecar) { s.answer = missing }, false, reasonForeign, "The server at URL is not a KV Booth load generator: URL/api/v1/status answered 404 Not Found, which is not a load generator's response: check the URL and any proxy in between."},
+		{"a page for everything", func(s *sidecar) { s.answer = page }, false, reasonForeign, "The load generator at URL sent an invalid response: URL/api/v1/status answered with \"text/html\", which is not a load generator's response: check the URL."},
+		{"another API", func(s *sidecar) { s.status = api.Status{} }, false, reasonForeign, "The load generator at URL sent an invalid response: the response has no version or no lanes; check the URL."},
 	} {
 		s := newSidecar(t)
 		tt.change(s)
@@ -82,7 +82,7 @@ func TestHealthUnreachable(t *testing.T) {
 	res, d := check(t, start(t, at127(s.URL)))
 	require.Equal(t, backend.HealthStatusError, res.Status)
 	require.Equal(t, reasonUnreachable, d.Reason)
-	require.Regexp(t, `^The load generator at http://\S+ cannot be reached \(.*refused.*\); start it, or correct its URL in the app's settings\.$`, res.Message)
+	require.Regexp(t, `^The load generator at http://\S+ is unreachable \(.*refused.*\); start it, or correct its URL in the app's settings\.$`, res.Message)
 }
 
 // replaceURL puts the URL in its place, and leaves the word alone.

@@ -29,7 +29,7 @@ const (
 	reasonTimeout     reason = "timeout"     // a connection, but no answer
 	reasonCertificate reason = "certificate" // no trust in whom the connection leads to
 	reasonToken       reason = "token"       // the load generator refuses the app
-	reasonHost        reason = "host"        // the load generator does not know itself by the URL's name
+	reasonHost        reason = "host"        // the load generator rejects the URL's host name
 	reasonForeign     reason = "foreign"     // the answer is no load generator's
 )
 
@@ -43,7 +43,7 @@ type fault struct {
 type forbidden struct{ least role }
 
 func (e *forbidden) Error() string {
-	return fmt.Sprintf("this needs the role %s, or a higher one, in Grafana", e.least)
+	return fmt.Sprintf("this requires the Grafana role %s or higher", e.least)
 }
 
 // passed are the statuses that mean the caller's own call, and that are passed
@@ -55,21 +55,21 @@ var passed = []int{
 }
 
 // noURL says the same to everybody: there is nothing to hide yet.
-const noURL = "the app does not know its load generator yet; an administrator enters the Load generator URL on the app's configuration page"
+const noURL = "no load generator is configured yet; an administrator must set the Load generator URL on the app's configuration page"
 
 // outlines say what is wrong to those who only look: they need not learn where things are.
 var outlines = map[reason]string{
-	reasonSettings:    "the app's settings are wrong",
-	reasonUnreachable: "the load generator cannot be reached",
-	reasonTimeout:     "the load generator does not answer in time",
+	reasonSettings:    "the app's settings are invalid",
+	reasonUnreachable: "the load generator is unreachable",
+	reasonTimeout:     "the load generator timed out",
 	reasonCertificate: "the load generator's certificate is not trusted",
-	reasonToken:       "the load generator refuses the app's token",
-	reasonHost:        "the load generator refuses the name in its URL",
-	reasonForeign:     "what answers is no load generator, or not as this version of the app expects",
+	reasonToken:       "the load generator rejects the app's token",
+	reasonHost:        "the load generator rejects the host name in its URL",
+	reasonForeign:     "the server is not a load generator, or its version is incompatible with this app",
 }
 
 // askAdmin follows an outline.
-const askAdmin = "; an administrator finds out more with “Test connection” in the app's settings"
+const askAdmin = "; an administrator can see details with “Test connection” in the app's settings"
 
 // outline is the fault without addresses and values, save for what is wrong with the
 // caller's own call.
@@ -104,7 +104,7 @@ func (a *App) classify(err error) fault {
 		return fault{reasonNoURL, api.Problem{Status: http.StatusServiceUnavailable, Detail: noURL, Field: "sidecarUrl"}}
 	case errors.As(err, &setting):
 		return fault{reasonSettings, api.Problem{
-			Status: http.StatusServiceUnavailable, Detail: "the app's settings are wrong; " + setting.Error(),
+			Status: http.StatusServiceUnavailable, Detail: "the app's settings are invalid; " + setting.Error(),
 			Field: setting.Field, Value: setting.Value, Allowed: setting.Allowed,
 		}}
 	case errors.As(err, &own):
@@ -116,13 +116,13 @@ func (a *App) classify(err error) fault {
 			Status: http.StatusUnprocessableEntity, Detail: field.Error(), Field: field.Field, Value: field.Value, Allowed: field.Allowed,
 		}}
 	case errors.As(err, &tooLarge):
-		return fault{reasonCall, api.Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)}}
+		return fault{reasonCall, api.Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit)}}
 	case errors.As(err, &theirs):
 		return a.refusal(theirs.Problem)
 	case errors.Is(err, api.ErrNotFound):
 		return fault{reasonCall, api.Problem{Status: http.StatusNotFound, Detail: err.Error()}}
 	case errors.Is(err, httpclient.ErrResponseBodyTooLarge):
-		return fault{reasonCall, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the answer is larger than %d bytes; ask for a part of it", a.limits.answer)}}
+		return fault{reasonCall, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the response is larger than %d bytes; request a smaller part", a.limits.answer)}}
 	}
 	return a.trouble(err)
 }
@@ -131,10 +131,10 @@ func (a *App) classify(err error) fault {
 func (a *App) refusal(p api.Problem) fault {
 	switch p.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		p = api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the load generator at %s refuses the app's token (%s); enter the token that it was started with in the app's settings", a.settings.SidecarURL, p.Detail)}
+		p = api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the load generator at %s rejects the app's token (%s); in the app's settings, enter the token that it was started with", a.settings.SidecarURL, p.Detail)}
 		return fault{reasonToken, p}
 	case http.StatusMisdirectedRequest:
-		return fault{reasonHost, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the load generator at %s refuses the name in its URL: %s", a.settings.SidecarURL, p.Detail)}}
+		return fault{reasonHost, api.Problem{Status: http.StatusBadGateway, Detail: fmt.Sprintf("the load generator at %s rejects the host name in its URL: %s", a.settings.SidecarURL, p.Detail)}}
 	}
 	if !slices.Contains(passed, p.Status) {
 		p.Status = http.StatusBadGateway
@@ -157,15 +157,15 @@ func (a *App) trouble(err error) fault {
 	)
 	switch {
 	case errors.As(err, &untrusted):
-		f.reason, todo = reasonCertificate, "is not trusted (%v); enter the authority of its certificate in the app's settings"
+		f.reason, todo = reasonCertificate, "has a certificate that is not trusted (%v); add its CA certificate in the app's settings"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		f.reason, f.Status, todo = reasonTimeout, http.StatusGatewayTimeout, "does not answer in time (%v); see whether it still runs, and whether Grafana's server can reach it"
+		f.reason, f.Status, todo = reasonTimeout, http.StatusGatewayTimeout, "timed out (%v); check that it is running and reachable from the Grafana server"
 	case network != nil:
-		todo = "cannot be reached (%v); start it, or correct its URL in the app's settings"
+		todo = "is unreachable (%v); start it, or correct its URL in the app's settings"
 	case errors.Is(err, api.ErrUnavailable):
-		todo = "has ended its stream (%v); see whether it still runs"
+		todo = "closed its stream (%v); check that it is running"
 	default:
-		f.reason, todo = reasonForeign, "is not understood: %v"
+		f.reason, todo = reasonForeign, "sent an invalid response: %v"
 	}
 	f.Detail = fmt.Sprintf("the load generator at %s "+todo, a.settings.SidecarURL, cause)
 	return f
@@ -180,11 +180,11 @@ func (a *App) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	log := backend.Logger.FromContext(r.Context()).With("method", r.Method, "path", r.URL.Path, "status", f.Status, "problem", full)
 	if f.Status >= http.StatusInternalServerError {
-		log.Warn("a call failed")
+		log.Warn("request failed")
 	} else {
-		log.Debug("a call was refused")
+		log.Debug("request rejected")
 	}
 	if err := reply(w, f.Status, "application/problem+json", f.Problem); err != nil {
-		log.Error("a problem cannot be written", "error", err)
+		log.Error("writing the error response failed", "error", err)
 	}
 }

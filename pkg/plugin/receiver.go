@@ -70,7 +70,7 @@ func (s *receiver) follow(ctx context.Context) (heard bool, err error) {
 func (s *receiver) received(ctx context.Context, text []byte) error {
 	snapshot := &api.Snapshot{}
 	if err := json.Unmarshal(text, snapshot); err != nil {
-		return fmt.Errorf("%w: the stream of snapshots was lost: %w", api.ErrUnavailable, err)
+		return fmt.Errorf("%w: the snapshot stream was interrupted: %w", api.ErrUnavailable, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *receiver) failed(why fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.why.reason != why.reason {
-		backend.Logger.Warn("there are no snapshots", "problem", why.Detail)
+		backend.Logger.Warn("no snapshots available", "problem", why.Detail)
 	}
 	if s.last.IsZero() && s.why.reason == "" {
 		s.wake <- struct{}{} // there is room for the one time that this happens
@@ -130,7 +130,7 @@ func (s *receiver) tellLost(ctx context.Context, now time.Time) {
 		m.since = s.began
 	}
 	if m.problem == "" {
-		m.problem = "the load generator is silent; see whether it still runs, and whether Grafana's server can reach it"
+		m.problem = "the load generator has stopped sending; check that it is running and reachable from the Grafana server"
 	}
 	m.text, _ = json.Marshal(lost{Lost: true, Since: m.since, Problem: m.problem}) // of which nothing can fail
 	s.relay.publish(ctx, m)

@@ -104,8 +104,8 @@ func newest(t *testing.T, c <-chan message, d time.Duration) message {
 // second; and when it is back, that is seen within 5 s.
 func TestLostAndBack(t *testing.T) {
 	for name, lose := range map[string]func(*source) *atomic.Bool{
-		"silent": func(s *source) *atomic.Bool { return &s.silent },
-		"down":   func(s *source) *atomic.Bool { return &s.down },
+		"has stopped sending": func(s *source) *atomic.Bool { return &s.silent },
+		"down":                func(s *source) *atomic.Bool { return &s.down },
 	} {
 		withRelay(t, func(t *testing.T, f *relay, s *source) {
 			c, leave, err := f.subscribe()
@@ -188,7 +188,7 @@ func TestNeverAWord(t *testing.T) {
 		m := <-c
 		require.Nil(t, m.snapshot)
 		require.Equal(t, normal.silence, m.at.Sub(began))
-		require.Contains(t, m.problem, "silent")
+		require.Contains(t, m.problem, "has stopped sending")
 	})
 }
 

@@ -103,7 +103,7 @@ func (a *App) resources() http.Handler {
 		// ServeMux would tidy a path up with a redirect, which leads out of the
 		// plugin's part of Grafana.
 		if _, pattern := mux.Handler(r); pattern == "" || path.Clean(r.URL.Path) != r.URL.Path {
-			a.fail(w, r, fmt.Errorf("%w: there is no such call", api.ErrNotFound))
+			a.fail(w, r, fmt.Errorf("%w: no such endpoint", api.ErrNotFound))
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -177,7 +177,7 @@ func (a *App) whole(w http.ResponseWriter, r *http.Request, login string, expect
 	return nil
 }
 
-var errUnexpected = errors.New("its answer is not what this version of the app expects")
+var errUnexpected = errors.New("its response is not what this version of the app expects")
 
 // begin passes on the head of an answer.
 func begin(w http.ResponseWriter, res *http.Response) {

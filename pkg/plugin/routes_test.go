@@ -298,7 +298,7 @@ func TestRefusals(t *testing.T) {
 		{401, 502, "enter the token"},
 		{403, 502, "enter the token"},
 		{429, 502, "enter the token"},
-		{421, 502, "refuses the name in its URL: because"},
+		{421, 502, "rejects the host name in its URL: because"},
 		{418, 502, "because"},
 	} {
 		s.change(func() {
@@ -351,15 +351,15 @@ func TestTrouble(t *testing.T) {
 		status int
 		text   string
 	}{
-		{"a page", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") }, 502, "no load generator's answer"},
+		{"a page", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") }, 502, "not a load generator's response"},
 		{"other JSON", func(w http.ResponseWriter, _ *http.Request) { give(w, []int{1}) }, 502, "not what this version"},
-		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "cannot be reached"},
+		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "is unreachable"},
 		{"silence", func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-hold:
 			case <-r.Context().Done():
 			}
-		}, 504, "does not answer in time"},
+		}, 504, "timed out"},
 	} {
 		s.change(func() { s.answer = tt.answer })
 		p := problem(t, resource(t, a, user("Editor"), "GET", "baselines", ""))
@@ -408,7 +408,7 @@ func TestTooMuch(t *testing.T) {
 	}
 	p := problem(t, resource(t, start(t, at127(s.URL)), nil, "GET", "baselines", ""))
 	require.Equal(t, 502, p.Status)
-	require.Contains(t, p.Detail, "larger than 65536 bytes; ask for a part of it")
+	require.Contains(t, p.Detail, "larger than 65536 bytes; request a smaller part")
 }
 
 // Only so many answers are held at once: the others wait until one is sent.
@@ -510,7 +510,7 @@ func TestFewExportsRun(t *testing.T) {
 	s.answer = csvOf(func(w http.ResponseWriter, r *http.Request) {
 		p := problem(t, resource(t, a, nil, "GET", "turns.csv", ""))
 		assert.Equal(t, 429, p.Status)
-		assert.Equal(t, "as many downloads of raw data as may run at once (1) are running; try again when one has ended", p.Detail)
+		assert.Equal(t, "the maximum of 1 concurrent raw-data downloads is reached; try again when one has finished", p.Detail)
 		_, _ = io.WriteString(w, exported)
 	})
 	for range 2 { // the first one's end makes room for the second
@@ -524,7 +524,7 @@ func TestUnreachable(t *testing.T) {
 	begun := time.Now()
 	p := problem(t, resource(t, start(t, at127(s.URL)), user("Editor"), "POST", "workload/start", `{}`))
 	require.Equal(t, 502, p.Status)
-	require.Contains(t, p.Detail, "cannot be reached")
+	require.Contains(t, p.Detail, "is unreachable")
 	require.Contains(t, p.Detail, "start it, or correct its URL")
 	require.Contains(t, p.Detail, s.URL)
 	require.Less(t, time.Since(begun), dialTimeout)

@@ -54,7 +54,7 @@ func wrong(field, value, allowed string) error {
 }
 
 // errNoURL is what there is before anybody has entered anything.
-var errNoURL = wrong("sidecarUrl", "nothing", "the load generator's URL, such as http://127.0.0.1:8088")
+var errNoURL = wrong("sidecarUrl", "", "the load generator's URL, such as http://127.0.0.1:8088")
 
 // readSettings gives the settings with their defaults. The error is a
 // settingsError, as are those of the functions below.
@@ -75,7 +75,7 @@ func (s *settings) parse(text []byte) error {
 		return wrong(kind.Field, "a JSON "+kind.Value, "a string")
 	}
 	if err != nil {
-		return wrong("jsonData", "what was given", "a JSON object")
+		return wrong("jsonData", "the given value", "a JSON object")
 	}
 	return nil
 }
@@ -102,11 +102,11 @@ func (s *settings) checkToken() error {
 		return nil
 	}
 	if !sameURL(url, s.SidecarURL) {
-		return wrong("token", "one for another URL, or for none", "one entered for "+s.SidecarURL+": enter it again; in a provisioning file, the URL, a space, and the token")
+		return wrong("token", "a token saved for another URL, or for none", "a token saved for "+s.SidecarURL+": enter it again (in a provisioning file: the URL, a space, the token)")
 	}
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(s.token) > maxToken || strings.ContainsFunc(s.token, odd) {
-		return wrong("token", "what was given", fmt.Sprintf("the load generator's token: at most %d letters, digits and signs of ASCII, no spaces", maxToken))
+		return wrong("token", "the given value", fmt.Sprintf("the load generator's token: at most %d printable ASCII characters, no spaces", maxToken))
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func connect(ctx context.Context, from backend.AppInstanceSettings, s settings) 
 	opts.ConfigureTransport = func(_ httpclient.Options, t *http.Transport) { transport = t }
 	hc, err := httpclient.New(opts)
 	if err != nil {
-		return nil, hangUp, wrong(ofCertificates(opts), "what was given", "PEM certificates and keys that belong together ("+err.Error()+")")
+		return nil, hangUp, wrong(ofCertificates(opts), "the given value", "PEM certificates with their matching keys ("+err.Error()+")")
 	}
 	c, err = api.NewClient(hc, s.SidecarURL, s.token)
 	if field := (*api.FieldError)(nil); errors.As(err, &field) {
@@ -157,7 +157,7 @@ func httpOptions(ctx context.Context, from backend.AppInstanceSettings) (opts ht
 	}()
 	opts, err = from.HTTPClientOptions(ctx)
 	if err != nil {
-		return opts, wrong("jsonData", "what was given", "a JSON object")
+		return opts, wrong("jsonData", "the given value", "a JSON object")
 	}
 	if opts.Timeouts.Timeout <= 0 || opts.Timeouts.Timeout > maxTimeout {
 		return opts, wrong("timeout", opts.Timeouts.Timeout.String(), fmt.Sprintf("1 to %.0f seconds", maxTimeout.Seconds()))

@@ -46,7 +46,7 @@ func TestWrongSettings(t *testing.T) {
 		require.Equal(t, tt.field, p.Field, tt.json)
 		require.NotEmpty(t, p.Value)
 		require.NotEmpty(t, p.Allowed)
-		require.Contains(t, p.Detail, "settings are wrong")
+		require.Contains(t, p.Detail, "settings are invalid")
 		require.Equal(t, 403, problem(t, resource(t, a, user("Editor"), "POST", "workload/stop", "{}")).Status, "nobody operates")
 
 		health, _ := check(t, a)
@@ -64,7 +64,7 @@ func TestWrongSettings(t *testing.T) {
 // What Grafana gives before anybody has entered anything is no URL. That is nothing
 // wrong: whoever asks hears what is to be done, and by whom.
 func TestEmptySettings(t *testing.T) {
-	const todo = "the app does not know its load generator yet; an administrator enters the Load generator URL on the app's configuration page"
+	const todo = "no load generator is configured yet; an administrator must set the Load generator URL on the app's configuration page"
 	for _, json := range []string{"", "null", "{}", `{"sidecarUrl":" "}`} {
 		a := start(t, backend.AppInstanceSettings{JSONData: []byte(json)})
 		health, details := check(t, a)
@@ -80,7 +80,7 @@ func TestEmptySettings(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, sentence(todo), viewers.Message)
 		s := run(t, a, "main/snapshot")
-		eventually(t, func() bool { return strings.Contains(s.last(), "an administrator enters") }, json)
+		eventually(t, func() bool { return strings.Contains(s.last(), "an administrator must set") }, json)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestTokenOfAnotherURL(t *testing.T) {
 		})
 		p := problem(t, resource(t, a, user("Admin"), "GET", "status", ""))
 		require.Equal(t, "token", p.Field)
-		require.Contains(t, p.Allowed, "one entered for "+s.URL)
+		require.Contains(t, p.Allowed, "a token saved for "+s.URL)
 		require.NotContains(t, p.Detail, token)
 	}
 	require.Empty(t, s.take(), "nothing is sent")

@@ -48,7 +48,7 @@ type Client struct {
 func NewClient(hc *http.Client, base, token string) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, &FieldError{Field: "url", Value: redacted(u), Allowed: "http:// or https://, a host, and perhaps a port and a path"}
+		return nil, &FieldError{Field: "url", Value: redacted(u), Allowed: "http:// or https://, a host, and optionally a port and a path"}
 	}
 	own := http.Client{}
 	if hc != nil {
@@ -60,7 +60,7 @@ func NewClient(hc *http.Client, base, token string) (*Client, error) {
 
 func redacted(u *url.URL) string {
 	if u == nil {
-		return "what is no URL" // which might hold a password
+		return "an invalid URL" // which might hold a password
 	}
 	bare := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return strconv.Quote(bare.String())
@@ -235,7 +235,7 @@ func (c *Client) ImportResults(ctx context.Context, name string, run ModeState, 
 // DeleteBaseline deletes an imported baseline and gives those that are left.
 func (c *Client) DeleteBaseline(ctx context.Context, name string) (l BaselineList, err error) {
 	if !isSegment(name) {
-		return l, fmt.Errorf("%w: there is no %q in baselines", ErrNotFound, name)
+		return l, fmt.Errorf("%w: no baseline %q", ErrNotFound, name)
 	}
 	return l, c.call(ctx, http.MethodDelete, c.at(nil, "baselines", url.PathEscape(name)), nil, &l)
 }
@@ -259,7 +259,7 @@ func (c *Client) Simulation(ctx context.Context, id string) (r SimulationResult,
 // CancelSimulation ends a simulation and gives what it has computed.
 func (c *Client) CancelSimulation(ctx context.Context, id string) (r SimulationResult, err error) {
 	if !isSegment(id) {
-		return r, fmt.Errorf("%w: there is no %q in simulations", ErrNotFound, id)
+		return r, fmt.Errorf("%w: no simulation %q", ErrNotFound, id)
 	}
 	return r, c.call(ctx, http.MethodDelete, c.at(nil, "simulations", url.PathEscape(id)), nil, &r)
 }
@@ -342,7 +342,7 @@ func (c *Client) Report(ctx context.Context, w io.Writer, a, b ReportSide, f Rep
 // sweep is the URL of a sweep, or of a part of it.
 func (c *Client) sweep(id string, part ...string) (*url.URL, error) {
 	if !isSegment(id) {
-		return nil, fmt.Errorf("%w: there is no %q in sweeps", ErrNotFound, id)
+		return nil, fmt.Errorf("%w: no sweep %q", ErrNotFound, id)
 	}
 	return c.at(nil, append([]string{"sweeps", url.PathEscape(id)}, part...)...), nil
 }
@@ -404,7 +404,7 @@ func (c *Client) download(ctx context.Context, w io.Writer, u *url.URL, want str
 // segment is nobody's.
 func (c *Client) item(ctx context.Context, query url.Values, collection, id string, out any) error {
 	if !isSegment(id) {
-		return fmt.Errorf("%w: there is no %q in %s", ErrNotFound, id, collection)
+		return fmt.Errorf("%w: no %q in %s", ErrNotFound, id, collection)
 	}
 	return c.call(ctx, http.MethodGet, c.at(query, collection, url.PathEscape(id)), nil, out)
 }
@@ -466,7 +466,7 @@ func (c *Client) answer(ctx context.Context, method string, u *url.URL, contentT
 		return err
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("the answer of %s is not what this version of the client expects: %w", u.Redacted(), err)
+		return fmt.Errorf("the response of %s is not what this version of the client expects: %w", u.Redacted(), err)
 	}
 	return nil
 }
@@ -476,7 +476,7 @@ func ours(res *http.Response, want string) error {
 	if isType(res, want) {
 		return nil
 	}
-	return fmt.Errorf("%s answered with %q, which is no load generator's answer: check the URL", res.Request.URL.Redacted(), res.Header.Get("Content-Type"))
+	return fmt.Errorf("%s answered with %q, which is not a load generator's response: check the URL", res.Request.URL.Redacted(), res.Header.Get("Content-Type"))
 }
 
 // send makes a call and gives what do gives.
@@ -540,9 +540,9 @@ func refusal(res *http.Response) error {
 // foreign describes a refusal that the sidecar did not write.
 func foreign(res *http.Response) Problem {
 	p := Problem{Type: "about:blank", Title: http.StatusText(res.StatusCode)}
-	p.Detail = fmt.Sprintf("%s answered %s, and not as a load generator would: check the URL and what stands in between", res.Request.URL.Redacted(), res.Status)
+	p.Detail = fmt.Sprintf("%s answered %s, which is not a load generator's response: check the URL and any proxy in between", res.Request.URL.Redacted(), res.Status)
 	if to := res.Header.Get("Location"); res.StatusCode/100 == 3 && to != "" {
-		p.Detail = fmt.Sprintf("%s redirects to %q; redirects are not followed: set the URL that it leads to", res.Request.URL.Redacted(), to)
+		p.Detail = fmt.Sprintf("%s redirects to %q; redirects are not followed: use that URL", res.Request.URL.Redacted(), to)
 	}
 	return p
 }

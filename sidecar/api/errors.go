@@ -53,14 +53,22 @@ type FieldError struct {
 	Allowed string
 }
 
-// Error names field, value and what is allowed.
+// Error names field, value and what is allowed; without a value, it says that one is required.
 func (e *FieldError) Error() string {
+	if e.Value == "" {
+		return e.Field + " is required: " + e.Allowed
+	}
 	return e.Field + ": " + e.Value + " is not allowed: " + e.Allowed
 }
 
 // Refuse gives the [FieldError] of a value.
 func Refuse(field string, value any, allowed string) error {
 	return &FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
+}
+
+// Require gives the [FieldError] of a value that is missing.
+func Require(field, allowed string) error {
+	return &FieldError{Field: field, Allowed: allowed}
 }
 
 // ErrLate stands for every call that took too long.

@@ -19,7 +19,7 @@ const (
 	MaxToken    = 512      // bytes
 	MaxLogin    = 190      // bytes; as long as Grafana's own
 
-	MaxConcurrency = 10_000    // conversations
+	MaxConcurrency = 100_000   // conversations
 	MaxTurns       = 50        // of a conversation
 	MaxTokens      = 131_072   // of an answer
 	MaxOpenings    = 1_000_000 // in circulation; a conversation's own have numbers from there on
@@ -50,8 +50,8 @@ var Limits = map[string]Limit{
 	"max_tokens":         {Min: 1, Max: MaxTokens},
 	"output_tokens.mean": {Min: 0, Max: MaxTokens},
 	"output_tokens.cv":   {Min: 0, Max: 2},
-	"start_rate":         {Min: 0, Max: 1000, Above: true, Unit: "conversations a second"},
-	"target_rps":         {Min: 0, Max: 10_000, Unit: "requests a second"},
+	"start_rate":         {Min: 0, Max: 1000, Above: true, Unit: "conversations per second"},
+	"target_rps":         {Min: 0, Max: 10_000, Unit: "requests per second"},
 	"think_time":         {Min: 0, Max: 3600, Unit: "seconds"},
 	"slo.ttft":           {Min: 0, Max: 3600, Above: true, Unit: "seconds"},
 	"slo.tpot":           {Min: 0, Max: 3600, Above: true, Unit: "seconds"},
@@ -181,7 +181,7 @@ func (s Settings) Check() error {
 	case s.Slider.Max > s.MaxConcurrency:
 		return Refuse("slider.max", s.Slider.Max, fmt.Sprintf("at most %d (max_concurrency)", s.MaxConcurrency))
 	case s.Slider.Increment > s.Slider.Max-s.Slider.Min:
-		return Refuse("slider.increment", s.Slider.Increment, fmt.Sprintf("at most %d (slider.max less slider.min)", s.Slider.Max-s.Slider.Min))
+		return Refuse("slider.increment", s.Slider.Increment, fmt.Sprintf("at most %d (slider.max - slider.min)", s.Slider.Max-s.Slider.Min))
 	}
 	return cmp.Or(checkLine("title", s.Title), checkLine("subtitle", s.Subtitle))
 }

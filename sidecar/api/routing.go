@@ -23,7 +23,7 @@ type RoutingDecision struct {
 	BlockTokens  int     `json:"block_tokens"`
 	Chosen       int     `json:"chosen"` // of Candidates
 	// Of inferred decisions: the candidate that our account would have chosen, and whether
-	// its cost was so much the lowest that requests in flight cannot have turned it round.
+	// its cost was so much the lowest that requests in flight cannot have reversed the choice.
 	Ours       *int               `json:"ours,omitempty"`
 	Clear      bool               `json:"clear,omitempty"`
 	Candidates []RoutingCandidate `json:"candidates"`

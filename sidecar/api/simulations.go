@@ -53,7 +53,7 @@ const (
 // SimulationLimits are the ranges of the numbers of a [SimulationRequest], by their
 // paths; of levels, that of each. A test holds the OpenAPI document against them.
 var SimulationLimits = map[string]Limit{
-	"levels":               Limits["concurrency"],
+	"levels":               {Min: 1, Max: 10_000},
 	"seeds":                {Min: 1, Max: 12},
 	"first_seed":           {Min: 0, Max: 1_000_000_000},
 	"openings":             Limits["openings"],

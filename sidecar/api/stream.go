@@ -73,7 +73,7 @@ func lost(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: the stream of snapshots was lost: %w", ErrUnavailable, err)
+	return fmt.Errorf("%w: the snapshot stream was interrupted: %w", ErrUnavailable, err)
 }
 
 func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {

@@ -120,7 +120,7 @@ func (r SweepRequest) checkWords() error {
 		return nil
 	}
 	if r.together() && *r.Order == OrderModeAfterMode {
-		return Refuse("order", *r.Order, string(OrderInterleaved)+" where the modes run together")
+		return Refuse("order", *r.Order, string(OrderInterleaved)+" when the modes run together")
 	}
 	return OneOf("order", *r.Order, SweepOrders)
 }
@@ -174,7 +174,7 @@ func (r SweepRequest) checkLists() error {
 		return Refuse("levels", fmt.Sprintf("a list of %d", n), count(least, most)+" for a "+r.Kind.Noun())
 	}
 	if n := len(r.Modes); n > 0 && n != 2 && r.together() {
-		return Refuse("modes", fmt.Sprintf("a list of %d", n), "2 where they run together, each on a lane")
+		return Refuse("modes", fmt.Sprintf("a list of %d", n), "2 when they run together, one on each lane")
 	}
 	if n := len(r.Modes); n > 0 && (n < modesLeast || n > modesMost) {
 		return Refuse("modes", fmt.Sprintf("a list of %d", n), count(modesLeast, modesMost)+" for a "+r.Kind.Noun())

@@ -81,7 +81,7 @@ func TestSweepRequestCheck(t *testing.T) {
 		`{"kind":"capacity"}`:                     "",
 		`{"kind":"sweep","levels":[],"modes":[]}`: "",
 		// All that each kind has, at one end of each range or the other.
-		`{"kind":"trial","title":"ü","levels":[10000],"modes":[` + rr + `,` + kv + `],"primary":"goodput","smallest":0.001,"span_seconds":1,"max_seconds":604800,"slo":{"ttft":3600,"tpot":0.001},"seed":"18446744073709551615"}`: "",
+		`{"kind":"trial","title":"ü","levels":[100000],"modes":[` + rr + `,` + kv + `],"primary":"goodput","smallest":0.001,"span_seconds":1,"max_seconds":604800,"slo":{"ttft":3600,"tpot":0.001},"seed":"18446744073709551615"}`: "",
 		`{"kind":"trial","modes":[` + kv + `,` + kv + `],"smallest":0.5}`: "", // the machines' own unrest
 		`{"kind":"sweep","levels":` + many(40) + `,"modes":[` + strings.Join(nine, ",") + `],"repeats":2,"order":"mode_after_mode","warm_up_seconds":0,"span_seconds":86400,"snapshots":100,"seed":"0"}`: "",
 		`{"kind":"sweep","levels":[60],"modes":[` + kv + `],"repeats":100,"order":"interleaved","warm_up_seconds":3600,"snapshots":1}`:                                                                   "",
@@ -114,14 +114,14 @@ func TestSweepRequestCheck(t *testing.T) {
 		// Together, each of two modes on a lane.
 		`{"kind":"sweep","together":true,"modes":[` + kv + `,` + rr + `],"order":"interleaved"}`: "",
 		`{"kind":"sweep","together":false,"modes":[` + kv + `],"order":"mode_after_mode"}`:       "",
-		`{"kind":"sweep","together":true,"modes":[` + kv + `,` + rr + `,` + least + `]}`:         "modes: a list of 3 is not allowed: 2 where they run together, each on a lane",
-		`{"kind":"sweep","together":true,"modes":[` + kv + `]}`:                                  "modes: a list of 1 is not allowed: 2 where they run together, each on a lane",
-		`{"kind":"sweep","together":true,"order":"mode_after_mode"}`:                             "order: mode_after_mode is not allowed: interleaved where the modes run together",
+		`{"kind":"sweep","together":true,"modes":[` + kv + `,` + rr + `,` + least + `]}`:         "modes: a list of 3 is not allowed: 2 when they run together, one on each lane",
+		`{"kind":"sweep","together":true,"modes":[` + kv + `]}`:                                  "modes: a list of 1 is not allowed: 2 when they run together, one on each lane",
+		`{"kind":"sweep","together":true,"order":"mode_after_mode"}`:                             "order: mode_after_mode is not allowed: interleaved when the modes run together",
 		`{"kind":"capacity","together":true}`:                                                    "together: true is not allowed: only a trial or a sweep has this field",
 
 		// What is in the lists.
-		`{"kind":"trial","levels":[0]}`:                                                           "levels: 0 is not allowed: 1 to 10000",
-		`{"kind":"sweep","levels":[60,10001]}`:                                                    "levels: 10001 is not allowed: 1 to 10000",
+		`{"kind":"trial","levels":[0]}`:                                                           "levels: 0 is not allowed: 1 to 100000",
+		`{"kind":"sweep","levels":[60,100001]}`:                                                   "levels: 100001 is not allowed: 1 to 100000",
 		`{"kind":"sweep","levels":[60,120,60]}`:                                                   "levels: 60 is not allowed: each level once",
 		`{"kind":"trial","modes":[` + kv + `,` + mode("random", "off") + `]}`:                     `modes.mode: "random" is not allowed: one of kv, round_robin, least_loaded`,
 		`{"kind":"trial","modes":[` + mode("unknown", "off") + `,` + kv + `]}`:                    `modes.mode: "unknown" is not allowed: one of kv, round_robin, least_loaded`,

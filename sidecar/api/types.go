@@ -197,6 +197,7 @@ type Snapshot struct {
 	Lanes    []LaneSnapshot `json:"lanes"`
 	Settings Settings       `json:"settings"`
 	Client   ClientHealth   `json:"client"`
+	Members  []Member       `json:"members,omitempty"` // by name; none where this process holds all conversations
 }
 
 // LaneSnapshot is one lane's part of a [Snapshot].
@@ -502,6 +503,35 @@ type ClientHealth struct {
 	CPURatio   float64 `json:"cpu_ratio"`   // share of all cores that the process uses
 	LagSeconds float64 `json:"lag_seconds"` // p95 delay of the canary stream over the last 10 s
 }
+
+// Member is a load generator that holds conversations for this one.
+type Member struct {
+	ID            string       `json:"id"` // of its lease: one that lost its lease comes back with another
+	Name          string       `json:"name"`
+	Version       string       `json:"version"`
+	Started       time.Time    `json:"started"`
+	State         MemberState  `json:"state"`
+	Reason        string       `json:"reason,omitempty"` // of a member that is late or refused
+	Conversations int          `json:"conversations"`    // in progress, in all lanes
+	Client        ClientHealth `json:"client"`
+	// ClockAheadSeconds is how far its clock is ahead of this one's, give or take
+	// ClockWithinSeconds; times are corrected by it. nil: it is not known yet.
+	ClockAheadSeconds  *float64 `json:"clock_ahead_seconds,omitempty"`
+	ClockWithinSeconds *float64 `json:"clock_within_seconds,omitempty"`
+	LostTurns          int64    `json:"lost_turns,omitempty"` // that it could not hand over
+}
+
+// MemberState says what a member is given.
+type MemberState string
+
+// A late member's self-check says that it adds to what it measures: where most members are in
+// time, others have its share until it has been in time for a while.
+const (
+	MemberPresent MemberState = "present"
+	MemberLate    MemberState = "late"
+	MemberLeaving MemberState = "leaving" // it ends what it has
+	MemberRefused MemberState = "refused"
+)
 
 // Verdict says who is the bottleneck.
 type Verdict string
@@ -897,7 +927,8 @@ const (
 	EventModeChange EventKind = "mode_change"
 	EventSettings   EventKind = "settings"
 	EventBaseline   EventKind = "baseline"
-	EventSweep      EventKind = "sweep" // a trial, sweep or capacity search began, paused, went on or ended
+	EventSweep      EventKind = "sweep"  // a trial, sweep or capacity search began, paused, went on or ended
+	EventMember     EventKind = "member" // a member came, was lost, was late or was refused
 )
 
 // Event is a change of state: what, when, by whom.

@@ -169,7 +169,7 @@ func (p Profile) validateConstants() error {
 		s, ok := p.Sources[c.Name]
 		switch {
 		case !ok:
-			return api.Refuse(field, "nothing", "where the constant comes from")
+			return api.Require(field, "where the constant comes from")
 		case s.Origin != Fitted && s.Origin != Derived && s.Origin != Assumed:
 			return api.Refuse(field+".origin", s.Origin, fmt.Sprint([]Origin{Fitted, Derived, Assumed}))
 		case s.Origin == Fitted && p.Baseline == "":

@@ -62,7 +62,7 @@ func OpenProfile(nameOrFile string) (Profile, error) {
 	}
 	data, err := os.ReadFile(nameOrFile)
 	if err != nil {
-		return Profile{}, api.Refuse("profile", nameOrFile, fmt.Sprintf("a file that can be read (%v), or one of %s", err, strings.Join(ProfileNames(), ", ")))
+		return Profile{}, api.Refuse("profile", nameOrFile, fmt.Sprintf("a readable file (%v), or one of %s", err, strings.Join(ProfileNames(), ", ")))
 	}
 	p, err := ParseProfile(data)
 	var field *api.FieldError
@@ -82,7 +82,7 @@ func ParseProfile(data []byte) (Profile, error) {
 	var p Profile
 	err := decoder.Decode(&p)
 	if err == nil && !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF) {
-		err = errors.New("there is more after the first document")
+		err = errors.New("unexpected data after the first document")
 	}
 	if err != nil {
 		return Profile{}, api.Refuse("profile", "this file", fmt.Sprintf("a profile in YAML: %v", err))

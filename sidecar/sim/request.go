@@ -72,7 +72,7 @@ func NewRequest(id string, prompt, answer []uint32, maxTokens, blockTokens int) 
 
 // Why a request is refused or fails.
 var (
-	ErrRestarting = errors.New("the cluster restarts")
+	ErrRestarting = errors.New("the cluster is restarting")
 	ErrNoWorkers  = errors.New("no worker is ready")
 	ErrNoInstance = errors.New("no such instance is ready")
 	ErrWorkerLost = errors.New("the worker was lost")

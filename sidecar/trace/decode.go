@@ -75,7 +75,7 @@ func (o *object) dynamo() (*Record, *api.FieldError) {
 	}
 	q := o.Event.Request
 	if q == nil {
-		return nil, refuse("event.request", "missing", "an object")
+		return nil, refuse("event.request", "", "an object")
 	}
 	r := &Record{ID: q.ID, Timed: true, Cached: -1}
 	var c checks
@@ -103,7 +103,7 @@ func (o *object) dynamo() (*Record, *api.FieldError) {
 		}
 	}
 	if q.Replay == nil {
-		return nil, refuse("event.request.replay", "missing", "an object with the prompt's block hashes")
+		return nil, refuse("event.request.replay", "", "an object with the prompt's block hashes")
 	}
 	r.Blocks = q.Replay.Hashes
 	r.BlockTokens = c.tokens("event.request.replay.trace_block_size", q.Replay.BlockSize, 1)
@@ -127,7 +127,7 @@ func (c *checks) refuse(field string, value any, allowed string) {
 
 func (c *checks) number(field string, v *float64) float64 {
 	if v == nil {
-		c.refuse(field, "missing", "a number of milliseconds")
+		c.refuse(field, "", "a number of milliseconds")
 		return 0
 	}
 	if math.IsNaN(*v) || *v < 0 || *v > longestTime {
@@ -139,7 +139,7 @@ func (c *checks) number(field string, v *float64) float64 {
 
 func (c *checks) tokens(field string, v *int64, least int64) int {
 	if v == nil {
-		c.refuse(field, "missing", "a whole number")
+		c.refuse(field, "", "a whole number")
 		return 0
 	}
 	if *v < least || *v > mostTokens {

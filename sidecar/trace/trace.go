@@ -192,7 +192,7 @@ func (r *Reader) read() {
 		bad = r.fits(record)
 	case r.failed != nil && bad.Field == notJSON:
 		r.summary.Cut = true
-		bad.Allowed = "a whole line: the trace ends within this one"
+		bad.Allowed = "a complete line: the trace ends within this one"
 	}
 	if bad != nil {
 		r.note(bad)
@@ -237,7 +237,7 @@ func (r *Reader) fits(record *Record) *api.FieldError {
 		return refuse("trace_block_size", record.BlockTokens, fmt.Sprintf("%d, as in the lines before it", s.BlockTokens))
 	}
 	if r.given && record.moment < r.emitted {
-		return refuse(timeField(record), fmt.Sprintf("%.0f", record.moment), fmt.Sprintf("%.0f or more: %.0f s before a line that came earlier is too late", r.emitted, (r.latest-record.moment)/1000))
+		return refuse(timeField(record), fmt.Sprintf("%.0f", record.moment), fmt.Sprintf("%.0f or more: %.0f s earlier than a previous line is too old", r.emitted, (r.latest-record.moment)/1000))
 	}
 	return nil
 }

@@ -81,16 +81,16 @@ func TestMooncake(t *testing.T) {
 func TestBadLines(t *testing.T) {
 	for _, c := range []struct{ line, note string }{
 		{`{"timestamp": 1, "input_length": 600, "output_length": 1}`, "line 2: hash_ids: 0 of them is not allowed: 1 or 2, for 600 tokens in blocks of 512"},
-		{`{"timestamp": 1, "output_length": 1, "hash_ids": [1]}`, "line 2: input_length: missing is not allowed: a whole number"},
-		{`{"input_length": 600, "output_length": 1, "hash_ids": [1]}`, "line 2: timestamp: missing is not allowed: a number of milliseconds"},
-		{`{"timestamp": 1, "input_length": 600, "hash_ids": [1]}`, "line 2: output_length: missing is not allowed: a whole number"},
+		{`{"timestamp": 1, "output_length": 1, "hash_ids": [1]}`, "line 2: input_length is required: a whole number"},
+		{`{"input_length": 600, "output_length": 1, "hash_ids": [1]}`, "line 2: timestamp is required: a number of milliseconds"},
+		{`{"timestamp": 1, "input_length": 600, "hash_ids": [1]}`, "line 2: output_length is required: a whole number"},
 		{`{"timestamp": 1, "input_length": 0, "output_length": 1, "hash_ids": []}`, "line 2: input_length: 0 is not allowed: 1 to 100000000"},
 		{`{"timestamp": 1, "input_length": "x", "output_length": 1, "hash_ids": []}`, `line 2: input_length: "x" is not allowed: a whole number`},
 		{`{"timestamp": -1, "input_length": 600, "output_length": 1, "hash_ids": [1]}`, "line 2: timestamp: -1 is not allowed: 0 to 1e+15"},
 		{`{"timestamp": 1, "input_length": 600, "output_length": 1, "hash_ids": [-1]}`, "line 2: hash_ids: [-1] is not allowed: a list of whole numbers from 0"},
 		{`[1]`, `line 2: line: "[1]" is not allowed: a JSON object`},
-		{`{"event": {"event_type": "request_end"}}`, "line 2: event.request: missing is not allowed: an object"},
-		{`{"event": {"event_type": "request_end", "request": {"request_received_ms": 1, "input_tokens": 4, "output_tokens": 1, "total_time_ms": 3}}}`, "line 2: event.request.replay: missing is not allowed: an object with the prompt's block hashes"},
+		{`{"event": {"event_type": "request_end"}}`, "line 2: event.request is required: an object"},
+		{`{"event": {"event_type": "request_end", "request": {"request_received_ms": 1, "input_tokens": 4, "output_tokens": 1, "total_time_ms": 3}}}`, "line 2: event.request.replay is required: an object with the prompt's block hashes"},
 	} {
 		lines := strings.SplitAfter(good, "\n")
 		all, s := readAll(t, lines[0]+c.line+"\n"+lines[1], Options{})
@@ -110,7 +110,7 @@ func TestCut(t *testing.T) {
 	assert.Len(t, all, 2)
 	assert.True(t, s.Cut)
 	require.Len(t, s.Notes, 1)
-	assert.Equal(t, `line 3: line: "{\"timestamp\": 50, \"input_len" is not allowed: a whole line: the trace ends within this one`, s.Notes[0].Error())
+	assert.Equal(t, `line 3: line: "{\"timestamp\": 50, \"input_len" is not allowed: a complete line: the trace ends within this one`, s.Notes[0].Error())
 }
 
 // Lines that come too late are put back into their places, as far as a bounded memory of them
@@ -127,7 +127,7 @@ func TestDisorder(t *testing.T) {
 	assert.Equal(t, []time.Duration{0, 1000, 2000, 49_000, 59_000}, at)
 	assert.EqualValues(t, 2, s.Disordered)
 	require.Len(t, s.Notes, 1)
-	assert.Equal(t, "line 5: timestamp: 2500 is not allowed: 3000 or more: 58 s before a line that came earlier is too late", s.Notes[0].Error())
+	assert.Equal(t, "line 5: timestamp: 2500 is not allowed: 3000 or more: 58 s earlier than a previous line is too old", s.Notes[0].Error())
 }
 
 func FuzzReader(f *testing.F) {

@@ -143,7 +143,7 @@ describe('live', () => {
     events.next(status(LiveChannelConnectionState.Connected));
     expect(last()).toEqual({ status: 'loading' });
     events.next(status(LiveChannelConnectionState.Disconnected));
-    expect(last()).toMatchObject({ status: 'lost', problem: expect.stringContaining('connection to Grafana') });
+    expect(last()).toMatchObject({ status: 'lost', problem: expect.stringContaining('Connection to Grafana') });
     stop();
   });
 
@@ -167,7 +167,7 @@ describe('live', () => {
     streamed.mockReturnValue(NEVER);
     const { last, stop } = follow();
     jest.advanceTimersByTime(RENEW_AFTER);
-    expect(last()).toMatchObject({ problem: expect.stringContaining('silent') });
+    expect(last()).toMatchObject({ problem: expect.stringContaining('no data on the channel') });
     jest.advanceTimersByTime(RETRY_AFTER);
     expect(streamed).toHaveBeenCalledTimes(2);
     stop();

@@ -100,7 +100,7 @@ function channel(lane: string, attempt: number): Observable<Message> {
   const live = getGrafanaLiveSrv();
   if (!live) {
     return of({
-      problem: 'Grafana Live is switched off. An administrator must allow it (setting live.max_connections).',
+      problem: 'Grafana Live is disabled. An administrator must enable it (setting live.max_connections).',
     });
   }
   return live.getStream<Wire>(address(lane, attempt)).pipe(
@@ -140,14 +140,14 @@ function toMessage(event: LiveChannelEvent<Wire>): Message | undefined {
     return { problem: `Grafana Live: ${words(failure(event))}` };
   }
   if (isLiveChannelStatusEvent(event) && event.state === LiveChannelConnectionState.Disconnected) {
-    return { problem: 'The connection to Grafana is lost. It comes back by itself once Grafana answers.' };
+    return { problem: 'Connection to Grafana lost. It reconnects automatically.' };
   }
   return undefined;
 }
 
 function words(error: unknown): string {
   if (error instanceof TimeoutError) {
-    return 'the channel is silent; asking for it anew.';
+    return 'no data on the channel; reconnecting.';
   }
   if (typeof error === 'object' && error !== null && 'message' in error) {
     return String(error.message);

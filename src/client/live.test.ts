@@ -5,7 +5,7 @@ import { STALE_AFTER, toLiveState, type Message } from './live';
 import type { LiveState } from './types';
 
 const shown = snapshot();
-const silent = 'No word from the load generator for some seconds.';
+const silent = 'No data from the load generator for several seconds.';
 
 beforeEach(() => {
   jest.useFakeTimers({ now: 0 });

@@ -17,7 +17,7 @@ export type Message = { snapshot: Snapshot } | { problem: string; since?: number
 export function toLiveState(messages: Observable<Message>, now: () => number = Date.now): Observable<LiveState> {
   const silence = timer(STALE_AFTER).pipe(
     map((): Message => ({
-      problem: 'No word from the load generator for some seconds.',
+      problem: 'No data from the load generator for several seconds.',
       since: now() - STALE_AFTER,
     }))
   );

@@ -9,8 +9,8 @@ describe('toProblem', () => {
     ],
     [409, { title: 'Conflict' }, 'Conflict'],
     [502, { message: 'plugin unavailable' }, 'plugin unavailable'],
-    [403, '', 'Your role may look, but not change this.'],
-    [0, undefined, 'No answer. Check the network, and that the server is running.'],
+    [403, '', 'Your role can view this but not change it.'],
+    [0, undefined, 'No response. Check the network and that the server is running.'],
     [500, '<html>', 'The server answered with status 500.'],
     [500, { detail: '', title: 7 }, 'The server answered with status 500.'],
   ])('of status %d and %j', (status, body, words) => {

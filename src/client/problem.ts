@@ -32,9 +32,9 @@ export function asProblem(error: unknown): Problem {
 function describe(status: number): string {
   switch (status) {
     case 0:
-      return 'No answer. Check the network, and that the server is running.';
+      return 'No response. Check the network and that the server is running.';
     case 403:
-      return 'Your role may look, but not change this.';
+      return 'Your role can view this but not change it.';
     default:
       return `The server answered with status ${status}.`;
   }

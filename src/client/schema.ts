@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the stream sends, once */
+        /** One snapshot, as sent by the stream */
         get: operations["getSnapshot"];
         put?: never;
         post?: never;
@@ -50,8 +50,8 @@ export interface paths {
          * @description Each text message is a `Snapshot`. A slow reader loses snapshots, always
          *     the older ones; one that answers no ping for 10 s is dropped. The server
          *     takes no messages. It answers 503 while too many streams are open: 256
-         *     of all callers, 192 of those who have not shown the token, 16 of one
-         *     address or session, 128 of an address that shows the token or is loopback.
+         *     of all callers, 192 of callers without the token, 16 of one
+         *     address or session, 128 of an address that presents the token or is loopback.
          */
         get: operations["stream"];
         put?: never;
@@ -140,11 +140,11 @@ export interface paths {
         get?: never;
         /**
          * Changes the routing mode; the snapshot shows the progress
-         * @description Another change meanwhile gets 409. With `confirm` it is the operator's word that a change which waits for it is done.
+         * @description Another change meanwhile gets 409. With `confirm`, the operator confirms that a pending manual change is done.
          */
         put: operations["setMode"];
         post?: never;
-        /** Gives up the mode change in progress; the old mode goes on */
+        /** Cancels the mode change in progress; the previous mode stays */
         delete: operations["cancelMode"];
         options?: never;
         head?: never;
@@ -159,8 +159,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the snapshots of the last ten minutes said, for a curve; oldest first
-         * @description A point a second. It begins with the load generator's process; what was before, Prometheus knows.
+         * History of the last ten minutes' snapshots; oldest first
+         * @description One point per second, since the load generator's process started; Prometheus has older data.
          */
         get: operations["getHistory"];
         put?: never;
@@ -180,7 +180,7 @@ export interface paths {
         };
         /**
          * Why the target's router sent the last requests where it did; newest first
-         * @description Only the simulated cluster tells its decisions. Where a target does not, the list is empty and `message` says so.
+         * @description Only the simulated cluster reports its decisions. For other targets the list is empty and `message` says why.
          */
         get: operations["listDecisions"];
         put?: never;
@@ -251,10 +251,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The text that conversations on it begin with
-         * @description It comes from the corpus in use now. Where a corpus has been read anew
-         *     since a conversation began, its starter may have another text, or be gone: 404.
-         *     A text that was made of one of the corpus is made anew.
+         * The opening text of conversations
+         * @description It comes from the corpus in use now. If the corpus has been reloaded
+         *     since a conversation began, its starter may have a different text, or be gone: 404.
+         *     A text that was derived from one of the corpus is derived again.
          */
         get: operations["getStarter"];
         put?: never;
@@ -273,10 +273,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The raw data, a line a turn; an answer that breaks off has failed
-         * @description The Grafana app cannot break an answer off. What it passes on of one that
-         *     does ends with the line `# INCOMPLETE: this export broke off here; download it again`.
-         *     It lets two of them run at once, and refuses others: 429.
+         * The raw data, one line per turn; a truncated response has failed
+         * @description The Grafana app cannot abort a response. What it passes on of one that
+         *     is aborted ends with the line `# INCOMPLETE: the export was interrupted here; download it again`.
+         *     It allows two at once and rejects others: 429.
          */
         get: operations["getTurns"];
         put?: never;
@@ -294,7 +294,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Starts, stops, steps, changes of mode and settings: what, when, by whom; newest first */
+        /** Starts, stops, steps, mode and settings changes: what, when, by whom; newest first */
         get: operations["listEvents"];
         put?: never;
         post?: never;
@@ -315,13 +315,13 @@ export interface paths {
         get: operations["listBaselines"];
         put?: never;
         /**
-         * Imports a baseline, in place of an earlier import of its name; stored before the answer
+         * Imports a baseline, replacing an earlier import of that name; stored before the response
          * @description JSON is a `Baseline`, or what AIPerf (`profile_export_aiperf.json`), GuideLLM
          *     (its report in JSON), inference-perf (`stage_N_lifecycle_metrics.json`) or
-         *     `vllm bench serve --save-result` writes; which, is known by its fields. None of
-         *     them records how requests were routed: `mode` is needed then, and 422 with the
-         *     field `mode` says so. Values are taken where their definition is ours; the
-         *     baseline's notes say what is not, and why.
+         *     `vllm bench serve --save-result` writes; the format is detected from its fields. None of
+         *     them records how requests were routed: `mode` is required then, and 422 with the
+         *     field `mode` says so. Values are imported where their definition matches; the
+         *     baseline's notes say which are not, and why.
          */
         post: operations["importBaseline"];
         delete?: never;
@@ -355,7 +355,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The live step beside a baseline; the snapshot holds the one beside the default baseline */
+        /** The live step compared with a baseline; the snapshot holds the comparison with the default baseline */
         get: operations["getComparison"];
         put?: never;
         post?: never;
@@ -374,18 +374,18 @@ export interface paths {
         };
         /**
          * What-if: the deployments that can be simulated, presets, limits, and the simulations that are kept
-         * @description The files of profiles are read anew with each call. One that cannot be read is
+         * @description Profile files are read again on each request. One that cannot be read is
          *     listed with its `error`.
          */
         get: operations["listSimulations"];
         put?: never;
         /**
-         * Asks what a simulated cluster would do; what is left out is as recorded
+         * Starts a what-if simulation; omitted fields are as recorded
          * @description One simulation computes at a time, in a process of its own at the lowest
          *     priority; others wait for it in the order in which they were asked. A new one of
          *     the same caller cancels the one before, if that has not ended. A simulation that
          *     nobody has followed or fetched for 15 s is cancelled. The last eight are kept.
-         *     It answers 503 where the configuration has turned simulations off, and while four wait.
+         *     It answers 503 if simulations are disabled in the configuration, and while four are queued.
          */
         post: operations["startSimulation"];
         delete?: never;
@@ -402,7 +402,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A simulation with what it has computed so far; as a stream, the rest as it comes
+         * A simulation with its results so far; as a stream, the rest as it arrives
          * @description With `Accept: text/event-stream` the answer is a stream of server-sent events:
          *
          *     | event | data |
@@ -411,7 +411,7 @@ export interface paths {
          *     | `progress` | a `SimulationProgress` |
          *     | `end` | a `SimulationEnd`; nothing follows |
          *
-         *     The stream begins with the points that are there. A slow reader loses points that
+         *     The stream begins with the points computed so far. A slow reader loses points that
          *     newer ones replace. It counts as one of the streams that may be open: 503 beyond them.
          */
         get: operations["getSimulation"];
@@ -431,7 +431,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What other routers would have hit on the same traffic */
+        /** Cache hits of other routing policies on the same traffic */
         get: operations["getShadow"];
         put?: never;
         post?: never;
@@ -455,7 +455,7 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** Deals the modes out to the two lanes in another way; pairs are counted anew */
+        /** Assigns the modes to the two lanes differently; pairs are counted from zero */
         patch: operations["arrangeTwin"];
         trace?: never;
     };
@@ -468,7 +468,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Sends one conversation to both lanes, turn by turn and outside all statistics; it takes the place of the one before */
+        /** Sends one conversation to both lanes, turn by turn and outside all statistics; it replaces the previous one */
         post: operations["startShowcase"];
         /** Ends the showcase under way; 409 where there is none */
         delete: operations["stopShowcase"];
@@ -489,9 +489,9 @@ export interface paths {
         put?: never;
         /**
          * Begins a trial, a sweep or a capacity search; 409 while another one is in progress
-         * @description Until it has ended it has the lane: nobody else starts, changes or switches the
-         *     workload. Then mode and workload are as they were before. It goes on with its next
-         *     unfinished span whatever happened to the load generator.
+         * @description Until it ends it owns the lane: nobody else can start, change or switch the
+         *     workload. Then mode and workload are restored. It resumes with its next
+         *     unfinished span even if the load generator was restarted.
          */
         post: operations["startSweep"];
         delete?: never;
@@ -513,14 +513,14 @@ export interface paths {
         post?: never;
         /**
          * Deletes a sweep; 409 while it has not ended
-         * @description A baseline that was made of it stays.
+         * @description A baseline made from it is kept.
          */
         delete: operations["deleteSweep"];
         options?: never;
         head?: never;
         /**
          * Pauses, resumes or cancels a sweep; 409 where it has ended
-         * @description A span that is under way when a sweep is paused does not count, and runs anew when
+         * @description A span in progress when a sweep is paused does not count, and is run again when
          *     it is resumed. What a cancelled sweep has measured stays.
          */
         patch: operations["patchSweep"];
@@ -535,7 +535,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes a baseline of what a sweep has measured, in place of an earlier import of its name; stored before the answer */
+        /** Makes a baseline from a sweep's results, replacing an earlier import of that name; stored before the response */
         post: operations["makeBaseline"];
         delete?: never;
         options?: never;
@@ -551,8 +551,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the cluster said of itself in each second of each span that counts; an answer that breaks off has failed
-         * @description The Grafana app marks an answer that breaks off, and lets few run at once, as it does with `turns.csv`.
+         * The cluster's metrics for each second of each span that counts; a truncated response has failed
+         * @description The Grafana app marks a truncated response and limits concurrent downloads, as for `turns.csv`.
          */
         get: operations["getSweepSeconds"];
         put?: never;
@@ -570,7 +570,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The report of a sweep, as JSON; of one that has not ended, what there is, and it says so */
+        /** The report of a sweep, as JSON; for an unfinished one, a partial report that says so */
         get: operations["getSweepReportJSON"];
         put?: never;
         post?: never;
@@ -587,7 +587,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The report of a sweep, as TSV; of one that has not ended, what there is, and it says so */
+        /** The report of a sweep, as TSV; for an unfinished one, a partial report that says so */
         get: operations["getSweepReportTSV"];
         put?: never;
         post?: never;
@@ -604,7 +604,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The report of a sweep, as Markdown; of one that has not ended, what there is, and it says so */
+        /** The report of a sweep, as Markdown; for an unfinished one, a partial report that says so */
         get: operations["getSweepReportMarkdown"];
         put?: never;
         post?: never;
@@ -621,7 +621,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The report of a sweep, as a page that needs no other file and no script; of one that has not ended, what there is, and it says so */
+        /** The report of a sweep, as a page that needs no other file and no script; for an unfinished one, a partial report that says so */
         get: operations["getSweepReportHTML"];
         put?: never;
         post?: never;
@@ -706,12 +706,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the caller may do, by the session that its cookie carries */
+        /** What the caller may do, according to its session cookie */
         get: operations["getSession"];
         put?: never;
         /**
          * Exchanges the token for an HttpOnly, SameSite=Strict cookie
-         * @description It gets 409 where no token is configured, and none is needed.
+         * @description It answers 409 if no token is configured, since none is needed.
          */
         post: operations["createSession"];
         /** Ends the session that the caller's cookie carries, if any */
@@ -745,7 +745,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The process lives */
+        /** Liveness of the process */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -762,7 +762,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The targets can serve; a 503 says why one cannot */
+        /** Readiness of the targets; a 503 says why one cannot serve */
         get: operations["getReadiness"];
         put?: never;
         post?: never;
@@ -797,12 +797,12 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description A routing mode of the serving cluster; unknown: neither a driver, nor its own metrics, nor the operator has said how it routes.
+         * @description A routing mode of the serving cluster; unknown: neither a driver, nor its own metrics, nor the operator has reported how it routes.
          * @enum {string}
          */
         Mode: "kv" | "round_robin" | "least_loaded" | "unknown";
         /**
-         * @description Who told the mode in force: the operator (the configuration, or a word since), the driver, or the router's own metrics.
+         * @description Source of the current mode: the operator (in the configuration or later), the driver, or the router's own metrics.
          * @enum {string}
          */
         ModeSource: "operator" | "driver" | "metrics";
@@ -822,7 +822,7 @@ export interface components {
          */
         TurnStatus: "ok" | "error" | "cancelled";
         /**
-         * @description Where a conversation stands.
+         * @description The state of a conversation.
          * @enum {string}
          */
         ConversationStatus: "active" | "completed" | "retired" | "cancelled" | "error";
@@ -900,13 +900,15 @@ export interface components {
             mean: number;
             cv: number;
         };
-        /** @description Everything that a screen shows of the present moment. One schema serves the WebSocket, Grafana Live and the page. */
+        /** @description The current state as shown on screen. The WebSocket, Grafana Live and the page share this schema. */
         Snapshot: {
             /** Format: date-time */
             time: string;
             lanes: components["schemas"]["LaneSnapshot"][];
             settings: components["schemas"]["Settings"];
             client: components["schemas"]["ClientHealth"];
+            /** @description load generators that hold the conversations for this one, by name; absent where this one holds them itself */
+            members?: components["schemas"]["Member"][];
         };
         /** @description One lane's part of a Snapshot. */
         LaneSnapshot: {
@@ -942,7 +944,7 @@ export interface components {
             output_tokens_per_second?: number;
         };
         /**
-         * @description What is behind the target's interface: engines on GPUs, the simulated cluster, a real router before workers that imitate engines; or nobody has said.
+         * @description What serves behind the target: engines on GPUs, the simulated cluster, or a real router in front of mock workers; or unknown.
          * @enum {string}
          */
         TargetKind: "real" | "simulated" | "mocked" | "unknown";
@@ -961,7 +963,7 @@ export interface components {
             model?: string;
             deployment: components["schemas"]["Deployment"];
             reachable: boolean;
-            /** @description why turns fail now, in words that say what to do */
+            /** @description why turns are failing, and what to do */
             problem?: string;
         };
         /** @description A routing mode with the speculation that goes with it. */
@@ -1011,7 +1013,7 @@ export interface components {
             /** @description true until 60 s of counted turns exist */
             settling: boolean;
             mode: components["schemas"]["Mode"];
-            /** @description absent: nobody has told the mode yet */
+            /** @description absent: the mode is not known yet */
             mode_from?: components["schemas"]["ModeSource"];
             speculation: components["schemas"]["Speculation"];
             driver: string;
@@ -1031,12 +1033,12 @@ export interface components {
             start_rate: number;
             /** @description 0: no cap */
             target_rps: number;
-            /** @description that has the lane: nothing else starts, changes or switches it */
+            /** @description that owns the lane: nothing else starts, changes or switches it */
             sweep?: components["schemas"]["SweepSummary"];
             /** @description a showcase is under way: a conversation beside the workload that no figure has */
             showcase?: boolean;
         };
-        /** @description What a simulated cluster tells of itself. */
+        /** @description What a simulated cluster reports about itself. */
         Simulation: {
             /** @description the GPU profile's name */
             profile: string;
@@ -1134,14 +1136,14 @@ export interface components {
             hit_ratio?: number;
             /** @description usage; frontend or engine where usage tells no cached tokens */
             source?: string;
-            /** @description why turns have ended and there is no hit ratio all the same */
+            /** @description why there is no hit ratio although turns have ended */
             not_reported?: string;
             /** @description as the router predicted it */
             predicted?: number;
             /** @description had each turn gone to the worker with the longest prefix */
             achievable?: number;
         };
-        /** @description What Prometheus or the target itself tells of the serving cluster. */
+        /** @description Metrics of the serving cluster, from Prometheus or the target itself. */
         Cluster: {
             available: boolean;
             problem?: string;
@@ -1197,7 +1199,7 @@ export interface components {
             /** @description of a worker, 0 to 1 */
             cache_use?: components["schemas"]["Spread"];
         };
-        /** @description How a figure is spread over those who tell it. */
+        /** @description Distribution of a metric over the workers that report it. */
         Spread: {
             min: number;
             p10: number;
@@ -1227,7 +1229,7 @@ export interface components {
             cache_use?: number;
             /** @description as the engine tells it of itself: TensorRT-LLM of all its requests, SGLang of its latest prefill; of vLLM over 60 s */
             hit_ratio?: number;
-            /** @description fields of these that nothing tells; one that is absent and not listed has no value yet */
+            /** @description fields that no source reports; one that is absent and not listed has no value yet */
             not_reported?: string[];
             gpus: components["schemas"]["GPU"][];
         };
@@ -1251,7 +1253,7 @@ export interface components {
         /** @description The newest decisions of a target's router, newest first. */
         DecisionList: {
             decisions: components["schemas"]["RoutingDecision"][];
-            /** @description simulated; inferred, where the target does not tell its decisions and our account has them; or empty */
+            /** @description simulated; inferred, where the target does not report its decisions and our account has them; or empty */
             source: string;
             /** @description why there are none, or what they are inferred from */
             message?: string;
@@ -1272,7 +1274,7 @@ export interface components {
             chosen: number;
             /** @description of an inferred decision: the candidate that our account would have chosen */
             ours?: number;
-            /** @description of an inferred decision: no requests in flight can have turned it round */
+            /** @description of an inferred decision: requests in flight cannot have changed it */
             clear?: boolean;
             candidates: components["schemas"]["RoutingCandidate"][];
         };
@@ -1291,7 +1293,7 @@ export interface components {
             requests: number;
             cost: number;
         };
-        /** @description Whether the load generator itself can be trusted now. */
+        /** @description Whether the load generator itself is a bottleneck right now. */
         ClientHealth: {
             verdict: components["schemas"]["Verdict"];
             reason: string;
@@ -1300,6 +1302,32 @@ export interface components {
             /** @description p95 delay of the canary stream over the last 10 s */
             lag_seconds: number;
         };
+        /** @description A load generator that holds conversations for this one. */
+        Member: {
+            /** @description of its lease: a member that lost its lease comes back with another */
+            id: string;
+            name: string;
+            version: string;
+            /** Format: date-time */
+            started: string;
+            state: components["schemas"]["MemberState"];
+            /** @description why it is late or refused */
+            reason?: string;
+            /** @description in progress, in all lanes */
+            conversations: number;
+            client: components["schemas"]["ClientHealth"];
+            /** @description how far its clock is ahead; times are corrected by it; absent: not known yet */
+            clock_ahead_seconds?: number;
+            /** @description how wrong clock_ahead_seconds may be */
+            clock_within_seconds?: number;
+            /** @description turns that it could not hand over */
+            lost_turns?: number;
+        };
+        /**
+         * @description `late`: its self-check says that it adds to what it measures, so that others have its share, where most members are in time, until it has been in time for a while. `leaving`: it ends what it has.
+         * @enum {string}
+         */
+        MemberState: "present" | "late" | "leaving" | "refused";
         /**
          * @description Who is the bottleneck.
          * @enum {string}
@@ -1519,7 +1547,7 @@ export interface components {
         BaselineList: {
             baselines: components["schemas"]["Baseline"][];
         };
-        /** @description What an administrator changes while it runs. */
+        /** @description Settings that an administrator changes at run time. */
         Settings: {
             slo: components["schemas"]["SLO"];
             slider: components["schemas"]["Slider"];
@@ -1678,10 +1706,10 @@ export interface components {
             next_cursor?: string;
         };
         /**
-         * @description What happened.
+         * @description The kind of event.
          * @enum {string}
          */
-        EventKind: "start" | "stop" | "step" | "mode_change" | "settings" | "baseline" | "sweep";
+        EventKind: "start" | "stop" | "step" | "mode_change" | "settings" | "baseline" | "sweep" | "member";
         /** @description A change of state: what, when, by whom. */
         Event: {
             id: string;
@@ -1719,7 +1747,7 @@ export interface components {
             target: components["schemas"]["Target"];
             state: components["schemas"]["State"];
             totals: components["schemas"]["Totals"];
-            /** @description which request extensions are in use */
+            /** @description which request extensions are enabled */
             extensions: {
                 [key: string]: boolean;
             };
@@ -1749,7 +1777,7 @@ export interface components {
             skipped: number;
             /** @description the first of them */
             skipped_items: components["schemas"]["SkippedItem"][];
-            /** @description of the last reading; what was read before stays in use */
+            /** @description of the last read; what was read before stays in use */
             problem?: string;
         };
         /** @description A text of the corpus that is not used. */
@@ -1833,9 +1861,9 @@ export interface components {
             /** @description false: Dynamo's --no-router-assume-kv-reuse */
             router_assume_kv_reuse?: boolean;
         };
-        /** @description What can be asked, and what has been. */
+        /** @description What can be requested, and earlier requests. */
         SimulationList: {
-            /** @description false: the configuration has turned simulations off */
+            /** @description false: simulations are disabled in the configuration */
             available: boolean;
             /** @description why not, and what to do */
             message?: string;
@@ -1868,13 +1896,13 @@ export interface components {
             /** @description what is wrong with the file */
             error?: string;
             deployment: components["schemas"]["Deployment"];
-            /** @description fitted to the baseline; the kinds of speculation say so each for itself */
+            /** @description fitted to the baseline; each kind of speculation has its own flag */
             calibrated: boolean;
             /** @description where its times come from */
             basis: string;
             /** @description name of the baseline that it was fitted to or is compared with */
             baseline?: string;
-            /** @description against the baseline; absent: nobody has computed them */
+            /** @description against the baseline; absent: not computed */
             errors?: components["schemas"]["SimulationErrors"];
             speculations: components["schemas"]["SimulationSpeculation"][];
             /** @description as recorded, with every field set */
@@ -1884,7 +1912,7 @@ export interface components {
         /** @description One kind of speculation that a profile offers. */
         SimulationSpeculation: {
             speculation: components["schemas"]["Speculation"];
-            /** @description fitted to measurements; otherwise it stands on assumptions */
+            /** @description fitted to measurements; otherwise based on assumptions */
             calibrated: boolean;
             basis: string;
             /** @description that a sequence gets from one iteration, mean */
@@ -1904,7 +1932,7 @@ export interface components {
             tokens_per_second?: number;
             hit_ratio?: number;
         };
-        /** @description A question that many ask. */
+        /** @description A predefined simulation request. */
         SimulationPreset: {
             name: string;
             title: string;
@@ -1913,7 +1941,7 @@ export interface components {
             request: components["schemas"]["SimulationRequest"];
         };
         /**
-         * @description Where a simulation stands. The last three are ends.
+         * @description The state of a simulation. The last three are final.
          * @enum {string}
          */
         SimulationState: "queued" | "running" | "done" | "cancelled" | "failed";
@@ -1960,7 +1988,7 @@ export interface components {
             /** @description why the modes differ, in sentences; when it is done */
             explanation: string[];
         };
-        /** @description What came of one level in one mode, of the seeds computed so far. */
+        /** @description Results of one level in one mode, over the seeds computed so far. */
         SimulationPoint: {
             concurrency: number;
             mode: components["schemas"]["Mode"];
@@ -1998,7 +2026,7 @@ export interface components {
             low: number;
             high: number;
         };
-        /** @description How far a simulation is. */
+        /** @description Progress of a simulation. */
         SimulationProgress: {
             state: components["schemas"]["SimulationState"];
             /** @description simulations that come before this one */
@@ -2009,7 +2037,7 @@ export interface components {
             /** @description estimated from the runs so far; absent: not known */
             seconds_left?: number;
         };
-        /** @description The last that is heard of a simulation. */
+        /** @description The final event of a simulation. */
         SimulationEnd: {
             /** @description done, cancelled or failed */
             state: components["schemas"]["SimulationState"];
@@ -2024,7 +2052,7 @@ export interface components {
          */
         SweepKind: "trial" | "sweep" | "capacity";
         /**
-         * @description The order in which a sweep of levels runs its spans. In turns, a drift of the machines weighs the same on all modes; mode after mode, it is in the result, but the mode changes only once for each.
+         * @description The order in which a sweep of levels runs its spans. Interleaved, machine drift affects all modes equally; mode after mode, it is part of the result, but each mode is switched to only once.
          * @enum {string}
          */
         SweepOrder: "interleaved" | "mode_after_mode";
@@ -2068,11 +2096,11 @@ export interface components {
             seed?: string;
         };
         /**
-         * @description What the prompts' blocks are known from: the ids of their tokens, blocks of text, or nothing.
+         * @description How the prompts' blocks are identified: by token ids, by blocks of text, or not at all.
          * @enum {string}
          */
         ShadowSource: "token_ids" | "text" | "none";
-        /** @description What other routers would have hit on the same traffic, with the choices of other policies on caches as large as the cluster's. Hits and balance, not latency. */
+        /** @description Cache hits of other routing policies on the same traffic, with the choices of other policies on caches as large as the cluster's. Hits and balance, not latency. */
         Shadow: {
             lane: string;
             source: components["schemas"]["ShadowSource"];
@@ -2088,13 +2116,13 @@ export interface components {
             /** @description that ended well in this time */
             requests: number;
             prompt_tokens: number;
-            /** @description requests that could not be followed, since `since` */
+            /** @description requests that could not be tracked, since `since` */
             lost: number;
             workers: number;
             block_tokens: number;
             /** @description that the cache of a worker holds */
             worker_blocks: number;
-            /** @description who told it */
+            /** @description where that number comes from */
             capacity_from?: string;
             /** @description whether answers are found again in the cache, by the measured hits; absent: not known yet */
             answers_reused?: boolean;
@@ -2102,13 +2130,13 @@ export interface components {
             policies: components["schemas"]["ShadowPolicy"][];
             /** @description hit ratio of the router's real choices on our caches, less the measured one */
             cache_error?: number;
-            /** @description why the policies' figures are not to be relied on; absent: they are */
+            /** @description why the policies' figures are unreliable; absent: they are reliable */
             withheld?: string;
             choices?: components["schemas"]["ShadowChoices"];
             /** @description what the figures show in words, each from a rule */
             diagnoses: components["schemas"]["Diagnosis"][];
         };
-        /** @description What can be said of a policy. */
+        /** @description Metrics of one policy. */
         ShadowFigures: {
             /** @description cached ÷ prompt tokens */
             hit_ratio?: number;
@@ -2126,7 +2154,7 @@ export interface components {
             in_force: boolean;
             figures: components["schemas"]["ShadowFigures"];
         };
-        /** @description How often our account of the router chose the worker that the router chose, of the last turns, at most a thousand. A turn is clear where the lowest cost is so much below the next that requests in flight cannot turn it round. */
+        /** @description How often our account of the router chose the worker that the router chose, of the last turns, at most a thousand. A turn is clear where the lowest cost is so far below the next that requests in flight cannot change it. */
         ShadowChoices: {
             turns: number;
             agreed: number;
@@ -2135,23 +2163,23 @@ export interface components {
             clear: number;
             clear_agreed: number;
         };
-        /** @description A finding in words with its numbers. */
+        /** @description A finding in words, with its numbers. */
         Diagnosis: {
-            /** @description its name, which does not change */
+            /** @description its stable name */
             rule: string;
             text: string;
         };
         /**
-         * @description How the modes are dealt out to the two lanes: each its own, each the other's, or both that of a.
+         * @description How the modes are assigned to the two lanes: each its own, swapped, or both that of a.
          * @enum {string}
          */
         TwinArrangement: "apart" | "swapped" | "same";
         /**
-         * @description Whether a difference can be laid to the mode. none: the clusters may differ in more; alike: with the same mode on both no difference was found; differ: one was found; swapped: the figures are those of both arrangements, half and half; shared: the same workers serve both.
+         * @description Whether a difference can be attributed to the mode. none: the clusters may differ in more; alike: with the same mode on both no difference was found; differ: one was found; swapped: the figures are those of both arrangements, half and half; shared: the same workers serve both.
          * @enum {string}
          */
         TwinEvidence: "none" | "alike" | "differ" | "swapped" | "shared";
-        /** @description Asks for another arrangement. */
+        /** @description Requests another arrangement. */
         TwinRequest: {
             arranged: components["schemas"]["TwinArrangement"];
         };
@@ -2171,7 +2199,7 @@ export interface components {
             unpaired: number;
             metrics: components["schemas"]["PairedMetric"][];
             evidence: components["schemas"]["TwinEvidence"];
-            /** @description stands beside every figure; absent: nothing is to be said */
+            /** @description shown next to every value; absent: none */
             caution?: string;
             /** @description ids of workers that serve both */
             shared_workers: string[];
@@ -2204,21 +2232,21 @@ export interface components {
             variance_ratio?: number;
         };
         /**
-         * @description How far a showcase is.
+         * @description Progress of a showcase.
          * @enum {string}
          */
         ShowcaseState: "running" | "ended" | "cancelled" | "failed";
-        /** @description Asks for a showcase. What is left out is chosen: the next text of the corpus, five turns. */
+        /** @description Asks for a showcase. Omitted fields are chosen: the next text of the corpus, five turns. */
         ShowcaseRequest: {
             /** @description id of an opening text */
             starter?: string;
             turns?: number;
         };
-        /** @description One conversation for the eye, sent to both lanes turn by turn; it counts in no statistics. */
+        /** @description One conversation to watch, sent to both lanes turn by turn; excluded from all statistics. */
         Showcase: {
             id: string;
             state: components["schemas"]["ShowcaseState"];
-            /** @description why it failed, or was cancelled by something else than a request for that */
+            /** @description why it failed, or was cancelled other than by request */
             message?: string;
             topic: string;
             /** @description under way, from 1; the last one once it has ended */
@@ -2242,7 +2270,7 @@ export interface components {
             latency?: number;
             prompt_tokens?: number;
             cached_tokens?: number;
-            /** @description that answered, where the target tells */
+            /** @description that answered, if the target reports it */
             worker?: string;
             error?: string;
         };
@@ -2258,7 +2286,7 @@ export interface components {
             /** @description seconds between the two first tokens */
             lead?: number;
         };
-        /** @description What can be asked, and what has been. */
+        /** @description What can be requested, and earlier requests. */
         SweepList: {
             /** @description newest first */
             sweeps: components["schemas"]["SweepSummary"][];
@@ -2274,7 +2302,7 @@ export interface components {
             metrics: string[];
         };
         /**
-         * @description Where a sweep stands. It is running also while no load generator runs: it goes on with the next one on its data directory. The last three are ends.
+         * @description The state of a sweep. It stays running while no load generator runs: the next one on its data directory resumes it. The last three are final.
          * @enum {string}
          */
         SweepState: "running" | "paused" | "done" | "cancelled" | "failed";
@@ -2288,9 +2316,9 @@ export interface components {
             id: string;
             lane: string;
             state: components["schemas"]["SweepState"];
-            /** @description why it is paused, waits, was cancelled or failed; of an operator, what follows on that word: by whom */
+            /** @description why it is paused, waiting, cancelled or failed; for cause operator, by whom */
             reason?: string;
-            /** @description what the reason is about */
+            /** @description category of the reason */
             cause?: components["schemas"]["SweepCause"];
             /** @description who asked */
             by: string;
@@ -2301,13 +2329,13 @@ export interface components {
             /** @description with all defaults filled in */
             request: components["schemas"]["SweepRequest"];
             progress: components["schemas"]["SweepProgress"];
-            /** @description what it shows so far, in sentences */
+            /** @description the findings so far, in sentences */
             words: string[];
             /** @description name of the one that was made of it */
             baseline?: string;
         };
         /**
-         * @description What keeps a sweep from going on, or has ended it. operator: somebody paused, cancelled or stopped it; target: the target failed in the same span twice; mode: the cluster could not be brought to a mode; disk: what was measured could not be stored yet, and it goes on by itself; internal: an error of the load generator itself.
+         * @description What blocks a sweep, or has ended it. operator: someone paused, cancelled or stopped it; target: the target failed in the same span twice; mode: the cluster could not be switched to a mode; disk: results could not be stored yet, and it resumes by itself; internal: an error of the load generator itself.
          * @enum {string}
          */
         SweepCause: "operator" | "target" | "mode" | "disk" | "internal";
@@ -2325,7 +2353,7 @@ export interface components {
             trial?: components["schemas"]["TrialState"];
             capacity?: components["schemas"]["Capacity"];
         };
-        /** @description How far a sweep is. */
+        /** @description Progress of a sweep. */
         SweepProgress: {
             /** @description that count */
             spans: number;
@@ -2335,11 +2363,11 @@ export interface components {
             spoiled: number;
             /** @description by all spans that have ended, with their warm-up */
             seconds_used: number;
-            /** @description estimated, as likely less as more; absent: not known */
+            /** @description median estimate; absent: unknown */
             seconds_left?: number;
-            /** @description a trial, as things stand, will reach the end of its time undecided */
+            /** @description a trial is currently expected to run out of time undecided */
             beyond?: boolean;
-            /** @description the one under way */
+            /** @description the one in progress */
             span?: components["schemas"]["SweepNow"];
             /** @description the one that runs at the same time, on the other lane */
             beside?: components["schemas"]["SweepNow"];
@@ -2349,7 +2377,7 @@ export interface components {
          * @enum {string}
          */
         SweepPhase: "switching" | "warming_up" | "counting" | "storing";
-        /** @description The span under way. */
+        /** @description The span in progress. */
         SweepNow: {
             /** @description from 0; the same when it is repeated */
             number: number;
@@ -2420,11 +2448,11 @@ export interface components {
             causes?: components["schemas"]["SweepCauses"];
         };
         /**
-         * @description What the cluster said of itself while a span counted, once a second: what can tell
-         *     why one mode is slower than another. What it did not tell is absent.
+         * @description The cluster's own metrics while a span counted, sampled once a second: they can explain
+         *     why one mode is slower than another. Metrics it did not report are absent.
          */
         SweepCauses: {
-            /** @description in which it was looked at */
+            /** @description that were sampled */
             seconds: number;
             /** @description of a request before its worker begins it, mean over workers and time */
             queue_seconds?: number;
@@ -2438,10 +2466,10 @@ export interface components {
             inflight_spread?: number;
             /** @description busiest worker over the workers' mean, mean over time */
             inflight_skew?: number;
-            /** @description p95 of the time to the first token as the server told it with its turns */
+            /** @description p95 of the time to the first token as reported by the server with its turns */
             engine_ttft_seconds?: number;
         };
-        /** @description What a trial knows of one metric. The difference is (B − A)/A of times and rates, and B − A of shares. */
+        /** @description A trial's result for one metric. The difference is (B − A)/A of times and rates, and B − A of shares. */
         TrialDifference: {
             metric: string;
             /** @description mean over the spans, the geometric one of times and rates */
@@ -2454,7 +2482,7 @@ export interface components {
                 number
             ];
             /**
-             * @description what the interval says; running: nothing yet
+             * @description what the interval shows; running: nothing yet
              * @enum {string}
              */
             outcome: "running" | "b_better" | "a_better" | "no_difference";
@@ -2464,7 +2492,7 @@ export interface components {
              */
             basis: "sections" | "pairs";
         };
-        /** @description What a trial knew of the metric that decides after so many pairs of spans. */
+        /** @description A trial's interim result for the deciding metric after a number of pairs of spans. */
         TrialLook: {
             pairs: number;
             difference: number;
@@ -2474,10 +2502,10 @@ export interface components {
                 number
             ];
         };
-        /** @description How a trial stands. */
+        /** @description The state of a trial. */
         TrialState: {
             /**
-             * @description no_difference: the smallest difference of interest is excluded both ways; time_over: undecided
+             * @description no_difference: differences as large as the smallest one of interest are ruled out in both directions; time_over: undecided
              * @enum {string}
              */
             verdict: "running" | "b_better" | "a_better" | "no_difference" | "time_over";
@@ -2548,7 +2576,7 @@ export interface components {
             /** @description without it, the sweep's */
             title?: string;
         };
-        /** @description What the caller may do, by the session that its cookie carries. */
+        /** @description What the caller may do, according to its session cookie. */
         Session: {
             /** @description A token is configured */
             token_required: boolean;
@@ -2577,7 +2605,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description What went wrong */
+        /** @description An error */
         Problem: {
             headers: {
                 [name: string]: unknown;
@@ -2597,9 +2625,9 @@ export interface components {
         };
     };
     parameters: {
-        /** @description The lane that is meant */
+        /** @description The lane */
         lane: string;
-        /** @description The login that the events name; not with a session, whose events name the page */
+        /** @description The login recorded in events; not used with a session, whose events record the page */
         user: string;
         sweep: string;
         /** @description Name of the baseline that is compared with */
@@ -2685,7 +2713,7 @@ export interface operations {
     getCluster: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
             };
             header?: never;
@@ -2709,11 +2737,11 @@ export interface operations {
     startWorkload: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
             };
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -2732,11 +2760,11 @@ export interface operations {
     stopWorkload: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
             };
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -2755,11 +2783,11 @@ export interface operations {
     patchWorkload: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
             };
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -2778,11 +2806,11 @@ export interface operations {
     setMode: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
             };
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -2801,11 +2829,11 @@ export interface operations {
     cancelMode: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
             };
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -2820,7 +2848,7 @@ export interface operations {
     getHistory: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
             };
             header?: never;
@@ -2844,7 +2872,7 @@ export interface operations {
     listDecisions: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
                 limit?: number;
             };
@@ -2891,7 +2919,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -2918,7 +2946,7 @@ export interface operations {
     listConversations: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
                 status?: components["schemas"]["ConversationStatus"];
                 topic?: string;
@@ -2970,7 +2998,7 @@ export interface operations {
     getStarter: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
             };
             header?: never;
@@ -2997,7 +3025,7 @@ export interface operations {
     getTurns: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
                 /** @description 0: all steps */
                 step?: number;
@@ -3073,7 +3101,7 @@ export interface operations {
                 name?: string;
                 /** @description The title, in place of the file's */
                 title?: string;
-                /** @description The routing mode that another program's results were measured in; refused with a file that says it itself */
+                /** @description The routing mode that another program's results were measured in; rejected with a file that contains it */
                 mode?: components["schemas"]["Mode"];
                 /** @description Likewise the speculation; without it, not_recorded */
                 speculation?: components["schemas"]["Speculation"];
@@ -3083,7 +3111,7 @@ export interface operations {
                 dry_run?: "true" | "false";
             };
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -3147,7 +3175,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path: {
@@ -3172,7 +3200,7 @@ export interface operations {
     getComparison: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
                 /** @description The name of a baseline; without it, the default one of the lane */
                 baseline?: string;
@@ -3204,7 +3232,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What can be asked */
+            /** @description What can be requested */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3220,7 +3248,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -3273,7 +3301,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path: {
@@ -3298,7 +3326,7 @@ export interface operations {
     getShadow: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
             };
             header?: never;
@@ -3344,7 +3372,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -3372,7 +3400,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -3400,7 +3428,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -3429,7 +3457,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What can be asked */
+            /** @description What can be requested */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3444,11 +3472,11 @@ export interface operations {
     startSweep: {
         parameters: {
             query?: {
-                /** @description The lane that is meant */
+                /** @description The lane */
                 lane?: components["parameters"]["lane"];
             };
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path?: never;
@@ -3500,7 +3528,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path: {
@@ -3526,7 +3554,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path: {
@@ -3556,7 +3584,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The login that the events name; not with a session, whose events name the page */
+                /** @description The login recorded in events; not used with a session, whose events record the page */
                 "X-Grafana-User"?: components["parameters"]["user"];
             };
             path: {

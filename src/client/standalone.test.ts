@@ -85,7 +85,10 @@ describe('calls', () => {
     fetched.mockReturnValueOnce(answer(502, '<html>'));
     await expect(client.get('/x')).rejects.toMatchObject({ status: 502, message: expect.stringContaining('502') });
     fetched.mockReturnValueOnce(Promise.reject(new TypeError('Failed to fetch')));
-    await expect(client.get('/x')).rejects.toMatchObject({ status: 0, message: expect.stringContaining('No answer') });
+    await expect(client.get('/x')).rejects.toMatchObject({
+      status: 0,
+      message: expect.stringContaining('No response'),
+    });
   });
 
   it('say who looks, and let in who has the token', async () => {
@@ -132,7 +135,7 @@ describe('live', () => {
     const { last, stop } = follow();
     FakeSocket.last().send(snapshot());
     FakeSocket.last().onclose?.();
-    expect(last()).toMatchObject({ status: 'lost', problem: expect.stringContaining('does not answer') });
+    expect(last()).toMatchObject({ status: 'lost', problem: expect.stringContaining('does not respond') });
     jest.advanceTimersByTime(250);
     FakeSocket.last().send(snapshot());
     expect(FakeSocket.opened).toHaveLength(2);
@@ -165,7 +168,7 @@ describe('live', () => {
     const first = FakeSocket.last();
     first.send(snapshot());
     jest.advanceTimersByTime(RENEW_AFTER);
-    expect(last()).toMatchObject({ status: 'lost', problem: expect.stringContaining('silent') });
+    expect(last()).toMatchObject({ status: 'lost', problem: expect.stringContaining('reconnecting') });
     expect(first.closed).toBe(true);
     jest.advanceTimersByTime(250);
     expect(FakeSocket.opened).toHaveLength(2);

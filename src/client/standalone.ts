@@ -112,6 +112,6 @@ function stream(): Observable<Message> {
 
 function words(error: unknown): string {
   return error instanceof TimeoutError
-    ? 'The load generator is silent; asking it anew.'
-    : 'The load generator does not answer. The page comes back by itself once it does.';
+    ? 'No data from the load generator; reconnecting.'
+    : 'The load generator does not respond. The page reconnects automatically.';
 }

@@ -20,6 +20,10 @@ export type Comparison = Schemas['Comparison'];
 export type Improvement = Schemas['Improvement'];
 /** Whether the load generator itself can be trusted. */
 export type ClientHealth = Schemas['ClientHealth'];
+/** A load generator that holds conversations for the one that is asked. */
+export type Member = Schemas['Member'];
+/** What a member is given. */
+export type MemberState = Schemas['MemberState'];
 /** One mode of a baseline at the live concurrency. */
 export type Column = Schemas['Column'];
 /** One value of a baseline, and how it was found. */
@@ -130,7 +134,7 @@ export type SweepProgress = Schemas['SweepProgress'];
 export type SweepNow = Schemas['SweepNow'];
 /** A span that has ended. */
 export type SweepSpan = Schemas['SweepSpan'];
-/** What the cluster said of itself while a span counted. */
+/** The cluster's own metrics while a span counted. */
 export type SweepCauses = Schemas['SweepCauses'];
 /** How a trial stands. */
 export type TrialState = Schemas['TrialState'];

@@ -130,7 +130,7 @@ describe('connection', () => {
     expect(screen.getByLabelText(/^Token/)).toHaveValue('configured');
     await enter(/^Load generator URL/, 'http://other:8088');
     expect(screen.getByLabelText(/^Token/)).toHaveValue('');
-    expect(screen.getByText(/Enter the one for this URL/)).toBeInTheDocument();
+    expect(screen.getByText(/Enter the token for this URL/)).toBeInTheDocument();
     await userEvent.click(save('Connection'));
     await waitFor(() => expect(sent('POST')).toHaveLength(1));
     expect(sent('POST')[0].data).toMatchObject({
@@ -151,7 +151,7 @@ describe('connection', () => {
   it('has the TLS options of Grafana', async () => {
     await show();
     expect(screen.queryByLabelText('CA certificate')).not.toBeInTheDocument();
-    await userEvent.click(screen.getByRole('checkbox', { name: /^Own certificate authority/ }));
+    await userEvent.click(screen.getByRole('checkbox', { name: /^Custom certificate authority/ }));
     await enter('CA certificate', 'PEM');
     await enter(/^Server name/, 'gpu.internal');
     await userEvent.click(save('Connection'));
@@ -177,7 +177,7 @@ describe('connection', () => {
     async (url) => {
       await show();
       await enter(/^Load generator URL/, url);
-      expect(screen.getByText('http:// or https://, a host, and perhaps a port and a path')).toBeInTheDocument();
+      expect(screen.getByText('http:// or https://, a host, and optionally a port and a path')).toBeInTheDocument();
       expect(save('Connection')).toBeDisabled();
     }
   );
@@ -202,7 +202,7 @@ describe('the test of the connection', () => {
     await show();
     await userEvent.click(test());
     const alert = await screen.findByRole('alert');
-    expect(alert).toHaveTextContent('The connection does not work');
+    expect(alert).toHaveTextContent('The connection failed');
     expect(alert).toHaveTextContent('Enter the one that the load generator was started with.');
   });
 
@@ -382,7 +382,7 @@ describe('the page', () => {
 
   it('has nothing against it', async () => {
     const { container } = await show();
-    await userEvent.click(screen.getByRole('checkbox', { name: /^Own certificate authority/ }));
+    await userEvent.click(screen.getByRole('checkbox', { name: /^Custom certificate authority/ }));
     await enter(/^Load generator URL/, 'x');
     expect(await violations(container)).toEqual([]);
   });

@@ -29,7 +29,7 @@ function Forms() {
   const [sidecarChanged, setSidecarChanged] = useState(false);
   if (!stored) {
     return problem ? (
-      <Alert severity="error" title="The settings cannot be read">
+      <Alert severity="error" title="The settings could not be loaded">
         {problem.message}
       </Alert>
     ) : (
@@ -42,7 +42,7 @@ function Forms() {
       <Stack direction="column" gap={4}>
         {!stored.enabled && (
           <Alert severity="info" title="The app is not enabled yet" bottomSpacing={0}>
-            Press Enable at the top of this page. What is saved here before that is kept.
+            Press Enable at the top of this page. Settings saved before that are kept.
           </Alert>
         )}
         <MissingPanels />

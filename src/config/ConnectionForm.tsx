@@ -19,7 +19,7 @@ const schema = z.object({
   sidecarUrl: z
     .string()
     .trim()
-    .regex(/^https?:\/\/[^\s/?#@]+(\/[^\s?#]*)?$/, 'http:// or https://, a host, and perhaps a port and a path'),
+    .regex(/^https?:\/\/[^\s/?#@]+(\/[^\s?#]*)?$/, 'http:// or https://, a host, and optionally a port and a path'),
   operatorRole: z.enum(['Editor', 'Admin']),
   tlsSkipVerify: z.boolean(),
   tlsAuthWithCACert: z.boolean(),
@@ -56,7 +56,7 @@ export function ConnectionForm({ stored, onChanged, onSaved }: ConnectionFormPro
   return (
     <Form
       title="Connection"
-      description="Where the load generator is, and who may start, stop and steer it."
+      description="The load generator’s URL, and who may start, stop and control it."
       form={form}
       save={save}
       onChanged={onChanged}
@@ -66,7 +66,7 @@ export function ConnectionForm({ stored, onChanged, onSaved }: ConnectionFormPro
           variant="secondary"
           icon={health === 'testing' ? 'spinner' : undefined}
           disabled={isDirty || health === 'testing'}
-          title={isDirty ? 'Save first: what is tested is what is saved' : undefined}
+          title={isDirty ? 'Save first: the test uses the saved settings' : undefined}
           onClick={test}
         >
           Test connection
@@ -82,7 +82,7 @@ export function ConnectionForm({ stored, onChanged, onSaved }: ConnectionFormPro
 
 function TestResult({ health: { ok, message } }: { health: Health }) {
   return (
-    <Alert severity={ok ? 'success' : 'error'} title={ok ? 'The connection works' : 'The connection does not work'}>
+    <Alert severity={ok ? 'success' : 'error'} title={ok ? 'The connection works' : 'The connection failed'}>
       {message}
     </Alert>
   );
@@ -106,7 +106,7 @@ function Reach({ form, stored }: PartProps) {
     <>
       <Field
         label="Load generator URL"
-        description="As Grafana’s server reaches it."
+        description="As reachable from the Grafana server."
         htmlFor="sidecar-url"
         required
         invalid={Boolean(error)}
@@ -118,14 +118,14 @@ function Reach({ form, stored }: PartProps) {
         label="Token"
         description={
           elsewhere && stored.secureJsonFields.token
-            ? 'The stored token is for the stored URL alone. Enter the one for this URL.'
-            : 'Only if the load generator was given one.'
+            ? 'The stored token is only valid for the stored URL. Enter the token for this URL.'
+            : 'Only if the load generator requires one.'
         }
         htmlFor="sidecar-token"
       >
         <SecretInput id="sidecar-token" autoComplete="off" {...token} isConfigured={token.isConfigured && !elsewhere} />
       </Field>
-      <Field label="Who may operate" description="Everybody sees; only admins configure.">
+      <Field label="Who may operate" description="Everyone can view; only admins configure.">
         <Controller
           control={form.control}
           name="operatorRole"
@@ -145,14 +145,14 @@ function TLS({ form, stored }: PartProps) {
       <Field noMargin>
         <Checkbox
           label="Skip TLS verification"
-          description="Trusts any certificate. For tests only."
+          description="Accepts any certificate. For testing only."
           {...form.register('tlsSkipVerify')}
         />
       </Field>
       <Field>
         <Checkbox
-          label="Own certificate authority"
-          description="For a certificate that the system does not know."
+          label="Custom certificate authority"
+          description="For a certificate not signed by a CA the system trusts."
           {...form.register('tlsAuthWithCACert')}
         />
       </Field>
@@ -163,7 +163,7 @@ function TLS({ form, stored }: PartProps) {
       )}
       <Field
         label="Server name"
-        description="If the certificate is for another name than the URL’s."
+        description="If the certificate is for a different name than the URL’s host."
         htmlFor="tls-name"
       >
         <Input id="tls-name" {...form.register('serverName')} />

@@ -43,7 +43,7 @@ export function LeaveGuard({ unsaved }: { unsaved: boolean }) {
     <ConfirmModal
       isOpen={destination !== undefined && !leaving}
       title="Leave without saving?"
-      body="There are unsaved changes on this page. They are lost when you leave."
+      body="Unsaved changes on this page will be lost."
       confirmText="Leave"
       dismissText="Stay"
       onConfirm={() => setLeaving(true)}

@@ -14,8 +14,8 @@ export function MissingPanels() {
   return (
     <Alert severity="warning" title={`Grafana has not loaded ${missing.join(' and ')}`} bottomSpacing={0}>
       Dashboards show {missing.length === 1 ? 'this panel' : 'these panels'} blank. The app and each of its panels are
-      plugins: where Grafana’s setting <code>allow_loading_unsigned_plugins</code> lists what may be loaded without a
-      signature, it has to list <code>{PLUGIN_IDS.join(',')}</code>. Then restart Grafana.
+      plugins: if Grafana’s setting <code>allow_loading_unsigned_plugins</code> lists the unsigned plugins to load, it
+      must include <code>{PLUGIN_IDS.join(',')}</code>. Then restart Grafana.
     </Alert>
   );
 }

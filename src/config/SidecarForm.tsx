@@ -42,14 +42,14 @@ export function SidecarForm({ onChanged }: SidecarFormProps) {
   return (
     <>
       {problem && (
-        <Alert severity="warning" title="The load generator’s settings cannot be read">
+        <Alert severity="warning" title="The load generator’s settings could not be loaded">
           <p>{problem.message}</p>
           <Button variant="secondary" onClick={() => queries.invalidateQueries({ queryKey: [KEY] })}>
             Try again
           </Button>
         </Alert>
       )}
-      {!problem && !value && <LoadingPlaceholder text="Asking the load generator for its settings…" />}
+      {!problem && !value && <LoadingPlaceholder text="Loading the load generator’s settings…" />}
       {value && <Fields {...value} onChanged={onChanged} onSaved={accept} />}
     </>
   );
@@ -88,7 +88,7 @@ function Fields({ settings, baselines, onChanged, onSaved }: FieldsProps) {
   return (
     <Form
       title="Load generator"
-      description="Kept by the load generator, for everybody who uses it. Changes take effect at once."
+      description="Stored by the load generator, for everyone who uses it. Changes take effect immediately."
       form={form}
       save={save}
       fieldOf={fieldOf}
@@ -121,8 +121,8 @@ interface TextOptions {
 
 const automatic: ComboboxOption = {
   value: '',
-  label: 'Chosen by what serves',
-  description: 'The recorded results of this deployment, else this target’s own',
+  label: 'Automatic',
+  description: 'The recorded results of this deployment, or else this target’s own measurements',
 };
 
 type FieldControl = Control<Values, unknown, Settings>;
@@ -142,7 +142,12 @@ function BaselineField({ control, baselines }: BaselineFieldProps) {
       control={control}
       name="default_baseline"
       render={({ field: { value, onChange }, fieldState: { error } }) => (
-        <Field label={labels.default_baseline} htmlFor="sidecar-baseline" invalid={Boolean(error)} error={error?.message}>
+        <Field
+          label={labels.default_baseline}
+          htmlFor="sidecar-baseline"
+          invalid={Boolean(error)}
+          error={error?.message}
+        >
           <Combobox
             id="sidecar-baseline"
             options={options.some((option) => option.value === value) ? options : [...options, { value, label: value }]}
@@ -157,7 +162,7 @@ function BaselineField({ control, baselines }: BaselineFieldProps) {
 
 /** Every vendor, as an administrator reads it. */
 const vendorTexts: Record<VendorName, Omit<ComboboxOption<VendorName>, 'value'>> = {
-  neutral: { label: 'Neutral', description: 'True of any cluster' },
+  neutral: { label: 'Neutral', description: 'For any cluster' },
   digitalocean: { label: 'DigitalOcean', description: 'What the recorded results were measured on' },
 };
 const vendorOptions = (Object.keys(vendorTexts) as VendorName[]).map((value) => ({ value, ...vendorTexts[value] }));
@@ -170,7 +175,7 @@ function VendorField({ control }: { control: FieldControl }) {
       render={({ field: { value, onChange }, fieldState: { error } }) => (
         <Field
           label={labels.vendor}
-          description="Whose platform the guide and the architecture page speak of."
+          description="The platform described in the guide and on the architecture page."
           htmlFor="sidecar-vendor"
           invalid={Boolean(error)}
           error={error?.message}

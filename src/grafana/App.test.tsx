@@ -76,7 +76,7 @@ it('has the booth’s title and buttons in Grafana’s page, and the pages below
   expect(screen.getByText('on the same GPUs')).toBeInTheDocument();
   expect(screen.getByRole('button', { name: 'Stop' })).toBeEnabled();
   act(() => mockClient.lose('connection refused'));
-  expect(screen.getByText('The load generator is lost')).toBeInTheDocument();
+  expect(screen.getByText('The load generator is unreachable')).toBeInTheDocument();
 });
 
 it('opens a page that has the whole screen over Grafana, by its key, and leaves Grafana out of reach meanwhile', async () => {
@@ -126,13 +126,13 @@ describe('an app that nobody has configured yet', () => {
     async (address) => {
       mockClient.who.mockResolvedValue({ ...admin, ...none });
       const { container } = open(address);
-      expect(await screen.findByText('KV Booth does not know its load generator yet')).toBeInTheDocument();
+      expect(await screen.findByText('No load generator configured')).toBeInTheDocument();
       expect(screen.getByText(/^Enter the Load generator URL on the app’s configuration page/)).toBeInTheDocument();
       expect(screen.getByRole('link', { name: 'Open the configuration page' })).toHaveAttribute(
         'href',
         '/plugins/kvbooth-inference-app?page=configuration'
       );
-      expect(screen.queryByText('The load generator is lost')).not.toBeInTheDocument();
+      expect(screen.queryByText('The load generator is unreachable')).not.toBeInTheDocument();
       expect(screen.queryByRole('button', { name: 'Stop' })).not.toBeInTheDocument();
       expect(screen.queryByRole('heading', { level: 2 })).not.toBeInTheDocument();
       expect(await violations(container)).toEqual([]);
@@ -144,7 +144,7 @@ describe('an app that nobody has configured yet', () => {
     mockClient.who.mockResolvedValue({ ...viewer, ...none });
     open();
     await act(() => jest.advanceTimersByTimeAsync(0));
-    expect(screen.getByText(/^Ask an administrator of this Grafana to enter/)).toBeInTheDocument();
+    expect(screen.getByText(/^Ask a Grafana administrator to enter/)).toBeInTheDocument();
     expect(screen.queryByRole('link')).not.toBeInTheDocument();
     mockClient.who.mockResolvedValue(viewer);
     await act(() => jest.advanceTimersByTimeAsync(ME_RETRY));

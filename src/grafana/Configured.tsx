@@ -19,7 +19,7 @@ export function FirstRun({ mayConfigure }: { mayConfigure: boolean }) {
       variant="call-to-action"
       hideImage
       role="status"
-      message="KV Booth does not know its load generator yet"
+      message="No load generator configured"
       button={
         mayConfigure ? (
           <LinkButton icon="cog" href={locationUtil.assureBaseUrl(`/plugins/${PLUGIN_ID}?page=configuration`)}>
@@ -30,7 +30,7 @@ export function FirstRun({ mayConfigure }: { mayConfigure: boolean }) {
     >
       {mayConfigure
         ? 'Enter the Load generator URL on the app’s configuration page, and save.'
-        : 'Ask an administrator of this Grafana to enter the Load generator URL on the app’s configuration page.'}
+        : 'Ask a Grafana administrator to enter the Load generator URL on the app’s configuration page.'}
     </EmptyState>
   );
 }

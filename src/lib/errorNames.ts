@@ -9,7 +9,7 @@ const names: Record<ErrorClass, string> = {
   http_5xx: 'failed in the server (5xx)',
   stream_error: 'stream broke off',
   truncated: 'answer cut short',
-  malformed: 'answer not readable',
+  malformed: 'unreadable answer',
   overrun: 'answer too long',
 };
 

@@ -1,8 +1,13 @@
-import type { LaneSnapshot, Live, Settings } from '../client';
+import type { LaneSnapshot, Live, LiveState, Settings, Snapshot } from '../client';
 
 /** The same moment of another lane: every snapshot has all of them. */
 export function ofLane({ state }: Live, name: string): Live {
   return { state, lane: state.status === 'live' ? state.snapshot.lanes.find((l) => l.name === name) : undefined };
+}
+
+/** The present moment, or the last one that was known. */
+export function lastSnapshot(state: LiveState): Snapshot | undefined {
+  return state.status === 'live' ? state.snapshot : state.status === 'lost' ? state.last : undefined;
 }
 
 /** A lane as it is, or as it was when it was last seen. */
@@ -15,7 +20,7 @@ export interface Known {
 
 /** What was last known of a lane: its limits and choices outlive a loss, its figures do not. */
 export function lastKnown({ state }: Live, name: string): Known | undefined {
-  const snapshot = state.status === 'live' ? state.snapshot : state.status === 'lost' ? state.last : undefined;
+  const snapshot = lastSnapshot(state);
   const lane = snapshot?.lanes.find((l) => l.name === name);
   return snapshot && lane && { lane, settings: snapshot.settings, time: snapshot.time };
 }

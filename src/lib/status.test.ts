@@ -16,13 +16,13 @@ describe('describeLane', () => {
       'shrinking',
       { settling: true, concurrency: { target: 60, actual: 80 }, step: { id: 1, started: now, counted: 0 } },
       'Settling',
-      '80 conversations, going down to 60',
+      '80 conversations, decreasing to 60',
     ],
     [
       'mixed',
       { settling: true, step: { id: 1, started: now, counted: 0 } },
       'Settling',
-      'conversations that began under the earlier settings still run',
+      'conversations started with the previous settings are still running',
     ],
     [
       'slowly starting',

@@ -59,8 +59,8 @@ function describeRunning(lane: LaneSnapshot): StatusWords {
     }
     const detail =
       actual > target
-        ? `${conversations(actual)}, going down to ${target}`
-        : 'conversations that began under the earlier settings still run';
+        ? `${conversations(actual)}, decreasing to ${target}`
+        : 'conversations started with the previous settings are still running';
     return { tone: 'busy', label: 'Settling', detail };
   }
   if (state.settling) {

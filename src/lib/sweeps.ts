@@ -14,11 +14,11 @@ export function kindWord(kind: SweepKind): string {
   return kinds[kind].toLowerCase();
 }
 
-/** What a sweep asks, after its kind: "KV-aware against Round-robin at 120". */
+/** What a sweep asks, after its kind: "KV-aware vs. Round-robin at 120". */
 export function questionText({ kind, modes = [], levels = [] }: SweepSummary['request']): string {
   const names = modes.map(modeText);
   if (kind === 'trial' && names.length === 2) {
-    return `${names[1]} against ${names[0]} at ${number(levels[0])}`;
+    return `${names[1]} vs. ${names[0]} at ${number(levels[0])}`;
   }
   const [low, high] = [Math.min(...levels), Math.max(...levels)];
   const range = low === high ? `at ${number(low)}` : `from ${number(low)} to ${number(high)}`;
@@ -39,14 +39,14 @@ export function because({ reason, cause }: Pick<SweepSummary, 'reason' | 'cause'
 export function takenTitle({ request, state }: SweepSummary): string {
   return state === 'running'
     ? `A ${kindWord(request.kind)} is in progress: ${questionText(request)}`
-    : `A ${kindWord(request.kind)} has ended or is paused: the workload is being brought back to what it was before`;
+    : `A ${kindWord(request.kind)} has ended or is paused: the previous workload is being restored`;
 }
 
 /** What can be done about a sweep that has the lane. */
 export function takenHint({ request, state }: SweepSummary): string {
   return state === 'running'
-    ? `Pause it on Benchmarks to steer by hand. Stop pauses the ${kindWord(request.kind)}, too.`
-    : 'That takes a moment.';
+    ? `Pause it on the Benchmarks page to control the workload by hand. Stop also pauses the ${kindWord(request.kind)}.`
+    : 'This takes a moment.';
 }
 
 /** What is done of the span under way, in words. */
@@ -65,11 +65,11 @@ function phaseText({ phase, message, seconds, of, turns, warming_up: waiting, co
       return message ? `switching: ${message}` : `preparing ${modeName(mode.mode)} routing with cold caches`;
     case 'warming_up':
       return waiting > 0
-        ? `warming up: ${number(waiting)} of ${number(concurrency)} conversations of the beginning still in progress`
+        ? `warming up: ${number(waiting)} of ${number(concurrency)} initial conversations still in progress`
         : `warming up: ${time}`;
     case 'counting':
       return `counting: ${time}, ${number(turns)} ${turns === 1 ? 'turn' : 'turns'}`;
     case 'storing':
-      return 'waiting until its turns are on the disk';
+      return 'waiting until its turns are stored';
   }
 }

@@ -32,20 +32,20 @@ export function targetKind(lane: LaneSnapshot | undefined, extensions: Extension
 /** What a page says of its target before any number; nothing where there is nothing to warn of. */
 export const targetNotes: Record<TargetKind, string | undefined> = {
   simulated:
-    'Simulated cluster: requests and the router’s formula are real; workers, GPUs and the time they take are imitated.',
-  mock: 'A real Dynamo with mock workers: the routing is real, engines and their timing are imitated.',
+    'Simulated cluster: requests and the router’s formula are real; workers, GPUs and their timing are simulated.',
+  mock: 'A real Dynamo with mock workers: the routing is real; engines and their timing are simulated.',
   dynamo: undefined,
-  plain: 'This target shows only its OpenAI interface: what is behind it cannot be seen from here.',
+  plain: 'This target exposes only its OpenAI API; nothing is known about what is behind it.',
   unknown: undefined,
 };
 
 /** Why a simulated cluster's figures are not to be held against recorded ones; nothing where they may be. */
 export function simulationNote({ simulation }: Pick<State, 'simulation'>): string | undefined {
   if (simulation && simulation.speed !== 1) {
-    return `the simulated cluster’s time goes ${simulation.speed} times as fast as the clock, so no live time compares with a recorded one.`;
+    return `the simulated cluster runs at ${simulation.speed}× speed, so live times are not comparable with recorded ones.`;
   }
   if (simulation && !simulation.calibrated) {
-    return 'the timing of the simulated cluster as it is set now is assumed. It was fitted to no recorded result.';
+    return 'the timing of the simulated cluster with its current settings is assumed, not fitted to recorded results.';
   }
   return undefined;
 }

@@ -25,7 +25,7 @@ export function aboutAll(cluster: Cluster): string | undefined {
   }
   const { inflight, cache_use, waiting } = all;
   return [
-    `${unlisted(cluster)}: only the busiest and the idlest of ${number(all.count)} are listed.`,
+    `${unlisted(cluster)}: only the busiest and the least busy of ${number(all.count)} are listed.`,
     inflight &&
       `In flight per worker: half have ${number(inflight.p50)} or fewer, 9 in 10 have ${number(inflight.p90)} or fewer, from ${number(inflight.min)} to ${number(inflight.max)}.`,
     waiting !== undefined && `Waiting at all of them: ${number(waiting)}.`,

@@ -103,7 +103,7 @@ describe('the panels', () => {
       <RoutersPanel key="4" {...props({})} />,
     ]) {
       const { unmount } = render(panel);
-      expect(await screen.findByText(/^Ask an administrator of this Grafana to enter/)).toBeInTheDocument();
+      expect(await screen.findByText(/^Ask a Grafana administrator to enter/)).toBeInTheDocument();
       expect(screen.queryByRole('region')).not.toBeInTheDocument();
       unmount();
     }

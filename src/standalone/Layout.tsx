@@ -64,7 +64,7 @@ function useTop() {
 /** When the other pages are fetched, in milliseconds after the first: nobody waits for them. */
 export const FETCH_AFTER = 3000;
 
-/** Fetches what the other pages need, so that they open at once, and even while the load generator is lost. */
+/** Fetches what the other pages need, so that they open at once, and even while the load generator is unreachable. */
 function useAll() {
   useEffect(() => {
     const loads = [...pages.map(({ load }) => load), ...Object.values(vendors)];

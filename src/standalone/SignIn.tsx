@@ -13,7 +13,7 @@ export function SignIn({ access: { signIn } }: { access: Access }) {
   return (
     <main className={styles.page}>
       <h1>KV Booth</h1>
-      <p>This load generator shows its pages to those who have its token.</p>
+      <p>This load generator requires a token.</p>
       <TokenForm signIn={signIn} />
     </main>
   );

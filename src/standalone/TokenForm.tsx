@@ -36,7 +36,7 @@ export function TokenForm({ signIn, onDone }: TokenFormProps) {
       <Field
         label="Token"
         htmlFor={id}
-        description="The one that the load generator was started with (LOADGEN_TOKEN)."
+        description="The token the load generator was started with (LOADGEN_TOKEN)."
         invalid={problem !== undefined}
         error={problem}
         noMargin

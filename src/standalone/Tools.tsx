@@ -47,7 +47,7 @@ function SignOut({ access: { signOut } }: { access: Access }) {
       >
         Sign out
       </Button>
-      {problem && <span role="alert">Still signed in: {problem}</span>}
+      {problem && <span role="alert">Sign-out failed: {problem}</span>}
     </>
   );
 }

@@ -89,7 +89,7 @@ describe('without a token', () => {
     await show(new Problem(0, 'no answer'));
     expect(await screen.findByRole('heading', { name: 'Live' })).toBeInTheDocument();
     act(() => mockClient.lose());
-    expect(screen.getByText('The load generator is lost')).toBeInTheDocument();
+    expect(screen.getByText('The load generator is unreachable')).toBeInTheDocument();
   });
 });
 
@@ -144,14 +144,20 @@ describe('with a token', () => {
     await userEvent.click(button('Enter token'));
     const made = mockMade;
     mockClient.sessions.mockResolvedValue(signedIn);
-    mockClient.who.mockResolvedValue({ login: 'page', role: '', canOperate: true, canConfigure: true, configured: true });
+    mockClient.who.mockResolvedValue({
+      login: 'page',
+      role: '',
+      canOperate: true,
+      canConfigure: true,
+      configured: true,
+    });
     await userEvent.type(token(), 'right{Enter}');
     expect(await screen.findByRole('button', { name: 'Sign out' })).toBeInTheDocument();
     expect(await screen.findByRole('button', { name: 'Stop' })).toBeEnabled();
     expect(mockMade).toBe(made + 1);
     mockClient.signOuts.mockRejectedValueOnce(new Problem(0, 'no answer'));
     await userEvent.click(button('Sign out'));
-    expect(await screen.findByRole('alert')).toHaveTextContent('Still signed in: no answer');
+    expect(await screen.findByRole('alert')).toHaveTextContent('Sign-out failed: no answer');
     mockClient.sessions.mockResolvedValue(readOnly);
     mockClient.who.mockResolvedValue({ ...viewer, role: '' });
     await userEvent.click(button('Sign out'));

@@ -5,6 +5,7 @@ import type {
   LaneSnapshot,
   LiveState,
   Me,
+  Member,
   Settings,
   Snapshot,
   State,
@@ -185,6 +186,22 @@ export function snapshot(lane: LaneChange = {}, change: Partial<Snapshot> = {}):
   };
 }
 
+/** A member in time with a fifth of a machine. */
+export function member(name: string, change: Partial<Member> = {}): Member {
+  return {
+    id: `lease-${name}`,
+    name,
+    version: '0.9.0',
+    started: '2026-11-20T09:40:00Z',
+    state: 'present',
+    conversations: 500,
+    client: { verdict: 'ok', reason: '', cpu_ratio: 0.21, lag_seconds: 0.0012 },
+    clock_ahead_seconds: 0.0032,
+    clock_within_seconds: 0.0004,
+    ...change,
+  };
+}
+
 /** Somebody who may do everything. */
 export const admin: Me = { login: 'admin', role: 'Admin', canOperate: true, canConfigure: true, configured: true };
 /** Somebody who may look. */
@@ -221,7 +238,7 @@ export class FakeClient implements Client {
     this.states.next({ status: 'live', snapshot: snapshot(lane, change), receivedAt: Date.now() });
   }
 
-  /** Says that the load generator is lost. */
+  /** Says that the load generator is unreachable. */
   lose(problem = 'connection refused') {
     const now = this.states.value;
     const last = now.status === 'live' ? now.snapshot : undefined;

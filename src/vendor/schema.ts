@@ -1,10 +1,10 @@
 import { z } from 'zod';
 
-/** Each message is said of a field by its path: "pitch: must be a text that is not empty". */
-const TEXT = 'must be a text that is not empty';
-const ID = 'must be an id of small letters, digits and hyphens';
-const URL = 'must be an https address';
-const LIST = 'must be a list with something in it';
+/** Each message is said of a field by its path: "pitch: must be a non-empty string". */
+const TEXT = 'must be a non-empty string';
+const ID = 'must be an id of lower-case letters, digits and hyphens';
+const URL = 'must be an https URL';
+const LIST = 'must be a non-empty list';
 
 const text = z.string(TEXT).regex(/\S/, TEXT);
 const id = z.string(ID).regex(/^[a-z][a-z0-9-]*$/, ID);
@@ -12,7 +12,7 @@ const url = z.string(URL).regex(/^https:\/\/[^\s]+$/, URL);
 
 const object = <T extends z.ZodRawShape>(shape: T) =>
   z.strictObject(shape, {
-    error: ({ code }) => (code === 'unrecognized_keys' ? 'there is no such field' : 'must be an object'),
+    error: ({ code }) => (code === 'unrecognized_keys' ? 'unknown field' : 'must be an object'),
   });
 
 const any = <T extends z.ZodType>(item: T, message = 'must be a list') =>

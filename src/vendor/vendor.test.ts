@@ -35,37 +35,33 @@ describe('the vendor files', () => {
 
 describe('a mistake is told by name', () => {
   it.each<[string, (file: Vendor) => void, string]>([
-    ['a missing text', (f) => delete (f as Partial<Vendor>).pitch, 'pitch: must be a text that is not empty'],
+    ['a missing text', (f) => delete (f as Partial<Vendor>).pitch, 'pitch: must be a non-empty string'],
     [
       'an empty text deep inside',
       (f) => (f.platform.groups[1].items[0].title = ' '),
-      'platform.groups[storage].items[share].title: must be a text that is not empty',
+      'platform.groups[storage].items[share].title: must be a non-empty string',
     ],
     [
       'a field that is not known',
       (f) => Object.assign(f.platform, { colour: 'blue' }),
-      'platform.colour: there is no such field',
+      'platform.colour: unknown field',
     ],
     [
       'a kind of visitor left out',
       (f) => delete (f.visitors as Partial<Vendor['visitors']>).technical,
       'visitors.technical: must be an object',
     ],
-    [
-      'a list that is none',
-      (f) => Object.assign(f.story, { parts: 'once' }),
-      'story.parts: must be a list with something in it',
-    ],
+    ['a list that is none', (f) => Object.assign(f.story, { parts: 'once' }), 'story.parts: must be a non-empty list'],
     ['an id twice', (f) => f.story.parts.push(f.story.parts[0]), 'story.parts: “kubernetes” is there twice'],
     [
       'an address without https',
       (f) => (f.links[0].url = 'www.example.org'),
-      'links[gpu-prices].url: must be an https address',
+      'links[gpu-prices].url: must be an https URL',
     ],
     [
       'a source without an address',
       (f) => delete (f.sources[0] as Partial<Vendor['sources'][number]>).url,
-      'sources[h200].url: must be an https address',
+      'sources[h200].url: must be an https URL',
     ],
     [
       'a source that is not there',

@@ -23,7 +23,7 @@ test('links stay inside the app, and breadcrumbs name the page', async ({ visit 
   await expect(page).toHaveURL(new RegExp(`${href}$`));
   await page.locator('main h2').first().waitFor();
   await page.goto(`${env.grafana}${APP}/nothing`);
-  await page.getByText('There is no such page').waitFor();
+  await page.getByText('Page not found').waitFor();
   await page.getByRole('link', { name: 'Go to dashboard' }).click();
   await expect(page).toHaveURL(new RegExp(`${APP}$`));
 });

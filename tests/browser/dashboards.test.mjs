@@ -13,7 +13,12 @@ test('the app is enabled by its provisioning, and brings its dashboards', async 
   expect(settings.enabled).toBe(true);
   expect(settings.jsonData.sidecarUrl).toBe(env.loadgen);
   const found = await ask('/api/search?type=dash-db');
-  expect(found.map(({ uid }) => uid).sort()).toEqual(['gtc-demo', 'kvbooth-benchmarks', 'kvbooth-booth', 'kvbooth-routers']);
+  expect(found.map(({ uid }) => uid).sort()).toEqual([
+    'gtc-demo',
+    'kvbooth-benchmarks',
+    'kvbooth-booth',
+    'kvbooth-routers',
+  ]);
 });
 
 test('booth: a dash in every card before Start, a number in each after the first turn', async ({ visit }) => {
@@ -66,12 +71,12 @@ test('booth: the recorded benchmark by concurrency, at the levels of the slider 
   await open();
   await until('seven levels', async () => String(await levels()) === '60,80,100,120,140,160,180', { within: 60_000 });
   for (const name of METRICS) {
-    const curve = panel(`${name} against concurrency`);
+    const curve = panel(`${name} by concurrency`);
     await curve.locator('canvas').first().waitFor();
     await expect(curve).toContainText('Round-robin');
     await expect(curve).toContainText('KV-aware');
   }
-  await expect(panel('TTFT p95 against concurrency')).toContainText('SLO');
+  await expect(panel('TTFT p95 by concurrency')).toContainText('SLO');
   await picture(page, 'booth-by-concurrency');
   await open('?var-levels=1');
   await until('all levels', async () => (await levels()).length > 7, { within: 60_000 });

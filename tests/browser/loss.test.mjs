@@ -21,11 +21,9 @@ test('a load generator that dies leaves no old number, and is found again withou
     booth.controls.says(/Load generator lost/).then(() => console.log(`told ${seconds(killed)} after the loss`)),
   ]);
   await until('words of why', async () =>
-    /cannot be reached|refused|does not answer|no answer/i.test(await booth.controls.root.innerText())
+    /is unreachable|refused|does not respond|does not answer|no answer/i.test(await booth.controls.root.innerText())
   );
-  await until('a dash in the comparison', async () =>
-    /^— lost/.test(await booth.comparison.cell('TTFT', 'Live p50'))
-  );
+  await until('a dash in the comparison', async () => /^— lost/.test(await booth.comparison.cell('TTFT', 'Live p50')));
   await expect(booth.controls.button('Start')).toBeDisabled();
 
   await startPart('loadgen');

@@ -24,19 +24,19 @@ test('an app that nobody has configured leads to its configuration, from the pag
     const panels = ['Workload controls', 'Live against baseline'].map((name) => viewer.getByRole('group', { name }));
     await open(viewer, '/d/kvbooth-booth?theme=light', panels[0]);
     for (const panel of panels) {
-      await expect(panel).toContainText('Ask an administrator of this Grafana to enter the Load generator URL');
+      await expect(panel).toContainText('Ask a Grafana administrator to enter the Load generator URL');
     }
     await picture(viewer, 'first-run-panels-light');
 
     const page = await visit({ login: 'admin', expected });
     const link = page.getByRole('link', { name: 'Open the configuration page' });
     await open(page, '/a/kvbooth-inference-app?theme=dark', link);
-    await expect(page.getByText('The load generator is lost')).toHaveCount(0);
+    await expect(page.getByText('The load generator is unreachable')).toHaveCount(0);
     await picture(page, 'first-run-page-dark');
     await link.click();
     const config = new ConfigPage(page);
     await expect(config.url).toHaveValue('');
-    await expect(page.getByText(/is not allowed|cannot be read/)).toHaveCount(0);
+    await expect(page.getByText(/is not allowed|could not be loaded/)).toHaveCount(0);
     await picture(page, 'first-run-configuration-dark');
 
     await config.url.fill(env.loadgen);
@@ -58,7 +58,7 @@ test('a wrong token is told in words, here and in the panels, which go on with t
   expect(await config.test()).toMatch(/The connection works.*Load generator .* answers at/);
 
   await config.enterToken('wrong');
-  expect(await config.save()).toMatch(/does not work.*token/i);
+  expect(await config.save()).toMatch(/connection failed.*token/i);
   await controls.says(/Load generator lost/);
   await until('the panel names the token', async () => /token/i.test(await controls.root.innerText()));
 
@@ -73,7 +73,7 @@ test('a dead load generator is told in words', async ({ visit }) => {
   );
   await config.loadgen.waitFor();
   await killPart('loadgen');
-  expect(await config.test()).toMatch(/does not work.*(reach|refused|answer)/i);
+  expect(await config.test()).toMatch(/connection failed.*(reach|refused|answer|respond)/i);
   await startPart('loadgen');
   expect(await config.test()).toMatch(/The connection works/);
 });

@@ -56,7 +56,7 @@ func (a answer) read(into any) error {
 		return errors.New(a.says())
 	}
 	if err := json.Unmarshal(a.body, into); err != nil {
-		return errors.New("it answers no JSON that can be read")
+		return errors.New("its response is not valid JSON")
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (a answer) says() string {
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "…"
 	}
-	return strings.TrimSuffix(fmt.Sprintf("it answers %d %s: %s", a.code, http.StatusText(a.code), text), ": ")
+	return strings.TrimSuffix(fmt.Sprintf("it returned %d %s: %s", a.code, http.StatusText(a.code), text), ": ")
 }
 
 // The differences between clocks, in seconds, that make dashboards lie, and that make them useless.
@@ -96,14 +96,14 @@ func skew(from, to, sent, received time.Time) float64 {
 func (a answer) date(all *findings) {
 	at, err := http.ParseTime(a.header.Get("Date"))
 	if err != nil {
-		all.skip("its clock: the answer has no Date that can be read", "")
+		all.skip("its clock: the response has no valid Date header", "")
 		return
 	}
 	tellSkew(all, skew(at, at.Add(time.Second), a.sent, a.received))
 }
 
 func tellSkew(all *findings, ahead float64) {
-	const do = "set both clocks by NTP (chrony, systemd-timesyncd): times on dashboards are those of different clocks"
+	const do = "synchronise both clocks with NTP (chrony, systemd-timesyncd); otherwise times on dashboards do not match"
 	direction := "ahead of"
 	if ahead < 0 {
 		direction = "behind"
@@ -115,6 +115,6 @@ func tellSkew(all *findings, ahead float64) {
 	case by > skewWarning:
 		all.warn(text, do)
 	default:
-		all.ok("its clock agrees with this machine's")
+		all.ok("its clock matches this machine's")
 	}
 }

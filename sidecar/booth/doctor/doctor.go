@@ -88,14 +88,14 @@ func (o Options) Check() error {
 			continue
 		}
 		if parsed, err := url.Parse(u.value); err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil {
-			return api.Refuse(u.field, "the value", "http:// or https://, a host, and perhaps a port and a path; no password") // which it may hold
+			return api.Refuse(u.field, "the value", "an http:// or https:// URL with a host, optional port and path, and no password") // which it may hold
 		}
 	}
 	if len(o.Token) > api.MaxToken {
-		return api.Refuse("token", fmt.Sprintf("one of %d characters", len(o.Token)), fmt.Sprintf("at most %d", api.MaxToken))
+		return api.Refuse("token", fmt.Sprintf("a token of %d characters", len(o.Token)), fmt.Sprintf("at most %d characters", api.MaxToken))
 	}
 	if o.GPUs != nil && *o.GPUs < 0 {
-		return api.Refuse("gpus", *o.GPUs, "0 or more")
+		return api.Refuse("gpus", *o.GPUs, "at least 0")
 	}
 	if o.Kubeconfig != "" {
 		if _, err := os.Stat(o.Kubeconfig); err != nil {

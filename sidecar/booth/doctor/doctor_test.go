@@ -53,7 +53,7 @@ func newWorld() *world {
 		pages: map[string]page{
 			"/grafana/api/health": {body: `{"database":"ok","version":"12.2.0"}`},
 			"/grafana/login":      {body: `<html><base href="/grafana/" /></html>`, kind: "text/html"},
-			"/grafana/api/plugins/kvbooth-inference-app/health":      {body: `{"status":"OK","message":"The load generator works."}`},
+			"/grafana/api/plugins/kvbooth-inference-app/health":      {body: `{"status":"OK","message":"The load generator is healthy."}`},
 			"/grafana/api/datasources/uid/kvbooth-prometheus/health": {body: `{"status":"OK","message":"Successfully queried the Prometheus API."}`},
 			"/v1/models":      {body: `{"data":[{"id":"` + model + `"}]}`},
 			"/health":         {body: `{"instances":[{"endpoint":"generate","instance_id":1},{"endpoint":"generate","instance_id":2},{"endpoint":"worker_kv_query","instance_id":2}]}`},
@@ -203,10 +203,10 @@ func TestWell(t *testing.T) {
 	assert.Zero(t, r.Problems+r.Warnings, text(r))
 	assert.Equal(t, 1, r.NotChecked, "Kubernetes alone: %s", text(r))
 	for _, said := range []string{
-		"Load generator: ok: a token is set", "Load generator: ok: our token is taken", "Load generator: ok: it answers, version 1.2.3", "Load generator: ok: its store",
+		"Load generator: ok: a token is set", "Load generator: ok: our token is accepted", "Load generator: ok: it responds, version 1.2.3", "Load generator: ok: its database",
 		"Target: ok: 2 of 2 workers have registered", "Target: ok: the router knows the caches: it predicts a hit rate of 97 %",
-		"Prometheus: ok: all 3 targets are up", "Prometheus: ok: the workers' series in namespace dynamo: there and fresh, from 2 page(s)", "Prometheus: ok: its clock agrees",
-		"Grafana: ok: its version is 12.2.0", "Grafana: ok: its pages are under /grafana/", "Grafana: ok: the app: The load generator works.", "Grafana: ok: the data source",
+		"Prometheus: ok: all 3 targets are up", "Prometheus: ok: the workers' series in namespace dynamo: present and fresh, from 2 endpoint(s)", "Prometheus: ok: its clock matches",
+		"Grafana: ok: its version is 12.2.0", "Grafana: ok: its pages are served under /grafana/", "Grafana: ok: the app: The load generator is healthy.", "Grafana: ok: the data source",
 	} {
 		assert.Contains(t, text(r), said)
 	}
@@ -226,64 +226,64 @@ func TestBroken(t *testing.T) {
 		change                             func(*world)
 		options                            func(*doctor.Options)
 	}{
-		{"no load generator", doctor.LoadGenerator, bad, "nothing answers at http://127.0.0.1:1: connection refused", "--loadgen-url", nil, func(o *doctor.Options) { o.LoadgenURL = "http://127.0.0.1:1" }},
-		{"another server", doctor.LoadGenerator, bad, "is not the load generator, or is not well: it answers 404", "without /api/v1", func(w *world) { w.pages["/healthz"] = page{code: 404} }, nil},
-		{"wrong token", doctor.LoadGenerator, bad, "it does not take our token: the token is wrong", "LOADGEN_TOKEN", nil, func(o *doctor.Options) { o.Token = "another-token-of-some-length" }},
-		{"no token", doctor.LoadGenerator, bad, "it wants a token, and none was given", "KVBOOTH_TOKEN", nil, func(o *doctor.Options) { o.Token = "" }},
+		{"no load generator", doctor.LoadGenerator, bad, "http://127.0.0.1:1 is unreachable: connection refused", "--loadgen-url", nil, func(o *doctor.Options) { o.LoadgenURL = "http://127.0.0.1:1" }},
+		{"another server", doctor.LoadGenerator, bad, "is not the load generator, or is unhealthy: it returned 404", "without /api/v1", func(w *world) { w.pages["/healthz"] = page{code: 404} }, nil},
+		{"wrong token", doctor.LoadGenerator, bad, "it rejects our token: the token is wrong", "LOADGEN_TOKEN", nil, func(o *doctor.Options) { o.Token = "another-token-of-some-length" }},
+		{"no token", doctor.LoadGenerator, bad, "it requires a token, and none was given", "KVBOOTH_TOKEN", nil, func(o *doctor.Options) { o.Token = "" }},
 		{"no token set", doctor.LoadGenerator, good, "no token is set", "", func(w *world) { w.open = true }, nil},
-		{"another version", doctor.LoadGenerator, warn, "version 1.2.2; this program is 1.2.3", "use the booth program", func(w *world) { w.status.Version = "1.2.2" }, nil},
-		{"not ready", doctor.LoadGenerator, bad, "it is not ready", "mend its target", func(w *world) { w.pages["/readyz"] = page{code: 503} }, nil},
-		{"store", doctor.LoadGenerator, bad, "its store /data/kvbooth.db fails: disk full", "free space", func(w *world) { w.status.Store = api.StoreStatus{Path: "/data/kvbooth.db", Problem: "disk full"} }, nil},
-		{"bottleneck", doctor.LoadGenerator, warn, "it is the bottleneck itself: lag 40 ms", "more CPU", func(w *world) {
+		{"another version", doctor.LoadGenerator, warn, "version 1.2.2; this program is version 1.2.3", "use the booth program", func(w *world) { w.status.Version = "1.2.2" }, nil},
+		{"not ready", doctor.LoadGenerator, bad, "it is not ready", "fix its target", func(w *world) { w.pages["/readyz"] = page{code: 503} }, nil},
+		{"store", doctor.LoadGenerator, bad, "its database /data/kvbooth.db fails: disk full", "free space", func(w *world) { w.status.Store = api.StoreStatus{Path: "/data/kvbooth.db", Problem: "disk full"} }, nil},
+		{"bottleneck", doctor.LoadGenerator, warn, "it is the bottleneck: lag 40 ms", "more CPU", func(w *world) {
 			w.status.Client = api.ClientHealth{Verdict: api.VerdictBottleneck, Reason: "lag 40 ms"}
 		}, nil},
-		{"no verdict", doctor.LoadGenerator, skip, "whether it keeps up", "ask again", func(w *world) { w.status.Client.Verdict = api.VerdictUnknown }, nil},
+		{"no verdict", doctor.LoadGenerator, skip, "whether it keeps up", "try again", func(w *world) { w.status.Client.Verdict = api.VerdictUnknown }, nil},
 		{"clock", doctor.LoadGenerator, warn, "ahead of this machine's", "NTP", func(w *world) { w.clock = 20 * time.Second }, nil},
 		{"clock, far behind", doctor.Prometheus, bad, "its clock is at least 59 s behind", "NTP", func(w *world) { w.clock = -time.Minute + 500*time.Millisecond }, nil},
 
-		{"target away", doctor.Target, bad, "nothing answers at http://127.0.0.1:1", "start the server", func(w *world) { w.status.Lanes[0].Target.Reachable = false }, func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1/v1" }},
-		{"target elsewhere", doctor.Target, skip, "not reached from here", "--target-url", nil, func(o *doctor.Options) { o.TargetURL = "http://frontend.invalid:1" }},
-		{"target away, and the load generator does not know yet", doctor.Target, bad, "nothing answers at http://127.0.0.1:1", "start the server", nil, func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1" }},
+		{"target away", doctor.Target, bad, "http://127.0.0.1:1 is unreachable", "start the server", func(w *world) { w.status.Lanes[0].Target.Reachable = false }, func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1/v1" }},
+		{"target elsewhere", doctor.Target, skip, "is unreachable from here", "--target-url", nil, func(o *doctor.Options) { o.TargetURL = "http://frontend.invalid:1" }},
+		{"target away, and the load generator does not know yet", doctor.Target, bad, "http://127.0.0.1:1 is unreachable", "start the server", nil, func(o *doctor.Options) { o.TargetURL = "http://127.0.0.1:1" }},
 		{"no model", doctor.Target, bad, "no worker has registered", "workers' logs", func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[]}`} }, nil},
-		{"another model", doctor.Target, bad, "does not serve " + model + ", but other", "set target.model", func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[{"id":"other"}]}`} }, nil},
-		{"a key is wanted", doctor.Target, skip, "wants a key", "give LOADGEN_TARGET_API_KEY", func(w *world) { w.pages["/v1/models"] = page{code: 401} }, nil},
-		{"dead worker", doctor.Target, bad, "1 of 2 workers have registered; not answering: worker-1 10.0.0.3:9090", "start it again", func(w *world) {
+		{"another model", doctor.Target, bad, "does not serve " + model + "; it serves other", "set target.model", func(w *world) { w.pages["/v1/models"] = page{body: `{"data":[{"id":"other"}]}`} }, nil},
+		{"a key is wanted", doctor.Target, skip, "requires an API key", "set LOADGEN_TARGET_API_KEY", func(w *world) { w.pages["/v1/models"] = page{code: 401} }, nil},
+		{"dead worker", doctor.Target, bad, "1 of 2 workers have registered; not responding: worker-1 10.0.0.3:9090", "start it again", func(w *world) {
 			w.pages["/health"] = page{body: `{"instances":[{"endpoint":"generate","instance_id":1}]}`}
 			w.pages["/api/v1/targets"] = page{body: targets("down", "connection refused")}
 		}, nil},
-		{"too many workers", doctor.Target, warn, "2 workers have registered, deployment.workers says 1", "correct deployment.workers", func(w *world) { w.status.Lanes[0].Target.Deployment.Workers = 1 }, nil},
-		{"requests fail", doctor.Target, bad, "a short request fails: it answers 500", "logs of frontend", func(w *world) { w.pages["/v1/chat/completions"] = page{code: 500, body: "out of memory"} }, nil},
+		{"too many workers", doctor.Target, warn, "2 workers have registered, deployment.workers is 1", "correct deployment.workers", func(w *world) { w.status.Lanes[0].Target.Deployment.Workers = 1 }, nil},
+		{"requests fail", doctor.Target, bad, "a short request fails: it returned 500", "logs of frontend", func(w *world) { w.pages["/v1/chat/completions"] = page{code: 500, body: "out of memory"} }, nil},
 		{"no stream", doctor.Target, bad, "it does not stream", "logs of frontend", func(w *world) { w.pages["/v1/chat/completions"] = page{body: "{}", kind: "application/json"} }, nil},
-		{"no events", doctor.Target, bad, "no events arrive at the router: predicted hit rate 0 on 5 repeats", "publish KV events", func(w *world) { w.hits = []float64{0} }, nil},
-		{"round-robin", doctor.Target, skip, "mode is round-robin", "switch to kv", func(w *world) { w.hits, w.status.Lanes[0].State.Mode = nil, api.ModeRoundRobin }, nil},
-		{"a plain server", doctor.Target, skip, "it tells no predicted hit rate", "switch to kv", func(w *world) { w.refuse, w.metrics = true, false }, nil},
-		{"running, events", doctor.Target, good, "predicted hit rate 91.0 % over the last 60 s; a workload runs", "", func(w *world) { w.running(new(.91)) }, nil},
+		{"no events", doctor.Target, bad, "the router receives no KV events: it predicted a hit rate of 0 for 5 repeats", "publish KV events", func(w *world) { w.hits = []float64{0} }, nil},
+		{"round-robin", doctor.Target, skip, "mode round-robin does not use them", "switch to kv", func(w *world) { w.hits, w.status.Lanes[0].State.Mode = nil, api.ModeRoundRobin }, nil},
+		{"a plain server", doctor.Target, skip, "it reports no predicted hit rate", "switch to kv", func(w *world) { w.refuse, w.metrics = true, false }, nil},
+		{"running, events", doctor.Target, good, "predicted hit rate 91.0 % over the last 60 s; a workload is running", "", func(w *world) { w.running(new(.91)) }, nil},
 		{"running, no events", doctor.Target, bad, "predicted hit rate 0 over the last 60 s", "publish KV events", func(w *world) { w.running(new(0.)) }, nil},
-		{"running, not told", doctor.Target, skip, "told no predicted hit rate", "ask again", func(w *world) { w.running(nil) }, nil},
+		{"running, not told", doctor.Target, skip, "reported no predicted hit rate", "try again", func(w *world) { w.running(nil) }, nil},
 
-		{"no Prometheus", doctor.Prometheus, bad, "nothing of Prometheus answers at http://127.0.0.1:1", "prometheus.url", nil, func(o *doctor.Options) { o.PrometheusURL = "http://127.0.0.1:1" }},
-		{"a worker is not reached", doctor.Prometheus, bad, "it does not reach worker-1 10.0.0.3:9090 of job workers: dial: connection refused", "DYN_SYSTEM_PORT", func(w *world) { w.pages["/api/v1/targets"] = page{body: targets("down", "dial: connection refused")} }, nil},
+		{"no Prometheus", doctor.Prometheus, bad, "no Prometheus responds at http://127.0.0.1:1", "prometheus.url", nil, func(o *doctor.Options) { o.PrometheusURL = "http://127.0.0.1:1" }},
+		{"a worker is not reached", doctor.Prometheus, bad, "it cannot scrape worker-1 10.0.0.3:9090 of job workers: dial: connection refused", "DYN_SYSTEM_PORT", func(w *world) { w.pages["/api/v1/targets"] = page{body: targets("down", "dial: connection refused")} }, nil},
 		{"kept away", doctor.Prometheus, bad, "context deadline exceeded", "NetworkPolicy", func(w *world) { w.pages["/api/v1/targets"] = page{body: targets("down", "context deadline exceeded")} }, nil},
-		{"a worker is not scraped", doctor.Prometheus, bad, "the workers' series in namespace dynamo: 1 of 2 pages have them", "PodMonitor", func(w *world) { w.age["10.0.0.3:9090"] = -1 }, nil},
-		{"old series", doctor.Prometheus, bad, "are old: 10.0.0.3:9090 is 20 s old", "keeps up", func(w *world) { w.age["10.0.0.3:9090"] = 20 }, nil},
-		{"no series of ours", doctor.Prometheus, bad, "the load generator's series (loadgen_info) are not there", "ServiceMonitor", func(w *world) { w.missing = "loadgen_info" }, nil},
-		{"no GPUs", doctor.Prometheus, warn, "the GPUs' series of DCGM in namespace dynamo are not there", "without honorLabels", func(w *world) { w.missing = "DCGM" }, nil},
+		{"a worker is not scraped", doctor.Prometheus, bad, "the workers' series in namespace dynamo: 1 of 2 endpoints have them", "PodMonitor", func(w *world) { w.age["10.0.0.3:9090"] = -1 }, nil},
+		{"old series", doctor.Prometheus, bad, "are stale: 10.0.0.3:9090 is 20 s old", "keeps up", func(w *world) { w.age["10.0.0.3:9090"] = 20 }, nil},
+		{"no series of ours", doctor.Prometheus, bad, "the load generator's series (loadgen_info) are missing", "ServiceMonitor", func(w *world) { w.missing = "loadgen_info" }, nil},
+		{"no GPUs", doctor.Prometheus, warn, "the DCGM GPU series in namespace dynamo are missing", "without honorLabels", func(w *world) { w.missing = "DCGM" }, nil},
 
-		{"no Grafana", doctor.Grafana, bad, "nothing answers at http://127.0.0.1:1", "start Grafana", nil, func(o *doctor.Options) { o.GrafanaURL = "http://127.0.0.1:1" }},
+		{"no Grafana", doctor.Grafana, bad, "http://127.0.0.1:1 is unreachable", "start Grafana", nil, func(o *doctor.Options) { o.GrafanaURL = "http://127.0.0.1:1" }},
 		{"Grafana's database", doctor.Grafana, bad, "its database is failing", "volume", func(w *world) {
 			w.pages["/grafana/api/health"] = page{body: `{"database":"failing","version":"12.2.0"}`}
 		}, nil},
 		{"an old Grafana", doctor.Grafana, bad, "its version is 11.6.1", "12.2 or later", func(w *world) { w.pages["/grafana/api/health"] = page{body: `{"database":"ok","version":"11.6.1"}`} }, nil},
-		{"sub-path", doctor.Grafana, bad, "its pages are under /, and asked for under /grafana/", "GF_SERVER_ROOT_URL", func(w *world) { w.pages["/grafana/login"] = page{body: `<base href="/" />`, kind: "text/html"} }, nil},
-		{"sent elsewhere", doctor.Grafana, bad, "sends us on to /g/", "GF_SERVER_SERVE_FROM_SUB_PATH", func(w *world) { w.pages["/grafana/api/health"] = page{code: 302, to: "/g/"} }, nil},
-		{"no app", doctor.Grafana, bad, "the app kvbooth-inference-app is not installed", "plugins folder", func(w *world) { w.pages["/grafana/api/plugins/kvbooth-inference-app/health"] = page{code: 404} }, nil},
+		{"sub-path", doctor.Grafana, bad, "its pages expect the path / but are served under /grafana/", "GF_SERVER_ROOT_URL", func(w *world) { w.pages["/grafana/login"] = page{body: `<base href="/" />`, kind: "text/html"} }, nil},
+		{"sent elsewhere", doctor.Grafana, bad, "redirects to /g/", "GF_SERVER_SERVE_FROM_SUB_PATH", func(w *world) { w.pages["/grafana/api/health"] = page{code: 302, to: "/g/"} }, nil},
+		{"no app", doctor.Grafana, bad, "the app kvbooth-inference-app is not installed", "plugins directory", func(w *world) { w.pages["/grafana/api/plugins/kvbooth-inference-app/health"] = page{code: 404} }, nil},
 		{"the app is not well", doctor.Grafana, bad, "the app: The token is wrong.", "Test connection", func(w *world) {
 			w.pages["/grafana/api/plugins/kvbooth-inference-app/health"] = page{code: 400, body: `{"status":"ERROR","message":"The token is wrong."}`}
 		}, nil},
-		{"Grafana is locked", doctor.Grafana, skip, "the data source: Grafana does not tell who has not logged in (401)", "GRAFANA_TOKEN", func(w *world) {
+		{"Grafana is locked", doctor.Grafana, skip, "the data source: Grafana requires a login (401)", "GRAFANA_TOKEN", func(w *world) {
 			w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 401}
 		}, nil},
-		{"no data source", doctor.Grafana, warn, "no data source with the uid kvbooth-prometheus", "provision it", func(w *world) {
+		{"no data source", doctor.Grafana, warn, "no data source has the UID kvbooth-prometheus", "provision it", func(w *world) {
 			w.pages["/grafana/api/datasources/uid/kvbooth-prometheus/health"] = page{code: 404}
 		}, nil},
 
@@ -341,7 +341,7 @@ func TestTwin(t *testing.T) {
 	w.status.Config["twin.prometheus.namespace"] = "dynamo-twin"
 	said := text(examine(t, w, nil))
 	assert.Contains(t, said, "Target: ok: lane main: the router knows the caches")
-	assert.Contains(t, said, "Target: problem: lane twin: no events arrive")
+	assert.Contains(t, said, "Target: problem: lane twin: the router receives no KV events")
 	assert.Contains(t, said, "Prometheus: ok: lane twin: the workers' series in namespace dynamo-twin")
 }
 

@@ -23,7 +23,7 @@ func (e *exam) grafana(ctx context.Context, all *findings) {
 	guessed := base == ""
 	if guessed {
 		if !isLoopback(e.LoadgenURL) {
-			all.skip("Grafana: nobody says where it is", "give --grafana-url")
+			all.skip("Grafana: its URL is unknown", "set --grafana-url")
 			return
 		}
 		base = defaultGrafana
@@ -31,25 +31,25 @@ func (e *exam) grafana(ctx context.Context, all *findings) {
 	a, err := e.get(ctx, base+"/api/health", "")
 	if err != nil {
 		if guessed {
-			all.skip(fmt.Sprintf("Grafana: nothing answers at %s (%v)", base, err), "give --grafana-url")
+			all.skip(fmt.Sprintf("Grafana: %s is unreachable (%v)", base, err), "set --grafana-url")
 			return
 		}
-		all.problem(fmt.Sprintf("nothing answers at %s: %v", base, err), "start Grafana, or mend --grafana-url")
+		all.problem(fmt.Sprintf("%s is unreachable: %v", base, err), "start Grafana, or correct --grafana-url")
 		return
 	}
 	if a.code/100 == 3 {
-		all.problem(fmt.Sprintf("%s sends us on to %s", base, a.header.Get("Location")), "give --grafana-url with its sub-path, and set GF_SERVER_ROOT_URL to the same address with GF_SERVER_SERVE_FROM_SUB_PATH=true")
+		all.problem(fmt.Sprintf("%s redirects to %s", base, a.header.Get("Location")), "include the sub-path in --grafana-url, and set GF_SERVER_ROOT_URL to the same address with GF_SERVER_SERVE_FROM_SUB_PATH=true")
 		return
 	}
 	var health struct{ Database, Version string }
 	if err := a.read(&health); err != nil || health.Database == "" {
-		all.problem(fmt.Sprintf("%s is not Grafana, or is not well: %s", base, a.says()), "give --grafana-url the address that a browser uses, with its sub-path; see Grafana's log")
+		all.problem(fmt.Sprintf("%s is not Grafana, or is unhealthy: %s", base, a.says()), "set --grafana-url to the URL used in a browser, including any sub-path; see Grafana's log")
 		return
 	}
 	if health.Database == "ok" {
-		all.ok(base + " answers, and its database is well")
+		all.ok(base + " responds, and its database is healthy")
 	} else {
-		all.problem("its database is "+health.Database, "see Grafana's log, and whether its volume is full")
+		all.problem("its database is "+health.Database, "check Grafana's log, and whether its volume is full")
 	}
 	lookGrafanaVersion(all, health.Version)
 	a.date(all)
@@ -61,7 +61,7 @@ func (e *exam) grafana(ctx context.Context, all *findings) {
 func lookGrafanaVersion(all *findings, version string) {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		all.skip("its version, which it keeps to itself", "the app needs Grafana "+grafanaNeeded)
+		all.skip("its version, which it does not disclose", "the app needs Grafana "+grafanaNeeded)
 		return
 	}
 	if major < 12 || major == 12 && minor < 2 {
@@ -94,22 +94,22 @@ func (e *exam) subPath(ctx context.Context, all *findings, base string) {
 	}
 	want, has := strings.TrimRight(u.Path, "/")+"/", string(found[1])
 	if !strings.HasSuffix(has, want) {
-		all.problem(fmt.Sprintf("its pages are under %s, and asked for under %s: a browser would find no script", has, want), "set GF_SERVER_ROOT_URL to the address that a browser uses, and GF_SERVER_SERVE_FROM_SUB_PATH=true where that has a path")
+		all.problem(fmt.Sprintf("its pages expect the path %s but are served under %s: browsers cannot load its scripts", has, want), "set GF_SERVER_ROOT_URL to the URL used in a browser, and GF_SERVER_SERVE_FROM_SUB_PATH=true if it has a path")
 		return
 	}
-	all.ok("its pages are under " + has)
+	all.ok("its pages are served under " + has)
 }
 
 func (e *exam) app(ctx context.Context, all *findings, base string) {
 	e.healthOf(ctx, all, "the app", base+"/api/plugins/"+app, func() {
-		all.problem("the app "+app+" is not installed, or is not switched on", "put it into Grafana's plugins folder, allow it (GF_PLUGINS_ALLOW_LOADING_UNSIGNED_PLUGINS="+app+"), and provision it")
-	}, "open its configuration page (/plugins/"+app+"), correct address and token, press Test connection")
+		all.problem("the app "+app+" is not installed or not enabled", "install it into Grafana's plugins directory, allow it (GF_PLUGINS_ALLOW_LOADING_UNSIGNED_PLUGINS="+app+"), and provision it")
+	}, "open its configuration page (/plugins/"+app+"), correct URL and token, and press Test connection")
 }
 
 func (e *exam) dataSource(ctx context.Context, all *findings, base string) {
 	e.healthOf(ctx, all, "the data source", base+"/api/datasources/uid/"+dataSource, func() {
-		all.warn("there is no data source with the uid "+dataSource, "provision it, or choose your own Prometheus in the dashboards' variable")
-	}, "correct the address of the data source (KVBOOTH_PROMETHEUS_URL)")
+		all.warn("no data source has the UID "+dataSource, "provision it, or select your own Prometheus in the dashboards' variable")
+	}, "correct the URL of the data source (KVBOOTH_PROMETHEUS_URL)")
 }
 
 // healthOf tells what a part of Grafana says of itself, and what to do where it is not well.
@@ -120,7 +120,7 @@ func (e *exam) healthOf(ctx context.Context, all *findings, what, address string
 		all.skip(what+": "+err.Error(), "")
 		return
 	case a.code == http.StatusUnauthorized || a.code == http.StatusForbidden:
-		all.skip(fmt.Sprintf("%s: Grafana does not tell who has not logged in (%d)", what, a.code), "give GRAFANA_TOKEN, the token of a service account")
+		all.skip(fmt.Sprintf("%s: Grafana requires a login (%d)", what, a.code), "set GRAFANA_TOKEN to the token of a service account")
 		return
 	case a.code == http.StatusNotFound:
 		absent()

@@ -57,25 +57,25 @@ func (e *exam) kubernetes(ctx context.Context, all *findings) {
 	driven := e.conf("mode.driver") == driver || e.conf("twin.mode.driver") == driver
 	asked := e.Kubernetes || e.Kubeconfig != "" || e.Context != "" || e.Namespace != "" || len(e.Graphs) > 0 || len(e.Secrets) > 0 || e.GPUs != nil
 	if !driven && !asked {
-		all.skip("Kubernetes: the load generator does not switch modes there", "give --kubernetes to look all the same")
+		all.skip("Kubernetes: the load generator does not switch modes there", "add --kubernetes to check it anyway")
 		return
 	}
 	config, namespace, err := kubernetes.Credentials(cmp.Or(e.Kubeconfig, e.conf("mode.kubernetes.kubeconfig")), cmp.Or(e.Context, e.conf("mode.kubernetes.context")), e.Namespace)
 	if err != nil {
-		tell := all.skip
+		report := all.skip
 		if asked {
-			tell = all.problem
+			report = all.problem
 		}
 		var field *api.FieldError
 		if errors.As(err, &field) {
 			err = errors.New(field.Allowed)
 		}
-		tell("no credentials for Kubernetes here; wanted: "+err.Error(), "give --kubeconfig (and --context), or run this in the cluster")
+		report("no credentials for Kubernetes here: "+err.Error(), "set --kubeconfig (and --context), or run this in the Kubernetes cluster")
 		return
 	}
 	c := &cluster{exam: e, all: all, namespace: namespace}
 	if err := c.connect(config); err != nil {
-		all.problem("the credentials cannot be used: "+err.Error(), "mend the kubeconfig")
+		all.problem("the credentials are invalid: "+err.Error(), "fix the kubeconfig")
 		return
 	}
 	if !c.server(ctx) {
@@ -84,7 +84,7 @@ func (e *exam) kubernetes(ctx context.Context, all *findings) {
 	named := e.graphNames(namespace)
 	if c.definitions(ctx, len(named) > 0) {
 		if len(named) == 0 {
-			all.skip("graphs: none was named", "give --graph, the name of the DynamoGraphDeployment")
+			all.skip("graphs: none given", "set --graph to the name of the DynamoGraphDeployment")
 		}
 		for _, g := range named {
 			c.graph(ctx, g)
@@ -155,15 +155,15 @@ func (c *cluster) server(ctx context.Context) bool {
 	}
 	switch {
 	case err != nil:
-		c.all.problem(fmt.Sprintf("the API server %s does not answer: %v", c.host, err), "see --kubeconfig and --context: kubectl cluster-info")
+		c.all.problem(fmt.Sprintf("the API server %s is unreachable: %v", c.host, err), "check --kubeconfig and --context: kubectl cluster-info")
 		return false
 	case a.code == http.StatusUnauthorized:
-		c.all.problem("the API server "+c.host+" does not take our credentials", "renew them: kubectl auth whoami")
+		c.all.problem("the API server "+c.host+" rejects our credentials", "renew them: kubectl auth whoami")
 		return false
 	case a.read(&told) != nil:
 		c.all.skip("the version of the API server: "+a.says(), "")
 	default:
-		c.all.ok(fmt.Sprintf("the API server %s answers, version %s", c.host, told.GitVersion))
+		c.all.ok(fmt.Sprintf("the API server %s responds, version %s", c.host, told.GitVersion))
 	}
 	a.date(c.all)
 	return true
@@ -172,9 +172,9 @@ func (c *cluster) server(ctx context.Context) bool {
 // definitions says which resources the cluster knows, and whether graphs can be looked at.
 func (c *cluster) definitions(ctx context.Context, needed bool) bool {
 	versions, err := c.versions(ctx, graphs.Group)
-	tell := c.all.problem
+	report := c.all.problem
 	if !needed {
-		tell = c.all.warn
+		report = c.all.warn
 	}
 	served := false
 	switch {
@@ -182,20 +182,20 @@ func (c *cluster) definitions(ctx context.Context, needed bool) bool {
 		c.all.skip("which versions of DynamoGraphDeployment are served: "+err.Error(), "")
 		served = true
 	case len(versions) == 0:
-		tell("the cluster does not know DynamoGraphDeployments ("+graphs.GroupResource().String()+")", "install Dynamo's operator with its CRDs, version 1.2 or later")
+		report("the Kubernetes cluster has no DynamoGraphDeployments ("+graphs.GroupResource().String()+")", "install Dynamo's operator with its CRDs, version 1.2 or later")
 	default:
 		if served, err = c.serves(ctx); err != nil {
 			c.all.skip("whether DynamoGraphDeployments are served: "+err.Error(), "")
 		} else if served {
 			c.all.ok("DynamoGraphDeployments are served as " + graphs.GroupVersion().String())
 		} else {
-			tell(fmt.Sprintf("DynamoGraphDeployments are not served as %s; the cluster has %s", graphs.GroupVersion(), strings.Join(versions, ", ")), "upgrade Dynamo's operator and its CRDs to 1.2 or later")
+			report(fmt.Sprintf("DynamoGraphDeployments are not served as %s; the Kubernetes cluster has %s", graphs.GroupVersion(), strings.Join(versions, ", ")), "upgrade Dynamo's operator and its CRDs to 1.2 or later")
 		}
 	}
 	for _, other := range []struct{ group, what, without string }{
-		{"gateway.networking.k8s.io", "Gateway API", "routes from outside need it; a Service of type LoadBalancer or a port-forward does without"},
-		{"monitoring.coreos.com", "prometheus-operator", "PodMonitors and ServiceMonitors need it; a Prometheus with scrape_configs does without"},
-		{"grove.io", "Grove", "Dynamo then makes Deployments, which is enough on one node for each worker"},
+		{"gateway.networking.k8s.io", "Gateway API", "needed only for routes from outside; a Service of type LoadBalancer or a port-forward works without it"},
+		{"monitoring.coreos.com", "prometheus-operator", "needed only for PodMonitors and ServiceMonitors; a Prometheus with scrape_configs works without it"},
+		{"grove.io", "Grove", "Dynamo then uses Deployments, which is enough if each worker fits on one node"},
 	} {
 		switch versions, err := c.versions(ctx, other.group); {
 		case err != nil:
@@ -203,7 +203,7 @@ func (c *cluster) definitions(ctx context.Context, needed bool) bool {
 		case len(versions) == 0:
 			c.all.ok(fmt.Sprintf("%s (%s) is not installed: %s", other.what, other.group, other.without))
 		default:
-			c.all.ok(fmt.Sprintf("%s (%s) is there, version %s", other.what, other.group, strings.Join(versions, ", ")))
+			c.all.ok(fmt.Sprintf("%s (%s) is installed, version %s", other.what, other.group, strings.Join(versions, ", ")))
 		}
 	}
 	return served
@@ -247,7 +247,7 @@ func (c *cluster) graph(ctx context.Context, g graphName) {
 	})
 	needs, found, err := d.Look(ctx)
 	if apierrors.IsForbidden(err) {
-		c.all.skip(fmt.Sprintf("the graph %s: the credentials here may not read it", g), "use others by --kubeconfig, or grant get on "+graphs.Resource)
+		c.all.skip(fmt.Sprintf("the graph %s: our credentials may not read it", g), "use other credentials with --kubeconfig, or grant get on "+graphs.Resource)
 		return
 	}
 	*c.all = append(*c.all, found...)
@@ -274,10 +274,10 @@ func (c *cluster) graph(ctx context.Context, g graphName) {
 func (c *cluster) rights(ctx context.Context, d *kubernetes.Driver) {
 	for _, f := range d.Rights(ctx) {
 		if f.Severity != kubernetes.Good {
-			c.all.skip("whether the load generator may switch the mode: with the credentials here, "+f.Found, "run loadgen check --cluster in the load generator's pod, or "+f.Do)
+			c.all.skip("whether the load generator may switch the mode: with our credentials, "+f.Found, "run loadgen check --cluster in the load generator's pod, or "+f.Do)
 			return
 		}
-		c.all.ok("the credentials here have " + f.Found)
+		c.all.ok("our credentials have " + f.Found)
 	}
 }
 
@@ -313,7 +313,7 @@ func (c *cluster) pod(p *corev1.Pod) {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
 			do := "see kubectl -n " + p.Namespace + " describe pod " + p.Name
 			if strings.Contains(condition.Message, "nvidia.com/gpu") {
-				do = fmt.Sprintf("it takes %d GPU(s) of one node: add a node to the GPU pool, end what else uses GPUs, or lower the replicas", kubernetes.PodGPUs(p.Spec))
+				do = fmt.Sprintf("it needs %d GPU(s) on one node: add a node to the GPU pool, free GPUs that are in use, or reduce the replicas", kubernetes.PodGPUs(p.Spec))
 			} else if strings.Contains(condition.Message, "persistentvolumeclaim") {
 				do = "bind the claim, see below"
 			}
@@ -333,19 +333,19 @@ func (c *cluster) pod(p *corev1.Pod) {
 // gpus says whether so many GPUs are free, in pods of so many each. A name says for which graph.
 func (c *cluster) gpus(ctx context.Context, d *kubernetes.Driver, want, each int64, graph string) {
 	if want == 0 && graph != "" {
-		c.all.ok(graph + " has all the GPUs that it asks for")
+		c.all.ok(graph + " has all the GPUs it requests")
 		return
 	}
-	text := fmt.Sprintf("%d GPUs are asked for", want)
+	text := fmt.Sprintf("%d GPUs are requested", want)
 	if graph != "" {
-		text = fmt.Sprintf("%s asks for %d GPUs that it does not have", graph, want)
+		text = fmt.Sprintf("%s requests %d GPUs that it does not have", graph, want)
 	}
 	free, err := d.FreeGPUs(ctx, max(1, each))
 	switch {
 	case err != nil:
-		c.all.skip(text+"; how many are free cannot be seen: "+err.Error(), "grant list on nodes and on pods of all namespaces")
+		c.all.skip(text+"; the number of free GPUs is unknown: "+err.Error(), "grant list on nodes and on pods of all namespaces")
 	case free < want:
-		c.all.problem(fmt.Sprintf("%s, %d are free: %d too few", text, free, want-free), "add a node to the GPU pool, end what else uses GPUs, or lower the replicas")
+		c.all.problem(fmt.Sprintf("%s, %d are free: %d too few", text, free, want-free), "add a node to the GPU pool, free GPUs that are in use, or reduce the replicas")
 	default:
 		c.all.ok(fmt.Sprintf("%s, %d are free", text, free))
 	}
@@ -355,11 +355,11 @@ func (c *cluster) claim(ctx context.Context, namespace, name string) {
 	p, err := get[corev1.PersistentVolumeClaim](ctx, c.client.Resource(claims).Namespace(namespace), name)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.all.problem(fmt.Sprintf("the claim %s/%s is not there, which the pods mount", namespace, name), "create it: the chart's values model, or a PersistentVolumeClaim of that name")
+		c.all.problem(fmt.Sprintf("the claim %s/%s, which the pods mount, does not exist", namespace, name), "create it: the chart's values model, or a PersistentVolumeClaim of that name")
 	case err != nil:
 		c.all.skip(fmt.Sprintf("the claim %s/%s: %v", namespace, name, err), "")
 	case p.Status.Phase != corev1.ClaimBound:
-		c.all.problem(fmt.Sprintf("the claim %s/%s is %s, not Bound", namespace, name, p.Status.Phase), "make a PersistentVolume that it matches (class, size, access mode), or mend the NFS server: kubectl describe pvc "+name)
+		c.all.problem(fmt.Sprintf("the claim %s/%s is %s, not Bound", namespace, name, p.Status.Phase), "create a matching PersistentVolume (class, size, access mode), or fix the NFS server: kubectl describe pvc "+name)
 	default:
 		c.all.ok(fmt.Sprintf("the claim %s/%s is bound to %s", namespace, name, p.Spec.VolumeName))
 	}
@@ -372,7 +372,7 @@ func (c *cluster) download(ctx context.Context, namespace string, claimed bool) 
 	case err != nil:
 		c.all.skip("the download of the weights: "+err.Error(), "")
 	case len(all) == 0 && claimed:
-		c.all.skip("the weights on the volume: no Job ("+download+") tells of them", "look at the volume, or have the chart download them")
+		c.all.skip("the weights on the volume: there is no download Job ("+download+")", "check the volume, or let the chart download them")
 	}
 	for _, j := range all {
 		has := func(kind batchv1.JobConditionType) bool {
@@ -381,11 +381,11 @@ func (c *cluster) download(ctx context.Context, namespace string, claimed bool) 
 		logs := "kubectl -n " + namespace + " logs job/" + j.Name
 		switch {
 		case has(batchv1.JobComplete):
-			c.all.ok("the weights are there: Job " + j.Name + " is complete")
+			c.all.ok("the weights are downloaded: Job " + j.Name + " is complete")
 		case has(batchv1.JobFailed):
-			c.all.problem("the weights are not there: Job "+j.Name+" has failed", "see "+logs+"; delete it and apply it again, it resumes")
+			c.all.problem("the weights are missing: Job "+j.Name+" has failed", "see "+logs+"; delete it and apply it again; it resumes the download")
 		default:
-			c.all.problem(fmt.Sprintf("the weights are still being downloaded: Job %s has %d of %d pods done, %d running", j.Name, j.Status.Succeeded, jobPods(&j), j.Status.Active), "wait; how far it is: "+logs)
+			c.all.problem(fmt.Sprintf("the weights are still downloading: Job %s has %d of %d pods done, %d running", j.Name, j.Status.Succeeded, jobPods(&j), j.Status.Active), "wait; progress: "+logs)
 		}
 	}
 }
@@ -402,10 +402,10 @@ func (c *cluster) secret(ctx context.Context, namespace, name string) {
 	create := "kubectl -n " + namespace + " create secret generic " + name + " --from-literal=KEY=VALUE"
 	switch {
 	case apierrors.IsNotFound(err):
-		c.all.problem(fmt.Sprintf("the Secret %s/%s is not there", namespace, name), "create it: "+create)
+		c.all.problem(fmt.Sprintf("the Secret %s/%s does not exist", namespace, name), "create it: "+create)
 		return
 	case err != nil:
-		c.all.skip(fmt.Sprintf("the Secret %s/%s: %v", namespace, name, err), "grant get on it, or look yourself")
+		c.all.skip(fmt.Sprintf("the Secret %s/%s: %v", namespace, name, err), "grant get on it, or check it yourself")
 		return
 	case len(s.Data) == 0:
 		c.all.problem(fmt.Sprintf("the Secret %s/%s is empty", namespace, name), "delete it and create it again: "+create)
@@ -413,11 +413,11 @@ func (c *cluster) secret(ctx context.Context, namespace, name string) {
 	}
 	for key, value := range s.Data {
 		if len(value) == 0 {
-			c.all.problem(fmt.Sprintf("the Secret %s/%s has an empty value under %s", namespace, name, key), "give it one: kubectl -n "+namespace+" edit secret "+name)
+			c.all.problem(fmt.Sprintf("the Secret %s/%s has an empty value under %s", namespace, name, key), "set it: kubectl -n "+namespace+" edit secret "+name)
 			return
 		}
 	}
-	c.all.ok(fmt.Sprintf("the Secret %s/%s is there", namespace, name))
+	c.all.ok(fmt.Sprintf("the Secret %s/%s exists", namespace, name))
 }
 
 // get reads one object.

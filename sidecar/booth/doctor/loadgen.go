@@ -12,22 +12,22 @@ import (
 )
 
 // giveOurs is what to do about a token that is not taken.
-const giveOurs = "give the one that the load generator was started with (LOADGEN_TOKEN, token_file, or its Secret), and give Grafana the same"
+const giveOurs = "use the load generator's token (LOADGEN_TOKEN, token_file, or its Secret), also in Grafana"
 
 // loadgen looks at the load generator, and keeps what it tells for the other parts.
 func (e *exam) loadgen(ctx context.Context, all *findings) {
 	health, err := e.get(ctx, e.at("healthz"), "")
 	if err != nil {
-		all.problem(fmt.Sprintf("nothing answers at %s: %v", e.LoadgenURL, err), "start the load generator, or name it with --loadgen-url; in Kubernetes: kubectl port-forward to its service")
+		all.problem(fmt.Sprintf("%s is unreachable: %v", e.LoadgenURL, err), "start the load generator, or set --loadgen-url; in Kubernetes: kubectl port-forward to its service")
 		return
 	}
 	if health.code != http.StatusOK {
-		all.problem(fmt.Sprintf("%s is not the load generator, or is not well: %s", e.LoadgenURL, health.says()), "give --loadgen-url the address of the load generator, without /api/v1; see its log")
+		all.problem(fmt.Sprintf("%s is not the load generator, or is unhealthy: %s", e.LoadgenURL, health.says()), "set --loadgen-url to the load generator's URL, without /api/v1; see its log")
 		return
 	}
 	client, err := api.NewClient(e.http, e.LoadgenURL, e.Token)
 	if err != nil {
-		all.problem(err.Error(), "mend --loadgen-url")
+		all.problem(err.Error(), "correct --loadgen-url")
 		return
 	}
 	e.lookToken(ctx, all, client)
@@ -45,18 +45,18 @@ func (e *exam) at(path ...string) string {
 	return u.JoinPath(path...).String()
 }
 
-// lookToken says whether everybody may operate, and whether our token is taken.
+// lookToken says whether everybody may operate, and whether our token is accepted.
 func (e *exam) lookToken(ctx context.Context, all *findings, client *api.Client) {
 	open, err := e.opensToAll(ctx)
 	switch {
 	case err != nil:
-		all.skip("whether it wants a token: "+err.Error(), "")
+		all.skip("whether it requires a token: "+err.Error(), "")
 	case open && isLoopback(e.LoadgenURL):
-		all.ok("no token is set: it listens on its own machine alone, and takes orders from there")
+		all.ok("no token is set: it listens on loopback only, where anyone can control it")
 	case open:
-		all.problem("it takes orders without a token", "set LOADGEN_TOKEN (token_file) to 16 characters or more that nobody guesses, and restart it")
+		all.problem("anyone can control it without a token", "set LOADGEN_TOKEN (token_file) to at least 16 random characters, and restart it")
 	default:
-		all.ok("a token is set: nobody without it changes anything")
+		all.ok("a token is set: nothing can be changed without it")
 	}
 	status, err := client.Status(ctx)
 	var refused *api.ProblemError
@@ -64,13 +64,13 @@ func (e *exam) lookToken(ctx context.Context, all *findings, client *api.Client)
 	case err == nil:
 		e.status = &status
 	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && e.Token == "":
-		all.problem("it wants a token, and none was given", "give it by --token-file or KVBOOTH_TOKEN: what LOADGEN_TOKEN of the load generator is")
+		all.problem("it requires a token, and none was given", "set --token-file or KVBOOTH_TOKEN to the load generator's LOADGEN_TOKEN")
 		return
 	case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusTooManyRequests):
-		all.problem("it does not take our token: "+refused.Error(), giveOurs)
+		all.problem("it rejects our token: "+refused.Error(), giveOurs)
 		return
 	default:
-		all.problem("it does not tell its status: "+api.Reason(err).Error(), "see the load generator's log; a Host that it does not know is allowed by its setting hosts")
+		all.problem("it does not report its status: "+api.Reason(err).Error(), "see the load generator's log; if it rejects the Host, add it to its setting hosts")
 		return
 	}
 	if !open {
@@ -90,13 +90,13 @@ func (e *exam) lookOurs(ctx context.Context, all *findings) {
 	a, err := e.misorder(ctx, e.Token)
 	switch {
 	case err != nil:
-		all.skip("whether our token is taken: "+err.Error(), "")
+		all.skip("whether our token is accepted: "+err.Error(), "")
 	case a.code == http.StatusBadRequest || a.code == http.StatusUnprocessableEntity:
-		all.ok("our token is taken")
+		all.ok("our token is accepted")
 	case e.Token == "":
-		all.skip("our token: none was given; reading needs none here", "give it by --token-file or KVBOOTH_TOKEN to have it checked")
+		all.skip("our token: none given; reading does not need one here", "set --token-file or KVBOOTH_TOKEN to check it")
 	default:
-		all.problem("it does not take our token: "+a.says(), giveOurs)
+		all.problem("it rejects our token: "+a.says(), giveOurs)
 	}
 }
 
@@ -116,34 +116,34 @@ func (e *exam) misorder(ctx context.Context, token string) (answer, error) {
 func (e *exam) lookStatus(ctx context.Context, all *findings, client *api.Client) {
 	s := e.status
 	if s.Version == e.Version {
-		all.ok("it answers, version " + s.Version)
+		all.ok("it responds, version " + s.Version)
 	} else {
-		all.warn(fmt.Sprintf("it answers, version %s; this program is %s", s.Version, e.Version), "use the booth program that came with it")
+		all.warn(fmt.Sprintf("it responds, version %s; this program is version %s", s.Version, e.Version), "use the booth program of the same version")
 	}
 	if err := client.Ready(ctx); err == nil {
 		all.ok("it is ready")
 	} else {
-		all.problem("it is not ready: "+api.Reason(err).Error(), "mend its target, see below")
+		all.problem("it is not ready: "+api.Reason(err).Error(), "fix its target, see below")
 	}
 	switch {
 	case !s.Store.OK:
-		all.problem(fmt.Sprintf("its store %s fails: %s", s.Store.Path, s.Store.Problem), "free space on its volume, or mend what the reason names")
+		all.problem(fmt.Sprintf("its database %s fails: %s", s.Store.Path, s.Store.Problem), "free space on its volume, or fix the reason given")
 	case s.Store.LostTurns > 0:
-		all.warn(fmt.Sprintf("its store %s has lost %d turns", s.Store.Path, s.Store.LostTurns), "see whether the disk keeps up; restart it to count from 0")
+		all.warn(fmt.Sprintf("its database %s has lost %d turns", s.Store.Path, s.Store.LostTurns), "check whether the disk is fast enough; restart it to reset the counter")
 	default:
-		all.ok("its store " + s.Store.Path + " is well")
+		all.ok("its database " + s.Store.Path + " is healthy")
 	}
 	switch s.Client.Verdict {
 	case api.VerdictFine:
 		all.ok("it keeps up with the load")
 	case api.VerdictBottleneck:
-		all.warn("it is the bottleneck itself: "+s.Client.Reason, "give it more CPU, or a machine of its own; until then nothing is called better or worse")
+		all.warn("it is the bottleneck: "+s.Client.Reason, "give it more CPU, or its own machine; until then no result is rated better or worse")
 	default:
-		all.skip("whether it keeps up: it does not know yet", "ask again in a minute")
+		all.skip("whether it keeps up: not known yet", "try again in a minute")
 	}
 	snapshot, err := client.Snapshot(ctx)
 	if err != nil {
-		all.problem("it tells no snapshot: "+api.Reason(err).Error(), "see the load generator's log")
+		all.problem("it provides no snapshot: "+api.Reason(err).Error(), "see the load generator's log")
 		return
 	}
 	e.snapshot = &snapshot

@@ -79,11 +79,11 @@ func (p probed) judge(all *findings, l lane) {
 	byKV := p.routed != nil && *p.routed > 0
 	switch {
 	case predicts:
-		all.ok(fmt.Sprintf("the router knows the caches: it predicts a hit rate of %.0f %% on a repeat (from the workers' events, or by --no-router-kv-events from its own routing)", 100**p.predicted))
+		all.ok(fmt.Sprintf("the router knows the caches: it predicts a hit rate of %.0f %% for a repeated prompt (from the workers' KV events, or with --no-router-kv-events from its own routing)", 100**p.predicted))
 	case byKV || l.mode == api.ModeKV && p.predicted != nil && p.routed == nil:
-		all.problem(fmt.Sprintf("no events arrive at the router: predicted hit rate 0 on %d repeats of one prompt, of which the engines had %d tokens in their caches", p.requests-1, p.cached), useThem)
+		all.problem(fmt.Sprintf("the router receives no KV events: it predicted a hit rate of 0 for %d repeats of a prompt, although the engines had %d of its tokens cached", p.requests-1, p.cached), useThem)
 	default:
-		all.skip(unseen(l.mode), "switch to kv and ask again")
+		all.skip(unseen(l.mode), "switch to kv and try again")
 	}
 }
 
@@ -95,7 +95,7 @@ type reply struct {
 }
 
 // errNoExtension is that of a server that does not take Dynamo's extension.
-var errNoExtension = errors.New("it refuses nvext")
+var errNoExtension = errors.New("it rejects nvext")
 
 func (e *exam) complete(ctx context.Context, l lane, prompt string, dynamo bool) (r reply, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeCall)
@@ -128,7 +128,7 @@ func (e *exam) complete(ctx context.Context, l lane, prompt string, dynamo bool)
 	case a.code != http.StatusOK:
 		return r, errors.New(a.says())
 	case !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream"):
-		return r, errors.New("it does not stream, but answers " + a.header.Get("Content-Type"))
+		return r, errors.New("it does not stream; Content-Type is " + a.header.Get("Content-Type"))
 	}
 	return readStream(a.body)
 }
@@ -165,7 +165,7 @@ func readStream(body []byte) (r reply, err error) {
 		}
 		var c chunk
 		if err := json.Unmarshal([]byte(data), &c); err != nil {
-			return r, errors.New("its stream cannot be read")
+			return r, errors.New("its stream is invalid")
 		}
 		if len(c.Error) > 0 && string(c.Error) != "null" {
 			return r, fmt.Errorf("its stream ends with an error: %s", c.Error)

@@ -27,27 +27,27 @@ func (e *exam) prometheus(ctx context.Context, all *findings) {
 	base := e.prometheusURL()
 	if base == "" {
 		if e.status == nil {
-			all.skip("Prometheus: nobody says where it is", "give --prometheus-url")
+			all.skip("Prometheus: its URL is unknown", "set --prometheus-url")
 			return
 		}
-		all.skip("Prometheus: the load generator has none and reads the cluster's metrics from the target itself", "set prometheus.url, or give --prometheus-url; the dashboards need it")
+		all.skip("Prometheus: not configured; the load generator scrapes the cluster's metrics from the target itself", "set prometheus.url or --prometheus-url; the dashboards need it")
 		return
 	}
 	now, answered, err := e.query(ctx, "time()")
 	switch {
 	case err != nil && e.PrometheusURL == "" && e.seesCluster() && !isLoopback(base): // see target
-		all.skip(fmt.Sprintf("%s is not reached from here (%v), though the load generator reaches it", base, err), "run this where the load generator runs, or forward its port and give --prometheus-url")
+		all.skip(fmt.Sprintf("%s is unreachable from here (%v), although the load generator reaches it", base, err), "run this where the load generator runs, or forward its port and set --prometheus-url")
 		return
 	case err != nil || len(now) != 1:
-		all.problem(fmt.Sprintf("nothing of Prometheus answers at %s: %v", base, cmp.Or(err, errors.New("it does not tell the time"))), "start it, or mend prometheus.url (--prometheus-url)")
+		all.problem(fmt.Sprintf("no Prometheus responds at %s: %v", base, cmp.Or(err, errors.New("it does not report its time"))), "start it, or correct prometheus.url (--prometheus-url)")
 		return
 	}
-	all.ok(base + " answers")
+	all.ok(base + " responds")
 	at := time.UnixMilli(int64(1000 * now[0].value))
 	tellSkew(all, skew(at, at, answered.sent, answered.received))
 	pages, err := e.pages(ctx)
 	if err != nil {
-		all.skip("what it scrapes: "+err.Error(), "a server that only answers queries does not tell; see the Prometheus behind it")
+		all.skip("what it scrapes: "+err.Error(), "a query-only server does not list its targets; check the Prometheus behind it")
 	} else {
 		lookPages(all, pages)
 	}
@@ -89,7 +89,7 @@ func (p page) interval() time.Duration {
 func (e *exam) pages(ctx context.Context) ([]page, error) {
 	base := e.prometheusURL()
 	if base == "" {
-		return nil, errors.New("there is no Prometheus")
+		return nil, errors.New("no Prometheus")
 	}
 	a, err := e.get(ctx, base+"/api/v1/targets?state=active", "")
 	if err != nil {
@@ -104,7 +104,7 @@ func (e *exam) pages(ctx context.Context) ([]page, error) {
 		return nil, err
 	}
 	if told.Data.Active == nil {
-		return nil, errors.New("it tells no targets")
+		return nil, errors.New("it lists no targets")
 	}
 	return told.Data.Active, nil
 }
@@ -116,16 +116,16 @@ func lookPages(all *findings, pages []page) {
 		switch p.Health {
 		case "down":
 			down++
-			all.problem(fmt.Sprintf("it does not reach %s of job %s: %s", p.name(), p.Labels["job"], p.LastError), remedy(p))
+			all.problem(fmt.Sprintf("it cannot scrape %s of job %s: %s", p.name(), p.Labels["job"], p.LastError), remedy(p))
 		case "unknown":
 			waiting++
 		}
 	}
 	switch {
 	case len(pages) == 0:
-		all.problem("it scrapes nothing", "give it scrape_configs, or ServiceMonitors and PodMonitors that its selectors match")
+		all.problem("it has no scrape targets", "configure scrape_configs, or ServiceMonitors and PodMonitors that match its selectors")
 	case waiting > 0:
-		all.skip(fmt.Sprintf("%d of %d targets, which have not been scraped yet", waiting, len(pages)), "ask again in a minute")
+		all.skip(fmt.Sprintf("%d of %d targets, which have not been scraped yet", waiting, len(pages)), "try again in a minute")
 	case down == 0:
 		all.ok(fmt.Sprintf("all %d targets are up", len(pages)))
 	}
@@ -135,15 +135,15 @@ func lookPages(all *findings, pages []page) {
 func remedy(p page) string {
 	switch reason := p.LastError; {
 	case strings.Contains(reason, "connection refused"):
-		return "see whether it runs and listens at " + p.ScrapeURL + " (a worker of Dynamo: DYN_SYSTEM_PORT)"
+		return "check that it runs and listens at " + p.ScrapeURL + " (a worker of Dynamo: DYN_SYSTEM_PORT)"
 	case strings.Contains(reason, "deadline exceeded"), strings.Contains(reason, "no route"), strings.Contains(reason, "timeout"):
-		return "see whether it runs, and whether a NetworkPolicy or firewall keeps Prometheus away from " + p.ScrapeURL
+		return "check that it runs, and that no NetworkPolicy or firewall blocks Prometheus from " + p.ScrapeURL
 	case strings.Contains(reason, "404"):
-		return "mend port or path in the monitor or scrape_config: " + p.ScrapeURL + " has no metrics"
+		return "correct the port or path in the monitor or scrape_config: " + p.ScrapeURL + " has no metrics"
 	case strings.Contains(reason, "401"), strings.Contains(reason, "403"):
-		return "give Prometheus the token that the page wants (the load generator's metrics_token)"
+		return "configure the token for that endpoint in Prometheus (the load generator's metrics_token)"
 	}
-	return "see what " + p.ScrapeURL + " answers"
+	return "check what " + p.ScrapeURL + " returns"
 }
 
 // sample is one series of an instant query.
@@ -180,7 +180,7 @@ type needed struct {
 func (e *exam) series(ctx context.Context, all *findings, pages []page) {
 	wants := []needed{{
 		what: "the load generator's series (loadgen_info)", query: age("", "loadgen_info"), least: 1,
-		none: "have Prometheus scrape the load generator's /metrics: a ServiceMonitor, or a scrape_config",
+		none: "let Prometheus scrape the load generator's /metrics with a ServiceMonitor or scrape_config",
 	}}
 	for _, l := range e.lanes() {
 		if l.name == api.TwinLane && l.namespace == "" {
@@ -206,11 +206,11 @@ func (l lane) needs(e *exam) []needed {
 	if gpus != "" {
 		gpuAge += " or " + age(selector, "DCGM_FI_DEV_GPU_UTIL")
 	}
-	const monitor = "have Prometheus scrape it with a PodMonitor or scrape_config whose label namespace is what prometheus.namespace says"
+	const monitor = "let Prometheus scrape it with a PodMonitor or scrape_config whose namespace label matches prometheus.namespace"
 	return []needed{
 		{l.of(e) + "the frontend's series" + in, age(selector, "dynamo_frontend_model_total_kv_blocks", "dynamo_frontend_inflight_requests", "dynamo_frontend_requests_total"), 1, "if the target is a Dynamo: " + monitor, false},
-		{l.of(e) + "the workers' series" + in, age(selector, "dynamo_component_inflight_requests", "dynamo_component_requests_total", "trtllm_num_requests_running", "vllm:num_requests_running", "sglang:num_running_reqs"), max(1, l.workers), monitor + "; Dynamo's workers have their metrics on DYN_SYSTEM_PORT", false},
-		{l.of(e) + "the GPUs' series of DCGM" + in, gpuAge, 1, "no panel of GPUs has anything to show: have Prometheus scrape the DCGM exporter, without honorLabels", true},
+		{l.of(e) + "the workers' series" + in, age(selector, "dynamo_component_inflight_requests", "dynamo_component_requests_total", "trtllm_num_requests_running", "vllm:num_requests_running", "sglang:num_running_reqs"), max(1, l.workers), monitor + "; Dynamo's workers serve their metrics on DYN_SYSTEM_PORT", false},
+		{l.of(e) + "the DCGM GPU series" + in, gpuAge, 1, "GPU panels will be empty: let Prometheus scrape the DCGM exporter, without honorLabels", true},
 	}
 }
 
@@ -237,21 +237,21 @@ func (e *exam) lookSeries(ctx context.Context, all *findings, w needed, pages []
 			stale = append(stale, fmt.Sprintf("%s is %.0f s old", s.labels["instance"], s.value))
 		}
 	}
-	tell := all.problem
+	report := all.problem
 	if w.bare {
-		tell = all.warn
+		report = all.warn
 	}
 	switch {
 	case err != nil:
 		all.skip(w.what+": "+err.Error(), "")
 	case len(found) == 0:
-		tell(w.what+" are not there", w.none)
+		report(w.what+" are missing", w.none)
 	case len(stale) > 0:
-		tell(w.what+" are old: "+strings.Join(stale, ", "), "see whether Prometheus keeps up, and whether the page still answers")
+		report(w.what+" are stale: "+strings.Join(stale, ", "), "check that Prometheus keeps up, and that the endpoint still responds")
 	case len(found) < w.least:
-		tell(fmt.Sprintf("%s: %d of %d pages have them", w.what, len(found), w.least), w.none)
+		report(fmt.Sprintf("%s: %d of %d endpoints have them", w.what, len(found), w.least), w.none)
 	default:
-		all.ok(fmt.Sprintf("%s: there and fresh, from %d page(s)", w.what, len(found)))
+		all.ok(fmt.Sprintf("%s: present and fresh, from %d endpoint(s)", w.what, len(found)))
 	}
 }
 

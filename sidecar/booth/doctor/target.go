@@ -14,7 +14,7 @@ import (
 func (e *exam) targets(ctx context.Context, all *findings) {
 	lanes := e.lanes()
 	if len(lanes) == 0 {
-		all.skip("the target: the load generator does not tell where it is", "mend the load generator, or give --target-url")
+		all.skip("the target: the load generator does not report its URL", "fix the load generator, or set --target-url")
 	}
 	for _, l := range lanes {
 		found := findings{}
@@ -38,13 +38,13 @@ func (e *exam) target(ctx context.Context, all *findings, l lane) {
 	a, err := e.get(ctx, l.url+"/v1/models", key)
 	switch {
 	case err != nil && l.seen && !isLoopback(l.url): // on one machine, there is no other place to reach it from
-		all.skip(fmt.Sprintf("%s is not reached from here (%v), though the load generator reaches it", l.url, err), "run this where the load generator runs, or forward the frontend's port and give --target-url")
+		all.skip(fmt.Sprintf("%s is unreachable from here (%v), although the load generator reaches it", l.url, err), "run this where the load generator runs, or forward the frontend's port and set --target-url")
 		return
 	case err != nil:
-		all.problem(fmt.Sprintf("nothing answers at %s: %v", l.url, err), "start the server, or mend target.url; on Kubernetes see the frontend's pod: kubectl get pods")
+		all.problem(fmt.Sprintf("%s is unreachable: %v", l.url, err), "start the server, or correct target.url; on Kubernetes check the frontend's pod: kubectl get pods")
 		return
 	case a.code == http.StatusUnauthorized || a.code == http.StatusForbidden:
-		all.skip(fmt.Sprintf("%s wants a key", l.url), "give "+variable+", as the load generator has it")
+		all.skip(fmt.Sprintf("%s requires an API key", l.url), "set "+variable+" to the load generator's key")
 		return
 	}
 	var list struct {
@@ -53,7 +53,7 @@ func (e *exam) target(ctx context.Context, all *findings, l lane) {
 		} `json:"data"`
 	}
 	if err := a.read(&list); err != nil {
-		all.problem(fmt.Sprintf("%s does not list its models: %v", l.url, err), "see the frontend's log; target.url is an OpenAI-compatible server, with or without /v1")
+		all.problem(fmt.Sprintf("%s does not list its models: %v", l.url, err), "see the frontend's log; target.url must be an OpenAI-compatible server, with or without /v1")
 		return
 	}
 	models := []string{}
@@ -66,7 +66,7 @@ func (e *exam) target(ctx context.Context, all *findings, l lane) {
 		all.problem("no worker has registered: "+l.url+" lists no model", "see the workers' logs: they register when the weights are loaded and the frontend finds them (the same discovery, the same Dynamo namespace)")
 		return
 	case l.model != "" && !slices.Contains(models, l.model):
-		all.problem(fmt.Sprintf("%s does not serve %s, but %s", l.url, l.model, strings.Join(models, ", ")), "set target.model to one of these, or see why the workers of that model have not registered")
+		all.problem(fmt.Sprintf("%s does not serve %s; it serves %s", l.url, l.model, strings.Join(models, ", ")), "set target.model to one of these, or check why the workers of that model have not registered")
 		return
 	}
 	if l.model == "" {
@@ -100,15 +100,15 @@ func (e *exam) instances(ctx context.Context, all *findings, l lane) (dynamo boo
 	const do = "see its log and start it again; on Kubernetes: kubectl get pods, kubectl logs --previous"
 	switch {
 	case l.workers == 0:
-		all.ok(fmt.Sprintf("%d workers have registered; deployment.workers does not say how many there should be", n))
+		all.ok(fmt.Sprintf("%d workers have registered; deployment.workers is not set, so the expected number is unknown", n))
 	case n < l.workers:
 		text := fmt.Sprintf("%d of %d workers have registered", n, l.workers)
 		if down := e.deadWorkers(ctx, l); len(down) > 0 {
-			text += "; not answering: " + strings.Join(down, ", ")
+			text += "; not responding: " + strings.Join(down, ", ")
 		}
 		all.problem(text, do)
 	case n > l.workers:
-		all.warn(fmt.Sprintf("%d workers have registered, deployment.workers says %d", n, l.workers), "correct deployment.workers, or see which worker should not be there")
+		all.warn(fmt.Sprintf("%d workers have registered, deployment.workers is %d", n, l.workers), "correct deployment.workers, or find the extra worker")
 	default:
 		all.ok(fmt.Sprintf("%d of %d workers have registered", n, l.workers))
 	}
@@ -142,16 +142,16 @@ func (e *exam) events(ctx context.Context, all *findings, l lane, dynamo bool) {
 		all.problem("a short request fails: "+err.Error(), "see the logs of frontend and workers")
 		return
 	case p.text == 0:
-		all.problem("a short request is answered without a text", "see the workers' logs")
+		all.problem("a short request got an empty answer", "see the workers' logs")
 		return
 	}
-	all.ok(fmt.Sprintf("%d short requests were answered as streams", p.requests))
+	all.ok(fmt.Sprintf("%d short requests got streamed answers", p.requests))
 	p.judge(all, l)
 }
 
 // What to do where no events arrive.
 const (
-	publish = "have the workers publish KV events (TensorRT-LLM: --publish-kv-events, before Dynamo 1.3 --publish-events-and-metrics; vLLM: --kv-events-config; SGLang: --kv-events-config) on the event plane that the frontend listens on, with the same block size"
+	publish = "let the workers publish KV events (TensorRT-LLM: --publish-kv-events, before Dynamo 1.3 --publish-events-and-metrics; vLLM: --kv-events-config; SGLang: --kv-events-config) on the event plane that the frontend listens on, with the same block size"
 	useThem = "start the frontend with KV events (not --no-router-kv-events, DYN_ROUTER_USE_KV_EVENTS=false), and " + publish
 )
 
@@ -159,25 +159,25 @@ const (
 // figures.
 func liveEvents(all *findings, l lane) {
 	kv := l.live.Cluster.KV
-	const running = "a workload runs, so that no request was sent"
+	const running = "a workload is running, so no request was sent"
 	switch {
 	case l.mode != api.ModeKV:
-		all.skip(unseen(l.mode)+"; "+running, "switch to kv and ask again")
+		all.skip(unseen(l.mode)+"; "+running, "switch to kv and try again")
 	case kv.PredictedRatio == nil:
-		all.skip("whether events arrive at the router: it has told no predicted hit rate in the last 60 s; "+running, "ask again in a minute, or stop the workload")
+		all.skip("whether the router receives KV events: it has reported no predicted hit rate in the last 60 s; "+running, "try again in a minute, or stop the workload")
 	case *kv.PredictedRatio > 0:
 		all.ok(fmt.Sprintf("the router knows the caches: predicted hit rate %.1f %% over the last 60 s; %s", 100**kv.PredictedRatio, running))
 	case kv.HitRatio != nil && *kv.HitRatio == 0:
-		all.skip("whether events arrive at the router: no turn of the last 60 s began as one before it; "+running, "ask again in a minute, or stop the workload")
+		all.skip("whether the router receives KV events: no turn of the last 60 s repeated an earlier prefix; "+running, "try again in a minute, or stop the workload")
 	default:
-		all.problem("no events arrive at the router: predicted hit rate 0 over the last 60 s; "+running, publish)
+		all.problem("the router receives no KV events: predicted hit rate 0 over the last 60 s; "+running, publish)
 	}
 }
 
 // unseen says why a mode shows no events.
 func unseen(m api.Mode) string {
 	if m == api.ModeKV || m == "" {
-		return "whether events arrive at the router: it tells no predicted hit rate"
+		return "whether the router receives KV events: it reports no predicted hit rate"
 	}
-	return fmt.Sprintf("whether events arrive at the router: mode is %s, which does not look at the caches", strings.ReplaceAll(string(m), "_", "-"))
+	return fmt.Sprintf("whether the router receives KV events: mode %s does not use them", strings.ReplaceAll(string(m), "_", "-"))
 }

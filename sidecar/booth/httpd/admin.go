@@ -26,10 +26,10 @@ const (
 // admin are the calls that steer the simulation.
 func (s *Server) admin() []endpoint {
 	return []endpoint{
-		{"/sim/v1/state", methods{http.MethodGet: s.getState}, s.guarded, "Mode, speculation, speed, faults, workers, and what can be chosen."},
-		{"/sim/v1/mode", methods{http.MethodPut: s.putMode}, s.guarded, "Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` in the mode in force, too. With `?workers=keep` the frontend alone restarts, at once, and the workers keep their caches."},
-		{"/sim/v1/faults", methods{http.MethodGet: s.getFaults, http.MethodPut: s.putFaults}, s.guarded, "Shares of requests that fail: `http_500`, `http_429`, `stall`, `disconnect`."},
-		{"/sim/v1/workers/{id}/lose", methods{http.MethodPost: s.loseWorker}, s.guarded, "Takes a worker away for `seconds`."},
+		{"/sim/v1/state", methods{http.MethodGet: s.getState}, s.guarded, "Mode, speculation, speed, faults, workers, and the available options."},
+		{"/sim/v1/mode", methods{http.MethodPut: s.putMode}, s.guarded, "Switches mode and speculation; the cluster restarts with empty caches, with `?restart=true` even if the mode does not change. With `?workers=keep` only the frontend restarts, immediately, and the workers keep their caches."},
+		{"/sim/v1/faults", methods{http.MethodGet: s.getFaults, http.MethodPut: s.putFaults}, s.guarded, "Fractions of requests that fail: `http_500`, `http_429`, `stall`, `disconnect`."},
+		{"/sim/v1/workers/{id}/lose", methods{http.MethodPost: s.loseWorker}, s.guarded, "Removes a worker for `seconds`."},
 		{"/sim/v1/decisions", methods{http.MethodGet: s.getDecisions}, s.guarded, "The router's last decisions, with each worker's cost; `?limit=`, 1 to 1,000."},
 	}
 }
@@ -50,7 +50,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 
 func (s *Server) admit(r *http.Request) *problem {
 	if !api.KnownHost(r.Host, s.options.Hosts) {
-		return newProblem(http.StatusMisdirectedRequest, kindValidation, "Host: %.100q is not allowed: localhost, a loopback address or one of the server's hosts", r.Host)
+		return newProblem(http.StatusMisdirectedRequest, kindValidation, "Host: %.100q is not allowed: use localhost, a loopback address, or add it to --hosts", r.Host)
 	}
 	if !api.OwnOrigin(r) {
 		return newProblem(http.StatusForbidden, kindValidation, "Origin: %.100q is not allowed: only this server's own", r.Header.Get("Origin"))
@@ -73,10 +73,10 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return invalid("the body is not what is expected: %v", err)
+		return invalid("invalid request body: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return invalid("something follows the JSON object")
+		return invalid("unexpected data after the JSON object")
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (s *Server) change(to api.ModeState, restart, keep bool) (changed bool, err
 		return false, &api.FieldError{Field: "speculation", Value: fmt.Sprintf("%q", to.Speculation), Allowed: fmt.Sprintf("%q, that of the workers, which are kept", now.Speculation)}
 	}
 	if err := saveMode(s.options.StateFile, to); err != nil {
-		return false, fmt.Errorf("the mode was not changed: the state file cannot be written: %w", err)
+		return false, fmt.Errorf("the mode was not changed: cannot write the state file: %w", err)
 	}
 	s.clock.do(func(c *sim.Cluster) {
 		if keep {
@@ -184,7 +184,7 @@ func (s *Server) change(to api.ModeState, restart, keep bool) (changed bool, err
 	} else {
 		s.metrics.Restarted()
 	}
-	s.log.Info("the cluster restarts", "workers", !keep, "mode", to.Mode, "speculation", to.Speculation)
+	s.log.Info("restarting the cluster", "workers", !keep, "mode", to.Mode, "speculation", to.Speculation)
 	return true, nil
 }
 
@@ -203,7 +203,7 @@ func (s *Server) putFaults(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.faults.set(f)
-	s.log.Info("faults are injected", "http_500", f.HTTP500, "http_429", f.HTTP429, "stall", f.Stall, "disconnect", f.Disconnect)
+	s.log.Info("injecting faults", "http_500", f.HTTP500, "http_429", f.HTTP429, "stall", f.Stall, "disconnect", f.Disconnect)
 	writeJSON(w, http.StatusOK, f)
 }
 
@@ -229,7 +229,7 @@ func (s *Server) loseWorker(w http.ResponseWriter, r *http.Request) {
 func (s *Server) lose(id string, away time.Duration) error {
 	index := slices.IndexFunc(s.snapshot().Workers, func(w sim.WorkerStats) bool { return decimal(w.ID) == id })
 	if index < 0 {
-		return newProblem(http.StatusNotFound, kindNotFound, "there is no worker %.40q; /sim/v1/state lists them", id)
+		return newProblem(http.StatusNotFound, kindNotFound, "no worker %.40q; see /sim/v1/state", id)
 	}
 	worker, err := parseID(id)
 	if err == nil {
@@ -239,7 +239,7 @@ func (s *Server) lose(id string, away time.Duration) error {
 		return err
 	}
 	s.metrics.WorkerRestarted(index)
-	s.log.Info("a worker is lost", "worker", workerName(index), "for", away)
+	s.log.Info("worker lost", "worker", workerName(index), "for", away)
 	return nil
 }
 

@@ -200,7 +200,7 @@ func TestGuard(t *testing.T) {
 		{"its own page", "GET", "/sim/v1/state", "", []string{"Origin", b.url}, 200, ""},
 		{"a form", "PUT", "/sim/v1/faults", "{}", []string{"Content-Type", "text/plain"}, 415, "Content-Type"},
 		{"an unknown field", "PUT", "/sim/v1/faults", `{"http_404":1}`, nil, 400, "http_404"},
-		{"more than an object", "PUT", "/sim/v1/faults", `{}{}`, nil, 400, "follows"},
+		{"more than an object", "PUT", "/sim/v1/faults", `{}{}`, nil, 400, "unexpected data after"},
 		{"too much", "PUT", "/sim/v1/faults", strings.Repeat(" ", maxAdminBody+1), nil, 413, "bytes"},
 		{"out of range", "PUT", "/sim/v1/faults", `{"stall":2}`, nil, 400, "stall: 2 is not allowed: 0 to 1"},
 		{"too many", "PUT", "/sim/v1/faults", `{"stall":0.7,"disconnect":0.7}`, nil, 400, "disconnect"},

@@ -16,7 +16,7 @@ import (
 // Why a handler leaves before the answer's end.
 var (
 	errClosing = errors.New("the cluster is shutting down")
-	errGone    = errors.New("the client has gone")
+	errGone    = errors.New("the client disconnected")
 )
 
 // chat serves /v1/chat/completions.

@@ -54,7 +54,7 @@ func (f Faults) validate() error {
 			return &api.FieldError{Field: s.field, Value: fmt.Sprint(s.value), Allowed: "0 to 1"}
 		}
 		if sum += s.value; sum > 1+1e-9 {
-			return &api.FieldError{Field: s.field, Value: fmt.Sprint(s.value), Allowed: "together with the shares of the other faults at most 1"}
+			return &api.FieldError{Field: s.field, Value: fmt.Sprint(s.value), Allowed: "such that all fault shares add up to at most 1"}
 		}
 	}
 	return nil

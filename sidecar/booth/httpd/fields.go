@@ -20,19 +20,19 @@ type field struct {
 // fields are those of Dynamo 1.6.1, as its frontend takes and refuses them.
 var fields = []field{
 	{"model", honoured, "The id that `/v1/models` lists; any other gets a 404."},
-	{"messages", honoured, "Roles `developer`, `system`, `user`, `assistant`, `tool`, `function`; content a string or a list of `text` parts. Pictures, sound and video are refused."},
-	{"stream", honoured, "Server-sent events, one for each iteration of the worker, which with speculation brings several tokens."},
-	{"stream_options", honoured, "`include_usage` adds the counts of tokens before `[DONE]`. Only with `stream`."},
-	{"max_tokens", honoured, "1 to 1,048,576 and what the worker's cache has room for. Up to 1,980 it is the answer's length, within a sentence; above, or without it, answers have 900 tokens on average, 4,096 at most."},
-	{"max_completion_tokens", honoured, "The same; where both are given, this one counts."},
-	{"min_tokens", honoured, "Tokens at least, up to the limit. What would stop the answer before that does not."},
-	{"ignore_eos", honoured, "With true, exactly as many tokens as the limit, or 4,096 without one, and finish reason `length`. Stop sequences are not looked for, as with Dynamo."},
-	{"stop", honoured, "A text, or a list of up to 32. The answer ends before the first of them in its text, with finish reason `stop`; the token that completes it counts."},
-	{"include_stop_str_in_output", honoured, "With true, the answer ends behind the stop sequence."},
+	{"messages", honoured, "Roles `developer`, `system`, `user`, `assistant`, `tool`, `function`; content a string or a list of `text` parts. Images, audio and video are rejected."},
+	{"stream", honoured, "Server-sent events, one per worker iteration; with speculation an event has several tokens."},
+	{"stream_options", honoured, "`include_usage` adds the token counts before `[DONE]`. Only with `stream`."},
+	{"max_tokens", honoured, "1 to 1,048,576, and no more than fits into the worker's cache. Up to 1,980 it is the answer's length, to within a sentence; above, or without it, answers have 900 tokens on average and at most 4,096."},
+	{"max_completion_tokens", honoured, "Same as `max_tokens`; takes precedence if both are given."},
+	{"min_tokens", honoured, "Minimum number of tokens, up to the limit. Stop conditions before that are ignored."},
+	{"ignore_eos", honoured, "With true, exactly as many tokens as the limit, or 4,096 without one, and finish reason `length`. Stop sequences are ignored, as in Dynamo."},
+	{"stop", honoured, "A string, or a list of up to 32. The answer ends before the first match, with finish reason `stop`; the token that completes the match counts."},
+	{"include_stop_str_in_output", honoured, "With true, the answer includes the stop sequence."},
 	{"seed", honoured, "a whole number of 64 bits; the same prompt with the same seed gets the same answer. Without it, the request's id is the seed; at temperature 0 nothing is left to chance"},
 	{"nvext", honoured, "See below."},
 
-	{"n", checked, "1. Dynamo takes 1 to 128 and leaves the rest to its engine; here, more than 1 is refused."},
+	{"n", checked, "1. Dynamo accepts 1 to 128 and leaves the rest to its engine; here, more than 1 is rejected."},
 	{"temperature", checked, "0 to 2"},
 	{"top_p", checked, "above 0, up to 1"},
 	{"min_p", checked, "0 to 1"},
@@ -40,7 +40,7 @@ var fields = []field{
 	{"frequency_penalty", checked, "-2 to 2"},
 	{"presence_penalty", checked, "-2 to 2"},
 	{"repetition_penalty", checked, "above 0, up to 2"},
-	{"top_logprobs", checked, "0 to 20; no probabilities come"},
+	{"top_logprobs", checked, "0 to 20; no probabilities are returned"},
 
 	{"add_generation_prompt", ignored, ""},
 	{"allowed_token_ids", ignored, ""},
@@ -86,9 +86,9 @@ var fields = []field{
 // extensions are the fields of nvext that are taken. Any other is refused, those too
 // by which Dynamo would route or serve otherwise and which are not simulated.
 var extensions = []field{
-	{"extra_fields", honoured, "`worker_id` and `timing` come back in `nvext`; other names are passed over."},
-	{"annotations", honoured, "`token_ids` sends the prompt's ids before the first chunk; other names are passed over."},
-	{"backend_instance_id", honoured, "The worker that serves the request, a number as `/health` lists it. One that is not there is refused."},
+	{"extra_fields", honoured, "`worker_id` and `timing` are returned in `nvext`; other names are ignored."},
+	{"annotations", honoured, "`token_ids` sends the prompt's token IDs before the first chunk; other names are ignored."},
+	{"backend_instance_id", honoured, "The worker to serve the request: an instance ID from `/health`. Unknown IDs are rejected."},
 	{"min_tokens", honoured, "As beside `nvext`, which wins. Dynamo 1.6.1 refuses it here."},
 	{"ignore_eos", honoured, "The same; Dynamo before 1.3 took it here."},
 

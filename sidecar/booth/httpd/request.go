@@ -146,7 +146,7 @@ type instanceID sim.WorkerID
 func (i *instanceID) UnmarshalJSON(data []byte) error {
 	id, err := strconv.ParseUint(string(data), 10, 64)
 	if err != nil {
-		return &api.FieldError{Field: "backend_instance_id", Value: string(data), Allowed: "the number of an instance, as /health lists them"}
+		return &api.FieldError{Field: "backend_instance_id", Value: string(data), Allowed: "the ID of an instance listed by /health"}
 	}
 	*i = instanceID(id)
 	return nil
@@ -156,7 +156,7 @@ func (i *instanceID) UnmarshalJSON(data []byte) error {
 func parseID(digits string) (sim.WorkerID, error) {
 	id, err := strconv.ParseUint(digits, 10, 64)
 	if err == nil && id == 0 {
-		err = errors.New("0 is no id")
+		err = errors.New("0 is not a valid ID")
 	}
 	return sim.WorkerID(id), err
 }
@@ -265,9 +265,9 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, newProblem(http.StatusRequestEntityTooLarge, kindValidation, "the body has more than %d bytes", limit)
+		return nil, newProblem(http.StatusRequestEntityTooLarge, kindValidation, "the body exceeds %d bytes", limit)
 	case err != nil:
-		return nil, invalid("the body cannot be read: %v", err)
+		return nil, invalid("cannot read the body: %v", err)
 	}
 	return body, nil
 }
@@ -299,9 +299,9 @@ func (m *wireMessage) check(field string) error {
 	case !slices.Contains(roles, m.Role):
 		return unreadable("%v", &api.FieldError{Field: field + "role", Value: fmt.Sprintf("%.40q", m.Role), Allowed: strings.Join(roles, ", ")})
 	case !m.Content.given && m.Role == "assistant": // whose content Dynamo reads as null, and whose template refuses it
-		return unusable(&api.FieldError{Field: field + "content", Value: "nothing", Allowed: "a string or a list of text parts"})
+		return unusable(&api.FieldError{Field: field + "content", Allowed: "a string or a list of text parts"})
 	case !m.Content.given:
-		return unreadable("%v", &api.FieldError{Field: field + "content", Value: "nothing", Allowed: "a string or a list of text parts"})
+		return unreadable("%v", &api.FieldError{Field: field + "content", Allowed: "a string or a list of text parts"})
 	case m.Content.none:
 		return unusable(&api.FieldError{Field: field + "content", Value: "an empty list", Allowed: "a string or a list of text parts"})
 	case m.Content.media != "":
@@ -365,7 +365,7 @@ func (q *chatRequest) checkChoices() error {
 	case *q.N == 0 || *q.N > maxChoices:
 		return invalid("Validation: n must be between 1 and %d, got %d", maxChoices, *q.N)
 	}
-	return &api.FieldError{Field: "n", Value: strconv.Itoa(int(*q.N)), Allowed: "1, since the simulated cluster gives one answer to a request"}
+	return &api.FieldError{Field: "n", Value: strconv.Itoa(int(*q.N)), Allowed: "1, since the simulated cluster returns one answer per request"}
 }
 
 // limit is the most tokens that the answer may have.

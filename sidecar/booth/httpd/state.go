@@ -72,7 +72,7 @@ func (o *Options) restore() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("the state file %s cannot be used (without it, the cluster starts as configured): %w", o.StateFile, err)
+		return fmt.Errorf("cannot use the state file %s (delete it to start as configured): %w", o.StateFile, err)
 	}
 	o.Cluster.Mode, o.Cluster.Speculation = m.Mode, m.Speculation
 	return nil

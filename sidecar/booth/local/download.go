@@ -34,7 +34,7 @@ type download struct {
 
 // run fetches the file. Without an error it is whole and what it should be.
 func (d download) run(ctx context.Context) error {
-	want, origin := d.sha256, "kept in KV Booth"
+	want, origin := d.sha256, "pinned in KV Booth"
 	if want == "" {
 		var err error
 		if want, err = publishedChecksum(ctx, d.url+".sha256"); err != nil {
@@ -47,9 +47,9 @@ func (d download) run(ctx context.Context) error {
 		return err
 	}
 	if !strings.EqualFold(got, want) {
-		return fmt.Errorf("%s is thrown away: its SHA-256 is %s, and the one %s is %s", d.url, got, origin, want)
+		return fmt.Errorf("%s was discarded: its SHA-256 is %s, but the one %s is %s", d.url, got, origin, want)
 	}
-	fmt.Fprintf(d.progress, "its SHA-256 is the one %s\n", origin)
+	fmt.Fprintf(d.progress, "its SHA-256 matches the one %s\n", origin)
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (d download) fetch(ctx context.Context) (checksum string, err error) {
 	_, err = io.Copy(io.MultiWriter(file, sum, shown), body)
 	shown.close()
 	if err := errors.Join(err, file.Close()); err != nil {
-		return "", fmt.Errorf("%s broke off after %.1f of %.1f MB: %w", d.url, float64(shown.done)/(1<<20), float64(size)/(1<<20), err)
+		return "", fmt.Errorf("%s: download failed after %.1f of %.1f MB: %w", d.url, float64(shown.done)/(1<<20), float64(size)/(1<<20), err)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
@@ -100,7 +100,7 @@ func publishedChecksum(ctx context.Context, url string) (string, error) {
 	}
 	sum, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
 	if bytes, err := hex.DecodeString(sum); err != nil || len(bytes) != sha256.Size {
-		return "", fmt.Errorf("%s holds no SHA-256: %.80q", url, text)
+		return "", fmt.Errorf("%s contains no SHA-256: %.80q", url, text)
 	}
 	return sum, nil
 }
@@ -125,12 +125,12 @@ func open(ctx context.Context, url string) (io.ReadCloser, int64, error) {
 	}
 	b.ReadCloser = response.Body
 	if response.StatusCode != http.StatusOK {
-		return nil, 0, errors.Join(fmt.Errorf("%s answers %s", url, response.Status), b.Close())
+		return nil, 0, errors.Join(fmt.Errorf("%s returned %s", url, response.Status), b.Close())
 	}
 	return b, response.ContentLength, nil
 }
 
-var errSilent = errors.New("the server is silent")
+var errSilent = errors.New("no response from the server")
 
 // body is a response's that fails where nothing comes for a while.
 type body struct {
@@ -224,5 +224,5 @@ func unpackEntry(root *os.Root, header *tar.Header, content io.Reader) error {
 			return root.Symlink(target, name)
 		}
 	}
-	return fmt.Errorf("%s is no file, no folder and no link within the archive", header.Name)
+	return fmt.Errorf("%s is not a file, a directory or a link within the archive", header.Name)
 }

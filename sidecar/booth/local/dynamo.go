@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"sync"
+
+	"kvbooth/sidecar/process"
 )
 
 // Dynamo is a running Dynamo: a frontend with its router, and mock workers, each a
@@ -18,14 +20,14 @@ type Dynamo struct {
 
 	mu       sync.Mutex
 	stopped  bool
-	frontend *Process
+	frontend *process.Process
 	workers  []worker
 }
 
 type worker struct {
 	name     string
 	port     int
-	process  *Process
+	process  *process.Process
 	instance string // decimal
 }
 
@@ -88,7 +90,7 @@ func (d *Dynamo) startAll(ctx context.Context) error {
 }
 
 // URL is the frontend's.
-func (d *Dynamo) URL() string { return "http://" + Loopback(d.options.FrontendPort) }
+func (d *Dynamo) URL() string { return "http://" + process.Loopback(d.options.FrontendPort) }
 
 // Workers tells of each worker, in the order of their numbers.
 func (d *Dynamo) Workers() []Worker {
@@ -101,7 +103,7 @@ func (d *Dynamo) Workers() []Worker {
 	return out
 }
 
-// Ended is [Process.Ended] of worker i, or of the [Frontend], as it runs now. Nothing
+// Ended is [process.Process.Ended] of worker i, or of the [Frontend], as it runs now. Nothing
 // restarts it but RestartWorker or StartFrontend.
 func (d *Dynamo) Ended(ctx context.Context, i int) error {
 	if i == Frontend {
@@ -152,12 +154,12 @@ func (d *Dynamo) StartFrontend(ctx context.Context) error {
 func (d *Dynamo) Stop(ctx context.Context) {
 	d.mu.Lock()
 	d.stopped = true
-	processes := []*Process{d.frontend}
+	processes := []*process.Process{d.frontend}
 	for _, w := range d.workers {
 		processes = append(processes, w.process)
 	}
 	d.mu.Unlock()
-	StopAll(ctx, processes...)
+	process.StopAll(ctx, processes...)
 	_ = os.RemoveAll(d.files) // a temporary folder
 }
 
@@ -167,7 +169,7 @@ func (d *Dynamo) worker(i int) worker {
 	return d.workers[i]
 }
 
-func (d *Dynamo) frontendProcess() *Process {
+func (d *Dynamo) frontendProcess() *process.Process {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.frontend
@@ -198,9 +200,9 @@ func (d *Dynamo) launchFrontend() error {
 }
 
 // launch starts a process; d.mu is held.
-func (d *Dynamo) launch(c Command) (*Process, error) {
+func (d *Dynamo) launch(c process.Command) (*process.Process, error) {
 	if d.stopped {
 		return nil, errStopped
 	}
-	return Start(c)
+	return process.Start(c)
 }

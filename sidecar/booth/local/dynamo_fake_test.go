@@ -19,6 +19,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/booth/local/localtest"
+	"kvbooth/sidecar/process"
 )
 
 // played are the options of a played Dynamo on free ports.
@@ -34,7 +35,7 @@ func played(t *testing.T) local.Options {
 // freePort gives a free port below those that systems hand out by themselves.
 func freePort(t *testing.T) int {
 	t.Helper()
-	ports, err := local.FreePorts(10_000+rand.IntN(15_000), 1)
+	ports, err := process.FreePorts(10_000+rand.IntN(15_000), 1)
 	require.NoError(t, err)
 	return ports[0]
 }
@@ -63,7 +64,7 @@ func TestDynamoLifecycle(t *testing.T) {
 	assert.ElementsMatch(t, before, listed, "three workers, with the ids that the frontend knows them by")
 
 	d.KillWorker(1)
-	assert.ErrorContains(t, d.Ended(within(t, soon), 1), "worker-2 ended: signal: killed")
+	assert.ErrorContains(t, d.Ended(within(t, soon), 1), "worker-2 exited: signal: killed")
 	require.NoError(t, d.RestartWorker(within(t, soon), 1))
 	after := instances(d)
 	assert.Equal(t, before[0], after[0])
@@ -71,7 +72,7 @@ func TestDynamoLifecycle(t *testing.T) {
 
 	url := d.URL()
 	d.KillFrontend()
-	assert.ErrorContains(t, d.Ended(within(t, soon), local.Frontend), "frontend ended: signal: killed")
+	assert.ErrorContains(t, d.Ended(within(t, soon), local.Frontend), "frontend exited: signal: killed")
 	_, err = d.Instances(within(t, soon))
 	require.Error(t, err)
 	require.NoError(t, d.StartFrontend(within(t, soon)))
@@ -98,7 +99,7 @@ func TestStartDynamoSaysWhatFailed(t *testing.T) {
 	t.Setenv(localtest.Broken, "dynamo.mocker")
 	began := time.Now()
 	_, err := local.StartDynamo(within(t, soon), played(t))
-	assert.ErrorContains(t, err, "worker-1 is not ready: worker-1 ended before it was ready")
+	assert.ErrorContains(t, err, "worker-1 is not ready: worker-1 exited before it was ready")
 	assert.ErrorContains(t, err, "dynamo.mocker is broken on purpose")
 	assert.Less(t, time.Since(began), soon, "it does not wait for what cannot come")
 }
@@ -107,7 +108,7 @@ func TestStartDynamoSaysWhatFailed(t *testing.T) {
 func TestStartDynamoGivesUp(t *testing.T) {
 	t.Setenv(localtest.Hangs, "dynamo.frontend")
 	_, err := local.StartDynamo(within(t, 500*time.Millisecond), played(t))
-	assert.ErrorContains(t, err, "deadline exceeded, and the last try gave: ")
+	assert.ErrorContains(t, err, "deadline exceeded; the last attempt failed with: ")
 }
 
 func TestOptionsAreChecked(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kvbooth/sidecar/process"
 )
 
 // GrafanaVariable names the environment variable that points to the folder of an
@@ -22,8 +24,8 @@ const GrafanaVariable = "GRAFANA_HOME"
 // OldestGrafana is the first version of Grafana that the product is made for.
 const OldestGrafana = "12.2.0"
 
-// ErrNoGrafana says that no Grafana is installed where [FindGrafana] looks.
-var ErrNoGrafana = errors.New("no Grafana is installed")
+// ErrNoGrafana says that Grafana is not installed where [FindGrafana] looks.
+var ErrNoGrafana = errors.New("Grafana is not installed")
 
 // Grafana is an installed Grafana.
 type Grafana struct {
@@ -43,7 +45,7 @@ func FindGrafana(ctx context.Context) (Grafana, error) {
 	if home := os.Getenv(GrafanaVariable); home != "" {
 		g, err := installedGrafana(ctx, home)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%s is %s, which is no folder of Grafana: %w", GrafanaVariable, home, err)
+			err = fmt.Errorf("%s is %s, which is not a Grafana directory: %w", GrafanaVariable, home, err)
 		}
 		return g, err
 	}
@@ -94,7 +96,7 @@ func grafanaOf(ctx context.Context, program string) (Grafana, error) {
 			return askGrafana(ctx, home, program)
 		}
 	}
-	return Grafana{}, fmt.Errorf("%s has no conf/defaults.ini and public beside it; name its folder with %s", program, GrafanaVariable)
+	return Grafana{}, fmt.Errorf("%s has no conf/defaults.ini and public next to it; set %s to its directory", program, GrafanaVariable)
 }
 
 func checkGrafanaHome(home string) error {
@@ -116,10 +118,10 @@ func askGrafana(ctx context.Context, home, program string) (Grafana, error) {
 	}
 	g := Grafana{Home: home, Program: program, Version: versionNumber.FindString(string(said))}
 	if g.Version == "" {
-		return Grafana{}, fmt.Errorf("%s --version says no version: %s", program, strings.TrimSpace(string(said)))
+		return Grafana{}, fmt.Errorf("%s --version reports no version: %s", program, strings.TrimSpace(string(said)))
 	}
 	if slices.Compare(numbers(g.Version), numbers(OldestGrafana)) < 0 {
-		return Grafana{}, fmt.Errorf("Grafana %s in %s is too old: %s or later is needed", g.Version, home, OldestGrafana)
+		return Grafana{}, fmt.Errorf("Grafana %s in %s is too old: %s or later is required", g.Version, home, OldestGrafana)
 	}
 	return g, nil
 }
@@ -169,15 +171,15 @@ type GrafanaOptions struct {
 // loopback, with whoever reaches it there as an Editor without a login, and asking
 // nothing of the internet. It answers under the name 127.0.0.1 and no other, so
 // that no page from elsewhere can reach it under a name of its own.
-func (g Grafana) Command(o GrafanaOptions) (Command, error) {
+func (g Grafana) Command(o GrafanaOptions) (process.Command, error) {
 	config := filepath.Join(o.Dir, "grafana.ini") // empty: the installation's own settings are not asked
 	plugins := filepath.Join(o.Dir, "plugins")
 	provisioning := filepath.Join(o.Dir, "provisioning")
 	folders, err := o.provisioning()
 	if err := errors.Join(err, link(plugins, o.Plugins), link(provisioning, folders), os.WriteFile(config, nil, 0o600)); err != nil {
-		return Command{}, fmt.Errorf("prepare Grafana: %w", err)
+		return process.Command{}, fmt.Errorf("prepare Grafana: %w", err)
 	}
-	env := append(Environment(),
+	env := append(process.Environment(),
 		"GF_PATHS_DATA="+filepath.Join(o.Dir, "data"), "GF_PATHS_LOGS="+filepath.Join(o.Dir, "logs"),
 		"GF_PATHS_PLUGINS="+plugins, "GF_PATHS_PROVISIONING="+provisioning, "GF_LOG_MODE=console",
 		"GF_SERVER_PROTOCOL=http", "GF_SERVER_HTTP_ADDR=127.0.0.1", "GF_SERVER_HTTP_PORT="+strconv.Itoa(o.Port),
@@ -188,7 +190,7 @@ func (g Grafana) Command(o GrafanaOptions) (Command, error) {
 		"GF_SECURITY_DISABLE_GRAVATAR=true", "GF_NEWS_NEWS_FEED_ENABLED=false",
 		"GF_PLUGINS_PREINSTALL_DISABLED=true", "GF_PLUGINS_PUBLIC_KEY_RETRIEVAL_DISABLED=true",
 		"GF_PLUGINS_ALLOW_LOADING_UNSIGNED_PLUGINS="+strings.Join(o.Unsigned, ","))
-	return Command{
+	return process.Command{
 		Name: "Grafana", Path: g.Program, Args: []string{"server", "--homepath", g.Home, "--config", config},
 		Env: append(env, o.Env...), Log: o.Log, Parent: true,
 	}, nil

@@ -42,7 +42,7 @@ func InstallGrafana(ctx context.Context, cacheDir string, progress io.Writer) (g
 func downloadGrafana(ctx context.Context, home string, progress io.Writer) error {
 	a, ok := grafanaArchives[runtime.GOOS+"/"+runtime.GOARCH]
 	if !ok {
-		return fmt.Errorf("there is no archive for %s on %s", runtime.GOOS, runtime.GOARCH)
+		return fmt.Errorf("no archive is available for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}
 	folder := grafanaDownloads
 	if mirror := os.Getenv(GrafanaMirrorVariable); mirror != "" {
@@ -55,7 +55,7 @@ func downloadGrafana(ctx context.Context, home string, progress io.Writer) error
 	defer os.RemoveAll(work)
 
 	d := download{url: folder + "/" + a.name, sha256: a.sha256, file: filepath.Join(work, a.name), progress: progress}
-	fmt.Fprintf(progress, "no Grafana is installed: downloading version %s, once; --grafana=off does without\n", GrafanaRelease)
+	fmt.Fprintf(progress, "Grafana is not installed: downloading version %s, once; use --grafana=off to skip it\n", GrafanaRelease)
 	if err := d.run(ctx); err != nil {
 		return err
 	}
@@ -69,11 +69,11 @@ func downloadGrafana(ctx context.Context, home string, progress io.Writer) error
 		return err
 	}
 	if len(entries) != 1 { // an archive holds one folder, whose name has varied
-		return fmt.Errorf("%s holds %d folders instead of one", a.name, len(entries))
+		return fmt.Errorf("%s contains %d directories instead of one", a.name, len(entries))
 	}
 	inner := filepath.Join(unpacked, entries[0].Name())
 	if _, err := installedGrafana(ctx, inner); err != nil {
-		return fmt.Errorf("%s holds no Grafana that runs: %w", a.name, err)
+		return fmt.Errorf("%s contains no working Grafana: %w", a.name, err)
 	}
 	return errors.Join(os.RemoveAll(home), os.Rename(inner, home))
 }

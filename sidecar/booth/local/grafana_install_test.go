@@ -22,6 +22,7 @@ import (
 
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/booth/local/localtest"
+	"kvbooth/sidecar/process"
 )
 
 // installGrafana installs one in an empty folder, in which nothing but the lock may
@@ -61,7 +62,7 @@ func TestInstallGrafana(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, cache, filepath.Dir(first.Home))
 	assert.FileExists(t, filepath.Join(first.Home, "link"))
-	assert.Contains(t, progress.String(), "its SHA-256 is the one published at "+os.Getenv(local.GrafanaMirrorVariable))
+	assert.Contains(t, progress.String(), "its SHA-256 matches the one published at "+os.Getenv(local.GrafanaMirrorVariable))
 
 	progress.Reset()
 	again, err := local.InstallGrafana(within(t, soon), cache, &progress)
@@ -104,14 +105,14 @@ func TestInstallGrafanaSaysWhatFailed(t *testing.T) {
 		serve       http.HandlerFunc
 		says        string
 	}{
-		{"truncated", sum, func(w http.ResponseWriter, _ *http.Request) { half(w) }, "broke off after 0.0 of 0.0 MB: unexpected EOF"},
+		{"truncated", sum, func(w http.ResponseWriter, _ *http.Request) { half(w) }, "download failed after 0.0 of 0.0 MB: unexpected EOF"},
 		{"stalled", sum, func(w http.ResponseWriter, r *http.Request) {
 			half(w)
 			<-r.Context().Done()
-		}, "broke off after 0.0 of 0.0 MB: the server is silent"},
-		{"another archive", strings.Repeat("0", 64), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) }, "its SHA-256 is " + sum + ", and the one published at "},
-		{"absent", sum, http.NotFound, ".tar.gz answers 404 Not Found"},
-		{"no checksum", "<html>", http.NotFound, `.sha256 holds no SHA-256: "<html>"`},
+		}, "download failed after 0.0 of 0.0 MB: no response from the server"},
+		{"another archive", strings.Repeat("0", 64), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) }, "its SHA-256 is " + sum + ", but the one published at "},
+		{"absent", sum, http.NotFound, ".tar.gz returned 404 Not Found"},
+		{"no checksum", "<html>", http.NotFound, `.sha256 contains no SHA-256: "<html>"`},
 	} {
 		t.Run(test.intent, func(t *testing.T) {
 			local.Patience(t, 5*time.Second, 200*time.Millisecond)
@@ -130,9 +131,9 @@ func TestInstallGrafanaOffline(t *testing.T) {
 	t.Setenv(local.GrafanaMirrorVariable, "http://"+silent.Addr().String())
 	assert.LessOrEqual(t, local.Patience(t, 100*time.Millisecond, time.Minute), 5*time.Second)
 	_, err = installGrafana(t)
-	assert.ErrorContains(t, err, ".sha256: the server is silent for 100ms")
+	assert.ErrorContains(t, err, ".sha256: no response from the server for 100ms")
 
-	t.Setenv(local.GrafanaMirrorVariable, "http://"+local.Loopback(freePort(t)))
+	t.Setenv(local.GrafanaMirrorVariable, "http://"+process.Loopback(freePort(t)))
 	_, err = installGrafana(t)
 	assert.ErrorContains(t, err, "connection refused")
 }
@@ -162,12 +163,12 @@ func TestInstallGrafanaFromBadArchives(t *testing.T) {
 		"no archive":              {[]byte("<html>"), "unpack grafana-"},
 		"a file outside":          {localtest.GrafanaArchive(t, localtest.Entry{Name: "../outside"}), "path escapes"},
 		"an absolute path":        {localtest.GrafanaArchive(t, localtest.Entry{Name: "/outside"}), "path escapes"},
-		"a link to outside":       {localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/x", Target: "../../outside"}), "no link within the archive"},
-		"an absolute link":        {localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/x", Target: "/etc"}), "no link within the archive"},
+		"a link to outside":       {localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/x", Target: "../../outside"}), "or a link within the archive"},
+		"an absolute link":        {localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/x", Target: "/etc"}), "or a link within the archive"},
 		"a file twice":            {localtest.GrafanaArchive(t, localtest.Entry{Name: "grafana-v1/bin/grafana"}), "exists"},
-		"two folders":             {localtest.GrafanaArchive(t, localtest.Entry{Name: "other/x"}), "holds 2 folders instead of one"},
-		"something else":          {localtest.Archive(t, localtest.Entry{Name: "grafana-v1/README"}), "holds no Grafana that runs"},
-		"one that does not run":   {localtest.Archive(t, localtest.Entry{Name: "g/bin/grafana", Content: "#!/nowhere"}, localtest.Entry{Name: "g/conf/defaults.ini"}, localtest.Entry{Name: "g/public/x"}), "holds no Grafana that runs"},
+		"two folders":             {localtest.GrafanaArchive(t, localtest.Entry{Name: "other/x"}), "contains 2 directories instead of one"},
+		"something else":          {localtest.Archive(t, localtest.Entry{Name: "grafana-v1/README"}), "contains no working Grafana"},
+		"one that does not run":   {localtest.Archive(t, localtest.Entry{Name: "g/bin/grafana", Content: "#!/nowhere"}, localtest.Entry{Name: "g/conf/defaults.ini"}, localtest.Entry{Name: "g/public/x"}), "contains no working Grafana"},
 		"a tar that is cut short": {localtest.GrafanaArchive(t)[:100], "unexpected EOF"},
 	} {
 		t.Run(intent, func(t *testing.T) {

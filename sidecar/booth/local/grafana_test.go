@@ -18,6 +18,7 @@ import (
 
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/booth/local/localtest"
+	"kvbooth/sidecar/process"
 )
 
 func TestFindGrafana(t *testing.T) {
@@ -30,7 +31,7 @@ func TestFindGrafana(t *testing.T) {
 	t.Run("too old", func(t *testing.T) {
 		t.Setenv(localtest.GrafanaVersion, "12.1.9")
 		_, err := local.FindGrafana(t.Context())
-		assert.EqualError(t, err, "Grafana 12.1.9 in "+home+" is too old: 12.2.0 or later is needed")
+		assert.EqualError(t, err, "Grafana 12.1.9 in "+home+" is too old: 12.2.0 or later is required")
 	})
 	t.Run("newer, though its digits sort before", func(t *testing.T) {
 		t.Setenv(localtest.GrafanaVersion, "100.0.1-pre")
@@ -41,12 +42,12 @@ func TestFindGrafana(t *testing.T) {
 	t.Run("without a version", func(t *testing.T) {
 		t.Setenv(localtest.GrafanaVersion, "unknown")
 		_, err := local.FindGrafana(t.Context())
-		assert.ErrorContains(t, err, "says no version: grafana version unknown")
+		assert.ErrorContains(t, err, "reports no version: grafana version unknown")
 	})
 	t.Run("incomplete", func(t *testing.T) {
 		require.NoError(t, os.Remove(filepath.Join(home, "public")))
 		_, err := local.FindGrafana(t.Context())
-		assert.ErrorContains(t, err, "GRAFANA_HOME is "+home+", which is no folder of Grafana: ")
+		assert.ErrorContains(t, err, "GRAFANA_HOME is "+home+", which is not a Grafana directory: ")
 	})
 }
 
@@ -74,7 +75,7 @@ func TestFindGrafanaByItself(t *testing.T) {
 
 	require.NoError(t, os.RemoveAll(filepath.Join(home, "conf")))
 	_, err = local.FindGrafanaBeside(t.Context(), nowhere)
-	assert.ErrorContains(t, err, "has no conf/defaults.ini and public beside it; name its folder with GRAFANA_HOME")
+	assert.ErrorContains(t, err, "has no conf/defaults.ini and public next to it; set GRAFANA_HOME to its directory")
 }
 
 // What the folder holds is left alone, but for the links to plugins of an earlier run.
@@ -169,9 +170,9 @@ func realGrafana(t *testing.T) local.Grafana {
 
 // startProvisioned starts a Grafana and gives it and its address once the project's data
 // source is there.
-func startProvisioned(t *testing.T, g local.Grafana, provisioning string) (p *local.Process, base string) {
+func startProvisioned(t *testing.T, g local.Grafana, provisioning string) (p *process.Process, base string) {
 	t.Helper()
-	ports, err := local.FreePorts(23000, 1)
+	ports, err := process.FreePorts(23000, 1)
 	require.NoError(t, err)
 	c, err := g.Command(local.GrafanaOptions{
 		Dir: t.TempDir(), Provisioning: provisioning, Port: ports[0], Log: filepath.Join(t.TempDir(), "log"),
@@ -179,10 +180,10 @@ func startProvisioned(t *testing.T, g local.Grafana, provisioning string) (p *lo
 	})
 	require.NoError(t, err)
 	p = start(t, c)
-	base = "http://" + local.Loopback(ports[0])
-	require.NoError(t, local.Ready(within(t, 2*time.Minute), base+"/api/health", p), local.Tail(c.Log))
+	base = "http://" + process.Loopback(ports[0])
+	require.NoError(t, local.Ready(within(t, 2*time.Minute), base+"/api/health", p), process.Tail(c.Log))
 	// It answers before all of that is read, and some calls that come meanwhile never.
-	require.NoError(t, local.Ready(within(t, 2*time.Minute), base+"/api/datasources/uid/kvbooth-prometheus", p), local.Tail(c.Log))
+	require.NoError(t, local.Ready(within(t, 2*time.Minute), base+"/api/datasources/uid/kvbooth-prometheus", p), process.Tail(c.Log))
 	return p, base
 }
 

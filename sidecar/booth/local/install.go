@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"kvbooth/sidecar/process"
 )
 
 // DynamoVersion is the version of ai-dynamo that the product is made for.
@@ -45,7 +47,7 @@ const (
 
 // ErrPip is in the chain of errors of an installation whose packages pip could not
 // bring: most often, the package index is out of reach.
-var ErrPip = errors.New("pip brought no packages")
+var ErrPip = errors.New("pip installed no packages")
 
 // pipError is an [ErrPip] that says what pip said.
 type pipError struct{ error }
@@ -60,7 +62,7 @@ const stampFile = "installed"
 func CacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("no cache folder: %w", err)
+		return "", fmt.Errorf("no cache directory: %w", err)
 	}
 	return filepath.Join(dir, "kvbooth"), nil
 }
@@ -102,7 +104,7 @@ func InstallDynamo(ctx context.Context, cacheDir string, progress io.Writer) (py
 		return venvPython(venv), nil
 	}
 	if runtime.GOOS != "linux" {
-		return "", fmt.Errorf("NVIDIA publishes Dynamo %s for Linux only, and this is %s", DynamoVersion, runtime.GOOS)
+		return "", fmt.Errorf("Dynamo %s is available for Linux only, and this is %s", DynamoVersion, runtime.GOOS)
 	}
 	steps := [][]string{append([]string{"--no-deps"}, dynamoPackages...), dynamoDependencies}
 	i := installation{
@@ -175,17 +177,6 @@ func installOnce(ctx context.Context, path, name string, progress io.Writer, ins
 	return install()
 }
 
-// TryLock takes a lock between processes if no other one holds it. The file that
-// stands for it is left behind.
-func TryLock(path string) (unlock func(), ok bool, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, false, err
-	}
-	l := flock.New(path)
-	ok, err = l.TryLock()
-	return func() { _ = l.Unlock() }, ok, err
-}
-
 // installed says whether an installation is complete and still runs: the Python
 // that it was made with may be gone.
 func (i installation) installed(ctx context.Context) bool {
@@ -204,7 +195,7 @@ func (i installation) install(ctx context.Context, progress io.Writer) error {
 	by := installer{venv: i.venv, report: newReport(progress, i.bytes)}
 	defer by.report.close()
 	by.report.line(fmt.Sprintf("installing %s with Python %s in %s: about %d MB, once", i.name, version, i.venv, i.bytes>>20))
-	if err := by.run(ctx, Command{Name: "venv", Path: python, Args: []string{"-m", "venv", i.venv}, Env: childEnv()}); err != nil {
+	if err := by.run(ctx, process.Command{Name: "venv", Path: python, Args: []string{"-m", "venv", i.venv}, Env: childEnv()}); err != nil {
 		return err
 	}
 	if err := os.Mkdir(by.temp(), 0o755); err != nil {
@@ -232,21 +223,21 @@ type installer struct {
 func (i installer) temp() string { return filepath.Join(i.venv, "tmp") }
 
 func (i installer) pip(ctx context.Context, packages []string) error {
-	err := i.run(ctx, Command{
+	err := i.run(ctx, process.Command{
 		Name: "pip", Path: venvPython(i.venv), Env: childEnv("TMPDIR=" + i.temp()),
 		Args: append([]string{"-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar", "off"}, packages...),
 	})
 	if err != nil && ctx.Err() == nil {
-		return pipError{fmt.Errorf("%w\nis this machine online, with room enough in %s?", err, filepath.Dir(i.venv))}
+		return pipError{fmt.Errorf("%w\ncheck that this machine is online and %s has enough space", err, filepath.Dir(i.venv))}
 	}
 	return err
 }
 
 // run runs one step to its end, and reports meanwhile what it says and how large
 // the folder has become.
-func (i installer) run(ctx context.Context, c Command) error {
+func (i installer) run(ctx context.Context, c process.Command) error {
 	c.Log = i.venv + ".log"
-	p, err := Start(c)
+	p, err := process.Start(c)
 	if err != nil {
 		return err
 	}
@@ -284,6 +275,6 @@ func DiskUse(dir string) (bytes int64) {
 
 // lastLine is the last line of a log, without indentation.
 func lastLine(log string) string {
-	tail := Tail(log)
+	tail := process.Tail(log)
 	return strings.TrimSpace(tail[strings.LastIndexByte(tail, '\n')+1:])
 }

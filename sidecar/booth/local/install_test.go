@@ -43,11 +43,11 @@ func TestFindPython(t *testing.T) {
 		{intent: "what the system calls Python first", names: []string{"python3", "python3.14"}, want: "python3"},
 		{intent: "the oldest that will do", version: "3.10.0", names: []string{"python3.10"}, want: "python3.10"},
 		{intent: "none at all", wrong: []string{
-			"it needs Python 3.10 or later with its venv module, and there is no python3 on the PATH",
+			"it needs Python 3.10 or later with the venv module, and there is no python3 in the PATH",
 			"apt install python3 python3-venv", local.VenvVariable, "ai-dynamo 1.6.1",
 		}},
 		{intent: "too old", version: "3.9.21", names: []string{"python3", "python"}, wrong: []string{
-			"none of these will do: ", "python3 (version 3.9.21 is too old), ", "python (version 3.9.21 is too old)",
+			"none of these is suitable: ", "python3 (version 3.9.21 is too old), ", "python (version 3.9.21 is too old)",
 		}},
 		{intent: "much too old", version: "2.7.18", names: []string{"python"}, wrong: []string{"version 2.7.18 is too old"}},
 		{intent: "Debian without python3-venv", lacks: "yes", names: []string{"python3"}, wrong: []string{"python3 (version 3.12.1 lacks the venv module)"}},
@@ -101,9 +101,9 @@ func TestInstallDynamoSaysWhatFailed(t *testing.T) {
 	onPath(t, "python3")
 	t.Setenv(localtest.Broken, "pip")
 	_, err := local.InstallDynamo(within(t, soon), t.TempDir(), &bytes.Buffer{})
-	assert.ErrorContains(t, err, "install Dynamo 1.6.1: pip ended: exit status 3")
+	assert.ErrorContains(t, err, "install Dynamo 1.6.1: pip exited: exit status 3")
 	assert.ErrorContains(t, err, "played Python: pip is broken on purpose")
-	assert.ErrorContains(t, err, "is this machine online")
+	assert.ErrorContains(t, err, "check that this machine is online")
 	assert.ErrorIs(t, err, local.ErrPip)
 }
 
@@ -148,7 +148,7 @@ func TestVenvVariable(t *testing.T) {
 
 	t.Setenv(local.VenvVariable, filepath.Join(venv, "missing"))
 	_, err = local.InstallDynamo(within(t, soon), "/nowhere", &bytes.Buffer{})
-	assert.ErrorContains(t, err, local.VenvVariable+": "+filepath.Join(venv, "missing")+" is no virtual environment")
+	assert.ErrorContains(t, err, local.VenvVariable+": "+filepath.Join(venv, "missing")+" is not a virtual environment")
 }
 
 // A package gets an environment of its own, once, and another version another one.

@@ -5,14 +5,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"kvbooth/sidecar/booth/local/localtest"
+	"kvbooth/sidecar/process"
+	"kvbooth/sidecar/process/processtest"
 )
 
 func TestMain(m *testing.M) {
+	processtest.Main()
 	localtest.Main()
 	goleak.VerifyTestMain(m)
+}
+
+func start(t *testing.T, c process.Command) *process.Process {
+	t.Helper()
+	p, err := process.Start(c)
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+	return p
 }
 
 // within gives a context for something that must not take long.

@@ -5,46 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"strconv"
 	"time"
+
+	"kvbooth/sidecar/process"
 )
 
 const (
 	pollEvery    = 100 * time.Millisecond
 	answerWithin = 2 * time.Second
 	answerLimit  = 8 << 20 // bytes; a frontend's /metrics is far below
-	lastPort     = 65535
 )
-
-// FreePorts finds n ports that are free on loopback, the first at or above from,
-// ascending. Nothing holds them: a program that takes one of them first wins.
-func FreePorts(from, n int) ([]int, error) {
-	ports := make([]int, 0, n)
-	for port := from; port <= lastPort && len(ports) < n; port++ {
-		listener, err := net.Listen("tcp", Loopback(port))
-		if err != nil {
-			continue
-		}
-		if err := listener.Close(); err != nil {
-			return nil, err
-		}
-		ports = append(ports, port)
-	}
-	if len(ports) < n {
-		return nil, fmt.Errorf("of the ports from %d on, %d are free on loopback and %d are needed", from, len(ports), n)
-	}
-	return ports, nil
-}
-
-// Loopback is the address of a port on loopback.
-func Loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 // Ready waits until a URL answers with a status of 2xx. It gives up when ctx ends,
 // or when the process that is to answer does, and says what it got last; a nil
 // process is taken to live.
-func Ready(ctx context.Context, url string, p *Process) error {
+func Ready(ctx context.Context, url string, p *process.Process) error {
 	return poll(ctx, func(ctx context.Context) error {
 		_, err := get(ctx, url)
 		return err
@@ -52,7 +28,7 @@ func Ready(ctx context.Context, url string, p *Process) error {
 }
 
 // poll calls check until it gives nil. It gives up when ctx or a process ends.
-func poll(ctx context.Context, check func(context.Context) error, processes ...*Process) error {
+func poll(ctx context.Context, check func(context.Context) error, processes ...*process.Process) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -62,20 +38,20 @@ func poll(ctx context.Context, check func(context.Context) error, processes ...*
 		}
 		for _, p := range processes {
 			if p != nil && ended(p) {
-				return errors.Join(fmt.Errorf("%s ended before it was ready", p.name), p.Wait())
+				return errors.Join(fmt.Errorf("%s exited before it was ready", p.Name()), p.Wait())
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w, and the last try gave: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w; the last attempt failed with: %w", context.Cause(ctx), err)
 		case <-ticker.C:
 		}
 	}
 }
 
-func ended(p *Process) bool {
+func ended(p *process.Process) bool {
 	select {
-	case <-p.done:
+	case <-p.Done():
 		return true
 	default:
 		return false

@@ -1,41 +1,21 @@
 package local_test
 
 import (
-	"net"
+	"context"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
+	"kvbooth/sidecar/process/processtest"
 )
-
-// Where a port is taken, the next free one is found.
-func TestFreePorts(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer taken.Close()
-	from := taken.Addr().(*net.TCPAddr).Port
-
-	ports, err := local.FreePorts(from, 3)
-	require.NoError(t, err)
-	assert.Len(t, ports, 3)
-	assert.Greater(t, ports[0], from)
-	assert.IsIncreasing(t, ports)
-	for _, port := range ports {
-		listener, err := net.Listen("tcp", local.Loopback(port))
-		require.NoError(t, err)
-		require.NoError(t, listener.Close())
-	}
-}
-
-func TestFreePortsRunsOut(t *testing.T) {
-	_, err := local.FreePorts(65535, 2)
-	assert.ErrorContains(t, err, "of the ports from 65535 on, ")
-}
 
 // An error status is not ready, the first 2xx is.
 func TestReadyWaitsFor2xx(t *testing.T) {
@@ -48,4 +28,23 @@ func TestReadyWaitsFor2xx(t *testing.T) {
 	defer server.Close()
 	assert.NoError(t, local.Ready(within(t, soon), server.URL, nil))
 	assert.EqualValues(t, 3, calls.Load())
+}
+
+// It is waited for, unless the process that is to answer has ended.
+func TestReady(t *testing.T) {
+	holder := processtest.NewHolder(t)
+	p := start(t, processtest.Hold(filepath.Join(t.TempDir(), "log"), holder.Address()))
+	holder.Accept()
+	ports, err := process.FreePorts(20000, 1)
+	require.NoError(t, err)
+	url := "http://" + process.Loopback(ports[0])
+
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err = local.Ready(ctx, url, p)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorContains(t, err, "connection refused", "the last try says what was wrong")
+
+	p.Kill()
+	assert.ErrorContains(t, local.Ready(within(t, soon), url, p), "hold exited before it was ready")
 }

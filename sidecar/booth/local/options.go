@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/process"
 )
 
 // Options say what Dynamo is to be started.
@@ -74,22 +75,22 @@ func (o *Options) fillIn() {
 
 // choosePorts settles the frontend's port and the workers'.
 func (o *Options) choosePorts() error {
-	free, err := FreePorts(orDefault(o.FrontendPort, defaultFrontendPort), 1)
+	free, err := process.FreePorts(orDefault(o.FrontendPort, defaultFrontendPort), 1)
 	if err != nil {
 		return err
 	}
 	if o.FrontendPort != 0 && o.FrontendPort != free[0] {
-		return &api.FieldError{Field: "frontend port", Value: strconv.Itoa(o.FrontendPort), Allowed: fmt.Sprintf("a free one, such as %d", free[0])}
+		return &api.FieldError{Field: "frontend port", Value: strconv.Itoa(o.FrontendPort), Allowed: fmt.Sprintf("a free port, such as %d", free[0])}
 	}
 	o.FrontendPort = free[0]
-	ports, err := FreePorts(o.WorkerPort, o.Workers+1)
+	ports, err := process.FreePorts(o.WorkerPort, o.Workers+1)
 	if err != nil {
 		return err
 	}
 	ports = slices.DeleteFunc(ports, func(port int) bool { return port == o.FrontendPort })
 	o.workerPorts = ports[:o.Workers]
 	if last := o.workerPorts[o.Workers-1]; last > lastWorkerPort {
-		allowed := fmt.Sprintf("at most %d for the last of %d workers, which would be %d", lastWorkerPort, o.Workers, last)
+		allowed := fmt.Sprintf("low enough that the last port is at most %d; for %d workers it would be %d", lastWorkerPort, o.Workers, last)
 		return &api.FieldError{Field: "worker port", Value: strconv.Itoa(o.WorkerPort), Allowed: allowed}
 	}
 	return nil
@@ -107,7 +108,7 @@ func orDefault[T comparable](value, fallback T) T {
 // ZeroMQ, so that neither etcd nor NATS is needed.
 var plane = []string{"--discovery-backend", "file", "--request-plane", "tcp", "--event-plane", "zmq"}
 
-func (d *Dynamo) workerCommand(w worker) Command {
+func (d *Dynamo) workerCommand(w worker) process.Command {
 	o := d.options
 	args := append([]string{
 		"-m", "dynamo.mocker", "--model-path", o.ModelDir, "--model-name", o.ModelName, "--num-workers", "1",
@@ -119,17 +120,17 @@ func (d *Dynamo) workerCommand(w worker) Command {
 	return d.command(w.name, args, "DYN_SYSTEM_PORT="+strconv.Itoa(w.port))
 }
 
-func (d *Dynamo) frontendCommand() Command {
+func (d *Dynamo) frontendCommand() process.Command {
 	return d.frontendWith("frontend", d.options.Mode, d.options.FrontendPort)
 }
 
 // FrontendCommand is one more frontend over the same workers, on a port of its own
 // and with a mode of its own, one of [RouterModes]. Who starts it stops it.
-func (d *Dynamo) FrontendCommand(mode string, port int) Command {
+func (d *Dynamo) FrontendCommand(mode string, port int) process.Command {
 	return d.frontendWith("frontend-"+mode, mode, port)
 }
 
-func (d *Dynamo) frontendWith(name, mode string, port int) Command {
+func (d *Dynamo) frontendWith(name, mode string, port int) process.Command {
 	return d.command(name, append([]string{
 		"-m", "dynamo.frontend", "--http-host", "127.0.0.1", "--http-port", strconv.Itoa(port),
 		"--router-mode", mode, "--kv-cache-block-size", strconv.Itoa(d.options.BlockTokens),
@@ -139,13 +140,13 @@ func (d *Dynamo) frontendWith(name, mode string, port int) Command {
 // command keeps all that a process listens on on loopback (its ZeroMQ sockets bind
 // every interface all the same, but are made known on loopback only), and its log
 // to warnings: below, each request writes several lines.
-func (d *Dynamo) command(name string, args []string, env ...string) Command {
+func (d *Dynamo) command(name string, args []string, env ...string) process.Command {
 	const loopback = "127.0.0.1"
 	env = append(env,
 		"DYN_FILE_KV="+d.files, "DYN_LOG=warn", "DYN_SDK_DISABLE_ANSI_LOGGING=1", "HF_HUB_OFFLINE=1",
 		"DYN_TCP_RPC_HOST="+loopback, "DYN_EVENT_PLANE_HOST="+loopback,
 		"DYN_TCP_RESPONSE_STREAM_HOST="+loopback, "DYN_SYSTEM_HOST="+loopback)
-	return Command{
+	return process.Command{
 		Name: name, Path: d.options.Python, Args: args, Env: childEnv(append(env, d.options.Env...)...),
 		Log: filepath.Join(d.options.LogDir, name+".log"),
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kvbooth/sidecar/process"
 )
 
 const oldestPython = 10 // minor version; Dynamo's wheels are for 3.10 and later
@@ -42,11 +44,11 @@ func FindPython(ctx context.Context) (path, version string, err error) {
 		}
 		tried = append(tried, fmt.Sprintf("%s (%v)", path, err))
 	}
-	found := "there is no python3 on the PATH"
+	found := "there is no python3 in the PATH"
 	if len(tried) > 0 {
-		found = "none of these will do: " + strings.Join(tried, ", ")
+		found = "none of these is suitable: " + strings.Join(tried, ", ")
 	}
-	return "", "", fmt.Errorf(`no Python to run NVIDIA Dynamo with: it needs Python 3.%d or later with its venv module, and %s.
+	return "", "", fmt.Errorf(`no suitable Python for NVIDIA Dynamo: it needs Python 3.%d or later with the venv module, and %s.
 Install it, for instance with
   apt install python3 python3-venv   (Debian, Ubuntu)
   dnf install python3                (Fedora, RHEL)
@@ -59,7 +61,7 @@ func checkPython(ctx context.Context, path string) (string, error) {
 	version, _, _ := strings.Cut(string(out), "\n")
 	version = strings.TrimSpace(version)
 	if version == "" {
-		return "", fmt.Errorf("does not run: %w", err)
+		return "", fmt.Errorf("cannot be run: %w", err)
 	}
 	parts := strings.Split(version, ".")
 	minor := 0
@@ -80,7 +82,7 @@ func checkDynamo(ctx context.Context, venv string) error {
 	out, err := runPython(ctx, venvPython(venv),
 		`import importlib.metadata as m; print(m.version("ai-dynamo"), m.version("ai-dynamo-runtime"))`)
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is no virtual environment: %w", venv, err)
+		return fmt.Errorf("%s is not a virtual environment: %w", venv, err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s has no ai-dynamo with its ai-dynamo-runtime: %w", venv, err)
@@ -106,7 +108,7 @@ func runPython(ctx context.Context, path, code string) ([]byte, error) {
 // Dynamo into another one than was asked for, and with what is given.
 func childEnv(more ...string) []string {
 	var env []string
-	for _, variable := range Environment() {
+	for _, variable := range process.Environment() {
 		if !strings.HasPrefix(variable, "PYTHON") && !strings.HasPrefix(variable, "DYN_") {
 			env = append(env, variable)
 		}

@@ -7,12 +7,14 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"kvbooth/sidecar/process"
 )
 
 // instanceLabel finds a worker's instance id, hexadecimal, in its own metrics.
 var instanceLabel = regexp.MustCompile(`dynamo_endpoint="generate"[^}]*worker_id="([0-9a-f]+)"`)
 
-func (w worker) metricsURL() string { return "http://" + Loopback(w.port) + "/metrics" }
+func (w worker) metricsURL() string { return "http://" + process.Loopback(w.port) + "/metrics" }
 
 // awaitWorker waits until a worker tells its instance id and the frontend lists it.
 func (d *Dynamo) awaitWorker(ctx context.Context, i int) error {
@@ -45,14 +47,14 @@ func (w worker) askInstance(ctx context.Context) (string, error) {
 	}
 	match := instanceLabel.FindSubmatch(metrics)
 	if match == nil {
-		return "", fmt.Errorf("%s tells no instance id yet", w.metricsURL())
+		return "", fmt.Errorf("%s does not report an instance ID yet", w.metricsURL())
 	}
 	id, err := strconv.ParseUint(string(match[1]), 16, 64)
 	return strconv.FormatUint(id, 10), err
 }
 
 // setInstance notes a worker's instance id, unless it has been restarted meanwhile.
-func (d *Dynamo) setInstance(i int, p *Process, instance string) {
+func (d *Dynamo) setInstance(i int, p *process.Process, instance string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.workers[i].process == p {

@@ -64,7 +64,7 @@ type (
 // and nothing is written.
 func WriteConfig(path string, interval time.Duration, targets []Target) error {
 	if interval < minInterval || interval%time.Millisecond != 0 {
-		return api.Refuse("interval", interval, fmt.Sprintf("whole milliseconds from %s", minInterval))
+		return api.Refuse("interval", interval, fmt.Sprintf("whole milliseconds, at least %s", minInterval))
 	}
 	jobs, err := byJob(targets)
 	if err != nil {
@@ -81,7 +81,7 @@ func WriteConfig(path string, interval time.Duration, targets []Target) error {
 		return err
 	}
 	if _, err := parse(string(text)); err != nil {
-		return api.Refuse("targets", fmt.Sprintf("%d given", len(targets)), fmt.Sprintf("what Prometheus can scrape; %v", err))
+		return api.Refuse("targets", fmt.Sprintf("%d given", len(targets)), fmt.Sprintf("targets that Prometheus can scrape; %v", err))
 	}
 	return maybe.WriteFile(path, text, 0o644)
 }
@@ -106,7 +106,7 @@ func byJob(targets []Target) ([]*job, error) {
 			jobs = append(jobs, &job{Name: t.Job, Path: t.Path})
 		}
 		if t.Path != jobs[at].Path {
-			return nil, api.Refuse(field+".path", fmt.Sprintf("%q", t.Path), fmt.Sprintf("%q, as of the first target of job %s", jobs[at].Path, t.Job))
+			return nil, api.Refuse(field+".path", fmt.Sprintf("%q", t.Path), fmt.Sprintf("%q, like the first target of job %s", jobs[at].Path, t.Job))
 		}
 		jobs[at].Groups = append(jobs[at].Groups, group{[]string{t.Address}, t.Labels})
 	}
@@ -123,14 +123,14 @@ func readConfig(path string) (*config.Config, error) {
 		if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
 			err = pathErr.Err // the value names the path
 		}
-		return nil, refused("a file that can be read", err)
+		return nil, refused("a readable file", err)
 	}
 	cfg, err := parse(string(text))
 	if err != nil {
-		return nil, refused("a valid configuration of Prometheus", err)
+		return nil, refused("a valid Prometheus configuration", err)
 	}
 	if err := checkSections(text); err != nil {
-		return nil, refused("a configuration of global and scrape_configs alone", err)
+		return nil, refused("a configuration with only global and scrape_configs", err)
 	}
 	cfg.SetDirectory(filepath.Dir(path))
 	return cfg, nil
@@ -153,7 +153,7 @@ func checkSections(text []byte) error {
 	}
 	for name := range sections {
 		if name != "global" && name != "scrape_configs" {
-			return fmt.Errorf("this Prometheus does nothing with %s", name)
+			return fmt.Errorf("this Prometheus does not support %s", name)
 		}
 	}
 	return nil

@@ -76,11 +76,11 @@ func TestWriteConfigRefuses(t *testing.T) {
 		targets     []Target
 		field, part string
 	}{
-		"no interval":             {0, nil, "interval", "from 100ms"},
+		"no interval":             {0, nil, "interval", "at least 100ms"},
 		"half a millisecond":      {time.Second + 500*time.Microsecond, nil, "interval", "1.0005s"},
 		"an address without port": {time.Second, []Target{one, {Job: "a", Address: "localhost"}}, "targets[1].address", `"localhost"`},
 		"a URL":                   {time.Second, []Target{{Job: "a", Address: "http://127.0.0.1:1/metrics"}}, "targets[0].address", "host:port"},
-		"two paths of one job":    {time.Second, []Target{one, {Job: "a", Address: "127.0.0.1:2", Path: "/m"}}, "targets[1].path", `"/metrics", as of the first target of job a`},
+		"two paths of one job":    {time.Second, []Target{one, {Job: "a", Address: "127.0.0.1:2", Path: "/m"}}, "targets[1].path", `"/metrics", like the first target of job a`},
 		"no job":                  {time.Second, []Target{{Address: "127.0.0.1:1"}}, "targets", "job_name is empty"},
 		"a label that is none":    {time.Second, []Target{{Job: "a", Address: "127.0.0.1:1", Labels: map[string]string{"": "x"}}}, "targets", "label"},
 	} {

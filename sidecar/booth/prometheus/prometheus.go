@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 // Version is that of the Prometheus that is built in, as its own releases count:
@@ -95,11 +95,11 @@ func Run(ctx context.Context, o Options) (err error) {
 func (o Options) check() (*config.Config, error) {
 	switch {
 	case o.DataDir == "":
-		return nil, api.Refuse("data_dir", `""`, "a folder")
+		return nil, api.Require("data_dir", "a directory")
 	case o.Retention < MinRetention:
-		return nil, api.Refuse("retention", o.Retention, fmt.Sprintf("a duration from %s", MinRetention))
+		return nil, api.Refuse("retention", o.Retention, fmt.Sprintf("a duration of at least %s", MinRetention))
 	case o.RetentionSize != 0 && o.RetentionSize < MinRetentionSize:
-		return nil, api.Refuse("retention_size", o.RetentionSize, fmt.Sprintf("a number of bytes from %d, or 0 for no limit", MinRetentionSize))
+		return nil, api.Refuse("retention_size", o.RetentionSize, fmt.Sprintf("at least %d bytes, or 0 for no limit", MinRetentionSize))
 	}
 	return readConfig(o.ConfigFile)
 }
@@ -107,12 +107,12 @@ func (o Options) check() (*config.Config, error) {
 // lock takes the lock that every Prometheus takes on its folder, before anything
 // in it is touched. The system gives it back when a process is killed.
 func lock(dir string) (unlock func(), err error) {
-	unlock, ok, err := local.TryLock(filepath.Join(dir, "lock"))
+	unlock, ok, err := process.TryLock(filepath.Join(dir, "lock"))
 	if err != nil {
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
 	if !ok {
-		return nil, api.Refuse("data_dir", dir, "a folder that no other Prometheus is using: stop that one, or choose another folder")
+		return nil, api.Refuse("data_dir", dir, "a directory that no other Prometheus uses; stop that one, or choose another directory")
 	}
 	return unlock, nil
 }
@@ -123,7 +123,7 @@ func listen(address string) (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, api.Refuse("listen", fmt.Sprintf("%q", address), fmt.Sprintf("host:port of this machine, where nothing else listens; %v", err))
+		return nil, api.Refuse("listen", fmt.Sprintf("%q", address), fmt.Sprintf("a free host:port of this machine; %v", err))
 	}
 	return listener, nil
 }

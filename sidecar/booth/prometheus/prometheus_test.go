@@ -323,8 +323,8 @@ func TestRefused(t *testing.T) {
 		field  string
 		part   string
 	}{
-		"no folder":             {change: func(o *Options) { o.DataDir = "" }, field: "data_dir", part: "a folder"},
-		"too short a retention": {change: func(o *Options) { o.Retention = time.Hour }, field: "retention", part: "1h0m0s is not allowed: a duration from 2h0m0s"},
+		"no folder":             {change: func(o *Options) { o.DataDir = "" }, field: "data_dir", part: "a directory"},
+		"too short a retention": {change: func(o *Options) { o.Retention = time.Hour }, field: "retention", part: "1h0m0s is not allowed: a duration of at least 2h0m0s"},
 		"no retention":          {change: func(o *Options) { o.Retention = 0 }, field: "retention", part: "0s"},
 		"too little space":      {change: func(o *Options) { o.RetentionSize = 1 }, field: "retention_size", part: "67108864"},
 		"no port":               {change: func(o *Options) { o.Listen = "localhost" }, field: "listen", part: "host:port"},

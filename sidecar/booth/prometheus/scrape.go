@@ -84,7 +84,7 @@ func (s *scraper) begun(jobs int) error {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			return errors.New("not every job of the configuration could be scraped; the log says why")
+			return errors.New("not every job in the configuration could be scraped; see the log")
 		}
 	}
 	return nil

@@ -55,7 +55,7 @@ func newWeb(o Options, cfg *config.Config, s *store, targets *scrape.Manager, ad
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.Handle("GET /-/healthy", says("Prometheus Server is Healthy.\n"))
 	mux.Handle("GET /-/ready", says("Prometheus Server is Ready.\n")) // nothing is accepted before
-	mux.Handle("GET /{$}", says("This is Prometheus "+Version+" without its pages: look at its data in Grafana, or ask its API below "+apiPrefix+"/.\n"))
+	mux.Handle("GET /{$}", says("This is Prometheus "+Version+" without its web UI: view its data in Grafana, or use its API at "+apiPrefix+"/.\n"))
 
 	w := &web{log: o.Log}
 	w.handler = w.counted(http.MaxBytesHandler(mux, bodyLimit))
@@ -77,7 +77,7 @@ func says(text string) http.Handler {
 func onlyLoopback(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !api.KnownHost(r.Host, nil) {
-			http.Error(w, fmt.Sprintf("this Prometheus does not know itself as %q; use a loopback address", r.Host), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("Host %q is not allowed; use a loopback address", r.Host), http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -88,7 +88,7 @@ func onlyLoopback(next http.Handler) http.Handler {
 func (w *web) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !w.requests.TryRLock() {
-			http.Error(rw, "this Prometheus is being stopped", http.StatusServiceUnavailable)
+			http.Error(rw, "this Prometheus is shutting down", http.StatusServiceUnavailable)
 			return
 		}
 		defer w.requests.RUnlock()

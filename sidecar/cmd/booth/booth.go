@@ -17,6 +17,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 const (
@@ -26,25 +27,25 @@ const (
 
 // flags are common to both booths.
 type flags struct {
-	Concurrency  int    `default:"60" help:"Conversations to keep in progress."`
-	Start        bool   `default:"true" negatable:"" help:"Begin at once. Without it, the load generator waits for an operator."`
-	Twin         bool   `negatable:"" help:"Start a second cluster, in another mode, and send the same conversations to it, too: the load generator's lane twin."`
-	Grafana      string `default:"auto" enum:"auto,installed,off" help:"Start Grafana too: auto takes the one that is installed (where GRAFANA_HOME says, in /usr/share/grafana, or on the PATH) and downloads ${grafana} where there is none, about 200 MB, once; installed downloads nothing; off starts none."`
-	Provisioning string `placeholder:"DIR" help:"Folder of Grafana's provisioning. Without it, the project's, found beside this program."`
+	Concurrency  int    `default:"60" help:"Number of concurrent conversations."`
+	Start        bool   `default:"true" negatable:"" help:"Start the load immediately. With --no-start, the load generator waits for an operator."`
+	Twin         bool   `negatable:"" help:"Start a second cluster in the other mode and send it the same conversations (the load generator's lane twin)."`
+	Grafana      string `default:"auto" enum:"auto,installed,off" help:"Start Grafana: auto uses an installed one (GRAFANA_HOME, /usr/share/grafana, or on the PATH) and otherwise downloads ${grafana} once, about 200 MB; installed never downloads; off starts none."`
+	Provisioning string `placeholder:"DIR" help:"Grafana provisioning directory. Default: the project's, found next to this program."`
 
-	FrontendPort   int    `default:"8000" help:"Port of the cluster's frontend, or the next free one."`
-	WorkerPort     int    `default:"8081" help:"Port of the first worker's metrics, or the next free ones."`
-	PrometheusPort int    `default:"9090" help:"Port of Prometheus, or the next free one."`
-	Port           int    `default:"8088" help:"Port of the load generator, or the next free one."`
-	GrafanaPort    int    `default:"3000" help:"Port of Grafana, or the next free one."`
-	CacheDir       string `placeholder:"DIR" help:"Folder of results, metrics, logs and what is installed. Without it, kvbooth in the user's cache folder."`
+	FrontendPort   int    `default:"8000" help:"Port of the cluster's frontend; if taken, the next free one."`
+	WorkerPort     int    `default:"8081" help:"Port of the first worker's metrics, the others follow; if taken, the next free ones."`
+	PrometheusPort int    `default:"9090" help:"Port of Prometheus; if taken, the next free one."`
+	Port           int    `default:"8088" help:"Port of the load generator; if taken, the next free one."`
+	GrafanaPort    int    `default:"3000" help:"Port of Grafana; if taken, the next free one."`
+	CacheDir       string `placeholder:"DIR" help:"Directory for results, metrics, logs and downloads. Default: kvbooth in the user's cache directory."`
 }
 
 // check refuses ports that no system has, and a folder that does not exist.
 func (f *flags) check() error {
 	if f.Provisioning != "" {
 		if _, err := os.Stat(f.Provisioning); err != nil {
-			return &api.FieldError{Field: "provisioning", Value: f.Provisioning, Allowed: fmt.Sprintf("a folder (%v)", err)}
+			return &api.FieldError{Field: "provisioning", Value: f.Provisioning, Allowed: fmt.Sprintf("a directory (%v)", err)}
 		}
 	}
 	return checkPorts(map[string]int{
@@ -137,12 +138,12 @@ func runKind(ctx, killCtx context.Context, k kind, stdout, stderr io.Writer) err
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	unlock, ok, err := local.TryLock(filepath.Join(b.cache, "booth.lock"))
+	unlock, ok, err := process.TryLock(filepath.Join(b.cache, "booth.lock"))
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("%w: another booth is running in %s; give this one another --cache-dir, or stop the other", errBadInput, b.cache)
+		return fmt.Errorf("%w: another booth is running in %s; stop it, or use a different --cache-dir", errBadInput, b.cache)
 	}
 	defer unlock()
 	defer b.stop(killCtx)
@@ -165,7 +166,7 @@ func (b *booth) prepare(ctx context.Context) (err error) {
 	b.cache = b.flags.CacheDir
 	if b.cache == "" {
 		if b.cache, err = local.CacheDir(); err != nil {
-			return fmt.Errorf("%w: %w; name a folder with --cache-dir", errBadInput, err)
+			return fmt.Errorf("%w: %w; set a directory with --cache-dir", errBadInput, err)
 		}
 	}
 	if b.cache, err = filepath.Abs(b.cache); err != nil {
@@ -239,7 +240,7 @@ func (b *booth) start(ctx context.Context) (err error) {
 // address chooses a free one.
 func (b *booth) address(who string, port int) (string, error) {
 	port, err := b.ports.take(who, port, 1)
-	return local.Loopback(port), err
+	return process.Loopback(port), err
 }
 
 // bring starts parts at once and returns when all of them serve.
@@ -310,19 +311,19 @@ func (b *booth) summary() {
 			rows = append(rows, [2]string{row[0] + ", twin", row[1]})
 		}
 	}
-	doing := fmt.Sprintf("keeps %d conversations in progress", b.flags.Concurrency)
+	doing := fmt.Sprintf("runs %d concurrent conversations", b.flags.Concurrency)
 	if !b.flags.Start {
-		doing = "waits to be started"
+		doing = "waiting to be started"
 	}
 	rows = append(rows,
 		[2]string{"Prometheus", b.prometheus.url},
 		[2]string{"load generator", b.loadgen.url + "/api/v1/status, metrics at /metrics; " + doing},
 		[2]string{"logs", b.folder("logs")})
-	last, page := "Ctrl-C stops all of it.", [2]string{"page", b.loadgen.url + "/, the app without Grafana"}
+	last, page := "Press Ctrl-C to stop.", [2]string{"page", b.loadgen.url + "/ (the app without Grafana)"}
 	rows = slices.Insert(rows, 0, page)
 	switch {
-	case b.grafana != nil && b.grafana.up():
-		first := [2]string{"Grafana", b.grafana.url + b.startPage + ", open this first; no login is needed to operate, admin/admin administers"}
+	case b.grafana != nil && b.grafana.Up():
+		first := [2]string{"Grafana", b.grafana.url + b.startPage + " (start here; operating needs no login, administration is admin/admin)"}
 		rows = slices.Insert(rows, 0, first)
 	case b.noGrafana != nil:
 		last = withoutGrafana(b.noGrafana) + "\n" + last
@@ -340,14 +341,14 @@ type ports struct {
 // so where that is another one.
 func (p *ports) take(who string, wanted, n int) (first int, err error) {
 	for from := wanted; ; {
-		free, err := local.FreePorts(from, n)
+		free, err := process.FreePorts(from, n)
 		if err != nil {
 			return 0, err
 		}
 		row := free[n-1]-free[0] == n-1
 		if row && !slices.ContainsFunc(free, func(port int) bool { return slices.Contains(p.taken, port) }) {
 			if free[0] != wanted {
-				p.say("port %d is taken: %s takes %d", wanted, who, free[0])
+				p.say("port %d is in use: %s uses %d", wanted, who, free[0])
 			}
 			p.taken = append(p.taken, free...)
 			return free[0], nil

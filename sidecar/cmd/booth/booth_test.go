@@ -176,12 +176,12 @@ func linkLoadgen(t *testing.T) {
 func TestDynamo(t *testing.T) {
 	linkLoadgen(t)
 	r := runBooth(t, "dynamo", "--concurrency=120", "--engine=vllm")
-	generator := r.says(&r.out, `load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*keeps 120 conversations`)[1]
+	generator := r.says(&r.out, `load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*runs 120 concurrent conversations`)[1]
 	frontend := r.says(&r.out, `frontend +(http://127\.0\.0\.1:\d+), metrics`)[1]
 	prometheus := r.says(&r.out, `Prometheus +(http://127\.0\.0\.1:\d+)\n`)[1]
 	r.says(&r.out, `worker-3 +http://127\.0\.0\.1:\d+/metrics\n`)
 	r.says(&r.out, `logs +`+filepath.Join(r.dir, "dynamo", "logs"))
-	r.says(&r.out, `Ctrl-C stops all of it`)
+	r.says(&r.out, `Press Ctrl-C to stop`)
 
 	args := r.log("loadgen")
 	for _, arg := range []string{
@@ -218,11 +218,11 @@ func TestDemo(t *testing.T) {
 	linkLoadgen(t)
 	t.Setenv(local.GrafanaVariable, localtest.Grafana(t))
 	r := runBooth(t, "demo", "--mode=round_robin", "--speculation=eagle3", "--engine=vllm", "--workers=2", "--seed=7", "--provisioning="+t.TempDir())
-	r.says(&r.out, `2 workers that imitate vllm on H200, the router in mode Round-robin. Simulated: not calibrated`)
-	generator := r.says(&r.out, `load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*keeps 60 conversations`)[1]
+	r.says(&r.out, `2 workers simulating vllm on H200, router mode Round-robin. Simulated: not calibrated`)
+	generator := r.says(&r.out, `load generator +(http://127\.0\.0\.1:\d+)/api/v1/status.*runs 60 concurrent conversations`)[1]
 	frontend := r.says(&r.out, `cluster frontend +(http://127\.0\.0\.1:\d+), metrics`)[1]
 	prometheus := r.says(&r.out, `Prometheus +(http://127\.0\.0\.1:\d+)\n`)[1]
-	grafana := r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+), open this first; .*admin/admin`)[1]
+	grafana := r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+) \(start here; .*admin/admin`)[1]
 	r.says(&r.err, `starting Prometheus and Grafana\n`)
 
 	cluster, args, env := r.log("cluster"), r.log("loadgen"), r.log("grafana")
@@ -264,7 +264,7 @@ func TestTwins(t *testing.T) {
 	} {
 		r := runBooth(t, command, append(more.flags, "--twin", "--no-start")...)
 		twin := r.says(&r.out, `frontend, twin +(http://127\.0\.0\.1:\d+), metrics`)[1]
-		r.says(&r.out, `Ctrl-C stops all of it`)
+		r.says(&r.out, `Press Ctrl-C to stop`)
 		args, pods := r.log("loadgen"), r.pods()
 		for _, arg := range append(more.loadgen, "--twin-target-url="+twin, "--twin-prometheus-namespace=dynamo-workload-twin") {
 			assert.Contains(t, args, arg)
@@ -291,7 +291,7 @@ func TestBackends(t *testing.T) {
 	demo := &parse(t, []string{"demo", "--speed=20"}).Demo
 	o, err := demo.simulation()
 	require.NoError(t, err)
-	assert.Contains(t, demo.heading(o), "timing fitted to h200x3-tp1-llama70b-fp8. Its time goes 20 times as fast as the clock")
+	assert.Contains(t, demo.heading(o), "timing fitted to h200x3-tp1-llama70b-fp8. It runs at 20 times real time")
 	args := strings.Join(demo.loadgenArgs(), " ")
 	assert.NotContains(t, args, "--baseline-default", "it is compared with nothing that was recorded")
 	assert.Contains(t, args, "--deployment-engine=simulated 20 times as fast: trtllm")
@@ -312,8 +312,8 @@ func TestDemoOnceMore(t *testing.T) {
 	port := taken.Addr().(*net.TCPAddr).Port
 
 	r := runBooth(t, "demo", "--no-start", "--cache-dir="+dir, fmt.Sprintf("--prometheus-port=%d", port))
-	r.says(&r.err, fmt.Sprintf(`port %d is taken: Prometheus takes \d+\n`, port))
-	r.says(&r.out, `load generator.*waits to be started(.|\n)*Ctrl-C`)
+	r.says(&r.err, fmt.Sprintf(`port %d is in use: Prometheus uses \d+\n`, port))
+	r.says(&r.out, `load generator.*waiting to be started(.|\n)*Ctrl-C`)
 	args, err := os.ReadFile(filepath.Join(folder, "logs", "loadgen.log"))
 	require.NoError(t, err)
 	assert.Contains(t, string(args), "--start=false")
@@ -330,16 +330,16 @@ func TestBoothWithoutGrafana(t *testing.T) {
 	home := localtest.Grafana(t)
 	t.Setenv(local.GrafanaVariable, home)
 	for _, test := range []struct{ intent, variable, value, says string }{
-		{"too old", localtest.GrafanaVersion, "11.6.0", "Grafana is not started: Grafana 11.6.0 in " + home + " is too old"},
-		{"elsewhere", local.GrafanaVariable, t.TempDir(), "Grafana is not started: GRAFANA_HOME is .*which is no folder of Grafana"},
-		{"broken", localtest.Broken, "grafana", `grafana is broken on purpose(.|\n)*the booth goes on without Grafana`},
+		{"too old", localtest.GrafanaVersion, "11.6.0", "Grafana was not started: Grafana 11.6.0 in " + home + " is too old"},
+		{"elsewhere", local.GrafanaVariable, t.TempDir(), "Grafana was not started: GRAFANA_HOME is .*which is not a Grafana directory"},
+		{"broken", localtest.Broken, "grafana", `grafana is broken on purpose(.|\n)*continuing without Grafana`},
 	} {
 		t.Run(test.intent, func(t *testing.T) {
 			t.Setenv(test.variable, test.value)
 			r := runBooth(t, "demo", "--provisioning="+t.TempDir())
 			r.says(&r.out, `Ctrl-C`)
 			assert.Regexp(t, test.says, r.out.String()+r.err.String())
-			assert.NotContains(t, r.out.String(), "open this first")
+			assert.NotContains(t, r.out.String(), "start here")
 			r.ends()
 		})
 	}
@@ -353,15 +353,15 @@ func TestDemoDownloadsGrafana(t *testing.T) {
 	t.Cleanup(func() { installedGrafana = local.FindGrafana })
 	localtest.Mirror(t, localtest.GrafanaArchive(t))
 	r := runBooth(t, "demo", "--grafana=auto", "--provisioning="+t.TempDir())
-	r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+), open this first`)
-	assert.Contains(t, r.err.String(), "no Grafana is installed: downloading version "+local.GrafanaRelease)
+	r.says(&r.out, `(?m)^  Grafana +(http://127\.0\.0\.1:\d+) \(start here`)
+	assert.Contains(t, r.err.String(), "Grafana is not installed: downloading version "+local.GrafanaRelease)
 	assert.DirExists(t, filepath.Join(r.dir, "grafana-"+local.GrafanaRelease))
 	r.ends()
 
 	localtest.MirrorWith(t, "", http.NotFound)
 	for choice, says := range map[string]string{
-		"auto":      `and none can be had: download Grafana 12\.\S+: .*holds no SHA-256(.|\n)*goes on without Grafana(.|\n)*Everything runs without Grafana`,
-		"installed": `booth: no Grafana is installed\nthe booth goes on without Grafana`,
+		"auto":      `and downloading it failed: download Grafana 12\.\S+: .*contains no SHA-256(.|\n)*continuing without Grafana(.|\n)*Everything runs without Grafana`,
+		"installed": `booth: Grafana is not installed\ncontinuing without Grafana`,
 	} {
 		r := runBooth(t, "demo", "--grafana="+choice)
 		r.says(&r.out, `Ctrl-C`)
@@ -388,10 +388,10 @@ func TestBoothRestartsWhatEnds(t *testing.T) {
 				pid, err := strconv.Atoi(regexp.MustCompile(`(?m)^pid (\d+)`).FindStringSubmatch(r.log(log))[1])
 				require.NoError(t, err)
 				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-				r.says(&r.err, strings.TrimPrefix(name, "the ")+` ended: signal: killed(.|\n)*`+name+` is restarted in 1s`)
+				r.says(&r.err, strings.TrimPrefix(name, "the ")+` exited: signal: killed(.|\n)*restarting `+name+` in 1s`)
 			}
 			for _, name := range children {
-				r.says(&r.err, name+` is back`)
+				r.says(&r.err, name+` is running again`)
 			}
 			r.ends()
 		})
@@ -437,7 +437,7 @@ func TestBoothRefuses(t *testing.T) {
 		"demo --speculation=medusa": "speculation: medusa is not allowed",
 		"demo --speed=0":            "speed: 0 is not allowed",
 		"demo --gpu-port=0":         "gpu-port: 0 is not allowed: 1 to 65535",
-		"demo --provisioning=no/":   "provisioning: no/ is not allowed: a folder",
+		"demo --provisioning=no/":   "provisioning: no/ is not allowed: a directory",
 	} {
 		refused(line, says)
 	}
@@ -481,44 +481,6 @@ func TestHelp(t *testing.T) {
 	assert.Equal(t, badInput, run(t.Context(), t.Context(), nil, &out, &errOut))
 }
 
-// Pauses double; too many restarts within ten minutes are the last; then it begins anew.
-func TestRestarts(t *testing.T) {
-	var r restarts
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	for _, want := range []time.Duration{1, 2, 4, 8, 16} {
-		pause, ok := r.next(now)
-		assert.True(t, ok)
-		assert.Equal(t, want*time.Second, pause)
-		now = now.Add(time.Minute)
-	}
-	_, ok := r.next(now)
-	assert.False(t, ok)
-	pause, ok := r.next(now.Add(restartWindow))
-	assert.True(t, ok)
-	assert.Equal(t, time.Second, pause)
-}
-
-// A child that is not mended is tried again; one that cannot be is not.
-func TestSupervise(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var tries []time.Time
-		c := child{
-			name: "child", within: time.Second, say: t.Logf,
-			ended: func(context.Context) error { return errors.New("crashed") },
-			restart: func(context.Context) error {
-				if tries = append(tries, time.Now()); len(tries) == 1 {
-					return errors.New("not ready")
-				}
-				return fmt.Errorf("started: %w", permanent{errors.New("bad flag")})
-			},
-		}
-		began := time.Now()
-		err := c.supervise(t.Context())
-		assert.EqualError(t, err, "child cannot be kept running: started: bad flag")
-		assert.Equal(t, []time.Time{began.Add(time.Second), began.Add(3 * time.Second)}, tries)
-	})
-}
-
 // What is waited for is mentioned now and then where there is no terminal.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -539,7 +501,7 @@ func TestPorts(t *testing.T) {
 	second, err := p.take("another", first+1, 2)
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, second, first+3)
-	assert.Contains(t, said, fmt.Sprintf("port %d is taken: another takes %d", first+1, second))
+	assert.Contains(t, said, fmt.Sprintf("port %d is in use: another uses %d", first+1, second))
 	_, err = p.take("too many", 65535, 2)
 	assert.ErrorContains(t, err, "are needed")
 }

@@ -25,23 +25,23 @@ import (
 
 // calibrateCmd is `booth calibrate`.
 type calibrateCmd struct {
-	From    []string `placeholder:"FILE" help:"Recorded results to fit to: a baseline as the load generator exports it (CSV or JSON), or the name of a built-in one: ${baselines}. Several, such as with openings of two lengths, count together."`
-	Profile string   `placeholder:"NAME" help:"Where the fit starts: ${profiles}, or a file. Unless given, the built-in one of the baseline's GPU and tensor parallelism."`
-	Fit     []string `placeholder:"CONSTANT" help:"Constants that may change, such as step.base; the others stay as the start has them. Unless given, all of them."`
-	HoldOut []int    `placeholder:"LEVEL" help:"Levels that are not fitted to, to see the error there. Unless given, every other one."`
-	Seeds   int      `default:"3" help:"Simulated runs of every row."`
-	Suggest bool     `default:"true" negatable:"" help:"Look for measurements that would determine what these do not."`
-	Name    string   `placeholder:"NAME" help:"Name of the fitted profile. Unless given, the name of --out, else of the baseline."`
-	Out     string   `placeholder:"FILE" help:"File for the fitted profile, which --profile takes, here and with demo, cluster and simulate."`
+	From    []string `placeholder:"FILE" help:"Recorded results to fit to: a baseline exported by the load generator (CSV or JSON), or the name of a built-in one: ${baselines}. May be repeated, for example with two opening lengths; all are fitted together."`
+	Profile string   `placeholder:"NAME" help:"Profile to start from: ${profiles}, or a file. Default: the built-in one for the baseline's GPU and tensor parallelism."`
+	Fit     []string `placeholder:"CONSTANT" help:"Constants to fit, such as step.base; the others keep their start values. Default: all."`
+	HoldOut []int    `placeholder:"LEVEL" help:"Concurrency levels to hold out of the fit, for validation. Default: every other one."`
+	Seeds   int      `default:"3" help:"Simulated runs per row."`
+	Suggest bool     `default:"true" negatable:"" help:"Suggest measurements that would determine the constants these results do not."`
+	Name    string   `placeholder:"NAME" help:"Name of the fitted profile. Default: the name of --out, else of the baseline."`
+	Out     string   `placeholder:"FILE" help:"File for the fitted profile, for use with --profile here and in demo, cluster and simulate."`
 }
 
 func (c *calibrateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
 	o := calibrate.Options{Fit: c.Fit, HoldOut: c.HoldOut, Seeds: c.Seeds, Suggest: c.Suggest, Name: c.Name, Now: time.Now()}
 	if len(c.From) == 0 {
-		return api.Refuse("from", "nothing", "a file, or one of "+strings.Join(baselineNames(), ", "))
+		return api.Require("from", "a file, or one of "+strings.Join(baselineNames(), ", "))
 	}
 	if c.Out != "" && filepath.Ext(c.Out) != ".yaml" {
-		return api.Refuse("out", c.Out, "a file whose name ends in .yaml, so that --profile can tell it from a name")
+		return api.Refuse("out", c.Out, "a file name ending in .yaml, so that --profile can distinguish it from a profile name")
 	}
 	if o.Name == "" && c.Out != "" {
 		o.Name = strings.TrimSuffix(filepath.Base(c.Out), ".yaml")
@@ -73,9 +73,9 @@ func (c *calibrateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) err
 		return err
 	}
 	if err := renameio.WriteFile(c.Out, text, 0o644); err != nil {
-		return api.Refuse("out", c.Out, fmt.Sprintf("a file that can be written (%v)", err))
+		return api.Refuse("out", c.Out, fmt.Sprintf("a writable file (%v)", err))
 	}
-	fmt.Fprintf(stdout, "\nThe profile is in %s: booth demo --profile %s\n", c.Out, c.Out)
+	fmt.Fprintf(stdout, "\nProfile written to %s. Use it with: booth demo --profile %s\n", c.Out, c.Out)
 	return nil
 }
 
@@ -96,7 +96,7 @@ func readBaseline(from string) (api.Baseline, error) {
 	}
 	text, err := os.ReadFile(from)
 	if err != nil {
-		return api.Baseline{}, api.Refuse("from", from, fmt.Sprintf("a file that can be read (%v), or one of %s", err, strings.Join(baselineNames(), ", ")))
+		return api.Baseline{}, api.Refuse("from", from, fmt.Sprintf("a readable file (%v), or one of %s", err, strings.Join(baselineNames(), ", ")))
 	}
 	var b api.Baseline
 	if name := strings.TrimSuffix(filepath.Base(from), filepath.Ext(from)); strings.EqualFold(filepath.Ext(from), ".json") {
@@ -125,8 +125,8 @@ func (c *calibrateCmd) start(d api.Deployment) (sim.Profile, error) {
 			return p, nil
 		}
 	}
-	return sim.Profile{}, api.Refuse("profile", "nothing", fmt.Sprintf(
-		"a profile to start from, since there is none of this baseline's GPU (%q) with %d GPUs a worker: %s, or a file with the GPU's data sheet",
+	return sim.Profile{}, api.Require("profile", fmt.Sprintf(
+		"a profile to start from, since there is none for this baseline's GPU (%q) with %d GPUs per worker: %s, or a file with the GPU's specifications",
 		d.GPU, max(d.TensorParallel, 1), strings.Join(sim.ProfileNames(), ", ")))
 }
 
@@ -190,10 +190,10 @@ func report(out io.Writer, o calibrate.Options, r *calibrate.Result) {
 	reportRows(out, r.Rows)
 	reportConstants(out, r.Constants)
 	if r.Calibrated() {
-		fmt.Fprintln(out, "\nThe profile is calibrated: its errors are within the bounds, at levels that it was not fitted to as well.")
+		fmt.Fprintln(out, "\nThe profile is calibrated: its errors are within bounds, including at the held-out levels.")
 		return
 	}
-	fmt.Fprintf(out, "\nThe profile is not marked as calibrated: that takes mean errors of at most %.0f %% (TTFT p50, tokens/s and TPOT p50 together) and %.0f %% (TTFT p95), fitted to and held out.\n",
+	fmt.Fprintf(out, "\nThe profile is not marked as calibrated: mean errors must be at most %.0f %% (TTFT p50, tokens/s and TPOT p50 together) and %.0f %% (TTFT p95), for both fitted and held-out levels.\n",
 		100*calibrate.MaxError, 100*calibrate.MaxTail)
 }
 
@@ -221,9 +221,9 @@ func beside(simulated float64, recorded *float64, factor float64, digits int) st
 }
 
 func reportConstants(out io.Writer, list []calibrate.Constant) {
-	fmt.Fprintln(out, "\nConstants, in milliseconds but for tokens, shares and decode steps")
+	fmt.Fprintln(out, "\nConstants, in milliseconds except for tokens, shares and decode steps")
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "constant\tstart\tvalue\t± (95 %)\tbounds\tstatus\twhy these bounds")
+	fmt.Fprintln(w, "constant\tstart\tvalue\t± (95 %)\tbounds\tstatus\treason for bounds")
 	for _, c := range list {
 		status := string(c.Status)
 		if c.AtBound {
@@ -236,19 +236,19 @@ func reportConstants(out io.Writer, list []calibrate.Constant) {
 		if c.Status != calibrate.NotDetermined {
 			continue
 		}
-		text := "stays at the start's value"
+		text := "kept at its start value"
 		switch {
 		case c.Combination == c.Name:
-			text = fmt.Sprintf("these results tell it to ± %.0f %% only", 196*c.CombinationError/c.Value)
+			text = fmt.Sprintf("these results determine it only to ± %.0f %%", 196*c.CombinationError/c.Value)
 		case c.Combination != "":
-			text = fmt.Sprintf("these results determine %s = %.4g ± %.2g, no more", c.Combination, c.CombinationValue, 1.96*c.CombinationError)
+			text = fmt.Sprintf("these results determine only %s = %.4g ± %.2g", c.Combination, c.CombinationValue, 1.96*c.CombinationError)
 		case c.Value != c.Start:
-			text = "was moved within its bounds"
+			text = "varied within its bounds"
 		}
 		if c.Remedy != "" {
 			text += "; " + c.Remedy
 		}
-		fmt.Fprintf(out, "%s is not determined: %s.\n", c.Name, text)
+		fmt.Fprintf(out, "%s is undetermined: %s.\n", c.Name, text)
 	}
 }
 
@@ -274,7 +274,7 @@ func share(v float64, format string) string {
 
 func levelList(levels []int) string {
 	if len(levels) == 0 {
-		return "no level"
+		return "no levels"
 	}
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(levels), " ", ", "), "[]")
 }

@@ -105,11 +105,11 @@ func TestCalibrateRefuses(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		{"nothing to fit to", nil, "from: nothing is not allowed: a file, or one of h200x3-tp1-llama70b-fp8"},
-		{"no such file", []string{"--from=nowhere.csv"}, "from: nowhere.csv is not allowed: a file that can be read"},
+		{"nothing to fit to", nil, "from is required: a file, or one of h200x3-tp1-llama70b-fp8"},
+		{"no such file", []string{"--from=nowhere.csv"}, "from: nowhere.csv is not allowed: a readable file"},
 		{"no baseline", []string{"--from=" + broken}, "broken.json: line 1, name: number is not allowed"},
 		{"one level", []string{"--from=" + one, "--profile=" + start}, "mine: concurrency: 8 alone is not allowed: two levels or more: one shows how long an iteration takes, not what of it grows with the load; measure at 2 and 4, too"},
-		{"TTFT alone", []string{"--from=h100x8-tp2-llama70b-fp8"}, "h100x8-tp2-llama70b-fp8: rows: TTFT alone is not allowed: throughput or TPOT besides"},
+		{"TTFT alone", []string{"--from=h100x8-tp2-llama70b-fp8"}, "h100x8-tp2-llama70b-fp8: rows: TTFT alone is not allowed: throughput or TPOT as well"},
 		{"another GPU", []string{"--from=h200x3-tp1-llama70b-fp8", "--profile=h100-tp2"}, "profile: h100-tp2, of the H100 is not allowed"},
 		{"no such constant", []string{"--from=" + two, "--profile=" + start, "--fit=step.bass"}, "fit: step.bass is not allowed: step."},
 		{"a file that --profile would take for a name", []string{"--from=" + two, "--out=mine"}, "out: mine is not allowed"},
@@ -129,7 +129,7 @@ func TestCalibrateStart(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "h100-tp2", p.Name)
 	_, err = (&calibrateCmd{}).start(api.Deployment{GPU: "A100"})
-	assert.ErrorContains(t, err, `none of this baseline's GPU ("A100") with 1 GPUs a worker`)
+	assert.ErrorContains(t, err, `none for this baseline's GPU ("A100") with 1 GPUs per worker`)
 }
 
 // Progress is a line a second, and one at the end of each phase.

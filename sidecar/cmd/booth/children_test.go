@@ -18,6 +18,7 @@ import (
 	"kvbooth/internal/output"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/booth/prometheus"
+	"kvbooth/sidecar/process"
 )
 
 // by runs a command by hand, until the returned function ends it and gives its code.
@@ -59,13 +60,13 @@ func TestCluster(t *testing.T) {
 	}
 	assert.Equal(t, success, end())
 	for _, told := range []string{
-		"2 workers that imitate trtllm on H200, the router in mode KV-aware", "meta-llama/Llama-3.1-70B-Instruct", "NVIDIA Dynamo " + local.DynamoVersion,
+		"2 workers simulating trtllm on H200, router mode KV-aware", "meta-llama/Llama-3.1-70B-Instruct", "NVIDIA Dynamo " + local.DynamoVersion,
 		fmt.Sprintf("http://127.0.0.1:%d,", port), fmt.Sprintf("http://127.0.0.1:%d/metrics to http://127.0.0.1:%d/metrics", port+10, port+11),
 	} {
 		assert.Contains(t, said.String(), told)
 	}
 	for _, page := range []int{port, port + 10, port + 11, port + 20, port + 21} {
-		listener, err := net.Listen("tcp", local.Loopback(page))
+		listener, err := net.Listen("tcp", process.Loopback(page))
 		require.NoError(t, err)
 		listener.Close()
 	}
@@ -101,7 +102,7 @@ func TestChildrenRefuse(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
-	free, err := local.FreePorts(27_000+rand.IntN(1_000), 1)
+	free, err := process.FreePorts(27_000+rand.IntN(1_000), 1)
 	require.NoError(t, err)
 	for _, test := range []struct {
 		args []string
@@ -126,9 +127,9 @@ func TestChildrenRefuse(t *testing.T) {
 
 // Prometheus by hand, on a configuration as the booth writes it.
 func TestPrometheus(t *testing.T) {
-	ports, err := local.FreePorts(27_000+rand.IntN(1_000), 1)
+	ports, err := process.FreePorts(27_000+rand.IntN(1_000), 1)
 	require.NoError(t, err)
-	address, config := local.Loopback(ports[0]), filepath.Join(t.TempDir(), "prometheus.yml")
+	address, config := process.Loopback(ports[0]), filepath.Join(t.TempDir(), "prometheus.yml")
 	at := addresses{frontend: "127.0.0.1:1", workers: []string{"127.0.0.1:2"}, gpus: []string{"127.0.0.1:3"}}
 	require.NoError(t, prometheus.WriteConfig(config, scrapeEvery, targets(at, "127.0.0.1:4", address)))
 

@@ -23,13 +23,13 @@ import (
 
 // simFlags say what a simulated cluster is like.
 type simFlags struct {
-	Profile     string          `default:"h200-tp1" help:"The deployment that is simulated: ${profiles}, or a file such as booth calibrate writes."`
-	Workers     int             `default:"0" help:"Number of workers; 0 is as many as the deployment has."`
-	Mode        api.Mode        `default:"kv" help:"Mode of the router: kv, round_robin, least_loaded. An operator can switch it."`
-	Speculation api.Speculation `default:"not_recorded" help:"Speculative decoding: not_recorded (as it was when the results were recorded), off, draft, eagle3. An operator can switch it."`
-	Engine      string          `default:"trtllm" enum:"trtllm,vllm,sglang" help:"Engine whose metrics the workers have: ${enum}."`
-	Speed       float64         `default:"1" help:"How many times as fast as the clock its time goes."`
-	Seed        uint64          `default:"1" help:"Seed of all that is left to chance."`
+	Profile     string          `default:"h200-tp1" help:"Deployment to simulate: ${profiles}, or a file written by booth calibrate."`
+	Workers     int             `default:"0" help:"Number of workers; 0: as in the deployment."`
+	Mode        api.Mode        `default:"kv" help:"Router mode: kv, round_robin, least_loaded. An operator can switch it."`
+	Speculation api.Speculation `default:"not_recorded" help:"Speculative decoding: not_recorded (as in the recorded results), off, draft, eagle3. An operator can switch it."`
+	Engine      string          `default:"trtllm" enum:"trtllm,vllm,sglang" help:"Engine whose metrics the workers expose: ${enum}."`
+	Speed       float64         `default:"1" help:"Speed as a multiple of real time."`
+	Seed        uint64          `default:"1" help:"Random seed."`
 }
 
 // simulation gives the cluster that the flags ask for. What is not allowed is an
@@ -62,38 +62,38 @@ func (f *simFlags) args() []string {
 
 // routerFlags are those of Dynamo's frontend of the same names: [sim.RouterSwitches].
 type routerFlags struct {
-	DecodeActiveRequestWeight float64 `default:"0" placeholder:"BLOCKS" help:"As Dynamo's: blocks that each request in progress adds to the cost of its worker."`
-	TrackOutputBlocks         bool    `negatable:"" help:"As Dynamo's: count the blocks of answers as they grow."`
-	AssumeKVReuse             bool    `name:"assume-kv-reuse" default:"true" negatable:"" help:"As Dynamo's: count a block that several requests in progress share once."`
-	TrackActiveBlocks         bool    `default:"true" negatable:"" help:"As Dynamo's: count the blocks of requests in progress."`
-	TrackPrefillTokens        bool    `default:"true" negatable:"" help:"As Dynamo's: count what is to be prefilled."`
-	OverlapScoreCredit        float64 `name:"kv-overlap-score-credit" default:"1" help:"As Dynamo's: how much of a block that a worker holds counts as prefilled, 0 to 1."`
-	OverlapScoreCreditDecay   float64 `name:"kv-overlap-score-credit-decay" default:"0" help:"As Dynamo's: how fast that falls with the prefill that waits on the worker."`
+	DecodeActiveRequestWeight float64 `default:"0" placeholder:"BLOCKS" help:"As in Dynamo: blocks that each request in progress adds to its worker's cost."`
+	TrackOutputBlocks         bool    `negatable:"" help:"As in Dynamo: count the blocks of growing answers."`
+	AssumeKVReuse             bool    `name:"assume-kv-reuse" default:"true" negatable:"" help:"As in Dynamo: count a block shared by several requests in progress only once."`
+	TrackActiveBlocks         bool    `default:"true" negatable:"" help:"As in Dynamo: count the blocks of requests in progress."`
+	TrackPrefillTokens        bool    `default:"true" negatable:"" help:"As in Dynamo: count the tokens to prefill."`
+	OverlapScoreCredit        float64 `name:"kv-overlap-score-credit" default:"1" help:"As in Dynamo: how much of a block cached by a worker counts as prefilled, 0 to 1."`
+	OverlapScoreCreditDecay   float64 `name:"kv-overlap-score-credit-decay" default:"0" help:"As in Dynamo: how fast that credit decays with the prefill queued on the worker."`
 }
 
 // clusterCmd is `booth cluster`.
 type clusterCmd struct {
 	simFlags
-	Host       string   `default:"127.0.0.1" placeholder:"IP" help:"IP address to listen on. It asks nobody for a token, so another one than loopback is for networks that only you reach."`
-	Hosts      []string `placeholder:"NAME" help:"Host names, besides loopback, under which the mode may be switched."`
+	Host       string   `default:"127.0.0.1" placeholder:"IP" help:"IP address to listen on. There is no authentication, so use anything but loopback only in a private network."`
+	Hosts      []string `placeholder:"NAME" help:"Host names, besides loopback, that may be used to switch the mode."`
 	Port       int      `default:"8000" help:"Port of the frontend."`
-	WorkerPort int      `default:"8081" help:"Port of the first worker's metrics; those of the others follow it."`
-	GPUPort    int      `name:"gpu-port" default:"9400" help:"Port of the metrics of the first worker's GPUs; those of the others follow it."`
+	WorkerPort int      `default:"8081" help:"Port of the first worker's metrics; the others follow."`
+	GPUPort    int      `name:"gpu-port" default:"9400" help:"Port of the first worker's GPU metrics; the others follow."`
 
-	OverlapWeight float64       `default:"1" help:"Weight of the prefill in the costs under kv."`
-	Temperature   float64       `default:"0" help:"Temperature of the choice under kv; 0 takes the lowest cost."`
+	OverlapWeight float64       `default:"1" help:"Weight of prefill in the kv router's cost."`
+	Temperature   float64       `default:"0" help:"Sampling temperature of the kv router; 0 always picks the lowest cost."`
 	Router        routerFlags   `embed:"" prefix:"router-"`
-	ForgetAnswers bool          `negatable:"" help:"Never find the blocks of answers again, as Dynamo's mock workers do."`
-	Restart       time.Duration `default:"5s" help:"How long a change of mode takes."`
-	PodNamespace  string        `default:"${namespace}" placeholder:"NAME" help:"Namespace of the workers' pods, as the exporters of their GPUs name it."`
-	PodName       string        `default:"${pod}" placeholder:"NAME" help:"Name of these pods, without their numbers."`
-	StateFile     string        `placeholder:"FILE" help:"File that keeps mode and speculation over a restart of this process."`
+	ForgetAnswers bool          `negatable:"" help:"Do not reuse the cached blocks of answers, like Dynamo's mock workers."`
+	Restart       time.Duration `default:"5s" help:"How long a mode change takes."`
+	PodNamespace  string        `default:"${namespace}" placeholder:"NAME" help:"Namespace of the workers' pods in the GPU metrics."`
+	PodName       string        `default:"${pod}" placeholder:"NAME" help:"Name prefix of these pods."`
+	StateFile     string        `placeholder:"FILE" help:"File that preserves mode and speculation across restarts."`
 
 	Fault struct {
-		HTTP500    float64 `name:"http-500" default:"0" help:"Share of requests that fail with status 500."`
-		HTTP429    float64 `name:"http-429" default:"0" help:"Share of requests that fail with status 429."`
-		Stall      float64 `default:"0" help:"Share of answers that go silent."`
-		Disconnect float64 `default:"0" help:"Share of answers that break off."`
+		HTTP500    float64 `name:"http-500" default:"0" help:"Fraction of requests that fail with status 500."`
+		HTTP429    float64 `name:"http-429" default:"0" help:"Fraction of requests that fail with status 429."`
+		Stall      float64 `default:"0" help:"Fraction of answers that stall."`
+		Disconnect float64 `default:"0" help:"Fraction of answers that disconnect."`
 	} `embed:"" prefix:"fault-"`
 }
 
@@ -132,8 +132,8 @@ func (c *clusterCmd) at(port int) string { return net.JoinHostPort(c.Host, strco
 func (c *clusterCmd) announce(out *screen, o sim.Options, at addresses) {
 	rows := append(slices.Insert(at.rows(), 1, [2]string{"model", o.Profile.Model}),
 		[2]string{"API", "POST /v1/chat/completions, GET /v1/models, /health, /live; /sim/v1 switches the mode and injects faults"},
-		[2]string{"imitates", "the frontend of NVIDIA Dynamo " + local.DynamoVersion + "; docs/simulated-api.md says what it honours, ignores and refuses"})
-	out.table(c.heading(o), rows, "Ctrl-C stops it.")
+		[2]string{"imitates", "the frontend of NVIDIA Dynamo " + local.DynamoVersion + "; docs/simulated-api.md lists what it supports, ignores and rejects"})
+	out.table(c.heading(o), rows, "Press Ctrl-C to stop.")
 }
 
 // endpoint is what is served on one port.

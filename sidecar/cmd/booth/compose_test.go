@@ -17,8 +17,8 @@ import (
 	"kvbooth/internal/deploy"
 	"kvbooth/internal/output"
 	"kvbooth/internal/source"
-	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/booth/prometheus"
+	"kvbooth/sidecar/process"
 )
 
 // parse reads a command line of this program, without running it.
@@ -61,7 +61,7 @@ func TestComposedCluster(t *testing.T) {
 	health, err := deploy.HealthCheck(t.Context(), "cluster")
 	require.NoError(t, err)
 	require.Equal(t, "/booth", health[0])
-	require.Equal(t, "http://"+local.Loopback(cluster.Port)+"/health", parse(t, health[1:]).Health.URL)
+	require.Equal(t, "http://"+process.Loopback(cluster.Port)+"/health", parse(t, health[1:]).Health.URL)
 }
 
 // The containers' load generator is started as the demo starts it.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/sim"
 )
 
@@ -18,12 +18,12 @@ import (
 type demoCmd struct {
 	flags
 	simFlags
-	GPUPort int `name:"gpu-port" default:"9400" help:"Port of the metrics of the first worker's GPUs, or the next free ones."`
+	GPUPort int `name:"gpu-port" default:"9400" help:"Port of the first worker's GPU metrics, the others follow; if taken, the next free ones."`
 }
 
 // Help is printed below the flags' list.
 func (c *demoCmd) Help() string {
-	return "Everything listens on loopback. Other settings of the load generator come from its environment variables, such as LOADGEN_TURNS_MAX."
+	return "Everything listens on loopback. Set other load generator settings with its environment variables, such as LOADGEN_TURNS_MAX."
 }
 
 func (c *demoCmd) run(ctx, killCtx context.Context, stdout, stderr io.Writer) error {
@@ -104,10 +104,10 @@ func (c *demoCmd) newCluster(b *booth, f simFlags, further int, of, podNamespace
 	if err := errors.Join(errFrontend, errWorker, errGPU, os.RemoveAll(state)); err != nil {
 		return nil, err
 	}
-	s := &simCluster{at: addresses{frontend: local.Loopback(frontend)}, heading: f.heading(o)}
+	s := &simCluster{at: addresses{frontend: process.Loopback(frontend)}, heading: f.heading(o)}
 	for i := range n {
-		s.at.workers = append(s.at.workers, local.Loopback(worker+i))
-		s.at.gpus = append(s.at.gpus, local.Loopback(gpu+i))
+		s.at.workers = append(s.at.workers, process.Loopback(worker+i))
+		s.at.gpus = append(s.at.gpus, process.Loopback(gpu+i))
 	}
 	name := "the simulated cluster"
 	if of != "" {
@@ -118,7 +118,7 @@ func (c *demoCmd) newCluster(b *booth, f simFlags, further int, of, podNamespace
 		"--pod-namespace=" + podNamespace, "--pod-name=" + workerPod + of,
 	}, f.args()...)...)
 	if err == nil {
-		s.command.Log = b.log("cluster" + of)
+		s.Command.Log = b.log("cluster" + of)
 	}
 	return s, err
 }
@@ -130,10 +130,10 @@ func (f *simFlags) heading(o sim.Options) string {
 	if !p.CalibratedFor(o.Speculation) {
 		timing = "not calibrated"
 	}
-	heading := fmt.Sprintf("The simulated cluster is up: %d workers that imitate %s on %s, the router in mode %s. Simulated: %s.",
+	heading := fmt.Sprintf("The simulated cluster is up: %d workers simulating %s on %s, router mode %s. Simulated: %s.",
 		p.Workers, f.Engine, p.GPU, o.Mode.Name(), timing)
 	if f.Speed != 1 {
-		heading += fmt.Sprintf(" Its time goes %v times as fast as the clock: no figure of it compares with a recorded one.", f.Speed)
+		heading += fmt.Sprintf(" It runs at %v times real time, so its figures are not comparable with recorded ones.", f.Speed)
 	}
 	return heading
 }

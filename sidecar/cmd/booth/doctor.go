@@ -16,31 +16,31 @@ import (
 )
 
 // errUnwell is the end of an examination that found a problem, which has been printed.
-var errUnwell = errors.New("not ready for an event; what to do stands below each problem")
+var errUnwell = errors.New("not ready for an event; see the fix below each problem")
 
 // doctorCmd is `booth doctor`.
 type doctorCmd struct {
-	LoadgenURL    string `name:"loadgen-url" default:"http://127.0.0.1:8088" placeholder:"URL" help:"Address of the load generator."`
-	TokenFile     string `placeholder:"FILE" help:"File with the load generator's token. Without it, KVBOOTH_TOKEN, if that is set."`
-	TargetURL     string `name:"target-url" placeholder:"URL" help:"Address of lane main's target. Without it, the one that the load generator uses. LOADGEN_TARGET_API_KEY is its key, if it wants one."`
-	PrometheusURL string `name:"prometheus-url" placeholder:"URL" help:"Address of Prometheus. Without it, the one that the load generator uses."`
-	GrafanaURL    string `name:"grafana-url" placeholder:"URL" help:"Address of Grafana as a browser has it, with its sub-path. Without it, http://127.0.0.1:3000 where the load generator is on this machine. GRAFANA_TOKEN is the token of a service account, if it wants one."`
+	LoadgenURL    string `name:"loadgen-url" default:"http://127.0.0.1:8088" placeholder:"URL" help:"URL of the load generator."`
+	TokenFile     string `placeholder:"FILE" help:"File with the load generator's token. Default: KVBOOTH_TOKEN, if set."`
+	TargetURL     string `name:"target-url" placeholder:"URL" help:"URL of lane main's target. Default: the one the load generator uses. Set LOADGEN_TARGET_API_KEY if it needs a key."`
+	PrometheusURL string `name:"prometheus-url" placeholder:"URL" help:"URL of Prometheus. Default: the one the load generator uses."`
+	GrafanaURL    string `name:"grafana-url" placeholder:"URL" help:"URL of Grafana as used in a browser, including any sub-path. Default: http://127.0.0.1:3000 if the load generator is on this machine. Set GRAFANA_TOKEN to a service account token if it needs a login."`
 
-	Kubernetes bool     `help:"Look at the Kubernetes cluster, too. It is looked at without this where the load generator switches modes there, or where one of the following flags is given."`
-	Kubeconfig string   `placeholder:"FILE" help:"Credentials for the API server. Without it, the load generator's setting, those of the pod, or those that kubectl takes."`
-	Context    string   `placeholder:"NAME" help:"Context in the kubeconfig. Without it, its current one."`
-	Namespace  string   `placeholder:"NAME" help:"Namespace of the booth. Without it, that of the credentials."`
-	Graph      []string `placeholder:"NAME" help:"DynamoGraphDeployment, as NAME or NAMESPACE/NAME; may be given several times. Without it, those of the load generator."`
-	Secret     []string `placeholder:"NAME" help:"Secret that must be in the namespace, with data; may be given several times."`
-	GPUs       *int64   `name:"gpus" placeholder:"N" help:"GPUs that must be free. Without it, those that the graphs ask for and do not have yet."`
+	Kubernetes bool     `help:"Also check the Kubernetes cluster. Implied if the load generator switches modes there, or by any of the following flags."`
+	Kubeconfig string   `placeholder:"FILE" help:"Kubeconfig file. Default: the load generator's setting, the pod's service account, or the kubeconfig that kubectl uses."`
+	Context    string   `placeholder:"NAME" help:"Context in the kubeconfig. Default: the current context."`
+	Namespace  string   `placeholder:"NAME" help:"Namespace of the booth. Default: the one of the credentials."`
+	Graph      []string `placeholder:"NAME" help:"DynamoGraphDeployment, as NAME or NAMESPACE/NAME; may be repeated. Default: those of the load generator."`
+	Secret     []string `placeholder:"NAME" help:"Secret that must exist in the namespace and have data; may be repeated."`
+	GPUs       *int64   `name:"gpus" placeholder:"N" help:"Number of GPUs that must be free. Default: those the graphs request and do not have yet."`
 
 	JSON bool `name:"json" help:"Print the report as JSON."`
 }
 
 // Help is printed below the flags' list.
 func (c *doctorCmd) Help() string {
-	return "Each line says ok, warning, problem or not checked, and what to do. Nothing is changed; a target whose workload stands still gets up to six short requests. " +
-		"It exits with 0 where there is no problem, with 1 where there is one, and with 2 on a flag that is not allowed."
+	return "Each line is ok, warning, problem or not checked, with a suggested fix. Nothing is changed; an idle target gets up to six short requests. " +
+		"Exit codes: 0 no problem, 1 at least one problem, 2 invalid flags."
 }
 
 func (c *doctorCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {

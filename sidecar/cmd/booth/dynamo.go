@@ -13,21 +13,22 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/sim"
 )
 
 // dynamoCmd is `booth dynamo`.
 type dynamoCmd struct {
 	flags
-	Mode    string `default:"kv" enum:"kv,round_robin,least_loaded" help:"Mode of Dynamo's router: ${enum}. Under kv, an operator can switch to round_robin and back."`
-	Engine  string `default:"trtllm" enum:"trtllm,vllm,sglang" help:"Engine that the mock workers imitate: ${enum}."`
+	Mode    string `default:"kv" enum:"kv,round_robin,least_loaded" help:"Dynamo's router mode: ${enum}. With kv, an operator can switch to round_robin and back."`
+	Engine  string `default:"trtllm" enum:"trtllm,vllm,sglang" help:"Engine the mock workers simulate: ${enum}."`
 	Workers int    `default:"3" help:"Number of mock workers, 1 to 64."`
 }
 
 // Help is printed below the flags' list.
 func (c *dynamoCmd) Help() string {
 	return "Everything listens on loopback. The first start installs Dynamo " + local.DynamoVersion + " (about 690 MB); " + local.VenvVariable +
-		" names a virtual environment that has it already. Other settings of the load generator come from its environment variables, such as LOADGEN_TURNS_MAX."
+		" can point to a virtual environment that already has it. Set other load generator settings with its environment variables, such as LOADGEN_TURNS_MAX."
 }
 
 func (c *dynamoCmd) run(ctx, killCtx context.Context, stdout, stderr io.Writer) error {
@@ -107,10 +108,10 @@ func (c *dynamoCmd) newDynamo(ctx context.Context, b *booth, o local.Options, of
 		o.LogDir = b.folder("logs", "twin")
 	}
 	o.BlockTokens, o.Blocks, o.MaxSequences, o.MaxBatchedTokens = p.KV.BlockTokens, p.KV.Blocks, p.MaxSequences, p.MaxBatchedTokens
-	heading := fmt.Sprintf("%sNVIDIA Dynamo %s is up, its router in mode %s, its workers mocks of %s on %s: real routing, no model, timing as fitted to %s.",
+	heading := fmt.Sprintf("%sNVIDIA Dynamo %s is up, router mode %s, with mock workers simulating %s on %s: real routing, no model, timing fitted to %s.",
 		map[bool]string{true: "A second "}[of != ""], local.DynamoVersion, strings.ReplaceAll(o.Mode, "-", "_"), c.Engine, p.GPU, p.Baseline)
 	if of != "" && c.twinMode() == api.ModeRoundRobin {
-		heading += " The load generator deals the turns of its lane twin out to the workers in turn (Round-robin)."
+		heading += " The load generator itself distributes the turns of its lane twin to the workers (round-robin)."
 	}
 	return &realDynamo{options: o, heading: heading, say: b.out.say, of: of}, nil
 }
@@ -180,8 +181,8 @@ func (d *realDynamo) watch(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	supervise := func(number int, name string, restart func(context.Context) error) {
 		ended := func(ctx context.Context) error { return d.dynamo.Ended(ctx, number) }
-		c := child{name: name, ended: ended, restart: restart, within: readyWithin, say: d.say}
-		group.Go(func() error { return c.supervise(ctx) })
+		c := process.Child{Name: name, Ended: ended, Restart: restart, Within: readyWithin, Say: d.say}
+		group.Go(func() error { return c.Supervise(ctx) })
 	}
 	supervise(local.Frontend, "the frontend"+d.of, d.dynamo.StartFrontend)
 	for i, w := range d.dynamo.Workers() {

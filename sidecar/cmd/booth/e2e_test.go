@@ -30,8 +30,8 @@ import (
 	"kvbooth/internal/output"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/doctor"
-	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
@@ -75,7 +75,7 @@ func startRealBooth(t *testing.T, more ...string) *realBooth {
 		if t.Failed() {
 			t.Logf("%s\n%s", &b.out, &b.err)
 			for _, name := range []string{"cluster", "cluster-twin", "prometheus", "loadgen", "grafana"} {
-				t.Logf("%s:\n%s", name, local.Tail(filepath.Join(cache, "demo", "logs", name+".log")))
+				t.Logf("%s:\n%s", name, process.Tail(filepath.Join(cache, "demo", "logs", name+".log")))
 			}
 		}
 	})
@@ -265,9 +265,9 @@ func (b *realBooth) kill(name, pattern string) {
 	b.t.Helper()
 	pid := b.child(pattern)
 	require.NotZero(b.t, pid, name)
-	backs := strings.Count(b.err.String(), name+" is back")
+	backs := strings.Count(b.err.String(), name+" is running again")
 	require.NoError(b.t, syscall.Kill(pid, syscall.SIGKILL))
-	b.eventually(name+" is back", func() bool { return strings.Count(b.err.String(), name+" is back") > backs })
+	b.eventually(name+" is back", func() bool { return strings.Count(b.err.String(), name+" is running again") > backs })
 	again := b.child(pattern)
 	assert.NotZero(b.t, again, name)
 	assert.NotEqual(b.t, pid, again, name)
@@ -417,7 +417,7 @@ func (b *realBooth) killAll() {
 	b.kill("the simulated cluster", ` cluster `)
 	assert.Equal(t, api.ModeRoundRobin, b.clusterMode(), "a restart keeps the mode")
 	l, _ = b.lane()
-	b.becomes("turns end well again", func(now api.LaneSnapshot) bool { return now.Totals.OK >= l.Totals.OK+30 })
+	b.becomes("turns succeed again", func(now api.LaneSnapshot) bool { return now.Totals.OK >= l.Totals.OK+30 })
 
 	b.kill("the load generator", `/loadgen `)
 	b.becomes("turns end well once more", func(l api.LaneSnapshot) bool { return l.Totals.OK >= 30 && l.Totals.LostTurns == 0 })

@@ -17,6 +17,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
@@ -27,46 +28,46 @@ type pair struct {
 	bin     string
 	logs    string
 	ports   []int // of the end user: frontend, three workers, three GPU pages
-	endUser *local.Process
+	endUser *process.Process
 	client  *api.Client
 }
 
-func (p *pair) start(name, program string, args ...string) *local.Process {
+func (p *pair) start(name, program string, args ...string) *process.Process {
 	p.t.Helper()
-	process, err := local.Start(local.Command{Name: name, Path: filepath.Join(p.bin, program), Args: args, Log: filepath.Join(p.logs, name+".log")})
+	started, err := process.Start(process.Command{Name: name, Path: filepath.Join(p.bin, program), Args: args, Log: filepath.Join(p.logs, name+".log")})
 	require.NoError(p.t, err)
 	p.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		process.Stop(ctx)
+		started.Stop(ctx)
 		if p.t.Failed() {
-			p.t.Logf("%s:\n%s", name, local.Tail(filepath.Join(p.logs, name+".log")))
+			p.t.Logf("%s:\n%s", name, process.Tail(filepath.Join(p.logs, name+".log")))
 		}
 	})
-	return process
+	return started
 }
 
 // cluster starts a simulated cluster, and waits until it serves.
-func (p *pair) cluster(name string, ports []int) *local.Process {
+func (p *pair) cluster(name string, ports []int) *process.Process {
 	p.t.Helper()
-	process := p.start(name, "booth", "cluster", "--speed=20", "--port="+strconv.Itoa(ports[0]),
+	started := p.start(name, "booth", "cluster", "--speed=20", "--port="+strconv.Itoa(ports[0]),
 		"--worker-port="+strconv.Itoa(ports[1]), "--gpu-port="+strconv.Itoa(ports[4]))
 	ctx, cancel := context.WithTimeout(p.t.Context(), realSoon)
 	defer cancel()
-	require.NoError(p.t, local.Ready(ctx, "http://"+local.Loopback(ports[0])+"/v1/models", process))
-	return process
+	require.NoError(p.t, local.Ready(ctx, "http://"+process.Loopback(ports[0])+"/v1/models", started))
+	return started
 }
 
 func startPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{t: t, bin: boothtest.Programs(t), logs: t.TempDir()}
-	ports, err := local.FreePorts(31000, 15)
+	ports, err := process.FreePorts(31000, 15)
 	require.NoError(t, err)
 	p.ports = ports[7:14]
 	p.cluster("target", ports[:7])
 	p.endUser = p.cluster("end user", p.ports)
-	listen := local.Loopback(ports[14])
-	p.start("loadgen", "loadgen", "--target-url=http://"+local.Loopback(ports[0]), "--followup-url=http://"+local.Loopback(p.ports[0]),
+	listen := process.Loopback(ports[14])
+	p.start("loadgen", "loadgen", "--target-url=http://"+process.Loopback(ports[0]), "--followup-url=http://"+process.Loopback(p.ports[0]),
 		"--followup-timeout=2s", "--listen="+listen, "--data-dir="+t.TempDir(), "--concurrency=20", "--target-rps=0", "--start")
 	transport := &http.Transport{DisableKeepAlives: true}
 	p.client, err = api.NewClient(&http.Client{Transport: transport}, "http://"+listen, "")
@@ -98,7 +99,7 @@ func TestEndUserDies(t *testing.T) {
 	p := startPair(t)
 	lane := p.becomes("the model asks", func(l api.LaneStatus) bool { return l.Followup.ByModel >= 60 })
 	t.Logf("by the model %d, fallbacks %v", lane.Followup.ByModel, lane.Followup.Fallbacks)
-	assert.Equal(t, "model at http://"+local.Loopback(p.ports[0]), lane.Corpus.Followup)
+	assert.Equal(t, "model at http://"+process.Loopback(p.ports[0]), lane.Corpus.Followup)
 	assert.NotEmpty(t, lane.Followup.Model)
 	assert.Zero(t, lane.Followup.Fallbacks[api.FollowupConnect]+lane.Followup.Fallbacks[api.FollowupTimeout]+lane.Followup.Fallbacks[api.FollowupMalformed])
 	assert.Less(t, lane.Followup.Fallbacks[api.FollowupRepeated], lane.Followup.ByModel/5)

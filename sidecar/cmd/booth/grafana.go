@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 // dashboardUID is that of the dashboard to open first.
@@ -35,7 +36,7 @@ func (b *booth) findGrafana(ctx context.Context) *local.Grafana {
 	g, err := installedGrafana(ctx)
 	if errors.Is(err, local.ErrNoGrafana) && b.flags.Grafana == "auto" {
 		if g, err = local.InstallGrafana(ctx, b.cache, b.out.stderr); err != nil {
-			err = fmt.Errorf("%w, and none can be had: %w", local.ErrNoGrafana, err)
+			err = fmt.Errorf("%w, and downloading it failed: %w", local.ErrNoGrafana, err)
 		}
 	}
 	if err != nil {
@@ -43,7 +44,7 @@ func (b *booth) findGrafana(ctx context.Context) *local.Grafana {
 			return nil
 		}
 		b.noGrafana = err
-		b.out.say("%v\nthe booth goes on without Grafana", err)
+		b.out.say("%v\ncontinuing without Grafana", err)
 		return nil
 	}
 	return &g
@@ -59,7 +60,7 @@ func (b *booth) newGrafana(g local.Grafana, loadgen string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	url, app := "http://"+local.Loopback(port), app(provisioning)
+	url, app := "http://"+process.Loopback(port), app(provisioning)
 	command, err := g.Command(local.GrafanaOptions{
 		Dir: b.folder("grafana"), Provisioning: provisioning, Plugins: app,
 		Unsigned: local.AppIDs, Port: port, Log: b.log("grafana"),
@@ -73,9 +74,9 @@ func (b *booth) newGrafana(g local.Grafana, loadgen string) (*service, error) {
 	if app != nil {
 		b.startPage = "/d/" + dashboardUID
 	}
-	return &service{
-		name: "Grafana", command: command, url: url, ready: "/api/health", within: grafanaWithin, optional: true, say: b.out.say,
-	}, nil
+	s := b.newService("Grafana", url, "/api/health", grafanaWithin, command)
+	s.optional = true
+	return s, nil
 }
 
 // withoutGrafana says why there is none.
@@ -83,7 +84,7 @@ func withoutGrafana(err error) string {
 	if errors.Is(err, local.ErrNoGrafana) {
 		return howToGetGrafana
 	}
-	return "Grafana is not started: " + err.Error()
+	return "Grafana was not started: " + err.Error()
 }
 
 // provisioning is the folder of Grafana's provisioning: the project's is beside
@@ -102,7 +103,7 @@ func (b *booth) provisioning() (string, error) {
 		return "", err
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return "", fmt.Errorf("its provisioning is missing: %w; name the folder with --provisioning", err)
+		return "", fmt.Errorf("its provisioning is missing: %w; set the directory with --provisioning", err)
 	}
 	return dir, nil
 }

@@ -13,7 +13,7 @@ const healthWithin = 5 * time.Second
 
 // healthCmd is `booth health`, for containers that have no other program in them.
 type healthCmd struct {
-	URL string `arg:"" help:"What answers with 200 where all is well, such as http://127.0.0.1:8000/health."`
+	URL string `arg:"" help:"URL that returns 200 when healthy, such as http://127.0.0.1:8000/health."`
 }
 
 func (c *healthCmd) run(ctx, _ context.Context, _, _ io.Writer) error {
@@ -29,7 +29,7 @@ func (c *healthCmd) run(ctx, _ context.Context, _, _ io.Writer) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", c.URL, resp.Status)
+		return fmt.Errorf("%s returned %s", c.URL, resp.Status)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/httpd"
-	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/sim"
 )
 
@@ -33,13 +33,12 @@ func (b *booth) newLoadgen(address string) (*service, error) {
 	if b.twin != nil {
 		args = append(args, b.twinArgs("http://"+b.twin.addresses().frontend)...)
 	}
-	s := &service{
-		name: "the load generator", url: "http://" + address, ready: "/healthz", within: readyWithin, say: b.out.say,
-		command: local.Command{Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: environment(b.defaults()...)},
-	}
+	s := b.newService("the load generator", "http://"+address, "/healthz", readyWithin, process.Command{
+		Name: "load generator", Path: path, Args: args, Log: b.log("loadgen"), Env: environment(b.defaults()...),
+	})
 	if b.out.terminal != nil {
-		s.command.Output = b.out.terminal
-		s.command.Env = environment(append(b.defaults(), "LOADGEN_LOG_LEVEL=warn")...)
+		s.Command.Output = b.out.terminal
+		s.Command.Env = environment(append(b.defaults(), "LOADGEN_LOG_LEVEL=warn")...)
 	}
 	return s, nil
 }
@@ -74,7 +73,7 @@ func loadgenPath() (string, error) {
 		return "", err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("%w: the load generator is missing: %w; build both programs with: go tool mage build", errBadInput, err)
+		return "", fmt.Errorf("%w: the loadgen program is missing: %w; build both with: go tool mage build", errBadInput, err)
 	}
 	return path, nil
 }
@@ -86,9 +85,9 @@ func (b *booth) checkLoadgen(ctx context.Context) error {
 		return err
 	}
 	f := b.flags
-	args := b.loadgenArgs("http://"+local.Loopback(f.FrontendPort), "http://"+local.Loopback(f.PrometheusPort), local.Loopback(f.Port))
+	args := b.loadgenArgs("http://"+process.Loopback(f.FrontendPort), "http://"+process.Loopback(f.PrometheusPort), process.Loopback(f.Port))
 	if f.Twin {
-		args = append(args, b.twinArgs("http://"+local.Loopback(f.FrontendPort+twinPorts))...)
+		args = append(args, b.twinArgs("http://"+process.Loopback(f.FrontendPort+twinPorts))...)
 	}
 	check := exec.CommandContext(ctx, program, append([]string{"check"}, args...)...)
 	check.Env = environment(b.defaults()...)

@@ -31,14 +31,14 @@ const (
 )
 
 type commands struct {
-	Demo       demoCmd       `cmd:"" help:"Run the whole booth on a simulated Dynamo cluster: the cluster, Prometheus, the load generator, and Grafana."`
-	Dynamo     dynamoCmd     `cmd:"" help:"Run the same on a real NVIDIA Dynamo with mock workers. Needs Python 3.10 or later."`
-	Cluster    clusterCmd    `cmd:"" help:"Run the simulated cluster alone."`
-	Simulate   simulateCmd   `cmd:"" help:"Compute what a workload would see on a simulated cluster: levels of concurrency, modes of the router, seeds."`
-	Calibrate  calibrateCmd  `cmd:"" help:"Fit the constants of a simulated cluster to recorded results, such as of your own cluster."`
-	Prometheus prometheusCmd `cmd:"" help:"Run Prometheus alone."`
-	Doctor     doctorCmd     `cmd:"" help:"Check a booth and its cluster before an event: what is wrong, and what to do. Changes nothing."`
-	Health     healthCmd     `cmd:"" help:"Ask whether a program is well, as the health check of a container does."`
+	Demo       demoCmd       `cmd:"" help:"Run the complete booth with a simulated Dynamo cluster: cluster, Prometheus, load generator and Grafana."`
+	Dynamo     dynamoCmd     `cmd:"" help:"Run the complete booth with a real NVIDIA Dynamo and mock workers. Needs Python 3.10 or later."`
+	Cluster    clusterCmd    `cmd:"" help:"Run only the simulated cluster."`
+	Simulate   simulateCmd   `cmd:"" help:"Simulate a workload on the simulated cluster, for several concurrency levels, router modes and seeds, faster than real time."`
+	Calibrate  calibrateCmd  `cmd:"" help:"Fit the simulated cluster's constants to recorded results, for example from your own cluster."`
+	Prometheus prometheusCmd `cmd:"" help:"Run only Prometheus."`
+	Doctor     doctorCmd     `cmd:"" help:"Check a booth and its cluster before an event: reports problems and how to fix them. Changes nothing."`
+	Health     healthCmd     `cmd:"" help:"Check a health URL, for use as a container health check."`
 }
 
 // command is what the command line may ask for. It runs until ctx ends, and ends
@@ -82,7 +82,7 @@ func run(ctx, killCtx context.Context, args []string, stdout, stderr io.Writer) 
 	exit := -1
 	parser := kong.Must(&c, kong.Name("booth"), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }),
 		variables(),
-		kong.Description("Starts a whole booth on this machine. Ctrl-C stops all of it; once more kills it."))
+		kong.Description("Starts a complete booth on this machine. Ctrl-C stops it; a second Ctrl-C kills it."))
 	parsed, err := parser.Parse(args)
 	if exit >= 0 { // the help was printed
 		return exit

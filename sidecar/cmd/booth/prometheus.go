@@ -15,11 +15,11 @@ import (
 
 // prometheusCmd is `booth prometheus`.
 type prometheusCmd struct {
-	ConfigFile    string           `required:"" placeholder:"FILE" help:"The prometheus.yml, with static_configs."`
-	DataDir       string           `required:"" placeholder:"DIR" help:"Folder of the samples."`
-	Listen        string           `default:"127.0.0.1:9090" help:"Address of its API."`
-	Retention     time.Duration    `default:"6h" help:"How long samples are kept."`
-	RetentionSize units.Base2Bytes `default:"2GB" help:"What samples may take on the disk; 0 is no limit."`
+	ConfigFile    string           `required:"" placeholder:"FILE" help:"Path of prometheus.yml; only static_configs are supported."`
+	DataDir       string           `required:"" placeholder:"DIR" help:"Directory for the samples."`
+	Listen        string           `default:"127.0.0.1:9090" help:"Listen address of its API."`
+	Retention     time.Duration    `default:"6h" help:"How long to keep samples."`
+	RetentionSize units.Base2Bytes `default:"2GB" help:"Maximum disk space for samples; 0: no limit."`
 }
 
 func (c *prometheusCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {

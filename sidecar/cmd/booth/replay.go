@@ -70,11 +70,11 @@ func (c *simulateCmd) checkTrace() error {
 		{"against", c.Against != ""},
 	} {
 		if f.given {
-			return api.Refuse(f.name, "given", "not with --trace: the trace says which requests come when")
+			return api.Refuse(f.name, "a value", "leave it out with --trace, which determines the requests and their times")
 		}
 	}
 	if !(c.TraceSpeed >= .001 && c.TraceSpeed <= 1000) {
-		return api.Refuse("trace_speed", c.TraceSpeed, ".001 to 1000")
+		return api.Refuse("trace_speed", c.TraceSpeed, "0.001 to 1000")
 	}
 	return nil
 }
@@ -118,11 +118,11 @@ func (c *simulateCmd) replay(ctx context.Context, out *screen, p plan) error {
 	_ = bar.Clear()
 	switch {
 	case errors.Is(err, context.Canceled):
-		return errors.New("stopped; nothing was written")
+		return errors.New("interrupted; nothing was written")
 	case err != nil:
 		return flagOf(err)
 	case rows[0].Requests == 0:
-		return flagOf(api.Refuse("trace", c.Trace, fmt.Sprintf("a trace with a request that a worker's cache can hold: %d tokens", o.Profile.KV.Tokens())))
+		return flagOf(api.Refuse("trace", c.Trace, fmt.Sprintf("a trace with at least one request that fits into a worker's cache of %d tokens", o.Profile.KV.Tokens())))
 	}
 	r := replayed{
 		Simulated: true, Heading: c.heading(o, first), Trace: filepath.Base(c.Trace), Form: summaries[0].Form,
@@ -147,7 +147,7 @@ func (c *simulateCmd) replay(ctx context.Context, out *screen, p plan) error {
 func (c *simulateCmd) openTrace(read func(int)) (*os.File, *trace.Reader, error) {
 	f, err := os.Open(c.Trace)
 	if err != nil {
-		return nil, nil, api.Refuse("trace", c.Trace, fmt.Sprintf("a file that can be read (%v)", errors.Unwrap(err)))
+		return nil, nil, api.Refuse("trace", c.Trace, fmt.Sprintf("a readable file (%v)", errors.Unwrap(err)))
 	}
 	r, err := trace.NewReader(&heard{f, read}, trace.Options{BlockTokens: c.TraceBlockSize})
 	var field *api.FieldError
@@ -155,7 +155,7 @@ func (c *simulateCmd) openTrace(read func(int)) (*os.File, *trace.Reader, error)
 	case errors.As(err, &field):
 		err = api.Refuse("trace_block_size", c.TraceBlockSize, field.Allowed)
 	case err != nil:
-		err = api.Refuse("trace", c.Trace, fmt.Sprintf("a trace, plain or compressed by gzip (%v)", err))
+		err = api.Refuse("trace", c.Trace, fmt.Sprintf("a trace, plain or gzipped (%v)", err))
 	}
 	if err != nil {
 		f.Close()
@@ -226,7 +226,7 @@ func (c *simulateCmd) heading(o sim.Options, first *trace.Record) string {
 	if !o.Profile.CalibratedFor(o.Speculation) {
 		calibrated = "not calibrated"
 	}
-	return fmt.Sprintf("Simulated, not measured: %s (%s), %d × %s, caches of %d blocks of %d tokens, run by the requests of %s.",
+	return fmt.Sprintf("Simulated, not measured: %s (%s), %d × %s, caches of %d blocks of %d tokens, replaying %s.",
 		o.Profile.Name, calibrated, o.Profile.Workers, o.Profile.GPU, o.Profile.KV.Blocks, first.BlockTokens, filepath.Base(c.Trace))
 }
 
@@ -263,7 +263,7 @@ func (r *replayed) cells(row *replayedRow, unknown string) []string {
 // show prints the table and what limits it.
 func (r *replayed) show(to io.Writer) error {
 	fmt.Fprintln(to, r.Heading)
-	fmt.Fprintln(to, "Requests come at the times of the trace, whatever becomes of those before them. Blocks of answers are not found again: the trace does not tell their hashes.")
+	fmt.Fprintln(to, "Requests are sent at the times in the trace (open loop). Blocks of answers are not reused, since the trace does not include their hashes.")
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "\nsimulated: mode\trequests")
 	for _, c := range replayedColumns {
@@ -283,16 +283,16 @@ func (r *replayed) show(to io.Writer) error {
 		return err
 	}
 	if n := r.Modes[0].Refused; n > 0 {
-		fmt.Fprintf(to, "\n%d requests were left out: they are larger than a worker's cache.\n", n)
+		fmt.Fprintf(to, "\n%d requests were skipped because they do not fit into a worker's cache.\n", n)
 	}
 	if r.Unused > 0 {
-		fmt.Fprintf(to, "\n%d lines could not be used. The first:\n", r.Unused)
+		fmt.Fprintf(to, "\n%d lines were unusable. The first ones:\n", r.Unused)
 		for _, n := range r.Notes {
 			fmt.Fprintln(to, n)
 		}
 	}
 	if r.Cut {
-		fmt.Fprintln(to, "\nThe trace ends in the middle of a line, or of its compression; what is before it was used.")
+		fmt.Fprintln(to, "\nThe trace is truncated; everything before the last, incomplete line was used.")
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func TestSimulateATrace(t *testing.T) {
 	document, table := filepath.Join(dir, "r.json"), filepath.Join(dir, "r.csv")
 	code, out, errOut := simulate(t, "--trace=../../trace/testdata/dynamo.jsonl --modes=kv,round_robin", "--output="+document+" --output="+table)
 	require.Equal(t, success, code, errOut)
-	assert.Regexp(t, `^Simulated, not measured: h200-tp1 \(.*\), 3 × H200, caches of 11119 blocks of 32 tokens, run by the requests of dynamo.jsonl\.\n`, out)
+	assert.Regexp(t, `^Simulated, not measured: h200-tp1 \(.*\), 3 × H200, caches of 11119 blocks of 32 tokens, replaying dynamo.jsonl\.\n`, out)
 	assert.Regexp(t, `(?m)^simulated: mode +requests +TTFT p50, ms`, out)
 	assert.Regexp(t, `(?m)^kv +6 +\d+ +\d+ .* 32\.6 `, out, "as the real one found")
 	var r replayed
@@ -40,9 +40,9 @@ func TestSimulateATraceRefuses(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.jsonl")
 	require.NoError(t, os.WriteFile(empty, []byte("{}\n"), 0o600))
 	for flags, message := range map[string]string{
-		"--trace=nothing.jsonl": "trace: nothing.jsonl is not allowed: a file that can be read",
-		"--trace=" + empty:      "a trace with requests; line 1: timestamp: missing",
-		"--trace=../../trace/testdata/dynamo.jsonl --concurrency=60":      "concurrency: given is not allowed: not with --trace",
+		"--trace=nothing.jsonl": "trace: nothing.jsonl is not allowed: a readable file",
+		"--trace=" + empty:      "a trace with requests; line 1: timestamp is required",
+		"--trace=../../trace/testdata/dynamo.jsonl --concurrency=60":      "concurrency: a value is not allowed: leave it out with --trace",
 		"--trace=../../trace/testdata/dynamo.jsonl --trace-speed=0":       "trace-speed: 0 is not allowed",
 		"--trace=../../trace/testdata/dynamo.jsonl --trace-block-size=-1": "trace-block-size: -1 is not allowed",
 	} {

@@ -28,53 +28,53 @@ import (
 // simulateCmd is `booth simulate`. A flag that is not given leaves its field of the
 // request to the preset, and that to the profile.
 type simulateCmd struct {
-	Preset      string   `default:"as-recorded" help:"What the other flags change: ${presets}."`
-	Profile     string   `default:"h200-tp1" help:"The deployment that is simulated: ${profiles}, or a file such as booth calibrate writes."`
-	Concurrency []string `placeholder:"LEVELS" help:"Conversations in progress, such as 60,80,100 or 60:180:20 (from, to, step); 60:180:20 unless given."`
-	Modes       []string `placeholder:"MODES" help:"Modes of the router: kv, round_robin, least_loaded; kv,round_robin unless given."`
-	Seeds       *int     `placeholder:"N" help:"Runs of each level and mode, each with a seed of its own; 6 unless given."`
-	FirstSeed   *int     `placeholder:"N" help:"The first seed; 1 unless given."`
+	Preset      string   `default:"as-recorded" help:"Workload that the other flags modify: ${presets}."`
+	Profile     string   `default:"h200-tp1" help:"Deployment to simulate: ${profiles}, or a file written by booth calibrate."`
+	Concurrency []string `placeholder:"LEVELS" help:"Concurrent conversations, such as 60,80,100 or 60:180:20 (from, to, step). Default: 60:180:20."`
+	Modes       []string `placeholder:"MODES" help:"Router modes: kv, round_robin, least_loaded. Default: kv,round_robin."`
+	Seeds       *int     `placeholder:"N" help:"Runs per level and mode, each with its own seed. Default: 6."`
+	FirstSeed   *int     `placeholder:"N" help:"First seed. Default: 1."`
 
 	Workers      *int             `group:"Cluster" placeholder:"N" help:"Number of workers."`
-	MaxBatchSize *int             `group:"Cluster" placeholder:"N" help:"Sequences that one iteration of a worker holds at most."`
-	BlockSize    *int             `group:"Cluster" placeholder:"TOKENS" help:"Tokens of a block of the KV cache."`
-	KVTokens     *int             `group:"Cluster" name:"kv-tokens" xor:"kv" placeholder:"TOKENS" help:"Tokens that the KV cache of one worker holds."`
-	KVBlocks     *int             `group:"Cluster" name:"kv-blocks" xor:"kv" placeholder:"N" help:"The same in blocks."`
-	Speculation  *api.Speculation `group:"Cluster" placeholder:"KIND" help:"Speculative decoding: not_recorded (as it was when the results were recorded), off, draft, eagle3."`
+	MaxBatchSize *int             `group:"Cluster" placeholder:"N" help:"Maximum sequences per worker iteration."`
+	BlockSize    *int             `group:"Cluster" placeholder:"TOKENS" help:"Tokens per KV cache block."`
+	KVTokens     *int             `group:"Cluster" name:"kv-tokens" xor:"kv" placeholder:"TOKENS" help:"KV cache size of one worker in tokens."`
+	KVBlocks     *int             `group:"Cluster" name:"kv-blocks" xor:"kv" placeholder:"N" help:"KV cache size of one worker in blocks."`
+	Speculation  *api.Speculation `group:"Cluster" placeholder:"KIND" help:"Speculative decoding: not_recorded (as in the recorded results), off, draft, eagle3."`
 
-	OverlapWeight                   *float64 `group:"Router" placeholder:"WEIGHT" help:"Weight of the prefill in the costs under kv."`
-	Temperature                     *float64 `group:"Router" placeholder:"T" help:"Temperature of the choice under kv; 0 takes the lowest cost."`
-	RouterDecodeActiveRequestWeight *float64 `group:"Router" placeholder:"BLOCKS" help:"As Dynamo's switch: blocks that each request in progress counts besides its own."`
-	RouterTrackOutputBlocks         *bool    `group:"Router" negatable:"" help:"As Dynamo's switch: count the blocks of answers, too."`
-	RouterAssumeKVReuse             *bool    `group:"Router" name:"router-assume-kv-reuse" negatable:"" help:"As Dynamo's switch: count a block that several requests share once. --no-router-assume-kv-reuse counts it for each."`
+	OverlapWeight                   *float64 `group:"Router" placeholder:"WEIGHT" help:"Weight of prefill in the kv router's cost."`
+	Temperature                     *float64 `group:"Router" placeholder:"T" help:"Sampling temperature of the kv router; 0 always picks the lowest cost."`
+	RouterDecodeActiveRequestWeight *float64 `group:"Router" placeholder:"BLOCKS" help:"As in Dynamo: extra blocks counted for each request in progress."`
+	RouterTrackOutputBlocks         *bool    `group:"Router" negatable:"" help:"As in Dynamo: also count the blocks of answers."`
+	RouterAssumeKVReuse             *bool    `group:"Router" name:"router-assume-kv-reuse" negatable:"" help:"As in Dynamo: count a block shared by several requests only once. --no-router-assume-kv-reuse counts it for each."`
 
-	Openings           *int           `group:"Workload" placeholder:"N" help:"Different texts that open conversations; 0: one for each conversation."`
-	OpeningTokens      *int           `group:"Workload" placeholder:"TOKENS" help:"Length of these texts; 0: 3,500 to 4,000, as recorded."`
-	TurnsMin           *int           `group:"Workload" placeholder:"N" help:"Fewest turns of a conversation."`
-	TurnsMax           *int           `group:"Workload" placeholder:"N" help:"Most turns of a conversation."`
-	OutputTokensMean   *float64       `group:"Workload" placeholder:"TOKENS" help:"Mean length of an answer, up to --max-tokens; 0: always that."`
+	Openings           *int           `group:"Workload" placeholder:"N" help:"Number of different opening texts; 0: a new one for every conversation."`
+	OpeningTokens      *int           `group:"Workload" placeholder:"TOKENS" help:"Length of the opening texts; 0: 3,500 to 4,000, as recorded."`
+	TurnsMin           *int           `group:"Workload" placeholder:"N" help:"Minimum turns per conversation."`
+	TurnsMax           *int           `group:"Workload" placeholder:"N" help:"Maximum turns per conversation."`
+	OutputTokensMean   *float64       `group:"Workload" placeholder:"TOKENS" help:"Mean answer length, capped at --max-tokens; 0: always --max-tokens."`
 	OutputTokensCV     *float64       `group:"Workload" name:"output-tokens-cv" placeholder:"CV" help:"Coefficient of variation of that length."`
-	MaxTokens          *int           `group:"Workload" placeholder:"TOKENS" help:"Most tokens of an answer."`
+	MaxTokens          *int           `group:"Workload" placeholder:"TOKENS" help:"Maximum tokens per answer."`
 	QuestionTokensMean *float64       `group:"Workload" placeholder:"TOKENS" help:"Mean length of a follow-up question."`
 	QuestionTokensCV   *float64       `group:"Workload" name:"question-tokens-cv" placeholder:"CV" help:"Coefficient of variation of that length."`
-	ThinkTime          *time.Duration `group:"Workload" placeholder:"TIME" help:"Between an answer and the next question, such as 10s."`
-	StartRate          *float64       `group:"Workload" placeholder:"RATE" help:"New conversations a second at most."`
+	ThinkTime          *time.Duration `group:"Workload" placeholder:"TIME" help:"Pause between an answer and the next question, such as 10s."`
+	StartRate          *float64       `group:"Workload" placeholder:"RATE" help:"Maximum new conversations per second."`
 
-	Trace          string  `group:"Trace" placeholder:"FILE" help:"Run the cluster by the requests of a trace and their times, instead of by conversations: Dynamo's request trace, or JSON lines in the form of Mooncake; may be compressed by gzip. Its blocks are the cache's, which holds as many tokens as without it."`
-	TraceBlockSize int     `group:"Trace" placeholder:"TOKENS" help:"Tokens of a block in a trace of Mooncake's form; 512 unless given."`
-	TraceSpeed     float64 `group:"Trace" default:"1" placeholder:"X" help:"How many times faster than recorded the requests come."`
+	Trace          string  `group:"Trace" placeholder:"FILE" help:"Replay the requests of a trace at their recorded times instead of simulating conversations: Dynamo's request trace, or JSON lines in Mooncake's format; may be gzipped. The cache uses the trace's block size and holds as many tokens as without it."`
+	TraceBlockSize int     `group:"Trace" placeholder:"TOKENS" help:"Tokens per block in a Mooncake trace. Default: 512."`
+	TraceSpeed     float64 `group:"Trace" default:"1" placeholder:"X" help:"Replay speed as a multiple of the recorded speed."`
 
-	Output   []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write all figures to FILE.csv or FILE.json, which has each run, too. May be given more than once."`
-	Baseline []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write FILE.csv or FILE.json as a baseline that the load generator can import and compare with; it says that it is simulated. May be given more than once."`
-	Compare  string   `group:"Results" placeholder:"NAME" help:"Show recorded results beside the simulated ones: ${baselines}."`
-	Explain  bool     `group:"Results" help:"Say in words where the modes differ and what goes with it."`
-	Against  string   `group:"Results" placeholder:"FILE.json" help:"Say the same of this run against an earlier one that --output has written, mode by mode."`
-	Jobs     int      `group:"Results" default:"${cores}" help:"Runs that are computed at a time."`
+	Output   []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write all figures to FILE.csv or FILE.json; the JSON also has each run. May be repeated."`
+	Baseline []string `group:"Results" sep:"none" placeholder:"FILE" help:"Write FILE.csv or FILE.json as a baseline that the load generator can import; it is marked as simulated. May be repeated."`
+	Compare  string   `group:"Results" placeholder:"NAME" help:"Show recorded results next to the simulated ones: ${baselines}."`
+	Explain  bool     `group:"Results" help:"Explain in words where the modes differ, and what correlates with it."`
+	Against  string   `group:"Results" placeholder:"FILE.json" help:"Explain this run compared with an earlier one written with --output, mode by mode."`
+	Jobs     int      `group:"Results" default:"${cores}" help:"Number of runs to compute in parallel."`
 }
 
 // Help is printed below the flags' list.
 func (c *simulateCmd) Help() string {
-	return "What is left out is as recorded, on the deployment of the profile. Equal flags give equal bytes, whatever the machine and --jobs."
+	return "Defaults are those of the recorded workload on the profile's deployment. The same flags give byte-identical output on any machine and with any --jobs."
 }
 
 func (c *simulateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
@@ -93,7 +93,7 @@ func (c *simulateCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) erro
 	_ = bar.Clear()
 	switch {
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("stopped after %d of %d runs; nothing was written", done, runs)
+		return fmt.Errorf("interrupted after %d of %d runs; nothing was written", done, runs)
 	case err != nil:
 		return flagOf(err)
 	}
@@ -132,7 +132,7 @@ func (c *simulateCmd) plan() (plan, error) {
 		return plan{}, err
 	}
 	if c.Jobs < 1 {
-		return plan{}, api.Refuse("jobs", c.Jobs, "1 or more")
+		return plan{}, api.Refuse("jobs", c.Jobs, "at least 1")
 	}
 	made := plan{request: r, profile: p, grid: g}
 	return made, errors.Join(c.checkFiles(&made), made.compareWith(c.Compare), made.against(c.Against))
@@ -227,10 +227,10 @@ func (c *simulateCmd) checkFiles(p *plan) error {
 	}{{"output", c.Output}, {"baseline", c.Baseline}} {
 		for _, path := range files.paths {
 			if extension := filepath.Ext(path); extension != ".csv" && extension != ".json" {
-				return api.Refuse(files.flag, path, "a file that ends in .csv or .json")
+				return api.Refuse(files.flag, path, "a file name ending in .csv or .json")
 			}
 			if at, err := os.Stat(filepath.Dir(path)); err != nil || !at.IsDir() {
-				return api.Refuse(files.flag, path, "a file in a folder that exists")
+				return api.Refuse(files.flag, path, "a file in an existing directory")
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func (c *simulateCmd) checkFiles(p *plan) error {
 		}
 		empty := study.NewResult(p.request, p.profile, points)
 		if err := baseline.Validate(empty.Baseline(baselineName(path))); err != nil {
-			return api.Refuse("baseline", path, fmt.Sprintf("what the load generator can import (%v)", err))
+			return api.Refuse("baseline", path, fmt.Sprintf("a baseline that the load generator can import (%v)", err))
 		}
 	}
 	return nil
@@ -317,7 +317,7 @@ func (p *plan) against(path string) error {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return api.Refuse("against", path, fmt.Sprintf("a file that can be read (%v)", err))
+		return api.Refuse("against", path, fmt.Sprintf("a readable file (%v)", err))
 	}
 	defer file.Close()
 	earlier, err := study.ReadResult(file)
@@ -332,7 +332,7 @@ func (p *plan) against(path string) error {
 // show prints the table and, where they were asked for, the explanations.
 func (c *simulateCmd) show(to io.Writer, r *study.Result, p plan) error {
 	fmt.Fprintln(to, r.Heading())
-	fmt.Fprintln(to, "Each figure is the mean over the seeds, with the least and the largest of them; a longest wait is the longest of all.")
+	fmt.Fprintln(to, "Each figure is the mean over the seeds, with minimum and maximum; the longest wait is the maximum over all seeds.")
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nconversations\tmode\tTTFT p50, ms\tTTFT p95, ms\tTPOT p50, ms\ttokens/s\tKV hits, %\tqueued requests\tlongest wait, s")
 	for _, point := range r.Points {
@@ -442,7 +442,7 @@ func againstEarlier(r, earlier *study.Result, name string) (sentences []string) 
 		}
 	}
 	if len(sentences) == 0 {
-		sentences = []string{name + " has no mode that this run has, so nothing can be compared."}
+		sentences = []string{name + " has no mode in common with this run, so nothing can be compared."}
 	}
 	return sentences
 }

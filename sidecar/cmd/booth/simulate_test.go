@@ -90,7 +90,7 @@ func TestSimulate(t *testing.T) {
 	assert.Contains(t, out, "\nSimulated, not measured: this run KV-aware against all.json KV-aware, means over 2 runs")
 	code, out, _ = simulate(t, small, "--modes=least_loaded --against="+file("all.json"))
 	require.Equal(t, success, code)
-	assert.Contains(t, out, "\nall.json has no mode that this run has")
+	assert.Contains(t, out, "\nall.json has no mode in common with this run")
 }
 
 // Flags go over the preset, and the preset over the profile.
@@ -160,13 +160,12 @@ func TestSimulateRefuses(t *testing.T) {
 		"--question-tokens-cv=3":                   "question-tokens-cv: 3 is not allowed",
 		"--think-time=-1s":                         "think-time: -1 is not allowed: 0 to 3600 seconds",
 		"--start-rate=0":                           "start-rate: 0 is not allowed",
-		"--output=figures.txt":                     "output: figures.txt is not allowed: a file that ends in .csv or .json",
-		"--output=" + dir + "/none/a.csv":          "a.csv is not allowed: a file in a folder that exists",
-		"--baseline=" + dir + "/(mine).csv":        "(mine).csv is not allowed: what the load generator can import",
-		"--concurrency=20000 --baseline=a.json":    "baseline: a.json is not allowed: what the load generator can import",
+		"--output=figures.txt":                     "output: figures.txt is not allowed: a file name ending in .csv or .json",
+		"--output=" + dir + "/none/a.csv":          "a.csv is not allowed: a file in an existing directory",
+		"--baseline=" + dir + "/(mine).csv":        "(mine).csv is not allowed: a baseline that the load generator can import",
 		"--compare=mine":                           `compare: "mine" is not allowed: one of h200x3-tp1-llama70b-fp8, h100x8-tp2-llama70b-fp8`,
-		"--against=" + dir + "/none.json":          "none.json is not allowed: a file that can be read",
-		"--against=" + other:                       "a result in JSON as booth simulate writes it (it does not say that it is simulated)",
+		"--against=" + dir + "/none.json":          "none.json is not allowed: a readable file",
+		"--against=" + other:                       "a result in JSON as booth simulate writes it (it is not marked as simulated)",
 		"--jobs=0":                                 "jobs: 0 is not allowed",
 	} {
 		code, out, errOut := simulate(t, flags)
@@ -187,7 +186,7 @@ func TestSimulateStops(t *testing.T) {
 	}()
 	cancel()
 	assert.Equal(t, failure, <-code)
-	assert.Contains(t, errOut.String(), "booth: stopped after 0 of 200 runs; nothing was written")
+	assert.Contains(t, errOut.String(), "booth: interrupted after 0 of 200 runs; nothing was written")
 	assert.Empty(t, out.String())
 	assert.NoFileExists(t, path)
 }

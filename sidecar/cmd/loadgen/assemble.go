@@ -27,6 +27,7 @@ import (
 	"kvbooth/sidecar/loadgen/corpus/source"
 	"kvbooth/sidecar/loadgen/kubernetes"
 	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/members"
 	"kvbooth/sidecar/loadgen/page"
 	"kvbooth/sidecar/loadgen/plausible"
 	"kvbooth/sidecar/loadgen/selfcheck"
@@ -53,7 +54,8 @@ type generator struct {
 	twins    *twin.Desk // nil: there is one lane
 	whatif   *whatif.Desk
 	sweeps   *sweep.Desk
-	question *question // nil: the command line asks for no sweep
+	question *question            // nil: the command line asks for no sweep
+	members  *members.Coordinator // nil: this process holds all conversations
 	store    *store.Store
 	log      *slog.Logger
 }
@@ -95,7 +97,15 @@ func assemble(ctx context.Context, conf *config.Config, address string, files op
 		g.closeSides()
 		return nil, err
 	}
-	if err := g.build(ctx, conf); err != nil {
+	if conf.Members.Coordinates() {
+		g.members, err = members.Open(ctx, members.Options{
+			Access: conf.Members.Access(), Name: address, Version: api.ProgramVersion(), Owner: ownerOf(conf.DataDir), FilesEach: filesEach(conf), Store: g.store, Log: log,
+		})
+	}
+	if err == nil {
+		err = g.build(ctx, conf)
+	}
+	if err != nil {
 		g.closeSides()
 		return nil, errors.Join(err, g.store.Close())
 	}
@@ -172,7 +182,7 @@ func openStore(ctx context.Context, conf *config.Config, address string, log *sl
 	if err == nil || errors.As(err, new(*store.LockedError)) {
 		return s, err
 	}
-	return nil, fmt.Errorf("data_dir: %s cannot be used: %w; free space there and make it writable, or choose another directory with --data-dir", conf.DataDir, err)
+	return nil, fmt.Errorf("data_dir: %s cannot be used: %w; make it writable and free some space, or choose another directory with --data-dir", conf.DataDir, err)
 }
 
 // newWatcher reads the cluster through Prometheus, or from its own pages: those of
@@ -240,7 +250,7 @@ func (s *side) newPinned(ctx context.Context) (workload.Driver, error) {
 	}
 	wanted, kv := s.mode, api.ModeState{Mode: api.ModeKV, Speculation: s.mode.Speculation}
 	if _, err := d.Switch(ctx, kv, wanted, func(string, string) {}); err != nil {
-		s.log.Warn("the mode is kv until the target serves", "wanted", wanted.Mode, "error", err)
+		s.log.Warn("the mode is kv until the target is available", "wanted", wanted.Mode, "error", err)
 		s.mode, s.later = kv, &wanted
 	}
 	return d, nil
@@ -261,7 +271,7 @@ func (s *side) newSimulated(ctx context.Context) (workload.Driver, error) {
 	}
 	s.end = d.Close
 	context.AfterFunc(ctx, d.Close) // so that no roll-back holds up the end
-	return d, s.takeMode(ctx, d, "the simulated cluster does not tell its mode")
+	return d, s.takeMode(ctx, d, "the simulated cluster has not reported its mode")
 }
 
 // takeMode takes the mode that a cluster tells, if it does so soon; where it does not, silence
@@ -274,7 +284,7 @@ func (s *side) takeMode(ctx context.Context, d workload.Teller, silence string) 
 	case errors.As(err, new(*api.FieldError)) || ctx.Err() != nil:
 		return err
 	default:
-		s.log.Warn(silence+" yet; until it does, the configuration's is shown", "mode", s.mode.Mode, "error", err)
+		s.log.Warn(silence+" yet; using the configured mode until it does", "mode", s.mode.Mode, "error", err)
 	}
 	return nil
 }
@@ -290,7 +300,7 @@ func (s *side) newKubernetes(ctx context.Context, address string) (workload.Driv
 		s.mode, s.later, s.goesOn = from, &to, true
 		return d, nil
 	}
-	return d, s.takeMode(ctx, d, "Kubernetes does not tell the mode")
+	return d, s.takeMode(ctx, d, "Kubernetes has not reported the mode")
 }
 
 // openKubernetes makes the driver for the object that a configuration names.
@@ -365,14 +375,12 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 	if err != nil {
 		return err
 	}
-	catalogue, err := lane.NewCatalogue(ctx, lane.Process{
-		Version: api.ProgramVersion(), Config: conf.Map(), Store: g.store, Health: g.check.Health, Lag: g.check.Lag, Log: g.log,
-		CheckConcurrency: g.files.check,
-	}, conf.Settings())
+	process := g.process(conf)
+	catalogue, err := lane.NewCatalogue(ctx, process, conf.Settings())
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
+	registry := g.newRegistry()
 	if len(g.sides) > 1 {
 		g.twins = twin.NewDesk(ctx, &twin.Pair{}, g.log)
 	}
@@ -393,7 +401,7 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		registry.MustRegister(stats.NewTwinCollector(g.twins.Twin))
 	}
 	g.view = lane.NewView(catalogue)
-	sweeps := sweep.Options{Program: api.ProgramVersion(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: g.check.Lag, Log: g.log}
+	sweeps := sweep.Options{Program: api.ProgramVersion(), Lane: g.lane, Catalogue: catalogue, Store: g.store, Lag: process.Lag, Log: g.log}
 	if g.twins != nil {
 		sweeps.Twin = g.sides[1].lane
 	}
@@ -406,8 +414,6 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 			return err
 		}
 	}
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		stats.NewClientCollector(func() api.ClientHealth { return g.check.Health(time.Now()) }))
 	certificate, err := serverTLS(conf, g.log)
 	if err != nil {
 		return err
@@ -418,6 +424,29 @@ func (g *generator) build(ctx context.Context, conf *config.Config) error {
 		Page: page.Handler(), Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ParseCSV: baseline.ReadCSV, ParseJSON: baseline.ReadJSON, Log: g.log,
 	})
 	return err
+}
+
+// newRegistry is for metrics, those of the process in it.
+func (g *generator) newRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		stats.NewClientCollector(func() api.ClientHealth { return g.health(time.Now()) }))
+	if g.members != nil {
+		r.MustRegister(g.members)
+	}
+	return r
+}
+
+// process is what all lanes share.
+func (g *generator) process(conf *config.Config) lane.Process {
+	p := lane.Process{
+		Version: api.ProgramVersion(), Config: conf.Map(), Store: g.store, Health: g.health, Lag: g.check.Lag, Log: g.log,
+		CheckConcurrency: g.files.check,
+	}
+	if g.members != nil {
+		p.Members, p.Lag, p.CheckConcurrency = g.members.Members, g.members.Lag, g.members.Check
+	}
+	return p
 }
 
 // newLane makes the lane of a side.
@@ -442,6 +471,9 @@ func (g *generator) newLane(ctx context.Context, s *side, catalogue *lane.Catalo
 	}
 	if g.twins != nil {
 		l.Ended, l.SharedWorkers = g.twins.Heard, g.twins.SharedWorkers
+	}
+	if err := g.onMembers(ctx, s, &l); err != nil {
+		return err
 	}
 	s.lane = lane.New(ctx, catalogue, l)
 	return nil
@@ -494,11 +526,12 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 	if g.twins != nil {
 		wg.Go(func() { g.twins.Run(ctx) })
 	}
+	leave := g.runMembers(cancel)
 	wg.Go(func() { g.whatif.Run(ctx) })
 	wg.Go(func() { g.sweeps.Run(ctx) })
 	wg.Go(func() {
 		if err := g.check.Run(ctx); err != nil {
-			g.log.Error("the self-check does not run; the verdict on the client stays unknown", "error", err)
+			g.log.Error("the self-check failed to run; whether the client is the bottleneck stays unknown", "error", err)
 		}
 	})
 	if g.texts != nil {
@@ -512,6 +545,7 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 	err := g.server.Serve(ctx, l)
 	cancel()
 	wg.Wait()
+	taken := leave()
 	g.closeSides()
 	for _, s := range g.sides {
 		s.client.Close()
@@ -519,5 +553,5 @@ func (g *generator) run(ctx context.Context, cancel context.CancelFunc, l net.Li
 			s.asker.Close()
 		}
 	}
-	return errors.Join(err, g.store.Close())
+	return errors.Join(err, taken, g.store.Close())
 }

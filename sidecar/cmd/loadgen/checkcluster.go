@@ -13,7 +13,7 @@ import (
 )
 
 // errNotReady is the end of a check that found a problem, which has been printed.
-var errNotReady = errors.New("the mode cannot be switched yet; see the problems above")
+var errNotReady = errors.New("the mode cannot be switched; fix the problems above first")
 
 // checkCluster prints whether the mode of each lane's cluster can be switched. The error is a
 // notStarted where it cannot.
@@ -25,7 +25,7 @@ func checkCluster(ctx context.Context, conf *config.Config, stdout io.Writer) er
 	bad := false
 	for i, c := range lanes {
 		if c.Mode.Driver != "kubernetes" {
-			return notStarted{api.Refuse("cluster", "true", "no value, since mode.driver is "+c.Mode.Driver+"; kubernetes alone has an object to look at")}
+			return notStarted{api.Refuse("cluster", "true", "leave it out with mode.driver "+c.Mode.Driver+"; it needs mode.driver kubernetes")}
 		}
 		d, err := openKubernetes(ctx, c, conf.Listen, slog.New(slog.DiscardHandler))
 		if err != nil {

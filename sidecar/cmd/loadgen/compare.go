@@ -43,7 +43,7 @@ func compare(ctx context.Context, conf *config.Config, stdout io.Writer) error {
 	}
 	outputs, bad, err := report.OpenOutputs(conf.Output)
 	if err != nil {
-		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s, and can be written; %v", report.AllowedReport, err))}
+		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", report.AllowedReport, err))}
 	}
 	defer outputs.Close()
 	var text bytes.Buffer
@@ -79,7 +79,7 @@ func (r *results) Settings() api.Settings { return r.settings }
 func (r *results) Baseline(side string) (api.Baseline, error) {
 	b, ok := r.all[side]
 	if !ok {
-		return b, fmt.Errorf("%w: there is no side %q", api.ErrNotFound, side)
+		return b, fmt.Errorf("%w: no side %q", api.ErrNotFound, side)
 	}
 	return b, nil
 }
@@ -100,7 +100,7 @@ func (r *results) add(ctx context.Context, side string, s config.Side) error {
 	if r.dir != "" {
 		kept, err := store.ReadBaselines(ctx, r.dir)
 		if err != nil {
-			return fmt.Errorf("data_dir: the baselines of %s cannot be read: %w", r.dir, err)
+			return fmt.Errorf("data_dir: cannot read the baselines in %s: %w", r.dir, err)
 		}
 		known = append(known, kept...)
 	}
@@ -113,7 +113,7 @@ func (r *results) add(ctx context.Context, side string, s config.Side) error {
 		names = append(names, b.Name)
 	}
 	slices.Sort(names)
-	return api.Refuse(side, fmt.Sprintf("%.80q", name), "a file that can be read, or a baseline: "+strings.Join(names, ", "))
+	return api.Refuse(side, fmt.Sprintf("%.80q", name), "a readable file, or one of the baselines: "+strings.Join(names, ", "))
 }
 
 // maxResult is the size of a file with a result: more than any that there is.
@@ -170,7 +170,7 @@ func fromReport(data []byte, name string) (b api.Baseline, is bool, err error) {
 	case json.Unmarshal(data, &r) != nil || len(r.Sides) == 0:
 		return b, false, nil //nolint:nilerr // it may be a baseline, whose reader says what is wrong
 	case len(r.Sweep) == 0:
-		return b, true, api.Refuse("report", "one on two results", "one on a trial, sweep or capacity search, or a baseline")
+		return b, true, api.Refuse("report", "a comparison of two results", "the report of a trial, sweep or capacity search, or a baseline")
 	}
 	first := r.Sides[0]
 	b = api.Baseline{

@@ -29,9 +29,9 @@ const lookEvery = 50 * time.Millisecond
 
 // Why a run fails although the load generator did what it was asked to.
 var (
-	errFailIf  = errors.New("the run failed by --fail-if")
-	errNothing = errors.New("nothing was measured: no turn ended, neither well nor badly")
-	errUnknown = errors.New("a condition of --fail-if is about what was not measured")
+	errFailIf  = errors.New("the run failed: a --fail-if condition was met")
+	errNothing = errors.New("nothing was measured: no turn completed or failed")
+	errUnknown = errors.New("a --fail-if condition could not be evaluated: its metric was not measured")
 )
 
 // endOf waits for the end of a run and tells what it was like.
@@ -92,7 +92,7 @@ func (e *endOf) wait(ctx context.Context) report.Cause {
 		case now := <-second.C:
 			if state := e.lane.State(); state.Phase == api.PhaseRunning {
 				e.notice(state)
-				e.client.Add(e.check.Health(now))
+				e.client.Add(e.health(now))
 			}
 		case now := <-look.C:
 			if e.conf.Duration <= 0 && e.conf.Requests <= 0 {
@@ -143,7 +143,7 @@ func (e *endOf) end(cause report.Cause) (*report.Report, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()
 	if _, err := e.lane.Stop(ctx, "command line", api.StopRequest{}); err != nil {
-		e.log.Warn("turns were still in flight when the run was summed up", "error", err)
+		e.log.Warn("some turns were still in flight when the run was summarised", "error", err)
 	}
 	status.Lanes[0].Totals = e.view.Status().Lanes[0].Totals
 	return e.report(cause, status)
@@ -161,7 +161,7 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, e
 	stored, done := context.WithTimeout(ctx, storeWithin)
 	defer done()
 	if err := e.store.Flush(stored); err != nil {
-		notes = append(notes, fmt.Sprintf("Not every turn was stored (%s); those that were not are in none of these figures.", cmp.Or(e.store.Status().Problem, err.Error())))
+		notes = append(notes, fmt.Sprintf("Some turns could not be stored (%s); they are missing from these figures.", cmp.Or(e.store.Status().Problem, err.Error())))
 	}
 	steps, err := e.store.Steps(ctx, api.DefaultLane)
 	if err != nil {
@@ -170,7 +170,7 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, e
 	started := e.started.Round(0) // what is stored has no monotonic clock
 	steps = slices.DeleteFunc(steps, func(s api.StepRecord) bool { return s.Started.Before(started) })
 	if len(steps) == 0 {
-		return nil, fmt.Errorf("the store keeps no step of the run: %s", e.store.Status().Problem)
+		return nil, fmt.Errorf("the database has no step of this run: %s", e.store.Status().Problem)
 	}
 	first, last := steps[0], steps[len(steps)-1]
 	run := report.Run{
@@ -191,15 +191,15 @@ func (e *endOf) report(cause report.Cause, status api.Status) (*report.Report, e
 		})
 	})
 	if failure != nil {
-		notes = append(notes, fmt.Sprintf("Only a part of the turns could be read (%v).", failure))
+		notes = append(notes, fmt.Sprintf("Only some of the turns could be read (%v).", failure))
 	}
 	totals := status.Lanes[0].Totals
 	if missing := totals.OK + totals.Errors - int64(whole.OK) - int64(whole.Errors); missing > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d finished turns are no longer stored and in none of these figures but ITL: the limits of store (max_conversations, max_bytes) let the oldest go, or the disk did not keep up.",
+		notes = append(notes, fmt.Sprintf("%d of %d finished turns are no longer stored and are missing from all figures except ITL: the oldest were deleted because of store.max_conversations or store.max_bytes, or the disk was too slow.",
 			missing, totals.OK+totals.Errors))
 	}
 	if e.restarts > 0 {
-		notes = append(notes, "The workload was started anew meanwhile, as by a change of mode: the figures are those since then.")
+		notes = append(notes, "The workload was restarted during the run, for example by a mode change: the figures cover the time since then.")
 	}
 	r := b.Report(whole, e.conf.Conditions(), notes...)
 	return r, e.outputs.Write(r, func(w io.Writer) error { return e.store.TurnsCSVFrom(ctx, w, api.DefaultLane, first.ID) })

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -47,7 +48,7 @@ func TestRequests(t *testing.T) {
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "ended by --requests")
 	assert.Regexp(t, `(?m)^ +TTFT +\d`, stdout)
-	assert.Contains(t, stdout, "error_rate>0%: no, it is 0.0 %")
+	assert.Contains(t, stdout, "error_rate>0%: passed, value is 0.0 %")
 	assert.Contains(t, stdout, "KV cache hit     75.0 %")
 	for _, path := range []string{page, document, table} {
 		assert.Contains(t, stdout, path)
@@ -111,7 +112,7 @@ func TestOpeningTokens(t *testing.T) {
 	assert.Equal(t, 500, p.lane().State.Shape.OpeningTokens)
 	c, err := p.client.Comparison(t.Context(), "", "")
 	require.NoError(t, err)
-	assert.Contains(t, c.Withheld, "texts of 500 tokens here, and of 3,500 to 4,000 tokens in the baseline")
+	assert.Contains(t, c.Withheld, "texts of 500 tokens here, but of 3,500 to 4,000 tokens in the baseline")
 	p.endsWell()
 }
 
@@ -122,15 +123,20 @@ func TestDurationAndFailIf(t *testing.T) {
 	server.breaks(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no workers", http.StatusServiceUnavailable)
 	})
-	began := time.Now()
-	code, stdout, stderr := brief(t, server.URL, "--duration=2s", "--fail-if=error_rate>50%")
-	assert.Equal(t, failed, code, stderr)
-	assert.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+	var stdout, stderr string
+	// A busy machine may end no turn in a short run: then a longer one is made.
+	for code, lasts := unmeasured, 2*time.Second; code == unmeasured; lasts *= 2 {
+		require.LessOrEqual(t, lasts, time.Minute, stderr)
+		began := time.Now()
+		code, stdout, stderr = brief(t, server.URL, fmt.Sprint("--duration=", lasts), "--fail-if=error_rate>50%")
+		assert.GreaterOrEqual(t, time.Since(began), lasts)
+		assert.Contains(t, []int{failed, unmeasured}, code, stderr)
+	}
 	assert.Contains(t, stdout, "ended by --duration")
-	assert.Contains(t, stdout, "error_rate>50%: FAILED, it is 100.0 %")
+	assert.Contains(t, stdout, "error_rate>50%: FAILED, value is 100.0 %")
 	assert.Contains(t, stdout, "http_5xx: ")
 	assert.Contains(t, stdout, "no workers")
-	assert.True(t, strings.HasSuffix(stderr, "loadgen: the run failed by --fail-if\n"), stderr)
+	assert.True(t, strings.HasSuffix(stderr, "loadgen: the run failed: a --fail-if condition was met\n"), stderr)
 	assert.Contains(t, stderr, `level=WARN msg="turns fail" lane=main class=http_5xx`, "who has no terminal is told, too")
 }
 
@@ -160,7 +166,7 @@ func TestSummaryAtASignal(t *testing.T) {
 			p.until("turns have ended", p.serves(20))
 			require.Equal(t, success, p.stop(s), "%s", &p.log)
 			assert.Contains(t, stdout.String(), "ended by a signal")
-			assert.Regexp(t, `Turns +\d\d+ ended well, 0 failed`, stdout.String())
+			assert.Regexp(t, `Turns +\d\d+ completed, 0 failed`, stdout.String())
 		})
 	}
 }

@@ -54,7 +54,7 @@ type fault struct {
 
 // faults has every class.
 var faults = map[string]fault{
-	"hangs up": {class: api.ErrorConnect, says: []string{"the server did not answer", "look at the server's log"}, serve: hijack("")},
+	"hangs up": {class: api.ErrorConnect, says: []string{"the server did not answer", "check the server's log"}, serve: hijack("")},
 	"accepts and says nothing": {
 		class: api.ErrorTimeout, says: []string{"no first token within 2s", "or target.first_token_timeout is too short"}, serve: hang,
 		atOnce: true, flags: []string{"--target-first-token-timeout=2s"},
@@ -72,15 +72,15 @@ var faults = map[string]fault{
 		serve: refuse(http.StatusTooManyRequests, "slow down"),
 	},
 	"wrong key": {
-		class: api.ErrorHTTP4xx, says: []string{"refuses the key (401): bad key; set LOADGEN_TARGET_API_KEY or target.api_key_file"},
+		class: api.ErrorHTTP4xx, says: []string{"rejects the API key (401): bad key; set LOADGEN_TARGET_API_KEY or target.api_key_file"},
 		serve: refuse(http.StatusUnauthorized, "bad key"), atOnce: true,
 	},
 	"model not found": {
-		class: api.ErrorHTTP4xx, says: []string{`does not know the model "llama"`, "set target.model to one that it serves"},
+		class: api.ErrorHTTP4xx, says: []string{`has no model "llama"`, "set target.model to a model that it serves"},
 		serve: refuse(http.StatusNotFound, "no such model"), atOnce: true,
 	},
 	"no worker": {
-		class: api.ErrorHTTP5xx, says: []string{"(503, retry after 1s): no instances; look at the server's log"},
+		class: api.ErrorHTTP5xx, says: []string{"(503, retry after 1s): no instances; check the server's log"},
 		serve: refuse(http.StatusServiceUnavailable, "no instances"),
 	},
 	"error inside an answer": {

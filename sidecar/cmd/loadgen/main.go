@@ -61,7 +61,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	case config.Version:
 		fmt.Fprintln(stdout, "loadgen", api.ProgramVersion())
 	case config.Check:
-		fmt.Fprintln(stdout, "The configuration is good.")
+		fmt.Fprintln(stdout, "The configuration is valid.")
 		if conf.CheckCluster {
 			return exitCode(stderr, checkCluster(ctx, conf, stdout))
 		}
@@ -72,9 +72,18 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		}
 	case config.Compared:
 		return exitCode(stderr, compare(ctx, conf, stdout))
+	case config.Joined:
+		return exitCode(stderr, join(ctx, conf, stderr))
 	case config.Shadowed:
 		return exitCode(stderr, shadowTrace(ctx, conf, stdout, stderr))
 	default:
+		if conf.Members.Count > 0 {
+			code, err := lead(ctx, conf, args)
+			if err != nil {
+				code = exitCode(stderr, err)
+			}
+			return code
+		}
 		return exitCode(stderr, serve(ctx, conf, stdout, stderr))
 	}
 	return success
@@ -113,7 +122,7 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	out := &terminal{w: stderr}
 	log := newLog(conf, out)
 	files := divide(openFileLimit(), filesEach(conf))
-	if err := files.check("concurrency", conf.Concurrency); err != nil {
+	if err := files.check("concurrency", conf.Concurrency); err != nil && !conf.Members.Coordinates() {
 		return notStarted{err}
 	}
 	l, err := listen(conf)
@@ -123,7 +132,7 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 	defer l.Close()
 	outputs, bad, err := report.OpenOutputs(conf.Output)
 	if err != nil {
-		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s, and can be written; %v", allowedOutput(conf), err))}
+		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", allowedOutput(conf), err))}
 	}
 	defer outputs.Close()
 	// What is measured outlives ctx until the end of the run is told.
@@ -138,11 +147,11 @@ func serve(ctx context.Context, conf *config.Config, stdout, stderr io.Writer) e
 		return notStarted{err}
 	}
 	starting()
-	log.Info("the load generator is up", "address", scheme(conf)+"://"+l.Addr().String(), "target", conf.Target.URL,
+	log.Info("load generator started", "address", scheme(conf)+"://"+l.Addr().String(), "target", conf.Target.URL,
 		"open_files", files.limit, "most_conversations", files.conversations)
 	if conf.Start || conf.Duration > 0 || conf.Requests > 0 {
 		if _, err := g.lane.Start(work, "command line", api.StartRequest{}); err != nil {
-			log.Error("the workload was not started", "error", err)
+			log.Error("the workload could not be started", "error", err)
 		}
 	}
 	return g.watched(ctx, work, cancel, l, outputs, conf, out, stdout)
@@ -195,7 +204,7 @@ func listen(conf *config.Config) (net.Listener, error) {
 	if op := new(net.OpError); errors.As(err, &op) {
 		err = op.Err // the address stands in the message already
 	}
-	return nil, fmt.Errorf("listen: %s cannot be used: %w; stop what uses it, or choose another address with --listen", conf.Listen, err)
+	return nil, fmt.Errorf("listen: %s is unavailable: %w; stop the program that uses it, or choose another address with --listen", conf.Listen, err)
 }
 
 func width(f *os.File) func() int {

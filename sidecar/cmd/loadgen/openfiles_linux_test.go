@@ -32,7 +32,7 @@ func (p *program) connect(from string) (net.Conn, error) {
 // is asked for, in words that name the limit.
 func TestOpenFiles(t *testing.T) {
 	t.Parallel()
-	const allowed = "at most 128, since this process may open 256 files (ulimit -n); for 129, raise that to 705"
+	const allowed = "at most 128, because this process may open only 256 files (ulimit -n); for 129, raise the limit to 705"
 	cmd := command(t, someTarget, "--listen=127.0.0.1:0", "--data-dir="+t.TempDir(), "--concurrency=129")
 	limitOpenFiles(cmd, 256)
 	code, _, stderr := finish(t, cmd)

@@ -196,5 +196,5 @@ func TestNoCorpus(t *testing.T) {
 	dir := t.TempDir()
 	code, _, stderr := finish(t, command(t, "--target-url=http://127.0.0.1:9", "--corpus-dir="+dir, "--listen=127.0.0.1:0", "--data-dir="+t.TempDir()))
 	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "loadgen: the corpus "+dir+" cannot be read: there is no .jsonl, .json, .md or .txt in it\n")
+	assert.Contains(t, stderr, "loadgen: the corpus "+dir+" cannot be read: it has no .jsonl, .json, .md or .txt file\n")
 }

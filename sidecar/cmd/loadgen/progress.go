@@ -15,7 +15,7 @@ import (
 func (q *question) line(s api.Snapshot) string {
 	id := q.id.Load()
 	if id == nil {
-		reason := "the target is looked at"
+		reason := "checking the target"
 		if w := q.waiting.Load(); w != nil {
 			reason = *w
 		}
@@ -47,7 +47,7 @@ func progressLine(v api.Sweep, s api.Snapshot) string {
 		done = fmt.Sprintf("%d of %s", p.Spans, spans(*p.Of))
 	}
 	if p.Spoiled > 0 {
-		done += fmt.Sprintf(", %d more did not count", p.Spoiled)
+		done += fmt.Sprintf(", %d more invalid", p.Spoiled)
 	}
 	parts = append(parts, done)
 	if p.Span != nil {
@@ -101,7 +101,7 @@ func span(seconds float64) string {
 func nowWords(n api.SweepNow) string {
 	text := fmt.Sprintf("%s at %d", n.Mode.Name(), n.Concurrency)
 	if n.Arm == "pilot" {
-		text = "first look, " + text
+		text = "preview, " + text
 	}
 	if n.Attempt > 1 {
 		text += " again"
@@ -119,10 +119,10 @@ func nowWords(n api.SweepNow) string {
 	case api.SpanWarmingUp:
 		text += " warming up " + seconds
 		if n.WarmingUp > 0 {
-			text += fmt.Sprintf(", %d first conversations to end", n.WarmingUp)
+			text += fmt.Sprintf(", waiting for %d initial conversations to end", n.WarmingUp)
 		}
 	case api.SpanCounting:
-		text += fmt.Sprintf(" counting %s, %d turns", seconds, n.Turns)
+		text += fmt.Sprintf(" measuring %s, %d turns", seconds, n.Turns)
 	case api.SpanStoring:
 		text += " storing"
 	}
@@ -142,10 +142,10 @@ func differenceWords(v api.Sweep, d api.TrialDifference) string {
 func spanWords(s api.SweepSpan) string {
 	text := fmt.Sprintf("span %d, %s at %d: ", s.Number+1, s.Mode.Name(), s.Concurrency)
 	if s.Spoiled != "" {
-		return text + "does not count: " + s.Spoiled
+		return text + "invalid: " + s.Spoiled
 	}
 	if s.Arm == "pilot" {
-		text += "a first look, which does not count; "
+		text += "a preview, which does not count; "
 	}
 	var figures []string
 	if r := s.Row; r != nil {

@@ -29,7 +29,7 @@ func shadowTrace(ctx context.Context, conf *config.Config, stdout, stderr io.Wri
 	}
 	outputs, bad, err := report.OpenOutputs(conf.Output)
 	if err != nil {
-		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s, and can be written; %v", report.AllowedShadow, err))}
+		return notStarted{api.Refuse("output", bad, fmt.Sprintf("%s that can be written; %v", report.AllowedShadow, err))}
 	}
 	defer outputs.Close()
 	s := &shadowing{conf: conf.Shadow, out: &terminal{w: stderr}}
@@ -85,7 +85,7 @@ type progress struct {
 func (s *shadowing) table(ctx context.Context) (*report.Shadow, error) {
 	f, err := os.Open(filepath.Clean(s.conf.File))
 	if err != nil {
-		return nil, notStarted{api.Refuse("file", s.conf.File, fmt.Sprintf("a file that can be read (%v)", errors.Unwrap(err)))}
+		return nil, notStarted{api.Refuse("file", s.conf.File, fmt.Sprintf("a readable file (%v)", errors.Unwrap(err)))}
 	}
 	defer f.Close()
 	source, err := s.open(f, "reading")
@@ -148,7 +148,7 @@ func (s *shadowing) nothing(summary trace.Summary, err error) error {
 	if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("file: %s: %w", s.conf.File, err)
 	}
-	all := []error{api.Refuse("file", s.conf.File, fmt.Sprintf("a trace with requests: none of its %d lines can be used", summary.Lines))}
+	all := []error{api.Refuse("file", s.conf.File, fmt.Sprintf("a trace with requests; none of its %d lines is usable", summary.Lines))}
 	for _, n := range summary.Notes {
 		all = append(all, &n)
 	}
@@ -164,14 +164,14 @@ func (s *shadowing) settings(first *trace.Record) error {
 	case !s.own:
 		o.Workers = shadow.MadeUp(s.conf.Workers)
 	case first.Worker == 0:
-		return api.Refuse("workers", "no value", "a number of workers (--workers): the trace does not say how many there are")
+		return api.Require("workers", "the number of workers (--workers), since the trace does not include it")
 	}
 	o.Capacity = s.conf.Blocks
 	if o.Capacity == 0 {
 		o.Capacity = s.conf.Tokens / o.BlockTokens
 	}
 	if o.Capacity == 0 {
-		return api.Refuse("tokens", s.conf.Tokens, fmt.Sprintf("at least a block of %d tokens", o.BlockTokens))
+		return api.Refuse("tokens", s.conf.Tokens, fmt.Sprintf("at least one block of %d tokens", o.BlockTokens))
 	}
 	o.Answers = shadow.Answers(cmp.Or(s.conf.Answers, string(shadow.AnswersInferred)))
 	if o.Answers == shadow.AnswersInferred && (!s.own || first.Cached < 0) {
@@ -186,9 +186,9 @@ func (s *shadowing) settings(first *trace.Record) error {
 func (s *shadowing) assumptions(f *shadow.Figures) []string {
 	var all []string
 	if s.timed {
-		all = append(all, "Times from request to first token and end are those of the trace, under every policy.")
+		all = append(all, "Under every policy, the times to first token and to the end of the answer are those of the trace.")
 	} else {
-		all = append(all, fmt.Sprintf("Assumed, since the trace has no times: a first token after %s and %s for each token of the answer (--first-token, --per-token). The spread of requests hangs on it.", s.conf.FirstToken, s.conf.PerToken))
+		all = append(all, fmt.Sprintf("Assumed, since the trace has no times: first token after %s and %s per output token (--first-token, --per-token). The spread of requests depends on this.", s.conf.FirstToken, s.conf.PerToken))
 	}
 	found := "are found again by later turns"
 	if !f.AnswersFound {
@@ -196,19 +196,19 @@ func (s *shadowing) assumptions(f *shadow.Figures) []string {
 	}
 	switch {
 	case s.options.Answers == shadow.AnswersInferred && f.AnswersSure:
-		all = append(all, fmt.Sprintf("Blocks of answers %s: inferred from the hits that the trace tells.", found))
+		all = append(all, fmt.Sprintf("Blocks of answers %s: inferred from the hits in the trace.", found))
 	case s.conf.Answers == "" || !f.AnswersSure:
 		all = append(all, fmt.Sprintf("Assumed: blocks of answers %s (--answers).", found))
 	default:
-		all = append(all, fmt.Sprintf("Blocks of answers %s, as --answers says.", found))
+		all = append(all, fmt.Sprintf("Blocks of answers %s (set by --answers).", found))
 	}
 	if f.Since > 0 {
-		all = append(all, fmt.Sprintf("Figures count from %.0f s on, when that was known.", f.Since.Seconds()))
+		all = append(all, fmt.Sprintf("Figures cover the time from %.0f s on, when this was known.", f.Since.Seconds()))
 	}
 	return append(all,
-		"Conversations are inferred: a prompt that goes on from an earlier one is its next turn.",
-		fmt.Sprintf("opening_hash looks at the first %d tokens of a prompt.", s.options.OpeningTokens),
-		"Hits and balance alone are claimed, no latency: with other latencies the requests would have come at other times.",
+		"Conversations are inferred: a prompt that continues an earlier one is its next turn.",
+		fmt.Sprintf("opening_hash uses the first %d tokens of a prompt.", s.options.OpeningTokens),
+		"Only hit rates and load balance are estimated, not latency: with different latencies, requests would have arrived at different times.",
 	)
 }
 
@@ -266,7 +266,7 @@ func (s *shadowing) curves(ctx context.Context, r *report.Shadow) error {
 func (s *shadowing) replay(ctx context.Context, source shadow.Source, options []shadow.Options) ([]shadow.Figures, error) {
 	service := shadow.Service{FirstToken: s.conf.FirstToken, PerToken: s.conf.PerToken}
 	n := int64(0)
-	figures, err := shadow.Replay(ctx, source, service, options, func(requests int64) { n = requests; s.tell(requests) })
+	figures, err := shadow.Replay(ctx, source, service, options, func(requests int64) { n = requests; s.showProgress(requests) })
 	s.out.end()
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("stopped after %d requests; no report was written", n)
@@ -280,8 +280,8 @@ func (s *shadowing) replay(ctx context.Context, source shadow.Source, options []
 // tellEvery is how often progress is told where it stays in the log.
 const tellEvery = 10 * time.Second
 
-// tell says how far the reading is: in the last line of a terminal, else in a line now and then.
-func (s *shadowing) tell(requests int64) {
+// showProgress says how far the reading is: in the last line of a terminal, else in a line now and then.
+func (s *shadowing) showProgress(requests int64) {
 	p := &s.progress
 	line := fmt.Sprintf("%s: %d requests", p.what, requests)
 	if p.size > 0 && s.regular {

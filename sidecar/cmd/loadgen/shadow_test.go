@@ -56,13 +56,13 @@ func TestShadowOfATrace(t *testing.T) {
 	assert.Empty(t, stderr, "no progress that soon where there is no terminal")
 	assert.Contains(t, stdout, "80 requests in ")
 	assert.Contains(t, stdout, "2 workers with a KV cache of 100 blocks of 512 tokens each (51200 tokens).")
-	assert.Contains(t, stdout, "Assumed, since the trace has no times: a first token after 500ms and 25ms for each token of the answer")
+	assert.Contains(t, stdout, "Assumed, since the trace has no times: first token after 500ms and 25ms per output token")
 	assert.Regexp(t, `(?m)^\| sticky +\| +40\.0 % \| +61440 \|`, stdout)
 	assert.Regexp(t, `(?m)^\| kv +\| +40\.0 % \|`, stdout)
 	assert.Regexp(t, `(?m)^\| round_robin +\| +0\.0 % \| +102400 \|`, stdout)
 	assert.Regexp(t, `(?m)^\| best +\| +40\.0 % \| +61440 \| +– \|`, stdout)
 	assert.NotContains(t, stdout, "| actual", "nobody knows the real workers")
-	assert.Contains(t, stdout, "## Hit rate against capacity, 2 workers")
+	assert.Contains(t, stdout, "## Hit rate by cache capacity, 2 workers")
 	assert.Contains(t, stdout, "| 1 | 40.0 % | 40.0 % | 40.0 % | 40.0 % |", "with one worker there is nothing to choose")
 
 	text := map[string]string{}
@@ -91,8 +91,8 @@ func TestShadowOfDynamosTrace(t *testing.T) {
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "3 workers with a KV cache of 11119 blocks of 32 tokens each")
 	assert.Regexp(t, `(?m)^\| actual +\| +32\.6 % \|`, stdout)
-	assert.Contains(t, stdout, "Cache account: the real choices give a hit rate of 32.6 % here; the workers reported 32.6 % (6 requests, error 0.0 points).")
-	assert.Contains(t, stdout, "Choice account: ")
+	assert.Contains(t, stdout, "Cache model: with the real choices the modelled hit rate is 32.6 %; the workers reported 32.6 % (6 requests, error 0.0 points).")
+	assert.Contains(t, stdout, "Choice model: ")
 	assert.NotContains(t, stdout, "## ")
 	code, stdout, stderr = shadowed(t, "../../trace/testdata/dynamo.jsonl", "--blocks=11119", "--workers=2", "--no-curves")
 	require.Equal(t, success, code, stderr)
@@ -109,21 +109,21 @@ func TestShadowOfABadTrace(t *testing.T) {
 	code, stdout, stderr := shadowed(t, written(t, strings.Join(lines, "")), "--workers=2", "--tokens=51200", "--no-curves")
 	require.Equal(t, success, code, stderr)
 	assert.Contains(t, stdout, "38 requests in ")
-	assert.Contains(t, stdout, "2 of 40 lines could not be used. The first:")
-	assert.Contains(t, stdout, "line 4: output_length: missing is not allowed: a whole number")
+	assert.Contains(t, stdout, "2 of 40 lines were unusable. The first ones:")
+	assert.Contains(t, stdout, "line 4: output_length is required: a whole number")
 	assert.Contains(t, stdout, "line 40: line: ")
-	assert.Contains(t, stdout, "The trace ends in the middle of a line")
-	assert.Contains(t, stdout, "1 lines were out of order and were put back.")
+	assert.Contains(t, stdout, "The trace is truncated")
+	assert.Contains(t, stdout, "1 lines were out of order and were sorted into place.")
 
 	good := written(t, twoTurns(1))
 	for _, c := range []struct{ args, message string }{
-		{good + " --workers=2", "blocks: no value is not allowed"},
-		{good + " --blocks=10", "workers: no value is not allowed"},
-		{good + " --workers=2 --tokens=511", "tokens: 511 is not allowed: at least a block of 512 tokens"},
-		{good + " --workers=2 --blocks=10 --tokens=5120", "one of --blocks and --tokens"},
+		{good + " --workers=2", "blocks is required"},
+		{good + " --blocks=10", "workers is required"},
+		{good + " --workers=2 --tokens=511", "tokens: 511 is not allowed: at least one block of 512 tokens"},
+		{good + " --workers=2 --blocks=10 --tokens=5120", "set either --blocks or --tokens"},
 		{good + " --workers=2 --blocks=10 --output=r.tsv", "output: r.tsv is not allowed: " + report.AllowedShadow},
-		{"nothing.jsonl --workers=2 --blocks=10", "file: nothing.jsonl is not allowed: a file that can be read"},
-		{written(t, "{}\n") + " --workers=2 --blocks=10", "none of its 1 lines can be used\nline 1: timestamp: missing"},
+		{"nothing.jsonl --workers=2 --blocks=10", "file: nothing.jsonl is not allowed: a readable file"},
+		{written(t, "{}\n") + " --workers=2 --blocks=10", "none of its 1 lines is usable\nline 1: timestamp is required"},
 	} {
 		code, _, stderr := shadowed(t, strings.Fields(c.args)...)
 		assert.Equal(t, badInput, code, c.args)

@@ -177,7 +177,7 @@ func TestSimulatedClusterStaysAway(t *testing.T) {
 	t.Parallel()
 	port := holdPort(t)
 	p := start(t, "http://"+port.address(), "--mode-driver=simulated", "--mode-mode=least_loaded")
-	p.says("the simulated cluster does not tell its mode yet; until it does, the configuration's is shown")
+	p.says("the simulated cluster has not reported its mode yet; using the configured mode until it does")
 	assert.Equal(t, api.ModeLeastLoaded, p.lane().State.Mode)
 	assert.Empty(t, p.lane().State.Modes)
 	s := newSimulated(t, rrEagle)

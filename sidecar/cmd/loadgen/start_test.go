@@ -35,26 +35,26 @@ func TestRefusals(t *testing.T) {
 		env  string
 		want string
 	}{
-		"no target": {want: "target.url: no value is not allowed: http:// or https://"},
+		"no target": {want: "target.url is required: an http:// or https:// URL"},
 		"unknown field in the file": {
 			args: []string{someTarget, "--config=" + yaml},
-			want: "slo.ttfb: this field is not allowed: fields that exist; did you mean slo.ttft? (from " + yaml + ", line 3)",
+			want: "slo.ttfb: unknown field; did you mean slo.ttft? (from " + yaml + ", line 3)",
 		},
 		"value out of range": {
 			args: []string{someTarget}, env: "LOADGEN_CONCURRENCY=0",
-			want: "concurrency: 0 is not allowed: a whole number, 1 to 10000 (from LOADGEN_CONCURRENCY)",
+			want: "concurrency: 0 is not allowed: a whole number, 1 to 100000 (from LOADGEN_CONCURRENCY)",
 		},
 		"not an address of this machine": {
 			args: []string{someTarget, "--listen=192.0.2.1:8088"}, env: "LOADGEN_TOKEN=0123456789abcdef",
-			want: "listen: 192.0.2.1:8088 cannot be used: bind: ",
+			want: "listen: 192.0.2.1:8088 is unavailable: bind: ",
 		},
 		"a data directory that is none": {
 			args: []string{someTarget, "--data-dir=/dev/null/data", "--listen=127.0.0.1:0"},
-			want: "data_dir: /dev/null/data cannot be used: making the data directory: mkdir /dev/null: not a directory; free space there",
+			want: "data_dir: /dev/null/data cannot be used: making the data directory: mkdir /dev/null: not a directory; make it writable",
 		},
 		"a port that another program has": {
 			args: []string{someTarget, "--listen=" + taken.Addr().String()},
-			want: "listen: " + taken.Addr().String() + " cannot be used: bind: address already in use; stop what uses it, or choose another address with --listen\n",
+			want: "listen: " + taken.Addr().String() + " is unavailable: bind: address already in use; stop the program that uses it, or choose another address with --listen\n",
 		},
 		"no simulated cluster": {
 			args: []string{"--target-url=" + server.URL, "--listen=127.0.0.1:0", "--mode-driver=simulated"},
@@ -63,15 +63,15 @@ func TestRefusals(t *testing.T) {
 		},
 		"a condition that is none": {
 			args: []string{someTarget, "--fail-if=ttft_p96>1s"},
-			want: "fail_if: ttft_p96>1s is not allowed: a list; each a name, one of > >= < <=, and a value, without blanks: ttft_p50, ttft_p95,",
+			want: "fail_if: ttft_p96>1s is not allowed: a list, each a name, one of > >= < <=, and a value, without spaces: ttft_p50, ttft_p95,",
 		},
 		"an output that is none": {
 			args: []string{someTarget, "--output=report.pdf"},
-			want: "output: report.pdf is not allowed: a list; each a file whose name ends in .json, .csv or .html",
+			want: "output: report.pdf is not allowed: a list, each a file whose name ends in .json, .csv or .html",
 		},
 		"an output that cannot be written": {
 			args: []string{someTarget, "--listen=127.0.0.1:0", "--output=/dev/null/report.html", "--duration=1s"},
-			want: "output: /dev/null/report.html is not allowed: a file whose name ends in .json, .csv or .html, and can be written; not a directory",
+			want: "output: /dev/null/report.html is not allowed: a file whose name ends in .json, .csv or .html that can be written; not a directory",
 		},
 		"a configuration to check": {args: []string{"check", "--concurrency=0"}, want: "concurrency: 0 is not allowed"},
 	} {
@@ -94,9 +94,9 @@ func TestRefusals(t *testing.T) {
 func TestCommandsThatStartNothing(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"The configuration is good.\n": {"check", someTarget, "--start"},
-		"loadgen ":                     {"version"},
-		"--target-url=URL":             {"--help"},
+		"The configuration is valid.\n": {"check", someTarget, "--start"},
+		"loadgen ":                      {"version"},
+		"--target-url=URL":              {"--help"},
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()

@@ -75,7 +75,7 @@ func phase(s api.State) string {
 		text = fmt.Sprintf("%s %d/%d %s", s.Phase, s.Concurrency.Actual, s.Concurrency.Target, s.Mode.Name())
 	}
 	if s.Running && s.Step.Held != nil {
-		text += " held by " + string(s.Step.Held.By)
+		text += " limited by " + string(s.Step.Held.By)
 	}
 	if s.Settling {
 		text += " settling"

@@ -93,7 +93,7 @@ func TestDescribe(t *testing.T) {
 			unreachable, api.VerdictFine,
 			"running 58/60 KV-aware · target: cannot connect to x: connection refused · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2",
 		},
-		{held, api.VerdictFine, "running 52/1000 KV-aware held by target_rps · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
+		{held, api.VerdictFine, "running 52/1000 KV-aware limited by target_rps · TTFT – ms · TPOT – ms · 0 tok/s · 0.00 req/s · KV hit – · errors 2"},
 		{switching, api.VerdictFine, "switching → Round-robin: restart the frontend"},
 	} {
 		assert.Equal(t, row.want, describe(api.Snapshot{Lanes: []api.LaneSnapshot{row.lane}, Client: api.ClientHealth{Verdict: row.verdict}}))

@@ -79,7 +79,7 @@ func (q *question) lookBack(ctx context.Context) error {
 		case same:
 			q.kept = s.ID
 		default:
-			return fmt.Errorf("data_dir: %s has an unfinished %s that asks something else (%s is %s there, not %s): finish it with what it asks (loadgen %s), cancel it with --anew, or choose another directory with --data-dir",
+			return fmt.Errorf("data_dir: %s has an unfinished %s with different settings (%s is %s there, not %s): finish it with those settings (loadgen %s), cancel it with --anew, or choose another directory with --data-dir",
 				q.dir, s.Request.Kind.Noun(), q.asked.Flag(field), was, is, s.Request.Kind)
 		}
 		if s.State == api.SweepRunning {
@@ -165,16 +165,16 @@ func (q *question) follow(ctx context.Context, to io.Writer) error {
 	case err != nil && ctx.Err() == nil:
 		return notStarted{q.asked.Named(err)}
 	case err != nil:
-		reason := "the target was not ready"
+		reason := "target not ready"
 		if w := q.waiting.Load(); w != nil {
 			reason = *w
 		}
-		return undecided{fmt.Sprintf("nothing was measured: the %s had not begun (%s)", q.noun(), reason)}
+		return undecided{fmt.Sprintf("nothing was measured: the %s had not started (%s)", q.noun(), reason)}
 	}
 	q.id.Store(&id)
 	v, err := q.watch(ctx, id)
 	if err != nil {
-		return undecided{fmt.Sprintf("the %s is gone: it was deleted", q.noun())}
+		return undecided{fmt.Sprintf("the %s was deleted", q.noun())}
 	}
 	return cmp.Or(q.write(to, v), q.verdict(v)) // what has failed comes first
 }
@@ -219,7 +219,7 @@ func (q *question) tryToBegin(ctx context.Context) (string, error) {
 	if q.kept != "" {
 		v, err := q.desk.PatchSweep(ctx, byCommand, q.kept, api.SweepPatch{State: api.SweepRunning})
 		if err == nil {
-			q.say(fmt.Sprintf("going on with the %s of %s: %s so far", q.noun(), v.Asked.Local().Format(time.DateTime), spans(v.Progress.Spans)))
+			q.say(fmt.Sprintf("resuming the %s from %s: %s so far", q.noun(), v.Asked.Local().Format(time.DateTime), spans(v.Progress.Spans)))
 		}
 		return q.kept, err
 	}
@@ -257,7 +257,7 @@ func (q *question) watch(ctx context.Context, id string) (v api.Sweep, err error
 		}
 		told = len(v.Spans)
 		if v.State == api.SweepPaused && state != v.State && byHand(v) { // the other changes are in the log
-			q.say(fmt.Sprintf("the %s is paused %s: let it go on from the page or the API, or stop this program", q.noun(), v.Reason))
+			q.say(fmt.Sprintf("the %s was paused %s: resume it on the page or through the API, or stop this program", q.noun(), v.Reason))
 		}
 		state = v.State
 		if (state.Ended() || state == api.SweepPaused && !byHand(v)) && q.state().Sweep == nil {
@@ -288,7 +288,7 @@ func (q *question) write(to io.Writer, v api.Sweep) error {
 	}
 	fmt.Fprintln(to)
 	if err := q.desk.WriteSweepReport(ctx, to, v.ID, api.ReportMarkdown); err != nil {
-		return fmt.Errorf("the report cannot be written: %w", err)
+		return fmt.Errorf("cannot write the report: %w", err)
 	}
 	return q.outputs.WriteReports(func(w io.Writer, f api.ReportFormat) error { return q.desk.WriteSweepReport(ctx, w, v.ID, f) })
 }
@@ -300,17 +300,17 @@ func (q *question) verdict(v api.Sweep) error {
 	case v.State == api.SweepFailed:
 		return fmt.Errorf("the %s failed: %s", q.noun(), v.Reason)
 	case v.State == api.SweepCancelled:
-		return undecided{fmt.Sprintf("the %s was cancelled %s; the same command begins anew", q.noun(), v.Reason)}
+		return undecided{fmt.Sprintf("the %s was cancelled %s; run the same command to start a new one", q.noun(), v.Reason)}
 	case v.State == api.SweepPaused && !byHand(v):
-		return undecided{fmt.Sprintf("the %s is paused: %s. It has %s; the same command goes on from there", q.noun(), v.Reason, keeps)}
+		return undecided{fmt.Sprintf("the %s is paused: %s. It has %s; run the same command to resume", q.noun(), v.Reason, keeps)}
 	case v.State == api.SweepPaused:
-		return undecided{fmt.Sprintf("the %s is paused %s. It has %s; the same command goes on from there", q.noun(), v.Reason, keeps)}
+		return undecided{fmt.Sprintf("the %s was paused %s. It has %s; run the same command to resume", q.noun(), v.Reason, keeps)}
 	case !v.State.Ended():
-		return undecided{fmt.Sprintf("the %s is unfinished. It has %s; the same command goes on from there", q.noun(), keeps)}
+		return undecided{fmt.Sprintf("the %s is unfinished. It has %s; run the same command to resume", q.noun(), keeps)}
 	case v.Progress.Spans == 0:
-		reason := "nothing was measured: no span counts"
+		reason := "nothing was measured: no valid span"
 		if n := len(v.Spans); n > 0 {
-			reason += ", the last one since: " + v.Spans[n-1].Spoiled
+			reason += "; the last one is invalid: " + v.Spans[n-1].Spoiled
 		}
 		return undecided{reason}
 	}
@@ -321,11 +321,11 @@ func (q *question) verdict(v api.Sweep) error {
 func unanswered(v api.Sweep) error {
 	switch {
 	case v.Trial != nil && v.Trial.Verdict != "b_better" && v.Trial.Verdict != "a_better" && v.Trial.Verdict != "no_difference":
-		return undecided{"undecided: the trial's time was over first; a longer --max-time, or a larger --smallest, lets it decide"}
+		return undecided{"undecided: the time left is too short for another pair of spans; use a longer --max-time or a larger --smallest"}
 	case v.Capacity != nil:
 		for _, m := range v.Capacity.Modes {
 			if m.Level == nil {
-				return undecided{fmt.Sprintf("undecided: how many conversations %s sustains was not found in time; a longer --max-time lets the search go on", m.Mode.Name())}
+				return undecided{fmt.Sprintf("undecided: the search for the capacity of %s ran out of time; use a longer --max-time", m.Mode.Name())}
 			}
 		}
 	}

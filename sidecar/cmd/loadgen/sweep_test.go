@@ -249,18 +249,18 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 	}{
 		"its time is over": {
 			func(q *trial) { q.desk.ends("new1", "time_over") },
-			"undecided: the trial's time was over first; a longer --max-time, or a larger --smallest, lets it decide", unmeasured,
+			"undecided: the time left is too short for another pair of spans; use a longer --max-time or a larger --smallest", unmeasured,
 		},
 		"no difference is an answer": {func(q *trial) { q.desk.ends("new1", "no_difference") }, "", success},
 		"Ctrl-C": {
 			func(q *trial) { q.stop() },
-			"the trial is unfinished. It has 0 spans so far, kept in /data; the same command goes on from there", unmeasured,
+			"the trial is unfinished. It has 0 spans so far, kept in /data; run the same command to resume", unmeasured,
 		},
 		"cancelled": {
 			func(q *trial) {
 				q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason, s.Cause = api.SweepCancelled, "by ann", api.CauseOperator })
 			},
-			"the trial was cancelled by ann; the same command begins anew", unmeasured,
+			"the trial was cancelled by ann; run the same command to start a new one", unmeasured,
 		},
 		"the target fails": {
 			func(q *trial) {
@@ -268,18 +268,18 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 					s.State, s.Reason, s.Cause, s.Progress.Spans = api.SweepPaused, "the target failed in a span twice: connect", api.CauseTarget, 1
 				})
 			},
-			"the trial is paused: the target failed in a span twice: connect. It has 1 span so far, kept in /data; the same command goes on from there", unmeasured,
+			"the trial is paused: the target failed in a span twice: connect. It has 1 span so far, kept in /data; run the same command to resume", unmeasured,
 		},
 		"paused by hand, then Ctrl-C": {
 			func(q *trial) {
 				q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason, s.Cause = api.SweepPaused, "by ann", api.CauseOperator })
 				q.look()
-				assert.Contains(t, q.lines, "the trial is paused by ann: let it go on from the page or the API, or stop this program")
+				assert.Contains(t, q.lines, "the trial was paused by ann: resume it on the page or through the API, or stop this program")
 				q.stop()
 			},
-			"the trial is paused by ann. It has 0 spans so far, kept in /data; the same command goes on from there", unmeasured,
+			"the trial was paused by ann. It has 0 spans so far, kept in /data; run the same command to resume", unmeasured,
 		},
-		"deleted": {func(q *trial) { q.desk.deletes() }, "the trial is gone: it was deleted", unmeasured},
+		"deleted": {func(q *trial) { q.desk.deletes() }, "the trial was deleted", unmeasured},
 		"failed": {func(q *trial) {
 			q.desk.becomes("new1", func(s *api.Sweep) { s.State, s.Reason = api.SweepFailed, "why" })
 		}, "the trial failed: why", broken},
@@ -287,8 +287,8 @@ func TestQuestionIsNotAnswered(t *testing.T) {
 			q.desk.becomes("new1", func(s *api.Sweep) {
 				s.State, s.Spans = api.SweepDone, []api.SweepSpan{{Spoiled: "it was late"}}
 			})
-		}, "nothing was measured: no span counts, the last one since: it was late", unmeasured},
-		"no span": {func(q *trial) { q.desk.becomes("new1", func(s *api.Sweep) { s.State = api.SweepDone }) }, "nothing was measured: no span counts", unmeasured},
+		}, "nothing was measured: no valid span; the last one is invalid: it was late", unmeasured},
+		"no span": {func(q *trial) { q.desk.becomes("new1", func(s *api.Sweep) { s.State = api.SweepDone }) }, "nothing was measured: no valid span", unmeasured},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -323,7 +323,7 @@ func TestQuestionCannotBegin(t *testing.T) {
 		assert.Len(t, q.lines, 1, "said once")
 		q.stop()
 		<-q.served
-		assert.ErrorContains(t, q.err, "nothing was measured: the trial had not begun (")
+		assert.ErrorContains(t, q.err, "nothing was measured: the trial had not started (")
 		assert.Equal(t, unmeasured, exitCode(io.Discard, q.err))
 	})
 }
@@ -349,7 +349,7 @@ func TestQuestionGoesOn(t *testing.T) {
 		"another is running, anew": {state: api.SweepRunning, asked: other, anew: true, done: []string{"old cancelled"}, began: 1},
 		"another is running": {
 			state: api.SweepRunning, asked: other,
-			want: "data_dir: /data has an unfinished trial that asks something else (concurrency is 60 there, not 120): finish it with what it asks (loadgen trial), cancel it with --anew, or choose another directory with --data-dir",
+			want: "data_dir: /data has an unfinished trial with different settings (concurrency is 60 there, not 120): finish it with those settings (loadgen trial), cancel it with --anew, or choose another directory with --data-dir",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -392,11 +392,11 @@ func TestProgressLine(t *testing.T) {
 		sweep api.Sweep
 		want  string
 	}{
-		{v, "trial · [#####-----] 50 % · about 6 min left · 4 spans · KV-aware at 60 again counting 34/60 s, 99 turns"},
-		{decided, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · KV-aware at 60 again counting 34/60 s, 99 turns · TTFT p95 of KV-aware -23.1 % (-30.2 to -15.4)"},
-		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · first look, Round-robin at 60 warming up 3 s, 12 first conversations to end"},
+		{v, "trial · [#####-----] 50 % · about 6 min left · 4 spans · KV-aware at 60 again measuring 34/60 s, 99 turns"},
+		{decided, "trial · [#####-----] 50 % · will likely end undecided, in 6 min · 4 spans · KV-aware at 60 again measuring 34/60 s, 99 turns · TTFT p95 of KV-aware -23.1 % (-30.2 to -15.4)"},
+		{warming, "trial · [#####-----] 50 % · about 6 min left · 4 spans · preview, Round-robin at 60 warming up 3 s, waiting for 12 initial conversations to end"},
 		{switching, "trial · [#####-----] 50 % · about 6 min left · 4 spans · Round-robin at 60: changing the mode: restarting"},
-		{levels, "sweep · [#####-----] 50 % · about 6 min left · 4 of 18 spans, 2 more did not count"},
+		{levels, "sweep · [#####-----] 50 % · about 6 min left · 4 of 18 spans, 2 more invalid"},
 		{paused, "trial paused by ann · 4 spans"},
 	} {
 		assert.Equal(t, row.want, progressLine(row.sweep, api.Snapshot{}))
@@ -423,9 +423,9 @@ func TestSpanWords(t *testing.T) {
 	}}
 	assert.Equal(t, "span 3, KV-aware at 60: TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, took 2 min", spanWords(s))
 	s.Arm, s.Failed = "pilot", 2
-	assert.Equal(t, "span 3, KV-aware at 60: a first look, which does not count; TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 min", spanWords(s))
+	assert.Equal(t, "span 3, KV-aware at 60: a preview, which does not count; TTFT p95 412 ms, 1234 tok/s, KV hit 90.0 %, 231 turns, 2 failed, took 2 min", spanWords(s))
 	s.Spoiled = "the mode changed"
-	assert.Equal(t, "span 3, KV-aware at 60: does not count: the mode changed", spanWords(s))
+	assert.Equal(t, "span 3, KV-aware at 60: invalid: the mode changed", spanWords(s))
 }
 
 func TestUnanswered(t *testing.T) {
@@ -434,5 +434,5 @@ func TestUnanswered(t *testing.T) {
 	done.Capacity = &api.Capacity{Modes: []api.ModeCapacity{{Mode: kvMode, Level: new(0)}}}
 	require.NoError(t, unanswered(done), "not even the lowest level is an answer, too")
 	done.Capacity.Modes = append(slices.Clone(done.Capacity.Modes), api.ModeCapacity{Mode: rrMode})
-	require.EqualError(t, unanswered(done), "undecided: how many conversations Round-robin sustains was not found in time; a longer --max-time lets the search go on")
+	require.EqualError(t, unanswered(done), "undecided: the search for the capacity of Round-robin ran out of time; use a longer --max-time")
 }

@@ -99,7 +99,7 @@ func TestTrialGoesOn(t *testing.T) {
 			_ = p.cmd.Wait()
 		}()
 		t.Cleanup(p.kill)
-		p.address = p.says(`the load generator is up" address=(https?://\S+)`)
+		p.address = p.says(`load generator started" address=(https?://\S+)`)
 		p.client = p.as("")
 		return p
 	}
@@ -116,19 +116,19 @@ func TestTrialGoesOn(t *testing.T) {
 	assert.Equal(t, byCommand, began.By)
 	assert.Equal(t, unmeasured, p.stop(syscall.SIGINT))
 	last := strings.Split(strings.TrimSpace(p.log.String()), "\n")
-	assert.Equal(t, "loadgen: the trial is unfinished. It has 0 spans so far, kept in "+dir+"; the same command goes on from there", last[len(last)-1])
+	assert.Equal(t, "loadgen: the trial is unfinished. It has 0 spans so far, kept in "+dir+"; run the same command to resume", last[len(last)-1])
 
 	code, _, stderr := finish(t, command(t, append([]string{"trial", "--concurrency=4"}, routers...)...))
 	assert.Equal(t, badInput, code)
-	assert.Contains(t, stderr, "has an unfinished trial that asks something else (concurrency is 3 there, not 4)")
+	assert.Contains(t, stderr, "has an unfinished trial with different settings (concurrency is 3 there, not 4)")
 
 	p = trial("--concurrency=3")
-	p.says("going on with the trial of ")
+	p.says("resuming the trial from ")
 	p.until("a span counts", counts(p))
 	assert.Equal(t, began.ID, p.lane().State.Sweep.ID)
 	_, err := p.client.PatchSweep(t.Context(), began.ID, api.SweepPatch{State: api.SweepPaused})
 	require.NoError(t, err)
-	p.says("the trial is paused by .*: let it go on")
+	p.says("the trial was paused by .*: resume it")
 	_, err = p.client.PatchSweep(t.Context(), began.ID, api.SweepPatch{State: api.SweepRunning})
 	if err != nil { // the lane is being given back
 		p.until("it can go on", func() bool {
@@ -173,20 +173,20 @@ func helpTellsDefaults(t *testing.T, defaults []api.SweepRequest) {
 		length := func(seconds float64) string { // 1h, not 1h0m0s
 			text := (time.Duration(seconds) * time.Second).String()
 			text = strings.ReplaceAll(text, "m0s", "m")
-			return "Without it, " + strings.ReplaceAll(text, "h0m", "h") + "."
+			return "Default: " + strings.ReplaceAll(text, "h0m", "h") + "."
 		}
 		says("span", length(*r.Seconds))
 		switch r.Kind {
 		case api.SweepTrial:
-			says("primary", "Without it, "+*r.Primary+".")
+			says("primary", "Default: "+*r.Primary+".")
 			says("smallest", fmt.Sprintf("%g is 5 %%", *r.Smallest))
 			says("max-time", length(*r.MaxSeconds))
 		case api.SweepLevels:
-			says("repeats", fmt.Sprintf("Without it, %d.", *r.Repeats))
-			says("snapshots", fmt.Sprintf("Without it, %d.", *r.Snapshots))
+			says("repeats", fmt.Sprintf("Default: %d.", *r.Repeats))
+			says("snapshots", fmt.Sprintf("Default: %d.", *r.Snapshots))
 			says("warm-up", length(*r.WarmUp))
 		case api.SweepCapacity:
-			says("resolution", fmt.Sprintf("Without it, %d.", *r.Resolution))
+			says("resolution", fmt.Sprintf("Default: %d.", *r.Resolution))
 			says("max-time", length(*r.MaxSeconds))
 		}
 	}
@@ -208,7 +208,7 @@ func TestTrialThatCannotBe(t *testing.T) {
 	p.start("http://" + holdPort(t).address())
 	p.says("the trial waits: ")
 	assert.Equal(t, unmeasured, p.stop(syscall.SIGINT))
-	assert.Contains(t, p.log.String(), "loadgen: nothing was measured: the trial had not begun (")
+	assert.Contains(t, p.log.String(), "loadgen: nothing was measured: the trial had not started (")
 }
 
 // Baselines are found by their names, in the data directory of a load generator that runs,
@@ -248,9 +248,9 @@ func TestCompare(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"ours", recorded}, `a: "ours" is not allowed: a file that can be read, or a baseline: h100x8-tp2-llama70b-fp8, ` + recorded},
+		{[]string{"ours", recorded}, `a: "ours" is not allowed: a readable file, or one of the baselines: h100x8-tp2-llama70b-fp8, ` + recorded},
 		{[]string{recorded, file}, "a_mode: "},
-		{[]string{recorded, other}, "b: " + other + ": mode: nothing is not allowed"},
+		{[]string{recorded, other}, "b: " + other + ": mode is required"},
 		{[]string{recorded, recorded, "--a-mode=kv", "--b-mode=least_loaded"}, "b_mode: least_loaded is not allowed"},
 		{[]string{recorded, page, "--a-mode=kv"}, "b: " + page + ": "},
 	} {

@@ -5,6 +5,9 @@ import (
 	"sync"
 )
 
+// clearLine takes the line away that the cursor stands on.
+const clearLine = "\r\x1b[K"
+
 // terminal lets log lines and the status line share a screen: a log line first
 // clears the line that the cursor stands on. It is safe for concurrent use.
 type terminal struct {
@@ -19,7 +22,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 	defer t.mu.Unlock()
 	if t.status {
 		t.status = false
-		if _, err := io.WriteString(t.w, "\r\x1b[K"); err != nil {
+		if _, err := io.WriteString(t.w, clearLine); err != nil {
 			return 0, err
 		}
 	}
@@ -33,7 +36,7 @@ func (t *terminal) show(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.status = true
-	_, _ = io.WriteString(t.w, "\r\x1b[K\x1b[?7l"+line+"\x1b[?7h")
+	_, _ = io.WriteString(t.w, clearLine+"\x1b[?7l"+line+"\x1b[?7h")
 }
 
 // end leaves the last status line standing.

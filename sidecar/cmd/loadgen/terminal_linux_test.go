@@ -54,7 +54,7 @@ func TestTrialOnATerminal(t *testing.T) {
 	p.cmd.Args = append(p.cmd.Args, "trial", "--concurrency=3")
 	p.start(kv.URL, "--mode-driver=endpoints", "--mode-endpoints=kv="+kv.URL+",round_robin="+rr.URL)
 	require.NoError(t, programEnd.Close())
-	expression := regexp.MustCompile(`^trial · .*0 spans · (first look, )?(KV-aware|Round-robin) at 3 counting \d+/60 s`)
+	expression := regexp.MustCompile(`^trial · .*0 spans · (preview, )?(KV-aware|Round-robin) at 3 measuring \d+/60 s`)
 	p.until("the last line shows the span", func() bool {
 		lines := screen(p.log.String(), columns)
 		line := lines[len(lines)-1]

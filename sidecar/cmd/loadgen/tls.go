@@ -65,13 +65,13 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return nil, fmt.Errorf("tls_cert_file: %w", err)
 		}
 		if c.failed == nil {
-			c.log.Warn("the certificate has changed and cannot be used; the one before stays", "tls_cert_file", c.certFile, "error", err)
+			c.log.Warn("the new certificate is invalid; still using the previous one", "tls_cert_file", c.certFile, "error", err)
 		}
 		c.failed = err
 		return c.inUse, nil
 	}
 	if c.inUse != nil && !bytes.Equal(c.inUse.Certificate[0], pair.Certificate[0]) {
-		c.log.Info("the certificate was renewed", "tls_cert_file", c.certFile, "valid_until", pair.Leaf.NotAfter)
+		c.log.Info("certificate reloaded", "tls_cert_file", c.certFile, "valid_until", pair.Leaf.NotAfter)
 	}
 	c.read, c.inUse, c.failed = changed, &pair, nil
 	return c.inUse, nil
@@ -104,7 +104,7 @@ func healthClient(conf *config.Config) (*http.Client, error) {
 			InsecureSkipVerify: true, // VerifyConnection is stricter
 			VerifyConnection: func(s tls.ConnectionState) error {
 				if !bytes.Equal(s.PeerCertificates[0].Raw, own.Certificate[0]) {
-					return errors.New("what answers has another certificate than that of tls_cert_file")
+					return errors.New("the server's certificate is not the one in tls_cert_file")
 				}
 				return nil
 			},

@@ -123,14 +123,14 @@ func TestTLS(t *testing.T) {
 	second := files.issue(t, 2)
 	trusting(second)
 	p.until("it serves the renewed certificate", p.ready)
-	p.says("the certificate was renewed")
+	p.says("certificate reloaded")
 	code, says = health()
 	assert.Equal(t, success, code, says)
 
 	require.NoError(t, os.WriteFile(files.key, []byte("half a fi"), 0o600))
 	p.http.CloseIdleConnections()
 	p.until("it keeps the one that works", p.ready)
-	p.says("the certificate has changed and cannot be used; the one before stays")
+	p.says("the new certificate is invalid; still using the previous one")
 	third := files.issue(t, 3)
 	trusting(third)
 	p.until("it serves the next one that can be used", p.ready)
@@ -140,6 +140,6 @@ func TestTLS(t *testing.T) {
 	files = other
 	code, says = health()
 	assert.Equal(t, broken, code)
-	assert.Contains(t, says, "another certificate than that of tls_cert_file")
+	assert.Contains(t, says, "the server's certificate is not the one in tls_cert_file")
 	p.endsWell()
 }

@@ -276,14 +276,14 @@ func TestOpeningsOfAnotherLength(t *testing.T) {
 	c := Compare(live, recorded, 60)
 	assert.Zero(t, improved(c))
 	assert.NotNil(t, c.Columns[0].TTFT.P95.Value)
-	assert.Equal(t, "conversations open with texts of 500 tokens here, and of 3,500 to 4,000 tokens in the baseline", c.Withheld)
+	assert.Equal(t, "conversations open with texts of 500 tokens here, but of 3,500 to 4,000 tokens in the baseline", c.Withheld)
 	assert.Contains(t, c.Differences, api.Difference{Field: "opening_tokens", Live: "500 tokens", Baseline: "3,500 to 4,000 tokens"})
 
 	silent := recorded
 	silent.Workload = nil
 	c = Compare(live, silent, 60)
 	assert.Zero(t, improved(c))
-	assert.Contains(t, c.Withheld, "how long they were in the baseline is not recorded")
+	assert.Contains(t, c.Withheld, "the baseline does not record their length")
 	assert.Contains(t, c.Differences, api.Difference{Field: "opening_tokens", Live: "500 tokens", Baseline: "not recorded"})
 
 	own := recorded
@@ -306,7 +306,7 @@ func TestWithheld(t *testing.T) {
 func TestModeNotKnown(t *testing.T) {
 	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, N: 40, Mode: api.ModeUnknown}
 	c := Compare(live, h200(), 100)
-	assert.Equal(t, "it is not known which routing mode this server uses", c.Withheld)
+	assert.Equal(t, "the routing mode of this server is unknown", c.Withheld)
 	for _, column := range c.Columns {
 		assert.Nil(t, column.TTFT.P50.Improvement)
 		assert.NotNil(t, column.TTFT.P50.Value)

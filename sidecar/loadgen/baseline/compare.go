@@ -79,7 +79,7 @@ func Against(column, other api.Column) api.Column {
 	return column
 }
 
-const modeNotKnown = "it is not known which routing mode this server uses"
+const modeNotKnown = "the routing mode of this server is unknown"
 
 // improve fills the improvements of one column.
 func improve(c *api.Column, live Live) {

@@ -63,7 +63,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		{header + "1,kv,2\n", "line 2", "3 fields"},
 		{header + "1,kv,2,3,4\n", "line 2", "5 fields"},
 		{header + "0,kv,,\n", "line 2, column concurrency", "0"},
-		{header + "10001,kv,,\n", "line 2, column concurrency", "10001"},
+		{header + "100001,kv,,\n", "line 2, column concurrency", "100001"},
 		{header + "1.5,kv,,\n", "line 2, column concurrency", "1.5"},
 		{header + ",kv,,\n", "line 2, column concurrency", `""`},
 		{header + "1,KV,,\n", "line 2, column mode", "KV"},

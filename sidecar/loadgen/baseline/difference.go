@@ -201,9 +201,9 @@ func incomparable(is api.WorkloadShape, was *api.WorkloadShape) string {
 	case was == nil && is.OpeningTokens == 0, was != nil && is.OpeningTokens == was.OpeningTokens:
 		return ""
 	case was == nil:
-		return fmt.Sprintf("conversations open with texts of %s here, and how long they were in the baseline is not recorded", openingTokens(is.OpeningTokens))
+		return fmt.Sprintf("conversations open with texts of %s here; the baseline does not record their length", openingTokens(is.OpeningTokens))
 	}
-	return fmt.Sprintf("conversations open with texts of %s here, and of %s in the baseline", openingTokens(is.OpeningTokens), openingTokens(was.OpeningTokens))
+	return fmt.Sprintf("conversations open with texts of %s here, but of %s in the baseline", openingTokens(is.OpeningTokens), openingTokens(was.OpeningTokens))
 }
 
 func lengths(d *api.Distribution) string {

@@ -35,7 +35,7 @@ func Join(b, more api.Baseline) (api.Baseline, error) {
 			continue
 		}
 		if was != "" {
-			return api.Baseline{}, api.Refuse(strings.Replace("deployment."+a.key, "deployment.workload", "workload", 1), quote(is), fmt.Sprintf("%s, as the baseline %q has it: rows of another system belong into a baseline of their own", quote(was), b.Name))
+			return api.Baseline{}, api.Refuse(strings.Replace("deployment."+a.key, "deployment.workload", "workload", 1), quote(is), fmt.Sprintf("%s, as the baseline %q has it: rows of another system need a baseline of their own", quote(was), b.Name))
 		}
 		a.set(&b, is)
 	}

@@ -72,15 +72,15 @@ func programOf(text []byte) *program {
 func readProgram(p *program, text []byte, name string, run api.ModeState) (api.Baseline, error) {
 	none := api.Baseline{}
 	if !slices.Contains(modes, run.Mode) {
-		return none, api.Refuse("mode", cmp.Or(strings.Trim(quote(string(run.Mode)), `"`), "nothing"),
-			oneOf(modes)+": "+p.name+" does not record how requests were routed, so whoever imports its results has to say it")
+		return none, api.Refuse("mode", strings.Trim(quote(string(run.Mode)), `"`),
+			oneOf(modes)+": "+p.name+" does not record how requests were routed, so specify the mode with the import")
 	}
 	run.Speculation = cmp.Or(run.Speculation, api.SpeculationNotRecorded)
 	if !slices.Contains(speculations, run.Speculation) {
 		return none, api.Refuse("speculation", quote(string(run.Speculation)), oneOf(speculations))
 	}
 	if !nameSyntax.MatchString(name) {
-		return none, api.Refuse("name", quote(name), "a name for the baseline, which "+p.name+"'s file has not: 1 to 100 letters, digits, spaces and ._+-, beginning with a letter or digit")
+		return none, api.Refuse("name", quote(name), "a name for the baseline, since "+p.name+"'s file has none: 1 to 100 letters, digits, spaces and ._+-, beginning with a letter or digit")
 	}
 	r, err := p.read(text)
 	if err != nil {
@@ -97,8 +97,8 @@ func readProgram(p *program, text []byte, name string, run api.ModeState) (api.B
 		b.Rows = append(b.Rows, l.row)
 	}
 	b.Notes = addNotes("", slices.Concat([]string{
-		"Imported from " + strings.TrimSpace(p.name+" "+r.version) + ", which does not record routing mode or speculation: whoever imported it said them.",
-		"Nothing in " + p.name + "'s file tells the engine, the GPUs, the workers or the shape of the conversations.",
+		"Imported from " + strings.TrimSpace(p.name+" "+r.version) + ", which does not record routing mode or speculation: they were specified at import.",
+		"Nothing in " + p.name + "'s file describes the engine, the GPUs, the workers or the shape of the conversations.",
 		notTaken(p.name, b.Rows),
 	}, r.notes))
 	if err := Validate(b); err != nil {
@@ -142,7 +142,7 @@ func notTaken(program string, rows []api.BaselineRow) string {
 			missing = append(missing, v.name)
 		}
 	}
-	return "Not taken from " + program + ", which does not record it or defines it differently: " + strings.Join(missing, ", ") + "."
+	return "Not imported from " + program + ", which does not record it or defines it differently: " + strings.Join(missing, ", ") + "."
 }
 
 // decodeResults reads what is wanted of another program's file, whatever else it holds.
@@ -222,7 +222,7 @@ func (f *figures) whole(path string, text number, low, high int) int {
 	}
 	v, err := strconv.ParseFloat(string(text), 64) // some write 24.0
 	if err != nil || v != float64(int(v)) || v < float64(low) || v > float64(high) {
-		f.refuse(path, cmp.Or(string(text), "nothing"), wholeAllowed(low, high))
+		f.refuse(path, string(text), wholeAllowed(low, high))
 		return 0
 	}
 	return int(v)

@@ -64,7 +64,7 @@ func readAIPerf(text []byte) (r results, err error) {
 	}
 	var f figures
 	if file.Cancelled {
-		f.refuse("was_cancelled", "true", "false: the figures of a run that was cancelled are of a part of it")
+		f.refuse("was_cancelled", "true", "false: results of a cancelled run are incomplete")
 	}
 	if file.Complete != nil && !*file.Complete {
 		f.refuse("is_complete", "false", "true: AIPerf says that the run did not finish ("+quote(file.Incomplete)+")")

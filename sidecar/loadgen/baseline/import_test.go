@@ -50,7 +50,7 @@ func TestImportOfOtherPrograms(t *testing.T) {
 				TPOT: api.Percentiles{P50: ptr(.02299911723076923), P95: ptr(.02686867480384615)}, Latency: api.Percentiles{P50: ptr(1.1748498115), P95: ptr(1.3704835217999998)},
 				OutputTokensPerSecond: ptr(251.8076663173983), RequestsPerSecond: ptr(6.295191657934957), KVHitRatio: ptr(.32804232804232804),
 			}},
-			[]string{"Not taken from AIPerf, which does not record it or defines it differently: ITL.", "inter-token latency is one mean per answer"},
+			[]string{"Not imported from AIPerf, which does not record it or defines it differently: ITL.", "inter-token latency is one mean per answer"},
 		},
 		{
 			"guidellm.json", model, "Imported from GuideLLM 0.8.1,",
@@ -66,7 +66,7 @@ func TestImportOfOtherPrograms(t *testing.T) {
 					OutputTokensPerSecond: ptr(225.22230717439666), RequestsPerSecond: ptr(5.630557679359916),
 				},
 			},
-			[]string{"Not taken from GuideLLM, which does not record it or defines it differently: ITL, latency p50, latency p95, KV hit rate.", "Latency: GuideLLM measures to the end of the stream"},
+			[]string{"Not imported from GuideLLM, which does not record it or defines it differently: ITL, latency p50, latency p95, KV hit rate.", "Latency: GuideLLM measures to the end of the stream"},
 		},
 		{
 			"inference-perf-8.json", "", "Imported from inference-perf,",
@@ -75,7 +75,7 @@ func TestImportOfOtherPrograms(t *testing.T) {
 				TTFT: api.Percentiles{P50: ptr(.18079435649997322), P95: ptr(.19667407339438794)}, TPOT: api.Percentiles{P50: ptr(.019553107620720704), P95: ptr(.02594468406893831)},
 				OutputTokensPerSecond: ptr(262.73051716951665), RequestsPerSecond: ptr(8.757683905650556),
 			}},
-			[]string{"Not taken from inference-perf, which does not record it or defines it differently: ITL, latency p50, latency p95, KV hit rate.", "for a server that does not report them"},
+			[]string{"Not imported from inference-perf, which does not record it or defines it differently: ITL, latency p50, latency p95, KV hit rate.", "for a server that does not report them"},
 		},
 		{
 			"vllm-bench-8.json", model, "Imported from vLLM bench,",
@@ -84,7 +84,7 @@ func TestImportOfOtherPrograms(t *testing.T) {
 				TTFT: api.Percentiles{P50: ptr(.3), P95: ptr(.4505)}, TPOT: api.Percentiles{P50: ptr(.0225), P95: ptr(.02725)}, Latency: api.Percentiles{P50: ptr(1.175), P95: ptr(1.37)},
 				OutputTokensPerSecond: ptr(200.), RequestsPerSecond: ptr(5.),
 			}},
-			[]string{"Not taken from vLLM bench, which does not record it or defines it differently: ITL, KV hit rate.", "counts with its own tokenizer, and does not say so"},
+			[]string{"Not imported from vLLM bench, which does not record it or defines it differently: ITL, KV hit rate.", "counts with its own tokenizer, and does not say so"},
 		},
 		{
 			"vllm-bench-chat-4.json", model, "Imported from vLLM bench,",
@@ -154,14 +154,14 @@ func TestImportRefuses(t *testing.T) {
 		value      string
 		allowed    string
 	}{
-		{fixture(t, "aiperf-8.json"), "x", api.ModeState{}, "mode", "nothing", "AIPerf does not record how requests were routed"},
+		{fixture(t, "aiperf-8.json"), "x", api.ModeState{}, "mode", "", "AIPerf does not record how requests were routed"},
 		{fixture(t, "guidellm.json"), "x", api.ModeState{Mode: "fastest"}, "mode", "fastest", "one of round_robin, kv"},
 		{fixture(t, "guidellm.json"), "x", api.ModeState{Mode: "kv", Speculation: "some"}, "speculation", `"some"`, "eagle3"},
-		{fixture(t, "vllm-bench-8.json"), "", underKV, "name", `""`, "vLLM bench's file has not"},
-		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv"}]}`, "", underKV, "mode", `"kv"`, "each row of this file says its own mode"},
-		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv"}]}`, "", api.ModeState{Speculation: "off"}, "speculation", `"off"`, "says it itself"},
+		{fixture(t, "vllm-bench-8.json"), "", underKV, "name", `""`, "vLLM bench's file has none"},
+		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv"}]}`, "", underKV, "mode", `"kv"`, "each row of this file has its own mode"},
+		{`{"name":"x","rows":[{"concurrency":1,"mode":"kv"}]}`, "", api.ModeState{Speculation: "off"}, "speculation", `"off"`, "already contains it"},
 		{fixture(t, "inference-perf-summary.json"), "x", underKV, "line 3, load_summary", "no concurrency", "stage_N_lifecycle_metrics.json"},
-		{edited(t, "inference-perf-8.json", `"concurrency": 8`, `"concurrency": 0`), "x", underKV, "line 24, load_summary.concurrency", "0", "1 to 10000"},
+		{edited(t, "inference-perf-8.json", `"concurrency": 8`, `"concurrency": 0`), "x", underKV, "line 24, load_summary.concurrency", "0", "1 to 100000"},
 		{edited(t, "inference-perf-8.json", `"count": 24,
     "latency"`, `"count": 0,
     "latency"`), "x", underKV, "line 27, successes.count", "0", "a whole number from 1"},
@@ -170,7 +170,7 @@ func TestImportRefuses(t *testing.T) {
 		{edited(t, "aiperf-8.json", `"type": "concurrency"`, `"type": "poisson"`), "x", underKV, "input_config.phases[0].type", "poisson", "a fixed number of requests in progress"},
 		{edited(t, "aiperf-8.json", `"kind": "profiling"`, `"kind": "warmup"`), "x", underKV, "input_config.phases", "0 phases", "one"},
 		{edited(t, "aiperf-8.json", `"is_complete": true`, `"is_complete": false`), "x", underKV, "is_complete", "false", "did not finish"},
-		{edited(t, "aiperf-8.json", `"was_cancelled": false`, `"was_cancelled": true`), "x", underKV, "was_cancelled", "true", "a part of it"},
+		{edited(t, "aiperf-8.json", `"was_cancelled": false`, `"was_cancelled": true`), "x", underKV, "was_cancelled", "true", "are incomplete"},
 		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": 302.0`), "x", underKV, "time_to_first_token.p95", "302.0", "at least the median, 302.925318"},
 		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": 7200000`), "x", underKV, "time_to_first_token.p95", "7200000", "at most an hour"},
 		{edited(t, "aiperf-8.json", `"p95": 416.08339674999985`, `"p95": -1`), "x", underKV, "time_to_first_token.p95", "-1", "a time above 0"},

@@ -64,9 +64,9 @@ func ReadJSON(r io.Reader, name string, run api.ModeState) (api.Baseline, error)
 // refuseRun says that the rows of a file name their own modes.
 func refuseRun(run api.ModeState) error {
 	if run.Mode != "" {
-		return api.Refuse("mode", quote(string(run.Mode)), "nothing here: each row of this file says its own mode")
+		return api.Refuse("mode", quote(string(run.Mode)), "no value: each row of this file has its own mode")
 	}
-	return api.Refuse("speculation", quote(string(run.Speculation)), "nothing here: this file says it itself")
+	return api.Refuse("speculation", quote(string(run.Speculation)), "no value: this file already contains it")
 }
 
 // decodeStrictly reads one JSON value with no unknown fields and nothing after it.
@@ -103,7 +103,7 @@ func refuseUnread(text []byte, err error) error {
 	line := lineName(text, int64(len(text)))
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		line = ""
-		if at := placesOf(text, strings.Trim(name, `"`)); len(at) == 1 {
+		if at := offsetsOf(text, strings.Trim(name, `"`)); len(at) == 1 {
 			line = lineName(text, at[0])
 		}
 	}
@@ -134,14 +134,14 @@ func isWithin(path, other string) bool {
 	return ok && other != "" && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// placesOf gives the offsets of the values of all fields with a name.
-func placesOf(text []byte, name string) (places []int64) {
+// offsetsOf gives the offsets of the values of all fields with a name.
+func offsetsOf(text []byte, name string) (offsets []int64) {
 	walk(json.NewDecoder(bytes.NewReader(text)), "", text, func(path string, at int64) {
 		if path[strings.LastIndex(path, ".")+1:] == name {
-			places = append(places, at)
+			offsets = append(offsets, at)
 		}
 	})
-	return places
+	return offsets
 }
 
 // walk tells the path and the offset of every value, the outer ones first. It ends

@@ -119,6 +119,6 @@ func TestProxy(t *testing.T) {
 	c := clientOf(t, "https://target.example")
 	_, models := c.Models(t.Context())
 	for _, err := range []*Error{c.Do(t.Context(), Request{Messages: hello()}).Err, models} {
-		wantError(t, err, api.ErrorConnect, "the proxy does not let it through (403 Forbidden); check HTTP_PROXY, HTTPS_PROXY and NO_PROXY")
+		wantError(t, err, api.ErrorConnect, "the proxy blocks it (403 Forbidden); check HTTP_PROXY, HTTPS_PROXY and NO_PROXY")
 	}
 }

@@ -41,7 +41,7 @@ func connectError(addr string, err error) *Error {
 	var op *net.OpError
 	switch {
 	case errors.As(err, &op) && op.Op == "proxyconnect":
-		why, todo = "the proxy does not let it through ("+clip(op.Err.Error())+")", "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
+		why, todo = "the proxy blocks it ("+clip(op.Err.Error())+")", "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		why, todo = "connection refused", "is the server running, and is target.url right?"
 	case errors.As(err, &dns):
@@ -51,7 +51,7 @@ func connectError(addr string, err error) *Error {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		why, todo = "its certificate is expired or not valid yet", "renew it, and check the clocks of both machines"
 	case errors.As(err, &name):
-		why, todo = "its certificate is for another name ("+clip(strings.Join(name.Certificate.DNSNames, ", "))+")", "use that name in target.url"
+		why, todo = "its certificate is for a different host name ("+clip(strings.Join(name.Certificate.DNSNames, ", "))+")", "use that name in target.url"
 	case errors.As(err, &record):
 		why, todo = "it does not speak TLS", "use http:// in target.url"
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
@@ -65,7 +65,7 @@ func connectError(addr string, err error) *Error {
 // answerError explains why no response came over a connection that had been made.
 func answerError(err error) *Error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &Error{Class: api.ErrorTimeout, Message: "the server accepts connections and does not answer in time; it is overloaded or hangs, or target.connect_timeout is too short"}
+		return &Error{Class: api.ErrorTimeout, Message: "the server accepts connections but does not answer in time; it is overloaded or hung, or target.connect_timeout is too short"}
 	}
 	// Who closes the connection behind what is no HTTP has answered all the same;
 	// "H…" is HTTP that was cut off. net/http has no value for that, only its words.
@@ -76,7 +76,7 @@ func answerError(err error) *Error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		why = "the connection ended before the response did"
 	}
-	return &Error{Class: api.ErrorConnect, Message: "the server did not answer: " + why + "; look at the server's log, and check target.url"}
+	return &Error{Class: api.ErrorConnect, Message: "the server did not answer: " + why + "; check the server's log and target.url"}
 }
 
 // notHTTP explains a response whose head cannot be read.
@@ -94,19 +94,19 @@ func statusError(status int, header http.Header, body, model string) *Error {
 	switch {
 	case status == http.StatusTooManyRequests:
 		e.Class = api.ErrorRateLimited
-		e.Message = fmt.Sprintf("the server limits the rate (429%s)%s; lower concurrency or target_rps", wait(e.RetryAfter), said)
+		e.Message = fmt.Sprintf("the server rate-limits requests (429%s)%s; lower concurrency or target_rps", wait(e.RetryAfter), said)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server refuses the key (%d)%s; set LOADGEN_TARGET_API_KEY or target.api_key_file", status, said)
+		e.Message = fmt.Sprintf("the server rejects the API key (%d)%s; set LOADGEN_TARGET_API_KEY or target.api_key_file", status, said)
 	case status == http.StatusNotFound:
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server does not know the model %q or the path (404)%s; set target.model to one that it serves, and check target.url", model, said)
+		e.Message = fmt.Sprintf("the server has no model %q or no such path (404)%s; set target.model to a model that it serves, and check target.url", model, said)
 	case status >= 500:
 		e.Class = api.ErrorHTTP5xx
-		e.Message = fmt.Sprintf("the server failed (%d%s)%s; look at the server's log", status, wait(e.RetryAfter), said)
+		e.Message = fmt.Sprintf("the server failed (%d%s)%s; check the server's log", status, wait(e.RetryAfter), said)
 	case status >= 400:
 		e.Class = api.ErrorHTTP4xx
-		e.Message = fmt.Sprintf("the server refused the request (%d)%s", status, said)
+		e.Message = fmt.Sprintf("the server rejected the request (%d)%s", status, said)
 	default:
 		e.Class = api.ErrorMalformed
 		e.Message = fmt.Sprintf("the server answered %d where 200 was expected; is target.url the address of the API itself?", status)

@@ -72,9 +72,9 @@ func TestFaults(t *testing.T) {
 		says   []string
 	}{
 		{"401", unlimited, always(withLength(401, "", `{"error":{"message":"bad key"}}`)), api.ErrorHTTP4xx, 401, []string{"bad key", "LOADGEN_TARGET_API_KEY"}},
-		{"403", unlimited, always(withLength(403, "", "")), api.ErrorHTTP4xx, 403, []string{"refuses the key (403)", "target.api_key_file"}},
+		{"403", unlimited, always(withLength(403, "", "")), api.ErrorHTTP4xx, 403, []string{"rejects the API key (403)", "target.api_key_file"}},
 		{"404", unlimited, always(withLength(404, "", `{"message":"Model not found","type":"Not Found","code":404}`)), api.ErrorHTTP4xx, 404, []string{"Model not found", `"m"`, "target.model", "target.url"}},
-		{"400", unlimited, always(withLength(400, "", `{"error":"max_tokens is too large"}`)), api.ErrorHTTP4xx, 400, []string{"refused the request (400)", "max_tokens is too large"}},
+		{"400", unlimited, always(withLength(400, "", `{"error":"max_tokens is too large"}`)), api.ErrorHTTP4xx, 400, []string{"rejected the request (400)", "max_tokens is too large"}},
 		{"429", unlimited, always(withLength(429, "Retry-After: 7\r\n", "slow down")), api.ErrorRateLimited, 429, []string{"retry after 7s", "slow down", "target_rps"}},
 		{"429 without a word", unlimited, always(withLength(429, "", "")), api.ErrorRateLimited, 429, []string{"(429);", "lower concurrency"}},
 		{"503 with JSON", unlimited, always(withLength(503, "Content-Type: application/json\r\n", `{"error":{"message":"no workers","type":"unavailable"}}`)), api.ErrorHTTP5xx, 503, []string{"failed (503): no workers", "server's log"}},
@@ -95,7 +95,7 @@ func TestFaults(t *testing.T) {
 		{"an error page without end", unlimited, flooding("HTTP/1.1 500 Oh\r\n\r\n", "why "), api.ErrorHTTP5xx, 500, []string{"why why"}},
 		{"an event without end", unlimited, flooding(closingHead+"data: ", "x"), api.ErrorMalformed, 0, []string{"longer than 1 MiB", "target.url"}},
 		{"[DONE] alone", unlimited, always(answerOf(": hi\n\n", doneEvent)), api.ErrorMalformed, 200, []string{"is empty", "server's log"}},
-		{"content without end", unlimited, flooding(closingHead, event("a")), api.ErrorOverrun, 200, []string{"more than 80 chunks or tokens", "max_tokens was 20", "look at its settings"}},
+		{"content without end", unlimited, flooding(closingHead, event("a")), api.ErrorOverrun, 200, []string{"more than 80 chunks or tokens", "max_tokens was 20", "check its settings"}},
 		{"tokens told without end", unlimited, always(answerOf(event("a"), told("b", 81))), api.ErrorOverrun, 200, []string{"more than 80 chunks or tokens"}},
 		{"text without end", unlimited, flooding(closingHead, event(strings.Repeat("x", 300<<10))), api.ErrorOverrun, 200, []string{"more than 8 MiB", "max_tokens"}},
 		{"empty deltas without end", unlimited, flooding(closingHead, roleOnly), api.ErrorOverrun, 200, []string{"more than 80 chunks or tokens"}},

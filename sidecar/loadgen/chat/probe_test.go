@@ -259,7 +259,7 @@ func TestModelsFails(t *testing.T) {
 		{"404", always(withLength(404, "", "")), api.ErrorHTTP4xx, "target.url"},
 		{"302 is not followed", always(withLength(302, "Location: /\r\n", "")), api.ErrorMalformed, "answered 302"},
 		{"503", always(withLength(503, "Retry-After: 3\r\n", "")), api.ErrorHTTP5xx, "retry after 3s"},
-		{"silence", call.hold, api.ErrorTimeout, "accepts connections and does not answer"},
+		{"silence", call.hold, api.ErrorTimeout, "accepts connections but does not answer"},
 		{"closes", func(call) bool { return false }, api.ErrorConnect, "did not answer"},
 		{"closes within the body", func(c call) bool { c.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"); return false }, api.ErrorConnect, "did not answer"},
 	} {

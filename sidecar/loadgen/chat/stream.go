@@ -153,7 +153,7 @@ func (s *stream) noResponse(ctx context.Context, c *Client, err error) *Error {
 func (s *stream) expired(ctx context.Context, o Options) *Error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errFirstToken):
-		return &Error{Class: api.ErrorTimeout, Message: "no first token within " + o.FirstTokenTimeout.String() + "; the server is overloaded or hangs, or target.first_token_timeout is too short"}
+		return &Error{Class: api.ErrorTimeout, Message: "no first token within " + o.FirstTokenTimeout.String() + "; the server is overloaded or hung, or target.first_token_timeout is too short"}
 	case errors.Is(cause, errStall):
 		return &Error{Class: api.ErrorStall, Message: "the stream fell silent for " + o.StallTimeout.String() + " in mid-answer; the worker may have died, or target.stall_timeout is too short"}
 	case errors.Is(cause, errTurn):
@@ -190,7 +190,7 @@ func (s *stream) read(ctx context.Context, o Options, res *http.Response) {
 	case s.expired(ctx, o) != nil:
 		s.fail = s.expired(ctx, o)
 	case s.broken.Load() || ctx.Err() != nil:
-		s.fail = &Error{Class: api.ErrorTruncated, Status: s.status, Message: "the answer broke off before its end ([DONE]); the server or a proxy closed the connection"}
+		s.fail = &Error{Class: api.ErrorTruncated, Status: s.status, Message: "the answer was cut off before its end ([DONE]); the server or a proxy closed the connection"}
 	default:
 		s.fail = unreadable("the response's chunked framing is broken")
 	}
@@ -279,7 +279,7 @@ func (s *stream) event(name string, data []byte) {
 	}
 	if string(data) == "[DONE]" {
 		if s.done = s.begun; !s.done {
-			s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is empty: [DONE] came and no chat completion chunk before it; look at the server's log"}
+			s.fail = &Error{Class: api.ErrorMalformed, Status: 200, Message: "the server's answer is empty: [DONE] came without any chat completion chunk; check the server's log"}
 			return
 		}
 		s.dog.drain(s)
@@ -361,9 +361,9 @@ func (s *stream) content(c chunk) {
 func (s *stream) overrun() *Error {
 	switch n, most := max(s.chunks, s.completion), overMax*max(s.req.MaxTokens, leastMax); {
 	case s.text > maxText:
-		return &Error{Class: api.ErrorOverrun, Status: 200, Message: "the answer had more than 8 MiB of text; the server does not keep to max_tokens, or max_tokens is too large"}
+		return &Error{Class: api.ErrorOverrun, Status: 200, Message: "the answer had more than 8 MiB of text; the server ignores max_tokens, or max_tokens is too large"}
 	case s.req.MaxTokens > 0 && n > most:
-		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d chunks or tokens, though max_tokens was %d; the server does not keep to it; look at its settings", most, s.req.MaxTokens)}
+		return &Error{Class: api.ErrorOverrun, Status: 200, Message: fmt.Sprintf("the answer had more than %d chunks or tokens, although max_tokens was %d; the server ignores it; check its settings", most, s.req.MaxTokens)}
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestStreams(t *testing.T) {
 	}
 	malformed := func(message string) *Error { return &Error{Class: api.ErrorMalformed, Status: 200, Message: message} }
 	noDone := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer ended without [DONE]; the server or a proxy cut it off"}
-	brokeOff := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer broke off before its end ([DONE]); the server or a proxy closed the connection"}
+	brokeOff := &Error{Class: api.ErrorTruncated, Status: 200, Message: "the answer was cut off before its end ([DONE]); the server or a proxy closed the connection"}
 	one, two := []int32{0}, []int32{0, 0}
 	for _, row := range []struct {
 		name, in string
@@ -84,7 +84,7 @@ func TestStreams(t *testing.T) {
 		{"more after [DONE]", answerOf(event("a"), doneEvent, event("b"), `data: {"error":"late"}`+"\n\n", "data: garbage\n\n"), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"broken framing after [DONE]", streamHead + framed(event("a"), doneEvent) + "zzz\r\n", outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
 		{"the connection ends after [DONE]", streamHead + framed(event("a"), doneEvent), outcome(Result{Content: "a", Chunks: make([]Chunk, 1)})},
-		{"[DONE] alone", answerOf(": hi\n\n", "event: ping\ndata: 1\n\n", doneEvent), ended("", nil, malformed("the server's answer is empty: [DONE] came and no chat completion chunk before it; look at the server's log"))},
+		{"[DONE] alone", answerOf(": hi\n\n", "event: ping\ndata: 1\n\n", doneEvent), ended("", nil, malformed("the server's answer is empty: [DONE] came without any chat completion chunk; check the server's log"))},
 		{"no text, but its end and usage", answerOf(finish, usageOnly(1), doneEvent), outcome(Result{FinishReason: "stop", Usage: &Usage{9, 1, 4, true}})},
 		{
 			"usage that cannot be true on the last chunk", answerOf(told("a", 1), told("b", 1e9), doneEvent),
@@ -238,7 +238,7 @@ func TestErrorBodies(t *testing.T) {
 		"JSON, error string": head + "\r\n" + `{"error":"no capacity!"}`,
 	} {
 		r, _ := replay(t, Request{}, io.EOF, in)
-		want := &Error{Class: api.ErrorHTTP5xx, Status: 503, RetryAfter: 2 * time.Second, Message: "the server failed (503, retry after 2s): no capacity!; look at the server's log"}
+		want := &Error{Class: api.ErrorHTTP5xx, Status: 503, RetryAfter: 2 * time.Second, Message: "the server failed (503, retry after 2s): no capacity!; check the server's log"}
 		if got := outcome(r); got != ended("", nil, want) {
 			t.Errorf("%s: got %s", name, got)
 		}

@@ -24,7 +24,7 @@ func TestCertificates(t *testing.T) {
 	}{
 		{"expired", "expired or not valid yet; renew it", func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Hour) }},
 		{"not valid yet", "expired or not valid yet; renew it", func(c *x509.Certificate) { c.NotBefore = now.Add(time.Hour) }},
-		{"for another name", "for another name (gpu.example); use that name in target.url", func(c *x509.Certificate) {
+		{"for another name", "for a different host name (gpu.example); use that name in target.url", func(c *x509.Certificate) {
 			c.DNSNames, c.IPAddresses = []string{"gpu.example"}, nil
 		}},
 		{"of nobody whom the system knows", "unknown authority; give the authority's certificate as target.ca_file", nil},

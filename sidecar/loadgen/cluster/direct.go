@@ -115,7 +115,7 @@ func (d *Direct) read(ctx context.Context, p *page) ([]Sample, error) {
 	}
 	samples, err := p.parse(res.Body)
 	if len(samples) == 0 && err == nil {
-		return nil, errors.New("no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM there")
+		return nil, errors.New("no metrics of Dynamo, TensorRT-LLM, vLLM, SGLang or DCGM found")
 	}
 	return samples, err
 }

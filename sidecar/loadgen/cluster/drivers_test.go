@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -90,6 +92,7 @@ func TestPinnedDealsEvenly(t *testing.T) {
 	require.Equal(t, "pinned", p.Name())
 	require.Equal(t, []api.ModeState{kvOff, rrOff}, p.Offers())
 	require.Empty(t, p.Instance(), "under kv the router decides")
+	require.Nil(t, p.Instances())
 
 	cold, err := p.Switch(t.Context(), kvOff, rrOff, unheard)
 	require.NoError(t, err)
@@ -111,6 +114,7 @@ func TestPinnedDealsEvenly(t *testing.T) {
 	}
 	group.Wait()
 	require.Len(t, dealt, 3)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(dealt)), p.Instances())
 	for id, n := range dealt {
 		require.InDelta(t, askers*each/3.0, n, 1, id)
 	}
@@ -118,12 +122,13 @@ func TestPinnedDealsEvenly(t *testing.T) {
 	_, err = p.Switch(t.Context(), rrOff, kvOff, unheard)
 	require.NoError(t, err)
 	require.Empty(t, p.Instance())
+	require.Nil(t, p.Instances())
 }
 
 func TestPinnedRefuses(t *testing.T) {
 	p := pin(t, &patient{do: frontend(health())})
 	_, err := p.Switch(t.Context(), kvOff, rrOff, unheard)
-	require.ErrorContains(t, err, "no instances to deal turns to: /health of http://frontend:8000 lists none")
+	require.ErrorContains(t, err, "no instances to send turns to: /health of http://frontend:8000 lists none")
 	require.Empty(t, p.Instance(), "still under kv")
 
 	var field *api.FieldError

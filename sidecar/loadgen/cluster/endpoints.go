@@ -77,7 +77,7 @@ func (e *Endpoints) Switch(ctx context.Context, _, to api.ModeState, report func
 	if err := offered(e.Offers(), to); err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, redirectPatience, fmt.Errorf("given up after %s", redirectPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, redirectPatience, fmt.Errorf("timed out after %s", redirectPatience))
 	defer cancel()
 	address := e.address(to)
 	report("switching", "asking "+address+" whether it serves")

@@ -95,8 +95,8 @@ func TestEndpointsRefuses(t *testing.T) {
 		"not ready":         {to: rrOff, do: answers(http.StatusServiceUnavailable, ""), want: "http://rr:8000/v1, the address of Round-robin, cannot serve: http://rr:8000/health: answered 503"},
 		"nobody":            {to: rrOff, do: refused, target: redirector{err: errors.New("connection refused")}, want: "cannot serve: connection refused"},
 		"another model":     {to: rrOff, do: frontend(health("1")), target: redirector{err: errors.New("not the model in use")}, want: "not the model in use"},
-		"it hangs":          {to: rrOff, do: frontend(health("1")), target: redirector{takes: time.Hour}, want: "given up after 30s"},
-		"a health of hours": {to: rrOff, do: silent, target: redirector{takes: time.Hour}, want: "given up after 30s"},
+		"it hangs":          {to: rrOff, do: frontend(health("1")), target: redirector{takes: time.Hour}, want: "timed out after 30s"},
+		"a health of hours": {to: rrOff, do: silent, target: redirector{takes: time.Hour}, want: "timed out after 30s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -192,14 +192,14 @@ func (ro *roster) dealGPUs(list []gpu, on []*worker) {
 // aboutGPUs says where the way from a GPU to its worker is a guess, or not known.
 func (ro *roster) aboutGPUs() (notes []string) {
 	if len(ro.byOrder) > 0 {
-		notes = append(notes, fmt.Sprintf("GPUs of %s go to the workers there in the order of their index, as nothing tells which worker uses them", few(ro.byOrder)))
+		notes = append(notes, fmt.Sprintf("GPUs of %s are assigned to the workers there by index, because no metric maps them to workers", few(ro.byOrder)))
 	}
 	hosts := make([]string, 0, len(ro.otherGPUs))
 	for _, h := range ro.otherGPUs {
 		hosts = append(hosts, h.Host)
 	}
 	if len(hosts) > 0 {
-		notes = append(notes, fmt.Sprintf("GPUs of %s are listed under their host, as nothing tells which worker uses them", few(hosts)))
+		notes = append(notes, fmt.Sprintf("GPUs of %s are listed under their host, because no metric maps them to workers", few(hosts)))
 	}
 	return notes
 }

@@ -58,13 +58,13 @@ func TestGPUsOfPagesAlone(t *testing.T) {
 			"several workers on a host, by the order of ports and indices",
 			scene{"n1:10001": workerPage("b", 1), "n1:8081": workerPage("a", 1), "n1:9400": dcgm("n1", none...)},
 			map[string]string{"n1:8081": "10 11", "n1:10001": "12 13"},
-			nil, "GPUs of n1 go to the workers there in the order of their index",
+			nil, "GPUs of n1 are assigned to the workers there by index",
 		},
 		{
 			"everything on one machine, an exporter for each worker",
 			scene{"127.0.0.1:8081": workerPage("a", 1), "127.0.0.1:8082": workerPage("b", 1), "127.0.0.1:9400": dcgm("node-1", "p-1"), "127.0.0.1:9401": dcgm("node-2", "p-2")},
 			map[string]string{"127.0.0.1:8081": "10", "127.0.0.1:8082": "10"},
-			nil, "GPUs of 127.0.0.1 go to the workers there",
+			nil, "GPUs of 127.0.0.1 are assigned to the workers there",
 		},
 		{
 			"it does not come out even",

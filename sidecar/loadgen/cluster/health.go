@@ -65,7 +65,7 @@ func askHealth(client *http.Client, req *http.Request) ([]string, error) {
 		return nil, fmt.Errorf("not the health of a Dynamo frontend: %w", plain(err))
 	}
 	if health.Instances == nil {
-		return nil, errors.New("not the health of a Dynamo frontend: it lists no instances, not even none")
+		return nil, errors.New("not the health of a Dynamo frontend: it has no list of instances")
 	}
 	ids := []string{}
 	for _, instance := range health.Instances {

@@ -78,6 +78,16 @@ func (p *Pinned) Instance() string {
 	return (*deal)[turn%uint64(len(*deal))]
 }
 
+// Instances are those that turns are dealt out to at the moment, for whoever deals them out instead;
+// none under kv.
+func (p *Pinned) Instances() []string {
+	deal := p.deal.Load()
+	if deal == nil {
+		return nil
+	}
+	return slices.Clone(*deal)
+}
+
 // Switch asks the frontend for its instances and begins to deal, or ends dealing.
 // The caches keep what they hold. It gives an [api.FieldError] for a mode that is
 // not offered, and an error where there are no instances to deal to; the mode is
@@ -97,10 +107,10 @@ func (p *Pinned) Switch(ctx context.Context, _, to api.ModeState, report func(ph
 		return false, fmt.Errorf("the list of instances, which Round-robin needs: %w", err)
 	}
 	if len(instances) == 0 {
-		return false, fmt.Errorf("under Round-robin there are no instances to deal turns to: /health of %s lists none with the endpoint %q", p.shown, generate)
+		return false, fmt.Errorf("under Round-robin there are no instances to send turns to: /health of %s lists none with the endpoint %q", p.shown, generate)
 	}
 	p.set(&instances)
-	report("switching", fmt.Sprintf("turns are dealt out to %d instances in turn", len(instances)))
+	report("switching", fmt.Sprintf("turns are sent to %d instances in rotation", len(instances)))
 	return false, nil
 }
 
@@ -156,7 +166,7 @@ func (p *Pinned) refresh(ctx context.Context, dealt *[]string, instances []strin
 	}
 	failing := err != nil
 	if failing && !p.failing {
-		p.log.Warn("the instances cannot be refreshed; turns go on to the known ones", "instances", len(*dealt), "error", err)
+		p.log.Warn("the instances cannot be refreshed; turns continue on the known ones", "instances", len(*dealt), "error", err)
 	}
 	p.failing = failing
 	if failing || slices.Equal(*dealt, instances) {

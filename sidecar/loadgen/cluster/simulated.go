@@ -127,10 +127,10 @@ func (s *Simulated) Switch(ctx context.Context, from, to api.ModeState, report f
 	}
 	_, _, back := s.bring(s.life, from, false, rollBackPatience, func(message string) { report("rolling_back", message) })
 	if back != nil {
-		s.log.Warn("the simulated cluster could not be brought back", "to", describe(from), "error", back)
-		return false, fmt.Errorf("%w; bringing it back to %s failed, too: %w", err, from.Name(), back)
+		s.log.Warn("the simulated cluster could not be switched back", "to", describe(from), "error", back)
+		return false, fmt.Errorf("%w; switching it back to %s also failed: %w", err, from.Name(), back)
 	}
-	return false, fmt.Errorf("%w; it was brought back to %s", err, from.Name())
+	return false, fmt.Errorf("%w; it was switched back to %s", err, from.Name())
 }
 
 // knock asks for the offers, since those that are known may be another cluster's. One
@@ -193,7 +193,7 @@ func (s *Simulated) await(ctx context.Context, mode api.ModeState, patience time
 		case err != nil:
 			return silence(err)
 		case !st.Ready:
-			return fmt.Sprintf("the simulated cluster restarts: %.0f s left", math.Ceil(st.ReadyIn)), nil
+			return fmt.Sprintf("the simulated cluster is restarting: %.0f s left", math.Ceil(st.ReadyIn)), nil
 		case st.ModeState != mode:
 			return "", fmt.Errorf("the simulated cluster is in %s: it was restarted or switched from elsewhere", st.Name())
 		}
@@ -205,7 +205,7 @@ func (s *Simulated) await(ctx context.Context, mode api.ModeState, patience time
 // Progress hears of a message that has changed; the last one stands in the error
 // where patience or ctx ends.
 func until(ctx context.Context, patience time.Duration, progress func(string), try func(context.Context) (string, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("given up after %s", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("timed out after %s", patience))
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -234,7 +234,7 @@ func silence(err error) (message string, lasting error) {
 	case err == nil:
 		return "", nil
 	case errors.As(err, &no) && no.status == http.StatusServiceUnavailable:
-		return "the simulated cluster restarts", nil
+		return "the simulated cluster is restarting", nil
 	case errors.As(err, &no), errors.As(err, new(*api.FieldError)):
 		return "", err
 	}
@@ -270,7 +270,7 @@ type refusal struct {
 	words  string
 }
 
-func (r *refusal) Error() string { return "the simulated cluster says: " + r.words }
+func (r *refusal) Error() string { return "the simulated cluster reports: " + r.words }
 
 // call makes one call of the cluster. It gives a *refusal where the cluster
 // answers but refuses, an [api.FieldError] for a mode that it does not take or

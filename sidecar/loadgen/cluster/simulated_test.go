@@ -200,7 +200,7 @@ func TestSimulatedOverHTTP(t *testing.T) {
 	require.ErrorAs(t, err, new(*api.FieldError))
 }
 
-// A switch takes as long as the cluster restarts, and says how long that is.
+// A switch takes as long as the cluster is restarting, and says how long that is.
 func TestSimulatedSwitch(t *testing.T) {
 	for name, strict := range map[string]bool{"tells its state during the restart": false, "answers nothing during the restart": true} {
 		t.Run(name, func(t *testing.T) {
@@ -213,12 +213,12 @@ func TestSimulatedSwitch(t *testing.T) {
 				require.True(t, cold)
 				require.InDelta(t, 3, time.Since(begun).Seconds(), pollEvery.Seconds())
 				want := "switching: asking the simulated cluster for Round-robin with EAGLE-3\n" +
-					"switching: the simulated cluster restarts: 3 s left\n" +
-					"switching: the simulated cluster restarts: 2 s left\n" +
-					"switching: the simulated cluster restarts: 1 s left"
+					"switching: the simulated cluster is restarting: 3 s left\n" +
+					"switching: the simulated cluster is restarting: 2 s left\n" +
+					"switching: the simulated cluster is restarting: 1 s left"
 				if strict {
 					want = "switching: asking the simulated cluster for Round-robin with EAGLE-3\n" +
-						"switching: the simulated cluster restarts"
+						"switching: the simulated cluster is restarting"
 				}
 				require.Equal(t, want, h.said(), "each word once")
 				require.Equal(t, []api.ModeState{rrEagle}, a.puts())
@@ -259,7 +259,7 @@ func TestSimulatedRefuses(t *testing.T) {
 		"not offered":           {to: api.ModeState{Mode: "random"}, field: "mode", want: "kv with speculation off, round_robin with speculation off"},
 		"no longer offered":     {prepare: func(a *admin) { a.offers = a.offers[:2] }, to: rrEagle, field: "mode", want: "kv with speculation off"},
 		"a mode it cannot take": {prepare: answer(http.StatusBadRequest, "no draft model"), to: rrOff, field: "mode", want: "no draft model", puts: 1},
-		"a trouble of its own":  {prepare: answer(http.StatusInternalServerError, "disk full"), to: rrOff, want: "the simulated cluster says: disk full", puts: 1},
+		"a trouble of its own":  {prepare: answer(http.StatusInternalServerError, "disk full"), to: rrOff, want: "the simulated cluster reports: disk full", puts: 1},
 		"a host it is not":      {other: page(http.StatusForbidden, `{"message":"loopback only"}`), to: rrOff, want: "loopback only"},
 		"no words":              {other: page(http.StatusBadGateway, "<html>"), to: rrOff, want: "502 Bad Gateway"},
 		"another server":        {other: scene{}, to: rrOff, field: "mode.driver", want: "http://127.0.0.1:8000/sim/v1/state: answered 404 Not Found"},
@@ -347,9 +347,9 @@ func TestSimulatedVanishes(t *testing.T) {
 		a.fault = func(http.ResponseWriter) bool { a.gone = true; return false }
 		h, begun := new(heard), time.Now()
 		cold, err := simulated(t, a).Switch(t.Context(), kvOff, rrOff, h.report)
-		require.ErrorContains(t, err, "given up after 1m")
+		require.ErrorContains(t, err, "timed out after 1m")
 		require.ErrorContains(t, err, "connection refused")
-		require.ErrorContains(t, err, "bringing it back to KV-aware failed, too")
+		require.ErrorContains(t, err, "switching it back to KV-aware also failed")
 		require.False(t, cold)
 		require.Contains(t, h.said(), "\nrolling_back: asking the simulated cluster for KV-aware")
 		require.InDelta(t, switchPatience.Seconds()+a.restart.Seconds()+rollBackPatience.Seconds(), time.Since(begun).Seconds(), 7)
@@ -369,9 +369,9 @@ func TestSimulatedRollsBack(t *testing.T) {
 				time.AfterFunc(time.Second, func() { cancel(gone) })
 				cold, err := s.Switch(ctx, kvOff, rrOff, h.report)
 				require.ErrorIs(t, err, gone)
-				require.ErrorContains(t, err, "it was brought back to KV-aware")
+				require.ErrorContains(t, err, "it was switched back to KV-aware")
 				require.False(t, cold)
-				require.Contains(t, h.said(), "\nrolling_back: the simulated cluster restarts")
+				require.Contains(t, h.said(), "\nrolling_back: the simulated cluster is restarting")
 				mode, err := s.Current(t.Context())
 				require.NoError(t, err)
 				require.Equal(t, kvOff, mode)
@@ -386,7 +386,7 @@ func TestSimulatedRollsBack(t *testing.T) {
 			time.AfterFunc(time.Second, func() { a.set(func(a *admin) { a.mode, a.ready = rrEagle, time.Now() }) })
 			_, err := s.Switch(t.Context(), kvOff, rrOff, unheard)
 			require.ErrorContains(t, err, "the simulated cluster is in Round-robin with EAGLE-3: it was restarted or switched from elsewhere")
-			require.ErrorContains(t, err, "it was brought back to KV-aware")
+			require.ErrorContains(t, err, "it was switched back to KV-aware")
 			require.Equal(t, []api.ModeState{rrOff, kvOff}, a.puts())
 		})
 	})

@@ -231,7 +231,7 @@ func engineName(r reading) string {
 	return ""
 }
 
-const noWorkers = "no workers' metrics: load per worker is not known"
+const noWorkers = "no workers' metrics: load per worker is unknown"
 
 // notReported names what this cluster does not tell, nothing where it tells all
 // that a Dynamo does.

@@ -188,7 +188,7 @@ func TestWatcherSaysWhatIsUnread(t *testing.T) {
 		after(3 * time.Second)
 		c := w.Current()
 		require.Equal(t, "the workers' metrics are not read; cluster.metrics_urls names no page", c.Unread.Workers)
-		require.Equal(t, "no workers' metrics: load per worker is not known ("+c.Unread.Workers+")", c.Problem)
+		require.Equal(t, "no workers' metrics: load per worker is unknown ("+c.Unread.Workers+")", c.Problem)
 	})
 }
 

@@ -21,6 +21,14 @@ func (c *Corpus) Sized(tokens int) *Corpus {
 	return sized
 }
 
+// Uncut is the corpus that this one was sized from, itself where it was not.
+func (c *Corpus) Uncut() *Corpus {
+	if c.whole != nil {
+		return c.whole
+	}
+	return c
+}
+
 // from is the text at a place, with as many of those behind it as make up so many tokens.
 func (c *Corpus) from(place, tokens int) string {
 	var all []string

@@ -20,15 +20,14 @@ import (
 // ofComponent is the label that names a pod's component.
 const ofComponent = "nvidia.com/dynamo-component"
 
-// overtaken says that somebody else has taken the object in another direction.
-type overtaken struct{ by, to string }
+// overtaken says why there is nothing to undo: somebody else has changed the object, or deleted it.
+type overtaken struct{ why string }
 
-func (o *overtaken) Error() string {
-	by := "somebody else"
-	if o.by != "" {
-		by = o.by
-	}
-	return fmt.Sprintf("%s has set %s meanwhile, and that was left as it is", by, o.to)
+func (o *overtaken) Error() string { return o.why }
+
+// setMeanwhile is the overtaken of another mode, set by whom the object names; "": it names nobody.
+func setMeanwhile(by string, to api.Mode) error {
+	return &overtaken{fmt.Sprintf("%s set %s to %s in the meantime; that was left unchanged", cmp.Or(by, "somebody else"), routerMode, spelled(to))}
 }
 
 // broken is a pod that will not start.
@@ -52,7 +51,7 @@ type watch struct {
 // error says what was missing last; it is an [overtaken] where there is no point in going on.
 func (d *Driver) await(ctx context.Context, w *wanted, progress func(string)) error {
 	within := time.Until(w.note.Deadline)
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("given up after %s", d.opts.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("timed out after %s", d.opts.Timeout))
 	defer cancel()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -94,14 +93,14 @@ func (v *watch) look(ctx context.Context) (string, error) {
 	g, err := v.graph(ctx)
 	switch {
 	case errors.As(err, new(*gone)):
-		return "", &overtaken{to: "nothing in its place: " + err.Error()}
+		return "", &overtaken{err.Error()}
 	case err != nil:
 		return passes("Kubernetes does not answer", err)
 	case g.mode() != v.want.mode.Mode:
-		return "", &overtaken{g.author(), routerMode + " to " + spelled(g.mode())}
+		return "", setMeanwhile(g.author(), g.mode())
 	}
 	if n, noted := g.note(); noted && n.By != v.opts.By {
-		return "", &overtaken{n.By, routerMode + " to " + spelled(n.To.Mode)}
+		return "", setMeanwhile(n.By, n.To.Mode)
 	}
 	all, err := v.pods(ctx, g)
 	if err != nil {
@@ -117,7 +116,7 @@ func (v *watch) look(ctx context.Context) (string, error) {
 }
 
 // spelled is Dynamo's name of a mode where the booth has one for it.
-func spelled(m api.Mode) string { return cmp.Or(spellings[m], "a mode that the booth does not know") }
+func spelled(m api.Mode) string { return cmp.Or(spellings[m], "a mode unknown to KV Booth") }
 
 // passes makes a message of an error that may pass.
 func passes(what string, err error) (string, error) { return what + ": " + err.Error(), nil }
@@ -139,7 +138,7 @@ func (v *watch) missing(g *graph, all []corev1.Pod) string {
 	case !status.ready(g.Generation), len(wanted) < g.all(), slices.ContainsFunc(wanted, func(p corev1.Pod) bool { return !PodReady(p) }):
 		return progress
 	case len(wanted) < len(current) || len(current) < len(all):
-		return fmt.Sprintf("%s; old pods that still run: %d", progress, len(all)-len(wanted))
+		return fmt.Sprintf("%s; old pods still running: %d", progress, len(all)-len(wanted))
 	}
 	return ""
 }
@@ -213,7 +212,7 @@ func (g *graph) progress(wanted []corev1.Pod) string {
 	}
 	text := fmt.Sprintf("%d of %d workers ready", workers, g.workers())
 	if !frontends {
-		text += ", the frontend restarts"
+		text += ", the frontend is restarting"
 	}
 	return text
 }
@@ -329,7 +328,7 @@ func placeless(all []corev1.Pod) string {
 	for _, p := range all {
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-				return fmt.Sprintf("pod %s finds no node: %s", p.Name, c.Message)
+				return fmt.Sprintf("pod %s cannot be scheduled: %s", p.Name, c.Message)
 			}
 		}
 	}

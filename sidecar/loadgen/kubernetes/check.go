@@ -54,11 +54,11 @@ func (d *Driver) Look(ctx context.Context) (Needs, []Finding, error) {
 		f := Finding{Problem, err.Error(), ""}
 		switch {
 		case errors.As(err, new(*gone)):
-			f.Do = "set mode.kubernetes.name and mode.kubernetes.namespace to an object that is there: kubectl get dynamographdeployments -A"
+			f.Do = "set mode.kubernetes.name and mode.kubernetes.namespace to an existing object: kubectl get dynamographdeployments -A"
 		case apierrors.IsForbidden(err):
 			f.Do = "add the rule"
 		default:
-			f.Do = "see whether the API server can be reached: kubectl get --raw /readyz"
+			f.Do = "check that the API server is reachable: kubectl get --raw /readyz"
 		}
 		return Needs{}, []Finding{f}, err
 	}
@@ -81,7 +81,7 @@ func (d *Driver) found(g *graph) Finding {
 	}
 	f := Finding{Good, fmt.Sprintf("DynamoGraphDeployment %s: %s", g.id(), strings.Join(parts, ", ")), ""}
 	if !g.Status.ready(g.Generation) {
-		f.Severity, f.Found, f.Do = Warning, f.Found+"; not ready: "+g.Status.why(), "wait until it is, or see why: kubectl describe dynamographdeployment "+g.Name
+		f.Severity, f.Found, f.Do = Warning, f.Found+"; not ready: "+g.Status.why(), "wait until it is, or find out why: kubectl describe dynamographdeployment "+g.Name
 	}
 	return f
 }
@@ -89,7 +89,7 @@ func (d *Driver) found(g *graph) Finding {
 func (d *Driver) foundMode(g *graph) Finding {
 	switch at := g.fixed(); {
 	case at != "":
-		return Finding{Problem, fmt.Sprintf("the frontend has the argument %s %s, which counts more than %s", routerFlag, at, routerMode), "remove the argument"}
+		return Finding{Problem, fmt.Sprintf("the frontend has the argument %s %s, which overrides %s", routerFlag, at, routerMode), "remove the argument"}
 	case g.modeIsOwn():
 		return Finding{Good, fmt.Sprintf("mode %s, in the frontend's environment; a switch restarts the workers by spec.restart", g.mode().Name()), ""}
 	}
@@ -103,7 +103,7 @@ func (d *Driver) foundVariant(g *graph) Finding {
 	if s, ok := d.runs(g); ok {
 		return Finding{Good, fmt.Sprintf("the workers run the variant %s of %d", s.Name(), len(d.opts.Variants)), ""}
 	}
-	return Finding{Warning, "the workers run none of the variants", "describe how they run now as a variant, too, so that a roll-back finds the way to it"}
+	return Finding{Warning, "the workers run none of the variants", "add their current settings as a variant, too, so that a rollback can restore them"}
 }
 
 // Rights asks for each right that the driver uses, with the credentials that it has.
@@ -119,9 +119,9 @@ func (d *Driver) Rights(ctx context.Context) []Finding {
 			}
 			switch {
 			case err != nil:
-				missing = append(missing, Finding{Warning, fmt.Sprintf("whether %s of %s is allowed cannot be asked: %v", verb, resource, err), ""})
+				missing = append(missing, Finding{Warning, fmt.Sprintf("permission to %s %s cannot be checked: %v", verb, resource, err), ""})
 			case !allowed:
-				missing = append(missing, Finding{Problem, fmt.Sprintf("the right to %s %s is missing", verb, resource), "add this rule to the Role in namespace " + d.opts.Namespace + ": " + rule})
+				missing = append(missing, Finding{Problem, fmt.Sprintf("permission to %s %s is missing", verb, resource), "add this rule to the Role in namespace " + d.opts.Namespace + ": " + rule})
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (d *Driver) Rights(ctx context.Context) []Finding {
 	}
 	ask("", pods.Resource, "", "list")
 	if len(missing) == 0 {
-		return []Finding{{Good, "all rights that a switch needs", ""}}
+		return []Finding{{Good, "all permissions that a switch needs", ""}}
 	}
 	return missing
 }
@@ -157,21 +157,21 @@ func (d *Driver) room(ctx context.Context, c component) Finding {
 	annotations := c.PodTemplate.Annotations
 	if annotations[strategyAnnotation] == "Recreate" {
 		return Finding{
-			Warning, c.Name + " is rolled out by Recreate: an undone switch may hang for a while with exact GPUs",
+			Warning, c.Name + " is rolled out by Recreate: a reverted switch may hang for a while if no GPUs are spare",
 			fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\" instead", surgeAnnotation, unavailableAnnotation),
 		}
 	}
 	surge := surgeOf(annotations[surgeAnnotation], c.count())
 	needed := int64(surge) * c.gpus()
 	if needed == 0 {
-		return Finding{Good, c.Name + " is rolled out without GPUs beside those in use", ""}
+		return Finding{Good, c.Name + " is rolled out without extra GPUs", ""}
 	}
-	text := fmt.Sprintf("the roll-out of %s starts %d pod(s) more than run now and needs %d free GPU(s) for that", c.Name, surge, needed)
+	text := fmt.Sprintf("the rollout of %s starts %d additional pod(s) and needs %d free GPU(s)", c.Name, surge, needed)
 	do := fmt.Sprintf("annotate its podTemplate with %s: \"0\" and %s: \"100%%\"", surgeAnnotation, unavailableAnnotation)
 	free, err := d.FreeGPUs(ctx, c.gpus())
 	switch {
 	case err != nil:
-		return Finding{Warning, text + "; how many are free cannot be seen: " + err.Error(), do + ", or grant list on nodes and on pods of all namespaces"}
+		return Finding{Warning, text + "; the number of free GPUs is unknown: " + err.Error(), do + ", or grant list on nodes and on pods of all namespaces"}
 	case free < needed:
 		return Finding{Problem, fmt.Sprintf("%s; %d are free: it would hang", text, free), do}
 	}

@@ -188,13 +188,13 @@ func (d *Driver) Switch(ctx context.Context, from, to api.ModeState, report func
 	}
 	if w.note.From.Mode == api.ModeUnknown {
 		d.forget(w)
-		return false, fmt.Errorf("%w; the mode before is none that the booth knows, so this one was left as it is", err)
+		return false, fmt.Errorf("%w; the previous mode is unknown to KV Booth, so this one was left in place", err)
 	}
 	if back := d.back(w.note, err, report); back != nil {
-		d.opts.Log.Warn("the graph could not be brought back", "to", w.note.From.Name(), "error", back)
-		return false, fmt.Errorf("%w; bringing it back to %s failed, too: %w", err, w.note.From.Name(), back)
+		d.opts.Log.Warn("the graph could not be switched back", "to", w.note.From.Name(), "error", back)
+		return false, fmt.Errorf("%w; switching it back to %s also failed: %w", err, w.note.From.Name(), back)
 	}
-	return false, fmt.Errorf("%w; it was brought back to %s", err, w.note.From.Name())
+	return false, fmt.Errorf("%w; it was switched back to %s", err, w.note.From.Name())
 }
 
 // begin patches the object, or finds that an earlier process has.
@@ -205,7 +205,7 @@ func (d *Driver) begin(ctx context.Context, from, to api.ModeState, report func(
 	}
 	n, noted := g.note()
 	if noted && n.By == d.opts.By && n.To == to {
-		report("switching", "going on with the switch that had begun before this start")
+		report("switching", "resuming the switch that began before this start")
 		return wanted{mode: to, variant: d.variant(to.Speculation), restart: n.Restart, note: n}, nil
 	}
 	report("switching", fmt.Sprintf("asking Kubernetes for %s in %s", to.Name(), g.id()))
@@ -229,10 +229,10 @@ func (d *Driver) put(ctx context.Context, w *wanted) error {
 			return err
 		}
 		if n, noted := g.note(); noted && n.By != d.opts.By && time.Now().Before(n.Deadline) {
-			return fmt.Errorf("%w: %s switches %s to %s until %s at the latest; wait for its end", api.ErrConflict, n.By, g.id(), n.To.Name(), n.Deadline.Local().Format(time.TimeOnly))
+			return fmt.Errorf("%w: %s switches %s to %s until %s at the latest; wait until it ends", api.ErrConflict, n.By, g.id(), n.To.Name(), n.Deadline.Local().Format(time.TimeOnly))
 		}
 		if at := g.fixed(); at != "" && g.mode() != w.mode.Mode {
-			return &api.FieldError{Field: "mode.driver", Value: d.Name(), Allowed: fmt.Sprintf("manual, or a frontend in %s without the argument %s %s, which counts more than %s", g.id(), routerFlag, at, routerMode)}
+			return &api.FieldError{Field: "mode.driver", Value: d.Name(), Allowed: fmt.Sprintf("manual, or a frontend in %s without the argument %s %s, which overrides %s", g.id(), routerFlag, at, routerMode)}
 		}
 		w.restart = d.restart(g, *w)
 		if w.note.Restart = w.restart; w.restart != "" {
@@ -266,7 +266,7 @@ func (d *Driver) restart(g *graph, w wanted) string {
 // back undoes a switch: it asks for the mode before, and waits for it.
 func (d *Driver) back(n note, cause error, report func(phase, message string)) error {
 	say := func(message string) { report("rolling_back", message) }
-	say(fmt.Sprintf("going back to %s: %s", n.From.Name(), cause))
+	say(fmt.Sprintf("switching back to %s: %s", n.From.Name(), cause))
 	w := wanted{mode: n.From, variant: d.variant(n.From.Speculation), note: d.note(n.To, n.From)}
 	w.note.Back = true
 	if err := d.put(d.ctx, &w); err != nil {
@@ -292,7 +292,7 @@ func (d *Driver) forget(w wanted) {
 		return
 	}
 	if err := d.patch(ctx, g.unannotate()); err != nil {
-		d.opts.Log.Warn("the note of the switch was not removed", "graph", g.id(), "error", err)
+		d.opts.Log.Warn("the annotation of the switch was not removed", "graph", g.id(), "error", err)
 	}
 }
 
@@ -368,7 +368,7 @@ func (d *Driver) explain(err error, verb, name string) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the load generator may not %s DynamoGraphDeployment %s/%s; add this rule to its Role: %s: %w", verb, d.opts.Namespace, name, ruleFor(verb, name), err)
 	case apierrors.IsNotFound(err):
-		return &gone{fmt.Errorf("DynamoGraphDeployment %s/%s is not there (nvidia.com/v1beta1): %w", d.opts.Namespace, name, err)}
+		return &gone{fmt.Errorf("DynamoGraphDeployment %s/%s not found (nvidia.com/v1beta1): %w", d.opts.Namespace, name, err)}
 	}
 	return fmt.Errorf("Kubernetes: %w", err) //nolint:staticcheck // an error may begin with a name, whose first letter is large
 }

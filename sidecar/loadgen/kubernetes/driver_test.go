@@ -65,9 +65,9 @@ func TestSwitchFollowsTheOperator(t *testing.T) {
 		warm                  bool
 		says                  []string
 	}{
-		{name: "pitfall 1, a status of the generation before", timeline: "w2", where: "frontend", change: func(o *Options) { o.FrontendAlone = true }, warm: true, says: []string{"the frontend restarts"}},
+		{name: "pitfall 1, a status of the generation before", timeline: "w2", where: "frontend", change: func(o *Options) { o.FrontendAlone = true }, warm: true, says: []string{"the frontend is restarting"}},
 		{name: "restart, one worker after the other", timeline: "w3", where: "frontend", says: []string{"1 of 3 workers ready", "2 of 3 workers ready"}},
-		{name: "pitfall 6, two frontends at once", timeline: "w7", where: "graph", says: []string{"0 of 3 workers ready", "the frontend restarts"}},
+		{name: "pitfall 6, two frontends at once", timeline: "w7", where: "graph", says: []string{"0 of 3 workers ready", "the frontend is restarting"}},
 		{name: "Recreate, restart", timeline: "w6", where: "frontend", says: []string{"0 of 3 workers ready"}},
 		{name: "pitfall 2, Grove's early Ready", timeline: "w21", where: "frontend", change: func(o *Options) { o.FrontendAlone = true }, warm: true},
 		{name: "pitfall 2, and again in mid-restart", timeline: "w22", where: "frontend", says: []string{"1 of 3 workers ready"}},
@@ -166,7 +166,7 @@ func TestBrokenVariantIsUndone(t *testing.T) {
 				var said heard
 				began := time.Now()
 				_, err := d.Switch(t.Context(), off, draft, said.report)
-				if err == nil || !strings.Contains(err.Error(), "ImagePullBackOff") || !strings.Contains(err.Error(), "it was brought back to KV-aware") {
+				if err == nil || !strings.Contains(err.Error(), "ImagePullBackOff") || !strings.Contains(err.Error(), "it was switched back to KV-aware") {
 					t.Fatalf("error %v\n%s", err, strings.Join(said, "\n"))
 				}
 				if !r.settled() {
@@ -175,7 +175,7 @@ func TestBrokenVariantIsUndone(t *testing.T) {
 				if took := time.Since(began); took > 90*time.Second {
 					t.Errorf("it took %v", took)
 				}
-				said.has(t, "rolling_back: going back to KV-aware", "rolling_back: 0 of 3 workers ready")
+				said.has(t, "rolling_back: switching back to KV-aware", "rolling_back: 0 of 3 workers ready")
 				if m, err := d.Current(t.Context()); m != off || err != nil {
 					t.Errorf("current %v, %v", m, err)
 				}
@@ -193,7 +193,7 @@ func TestStuckRollOut(t *testing.T) {
 		var said heard
 		began := time.Now()
 		_, err := d.Switch(t.Context(), rr, kv, said.report)
-		if err == nil || !strings.Contains(err.Error(), "given up after 2m0s") || !strings.Contains(err.Error(), "it was brought back to Round-robin") {
+		if err == nil || !strings.Contains(err.Error(), "timed out after 2m0s") || !strings.Contains(err.Error(), "it was switched back to Round-robin") {
 			t.Fatalf("error %v\n%s", err, strings.Join(said, "\n"))
 		}
 		if took := time.Since(began); took < 2*time.Minute || took > 3*time.Minute {
@@ -227,7 +227,7 @@ func TestCancelledSwitch(t *testing.T) {
 		if g, _ := readGraph(r.object); g.mode() != api.ModeRoundRobin {
 			t.Errorf("the object is in %v", g.mode())
 		}
-		said.has(t, "rolling_back: going back to Round-robin")
+		said.has(t, "rolling_back: switching back to Round-robin")
 	})
 }
 
@@ -256,7 +256,7 @@ func TestKilledInMidSwitch(t *testing.T) {
 			if err != nil || !cold || !r.settled() || len(r.patches) != 2 {
 				t.Errorf("cold %v, error %v, patches %d", cold, err, len(r.patches))
 			}
-			said.has(t, "going on with the switch")
+			said.has(t, "resuming the switch")
 		})
 	}
 }
@@ -297,7 +297,7 @@ func TestSomebodyElsesPatch(t *testing.T) {
 			r.become(next)
 		})
 		_, err := d.Switch(t.Context(), rr, kv, (&heard{}).report)
-		if err == nil || !strings.Contains(err.Error(), "argocd-controller has set DYN_ROUTER_MODE to least-loaded") {
+		if err == nil || !strings.Contains(err.Error(), "argocd-controller set DYN_ROUTER_MODE to least-loaded") {
 			t.Errorf("error %v", err)
 		}
 		if g, _ := readGraph(r.object); g.mode() != api.ModeLeastLoaded {
@@ -316,7 +316,7 @@ func TestOperatorStopped(t *testing.T) {
 		r.timeline[1] = r.timeline[1][:1]
 		var said heard
 		_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, said.report)
-		if err == nil || !strings.Contains(err.Error(), "bringing it back to Round-robin failed, too") {
+		if err == nil || !strings.Contains(err.Error(), "switching it back to Round-robin also failed") {
 			t.Errorf("error %v", err)
 		}
 		said.has(t, "waiting for Dynamo's operator to take up the change; is it running?")
@@ -333,7 +333,7 @@ func TestRightsAndDeletion(t *testing.T) {
 	}{
 		{"no get", "get dynamographdeployments", apierrors.NewForbidden(resource, "booth", errors.New("no")), "{apiGroups: [nvidia.com], resources: [dynamographdeployments], verbs: [get], resourceNames: [booth]}"},
 		{"no patch", "patch dynamographdeployments", apierrors.NewForbidden(resource, "booth", errors.New("no")), "{apiGroups: [nvidia.com], resources: [dynamographdeployments], verbs: [patch], resourceNames: [booth]}"},
-		{"deleted", "get dynamographdeployments", apierrors.NewNotFound(resource, "booth"), "DynamoGraphDeployment default/booth is not there"},
+		{"deleted", "get dynamographdeployments", apierrors.NewNotFound(resource, "booth"), "DynamoGraphDeployment default/booth not found"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -356,7 +356,7 @@ func TestDeletedInMidSwitch(t *testing.T) {
 		})
 		began := time.Now()
 		_, err := r.driver(t.Context(), nil).Switch(t.Context(), rr, kv, (&heard{}).report)
-		if err == nil || !strings.Contains(err.Error(), "is not there") || time.Since(began) > 5*time.Second {
+		if err == nil || !strings.Contains(err.Error(), "not found") || time.Since(began) > 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
@@ -390,8 +390,8 @@ func TestFind(t *testing.T) {
 		{Options{Name: "booth"}, "booth"},
 		{Options{Selector: "app=booth"}, "booth"},
 		{Options{Target: "http://booth-frontend.default.svc.cluster.local:8000/v1"}, "booth"},
-		{Options{Target: "http://127.0.0.1:8000"}, "mode.kubernetes.name"},
-		{Options{Target: "http://dynamo.example.org"}, "mode.kubernetes.name"},
+		{Options{Target: "http://127.0.0.1:8000"}, "mode.kubernetes.name is required"},
+		{Options{Target: "http://dynamo.example.org"}, "mode.kubernetes.name is required"},
 	}
 	for _, tt := range tests {
 		d := r.driver(t.Context(), func(o *Options) { o.Name, o.Selector, o.Target = tt.opts.Name, tt.opts.Selector, tt.opts.Target })
@@ -461,7 +461,7 @@ func TestWayBackFromAnUnknownMode(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(3*time.Second, cancel)
 		_, err := r.driver(t.Context(), nil).Switch(ctx, api.ModeState{Mode: api.ModeUnknown}, kv, (&heard{}).report)
-		if g, _ := readGraph(r.object); g.mode() != api.ModeKV || err == nil || !strings.Contains(err.Error(), "none that the booth knows") {
+		if g, _ := readGraph(r.object); g.mode() != api.ModeKV || err == nil || !strings.Contains(err.Error(), "unknown to KV Booth") {
 			t.Errorf("the object is in %v, error %v", g.mode(), err)
 		}
 	})

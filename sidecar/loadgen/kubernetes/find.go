@@ -26,7 +26,7 @@ func Connect(kubeconfig, contextName, namespace string) (dynamic.Interface, stri
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, "", api.Refuse("mode.kubernetes.kubeconfig", kubeconfig, "a server that can be used: "+err.Error())
+		return nil, "", api.Refuse("mode.kubernetes.kubeconfig", kubeconfig, "a usable API server: "+err.Error())
 	}
 	return client, namespace, nil
 }
@@ -75,7 +75,7 @@ func (d *Driver) search(ctx context.Context) (string, error) {
 		if name := serviceOf(d.opts.Target); name != "" {
 			return name, nil
 		}
-		return "", api.Refuse("mode.kubernetes.name", "no value", fmt.Sprintf("the name of the DynamoGraphDeployment in namespace %s, since target.url is not its service", d.opts.Namespace))
+		return "", api.Require("mode.kubernetes.name", fmt.Sprintf("the name of the DynamoGraphDeployment in namespace %s, since target.url is not its service", d.opts.Namespace))
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

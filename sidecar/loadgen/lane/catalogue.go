@@ -112,7 +112,7 @@ func (c *Catalogue) Baseline(name string) (api.Baseline, error) {
 }
 
 func errNoBaseline(name string) error {
-	return fmt.Errorf("%w: there is no baseline %q", api.ErrNotFound, name)
+	return fmt.Errorf("%w: no baseline %q", api.ErrNotFound, name)
 }
 
 func indexOf(all []api.Baseline, name string) int {
@@ -161,7 +161,7 @@ func (c *Catalogue) MergeBaseline(ctx context.Context, by string, b api.Baseline
 	b.Kind, b.Target, b.Sustained = baseline.KindImported, nil, nil
 	if old, err := c.Baseline(b.Name); err == nil {
 		if old.Kind != baseline.KindImported {
-			return b, fmt.Errorf("%w: %q was not imported; rows can be added to imported baselines alone", api.ErrConflict, b.Name)
+			return b, fmt.Errorf("%w: %q was not imported; rows can only be added to imported baselines", api.ErrConflict, b.Name)
 		}
 		if b, err = baseline.Join(old, b); err != nil {
 			return b, err
@@ -276,7 +276,7 @@ func ofTarget(b api.Baseline, id api.TargetID) bool { return b.Target != nil && 
 // event keeps a change for the list of events, and calls for a snapshot.
 func (c *Catalogue) event(ctx context.Context, kind api.EventKind, by, text string) {
 	if _, err := c.process.Store.SaveEvent(ctx, api.Event{Time: time.Now(), Kind: kind, By: by, Text: text}); err != nil {
-		c.process.Log.Warn("an event was not kept", "error", err, "text", text)
+		c.process.Log.Warn("an event was dropped", "error", err, "text", text)
 	}
 	c.changed.raise()
 }

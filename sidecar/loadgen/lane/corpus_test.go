@@ -40,7 +40,7 @@ func TestCorpusChanges(t *testing.T) {
 
 		pass(10 * time.Second)
 		assert.NotNil(t, b.lane.State().Step.Settled)
-		for _, c := range b.lane.run.workload.Conversations() {
+		for _, c := range b.lane.run.workload.(here).Conversations() {
 			assert.Equal(t, "tunnels", c.Starter)
 		}
 		pass(65 * time.Second)
@@ -57,7 +57,7 @@ func TestCorpusChangesWhileStopped(t *testing.T) {
 		assert.Zero(t, b.lane.State().Step.ID)
 		b.start(2)
 		pass(time.Second)
-		for _, c := range b.lane.run.workload.Conversations() {
+		for _, c := range b.lane.run.workload.(here).Conversations() {
 			assert.Equal(t, "tunnels", c.Starter)
 		}
 	})

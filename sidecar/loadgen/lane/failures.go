@@ -66,13 +66,13 @@ func (f *failures) turnFailed(at time.Time, class api.ErrorClass, message string
 		c.message = message
 	}
 	if c.times == 0 || at.Sub(c.told) >= tellAfter[min(c.times, len(tellAfter))-1] {
-		f.tell(at, class, c)
+		f.logClass(at, class, c)
 	}
 }
 
-// tell writes a line on a class. It is an error where no turn ended well since the last
+// logClass writes a log line on a class. It is an error where no turn ended well since the last
 // line on it, and else a warning. The lock is held.
-func (f *failures) tell(at time.Time, class api.ErrorClass, c *failing) {
+func (f *failures) logClass(at time.Time, class api.ErrorClass, c *failing) {
 	write, text := f.log.Warn, "turns fail"
 	attributes := []any{"lane", f.lane, "class", class, "turns", c.n}
 	if c.times > 0 {
@@ -94,7 +94,7 @@ func (f *failures) turnWell(at time.Time) {
 	defer f.mu.Unlock()
 	f.well++
 	if !f.lost.IsZero() && at.Sub(f.lost) >= lostAfter {
-		f.log.Info("turns end well again", "lane", f.lane, "after", at.Sub(f.lost).Round(time.Second), "failed_meanwhile", f.since)
+		f.log.Info("turns succeed again", "lane", f.lane, "after", at.Sub(f.lost).Round(time.Second), "failed_meanwhile", f.since)
 	}
 	f.lost = time.Time{}
 	f.settle(at)
@@ -116,7 +116,7 @@ func (f *failures) stopped(at time.Time) {
 	defer f.mu.Unlock()
 	for _, class := range api.ErrorClasses {
 		if c := f.classes[class]; c != nil && c.n > 0 {
-			f.tell(at, class, c)
+			f.logClass(at, class, c)
 		}
 	}
 	f.classes, f.lost = nil, time.Time{}

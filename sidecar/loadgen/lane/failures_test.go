@@ -31,7 +31,7 @@ func logged() (f *failures, take func() []string) {
 }
 
 // Where every turn fails, each class is told of at once, and then after 10 s, 30 s,
-// 1 min and every 5 min, with how many there were since; then that turns end well again.
+// 1 min and every 5 min, with how many there were since; then that turns succeed again.
 func TestTotalFailureInTheLog(t *testing.T) {
 	f, take := logged()
 	for n := range 1000 {
@@ -49,7 +49,7 @@ func TestTotalFailureInTheLog(t *testing.T) {
 		level + "300 within=5m0s" + rest, level + "300 within=5m0s" + rest,
 	}, take())
 	f.turnWell(at(1010))
-	assert.Equal(t, []string{"level=INFO msg=\"turns end well again\" lane=main after=16m50s failed_meanwhile=1001"}, take())
+	assert.Equal(t, []string{"level=INFO msg=\"turns succeed again\" lane=main after=16m50s failed_meanwhile=1001"}, take())
 	f.turnFailed(at(1012), api.ErrorHTTP5xx, "one more")
 	f.turnWell(at(1021))
 	assert.Contains(t, take()[0], "turns still fail", "no new beginning within a minute")
@@ -94,6 +94,6 @@ func TestFailedTurnsAreLogged(t *testing.T) {
 		text := strings.Join(take(), "\n")
 		assert.Contains(t, text, `level=WARN msg="turns fail" lane=main class=http_5xx turns=1 first_message="the server failed (500)"`)
 		assert.Contains(t, text, `level=ERROR msg="turns still fail" lane=main class=http_5xx`)
-		assert.Contains(t, text, `level=INFO msg="turns end well again" lane=main after=3`)
+		assert.Contains(t, text, `level=INFO msg="turns succeed again" lane=main after=3`)
 	})
 }

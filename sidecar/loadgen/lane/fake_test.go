@@ -149,7 +149,7 @@ func (f *fake) held(b *booth, n int) {
 	b.t.Helper()
 	f.set(func(f *fake) { f.words = 1e6 })
 	pass(5 * time.Second)
-	require.Len(b.t, b.lane.turns(), n)
+	require.Equal(b.t, n, b.lane.underway(time.Now()).Turns)
 }
 
 // flows ends that, for turns that begin from now on.

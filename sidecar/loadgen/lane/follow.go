@@ -26,7 +26,7 @@ func (l *Lane) follow(d workload.Teller) {
 	}
 	source, why := api.ModeFromDriver, "the cluster is in that mode"
 	if found.Mode == api.ModeUnknown {
-		source, why = "", "the cluster is being switched from elsewhere"
+		source, why = "", "the cluster is being switched by another client"
 	}
 	if a, ok := d.(workload.Attributor); ok {
 		if by := a.Author(l.ctx); by != "" {
@@ -36,11 +36,11 @@ func (l *Lane) follow(d workload.Teller) {
 	l.adopt(known, found, source, why)
 }
 
-// heed takes what a router's own metrics tell of its mode where nobody else does:
+// adoptRouterMode takes what a router's own metrics show of its mode where no other source does:
 // that it chooses by what the KV caches hold. That it does not is no other mode, as
 // round-robin, random and least-loaded look the same in them: then a mode that the
 // metrics had told is unknown again.
-func (l *Lane) heed() {
+func (l *Lane) adoptRouterMode() {
 	byKV := l.opts.Cluster().RoutesByKV
 	if byKV == nil || !l.takesWord() {
 		return
@@ -52,7 +52,7 @@ func (l *Lane) heed() {
 	switch {
 	case *byKV && before.Mode == api.ModeUnknown:
 		found.Mode = api.ModeKV
-		l.adopt(before, found, api.ModeFromMetrics, "the router's own metrics tell")
+		l.adopt(before, found, api.ModeFromMetrics, "according to the router's own metrics")
 	case !*byKV && from == api.ModeFromMetrics:
 		found.Mode = api.ModeUnknown
 		l.adopt(before, found, "", "the router's own metrics show that it does not choose by what the KV caches hold")

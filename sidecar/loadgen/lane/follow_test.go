@@ -153,7 +153,7 @@ func TestFailedChangeIsFollowed(t *testing.T) {
 		pass(followEvery)
 		assert.Equal(t, roundRobin, b.mode())
 		assert.Nil(t, b.lane.State().ModeChange)
-		b.events("start ann: 2 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: given up", "start ann: 2 conversations, KV-aware",
+		b.events("start ann: 2 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: abandoned", "start ann: 2 conversations, KV-aware",
 			"mode_change cluster: KV-aware to Round-robin: the cluster is in that mode")
 	}, telling(d))
 }
@@ -219,7 +219,7 @@ func TestDriverThatTellsNothing(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []api.RoutingDecision{}, list.Decisions)
 		assert.Empty(t, list.Source)
-		assert.Contains(t, list.Message, "this target does not tell its decisions")
+		assert.Contains(t, list.Message, "this target does not report its decisions")
 		b.driver.offers = nil
 		_, err = b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeRoundRobin})
 		require.ErrorIs(t, err, api.ErrUnavailable)

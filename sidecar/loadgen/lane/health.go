@@ -8,6 +8,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/workload"
 )
 
 // checkEvery is how often the target is asked for its models while no turn
@@ -34,6 +35,10 @@ type target struct {
 	lastSuccess time.Time
 	lastTurn    time.Time // however it ended
 }
+
+// NewSender sends turns to a server that it probes before the first one, and again after it was
+// lost. It is safe for concurrent use.
+func NewSender(c Client) workload.Sender { return newTarget(c, func() {}) }
 
 func newTarget(c Client, notify func()) *target {
 	t := &target{client: c, notify: notify, probing: make(chan struct{}, 1), problem: "the target has not answered yet"}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kvbooth/sidecar/api"
@@ -58,6 +59,10 @@ type Options struct {
 	// ModeChanged hears of each mode that was switched to, or that the cluster was
 	// found in; nil: nobody does.
 	ModeChanged func(api.ModeState)
+	// Engine begins the runs where other processes hold the conversations; nil: this one does.
+	Engine Engine
+	// Inherits is a run that the engine's processes hold already; nil: there is none.
+	Inherits *Inherited
 	// Ended hears of every turn of the lane that has ended, whatever run it belongs to,
 	// after the store. It is called concurrently, and must not wait; nil: nobody hears.
 	Ended func(EndedTurn)
@@ -90,6 +95,8 @@ type Lane struct {
 	ended chan struct{} // closed when the last job is done
 	lanes []*Lane       // that are steered as one, this one among them; see [Join]
 
+	runner atomic.Pointer[Runner] // of the latest run
+
 	mu         sync.Mutex
 	phase      api.Phase
 	settings   workload.Settings
@@ -105,7 +112,6 @@ type Lane struct {
 	started    *time.Time
 	lease      *Lease         // nil: the lane is nobody's
 	nextCorpus *corpus.Corpus // that came while it was somebody's
-	reshaped   time.Time      // when the shape changed last; conversations begun before have another
 	lastRow    time.Time      // when a row for the baseline "this target" was due last
 	notKept    *api.NotKept   // the latest such row that was not kept
 	asides     []*Aside       // beside the workload
@@ -113,7 +119,7 @@ type Lane struct {
 
 // run is one span from a start to its stop.
 type run struct {
-	workload  *workload.Workload
+	workload  Runner
 	cancel    context.CancelFunc
 	cancelled bool // a stop at once has begun
 	ended     chan struct{}
@@ -145,6 +151,9 @@ func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 	l.steps.lane, l.steps.now.ID = opts.Name, opts.LastStep
 	l.steps.save = func(s api.StepRecord) {
 		l.process.Store.SaveStep(s)
+		if r := l.runner.Load(); r != nil {
+			(*r).Step(s)
+		}
 		l.notify()
 	}
 	catalogue.lanes = append(catalogue.lanes, l)
@@ -153,13 +162,16 @@ func New(ctx context.Context, catalogue *Catalogue, opts Options) *Lane {
 	l.wg.Go(func() {
 		every(ctx, time.Second, func() {
 			now := time.Now()
-			l.heed()
+			l.adoptRouterMode()
 			l.tick(now)
 			l.history.add(l.point(now))
 		})
 	})
 	if d, ok := opts.Driver.(workload.Teller); ok {
 		l.wg.Go(func() { every(ctx, followEvery, func() { l.follow(d) }) })
+	}
+	if opts.Inherits != nil {
+		l.inherit(*opts.Inherits)
 	}
 	go l.runJobs()
 	return l
@@ -254,9 +266,9 @@ func (l *Lane) prepareStart(by string, req api.StartRequest, limit int) (func(),
 	}
 	switch l.phase {
 	case api.PhaseDraining:
-		return nil, fmt.Errorf("%w: the workload is draining; start it when it has stopped, or stop it at once first", api.ErrConflict)
+		return nil, fmt.Errorf("%w: the workload is draining; start it when it has stopped, or stop it immediately first", api.ErrConflict)
 	case api.PhaseSwitching:
-		return nil, fmt.Errorf("%w: a mode change is in progress; wait for its end, or cancel it", api.ErrConflict)
+		return nil, fmt.Errorf("%w: a mode change is in progress; wait until it ends, or cancel it", api.ErrConflict)
 	case api.PhaseRunning:
 		return func() { l.apply(by, next) }, nil
 	}
@@ -321,9 +333,6 @@ func (l *Lane) inNewStep(change func()) bool {
 	l.steps.begin(now, l.settings.Concurrency, l.mode, mixed || reshapes)
 	l.run.workload.SetCorpus(l.corpus)
 	l.run.workload.Set(l.settings) // tells the new step how many are in progress
-	if reshapes {
-		l.reshaped = time.Now()
-	}
 	return true
 }
 
@@ -364,7 +373,7 @@ func (l *Lane) Starter(id string) (api.Starter, error) {
 	if s, ok := c.Find(l.opts.Seed, id); ok {
 		return api.Starter(s), nil
 	}
-	return api.Starter{}, fmt.Errorf("%w: the corpus in use, %s, has no starter %q; it may have had one before it was read anew", api.ErrNotFound, c.Name, id)
+	return api.Starter{}, fmt.Errorf("%w: the corpus in use, %s, has no starter %q; it may have had one before it was reloaded", api.ErrNotFound, c.Name, id)
 }
 
 // endStep keeps what the step under way measured, and ends it. It comes before
@@ -389,21 +398,35 @@ func (l *Lane) beginRun(by string, seed uint64, opened, midway int64, tap Tap) {
 	l.record.Reset(now)
 	l.meter.Reset(now)
 	l.steps.begin(now, l.settings.Concurrency, l.mode, false)
-	ctx, cancel := context.WithCancel(l.ctx)
-	heard := &observer{lane: l, tap: tap, seed: seed, opened: opened}
-	w := workload.New(workload.Options{
+	l.holdRun(Task{
 		Lane: l.opts.Name, Run: fmt.Sprintf("%s%d", l.runID, l.runs), Seed: seed, Opened: opened, Midway: midway, Nonce: l.nonce,
-		Sender: l.target, Corpus: l.corpus, Questioner: l.opts.Questioner,
-		Instance: l.opts.Driver.Instance, Observer: heard, Witness: heard.witness(),
-	}, l.settings)
-	r := &run{workload: w, cancel: cancel, ended: make(chan struct{})}
+		Settings: l.settings, Corpus: l.corpus, Step: l.steps.current(), Taken: l.lease != nil,
+	}, tap)
+	l.event(api.EventStart, by, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Mode.Name()))
+}
+
+// holdRun has a run held, in this process or by the engine. The lock is held.
+func (l *Lane) holdRun(t Task, tap Tap) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	heard := &observer{lane: l, tap: tap, seed: t.Seed, opened: t.Opened}
+	t.Heard = heard
+	r := &run{cancel: cancel, ended: make(chan struct{})}
+	if l.opts.Engine != nil {
+		r.workload = l.opts.Engine.Begin(t)
+	} else {
+		r.workload = here{workload.New(workload.Options{
+			Lane: t.Lane, Run: t.Run, Seed: t.Seed, Opened: t.Opened, Midway: t.Midway, Nonce: t.Nonce,
+			Sender: l.target, Corpus: t.Corpus, Questioner: l.opts.Questioner,
+			Instance: l.opts.Driver.Instance, Observer: heard, Witness: heard.witness(),
+		}, t.Settings)}
+	}
 	l.run = r
+	l.runner.Store(&r.workload)
 	l.wg.Go(func() {
 		defer cancel()
-		w.Run(ctx)
+		r.workload.Run(ctx)
 		l.stopped(r)
 	})
-	l.event(api.EventStart, by, fmt.Sprintf("%d conversations, %s", l.settings.Concurrency, l.mode.Mode.Name()))
 }
 
 // Stop ends the workload, that of every lane that is steered as one: at once, cancelling
@@ -470,7 +493,7 @@ func (l *Lane) event(kind api.EventKind, by, text string) {
 	l.process.Log.Info(text, "lane", e.Lane, "event", kind, "by", by)
 	l.enqueue(func(ctx context.Context) {
 		if _, err := l.process.Store.SaveEvent(ctx, e); err != nil {
-			l.process.Log.Warn("an event was not kept", "error", err, "text", e.Text)
+			l.process.Log.Warn("an event was dropped", "error", err, "text", e.Text)
 		}
 	})
 }
@@ -480,7 +503,7 @@ func (l *Lane) enqueue(job func(context.Context)) {
 	select {
 	case l.jobs <- job:
 	default:
-		l.process.Log.Warn("the store is too slow: an event or a measured row was not kept")
+		l.process.Log.Warn("the store is too slow: an event or a measured row was dropped")
 	}
 }
 
@@ -509,21 +532,19 @@ func (l *Lane) runJobs() {
 	}
 }
 
-// turns are those under way.
-func (l *Lane) turns() []*workload.Turn {
+// running is the run under way, nil where there is none.
+func (l *Lane) running() *run {
 	l.mu.Lock()
-	r := l.run
-	l.mu.Unlock()
-	if r == nil {
-		return nil
+	defer l.mu.Unlock()
+	return l.run
+}
+
+// underway are the turns of the run under way.
+func (l *Lane) underway(now time.Time) workload.Underway {
+	if r := l.running(); r != nil {
+		return r.workload.Underway(now)
 	}
-	var all []*workload.Turn
-	for _, c := range r.workload.Conversations() {
-		if t := c.Turn(); t != nil {
-			all = append(all, t)
-		}
-	}
-	return all
+	return workload.Underway{}
 }
 
 // Cluster is what is known of the cluster, with lists that are never nil.

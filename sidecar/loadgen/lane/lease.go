@@ -53,7 +53,7 @@ func (l *Lane) Take(ctx context.Context, what func() *api.SweepSummary) (*Lease,
 	for _, each := range l.lanes {
 		err := each.free()
 		if err == nil && each.phase == api.PhaseDraining {
-			err = fmt.Errorf("%w: the workload is draining; begin when it has stopped, or stop it at once first", api.ErrConflict)
+			err = fmt.Errorf("%w: the workload is draining; begin when it has stopped, or stop it immediately first", api.ErrConflict)
 		}
 		if err != nil {
 			return nil, Before{}, l.of(each, err)

@@ -46,7 +46,7 @@ type change struct {
 // process or where the driver knows no modes yet.
 func (l *Lane) SetMode(_ context.Context, by string, req api.ModeRequest) (api.State, error) {
 	if req.Confirm && req.InForce {
-		return l.State(), &api.FieldError{Field: "in_force", Value: "true", Allowed: "false beside confirm, which ends a change that waits"}
+		return l.State(), &api.FieldError{Field: "in_force", Value: "true", Allowed: "false with confirm, which completes a pending change"}
 	}
 	if req.Confirm {
 		return l.confirm(req)
@@ -180,7 +180,7 @@ func (l *Lane) checkChange(to api.ModeState) error {
 	}
 	offers := l.opts.Driver.Offers()
 	if len(offers) == 0 {
-		return fmt.Errorf("%w: the cluster has not told its modes yet; is it running?", api.ErrUnavailable)
+		return fmt.Errorf("%w: the cluster has not reported its modes yet; is it running?", api.ErrUnavailable)
 	}
 	return l.checkOffered(offers, to)
 }
@@ -195,7 +195,7 @@ func (l *Lane) free() error {
 		return err
 	}
 	if l.phase == api.PhaseSwitching {
-		return fmt.Errorf("%w: a change to %s is in progress; wait for its end, or cancel it", api.ErrConflict, l.change.To.Mode.Name())
+		return fmt.Errorf("%w: a change to %s is in progress; wait until it ends, or cancel it", api.ErrConflict, l.change.To.Mode.Name())
 	}
 	return nil
 }
@@ -238,7 +238,7 @@ func (l *Lane) takesWord() bool {
 func (l *Lane) declare(by string, to api.ModeState) error {
 	to.Speculation = cmp.Or(to.Speculation, l.mode.Speculation)
 	if !l.takesWord() {
-		return &api.FieldError{Field: "in_force", Value: "true", Allowed: fmt.Sprintf("false: the driver %s knows the mode by itself", l.opts.Driver.Name())}
+		return &api.FieldError{Field: "in_force", Value: "true", Allowed: fmt.Sprintf("false: the driver %s detects the mode itself", l.opts.Driver.Name())}
 	}
 	if err := l.free(); err != nil {
 		return err
@@ -251,13 +251,13 @@ func (l *Lane) declare(by string, to api.ModeState) error {
 	if byKV := l.opts.Cluster().RoutesByKV; byKV != nil && to.Mode != api.ModeUnknown && *byKV != (to.Mode == api.ModeKV) {
 		allowed := "kv: the router's own metrics show that it chose by what the KV caches hold in the last 60 s"
 		if !*byKV {
-			allowed = "another mode: the router's own metrics show that it did not choose by what the KV caches hold in the last 60 s"
+			allowed = "a different mode: the router's own metrics show that it did not choose by what the KV caches hold in the last 60 s"
 		}
 		return &api.FieldError{Field: "mode", Value: string(to.Mode), Allowed: allowed}
 	}
-	text := transition(l.mode, to) + ": the operator says that it is in force"
+	text := transition(l.mode, to) + ": reported by the operator"
 	if to.Mode == api.ModeUnknown {
-		text = "Mode unknown: the operator says that it is another one, or not known"
+		text = "Mode unknown: reported by the operator"
 	}
 	switch {
 	case to != l.mode:
@@ -279,7 +279,7 @@ func (l *Lane) confirm(req api.ModeRequest) (api.State, error) {
 	c := l.change
 	waiting := l.phase == api.PhaseSwitching && c.To.Mode == req.Mode
 	l.mu.Unlock()
-	err := fmt.Errorf("%w: no change to %s waits for a confirmation", api.ErrConflict, req.Mode.Name())
+	err := fmt.Errorf("%w: no change to %s is waiting for confirmation", api.ErrConflict, req.Mode.Name())
 	if !waiting {
 		return l.State(), err
 	}
@@ -360,10 +360,10 @@ func (l *Lane) switchBack(c *change, cause error) {
 		c.err = cause
 		return
 	}
-	l.report(c, "rolling_back", fmt.Sprintf("going back to %s: %v", c.From.Mode.Name(), cause))
+	l.report(c, "rolling_back", fmt.Sprintf("switching back to %s: %v", c.From.Mode.Name(), cause))
 	_, err := l.opts.Driver.Switch(l.ctx, c.To, c.From, func(phase, message string) { l.report(c, phase, message) })
 	if err != nil {
-		c.stuck = fmt.Errorf("%w; and going back to %s failed: %s", cause, c.From.Mode.Name(), reason(err))
+		c.stuck = fmt.Errorf("%w; switching back to %s also failed: %s", cause, c.From.Mode.Name(), reason(err))
 		return
 	}
 	c.err = cause
@@ -418,7 +418,7 @@ func (l *Lane) finishChange(c *change) {
 		}
 		l.shadow.Reset() // what comes finds nothing of what was before
 	} else {
-		text += ": given up"
+		text += ": abandoned"
 		c.fail(c.From, c.err)
 	}
 	if c.stuck != nil {

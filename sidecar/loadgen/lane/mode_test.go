@@ -154,7 +154,7 @@ func TestModeChangeFails(t *testing.T) {
 		b.switched(roundRobin, false, nil)
 		assert.Nil(t, b.lane.State().ModeChange)
 		assert.Equal(t, api.ModeRoundRobin, b.lane.State().Mode)
-		b.events("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: given up", "start ann: 4 conversations, KV-aware",
+		b.events("start ann: 4 conversations, KV-aware", "mode_change ann: KV-aware to Round-robin: abandoned", "start ann: 4 conversations, KV-aware",
 			"mode_change ann: KV-aware to Round-robin", "start ann: 4 conversations, Round-robin")
 	})
 }
@@ -176,7 +176,7 @@ func TestCancelMode(t *testing.T) {
 		assert.Equal(t, api.ModeKV, state.Mode)
 		assert.Equal(t, "still in KV-aware: the change was cancelled", state.ModeChange.Message)
 		b.events("start ann: 2 conversations, KV-aware", "mode_change bob: cancelled the change to Round-robin",
-			"mode_change ann: KV-aware to Round-robin: given up", "start ann: 2 conversations, KV-aware")
+			"mode_change ann: KV-aware to Round-robin: abandoned", "start ann: 2 conversations, KV-aware")
 		_, err = b.lane.CancelMode(t.Context(), "bob")
 		require.ErrorIs(t, err, api.ErrConflict)
 	})

@@ -20,7 +20,7 @@ type observer struct {
 	opened int64    // before the run
 	marks  sync.Map // *workload.Turn → mark
 
-	followed sync.Map // *workload.Turn → *live.Turn
+	followed Followed
 }
 
 // Draw names what chance decided of a conversation. Two conversations of one draw, on
@@ -59,10 +59,15 @@ func (o *observer) ConversationEnded(c *workload.Conversation, status api.Conver
 }
 
 func (o *observer) save(c *workload.Conversation, status api.ConversationStatus, done int, ended *time.Time) {
-	o.lane.process.Store.SaveConversation(api.Conversation{
-		ID: c.ID, Lane: o.lane.opts.Name, Number: c.Number, Topic: c.Topic, Starter: c.Starter,
+	o.lane.process.Store.SaveConversation(ConversationOf(o.lane.opts.Name, c, status, done, ended))
+}
+
+// ConversationOf is a conversation of a lane as the store keeps it.
+func ConversationOf(lane string, c *workload.Conversation, status api.ConversationStatus, done int, ended *time.Time) api.Conversation {
+	return api.Conversation{
+		ID: c.ID, Lane: lane, Number: c.Number, Topic: c.Topic, Starter: c.Starter,
 		Status: status, TurnsPlanned: c.Planned, TurnsDone: done, Started: c.Started, Ended: ended,
-	})
+	}
 }
 
 // TurnStarted remembers in which step the turn began.
@@ -85,43 +90,62 @@ func (o *observer) Active(actual, target int) { o.lane.steps.active(time.Now(), 
 func (o *observer) TurnEnded(t *workload.Turn, r *chat.Result) {
 	value, _ := o.marks.LoadAndDelete(t)
 	m, _ := value.(mark)
-	sample := newSample(t, r, m)
-	sample.Counted = r.OK() && o.lane.steps.counts(m, r.Ended)
 	o.correct(r)
-	o.lane.record.Add(sample)
-	row := newTurn(o.lane.opts.Name, t, r, m, &sample)
+	sample, row := Measure(o.lane.opts.Name, t, r, m.step, r.OK() && o.lane.steps.counts(m, r.Ended))
 	o.lane.process.Store.SaveTurn(row)
+	o.followed.Ended(t, r)
+	o.heard(sample, row, t.Conversation.Number, t.Conversation.Shape)
+	if r.OK() {
+		o.save(t.Conversation, api.ConversationActive, t.Number, nil)
+	}
+}
+
+// heard takes a turn into the window, and hands it to whoever hears of turns.
+func (o *observer) heard(sample stats.Sample, row api.Turn, number int64, shape int) {
+	o.lane.record.Add(sample)
 	if o.tap != nil {
 		o.tap.Turn(row)
 	}
-	o.shadowEnded(t, r)
 	if o.lane.opts.Ended != nil {
-		o.lane.opts.Ended(EndedTurn{Turn: row, Draw: Draw{Seed: o.seed, Opened: o.opened, Number: t.Conversation.Number, Shape: t.Conversation.Shape}})
+		o.lane.opts.Ended(EndedTurn{Turn: row, Draw: Draw{Seed: o.seed, Opened: o.opened, Number: number, Shape: shape}})
 	}
-	if sample.Status == api.TurnError {
-		o.lane.failures.turnFailed(r.Ended, r.Err.Class, r.Err.Message)
-	}
-	if r.OK() {
-		o.lane.failures.turnWell(r.Ended)
-		o.save(t.Conversation, api.ConversationActive, t.Number, nil)
+	switch sample.Status {
+	case api.TurnError:
+		o.lane.failures.turnFailed(row.Ended, row.ErrorClass, row.ErrorMessage)
+	case api.TurnOK:
+		o.lane.failures.turnWell(row.Ended)
 	}
 }
 
 // correct adds to the meter what usage knows beyond the chunks that were counted.
 func (o *observer) correct(r *chat.Result) {
+	if n := Uncounted(r); n != 0 {
+		o.tokens(r.Ended, n)
+	}
+}
+
+// Uncounted is how many output tokens a turn's usage knows beyond those that its chunks told as
+// they came; less than none where it knows of fewer.
+func Uncounted(r *chat.Result) int {
 	counted := 0
 	for _, c := range r.Chunks {
 		counted += max(1, int(c.Tokens))
 	}
-	if n, _ := r.OutputTokens(); n != counted {
-		o.tokens(r.Ended, n-counted)
-	}
+	n, _ := r.OutputTokens()
+	return n - counted
+}
+
+// Measure gives a turn of a lane that began in a step: as the window takes it, and as the store
+// keeps it.
+func Measure(lane string, t *workload.Turn, r *chat.Result, step api.StepRecord, counted bool) (stats.Sample, api.Turn) {
+	s := newSample(t, r, step, counted)
+	return s, newTurn(lane, t, r, step, &s)
 }
 
 // newSample is the turn as the window takes it.
-func newSample(t *workload.Turn, r *chat.Result, m mark) stats.Sample {
+func newSample(t *workload.Turn, r *chat.Result, step api.StepRecord, counted bool) stats.Sample {
 	s := stats.Sample{
-		Ended: r.Ended, Turn: t.Number, Step: m.step.ID, Status: status(r),
+		Ended: r.Ended, Turn: t.Number, Step: step.ID, Counted: counted, Status: status(r),
 		TTFT: seconds(r.TTFT()), TPOT: seconds(r.TPOT()), Latency: seconds(r.Latency()),
 	}
 	s.OutputTokens, _ = r.OutputTokens()
@@ -158,10 +182,10 @@ func seconds(d time.Duration, ok bool) float64 {
 }
 
 // newTurn is the turn as the store keeps it.
-func newTurn(lane string, t *workload.Turn, r *chat.Result, m mark, s *stats.Sample) api.Turn {
+func newTurn(lane string, t *workload.Turn, r *chat.Result, step api.StepRecord, s *stats.Sample) api.Turn {
 	row := api.Turn{
 		Lane: lane, Conversation: t.Conversation.ID, Number: t.Number, RequestID: t.RequestID,
-		Step: m.step.ID, Concurrency: m.step.Concurrency, Mode: m.step.Mode, Speculation: m.step.Speculation,
+		Step: step.ID, Concurrency: step.Concurrency, Mode: step.Mode, Speculation: step.Speculation,
 		Counted: s.Counted, Status: s.Status, Started: r.Sent, Ended: r.Ended,
 		TTFT: finite(s.TTFT), TPOT: finite(s.TPOT), Latency: finite(s.Latency), ITLEstimated: s.ITLEstimated,
 		FinishReason: r.FinishReason, UserMessage: t.UserMessage, AssistantMessage: r.Content,

@@ -27,14 +27,16 @@ type Store interface {
 	Conversation(ctx context.Context, id string) (api.Conversation, error)
 }
 
-// Process is what all parts of one load generator share. Every field but Config, Lag
-// and CheckConcurrency is needed.
+// Process is what all parts of one load generator share. Every field but Config, Members,
+// Lag and CheckConcurrency is needed.
 type Process struct {
 	Version string
 	Config  map[string]string // in force, without secrets, for the status
 	Store   Store
 	Health  func(time.Time) api.ClientHealth // whether the load generator itself can be trusted
 	Log     *slog.Logger
+	// Members are those that hold conversations for this process; nil: it holds them itself.
+	Members func(time.Time) []api.Member
 	// Lag is how late the load generator was between two times, the second of which
 	// is the present one (p95); false where it is not known. nil: it never is.
 	Lag func(from, to time.Time) (p95 time.Duration, known bool)

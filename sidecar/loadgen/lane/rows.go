@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/stats"
-	"kvbooth/sidecar/loadgen/workload"
 )
 
 // tick does what is due every second. A row of the step in progress is due once
@@ -20,7 +18,7 @@ func (l *Lane) tick(now time.Time) {
 	if l.phase != api.PhaseRunning {
 		return
 	}
-	if l.steps.isMixed() && l.isUniform() {
+	if l.steps.isMixed() && l.run.workload.Uniform() {
 		l.steps.unmix(now)
 	}
 	l.brake.add(now, l.run.workload.Pace())
@@ -30,14 +28,6 @@ func (l *Lane) tick(now time.Time) {
 	if now.Sub(l.lastRow) >= settleSpan {
 		l.keepRow(now)
 	}
-}
-
-// isUniform says whether every conversation in progress has the shape in force.
-// The lock is held.
-func (l *Lane) isUniform() bool {
-	return !slices.ContainsFunc(l.run.workload.Conversations(), func(c *workload.Conversation) bool {
-		return c.Started.Before(l.reshaped)
-	})
 }
 
 // counted is what a step measured.
@@ -65,7 +55,7 @@ func (l *Lane) keepRow(now time.Time) {
 	}
 	report, shape := l.counted(now, step.ID), l.shape()
 	if report.OK == 0 {
-		l.drop(now, "no turn of the step ended well")
+		l.drop(now, "no turn of the step succeeded")
 		return
 	}
 	row := report.Row()
@@ -86,7 +76,7 @@ func (l *Lane) keepRow(now time.Time) {
 // drop says why the step in progress becomes no row. The lock is held.
 func (l *Lane) drop(now time.Time, reason string) {
 	step := l.steps.current()
-	l.process.Log.Warn("a measured row was not kept", "step", step.ID, "reason", reason)
+	l.process.Log.Warn("a measured row was dropped", "step", step.ID, "reason", reason)
 	l.notKept = &api.NotKept{
 		Concurrency: levelOf(l.settings.Concurrency, step.Held), Mode: l.mode.Mode, Speculation: l.mode.Speculation, Time: now, Reason: reason,
 	}

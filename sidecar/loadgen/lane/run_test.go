@@ -170,9 +170,9 @@ func TestHitRateThatNobodyTells(t *testing.T) {
 		assert.Nil(t, live.KV.HitRatio)
 		assert.Nil(t, live.Baseline.LiveKV)
 		for want, c := range map[string]api.Cluster{
-			"the engine does not report cached tokens":                                           {Available: true},
-			"the answers do not tell cached tokens, and the cluster's metrics are not available": {},
-			"the answers do not tell cached tokens, and Prometheus does not scrape the workers":  {Available: true, Unread: api.Unread{Workers: "Prometheus does not scrape the workers"}},
+			"the engine does not report cached tokens":                                            {Available: true},
+			"the answers do not report cached tokens, and the cluster's metrics are unavailable":  {},
+			"the answers do not report cached tokens, and Prometheus does not scrape the workers": {Available: true, Unread: api.Unread{Workers: "Prometheus does not scrape the workers"}},
 		} {
 			told.Store(&c)
 			assert.Equal(t, want, b.snapshot().KV.NotReported)

@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,12 +56,28 @@ func (o *observer) witness() workload.Witness {
 
 // Sent begins to follow a turn in the shadow.
 func (o *observer) Sent(t *workload.Turn) func(ids []uint32) {
-	prompt := t.Prompt()
-	instance, _ := strconv.ParseUint(t.Instance, 10, 64) // 0: it is not pinned
 	m, _ := o.marks.Load(t)
 	step, _ := m.(mark)
-	turn := o.lane.shadow.Follow(live.Sent{
-		ID: t.RequestID, Conversation: t.Conversation.ID, Instance: instance, Concurrency: step.step.Concurrency,
+	return o.followed.Sent(t, step.step.Concurrency, o.lane.shadow.Follow)
+}
+
+// FirstToken tells the shadow where a turn went.
+func (o *observer) FirstToken(t *workload.Turn) { o.followed.FirstToken(t) }
+
+// Shadow is the lane's.
+func (o *observer) Shadow() *live.Live { return o.lane.shadow }
+
+// Followed are the turns of a workload that a shadow follows. It is safe for concurrent use.
+type Followed struct {
+	turns sync.Map // *workload.Turn → *live.Turn
+}
+
+// Sent begins to follow a turn, unless follow says otherwise; see [workload.Witness].
+func (f *Followed) Sent(t *workload.Turn, concurrency int, follow func(live.Sent) *live.Turn) func(ids []uint32) {
+	prompt := t.Prompt()
+	instance, _ := strconv.ParseUint(t.Instance, 10, 64) // 0: it is not pinned
+	turn := follow(live.Sent{
+		ID: t.RequestID, Conversation: t.Conversation.ID, Instance: instance, Concurrency: concurrency,
 		Messages: func(yield func(role, text string) bool) {
 			for i := range prompt {
 				if !yield(prompt[i].Role, prompt[i].Content) {
@@ -72,23 +89,23 @@ func (o *observer) Sent(t *workload.Turn) func(ids []uint32) {
 	if turn == nil {
 		return nil
 	}
-	o.followed.Store(t, turn)
+	f.turns.Store(t, turn)
 	if !turn.WantsIDs() {
 		return nil
 	}
 	return turn.Routed
 }
 
-// FirstToken tells the shadow where a turn went.
-func (o *observer) FirstToken(t *workload.Turn) {
-	if turn, ok := o.followed.Load(t); ok {
+// FirstToken tells where a turn went.
+func (f *Followed) FirstToken(t *workload.Turn) {
+	if turn, ok := f.turns.Load(t); ok {
 		turn.(*live.Turn).FirstToken(t.Live.Worker())
 	}
 }
 
-// shadowEnded tells the shadow what was measured.
-func (o *observer) shadowEnded(t *workload.Turn, r *chat.Result) {
-	turn, ok := o.followed.LoadAndDelete(t)
+// Ended tells what was measured.
+func (f *Followed) Ended(t *workload.Turn, r *chat.Result) {
+	turn, ok := f.turns.LoadAndDelete(t)
 	if !ok {
 		return
 	}

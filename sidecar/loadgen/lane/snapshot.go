@@ -3,7 +3,6 @@ package lane
 import (
 	"cmp"
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,12 +24,12 @@ type reading struct {
 	settling   time.Duration // that is still missing
 	cluster    api.Cluster
 	deployment api.Deployment
-	turns      []*workload.Turn // under way
+	underway   workload.Underway
 	notKept    *api.NotKept
 }
 
 func (l *Lane) read(now time.Time) *reading {
-	r := &reading{Lane: l, now: now, cluster: l.Cluster(), turns: l.turns()}
+	r := &reading{Lane: l, now: now, cluster: l.Cluster(), underway: l.underway(now)}
 	r.state, r.settling = l.stateAt(now)
 	r.notKept = l.latestNotKept()
 	r.deployment = l.deployment(r.cluster)
@@ -41,7 +40,7 @@ func (l *Lane) read(now time.Time) *reading {
 func (r *reading) snapshot() api.LaneSnapshot {
 	report := r.record.Report(r.now)
 	report.Window.OutputTokensPerSecond = r.meter.Rate(r.now)
-	report.Window.Awaiting = r.awaiting()
+	report.Window.Awaiting = r.underway.Awaiting
 	if !r.state.Running { // nothing is sent: the last figures are no live ones
 		report = stats.Report{Window: api.Window{Errors: map[api.ErrorClass]int{}}}
 	}
@@ -130,46 +129,14 @@ func (r *reading) kv(report *stats.Report) api.KV {
 // answers do not, and of the metrics that might, either they are not read or the
 // engine has none.
 func silentCache(c api.Cluster) string {
-	const answers = "the answers do not tell cached tokens, and "
+	const answers = "the answers do not report cached tokens, and "
 	switch {
 	case !c.Available:
-		return answers + "the cluster's metrics are not available"
+		return answers + "the cluster's metrics are unavailable"
 	case c.Unread.Workers != "":
 		return answers + c.Unread.Workers
 	}
 	return "the engine does not report cached tokens"
-}
-
-// awaiting counts the turns that still wait for their first token.
-func (r *reading) awaiting() api.Awaiting {
-	var a api.Awaiting
-	for _, t := range r.turns {
-		sent, _, waiting := t.Live.First()
-		if !waiting || sent.IsZero() {
-			continue
-		}
-		a.N++
-		a.OldestSeconds = max(a.OldestSeconds, r.now.Sub(sent).Seconds())
-	}
-	return a
-}
-
-// liveTurn is the turn under way of a conversation, nil where there is none.
-func liveTurn(turns []*workload.Turn, conversation string) *api.LiveTurn {
-	for _, t := range turns {
-		if t.Conversation.ID != conversation {
-			continue
-		}
-		live := &api.LiveTurn{Number: t.Number, Started: t.Began, UserMessage: t.UserMessage, AssistantMessage: t.Live.Text()}
-		if _, ttft, waiting := t.Live.First(); !waiting {
-			live.TTFT = new(ttft.Seconds())
-		}
-		if w := t.Live.Worker(); w != 0 {
-			live.Worker = strconv.FormatUint(w, 10)
-		}
-		return live
-	}
-	return nil
 }
 
 // Comparison puts the current step's counted turns beside the baseline of that
@@ -289,7 +256,7 @@ func (r *reading) gauges() stats.Gauges {
 	}
 	return stats.Gauges{
 		TargetConcurrency: r.state.Concurrency.Target, ActiveConversations: r.state.Concurrency.Actual,
-		InflightRequests: len(r.turns), AwaitingFirstToken: r.awaiting().N, Running: r.state.Running, Settling: r.state.Settling, Step: r.state.Step.ID,
+		InflightRequests: r.underway.Turns, AwaitingFirstToken: r.underway.Awaiting.N, Running: r.state.Running, Settling: r.state.Settling, Step: r.state.Step.ID,
 		Version: r.process.Version, Target: r.opts.Client.Root(), Model: r.opts.Client.Model(),
 		Mode: r.state.Mode, Speculation: r.state.Speculation,
 		Baseline: &b, InForce: baseline.RowsAt(b, r.level()), OwnInForce: own,

@@ -44,6 +44,15 @@ func (s *steps) begin(at time.Time, concurrency int, mode api.ModeState, mixed b
 	s.save(s.now)
 }
 
+// resume goes on with a step that a process before this one began.
+func (s *steps) resume(step api.StepRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	step.Ended = nil
+	s.now, s.open, s.mixed, s.counted = step, true, false, 0
+	s.save(s.now)
+}
+
 // current is the step under way, or the last one.
 func (s *steps) current() api.StepRecord {
 	s.mu.Lock()
@@ -135,6 +144,12 @@ func (s *steps) counts(m mark, ended time.Time) bool {
 		s.first = ended
 	}
 	return true
+}
+
+// countsToo says whether a turn counts of which another process says that it does, in the
+// step that it lay in.
+func (s *steps) countsToo(step int64, ended time.Time) bool {
+	return s.counts(mark{step: api.StepRecord{ID: step}, settled: true}, ended)
 }
 
 // view is the step as a snapshot shows it, with the time for which it must still

@@ -232,7 +232,7 @@ func TestSwapFails(t *testing.T) {
 				want := api.ModeKV
 				if back != nil {
 					want = api.ModeRoundRobin
-					assert.Contains(t, a.ModeChange.Message, "going back to KV-aware failed")
+					assert.Contains(t, a.ModeChange.Message, "switching back to KV-aware also failed")
 				}
 				assert.Equal(t, [2]api.Mode{want, api.ModeRoundRobin}, d.modes())
 				assert.Equal(t, a.Started, b.Started)
@@ -406,11 +406,11 @@ func TestSharedWorkersAreNoEvidence(t *testing.T) {
 			require.ErrorIs(t, err, api.ErrNotFound)
 		}
 		s := d.view.Snapshot()
-		const reason = "2 of the workers serve lane twin, too: the lanes disturb each other"
+		const reason = "2 of the workers also serve lane twin: the lanes affect each other"
 		assert.Equal(t, d.shared, s.Lanes[0].SharedWorkers)
 		assert.Equal(t, reason, s.Lanes[0].Baseline.Withheld)
 		assert.Equal(t, reason, s.Lanes[0].Baseline.NotKept.Reason)
-		assert.Contains(t, s.Lanes[1].Baseline.Withheld, "serve lane main, too")
+		assert.Contains(t, s.Lanes[1].Baseline.Withheld, "also serve lane main")
 	})
 }
 

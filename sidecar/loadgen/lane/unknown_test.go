@@ -44,7 +44,7 @@ func TestModeThatNobodyTold(t *testing.T) {
 		assert.Equal(t, api.ModeUnknown, live.State.Mode)
 		assert.Empty(t, live.State.ModeFrom)
 		require.False(t, live.State.Settling)
-		assert.Equal(t, "it is not known which routing mode this server uses", live.Baseline.Withheld)
+		assert.Equal(t, "the routing mode of this server is unknown", live.Baseline.Withheld)
 		require.NotEmpty(t, live.Baseline.Columns)
 		for _, c := range live.Baseline.Columns {
 			assert.Nil(t, c.TTFT.P95.Improvement)
@@ -85,8 +85,8 @@ func TestOperatorSaysTheMode(t *testing.T) {
 		assert.Empty(t, opening(t, f.turns()), "the caches stay as they are")
 		b.stop()
 		b.events("start ann: 2 conversations, Mode unknown",
-			"mode_change ann: Mode unknown: the operator says that it is another one, or not known",
-			"mode_change ann: Mode unknown to Round-robin: the operator says that it is in force",
+			"mode_change ann: Mode unknown: reported by the operator",
+			"mode_change ann: Mode unknown to Round-robin: reported by the operator",
 			"stop ann: stopped")
 	}, byHand)
 }
@@ -110,7 +110,7 @@ func TestOperatorsWordRefused(t *testing.T) {
 func TestDriverKnowsTheMode(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		assert.Equal(t, api.ModeFromDriver, b.lane.State().ModeFrom)
-		assert.Contains(t, refuses(t, b.says(api.ModeRoundRobin), "in_force").Allowed, "the driver script knows the mode by itself")
+		assert.Contains(t, refuses(t, b.says(api.ModeRoundRobin), "in_force").Allowed, "the driver script detects the mode itself")
 	})
 }
 
@@ -140,8 +140,8 @@ func TestRoutersMetricsTellTheMode(t *testing.T) {
 		assert.Equal(t, roundRobin, b.mode(), "the operator has said it")
 		b.stop()
 		b.events("start ann: 2 conversations, Mode unknown",
-			"mode_change cluster: Mode unknown to KV-aware: the router's own metrics tell",
+			"mode_change cluster: Mode unknown to KV-aware: according to the router's own metrics",
 			"mode_change cluster: KV-aware to Mode unknown: the router's own metrics show that it does not choose by what the KV caches hold",
-			"mode_change ann: Mode unknown to Round-robin: the operator says that it is in force", "stop ann: stopped")
+			"mode_change ann: Mode unknown to Round-robin: reported by the operator", "stop ann: stopped")
 	}, byHand, telling)
 }

@@ -75,6 +75,9 @@ func (v *View) Subscribe() (frames <-chan []byte, unsubscribe func()) {
 func (v *View) Snapshot() api.Snapshot {
 	now := time.Now()
 	s := api.Snapshot{Time: now, Settings: v.catalogue.Settings(), Client: v.process.Health(now)}
+	if v.process.Members != nil {
+		s.Members = v.process.Members(now)
+	}
 	for _, l := range v.lanes {
 		s.Lanes = append(s.Lanes, l.read(now).snapshot())
 	}
@@ -119,7 +122,7 @@ func (v *View) Lane(name string) (*Lane, error) {
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: there is no lane %q", api.ErrNotFound, name)
+	return nil, fmt.Errorf("%w: no lane %q", api.ErrNotFound, name)
 }
 
 // Conversation is one conversation with its ended turns and the one under way.
@@ -130,8 +133,10 @@ func (v *View) Conversation(ctx context.Context, id string) (api.Conversation, e
 		return c, err
 	}
 	for _, l := range v.lanes {
-		if live := liveTurn(l.turns(), id); live != nil && live.Number > len(c.Turns) {
-			c.Live = live
+		if r := l.running(); r != nil {
+			if live := r.workload.LiveTurn(ctx, id); live != nil && live.Number > len(c.Turns) {
+				c.Live = live
+			}
 		}
 	}
 	return c, nil

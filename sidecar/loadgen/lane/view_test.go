@@ -142,7 +142,7 @@ func TestEncodedOnce(t *testing.T) {
 func BenchmarkStatus(b *testing.B) {
 	booth := newBooth(b, newFake())
 	booth.start(180)
-	require.Eventually(b, func() bool { return len(booth.lane.turns()) == 180 }, limit, time.Millisecond)
+	require.Eventually(b, func() bool { return booth.lane.underway(time.Now()).Turns == 180 }, limit, time.Millisecond)
 	for name, get := range map[string]func() ([]byte, error){
 		"each":            func() ([]byte, error) { return json.Marshal(booth.view.Status()) },
 		"shared":          booth.view.StatusJSON,
@@ -319,7 +319,7 @@ func TestSettingsOutOfRange(t *testing.T) {
 			{"slo.ttft", api.SettingsPatch{SLO: &api.SLO{TPOT: 1}}},
 			{"slo.tpot", api.SettingsPatch{SLO: &api.SLO{TTFT: 1, TPOT: 3601}}},
 			{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(0)}},
-			{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(10001)}},
+			{"max_concurrency", api.SettingsPatch{MaxConcurrency: new(100_001)}},
 			{"slider.max", api.SettingsPatch{MaxConcurrency: new(100)}}, // the slider goes to 200
 			{"slider.min", api.SettingsPatch{Slider: &api.Slider{Min: 0, Max: 10, Increment: 1}}},
 			{"slider.min", api.SettingsPatch{Slider: &api.Slider{Min: 10, Max: 10, Increment: 1}}},

@@ -87,7 +87,7 @@ func (h *handler) send(w http.ResponseWriter, r *http.Request, name string, stat
 	w.Header().Add("Vary", "Accept-Encoding")
 	f, err := h.open(w, r, name)
 	if err != nil {
-		http.Error(w, "the file is not there any more", http.StatusInternalServerError)
+		http.Error(w, "the file no longer exists", http.StatusInternalServerError)
 		return
 	}
 	defer f.Close()

@@ -289,6 +289,9 @@ func (c *Capacity) Add(r Result) error {
 	return nil
 }
 
+// Spoiled says why the span that was added last does not count; empty: it does, or there is none.
+func (c *Capacity) Spoiled() string { return lastSpoiled(c.Done) }
+
 func (c *Capacity) used() (seconds float64) {
 	for i := range c.Done {
 		seconds += c.Done[i].Elapsed

@@ -316,7 +316,7 @@ func TestCapacitySpanWithoutTPOT(t *testing.T) {
 		r.Turns[i].OutputTokens = 1
 	}
 	require.NoError(t, c.Add(r))
-	assert.Contains(t, c.Done[0].Spoiled, "tpot_p95")
+	assert.Contains(t, c.Spoiled(), "tpot_p95")
 	again, _ := c.Next()
 	assert.Equal(t, 2, again.Attempt)
 }

@@ -384,8 +384,8 @@ func (r *Report) compare() {
 
 // What stands where no advantage is told.
 const (
-	otherOpenings = "the conversations of the two open with texts of different length, or of a length that one of them does not tell, so every prompt differs"
-	modeUnknown   = "it is not known under which routing mode one of them was measured"
+	otherOpenings = "the opening texts of the two differ in length, or one of them does not record it, so every prompt differs"
+	modeUnknown   = "the routing mode of one of them is unknown"
 )
 
 func (r *Report) pair(i, j int) Pair {

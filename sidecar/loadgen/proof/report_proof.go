@@ -22,7 +22,7 @@ func (r *Report) trialSection() []section {
 	s := section{Title: "The verdict", Sub: true, Text: []string{
 		r.verdictWords(t),
 		fmt.Sprintf("By %s of spans. The interval of %s, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. %s", plural(t.Pairs, "pair"), Metric(t.Primary.Metric).Name(), oneEvidence),
-	}, Table: &grid{Words: []int{5, 6}, Head: []string{"Metric", a, b, "Difference", "95 % interval", "That says", "Rests on"}}}
+	}, Table: &grid{Words: []int{5, 6}, Head: []string{"Metric", a, b, "Difference", "95 % interval", "Conclusion", "Based on"}}}
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
 		name := Metric(d.Metric).Name()
 		name = strings.ToUpper(name[:1]) + name[1:]
@@ -151,7 +151,7 @@ func (r *Report) crossing() []section {
 		s.Text = append(s.Text, r.crossed(&r.Pairs[i])...)
 	}
 	if len(s.Text) == 0 { // one mode, or one level
-		s.Title = "What the cluster said of itself"
+		s.Title = "The cluster's own metrics"
 	}
 	var known []int
 	for i, q := range causeColumns {
@@ -160,10 +160,10 @@ func (r *Report) crossing() []section {
 		}
 	}
 	if len(known) == 0 {
-		s.Text = append(s.Text, "The cluster told nothing of itself that could say why.")
+		s.Text = append(s.Text, "The cluster reported no metrics that could explain why.")
 		return []section{s}
 	}
-	s.Text = append(s.Text, "What the cluster said of itself, once a second while spans counted: means over those of a level and mode. Skew is the slowest or busiest worker over the workers' mean; spread is the busiest less the idlest worker, in requests.")
+	s.Text = append(s.Text, "The cluster's own metrics, sampled once a second while spans counted: means over the spans of a level and mode. Skew is the slowest or busiest worker over the workers' mean; spread is the busiest minus the idlest worker, in requests.")
 	s.Table = &grid{Words: []int{1}, Head: []string{"Concurrency", "Mode"}}
 	for _, i := range known {
 		s.Table.Head = append(s.Table.Head, causeColumns[i].name)
@@ -171,7 +171,7 @@ func (r *Report) crossing() []section {
 	for _, c := range r.Sweep.Causes {
 		row := []string{strconv.Itoa(c.Concurrency), r.modeName(c.Mode)}
 		for _, i := range known {
-			text := "not told"
+			text := "not reported"
 			if v := *causeColumns[i].of(&c.SweepCauses); v != nil {
 				text = causeColumns[i].value(*v)
 			}
@@ -220,7 +220,7 @@ func (r *Report) crossed(p *Pair) (text []string) {
 	}
 	if worstAt > 0 {
 		if why := r.causesAt(p, worstAt); why != "" {
-			text = append(text, fmt.Sprintf("By TTFT p95, %s is furthest behind at %d. What the cluster said of itself there, under %[1]s against %[3]s: %[4]s.", b, worstAt, a, why))
+			text = append(text, fmt.Sprintf("By TTFT p95, %s is furthest behind at %d. The cluster's own metrics there, under %[1]s against %[3]s: %[4]s.", b, worstAt, a, why))
 		}
 	}
 	return text

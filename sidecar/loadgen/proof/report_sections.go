@@ -54,7 +54,7 @@ func (g *grid) Small(column int, cell string) string {
 func (r *Report) sections() []section {
 	all := []section{{Text: r.Words, Items: nil}}
 	if run := r.Sweep; run != nil && run.Unfinished != "" {
-		all[0].Items = []item{{"Unfinished", fmt.Sprintf("%s, with %s measured. What follows is what there is.", run.State, run.Unfinished)}}
+		all[0].Items = []item{{"Unfinished", fmt.Sprintf("%s, with %s measured. This report is partial.", run.State, run.Unfinished)}}
 	}
 	all = append(all, r.setup(), r.methodology())
 	if notes := r.notes(); notes.Items != nil {
@@ -241,7 +241,7 @@ func (r *Run) methodology() (items []item) {
 	warmUp := "each span until the conversations that began it have ended"
 	switch q.Kind {
 	case api.SweepTrial:
-		warmUp += ", which are held from their midst, so that they do not end together"
+		warmUp += ", which start in mid-conversation, so that they do not end together"
 		add("Order", trialOrder(q))
 		if q.Primary != nil {
 			add("Decided by", Metric(*q.Primary).Name()+", chosen before the start; smallest difference of interest "+smallestOf(q))
@@ -291,7 +291,7 @@ func trialOrder(q *api.SweepRequest) string {
 func levelsOrder(q *api.SweepRequest) string {
 	switch {
 	case q.Together != nil && *q.Together:
-		return "all levels once before any comes again, in an order drawn by the seed, every second time in reverse; both modes of a level at the same time, each on one of two targets, every second time the other way about where both can switch"
+		return "all levels once before any comes again, in an order drawn by the seed, every second time in reverse; both modes of a level at the same time, each on one of two targets, with lanes swapped every second time if both can switch"
 	case q.Order != nil && *q.Order == api.OrderModeAfterMode:
 		return "mode after mode: a drift of the machines over that time is in the result"
 	}
@@ -366,10 +366,10 @@ func (r *Report) explained() (text []string) {
 	}
 	measured, estimated := r.intervals()
 	if measured {
-		text = append(text, "In brackets stand 95 % intervals. Where that of an advantage includes none, no difference is shown.")
+		text = append(text, "In brackets stand 95 % intervals. Where the interval of an advantage includes zero, no difference is shown.")
 	}
 	if estimated {
-		text = append(text, "Recorded values came without intervals. Whether they show a difference is judged by an estimate of how recorded values scatter.")
+		text = append(text, "Recorded values have no intervals. Whether they show a difference is judged by an estimate of their scatter.")
 	}
 	return text
 }
@@ -395,7 +395,7 @@ func (r *Report) pairSections(p *Pair) (all []section) {
 		head.Title = b + " against " + a
 	}
 	if p.Withheld != "" {
-		head.Text = append(head.Text, "No advantage is told: "+p.Withheld+".")
+		head.Text = append(head.Text, "No advantage is shown: "+p.Withheld+".")
 	}
 	for _, only := range []struct {
 		name   string
@@ -409,8 +409,8 @@ func (r *Report) pairSections(p *Pair) (all []section) {
 		head.Text = append(head.Text, "The two have no level in common.")
 	}
 	if len(p.Differences) > 0 {
-		head.Title = cmp.Or(head.Title, "What is not alike")
-		head.Text = append(head.Text, "Not alike in more than the mode, so the figures do not compare the modes alone:")
+		head.Title = cmp.Or(head.Title, "Differences in setup")
+		head.Text = append(head.Text, "More than the mode differs, so the results do not compare the modes alone:")
 		head.Table = &grid{Words: []int{1, 2}, Head: []string{"What", b, a}}
 		for _, d := range p.Differences {
 			head.Table.Rows = append(head.Table.Rows, []string{strings.ReplaceAll(d.Field, "_", " "), d.Live, d.Baseline})

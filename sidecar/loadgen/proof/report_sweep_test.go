@@ -92,7 +92,7 @@ func TestReportOfASweep(t *testing.T) {
 	s.Spans = append(s.Spans, api.SweepSpan{Number: 12, Attempt: 2, Mode: kv, Concurrency: 180, Started: t0, Cold: "nonce", Spoiled: "12 % of its turns failed", Causes: &api.SweepCauses{QueueSeconds: new(99.)}})
 	md := written(t, NewSweepReport(s), api.ReportMarkdown)
 	for _, want := range []string{
-		"# Sweep of 3 levels: Round-robin, KV-aware\n\nWithin the SLOs (TTFT p95 up to 600 ms, TPOT p95 up to 60 ms), Round-robin sustains none: 60, the lowest measured, misses them (above that, these meet them all the same: 120); KV-aware sustains 120 conversations.",
+		"# Sweep of 3 levels: Round-robin, KV-aware\n\nWithin the SLOs (TTFT p95 up to 600 ms, TPOT p95 up to 60 ms), Round-robin sustains none: 60, the lowest measured, misses them (above that, these still meet them: 120); KV-aware sustains 120 conversations.",
 		"\nTTFT p95, KV-aware against Round-robin: better at 60 (by 31.9 %); worse at 180 (by 329.4 %); no difference shown at 120.\n",
 		"\nThroughput, KV-aware against Round-robin: better at 60, 120, 180 (by 5.4 to 13.8 %).\n",
 		"\nKV cache hit rate, KV-aware against Round-robin: too variable to say at 60, 120, 180.\n",
@@ -109,7 +109,7 @@ func TestReportOfASweep(t *testing.T) {
 		"| 60 | 328 ms (321 to 334) | 223 ms (219 to 227) | +31.9 % (",
 		"| 120 | 298 ms (292 to 303) | 295 ms (289 to 301) | no difference shown (+0.8 %) |",
 		"By TTFT p95, KV-aware is better than Round-robin at 60 and worse at 180: they cross between the two.",
-		"By TTFT p95, KV-aware is furthest behind at 180. What the cluster said of itself there, under KV-aware against Round-robin: queue time 0.31 s against 0.03 s; the longest queue time 1.48 s against 0.04 s; queue skew 2.55× against 1.17×; engine TTFT p95 1.59 s against 0.26 s; in-flight spread 30.0 against 13.0.",
+		"By TTFT p95, KV-aware is furthest behind at 180. The cluster's own metrics there, under KV-aware against Round-robin: queue time 0.31 s against 0.03 s; the longest queue time 1.48 s against 0.04 s; queue skew 2.55× against 1.17×; engine TTFT p95 1.59 s against 0.26 s; in-flight spread 30.0 against 13.0.",
 		"| 180 | KV-aware | 0.31 s | 1.48 s | 2.55× | 1.59 s | 30.0 |",
 		"| 13 (attempt 2) | KV-aware | 180 |",
 		"| sweep 20260217-125242 | 2026-02-17T12:52:00Z | 7 | 1.4.0 |",
@@ -127,7 +127,7 @@ func TestReportOfAnUnfinishedSweep(t *testing.T) {
 	s.Rows = s.Rows[:3] // 120 in one mode alone
 	md := written(t, NewSweepReport(s), api.ReportMarkdown)
 	assert.Contains(t, md, "Still running, with 3 of 18 spans measured: this can still change.")
-	assert.Contains(t, md, "- **Unfinished**: running, with 3 of 18 spans measured. What follows is what there is.")
+	assert.Contains(t, md, "- **Unfinished**: running, with 3 of 18 spans measured. This report is partial.")
 	assert.Contains(t, md, "Levels of KV-aware alone, which are not compared: 120.")
 
 	s.Rows = s.Rows[:1]
@@ -146,7 +146,7 @@ func TestReportOfAnUnfinishedSweep(t *testing.T) {
 			assert.Contains(t, md, "with 0 of 18 spans measured")
 			assert.Contains(t, written(t, r, api.ReportHTML), "0 of 18 spans")
 			if state == api.SweepRunning {
-				assert.Equal(t, []string{"Nothing is known yet: no span that counts has ended."}, Words(&empty))
+				assert.Equal(t, []string{"No results yet: no span that counts has ended."}, Words(&empty))
 			} else {
 				assert.Contains(t, strings.Join(Words(&empty), " "), "with 0 of 18 spans measured: the target is gone.")
 			}
@@ -324,7 +324,7 @@ func TestReportOfTwoBaselines(t *testing.T) {
 	md := text(t, r)
 	assert.Contains(t, md, "# KV-aware: "+h200.Title+" against "+h100.Title+"\n")
 	assert.Contains(t, md, "- **GPU**: h100x8-tp2-llama70b-fp8: H100; h200x3-tp1-llama70b-fp8: H200\n")
-	assert.Contains(t, md, "Not alike in more than the mode")
+	assert.Contains(t, md, "More than the mode differs")
 	assert.Contains(t, md, "| workers | 3 | 4 |")
 	assert.Contains(t, md, "Levels of h100x8-tp2-llama70b-fp8 alone, which are not compared: 20, 30.")
 	assert.Contains(t, md, "Levels of h200x3-tp1-llama70b-fp8 alone, which are not compared: 90, 110, 130, 140, 150, 160, 170, 180.")
@@ -336,7 +336,7 @@ func TestReportOfTwoBaselines(t *testing.T) {
 	r, err = NewReport(h100, other, Question{A: api.ReportSide{Mode: api.ModeKV}, B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
 	require.NoError(t, err)
 	md = text(t, r)
-	assert.Contains(t, md, "No advantage is told: the conversations of the two open with texts of different length")
+	assert.Contains(t, md, "No advantage is shown: the opening texts of the two differ in length")
 	assert.Contains(t, md, "not compared |")
 	assert.NotContains(t, md, "0.0 %")
 	assert.Empty(t, r.Pairs[0].Averages)
@@ -346,7 +346,7 @@ func TestReportOfTwoBaselines(t *testing.T) {
 	unknown.Name = "unknown"
 	r, err = NewReport(unknown, h100, Question{B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
 	require.NoError(t, err)
-	assert.Contains(t, text(t, r), "No advantage is told: it is not known under which routing mode")
+	assert.Contains(t, text(t, r), "No advantage is shown: the routing mode")
 
 	none := h100
 	none.Name, none.Rows = "none", []api.BaselineRow{measured(55, kv, .5, 100, .1)}

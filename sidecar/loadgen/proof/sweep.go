@@ -39,7 +39,7 @@ func (p SweepPlan) Validate() error {
 	case p.Together && len(p.Modes) != 2:
 		return api.Refuse("modes", len(p.Modes), "2 where they run together")
 	case p.Together && p.Order != api.OrderInterleaved:
-		return api.Refuse("order", p.Order, string(api.OrderInterleaved)+" where the modes run together")
+		return api.Refuse("order", p.Order, string(api.OrderInterleaved)+" when the modes run together")
 	}
 	switch spans := len(p.Levels) * len(p.Modes) * p.Repeats; {
 	case p.Repeats < 1 || spans > api.MaxSweepSpans:
@@ -179,6 +179,14 @@ func (s *Sweep) Add(r Result) error {
 	}
 	s.Done = append(s.Done, SweepDone{Number: span.Number, Attempt: span.Attempt, Elapsed: r.Elapsed, Spoiled: r.Spoiled})
 	return nil
+}
+
+// Spoiled says why the span that was added last does not count; empty: it does, or there is none.
+func (s *Sweep) Spoiled() string {
+	if len(s.Done) == 0 {
+		return ""
+	}
+	return s.Done[len(s.Done)-1].Spoiled
 }
 
 // SecondsLeft is an estimate by the spans so far, or before the first by what the plan asks

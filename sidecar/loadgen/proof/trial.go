@@ -259,6 +259,16 @@ func (t *Trial) Add(r Result) error {
 	return nil
 }
 
+// Spoiled says why the span that was added last does not count; empty: it does, or there is none.
+func (t *Trial) Spoiled() string { return lastSpoiled(t.Done) }
+
+func lastSpoiled(all []Done) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1].Spoiled
+}
+
 // checkFor says why a result is not that of the next span of what is asked for; more is
 // false once that is over.
 func (r *Result) checkFor(next Span, more bool, what string) error {

@@ -213,12 +213,14 @@ func TestSpoiledSpans(t *testing.T) {
 	drive(t, trial, .93, 1)
 	first, _ := trial.Next()
 	require.NoError(t, trial.Add(Result{Number: 1, Elapsed: 10, Spoiled: "12 % errors"}))
+	assert.Equal(t, "12 % errors", trial.Spoiled())
 	again, _ := trial.Next()
 	assert.Equal(t, 2, again.Attempt)
 	again.Attempt = 1
 	assert.Equal(t, first, again)
 	drive(t, trial, .93, 2)
 	assert.Equal(t, 1, trial.State().Pairs)
+	assert.Empty(t, trial.Spoiled())
 
 	drive(t, trial, .93, 1) // the first of the second pair
 	for range 2 {

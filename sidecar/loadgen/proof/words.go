@@ -41,7 +41,7 @@ func (r *Report) stateWords(some bool) []string {
 		if run.Request.Kind == api.SweepTrial && run.Progress.Spans > 0 {
 			what = "no pair of spans is complete"
 		}
-		nothing = "Nothing is known yet: " + what + "."
+		nothing = "No results yet: " + what + "."
 		if run.State.Ended() {
 			nothing = "Nothing was measured: " + what + "."
 		}
@@ -86,7 +86,7 @@ func (r *Run) spoiling() string {
 }
 
 // oneEvidence is why throughput and latency are not two reasons.
-const oneEvidence = "In a closed loop, throughput and latency are one piece of evidence, not two: conversations that are answered sooner ask sooner."
+const oneEvidence = "In a closed loop, throughput and latency are not independent evidence: conversations that are answered sooner send the next turn sooner."
 
 // trialNames are those of the two arms, also before anything was measured.
 func (r *Report) trialNames() (a, b string) {
@@ -111,7 +111,7 @@ func (r *Report) trialWords() []string {
 	all := append([]string{r.verdictWords(t)}, r.otherWords(t)...)
 	all = append(all, r.laneWords()...)
 	if r.Sweep.State == api.SweepRunning && r.Sweep.Progress.Beyond {
-		all = append(all, "As things stand, its time will be over before this is decided.")
+		all = append(all, "At the current rate, it will run out of time undecided.")
 	}
 	return all
 }
@@ -142,12 +142,12 @@ func (r *Report) laneWords() []string {
 	case pairs == 0:
 		return nil
 	case even:
-		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, each on either of them in %d of %d pairs: what else the targets differ in cancels out.", onTwin, pairs)}
+		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, each on either of them in %d of %d pairs: other differences between the targets cancel out.", onTwin, pairs)}
 	case onTwin == 0 || onTwin == pairs:
-		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s always on the one of lane %s: whatever else the targets differ in is in the difference, too.",
+		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s always on the one of lane %s: other differences between the targets are part of the result.",
 			b, map[bool]string{true: api.DefaultLane, false: api.TwinLane}[onTwin == 0])}
 	}
-	return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d of %d pairs%s: what else the targets differ in does not cancel out quite.",
+	return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s on that of lane %s in %d of %d pairs%s: other differences between the targets do not cancel out completely.",
 		b, api.TwinLane, onTwin, pairs, map[bool]string{true: ", not equally often at every level"}[len(lean) > 1])}
 }
 
@@ -303,7 +303,7 @@ func (r *Report) capacityWords() []string {
 	for n, i := range order {
 		clauses = append(clauses, capacityClause(names[i], &c.Modes[i], n == 0))
 		if len(c.Modes[i].Isolated) > 0 {
-			isolated = append(isolated, fmt.Sprintf("Above a level that misses the SLOs, %s meets them at %s all the same.", names[i], numbers(c.Modes[i].Isolated)))
+			isolated = append(isolated, fmt.Sprintf("Above a level that misses the SLOs, %s still meets them at %s.", names[i], numbers(c.Modes[i].Isolated)))
 		}
 	}
 	text := strings.Join(clauses, ", ")
@@ -324,7 +324,7 @@ func capacityClause(name string, m *api.ModeCapacity, first bool) string {
 	case m.Level == nil:
 		return "what " + name + " sustains is not known yet"
 	case unsure(m):
-		return fmt.Sprintf("%s seems to miss the SLOs even at %s, the lowest level, but that is not certain%s", name, plural(m.Tested[0].Concurrency, "conversation"), in)
+		return fmt.Sprintf("%s probably misses the SLOs even at %s, the lowest level%s", name, plural(m.Tested[0].Concurrency, "conversation"), in)
 	case *m.Level == 0 && first:
 		return name + " does not meet the SLOs even at the lowest level" + in
 	case *m.Level == 0:
@@ -414,7 +414,7 @@ func (s *Side) sustains() string {
 		text += ", judged by TTFT alone where TPOT was not recorded"
 	}
 	if len(x.Isolated) > 0 {
-		text += " (above that, these meet them all the same: " + numbers(x.Isolated) + ")"
+		text += " (above that, these still meet them: " + numbers(x.Isolated) + ")"
 	}
 	return text
 }

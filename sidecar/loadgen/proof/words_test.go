@@ -53,9 +53,9 @@ func TestWordsOfATrial(t *testing.T) {
 			return s
 		}(), []string{
 			"Undecided so far, after 2 pairs at 120 conversations: TTFT p95 of KV-aware is 8.0 % lower (20.0 % lower to 5.0 % higher).",
-			"As things stand, its time will be over before this is decided.", "Still running, with 18 spans measured: this can still change.",
+			"At the current rate, it will run out of time undecided.", "Still running, with 18 spans measured: this can still change.",
 		}},
-		"running, no pair yet": {tried(Running, nil), []string{"Nothing is known yet: no pair of spans is complete."}},
+		"running, no pair yet": {tried(Running, nil), []string{"No results yet: no pair of spans is complete."}},
 		"trade-offs of B": {tried(BBetter, &lower,
 			difference(TPOT95, .04, .01, .07, ABetter), difference(Throughput, .06, .04, .08, BBetter), difference(HitRate, .091, .08, .1, BBetter),
 			difference(TTFT50, .01, -.02, .03, NoDifference), difference(Goodput, .02, -.1, .1, Running)), []string{
@@ -92,13 +92,13 @@ func TestReportOfATrial(t *testing.T) {
 	for _, want := range []string{
 		"# Trial: KV-aware against Round-robin at 120 conversations\n",
 		"- **Decided by**: TTFT p95, chosen before the start; smallest difference of interest 5 %\n",
-		"- **Time**: at most 60 minutes\n", "- **Warm-up**: each span until the conversations that began it have ended, which are held from their midst",
+		"- **Time**: at most 60 minutes\n", "- **Warm-up**: each span until the conversations that began it have ended, which start in mid-conversation",
 		"### The verdict\n\nKV-aware is better than Round-robin at 120 conversations",
 		"By 2 pairs of spans. The interval of TTFT p95, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. " + oneEvidence,
 		"| TTFT p95 (decides) | 643 ms | 518 ms | −19.4 % | −23.2 to −15.1 % | KV-aware is better | parts of the spans |",
 		"| Goodput | 87.0 % | 89.0 % | +2.0 points | −10.0 to +10.0 points | undecided | parts of the spans |",
 		"| Round-robin | 120 |", "pilot |",
-		"| Mode | Concurrency | TTFT p50 |", "| Round-robin | 120 | 298 ms (292 to 303) | 595 ms (583 to 607) |", "## What the cluster said of itself",
+		"| Mode | Concurrency | TTFT p50 |", "| Round-robin | 120 | 298 ms (292 to 303) | 595 ms (583 to 607) |", "## The cluster's own metrics",
 	} {
 		assert.Contains(t, md, want)
 	}
@@ -138,16 +138,16 @@ func TestWordsOfACapacitySearch(t *testing.T) {
 		}},
 		"isolated": {capacity(nil, isolated, above), []string{
 			"KV-aware sustains at least 180 conversations within the SLOs, Round-robin 96 (90 to 100).",
-			"Above a level that misses the SLOs, Round-robin meets them at 130 all the same.",
+			"Above a level that misses the SLOs, Round-robin still meets them at 130.",
 		}},
 		"none":    {capacity(nil, mode(roundRobin, 0, 0, 60), mode(kv, 128, 120, 135)), []string{"KV-aware sustains 128 conversations within the SLOs (120 to 135), Round-robin none, not even at the lowest level (0 to 60)."}},
 		"neither": {capacity(nil, mode(kv, 0, 0, 60)), []string{"KV-aware does not meet the SLOs even at the lowest level (0 to 60)."}},
-		"unsure":  {capacity(nil, unsure), []string{"KV-aware seems to miss the SLOs even at 14 conversations, the lowest level, but that is not certain (0 to 28)."}},
-		"both":    {capacity(nil, mode(roundRobin, 96, 90, 100), unsure), []string{"Round-robin sustains 96 conversations within the SLOs (90 to 100), KV-aware seems to miss the SLOs even at 14 conversations, the lowest level, but that is not certain (0 to 28)."}},
+		"unsure":  {capacity(nil, unsure), []string{"KV-aware probably misses the SLOs even at 14 conversations, the lowest level (0 to 28)."}},
+		"both":    {capacity(nil, mode(roundRobin, 96, 90, 100), unsure), []string{"Round-robin sustains 96 conversations within the SLOs (90 to 100), KV-aware probably misses the SLOs even at 14 conversations, the lowest level (0 to 28)."}},
 		"open": {capacity(&api.Crossing{Level: new(167), Interval: &[2]int{150, 180}, Above: true, Below: "a"}, openAbove, isolated), []string{
 			"KV-aware sustains 137 conversations within the SLOs (90 to 180 or more), Round-robin 96 (90 to 100); they cross at 167 (150 to 180 or more).",
 			"Below the crossing, TTFT p95 is lower under KV-aware.",
-			"Above a level that misses the SLOs, Round-robin meets them at 130 all the same.",
+			"Above a level that misses the SLOs, Round-robin still meets them at 130.",
 		}},
 		"running": {running, []string{"KV-aware sustains 120 conversations within the SLOs (60 to 180), what Round-robin sustains is not known yet.", "Still running, with 18 of 18 spans measured: this can still change."}},
 		"nothing": {capacity(nil), []string{"Nothing was measured: no span that counts has ended."}},
@@ -174,10 +174,10 @@ func TestWordsOfAnUnfinishedTrial(t *testing.T) {
 	s := tried(Running, nil)
 	s.Spans = []api.SweepSpan{{Arm: "pilot"}, {Number: 1, Spoiled: "12 of 40 turns failed"}}
 	s.Progress.Spans = 1
-	assert.Equal(t, []string{"Nothing is known yet: no pair of spans is complete."}, Words(&s))
+	assert.Equal(t, []string{"No results yet: no pair of spans is complete."}, Words(&s))
 	s.Spans = append(s.Spans, api.SweepSpan{Number: 1, Attempt: 2, Spoiled: "the load generator itself was late; give it more CPU"})
 	assert.Equal(t, []string{
-		"Nothing is known yet: no pair of spans is complete.",
+		"No results yet: no pair of spans is complete.",
 		"The latest 2 spans do not count, the last one since: the load generator itself was late; give it more CPU.",
 	}, Words(&s))
 	s.State, s.Reason, s.Cause = api.SweepPaused, "by ann, who stopped the workload", api.CauseOperator
@@ -205,10 +205,10 @@ func TestWordsOfASweepOnTwoLanes(t *testing.T) {
 		return []api.SweepSpan{{Concurrency: level, Mode: kv, Lane: kvOn}, {Concurrency: level, Mode: roundRobin, Lane: other}}
 	}
 	first := slices.Concat(both(60, api.DefaultLane), both(60, api.TwinLane))
-	assert.Equal(t, "Both modes ran at the same time on two targets, each on either of them in 1 of 2 pairs: what else the targets differ in cancels out.", of(first...))
-	assert.Equal(t, "Both modes ran at the same time on two targets, KV-aware on that of lane twin in 2 of 3 pairs, not equally often at every level: what else the targets differ in does not cancel out quite.",
+	assert.Equal(t, "Both modes ran at the same time on two targets, each on either of them in 1 of 2 pairs: other differences between the targets cancel out.", of(first...))
+	assert.Equal(t, "Both modes ran at the same time on two targets, KV-aware on that of lane twin in 2 of 3 pairs, not equally often at every level: other differences between the targets do not cancel out completely.",
 		of(append(first, both(120, api.TwinLane)...)...))
-	assert.Equal(t, "Both modes ran at the same time on two targets, KV-aware always on the one of lane main: whatever else the targets differ in is in the difference, too.",
+	assert.Equal(t, "Both modes ran at the same time on two targets, KV-aware always on the one of lane main: other differences between the targets are part of the result.",
 		of(slices.Concat(both(60, api.DefaultLane), both(120, api.DefaultLane))...))
 	spoiled := both(120, api.TwinLane)
 	spoiled[0].Spoiled, spoiled[1].Spoiled = "a", "b"

@@ -62,7 +62,7 @@ func (w *Watch) Health(now time.Time) api.ClientHealth {
 		h.Verdict, h.Reason = api.VerdictUnknown, "the first seconds of the self-check"
 	case lag >= tooLate:
 		h.Verdict = api.VerdictBottleneck
-		h.Reason = fmt.Sprintf("the load generator itself is %.1f ms late (p95 of the last 10 s) and uses %.0f %% of the machine: its figures are too high by about that; %s", milliseconds(lag), 100*w.cpu, w.remedy(now))
+		h.Reason = fmt.Sprintf("the load generator itself is %.1f ms late (p95 of the last 10 s) and uses %.0f %% of the machine: its latencies are too high by about that much; %s", milliseconds(lag), 100*w.cpu, w.remedy(now))
 	default:
 		h.Reason = fmt.Sprintf("the load generator is at most %.1f ms late (p95 of the last 10 s)", milliseconds(lag))
 	}
@@ -72,7 +72,7 @@ func (w *Watch) Health(now time.Time) api.ClientHealth {
 // remedy says what to do about a lag.
 func (w *Watch) remedy(now time.Time) string {
 	if w.Simulated != nil && w.Simulated(now.Add(-span)) {
-		return "a what-if simulation was computed on the same machine meanwhile: cancel it, and if it stays late, give it more CPU or fewer conversations"
+		return "a what-if simulation is running on the same machine: cancel it; if the load generator is still late, give it more CPU or fewer conversations"
 	}
 	return "give it more CPU or fewer conversations"
 }
@@ -168,7 +168,7 @@ func (w *Watch) listen(ctx context.Context, client *chat.Client) {
 // fail keeps the verdict back while the canary does not work, and waits a moment.
 func (w *Watch) fail(ctx context.Context, err error) {
 	w.mu.Lock()
-	w.problem = "the self-check does not work: " + err.Error()
+	w.problem = "the self-check failed: " + err.Error()
 	w.mu.Unlock()
 	select {
 	case <-ctx.Done():

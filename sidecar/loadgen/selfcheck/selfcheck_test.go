@@ -76,7 +76,7 @@ func TestVerdict(t *testing.T) {
 	}
 	w := fill(5*time.Millisecond, time.Millisecond)
 	w.Simulated = func(since time.Time) bool { return since.Equal(now.Add(-span)) }
-	if h := w.Health(now); h.Verdict != api.VerdictBottleneck || !strings.Contains(h.Reason, "a what-if simulation was computed on the same machine meanwhile: cancel it") {
+	if h := w.Health(now); h.Verdict != api.VerdictBottleneck || !strings.Contains(h.Reason, "a what-if simulation is running on the same machine: cancel it") {
 		t.Errorf("a simulation in the last 10 s is not named: %+v", h)
 	}
 	w = fill(time.Millisecond, time.Millisecond)

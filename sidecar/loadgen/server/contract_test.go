@@ -350,7 +350,7 @@ func TestBackendErrors(t *testing.T) {
 // Every call of a lane says that there is none of the name; what was stored of
 // one that is no more can still be listed.
 func TestUnknownLane(t *testing.T) {
-	b := &recorder{lost: fmt.Errorf("%w: there is no lane of this name", api.ErrNotFound)}
+	b := &recorder{lost: fmt.Errorf("%w: no lane of this name", api.ErrNotFound)}
 	_, ts := start(t, b, nil)
 	client, err := api.NewClient(&http.Client{Transport: newContract(t)}, ts.URL, "")
 	require.NoError(t, err)
@@ -360,7 +360,7 @@ func TestUnknownLane(t *testing.T) {
 		}
 		_, err := call.do(t.Context())
 		require.ErrorIs(t, err, api.ErrNotFound, call.name)
-		require.ErrorContains(t, err, "there is no lane of this name", call.name)
+		require.ErrorContains(t, err, "no lane of this name", call.name)
 	}
 	require.Empty(t, b.last())
 }

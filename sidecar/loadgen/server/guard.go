@@ -74,10 +74,10 @@ func (s *Server) checkSite(r *http.Request, anyAddress bool) error {
 	host := api.Hostname(r.Host)
 	_, notIP := netip.ParseAddr(host)
 	if !api.KnownHost(r.Host, s.opts.Hosts) && !(anyAddress && notIP == nil) {
-		return &refused{status: http.StatusMisdirectedRequest, detail: fmt.Sprintf("this server does not know itself as %q; add the name to its hosts, or use a loopback address", host)}
+		return &refused{status: http.StatusMisdirectedRequest, detail: fmt.Sprintf("Host %q is not allowed; add it to \"hosts\", or use a loopback address", host)}
 	}
 	if !api.OwnOrigin(r) {
-		return &refused{status: http.StatusForbidden, detail: fmt.Sprintf("a page of %q may not call this server", r.Header.Get("Origin"))}
+		return &refused{status: http.StatusForbidden, detail: fmt.Sprintf("requests from origin %q are not allowed", r.Header.Get("Origin"))}
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (s *Server) wrongToken() error {
 		wait := time.Duration((1 - s.failures.TokensAt(now)) * float64(failurePause))
 		seconds := strconv.Itoa(int(wait/time.Second) + 1)
 		return &refused{
-			status: http.StatusTooManyRequests, detail: "the token is wrong, and too many were before it; try again in " + seconds + " s",
+			status: http.StatusTooManyRequests, detail: "the token is wrong, and there were too many failed attempts; try again in " + seconds + " s",
 			header: http.Header{"Retry-After": {seconds}},
 		}
 	}
@@ -160,7 +160,7 @@ func match(token string, hash [sha256.Size]byte) bool {
 	return len(token) <= api.MaxToken && subtle.ConstantTimeCompare(got[:], hash[:]) == 1
 }
 
-var errTokenNeeded = unauthorised("a token is needed: Authorization: Bearer …")
+var errTokenNeeded = unauthorised("a token is required: Authorization: Bearer …")
 
 func unauthorised(detail string) error {
 	return &refused{status: http.StatusUnauthorized, detail: detail, header: http.Header{"WWW-Authenticate": {"Bearer"}}}

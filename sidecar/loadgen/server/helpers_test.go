@@ -332,6 +332,7 @@ var sampleText = map[reflect.Type]string{
 	reflect.TypeFor[api.ConversationStatus](): "active",
 	reflect.TypeFor[api.Phase]():              "running",
 	reflect.TypeFor[api.Verdict]():            "ok",
+	reflect.TypeFor[api.MemberState]():        "late",
 	reflect.TypeFor[api.Lookup]():             "exact",
 	reflect.TypeFor[api.Outcome]():            "better",
 	reflect.TypeFor[api.EventKind]():          "start",

@@ -45,7 +45,7 @@ func object[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 		return v, explain(err, reflect.TypeFor[T]())
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return v, malformed("something follows the JSON object")
+		return v, malformed("unexpected data after the JSON object")
 	}
 	return v, nil
 }
@@ -55,7 +55,7 @@ func malformed(detail string) error {
 }
 
 func wrongType(r *http.Request, want string) error {
-	return &refused{status: http.StatusUnsupportedMediaType, detail: fmt.Sprintf("the Content-Type is %q; it has to be %s", r.Header.Get("Content-Type"), want)}
+	return &refused{status: http.StatusUnsupportedMediaType, detail: fmt.Sprintf("the Content-Type is %q; it must be %s", r.Header.Get("Content-Type"), want)}
 }
 
 // explain says which field encoding/json could not read, and what it takes.
@@ -135,7 +135,7 @@ func params(r *http.Request, names ...string) (url.Values, error) {
 			return nil, api.Refuse("query", fmt.Sprintf("a parameter %.40q", name), allowed)
 		}
 		if len(values) > 1 {
-			return nil, api.Refuse(name, "more than one", "one")
+			return nil, api.Refuse(name, "given more than once", "one")
 		}
 		if err := api.CheckText(name, values[0]); err != nil {
 			return nil, err

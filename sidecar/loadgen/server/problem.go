@@ -36,12 +36,12 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if r.Context().Err() != nil {
 			return // the caller has gone, which is no fault of ours
 		}
-		s.opts.Log.Error("a call failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		s.opts.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	} else {
-		s.opts.Log.Debug("a call was refused", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", p.Status, "error", err)
+		s.opts.Log.Debug("request rejected", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", p.Status, "error", err)
 	}
 	if err := reply(w, p.Status, "application/problem+json", p); err != nil {
-		s.opts.Log.Error("a problem cannot be written", "error", err)
+		s.opts.Log.Error("writing the error response failed", "error", err)
 	}
 }
 
@@ -60,7 +60,7 @@ func problem(err error) api.Problem {
 	case errors.As(err, &field):
 		p.Status, p.Field, p.Value, p.Allowed = http.StatusUnprocessableEntity, field.Field, field.Value, field.Allowed
 	case errors.As(err, &tooLarge):
-		p.Status, p.Detail = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)
+		p.Status, p.Detail = http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit)
 	case errors.Is(err, api.ErrNotFound):
 		p.Status = http.StatusNotFound
 	case errors.Is(err, api.ErrConflict):
@@ -68,7 +68,7 @@ func problem(err error) api.Problem {
 	case errors.Is(err, api.ErrUnavailable):
 		p.Status = http.StatusServiceUnavailable
 	default:
-		p.Status, p.Detail = http.StatusInternalServerError, "a fault of the load generator; its log says more"
+		p.Status, p.Detail = http.StatusInternalServerError, "internal error of the load generator; see its log"
 	}
 	p.Title = http.StatusText(p.Status)
 	return p

@@ -287,7 +287,7 @@ func (s *Server) readBaseline(w http.ResponseWriter, r *http.Request, name strin
 		return s.opts.ParseJSON(body, name, run)
 	case "text/csv":
 		if run != (api.ModeState{}) {
-			return api.Baseline{}, api.Refuse("mode, speculation", strings.TrimSpace(string(run.Mode)+" "+string(run.Speculation)), "neither with a table: its columns say them")
+			return api.Baseline{}, api.Refuse("mode, speculation", strings.TrimSpace(string(run.Mode)+" "+string(run.Speculation)), "neither with a CSV table: its columns contain them")
 		}
 		return s.opts.ParseCSV(body, name)
 	}
@@ -326,7 +326,7 @@ func (s *Server) download(w http.ResponseWriter, file string, write func(io.Writ
 	out := &progress{w: w, file: file}
 	err := write(out)
 	if err != nil && out.begun {
-		s.opts.Log.Error("a download broke off", "file", file, "error", err)
+		s.opts.Log.Error("a download was interrupted", "file", file, "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	if err == nil {

@@ -111,7 +111,7 @@ func New(opts Options) (*Server, error) {
 func checkToken(field, token string) error {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if len(token) > api.MaxToken || strings.ContainsFunc(token, odd) {
-		return api.Refuse(field, "what was given", fmt.Sprintf("at most %d letters, digits and signs of ASCII, no spaces", api.MaxToken))
+		return api.Refuse(field, "the given value", fmt.Sprintf("at most %d printable ASCII characters, no spaces", api.MaxToken))
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func checkHosts(names []string) error {
 	for _, name := range names {
 		u, err := url.Parse("//" + name)
 		if err != nil || u.Hostname() == "" || u.Host != name {
-			return api.Refuse("hosts", fmt.Sprintf("%q", name), "host names or addresses, such as booth.example")
+			return api.Refuse("hosts", fmt.Sprintf("%q", name), "host names or IP addresses, such as booth.example")
 		}
 	}
 	return nil
@@ -161,7 +161,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", verdict.header.Get("Allow"))
 		s.fail(w, r, &refused{status: verdict.status, detail: "allowed here: " + verdict.header.Get("Allow")})
 	case strings.HasPrefix(r.URL.Path, "/api/"), r.Method != http.MethodGet && r.Method != http.MethodHead:
-		s.fail(w, r, fmt.Errorf("%w: there is no such call; see %s/openapi.yaml", api.ErrNotFound, api.Prefix))
+		s.fail(w, r, fmt.Errorf("%w: no such endpoint; see %s/openapi.yaml", api.ErrNotFound, api.Prefix))
 	default:
 		s.page.ServeHTTP(w, r)
 	}

@@ -68,7 +68,7 @@ func (s *Server) createSession(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if s.opts.Token == "" {
-		return fmt.Errorf("%w: this server has no token, and needs no session", api.ErrConflict)
+		return fmt.Errorf("%w: this server has no token, so no session is needed", api.ErrConflict)
 	}
 	if err := s.checkAttempt(r, req.Token); err != nil {
 		return err

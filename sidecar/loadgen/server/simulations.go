@@ -70,7 +70,7 @@ func (s *Server) followSimulation(w http.ResponseWriter, r *http.Request, id str
 }
 
 // errGone says that a reader reads no more.
-var errGone = errors.New("the reader has gone")
+var errGone = errors.New("the client disconnected")
 
 // events is an answer of server-sent events, which may go on as long as they are read.
 type events struct {

@@ -90,7 +90,7 @@ func TestSimulationsRefuse(t *testing.T) {
 	b := &recorder{}
 	_, ts := start(t, b, withToken)
 	for want, q := range map[string]request{
-		"a token is needed: Authorization: Bearer …":          {method: http.MethodPost, path: "/simulations", body: `{}`},
+		"a token is required: Authorization: Bearer …":        {method: http.MethodPost, path: "/simulations", body: `{}`},
 		"query: a parameter \"lane\" is not allowed: none":    {method: http.MethodPost, path: "/simulations?lane=main", body: `{}`, header: bearer(token)},
 		"seeds: a JSON string is not allowed: a whole number": {method: http.MethodPost, path: "/simulations", body: `{"seeds": "6"}`, header: bearer(token)},
 		"query: a parameter \"from\" is not allowed: none":    {path: "/simulations/a1?from=3", header: bearer(token)},

@@ -110,7 +110,7 @@ func (s *Server) send(ctx context.Context, conn *websocket.Conn) {
 
 // goodbye tells the client that the server ends, and does not wait for its answer.
 func goodbye(conn *websocket.Conn) {
-	bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "the load generator ends")
+	bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "the load generator is shutting down")
 	_ = conn.WriteControl(websocket.CloseMessage, bye, deadline(time.Second))
 }
 
@@ -153,13 +153,13 @@ func (s *streams) begin(who reader) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
-		return fmt.Errorf("%w: the server ends", api.ErrUnavailable)
+		return fmt.Errorf("%w: the server is shutting down", api.ErrUnavailable)
 	case s.open >= maxStreams:
-		return tooMany("%d streams are open, and no more are allowed; close one", maxStreams)
+		return tooMany("%d streams are open, which is the limit; close one", maxStreams)
 	case s.open >= maxReaders && !who.operator:
-		return tooMany("%d streams are open, and the rest is kept for callers with the token; close one, or show the token", s.open)
+		return tooMany("%d streams are open, and the remaining ones are reserved for callers with the token; close one, or send the token", s.open)
 	case s.of[who.share] >= who.most:
-		return tooMany("%d streams are open from this address or session, and it is allowed no more; close one", who.most)
+		return tooMany("%d streams are open from this address or session, which is its limit; close one", who.most)
 	}
 	s.open++
 	if s.of == nil {

@@ -197,17 +197,17 @@ func TestStreamsAreBounded(t *testing.T) {
 		require.Equal(t, "5", r.header.Get("Retry-After"))
 		require.Contains(t, r.detail, why)
 	}
-	const ofOne = "16 streams are open from this address or session, and it is allowed no more; close one"
+	const ofOne = "16 streams are open from this address or session, which is its limit; close one"
 	fill(of("192.0.2.1:1"), maxOfOne, ofOne)
 	fill(of("192.0.2.1:2", "Authorization", "Basic "+token), 0, ofOne)
 	fill(of("[2001:db8::1]:1"), maxOfOne, ofOne)
 	fill(of("[2001:db8::2]:1"), 0, ofOne) // the same network
 	fill(of("127.0.0.1:1"), maxOfMany, "128 streams are open from this address")
-	const kept = "192 streams are open, and the rest is kept for callers with the token; close one, or show the token"
+	const kept = "192 streams are open, and the remaining ones are reserved for callers with the token; close one, or send the token"
 	fill(of("192.0.2.2:1"), maxOfOne, ofOne)
 	fill(of("192.0.2.3:1"), maxReaders-maxOfMany-3*maxOfOne, kept)
 	fill(of("192.0.2.1:1", "Cookie", cookieName+"="+cookie.Value), maxOfOne, ofOne)
-	fill(of("192.0.2.1:1", "Authorization", "Bearer "+token), maxStreams-maxReaders-maxOfOne, "256 streams are open, and no more are allowed; close one")
+	fill(of("192.0.2.1:1", "Authorization", "Bearer "+token), maxStreams-maxReaders-maxOfOne, "256 streams are open, which is the limit; close one")
 	_, res, err := dial(t, ts.URL, http.Header{"Authorization": {"Bearer " + token}})
 	require.ErrorIs(t, err, websocket.ErrBadHandshake)
 	require.Contains(t, readProblem(t, res).Detail, "256 streams")
@@ -220,7 +220,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		require.Empty(t, s.streams.of)
 	}
 	end()
-	fill(of("192.0.2.1:1", "Authorization", "Bearer "+token), maxOfMany, "128 streams are open from this address or session, and it is allowed no more; close one")
+	fill(of("192.0.2.1:1", "Authorization", "Bearer "+token), maxOfMany, "128 streams are open from this address or session, which is its limit; close one")
 	other := of("192.0.2.2:1", "Authorization", "Bearer "+token)
 	require.NoError(t, s.streams.begin(other))
 	open = append(open, other)

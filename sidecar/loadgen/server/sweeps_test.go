@@ -65,7 +65,7 @@ func TestReportHeaders(t *testing.T) {
 // A report that fails is a problem and no file, whatever of it was written before; a file
 // of seconds that fails after its beginning breaks off.
 func TestReportsThatFail(t *testing.T) {
-	b := &recorder{err: fmt.Errorf("%w: there is no sweep a1", api.ErrNotFound)}
+	b := &recorder{err: fmt.Errorf("%w: no sweep a1", api.ErrNotFound)}
 	_, ts := start(t, b, nil)
 	for _, path := range []string{"/sweeps/a1/report.html", "/report.html?a=x&b=y", "/sweeps/a1/seconds.csv"} {
 		res, _ := do(t, ts.URL, request{path: v1 + path})

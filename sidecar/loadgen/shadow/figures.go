@@ -166,7 +166,7 @@ func (s *Shadow) Figures(at time.Duration) Figures {
 	return f
 }
 
-func (w *world) figures(now time.Duration, before *moment) PolicyFigures {
+func (w *world) figures(now time.Duration, before *mark) PolicyFigures {
 	w.balance(now)
 	f := PolicyFigures{Policy: w.policy, Total: w.totals, Window: w.totals}
 	if before.totals != nil {
@@ -178,32 +178,33 @@ func (w *world) figures(now time.Duration, before *moment) PolicyFigures {
 
 // history is what the totals were at the seconds of the last window.
 type history struct {
-	moments []moment // a ring
-	next    int
-	second  int64 // of the latest one
+	marks  []mark // a ring
+	next   int
+	second int64 // of the latest one
 }
 
-type moment struct {
+// mark is the totals at the end of a second.
+type mark struct {
 	at      time.Duration
 	totals  []Totals // as the worlds; nil before the first second
 	account Account
 }
 
-const moments = int(Window/time.Second) + 1
+const marks = int(Window/time.Second) + 1
 
 // pass keeps the totals where a second has ended.
 func (h *history) pass(s *Shadow, now time.Duration) {
 	second := int64(now / time.Second)
-	if second == h.second && h.moments != nil {
+	if second == h.second && h.marks != nil {
 		return
 	}
-	if h.moments == nil {
-		h.moments = make([]moment, moments)
+	if h.marks == nil {
+		h.marks = make([]mark, marks)
 	}
 	// Where many seconds have passed without anything, the latest is enough.
 	h.second = second
-	m := &h.moments[h.next]
-	h.next = (h.next + 1) % moments
+	m := &h.marks[h.next]
+	h.next = (h.next + 1) % marks
 	m.at = time.Duration(second) * time.Second
 	m.totals = m.totals[:0]
 	for _, w := range s.worlds {
@@ -214,10 +215,10 @@ func (h *history) pass(s *Shadow, now time.Duration) {
 }
 
 // before is the latest moment that is a window ago, or the beginning.
-func (h *history) before(now time.Duration) *moment {
-	found := &moment{}
-	for i := range h.moments {
-		if m := &h.moments[i]; m.totals != nil && m.at <= now-Window && m.at >= found.at {
+func (h *history) before(now time.Duration) *mark {
+	found := &mark{}
+	for i := range h.marks {
+		if m := &h.marks[i]; m.totals != nil && m.at <= now-Window && m.at >= found.at {
 			found = m
 		}
 	}

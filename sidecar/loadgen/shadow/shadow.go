@@ -130,7 +130,7 @@ type past struct {
 }
 
 // Shadow is the account of all policies. Times are counted from some moment before the first
-// request, as in virtual time, and never go back: see [Feed] for events that come out of order.
+// request, as in virtual time, and never go back: see [Sequencer] for events that come out of order.
 type Shadow struct {
 	options  Options
 	workers  []sim.WorkerID

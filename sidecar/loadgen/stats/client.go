@@ -11,7 +11,7 @@ var (
 	descClientCPU = desc("loadgen_client_cpu_ratio", "Share of all cores that the load generator uses.")
 	descClientLag = desc("loadgen_client_lag_seconds", "How late the load generator's own time stamps are, p95 of the last 10 s.")
 
-	descImplausible = desc("loadgen_implausible_values_total", "Values from other programs that cannot be true and were not used, by who told them.", "source")
+	descImplausible = desc("loadgen_implausible_values_total", "Implausible values from other programs that were ignored, by source.", "source")
 )
 
 type clientCollector func() api.ClientHealth

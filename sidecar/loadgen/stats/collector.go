@@ -60,13 +60,13 @@ var (
 	descITL     = desc("loadgen_itl_all_seconds", "Inter-token latency of whole turns, one value a token: quantiles over the last 60 s.")
 	descLatency = desc("loadgen_latency_all_seconds", "Time from the request to the last content chunk of whole turns: quantiles over the last 60 s.")
 
-	descRequests      = desc("loadgen_requests_total", "Ended turns by how they ended.", "status")
+	descRequests      = desc("loadgen_requests_total", "Ended turns by status.", "status")
 	descSLOMet        = desc("loadgen_requests_slo_met_total", "Whole turns within every objective.")
 	descErrors        = desc("loadgen_errors_total", "Failed turns by class.", "class")
-	descConversations = desc("loadgen_conversations_total", "Ended conversations by how they ended.", "status")
+	descConversations = desc("loadgen_conversations_total", "Ended conversations by status.", "status")
 	descInput         = desc("loadgen_input_tokens_total", "Prompt tokens of ended turns.")
-	descCached        = desc("loadgen_cached_tokens_total", "Prompt tokens that came from a KV cache. Absent while turns have ended and none of them told.")
-	descCacheTold     = desc("loadgen_cache_reported_input_tokens_total", "Prompt tokens of ended turns that told how many of them were cached: what a hit rate divides by.")
+	descCached        = desc("loadgen_cached_tokens_total", "Prompt tokens that came from a KV cache. Absent if no ended turn reported it.")
+	descCacheTold     = desc("loadgen_cache_reported_input_tokens_total", "Prompt tokens of ended turns that reported cached tokens: the denominator of the hit rate.")
 	descOutput        = desc("loadgen_output_tokens_total", "Output tokens of ended turns.")
 	descLost          = desc("loadgen_store_lost_turns_total", "Ended turns that could not be stored.")
 
@@ -79,7 +79,7 @@ var (
 	descRunning  = desc("loadgen_workload_running", "1 while the workload runs, else 0.")
 	descSettling = desc("loadgen_settling", "1 until 60 s of counted turns exist in the step, else 0.")
 	descStep     = desc("loadgen_step", "Number of the step in progress.")
-	descInfo     = desc("loadgen_info", "What runs against what.", "version", "target", "model", "mode", "speculation")
+	descInfo     = desc("loadgen_info", "Version, target, model, mode and speculation of the run.", "version", "target", "model", "mode", "speculation")
 	descSLO      = desc("loadgen_slo_seconds", "Objective for the p95 of a metric.", "metric")
 
 	descSweep = desc("loadgen_sweep_running", "1 while a trial, a sweep of levels or a capacity search is in progress, else absent.", "id", "kind")

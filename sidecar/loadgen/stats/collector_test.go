@@ -318,7 +318,7 @@ loadgen_client_cpu_ratio 0.25
 # HELP loadgen_client_lag_seconds How late the load generator's own time stamps are, p95 of the last 10 s.
 # TYPE loadgen_client_lag_seconds gauge
 loadgen_client_lag_seconds 0.001
-# HELP loadgen_implausible_values_total Values from other programs that cannot be true and were not used, by who told them.
+# HELP loadgen_implausible_values_total Implausible values from other programs that were ignored, by source.
 # TYPE loadgen_implausible_values_total counter
 loadgen_implausible_values_total{source="metrics"} 1
 loadgen_implausible_values_total{source="prometheus"} 0

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"iter"
 	"time"
 
@@ -26,7 +27,7 @@ func (g *gapsOfRun) add(s *Sample) {
 	if ended < 0 {
 		return
 	}
-	g.chunks, g.tokens = g.chunks+int64(len(s.ITL))+1, g.tokens+int64(s.OutputTokens)
+	g.chunks, g.tokens = g.chunks+int64(cmp.Or(s.Chunks, len(s.ITL)+1)), g.tokens+int64(s.OutputTokens)
 	for ended >= ringSlots*g.length {
 		g.halve()
 	}
@@ -76,7 +77,7 @@ func (r *Recorder) Whole(ended time.Time, turns iter.Seq[*api.Turn]) Report {
 	}
 	r.mu.Unlock()
 	for one := range turns {
-		s := turn{Sample: sampleOf(one), ended: one.Ended.Sub(start)}
+		s := turn{Sample: SampleOf(one), ended: one.Ended.Sub(start)}
 		t.add(&s)
 		if s.Status == api.TurnOK {
 			t.rated.part[t.batch(s.ended)]++
@@ -126,8 +127,8 @@ func spread(t *api.Turn, start time.Time, span time.Duration, n int) []float64 {
 	return shares
 }
 
-// sampleOf is a stored turn as a sample, without its inter-token latencies.
-func sampleOf(t *api.Turn) Sample {
+// SampleOf is a stored turn as a sample, without its inter-token latencies.
+func SampleOf(t *api.Turn) Sample {
 	s := Sample{
 		Ended: t.Ended, Turn: t.Number, Step: t.Step, Counted: t.Counted, Status: t.Status, Class: t.ErrorClass,
 		TTFT: orNaN(t.TTFT), TPOT: orNaN(t.TPOT), Latency: orNaN(t.Latency), HasCached: t.CachedTokens != nil,

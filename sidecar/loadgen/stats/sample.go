@@ -12,8 +12,8 @@ import (
 // Gap is the time between two content chunks, shared by the tokens of the later
 // one: Seconds per token, Tokens of them.
 type Gap struct {
-	Seconds float64
-	Tokens  float64
+	Seconds float64 `json:"s,omitempty"`
+	Tokens  float64 `json:"n"`
 }
 
 // valid leaves out what no clock and no server can mean.
@@ -31,6 +31,7 @@ type Sample struct {
 
 	TTFT, TPOT, Latency float64
 	ITL                 []Gap
+	Chunks              int  // content chunks; 0: one more than there are gaps
 	ITLEstimated        bool // the chunks did not tell their tokens
 
 	// Tokens, 0 where not known. CachedTokens counts only with HasCached.
@@ -52,6 +53,30 @@ func turnIndex(turn int) int { return min(max(turn, 1), len(turnLabels)) - 1 }
 
 // defined says whether a duration is one: not NaN, infinite or negative.
 func defined(seconds float64) bool { return seconds >= 0 && !math.IsInf(seconds, 1) }
+
+// Compact gives gaps as how many tokens had which inter-token latency: each is that of the
+// middle of its bucket, at most 0.4 % from what it was, ascending. A window that is given these
+// has the same buckets as one that is given the gaps themselves. What no clock and no server can mean is left
+// out.
+func Compact(gaps []Gap) []Gap {
+	var b buckets
+	b.addGaps(&Sample{ITL: gaps})
+	var all []Gap
+	if b.zero > 0 {
+		all = append(all, Gap{Tokens: b.zero})
+	}
+	for o, parts := range b.octave {
+		if parts == nil {
+			continue
+		}
+		for i, tokens := range parts {
+			if tokens > 0 {
+				all = append(all, Gap{Seconds: middle(o, i), Tokens: tokens})
+			}
+		}
+	}
+	return all
+}
 
 // GapPercentiles are the p50 and p95 of one turn's inter-token latency over its
 // tokens, by nearest rank; NaN where there is no gap. It sorts the gaps.

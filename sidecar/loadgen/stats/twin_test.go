@@ -31,13 +31,13 @@ func TestTwinMetrics(t *testing.T) {
 	require.NoError(t, lintErr)
 	assert.Empty(t, problems)
 	assert.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP loadgen_showcase_running 1 while a showcase is under way, whose turns are in no other metric.
+# HELP loadgen_showcase_running 1 while a showcase is in progress, whose turns are in no other metric.
 # TYPE loadgen_showcase_running gauge
 loadgen_showcase_running 1
-# HELP loadgen_twin_info 1, with what is in force and what the differences are worth.
+# HELP loadgen_twin_info 1, labelled with the current arrangement and the strength of the evidence.
 # TYPE loadgen_twin_info gauge
 loadgen_twin_info{arranged="apart",evidence="none"} 1
-# HELP loadgen_twin_pairs Turns that ended well on both lanes since what is in force began, of the last hour at most.
+# HELP loadgen_twin_pairs Turns that succeeded on both lanes since the current settings took effect, at most the last hour.
 # TYPE loadgen_twin_pairs gauge
 loadgen_twin_pairs 12
 # HELP loadgen_twin_variance_ratio Variance of the paired difference over that without pairing.

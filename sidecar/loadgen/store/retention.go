@@ -125,13 +125,13 @@ func (s *Store) makeShrinkable(ctx context.Context) error {
 		return err
 	}
 	if used := (n.pages - n.free) * n.page; used > rewritten {
-		s.opts.Log.Info("the database was made by an earlier version: its file does not become smaller, but what is removed makes room in it",
+		s.opts.Log.Info("the database was made by an earlier version: its file does not shrink, but deleted records free space in it",
 			"path", s.path, "bytes", n.pages*n.page, "used", used, "rewritten_at_a_start_below", rewritten)
 		return nil
 	}
 	// What auto_vacuum was set to takes effect now.
 	if _, err := s.write.ExecContext(ctx, "VACUUM; PRAGMA wal_checkpoint"); err != nil {
-		s.opts.Log.Warn("the database's file cannot be rewritten, and does not become smaller", "path", s.path, "error", err)
+		s.opts.Log.Warn("the database file cannot be rewritten, so it does not shrink", "path", s.path, "error", err)
 	}
 	return nil
 }

@@ -21,12 +21,20 @@ var ErrClosed = errors.New("the store is closed")
 // SaveConversation hands over the present state of a conversation; the newest
 // state of an id is kept. Its turns are handed over by themselves. It never waits.
 func (s *Store) SaveConversation(c api.Conversation) {
+	s.saveConversation(c, `UPDATE SET status = excluded.status, turns_planned = excluded.turns_planned,
+		turns_done = excluded.turns_done, ended = excluded.ended`)
+}
+
+// SaveNewConversation hands over a conversation unless it is known, whatever state it is in. It
+// never waits.
+func (s *Store) SaveNewConversation(c api.Conversation) { s.saveConversation(c, "NOTHING") }
+
+func (s *Store) saveConversation(c api.Conversation, known string) {
 	s.hand(record{write: func(ctx context.Context, tx *sql.Tx) error {
 		return execute(ctx, tx, `INSERT INTO conversations
 			(id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started, ended)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (id) DO UPDATE SET status = excluded.status, turns_planned = excluded.turns_planned,
-			turns_done = excluded.turns_done, ended = excluded.ended`,
+			ON CONFLICT (id) DO `+known,
 			c.ID, c.Lane, c.Number, c.Topic, strings.ToLower(c.Topic), c.Starter, c.Status,
 			c.TurnsPlanned, c.TurnsDone, c.Started.UnixNano(), nanos(c.Ended))
 	}})
@@ -78,7 +86,7 @@ func (s *Store) hand(r record) {
 		s.lost.Add(1)
 	}
 	if !s.full.Swap(true) {
-		s.opts.Log.Error("the store's queue is full or closed: what is handed in now is lost", "path", s.path)
+		s.opts.Log.Error("the store's queue is full or closed: new records are lost", "path", s.path)
 	}
 }
 

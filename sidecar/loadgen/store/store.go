@@ -160,7 +160,7 @@ func (s *Store) keepPrivate() error {
 	for _, path := range []string{s.path, s.path + "-wal", s.path + "-shm", s.lock.Path(), holderPath(filepath.Dir(s.path))} {
 		// Where there are no such modes, or another user owns the file, it can serve.
 		if err := os.Chmod(path, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.opts.Log.Warn("others may be able to read the store", "error", err)
+			s.opts.Log.Warn("the store may be readable by other users", "error", err)
 		}
 	}
 	return nil

@@ -85,11 +85,13 @@ func TestEverythingComesBackAfterAReopening(t *testing.T) {
 	require.NoError(t, err)
 
 	c := conversation(1)
+	s.SaveNewConversation(c)
 	s.SaveConversation(c)
 	s.SaveTurn(turn(c.ID, 2))
 	s.SaveTurn(turn(c.ID, 1))
 	c.Status, c.TurnsDone, c.Ended = api.ConversationCompleted, 2, ptr(t0.Add(time.Minute))
 	s.SaveConversation(c)
+	s.SaveNewConversation(conversation(1)) // it is known
 	step := api.StepRecord{Lane: api.DefaultLane, ID: 7, Concurrency: 4, Mode: api.ModeKV, Started: t0}
 	s.SaveStep(step)
 	step.Settled, step.Ended = ptr(t0.Add(time.Second)), ptr(t0.Add(time.Minute))

@@ -36,13 +36,13 @@ func (s *Store) run() {
 	}
 }
 
-// pause waits, but no longer than until somebody hurries it or the store closes.
-func (s *Store) pause(d time.Duration, hurry <-chan struct{}) {
+// pause waits, but no longer than until it is woken or the store closes.
+func (s *Store) pause(d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-hurry:
+	case <-wake:
 	case <-s.closing:
 	}
 }
@@ -148,13 +148,13 @@ func (s *Store) report(err error) {
 	switch {
 	case err != nil:
 		if s.problem == "" {
-			s.opts.Log.Error("the store cannot be written; the workload goes on", "path", s.path, "error", err)
+			s.opts.Log.Error("the store cannot be written; the workload continues", "path", s.path, "error", err)
 		}
 		s.problem = fmt.Sprintf("%s cannot be written: %v; %d turns wait for the next attempt: free space on the disk or make it writable",
 			s.path, err, s.queue.waitingTurns())
 	case s.problem != "":
 		s.problem = ""
-		s.opts.Log.Info("the store can be written again", "path", s.path, "lost_turns", s.lost.Load())
+		s.opts.Log.Info("the store is writable again", "path", s.path, "lost_turns", s.lost.Load())
 	}
 	if err == nil {
 		s.full.Store(false)

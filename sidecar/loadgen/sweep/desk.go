@@ -68,7 +68,7 @@ func Open(ctx context.Context, o Options) (*Desk, error) {
 	for _, data := range kept {
 		s, err := d.read(data)
 		if err != nil {
-			o.Log.Error("a sweep cannot be read; it is left alone", "error", err)
+			o.Log.Error("a sweep cannot be read and was skipped", "error", err)
 			continue
 		}
 		d.all = append(d.all, s)
@@ -128,7 +128,7 @@ func (d *Desk) free() error {
 		return fmt.Errorf("%w: a %s is in progress; pause or cancel it first", api.ErrConflict, s.doc.Sweep.Request.Kind.Noun())
 	}
 	if s := d.leaving(); s != nil {
-		return fmt.Errorf("%w: the lane is being brought back to what it was before a %s; try again in a moment", api.ErrConflict, s.doc.Sweep.Request.Kind.Noun())
+		return fmt.Errorf("%w: the lane is being restored to its state before a %s; try again in a moment", api.ErrConflict, s.doc.Sweep.Request.Kind.Noun())
 	}
 	return nil
 }
@@ -175,11 +175,11 @@ func (d *Desk) Sweeps(context.Context) api.SweepList {
 // StartSweep begins a sweep on a lane. The error is an [api.FieldError] for what cannot be
 // asked, an [api.ErrConflict] while one is in progress or the lane is not free, an
 // [api.ErrNotFound] for another lane, and an [api.ErrUnavailable] where the cluster has not
-// told its modes, the store does not take it, or the load generator is starting or ending.
+// told its modes, the store does not take it, or the load generator is starting or shutting down.
 func (d *Desk) StartSweep(ctx context.Context, by, name string, req api.SweepRequest) (api.Sweep, error) {
 	state := d.opts.Lane.State()
 	if name != api.DefaultLane {
-		return api.Sweep{}, fmt.Errorf("%w: there is no lane %q", api.ErrNotFound, name)
+		return api.Sweep{}, fmt.Errorf("%w: no lane %q", api.ErrNotFound, name)
 	}
 	r, err := complete(req, state, d.twin(), d.opts.Catalogue.Settings())
 	if err != nil {
@@ -242,7 +242,7 @@ func (d *Desk) newID(now time.Time) string {
 func (d *Desk) find(id string) (*sweep, error) {
 	i := slices.IndexFunc(d.all, func(s *sweep) bool { return s.doc.Sweep.ID == id })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: there is no sweep %q", api.ErrNotFound, id)
+		return nil, fmt.Errorf("%w: no sweep %q", api.ErrNotFound, id)
 	}
 	return d.all[i], nil
 }

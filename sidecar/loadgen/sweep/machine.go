@@ -14,6 +14,9 @@ type machine interface {
 	// Next is the span to run; false once there are no more.
 	Next() (proof.Span, bool)
 	Add(r proof.Result) error
+	// Spoiled says why the span that was added last does not count: as its result says, or since the
+	// machine cannot use it.
+	Spoiled() string
 }
 
 // pairing is a machine whose spans may run in pairs, at the same time.
@@ -68,8 +71,8 @@ func readMachine(k api.SweepKind, data json.RawMessage) (machine, error) {
 	return nil, fmt.Errorf("a sweep of an unknown kind, %q", k)
 }
 
-// tell writes what a machine knows into a sweep.
-func tell(m machine, s *api.Sweep) {
+// writeState writes the state of a machine into a sweep.
+func writeState(m machine, s *api.Sweep) {
 	p := &s.Progress
 	switch m := m.(type) {
 	case *proof.Trial:

@@ -37,7 +37,7 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 	if r.Kind != api.SweepCapacity {
 		r.Together = or(r.Together, r.Kind == api.SweepTrial && twin != nil)
 		if *r.Together && twin == nil {
-			return r, api.Refuse("together", true, "false: there is one lane; twin.target.url makes a second one")
+			return r, api.Refuse("together", true, "false: there is only one lane; set twin.target.url to add a second one")
 		}
 		if *r.Together {
 			state.Modes = offered(state, *twin)
@@ -133,7 +133,7 @@ func defaultModes(r api.SweepRequest, state api.State) (modes []api.ModeState) {
 // one in force.
 func checkModes(r api.SweepRequest, state api.State) error {
 	if len(state.Modes) == 0 {
-		return fmt.Errorf("%w: the cluster has not told its modes yet; is it running?", api.ErrUnavailable)
+		return fmt.Errorf("%w: the cluster has not reported its modes yet; is it running?", api.ErrUnavailable)
 	}
 	var names []string
 	for _, o := range state.Modes {

@@ -135,7 +135,7 @@ func (s *sweep) flush(ctx context.Context, lost int64) (unstored string, err err
 }
 
 // errOneLane pauses what takes two lanes where there is one.
-var errOneLane = errors.New("both modes run at the same time, each on a lane, and there is one lane now: set twin.target.url again and resume, or cancel it")
+var errOneLane = errors.New("both modes run at the same time, each on a lane, but there is only one lane now: set twin.target.url again and resume, or cancel it")
 
 // laneOf is the lane that the span at a place of those that run at the same time is on. The first
 // is on the main lane, so that the modes change lanes as the order of pairs does, unless a change of
@@ -260,7 +260,7 @@ func (a *attempt) laneName() string {
 // show shows the span, once a second.
 func (a *attempt) show(n api.SweepNow) { a.sweep.show(a.place, n) }
 
-// result is what became of the span.
+// result is what became of the span; why it does not count is in the first of them alone, since the machine has a say.
 func (a *attempt) result(spoiled string, until float64) (proof.Result, api.SweepSpan) {
 	r := proof.Result{Number: a.span.Number, Elapsed: a.record.seconds(time.Now())}
 	out := api.SweepSpan{
@@ -270,7 +270,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	}
 	if a.from == 0 { // it never counted
 		r.Spoiled = cmp.Or(spoiled, "it never counted")
-		out.CountedFrom, out.Spoiled = out.Until, r.Spoiled
+		out.CountedFrom = out.Until
 		_, out.Failed, _ = a.record.total()
 		return r, out
 	}
@@ -289,7 +289,6 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 		row.LagSeconds = new(lag.Seconds())
 	}
 	r.Spoiled = cmp.Or(spoiled, a.judge(&out, &row))
-	out.Spoiled = r.Spoiled
 	if err == nil {
 		out.Row = &row
 	}

@@ -68,7 +68,7 @@ func (s *sweep) title() string { return "the " + name(s.doc.Sweep) }
 func (s *sweep) take() error {
 	life := s.desk.life
 	if life == nil || life.Err() != nil {
-		return fmt.Errorf("%w: the load generator is starting or ending", api.ErrUnavailable)
+		return fmt.Errorf("%w: the load generator is starting or shutting down", api.ErrUnavailable)
 	}
 	lease, before, err := s.lane.Take(life, s.shown.Load)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *sweep) renew() {
 		}
 	}
 	s.doc.Sweep.Rows = rows(s.doc.Sweep.Spans)
-	tell(s.machine, &s.doc.Sweep)
+	writeState(s.machine, &s.doc.Sweep)
 	if s.doc.Sweep.State.Ended() {
 		p.SecondsLeft = nil
 	}
@@ -272,7 +272,7 @@ func (s *sweep) begin(ctx context.Context) *lane.Lease {
 	for ctx.Err() == nil {
 		s.desk.mu.Lock()
 		if s.lease == nil && s.take() == nil && s.doc.Sweep.State == api.SweepRunning {
-			s.lane.Note("load generator", "went on with "+s.title())
+			s.lane.Note("load generator", "resumed "+s.title())
 		}
 		lease := s.lease
 		s.desk.mu.Unlock()
@@ -325,13 +325,13 @@ func (s *sweep) keep(ctx context.Context, all []*outcome) error {
 		err := s.machine.Add(o.result)
 		if err != nil { // the statistics cannot use it
 			o.result.Spoiled = err.Error()
-			o.span.Spoiled = o.result.Spoiled
 			err = s.machine.Add(o.result)
 		}
 		if err != nil {
 			s.desk.mu.Unlock()
-			return fmt.Errorf("a span was not taken: %w", err)
+			return fmt.Errorf("a span was rejected: %w", err)
 		}
+		o.span.Spoiled = s.machine.Spoiled()
 	}
 	shareFate(all)
 	for _, o := range all {
@@ -346,7 +346,7 @@ func (s *sweep) keep(ctx context.Context, all []*outcome) error {
 	}
 	for _, o := range all {
 		if o.failing && o.span.Attempt > 1 {
-			return errTarget{fmt.Errorf("the target failed in a span twice: %s; mend it and resume: the sweep goes on without that span", o.span.Spoiled)}
+			return errTarget{fmt.Errorf("the target failed twice in a span: %s; fix it and resume: the sweep continues without that span", o.span.Spoiled)}
 		}
 	}
 	return nil
@@ -411,9 +411,9 @@ func (s *sweep) finish(ctx context.Context, lease *lane.Lease, err error) {
 		return
 	}
 	s.doc.Before = nil
-	note = fmt.Sprintf("the lane is as it was: %s, %d conversations, %s", before.Mode.Name(), before.Concurrency, map[bool]string{true: "running", false: "stopped"}[before.Running])
+	note = fmt.Sprintf("the lane is restored: %s, %d conversations, %s", before.Mode.Name(), before.Concurrency, map[bool]string{true: "running", false: "stopped"}[before.Running])
 	if back != nil {
-		note = fmt.Sprintf("the lane could not be brought back to %s: %v", before.Mode.Name(), back)
+		note = fmt.Sprintf("the lane could not be restored to %s: %v", before.Mode.Name(), back)
 		s.doc.Sweep.Reason = joinWords(s.doc.Sweep.Reason, note)
 		s.doc.Sweep.Cause = cmp.Or(s.doc.Sweep.Cause, api.CauseMode)
 	}

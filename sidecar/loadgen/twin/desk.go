@@ -201,10 +201,10 @@ func (d *Desk) evidence(arranged api.TwinArrangement, half bool) (api.TwinEviden
 	}
 	var notes []string
 	if arranged == api.TwinSame && (v.evidence == api.EvidenceNone || v.mode != d.matcher.modes[0] || v.concurrency != d.matcher.concurrency) {
-		notes = append(notes, fmt.Sprintf("both lanes run %s to find out whether the clusters differ; there is no result yet", d.matcher.modes[0].Name()))
+		notes = append(notes, fmt.Sprintf("both lanes run %s to check whether the clusters differ; no result yet", d.matcher.modes[0].Name()))
 	}
 	if arranged == api.TwinSwapped || d.matcher.other != nil {
-		notes = append(notes, "the modes are swapped; the figures are those of one half until the other has as many")
+		notes = append(notes, "the modes are swapped; results cover only one half until the other has as many")
 	}
 	switch {
 	case v.evidence == api.EvidenceDiffer:

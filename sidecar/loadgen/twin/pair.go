@@ -197,7 +197,7 @@ func side(l *lane.Lane, name string, s api.State) api.TwinSide {
 func (p *Pair) problems() (all []string) {
 	for i, name := range []string{api.DefaultLane, api.TwinLane} {
 		if problem := p.lanes[i].Problem(); problem != "" {
-			all = append(all, fmt.Sprintf("the target of lane %s cannot serve (%s); lane %s goes on alone", name, problem, []string{api.TwinLane, api.DefaultLane}[i]))
+			all = append(all, fmt.Sprintf("the target of lane %s cannot serve (%s); lane %s continues alone", name, problem, []string{api.TwinLane, api.DefaultLane}[i]))
 		}
 	}
 	if len(all) > 1 {
@@ -210,7 +210,7 @@ func (p *Pair) problems() (all []string) {
 func caution(e api.TwinEvidence, problems []string) string {
 	switch e {
 	case api.EvidenceShared:
-		problems = append(problems, "the same workers serve both lanes: they disturb each other, and no figure says what either router could serve alone")
+		problems = append(problems, "the same workers serve both lanes: the lanes affect each other, so the results do not show what either router could serve alone")
 	case api.EvidenceNone:
 		problems = append(problems, "the clusters may differ in more than their modes")
 	case api.EvidenceAlike, api.EvidenceDiffer, api.EvidenceSwapped:

@@ -94,7 +94,7 @@ func (d *Desk) StartShowcase(_ context.Context, by string, req api.ShowcaseReque
 // StopShowcase ends it; without one under way it is an [api.ErrConflict].
 func (d *Desk) StopShowcase(context.Context, string) (api.Twin, error) {
 	if !d.show.end() {
-		return api.Twin{}, fmt.Errorf("%w: no showcase is under way", api.ErrConflict)
+		return api.Twin{}, fmt.Errorf("%w: no showcase is in progress", api.ErrConflict)
 	}
 	return d.Twin()
 }

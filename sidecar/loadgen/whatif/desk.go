@@ -89,9 +89,9 @@ func New(o Options) *Desk {
 // Why a simulation was cancelled.
 var (
 	errAsked    = errors.New("it was cancelled")
-	errReplaced = errors.New("the same person asked a newer question")
-	errAlone    = errors.New("nobody was looking at it any more")
-	errEnding   = errors.New("the load generator ends")
+	errReplaced = errors.New("the same user started a newer simulation")
+	errAlone    = errors.New("nobody was watching it any more")
+	errEnding   = errors.New("the load generator is shutting down")
 )
 
 // Run computes what is asked until ctx ends; then no process of the desk is left.
@@ -130,7 +130,7 @@ func (d *Desk) next(ctx context.Context) (*simulation, context.Context) {
 	s.state, s.begun = api.SimulationRunning, time.Now()
 	work, stop := context.WithCancel(ctx)
 	s.stop = stop
-	s.tell()
+	s.notify()
 	return s, work
 }
 
@@ -164,11 +164,11 @@ func (s *simulation) finish(state api.SimulationState, problem string) {
 	if s.stop != nil {
 		s.stop()
 	}
-	s.tell()
+	s.notify()
 }
 
-// tell wakes all who follow.
-func (s *simulation) tell() {
+// notify wakes all followers.
+func (s *simulation) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -183,7 +183,7 @@ func (d *Desk) grow(s *simulation, p api.SimulationPoint) {
 	}
 	s.points[i] = point{p, s.points[i].version + 1}
 	s.done++
-	s.tell()
+	s.notify()
 }
 
 // watchReaders looks from time to time whether anybody follows.
@@ -227,7 +227,7 @@ func (d *Desk) Ran(since time.Time) bool {
 }
 
 // off says why there are no simulations.
-const off = "what-if simulations are turned off here: the configuration sets whatif.cpus to 0"
+const off = "what-if simulations are disabled: the configuration sets whatif.cpus to 0"
 
 // StartSimulation takes a question. by is who the others are told asked it, who
 // identifies them: their unfinished simulation, whose answer they no longer want, is
@@ -249,7 +249,7 @@ func (d *Desk) StartSimulation(by, who string, req api.SimulationRequest) (api.S
 		}
 	}
 	if n := d.ahead(nil); n > maxQueued {
-		return api.SimulationResult{}, fmt.Errorf("%w: %d simulations of others come first; try again when one has ended", api.ErrUnavailable, n)
+		return api.SimulationResult{}, fmt.Errorf("%w: %d simulations are ahead of this one; try again when one has ended", api.ErrUnavailable, n)
 	}
 	if len(d.all) >= maxKept { // of which at most maxQueued and one more have not ended
 		oldest := slices.IndexFunc(d.all, func(s *simulation) bool { return s.state.Ended() })
@@ -296,7 +296,7 @@ func notes(p sim.Profile, r api.SimulationRequest) []string {
 		if p.Calibrated {
 			basis = p.Speculation[*r.Speculation].Basis
 		}
-		all = append(all, "Not calibrated: no measurement stands behind the times of this profile with speculation "+string(*r.Speculation)+". "+strings.TrimSpace(basis))
+		all = append(all, "Not calibrated: the times are not based on measurements of this profile with speculation "+string(*r.Speculation)+". "+strings.TrimSpace(basis))
 	}
 	if *r.MaxBatchSize > p.MaxSequences {
 		all = append(all, fmt.Sprintf("The times of iterations with more than %d sequences are extrapolated: the profile's deployment runs no larger batches.", p.MaxSequences))
@@ -346,7 +346,7 @@ func (d *Desk) CancelSimulation(id string) (api.SimulationResult, error) {
 func (d *Desk) find(id string) (*simulation, error) {
 	i := slices.IndexFunc(d.all, func(s *simulation) bool { return s.id == id })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: there is no simulation %.40q; only the last %d are kept, and none beyond a restart of the load generator", api.ErrNotFound, id, maxKept)
+		return nil, fmt.Errorf("%w: no simulation %.40q; only the last %d are kept, and none survives a restart of the load generator", api.ErrNotFound, id, maxKept)
 	}
 	return d.all[i], nil
 }

@@ -160,7 +160,7 @@ func TestQueue(t *testing.T) {
 	assert.Equal(t, api.SimulationProgress{State: api.SimulationQueued, Ahead: 1, Of: 8}, second.Progress)
 	third := ask(t, d, "ada", small())
 	assert.Equal(t, 1, third.Progress.Ahead)
-	assert.Equal(t, "the same person asked a newer question", until(t, d, first.ID, ended).Error)
+	assert.Equal(t, "the same user started a newer simulation", until(t, d, first.ID, ended).Error)
 	until(t, d, second.ID, begun)
 	_, err := d.CancelSimulation(third.ID) // which has not begun
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	_, err := d.StartSimulation("one more", "one more", small())
 	require.ErrorIs(t, err, api.ErrUnavailable)
-	assert.ErrorContains(t, err, "5 simulations of others come first")
+	assert.ErrorContains(t, err, "5 simulations are ahead of this one")
 	for _, s := range all {
 		_, err := d.CancelSimulation(s.ID)
 		require.NoError(t, err)
@@ -210,7 +210,7 @@ func TestNobodyFollows(t *testing.T) {
 	d.cancelUnread(before.Add(patience))
 	assert.NotContains(t, d.state(s.ID), "cancelled", "it was followed just now")
 	d.cancelUnread(time.Now().Add(patience + time.Second))
-	assert.Equal(t, "cancelled: nobody was looking at it any more", d.state(s.ID))
+	assert.Equal(t, "cancelled: nobody was watching it any more", d.state(s.ID))
 }
 
 // state reads without counting as one who follows.
@@ -248,7 +248,7 @@ func TestMemory(t *testing.T) {
 	d := running(t, Options{Memory: 1 << 20}, "")
 	r := until(t, d, ask(t, d, "ada", small()).ID, ended)
 	assert.Equal(t, api.SimulationFailed, r.Progress.State)
-	assert.Contains(t, r.Error, "it needs more than the 1 MiB that a simulation may use: lower the levels")
+	assert.Contains(t, r.Error, "it needs more than the 1 MiB that a simulation may use: reduce the levels")
 }
 
 // The end of a desk leaves no process behind, and those who wait hear of it.
@@ -265,7 +265,7 @@ func TestEnd(t *testing.T) {
 	wg.Wait()
 	assert.Error(t, exists(process), "it has been waited for")
 	for _, id := range []string{s.ID, waits.ID} {
-		assert.Equal(t, "cancelled: the load generator ends", d.state(id))
+		assert.Equal(t, "cancelled: the load generator is shutting down", d.state(id))
 	}
 }
 
@@ -287,8 +287,8 @@ func TestParentIsGone(t *testing.T) {
 
 func TestWorkIsTold(t *testing.T) {
 	for text, want := range map[string]string{
-		``:    "was not told what to compute: EOF",
-		`nil`: "was not told what to compute: invalid character",
+		``:    "got no valid request: EOF",
+		`nil`: "got no valid request: invalid character",
 		`{}`:  `{"end":{}}`,
 	} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], Command)
@@ -341,7 +341,7 @@ func TestNotes(t *testing.T) {
 	assert.False(t, s.Calibrated)
 	require.Len(t, s.Notes, 3)
 	recorded := sim.H200()
-	assert.Equal(t, "Not calibrated: no measurement stands behind the times of this profile with speculation eagle3. "+recorded.Speculation[api.SpeculationEagle3].Basis, s.Notes[1])
+	assert.Equal(t, "Not calibrated: the times are not based on measurements of this profile with speculation eagle3. "+recorded.Speculation[api.SpeculationEagle3].Basis, s.Notes[1])
 	assert.Contains(t, s.Notes[2], "more than 64 sequences")
 	r = small()
 	r.Profile = new("h100-tp4")
@@ -392,7 +392,7 @@ func TestProfiles(t *testing.T) {
 	assert.Equal(t, "our-cluster", *ask(t, d, "ada", r).Request.Profile)
 	r.Profile = new("c")
 	_, err = d.StartSimulation("ada", "ada", r)
-	assert.ErrorContains(t, err, "profile: c is not allowed: a profile that can be read; c.yaml:")
+	assert.ErrorContains(t, err, "profile: c is not allowed: a readable profile; c.yaml:")
 
 	assert.Empty(t, New(Options{CPUs: 1, Profiles: filepath.Join(dir, "none")}).Simulations().Message, "there need not be any")
 	assert.Contains(t, New(Options{CPUs: 1, Profiles: filepath.Join(dir, "a.yaml")}).Simulations().Message, "not a directory")

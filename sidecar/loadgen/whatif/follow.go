@@ -40,7 +40,7 @@ func (d *Desk) FollowSimulation(ctx context.Context, id string, on func(event st
 	defer tick.Stop()
 	seen := make([]int, len(s.points))
 	for {
-		events, ended, changed := d.news(s, seen)
+		events, ended, changed := d.eventsSince(s, seen)
 		for _, e := range events {
 			if err := on(e.name, e.data); err != nil {
 				return err
@@ -63,8 +63,8 @@ type event struct {
 	data any
 }
 
-// news is what has changed since a follower saw these versions of the points.
-func (d *Desk) news(s *simulation, seen []int) (events []event, ended bool, changed <-chan struct{}) {
+// eventsSince gives what has changed since a follower saw these versions of the points.
+func (d *Desk) eventsSince(s *simulation, seen []int) (events []event, ended bool, changed <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, p := range s.points {

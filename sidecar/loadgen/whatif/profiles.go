@@ -103,7 +103,7 @@ func (d *Desk) profile(name *string) (sim.Profile, error) {
 		case e.err == nil && e.name == *name:
 			return e.profile, nil
 		case e.name == *name && e.source != builtIn:
-			return sim.Profile{}, api.Refuse("profile", *name, fmt.Sprintf("a profile that can be read; %s: %v", e.source, e.err))
+			return sim.Profile{}, api.Refuse("profile", *name, fmt.Sprintf("a readable profile; %s: %v", e.source, e.err))
 		case e.err == nil:
 			names = append(names, e.name)
 		}
@@ -175,7 +175,7 @@ func (e entry) api() api.SimulationProfile {
 var descriptions = map[string]string{
 	"as-recorded":    "The deployment and the workload of the recorded results.",
 	"twice-the-gpus": "Twice as many workers for the same conversations.",
-	"own-documents":  "No two conversations begin with the same text: a cache can hold nothing but a conversation's own earlier turns.",
+	"own-documents":  "No two conversations begin with the same text: a cache can only hold a conversation's own earlier turns.",
 	"batch-128":      "A worker serves up to 128 sequences in one iteration.",
 }
 

@@ -29,7 +29,7 @@ func work(in io.Reader, out io.Writer) int {
 	told, lines := json.NewDecoder(in), json.NewEncoder(out)
 	var j job
 	if err := told.Decode(&j); err != nil {
-		_ = lines.Encode(report{Error: "the simulation's process was not told what to compute: " + err.Error()})
+		_ = lines.Encode(report{Error: "the simulation's process got no valid request: " + err.Error()})
 		return 1
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -79,7 +79,7 @@ func watchMemory(ctx context.Context, most int64, giveUp context.CancelCauseFunc
 		case <-tick.C:
 		}
 		if metrics.Read(used); used[0].Value.Uint64() > uint64(most) {
-			giveUp(fmt.Errorf("it needs more than the %d MiB that a simulation may use: lower the levels, the number of workers, or the length of the conversations", most>>20))
+			giveUp(fmt.Errorf("it needs more than the %d MiB that a simulation may use: reduce the levels, the number of workers, or the length of the conversations", most>>20))
 			return
 		}
 	}

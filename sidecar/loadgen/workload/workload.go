@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"sync"
 	"time"
 	"unique"
@@ -44,6 +45,9 @@ type Options struct {
 	Instance   func() string // see [Driver]; nil pins no turn
 	Observer   Observer
 	Witness    Witness // nil: nobody is
+	// Granted says that there are no numbers to begin but those of [Workload.Grant]; else all
+	// are, from 0 on.
+	Granted bool
 }
 
 // Workload is one run, from a start to its stop. It is safe for concurrent use.
@@ -58,8 +62,9 @@ type Workload struct {
 	mu       sync.Mutex
 	settings Settings
 	corpus   *corpus.Corpus
-	shape    int   // how often what conversations are drawn from has changed
-	next     int64 // number of the next conversation
+	shape    int       // how often what conversations are drawn from has changed
+	numbers  []numbers // of conversations that may begin, in this order
+	begun    int64     // conversations
 	waiting  api.Limiter
 	since    time.Time // that it is waited for
 	waited   map[api.Limiter]time.Duration
@@ -68,12 +73,29 @@ type Workload struct {
 	changed  chan struct{} // closed when whoever waits must look again
 }
 
+// numbers are those from one on up to, and without, another.
+type numbers struct{ from, to int64 }
+
 // New makes a workload; the settings must have passed [Settings.Check].
 func New(opts Options, s Settings) *Workload {
-	return &Workload{
+	w := &Workload{
 		opts: opts, breaker: breaker.Breaker{Failures: 1, Least: firstPause, Most: maxPause}, settings: s, corpus: opts.Corpus, active: map[*Conversation]struct{}{},
 		starts: newPacer(s.StartRate), sends: newPacer(s.TargetRPS),
 		freed: make(chan struct{}, 1), changed: make(chan struct{}), waited: map[api.Limiter]time.Duration{},
+	}
+	if !opts.Granted {
+		w.numbers = []numbers{{0, math.MaxInt64}}
+	}
+	return w
+}
+
+// Grant adds the numbers from one on up to, and without, another to those that may begin.
+func (w *Workload) Grant(from, to int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if from < to {
+		w.numbers = append(w.numbers, numbers{from, to})
+		w.notify()
 	}
 }
 
@@ -108,7 +130,7 @@ func (w *Workload) Run(ctx context.Context) {
 func (w *Workload) missing() (missing, over bool, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.active) < w.settings.Concurrency, w.drains, w.changed
+	return len(w.active) < w.settings.Concurrency && len(w.numbers) > 0, w.drains, w.changed
 }
 
 // held waits for a limit, and notes for how long.
@@ -135,7 +157,7 @@ type Pace struct {
 func (w *Workload) Pace() Pace {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := Pace{Begun: w.next, Actual: len(w.active), Waited: maps.Clone(w.waited)}
+	p := Pace{Begun: w.begun, Actual: len(w.active), Waited: maps.Clone(w.waited)}
 	if w.waiting != "" {
 		p.Waited[w.waiting] += time.Since(w.since)
 	}
@@ -198,7 +220,11 @@ func (w *Workload) start(ctx context.Context) {
 	for {
 		now := time.Now()
 		w.mu.Lock()
-		k, settings, texts := w.next, w.settings, w.corpus
+		if len(w.numbers) == 0 {
+			w.mu.Unlock()
+			return
+		}
+		k, settings, texts := w.numbers[0].from, w.settings, w.corpus
 		w.mu.Unlock()
 		d := newDraw(w.opts.Seed, k, w.opts.Opened+k, w.opts.Midway, settings, texts) // may take some ms
 		c, again := w.begin(now, k, d, settings, texts)
@@ -222,7 +248,10 @@ func (w *Workload) begin(now time.Time, k int64, d drawn, settings Settings, tex
 	case w.drains || len(w.active) >= w.settings.Concurrency || !w.breaker.Admit(now):
 		return nil, false
 	}
-	w.next++
+	w.begun++
+	if w.numbers[0].from++; w.numbers[0].from == w.numbers[0].to {
+		w.numbers = w.numbers[1:]
+	}
 	c = &Conversation{
 		ID: fmt.Sprintf("%s-%s-%d", w.opts.Lane, w.opts.Run, k), Number: k, Shape: w.shape, Topic: d.starter.Topic,
 		Starter: d.starter.ID, Planned: d.Turns, Started: now, draw: d,

@@ -101,7 +101,7 @@ func newFit(o Options) (*fit, error) {
 		o.Seeds = defaultSeeds
 	}
 	if o.Seeds < 2 || o.Seeds > maxSeeds {
-		return nil, api.Refuse("seeds", o.Seeds, fmt.Sprintf("2 to %d: without a second one, nothing tells chance from a constant's effect", maxSeeds))
+		return nil, api.Refuse("seeds", o.Seeds, fmt.Sprintf("2 to %d: with a single one, chance cannot be told from a constant's effect", maxSeeds))
 	}
 	if o.Goroutines == 0 {
 		o.Goroutines = runtime.GOMAXPROCS(0)

@@ -192,18 +192,18 @@ func TestRefuses(t *testing.T) {
 		message string
 	}{
 		{"one level", func(_ *Options, b *api.Baseline) { b.Rows = b.Rows[1:] }, "simulated-4000: concurrency", "measure at 1 and 2, too"},
-		{"one level is left", func(o *Options, _ *api.Baseline) { o.HoldOut = []int{4} }, "hold-out", "at least two levels"},
+		{"one level is left", func(o *Options, _ *api.Baseline) { o.HoldOut = []int{4} }, "hold-out", "at least two remaining levels"},
 		{"a level that is not there", func(o *Options, _ *api.Baseline) { o.HoldOut = []int{5} }, "hold-out", "levels of the baselines: 2, 4"},
 		{"no speed", func(_ *Options, b *api.Baseline) {
 			for i := range b.Rows {
 				b.Rows[i].OutputTokensPerSecond, b.Rows[i].TPOT = nil, api.Percentiles{}
 			}
-		}, "simulated-4000: rows", "throughput or TPOT besides"},
+		}, "simulated-4000: rows", "throughput or TPOT as well"},
 		{"no TTFT", func(_ *Options, b *api.Baseline) {
 			for i := range b.Rows {
 				b.Rows[i].TTFT = api.Percentiles{}
 			}
-		}, "simulated-4000: rows", "the time to the first token besides"},
+		}, "simulated-4000: rows", "TTFT as well"},
 		{"no mode", func(_ *Options, b *api.Baseline) {
 			for i := range b.Rows {
 				b.Rows[i].Mode = api.ModeUnknown

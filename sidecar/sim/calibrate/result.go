@@ -274,7 +274,7 @@ func (f *fit) origins(r *Result) map[string]sim.Source {
 		case c.Status == Fitted:
 			s = sim.Source{Origin: sim.Fitted, From: fmt.Sprintf("the baseline: %s ± %s (95 %%)", number(c.Value), number(normal*c.Error))}
 		case c.Combination == c.Name:
-			s = sim.Source{Origin: sim.Fitted, From: fmt.Sprintf("the baseline, which tells it to ± %s only (95 %%)", number(normal*c.CombinationError))}
+			s = sim.Source{Origin: sim.Fitted, From: fmt.Sprintf("the baseline, but only to ± %s (95 %%)", number(normal*c.CombinationError))}
 		case c.Combination != "":
 			s = sim.Source{Origin: sim.Fitted, From: fmt.Sprintf("the baseline, which determines %s = %s ± %s alone", c.Combination, number(c.CombinationValue), number(normal*c.CombinationError))}
 		case c.Value == c.Start:

@@ -60,7 +60,7 @@ func newSource(start sim.Profile, b api.Baseline) (source, error) {
 	s := source{baseline: b, start: start}
 	s.baseline.Rows = slices.DeleteFunc(slices.Clone(b.Rows), func(r api.BaselineRow) bool { return !slices.Contains(study.Modes, r.Mode) })
 	if len(s.baseline.Rows) == 0 {
-		return s, api.Refuse(b.Name+": mode", api.ModeUnknown, "rows of kv, round_robin or least_loaded: tell the load generator which mode the server uses, and measure again")
+		return s, api.Refuse(b.Name+": mode", api.ModeUnknown, "rows of kv, round_robin or least_loaded: set the server's mode in the load generator and measure again")
 	}
 	if n := len(b.Rows) - len(s.baseline.Rows); n > 0 {
 		s.assume("%d rows of an unknown mode are left out", n)
@@ -88,7 +88,7 @@ func (s *source) deploy() error {
 		return api.Refuse("profile", fmt.Sprintf("%s, of %d GPUs a worker", p.Name, p.TensorParallel), fmt.Sprintf("one with %d GPUs a worker, as %s was recorded on", d.TensorParallel, s.baseline.Name))
 	}
 	if d.Workers == 0 {
-		s.assume("the number of workers is not told; the profile has %d", p.Workers)
+		s.assume("the number of workers is not recorded; the profile has %d", p.Workers)
 	}
 	tokens := p.KV.Tokens()
 	for _, size := range []struct {
@@ -135,11 +135,11 @@ func (s *source) work() error {
 	shape, w := s.baseline.Workload, closedloop.Recorded()
 	field := s.baseline.Name + ": workload"
 	if shape == nil {
-		return api.Refuse(field, "nothing", `the line # workload: {"turns":{"min":5,"max":5},"max_tokens":1024}, with what was run`)
+		return api.Require(field, `the line # workload: {"turns":{"min":5,"max":5},"max_tokens":1024}, with what was run`)
 	}
 	w.Turns, w.MaxTokens = shape.Turns, shape.MaxTokens
 	if shape.Openings == nil {
-		s.assume("the number of opening texts is not told; %d were assumed", w.Openings)
+		s.assume("the number of opening texts is not recorded; %d were assumed", w.Openings)
 	} else {
 		w.Openings = *shape.Openings
 	}
@@ -154,7 +154,7 @@ func (s *source) work() error {
 		w.Output = shape.OutputTokens
 	case s.baseline.Kind == kindRecorded: // package closedloop says how they were found
 	case !ok:
-		return api.Refuse(field+".output_tokens", "nothing", "the lengths of the answers, or rows with both throughput (tops) and requests per second (rps), which tell their mean")
+		return api.Require(field+".output_tokens", "the lengths of the answers, or rows with both throughput (tops) and requests per second (rps), which give their mean")
 	default:
 		w.Output = cut(mean, w.Output.CV, w.MaxTokens)
 		s.assume("answers of %.0f tokens, from throughput over requests; that they vary by %.0f %% was assumed", mean, 100*w.Output.CV)
@@ -265,11 +265,11 @@ func sufficient(sources []source, cells []cell, chosen bool) error {
 	name := sources[0].baseline.Name
 	switch {
 	case speeds == 0:
-		return api.Refuse(name+": rows", "TTFT alone", "throughput or TPOT besides (tops, itl_p50_ms): the time to the first token does not tell how long an iteration takes; record one of them at these levels")
+		return api.Refuse(name+": rows", "TTFT alone", "throughput or TPOT as well (tops, itl_p50_ms): TTFT does not show how long an iteration takes; record one of them at these levels")
 	case first == 0:
-		return api.Refuse(name+": rows", "no TTFT", "the time to the first token besides (ttft_p50_ms): nothing else tells how long prefill takes; record it at these levels")
+		return api.Refuse(name+": rows", "no TTFT", "TTFT as well (ttft_p50_ms): nothing else shows how long prefill takes; record it at these levels")
 	case len(levels) == 0 || len(levels) == 1 && chosen:
-		return api.Refuse("hold-out", "all levels but "+join(levels), "at least two levels that stay")
+		return api.Refuse("hold-out", "all levels but "+join(levels), "at least two remaining levels")
 	case len(levels) == 1:
 		return api.Refuse(name+": concurrency", fmt.Sprintf("%d alone", levels[0]), fmt.Sprintf(
 			"two levels or more: one shows how long an iteration takes, not what of it grows with the load; measure at %d and %d, too", max(levels[0]/3, 1), max(levels[0]/2, 2)))

@@ -41,7 +41,7 @@ func (f *fit) measurements() []measurement {
 	}
 	if s.workload.Openings != 0 {
 		list = append(list, measurement{
-			"an opening of its own for each conversation, so that prefill dominates: --openings=0 at levels " + join(ends),
+			"a separate opening for each conversation, so that prefill dominates: --openings=0 at levels " + join(ends),
 			func(s *source) { s.workload.Openings = 0 }, ends,
 		})
 	}
@@ -79,7 +79,7 @@ func (f *fit) suggest(ctx context.Context, r *Result) error {
 		k := f.index(c.Name)
 		switch {
 		case remedies[k] == "" || best[k] > f.knowledge.prior[k]:
-			c.Remedy = "no other level, length or number of openings that was tried tells it"
+			c.Remedy = "none of the levels, lengths and numbers of openings tried would determine it"
 		case normal*best[k] <= Tolerance:
 			c.Remedy = remedies[k] + " would determine it"
 		default:

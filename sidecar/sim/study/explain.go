@@ -118,7 +118,7 @@ func (c *comparison) opening() string {
 	}
 	text := fmt.Sprintf("Simulated, not measured: %s against %s", c.a.Name, c.b.Name)
 	if most == 1 {
-		return text + ", one run at each level, so how much of a difference is chance cannot be told."
+		return text + ", one run at each level, so chance cannot be separated from a real difference."
 	}
 	return fmt.Sprintf("%s, means over %s runs at each level; of the longest waits, the longest of all runs.", text, runs)
 }
@@ -307,7 +307,7 @@ func (c *comparison) because(level, side int) string {
 	waits := more(func(f *closedloop.Figures) *float64 { return &f.LargestQueue })
 	computes := more(func(f *closedloop.Figures) *float64 { return &f.Twice })
 	reason := map[[2]bool]string{
-		{true, false}:  "it waits longer in queues, and does not prefill more tokens twice",
+		{true, false}:  "it waits longer in queues and does not prefill more tokens twice",
 		{false, true}:  "it prefills more tokens twice; its queues are not shown to be longer",
 		{true, true}:   "it prefills more tokens twice, and waits longer in queues",
 		{false, false}: "neither longer queues nor more tokens prefilled twice are shown",
@@ -337,7 +337,7 @@ func (c *comparison) because(level, side int) string {
 		}
 	}
 	if len(uneven) > 0 {
-		text += fmt.Sprintf(" Its load is the less even one: %s.", list(uneven))
+		text += fmt.Sprintf(" Its load is less even: %s.", list(uneven))
 	}
 	return text
 }

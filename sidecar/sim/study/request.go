@@ -271,7 +271,7 @@ func (r Request) fit(p *sim.Profile) error {
 		case "memory.gpu":
 			const gib = 1 << 30
 			room := (p.Memory.GPU*float64(p.TensorParallel) - p.Memory.Weights) * gib / float64(p.KV.BytesPerToken)
-			return api.Refuse("kv_tokens", *r.KVTokens, fmt.Sprintf("less than %.0f: what the memory of a worker's GPUs holds beside the weights", room))
+			return api.Refuse("kv_tokens", *r.KVTokens, fmt.Sprintf("less than %.0f: what fits in the memory of a worker's GPUs besides the weights", room))
 		case "max_batched_tokens":
 			return api.Refuse("max_batch_size", *r.MaxBatchSize, fmt.Sprintf("fewer: an iteration of %d tokens has to leave room to prefill", p.MaxBatchedTokens))
 		}
@@ -305,7 +305,7 @@ func Presets(p sim.Profile) []Preset {
 	return []Preset{
 		{PresetNames[0], "As recorded", Request{}},
 		{PresetNames[1], "Twice the GPUs", Request{Workers: new(2 * p.Workers)}},
-		{PresetNames[2], "Every user an own document", Request{Openings: new(0)}},
+		{PresetNames[2], "One document per user", Request{Openings: new(0)}},
 		{PresetNames[3], "Batch 128", Request{MaxBatchSize: new(128)}},
 	}
 }

@@ -108,7 +108,7 @@ func ReadResult(r io.Reader) (Result, error) {
 	case len(text) > maxResult:
 		err = fmt.Errorf("more than %d bytes", maxResult)
 	case err == nil && result.Basis != basis:
-		err = errors.New("it does not say that it is simulated")
+		err = errors.New("it is not marked as simulated")
 	}
 	for _, p := range result.Points {
 		point := Point{Concurrency: p.Concurrency, Mode: p.Mode}

@@ -19,8 +19,8 @@ import (
 	"github.com/prometheus/procfs"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/process"
 )
 
 // warmUp is how long a booth runs before it is measured: caches and Prometheus'
@@ -95,7 +95,7 @@ func measureBooth(ctx context.Context, booth string, r boothRow) error {
 }
 
 func startBooth(ctx context.Context, booth, dir string, r boothRow) (*exec.Cmd, *api.Client, error) {
-	ports, err := local.FreePorts(18088, 1)
+	ports, err := process.FreePorts(18088, 1)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,7 +107,7 @@ func startBooth(ctx context.Context, booth, dir string, r boothRow) (*exec.Cmd, 
 	if err := cmd.Start(); err != nil {
 		return nil, nil, err
 	}
-	client, err := api.NewClient(http.DefaultClient, "http://"+local.Loopback(ports[0]), "")
+	client, err := api.NewClient(http.DefaultClient, "http://"+process.Loopback(ports[0]), "")
 	return cmd, client, err
 }
 

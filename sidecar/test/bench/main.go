@@ -2,9 +2,8 @@
 
 // Command bench measures the load generator itself: against a server whose token
 // times are known it shows how wrong its figures are, what a chunk costs it, and
-// whether it knows when it is not to be trusted, and what a second lane costs. Then it
-// measures what the whole
-// booth costs on the simulated cluster, and shows beside it what the booth shows, and
+// whether it knows when it is not to be trusted, and what a second lane and members cost.
+// Then it measures what the whole booth costs on the simulated cluster, and shows beside it what the booth shows, and
 // what simulations cost.
 //
 // The load generator is the real one, bin/loadgen, in a process of its own; the
@@ -54,6 +53,7 @@ var tables = map[string]func(context.Context) error{
 		return table(ctx, slices.DeleteFunc(rows(), func(r row) bool { return !r.dynamo }))
 	},
 	"booth":      boothTable,
+	"members":    membersTable,
 	"simulation": simulationTable,
 	"twin":       func(ctx context.Context) error { return twinTable(ctx, laneStreams) },
 }
@@ -81,9 +81,9 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 2 && args[0] == "twin":
 		return withNumber(args[1], func(n int) error { return twinTable(ctx, n) })
 	case len(args) == 0:
-		return errors.Join(table(ctx, rows()), twinTable(ctx, laneStreams), boothTable(ctx), simulationTable(ctx))
+		return errors.Join(table(ctx, rows()), twinTable(ctx, laneStreams), membersTable(ctx), boothTable(ctx), simulationTable(ctx))
 	}
-	return fmt.Errorf("bench takes no arguments, or \"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, \"twin\" for two lanes alone (and how many streams each), or \"simulation\" for simulations alone")
+	return fmt.Errorf("bench takes no arguments, or \"booth\" for the whole booth alone, \"shadow\" for the cost of the shadow alone, \"twin\" for two lanes alone (and how many streams each), \"members\" for members alone, or \"simulation\" for simulations alone")
 }
 
 // withNumber calls f with the number that a text is.

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/known"
 )
 
@@ -159,11 +159,11 @@ func startServer(ctx context.Context, self string, dynamo bool) (*exec.Cmd, stri
 }
 
 func startLoadgen(ctx context.Context, binary, target, dir string, streams int, more ...string) (*exec.Cmd, *api.Client, error) {
-	ports, err := local.FreePorts(18088, 1)
+	ports, err := process.FreePorts(18088, 1)
 	if err != nil {
 		return nil, nil, err
 	}
-	listen := local.Loopback(ports[0])
+	listen := process.Loopback(ports[0])
 	cmd := exec.CommandContext(ctx, binary, append([]string{
 		"--target-url=http://" + target, "--listen=" + listen, "--data-dir=" + dir,
 		"--concurrency=" + strconv.Itoa(streams), fmt.Sprintf("--start-rate=%d", startRate(streams)), "--target-rps=0",

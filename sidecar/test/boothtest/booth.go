@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"kvbooth/internal/source"
-	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 // Booth is a cluster, a Prometheus and a load generator.
@@ -47,7 +47,7 @@ func Start(t *testing.T, o Options) *Booth {
 	b := &Booth{Root: root, Token: o.Token, Ports: NewPorts(o.FirstPort), bin: Programs(t), parts: map[string]*Part{}}
 	b.target = o.Target(t, b.bin, b.Ports)
 	maps.Copy(b.parts, b.target.Parts)
-	prometheus, loadgen := local.Loopback(b.Ports.Take(t, 1)), local.Loopback(b.Ports.Take(t, 1))
+	prometheus, loadgen := process.Loopback(b.Ports.Take(t, 1)), process.Loopback(b.Ports.Take(t, 1))
 	b.Prometheus, b.Loadgen = "http://"+prometheus, "http://"+loadgen
 	b.startPrometheus(t, prometheus, loadgen)
 	b.parts["loadgen"] = b.startLoadgen(t, "loadgen", loadgen, o.Token)
@@ -76,7 +76,7 @@ func (b *Booth) startPrometheus(t *testing.T, address, loadgen string) {
 	if err := os.WriteFile(config, []byte(b.target.scrapes(loadgen)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &Part{Ready: b.Prometheus + "/-/ready", Command: local.Command{
+	p := &Part{Ready: b.Prometheus + "/-/ready", Command: process.Command{
 		Name: "Prometheus", Path: filepath.Join(b.bin, "booth"), Log: Log(t, "prometheus"),
 		Args: []string{"prometheus", "--config-file=" + config, "--data-dir=" + filepath.Join(dir, "data"), "--listen=" + address},
 	}}
@@ -143,7 +143,7 @@ func (b *Booth) AnotherLoadgen(t *testing.T, name, token string, flags ...string
 // LoadgenPart is AnotherLoadgen, and gives the process, too.
 func (b *Booth) LoadgenPart(t *testing.T, name, token string, flags ...string) (url string, p *Part) {
 	t.Helper()
-	address := local.Loopback(b.Ports.Take(t, 1))
+	address := process.Loopback(b.Ports.Take(t, 1))
 	return "http://" + address, b.startLoadgen(t, name, address, token, flags...)
 }
 
@@ -159,7 +159,7 @@ func (b *Booth) startLoadgen(t *testing.T, name, address, token string, flags ..
 		args = append(args, "--prometheus-url="+b.Prometheus, "--prometheus-namespace=dynamo-workload")
 	}
 	args = append(append(args, b.target.Loadgen...), flags...)
-	p := &Part{Ready: "http://" + address + "/readyz", Command: local.Command{
+	p := &Part{Ready: "http://" + address + "/readyz", Command: process.Command{
 		Name: "the load generator", Path: filepath.Join(b.bin, "loadgen"), Log: Log(t, name), Args: args,
 		Env: append(os.Environ(), "LOADGEN_TOKEN="+token),
 	}}
@@ -177,7 +177,7 @@ func NewPorts(first int) *Ports { return &Ports{next: first} }
 func (p *Ports) Take(t *testing.T, n int) int {
 	t.Helper()
 	for {
-		free, err := local.FreePorts(p.next, n)
+		free, err := process.FreePorts(p.next, n)
 		if err != nil {
 			t.Fatal(err)
 		}

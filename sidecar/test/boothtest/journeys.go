@@ -10,7 +10,7 @@ import (
 
 	"kvbooth/internal/browser"
 	"kvbooth/internal/suite"
-	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 // Tools are what the journeys need of the machine.
@@ -53,7 +53,7 @@ func (b *Booth) Journeys(t *testing.T, found Tools, project string, env ...strin
 	}
 	logs := filepath.Dir(Log(t, ""))
 	report := filepath.Join(cmp.Or(os.Getenv(suite.ReportsVariable), logs), strings.ReplaceAll(t.Name(), "/", "-")+"-"+project+".xml")
-	node, err := local.Start(local.Command{
+	node, err := process.Start(process.Command{
 		Name: "playwright", Path: found.node, Args: args, Output: os.Stdout, Parent: true,
 		Env: append(append(os.Environ(),
 			"LOADGEN_URL="+b.Loadgen, "LOADGEN_TOKEN="+b.Token, "CONTROL_URL="+control(t, b.parts), "PLACE="+project,

@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 // Part is a process of the booth that a journey may kill and start again. Its
 // methods are safe for concurrent use.
 type Part struct {
-	Command local.Command
+	Command process.Command
 	Ready   string // the URL that answers once it serves
 
 	mu      sync.Mutex
-	process *local.Process // nil: not running
+	process *process.Process // nil: not running
 }
 
 // startWithin is what a part may take to serve. Grafana makes its database.
@@ -32,14 +33,14 @@ func (p *Part) start(ctx context.Context) error {
 	if p.process != nil {
 		return nil
 	}
-	process, err := local.Start(p.Command)
+	started, err := process.Start(p.Command)
 	if err != nil {
 		return err
 	}
-	p.process = process
+	p.process = started
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	if err := local.Ready(ctx, p.Ready, process); err != nil {
+	if err := local.Ready(ctx, p.Ready, started); err != nil {
 		return fmt.Errorf("%s is not ready: %w", p.Command.Name, err)
 	}
 	return nil
@@ -66,7 +67,7 @@ func (p *Part) stop() {
 }
 
 // stop asks a process to end, and kills one that does not.
-func stop(p *local.Process) {
+func stop(p *process.Process) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	p.Stop(ctx)
@@ -79,7 +80,7 @@ func (p *Part) Run(t *testing.T) {
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
-			t.Logf("%s, from %s:\n%s", p.Command.Name, p.Command.Log, local.Tail(p.Command.Log))
+			t.Logf("%s, from %s:\n%s", p.Command.Name, p.Command.Log, process.Tail(p.Command.Log))
 		}
 	})
 	if err := p.start(t.Context()); err != nil {

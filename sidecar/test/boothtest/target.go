@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/sim"
 )
 
@@ -32,12 +32,12 @@ func simulated(t *testing.T, bin string, ports *Ports, engine string) Target {
 	t.Helper()
 	p := sim.H200()
 	first, worker, gpu := ports.Take(t, 1), ports.Take(t, workers), ports.Take(t, workers)
-	c := Target{Frontend: local.Loopback(first)}
+	c := Target{Frontend: process.Loopback(first)}
 	for i := range workers {
-		c.Workers = append(c.Workers, local.Loopback(worker+i))
-		c.GPUs = append(c.GPUs, local.Loopback(gpu+i))
+		c.Workers = append(c.Workers, process.Loopback(worker+i))
+		c.GPUs = append(c.GPUs, process.Loopback(gpu+i))
 	}
-	cluster := &Part{Ready: "http://" + c.Frontend + "/health", Command: local.Command{
+	cluster := &Part{Ready: "http://" + c.Frontend + "/health", Command: process.Command{
 		Name: "the simulated cluster", Path: filepath.Join(bin, "booth"), Log: Log(t, "cluster-"+engine), Args: []string{
 			"cluster", "--engine=" + engine, "--profile=" + p.Name, "--restart=500ms", fmt.Sprintf("--workers=%d", workers),
 			fmt.Sprintf("--port=%d", first), fmt.Sprintf("--worker-port=%d", worker), fmt.Sprintf("--gpu-port=%d", gpu),

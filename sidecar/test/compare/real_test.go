@@ -19,6 +19,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/sim"
 	"kvbooth/sidecar/sim/closedloop"
 	"kvbooth/sidecar/test/boothtest"
@@ -125,8 +126,8 @@ type run struct {
 }
 
 func startLoadgen(t *testing.T, bin string, port int, args ...string) *run {
-	address := local.Loopback(port)
-	p, err := local.Start(local.Command{
+	address := process.Loopback(port)
+	p, err := process.Start(process.Command{
 		Name: "load generator", Path: filepath.Join(bin, "loadgen"), Log: filepath.Join(t.ArtifactDir(), "loadgen.log"),
 		Args: append([]string{"--listen=" + address, "--data-dir=" + t.TempDir()}, args...),
 	})

@@ -22,6 +22,7 @@ import (
 
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 // booth is a Dynamo and a load generator against it.
@@ -46,7 +47,7 @@ func startAgainst(t *testing.T, d *local.Dynamo, args ...string) *booth {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	listen := local.Loopback(FreePort(t, 18088))
+	listen := process.Loopback(FreePort(t, 18088))
 	base := "http://" + listen
 	args = append(args,
 		"--listen="+listen, "--data-dir="+t.TempDir(),

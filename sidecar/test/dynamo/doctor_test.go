@@ -20,6 +20,7 @@ import (
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/booth/prometheus"
 	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/process"
 )
 
 const (
@@ -34,12 +35,12 @@ func TestDoctor(t *testing.T) {
 	d := Start(t, 18000)
 	listen := FreePort(t, 18088) // as startAgainst chooses it
 	whole, lacking := scraping(t, d, listen, 3, 18190), scraping(t, d, listen, 2, 18192)
-	spare := func(name string, port int, change func(*local.Command)) string {
+	spare := func(name string, port int, change func(*process.Command)) string {
 		url, _ := startFrontend(t, d, "kv", name, port, change)
 		return url
 	}
-	alone := spare("alone", 18060, func(c *local.Command) { c.Env = append(c.Env, discovery+t.TempDir()) })
-	deaf := spare("deaf", 18070, func(c *local.Command) { c.Env = append(c.Env, discovery+withoutEvents(t, c.Env)) })
+	alone := spare("alone", 18060, func(c *process.Command) { c.Env = append(c.Env, discovery+t.TempDir()) })
+	deaf := spare("deaf", 18070, func(c *process.Command) { c.Env = append(c.Env, discovery+withoutEvents(t, c.Env)) })
 	b := startAgainst(t, d, "--target-url="+d.URL(), "--mode-driver=pinned", "--mode-mode=kv", "--deployment-workers=3",
 		"--prometheus-url="+whole, "--prometheus-namespace="+doctorNamespace)
 	for _, url := range []string{alone, deaf} {
@@ -48,16 +49,16 @@ func TestDoctor(t *testing.T) {
 	o := doctor.Options{LoadgenURL: b.base, Token: doctorToken, Version: api.ProgramVersion()}
 
 	b.says(t, "all is well", o, none,
-		"Load generator: ok: our token is taken", "Target: ok: 3 of 3 workers have registered", "Target: ok: the router knows the caches: it predicts a hit rate of",
-		"Prometheus: ok: the workers' series in namespace dynamo-workload: there and fresh, from 3 page(s)", "Prometheus: warning: the GPUs' series")
+		"Load generator: ok: our token is accepted", "Target: ok: 3 of 3 workers have registered", "Target: ok: the router knows the caches: it predicts a hit rate of",
+		"Prometheus: ok: the workers' series in namespace dynamo-workload: present and fresh, from 3 endpoint(s)", "Prometheus: warning: the DCGM GPU series")
 
 	wrong := o
 	wrong.Token += "-not"
-	b.says(t, "wrong token", wrong, one, "Load generator: problem: it does not take our token")
+	b.says(t, "wrong token", wrong, one, "Load generator: problem: it rejects our token")
 
 	unscraped := o
 	unscraped.PrometheusURL = lacking
-	b.says(t, "Prometheus does not scrape a worker", unscraped, one, "Prometheus: problem: the workers' series in namespace dynamo-workload: 2 of 3 pages have them")
+	b.says(t, "Prometheus does not scrape a worker", unscraped, one, "Prometheus: problem: the workers' series in namespace dynamo-workload: 2 of 3 endpoints have them")
 
 	bare := o
 	bare.TargetURL = alone
@@ -65,10 +66,10 @@ func TestDoctor(t *testing.T) {
 
 	silent := o
 	silent.TargetURL = deaf
-	b.says(t, "no events", silent, one, "Target: problem: no events arrive at the router: predicted hit rate 0 on 5 repeats")
+	b.says(t, "no events", silent, one, "Target: problem: the router receives no KV events: it predicted a hit rate of 0 for 5 repeats")
 
 	d.KillWorker(0)
-	b.says(t, "a worker is killed", o, some, "Target: problem: 2 of 3 workers have registered; not answering: dynamo-worker-1", "Prometheus: problem: it does not reach dynamo-worker-1")
+	b.says(t, "a worker is killed", o, some, "Target: problem: 2 of 3 workers have registered; not responding: dynamo-worker-1", "Prometheus: problem: it cannot scrape dynamo-worker-1")
 }
 
 // discovery is the variable of the folder in which Dynamo's processes find one another.
@@ -135,13 +136,13 @@ func (b *booth) says(t *testing.T, name string, o doctor.Options, wanted func(do
 }
 
 // startFrontend starts one more frontend under a mode, changed, which ends with the test, and gives its address.
-func startFrontend(t *testing.T, d *local.Dynamo, mode, name string, port int, change func(*local.Command)) (string, *local.Process) {
+func startFrontend(t *testing.T, d *local.Dynamo, mode, name string, port int, change func(*process.Command)) (string, *process.Process) {
 	t.Helper()
 	port = FreePort(t, port)
 	command := d.FrontendCommand(mode, port)
 	command.Log = filepath.Join(t.TempDir(), name+".log")
 	change(&command)
-	p, err := local.Start(command)
+	p, err := process.Start(command)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,10 +151,10 @@ func startFrontend(t *testing.T, d *local.Dynamo, mode, name string, port int, c
 		defer cancel()
 		p.Stop(ctx)
 		if t.Failed() {
-			t.Logf("%s:\n%s", name, local.Tail(command.Log))
+			t.Logf("%s:\n%s", name, process.Tail(command.Log))
 		}
 	})
-	return "http://" + local.Loopback(port), p
+	return "http://" + process.Loopback(port), p
 }
 
 // answers waits until a page does.
@@ -192,13 +193,13 @@ func scraping(t *testing.T, d *local.Dynamo, loadgen, workers, port int) string 
 	}
 	targets := []prometheus.Target{
 		page("dynamo-frontend", doctorNamespace, "dynamo-frontend", strings.TrimPrefix(d.URL(), "http://")),
-		page("loadgen", "kvbooth", "loadgen", local.Loopback(loadgen)),
+		page("loadgen", "kvbooth", "loadgen", process.Loopback(loadgen)),
 	}
 	for i, w := range d.Workers()[:workers] {
 		address, _, _ := strings.Cut(strings.TrimPrefix(w.MetricsURL, "http://"), "/")
 		targets = append(targets, page("dynamo-worker", doctorNamespace, fmt.Sprintf("dynamo-worker-%d", i+1), address))
 	}
-	dir, listen := t.TempDir(), local.Loopback(FreePort(t, port))
+	dir, listen := t.TempDir(), process.Loopback(FreePort(t, port))
 	config := filepath.Join(dir, "prometheus.yml")
 	if err := prometheus.WriteConfig(config, time.Second, targets); err != nil {
 		t.Fatal(err)

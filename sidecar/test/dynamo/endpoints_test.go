@@ -13,6 +13,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/process"
 )
 
 // Two frontends over one set of workers, one with a KV router and one that deals
@@ -74,13 +75,13 @@ func disturbEachOther(t *testing.T, d *local.Dynamo, second string) {
 		t.Fatal(err)
 	}
 	slices.Sort(instances)
-	if !slices.Equal(v.SharedWorkers, instances) || v.Evidence != api.EvidenceShared || !strings.Contains(v.Caution, "no figure says what either router could serve alone") {
+	if !slices.Equal(v.SharedWorkers, instances) || v.Evidence != api.EvidenceShared || !strings.Contains(v.Caution, "do not show what either router could serve alone") {
 		t.Errorf("shared by %v, evidence %s, %q; instances in /health: %v", v.SharedWorkers, v.Evidence, v.Caution, instances)
 	}
 	b.wait(t, "the word on both lanes", time.Minute, func(api.LaneStatus) bool {
 		s, err := b.client.Snapshot(t.Context())
 		return err == nil && len(s.Lanes) == 2 && !slices.ContainsFunc(s.Lanes, func(l api.LaneSnapshot) bool {
-			return !slices.Equal(l.SharedWorkers, v.SharedWorkers) || !strings.Contains(l.Baseline.Withheld, "3 of the workers serve lane")
+			return !slices.Equal(l.SharedWorkers, v.SharedWorkers) || !strings.Contains(l.Baseline.Withheld, "3 of the workers also serve lane")
 		})
 	})
 	b.stop(t)
@@ -160,7 +161,7 @@ func started(t *testing.T, frontend string) float64 {
 // d, and gives its address when it lists all of them and the model.
 func startSecondFrontend(t *testing.T, d *local.Dynamo) string {
 	t.Helper()
-	url, p := startFrontend(t, d, "round-robin", "second frontend", 18050, func(*local.Command) {})
+	url, p := startFrontend(t, d, "round-robin", "second frontend", 18050, func(*process.Command) {})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)

@@ -40,7 +40,7 @@ func TestSGLang(t *testing.T) {
 	if c.Engine != "sglang" || len(c.Workers) != len(d.Workers()) {
 		t.Fatalf("engine %q, %d workers, problem %q", c.Engine, len(c.Workers), c.Problem)
 	}
-	if !strings.Contains(c.Problem, "in the order of their index") {
+	if !strings.Contains(c.Problem, "by index") {
 		t.Errorf("that the GPUs were matched by their order is not said: %q", c.Problem)
 	}
 	for i, w := range c.Workers {

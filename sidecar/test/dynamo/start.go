@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/sim"
 )
 
@@ -65,7 +66,7 @@ func Start(t *testing.T, frontendPort int, changes ...func(*local.Options)) *loc
 // FreePort gives the first free port of loopback from the given one on.
 func FreePort(t *testing.T, from int) int {
 	t.Helper()
-	ports, err := local.FreePorts(from, 1)
+	ports, err := process.FreePorts(from, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

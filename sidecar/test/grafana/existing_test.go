@@ -30,10 +30,11 @@ import (
 	"kvbooth/internal/source"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
-// existing follows docs/existing-grafana.md. Its blocks are run with the folders of
+// existing follows docs/existing-grafana.md and docs/api.md. Its blocks are run with the folders of
 // the page below one of the test's, and with addresses of loopback.
 type existing struct {
 	t      *testing.T
@@ -92,10 +93,14 @@ func newExisting(t *testing.T, bin string, target boothtest.Target, ports *booth
 	t.Helper()
 	module, err := source.Root()
 	check(t, err)
-	page, err := os.ReadFile(filepath.Join(module, "docs", "existing-grafana.md"))
-	check(t, err)
-	e := &existing{t: t, root: t.TempDir(), blocks: blocks(string(page)), used: map[string]bool{}, client: http.Client{Timeout: 20 * time.Second}}
-	free := func() string { return local.Loopback(ports.Take(t, 1)) }
+	text := ""
+	for _, name := range []string{"existing-grafana.md", "api.md"} {
+		page, err := os.ReadFile(filepath.Join(module, "docs", name))
+		check(t, err)
+		text += string(page)
+	}
+	e := &existing{t: t, root: t.TempDir(), blocks: blocks(text), used: map[string]bool{}, client: http.Client{Timeout: 20 * time.Second}}
+	free := func() string { return process.Loopback(ports.Take(t, 1)) }
 	first, second, prometheus, grafana := free(), free(), free(), free()
 	e.first, e.second, e.grafana = "http://"+first, "https://"+second, "http://"+grafana
 	e.token = rand.Text()
@@ -127,7 +132,7 @@ func check(t *testing.T, err error) {
 // fence is a block with a name, indented as far as its fences are.
 var fence = regexp.MustCompile("(?ms)^( *)```[a-z]+ ([a-z.-]+)\n(.*?)^ *```$")
 
-// blocks are the blocks of a page, by their names.
+// blocks are the blocks of pages, by their names.
 func blocks(page string) map[string]string {
 	found := map[string]string{}
 	for _, match := range fence.FindAllStringSubmatch(page, -1) {
@@ -141,13 +146,13 @@ func (e *existing) block(name string, to *strings.Replacer) string {
 	e.t.Helper()
 	text, ok := e.blocks[name]
 	if !ok {
-		e.t.Fatalf("the page has no block %s", name)
+		e.t.Fatalf("the pages have no block %s", name)
 	}
 	e.used[name] = true
 	return to.Replace(text)
 }
 
-// checkUsed holds that no block of the page was left out, as the page says.
+// checkUsed holds that no block of the pages was left out, as they say.
 func (e *existing) checkUsed() {
 	e.t.Helper()
 	for name := range e.blocks {
@@ -195,7 +200,7 @@ func (e *existing) startLoadgens(bin string) {
 	command := strings.Fields(unit[1])
 	// Short answers and users who think keep the machine quiet.
 	env := append(os.Environ(), "LOADGEN_MAX_TOKENS=64", "LOADGEN_OUTPUT_TOKENS_MEAN=24", "LOADGEN_OUTPUT_TOKENS_CV=.15", "LOADGEN_THINK_TIME=9s", "LOADGEN_START_RATE=40")
-	first := &boothtest.Part{Ready: e.first + "/readyz", Command: local.Command{
+	first := &boothtest.Part{Ready: e.first + "/readyz", Command: process.Command{
 		Name: "the load generator", Path: command[0], Args: command[1:], Env: env, Log: boothtest.Log(e.t, "loadgen"),
 	}}
 	first.Run(e.t)
@@ -204,13 +209,13 @@ func (e *existing) startLoadgens(bin string) {
 	config := e.block("loadgen.yaml", e.west) + e.block("tls.yaml", e.west)
 	e.write("etc/kvbooth/west.yaml", strings.Replace(config, "/var/lib/kvbooth", "/var/lib/west", 1))
 	args := []string{"--config", filepath.Join(e.root, "etc/kvbooth/west.yaml")}
-	second := local.Command{Name: "the load generator with TLS", Path: filepath.Join(bin, "loadgen"), Args: args, Env: env, Log: boothtest.Log(e.t, "west")}
-	process, err := local.Start(second)
+	second := process.Command{Name: "the load generator with TLS", Path: filepath.Join(bin, "loadgen"), Args: args, Env: env, Log: boothtest.Log(e.t, "west")}
+	tls, err := process.Start(second)
 	check(e.t, err)
 	e.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.t.Context()), 10*time.Second)
 		defer cancel()
-		process.Stop(ctx)
+		tls.Stop(ctx)
 	})
 	e.eventually("the load generator with TLS is healthy", func() error {
 		said, err := exec.CommandContext(e.t.Context(), second.Path, append([]string{"health"}, args...)...).CombinedOutput()
@@ -246,7 +251,7 @@ func (e *existing) startPrometheus(bin string) {
 	west := strings.Replace(e.block("tls-prometheus.yml", e.west), "job_name: loadgen", "job_name: loadgen-west", 1)
 	e.write("etc/prometheus/prometheus.yml", "global: {scrape_interval: 15s}\n"+e.block("prometheus.yml", e.here)+west+e.block("several.yml", e.west))
 	address := e.here.Replace("prometheus.example.org:9090")
-	prometheus := &boothtest.Part{Ready: "http://" + address + "/-/ready", Command: local.Command{
+	prometheus := &boothtest.Part{Ready: "http://" + address + "/-/ready", Command: process.Command{
 		Name: "Prometheus", Path: filepath.Join(bin, "booth"), Log: boothtest.Log(e.t, "prometheus"),
 		Args: []string{"prometheus", "--config-file=" + filepath.Join(e.root, "etc/prometheus/prometheus.yml"), "--data-dir=" + e.t.TempDir(), "--listen=" + address},
 	}}

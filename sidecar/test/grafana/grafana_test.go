@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
@@ -28,7 +29,7 @@ func startGrafana(t *testing.T, b *boothtest.Booth, installed local.Grafana, pat
 		}
 	}
 	port := b.Ports.Take(t, 1)
-	root := "http://" + local.Loopback(port)
+	root := "http://" + process.Loopback(port)
 	command, err := installed.Command(local.GrafanaOptions{
 		Dir: t.TempDir(), Provisioning: filepath.Join(b.Root, "provisioning"), Plugins: map[string]string{local.AppID: dist},
 		Unsigned: local.AppIDs, Port: port, Log: boothtest.Log(t, "grafana"),

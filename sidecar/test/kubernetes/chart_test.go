@@ -64,7 +64,7 @@ func TestChart(t *testing.T) {
 	assert.NotContains(t, string(said), "warning")
 	assert.Contains(t, string(said), "mode Round-robin, in spec.env")
 	assert.Contains(t, string(said), "the workers run the variant off of 2")
-	assert.Contains(t, string(said), "Worker is rolled out without GPUs beside those in use")
+	assert.Contains(t, string(said), "Worker is rolled out without extra GPUs")
 
 	s.run(t, "loadgen", flag)
 	wanted := api.ModeState{Mode: api.ModeKV, Speculation: api.SpeculationDraft}

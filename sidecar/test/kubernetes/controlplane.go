@@ -29,7 +29,7 @@ import (
 
 	"kvbooth/internal/kube"
 	"kvbooth/internal/source"
-	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 )
 
 const (
@@ -52,7 +52,7 @@ type ControlPlane struct {
 	certificate  []byte // of the API server, PEM; it signed itself
 	config       *rest.Config
 	client       client.Client // the administrator's, without a cache
-	processes    []*local.Process
+	processes    []*process.Process
 	logs         []string
 }
 
@@ -86,11 +86,11 @@ func Start(t testing.TB) *ControlPlane {
 
 // start starts the programs in the order in which they need one another, and waits until the last has what it needs.
 func (c *ControlPlane) start(ctx context.Context) error {
-	free, err := local.FreePorts(firstPort+mathrand.IntN(lastPort-firstPort), ports)
+	free, err := process.FreePorts(firstPort+mathrand.IntN(lastPort-firstPort), ports)
 	if err != nil {
 		return err
 	}
-	etcd, peer, api := "http://"+local.Loopback(free[0]), "http://"+local.Loopback(free[1]), "https://"+local.Loopback(free[2])
+	etcd, peer, api := "http://"+process.Loopback(free[0]), "http://"+process.Loopback(free[1]), "https://"+process.Loopback(free[2])
 	if err := errors.Join(c.writeKeys(), os.WriteFile(c.path("tokens.csv"), []byte(c.token+",admin,admin,system:masters\n"), 0o600)); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 			"--service-account-private-key-file="+c.path("accounts.key"), "--root-ca-file="+c.path("server.crt"), "--use-service-account-credentials=false"),
 		c.run("kube-scheduler", admin, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", free[4]), "--cert-dir="+c.path("scheduler"), "--leader-elect=false"),
 		// Without leases of its own KWOK has the controllers find every node lost after 40 s.
-		c.run("kwok", admin, "--manage-all-nodes=true", "--config="+c.path("stages.yaml"), "--server-address="+local.Loopback(free[5]), "--node-lease-duration-seconds=40"),
+		c.run("kwok", admin, "--manage-all-nodes=true", "--config="+c.path("stages.yaml"), "--server-address="+process.Loopback(free[5]), "--node-lease-duration-seconds=40"),
 	)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, na
 // run starts one of the programs, which is stopped with the others.
 func (c *ControlPlane) run(name string, args ...string) error {
 	log := c.path(name + ".log")
-	p, err := local.Start(local.Command{Name: name, Path: c.program, Args: append([]string{name}, args...), Log: log})
+	p, err := process.Start(process.Command{Name: name, Path: c.program, Args: append([]string{name}, args...), Log: log})
 	if err == nil {
 		c.processes, c.logs = append(c.processes, p), append(c.logs, log)
 	}
@@ -156,7 +156,7 @@ func (c *ControlPlane) stop(t testing.TB) {
 	}
 	if t.Failed() {
 		for _, log := range c.logs {
-			t.Logf("%s:\n%s", filepath.Base(log), local.Tail(log))
+			t.Logf("%s:\n%s", filepath.Base(log), process.Tail(log))
 		}
 	}
 }

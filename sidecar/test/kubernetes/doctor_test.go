@@ -42,52 +42,52 @@ func TestDoctor(t *testing.T) {
 	look := func(change func(*doctor.Options)) string { return c.doctor(t, change) }
 
 	c.hears(t, look, "nothing is there that the graph needs",
-		"problem: the claim default/model-nfs-pvc is not there, which the pods mount -> create it",
-		"problem: the Secret default/hf-token is not there -> create it: kubectl -n default create secret generic hf-token",
+		"problem: the claim default/model-nfs-pvc, which the pods mount, does not exist -> create it",
+		"problem: the Secret default/hf-token does not exist -> create it: kubectl -n default create secret generic hf-token",
 		"is Pending: 0/1 nodes are available: persistentvolumeclaim \"model-nfs-pvc\" not found")
 
 	c.claim(t)
 	c.hears(t, look, "the claim is not bound",
-		"problem: the claim default/model-nfs-pvc is Pending, not Bound -> make a PersistentVolume",
+		"problem: the claim default/model-nfs-pvc is Pending, not Bound -> create a matching PersistentVolume",
 		"unbound immediate PersistentVolumeClaims")
 
 	c.volume(t)
 	c.hears(t, look, "a GPU is missing",
 		"ok: the claim default/model-nfs-pvc is bound to models",
-		"not checked: the weights on the volume: no Job",
+		"not checked: the weights on the volume: there is no download Job",
 		"is Pending: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu",
-		"problem: graph asks for 1 GPUs that it does not have, 0 are free: 1 too few -> add a node",
+		"problem: graph requests 1 GPUs that it does not have, 0 are free: 1 too few -> add a node",
 		"problem: 3 of 4 pods of graph are ready -> see each pod")
 
 	require.NoError(t, c.Client().Create(t.Context(), &corev1.Secret{ObjectMeta: inNamespace(secretName)}))
 	c.Node(t, "gpu-1", 1)
-	c.hears(t, look, "the Secret is empty", "problem: the Secret default/hf-token is empty -> delete it", "ok: 4 of 4 pods of graph are ready", "ok: graph has all the GPUs that it asks for")
+	c.hears(t, look, "the Secret is empty", "problem: the Secret default/hf-token is empty -> delete it", "ok: 4 of 4 pods of graph are ready", "ok: graph has all the GPUs it requests")
 
 	secret := &corev1.Secret{ObjectMeta: inNamespace(secretName)}
 	require.NoError(t, c.Client().Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"token":"hf_of_nobody"}}`))))
 	c.job(t)
 	said := c.hears(t, look, "all is well",
-		"ok: the API server "+c.Config().Host, "ok: its clock agrees", "ok: DynamoGraphDeployments are served as nvidia.com/v1beta1",
+		"ok: the API server "+c.Config().Host, "ok: its clock matches", "ok: DynamoGraphDeployments are served as nvidia.com/v1beta1",
 		"ok: Gateway API (gateway.networking.k8s.io) is not installed", "ok: DynamoGraphDeployment default/graph: 1 × Frontend, 3 × TRTLLMWorker",
-		"ok: the Secret default/hf-token is there", "ok: the weights are there: Job model-download is complete")
+		"ok: the Secret default/hf-token exists", "ok: the weights are downloaded: Job model-download is complete")
 	assert.NotContains(t, said, "problem:")
 
 	said = look(func(o *doctor.Options) { o.GPUs, o.Secrets = new(int64(2)), []string{"booth-token"} })
-	assert.Contains(t, said, "problem: 2 GPUs are asked for, 0 are free: 2 too few -> add a node")
-	assert.Contains(t, said, "problem: the Secret default/booth-token is not there")
+	assert.Contains(t, said, "problem: 2 GPUs are requested, 0 are free: 2 too few -> add a node")
+	assert.Contains(t, said, "problem: the Secret default/booth-token does not exist")
 	said = look(func(o *doctor.Options) { o.Graphs = []string{"other/absent"} })
-	assert.Contains(t, said, "problem: DynamoGraphDeployment other/absent is not there")
+	assert.Contains(t, said, "problem: DynamoGraphDeployment other/absent not found")
 	said = look(func(o *doctor.Options) { o.Kubeconfig = c.KubeconfigFor(t, "reader") })
-	assert.Contains(t, said, "not checked: the graph default/graph: the credentials here may not read it -> use others by --kubeconfig")
+	assert.Contains(t, said, "not checked: the graph default/graph: our credentials may not read it -> use other credentials with --kubeconfig")
 	assert.NotContains(t, said, "problem:")
 
 	c.serve(t, "v1alpha1")
-	c.hears(t, look, "another version is served", "problem: DynamoGraphDeployments are not served as nvidia.com/v1beta1; the cluster has v1alpha1 -> upgrade Dynamo's operator")
+	c.hears(t, look, "another version is served", "problem: DynamoGraphDeployments are not served as nvidia.com/v1beta1; the Kubernetes cluster has v1alpha1 -> upgrade Dynamo's operator")
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(definitionKind)
 	definition.SetName("dynamographdeployments.nvidia.com")
 	require.NoError(t, c.Client().Delete(t.Context(), definition))
-	c.hears(t, look, "graphs are unknown", "problem: the cluster does not know DynamoGraphDeployments (dynamographdeployments.nvidia.com) -> install Dynamo's operator")
+	c.hears(t, look, "graphs are unknown", "problem: the Kubernetes cluster has no DynamoGraphDeployments (dynamographdeployments.nvidia.com) -> install Dynamo's operator")
 }
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}

@@ -392,8 +392,9 @@ func testAllOfIt(t *testing.T, h *helm) {
 	assert.Regexp(t, `DynamoGraphDeployment kvbooth +ready +successful, Frontend 1 of 1 ready, Worker 3 of 3 ready`, said)
 	assert.Regexp(t, `DynamoGraphDeployment kvbooth-twin +ready`, said)
 
-	var before, after corev1.Secret
+	var before, after, nats, natsAfter corev1.Secret
 	require.True(t, h.there(t, &before, Namespace, "kvbooth-loadgen-token"))
+	require.True(t, h.there(t, &nats, Namespace, "kvbooth-nats"))
 	require.Equal(t, "kv", h.mode(t, "kvbooth"))
 	h.switchTo(t, "kvbooth", "round-robin", "kvbooth")
 	more.Set = append(slices.Clone(o.Set), "grafana.anonymousViewer=true")
@@ -405,6 +406,8 @@ func testAllOfIt(t *testing.T, h *helm) {
 	assert.Equal(t, "round-robin", h.mode(t, "kvbooth"), "an upgrade keeps the mode")
 	require.True(t, h.there(t, &after, Namespace, "kvbooth-loadgen-token"))
 	assert.Equal(t, before.Data, after.Data, "an upgrade keeps the token")
+	require.True(t, h.there(t, &natsAfter, Namespace, "kvbooth-nats"))
+	assert.Equal(t, nats.Data, natsAfter.Data, "an upgrade keeps the certificate")
 	more.Set = append(more.Set, "serving.resetMode=true")
 	h.switchTo(t, "kvbooth", "least-loaded", "somebody")
 	_, err = h.run(t, more, "plan")

@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/cluster"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
@@ -68,9 +68,9 @@ func (s *stage) flags(kubeconfig string, more ...string) []string {
 // run starts a load generator at a port that it keeps.
 func (s *stage) run(t *testing.T, label string, more ...string) {
 	t.Helper()
-	address := local.Loopback(boothtest.NewPorts(firstPort).Take(t, 1))
+	address := process.Loopback(boothtest.NewPorts(firstPort).Take(t, 1))
 	flags := s.flags(s.plane.Kubeconfig(), append([]string{"--listen=" + address, "--data-dir=" + t.TempDir()}, more...)...)
-	s.part = &boothtest.Part{Ready: "http://" + address + "/healthz", Command: local.Command{
+	s.part = &boothtest.Part{Ready: "http://" + address + "/healthz", Command: process.Command{
 		Name: "the load generator " + label, Path: filepath.Join(s.bin, "loadgen"), Args: flags, Log: boothtest.Log(t, label),
 	}}
 	s.part.Run(t)
@@ -110,8 +110,10 @@ func (s *stage) switches(t *testing.T, to api.ModeState) (end api.State, said []
 	_, err := s.SetMode(t.Context(), api.DefaultLane, api.ModeRequest{Mode: to.Mode, Speculation: to.Speculation})
 	require.NoError(t, err)
 	end = s.sees(t, "the end of the change", func(st api.State) bool {
-		if c := st.ModeChange; c != nil && (len(said) == 0 || said[len(said)-1] != c.Message) {
-			said = append(said, c.Message)
+		if c := st.ModeChange; c != nil {
+			if now := c.Phase + ": " + c.Message; len(said) == 0 || said[len(said)-1] != now {
+				said = append(said, now)
+			}
 		}
 		return st.Phase != api.PhaseSwitching && st.Phase != api.PhaseDraining
 	})
@@ -265,8 +267,8 @@ func testBrokenImage(t *testing.T, s *stage) {
 	require.NotNil(t, end.ModeChange)
 	assert.True(t, end.ModeChange.Failed)
 	assert.Contains(t, end.ModeChange.Message, "does not start")
-	assert.Contains(t, end.ModeChange.Message, "it was brought back to Round-robin")
-	assert.Contains(t, strings.Join(said, "\n"), "going back to Round-robin")
+	assert.Contains(t, end.ModeChange.Message, "it was switched back to Round-robin")
+	assert.Contains(t, strings.Join(said, "\n"), "rolling_back: ")
 	assert.Equal(t, api.ModeRoundRobin, s.serves(t.Context()))
 	t.Logf("undone after %.1f s", time.Since(began).Seconds())
 }
@@ -340,8 +342,8 @@ func testRights(t *testing.T, s *stage) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
 	said, code = check(enough)
 	assert.Zero(t, code, said)
-	assert.Contains(t, said, "all rights that a switch needs")
-	assert.Contains(t, said, "is rolled out without GPUs beside those in use")
+	assert.Contains(t, said, "all permissions that a switch needs")
+	assert.Contains(t, said, "is rolled out without extra GPUs")
 	other := *s
 	other.run(t, "enough", "--mode-kubernetes-kubeconfig="+enough)
 	end, _ = other.switches(t, kvMode)
@@ -387,7 +389,7 @@ func testDeleted(t *testing.T, s *stage) {
 	require.Eventually(t, func() bool { return s.object(t).GetAnnotations()["kvbooth.io/switch"] != "" }, longest, 5*time.Millisecond)
 	require.NoError(t, s.plane.client.Delete(t.Context(), s.object(t)))
 	end := s.sees(t, "the end of the change", func(st api.State) bool { return st.ModeChange != nil && st.ModeChange.Failed })
-	assert.Contains(t, end.ModeChange.Message, "DynamoGraphDeployment default/deleted is not there")
+	assert.Contains(t, end.ModeChange.Message, "DynamoGraphDeployment default/deleted not found")
 }
 
 // Where nobody takes up a change, that is said, and the switch ends at its deadline.
@@ -398,6 +400,6 @@ func testOperatorStopped(t *testing.T, s *stage, o *Operator) {
 	require.NotNil(t, end.ModeChange)
 	assert.True(t, end.ModeChange.Failed)
 	assert.Contains(t, strings.Join(said, "\n"), "waiting for Dynamo's operator to take up the change")
-	assert.Contains(t, end.ModeChange.Message, "given up after 10s")
+	assert.Contains(t, end.ModeChange.Message, "timed out after 10s")
 	assert.Equal(t, api.ModeRoundRobin, end.Mode)
 }

@@ -156,7 +156,7 @@ func TestArrangements(t *testing.T) {
 		b.arrange(api.TwinSame)
 		v = b.twin()
 		assert.Equal(t, api.EvidenceNone, v.Evidence)
-		assert.Contains(t, v.Caution, "there is no result yet")
+		assert.Contains(t, v.Caution, "no result yet")
 		for range 60 {
 			if v = b.twin(); v.Evidence != api.EvidenceNone {
 				break

@@ -13,7 +13,7 @@ import (
 
 	"kvbooth/internal/source"
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/booth/local"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 )
 
@@ -47,9 +47,9 @@ func take(t *testing.T, tools boothtest.Tools, ports *boothtest.Ports, name stri
 	for _, flag := range []string{"frontend-port", "worker-port", "gpu-port", "prometheus-port", "port", "grafana-port"} {
 		port := ports.Take(t, 8)
 		args = append(args, fmt.Sprintf("--%s=%d", flag, port))
-		addresses[flag] = "http://" + local.Loopback(port)
+		addresses[flag] = "http://" + process.Loopback(port)
 	}
-	demo := &boothtest.Part{Ready: addresses["grafana-port"] + "/api/health", Command: local.Command{
+	demo := &boothtest.Part{Ready: addresses["grafana-port"] + "/api/health", Command: process.Command{
 		Name: "the demo", Path: filepath.Join(boothtest.Programs(t), "booth"), Args: args, Env: os.Environ(), Log: boothtest.Log(t, "demo"), Parent: true,
 	}}
 	demo.Run(t)

@@ -223,7 +223,7 @@ func TestSimulations(t *testing.T) {
 	require.False(t, l.Available)
 	var p api.Problem
 	require.Equal(t, 403, call(t, a, "vera", "Viewer", "POST", "simulations", `{}`, &p))
-	require.Equal(t, "this needs the role Editor, or a higher one, in Grafana", p.Detail)
+	require.Equal(t, "this requires the Grafana role Editor or higher", p.Detail)
 	require.Equal(t, 503, call(t, a, "edith", "Editor", "POST", "simulations", `{}`, &p))
 	require.Contains(t, p.Detail, "whatif.cpus")
 	require.Equal(t, 404, call(t, a, "vera", "Viewer", "GET", "simulations/nothing", "", &p))

@@ -76,7 +76,7 @@ func TestTrial(t *testing.T) {
 		require.Len(t, told, 3)
 		assert.Contains(t, told[2], "ann: began the trial of KV-aware against Round-robin at 40 conversations")
 		assert.Contains(t, told[1], "load generator: finished the trial")
-		assert.Equal(t, "load generator: the lane is as it was: KV-aware, 8 conversations, running", told[0])
+		assert.Equal(t, "load generator: the lane is restored: KV-aware, 8 conversations, running", told[0])
 	})
 }
 

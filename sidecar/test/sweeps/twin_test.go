@@ -31,17 +31,21 @@ func TestTrialTogether(t *testing.T) {
 		defer b.end()
 		synctest.Wait()
 		b.start()
-		asked := time.Now()
 		r := trial()
 		r.MaxSeconds = new(400.)
-		s := b.begun(r)
-		require.True(t, *s.Request.Together, "the default where there are two lanes")
-
-		s = b.until(s.ID, "two spans under way", limit, func(s api.Sweep) bool {
-			return s.Progress.Beside != nil && s.Progress.Beside.Phase == api.SpanCounting
-		})
-		assert.ElementsMatch(t, []string{api.DefaultLane, api.TwinLane}, []string{s.Progress.Span.Lane, s.Progress.Beside.Lane})
-		b.until(s.ID, "a pair", limit, func(s api.Sweep) bool { return len(s.Spans) == 2 })
+		var asked time.Time
+		var s api.Sweep
+		for try := 0; s.State != api.SweepRunning; try++ { // one in some is decided by its first pair
+			require.Less(t, try, 5)
+			asked = time.Now()
+			s = b.begun(r)
+			require.True(t, *s.Request.Together, "the default where there are two lanes")
+			s = b.until(s.ID, "two spans under way", limit, func(s api.Sweep) bool {
+				return s.Progress.Beside != nil && s.Progress.Beside.Phase == api.SpanCounting
+			})
+			assert.ElementsMatch(t, []string{api.DefaultLane, api.TwinLane}, []string{s.Progress.Span.Lane, s.Progress.Beside.Lane})
+			s = b.until(s.ID, "a pair", limit, func(s api.Sweep) bool { return len(s.Spans) == 2 })
+		}
 		for what, l := range map[string]interface{ State() api.State }{"main": b.process.lane, "twin": b.process.twin} {
 			require.NotNil(t, l.State().Sweep, what)
 		}
@@ -143,7 +147,7 @@ func TestSweepTogether(t *testing.T) {
 		assert.Equal(t, map[string]int{"kv at 20": 1, "kv at 40": 1, "round_robin at 20": 1, "round_robin at 40": 1}, on, "on main")
 		require.Len(t, s.Rows, 4)
 		assert.LessOrEqual(t, s.Progress.SecondsUsed, s.Ended.Sub(asked).Seconds(), "time is not counted twice")
-		assert.Contains(t, s.Words, "Both modes ran at the same time on two targets, each on either of them in 2 of 4 pairs: what else the targets differ in cancels out.")
+		assert.Contains(t, s.Words, "Both modes ran at the same time on two targets, each on either of them in 2 of 4 pairs: other differences between the targets cancel out.")
 		baseline, err := b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
 		require.NoError(t, err)
 		assert.Contains(t, baseline.Notes, "and the target of lane twin at the same time")
@@ -169,7 +173,7 @@ func TestTheOtherLaneIsGone(t *testing.T) {
 		synctest.Wait()
 		s = b.until(s.ID, "it pauses", limit, ended)
 		assert.Equal(t, api.SweepPaused, s.State)
-		assert.Contains(t, s.Reason, "there is one lane now: set twin.target.url again and resume, or cancel it")
+		assert.Contains(t, s.Reason, "there is only one lane now: set twin.target.url again and resume, or cancel it")
 		b.free()
 		b.kill()
 		b.second = second

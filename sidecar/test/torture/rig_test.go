@@ -23,6 +23,7 @@ import (
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/booth/local"
 	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/process"
 	"kvbooth/sidecar/test/boothtest"
 	"kvbooth/sidecar/test/known"
 )
@@ -48,8 +49,8 @@ type rig struct {
 	asked   atomic.Int64
 	metrics atomic.Pointer[http.HandlerFunc] // the metrics page of the cluster
 
-	command local.Command
-	process atomic.Pointer[local.Process]
+	command process.Command
+	process atomic.Pointer[process.Process]
 	down    atomic.Bool // the fault has ended the process
 	address string
 	dir     string // of the data
@@ -79,17 +80,17 @@ func newRig(t *testing.T, disk bool, flags ...string) *rig {
 	}))
 	t.Cleanup(page.Close)
 
-	ports, err := local.FreePorts(28088, 1)
+	ports, err := process.FreePorts(28088, 1)
 	require.NoError(t, err)
-	r.address = local.Loopback(ports[0])
-	r.command = local.Command{
+	r.address = process.Loopback(ports[0])
+	r.command = process.Command{
 		Name: "the load generator", Path: filepath.Join(boothtest.Programs(t), "loadgen"), Log: boothtest.Log(t, "loadgen"),
 		Args: append([]string{
 			"--target-url=http://" + l.Addr().String(), "--listen=" + r.address, "--data-dir=" + r.dir,
 			fmt.Sprintf("--concurrency=%d", conversations), "--start-rate=60", "--target-rps=0", "--start",
 			"--output-tokens-mean=40", "--output-tokens-cv=.15", "--cluster-metrics-urls=" + page.URL,
 		}, flags...),
-		Env: append(local.Environment(), "LOADGEN_TOKEN="+token),
+		Env: append(process.Environment(), "LOADGEN_TOKEN="+token),
 	}
 	if disk {
 		const script = `mount -t tmpfs -o size=32m tmpfs "$0" && exec "$@"`
@@ -100,7 +101,7 @@ func newRig(t *testing.T, disk bool, flags ...string) *rig {
 	r.client, err = api.NewClient(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+r.address, token)
 	require.NoError(t, err)
 	r.start()
-	t.Cleanup(func() { local.StopAll(context.Background(), r.process.Load()) })
+	t.Cleanup(func() { process.StopAll(context.Background(), r.process.Load()) })
 	r.until("all conversations begin", func(s api.LaneSnapshot) bool {
 		return s.State.Concurrency.Actual >= conversations && s.Totals.OK > conversations
 	})
@@ -119,12 +120,12 @@ func (r *rig) fault(c net.Conn) bool {
 
 func (r *rig) start() {
 	r.Helper()
-	process, err := local.Start(r.command)
+	started, err := process.Start(r.command)
 	require.NoError(r, err)
-	r.process.Store(process)
+	r.process.Store(started)
 	ctx, cancel := context.WithTimeout(r.Context(), soon)
 	defer cancel()
-	require.NoError(r, local.Ready(ctx, "http://"+r.address+"/healthz", process))
+	require.NoError(r, local.Ready(ctx, "http://"+r.address+"/healthz", started))
 	r.down.Store(false)
 }
 

@@ -246,7 +246,7 @@ func TestArrangements(t *testing.T) {
 
 		b.clusters[1].Break(&chat.Error{Class: api.ErrorConnect, Message: "connection refused"})
 		v = b.becomes("the twin is lost", func(v api.Twin) bool { return b.lanes[1].Problem() != "" })
-		assert.Contains(b.t, v.Caution, "the target of lane twin cannot serve (connection refused); lane main goes on alone; ")
+		assert.Contains(b.t, v.Caution, "the target of lane twin cannot serve (connection refused); lane main continues alone; ")
 		assert.True(b.t, b.lanes[0].State().Running)
 	})
 }
@@ -274,13 +274,13 @@ func TestSharedWorkers(t *testing.T) {
 		b.start()
 		v := b.becomes("it is seen", func(v api.Twin) bool { return len(v.SharedWorkers) == 3 })
 		assert.Equal(b.t, api.EvidenceShared, v.Evidence)
-		assert.Contains(b.t, v.Caution, "the same workers serve both lanes: they disturb each other, and no figure says what either router could serve alone")
+		assert.Contains(b.t, v.Caution, "the same workers serve both lanes: the lanes affect each other, so the results do not show what either router could serve alone")
 		time.Sleep(3 * time.Minute)
 		for _, l := range b.view.Snapshot().Lanes {
 			assert.Equal(b.t, v.SharedWorkers, l.SharedWorkers)
-			assert.Contains(b.t, l.Baseline.Withheld, "3 of the workers serve lane")
+			assert.Contains(b.t, l.Baseline.Withheld, "3 of the workers also serve lane")
 			require.NotNil(b.t, l.Baseline.NotKept)
-			assert.Contains(b.t, l.Baseline.NotKept.Reason, "the lanes disturb each other")
+			assert.Contains(b.t, l.Baseline.NotKept.Reason, "the lanes affect each other")
 		}
 	})
 	in(t, demo(20), []virtual.Options{{Mode: api.ModeKV, Seed: 1}, {Mode: api.ModeKV, Seed: 2}}, func(b *booth) {

@@ -74,7 +74,7 @@ it('does not wait for a load generator that is lost', async () => {
   );
   await settled(client, '/baselines');
   expect(screen.queryByText(/^Waiting/)).not.toBeInTheDocument();
-  expect(screen.getByText(/once the load generator answers/)).toBeInTheDocument();
+  expect(screen.getByText(/once the load generator responds/)).toBeInTheDocument();
 });
 
 const heads = (name: 'latencies' | 'rates') =>
@@ -118,9 +118,9 @@ describe('the recorded benchmark', () => {
 
   it('names the concurrency of the workload where it is no level, or none where nothing runs', async () => {
     const { client } = await show(undefined, { state: { concurrency: { target: 97, actual: 97 } } });
-    expect(screen.getByText(/runs at 97, which is not among these levels/)).toBeInTheDocument();
+    expect(screen.getByText(/runs at 97, which is not one of these levels/)).toBeInTheDocument();
     act(() => client.show({ state: { running: false, phase: 'stopped' } }));
-    expect(screen.queryByText(/not among/)).not.toBeInTheDocument();
+    expect(screen.queryByText(/not one of/)).not.toBeInTheDocument();
     expect(screen.queryByText('live now')).not.toBeInTheDocument();
   });
 
@@ -171,15 +171,15 @@ describe('the recorded benchmark', () => {
 
   it('says it where there is no baseline', async () => {
     await show([]);
-    expect(screen.getByText(/no recorded results yet/)).toBeInTheDocument();
+    expect(screen.getByText(/No recorded results yet/)).toBeInTheDocument();
   });
 
   it('says why it cannot be read', async () => {
-    await show(new Problem(502, 'The load generator does not answer.'));
-    expect(screen.getByText('The load generator does not answer.')).toBeInTheDocument();
+    await show(new Problem(502, 'The load generator does not respond.'));
+    expect(screen.getByText('The load generator does not respond.')).toBeInTheDocument();
   });
 
-  it('stays while the load generator is lost: it was recorded', async () => {
+  it('stays while the load generator is unreachable: it was recorded', async () => {
     const { client } = await show();
     act(() => client.lose());
     expect(texts()).toHaveLength(2);

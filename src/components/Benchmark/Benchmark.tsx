@@ -34,13 +34,13 @@ export function Benchmark({ lane, choice, levels }: BenchmarkProps) {
   const running = state?.running ? (state.step.held?.at ?? state.concurrency.target) : undefined;
   if (!baselines || !settings) {
     return problem ? (
-      <Alert severity="warning" title="The recorded results cannot be read" bottomSpacing={0}>
+      <Alert severity="warning" title="The recorded results could not be loaded" bottomSpacing={0}>
         {problem.message}
       </Alert>
     ) : live.state.status === 'lost' ? (
-      <p>The recorded results appear once the load generator answers.</p>
+      <p>Recorded results appear once the load generator responds.</p>
     ) : (
-      <LoadingPlaceholder text="Waiting for the recorded results…" />
+      <LoadingPlaceholder text="Loading the recorded results…" />
     );
   }
   const [name, choose] = choice ?? ownChoice;
@@ -81,7 +81,7 @@ const Chosen = memo(function Chosen(props: ChosenProps) {
     [baseline, settings, concurrency, all]
   );
   if (!baseline || !model) {
-    return <p>There are no recorded results yet. An administrator can import some.</p>;
+    return <p>No recorded results yet. An administrator can import some.</p>;
   }
   return (
     <div className={styles.benchmark}>
@@ -106,12 +106,12 @@ const Chosen = memo(function Chosen(props: ChosenProps) {
           <BenchmarkCurves model={model} settings={settings} concurrency={concurrency} />
         </>
       ) : (
-        <p>None of its {model.all} levels is on the slider. Switch on “All levels” to see them.</p>
+        <p>None of its {model.all} levels is on the slider. Enable “All levels” to see them.</p>
       )}
       <SustainedLine baseline={baseline} />
       <BenchmarkNotes baseline={baseline} settings={settings} />
       {concurrency !== undefined && !model.rows.some((row) => row.current) && (
-        <div className={styles.note}>The workload runs at {number(concurrency)}, which is not among these levels.</div>
+        <div className={styles.note}>The workload runs at {number(concurrency)}, which is not one of these levels.</div>
       )}
     </div>
   );

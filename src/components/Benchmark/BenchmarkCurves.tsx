@@ -25,7 +25,7 @@ export const BenchmarkCurves = memo(function BenchmarkCurves({ model, settings, 
       {curves.map(({ key, name, lines, y, limit }) => (
         <CurveFigure key={key} caption={name} y={y}>
           <Curve
-            label={`${name} by concurrency under round-robin and KV-aware routing; the tables have the figures`}
+            label={`${name} by concurrency under round-robin and KV-aware routing; figures in the tables`}
             x={x}
             y={y}
             lines={lines}

@@ -13,10 +13,10 @@ export function BenchmarkNotes({ baseline, settings: { slo } }: { baseline: Base
         SLO: TTFT p95 ≤ {milliseconds(slo.ttft, 0)}, TPOT p95 ≤ {milliseconds(slo.tpot, 0)}
       </li>
       <SLONotes />
-      <li>Improvement: of KV-aware over round-robin; with + it is better</li>
+      <li>Improvement: KV-aware vs. round-robin; + is better</li>
       {derived && (
         <li>
-          <i>derived</i>: computed from other percentiles when it was recorded, and compared with nothing live
+          <i>derived</i>: computed from other percentiles when recorded; not compared with live figures
         </li>
       )}
     </Notes>

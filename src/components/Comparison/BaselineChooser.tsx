@@ -15,7 +15,7 @@ interface BaselineChooserProps {
   onChoose(name: string | undefined): void;
 }
 
-const DEFAULT: ComboboxOption = { value: '', label: 'The default baseline' };
+const DEFAULT: ComboboxOption = { value: '', label: 'Default baseline' };
 const OWN: ComboboxOption = { value: THIS_TARGET, label: 'This target, as measured' };
 
 /**

@@ -117,8 +117,8 @@ describe('what differs', () => {
   });
 
   it.each([
-    [{ calibrated: false, speed: 1 }, /as it is set now is assumed/],
-    [{ calibrated: true, speed: 4 }, /time goes 4 times as fast as the clock/],
+    [{ calibrated: false, speed: 1 }, /with its current settings is assumed/],
+    [{ calibrated: true, speed: 4 }, /runs at 4× speed/],
   ])('may be that nothing was measured: %j', (simulation, words) => {
     const { client } = showLane({ state: { simulation: { profile: 'h100-tp2', ...simulation } } });
     expect(screen.getByText(/Not calibrated:/).parentElement).toHaveTextContent(words);
@@ -137,7 +137,7 @@ describe('the states', () => {
   it('while settling', () => {
     showLane({ state: { settling: true }, baseline: { settling: true, settling_for_seconds: 42 } });
     expect(screen.getByText('42 s to go')).toBeInTheDocument();
-    expect(screen.getByText(/compared once 60 s of it exist/)).toBeInTheDocument();
+    expect(screen.getByText(/starts after 60 s of it/)).toBeInTheDocument();
   });
 
   it('while lost: no old number is shown as live', () => {
@@ -188,24 +188,24 @@ describe('the states', () => {
   });
 
   it('tells why nothing is better or worse than with openings of another length', () => {
-    const withheld = 'conversations open with texts of 500 tokens here, and of 3,500 to 4,000 tokens in the baseline';
+    const withheld = 'conversations open with texts of 500 tokens here, but of 3,500 to 4,000 tokens in the baseline';
     const differences = [{ field: 'opening_tokens', live: '500 tokens', baseline: '3,500 to 4,000 tokens' }];
     showLane({ baseline: { withheld, differences } });
-    expect(screen.getByText('Nothing is called better or worse').parentElement).toHaveTextContent(`worse: ${withheld}.`);
+    expect(screen.getByText('Nothing is called better or worse').parentElement).toHaveTextContent(
+      `worse: ${withheld}.`
+    );
   });
 
   it('tells that nothing is better or worse while the live mode is not known', () => {
-    const withheld = 'it is not known which routing mode this server uses';
+    const withheld = 'the routing mode of this server is unknown';
     showLane({ state: { mode: 'unknown', driver: 'manual' }, baseline: { withheld } });
-    expect(screen.getByText('Nothing is called better or worse').parentElement).toHaveTextContent(
-      'Say which routing mode this server uses to compare.'
-    );
+    expect(screen.getByText('Nothing is called better or worse').parentElement).toHaveTextContent('Set it to compare.');
     expect(screen.getByText(/Mode unknown live at concurrency 120/)).toBeInTheDocument();
   });
 
   it('while every column is hidden', () => {
     showLane({}, { hideKV: true, hideRoundRobin: true });
-    expect(screen.getByText(/There is nothing to compare with/)).toBeInTheDocument();
+    expect(screen.getByText(/Nothing to compare with/)).toBeInTheDocument();
   });
 });
 
@@ -267,12 +267,12 @@ describe('a baseline of one’s choice', () => {
 
   it('that there is not is said, and comes when there is', async () => {
     const client = new FakeClient();
-    client.reads.mockRejectedValue(new Problem(404, 'there is no baseline "my run"'));
+    client.reads.mockRejectedValue(new Problem(404, 'no baseline "my run"'));
     client.show();
     show(client, { baseline: 'my run' });
     await pass(0);
-    expect(screen.getByRole('alert')).toHaveTextContent('No comparison with “my run”');
-    expect(screen.getByRole('alert')).toHaveTextContent('there is no baseline "my run"');
+    expect(screen.getByRole('alert')).toHaveTextContent('Cannot compare with “my run”');
+    expect(screen.getByRole('alert')).toHaveTextContent('no baseline "my run"');
     client.reads.mockResolvedValue(mine);
     await pass(COMPARE_EVERY);
     expect(screen.queryByRole('alert')).not.toBeInTheDocument();
@@ -315,7 +315,7 @@ describe('the choice of a baseline', () => {
     await choose('My run');
     expect(await screen.findByText(/Baseline: My run/)).toBeInTheDocument();
     expect(client.reads).toHaveBeenCalledWith('/comparison?baseline=mine&lane=main');
-    await choose('The default baseline');
+    await choose('Default baseline');
     expect(await screen.findByText(/Baseline: 3 × H200/)).toBeInTheDocument();
     expect(client.writes).not.toHaveBeenCalled();
   });

@@ -53,7 +53,7 @@ export function Comparison(props: ComparisonProps) {
   const files: ExportFile[] = exported
     ? [
         { label: 'Figures as CSV', of: 'comparison', format: 'csv', text: () => comparisonCsv(exported) },
-        { label: 'All of it as JSON', of: 'comparison', format: 'json', text: () => comparisonJson(exported) },
+        { label: 'Everything as JSON', of: 'comparison', format: 'json', text: () => comparisonJson(exported) },
       ]
     : [];
   return (
@@ -83,13 +83,13 @@ export function Comparison(props: ComparisonProps) {
         </div>
       )}
       {problem && live.lane && (
-        <Alert severity="error" title={`No comparison with “${wanted}”`} bottomSpacing={0}>
+        <Alert severity="error" title={`Cannot compare with “${wanted}”`} bottomSpacing={0}>
           {problem}
         </Alert>
       )}
       {known && !comparison && !problem && (
         <p>
-          {live.lane ? 'Asking for the comparison…' : 'This comparison comes once the load generator answers again.'}
+          {live.lane ? 'Loading the comparison…' : 'The comparison appears once the load generator responds again.'}
         </p>
       )}
       {known && comparison && (
@@ -174,12 +174,12 @@ function plainMs(value: number): string {
 
 function NothingToCompare({ comparison }: { comparison: Compared }) {
   if (comparison.name !== THIS_TARGET) {
-    return <div>There is nothing to compare with: all columns of this baseline are hidden, or it has none.</div>;
+    return <div>Nothing to compare with: every column of this baseline is hidden, or it has none.</div>;
   }
   return (
     <div>
       This target has not been measured in another mode yet. Let the workload settle in one mode, then change the mode:
-      what was measured stands here beside what is live.
+      the earlier measurements then appear here next to the live figures.
     </div>
   );
 }
@@ -198,7 +198,7 @@ function Withheld({ comparison, mode }: { comparison: Compared; mode: Mode }) {
     <div className={styles.differences}>
       <b>Nothing is called better or worse</b>{' '}
       {mode === 'unknown'
-        ? 'because it is not known how this server routes. Say which routing mode this server uses to compare.'
+        ? 'because the routing mode of this server is unknown. Set it to compare.'
         : 'while the load generator is the bottleneck.'}
     </div>
   );

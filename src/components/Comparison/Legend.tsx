@@ -20,7 +20,7 @@ export function Legend({ model, settling, seconds }: LegendProps) {
     <Notes label="Legend">
       {settling && (
         <li>
-          <b>Settling</b>: the live figures are those of this step so far; they are compared once 60 s of it exist.
+          <b>Settling</b>: live figures cover this step so far; the comparison starts after 60 s of it.
         </li>
       )}
       {model.sources.map(({ short, text }) => (
@@ -30,18 +30,18 @@ export function Legend({ model, settling, seconds }: LegendProps) {
       ))}
       {seconds > 0 && (
         <li>
-          <b>Live</b>: the last {span(seconds)} of this step; at most 5 min count
+          <b>Live</b>: the last {span(seconds)} of this step, 5 min at most
         </li>
       )}
       {model.sources.length > 0 && !settling && (
         <li>
-          Per cent: live against that value, told where its 95 % interval leaves out 0; how much recorded values scatter
-          is <i>estimated</i>
+          Percentages: live vs. this column; shown only outside the 95 % interval. The spread of recorded values is{' '}
+          <i>estimated</i>.
         </li>
       )}
       {texts.includes('too variable to say') && (
         <li>
-          <i>too variable to say</i>: too few of the turns are independent; it may take another minute or two
+          <i>too variable to say</i>: too few independent turns yet; this may take another minute or two
         </li>
       )}
       {model.tags.map((tag) => (

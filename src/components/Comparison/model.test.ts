@@ -194,7 +194,7 @@ describe('tags', () => {
     expect(cell(model({ comparison: { ...told, n: 0 } }).rates, 'KV hit rate', 'Live').tag).toBe('no data yet');
   });
 
-  it('say that the load generator is lost, and leave what was recorded', () => {
+  it('say that the load generator is unreachable, and leave what was recorded', () => {
     const { latencies, rates } = model({ lane: undefined });
     expect(cell(latencies, 'TTFT', 'Live p50')).toEqual({ live: true, text: '—', tag: 'lost' });
     expect(cell(rates, 'Output tokens/s', 'Live')).toEqual({ live: true, text: '—', tag: 'lost' });

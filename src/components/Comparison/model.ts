@@ -23,15 +23,15 @@ export type Tag =
 /** What a legend says of each tag. */
 export const tagMeanings: Record<Tag, string> = {
   lost: 'the load generator does not answer',
-  stopped: 'the workload does not run',
+  stopped: 'the workload is not running',
   draining: 'the workload is ending',
-  switching: 'the cluster changes its mode',
-  'no data yet': 'no turn of this step has ended so far',
-  'not reported': 'turns have ended, and their answers do not tell it',
-  estimated: 'answers came with several tokens in a chunk, whose gaps were shared out',
-  interpolated: 'between the two nearest recorded levels',
-  'outside range': 'the recorded levels end before this concurrency',
-  'not recorded': 'the baseline does not have it',
+  switching: 'the cluster is changing its routing mode',
+  'no data yet': 'no turn of this step has ended yet',
+  'not reported': 'turns have ended, but the responses do not include it',
+  estimated: 'responses carry several tokens per chunk; the gap is divided among them',
+  interpolated: 'interpolated between the two nearest recorded levels',
+  'outside range': 'the recorded levels do not cover this concurrency',
+  'not recorded': 'the baseline has no value',
 };
 
 /** One value of the table. */
@@ -89,7 +89,7 @@ export interface Hidden {
 
 interface Input extends Hidden {
   comparison: Comparison;
-  /** Undefined while the load generator is lost: then nothing live is shown. */
+  /** Undefined while the load generator is unreachable: then nothing live is shown. */
   lane?: LaneSnapshot;
   settings: Settings;
   /** The load generator's clock. */

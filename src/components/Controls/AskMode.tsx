@@ -33,7 +33,7 @@ export function AskMode({ state, disabled, onSay }: AskModeProps) {
     return (
       <div>
         <Button variant="secondary" size="sm" disabled={disabled} onClick={() => setAgain(true)}>
-          Say which routing mode this server uses
+          Set the routing mode of this server
         </Button>
       </div>
     );
@@ -46,8 +46,8 @@ export function AskMode({ state, disabled, onSay }: AskModeProps) {
   return (
     <Alert severity="info" title="Which routing mode does this server use now?" bottomSpacing={0}>
       <div>
-        It does not say so itself. Until it is known, no result is called better or worse. Your answer changes nothing
-        on the server.
+        The server does not report it. Until it is known, no result is called better or worse. Your answer changes
+        nothing on the server.
       </div>
       <div className={styles.answers} role="group" aria-label="Routing mode of this server">
         {modes.map((mode) => (
@@ -61,7 +61,7 @@ export function AskMode({ state, disabled, onSay }: AskModeProps) {
           </Button>
         ))}
         <Button variant="secondary" disabled={disabled} onClick={() => say({ mode: 'unknown' })}>
-          Another one, or I do not know
+          Another mode, or unknown
         </Button>
       </div>
     </Alert>

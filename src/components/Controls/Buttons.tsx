@@ -35,7 +35,7 @@ export const Buttons = memo(function Buttons({ phase, disabled, busy, onCommand 
         variant="destructive"
         icon={icon('stop', 'square-shape')}
         aria-busy={busy === 'stop'}
-        title="Ends the workload at once; what is in flight is cancelled"
+        title="Stops the workload immediately; requests in flight are cancelled"
         disabled={off || phase === 'stopped'}
         onClick={() => onCommand('stop')}
       >
@@ -45,7 +45,7 @@ export const Buttons = memo(function Buttons({ phase, disabled, busy, onCommand 
         variant="secondary"
         icon={icon('drain', 'hourglass')}
         aria-busy={busy === 'drain'}
-        title="Ends the workload when the turns in flight have ended"
+        title="Stops the workload after the turns in flight have ended"
         disabled={off || phase !== 'running'}
         onClick={() => onCommand('drain')}
       >

@@ -336,9 +336,9 @@ describe('mode and speculation', () => {
     );
   });
 
-  it('say that the cluster has not told its modes', async () => {
+  it('say that the cluster has not reported its modes', async () => {
     await showLane({ state: { modes: [] } });
-    expect(screen.getAllByText('The cluster has not told its modes yet. Is it running?')).not.toHaveLength(0);
+    expect(screen.getAllByText('The cluster has not reported its modes yet. Is it running?')).not.toHaveLength(0);
   });
 
   it('cannot be chosen while they change; the change can be cancelled', async () => {
@@ -382,8 +382,8 @@ describe('opening texts', () => {
   it.each([
     [10, '10', /one of 10 texts, which every worker soon has/],
     [1, '1', /one of one text/],
-    [1000, '1,000', /turn 1 hits only where a worker still has that text/],
-    [0, 'One each', /a text of its own: turn 1 is prefilled in full/],
+    [1000, '1,000', /turn 1 hits only if the chosen worker still has that text/],
+    [0, 'One each', /its own text: turn 1 is prefilled in full/],
   ])('are shown with what they do: %d', async (openings, name, effect) => {
     await showLane({ state: { shape: { turns: { min: 3, max: 5 }, max_tokens: 1024, openings } } });
     expect(within(group()).getByRole('button', { pressed: true })).toHaveAccessibleName(name);
@@ -415,12 +415,12 @@ describe('a load that is held back', () => {
   });
 
   it.each([
-    ['target_rps', /^Held at 260 of 1,000 conversations by the cap of 25 requests\/s/, 'Request cap (0: none)'],
+    ['target_rps', /^Held at 260 of 1,000 conversations by the cap of 25 requests\/s/, 'Request cap (0 = none)'],
     ['start_rate', /^Held at 260 of 1,000 conversations by the start rate of 10 conversations\/s/, 'Start rate'],
   ] as const)('says so, with the control of %s', async (by, title, name) => {
     const { client } = await showLane(held(by));
     const notice = screen.getByRole('status', { name: title });
-    expect(notice).toHaveTextContent('kept as those of 260 conversations');
+    expect(notice).toHaveTextContent('stored at concurrency 260');
     const field = within(notice).getByRole('textbox');
     expect(field).toHaveAccessibleName(name);
     await userEvent.clear(field);
@@ -481,20 +481,20 @@ describe('more settings', () => {
   it('send what has changed', async () => {
     const { client } = await showLane();
     await open();
-    await enter('Turns, at most', '8');
-    await enter('Request cap (0: none)', '0');
+    await enter('Maximum turns', '8');
+    await enter('Request cap (0 = none)', '0');
     await userEvent.keyboard('{Enter}');
     expect(client.writes).toHaveBeenCalledWith('PATCH', '/workload?lane=main', {
       turns: { min: 3, max: 8 },
       target_rps: 0,
     });
-    await waitFor(() => expect(field('Turns, at most')).toHaveValue('5')); // in force, until a snapshot says otherwise
+    await waitFor(() => expect(field('Maximum turns')).toHaveValue('5')); // in force, until a snapshot says otherwise
   });
 
   it('are checked where they are entered', async () => {
     await showLane();
     await open();
-    await enter('Turns, at least', '9');
+    await enter('Minimum turns', '9');
     expect(screen.getByText('At most 5')).toBeInTheDocument();
     await enter('Start rate', '0');
     expect(screen.getByText('A number above 0, up to 1000')).toBeInTheDocument();
@@ -534,13 +534,13 @@ describe('a mode that nobody has told', () => {
 
   it('may stay unknown, and be said later', async () => {
     const { client } = await showLane({ state: untold });
-    await userEvent.click(button('Another one, or I do not know'));
+    await userEvent.click(button('Another mode, or unknown'));
     expect(client.writes).toHaveBeenCalledWith('PUT', '/cluster/mode?lane=main', { mode: 'unknown', in_force: true });
     await new Promise((resolve) => setTimeout(resolve, 2));
     act(() => client.show({ state: { ...untold, mode_from: 'operator' } }));
     expect(screen.queryByText('Which routing mode does this server use now?')).not.toBeInTheDocument();
     expect(screen.getAllByText('Mode unknown')).toHaveLength(2); // among the figures, and as what is in force
-    await userEvent.click(button('Say which routing mode this server uses'));
+    await userEvent.click(button('Set the routing mode of this server'));
     await userEvent.click(
       within(screen.getByRole('group', { name: 'Routing mode of this server' })).getByRole('button', {
         name: 'KV-aware',
@@ -566,10 +566,10 @@ describe('a mode that nobody has told', () => {
 });
 
 describe('trouble', () => {
-  it('is told: the load generator is lost', async () => {
+  it('is told: the load generator is unreachable', async () => {
     const { client } = await showLane();
     act(() => client.lose('http://127.0.0.1:8088: connection refused'));
-    expect(screen.getByRole('alert')).toHaveTextContent('The load generator is lost');
+    expect(screen.getByRole('alert')).toHaveTextContent('The load generator is unreachable');
     expect(screen.getByRole('alert')).toHaveTextContent('connection refused');
     expect(screen.getByRole('timer')).toHaveTextContent(/Since .*\(0 s\)/);
     expect(slider()).toBeDisabled();
@@ -578,7 +578,7 @@ describe('trouble', () => {
 
   it('is told: the target does not answer', async () => {
     await showLane({ target: { reachable: false, problem: 'connection refused; is the server running?' } });
-    expect(screen.getByRole('alert')).toHaveTextContent('The target cannot be reached');
+    expect(screen.getByRole('alert')).toHaveTextContent('The target is unreachable');
     expect(screen.getByRole('alert')).toHaveTextContent('is the server running?');
   });
 
@@ -603,13 +603,13 @@ describe('the line of state', () => {
 
 describe('while a trial has the workload', () => {
   const taken: LaneChange = { state: { sweep: sweepSummary() } };
-  const title = 'A trial is in progress: KV-aware against Round-robin at 120';
+  const title = 'A trial is in progress: KV-aware vs. Round-robin at 120';
 
   it('says so in place of what would be refused, and Stop pauses it', async () => {
     const { client } = await showLane(taken);
     expect(screen.getByText(title)).toBeInTheDocument();
     expect(
-      screen.getByText('Pause it on Benchmarks to steer by hand. Stop pauses the trial, too.')
+      screen.getByText('Pause it on the Benchmarks page to control the workload by hand. Stop also pauses the trial.')
     ).toBeInTheDocument();
     expect(screen.getAllByRole('button').map(({ textContent }) => textContent)).toEqual(['Start', 'Stop', 'Drain']);
     expect(screen.queryByRole('slider')).not.toBeInTheDocument();
@@ -639,7 +639,7 @@ describe('while a trial has the workload', () => {
     await show(client);
     expect(screen.getByText(title)).toBeInTheDocument();
     act(() => client.show({ state: { sweep: sweepSummary({ state: 'paused' }) } }));
-    expect(screen.getByText(/the workload is being brought back to what it was before$/)).toBeInTheDocument();
+    expect(screen.getByText(/the previous workload is being restored$/)).toBeInTheDocument();
   });
 });
 

@@ -40,7 +40,7 @@ function stateFigures(lane?: LaneSnapshot): Figure[] {
     ['Actual', number(state?.concurrency.actual)],
     ['Routing', state && modeName(state.mode)],
     ['Speculation', state && servedSpeculation(state.speculation, state.driver)],
-    ['Waiting for a first token', lane && waiting(lane)],
+    ['Waiting for first token', lane && waiting(lane)],
   ];
 }
 
@@ -57,7 +57,10 @@ function workloadFigures(lane?: LaneSnapshot): Figure[] {
   return [
     ['Turns', min === max ? String(min) : `${min}–${max}`],
     ['Opening texts', shape.openings === 0 ? 'one each' : number(shape.openings)],
-    ['Opening length', shape.opening_tokens === undefined ? '3,500–4,000 tokens' : `${number(shape.opening_tokens)} tokens`],
+    [
+      'Opening length',
+      shape.opening_tokens === undefined ? '3,500–4,000 tokens' : `${number(shape.opening_tokens)} tokens`,
+    ],
     ['Longest answer', `${number(shape.max_tokens)} tokens`],
     ['Start rate', `${start_rate} conversations/s`],
     ['Request cap', target_rps === 0 ? 'none' : `${target_rps} requests/s`],

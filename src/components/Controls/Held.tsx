@@ -36,7 +36,7 @@ export function Held({ lane, form }: HeldProps) {
     : `Slowed by ${limitName(by, state)}: ${number(actual)} of ${number(target)} conversations in progress`;
   return (
     <Alert severity="info" title={title} bottomSpacing={0}>
-      {held && <div>Results are compared and kept as those of {number(state.step.held?.at)} conversations.</div>}
+      {held && <div>Results are compared and stored at concurrency {number(state.step.held?.at)}.</div>}
       {form && <WorkloadForm state={state} only={by === 'target_rps' ? 'targetRPS' : 'startRate'} {...form} />}
     </Alert>
   );

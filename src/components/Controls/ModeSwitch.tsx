@@ -43,7 +43,7 @@ export const ModeSwitch = memo(function ModeSwitch({ disabled, onChange, ...stat
 /** Why there is nothing to choose. */
 function reason(state: Offer, choices: Array<Choice<unknown>>, inForce: string): string | undefined {
   if (state.modes.length === 0) {
-    return 'The cluster has not told its modes yet. Is it running?';
+    return 'The cluster has not reported its modes yet. Is it running?';
   }
   return choices.length > 1 ? undefined : `The driver “${state.driver}” offers only “${inForce}”.`;
 }

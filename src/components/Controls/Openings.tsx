@@ -31,10 +31,10 @@ export const Openings = memo(function Openings({ value, disabled, onChange }: Op
 /** What a number of opening texts does, in a line. */
 export function effect(openings: number): string {
   if (openings === 0) {
-    return 'Every conversation opens with a text of its own: turn 1 is prefilled in full, later turns hit the cache only where the router sends them back.';
+    return 'Each conversation opens with its own text: turn 1 is prefilled in full, and later turns hit the cache only if the router sends them back to the same worker.';
   }
   const texts = openings === 1 ? 'one text' : `${number(openings)} texts`;
   return openings < 100
-    ? `All conversations open with one of ${texts}, which every worker soon has in its cache: turn 1 hits, too.`
-    : `All conversations open with one of ${texts}: turn 1 hits only where a worker still has that text in its cache.`;
+    ? `All conversations open with one of ${texts}, which every worker soon has in its cache: turn 1 also hits.`
+    : `All conversations open with one of ${texts}: turn 1 hits only if the chosen worker still has that text in its cache.`;
 }

@@ -194,12 +194,12 @@ function More({ known, lane, disabled, adjustment }: PartProps & { adjustment: A
 export const failures: Record<string, string> = {
   start: 'The workload was not started',
   stop: 'The workload was not stopped',
-  drain: 'The workload does not drain',
+  drain: 'The workload was not drained',
   concurrency: 'The concurrency was not changed',
   workload: 'The workload was not changed',
   mode: 'The mode was not changed',
-  say: 'The answer was not taken',
-  confirm: 'The confirmation was not taken',
+  say: 'The routing mode was not set',
+  confirm: 'The confirmation failed',
   cancel: 'The mode change was not cancelled',
 };
 
@@ -214,7 +214,7 @@ function Failure({ action: { failure, dismiss }, except }: FailureProps) {
     return null;
   }
   return (
-    <Alert severity="error" title={failures[failure.name] ?? 'That did not work'} onRemove={dismiss} bottomSpacing={0}>
+    <Alert severity="error" title={failures[failure.name] ?? 'The action failed'} onRemove={dismiss} bottomSpacing={0}>
       {failure.problem.message}
     </Alert>
   );

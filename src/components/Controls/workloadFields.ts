@@ -19,9 +19,9 @@ interface FieldInfo {
 
 /** The fields in their order. */
 export const fields: FieldInfo[] = [
-  { name: 'turnsMin', label: 'Turns, at least', path: 'turns.min', width: 12, wrong: wholeNumber },
-  { name: 'turnsMax', label: 'Turns, at most', path: 'turns.max', width: 12, wrong: wholeNumber },
-  { name: 'openings', label: 'Opening texts (0: one each)', path: 'openings', width: 19, wrong: wholeNumber },
+  { name: 'turnsMin', label: 'Minimum turns', path: 'turns.min', width: 12, wrong: wholeNumber },
+  { name: 'turnsMax', label: 'Maximum turns', path: 'turns.max', width: 12, wrong: wholeNumber },
+  { name: 'openings', label: 'Opening texts (0 = one each)', path: 'openings', width: 19, wrong: wholeNumber },
   { name: 'maxTokens', label: 'Longest answer', path: 'max_tokens', unit: 'tokens', width: 17, wrong: wholeNumber },
   {
     name: 'startRate',
@@ -33,7 +33,7 @@ export const fields: FieldInfo[] = [
   },
   {
     name: 'targetRPS',
-    label: 'Request cap (0: none)',
+    label: 'Request cap (0 = none)',
     path: 'target_rps',
     unit: 'requests/s',
     width: 19,

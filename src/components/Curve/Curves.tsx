@@ -69,9 +69,7 @@ export function CurveFigure({ caption, id, y, isCut, children }: CurveFigureProp
     <figure className={styles.figure} aria-labelledby={id}>
       <figcaption id={id}>{caption}</figcaption>
       <div className={styles.plot}>{children}</div>
-      {isCut && (
-        <small className={styles.cut}>Values above {y.ticks.at(-1)?.text} are not drawn; the table has them.</small>
-      )}
+      {isCut && <small className={styles.cut}>Values above {y.ticks.at(-1)?.text} are not drawn; see the table.</small>}
     </figure>
   );
 }

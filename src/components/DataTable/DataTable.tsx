@@ -34,6 +34,9 @@ export function DataTable({ label, caption, className, stacks, children }: Props
 /** The width below which rows are stacked. */
 const NARROW = '@container (max-width: 560px)';
 
+/** Where rows are not stacked, for what a table looks like there alone. */
+export const UNSTACKED = '@container (min-width: 561px)';
+
 const getStyles = ({ colors: { border, text }, spacing, typography }: GrafanaTheme2) => ({
   scroll: css({ containerType: 'inline-size', overflowX: 'auto', minWidth: 0 }),
   table: css({
@@ -52,17 +55,17 @@ const getStyles = ({ colors: { border, text }, spacing, typography }: GrafanaThe
   }),
   stacks: css({
     [NARROW]: {
-      '&, & caption, & tbody': { display: 'block' },
+      '&, & caption, & :is(tbody, tfoot)': { display: 'block' },
       '& thead': { display: 'none' },
-      '& tbody tr': {
+      '& :is(tbody, tfoot) tr': {
         display: 'grid',
         gridTemplateColumns: 'repeat(2, minmax(0, 1fr))',
         padding: spacing(0.75, 0),
         borderBottom: `1px solid ${border.weak}`,
       },
-      '& tbody th, & tbody td': { minWidth: 0, padding: spacing(0.25, 1), borderBottom: 'none' },
-      '& tbody th, & [data-wide]': { gridColumn: '1 / -1' },
-      '& tbody th': { fontWeight: typography.fontWeightMedium },
+      '& :is(tbody, tfoot) :is(th, td)': { minWidth: 0, padding: spacing(0.25, 1), borderBottom: 'none' },
+      '& :is(tbody, tfoot) th, & [data-wide]': { gridColumn: '1 / -1' },
+      '& :is(tbody, tfoot) th': { fontWeight: typography.fontWeightMedium },
       '& [data-column]::before': {
         content: 'attr(data-column)',
         display: 'block',

@@ -37,20 +37,20 @@ describe('the table of deployments', () => {
       <DeploymentTable live={{ engine: 'vllm', chunked_prefill: false }} recorded={recorded} />
     );
     expect(texts('Engine')).toEqual(['vLLM', 'TensorRT-LLM']);
-    expect(texts('NVIDIA Dynamo')).toEqual(['not told', '0.9.0']);
-    expect(texts('Kubernetes')).toEqual(['not told', 'not recorded']);
-    expect(texts('Speculation')).toEqual(['not told', 'not recorded']);
-    expect(texts('Max batch size')).toEqual(['not told', '64 sequences']);
-    expect(texts('Max num tokens')).toEqual(['not told', '16,384 tokens']);
+    expect(texts('NVIDIA Dynamo')).toEqual(['not reported', '0.9.0']);
+    expect(texts('Kubernetes')).toEqual(['not reported', 'not recorded']);
+    expect(texts('Speculation')).toEqual(['not reported', 'not recorded']);
+    expect(texts('Max batch size')).toEqual(['not reported', '64 sequences']);
+    expect(texts('Max num tokens')).toEqual(['not reported', '16,384 tokens']);
     expect(texts('Chunked prefill')).toEqual(['off', 'on']);
-    expect(texts('KV cache dtype')).toEqual(['not told', 'FP8']);
-    expect(texts('Free GPU memory')).toEqual(['not told', '90 %']);
+    expect(texts('KV cache dtype')).toEqual(['not reported', 'FP8']);
+    expect(texts('Free GPU memory')).toEqual(['not reported', '90 %']);
     expect(screen.getByText('3× H200, recorded: Recorded on a cloud. Three GPUs.')).toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
   });
 
   it('stands without either', () => {
     render(<DeploymentTable live={undefined} recorded={undefined} />);
-    expect(texts('GPU')).toEqual(['not told', 'not recorded']);
+    expect(texts('GPU')).toEqual(['not reported', 'not recorded']);
   });
 });

@@ -21,7 +21,7 @@ export function DeploymentTable({ live, recorded }: DeploymentTableProps) {
   const now = settingsOf(live ?? {});
   const then = settingsOf(recorded?.deployment ?? {});
   const source = recorded?.notes?.split('\n').at(0);
-  const caption = `The live deployment beside that of ${recorded?.title ?? 'the recorded results'}`;
+  const caption = `The live deployment next to that of ${recorded?.title ?? 'the recorded results'}`;
   return (
     <div className={styles.container} tabIndex={0} role="group" aria-label={caption}>
       <table className={styles.table}>
@@ -30,12 +30,12 @@ export function DeploymentTable({ live, recorded }: DeploymentTableProps) {
           <tr>
             <th scope="col">Setting</th>
             <th scope="col">
-              Live<small>as configured, or as the cluster tells</small>
+              Live<small>as configured or reported by the cluster</small>
             </th>
             <th scope="col">
               {recorded?.title ?? 'Recorded'}
               <small>
-                {recorded ? (recorded.kind === 'measured' ? 'measured here' : 'as its documents say') : 'none yet'}
+                {recorded ? (recorded.kind === 'measured' ? 'measured here' : 'as documented') : 'none yet'}
               </small>
             </th>
           </tr>
@@ -46,7 +46,7 @@ export function DeploymentTable({ live, recorded }: DeploymentTableProps) {
             return (
               <tr key={name}>
                 <th scope="row">{name}</th>
-                <td className={cx(value === undefined && styles.absent)}>{value ?? 'not told'}</td>
+                <td className={cx(value === undefined && styles.absent)}>{value ?? 'not reported'}</td>
                 <td className={cx(was === undefined && styles.absent)}>{was ?? 'not recorded'}</td>
               </tr>
             );

@@ -39,7 +39,7 @@ export function Diagram({ label, width, height, minWidth, picture, children }: P
   }
   return (
     // Who has no mouse scrolls it by keyboard.
-    <div className={styles.scroll} tabIndex={0} role="group" aria-label={`${label}, may scroll sideways`}>
+    <div className={styles.scroll} tabIndex={0} role="group" aria-label={`${label}, scrolls horizontally`}>
       {drawing}
     </div>
   );

@@ -36,7 +36,7 @@ it('says what failed', async () => {
   const text = () => Promise.reject(new Problem(0, 'no answer'));
   render(<ExportButton label="Export the figures" files={[{ label: 'As JSON', of: 'x', format: 'json', text }]} />);
   await pick('As JSON');
-  expect(await screen.findByRole('alert')).toHaveTextContent('Nothing was exported: no answer');
+  expect(await screen.findByRole('alert')).toHaveTextContent('Export failed: no answer');
   expect(screen.getByRole('button', { name: 'Export the figures' })).toBeEnabled();
 });
 

@@ -74,7 +74,7 @@ export function ExportButton({ label, files, links = {}, disabled }: ExportButto
       </Dropdown>
       {problem && (
         <span role="alert" className={styles.problem}>
-          Nothing was exported: {problem}
+          Export failed: {problem}
         </span>
       )}
     </div>

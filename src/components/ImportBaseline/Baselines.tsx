@@ -13,11 +13,11 @@ export function Baselines({ lane }: { lane: string }) {
   const { value: baselines, problem } = useBaselines(settings?.slo);
   if (!baselines) {
     return problem ? (
-      <Alert severity="warning" title="The baselines cannot be read">
+      <Alert severity="warning" title="The baselines could not be loaded">
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Asking for the baselines…" />
+      <LoadingPlaceholder text="Loading the baselines…" />
     );
   }
   return (

@@ -55,11 +55,11 @@ describe('the import of a baseline', () => {
     client.uploads.mockResolvedValue(mine);
     await userEvent.click(button('Check'));
     expect(client.uploads.mock.calls).toEqual([['/baselines?name=mine&dry_run=true', CSV, 'text/csv']]);
-    const read = within(await screen.findByRole('region', { name: 'What was read' }));
+    const read = within(await screen.findByRole('region', { name: 'Preview' }));
     expect(read.getByText('As “mine”: 2 rows, level 60; TTFT.')).toBeInTheDocument();
     expect(read.getByText('Deployment: GPU L40S.')).toBeInTheDocument();
     expect(read.getByRole('table')).toHaveTextContent('660.0');
-    expect(screen.getByText('Read without errors. Nothing is stored yet.')).toBeInTheDocument();
+    expect(screen.getByText('No errors. Nothing has been stored yet.')).toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
 
     const asked = client.reads.mock.calls.length;
@@ -78,7 +78,7 @@ describe('the import of a baseline', () => {
     expect(button('Import')).toBeEnabled();
     await userEvent.type(name(), 'x');
     expect(button('Import')).toBeDisabled();
-    expect(screen.queryByRole('region', { name: 'What was read' })).not.toBeInTheDocument();
+    expect(screen.queryByRole('region', { name: 'Preview' })).not.toBeInTheDocument();
   });
 
   it('points at the line at fault', async () => {
@@ -88,7 +88,7 @@ describe('the import of a baseline', () => {
       new Problem(422, 'line 2, column mode: "KV" is not allowed: one of round_robin, kv', 'line 2, column mode')
     );
     await userEvent.click(button('Check'));
-    expect(screen.getByText('Line 2 is wrong')).toBeInTheDocument();
+    expect(screen.getByText('Error in line 2')).toBeInTheDocument();
     expect(screen.getByText(/"KV" is not allowed/)).toBeInTheDocument();
     expect(screen.getByText('2: 60,kv')).toBeInTheDocument();
     await userEvent.click(button('Go to line 2'));
@@ -103,7 +103,7 @@ describe('the import of a baseline', () => {
     client.uploads.mockRejectedValue(new Problem(409, '"h200" is the name of a baseline that cannot be replaced'));
     await userEvent.click(button('Check'));
     expect(client.uploads).toHaveBeenLastCalledWith('/baselines?dry_run=true', expect.anything(), 'application/json');
-    expect(screen.getByText('It was not accepted')).toBeInTheDocument();
+    expect(screen.getByText('Import rejected')).toBeInTheDocument();
     expect(screen.getByText(/cannot be replaced/)).toBeInTheDocument();
   });
 
@@ -114,11 +114,11 @@ describe('the import of a baseline', () => {
     await userEvent.type(name(), 'may');
     expect(screen.queryByRole('radiogroup', { name: 'Routing mode' })).not.toBeInTheDocument();
     client.uploads.mockRejectedValueOnce(
-      new Problem(422, 'mode: nothing is not allowed: one of round_robin, kv: AIPerf does not record it', 'mode')
+      new Problem(422, 'mode is required: one of round_robin, kv: AIPerf does not record it', 'mode')
     );
     await userEvent.click(button('Check'));
     expect(screen.getByText('How were the requests routed?')).toBeInTheDocument();
-    expect(screen.queryByText('It was not accepted')).not.toBeInTheDocument();
+    expect(screen.queryByText('Import rejected')).not.toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
 
     await userEvent.click(screen.getByRole('radio', { name: 'KV-aware' }));

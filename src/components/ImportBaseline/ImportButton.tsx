@@ -20,7 +20,7 @@ export function ImportButton({ lane }: { lane: string }) {
       </Button>
       {open && (
         <Modal title="Imported baselines" isOpen onDismiss={() => setOpen(false)}>
-          <Suspense fallback={<LoadingPlaceholder text="Opening the form…" />}>
+          <Suspense fallback={<LoadingPlaceholder text="Loading the form…" />}>
             <Baselines lane={lane} />
           </Suspense>
         </Modal>

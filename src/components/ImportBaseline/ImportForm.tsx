@@ -92,7 +92,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
     }
     currentTarget.value = ''; // or the same file could not be chosen again after a correction
     if (chosen.size > MAX_FILE) {
-      setUnread(`“${chosen.name}” is larger than 1 MiB, which is the most that a baseline may have.`);
+      setUnread(`“${chosen.name}” is larger than the limit of 1 MiB for a baseline.`);
       return;
     }
     const read = await chosen.text();
@@ -122,9 +122,9 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
       }}
     >
       <p className={styles.note}>
-        A table in CSV as the recorded ones are written, JSON as the API gives it, or the results that AIPerf, GuideLLM,
-        inference-perf or vLLM bench write as JSON. Latencies in CSV are milliseconds, hit rates per cent; an empty
-        field was not recorded.
+        A CSV table in the format of the recorded ones, JSON as returned by the API, or the JSON results of AIPerf,
+        GuideLLM, inference-perf or vLLM bench. In CSV, latencies are in milliseconds and hit rates in percent; an empty
+        field means not recorded.
       </p>
       <Field label="File" htmlFor={`${id}-file`} invalid={unread !== undefined} error={unread}>
         <div>
@@ -148,7 +148,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
           />
         </div>
       </Field>
-      <Field label="Content" description="Choose a file, or paste it here." htmlFor={`${id}-text`}>
+      <Field label="Content" description="Choose a file, or paste its content here." htmlFor={`${id}-text`}>
         <TextArea
           id={`${id}-text`}
           ref={area}
@@ -163,7 +163,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
       <Stack direction="row" gap={2} wrap="wrap">
         <Field
           label="Name"
-          description={file.format === 'csv' ? 'It is known by this.' : 'Empty: the one in the file, if it has one.'}
+          description={file.format === 'csv' ? 'Unique identifier.' : 'Empty: the one in the file, if any.'}
           htmlFor={`${id}-name`}
         >
           <Input
@@ -174,7 +174,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
             onChange={(event) => setName(event.currentTarget.value)}
           />
         </Field>
-        <Field label="Title" description="It is shown as this. Empty: the one in the file." htmlFor={`${id}-title`}>
+        <Field label="Title" description="Display name. Empty: the one in the file." htmlFor={`${id}-title`}>
           <Input
             id={`${id}-title`}
             width={44}
@@ -187,7 +187,7 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
       {earlier && (
         <Checkbox
           label={`Add its rows to “${earlier.title}”`}
-          description="A row of the same concurrency, mode and speculation takes the place of the earlier one."
+          description="Rows with the same concurrency, mode and speculation replace earlier ones."
           value={isMerge}
           onChange={(event) => setMerge(event.currentTarget.checked)}
         />
@@ -195,13 +195,13 @@ export function ImportForm({ baselines, settings }: ImportFormProps) {
       {run && <RunFields run={run} onChange={setRun} />}
       {current?.problem && isAboutMode(current.problem) && !file.mode && (
         <Alert severity="info" title="How were the requests routed?" bottomSpacing={0}>
-          The program that wrote this file does not record it. Choose the routing mode, then check again.
+          The tool that wrote this file does not record it. Choose the routing mode, then check again.
         </Alert>
       )}
       {current?.problem && !(isAboutMode(current.problem) && !file.mode) && (
         <Alert
           severity="error"
-          title={line === undefined ? 'It was not accepted' : `Line ${line} is wrong`}
+          title={line === undefined ? 'Import rejected' : `Error in line ${line}`}
           bottomSpacing={0}
         >
           <p>{current.problem.message}</p>
@@ -241,7 +241,7 @@ function word(isBusy: boolean, current: Outcome | undefined): string {
   if (current?.stored) {
     return `Imported as “${current.read?.name}”.`;
   }
-  return current?.read ? 'Read without errors. Nothing is stored yet.' : '';
+  return current?.read ? 'No errors. Nothing has been stored yet.' : '';
 }
 
 function isSame(a: BaselineFile, b: BaselineFile): boolean {

@@ -27,11 +27,11 @@ export function Imported({ baselines }: { baselines: Baseline[] }) {
   return (
     <div>
       {problem && (
-        <Alert severity="error" title="It was not deleted">
+        <Alert severity="error" title="Deletion failed">
           {problem}
         </Alert>
       )}
-      {imported.length === 0 && <p className={styles.none}>No baseline has been imported yet.</p>}
+      {imported.length === 0 && <p className={styles.none}>No imported baselines yet.</p>}
       <ul className={styles.list} aria-label="Imported baselines">
         {imported.map(({ name, title }) => (
           <li key={name}>

@@ -17,23 +17,20 @@ interface PreviewProps {
   settings: Settings | undefined;
 }
 
-/** What was read of a file, before it is imported. */
+/** Preview of a file, before it is imported. */
 export function Preview({ baseline, settings }: PreviewProps) {
   const styles = useStyles2(getStyles);
   const model = useMemo(() => settings && toBenchmark({ baseline, settings, all: true }), [baseline, settings]);
   const known = settingsOf(baseline.deployment).filter(({ value }) => value !== undefined);
   return (
-    <section className={styles.preview} aria-label="What was read">
+    <section className={styles.preview} aria-label="Preview">
       <div className={styles.title}>{baseline.title}</div>
       <div>
         As “{baseline.name}”: {summary(baseline)}.
       </div>
       <div>
         Deployment:{' '}
-        {known.length > 0
-          ? known.map(({ name, value }) => `${name} ${value}`).join(' · ')
-          : 'the file says nothing of it'}
-        .
+        {known.length > 0 ? known.map(({ name, value }) => `${name} ${value}`).join(' · ') : 'not in the file'}.
       </div>
       {baseline.notes && (
         <ul className={styles.notes} aria-label="Notes">
@@ -43,7 +40,7 @@ export function Preview({ baseline, settings }: PreviewProps) {
       <SustainedLine baseline={baseline} />
       {model && model.rows.length > 0 && (
         <div className={styles.table}>
-          <BenchmarkTable caption={`${baseline.title}, as it was read`} model={model} />
+          <BenchmarkTable caption={`${baseline.title}, preview`} model={model} />
         </div>
       )}
     </section>

@@ -24,7 +24,7 @@ const speculations: Speculation[] = ['not_recorded', 'off', 'draft', 'eagle3'];
 export function RunFields({ run, onChange }: RunFieldsProps) {
   return (
     <Stack direction="row" gap={2} wrap="wrap">
-      <Field label="Routing mode" description="The one in force when this file’s results were measured.">
+      <Field label="Routing mode" description="The mode in use when these results were measured.">
         <RadioButtonGroup
           aria-label="Routing mode"
           options={modes.map((value) => ({ value, label: modeName(value) }))}
@@ -32,7 +32,7 @@ export function RunFields({ run, onChange }: RunFieldsProps) {
           onChange={(mode) => onChange({ ...run, mode })}
         />
       </Field>
-      <Field label="Speculation" description="“Not recorded” if nobody knows.">
+      <Field label="Speculation" description="“Not recorded” if unknown.">
         <RadioButtonGroup
           aria-label="Speculation"
           options={speculations.map((value) => ({ value, label: speculationName(value) }))}

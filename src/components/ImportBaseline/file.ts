@@ -41,7 +41,7 @@ export function placeOf(text: string, line: number): [number, number] {
   return [begin, end < 0 ? text.length : end];
 }
 
-/** What was read, in a sentence: rows, levels, modes, and what they hold. */
+/** Preview, in a sentence: rows, levels, modes, and what they hold. */
 export function summary({ rows }: Baseline): string {
   const levels = Array.from(new Set(rows.map((row) => row.concurrency))).sort((a, b) => a - b);
   const has = (name: string, of: (row: Baseline['rows'][number]) => unknown) =>

@@ -72,11 +72,11 @@ describe('the key figures', () => {
 
   it('turn red above no error, with the classes', () => {
     show({ ...full, totals: { ...lane.totals, errors: 3, errors_by_class: { stall: 1, timeout: 2 } } });
-    expect(card('Errors')).toHaveTextContent('3 (there should be none)');
+    expect(card('Errors')).toHaveTextContent('3 (should be zero)');
     expect(card('Errors')).toHaveTextContent('2 timed out, 1 stalled');
   });
 
-  it('are dashes once the load generator is lost, the recorded ones too', () => {
+  it('are dashes once the load generator is unreachable, the recorded ones too', () => {
     const { client } = show();
     act(() => client.lose());
     expect(values()).toEqual(['—', '—', '—', '—', '—', '—']);
@@ -98,7 +98,7 @@ describe('the key figures', () => {
 
   it('tell a queue that nobody tells from one that cannot be read', () => {
     show({ ...full, cluster: { ...lane.cluster, queued: undefined } });
-    expect(card('Queued')).toHaveTextContent('not reportedNo Dynamo frontend tells its queue');
+    expect(card('Queued')).toHaveTextContent('not reportedNo Dynamo frontend reports its queue');
   });
 
   it('tell a queue that nobody tells from one that nobody reads', () => {
@@ -108,9 +108,9 @@ describe('the key figures', () => {
   });
 
   it.each([
-    ['usage', 'Prompt tokens from a cache'],
-    ['frontend', 'as the frontend saw it'],
-    ['engine', 'as the engines saw it'],
+    ['usage', 'Prompt tokens from cache'],
+    ['frontend', 'reported by the frontend'],
+    ['engine', 'reported by the engines'],
   ])('say who saw the cache hits: %s', (source, words) => {
     show({ ...full, kv: { hit_ratio: 0.5, source } });
     expect(card('KV cache hit')).toHaveTextContent(words);

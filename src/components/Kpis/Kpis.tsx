@@ -30,7 +30,7 @@ const Card = memo(
         <div className={styles.name}>{name}</div>
         <div className={cx(styles.value, bad && styles.bad)}>
           {silent ? <span className={styles.silent}>{text}</span> : text}
-          {bad && <span className={styles.hidden}> (there should be none)</span>}
+          {bad && <span className={styles.hidden}> (should be zero)</span>}
         </div>
         <div className={styles.small}>{meaning}</div>
         <div className={styles.notes}>

@@ -31,7 +31,7 @@ type Rate = 'output_tokens_per_second' | 'requests_per_second' | 'kv_hit_ratio';
 /**
  * The six cards: rates and the hit rate over the last 60 s, counts since the start, the queue now. What the
  * comparison shows is of the step instead, and says so. Only a workload that runs has figures; without a lane the
- * load generator is lost.
+ * load generator is unreachable.
  */
 export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
   const running = lane?.state.running ? lane : undefined;
@@ -42,7 +42,7 @@ export function toKpis(lane: LaneSnapshot | undefined): Kpi[] {
       text: number(running?.window.requests_per_second, 2),
       notes: recorded(lane, 'requests_per_second', (value) => number(value, 2)),
     },
-    { name: 'Requests', meaning: 'Completed since the start', text: number(running?.totals.ok), notes: [] },
+    { name: 'Requests', meaning: 'Completed since start', text: number(running?.totals.ok), notes: [] },
     {
       name: 'TOPS',
       meaning: 'Output tokens/s, last 60 s',
@@ -65,14 +65,14 @@ function errors(lane: LaneSnapshot | undefined): Kpi {
   const classes = lane && errorList(lane.totals.errors_by_class);
   return {
     name: 'Errors',
-    meaning: 'Failed since the start',
+    meaning: 'Failed since start',
     text: number(lane?.totals.errors),
     bad: lane !== undefined && lane.totals.errors > 0,
     notes: classes ? [{ text: classes }] : [],
   };
 }
 
-const CACHED = 'Prompt tokens from a cache, last 60 s';
+const CACHED = 'Prompt tokens from cache, last 60 s';
 
 /** Who saw the share of prompt tokens that came from a cache. */
 function kvSource(lane: LaneSnapshot | undefined): string {
@@ -83,9 +83,9 @@ function kvSource(lane: LaneSnapshot | undefined): string {
     case 'nobody':
       return 'No turn has ended yet';
     case 'frontend':
-      return `${CACHED}, as the frontend saw it`;
+      return `${CACHED}, reported by the frontend`;
     case 'engine':
-      return `${CACHED}, as the engines saw it`;
+      return `${CACHED}, reported by the engines`;
     default:
       return CACHED;
   }
@@ -102,7 +102,7 @@ function queued(lane: LaneSnapshot | undefined): Kpi {
   const why = lane && whyUnread(lane.cluster, 'frontend');
   return {
     name: 'Queued',
-    meaning: silent ? sentence(why ?? 'no Dynamo frontend tells its queue') : 'Waiting at the frontend',
+    meaning: silent ? sentence(why ?? 'no Dynamo frontend reports its queue') : 'Waiting at the frontend',
     text: silent ? silence(why) : number(lane?.cluster.queued),
     silent,
     notes: problem ? [{ text: problem }] : [],
@@ -115,7 +115,7 @@ export function unavailable({ available, source, unread }: LaneSnapshot['cluster
     return undefined;
   }
   if (source === 'prometheus' && unread?.workers) {
-    return 'Prometheus does not have this cluster'; // it answers, so it is not what is gone
+    return 'Prometheus has no data on this cluster'; // it answers, so it is not what is gone
   }
   return source === 'prometheus' ? 'Prometheus unavailable' : 'Cluster metrics unavailable';
 }

@@ -26,20 +26,22 @@ const ERRORS = 'caches +0.5 points, choices 99.0 % alike';
 
 it('shows every policy beside what was measured, with both errors beside every figure', async () => {
   const { container } = await show();
-  expect(within(row(/^As it was/)).getAllByRole('cell')[0]).toHaveTextContent(/^71\.3 %$/);
-  expect(row(/^As it was/)).toHaveTextContent('measured');
+  expect(within(row(/^As measured/)).getAllByRole('cell')[0]).toHaveTextContent(/^71\.3 %$/);
+  expect(row(/^As measured/)).toHaveTextContent('measured');
   const [hits, prefill, spread] = within(row(/^Round-robin/)).getAllByRole('cell');
   expect(hits).toHaveTextContent(`31.0 %${ERRORS}`);
   expect(prefill).toHaveTextContent(`1,000,500${ERRORS}`);
   expect(spread).toHaveTextContent(`3.1${ERRORS}`);
-  expect(row(/^KV-aware/)).toHaveTextContent('in force');
+  expect(row(/^KV-aware/)).toHaveTextContent('current');
   expect(within(row(/^Best possible/)).getAllByRole('cell')[2]).toHaveTextContent(/^—$/);
   expect(screen.getByRole('list', { name: 'What the figures show' })).toHaveTextContent(
     'The chosen workers held 71.3 %'
   );
   expect(
-    screen.getByText(/our choice was the router’s in 99.0 % of the 600 clear turns \(60.0 % of the last 1,000 turns/)
-  ).toHaveTextContent('Of all these turns it was the router’s in 90.0 %; 4.0 % were ties.');
+    screen.getByText(
+      /our choice matched the router’s in 99.0 % of the 600 clear turns \(60.0 % of the last 1,000 turns/
+    )
+  ).toHaveTextContent('Over all these turns it matched in 90.0 %; 4.0 % were ties.');
   expect(screen.queryByRole('alert')).not.toBeInTheDocument();
   expect(await violations(container)).toEqual([]);
 });
@@ -47,24 +49,24 @@ it('shows every policy beside what was measured, with both errors beside every f
 it('says why figures are withheld, and greys them out, not what was measured', async () => {
   await show(shadow({ withheld: 'our account gives 80 %, and 71.3 % was measured', cache_error: 0.087 }));
   expect(screen.getByRole('alert')).toHaveTextContent('Our account gives 80 %, and 71.3 % was measured.');
-  expect(row(/^Round-robin/)).toHaveTextContent('not to be relied on');
-  expect(row(/^As it was/)).not.toHaveTextContent('not to be relied on');
+  expect(row(/^Round-robin/)).toHaveTextContent('unreliable');
+  expect(row(/^As measured/)).not.toHaveTextContent('unreliable');
 });
 
 it('says what a source costs, and what could not be followed or is not known', async () => {
   const { answers_reused: _, cache_error: __, choices: ___, ...rest } = shadow({ lost: 7 });
   await show({ ...rest, source: 'text', message: 'hit rates may be off by about a point more' });
-  expect(screen.getByText(/Blocks are cut from the text/)).toHaveTextContent(
+  expect(screen.getByText(/Blocks are derived from the text/)).toHaveTextContent(
     'Hit rates may be off by about a point more.'
   );
-  expect(screen.getByRole('table')).toHaveTextContent('7 more could not be followed');
-  expect(screen.getByRole('table')).toHaveTextContent('whether answers are found again in the cache is not known yet');
+  expect(screen.getByRole('table')).toHaveTextContent('7 more could not be tracked');
+  expect(screen.getByRole('table')).toHaveTextContent('whether answers are reused from the cache is not known yet');
   expect(within(row(/^Round-robin/)).getAllByRole('cell')[0]).toHaveTextContent('caches not checked');
 });
 
 it.each([
   [shadow({ source: 'none', message: 'shadow.enabled is false' }), 'Shadow.enabled is false.'],
-  [shadow({ since: undefined, policies: [] }), /^Settling: the account begins/],
+  [shadow({ since: undefined, policies: [] }), /^Settling: the model starts/],
   [shadow({ requests: 0 }), /^Settling: no request has ended/],
 ])('has no table where there is no account yet (%#)', async (value, words) => {
   await show(value);
@@ -72,9 +74,9 @@ it.each([
   expect(screen.queryByRole('table')).not.toBeInTheDocument();
 });
 
-it('says why it cannot be read, and shows nothing old once the load generator is lost', async () => {
+it('says why it cannot be read, and shows nothing old once the load generator is unreachable', async () => {
   const { client } = await show(new Problem(503, 'The lane is closed.'));
   expect(screen.getByText('The lane is closed.')).toBeInTheDocument();
   act(() => client.lose());
-  expect(screen.getByText('Nothing is known of other routers now: the load generator is lost.')).toBeInTheDocument();
+  expect(screen.getByText('No data on other routers: the load generator is unreachable.')).toBeInTheDocument();
 });

@@ -33,16 +33,16 @@ export function OtherRouters({ lane }: { lane: string }) {
     `shadow ${lane}`
   );
   if (live.state.status === 'lost') {
-    return <p>Nothing is known of other routers now: the load generator is lost.</p>;
+    return <p>No data on other routers: the load generator is unreachable.</p>;
   }
   return (
     <>
       {problem && (
-        <Alert severity="warning" title="The account of other routers cannot be read" bottomSpacing={1}>
+        <Alert severity="warning" title="The figures of other routers could not be loaded" bottomSpacing={1}>
           {problem.message}
         </Alert>
       )}
-      {!value && !problem && <LoadingPlaceholder text="Asking for other routers…" />}
+      {!value && !problem && <LoadingPlaceholder text="Loading other routers…" />}
       {value && <ShadowView shadow={value} />}
     </>
   );
@@ -53,7 +53,7 @@ export function ShadowView({ shadow }: { shadow: Shadow }) {
   const styles = useStyles2(getStyles);
   const { source, message, withheld, diagnoses } = shadow;
   if (source === 'none') {
-    return <p className={styles.note}>{sentence(message ?? 'no other routers are computed beside this lane')}</p>;
+    return <p className={styles.note}>{sentence(message ?? 'no other routers are computed for this lane')}</p>;
   }
   const settling = settlingWords(shadow);
   if (settling) {
@@ -66,7 +66,7 @@ export function ShadowView({ shadow }: { shadow: Shadow }) {
   return (
     <div className={styles.all}>
       {withheld && (
-        <Alert severity="warning" title="The figures of other routers are not to be relied on" bottomSpacing={0}>
+        <Alert severity="warning" title="The figures of other routers are unreliable" bottomSpacing={0}>
           {sentence(withheld)}
         </Alert>
       )}
@@ -85,7 +85,7 @@ export function ShadowView({ shadow }: { shadow: Shadow }) {
       >
         <thead>
           <tr>
-            <th scope="col">Way to choose workers</th>
+            <th scope="col">Routing policy</th>
             <th scope="col">{columns.hits}</th>
             <th scope="col">{columns.prefill}</th>
             <th scope="col">{columns.spread}</th>
@@ -97,11 +97,13 @@ export function ShadowView({ shadow }: { shadow: Shadow }) {
           ))}
         </tbody>
       </DataTable>
-      <ul className={styles.notes} aria-label="How far to rely on it">
+      <ul className={styles.notes} aria-label="Reliability">
         {[sourceWords(shadow), ...errorSentences(shadow)].map((words) => (
           <li key={words}>{words}</li>
         ))}
-        <li>It tells hits and balance, not latency: other answers at other times would have changed what came next.</li>
+        <li>
+          This covers cache hits and balance, not latency: different response times would have changed what came next.
+        </li>
       </ul>
     </div>
   );
@@ -124,7 +126,7 @@ function Row({ row: { title, word, figures, accounted }, errors, withheld }: Row
     <tr className={cx(word && styles.marked, withheld && accounted && styles.withheld)}>
       <th scope="row">
         {title} {word && <small>{word}</small>}
-        {withheld && accounted && <small>not to be relied on</small>}
+        {withheld && accounted && <small>unreliable</small>}
       </th>
       <td data-column={columns.hits} data-wide>
         {percent(hit_ratio)}

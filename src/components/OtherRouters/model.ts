@@ -5,7 +5,7 @@ import { DASH, number, percent, span } from '../../lib/format';
 export interface Row {
   key: string;
   title: string;
-  /** A word on it: what was measured, what is in force. */
+  /** A word on it: what was measured, which is current. */
   word?: string;
   figures: ShadowFigures;
   /** Whether its figures come from our account, and so carry its errors. */
@@ -15,11 +15,11 @@ export interface Row {
 /** What was measured, and each policy's account; the largest hit rate first is not what they are sorted by, but the load generator's order. */
 export function toRows({ measured, policies }: Shadow): Row[] {
   return [
-    { key: 'measured', title: 'As it was', word: 'measured', figures: measured, accounted: false },
+    { key: 'measured', title: 'As measured', word: 'measured', figures: measured, accounted: false },
     ...policies.map(({ policy, title, in_force, figures }) => ({
       key: policy,
       title,
-      word: in_force ? 'in force' : undefined,
+      word: in_force ? 'current' : undefined,
       figures,
       accounted: true,
     })),
@@ -48,11 +48,11 @@ export function errorSentences(shadow: Shadow): string[] {
   const { cache_error: cache, choices } = shadow;
   return [
     cache === undefined
-      ? 'The cache account is not checked yet: no hits have been measured to hold it against.'
-      : `Cache account: with the router’s real choices, our caches hit ${points(cache)} against what was measured.`,
+      ? 'The cache model is not checked yet: no hits have been measured to compare it with.'
+      : `Cache model: with the router’s actual choices, the modelled caches hit ${points(cache)} against what was measured.`,
     choices
-      ? `Choice account: ${agreementWords(choices)}`
-      : 'The choice account is checked under KV-aware routing alone: only there costs choose the worker.',
+      ? `Choice model: ${agreementWords(choices)}`
+      : 'The choice model is checked only under KV-aware routing, where costs choose the worker.',
   ];
 }
 
@@ -64,9 +64,9 @@ export function agreementWords({ turns, agreed, ties, clear, clear_agreed }: Sha
   const share = (part: number, whole: number) => percent(part / whole);
   const clearly =
     clear > 0
-      ? `our choice was the router’s in ${share(clear_agreed, clear)} of the ${number(clear)} clear turns`
+      ? `our choice matched the router’s in ${share(clear_agreed, clear)} of the ${number(clear)} clear turns`
       : 'no turn was clear';
-  return `${clearly} (${share(clear, turns)} of the last ${number(turns)} turns are clear: requests in flight cannot have turned the choice round). Of all these turns it was the router’s in ${share(agreed, turns)}; ${share(ties, turns)} were ties.`;
+  return `${clearly} (${share(clear, turns)} of the last ${number(turns)} turns are clear: requests in flight cannot have changed the choice). Over all these turns it matched in ${share(agreed, turns)}; ${share(ties, turns)} were ties.`;
 }
 
 /** What the figures stand on, in short statements. */
@@ -74,21 +74,21 @@ export function factsOf(shadow: Shadow): string[] {
   const { requests, prompt_tokens, seconds, workers, block_tokens, worker_blocks, capacity_from, lost } = shadow;
   return [
     `${number(requests)} requests with ${number(prompt_tokens)} prompt tokens in ${span(seconds)}`,
-    lost > 0 && `${number(lost)} more could not be followed`,
-    `${number(workers)} ${workers === 1 ? 'worker' : 'workers'} of ${number(worker_blocks)} blocks of ${number(block_tokens)} tokens each${capacity_from ? `, as told by ${capacity_from}` : ''}`,
+    lost > 0 && `${number(lost)} more could not be tracked`,
+    `${number(workers)} ${workers === 1 ? 'worker' : 'workers'} of ${number(worker_blocks)} blocks of ${number(block_tokens)} tokens each${capacity_from ? `, as reported by ${capacity_from}` : ''}`,
     shadow.answers_reused === undefined
-      ? 'whether answers are found again in the cache is not known yet'
+      ? 'whether answers are reused from the cache is not known yet'
       : shadow.answers_reused
-        ? 'answers are found again in the cache'
-        : 'answers are not found again in the cache',
+        ? 'answers are reused from the cache'
+        : 'answers are not reused from the cache',
   ].filter((fact) => typeof fact === 'string');
 }
 
 /** What the prompts' blocks are known from, in a sentence. */
 export function sourceWords({ source, message }: Shadow): string {
   const from = {
-    token_ids: 'Blocks are those of the prompts’ own tokens, whose ids the target tells.',
-    text: 'Blocks are cut from the text, since the target does not tell the ids of the prompts’ tokens.',
+    token_ids: 'Blocks use the prompts’ own token ids, as reported by the target.',
+    text: 'Blocks are derived from the text, since the target does not report token ids.',
     none: '',
   }[source];
   return [from, message && sentence(message)].filter(Boolean).join(' ');
@@ -103,9 +103,9 @@ export function sentence(words: string): string {
 /** Why there is nothing to show yet; undefined where there is. */
 export function settlingWords({ since, requests }: Shadow): string | undefined {
   if (since === undefined) {
-    return 'Settling: the account begins when the caches are known to be empty, or have been filled once.';
+    return 'Settling: the model starts when the caches are known to be empty, or have been filled once.';
   }
-  return requests === 0 ? 'Settling: no request has ended in this account yet.' : undefined;
+  return requests === 0 ? 'Settling: no request has ended yet.' : undefined;
 }
 
 /** A number of tokens, short where it is large: "12.3 M". */

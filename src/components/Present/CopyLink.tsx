@@ -21,12 +21,14 @@ export function CopyLink({ span, size = 'md' }: CopyLinkProps) {
         size={size}
         icon="link"
         aria-label="Copy link"
-        tooltip={span ? 'Copy a link to this dashboard and these minutes' : 'Copy a link to this page as it is now'}
+        tooltip={
+          span ? 'Copy a link to this dashboard and time range' : 'Copy a link to this page in its current state'
+        }
         getText={() => shareLink(window.location.href, span?.())}
         onClipboardCopy={() => setRefused(undefined)}
         onClipboardError={setRefused}
       />
-      {refused && <span role="alert">The browser does not let the link be copied: {refused}</span>}
+      {refused && <span role="alert">The browser blocked copying the link: {refused}</span>}
     </>
   );
 }

@@ -8,7 +8,7 @@ export function FullScreenButton() {
   if (!document.fullscreenEnabled) {
     return null;
   }
-  const words = full ? 'Leave full screen' : 'Full screen';
+  const words = full ? 'Exit full screen' : 'Full screen';
   // Who is refused stays where he is: the browser says why.
   const toggle = () =>
     void (full ? document.exitFullscreen() : document.documentElement.requestFullscreen()).catch(() => undefined);

@@ -55,7 +55,7 @@ describe('full screen', () => {
     expect(ask).toHaveBeenCalledTimes(1);
     setFullScreen({ fullscreenEnabled: true, fullscreenElement: document.body });
     act(() => void document.dispatchEvent(new Event('fullscreenchange')));
-    await userEvent.click(screen.getByRole('button', { name: 'Leave full screen' }));
+    await userEvent.click(screen.getByRole('button', { name: 'Exit full screen' }));
     expect(leave).toHaveBeenCalledTimes(1);
   });
 });

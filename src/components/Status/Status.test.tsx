@@ -1,7 +1,7 @@
 import React from 'react';
 import { act, render, screen } from '@testing-library/react';
 
-import { snapshot, type LaneChange } from '../../test/fixtures';
+import { member, snapshot, type LaneChange } from '../../test/fixtures';
 import { OVERDUE } from '../../lib/useNow';
 import { ClientVerdict, SnapshotAge, Troubles } from './Status';
 
@@ -32,8 +32,27 @@ describe('SnapshotAge', () => {
   });
 });
 
+describe('ClientVerdict', () => {
+  const show = (...members: Array<ReturnType<typeof member>>) => {
+    const shown = snapshot({}, { members });
+    return render(<ClientVerdict state={{ status: 'live', snapshot: shown, receivedAt: 0 }} />);
+  };
+
+  it('names a member that is late, and says why', () => {
+    const reason = 'the load generator itself is 8 ms late';
+    show(member('east-1'), member('west-2', { state: 'late', reason }));
+    expect(screen.getByText('Load generator keeps up')).toBeInTheDocument();
+    expect(screen.getByText('Member west-2 is late')).toHaveAttribute('title', `west-2: ${reason}`);
+  });
+
+  it('says nothing of members that are in time', () => {
+    const { container } = show(member('east-1'), member('west-2'));
+    expect(container).toHaveTextContent(/^Load generator keeps up$/);
+  });
+});
+
 describe('Troubles', () => {
-  it('tell for how long the load generator is lost', async () => {
+  it('tell for how long the load generator is unreachable', async () => {
     render(<Troubles live={{ state: { status: 'lost', since: Date.now() - 61_000, problem: 'wrong token' } }} />);
     expect(screen.getByRole('alert')).toHaveTextContent('wrong token');
     expect(screen.getByRole('timer')).toHaveTextContent('(1 min 1 s)');
@@ -50,7 +69,7 @@ describe('Troubles', () => {
     };
     const { rerender } = render(<Troubles live={live({})} />);
     expect(screen.getByRole('alert')).toHaveTextContent(
-      'The load generator is the bottleneckThe load generator itself is 8 ms late (p95 of the last 10 s). Until it keeps up, no figure is called better or worse.'
+      'The load generator is the bottleneckThe load generator itself is 8 ms late (p95 of the last 10 s). Until it keeps up, nothing is called better or worse.'
     );
     rerender(<ClientVerdict state={live({}).state} />);
     expect(screen.getByText('Load generator is the bottleneck')).toHaveAttribute('title', reason);

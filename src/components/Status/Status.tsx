@@ -6,6 +6,7 @@ import { Alert, useStyles2 } from '@grafana/ui';
 
 import type { ClientHealth, Live, LiveState } from '../../client';
 import { span } from '../../lib/format';
+import { memberReasons, memberTroubles } from '../../lib/members';
 import { describeLive, type Tone } from '../../lib/status';
 import { useAge, useNow } from '../../lib/useNow';
 
@@ -44,21 +45,29 @@ function Age({ receivedAt }: { receivedAt: number }) {
 
 const verdicts: Record<ClientHealth['verdict'], string> = {
   ok: 'Load generator keeps up',
-  unknown: 'Load generator checks itself',
+  unknown: 'Load generator self-check running',
   client_bottleneck: 'Load generator is the bottleneck',
 };
 
-/** Whether the load generator keeps up with what it measures, and why it says so. */
+/** Whether the load generator and its members keep up with what they measure, and why it says so. */
 export function ClientVerdict({ state }: { state: LiveState }) {
   const styles = useStyles2(getStyles);
   if (state.status !== 'live') {
     return null;
   }
-  const { verdict, reason } = state.snapshot.client;
+  const { client, members } = state.snapshot;
+  const troubles = memberTroubles(members);
   return (
-    <span className={verdict === 'client_bottleneck' ? styles.late : styles.age} title={reason}>
-      {verdicts[verdict]}
-    </span>
+    <>
+      <span className={client.verdict === 'client_bottleneck' ? styles.late : styles.age} title={client.reason}>
+        {verdicts[client.verdict]}
+      </span>
+      {troubles && (
+        <span className={styles.late} title={memberReasons(members)}>
+          {troubles}
+        </span>
+      )}
+    </>
   );
 }
 
@@ -79,13 +88,13 @@ export function Troubles({ live, withoutVerdict = false }: TroublesProps) {
     <>
       {live.state.status === 'lost' && <Loss since={live.state.since} problem={live.state.problem} />}
       {target && !target.reachable && (
-        <Alert severity="warning" title="The target cannot be reached" bottomSpacing={0}>
-          {target.problem || `${target.url} does not answer.`}
+        <Alert severity="warning" title="The target is unreachable" bottomSpacing={0}>
+          {target.problem || `${target.url} does not respond.`}
         </Alert>
       )}
       {!withoutVerdict && client?.verdict === 'client_bottleneck' && live.lane?.state.running && (
         <Alert severity="warning" title="The load generator is the bottleneck" bottomSpacing={0}>
-          {sentence(client.reason)} Until it keeps up, no figure is called better or worse.
+          {sentence(client.reason)} Until it keeps up, nothing is called better or worse.
         </Alert>
       )}
     </>
@@ -100,7 +109,7 @@ function sentence(clause: string): string {
 function Loss({ since, problem }: { since: number; problem: string }) {
   const now = useNow();
   return (
-    <Alert severity="error" title="The load generator is lost" bottomSpacing={0}>
+    <Alert severity="error" title="The load generator is unreachable" bottomSpacing={0}>
       <div>{problem}</div>
       <div role="timer">
         Since {new Date(since).toLocaleTimeString()} ({span((now - since) / 1000)})

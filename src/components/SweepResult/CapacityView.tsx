@@ -29,7 +29,7 @@ export function CapacityView({ capacity: { modes, crossing }, request }: Capacit
       ))}
       {modes.length > 1 && (
         <div>
-          <dt>The modes cross at</dt>
+          <dt>Modes cross at</dt>
           <dd>
             <b>
               {crossing?.level === undefined
@@ -52,7 +52,7 @@ function levelText({ level, interval, above, tested }: ModeCapacity): string {
     return withInterval(level, interval, above);
   }
   return tested[0]?.verdict === 'open' && interval
-    ? `perhaps none (${number(interval[0])}–${number(interval[1])}${above ? ' or more' : ''})`
+    ? `possibly none (${number(interval[0])}–${number(interval[1])}${above ? ' or more' : ''})`
     : 'none of the levels tested';
 }
 
@@ -69,8 +69,8 @@ function testedText({ tested, isolated }: ModeCapacity): string {
   const parts = [
     ['meets the SLOs at', of('meets')],
     ['misses them at', of('misses')],
-    ['open at', of('open')],
-    ['meets them above the first miss, too, at', isolated],
+    ['undecided at', of('open')],
+    ['also meets them above the first miss, at', isolated],
   ] as const;
   return parts
     .filter(([, levels]) => levels.length > 0)

@@ -23,7 +23,7 @@ export function Differences({ trial, request }: DifferencesProps) {
   const { primary, others, boundaries } = trial;
   const [a, b] = request.modes ?? [];
   if (!primary || !a || !b) {
-    return <p className={styles.note}>The first difference appears with the first pair of spans.</p>;
+    return <p className={styles.note}>The first difference appears after the first pair of spans.</p>;
   }
   const smallest = request.smallest ?? 0;
   const reach = reachOf([primary, ...others], smallest);
@@ -39,25 +39,25 @@ export function Differences({ trial, request }: DifferencesProps) {
   );
   return (
     <div className={styles.all}>
-      <h3>What decides</h3>
-      <ul className={styles.list} aria-label="What decides">
+      <h3>Primary metric</h3>
+      <ul className={styles.list} aria-label="Primary metric">
         {row(primary)}
       </ul>
       <p className={styles.note}>
         {modeText(b)} compared with {modeText(a)} after {number(trial.pairs)} {trial.pairs === 1 ? 'pair' : 'pairs'} of
-        spans; left of the middle it is lower, right of it higher. The bar is the 95 % interval over all looks together;
-        the grey field is within the smallest difference of interest, {number(100 * smallest, 1)}{' '}
+        spans; left of the centre it is lower, right of it higher. The bar is the 95 % interval, valid over all looks;
+        the grey area is within the smallest difference of interest, {number(100 * smallest, 1)}{' '}
         {isShare(primary.metric) ? 'points' : '%'}.
       </p>
       <Looks trial={trial} mode={b} />
       {others.length > 0 && (
         <>
-          <h3>The other metrics</h3>
-          <ul className={styles.list} aria-label="The other metrics">
+          <h3>Other metrics</h3>
+          <ul className={styles.list} aria-label="Other metrics">
             {others.map(row)}
           </ul>
           <p className={styles.note}>
-            These intervals are wider, so that they hold for all {number(others.length)} metrics together.
+            These intervals are wider, so that they hold jointly for all {number(others.length)} metrics together.
           </p>
         </>
       )}

@@ -31,7 +31,7 @@ export function Looks({ trial: { looks, boundaries, primary }, mode: { mode } }:
       <figcaption>{metricName(metric)}, pair by pair</figcaption>
       <div className={styles.curve}>
         <Curve
-          label={`The difference in ${metricName(metric)} and its interval after each of ${number(last)} pairs of spans; the report has the figures`}
+          label={`The difference in ${metricName(metric)} and its interval after each of ${number(last)} pairs of spans; figures in the report`}
           x={levels(looks.map(({ pairs }) => pairs))}
           y={{ min: low, max: high, ticks: [low, 0, high].map((at) => ({ at, text: differenceText(metric, at) })) }}
           field={boundaries}

@@ -10,7 +10,7 @@ import { modeText } from '../../lib/names';
 import { countedSeconds, spanOutcome } from './model';
 import { getTableStyles } from './table';
 
-const CAPTION = 'Spans, the latest first, and whether they count';
+const CAPTION = 'Spans, newest first, and whether they count';
 
 /** Every span that has ended, those that do not count with the reason. */
 export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[] }) {
@@ -26,7 +26,7 @@ export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[]
           <tr>
             <th scope="col">Span</th>
             <th scope="col">Mode</th>
-            {['Concurrency', 'TTFT p95', 'Turns', 'Failed', 'Counted for'].map((name) => (
+            {['Concurrency', 'TTFT p95', 'Turns', 'Failed', 'Counted time'].map((name) => (
               <th key={name} scope="col" className={styles.figure}>
                 {name}
               </th>
@@ -65,7 +65,7 @@ function Row({ span }: { span: SweepSpan }) {
       <td className={styles.figure}>{number(turns)}</td>
       <td className={styles.figure}>{number(failed)}</td>
       <td className={styles.figure}>{duration(countedSeconds(span))}</td>
-      <td className={styles.word}>{cold === 'nonce' ? 'texts of its own' : 'emptied caches'}</td>
+      <td className={styles.word}>{cold === 'nonce' ? 'own texts' : 'cleared caches'}</td>
       <td>{seed}</td>
       <td>{new Date(until).toLocaleTimeString('en-GB')}</td>
       <td className={cx(styles.reason, spoiled && styles.spoiled)}>{spanOutcome(span)}</td>

@@ -39,7 +39,7 @@ export const SweepCurves = memo(function SweepCurves({ sweep: { rows, request },
       {curves.map(({ metric: { key, name, unit }, lines, bands, y, limit, isCut }) => (
         <CurveFigure key={key} caption={`${name}, ${unit}`} y={y} isCut={isCut}>
           <Curve
-            label={`${name} by concurrency and mode; the table has the figures`}
+            label={`${name} by concurrency and mode; figures in the table`}
             x={x}
             y={y}
             lines={lines}

@@ -10,7 +10,7 @@ export function SweepFigures({ sweep }: { sweep: Sweep }) {
   const recorded = useRecorded(sweep);
   const { rows, request } = sweep;
   if (rows.length === 0) {
-    return <p role="status">No span counts yet: the figures appear with the first one that does.</p>;
+    return <p role="status">No valid span yet: figures appear with the first one.</p>;
   }
   return (
     <>

@@ -122,7 +122,7 @@ describe('the verdict', () => {
     };
     show(having(sweep({ request: { ...sweep().request, kind: 'capacity' }, capacity })), 'verdict');
     expect(await screen.findByText('128 (120–135)')).toBeInTheDocument();
-    expect(screen.getByText('meets them above the first miss, too, at 150')).toBeInTheDocument();
+    expect(screen.getByText('also meets them above the first miss, at 150')).toBeInTheDocument();
     expect(screen.getByText('none of the levels tested')).toBeInTheDocument();
     expect(screen.getByText('not known yet')).toBeInTheDocument();
   });
@@ -143,7 +143,7 @@ describe('the verdict', () => {
       ],
     };
     show(having(sweep({ request: { ...sweep().request, kind: 'capacity' }, capacity })), 'verdict');
-    expect(await screen.findByText('perhaps none (0–28)')).toBeInTheDocument();
+    expect(await screen.findByText('possibly none (0–28)')).toBeInTheDocument();
     expect(screen.queryByText('none of the levels tested')).not.toBeInTheDocument();
   });
 });
@@ -202,10 +202,10 @@ describe('a sweep in progress', () => {
 
   it('has no curve before a span counts', async () => {
     show(having(going({ rows: [] })), 'curves');
-    expect(await screen.findByText(/^No span counts yet/)).toBeInTheDocument();
+    expect(await screen.findByText(/^No valid span yet/)).toBeInTheDocument();
   });
 
-  it('says of when its figures are while the load generator is lost', async () => {
+  it('says of when its figures are while the load generator is unreachable', async () => {
     jest.useFakeTimers();
     const client = having(going());
     show(client, 'verdict');
@@ -213,8 +213,8 @@ describe('a sweep in progress', () => {
     client.reads.mockRejectedValue(new Problem(503, 'connection refused'));
     act(() => client.lose());
     await act(() => jest.advanceTimersByTimeAsync(11_000));
-    expect(screen.getByText('The load generator is lost')).toBeInTheDocument();
-    expect(screen.getByText(/^What is shown is as of /)).toBeInTheDocument();
+    expect(screen.getByText('The load generator is unreachable')).toBeInTheDocument();
+    expect(screen.getByText(/^Last updated at /)).toBeInTheDocument();
     expect(screen.getByRole('heading', { name: /^Sweep: / })).toBeInTheDocument();
   });
 });

@@ -62,7 +62,7 @@ function Content({ shown, pageHref, children }: { shown: Shown; pageHref: string
   }
   return problem ? null : (
     <div role="status">
-      <Spinner inline /> Asking the load generator…
+      <Spinner inline /> Loading…
     </div>
   );
 }
@@ -81,8 +81,8 @@ function NoSweep({ isEmpty, pageHref }: { isEmpty: boolean; pageHref: string }) 
       }
     >
       {isEmpty
-        ? 'Begin one on the page Benchmarks: its results appear here while it runs.'
-        : 'Choose another one, or begin one on the page Benchmarks.'}
+        ? 'Start one on the Benchmarks page; its results appear here while it runs.'
+        : 'Choose another one, or start one on the Benchmarks page.'}
     </EmptyState>
   );
 }
@@ -93,13 +93,13 @@ function Stale({ shown: { problem, sweep, asOf } }: { shown: Shown }) {
     return null;
   }
   return (
-    <Alert severity="warning" title="The load generator does not answer" bottomSpacing={0}>
+    <Alert severity="warning" title="The load generator does not respond" bottomSpacing={0}>
       <div>{problem.message}</div>
       {sweep && (
         <div>
           {hasEnded(sweep.state)
-            ? 'What is shown has ended, and is complete.'
-            : `What is shown is as of ${new Date(asOf ?? 0).toLocaleTimeString('en-GB')}.`}
+            ? 'The run shown has ended and is complete.'
+            : `Last updated at ${new Date(asOf ?? 0).toLocaleTimeString('en-GB')}.`}
         </div>
       )}
     </Alert>

@@ -47,7 +47,7 @@ function Words({ words: [first, ...others] }: { words: string[] }) {
     <>
       {first && <p className={styles.verdict}>{first}</p>}
       {others.length > 0 && (
-        <ul className={styles.words} aria-label="What it shows besides">
+        <ul className={styles.words} aria-label="Further findings">
           {others.map((sentence) => (
             <li key={sentence}>{sentence}</li>
           ))}
@@ -77,7 +77,7 @@ function State({ sweep: { state, reason, cause, by, asked, ended, request, progr
           {texts[state]}
           {because({ reason, cause })}
         </span>
-        . {spansText(progress)}. Asked for by {by}.
+        . {spansText(progress)}. Requested by {by}.
       </div>
       {isGoing && of !== undefined && (
         <progress className={styles.bar} aria-label="Spans that count" max={Math.max(1, of)} value={spans} />
@@ -85,7 +85,8 @@ function State({ sweep: { state, reason, cause, by, asked, ended, request, progr
       {isGoing && now && <div>{spanText(now)}.</div>}
       {isGoing && left !== undefined && (
         <div>
-          About {span(left)} left, estimated.{beyond && ' As things stand, its time will be over before it is decided.'}
+          About {span(left)} left, estimated.
+          {beyond && ' At this rate, the time limit will be reached before there is a decision.'}
         </div>
       )}
     </div>

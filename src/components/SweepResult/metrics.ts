@@ -71,7 +71,7 @@ export const metrics: Metric[] = [
 
 const names: Record<string, string> = {
   ...Object.fromEntries(metrics.map(({ key, name }) => [key, name])),
-  goodput: 'Goodput (share of turns within all SLOs)',
+  goodput: 'Goodput (share of turns meeting all SLOs)',
 };
 
 const formats: Record<string, Format> = {

@@ -39,13 +39,13 @@ export function Pairs({ twin }: { twin: Twin }) {
       ) : (
         <DataTable
           label="Paired differences as a table"
-          caption={`${pairsText(pairs)} of turns that ended well on both; ${number(unpaired)} without a partner`}
+          caption={`${pairsText(pairs)} of turns that succeeded on both; ${number(unpaired)} unpaired`}
           className={styles.table}
           stacks
         >
           <thead>
             <tr>
-              <th scope="col">Of these turns</th>
+              <th scope="col">Metric</th>
               <th scope="col">{names.a}</th>
               <th scope="col">{names.b}</th>
               <th scope="col">Difference</th>
@@ -62,7 +62,8 @@ export function Pairs({ twin }: { twin: Twin }) {
       )}
       {pairs > 0 && (
         <p className={styles.note}>
-          Each interval holds for one look: who looks again and again will sometimes see a difference that is none.
+          Each interval is valid for a single look: with repeated looks, some apparent differences will be due to
+          chance.
         </p>
       )}
       {!caution && <p className={styles.note}>{evidences[evidence]}</p>}
@@ -77,8 +78,8 @@ function pairsText(n: number): string {
 /** Why there are no pairs yet. */
 function waiting({ since }: Twin): string {
   return since === undefined
-    ? 'Settling: pairs count once both lanes have settled in what is in force now.'
-    : 'No turn has ended well on both lanes yet.';
+    ? 'Settling: pairs count once both lanes have settled with the current settings.'
+    : 'No turn has succeeded on both lanes yet.';
 }
 
 interface RowProps {

@@ -14,11 +14,11 @@ export function PairsOfLanes() {
   return (
     <>
       {problem && (
-        <Alert severity="warning" title="The comparison cannot be read" bottomSpacing={1}>
+        <Alert severity="warning" title="The comparison could not be loaded" bottomSpacing={1}>
           {problem.message}
         </Alert>
       )}
-      {!value && !problem && <LoadingPlaceholder text="Asking for both lanes…" />}
+      {!value && !problem && <LoadingPlaceholder text="Loading both lanes…" />}
       {value && !problem && <Pairs twin={value} />}
     </>
   );

@@ -18,12 +18,7 @@ describe('a paired difference', () => {
       'No difference shown: chance could explain it.',
       '−10.0 ms to +250 ms',
     ],
-    [
-      paired({ interval: undefined }),
-      undefined,
-      'Round-robin is 120 ms slower. It is too early for an interval.',
-      '—',
-    ],
+    [paired({ interval: undefined }), undefined, 'Round-robin is 120 ms slower. Too early for an interval.', '—'],
     [
       paired({ metric: 'kv_hit_ratio', difference: -0.4, interval: [-0.42, -0.38] }),
       'a',
@@ -36,7 +31,7 @@ describe('a paired difference', () => {
       'Round-robin is 1.2 s slower.',
       '+1.0 s to +1.4 s',
     ],
-    [paired({ difference: undefined, interval: undefined }), undefined, 'No pair has it yet.', '—'],
+    [paired({ difference: undefined, interval: undefined }), undefined, 'No pairs yet.', '—'],
   ])('%# is told in words, with its interval', (metric, better, words, interval) => {
     expect(standing(metric)).toBe(better);
     expect(differenceWords(metric, names)).toBe(words);
@@ -46,7 +41,7 @@ describe('a paired difference', () => {
   it.each([
     [0.5, 'Helps: each pair is worth 2.0 unpaired (ratio 0.50)'],
     [1.02, 'Makes no difference (ratio 1.02)'],
-    [1.4, 'Does not help: unpaired turns would tell more (ratio 1.40)'],
+    [1.4, 'Does not help: unpaired turns would be more precise (ratio 1.40)'],
     [undefined, '—'],
   ])('with a variance ratio of %s says what pairing is worth', (variance_ratio, words) => {
     expect(pairingWords(paired({ variance_ratio }))).toBe(words);

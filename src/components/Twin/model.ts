@@ -41,15 +41,15 @@ export function cautionText({ caution }: Pick<Twin, 'caution'>): string | undefi
 
 /** What is known of the clusters, and so of what a difference may be laid to. */
 export const evidences: Record<TwinEvidence, string> = {
-  none: 'Nothing is known yet of what the two clusters differ in besides their modes. To find out, run the same mode on both for a while, or swap the modes half-way.',
+  none: 'It is not yet known whether the two clusters differ in more than their modes. To find out, run the same mode on both for a while, or swap the modes half-way.',
   alike:
-    'With the same mode on both, the clusters showed no difference of interest. What differs now can be laid to the mode.',
+    'With the same mode on both, the clusters showed no difference of interest. Differences now can be attributed to the mode.',
   differ:
-    'With the same mode on both, the clusters differed. What differs now is not the mode’s alone: swap the modes half-way to cancel that out.',
+    'With the same mode on both, the clusters differed. Differences now are not due to the mode alone: swap the modes half-way to cancel that out.',
   swapped:
-    'The figures are those of both arrangements, half and half: each column is that of a mode, half of it from either lane, so that what the clusters differ in cancels out.',
+    'The figures combine both arrangements: each column is one mode, half of it from each lane, so that differences between the clusters cancel out.',
   shared:
-    'The same workers serve both. The two lanes disturb each other, so that no figure here says what one of them could do alone.',
+    'The same workers serve both lanes. The lanes affect each other, so no figure here shows what one of them could do alone.',
 };
 
 interface MetricInfo {
@@ -64,7 +64,7 @@ const infos: Record<string, MetricInfo> = {
   ttft: { name: 'TTFT, mean', format: MS, more: 'slower', less: 'faster' },
   ttft_p95: { name: 'TTFT p95', format: MS, more: 'slower', less: 'faster' },
   tpot: { name: 'TPOT, mean', format: MS, more: 'slower', less: 'faster' },
-  latency: { name: 'Latency of a turn, mean', format: SECONDS, more: 'slower', less: 'faster' },
+  latency: { name: 'Latency per turn, mean', format: SECONDS, more: 'slower', less: 'faster' },
   kv_hit_ratio: { name: 'KV hit rate', format: {}, more: 'higher', less: 'lower' },
 };
 
@@ -113,7 +113,7 @@ export function standing({ metric, interval }: PairedMetric): Standing {
 export function differenceWords(paired: PairedMetric, names: Record<SideKey, string>): string {
   const { metric, difference } = paired;
   if (difference === undefined) {
-    return 'No pair has it yet.';
+    return 'No pairs yet.';
   }
   const stands = standing(paired);
   if (stands === 'same') {
@@ -121,7 +121,7 @@ export function differenceWords(paired: PairedMetric, names: Record<SideKey, str
   }
   const { more, less } = infos[metric] ?? { more: 'higher', less: 'lower' };
   const sentence = `${names.b} is ${size(metric, difference)} ${difference > 0 ? more : less}`;
-  return stands === undefined ? `${sentence}. It is too early for an interval.` : `${sentence}.`;
+  return stands === undefined ? `${sentence}. Too early for an interval.` : `${sentence}.`;
 }
 
 /** The 95 % interval of a difference; a dash without one. */
@@ -142,7 +142,7 @@ export function pairingWords({ variance_ratio: ratio }: PairedMetric): string {
     return `Makes no difference (${told})`;
   }
   if (ratio > 1) {
-    return `Does not help: unpaired turns would tell more (${told})`;
+    return `Does not help: unpaired turns would be more precise (${told})`;
   }
   return `Helps: each pair is worth ${number(1 / Math.max(ratio, 0.001), 1)} unpaired (${told})`;
 }

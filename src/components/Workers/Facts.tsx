@@ -49,7 +49,7 @@ export function Facts({ lane, isLive }: FactsProps) {
   );
 }
 
-/** What stays true while the load generator is lost. */
+/** What stays true while the load generator is unreachable. */
 const STATIC = new Set(['GPU', 'Model', 'Engine']);
 
 const getStyles = (theme: GrafanaTheme2) => ({

@@ -63,7 +63,7 @@ export const HostCard = memo(function HostCard({ host, gpus }: HostGPUs) {
   return (
     <li className={styles.card}>
       <h3>{host}</h3>
-      <div className={styles.small}>GPUs whose worker is not known</div>
+      <div className={styles.small}>GPUs of unknown workers</div>
       <GPUBoxes gpus={gpus} absent={false} />
     </li>
   );
@@ -78,7 +78,7 @@ function GPUBoxes({ gpus, absent, unread }: { gpus: GPU[]; absent: boolean; unre
       ))}
       {gpus.length === 0 && !absent && (
         <div className={styles.small}>
-          GPUs {silence(unread)}: {unread ?? 'no DCGM exporter names them'}
+          GPUs {silence(unread)}: {unread ?? 'no DCGM exporter reports them'}
         </div>
       )}
     </div>

@@ -82,17 +82,17 @@ describe('the workers', () => {
   it('say what their engine does not report', () => {
     const bare = { id: '1', name: 'one', gpus: [], not_reported: ['cache_use', 'hit_ratio', 'inflight', 'waiting'] };
     show({ ...cluster([bare], { speculation: {} }), target: { deployment: {} } });
-    expect(screen.getByText('GPUs not reported: no DCGM exporter names them')).toBeInTheDocument();
+    expect(screen.getByText('GPUs not reported: no DCGM exporter reports them')).toBeInTheDocument();
     expect(within(cards()[0]).getAllByText('not reported')).toHaveLength(4);
     expect(cards()[0]).toHaveTextContent('Time in queue—'); // reported, of no request yet
-    expect(screen.getByText('Acceptance').nextSibling).toHaveTextContent('none, as it is off');
+    expect(screen.getByText('Acceptance').nextSibling).toHaveTextContent('none (disabled)');
     expect(screen.getByText('Engine').nextSibling).toHaveTextContent('not reported by this engine');
   });
 
   it('tell a Prometheus that has nothing of the cluster from one that is gone', () => {
     const lost = { available: false, source: 'prometheus', problem: 'it has scraped no metrics' };
     const { client } = show(cluster([], { ...lost, unread: { workers: 'Prometheus does not scrape the workers' } }));
-    expect(screen.getByRole('alert')).toHaveTextContent('Prometheus does not have this cluster');
+    expect(screen.getByRole('alert')).toHaveTextContent('Prometheus has no data on this cluster');
     expect(screen.getByRole('alert')).toHaveTextContent('no metrics; Prometheus does not scrape the workers');
     act(() => client.show(cluster([], lost)));
     expect(screen.getByRole('alert')).toHaveTextContent('Prometheus unavailable');
@@ -126,7 +126,7 @@ describe('the workers', () => {
     ];
     show(cluster(two, { other_gpus: [{ host: 'node-4', gpus }] }));
     expect(names()).toEqual(['one', 'two', 'node-4']);
-    expect(cards()[2]).toHaveTextContent('GPUs whose worker is not known');
+    expect(cards()[2]).toHaveTextContent('GPUs of unknown workers');
     expect(cards()[2]).toHaveTextContent('GPU 160 %');
   });
 
@@ -146,7 +146,7 @@ describe('the workers', () => {
     const listed = crowd();
     const { client, container } = show({ cluster: listed, target: { deployment: { workers: 2000 } } });
     expect(container).toHaveTextContent(
-      '1,998 more workers: only the busiest and the idlest of 2,000 are listed. In flight per worker: half have 12 or fewer, 9 in 10 have 20 or fewer, from 0 to 31. Waiting at all of them: 70. KV cache in use: half are at 42 % or less, 9 in 10 at 60 % or less, from 1 % to 71 %.'
+      '1,998 more workers: only the busiest and the least busy of 2,000 are listed. In flight per worker: half have 12 or fewer, 9 in 10 have 20 or fewer, from 0 to 31. Waiting at all of them: 70. KV cache in use: half are at 42 % or less, 9 in 10 at 60 % or less, from 1 % to 71 %.'
     );
     expect(screen.queryByText(/workers report/)).not.toBeInTheDocument();
     act(() => client.show({ cluster: { ...listed, workers: [worker('worker-7')] } }, at(5)));
@@ -157,7 +157,7 @@ describe('the workers', () => {
     const { client } = show();
     act(() => client.show(cluster([worker('one')]), at(5)));
     expect(names()).toEqual(['one', 'two']);
-    expect(cards()[1]).toHaveTextContent('Lost: no word for 5 s');
+    expect(cards()[1]).toHaveTextContent('Lost: no data for 5 s');
     expect(cards()[1]).not.toHaveTextContent('96 %');
     act(() => client.show(cluster(two), at(6)));
     expect(cards()[1]).toHaveTextContent('96 %');
@@ -165,7 +165,7 @@ describe('the workers', () => {
     expect(names()).toEqual(['one']);
   });
 
-  it('show no old number once the load generator is lost', () => {
+  it('show no old number once the load generator is unreachable', () => {
     const { client, container } = show();
     act(() => client.lose());
     expect(names()).toEqual(['one', 'two']);
@@ -204,7 +204,7 @@ describe('the workers', () => {
     expect(screen.getByText('Waiting for the first snapshot…')).toBeInTheDocument();
   });
 
-  it('do not wait for one where the load generator is lost', () => {
+  it('do not wait for one where the load generator is unreachable', () => {
     const client = new FakeClient();
     client.lose();
     render(
@@ -213,7 +213,7 @@ describe('the workers', () => {
       </ClientProvider>
     );
     expect(screen.queryByText(/^Waiting/)).not.toBeInTheDocument();
-    expect(screen.getByText(/once the load generator answers/)).toBeInTheDocument();
+    expect(screen.getByText(/once the load generator responds/)).toBeInTheDocument();
   });
 
   it('have nothing against WCAG 2 AA', async () => {

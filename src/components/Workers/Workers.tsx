@@ -23,7 +23,7 @@ export function Workers({ lane: name }: { lane: string }) {
     return live.state.status === 'loading' ? (
       <LoadingPlaceholder text="Waiting for the first snapshot…" />
     ) : (
-      <p>Nothing is known of the workers yet. They appear once the load generator answers.</p>
+      <p>No worker data yet. Workers appear once the load generator responds.</p>
     );
   }
   const isLive = live.lane !== undefined;
@@ -48,8 +48,8 @@ export function Workers({ lane: name }: { lane: string }) {
       </ul>
       {known.lane.target.kind === 'simulated' && seen.some(({ worker }) => worker.gpus.length > 0) && (
         <div className={styles.note}>
-          GPU utilisation is simulated. It imitates DCGM_FI_DEV_GPU_UTIL, the share of time with a kernel on the GPU,
-          from the model’s own times.
+          GPU utilisation is simulated: it mimics DCGM_FI_DEV_GPU_UTIL, the share of time with a kernel on the GPU,
+          using the model’s timing.
         </div>
       )}
       {seen.length === 0 && <p>No worker has reported yet.</p>}
@@ -78,7 +78,7 @@ function reason(isLive: boolean, cluster: Cluster, at: number, now: number): str
   if (!cluster.available) {
     return unavailable(cluster);
   }
-  return at < now ? `Lost: no word for ${Math.round((now - at) / 1000)} s` : undefined;
+  return at < now ? `Lost: no data for ${Math.round((now - at) / 1000)} s` : undefined;
 }
 
 function Problems({ lane: { cluster, target } }: { lane: LaneSnapshot }) {
@@ -87,7 +87,7 @@ function Problems({ lane: { cluster, target } }: { lane: LaneSnapshot }) {
   if (gone) {
     return (
       <Alert severity="warning" title={gone} bottomSpacing={0}>
-        {[cluster.problem || 'No reading has succeeded yet.', whyUnread(cluster, 'workers')].filter(Boolean).join('; ')}
+        {[cluster.problem || 'No successful read yet.', whyUnread(cluster, 'workers')].filter(Boolean).join('; ')}
       </Alert>
     );
   }
@@ -97,7 +97,7 @@ function Problems({ lane: { cluster, target } }: { lane: LaneSnapshot }) {
     <>
       {expected !== undefined && here < expected && (
         <Alert severity="warning" title={`${here} of ${expected} workers report`} bottomSpacing={0}>
-          The requests go to those that are left.
+          Requests go to the remaining workers.
         </Alert>
       )}
       {cluster.all_workers && <div className={styles.note}>{aboutAll(cluster)}</div>}

@@ -52,7 +52,7 @@ export function facts({ cluster, target, state }: LaneSnapshot): Array<[term: st
     ['Speculation', servedSpeculation(state.speculation, state.driver)],
     [
       'Acceptance',
-      acceptance === undefined ? (state.speculation === 'off' ? 'none, as it is off' : undefined) : percent(acceptance),
+      acceptance === undefined ? (state.speculation === 'off' ? 'none (disabled)' : undefined) : percent(acceptance),
     ],
     ['Tokens per step', tokens_per_step?.toFixed(2)],
   ];

@@ -49,7 +49,7 @@ describe('the drawing', () => {
     await show({ cluster: crowd() });
     expect(workers()).toHaveLength(2);
     expect(screen.getByText('1,998 more workers')).toBeInTheDocument();
-    expect(screen.getByText(/only the busiest and the idlest of 2,000 are listed/)).toBeInTheDocument();
+    expect(screen.getByText(/only the busiest and the least busy of 2,000 are listed/)).toBeInTheDocument();
   });
 
   it('explains what is clicked, and where its number comes from', async () => {
@@ -57,7 +57,7 @@ describe('the drawing', () => {
     expect(within(panel()).getByRole('heading', { name: 'Router' })).toBeInTheDocument();
     await userEvent.click(part(/^worker-1/));
     expect(within(panel()).getByRole('heading', { name: 'worker-1' })).toBeInTheDocument();
-    expect(within(panel()).getByText(/prefills what it does not hold/)).toBeInTheDocument();
+    expect(within(panel()).getByText(/prefills the part of the prompt that is not in its cache/)).toBeInTheDocument();
     expect(within(panel()).getByText(/engine’s queue. Read from Prometheus/)).toBeInTheDocument();
     expect(part(/^worker-1/)).toHaveAttribute('aria-pressed', 'true');
   });
@@ -67,7 +67,7 @@ describe('the drawing', () => {
     part(/^Event plane/).focus();
     await userEvent.keyboard('{Enter}');
     expect(within(panel()).getByRole('heading', { name: 'Event plane' })).toBeInTheDocument();
-    expect(within(panel()).getByText('No number is reported of this part.')).toBeInTheDocument();
+    expect(within(panel()).getByText('No metrics are reported for this part.')).toBeInTheDocument();
   });
 
   it('says what the simulated cluster lacks', async () => {
@@ -79,7 +79,7 @@ describe('the drawing', () => {
 
   it('can be read as a list', async () => {
     await show(laneChange(3));
-    await userEvent.click(screen.getByRole('button', { name: 'The drawing as a list' }));
+    await userEvent.click(screen.getByRole('button', { name: 'The diagram as a list' }));
     expect(screen.getAllByRole('listitem')).toHaveLength(11);
   });
 
@@ -98,7 +98,7 @@ describe('the layers', () => {
     const { groups, name } = (await vendors[vendor]()).platform;
     expect(await screen.findByRole('heading', { level: 2, name })).toBeInTheDocument();
     expect(within(panel()).getByRole('heading', { name: groups[0].title })).toBeInTheDocument();
-    expect(within(panel()).getByText(/nothing of this is beneath it/)).toBeInTheDocument();
+    expect(within(panel()).getByText(/none of this platform is under it/)).toBeInTheDocument();
     await userEvent.click(screen.getAllByRole('button', { name: new RegExp(`^${groups[1].items[0].title}`) })[0]);
     expect(within(panel()).getByText(groups[1].items[0].text)).toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
@@ -148,7 +148,7 @@ describe('the dots', () => {
     await pass(1000);
     expect(lit()).toBeGreaterThan(2);
     expect(traffic()?.querySelector('[data-light="tail"]')).toBeInTheDocument();
-    expect(screen.getByText(/Lit dots are a sample, not each request/)).toBeInTheDocument();
+    expect(screen.getByText(/Dots are a sample, not individual requests/)).toBeInTheDocument();
   });
 
   it('are moved by one timer, which neither a snapshot nor anything else starts anew', async () => {
@@ -205,7 +205,7 @@ describe('the dots', () => {
     await show(laneChange(3));
     expect(traffic()).not.toBeInTheDocument();
     expect(steps()).toBe(0);
-    expect(screen.getByText(/your system asks for less motion/)).toBeInTheDocument();
+    expect(screen.getByText(/your system is set to reduce motion/)).toBeInTheDocument();
   });
 
   it('are not there when stopped', async () => {
@@ -225,13 +225,13 @@ describe('the drawing without data', () => {
     expect(screen.getByText('Waiting for the first snapshot…')).toBeInTheDocument();
   });
 
-  it('keeps its parts but no number when the load generator is lost', async () => {
+  it('keeps its parts but no number when the load generator is unreachable', async () => {
     const { client } = await show(laneChange(3));
     act(() => client.lose());
     expect(workers()).toHaveLength(3);
     expect(part(/^worker-2 — in flight — waiting/)).toBeInTheDocument();
     expect(traffic()).not.toBeInTheDocument();
-    expect(screen.getByText(/nothing is known of the present moment/)).toBeInTheDocument();
+    expect(screen.getByText(/no live data/)).toBeInTheDocument();
   });
 
   it('says why there are no workers', async () => {
@@ -254,8 +254,8 @@ describe('the drawing without data', () => {
     render(
       <ClientProvider client={client}>
         <MemoryRouter>
-        <Architecture />
-      </MemoryRouter>
+          <Architecture />
+        </MemoryRouter>
       </ClientProvider>
     );
     await settled(client, '/status');

@@ -31,7 +31,7 @@ export const Legend = memo(function Legend({ still }: { still?: string }) {
       ))}
       <span>
         {still ??
-          `Lit dots are a sample, not each request: about as many as requests finish, at most ${MAX_DOTS} a second, and to each worker its share of what was routed in the last 10 s.`}
+          `Dots are a sample, not individual requests: roughly one per completed request, at most ${MAX_DOTS} per second, distributed over the workers by their share of the requests routed in the last 10 s.`}
       </span>
     </div>
   );

@@ -42,7 +42,7 @@ const Switch = memo(function Switch({ open, onToggle }: SwitchProps) {
       aria-expanded={open}
       onClick={() => onToggle(!open)}
     >
-      The drawing as a list
+      The diagram as a list
     </Button>
   );
 });

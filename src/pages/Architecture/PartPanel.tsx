@@ -26,7 +26,7 @@ export function PartPanel({ part }: { part: Part }) {
           ))}
         </dl>
       )}
-      {part.figures.length === 0 && <p className={styles.source}>No number is reported of this part.</p>}
+      {part.figures.length === 0 && <p className={styles.source}>No metrics are reported for this part.</p>}
     </aside>
   );
 }

@@ -16,13 +16,13 @@ interface RequestLayerProps extends Choosing {
   traffic?: Load;
 }
 
-/** The way of a request, and the three planes. */
+/** Request path, and the three planes. */
 export function RequestLayer({ path, missing, traffic, selected, onSelect }: RequestLayerProps) {
   const count = path.workers.length;
   const layout = useMemo(() => layOut(count), [count]);
   const choosing = { selected, onSelect };
   return (
-    <Diagram label="The way of a request" width={layout.width} height={layout.height} minWidth={800}>
+    <Diagram label="Request path" width={layout.width} height={layout.height} minWidth={800}>
       <Lines layout={layout} />
       {traffic && <Traffic layout={layout} {...traffic} />}
       <PartBox part={path.client} rect={layout.client} figures={2} {...choosing} />
@@ -52,7 +52,7 @@ export function RequestLayer({ path, missing, traffic, selected, onSelect }: Req
       )}
       {path.workers.length === 0 && (
         <Words x={layout.width} y={layout.router.y + layout.router.height / 2} anchor="end">
-          {missing ?? 'No workers are reported'}
+          {missing ?? 'No workers reported'}
         </Words>
       )}
     </Diagram>

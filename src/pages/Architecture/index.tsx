@@ -44,8 +44,8 @@ export default function Architecture() {
   return (
     <div className={styles.page}>
       <Section
-        title={layer === 'request' ? 'The way of a request' : (platform?.name ?? 'Platform')}
-        info="Every part of the running system with its numbers; choose one and it explains itself. Rates are the load generator’s own, the cluster’s numbers come from its metrics."
+        title={layer === 'request' ? 'Request path' : (platform?.name ?? 'Platform')}
+        info="Every part of the running system with its live numbers; select one for details. Rates are measured by the load generator; cluster numbers come from the cluster’s own metrics."
         actions={
           <RadioButtonGroup
             aria-label="Layer"
@@ -65,7 +65,7 @@ export default function Architecture() {
       </Section>
       <Section
         title="Deployment"
-        info="What serves now beside what served when results were recorded. The live side is what the load generator was configured with and what the cluster’s metrics tell; the recorded side is what the documents of that run say."
+        info="The live deployment next to the one the results were recorded on. The live side comes from the load generator’s configuration and the cluster’s metrics; the recorded side comes from the documentation of that run."
       >
         <Deployments />
       </Section>
@@ -75,9 +75,9 @@ export default function Architecture() {
 
 function PlatformMissing({ problem }: { problem: Problem | undefined }) {
   return problem ? (
-    <p>The drawing of the platform cannot be loaded, and is asked for again every few seconds. {problem.message}</p>
+    <p>The platform diagram failed to load; retrying every few seconds. {problem.message}</p>
   ) : (
-    <LoadingPlaceholder text="Waiting for the drawing of the platform…" />
+    <LoadingPlaceholder text="Loading the platform diagram…" />
   );
 }
 
@@ -86,7 +86,7 @@ function Deployments() {
   const known = lastKnown(live, LANE);
   const { value: baselines, problem } = useBaselines(known?.settings.slo);
   if (!baselines && problem) {
-    return <p>The recorded deployment cannot be read. {problem.message}</p>;
+    return <p>The recorded deployment could not be loaded. {problem.message}</p>;
   }
   return <DeploymentTable live={known?.lane.target.deployment} recorded={recordedTable(baselines, known?.lane)} />;
 }

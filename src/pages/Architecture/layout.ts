@@ -22,7 +22,7 @@ export interface Layout {
   workers: Rect[];
   /** How much fits into a worker's box. */
   detail: 'full' | 'line' | 'name';
-  /** The way of a request to each worker, from the load generator on. */
+  /** Request path to each worker, from the load generator on. */
   ways: Waypoint[][];
   /** The line from the router to each worker, as path data. */
   legs: string[];

@@ -234,7 +234,7 @@ describe('the parts', () => {
     expect(path.router.figures.find(({ name }) => name === 'mode')).toEqual({
       name: 'mode',
       value: 'Mode unknown',
-      source: 'Not known: neither the operator nor this server has told it.',
+      source: 'Unknown: neither an operator nor this server has reported it.',
     });
   });
 

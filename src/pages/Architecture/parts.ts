@@ -87,7 +87,7 @@ function clientPart(now: LaneSnapshot | undefined): Part {
   return {
     id: 'client',
     title: 'Load generator',
-    text: 'Plays all the users: it keeps a number of conversations in progress, sends each turn with the whole conversation before it, and times every token that comes back.',
+    text: 'Plays all the users: it keeps a set number of conversations in progress, sends each turn with the full conversation history, and times every token that comes back.',
     figures: [
       { name: 'requests/s', value: number(w?.requests_per_second, 1), source: `Completed requests. ${BY_CLIENT}` },
       {
@@ -96,7 +96,7 @@ function clientPart(now: LaneSnapshot | undefined): Part {
         source: 'Conversations, counted by the load generator.',
       },
       {
-        name: 'waiting for a first token',
+        name: 'waiting for first token',
         value: number(w?.awaiting.n),
         source: 'Requests, counted by the load generator.',
       },
@@ -111,11 +111,11 @@ function enduserPart({ questioner, followup }: TargetFacts): Part {
   return {
     id: 'enduser',
     title: 'End-user model',
-    text: 'A small model can play the person in the conversation: it reads the last answer and asks on. It is no part of what is measured.',
+    text: 'A small model can play the user: it reads the last answer and asks a follow-up question. It is not part of what is measured.',
     figures: [],
     presence:
       questioner === undefined
-        ? { is: 'unknown', why: 'The load generator does not say who asks the follow-up questions.' }
+        ? { is: 'unknown', why: 'The load generator does not report where follow-up questions come from.' }
         : questioner !== 'model'
           ? { is: 'absent', why: `No end-user model here. Follow-up questions come from: ${followup}.` }
           : { is: 'here', why: `Follow-up questions come from: ${followup}.` },
@@ -127,9 +127,13 @@ function frontendPart(now: LaneSnapshot | undefined): Part {
   return {
     id: 'frontend',
     title: 'Frontend',
-    text: 'The OpenAI-compatible door of the cluster: it applies the chat template, turns words into tokens, hands the request to the router and streams the answer back.',
+    text: 'The OpenAI-compatible entry point of the cluster: it applies the chat template, tokenizes the prompt, passes the request to the router and streams the answer back.',
     figures: [
-      { name: 'queued', value: number(c?.queued), source: `Requests before their first token. ${clusterSource(now)}` },
+      {
+        name: 'queued',
+        value: number(c?.queued),
+        source: `Requests that have not produced their first token yet. ${clusterSource(now)}`,
+      },
       { name: 'in flight', value: number(c?.inflight), source: `Requests, of all workers. ${clusterSource(now)}` },
     ],
     presence: HERE,
@@ -139,27 +143,31 @@ function frontendPart(now: LaneSnapshot | undefined): Part {
 function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
   const kv = now?.kv;
   const bySource: Record<string, string> = {
-    frontend: 'Told by the frontend’s metrics',
-    engine: 'Told by the engines’ own counters',
+    frontend: 'From the frontend’s metrics',
+    engine: 'From the engines’ own counters',
   };
-  const source = bySource[kv?.source ?? ''] ?? 'Cached over prompt tokens, as told with each answer';
+  const source = bySource[kv?.source ?? ''] ?? 'Cached tokens / prompt tokens, as reported with each answer';
   return {
     id: 'router',
     title: 'Router',
-    text: 'Chooses a worker for every request. KV-aware, it weighs what a worker already holds of the prompt against how busy it is; round-robin takes the next in turn.',
+    text: 'Chooses a worker for every request. KV-aware routing weighs how much of the prompt a worker has cached against how busy it is; round-robin takes the next worker in order.',
     figures: [
       {
         name: 'KV hit rate',
         value: kv?.not_reported ? NOT_REPORTED : percent(kv?.hit_ratio),
-        source: kv?.not_reported ? `Nobody tells it: ${kv.not_reported}.` : `${source}, over the last 60 s.`,
+        source: kv?.not_reported ? `Not reported: ${kv.not_reported}.` : `${source}, over the last 60 s.`,
       },
       { name: 'mode', value: now ? modeName(now.state.mode) : DASH, source: toldBy(now) },
-      { name: 'predicted', value: percent(kv?.predicted), source: 'The hit rate that the router expected.' },
-      { name: 'achievable', value: percent(kv?.achievable), source: 'Had each turn gone to the longest prefix.' },
+      { name: 'predicted', value: percent(kv?.predicted), source: 'The hit rate the router predicted.' },
+      {
+        name: 'achievable',
+        value: percent(kv?.achievable),
+        source: 'If every turn had gone to the worker with the longest cached prefix.',
+      },
     ],
     presence:
       kind === 'plain' && lane?.cluster.workers.length === 0
-        ? { is: 'unknown', why: 'This server does not tell whether it routes at all.' }
+        ? { is: 'unknown', why: 'This server does not report whether it has a router.' }
         : HERE,
   };
 }
@@ -167,10 +175,10 @@ function routerPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
 /** Who told the mode. */
 function toldBy(now: LaneSnapshot | undefined): string {
   if (now?.state.mode === 'unknown') {
-    return 'Not known: neither the operator nor this server has told it.';
+    return 'Unknown: neither an operator nor this server has reported it.';
   }
   const told = now ? modeSource(now.state) : 'the mode driver';
-  return `Told by ${told}.`;
+  return `Reported by ${told}.`;
 }
 
 function discoveryPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part {
@@ -178,14 +186,14 @@ function discoveryPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Pa
   return {
     id: 'discovery',
     title: 'Discovery plane',
-    text: 'Lets the parts find each other: a worker registers when it starts, and the frontend sees it come and go. On Kubernetes, custom resources (DynamoWorkerMetadata, a CRD) and EndpointSlices serve for that, and no etcd is needed.',
+    text: 'Service discovery: a worker registers when it starts, and the frontend sees it come and go. On Kubernetes this uses custom resources (the CRD DynamoWorkerMetadata) and EndpointSlices; etcd is not needed.',
     figures: [
       { name: 'workers found', value: number(workers), source: clusterSource(now) },
       ...carrier('discovery', now, kind),
     ],
     presence:
       kind === 'simulated'
-        ? { is: 'absent', why: 'The simulated cluster is told its workers when it starts; nothing needs to be found.' }
+        ? { is: 'absent', why: 'The simulated cluster gets its workers at start-up; no discovery is needed.' }
         : planePresence(kind),
   };
 }
@@ -194,14 +202,14 @@ function requestPart(now: LaneSnapshot | undefined, { kind }: TargetFacts): Part
   return {
     id: 'request',
     title: 'Request plane',
-    text: 'Carries requests from frontend to workers and tokens back. Dynamo does it over TCP unless DYN_REQUEST_PLANE says HTTP/2 or NATS.',
+    text: 'Carries requests from the frontend to the workers and tokens back. Dynamo uses TCP unless DYN_REQUEST_PLANE selects HTTP/2 or NATS.',
     figures: [
       { name: 'in flight', value: number(now?.cluster.inflight), source: clusterSource(now) },
       ...carrier('request', now, kind),
     ],
     presence:
       kind === 'simulated'
-        ? { is: 'here', why: 'Simulated: frontend and workers share one process, so no network lies between them.' }
+        ? { is: 'here', why: 'Simulated: frontend and workers share one process, with no network between them.' }
         : planePresence(kind),
   };
 }
@@ -212,15 +220,19 @@ function eventsPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefine
   return {
     id: 'events',
     title: 'Event plane',
-    text: 'Workers announce which KV blocks they stored and removed. From these events the router keeps its index of who holds what. They travel over NATS or ZMQ, as DYN_EVENT_PLANE says, and only from workers that are told to publish.',
+    text: 'Workers publish which KV blocks they stored and removed. From these events the router maintains its index of which worker holds what. They travel over NATS or ZMQ (DYN_EVENT_PLANE), and only from workers configured to publish them.',
     figures: carrier('events', now, kind),
-    presence: mode !== undefined && mode !== 'kv'
-      ? mode === 'unknown'
-        ? { is: 'unknown', why: 'It is not known how this server routes, and so whether it uses these events.' }
-        : { is: 'idle', why: `${modeName(mode)} routing decides without these events.` }
-      : kind === 'simulated'
-        ? { is: 'here', why }
-        : planePresence(kind),
+    presence:
+      mode !== undefined && mode !== 'kv'
+        ? mode === 'unknown'
+          ? {
+              is: 'unknown',
+              why: 'The routing mode of this server is unknown, so it is unknown whether it uses these events.',
+            }
+          : { is: 'idle', why: `${modeName(mode)} routing does not use these events.` }
+        : kind === 'simulated'
+          ? { is: 'here', why }
+          : planePresence(kind),
   };
 }
 
@@ -234,21 +246,21 @@ function carrier(
   kind: TargetFacts['kind']
 ): Figure[] {
   if (now?.state.driver === 'kubernetes') {
-    const source = 'How Dynamo’s operator sets it up on Kubernetes.';
+    const source = 'As set up by the Dynamo operator on Kubernetes.';
     return plane === 'discovery' ? [{ name: 'registry', value: 'CRDs and EndpointSlices', source }] : [];
   }
   if (!now || kind !== 'mock') {
     return [];
   }
   const name = plane === 'discovery' ? 'registry' : 'transport';
-  const source = 'As this product starts a Dynamo with mock workers on one machine.';
+  const source = 'As set up by KV Booth for a Dynamo with mock workers on one machine.';
   return [{ name, value: ON_ONE_MACHINE[plane], source }];
 }
 
 function planePresence(kind: TargetFacts['kind']): Presence {
   return kind === 'mock' || kind === 'dynamo'
     ? HERE
-    : { is: 'unknown', why: 'This target does not show how its parts talk to each other.' };
+    : { is: 'unknown', why: 'This target does not expose how its parts communicate.' };
 }
 
 function prometheusPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | undefined): Part {
@@ -258,7 +270,7 @@ function prometheusPart(lane: LaneSnapshot | undefined, now: LaneSnapshot | unde
     id: 'prometheus',
     title: 'Prometheus',
     text: 'Collects the metrics of frontend, workers, GPUs and load generator. The load generator reads the cluster’s numbers from it.',
-    figures: [{ name: 'since reading', value: seconds(age), source: 'By the load generator’s clock.' }],
+    figures: [{ name: 'since last read', value: seconds(age), source: 'By the load generator’s clock.' }],
     presence:
       source === 'prometheus'
         ? HERE
@@ -279,7 +291,7 @@ function workerPart(worker: Worker, now: LaneSnapshot | undefined): Part {
   return {
     id: `worker-${worker.id}`,
     title: worker.name,
-    text: 'One engine with its GPU. It prefills what it does not hold of a prompt, then decodes token by token, many requests at once.',
+    text: 'One engine with its GPU. It prefills the part of the prompt that is not in its cache, then decodes token by token, many requests in parallel.',
     figures: [
       { name: 'in flight', value: number(w?.inflight), source: `Requests. ${source}` },
       { name: 'waiting', value: number(w?.waiting), source: `Requests in the engine’s queue. ${source}` },

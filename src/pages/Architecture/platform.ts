@@ -27,7 +27,8 @@ export function platformParts(
   const known: Record<string, Presence | undefined> = {
     monitoring: monitoring(path.prometheus.presence),
     enduser: path.enduser.presence,
-    operator: lane?.state.driver === 'kubernetes' ? { is: 'here', why: 'It switches the mode here.' } : undefined,
+    operator:
+      lane?.state.driver === 'kubernetes' ? { is: 'here', why: 'It switches the routing mode here.' } : undefined,
   };
   return platform.groups.map(({ items, ...group }) => {
     const parts = items.map((item) => ({
@@ -50,29 +51,32 @@ function monitoring(prometheus: Presence): Presence {
 
 function elsewhere(lane: LaneSnapshot | undefined, { kind }: TargetFacts): Presence {
   if (kind === 'simulated') {
-    return { is: 'absent', why: 'The running cluster is simulated: nothing of this is beneath it.' };
+    return { is: 'absent', why: 'The running cluster is simulated; none of this platform is under it.' };
   }
   if (kind === 'mock') {
     return {
       is: 'absent',
-      why: 'The running Dynamo works with mock workers on one machine: nothing of this is beneath it.',
+      why: 'The running Dynamo uses mock workers on one machine; none of this platform is under it.',
     };
   }
   if (lane?.state.driver === 'kubernetes') {
-    return { is: 'unknown', why: 'The target runs on Kubernetes; whether it has this cannot be seen from here.' };
+    return {
+      is: 'unknown',
+      why: 'The target runs on Kubernetes; whether it uses this cannot be determined from here.',
+    };
   }
-  return { is: 'unknown', why: 'What the target stands on cannot be seen from here.' };
+  return { is: 'unknown', why: 'The target’s platform cannot be determined from here.' };
 }
 
 function gpuFigures(now: LaneSnapshot | undefined): Figure[] {
-  const source = 'Told by the target’s metrics.';
+  const source = 'From the target’s metrics.';
   const gpus = now?.cluster.all_workers?.gpus ?? now?.cluster.workers.reduce((sum, w) => sum + w.gpus.length, 0);
   return [
     { name: 'GPUs', value: number(gpus), source },
     {
       name: 'kind',
       value: now?.target.deployment.gpu ?? now?.cluster.gpu ?? DASH,
-      source: 'As the deployment is described.',
+      source: 'From the configured deployment.',
     },
   ];
 }

@@ -5,10 +5,10 @@ import { useReducedMotion } from '../../components/Diagram';
 export function useStillness({ state, lane }: Live): string | undefined {
   const reduced = useReducedMotion();
   if (state.status !== 'live' || !lane) {
-    return 'Nothing travels in the drawing: nothing is known of the present moment.';
+    return 'Animation paused: no live data.';
   }
   if (!lane.state.running) {
-    return 'Nothing travels in the drawing: the workload is stopped.';
+    return 'Animation paused: the workload is stopped.';
   }
-  return reduced ? 'Nothing travels in the drawing, since your system asks for less motion.' : undefined;
+  return reduced ? 'Animation disabled: your system is set to reduce motion.' : undefined;
 }

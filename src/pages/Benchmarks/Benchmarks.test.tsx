@@ -114,10 +114,10 @@ describe('the form', () => {
   it('begins with a trial as the load generator suggests it, and starts what is asked', async () => {
     const { booth } = await show(new Booth());
     expect(region('Start').getByRole('radio', { name: /^Trial/ })).toBeChecked();
-    expect(region('All results').getByText(/^Nothing has been measured yet/)).toBeInTheDocument();
+    expect(region('All results').getByText(/^No results yet/)).toBeInTheDocument();
     type('Concurrency', '40');
     await click(screen.getByRole('button', { name: 'More settings' }));
-    type('Length of a span', '5');
+    type('Span length', '5');
     await click(startButton());
     const { title: _, ...usual } = defaults.trial;
     expect(booth.writes.mock.calls).toEqual([
@@ -130,7 +130,7 @@ describe('the form', () => {
     type('Concurrency', '40');
     await click(screen.getByRole('radio', { name: /^Capacity search/ }));
     expect(screen.getByLabelText('Address')).toHaveTextContent('?kind=capacity');
-    expect(screen.getByRole('textbox', { name: /^Levels to begin with/ })).toHaveValue('60, 100, 140, 180');
+    expect(screen.getByRole('textbox', { name: /^Initial levels/ })).toHaveValue('60, 100, 140, 180');
     expect(screen.getByRole('textbox', { name: /^SLO: TTFT p95/ })).toHaveValue('600');
     await click(screen.getByRole('radio', { name: /^Sweep/ }));
     await click(screen.getByRole('checkbox', { name: 'Round-robin' }));
@@ -153,12 +153,12 @@ describe('the form', () => {
     const booth = new Booth();
     booth.refusal = new Problem(422, 'span_seconds: 60 is too short here', 'span_seconds', 'from 90');
     await show(booth);
-    expect(screen.queryByRole('textbox', { name: /^Length of a span/ })).not.toBeInTheDocument();
+    expect(screen.queryByRole('textbox', { name: /^Span length/ })).not.toBeInTheDocument();
     await click(startButton());
     expect(screen.getByText('span_seconds: 60 is too short here')).toBeInTheDocument();
-    expect(screen.getByRole('textbox', { name: /^Length of a span/ })).toBeInTheDocument();
+    expect(screen.getByRole('textbox', { name: /^Span length/ })).toBeInTheDocument();
     booth.refusal = new Problem(409, 'a mode change is in progress');
-    type('Length of a span', '90');
+    type('Span length', '90');
     await click(startButton());
     expect(screen.getByText('The trial was not started')).toBeInTheDocument();
     expect(screen.getByText('a mode change is in progress')).toBeInTheDocument();
@@ -167,23 +167,21 @@ describe('the form', () => {
   it('is for operators; others see why not', async () => {
     await show(new Booth(), { me: viewer });
     expect(startButton()).toBeDisabled();
-    expect(
-      region('Start').getByText('The role Viewer may look at benchmarks, but not start them.')
-    ).toBeInTheDocument();
+    expect(region('Start').getByText('The role Viewer can view benchmarks but not start them.')).toBeInTheDocument();
   });
 
   it('says why a kind cannot be started', async () => {
     const booth = new Booth();
     booth.offered = { ...listOf(), defaults: [], modes: [] };
     await show(booth);
-    expect(screen.getByText('The cluster has not told its routing modes yet. Is it running?')).toBeInTheDocument();
+    expect(screen.getByText('The cluster has not reported its routing modes yet. Is it running?')).toBeInTheDocument();
   });
 
   it('does not start a second one while one is in progress', async () => {
     await show(new Booth([trial()]));
     expect(startButton()).toBeDisabled();
     expect(
-      region('Start').getByText(/^A trial is in progress: KV-aware against Round-robin at 120\. Only one/)
+      region('Start').getByText(/^A trial is in progress: KV-aware vs. Round-robin at 120\. Only one/)
     ).toBeInTheDocument();
   });
 });
@@ -192,19 +190,17 @@ describe('what is under way', () => {
   it('has its time left, its span in words, and its differences so far', async () => {
     await showOne(trial());
     expect(
-      screen.getByText('7 spans measured, 1 spoiled; about 6 min 40 s left (estimated, as likely less as more).')
+      screen.getByText('7 spans measured, 1 spoiled; about 6 min 40 s left (median estimate).')
     ).toBeInTheDocument();
     expect(screen.getByRole('progressbar')).toHaveAttribute('value', '1200');
     expect(
-      screen.getByText(
-        'Span 7: KV-aware at 120, warming up: 14 of 120 conversations of the beginning still in progress'
-      )
+      screen.getByText('Span 7: KV-aware at 120, warming up: 14 of 120 initial conversations still in progress')
     ).toBeInTheDocument();
-    const decides = within(screen.getByRole('list', { name: 'What decides' }));
+    const decides = within(screen.getByRole('list', { name: 'Primary metric' }));
     expect(decides.getByText('−25.0 %')).toBeInTheDocument();
     expect(decides.getByText('(−40.0 to +2.0 %)')).toBeInTheDocument();
     expect(decides.getByText('not decided')).toBeInTheDocument();
-    const others = within(screen.getByRole('list', { name: 'The other metrics' })).getAllByRole('listitem');
+    const others = within(screen.getByRole('list', { name: 'Other metrics' })).getAllByRole('listitem');
     expect(others[0]).toHaveTextContent('Round-robin 2,817 tokens/s, KV-aware 3,168 tokens/s+12.5 %');
     expect(others[1]).toHaveTextContent('+59.0 points(+55.0 to +63.0 points)KV-aware better');
     expect(screen.getByRole('list', { name: 'Spoiled spans' })).toHaveTextContent(
@@ -220,7 +216,7 @@ describe('what is under way', () => {
       { phase: 'counting', seconds: 12, of: 60, turns: 1, attempt: 2 },
       /^Span 7, second attempt: .* counting: 12 of at least 60 s, 1 turn$/,
     ],
-    [{ phase: 'storing' }, /waiting until its turns are on the disk$/],
+    [{ phase: 'storing' }, /waiting until its turns are stored$/],
   ] as const)('says of its span %j what is done', async (change, words) => {
     await showOne(trial({ progress: { ...trial().progress, span: { ...now, ...change } } }));
     expect(screen.getByText(words)).toBeInTheDocument();
@@ -230,7 +226,7 @@ describe('what is under way', () => {
     const { booth } = await showOne(trial());
     const progress = { ...trial().progress, seconds_left: 30, span: { ...now, warming_up: 3 } };
     act(() => booth.show({ state: { sweep: { ...summaryOf(trial()), progress } } }));
-    expect(screen.getByText(/: 3 of 120 conversations of the beginning/)).toBeInTheDocument();
+    expect(screen.getByText(/: 3 of 120 initial conversations/)).toBeInTheDocument();
     expect(screen.getByText(/about 30 s left/)).toBeInTheDocument();
   });
 
@@ -248,13 +244,13 @@ describe('what is under way', () => {
   it('says why it is paused, and is resumed', async () => {
     const paused = trial({ state: 'paused', reason: 'by editor, who stopped the workload', cause: 'operator' });
     const { booth } = await show(new Booth([paused]));
-    expect(region('Under way').getByText('Paused by editor, who stopped the workload')).toBeInTheDocument();
-    expect(region('Under way').getByText('7 spans measured, 1 spoiled.')).toBeInTheDocument();
+    expect(region('In progress').getByText('Paused by editor, who stopped the workload')).toBeInTheDocument();
+    expect(region('In progress').getByText('7 spans measured, 1 spoiled.')).toBeInTheDocument();
     expect(startButton()).toBeEnabled();
     booth.refusal = new Problem(409, 'a sweep is in progress');
-    await click(region('Under way').getByRole('button', { name: 'Resume' }));
+    await click(region('In progress').getByRole('button', { name: 'Resume' }));
     expect(booth.writes).toHaveBeenLastCalledWith('PATCH', '/sweeps/t1', { state: 'running' });
-    expect(screen.getByText('It was not resumed')).toBeInTheDocument();
+    expect(screen.getByText('Resuming failed')).toBeInTheDocument();
   });
 
   it('that the target has failed says so as something to mend', async () => {
@@ -277,9 +273,7 @@ describe('what is under way', () => {
     });
     await showOne(waiting);
     expect(screen.getByText('Waiting for the disk: no space left')).toBeInTheDocument();
-    expect(
-      screen.getByText(/as things stand it will reach the end of its time \(1 h 0 min\) undecided/)
-    ).toBeInTheDocument();
+    expect(screen.getByText(/at this rate it will reach its time limit \(1 h 0 min\) undecided/)).toBeInTheDocument();
   });
 
   it('is not steered by a viewer', async () => {
@@ -288,12 +282,12 @@ describe('what is under way', () => {
     expect(screen.getByText(/^Span 7/)).toBeInTheDocument();
   });
 
-  it('shows no old second, and offers nothing, while the load generator is lost', async () => {
+  it('shows no old second, and offers nothing, while the load generator is unreachable', async () => {
     const { booth } = await show(new Booth([trial()]));
     act(() => booth.lose());
-    expect(screen.getByText('The load generator does not answer')).toBeInTheDocument();
+    expect(screen.getByText('The load generator does not respond')).toBeInTheDocument();
     expect(screen.queryByText(/^Span 7: KV/)).not.toBeInTheDocument();
-    expect(region('Under way').getByRole('button', { name: 'Pause' })).toBeDisabled();
+    expect(region('In progress').getByRole('button', { name: 'Pause' })).toBeDisabled();
     expect(startButton()).toBeDisabled();
   });
 
@@ -320,11 +314,11 @@ describe('what is under way', () => {
     expect(screen.getAllByRole('figure')).toHaveLength(5);
     expect(screen.getByRole('list', { name: 'Lines' })).toHaveTextContent('Round-robin KV-aware');
     expect(screen.getByText('96 (90–100)')).toBeInTheDocument();
-    expect(screen.getByText('meets the SLOs at 60; meets them above the first miss, too, at 130')).toBeInTheDocument();
+    expect(screen.getByText('meets the SLOs at 60; also meets them above the first miss, at 130')).toBeInTheDocument();
     expect(screen.getByText('not known yet')).toBeInTheDocument();
     expect(screen.getByText('148 (140–160)')).toBeInTheDocument();
     expect(screen.getByText('below it, KV-aware has the lower TTFT p95')).toBeInTheDocument();
-    expect(screen.getByText(/time left not known yet/)).toBeInTheDocument();
+    expect(screen.getByText(/time left unknown/)).toBeInTheDocument();
     expect(screen.getByRole('progressbar')).not.toHaveAttribute('value');
   });
 
@@ -339,9 +333,7 @@ describe('what is under way', () => {
         progress: { spans: 0, of: 18, spoiled: 0, seconds_used: 0, seconds_left: 6480 },
       })
     );
-    expect(
-      screen.getByText('No span counts yet: the figures appear with the first one that does.')
-    ).toBeInTheDocument();
+    expect(screen.getByText('No valid span yet: figures appear with the first one.')).toBeInTheDocument();
     expect(screen.getByText(/^0 of 18 spans measured; about 1 h 48 min left/)).toBeInTheDocument();
     expect(screen.queryByRole('group', { name: 'Report' })).not.toBeInTheDocument();
   });
@@ -350,7 +342,7 @@ describe('what is under way', () => {
 describe('a result', () => {
   it('has its words first, its figures with intervals, and its report in every format', async () => {
     await showOne(done);
-    expect(screen.getByRole('group', { name: 'What it shows' })).toHaveTextContent(done.words.join(''));
+    expect(screen.getByRole('group', { name: 'Findings' })).toHaveTextContent(done.words.join(''));
     const [, roundRobin] = within(screen.getByRole('table', { name: /^Figures/ })).getAllByRole('row');
     expect(roundRobin).toHaveTextContent('120Round-robin725 ✕misses the SLO510–580');
     expect(screen.getByRole('link', { name: 'Open the report' })).toHaveAttribute(
@@ -358,7 +350,7 @@ describe('a result', () => {
       '/api/v1/sweeps/t0/report.html'
     );
     expect(screen.getByRole('link', { name: 'Report as TSV' })).toHaveAttribute('href', '/api/v1/sweeps/t0/report.tsv');
-    expect(screen.getByRole('link', { name: /^Every second/ })).toHaveAttribute(
+    expect(screen.getByRole('link', { name: /^Per-second data/ })).toHaveAttribute(
       'href',
       '/api/v1/sweeps/t0/seconds.csv'
     );
@@ -366,20 +358,20 @@ describe('a result', () => {
 
   it('becomes a baseline under a name and a title', async () => {
     const { booth } = await showOne(done);
-    await click(screen.getByRole('button', { name: 'Make it a baseline' }));
+    await click(screen.getByRole('button', { name: 'Save as baseline' }));
     type('Name', 'mine');
     type('Title', 'Mine');
-    await click(screen.getByRole('button', { name: 'Make the baseline' }));
+    await click(screen.getByRole('button', { name: 'Save baseline' }));
     expect(booth.writes).toHaveBeenLastCalledWith('POST', '/sweeps/t0/baseline', { name: 'mine', title: 'Mine' });
-    expect(screen.getByText(/^“Mine” is a baseline now/)).toBeInTheDocument();
+    expect(screen.getByText(/^“Mine” saved as a baseline/)).toBeInTheDocument();
   });
 
   it('says at its field why it is no baseline', async () => {
     const booth = new Booth([done]);
     booth.refusal = new Problem(422, 'name: it is that of a recorded one', 'name');
     await showOne(done, { booth });
-    await click(screen.getByRole('button', { name: 'Make it a baseline' }));
-    await click(screen.getByRole('button', { name: 'Make the baseline' }));
+    await click(screen.getByRole('button', { name: 'Save as baseline' }));
+    await click(screen.getByRole('button', { name: 'Save baseline' }));
     expect(screen.getByText('name: it is that of a recorded one')).toBeInTheDocument();
   });
 
@@ -433,7 +425,7 @@ describe('a result', () => {
     await showOne({ ...done, spans: [span(0, { cold: 'nonce', failed: 2 })] });
     const table = screen.getByRole('table', { name: /^Spans/, hidden: true });
     const [, row] = within(table).getAllByRole('row', { hidden: true });
-    expect(row).toHaveTextContent(/^1Round-robin120.*4122.*texts of its own77.*counts$/);
+    expect(row).toHaveTextContent(/^1Round-robin120.*4122.*own texts77.*counts$/);
   });
 });
 
@@ -457,7 +449,7 @@ it('says that nothing is known while there is no answer', async () => {
   const booth = new Booth();
   booth.offered = new Problem(503, 'The load generator is starting.');
   await show(booth);
-  expect(screen.getByText('It is not known what has been measured')).toBeInTheDocument();
+  expect(screen.getByText('The results could not be loaded')).toBeInTheDocument();
   expect(screen.getByText('The load generator is starting.')).toBeInTheDocument();
 });
 

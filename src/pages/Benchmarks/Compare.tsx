@@ -25,18 +25,18 @@ export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
   const [chosenB, chooseB] = useChoice('b');
   if (!sides) {
     return problem ? (
-      <Alert severity="warning" title="The results cannot be read" bottomSpacing={0}>
+      <Alert severity="warning" title="The results could not be loaded" bottomSpacing={0}>
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Asking for the results…" />
+      <LoadingPlaceholder text="Loading the results…" />
     );
   }
   const find = (key: string | undefined) => sides.find((side) => side.key === key);
   const [a, b] = [find(chosenA), find(chosenB)];
   return (
     <div className={styles.compare}>
-      <Chooser label="A, what it is compared with" sides={sides} chosen={a} onChoose={chooseA} />
+      <Chooser label="A (reference)" sides={sides} chosen={a} onChoose={chooseA} />
       <Chooser label="B" sides={sides} chosen={b} onChoose={chooseB} />
       {a && b && a !== b ? (
         <div className={styles.links} role="group" aria-label="Comparison">
@@ -60,8 +60,8 @@ export function Compare({ slo }: { slo: Settings['slo'] | undefined }) {
         </div>
       ) : (
         <p className={styles.note}>
-          {a && a === b ? 'Choose two different results.' : 'Choose two results: recorded, imported, or measured here.'}{' '}
-          A result from above can be chosen once it is a baseline.
+          {a && a === b ? 'Choose two different results.' : 'Choose two results: recorded, imported or measured here.'}{' '}
+          Save a result above as a baseline to choose it here.
         </p>
       )}
     </div>

@@ -28,7 +28,7 @@ const states: Record<SweepSummary['state'], string> = {
 export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
   const styles = useStyles2(getStyles);
   if (sweeps.length === 0) {
-    return <p className={styles.empty}>Nothing has been measured yet. Start a trial above.</p>;
+    return <p className={styles.empty}>No results yet. Start a trial above.</p>;
   }
   return (
     <div className={styles.container} tabIndex={0} role="group" aria-label="All results">
@@ -36,10 +36,10 @@ export function Earlier({ sweeps, shown, onShow }: EarlierProps) {
         <caption className={visuallyHidden}>Trials, sweeps and capacity searches, newest first</caption>
         <thead>
           <tr>
-            <th scope="col">Begun</th>
+            <th scope="col">Started</th>
             <th scope="col">What</th>
             <th scope="col">State</th>
-            <th scope="col">What it shows</th>
+            <th scope="col">Findings</th>
           </tr>
         </thead>
         <tbody>

@@ -66,7 +66,7 @@ export function Reports({ id }: { id: string }) {
         target="_self"
         download={`kv-booth-seconds-${id}.csv`}
       >
-        Every second, CSV
+        Per-second data, CSV
       </LinkButton>
     </div>
   );
@@ -110,19 +110,19 @@ export function MakeBaseline({ sweep, isLost }: MakeBaselineProps) {
           aria-controls={isOpen ? id : undefined}
           onClick={() => open(!isOpen)}
         >
-          Make it a baseline
+          Save as baseline
         </Button>
         <span role="status">
           {made !== undefined
-            ? `“${made}” is a baseline now: live figures can be compared with it everywhere.`
-            : sweep.baseline && `It is the baseline “${sweep.baseline}”.`}
+            ? `“${made}” saved as a baseline: every page can now compare live figures with it.`
+            : sweep.baseline && `Saved as the baseline “${sweep.baseline}”.`}
         </span>
       </div>
       {isOpen && (
         <form
           id={id}
           className={styles.form}
-          aria-label="Make it a baseline"
+          aria-label="Save as baseline"
           onSubmit={(event) => {
             event.preventDefault();
             void make();
@@ -131,7 +131,7 @@ export function MakeBaseline({ sweep, isLost }: MakeBaselineProps) {
           <Field
             noMargin
             label="Name"
-            description="It is known by this."
+            description="Unique identifier."
             htmlFor={`${id}-name`}
             invalid={errorAt('name') !== undefined}
             error={errorAt('name')}
@@ -147,7 +147,7 @@ export function MakeBaseline({ sweep, isLost }: MakeBaselineProps) {
           <Field
             noMargin
             label="Title"
-            description="It is shown as this."
+            description="Display name."
             htmlFor={`${id}-title`}
             invalid={errorAt('title') !== undefined}
             error={errorAt('title')}
@@ -161,12 +161,12 @@ export function MakeBaseline({ sweep, isLost }: MakeBaselineProps) {
             />
           </Field>
           <Button type="submit" size="sm" disabled={isLost || action.busy !== undefined || name.trim() === ''}>
-            Make the baseline
+            Save baseline
           </Button>
         </form>
       )}
       {problem && problem.field !== 'name' && problem.field !== 'title' && (
-        <Alert severity="error" title="No baseline was made" onRemove={action.dismiss} bottomSpacing={0}>
+        <Alert severity="error" title="The baseline was not saved" onRemove={action.dismiss} bottomSpacing={0}>
           {problem.message}
         </Alert>
       )}
@@ -203,14 +203,14 @@ export function Delete({ sweep, isLost, onDeleted }: DeleteProps) {
         Delete
       </Button>
       {action.failure && (
-        <Alert severity="error" title="It was not deleted" onRemove={action.dismiss} bottomSpacing={0}>
+        <Alert severity="error" title="Deletion failed" onRemove={action.dismiss} bottomSpacing={0}>
           {action.failure.problem.message}
         </Alert>
       )}
       <ConfirmModal
         isOpen={asks}
         title={`Delete the ${word}?`}
-        body={`“${sweepName(sweep)}” and its report go for good. A baseline that was made of it stays.`}
+        body={`“${sweepName(sweep)}” and its report are permanently deleted. A baseline saved from it is kept.`}
         confirmText="Delete"
         onConfirm={() => {
           ask(false);

@@ -49,7 +49,7 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
                 size="sm"
                 icon={action.busy === 'paused' ? 'spinner' : 'pause'}
                 disabled={off}
-                title="The span under way is given up, and measured again afterwards. Until then mode and workload are as before."
+                title="The current span is discarded and measured again on resume. Until then, mode and workload are restored."
                 onClick={() => change('paused')}
               >
                 Pause
@@ -60,7 +60,7 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
                 size="sm"
                 icon={action.busy === 'running' ? 'spinner' : 'play'}
                 disabled={off}
-                title="It goes on with its next unfinished span; nothing is measured twice."
+                title="Continues with the next unfinished span; nothing is measured twice."
                 onClick={() => change('running')}
               >
                 Resume
@@ -80,10 +80,10 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
       </div>
       {isRunning && progress.span && !isLost && <p className={styles.span}>{spanText(progress.span)}</p>}
       {isRunning && progress.beside && !isLost && <p className={styles.span}>{spanText(progress.beside)}</p>}
-      {isRunning && !progress.span && !isLost && <p className={styles.span}>The next span is about to begin.</p>}
+      {isRunning && !progress.span && !isLost && <p className={styles.span}>The next span is about to start.</p>}
       {isRunning && reason && (
         <Alert severity="warning" title={capital(reason)} bottomSpacing={0}>
-          It goes on by itself. Nothing that was measured is lost.
+          It continues automatically. No measurements are lost.
         </Alert>
       )}
       {state === 'paused' && (
@@ -92,7 +92,7 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
           title={`Paused${because(summary)}`}
           bottomSpacing={0}
         >
-          What it has measured is kept. It goes on with its next unfinished span when somebody resumes it.
+          Measurements are kept. On resume it continues with the next unfinished span.
         </Alert>
       )}
       {action.failure && (
@@ -103,9 +103,9 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
       <ConfirmModal
         isOpen={asks}
         title={`Cancel the ${word}?`}
-        body="It ends now and cannot be resumed. What it has measured stays, with its report."
+        body="It ends now and cannot be resumed. Its measurements and report are kept."
         confirmText="Cancel it"
-        dismissText="Let it go on"
+        dismissText="Keep it running"
         onConfirm={() => {
           ask(false);
           void change('cancelled');
@@ -117,9 +117,9 @@ export function Progress({ summary, canOperate, isLost, seenAt }: ProgressProps)
 }
 
 const failures: Record<string, string> = {
-  paused: 'It was not paused',
-  running: 'It was not resumed',
-  cancelled: 'It was not cancelled',
+  paused: 'Pausing failed',
+  running: 'Resuming failed',
+  cancelled: 'Cancelling failed',
 };
 
 function capital(words: string): string {
@@ -160,10 +160,10 @@ export function progressText({
     return `${done} measured${lost}.`;
   }
   const time = beyond
-    ? `as things stand it will reach the end of its time (${span(request.max_seconds ?? 0)}) undecided`
+    ? `at this rate it will reach its time limit (${span(request.max_seconds ?? 0)}) undecided`
     : left === undefined
-      ? 'time left not known yet'
-      : `about ${span(Math.ceil(left))} left (estimated, as likely less as more)`;
+      ? 'time left unknown'
+      : `about ${span(Math.ceil(left))} left (median estimate)`;
   return `${done} measured${lost}; ${time}.`;
 }
 

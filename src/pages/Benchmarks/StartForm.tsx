@@ -38,11 +38,11 @@ import { modeKey } from '../../lib/names';
 const kinds: Array<{ kind: SweepKind; question: string }> = [
   {
     kind: 'trial',
-    question: 'Is mode B better than mode A at one concurrency? Both run in turns until the answer is certain.',
+    question: 'Is mode B better than mode A at one concurrency? They alternate until the result is decided.',
   },
   {
     kind: 'sweep',
-    question: 'What does each mode do at each level? This is how the recorded tables were measured.',
+    question: 'How does each mode perform at each level? The recorded tables were measured this way.',
   },
   {
     kind: 'capacity',
@@ -88,7 +88,7 @@ export function StartForm(props: StartFormProps) {
               <span>
                 <b>{kindName(one.kind)}</b>
                 <span>{one.question}</span>
-                {usual && <small>As it is by default: {lower(durationText(usual))}</small>}
+                {usual && <small>Defaults: {lower(durationText(usual))}</small>}
               </span>
             </label>
           );
@@ -118,11 +118,11 @@ function lower(sentence: string): string {
 
 function unavailable(kind: SweepKind, { modes }: SweepList): string {
   if (modes.length === 0) {
-    return 'The cluster has not told its routing modes yet. Is it running?';
+    return 'The cluster has not reported its routing modes yet. Is it running?';
   }
   return kind === 'trial' && modes.length === 1
-    ? 'A trial compares two modes, and the mode driver offers only one.'
-    : 'The load generator gives no defaults for it.';
+    ? 'A trial compares two modes, but the mode driver offers only one.'
+    : 'The load generator provides no defaults for it.';
 }
 
 interface FormProps extends StartFormProps {
@@ -213,11 +213,11 @@ function Form(props: FormProps) {
         >
           Start the {kindWord(kind)}
         </Button>
-        <span role="status">{why ?? (isRight ? durationText(request) : 'Correct the fields that are marked.')}</span>
+        <span role="status">{why ?? (isRight ? durationText(request) : 'Correct the marked fields.')}</span>
       </div>
       <p className={styles.note}>
-        It takes over the workload until it ends: other settings of the workload stay as they are, and afterwards mode
-        and workload are as before.
+        It controls the workload until it ends: other workload settings stay as they are, and afterwards mode and
+        workload are restored.
       </p>
     </form>
   );
@@ -227,11 +227,11 @@ function Form(props: FormProps) {
 function whyNot(me: Me | undefined, running: SweepSummary | undefined, isLost: boolean): string | undefined {
   if (me && !me.canOperate) {
     return me.role
-      ? `The role ${me.role} may look at benchmarks, but not start them.`
-      : 'Starting a benchmark needs the token.';
+      ? `The role ${me.role} can view benchmarks but not start them.`
+      : 'Starting a benchmark requires the token.';
   }
   if (isLost) {
-    return 'Nothing can be started while the load generator is lost.';
+    return 'Nothing can be started while the load generator is unreachable.';
   }
   return running && `${takenTitle(running)}. Only one runs at a time.`;
 }

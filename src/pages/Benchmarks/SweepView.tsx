@@ -25,11 +25,11 @@ export function SweepView({ id, live, me, onDeleted }: SweepViewProps) {
   const { value: sweep, problem, at } = useSweep(id);
   if (!sweep) {
     return problem ? (
-      <Alert severity="warning" title="The result cannot be read" bottomSpacing={0}>
+      <Alert severity="warning" title="The result could not be loaded" bottomSpacing={0}>
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Reading the result…" />
+      <LoadingPlaceholder text="Loading the result…" />
     );
   }
   const isStale = problem !== undefined && !hasEnded(sweep.state);
@@ -63,14 +63,14 @@ function Known({ sweep, staleSince, live, me, onDeleted }: KnownProps) {
       {staleSince !== undefined && (
         <Alert
           severity="warning"
-          title={`What follows is as it was at ${new Date(staleSince).toLocaleTimeString('en-GB')}`}
+          title={`Last updated at ${new Date(staleSince).toLocaleTimeString('en-GB')}`}
           bottomSpacing={0}
         >
-          The load generator does not answer. The figures are read anew once it does.
+          The load generator does not respond. The figures are refreshed once it does.
         </Alert>
       )}
       {summary.words.length > 0 && (
-        <div className={styles.words} role="group" aria-label="What it shows">
+        <div className={styles.words} role="group" aria-label="Findings">
           {summary.words.map((sentence) => (
             <p key={sentence}>{sentence}</p>
           ))}
@@ -99,7 +99,7 @@ function subtitle({ by, asked, ended, request: { slo, seed } }: SweepSummary, qu
   const begun = new Date(asked);
   const lasted = ended && ` in ${span((Date.parse(ended) - begun.getTime()) / 1000)}`;
   const objectives = slo && `SLO: TTFT ≤ ${1000 * slo.ttft} ms, TPOT ≤ ${1000 * slo.tpot} ms`;
-  const when = `begun ${begun.toLocaleString('en-GB')} by ${by}${ended ? `, ended${lasted}` : ''}`;
+  const when = `started ${begun.toLocaleString('en-GB')} by ${by}${ended ? `, ended${lasted}` : ''}`;
   return [question, when, objectives, `seed ${seed}`].filter(Boolean).join(' · ');
 }
 

@@ -79,9 +79,9 @@ it('finds the field of a problem', () => {
 });
 
 it('tells how long it takes from the request alone', () => {
-  expect(durationText(defaults.trial)).toBe('At most 1 h 0 min; it ends by itself as soon as the question is decided.');
+  expect(durationText(defaults.trial)).toBe('At most 1 h 0 min; it ends automatically once decided.');
   expect(durationText(defaults.sweep)).toBe(
-    '18 spans of at least 6 min 0 s: 1 h 48 min, and the time that the changes between them take.'
+    '18 spans of at least 6 min 0 s: 1 h 48 min, plus the time for the changes between them.'
   );
 });
 
@@ -96,7 +96,7 @@ describe('a sweep on two lanes', () => {
     expect(errors({ modes: three, together: 'false', order: 'mode_after_mode' })).toEqual({});
     expect(errors({ modes: three, together: 'true', order: 'mode_after_mode' })).toEqual({
       modes: 'Two modes, one on each lane',
-      order: 'Modes in turns, since both run at the same time',
+      order: 'Alternating modes, since both run at the same time',
     });
     expect(errors({ modes: 'kv off, round_robin off', together: 'true', order: 'interleaved' })).toEqual({});
   });

@@ -52,11 +52,11 @@ const MINUTE = 60;
 export const fields: Field[] = [
   {
     name: 'a',
-    label: 'A, what it is compared with',
+    label: 'A (reference)',
     entry: 'mode',
     kinds: ['trial'],
   },
-  { name: 'b', label: 'B, in question', entry: 'mode', kinds: ['trial'] },
+  { name: 'b', label: 'B (compared with A)', entry: 'mode', kinds: ['trial'] },
   { name: 'modes', label: 'Modes', entry: 'modes', kinds: ['sweep', 'capacity'] },
   { name: 'levels', label: 'Concurrency', entry: 'levels', kinds: ['trial'] },
   {
@@ -64,16 +64,16 @@ export const fields: Field[] = [
     label: 'Levels',
     entry: 'levels',
     kinds: ['sweep'],
-    help: 'Concurrencies, separated by commas.',
+    help: 'Concurrency values, separated by commas.',
   },
   {
     name: 'levels',
-    label: 'Levels to begin with',
+    label: 'Initial levels',
     entry: 'levels',
     kinds: ['capacity'],
-    help: 'The search stays between the lowest and the highest.',
+    help: 'The search stays between the lowest and the highest level.',
   },
-  { name: 'primary', label: 'Primary metric, which decides', entry: 'metric', kinds: ['trial'] },
+  { name: 'primary', label: 'Primary metric (decides)', entry: 'metric', kinds: ['trial'] },
   {
     name: 'smallest',
     label: 'Smallest difference of interest',
@@ -100,9 +100,9 @@ export const fields: Field[] = [
     kinds: ['capacity'],
     unit: 'conversations',
     whole: true,
-    help: 'How far the answer may be off.',
+    help: 'Precision of the answer.',
   },
-  { name: 'title', label: 'Title', entry: 'text', kinds: all, more: true, help: 'Empty: what it asks.' },
+  { name: 'title', label: 'Title', entry: 'text', kinds: all, more: true, help: 'Empty: generated from the question.' },
   { name: 'order', label: 'Order', entry: 'order', kinds: ['sweep'], more: true },
   { name: 'together', label: 'Two lanes', entry: 'lanes', kinds: ['trial'] },
   {
@@ -119,16 +119,16 @@ export const fields: Field[] = [
     kinds: ['sweep'],
     more: true,
     unit: 's',
-    help: 'From the full concurrency on, until a span counts.',
+    help: 'From full concurrency until a span starts counting.',
   },
   {
     name: 'span_seconds',
-    label: 'Length of a span',
+    label: 'Span length',
     entry: 'number',
     kinds: all,
     more: true,
     unit: 's',
-    help: 'A span counts for at least this long, and for at least five median latencies.',
+    help: 'A span counts for at least this long and at least five times the median latency.',
   },
   {
     name: 'snapshots',
@@ -137,7 +137,7 @@ export const fields: Field[] = [
     kinds: ['sweep'],
     more: true,
     whole: true,
-    help: 'Windows of 60 s, whose percentiles are averaged.',
+    help: 'Number of 60 s windows whose percentiles are averaged.',
   },
   {
     name: 'max_seconds',
@@ -147,7 +147,7 @@ export const fields: Field[] = [
     more: true,
     factor: 1 / MINUTE,
     unit: 'min',
-    help: 'Then it ends undecided.',
+    help: 'After this it ends undecided.',
   },
   {
     name: 'slo.ttft',
@@ -187,7 +187,10 @@ export function isOffered({ entry }: Field, list: SweepList): boolean {
   return entry !== 'lanes' || list.defaults.some(({ together }) => together);
 }
 
-const orders: Record<SweepOrder, string> = { interleaved: 'Modes in turns', mode_after_mode: 'Mode after mode' };
+const orders: Record<SweepOrder, string> = {
+  interleaved: 'Alternating modes',
+  mode_after_mode: 'One mode after the other',
+};
 
 /** What can be chosen in a field, as value and words. */
 export function optionsOf(
@@ -205,12 +208,12 @@ export function optionsOf(
         {
           value: 'interleaved',
           label: orders.interleaved,
-          description: 'A drift of the machines weighs the same on all modes.',
+          description: 'Drift of the machines affects all modes equally.',
         },
         {
           value: 'mode_after_mode',
           label: orders.mode_after_mode,
-          description: 'Fewer changes of mode, but a drift is in the result.',
+          description: 'Fewer mode changes, but drift affects the result.',
         },
       ];
     case 'lanes':
@@ -218,9 +221,9 @@ export function optionsOf(
         {
           value: 'true',
           label: 'Both modes at the same time',
-          description: 'One on each lane, and on the other lane in the next pair where both can switch.',
+          description: 'One on each lane, swapped for the next pair if both lanes can switch modes.',
         },
-        { value: 'false', label: 'Modes in turns', description: 'On the main lane alone; the twin stands still.' },
+        { value: 'false', label: 'Alternating modes', description: 'On the main lane only; the twin is idle.' },
       ];
     default:
       return [];
@@ -292,7 +295,7 @@ function errorOf(
       return modesError(kind, split(value).length, isTogether);
     case 'order':
       return kind === 'sweep' && isTogether && value === 'mode_after_mode'
-        ? 'Modes in turns, since both run at the same time'
+        ? 'Alternating modes, since both run at the same time'
         : undefined;
     case 'number': {
       const scaled = limit && {
@@ -391,10 +394,10 @@ export function unitOf({ name, unit }: Field, values: Values): string | undefine
 export function durationText(request: SweepRequest): string {
   const { kind, levels = [], modes = [], repeats = 1, warm_up_seconds: warm = 0, span_seconds: counted = 0 } = request;
   if (kind !== 'sweep') {
-    return `At most ${span(request.max_seconds ?? 0)}; it ends by itself as soon as the question is decided.`;
+    return `At most ${span(request.max_seconds ?? 0)}; it ends automatically once decided.`;
   }
   const spans = levels.length * modes.length * repeats;
   const each = warm + counted;
   const [pairs, atOnce] = request.together ? [spans / 2, ', two at a time'] : [spans, ''];
-  return `${number(spans)} ${spans === 1 ? 'span' : 'spans'} of at least ${span(each)}${atOnce}: ${span(pairs * each)}, and the time that the changes between them take.`;
+  return `${number(spans)} ${spans === 1 ? 'span' : 'spans'} of at least ${span(each)}${atOnce}: ${span(pairs * each)}, plus the time for the changes between them.`;
 }

@@ -20,11 +20,11 @@ export default function Benchmarks() {
   const { value: list, problem } = useSweepList();
   if (!list) {
     return problem ? (
-      <Alert severity="warning" title="It is not known what has been measured" bottomSpacing={0}>
+      <Alert severity="warning" title="The results could not be loaded" bottomSpacing={0}>
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Asking what has been measured…" />
+      <LoadingPlaceholder text="Loading the results…" />
     );
   }
   return <Known list={list} />;
@@ -46,14 +46,15 @@ function Known({ list }: { list: SweepList }) {
   return (
     <div className={styles.page}>
       {isLost && (
-        <Alert severity="warning" title="The load generator does not answer" bottomSpacing={0}>
-          What is below is as it was. A benchmark in progress goes on by itself once the load generator is back.
+        <Alert severity="warning" title="The load generator does not respond" bottomSpacing={0}>
+          The last known state is shown below. A benchmark in progress continues automatically once the load generator
+          is back.
         </Alert>
       )}
       {under.length > 0 && (
         <Section
-          title="Under way"
-          info="What is measured now. Times left are estimated from what has been measured so far; they are as likely too long as too short."
+          title="In progress"
+          info="The benchmark that is running now. Remaining times are median estimates from the measurements so far."
         >
           <div className={styles.under}>
             {under.map(({ id }) => (
@@ -64,7 +65,7 @@ function Known({ list }: { list: SweepList }) {
       )}
       <Section
         title="Start"
-        info="Spans of the workload on this cluster, each on cold caches, from which differences and limits are computed with 95 % intervals. Nothing is simulated here unless the target is."
+        info="Runs spans of the workload on this cluster, each with cold caches, and computes differences and limits with 95 % intervals from them. Simulations are disabled here unless the target is."
       >
         <StartForm
           list={list}
@@ -78,20 +79,20 @@ function Known({ list }: { list: SweepList }) {
       {shown && (
         <Section
           title="Result"
-          info="What a trial, a sweep or a capacity search has shown. The sentences are made from its figures; the report has all of them, with method and inputs."
+          info="What a trial, a sweep or a capacity search has shown. The sentences are generated from its figures; the report has all of them, with method and inputs."
         >
           <SweepView key={shown.id} id={shown.id} live={live} me={me} onDeleted={() => choose(undefined)} />
         </Section>
       )}
       <Section
         title="All results"
-        info="Everything that was measured by this load generator on this page or by its API, newest first."
+        info="Everything measured by this load generator, started here or through its API, newest first."
       >
         <Earlier sweeps={sweeps} shown={shown?.id} onShow={choose} />
       </Section>
       <Section
         title="Compare two results"
-        info="Any two results as a report: recorded, imported or measured. B is compared with A, level by level, with their intervals where they have some."
+        info="Any two results as a report: recorded, imported or measured. B is compared with A, level by level, with intervals where available."
       >
         <Compare slo={slo} />
       </Section>

@@ -171,9 +171,9 @@ describe('the list', () => {
 
   it('keeps what it has when it cannot be read anew, and says so', async () => {
     const { client } = await show(range(3));
-    client.reads.mockRejectedValue(new Problem(502, 'The load generator does not answer.'));
+    client.reads.mockRejectedValue(new Problem(502, 'The load generator does not respond.'));
     await pass(REFRESH_EVERY);
-    expect(screen.getByText('The load generator does not answer.')).toBeInTheDocument();
+    expect(screen.getByText('The load generator does not respond.')).toBeInTheDocument();
     expect(rows()).toHaveLength(3);
   });
 
@@ -261,6 +261,6 @@ describe('the filters', () => {
 
   it('say it where nothing fits', async () => {
     await show(mixed, '/app/conversations?topic=nothing');
-    expect(screen.getByText(/No conversation is like that/)).toBeInTheDocument();
+    expect(screen.getByText(/No matching conversations/)).toBeInTheDocument();
   });
 });

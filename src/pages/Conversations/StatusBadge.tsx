@@ -16,9 +16,9 @@ interface Look {
 export const looks: Record<ConversationStatus, Look> = {
   active: { word: 'Active', color: 'green', meaning: 'in progress' },
   completed: { word: 'Completed', meaning: 'all turns have ended' },
-  retired: { word: 'Retired', color: 'blue', meaning: 'ended early, as the concurrency went down' },
+  retired: { word: 'Retired', color: 'blue', meaning: 'ended early because concurrency was lowered' },
   cancelled: { word: 'Cancelled', color: 'orange', meaning: 'ended by a stop or a change of mode' },
-  error: { word: 'Error', color: 'red', meaning: 'a turn failed, which ended it' },
+  error: { word: 'Error', color: 'red', meaning: 'ended by a failed turn' },
 };
 
 /** Where a conversation stands. */

@@ -36,7 +36,7 @@ export default function ConversationsPage() {
   return (
     <Section
       title="All conversations"
-      info="Every conversation that the load generator began, newest first, with the turns that have ended so far. They are read from its store every three seconds; a conversation that fails a turn ends there, as an error."
+      info="Every conversation the load generator has started, newest first, with the turns completed so far. The list refreshes every three seconds. A conversation with a failed turn ends there, as an error."
       actions={
         <>
           <Filters filter={filter} onChange={change} />
@@ -45,11 +45,11 @@ export default function ConversationsPage() {
       }
     >
       {problem && (
-        <Alert severity="warning" title="The conversations cannot be read now" bottomSpacing={1}>
+        <Alert severity="warning" title="The conversations could not be loaded" bottomSpacing={1}>
           {problem.message}
         </Alert>
       )}
-      {loading && <LoadingPlaceholder text="Reading the conversations…" />}
+      {loading && <LoadingPlaceholder text="Loading the conversations…" />}
       {rows.length > 0 && <List key={search} conversations={conversations} linkTo={linkTo} onSee={see} />}
       {rows.length === 0 && !loading && !problem && <p>{nothing(filter)}</p>}
     </Section>
@@ -58,6 +58,6 @@ export default function ConversationsPage() {
 
 function nothing({ status, topic }: Filter): string {
   return status || topic
-    ? 'No conversation is like that. Choose another status or topic.'
-    : 'There is no conversation yet. Start the workload: the first ones appear within a second.';
+    ? 'No matching conversations. Choose another status or topic.'
+    : 'No conversations yet. Start the workload; the first ones appear within a second.';
 }

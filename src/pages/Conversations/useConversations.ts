@@ -10,7 +10,7 @@ import {
   type Problem,
 } from '../../client';
 import { LANE } from '../lane';
-import { Feed, orderOf, PAGE } from './feed';
+import { PagedList, orderOf, PAGE } from './pagedList';
 
 /** What of the conversations is wanted. */
 export interface Filter {
@@ -56,24 +56,24 @@ export function useConversations(
   const client = useClient();
   const id = useId();
   const key = JSON.stringify([status, topic]);
-  const feed = useMemo(
-    () => new Feed((cursor) => listConversations(client, LANE, { status, topic, cursor, limit: PAGE })),
+  const list = useMemo(
+    () => new PagedList((cursor) => listConversations(client, LANE, { status, topic, cursor, limit: PAGE })),
     [client, status, topic]
   );
-  const known = useSyncExternalStore(feed.subscribe, feed.get);
+  const known = useSyncExternalStore(list.subscribe, list.get);
   const [held, setHeld] = useState<{ key: string; first: string }>();
   const [failure, setFailure] = useState<{ key: string; problem: Problem }>();
   const place = held?.key === key ? held.first : undefined;
   const waiting = place === undefined ? 0 : newerThan(known.rows, place);
   const refresh = async () => {
-    await feed.refresh(seen());
+    await list.refresh(seen());
     setFailure(undefined); // older ones may be asked for again
-    if (place === undefined && feed.get().rows.length > keep) {
-      feed.trim();
+    if (place === undefined && list.get().rows.length > keep) {
+      list.trim();
     }
   };
   const { at, problem } = usePolled(waiting < MOST_NEW ? refresh : undefined, REFRESH_EVERY, `${id} ${key}`);
-  const older = () => feed.older().catch((error: unknown) => setFailure({ key, problem: asProblem(error) }));
+  const older = () => list.older().catch((error: unknown) => setFailure({ key, problem: asProblem(error) }));
   return {
     rows: useMemo(() => known.rows.slice(waiting), [known.rows, waiting]),
     waiting,

@@ -4,7 +4,7 @@ import { MemoryRouter } from 'react-router-dom';
 
 import { ClientProvider } from '../../client';
 import { violations } from '../../test/axe';
-import { FakeClient, viewer } from '../../test/fixtures';
+import { FakeClient, member, viewer } from '../../test/fixtures';
 import { settled } from '../../test/settled';
 import { stubSizes } from '../../test/sizes';
 import Dashboard from '.';
@@ -52,7 +52,7 @@ describe('the dashboard', () => {
     expect(screen.queryByText('Running')).not.toBeInTheDocument();
     act(() => client.lose());
     expect(live.getByRole('slider', { name: 'Concurrency' })).toBeDisabled();
-    expect(screen.queryByText('The load generator is lost')).not.toBeInTheDocument();
+    expect(screen.queryByText('The load generator is unreachable')).not.toBeInTheDocument();
   });
 
   it('has no slider for those who may only look', async () => {
@@ -62,6 +62,14 @@ describe('the dashboard', () => {
     await show(client);
     expect(screen.queryByRole('slider')).not.toBeInTheDocument();
     expect(section('Live against baseline').getAllByRole('table')).toHaveLength(2);
+  });
+
+  it('ends with the members where there are several', async () => {
+    const client = new FakeClient();
+    client.show({}, { members: [member('east-1'), member('west-2')] });
+    await show(client);
+    expect(screen.getAllByRole('heading', { level: 2 }).at(-1)).toHaveTextContent('Members');
+    expect(section('Members').getByRole('row', { name: /^west-2 Present 500/ })).toBeInTheDocument();
   });
 
   it('has nothing against WCAG 2 AA', async () => {

@@ -9,13 +9,14 @@ import { Comparison } from '../../components/Comparison';
 import { Controls } from '../../components/Controls';
 import { ImportButton } from '../../components/ImportBaseline';
 import { Kpis } from '../../components/Kpis';
+import { Members } from '../../components/Members';
 import { Section } from '../../components/Section';
 import { Workers } from '../../components/Workers';
 import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { HistoryExport } from './HistoryExport';
 
-/** The main view: live against recorded, key figures, the recorded results, and what serves. */
+/** The main view: live against recorded, key figures, the recorded results, what serves, and who holds the conversations where others do. */
 export default function Dashboard() {
   const styles = useStyles2(getStyles);
   const comparison = useChoice('compare');
@@ -25,7 +26,7 @@ export default function Dashboard() {
     <div className={styles.page}>
       <Section
         title="Live against baseline"
-        info="Latencies and rates of the running workload, beside recorded results at the same concurrency. Live figures are measured by the load generator since this step settled, over five minutes at most; recorded ones come from the baseline that is named here."
+        info="Latencies and rates of the running workload next to recorded results at the same concurrency. The load generator measures live figures from when this step settled, over five minutes at most; recorded ones come from the baseline named here."
       >
         <div className={styles.parts}>
           <Controls lane={LANE} bare />
@@ -34,24 +35,25 @@ export default function Dashboard() {
       </Section>
       <Section
         title="Key figures"
-        info="Rates of the last 60 seconds, and totals since the workload's last start, measured by the load generator; the queue and, where clients are not told, the cache hits come from the cluster's metrics. Below stands what the baseline recorded at this concurrency, with how it was found."
+        info="Rates over the last 60 seconds and totals since the workload was last started, measured by the load generator. The queue comes from the cluster's metrics, and so do the cache hits if the responses do not include them. Below each figure is the baseline's value at this concurrency and how it was obtained."
         actions={<HistoryExport />}
       >
         <Kpis lane={LANE} />
       </Section>
       <Section
         title="Recorded benchmark"
-        info="Latencies and rates that were recorded at each level under round-robin and under KV-aware routing, how much better KV-aware routing was, and the same as curves against concurrency: at the levels of the slider, as far as they have every figure, or at all. All of it was measured earlier, on the deployment that the baseline names; none of it changes with the live workload."
+        info="Latencies and rates recorded at each level under round-robin and KV-aware routing, the improvement from KV-aware routing, and the same as curves over concurrency: at the slider's levels that have every figure, or at all levels. All of it was measured earlier, on the baseline's deployment; it does not change with the live workload."
         actions={<ImportButton lane={LANE} />}
       >
         <Benchmark lane={LANE} choice={benchmark} levels={levels} />
       </Section>
       <Section
         title="Infrastructure"
-        info="The workers of the serving cluster, with their GPUs, queues and caches. The numbers come from the cluster's own metrics, through Prometheus where there is one, and are a few seconds old at most."
+        info="The workers of the cluster with their GPUs, queues and caches. The numbers come from the cluster's own metrics, through Prometheus if there is one, and are at most a few seconds old."
       >
         <Workers lane={LANE} />
       </Section>
+      <Members lane={LANE} />
     </div>
   );
 }

@@ -10,7 +10,7 @@ import type { Feature, Usage } from './features';
 const uses: Record<Usage['is'], string> = {
   yes: 'In use here',
   no: 'Not in use here',
-  unknown: 'Not known here',
+  unknown: 'Unknown here',
 };
 
 /** One thing that Dynamo offers. */

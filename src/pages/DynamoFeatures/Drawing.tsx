@@ -12,7 +12,7 @@ const at = (x: number, y: number, width = 110, height = 44): Rect => ({ x, y, wi
 export function Drawing({ id, title }: { id: FeatureId; title: string }) {
   const Picture = pictures[id];
   return (
-    <Diagram label={`Drawing: ${title}`} picture width={WIDTH} height={HEIGHT}>
+    <Diagram label={`Diagram: ${title}`} picture width={WIDTH} height={HEIGHT}>
       <Picture />
     </Diagram>
   );

@@ -37,7 +37,7 @@ describe('the features', () => {
     expect(card('KV-aware routing').getByText(/mode is KV-aware.*the cluster is simulated/)).toBeInTheDocument();
     for (const name of ['Disaggregated serving', 'KV block manager', 'Planner', 'NIXL']) {
       expect(card(name).getByText('Not in use here')).toBeInTheDocument();
-      expect(card(name).getByRole('img')).toHaveAccessibleName(`Drawing: ${name}`);
+      expect(card(name).getByRole('img')).toHaveAccessibleName(`Diagram: ${name}`);
     }
     expect(await violations(container)).toEqual([]);
   });
@@ -46,22 +46,22 @@ describe('the features', () => {
     const { client } = await show(laneChange(3, { state: { mode: 'round_robin' } }));
     expect(card('KV-aware routing').getByText('Not in use here')).toBeInTheDocument();
     act(() => client.lose());
-    expect(screen.getAllByText('Not known here')).toHaveLength(6);
+    expect(screen.getAllByText('Unknown here')).toHaveLength(6);
   });
 
   it('claim nothing of a mode that nobody has told, and say who told one', async () => {
     const { client } = await show(laneChange(3, { state: { mode: 'unknown', driver: 'manual' } }));
-    expect(card('KV-aware routing').getByText('Not known here')).toBeInTheDocument();
-    expect(card('KV-aware routing').getByText(/Nobody has told the load generator which/)).toBeInTheDocument();
+    expect(card('KV-aware routing').getByText('Unknown here')).toBeInTheDocument();
+    expect(card('KV-aware routing').getByText(/The routing mode of this server has not been set/)).toBeInTheDocument();
     act(() => client.show(laneChange(3, { state: { driver: 'manual', mode_from: 'operator' } })));
-    expect(card('KV-aware routing').getByText(/as the operator tells/)).toBeInTheDocument();
+    expect(card('KV-aware routing').getByText(/as the operator reports/)).toBeInTheDocument();
     act(() => client.show(laneChange(3, { state: { driver: 'manual', mode_from: 'metrics' } })));
-    expect(card('KV-aware routing').getByText(/as the router’s own metrics tell/)).toBeInTheDocument();
+    expect(card('KV-aware routing').getByText(/as the router’s own metrics report/)).toBeInTheDocument();
   });
 
   it('wait without claiming anything', async () => {
     await show();
-    expect(screen.getAllByText('Not known here')).toHaveLength(6);
+    expect(screen.getAllByText('Unknown here')).toHaveLength(6);
   });
 
   it('name the source of each figure, and say where there is none', async () => {
@@ -78,8 +78,8 @@ describe('speculation', () => {
     ['eagle3', 'simulated', 'yes', /gain assumed/],
     ['draft', 'dynamo', 'yes', /Draft model/],
     ['off', 'dynamo', 'no', /“Off”/],
-    ['not_recorded', 'simulated', 'unknown', /imitates the recorded runs/],
-    ['not_recorded', 'plain', 'unknown', /Nobody has told/],
+    ['not_recorded', 'simulated', 'unknown', /follows the recorded runs/],
+    ['not_recorded', 'plain', 'unknown', /has not been configured/],
   ] as const)('%s on a %s target: %s', (speculation, kind, is, why) => {
     const lane = laneOn(3, { state: { speculation } });
     expect(usage('speculation', lane, kind)).toEqual({ is, why: expect.stringMatching(why) });
@@ -111,7 +111,7 @@ describe('the phases', () => {
 
   it('show what was measured at the concurrency in force, and why there is nothing else', async () => {
     const { container } = await show(laneChange(3), [measured(120)]);
-    expect(row('2')).toHaveTextContent('in force');
+    expect(row('2')).toHaveTextContent('current');
     expect(row('2')).toHaveTextContent('not yet at 120 conversations');
     expect(row('3b')).toHaveTextContent('400 ms12.3 ms4,321here,');
     expect(row('3a')).toHaveTextContent('not offered by the mode driver');
@@ -123,7 +123,7 @@ describe('the phases', () => {
     expect(row('3b')).toHaveTextContent('not yet at 120 conversations');
     expect(screen.getByText('Acceptance rate and tokens per step are not reported now.')).toBeInTheDocument();
     act(() => client.lose());
-    expect(row('2')).not.toHaveTextContent('in force');
+    expect(row('2')).not.toHaveTextContent('current');
   });
 
   it('say that a simulated cluster’s timing is assumed', async () => {
@@ -149,7 +149,7 @@ describe('usage', () => {
   it('is not known of a target that cannot be reached', () => {
     expect(usage('kv-routing', laneOn(3, { target: { reachable: false } }), 'dynamo')).toMatchObject({
       is: 'unknown',
-      why: 'The target cannot be reached.',
+      why: 'The target is unreachable.',
     });
   });
 });

@@ -15,10 +15,10 @@ import { whyUnread } from '../../lib/unread';
 const EVERY = 30_000;
 
 const changes: Record<Phase['id'], string> = {
-  '1': 'Nothing is switched on. Every worker computes what it has not seen itself, one token a pass.',
-  '2': 'The router sends a turn to where its beginning is cached. Later turns start sooner; ITL stays as it is.',
-  '3a': 'A small model guesses, the large one checks several tokens in one pass. ITL falls in every turn.',
-  '3b': 'The guesses come from the large model itself. More of them should be right, and no second model takes memory.',
+  '1': 'No optimisation. Every worker computes whatever it has not cached itself, one token per pass.',
+  '2': 'The router sends a turn to the worker that has its prefix cached. Later turns start sooner; ITL is unchanged.',
+  '3a': 'A small model drafts tokens, and the large one verifies several in one pass. ITL falls in every turn.',
+  '3b': 'The large model drafts its own tokens. More should be accepted, and no second model takes up memory.',
 };
 
 /** The demonstration's story with what was measured here in each of its phases. */
@@ -30,7 +30,7 @@ export function Phases({ live }: { live: Live }) {
   return (
     <Section
       title="The phases: routing, then speculation"
-      info="Four set-ups of one cluster, each with one thing more switched on. Figures are what this target measured at the concurrency in force; a phase without a settled step there has none."
+      info="Four configurations of one cluster, each enabling one more feature. Figures were measured on this target at the current concurrency; a phase without a settled step has none."
     >
       <div className={styles.scroll} role="region" aria-label="Phases as a table" tabIndex={0}>
         <table className={styles.table}>
@@ -53,7 +53,7 @@ export function Phases({ live }: { live: Live }) {
       </div>
       <p>{now(lane)}</p>
       <p className={styles.note}>
-        The recorded runs stand for none of the phases: whether they speculated is not recorded. {simulated(lane)}
+        The recorded runs match none of the phases: whether they used speculation is not recorded. {simulated(lane)}
       </p>
     </Section>
   );
@@ -74,7 +74,7 @@ function Row({ phase, lane, row }: RowProps) {
     <tr className={cx(isNow && styles.now)}>
       <th scope="row">
         {phase.id} · {phase.title}
-        {isNow && <small> in force</small>}
+        {isNow && <small> current</small>}
       </th>
       <td className={styles.text}>{changes[phase.id]}</td>
       <td>{milliseconds(row?.ttft.p95)}</td>
@@ -113,14 +113,14 @@ function measuredRow(
 function now(lane: LaneSnapshot | undefined): string {
   const { acceptance, tokens_per_step: perStep } = lane?.cluster.speculation ?? {};
   if (acceptance !== undefined) {
-    return `Now ${percent(acceptance, 0)} of the guessed tokens are accepted, and a pass of the large model yields ${number(perStep, 2)} tokens.`;
+    return `Now ${percent(acceptance, 0)} of the drafted tokens are accepted, and a pass of the large model yields ${number(perStep, 2)} tokens.`;
   }
   if (perStep !== undefined) {
-    return `Now a pass of the large model yields ${number(perStep, 2)} tokens; nothing is guessed.`;
+    return `Now a pass of the large model yields ${number(perStep, 2)} tokens; no tokens are drafted.`;
   }
   const why = lane && whyUnread(lane.cluster, 'workers');
   return why
-    ? `Acceptance rate and tokens per step are not known: ${why}.`
+    ? `Acceptance rate and tokens per step are unknown: ${why}.`
     : 'Acceptance rate and tokens per step are not reported now.';
 }
 

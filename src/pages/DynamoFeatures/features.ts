@@ -30,7 +30,7 @@ export const FEATURES: Feature[] = [
   {
     id: 'disaggregated',
     title: 'Disaggregated serving',
-    text: 'Prefill computes a lot at once, decode waits for memory and must answer quickly. Put on workers of their own, neither holds the other up, and each can be tuned and scaled for itself.',
+    text: 'Prefill is compute-bound, decode is memory-bound and latency-sensitive. On separate workers neither blocks the other, and each can be tuned and scaled on its own.',
     published: [
       { figure: '30 % more throughput per GPU on one node, more than 2× on two nodes, Llama 70B', source: QUOTED },
     ],
@@ -38,7 +38,7 @@ export const FEATURES: Feature[] = [
   {
     id: 'kv-routing',
     title: 'KV-aware routing',
-    text: 'The router knows which worker holds which blocks, and sends a request where least is left to be computed, unless that worker is too busy. Nothing in the application changes.',
+    text: 'The router knows which worker has which blocks and sends a request where the least remains to be computed, unless that worker is too busy. The application does not change.',
     published: [
       { figure: '3× better TTFT and half the average latency on 100,000 real R1 queries', source: QUOTED },
       {
@@ -47,7 +47,7 @@ export const FEATURES: Feature[] = [
       },
       {
         figure:
-          'In a regime like this booth’s: hit rates of 91.1 % round-robin, 94.2 % least loaded, 94.9 % prefix-aware',
+          'Under conditions similar to this booth’s: hit rates of 91.1 % round-robin, 94.2 % least loaded, 94.9 % prefix-aware',
         source: 'Counter-evidence from an independent simulator',
       },
       {
@@ -60,7 +60,7 @@ export const FEATURES: Feature[] = [
   {
     id: 'speculation',
     title: 'Speculative decoding',
-    text: 'A pass of the large model costs nearly the same for one token as for a few. So something cheap guesses the next tokens, and one pass checks them: a small draft model, or EAGLE-3, a head on the large model’s own inner state. The text stays the same, only sooner. The engine does it; routing and speculation add up.',
+    text: 'One pass of the large model costs nearly the same for one token as for a few. So something cheap drafts the next tokens, and one pass verifies them: a small draft model, or EAGLE-3, a head on the large model’s own hidden state. The output is the same, only faster. The engine does this; the gains of routing and speculation add up.',
     published: [
       {
         figure: 'Up to 3.6× the throughput with TensorRT-LLM',
@@ -72,24 +72,24 @@ export const FEATURES: Feature[] = [
   {
     id: 'kvbm',
     title: 'KV block manager',
-    text: 'Blocks that no longer fit on the GPU move to main memory, to a local disk or to remote storage, and come back when a prompt needs them. What would have been computed again is read again.',
+    text: 'Blocks that no longer fit on the GPU move to main memory, local disk or remote storage, and come back when a prompt needs them. They are read back instead of recomputed.',
     published: [
       {
         figure: '2.2× to 12× better TTFT, depending on the request rate',
-        source: 'Benchmarks quoted in the recorded deployment’s technical document, which does not name whose',
+        source: 'Benchmarks quoted in the recorded deployment’s technical document, without a source',
       },
     ],
   },
   {
     id: 'planner',
     title: 'Planner',
-    text: 'Watches the load and adjusts how many workers prefill and decode, without an interruption: more prefill when prompts get longer, fewer workers when nobody asks.',
+    text: 'Watches the load and adjusts the number of prefill and decode workers without interruption: more prefill when prompts get longer, fewer workers when idle.',
     published: [],
   },
   {
     id: 'nixl',
     title: 'NIXL',
-    text: 'NVIDIA’s inference transfer library moves KV blocks from one memory to another, between machines too. Disaggregated serving needs it: a prompt’s blocks travel from the prefill worker to the decode worker.',
+    text: 'NVIDIA’s inference transfer library moves KV blocks between memories, also across machines. Disaggregated serving needs it: a prompt’s blocks move from the prefill worker to the decode worker.',
     published: [],
   },
 ];
@@ -102,19 +102,19 @@ export interface Usage {
 
 /** What is fixed in a cluster that this product starts itself: simulated, or Dynamo with mock workers. */
 const ON_THIS_MACHINE: Record<Exclude<FeatureId, 'kv-routing' | 'speculation'>, string> = {
-  disaggregated: 'Each of its workers prefills and decodes itself.',
-  kvbm: 'Its workers imitate GPU memory only: a block that is evicted is gone.',
-  planner: 'The number of its workers is fixed from the start.',
-  nixl: 'No blocks travel between its workers.',
+  disaggregated: 'Each of its workers does both prefill and decode.',
+  kvbm: 'Its workers simulate GPU memory only: an evicted block is gone.',
+  planner: 'The number of workers is fixed at start-up.',
+  nixl: 'No blocks move between its workers.',
 };
 
 /** What the live state tells of a feature. Without a lane, nothing is known. */
 export function usage(id: FeatureId, lane: LaneSnapshot | undefined, kind: TargetKind): Usage {
   if (!lane) {
-    return { is: 'unknown', why: 'Nothing is known of the running cluster now.' };
+    return { is: 'unknown', why: 'No current data on the running cluster.' };
   }
   if (!lane.target.reachable) {
-    return { is: 'unknown', why: 'The target cannot be reached.' };
+    return { is: 'unknown', why: 'The target is unreachable.' };
   }
   if (id === 'kv-routing') {
     return routing(lane, kind);
@@ -126,20 +126,20 @@ export function usage(id: FeatureId, lane: LaneSnapshot | undefined, kind: Targe
     const what = kind === 'simulated' ? 'The cluster is simulated.' : 'The workers are mocks.';
     return { is: 'no', why: `${what} ${ON_THIS_MACHINE[id]}` };
   }
-  return { is: 'unknown', why: 'The target does not tell.' };
+  return { is: 'unknown', why: 'The target does not report it.' };
 }
 
 function routing({ state }: LaneSnapshot, kind: TargetKind): Usage {
   const { mode } = state;
   if (mode === 'unknown') {
-    return { is: 'unknown', why: 'Nobody has told the load generator which routing mode this server uses.' };
+    return { is: 'unknown', why: 'The routing mode of this server has not been set.' };
   }
-  const told = `The routing mode is ${modeName(mode)}, as ${modeSource(state)} ${state.mode_from === 'metrics' ? 'tell' : 'tells'}`;
+  const told = `The routing mode is ${modeName(mode)}, as ${modeSource(state)} ${state.mode_from === 'metrics' ? 'report' : 'reports'}`;
   if (mode !== 'kv') {
     return { is: 'no', why: `${told}.` };
   }
   if (kind === 'plain') {
-    return { is: 'unknown', why: `${told}, but the target does not show a router.` };
+    return { is: 'unknown', why: `${told}, but the target does not expose a router.` };
   }
   return { is: 'yes', why: kind === 'simulated' ? `${told}; the cluster is simulated.` : `${told}.` };
 }
@@ -148,11 +148,11 @@ function speculating({ state: { speculation, driver } }: LaneSnapshot, kind: Tar
   if (speculation === 'not_recorded') {
     const why =
       kind === 'simulated'
-        ? 'The simulated cluster imitates the recorded runs, of which nobody knows whether they speculated.'
-        : 'Nobody has told the load generator whether the engines speculate.';
+        ? 'The simulated cluster follows the recorded runs; whether they used speculation is not recorded.'
+        : 'Whether the engines use speculation has not been configured.';
     return { is: 'unknown', why };
   }
-  const told = `Speculation is “${speculationName(speculation)}”, as the mode driver “${driver}” tells`;
+  const told = `Speculation is “${speculationName(speculation)}”, as the mode driver “${driver}” reports`;
   const note = kind === 'simulated' && speculation !== 'off' ? '; the cluster is simulated, and its gain assumed' : '';
   return { is: speculation === 'off' ? 'no' : 'yes', why: `${told}${note}.` };
 }

@@ -5,7 +5,7 @@ import { MemoryRouter } from 'react-router-dom';
 
 import { ClientProvider, Problem, type BoothEvent } from '../../client';
 import { violations } from '../../test/axe';
-import { FakeClient } from '../../test/fixtures';
+import { FakeClient, member } from '../../test/fixtures';
 import { settled } from '../../test/settled';
 import Events, { EVENTS_EVERY } from '.';
 
@@ -66,12 +66,24 @@ describe('the events', () => {
     expect(screen.getByText('None of the newest 3 events is of the kind “Stop”.')).toBeInTheDocument();
   });
 
+  it('have the kind of members where there are members, or it is chosen', async () => {
+    const joined = event(4, { kind: 'member', by: 'west-2', lane: undefined, text: 'west-2 has come' });
+    const { client } = await show([joined, ...some]);
+    expect(rows()[0]).toEqual(['Member', 'west-2', 'west-2 has come']);
+    expect(screen.queryByRole('radio', { name: 'Member' })).not.toBeInTheDocument();
+    act(() => client.show({}, { members: [member('west-2')] }));
+    await userEvent.click(screen.getByRole('radio', { name: 'Member' }));
+    expect(rows()).toEqual([['Member', 'west-2', 'west-2 has come']]);
+    act(() => client.show());
+    expect(screen.getByRole('radio', { name: 'Member' })).toBeChecked();
+  });
+
   it('say that there are none, or why they cannot be read', async () => {
     const { unmount } = await show([]);
-    expect(screen.getByText(/Nothing has happened yet/)).toBeInTheDocument();
+    expect(screen.getByText(/No events yet/)).toBeInTheDocument();
     unmount();
-    await show(new Problem(502, 'The load generator does not answer.'));
-    expect(screen.getByText('The load generator does not answer.')).toBeInTheDocument();
+    await show(new Problem(502, 'The load generator does not respond.'));
+    expect(screen.getByText('The load generator does not respond.')).toBeInTheDocument();
   });
 
   it('come by themselves, and stay with a word on their age after a loss', async () => {
@@ -82,7 +94,7 @@ describe('the events', () => {
     expect(rows()[0]).toEqual(['Stop', 'ann', 'stopped']);
     client.reads.mockRejectedValue(new Problem(502, 'Gone.'));
     await act(() => jest.advanceTimersByTimeAsync(EVENTS_EVERY));
-    expect(screen.getByText(/^Gone. They were read at/)).toBeInTheDocument();
+    expect(screen.getByText(/^Gone. Last refreshed at/)).toBeInTheDocument();
     expect(rows()).toHaveLength(4);
     jest.useRealTimers();
   });

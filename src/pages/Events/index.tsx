@@ -4,9 +4,11 @@ import { css } from '@emotion/css';
 import type { GrafanaTheme2 } from '@grafana/data';
 import { Alert, Button, LoadingPlaceholder, RadioButtonGroup, useStyles2 } from '@grafana/ui';
 
-import { limits, listEvents, useClient, usePolled, type BoothEvent, type EventKind } from '../../client';
+import { limits, listEvents, useClient, useLive, usePolled, type BoothEvent, type EventKind } from '../../client';
 import { Section } from '../../components/Section';
 import { number } from '../../lib/format';
+import { lastSnapshot } from '../../lib/known';
+import { LANE } from '../lane';
 import { useChoice } from '../useChoice';
 import { EventTable } from './EventTable';
 import { kindNames } from './kinds';
@@ -26,26 +28,38 @@ const kinds = [
 
 /** Who changed what, and when, newest first. */
 export default function Events() {
-  const styles = useStyles2(getStyles);
   const [chosen, choose] = useChoice('kind');
   const kind = chosen !== undefined && Object.hasOwn(kindNames, chosen) ? (chosen as EventKind) : '';
   return (
     <Section
       title="Events"
-      info="Starts, stops, steps, mode changes, settings and baselines: who did it, what it was, and when. The load generator keeps them; “by” is the Grafana login, or the place that the command came from."
-      actions={
-        <RadioButtonGroup
-          aria-label="Kind of event"
-          className={styles.kinds}
-          size="sm"
-          options={kinds}
-          value={kind}
-          onChange={(next) => choose(next || undefined)}
-        />
-      }
+      info="Starts, stops, steps, mode changes, settings, baselines, benchmarks and members: who, what and when. The load generator stores them; “who” is the Grafana login or the source of the command."
+      actions={<Kinds value={kind} onChange={(next) => choose(next || undefined)} />}
     >
       <List kind={kind} />
     </Section>
+  );
+}
+
+interface KindsProps {
+  value: Kind;
+  onChange(kind: Kind): void;
+}
+
+/** The kinds to choose from: that of members only where there are some, or it is chosen. */
+function Kinds({ value, onChange }: KindsProps) {
+  const styles = useStyles2(getStyles);
+  const { state } = useLive(LANE);
+  const withMembers = value === 'member' || lastSnapshot(state)?.members !== undefined;
+  return (
+    <RadioButtonGroup
+      aria-label="Kind of event"
+      className={styles.kinds}
+      size="sm"
+      options={withMembers ? kinds : kinds.filter((kind) => kind.value !== 'member')}
+      value={value}
+      onChange={onChange}
+    />
   );
 }
 
@@ -56,11 +70,11 @@ function List({ kind }: { kind: Kind }) {
   const { value, problem, at } = usePolled(() => listEvents(client, limit), EVENTS_EVERY, `events ${limit}`);
   if (!value) {
     return problem ? (
-      <Alert severity="warning" title="The events cannot be read" bottomSpacing={0}>
+      <Alert severity="warning" title="The events could not be loaded" bottomSpacing={0}>
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Reading the events…" />
+      <LoadingPlaceholder text="Loading the events…" />
     );
   }
   const shown = kind === '' ? value : value.filter((event) => event.kind === kind);
@@ -68,7 +82,7 @@ function List({ kind }: { kind: Kind }) {
     <div className={styles.list}>
       {problem && (
         <Alert severity="warning" title="These events may be out of date" bottomSpacing={0}>
-          {problem.message} They were read at {new Date(at ?? 0).toLocaleTimeString()}.
+          {problem.message} Last refreshed at {new Date(at ?? 0).toLocaleTimeString()}.
         </Alert>
       )}
       {shown.length > 0 ? <EventTable events={shown} /> : <p>{nothing(kind, value)}</p>}
@@ -88,7 +102,7 @@ function List({ kind }: { kind: Kind }) {
 
 function nothing(kind: Kind, all: BoothEvent[]): string {
   return kind === '' || all.length === 0
-    ? 'Nothing has happened yet: a start, a mode change or a new setting will stand here.'
+    ? 'No events yet. Starts, mode changes and changed settings appear here.'
     : `None of the newest ${number(all.length)} events is of the kind “${kindNames[kind]}”.`;
 }
 

@@ -9,4 +9,5 @@ export const kindNames: Record<EventKind, string> = {
   settings: 'Settings',
   baseline: 'Baseline',
   sweep: 'Benchmark',
+  member: 'Member',
 };

@@ -26,7 +26,7 @@ export function Checklist({ live, baselines }: ChecklistProps) {
   return (
     <Section
       title="The demonstration, step by step"
-      info="A step is ticked once it was seen in the live state, in the events or in what this target has measured, and never by hand. It counts from the start of the workload or from the opening of this page."
+      info="A step is ticked automatically once it is seen in the live state, the events or this target’s measurements, counted from the start of the workload or from when this page was opened."
       actions={
         <div className={styles.actions}>
           <span role="status">

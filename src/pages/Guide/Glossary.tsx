@@ -14,11 +14,8 @@ export const Glossary = memo(function Glossary({ terms }: { terms: Term[] }) {
   const styles = useStyles2(getStyles);
   const { search } = useLocation();
   return (
-    <Section
-      title="Glossary"
-      info="What the words on the screens mean here. A word is a link to itself, to be sent to somebody; its number is the live one."
-    >
-      {terms.length === 0 && <p>No term matches. Try fewer or other words.</p>}
+    <Section title="Glossary" info="What the terms on the screens mean. Each term is a permalink; its number is live.">
+      {terms.length === 0 && <p>No matching terms. Try fewer or different words.</p>}
       <dl className={styles.terms}>
         {terms.map(({ id, term, text }) => (
           <div key={id} id={`term-${id}`} className={styles.term}>

@@ -63,12 +63,12 @@ describe('the guide', () => {
   it('is there before the load generator is, without a live number', async () => {
     const { container } = await show();
     expect(screen.getAllByRole('heading', { level: 2 }).map((h) => h.textContent)).toEqual([
-      'Who is in front of you?',
+      'Who is your visitor?',
       'Thirty seconds',
       neutral.story.title,
       'Four things to take home',
       'The results in plain English',
-      'What you see on this screen',
+      'What you see on each screen',
       'Two scenes to play',
       'The demonstration, step by step',
       'The recorded deployment',
@@ -138,7 +138,7 @@ describe('the vendor', () => {
     expect(heads()).toContainEqual(expect.stringMatching(/^About DigitalOcean/));
     expect(screen.getByRole('radio', { name: /^Knew DigitalOcean/ })).toBeInTheDocument();
     expect(screen.getByRole('link', { name: 'DOKS' })).toBeInTheDocument();
-    expect(section('What you see on this screen').getByRole('button', { name: /GTC Demo/ })).toBeInTheDocument();
+    expect(section('What you see on each screen').getByRole('button', { name: /GTC Demo/ })).toBeInTheDocument();
     const sections = ['Thirty seconds', 'Four things to take home', 'Two scenes to play', 'Questions', 'Glossary'];
     expect(sections.filter((one) => !before.includes(one) || !heads().includes(one))).toEqual([]);
   });
@@ -169,7 +169,7 @@ describe('the visitor', () => {
     expect(section(/^Who/).getByText('Say first')).toBeInTheDocument();
     expect(section(/^The platform/).queryByText(neutral.story.message)).not.toBeInTheDocument();
     expect(within(answer('router') as HTMLElement).getByText('likely')).toBeInTheDocument();
-    await userEvent.click(section(/^The platform/).getByRole('button', { name: 'They ask: show it' }));
+    await userEvent.click(section(/^The platform/).getByRole('button', { name: 'If they ask for proof' }));
     expect(section(/^The platform/).getByText(neutral.story.message)).toBeInTheDocument();
     await userEvent.click(screen.getByRole('radio', { name: /^Anybody/ }));
     expect(screen.getByTestId('address')).toBeEmptyDOMElement();
@@ -222,7 +222,7 @@ describe('answers', () => {
     });
     act(() => client.show({ ...started, baseline: { ...started.baseline, ...ttft(-330) } }));
     expect(answer('crossover')).toHaveTextContent(
-      'It is so right now: TTFT p95 is 544 ms live, and round-robin has 730.0 ms recorded'
+      'That is the case right now: TTFT p95 is 544 ms live, and round-robin has 730.0 ms recorded'
     );
     expect(section('Thirty seconds').getByText(/Look closely/)).toBeInTheDocument();
     act(() => client.show({ ...started, baseline: { ...started.baseline, ...ttft(25) } }));
@@ -264,8 +264,8 @@ describe('the results', () => {
     expect(card('More from the same GPUs')).toHaveTextContent('1.8–14.0 % derived more tokens a second');
     expect(card('Answers that flow faster')).toHaveTextContent('-5.8 % to 13.3 % derived less time');
     expect(card('Answers that finish sooner')).toHaveTextContent('2.5–14.6 % derived less time, 9.3 % derived less');
-    expect(card('More of each prompt remembered')).toHaveTextContent('94.7 % derived of prompt tokens');
-    expect(card('More of each prompt remembered')).toHaveTextContent('under round-robin 88.6 % derived');
+    expect(card('More of each prompt cached')).toHaveTextContent('94.7 % derived of prompt tokens');
+    expect(card('More of each prompt cached')).toHaveTextContent('under round-robin 88.6 % derived');
   });
 });
 
@@ -273,7 +273,7 @@ describe('the screens', () => {
   it('are explained on request, with a way to each page', async () => {
     const { client, container } = await show();
     act(() => client.show(started));
-    const screens = section('What you see on this screen');
+    const screens = section('What you see on each screen');
     expect(screens.queryByText('Workload controls')).not.toBeInTheDocument();
     await userEvent.click(screens.getByRole('button', { name: 'Dashboard' }));
     expect(screens.getByText('Live against baseline').closest('div')).toHaveTextContent(
@@ -335,7 +335,7 @@ describe('the search', () => {
     await userEvent.type(search(), 'podclique');
     expect(count()).toHaveTextContent('1 of 20 questions, 0 of');
     expect(questions().getAllByRole('heading', { level: 4 })).toHaveLength(1);
-    expect(screen.getByText('No term matches. Try fewer or other words.')).toBeInTheDocument();
+    expect(screen.getByText('No matching terms. Try fewer or different words.')).toBeInTheDocument();
     await userEvent.keyboard('{Escape}');
     expect(search()).toHaveValue('');
     expect(count()).toHaveTextContent('20 of 20 questions');
@@ -344,7 +344,7 @@ describe('the search', () => {
   it('that finds nothing says so', async () => {
     await show();
     await userEvent.type(search(), 'zebra');
-    expect(screen.getByText('No question matches. Try fewer or other words.')).toBeInTheDocument();
+    expect(screen.getByText('No matching questions. Try fewer or different words.')).toBeInTheDocument();
     expect(questions().getByRole('button', { name: 'Open all' })).toBeDisabled();
   });
 

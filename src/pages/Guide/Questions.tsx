@@ -29,7 +29,7 @@ export const Questions = memo(function Questions({ groups, likely, open, onOpen,
   return (
     <Section
       title="Questions"
-      info="What visitors ask, with answers to say aloud. Figures are live, recorded or published, and each carries its word."
+      info="What visitors ask, with answers to say aloud. Figures are live, recorded or published, and labelled as such."
       actions={
         <Button
           variant="secondary"
@@ -41,7 +41,7 @@ export const Questions = memo(function Questions({ groups, likely, open, onOpen,
         </Button>
       }
     >
-      {groups.length === 0 && <p>No question matches. Try fewer or other words.</p>}
+      {groups.length === 0 && <p>No matching questions. Try fewer or different words.</p>}
       {groups.map((group) => (
         <div key={group.id} className={styles.group}>
           <h3>

@@ -18,7 +18,7 @@ export const Scenes = memo(function Scenes() {
   return (
     <Section
       title={`${numbers[played.length]} scenes to play`}
-      info="Each takes a few minutes, and the checklist below ticks its steps. Numbers are those of this moment."
+      info="Each takes a few minutes, and the checklist below ticks its steps. Numbers are live."
     >
       <div className={styles.scenes}>
         {played.map(({ id, title, text, steps, fair }) => (
@@ -32,7 +32,7 @@ export const Scenes = memo(function Scenes() {
                 </li>
               ))}
             </ol>
-            <h4>Say this, too</h4>
+            <h4>Also say</h4>
             <Paragraphs of={fair} />
           </article>
         ))}

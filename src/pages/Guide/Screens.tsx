@@ -25,8 +25,8 @@ export const Screens = memo(function Screens({ screens }: { screens: Screen[] })
     setOpened((before) => new Set(before.has(id) ? [...before].filter((one) => one !== id) : [...before, id]));
   return (
     <Section
-      title="What you see on this screen"
-      info="Every screen of the booth, part by part: what it shows and how to read it. Open the one that the visitor points at."
+      title="What you see on each screen"
+      info="Every screen of the booth, part by part: what it shows and how to read it. Open the one the visitor points at."
     >
       {groups.map((group) => (
         <div key={group.title} className={styles.group}>

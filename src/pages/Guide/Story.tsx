@@ -56,7 +56,7 @@ export const PlatformStory = memo(function PlatformStory({ content: { story }, v
         </>
       ) : (
         <Button variant="secondary" onClick={() => setAsked(true)}>
-          They ask: show it
+          If they ask for proof
         </Button>
       )}
     </Section>
@@ -70,7 +70,7 @@ export const Takeaways = memo(function Takeaways({ content: { takeaways }, visit
   return (
     <Section
       title="Four things to take home"
-      info="The message at the depth that suits the visitor, with the numbers of this moment and of the recorded runs. Limits stand beside gains."
+      info="The message at the depth that suits the visitor, with live and recorded numbers. Limits are stated next to gains."
     >
       <ol className={styles.cards}>
         {takeaways.map((takeaway) => (
@@ -80,7 +80,7 @@ export const Takeaways = memo(function Takeaways({ content: { takeaways }, visit
           </li>
         ))}
       </ol>
-      <h3 className={styles.subtitle}>Where they know it from</h3>
+      <h3 className={styles.subtitle}>Similar workloads</h3>
       <ul className={styles.cards}>
         {parallels.map(({ id, title, text }) => (
           <li key={id}>
@@ -106,7 +106,7 @@ export const Results = memo(function Results() {
   return (
     <Section
       title="The results in plain English"
-      info="What to answer to “so what is the difference?”. Every number is worked out from the recorded table, over all its levels, the unfavourable ones among them."
+      info="What to answer to “so what is the difference?”. Every number is computed from the recorded table, over all its levels, including the unfavourable ones."
     >
       <ul className={styles.cards}>
         {results.map(({ id, title, text }) => (

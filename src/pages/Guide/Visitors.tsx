@@ -22,8 +22,8 @@ export const Visitors = memo(function Visitors({ visitors, visitor, onChoose }: 
   const choices = [{ id: '', title: 'Anybody', who: 'Everything is shown.' }, ...visitors];
   return (
     <Section
-      title="Who is in front of you?"
-      info="Choose a kind of visitor, and the page below shows what to say first and what to leave out. The choice stands in the address, so that it can be kept as a bookmark."
+      title="Who is your visitor?"
+      info="Choose a kind of visitor, and the page below shows what to say first and what to leave out. The choice is stored in the URL, so it can be bookmarked."
     >
       <fieldset className={styles.choices}>
         <legend className={styles.hidden}>Kind of visitor</legend>

@@ -8,18 +8,18 @@ import { clock, toGo, type Rule } from './rules';
 export const documentRules: Rule[] = [
   {
     id: 'own',
-    title: 'Give every visitor a document of their own',
+    title: 'Give every visitor their own document',
     say: 'So far everybody asked about the same few texts. Now each of you brings a contract nobody else has.',
     needsRun: true,
     seen: ({ own }) =>
-      own && `Since ${clock(own.at)}, ${number(own.concurrency)} conversations, each on an opening text of its own.`,
+      own && `Since ${clock(own.at)}, ${number(own.concurrency)} conversations, each with its own opening text.`,
     missing: (_, { state }) =>
       `${number(state.shape.openings)} opening texts are in circulation. Set “Opening texts” to “One each”.`,
   },
   {
     id: 'turns',
     title: 'Show later turns starting sooner',
-    say: 'Open a conversation: the first answer takes its time, the third begins sooner, though its prompt is longer.',
+    say: 'Open a conversation: the first answer starts slowly, the third starts sooner although its prompt is longer.',
     needsRun: true,
     seen: ({ turns }) =>
       turns &&
@@ -28,7 +28,7 @@ export const documentRules: Rule[] = [
   },
   {
     id: 'blind',
-    title: 'Show round-robin losing the thread',
+    title: 'Show round-robin missing the cache',
     say: 'Same documents, same GPUs. The next question lands on a worker that has never seen this conversation.',
     needsRun: true,
     seen: ({ blind }) =>
@@ -42,7 +42,7 @@ export const documentRules: Rule[] = [
 function turnsMissing(_: unknown, lane: LaneSnapshot): string {
   const { first, later } = medians(lane);
   if (lane.state.mode !== 'kv' || lane.state.settling || first === undefined || later === undefined) {
-    return 'Needs KV-aware routing, settled, and answers of first and third turns.';
+    return 'Needs KV-aware routing, settled, and answers to first and third turns.';
   }
   const why = hasOwnDocuments(lane) ? '' : ' With shared texts, first turns are fast as well.';
   return `Not clearly now: median TTFT ${milliseconds(first)} in the first turn, ${milliseconds(later)} in the third.${why}`;
@@ -52,14 +52,14 @@ function blindMissing(_: unknown, lane: LaneSnapshot): string {
   const { first, second } = medians(lane);
   if (!hasOwnDocuments(lane) || lane.state.mode !== 'round_robin') {
     const odds = elsewhere(lane);
-    return `Needs round-robin and a document for each visitor.${odds ? ` A second turn then lands on another worker ${odds}.` : ''}`;
+    return `Needs round-robin and one document per visitor.${odds ? ` A second turn then lands on another worker ${odds}.` : ''}`;
   }
   if (lane.state.settling) {
     return toGo(lane.baseline.settling_for_seconds);
   }
   return first === undefined || second === undefined
-    ? 'Needs answers of first and second turns.'
-    : `Not so now: median TTFT ${milliseconds(first)} in the first turn, ${milliseconds(second)} in the second.`;
+    ? 'Needs answers to first and second turns.'
+    : `Not the case now: median TTFT ${milliseconds(first)} in the first turn, ${milliseconds(second)} in the second.`;
 }
 
 /** How often the next in turn is another worker than the last one, as "2 times in 3"; undefined for a lone worker. */

@@ -138,9 +138,7 @@ function change(found: Column['kv_hit_ratio'] | undefined): string | undefined {
     return undefined;
   }
   const { percent: value, outcome } = found.improvement;
-  return isDecided(outcome)
-    ? `${number(Math.abs(value), 1)} % ${outcome}`
-    : outcomeText(value, outcome);
+  return isDecided(outcome) ? `${number(Math.abs(value), 1)} % ${outcome}` : outcomeText(value, outcome);
 }
 
 /** A mode's column; of several with different speculations that with the one asked for, else the first. */

@@ -35,7 +35,7 @@ const routingRules: Rule[] = [
   {
     id: 'baseline',
     title: 'Let round-robin settle',
-    say: 'This is what a plain balancer does. Remember the slowest first tokens.',
+    say: 'This is what a plain load balancer does. Remember the slowest first tokens.',
     needsRun: true,
     seen: ({ settled }) => settledText(newestFirst(settled, 'round_robin/').at(0)),
     missing: (_, { state, baseline }) =>
@@ -46,13 +46,13 @@ const routingRules: Rule[] = [
   {
     id: 'changed',
     title: 'Change to KV-aware routing',
-    say: 'Same GPUs, same model, same questions. Only the router thinks differently now.',
+    say: 'Same GPUs, same model, same questions. Only the router decides differently now.',
     needsRun: true,
     seen: ({ changed }) =>
       changed?.to === 'kv' ? `Changed from ${modeName(changed.from)} at ${clock(changed.at)}.` : undefined,
     missing: (_, { state }) =>
       state.mode === 'kv'
-        ? 'It was KV-aware from the beginning. Change to round-robin and back.'
+        ? 'It was KV-aware from the beginning. Switch to round-robin and back.'
         : (sayMode(state) ?? 'Change the mode to KV-aware.'),
   },
   {
@@ -66,7 +66,7 @@ const routingRules: Rule[] = [
   },
   {
     id: 'improved',
-    title: 'Show sooner first tokens',
+    title: 'Show faster first tokens',
     say: 'The slowest answers begin sooner, at the same load.',
     needsRun: true,
     seen: ({ improved }) => improved && `At ${clock(improved.at)}: ${ttftText(improved)}`,
@@ -75,7 +75,7 @@ const routingRules: Rule[] = [
   {
     id: 'hit',
     title: 'Show the higher hit rate',
-    say: 'More of every prompt was still in memory.',
+    say: 'More of every prompt was still in a cache.',
     needsRun: true,
     seen: ({ hit }) => hit && `At ${clock(hit.at)}: ${hitText(hit)}`,
     missing: (progress, lane) => {
@@ -91,7 +91,7 @@ const routingRules: Rule[] = [
   {
     id: 'tokens',
     title: 'Show tokens per second rise',
-    say: 'GPUs that do not repeat themselves write more answers. The same hardware gives more tokens every second.',
+    say: 'GPUs that do not repeat work write more answers. The same hardware produces more tokens every second.',
     needsRun: true,
     seen: ({ tokens }) => tokens && `At ${clock(tokens.at)}: ${tokensText(tokens)}`,
     missing: tokensMissing,
@@ -99,7 +99,7 @@ const routingRules: Rule[] = [
   {
     id: 'uneven',
     title: 'Show that in-flight is uneven',
-    say: 'Work follows the caches, so the workers are not equally busy. Up to a point that is the router doing its job.',
+    say: 'Work follows the caches, so the workers are not equally busy. Up to a point, that is the router doing its job.',
     needsRun: true,
     seen: ({ settled }) => {
       const found = spreads(settled);
@@ -123,20 +123,20 @@ const routingRules: Rule[] = [
   {
     id: 'slo',
     title: 'Meet both SLOs',
-    say: 'Inside the promise: first token and every token after it.',
+    say: 'Within the SLOs: the first token and every token after it.',
     needsRun: true,
     seen: ({ slo }) =>
       slo &&
       `At ${clock(slo.at)}, ${number(slo.concurrency)} conversations: TTFT p95 ${milliseconds(slo.ttft)}, TPOT p95 ${milliseconds(slo.tpot)}.`,
     missing: (_, { baseline: { live, settling } }) =>
       settling
-        ? 'Settling: nothing is judged yet.'
+        ? 'Settling: not evaluated yet.'
         : `Not met now: TTFT p95 ${milliseconds(live.ttft.p95)}, TPOT p95 ${milliseconds(live.tpot.p95)}.`,
   },
   {
     id: 'errors',
     title: 'No errors',
-    say: 'Nothing was dropped on the way.',
+    say: 'No request was dropped.',
     needsRun: true,
     seen: ({ answered, errors }) =>
       answered && errors.total === 0 ? 'Turns have ended, and none has failed.' : undefined,
@@ -157,7 +157,7 @@ const stories: Array<Omit<Group, 'items'> & { rules: Rule[] }> = [
   {
     id: 'routing',
     title: 'Round-robin against KV-aware',
-    text: 'One change of the router, everything else equal.',
+    text: 'Only the routing mode changes; everything else stays the same.',
     rules: routingRules,
   },
   {
@@ -168,14 +168,14 @@ const stories: Array<Omit<Group, 'items'> & { rules: Rule[] }> = [
   },
   {
     id: 'documents',
-    title: 'Every visitor brings a document of their own',
-    text: 'Under KV-aware routing only the first turn is slow. Under round-robin so are most turns after it.',
+    title: 'Every visitor brings their own document',
+    text: 'Under KV-aware routing only the first turn is slow. Under round-robin so are most later turns.',
     rules: documentRules,
   },
   {
     id: 'phases',
     title: 'Two optimisations, phase by phase',
-    text: 'First the router, then speculative decoding on top. A simulated cluster switches both while it runs, but only its timing “as recorded” is calibrated.',
+    text: 'First the router, then speculative decoding on top. A simulated cluster switches both without a restart, but only its timing “as recorded” is calibrated.',
     rules: phaseRules,
   },
 ];
@@ -194,9 +194,9 @@ function toItem(rule: Rule, progress: Progress, live: Live): Item {
 
 function whatIsMissing({ missing, needsRun }: Rule, progress: Progress, { state, lane }: Live): string {
   if (!lane) {
-    return state.status === 'loading' ? 'Waiting for the load generator.' : 'Nothing can be seen now.';
+    return state.status === 'loading' ? 'Waiting for the load generator.' : 'No live data.';
   }
-  return needsRun && lane.state.phase !== 'running' ? 'The workload does not run.' : missing(progress, lane);
+  return needsRun && lane.state.phase !== 'running' ? 'The workload is not running.' : missing(progress, lane);
 }
 
 function ttftText({ live, other, word }: Beside): string {
@@ -209,7 +209,7 @@ function hitText({ live, other, word }: Beside): string {
 
 /** What is to be done before any mode can be changed to: a mode that is not known is compared with none. */
 function sayMode({ mode }: LaneSnapshot['state']): string | undefined {
-  return mode === 'unknown' ? 'Say which routing mode this server uses, in the workload controls.' : undefined;
+  return mode === 'unknown' ? 'Set the routing mode of this server, in the workload controls.' : undefined;
 }
 
 function isSettledKV({ state }: LaneSnapshot): boolean {
@@ -221,7 +221,7 @@ function tokensMissing(_: Progress, lane: LaneSnapshot): string {
   if (!found) {
     return 'Needs KV-aware routing, settled, and a round-robin figure at the same concurrency.';
   }
-  return `${found.shown ? 'Fewer now, and say so' : 'No difference shown'}: ${tokensText(found)}`;
+  return `${found.shown ? 'Lower now; say so' : 'No difference shown'}: ${tokensText(found)}`;
 }
 
 function tokensText({ live, other, word }: Beside): string {
@@ -250,7 +250,7 @@ function capital(sentence: string): string {
 }
 
 function spreadText({ concurrency, kv, roundRobin }: Spreads): string {
-  return `at ${number(concurrency)} conversations the busiest and the idlest worker lie ${number(kv, 1)} requests apart on average, under round-robin ${number(roundRobin, 1)}.`;
+  return `at ${number(concurrency)} conversations the busiest and the least busy worker differ by ${number(kv, 1)} requests on average; under round-robin by ${number(roundRobin, 1)}.`;
 }
 
 function improvementMissing(progress: Progress, lane: LaneSnapshot): string {
@@ -261,5 +261,5 @@ function improvementMissing(progress: Progress, lane: LaneSnapshot): string {
   if (!found.shown) {
     return `No difference shown: ${ttftText(found)}`;
   }
-  return `Worse now, and say so: ${ttftText(found)}`;
+  return `Worse now; say so: ${ttftText(found)}`;
 }

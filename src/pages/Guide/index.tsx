@@ -34,8 +34,8 @@ export default function Guide() {
   const { value: vendor, problem } = useVendor(LANE);
   if (!vendor) {
     return problem ? (
-      <Alert severity="warning" title="The guide’s texts cannot be loaded">
-        {problem.message} They are asked for again every few seconds.
+      <Alert severity="warning" title="The guide failed to load">
+        {problem.message} Retrying every few seconds.
       </Alert>
     ) : (
       <LoadingPlaceholder text="Opening presenter’s guide" />
@@ -88,7 +88,7 @@ function Told({ live, vendor }: { live: Live; vendor: Vendor }) {
         <div id="deployment">
           <Section
             title="The recorded deployment"
-            info="Hardware, versions and settings of the runs that the recorded figures come from, as their documents say, beside what serves now."
+            info="Hardware, versions and settings of the runs behind the recorded figures, as documented, next to the live deployment."
           >
             <DeploymentTable
               live={lastKnown(live, LANE)?.lane.target.deployment}

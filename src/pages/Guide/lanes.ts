@@ -9,10 +9,10 @@ export const laneRules: Rule[] = [
   {
     id: 'both',
     title: 'Let both routers run',
-    say: 'Two routers, the same questions at the same moment. Whose answer begins first?',
+    say: 'Two routers, the same questions at the same time. Whose answer begins first?',
     needsRun: true,
     seen: ({ both }) => both && `At ${clock(both.at)}: ${apart(both)}.`,
-    missing: () => 'Needs two different modes. “Own modes” on the page “Side by side” brings them back.',
+    missing: () => 'Needs two different modes. “Own modes” on the page “Side by side” restores them.',
   },
   {
     id: 'both-settled',

@@ -6,10 +6,10 @@ import { clock, newestFirst, toGo, type Rule } from './rules';
 import type { Progress, Settled } from './seen';
 
 const says: Record<Phase['id'], string> = {
-  '1': 'What most teams start with: several copies of the model, requests dealt out in turn, one token at a time.',
-  '2': 'One change: the router knows the caches. First tokens come sooner; the pace of the rest hardly moves.',
-  '3a': 'Now the other half: a small model guesses ahead, the large one checks several guesses in one pass.',
-  '3b': 'The guesses come from the large model’s own inner state. It should need less memory and guess better.',
+  '1': 'What most teams start with: several copies of the model, requests sent to each in rotation, one token at a time.',
+  '2': 'One change: the router knows the caches. First tokens come sooner; the pace of the rest hardly changes.',
+  '3a': 'Now the other half: a small model guesses ahead, and the large one verifies several guesses in one pass.',
+  '3b': 'The guesses come from the large model’s own hidden states. It should need less memory and guess better.',
 };
 
 /** Speculation's story: each phase is ticked once a settled step was measured in it. */
@@ -36,7 +36,7 @@ function figures({ at, concurrency, ttft, itl, tokens }: Settled): string {
 function speculative({ acceptance, tokensPerStep }: Settled): string | undefined {
   return acceptance === undefined
     ? undefined
-    : `Accepted: ${percent(acceptance, 0)} of guesses, ${number(tokensPerStep, 2)} tokens a pass.`;
+    : `Accepted: ${percent(acceptance, 0)} of guesses, ${number(tokensPerStep, 2)} tokens per step.`;
 }
 
 /** The phase before it, at the same concurrency. */

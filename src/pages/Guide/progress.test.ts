@@ -72,7 +72,7 @@ describe('nothing is ticked that was not seen', () => {
     const progress = see(nothing, { at: '00:00', lane: stopped }, { at: '00:01', lane: stopped });
     expect(ticked(progress)).toEqual([]);
     expect(item('started', progress, stopped).why).toBe('Press Start.');
-    expect(item('slo', progress, stopped).why).toBe('The workload does not run.');
+    expect(item('slo', progress, stopped).why).toBe('The workload is not running.');
   });
 
   it('of a lane that is not there', () => {
@@ -90,7 +90,7 @@ describe('nothing is ticked that was not seen', () => {
     const loading = itemsOf({ status: 'loading' });
     expect(loading.map((one) => one.why)).toEqual(loading.map(() => 'Waiting for the load generator.'));
     const lost = itemsOf({ status: 'lost', since: 0, problem: '' });
-    expect(lost[0]).toMatchObject({ done: false, why: 'Nothing can be seen now.' });
+    expect(lost[0]).toMatchObject({ done: false, why: 'No live data.' });
   });
 });
 
@@ -174,7 +174,7 @@ describe('an improvement', () => {
     const lane = settled('kv', 3.1, { baseline: recorded(-400, true) });
     const progress = see(nothing, { at: '02:00', lane });
     expect(item('improved', progress, lane)).toMatchObject({ done: false });
-    expect(item('improved', progress, lane).why).toMatch(/^Worse now, and say so: TTFT p95 3,100 ms live/);
+    expect(item('improved', progress, lane).why).toMatch(/^Worse now; say so: TTFT p95 3,100 ms live/);
     expect(item('slo', progress, lane).why).toBe('Not met now: TTFT p95 3,100 ms, TPOT p95 50.0 ms.');
   });
 
@@ -236,7 +236,7 @@ describe('more tokens per second', () => {
       done: false,
       why: 'No difference shown: 2,830 tokens/s live, 2,817 under round-robin (recorded).',
     });
-    expect(at(kv(2000, true)).why).toMatch(/^Fewer now, and say so/);
+    expect(at(kv(2000, true)).why).toMatch(/^Lower now; say so/);
   });
 });
 
@@ -255,7 +255,7 @@ describe('uneven in-flight', () => {
     const both = minute(first, 'kv', 1, 30);
     expect(item('uneven', both)).toMatchObject({
       done: true,
-      why: 'At 60 conversations the busiest and the idlest worker lie 30.0 requests apart on average, under round-robin 12.0.',
+      why: 'At 60 conversations the busiest and the least busy worker differ by 30.0 requests on average; under round-robin by 12.0.',
     });
   });
 
@@ -290,8 +290,8 @@ describe('a document of their own', () => {
     const blind = (one: LaneChange) => item('blind', see(nothing, { at: '02:00', lane: one }), one);
     expect(blind(lane('round_robin', 0, 0.54))).toMatchObject({ done: true });
     expect(blind(lane('round_robin', 0, 0.54)).why).toContain('550 ms in the first turn, 540 ms in the second');
-    expect(blind(lane('round_robin', 0, 0.2)).why).toMatch(/^Not so now/);
-    expect(blind(lane('round_robin', 10, 0.54)).why).toMatch(/^Needs round-robin and a document/);
+    expect(blind(lane('round_robin', 0, 0.2)).why).toMatch(/^Not the case now/);
+    expect(blind(lane('round_robin', 10, 0.54)).why).toMatch(/^Needs round-robin and one document per visitor/);
     expect(blind(lane('kv', 0, 0.54)).done).toBe(false);
   });
 
@@ -320,7 +320,7 @@ describe('the phases', () => {
     expect(ticked(draft).filter((id) => id.startsWith('phase'))).toEqual(['phase-2', 'phase-3a']);
     const { why } = item('phase-3a', draft);
     expect(why).toContain('median ITL 18.0 ms');
-    expect(why).toContain('Accepted: 62 % of guesses, 2.40 tokens a pass.');
+    expect(why).toContain('Accepted: 62 % of guesses, 2.40 tokens per step.');
     expect(why).toContain('Phase 2: TTFT p95 450 ms, median ITL 26.0 ms.');
   });
 

@@ -31,12 +31,12 @@ interface DecisionListProps {
   onPin(decision: Decision): void;
 }
 
-/** The last decisions, newest first; choosing one pins it. */
+/** Latest decisions, newest first; choosing one pins it. */
 export function DecisionList({ decisions, dealt, instead, selected, onPin }: DecisionListProps) {
   const styles = useStyles2(getStyles);
   return (
     <DataTable
-      label="The last decisions as a table"
+      label="The latest decisions as a table"
       caption={`The last ${Math.min(SHOWN, decisions.length)} decisions, newest first`}
       className={styles.table}
     >

@@ -18,7 +18,7 @@ interface DecisionsProps {
   onPin(decision: Decision | undefined): void;
 }
 
-/** The last decisions, one of them in full. */
+/** Latest decisions, one of them in full. */
 export function Decisions({ decisions, dealt, pinned, onPin }: DecisionsProps) {
   const styles = useStyles2(getStyles);
   const [compare, setCompare] = useState(false);
@@ -28,7 +28,7 @@ export function Decisions({ decisions, dealt, pinned, onPin }: DecisionsProps) {
     <div className={styles.row}>
       <div className={styles.list}>
         <div className={styles.head}>
-          <span>{pinned ? 'Pinned' : 'Following the newest; choose one to hold on to it'}</span>
+          <span>{pinned ? 'Pinned' : 'Following the newest; select one to pin it'}</span>
           {pinned && (
             <Button variant="secondary" size="sm" onClick={() => onPin(undefined)}>
               Follow the newest

@@ -25,12 +25,12 @@ export const Detail = memo(function Detail({ decision }: { decision: Decision })
       <div className={styles.scroll} tabIndex={0} role="group" aria-label="The workers of this decision">
         <table className={styles.table}>
           <caption className={styles.caption}>
-            {inferred ? 'Every worker as our account has it: inferred' : 'Every worker as the router saw it'}
+            {inferred ? 'Every worker, inferred from our model' : 'Every worker as seen by the router'}
           </caption>
           <thead>
             <tr>
               <th scope="col">Worker</th>
-              <th scope="col">Held of this prompt</th>
+              <th scope="col">Cached part of this prompt</th>
               <th scope="col">Load: decode blocks</th>
               <th scope="col">Cost, lowest wins</th>
             </tr>
@@ -62,14 +62,14 @@ export const Detail = memo(function Detail({ decision }: { decision: Decision })
       </div>
       <p className={styles.note}>
         <b>cost = overlap weight × prefill tokens / block tokens + decode blocks.</b> A block is{' '}
-        {number(decision.block_tokens)} tokens. Prefill tokens are what the worker would have to compute, with the
-        prompts that it has not finished yet.{' '}
+        {number(decision.block_tokens)} tokens. Prefill tokens are the uncached tokens of this prompt plus the prompts
+        that the worker has not finished yet.{' '}
         {inferred ? (
-          'All of it is inferred: the router does not tell its costs. The overlap weight is the one that Dynamo’s router has unless it is set.'
+          'All values are inferred: the router does not report its costs. The overlap weight is the default of Dynamo’s router.'
         ) : (
           <>
-            The overlap weight {weight === undefined ? 'cannot be worked out here' : `${weight} is derived`}: the API
-            does not tell it, the costs do.
+            The overlap weight {weight === undefined ? 'cannot be derived here' : `${weight} is derived`}: the API does
+            not report it, but the costs imply it.
           </>
         )}
       </p>

@@ -17,7 +17,7 @@ export function Inferred({ list: { message, choices } }: { list: DecisionList })
         <b>Agreement:</b>{' '}
         {choices
           ? agreementWords(choices)
-          : 'not known. It is counted under KV-aware routing alone: only there costs choose the worker.'}
+          : 'unknown. It is counted only under KV-aware routing, where costs choose the worker.'}
       </p>
     </div>
   );

@@ -20,7 +20,7 @@ const told: DecisionList = {
     decision({ seconds: 1 }),
   ],
 };
-const silent: DecisionList = { source: '', decisions: [], message: 'this target does not tell its decisions' };
+const silent: DecisionList = { source: '', decisions: [], message: 'this target does not report its decisions' };
 const grown = conversation([turn(1), turn(2)]);
 
 interface Answers {
@@ -57,7 +57,7 @@ async function show(answers: Answers = {}, lane: LaneChange = laneChange(3)) {
   return { client, ...result };
 }
 
-const candidates = () => screen.findByRole('table', { name: 'Every worker as the router saw it' });
+const candidates = () => screen.findByRole('table', { name: 'Every worker as seen by the router' });
 const detailOf = (name: RegExp) => screen.getByRole('heading', { level: 3, name });
 
 describe('the decisions', () => {
@@ -102,7 +102,7 @@ describe('the decisions', () => {
     const decisions = told.decisions.map((d) => ({ ...d, mode: 'round_robin' as const, chosen: 0 }));
     await show({ decisions: { ...told, decisions } }, laneChange(3, { state: { mode: 'round_robin' } }));
     await candidates();
-    expect(screen.getByText(/Round-robin chose worker-0; the costs decided nothing/)).toBeInTheDocument();
+    expect(screen.getByText(/Round-robin chose worker-0; costs were not used/)).toBeInTheDocument();
     await userEvent.click(screen.getByLabelText('What lowest cost would have done'));
     expect(screen.getByText(/Round-robin routing left/)).toHaveTextContent(
       '7,680 to be computed; the lowest cost would have left about 2,400'
@@ -112,20 +112,22 @@ describe('the decisions', () => {
   it('say that they are old when stopped, and when lost', async () => {
     const { client } = await show({}, laneChange(3, { state: { running: false, phase: 'stopped' } }));
     await candidates();
-    expect(screen.getByText('The workload is stopped: these are the last decisions known.')).toBeInTheDocument();
+    expect(screen.getByText('The workload is stopped: these are the last known decisions.')).toBeInTheDocument();
     act(() => client.lose());
-    expect(screen.getByText('The load generator is lost: these are the last decisions known.')).toBeInTheDocument();
+    expect(
+      screen.getByText('The load generator is unreachable: these are the last known decisions.')
+    ).toBeInTheDocument();
   });
 
   it('say why they cannot be read', async () => {
     await show({ decisions: new Problem(503, 'The cluster cannot be asked.') });
     expect(await screen.findByText('The cluster cannot be asked.')).toBeInTheDocument();
-    expect(screen.queryByRole('table', { name: 'Every worker as the router saw it' })).not.toBeInTheDocument();
+    expect(screen.queryByRole('table', { name: 'Every worker as seen by the router' })).not.toBeInTheDocument();
   });
 
   it('are waited for where the cluster has not made one yet', async () => {
     await show({ decisions: { source: 'simulated', decisions: [] } });
-    expect(await screen.findByText(/has not decided on any request yet/)).toBeInTheDocument();
+    expect(await screen.findByText(/has not routed any requests yet/)).toBeInTheDocument();
   });
 });
 
@@ -140,35 +142,35 @@ describe('inferred decisions', () => {
 
   it('say so, and how often our choice is the router’s, with coverage, ties and raw agreement', async () => {
     const { container } = await show({ decisions: inferred() });
-    expect(await screen.findByRole('table', { name: 'Every worker as our account has it: inferred' })).toBeVisible();
+    expect(await screen.findByRole('table', { name: 'Every worker, inferred from our model' })).toBeVisible();
     expect(screen.getByText('Inferred')).toBeInTheDocument();
     expect(screen.getByText('Inferred: the costs are those of our own account.')).toBeInTheDocument();
-    expect(screen.getByText(/our choice was the router’s in 99.0 % of the 600 clear turns/)).toHaveTextContent(
+    expect(screen.getByText(/our choice matched the router’s in 99.0 % of the 600 clear turns/)).toHaveTextContent(
       '60.0 % of the last 1,000 turns are clear'
     );
-    expect(screen.getByText(/^The router chose worker-1, and so would our account. The margin is clear/)).toBeVisible();
+    expect(screen.getByText(/^The router chose worker-1, and our model agrees. The margin is clear/)).toBeVisible();
     expect(await violations(container)).toEqual([]);
   });
 
   it('show our choice beside the router’s where they differ', async () => {
     await show({ decisions: inferred({ decisions: [decision({ ours: 0 })] }) });
-    expect(await screen.findByText(/^The router chose worker-1; our account would have chosen worker-0/)).toBeVisible();
+    expect(await screen.findByText(/^The router chose worker-1; our model would have chosen worker-0/)).toBeVisible();
     expect(screen.getByRole('rowheader', { name: 'worker-0 our choice' })).toBeInTheDocument();
   });
 
   it('have no agreement where costs do not choose', async () => {
     const decisions = [decision({ mode: 'round_robin', pinned: true, ours: 1 })];
     await show({ decisions: inferred({ choices: undefined, decisions }) });
-    expect(await screen.findByText(/It is counted under KV-aware routing alone/)).toBeInTheDocument();
-    expect(screen.getByText(/^Round-robin chose worker-1; the costs decided nothing/)).toBeInTheDocument();
+    expect(await screen.findByText(/It is counted only under KV-aware routing/)).toBeInTheDocument();
+    expect(screen.getByText(/^Round-robin chose worker-1; costs were not used/)).toBeInTheDocument();
   });
 });
 
-describe('a target that does not tell its decisions', () => {
+describe('a target that does not report its decisions', () => {
   it('shows what it told with the last answers', async () => {
     const { container } = await show({ decisions: silent });
-    expect(await screen.findByText('This target does not tell its decisions.')).toBeInTheDocument();
-    const table = await screen.findByRole('table', { name: 'What the target told with the last answers' });
+    expect(await screen.findByText('This target does not report its decisions.')).toBeInTheDocument();
+    const table = await screen.findByRole('table', { name: 'What the target reported with the latest answers' });
     expect(within(table).getAllByRole('row')[1]).toHaveTextContent('Conversation 7, turn 2worker-15,00090.0 %98.0 %');
     expect(await violations(container)).toEqual([]);
   });
@@ -203,8 +205,8 @@ describe('the prefix tree', () => {
   });
 
   it('says why it cannot be read', async () => {
-    await show({ detail: new Problem(404, 'There is no such conversation.') });
-    expect(await screen.findByText('There is no such conversation.')).toBeInTheDocument();
+    await show({ detail: new Problem(404, 'Conversation not found.') });
+    expect(await screen.findByText('Conversation not found.')).toBeInTheDocument();
   });
 });
 
@@ -240,7 +242,7 @@ describe('without the load generator', () => {
       </MemoryRouter>
     );
     await answered();
-    expect(screen.getByText('Nothing is known of the router now.')).toBeInTheDocument();
+    expect(screen.getByText('No current data on the router.')).toBeInTheDocument();
     expect(screen.getByRole('region', { name: 'Both modes side by side' })).toBeInTheDocument();
     const modes = within(screen.getByRole('region', { name: 'Both modes side by side' }));
     expect(modes.getAllByRole('rowheader')).toHaveLength(6);

@@ -16,7 +16,7 @@ export function Loop() {
   return (
     <Section
       title="The loop behind a decision"
-      info="Event, index, cost, choice, on an example of a request with 100 blocks and three workers. The numbers are the example’s, none is measured."
+      info="Event, index, cost, choice: a worked example of a request with 100 blocks and three workers. The numbers are examples, not measurements."
       actions={<Badge text="Example" color="blue" />}
     >
       <Drawing step={step} />

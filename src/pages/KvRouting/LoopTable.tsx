@@ -45,7 +45,7 @@ function Row({ row, step }: { row: ExampleRow; step: number }) {
         {row.name} {chosen && <b>chosen</b>}
       </th>
       <td>
-        {step === 0 && `announces ${row.cached} stored`}
+        {step === 0 && `publishes ${row.cached} stored`}
         {step >= 1 && <Bar share={row.cached / EXAMPLE.blocks} />}
         {step >= 1 && row.cached}
       </td>

@@ -8,26 +8,30 @@ import { Section } from '../../components/Section';
 
 /** What both modes do, in words; no number of it is measured. */
 const ROWS = [
-  { what: 'Decides by', roundRobin: 'whose turn it is', kv: 'what a worker holds of the prompt, and how busy it is' },
-  { what: 'Knows of caches', roundRobin: 'nothing', kv: 'an index of all workers’ blocks' },
+  {
+    what: 'Decides by',
+    roundRobin: 'the next worker in order',
+    kv: 'how much of the prompt a worker has cached, and how busy it is',
+  },
+  { what: 'Knows of caches', roundRobin: 'nothing', kv: 'yes, through an index of all workers’ blocks' },
   {
     what: 'Reuses a prefix',
-    roundRobin: 'by chance, or once every worker holds it',
-    kv: 'on purpose, wherever it pays',
+    roundRobin: 'by chance, or once every worker has it',
+    kv: 'deliberately, wherever it saves work',
   },
   {
-    what: 'First token, when prompts begin alike',
-    roundRobin: 'later as load grows: each worker computes what a neighbour already holds',
-    kv: 'sooner, since less is computed; a full batch at one worker can undo that',
+    what: 'First token, when prompts share a prefix',
+    roundRobin: 'later as load grows: each worker recomputes what others already have',
+    kv: 'sooner, since less is computed; a full batch on one worker can cancel the gain',
   },
   {
     what: 'Spreads load',
     roundRobin: 'evenly, request by request',
-    kv: 'by estimated work; near saturation bursts may gather on one worker',
+    kv: 'by estimated work; near saturation, bursts may pile up on one worker',
   },
   {
     what: 'Fits',
-    roundRobin: 'short requests without a common beginning',
+    roundRobin: 'short requests without a common prefix',
     kv: 'conversations, shared documents, long system prompts',
   },
 ];
@@ -38,7 +42,7 @@ export function Modes() {
   return (
     <Section
       title="Both modes side by side"
-      info="How the two ways to route differ. Words only: what they do to latency stands on the dashboard, measured beside recorded."
+      info="How the two routing modes differ. For their effect on latency see the dashboard, which shows measured next to recorded results."
     >
       <table className={styles.table}>
         <thead>

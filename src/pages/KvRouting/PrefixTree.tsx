@@ -51,11 +51,12 @@ interface TrunkProps extends PrefixTreeProps {
 function Trunk({ tree, topic, siblings, x }: TrunkProps) {
   const styles = useStyles2(getStyles);
   const length = tree.shared ?? tree.branches[0]?.prompt ?? 0;
-  const others = siblings === 0 ? 'no other conversation in progress is on it' : `${siblings} more in progress on it`;
+  const others =
+    siblings === 0 ? 'no other active conversation uses it' : `${siblings} more active conversations use it`;
   return (
     <>
       <Words x={0} y={16} size="title">
-        {`Starter “${topic}”: ${others}`}
+        {`Opening text “${topic}”: ${others}`}
       </Words>
       <rect className={styles.trunk} x={0} y={28} width={Math.max(4, x(length))} height={BAR} rx={3} />
       {siblings > 0 && <Arrow kind="dashed" path={`M ${x(length)} 37 h ${Math.min(60, WIDTH - x(length))}`} />}
@@ -78,7 +79,7 @@ function BranchRow({ branch, x, first }: BranchRowProps) {
     <>
       {!first && <Arrow kind="faint" path={`M ${x(from)} -8 V 32`} />}
       <Words x={0} y={24}>
-        {`Turn ${n} on ${workerName ?? 'a worker that is not told'}${moved ? ' (moved)' : ''}, ${counts}`}
+        {`Turn ${n} on ${workerName ?? 'an unknown worker'}${moved ? ' (moved)' : ''}, ${counts}`}
       </Words>
       <rect className={cx(styles.held, colour(styles, worker))} x={0} y={32} width={x(held)} height={BAR} />
       <rect className={styles.computed} x={x(held)} y={32} width={Math.max(2, x(prompt) - x(held))} height={BAR} />
@@ -101,10 +102,10 @@ export function TreeLegend() {
   );
   return (
     <p className={styles.legend}>
-      <span>{sample(styles.worker0)} cached, a colour for each worker</span>
+      <span>{sample(styles.worker0)} cached, one colour per worker</span>
       <span>{sample(styles.computed)} computed</span>
       <span>{sample(styles.answer)} answer: part of the next prompt</span>
-      <span>{sample(styles.trunk)} starter: as much of it as a worker held already</span>
+      <span>{sample(styles.trunk)} opening text: the part that was already cached</span>
     </p>
   );
 }

@@ -22,7 +22,7 @@ const EVERY = 5000;
 const CONVERSATIONS = 6;
 const SHOWN = 8;
 
-/** What the target tells of its routing with each answer, where it does not tell its decisions. */
+/** What the target tells of its routing with each answer, where it does not report its decisions. */
 export function RecentTurns({ active, workers }: { active: boolean; workers: Worker[] }) {
   const client = useClient();
   const { value, problem } = usePolled(active ? () => load(client) : undefined, EVERY, 'recent turns');
@@ -30,14 +30,14 @@ export function RecentTurns({ active, workers }: { active: boolean; workers: Wor
   return (
     <>
       {problem && (
-        <Alert severity="warning" title="The last turns cannot be read" bottomSpacing={1}>
+        <Alert severity="warning" title="The latest turns could not be loaded" bottomSpacing={1}>
           {problem.message}
         </Alert>
       )}
       {turns.length === 0 ? (
-        <p>No turn has ended yet. When one has, its worker and its predicted hit rate stand here.</p>
+        <p>No turn has ended yet. Once one has, its worker and predicted hit rate appear here.</p>
       ) : (
-        <DataTable label="The last answers" caption="What the target told with the last answers">
+        <DataTable label="Latest answers" caption="What the target reported with the latest answers">
           <thead>
             <tr>
               <th scope="col">Turn</th>

@@ -40,10 +40,12 @@ export function Totals({ decisions, dealt }: TotalsProps) {
         </dd>
       </dl>
       <p className={styles.note}>
-        Estimated: {kv ? 'the same requests dealt out in order' : 'the same requests, each to the lowest cost'}, over
-        the caches as they were. A cluster that always routed so would have filled its caches differently, and{' '}
-        {kv ? 'would soon hold shared starters on every worker, so that it computes less than this' : 'the costs, too'}.
-        To measure it, switch the mode.
+        Estimated: {kv ? 'the same requests assigned in order' : 'the same requests, each to the lowest cost'}, using
+        the caches as they were. A cluster that always routed this way would have filled its caches differently and{' '}
+        {kv
+          ? 'would soon have shared opening texts on every worker, so it would compute less than this'
+          : 'the costs, too'}
+        . To measure it, switch the mode.
       </p>
     </div>
   );

@@ -30,7 +30,7 @@ export function TreeSection({ active, pinned, workers, time }: TreeSectionProps)
   return (
     <Section
       title="The prefix tree of one conversation"
-      info="Each turn sends all that was said before it, so each prompt begins with the last one: the worker that holds it computes only the rest. Tokens and worker are those that the target told with each answer."
+      info="Each turn resends the whole conversation, so each prompt starts with the previous one: a worker that has it cached computes only the rest. Tokens and worker are as reported by the target with each answer."
       actions={
         next && (
           <Button variant="secondary" size="sm" onClick={next}>
@@ -40,7 +40,7 @@ export function TreeSection({ active, pinned, workers, time }: TreeSectionProps)
       }
     >
       {problem && (
-        <Alert severity="warning" title="The conversation cannot be read" bottomSpacing={1}>
+        <Alert severity="warning" title="The conversation could not be loaded" bottomSpacing={1}>
           {problem.message}
         </Alert>
       )}
@@ -57,7 +57,7 @@ export function TreeSection({ active, pinned, workers, time }: TreeSectionProps)
           <TreeLegend />
         </Stack>
       ) : none ? (
-        <p>No conversation is in progress. Start the workload, and one appears here.</p>
+        <p>No conversation is in progress. Start the workload to see one here.</p>
       ) : (
         !problem && active && <LoadingPlaceholder text="Looking for a conversation…" />
       )}

@@ -38,21 +38,21 @@ export const STEPS = [
   {
     title: 'Event',
     summary: 'blocks stored, removed',
-    text: 'A worker that has computed blocks of a prompt keeps them and announces “stored”; when it must make room, it announces “removed”.',
+    text: 'A worker that has computed blocks of a prompt keeps them and publishes “stored”; when it evicts blocks, it publishes “removed”.',
   },
   {
     title: 'Index',
-    summary: 'who holds this prefix?',
-    text: 'The router puts every event into one prefix tree of all workers. For a new prompt it reads off how many of its first blocks each worker holds.',
+    summary: 'who has this prefix?',
+    text: 'The router adds every event to one prefix tree for all workers. For a new prompt it looks up how many leading blocks each worker has.',
   },
   {
     title: 'Cost',
-    summary: 'what would it take?',
-    text: 'What a worker does not hold it would have to prefill. That, times the overlap weight, plus the blocks that it is decoding already, is its cost.',
+    summary: 'how much work would it be?',
+    text: 'The cost of a worker is the blocks it would have to prefill, times the overlap weight, plus the blocks it is already decoding.',
   },
   {
     title: 'Choice',
     summary: 'the lowest cost wins',
-    text: 'The lowest cost wins. The worker computes the rest of the prompt, stores its blocks, and announces them: the loop begins again.',
+    text: 'The lowest cost wins. The worker computes the rest of the prompt, stores its blocks and publishes them: the loop starts again.',
   },
 ] as const;

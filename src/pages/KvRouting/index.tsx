@@ -34,11 +34,11 @@ export default function KvRouting() {
   return (
     <div className={styles.page}>
       <Section
-        title={told || !decisions.value ? 'The last decisions' : 'The last routed turns'}
+        title={told || !decisions.value ? 'Latest decisions' : 'Latest routed turns'}
         info={
           inferred
-            ? 'Why each request went where it went, as the load generator’s own account of the caches and of the requests in progress has it: this target’s router does not tell. Sums over the list are worked out here.'
-            : 'Why each request went where it went. The cluster’s own router tells what it knew of every worker; sums over the list are worked out here.'
+            ? 'Why each request went to its worker, inferred from the load generator’s own model of the caches and the requests in progress: this target’s router does not report it. Totals over the list are computed here.'
+            : 'Why each request went to its worker. The cluster’s router reports what it knew about every worker; totals over the list are computed here.'
         }
         actions={inferred && <Badge color="orange" text="Inferred" />}
       >
@@ -53,7 +53,7 @@ export default function KvRouting() {
         <Section
           key={lane}
           title={lane === LANE ? 'Other routers on the same traffic' : `Other routers on the traffic of lane ${lane}`}
-          info="What other ways to choose workers would have found in caches as large as the cluster’s, on the very requests of the last 60 seconds, beside what was measured. The load generator works it out; no request is sent for it."
+          info="What other routing policies would have found in caches as large as the cluster’s, for the actual requests of the last 60 seconds, next to what was measured. The load generator computes this; no extra requests are sent."
         >
           <OtherRouters lane={lane} />
         </Section>
@@ -87,17 +87,20 @@ function State({ decisions, running, active }: StateProps) {
   return (
     <>
       {problem && (
-        <Alert severity="warning" title="The decisions cannot be read" bottomSpacing={1}>
+        <Alert severity="warning" title="The decisions could not be loaded" bottomSpacing={1}>
           {problem.message}
         </Alert>
       )}
-      {!value && !problem && active && <LoadingPlaceholder text="Asking for the last decisions…" />}
-      {!value && !active && <p>Nothing is known of the router now.</p>}
+      {!value && !problem && active && <LoadingPlaceholder text="Loading the latest decisions…" />}
+      {!value && !active && <p>No current data on the router.</p>}
       {value && value.decisions.length === 0 && (
-        <p>{sentence(value.message ?? 'The router has not decided on any request yet; start the workload')}</p>
+        <p>{sentence(value.message ?? 'The router has not routed any requests yet; start the workload')}</p>
       )}
       {value && value.decisions.length > 0 && !(running && active) && (
-        <p>{active ? 'The workload is stopped' : 'The load generator is lost'}: these are the last decisions known.</p>
+        <p>
+          {active ? 'The workload is stopped' : 'The load generator is unreachable'}: these are the last known
+          decisions.
+        </p>
       )}
     </>
   );

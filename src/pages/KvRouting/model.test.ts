@@ -57,15 +57,15 @@ describe('a decision', () => {
   });
 
   it.each([
-    ['the longest prefix', {}, /worker-1 holds the longest prefix and has the lowest cost/],
+    ['the longest prefix', {}, /worker-1 has the longest cached prefix and the lowest cost/],
     ['a busier one', { chosen: 0, candidates: [candidate(0, 20, 10), candidate(1, 75, 500)] }, /that one is busier/],
-    ['nobody', { chosen: 0, candidates: [candidate(0, 0, 1), candidate(1, 0, 5)] }, /No worker holds any/],
-    ['temperature', { chosen: 0 }, /whose temperature is above 0/],
-    ['a pinned request', { pinned: true }, /named its worker, worker-1/],
+    ['nobody', { chosen: 0, candidates: [candidate(0, 0, 1), candidate(1, 0, 5)] }, /No worker has any/],
+    ['temperature', { chosen: 0 }, /the router’s temperature is above 0/],
+    ['a pinned request', { pinned: true }, /specified its worker, worker-1/],
     [
       'round-robin',
       { mode: 'round_robin' as const, chosen: 2 },
-      /Round-robin chose worker-2.*would have been worker-1/,
+      /Round-robin chose worker-2.*The lowest cost was worker-1/,
     ],
     ['no worker', { candidates: [] }, /No worker was ready/],
   ])('says why: %s', (_, change, words) => {

@@ -71,21 +71,21 @@ export function verdict(decision: Decision): string {
     return inferredVerdict(decision, chosen);
   }
   if (decision.pinned && decision.ours === undefined) {
-    return `The request named its worker, ${chosen.name}; the costs decided nothing.`;
+    return `The request specified its worker, ${chosen.name}; costs were not used.`;
   }
   if (decision.mode !== 'kv') {
-    return `${modeName(decision.mode)} chose ${chosen.name}; the costs decided nothing. By cost it would have been ${best.name}.`;
+    return `${modeName(decision.mode)} chose ${chosen.name}; costs were not used. The lowest cost was ${best.name}.`;
   }
   if (chosen.cost > best.cost) {
-    return `${chosen.name} was drawn although ${best.name} is cheaper: so does a router whose temperature is above 0.`;
+    return `${chosen.name} was picked at random although ${best.name} is cheaper: the router’s temperature is above 0.`;
   }
   const longest = Math.max(...decision.candidates.map((c) => c.overlap_blocks));
   if (chosen.overlap_blocks < longest) {
-    return `${chosen.name} wins although another worker holds more of the prompt: that one is busier.`;
+    return `${chosen.name} wins although another worker has more of the prompt cached: that one is busier.`;
   }
   return chosen.overlap_blocks === 0
-    ? `No worker holds any of this prompt: ${chosen.name} has the least to do.`
-    : `${chosen.name} holds the longest prefix and has the lowest cost.`;
+    ? `No worker has any of this prompt cached: ${chosen.name} has the least work.`
+    : `${chosen.name} has the longest cached prefix and the lowest cost.`;
 }
 
 /** How an inferred decision stands to the real one, which our account does not make. */
@@ -93,14 +93,14 @@ function inferredVerdict(decision: Decision, chosen: Candidate): string {
   const { candidates, ours = 0, clear } = decision;
   const own = candidates[ours];
   if (own === undefined) {
-    return `The router chose ${chosen.name}; our account has no choice of its own.`;
+    return `The router chose ${chosen.name}; our model made no choice.`;
   }
   const sure = clear
-    ? 'The margin is clear: requests in flight cannot have turned it round.'
-    : 'The margin is small: requests in flight may have turned it round.';
+    ? 'The margin is clear: requests in flight cannot have changed the outcome.'
+    : 'The margin is small: requests in flight may have changed the outcome.';
   return own === chosen
-    ? `The router chose ${chosen.name}, and so would our account. ${sure}`
-    : `The router chose ${chosen.name}; our account would have chosen ${own.name}. ${sure}`;
+    ? `The router chose ${chosen.name}, and our model agrees. ${sure}`
+    : `The router chose ${chosen.name}; our model would have chosen ${own.name}. ${sure}`;
 }
 
 /** Which turn round-robin would have dealt to each decision, by its key. */

@@ -10,7 +10,7 @@ const EVERY = 1000;
 /** How many decisions are listed and added up. */
 export const LISTED = 30;
 
-/** The last decisions, and how round-robin would have dealt them. */
+/** Latest decisions, and how round-robin would have dealt them. */
 export interface Decisions extends Polled<DecisionList> {
   dealt: Dealt;
 }

@@ -43,12 +43,12 @@ function Failure({ title, error, retry, reload = () => window.location.reload() 
     lost.current = status === 'lost';
   }, [status, retry]);
   return (
-    <Alert severity="error" title={`“${title}” cannot be shown`}>
+    <Alert severity="error" title={`“${title}” failed to load`}>
       <p>
-        The other pages and the workload go on.{' '}
+        The other pages and the workload are not affected.{' '}
         {status === 'lost'
-          ? 'The page is tried again by itself once the load generator is back.'
-          : 'Trying again often helps, and changes nothing of the workload.'}
+          ? 'The page reloads automatically once the load generator is back.'
+          : 'Trying again often helps and does not affect the workload.'}
       </p>
       <p>{error instanceof Error ? error.message : String(error)}</p>
       <Stack>

@@ -55,7 +55,7 @@ function NoSuchPage() {
   const styles = useStyles2(getStyles);
   const pagePath = usePagePath();
   return (
-    <Alert severity="info" title="There is no such page">
+    <Alert severity="info" title="Page not found">
       <Link to={pagePath('')} className={styles.link}>{`Go to ${pages[0].title.toLowerCase()}`}</Link>
     </Alert>
   );

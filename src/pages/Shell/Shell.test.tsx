@@ -129,7 +129,7 @@ describe('Start and Stop', () => {
     expect(screen.getByRole('button', { name: 'Start' })).toBeDisabled();
     expect(screen.getByRole('button', { name: 'Start' })).toHaveAttribute(
       'title',
-      'A trial is in progress: KV-aware against Round-robin at 120'
+      'A trial is in progress: KV-aware vs. Round-robin at 120'
     );
     expect(screen.getByRole('button', { name: 'Stop' })).toBeEnabled();
   });
@@ -157,8 +157,8 @@ describe('Start and Stop', () => {
   });
 
   it.each([
-    [viewer, 'The role Viewer may look'],
-    [{ ...viewer, role: '' }, 'needs the token'],
+    [viewer, 'The role Viewer can view'],
+    [{ ...viewer, role: '' }, 'requires the token'],
   ])('are not there for who may not use them, who is told why', async (me, why) => {
     const client = new FakeClient();
     client.who.mockResolvedValue(me);
@@ -218,7 +218,7 @@ describe('the pages', () => {
 
   it('say so where there is none, and where to go', async () => {
     await show(new FakeClient(), '/nothing');
-    expect(screen.getByText('There is no such page')).toBeInTheDocument();
+    expect(screen.getByText('Page not found')).toBeInTheDocument();
     await userEvent.click(screen.getByRole('link', { name: 'Go to first' }));
     expect(await screen.findByText('The first page')).toBeInTheDocument();
   });
@@ -229,7 +229,7 @@ describe('the pages', () => {
   ])('%s: one that fails says so, and leaves the others alone', async (address, title, message) => {
     const log = jest.spyOn(console, 'error').mockImplementation();
     await show(new FakeClient(), address);
-    expect(await screen.findByText(`“${title}” cannot be shown`)).toBeInTheDocument();
+    expect(await screen.findByText(`“${title}” failed to load`)).toBeInTheDocument();
     expect(screen.getByText(message)).toBeInTheDocument();
     await userEvent.click(screen.getByRole('link', { name: 'First' }));
     expect(await screen.findByText('The first page')).toBeInTheDocument();
@@ -257,12 +257,12 @@ describe('the pages', () => {
   it('that could not be loaded come by themselves when the load generator is found again', async () => {
     const log = jest.spyOn(console, 'error').mockImplementation();
     const { client } = await show(new FakeClient(), '/late');
-    expect(await screen.findByText('“Late” cannot be shown')).toBeInTheDocument();
+    expect(await screen.findByText('“Late” failed to load')).toBeInTheDocument();
     act(() => client.show());
     act(() => client.show());
     expect(screen.getByText(/Trying again often helps/)).toBeInTheDocument();
     act(() => client.lose());
-    expect(screen.getByText(/by itself once the load generator is back/)).toBeInTheDocument();
+    expect(screen.getByText(/automatically once the load generator is back/)).toBeInTheDocument();
     expect(screen.queryByRole('button', { name: 'Reload everything' })).not.toBeInTheDocument();
     mockLate.mockResolvedValue({ default: () => <h2>Late, but there</h2> });
     act(() => client.show());

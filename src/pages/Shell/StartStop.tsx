@@ -33,11 +33,11 @@ export function readOnlyReason(me: Me | undefined): string | undefined {
     return undefined;
   }
   return me.role
-    ? `The role ${me.role} may look, but not start or stop the workload.`
-    : 'Starting and stopping the workload needs the token.';
+    ? `The role ${me.role} can view but not start or stop the workload.`
+    : 'Starting and stopping the workload requires the token.';
 }
 
-/** Start keeps the concurrency that the slider has set. Nothing is on offer while the load generator is lost. */
+/** Start keeps the concurrency that the slider has set. Nothing is on offer while the load generator is unreachable. */
 function Buttons({ live, known }: { live: Live; known: boolean }) {
   const styles = useStyles2(getStyles);
   const client = useClient();
@@ -66,7 +66,7 @@ function Buttons({ live, known }: { live: Live; known: boolean }) {
         variant="destructive"
         icon={action.busy === 'stop' ? 'spinner' : 'square-shape'}
         aria-busy={action.busy === 'stop'}
-        title={sweep && `Stop pauses the ${kindWord(sweep.request.kind)}, too`}
+        title={sweep && `Also pauses the ${kindWord(sweep.request.kind)}`}
         disabled={off || phase === 'stopped'}
         onClick={() => act('stop')}
       >

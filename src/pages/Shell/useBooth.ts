@@ -1,6 +1,7 @@
 import { useMemo } from 'react';
 
 import { useLive, type Live } from '../../client';
+import { lastSnapshot } from '../../lib/known';
 import { LANE } from '../lane';
 
 /** What stands above every page. */
@@ -18,8 +19,7 @@ export const NAME = 'KV Booth';
 export function useBooth(): Booth {
   const live = useLive(LANE);
   const { state } = live;
-  const settings = (state.status === 'live' ? state.snapshot : state.status === 'lost' ? state.last : undefined)
-    ?.settings;
+  const settings = lastSnapshot(state)?.settings;
   const title = settings?.title || NAME;
   const subtitle = settings?.subtitle ?? '';
   return useMemo(() => ({ title, subtitle, live }), [title, subtitle, live]);

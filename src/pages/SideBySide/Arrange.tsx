@@ -17,9 +17,9 @@ const names: Record<TwinArrangement, string> = {
 };
 
 const notes: Record<TwinArrangement, string> = {
-  apart: 'Each lane has the mode that it was configured with.',
-  swapped: 'Each lane has the other’s mode: what the clusters differ in now works the other way.',
-  same: 'Both lanes have the first one’s mode: a difference now is one of the clusters.',
+  apart: 'Each lane runs the mode it was configured with.',
+  swapped: 'Each lane runs the other’s mode: differences between the clusters now work in the opposite direction.',
+  same: 'Both lanes run the first one’s mode: any difference now is between the clusters.',
 };
 
 /** How the modes are dealt out, for who may operate; a change waits for the operator's word. */
@@ -61,7 +61,7 @@ export function ConfirmArrangement({ steer: { asked, answer } }: { steer: Steer 
     <ConfirmModal
       isOpen
       title={`Change to “${names[asked]}”?`}
-      body={`${notes[asked]} Both workloads stop, the modes change, and both start again at the same concurrency with cold caches. The figures settle anew, which takes a minute or more, and pairs are counted anew.`}
+      body={`${notes[asked]} Both workloads stop, the modes change, and both start again at the same concurrency with cold caches. The figures settle again, which takes a minute or more, and the pair count restarts.`}
       confirmText="Change (Enter)"
       confirmButtonVariant="primary"
       dismissText="Cancel (Esc)"

@@ -63,7 +63,7 @@ function Course({ value, name, histories, known, isLive }: CoursesProps & { valu
   return (
     <figure className={styles.course}>
       <figcaption>
-        {name} <small>over the 60 s before each moment</small>
+        {name} <small>over the preceding 60 s</small>
       </figcaption>
       <div className={styles.curve}>
         <Curve

@@ -107,7 +107,7 @@ function Results({ twin, showcase: { results } }: { twin: Twin; showcase: Showca
   return (
     <DataTable
       label="Who was first, as a table"
-      caption="Time to the first token in the turns that have ended"
+      caption="Time to first token of the turns that have ended"
       className={styles.table}
     >
       <thead>
@@ -124,7 +124,7 @@ function Results({ twin, showcase: { results } }: { twin: Twin; showcase: Showca
             <th scope="row">{turn}</th>
             <td>{milliseconds(a)}</td>
             <td>{milliseconds(b)}</td>
-            <td>{first ? `${nameOfLane(twin, first)}, by ${milliseconds(lead)}` : 'Nobody: one failed'}</td>
+            <td>{first ? `${nameOfLane(twin, first)}, by ${milliseconds(lead)}` : 'None: one failed'}</td>
           </tr>
         ))}
       </tbody>

@@ -69,7 +69,7 @@ describe('with one lane', () => {
     expect(client.reads.mock.calls.map(([path]) => path)).not.toContain('/twin');
     expect(await violations(container)).toEqual([]);
     act(() => client.lose());
-    expect(screen.getByText(/the load generator is lost/)).toBeInTheDocument();
+    expect(screen.getByText(/the load generator is unreachable/)).toBeInTheDocument();
   });
 });
 
@@ -96,7 +96,7 @@ describe('two routers', () => {
   it('are compared turn by turn in words', async () => {
     await show();
     const table = within(
-      screen.getByRole('table', { name: /^400 pairs of turns that ended well on both; 12 without/ })
+      screen.getByRole('table', { name: /^400 pairs of turns that succeeded on both; 12 unpaired/ })
     );
     expect(table.getByRole('row', { name: /^TTFT/ })).toHaveTextContent(
       /200 ms.*320 ms.*Round-robin is 120 ms slower\..*\+100 ms to \+140 ms.*Helps: each pair is worth 2\.0 unpaired/
@@ -109,10 +109,10 @@ describe('two routers', () => {
   it('say nothing of a caution where there is none, and what the figures may be laid to', async () => {
     await show(twin({ caution: undefined, evidence: 'swapped' }));
     expect(screen.queryByText('clusters may differ')).not.toBeInTheDocument();
-    expect(screen.getByText(/half and half/)).toBeInTheDocument();
+    expect(screen.getByText(/half of it from each lane/)).toBeInTheDocument();
   });
 
-  it('have no figures once the load generator is lost', async () => {
+  it('have no figures once the load generator is unreachable', async () => {
     const { client } = await show();
     act(() => client.lose());
     expect(figure('main TTFT p50')).toBe('—');

@@ -44,7 +44,7 @@ export default function StageBoth() {
         <div role="alert" className={styles.trouble}>
           {failure
             ? `${failures[failure.name]}: ${failure.problem.message}`
-            : `The comparison cannot be read: ${problem?.message}`}
+            : `The comparison could not be loaded: ${problem?.message}`}
         </div>
       )}
       <div className={styles.part}>

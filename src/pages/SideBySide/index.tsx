@@ -33,21 +33,21 @@ export default function SideBySide() {
 function OneLane({ isLost }: { isLost: boolean }) {
   const styles = useStyles2(getStyles);
   if (isLost) {
-    return <p>Nothing is known of the routers now: the load generator is lost.</p>;
+    return <p>No data on the routers: the load generator is unreachable.</p>;
   }
   return (
     <Section
-      title="There is one router here"
+      title="Only one router here"
       info="This page shows two routers that serve the same conversations at the same time."
     >
       <div className={styles.words}>
         <p>
           With a second target, every conversation runs on both: the same opening, the same questions, at the same
-          concurrency. This page then shows them left and right.
+          concurrency. This page then shows them next to each other.
         </p>
         <p>
-          To get there, set <code>twin.target.url</code> of the load generator to the address of a second server, or
-          start a booth that has two clusters:
+          To get there, set <code>twin.target.url</code> of the load generator to the URL of a second server, or start a
+          booth with two clusters:
         </p>
         <pre tabIndex={0}>booth demo --twin</pre>
       </div>
@@ -68,14 +68,14 @@ function Page({ both }: { both: Both }) {
   return (
     <div className={styles.page}>
       {problem && (
-        <Alert severity="warning" title="The comparison cannot be read" bottomSpacing={0}>
+        <Alert severity="warning" title="The comparison could not be loaded" bottomSpacing={0}>
           {problem.message}
         </Alert>
       )}
       <Failure steer={steer} />
       <Section
         title="Both routers now"
-        info="The same conversations on two targets at the same time. Figures are measured by the load generator over the last 60 seconds, on each lane by itself; the bars are requests in flight, from each cluster’s own metrics."
+        info="The same conversations on two targets at the same time. Figures are measured by the load generator over the last 60 seconds, separately for each lane; the bars are requests in flight, from each cluster’s own metrics."
       >
         <div className={styles.parts}>
           {twin?.caution && (
@@ -91,7 +91,7 @@ function Page({ both }: { both: Both }) {
       </Section>
       <Section
         title="Showcase"
-        info="One conversation for the eye, sent to both routers turn by turn. The next turn begins when both answers have ended. It counts in no statistics."
+        info="One conversation for the audience, sent to both routers turn by turn. The next turn starts when both answers have ended. It is not part of any statistics."
         actions={<ShowcaseButton twin={shown} steer={steer} />}
       >
         <div className={styles.scaled}>
@@ -99,8 +99,8 @@ function Page({ both }: { both: Both }) {
         </div>
       </Section>
       <Section
-        title="The last ten minutes"
-        info="TTFT p95 and output tokens per second of both lanes, each second over the 60 seconds before it, as the load generator measured them. The colour is that of the mode; the second lane’s line is dashed."
+        title="Last ten minutes"
+        info="TTFT p95 and output tokens per second of both lanes, each point over the preceding 60 seconds, measured by the load generator. Colours show the mode; the second lane’s line is dashed."
       >
         <div className={styles.scaled}>
           <Courses histories={histories} known={known} names={names} isLive={sides.a.lane !== undefined} twin={twin} />
@@ -108,13 +108,9 @@ function Page({ both }: { both: Both }) {
       </Section>
       <Section
         title="Turn by turn"
-        info="Turn n of conversation k on one lane beside the same turn on the other. What conversations differ in cancels out, as far as both lanes still answer alike; the pairing column says how far that is."
+        info="Turn n of conversation k on one lane next to the same turn on the other. Differences between conversations cancel out as long as both lanes give similar answers; the pairing column shows to what extent."
       >
-        {shown ? (
-          <Pairs twin={shown} />
-        ) : (
-          <p>{problem ? 'Nothing is known of the pairs now.' : 'Waiting for pairs…'}</p>
-        )}
+        {shown ? <Pairs twin={shown} /> : <p>{problem ? 'No current data on pairs.' : 'Waiting for pairs…'}</p>}
       </Section>
       <ConfirmArrangement steer={steer} />
     </div>
@@ -125,7 +121,7 @@ function Page({ both }: { both: Both }) {
 export function Failure({ steer: { action } }: { steer: Steer }) {
   const { failure, dismiss } = action;
   return failure ? (
-    <Alert severity="error" title={failures[failure.name] ?? 'That did not work'} onRemove={dismiss} bottomSpacing={0}>
+    <Alert severity="error" title={failures[failure.name] ?? 'The action failed'} onRemove={dismiss} bottomSpacing={0}>
       {failure.problem.message}
     </Alert>
   ) : null;
@@ -160,8 +156,7 @@ function ShowcasePart({ known, twin }: { known: Record<SideKey, Known>; twin: Tw
     <ShowcaseView known={known} twin={twin} showcase={twin.showcase} />
   ) : (
     <p className={styles.none}>
-      No showcase has run yet. It asks both routers the same questions at the same moment, and the text of both answers
-      grows here.
+      No showcase has run yet. It asks both routers the same questions at the same moment and streams both answers here.
     </p>
   );
 }

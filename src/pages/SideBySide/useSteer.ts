@@ -66,6 +66,6 @@ export function useSteer({ live, sides }: Both): Steer {
 /** What did not come about, by the name of what was asked for. */
 export const failures: Record<string, string> = {
   arrange: 'The modes were not changed',
-  showcase: 'The showcase did not begin',
-  end: 'The showcase was not ended',
+  showcase: 'The showcase was not started',
+  end: 'The showcase was not stopped',
 };

@@ -12,7 +12,7 @@ import { silence, whyUnread } from '../../lib/unread';
 import { toBars } from './model';
 
 interface BarsProps {
-  /** Undefined while the load generator is lost: then nothing live is shown. */
+  /** Undefined while the load generator is unreachable: then nothing live is shown. */
   cluster?: Cluster;
   /** What those hear who do not see it, where there are several. */
   label?: string;
@@ -32,7 +32,7 @@ export function Bars({ cluster, label = 'Workers' }: BarsProps) {
         Requests in flight per worker
         {more > 0 && !why && (
           <small>
-            , the busiest {bars.length}; {number(more)} more are not shown
+            , the busiest {bars.length}; {number(more)} more not shown
           </small>
         )}
       </h2>

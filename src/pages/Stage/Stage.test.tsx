@@ -88,7 +88,7 @@ describe('what the crowd sees', () => {
     expect(references('Output tokens/s')).toEqual(['RR recorded2,817no difference shown']);
   });
 
-  it('is no figure while stopped, nor while the load generator is lost', async () => {
+  it('is no figure while stopped, nor while the load generator is unreachable', async () => {
     const { client } = await show({ state: { running: false, phase: 'stopped' } });
     expect([figure('TTFT p95'), figure('Output tokens/s')].map((text) => text?.trim())).toEqual(['—', '—']);
     expect(part('TTFT p95')).toHaveTextContent('stopped');
@@ -98,7 +98,7 @@ describe('what the crowd sees', () => {
     expect(head()).toMatch(/^— — concurrent conversationsLoad generator lost/);
     expect(figure('TTFT p95')?.trim()).toBe('—');
     expect(part('Workers')).not.toHaveTextContent(/\d/);
-    expect(notices()).toMatch(/^No word from the load generator since .* connection refused$/);
+    expect(notices()).toMatch(/^No data from the load generator since .* connection refused$/);
   });
 
   it('says it where an objective is missed, and where figures are spoilt', async () => {
@@ -111,7 +111,7 @@ describe('what the crowd sees', () => {
       lag_seconds: 0.02,
     } as const;
     act(() => client.show({ target: { reachable: false, problem: 'connection refused' } }, { client: spoilt }));
-    expect(notices()).toContain('The target cannot be reached. connection refused');
+    expect(notices()).toContain('The target is unreachable. connection refused');
     expect(notices()).toContain('The load generator is the bottleneck: its CPU is busy.');
   });
 
@@ -119,7 +119,7 @@ describe('what the crowd sees', () => {
     await show(laneChange(12));
     const names = within(part('Workers')).getAllByRole('listitem');
     expect(names.map(({ textContent }) => textContent).slice(0, 2)).toEqual(['worker-1121', 'worker-1020']);
-    expect(part('Workers')).toHaveTextContent('the busiest 8; 4 more are not shown');
+    expect(part('Workers')).toHaveTextContent('the busiest 8; 4 more not shown');
   });
 });
 
@@ -180,7 +180,7 @@ describe('the keys', () => {
     await answered();
     expect(written(shown)).toEqual([['PUT', '/cluster/mode?lane=main', { mode: 'round_robin', speculation: 'off' }]]);
     await press('k');
-    expect(notices()).toBe('KV-aware routing is in force already.');
+    expect(notices()).toBe('KV-aware routing is already active.');
     act(() => shown.client.show({ state: { modes: [{ mode: 'kv', speculation: 'off' }] } }));
     await press('r');
     expect(notices()).toBe('The driver “simulated” does not offer Round-robin routing.');
@@ -197,7 +197,7 @@ describe('the keys', () => {
       act(() => shown.client.show({ state: { concurrency: { target: 180, actual: 180 } } }));
       await act(() => jest.advanceTimersByTimeAsync(SETTLE));
       fireEvent.keyDown(document.body, { key: 'ArrowUp' });
-      expect(notices()).toBe('180 conversations is the most that the slider has.');
+      expect(notices()).toBe('180 conversations is the highest value of the slider.');
       expect(written(shown)).toHaveLength(1);
       await act(() => jest.advanceTimersByTimeAsync(NOTICE));
       expect(notices()).toBe(''); // the crowd need not read it for long
@@ -228,7 +228,7 @@ describe('the keys', () => {
   it('only stop the workload while a trial has it, and say so', async () => {
     const shown = await show({ state: { phase: 'stopped', running: false, sweep: sweepSummary() } }); // between its spans
     const words =
-      'A trial is in progress: KV-aware against Round-robin at 120. Pause it on Benchmarks to steer by hand.';
+      'A trial is in progress: KV-aware vs. Round-robin at 120. Pause it on the Benchmarks page to control the workload by hand.';
     for (const keys of ['k', '{ArrowUp}']) {
       await press(keys);
       expect(notices()).toContain(words);
@@ -242,7 +242,7 @@ describe('the keys', () => {
     const shown = await show({}, viewer);
     for (const key of [' ', 'k', 'r', '{ArrowUp}']) {
       await press(key);
-      expect(notices()).toBe('The role Viewer may look, but not start or stop the workload.');
+      expect(notices()).toBe('The role Viewer can view but not start or stop the workload.');
     }
     expect(written(shown)).toEqual([]);
     expect(screen.queryByRole('region', { name: 'Workload controls' })).not.toBeInTheDocument();
@@ -250,7 +250,7 @@ describe('the keys', () => {
     const other = await show();
     act(() => other.client.lose());
     await press(' ');
-    expect(notices()).toMatch(/Nothing can be changed while the load generator is lost\.$/);
+    expect(notices()).toMatch(/Nothing can be changed while the load generator is unreachable\.$/);
     expect(written(other)).toEqual([]);
   });
 });

@@ -125,7 +125,7 @@ function Confirmation({ operate: { asked, answer } }: { operate: Operate }) {
     <ConfirmModal
       isOpen
       title={`Change to ${modeText({ mode, speculation })}?`}
-      body="The workload stops, the mode changes, and the workload starts again at the same concurrency with cold caches. The figures settle anew, which takes a minute or more."
+      body="The workload stops, the mode changes, and the workload starts again at the same concurrency with cold caches. The figures settle again, which takes a minute or more."
       confirmText="Change (Enter)"
       confirmButtonVariant="primary"
       dismissText="Cancel (Esc)"

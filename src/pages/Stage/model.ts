@@ -120,7 +120,7 @@ function busier(a: Worker, b: Worker): number {
 /** What is wrong, in a sentence each: a crowd must not read old or spoilt figures as good ones. */
 export function troubles({ state, lane }: Live): string[] {
   if (state.status === 'lost') {
-    return [`No word from the load generator since ${clock(state.since)}. ${state.problem}`];
+    return [`No data from the load generator since ${clock(state.since)}. ${state.problem}`];
   }
   if (!lane || state.status !== 'live') {
     return [];
@@ -128,7 +128,7 @@ export function troubles({ state, lane }: Live): string[] {
   const { client } = state.snapshot;
   const change = lane.state.mode_change;
   return [
-    !lane.target.reachable && `The target cannot be reached. ${lane.target.problem ?? ''}`,
+    !lane.target.reachable && `The target is unreachable. ${lane.target.problem ?? ''}`,
     client.verdict === 'client_bottleneck' && `The load generator is the bottleneck: ${client.reason}.`,
     change?.failed && `The mode was not changed: ${change.message}`,
     change?.phase === 'waiting_for_operator' && `Waiting for the operator: ${change.message}`,

@@ -67,7 +67,8 @@ export function useOperate(live: Live): Operate {
     command.dismiss();
     adjustment.dismiss();
     const why =
-      readOnlyReason(me) ?? (live.lane && me ? undefined : 'Nothing can be changed while the load generator is lost.');
+      readOnlyReason(me) ??
+      (live.lane && me ? undefined : 'Nothing can be changed while the load generator is unreachable.');
     setRefusal(why ?? (known && act(known)));
   };
   const startStop = () =>
@@ -91,7 +92,7 @@ export function useOperate(live: Live): Operate {
       // A concurrency beyond the slider was set on purpose: a step leads back, never further.
       const next = Math.min(Math.max(slider.max, value), Math.max(Math.min(slider.min, value), wanted));
       if (next === value) {
-        return `${value} conversations is the ${direction > 0 ? 'most' : 'least'} that the slider has.`;
+        return `${value} conversations is the ${direction > 0 ? 'highest' : 'lowest'} value of the slider.`;
       }
       draft.change(next);
       return undefined;
@@ -109,7 +110,7 @@ export function useOperate(live: Live): Operate {
         return 'A mode change is in progress.';
       }
       if (state.mode === mode && (request.speculation ?? state.speculation) === state.speculation) {
-        return `${modeName(mode)} routing is in force already.`;
+        return `${modeName(mode)} routing is already active.`;
       }
       setAsked(request);
       return undefined;

@@ -53,7 +53,7 @@ export const Chart = memo(function Chart({ series, levels, x, modes, slo, lookin
       isCut={isCut}
     >
       <Curve
-        label={`${name} by concurrency; the slider tells its values`}
+        label={`${name} by concurrency; use the slider to read its values`}
         x={x}
         y={y}
         lines={lines}

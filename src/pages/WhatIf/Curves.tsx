@@ -60,7 +60,7 @@ function legendOf({ modes, series, beside, seeds, measuredOnSimulated }: CurvesP
       words: (
         <>
           <b>simulated</b>
-          {seeds > 1 && `: mean of ${number(seeds)} runs, band from the least to the largest`}
+          {seeds > 1 && `: mean of ${number(seeds)} runs, band from lowest to highest`}
         </>
       ),
     },

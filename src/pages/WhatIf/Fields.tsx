@@ -82,7 +82,7 @@ function Row(props: RowProps) {
             name="history"
             className={styles.back}
             size="sm"
-            tooltip={`Set ${field.label} back to ${beforeText(field, before)}`}
+            tooltip={`Reset ${field.label} to ${beforeText(field, before)}`}
             onClick={() => onChange(field.name, undefined)}
           />
         </div>

@@ -28,7 +28,7 @@ export function Progress({ answer, cancel, retry }: Simulating) {
           bottomSpacing={1}
         >
           <p>
-            {problem?.message} {phase === 'lost' && 'The question is asked again once it answers.'}
+            {problem?.message} {phase === 'lost' && 'The question is sent again once it responds.'}
           </p>
           {problem?.status !== 403 && phase === 'failed' && (
             <Button variant="secondary" icon="sync" onClick={retry}>
@@ -55,16 +55,16 @@ export function Progress({ answer, cancel, retry }: Simulating) {
 
 function titles(status: number | undefined) {
   return {
-    lost: 'The load generator does not answer',
-    failed: status === 403 ? 'This is not yours to compute' : 'The question has no answer',
+    lost: 'The load generator does not respond',
+    failed: status === 403 ? 'You cannot start simulations' : 'The simulation failed',
   };
 }
 
 /** What is drawn of an answer that did not come to its end. */
 function partial({ result, isEarlier }: Simulating['answer']): string {
   return result && !isEarlier
-    ? `The curves are of ${number(result.progress.done)} of ${number(result.progress.of)} runs.`
-    : 'Nothing of it was computed.';
+    ? `The curves cover ${number(result.progress.done)} of ${number(result.progress.of)} runs.`
+    : 'Nothing was computed.';
 }
 
 /** The bar has a fixed height, so that nothing below it moves. */
@@ -74,8 +74,8 @@ function Going({ answer: { phase, progress }, cancel }: Pick<Simulating, 'answer
   const words =
     phase === 'queued'
       ? ahead > 0
-        ? `Waiting: ${number(ahead)} ${ahead === 1 ? 'simulation comes' : 'simulations come'} first.`
-        : 'About to begin…'
+        ? `Queued: ${number(ahead)} ${ahead === 1 ? 'simulation' : 'simulations'} ahead.`
+        : 'About to start…'
       : of > 0
         ? `Computing: ${number(done)} of ${number(of)} runs${left === undefined ? '' : `, about ${span(Math.ceil(left))} left`}.`
         : 'Asking…';

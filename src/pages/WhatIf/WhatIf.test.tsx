@@ -7,7 +7,7 @@ import { violations } from '../../test/axe';
 import { FakeClient, viewer } from '../../test/fixtures';
 import { stubSizes } from '../../test/sizes';
 import { defaults, done, list, simulation } from './fixtures';
-import { LOOK_EVERY, RETRY_EVERY, SLEPT } from './pursue';
+import { LOOK_EVERY, RETRY_EVERY, SLEPT } from './runSimulation';
 import { REST } from './useSimulation';
 import WhatIf from '.';
 
@@ -91,7 +91,7 @@ describe('the answer', () => {
     expect(booth.questions).toEqual([defaults]);
     expect(screen.getByText('Computing: 8 of 12 runs, about 4 s left.')).toBeInTheDocument();
     expect(screen.getByRole('figure', { name: 'TTFT p95, ms simulated' })).toBeInTheDocument();
-    expect(screen.getByText('The explanation comes when all runs are computed.')).toBeInTheDocument();
+    expect(screen.getByText('The explanation appears once all runs are done.')).toBeInTheDocument();
     booth.answer = done;
     await wait(LOOK_EVERY);
     expect(screen.getByText('12 runs computed.')).toBeInTheDocument();
@@ -154,14 +154,14 @@ describe('a change', () => {
     await wait(0);
     expect(booth.cancelled).toEqual(['/simulations/7']);
     expect(booth.questions).toHaveLength(1);
-    expect(screen.getByText('The figures below answer the question before this one.')).toBeInTheDocument();
+    expect(screen.getByText('The figures below are from the previous question.')).toBeInTheDocument();
     await wait(REST);
     expect(booth.questions[1]).toEqual({ ...defaults, workers: 6 });
-    expect(screen.getByText('Waiting: 1 simulation comes first.')).toBeInTheDocument();
+    expect(screen.getByText('Queued: 1 simulation ahead.')).toBeInTheDocument();
     expect(screen.queryByRole('region', { name: 'Why the modes cross' })).not.toBeInTheDocument();
     booth.answer = { ...done, id: '8' };
     await wait(LOOK_EVERY);
-    expect(screen.queryByText(/the question before this one/)).not.toBeInTheDocument();
+    expect(screen.queryByText(/the previous question/)).not.toBeInTheDocument();
     expect(address()).toBe('?workers=6');
   });
 
@@ -169,7 +169,7 @@ describe('a change', () => {
     const { booth } = await show(new Booth(), '/what-if?workers=6&router-track-output-blocks=true');
     expect(booth.questions).toEqual([{ ...defaults, workers: 6, router_track_output_blocks: true }]);
     expect(screen.getByText('2 settings differ from the preset.')).toBeInTheDocument();
-    await click(screen.getByRole('button', { name: 'Set Workers back to 3' }));
+    await click(screen.getByRole('button', { name: 'Reset Workers to 3' }));
     expect(address()).toBe('?router-track-output-blocks=true');
     await click(screen.getByRole('button', { name: 'Reset all' }));
     expect(address()).toBe('');
@@ -179,10 +179,10 @@ describe('a change', () => {
   it('by a preset begins with that as it is, at the levels that were chosen', async () => {
     const { booth } = await show(new Booth(), '/what-if?workers=6&to=80');
     expect(preset('As recorded')).toHaveAttribute('aria-pressed', 'true');
-    await click(preset('Every user an own document'));
+    await click(preset('One document per user'));
     await wait(REST);
     expect(booth.questions[1]).toEqual({ ...defaults, openings: 0, levels: [60, 80] });
-    expect(preset('Every user an own document')).toHaveAttribute('aria-pressed', 'true');
+    expect(preset('One document per user')).toHaveAttribute('aria-pressed', 'true');
   });
 
   it('that cannot be is said at its field, and nothing is asked', async () => {
@@ -194,7 +194,7 @@ describe('a change', () => {
     expect(screen.getByText('A whole number from 1 to 256')).toBeInTheDocument();
     await wait(REST);
     expect(booth.questions).toHaveLength(1);
-    expect(screen.getByText(/^Nothing is computed: correct the settings/)).toBeInTheDocument();
+    expect(screen.getByText(/^Not computed: correct the settings/)).toBeInTheDocument();
   });
 });
 
@@ -202,7 +202,7 @@ describe('an answer that does not come', () => {
   it('is cancelled by whoever leaves, or by a button, which keeps what there is', async () => {
     const { booth, unmount } = await show();
     await click(screen.getByRole('button', { name: 'Cancel' }));
-    expect(screen.getByText(/^Cancelled. The curves are of 8 of 12 runs./)).toBeInTheDocument();
+    expect(screen.getByText(/^Cancelled. The curves cover 8 of 12 runs./)).toBeInTheDocument();
     await wait(0);
     expect(booth.cancelled).toEqual(['/simulations/7']);
     await click(screen.getByRole('button', { name: 'Compute again' }));
@@ -230,15 +230,15 @@ describe('an answer that does not come', () => {
     booth.who.mockResolvedValue(viewer);
     await show(booth);
     expect(booth.questions).toEqual([]);
-    expect(screen.getByText('This is not yours to compute')).toBeInTheDocument();
+    expect(screen.getByText('You cannot start simulations')).toBeInTheDocument();
     expect(screen.queryByRole('button', { name: 'Try again' })).not.toBeInTheDocument();
   });
 
   it('goes on after a loss, or is asked anew where the load generator forgot it', async () => {
     const { booth } = await show();
-    booth.answer = new Problem(502, 'The load generator does not answer.');
+    booth.answer = new Problem(502, 'The load generator does not respond.');
     await wait(LOOK_EVERY);
-    expect(screen.getByText('The load generator does not answer')).toBeInTheDocument();
+    expect(screen.getByText('The load generator does not respond')).toBeInTheDocument();
     booth.answer = new Problem(404, 'no such simulation');
     booth.asked = simulation({ id: '9' });
     await wait(RETRY_EVERY);
@@ -266,6 +266,6 @@ describe('an answer that does not come', () => {
     unmount();
     booth.reads.mockRejectedValue(new Problem(0, 'No answer.'));
     await show(booth);
-    expect(screen.getByText('It is not known what can be simulated')).toBeInTheDocument();
+    expect(screen.getByText('The simulation options could not be loaded')).toBeInTheDocument();
   });
 });

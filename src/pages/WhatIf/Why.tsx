@@ -31,8 +31,8 @@ export const Why = memo(function Why({ result }: { result: SimulationResult }) {
       ) : (
         <p>
           {progress.state === 'done'
-            ? 'There is nothing to explain about these figures.'
-            : 'The explanation comes when all runs are computed.'}
+            ? 'There is nothing to explain in these figures.'
+            : 'The explanation appears once all runs are done.'}
         </p>
       )}
       <LevelTable

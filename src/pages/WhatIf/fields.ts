@@ -107,7 +107,7 @@ export const fields: Field[] = [
   }),
   count({
     name: 'kv_tokens',
-    label: 'KV cache a worker',
+    label: 'KV cache per worker',
     group: 'cluster',
     path: 'kv_tokens',
     unit: 'tokens',
@@ -133,14 +133,14 @@ export const fields: Field[] = [
   }),
   count({
     name: 'turns_min',
-    label: 'Turns, at least',
+    label: 'Minimum turns',
     group: 'workload',
     path: 'turns.min',
     stops: [1, 2, 3, 4, 5, 6, 8, 10, 15, 20],
   }),
   count({
     name: 'turns_max',
-    label: 'Turns, at most',
+    label: 'Maximum turns',
     group: 'workload',
     path: 'turns.max',
     stops: [1, 2, 3, 4, 5, 6, 8, 10, 15, 20],
@@ -224,10 +224,10 @@ export const fields: Field[] = [
   },
   count({ name: 'from', label: 'Concurrency from', group: 'computed', path: 'levels', stops: LEVELS }),
   count({ name: 'to', label: 'Concurrency to', group: 'computed', path: 'levels', stops: LEVELS }),
-  count({ name: 'every', label: 'In steps of', group: 'computed', path: 'levels', stops: [5, 10, 20, 40, 60, 100] }),
+  count({ name: 'every', label: 'Step', group: 'computed', path: 'levels', stops: [5, 10, 20, 40, 60, 100] }),
   count({
     name: 'seeds',
-    label: 'Runs a point',
+    label: 'Runs per point',
     group: 'computed',
     path: 'seeds',
     stops: [1, 2, 3, 4, 6, 8, 12],
@@ -336,7 +336,7 @@ export function check(values: Values, { limits, maxLevels, speculations }: Bound
   if (Number(values.from) > Number(values.to)) {
     errors.from = `At most ${values.to}`;
   } else if ((Number(values.to) - Number(values.from)) / Number(values.every) > maxLevels - 1) {
-    errors.every = `At most ${maxLevels} levels: take larger steps`;
+    errors.every = `At most ${maxLevels} levels: use a larger step`;
   }
   return errors;
 }
@@ -351,7 +351,7 @@ function wrong(
     case 'switch':
       return undefined;
     case 'choice':
-      return speculations.includes(text) ? undefined : 'This profile does not offer it';
+      return speculations.includes(text) ? undefined : 'Not available in this profile';
     case 'number': {
       const limit = field.name === 'every' ? { ...limits.levels, min: 1 } : limits[field.path];
       return (field.whole ? wholeNumber : decimalNumber)(text, limit ?? { min: 0, max: Number.MAX_SAFE_INTEGER });

@@ -52,7 +52,7 @@ export const profile: SimulationProfile = {
     { name: 'as-recorded', title: 'As recorded', description: 'The recorded deployment.', request: {} },
     {
       name: 'own-documents',
-      title: 'Every user an own document',
+      title: 'One document per user',
       description: 'No two users share a text.',
       request: { openings: 0 },
     },

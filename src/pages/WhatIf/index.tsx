@@ -50,16 +50,16 @@ export default function WhatIf() {
   const asked = useQuestion(list);
   if (!list) {
     return problem ? (
-      <Alert severity="warning" title="It is not known what can be simulated" bottomSpacing={0}>
+      <Alert severity="warning" title="The simulation options could not be loaded" bottomSpacing={0}>
         {problem.message}
       </Alert>
     ) : (
-      <LoadingPlaceholder text="Asking what can be simulated…" />
+      <LoadingPlaceholder text="Loading the simulation options…" />
     );
   }
   if (!list.available) {
     return (
-      <Alert severity="info" title="Nothing is simulated here" bottomSpacing={0}>
+      <Alert severity="info" title="Simulations are disabled here" bottomSpacing={0}>
         {list.message}
       </Alert>
     );
@@ -67,7 +67,7 @@ export default function WhatIf() {
   return asked.question ? (
     <Simulated list={list} asked={asked} question={asked.question} />
   ) : (
-    <Alert severity="warning" title="There is no profile to simulate" bottomSpacing={0}>
+    <Alert severity="warning" title="No profiles to simulate" bottomSpacing={0}>
       {list.profiles.map(({ source, error }) => `${source}: ${error}`).join('; ')}
     </Alert>
   );
@@ -95,7 +95,7 @@ function Simulated({ list, asked, question }: SimulatedProps) {
     <div className={styles.page} ref={element}>
       <Section
         title="What if"
-        info="A question to the simulated cluster: the model of GPUs, caches and router that the demo runs on, in virtual time. The load generator computes it beside the workload, at low priority; nothing is sent to your cluster."
+        info="A question to the simulated cluster: the model of GPUs, caches and router that the demo uses, in virtual time. The load generator computes it alongside the workload at low priority; nothing is sent to your cluster."
       >
         <Presets
           question={question}
@@ -108,7 +108,7 @@ function Simulated({ list, asked, question }: SimulatedProps) {
       <div className={narrow ? styles.narrow : styles.wide}>
         <Section
           title="Settings"
-          info="Each begins as the preset has it. What you change is marked, and stays in the address of this page."
+          info="Settings start from the preset. Changes are marked and stored in the URL of this page."
         >
           {narrow ? <Folded>{fields}</Folded> : fields}
         </Section>
@@ -165,7 +165,7 @@ function Answered({ question, simulating }: AnsweredProps) {
     <div className={styles.answer}>
       <Section
         title="Simulated"
-        info="Each point is the mean of several runs of six virtual minutes, read as the recorded results were. None of it was measured; recorded and measured values say so."
+        info="Each point is the mean of several runs of six virtual minutes, evaluated like the recorded results. Nothing here was measured; recorded and measured values are labelled as such."
         actions={
           <div className={styles.actions}>
             <RadioButtonGroup
@@ -186,9 +186,9 @@ function Answered({ question, simulating }: AnsweredProps) {
         {question.request ? (
           <Progress {...simulating} />
         ) : (
-          <p role="status">Nothing is computed: correct the settings that are marked in red.</p>
+          <p role="status">Not computed: correct the settings marked in red.</p>
         )}
-        {has && isEarlier && <p>The figures below answer the question before this one.</p>}
+        {has && isEarlier && <p>The figures below are from the previous question.</p>}
         {series && has ? (
           <>
             {!isEarlier && answer.phase === 'done' && <HoldsUpTo series={series} modes={modes} slo={slo} />}
@@ -215,13 +215,13 @@ function Answered({ question, simulating }: AnsweredProps) {
             )}
           </>
         ) : (
-          <div className={styles.empty}>The curves appear with the first runs.</div>
+          <div className={styles.empty}>Curves appear with the first runs.</div>
         )}
       </Section>
       {has && !isEarlier && (
         <Section
           title="Why the modes cross"
-          info="What each mode did to queues and caches in the simulation, and what follows from that. The sentences are made from these figures."
+          info="What each mode did to queues and caches in the simulation, and what follows from that. The sentences are generated from these figures."
         >
           <Why result={result} />
         </Section>

@@ -42,10 +42,10 @@ describe('a question', () => {
       turns_min: 'At most 5',
       from: 'At most 100',
       start_rate: 'A number above 0, up to 1000',
-      speculation: 'This profile does not offer it',
+      speculation: 'Not available in this profile',
       seeds: 'A whole number from 1 to 12',
     });
-    expect(ask('to=1000&every=1')?.errors).toEqual({ every: 'At most 40 levels: take larger steps' });
+    expect(ask('to=1000&every=1')?.errors).toEqual({ every: 'At most 40 levels: use a larger step' });
   });
 
   it('takes what there is for a profile or preset that is gone', () => {

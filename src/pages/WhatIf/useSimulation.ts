@@ -2,14 +2,14 @@ import { useEffect, useRef, useState } from 'react';
 
 import { useClient, type SimulationRequest, type SimulationResult } from '../../client';
 import { useStable } from '../../lib/useStable';
-import { pursue, type News } from './pursue';
+import { runSimulation, type Update } from './runSimulation';
 import { keyOf } from './question';
 
 /** How long a question rests before it is asked, so that a slider on its way asks nothing, in milliseconds. */
 export const REST = 400;
 
 /** The answer to a question, as far as it is known. */
-export interface Answer extends News {
+export interface Answer extends Update {
   /** Whether the result is that of the question before, as nothing is computed of this one yet. */
   isEarlier: boolean;
   /** How far the computing of this question is, where that is known. */
@@ -35,7 +35,7 @@ export function useSimulation(request: SimulationRequest | undefined, mayAsk: bo
   const [attempt, setAttempt] = useState(0);
   const running = useRef<AbortController>();
   const key = request && keyOf(request);
-  const hear = (about: string, { phase, result, problem }: News) =>
+  const receive = (about: string, { phase, result, problem }: Update) =>
     setKnown((now) => {
       const isNew = result !== undefined && result.points.length > 0;
       const isEarlier = !isNew && now.result !== undefined && (now.key !== about || now.isEarlier);
@@ -46,7 +46,7 @@ export function useSimulation(request: SimulationRequest | undefined, mayAsk: bo
     const controller = new AbortController();
     running.current = controller;
     if (request) {
-      void pursue({ client, request, mayAsk }, controller.signal, (news) => hear(about, news));
+      void runSimulation({ client, request, mayAsk }, controller.signal, (update) => receive(about, update));
     }
   });
   useEffect(() => {

@@ -18,7 +18,7 @@ async function baselineOptions(): Promise<Array<SelectableValue<string>>> {
 
 const sizes: Array<SelectableValue<TextSize>> = [
   { value: 'normal', label: 'Normal' },
-  { value: 'large', label: 'Large, for a stage' },
+  { value: 'large', label: 'Large, for presentations' },
 ];
 
 /** The panel "Live against baseline". */
@@ -28,7 +28,7 @@ export const plugin = new PanelPlugin<ComparisonPanelOptions>(ComparisonPanel).s
     .addSelect({
       path: 'baseline',
       name: 'Baseline',
-      description: 'What the live figures are compared with.',
+      description: 'The baseline that live figures are compared with.',
       defaultValue: '',
       settings: { options: [byDefault], getOptions: baselineOptions },
     })

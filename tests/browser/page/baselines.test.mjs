@@ -37,9 +37,9 @@ test('a baseline is imported, chosen, told of among the events, and deleted', in
 
   // An error stands at its line.
   await content.fill(TABLE.replace('60,kv,250', '60,KV,250'));
-  await form.getByRole('textbox', { name: 'Name' }).fill(NAME);
+  await form.getByRole('textbox', { name: /^Name/ }).fill(NAME);
   await form.getByRole('button', { name: 'Check' }).click();
-  await form.getByText('Line 6 is wrong').waitFor();
+  await form.getByText('Error in line 6').waitFor();
   await form.getByText(/line 6, column mode/).waitFor();
   await shoot(page, 'import-error');
   await form.getByRole('button', { name: 'Go to line 6' }).click();
@@ -48,14 +48,14 @@ test('a baseline is imported, chosen, told of among the events, and deleted', in
 
   // A recorded one is not to be replaced.
   await content.fill(TABLE);
-  await form.getByRole('textbox', { name: 'Name' }).fill('h200x3-tp1-llama70b-fp8');
+  await form.getByRole('textbox', { name: /^Name/ }).fill('h200x3-tp1-llama70b-fp8');
   await form.getByRole('button', { name: 'Check' }).click();
   await form.getByText(/cannot be replaced/).waitFor();
 
   // What was read is seen before it is stored.
-  await form.getByRole('textbox', { name: 'Name' }).fill(NAME);
+  await form.getByRole('textbox', { name: /^Name/ }).fill(NAME);
   await form.getByRole('button', { name: 'Check' }).click();
-  const read = form.getByRole('region', { name: 'What was read' });
+  const read = form.getByRole('region', { name: 'Preview' });
   await read.getByText(/4 rows, 2 levels from 60 to 80/).waitFor();
   await read
     .getByText(/judged by TTFT alone; TPOT not recorded/)

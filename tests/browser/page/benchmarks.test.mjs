@@ -37,17 +37,17 @@ test('a trial is started, watched, ended, reported, and becomes a baseline', wai
   const form = page.getByRole('form', { name: 'Trial' });
   await form.getByRole('textbox', { name: /^Concurrency/ }).fill('6');
   await form.getByRole('button', { name: 'More settings' }).click();
-  await form.getByRole('textbox', { name: /^Length of a span/ }).fill('2');
+  await form.getByRole('textbox', { name: /^Span length/ }).fill('2');
   await form.getByRole('textbox', { name: /^Title/ }).fill('Journey’s trial');
   await form.getByRole('button', { name: 'Start the trial' }).click();
 
-  const under = section(page, 'Under way');
+  const under = section(page, 'In progress');
   await under.getByText(/^Span \d/).waitFor();
   await expect(form.getByRole('button', { name: 'Start the trial' })).toBeDisabled();
   await expect(booth.button('Start')).toBeDisabled();
 
   // The first difference, of a trial that is under way or so clear that it has ended.
-  await page.getByRole('list', { name: 'What decides' }).waitFor({ timeout: 3 * MINUTE });
+  await page.getByRole('list', { name: 'Primary metric' }).waitFor({ timeout: 3 * MINUTE });
   await shoot(page, 'benchmarks-under-way', { whole: true });
   const [{ id }] = await sweeps();
   if (await under.isVisible()) {
@@ -77,11 +77,11 @@ test('a trial is started, watched, ended, reported, and becomes a baseline', wai
   await shoot(report, 'benchmarks-report', { whole: true });
   await report.close();
 
-  await result.getByRole('button', { name: 'Make it a baseline' }).click();
-  const baseline = result.getByRole('form', { name: 'Make it a baseline' });
+  await result.getByRole('button', { name: 'Save as baseline' }).click();
+  const baseline = result.getByRole('form', { name: 'Save as baseline' });
   await baseline.getByRole('textbox', { name: /^Name/ }).fill(NAME);
-  await baseline.getByRole('button', { name: 'Make the baseline' }).click();
-  await result.getByText(/^“Journey’s trial” is a baseline now/).waitFor();
+  await baseline.getByRole('button', { name: 'Save baseline' }).click();
+  await result.getByText(/^“Journey’s trial” saved as a baseline/).waitFor();
   const { baselines } = await call('GET', '/api/v1/baselines');
   expect(baselines.find(({ name }) => name === NAME).rows).toHaveLength(rows.length);
 

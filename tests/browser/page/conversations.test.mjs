@@ -224,7 +224,7 @@ test('a turn that failed is marked, with its class and its message', async ({ vi
 test('a conversation that there is not is said in words', inGrafanaToo, async ({ visit }) => {
   const page = await visit({ browser: {}, expected: [/404 \(Not Found\)/] });
   await Page.open(page, '/conversations/nothing');
-  await page.getByText('There is no such conversation').waitFor();
+  await page.getByText('Conversation not found').waitFor();
   await page.getByRole('link', { name: 'All conversations' }).click();
   await page
     .getByText(/All conversations/)

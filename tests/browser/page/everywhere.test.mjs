@@ -13,7 +13,7 @@ async function onEvery(page, check, concurrency) {
     const booth = i === 0 || host.alone ? await Page.open(page, path) : await Page.within(page, path);
     await booth.says(/Starting|Settling|Running/);
     await booth.settled();
-    await expect(page.getByText('cannot be shown'), title).toHaveCount(0);
+    await expect(page.getByText('failed to load'), title).toHaveCount(0);
     faults.push(...(await check(title, booth)).map((fault) => `${title}: ${fault}`));
   }
   console.log(`${faults.length} faults`);

@@ -16,7 +16,7 @@ test('the drawing has every worker, and explains what is chosen', async ({ visit
   const names = (await workers()).map(({ name }) => name);
   const page = await visit();
   await Page.open(page, '/architecture');
-  const drawing = page.getByRole('group', { name: 'The way of a request', exact: true });
+  const drawing = page.getByRole('group', { name: 'Request path', exact: true });
   const part = (name) => drawing.getByRole('button', { name: new RegExp(`^${name}`) });
   const explanation = page.getByRole('complementary', { name: 'Explanation' });
   const explains = (title) => explanation.getByRole('heading', { name: title, exact: true }).waitFor();
@@ -40,7 +40,7 @@ test('the drawing has every worker, and explains what is chosen', async ({ visit
 
   await page.getByRole('radio', { name: 'Request path' }).click();
   await stop();
-  await page.getByText('Nothing travels in the drawing').waitFor();
+  await page.getByText('Animation paused: the workload is stopped').waitFor();
 });
 
 test('requests travel in the drawing while it runs', async ({ visit }) => {
@@ -51,7 +51,7 @@ test('requests travel in the drawing while it runs', async ({ visit }) => {
   const dots = page.getByTestId('traffic').locator('circle');
   const lit = page.getByTestId('traffic').locator('[data-light="head"]');
   await until('a lit dot', async () => (await lit.count()) > 0);
-  await page.getByText('Lit dots are a sample, not each request').waitFor();
+  await page.getByText('Dots are a sample, not individual requests').waitFor();
   await stop();
   await until('no dot', async () => (await dots.count()) === 0);
 });
@@ -67,7 +67,7 @@ test('a decision is told with its costs, and the lowest one wins', inGrafanaToo,
   const page = await visit();
   await Page.open(page, '/kv-routing');
   const list = page.getByRole('table', { name: /^The last \d+ decisions/ });
-  const detail = page.getByRole('table', { name: 'Every worker as the router saw it' });
+  const detail = page.getByRole('table', { name: 'Every worker as seen by the router' });
   await list.getByRole('button').nth(2).click();
   await page.getByRole('button', { name: 'Follow the newest' }).waitFor();
   const costs = await detail.locator('tbody tr').evaluateAll((rows) =>

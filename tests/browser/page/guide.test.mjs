@@ -106,10 +106,10 @@ test('the results come from the recorded table, and each screen is explained', a
   await results.getByText(/more tokens a second than round-robin/).waitFor();
   await until('no figure of them is missing', async () => !/—/.test(await results.innerText()));
   expect(await results.locator('[data-word="derived"]').count()).toBeGreaterThan(8);
-  const screens = section(page, 'What you see on this screen');
+  const screens = section(page, 'What you see on each screen');
   await screens.getByRole('button', { name: 'KV routing' }).click();
   await screens.getByRole('link', { name: 'Open “KV routing”' }).click();
-  await page.getByRole('rowheader', { name: 'First token, when prompts begin alike' }).waitFor();
+  await page.getByRole('rowheader', { name: 'First token, when prompts share a prefix' }).waitFor();
   await page.goBack();
   await screens.getByRole('button', { name: /^Grafana: KV-cache-aware routing/ }).click();
   await screens.getByText('TTFT p95 and TPOT p95').waitFor();
@@ -147,12 +147,12 @@ test(
       const phase = section(page, /step by step/).locator('li', { hasText: 'Phase 3b' });
       await phase.getByText(/^Settling: \d+ s to go/).waitFor({ timeout: 60_000 });
       await expect(phase).toHaveAttribute('data-done', 'true', { timeout: 180_000 });
-      await phase.getByText(/median ITL .* Accepted: \d+ % of guesses, \d\.\d\d tokens a pass/).waitFor();
+      await phase.getByText(/median ITL .* Accepted: \d+ % of guesses, \d\.\d\d tokens per step/).waitFor();
       await shoot(booth.page, 'guide-phases', { whole: true });
       await booth.goTo('Dynamo features');
       const row = page.getByRole('rowheader', { name: /^3b ·/ }).locator('xpath=..');
-      await row.getByText('in force').waitFor();
-      await page.getByText(/^Now \d+ % of the guessed tokens are accepted/).waitFor();
+      await row.getByText('current').waitFor();
+      await page.getByText(/^Now \d+ % of the drafted tokens are accepted/).waitFor();
       await page.getByText(/Not calibrated: the timing/).waitFor();
       await page.getByRole('article', { name: 'Speculative decoding' }).getByText('In use here').waitFor();
       await row.scrollIntoViewIfNeeded();

@@ -16,7 +16,7 @@ test('every conversation has a text of its own where the controls say so', async
 
   await openings(page).getByRole('button', { name: 'One each' }).click();
   await stateUntil('a step of its own', ({ shape, step }) => shape.openings === 0 && step.id > before.step.id);
-  await expect(openings(page)).toHaveAccessibleDescription(/turn 1 is prefilled in full, later turns hit/);
+  await expect(openings(page)).toHaveAccessibleDescription(/turn 1 is prefilled in full, and later turns hit/);
   const differences = async () => (await call('GET', '/api/v1/snapshot')).lanes[0].baseline.differences;
   const told = { field: 'openings', live: 'one for each conversation', baseline: '10' };
   await expect.poll(differences).toContainEqual(told);
@@ -38,7 +38,7 @@ test('a cap that holds the load back says so, with its control beside it', waits
   const { page } = await Page.open(await visit({ browser: {} }));
   const { target_rps } = await stateUntil('stopped', ({ phase }) => phase === 'stopped');
   await controls(page).getByRole('button', { name: 'More' }).click();
-  await controls(page).getByRole('textbox', { name: 'Request cap (0: none)' }).fill('2');
+  await controls(page).getByRole('textbox', { name: 'Request cap (0 = none)' }).fill('2');
   await page.keyboard.press('Enter');
   await stateUntil('the cap', (state) => state.target_rps === 2);
   await controls(page).getByRole('button', { name: 'More' }).click();
@@ -56,7 +56,7 @@ test('a cap that holds the load back says so, with its control beside it', waits
   await notice.waitFor();
   await shoot(page, 'held-by-the-cap');
 
-  await notice.getByRole('textbox', { name: 'Request cap (0: none)' }).fill(String(target_rps));
+  await notice.getByRole('textbox', { name: 'Request cap (0 = none)' }).fill(String(target_rps));
   await page.keyboard.press('Enter');
   await stateUntil('no longer held', (state) => !state.step.held && state.concurrency.actual === 60, {
     within: MINUTE,

@@ -21,6 +21,6 @@ test('the operator says the mode that nobody has told', async ({ visit }) => {
   expect(events[0]).toMatchObject({
     kind: 'mode_change',
     by: 'page',
-    text: 'Mode unknown to Round-robin: the operator says that it is in force',
+    text: 'Mode unknown to Round-robin: reported by the operator',
   });
 });

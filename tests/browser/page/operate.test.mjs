@@ -30,7 +30,7 @@ test('start, slider and stop are done, and told as theirs who asked', inGrafanaT
 
 test('an address that is no page’s says so, and leads back', async ({ visit }) => {
   const booth = await Page.open(await visit({ browser: {}, expected: [/404 \(Not Found\)/] }), '/nothing');
-  await booth.page.getByText('There is no such page').waitFor();
+  await booth.page.getByText('Page not found').waitFor();
   await booth.page.getByRole('link', { name: 'Go to dashboard' }).click();
   await booth.page.locator('main h2').first().waitFor();
 });

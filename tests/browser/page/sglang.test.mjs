@@ -32,10 +32,10 @@ test('workers of SGLang, with their GPUs from DCGM pages and no Prometheus', asy
       );
     });
     await section(page, 'Infrastructure')
-      .getByText(/go to the workers there in the order of their index/)
+      .getByText(/are assigned to the workers there by index/)
       .waitFor();
     await until('the hit rate as the engines count it', async () =>
-      /\d %[\s\S]*as the engines saw it/.test(await card(page, 'KV cache hit').innerText())
+      /\d %[\s\S]*reported by the engines/.test(await card(page, 'KV cache hit').innerText())
     );
     await shoot(page, 'sglang-workers', { whole: true });
   });
@@ -48,7 +48,7 @@ test('a hit rate that nobody tells is not 0 %', async ({ visit }) => {
       const text = await card(page, 'KV cache hit').innerText();
       return (
         /not reported/.test(text) &&
-        /The answers do not tell cached tokens, and the workers' metrics are not read/.test(text)
+        /The answers do not report cached tokens, and the workers' metrics are not read/.test(text)
       );
     });
     const { kv } = await lane(sglang.blind);

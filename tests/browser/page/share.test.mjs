@@ -37,13 +37,13 @@ test('what is seen goes out as a file and as a link, and its title says the page
 
   await booth.goTo('Dashboard');
   await expect(page).toHaveTitle(/^Dashboard · /);
-  const comparison = JSON.parse((await given('Export the comparison', 'All of it as JSON')).text);
+  const comparison = JSON.parse((await given('Export the comparison', 'Everything as JSON')).text);
   const { lanes } = await call('GET', '/api/v1/snapshot');
   expect(comparison.comparison.name).toBe(lanes[0].baseline.name);
   expect(comparison.comparison.concurrency).toBe(20);
   expect(comparison.client.lag_seconds).toBeGreaterThanOrEqual(0);
 
   await page.getByRole('button', { name: 'Full screen', exact: true }).press('Enter');
-  await page.getByRole('button', { name: 'Leave full screen' }).press('Enter');
+  await page.getByRole('button', { name: 'Exit full screen' }).press('Enter');
   await page.getByRole('button', { name: 'Full screen', exact: true }).waitFor();
 });

@@ -7,7 +7,7 @@ test('the header says on every page whether the load generator keeps up', async 
   const header = booth.page.locator('header');
   for (const title of ['Architecture', 'Events', 'Dashboard']) {
     await booth.goTo(title);
-    await header.getByText(/^Load generator (keeps up|checks itself|is the bottleneck)$/).waitFor();
+    await header.getByText(/^Load generator (keeps up|self-check running|is the bottleneck)$/).waitFor();
   }
 });
 

@@ -34,9 +34,9 @@ test('a what-if question is answered in curves, a preset asks another, and who l
   expect((await read(page, 'TTFT p95')).words).toMatch(/^60 conversations; Round-robin simulated .* recorded /);
   await shoot(page, 'what-if-read-at-a-level');
 
-  await page.getByRole('button', { name: 'Every user an own document' }).click();
+  await page.getByRole('button', { name: 'One document per user' }).click();
   await expect(page).toHaveURL(/from=60/);
-  await answer.getByText('The figures below answer the question before this one.').waitFor();
+  await answer.getByText('The figures below are from the previous question.').waitFor();
   await computed.waitFor({ timeout: MINUTE });
   const { words, roundRobin, kv } = await read(page, 'TTFT p50');
   console.log(words);

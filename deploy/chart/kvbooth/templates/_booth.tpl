@@ -118,9 +118,9 @@ Secret's.
 */}}
 {{- define "kvbooth.loadgen.config" -}}
 {{- $config := deepCopy .Values.loadgen.config -}}
-{{- range $field := list "listen" "token_file" "data_dir" "tls_cert_file" "tls_key_file" -}}
+{{- range $field := list "listen" "token_file" "data_dir" "tls_cert_file" "tls_key_file" "members" -}}
 {{- if hasKey $config $field -}}
-{{- fail (printf "loadgen.config.%s is the chart's: leave it out. The token comes from the Secret of loadgen.token, data go to the volume of loadgen.persistence, and TLS ends at the gateway (gateway.tls)" $field) -}}
+{{- fail (printf "loadgen.config.%s is the chart's: leave it out. The token comes from the Secret of loadgen.token, data go to the volume of loadgen.persistence, TLS ends at the gateway (gateway.tls), and members are those of the values below members" $field) -}}
 {{- end -}}
 {{- end -}}
 {{- $known := dict -}}
@@ -152,6 +152,7 @@ Secret's.
 {{- if $graph -}}{{- $_ := set $prometheus "namespace" $namespace -}}{{- end -}}
 {{- $_ := set $known "prometheus" $prometheus -}}
 {{- end -}}
+{{- with include "kvbooth.members.config" . -}}{{- $_ := set $known "members" (fromYaml .) -}}{{- end -}}
 {{- $service := include "kvbooth.loadgen.name" . -}}
 {{- $hosts := list $service (printf "%s.%s" $service .Release.Namespace) (printf "%s.%s.svc" $service .Release.Namespace) (printf "%s.%s.svc.cluster.local" $service .Release.Namespace) -}}
 {{- if and .Values.gateway.enabled .Values.gateway.host -}}{{- $hosts = append $hosts .Values.gateway.host -}}{{- end -}}
@@ -224,6 +225,7 @@ whichever parts are on.
 {{- if and .Values.grafana.loadgenUrl .Values.grafana.enabled (not .Values.loadgen.token.existingSecret) -}}
 {{- fail "grafana.loadgenUrl needs the token of that load generator: set loadgen.token.existingSecret to a Secret that has it" -}}
 {{- end -}}
+{{- include "kvbooth.members.check" . -}}
 {{- if .Values.gateway.enabled -}}
 {{- if not .Values.gateway.host -}}
 {{- fail "gateway.host is empty: set it to the host name under which the booth is reached, since the load generator answers to no other" -}}

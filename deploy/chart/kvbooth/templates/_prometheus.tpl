@@ -24,6 +24,14 @@ scrape_configs:
     relabel_configs:
       - {action: keep, source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_part_of, __meta_kubernetes_pod_label_app_kubernetes_io_component, __meta_kubernetes_pod_label_app_kubernetes_io_instance], regex: kvbooth;loadgen;{{ .Release.Name }}}
       {{- include "kvbooth.prometheus.relabel" "http" | nindent 6 }}
+  {{- if .Values.members.replicas }}
+  - job_name: members
+    authorization: {credentials_file: /run/secrets/kvbooth/members-token}
+    kubernetes_sd_configs: [{role: pod, namespaces: {names: [{{ .Release.Namespace }}]}}]
+    relabel_configs:
+      - {action: keep, source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_part_of, __meta_kubernetes_pod_label_app_kubernetes_io_component, __meta_kubernetes_pod_label_app_kubernetes_io_instance], regex: kvbooth;member;{{ .Release.Name }}}
+      {{- include "kvbooth.prometheus.relabel" "http" | nindent 6 }}
+  {{- end }}
   - job_name: dynamo-frontend
     kubernetes_sd_configs: [{role: pod, namespaces: {names: {{ toJson $graphs }}}}]
     relabel_configs:
@@ -59,4 +67,12 @@ scrape_configs:
 - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}
 - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
 - {source_labels: [__meta_kubernetes_pod_container_name], target_label: container}
+{{- end -}}
+
+{{/* The Secrets with the tokens that it shows, as JSON: file to {secret, key}. */}}
+{{- define "kvbooth.prometheus.tokens" -}}
+{{- $tokens := dict -}}
+{{- with include "kvbooth.metrics.token" . | fromJson -}}{{- $_ := set $tokens "metrics-token" . -}}{{- end -}}
+{{- if .Values.members.replicas -}}{{- $_ := set $tokens "members-token" (include "kvbooth.members.metrics.token" . | fromJson) -}}{{- end -}}
+{{- toJson $tokens -}}
 {{- end -}}

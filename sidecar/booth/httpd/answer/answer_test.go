@@ -359,6 +359,24 @@ func TestAsksQuestion(t *testing.T) {
 	}
 }
 
+// What the system messages list as asked is not asked again.
+func TestAsksAnotherQuestion(t *testing.T) {
+	const about = "A cache is close to the memory pages."
+	asked := ""
+	for range 5 { // as many questions as there are about the one thing in it
+		messages := []sim.Message{
+			{Role: "system", Content: "You have asked this already:" + asked}, {Role: "user", Content: about + "\n\nAsk one follow-up question."},
+		}
+		for seed := range uint64(30) {
+			question := answer.Compose(messages, answer.Asked{Seed: seed}).Text
+			require.NotContains(t, asked, question)
+			if seed == 29 {
+				asked += "\n- " + question
+			}
+		}
+	}
+}
+
 // The built-in questioner quotes an answer. It should quote what is explained.
 // A text may have no sentence that fits, or only one that has been said.
 func TestNoSentenceFits(t *testing.T) {

@@ -23,6 +23,7 @@ type prompt struct {
 	text     string // what the conversation is about
 	topic    string // its heading, fit for the middle of a sentence
 	question string // of the last user message
+	role     string // the system messages: among them, questions that were asked before
 	ranked   []passage
 	uses     map[string]int // of sentences, in earlier answers
 
@@ -73,6 +74,7 @@ func read(messages []sim.Message) *prompt {
 			}
 		case "system":
 			p.wantsQuestion = p.wantsQuestion || questionWanted.MatchString(content)
+			p.role += content + "\n"
 			continue
 		default:
 			content, p.question = cutRequest(content)
@@ -202,15 +204,26 @@ func (p *prompt) frame(rng *rand.Rand) (opening string, endings []string) {
 	return fresh(preludes) + " " + fresh(openings), fill(closings)
 }
 
-// ask gives a question about the text, a short one where no other fits.
+// maxDraws is how often a question is drawn that was asked before.
+const maxDraws = 20
+
+// ask gives a question about the text that the system messages do not list as asked before, a short
+// one where no other fits.
 func (p *prompt) ask(rng *rand.Rand, limit int) Answer {
-	subject := "that"
-	if things := thing.FindAllStringSubmatch(p.text, -1); len(things) > 0 {
-		subject = `"` + things[rng.IntN(len(things))][1] + `"`
+	things := thing.FindAllStringSubmatch(p.text, -1)
+	draw := func() string {
+		subject := "that"
+		if len(things) > 0 {
+			subject = `"` + things[rng.IntN(len(things))][1] + `"`
+		}
+		return strings.ReplaceAll(questions[rng.IntN(len(questions))], "%s", subject)
+	}
+	question := draw()
+	for n := 1; n < maxDraws && strings.Contains(p.role, question); n++ {
+		question = draw()
 	}
 	var ids []uint32
-	for _, text := range []string{questions[rng.IntN(len(questions))], "Can you say more about that?", "Why?"} {
-		text = strings.ReplaceAll(text, "%s", subject)
+	for _, text := range []string{question, "Can you say more about that?", "Why?"} {
 		if ids = sim.Encode(text); len(ids) <= limit {
 			return Answer{Text: text, Tokens: ids, Reason: sim.FinishStop}
 		}

@@ -5,16 +5,13 @@ package localtest
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -180,10 +177,6 @@ func python(args []string) error {
 		return worker(args)
 	case module == "dynamo.frontend":
 		return frontend(args)
-	case module == "hold":
-		return hold(args[2], args[3:])
-	case module == "parent":
-		return parent(args[2], args[3:])
 	default:
 		return fmt.Errorf("no module %s", module)
 	}
@@ -298,102 +291,4 @@ func serve(ctx context.Context, address string, handlers map[string]http.Handler
 		return err
 	}
 	return nil
-}
-
-// hold keeps a connection open, by which a test sees that it lives. Asked to end,
-// it says so first, unless it is stubborn.
-func hold(address string, how []string) error {
-	ask := make(chan os.Signal, 1)
-	signal.Notify(ask, syscall.SIGTERM)
-	conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", address)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(conn, "alive")
-	<-ask
-	fmt.Fprintln(conn, "asked")
-	if slices.Contains(how, "stubborn") {
-		select {}
-	}
-	return nil
-}
-
-// parent starts a child that holds a connection, one that is a parent itself if
-// it is told so, and waits for it.
-func parent(address string, how []string) error {
-	c := Hold(os.Args[0], filepath.Join(os.TempDir(), "hold.log"), address)
-	c.Parent = slices.Contains(how, "parents")
-	p, err := local.Start(c)
-	if err != nil {
-		return err
-	}
-	return p.Wait()
-}
-
-// Hold is the command of a process that connects to an address, says "alive", and
-// keeps the connection until it ends. Asked to end it says "asked" first, and goes
-// on all the same if it is "stubborn".
-func Hold(python, log, address string, how ...string) local.Command {
-	return local.Command{Name: "hold", Path: python, Args: append([]string{"-m", "hold", address}, how...), Log: log}
-}
-
-// Holder is the test's end of the connections of processes that hold one.
-type Holder struct {
-	t        testing.TB
-	listener net.Listener
-}
-
-// Held is one such process as the test sees it.
-type Held struct {
-	t     testing.TB
-	lines *bufio.Reader
-}
-
-// NewHolder listens for processes that hold a connection, until the test ends.
-func NewHolder(t testing.TB) *Holder {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	return &Holder{t, listener}
-}
-
-// Address is what the processes connect to.
-func (h *Holder) Address() string { return h.listener.Addr().String() }
-
-// Accept waits for the next process and for its word that it lives.
-func (h *Holder) Accept() *Held {
-	h.t.Helper()
-	conn, err := h.listener.Accept()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.t.Cleanup(func() { _ = conn.Close() })
-	held := &Held{h.t, bufio.NewReader(conn)}
-	if line, err := held.lines.ReadString('\n'); err != nil || line != "alive\n" {
-		h.t.Fatalf("got %q, %v", line, err)
-	}
-	return held
-}
-
-// Line waits for the next line that a process says.
-func (h *Held) Line() string {
-	h.t.Helper()
-	line, err := h.lines.ReadString('\n')
-	if err != nil {
-		h.t.Fatalf("got %q, %v", line, err)
-	}
-	return strings.TrimSuffix(line, "\n")
-}
-
-// Rest gives what a process still says, once it has ended.
-func (h *Held) Rest() string {
-	h.t.Helper()
-	rest, err := io.ReadAll(h.lines)
-	if err != nil && len(rest) == 0 && !strings.Contains(err.Error(), "reset") {
-		h.t.Fatal(err)
-	}
-	return string(rest)
 }

@@ -253,7 +253,7 @@ func (q *Questioner) once(ctx context.Context, messages []openai.ChatCompletionM
 	if question, ok := clean(said); ok {
 		return question, nil
 	}
-	return "", &unfit{api.FollowupMalformed, "the answer is no question: " + said}
+	return "", &unfit{api.FollowupMalformed, "the answer is not a question: " + said}
 }
 
 // findModel gives the model in use, which the server tells where the options do not.
@@ -294,7 +294,7 @@ func (q *Questioner) succeeded() {
 	q.problem = ""
 	q.mu.Unlock()
 	if back {
-		q.opts.Log.Info("the model of the end user asks again", "url", q.root)
+		q.opts.Log.Info("the end-user model is asking again", "url", q.root)
 	}
 }
 
@@ -306,7 +306,7 @@ func (q *Questioner) failed(err error) api.FollowupCause {
 	q.problem = words
 	q.mu.Unlock()
 	if first {
-		q.opts.Log.Warn("the model of the end user does not ask; the built-in questioner does", "url", q.root, "error", words)
+		q.opts.Log.Warn("the end-user model is unavailable; the built-in questioner asks instead", "url", q.root, "error", words)
 	}
 	return causeOf(err)
 }

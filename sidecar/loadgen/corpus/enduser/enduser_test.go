@@ -112,7 +112,7 @@ func TestFallsBack(t *testing.T) {
 		{"another program", status(200, "<html>"), api.FollowupMalformed, "followup.url", 3},
 		{"no choices", status(200, `{"choices":[]}`), api.FollowupEmpty, "no text", 3},
 		{"an empty answer", text(" \n"), api.FollowupEmpty, "no text", 3},
-		{"no question", text("I cannot ask."), api.FollowupMalformed, "no question: I cannot ask.", 3},
+		{"no question", text("I cannot ask."), api.FollowupMalformed, "not a question: I cannot ask.", 3},
 		{"a question that was asked", text("who OWNS the free list?"), api.FollowupRepeated, "", 1},
 		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, api.FollowupConnect, "EOF", 3},
 		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, api.FollowupTimeout, "followup.timeout", 1},

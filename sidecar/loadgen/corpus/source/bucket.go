@@ -153,7 +153,7 @@ func (b *bucket) fetch(ctx context.Context, d *document) error {
 		return nil
 	}
 	if said := minio.ToErrorResponse(err); said.StatusCode >= 400 && said.StatusCode < 500 && said.StatusCode != http.StatusTooManyRequests {
-		d.problem = "the bucket does not give it: " + said.Code
+		d.problem = "reading it from the bucket failed: " + said.Code
 		return nil
 	}
 	return b.explain(err)
@@ -165,11 +165,11 @@ func (b *bucket) explain(err error) error {
 	var transport *url.Error
 	switch {
 	case said.Code == "NoSuchBucket":
-		return fmt.Errorf("there is no bucket %q; check corpus.s3.bucket", b.opts.Name)
+		return fmt.Errorf("no such bucket: %q; check corpus.s3.bucket", b.opts.Name)
 	case said.Code == "AccessDenied" && b.opts.AccessKey == "":
 		return errors.New("the bucket is not public (AccessDenied); set LOADGEN_CORPUS_S3_ACCESS_KEY and LOADGEN_CORPUS_S3_SECRET_KEY")
 	case said.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("the service refuses the keys (%s)", said.Code)
+		return fmt.Errorf("the service rejects the keys (%s)", said.Code)
 	case errors.As(err, &transport):
 		return fmt.Errorf("%s does not answer: %w; check corpus.s3.endpoint", b.opts.Endpoint, transport.Err)
 	}

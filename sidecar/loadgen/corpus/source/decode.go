@@ -73,7 +73,7 @@ var (
 func (it item) problem() string {
 	switch {
 	case !idForm.MatchString(it.ID):
-		return fmt.Sprintf("its id is %q; wanted are 1 to 100 letters, digits, dots, hyphens and underscores", clip(it.ID))
+		return fmt.Sprintf("its id is %q; expected 1 to 100 letters, digits, dots, hyphens and underscores", clip(it.ID))
 	case it.Topic == "":
 		return "it has no topic"
 	case utf8.RuneCountInString(it.Topic) > maxTopic || strings.ContainsFunc(it.Topic, unicode.IsControl):

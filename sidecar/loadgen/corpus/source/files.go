@@ -40,7 +40,7 @@ type budget struct {
 func (b *budget) refuse(size int64) string {
 	switch {
 	case size > maxDocument:
-		return fmt.Sprintf("it has %d bytes; at most %d are read", size, maxDocument)
+		return fmt.Sprintf("it has %d bytes; the limit is %d", size, maxDocument)
 	case b.documents >= maxDocuments:
 		return fmt.Sprintf("it is not among the first %d documents", maxDocuments)
 	case b.bytes+size > maxTotal:

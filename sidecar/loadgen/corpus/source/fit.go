@@ -80,7 +80,7 @@ func (f *fitted) topic(items []item) {
 	n := 0 // tokens of the text, or enough
 	for _, it := range items {
 		if len(f.starters) == maxStarters {
-			f.skip(fmt.Sprintf("there are %d starters already", maxStarters), it)
+			f.skip(fmt.Sprintf("the limit of %d starters is reached", maxStarters), it)
 			continue
 		}
 		if text = strings.TrimSpace(text + "\n\n" + it.Text); len(parts) == 0 {
@@ -96,7 +96,7 @@ func (f *fitted) topic(items []item) {
 		}
 	}
 	if len(parts) > 0 {
-		f.skip(fmt.Sprintf("it is too short: some %d tokens, with all that there is to join it with; a starter has %d to %d", n, leastTokens, mostTokens), parts...)
+		f.skip(fmt.Sprintf("it is too short: about %d tokens, even joined with the other texts; a starter has %d to %d", n, leastTokens, mostTokens), parts...)
 	}
 }
 

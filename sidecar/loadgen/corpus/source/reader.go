@@ -169,9 +169,9 @@ func fitAll(documents []document) *fitted {
 // nothing says why there is no starter.
 func (f *fitted) nothing() error {
 	if len(f.skipped) == 0 {
-		return errors.New("there is no .jsonl, .json, .md or .txt in it")
+		return errors.New("it has no .jsonl, .json, .md or .txt file")
 	}
-	return fmt.Errorf("there is no usable text in it; of %d skipped, the first is %s: %s", len(f.skipped), f.skipped[0].Name, f.skipped[0].Reason)
+	return fmt.Errorf("it has no usable text; first of %d skipped: %s: %s", len(f.skipped), f.skipped[0].Name, f.skipped[0].Reason)
 }
 
 func first(items []api.SkippedItem, n int) []api.SkippedItem { return items[:min(n, len(items))] }
@@ -184,7 +184,7 @@ func (r *Reader) readWell() {
 	r.status.ReadAt, r.status.Problem, r.unusable = &now, "", nil
 	r.mu.Unlock()
 	if back {
-		r.log.Info("the corpus can be read again", "source", r.place.name())
+		r.log.Info("the corpus is readable again", "source", r.place.name())
 	}
 }
 
@@ -210,16 +210,16 @@ func (r *Reader) take(f *fitted) (changed bool) {
 	if changed {
 		r.corpus = c
 	}
-	news := changed || r.status.Skipped != len(f.skipped)
+	worthLogging := changed || r.status.Skipped != len(f.skipped)
 	r.status.Tokenizer, r.status.Cut, r.status.Joined = corpus.Tokenizer, f.cut, f.joined
 	r.status.Skipped, r.status.SkippedItems = len(f.skipped), first(f.skipped, shownItems)
 	r.mu.Unlock()
-	if !news {
+	if !worthLogging {
 		return false
 	}
 	r.log.Info("the corpus was read", "corpus", c.Name, "starters", len(f.starters), "cut", f.cut, "joined", f.joined, "skipped", len(f.skipped))
 	for _, it := range first(f.skipped, loggedItems) {
-		r.log.Warn("a text of the corpus is not used", "name", it.Name, "reason", it.Reason)
+		r.log.Warn("a text of the corpus was skipped", "name", it.Name, "reason", it.Reason)
 	}
 	return changed
 }

@@ -77,7 +77,7 @@ func TestDirectory(t *testing.T) {
 	for _, it := range s.SkippedItems {
 		reasons[it.Name] = it.Reason
 	}
-	assert.Contains(t, reasons["big.txt"], "at most 16777216 are read")
+	assert.Contains(t, reasons["big.txt"], "the limit is 16777216")
 	assert.Contains(t, reasons["c.jsonl, line 2"], "not a JSON object")
 	assert.Contains(t, reasons["folder"], "not a file")
 	assert.Contains(t, reasons["gone.md"], "no such file")
@@ -96,8 +96,8 @@ func TestFile(t *testing.T) {
 	write(t, dir+"/short/a.md", "# A\n\nShort.")
 	for path, want := range map[string]string{
 		"/none":  "cannot be read: no such file or directory",
-		"/empty": "there is no .jsonl, .json, .md or .txt in it",
-		"/short": "no usable text in it; of 1 skipped, the first is a.md: it is too short: some 5 tokens",
+		"/empty": "it has no .jsonl, .json, .md or .txt file",
+		"/short": "no usable text; first of 1 skipped: a.md: it is too short: about 5 tokens",
 	} {
 		_, err := Open(t.Context(), Options{Path: dir + path})
 		assert.ErrorContains(t, err, want)
@@ -115,7 +115,7 @@ func TestSkippedAreBounded(t *testing.T) {
 	s := r.Status()
 	assert.Equal(t, 1000, s.Skipped)
 	assert.Len(t, s.SkippedItems, shownItems)
-	assert.Equal(t, loggedItems, strings.Count(log.String(), "is not used"))
+	assert.Equal(t, loggedItems, strings.Count(log.String(), "was skipped"))
 }
 
 // keeper collects the corpora that a reader tells of.
@@ -180,7 +180,7 @@ func TestDirectoryIsRefreshed(t *testing.T) {
 	require.NoError(t, os.Remove(dir+"/b.md"))
 	eventually(t, "the first again", func() bool { return r.Corpus().Name == first.Name })
 	require.NoError(t, os.Remove(dir+"/a.md"))
-	eventually(t, "nothing is left", func() bool { return strings.Contains(r.Status().Problem, "there is no .jsonl") })
+	eventually(t, "nothing is left", func() bool { return strings.Contains(r.Status().Problem, "it has no .jsonl") })
 	assert.Len(t, r.Corpus().Starters, 1, "the text stays")
 }
 
@@ -260,8 +260,8 @@ func TestBucket(t *testing.T) {
 	assert.True(t, strings.HasPrefix(r.Corpus().Name, "s3://booth/texts/ ("), r.Corpus().Name)
 	status := r.Status()
 	assert.Equal(t, []api.SkippedItem{
-		{Name: "b.jsonl, line 2", Reason: `its id is ""; wanted are 1 to 100 letters, digits, dots, hyphens and underscores`},
-		{Name: "folder/refused.md", Reason: "the bucket does not give it: AccessDenied"},
+		{Name: "b.jsonl, line 2", Reason: `its id is ""; expected 1 to 100 letters, digits, dots, hyphens and underscores`},
+		{Name: "folder/refused.md", Reason: "reading it from the bucket failed: AccessDenied"},
 	}, status.SkippedItems)
 	first, k := r.Corpus(), keep(t, r)
 
@@ -286,11 +286,11 @@ func TestBucket(t *testing.T) {
 
 	s.remove(t, "texts/a.md")
 	s.remove(t, "texts/b.jsonl")
-	eventually(t, "it is empty", func() bool { return strings.Contains(r.Status().Problem, "there is no .jsonl") })
+	eventually(t, "it is empty", func() bool { return strings.Contains(r.Status().Problem, "it has no .jsonl") })
 	s.away.Store(true)
 	eventually(t, "it is lost", func() bool { return strings.Contains(r.Status().Problem, "does not answer") })
 	s.away.Store(false)
-	eventually(t, "it is still empty", func() bool { return strings.Contains(r.Status().Problem, "there is no .jsonl") })
+	eventually(t, "it is still empty", func() bool { return strings.Contains(r.Status().Problem, "it has no .jsonl") })
 	assert.Len(t, r.Corpus().Starters, 2, "the texts stay")
 }
 
@@ -329,9 +329,9 @@ func TestBucketAccess(t *testing.T) {
 		problem string
 	}{
 		{"with keys", func(*Bucket) {}, ""},
-		{"a wrong key", func(b *Bucket) { b.AccessKey = "other" }, "the service refuses the keys (AccessDenied)"},
+		{"a wrong key", func(b *Bucket) { b.AccessKey = "other" }, "the service rejects the keys (AccessDenied)"},
 		{"no keys", func(b *Bucket) { b.AccessKey, b.SecretKey = "", "" }, "LOADGEN_CORPUS_S3_ACCESS_KEY"},
-		{"another bucket", func(b *Bucket) { b.Name = "none" }, `there is no bucket "none"`},
+		{"another bucket", func(b *Bucket) { b.Name = "none" }, `no such bucket: "none"`},
 		{"an unknown authority", func(b *Bucket) { b.CA = nil }, "unknown authority"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

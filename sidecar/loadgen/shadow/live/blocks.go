@@ -7,6 +7,41 @@ import (
 	"kvbooth/sidecar/sim"
 )
 
+// Cut is how prompts are cut into blocks for an account.
+type Cut struct {
+	Serial int64   `json:"serial"`          // of the account
+	Tokens int     `json:"tokens"`          // of a block
+	IDs    bool    `json:"ids,omitempty"`   // the ids of prompts' tokens are cut; else their texts
+	Ratio  float64 `json:"ratio,omitempty"` // bytes of text that stand for a token
+}
+
+// Cut is how prompts are cut at the moment; nil: nothing is followed.
+func (l *Live) Cut() *Cut {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.account == nil {
+		return nil
+	}
+	return new(l.account.cut())
+}
+
+func (a *account) cut() Cut {
+	return Cut{Serial: a.serial, Tokens: a.size.tokens, IDs: a.ids, Ratio: a.ratio}
+}
+
+// cut cuts the turn's prompt.
+func (t *Turn) cut(c Cut, ids []uint32) {
+	if c.IDs {
+		t.blocks, t.tokens = blocksOfIDs(c.Tokens, ids), len(ids)
+	} else {
+		t.blocks, t.tokens, t.text = blocksOfText(c.Tokens, c.Ratio, t.Messages)
+	}
+	t.Messages = nil
+}
+
 // blocksOfIDs are the hashes of a prompt's full blocks.
 func blocksOfIDs(blockTokens int, ids []uint32) []uint64 {
 	hashes := make([]uint64, 0, len(ids)/blockTokens)

@@ -138,11 +138,11 @@ func (a *account) predictedAboveReported(mode api.Mode, c api.Cluster, f *shadow
 	ours := ratio(r.HitTokens, r.PromptTokens)
 	switch {
 	case told > 0 && use/float64(told) >= fullCache:
-		return text + fmt.Sprintf("The caches are %s full: blocks are evicted before they are asked for again, faster than the router hears of it.", percent(use/float64(told)))
+		return text + fmt.Sprintf("The caches are %s full: blocks are evicted before they are asked for again, faster than the router is notified.", percent(use/float64(told)))
 	case r.Error() <= tolerated:
-		return text + fmt.Sprintf("Our own account, which hears no events, gives %s: so the router's picture of the caches is out of date. Workers' KV events get lost, or the router's block size is not the workers' (the frontend says %d tokens).", percent(ours), a.size.tokens)
+		return text + fmt.Sprintf("Our own cache model, which does not use events, gives %s: so the router's view of the caches is out of date. Workers' KV events are being lost, or the router's block size is not the workers' (the frontend says %d tokens).", percent(ours), a.size.tokens)
 	}
-	return text + fmt.Sprintf("Our own account gives %s, so the caches hold less than both think: they may be smaller than the %d blocks that the frontend reports, or prefix caching is off on some workers.", percent(ours), f.Capacity)
+	return text + fmt.Sprintf("Our own cache model gives %s, so the caches hold less than both assume: they may be smaller than the %d blocks that the frontend reports, or prefix caching is disabled on some workers.", percent(ours), f.Capacity)
 }
 
 // chosenBelowBest compares what the chosen workers held of the prompts with what the
@@ -168,7 +168,7 @@ func (a *account) chosenBelowBest(mode api.Mode, c api.Cluster) string {
 	if len(decisions) < fewest {
 		return ""
 	}
-	of, least, most := "by our account", ratio(chosen, prompt), ratio(best, prompt)
+	of, least, most := "by our cache model", ratio(chosen, prompt), ratio(best, prompt)
 	if c.KV.AchievableRatio != nil && c.KV.PredictedRatio != nil {
 		of, least, most = "by the router's own counters", *c.KV.PredictedRatio, *c.KV.AchievableRatio
 	}

@@ -54,7 +54,7 @@ func TestPredictedAboveReported(t *testing.T) {
 		}
 		text := found(s.shadow())["predicted_above_reported"]
 		assert.Contains(t, text, "The router predicts that 95.0 % of the prompts are cached; the workers found 0.0 %")
-		assert.Contains(t, text, "KV events get lost, or the router's block size is not the workers' (the frontend says 32 tokens)")
+		assert.Contains(t, text, "KV events are being lost, or the router's block size is not the workers' (the frontend says 32 tokens)")
 		s.set(func(s *site) {
 			for i := range s.cluster.Workers {
 				s.cluster.Workers[i].CacheUse = new(.99)
@@ -70,7 +70,7 @@ func TestPredictedAboveReported(t *testing.T) {
 		for range 70 {
 			s.turn(1, 11, 0) // nothing is found that should be
 		}
-		assert.Contains(t, found(s.shadow())["predicted_above_reported"], "smaller than the 100 blocks that the frontend reports, or prefix caching is off")
+		assert.Contains(t, found(s.shadow())["predicted_above_reported"], "smaller than the 100 blocks that the frontend reports, or prefix caching is disabled")
 	})
 }
 
@@ -85,7 +85,7 @@ func TestChosenBelowBest(t *testing.T) {
 			s.turn(200+i, 11, 0)
 			s.turn(200+i, 22, 0)
 		}
-		assert.Contains(t, found(s.shadow())["chosen_below_best"], "by our account")
+		assert.Contains(t, found(s.shadow())["chosen_below_best"], "by our cache model")
 		s.set(func(s *site) { s.cluster.KV.PredictedRatio, s.cluster.KV.AchievableRatio = new(.5), new(.75) })
 		text := found(s.shadow())["chosen_below_best"]
 		assert.Contains(t, text, "The chosen workers held 50.0 % of the prompts, the best ones 75.0 % (by the router's own counters)")

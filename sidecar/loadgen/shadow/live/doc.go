@@ -4,5 +4,9 @@
 // a queue; everything else is done by one goroutine, [Live.Run]. The queue is bounded by
 // the turns in it: one that finds it full is not followed, and counted as lost.
 //
-// The account is a little behind: see [shadow.Feed].
+// Turns of other processes are told by these once a second, from their [Notes], with the blocks of
+// their prompts. They wait in the account until all have told of the same time, so that they come in
+// the order in which they happened: it is about two seconds more behind.
+//
+// The account is a little behind: see [shadow.Sequencer].
 package live

@@ -71,20 +71,23 @@ type Live struct {
 // account is a shadow with what belongs to it.
 type account struct {
 	*shadow.Shadow
-	feed   *shadow.Feed
-	serial int64
-	since  time.Time
-	ids    bool
-	ratio  float64 // bytes of text that stand for a token, where ids is false
-	size   size
-	seen   map[sim.WorkerID]time.Time // workers, and when they were heard of last
-	skew   time.Duration
-	rules  rules
+	sequencer *shadow.Sequencer
+	serial    int64
+	since     time.Time
+	ids       bool
+	ratio     float64 // bytes of text that stand for a token, where ids is false
+	size      size
+	seen      map[sim.WorkerID]time.Time // workers, and when they were heard of last
+	skew      time.Duration
+	rules     rules
+	away      away
 }
 
 // New makes a shadow that follows nothing before Run.
 func New(o Options) *Live {
-	return &Live{opts: o, began: time.Now(), wake: make(chan struct{}, 1), problem: "nothing is known of the cluster yet"}
+	l := &Live{opts: o, began: time.Now(), wake: make(chan struct{}, 1), problem: "no cluster data yet"}
+	l.queue.serial = l.began.UnixNano() // no account has that of one in an earlier process, of which others may still tell
+	return l
 }
 
 // Run keeps the account until ctx ends. It is called once.
@@ -121,6 +124,7 @@ const (
 	routed kind = iota
 	begun       // the first token has come
 	ended
+	over // the conversation has ended, of which only [Notes] hear
 )
 
 // Sent is a turn that is about to be sent.
@@ -135,19 +139,24 @@ type Sent struct {
 // Turn is a turn that is followed. A nil one is not. Its methods are called one after the
 // other and return at once.
 type Turn struct {
-	live   *Live
+	to     interface{ note(e event) } // nil: it is heard of from another process
 	serial int64
 	ids    bool
 	sent   time.Time
 	Sent
 
-	// Of the goroutine that keeps the account.
+	number int64         // among those that another process is told of
+	last   time.Time     // event that another process has told of
+	within time.Duration // how far its clock may be off
+
+	// Of the goroutine that keeps the account, or tells of it.
 	text   int // bytes of the prompt
 	tokens int
 	blocks []uint64
 	entry  *shadow.Entry
 	first  time.Time // when its first token came; zero before
-	told   bool      // the feed knows of that
+	told   bool      // the sequencer knows of that
+	begun  bool      // [Notes] have told of its beginning
 }
 
 // Follow hears of a turn; nil where it is not followed.
@@ -169,7 +178,7 @@ func (l *Live) Follow(s Sent) *Turn {
 		return nil
 	}
 	l.queue.followed++
-	t := &Turn{live: l, serial: l.queue.serial, ids: l.queue.ids, sent: time.Now(), Sent: s}
+	t := &Turn{to: l, serial: l.queue.serial, ids: l.queue.ids, sent: time.Now(), Sent: s}
 	if !t.ids {
 		l.put(event{at: t.sent, kind: routed, turn: t})
 	}
@@ -182,31 +191,31 @@ func (t *Turn) WantsIDs() bool { return t != nil && t.ids }
 // Routed says that the router has chosen, with the ids of the prompt's tokens.
 func (t *Turn) Routed(ids []uint32) {
 	if t.WantsIDs() {
-		t.live.note(event{kind: routed, turn: t, ids: ids})
+		t.to.note(event{kind: routed, turn: t, ids: ids})
 	}
 }
 
 // FirstToken says that an answer begins; worker is 0 where nobody told.
 func (t *Turn) FirstToken(worker uint64) {
 	if t != nil {
-		t.live.note(event{kind: begun, turn: t, worker: worker})
+		t.to.note(event{kind: begun, turn: t, worker: worker})
 	}
 }
 
 // Result is how a turn ended.
 type Result struct {
-	OK           bool
-	Worker       uint64 // 0 where nobody told
-	PromptTokens int    // 0 where nobody told
-	OutputTokens int
-	CachedTokens int // −1 where nobody told
-	Bytes        int // of the answer's text
+	OK           bool   `json:"ok,omitempty"`
+	Worker       uint64 `json:"worker,omitempty"` // 0 where nobody told
+	PromptTokens int    `json:"prompt,omitempty"` // 0 where nobody told
+	OutputTokens int    `json:"output,omitempty"`
+	CachedTokens int    `json:"cached"`          // −1 where nobody told
+	Bytes        int    `json:"bytes,omitempty"` // of the answer's text
 }
 
 // Ended says that a turn has ended.
 func (t *Turn) Ended(r Result) {
 	if t != nil {
-		t.live.note(event{kind: ended, turn: t, worker: r.Worker, result: r})
+		t.to.note(event{kind: ended, turn: t, worker: r.Worker, result: r})
 	}
 }
 
@@ -265,7 +274,7 @@ func (l *Live) adjust(now time.Time) {
 	defer l.mu.Unlock()
 	size, problem := sizeOf(cluster)
 	if problem == "" && !tellsWorker {
-		problem = "the target does not tell which worker serves a turn (nvext.worker_id); NVIDIA Dynamo does"
+		problem = "the target does not report which worker serves a turn (nvext.worker_id); NVIDIA Dynamo does"
 	}
 	a := l.account
 	switch {
@@ -328,16 +337,16 @@ func (l *Live) open(now time.Time, ids bool, size size) *account {
 	o.Workers, o.Capacity, o.Guess = size.workers, size.blocks, l.guess
 	s, err := shadow.New(o)
 	if err != nil {
-		l.problem = "the cluster tells sizes that cannot be: " + err.Error()
+		l.problem = "the cluster reports impossible sizes: " + err.Error()
 		return nil
 	}
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	l.asks(ids)
 	l.queue.open, l.queue.closed = true, false
-	l.account = &account{Shadow: s, feed: shadow.NewFeed(s, patience), serial: l.queue.serial, since: now, ids: ids, ratio: l.ratio.inUse(), size: size, seen: map[sim.WorkerID]time.Time{}}
+	l.account = &account{Shadow: s, sequencer: shadow.NewSequencer(s, patience), serial: l.queue.serial, since: now, ids: ids, ratio: l.ratio.inUse(), size: size, seen: map[sim.WorkerID]time.Time{}}
 	l.problem = ""
-	l.opts.Log.Info("other routers are followed in the shadow", "lane", l.opts.Lane, "workers", len(size.workers), "block_tokens", size.tokens, "worker_blocks", size.blocks, "token_ids", ids)
+	l.opts.Log.Info("shadowing other routing policies", "lane", l.opts.Lane, "workers", len(size.workers), "block_tokens", size.tokens, "worker_blocks", size.blocks, "token_ids", ids)
 	return l.account
 }
 
@@ -358,33 +367,36 @@ func (l *Live) advance(now time.Time) {
 			l.take(a, &events[i])
 		}
 	}
-	a.feed.Advance(now)
+	events, known := a.away.release(now)
+	for i := range events { // each at its time, as if it had been heard of then
+		l.take(a, &events[i])
+		a.sequencer.Advance(events[i].at)
+	}
+	a.sequencer.Advance(known)
 }
 
-// take tells the feed of an event.
+// take tells the sequencer of an event.
 func (l *Live) take(a *account, e *event) {
 	t := e.turn
-	if e.worker != 0 {
-		a.seen[sim.WorkerID(e.worker)] = e.at
+	if id := sim.WorkerID(e.worker); id != 0 && e.at.After(a.seen[id]) {
+		a.seen[id] = e.at
 	}
 	switch e.kind {
 	case routed:
-		a.late(e.at.Sub(t.sent))
-		r := shadow.Request{ID: t.ID, Conversation: number(t.Conversation), Worker: sim.WorkerID(t.Instance)}
-		if t.ids {
-			r.Blocks, r.PromptTokens = blocksOfIDs(a.size.tokens, e.ids), len(e.ids)
-		} else {
-			r.Blocks, r.PromptTokens, t.text = blocksOfText(a.size.tokens, a.ratio, t.Messages)
+		a.late(e.at.Sub(t.sent) + t.within)
+		if t.to != nil {
+			t.cut(a.cut(), e.ids)
 		}
-		t.Messages, t.blocks, t.tokens = nil, r.Blocks, r.PromptTokens
-		t.entry = a.feed.Begin(e.at, r)
+		t.entry = a.sequencer.Begin(e.at, shadow.Request{
+			ID: t.ID, Conversation: number(t.Conversation), Worker: sim.WorkerID(t.Instance), Blocks: t.blocks, PromptTokens: t.tokens,
+		})
 	case begun:
 		if t.entry == nil {
 			l.lose() // the target told no ids of this prompt
 			return
 		}
 		if t.first = e.at; e.worker != 0 {
-			a.feed.First(e.at, t.entry, sim.WorkerID(e.worker))
+			a.sequencer.First(e.at, t.entry, sim.WorkerID(e.worker))
 			t.told = true
 		} // else the end of the answer may tell
 	case ended:
@@ -402,9 +414,9 @@ func (l *Live) take(a *account, e *event) {
 			}
 		}
 		if !t.told && !t.first.IsZero() {
-			a.feed.First(t.first, t.entry, sim.WorkerID(e.worker))
+			a.sequencer.First(t.first, t.entry, sim.WorkerID(e.worker))
 		}
-		a.feed.End(e.at, t.entry, output, cached)
+		a.sequencer.End(e.at, t.entry, output, cached)
 		if e.result.OK {
 			l.ratio.add(t.text, e.result.PromptTokens)
 			a.rules.ended(t, &e.result, a.size.tokens)

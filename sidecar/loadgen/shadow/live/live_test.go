@@ -179,13 +179,13 @@ func TestWithheld(t *testing.T) {
 // There is no shadow of what tells too little, and it says what is missing.
 func TestNone(t *testing.T) {
 	for want, change := range map[string]func(*site){
-		"nothing is known of the cluster: down": func(s *site) { s.cluster = api.Cluster{Problem: "down"} },
-		"how large the workers' caches are":     func(s *site) { s.cluster.CacheBlocks = nil },
-		"no workers are known":                  func(s *site) { s.cluster.Workers = nil },
-		"worker pod-0 has no id":                func(s *site) { s.cluster.Workers[0].ID = "" },
-		"300 workers; the shadow follows 256":   func(s *site) { s.cluster.AllWorkers = &api.AllWorkers{Count: 300} },
-		"which worker serves a turn":            func(s *site) { s.workers = false },
-		"sizes that cannot be":                  func(s *site) { s.cluster.BlockTokens = new(1e9) },
+		"no cluster data: down":               func(s *site) { s.cluster = api.Cluster{Problem: "down"} },
+		"the size of the workers' caches":     func(s *site) { s.cluster.CacheBlocks = nil },
+		"no workers are known":                func(s *site) { s.cluster.Workers = nil },
+		"worker pod-0 has no id":              func(s *site) { s.cluster.Workers[0].ID = "" },
+		"300 workers; the shadow follows 256": func(s *site) { s.cluster.AllWorkers = &api.AllWorkers{Count: 300} },
+		"which worker serves a turn":          func(s *site) { s.workers = false },
+		"impossible sizes":                    func(s *site) { s.cluster.BlockTokens = new(1e9) },
 	} {
 		on(t, func(s *site) {
 			s.set(change)

@@ -18,10 +18,10 @@ func (l *Live) Collector() prometheus.Collector {
 
 var (
 	descHit     = prometheus.NewDesc("loadgen_shadow_hit_ratio", "Share of the prompts' tokens that a policy would have found in the caches, of the last 60 s; measured: that were found.", []string{"policy"}, nil)
-	descSpread  = prometheus.NewDesc("loadgen_shadow_inflight_spread", "Most less fewest requests in flight on a worker, mean over the last 60 s.", []string{"policy"}, nil)
+	descSpread  = prometheus.NewDesc("loadgen_shadow_inflight_spread", "Maximum minus minimum requests in flight per worker, mean over the last 60 s.", []string{"policy"}, nil)
 	descPrefill = prometheus.NewDesc("loadgen_shadow_prefill_tokens_total", "Prompt tokens that a policy would have had computed since the caches were empty; measured: that were.", []string{"policy"}, nil)
 	descPrompt  = prometheus.NewDesc("loadgen_shadow_prompt_tokens_total", "Prompt tokens of the turns that the shadow has followed since the caches were empty.", nil, nil)
-	descTold    = prometheus.NewDesc("loadgen_shadow_measured_prompt_tokens_total", "Prompt tokens of those of these turns that told how much of their prompt was cached.", nil, nil)
+	descTold    = prometheus.NewDesc("loadgen_shadow_measured_prompt_tokens_total", "Prompt tokens of those of these turns that reported cached tokens.", nil, nil)
 )
 
 const measured = "measured"

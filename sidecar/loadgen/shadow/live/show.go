@@ -21,7 +21,7 @@ const (
 )
 
 // Disabled is what a lane shows that has no shadow.
-const Disabled = "other routers are not followed: shadow.enabled is false"
+const Disabled = "shadow is disabled: shadow.enabled is false"
 
 // Shadow is what other routers would have found on the turns of the last 60 s.
 func (l *Live) Shadow(now time.Time) api.Shadow {
@@ -41,7 +41,7 @@ func (l *Live) Shadow(now time.Time) api.Shadow {
 	s.Source, s.Message = api.ShadowTokenIDs, ""
 	if !a.ids {
 		s.Source = api.ShadowText
-		s.Message = fmt.Sprintf("the target does not tell the ids of prompts' tokens, so blocks of %.0f bytes of text stand for blocks of %d tokens (%.2f bytes a token on average): "+
+		s.Message = fmt.Sprintf("the target does not report prompts' token ids, so blocks of %.0f bytes of text stand for blocks of %d tokens (%.2f bytes a token on average): "+
 			"hit rates may be off by some two points more, and a full cache may drop other blocks than we think", a.ratio*float64(a.size.tokens), a.size.tokens, a.ratio)
 	}
 	s.Since, s.Seconds = &a.since, min(shadow.Window, now.Sub(a.since)).Seconds()
@@ -80,7 +80,9 @@ func (l *Live) lost() int64 {
 
 // figures are those at the moment that the account has reached: it waits for turns of
 // which nobody has told yet where they went.
-func (a *account) figures(now time.Time) shadow.Figures { return a.Figures(a.feed.Advance(now)) }
+func (a *account) figures(now time.Time) shadow.Figures {
+	return a.Figures(a.sequencer.Advance(a.away.reached(now)))
+}
 
 // signed is the cache account's error with its sign.
 func signed(a shadow.Account) float64 {
@@ -91,9 +93,9 @@ func signed(a shadow.Account) float64 {
 func withheld(a shadow.Account) string {
 	switch off := signed(a); {
 	case a.Requests < fewest:
-		return fmt.Sprintf("%d turns of the last 60 s told how much of their prompt was cached; our account of the caches is judged by %d", a.Requests, fewest)
+		return fmt.Sprintf("%d turns of the last 60 s told how much of their prompt was cached; our cache model is checked against %d", a.Requests, fewest)
 	case math.Abs(off) > tolerated:
-		return fmt.Sprintf("with the router's real choices, our account of the caches gives a hit rate of %s, and %s was measured: more than %.0f points apart",
+		return fmt.Sprintf("with the router's real choices, our cache model gives a hit rate of %s, and %s was measured: more than %.0f points apart",
 			percent(ratio(a.HitTokens, a.PromptTokens)), percent(a.MeasuredRatio()), 100*tolerated)
 	}
 	return ""
@@ -174,7 +176,7 @@ func (l *Live) Decisions(limit int) api.DecisionList {
 		return api.DecisionList{Decisions: []api.RoutingDecision{}, Message: message}
 	}
 	if l == nil {
-		return none("this target does not tell its decisions, and " + Disabled)
+		return none("this target does not report its decisions, and " + Disabled)
 	}
 	mode := l.opts.State().Mode
 	names := map[sim.WorkerID]string{}
@@ -187,7 +189,7 @@ func (l *Live) Decisions(limit int) api.DecisionList {
 	defer l.mu.Unlock()
 	a := l.account
 	if a == nil {
-		return none("this target does not tell its decisions, and they cannot be inferred: " + l.problem)
+		return none("this target does not report its decisions, and they cannot be inferred: " + l.problem)
 	}
 	kept := a.Decisions()
 	list := api.DecisionList{Decisions: []api.RoutingDecision{}, Source: api.DecisionsInferred, Message: inferred}
@@ -202,7 +204,7 @@ func (l *Live) Decisions(limit int) api.DecisionList {
 	return list
 }
 
-const inferred = "inferred: the costs are those of our own account of the caches and of the requests in progress, by the formula of Dynamo's router with its defaults; this target does not tell its own"
+const inferred = "inferred: the costs are those of our own model of the caches and of the requests in progress, by the formula of Dynamo's router with its defaults; this target does not report its own"
 
 func (a *account) decision(d *shadow.Decision, mode api.Mode, names map[sim.WorkerID]string) api.RoutingDecision {
 	r := api.RoutingDecision{

@@ -20,21 +20,21 @@ type size struct {
 func sizeOf(c api.Cluster) (s size, problem string) {
 	switch {
 	case !c.Available:
-		return s, "nothing is known of the cluster: " + c.Problem
+		return s, "no cluster data: " + c.Problem
 	case c.AllWorkers != nil:
 		return s, fmt.Sprintf("the cluster has %d workers; the shadow follows 256 at most", c.AllWorkers.Count)
 	case c.CacheBlocks == nil || *c.CacheBlocks < 1 || c.BlockTokens == nil || *c.BlockTokens < 1:
-		return s, "no metrics tell how large the workers' caches are (dynamo_frontend_model_total_kv_blocks and dynamo_frontend_model_kv_cache_block_size)"
+		return s, "no metrics report the size of the workers' caches (dynamo_frontend_model_total_kv_blocks and dynamo_frontend_model_kv_cache_block_size)"
 	}
 	for _, w := range c.Workers {
 		id, err := strconv.ParseUint(w.ID, 10, 64)
 		if err != nil || id == 0 {
-			return s, fmt.Sprintf("worker %s has no id by which turns could tell where they went", w.Name)
+			return s, fmt.Sprintf("worker %s has no id by which turns can be attributed to it", w.Name)
 		}
 		s.workers = append(s.workers, sim.WorkerID(id))
 	}
 	if len(s.workers) == 0 {
-		return s, "no workers are known; their metrics pages (cluster.metrics_urls), or Prometheus, would tell them"
+		return s, "no workers are known; configure their metrics pages (cluster.metrics_urls) or Prometheus"
 	}
 	slices.Sort(s.workers)
 	s.blocks, s.tokens = int(*c.CacheBlocks), int(*c.BlockTokens)

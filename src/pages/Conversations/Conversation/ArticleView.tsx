@@ -34,8 +34,8 @@ export function ArticleView({ article }: { article: Article }) {
         )}
       </Bubble>
       <div className={styles.remark}>
-        This text comes first in the prompt, byte-identical in every conversation on it.
-        {open && text !== undefined && ' It is shown as the corpus in use has it now.'}
+        This text comes first in the prompt, byte-identical in every conversation about it.
+        {open && text !== undefined && ' Shown as in the current corpus.'}
       </div>
     </>
   );
@@ -46,7 +46,7 @@ function Body({ article, again }: { article: Article; again(): void }) {
   const { topic, asking, text, problem } = article;
   if (problem) {
     return (
-      <Alert severity="warning" title="The article cannot be shown" bottomSpacing={0}>
+      <Alert severity="warning" title="The article could not be loaded" bottomSpacing={0}>
         <p>{problem.message}</p>
         <Button size="sm" variant="secondary" onClick={again}>
           Try again
@@ -55,7 +55,7 @@ function Body({ article, again }: { article: Article; again(): void }) {
     );
   }
   if (asking || text === undefined) {
-    return <LoadingPlaceholder text="Reading the article…" />;
+    return <LoadingPlaceholder text="Loading the article…" />;
   }
   return (
     <div className={styles.text} tabIndex={0} role="group" aria-label={`Article: ${topic}, scrollable`}>

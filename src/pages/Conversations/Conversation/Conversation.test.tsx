@@ -149,12 +149,12 @@ describe('a conversation that has ended', () => {
   it('says of a cancelled turn that it is no error', async () => {
     const cancelled = turn(1, { status: 'cancelled', counted: false });
     await show(conversation(7, { status: 'cancelled', turns_done: 0, turns: [cancelled] }));
-    expect(turns()[0]).toHaveTextContent('That is no error.');
+    expect(turns()[0]).toHaveTextContent('This is not an error.');
   });
 
   it('says it where no turn was stored', async () => {
     await show(conversation(7, { turns: [] }));
-    expect(screen.getByText('No turn of it was stored.')).toBeInTheDocument();
+    expect(screen.getByText('No turn of this conversation was stored.')).toBeInTheDocument();
   });
 
   it('has nothing against WCAG 2 AA', async () => {
@@ -189,7 +189,7 @@ describe('the article that it begins with', () => {
     expect(text()?.textContent).toBe(ARTICLE.replace(/^#+ /gm, ''));
     expect(within(turns()[0]).getByText('Warps').tagName).toBe('B');
     expect(text()?.compareDocumentPosition(screen.getByText('Question 1'))).toBe(Node.DOCUMENT_POSITION_FOLLOWING);
-    expect(turns()[0]).toHaveTextContent('It is shown as the corpus in use has it now.');
+    expect(turns()[0]).toHaveTextContent('Shown as in the current corpus.');
     expect(text()).toHaveAttribute('tabindex', '0'); // to be scrolled from the keyboard
   });
 
@@ -209,14 +209,14 @@ describe('the article that it begins with', () => {
     let arrive: (article: Starter) => void = () => undefined;
     store.article = () => new Promise((resolve) => (arrive = resolve));
     await press(toggle());
-    expect(screen.getByText('Reading the article…')).toBeInTheDocument();
+    expect(screen.getByText('Loading the article…')).toBeInTheDocument();
     await press(toggle());
     await press(toggle());
     expect(articles()).toHaveLength(1);
     arrive({ id: 'gpu', topic: 'GPU architecture', text: 'It came.' });
     await pass(0);
     expect(text()).toHaveTextContent('It came.');
-    expect(screen.queryByText('Reading the article…')).not.toBeInTheDocument();
+    expect(screen.queryByText('Loading the article…')).not.toBeInTheDocument();
   });
 
   it('says why it cannot be shown, and tries again', async () => {
@@ -225,7 +225,7 @@ describe('the article that it begins with', () => {
     store.article = () => Promise.reject(new Problem(404, 'The corpus in use has no starter "gpu".'));
     await press(toggle());
     expect(screen.getByRole('alert')).toHaveTextContent('The corpus in use has no starter "gpu".');
-    expect(turns()[0]).not.toHaveTextContent('as the corpus in use has it now');
+    expect(turns()[0]).not.toHaveTextContent('as in the current corpus');
     store.article = article;
     await press(screen.getByRole('button', { name: 'Try again' }));
     expect(articles()).toHaveLength(2);
@@ -266,7 +266,7 @@ describe('the article that it begins with', () => {
 describe('a conversation in progress', () => {
   it('is followed to its end', async () => {
     const { store, asked } = await show(active({ live: streaming('') }));
-    expect(turns()[1]).toHaveTextContent('Waiting for its first token');
+    expect(turns()[1]).toHaveTextContent('Waiting for the first token');
     expect(turns()[1]).toHaveTextContent('10.0 s'); // by the load generator's clock
     store.now = active({ live: streaming('Because', 0.21) });
     await pass(FOLLOW_EVERY);
@@ -304,7 +304,7 @@ describe('a conversation in progress', () => {
     const { store, asked } = await show(active());
     store.now = new Problem(0, 'No answer.');
     await pass(FOLLOW_EVERY);
-    expect(screen.getByText(/No answer. What is shown is how it was before./)).toBeInTheDocument();
+    expect(screen.getByText(/No answer. The last known state is shown./)).toBeInTheDocument();
     expect(turns()).toHaveLength(1);
     await pass(0);
     const before = asked();
@@ -318,14 +318,14 @@ describe('a conversation in progress', () => {
 
   it('waits for its first turn', async () => {
     await show(active({ turns_done: 0, turns: [] }));
-    expect(screen.getByText('Its first turn is about to begin.')).toBeInTheDocument();
+    expect(screen.getByText('Its first turn is about to start.')).toBeInTheDocument();
   });
 });
 
 describe('no conversation', () => {
   it('is said in words, and not asked for again', async () => {
     const { asked } = await show(new Problem(404, 'not found'));
-    expect(screen.getByText('There is no such conversation')).toBeInTheDocument();
+    expect(screen.getByText('Conversation not found')).toBeInTheDocument();
     expect(screen.getByText(/“main-run-7”/)).toBeInTheDocument();
     await pass(10 * RETRY_EVERY);
     expect(asked()).toBe(1);

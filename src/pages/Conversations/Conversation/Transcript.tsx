@@ -66,7 +66,7 @@ export function Transcript({ conversation, workerName, now }: TranscriptProps) {
         )}
       </ol>
       {turns.length === 0 && !live && (
-        <p>{status === 'active' ? 'Its first turn is about to begin.' : 'No turn of it was stored.'}</p>
+        <p>{status === 'active' ? 'Its first turn is about to start.' : 'No turn of this conversation was stored.'}</p>
       )}
     </div>
   );

@@ -33,13 +33,13 @@ export const TurnView = memo(function TurnView({ turn, article, workerName }: Tu
       {status === 'error' && (
         <Alert
           severity="error"
-          title={`Turn ${turn.number} failed: ${error_class ? errorName(error_class) : 'no reason is known'}`}
+          title={`Turn ${turn.number} failed: ${error_class ? errorName(error_class) : 'unknown error'}`}
           bottomSpacing={0}
         >
-          {error_message || 'There is no message with it.'}
+          {error_message || 'No error message.'}
         </Alert>
       )}
-      {status === 'cancelled' && <p>Cancelled before its answer was complete. That is no error.</p>}
+      {status === 'cancelled' && <p>Cancelled before the answer was complete. This is not an error.</p>}
     </Frame>
   );
 });
@@ -63,7 +63,7 @@ export function LiveTurnView({ turn, article, workerName, now }: LiveTurnViewPro
     { term: 'Worker', text: worker === undefined ? '—' : workerName(worker) },
   ];
   return (
-    <Frame number={number} badge={<Badge color="green" text={waits ? 'Waiting for its first token' : 'Answering'} />}>
+    <Frame number={number} badge={<Badge color="green" text={waits ? 'Waiting for the first token' : 'Answering'} />}>
       <Figures figures={known} />
       {article && <ArticleView article={article} />}
       <Message from="user" text={user_message} />

@@ -37,16 +37,16 @@ function One({ id }: { id: string }) {
     <div className={styles.page}>
       <Ways neighbours={neighbours} search={queryOf(filter)} />
       {missing && (
-        <Alert severity="info" title="There is no such conversation" bottomSpacing={0}>
-          None has the number “{id}”. It may have been removed: only the newest are kept.
+        <Alert severity="info" title="Conversation not found" bottomSpacing={0}>
+          There is no conversation “{id}”. It may have been removed: only the newest are kept.
         </Alert>
       )}
       {problem && !missing && (
-        <Alert severity="warning" title="The conversation cannot be read now" bottomSpacing={0}>
-          {problem.message} {conversation && 'What is shown is how it was before.'}
+        <Alert severity="warning" title="The conversation could not be loaded" bottomSpacing={0}>
+          {problem.message} {conversation && 'The last known state is shown.'}
         </Alert>
       )}
-      {!conversation && !problem && <LoadingPlaceholder text="Reading the conversation…" />}
+      {!conversation && !problem && <LoadingPlaceholder text="Loading the conversation…" />}
       {conversation && <Body conversation={conversation} />}
     </div>
   );
@@ -63,20 +63,20 @@ function Body({ conversation }: { conversation: ConversationData }) {
       <div className={styles.parts}>
         <Section
           title="TTFT by turn"
-          info="How long each turn of this conversation waited for its first token, as the load generator measured it. Every turn resends the whole history: where the router finds it in a worker's cache, only the new message must be computed."
+          info="How long each turn of this conversation waited for its first token, measured by the load generator. Every turn resends the whole history: if the worker has it in its cache, only the new message must be computed."
         >
           <Chart bars={bars(conversation)} />
         </Section>
         <Section
           title="Transcript"
-          info="What was asked and answered, as it was sent and received, with what was measured of each turn. Tokens come from the server's usage report; ITL that had to be shared out over several tokens says that it is estimated."
+          info="Each question and answer as sent and received, with the measurements of each turn. Token counts come from the server's usage report; ITL is marked as estimated if chunks carried several tokens."
           actions={
             <ExportButton
               label="Export this conversation"
               files={[
                 { label: 'Turns as CSV', of: name, format: 'csv', text: () => turnsCsv(conversation) },
                 {
-                  label: 'All of it as JSON',
+                  label: 'Everything as JSON',
                   of: name,
                   format: 'json',
                   text: () => JSON.stringify(conversation, undefined, 2),

@@ -49,7 +49,7 @@ describe('the bars', () => {
   it.each([
     [[], 'The first turn has no first token yet.'],
     [[turn(1, { status: 'error', ttft: undefined })], 'The first turn ended without a first token.'],
-    [[turn(1)], 'First turn 612 ms; no later one yet.'],
+    [[turn(1)], 'First turn 612 ms; no later turns yet.'],
     [[turn(1), turn(2)], 'First turn 612 ms; later ones 224 ms.'],
     [[turn(1), turn(2), turn(3, { ttft: 0.3 })], 'First turn 612 ms; later ones 224 to 300 ms.'],
     [[turn(1), turn(2, { ttft: 0.9 })], 'First turn 612 ms; later ones 900 ms.'],
@@ -62,7 +62,7 @@ describe('a first turn', () => {
   const words = (change = {}) => sharedStarter(bars(conversation(7, { turns: [turn(1, change)] })));
 
   it('is explained where its starter was cached already', () => {
-    expect(words({ cached_tokens: 3960 })).toMatch(/found 99 % of its prompt in a cache/);
+    expect(words({ cached_tokens: 3960 })).toMatch(/found 99 % of its prompt in cache/);
   });
 
   it('is not where it was not, or nothing is known', () => {
@@ -96,7 +96,7 @@ describe('the figures of a turn', () => {
   });
 
   it('say where the server does not report cached tokens', () => {
-    expect(texts({ cached_tokens: undefined })[4]).toBe('4,000 tokens | cached not reported');
+    expect(texts({ cached_tokens: undefined })[4]).toBe('4,000 tokens | cached tokens not reported');
   });
 
   it('name a worker that is gone by the end of its id', () => {

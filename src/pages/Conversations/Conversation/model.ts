@@ -52,7 +52,7 @@ export function summary(all: Bar[]): string {
     return over ? 'The first turn ended without a first token.' : 'The first turn has no first token yet.';
   }
   if (later.length === 0) {
-    return `First turn ${milliseconds(first, 0)}; no later one yet.`;
+    return `First turn ${milliseconds(first, 0)}; no later turns yet.`;
   }
   const [low, high] = [Math.min(...later), Math.max(...later)].map((value) => milliseconds(value, 0));
   return `First turn ${milliseconds(first, 0)}; later ones ${low === high ? low : `${low.replace(' ms', '')} to ${high}`}.`;
@@ -62,7 +62,7 @@ export function summary(all: Bar[]): string {
 export function sharedStarter(all: Bar[]): string | undefined {
   const cached = all.find(({ turn }) => turn === 1)?.cached;
   return cached !== undefined && cached >= MOSTLY
-    ? `The first turn already found ${percent(cached, 0)} of its prompt in a cache: other conversations begin with the same starter.`
+    ? `The first turn already found ${percent(cached, 0)} of its prompt in cache: other conversations use the same opening text.`
     : undefined;
 }
 
@@ -82,7 +82,7 @@ export function figures(turn: Turn, workerName: (id: string) => string): Figure[
   const share = cachedShare(turn);
   const cached =
     cached_tokens === undefined
-      ? whereAnswered(turn, 'cached not reported')
+      ? whereAnswered(turn, 'cached tokens not reported')
       : `${number(cached_tokens)} cached${share === undefined ? '' : ` (${percent(share, 0)})`}`;
   return [
     { term: 'TTFT', text: milliseconds(ttft) },
@@ -115,7 +115,7 @@ export function uncounted({ counted, status }: Turn): string | undefined {
     case 'cancelled':
       return 'a stop or a change of mode ended it';
     default:
-      return 'it did not begin and end within one settled step';
+      return 'it did not start and end within one settled step';
   }
 }
 

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 
 import type { Conversation } from '../../../client';
-import { orderOf } from '../feed';
+import { orderOf } from '../pagedList';
 import { useConversations, type Filter } from '../useConversations';
 
 /** How far down the list neighbours are looked for, in conversations. */

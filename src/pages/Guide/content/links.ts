@@ -8,7 +8,7 @@ export const sources = {
     url: 'https://docs.nvidia.com/dynamo/latest/design-docs/overall-architecture',
   },
   flow: {
-    title: 'NVIDIA Dynamo: the way of a request',
+    title: 'NVIDIA Dynamo: request path',
     url: 'https://docs.nvidia.com/dynamo/latest/design-docs/architecture-flow',
   },
   router: {

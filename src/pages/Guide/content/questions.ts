@@ -8,12 +8,12 @@ type Own = Omit<Question, 'sources' | 'links'> & { readOn?: SourceId[] };
 const demo: Own[] = [
   {
     id: 'rps-low',
-    question: 'Why so few requests a second?',
+    question: 'Why so few requests per second?',
     words: ['rps', 'throughput', 'slow', 'tokens'],
     answer: [
-      'Because each one is large. On average a request brings {live.prompt-tokens} of prompt, gets {live.output-tokens} back, and takes {live.latency.p50} from end to end.',
-      'Count tokens instead: {live.tokens} now, at {live.rps}. The recorded peak is {rec.kv.peak} under KV-aware routing and {rec.rr.peak} under round-robin, on {rec.workers} workers.',
-      'Short questions with short answers would make many more requests on the same hardware.',
+      'Because each one is large. An average request has {live.prompt-tokens} of prompt and {live.output-tokens} of answer, with a median latency of {live.latency.p50} end to end.',
+      'Look at tokens instead: {live.tokens} now, at {live.rps}. The recorded peak is {rec.kv.peak} under KV-aware routing and {rec.rr.peak} under round-robin, on {rec.workers} workers.',
+      'With short questions and short answers the same hardware would handle many more requests.',
     ],
   },
   {
@@ -21,10 +21,10 @@ const demo: Own[] = [
     question: 'Why does round-robin win on TTFT when the load is highest?',
     words: ['crossover', 'worse', '180', 'queue', 'burst', 'p95'],
     answer: [
-      'Well seen, and we do not hide it. KV-aware routing has the higher recorded TTFT p95 at these numbers of conversations: {rec.worse-levels}. At {rec.top-level} it is {rec.kv.top-ttft} against {rec.rr.top-ttft}.',
+      'Well spotted, and we do not hide it. KV-aware routing has the higher recorded TTFT p95 at these numbers of conversations: {rec.worse-levels}. At {rec.top-level} it is {rec.kv.top-ttft} against {rec.rr.top-ttft}.',
       {
         when: 'kv worse',
-        text: 'It is so right now: TTFT p95 is {live.ttft.p95}, and round-robin has {here.rr.ttft.p95}. Say it before somebody else does.',
+        text: 'That is the case right now: TTFT p95 is {live.ttft.p95}, and round-robin has {here.rr.ttft.p95}. Say so before somebody else does.',
       },
       {
         when: 'kv better',
@@ -34,11 +34,11 @@ const demo: Own[] = [
         when: 'no difference',
         text: 'Right now no difference is shown: TTFT p95 is {live.ttft.p95}, and round-robin has {here.rr.ttft.p95}.',
       },
-      'The cause is bunching. Conversations return to the worker that knows them, sometimes several at once. Near the engine’s batch limit they queue, and waiting is part of TTFT. In the recorded run at {rec.spread-level} conversations the busiest worker had {rec.kv.spread} requests more than the idlest, under round-robin {rec.rr.spread}.',
-      'Now they lie {live.spread} requests apart, and {live.queued} are queued.',
-      'Our simulation points to a second cause: to the router a first turn looks nearly free wherever its text is cached already, so newcomers flock there.',
-      'Everything but the first token stays better at the top: {rec.kv.top-tokens} against {rec.rr.top-tokens}, latency p95 {rec.kv.top-latency} against {rec.rr.top-latency}.',
-      'More workers should push the point up, since bursts then spread. That is reasoning: the recorded clusters are too small to show it.',
+      'The cause is bunching. Conversations return to the worker that has them cached, sometimes several at once. Near the engine’s batch limit they queue, and queueing time is part of TTFT. In the recorded run at {rec.spread-level} conversations the busiest worker had {rec.kv.spread} more requests in flight than the least busy; under round-robin {rec.rr.spread}.',
+      'Now the gap is {live.spread} requests, and {live.queued} are queued.',
+      'Our simulation points to a second cause: to the router a first turn looks nearly free wherever its text is already cached, so new conversations pile up there.',
+      'Everything except the first token stays better at the highest level: {rec.kv.top-tokens} against {rec.rr.top-tokens}, latency p95 {rec.kv.top-latency} against {rec.rr.top-latency}.',
+      'More workers should raise the crossover point, because bursts are spread wider. That is an expectation: the recorded clusters are too small to show it.',
     ],
   },
   {
@@ -49,18 +49,18 @@ const demo: Own[] = [
     answer: [
       {
         when: 'aggregated',
-        text: 'No. Every worker does prefill and decode (aggregated serving), so that what you see comes from routing alone.',
+        text: 'No. Every worker does both prefill and decode (aggregated serving), so what you see comes from routing alone.',
       },
       {
         when: 'disaggregated',
-        text: 'Yes: prefill and decode have workers of their own here. What you see comes from that and from routing together.',
+        text: 'Yes: prefill and decode run on separate workers here. What you see comes from that and from routing together.',
       },
       {
         when: 'serving not known',
-        text: 'The load generator has not been told. Where every worker does prefill and decode (aggregated serving), the answer is no, and what you see comes from routing alone.',
+        text: 'The load generator’s configuration does not say. If every worker does both prefill and decode (aggregated serving), the answer is no, and what you see comes from routing alone.',
       },
       'The recorded runs were aggregated.',
-      'Dynamo can give each of the two its own pool of workers, and hands the KV cache over with NIXL. The recorded deployment has Grove and the KAI Scheduler in place for that next step.',
+      'Dynamo can give prefill and decode separate pools of workers and transfers the KV cache with NIXL. The recorded deployment already has Grove and the KAI Scheduler for that next step.',
     ],
   },
   {
@@ -72,7 +72,7 @@ const demo: Own[] = [
       'Now: {live.model} on {live.engine}, {live.workers} workers, GPU {live.gpu}, speculation {live.speculation}.',
       {
         when: 'simulated',
-        text: 'The cluster is simulated: no model computes, and the answers are made up.',
+        text: 'The cluster is simulated: no model runs, and the answers are canned text.',
       },
       {
         when: 'calibrated',
@@ -80,26 +80,26 @@ const demo: Own[] = [
       },
       {
         when: 'not calibrated',
-        text: 'As it is set now, its timing follows assumptions and no recorded run.',
+        text: 'With the current settings its timing follows assumptions, not a recorded run.',
       },
-      'Recorded: {rec.model} on {rec.engine}, {rec.workers} workers, GPU {rec.gpu}. Whether speculation was on then is not recorded.',
+      'Recorded: {rec.model} on {rec.engine}, {rec.workers} workers, GPU {rec.gpu}. Whether speculation was enabled is not recorded.',
       'FP8 takes half the bytes of FP16 for weights and cache, so about twice as many conversations fit.',
       {
         when: 'other deployment',
-        text: 'Live and recorded are not the same deployment. The comparison on the dashboard names what differs.',
+        text: 'Live and recorded are different deployments. The comparison on the dashboard lists the differences.',
       },
     ],
   },
   {
     id: 'slos',
-    question: 'Which targets do you hold yourselves to?',
+    question: 'Which latency targets do you use?',
     words: ['slo', 'sla', 'ttft', 'tpot', 'objective', 'sustained'],
     answer: [
-      'Two, for 95 of 100 requests: TTFT of at most {slo.ttft}, TPOT of at most {slo.tpot}. Exactly on the line is met.',
+      'Two, for 95 of 100 requests: TTFT of at most {slo.ttft}, TPOT of at most {slo.tpot}. A value exactly on the target meets it.',
       'Now: TTFT p95 {live.ttft.p95}, TPOT p95 {live.tpot.p95}, at {live.concurrency} conversations.',
-      { when: 'slo met', text: 'Both are met at the moment.' },
-      { when: 'slo missed', text: 'At least one is missed at the moment, and the screens show it in red.' },
-      'In the recorded runs both hold, from the lowest level of conversations up, to: {rec.kv.sustained} under KV-aware routing, {rec.rr.sustained} under round-robin. Levels above that pass by themselves do not count: {rec.kv.isolated} under KV-aware routing, {rec.rr.isolated} under round-robin.',
+      { when: 'slo met', text: 'Both are met now.' },
+      { when: 'slo missed', text: 'At least one is missed now, and the screens show it in red.' },
+      'In the recorded runs both are met at every level up to {rec.kv.sustained} conversations under KV-aware routing and {rec.rr.sustained} under round-robin. Isolated levels above that which also pass do not count: {rec.kv.isolated} under KV-aware routing, {rec.rr.isolated} under round-robin.',
       'TPOT p95 over all recorded levels: {rec.kv.tpot} under KV-aware routing, {rec.rr.tpot} under round-robin.',
     ],
   },
@@ -110,11 +110,11 @@ const demo: Own[] = [
     answer: [
       'The table’s own notes: {rec.notes}',
       'Between the two runs of a level only the router’s mode was changed. There are {rec.levels-count} levels, {rec.levels} conversations.',
-      'What you should know: all conversations had equally many turns, and each follow-up was the same short sentence.',
-      'Round-robin’s hit rate is not near zero, as one often hears: {rec.rr.hit} recorded, against {rec.kv.hit}. Few starters are in use, and soon every worker has them all.',
+      'Caveat: all conversations had the same number of turns, and each follow-up was the same short sentence.',
+      'Round-robin’s hit rate is not near zero, as is often claimed: {rec.rr.hit} recorded, against {rec.kv.hit}. Few starters are in use, and soon every worker has cached all of them.',
       {
         when: 'other deployment',
-        text: 'What runs now differs from that. The comparison on the dashboard says in what.',
+        text: 'What runs now differs from that. The comparison on the dashboard lists the differences.',
       },
     ],
   },
@@ -127,10 +127,10 @@ const technical: Own[] = [
     words: ['cost', 'radix', 'prefix tree', 'overlap', 'kv events', 'formula'],
     readOn: ['router', 'routing', 'event'],
     answer: [
-      'Workers report every block of KV cache that they store or drop. From these events the router keeps an index: a tree of prefixes that knows who holds which beginning of which text.',
-      'For each request it works out a cost per worker: the blocks still to be computed, times a weight, plus the blocks in use there already. The lowest cost wins. A temperature above zero would add chance.',
-      'Worked example: of {ex.blocks} blocks one worker has {ex.cached} and is busy with {ex.busy}, which costs {ex.cost}. Another has {ex.other-cached} and is busy with {ex.other-busy}: {ex.other-cost}. The first gets the request.',
-      'Share of prompt tokens found in a cache: {live.hit} now. At this concurrency {here.kv.hit} under KV-aware routing, {here.rr.hit} under round-robin.',
+      'Workers report every KV cache block that they store or drop. From these events the router keeps an index: a prefix tree that says which worker has which prefix cached.',
+      'For each request it calculates a cost per worker: the blocks still to be computed, times a weight, plus the blocks already in use there. The lowest cost wins. A temperature above zero would add randomness.',
+      'Example: of {ex.blocks} blocks one worker has {ex.cached} cached and {ex.busy} in use, cost {ex.cost}. Another has {ex.other-cached} cached and {ex.other-busy} in use, cost {ex.other-cost}. The first gets the request.',
+      'Share of prompt tokens served from a cache: {live.hit} now. At this concurrency {here.kv.hit} under KV-aware routing, {here.rr.hit} under round-robin.',
     ],
   },
   {
@@ -139,11 +139,11 @@ const technical: Own[] = [
     words: ['kai', 'scheduler', 'gang', 'podclique', 'kubernetes', 'operator'],
     readOn: ['architecture'],
     answer: [
-      'Grove is NVIDIA’s addition to Kubernetes for inference. It groups pods by role into PodCliques, starts them in order, and scales as one what belongs together. With the KAI Scheduler a group gets all of its GPUs or none.',
-      'Aggregated serving would do without it: each worker stands alone. Once prefill and decode are apart it counts, since half a group that sits on GPUs and waits for the rest blocks everybody.',
+      'Grove is NVIDIA’s addition to Kubernetes for inference. It groups pods by role into PodCliques, starts them in order, and scales related pods together. With the KAI Scheduler a group gets all of its GPUs or none.',
+      'Aggregated serving does not need it: each worker is independent. It matters once prefill and decode are separated, because half a group that holds GPUs and waits for the rest blocks everybody.',
       {
         when: 'simulated',
-        text: 'The cluster on this screen is simulated and has no Kubernetes below it, so no Grove either.',
+        text: 'The cluster on this screen is simulated and does not run on Kubernetes, so there is no Grove either.',
       },
     ],
   },
@@ -161,7 +161,7 @@ export function questionGroups(from: Vendor): QuestionGroup[] {
   return [
     { id: 'demo', title: 'About the demonstration', questions: own(demo) },
     { id: 'platform', title: `About ${from.name}`, questions: theirs(from.questions) },
-    { id: 'technical', title: 'For the curious', questions: [...own(technical), ...theirs(from.technical)] },
+    { id: 'technical', title: 'Technical questions', questions: [...own(technical), ...theirs(from.technical)] },
   ];
 }
 

@@ -13,14 +13,14 @@ export const results: Result[] = [
     id: 'tokens',
     title: 'More from the same GPUs',
     text: [
-      'KV-aware routing wrote {rec.tokens-gain} more tokens a second than round-robin at the same load, {rec.tokens-mean} more on average. The most at any level was {rec.kv.peak}, against {rec.rr.peak}.',
+      'KV-aware routing produced {rec.tokens-gain} more tokens a second than round-robin at the same load, {rec.tokens-mean} more on average. The peak over all levels was {rec.kv.peak}, against {rec.rr.peak}.',
     ],
   },
   {
     id: 'pace',
     title: 'Answers that flow faster',
     text: [
-      'Once an answer has begun, each token took {rec.tpot-gain} less time (median TPOT), {rec.tpot-mean} less on average. A minus sign means more time. GPUs that compute fewer prompts again have more time for answers.',
+      'Once an answer has begun, each token took {rec.tpot-gain} less time (median TPOT), {rec.tpot-mean} less on average. A minus sign means more time. GPUs that recompute less of each prompt have more time for answers.',
     ],
   },
   {
@@ -32,23 +32,23 @@ export const results: Result[] = [
   },
   {
     id: 'memory',
-    title: 'More of each prompt remembered',
+    title: 'More of each prompt cached',
     text: [
-      'On average {rec.kv.hit-mean} of prompt tokens came out of a cache, under round-robin {rec.rr.hit-mean}. The gap is small because few texts were shared by all. Every visitor with a document of their own widens it.',
+      'On average {rec.kv.hit-mean} of prompt tokens came from a cache; under round-robin {rec.rr.hit-mean}. The gap is small because all conversations shared a few texts. It grows when every visitor brings their own document.',
     ],
   },
   {
     id: 'first',
-    title: 'First tokens: better, until it is full',
+    title: 'First tokens: sooner, until the cluster is full',
     text: [
-      'At best the slowest first tokens (TTFT p95) came {rec.ttft-gain} sooner. At these levels they came later: {rec.worse-levels}. The median moved by {rec.ttft-median-gain}; a minus sign means later.',
+      'At best the slowest first tokens (TTFT p95) came {rec.ttft-gain} sooner. At these levels they came later: {rec.worse-levels}. The median improved by {rec.ttft-median-gain}; a minus sign means later.',
     ],
   },
   {
     id: 'promise',
-    title: 'More people within the promise',
+    title: 'More users within the SLOs',
     text: [
-      'Both targets held, from the lowest level up, to {rec.kv.sustained} conversations under KV-aware routing, and to {rec.rr.sustained} under round-robin.',
+      'Both targets were met at every level up to {rec.kv.sustained} conversations under KV-aware routing, and up to {rec.rr.sustained} under round-robin.',
     ],
   },
 ];

@@ -29,31 +29,31 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     items: [
       {
         name: 'Header',
-        text: 'Title, whether the workload runs, how old the numbers are, and Start and Stop. It also says when the cluster is simulated.',
+        text: 'Title, whether the workload is running, how old the numbers are, and Start and Stop. It also says if the cluster is simulated.',
       },
       {
         name: 'Workload controls',
-        text: 'The slider sets how many conversations go on at once. The mode says how requests are routed; a change empties the caches, so the first minute is not compared.',
+        text: 'The slider sets how many conversations run at once. The mode sets how requests are routed; a change clears the caches, so the first minute is not compared.',
       },
       {
         name: 'Live against baseline',
-        text: 'Live p50 and p95 of TTFT, TPOT, ITL and latency of this step, five minutes of it at most, beside what was recorded or measured at the same concurrency. Green meets the target ({slo.ttft} for TTFT p95, {slo.tpot} for TPOT p95), yellow is close to it, red misses it. “No difference shown” means that chance could explain it.',
+        text: 'Live p50 and p95 of TTFT, TPOT, ITL and latency of this step (at most the last five minutes) next to what was recorded or measured at the same concurrency. Green meets the target ({slo.ttft} for TTFT p95, {slo.tpot} for TPOT p95), yellow is close to it, red misses it. “No difference shown” means that chance could explain the difference.',
       },
       {
         name: 'Figures in a row',
-        text: 'Requests per second, output tokens per second (TOPS) and KV hit rate over the last 60 s; requests and errors since the start; queued requests now. A dash means that there is no figure now; errors turn red above zero.',
+        text: 'Requests per second, output tokens per second (TOPS) and KV hit rate over the last 60 s; requests and errors since the start; queued requests now. A dash means no data; errors are red above zero.',
       },
       {
         name: 'TTFT by turn',
-        text: 'How long the first token took in the first, second, third turn, over the last 60 s. With caches in the right place the bars get shorter to the right.',
+        text: 'Time to first token in the first, second, third turn and so on, over the last 60 s. When requests go where their cache is, the bars get shorter to the right.',
       },
       {
         name: 'Recorded benchmark',
-        text: 'Latencies, rates and hit rate as recorded at each level in both modes, with the gain between them, and the same as curves. It does not move: it is the yardstick. A minus sign means that KV-aware routing was worse there.',
+        text: 'Latencies, rates and hit rate as recorded at each level in both modes, with the gain between them, as a table and as curves. It does not change: it is the reference. A minus sign means that KV-aware routing was worse there.',
       },
       {
         name: 'Workers',
-        text: 'One card a worker: requests in flight and waiting, how full its KV cache is, and its GPU’s utilisation and memory.',
+        text: 'One card per worker: requests in flight and waiting, KV cache occupancy, GPU utilisation and GPU memory.',
       },
     ],
   },
@@ -65,19 +65,19 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     items: [
       {
         name: 'Both routers now',
-        text: 'TTFT, output tokens per second and KV hit rate of each router over the last 60 s, and the requests in flight at each worker. “Clusters may differ” stands there until the modes were swapped or both ran the same one.',
+        text: 'TTFT, output tokens per second and KV hit rate of each router over the last 60 s, and the requests in flight at each worker. “Clusters may differ” is shown until the modes have been swapped or both routers have run the same mode.',
       },
       {
         name: 'Showcase',
-        text: 'One conversation, sent to both routers turn by turn: both answers as they grow, which one began first, and by how much. It counts in no figure.',
+        text: 'One conversation, sent to both routers turn by turn: both answers as they stream, which one began first, and by how much. It is not included in any figure.',
       },
       {
-        name: 'The last ten minutes',
-        text: 'TTFT p95 and output tokens per second of both routers, each in one graph. The colour is that of the mode; the line of the second lane is dashed.',
+        name: 'Last ten minutes',
+        text: 'TTFT p95 and output tokens per second of both routers, each in one graph. The colour shows the mode; the second lane’s line is dashed.',
       },
       {
         name: 'Turn by turn',
-        text: 'The same turn of the same conversation on both sides: the mean difference with its interval. “No difference shown” means that chance could explain it.',
+        text: 'The same turn of the same conversation on both sides: the mean difference with its interval. “No difference shown” means that chance could explain the difference.',
       },
     ],
   },
@@ -88,11 +88,11 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     items: [
       {
         name: 'List',
-        text: 'Every conversation with its topic, turns and duration. Active ones grow while you look; a failed turn ends its conversation as an error.',
+        text: 'Every conversation with its topic, turns and duration. Active ones update live; a failed turn ends its conversation with an error.',
       },
       {
         name: 'Transcript',
-        text: 'Question and answer of each turn with TTFT, ITL, tokens, latency, and the worker that served it. Follow one conversation: under KV-aware routing it stays with one worker.',
+        text: 'Question and answer of each turn with TTFT, ITL, tokens, latency, and the worker that served it. Follow one conversation: under KV-aware routing it stays on one worker.',
       },
     ],
   },
@@ -103,13 +103,13 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     items: [
       {
         name: 'Request path',
-        text: 'The way of a request from the load generator to a worker, with live numbers on each part. Choose a part and it explains itself.',
+        text: 'The path of a request from the load generator to a worker, with live numbers on each part. Select a part for details.',
       },
       {
         name: 'Planes',
-        text: 'How parts find each other, how requests travel, and how workers report their caches.',
+        text: 'How components find each other, how requests travel, and how workers report their caches.',
       },
-      { name: 'Platform', text: 'What the cluster stands on, and which of it is really there now.' },
+      { name: 'Platform', text: 'What the cluster runs on, and which parts are seen right now.' },
     ],
   },
   {
@@ -118,14 +118,14 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     page: 'kv-routing',
     items: [
       {
-        name: 'The last decisions',
+        name: 'Latest decisions',
         text: 'Each request with the cost of every worker: blocks still to compute plus blocks in use. The cheapest worker gets the request.',
       },
       {
         name: 'Prefix tree and loop',
-        text: 'What the router knows of the caches, and how it learns it.',
+        text: 'What the router knows about the caches, and how it learns it.',
       },
-      { name: 'Both modes side by side', text: 'Round-robin and KV-aware routing in words.' },
+      { name: 'Both modes side by side', text: 'Round-robin and KV-aware routing, described side by side.' },
     ],
   },
   {
@@ -133,10 +133,10 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     title: 'Dynamo features',
     page: 'dynamo-features',
     items: [
-      { name: 'Cards', text: 'What Dynamo offers, and whether it is in use here or not known.' },
+      { name: 'Cards', text: 'Dynamo’s features, and for each whether it is in use here or unknown.' },
       {
         name: 'Phases',
-        text: 'The four phases with what was measured here at the concurrency in force.',
+        text: 'The four phases with what was measured here at the current concurrency.',
       },
     ],
   },
@@ -147,15 +147,15 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     items: [
       {
         name: 'Presets and settings',
-        text: 'A question to the simulated cluster: more GPUs, other users, Dynamo’s own switches. What differs from the preset is marked and can be taken back.',
+        text: 'What to simulate: more GPUs, different users, Dynamo’s own options. Changes from the preset are marked and can be reset.',
       },
       {
         name: 'Curves',
-        text: 'Latency, throughput, hit rate and queue against concurrency in both modes, all simulated: the mean of several runs, with a band from the least to the largest. Dashed lines are recorded, rings were measured on this target.',
+        text: 'Latency, throughput, hit rate and queue against concurrency in both modes, all simulated: the mean of several runs, with a band from the lowest to the highest. Dashed lines are recorded, rings were measured on this target.',
       },
       {
         name: 'Why the modes cross',
-        text: 'What each mode did to queues and caches, in figures and in sentences made from them.',
+        text: 'How each mode affected queues and caches, in figures and in words.',
       },
     ],
   },
@@ -166,15 +166,15 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     items: [
       {
         name: 'Start',
-        text: 'A trial says whether one mode is better than another at one concurrency, a sweep what each mode does at each level, a capacity search how much each sustains within the SLOs. All run on the cluster itself, each span on cold caches.',
+        text: 'A trial says whether one mode is better than another at one concurrency, a sweep what each mode does at each level, a capacity search how much each sustains within the SLOs. All run on the real target, and each span starts with cold caches.',
       },
       {
-        name: 'Under way',
-        text: 'How far it is, the time left as estimated, and the figures so far with their intervals. It can be paused, resumed and cancelled; the workload is then as it was before.',
+        name: 'In progress',
+        text: 'Progress, estimated time left, and the figures so far with their intervals. It can be paused, resumed and cancelled; afterwards the workload is restored.',
       },
       {
         name: 'Result',
-        text: 'What it shows in sentences, differences and figures with their intervals, spans that do not count and why, and the report. One click makes it a baseline.',
+        text: 'The findings in words, differences and figures with their intervals, excluded spans and why, and the report. One click makes it a baseline.',
       },
       {
         name: 'Compare two results',
@@ -200,7 +200,7 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     items: [
       {
         name: 'Large figures',
-        text: 'Concurrency, mode, TTFT p95 and output tokens per second, each with the baseline’s and the difference. The key S opens this screen, Escape leaves it.',
+        text: 'Concurrency, mode, TTFT p95 and output tokens per second, each with its baseline and the difference. S opens this screen, Escape closes it.',
       },
       {
         name: 'Curves and bars',
@@ -218,19 +218,19 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
       },
       {
         name: 'TTFT p95 and TPOT p95',
-        text: 'The two promises over time. The red area lies above the target. Dotted lines are recorded, dashed lines were measured here; each names its mode or phase.',
+        text: 'The two SLO metrics over time. The red area is above the target. Dotted lines are recorded, dashed lines were measured here; each names its mode or phase.',
       },
       {
         name: 'Latency and KV cache',
-        text: 'Mean time of a whole request, and the share of prompt tokens found in a cache. The thick line is what clients were told; the thin one divides the frontend’s counters and is off while the load changes.',
+        text: 'Mean time of a whole request, and the share of prompt tokens found in a cache. The thick line is what clients were told; the thin one is calculated from the frontend’s counters and is inaccurate while the load changes.',
       },
       {
         name: 'Per worker metrics',
-        text: 'Requests in flight, GPU utilisation, time in the engine’s queue, KV cache occupancy, queue depth and GPU memory of each worker. In-flight is even under round-robin and leans under KV-aware routing; a queue at one worker alone is what lifts TTFT p95.',
+        text: 'Requests in flight, GPU utilisation, time in the engine’s queue, KV cache occupancy, queue depth and GPU memory of each worker. In-flight is even under round-robin and uneven under KV-aware routing; a queue at a single worker is what raises TTFT p95.',
       },
       {
         name: 'Speculative decoding',
-        text: 'Acceptance rate and tokens per step. Without speculation there is no acceptance rate, and a step yields one token.',
+        text: 'Acceptance rate and tokens per step. Without speculation there is no acceptance rate, and each step produces one token.',
       },
     ],
   },
@@ -239,8 +239,8 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     title: 'Grafana: KV Booth',
     items: [
       {
-        name: 'The whole booth',
-        text: 'Figures, controls, comparison, turns, workers and the recorded benchmark on one screen, and below them each worker’s history.',
+        name: 'Everything on one screen',
+        text: 'Figures, controls, comparison, turns, workers and the recorded benchmark, with each worker’s history below.',
       },
     ],
   },
@@ -250,11 +250,11 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     items: [
       {
         name: 'Other routers',
-        text: 'What other ways to choose workers would have found in the caches on this very traffic, beside what was measured. It tells hits and balance, not latency, and says how far it can be relied on.',
+        text: 'What other routing policies would have found in the caches on this same traffic, next to what was measured. It shows hit rates and balance, not latency, and says how reliable the figures are.',
       },
       {
         name: 'Curves by lane',
-        text: 'TTFT p95, output tokens per second, hit rate and spread of each lane over time. With a second lane, both are compared turn by turn above them.',
+        text: 'TTFT p95, output tokens per second, hit rate and spread of each lane over time. With a second lane, both are compared turn by turn above the curves.',
       },
     ],
   },

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
 	"os"
@@ -34,22 +35,41 @@ func TestChart(t *testing.T) {
 			require.NoError(t, err)
 			pods, err := chart.Pods(objects, "kvbooth")
 			require.NoError(t, err)
-			i := slices.IndexFunc(pods, func(p chart.Pod) bool { return p.Owner == "StatefulSet kvbooth-loadgen" })
-			require.GreaterOrEqual(t, i, 0)
-			files := mounted(t, &pods[i].Template.Spec, objects)
-			container := pods[i].Template.Spec.Containers[0]
-			var environ []string
-			for _, env := range container.Env {
-				environ = append(environ, env.Name+"="+env.Value)
-			}
-			read := func(field, name, what string) ([]byte, error) {
-				if text, ok := files[name]; ok {
-					return []byte(text), nil
+			taken := func(owner string, command ...string) (*Config, Command, bool) {
+				i := slices.IndexFunc(pods, func(p chart.Pod) bool { return p.Owner == "StatefulSet kvbooth-"+owner })
+				if i < 0 {
+					return nil, "", false
 				}
-				return nil, api.Refuse(field, name, what)
+				files := mounted(t, &pods[i].Template.Spec, objects)
+				container := pods[i].Template.Spec.Containers[0]
+				var environ []string
+				for _, env := range container.Env {
+					if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
+						env.Value = strings.Repeat("t", 40)
+					}
+					environ = append(environ, env.Name+"="+env.Value)
+				}
+				conf, is, err := load(append(command, container.Args...), environ, io.Discard, func(field, name, what string) ([]byte, error) {
+					if text, ok := files[name]; ok {
+						return []byte(text), nil
+					}
+					return nil, api.Refuse(field, name, what)
+				})
+				require.NoError(t, err)
+				return conf, is, true
 			}
-			conf, command, err := load(append([]string{"check"}, container.Args...), environ, io.Discard, read)
-			require.NoError(t, err)
+			if conf, command, ok := taken("member"); ok {
+				require.Equal(t, Joined, command)
+				require.NotEmpty(t, conf.Members.Listen)
+				require.NotEmpty(t, conf.MetricsToken)
+			} else {
+				require.NotContains(t, strings.Join(c.Options.Set, " "), "members.replicas")
+			}
+			conf, command, ok := taken("loadgen", "check")
+			if !ok {
+				require.Contains(t, c.Name, "members alone")
+				return
+			}
 			require.Equal(t, Check, command)
 			require.NotEmpty(t, conf.Target.URL)
 			if len(c.Graphs) > 0 || slices.Contains(c.Options.Set, "serving.create=true") {
@@ -109,7 +129,7 @@ func mounted(t *testing.T, pod *corev1.PodSpec, objects []*unstructured.Unstruct
 	return files
 }
 
-// content is what an object holds; Secrets' data stay as they are encoded, which does for a token.
+// content is what an object holds.
 func content(objects []*unstructured.Unstructured, kind, name string) map[string]string {
 	for _, object := range objects {
 		if object.GetKind() == kind && object.GetName() == name {
@@ -117,6 +137,9 @@ func content(objects []*unstructured.Unstructured, kind, name string) map[string
 			data, _ := object.Object["data"].(map[string]any)
 			for key, value := range data {
 				text[key] = fmt.Sprint(value)
+				if decoded, err := base64.StdEncoding.DecodeString(text[key]); err == nil && kind == "Secret" {
+					text[key] = string(decoded)
+				}
 			}
 			return text
 		}

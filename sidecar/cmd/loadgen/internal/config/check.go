@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"net"
 	"reflect"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
-	for _, check := range []func() error{c.checkMode, c.checkRequired, c.checkTwin, c.checkOutput, c.checkSweep, c.Shadow.check, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.Settings().Check} {
+	for _, check := range []func() error{c.checkMode, c.checkRequired, c.checkTwin, c.checkOutput, c.checkSweep, c.Shadow.check, c.checkStore, c.checkWorkload, c.checkFollowup, c.checkCorpus, c.checkMembers, c.Settings().Check} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -41,18 +42,24 @@ func (c *Config) checkRequired() error {
 	if c.Compare != nil || c.Shadow != nil { // which ask no target
 		return nil
 	}
+	if c.Member { // whose target the coordinator names
+		if c.Members.NATS.URL == "" {
+			return api.Require("members.nats.url", forms["nats"].allowed+" (--join)")
+		}
+		return nil
+	}
 	if c.Target.URL == "" {
-		return api.Refuse("target.url", "no value", forms["target"].allowed+" (--target-url)")
+		return api.Require("target.url", forms["target"].allowed+" (--target-url)")
 	}
 	if c.DataDir == "" {
-		return api.Refuse("data_dir", "no value", "a path; the environment does not tell the user's data folder")
+		return api.Require("data_dir", "a directory; the environment names no user data directory")
 	}
 	return nil
 }
 
 func (c *Config) checkStore() error {
 	if n := c.Store.MaxBytes; n != 0 && n < store.MinBytes { // such as a number of GiB
-		return api.Refuse("store.max_bytes", n, fmt.Sprintf("0 (no limit), or %d and more", store.MinBytes))
+		return api.Refuse("store.max_bytes", n, fmt.Sprintf("0 (no limit), or at least %d", store.MinBytes))
 	}
 	return nil
 }
@@ -87,7 +94,7 @@ func (c *Config) checkMode() error {
 	if known {
 		return nil
 	}
-	return api.Refuse("mode.mode", c.Mode.Mode, fmt.Sprintf("a mode on offer (%s)", strings.Join(offers, ", ")))
+	return api.Refuse("mode.mode", c.Mode.Mode, fmt.Sprintf("one of the available modes (%s)", strings.Join(offers, ", ")))
 }
 
 // checkKubernetes asks for one way to find the object, and for two modes at least to choose
@@ -95,11 +102,11 @@ func (c *Config) checkMode() error {
 func (c *Config) checkKubernetes() error {
 	k := c.Mode.Kubernetes
 	if k.Name != "" && k.Selector != "" {
-		return api.Refuse("mode.kubernetes.selector", k.Selector, "no value beside mode.kubernetes.name")
+		return api.Refuse("mode.kubernetes.selector", k.Selector, "leave it empty if mode.kubernetes.name is set")
 	}
 	for _, m := range c.Mode.States() {
 		if m.Mode == api.ModeUnknown {
-			return api.Refuse("mode.offers", string(m.Mode), "kv, round_robin and least_loaded, since mode.driver is kubernetes")
+			return api.Refuse("mode.offers", string(m.Mode), "kv, round_robin or least_loaded with mode.driver kubernetes")
 		}
 	}
 	return nil
@@ -109,7 +116,7 @@ func (c *Config) checkKubernetes() error {
 func (c *Config) checkEndpoints() error {
 	addresses := c.Mode.Addresses()
 	if len(addresses) == 0 {
-		return api.Refuse("mode.endpoints", "no value", "an address for each mode, since mode.driver is endpoints")
+		return api.Require("mode.endpoints", "one URL per mode with mode.driver endpoints")
 	}
 	if _, err := cluster.NewEndpoints(addresses, nil, nil); err != nil {
 		return err
@@ -121,9 +128,22 @@ func (c *Config) checkEndpoints() error {
 	return nil
 }
 
+// checkMembers asks for a way to the server that shows nobody a credential.
+func (c *Config) checkMembers() error {
+	if at := c.Members.Listen; at != "" && c.MetricsToken == "" {
+		if host, _, _ := net.SplitHostPort(at); !api.IsLoopback(host) {
+			return api.Refuse("members.listen", fmt.Sprintf("%q", at), "a loopback address such as 127.0.0.1:8089; set metrics_token to listen elsewhere")
+		}
+	}
+	if c.Members.NATS.URL == "" {
+		return nil
+	}
+	return c.Members.Access().Check()
+}
+
 func (c *Config) checkFollowup() error {
 	if c.Followup.Text != "" && c.Followup.URL != "" {
-		return api.Refuse("followup.url", c.Followup.URL, "no value beside followup.text, which the preset recorded sets, too")
+		return api.Refuse("followup.url", c.Followup.URL, "leave it empty if followup.text is set (the preset recorded sets it, too)")
 	}
 	return nil
 }
@@ -139,13 +159,13 @@ func (c *Config) checkCorpus() error {
 	s3 := c.Corpus.S3
 	switch {
 	case len(places) > 1:
-		return api.Refuse(places[1], "this second place", "one of corpus.dir, corpus.file and corpus.s3.bucket")
+		return api.Refuse(places[1], "a second source", "set only one of corpus.dir, corpus.file and corpus.s3.bucket")
 	case s3.Bucket != "" && s3.Endpoint == "":
-		return api.Refuse("corpus.s3.endpoint", "no value", forms["origin"].allowed)
+		return api.Require("corpus.s3.endpoint", forms["origin"].allowed)
 	case (s3.AccessKey == "") != (s3.SecretKey == ""):
-		return api.Refuse("corpus.s3.secret_key", "one of two keys", "an access key together with a secret key, or neither")
+		return api.Refuse("corpus.s3.secret_key", "one key without the other", "set both the access key and the secret key, or neither")
 	case c.Corpus.Refresh > 0 && c.Corpus.Refresh < time.Second:
-		return api.Refuse("corpus.refresh", c.Corpus.Refresh.String(), "0s or from 1s on")
+		return api.Refuse("corpus.refresh", c.Corpus.Refresh.String(), "0s, or at least 1s")
 	}
 	return nil
 }

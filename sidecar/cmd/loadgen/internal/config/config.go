@@ -4,8 +4,7 @@
 // The table is [Config] itself. The name of a field in the file follows from its
 // place in the struct (target.connect_timeout), flag and variable follow from
 // that name (--target-connect-timeout, LOADGEN_TARGET_CONNECT_TIMEOUT), and its
-// tags hold default, range and help. A flag counts more than a variable, that
-// more than the file, the file more than a preset, and a preset more than the
+// tags hold default, range and help. Precedence: flag, variable, file, preset,
 // default. Whatever the source, a value goes through the same checks.
 package config
 
@@ -19,6 +18,7 @@ import (
 	"kvbooth/sidecar/cmd/loadgen/internal/report"
 	"kvbooth/sidecar/loadgen/cluster"
 	"kvbooth/sidecar/loadgen/kubernetes"
+	"kvbooth/sidecar/loadgen/members"
 	"kvbooth/sidecar/loadgen/workload"
 )
 
@@ -28,46 +28,48 @@ import (
 // prefix are kong's; min and max (inclusive), oneof and form say what is allowed
 // where [api.Limits] does not.
 type Config struct {
-	File string `name:"config" form:"path" placeholder:"FILE" help:"The YAML file to read."`
+	File string `name:"config" form:"path" placeholder:"FILE" help:"YAML configuration file."`
 
-	Target Target `embed:"" prefix:"target." group:"Target, the server under load"`
+	Target Target `embed:"" prefix:"target." group:"Target: the server under load"`
 
-	Deployment Deployment `embed:"" prefix:"deployment." group:"Deployment, what serves there (shown, and compared with a baseline's)"`
+	Deployment Deployment `embed:"" prefix:"deployment." group:"Deployment behind the target (shown, and compared with the baseline's)"`
 
 	Workload `embed:"" group:"Workload"`
-	End      `embed:"" group:"End of the run, and what is left of it"`
+	End      `embed:"" group:"End of the run and output files"`
 
-	Corpus Corpus `embed:"" prefix:"corpus." group:"Corpus, the texts that conversations begin with"`
+	Corpus Corpus `embed:"" prefix:"corpus." group:"Corpus: the opening texts of conversations"`
 
 	Mode Mode `embed:"" prefix:"mode." group:"Routing mode"`
 
-	Prometheus Prometheus `embed:"" prefix:"prometheus." group:"Metrics of the cluster"`
-	Cluster    Cluster    `embed:"" prefix:"cluster." group:"Metrics of the cluster"`
+	Prometheus Prometheus `embed:"" prefix:"prometheus." group:"Cluster metrics"`
+	Cluster    Cluster    `embed:"" prefix:"cluster." group:"Cluster metrics"`
 
-	Twin Twin `embed:"" prefix:"twin." group:"Twin, a second target with the same conversations"`
+	Twin Twin `embed:"" prefix:"twin." group:"Twin: a second target with the same conversations"`
 
 	SLO      SLO      `embed:"" prefix:"slo." group:"Screens"`
 	Slider   Slider   `embed:"" prefix:"slider." group:"Screens"`
 	Baseline Baseline `embed:"" prefix:"baseline." group:"Screens"`
 	Title    string   `default:"KV Booth" group:"Screens" help:"Title of the display."`
 	Subtitle string   `default:"KV-cache-aware routing against round-robin, live beside recorded results" group:"Screens" help:"Line below the title."`
-	Vendor   string   `default:"neutral" oneof:"neutral digitalocean" group:"Screens" help:"Whose platform the guide and the architecture page speak of: neutral is true of any cluster, digitalocean is the recorded deployment's."`
+	Vendor   string   `default:"neutral" oneof:"neutral digitalocean" group:"Screens" help:"Platform that the guide and the architecture page describe: neutral fits any cluster; digitalocean is where the recorded results come from."`
 
-	Listen           string   `default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"Access" help:"Address of API, page and metrics. Other addresses than loopback need a token."`
+	Listen           string   `default:"127.0.0.1:8088" form:"address" placeholder:"HOST:PORT" group:"Access" help:"Listen address for API, web page and metrics. Anything but loopback needs a token."`
 	Token            Secret   `kong:"-"`
-	TokenFile        string   `form:"path" placeholder:"FILE" group:"Access" help:"File that holds the token which all calls but /healthz, /readyz and /metrics need. LOADGEN_TOKEN gives it instead."`
+	TokenFile        string   `form:"path" placeholder:"FILE" group:"Access" help:"File with the access token, required for everything except /healthz, /readyz and /metrics. Or set LOADGEN_TOKEN."`
 	MetricsToken     Secret   `kong:"-"`
-	MetricsTokenFile string   `form:"path" placeholder:"FILE" group:"Access" help:"File that holds a token for /metrics, which is open without one. It opens nothing else; token opens /metrics, too. LOADGEN_METRICS_TOKEN gives it instead."`
-	Hosts            []string `form:"host" placeholder:"NAME" group:"Access" help:"Host names, besides loopback, under which browsers may reach it."`
-	PublicPage       bool     `negatable:"" group:"Access" help:"Show the read-only page without a token."`
+	MetricsTokenFile string   `form:"path" placeholder:"FILE" group:"Access" help:"File with a token for /metrics, which is otherwise open. It is valid for /metrics only; token works there, too. Or set LOADGEN_METRICS_TOKEN."`
+	Hosts            []string `form:"host" placeholder:"NAME" group:"Access" help:"Host names, besides loopback, that browsers may use to reach it."`
+	PublicPage       bool     `negatable:"" group:"Access" help:"Serve the read-only page without a token."`
 
-	TLSCertFile string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file of the certificate to serve HTTPS with, its issuers' behind it. Needs tls_key_file. Read again when it changes."`
-	TLSKeyFile  string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file of that certificate's private key."`
+	TLSCertFile string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file with the certificate for HTTPS, followed by its intermediates. Requires tls_key_file. Reloaded when it changes."`
+	TLSKeyFile  string `form:"path" placeholder:"FILE" group:"Access" help:"PEM file with the certificate's private key."`
+
+	Members Members `embed:"" prefix:"members." group:"Members: several load generators acting as one"`
 
 	Whatif  Whatif  `embed:"" prefix:"whatif." group:"What-if simulations"`
-	Routers Routers `embed:"" prefix:"shadow." group:"Shadow, other routers on the same turns"`
+	Routers Routers `embed:"" prefix:"shadow." group:"Shadow: other routers on the same turns"`
 
-	DataDir string `form:"path" placeholder:"DIR" group:"Data and log" help:"Folder of the database. Without it, kvbooth in the user's data folder."`
+	DataDir string `form:"path" placeholder:"DIR" group:"Data and log" help:"Directory for the database. Default: kvbooth in the user's data directory."`
 	Store   Store  `embed:"" prefix:"store." group:"Data and log"`
 	Log     Log    `embed:"" prefix:"log." group:"Data and log"`
 
@@ -76,69 +78,70 @@ type Config struct {
 	Shadow  *Shadow  `kong:"-"` // of the command shadow alone
 
 	CheckCluster bool `kong:"-"` // of the command check alone: look at the cluster, too
+	Member       bool `kong:"-"` // of the command member alone: everything but access is the coordinator's
 }
 
 // Target is the server under load, and how long to wait for it.
 type Target struct {
 	URL        string `form:"target" placeholder:"URL" help:"OpenAI-compatible server, with or without /v1."`
-	Model      string `aliases:"model" placeholder:"NAME" help:"Model to ask for. Without it, the first of /v1/models."`
+	Model      string `aliases:"model" placeholder:"NAME" help:"Model to request. Default: the first one in /v1/models."`
 	APIKey     Secret `kong:"-"`
-	APIKeyFile string `form:"path" placeholder:"FILE" help:"File that holds the server's API key. LOADGEN_TARGET_API_KEY gives it instead."`
-	CAFile     string `form:"path" placeholder:"FILE" help:"PEM file of the authorities that may sign the server's certificate."`
+	APIKeyFile string `form:"path" placeholder:"FILE" help:"File with the server's API key. Or set LOADGEN_TARGET_API_KEY."`
+	CAFile     string `form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify the server."`
 	CA         []byte `kong:"-"` // content of CAFile
 
-	ConnectTimeout    time.Duration `default:"5s" min:"100ms" max:"5m" help:"Longest wait for a connection."`
-	FirstTokenTimeout time.Duration `default:"120s" min:"100ms" max:"1h" help:"Longest wait for the first token of an answer."`
-	StallTimeout      time.Duration `default:"30s" min:"100ms" max:"1h" help:"Longest silence in the middle of an answer."`
-	TurnTimeout       time.Duration `default:"10m" min:"100ms" max:"24h" help:"Longest time that a whole answer may take."`
+	ConnectTimeout    time.Duration `default:"5s" min:"100ms" max:"5m" help:"Timeout for connecting."`
+	FirstTokenTimeout time.Duration `default:"120s" min:"100ms" max:"1h" help:"Timeout for the first token of an answer."`
+	StallTimeout      time.Duration `default:"30s" min:"100ms" max:"1h" help:"Timeout between two tokens of an answer."`
+	TurnTimeout       time.Duration `default:"10m" min:"100ms" max:"24h" help:"Timeout for a complete answer."`
 }
 
 // Deployment says what serves. Empty and 0 mean not known.
 type Deployment struct {
-	Kind           string `oneof:"real simulated mocked" help:"What is behind the target: real engines, the simulated cluster, or mocked engines. Empty is not known; the driver simulated knows by itself."`
+	Kind           string `oneof:"real simulated mocked" help:"What is behind the target: real engines, the simulated cluster, or mocked engines. Empty: unknown; mode.driver simulated sets it automatically."`
 	Engine         string `placeholder:"NAME" help:"Inference engine, such as TensorRT-LLM, vLLM or SGLang."`
-	Model          string `placeholder:"NAME" help:"Model as the recorded results name it."`
+	Model          string `placeholder:"NAME" help:"Model name as used in the recorded results."`
 	GPU            string `placeholder:"NAME" help:"GPU type, such as H200."`
-	Workers        int    `default:"0" min:"0" max:"1024" help:"Number of workers; 0 is not known."`
-	TensorParallel int    `default:"0" min:"0" max:"1024" help:"GPUs a worker is spread over; 0 is not known."`
+	Workers        int    `default:"0" min:"0" max:"1024" help:"Number of workers; 0: unknown."`
+	TensorParallel int    `default:"0" min:"0" max:"1024" help:"GPUs per worker (tensor parallelism); 0: unknown."`
 
-	Dynamo                string  `placeholder:"VERSION" help:"Version of NVIDIA Dynamo."`
-	Kubernetes            string  `placeholder:"VERSION" help:"Version of Kubernetes."`
-	WorkerImage           string  `placeholder:"IMAGE" help:"Container image of a worker."`
-	Serving               string  `oneof:"aggregated disaggregated" help:"Whether the same workers prefill and decode. Empty is not known."`
-	BlockSize             int     `default:"0" min:"0" max:"1000000" help:"Tokens of a block of the KV cache; 0 is not known."`
-	MaxBatchSize          int     `default:"0" min:"0" max:"1000000" help:"Most sequences of one iteration of a worker; 0 is not known."`
-	MaxNumTokens          int     `default:"0" min:"0" max:"1000000" help:"Most tokens of one iteration of a worker; 0 is not known."`
-	ChunkedPrefill        string  `oneof:"true false" help:"Whether long prompts are prefilled in chunks. Empty is not known."`
-	OverlapScheduler      string  `oneof:"true false" help:"Whether the engine's overlap scheduler is on. Empty is not known."`
-	KVCacheDtype          string  `placeholder:"TYPE" help:"Number format of the KV cache, such as fp8."`
-	FreeGPUMemoryFraction float64 `default:"0" min:"0" max:"1" help:"Share of the free GPU memory that the KV cache takes; 0 is not known."`
+	Dynamo                string  `placeholder:"VERSION" help:"NVIDIA Dynamo version."`
+	Kubernetes            string  `placeholder:"VERSION" help:"Kubernetes version."`
+	WorkerImage           string  `placeholder:"IMAGE" help:"Container image of the workers."`
+	Serving               string  `oneof:"aggregated disaggregated" help:"Whether prefill and decode run on the same workers. Empty: unknown."`
+	BlockSize             int     `default:"0" min:"0" max:"1000000" help:"Tokens per KV cache block; 0: unknown."`
+	MaxBatchSize          int     `default:"0" min:"0" max:"1000000" help:"Maximum sequences per worker iteration; 0: unknown."`
+	MaxNumTokens          int     `default:"0" min:"0" max:"1000000" help:"Maximum tokens per worker iteration; 0: unknown."`
+	ChunkedPrefill        string  `oneof:"true false" help:"Whether chunked prefill is enabled. Empty: unknown."`
+	OverlapScheduler      string  `oneof:"true false" help:"Whether the engine's overlap scheduler is enabled. Empty: unknown."`
+	KVCacheDtype          string  `placeholder:"TYPE" help:"Data type of the KV cache, such as fp8."`
+	FreeGPUMemoryFraction float64 `default:"0" min:"0" max:"1" help:"Fraction of free GPU memory used for the KV cache; 0: unknown."`
 }
 
 // Workload shapes the conversations.
 type Workload struct {
-	Concurrency    int           `default:"60" help:"Conversations to keep in progress."`
-	Start          bool          `negatable:"" help:"Begin at once instead of waiting for an operator."`
-	MaxConcurrency int           `default:"1000" help:"Most conversations that an operator may ask for."`
-	Preset         string        `oneof:"recorded demo" help:"Workload to start from: recorded is that of the recorded results; demo is the same with questions about the answers, for a target whose answers end nowhere by themselves: a simulated cluster, or mocked engines."`
-	Seed           uint64        `default:"1" help:"Seed of all draws: the same seed gives the same conversations."`
+	Concurrency    int           `default:"60" help:"Number of concurrent conversations."`
+	Start          bool          `negatable:"" help:"Start the load immediately instead of waiting for an operator."`
+	MaxConcurrency int           `default:"1000" help:"Upper limit for concurrency."`
+	Preset         string        `oneof:"recorded demo" help:"Workload to start from: recorded is the one behind the recorded results; demo is the same with follow-up questions about the answers, for targets that never end an answer themselves: the simulated cluster and mocked engines."`
+	Seed           uint64        `default:"1" help:"Random seed: the same seed gives the same conversations."`
 	Turns          Turns         `embed:"" prefix:"turns."`
-	Openings       string        `form:"openings" placeholder:"N" help:"Different texts that open conversations; 0: one for each conversation. Without it, as many as the corpus has: 10 with the built-in articles. What is more than it has is made of its texts."`
-	OpeningTokens  string        `form:"opening_tokens" placeholder:"N" help:"Length of the opening texts in tokens. Without it, 3500 to 4000, as recorded; with it, nothing is called better or worse than results with openings of another length."`
-	MaxTokens      int           `default:"1024" help:"Most tokens of an answer."`
+	Openings       string        `form:"openings" placeholder:"N" help:"Number of different opening texts; 0: a new one for every conversation. Default: as many as the corpus has (10 built-in articles). Any beyond that are generated from its texts."`
+	OpeningTokens  string        `form:"opening_tokens" placeholder:"N" help:"Length of the opening texts in tokens. Default: 3500 to 4000, as recorded. If set, results with another opening length are shown, but not rated better or worse."`
+	MaxTokens      int           `default:"1024" help:"Maximum tokens per answer."`
 	OutputTokens   OutputTokens  `embed:"" prefix:"output_tokens."`
 	Followup       Followup      `embed:"" prefix:"followup."`
-	StartRate      float64       `default:"10" help:"Most new conversations a second."`
-	TargetRPS      float64       `default:"25" help:"Most requests a second; 0 is no cap."`
-	ThinkTime      time.Duration `default:"0s" help:"Pause of a user before the next question."`
+	StartRate      float64       `default:"10" help:"Maximum new conversations per second."`
+	TargetRPS      float64       `default:"25" help:"Maximum requests per second; 0: no limit."`
+	ThinkTime      time.Duration `default:"0s" help:"User's pause before the next question."`
 }
 
 // End says when a run ends by itself, when it has failed, and what it leaves.
 type End struct {
-	Duration time.Duration `default:"0s" min:"0s" max:"8760h" help:"How long to run: then the program prints a summary and ends. It begins at once, as with start. 0s: until it is stopped."`
-	Requests int           `default:"0" min:"0" max:"1000000000" help:"How many turns to wait for that end well or fail: then the program prints a summary and ends. It begins at once, as with start. 0: any number."`
-	FailIf   []string      `name:"fail_if" form:"condition" placeholder:"CONDITION" help:"Conditions by which the run fails (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. In a shell, quote them."`
-	Output   []string      `form:"output" placeholder:"FILE" help:"Files to write at the end: a name in .json or .html gets the summary, one in .csv the turns. With trial, sweep, capacity and compare, the report: as JSON, TSV, Markdown (.md) or HTML; with shadow, as JSON, CSV, Markdown or HTML."`
+	Duration time.Duration `default:"0s" min:"0s" max:"8760h" help:"Run for this long, then print a summary and exit. Starts immediately, as with start. 0s: run until stopped."`
+	Requests int           `default:"0" min:"0" max:"1000000000" help:"Run until this many turns have completed or failed, then print a summary and exit. Starts immediately, as with start. 0: no limit."`
+	FailIf   []string      `name:"fail_if" form:"condition" placeholder:"CONDITION" help:"Conditions that fail the run (exit code 3), such as ttft_p95>600ms, error_rate>1% or verdict=bottleneck. Quote them in a shell."`
+	Output   []string      `form:"output" placeholder:"FILE" help:"Files to write at the end: the summary as .json or .html, the turns as .csv. With trial, sweep, capacity and compare: the report as .json, .tsv, .md or .html; with shadow: as .json, .csv, .md or .html."`
 }
 
 // Conditions are those of FailIf, which have their form already.
@@ -153,128 +156,156 @@ func (e End) Conditions() (all []report.Condition) {
 
 // Turns is the range that the number of turns of a conversation is drawn from.
 type Turns struct {
-	Min int `default:"3" help:"Fewest turns of a conversation."`
-	Max int `default:"5" help:"Most turns of a conversation."`
+	Min int `default:"3" help:"Minimum turns per conversation."`
+	Max int `default:"5" help:"Maximum turns per conversation."`
 }
 
 // OutputTokens is the distribution that each turn's limit of tokens is drawn from.
 type OutputTokens struct {
-	Mean float64 `default:"0" help:"Mean length that answers are cut to, in tokens; 0 cuts at max_tokens alone."`
+	Mean float64 `default:"0" help:"Mean of the randomly drawn answer length in tokens; 0: answers are limited by max_tokens only."`
 	CV   float64 `default:"0" help:"Coefficient of variation of that length."`
 }
 
 // Followup says who asks after the first turn.
 type Followup struct {
-	Text       string        `placeholder:"TEXT" help:"Follow-up question that is asked every time. Without it, followup.url or the built-in questioner asks about the last answer."`
-	URL        string        `form:"target" placeholder:"URL" help:"OpenAI-compatible server, with or without /v1, whose model plays the end user. Where it fails, the built-in questioner asks."`
-	Model      string        `placeholder:"NAME" help:"Model of the end user. Without it, the first of /v1/models there."`
+	Text       string        `placeholder:"TEXT" help:"Fixed follow-up question. Default: the model at followup.url, or the built-in questioner, asks about the last answer."`
+	URL        string        `form:"target" placeholder:"URL" help:"OpenAI-compatible server, with or without /v1, whose model plays the end user. If it fails, the built-in questioner takes over."`
+	Model      string        `placeholder:"NAME" help:"Model that plays the end user. Default: the first one in that server's /v1/models."`
 	APIKey     Secret        `kong:"-"`
-	APIKeyFile string        `form:"path" placeholder:"FILE" help:"File that holds the API key of that server. LOADGEN_FOLLOWUP_API_KEY gives it instead."`
-	CAFile     string        `form:"path" placeholder:"FILE" help:"PEM file of the authorities that may sign the certificate of that server."`
+	APIKeyFile string        `form:"path" placeholder:"FILE" help:"File with that server's API key. Or set LOADGEN_FOLLOWUP_API_KEY."`
+	CAFile     string        `form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify that server."`
 	CA         []byte        `kong:"-"` // content of CAFile
-	Timeout    time.Duration `default:"10s" min:"100ms" max:"2m" help:"Longest wait for a question of that model, all attempts together."`
+	Timeout    time.Duration `default:"10s" min:"100ms" max:"2m" help:"Timeout for a question from that model, including retries."`
 }
 
 // Corpus says where the texts come from; nowhere means the built-in articles.
 type Corpus struct {
-	Dir     string        `form:"path" placeholder:"DIR" help:"Folder of .jsonl, .json, .md and .txt files. Without it, corpus.file and corpus.s3.bucket, the built-in articles."`
-	File    string        `form:"path" placeholder:"FILE" help:"One such file, such as a JSONL of id, topic and text."`
+	Dir     string        `form:"path" placeholder:"DIR" help:"Directory of .jsonl, .json, .md and .txt files. The built-in articles are used unless this, corpus.file or corpus.s3.bucket is set."`
+	File    string        `form:"path" placeholder:"FILE" help:"A single such file, for example JSONL with id, topic and text."`
 	S3      S3            `embed:"" prefix:"s3."`
-	Refresh time.Duration `default:"5m" min:"0s" max:"24h" help:"Pause before the texts are read again; 0 reads them once."`
+	Refresh time.Duration `default:"5m" min:"0s" max:"24h" help:"How often to reload the texts; 0: load them once."`
 }
 
 // S3 is a bucket of such files.
 type S3 struct {
-	Endpoint      string `form:"origin" placeholder:"URL" help:"S3-compatible service, such as https://s3.example.org."`
-	Bucket        string `form:"bucket" placeholder:"NAME" help:"Bucket of such files."`
-	Prefix        string `placeholder:"TEXT" help:"Read only what begins with it."`
-	Region        string `placeholder:"NAME" help:"Region that requests are signed for. Without it, the service is asked."`
-	PathStyle     bool   `default:"true" negatable:"" help:"Name the bucket in the path, not in front of the host."`
-	CAFile        string `form:"path" placeholder:"FILE" help:"PEM file of the authorities that may sign the certificate of the service."`
+	Endpoint      string `form:"origin" placeholder:"URL" help:"S3-compatible endpoint, such as https://s3.example.org."`
+	Bucket        string `form:"bucket" placeholder:"NAME" help:"Bucket with such files."`
+	Prefix        string `placeholder:"TEXT" help:"Read only objects with this key prefix."`
+	Region        string `placeholder:"NAME" help:"Region for signing requests. Default: looked up from the service."`
+	PathStyle     bool   `default:"true" negatable:"" help:"Put the bucket in the path, not in the host name."`
+	CAFile        string `form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify the service."`
 	CA            []byte `kong:"-"` // content of CAFile
 	AccessKey     Secret `kong:"-"`
-	AccessKeyFile string `form:"path" placeholder:"FILE" help:"File that holds the access key; without one, the reader is anonymous. LOADGEN_CORPUS_S3_ACCESS_KEY gives it instead."`
+	AccessKeyFile string `form:"path" placeholder:"FILE" help:"File with the access key; without one, access is anonymous. Or set LOADGEN_CORPUS_S3_ACCESS_KEY."`
 	SecretKey     Secret `kong:"-"`
-	SecretKeyFile string `form:"path" placeholder:"FILE" help:"File that holds the secret key. LOADGEN_CORPUS_S3_SECRET_KEY gives it instead."`
+	SecretKeyFile string `form:"path" placeholder:"FILE" help:"File with the secret key. Or set LOADGEN_CORPUS_S3_SECRET_KEY."`
 }
 
 // Mode is the routing mode that the cluster starts in, and how it is switched.
 type Mode struct {
-	Driver      string   `default:"manual" oneof:"manual pinned endpoints kubernetes simulated" help:"How the mode is switched: manual tells the operator what to do, pinned deals the turns of round_robin out to the workers of a Dynamo under kv, endpoints sends the turns of each mode to an address of its own, kubernetes patches the DynamoGraphDeployment, which also tells the mode, simulated asks the simulated cluster, which also tells its mode and its offers."`
-	Mode        string   `default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode in force at the start. With the drivers kubernetes and simulated it counts only until the cluster tells its own. Where it is unknown, pinned begins with kv and endpoints with the mode at target.url; with manual it stays unknown until the metrics of a Dynamo show that it routes by KV caches, or an operator says which mode it is."`
-	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculation in force at the start. With the driver simulated, and with the variants of kubernetes, it counts only until the cluster tells its own."`
-	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes that an operator may switch to with the drivers manual and kubernetes, each alone or with its speculation, as kv/eagle3."`
-	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"Addresses of the modes with the driver endpoints, such as kv=http://kv:8000,round_robin=http://rr:8000. One of them is target.url; without that, the address of mode.mode is."`
+	Driver      string   `default:"manual" oneof:"manual pinned endpoints kubernetes simulated" help:"How the mode is switched: manual tells the operator what to do; pinned implements round_robin by pinning turns to the workers of a Dynamo in kv mode; endpoints sends the turns of each mode to its own URL; kubernetes patches the DynamoGraphDeployment and reads the mode from it; simulated uses the simulated cluster's API, which also reports the mode and the available modes."`
+	Mode        string   `default:"unknown" oneof:"kv round_robin least_loaded unknown" help:"Routing mode at start. The drivers kubernetes and simulated replace it with what the cluster reports. If unknown: pinned starts with kv, endpoints with the mode at target.url; with manual it stays unknown until a Dynamo's metrics show KV-aware routing or an operator sets it."`
+	Speculation string   `default:"not_recorded" oneof:"off draft eagle3 not_recorded" help:"Speculative decoding at start. The driver simulated, and kubernetes with a variants file, replace it with what the cluster reports."`
+	Offers      []string `default:"kv,round_robin" form:"offer" placeholder:"MODE" help:"Modes an operator may switch to with the drivers manual and kubernetes, optionally with speculation: kv/eagle3."`
+	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"URL of each mode for the driver endpoints, such as kv=http://kv:8000,round_robin=http://rr:8000. target.url must be one of them; it defaults to the URL of mode.mode."`
 
 	Kubernetes Kubernetes `embed:"" prefix:"kubernetes."`
 }
 
 // Kubernetes says which DynamoGraphDeployment the driver kubernetes switches, and how.
 type Kubernetes struct {
-	Name         string        `placeholder:"NAME" help:"DynamoGraphDeployment to switch. Without it and the selector, the one whose frontend's service target.url is."`
-	Namespace    string        `placeholder:"NAME" help:"Its namespace. Without it, the pod's own, or the kubeconfig's."`
-	Selector     string        `placeholder:"LABELS" help:"Labels that find it instead, such as app=booth."`
-	Kubeconfig   string        `form:"path" placeholder:"FILE" help:"Credentials for the API server. Without it, those of the pod, or those that kubectl takes."`
-	Context      string        `placeholder:"NAME" help:"Context in the kubeconfig. Without it, its current one."`
-	Restart      string        `default:"workers" oneof:"workers frontend" help:"What a switch restarts: workers, with the frontend, so that all caches are empty; or the frontend alone, so that caches stay warm and a nonce makes the prefixes cold."`
-	Timeout      time.Duration `default:"15m" min:"10s" max:"6h" help:"When a switch that is not done is undone; the way back has as long."`
-	VariantsFile string        `form:"path" placeholder:"FILE" help:"YAML file that says for each speculation how the workers run with it: image, args and env of their main container. Without it, speculation is not switched."`
+	Name         string        `placeholder:"NAME" help:"DynamoGraphDeployment to switch. Default, unless a selector is set: the one whose frontend Service target.url points to."`
+	Namespace    string        `placeholder:"NAME" help:"Its namespace. Default: the pod's own, or the kubeconfig's."`
+	Selector     string        `placeholder:"LABELS" help:"Label selector to find it by instead of its name, such as app=booth."`
+	Kubeconfig   string        `form:"path" placeholder:"FILE" help:"Kubeconfig file. Default: the pod's service account, or the kubeconfig that kubectl uses."`
+	Context      string        `placeholder:"NAME" help:"Context in the kubeconfig. Default: the current context."`
+	Restart      string        `default:"workers" oneof:"workers frontend" help:"What a switch restarts: workers (and the frontend), which empties all caches; or only the frontend, which keeps the caches, so a nonce in the prompts makes the prefixes cold."`
+	Timeout      time.Duration `default:"15m" min:"10s" max:"6h" help:"Timeout for a switch. It is then rolled back; the rollback has the same timeout."`
+	VariantsFile string        `form:"path" placeholder:"FILE" help:"YAML file with image, args and env of the workers' main container for each speculation. Without it, speculation is not switched."`
 
 	Variants map[api.Speculation]kubernetes.Variant `kong:"-"` // content of VariantsFile
 }
 
 // Prometheus is the server that knows the cluster's metrics.
 type Prometheus struct {
-	URL       string `form:"url" placeholder:"URL" help:"Prometheus to ask for the cluster's metrics. Without it, they are read from the target itself."`
-	Namespace string `placeholder:"NAME" help:"Kubernetes namespace of the cluster, to tell it from others in that Prometheus."`
+	URL       string `form:"url" placeholder:"URL" help:"Prometheus to query for the cluster's metrics. Without it, metrics are scraped from the target itself."`
+	Namespace string `placeholder:"NAME" help:"Kubernetes namespace of the cluster, to select its series in that Prometheus."`
 }
 
 // Cluster says where metrics are where no Prometheus is.
 type Cluster struct {
-	MetricsURLs []string `name:"metrics_urls" form:"url" placeholder:"URL" help:"Metrics pages to read besides the target's own: those of the workers, and of DCGM exporters, whose GPUs are matched to workers by pod, host or order."`
+	MetricsURLs []string `name:"metrics_urls" form:"url" placeholder:"URL" help:"Metrics URLs to scrape besides the target's own: workers and DCGM exporters. GPUs are matched to workers by pod, host or order."`
 }
 
 // SLO are the service level objectives for p95.
 type SLO struct {
-	TTFT time.Duration `default:"600ms" help:"Time to first token that p95 must not exceed."`
-	TPOT time.Duration `default:"60ms" help:"Time per output token that p95 must not exceed."`
+	TTFT time.Duration `default:"600ms" help:"Limit for the p95 time to first token."`
+	TPOT time.Duration `default:"60ms" help:"Limit for the p95 time per output token."`
 }
 
 // Slider is the range of the concurrency slider.
 type Slider struct {
-	Min       int `default:"60" help:"Least concurrency on the slider."`
-	Max       int `default:"180" help:"Greatest concurrency on the slider."`
-	Increment int `default:"10" help:"Increment of the slider."`
+	Min       int `default:"60" help:"Minimum concurrency on the slider."`
+	Max       int `default:"180" help:"Maximum concurrency on the slider."`
+	Increment int `default:"10" help:"Step size of the slider."`
 }
 
 // Baseline says what live results are compared with.
 type Baseline struct {
-	Default string `placeholder:"NAME" help:"Baseline to compare with. Without it, the one of this deployment, else this target's own results."`
+	Default string `placeholder:"NAME" help:"Baseline to compare with. Default: the one for this deployment, else this target's own results."`
 }
 
 // Store bounds the database.
 type Store struct {
-	MaxConversations int           `default:"50000" min:"1" max:"10000000" help:"Conversations to keep; the oldest go first."`
-	MaxAge           time.Duration `default:"168h" min:"1h" max:"87600h" help:"Longest time to keep a conversation."`
-	MaxBytes         int           `default:"2147483648" min:"0" max:"1099511627776" help:"Bytes that the database file may grow to, at least 16777216; the oldest conversations go first. 0: no limit."`
+	MaxConversations int           `default:"50000" min:"1" max:"10000000" help:"Maximum conversations to keep; the oldest are deleted first."`
+	MaxAge           time.Duration `default:"168h" min:"1h" max:"87600h" help:"Maximum age of stored conversations."`
+	MaxBytes         int           `default:"2147483648" min:"0" max:"1099511627776" help:"Maximum size of the database file in bytes, at least 16777216; the oldest conversations are deleted first. 0: no limit."`
+}
+
+// Members says which other load generators hold conversations for this one, and where they meet.
+type Members struct {
+	Count int    `aliases:"members" default:"0" min:"0" max:"64" help:"Members to start on this machine, with a NATS server unless members.nats.url is set. 0: this process runs the conversations itself, unless members.nats.url is set."`
+	Fleet string `default:"default" form:"fleet" placeholder:"NAME" help:"Name that separates several load generators with members on the same NATS server."`
+	Name  string `placeholder:"NAME" help:"Display name of this member. Default: the host name."`
+	// Listen is a member's alone: a coordinator has the load generator's own address.
+	Listen string `form:"address" placeholder:"HOST:PORT" help:"Listen address for a member's /metrics and /healthz; it serves nothing else. Anything but loopback needs metrics_token. Default: not served."`
+	NATS   NATS   `embed:"" prefix:"nats."`
+}
+
+// NATS is the server that a coordinator and its members meet on.
+type NATS struct {
+	URL       string `aliases:"join" form:"nats" placeholder:"URL" help:"NATS server with JetStream, such as nats://127.0.0.1:4222. Anything but loopback needs an NKey, or tls:// with a token."`
+	Token     Secret `kong:"-"`
+	TokenFile string `form:"path" placeholder:"FILE" help:"File with the server's token. Or set LOADGEN_MEMBERS_NATS_TOKEN."`
+	NKeyFile  string `name:"nkey_file" form:"path" placeholder:"FILE" help:"File with the NKey seed for the server."`
+	CAFile    string `form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify the server."`
+	CA        []byte `kong:"-"` // content of CAFile
+}
+
+// Coordinates says whether members hold the conversations.
+func (m Members) Coordinates() bool { return m.Count > 0 || m.NATS.URL != "" }
+
+// Access is the way to the server.
+func (m Members) Access() members.Access {
+	return members.Access{URL: m.NATS.URL, Token: string(m.NATS.Token), NKeyFile: m.NATS.NKeyFile, CA: m.NATS.CA, Fleet: m.Fleet}
 }
 
 // Whatif bounds the simulations that answer what-if questions.
 type Whatif struct {
-	CPUs     int    `name:"cpus" default:"1" min:"0" max:"64" help:"Cores that a simulation may use, at the lowest priority; 0 turns what-if simulations off."`
-	Profiles string `form:"path" placeholder:"DIR" help:"Folder of profiles that can be simulated besides the built-in ones, such as booth calibrate writes. Without it, profiles in data_dir."`
+	CPUs     int    `name:"cpus" default:"1" min:"0" max:"64" help:"CPU cores a simulation may use, at the lowest priority; 0 disables what-if simulations."`
+	Profiles string `form:"path" placeholder:"DIR" help:"Directory of profiles that can be simulated besides the built-in ones, as written by booth calibrate. Default: profiles in data_dir."`
 }
 
 // Routers says whether other routers are followed in the shadow of the one in force.
 type Routers struct {
-	Enabled  bool `default:"true" negatable:"" help:"Follow what every worker's cache would hold under other routers, on the same turns, where the target tells its workers and the size of their caches. Off, no other router is shown, and no decision of a Dynamo's router is explained."`
-	TokenIDs bool `name:"token_ids" default:"true" negatable:"" help:"Ask a Dynamo for the ids of each prompt's tokens (nvext annotation token_ids, some 40 kB a turn). Off, or where it tells none, blocks of text stand for blocks of tokens, which is less accurate."`
+	Enabled  bool `default:"true" negatable:"" help:"Model what each worker's cache would hold under other routers, for the same turns, if the target reports its workers and their cache sizes. If disabled, no other routers are shown, and a Dynamo router's decisions are not explained."`
+	TokenIDs bool `name:"token_ids" default:"true" negatable:"" help:"Request the prompt's token IDs from a Dynamo (nvext annotation token_ids, about 40 kB per turn). If disabled or not supported, blocks of text are used instead of blocks of tokens, which is less accurate."`
 }
 
 // Log says what is logged to standard error.
 type Log struct {
-	Level  string `default:"info" oneof:"debug info warn error" help:"Least severe messages to log."`
-	Format string `default:"text" oneof:"text json" help:"Form of the log."`
+	Level  string `default:"info" oneof:"debug info warn error" help:"Minimum log level."`
+	Format string `default:"text" oneof:"text json" help:"Log format."`
 }
 
 // presets are the values that a preset gives to fields that no source sets. What
@@ -315,6 +346,8 @@ const (
 	Capacity Command = "capacity"
 	Compared Command = "compare"
 	Shadowed Command = "shadow"
+
+	Joined Command = "member"
 )
 
 // WorkloadSettings gives the settings that a lane starts with.

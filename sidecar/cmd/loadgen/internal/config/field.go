@@ -38,16 +38,18 @@ type grammar struct {
 
 	Run   struct{} `cmd:"" default:"withargs" help:"Generate load (the default)."`
 	Check struct {
-		Cluster bool `help:"Look at the cluster, too, with the driver kubernetes: the object and its mode, rights, and GPUs for a roll-out. Changes nothing."`
-	} `cmd:"" help:"Check the configuration, and start nothing."`
-	Health  struct{} `cmd:"" help:"Ask the load generator that runs with this configuration whether it is ready."`
+		Cluster bool `help:"Also check the cluster, with the driver kubernetes: the object and its mode, permissions, and GPUs for a rollout. Changes nothing."`
+	} `cmd:"" help:"Check the configuration without starting anything."`
+	Health  struct{} `cmd:"" help:"Check whether the load generator running with this configuration is ready."`
 	Version struct{} `cmd:"" help:"Print the version."`
 
-	Trial    trialFlags    `cmd:"" help:"Decide whether one routing mode is better than another at one concurrency."`
+	Member struct{} `cmd:"" help:"Run as a member of another load generator: connect to the NATS server given by --join and take work from the coordinator there. API keys for the target are set here."`
+
+	Trial    trialFlags    `cmd:"" help:"Test whether one routing mode is better than another at a given concurrency."`
 	Sweep    levelsFlags   `cmd:"" help:"Measure modes at several concurrencies."`
 	Capacity capacityFlags `cmd:"" help:"Find how many conversations each mode sustains within the SLOs."`
-	Compare  compareFlags  `cmd:"" help:"Compare two results, and measure nothing."`
-	Shadow   shadowFlags   `cmd:"" help:"Say what other routers would have found in the caches on the requests of a trace."`
+	Compare  compareFlags  `cmd:"" help:"Compare two existing results; measures nothing."`
+	Shadow   shadowFlags   `cmd:"" help:"Calculate what other routers would have found in the caches, from a recorded request trace."`
 
 	hook func(*kong.Context) error
 }
@@ -140,7 +142,7 @@ func (m *model) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	token := ctx.Scan.Pop()
 	if token.IsEOL() || token.InferredType() == kong.FlagToken {
-		return &badValue{api.Refuse(f.name, "no value", f.allowed()), "--" + f.flag.Name}
+		return &badValue{api.Refuse(f.name, "an empty value", f.allowed()), "--" + f.flag.Name}
 	}
 	g, ok := token.Value.(given)
 	if !ok {
@@ -285,7 +287,7 @@ func (f field) allowed() string {
 	case time.Duration:
 		return "a duration, " + f.bounds()
 	case []string:
-		return "a list; each " + f.form().allowed
+		return "a list, each " + f.form().allowed
 	}
 	if words := f.words(); len(words) > 0 {
 		return enumerate(words)

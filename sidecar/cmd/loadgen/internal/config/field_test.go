@@ -43,6 +43,8 @@ var samples = map[string]string{
 	"opening_tokens": "500",
 	"fail_if":        "ttft_p95>600ms,verdict=bottleneck", "output": "report.html,turns.csv",
 	"whatif.profiles": "/profiles", "shadow.enabled": "false", "shadow.token_ids": "false",
+	"members.fleet": "booth", "members.name": "one", "members.listen": "127.0.0.1:8089",
+	"members.nats.url": "tls://nats.example.com:4222", "members.nats.token_file": "token", "members.nats.nkey_file": "seed", "members.nats.ca_file": "ca",
 	"data_dir": "/data", "log.level": "debug", "log.format": "json",
 }
 
@@ -87,13 +89,15 @@ func TestEveryFieldFromEverySource(t *testing.T) {
 		case "twin.prometheus.namespace":
 			with = append(with, "--prometheus-url=http://p", "--prometheus-namespace=main")
 		case "slider.max":
-			with = append(with, "--max-concurrency=10000")
+			with = append(with, "--max-concurrency=100000")
 		case "corpus.s3.bucket":
 			with = append(with, "--corpus-s3-endpoint=https://x")
 		case "corpus.s3.access_key_file":
 			with = append(with, "--corpus-s3-secret-key-file=key")
 		case "corpus.s3.secret_key_file":
 			with = append(with, "--corpus-s3-access-key-file=key")
+		case "members.nats.url":
+			with = append(with, "--members-nats-token-file=token")
 		case "tls_cert_file":
 			with = append(with, "--tls-key-file=ca-key")
 		case "tls_key_file":
@@ -233,7 +237,7 @@ func table() string {
 	var text strings.Builder
 	group := ""
 	for _, f := range newModel(Config{}, io.Discard).fields {
-		title := "The file"
+		title := "Configuration file"
 		if f.flag.Group != nil {
 			title = f.flag.Group.Title
 		}
@@ -245,9 +249,9 @@ func table() string {
 		fmt.Fprintf(&text, "| `%s` | %s<br>`%s` | %s | %s | %s |\n", f.name, flags, f.env(),
 			code(f), strings.ReplaceAll(f.allowed(), "|", `\|`), f.flag.Help)
 	}
-	fmt.Fprint(&text, "\n### Secrets, which have no flag and no place in the file\n\n| field | variable | allowed |\n|---|---|---|\n")
+	fmt.Fprint(&text, "\n### Secrets, which have no flag and no field in the file\n\n| field | variable | allowed |\n|---|---|---|\n")
 	for _, s := range secrets {
-		fmt.Fprintf(&text, "| `%s` | `%s`, or a file that `%s_file` names | %s |\n", s.name, variable(s.name), s.name, s.allowed())
+		fmt.Fprintf(&text, "| `%s` | `%s`, or a file set with `%s_file` | %s |\n", s.name, variable(s.name), s.name, s.allowed())
 	}
 	fmt.Fprint(&text, "\n### Flags of the commands, which have no variable and no place in the file\n\n| command | flag | allowed | meaning |\n|---|---|---|---|\n")
 	m := newModel(Config{}, io.Discard)

@@ -27,7 +27,7 @@ func readFile(field, path, what string) ([]byte, error) {
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("it is longer than %d bytes", maxFile)
+		err = fmt.Errorf("longer than %d bytes", maxFile)
 	}
 	if err != nil {
 		return nil, unreadable(field, path, what, err)
@@ -39,8 +39,22 @@ func unreadable(field, path, what string, err error) error {
 	if inner := new(os.PathError); errors.As(err, &inner) {
 		err = inner.Err // the path stands in the message already
 	}
-	return api.Refuse(field, path, fmt.Sprintf("%s; %v", what, err))
+	return reword(field, path, what, fmt.Sprintf("cannot read %s: %v", path, err))
 }
+
+// worded is a field error in words of its own.
+type worded struct {
+	*api.FieldError
+	text string
+}
+
+// reword gives the [api.FieldError] of a value in other words than its usual ones.
+func reword(field, value, allowed, text string) error {
+	return &worded{&api.FieldError{Field: field, Value: value, Allowed: allowed}, text}
+}
+
+func (e *worded) Error() string { return e.Field + ": " + e.text }
+func (e *worded) Unwrap() error { return e.FieldError }
 
 // file is a YAML file while it is read.
 type file struct {
@@ -63,10 +77,10 @@ func (m *model) parseFile(path string, data []byte) (map[string]given, error) {
 		return nil, nil
 	}
 	if err == nil && !errors.Is(decoder.Decode(&second), io.EOF) {
-		err = errors.New("there is more after the first document")
+		err = errors.New("more than one YAML document")
 	}
 	if err != nil {
-		return nil, unreadable("config", path, "a YAML file", err)
+		return nil, reword("config", path, "a YAML file", fmt.Sprintf("%s is not valid YAML: %v", path, err))
 	}
 	if err := f.section("", doc.Content[0]); err != nil {
 		return nil, err
@@ -92,9 +106,15 @@ func (f *file) section(name string, node *yaml.Node) error {
 }
 
 func (f *file) entry(section string, key, value *yaml.Node) error {
+	if key.Kind != yaml.ScalarNode {
+		return f.bad(key, section, shape(key)+" as a key", "the name of a field")
+	}
+	if key.Value == "" {
+		return f.bad(key, section, "an empty key", "the name of a field")
+	}
 	name := strings.TrimPrefix(section+"."+key.Value, ".")
 	if line, twice := f.lines[name]; twice {
-		return f.bad(key, name, "this second value", fmt.Sprintf("one value; the first is in line %d", line))
+		return f.reworded(key, name, "a second value", "one value", fmt.Sprintf("set twice; first set in line %d", line))
 	}
 	f.lines[name] = key.Line
 	if field, ok := f.fields[name]; ok {
@@ -104,9 +124,9 @@ func (f *file) entry(section string, key, value *yaml.Node) error {
 		return f.section(name, value)
 	}
 	if isSecret(name) {
-		return f.bad(key, name, "a secret in this file", fmt.Sprintf("the variable %s, or a file that %s_file names", variable(name), name))
+		return f.reworded(key, name, "a secret", "no secret", fmt.Sprintf("secrets are not allowed in this file; set %s or %s_file", variable(name), name))
 	}
-	return f.bad(key, name, "this field", "fields that exist"+suggest(name, slices.Collect(maps.Keys(f.fields))))
+	return f.reworded(key, name, name, "a known field", "unknown field"+suggest(name, slices.Collect(maps.Keys(f.fields))))
 }
 
 func (f *file) isSection(name string) bool {
@@ -143,6 +163,10 @@ func (f *file) bad(node *yaml.Node, name, value, allowed string) error {
 	return &badValue{api.Refuse(name, value, allowed), f.place(node)}
 }
 
+func (f *file) reworded(node *yaml.Node, name, value, allowed, text string) error {
+	return &badValue{reword(name, value, allowed, text), f.place(node)}
+}
+
 // shape says what stands in the place of a plain value.
 func shape(node *yaml.Node) string {
 	switch node.Kind {
@@ -154,7 +178,7 @@ func shape(node *yaml.Node) string {
 		return "an alias"
 	}
 	if node.Tag == "!!null" {
-		return "nothing"
+		return "an empty value"
 	}
 	return "a plain value"
 }

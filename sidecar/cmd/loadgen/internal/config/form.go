@@ -28,12 +28,14 @@ var errForm = errors.New("not of the form")
 var forms = map[string]form{
 	"line":           {fmt.Sprintf("one line of at most %d characters", api.MaxLine), readLine},
 	"path":           {"a path", readPath},
-	"url":            {"http:// or https:// with a host, without user, query and fragment", readURL},
-	"target":         {"http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000", readTarget},
-	"address":        {"an IP address or localhost and a port, such as 127.0.0.1:8088", readAddress},
+	"url":            {"an http:// or https:// URL with a host, without user, query or fragment", readURL},
+	"target":         {"an http:// or https:// URL with a host, without user, query or fragment, such as http://127.0.0.1:8000", readTarget},
+	"address":        {"an IP address or localhost with a port, such as 127.0.0.1:8088", readAddress},
+	"nats":           {"a nats:// or tls:// URL with a host and a port, such as nats://127.0.0.1:4222", readNATS},
+	"fleet":          {"1 to 32 lower-case letters, digits and hyphens", readFleet},
 	"host":           {"a host name or an IP address, without a port", readHost},
-	"origin":         {"http:// or https:// with a host and an optional port, and nothing else", readOrigin},
-	"bucket":         {"a bucket's name of 3 to 63 lower-case letters, digits, dots and hyphens", readBucket},
+	"origin":         {"an http:// or https:// URL with a host and an optional port only", readOrigin},
+	"bucket":         {"a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens", readBucket},
 	"opening_tokens": {"a whole number, " + api.Limits["opening_tokens"].String(), whole("opening_tokens")},
 	"openings":       {"a whole number, " + api.Limits["openings"].String(), whole("openings")},
 	"endpoint":       {"MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000", readEndpoint},
@@ -64,6 +66,24 @@ func readURL(s string) (string, error) {
 		return "", errForm
 	}
 	return strings.TrimRight(u.String(), "/"), nil
+}
+
+func readNATS(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Opaque != "" || !isHost(u.Hostname()) || u.Port() == "" || !isPort(u.Port()) ||
+		u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#") {
+		return "", errForm
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+var fleetName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
+
+func readFleet(s string) (string, error) {
+	if !fleetName.MatchString(s) {
+		return "", errForm
+	}
+	return s, nil
 }
 
 // readTarget takes off the /v1 that users copy from OpenAI clients.

@@ -8,75 +8,74 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-const description = "Holds many multi-turn conversations against an OpenAI-compatible server and shows what its users feel: " +
+const description = "Runs many concurrent multi-turn conversations against an OpenAI-compatible server and measures what its users experience: " +
 	"time to first token, time per output token, latency."
 
 const examples = `
-Every field has a flag, an environment variable and a place in the YAML file,
-all of one name: --target-url, LOADGEN_TARGET_URL, and url under target.
-A flag counts more than a variable, and that more than the file. Secrets have
-no flag: LOADGEN_TOKEN, LOADGEN_TARGET_API_KEY, or a file that holds them.
+Every setting is a flag, an environment variable and a field of the YAML file
+with the same name: --target-url, LOADGEN_TARGET_URL, and url under target.
+Precedence: flag, environment, file, preset, default. Secrets have no flag:
+use LOADGEN_TOKEN, LOADGEN_TARGET_API_KEY etc., or files (--token-file).
 
 Examples:
   loadgen --target-url http://127.0.0.1:8000
       wait for an operator at http://127.0.0.1:8088
   loadgen --target-url http://127.0.0.1:8000/v1 --concurrency 120 --start
-      begin at once with 120 conversations
+      start immediately with 120 conversations
   loadgen --target-url http://127.0.0.1:8000 --duration 5m --fail-if 'ttft_p95>600ms' --output report.html
-      run for five minutes, print a summary, and exit with 3 where TTFT is too high
+      run for five minutes, print a summary, and exit with 3 if TTFT is too high
   LOADGEN_TARGET_API_KEY=… loadgen --config booth.yaml --log-format json
-      take the settings from a file and the key from the environment
+      read settings from a file and the key from the environment
   loadgen trial --target-url http://127.0.0.1:8000 --mode-driver pinned --concurrency 120
-      decide whether kv is better than round_robin with 120 conversations
+      test whether kv is better than round_robin with 120 conversations
   loadgen compare h200x3-tp1-llama70b-fp8 h200x3-tp1-llama70b-fp8 --a-mode round_robin --b-mode kv
-      print the report on two results
+      print a report comparing two results
   loadgen shadow requests.jsonl --workers 8 --blocks 4000
-      say what other routers would have found in the caches on recorded traffic
+      calculate what other routers would have found in the caches for recorded traffic
   loadgen check --config booth.yaml
-      say what is wrong with a file, and start nothing
+      check a configuration file without starting anything
   loadgen check --cluster --config booth.yaml
-      say, too, whether the mode of a Dynamo on Kubernetes can be switched
+      also check whether the mode of a Dynamo on Kubernetes can be switched
 
-loadgen help trial, sweep, capacity, compare, shadow and check list the flags that these have besides.
+loadgen help COMMAND lists the additional flags of trial, sweep, capacity, compare, shadow and check.
 
-Exit codes: 0 all is well; 1 the load generator itself failed (of health: not
-ready); 2 nothing has started, since something must be changed first; 3 a condition
-of --fail-if was hit; 4 nothing was measured, or not what a condition is about, or
-a trial, sweep or capacity search has not come to its answer.
+Exit codes: 0 success; 1 the load generator itself failed (health: not ready);
+2 invalid configuration or environment, nothing was started; 3 a --fail-if condition
+was met; 4 nothing was measured, or not what a condition refers to, or a trial,
+sweep or capacity search ended without a result.
 `
 
 // besides ends the help of a command with flags of its own.
 const besides = `
-Besides, it takes every flag, variable and file of loadgen (loadgen --help), such
-as --target-url, --mode-driver, --concurrency, --seed, --slo-ttft and --data-dir.
-API and page are up meanwhile: others can watch, pause and cancel. A data directory
-with an unfinished one goes on with it: the same command again, after Ctrl-C, too.
+It also takes all settings of loadgen (loadgen --help), such as --target-url,
+--mode-driver, --concurrency, --seed, --slo-ttft and --data-dir. The API and the web
+page are available while it runs, to watch, pause and cancel. To resume an unfinished
+one from the data directory, even after Ctrl-C, run the same command again.
 
-Exit codes: 0 it has come to its answer; 1 the load generator itself failed;
-2 nothing has started, since something must be changed first; 4 it has not come to
-an answer: undecided, unfinished, cancelled, or nothing was measured.
+Exit codes: 0 it ended with a result; 1 the load generator itself failed;
+2 invalid configuration or environment, nothing was started; 4 it ended without a
+result: undecided, unfinished, cancelled, or nothing was measured.
 `
 
 const besidesCompare = `
-Besides, it takes --output for files of the report, --data-dir where the baselines
-of a load generator are (it may run meanwhile), and --slo-ttft and --slo-tpot.
+It also takes --output for report files, --data-dir of a load generator with
+baselines (which may be running), and --slo-ttft and --slo-tpot.
 `
 
 const besidesShadow = `
-It reads the request trace of NVIDIA Dynamo (DYN_REQUEST_TRACE=1 DYN_REQUEST_TRACE_SINKS=file) and
-JSON lines in the form of Mooncake (timestamp in ms, input_length, output_length, hash_ids), plain
-or compressed by gzip. It says what the caches would have held, and how evenly requests would have
-been spread; of latency it says nothing.
-Besides, it takes --output for files of the report (.json, .csv, .md, .html).
+Reads NVIDIA Dynamo's request trace (DYN_REQUEST_TRACE=1 DYN_REQUEST_TRACE_SINKS=file) or JSON lines
+in Mooncake's format (timestamp in ms, input_length, output_length, hash_ids), plain or gzipped. Reports
+what the caches would have held and how evenly requests would have been spread; it does not predict
+latency. It also takes --output for report files (.json, .csv, .md, .html).
 
-Exit codes: 0 all is well; 1 the file could not be read to its end, or a report not be written;
-2 nothing was read, since something must be changed first.
+Exit codes: 0 success; 1 the file could not be read completely or a report could not be written;
+2 invalid configuration, nothing was read.
 `
 
 const besidesCheck = `
-Besides, it takes every flag, variable and file of loadgen (loadgen --help).
+It also takes all settings of loadgen (loadgen --help).
 
-Exit codes: 0 all is well; 2 something must be changed first.
+Exit codes: 0 no problem found; 2 something must be fixed first.
 `
 
 // printHelp is kong's help of the whole program, whatever the command, with
@@ -126,7 +125,7 @@ func helpOf(v *kong.Value) string {
 		help += " Default: " + v.Default + "."
 	}
 	for _, alias := range v.Flag.Aliases {
-		help += " Also --" + alias + "."
+		help += " Alias: --" + alias + "."
 	}
 	return help
 }

@@ -60,6 +60,9 @@ func bare(err error) error {
 	if bad := new(badValue); errors.As(err, &bad) {
 		return bad
 	}
+	if bad := new(worded); errors.As(err, &bad) {
+		return bad
+	}
 	if bad := new(api.FieldError); errors.As(err, &bad) {
 		return bad
 	}
@@ -69,7 +72,7 @@ func bare(err error) error {
 			help = "loadgen help " + node.Name
 		}
 	}
-	return fmt.Errorf("%w (%s lists what there is)", err, help)
+	return fmt.Errorf("%w (see %s)", err, help)
 }
 
 // loader is one call of Load.
@@ -98,7 +101,7 @@ func (l *loader) addSources(ctx *kong.Context) error {
 		path = l.env[config.env()]
 	}
 	if path != "" {
-		data, err := l.read("config", path, "a YAML file that can be read")
+		data, err := l.read("config", path, "a readable YAML file")
 		if err != nil {
 			return err
 		}
@@ -150,6 +153,7 @@ func (l *loader) finish(ctx *kong.Context) (*Config, error) {
 		return nil, err
 	}
 	c.Sweep, c.Compare, c.Shadow = l.sweep(ctx, &c), l.compare(ctx), l.shadow(ctx)
+	c.Member = commandOf(ctx) == Joined
 	c.CheckCluster = commandOf(ctx) == Check && l.grammar.Check.Cluster
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -228,7 +232,7 @@ func (l *loader) checkVariables() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
 		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) && !serviceLink.MatchString(name) {
-			return api.Refuse(name, "this variable", "variables of fields"+suggest(name, known))
+			return reword(name, "set", "a known variable", "unknown variable"+suggest(name, known))
 		}
 	}
 	return nil
@@ -243,17 +247,18 @@ func (l *loader) readCAs(c *Config) error {
 		{"target.ca_file", c.Target.CAFile, &c.Target.CA},
 		{"twin.target.ca_file", c.Twin.Target.CAFile, &c.Twin.Target.CA},
 		{"followup.ca_file", c.Followup.CAFile, &c.Followup.CA},
+		{"members.nats.ca_file", c.Members.NATS.CAFile, &c.Members.NATS.CA},
 		{"corpus.s3.ca_file", c.Corpus.S3.CAFile, &c.Corpus.S3.CA},
 	} {
 		if ca.path == "" {
 			continue
 		}
-		data, err := l.read(ca.field, ca.path, "a PEM file that can be read")
+		data, err := l.read(ca.field, ca.path, "a readable PEM file")
 		if err != nil {
 			return err
 		}
 		if !x509.NewCertPool().AppendCertsFromPEM(data) {
-			return api.Refuse(ca.field, ca.path, "a PEM file with certificates; it has none")
+			return reword(ca.field, ca.path, "a PEM file with certificates", ca.path+" contains no PEM certificates")
 		}
 		*ca.to = data
 	}
@@ -266,21 +271,21 @@ func (l *loader) readVariants(k *Kubernetes) error {
 		return nil
 	}
 	const field = "mode.kubernetes.variants_file"
-	data, err := l.read(field, k.VariantsFile, "a YAML file that can be read")
+	data, err := l.read(field, k.VariantsFile, "a readable YAML file")
 	if err != nil {
 		return err
 	}
 	if err := decodeVariants(data, &k.Variants); err != nil {
-		return api.Refuse(field, k.VariantsFile, "a map from speculation to image, args and env: "+err.Error())
+		return api.Refuse(field, k.VariantsFile, "a map from speculation to image, args and env; "+err.Error())
 	}
 	names := ""
 	for i, s := range slices.Sorted(maps.Keys(k.Variants)) {
 		if !slices.Contains(api.Speculations, s) {
-			return api.Refuse(field, string(s), fmt.Sprintf("speculations as keys: %v", api.Speculations))
+			return api.Refuse(field, string(s), fmt.Sprintf("one of these speculations as the key: %v", api.Speculations))
 		}
 		now := k.Variants[s].Names()
 		if i > 0 && now != names || now == "" {
-			return api.Refuse(field, fmt.Sprintf("%s with %s", s, cmp.Or(now, "nothing")), "the same of image, args and variables in every variant, or there is no way back from one to another")
+			return api.Refuse(field, fmt.Sprintf("%s with %s", s, cmp.Or(now, "nothing")), "set the same of image, args and variables in every variant, otherwise switching back is impossible")
 		}
 		names = now
 	}
@@ -313,18 +318,18 @@ func (l *loader) checkCertificate(c *Config) error {
 	}
 	for _, p := range pair {
 		if p.path == "" {
-			return api.Refuse(p.field, "no value", "a PEM file, since "+p.other+" is set: both, or neither")
+			return api.Require(p.field, "a PEM file, since "+p.other+" is set (set both or neither)")
 		}
 	}
 	var pem [2][]byte
 	for i, p := range pair {
 		var err error
-		if pem[i], err = l.read(p.field, p.path, "a PEM file that can be read"); err != nil {
+		if pem[i], err = l.read(p.field, p.path, "a readable PEM file"); err != nil {
 			return err
 		}
 	}
 	if _, err := tls.X509KeyPair(pem[0], pem[1]); err != nil {
-		return api.Refuse("tls_cert_file", c.TLSCertFile, "a certificate in PEM whose private key is in tls_key_file ("+strings.TrimPrefix(err.Error(), "tls: ")+")")
+		return api.Refuse("tls_cert_file", c.TLSCertFile, "a PEM certificate that matches the private key in tls_key_file ("+strings.TrimPrefix(err.Error(), "tls: ")+")")
 	}
 	return nil
 }

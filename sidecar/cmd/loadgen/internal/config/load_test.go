@@ -255,7 +255,7 @@ func TestTwin(t *testing.T) {
 	require.Equal(t, Deployment{GPU: "A100", Workers: 3, ChunkedPrefill: "false"}, c.ForTwin().Deployment)
 	require.Equal(t, Deployment{GPU: "H200", Workers: 3}, c.Deployment)
 	_, _, err := input{args: []string{target, "--twin-deployment-gpu=A100"}}.load()
-	require.ErrorContains(t, err, "twin.target.url: no value is not allowed")
+	require.ErrorContains(t, err, "twin.target.url is required")
 
 	// where metrics come from
 	more := []string{"--prometheus-url=http://p", "--prometheus-namespace=a", "--twin-target-url=http://b", "--cluster-metrics-urls=http://w"}
@@ -275,11 +275,11 @@ func TestModelFlags(t *testing.T) {
 }
 
 const (
-	urlAllowed   = "http:// or https:// with a host, without user, query and fragment, such as http://127.0.0.1:8000"
+	urlAllowed   = "an http:// or https:// URL with a host, without user, query or fragment, such as http://127.0.0.1:8000"
 	tokenAllowed = "16 to 512 visible ASCII characters without spaces"
 	loopback     = "without a token, a loopback address such as 127.0.0.1:8088; set a token to listen elsewhere"
 	lineAllowed  = "one line of at most 200 characters"
-	helps        = " (loadgen --help lists what there is)"
+	helps        = " (see loadgen --help)"
 )
 
 func TestBadInput(t *testing.T) {
@@ -293,16 +293,16 @@ func TestBadInput(t *testing.T) {
 		want string
 	}{
 		// what no source may give
-		{input{}, "target.url: no value is not allowed: " + urlAllowed + " (--target-url)"},
-		{args("--concurrency=0"), "concurrency: 0 is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
-		{args("--concurrency=many"), "concurrency: many is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
-		{args("--concurrency", "-1"), "concurrency: -1 is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
-		{args("--concurrency=1e3"), "concurrency: 1e3 is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
-		{args("--concurrency="), `concurrency: "" is not allowed: a whole number, 1 to 10000 (from --concurrency)`},
-		{args("--concurrency"), "concurrency: no value is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
-		{args("--concurrency", "--start"), "concurrency: no value is not allowed: a whole number, 1 to 10000 (from --concurrency)"},
-		{env("LOADGEN_CONCURRENCY=10001"), "concurrency: 10001 is not allowed: a whole number, 1 to 10000 (from LOADGEN_CONCURRENCY)"},
-		{file("\nconcurrency: 1.5"), "concurrency: 1.5 is not allowed: a whole number, 1 to 10000 (from booth.yaml, line 2)"},
+		{input{}, "target.url is required: " + urlAllowed + " (--target-url)"},
+		{args("--concurrency=0"), "concurrency: 0 is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
+		{args("--concurrency=many"), "concurrency: many is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
+		{args("--concurrency", "-1"), "concurrency: -1 is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
+		{args("--concurrency=1e3"), "concurrency: 1e3 is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
+		{args("--concurrency="), `concurrency: "" is not allowed: a whole number, 1 to 100000 (from --concurrency)`},
+		{args("--concurrency"), "concurrency: an empty value is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
+		{args("--concurrency", "--start"), "concurrency: an empty value is not allowed: a whole number, 1 to 100000 (from --concurrency)"},
+		{env("LOADGEN_CONCURRENCY=100001"), "concurrency: 100001 is not allowed: a whole number, 1 to 100000 (from LOADGEN_CONCURRENCY)"},
+		{file("\nconcurrency: 1.5"), "concurrency: 1.5 is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 2)"},
 		{env("LOADGEN_SEED=-1"), "seed: -1 is not allowed: a whole number, 0 to 18446744073709551615 (from LOADGEN_SEED)"},
 		{args("--start-rate=0"), "start_rate: 0 is not allowed: a number, more than 0, up to 1000 (from --start-rate)"},
 		{args("--openings=-1"), "openings: -1 is not allowed: a whole number, 0 to 1000000 (from --openings)"},
@@ -315,13 +315,13 @@ func TestBadInput(t *testing.T) {
 		{args("--start=1"), "start: 1 is not allowed: true or false (from --start)"},
 		{args("--preset=fast"), "preset: fast is not allowed: recorded or demo (from --preset)"},
 		{args("--mode-mode=random"), "mode.mode: random is not allowed: kv, round_robin, least_loaded or unknown (from --mode-mode)"},
-		{args("--mode-offers=kv,kv/medusa"), "mode.offers: kv,kv/medusa is not allowed: a list; each a mode or mode/speculation, such as kv or kv/eagle3 (from --mode-offers)"},
+		{args("--mode-offers=kv,kv/medusa"), "mode.offers: kv,kv/medusa is not allowed: a list, each a mode or mode/speculation, such as kv or kv/eagle3 (from --mode-offers)"},
 		{args("--title=" + long), "title: " + long[:100] + "… is not allowed: " + lineAllowed + " (from --title)"},
 		{args("--subtitle=a\tb"), `subtitle: "a\tb" is not allowed: ` + lineAllowed + " (from --subtitle)"},
 		{args("--vendor=acme"), "vendor: acme is not allowed: neutral or digitalocean (from --vendor)"},
-		{args("--hosts=booth.local:8088"), "hosts: booth.local:8088 is not allowed: a list; each a host name or an IP address, without a port (from --hosts)"},
-		{args("--listen=8088"), "listen: 8088 is not allowed: an IP address or localhost and a port, such as 127.0.0.1:8088 (from --listen)"},
-		{args("--listen=127.0.0.1:65536"), "listen: 127.0.0.1:65536 is not allowed: an IP address or localhost and a port, such as 127.0.0.1:8088 (from --listen)"},
+		{args("--hosts=booth.local:8088"), "hosts: booth.local:8088 is not allowed: a list, each a host name or an IP address, without a port (from --hosts)"},
+		{args("--listen=8088"), "listen: 8088 is not allowed: an IP address or localhost with a port, such as 127.0.0.1:8088 (from --listen)"},
+		{args("--listen=127.0.0.1:65536"), "listen: 127.0.0.1:65536 is not allowed: an IP address or localhost with a port, such as 127.0.0.1:8088 (from --listen)"},
 
 		// URLs
 		{url("127.0.0.1:8000"), "target.url: 127.0.0.1:8000 is not allowed: " + urlAllowed + " (from --target-url)"},
@@ -332,7 +332,7 @@ func TestBadInput(t *testing.T) {
 		{url("http://x?a=b"), "target.url: http://x?a=b is not allowed: " + urlAllowed + " (from --target-url)"},
 		{url("http://x#"), "target.url: http://x# is not allowed: " + urlAllowed + " (from --target-url)"},
 		{url("http://someone:secret@x"), "target.url: a URL with a user or password is not allowed: " + urlAllowed + " (from --target-url)"},
-		{args("--prometheus-url=http://someone:sec%ret@x"), "prometheus.url: a URL with a user or password is not allowed: http:// or https:// with a host, without user, query and fragment (from --prometheus-url)"},
+		{args("--prometheus-url=http://someone:sec%ret@x"), "prometheus.url: a URL with a user or password is not allowed: an http:// or https:// URL with a host, without user, query or fragment (from --prometheus-url)"},
 
 		// fields against one another
 		{args("--concurrency=60", "--max-concurrency=50", "--slider-max=50"), "concurrency: 60 is not allowed: 1 to 50 (max_concurrency)"},
@@ -340,33 +340,33 @@ func TestBadInput(t *testing.T) {
 		{args("--output-tokens-mean=2000"), "output_tokens.mean: 2000 is not allowed: 0 to 1024 (max_tokens)"},
 		{args("--max-concurrency=100"), "slider.max: 180 is not allowed: at most 100 (max_concurrency)"},
 		{args("--slider-min=180"), "slider.min: 180 is not allowed: less than 180 (slider.max)"},
-		{args("--slider-increment=121"), "slider.increment: 121 is not allowed: at most 120 (slider.max less slider.min)"},
-		{args("--mode-mode=least_loaded"), "mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
-		{args("--mode-mode=least_loaded", "--mode-driver=pinned"), "mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
-		{args("--twin-target-url=http://x:8000/v1"), "twin.target.url: http://x:8000 is not allowed: another server than target.url"},
-		{args("--twin-mode-mode=kv"), "twin.target.url: no value is not allowed: " + urlAllowed + ", since other fields of twin are set; with the driver endpoints, twin.mode.mode chooses one of mode.endpoints"},
-		{env("LOADGEN_TWIN_TARGET_API_KEY=k"), "twin.target.url: no value is not allowed: " + urlAllowed + ", since other fields of twin are set; with the driver endpoints, twin.mode.mode chooses one of mode.endpoints"},
-		{args("--twin-target-url=http://b", "--twin-mode-mode=least_loaded"), "twin.mode.mode: least_loaded is not allowed: a mode on offer (kv, round_robin)"},
-		{args("--twin-target-url=http://b", "--twin-mode-driver=endpoints"), "twin.mode.endpoints: no value is not allowed: an address for each mode, since mode.driver is endpoints"},
+		{args("--slider-increment=121"), "slider.increment: 121 is not allowed: at most 120 (slider.max - slider.min)"},
+		{args("--mode-mode=least_loaded"), "mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)"},
+		{args("--mode-mode=least_loaded", "--mode-driver=pinned"), "mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)"},
+		{args("--twin-target-url=http://x:8000/v1"), "twin.target.url: http://x:8000 is not allowed: a different server than target.url"},
+		{args("--twin-mode-mode=kv"), "twin.target.url is required: " + urlAllowed + ", since other twin fields are set; with the driver endpoints, twin.mode.mode can select one of mode.endpoints instead"},
+		{env("LOADGEN_TWIN_TARGET_API_KEY=k"), "twin.target.url is required: " + urlAllowed + ", since other twin fields are set; with the driver endpoints, twin.mode.mode can select one of mode.endpoints instead"},
+		{args("--twin-target-url=http://b", "--twin-mode-mode=least_loaded"), "twin.mode.mode: least_loaded is not allowed: one of the available modes (kv, round_robin)"},
+		{args("--twin-target-url=http://b", "--twin-mode-driver=endpoints"), "twin.mode.endpoints is required: one URL per mode with mode.driver endpoints"},
 		{args("--twin-target-url=http://b", "--twin-mode-driver=endpoints", "--twin-mode-endpoints=kv=http://c"), "twin.target.url: http://b is not allowed: one of twin.mode.endpoints (kv=http://c)"},
-		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=kv=http://x:8000,round_robin=http://b", "--twin-mode-mode=kv"), "twin.mode.mode: kv is not allowed: a mode whose address is not that of lane main, http://x:8000"},
-		{args("--twin-target-url=http://b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: no value without prometheus.url"},
-		{args("--twin-target-url=http://b", "--prometheus-url=http://p"), "prometheus.namespace: no value is not allowed: the namespace of lane main's cluster, so that the metrics of lane twin's are not taken for its own"},
-		{args("--twin-target-url=http://b", "--prometheus-url=http://p", "--prometheus-namespace=b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: another namespace than prometheus.namespace, or none to read its metrics from its target and twin.cluster.metrics_urls"},
+		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=kv=http://x:8000,round_robin=http://b", "--twin-mode-mode=kv"), "twin.mode.mode: kv is not allowed: a mode with a different URL than lane main, http://x:8000"},
+		{args("--twin-target-url=http://b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: set prometheus.url, too, or leave it empty"},
+		{args("--twin-target-url=http://b", "--prometheus-url=http://p"), "prometheus.namespace is required: the namespace of lane main's cluster, to tell its metrics from those of lane twin"},
+		{args("--twin-target-url=http://b", "--prometheus-url=http://p", "--prometheus-namespace=b", "--twin-prometheus-namespace=b"), "twin.prometheus.namespace: b is not allowed: a different namespace than prometheus.namespace, or leave it empty to scrape its target and twin.cluster.metrics_urls"},
 		{args("--mode-driver=automatic"), "mode.driver: automatic is not allowed: manual, pinned, endpoints, kubernetes or simulated (from --mode-driver)"},
-		{args("--mode-driver=endpoints"), "mode.endpoints: no value is not allowed: an address for each mode, since mode.driver is endpoints"},
+		{args("--mode-driver=endpoints"), "mode.endpoints is required: one URL per mode with mode.driver endpoints"},
 		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://a"), "target.url: http://x:8000 is not allowed: one of mode.endpoints (kv=http://a)"},
-		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=round_robin="+strings.TrimPrefix(target, "--target-url=")), "mode.mode: kv is not allowed: a mode on offer (round_robin=http://x:8000)"},
+		{args("--mode-driver=endpoints", "--mode-mode=kv", "--mode-endpoints=round_robin="+strings.TrimPrefix(target, "--target-url=")), "mode.mode: kv is not allowed: one of the available modes (round_robin=http://x:8000)"},
 		{args("--mode-driver=endpoints", "--mode-endpoints=kv=http://x:8000,kv=http://b"), "mode.endpoints: a second address for kv is not allowed: one for each mode"},
-		{args("--mode-endpoints=http://b"), "mode.endpoints: http://b is not allowed: a list; each MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000 (from --mode-endpoints)"},
-		{args("--followup-url=http://e", "--preset=recorded"), "followup.url: http://e is not allowed: no value beside followup.text, which the preset recorded sets, too"},
-		{args("--corpus-dir=a", "--corpus-file=b"), "corpus.file: this second place is not allowed: one of corpus.dir, corpus.file and corpus.s3.bucket"},
-		{args("--corpus-s3-bucket=texts"), "corpus.s3.endpoint: no value is not allowed: http:// or https:// with a host and an optional port, and nothing else"},
-		{args("--corpus-s3-bucket=Te"), "corpus.s3.bucket: Te is not allowed: a bucket's name of 3 to 63 lower-case letters, digits, dots and hyphens (from --corpus-s3-bucket)"},
-		{args("--corpus-s3-endpoint=http://x/y"), "corpus.s3.endpoint: http://x/y is not allowed: http:// or https:// with a host and an optional port, and nothing else (from --corpus-s3-endpoint)"},
-		{env("LOADGEN_CORPUS_S3_ACCESS_KEY=a"), "corpus.s3.secret_key: one of two keys is not allowed: an access key together with a secret key, or neither"},
-		{args("--corpus-refresh=10ms"), "corpus.refresh: 10ms is not allowed: 0s or from 1s on"},
-		{args("--store-max-bytes=2"), "store.max_bytes: 2 is not allowed: 0 (no limit), or 16777216 and more"},
+		{args("--mode-endpoints=http://b"), "mode.endpoints: http://b is not allowed: a list, each MODE=URL, such as kv=http://kv:8000 or kv/eagle3=http://kv:8000 (from --mode-endpoints)"},
+		{args("--followup-url=http://e", "--preset=recorded"), "followup.url: http://e is not allowed: leave it empty if followup.text is set (the preset recorded sets it, too)"},
+		{args("--corpus-dir=a", "--corpus-file=b"), "corpus.file: a second source is not allowed: set only one of corpus.dir, corpus.file and corpus.s3.bucket"},
+		{args("--corpus-s3-bucket=texts"), "corpus.s3.endpoint is required: an http:// or https:// URL with a host and an optional port only"},
+		{args("--corpus-s3-bucket=Te"), "corpus.s3.bucket: Te is not allowed: a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens (from --corpus-s3-bucket)"},
+		{args("--corpus-s3-endpoint=http://x/y"), "corpus.s3.endpoint: http://x/y is not allowed: an http:// or https:// URL with a host and an optional port only (from --corpus-s3-endpoint)"},
+		{env("LOADGEN_CORPUS_S3_ACCESS_KEY=a"), "corpus.s3.secret_key: one key without the other is not allowed: set both the access key and the secret key, or neither"},
+		{args("--corpus-refresh=10ms"), "corpus.refresh: 10ms is not allowed: 0s, or at least 1s"},
+		{args("--store-max-bytes=2"), "store.max_bytes: 2 is not allowed: 0 (no limit), or at least 16777216"},
 		{args("--listen=0.0.0.0:8088"), "listen: \"0.0.0.0:8088\" is not allowed: " + loopback},
 		{args("--listen=:8088"), "listen: \":8088\" is not allowed: " + loopback},
 
@@ -374,39 +374,42 @@ func TestBadInput(t *testing.T) {
 		{args("--concurency=60"), `unknown flag --concurency, did you mean "--concurrency"?` + helps},
 		{args("--token=secret"), `unknown flag --token, did you mean "--token-file"?` + helps},
 		{args("benchmark"), "unexpected argument benchmark" + helps},
-		{env("LOADGEN_CONCURENCY=60"), "LOADGEN_CONCURENCY: this variable is not allowed: variables of fields; did you mean LOADGEN_CONCURRENCY?"},
-		{env("LOADGEN_TOKN=secret"), "LOADGEN_TOKN: this variable is not allowed: variables of fields; did you mean LOADGEN_TOKEN?"},
-		{file("target:\n  urll: http://x"), "target.urll: this field is not allowed: fields that exist; did you mean target.url? (from booth.yaml, line 2)"},
-		{file("concurency: 1"), "concurency: this field is not allowed: fields that exist; did you mean concurrency? (from booth.yaml, line 1)"},
-		{file("config: other.yaml"), "config: this field is not allowed: fields that exist; CONFIGURATION.md lists them (from booth.yaml, line 1)"},
-		{file("concurrency: 1\nstart: true\nconcurrency: 2"), "concurrency: this second value is not allowed: one value; the first is in line 1 (from booth.yaml, line 3)"},
-		{file("slo: {ttft: 1s}\nslo.ttft: 2s"), "slo.ttft: this second value is not allowed: one value; the first is in line 1 (from booth.yaml, line 2)"},
-		{file("slo: {ttft: 1s}\nslo: {tpot: 1s}"), "slo: this second value is not allowed: one value; the first is in line 1 (from booth.yaml, line 2)"},
-		{file("target:\n  api_key: secret"), "target.api_key: a secret in this file is not allowed: the variable LOADGEN_TARGET_API_KEY, or a file that target.api_key_file names (from booth.yaml, line 2)"},
+		{env("LOADGEN_CONCURENCY=60"), "LOADGEN_CONCURENCY: unknown variable; did you mean LOADGEN_CONCURRENCY?"},
+		{env("LOADGEN_TOKN=secret"), "LOADGEN_TOKN: unknown variable; did you mean LOADGEN_TOKEN?"},
+		{file("target:\n  urll: http://x"), "target.urll: unknown field; did you mean target.url? (from booth.yaml, line 2)"},
+		{file("concurency: 1"), "concurency: unknown field; did you mean concurrency? (from booth.yaml, line 1)"},
+		{file("config: other.yaml"), "config: unknown field; see CONFIGURATION.md (from booth.yaml, line 1)"},
+		{file("concurrency: 1\nstart: true\nconcurrency: 2"), "concurrency: set twice; first set in line 1 (from booth.yaml, line 3)"},
+		{file("slo: {ttft: 1s}\nslo.ttft: 2s"), "slo.ttft: set twice; first set in line 1 (from booth.yaml, line 2)"},
+		{file("slo: {ttft: 1s}\nslo: {tpot: 1s}"), "slo: set twice; first set in line 1 (from booth.yaml, line 2)"},
+		{file("target:\n  api_key: secret"), "target.api_key: secrets are not allowed in this file; set LOADGEN_TARGET_API_KEY or target.api_key_file (from booth.yaml, line 2)"},
 
 		// what is no value
-		{file("concurrency: {min: 1}"), "concurrency: a mapping is not allowed: a whole number, 1 to 10000 (from booth.yaml, line 1)"},
-		{file("concurrency: [1]"), "concurrency: a list is not allowed: a whole number, 1 to 10000 (from booth.yaml, line 1)"},
-		{file("concurrency:"), "concurrency: nothing is not allowed: a whole number, 1 to 10000 (from booth.yaml, line 1)"},
+		{file("concurrency: {min: 1}"), "concurrency: a mapping is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 1)"},
+		{file("concurrency: [1]"), "concurrency: a list is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 1)"},
+		{file("concurrency:"), "concurrency: an empty value is not allowed: a whole number, 1 to 100000 (from booth.yaml, line 1)"},
 		{file("title: &a x\nsubtitle: *a"), "subtitle: an alias is not allowed: " + lineAllowed + " (from booth.yaml, line 2)"},
 		{file("slo: 600ms"), "slo: a plain value is not allowed: a section of fields (from booth.yaml, line 1)"},
+		{file("\"\": x"), "config: an empty key is not allowed: the name of a field (from booth.yaml, line 1)"},
+		{file("slo:\n  \"\": x"), "slo: an empty key is not allowed: the name of a field (from booth.yaml, line 2)"},
+		{file("? [a]\n: x"), "config: a list as a key is not allowed: the name of a field (from booth.yaml, line 1)"},
 		{file("- a"), "config: a list is not allowed: a section of fields (from booth.yaml, line 1)"},
-		{file("a: b: c"), "config: booth.yaml is not allowed: a YAML file; yaml: mapping values are not allowed in this context"},
-		{file("start: true\n---\nstart: false"), "config: booth.yaml is not allowed: a YAML file; there is more after the first document"},
+		{file("a: b: c"), "config: booth.yaml is not valid YAML: yaml: mapping values are not allowed in this context"},
+		{file("start: true\n---\nstart: false"), "config: booth.yaml is not valid YAML: more than one YAML document"},
 
 		// files and secrets
-		{args("--config=none.yaml"), "config: none.yaml is not allowed: a YAML file that can be read; file does not exist"},
-		{args("--token-file=none"), "token_file: none is not allowed: a file that can be read and holds the secret on one line; file does not exist"},
-		{args("--target-ca-file=none"), "target.ca_file: none is not allowed: a PEM file that can be read; file does not exist"},
-		{input{args: []string{target, "--target-ca-file=ca"}, files: map[string]string{"ca": "no PEM"}}, "target.ca_file: ca is not allowed: a PEM file with certificates; it has none"},
-		{args("--tls-cert-file=c"), "tls_key_file: no value is not allowed: a PEM file, since tls_cert_file is set: both, or neither"},
-		{args("--tls-key-file=k"), "tls_cert_file: no value is not allowed: a PEM file, since tls_key_file is set: both, or neither"},
-		{input{args: []string{target, "--tls-cert-file=c", "--tls-key-file=k"}, files: map[string]string{"c": "no PEM"}}, "tls_key_file: k is not allowed: a PEM file that can be read; file does not exist"},
-		{input{args: []string{target, "--tls-cert-file=c", "--tls-key-file=k"}, files: map[string]string{"c": "no PEM", "k": "no PEM"}}, "tls_cert_file: c is not allowed: a certificate in PEM whose private key is in tls_key_file (failed to find any PEM data in certificate input)"},
-		{input{args: []string{target, "--token-file=t"}, files: map[string]string{"t": "\n"}}, "token_file: t is not allowed: a file that holds the secret on one line; it is empty"},
+		{args("--config=none.yaml"), "config: cannot read none.yaml: file does not exist"},
+		{args("--token-file=none"), "token_file: cannot read none: file does not exist"},
+		{args("--target-ca-file=none"), "target.ca_file: cannot read none: file does not exist"},
+		{input{args: []string{target, "--target-ca-file=ca"}, files: map[string]string{"ca": "no PEM"}}, "target.ca_file: ca contains no PEM certificates"},
+		{args("--tls-cert-file=c"), "tls_key_file is required: a PEM file, since tls_cert_file is set (set both or neither)"},
+		{args("--tls-key-file=k"), "tls_cert_file is required: a PEM file, since tls_key_file is set (set both or neither)"},
+		{input{args: []string{target, "--tls-cert-file=c", "--tls-key-file=k"}, files: map[string]string{"c": "no PEM"}}, "tls_key_file: cannot read k: file does not exist"},
+		{input{args: []string{target, "--tls-cert-file=c", "--tls-key-file=k"}, files: map[string]string{"c": "no PEM", "k": "no PEM"}}, "tls_cert_file: c is not allowed: a PEM certificate that matches the private key in tls_key_file (failed to find any PEM data in certificate input)"},
+		{input{args: []string{target, "--token-file=t"}, files: map[string]string{"t": "\n"}}, "token_file: t is not allowed: a file with the secret on one line; it is empty"},
 		{input{args: []string{target, "--token-file=t"}, files: map[string]string{"t": "one\ntwo\nand three lines"}}, "token: its value (hidden) is not allowed: " + tokenAllowed + " (from t)"},
 		{env("LOADGEN_TOKEN=short"), "token: its value (hidden) is not allowed: " + tokenAllowed + " (from LOADGEN_TOKEN)"},
-		{input{args: []string{target, "--token-file=t"}, env: []string{"LOADGEN_TOKEN=0123456789abcdef"}}, "token_file: t is not allowed: either this file or the variable LOADGEN_TOKEN, not both"},
+		{input{args: []string{target, "--token-file=t"}, env: []string{"LOADGEN_TOKEN=0123456789abcdef"}}, "token_file: t is not allowed: set either this file or the variable LOADGEN_TOKEN, not both"},
 	} {
 		c, command, err := row.in.load()
 		require.EqualError(t, err, row.want, "%+v", row.in)
@@ -420,7 +423,7 @@ func TestBadInput(t *testing.T) {
 
 func TestNoDataFolder(t *testing.T) {
 	_, _, err := load([]string{target}, nil, io.Discard, nil)
-	require.EqualError(t, err, "data_dir: no value is not allowed: a path; the environment does not tell the user's data folder")
+	require.EqualError(t, err, "data_dir is required: a directory; the environment names no user data directory")
 	c := input{args: []string{target}, env: []string{"XDG_DATA_HOME=relative"}}.must(t)
 	require.NotContains(t, c.DataDir, "relative", "the XDG specification ignores relative paths")
 	c = input{args: []string{target, "--data-dir=here"}}.must(t)
@@ -438,11 +441,11 @@ func TestReadFile(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("#"), maxFile+1), 0o600))
 	_, err = readFile("config", path, "a YAML file")
-	require.EqualError(t, err, "config: "+path+" is not allowed: a YAML file; it is longer than 1048576 bytes")
+	require.EqualError(t, err, "config: cannot read "+path+": longer than 1048576 bytes")
 	_, err = readFile("config", dir, "a YAML file")
-	require.EqualError(t, err, "config: "+dir+" is not allowed: a YAML file; is a directory")
+	require.EqualError(t, err, "config: cannot read "+dir+": is a directory")
 	_, err = readFile("config", filepath.Join(dir, "none"), "a YAML file")
-	require.ErrorContains(t, err, "a YAML file; no such file or directory")
+	require.ErrorContains(t, err, ": no such file or directory")
 }
 
 func TestSecretsStayHidden(t *testing.T) {
@@ -516,16 +519,16 @@ func TestVariants(t *testing.T) {
 	require.Equal(t, []string{"--model-path", "llama"}, c.Mode.Kubernetes.Variants[api.SpeculationOff].Args)
 	for text, says := range map[string]string{
 		"off: {arguments: [x]}":               `unknown field "arguments"`,
-		"medusa: {}":                          "mode.kubernetes.variants_file: medusa is not allowed: speculations as keys: [off draft eagle3 not_recorded]",
+		"medusa: {}":                          "mode.kubernetes.variants_file: medusa is not allowed: one of these speculations as the key: [off draft eagle3 not_recorded]",
 		"off: {}":                             "off with nothing is not allowed",
-		"draft: {args: [x]}\noff: {image: y}": "off with image is not allowed: the same of image, args and variables in every variant",
+		"draft: {args: [x]}\noff: {image: y}": "off with image is not allowed: set the same of image, args and variables in every variant",
 		"[":                                   "mode.kubernetes.variants_file: variants is not allowed",
 	} {
 		_, _, err := in(text).load()
 		require.ErrorContains(t, err, says)
 	}
 	_, _, err := input{args: []string{target, "--mode-driver=kubernetes", "--mode-kubernetes-name=a", "--mode-kubernetes-selector=b=c"}}.load()
-	require.ErrorContains(t, err, "mode.kubernetes.selector: b=c is not allowed: no value beside mode.kubernetes.name")
+	require.ErrorContains(t, err, "mode.kubernetes.selector: b=c is not allowed: leave it empty if mode.kubernetes.name is set")
 }
 
 func TestHelp(t *testing.T) {
@@ -551,6 +554,7 @@ func FuzzYAML(f *testing.F) {
 	f.Add([]byte("preset: recorded\nturns:\n  min: 2\nslo.ttft: 1s"))
 	f.Add([]byte("target: &a\n  url: http://[::1]:1/%41/v1/\nslo: *a"))
 	f.Add([]byte("title: \"\\u00e9, \\\"x\\\"\"\nmode: {offers: [kv/eagle3], speculation: eagle3}"))
+	f.Add([]byte("\"\": x"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		read := func(string, string, string) ([]byte, error) { return data, nil }
 		args := []string{"--config=booth.yaml", target}

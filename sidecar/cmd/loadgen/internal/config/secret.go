@@ -39,6 +39,7 @@ var secrets = []secret{
 	{"target.api_key", 1, 4096, func(c *Config) *Secret { return &c.Target.APIKey }, func(c *Config) string { return c.Target.APIKeyFile }},
 	{"twin.target.api_key", 1, 4096, func(c *Config) *Secret { return &c.Twin.Target.APIKey }, func(c *Config) string { return c.Twin.Target.APIKeyFile }},
 	{"followup.api_key", 1, 4096, func(c *Config) *Secret { return &c.Followup.APIKey }, func(c *Config) string { return c.Followup.APIKeyFile }},
+	{"members.nats.token", 16, 512, func(c *Config) *Secret { return &c.Members.NATS.Token }, func(c *Config) string { return c.Members.NATS.TokenFile }},
 	{"corpus.s3.access_key", 1, 512, func(c *Config) *Secret { return &c.Corpus.S3.AccessKey }, func(c *Config) string { return c.Corpus.S3.AccessKeyFile }},
 	{"corpus.s3.secret_key", 1, 512, func(c *Config) *Secret { return &c.Corpus.S3.SecretKey }, func(c *Config) string { return c.Corpus.S3.SecretKeyFile }},
 }
@@ -69,16 +70,16 @@ func (l *loader) readSecret(s secret, path string) (given, error) {
 	}
 	bad := &api.FieldError{Field: s.name + "_file", Value: path}
 	if fromEnv.value != "" {
-		bad.Allowed = "either this file or the variable " + fromEnv.from + ", not both"
+		bad.Allowed = "set either this file or the variable " + fromEnv.from + ", not both"
 		return given{}, bad
 	}
-	data, err := l.read(bad.Field, path, "a file that can be read and holds the secret on one line")
+	data, err := l.read(bad.Field, path, "a readable file with the secret on one line")
 	if err != nil {
 		return given{}, err
 	}
 	value := strings.TrimRight(string(data), "\r\n")
 	if value == "" {
-		bad.Allowed = "a file that holds the secret on one line; it is empty"
+		bad.Allowed = "a file with the secret on one line; it is empty"
 		return given{}, bad
 	}
 	return given{value, path}, nil

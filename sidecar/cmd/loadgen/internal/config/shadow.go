@@ -26,18 +26,18 @@ type Shadow struct {
 
 // shadowFlags are the flags of the command shadow.
 type shadowFlags struct {
-	File         string        `arg:"" form:"path" help:"The trace: Dynamo's, or of Mooncake's form; may be compressed by gzip."`
-	Workers      int           `min:"1" max:"1024" placeholder:"N" help:"Number of workers. Without it, those that the trace names; then the router's real choices are told, too."`
-	Blocks       int           `min:"1" max:"268435456" placeholder:"N" help:"Blocks that the KV cache of one worker holds: Dynamo's total_blocks of a worker. This or --tokens is needed."`
-	Tokens       int           `min:"1" max:"1000000000000" placeholder:"N" help:"The same in tokens."`
-	BlockTokens  int           `min:"1" max:"65536" placeholder:"N" help:"Tokens of a block in a trace of Mooncake's form. Without it, 512. Dynamo's says it."`
-	Answers      string        `oneof:"inferred found forgotten" help:"Whether blocks of answers are found again by later turns. Without it, inferred from the hits that the trace tells, else found."`
-	FirstToken   time.Duration `min:"0s" max:"1h" help:"Assumed from a request to its first token where the trace has no times. Without it, 500ms."`
-	PerToken     time.Duration `min:"0s" max:"1m" help:"Assumed for each token of an answer where the trace has no times. Without it, 25ms."`
-	HashedTokens int           `min:"1" max:"1000000" placeholder:"N" help:"Tokens at the beginning of a prompt that opening_hash looks at. Without it, 1024."`
-	Disorder     time.Duration `min:"0s" max:"24h" help:"How much too late a line may come to be put back in its place. Without it, 10m for Dynamo's traces, whose lines come when requests end, else 10s."`
-	NoCurves     bool          `help:"Leave out the curves against capacity and workers, for which the trace is read again."`
-	Format       string        `oneof:"md json csv html" help:"Form of the report on standard output. Without it, md."`
+	File         string        `arg:"" form:"path" help:"Trace file in Dynamo's or Mooncake's format; may be gzipped."`
+	Workers      int           `min:"1" max:"1024" placeholder:"N" help:"Number of workers. Default: the workers named in the trace; then the real router's choices are reported, too."`
+	Blocks       int           `min:"1" max:"268435456" placeholder:"N" help:"KV cache size of one worker in blocks (Dynamo's total_blocks). This or --tokens is required."`
+	Tokens       int           `min:"1" max:"1000000000000" placeholder:"N" help:"KV cache size of one worker in tokens."`
+	BlockTokens  int           `min:"1" max:"65536" placeholder:"N" help:"Tokens per block in a Mooncake trace. Default: 512. Dynamo traces include it."`
+	Answers      string        `oneof:"inferred found forgotten" help:"Whether later turns find the cached blocks of answers. Default: inferred from the hits in the trace, else found."`
+	FirstToken   time.Duration `min:"0s" max:"1h" help:"Assumed time to first token if the trace has no times. Default: 500ms."`
+	PerToken     time.Duration `min:"0s" max:"1m" help:"Assumed time per output token if the trace has no times. Default: 25ms."`
+	HashedTokens int           `min:"1" max:"1000000" placeholder:"N" help:"Tokens at the start of a prompt that opening_hash hashes. Default: 1024."`
+	Disorder     time.Duration `min:"0s" max:"24h" help:"How far out of order a line may be and still be sorted into place. Default: 10m for Dynamo traces, which log requests when they end, else 10s."`
+	NoCurves     bool          `help:"Skip the curves over cache capacity and worker count, which need another pass over the trace."`
+	Format       string        `oneof:"md json csv html" help:"Report format on standard output. Default: md."`
 }
 
 // shadow is what the command shadow asks for; nil for other commands.
@@ -68,9 +68,9 @@ func (s *Shadow) check() error {
 	case s == nil:
 		return nil
 	case s.Blocks == 0 && s.Tokens == 0:
-		return api.Refuse("blocks", "no value", "how many blocks the KV cache of one worker holds (--blocks), or how many tokens (--tokens); no trace tells it")
+		return api.Require("blocks", "the KV cache size of one worker in blocks (--blocks) or tokens (--tokens); traces do not include it")
 	case s.Blocks != 0 && s.Tokens != 0:
-		return api.Refuse("blocks", s.Blocks, "one of --blocks and --tokens, not both")
+		return api.Refuse("blocks", s.Blocks, "set either --blocks or --tokens, not both")
 	}
 	return nil
 }

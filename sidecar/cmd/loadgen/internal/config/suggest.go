@@ -6,7 +6,7 @@ import "slices"
 func suggest(name string, names []string) string {
 	nearest := slices.MinFunc(slices.Sorted(slices.Values(names)), func(a, b string) int { return edits(name, a) - edits(name, b) })
 	if edits(name, nearest) > 3 {
-		return "; CONFIGURATION.md lists them"
+		return "; see CONFIGURATION.md"
 	}
 	return "; did you mean " + nearest + "?"
 }

@@ -37,39 +37,39 @@ type Side struct {
 // are the load generator's. Of the tags, limit names the entry of [api.SweepLimits].
 type (
 	trialFlags struct {
-		Modes    []string      `form:"offer" placeholder:"A,B" help:"The two modes: B is compared with A. Without it, round_robin and kv."`
-		Primary  string        `oneof:"ttft_p95 ttft_p50 tpot_p95 output_tokens_per_second kv_hit_ratio goodput" help:"Metric that decides. Without it, ttft_p95."`
-		Smallest float64       `limit:"smallest" help:"Smallest difference that matters: 0.05 is 5 %, or 5 points of a share. It is the default. The trial ends, too, once it is sure that the difference is smaller."`
-		Span     time.Duration `limit:"span_seconds" help:"How long a span counts, at least. Without it, 1m."`
-		MaxTime  time.Duration `limit:"max_seconds" help:"When the trial ends undecided. Without it, 1h."`
-		Together bool          `negatable:"" help:"Run both modes at the same time, each on one of two lanes; needs a twin. Without it, they do where there is one."`
-		Anew     bool          `help:"Cancel what is unfinished in the data directory instead of going on with it."`
+		Modes    []string      `form:"offer" placeholder:"A,B" help:"The two modes; B is compared with A. Default: round_robin,kv."`
+		Primary  string        `oneof:"ttft_p95 ttft_p50 tpot_p95 output_tokens_per_second kv_hit_ratio goodput" help:"Metric that decides. Default: ttft_p95."`
+		Smallest float64       `limit:"smallest" help:"Smallest relevant difference: 0.05 is 5 %, or 5 percentage points for shares. Default: 0.05. The trial also ends once the difference is certain to be smaller."`
+		Span     time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 1m."`
+		MaxTime  time.Duration `limit:"max_seconds" help:"Time limit, after which the trial ends undecided. Default: 1h."`
+		Together bool          `negatable:"" help:"Run both modes at the same time, one on each lane; needs a twin. Default: yes if there is a twin."`
+		Anew     bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	levelsFlags struct {
-		Levels    []string      `form:"level" placeholder:"N" help:"Concurrencies to measure at. Without it, those of the slider."`
-		Modes     []string      `form:"offer" placeholder:"MODE" help:"Modes to measure. Without it, those that the driver can switch to of round_robin, kv and least_loaded."`
-		Repeats   int           `limit:"repeats" help:"Spans of each level and mode. Without it, 3."`
-		WarmUp    time.Duration `limit:"warm_up_seconds" help:"From the full concurrency on, until a span counts, at least. Without it, 1m."`
-		Span      time.Duration `limit:"span_seconds" help:"How long a span counts, at least. Without it, 5m."`
-		Snapshots int           `limit:"snapshots" help:"Windows of a minute in each span, whose percentiles are averaged. Without it, 3."`
-		Order     string        `oneof:"interleaved mode_after_mode" help:"Whether the modes take turns, so that a drift of the machines weighs the same on all of them. Without it, they do where a switch is cheap."`
-		Together  bool          `negatable:"" help:"Run the two modes of a level at the same time, each on one of two lanes, on the other one in every second repeat; needs a twin. Without it, they take turns on lane main."`
-		Anew      bool          `help:"Cancel what is unfinished in the data directory instead of going on with it."`
+		Levels    []string      `form:"level" placeholder:"N" help:"Concurrency levels to measure. Default: those of the slider."`
+		Modes     []string      `form:"offer" placeholder:"MODE" help:"Modes to measure. Default: those of round_robin, kv and least_loaded that the driver can switch to."`
+		Repeats   int           `limit:"repeats" help:"Measured spans per level and mode. Default: 3."`
+		WarmUp    time.Duration `limit:"warm_up_seconds" help:"Minimum warm-up at full concurrency before a measured span. Default: 1m."`
+		Span      time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 5m."`
+		Snapshots int           `limit:"snapshots" help:"One-minute windows per span whose percentiles are averaged. Default: 3."`
+		Order     string        `oneof:"interleaved mode_after_mode" help:"Whether to alternate between the modes, so that drift affects all of them equally. Default: interleaved if switching is cheap."`
+		Together  bool          `negatable:"" help:"Run the two modes of a level at the same time, one on each lane, swapping lanes on every repeat; needs a twin. Default: one after the other on lane main."`
+		Anew      bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	capacityFlags struct {
-		Levels     []string      `form:"level" placeholder:"N" help:"Concurrencies to begin with, at least two. Without it, some from end to end of the slider."`
-		Modes      []string      `form:"offer" placeholder:"MODE" help:"One or two modes. Without it, round_robin and kv."`
-		Resolution int           `limit:"resolution" help:"How many conversations the answer may be off. Without it, 8."`
-		Span       time.Duration `limit:"span_seconds" help:"How long a span counts, at least. Without it, 1m."`
-		MaxTime    time.Duration `limit:"max_seconds" help:"When the search ends with what it has found. Without it, 6h."`
-		Anew       bool          `help:"Cancel what is unfinished in the data directory instead of going on with it."`
+		Levels     []string      `form:"level" placeholder:"N" help:"Concurrency levels to start with, at least two. Default: some across the slider's range."`
+		Modes      []string      `form:"offer" placeholder:"MODE" help:"One or two modes. Default: round_robin,kv."`
+		Resolution int           `limit:"resolution" help:"Resolution of the result in conversations. Default: 8."`
+		Span       time.Duration `limit:"span_seconds" help:"Minimum length of a measured span. Default: 1m."`
+		MaxTime    time.Duration `limit:"max_seconds" help:"Time limit, after which the search ends with what it has found. Default: 6h."`
+		Anew       bool          `help:"Cancel the unfinished trial, sweep or search in the data directory instead of resuming it."`
 	}
 	compareFlags struct {
-		A      string `arg:"" form:"path" help:"A baseline's name, or a file: a baseline as CSV or JSON, a report as JSON, or the JSON of AIPerf, GuideLLM, inference-perf or vLLM bench."`
-		B      string `arg:"" form:"path" help:"What is compared with A: a name or a file, too."`
-		AMode  string `name:"a-mode" form:"offer" placeholder:"MODE" help:"Mode of A to take. Without it, its only one. Results of other programs need it: they do not record it."`
-		BMode  string `name:"b-mode" form:"offer" placeholder:"MODE" help:"Mode of B to take. Without it, its only one. Results of other programs need it: they do not record it."`
-		Format string `oneof:"md tsv json html" help:"Form of the report on standard output. Without it, md."`
+		A      string `arg:"" form:"path" help:"Name of a baseline, or a file: a baseline (CSV or JSON), a JSON report, or JSON results of AIPerf, GuideLLM, inference-perf or vLLM bench."`
+		B      string `arg:"" form:"path" help:"Result to compare with A: also a name or a file."`
+		AMode  string `name:"a-mode" form:"offer" placeholder:"MODE" help:"Mode of A to use. Default: its only one. Required for results of other tools, which do not record the mode."`
+		BMode  string `name:"b-mode" form:"offer" placeholder:"MODE" help:"Mode of B to use. Default: its only one. Required for results of other tools, which do not record the mode."`
+		Format string `oneof:"md tsv json html" help:"Report format on standard output. Default: md."`
 	}
 )
 
@@ -187,13 +187,13 @@ func (c *Config) checkSweep() error {
 		given       bool
 		allowed     string
 	}{
-		{"start", "true", c.Start, "false (--no-start): it starts and stops the workload itself"},
-		{"duration", c.Duration.String(), c.Duration > 0, "no duration: its spans and what they show say when it ends"},
-		{"requests", strconv.Itoa(c.Requests), c.Requests > 0, "no number of requests: its spans and what they show say when it ends"},
-		{"fail_if", strings.Join(c.FailIf, ","), len(c.FailIf) > 0, "no condition: it exits with 4 where nothing was decided"},
+		{"start", "true", c.Start, "false (--no-start) with loadgen %s, which starts and stops the workload itself"},
+		{"duration", c.Duration.String(), c.Duration > 0, "leave it out with loadgen %s, which decides itself when to end"},
+		{"requests", strconv.Itoa(c.Requests), c.Requests > 0, "leave it out with loadgen %s, which decides itself when to end"},
+		{"fail_if", strings.Join(c.FailIf, ","), len(c.FailIf) > 0, "leave it out with loadgen %s, which exits with 4 if nothing was decided"},
 	} {
 		if f.given {
-			return api.Refuse(f.name, f.value, fmt.Sprintf("with loadgen %s, %s", s.Command, f.allowed))
+			return api.Refuse(f.name, f.value, fmt.Sprintf(f.allowed, s.Command))
 		}
 	}
 	r := s.Request

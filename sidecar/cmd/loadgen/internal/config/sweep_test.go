@@ -72,36 +72,36 @@ func TestBadSweeps(t *testing.T) {
 		{"trial --smallest=5%", "smallest: 5% is not allowed: a number, 0.001 to 0.5 (from --smallest)"},
 		{"trial --primary=ttft", "primary: ttft is not allowed: ttft_p95, ttft_p50, tpot_p95, output_tokens_per_second, kv_hit_ratio or goodput (from --primary)"},
 		{"trial --modes=kv", "modes: a list of 1 is not allowed: 2 for a trial"},
-		{"trial --modes=kv,unknown", "modes: kv,unknown is not allowed: a list; each a mode or mode/speculation, such as kv or kv/eagle3 (from --modes)"},
+		{"trial --modes=kv,unknown", "modes: kv,unknown is not allowed: a list, each a mode or mode/speculation, such as kv or kv/eagle3 (from --modes)"},
 		{"trial --span=0s", "span: 0s is not allowed: a duration, 1s to 24h (from --span)"},
 		{"trial --max-time=8000h", "max_time: 8000h is not allowed: a duration, 1s to 168h (from --max-time)"},
 		{"trial --concurrency=1001", "concurrency: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
-		{"trial --levels=60", "unknown flag --levels (loadgen help trial lists what there is)"},
-		{"trial --start", "start: true is not allowed: with loadgen trial, false (--no-start): it starts and stops the workload itself"},
-		{"trial --duration=5m", "duration: 5m0s is not allowed: with loadgen trial, no duration: its spans and what they show say when it ends"},
-		{"sweep --requests=5", "requests: 5 is not allowed: with loadgen sweep, no number of requests: its spans and what they show say when it ends"},
-		{"sweep --fail-if=slo=missed", "fail_if: slo=missed is not allowed: with loadgen sweep, no condition: it exits with 4 where nothing was decided"},
+		{"trial --levels=60", "unknown flag --levels (see loadgen help trial)"},
+		{"trial --start", "start: true is not allowed: false (--no-start) with loadgen trial, which starts and stops the workload itself"},
+		{"trial --duration=5m", "duration: 5m0s is not allowed: leave it out with loadgen trial, which decides itself when to end"},
+		{"sweep --requests=5", "requests: 5 is not allowed: leave it out with loadgen sweep, which decides itself when to end"},
+		{"sweep --fail-if=slo=missed", "fail_if: slo=missed is not allowed: leave it out with loadgen sweep, which exits with 4 if nothing was decided"},
 		{"sweep --output=run.csv", "output: run.csv is not allowed: a file whose name ends in .json, .tsv, .md or .html"},
 		{"run --output=report.md", "output: report.md is not allowed: a file whose name ends in .json, .csv or .html"},
-		{"sweep --levels=60,0", "levels: 60,0 is not allowed: a list; each a whole number, 1 to 10000 (from --levels)"},
+		{"sweep --levels=60,0", "levels: 60,0 is not allowed: a list, each a whole number, 1 to 100000 (from --levels)"},
 		{"sweep --levels=60,60", "levels: 60 is not allowed: each level once"},
 		{"sweep --levels=1001", "levels: 1001 is not allowed: 1 to 1000 (max_concurrency)"},
 		{"sweep --modes=kv,kv", "modes: kv with speculation not_recorded is not allowed: each mode once"},
 		{"sweep --order=random", "order: random is not allowed: interleaved or mode_after_mode (from --order)"},
-		{"sweep --repeats", "repeats: no value is not allowed: a whole number, 1 to 100 (from --repeats)"},
+		{"sweep --repeats", "repeats: an empty value is not allowed: a whole number, 1 to 100 (from --repeats)"},
 		{"capacity --levels=60", "levels: a list of 1 is not allowed: 2 to 40 for a capacity search"},
 		{"capacity --resolution=0", "resolution: 0 is not allowed: a whole number, 1 to 1000 (from --resolution)"},
-		{"compare h200", `expected "<b>" (loadgen help compare lists what there is)`},
+		{"compare h200", `expected "<b>" (see loadgen help compare)`},
 		{"compare a b --format=pdf", "format: pdf is not allowed: md, tsv, json or html (from --format)"},
-		{"help nothing", "unexpected argument nothing (loadgen --help lists what there is)"},
+		{"help nothing", "unexpected argument nothing (see loadgen --help)"},
 	} {
 		_, _, err := input{args: append(strings.Fields(row.args), target)}.load()
 		require.EqualError(t, err, row.want, row.args)
 	}
 	_, _, err := input{args: []string{"trial"}}.load()
-	require.ErrorContains(t, err, "target.url: no value is not allowed")
+	require.ErrorContains(t, err, "target.url is required")
 	_, _, err = input{args: []string{"trial", target}, env: []string{"LOADGEN_SPAN=1m"}}.load()
-	require.ErrorContains(t, err, "LOADGEN_SPAN: this variable is not allowed")
+	require.ErrorContains(t, err, "LOADGEN_SPAN: unknown variable")
 }
 
 // Two results are compared without a target, and without a folder of data.

@@ -18,26 +18,26 @@ type Twin struct {
 	Mode       TwinMode       `embed:"" prefix:"mode."`
 	Prometheus TwinPrometheus `embed:"" prefix:"prometheus."`
 	Cluster    TwinCluster    `embed:"" prefix:"cluster."`
-	Deployment Deployment     `embed:"" prefix:"deployment." group:"Twin's deployment, where it is another one (empty and 0 are as deployment.* says)"`
+	Deployment Deployment     `embed:"" prefix:"deployment." group:"Twin's deployment, if different (empty or 0: same as deployment.*)"`
 }
 
 // TwinTarget is the server of the twin; the time-outs are those of [Target].
 type TwinTarget struct {
-	URL        string `form:"target" placeholder:"URL" help:"Second OpenAI-compatible server, with or without /v1. It gets the same conversations as target.url, as the lane twin. With the driver endpoints, twin.mode.mode can choose it instead."`
-	Model      string `placeholder:"NAME" help:"Model to ask it for. Without it, target.model, or else the first of its /v1/models."`
+	URL        string `form:"target" placeholder:"URL" help:"Second OpenAI-compatible server, with or without /v1. It gets the same conversations as target.url, on the lane twin. With the driver endpoints, twin.mode.mode can select it instead."`
+	Model      string `placeholder:"NAME" help:"Model to request from it. Default: target.model, else the first one in its /v1/models."`
 	APIKey     Secret `kong:"-"`
-	APIKeyFile string `form:"path" placeholder:"FILE" help:"File that holds its API key. LOADGEN_TWIN_TARGET_API_KEY gives it instead. The key of target.url is sent to it only where it is one of mode.endpoints."`
-	CAFile     string `form:"path" placeholder:"FILE" help:"PEM file of the authorities that may sign its certificate."`
+	APIKeyFile string `form:"path" placeholder:"FILE" help:"File with its API key. Or set LOADGEN_TWIN_TARGET_API_KEY. The key for target.url is sent to it only if it is one of mode.endpoints."`
+	CAFile     string `form:"path" placeholder:"FILE" help:"PEM file with the CA certificates to verify it."`
 	CA         []byte `kong:"-"` // content of CAFile
 }
 
 // TwinMode is the mode of the twin's cluster, and how it is switched.
 type TwinMode struct {
-	Driver      string   `oneof:"manual pinned endpoints kubernetes simulated" help:"How its mode is switched. Without it, as mode.driver says."`
-	Mode        string   `oneof:"kv round_robin least_loaded unknown" help:"Its routing mode at the start. With the drivers kubernetes and simulated it counts only until the cluster tells its own. Without it, endpoints begins with the mode at twin.target.url, or with another one than lane main; pinned with another one than lane main; else it is unknown."`
-	Speculation string   `oneof:"off draft eagle3 not_recorded" help:"Its speculation at the start. Without it, mode.speculation."`
-	Offers      []string `form:"offer" placeholder:"MODE" help:"Modes that an operator may switch it to with the drivers manual and kubernetes. Without it, mode.offers."`
-	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"Addresses of its modes with the driver endpoints. Without it, those of mode.endpoints: then main has one of them and the twin another one, at the same time."`
+	Driver      string   `oneof:"manual pinned endpoints kubernetes simulated" help:"How its mode is switched. Default: mode.driver."`
+	Mode        string   `oneof:"kv round_robin least_loaded unknown" help:"Its routing mode at start. The drivers kubernetes and simulated replace it with what the cluster reports. Default: with endpoints, the mode at twin.target.url, or a different one from lane main; with pinned, a different one from lane main; else unknown."`
+	Speculation string   `oneof:"off draft eagle3 not_recorded" help:"Its speculative decoding at start. Default: mode.speculation."`
+	Offers      []string `form:"offer" placeholder:"MODE" help:"Modes an operator may switch it to with the drivers manual and kubernetes. Default: mode.offers."`
+	Endpoints   []string `form:"endpoint" placeholder:"MODE=URL" help:"URL of each of its modes for the driver endpoints. Default: mode.endpoints; lane main and the twin then use two different ones of them at the same time."`
 
 	Kubernetes TwinKubernetes `embed:"" prefix:"kubernetes."`
 }
@@ -45,19 +45,19 @@ type TwinMode struct {
 // TwinKubernetes says which DynamoGraphDeployment is the twin's; all else is as
 // [Kubernetes] says.
 type TwinKubernetes struct {
-	Name      string `placeholder:"NAME" help:"DynamoGraphDeployment of the twin. Without it, the one whose frontend's service twin.target.url is."`
-	Namespace string `placeholder:"NAME" help:"Its namespace. Without it, mode.kubernetes.namespace."`
+	Name      string `placeholder:"NAME" help:"DynamoGraphDeployment of the twin. Default: the one whose frontend Service twin.target.url points to."`
+	Namespace string `placeholder:"NAME" help:"Its namespace. Default: mode.kubernetes.namespace."`
 }
 
 // TwinPrometheus tells the twin's cluster from that of the lane main in the Prometheus of
 // [Prometheus].
 type TwinPrometheus struct {
-	Namespace string `placeholder:"NAME" help:"Namespace of its cluster in the Prometheus at prometheus.url, another one than prometheus.namespace. Without it, its metrics are read from its target and twin.cluster.metrics_urls."`
+	Namespace string `placeholder:"NAME" help:"Namespace of its cluster in the Prometheus at prometheus.url; must differ from prometheus.namespace. Without it, metrics are scraped from its target and twin.cluster.metrics_urls."`
 }
 
 // TwinCluster says where metrics of the twin's cluster are where no Prometheus is.
 type TwinCluster struct {
-	MetricsURLs []string `name:"metrics_urls" form:"url" placeholder:"URL" help:"Metrics pages of its workers and their GPUs, besides its target's own."`
+	MetricsURLs []string `name:"metrics_urls" form:"url" placeholder:"URL" help:"Metrics URLs of its workers and their GPUs, besides its target's own."`
 }
 
 // fillTwin takes the twin's address from its mode, where the driver endpoints has one for
@@ -165,16 +165,16 @@ func (t Twin) isSet() bool {
 func (c *Config) checkTwin() error {
 	own := c.ForTwin()
 	switch {
-	case c.Compare != nil:
+	case c.Compare != nil, c.Member: // which has a key for a twin that the coordinator names
 		return nil
 	case own == nil && c.Twin.isSet():
-		return api.Refuse("twin.target.url", "no value", forms["target"].allowed+", since other fields of twin are set; with the driver endpoints, twin.mode.mode chooses one of mode.endpoints")
+		return api.Require("twin.target.url", forms["target"].allowed+", since other twin fields are set; with the driver endpoints, twin.mode.mode can select one of mode.endpoints instead")
 	case own == nil:
 		return nil
 	case c.Twin.borrows(c) && own.Target.URL == c.Target.URL:
-		return api.Refuse("twin.mode.mode", own.Mode.Mode, fmt.Sprintf("a mode whose address is not that of lane main, %s", c.Target.URL))
+		return api.Refuse("twin.mode.mode", own.Mode.Mode, fmt.Sprintf("a mode with a different URL than lane main, %s", c.Target.URL))
 	case own.Target.URL == c.Target.URL:
-		return api.Refuse("twin.target.url", own.Target.URL, "another server than target.url")
+		return api.Refuse("twin.target.url", own.Target.URL, "a different server than target.url")
 	}
 	if err := own.checkMode(); err != nil {
 		return ofTwin(err)
@@ -187,13 +187,13 @@ func (c *Config) checkTwinMetrics() error {
 	n := c.Twin.Prometheus.Namespace
 	switch {
 	case n != "" && c.Prometheus.URL == "":
-		return api.Refuse("twin.prometheus.namespace", n, "no value without prometheus.url")
+		return api.Refuse("twin.prometheus.namespace", n, "set prometheus.url, too, or leave it empty")
 	case c.Prometheus.URL == "":
 		return nil
 	case c.Prometheus.Namespace == "":
-		return api.Refuse("prometheus.namespace", "no value", "the namespace of lane main's cluster, so that the metrics of lane twin's are not taken for its own")
+		return api.Require("prometheus.namespace", "the namespace of lane main's cluster, to tell its metrics from those of lane twin")
 	case n == c.Prometheus.Namespace:
-		return api.Refuse("twin.prometheus.namespace", n, "another namespace than prometheus.namespace, or none to read its metrics from its target and twin.cluster.metrics_urls")
+		return api.Refuse("twin.prometheus.namespace", n, "a different namespace than prometheus.namespace, or leave it empty to scrape its target and twin.cluster.metrics_urls")
 	}
 	return nil
 }

@@ -101,11 +101,11 @@ func Allowed() string {
 			words = append(words, q.name+"="+strings.Join(q.words, "|"))
 		}
 	}
-	return fmt.Sprintf("a name, one of > >= < <=, and a value, without blanks: %s with a duration (ttft_p95>600ms); %s with a percentage (error_rate>1%%); %s with a number; or %s",
+	return fmt.Sprintf("a name, one of > >= < <=, and a value, without spaces: %s with a duration (ttft_p95>600ms); %s with a percentage (error_rate>1%%); %s with a number; or %s",
 		strings.Join(durations, ", "), strings.Join(ratios, ", "), strings.Join(amounts, ", "), strings.Join(words, ", "))
 }
 
-var errCondition = errors.New("no condition")
+var errCondition = errors.New("not a condition")
 
 // ParseCondition reads a condition; [Allowed] says what it may be where it is none.
 func ParseCondition(text string) (Condition, error) {

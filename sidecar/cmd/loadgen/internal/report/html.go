@@ -77,7 +77,7 @@ func (r *Report) outcomeCard() card {
 		c.Value, c.Below = "–", "not measured"
 	}
 	if len(r.Conditions) > 0 {
-		c = card{Name: "Result", Value: "passed", Below: plural(len(r.Conditions), "condition") + ", none of them hit", Class: "good"}
+		c = card{Name: "Result", Value: "passed", Below: plural(len(r.Conditions), "condition") + ", none met", Class: "good"}
 		switch {
 		case r.Failed():
 			c.Value, c.Below, c.Class = "failed", "by --fail-if", "bad"
@@ -108,10 +108,10 @@ func (r *Report) charts() []chart.Chart {
 	}
 	turns, tokens := make([]chart.Stack, len(r.Series)), false
 	for i, p := range r.Series {
-		turns[i].Parts = []chart.Part{{Class: "first", Name: "ended well", Value: float64(p.OK) / p.Seconds}, {Class: "bad", Name: "failed", Value: float64(p.Failed) / p.Seconds}}
+		turns[i].Parts = []chart.Part{{Class: "first", Name: "completed", Value: float64(p.OK) / p.Seconds}, {Class: "bad", Name: "failed", Value: float64(p.Failed) / p.Seconds}}
 		tokens = tokens || p.OutputTokensPerSecond > 0
 	}
-	perSecond := chart.Stacks("Turns a second", "turns/s", "time since the start", 1, turns)
+	perSecond := chart.Stacks("Turns per second", "turns/s", "time since the start", 1, turns)
 	perSecond.XTime(r.Seconds)
 	byTurn := make([]chart.Stack, 0, 2*len(r.TTFTByTurn))
 	for _, t := range r.TTFTByTurn {
@@ -130,9 +130,9 @@ func (r *Report) charts() []chart.Chart {
 		chart.OverTime("TPOT over the run", "ms", r.Seconds, threshold("tpot"),
 			chart.Curve{Class: "first", Name: "p50", Values: in(func(p *Point) *float64 { return p.TPOTP50 }, 1000)},
 			chart.Curve{Class: "second", Name: "p95", Values: in(func(p *Point) *float64 { return p.TPOTP95 }, 1000)}),
-		chart.OverTime("Output tokens a second, as they arrived", "tokens/s", r.Seconds, 0, output),
+		chart.OverTime("Output tokens per second, as received", "tokens/s", r.Seconds, 0, output),
 		perSecond,
-		chart.Histogram("How TTFT is distributed", r.ttft),
+		chart.Histogram("TTFT distribution", r.ttft),
 		chart.Stacks("TTFT by turn of the conversation", "ms", "", 24, byTurn),
 	}
 	return charts

@@ -119,7 +119,7 @@ func (o Outputs) each(write func(*os.File) error) error {
 			err = write(f)
 		}
 		if err = errors.Join(err, f.Close()); err != nil {
-			all = append(all, fmt.Errorf("output: %s was not written: %w", f.Name(), err))
+			all = append(all, fmt.Errorf("output: %s could not be written: %w", f.Name(), err))
 		}
 	}
 	return errors.Join(all...)

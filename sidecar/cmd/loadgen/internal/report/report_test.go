@@ -87,17 +87,17 @@ func TestSummary(t *testing.T) {
 	for _, want := range []string{
 		"Run of 2m0s against http://gpu.example:8000 (llama)\n",
 		"20 conversations · kv · ended by --duration\n",
-		"600 ended well, 3 failed, 0 were in flight at the end",
+		"600 completed, 3 failed, 0 in flight at the end",
 		"0.5 % of the finished turns",
 		"http_5xx: 2, first: 503 [31mbusy\n",
 		"missed: TTFT p95 669 ms of 600 ms, TPOT p95 30.0 ms of 60.0 ms; 83.1 % of the finished turns met every SLO",
-		"ttft_p95>600ms: FAILED, it is 669 ms",
-		"error_rate>1%: no, it is 0.5 %",
-		"errors>2: FAILED, it is 3.00",
-		"kv_hit<70%: no, it is 75.0 %",
-		"verdict=bottleneck: no, it is unknown",
-		"slo=missed: FAILED, it is missed",
-		"not compared: no turn counted when the run ended",
+		"ttft_p95>600ms: FAILED, value is 669 ms",
+		"error_rate>1%: passed, value is 0.5 %",
+		"errors>2: FAILED, value is 3.00",
+		"kv_hit<70%: passed, value is 75.0 %",
+		"verdict=bottleneck: passed, value is unknown",
+		"slo=missed: FAILED, value is missed",
+		"not compared: there were no counted turns when the run ended",
 		"/data/kvbooth.db, lane main, step 7",
 	} {
 		assert.Contains(t, out, want)
@@ -121,7 +121,7 @@ func TestSummaryOfNothing(t *testing.T) {
 	assert.False(t, r.Failed())
 	assert.True(t, r.Undecided())
 	out := text(t, r)
-	assert.Contains(t, out, "nothing was measured: no turn ended, neither well nor badly")
+	assert.Contains(t, out, "nothing was measured: no turn completed or failed")
 	assert.Contains(t, out, "ttft_p95>600ms: not measured")
 	assert.NotContains(t, out, "p50")
 	require.NoError(t, r.WriteHTML(io.Discard))
@@ -149,16 +149,16 @@ func TestSummaryOfTheBaseline(t *testing.T) {
 	}{
 		"compared": {
 			api.Comparison{Title: "Recorded", N: 9, Seconds: 90, Concurrency: 20, Columns: []api.Column{better}, Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},
-			"beside round_robin: TTFT p95 42.0 % better, TPOT p95 3.2 % worse, latency p95 not recorded, output tokens/s no difference shown, requests/s outside the recorded range",
+			"vs. round_robin: TTFT p95 42.0 % better, TPOT p95 3.2 % worse, latency p95 not recorded, output tokens/s no difference shown, requests/s outside the recorded range",
 		},
 		"the differences": {
 			api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Differences: []api.Difference{{Field: "max_tokens", Live: "9", Baseline: "8"}}},
-			"unlike the baseline: max tokens 9, there 8",
+			"differs from the baseline: max tokens 9 here, 8 there",
 		},
-		"settling":   {api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Settling: true, SettlingFor: 12}, "Recorded: not compared, still settling: 12 s of counted turns are missing"},
+		"settling":   {api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Settling: true, SettlingFor: 12}, "Recorded: not compared, still settling: needs another 12 s of counted turns"},
 		"withheld":   {api.Comparison{Title: "Recorded", N: 9, Columns: []api.Column{better}, Withheld: "it is late"}, "Recorded: not compared: it is late"},
-		"empty":      {api.Comparison{Title: "This target", N: 9}, "This target: not compared, nothing has been measured there yet"},
-		"no counted": {api.Comparison{Title: "Recorded", Columns: []api.Column{better}}, "not compared: no turn counted"},
+		"empty":      {api.Comparison{Title: "This target", N: 9}, "This target: not compared, it has no results yet"},
+		"no counted": {api.Comparison{Title: "Recorded", Columns: []api.Column{better}}, "not compared: there were no counted turns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Contains(t, text(t, reported(t, some(), func(run *Run) { run.Before = &row.c })), row.want)
@@ -183,7 +183,7 @@ func TestClient(t *testing.T) {
 	assert.Equal(t, "bottleneck", c.judged().Verdict)
 	r := reported(t, some(), func(run *Run) { run.Client = c }, "verdict=bottleneck")
 	assert.True(t, r.Failed())
-	assert.Contains(t, text(t, r), "it was the bottleneck in 6 of 101 s, so these figures are too high; at its worst: 9 ms late")
+	assert.Contains(t, text(t, r), "it was the bottleneck for 6 of 101 s, so these latencies are too high; worst case: 9 ms late")
 }
 
 func TestConditions(t *testing.T) {

@@ -216,13 +216,13 @@ func (r *Shadow) curves() (all []shadowCurve) {
 	s := r.Setting
 	if len(r.ByCapacity) > 0 {
 		all = append(all, shadowCurve{
-			"by_capacity", fmt.Sprintf("Hit rate against capacity, %s", plural(s.Workers, "worker")), "blocks of one worker", r.ByCapacity,
+			"by_capacity", fmt.Sprintf("Hit rate by cache capacity, %s", plural(s.Workers, "worker")), "blocks per worker", r.ByCapacity,
 			func(p ShadowPoint) int { return p.Blocks },
 		})
 	}
 	if len(r.ByWorkers) > 0 {
 		all = append(all, shadowCurve{
-			"by_workers", fmt.Sprintf("Hit rate against workers, %d blocks each", s.Blocks), "workers", r.ByWorkers,
+			"by_workers", fmt.Sprintf("Hit rate by number of workers, %d blocks each", s.Blocks), "workers", r.ByWorkers,
 			func(p ShadowPoint) int { return p.Workers },
 		})
 	}
@@ -233,7 +233,7 @@ func (r *Shadow) curves() (all []shadowCurve) {
 func (r *Shadow) Facts() []string {
 	t, s := r.Trace, r.Setting
 	facts := []string{
-		fmt.Sprintf("%d requests in %.0f s, read from %d lines (%s form).", t.Requests, t.Seconds, t.Lines, t.Form),
+		fmt.Sprintf("%d requests in %.0f s, read from %d lines (%s format).", t.Requests, t.Seconds, t.Lines, t.Form),
 		fmt.Sprintf("%s with a KV cache of %d blocks of %d tokens each (%d tokens).", plural(s.Workers, "worker"), s.Blocks, s.BlockTokens, s.Blocks*s.BlockTokens),
 	}
 	return append(facts, r.Assumptions...)
@@ -243,29 +243,29 @@ func (r *Shadow) Facts() []string {
 func (r *Shadow) Doubts() (doubts []string) {
 	t := r.Trace
 	if t.Unused > 0 {
-		doubts = append(doubts, fmt.Sprintf("%d of %d lines could not be used. The first:", t.Unused, t.Lines))
+		doubts = append(doubts, fmt.Sprintf("%d of %d lines were unusable. The first ones:", t.Unused, t.Lines))
 		doubts = append(doubts, t.Notes...)
 	}
 	if t.Cut {
-		doubts = append(doubts, "The trace ends in the middle of a line, or of its compression; what is before it was used.")
+		doubts = append(doubts, "The trace is truncated; everything before the last, incomplete line was used.")
 	}
 	if t.Disordered > 0 {
-		doubts = append(doubts, fmt.Sprintf("%d lines were out of order and were put back.", t.Disordered))
+		doubts = append(doubts, fmt.Sprintf("%d lines were out of order and were sorted into place.", t.Disordered))
 	}
 	if a := r.Account; a != nil {
-		doubts = append(doubts, fmt.Sprintf("Cache account: the real choices give a hit rate of %s here; the workers reported %s (%d requests, error %.1f points).",
+		doubts = append(doubts, fmt.Sprintf("Cache model: with the real choices the modelled hit rate is %s; the workers reported %s (%d requests, error %.1f points).",
 			percent(a.ModelledRatio), percent(a.MeasuredRatio), a.Requests, 100*a.Error))
 		if a.Error > MaxCacheError {
-			doubts = append(doubts, fmt.Sprintf("That is more than %.0f points: do not trust the other policies' figures. Check the capacity, and whether answers are found again (--answers).", 100*MaxCacheError))
+			doubts = append(doubts, fmt.Sprintf("That is more than %.0f points: do not trust the figures of the other policies. Check the cache capacity and --answers.", 100*MaxCacheError))
 		}
 	}
 	if c := r.Choices; c != nil {
-		doubts = append(doubts, fmt.Sprintf("Choice account: in %s of the %d turns with a clear margin the router chose the worker that the kv formula gives (%s of turns are clear; %d of all %d agree, %d are ties).",
+		doubts = append(doubts, fmt.Sprintf("Choice model: in %s of the %d turns with a clear margin, the router chose the worker that the kv formula predicts (%s of turns are clear; %d of all %d agree, %d are ties).",
 			percent(c.Agreement), c.Clear, percent(c.Coverage), c.Agreed, c.Turns, c.Tied))
 	}
 	for _, p := range r.Policies {
 		if crowded := float64(p.Crowded) / float64(max(p.Requests, 1)); crowded > .01 {
-			doubts = append(doubts, fmt.Sprintf("%s: for %s of the requests the cache had no room beside those in progress. An engine would have let them wait.", p.Policy, percent(crowded)))
+			doubts = append(doubts, fmt.Sprintf("%s: for %s of the requests the cache had no room besides those in progress. A real engine would have queued them.", p.Policy, percent(crowded)))
 		}
 	}
 	return doubts

@@ -56,7 +56,7 @@ func (r *Report) span() string {
 	}[r.Cause]
 	text := fmt.Sprintf("%s to %s · %s · %s · %s", r.Started, r.Ended, plural(r.Concurrency, "conversation"), r.Mode, cause)
 	if n := len(r.Steps); n > 1 {
-		text += fmt.Sprintf(" · %d steps with different settings, all of them in these figures", n)
+		text += fmt.Sprintf(" · %d steps with different settings, all included in these figures", n)
 	}
 	return text
 }
@@ -100,7 +100,7 @@ type row struct {
 
 // rows are the lines below the latencies, for the terminal and the page.
 func (r *Report) rows() []row {
-	rows := []row{{"Turns", []string{fmt.Sprintf("%d ended well, %d failed, %d were in flight at the end", r.Turns.OK, r.Turns.Failed, r.Turns.Cancelled)}}}
+	rows := []row{{"Turns", []string{fmt.Sprintf("%d completed, %d failed, %d in flight at the end", r.Turns.OK, r.Turns.Failed, r.Turns.Cancelled)}}}
 	add := func(name string, lines ...string) {
 		if len(lines) > 0 {
 			rows = append(rows, row{name, lines})
@@ -124,7 +124,7 @@ func (r *Report) rows() []row {
 
 func (r *Report) errorLines() []string {
 	if !r.Measured() {
-		return []string{"nothing was measured: no turn ended, neither well nor badly"}
+		return []string{"nothing was measured: no turn completed or failed"}
 	}
 	if len(r.Errors) == 0 {
 		return []string{"none"}
@@ -157,7 +157,7 @@ func (r *Report) sloLine() string {
 // doubt says that a longer run might come to the other side of the threshold.
 func (o Objective) doubt() string {
 	if o.Interval != nil && o.Interval[0] <= o.Threshold && o.Interval[1] > o.Threshold {
-		return fmt.Sprintf(" (its 95 %% interval, %s to %s, holds the threshold)", milliseconds(o.Interval[0]), milliseconds(o.Interval[1]))
+		return fmt.Sprintf(" (its 95 %% interval, %s to %s, includes the threshold)", milliseconds(o.Interval[0]), milliseconds(o.Interval[1]))
 	}
 	return ""
 }
@@ -166,13 +166,13 @@ func (r *Report) clientLine() string {
 	c := r.Client
 	switch c.Verdict {
 	case "unknown":
-		return "not known whether it kept up: the run was too short for its self-check"
+		return "unknown whether it kept up: the run was too short for the self-check"
 	case "bottleneck":
-		return fmt.Sprintf("it was the bottleneck in %d of %d s, so these figures are too high; at its worst: %s", c.BottleneckSeconds, c.Seconds, c.Reason)
+		return fmt.Sprintf("it was the bottleneck for %d of %d s, so these latencies are too high; worst case: %s", c.BottleneckSeconds, c.Seconds, c.Reason)
 	}
 	text := fmt.Sprintf("kept up: at most %s late (p95 of any 10 s)", milliseconds(c.WorstLagSeconds))
 	if c.BottleneckSeconds > 0 {
-		text += fmt.Sprintf(", but the bottleneck in %d of %d s", c.BottleneckSeconds, c.Seconds)
+		text += fmt.Sprintf(", but it was the bottleneck for %d of %d s", c.BottleneckSeconds, c.Seconds)
 	}
 	return text
 }
@@ -182,24 +182,24 @@ func (r *Report) baselineLines() []string {
 	c := r.Baseline
 	switch {
 	case c == nil || c.N == 0:
-		return []string{"not compared: no turn counted when the run ended"}
+		return []string{"not compared: there were no counted turns when the run ended"}
 	case len(c.Columns) == 0:
-		return []string{c.Title + ": not compared, nothing has been measured there yet"}
+		return []string{c.Title + ": not compared, it has no results yet"}
 	case c.Withheld != "":
 		return []string{fmt.Sprintf("%s: not compared: %s", c.Title, c.Withheld)}
 	case c.Settling:
-		return []string{fmt.Sprintf("%s: not compared, still settling: %.0f s of counted turns are missing", c.Title, c.SettlingFor)}
+		return []string{fmt.Sprintf("%s: not compared, still settling: needs another %.0f s of counted turns", c.Title, c.SettlingFor)}
 	}
 	lines := []string{fmt.Sprintf("%s, at %s; the last %.0f s of the run, %d counted turns:", c.Title, plural(c.Concurrency, "conversation"), c.Seconds, c.N)}
 	for _, column := range c.Columns {
-		lines = append(lines, fmt.Sprintf("beside %s: %s", modeOf(column), strings.Join(outcomes(column), ", ")))
+		lines = append(lines, fmt.Sprintf("vs. %s: %s", modeOf(column), strings.Join(outcomes(column), ", ")))
 	}
 	var unlike []string
 	for _, d := range c.Differences {
-		unlike = append(unlike, fmt.Sprintf("%s %s, there %s", strings.ReplaceAll(d.Field, "_", " "), printable(d.Live), printable(d.Baseline)))
+		unlike = append(unlike, fmt.Sprintf("%s %s here, %s there", strings.ReplaceAll(d.Field, "_", " "), printable(d.Live), printable(d.Baseline)))
 	}
 	if len(unlike) > 0 {
-		lines = append(lines, "unlike the baseline: "+strings.Join(unlike, "; "))
+		lines = append(lines, "differs from the baseline: "+strings.Join(unlike, "; "))
 	}
 	return lines
 }
@@ -248,9 +248,9 @@ func (r *Report) conditionLines() (lines []string) {
 		case !c.Known:
 			lines = append(lines, c.Condition+": not measured")
 		case c.Hit:
-			lines = append(lines, fmt.Sprintf("%s: FAILED, it is %s", c.Condition, c.shown))
+			lines = append(lines, fmt.Sprintf("%s: FAILED, value is %s", c.Condition, c.shown))
 		default:
-			lines = append(lines, fmt.Sprintf("%s: no, it is %s", c.Condition, c.shown))
+			lines = append(lines, fmt.Sprintf("%s: passed, value is %s", c.Condition, c.shown))
 		}
 	}
 	return lines

@@ -1,0 +1,424 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// page is a document, read once.
+type page struct {
+	path    string // in the repository, with slashes
+	prose   string // without its blocks of code
+	code    []code // spans and lines of blocks
+	anchors []string
+}
+
+// code is a span in backticks, or a line of a block with what continues it.
+type code struct {
+	text  string
+	line  int
+	block bool
+}
+
+var (
+	fence   = regexp.MustCompile("^ *```")
+	span    = regexp.MustCompile("`([^`\n]+)`")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`^#{1,6} +(.+?) *#*$`)
+)
+
+func read(t *testing.T, path string) page {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	require.NoError(t, err)
+	p := page{path: path}
+	fenced, before := false, ""
+	lines := strings.Split(string(text), "\n")
+	for i := 0; i < len(lines); i++ {
+		line, number := lines[i], i+1
+		switch indented := strings.HasPrefix(line, "    ") && (strings.TrimSpace(before) == "" || strings.HasPrefix(before, "    ")); {
+		case fence.MatchString(line):
+			fenced = !fenced
+		case fenced || indented:
+			for strings.HasSuffix(line, `\`) && i+1 < len(lines) {
+				i++
+				line = strings.TrimSuffix(line, `\`) + lines[i]
+			}
+			p.code = append(p.code, code{strings.TrimSpace(line), number, true})
+		default:
+			p.prose += span.ReplaceAllString(line, "`") + "\n"
+			for _, s := range span.FindAllStringSubmatch(line, -1) {
+				p.code = append(p.code, code{s[1], number, false})
+			}
+			if h := heading.FindStringSubmatch(line); h != nil {
+				p.anchors = append(p.anchors, anchor(h[1], p.anchors))
+			}
+		}
+		before = lines[i]
+	}
+	return p
+}
+
+// anchor is what GitHub makes of a heading.
+func anchor(heading string, taken []string) string {
+	heading = link.ReplaceAllString(strings.ReplaceAll(heading, "[", ""), "")
+	slug := strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+	for n := 1; slices.Contains(taken, slug); n++ {
+		slug = strings.TrimSuffix(slug, "-"+strconv.Itoa(n-1)) + "-" + strconv.Itoa(n)
+	}
+	return slug
+}
+
+// history names what is gone, too; its links alone are looked at.
+const history = "CHANGELOG.md"
+
+// pages are the documents of the project; the texts of the corpus are none.
+func pages(t *testing.T) []page {
+	t.Helper()
+	all := []page{}
+	for _, path := range tracked(t, "*.md") {
+		if dir := strings.Split(path, "/")[0]; dir != "sidecar" && dir != ".config" {
+			p := read(t, path)
+			if path == history {
+				p.code = nil
+			}
+			all = append(all, p)
+		}
+	}
+	require.Greater(t, len(all), 10)
+	return all
+}
+
+// tracked lists the files of the repository that are there, new ones that are not ignored among them.
+func tracked(t *testing.T, patterns ...string) (paths []string) {
+	t.Helper()
+	git := exec.CommandContext(t.Context(), "git", append([]string{"ls-files", "--cached", "--others", "--exclude-standard", "--"}, patterns...)...)
+	git.Dir = root
+	out, err := git.Output()
+	require.NoError(t, err)
+	for path := range strings.Lines(string(out)) {
+		path = strings.TrimSpace(path)
+		if _, err := os.Stat(filepath.Join(root, path)); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	all := map[string]page{}
+	for _, p := range pages(t) {
+		all[p.path] = p
+	}
+	links := 0
+	for _, p := range all {
+		for _, match := range link.FindAllStringSubmatch(p.prose, -1) {
+			target := match[1]
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			links++
+			file, fragment, _ := strings.Cut(target, "#")
+			path := p.path
+			if file != "" {
+				path = filepath.ToSlash(filepath.Join(filepath.Dir(p.path), file))
+			}
+			_, err := os.Stat(filepath.Join(root, path))
+			if assert.NoError(t, err, "%s links to %s", p.path, target) && fragment != "" {
+				assert.Contains(t, all[path].anchors, fragment, "%s links to %s", p.path, target)
+			}
+		}
+	}
+	assert.Greater(t, links, 30)
+}
+
+func TestAnchor(t *testing.T) {
+	assert.Equal(t, "5-the-api-by-example", anchor("5. The API by example", nil))
+	assert.Equal(t, "loadgenyaml-and-tls", anchor("`loadgen.yaml` and [TLS](x.md)", nil))
+	assert.Equal(t, "limits-2", anchor("Limits", []string{"limits", "limits-1"}))
+}
+
+// programs are commands with their flags. A flag of no command stands under "".
+type programs map[string]map[string][]string
+
+var (
+	fieldRow = regexp.MustCompile("(?m)^\\| `[a-z0-9_.]+` \\| (`--[^|]+) \\|")
+	ownRow   = regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| `(--[a-z-]+)` \\|")
+	dashed   = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
+	words    = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
+)
+
+// known reads the load generator's flags from the tables of CONFIGURATION.md, which a test of its configuration writes,
+// and those of booth, and the commands of both, from their sources.
+func known(t *testing.T) programs {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "CONFIGURATION.md"))
+	require.NoError(t, err)
+	loadgen, booth := map[string][]string{"": {"--help"}}, map[string][]string{"": {"--help"}}
+	for _, command := range constants(t, "sidecar/cmd/loadgen/internal/config/config.go", "Command") {
+		loadgen[command] = nil
+	}
+	for _, row := range fieldRow.FindAllStringSubmatch(string(text), -1) {
+		loadgen[""] = append(loadgen[""], dashed.FindAllString(row[1], -1)...)
+	}
+	for _, row := range ownRow.FindAllStringSubmatch(string(text), -1) {
+		loadgen[row[1]] = append(loadgen[row[1]], row[2])
+	}
+	types := structs(t, "sidecar/cmd/booth")
+	for _, command := range types["commands"].Fields.List {
+		booth[kebab(command.Names[0].Name)] = flags(types, types[command.Type.(*ast.Ident).Name], "")
+	}
+	require.Greater(t, len(loadgen[""]), 100)
+	require.Contains(t, loadgen, "trial")
+	require.Contains(t, booth["demo"], "--no-start")
+	require.Contains(t, booth["cluster"], "--router-track-output-blocks")
+	return programs{"loadgen": loadgen, "booth": booth}
+}
+
+// flags are those that kong makes of a struct.
+func flags(types map[string]*ast.StructType, s *ast.StructType, prefix string) (all []string) {
+	for _, f := range s.Fields.List {
+		tag := reflect.StructTag("")
+		if f.Tag != nil {
+			text, _ := strconv.Unquote(f.Tag.Value)
+			tag = reflect.StructTag(text)
+		}
+		of, _ := f.Type.(*ast.StructType)
+		if name, ok := f.Type.(*ast.Ident); ok && of == nil {
+			of = types[name.Name]
+		}
+		if of != nil {
+			all = append(all, flags(types, of, prefix+tag.Get("prefix"))...)
+			continue
+		}
+		for _, name := range f.Names {
+			flag := tag.Get("name")
+			if flag == "" {
+				flag = kebab(name.Name)
+			}
+			all = append(all, "--"+prefix+flag)
+			if _, ok := tag.Lookup("negatable"); ok {
+				all = append(all, "--no-"+prefix+flag)
+			}
+		}
+	}
+	return all
+}
+
+func kebab(name string) string {
+	return strings.ToLower(words.ReplaceAllString(name, "$1$3-$2$4"))
+}
+
+func parse(t *testing.T, path string) *ast.File {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	return file
+}
+
+func constants(t *testing.T, path, of string) (values []string) {
+	t.Helper()
+	ast.Inspect(parse(t, path), func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 {
+			if name, ok := v.Type.(*ast.Ident); ok && name.Name == of {
+				text, _ := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
+				values = append(values, text)
+			}
+		}
+		return true
+	})
+	return values
+}
+
+func structs(t *testing.T, dir string) map[string]*ast.StructType {
+	t.Helper()
+	all := map[string]*ast.StructType{}
+	for _, path := range tracked(t, dir+"/*.go") {
+		ast.Inspect(parse(t, path), func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				if s, ok := spec.Type.(*ast.StructType); ok {
+					all[spec.Name.Name] = s
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
+// foreign are flags of other programs that stand by themselves in backticks.
+var foreign = []string{
+	"--force-conflicts", "--set", "--cacert", // helm, curl
+	"--concurrency", "--use-server-token-count", "--max-concurrency", "--request-rate", "--metric-percentiles", "--percentile-metrics", "--save-result", "--metrics", // AIPerf, vLLM, GuideLLM
+	"--router-mode", "--router-replica-sync", "--no-router-kv-events", "--publish-kv-events", "--publish-events-and-metrics", "--kv-events-config", // Dynamo and its engines
+}
+
+var (
+	command  = regexp.MustCompile(`^(?:\$ )?(?:[A-Z_]+=\S+ +)*(?:ExecStart=)?(?:/usr/local/bin/|bin/)?(loadgen|booth)(?: (.*))?$`)
+	cut      = regexp.MustCompile(` +(?:[|;#&]|>) ?.*$`)
+	mage     = regexp.MustCompile(`go tool mage ([a-z]+(?::[a-z]+)?)`)
+	variable = regexp.MustCompile(`\b(?:LOADGEN|KVBOOTH)_[A-Z0-9_]*[A-Z0-9]\b`)
+	series   = regexp.MustCompile(`\bloadgen_[a-z_]+`)
+	call     = regexp.MustCompile(`/api/v1/[a-z_{}/.0-9-]*[a-z}]`)
+	file     = regexp.MustCompile(`^[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.*<>…-]+)+/?$`)
+)
+
+func TestCommandsAndFlagsAreThere(t *testing.T) {
+	have := known(t)
+	all := slices.Clone(foreign)
+	for _, of := range have {
+		for _, flags := range of {
+			all = append(all, flags...)
+		}
+	}
+	commands := 0
+	for _, p := range pages(t) {
+		for _, c := range p.code {
+			if flag := dashed.FindString(c.text); !c.block && strings.HasPrefix(c.text, "--") {
+				assert.True(t, slices.Contains(all, flag), "%s:%d: no program has the flag %s", p.path, c.line, flag)
+			}
+			match := command.FindStringSubmatch(cut.ReplaceAllString(c.text, ""))
+			if match == nil {
+				continue
+			}
+			commands++
+			of, first := have[match[1]], strings.SplitN(match[2]+" ", " ", 2)[0]
+			allowed := of[""]
+			if first != "" && !strings.HasPrefix(first, "-") && c.text != match[1]+".yaml" {
+				own, there := of[first]
+				if !assert.True(t, there, "%s:%d: %s has no command %s", p.path, c.line, match[1], first) {
+					continue
+				}
+				allowed = append(slices.Clone(allowed), own...)
+			}
+			for _, flag := range dashed.FindAllString(match[2], -1) {
+				assert.True(t, slices.Contains(allowed, flag), "%s:%d: %s has no %s", p.path, c.line, match[0], flag)
+			}
+		}
+	}
+	assert.Greater(t, commands, 30)
+}
+
+func TestMageTargetsAreThere(t *testing.T) {
+	targets := map[string]bool{}
+	for _, decl := range parse(t, "Magefile.go").Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Name.IsExported() {
+			name := strings.ToLower(f.Name.Name)
+			if f.Recv != nil {
+				name = strings.ToLower(f.Recv.List[0].Type.(*ast.Ident).Name) + ":" + name
+			}
+			targets[name] = true
+		}
+	}
+	found := 0
+	for _, p := range pages(t) {
+		for _, c := range p.code {
+			for _, match := range mage.FindAllStringSubmatch(c.text, -1) {
+				found++
+				assert.True(t, targets[match[1]], "%s:%d: Magefile.go has no target %s", p.path, c.line, match[1])
+			}
+		}
+	}
+	assert.Greater(t, found, 20)
+}
+
+// notOurs are variables that Kubernetes sets, and names that only look like series or calls of ours.
+var notOurs = []string{"LOADGEN_SERVICE_HOST", "LOADGEN_PORT_8088_TCP", "/api/v1/query", "/api/v1/targets"}
+
+func TestNamesAreThere(t *testing.T) {
+	configuration, err := os.ReadFile(filepath.Join(root, "CONFIGURATION.md"))
+	require.NoError(t, err)
+	_, tables, _ := strings.Cut(string(configuration), "<!-- fields:")
+	variables := map[string]bool{}
+	for _, name := range variable.FindAllString(tables, -1) {
+		variables[name] = true
+	}
+	names := map[string]bool{}
+	for _, path := range tracked(t, "*.go", "*.yaml", "*.yml", "deploy/Dockerfile") {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err)
+		for _, name := range variable.FindAllString(string(text), -1) {
+			if strings.HasPrefix(name, "KVBOOTH") || path == "sidecar/cmd/loadgen/internal/config/config.go" {
+				variables[name] = true
+			}
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			for _, name := range series.FindAllString(string(text), -1) {
+				names[name] = true
+			}
+		}
+	}
+	document, err := os.ReadFile(filepath.Join(root, "sidecar/api/openapi.yaml"))
+	require.NoError(t, err)
+	parameter := regexp.MustCompile(`\\\{[a-z]+\\\}`)
+	paths := []string{}
+	for _, match := range regexp.MustCompile(`(?m)^  (/api/v1/\S+):$`).FindAllStringSubmatch(string(document), -1) {
+		paths = append(paths, parameter.ReplaceAllString(regexp.QuoteMeta(match[1]), `[^/]+`))
+	}
+	calls := regexp.MustCompile("^(?:" + strings.Join(paths, "|") + ")$")
+	for _, p := range pages(t) {
+		for _, c := range p.code {
+			for _, name := range variable.FindAllString(c.text, -1) {
+				assert.True(t, variables[name] || slices.Contains(notOurs, name), "%s:%d: no program reads %s", p.path, c.line, name)
+			}
+			for _, name := range series.FindAllString(c.text, -1) {
+				begins := func(have string) bool { return strings.HasSuffix(name, "_") && strings.HasPrefix(have, name) }
+				plain := regexp.MustCompile(`_(?:count|sum|bucket)$`).ReplaceAllString(name, "")
+				there := names[name] || names[plain] || slices.ContainsFunc(slices.Collect(maps.Keys(names)), begins)
+				assert.True(t, there, "%s:%d: there is no series %s", p.path, c.line, name)
+			}
+			for _, path := range call.FindAllString(c.text, -1) {
+				assert.True(t, calls.MatchString(path) || slices.Contains(notOurs, path), "%s:%d: the API has no %s", p.path, c.line, path)
+			}
+		}
+	}
+}
+
+// Files that a document names in backticks are there, where the first part of the path is a folder of the repository.
+func TestFilesAreThere(t *testing.T) {
+	folders := map[string]bool{}
+	for _, path := range tracked(t) {
+		if dir, _, below := strings.Cut(path, "/"); below {
+			folders[dir] = true
+		}
+	}
+	placeholder := regexp.MustCompile(`<[a-z-]+>|…`)
+	found := 0
+	for _, p := range pages(t) {
+		for _, c := range p.code {
+			if c.block || !file.MatchString(c.text) || !folders[strings.Split(c.text, "/")[0]] {
+				continue
+			}
+			found++
+			files, err := filepath.Glob(filepath.Join(root, placeholder.ReplaceAllString(c.text, "*")))
+			require.NoError(t, err)
+			assert.NotEmpty(t, files, "%s:%d: there is no %s", p.path, c.line, c.text)
+		}
+	}
+	assert.Greater(t, found, 30)
+}

@@ -1,0 +1,190 @@
+package docs
+
+import (
+	"go/ast"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const troubleshoot = "docs/troubleshoot.md"
+
+// message is the first cell of a row of docs/troubleshoot.md.
+type message struct {
+	text string
+	line int
+}
+
+var (
+	verb    = regexp.MustCompile(`%[-+# 0]*[\d.*]*[a-zA-Z]`)
+	dots    = regexp.MustCompile(`…(?:\s*…)*`)
+	quoted  = regexp.MustCompile("^\\| `([^`]+)` \\| .+ \\| .+ \\|$")
+	joined  = regexp.MustCompile(`['"` + "`" + `]\s*\+\s*['"` + "`" + `]`)
+	braces  = regexp.MustCompile(`\$?\{[^{}]*\}`)
+	element = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
+)
+
+// plain is a message as rows have it: … in the place of every value.
+func plain(text string) string {
+	if strings.Contains(text, "%") {
+		text = strings.ReplaceAll(verb.ReplaceAllString(text, "…"), "%%", "%")
+	}
+	if strings.Contains(text, "…") {
+		text = dots.ReplaceAllString(text, "…")
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// core is a message without the values at its ends.
+func core(text string) string { return strings.Trim(plain(text), "… :;,.") }
+
+// rows are the messages that docs/troubleshoot.md explains.
+func rows(t *testing.T) (all []message) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, troubleshoot))
+	require.NoError(t, err)
+	for i, line := range strings.Split(string(text), "\n") {
+		if m := quoted.FindStringSubmatch(strings.ReplaceAll(line, `\|`, "¦")); m != nil {
+			all = append(all, message{strings.ReplaceAll(m[1], "¦", "|"), i + 1})
+		}
+	}
+	require.Greater(t, len(all), 60)
+	return all
+}
+
+// literals are the strings of a Go file. A sum of strings is one, with … for what is no literal, and so is each part.
+func literals(file *ast.File) (all []string) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		if e, ok := n.(ast.Expr); ok {
+			if text, has := sum(e); has {
+				all = append(all, plain(text))
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// sum puts the parts of an expression together, and says whether there is a string among them.
+func sum(e ast.Expr) (text string, has bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind == token.STRING {
+			text, _ = strconv.Unquote(e.Value)
+			return text, true
+		}
+	case *ast.BinaryExpr:
+		if e.Op == token.ADD {
+			left, has := sum(e.X)
+			right, also := sum(e.Y)
+			return left + right, has || also
+		}
+	case *ast.ParenExpr:
+		return sum(e.X)
+	case *ast.CallExpr:
+		if len(e.Args) > 0 {
+			if f, ok := e.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Sprintf" {
+				return sum(e.Args[0])
+			}
+		}
+	}
+	return "…", false
+}
+
+// sources are the texts of the product: the strings of Go files, whole files of TypeScript with … for what is in braces,
+// and the alert rules.
+func sources(t *testing.T) (all []string) {
+	t.Helper()
+	for _, path := range tracked(t, "pkg/*.go", "sidecar/*.go") {
+		if !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "sidecar/test/") {
+			all = append(all, literals(parse(t, path))...)
+		}
+	}
+	for _, path := range tracked(t, "src/*.ts", "src/*.tsx", "provisioning/alerting/*.yaml") {
+		if strings.Contains(path, ".test.") || strings.HasPrefix(path, "src/test/") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err)
+		words := braces.ReplaceAllString(joined.ReplaceAllString(string(text), ""), "…")
+		all = append(all, plain(string(text)), plain(words), plain(element.ReplaceAllString(words, "")))
+	}
+	return all
+}
+
+// Every message that docs/troubleshoot.md explains is one of the product: whoever rewords a message rewords its row.
+func TestMessagesAreInTheSource(t *testing.T) {
+	all := sources(t)
+	for _, m := range rows(t) {
+		assert.GreaterOrEqual(t, len(core(m.text)), 8, "%s:%d: too short to be found: %s", troubleshoot, m.line, m.text)
+		wanted := core(m.text)
+		there := slices.ContainsFunc(all, func(text string) bool { return strings.Contains(text, wanted) })
+		assert.True(t, there, "%s:%d: the message is in no source; has it been reworded? %s", troubleshoot, m.line, m.text)
+	}
+}
+
+// explained are files each of whose messages has a row: the arguments of the calls that are named, or, without a name,
+// all strings of more than three words.
+var explained = map[string]string{
+	"pkg/plugin/health.go":  "",
+	"pkg/plugin/problem.go": "",
+
+	"sidecar/booth/doctor/loadgen.go":    "problem",
+	"sidecar/booth/doctor/target.go":     "problem",
+	"sidecar/booth/doctor/probe.go":      "problem",
+	"sidecar/booth/doctor/prometheus.go": "problem",
+	"sidecar/booth/doctor/grafana.go":    "problem",
+	"sidecar/booth/doctor/kubernetes.go": "problem",
+}
+
+// unexplained are strings of these files that are no trouble, or only parts of other messages.
+var unexplained = []string{
+	"lane … is …, …", "with … conversations", "Load generator … answers at …", "…: …. Warning: …", "The load generator is healthy", "a call was refused",
+	"; an administrator can see details with “Test connection” in the app's settings",
+}
+
+func TestMessagesAreExplained(t *testing.T) {
+	have := rows(t)
+	for path, only := range explained {
+		for _, l := range messagesOf(parse(t, path), only) {
+			if strings.Count(l, " ") < 3 && only == "" || core(l) == "" || slices.ContainsFunc(unexplained, func(u string) bool { return strings.Contains(l, u) || core(u) == core(l) }) {
+				continue
+			}
+			there := slices.ContainsFunc(have, func(m message) bool {
+				return strings.Contains(l, core(m.text)) || strings.Contains(plain(m.text), core(l))
+			})
+			assert.True(t, there, "%s has no row for a message of %s: %s", troubleshoot, path, l)
+		}
+	}
+}
+
+// messagesOf are the strings of a file, or those that are first arguments of calls of a method.
+func messagesOf(file *ast.File, method string) (texts []string) {
+	if method == "" {
+		return literals(file)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 0 {
+			if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == method {
+				if text, has := sum(call.Args[0]); has {
+					texts = append(texts, plain(text))
+				}
+			}
+		}
+		return true
+	})
+	return texts
+}
+
+func TestPlain(t *testing.T) {
+	assert.Equal(t, "lane … is … ms late, 95 %", plain("lane %q  is %.1f ms late, 95 %%"))
+	assert.Equal(t, "is not ready", core("%s is not ready: %w"))
+}

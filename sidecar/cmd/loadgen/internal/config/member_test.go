@@ -1,0 +1,40 @@
+package config
+
+import (
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What the parts of a fleet are told is what they read: a member has the keys and the way to
+// the server, and the coordinator all that the user gave, but no members to start.
+func TestFleetIsTold(t *testing.T) {
+	args := []string{"--members=2", "--target-url=http://a", "--twin-target-url=http://b", "--data-dir=d", "--members-fleet=one", "--log-level=warn"}
+	environ := []string{"LOADGEN_TARGET_API_KEY=main", "LOADGEN_TWIN_TARGET_API_KEY=twin", "LOADGEN_FOLLOWUP_API_KEY=asks", "LOADGEN_MEMBERS_COUNT=3"}
+	for _, command := range []string{"run", "trial"} {
+		given := append([]string{command}, args...)
+		c, _, err := Load(given, environ, io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, 2, c.Members.Count)
+		c.Members.NATS.URL, c.Members.NATS.Token = "nats://127.0.0.1:4222", "0123456789abcdef"
+
+		member, joined, err := Load([]string{string(Joined)}, c.ForMember("member-1"), io.Discard)
+		require.NoError(t, err)
+		assert.Equal(t, Joined, joined)
+		want := Members{Fleet: "one", Name: "member-1", NATS: c.Members.NATS}
+		assert.Equal(t, want, member.Members)
+		assert.Equal(t, []Secret{"main", "twin", "asks"}, []Secret{member.Target.APIKey, member.Twin.Target.APIKey, member.Followup.APIKey})
+		assert.Equal(t, c.Log, member.Log)
+
+		more, env := c.ForCoordinator()
+		coordinator, is, err := Load(append(given, more...), append(environ, env...), io.Discard)
+		require.NoError(t, err)
+		assert.Equal(t, Command(command), is)
+		assert.Zero(t, coordinator.Members.Count)
+		assert.True(t, coordinator.Members.Coordinates())
+		coordinator.Members.Count = 2
+		assert.Equal(t, c, coordinator)
+	}
+}

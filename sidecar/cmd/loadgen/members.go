@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/cmd/loadgen/internal/config"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/corpus/enduser"
+	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/members"
+	"kvbooth/sidecar/loadgen/selfcheck"
+	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
+)
+
+// onMembers has members hold the conversations of a lane, where the configuration says so, and
+// takes over what they hold of it already.
+func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) error {
+	if g.members == nil {
+		return nil
+	}
+	t, f := s.conf.Target, s.conf.Followup
+	var instances func() []string
+	if d, ok := s.driver.(interface{ Instances() []string }); ok {
+		instances = d.Instances
+	}
+	target := members.TargetOptions{
+		URL: t.URL, Model: t.Model, CA: t.CA, Twin: s.name == api.TwinLane && t.APIKey != g.sides[0].conf.Target.APIKey, TokenIDs: s.conf.Routers.Enabled && s.conf.Routers.TokenIDs,
+		ConnectTimeout: t.ConnectTimeout, FirstTokenTimeout: t.FirstTokenTimeout, StallTimeout: t.StallTimeout, TurnTimeout: t.TurnTimeout,
+	}
+	if c, ok := s.client.(lane.Redirected); ok {
+		target.Endpoint = c.Endpoint
+	}
+	o.Engine = g.members.Engine(target, members.FollowupOptions{Text: f.Text, URL: f.URL, Model: f.Model, CA: f.CA, Timeout: f.Timeout}, instances)
+	found, ok := g.members.Found(s.name)
+	mode := api.ModeState{Mode: found.Step.Mode, Speculation: found.Step.Speculation}
+	// Where the driver knows no mode by itself, the run knows better what it is in.
+	if ok && found.Seed == s.conf.Seed && (mode == s.mode || s.conf.Mode.Driver == "manual") {
+		s.mode, o.Mode, o.Inherits = mode, mode, &found
+		s.watcher.SetSpeculation(mode.Speculation)
+		return nil
+	}
+	return g.members.Discard(ctx, s.name)
+}
+
+// runMembers listens to members until leave is called, which is when every run has ended. Where
+// another load generator has the members by then, it calls cancel, and leave gives the error.
+func (g *generator) runMembers(cancel context.CancelFunc) (leave func() error) {
+	if g.members == nil {
+		return func() error { return nil }
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		err := g.members.Run(ctx)
+		if err != nil {
+			cancel()
+		}
+		done <- err
+	}()
+	return func() error {
+		stop()
+		return <-done
+	}
+}
+
+// health says whether whoever measures can be trusted.
+func (g *generator) health(now time.Time) api.ClientHealth {
+	own := g.check.Health(now)
+	if g.members != nil {
+		return g.members.Health(own)
+	}
+	return own
+}
+
+// ownerOf names the data directory, which one process at a time has.
+func ownerOf(dir string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(host + "\x00" + dir))
+	return hex.EncodeToString(sum[:8])
+}
+
+// probed is a target that is probed before it is sent turns.
+type probed struct {
+	workload.Sender
+	client *chat.Client
+}
+
+// Close closes its connections.
+func (p probed) Close() { p.client.Close() }
+
+// join holds conversations for a coordinator until ctx ends.
+func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
+	out := &terminal{w: stderr}
+	log := newLog(conf, out)
+	check := &selfcheck.Watch{}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		stats.NewClientCollector(func() api.ClientHealth { return check.Health(time.Now()) }))
+	l, err := listenMember(conf)
+	if err != nil {
+		return notStarted{err}
+	}
+	beside, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		if err := check.Run(beside); err != nil {
+			log.Error("the self-check failed to run; whether this member is the bottleneck stays unknown", "error", err)
+		}
+	})
+	if l != nil {
+		wg.Go(func() { serveMember(beside, l, conf, registry, log) })
+	}
+	k := keys{conf, log}
+	err = members.RunMember(ctx, members.MemberOptions{
+		Access: conf.Members.Access(), Name: conf.Members.Name, Version: api.ProgramVersion(), Health: check.Health, Files: max(0, openFileLimit()-keptBack),
+		Target: k.target, Questioner: k.questioner, Registry: registry, Log: log,
+	})
+	if errors.Is(err, members.ErrRefused) || errors.As(err, new(*api.FieldError)) {
+		return notStarted{err}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// keys makes what a member sends turns with: what the coordinator says, with keys of its own.
+type keys struct {
+	conf *config.Config
+	log  *slog.Logger
+}
+
+// target makes the way to the server under load.
+func (k keys) target(o members.TargetOptions) (members.Target, error) {
+	key := k.conf.Target.APIKey
+	if o.Twin {
+		key = k.conf.Twin.Target.APIKey
+	}
+	c, err := chat.New(chat.Options{
+		URL: o.URL, Model: o.Model, APIKey: string(key), CA: o.CA, TokenIDs: o.TokenIDs,
+		ConnectTimeout: o.ConnectTimeout, FirstTokenTimeout: o.FirstTokenTimeout, StallTimeout: o.StallTimeout, TurnTimeout: o.TurnTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return probed{lane.NewSender(c), c}, nil
+}
+
+// questioner makes who asks the follow-up questions.
+func (k keys) questioner(o members.FollowupOptions) (corpus.Questioner, func(), error) {
+	switch {
+	case o.Text != "":
+		return corpus.FixedQuestioner{Text: o.Text}, nil, nil
+	case o.URL == "":
+		return corpus.BuiltinQuestioner{}, nil, nil
+	}
+	q, err := enduser.New(enduser.Options{URL: o.URL, Model: o.Model, APIKey: string(k.conf.Followup.APIKey), CA: o.CA, Timeout: o.Timeout, Log: k.log})
+	if err != nil {
+		return nil, nil, err
+	}
+	return q, q.Close, nil
+}
+
+// listenMember takes the address of a member's metrics; nil where it has none.
+func listenMember(conf *config.Config) (net.Listener, error) {
+	at := conf.Members.Listen
+	if at == "" {
+		return nil, nil //nolint:nilnil // there is none, and nothing is wrong
+	}
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return nil, api.Refuse("members.listen", at, "a free address of this machine: "+err.Error())
+	}
+	return l, nil
+}
+
+// serveMember answers /metrics and /healthz until ctx ends.
+func serveMember(ctx context.Context, l net.Listener, conf *config.Config, registry *prometheus.Registry, log *slog.Logger) {
+	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		given := "Bearer " + string(conf.MetricsToken)
+		if conf.MetricsToken != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte(given)) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "a token is required: Authorization: Bearer …", http.StatusUnauthorized)
+			return
+		}
+		metrics.ServeHTTP(w, r)
+	})
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	context.AfterFunc(ctx, func() { _ = s.Close() })
+	if err := s.Serve(l); ctx.Err() == nil {
+		log.Error("metrics are no longer served", "error", err)
+	}
+}

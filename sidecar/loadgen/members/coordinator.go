@@ -1,0 +1,423 @@
+package members
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/lane"
+)
+
+// Store takes what members hand over; [kvbooth/sidecar/loadgen/store.Store] is one.
+type Store interface {
+	SaveConversation(api.Conversation)
+	SaveNewConversation(api.Conversation)
+	SaveTurn(api.Turn)
+	LostTurns() int64
+	Flush(context.Context) error
+	SaveEvent(context.Context, api.Event) (api.Event, error)
+}
+
+// Options are what a coordinator is made of.
+type Options struct {
+	Access  Access
+	Name    string // of this load generator, for those that are refused beside it
+	Version string // of the program: a member of another one is refused
+	// Owner names who alone can be this coordinator, such as the data directory that it has
+	// locked: after a crash the next one of that owner waits for no lease to end.
+	Owner string
+	// FilesEach is how many open files a conversation needs, at least 1: on each lane its
+	// connection to the target, and the one to the model that asks its questions.
+	FilesEach int
+	Store     Store
+	Log       *slog.Logger
+}
+
+// Coordinator divides the runs of lanes among members. It is safe for concurrent use.
+type Coordinator struct {
+	opts  Options
+	bus   *bus
+	claim *claim
+	log   *slog.Logger
+
+	wg sync.WaitGroup // of what is told to members, and of events
+
+	takesOver bool // there was an order in force
+
+	mu      sync.Mutex
+	closed  bool // nothing more is told
+	members map[string]*member
+	runs    map[string]*remote // by lane
+	found   map[string]order   // orders of a process before this one, by lane
+	hears   time.Time          // since when it hears of members; zero: it does not at the moment
+	lags    []lag              // that members told, the oldest first
+}
+
+// member is one as the coordinator knows it.
+type member struct {
+	presence
+	came    time.Time
+	heard   time.Time // of it last
+	refused string    // why it is not taken
+	dead    bool      // its lease is over for the coordinator, and stays so
+	late    lateness
+	clock   clock
+}
+
+// lateness says whether a member has been late for so long that others take its share.
+type lateness struct {
+	since, fine time.Time // zero: it is not
+	is          bool
+}
+
+// A member is late when its self-check has said so for lateAfter, which is longer than what that
+// looks back at: a stutter passes. It is in time again when it has said nothing of the kind for
+// fineAfter.
+const (
+	lateAfter = 15 * time.Second
+	fineAfter = 30 * time.Second
+)
+
+// note takes in a verdict, and says whether the member is late.
+func (l *lateness) note(now time.Time, v api.Verdict) bool {
+	if v == api.VerdictBottleneck {
+		l.fine = time.Time{}
+		if l.since.IsZero() {
+			l.since = now
+		}
+		l.is = l.is || now.Sub(l.since) >= lateAfter
+		return l.is
+	}
+	l.since = time.Time{}
+	if l.fine.IsZero() {
+		l.fine = now
+	}
+	l.is = l.is && now.Sub(l.fine) < fineAfter
+	return l.is
+}
+
+// Open connects to the server and becomes the one coordinator of the fleet. The error is an
+// [api.FieldError] of the access, [ErrCoordinated], or the server's.
+func Open(ctx context.Context, o Options) (*Coordinator, error) {
+	b, err := dial(ctx, o.Access, "kvbooth coordinator", o.Log)
+	if err != nil {
+		return nil, err
+	}
+	c := &Coordinator{opts: o, bus: b, claim: newClaim(b, o), log: o.Log, members: map[string]*member{}, runs: map[string]*remote{}, found: map[string]order{}}
+	if err := c.claim.take(ctx); err != nil {
+		b.close()
+		return nil, err
+	}
+	if err := c.find(ctx); err != nil {
+		b.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// find reads the orders that are in force.
+func (c *Coordinator) find(ctx context.Context) error {
+	keys, err := c.bus.orders.ListKeysFiltered(ctx, "order.*")
+	if err != nil {
+		return err
+	}
+	for key := range keys.Keys() {
+		e, err := c.bus.orders.Get(ctx, key)
+		if err != nil {
+			continue
+		}
+		var o order
+		if json.Unmarshal(e.Value(), &o) == nil && o.Run != "" {
+			c.found[o.Lane], c.takesOver = o, true
+		}
+	}
+	return nil
+}
+
+// Run listens to members until ctx ends. It is called once, before any run is begun. The error is
+// [ErrCoordinated]: another one has the members by now.
+func (c *Coordinator) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := c.claim.keep(ctx); err != nil {
+			cancel(err)
+		}
+	})
+	wg.Go(func() { c.bus.follow(ctx, c.bus.leases, "*", c.hear, c.listens) })
+	wg.Go(func() { c.takeTurns(ctx) })
+	wg.Go(func() { c.readClocks(ctx) })
+	wg.Wait()
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.wg.Wait()
+	c.claim.release()
+	c.bus.close()
+	if err := context.Cause(ctx); errors.Is(err, ErrCoordinated) {
+		return err
+	}
+	return nil
+}
+
+// listens notes that every member whose lease holds has been heard.
+func (c *Coordinator) listens() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hears = time.Now()
+	c.wake()
+}
+
+// lostMember is what a member is told whose share others have already: that it has no lease.
+const lostMember = "lost"
+
+// writeRefusal writes to a member that it is not taken, and why.
+func (c *Coordinator) writeRefusal(id, why string) {
+	ctx, cancel := context.WithTimeout(context.Background(), askFor)
+	defer cancel()
+	if _, err := c.bus.orders.Put(ctx, "refusal."+id, []byte(why)); err != nil {
+		c.log.Debug("a member could not be instructed", "lease", id, "problem", err)
+	}
+}
+
+// hear takes in what a member says of itself.
+func (c *Coordinator) hear(key string, value []byte) {
+	if key == coordinatorKey {
+		return
+	}
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.members[key]
+	if value == nil { // its lease ran out
+		if m != nil {
+			m.heard = time.Time{}
+		}
+		c.wake()
+		return
+	}
+	var p presence
+	if json.Unmarshal(value, &p) != nil {
+		return
+	}
+	if m == nil {
+		m = c.meet(key, &p)
+	}
+	if m.dead { // it was heard of too late: somebody else has its share
+		c.goes(func() { c.writeRefusal(key, lostMember) })
+		return
+	}
+	m.presence, m.heard = p, now
+	if p.Gone {
+		m.heard = time.Time{}
+	}
+	switch was := m.late.is; {
+	case m.refused != "":
+	case m.late.note(now, p.Health.Verdict) && !was:
+		c.event("%s is late: %s", p.Name, p.Health.Reason)
+	case was && !m.late.is:
+		c.event("%s is on time again", p.Name)
+	}
+	c.noteLag(now, &p)
+	c.wake()
+}
+
+// meet notes a member that is new. The lock is held.
+func (c *Coordinator) meet(id string, p *presence) *member {
+	m := &member{came: time.Now()}
+	c.members[id] = m
+	if p.Version == c.opts.Version {
+		if !c.takesOver || !c.hears.IsZero() { // else it was there already
+			c.event("%s has joined", p.Name)
+		}
+		return m
+	}
+	m.refused = fmt.Sprintf("it is version %s, and the coordinator is %s: start the same version", p.Version, c.opts.Version)
+	c.event("%s is rejected: %s", p.Name, m.refused)
+	c.goes(func() { c.writeRefusal(id, m.refused) })
+	return m
+}
+
+// goes does what has to wait for somebody. The lock is held.
+func (c *Coordinator) goes(job func()) {
+	if !c.closed {
+		c.wg.Go(job)
+	}
+}
+
+// event keeps what has happened to a member. The lock is held.
+func (c *Coordinator) event(format string, args ...any) {
+	e := api.Event{Time: time.Now(), Kind: api.EventMember, By: "load generator", Text: fmt.Sprintf(format, args...)}
+	c.log.Info(e.Text, "event", e.Kind)
+	c.goes(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), askFor)
+		defer cancel()
+		if _, err := c.opts.Store.SaveEvent(ctx, e); err != nil {
+			c.log.Warn("an event was dropped", "error", err, "text", e.Text)
+		}
+	})
+}
+
+// wake has every run look at what members said. The lock is held.
+func (c *Coordinator) wake() {
+	for _, r := range c.runs {
+		r.wake()
+	}
+}
+
+// alive are the members whose lease holds, by their ids; false where it is not known, because
+// the server was lost or nobody has been heard yet.
+func (c *Coordinator) alive(now time.Time) ([]*member, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hears.IsZero() || !c.bus.conn.IsConnected() || !c.claim.holds() {
+		return nil, false
+	}
+	var all []*member
+	for id, m := range c.members {
+		// A member is not lost because the coordinator was deaf.
+		if silent := min(now.Sub(m.heard), now.Sub(c.hears)); !m.dead && (silent >= leaseSpan || m.heard.IsZero()) {
+			c.bury(m)
+		}
+		switch {
+		case !m.dead && m.refused == "":
+			all = append(all, m)
+		case m.dead && now.Sub(m.heard) > time.Hour: // nobody says it any more
+			delete(c.members, id)
+		}
+	}
+	slices.SortFunc(all, func(a, b *member) int { return strings.Compare(a.ID, b.ID) })
+	return all, true
+}
+
+// bury notes that a member's lease is over. The lock is held.
+func (c *Coordinator) bury(m *member) {
+	m.dead = true
+	switch {
+	case m.refused != "":
+	case m.Leaves:
+		c.event("%s has left", m.Name)
+	default:
+		c.event("%s is lost: its conversations are cancelled and replaced on other members", m.Name)
+	}
+}
+
+// takeTurns stores the turns that members hand over, until ctx ends. A turn is acknowledged
+// when it is committed; one that comes again is the same row.
+func (c *Coordinator) takeTurns(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := c.takeSome(ctx); err != nil && ctx.Err() == nil {
+			c.log.Debug("turns are not accepted at the moment", "problem", err)
+			pause(ctx, 100*time.Millisecond)
+		}
+	}
+}
+
+const (
+	turnsAtOnce = 500
+	takeWithin  = 200 * time.Millisecond
+)
+
+func (c *Coordinator) takeSome(ctx context.Context) error {
+	again := c.bus.again()
+	consumer, err := c.bus.turns.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+		Durable: "store", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 30 * time.Second, MaxAckPending: 20_000,
+	})
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil && !isClosed(again) {
+		batch, err := consumer.Fetch(turnsAtOnce, jetstream.FetchMaxWait(takeWithin))
+		if err != nil {
+			return err
+		}
+		var got []jetstream.Msg
+		lost := c.opts.Store.LostTurns()
+		for m := range batch.Messages() {
+			var h handed
+			if json.Unmarshal(m.Data(), &h) != nil {
+				_ = m.Term()
+				continue
+			}
+			c.take(m.Headers().Get(memberHeader), &h)
+			got = append(got, m)
+		}
+		if len(got) == 0 {
+			continue
+		}
+		if err := c.opts.Store.Flush(ctx); err != nil {
+			return err
+		}
+		if c.opts.Store.LostTurns() != lost {
+			continue // they come again
+		}
+		for _, m := range got {
+			_ = m.Ack()
+		}
+	}
+	return nil
+}
+
+// take has a turn stored, and its conversation where no report has told of that yet. Times are
+// brought to the coordinator's clock.
+func (c *Coordinator) take(id string, h *handed) {
+	ahead, _ := c.ahead(id)
+	h.Turn.Started, h.Turn.Ended = h.Turn.Started.Add(-ahead), h.Turn.Ended.Add(-ahead)
+	h.Conversation.Started = h.Conversation.Started.Add(-ahead)
+	c.mu.Lock()
+	r := c.runs[h.Conversation.Lane]
+	c.mu.Unlock()
+	if r == nil || !r.holds(id, h) {
+		h.Conversation.Status, h.Conversation.Ended = api.ConversationCancelled, &h.Turn.Ended
+	}
+	c.opts.Store.SaveNewConversation(h.Conversation)
+	c.opts.Store.SaveTurn(h.Turn)
+}
+
+// Found is the run that members hold of a lane, where a process before this one left one. Whoever
+// does not take it over ends it by [Coordinator.Discard].
+func (c *Coordinator) Found(name string) (lane.Inherited, bool) {
+	o, ok := c.found[name]
+	if !ok || o.End != goesOn || o.Taken {
+		return lane.Inherited{}, false
+	}
+	return lane.Inherited{Began: o.Began, Task: lane.Task{
+		Lane: o.Lane, Run: o.Run, Seed: o.Seed, Opened: o.Opened, Midway: o.Midway, Nonce: o.Nonce, Settings: o.Settings, Step: o.Step,
+	}}, true
+}
+
+// Discard ends what members hold of a lane.
+func (c *Coordinator) Discard(ctx context.Context, name string) error {
+	delete(c.found, name)
+	return put(ctx, c.bus.orders, "order."+name, order{Lane: name})
+}
+
+// Engine begins the runs of a lane on members. The texts of instances say what turns are pinned
+// to at the moment; nil: they never are.
+func (c *Coordinator) Engine(target TargetOptions, asker FollowupOptions, instances func() []string) lane.Engine {
+	return &engine{coordinator: c, target: target, asker: asker, instances: instances}
+}
+
+type engine struct {
+	coordinator *Coordinator
+	target      TargetOptions
+	asker       FollowupOptions
+	instances   func() []string
+}
+
+var _ lane.Engine = (*engine)(nil)
+
+// Begin is that of [lane.Engine].
+func (e *engine) Begin(t lane.Task) lane.Runner {
+	return e.coordinator.begin(e, t)
+}

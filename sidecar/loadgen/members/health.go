@@ -1,0 +1,180 @@
+package members
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kvbooth/sidecar/api"
+)
+
+// lag is how late a member that held conversations was at a moment.
+type lag struct {
+	at   time.Time
+	late time.Duration
+}
+
+const lagsKept = 5 * time.Minute
+
+// noteLag remembers how late a member that measures is. The lock is held.
+func (c *Coordinator) noteLag(now time.Time, p *presence) {
+	if p.Health.Verdict == api.VerdictUnknown || p.active() == 0 {
+		return
+	}
+	old, _ := slices.BinarySearchFunc(c.lags, now.Add(-lagsKept), func(l lag, t time.Time) int { return l.at.Compare(t) })
+	c.lags = append(c.lags[old:], lag{now, time.Duration(p.Health.LagSeconds * float64(time.Second))})
+}
+
+// active are the conversations in progress, in all lanes.
+func (p *presence) active() (n int) {
+	for _, s := range p.Lanes {
+		n += s.Active
+	}
+	return n
+}
+
+// Lag is how late the latest member that held conversations was between two times, of which
+// nothing older than five minutes is remembered: the highest of the p95s that members told. It is
+// false where none told anything.
+func (c *Coordinator) Lag(from, to time.Time) (late time.Duration, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.lags {
+		if l.at.After(from) && !l.at.After(to) {
+			late, known = max(late, l.late), true
+		}
+	}
+	return late, known
+}
+
+// Health says whether the members can be trusted: as much as the worst of those that hold
+// conversations, or of all while none does. Of this process, which measures nothing, it has only
+// how much of the machine it uses.
+func (c *Coordinator) Health(own api.ClientHealth) api.ClientHealth {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	worst := api.ClientHealth{Verdict: api.VerdictUnknown, Reason: "there is no member: start one with loadgen member --join", CPURatio: own.CPURatio}
+	some, busy := false, false
+	for _, m := range c.members {
+		if m.dead || m.refused != "" || busy && m.active() == 0 {
+			continue
+		}
+		h := m.Health
+		if first := !some || !busy && m.active() > 0; first || worse(h, worst) {
+			worst = h
+			worst.Reason = m.Name + ": " + h.Reason
+		}
+		some, busy = true, busy || m.active() > 0
+	}
+	return worst
+}
+
+// worse orders by who is to be trusted less.
+func worse(a, b api.ClientHealth) bool {
+	badness := map[api.Verdict]int{api.VerdictFine: 0, api.VerdictUnknown: 1, api.VerdictBottleneck: 2}
+	return cmp.Or(cmp.Compare(badness[a.Verdict], badness[b.Verdict]), cmp.Compare(a.LagSeconds, b.LagSeconds)) > 0
+}
+
+// Members tells of those whose lease holds, and of those that are refused, by name.
+func (c *Coordinator) Members(now time.Time) []api.Member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := []api.Member{}
+	for _, m := range c.members {
+		if m.dead || now.Sub(m.heard) > leaseSpan {
+			continue
+		}
+		one := api.Member{
+			ID: m.ID, Name: m.Name, Version: m.Version, Started: m.Started, State: api.MemberPresent,
+			Conversations: m.active(), Client: m.Health, LostTurns: m.Lost,
+		}
+		if m.clock.n > 0 {
+			ahead, within := m.clock.ahead()
+			one.ClockAheadSeconds, one.ClockWithinSeconds = new(ahead.Seconds()), new(within.Seconds())
+		}
+		switch {
+		case m.refused != "":
+			one.State, one.Reason = api.MemberRefused, m.refused
+		case m.Leaves:
+			one.State = api.MemberLeaving
+		case m.late.is:
+			one.State, one.Reason = api.MemberLate, m.Health.Reason
+			if m.Health.Verdict != api.VerdictBottleneck {
+				one.Reason = fmt.Sprintf("it was late and has been on time for %.0f s; after %.0f s it gets its share back", now.Sub(m.late.fine).Seconds(), fineAfter.Seconds())
+			}
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b api.Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return all
+}
+
+// Check refuses more conversations than the members that are there can hold; where none is yet, it
+// allows all. The error is an [api.FieldError] of the field.
+func (c *Coordinator) Check(field string, n int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	most, there := 0, 0
+	for _, m := range c.members {
+		switch {
+		case m.dead || m.refused != "" || m.Leaves:
+		case m.Files == 0: // it has no bound
+			return nil
+		default:
+			most, there = most+m.Files/c.opts.FilesEach, there+1
+		}
+	}
+	if there == 0 || n <= most {
+		return nil
+	}
+	return api.Refuse(field, n, fmt.Sprintf("at most %d, which the open-file limit of the %d members present allows (ulimit -n); start more members, or raise that limit", most, there))
+}
+
+var (
+	descMembers = prometheus.NewDesc("loadgen_members", "Members by state: present, late, leaving, refused.", []string{"state"}, nil)
+	descHeld    = prometheus.NewDesc("loadgen_member_conversations", "Conversations in progress that a member holds, in all lanes.", []string{"member"}, nil)
+	descLate    = prometheus.NewDesc("loadgen_member_lag_seconds", "How late a member's own time stamps are, p95 of the last 10 s.", []string{"member"}, nil)
+	descAhead   = prometheus.NewDesc("loadgen_member_clock_ahead_seconds", "How far a member's clock is ahead of the coordinator's.", []string{"member"}, nil)
+	descLost    = prometheus.NewDesc("loadgen_member_lost_turns_total", "Turns that a member could not hand over.", []string{"member"}, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (c *Coordinator) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descMembers, descHeld, descLate, descAhead, descLost} {
+		ch <- d
+	}
+}
+
+// Collect implements [prometheus.Collector]. Of a member that is lost it has nothing.
+func (c *Coordinator) Collect(ch chan<- prometheus.Metric) {
+	states := map[api.MemberState]int{api.MemberPresent: 0, api.MemberLate: 0, api.MemberLeaving: 0, api.MemberRefused: 0}
+	seen := map[string]bool{}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for _, m := range c.Members(time.Now()) {
+		states[m.State]++
+		name := m.Name
+		if seen[name] { // two of one name
+			name += " " + m.ID
+		}
+		seen[name] = true
+		if m.State == api.MemberRefused {
+			continue
+		}
+		gauge(descHeld, float64(m.Conversations), name)
+		if m.Client.Verdict != api.VerdictUnknown {
+			gauge(descLate, m.Client.LagSeconds, name)
+		}
+		if m.ClockAheadSeconds != nil {
+			gauge(descAhead, *m.ClockAheadSeconds, name)
+		}
+		ch <- prometheus.MustNewConstMetric(descLost, prometheus.CounterValue, float64(m.LostTurns), name)
+	}
+	for state, n := range states {
+		gauge(descMembers, float64(n), string(state))
+	}
+}

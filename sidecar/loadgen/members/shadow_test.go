@@ -1,0 +1,92 @@
+package members
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/shadow/live"
+)
+
+// What a member had in flight that is lost is not in flight any more.
+func TestShadowOfALostMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := api.Cluster{Available: true, CacheBlocks: new(100.), BlockTokens: new(32.), Workers: []api.Worker{{ID: "11"}, {ID: "22"}}}
+		l := live.New(live.Options{
+			Lane: "main", Log: log(t), Cluster: func() api.Cluster { return cluster }, State: func() api.State { return api.State{Mode: api.ModeKV} },
+			Tells: func() (ids, workers bool) { return true, true },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		wg.Go(func() { l.Run(ctx) })
+		synctest.Wait()
+		tell := func(member string) {
+			var n live.Notes
+			n.Use(l.Cut())
+			turn := n.Follow(live.Sent{ID: member, Conversation: member, Concurrency: 2})
+			turn.Routed(make([]uint32, 100))
+			turn.FirstToken(11)
+			time.Sleep(time.Second)
+			l.Hear(member, n.Take(), 0, 0)
+		}
+		tell("lost")
+		w := &writer{remote: &remote{
+			Coordinator: &Coordinator{log: log(t)}, heard: &ears{shadow: l}, holders: map[string]*heldBy{"lost": {name: "m"}},
+		}}
+		w.note(time.Now(), nil)
+		tell("other")
+		time.Sleep(5 * time.Second)
+		list := l.Decisions(1)
+		require.Len(t, list.Decisions, 1)
+		require.Equal(t, "other", list.Decisions[0].RequestID)
+		for _, c := range list.Decisions[0].Candidates {
+			assert.Zero(t, c.Requests)
+		}
+	})
+}
+
+// What there is to tell for the shadow is divided with its report, in order, and the last piece
+// says that it is.
+func TestHalvesOfTheShadow(t *testing.T) {
+	var n live.Notes
+	n.Use(&live.Cut{Serial: 1, Tokens: 32, IDs: true})
+	for k := range 50 {
+		n.Follow(live.Sent{ID: "r", Conversation: fmt.Sprint(k)}).Routed(make([]uint32, 100))
+	}
+	whole := report{Turns: make([]measured, 13), Shadow: n.Take(), Last: true}
+	var pieces []report
+	var divide func(r report)
+	divide = func(r report) {
+		if !r.divides() {
+			pieces = append(pieces, r)
+			return
+		}
+		first, second := r.halves()
+		divide(first)
+		divide(second)
+	}
+	divide(whole)
+	var events []live.Event
+	var until time.Time
+	turns := 0
+	for i, p := range pieces {
+		assert.Equal(t, i == len(pieces)-1, p.Last)
+		turns += len(p.Turns)
+		if s := p.Shadow; s != nil {
+			assert.False(t, s.Until.Before(until))
+			events, until = append(events, s.Events...), s.Until
+		}
+	}
+	assert.Equal(t, 13, turns)
+	assert.Equal(t, whole.Shadow.Events, events)
+	assert.Equal(t, whole.Shadow.Until, until)
+}

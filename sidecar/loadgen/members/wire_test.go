@@ -1,0 +1,183 @@
+package members
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/api"
+	"kvbooth/sidecar/loadgen/chat"
+	"kvbooth/sidecar/loadgen/corpus"
+	"kvbooth/sidecar/loadgen/lane"
+	"kvbooth/sidecar/loadgen/stats"
+	"kvbooth/sidecar/loadgen/workload"
+)
+
+// bucket is how wide a bucket of inter-token latencies is, at most.
+const bucket = 1. / 128
+
+// However turns are split among members, what these report gives the percentiles that one
+// process has of all of them: of inter-token latencies within a bucket, of all else the same.
+func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
+	texts, err := corpus.Builtin()
+	require.NoError(t, err)
+	settled := time.Now().Add(-time.Hour)
+	o := &order{Lane: "main", Run: "r", Settings: workload.Settings{Turns: api.Range{Min: 1, Max: 1}, MaxTokens: 1}, Step: api.StepRecord{Lane: "main", ID: 3, Settled: &settled}}
+	slo := api.SLO{TTFT: .6, TPOT: .06}
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		began := time.Now()
+		now := began.Add(58 * time.Second)
+		parts := make([]*part, 1+rng.IntN(8))
+		for i := range parts {
+			parts[i] = newPart(o, Share{Run: "r"}, texts, corpus.BuiltinQuestioner{}, nil, func(handed) {})
+		}
+		one, merged := stats.NewRecorder(began, slo), stats.NewRecorder(began, slo)
+		for n := range 1 + rng.IntN(400) {
+			turn := &workload.Turn{Conversation: &workload.Conversation{ID: fmt.Sprint("c", n), Number: int64(n)}, Number: 1 + rng.IntN(7)}
+			r := drawnResult(rng, began)
+			sample, _ := lane.Measure("main", turn, r, o.Step, r.OK())
+			one.Add(sample)
+			p := parts[rng.IntN(len(parts))]
+			p.TurnStarted(turn)
+			p.TurnEnded(turn, r)
+		}
+		for _, p := range parts {
+			data, err := json.Marshal(p.collect())
+			require.NoError(t, err)
+			var got report
+			require.NoError(t, json.Unmarshal(data, &got))
+			for i := range got.Turns {
+				merged.Add(got.Turns[i].sample())
+			}
+		}
+		same(t, seed, one.Report(now), merged.Report(now))
+		same(t, seed, one.Counted(now, o.Step.ID), merged.Counted(now, o.Step.ID))
+		assert.Equal(t, one.Totals(), merged.Totals(), "seed %d", seed)
+		assert.InDelta(t, one.TokensPerChunk(), merged.TokensPerChunk(), 1e-9, "seed %d", seed)
+	}
+}
+
+// drawnResult is an answer as it may come: whole, without usage, of one chunk, failed, or
+// cancelled.
+func drawnResult(rng *rand.Rand, began time.Time) *chat.Result {
+	at := time.Duration((.05 + rng.ExpFloat64()) * float64(time.Second))
+	r := &chat.Result{Ended: began.Add(time.Duration(rng.Int64N(int64(57 * time.Second)))), Content: "text"}
+	scale := []float64{1e-6, .001, .025, 2}[rng.IntN(4)]
+	for range 1 + rng.IntN(80) {
+		r.Chunks = append(r.Chunks, chat.Chunk{At: at, Tokens: int32(rng.IntN(4))})
+		if rng.IntN(20) > 0 { // else the next one comes with it
+			at += time.Duration(scale * rng.ExpFloat64() * float64(time.Second))
+		}
+	}
+	if rng.IntN(4) > 0 {
+		r.Usage = &chat.Usage{Prompt: 1000 + rng.IntN(5000), Completion: len(r.Chunks), Cached: rng.IntN(1000), HasCached: rng.IntN(2) == 0}
+	}
+	switch rng.IntN(12) {
+	case 0:
+		r.Err = &chat.Error{Class: api.ErrorClasses[rng.IntN(len(api.ErrorClasses))], Message: "it broke off"}
+	case 1:
+		r.Cancelled = true
+	case 2:
+		r.Err, r.Chunks, r.Usage = &chat.Error{Class: api.ErrorClasses[0], Message: "no answer"}, nil, nil
+	}
+	r.Sent = r.Ended.Add(-at)
+	return r
+}
+
+// same holds two reports against each other.
+func same(t *testing.T, seed uint64, one, merged stats.Report) {
+	t.Helper()
+	a, b := one.Window.Metrics.ITL, merged.Window.Metrics.ITL
+	assert.Equal(t, a.N, b.N, "seed %d", seed)
+	for name, pair := range map[string][2]*float64{"p50": {a.P50, b.P50}, "p95": {a.P95, b.P95}, "p99": {a.P99, b.P99}} {
+		if pair[0] == nil || pair[1] == nil {
+			assert.Equal(t, pair[0], pair[1], "seed %d: ITL %s", seed, name)
+			continue
+		}
+		assert.InDelta(t, *pair[0], *pair[1], *pair[0]*bucket, "seed %d: ITL %s", seed, name)
+	}
+	one.Window.Metrics.ITL, merged.Window.Metrics.ITL = api.Quantiles{}, api.Quantiles{}
+	assert.Equal(t, one, merged, "seed %d", seed)
+}
+
+// A turn brings the conversation that no report of its member has told of yet, which then counts
+// among those that end with the member.
+func TestTurnBeforeItsReport(t *testing.T) {
+	began := time.Now().Add(-time.Minute)
+	bring := func(c *Coordinator, member, run string, number int64, done int) {
+		c.take(member, &handed{run, api.Turn{Ended: began.Add(time.Second)}, api.Conversation{
+			ID: fmt.Sprint(run, "-", number), Lane: "main", Number: number, Status: api.ConversationActive, TurnsDone: done, Started: began,
+		}})
+	}
+	store := &kept{turns: map[string]api.Turn{}}
+	c := &Coordinator{opts: Options{Store: store}, members: map[string]*member{}}
+	r := &remote{Coordinator: c, wanted: order{Lane: "main", Run: "now"}, holders: map[string]*heldBy{
+		"here": {begun: 7, progress: map[int64]api.Conversation{6: {Number: 6, TurnsDone: 2}}},
+		"gone": {dead: true},
+	}}
+	c.runs = map[string]*remote{"main": r}
+	held := r.holders["here"].progress
+	status := func() api.ConversationStatus { return store.fresh[len(store.fresh)-1].Status }
+
+	bring(c, "here", "now", 8, 1)
+	assert.Equal(t, api.ConversationActive, status())
+	assert.Equal(t, 1, held[8].TurnsDone, "it ends with its member")
+	bring(c, "here", "now", 8, 2)
+	bring(c, "here", "now", 6, 1)
+	assert.Equal(t, []int{2, 2}, []int{held[8].TurnsDone, held[6].TurnsDone}, "the latest is known")
+	bring(c, "here", "now", 5, 4)
+	assert.NotContains(t, held, int64(5), "a report has told of its end")
+
+	for member, run := range map[string]string{"gone": "now", "here": "before", "nobody": "now"} {
+		bring(c, member, run, 9, 1)
+		assert.Equal(t, api.ConversationCancelled, status(), "%s, %s", member, run)
+		assert.Equal(t, began.Add(time.Second), *store.fresh[len(store.fresh)-1].Ended)
+		assert.NotContains(t, held, int64(9))
+	}
+	assert.Len(t, store.turns, 1) // they have no id
+}
+
+// A report of more than the server takes at once comes in pieces, which tell all of it once.
+func TestLongReport(t *testing.T) {
+	f := newFleet(t)
+	texts, err := corpus.Builtin()
+	require.NoError(t, err)
+	b, err := dial(t.Context(), f.nats.access(), "member", log(t))
+	require.NoError(t, err)
+	t.Cleanup(b.close)
+	m := &tenant{MemberOptions: MemberOptions{Log: log(t)}, bus: b, id: "long", lease: newLease()}
+	m.lease.renewed(time.Now().Add(time.Hour))
+	p := newPart(&order{Lane: "main", Run: "r1"}, Share{}, texts, corpus.BuiltinQuestioner{}, nil, func(handed) {})
+	const turns = 5_000
+	rng := rand.New(rand.NewPCG(1, 1))
+	for n := range turns {
+		turn := &workload.Turn{Conversation: &workload.Conversation{ID: fmt.Sprint("c", n), Number: int64(n)}, Number: 1}
+		p.TurnStarted(turn)
+		p.TurnEnded(turn, drawnResult(rng, time.Now()))
+	}
+	p.Chunk(7)
+	r := p.collect()
+	tokens, conversations, seq := r.Tokens, r.Conversations, int64(0)
+	m.publishReport(t.Context(), r, &seq)
+	require.Greater(t, seq, int64(1))
+	heard := newEars()
+	one := &reader{remote: &remote{Coordinator: f.coord, heard: heard, holders: map[string]*heldBy{"long": {progress: map[int64]api.Conversation{}}}, untold: map[string]api.Conversation{}}}
+	for s := range seq {
+		got, err := b.reports.GetMsg(t.Context(), uint64(s+1))
+		require.NoError(t, err)
+		var piece report
+		require.NoError(t, json.Unmarshal(got.Data, &piece))
+		assert.Equal(t, s+1, piece.Seq)
+		one.take(&piece)
+		conversations = conversations[len(piece.Conversations):]
+	}
+	assert.Empty(t, conversations)
+	assert.Equal(t, tokens, heard.tokens)
+	assert.Len(t, one.holders["long"].progress, len(r.Conversations))
+}

@@ -1,0 +1,73 @@
+package workload
+
+import (
+	"strconv"
+	"time"
+
+	"kvbooth/sidecar/api"
+)
+
+// Underway is how many turns are under way at a moment.
+type Underway struct {
+	Turns    int
+	Awaiting api.Awaiting // those that still wait for their first token
+}
+
+// Underway counts the turns under way.
+func (w *Workload) Underway(now time.Time) (u Underway) {
+	for _, t := range w.turns() {
+		u.Turns++
+		sent, _, waiting := t.Live.First()
+		if !waiting || sent.IsZero() {
+			continue
+		}
+		u.Awaiting.N++
+		u.Awaiting.OldestSeconds = max(u.Awaiting.OldestSeconds, now.Sub(sent).Seconds())
+	}
+	return u
+}
+
+// LiveTurn is the turn under way of the conversation with an id; nil where there is none.
+func (w *Workload) LiveTurn(conversation string) *api.LiveTurn {
+	for _, t := range w.turns() {
+		if t.Conversation.ID == conversation {
+			return t.live()
+		}
+	}
+	return nil
+}
+
+func (t *Turn) live() *api.LiveTurn {
+	live := &api.LiveTurn{Number: t.Number, Started: t.Began, UserMessage: t.UserMessage, AssistantMessage: t.Live.Text()}
+	if _, ttft, waiting := t.Live.First(); !waiting {
+		live.TTFT = new(ttft.Seconds())
+	}
+	if id := t.Live.Worker(); id != 0 {
+		live.Worker = strconv.FormatUint(id, 10)
+	}
+	return live
+}
+
+// turns are those under way.
+func (w *Workload) turns() []*Turn {
+	var all []*Turn
+	for _, c := range w.Conversations() {
+		if t := c.Turn(); t != nil {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// Uniform says whether every conversation in progress was drawn from the settings and the
+// corpus in force.
+func (w *Workload) Uniform() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.active {
+		if c.Shape != w.shape {
+			return false
+		}
+	}
+	return true
+}

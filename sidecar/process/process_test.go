@@ -1,0 +1,232 @@
+//go:build unix
+
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"kvbooth/sidecar/process"
+	"kvbooth/sidecar/process/processtest"
+)
+
+func start(t *testing.T, c process.Command) *process.Process {
+	t.Helper()
+	p, err := process.Start(c)
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+	return p
+}
+
+// setUp gives a log and a holder of connections.
+func setUp(t *testing.T) (log string, holder *processtest.Holder) {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "logs", "log"), processtest.NewHolder(t)
+}
+
+func shell(log, script string, args ...string) process.Command {
+	return process.Command{Name: "shell", Path: "/bin/sh", Args: append([]string{"-c", script}, args...), Log: log}
+}
+
+// again are the words of a command, for a shell to say them.
+func again(c process.Command) []string { return append([]string{c.Path}, c.Args...) }
+
+// A child is asked first, and may finish.
+func TestStopAsks(t *testing.T) {
+	log, holder := setUp(t)
+	p := start(t, processtest.Hold(log, holder.Address()))
+	held := holder.Accept()
+
+	p.Stop(within(t, soon))
+	assert.Equal(t, "asked\n", held.Rest())
+	assert.Zero(t, p.ExitCode())
+	assert.NoError(t, p.Wait())
+	p.Stop(within(t, soon)) // once more does nothing
+}
+
+// One that goes on all the same is killed when the time is over.
+func TestStopKillsAtTheDeadline(t *testing.T) {
+	log, holder := setUp(t)
+	p := start(t, processtest.Hold(log, holder.Address(), "stubborn"))
+	held := holder.Accept()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel() // the time is over
+		assert.Equal(t, "asked", held.Line())
+	}()
+	p.Stop(ctx)
+	assert.Empty(t, held.Rest())
+	assert.ErrorContains(t, p.Wait(), "hold exited: signal: killed")
+	assert.Equal(t, -1, p.ExitCode())
+}
+
+// Several are stopped at once: all are asked while none has ended yet.
+func TestStopAll(t *testing.T) {
+	log, holder := setUp(t)
+	var processes []*process.Process
+	var held []*processtest.Held
+	for range 4 {
+		processes = append(processes, start(t, processtest.Hold(log, holder.Address(), "stubborn")))
+		held = append(held, holder.Accept())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		process.StopAll(ctx, append(processes, nil)...)
+	}()
+	for _, h := range held {
+		assert.Equal(t, "asked", h.Line())
+	}
+	cancel() // they are stubborn: that kills them
+	<-stopped
+	for _, p := range processes {
+		assert.Equal(t, -1, p.ExitCode())
+	}
+}
+
+// The children of a child are in its group, and go with it.
+func TestGroupIsStoppedWhole(t *testing.T) {
+	log, holder := setUp(t)
+	for _, test := range []struct {
+		intent string
+		end    func(*process.Process)
+		says   string
+	}{
+		{"asked", func(p *process.Process) { p.Stop(within(t, soon)) }, "asked\n"},
+		{"killed", func(p *process.Process) { p.Kill() }, ""},
+	} {
+		t.Run(test.intent, func(t *testing.T) {
+			p := start(t, shell(log, `"$0" "$@" & "$0" "$@" & wait`, again(processtest.Hold(log, holder.Address()))...))
+			first, second := holder.Accept(), holder.Accept()
+			test.end(p)
+			// Once the leader is gone, those that have not finished are killed.
+			assert.Contains(t, []string{"", test.says}, first.Rest())
+			assert.Contains(t, []string{"", test.says}, second.Rest())
+		})
+	}
+}
+
+// A child that ends by itself leaves none of its own behind either.
+func TestGroupEndsWithItsLeader(t *testing.T) {
+	needsLinux(t)
+	log, holder := setUp(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	require.NoError(t, syscall.Mkfifo(gate, 0o600))
+	p := start(t, shell(log, `"$0" "$@" & read -r _ < `+gate+`; exit 7`, again(processtest.Hold(log, holder.Address(), "stubborn"))...))
+	held := holder.Accept()
+
+	require.NoError(t, os.WriteFile(gate, []byte("open\n"), 0o600))
+	assert.Equal(t, 7, p.ExitCode())
+	assert.Empty(t, held.Rest())
+	assert.ErrorContains(t, p.Ended(t.Context()), "exit status 7")
+}
+
+// Nothing survives kill -9 of the process that started it.
+func TestChildrenDieWithTheirParent(t *testing.T) {
+	needsLinux(t)
+	log, holder := setUp(t)
+	parent := start(t, processtest.Parent(log, holder.Address()))
+	held := holder.Accept()
+
+	require.NoError(t, syscall.Kill(parent.PID(), syscall.SIGKILL)) // the parent alone: the child has a group of its own
+	assert.Empty(t, held.Rest())
+}
+
+// A child that has children of its own is asked instead, so that it can end them.
+func TestParentsAreAskedWhenTheirParentDies(t *testing.T) {
+	needsLinux(t)
+	log, holder := setUp(t)
+	parent := start(t, processtest.Parent(log, holder.Address(), "parents"))
+	held := holder.Accept()
+
+	require.NoError(t, syscall.Kill(parent.PID(), syscall.SIGKILL))
+	assert.Equal(t, "asked\n", held.Rest())
+}
+
+func TestWaitTellsTheLastLines(t *testing.T) {
+	log, _ := setUp(t)
+	p := start(t, shell(log, `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do echo "line $i"; done; echo "port taken" >&2; exit 3`))
+	err := p.Wait()
+	assert.ErrorContains(t, err, "shell exited: exit status 3; last lines of "+log+":\n  line 3\n")
+	assert.ErrorContains(t, err, "\n  line 13\n  port taken")
+
+	again := start(t, shell(log, "true"))
+	require.NoError(t, again.Wait())
+	assert.EqualError(t, again.Ended(t.Context()), "shell exited unexpectedly; see "+log)
+	content, err := os.ReadFile(log)
+	require.NoError(t, err)
+	assert.Contains(t, string(content), "line 1\n", "a log is appended to")
+}
+
+// A child may share this process's terminal; then there is no log.
+func TestOutputElsewhere(t *testing.T) {
+	log, _ := setUp(t)
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	require.NoError(t, err)
+	defer out.Close()
+	c := shell(log, "echo out; echo err >&2; exit 1")
+	c.Output = out
+	assert.EqualError(t, start(t, c).Wait(), "shell exited: exit status 1")
+	content, err := os.ReadFile(out.Name())
+	require.NoError(t, err)
+	assert.Equal(t, "out\nerr\n", string(content))
+	assert.NoFileExists(t, log)
+}
+
+// What a child writes may quote what people ask, and its environment has no secrets
+// that are the load generator's, however the log and the environment were before.
+func TestSecrets(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	require.NoError(t, os.WriteFile(log, nil, 0o666))
+	t.Setenv("LOADGEN_TOKEN", "secret")
+	t.Setenv("LOADGEN_TARGET_API_KEY", "secret")
+	t.Setenv("OTHER", "kept")
+	require.NoError(t, start(t, shell(log, "env")).Wait())
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "OTHER=kept\n")
+	assert.NotContains(t, string(text), "secret")
+	info, err := os.Stat(log)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+func TestStartErrors(t *testing.T) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "missing")
+	_, err := process.Start(process.Command{Name: "loadgen", Path: missing, Log: filepath.Join(dir, "log")})
+	assert.ErrorContains(t, err, "start loadgen: ")
+	assert.ErrorIs(t, err, os.ErrNotExist)
+
+	_, err = process.Start(process.Command{Name: "loadgen", Path: "/bin/sh", Log: filepath.Join(dir, "log", "log")})
+	assert.ErrorContains(t, err, "start loadgen: ", "the log's folder is a file")
+}
+
+func TestTailOfNothing(t *testing.T) {
+	assert.Empty(t, process.Tail(filepath.Join(t.TempDir(), "missing")))
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, []byte("\n\n"), 0o600))
+	assert.Empty(t, process.Tail(empty))
+	long := filepath.Join(t.TempDir(), "long")
+	require.NoError(t, os.WriteFile(long, fmt.Appendf(nil, "%9000d\nlast\n", 1), 0o600))
+	assert.Less(t, len(process.Tail(long)), 5000)
+}
+
+// needsLinux skips what only Linux offers: a child that is killed with its parent,
+// and a process group that cannot be given back before it is signalled.
+func needsLinux(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("Linux only")
+	}
+}

@@ -1,0 +1,50 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Pauses double; too many restarts within ten minutes are the last; then it begins anew.
+func TestRestarts(t *testing.T) {
+	var r restarts
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, want := range []time.Duration{1, 2, 4, 8, 16} {
+		pause, ok := r.next(now)
+		assert.True(t, ok)
+		assert.Equal(t, want*time.Second, pause)
+		now = now.Add(time.Minute)
+	}
+	_, ok := r.next(now)
+	assert.False(t, ok)
+	pause, ok := r.next(now.Add(restartWindow))
+	assert.True(t, ok)
+	assert.Equal(t, time.Second, pause)
+}
+
+// A child that is not mended is tried again; one that cannot be is not.
+func TestSupervise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tries []time.Time
+		c := Child{
+			Name: "child", Within: time.Second, Say: t.Logf,
+			Ended: func(context.Context) error { return errors.New("crashed") },
+			Restart: func(context.Context) error {
+				if tries = append(tries, time.Now()); len(tries) == 1 {
+					return errors.New("not ready")
+				}
+				return fmt.Errorf("started: %w", Permanent{errors.New("bad flag")})
+			},
+		}
+		began := time.Now()
+		err := c.Supervise(t.Context())
+		assert.EqualError(t, err, "child keeps failing: started: bad flag")
+		assert.Equal(t, []time.Time{began.Add(time.Second), began.Add(3 * time.Second)}, tries)
+	})
+}
