@@ -102,8 +102,8 @@ type ears struct {
 	twice  []string
 	// conversations are how each is, by its number
 	conversations map[int64]api.ConversationStatus
-	tokens int
-	shadow *live.Live
+	tokens        int
+	shadow        *live.Live
 }
 
 func newEars() *ears {

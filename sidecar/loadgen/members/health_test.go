@@ -97,7 +97,7 @@ func TestOpenFiles(t *testing.T) {
 	assert.ErrorContains(t, err, "at most 4, which the open-file limit of the 1 members present allows")
 	f.memberThat("large", func(*MemberOptions) {})
 	require.Eventually(t, func() bool { return f.coord.Check("concurrency", 30) == nil }, soon, 10*time.Millisecond)
-	heard, _, stop := f.run(30)
+	_, _, stop := f.run(30)
 	require.Eventually(t, func() bool { // one that has ended is replaced a moment later
 		held := map[string]int{}
 		for _, m := range f.coord.Members(time.Now()) {
