@@ -78,11 +78,11 @@ func BenchmarkOpen(b *testing.B) {
 // The removal of 20,000 conversations, with their space.
 func BenchmarkPrune(b *testing.B) {
 	const conversations = 20_000
-	tune := normal
-	tune.prune = time.Hour
+	limits := defaultLimits
+	limits.prune = time.Hour
 	for b.Loop() {
 		b.StopTimer()
-		s, err := open(b.Context(), Options{Dir: b.TempDir(), MaxConversations: 1}, tune)
+		s, err := open(b.Context(), Options{Dir: b.TempDir(), MaxConversations: 1}, limits)
 		require.NoError(b, err)
 		fill(b, s, conversations, 1000)
 		b.StartTimer()

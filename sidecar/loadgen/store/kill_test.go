@@ -93,7 +93,7 @@ func TestWhatWasCommittedSurvivesKill9(t *testing.T) {
 	reported = append(reported, strings.Fields(string(rest))...)
 	require.Error(t, cmd.Wait(), "killed")
 
-	s := openTest(t, Options{Dir: dir}, normal)
+	s := openTest(t, Options{Dir: dir}, defaultLimits)
 	for _, id := range reported {
 		c, err := s.Conversation(t.Context(), id)
 		require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestWhatWasCommittedSurvivesKill9(t *testing.T) {
 
 func TestTheLockNamesWhomItCan(t *testing.T) {
 	dir := t.TempDir()
-	s := openTest(t, Options{Dir: dir}, normal)
+	s := openTest(t, Options{Dir: dir}, defaultLimits)
 	_, err := Open(t.Context(), Options{Dir: dir})
 	assert.ErrorContains(t, err, fmt.Sprintf("in use by process %d:", os.Getpid()), "no address was given")
 
@@ -124,7 +124,7 @@ func TestTheLockNamesWhomItCan(t *testing.T) {
 	assert.ErrorContains(t, err, "in use by another process:")
 
 	require.NoError(t, s.Close())
-	openTest(t, Options{Dir: dir}, normal)
+	openTest(t, Options{Dir: dir}, defaultLimits)
 }
 
 // Who only asks makes no file, and does not keep the directory from the next one.
@@ -132,9 +132,9 @@ func TestLocked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, Locked(dir))
 	require.NoDirExists(t, dir)
-	s := openTest(t, Options{Dir: dir, Owner: "127.0.0.1:18088"}, normal)
+	s := openTest(t, Options{Dir: dir, Owner: "127.0.0.1:18088"}, defaultLimits)
 	assert.ErrorContains(t, Locked(dir), fmt.Sprintf("in use by process %d at 127.0.0.1:18088:", os.Getpid()))
 	require.NoError(t, s.Close())
 	require.NoError(t, Locked(dir))
-	openTest(t, Options{Dir: dir}, normal)
+	openTest(t, Options{Dir: dir}, defaultLimits)
 }

@@ -22,7 +22,7 @@ func TestFilesArePrivate(t *testing.T) {
 		var s *Store
 		open := func() {
 			defer syscall.Umask(syscall.Umask(umask))
-			s = openTest(t, Options{Dir: dir}, normal)
+			s = openTest(t, Options{Dir: dir}, defaultLimits)
 		}
 		modes := func() map[string]fs.FileMode {
 			found := map[string]fs.FileMode{}

@@ -30,8 +30,8 @@ type Options struct {
 	Now              func() time.Time // what age counts from; nil: time.Now
 }
 
-// tuning is what tests make smaller.
-type tuning struct {
+// limits are what tests make smaller.
+type limits struct {
 	gather             time.Duration // from the first arrival to the commit of a batch
 	batch              int           // records in one transaction
 	retryMin, retryMax time.Duration // pauses after a failed commit
@@ -39,7 +39,7 @@ type tuning struct {
 	queue              bounds
 }
 
-var normal = tuning{
+var defaultLimits = limits{
 	gather: 100 * time.Millisecond, batch: 500,
 	retryMin: 200 * time.Millisecond, retryMax: 5 * time.Second,
 	prune: time.Second,
@@ -48,12 +48,12 @@ var normal = tuning{
 
 // Store is an open store. All methods are safe for concurrent use.
 type Store struct {
-	opts  Options
-	tune  tuning
-	path  string
-	lock  *flock.Flock
-	write *sql.DB // one connection: SQLite has one writer
-	read  *sql.DB
+	opts   Options
+	limits limits
+	path   string
+	lock   *flock.Flock
+	write  *sql.DB // one connection: SQLite has one writer
+	read   *sql.DB
 
 	paging  chan struct{} // holds a word while a page of turns is read
 	queue   *queue
@@ -73,10 +73,10 @@ type Store struct {
 // If another process has the directory the error is a [*LockedError], and an
 // [api.FieldError] if an option is impossible.
 func Open(ctx context.Context, opts Options) (*Store, error) {
-	return open(ctx, opts, normal)
+	return open(ctx, opts, defaultLimits)
 }
 
-func open(ctx context.Context, opts Options, tune tuning) (*Store, error) {
+func open(ctx context.Context, opts Options, limits limits) (*Store, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
@@ -92,8 +92,8 @@ func open(ctx context.Context, opts Options, tune tuning) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		opts: opts, tune: tune, path: filepath.Join(dir, "kvbooth.db"), lock: lock,
-		queue: newQueue(tune.queue), paging: make(chan struct{}, 1), closing: make(chan struct{}), stopped: make(chan struct{}),
+		opts: opts, limits: limits, path: filepath.Join(dir, "kvbooth.db"), lock: lock,
+		queue: newQueue(limits.queue), paging: make(chan struct{}, 1), closing: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	s.close = sync.OnceValue(s.shutDown)
 	if err := s.openFile(ctx); err != nil {

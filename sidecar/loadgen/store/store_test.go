@@ -27,18 +27,18 @@ var t0 = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 func ptr[T any](v T) *T { return &v }
 
 // quick has the limits of the real one and shorter pauses.
-func quick() tuning {
-	q := normal
+func quick() limits {
+	q := defaultLimits
 	q.gather, q.retryMin, q.retryMax, q.prune = time.Millisecond, time.Millisecond, 5*time.Millisecond, 5*time.Millisecond
 	return q
 }
 
-func openTest(t *testing.T, opts Options, tune tuning) *Store {
+func openTest(t *testing.T, opts Options, limits limits) *Store {
 	t.Helper()
 	if opts.Dir == "" {
 		opts.Dir = t.TempDir()
 	}
-	s, err := open(t.Context(), opts, tune)
+	s, err := open(t.Context(), opts, limits)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -106,7 +106,7 @@ func TestEverythingComesBackAfterAReopening(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "a second time does nothing")
 
-	s = openTest(t, Options{Dir: dir}, normal)
+	s = openTest(t, Options{Dir: dir}, defaultLimits)
 	got, err := s.Conversation(ctx, c.ID)
 	require.NoError(t, err)
 	c.Turns = []api.Turn{turn(c.ID, 1), turn(c.ID, 2)}
@@ -136,7 +136,7 @@ func TestEverythingComesBackAfterAReopening(t *testing.T) {
 }
 
 func TestAnEmptyStore(t *testing.T) {
-	s, ctx := openTest(t, Options{}, normal), t.Context()
+	s, ctx := openTest(t, Options{}, defaultLimits), t.Context()
 	list, err := s.Conversations(ctx, api.ConversationQuery{})
 	require.NoError(t, err)
 	assert.Equal(t, api.ConversationList{Conversations: []api.Conversation{}}, list)
@@ -154,7 +154,7 @@ func TestAnEmptyStore(t *testing.T) {
 }
 
 func TestCommitsAreDurable(t *testing.T) {
-	s := openTest(t, Options{}, normal)
+	s := openTest(t, Options{}, defaultLimits)
 	var journal string
 	var synchronous int
 	require.NoError(t, s.write.QueryRow("PRAGMA journal_mode").Scan(&journal))
@@ -183,7 +183,7 @@ func TestOpenRefusesImpossibleOptions(t *testing.T) {
 
 func TestOpenRefusesANewerSchema(t *testing.T) {
 	dir := t.TempDir()
-	s := openTest(t, Options{Dir: dir}, normal)
+	s := openTest(t, Options{Dir: dir}, defaultLimits)
 	_, err := s.write.Exec("PRAGMA user_version = 99")
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
@@ -218,7 +218,7 @@ func TestBatchesAreCommittedWithin200ms(t *testing.T) {
 }
 
 func TestAfterCloseWhatIsHandedInIsLost(t *testing.T) {
-	s := openTest(t, Options{}, normal)
+	s := openTest(t, Options{}, defaultLimits)
 	s.SaveTurn(turn("c", 1))
 	require.NoError(t, s.Close())
 	assert.Zero(t, s.LostTurns(), "closing commits first")
@@ -236,9 +236,9 @@ func TestAFailingDiskIsSurvived(t *testing.T) {
 		{"read-only", "PRAGMA query_only = 1", "PRAGMA query_only = 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tune := quick()
-			tune.queue = bounds{turns: 50, bytes: 1 << 30, others: 10}
-			s, ctx := openTest(t, Options{}, tune), t.Context()
+			limits := quick()
+			limits.queue = bounds{turns: 50, bytes: 1 << 30, others: 10}
+			s, ctx := openTest(t, Options{}, limits), t.Context()
 			s.SaveTurn(turn("before", 1))
 			flush(t, s)
 			_, err := s.write.Exec(c.fail)
@@ -270,7 +270,7 @@ func TestAFailingDiskIsSurvived(t *testing.T) {
 }
 
 func TestClosingOnAFailingDiskCountsTheRestAsLost(t *testing.T) {
-	s := openTest(t, Options{}, normal)
+	s := openTest(t, Options{}, defaultLimits)
 	_, err := s.write.Exec("PRAGMA query_only = 1")
 	require.NoError(t, err)
 	s.SaveTurn(turn("c", 1))
@@ -306,7 +306,7 @@ func TestQueueBounds(t *testing.T) {
 }
 
 func TestLateStateOfAConversationWins(t *testing.T) {
-	s := openTest(t, Options{}, normal)
+	s := openTest(t, Options{}, defaultLimits)
 	c := conversation(1)
 	s.SaveConversation(c)
 	flush(t, s)
@@ -320,7 +320,7 @@ func TestLateStateOfAConversationWins(t *testing.T) {
 }
 
 func TestAConversationTellsHowItFailed(t *testing.T) {
-	s, ctx := openTest(t, Options{}, normal), t.Context()
+	s, ctx := openTest(t, Options{}, defaultLimits), t.Context()
 	failed, unstored, retired := conversation(3), conversation(2), conversation(1)
 	failed.Status, unstored.Status, retired.Status = api.ConversationError, api.ConversationError, api.ConversationRetired
 	last := turn(failed.ID, 2)
@@ -347,7 +347,7 @@ func TestAConversationTellsHowItFailed(t *testing.T) {
 }
 
 func TestPagingThroughTenThousandConversations(t *testing.T) {
-	s := openTest(t, Options{}, normal)
+	s := openTest(t, Options{}, defaultLimits)
 	const n = 10_000
 	// three of each second, which the id tells apart; every second one is completed, every fifth of the twin
 	_, err := s.write.Exec(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n WHERE i < 9999)
@@ -395,7 +395,7 @@ func pageThrough(t *testing.T, s *Store, q api.ConversationQuery) []string {
 }
 
 func TestListingSortsByIndex(t *testing.T) {
-	s := openTest(t, Options{}, normal)
+	s := openTest(t, Options{}, defaultLimits)
 	for _, q := range []api.ConversationQuery{
 		{},
 		{Lane: "main"},
@@ -430,7 +430,7 @@ func explain(t *testing.T, s *Store, text string, args ...any) string {
 }
 
 func TestBadQueriesNameTheirField(t *testing.T) {
-	s, ctx := openTest(t, Options{}, normal), t.Context()
+	s, ctx := openTest(t, Options{}, defaultLimits), t.Context()
 	list := func(q api.ConversationQuery) error { _, err := s.Conversations(ctx, q); return err }
 	_, eventsErr := s.Events(ctx, "", 1001)
 	for _, c := range []struct {
@@ -453,7 +453,7 @@ func TestBadQueriesNameTheirField(t *testing.T) {
 }
 
 func TestEventsAndStepsPerLane(t *testing.T) {
-	s, ctx := openTest(t, Options{}, normal), t.Context()
+	s, ctx := openTest(t, Options{}, defaultLimits), t.Context()
 	for _, lane := range []string{"main", "twin", "", "main"} { // settings concern all lanes
 		_, err := s.SaveEvent(ctx, api.Event{Time: t0, Lane: lane, Kind: api.EventStep, Text: lane})
 		require.NoError(t, err)
@@ -481,7 +481,7 @@ func TestEventsAndStepsPerLane(t *testing.T) {
 }
 
 func TestTurnsCSV(t *testing.T) {
-	s := openTest(t, Options{}, normal)
+	s := openTest(t, Options{}, defaultLimits)
 	const n = page + 10 // more than one page
 	for i := range n {
 		one := turn("c", i+1)
@@ -534,7 +534,7 @@ func (w writer) Write(b []byte) (int, error) { return w(b) }
 
 // An export ends with its reader, within the page that is being read.
 func TestTurnsCSVEndsWithItsReader(t *testing.T) {
-	s := openTest(t, Options{}, normal)
+	s := openTest(t, Options{}, defaultLimits)
 	fill(t, s, 10*page/5, 1)
 	gone := errors.New("gone")
 	written := 0
@@ -556,7 +556,7 @@ func TestTurnsCSVEndsWithItsReader(t *testing.T) {
 // A page costs the same wherever in a step it begins: each is one search in the
 // index, which sorts the turns as well.
 func TestPagesOfTurnsAreSearchedFor(t *testing.T) {
-	s := openTest(t, Options{}, normal)
+	s := openTest(t, Options{}, defaultLimits)
 	assert.Equal(t, "SEARCH turns USING INDEX turns_by_step (lane=? AND step=? AND seq>?)\n",
 		explain(t, s, selectPage, "main", 1, 1, page))
 	assert.Equal(t, "SEARCH turns USING COVERING INDEX turns_by_step (lane=? AND step>?)\n",
@@ -636,7 +636,7 @@ func TestAFileOfAnEarlierVersionLearnsToShrink(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, old.Close())
 	for _, small := range []bool{false, true} {
-		s := openTest(t, Options{Dir: dir}, normal)
+		s := openTest(t, Options{Dir: dir}, defaultLimits)
 		n, err := measure(t.Context(), s.read)
 		require.NoError(t, err)
 		assert.Equal(t, small, n.shrinks)
@@ -651,21 +651,21 @@ func TestAFileOfAnEarlierVersionLearnsToShrink(t *testing.T) {
 // one compare them all.
 func TestAStepEndedWithTheTurnThatWasStoredLast(t *testing.T) {
 	dir := t.TempDir()
-	s := openTest(t, Options{Dir: dir}, normal)
+	s := openTest(t, Options{Dir: dir}, defaultLimits)
 	s.SaveStep(api.StepRecord{Lane: api.DefaultLane, ID: 1, Started: t0})
 	last := turn("c", 2)
 	last.Ended = t0.Add(20 * time.Second)
 	s.SaveTurn(turn("c", 1)) // took 30 s
 	s.SaveTurn(last)
 	require.NoError(t, s.Close())
-	steps, err := openTest(t, Options{Dir: dir}, normal).Steps(t.Context(), api.DefaultLane)
+	steps, err := openTest(t, Options{Dir: dir}, defaultLimits).Steps(t.Context(), api.DefaultLane)
 	require.NoError(t, err)
 	require.Len(t, steps, 1)
 	assert.Equal(t, last.Ended, *steps[0].Ended)
 }
 
 func TestOldEventsAndStepsAreRemoved(t *testing.T) {
-	s := openTest(t, Options{}, normal)
+	s := openTest(t, Options{}, defaultLimits)
 	_, err := s.write.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 10010)
 		INSERT INTO events (time, lane, kind, by, text) SELECT i, '', 'start', '', '' FROM n`)
 	require.NoError(t, err)
@@ -720,7 +720,7 @@ func TestReadingWhileWriting(t *testing.T) {
 }
 
 func TestAnEndedContextIsNoFaultOfTheFile(t *testing.T) {
-	s := openTest(t, Options{}, normal)
+	s := openTest(t, Options{}, defaultLimits)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := s.SaveEvent(ctx, api.Event{})
@@ -740,7 +740,7 @@ func TestReadBaselines(t *testing.T) {
 	require.Empty(t, none)
 	require.NoDirExists(t, filepath.Join(dir, "none"))
 
-	s := openTest(t, Options{Dir: dir}, normal)
+	s := openTest(t, Options{Dir: dir}, defaultLimits)
 	b := api.Baseline{Name: "ours", Rows: []api.BaselineRow{{Concurrency: 60, Mode: api.ModeKV}}}
 	require.NoError(t, s.SaveBaseline(t.Context(), b))
 	for range 2 {

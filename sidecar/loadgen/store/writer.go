@@ -15,19 +15,19 @@ import (
 // until the store closes.
 func (s *Store) run() {
 	defer close(s.stopped)
-	look := time.NewTimer(s.tune.prune)
+	look := time.NewTimer(s.limits.prune)
 	defer look.Stop()
 	for {
 		select {
 		case <-s.queue.arrived:
-			s.pause(s.tune.gather, s.queue.urgent)
+			s.pause(s.limits.gather, s.queue.urgent)
 			s.drain()
 		case <-look.C:
 			began := time.Now()
 			if s.prune() {
 				look.Reset(time.Since(began) / 2) // a third of the time is the others'
 			} else {
-				look.Reset(s.tune.prune)
+				look.Reset(s.limits.prune)
 			}
 		case <-s.closing:
 			s.drain()
@@ -51,10 +51,10 @@ func (s *Store) pause(d time.Duration, wake <-chan struct{}) {
 // again, since most failures are a disk that is full for a while. Once the store
 // is closing it has one attempt, then the rest is lost.
 func (s *Store) drain() {
-	pause := s.tune.retryMin
+	pause := s.limits.retryMin
 	for {
 		last := s.isClosing()
-		batch := s.queue.first(s.tune.batch)
+		batch := s.queue.first(s.limits.batch)
 		if len(batch) == 0 {
 			return
 		}
@@ -63,13 +63,13 @@ func (s *Store) drain() {
 		switch {
 		case err == nil:
 			s.queue.drop(len(batch))
-			pause = s.tune.retryMin
+			pause = s.limits.retryMin
 		case last:
 			s.abandon()
 			return
 		default:
 			s.pause(pause, nil)
-			pause = min(2*pause, s.tune.retryMax)
+			pause = min(2*pause, s.limits.retryMax)
 		}
 	}
 }

@@ -21,8 +21,8 @@ func found(s api.Shadow) map[string]string {
 
 // While the caches are cold, hits differ from what is predicted on every cluster.
 func TestNoDiagnosisOfColdCaches(t *testing.T) {
-	on(t, func(s *site) {
-		s.set(func(s *site) { s.cluster.KV.PredictedRatio = new(.95) })
+	on(t, func(s *rig) {
+		s.set(func(s *rig) { s.cluster.KV.PredictedRatio = new(.95) })
 		for i := range 70 {
 			s.turn(100+i, 11, 0)
 		}
@@ -31,9 +31,9 @@ func TestNoDiagnosisOfColdCaches(t *testing.T) {
 }
 
 func TestNothingToDiagnose(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		pass(coldFor)
-		s.set(func(s *site) {
+		s.set(func(s *rig) {
 			s.cluster.KV.PredictedRatio, s.cluster.KV.AchievableRatio = new(.95), new(.96)
 		})
 		s.turn(1, 11, 0)
@@ -46,27 +46,27 @@ func TestNothingToDiagnose(t *testing.T) {
 
 // What the router predicts and the workers do not find is laid to what the other figures tell.
 func TestPredictedAboveReported(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		pass(coldFor)
-		s.set(func(s *site) { s.cluster.KV.PredictedRatio = new(.95) })
+		s.set(func(s *rig) { s.cluster.KV.PredictedRatio = new(.95) })
 		for i := range 70 {
 			s.turn(100+i, 11, 0) // each of its own text: our account finds nothing either
 		}
 		text := found(s.shadow())["predicted_above_reported"]
 		assert.Contains(t, text, "The router predicts that 95.0 % of the prompts are cached; the workers found 0.0 %")
 		assert.Contains(t, text, "KV events are being lost, or the router's block size is not the workers' (the frontend says 32 tokens)")
-		s.set(func(s *site) {
+		s.set(func(s *rig) {
 			for i := range s.cluster.Workers {
 				s.cluster.Workers[i].CacheUse = new(.99)
 			}
 		})
 		assert.Contains(t, found(s.shadow())["predicted_above_reported"], "The caches are 99.0 % full")
-		s.set(func(s *site) { s.state.Mode = api.ModeRoundRobin })
+		s.set(func(s *rig) { s.state.Mode = api.ModeRoundRobin })
 		assert.NotContains(t, found(s.shadow()), "predicted_above_reported", "no router predicts anything")
 	})
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		pass(coldFor)
-		s.set(func(s *site) { s.cluster.KV.PredictedRatio = new(.95) })
+		s.set(func(s *rig) { s.cluster.KV.PredictedRatio = new(.95) })
 		for range 70 {
 			s.turn(1, 11, 0) // nothing is found that should be
 		}
@@ -75,7 +75,7 @@ func TestPredictedAboveReported(t *testing.T) {
 }
 
 func TestChosenBelowBest(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		pass(coldFor)
 		for i := range 60 {
 			s.turn(1, 11+11*uint64(min(i%10, 1)), 320) // the text moves back and forth, and both hold it soon
@@ -86,7 +86,7 @@ func TestChosenBelowBest(t *testing.T) {
 			s.turn(200+i, 22, 0)
 		}
 		assert.Contains(t, found(s.shadow())["chosen_below_best"], "by our cache model")
-		s.set(func(s *site) { s.cluster.KV.PredictedRatio, s.cluster.KV.AchievableRatio = new(.5), new(.75) })
+		s.set(func(s *rig) { s.cluster.KV.PredictedRatio, s.cluster.KV.AchievableRatio = new(.5), new(.75) })
 		text := found(s.shadow())["chosen_below_best"]
 		assert.Contains(t, text, "The chosen workers held 50.0 % of the prompts, the best ones 75.0 % (by the router's own counters)")
 		assert.Contains(t, text, "In 41 of the last 140 turns")
@@ -94,7 +94,7 @@ func TestChosenBelowBest(t *testing.T) {
 }
 
 func TestOneWorkerBusiest(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		pass(coldFor)
 		for i := range 70 {
 			s.turn(1, 11, 0)
@@ -102,7 +102,7 @@ func TestOneWorkerBusiest(t *testing.T) {
 				s.turn(1, 22, 0)
 			}
 		}
-		s.set(func(s *site) { s.cluster.Workers[0].Inflight, s.cluster.Workers[1].Inflight = new(9.), new(2.) })
+		s.set(func(s *rig) { s.cluster.Workers[0].Inflight, s.cluster.Workers[1].Inflight = new(9.), new(2.) })
 		pass(time.Minute)
 		assert.NotContains(t, found(s.shadow()), "one_worker_busiest", "one minute is not minutes")
 		pass(2 * time.Minute)
@@ -118,14 +118,14 @@ func TestOneWorkerBusiest(t *testing.T) {
 }
 
 func TestHitRateFallsWithConcurrency(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		pass(coldFor)
 		s.turn(1, 11, 0)
 		for range 110 {
 			s.turn(1, 11, 320)
 		}
 		require.NotContains(t, found(s.shadow()), "hit_rate_falls_with_concurrency")
-		s.set(func(s *site) { s.state.Concurrency.Target = 20 })
+		s.set(func(s *rig) { s.state.Concurrency.Target = 20 })
 		for range 110 {
 			f := s.Follow(Sent{ID: "r", Conversation: "1", Concurrency: 20})
 			f.Routed(prompt(1, 330))

@@ -105,8 +105,8 @@ func (a *afar) report(l *Live, done <-chan struct{}) {
 func TestHearsAsIfItWereThere(t *testing.T) {
 	for name, ids := range map[string]bool{"token ids": true, "text": false} {
 		t.Run(name, func(t *testing.T) {
-			on(t, func(s *site) {
-				s.set(func(s *site) { s.ids = ids })
+			on(t, func(s *rig) {
+				s.set(func(s *rig) { s.ids = ids })
 				pass(2 * time.Second)
 				there := New(s.opts) // which hears every turn itself
 				there.adjust(time.Now())
@@ -155,7 +155,7 @@ func TestHearsAsIfItWereThere(t *testing.T) {
 }
 
 // heard follows one turn of 330 tokens afar, up to its first token, and has it told.
-func (s *site) heard(m *afar, text int) *Turn {
+func (s *rig) heard(m *afar, text int) *Turn {
 	f := m.Follow(Sent{ID: "r", Conversation: fmt.Sprint(text), Concurrency: 10})
 	f.Routed(prompt(text, 330))
 	pass(100 * time.Millisecond)
@@ -169,7 +169,7 @@ var well = Result{OK: true, Worker: 11, PromptTokens: 330, OutputTokens: 5, Cach
 
 // What a process that is lost had in flight is cancelled; what it tells afterwards is nobody's.
 func TestGone(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		m := &afar{name: "a", t: t}
 		m.Use(s.Cut())
 		f := s.heard(m, 1)
@@ -193,7 +193,7 @@ func TestGone(t *testing.T) {
 
 // A process that tells nothing is waited for, but not for ever.
 func TestSilence(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		mute, m := &afar{name: "mute", t: t}, &afar{name: "a", t: t}
 		mute.Use(s.Cut())
 		m.Use(s.Cut())
@@ -212,7 +212,7 @@ func TestSilence(t *testing.T) {
 // With the caches empty, what was told to the account before is nobody's, and what is told from
 // then on stands by itself.
 func TestHearsAfterReset(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		m := &afar{name: "a", t: t}
 		m.Use(s.Cut())
 		before := s.heard(m, 1)
@@ -247,7 +247,7 @@ func TestHearsAfterReset(t *testing.T) {
 // What cannot be followed is counted as lost: a turn of which no ids were told, one too many, and
 // one whose beginning says that it goes on from what was never heard.
 func TestLostAfar(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		m := &afar{name: "a", t: t}
 		m.Use(s.Cut())
 		silent := m.Follow(Sent{ID: "r"})
@@ -274,7 +274,7 @@ func TestLostAfar(t *testing.T) {
 
 // By how much a clock may be wrong, the router may have seen a turn earlier or later.
 func TestUncertainClock(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		m := &afar{name: "a", t: t}
 		m.Use(s.Cut())
 		m.Follow(Sent{ID: "r", Conversation: "1"}).Routed(prompt(1, 330))

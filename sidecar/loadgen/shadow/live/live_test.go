@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// site is a lane and its cluster, as a Live sees them.
-type site struct {
+// rig is a lane and its cluster, as a Live sees them.
+type rig struct {
 	*Live
 	t *testing.T
 
@@ -32,7 +32,7 @@ type site struct {
 	workers bool
 }
 
-func (s *site) set(change func(*site)) {
+func (s *rig) set(change func(*rig)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
@@ -48,10 +48,10 @@ func ready() api.Cluster {
 }
 
 // on runs a test beside a Live in virtual time.
-func on(t *testing.T, test func(s *site)) {
+func on(t *testing.T, test func(s *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &site{t: t, cluster: ready(), ids: true, workers: true, state: api.State{Running: true, Mode: api.ModeKV, Concurrency: api.Concurrency{Target: 10}}}
+		s := &rig{t: t, cluster: ready(), ids: true, workers: true, state: api.State{Running: true, Mode: api.ModeKV, Concurrency: api.Concurrency{Target: 10}}}
 		locked := func(f func()) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func prompt(text, n int) []uint32 {
 }
 
 // turn sends one of 330 tokens, of which the worker finds so many, and lets it end.
-func (s *site) turn(text int, worker uint64, cached int) {
+func (s *rig) turn(text int, worker uint64, cached int) {
 	t := s.Follow(Sent{ID: "r", Conversation: strconv.Itoa(text), Concurrency: 10, Messages: words("user", strings.Repeat("word ", 330))})
 	if t.WantsIDs() {
 		t.Routed(prompt(text, 330))
@@ -105,7 +105,7 @@ func words(role, text string) func(func(string, string) bool) {
 	return func(yield func(string, string) bool) { yield(role, text) }
 }
 
-func (s *site) shadow() api.Shadow {
+func (s *rig) shadow() api.Shadow {
 	pass(time.Second)
 	return s.Shadow(time.Now())
 }
@@ -124,7 +124,7 @@ func policy(t *testing.T, s api.Shadow, name string) api.ShadowPolicy {
 // One text, always on one worker: all its ten full blocks are found but the first time, and
 // every other time under round-robin.
 func TestFigures(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		s.turn(1, 11, 0)
 		for range 59 {
 			s.turn(1, 11, 320)
@@ -162,7 +162,7 @@ func TestFigures(t *testing.T) {
 // Figures are withheld where our account of the caches is not what was measured, and where
 // too few turns tell.
 func TestWithheld(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		for range 10 {
 			s.turn(1, 11, 320)
 		}
@@ -178,18 +178,18 @@ func TestWithheld(t *testing.T) {
 
 // There is no shadow of what tells too little, and it says what is missing.
 func TestNone(t *testing.T) {
-	for want, change := range map[string]func(*site){
-		"no cluster data: down":               func(s *site) { s.cluster = api.Cluster{Problem: "down"} },
-		"the size of the workers' caches":     func(s *site) { s.cluster.CacheBlocks = nil },
-		"no workers are known":                func(s *site) { s.cluster.Workers = nil },
-		"worker pod-0 has no id":              func(s *site) { s.cluster.Workers[0].ID = "" },
-		"300 workers; the shadow follows 256": func(s *site) { s.cluster.AllWorkers = &api.AllWorkers{Count: 300} },
-		"which worker serves a turn":          func(s *site) { s.workers = false },
-		"impossible sizes":                    func(s *site) { s.cluster.BlockTokens = new(1e9) },
+	for want, change := range map[string]func(*rig){
+		"no cluster data: down":               func(s *rig) { s.cluster = api.Cluster{Problem: "down"} },
+		"the size of the workers' caches":     func(s *rig) { s.cluster.CacheBlocks = nil },
+		"no workers are known":                func(s *rig) { s.cluster.Workers = nil },
+		"worker pod-0 has no id":              func(s *rig) { s.cluster.Workers[0].ID = "" },
+		"300 workers; the shadow follows 256": func(s *rig) { s.cluster.AllWorkers = &api.AllWorkers{Count: 300} },
+		"which worker serves a turn":          func(s *rig) { s.workers = false },
+		"impossible sizes":                    func(s *rig) { s.cluster.BlockTokens = new(1e9) },
 	} {
-		on(t, func(s *site) {
+		on(t, func(s *rig) {
 			s.set(change)
-			s.Live = New(s.opts) // the one of the site has seen a cluster already
+			s.Live = New(s.opts) // the one of the rig has seen a cluster already
 			s.adjust(time.Now())
 			got := s.Shadow(time.Now())
 			assert.Equal(t, api.ShadowNone, got.Source)
@@ -209,12 +209,12 @@ func TestNone(t *testing.T) {
 
 // Turns that are sent before the cluster is known wait for it.
 func TestForesight(t *testing.T) {
-	on(t, func(s *site) {
-		s.set(func(s *site) { s.cluster = api.Cluster{Problem: "not read yet"} })
+	on(t, func(s *rig) {
+		s.set(func(s *rig) { s.cluster = api.Cluster{Problem: "not read yet"} })
 		s.Live = New(s.opts)
 		s.adjust(time.Now())
 		s.turn(1, 11, 0)
-		s.set(func(s *site) { s.cluster = ready() })
+		s.set(func(s *rig) { s.cluster = ready() })
 		s.adjust(time.Now())
 		s.turn(1, 11, 320)
 		s.advance(time.Now())
@@ -225,7 +225,7 @@ func TestForesight(t *testing.T) {
 
 // A reset begins with empty caches; what was in flight then is not followed any more.
 func TestReset(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		s.turn(1, 11, 0)
 		flying := s.Follow(Sent{ID: "r", Conversation: "9"})
 		flying.Routed(prompt(9, 330))
@@ -244,14 +244,14 @@ func TestReset(t *testing.T) {
 // Beyond the bound, and without the ids that were asked for, turns are counted as lost; failed
 // and cancelled ones leave nothing behind.
 func TestLost(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		for range mostFollowed {
 			require.NotNil(t, s.Follow(Sent{ID: "r"}))
 		}
 		require.Nil(t, s.Follow(Sent{ID: "r"}))
 		assert.Equal(t, 1, s.shadow().Lost)
 	})
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		silent := s.Follow(Sent{ID: "r"})
 		silent.FirstToken(11)
 		silent.Ended(Result{OK: true, Worker: 11, CachedTokens: -1})
@@ -267,7 +267,7 @@ func TestLost(t *testing.T) {
 
 // A target that tells the worker at the end of an answer alone is followed as well.
 func TestWorkerToldLate(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		for i := range 3 {
 			f := s.Follow(Sent{ID: "r", Conversation: "1"})
 			f.Routed(prompt(1, 330))
@@ -284,8 +284,8 @@ func TestWorkerToldLate(t *testing.T) {
 
 // Where no ids are told, text stands for them, whose length a token has by what usage says.
 func TestText(t *testing.T) {
-	on(t, func(s *site) {
-		s.set(func(s *site) { s.ids = false })
+	on(t, func(s *rig) {
+		s.set(func(s *rig) { s.ids = false })
 		pass(2 * time.Second)
 		for range 25 {
 			s.turn(1, 11, 320)
@@ -302,9 +302,9 @@ func TestText(t *testing.T) {
 
 // A worker whose page cannot be read for a moment keeps its cache; one that is gone loses it.
 func TestWorkerMissing(t *testing.T) {
-	on(t, func(s *site) {
+	on(t, func(s *rig) {
 		s.turn(1, 22, 0)
-		s.set(func(s *site) { s.cluster.Workers = s.cluster.Workers[:1] })
+		s.set(func(s *rig) { s.cluster.Workers = s.cluster.Workers[:1] })
 		pass(3 * time.Second)
 		assert.Equal(t, 2, s.shadow().Workers)
 		pass(missing)

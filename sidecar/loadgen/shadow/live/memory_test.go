@@ -26,7 +26,7 @@ type held struct {
 
 // next sends the next turn, of the next conversation where this one is over: an opening that a
 // tenth of them share, then questions and answers of their own.
-func (h *held) next(s *site, numbers *int) {
+func (h *held) next(s *rig, numbers *int) {
 	if h.turn == h.of {
 		*h = held{number: *numbers, of: 3 + *numbers%3, ids: h.ids[:0], under: nil}
 		*numbers++
@@ -56,8 +56,8 @@ func (h *held) worker() uint64 { return uint64(11 * (1 + h.number%3)) }
 // H200's, of the same caches, since hashing and comparing short ones takes the test minutes.
 func TestMemoryIsBounded(t *testing.T) {
 	const conversations, perSecond, blockTokens = 1000, 10, 256
-	on(t, func(s *site) {
-		s.set(func(s *site) {
+	on(t, func(s *rig) {
+		s.set(func(s *rig) {
 			s.cluster.BlockTokens, s.cluster.CacheBlocks = new(float64(blockTokens)), new(float64(11119*32/blockTokens))
 			s.cluster.Workers = append(s.cluster.Workers, api.Worker{ID: "33", Name: "pod-2"})
 		})
