@@ -65,11 +65,16 @@ func (c *Coordinator) readClocks(ctx context.Context) {
 }
 
 // present are the ids of the members whose lease holds.
-func (c *Coordinator) present() (ids []string) {
+func (c *Coordinator) present() []string {
 	all, _ := c.alive(time.Now())
+	return c.ids(all)
+}
+
+// ids are those of members, which say of themselves what they are at any time.
+func (c *Coordinator) ids(of []*member) (ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, m := range all {
+	for _, m := range of {
 		ids = append(ids, m.ID)
 	}
 	return ids

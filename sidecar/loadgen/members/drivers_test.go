@@ -84,6 +84,7 @@ func task(t *testing.T, run string) lane.Task {
 // these change.
 func TestPinned(t *testing.T) {
 	f := newFleet(t)
+	f.out.takes = 50 * time.Millisecond
 	out := &requested{answers: f.out, by: map[string]int{}}
 	for i := range 3 {
 		f.memberThat(fmt.Sprint("m", i), func(o *MemberOptions) { o.Target = func(TargetOptions) (Target, error) { return out, nil } })

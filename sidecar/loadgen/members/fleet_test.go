@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -97,7 +96,7 @@ func (a *answers) Close() {}
 // ears note what is heard of a run.
 type ears struct {
 	mu     sync.Mutex
-	active []int
+	active int
 	turns  map[string]lane.TurnElsewhere
 	twice  []string
 	// conversations are how each is, by its number
@@ -113,7 +112,7 @@ func newEars() *ears {
 func (e *ears) Active(actual, _ int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.active = append(e.active, actual)
+	e.active = actual
 }
 
 func (e *ears) Tokens(_ time.Time, n int) {
@@ -139,27 +138,17 @@ func (e *ears) Turn(t lane.TurnElsewhere) {
 
 func (e *ears) Shadow() *live.Live { return e.shadow }
 
-// reaches waits until so many are in progress at a moment from now on: they are told whenever a
-// lease is renewed, and with conversations this short seldom are all there.
+// reaches waits until so many are in progress: they are told whenever a lease is renewed, and with
+// conversations this short seldom are all there.
 func (e *ears) reaches(t *testing.T, n int) {
 	t.Helper()
-	e.mu.Lock()
-	from := len(e.active)
-	e.mu.Unlock()
-	require.Eventually(t, func() bool {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return slices.Contains(e.active[from:], n)
-	}, soon, 10*time.Millisecond, "%d conversations in progress", n)
+	require.Eventually(t, func() bool { return e.now() == n }, soon, 10*time.Millisecond, "%d conversations in progress", n)
 }
 
 func (e *ears) now() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.active) == 0 {
-		return 0
-	}
-	return e.active[len(e.active)-1]
+	return e.active
 }
 
 // kept is a store in memory.
@@ -212,7 +201,7 @@ func log(t *testing.T) *slog.Logger {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{t: t, nats: startServer(t), out: &answers{takes: 50 * time.Millisecond, sent: map[string]int{}}, store: &kept{turns: map[string]api.Turn{}}}
+	f := &fleet{t: t, nats: startServer(t), out: &answers{takes: 200 * time.Millisecond, sent: map[string]int{}}, store: &kept{turns: map[string]api.Turn{}}}
 	c, err := Open(t.Context(), Options{Access: f.nats.access(), Name: "test", Version: "1", FilesEach: 1, Store: f.store, Log: log(t)})
 	require.NoError(t, err)
 	f.coord = c
@@ -408,6 +397,13 @@ func TestMemberLeaves(t *testing.T) {
 		all, _ := f.coord.alive(time.Now())
 		return len(all) == 2
 	}, soon, time.Millisecond)
+	require.Eventually(t, func() bool { // of all that are left, and so of what the lane heard when m0 had left
+		n := 0
+		for _, m := range f.coord.Members(time.Now()) {
+			n += m.Conversations
+		}
+		return n == 30
+	}, soon, 10*time.Millisecond)
 	heard.reaches(t, 30)
 	t.Logf("back after %v", time.Since(began))
 	stop()

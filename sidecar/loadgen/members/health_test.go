@@ -18,6 +18,7 @@ import (
 // A member that is late is named, others get its share, and it is trusted again after a while.
 func TestLateMember(t *testing.T) {
 	f := newFleet(t)
+	f.out.takes = time.Second // so that nearly always all conversations are there
 	var late atomic.Bool
 	f.memberThat("quick", func(*MemberOptions) {})
 	f.memberThat("slow", func(o *MemberOptions) {
@@ -89,6 +90,7 @@ func TestLateness(t *testing.T) {
 // Nobody is asked for more than open files allow.
 func TestOpenFiles(t *testing.T) {
 	f := newFleet(t)
+	f.out.takes = time.Second // as above
 	f.memberThat("small", func(o *MemberOptions) { o.Files = 4 })
 	assert.NoError(t, f.coord.Check("concurrency", 1_000_000), "nobody knows yet who will come")
 	require.Eventually(t, func() bool { return len(f.coord.Members(time.Now())) == 1 }, soon, 10*time.Millisecond)

@@ -380,10 +380,11 @@ func (w *writer) newcomersWait(present []*member) func(*member) bool {
 
 // misses says whether a member that holds something is no longer present.
 func (w *writer) misses(present []*member) bool {
+	here := w.ids(present)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, h := range w.holders {
-		if !h.over && !slices.ContainsFunc(present, func(m *member) bool { return m.ID == id }) {
+		if !h.over && !slices.Contains(here, id) {
 			return true
 		}
 	}
