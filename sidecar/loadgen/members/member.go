@@ -133,14 +133,7 @@ func (t *tenant) serve(ctx context.Context) error {
 		}
 		return nil
 	}
-	all.Go(func() {
-		t.lease.watch(leased)
-		cancel()
-	})
-	all.Go(func() { t.awaitCoordinator(leased, cancel) })
-	all.Go(func() { t.bus.follow(leased, t.bus.orders, "order.*", t.hearOrder(leased, &all), func() {}) })
-	all.Go(func() { t.bus.follow(leased, t.bus.orders, "share.*."+t.id, t.hearShare(leased, &all), func() {}) })
-	all.Go(func() { t.bus.follow(leased, t.bus.orders, "refusal."+t.id, t.hearRefusal(cancel), func() {}) })
+	t.listen(leased, cancel, &all)
 	answers, err := t.answer()
 	if err != nil {
 		t.Log.Warn("the coordinator's requests are not answered: it shows no text of turns in progress", "problem", err)
@@ -168,6 +161,18 @@ func (t *tenant) serve(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", ErrRefused, *why)
 	}
 	return nil
+}
+
+// listen does what the coordinator says until ctx ends, and calls cancel where the lease is lost.
+func (t *tenant) listen(ctx context.Context, cancel context.CancelFunc, all *sync.WaitGroup) {
+	all.Go(func() {
+		t.lease.watch(ctx)
+		cancel()
+	})
+	all.Go(func() { t.awaitCoordinator(ctx, cancel) })
+	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "order.*", t.hearOrder(ctx, all), func() {}) })
+	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "share.*."+t.id, t.hearShare(ctx, all), func() {}) })
+	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "refusal."+t.id, t.hearRefusal(cancel), func() {}) })
 }
 
 // alone is how long a member goes on without a coordinator: load that nobody steers must end
