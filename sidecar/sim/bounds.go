@@ -82,7 +82,7 @@ func (p *Profile) Constants() []Constant {
 			func(c *StepCost) *float64 { return &c.PerPrefillToken }),
 		step("per_chunk_context", perPair, 8*perPair, "attention at the GPUs' peak, or at an eighth of it: a quarter, at twice the precision",
 			func(c *StepCost) *float64 { return &c.PerChunkContext }),
-		step("jitter", 0, maxJitter, "more would make iterations of no length", func(c *StepCost) *float64 { return &c.Jitter }),
+		step("jitter", 0, maxJitter, "larger values would give iterations of zero duration", func(c *StepCost) *float64 { return &c.Jitter }),
 	}
 	all = append(all, p.floorConstants()...)
 	share := func(name string, low, high float64, why string, at func(*Profile) *float64) Constant {

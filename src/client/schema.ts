@@ -484,7 +484,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Trials, sweeps and capacity searches: what can be asked, and what has been */
+        /** Trials, sweeps and capacity searches: defaults, and all that have been started */
         get: operations["listSweeps"];
         put?: never;
         /**
@@ -922,7 +922,7 @@ export interface components {
             kv: components["schemas"]["KV"];
             cluster: components["schemas"]["Cluster"];
             baseline: components["schemas"]["Comparison"];
-            /** @description workers that serve another lane, too: the lanes disturb each other, and no figure says what either could serve alone; absent: none are known to */
+            /** @description workers that also serve another lane: the lanes affect each other, so no figure shows what either could serve alone; absent: no shared workers known */
             shared_workers?: string[];
         };
         /** @description What a lane's snapshots said in the last ten minutes, oldest first, one a second; fewer where the load generator has not run for as long. */
@@ -1035,7 +1035,7 @@ export interface components {
             target_rps: number;
             /** @description that owns the lane: nothing else starts, changes or switches it */
             sweep?: components["schemas"]["SweepSummary"];
-            /** @description a showcase is under way: a conversation beside the workload that no figure has */
+            /** @description a showcase is in progress: an extra conversation that is not included in any figure */
             showcase?: boolean;
         };
         /** @description What a simulated cluster reports about itself. */
@@ -1044,7 +1044,7 @@ export interface components {
             profile: string;
             /** @description false: its timing in the mode in force is assumed, and fitted to no recorded result */
             calibrated: boolean;
-            /** @description how many times as fast as the clock its time goes */
+            /** @description simulation speed as a multiple of real time */
             speed: number;
         };
         /** @description The p50 and p95 of one metric in seconds, over n values. The intervals are 95 % confidence intervals from order statistics, with as many of them as are independent; they are absent where these are too few to give one. */
@@ -1061,7 +1061,7 @@ export interface components {
                 number,
                 number
             ];
-            /** @description ITL whose chunks did not tell their tokens */
+            /** @description ITL is estimated, because chunks did not report their token counts */
             estimated?: boolean;
         };
         /** @description The four latencies of a set of turns. */
@@ -1180,13 +1180,13 @@ export interface components {
             /** @description since the last successful reading */
             age_seconds: number;
         };
-        /** @description Of which parts of a cluster no metrics are read, and why. Absent: that part's metrics are read, and what they do not hold, the part does not report. */
+        /** @description Parts of the cluster whose metrics are not read, with the reason. Absent: that part is read, and does not report any value that is missing. */
         Unread: {
             frontend?: string;
             workers?: string;
             gpus?: string;
         };
-        /** @description What all workers of a cluster tell together. */
+        /** @description Metrics over all workers of the cluster. */
         AllWorkers: {
             count: number;
             gpus: number;
@@ -1233,7 +1233,7 @@ export interface components {
             not_reported?: string[];
             gpus: components["schemas"]["GPU"][];
         };
-        /** @description The GPUs of a host of which nothing tells the worker that uses them. */
+        /** @description GPUs of a host that could not be matched to a worker. */
         HostGPUs: {
             host: string;
             gpus: components["schemas"]["GPU"][];
@@ -1253,7 +1253,7 @@ export interface components {
         /** @description The newest decisions of a target's router, newest first. */
         DecisionList: {
             decisions: components["schemas"]["RoutingDecision"][];
-            /** @description simulated; inferred, where the target does not report its decisions and our account has them; or empty */
+            /** @description simulated; inferred, where the target does not report its decisions and our model of the router inferred them; or empty */
             source: string;
             /** @description why there are none, or what they are inferred from */
             message?: string;
@@ -1272,7 +1272,7 @@ export interface components {
             block_tokens: number;
             /** @description index in `candidates` */
             chosen: number;
-            /** @description of an inferred decision: the candidate that our account would have chosen */
+            /** @description of an inferred decision: the candidate that our model of the router would have chosen */
             ours?: number;
             /** @description of an inferred decision: requests in flight cannot have changed it */
             clear?: boolean;
@@ -1324,7 +1324,7 @@ export interface components {
             lost_turns?: number;
         };
         /**
-         * @description `late`: its self-check says that it adds to what it measures, so that others have its share, where most members are in time, until it has been in time for a while. `leaving`: it ends what it has.
+         * @description `late`: its self-check shows that it distorts its own measurements. If most members are on time, they take over its share until it has been on time for a while. `leaving`: it finishes its conversations.
          * @enum {string}
          */
         MemberState: "present" | "late" | "leaving" | "refused";
@@ -1361,7 +1361,7 @@ export interface components {
                 number,
                 number
             ];
-            /** @description `interval` is what recorded tables scatter by, not measured with this value */
+            /** @description `interval` is estimated from the scatter of recorded tables, not measured with this value */
             interval_estimated?: boolean;
             lookup: components["schemas"]["Lookup"];
             improvement?: components["schemas"]["Improvement"];
@@ -1431,7 +1431,7 @@ export interface components {
             ];
             /** @description why no column has improvements although the step may have settled: the load generator is the bottleneck now, the openings are of another length than the baseline's, the live mode is not known, or another lane shares workers */
             withheld?: string;
-            /** @description the latest step of this target, since the process began, that became no row; with the baseline `this target` alone */
+            /** @description the latest step since the process started that was not added as a row; only with the baseline `this target` */
             not_kept?: components["schemas"]["NotKept"];
             differences: components["schemas"]["Difference"][];
             columns: components["schemas"]["Column"][];
@@ -1506,7 +1506,7 @@ export interface components {
             measured?: string;
             /** @description how long it was measured, where known */
             seconds?: number;
-            /** @description how late the load generator was over that time (p95), where known: so much too high the TTFT may be; the intervals allow for it */
+            /** @description how late the load generator was over that time (p95), if known: the TTFT may be too high by this much; the intervals allow for it */
             lag_seconds?: number;
             intervals?: components["schemas"]["RowIntervals"];
         };
@@ -1607,7 +1607,7 @@ export interface components {
             /** @description requests a second at most; 0: no cap */
             target_rps?: number;
         };
-        /** @description Asks for a mode change. With the driver "manual" a change waits until the operator has done it; `confirm` is the operator's word for that. `in_force` is the operator's word that the mode is in force already, so that nothing is switched; it is for the driver "manual" alone, and with it the mode may be unknown. */
+        /** @description Asks for a mode change. With the driver "manual" a change waits until the operator has done it; `confirm` reports that it is done. `in_force` reports that the cluster is already in this mode, so nothing is switched; only with the driver "manual", and the mode may then be unknown. */
         ModeRequest: {
             mode: components["schemas"]["Mode"];
             /** @description absent: unchanged */
@@ -1998,7 +1998,7 @@ export interface components {
             basis: "simulated";
             figures: components["schemas"]["SimulationFigures"];
         };
-        /** @description They are read of a run as the recorded results were: the mean of three windows of 60 s. One that is absent cannot be told. */
+        /** @description Computed like the recorded results: the mean of three windows of 60 s. Absent: not available. */
         SimulationFigures: {
             ttft_p50?: components["schemas"]["SimulationFigure"];
             ttft_p95?: components["schemas"]["SimulationFigure"];
@@ -2058,8 +2058,8 @@ export interface components {
         SweepOrder: "interleaved" | "mode_after_mode";
         /**
          * @description Spans of a workload at some concurrencies in some modes, each on cold caches, and
-         *     what they show. What is left out has the default that `SweepList` tells. A field
-         *     that its kind does not have is refused.
+         *     what they show. Omitted fields get the defaults in `SweepList`. A field
+         *     that does not apply to the kind is rejected.
          */
         SweepRequest: {
             kind: components["schemas"]["SweepKind"];
@@ -2154,7 +2154,7 @@ export interface components {
             in_force: boolean;
             figures: components["schemas"]["ShadowFigures"];
         };
-        /** @description How often our account of the router chose the worker that the router chose, of the last turns, at most a thousand. A turn is clear where the lowest cost is so far below the next that requests in flight cannot change it. */
+        /** @description How often our model of the router chose the same worker as the router, over the last turns (at most 1,000). A turn is clear where the lowest cost is so far below the next that requests in flight cannot change it. */
         ShadowChoices: {
             turns: number;
             agreed: number;
@@ -2348,7 +2348,7 @@ export interface components {
             workload: components["schemas"]["WorkloadShape"];
             /** @description in the order in which they ended */
             spans: components["schemas"]["SweepSpan"][];
-            /** @description the figures of each level and mode over all spans that count, with their 95 % intervals: by Student's t over the spans where there are several, else from parts of the one */
+            /** @description the figures of each level and mode over all spans that count, with their 95 % intervals: Student's t over the spans of a level and mode, or parts of the span if there is only one */
             rows: components["schemas"]["BaselineRow"][];
             trial?: components["schemas"]["TrialState"];
             capacity?: components["schemas"]["Capacity"];
@@ -2513,7 +2513,7 @@ export interface components {
             primary?: components["schemas"]["TrialDifference"];
             /** @description at the metric that decides, after each pair */
             looks: components["schemas"]["TrialLook"][];
-            /** @description ends of the differences that are of no interest: an interval between them decides for no difference; the lower one of relative differences is −s/(1+s), which undoes a rise by s */
+            /** @description bounds of the differences that are not relevant: an interval between them means no_difference; the lower bound of relative differences is −s/(1+s), the inverse of a rise by s */
             boundaries: [
                 number,
                 number
@@ -3051,7 +3051,7 @@ export interface operations {
     listEvents: {
         parameters: {
             query?: {
-                /** @description without it, the events of all lanes and of none */
+                /** @description without it, events of all lanes and events without a lane */
                 lane?: string;
                 limit?: number;
             };
@@ -3097,7 +3097,7 @@ export interface operations {
     importBaseline: {
         parameters: {
             query?: {
-                /** @description The name of a baseline that comes as CSV or from another program; a Baseline in JSON takes it in place of its own */
+                /** @description Name of the baseline in a CSV file or in a file of another program; overrides the name in a Baseline in JSON */
                 name?: string;
                 /** @description The title, in place of the file's */
                 title?: string;
@@ -3105,7 +3105,7 @@ export interface operations {
                 mode?: components["schemas"]["Mode"];
                 /** @description Likewise the speculation; without it, not_recorded */
                 speculation?: components["schemas"]["Speculation"];
-                /** @description With true, the rows are added to the imported baseline of the name, in place of those of the same concurrency, mode and speculation; 422 where the two are of different systems */
+                /** @description With true, the rows are added to the imported baseline of that name and replace rows of the same concurrency, mode and speculation; 422 if the two describe different systems */
                 merge?: "true" | "false";
                 /** @description With true, it is read and checked but not stored */
                 dry_run?: "true" | "false";

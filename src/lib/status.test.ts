@@ -96,6 +96,6 @@ describe('describeLive', () => {
     expect(describeLive({ state: { status: 'loading' } }, 'main').label).toBe('Waiting');
     expect(describeLive({ state: { status: 'lost', since: 0, problem: 'x' } }, 'main').tone).toBe('bad');
     const state = { status: 'live' as const, snapshot: snapshot(), receivedAt: 0 };
-    expect(describeLive({ state }, 'twin').detail).toBe('There is no lane “twin”. There is: main.');
+    expect(describeLive({ state }, 'twin').detail).toBe('There is no lane “twin”. Lanes: main.');
   });
 });

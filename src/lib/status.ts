@@ -27,7 +27,7 @@ export function describeLive({ state, lane }: Live, name: string): StatusWords {
 }
 
 function noSuchLane(state: LiveState & { status: 'live' }, name: string): string {
-  return `There is no lane “${name}”. There is: ${state.snapshot.lanes.map((l) => l.name).join(', ')}.`;
+  return `There is no lane “${name}”. Lanes: ${state.snapshot.lanes.map((l) => l.name).join(', ')}.`;
 }
 
 /** Says what a lane is doing. */

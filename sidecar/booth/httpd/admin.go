@@ -164,7 +164,7 @@ func (s *Server) change(to api.ModeState, restart, keep bool) (changed bool, err
 		return false, nil
 	}
 	if keep && to.Speculation != now.Speculation {
-		return false, &api.FieldError{Field: "speculation", Value: fmt.Sprintf("%q", to.Speculation), Allowed: fmt.Sprintf("%q, that of the workers, which are kept", now.Speculation)}
+		return false, &api.FieldError{Field: "speculation", Value: fmt.Sprintf("%q", to.Speculation), Allowed: fmt.Sprintf("%q; workers=keep cannot change the speculation", now.Speculation)}
 	}
 	if err := saveMode(s.options.StateFile, to); err != nil {
 		return false, fmt.Errorf("the mode was not changed: cannot write the state file: %w", err)

@@ -89,8 +89,8 @@ var extensions = []field{
 	{"extra_fields", honoured, "`worker_id` and `timing` are returned in `nvext`; other names are ignored."},
 	{"annotations", honoured, "`token_ids` sends the prompt's token IDs before the first chunk; other names are ignored."},
 	{"backend_instance_id", honoured, "The worker to serve the request: an instance ID from `/health`. Unknown IDs are rejected."},
-	{"min_tokens", honoured, "As beside `nvext`, which wins. Dynamo 1.6.1 refuses it here."},
-	{"ignore_eos", honoured, "The same; Dynamo before 1.3 took it here."},
+	{"min_tokens", honoured, "Same as the top-level field, which takes precedence. Dynamo 1.6.1 refuses it here."},
+	{"ignore_eos", honoured, "Same as above; Dynamo before 1.3 accepted it here."},
 
 	{"agent_hints", ignored, ""},
 	{"greed_sampling", ignored, ""},

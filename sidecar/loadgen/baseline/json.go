@@ -64,9 +64,9 @@ func ReadJSON(r io.Reader, name string, run api.ModeState) (api.Baseline, error)
 // refuseRun says that the rows of a file name their own modes.
 func refuseRun(run api.ModeState) error {
 	if run.Mode != "" {
-		return api.Refuse("mode", quote(string(run.Mode)), "no value: each row of this file has its own mode")
+		return api.Refuse("mode", quote(string(run.Mode)), "leave it out: each row of this file has its own mode")
 	}
-	return api.Refuse("speculation", quote(string(run.Speculation)), "no value: this file already contains it")
+	return api.Refuse("speculation", quote(string(run.Speculation)), "leave it out: this file already contains it")
 }
 
 // decodeStrictly reads one JSON value with no unknown fields and nothing after it.

@@ -98,13 +98,13 @@ func (p *Pinned) Switch(ctx context.Context, _, to api.ModeState, report func(ph
 	}
 	if to.Mode == api.ModeKV {
 		p.set(nil)
-		report("switching", "the KV router chooses the instance of every turn")
+		report("switching", "the KV router chooses the instance for every turn")
 		return false, nil
 	}
 	report("switching", "asking the frontend for its instances")
 	instances, err := p.probe(ctx)
 	if err != nil {
-		return false, fmt.Errorf("the list of instances, which Round-robin needs: %w", err)
+		return false, fmt.Errorf("cannot get the list of instances, which Round-robin needs: %w", err)
 	}
 	if len(instances) == 0 {
 		return false, fmt.Errorf("under Round-robin there are no instances to send turns to: /health of %s lists none with the endpoint %q", p.shown, generate)

@@ -55,7 +55,7 @@ func (l *Lane) adoptRouterMode() {
 		l.adopt(before, found, api.ModeFromMetrics, "according to the router's own metrics")
 	case !*byKV && from == api.ModeFromMetrics:
 		found.Mode = api.ModeUnknown
-		l.adopt(before, found, "", "the router's own metrics show that it does not choose by what the KV caches hold")
+		l.adopt(before, found, "", "the router's metrics show no KV-aware routing")
 	}
 }
 

@@ -46,7 +46,7 @@ type change struct {
 // process or where the driver knows no modes yet.
 func (l *Lane) SetMode(_ context.Context, by string, req api.ModeRequest) (api.State, error) {
 	if req.Confirm && req.InForce {
-		return l.State(), &api.FieldError{Field: "in_force", Value: "true", Allowed: "false with confirm, which completes a pending change"}
+		return l.State(), &api.FieldError{Field: "in_force", Value: "true", Allowed: "leave it out with confirm, which completes a pending change"}
 	}
 	if req.Confirm {
 		return l.confirm(req)
@@ -238,7 +238,7 @@ func (l *Lane) takesWord() bool {
 func (l *Lane) declare(by string, to api.ModeState) error {
 	to.Speculation = cmp.Or(to.Speculation, l.mode.Speculation)
 	if !l.takesWord() {
-		return &api.FieldError{Field: "in_force", Value: "true", Allowed: fmt.Sprintf("false: the driver %s detects the mode itself", l.opts.Driver.Name())}
+		return &api.FieldError{Field: "in_force", Value: "true", Allowed: fmt.Sprintf("leave it out: the driver %s detects the mode", l.opts.Driver.Name())}
 	}
 	if err := l.free(); err != nil {
 		return err
@@ -249,9 +249,9 @@ func (l *Lane) declare(by string, to api.ModeState) error {
 		}
 	}
 	if byKV := l.opts.Cluster().RoutesByKV; byKV != nil && to.Mode != api.ModeUnknown && *byKV != (to.Mode == api.ModeKV) {
-		allowed := "kv: the router's own metrics show that it chose by what the KV caches hold in the last 60 s"
+		allowed := "kv; the router's metrics show KV-aware routing in the last 60 s"
 		if !*byKV {
-			allowed = "a different mode: the router's own metrics show that it did not choose by what the KV caches hold in the last 60 s"
+			allowed = "a mode other than kv; the router's metrics show no KV-aware routing in the last 60 s"
 		}
 		return &api.FieldError{Field: "mode", Value: string(to.Mode), Allowed: allowed}
 	}

@@ -97,7 +97,7 @@ func TestOperatorsWordRefused(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		_ = refuses(t, b.says(api.ModeLeastLoaded), "mode") // not on offer
 		told.Store(&api.Cluster{Available: true, RoutesByKV: new(false)})
-		assert.Contains(t, refuses(t, b.says(api.ModeKV), "mode").Allowed, "the router's own metrics show that it did not choose")
+		assert.Contains(t, refuses(t, b.says(api.ModeKV), "mode").Allowed, "the router's metrics show no KV-aware routing")
 		require.NoError(t, b.says(api.ModeRoundRobin))
 		_, err := b.lane.SetMode(t.Context(), ann, api.ModeRequest{Mode: api.ModeKV, InForce: true, Confirm: true})
 		_ = refuses(t, err, "in_force")
@@ -110,7 +110,7 @@ func TestOperatorsWordRefused(t *testing.T) {
 func TestDriverKnowsTheMode(t *testing.T) {
 	virtual(t, func(t *testing.T, b *booth, _ *fake) {
 		assert.Equal(t, api.ModeFromDriver, b.lane.State().ModeFrom)
-		assert.Contains(t, refuses(t, b.says(api.ModeRoundRobin), "in_force").Allowed, "the driver script detects the mode itself")
+		assert.Contains(t, refuses(t, b.says(api.ModeRoundRobin), "in_force").Allowed, "the driver script detects the mode")
 	})
 }
 
@@ -141,7 +141,7 @@ func TestRoutersMetricsTellTheMode(t *testing.T) {
 		b.stop()
 		b.events("start ann: 2 conversations, Mode unknown",
 			"mode_change cluster: Mode unknown to KV-aware: according to the router's own metrics",
-			"mode_change cluster: KV-aware to Mode unknown: the router's own metrics show that it does not choose by what the KV caches hold",
+			"mode_change cluster: KV-aware to Mode unknown: the router's metrics show no KV-aware routing",
 			"mode_change ann: Mode unknown to Round-robin: reported by the operator", "stop ann: stopped")
 	}, byHand, telling)
 }

@@ -40,7 +40,7 @@ func (a Access) Check() error {
 		return &api.FieldError{Field: "members.nats.url", Value: fmt.Sprintf("%q", a.URL), Allowed: "nats:// or tls:// with a host and a port, such as nats://127.0.0.1:4222"}
 	}
 	if a.Token != "" && a.NKeyFile != "" {
-		return &api.FieldError{Field: "members.nats.nkey_file", Value: fmt.Sprintf("%q", a.NKeyFile), Allowed: "no value together with members.nats.token: use one credential"}
+		return &api.FieldError{Field: "members.nats.nkey_file", Value: fmt.Sprintf("%q", a.NKeyFile), Allowed: "set members.nats.nkey_file or members.nats.token, not both"}
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
@@ -154,7 +154,7 @@ func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, er
 			break
 		}
 		if errors.Is(err, nats.ErrAuthorization) || strings.Contains(err.Error(), "x509") || ctx.Err() != nil {
-			return nil, fmt.Errorf("the NATS server at %s rejects the connection: %w; %s", a.URL, err, "set the credential of the run")
+			return nil, fmt.Errorf("the NATS server at %s rejects the connection: %w; %s", a.URL, err, "check members.nats.token or members.nats.nkey_file")
 		}
 		if !said {
 			log.Warn("the NATS server does not answer yet", "url", a.URL, "problem", err)

@@ -183,7 +183,7 @@ func TestCredential(t *testing.T) {
 	refused, _ := f.member("stranger", "1")
 	require.Eventually(t, func() bool { return refused() != nil }, soon, 10*time.Millisecond)
 	assert.ErrorContains(t, refused(), "rejects")
-	assert.ErrorContains(t, refused(), "set the credential of the run")
+	assert.ErrorContains(t, refused(), "check members.nats.token or members.nats.nkey_file")
 }
 
 func TestAccess(t *testing.T) {
@@ -198,7 +198,7 @@ func TestAccess(t *testing.T) {
 		{Access{URL: "nats://nats.example:4222", Token: "t"}, "tls:// with a token"},
 		{Access{URL: "nats://nats.example:4222"}, "a loopback address, or set members.nats.nkey_file or members.nats.token"},
 		{Access{URL: "tls://nats.example:4222"}, "a loopback address, or"},
-		{Access{URL: "nats://127.0.0.1:4222", Token: "t", NKeyFile: "seed"}, "use one credential"},
+		{Access{URL: "nats://127.0.0.1:4222", Token: "t", NKeyFile: "seed"}, "not both"},
 		{Access{URL: "http://127.0.0.1:4222"}, "nats:// or tls://"},
 		{Access{URL: "nats://u:p@127.0.0.1:4222"}, "nats:// or tls://"},
 	} {

@@ -136,7 +136,7 @@ func (t *tenant) serve(ctx context.Context) error {
 	t.listen(leased, cancel, &all)
 	answers, err := t.answer()
 	if err != nil {
-		t.Log.Warn("the coordinator's requests are not answered: it shows no text of turns in progress", "problem", err)
+		t.Log.Warn("cannot answer the coordinator's requests: it shows no text of turns in progress", "problem", err)
 	}
 	<-leased.Done()
 	for _, s := range answers {
@@ -559,7 +559,7 @@ func (t *tenant) publish(ctx context.Context, m *nats.Msg) bool {
 		case err == nil:
 			return true
 		case errors.Is(err, nats.ErrMaxPayload): // it always will be
-			t.Log.Error("the NATS server takes no message as large as this one: raise its max_payload", "bytes", len(m.Data), "max_payload", t.bus.conn.MaxPayload())
+			t.Log.Error("the message exceeds the NATS server's max_payload; raise it", "bytes", len(m.Data), "max_payload", t.bus.conn.MaxPayload())
 			return false
 		}
 		pause(ctx, 50*time.Millisecond)

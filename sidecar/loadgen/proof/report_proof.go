@@ -21,7 +21,7 @@ func (r *Report) trialSection() []section {
 	a, b := r.trialNames()
 	s := section{Title: "The verdict", Sub: true, Text: []string{
 		r.verdictWords(t),
-		fmt.Sprintf("By %s of spans. The interval of %s, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. %s", plural(t.Pairs, "pair"), Metric(t.Primary.Metric).Name(), oneEvidence),
+		fmt.Sprintf("Based on %s of spans. The interval of %s, the deciding metric, stays valid however often the trial is checked. The intervals of the other metrics hold for all of them jointly, so they are wider. %s", plural(t.Pairs, "pair"), Metric(t.Primary.Metric).Name(), oneEvidence),
 	}, Table: &grid{Words: []int{5, 6}, Head: []string{"Metric", a, b, "Difference", "95 % interval", "Conclusion", "Based on"}}}
 	for i, d := range slices.Concat([]api.TrialDifference{*t.Primary}, t.Others) {
 		name := Metric(d.Metric).Name()
@@ -115,7 +115,7 @@ func (r *Report) capacitySection() []section {
 		states[i] = c.Modes[i].Mode
 	}
 	names := modeNames(states)
-	s := section{Title: "Capacity within the SLOs", Sub: true, Table: &grid{Head: []string{"Mode", "Sustained concurrency", "95 % interval", "Meets them above that, by itself"}}}
+	s := section{Title: "Capacity within the SLOs", Sub: true, Table: &grid{Head: []string{"Mode", "Sustained concurrency", "95 % interval", "Higher levels that also meet the SLOs"}}}
 	tests := section{Title: "Levels tested", Sub: true, Table: &grid{Words: []int{2}, Head: []string{"Mode", "Concurrency", "SLOs", "Spans"}}}
 	for i := range c.Modes {
 		m := &c.Modes[i]
@@ -214,7 +214,7 @@ func (r *Report) crossed(p *Pair) (text []string) {
 	case len(p.Levels) < 2:
 		return nil
 	case before == "":
-		return []string{fmt.Sprintf("By TTFT p95, no difference between %s and %s is shown at any level, so no crossing is.", b, a)}
+		return []string{fmt.Sprintf("By TTFT p95, no difference between %s and %s is shown at any level, so no crossing point can be found.", b, a)}
 	case len(text) == 0:
 		text = append(text, fmt.Sprintf("By TTFT p95, %s and %s do not cross at these levels: %s is %s wherever a difference is shown.", b, a, b, before))
 	}

@@ -150,7 +150,7 @@ func workload(w *api.WorkloadShape) string {
 		parts = append(parts, "corpus "+w.Corpus)
 	}
 	if w.Followup != "" {
-		parts = append(parts, "follow-up questions by "+w.Followup)
+		parts = append(parts, "follow-up questions: "+w.Followup)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -238,10 +238,10 @@ func (r *Run) methodology() (items []item) {
 	}[q.Kind])
 	add("Measured", r.when())
 	add("Concurrency", numbers(q.Levels)+" conversations in progress")
-	warmUp := "each span until the conversations that began it have ended"
+	warmUp := "each span warms up until its initial conversations have ended"
 	switch q.Kind {
 	case api.SweepTrial:
-		warmUp += ", which start in mid-conversation, so that they do not end together"
+		warmUp += "; these start at different turns, so that they do not all end at once"
 		add("Order", trialOrder(q))
 		if q.Primary != nil {
 			add("Decided by", Metric(*q.Primary).Name()+", chosen before the start; smallest difference of interest "+smallestOf(q))
@@ -273,7 +273,7 @@ func (r *Run) methodology() (items []item) {
 	}
 	add("Time used", span(r.Progress.SecondsUsed)+" by all spans that have ended, warm-up included")
 	add("Caches", r.cold())
-	add("Intervals", "95 %, by Student's t over the spans of a level and mode where there are several, else from parts of the one")
+	add("Intervals", "95 %, by Student's t over the spans of a level and mode, or over parts of the span if there is only one")
 	add("Spoiled spans", r.spoiled())
 	return items
 }
@@ -291,9 +291,9 @@ func trialOrder(q *api.SweepRequest) string {
 func levelsOrder(q *api.SweepRequest) string {
 	switch {
 	case q.Together != nil && *q.Together:
-		return "all levels once before any comes again, in an order drawn by the seed, every second time in reverse; both modes of a level at the same time, each on one of two targets, with lanes swapped every second time if both can switch"
+		return "each level runs once per round, in an order set by the seed, reversed in every second round; both modes of a level at the same time, each on one of two targets, with lanes swapped every second time if both can switch"
 	case q.Order != nil && *q.Order == api.OrderModeAfterMode:
-		return "mode after mode: a drift of the machines over that time is in the result"
+		return "one mode after the other; machine drift over that time affects the result"
 	}
 	return "interleaved: all levels and modes once before any comes again, in an order drawn by the seed, every second time in reverse"
 }
@@ -315,7 +315,7 @@ func (r *Run) when() string {
 func (r *Run) cold() string {
 	var ways []string
 	for _, s := range r.Spans {
-		way := map[string]string{"emptied": "emptied before each span", "nonce": "made useless before each span by a new nonce in front of every opening"}[s.Cold]
+		way := map[string]string{"emptied": "emptied before each span", "nonce": "made cold before each span by a new nonce at the start of every opening text"}[s.Cold]
 		if way = cmp.Or(way, s.Cold); way != "" && !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
@@ -353,7 +353,7 @@ func (r *Report) explained() (text []string) {
 	case len(r.Sides) == 0:
 		return []string{"Nothing was measured yet."}
 	case r.trial():
-		return []string{"Modes are compared by pairs of spans, under “The verdict”. In brackets stand 95 % intervals of each mode by itself."}
+		return []string{"Modes are compared by pairs of spans, under “The verdict”. In brackets are 95 % intervals of each mode by itself."}
 	}
 	switch len(r.Sides) {
 	case 1:
@@ -366,7 +366,7 @@ func (r *Report) explained() (text []string) {
 	}
 	measured, estimated := r.intervals()
 	if measured {
-		text = append(text, "In brackets stand 95 % intervals. Where the interval of an advantage includes zero, no difference is shown.")
+		text = append(text, "95 % intervals are in brackets. Where the interval of an advantage includes zero, no difference is shown.")
 	}
 	if estimated {
 		text = append(text, "Recorded values have no intervals. Whether they show a difference is judged by an estimate of their scatter.")
@@ -495,10 +495,10 @@ func (r *Report) sustained() []section {
 		if x := side.Sustained; x != nil && x.Level != nil {
 			text = strconv.Itoa(*x.Level)
 			if *x.Level == 0 {
-				text = fmt.Sprintf("none: %d, the lowest tested, misses them", side.tested()[0])
+				text = fmt.Sprintf("none: even %d, the lowest level tested, misses the SLOs", side.tested()[0])
 			}
 			if len(x.Isolated) > 0 {
-				text += "; by themselves " + numbers(x.Isolated) + " meet them, above a level that does not"
+				text += "; " + numbers(x.Isolated) + " also meet the SLOs, above a level that misses them"
 			}
 			if len(x.TTFTOnly) > 0 {
 				text += "; judged by TTFT alone, since TPOT was not recorded at " + numbers(x.TTFTOnly)

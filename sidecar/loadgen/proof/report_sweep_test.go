@@ -92,7 +92,7 @@ func TestReportOfASweep(t *testing.T) {
 	s.Spans = append(s.Spans, api.SweepSpan{Number: 12, Attempt: 2, Mode: kv, Concurrency: 180, Started: t0, Cold: "nonce", Spoiled: "12 % of its turns failed", Causes: &api.SweepCauses{QueueSeconds: new(99.)}})
 	md := written(t, NewSweepReport(s), api.ReportMarkdown)
 	for _, want := range []string{
-		"# Sweep of 3 levels: Round-robin, KV-aware\n\nWithin the SLOs (TTFT p95 up to 600 ms, TPOT p95 up to 60 ms), Round-robin sustains none: 60, the lowest measured, misses them (above that, these still meet them: 120); KV-aware sustains 120 conversations.",
+		"# Sweep of 3 levels: Round-robin, KV-aware\n\nWithin the SLOs (TTFT p95 up to 600 ms, TPOT p95 up to 60 ms), Round-robin sustains nothing: even 60, the lowest level measured, misses them (above that, these still meet them: 120); KV-aware sustains 120 conversations.",
 		"\nTTFT p95, KV-aware against Round-robin: better at 60 (by 31.9 %); worse at 180 (by 329.4 %); no difference shown at 120.\n",
 		"\nThroughput, KV-aware against Round-robin: better at 60, 120, 180 (by 5.4 to 13.8 %).\n",
 		"\nKV cache hit rate, KV-aware against Round-robin: too variable to say at 60, 120, 180.\n",
@@ -104,7 +104,7 @@ func TestReportOfASweep(t *testing.T) {
 		"- **Counted**: 5 minutes of each span at least, and no less than 5 median latencies",
 		"- **Snapshots**: percentiles are the mean of 3 snapshots of 60 s in each span",
 		"- **Seed**: 7\n",
-		"- **Caches**: emptied before each span; in other spans made useless before each span by a new nonce in front of every opening",
+		"- **Caches**: emptied before each span; in other spans made cold before each span by a new nonce at the start of every opening text",
 		"- **Spoiled spans**: span 13, attempt 2 (KV-aware at 180): 12 % of its turns failed\n",
 		"| 60 | 328 ms (321 to 334) | 223 ms (219 to 227) | +31.9 % (",
 		"| 120 | 298 ms (292 to 303) | 295 ms (289 to 301) | no difference shown (+0.8 %) |",
@@ -362,7 +362,7 @@ func TestPagesOfTheRecord(t *testing.T) {
 	for _, want := range []string{
 		"<td>655 ms</td><td>446 ms</td><td>&#43;32.0 %</td>", "<td>732 ms</td><td>3143 ms</td><td>−329.6 %</td>",
 		"On average 94.3 % under KV-aware (91.2 % to 96.1 %) and 87.8 % under Round-robin", "an average advantage of &#43;9.4 % for KV-aware over 7 levels",
-		"<td>KV-aware</td><td class=\"words\">120</td>", "<td>Round-robin</td><td class=\"words\">none: 60, the lowest tested, misses them</td>", "sustains 120 conversations",
+		"<td>KV-aware</td><td class=\"words\">120</td>", "<td>Round-robin</td><td class=\"words\">none: even 60, the lowest level tested, misses the SLOs</td>", "sustains 120 conversations",
 	} {
 		assert.Contains(t, html, want)
 	}
@@ -370,11 +370,11 @@ func TestPagesOfTheRecord(t *testing.T) {
 	keep(t, "h200", r)
 	whole := written(t, recorded(t, "h200x3-tp1-llama70b-fp8", Question{SLO: slo}), api.ReportHTML)
 	assert.Contains(t, whole, "<td>KV-aware</td><td class=\"words\">130</td>")
-	assert.Contains(t, whole, ">none: 40, the lowest tested, misses them; by themselves 130 meet them")
+	assert.Contains(t, whole, ">none: even 40, the lowest level tested, misses the SLOs; 130 also meet the SLOs")
 	r = recorded(t, "h100x8-tp2-llama70b-fp8", Question{SLO: api.SLO{TTFT: .4, TPOT: .06}})
 	html = written(t, r, api.ReportHTML)
 	assert.Contains(t, html, "<td>KV-aware</td><td class=\"words\">50; judged by TTFT alone, since TPOT was not recorded at 20, 30")
-	assert.Contains(t, html, ">none: 20, the lowest tested, misses them; judged by TTFT alone")
+	assert.Contains(t, html, ">none: even 20, the lowest level tested, misses the SLOs; judged by TTFT alone")
 	keep(t, "h100", r)
 }
 

@@ -53,7 +53,7 @@ func (r *Recording) validate() error {
 		return api.Refuse("tokens", fmt.Sprintf("%d seconds of them", len(r.Tokens)), fmt.Sprintf("those of all %.0f seconds", math.Floor(r.Until)))
 	}
 	if median := r.medianLatency(); !(counted >= Latencies*median*(1-rounding)) { // takes in NaN
-		return api.Refuse("until", r.Until, fmt.Sprintf("%d median latencies after counted_from, one of which is %.1f s", Latencies, median))
+		return api.Refuse("until", r.Until, fmt.Sprintf("at least %d times the median latency (%.1f s) after counted_from", Latencies, median))
 	}
 	return nil
 }

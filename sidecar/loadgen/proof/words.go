@@ -82,7 +82,7 @@ func (r *Run) spoiling() string {
 	if n < several || r.State != api.SweepRunning {
 		return ""
 	}
-	return fmt.Sprintf("The latest %d spans do not count, the last one since: %s.", n, strings.TrimRight(r.Spans[len(r.Spans)-1].Spoiled, "."))
+	return fmt.Sprintf("The latest %d spans do not count, the last one because: %s.", n, strings.TrimRight(r.Spans[len(r.Spans)-1].Spoiled, "."))
 }
 
 // oneEvidence is why throughput and latency are not two reasons.
@@ -142,7 +142,7 @@ func (r *Report) laneWords() []string {
 	case pairs == 0:
 		return nil
 	case even:
-		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, each on either of them in %d of %d pairs: other differences between the targets cancel out.", onTwin, pairs)}
+		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, swapped in %d of %d pairs: other differences between the targets cancel out.", onTwin, pairs)}
 	case onTwin == 0 || onTwin == pairs:
 		return []string{fmt.Sprintf("Both modes ran at the same time on two targets, %s always on the one of lane %s: other differences between the targets are part of the result.",
 			b, map[bool]string{true: api.DefaultLane, false: api.TwinLane}[onTwin == 0])}
@@ -406,7 +406,7 @@ func (s *Side) sustains() string {
 	text := fmt.Sprintf("%s sustains %s", s.Name, plural(*x.Level, "conversation"))
 	switch {
 	case *x.Level == 0:
-		text = fmt.Sprintf("%s sustains none: %d, the lowest measured, misses them", s.Name, tested[0])
+		text = fmt.Sprintf("%s sustains nothing: even %d, the lowest level measured, misses them", s.Name, tested[0])
 	case *x.Level == tested[len(tested)-1]:
 		text += ", the most that was measured"
 	}

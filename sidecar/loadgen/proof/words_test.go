@@ -92,9 +92,9 @@ func TestReportOfATrial(t *testing.T) {
 	for _, want := range []string{
 		"# Trial: KV-aware against Round-robin at 120 conversations\n",
 		"- **Decided by**: TTFT p95, chosen before the start; smallest difference of interest 5 %\n",
-		"- **Time**: at most 60 minutes\n", "- **Warm-up**: each span until the conversations that began it have ended, which start in mid-conversation",
+		"- **Time**: at most 60 minutes\n", "- **Warm-up**: each span warms up until its initial conversations have ended; these start at different turns",
 		"### The verdict\n\nKV-aware is better than Round-robin at 120 conversations",
-		"By 2 pairs of spans. The interval of TTFT p95, which decides, holds over all looks together; those of the other metrics hold for all of them together, so they are wider. " + oneEvidence,
+		"Based on 2 pairs of spans. The interval of TTFT p95, the deciding metric, stays valid however often the trial is checked. The intervals of the other metrics hold for all of them jointly, so they are wider. " + oneEvidence,
 		"| TTFT p95 (decides) | 643 ms | 518 ms | −19.4 % | −23.2 to −15.1 % | KV-aware is better | parts of the spans |",
 		"| Goodput | 87.0 % | 89.0 % | +2.0 points | −10.0 to +10.0 points | undecided | parts of the spans |",
 		"| Round-robin | 120 |", "pilot |",
@@ -178,7 +178,7 @@ func TestWordsOfAnUnfinishedTrial(t *testing.T) {
 	s.Spans = append(s.Spans, api.SweepSpan{Number: 1, Attempt: 2, Spoiled: "the load generator itself was late; give it more CPU"})
 	assert.Equal(t, []string{
 		"No results yet: no pair of spans is complete.",
-		"The latest 2 spans do not count, the last one since: the load generator itself was late; give it more CPU.",
+		"The latest 2 spans do not count, the last one because: the load generator itself was late; give it more CPU.",
 	}, Words(&s))
 	s.State, s.Reason, s.Cause = api.SweepPaused, "by ann, who stopped the workload", api.CauseOperator
 	assert.Equal(t, "Paused by ann, who stopped the workload, with 1 span measured.", Words(&s)[1])
@@ -205,7 +205,7 @@ func TestWordsOfASweepOnTwoLanes(t *testing.T) {
 		return []api.SweepSpan{{Concurrency: level, Mode: kv, Lane: kvOn}, {Concurrency: level, Mode: roundRobin, Lane: other}}
 	}
 	first := slices.Concat(both(60, api.DefaultLane), both(60, api.TwinLane))
-	assert.Equal(t, "Both modes ran at the same time on two targets, each on either of them in 1 of 2 pairs: other differences between the targets cancel out.", of(first...))
+	assert.Equal(t, "Both modes ran at the same time on two targets, swapped in 1 of 2 pairs: other differences between the targets cancel out.", of(first...))
 	assert.Equal(t, "Both modes ran at the same time on two targets, KV-aware on that of lane twin in 2 of 3 pairs, not equally often at every level: other differences between the targets do not cancel out completely.",
 		of(append(first, both(120, api.TwinLane)...)...))
 	assert.Equal(t, "Both modes ran at the same time on two targets, KV-aware always on the one of lane main: other differences between the targets are part of the result.",

@@ -10,7 +10,7 @@ var (
 	descTwinPairs      = desc("loadgen_twin_pairs", "Turns that succeeded on both lanes since the current settings took effect, at most the last hour.")
 	descTwinDifference = desc("loadgen_twin_difference_seconds", "Lane twin less lane main over these turns (the mode of twin less that of main, of both halves, where the evidence is swapped): of the mean TTFT, TPOT or latency, or of TTFT's 95th percentile. The bounds are those of the 95 % interval.", "metric", "bound")
 	descTwinHit        = desc("loadgen_twin_kv_hit_ratio_difference", "Lane twin less lane main over these turns: cached tokens over prompt tokens. The bounds are those of the 95 % interval.", "bound")
-	descTwinVariance   = desc("loadgen_twin_variance_ratio", "Variance of the paired difference over that without pairing.", "metric")
+	descTwinVariance   = desc("loadgen_twin_variance_ratio", "Variance of the paired difference divided by the variance without pairing.", "metric")
 	descTwinInfo       = desc("loadgen_twin_info", "1, labelled with the current arrangement and the strength of the evidence.", "arranged", "evidence")
 	descTwinShowcase   = desc("loadgen_showcase_running", "1 while a showcase is in progress, whose turns are in no other metric.")
 )

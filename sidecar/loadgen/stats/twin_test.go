@@ -40,7 +40,7 @@ loadgen_twin_info{arranged="apart",evidence="none"} 1
 # HELP loadgen_twin_pairs Turns that succeeded on both lanes since the current settings took effect, at most the last hour.
 # TYPE loadgen_twin_pairs gauge
 loadgen_twin_pairs 12
-# HELP loadgen_twin_variance_ratio Variance of the paired difference over that without pairing.
+# HELP loadgen_twin_variance_ratio Variance of the paired difference divided by the variance without pairing.
 # TYPE loadgen_twin_variance_ratio gauge
 loadgen_twin_variance_ratio{metric="ttft"} 0.9
 `), "loadgen_showcase_running", "loadgen_twin_info", "loadgen_twin_pairs", "loadgen_twin_variance_ratio"))

@@ -37,7 +37,7 @@ func complete(r api.SweepRequest, state api.State, twin *api.State, settings api
 	if r.Kind != api.SweepCapacity {
 		r.Together = or(r.Together, r.Kind == api.SweepTrial && twin != nil)
 		if *r.Together && twin == nil {
-			return r, api.Refuse("together", true, "false: there is only one lane; set twin.target.url to add a second one")
+			return r, api.Refuse("together", true, "false, because there is only one lane; set twin.target.url to add a second one")
 		}
 		if *r.Together {
 			state.Modes = offered(state, *twin)

@@ -282,7 +282,7 @@ func (a *attempt) result(spoiled string, until float64) (proof.Result, api.Sweep
 	}
 	row, err := r.Row(a.snapshots(), *a.sweep.request().SLO)
 	if refused := (*api.FieldError)(nil); errors.As(err, &refused) {
-		spoiled = cmp.Or(spoiled, fmt.Sprintf("it was too short: %s is %s, allowed %s", refused.Field, refused.Value, refused.Allowed))
+		spoiled = cmp.Or(spoiled, fmt.Sprintf("the measured part is invalid: %s is %s; required: %s", refused.Field, refused.Value, refused.Allowed))
 	}
 	row.Concurrency, row.Mode, row.Speculation, row.Measured = a.span.Concurrency, a.span.Mode.Mode, a.span.Mode.Speculation, &out.Until
 	if lag, known := a.sweep.desk.lag(out.CountedFrom, out.Until); known {

@@ -210,7 +210,7 @@ func (d *Desk) evidence(arranged api.TwinArrangement, half bool) (api.TwinEviden
 	case v.evidence == api.EvidenceDiffer:
 		notes = append(notes, fmt.Sprintf("the clusters differ in more than their modes: with %s on both at %d conversations, %s was %s on lane %s", v.mode.Name(), v.concurrency, nameOf(v.largest.Metric), amount(&v.largest), api.TwinLane))
 	case v.evidence == api.EvidenceAlike && v.concurrency != d.matcher.concurrency:
-		notes = append(notes, fmt.Sprintf("with %s on both, the clusters were found alike at %d conversations, not at %d", v.mode.Name(), v.concurrency, d.matcher.concurrency))
+		notes = append(notes, fmt.Sprintf("with %s on both, no difference between the clusters was found at %d conversations; not checked at %d", v.mode.Name(), v.concurrency, d.matcher.concurrency))
 	}
 	return v.evidence, strings.Join(notes, "; ")
 }

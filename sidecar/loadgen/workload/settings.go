@@ -95,7 +95,7 @@ func (s Settings) Check(maxConcurrency int) error {
 		return api.Refuse("openings", int(s.Openings), api.Limits["openings"].String())
 	}
 	if s.Output != nil && s.Output.Mean == 0 {
-		return api.Refuse("output_tokens.mean", s.Output.Mean, "more than 0 where answers have a length of their own")
+		return api.Refuse("output_tokens.mean", s.Output.Mean, "more than 0; leave output_tokens out to limit answers by max_tokens alone")
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func TestSweepTogether(t *testing.T) {
 		assert.Equal(t, map[string]int{"kv at 20": 1, "kv at 40": 1, "round_robin at 20": 1, "round_robin at 40": 1}, on, "on main")
 		require.Len(t, s.Rows, 4)
 		assert.LessOrEqual(t, s.Progress.SecondsUsed, s.Ended.Sub(asked).Seconds(), "time is not counted twice")
-		assert.Contains(t, s.Words, "Both modes ran at the same time on two targets, each on either of them in 2 of 4 pairs: other differences between the targets cancel out.")
+		assert.Contains(t, s.Words, "Both modes ran at the same time on two targets, swapped in 2 of 4 pairs: other differences between the targets cancel out.")
 		baseline, err := b.process.desk.SweepBaseline(t.Context(), "ann", s.ID, api.SweepBaselineRequest{Name: "ours"})
 		require.NoError(t, err)
 		assert.Contains(t, baseline.Notes, "and the target of lane twin at the same time")

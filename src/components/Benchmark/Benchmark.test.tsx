@@ -144,7 +144,7 @@ describe('the recorded benchmark', () => {
     const line = within(screen.getByRole('group', { name: 'Sustained concurrency' }));
     expect(line.getByText(/TTFT p95 ≤ 400 ms and TPOT p95 ≤ 60 ms/)).toBeInTheDocument();
     expect(line.getAllByRole('listitem').map((item) => item.textContent)).toEqual([
-      'Round-robin no level (passes at 130 alone)',
+      'Round-robin no level (also passes at 130, above a failed level)',
       'KV-aware 50 (judged by TTFT alone; TPOT not recorded)',
       'Least loaded not known (TTFT not recorded at 120)',
     ]);

@@ -38,7 +38,7 @@ export function SustainedLine({ baseline }: { baseline: Baseline }) {
 }
 
 function remarks(one: Sustained, baseline: Baseline): string {
-  const isolated = one.isolated.length > 0 && `passes at ${one.isolated.join(', ')} alone`;
+  const isolated = one.isolated.length > 0 && `also passes at ${one.isolated.join(', ')}, above a failed level`;
   const all = [isolated, sustainedNote(one, baseline)].filter(Boolean);
   return all.length > 0 ? ` (${all.join('; ')})` : '';
 }

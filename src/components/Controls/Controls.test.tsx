@@ -586,7 +586,7 @@ describe('trouble', () => {
     const client = new FakeClient();
     client.show({ name: 'other' });
     await show(client);
-    expect(screen.getByText('There is no lane “main”. There is: other.')).toBeInTheDocument();
+    expect(screen.getByText('There is no lane “main”. Lanes: other.')).toBeInTheDocument();
     expect(button('Start')).toBeDisabled();
   });
 });

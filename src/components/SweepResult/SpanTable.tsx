@@ -31,7 +31,7 @@ export const SpanTable = memo(function SpanTable({ spans }: { spans: SweepSpan[]
                 {name}
               </th>
             ))}
-            <th scope="col">Cold by</th>
+            <th scope="col">Caches made cold by</th>
             <th scope="col">Seed</th>
             <th scope="col">Ended</th>
             <th scope="col">Outcome</th>

@@ -51,12 +51,12 @@ function monitoring(prometheus: Presence): Presence {
 
 function elsewhere(lane: LaneSnapshot | undefined, { kind }: TargetFacts): Presence {
   if (kind === 'simulated') {
-    return { is: 'absent', why: 'The running cluster is simulated; none of this platform is under it.' };
+    return { is: 'absent', why: 'The running cluster is simulated; it does not run on this platform.' };
   }
   if (kind === 'mock') {
     return {
       is: 'absent',
-      why: 'The running Dynamo uses mock workers on one machine; none of this platform is under it.',
+      why: 'The running Dynamo uses mock workers on one machine; it does not run on this platform.',
     };
   }
   if (lane?.state.driver === 'kubernetes') {

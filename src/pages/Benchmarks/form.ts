@@ -110,7 +110,7 @@ export const fields: Field[] = [
     label: 'Two lanes',
     entry: 'lanes',
     kinds: ['sweep'],
-    help: 'With an even number of repeats, each mode is on either lane equally often.',
+    help: 'With an even number of repeats, each mode runs equally often on both lanes.',
   },
   {
     name: 'warm_up_seconds',
@@ -147,7 +147,7 @@ export const fields: Field[] = [
     more: true,
     factor: 1 / MINUTE,
     unit: 'min',
-    help: 'After this it ends undecided.',
+    help: 'If there is no decision by then, it ends undecided.',
   },
   {
     name: 'slo.ttft',

@@ -65,7 +65,7 @@ function Known({ list }: { list: SweepList }) {
       )}
       <Section
         title="Start"
-        info="Runs spans of the workload on this cluster, each with cold caches, and computes differences and limits with 95 % intervals from them. Simulations are disabled here unless the target is."
+        info="Runs spans of the workload on this cluster, each with cold caches, and computes differences and limits with 95 % intervals from them. Nothing here is simulated unless the target itself is."
       >
         <StartForm
           list={list}

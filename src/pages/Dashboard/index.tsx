@@ -42,7 +42,7 @@ export default function Dashboard() {
       </Section>
       <Section
         title="Recorded benchmark"
-        info="Latencies and rates recorded at each level under round-robin and KV-aware routing, the improvement from KV-aware routing, and the same as curves over concurrency: at the slider's levels that have every figure, or at all levels. All of it was measured earlier, on the baseline's deployment; it does not change with the live workload."
+        info="Latencies and rates recorded at each level under round-robin and KV-aware routing, and the improvement from KV-aware routing, as tables and as curves by concurrency. Shown are the slider's levels that have every figure, or all levels. Everything was measured earlier on the baseline's deployment and does not change with the live workload."
         actions={<ImportButton lane={LANE} />}
       >
         <Benchmark lane={LANE} choice={benchmark} levels={levels} />

@@ -66,7 +66,7 @@ describe('the features', () => {
 
   it('name the source of each figure, and say where there is none', async () => {
     await show(laneChange(1));
-    expect(card('Disaggregated serving').getByText(/NVIDIA benchmarks, as quoted/)).toBeInTheDocument();
+    expect(card('Disaggregated serving').getByText(/NVIDIA benchmarks, quoted by/)).toBeInTheDocument();
     expect(card('Planner').getByText('No published figure here.')).toBeInTheDocument();
     const published = FEATURES.flatMap((f) => f.published);
     expect(published.every((p) => p.source !== '' && /\d/.test(p.figure))).toBe(true);

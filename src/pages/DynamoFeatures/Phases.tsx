@@ -15,7 +15,7 @@ import { whyUnread } from '../../lib/unread';
 const EVERY = 30_000;
 
 const changes: Record<Phase['id'], string> = {
-  '1': 'No optimisation. Every worker computes whatever it has not cached itself, one token per pass.',
+  '1': 'No optimisation. Each worker prefills whatever it has not cached itself, then generates one token per pass.',
   '2': 'The router sends a turn to the worker that has its prefix cached. Later turns start sooner; ITL is unchanged.',
   '3a': 'A small model drafts tokens, and the large one verifies several in one pass. ITL falls in every turn.',
   '3b': 'The large model drafts its own tokens. More should be accepted, and no second model takes up memory.',
@@ -30,7 +30,7 @@ export function Phases({ live }: { live: Live }) {
   return (
     <Section
       title="The phases: routing, then speculation"
-      info="Four configurations of one cluster, each enabling one more feature. Figures were measured on this target at the current concurrency; a phase without a settled step has none."
+      info="Four configurations of one cluster, each changing one thing. Figures were measured on this target at the current concurrency; a phase without a settled step has none."
     >
       <div className={styles.scroll} role="region" aria-label="Phases as a table" tabIndex={0}>
         <table className={styles.table}>

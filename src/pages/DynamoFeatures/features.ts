@@ -23,7 +23,7 @@ export interface Feature {
 }
 
 /** Who quotes NVIDIA's benchmarks. */
-const QUOTED = 'NVIDIA benchmarks, as quoted in the recorded deployment’s technical document';
+const QUOTED = 'NVIDIA benchmarks, quoted by the operators of the recorded deployment';
 
 /** What Dynamo offers, with what has been published of it. */
 export const FEATURES: Feature[] = [
@@ -60,7 +60,7 @@ export const FEATURES: Feature[] = [
   {
     id: 'speculation',
     title: 'Speculative decoding',
-    text: 'One pass of the large model costs nearly the same for one token as for a few. So something cheap drafts the next tokens, and one pass verifies them: a small draft model, or EAGLE-3, a head on the large model’s own hidden state. The output is the same, only faster. The engine does this; the gains of routing and speculation add up.',
+    text: 'One pass of the large model costs nearly the same for one token as for a few. So a cheap drafter guesses the next tokens, and one pass of the large model verifies them. The drafter is a small model, or EAGLE-3, a prediction head on the large model’s hidden states. The output is the same, only faster. The engine does this; the gains of routing and speculation add up.',
     published: [
       {
         figure: 'Up to 3.6× the throughput with TensorRT-LLM',
@@ -76,7 +76,7 @@ export const FEATURES: Feature[] = [
     published: [
       {
         figure: '2.2× to 12× better TTFT, depending on the request rate',
-        source: 'Benchmarks quoted in the recorded deployment’s technical document, without a source',
+        source: 'Quoted by the operators of the recorded deployment, without a source',
       },
     ],
   },

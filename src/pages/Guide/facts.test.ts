@@ -82,7 +82,7 @@ describe('what is now', () => {
     const { figures: after, holds } = buildFacts({ live: lost, baselines });
     expect(after['live.ttft.p95']).toEqual({ value: '—', word: 'lost' });
     expect(after['live.mode']).toEqual({ value: '—', word: 'lost' });
-    expect(after['here.rr.ttft.p95']).toEqual({ value: '—', word: 'not known now' });
+    expect(after['here.rr.ttft.p95']).toEqual({ value: '—', word: 'currently unknown' });
     expect(after['rec.kv.peak'].value).toBe('3,908 tokens/s');
     expect(Array.from(holds)).toEqual(['not running']);
   });

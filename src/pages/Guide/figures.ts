@@ -40,7 +40,7 @@ function figure(value: string | undefined, word: string, why: string): Figure {
 
 /** The objectives in force. */
 export function sloFigures(settings: Settings | undefined): Figures {
-  const plain = (value: number | undefined) => figure(milliseconds(value, 0), 'configured', 'not known now');
+  const plain = (value: number | undefined) => figure(milliseconds(value, 0), 'configured', 'currently unknown');
   return { ttft: plain(settings?.slo.ttft), tpot: plain(settings?.slo.tpot) };
 }
 
@@ -161,7 +161,7 @@ export function columnFigures(lane: LaneSnapshot | undefined, mode: Routing): Fi
   const own = column?.measured === undefined ? 'recorded' : 'measured here';
   const of = (found: Column['kv_hit_ratio'] | undefined, write: (value?: number) => string) => {
     const word = found ? lookupWords[found.lookup] : 'not recorded';
-    return figure(write(found?.value), word === 'recorded' ? own : word, lane ? word : 'not known now');
+    return figure(write(found?.value), word === 'recorded' ? own : word, lane ? word : 'currently unknown');
   };
   return {
     'ttft.p50': of(column?.ttft.p50, (value) => milliseconds(value, 1)),

@@ -169,13 +169,13 @@ const stories: Array<Omit<Group, 'items'> & { rules: Rule[] }> = [
   {
     id: 'documents',
     title: 'Every visitor brings their own document',
-    text: 'Under KV-aware routing only the first turn is slow. Under round-robin so are most later turns.',
+    text: 'Under KV-aware routing only the first turn is slow. Under round-robin most later turns are slow, too.',
     rules: documentRules,
   },
   {
     id: 'phases',
     title: 'Two optimisations, phase by phase',
-    text: 'First the router, then speculative decoding on top. A simulated cluster switches both without a restart, but only its timing “as recorded” is calibrated.',
+    text: 'First the router, then speculative decoding on top. A simulated cluster switches both without a restart, but its timing is calibrated only with speculation “As recorded”.',
     rules: phaseRules,
   },
 ];

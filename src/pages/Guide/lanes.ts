@@ -12,7 +12,7 @@ export const laneRules: Rule[] = [
     say: 'Two routers, the same questions at the same time. Whose answer begins first?',
     needsRun: true,
     seen: ({ both }) => both && `At ${clock(both.at)}: ${apart(both)}.`,
-    missing: () => 'Needs two different modes. “Own modes” on the page “Side by side” restores them.',
+    missing: () => 'Needs two different modes. “As configured” on the page “Side by side” restores them.',
   },
   {
     id: 'both-settled',

@@ -9,7 +9,7 @@ const says: Record<Phase['id'], string> = {
   '1': 'What most teams start with: several copies of the model, requests sent to each in rotation, one token at a time.',
   '2': 'One change: the router knows the caches. First tokens come sooner; the pace of the rest hardly changes.',
   '3a': 'Now the other half: a small model guesses ahead, and the large one verifies several guesses in one pass.',
-  '3b': 'The guesses come from the large model’s own hidden states. It should need less memory and guess better.',
+  '3b': 'The guesses come from the large model’s own hidden states, which should need less memory and guess better.',
 };
 
 /** Speculation's story: each phase is ticked once a settled step was measured in it. */

@@ -68,8 +68,9 @@ export const Detail = memo(function Detail({ decision }: { decision: Decision })
           'All values are inferred: the router does not report its costs. The overlap weight is the default of Dynamo’s router.'
         ) : (
           <>
-            The overlap weight {weight === undefined ? 'cannot be derived here' : `${weight} is derived`}: the API does
-            not report it, but the costs imply it.
+            {weight === undefined
+              ? 'The overlap weight is unknown: the API does not report it, and these costs do not imply it.'
+              : `The overlap weight, ${weight}, is derived from the costs; the API does not report it.`}
           </>
         )}
       </p>

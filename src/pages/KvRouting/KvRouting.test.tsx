@@ -67,7 +67,7 @@ describe('the decisions', () => {
     expect(rows[2]).toHaveTextContent('worker-1chosen75 blocks5 4 requests30.01 × 800 / 32 + 5');
     expect(rows[1]).toHaveTextContent('90.0');
     expect(detailOf(/Conversation 7, turn 2: 3,200 prompt tokens/)).toBeInTheDocument();
-    expect(screen.getByText(/overlap weight 1 is derived/)).toBeInTheDocument();
+    expect(screen.getByText(/overlap weight, 1, is derived from the costs/)).toBeInTheDocument();
     expect(await violations(container)).toEqual([]);
   });
 

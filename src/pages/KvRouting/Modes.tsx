@@ -13,7 +13,7 @@ const ROWS = [
     roundRobin: 'the next worker in order',
     kv: 'how much of the prompt a worker has cached, and how busy it is',
   },
-  { what: 'Knows of caches', roundRobin: 'nothing', kv: 'yes, through an index of all workers’ blocks' },
+  { what: 'Knows what is cached', roundRobin: 'no', kv: 'yes, through an index of all workers’ blocks' },
   {
     what: 'Reuses a prefix',
     roundRobin: 'by chance, or once every worker has it',

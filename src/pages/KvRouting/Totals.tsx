@@ -44,7 +44,7 @@ export function Totals({ decisions, dealt }: TotalsProps) {
         the caches as they were. A cluster that always routed this way would have filled its caches differently and{' '}
         {kv
           ? 'would soon have shared opening texts on every worker, so it would compute less than this'
-          : 'the costs, too'}
+          : 'had different costs'}
         . To measure it, switch the mode.
       </p>
     </div>

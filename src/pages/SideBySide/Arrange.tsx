@@ -11,7 +11,7 @@ import type { Both } from './useBoth';
 import type { Steer } from './useSteer';
 
 const names: Record<TwinArrangement, string> = {
-  apart: 'Own modes',
+  apart: 'As configured',
   swapped: 'Swapped',
   same: 'Same on both',
 };

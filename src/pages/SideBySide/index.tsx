@@ -46,8 +46,8 @@ function OneLane({ isLost }: { isLost: boolean }) {
           concurrency. This page then shows them next to each other.
         </p>
         <p>
-          To get there, set <code>twin.target.url</code> of the load generator to the URL of a second server, or start a
-          booth with two clusters:
+          To enable this, set the load generator’s <code>twin.target.url</code> to the URL of a second server, or start
+          a booth with two clusters:
         </p>
         <pre tabIndex={0}>booth demo --twin</pre>
       </div>

@@ -95,7 +95,7 @@ function Simulated({ list, asked, question }: SimulatedProps) {
     <div className={styles.page} ref={element}>
       <Section
         title="What if"
-        info="A question to the simulated cluster: the model of GPUs, caches and router that the demo uses, in virtual time. The load generator computes it alongside the workload at low priority; nothing is sent to your cluster."
+        info="Runs your question on the simulated cluster: the demo’s model of GPUs, caches and router, in virtual time. The load generator computes it alongside the workload at low priority; nothing is sent to your cluster."
       >
         <Presets
           question={question}

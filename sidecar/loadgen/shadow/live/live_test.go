@@ -166,7 +166,7 @@ func TestWithheld(t *testing.T) {
 		for range 10 {
 			s.turn(1, 11, 320)
 		}
-		assert.Contains(t, s.shadow().Withheld, "10 turns of the last 60 s")
+		assert.Contains(t, s.shadow().Withheld, "only 10 turns in the last 60 s")
 		for range 50 {
 			s.turn(1, 11, 256)
 		}

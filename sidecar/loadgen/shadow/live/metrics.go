@@ -17,11 +17,11 @@ func (l *Live) Collector() prometheus.Collector {
 }
 
 var (
-	descHit     = prometheus.NewDesc("loadgen_shadow_hit_ratio", "Share of the prompts' tokens that a policy would have found in the caches, of the last 60 s; measured: that were found.", []string{"policy"}, nil)
+	descHit     = prometheus.NewDesc("loadgen_shadow_hit_ratio", "Share of prompt tokens a policy would have found in the caches over the last 60 s; policy measured: share actually found.", []string{"policy"}, nil)
 	descSpread  = prometheus.NewDesc("loadgen_shadow_inflight_spread", "Maximum minus minimum requests in flight per worker, mean over the last 60 s.", []string{"policy"}, nil)
-	descPrefill = prometheus.NewDesc("loadgen_shadow_prefill_tokens_total", "Prompt tokens that a policy would have had computed since the caches were empty; measured: that were.", []string{"policy"}, nil)
+	descPrefill = prometheus.NewDesc("loadgen_shadow_prefill_tokens_total", "Prompt tokens a policy would have had to prefill since the caches were last empty; policy measured: tokens actually prefilled.", []string{"policy"}, nil)
 	descPrompt  = prometheus.NewDesc("loadgen_shadow_prompt_tokens_total", "Prompt tokens of the turns that the shadow has followed since the caches were empty.", nil, nil)
-	descTold    = prometheus.NewDesc("loadgen_shadow_measured_prompt_tokens_total", "Prompt tokens of those of these turns that reported cached tokens.", nil, nil)
+	descTold    = prometheus.NewDesc("loadgen_shadow_measured_prompt_tokens_total", "Prompt tokens of the tracked turns that reported cached tokens.", nil, nil)
 )
 
 const measured = "measured"

@@ -93,7 +93,7 @@ func signed(a shadow.Account) float64 {
 func withheld(a shadow.Account) string {
 	switch off := signed(a); {
 	case a.Requests < fewest:
-		return fmt.Sprintf("%d turns of the last 60 s told how much of their prompt was cached; our cache model is checked against %d", a.Requests, fewest)
+		return fmt.Sprintf("only %d turns in the last 60 s reported cached tokens; at least %d are needed to check the cache model", a.Requests, fewest)
 	case math.Abs(off) > tolerated:
 		return fmt.Sprintf("with the router's real choices, our cache model gives a hit rate of %s, and %s was measured: more than %.0f points apart",
 			percent(ratio(a.HitTokens, a.PromptTokens)), percent(a.MeasuredRatio()), 100*tolerated)

@@ -236,7 +236,7 @@ const own: Term[] = [
   {
     id: 'overlap-weight',
     term: 'Overlap weight',
-    text: 'How much blocks to compute count against load in the cost. Higher: more cache hits. Lower: more even load.',
+    text: 'The weight of blocks to compute in the cost, relative to load. Higher: more cache hits. Lower: more even load.',
   },
   {
     id: 'p50',
@@ -333,7 +333,7 @@ const own: Term[] = [
   {
     id: 'sustained',
     term: 'Sustained concurrency',
-    text: 'The highest tested level at which it and every lower level meet all SLOs. Recorded: {rec.kv.sustained} under KV-aware routing, {rec.rr.sustained} under round-robin.',
+    text: 'The highest tested level that meets all SLOs, as does every lower tested level. Recorded: {rec.kv.sustained} under KV-aware routing, {rec.rr.sustained} under round-robin.',
   },
   {
     id: 'sweep',

@@ -92,10 +92,10 @@ const demo: Own[] = [
   },
   {
     id: 'slos',
-    question: 'Which latency targets do you use?',
-    words: ['slo', 'sla', 'ttft', 'tpot', 'objective', 'sustained'],
+    question: 'Which SLOs do you use?',
+    words: ['slo', 'sla', 'latency targets', 'ttft', 'tpot', 'objective', 'sustained'],
     answer: [
-      'Two, for 95 of 100 requests: TTFT of at most {slo.ttft}, TPOT of at most {slo.tpot}. A value exactly on the target meets it.',
+      'Two, for 95 of 100 requests: TTFT of at most {slo.ttft}, TPOT of at most {slo.tpot}. A value exactly at the SLO meets it.',
       'Now: TTFT p95 {live.ttft.p95}, TPOT p95 {live.tpot.p95}, at {live.concurrency} conversations.',
       { when: 'slo met', text: 'Both are met now.' },
       { when: 'slo missed', text: 'At least one is missed now, and the screens show it in red.' },

@@ -48,7 +48,7 @@ export const results: Result[] = [
     id: 'promise',
     title: 'More users within the SLOs',
     text: [
-      'Both targets were met at every level up to {rec.kv.sustained} conversations under KV-aware routing, and up to {rec.rr.sustained} under round-robin.',
+      'Both SLOs were met at every level up to {rec.kv.sustained} conversations under KV-aware routing, and up to {rec.rr.sustained} under round-robin.',
     ],
   },
 ];

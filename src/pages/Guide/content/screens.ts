@@ -37,10 +37,10 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
       },
       {
         name: 'Live against baseline',
-        text: 'Live p50 and p95 of TTFT, TPOT, ITL and latency of this step (at most the last five minutes) next to what was recorded or measured at the same concurrency. Green meets the target ({slo.ttft} for TTFT p95, {slo.tpot} for TPOT p95), yellow is close to it, red misses it. “No difference shown” means that chance could explain the difference.',
+        text: 'Live p50 and p95 of TTFT, TPOT, ITL and latency of this step (at most the last five minutes) next to what was recorded or measured at the same concurrency. Green meets the SLO ({slo.ttft} for TTFT p95, {slo.tpot} for TPOT p95), yellow is close to it, red misses it. “No difference shown” means that chance could explain the difference.',
       },
       {
-        name: 'Figures in a row',
+        name: 'Key figures',
         text: 'Requests per second, output tokens per second (TOPS) and KV hit rate over the last 60 s; requests and errors since the start; queued requests now. A dash means no data; errors are red above zero.',
       },
       {
@@ -133,7 +133,7 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     title: 'Dynamo features',
     page: 'dynamo-features',
     items: [
-      { name: 'Cards', text: 'Dynamo’s features, and for each whether it is in use here or unknown.' },
+      { name: 'Cards', text: 'Dynamo’s features, each marked as in use here, not in use here or unknown.' },
       {
         name: 'Phases',
         text: 'The four phases with what was measured here at the current concurrency.',
@@ -166,7 +166,7 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
     items: [
       {
         name: 'Start',
-        text: 'A trial says whether one mode is better than another at one concurrency, a sweep what each mode does at each level, a capacity search how much each sustains within the SLOs. All run on the real target, and each span starts with cold caches.',
+        text: 'A trial tests whether one mode is better than another at one concurrency. A sweep measures each mode at each level. A capacity search finds how many conversations each mode sustains within the SLOs. All run on the real target, and each span starts with cold caches.',
       },
       {
         name: 'In progress',
@@ -218,11 +218,11 @@ export const screens = ({ dashboard }: Pick<Vendor, 'dashboard'>): Screen[] => [
       },
       {
         name: 'TTFT p95 and TPOT p95',
-        text: 'The two SLO metrics over time. The red area is above the target. Dotted lines are recorded, dashed lines were measured here; each names its mode or phase.',
+        text: 'The two SLO metrics over time. The red area is above the SLO. Dotted lines are recorded, dashed lines were measured here; each names its mode or phase.',
       },
       {
         name: 'Latency and KV cache',
-        text: 'Mean time of a whole request, and the share of prompt tokens found in a cache. The thick line is what clients were told; the thin one is calculated from the frontend’s counters and is inaccurate while the load changes.',
+        text: 'Mean time of a whole request, and the share of prompt tokens found in a cache. The thick line is measured at the client; the thin one is calculated from the frontend’s counters and is inaccurate while the load changes.',
       },
       {
         name: 'Per worker metrics',

@@ -176,7 +176,7 @@ func (c *connection) missing(made []*unstructured.Unstructured) error {
 	if len(said) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the cluster does not have all that these values need:\n  %s", strings.Join(slices.Sorted(maps.Keys(said)), "\n  "))
+	return fmt.Errorf("the Kubernetes cluster lacks resource kinds that these values need:\n  %s", strings.Join(slices.Sorted(maps.Keys(said)), "\n  "))
 }
 
 func (c *connection) explain(kind schema.GroupVersionKind) string {
@@ -244,15 +244,15 @@ func (c *connection) inWords(err error) error {
 	case failed.MatchString(said):
 		return badInput{templateError(err)}
 	case strings.Contains(said, "invalid ownership metadata"), strings.Contains(said, "cannot be imported into the current release"):
-		return fmt.Errorf("an object of this name is there already and belongs to somebody else: %w", err)
+		return fmt.Errorf("an object with this name already exists and is not part of this release: %w", err)
 	case strings.Contains(said, "another operation (install/upgrade/rollback) is in progress"):
-		return fmt.Errorf("release %s is being changed by somebody else, or such a change was broken off: wait, or run helm rollback: %w", c.Release, err)
+		return fmt.Errorf("another operation on release %s is in progress or was interrupted: wait, or run helm rollback: %w", c.Release, err)
 	case apierrors.IsNotFound(err) && strings.Contains(said, "namespaces "):
-		return fmt.Errorf("%w: install what it is for first, or switch off in the values what goes there", err)
+		return fmt.Errorf("%w: install the component that uses this namespace first, or disable in the values what goes there", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the user of context %s lacks a right: %w", c.context, err)
 	case apierrors.IsConflict(err), strings.Contains(said, "conflict with"):
-		return fmt.Errorf("somebody else set a field that these values set otherwise; set it in the values as it is in the cluster, or take it over with --take-over (mage: -takeOver): %w", err)
+		return fmt.Errorf("another client has set a field to a different value; use that value, or override it with --take-over (mage: -takeOver): %w", err)
 	default:
 		return err
 	}

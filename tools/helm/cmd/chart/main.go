@@ -43,9 +43,9 @@ type program struct {
 
 // source are the chart and its values.
 type source struct {
-	Chart  string   `help:"Folder of the chart, deploy/chart/kvbooth otherwise." default:"deploy/chart/kvbooth" placeholder:"DIR"`
+	Chart  string   `help:"Chart directory, deploy/chart/kvbooth unless given." default:"deploy/chart/kvbooth" placeholder:"DIR"`
 	Values []string `short:"f" help:"Values file; later ones win over earlier ones." placeholder:"FILE" sep:"none"`
-	Set    []string `help:"A single value, which wins over the files, such as gateway.enabled=true." placeholder:"PATH=VALUE" sep:"none"`
+	Set    []string `help:"A single value, overriding the files, such as gateway.enabled=true." placeholder:"PATH=VALUE" sep:"none"`
 }
 
 // release names what is installed, and where in a cluster.

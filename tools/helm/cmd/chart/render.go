@@ -22,8 +22,8 @@ type renderCommand struct {
 	source
 	release
 	KubeVersion string   `help:"Version of Kubernetes to render for." placeholder:"v1.33.0"`
-	APIVersions []string `name:"api-versions" help:"What the cluster serves beside Kubernetes' own, such as gateway.networking.k8s.io/v1." placeholder:"GROUP/VERSION"`
-	Notes       bool     `help:"Print what is said after an installation instead of the objects."`
+	APIVersions []string `name:"api-versions" help:"Additional API versions to assume, such as gateway.networking.k8s.io/v1." placeholder:"GROUP/VERSION"`
+	Notes       bool     `help:"Print the release notes instead of the objects."`
 }
 
 // Run prints the objects as YAML documents, those of hooks behind the others.
@@ -132,6 +132,6 @@ func (c *lintCommand) Run(ctx context.Context, out io.Writer) error {
 	if err := errors.Join(result.Errors...); err != nil {
 		return badInput{err}
 	}
-	fmt.Fprintf(out, "%s %s: nothing to find fault with\n", loaded.Metadata.Name, loaded.Metadata.Version)
+	fmt.Fprintf(out, "%s %s: no problems found\n", loaded.Metadata.Name, loaded.Metadata.Version)
 	return nil
 }
