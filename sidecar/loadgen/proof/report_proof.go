@@ -163,7 +163,7 @@ func (r *Report) crossing() []section {
 		s.Text = append(s.Text, "The cluster reported no metrics that could explain why.")
 		return []section{s}
 	}
-	s.Text = append(s.Text, "The cluster's own metrics, sampled once a second while spans counted: means over the spans of a level and mode. Skew is the slowest or busiest worker over the workers' mean; spread is the busiest minus the idlest worker, in requests.")
+	s.Text = append(s.Text, "The cluster's own metrics, sampled once a second while spans counted: means over the spans of a level and mode. Skew is the slowest or busiest worker over the workers' mean; spread is the busiest minus the least busy worker, in requests.")
 	s.Table = &grid{Words: []int{1}, Head: []string{"Concurrency", "Mode"}}
 	for _, i := range known {
 		s.Table.Head = append(s.Table.Head, causeColumns[i].name)

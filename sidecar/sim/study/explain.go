@@ -321,7 +321,7 @@ func (c *comparison) because(level, side int) string {
 	}{
 		{
 			func(f *closedloop.Figures) *float64 { return &f.Spread },
-			fmt.Sprintf("its busiest worker has %.1f more requests in flight than its idlest (%s: %.1f)", high.Spread, better, low.Spread),
+			fmt.Sprintf("its busiest worker has %.1f more requests in flight than its least busy (%s: %.1f)", high.Spread, better, low.Spread),
 		},
 		{
 			func(f *closedloop.Figures) *float64 { return &f.Full },
