@@ -50,8 +50,9 @@ func (g *generator) onMembers(ctx context.Context, s *side, o *lane.Options) err
 	if c, ok := s.client.(lane.Redirected); ok {
 		target.Endpoint = c.Endpoint
 	}
-	o.Engine = g.members.Engine(target, members.FollowupOptions{Text: f.Text, URL: f.URL, Model: f.Model, CA: f.CA, Timeout: f.Timeout}, instances)
-	found, ok := g.members.Found(s.name)
+	asker := members.FollowupOptions{Text: f.Text, URL: f.URL, Model: f.Model, CA: f.CA, Timeout: f.Timeout}
+	o.Engine = g.members.Engine(target, asker, instances)
+	found, ok := g.members.Found(s.name, target, asker)
 	mode := api.ModeState{Mode: found.Step.Mode, Speculation: found.Step.Speculation}
 	// Where the driver knows no mode by itself, the run knows better what it is in.
 	if ok && found.Seed == s.conf.Seed && (mode == s.mode || s.conf.Mode.Driver == "manual") {
@@ -139,8 +140,12 @@ func join(ctx context.Context, conf *config.Config, stderr io.Writer) error {
 		wg.Go(func() { serveMember(beside, l, conf, registry, log) })
 	}
 	k := keys{conf, log}
+	files := openFileLimit()
+	if files > 0 {
+		files = max(1, files-keptBack)
+	}
 	err = members.RunMember(ctx, members.MemberOptions{
-		Access: conf.Members.Access(), Name: conf.Members.Name, Version: api.ProgramVersion(), Health: check.Health, Files: max(0, openFileLimit()-keptBack),
+		Access: conf.Members.Access(), Name: conf.Members.Name, Version: api.ProgramVersion(), Health: check.Health, Files: files,
 		Target: k.target, Questioner: k.questioner, Registry: registry, Log: log,
 	})
 	if errors.Is(err, members.ErrRefused) || errors.As(err, new(*api.FieldError)) {

@@ -95,7 +95,7 @@ func (h here) LiveTurn(_ context.Context, conversation string) *api.LiveTurn {
 func (l *Lane) inherit(a Inherited) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.started, l.phase, l.settings, l.nonce = &a.Began, api.PhaseRunning, a.Settings, a.Nonce
+	l.started, l.phase, l.settings, l.nonce, l.opened = &a.Began, api.PhaseRunning, a.Settings, a.Nonce, a.Opened
 	l.mode = api.ModeState{Mode: a.Step.Mode, Speculation: a.Step.Speculation}
 	l.record.Reset(a.Began)
 	l.steps.resume(a.Step)

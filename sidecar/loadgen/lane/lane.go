@@ -477,7 +477,7 @@ func (l *Lane) stopped(r *run) {
 	l.failures.stopped(time.Now())
 	l.mu.Lock()
 	l.endStep(time.Now())
-	l.run, l.opened = nil, l.opened+r.workload.Pace().Begun
+	l.run, l.opened = nil, l.opened+r.workload.Pace().Next
 	if l.phase != api.PhaseSwitching {
 		l.phase = api.PhaseStopped
 	}

@@ -49,7 +49,7 @@ func (s *steps) resume(step api.StepRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	step.Ended = nil
-	s.now, s.open, s.mixed, s.counted = step, true, false, 0
+	s.now, s.open, s.mixed, s.counted = step, true, step.Settled == nil, 0 // it may have been mixed
 	s.save(s.now)
 }
 

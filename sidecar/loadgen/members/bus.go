@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -113,9 +114,16 @@ func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, er
 		return nil, err
 	}
 	b := &bus{subject: "kvbooth." + a.Fleet, back: make(chan struct{})}
+	var rejected atomic.Bool // since the connection was lost
 	options := []nats.Option{
 		nats.Name(who), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
 		nats.Timeout(2 * time.Second), nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.IgnoreAuthErrorAbort(), // a server that was configured anew may take the credential again
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			if errors.Is(err, nats.ErrAuthorization) && !rejected.Swap(true) {
+				log.Error("the NATS server rejects the credential; retrying", "problem", err)
+			}
+		}),
 		nats.ReconnectBufSize(-1), // what is said while there is no server is said again by whoever said it
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
@@ -124,6 +132,7 @@ func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, er
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) {
 			log.Info("the connection to the NATS server is back")
+			rejected.Store(false)
 			b.isBack()
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Debug("NATS", "problem", err) }),
@@ -222,8 +231,8 @@ func put(ctx context.Context, kv jetstream.KeyValue, key string, v any) error {
 
 // follow calls heard with each value of the keys, those that are there first, until ctx ends;
 // a value that was deleted comes as nil. After the server was lost all come again. Each time
-// when all that were there have come, it calls ready.
-func (b *bus) follow(ctx context.Context, kv jetstream.KeyValue, keys string, heard func(key string, value []byte), ready func()) {
+// when all that were there have come, it calls ready, with what is closed when that is no longer so.
+func (b *bus) follow(ctx context.Context, kv jetstream.KeyValue, keys string, heard func(key string, value []byte), ready func(until <-chan struct{})) {
 	for ctx.Err() == nil {
 		if b.followOnce(ctx, kv, keys, heard, ready) != nil {
 			pause(ctx, 100*time.Millisecond)
@@ -232,7 +241,7 @@ func (b *bus) follow(ctx context.Context, kv jetstream.KeyValue, keys string, he
 }
 
 // followOnce is follow until the connection was lost and is there again.
-func (b *bus) followOnce(ctx context.Context, kv jetstream.KeyValue, keys string, heard func(key string, value []byte), ready func()) error {
+func (b *bus) followOnce(ctx context.Context, kv jetstream.KeyValue, keys string, heard func(key string, value []byte), ready func(until <-chan struct{})) error {
 	again := b.again()
 	w, err := kv.Watch(ctx, keys)
 	if err != nil {
@@ -250,7 +259,7 @@ func (b *bus) followOnce(ctx context.Context, kv jetstream.KeyValue, keys string
 			case !ok:
 				return jetstream.ErrConsumerDeleted
 			case e == nil: // all that was there has come
-				ready()
+				ready(again)
 			case e.Operation() == jetstream.KeyValuePut:
 				heard(e.Key(), e.Value())
 			default:
@@ -259,6 +268,9 @@ func (b *bus) followOnce(ctx context.Context, kv jetstream.KeyValue, keys string
 		}
 	}
 }
+
+// unheeded is for those to whom it does not matter that all has come.
+func unheeded(<-chan struct{}) {}
 
 // pause says whether ctx went on for so long.
 func pause(ctx context.Context, d time.Duration) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,11 +19,17 @@ var ErrCoordinated = errors.New("another load generator coordinates these member
 const coordinatorKey = "coordinator"
 
 // claim is a coordinator's lease of its fleet: two of them would give numbers twice. A coordinator
-// that cannot renew it writes nothing from then on, by its own monotonic clock.
+// that cannot renew it writes nothing from then on, by its own monotonic clock. Whoever takes it
+// writes an epoch of his own: one that was deaf meanwhile, and finds the claim nobody's again, sees
+// by that whether there was another one, who gave numbers that he does not know.
 type claim struct {
 	bus          *bus
 	owner, value string
-	revision     uint64 // of the key, as it was written last
+	epoch        string // of this process: who took the claim after it wrote another one
+
+	mu       sync.Mutex // held while it is renewed
+	revision uint64     // of the key, as it was written last
+	taken    bool       // the epoch is written
 
 	base  time.Time    // with the monotonic clock
 	until atomic.Int64 // since base
@@ -34,7 +41,7 @@ func newClaim(b *bus, o Options) *claim {
 	if owner == "" {
 		owner = nuid.Next()
 	}
-	return &claim{bus: b, owner: owner, value: owner + " " + o.Name, base: time.Now()}
+	return &claim{bus: b, owner: owner, value: owner + " " + o.Name, epoch: nuid.Next(), base: time.Now()}
 }
 
 // holds says whether the coordinator may write anything. Unlike a member's lease it can hold again:
@@ -50,9 +57,9 @@ func (c *claim) take(ctx context.Context) error {
 		case err != nil && time.Now().After(deadline):
 			return err
 		case err == nil && holder == "":
-			return nil
+			return c.begin(ctx)
 		case err == nil && time.Now().After(deadline):
-			return c.taken(holder)
+			return c.refusal(holder)
 		}
 		if !pause(ctx, 100*time.Millisecond) {
 			return ctx.Err()
@@ -60,7 +67,35 @@ func (c *claim) take(ctx context.Context) error {
 	}
 }
 
-func (c *claim) taken(holder string) error {
+// epochKey is among the orders, since those stay when a claim runs out.
+const epochKey = "epoch"
+
+// begin writes the epoch.
+func (c *claim) begin(ctx context.Context) error {
+	ctx, cancel := c.bus.within(ctx, leaseSpan/2)
+	defer cancel()
+	if _, err := c.bus.orders.PutString(ctx, epochKey, c.epoch); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taken = true
+	return nil
+}
+
+// another says who holds it by now where another one took it since this one did.
+func (c *claim) another(ctx context.Context) (holder string, err error) {
+	if !c.taken {
+		return "", nil
+	}
+	e, err := c.bus.orders.Get(ctx, epochKey)
+	if err == nil && string(e.Value()) != c.epoch {
+		holder = "? one that has taken over from this one"
+	}
+	return holder, err
+}
+
+func (c *claim) refusal(holder string) error {
 	_, name, _ := strings.Cut(holder, " ")
 	return fmt.Errorf("%w: %s; stop it, or give this one its own members.fleet", ErrCoordinated, name)
 }
@@ -69,7 +104,7 @@ func (c *claim) taken(holder string) error {
 func (c *claim) keep(ctx context.Context) error {
 	for pause(ctx, renewEvery) {
 		if holder, err := c.renew(ctx); err == nil && holder != "" {
-			return c.taken(holder)
+			return c.refusal(holder)
 		}
 	}
 	return nil
@@ -79,9 +114,14 @@ func (c *claim) keep(ctx context.Context) error {
 func (c *claim) renew(ctx context.Context) (holder string, err error) {
 	ctx, cancel := c.bus.within(ctx, leaseSpan/2)
 	defer cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	sent := time.Now()
 	revision, err := c.bus.leases.Update(ctx, coordinatorKey, []byte(c.value), c.revision) // 0: there is none
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		if holder, err := c.another(ctx); err != nil || holder != "" {
+			return holder, err
+		}
 		e, gone := c.bus.leases.Get(ctx, coordinatorKey)
 		switch {
 		case errors.Is(gone, jetstream.ErrKeyNotFound):

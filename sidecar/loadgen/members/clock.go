@@ -36,13 +36,22 @@ func (c *clock) ahead() (ahead, within time.Duration) {
 	return best.ahead, within
 }
 
-const clocksEvery = 2 * time.Second
+// A member is asked for its time so often, and one that has not answered yet at every look.
+const (
+	clocksEvery    = 2 * time.Second
+	clocksAreAsked = 100 * time.Millisecond
+)
 
 // readClocks asks members for their time until ctx ends.
 func (c *Coordinator) readClocks(ctx context.Context) {
-	for pause(ctx, clocksEvery) {
+	asked := time.Time{}
+	for pause(ctx, clocksAreAsked) {
+		all := time.Since(asked) >= clocksEvery
+		if all {
+			asked = time.Now()
+		}
 		var wg sync.WaitGroup
-		for _, id := range c.present() {
+		for _, id := range c.present(!all) {
 			wg.Go(func() {
 				one, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
@@ -64,10 +73,17 @@ func (c *Coordinator) readClocks(ctx context.Context) {
 	}
 }
 
-// present are the ids of the members whose lease holds.
-func (c *Coordinator) present() []string {
+// present are the ids of the members whose lease holds, or of those whose clock is not known.
+func (c *Coordinator) present(unknown bool) (ids []string) {
 	all, _ := c.alive(time.Now())
-	return c.ids(all)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range all {
+		if !unknown || m.clock.n == 0 {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
 }
 
 // ids are those of members, which say of themselves what they are at any time.

@@ -1,11 +1,14 @@
 package members
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -53,12 +56,17 @@ type Coordinator struct {
 
 	takesOver bool // there was an order in force
 
+	ordering sync.Mutex // held while an order is written: before mu
+
 	mu      sync.Mutex
 	closed  bool // nothing more is told
 	members map[string]*member
 	runs    map[string]*remote // by lane
 	found   map[string]order   // orders of a process before this one, by lane
-	hears   time.Time          // since when it hears of members; zero: it does not at the moment
+	hears   time.Time          // since when it hears of members; zero: it has not yet
+	until   <-chan struct{}    // closed when it no longer does
+	knows   time.Time          // since when it hears of them and holds its claim; zero: it does not at the moment
+	left    map[string]bool    // lanes of which members may hold a run that has ended here
 	lags    []lag              // that members told, the oldest first
 }
 
@@ -112,35 +120,46 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Coordinator{opts: o, bus: b, claim: newClaim(b, o), log: o.Log, members: map[string]*member{}, runs: map[string]*remote{}, found: map[string]order{}}
+	c := &Coordinator{opts: o, bus: b, claim: newClaim(b, o), log: o.Log, members: map[string]*member{}, runs: map[string]*remote{}, found: map[string]order{}, left: map[string]bool{}}
 	if err := c.claim.take(ctx); err != nil {
 		b.close()
 		return nil, err
 	}
-	if err := c.find(ctx); err != nil {
-		b.close()
-		return nil, err
+	for deadline := time.Now().Add(askFor); ; {
+		err := c.find(ctx)
+		if err == nil {
+			return c, nil
+		}
+		if time.Now().After(deadline) || !pause(ctx, 100*time.Millisecond) {
+			b.close()
+			return nil, fmt.Errorf("what members hold cannot be read: %w", err)
+		}
 	}
-	return c, nil
 }
 
-// find reads the orders that are in force.
+// find reads the orders that are in force. What cannot be read is an error: whoever does not know
+// of a run ends it.
 func (c *Coordinator) find(ctx context.Context) error {
+	ctx, cancel := c.bus.within(ctx, askFor)
+	defer cancel()
 	keys, err := c.bus.orders.ListKeysFiltered(ctx, "order.*")
 	if err != nil {
 		return err
 	}
 	for key := range keys.Keys() {
 		e, err := c.bus.orders.Get(ctx, key)
-		if err != nil {
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			continue
+		}
+		if err != nil {
+			return err
 		}
 		var o order
 		if json.Unmarshal(e.Value(), &o) == nil && o.Run != "" {
 			c.found[o.Lane], c.takesOver = o, true
 		}
 	}
-	return nil
+	return ctx.Err() // the list ends with it, too
 }
 
 // Run listens to members until ctx ends. It is called once, before any run is begun. The error is
@@ -157,6 +176,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	wg.Go(func() { c.bus.follow(ctx, c.bus.leases, "*", c.hear, c.listens) })
 	wg.Go(func() { c.takeTurns(ctx) })
 	wg.Go(func() { c.readClocks(ctx) })
+	wg.Go(func() { c.endLeft(ctx) })
 	wg.Wait()
 	c.mu.Lock()
 	c.closed = true
@@ -171,10 +191,10 @@ func (c *Coordinator) Run(ctx context.Context) error {
 }
 
 // listens notes that every member whose lease holds has been heard.
-func (c *Coordinator) listens() {
+func (c *Coordinator) listens(until <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hears = time.Now()
+	c.hears, c.until = time.Now(), until
 	c.wake()
 }
 
@@ -217,6 +237,9 @@ func (c *Coordinator) hear(key string, value []byte) {
 		c.goes(func() { c.writeRefusal(key, lostMember) })
 		return
 	}
+	if m.refused != "" {
+		c.goes(func() { c.writeRefusal(key, m.refused) })
+	}
 	m.presence, m.heard = p, now
 	if p.Gone {
 		m.heard = time.Time{}
@@ -244,7 +267,6 @@ func (c *Coordinator) meet(id string, p *presence) *member {
 	}
 	m.refused = fmt.Sprintf("it is version %s, and the coordinator is %s: start the same version", p.Version, c.opts.Version)
 	c.event("%s is rejected: %s", p.Name, m.refused)
-	c.goes(func() { c.writeRefusal(id, m.refused) })
 	return m
 }
 
@@ -280,13 +302,17 @@ func (c *Coordinator) wake() {
 func (c *Coordinator) alive(now time.Time) ([]*member, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hears.IsZero() || !c.bus.conn.IsConnected() || !c.claim.holds() {
+	if c.hears.IsZero() || isClosed(c.until) || !c.bus.conn.IsConnected() || !c.claim.holds() {
+		c.knows = time.Time{}
 		return nil, false
+	}
+	if c.knows.IsZero() {
+		c.knows = now
 	}
 	var all []*member
 	for id, m := range c.members {
 		// A member is not lost because the coordinator was deaf.
-		if silent := min(now.Sub(m.heard), now.Sub(c.hears)); !m.dead && (silent >= leaseSpan || m.heard.IsZero()) {
+		if silent := min(now.Sub(m.heard), now.Sub(c.hears), now.Sub(c.knows)); !m.dead && (silent >= leaseSpan || m.heard.IsZero()) {
 			c.bury(m)
 		}
 		switch {
@@ -324,6 +350,8 @@ func (c *Coordinator) takeTurns(ctx context.Context) {
 }
 
 const (
+	turnsConsumer = "store"
+
 	turnsAtOnce = 500
 	takeWithin  = 200 * time.Millisecond
 )
@@ -331,7 +359,7 @@ const (
 func (c *Coordinator) takeSome(ctx context.Context) error {
 	again := c.bus.again()
 	consumer, err := c.bus.turns.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-		Durable: "store", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 30 * time.Second, MaxAckPending: 20_000,
+		Durable: turnsConsumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: 30 * time.Second, MaxAckPending: 20_000,
 	})
 	if err != nil {
 		return err
@@ -384,11 +412,18 @@ func (c *Coordinator) take(id string, h *handed) {
 	c.opts.Store.SaveTurn(h.Turn)
 }
 
-// Found is the run that members hold of a lane, where a process before this one left one. Whoever
-// does not take it over ends it by [Coordinator.Discard].
-func (c *Coordinator) Found(name string) (lane.Inherited, bool) {
+// Found is the run that members hold of a lane, where a process before this one left one for the
+// same target and the same follow-ups. Whoever does not take it over ends it by
+// [Coordinator.Discard].
+func (c *Coordinator) Found(name string, target TargetOptions, asker FollowupOptions) (lane.Inherited, bool) {
 	o, ok := c.found[name]
 	if !ok || o.End != goesOn || o.Taken {
+		return lane.Inherited{}, false
+	}
+	if target.Endpoint != nil { // it goes to the URL of its mode
+		target.URL = o.Target.URL
+	}
+	if !sameJSON(target, o.Target) || !sameJSON(asker, o.Followup) {
 		return lane.Inherited{}, false
 	}
 	return lane.Inherited{Began: o.Began, Task: lane.Task{
@@ -396,10 +431,82 @@ func (c *Coordinator) Found(name string) (lane.Inherited, bool) {
 	}}, true
 }
 
-// Discard ends what members hold of a lane.
+// sameJSON says whether two values are the same to whoever reads them.
+func sameJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// Discard ends what members hold of a lane, and waits until none of them does: whatever comes next
+// may be another mode.
 func (c *Coordinator) Discard(ctx context.Context, name string) error {
+	run := c.found[name].Run
 	delete(c.found, name)
-	return put(ctx, c.bus.orders, "order."+name, order{Lane: name})
+	if holder, err := c.claim.renew(ctx); err != nil || holder != "" {
+		return cmp.Or(err, c.claim.refusal(holder))
+	}
+	if err := put(ctx, c.bus.orders, "order."+name, order{Lane: name}); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(leaseSpan + time.Second); run != "" && time.Now().Before(deadline); {
+		if c.idle(ctx, name, run) || !pause(ctx, 50*time.Millisecond) {
+			break
+		}
+	}
+	return ctx.Err()
+}
+
+// idle says whether no member whose lease holds is in a run.
+func (c *Coordinator) idle(ctx context.Context, name, run string) bool {
+	ctx, cancel := c.bus.within(ctx, time.Second)
+	defer cancel()
+	keys, err := c.bus.leases.ListKeys(ctx)
+	if err != nil {
+		return false
+	}
+	idle := true
+	for key := range keys.Keys() {
+		e, err := c.bus.leases.Get(ctx, key)
+		if errors.Is(err, jetstream.ErrKeyNotFound) || key == coordinatorKey {
+			continue
+		}
+		var p presence
+		idle = idle && err == nil && json.Unmarshal(e.Value(), &p) == nil && p.Lanes[name].Run != run
+	}
+	return idle && ctx.Err() == nil
+}
+
+// endLeft ends what members may still hold of runs that ended here while they could not be told,
+// until ctx ends.
+func (c *Coordinator) endLeft(ctx context.Context) {
+	for pause(ctx, renewEvery) {
+		c.mu.Lock()
+		left := slices.Collect(maps.Keys(c.left))
+		c.mu.Unlock()
+		for _, name := range left {
+			c.endOne(ctx, name)
+		}
+	}
+}
+
+// endOne ends a lane on members, unless it has a run again: that one's order ends the one before.
+func (c *Coordinator) endOne(ctx context.Context, name string) {
+	c.ordering.Lock()
+	defer c.ordering.Unlock()
+	c.mu.Lock()
+	again := c.runs[name] != nil
+	c.mu.Unlock()
+	if !again {
+		ctx, cancel := c.bus.within(ctx, tellWithin)
+		defer cancel()
+		if !c.claim.holds() || put(ctx, c.bus.orders, "order."+name, order{Lane: name}) != nil {
+			return
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.left, name)
 }
 
 // Engine begins the runs of a lane on members. The texts of instances say what turns are pinned

@@ -311,7 +311,7 @@ func TestServerKilled(t *testing.T) {
 	heard.reaches(t, 30)
 	for range 3 {
 		f.nats.kill()
-		pause(t.Context(), time.Second)
+		pause(t.Context(), 300*time.Millisecond)
 		f.nats.start()
 		before := time.Now()
 		n := r.Pace().Begun
@@ -439,7 +439,7 @@ func TestCoordinatorKilled(t *testing.T) {
 	assert.Greater(t, f.requests(), sent+100, "members go on")
 	f.coord = next
 	f.goes(func(ctx context.Context) { assert.NoError(t, next.Run(ctx)) })
-	found, ok := next.Found("main")
+	found, ok := next.Found("main", TargetOptions{URL: "http://127.0.0.1:1"}, FollowupOptions{})
 	require.True(t, ok)
 	assert.Equal(t, 30, found.Settings.Concurrency)
 	texts, err := corpus.Builtin()

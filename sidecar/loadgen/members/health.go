@@ -36,6 +36,14 @@ func (p *presence) active() (n int) {
 	return n
 }
 
+// most is how many conversations the member's open files allow, at least one; 0: it has no bound.
+func (p *presence) most(filesEach int) int {
+	if p.Files == 0 {
+		return 0
+	}
+	return max(1, p.Files/filesEach)
+}
+
 // Lag is how late the latest member that held conversations was between two times, of which
 // nothing older than five minutes is remembered: the highest of the p95s that members told. It is
 // false where none told anything.
@@ -124,7 +132,7 @@ func (c *Coordinator) Check(field string, n int) error {
 		case m.Files == 0: // it has no bound
 			return nil
 		default:
-			most, there = most+m.Files/c.opts.FilesEach, there+1
+			most, there = most+m.most(c.opts.FilesEach), there+1
 		}
 	}
 	if there == 0 || n <= most {

@@ -48,6 +48,9 @@ func (l *lease) holds() bool {
 	return until != over && int64(time.Since(l.base)) < until
 }
 
+// lost says whether there was a lease that holds no more.
+func (l *lease) lost() bool { return l.until.Load() != 0 && !l.holds() }
+
 // end gives the lease up.
 func (l *lease) end() { l.until.Store(over) }
 

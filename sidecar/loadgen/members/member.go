@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -90,8 +91,7 @@ type tenant struct {
 	refused atomic.Pointer[string]
 	leaves  atomic.Bool
 	lost    atomic.Int64 // turns that were not handed over
-	outbox  chan *nats.Msg
-	unsent  atomic.Int64  // turns in the outbox and in the hands that publish them
+	outbox  chan outgoing
 	renews  chan struct{} // asks for a renewal at once
 
 	mu    sync.Mutex
@@ -109,12 +109,18 @@ type laneOf struct {
 
 const (
 	outboxMost = 50_000 // turns that wait for the server
-	hands      = 4      // that hand turns over
+	hands      = 16     // that hand turns over, each of which waits for the server's answer
 )
+
+// outgoing is a turn on its way to the server, counted by its part until it is there or given up.
+type outgoing struct {
+	message *nats.Msg
+	unsent  *atomic.Int64
+}
 
 // serve holds parts until the lease is lost or ctx ends.
 func (t *tenant) serve(ctx context.Context) error {
-	t.outbox, t.renews = make(chan *nats.Msg, outboxMost), make(chan struct{}, 1)
+	t.outbox, t.renews = make(chan outgoing, outboxMost), make(chan struct{}, 1)
 	leased, cancel := context.WithCancel(ctx) // ends with the lease
 	defer cancel()
 	// What is left to tell is told while the lease lasts, also when ctx has ended.
@@ -144,8 +150,6 @@ func (t *tenant) serve(ctx context.Context) error {
 	}
 	all.Wait() // every conversation has ended
 	t.leaves.Store(true)
-	t.renewNow()
-	t.flush(telling)
 	told()
 	mouths.Wait()
 	if t.lease.holds() {
@@ -170,9 +174,9 @@ func (t *tenant) listen(ctx context.Context, cancel context.CancelFunc, all *syn
 		cancel()
 	})
 	all.Go(func() { t.awaitCoordinator(ctx, cancel) })
-	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "order.*", t.hearOrder(ctx, all), func() {}) })
-	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "share.*."+t.id, t.hearShare(ctx, all), func() {}) })
-	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "refusal."+t.id, t.hearRefusal(cancel), func() {}) })
+	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "order.*", t.hearOrder(ctx, all), unheeded) })
+	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "share.*."+t.id, t.hearShare(ctx, all), unheeded) })
+	all.Go(func() { t.bus.follow(ctx, t.bus.orders, "refusal."+t.id, t.hearRefusal(cancel), unheeded) })
 }
 
 // alone is how long a member goes on without a coordinator: load that nobody steers must end
@@ -192,7 +196,7 @@ func (t *tenant) awaitCoordinator(ctx context.Context, cancel context.CancelFunc
 			if value != nil {
 				heard.Store(now())
 			}
-		}, func() {})
+		}, unheeded)
 	}()
 	defer func() { <-following }()
 	for pause(ctx, time.Second) {
@@ -225,10 +229,10 @@ func (t *tenant) admitted(ctx context.Context) bool {
 	return true
 }
 
-// flush waits until everything is handed over, or the lease is lost.
-func (t *tenant) flush(ctx context.Context) {
-	for t.unsent.Load() > 0 && t.lease.holds() {
-		if !pause(ctx, 10*time.Millisecond) {
+// flush waits until the turns of a part are handed over, or the lease is lost.
+func (t *tenant) flush(ctx context.Context, p *part) {
+	for p.unsent.Load() > 0 && t.lease.holds() {
+		if !pause(ctx, 5*time.Millisecond) {
 			return
 		}
 	}
@@ -245,7 +249,7 @@ func (t *tenant) renewNow() {
 func (t *tenant) renew(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
-	for {
+	for !t.lease.lost() { // who had none would seem to be there again
 		sent := time.Now()
 		again := t.bus.again()
 		one, cancel := t.bus.within(ctx, leaseSpan/2) // late is better than not
@@ -471,7 +475,7 @@ func (t *tenant) begin(ctx context.Context, l *laneOf, o *order, s Share) error 
 		target.Close()
 		return err
 	}
-	p := newPart(o, s, texts, asker, &fenced{t.lease, target}, t.store)
+	p := newPart(o, s, texts, fencedQuestioner{asker, t.lease}, &fenced{t.lease, target}, t.store)
 	held, cancel := context.WithCancel(ctx)
 	p.cancel = cancel
 	t.mu.Lock()
@@ -490,6 +494,7 @@ func (t *tenant) begin(ctx context.Context, l *laneOf, o *order, s Share) error 
 		}()
 		p.hold(held)
 		<-done
+		t.flush(context.WithoutCancel(ctx), p)
 		close(p.told)
 		l.wake()
 	}()
@@ -512,23 +517,38 @@ func (f *fenced) Do(ctx context.Context, r chat.Request) chat.Result {
 	return f.target.Do(ctx, r)
 }
 
+// fencedQuestioner asks no model without a lease.
+type fencedQuestioner struct {
+	corpus.Questioner
+	lease *lease
+}
+
+// Follow is that of the questioner while the lease holds, and else the built-in one's, whose question
+// nobody will hear.
+func (f fencedQuestioner) Follow(ctx context.Context, r *rand.Rand, topic string, asked []string, answer string) string {
+	if !f.lease.holds() {
+		return corpus.BuiltinQuestioner{}.Follow(ctx, r, topic, asked, answer)
+	}
+	return f.Questioner.Follow(ctx, r, topic, asked, answer)
+}
+
 // memberHeader of a turn names its member.
 const memberHeader = "Member"
 
 // store hands a turn over as soon as it can be, without waiting.
-func (t *tenant) store(h handed) {
+func (t *tenant) store(h handed, unsent *atomic.Int64) {
 	data, err := json.Marshal(&h)
 	if row := &h.Turn; err == nil {
 		m := nats.NewMsg(t.bus.subject + ".turn." + row.Lane)
 		m.Data = data
 		m.Header.Set(memberHeader, t.id)
 		m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s/%s/%d", row.Lane, row.Conversation, row.Number))
-		t.unsent.Add(1)
+		unsent.Add(1)
 		select {
-		case t.outbox <- m:
+		case t.outbox <- outgoing{m, unsent}:
 			return
 		default:
-			t.unsent.Add(-1)
+			unsent.Add(-1)
 		}
 	}
 	t.lost.Add(1)
@@ -541,16 +561,17 @@ func (t *tenant) handOver(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case m := <-t.outbox:
-			if !t.publish(ctx, m) {
+			if !t.publish(ctx, m.message) {
 				t.lost.Add(1)
 			}
-			t.unsent.Add(-1)
+			m.unsent.Add(-1)
 		}
 	}
 }
 
 // publish says whether the server has the message.
 func (t *tenant) publish(ctx context.Context, m *nats.Msg) bool {
+	said := false
 	for t.lease.holds() && ctx.Err() == nil {
 		one, cancel := t.bus.within(ctx, 2*time.Second)
 		_, err := t.bus.js.PublishMsg(one, m)
@@ -561,6 +582,9 @@ func (t *tenant) publish(ctx context.Context, m *nats.Msg) bool {
 		case errors.Is(err, nats.ErrMaxPayload): // it always will be
 			t.Log.Error("the message exceeds the NATS server's max_payload; raise it", "bytes", len(m.Data), "max_payload", t.bus.conn.MaxPayload())
 			return false
+		case errors.As(err, new(*jetstream.APIError)) && !said: // not that it is away
+			t.Log.Warn("the NATS server does not take a turn or a report; retrying", "problem", err)
+			said = true
 		}
 		pause(ctx, 50*time.Millisecond)
 	}

@@ -22,9 +22,10 @@ type part struct {
 	work      *workload.Workload
 	cancel    context.CancelFunc
 	over      chan struct{} // closed when the last conversation has ended
-	told      chan struct{} // closed when that has been reported, or never will be
-	store     func(handed)
-	granted   int64 // numbers below this one have been handed to the workload
+	told      chan struct{} // closed when that has been reported, and its turns handed over, or never will be
+	store     func(handed, *atomic.Int64)
+	unsent    atomic.Int64 // turns that are on their way to the server
+	granted   int64        // numbers below this one have been handed to the workload
 	settings  workload.Settings
 	texts     string // digest
 	grant     atomic.Int64
@@ -40,7 +41,7 @@ type part struct {
 }
 
 // newPart makes one that does nothing before its run.
-func newPart(o *order, s Share, texts *corpus.Corpus, asker corpus.Questioner, sender workload.Sender, store func(handed)) *part {
+func newPart(o *order, s Share, texts *corpus.Corpus, asker corpus.Questioner, sender workload.Sender, store func(handed, *atomic.Int64)) *part {
 	p := &part{lane: o.Lane, run: o.Run, over: make(chan struct{}), told: make(chan struct{}), store: store, texts: o.Corpus}
 	p.order.Store(o)
 	p.notes.Use(o.Shadow)
@@ -191,7 +192,7 @@ func (p *part) TurnEnded(t *workload.Turn, r *chat.Result) {
 		done--
 	}
 	conversation := lane.ConversationOf(p.lane, t.Conversation, api.ConversationActive, done, nil)
-	p.store(handed{p.run, row, conversation})
+	p.store(handed{p.run, row, conversation}, &p.unsent)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next.Turns = append(p.next.Turns, m)

@@ -3,6 +3,7 @@ package members
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -118,7 +119,7 @@ func (r *remote) Drain() {
 func (r *remote) Pace() workload.Pace {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := workload.Pace{Actual: r.active, Waited: map[api.Limiter]time.Duration{}}
+	p := workload.Pace{Actual: r.active, Next: r.wanted.Next, Waited: map[api.Limiter]time.Duration{}}
 	n := time.Duration(0)
 	for _, h := range r.holders {
 		p.Begun += h.standing.Begun
@@ -203,6 +204,7 @@ func (r *remote) Run(ctx context.Context) {
 	w := &writer{remote: r, reports: reports, allotment: newAllotment(r.wanted.Run), shares: map[string]Share{}}
 	for r.found != nil && !w.resume(context.WithoutCancel(ctx)) {
 		if !pause(ctx, 100*time.Millisecond) { // it tries again until the server is there
+			r.want(func(o *order) { o.End = endsNow }) // and gives nothing
 			break
 		}
 	}
@@ -223,19 +225,43 @@ func (r *remote) Run(ctx context.Context) {
 		}
 	}
 	reports.catchUp(context.WithoutCancel(ctx))
+	r.awaitTurns(context.WithoutCancel(ctx))
 	r.close(context.WithoutCancel(ctx), w)
+}
+
+// awaitTurns waits until the turns that members have handed over are stored, but not for ever: who
+// has ended a run reads its turns next.
+func (r *remote) awaitTurns(ctx context.Context) {
+	if _, known := r.alive(time.Now()); !known {
+		return
+	}
+	ctx, cancel := r.bus.within(ctx, askFor)
+	defer cancel()
+	stream, err := r.bus.turns.Info(ctx)
+	for err == nil {
+		var c jetstream.Consumer
+		c, err = r.bus.turns.Consumer(ctx, turnsConsumer)
+		if err == nil && c.CachedInfo().AckFloor.Stream >= stream.State.LastSeq || !pause(ctx, 20*time.Millisecond) {
+			return
+		}
+	}
 }
 
 // close forgets the run.
 func (r *remote) close(ctx context.Context, w *writer) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	_ = put(ctx, r.bus.orders, "order."+r.wanted.Lane, order{Lane: r.wanted.Lane})
+	r.ordering.Lock()
+	defer r.ordering.Unlock()
+	told := r.claim.holds() && put(ctx, r.bus.orders, "order."+r.wanted.Lane, order{Lane: r.wanted.Lane}) == nil
 	for id := range w.shares {
 		_ = r.bus.orders.Purge(ctx, "share."+r.wanted.Lane+"."+id)
 	}
 	r.Coordinator.mu.Lock()
 	defer r.Coordinator.mu.Unlock()
+	if !told { // members that hear the server go on
+		r.left[r.wanted.Lane] = true
+	}
 	if r.runs[r.wanted.Lane] == r {
 		delete(r.runs, r.wanted.Lane)
 	}
@@ -266,17 +292,23 @@ type writer struct {
 
 // resume takes over what a process before this one wrote; false: it cannot be read.
 func (w *writer) resume(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := w.bus.within(ctx, askFor)
 	defer cancel()
+	w.allotment.next = max(w.allotment.next, w.found.Next)
 	keys, err := w.bus.orders.ListKeysFiltered(ctx, "share."+w.wanted.Lane+".*")
 	if err != nil {
 		return false
 	}
-	w.allotment.next = max(w.allotment.next, w.found.Next)
 	for key := range keys.Keys() {
 		e, err := w.bus.orders.Get(ctx, key)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue
+		}
+		if err != nil {
+			return false
+		}
 		var s Share
-		if err != nil || json.Unmarshal(e.Value(), &s) != nil || s.Run != w.wanted.Run {
+		if json.Unmarshal(e.Value(), &s) != nil || s.Run != w.wanted.Run {
 			continue
 		}
 		id := key[strings.LastIndexByte(key, '.')+1:]
@@ -284,7 +316,7 @@ func (w *writer) resume(ctx context.Context) bool {
 		w.shares[id] = s
 		w.gives(id)
 	}
-	return true
+	return ctx.Err() == nil // the list ends with it, too
 }
 
 // look brings order and shares to what is wanted and who is there, and says whether the run has
@@ -296,14 +328,19 @@ func (w *writer) look(ctx context.Context) (ended bool) {
 		if w.deaf.IsZero() {
 			w.deaf = now
 		}
-		// Members that the server does not hear either have stopped by themselves by now.
+		// Members that the server does not hear either have stopped by themselves by now. To others it
+		// is said as soon as they can be told.
 		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.wanted.End == endsNow && now.Sub(w.deaf) > leaseSpan+time.Second
+		ended = w.wanted.End == endsNow && now.Sub(w.deaf) > leaseSpan+time.Second
+		w.mu.Unlock()
+		if ended {
+			w.note(now, nil)
+		}
+		return ended
 	}
 	w.deaf = time.Time{}
-	if w.misses(present) { // what they reported while their leases held counts
-		w.reports.catchUp(ctx)
+	if w.misses(present) && !w.reports.catchUp(ctx) { // what they reported while their leases held counts
+		return false
 	}
 	w.note(now, present)
 	w.mu.Lock()
@@ -318,6 +355,9 @@ func (w *writer) look(ctx context.Context) (ended bool) {
 	}
 	shares, changed := w.allotment.divide(w.total(&o), w.candidates(present))
 	o.Next = w.allotment.next
+	w.mu.Lock()
+	w.wanted.Next = o.Next
+	w.mu.Unlock()
 	if err := w.write(ctx, &o, texts, shares, changed); err != nil {
 		w.log.Warn("members cannot be instructed at the moment; they continue unchanged", "lane", o.Lane, "problem", err)
 	}
@@ -341,7 +381,7 @@ func (w *writer) candidates(present []*member) []candidate {
 	wait := w.newcomersWait(present)
 	var all []candidate
 	for _, m := range present {
-		c := candidate{ID: m.ID, Weight: 1, Most: m.Files / w.opts.FilesEach}
+		c := candidate{ID: m.ID, Weight: 1, Most: m.most(w.opts.FilesEach)}
 		if m.Leaves || m.late.is && 2*inTime >= len(present) || wait(m) { // where most are late, what they share is slow
 			c.Weight = 0
 		}
@@ -472,19 +512,19 @@ func (w *writer) write(ctx context.Context, o *order, texts *corpus.Corpus, shar
 	ctx, end := w.bus.within(ctx, tellWithin)
 	defer end()
 	o.Corpus = w.digest
-	if !reflect.DeepEqual(*o, w.written) {
-		if err := put(ctx, w.bus.orders, "order."+o.Lane, o); err != nil {
-			return err
-		}
-		w.written = *o
+	if err := w.writeOrder(ctx, o); err != nil {
+		return err
 	}
 	for id, s := range shares {
 		before, written := w.shares[id]
 		if written && !slices.Contains(changed, id) && before.Grant == s.Grant {
 			continue
 		}
-		if !written && s.Concurrency == 0 {
+		if !written && s.Concurrency == 0 && !w.mayHold(id) {
 			continue
+		}
+		if !w.claim.holds() {
+			return errNoClaim
 		}
 		w.gives(id)
 		if err := put(ctx, w.bus.orders, "share."+o.Lane+"."+id, s); err != nil {
@@ -502,6 +542,33 @@ func (w *writer) write(ctx context.Context, o *order, texts *corpus.Corpus, shar
 		delete(w.shares, id)
 	}
 	return nil
+}
+
+// errNoClaim says that somebody else may have the members by now.
+var errNoClaim = errors.New("the coordinator's lease could not be renewed")
+
+// writeOrder writes the order, where it has changed.
+func (w *writer) writeOrder(ctx context.Context, o *order) error {
+	if reflect.DeepEqual(*o, w.written) {
+		return nil
+	}
+	w.ordering.Lock()
+	defer w.ordering.Unlock()
+	if !w.claim.holds() {
+		return errNoClaim
+	}
+	if err := put(ctx, w.bus.orders, "order."+o.Lane, o); err != nil {
+		return err
+	}
+	w.written = *o
+	return nil
+}
+
+// mayHold says whether a member was given something, or may have been.
+func (w *writer) mayHold(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.holders[id] != nil
 }
 
 // gives notes that a member may hold something from now on.
@@ -629,20 +696,24 @@ func (r *reader) list(ctx context.Context) {
 	}
 }
 
-// catchUp waits until everything that has been reported is read, but not for ever.
-func (r *reader) catchUp(ctx context.Context) {
+// catchUp waits until everything that has been reported is read, but not for ever, and says whether
+// it is.
+func (r *reader) catchUp(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	newest, err := r.bus.reports.GetLastMsgForSubject(ctx, r.bus.subject+".report."+r.wanted.Lane)
 	if err != nil {
-		return
+		return errors.Is(err, jetstream.ErrMsgNotFound)
 	}
 	for {
 		r.mu.Lock()
 		last := r.last
 		r.mu.Unlock()
-		if last >= newest.Sequence || !pause(ctx, 5*time.Millisecond) {
-			return
+		if last >= newest.Sequence {
+			return true
+		}
+		if !pause(ctx, 5*time.Millisecond) {
+			return false
 		}
 	}
 }
@@ -650,6 +721,9 @@ func (r *reader) catchUp(ctx context.Context) {
 // take takes in a report, once.
 func (r *reader) take(got *report) {
 	ahead, within := r.ahead(got.Member)
+	if early := got.Sent.Add(-ahead).Sub(time.Now()); early > within { // nobody sends a report before it is heard
+		ahead += early
+	}
 	if !r.note(got, ahead) {
 		return
 	}

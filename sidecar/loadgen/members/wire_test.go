@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestSplitTurnsGiveTheSamePercentiles(t *testing.T) {
 		now := began.Add(58 * time.Second)
 		parts := make([]*part, 1+rng.IntN(8))
 		for i := range parts {
-			parts[i] = newPart(o, Share{Run: "r"}, texts, corpus.BuiltinQuestioner{}, nil, func(handed) {})
+			parts[i] = newPart(o, Share{Run: "r"}, texts, corpus.BuiltinQuestioner{}, nil, func(handed, *atomic.Int64) {})
 		}
 		one, merged := stats.NewRecorder(began, slo), stats.NewRecorder(began, slo)
 		for n := range 1 + rng.IntN(400) {
@@ -153,7 +154,7 @@ func TestLongReport(t *testing.T) {
 	t.Cleanup(b.close)
 	m := &tenant{MemberOptions: MemberOptions{Log: log(t)}, bus: b, id: "long", lease: newLease()}
 	m.lease.renewed(time.Now().Add(time.Hour))
-	p := newPart(&order{Lane: "main", Run: "r1"}, Share{}, texts, corpus.BuiltinQuestioner{}, nil, func(handed) {})
+	p := newPart(&order{Lane: "main", Run: "r1"}, Share{}, texts, corpus.BuiltinQuestioner{}, nil, func(handed, *atomic.Int64) {})
 	const turns = 5_000
 	rng := rand.New(rand.NewPCG(1, 1))
 	for n := range turns {

@@ -149,6 +149,7 @@ func (w *Workload) held(by api.Limiter, pass func() bool) bool {
 // Pace is how the conversations of a workload have begun so far.
 type Pace struct {
 	Begun  int64                         // conversations
+	Next   int64                         // the number behind the last that may have been used
 	Actual int                           // in progress
 	Waited map[api.Limiter]time.Duration // for how long one was missing that waited for what
 }
@@ -157,7 +158,7 @@ type Pace struct {
 func (w *Workload) Pace() Pace {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := Pace{Begun: w.begun, Actual: len(w.active), Waited: maps.Clone(w.waited)}
+	p := Pace{Begun: w.begun, Next: w.begun, Actual: len(w.active), Waited: maps.Clone(w.waited)}
 	if w.waiting != "" {
 		p.Waited[w.waiting] += time.Since(w.since)
 	}
