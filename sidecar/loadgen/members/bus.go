@@ -114,29 +114,7 @@ func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, er
 		return nil, err
 	}
 	b := &bus{subject: "kvbooth." + a.Fleet, back: make(chan struct{})}
-	var rejected atomic.Bool // since the connection was lost
-	options := []nats.Option{
-		nats.Name(who), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
-		nats.Timeout(2 * time.Second), nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
-		nats.IgnoreAuthErrorAbort(), // a server that was configured anew may take the credential again
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
-			if errors.Is(err, nats.ErrAuthorization) && !rejected.Swap(true) {
-				log.Error("the NATS server rejects the credential; retrying", "problem", err)
-			}
-		}),
-		nats.ReconnectBufSize(-1), // what is said while there is no server is said again by whoever said it
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil {
-				log.Warn("lost the connection to the NATS server", "problem", err)
-			}
-		}),
-		nats.ReconnectHandler(func(*nats.Conn) {
-			log.Info("the connection to the NATS server is back")
-			rejected.Store(false)
-			b.isBack()
-		}),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Debug("NATS", "problem", err) }),
-	}
+	options := b.options(who, log)
 	if a.Token != "" {
 		options = append(options, nats.Token(a.Token))
 	}
@@ -178,6 +156,34 @@ func dial(ctx context.Context, a Access, who string, log *slog.Logger) (*bus, er
 		return nil, fmt.Errorf("the NATS server at %s: %w", a.URL, err)
 	}
 	return b, nil
+}
+
+// options are how the connection is kept: for ever, and whatever was said while it was lost is not
+// said by it.
+func (b *bus) options(who string, log *slog.Logger) []nats.Option {
+	var rejected atomic.Bool // since the connection was lost
+	return []nats.Option{
+		nats.Name(who), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
+		nats.Timeout(2 * time.Second), nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.IgnoreAuthErrorAbort(), // a server that was configured anew may take the credential again
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			if errors.Is(err, nats.ErrAuthorization) && !rejected.Swap(true) {
+				log.Error("the NATS server rejects the credential; retrying", "problem", err)
+			}
+		}),
+		nats.ReconnectBufSize(-1), // what is said while there is no server is said again by whoever said it
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				log.Warn("lost the connection to the NATS server", "problem", err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			log.Info("the connection to the NATS server is back")
+			rejected.Store(false)
+			b.isBack()
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Debug("NATS", "problem", err) }),
+	}
 }
 
 // open makes streams and buckets where they are not there yet.
@@ -243,6 +249,15 @@ func (b *bus) follow(ctx context.Context, kv jetstream.KeyValue, keys string, he
 // followOnce is follow until the connection was lost and is there again.
 func (b *bus) followOnce(ctx context.Context, kv jetstream.KeyValue, keys string, heard func(key string, value []byte), ready func(until <-chan struct{})) error {
 	again := b.again()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // what is asked of a server that was lost is never answered
+		select {
+		case <-again:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	w, err := kv.Watch(ctx, keys)
 	if err != nil {
 		return err

@@ -351,6 +351,7 @@ func (c *Coordinator) takeTurns(ctx context.Context) {
 
 const (
 	turnsConsumer = "store"
+	turnsAgain    = 5 * time.Second // a turn comes again that was not stored by then, such as by a coordinator that was killed
 
 	turnsAtOnce = 500
 	takeWithin  = 200 * time.Millisecond
@@ -358,9 +359,11 @@ const (
 
 func (c *Coordinator) takeSome(ctx context.Context) error {
 	again := c.bus.again()
-	consumer, err := c.bus.turns.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-		Durable: turnsConsumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: 30 * time.Second, MaxAckPending: 20_000,
+	asked, cancel := c.bus.within(ctx, askFor)
+	consumer, err := c.bus.turns.CreateOrUpdateConsumer(asked, jetstream.ConsumerConfig{
+		Durable: turnsConsumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: turnsAgain, MaxAckPending: 20_000,
 	})
+	cancel()
 	if err != nil {
 		return err
 	}

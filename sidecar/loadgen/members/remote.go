@@ -235,7 +235,7 @@ func (r *remote) awaitTurns(ctx context.Context) {
 	if _, known := r.alive(time.Now()); !known {
 		return
 	}
-	ctx, cancel := r.bus.within(ctx, askFor)
+	ctx, cancel := r.bus.within(ctx, 2*turnsAgain)
 	defer cancel()
 	stream, err := r.bus.turns.Info(ctx)
 	for err == nil {
@@ -721,7 +721,7 @@ func (r *reader) catchUp(ctx context.Context) bool {
 // take takes in a report, once.
 func (r *reader) take(got *report) {
 	ahead, within := r.ahead(got.Member)
-	if early := got.Sent.Add(-ahead).Sub(time.Now()); early > within { // nobody sends a report before it is heard
+	if early := time.Until(got.Sent.Add(-ahead)); early > within { // nobody sends a report before it is heard
 		ahead += early
 	}
 	if !r.note(got, ahead) {
