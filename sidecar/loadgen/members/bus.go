@@ -235,6 +235,26 @@ func put(ctx context.Context, kv jetstream.KeyValue, key string, v any) error {
 	return err
 }
 
+// each calls take with each value of the keys that is there now. Where one cannot be read, or ctx
+// ends, it gives an error.
+func (b *bus) each(ctx context.Context, kv jetstream.KeyValue, keys string, take func(key string, value []byte)) error {
+	list, err := kv.ListKeysFiltered(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for key := range list.Keys() {
+		e, err := kv.Get(ctx, key)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		take(key, e.Value())
+	}
+	return ctx.Err() // with which the list ends, too
+}
+
 // follow calls heard with each value of the keys, those that are there first, until ctx ends;
 // a value that was deleted comes as nil. After the server was lost all come again. Each time
 // when all that were there have come, it calls ready, with what is closed when that is no longer so.

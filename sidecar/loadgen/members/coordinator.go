@@ -142,24 +142,12 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 func (c *Coordinator) find(ctx context.Context) error {
 	ctx, cancel := c.bus.within(ctx, askFor)
 	defer cancel()
-	keys, err := c.bus.orders.ListKeysFiltered(ctx, "order.*")
-	if err != nil {
-		return err
-	}
-	for key := range keys.Keys() {
-		e, err := c.bus.orders.Get(ctx, key)
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
+	return c.bus.each(ctx, c.bus.orders, "order.*", func(_ string, value []byte) {
 		var o order
-		if json.Unmarshal(e.Value(), &o) == nil && o.Run != "" {
+		if json.Unmarshal(value, &o) == nil && o.Run != "" {
 			c.found[o.Lane], c.takesOver = o, true
 		}
-	}
-	return ctx.Err() // the list ends with it, too
+	})
 }
 
 // Run listens to members until ctx ends. It is called once, before any run is begun. The error is
@@ -464,20 +452,12 @@ func (c *Coordinator) Discard(ctx context.Context, name string) error {
 func (c *Coordinator) idle(ctx context.Context, name, run string) bool {
 	ctx, cancel := c.bus.within(ctx, time.Second)
 	defer cancel()
-	keys, err := c.bus.leases.ListKeys(ctx)
-	if err != nil {
-		return false
-	}
 	idle := true
-	for key := range keys.Keys() {
-		e, err := c.bus.leases.Get(ctx, key)
-		if errors.Is(err, jetstream.ErrKeyNotFound) || key == coordinatorKey {
-			continue
-		}
+	err := c.bus.each(ctx, c.bus.leases, "*", func(key string, value []byte) {
 		var p presence
-		idle = idle && err == nil && json.Unmarshal(e.Value(), &p) == nil && p.Lanes[name].Run != run
-	}
-	return idle && ctx.Err() == nil
+		idle = idle && (key == coordinatorKey || json.Unmarshal(value, &p) == nil && p.Lanes[name].Run != run)
+	})
+	return idle && err == nil
 }
 
 // endLeft ends what members may still hold of runs that ended here while they could not be told,

@@ -295,28 +295,17 @@ func (w *writer) resume(ctx context.Context) bool {
 	ctx, cancel := w.bus.within(ctx, askFor)
 	defer cancel()
 	w.allotment.next = max(w.allotment.next, w.found.Next)
-	keys, err := w.bus.orders.ListKeysFiltered(ctx, "share."+w.wanted.Lane+".*")
-	if err != nil {
-		return false
-	}
-	for key := range keys.Keys() {
-		e, err := w.bus.orders.Get(ctx, key)
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			continue
-		}
-		if err != nil {
-			return false
-		}
+	err := w.bus.each(ctx, w.bus.orders, "share."+w.wanted.Lane+".*", func(key string, value []byte) {
 		var s Share
-		if json.Unmarshal(e.Value(), &s) != nil || s.Run != w.wanted.Run {
-			continue
+		if json.Unmarshal(value, &s) != nil || s.Run != w.wanted.Run {
+			return
 		}
 		id := key[strings.LastIndexByte(key, '.')+1:]
 		w.allotment.resume(id, s)
 		w.shares[id] = s
 		w.gives(id)
-	}
-	return ctx.Err() == nil // the list ends with it, too
+	})
+	return err == nil
 }
 
 // look brings order and shares to what is wanted and who is there, and says whether the run has
