@@ -102,7 +102,7 @@ func TestChildrenRefuse(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
-	free, err := process.FreePorts(27_000+rand.IntN(1_000), 1)
+	free, err := process.FreePorts(27_000+rand.IntN(1_000), 4) // of the frontend and of three GPUs
 	require.NoError(t, err)
 	for _, test := range []struct {
 		args []string
@@ -110,7 +110,7 @@ func TestChildrenRefuse(t *testing.T) {
 	}{
 		{[]string{"cluster", fmt.Sprintf("--port=%d", port)}, fmt.Sprintf("booth: port: %d is not allowed: a free port of 127.0.0.1", port)},
 		{[]string{"cluster", "--port=0"}, "booth: port: 0 is not allowed: 1 to 65535"},
-		{[]string{"cluster", fmt.Sprintf("--port=%d", free[0]), "--worker-port=65534"}, "booth: worker-port: 65536 is not allowed: 1 to 65535"},
+		{[]string{"cluster", fmt.Sprintf("--port=%d", free[0]), fmt.Sprintf("--gpu-port=%d", free[1]), "--worker-port=65534"}, "booth: worker-port: 65536 is not allowed: 1 to 65535"},
 		{[]string{"cluster", "--speed=-1"}, "booth: speed: -1 is not allowed"},
 		{[]string{"cluster", "--fault-stall=2"}, "2 is not allowed"},
 		{[]string{"cluster", "--overlap-weight=-1"}, "overlap_weight: -1 is not allowed"},

@@ -173,7 +173,7 @@ func TestArrangements(t *testing.T) {
 		require.NoError(t, err)
 		v = b.twin()
 		assert.Zero(t, v.Pairs)
-		assert.Contains(t, v.Caution, "not at 30")
+		assert.Contains(t, v.Caution, "not checked at 30")
 	})
 }
 
