@@ -1,7 +1,6 @@
 package members
 
 import (
-	"context"
 	"io"
 	"net"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
-	"kvbooth/sidecar/loadgen/lane"
 )
 
 // link is a way to a server that can be cut for the one who uses it.
@@ -88,15 +86,11 @@ func (k *link) set(cut bool) {
 // apart is a fleet whose coordinator alone reaches the server by a link.
 func apart(t *testing.T) (*fleet, *link) {
 	t.Helper()
-	f := &fleet{t: t, nats: startServer(t), out: &answers{takes: 200 * time.Millisecond, sent: map[string]int{}}, store: &kept{turns: map[string]api.Turn{}}}
-	k := newLink(t, f.nats.access().URL[len("nats://"):])
-	access := f.nats.access()
+	s := startServer(t)
+	access := s.access()
+	k := newLink(t, access.URL[len("nats://"):])
 	access.URL = "nats://" + k.Addr().String()
-	c, err := Open(t.Context(), Options{Access: access, Name: "test", Version: "1", FilesEach: 1, Store: f.store, Log: log(t)})
-	require.NoError(t, err)
-	f.coord = c
-	f.goes(func(ctx context.Context) { _ = c.Run(ctx) })
-	return f, k
+	return fleetOn(t, s, access), k
 }
 
 // deaf waits until the coordinator has been cut off for longer than leases last.
@@ -177,7 +171,7 @@ func TestClaimOfAnotherEpoch(t *testing.T) {
 	holder, err := first.claim.renew(t.Context())
 	require.NoError(t, err)
 	assert.NotEmpty(t, holder)
-	assert.ErrorContains(t, first.claim.refusal(holder), "one that has taken over from this one")
+	assert.ErrorContains(t, first.claim.refusal(holder), "at b; stop it")
 	again := open("a") // the same owner, in another process
 	holder, err = again.claim.renew(t.Context())
 	require.NoError(t, err)
@@ -232,5 +226,3 @@ func TestNextRunGoesOnBehind(t *testing.T) {
 	}
 	assert.Greater(t, r.Pace().Next, highest)
 }
-
-var _ lane.Heard = (*ears)(nil)

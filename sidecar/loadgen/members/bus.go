@@ -85,11 +85,11 @@ func (b *bus) isBack() {
 	b.back = make(chan struct{})
 }
 
-// within limits what the server is asked. What is under way when the server goes is never answered:
-// it ends when the connection is back, so that it is asked again at once.
-func (b *bus) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+// connected gives a context that ends when the connection was lost and is there again, too: what was
+// asked of the server before that is never answered.
+func (b *bus) connected(ctx context.Context) (context.Context, context.CancelFunc) {
 	again := b.again()
-	ctx, cancel := context.WithTimeout(ctx, d)
+	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
 		case <-again:
@@ -98,6 +98,17 @@ func (b *bus) within(ctx context.Context, d time.Duration) (context.Context, con
 		}
 	}()
 	return ctx, cancel
+}
+
+// within limits what the server is asked. What is under way when the server goes ends when the
+// connection is back, so that it is asked again at once.
+func (b *bus) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, end := b.connected(ctx)
+	ctx, cancel := context.WithTimeout(ctx, d)
+	return ctx, func() {
+		cancel()
+		end()
+	}
 }
 
 const (
@@ -268,16 +279,8 @@ func (b *bus) follow(ctx context.Context, kv jetstream.KeyValue, keys string, he
 
 // followOnce is follow until the connection was lost and is there again.
 func (b *bus) followOnce(ctx context.Context, kv jetstream.KeyValue, keys string, heard func(key string, value []byte), ready func(until <-chan struct{})) error {
-	again := b.again()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := b.connected(ctx)
 	defer cancel()
-	go func() { // what is asked of a server that was lost is never answered
-		select {
-		case <-again:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	w, err := kv.Watch(ctx, keys)
 	if err != nil {
 		return err
@@ -287,14 +290,12 @@ func (b *bus) followOnce(ctx context.Context, kv jetstream.KeyValue, keys string
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-again:
-			return nil
 		case e, ok := <-w.Updates():
 			switch {
 			case !ok:
 				return jetstream.ErrConsumerDeleted
 			case e == nil: // all that was there has come
-				ready(again)
+				ready(ctx.Done())
 			case e.Operation() == jetstream.KeyValuePut:
 				heard(e.Key(), e.Value())
 			default:

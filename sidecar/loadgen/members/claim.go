@@ -25,7 +25,7 @@ const coordinatorKey = "coordinator"
 type claim struct {
 	bus          *bus
 	owner, value string
-	epoch        string // of this process: who took the claim after it wrote another one
+	epoch        string // of this process, with its name: who took the claim after it wrote another one
 
 	mu       sync.Mutex // held while it is renewed
 	revision uint64     // of the key, as it was written last
@@ -41,7 +41,7 @@ func newClaim(b *bus, o Options) *claim {
 	if owner == "" {
 		owner = nuid.Next()
 	}
-	return &claim{bus: b, owner: owner, value: owner + " " + o.Name, epoch: nuid.Next(), base: time.Now()}
+	return &claim{bus: b, owner: owner, value: owner + " " + o.Name, epoch: nuid.Next() + " " + o.Name, base: time.Now()}
 }
 
 // holds says whether the coordinator may write anything. Unlike a member's lease it can hold again:
@@ -90,7 +90,7 @@ func (c *claim) another(ctx context.Context) (holder string, err error) {
 	}
 	e, err := c.bus.orders.Get(ctx, epochKey)
 	if err == nil && string(e.Value()) != c.epoch {
-		holder = "? one that has taken over from this one"
+		holder = string(e.Value())
 	}
 	return holder, err
 }

@@ -468,7 +468,9 @@ func (c *Coordinator) endLeft(ctx context.Context) {
 		left := slices.Collect(maps.Keys(c.left))
 		c.mu.Unlock()
 		for _, name := range left {
-			c.endOne(ctx, name)
+			one, cancel := c.bus.within(ctx, tellWithin)
+			c.endOne(one, name)
+			cancel()
 		}
 	}
 }
@@ -480,12 +482,8 @@ func (c *Coordinator) endOne(ctx context.Context, name string) {
 	c.mu.Lock()
 	again := c.runs[name] != nil
 	c.mu.Unlock()
-	if !again {
-		ctx, cancel := c.bus.within(ctx, tellWithin)
-		defer cancel()
-		if !c.claim.holds() || put(ctx, c.bus.orders, "order."+name, order{Lane: name}) != nil {
-			return
-		}
+	if !again && (!c.claim.holds() || put(ctx, c.bus.orders, "order."+name, order{Lane: name}) != nil) {
+		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

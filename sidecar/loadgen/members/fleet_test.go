@@ -201,8 +201,15 @@ func log(t *testing.T) *slog.Logger {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{t: t, nats: startServer(t), out: &answers{takes: 200 * time.Millisecond, sent: map[string]int{}}, store: &kept{turns: map[string]api.Turn{}}}
-	c, err := Open(t.Context(), Options{Access: f.nats.access(), Name: "test", Version: "1", FilesEach: 1, Store: f.store, Log: log(t)})
+	s := startServer(t)
+	return fleetOn(t, s, s.access())
+}
+
+// fleetOn is a fleet whose coordinator has a way of its own to the server.
+func fleetOn(t *testing.T, s *server, access Access) *fleet {
+	t.Helper()
+	f := &fleet{t: t, nats: s, out: &answers{takes: 200 * time.Millisecond, sent: map[string]int{}}, store: &kept{turns: map[string]api.Turn{}}}
+	c, err := Open(t.Context(), Options{Access: access, Name: "test", Version: "1", FilesEach: 1, Store: f.store, Log: log(t)})
 	require.NoError(t, err)
 	f.coord = c
 	f.goes(func(ctx context.Context) { assert.NoError(f.t, c.Run(ctx)) })
@@ -311,7 +318,7 @@ func TestServerKilled(t *testing.T) {
 	heard.reaches(t, 30)
 	for range 3 {
 		f.nats.kill()
-		pause(t.Context(), 300*time.Millisecond)
+		pause(t.Context(), 600*time.Millisecond) // every member misses a renewal, and has the rest of its lease to come back
 		f.nats.start()
 		before := time.Now()
 		n := r.Pace().Begun

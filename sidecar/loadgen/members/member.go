@@ -92,6 +92,7 @@ type tenant struct {
 	leaves  atomic.Bool
 	lost    atomic.Int64 // turns that were not handed over
 	outbox  chan outgoing
+	unsent  atomic.Int64  // turns in the outbox and in the hands that publish them
 	renews  chan struct{} // asks for a renewal at once
 
 	mu    sync.Mutex
@@ -150,6 +151,7 @@ func (t *tenant) serve(ctx context.Context) error {
 	}
 	all.Wait() // every conversation has ended
 	t.leaves.Store(true)
+	t.flush(telling, &t.unsent)
 	told()
 	mouths.Wait()
 	if t.lease.holds() {
@@ -229,9 +231,9 @@ func (t *tenant) admitted(ctx context.Context) bool {
 	return true
 }
 
-// flush waits until the turns of a part are handed over, or the lease is lost.
-func (t *tenant) flush(ctx context.Context, p *part) {
-	for p.unsent.Load() > 0 && t.lease.holds() {
+// flush waits until no turn is left to hand over, ctx ends, or the lease is lost.
+func (t *tenant) flush(ctx context.Context, unsent *atomic.Int64) {
+	for unsent.Load() > 0 && t.lease.holds() {
 		if !pause(ctx, 5*time.Millisecond) {
 			return
 		}
@@ -494,7 +496,9 @@ func (t *tenant) begin(ctx context.Context, l *laneOf, o *order, s Share) error 
 		}()
 		p.hold(held)
 		<-done
-		t.flush(context.WithoutCancel(ctx), p)
+		flushing, end := context.WithTimeout(context.WithoutCancel(ctx), askFor) // a store that is full keeps no run from ending
+		t.flush(flushing, &p.unsent)
+		end()
 		close(p.told)
 		l.wake()
 	}()
@@ -543,11 +547,13 @@ func (t *tenant) store(h handed, unsent *atomic.Int64) {
 		m.Data = data
 		m.Header.Set(memberHeader, t.id)
 		m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s/%s/%d", row.Lane, row.Conversation, row.Number))
+		t.unsent.Add(1)
 		unsent.Add(1)
 		select {
 		case t.outbox <- outgoing{m, unsent}:
 			return
 		default:
+			t.unsent.Add(-1)
 			unsent.Add(-1)
 		}
 	}
@@ -564,6 +570,7 @@ func (t *tenant) handOver(ctx context.Context) {
 			if !t.publish(ctx, m.message) {
 				t.lost.Add(1)
 			}
+			t.unsent.Add(-1)
 			m.unsent.Add(-1)
 		}
 	}

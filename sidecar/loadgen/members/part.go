@@ -22,7 +22,7 @@ type part struct {
 	work      *workload.Workload
 	cancel    context.CancelFunc
 	over      chan struct{} // closed when the last conversation has ended
-	told      chan struct{} // closed when that has been reported, and its turns handed over, or never will be
+	told      chan struct{} // closed when that has been reported and its turns are handed over, or never will be
 	store     func(handed, *atomic.Int64)
 	unsent    atomic.Int64 // turns that are on their way to the server
 	granted   int64        // numbers below this one have been handed to the workload

@@ -247,23 +247,19 @@ func (r *remote) awaitTurns(ctx context.Context) {
 	}
 }
 
-// close forgets the run.
+// close ends the run on members that are in it still, and forgets it.
 func (r *remote) close(ctx context.Context, w *writer) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	r.ordering.Lock()
-	defer r.ordering.Unlock()
-	told := r.claim.holds() && put(ctx, r.bus.orders, "order."+r.wanted.Lane, order{Lane: r.wanted.Lane}) == nil
-	for id := range w.shares {
-		_ = r.bus.orders.Purge(ctx, "share."+r.wanted.Lane+"."+id)
-	}
 	r.Coordinator.mu.Lock()
-	defer r.Coordinator.mu.Unlock()
-	if !told { // members that hear the server go on
-		r.left[r.wanted.Lane] = true
-	}
+	r.left[r.wanted.Lane] = true
 	if r.runs[r.wanted.Lane] == r {
 		delete(r.runs, r.wanted.Lane)
+	}
+	r.Coordinator.mu.Unlock()
+	r.endOne(ctx, r.wanted.Lane)
+	for id := range w.shares {
+		_ = r.bus.orders.Purge(ctx, "share."+r.wanted.Lane+"."+id)
 	}
 }
 
