@@ -86,7 +86,7 @@ func TestClusterEndsRequests(t *testing.T) {
 	})
 	served := make(chan error, 1)
 	go func() {
-		served <- serveAll(ctx, "127.0.0.1", []endpoint{{"port", port, handler}}, func() {}, func() { close(stop) })
+		served <- serveAll(ctx, "127.0.0.1", []endpoint{{"port", port, handler}}, func([]string) {}, func() { close(stop) })
 	}()
 	answered := make(chan error, 1)
 	go func() { answered <- local.Ready(t.Context(), fmt.Sprintf("http://127.0.0.1:%d", port), nil) }()
@@ -109,7 +109,7 @@ func TestChildrenRefuse(t *testing.T) {
 		says string
 	}{
 		{[]string{"cluster", fmt.Sprintf("--port=%d", port)}, fmt.Sprintf("booth: port: %d is not allowed: a free port of 127.0.0.1", port)},
-		{[]string{"cluster", "--port=0"}, "booth: port: 0 is not allowed: 1 to 65535"},
+		{[]string{"cluster", "--port=-1"}, "booth: port: -1 is not allowed: 1 to 65535"},
 		{[]string{"cluster", fmt.Sprintf("--port=%d", free[0]), fmt.Sprintf("--gpu-port=%d", free[1]), "--worker-port=65534"}, "booth: worker-port: 65536 is not allowed: 1 to 65535"},
 		{[]string{"cluster", "--speed=-1"}, "booth: speed: -1 is not allowed"},
 		{[]string{"cluster", "--fault-stall=2"}, "2 is not allowed"},

@@ -76,9 +76,9 @@ type clusterCmd struct {
 	simFlags
 	Host       string   `default:"127.0.0.1" placeholder:"IP" help:"IP address to listen on. There is no authentication, so use anything but loopback only in a private network."`
 	Hosts      []string `placeholder:"NAME" help:"Host names, besides loopback, that may be used to switch the mode."`
-	Port       int      `default:"8000" help:"Port of the frontend."`
-	WorkerPort int      `default:"8081" help:"Port of the first worker's metrics; the others follow."`
-	GPUPort    int      `name:"gpu-port" default:"9400" help:"Port of the first worker's GPU metrics; the others follow."`
+	Port       int      `default:"8000" help:"Port of the frontend; 0: a free one."`
+	WorkerPort int      `default:"8081" help:"Port of the first worker's metrics; the others follow; 0: free ones."`
+	GPUPort    int      `name:"gpu-port" default:"9400" help:"Port of the first worker's GPU metrics; the others follow; 0: free ones."`
 
 	OverlapWeight float64       `default:"1" help:"Weight of prefill in the kv router's cost."`
 	Temperature   float64       `default:"0" help:"Sampling temperature of the kv router; 0 always picks the lowest cost."`
@@ -115,18 +115,30 @@ func (c *clusterCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error
 		return err
 	}
 	defer server.Close()
-	at := addresses{frontend: c.at(c.Port)}
 	endpoints := []endpoint{{"port", c.Port, server.Frontend()}}
 	for i := range server.Workers() {
-		at.workers, at.gpus = append(at.workers, c.at(c.WorkerPort+i)), append(at.gpus, c.at(c.GPUPort+i))
-		endpoints = append(endpoints, endpoint{"worker-port", c.WorkerPort + i, server.Worker(i)}, endpoint{"gpu-port", c.GPUPort + i, server.GPUs(i)})
+		endpoints = append(endpoints,
+			endpoint{"worker-port", following(c.WorkerPort, i), server.Worker(i)},
+			endpoint{"gpu-port", following(c.GPUPort, i), server.GPUs(i)})
 	}
 	o.Mode, o.Speculation = server.Mode()
-	return serveAll(ctx, c.Host, endpoints, func() { c.announce(newScreen(stdout, stderr), o, at) }, server.Close)
+	up := func(taken []string) {
+		at := addresses{frontend: taken[0]}
+		for i := 1; i < len(taken); i += 2 {
+			at.workers, at.gpus = append(at.workers, taken[i]), append(at.gpus, taken[i+1])
+		}
+		c.announce(newScreen(stdout, stderr), o, at)
+	}
+	return serveAll(ctx, c.Host, endpoints, up, server.Close)
 }
 
-// at is the address of a port of the cluster.
-func (c *clusterCmd) at(port int) string { return net.JoinHostPort(c.Host, strconv.Itoa(port)) }
+// following is the port of the worker with this index, 0 for a free one.
+func following(first, i int) int {
+	if first == 0 {
+		return 0
+	}
+	return first + i
+}
 
 // announce says where the cluster is, and what it imitates.
 func (c *clusterCmd) announce(out *screen, o sim.Options, at addresses) {
@@ -139,34 +151,38 @@ func (c *clusterCmd) announce(out *screen, o sim.Options, at addresses) {
 // endpoint is what is served on one port.
 type endpoint struct {
 	flag    string // that chose the port
-	port    int
+	port    int    // 0 for a free one
 	handler http.Handler
 }
 
 // endWithin is what requests in progress get to end in, once nothing serves them.
 const endWithin = time.Second
 
-// serveAll takes all ports of an IP address, or none, calls up and serves them until
-// ctx ends. Then it calls end, which is to end the requests in progress. A port that cannot be
-// taken gives an *[api.FieldError].
-func serveAll(ctx context.Context, host string, endpoints []endpoint, up, end func()) error {
+// serveAll takes all ports of an IP address, or none, calls up with the addresses in the order of
+// the endpoints, and serves them until ctx ends. Then it calls end, which is to end the requests in
+// progress. A port that cannot be taken gives an *[api.FieldError].
+func serveAll(ctx context.Context, host string, endpoints []endpoint, up func(taken []string), end func()) error {
 	var listeners []net.Listener
+	var taken []string
 	defer func() {
 		for _, l := range listeners {
 			l.Close()
 		}
 	}()
 	for _, s := range endpoints {
-		if err := checkPorts(map[string]int{s.flag: s.port}); err != nil {
-			return err
+		if s.port != 0 {
+			if err := checkPorts(map[string]int{s.flag: s.port}); err != nil {
+				return err
+			}
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(s.port)))
 		if err != nil {
 			return &api.FieldError{Field: s.flag, Value: strconv.Itoa(s.port), Allowed: fmt.Sprintf("a free port of %s (%v)", host, err)}
 		}
 		listeners = append(listeners, l)
+		taken = append(taken, net.JoinHostPort(host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)))
 	}
-	up()
+	up(taken)
 	group, ctx := errgroup.WithContext(ctx)
 	stopped := context.AfterFunc(ctx, end)
 	defer stopped()

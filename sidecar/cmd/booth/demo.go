@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -144,10 +145,30 @@ func (s *simCluster) describe() (heading string, rows [][2]string) { return s.he
 
 // rows say where a simulated cluster is.
 func (a *addresses) rows() [][2]string {
-	last := len(a.workers) - 1
 	return [][2]string{
 		{"cluster frontend", "http://" + a.frontend + ", metrics at /metrics"},
-		{"workers", fmt.Sprintf("http://%s/metrics to http://%s/metrics", a.workers[0], a.workers[last])},
-		{"their GPUs", fmt.Sprintf("http://%s/metrics to http://%s/metrics", a.gpus[0], a.gpus[last])},
+		{"workers", metricsPages(a.workers)},
+		{"their GPUs", metricsPages(a.gpus)},
 	}
+}
+
+// metricsPages names the first and the last page of ports in a row, and each page of other ports.
+func metricsPages(addresses []string) string {
+	pages := make([]string, len(addresses))
+	row := true
+	for i, address := range addresses {
+		pages[i] = "http://" + address + "/metrics"
+		row = row && port(address) == port(addresses[0])+i
+	}
+	if row {
+		return pages[0] + " to " + pages[len(pages)-1]
+	}
+	return strings.Join(pages, ", ")
+}
+
+// port is that of an address, 0 where it has none.
+func port(address string) int {
+	_, text, _ := net.SplitHostPort(address)
+	n, _ := strconv.Atoi(text)
+	return n
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"time"
 
 	"github.com/alecthomas/units"
@@ -17,15 +18,16 @@ import (
 type prometheusCmd struct {
 	ConfigFile    string           `required:"" placeholder:"FILE" help:"Path of prometheus.yml; only static_configs are supported."`
 	DataDir       string           `required:"" placeholder:"DIR" help:"Directory for the samples."`
-	Listen        string           `default:"127.0.0.1:9090" help:"Listen address of its API."`
+	Listen        string           `default:"127.0.0.1:9090" help:"Listen address of its API; port 0 takes a free one."`
 	Retention     time.Duration    `default:"6h" help:"How long to keep samples."`
 	RetentionSize units.Base2Bytes `default:"2GB" help:"Maximum disk space for samples; 0: no limit."`
 }
 
-func (c *prometheusCmd) run(ctx, _ context.Context, _, stderr io.Writer) error {
+func (c *prometheusCmd) run(ctx, _ context.Context, stdout, stderr io.Writer) error {
 	return prometheus.Run(ctx, prometheus.Options{
 		ConfigFile: c.ConfigFile, DataDir: c.DataDir, Listen: c.Listen,
 		Retention: c.Retention, RetentionSize: int64(c.RetentionSize), Log: newLog(stderr, slog.LevelWarn),
+		Ready: func(a net.Addr) { fmt.Fprintf(stdout, "Prometheus answers at http://%s\n", a) },
 	})
 }
 
