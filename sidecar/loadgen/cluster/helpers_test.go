@@ -79,6 +79,19 @@ func watched(t *testing.T, configured api.Speculation, scenes ...scene) api.Clus
 	return c
 }
 
+// ofFixtures gives the cluster of a recorded frontend and worker, read before the first request and after.
+func ofFixtures(t *testing.T, frontend, worker string) api.Cluster {
+	t.Helper()
+	frontend, worker = fixture(t, frontend), fixture(t, worker)
+	c := watched(t, api.SpeculationOff,
+		scene{"frontend:8000": atRest(frontend), "worker:8081": atRest(worker)},
+		scene{"frontend:8000": frontend, "worker:8081": worker})
+	require.True(t, c.Available)
+	require.Empty(t, c.Problem)
+	require.Len(t, c.Workers, 1, "the frontend, which has an id of its own, is none")
+	return c
+}
+
 // workerPage is a worker's page: its requests in flight, and further lines.
 func workerPage(hexID string, inflight int, further ...string) string {
 	return fmt.Sprintf("dynamo_component_inflight_requests{dynamo_endpoint=%q,worker_id=%q} %d\n%s\n",

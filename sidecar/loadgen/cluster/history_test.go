@@ -6,8 +6,6 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
-
-	"kvbooth/sidecar/api"
 )
 
 func TestIncrease(t *testing.T) {
@@ -48,13 +46,4 @@ func TestHistoryForgets(t *testing.T) {
 	require.LessOrEqual(t, len(h[keyOf(sample)].points), 61)
 	h.add(start.Add(400*time.Second), nil)
 	require.Empty(t, h, "a series that is gone is dropped")
-}
-
-// A worker that restarts keeps its address, and its counters begin at zero.
-func TestRatesSurviveARestart(t *testing.T) {
-	page := func(sum, count string) scene {
-		return scene{"w:1": workerPage("a", 1, "trtllm_request_queue_time_seconds_sum "+sum, "trtllm_request_queue_time_seconds_count "+count)}
-	}
-	c := watched(t, api.SpeculationOff, page("90", "100"), page("91", "110"), page("0.5", "5"))
-	near(t, 0.1, c.Workers[0].QueueSeconds, "(1 + 0.5) s over (10 + 5) requests")
 }

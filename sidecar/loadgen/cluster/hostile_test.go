@@ -58,9 +58,9 @@ func TestHostilePages(t *testing.T) {
 		samples    int
 	}{
 		{"endless", "cut after 16 MiB", endless, func(int) string { return "x 1\n" }, 1},
-		{"endless blanks", "cut after 16 MiB", endless, func(int) string { return "\n" }, 1},
+		{"endless blanks", "cut after 16 MiB", endless, func(int) string { return strings.Repeat("\n", 64<<10) }, 1},
 		{"a million families", "cut after 16 MiB", 50 << 20, func(i int) string { return fmt.Sprintf("# TYPE family_%d gauge\nfamily_%d{worker=\"a\"} 1\n", i, i) }, 1},
-		{"a million workers", "cut after 65536 samples", 100 << 20, func(i int) string { return workerPage(fmt.Sprintf("b%x", i), 1) }, maxSamples},
+		{"a million workers", "cut after 65536 samples", 10 << 20, func(i int) string { return workerPage(fmt.Sprintf("b%x", i), 1) }, maxSamples},
 		{"a line of 100 MB", "too long, are left out", 15 << 20, func(int) string { return strings.Repeat("x", 1<<20) }, 1},
 		{"an endless line", "cut after 16 MiB", endless, func(int) string { return strings.Repeat("x", 1<<20) }, 1},
 		{"an endless label", "cut after 16 MiB", endless, func(i int) string {
@@ -76,14 +76,12 @@ func TestHostilePages(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			direct, err := NewDirect("http://frontend:8000", nil, &http.Client{Transport: paged(func() io.ReadCloser { return repeated(head, row.line, row.size) })})
 			require.NoError(t, err)
-			begun := cpuTime(t)
 			samples, err := direct.Fetch(t.Context())
 			require.ErrorContains(t, err, row.want)
 			require.LessOrEqual(t, len(err.Error()), 300, "it is shown")
 			require.Len(t, samples, row.samples)
 			h := history{}
 			c := summarise(t.Context(), h.add(start, samples), api.SpeculationOff)
-			t.Log("CPU", cpuTime(t)-begun, "making the page included")
 			require.Equal(t, row.samples, c.WorkerCount())
 		})
 	}
@@ -152,8 +150,8 @@ func TestImpossibleValuesOfPrometheus(t *testing.T) {
 // A target that names its series anew each second does not fill the memory.
 func TestHistoryIsBounded(t *testing.T) {
 	h := history{}
-	for i := range 4 {
-		samples := make([]Sample, maxSamples)
+	for i := range 2 {
+		samples := make([]Sample, maxSamples+1)
 		for k := range samples {
 			samples[k] = Sample{Name: fmt.Sprintf("x%d_%d_total", i, k), Value: 1}
 		}

@@ -157,16 +157,10 @@ func (h *heard) said() string {
 	return strings.Join(h.all, "\n")
 }
 
-// All calls over a real connection, whatever the form of the target's URL.
-func TestSimulatedOverHTTP(t *testing.T) {
-	a := newAdmin(t)
-	a.restart = 50 * time.Millisecond
-	server := httptest.NewServer(a)
-	defer server.Close()
-	for _, target := range []string{server.URL, server.URL + "/v1", server.URL + "/v1/"} {
-		a.set(func(a *admin) { a.mode = kvOff })
-		s, err := NewSimulated(target, nil, nil)
-		require.NoError(t, err)
+func TestSimulatedReportsItsState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmin(t)
+		s := simulated(t, a)
 		require.Equal(t, "simulated", s.Name())
 		require.Empty(t, s.Instance())
 		require.Empty(t, s.Offers(), "nothing is known before the cluster has answered")
@@ -178,26 +172,23 @@ func TestSimulatedOverHTTP(t *testing.T) {
 		require.Equal(t, a.offers, s.Offers())
 		require.Equal(t, &api.Simulation{Profile: "h200-tp1", Calibrated: true, Speed: 2}, s.Simulation())
 
-		cold, err := s.Switch(t.Context(), kvOff, rrEagle, unheard)
-		require.NoError(t, err)
-		require.True(t, cold)
-		mode, err = s.Current(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, rrEagle, mode)
-		require.False(t, s.Simulation().Calibrated, "it is that of the mode in force")
-		cold, err = s.Switch(t.Context(), rrEagle, rrEagle, unheard)
+		a.set(func(a *admin) { a.mode = rrEagle })
+		cold, err := s.Switch(t.Context(), rrEagle, rrEagle, unheard)
 		require.NoError(t, err)
 		require.True(t, cold, "from a mode to itself, it restarts")
+		require.False(t, s.Simulation().Calibrated, "it is that of the mode in force")
 
 		decisions, err := s.Decisions(t.Context(), 20)
 		require.NoError(t, err)
 		require.Len(t, decisions, 2)
 		require.Equal(t, "18446744073709551615", decisions[0].Candidates[decisions[0].Chosen].Worker)
 		require.Equal(t, "limit 20", decisions[1].RequestID)
-		s.Close()
+	})
+	for name, transport := range map[string]http.RoundTripper{"refused": &patient{do: refused}, "another server": scene{}} {
+		_, err := simulated(t, transport).Decisions(t.Context(), 5)
+		require.ErrorIs(t, err, api.ErrUnavailable, name)
+		require.NotErrorAs(t, err, new(*api.FieldError), name)
 	}
-	_, err := NewSimulated("127.0.0.1:8000", nil, nil)
-	require.ErrorAs(t, err, new(*api.FieldError))
 }
 
 // A switch takes as long as the cluster is restarting, and says how long that is.
@@ -240,14 +231,7 @@ func TestSimulatedRefuses(t *testing.T) {
 			a.fault = func(w http.ResponseWriter) bool { says(w, status, words); return true }
 		}
 	}
-	page := func(status int, text string) http.RoundTripper {
-		return &patient{do: func(*http.Request) (*http.Response, error) {
-			rec := httptest.NewRecorder()
-			rec.WriteHeader(status)
-			fmt.Fprint(rec, text)
-			return rec.Result(), nil
-		}}
-	}
+	page := func(status int, text string) http.RoundTripper { return &patient{do: answers(status, text)} }
 	for name, row := range map[string]struct {
 		prepare func(*admin)
 		other   http.RoundTripper // in the cluster's place
@@ -265,7 +249,7 @@ func TestSimulatedRefuses(t *testing.T) {
 		"another server":        {other: scene{}, to: rrOff, field: "mode.driver", want: "http://127.0.0.1:8000/sim/v1/state: answered 404 Not Found"},
 		"another program":       {other: page(http.StatusOK, "<html>"), to: rrOff, field: "mode.driver", want: "no simulated cluster"},
 		"another API":           {other: page(http.StatusOK, "{}"), to: rrOff, field: "mode.driver", want: "no mode or no offers"},
-		"nobody":                {other: &patient{do: refused}, to: rrOff, want: "connection refused"},
+		"refused":               {other: &patient{do: refused}, to: rrOff, want: "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -295,101 +279,98 @@ func TestSimulatedRefuses(t *testing.T) {
 	}
 }
 
-// A cluster that does not answer for a while loses no switch.
-func TestSimulatedComesBack(t *testing.T) {
-	for name, trouble := range map[string]func(a *admin){
-		"lost in the restart":        func(a *admin) { a.gone = true },
-		"the answer to the ask lost": func(a *admin) { a.deaf = true },
+// A cluster that does not answer for a while loses no switch. A switch that ends half way is rolled back before it
+// returns, except at the end of the program.
+func TestSimulatedInterrupted(t *testing.T) {
+	gone := errors.New("stopped by the operator")
+	type action func(a *admin, s *Simulated, cancel context.CancelCauseFunc)
+	onPut := func(trouble func(a *admin)) func(*admin) { // the lock of a is held
+		return func(a *admin) { a.fault = func(http.ResponseWriter) bool { trouble(a); return false } }
+	}
+	heal := func(a *admin, _ *Simulated, _ context.CancelCauseFunc) {
+		a.gone, a.deaf, a.busy, a.fault = false, false, false, nil
+	}
+	giveUp := func(_ *admin, _ *Simulated, cancel context.CancelCauseFunc) { cancel(gone) }
+	const silent, back = "the simulated cluster does not answer: http://127.0.0.1:8000/sim/v1/", "it was switched back to KV-aware"
+	for name, row := range map[string]struct {
+		begin       func(*admin)
+		after       time.Duration
+		then        action
+		fails, says []string
+		puts        []api.ModeState
+		took        time.Duration // within 7 s
+	}{
+		"lost in the restart": {
+			begin: onPut(func(a *admin) { a.gone = true }), after: 10 * time.Second, then: heal,
+			says: []string{silent}, took: 10 * time.Second, puts: []api.ModeState{rrOff},
+		},
+		"the answer to the request lost": {
+			begin: onPut(func(a *admin) { a.deaf = true }), after: 10 * time.Second, then: heal,
+			says: []string{silent}, took: 10 * time.Second,
+		},
+		"busy at first": {
+			begin: func(a *admin) { a.busy = true }, after: 5 * time.Second, then: heal,
+			says: []string{"no answer in time"}, took: 8 * time.Second, puts: []api.ModeState{rrOff},
+		},
+		"never back": {
+			begin: onPut(func(a *admin) { a.gone = true }),
+			fails: []string{"timed out after 1m", "connection refused", "switching it back to KV-aware also failed"},
+			says:  []string{"\nrolling_back: asking the simulated cluster for KV-aware"},
+			took:  switchPatience + 3*time.Second + rollBackPatience, puts: []api.ModeState{rrOff},
+		},
+		"given up in a restart": {
+			after: time.Second, then: giveUp, fails: []string{gone.Error(), back},
+			says: []string{"\nrolling_back: the simulated cluster is restarting"}, took: 4 * time.Second, puts: []api.ModeState{rrOff, kvOff},
+		},
+		"given up in a restart that takes no calls": {
+			begin: func(a *admin) { a.strict = true }, after: time.Second, then: giveUp, fails: []string{gone.Error(), back},
+			says: []string{"\nrolling_back: the simulated cluster is restarting"}, took: 6 * time.Second, puts: []api.ModeState{rrOff, kvOff},
+		},
+		"restarted in another mode": {
+			after: time.Second,
+			then:  func(a *admin, _ *Simulated, _ context.CancelCauseFunc) { a.mode, a.ready = rrEagle, time.Now() },
+			fails: []string{"is in Round-robin with EAGLE-3: it was restarted or switched from elsewhere", back},
+			says:  []string{"\nrolling_back: asking the simulated cluster for KV-aware"}, took: 4 * time.Second, puts: []api.ModeState{rrOff, kvOff},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := newAdmin(t)
-				h := new(heard)
-				a.fault = func(http.ResponseWriter) bool { trouble(a); return false } // a's lock is held
-				time.AfterFunc(10*time.Second, func() {
-					a.set(func(a *admin) { a.gone, a.deaf, a.fault = false, false, nil })
-				})
-				_, err := simulated(t, a).Switch(t.Context(), kvOff, rrOff, h.report)
-				require.NoError(t, err)
-				require.Contains(t, h.said(), "the simulated cluster does not answer: http://127.0.0.1:8000/sim/v1/")
-				require.NotContains(t, h.said(), "rolling_back")
-				mode, err := simulated(t, a).Current(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, rrOff, mode)
-			})
-		})
-	}
-}
-
-// One that is busy when it is asked first is waited for; one that is not there is not.
-func TestSimulatedIsBusy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAdmin(t)
-		a.busy = true
-		time.AfterFunc(5*time.Second, func() { a.set(func(a *admin) { a.busy = false }) })
-		h := new(heard)
-		_, err := simulated(t, a).Switch(t.Context(), kvOff, rrOff, h.report)
-		require.NoError(t, err)
-		require.Contains(t, h.said(), "no answer in time")
-
-		a.set(func(a *admin) { a.gone = true })
-		begun := time.Now()
-		_, err = simulated(t, a).Switch(t.Context(), rrOff, kvOff, h.report)
-		require.ErrorContains(t, err, "connection refused")
-		require.Less(t, time.Since(begun), time.Second)
-	})
-}
-
-// One that stays away is given up in the end, and so is the way back.
-func TestSimulatedVanishes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAdmin(t)
-		a.fault = func(http.ResponseWriter) bool { a.gone = true; return false }
-		h, begun := new(heard), time.Now()
-		cold, err := simulated(t, a).Switch(t.Context(), kvOff, rrOff, h.report)
-		require.ErrorContains(t, err, "timed out after 1m")
-		require.ErrorContains(t, err, "connection refused")
-		require.ErrorContains(t, err, "switching it back to KV-aware also failed")
-		require.False(t, cold)
-		require.Contains(t, h.said(), "\nrolling_back: asking the simulated cluster for KV-aware")
-		require.InDelta(t, switchPatience.Seconds()+a.restart.Seconds()+rollBackPatience.Seconds(), time.Since(begun).Seconds(), 7)
-	})
-}
-
-// A switch that ends half way is rolled back before it returns.
-func TestSimulatedRollsBack(t *testing.T) {
-	for name, strict := range map[string]bool{"taking calls": false, "taking none": true} {
-		t.Run("given up during a restart, "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := newAdmin(t)
-				a.strict = strict
-				gone := errors.New("the operator has thought better of it")
+				a, h := newAdmin(t), new(heard)
+				s := simulated(t, a)
 				ctx, cancel := context.WithCancelCause(t.Context())
-				h, s := new(heard), simulated(t, a)
-				time.AfterFunc(time.Second, func() { cancel(gone) })
+				defer cancel(nil)
+				if row.begin != nil {
+					row.begin(a)
+				}
+				if row.then != nil {
+					time.AfterFunc(row.after, func() { a.set(func(a *admin) { row.then(a, s, cancel) }) })
+				}
+				begun := time.Now()
 				cold, err := s.Switch(ctx, kvOff, rrOff, h.report)
-				require.ErrorIs(t, err, gone)
-				require.ErrorContains(t, err, "it was switched back to KV-aware")
-				require.False(t, cold)
-				require.Contains(t, h.said(), "\nrolling_back: the simulated cluster is restarting")
-				mode, err := s.Current(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, kvOff, mode)
-				require.False(t, time.Now().Before(a.ready), "turns may be sent again")
+				require.InDelta(t, row.took.Seconds(), time.Since(begun).Seconds(), 7)
+				for _, words := range row.fails {
+					require.ErrorContains(t, err, words)
+					require.False(t, cold)
+				}
+				for _, words := range row.says {
+					require.Contains(t, h.said(), words)
+				}
+				if row.puts != nil {
+					require.Equal(t, row.puts, a.puts())
+				}
+				want := kvOff
+				if row.fails == nil {
+					require.NoError(t, err)
+					require.NotContains(t, h.said(), "rolling_back")
+					want = rrOff
+				}
+				if mode, err := s.Current(t.Context()); err == nil {
+					require.Equal(t, want, mode)
+					require.False(t, time.Now().Before(a.ready), "turns may be sent again")
+				}
 			})
 		})
 	}
-	t.Run("restarted in another mode", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			a := newAdmin(t)
-			s := simulated(t, a)
-			time.AfterFunc(time.Second, func() { a.set(func(a *admin) { a.mode, a.ready = rrEagle, time.Now() }) })
-			_, err := s.Switch(t.Context(), kvOff, rrOff, unheard)
-			require.ErrorContains(t, err, "the simulated cluster is in Round-robin with EAGLE-3: it was restarted or switched from elsewhere")
-			require.ErrorContains(t, err, "it was switched back to KV-aware")
-			require.Equal(t, []api.ModeState{rrOff, kvOff}, a.puts())
-		})
-	})
 }
 
 // The end of the program waits for no roll-back.
@@ -405,13 +386,4 @@ func TestSimulatedCloses(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.InDelta(t, 1, time.Since(begun).Seconds(), pollEvery.Seconds())
 	})
-}
-
-// Decisions that cannot be had are nobody's fault who asks.
-func TestSimulatedDecisionsFail(t *testing.T) {
-	for name, transport := range map[string]http.RoundTripper{"nobody": &patient{do: refused}, "another server": scene{}} {
-		_, err := simulated(t, transport).Decisions(t.Context(), 5)
-		require.ErrorIs(t, err, api.ErrUnavailable, name)
-		require.NotErrorAs(t, err, new(*api.FieldError), name)
-	}
 }

@@ -1,15 +1,14 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
@@ -29,6 +28,8 @@ func TestURLs(t *testing.T) {
 		require.Equal(t, "cluster.prometheus_url", field.Field)
 		_, err = NewPinned(raw, api.SpeculationOff, nil, nil)
 		require.ErrorAs(t, err, &field, raw)
+		_, err = NewSimulated(raw, nil, nil)
+		require.ErrorAs(t, err, &field, raw)
 		_, err = Probe(t.Context(), raw, nil)
 		require.ErrorAs(t, err, &field, raw)
 	}
@@ -44,57 +45,25 @@ func TestPagesOfATarget(t *testing.T) {
 	require.Equal(t, []string{"http://host:8000/metrics", "http://w:1/metrics", "http://w:2/other?x=1"}, pages, "each once")
 }
 
-func TestDirectOverTheNetwork(t *testing.T) {
-	page := fixture(t, "worker-vllm.prom")
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, page) }))
-	defer server.Close()
-	direct, err := NewDirect(server.URL+"/v1", nil, nil)
-	require.NoError(t, err)
-	samples, err := direct.Fetch(t.Context())
-	direct.client.CloseIdleConnections()
-	require.NoError(t, err)
-	for _, s := range samples {
-		require.Equal(t, strings.TrimPrefix(server.URL, "http://"), string(s.Labels[model.InstanceLabel]))
-		require.NotContains(t, s.Name, "_bucket")
-	}
-}
-
-// What a reading says when nothing comes of it, and that it ends in time.
+// A reading that comes to nothing says why, and ends in time.
 func TestDirectFailures(t *testing.T) {
-	hang := make(chan struct{})
-	rows := []struct {
-		name, want string
-		handler    http.HandlerFunc
-	}{
-		{"none", "answered 404 Not Found", http.NotFound},
-		{"locked", "answered 401 Unauthorized", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }},
-		{"HTML", "not in the Prometheus text format", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html><body>hi</body></html>") }},
-		{"other metrics", "no metrics of Dynamo", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "go_goroutines 7\n") }},
-		{"silent", "no answer in time", func(w http.ResponseWriter, req *http.Request) {
-			select {
-			case <-hang:
-			case <-req.Context().Done():
-			}
-		}},
-	}
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			server := httptest.NewServer(row.handler)
-			defer server.Close()
-			direct, err := NewDirect(server.URL, nil, server.Client())
+	for want, do := range map[string]func(*http.Request) (*http.Response, error){
+		"answered 404 Not Found":            scene{}.RoundTrip,
+		"answered 401 Unauthorized":         answers(http.StatusUnauthorized, ""),
+		"not in the Prometheus text format": answers(http.StatusOK, "<html><body>hi</body></html>"),
+		"no metrics of Dynamo":              answers(http.StatusOK, "go_goroutines 7\n"),
+		"no answer in time":                 silent,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			direct, err := NewDirect("http://frontend:8000", nil, &http.Client{Transport: &patient{do: do}})
 			require.NoError(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if row.name == "silent" {
-				ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
-			}
-			defer cancel()
-			samples, err := direct.Fetch(ctx)
+			begun := time.Now()
+			samples, err := direct.Fetch(t.Context())
 			require.Empty(t, samples)
-			require.ErrorContains(t, err, row.want)
-			require.ErrorContains(t, err, server.URL+"/metrics")
+			require.ErrorContains(t, err, "http://frontend:8000/metrics: "+want)
+			require.LessOrEqual(t, time.Since(begun), pageTimeout)
 		})
 	}
-	close(hang)
 }
 
 func TestPrometheusFailures(t *testing.T) {

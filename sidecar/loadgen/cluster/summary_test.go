@@ -2,23 +2,17 @@ package cluster
 
 import (
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
 )
 
 func TestFixtureUnderKV(t *testing.T) {
-	frontend, worker := fixture(t, "frontend-kv.prom"), fixture(t, "worker-trtllm.prom")
-	c := watched(t, api.SpeculationOff,
-		scene{"frontend:8000": atRest(frontend), "worker:8081": atRest(worker)},
-		scene{"frontend:8000": frontend, "worker:8081": worker})
-
-	require.True(t, c.Available)
-	require.Empty(t, c.Problem)
+	c := ofFixtures(t, "frontend-kv.prom", "worker-trtllm.prom")
 	near(t, 2, c.Queued, "queued")
 	near(t, 60, c.Inflight, "inflight")
 	near(t, 64, c.BatchLimit, "batch limit")
@@ -30,8 +24,6 @@ func TestFixtureUnderKV(t *testing.T) {
 	require.Equal(t, "trtllm", c.Engine)
 	near(t, 1, c.Speculation.TokensPerStep, "tokens per step")
 	require.Nil(t, c.Speculation.AcceptanceRatio)
-
-	require.Len(t, c.Workers, 1)
 	w := c.Workers[0]
 	require.Equal(t, trtllmWorker, w.ID)
 	require.Equal(t, "worker:8081", w.Name)
@@ -44,12 +36,7 @@ func TestFixtureUnderKV(t *testing.T) {
 }
 
 func TestFixtureUnderRoundRobin(t *testing.T) {
-	frontend, worker := fixture(t, "frontend-round-robin.prom"), fixture(t, "worker-vllm.prom")
-	c := watched(t, api.SpeculationOff,
-		scene{"frontend:8000": atRest(frontend), "worker:8081": atRest(worker)},
-		scene{"frontend:8000": frontend, "worker:8081": worker})
-
-	require.Empty(t, c.Problem)
+	c := ofFixtures(t, "frontend-round-robin.prom", "worker-vllm.prom")
 	near(t, 0, c.Queued, "queued")
 	require.Equal(t, "vllm", c.Engine)
 	require.NotNil(t, c.KV.HitRatio)
@@ -63,19 +50,12 @@ func TestFixtureUnderRoundRobin(t *testing.T) {
 // SGLang's mock tells the frontend of no cached tokens: its sum of zero over nothing
 // is no hit ratio, while the router goes on predicting one.
 func TestFixtureOfSGLang(t *testing.T) {
-	frontend, worker := fixture(t, "frontend-sglang.prom"), fixture(t, "worker-sglang.prom")
-	require.Contains(t, frontend, "dynamo_frontend_cached_tokens_count{model=\"meta-llama/Llama-3.1-70B-Instruct\"} 0\n")
-	c := watched(t, api.SpeculationOff,
-		scene{"frontend:8000": atRest(frontend), "worker:8081": atRest(worker)},
-		scene{"frontend:8000": frontend, "worker:8081": worker})
-
-	require.Empty(t, c.Problem)
+	c := ofFixtures(t, "frontend-sglang.prom", "worker-sglang.prom")
 	require.Equal(t, "sglang", c.Engine)
 	require.Nil(t, c.KV.HitRatio, "nobody told of cached tokens")
 	require.Empty(t, c.KV.Source)
 	near(t, 23.55/36, c.KV.PredictedRatio, "predicted")
 	near(t, 60288.0/91150, c.KV.AchievableRatio, "achievable")
-	require.Len(t, c.Workers, 1)
 	w := c.Workers[0]
 	require.Equal(t, sglangWorker, w.ID)
 	near(t, 4, w.Inflight, "inflight")
@@ -122,17 +102,13 @@ sglang:cache_hit_rate{model_name="m",tp_rank="0"} 0.9
 
 // Both sources must give the same cluster, number by number.
 func TestPrometheusAgreesWithThePagesThemselves(t *testing.T) {
-	pages := scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "worker:8081": fixture(t, "worker-trtllm.prom")}
-	rest := scene{"frontend:8000": atRest(pages["frontend:8000"]), "worker:8081": atRest(pages["worker:8081"])}
-	direct := watched(t, api.SpeculationOff, rest, pages)
+	direct := ofFixtures(t, "frontend-kv.prom", "worker-trtllm.prom")
+	frontend, worker := fixture(t, "frontend-kv.prom"), fixture(t, "worker-trtllm.prom")
 
 	h := history{}
 	var through api.Cluster
-	for _, s := range []scene{rest, pages} {
-		samples := query(t, "", scraped{
-			{model.LabelSet{"instance": "frontend:8000", "job": "dynamo"}, s["frontend:8000"]},
-			{model.LabelSet{"instance": "worker:8081", "job": "dynamo"}, s["worker:8081"]},
-		})
+	for _, pages := range [][2]string{{atRest(frontend), atRest(worker)}, {frontend, worker}} {
+		samples := query(t, "", scraped{{labels("dynamo", "frontend:8000"), pages[0]}, {labels("dynamo", "worker:8081"), pages[1]}})
 		samples = h.add(start, samples)
 		through = summarise(t.Context(), samples, api.SpeculationOff)
 	}
@@ -195,15 +171,15 @@ func TestAchievableOfARouterThatDoesNotChoose(t *testing.T) {
 
 func TestSpreadAndSkew(t *testing.T) {
 	rows := []struct {
-		name         string
-		inflight     []int
-		spread, skew float64
-		hasSkew      bool
+		name              string
+		inflight          []int
+		sum, spread, skew float64
+		hasSkew           bool
 	}{
-		{"uneven", []int{30, 20, 10}, 20, 1.5, true},
-		{"even", []int{7, 7, 7}, 0, 1, true},
-		{"a single worker", []int{4}, 0, 1, true},
-		{"idle: a mean of zero has no multiple", []int{0, 0}, 0, 0, false},
+		{"uneven", []int{30, 20, 10}, 60, 20, 1.5, true},
+		{"even", []int{7, 7, 7}, 21, 0, 1, true},
+		{"a single worker", []int{4}, 4, 0, 1, true},
+		{"idle: a mean of zero has no multiple", []int{0, 0}, 0, 0, 0, false},
 	}
 	for _, row := range rows {
 		s := scene{}
@@ -212,21 +188,15 @@ func TestSpreadAndSkew(t *testing.T) {
 			s["worker-"+id+":8081"] = workerPage(id, n)
 		}
 		c := watched(t, api.SpeculationOff, s)
+		near(t, float64(slices.Min(row.inflight)), c.InflightMin, row.name)
+		near(t, float64(slices.Max(row.inflight)), c.InflightMax, row.name)
+		near(t, row.sum, c.Inflight, row.name+": without a frontend the workers' sum")
 		near(t, row.spread, c.Spread, row.name)
 		require.Equal(t, row.hasSkew, c.Skew != nil, row.name)
 		if row.hasSkew {
 			near(t, row.skew, c.Skew, row.name)
 		}
 	}
-}
-
-func TestInflightExtremes(t *testing.T) {
-	c := watched(t, api.SpeculationOff, scene{"a:1": workerPage("a", 3), "b:1": workerPage("b", 11)})
-	near(t, 3, c.InflightMin, "least")
-	near(t, 11, c.InflightMax, "most")
-	near(t, 14, c.Inflight, "without a frontend the workers' sum")
-	require.Nil(t, c.Queued)
-	require.Contains(t, c.Problem, "no Dynamo frontend")
 }
 
 // Two readings: the engine's speculation counters before and after.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
@@ -63,7 +64,7 @@ func watch(t *testing.T, transport http.RoundTripper, log *slog.Logger, further 
 
 // after lets virtual time pass and the watcher settle.
 func after(d time.Duration) {
-	time.Sleep(d)
+	wait.Advance(d)
 	synctest.Wait()
 }
 
@@ -124,33 +125,24 @@ func TestAShortHiccupIsBridged(t *testing.T) {
 	})
 }
 
+// Before the first reading the reason is shown, and logged once; the pauses between attempts grow.
 func TestBeforeTheFirstReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
-		w := watch(t, &patient{do: refused}, slog.New(slog.NewTextHandler(&text, nil)))
+		var begun []time.Time
+		w := watch(t, &patient{do: func(*http.Request) (*http.Response, error) {
+			begun = append(begun, time.Now())
+			return nil, errors.New("connection refused")
+		}}, slog.New(slog.NewTextHandler(&text, nil)))
 		require.False(t, w.Current().Available)
 		require.NotEmpty(t, w.Current().Problem)
 		after(time.Minute)
 		require.Contains(t, w.Current().Problem, "connection refused")
 		require.InDelta(t, 60, w.Current().UpdatedSecond, 0.1)
 		require.Equal(t, 1, strings.Count(text.String(), "\n"), "said once:\n%s", &text)
-	})
-}
-
-func TestPausesGrow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var begun []time.Time
-		source := &patient{do: func(*http.Request) (*http.Response, error) {
-			begun = append(begun, time.Now())
-			return nil, errors.New("no")
-		}}
-		watch(t, source, discard)
-		after(6 * time.Second)
-		var pauses []time.Duration
-		for i := range begun[1:] {
-			pauses = append(pauses, begun[i+1].Sub(begun[i]))
+		for i, pause := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second} {
+			require.Equal(t, pause, begun[i+1].Sub(begun[i]))
 		}
-		require.Equal(t, []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second}, pauses)
 	})
 }
 
@@ -195,21 +187,13 @@ func TestSetSpeculation(t *testing.T) {
 	})
 }
 
-func TestCurrentWhileReading(t *testing.T) {
+// A reader may change the list of workers that it got.
+func TestCurrentIsACopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := watch(t, scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "one:1": fixture(t, "worker-trtllm.prom")}, discard, "http://one:1")
-		var readers sync.WaitGroup
-		for range 4 {
-			readers.Go(func() {
-				for range 50 {
-					c := w.Current()
-					c.Workers = append(c.Workers, api.Worker{})
-					c.Workers[0].Name = "a reader's own"
-					time.Sleep(70 * time.Millisecond)
-				}
-			})
-		}
-		readers.Wait()
+		up := scene{"frontend:8000": fixture(t, "frontend-kv.prom"), "one:1": fixture(t, "worker-trtllm.prom")}
+		w := watch(t, up, discard, "http://one:1")
+		after(100 * time.Millisecond)
+		w.Current().Workers[0].Name = "a reader's own"
 		require.Equal(t, "one:1", w.Current().Workers[0].Name)
 	})
 }
@@ -228,8 +212,7 @@ func TestManySamplesAreReadLessOften(t *testing.T) {
 				reads.Add(1)
 				return pages.RoundTrip(req)
 			}}, slog.New(slog.DiscardHandler))
-			time.Sleep(9 * time.Second)
-			synctest.Wait()
+			after(9 * time.Second)
 			require.EqualValues(t, 1+9*time.Second/every, reads.Load())
 			require.Equal(t, n, w.Current().WorkerCount())
 		})

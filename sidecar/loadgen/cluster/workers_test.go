@@ -33,14 +33,6 @@ func TestWorkerID(t *testing.T) {
 	}
 }
 
-// The frontend writes dynamo_component series with an id of its own.
-func TestTheFrontendIsNoWorker(t *testing.T) {
-	c := watched(t, api.SpeculationOff, scene{
-		"frontend:8000": fixture(t, "frontend-kv.prom"), "worker:8081": fixture(t, "worker-trtllm.prom"),
-	})
-	require.Len(t, c.Workers, 1)
-}
-
 func TestWorkersThatOnlyTheFrontendKnows(t *testing.T) {
 	c := watched(t, api.SpeculationOff, scene{"frontend:8000": fixture(t, "frontend-kv.prom")})
 	require.Len(t, c.Workers, 3)
