@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/tiktoken-go/tokenizer"
 )
 
 func builtin(t testing.TB) *Corpus {
@@ -18,39 +17,26 @@ func builtin(t testing.TB) *Corpus {
 	return c
 }
 
-// One article on each of the ten subjects.
-func TestBuiltinTopics(t *testing.T) {
-	want := map[string]string{
-		"gpu-architecture":        "GPU architecture",
-		"large-language-models":   "Large language models",
-		"container-orchestration": "Container orchestration",
-		"disaggregated-inference": "Disaggregated inference",
-		"cloud-infrastructure":    "Cloud infrastructure",
-		"transformer":             "The transformer",
-		"distributed-systems":     "Distributed systems",
-		"cuda-programming-model":  "The CUDA programming model",
-		"model-optimisation":      "Model optimisation for inference",
-		"observability":           "Observability",
-	}
-	got := map[string]string{}
+func TestBuiltinHasOneArticleOnEachSubject(t *testing.T) {
+	var got []string
 	for _, s := range builtin(t).Starters {
-		got[s.ID] = s.Topic
-		assert.Regexp(t, `^[a-z0-9]+(-[a-z0-9]+)*$`, s.ID, "fit for a URL")
+		got = append(got, s.ID)
 	}
-	assert.Equal(t, want, got)
+	assert.Equal(t, []string{
+		"cloud-infrastructure", "container-orchestration", "cuda-programming-model", "disaggregated-inference",
+		"distributed-systems", "gpu-architecture", "large-language-models", "model-optimisation", "observability",
+		"transformer",
+	}, got)
 }
 
-func TestStarterLength(t *testing.T) {
-	encoder, err := tokenizer.Get(tokenizer.Cl100kBase)
-	require.NoError(t, err)
-	for _, s := range builtin(t).Starters {
-		n, err := encoder.Count(s.Text)
-		require.NoError(t, err)
-		assert.True(t, n >= 3500 && n <= 4000, "%s has %d tokens", s.ID, n)
-	}
-}
+var (
+	sentenceEnd = regexp.MustCompile(`[.!?]["')]*\s+|\n+`)
+	notWords    = regexp.MustCompile(`[^\pL\pN]+`)
+)
 
-func TestStartersAreCleanText(t *testing.T) {
+// Articles are clean text in whole paragraphs, and no sentence is used twice, within an article or across them.
+func TestArticlesAreProse(t *testing.T) {
+	where := map[string]string{}
 	for _, s := range builtin(t).Starters {
 		for i, r := range s.Text {
 			if r != '\n' && (r == unicode.ReplacementChar || !unicode.IsPrint(r)) {
@@ -63,18 +49,6 @@ func TestStartersAreCleanText(t *testing.T) {
 				assert.GreaterOrEqual(t, len(strings.Fields(p)), 20, "%s: %q", s.ID, p)
 			}
 		}
-	}
-}
-
-var (
-	sentenceEnd = regexp.MustCompile(`[.!?]["')]*\s+|\n+`)
-	notWords    = regexp.MustCompile(`[^\pL\pN]+`)
-)
-
-// A sentence that stands twice is filler, within an article or across them.
-func TestNoSentenceTwice(t *testing.T) {
-	where := map[string]string{}
-	for _, s := range builtin(t).Starters {
 		for _, sentence := range sentenceEnd.Split(s.Text, -1) {
 			words := notWords.ReplaceAllString(strings.ToLower(sentence), " ")
 			if len(strings.Fields(words)) < 8 {

@@ -2,8 +2,6 @@ package corpus
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,48 +12,45 @@ import (
 // far is the number of an opening that no pool of texts reaches.
 const far = 1_000_000
 
-// The own texts come first, as they are; then they are taken in turn.
-func TestOpenings(t *testing.T) {
-	c := builtin(t)
+// The own texts come first, as they are. Beyond them texts are made of each in turn, as long as it to the token,
+// and no two begin with the same twelve tokens.
+func TestOpeningsAfterTheOwnTexts(t *testing.T) {
+	c, begins := builtin(t), map[string]bool{}
 	for i, s := range c.Starters {
-		assert.Equal(t, s, c.Opening(1, int64(i)))
-		made := c.Opening(1, int64(i)+990)
+		n := int64(i)
+		assert.Equal(t, s, c.Opening(1, n))
+		made := c.Opening(1, n+990)
 		assert.Equal(t, s.Topic, made.Topic)
-		assert.Equal(t, fmt.Sprintf("%s-000-000-%d", s.ID, i+990), made.ID)
-		assert.Regexp(t, fmt.Sprintf("^[A-Z][a-z ]+ 000-000-%d\n\n# %s\n\n", i+990, s.Topic), made.Text)
-	}
-}
-
-// A made text is as long as its article to the token, wherever its parts come to stand.
-func TestMadeLength(t *testing.T) {
-	c := builtin(t)
-	for i, s := range c.Starters {
+		assert.Equal(t, fmt.Sprintf("%s-000-000-%d", s.ID, n+990), made.ID)
+		assert.Regexp(t, fmt.Sprintf("^[A-Z][a-z ]+ 000-000-%d\n\n# %s\n\n", n+990, s.Topic), made.Text)
 		want := Tokens(s.Text)
-		for n := int64(0); n < 12; n++ {
-			for _, number := range []int64{10 + 10*n + int64(i), far + 10*n + int64(i), 999_999_900 + 10*(n%9) + int64(i)} {
-				assert.Equal(t, want, Tokens(c.Opening(uint64(n), number).Text), "%s, number %d", s.ID, number)
-			}
+		for seed, number := range []int64{n + 10, n + 120, far + n, far + n + 30, 999_999_900 + n, 999_999_980 + n} {
+			text := c.Opening(uint64(seed), number).Text
+			_, tokens, err := Encoder().Encode(text)
+			require.NoError(t, err)
+			assert.Len(t, tokens, want, "%s, number %d", s.ID, number)
+			begins[strings.Join(tokens[:12], "")] = true
 		}
 	}
+	assert.Len(t, begins, 6*len(c.Starters))
 }
 
-// All that is in a made text stands in its article, each sentence once, and less than
-// one in twenty is missing.
+// All that is in a made text is in its article, each sentence once, and less than one in twenty is missing.
 func TestMadeOfTheArticle(t *testing.T) {
 	c := builtin(t)
 	for i, s := range c.Starters {
 		made := c.Opening(7, far+int64(i))
 		left := s.Text
 		parts := betweenParagraphs.Split(made.Text, -1)
-		assert.Regexp(t, fmt.Sprintf("^[A-Z][a-z ]+ 001-000-%03d$", i), parts[0])
 		for _, p := range parts[1:] {
 			for _, sentence := range sentencesOf(p) {
 				before := left
 				left = strings.Replace(left, strings.TrimPrefix(sentence, " "), "", 1)
-				assert.NotEqual(t, before, left, "%s: %q stands in no article, or twice", made.ID, sentence)
+				assert.NotEqual(t, before, left, "%s: %q is in no article, or twice", made.ID, sentence)
 			}
 		}
-		assert.Less(t, len(strings.TrimSpace(left)), len(s.Text)/20, "%s leaves out %q", made.ID, strings.TrimSpace(left))
+		left = strings.TrimSpace(left)
+		assert.Less(t, len(left), len(s.Text)/20, "%s leaves out %q", made.ID, left)
 		own := betweenParagraphs.Split(s.Text, -1)
 		assert.Equal(t, own[0], parts[1], "its title is first")
 		assert.Equal(t, own[len(own)-1], parts[len(parts)-1], "its end is last")
@@ -69,57 +64,33 @@ func TestMadeOfTheArticle(t *testing.T) {
 	}
 }
 
-// Thousands of texts differ from one another within their first twelve tokens.
-func TestMadeDifferFromTheFirstTokensOn(t *testing.T) {
-	c, seen := builtin(t), map[string]int64{}
-	numbers := []int64{999, 1000, 1001, 999_999, 999_999_999}
-	for n := range int64(1000) {
-		numbers = append(numbers, n, far+n)
-	}
-	slices.Sort(numbers)
-	for _, n := range slices.Compact(numbers) {
-		text := c.Opening(1, n).Text
-		_, tokens, err := Encoder().Encode(text[:min(len(text), 200)])
-		require.NoError(t, err)
-		begin := strings.Join(tokens[:12], "")
-		other, taken := seen[begin]
-		assert.False(t, taken, "%d and %d begin with %q", n, other, begin)
-		seen[begin] = n
-	}
-}
-
-// A text depends on its number and the seed, and on what was made before it in no way.
-func TestMadeDependsOnSeedAndNumber(t *testing.T) {
-	one, other := builtin(t), builtin(t)
-	for n := int64(40); n > 0; n-- {
-		other.Opening(3, n)
-	}
-	for n := int64(10); n < 40; n++ {
-		assert.Equal(t, one.Opening(3, n), other.Opening(3, n))
-		assert.NotEqual(t, one.Opening(3, n).Text, one.Opening(4, n).Text)
-	}
-}
-
-// What was made is found again by its id; nothing is by any other.
+// A text depends on its number and the seed, and on what was made before it in no way. It is found again by its id,
+// and nothing is by any other.
 func TestFind(t *testing.T) {
-	c := builtin(t)
+	c, other := builtin(t), builtin(t)
+	for n := range int64(30) {
+		other.Opening(5, 40-n)
+	}
 	for _, n := range []int64{0, 9, 10, 999, far, 12_345_678_901} {
 		want := c.Opening(5, n)
-		got, ok := c.Find(5, want.ID)
+		got, ok := other.Find(5, want.ID)
 		assert.True(t, ok, want.ID)
 		assert.Equal(t, want, got)
+		assert.Equal(t, n < 10, want.Text == c.Opening(6, n).Text, "another seed, number %d", n)
 	}
+	first := c.Starters[0].ID
 	for _, id := range []string{
-		"", "unheard-of", "000-000-010", c.Starters[0].ID + "-000-000-011", c.Starters[0].ID + "-000-000-000",
-		c.Starters[0].ID + "-10", c.Starters[0].ID + "-0000-000-010", c.Starters[0].ID + "-99999999999999999999-000-010",
+		"", "unheard-of", "000-000-010", first + "-000-000-011", first + "-000-000-000",
+		first + "-10", first + "-0000-000-010", first + "-99999999999999999999-000-010",
 	} {
 		_, ok := c.Find(5, id)
 		assert.False(t, ok, id)
 	}
 }
 
-// Texts from outside come in every form; what is made of them loses nothing but sentences.
-func TestMadeOfOtherTexts(t *testing.T) {
+// Texts from outside come in every form. What is made of them loses nothing but sentences, and what is sized has
+// the length that was asked for, to the token.
+func TestOpeningsOfOtherTexts(t *testing.T) {
 	sentences := func(n int) string {
 		var b strings.Builder
 		for i := range n {
@@ -127,35 +98,70 @@ func TestMadeOfOtherTexts(t *testing.T) {
 		}
 		return strings.TrimSpace(b.String())
 	}
-	for name, text := range map[string]string{
-		"a single paragraph":   sentences(200) + " It is so. " + sentences(2),
-		"few paragraphs":       sentences(60) + "\n\n" + sentences(60) + "\n \n\n" + sentences(60),
-		"lines within":         "# Rivers\n\nOne line\nand another.\n\n- a list\n- of two\n\nThe end.",
-		"no sentences":         strings.Repeat("河流和桥梁", 300),
-		"one word":             "Bridges",
-		"a heading at the end": "First.\n\nSecond.\n\n## Nothing below",
+	for name, texts := range map[string][]string{
+		"a single paragraph":   {sentences(200) + " It is so. " + sentences(2)},
+		"few paragraphs":       {sentences(60) + "\n\n" + sentences(60) + "\n \n\n" + sentences(60)},
+		"lines within":         {"# Rivers\n\nOne line\nand another.\n\n- a list\n- of two\n\nThe end."},
+		"spaces of all kinds":  {"one\ntwo\n\tthree  four\n\n\n\nfive   \n\nsix"},
+		"no sentences":         {strings.Repeat("河流和桥梁", 300)},
+		"sentences, no spaces": {strings.Repeat("河川は流れる。", 40)},
+		"emoji":                {strings.Repeat("🦀🌊 ", 30)},
+		"one word":             {"Bridges"},
+		"one sentence":         {"All there is to know about rivers."},
+		"one long word":        {strings.Repeat("x", 5000)},
+		"a heading at the end": {"First.\n\nSecond.\n\n## Nothing below"},
+		"parts begin alike":    {"It is so. A.\n\nIt is so. A longer one.\n\nIt is so."},
+		"two texts": {
+			"# Rivers\n\nThey flow. They flood.",
+			"# Bridges\n\nThey stand. They stand. They fall.\n\nThey stand again.",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Corpus{Starters: []Starter{{ID: "a", Topic: "Rivers", Text: text}}}
-			one, two := c.Opening(1, 1), c.Opening(1, 2)
-			assert.NotEqual(t, one.Text, two.Text)
-			want := Tokens(text)
-			for _, s := range []Starter{one, two} {
-				n := Tokens(s.Text)
-				assert.LessOrEqual(t, math.Abs(float64(n-want)), 20., "%d tokens for %d", n, want)
+			c := &Corpus{Name: name}
+			for i, text := range texts {
+				c.Starters = append(c.Starters, Starter{ID: string(rune('a' + i)), Topic: "Rivers", Text: text})
+			}
+			for i := range int64(len(texts)) {
+				one, two := c.Opening(1, 10+2*i), c.Opening(1, 20+2*i)
+				assert.NotEqual(t, one.Text, two.Text)
+				assert.InDelta(t, Tokens(c.Starters[(10+2*i)%int64(len(texts))].Text), Tokens(one.Text), 20)
+			}
+			for _, tokens := range []int{200, 257, 1000} {
+				sized := c.Sized(tokens)
+				for number := range int64(6) {
+					assert.Equal(t, tokens, Tokens(sized.Opening(3, number).Text), "%d tokens, number %d", tokens, number)
+				}
 			}
 		})
 	}
 }
 
-func BenchmarkOpening(b *testing.B) {
-	c := builtin(b)
-	for i := range 10 {
-		c.Opening(1, far+int64(i))
-	}
-	n := int64(far)
-	for b.Loop() {
-		n++
-		c.Opening(1, n)
+// Every opening has the length that was asked for, to the token: shorter than an article, as long, or longer than
+// two of them.
+func TestSized(t *testing.T) {
+	c := builtin(t)
+	assert.Same(t, c, c.Sized(0))
+	for _, tokens := range []int{200, 333, 3750, 8000} {
+		sized := c.Sized(tokens)
+		assert.Equal(t, c.Name, sized.Name)
+		assert.Equal(t, tokens, sized.Length)
+		texts := map[string]bool{}
+		for i := 0; i < len(sized.Starters); i += 3 {
+			s := sized.Starters[i]
+			require.Equal(t, tokens, Tokens(s.Text), s.ID)
+			assert.True(t, strings.HasPrefix(s.Text, "# "+s.Topic+"\n\n"), "it begins as its article does")
+			texts[s.Text] = true
+			for _, number := range []int64{int64(i) + 10, 999_999_900 + int64(i)} {
+				made := sized.Opening(5, number)
+				require.Equal(t, tokens, Tokens(made.Text), made.ID)
+				assert.Equal(t, s.Topic, made.Topic)
+				assert.Contains(t, made.Text[:40], grouped(number), "no two share their first tokens")
+				found, ok := sized.Find(5, made.ID)
+				assert.True(t, ok)
+				assert.Equal(t, made, found, "the same whenever it is asked for")
+				texts[made.Text] = true
+			}
+		}
+		assert.Len(t, texts, 12)
 	}
 }

@@ -34,15 +34,17 @@ var answers = []struct{ name, answer string }{
 	{"huge", strings.Repeat(prose+"\n\n", 300)},
 }
 
-// Fifty turns are more than there are templates: no question may come twice,
-// none may be empty, and none may grow with the answer.
+// Fifty turns are more than there are templates: no question may come twice, none may be empty, and none may grow
+// with the answer. The same draws give the same questions.
 func TestFollowNeverRepeats(t *testing.T) {
 	for _, tt := range answers {
 		t.Run(tt.name, func(t *testing.T) {
-			r, q := generator(1), BuiltinQuestioner{}
+			r, same, q := generator(1), generator(1), BuiltinQuestioner{}
 			asked := []string{q.Open(r, "Observability")}
+			q.Open(same, "Observability")
 			for range 49 {
 				next := q.Follow(t.Context(), r, "Observability", asked, tt.answer)
+				assert.Equal(t, next, q.Follow(t.Context(), same, "Observability", asked, tt.answer), "it depends on the draws")
 				assert.NotContains(t, asked, next)
 				assert.Regexp(t, `^[A-Z].*[.?]$`, next)
 				assert.Less(t, len(next), 300)
@@ -51,19 +53,6 @@ func TestFollowNeverRepeats(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestFollowIsDeterministic(t *testing.T) {
-	talk := func(seed uint64) (asked []string) {
-		r, q := generator(seed), BuiltinQuestioner{}
-		asked = append(asked, q.Open(r, "The transformer"))
-		for range 20 {
-			asked = append(asked, q.Follow(t.Context(), r, "The transformer", asked, prose))
-		}
-		return asked
-	}
-	assert.Equal(t, talk(3), talk(3))
-	assert.NotEqual(t, talk(3), talk(4))
 }
 
 var quoted = regexp.MustCompile(`"(.+)"`)
@@ -133,22 +122,14 @@ func TestOpenNamesTheTopic(t *testing.T) {
 		seen[q] = true
 	}
 	assert.Len(t, seen, len(openings), "every opening is used")
-}
-
-func TestLowerFirst(t *testing.T) {
-	for in, want := range map[string]string{
-		"Observability": "observability", "GPU architecture": "GPU architecture", "The transformer": "the transformer",
-		"Über": "über", "": "",
-	} {
-		assert.Equal(t, want, lowerFirst(in))
-	}
+	assert.Equal(t, "GPU architecture", lowerFirst("GPU architecture"), "an abbreviation")
+	assert.Equal(t, "über", lowerFirst("Über"))
+	assert.Empty(t, lowerFirst(""))
 }
 
 func TestFixedQuestioner(t *testing.T) {
 	q := FixedQuestioner{Text: "elaborate further"}
 	assert.Equal(t, "the same short sentence", q.Name(), "as the recorded baselines name it")
 	assert.Equal(t, BuiltinQuestioner{}.Open(generator(5), "Observability"), q.Open(generator(5), "Observability"))
-	for range 3 {
-		assert.Equal(t, "elaborate further", q.Follow(t.Context(), generator(1), "", []string{"elaborate further"}, prose))
-	}
+	assert.Equal(t, q.Text, q.Follow(t.Context(), generator(1), "", []string{q.Text}, prose))
 }

@@ -2,7 +2,6 @@ package source
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -131,18 +130,14 @@ func TestFit(t *testing.T) {
 // The order in which a place names its texts changes nothing.
 func TestFitDoesNotDependOnOrder(t *testing.T) {
 	var items []item
-	for i := range 8 {
+	for i := range 6 {
 		items = append(items, made(fmt.Sprintf("text-%02d", i), fmt.Sprint("T", i%2), 200))
 	}
-	want := fit(slices.Clone(items))
-	require.NotEmpty(t, want.starters)
-	r := rand.New(rand.NewPCG(1, 1))
-	for range 2 {
-		r.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
-		assert.Equal(t, want.starters, fit(slices.Clone(items)).starters)
-	}
-	assert.Equal(t, version(want.starters), version(fit(items).starters))
-	assert.NotEqual(t, version(want.starters), version(want.starters[1:]))
+	want := fit(slices.Clone(items)).starters
+	require.NotEmpty(t, want)
+	slices.Reverse(items)
+	assert.Equal(t, want, fit(items).starters)
+	assert.NotEqual(t, version(want), version(want[1:]))
 }
 
 // The built-in articles are starters as they are.
@@ -171,14 +166,4 @@ func FuzzCut(f *testing.F) {
 			assert.True(t, corpus.Tokens(got) >= few.least && corpus.Tokens(got) <= few.most, "%d tokens: %q", corpus.Tokens(got), got)
 		}
 	})
-}
-
-// A long text that has to be cut, the dearest kind.
-func BenchmarkFit(b *testing.B) {
-	items := []item{made("b", "B", 1000)}
-	for b.Loop() {
-		if len(fit(items).starters) != 1 {
-			b.Fatal("no starter")
-		}
-	}
 }

@@ -13,9 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/johannesboyne/gofakes3"
@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 	"kvbooth/sidecar/loadgen/corpus"
 )
@@ -32,6 +33,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // starter is a text of the right length.
 func starter(id string) string { return "# About " + id + "\n\n" + text(id, 345) }
+
+// line is a text as a line of JSON.
+func line(id, text string) string { return fmt.Sprintf(`{"id":%q,"topic":"T","text":%q}`, id, text) }
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
@@ -46,13 +50,13 @@ func ids(c *corpus.Corpus) (all []string) {
 	return all
 }
 
-// A directory as people have them: with folders, hidden files, links and rubbish.
+// A directory has folders, hidden files, links and files that are no texts.
 func TestDirectory(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	write(t, outside+"/linked.md", starter("l1"))
 	write(t, dir+"/a.md", starter("a1"))
 	write(t, dir+"/deep/er/b.txt", starter("b1"))
-	write(t, dir+"/c.jsonl", fmt.Sprintf(`{"id":"c1","topic":"C","text":%q}`, text("c1", 400))+"\nrubbish")
+	write(t, dir+"/c.jsonl", line("c1", text("c1", 400))+"\nrubbish")
 	write(t, dir+"/.hidden.md", starter("h1"))
 	write(t, dir+"/.git/d.md", starter("d1"))
 	write(t, dir+"/notes.pdf", "%PDF")
@@ -61,6 +65,7 @@ func TestDirectory(t *testing.T) {
 	require.NoError(t, os.Symlink(outside, dir+"/folder")) // a folder elsewhere is not followed
 	require.NoError(t, os.Symlink(outside+"/gone.md", dir+"/gone.md"))
 
+	began := time.Now()
 	r, err := Open(t.Context(), Options{Path: dir})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a", "c1", "deep-er-b", "linked"}, ids(r.Corpus()))
@@ -70,7 +75,7 @@ func TestDirectory(t *testing.T) {
 	assert.Equal(t, 1, s.Cut)
 	assert.Equal(t, corpus.Tokenizer, s.Tokenizer)
 	assert.Equal(t, dir, s.Source)
-	assert.WithinDuration(t, time.Now(), *s.ReadAt, time.Minute)
+	assert.False(t, s.ReadAt.Before(began))
 	assert.Empty(t, s.Problem)
 	assert.Equal(t, 5, s.Skipped)
 	reasons := map[string]string{}
@@ -84,13 +89,18 @@ func TestDirectory(t *testing.T) {
 	assert.Contains(t, reasons["notes.pdf"], "not a .jsonl")
 }
 
-// A single file will do; what holds no text does not.
+// A single file is a corpus, and what holds no text is none. The status and the log name a bounded number of the
+// items that were skipped.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/good/one.jsonl", fmt.Sprintf(`{"id":"c1","topic":"C","text":%q}`, starter("c1")))
-	r, err := Open(t.Context(), Options{Path: dir + "/good/one.jsonl"})
+	write(t, dir+"/good/one.jsonl", line("c1", starter("c1"))+strings.Repeat("\nrubbish", 1000))
+	var log bytes.Buffer
+	r, err := Open(t.Context(), Options{Path: dir + "/good/one.jsonl", Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"c1"}, ids(r.Corpus()))
+	assert.Equal(t, 1000, r.Status().Skipped)
+	assert.Len(t, r.Status().SkippedItems, shownItems)
+	assert.Equal(t, loggedItems, strings.Count(log.String(), "was skipped"))
 
 	require.NoError(t, os.Mkdir(dir+"/empty", 0o755))
 	write(t, dir+"/short/a.md", "# A\n\nShort.")
@@ -104,127 +114,85 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// The number of items that the status names is bounded; the count is not.
-func TestSkippedAreBounded(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir+"/a.md", starter("a1"))
-	write(t, dir+"/b.jsonl", strings.Repeat("rubbish\n", 1000))
-	var log bytes.Buffer
-	r, err := Open(t.Context(), Options{Path: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	require.NoError(t, err)
-	s := r.Status()
-	assert.Equal(t, 1000, s.Skipped)
-	assert.Len(t, s.SkippedItems, shownItems)
-	assert.Equal(t, loggedItems, strings.Count(log.String(), "was skipped"))
-}
-
-// keeper collects the corpora that a reader tells of.
-type keeper struct {
-	mu   sync.Mutex
-	told []*corpus.Corpus
-}
-
-func (k *keeper) changed(c *corpus.Corpus) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.told = append(k.told, c)
-}
-
-func (k *keeper) times() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.told)
-}
-
-// keep runs a reader; it ends with the test.
-func keep(t *testing.T, r *Reader) *keeper {
-	t.Helper()
-	k := &keeper{}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.Run(ctx, k.changed)
-	}()
-	t.Cleanup(func() { cancel(); <-done })
-	return k
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	require.Eventually(t, holds, 20*time.Second, 5*time.Millisecond, what)
-}
-
-// A directory that changes while it is in use.
+// A directory changes while it is in use. It is read again after each interval, and sooner after a failure.
 func TestDirectoryIsRefreshed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/a.md", starter("a1"))
-	r, err := Open(t.Context(), Options{Path: dir, Refresh: 10 * time.Millisecond})
-	require.NoError(t, err)
-	first, k := r.Corpus(), keep(t, r)
-	read := *r.Status().ReadAt
-	eventually(t, "it is read again", func() bool { return r.Status().ReadAt.After(read) })
-	assert.Zero(t, k.times(), "the same texts are the same corpus")
-	assert.Same(t, first, r.Corpus())
+	synctest.Test(t, func(t *testing.T) {
+		r, err := Open(t.Context(), Options{Path: dir, Refresh: time.Minute})
+		require.NoError(t, err)
+		first, reported := r.Corpus(), 0
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go r.Run(ctx, func(*corpus.Corpus) { reported++ })
+		pass := func(d time.Duration) {
+			wait.Advance(d)
+			synctest.Wait()
+		}
+		pass(time.Minute)
+		assert.Equal(t, time.Now(), *r.Status().ReadAt)
+		assert.Zero(t, reported, "the same texts are the same corpus")
+		assert.Same(t, first, r.Corpus())
 
-	write(t, dir+"/b.md", starter("b1"))
-	eventually(t, "a second text", func() bool { return len(r.Corpus().Starters) == 2 })
-	assert.NotEqual(t, first.Name, r.Corpus().Name)
+		write(t, dir+"/b.md", starter("b1"))
+		pass(time.Minute)
+		assert.Equal(t, []string{"a", "b"}, ids(r.Corpus()))
+		assert.NotEqual(t, first.Name, r.Corpus().Name)
 
-	require.NoError(t, os.Rename(dir, dir+"-away"))
-	eventually(t, "it is away", func() bool { return r.Status().Problem == "no such file or directory" })
-	assert.Len(t, r.Corpus().Starters, 2, "the texts stay")
-	require.NoError(t, os.Rename(dir+"-away", dir))
-	eventually(t, "it is back", func() bool { return r.Status().Problem == "" })
+		require.NoError(t, os.Rename(dir, dir+"-away"))
+		pass(time.Minute)
+		assert.Equal(t, "no such file or directory", r.Status().Problem)
+		assert.Len(t, r.Corpus().Starters, 2, "the texts stay")
+		require.NoError(t, os.Rename(dir+"-away", dir))
+		pass(againAfter)
+		assert.Empty(t, r.Status().Problem)
 
-	require.NoError(t, os.Remove(dir+"/b.md"))
-	eventually(t, "the first again", func() bool { return r.Corpus().Name == first.Name })
-	require.NoError(t, os.Remove(dir+"/a.md"))
-	eventually(t, "nothing is left", func() bool { return strings.Contains(r.Status().Problem, "it has no .jsonl") })
-	assert.Len(t, r.Corpus().Starters, 1, "the text stays")
+		require.NoError(t, os.Remove(dir+"/b.md"))
+		pass(time.Minute)
+		assert.Equal(t, first.Name, r.Corpus().Name)
+		require.NoError(t, os.Remove(dir+"/a.md"))
+		pass(time.Minute)
+		assert.Contains(t, r.Status().Problem, "it has no .jsonl")
+		assert.Len(t, r.Corpus().Starters, 1, "the text stays")
+		assert.Equal(t, 2, reported)
+	})
 }
 
 // service is an S3 server in this process.
 type service struct {
 	*httptest.Server
-	backend gofakes3.Backend
-	away    atomic.Bool
-	refuses atomic.Value // the key that cannot be had
-	key     string       // the access key that it wants; empty: none
-	gets    atomic.Int64 // of objects
-	region  atomic.Value // asked for in the last signature
+	backend   gofakes3.Backend
+	away      bool
+	refuses   string // end of the key that is not served; empty: all are
+	key       string // the access key that it wants; empty: none
+	gets      int    // of objects
+	signature string // of the last request
 }
 
-func newService(t *testing.T, secure bool, options ...gofakes3.Option) *service {
+func newService(t *testing.T) *service {
 	t.Helper()
 	s := &service{backend: s3mem.New()}
-	s.refuses.Store("")
-	s.region.Store("")
-	s3 := gofakes3.New(s.backend, options...).Server()
+	s3 := gofakes3.New(s.backend).Server()
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		signature := req.Header.Get("Authorization")
-		switch refused := s.refuses.Load().(string); {
-		case s.away.Load():
+		s.signature = req.Header.Get("Authorization")
+		switch {
+		case s.away:
 			panic(http.ErrAbortHandler)
-		case s.key != "" && !strings.Contains(signature, "Credential="+s.key+"/"), refused != "" && strings.HasSuffix(req.URL.Path, refused):
+		case s.key != "" && !strings.Contains(s.signature, "Credential="+s.key+"/"),
+			s.refuses != "" && strings.HasSuffix(req.URL.Path, s.refuses):
 			w.WriteHeader(http.StatusForbidden)
 			fmt.Fprint(w, `<Error><Code>AccessDenied</Code><Message>no</Message></Error>`)
 			return
-		case s.key == "" && signature != "":
+		case s.key == "" && s.signature != "":
 			t.Error("an anonymous reader signs nothing")
 		}
-		s.region.Store(signature)
-		if strings.Count(strings.Trim(req.URL.Path, "/"), "/") > 0 {
-			s.gets.Add(1)
+		if strings.HasSuffix(req.URL.Path, "/a.md") {
+			s.gets++
 		}
 		s3.ServeHTTP(w, req)
 	}))
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
-	if secure {
-		s.StartTLS()
-	} else {
-		s.Start()
-	}
+	s.StartTLS()
 	t.Cleanup(s.Close)
 	require.NoError(t, s.backend.CreateBucket("booth"))
 	return s
@@ -232,97 +200,94 @@ func newService(t *testing.T, secure bool, options ...gofakes3.Option) *service 
 
 func (s *service) put(t *testing.T, key, content string) {
 	t.Helper()
-	_, err := s.backend.PutObject("booth", key, map[string]string{"Last-Modified": time.Now().UTC().Format(http.TimeFormat)}, strings.NewReader(content), int64(len(content)), nil)
+	modified := map[string]string{"Last-Modified": time.Now().UTC().Format(http.TimeFormat)}
+	_, err := s.backend.PutObject("booth", key, modified, strings.NewReader(content), int64(len(content)), nil)
 	require.NoError(t, err)
 }
 
-func (s *service) remove(t *testing.T, key string) {
-	t.Helper()
-	_, err := s.backend.DeleteObject("booth", key)
-	require.NoError(t, err)
+// bucket is where the service has its texts.
+func (s *service) bucket() Bucket {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	return Bucket{Endpoint: s.URL, Name: "booth", Prefix: "texts/", PathStyle: true, CA: ca}
 }
 
-// A bucket is listed, refreshed, lost and back.
+// A bucket that is away at the start is replaced by the built-in articles. Then it is listed, read again, lost and
+// back, and what cannot be read leaves the texts that were read before.
 func TestBucket(t *testing.T) {
-	s := newService(t, false)
+	s := newService(t)
 	s.put(t, "texts/a.md", starter("a1"))
-	s.put(t, "texts/b.jsonl", fmt.Sprintf(`{"id":"b1","topic":"B","text":%q}`, starter("b1"))+"\n{}")
+	s.put(t, "texts/b.jsonl", line("b1", starter("b1"))+"\n{}")
 	s.put(t, "texts/folder/", "")
 	s.put(t, "texts/folder/refused.md", starter("r1"))
 	s.put(t, "other/c.md", starter("c1"))
-	s.refuses.Store("refused.md")
-	r, err := Open(t.Context(), Options{
-		Bucket: &Bucket{Endpoint: s.URL, Name: "booth", Prefix: "texts/", PathStyle: true}, Refresh: 10 * time.Millisecond,
-	})
-	require.NoError(t, err)
-	assert.Empty(t, r.Status().Problem)
-	assert.Equal(t, []string{"a", "b1"}, ids(r.Corpus()))
-	assert.True(t, strings.HasPrefix(r.Corpus().Name, "s3://booth/texts/ ("), r.Corpus().Name)
-	status := r.Status()
-	assert.Equal(t, []api.SkippedItem{
-		{Name: "b.jsonl, line 2", Reason: `its id is ""; expected 1 to 100 letters, digits, dots, hyphens and underscores`},
-		{Name: "folder/refused.md", Reason: "reading it from the bucket failed: AccessDenied"},
-	}, status.SkippedItems)
-	first, k := r.Corpus(), keep(t, r)
-
-	s.refuses.Store("")
-	eventually(t, "what was refused is there", func() bool { return len(r.Corpus().Starters) == 3 })
-	gets, read := s.gets.Load(), *r.Status().ReadAt
-	eventually(t, "it is listed again", func() bool { return r.Status().ReadAt.After(read) })
-	assert.Equal(t, gets, s.gets.Load(), "what is listed as before is not fetched again")
-	s.remove(t, "texts/folder/refused.md")
-	eventually(t, "it is gone", func() bool { return r.Corpus().Name == first.Name })
-	assert.Equal(t, 2, k.times())
-
-	s.away.Store(true)
-	eventually(t, "it is lost", func() bool { return strings.Contains(r.Status().Problem, "does not answer") })
-	assert.Equal(t, first.Name, r.Corpus().Name, "the texts stay")
-	s.put(t, "texts/a.md", starter("a2"))
-	s.away.Store(false)
-	eventually(t, "it is back, with another text", func() bool { return r.Corpus().Name != first.Name })
-	assert.Empty(t, r.Status().Problem)
-	assert.Contains(t, r.Corpus().Starters[0].Text, "About a2")
-	assert.Equal(t, "a", r.Corpus().Starters[0].ID)
-
-	s.remove(t, "texts/a.md")
-	s.remove(t, "texts/b.jsonl")
-	eventually(t, "it is empty", func() bool { return strings.Contains(r.Status().Problem, "it has no .jsonl") })
-	s.away.Store(true)
-	eventually(t, "it is lost", func() bool { return strings.Contains(r.Status().Problem, "does not answer") })
-	s.away.Store(false)
-	eventually(t, "it is still empty", func() bool { return strings.Contains(r.Status().Problem, "it has no .jsonl") })
-	assert.Len(t, r.Corpus().Starters, 2, "the texts stay")
-}
-
-// A bucket that is away at the start is replaced by the built-in articles.
-func TestBucketComesLater(t *testing.T) {
-	s := newService(t, false)
-	s.put(t, "a.md", starter("a1"))
-	s.away.Store(true)
+	s.away = true
 	var log bytes.Buffer
-	r, err := Open(t.Context(), Options{
-		Bucket: &Bucket{Endpoint: s.URL, Name: "booth", PathStyle: true}, Refresh: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil)),
-	})
+	b, refresh := s.bucket(), time.Millisecond
+	r, err := Open(t.Context(), Options{Bucket: &b, Refresh: refresh, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	require.NoError(t, err)
 	assert.Equal(t, "built-in articles", r.Corpus().Name)
-	assert.Len(t, r.Corpus().Starters, 10)
 	assert.Contains(t, r.Status().Problem, "does not answer")
 	assert.Nil(t, r.Status().ReadAt)
 	assert.Contains(t, log.String(), `in_use="built-in articles"`)
-	assert.Equal(t, 10*time.Millisecond, r.pause())
-	k := keep(t, r)
-	s.away.Store(false)
-	eventually(t, "it is there", func() bool { return k.times() == 1 })
-	assert.Equal(t, []string{"a"}, ids(r.Corpus()))
+	assert.Equal(t, refresh, r.pause())
+
+	s.away, s.refuses = false, "refused.md"
+	reads := func(changed bool, problem string) {
+		t.Helper()
+		different, _ := r.read(t.Context())
+		assert.Equal(t, changed, different)
+		assert.Contains(t, r.Status().Problem, problem)
+		assert.Equal(t, problem == "", r.Status().Problem == "")
+	}
+	reads(true, "")
+	first := r.Corpus().Name
+	assert.Equal(t, []string{"a", "b1"}, ids(r.Corpus()))
+	assert.True(t, strings.HasPrefix(first, "s3://booth/texts/ ("), first)
+	assert.Equal(t, []api.SkippedItem{
+		{Name: "b.jsonl, line 2", Reason: `its id is ""; expected 1 to 100 letters, digits, dots, hyphens and underscores`},
+		{Name: "folder/refused.md", Reason: "reading it from the bucket failed: AccessDenied"},
+	}, r.Status().SkippedItems)
+
+	s.refuses = ""
+	reads(true, "")
+	assert.Equal(t, []string{"a", "b1", "folder-refused"}, ids(r.Corpus()))
+	s.gets = 0
+	reads(false, "")
+	assert.Zero(t, s.gets, "what is listed as before is not fetched again")
+	remove := func(keys ...string) {
+		for _, key := range keys {
+			_, err := s.backend.DeleteObject("booth", "texts/"+key)
+			require.NoError(t, err)
+		}
+	}
+	remove("folder/refused.md")
+	reads(true, "")
+	assert.Equal(t, first, r.Corpus().Name)
+
+	s.away = true
+	reads(false, "does not answer")
+	assert.Equal(t, first, r.Corpus().Name, "the texts stay")
+	s.away = false
+	reads(false, "")
+	remove("a.md", "b.jsonl")
+	reads(false, "it has no .jsonl")
+	reads(false, "it has no .jsonl")
+	assert.Len(t, r.Corpus().Starters, 2, "the texts stay")
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	s.put(t, "texts/a.md", starter("a1"))
+	reads(true, "")
+	_, err = r.read(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, r.Status().Problem, "what the end of the program cuts short is no problem of the corpus")
 }
 
-// Keys, own authority, styles of address, and what is said where they are wrong.
+// Keys and authorities are used, and the problem names what is wrong with them.
 func TestBucketAccess(t *testing.T) {
-	s := newService(t, true)
+	s := newService(t)
 	s.key = "booth-key"
-	s.put(t, "a.md", starter("a1"))
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	good := Bucket{Endpoint: s.URL, Name: "booth", PathStyle: true, Region: "ams3", AccessKey: "booth-key", SecretKey: "secret", CA: ca}
+	s.put(t, "texts/a.md", starter("a1"))
 	for _, tt := range []struct {
 		name    string
 		change  func(*Bucket)
@@ -335,7 +300,8 @@ func TestBucketAccess(t *testing.T) {
 		{"an unknown authority", func(b *Bucket) { b.CA = nil }, "unknown authority"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := good
+			b := s.bucket()
+			b.Region, b.AccessKey, b.SecretKey = "ams3", "booth-key", "secret"
 			tt.change(&b)
 			r, err := Open(t.Context(), Options{Bucket: &b})
 			require.NoError(t, err)
@@ -343,14 +309,14 @@ func TestBucketAccess(t *testing.T) {
 			assert.NotContains(t, r.Status().Problem, "secret")
 			if tt.problem == "" {
 				assert.Equal(t, []string{"a"}, ids(r.Corpus()))
-				assert.Contains(t, s.region.Load(), "/ams3/s3/")
+				assert.Contains(t, s.signature, "/ams3/s3/")
 				assert.Zero(t, r.pause(), "read once")
 			}
 		})
 	}
 }
 
-// Without path style the bucket's name stands in front of the host.
+// Without path style the bucket's name is in front of the host.
 func TestBucketInTheHost(t *testing.T) {
 	var host atomic.Value
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -360,18 +326,12 @@ func TestBucketInTheHost(t *testing.T) {
 	defer server.Close()
 	b, err := newBucket(Bucket{Endpoint: "http://objects.example.org", Name: "booth"})
 	require.NoError(t, err)
-	b.transport.DialContext = nil
-	b.transport.Proxy = http.ProxyURL(must(t, server.URL))
+	proxy, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	b.transport.Proxy = http.ProxyURL(proxy)
 	_, err = b.documents(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "booth.objects.example.org", host.Load())
-}
-
-func must(t *testing.T, raw string) *url.URL {
-	t.Helper()
-	u, err := url.Parse(raw)
-	require.NoError(t, err)
-	return u
 }
 
 func TestBadBuckets(t *testing.T) {
@@ -385,17 +345,4 @@ func TestBadBuckets(t *testing.T) {
 		require.ErrorAs(t, err, &bad)
 		assert.Equal(t, field, bad.Field)
 	}
-}
-
-// What the end of the program cuts short is no problem of the corpus.
-func TestReadingIsCutShort(t *testing.T) {
-	s := newService(t, false)
-	s.put(t, "a.md", starter("a1"))
-	r, err := Open(t.Context(), Options{Bucket: &Bucket{Endpoint: s.URL, Name: "booth", PathStyle: true}})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = r.read(ctx)
-	require.ErrorIs(t, err, context.Canceled)
-	assert.Empty(t, r.Status().Problem)
 }
