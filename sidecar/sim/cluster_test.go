@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -162,6 +163,9 @@ func TestOptions(t *testing.T) {
 		{"temperature", func(o *Options) { o.Temperature = -1 }},
 		{"restart", func(o *Options) { o.Restart = -1 }},
 		{"kv.blocks", func(o *Options) { o.Profile.KV.Blocks = 0 }},
+		{"router_decode_active_request_weight", func(o *Options) { o.Router.DecodeActiveRequestWeight = math.Inf(1) }},
+		{"router_kv_overlap_score_credit", func(o *Options) { o.Router.OverlapScoreCredit = 1.1 }},
+		{"router_kv_overlap_score_credit_decay", func(o *Options) { o.Router.OverlapScoreCreditDecay = math.NaN() }},
 	} {
 		o := DefaultOptions(H200())
 		row.change(&o)

@@ -105,102 +105,29 @@ func compare(got, want map[level]result, over []level) (e errors) {
 	return e
 }
 
-func logTable(t testing.TB, got, want map[level]result, levels []int) {
-	t.Helper()
-	for _, mode := range bothModes {
-		for _, concurrency := range levels {
-			g, w := got[level{concurrency, mode}], want[level{concurrency, mode}]
-			percent := func(got, want float64) float64 { return 100 * (got/want - 1) }
-			t.Logf("%4d %-11s  TTFT p50 %4.0f (%4.0f) ms %+5.1f %%  p95 %4.0f (%4.0f) ms %+6.1f %%  %4.0f (%4.0f) tok/s %+5.1f %%  TPOT %4.1f (%4.1f) ms %+5.1f %%  hit %4.1f (%4.1f) %% %+4.1f",
-				concurrency, mode, g.p50, w.p50, percent(g.p50, w.p50), g.p95, w.p95, percent(g.p95, w.p95),
-				g.tokens, w.tokens, percent(g.tokens, w.tokens), g.gap, w.gap, percent(g.gap, w.gap), g.hit, w.hit, g.hit-w.hit)
-		}
-	}
-}
-
-// every pairs levels with modes, but for the cliff: 170 and 180 under kv.
+// every pairs levels with modes.
 func every(levels ...int) (all []level) {
 	for _, mode := range bothModes {
 		for _, concurrency := range levels {
-			if mode != api.ModeKV || concurrency < 170 {
-				all = append(all, level{concurrency, mode})
-			}
+			all = append(all, level{concurrency, mode})
 		}
 	}
 	return all
 }
 
-// onset is the concurrency at which TTFT p95 under kv passes a second, between 150 and 180.
-func onset(table map[level]result) float64 {
-	for _, from := range []int{150, 160, 170} {
-		low, high := table[level{from, api.ModeKV}].p95, table[level{from + 10, api.ModeKV}].p95
-		if high > 1000 {
-			return float64(from) + 10*max(1000-low, 0)/(high-low)
-		}
-	}
-	return math.Inf(1)
-}
-
-// The recorded sweeps went up from 40: the hit rates of 99.7 and 99.2 % that they have
-// at 40, in both modes, are what cached tokens (counted when a request ends) over
-// input tokens (counted when it starts) give in the first minutes of a cluster, and
-// nowhere else. So the levels follow one another here, too.
-var wholeTable = []int{40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160, 170, 180}
-
-// The H200 profile reproduces the recorded table. With KVBOOTH_SIM_FIT=full all of it,
-// with twelve seeds; without, a part with few. -v prints both.
+// The H200 profile reproduces the recorded table. What the errors are over the whole table, and over that of the
+// H100, docs/calibration.md says; sidecar/test/calibration holds the model to it.
 func TestReproducesTheRecordedTable(t *testing.T) {
-	want := recorded(t, sim.H200())
-	if os.Getenv("KVBOOTH_SIM_FIT") != "full" {
-		levels := []int{50, 60, 80, 120, 160}
-		got := simulated(t, sim.H200(), levels, 3)
-		logTable(t, got, want, levels)
-		e := compare(got, want, every(60, 80, 120, 160))
-		t.Logf("mean errors: %.1f %% (TTFT p50 %.1f, throughput %.1f, TPOT %.1f), TTFT p95 %.1f %%, hit rate %.1f points", e.middle(), e.p50, e.tokens, e.gap, e.p95, e.hit)
-		assert.Less(t, e.middle(), 3.5)
-		assert.Less(t, e.p95, 8.0, "of three seeds")
-		assert.Less(t, e.hit, 3.5)
-		assertColours(t, got)
-		return
-	}
-	got := simulated(t, sim.H200(), wholeTable, 12)
-	logTable(t, got, want, wholeTable)
-	fitted := compare(got, want, every(60, 80, 100, 120, 140, 160, 180))
-	t.Logf("fitted on: %.2f %% (TTFT p50 %.2f, throughput %.2f, TPOT %.2f), TTFT p95 %.2f %%, hit rate %.2f points", fitted.middle(), fitted.p50, fitted.tokens, fitted.gap, fitted.p95, fitted.hit)
-	assert.LessOrEqual(t, fitted.middle(), 3.0)
-	assert.LessOrEqual(t, fitted.p95, 5.5)
-	assert.LessOrEqual(t, fitted.hit, 3.0)
-	others := compare(got, want, every(40, 50, 70, 90, 110, 130, 150))
-	t.Logf("not fitted on: %.2f %% (TTFT p50 %.2f, throughput %.2f, TPOT %.2f), TTFT p95 %.2f %%, hit rate %.2f points", others.middle(), others.p50, others.tokens, others.gap, others.p95, others.hit)
-	assert.LessOrEqual(t, others.middle(), 4.0)
-	assert.LessOrEqual(t, others.p95, 7.0)
-	t.Logf("TTFT p95 under kv passes 1 s at %.1f (%.1f)", onset(got), onset(want))
-	assert.InDelta(t, onset(want), onset(got), 5)
-	assertColours(t, got)
-}
-
-// At 60, TTFT p95 misses its objective of 600 ms under round-robin, and is below nine
-// tenths of it under kv: red and green.
-func assertColours(t *testing.T, got map[level]result) {
-	t.Helper()
+	got, want := simulated(t, sim.H200(), []int{50, 60, 80, 120, 160}, 3), recorded(t, sim.H200())
+	e := compare(got, want, every(60, 80, 120, 160))
+	t.Logf("mean errors: %.1f %% (TTFT p50 %.1f, throughput %.1f, TPOT %.1f), TTFT p95 %.1f %%, hit rate %.1f points",
+		e.middle(), e.p50, e.tokens, e.gap, e.p95, e.hit)
+	assert.Less(t, e.middle(), 3.5)
+	assert.Less(t, e.p95, 8.0, "of three seeds")
+	assert.Less(t, e.hit, 3.5)
+	// TTFT p95 misses its objective of 600 ms at 60 under round-robin, and is below nine tenths of it under kv.
 	assert.Greater(t, got[level{60, api.ModeRoundRobin}].p95, 600.0)
 	assert.Less(t, got[level{60, api.ModeKV}].p95, 540.0)
-}
-
-// The H100 profile is scaled and not fitted: its error is reported, and only that the
-// figures are of the right size is asserted.
-func TestTheOtherRecordedTable(t *testing.T) {
-	p, err := sim.LoadProfile("h100-tp2")
-	require.NoError(t, err)
-	want := recorded(t, p)
-	levels := []int{20, 30, 40, 50, 60, 70, 80, 100, 120}
-	got := simulated(t, p, levels, 2)
-	logTable(t, got, want, levels)
-	e := compare(got, want, every(levels...))
-	t.Logf("mean errors: TTFT p50 %.1f %%, p95 %.1f %%, hit rate %.1f points", e.p50, e.p95, e.hit)
-	assert.Less(t, e.p50, 25.0)
-	assert.Less(t, e.p95, 25.0)
-	assert.Less(t, e.hit, 5.0)
 }
 
 // loop runs the recorded workload, changed, for so long, and reads it from the third
@@ -257,16 +184,6 @@ func TestManyStarters(t *testing.T) {
 	assert.Greater(t, kv.TokensPerSecond, 1.2*rr.TokensPerSecond)
 }
 
-// As Dynamo's mock workers have it, answers are prefilled once more: 84.6 % were
-// seen there, with questions of 150 tokens and conversations of three to five turns.
-func TestForgottenAnswers(t *testing.T) {
-	f := loop(t, level{60, api.ModeKV}, 400, func(o *sim.Options, w *closedloop.Workload) {
-		o.ForgetAnswers = true
-		w.Turns, w.QuestionTokens = api.Range{Min: 3, Max: 5}, api.Distribution{Mean: 150, CV: .3}
-	})
-	assert.InDelta(t, .846, f.Hit, .03)
-}
-
 // Speculation changes what one iteration gives, and what it costs.
 func TestSpeculationAtWork(t *testing.T) {
 	throughput := map[api.Speculation]float64{}
@@ -297,7 +214,7 @@ func TestSpeculationAtWork(t *testing.T) {
 func TestUtilisation(t *testing.T) {
 	for _, mode := range []api.Mode{api.ModeKV, api.ModeRoundRobin} {
 		least, most := 1.0, 0.0 // of the recorded levels
-		for _, concurrency := range []int{60, 80, 100, 120, 140, 160, 180} {
+		for _, concurrency := range []int{60, 120, 180} {
 			for _, u := range utilisation(t, mode, concurrency) {
 				least, most = min(least, u), max(most, u)
 			}
@@ -305,7 +222,7 @@ func TestUtilisation(t *testing.T) {
 		t.Logf("%s: %.0f to %.0f %% at 60 to 180", mode, 100*least, 100*most)
 		assert.Greater(t, least, .4, mode)
 		assert.Less(t, most, .8, mode)
-		for _, concurrency := range []int{1, 2, 3, 5} {
+		for _, concurrency := range []int{1, 5} {
 			mean := 0.0
 			for _, u := range utilisation(t, mode, concurrency) {
 				mean += u / 3
@@ -336,18 +253,4 @@ func utilisation(t *testing.T, mode api.Mode, concurrency int) (shares []float64
 		shares = append(shares, kernels.Seconds()/over)
 	}
 	return shares
-}
-
-// Virtual seconds of 180 conversations that a second of one core can simulate.
-func BenchmarkCluster(b *testing.B) {
-	const seconds = 750
-	for b.Loop() {
-		w := closedloop.Recorded()
-		w.Concurrency = 180
-		l, err := closedloop.New(sim.DefaultOptions(sim.H200()), w)
-		require.NoError(b, err)
-		require.NoError(b, l.Run(duration(seconds)))
-	}
-	b.ReportMetric(float64(b.N)*seconds/b.Elapsed().Seconds(), "virtual-s/s")
-	b.ReportMetric(0, "ns/op")
 }

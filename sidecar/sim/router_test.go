@@ -247,23 +247,6 @@ func TestTrackOutputBlocks(t *testing.T) {
 	}
 }
 
-// Switches that are out of range are refused by the names of Dynamo's flags.
-func TestRouterSwitchBounds(t *testing.T) {
-	for field, change := range map[string]func(*RouterSwitches){
-		"router_decode_active_request_weight":  func(s *RouterSwitches) { s.DecodeActiveRequestWeight = math.Inf(1) },
-		"router_kv_overlap_score_credit":       func(s *RouterSwitches) { s.OverlapScoreCredit = 1.1 },
-		"router_kv_overlap_score_credit_decay": func(s *RouterSwitches) { s.OverlapScoreCreditDecay = math.NaN() },
-	} {
-		o := DefaultOptions(H200())
-		change(&o.Router)
-		_, err := New(o)
-		var wrong *api.FieldError
-		if assert.ErrorAs(t, err, &wrong, field) {
-			assert.Equal(t, field, wrong.Field)
-		}
-	}
-}
-
 // With any switches the account is empty once nothing is in progress.
 func TestSwitchesInTraffic(t *testing.T) {
 	for bits := range 1 << 4 {

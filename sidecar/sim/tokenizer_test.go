@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -70,16 +69,6 @@ func TestAppendToken(t *testing.T) {
 			assert.Equal(t, text, decode(Encode(text)), "%d", id)
 		}
 	}
-}
-
-func TestEncodeConcurrently(t *testing.T) {
-	text := strings.Repeat("Requests that share a prefix share its blocks. ", 20)
-	want := Encode(text)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() { assert.Equal(t, want, Encode(text)) })
-	}
-	wg.Wait()
 }
 
 func TestRenderChat(t *testing.T) {

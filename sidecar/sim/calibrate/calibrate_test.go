@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,30 +118,6 @@ func TestFindsWhatItMade(t *testing.T) {
 	assert.NoError(t, err, "fit for a file")
 }
 
-// All constants at once, of a worker as fast as the recorded ones, from two lengths of
-// prompts: minutes, so only where KVBOOTH_CALIBRATE=full.
-func TestFindsWhatItMadeInFull(t *testing.T) {
-	if os.Getenv("KVBOOTH_CALIBRATE") != "full" {
-		t.Skip("KVBOOTH_CALIBRATE=full runs it")
-	}
-	start := sim.H200()
-	start.Workers = 1
-	truth := start
-	for name, factor := range map[string]float64{
-		"step.base": 1.25, "step.per_sequence": .7, "step.per_context_token": 1.5, "step.per_prefill_token": .8,
-		"frontend.in": 1.3, "speculation.not_recorded.tokens_per_step": 1.08,
-	} {
-		set(&truth, name, factor)
-	}
-	levels := []int{2, 8, 14, 20, 28, 38, 50}
-	one, two := recordedBy(t, truth, 8000, roundRobin, levels...), recordedBy(t, truth, 500, roundRobin, levels...)
-	for _, baselines := range [][]api.Baseline{{one}, {one, two}} {
-		r, err := Run(t.Context(), Options{Start: start, Baselines: baselines, Suggest: true})
-		require.NoError(t, err)
-		compare(t, r, truth)
-	}
-}
-
 // compare holds a fit against the constants that made its data: what it calls determined
 // is within 5 %, a combination within four standard errors, and each level is
 // predicted within 2 %.
@@ -150,8 +125,6 @@ func compare(t *testing.T, r *Result, truth sim.Profile) {
 	t.Helper()
 	value := func(name string) float64 { return get(truth, name) }
 	for _, c := range r.Constants {
-		t.Logf("%-42s %9.4g → %9.4g (made with %9.4g) ± %8.2g  %-14s %s = %.4g ± %.2g  %s", c.Name, c.Start, c.Value, value(c.Name), normal*c.Error,
-			c.Status, c.Combination, c.CombinationValue, normal*c.CombinationError, c.Remedy)
 		switch {
 		case c.Status == Fitted:
 			assert.InEpsilon(t, value(c.Name), c.Value, .05, c.Name)
@@ -178,7 +151,6 @@ func compare(t *testing.T, r *Result, truth sim.Profile) {
 		assert.InEpsilon(t, *row.Recorded.OutputTokensPerSecond, row.Simulated.TokensPerSecond, .02, at)
 		assert.InEpsilon(t, *row.Recorded.TPOT.P50, row.Simulated.TPOT50, .02, at)
 	}
-	t.Log(r.InSample, "|", r.OutOfSample, r.Rounds, "rounds", r.Runs, "runs")
 }
 
 // What cannot be fitted is refused before anything is computed, with the field and what to

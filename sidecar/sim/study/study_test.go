@@ -68,11 +68,3 @@ func TestRunStops(t *testing.T) {
 	_, err := g.Run(ctx, 2, func(Point, int) { cancel() })
 	assert.ErrorIs(t, err, context.Canceled)
 }
-
-func TestRunRefuses(t *testing.T) {
-	g := grid(0)
-	_, err := g.Run(t.Context(), 1, nil)
-	var field *api.FieldError
-	require.ErrorAs(t, err, &field)
-	assert.Equal(t, "concurrency", field.Field)
-}
