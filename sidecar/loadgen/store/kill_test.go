@@ -113,28 +113,18 @@ func TestWhatWasCommittedSurvivesKill9(t *testing.T) {
 	assert.GreaterOrEqual(t, last, int64(len(reported)))
 }
 
-func TestTheLockNamesWhomItCan(t *testing.T) {
-	dir := t.TempDir()
-	s := openTest(t, Options{Dir: dir}, defaultLimits)
-	_, err := Open(t.Context(), Options{Dir: dir})
-	assert.ErrorContains(t, err, fmt.Sprintf("in use by process %d:", os.Getpid()), "no address was given")
-
-	require.NoError(t, os.WriteFile(dir+"/lock.json", []byte("{"), 0o600)) // as while it is being written
-	_, err = Open(t.Context(), Options{Dir: dir})
-	assert.ErrorContains(t, err, "in use by another process:")
-
-	require.NoError(t, s.Close())
-	openTest(t, Options{Dir: dir}, defaultLimits)
-}
-
-// Who only asks makes no file, and does not keep the directory from the next one.
+// The lock names whom it can. Who only asks makes no file, and does not keep the directory from the next one.
 func TestLocked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, Locked(dir))
 	require.NoDirExists(t, dir)
-	s := openTest(t, Options{Dir: dir, Owner: "127.0.0.1:18088"}, defaultLimits)
-	assert.ErrorContains(t, Locked(dir), fmt.Sprintf("in use by process %d at 127.0.0.1:18088:", os.Getpid()))
-	require.NoError(t, s.Close())
-	require.NoError(t, Locked(dir))
-	openTest(t, Options{Dir: dir}, defaultLimits)
+	for owner, want := range map[string]string{"127.0.0.1:18088": " at 127.0.0.1:18088:", "": ":"} {
+		s := openTest(t, Options{Dir: dir, Owner: owner}, defaultLimits)
+		assert.ErrorContains(t, Locked(dir), fmt.Sprintf("in use by process %d%s", os.Getpid(), want))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "lock.json"), []byte("{"), 0o600)) // as while it is being written
+		_, err := Open(t.Context(), Options{Dir: dir})
+		assert.ErrorContains(t, err, "in use by another process:")
+		require.NoError(t, s.Close())
+		require.NoError(t, Locked(dir))
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"kvbooth/internal/wait"
 	"kvbooth/sidecar/api"
 )
 
@@ -30,6 +31,13 @@ func ptr[T any](v T) *T { return &v }
 func quick() limits {
 	q := defaultLimits
 	q.gather, q.retryMin, q.retryMax, q.prune = time.Millisecond, time.Millisecond, 5*time.Millisecond, 5*time.Millisecond
+	return q
+}
+
+// still has the limits of the real one, and removes nothing by itself.
+func still() limits {
+	q := defaultLimits
+	q.prune = time.Hour
 	return q
 }
 
@@ -47,11 +55,6 @@ func openTest(t *testing.T, opts Options, limits limits) *Store {
 func flush(t *testing.T, s *Store) {
 	t.Helper()
 	require.NoError(t, s.Flush(t.Context()))
-}
-
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	require.Eventually(t, condition, time.Minute, 2*time.Millisecond, what)
 }
 
 func conversation(i int) api.Conversation {
@@ -181,23 +184,19 @@ func TestOpenRefusesImpossibleOptions(t *testing.T) {
 	assert.ErrorContains(t, err, file)
 }
 
-func TestOpenRefusesANewerSchema(t *testing.T) {
-	dir := t.TempDir()
-	s := openTest(t, Options{Dir: dir}, defaultLimits)
+func TestOpenRefusesWhatItCannotRead(t *testing.T) {
+	newer, other := t.TempDir(), t.TempDir()
+	s := openTest(t, Options{Dir: newer}, defaultLimits)
 	_, err := s.write.Exec("PRAGMA user_version = 99")
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
+	require.NoError(t, os.WriteFile(filepath.Join(other, "kvbooth.db"), []byte(strings.Repeat("not a database. ", 100)), 0o600))
 	for range 2 { // the second time shows that the lock was released
-		_, err = Open(t.Context(), Options{Dir: dir})
+		_, err = Open(t.Context(), Options{Dir: newer})
 		assert.ErrorContains(t, err, "version 99")
+		_, err = Open(t.Context(), Options{Dir: other})
+		assert.ErrorContains(t, err, "kvbooth.db")
 	}
-}
-
-func TestOpenRefusesWhatIsNoDatabase(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "kvbooth.db"), []byte(strings.Repeat("not a database. ", 100)), 0o600))
-	_, err := Open(t.Context(), Options{Dir: dir})
-	assert.ErrorContains(t, err, "kvbooth.db")
 }
 
 // A commit follows the arrival by no more than 200 ms, and not at once either:
@@ -208,10 +207,10 @@ func TestBatchesAreCommittedWithin200ms(t *testing.T) {
 		s, err := Open(t.Context(), Options{Dir: dir})
 		require.NoError(t, err)
 		s.SaveTurn(turn("c", 1))
-		time.Sleep(90 * time.Millisecond)
+		wait.Advance(90 * time.Millisecond)
 		s.SaveTurn(turn("c", 2))
 		assert.Empty(t, turns(t, s, api.DefaultLane, 0))
-		time.Sleep(110 * time.Millisecond)
+		wait.Advance(110 * time.Millisecond)
 		assert.Len(t, turns(t, s, api.DefaultLane, 0), 2)
 		require.NoError(t, s.Close())
 	})
@@ -250,7 +249,7 @@ func TestAFailingDiskIsSurvived(t *testing.T) {
 				full.AssistantMessage = strings.Repeat("long ", 2000) // what is free in the file does not do
 				s.SaveTurn(full)
 			}
-			eventually(t, "the status says so", func() bool { return !s.Status().OK })
+			wait.Eventually(t, "the status says so", func() (any, bool) { return s.Status(), !s.Status().OK })
 			assert.Contains(t, s.Status().Problem, s.path)
 			assert.EqualValues(t, sent-50, s.LostTurns(), "the queue's bound is kept, the rest is lost")
 			assert.Len(t, turns(t, s, api.DefaultLane, 0), 1, "reading goes on")
@@ -303,20 +302,6 @@ func TestQueueBounds(t *testing.T) {
 	q.drop(2)
 	assert.True(t, q.push(record{turn: true, bytes: 100}), "dropping makes room again")
 	assert.Len(t, q.first(10), 3)
-}
-
-func TestLateStateOfAConversationWins(t *testing.T) {
-	s := openTest(t, Options{}, defaultLimits)
-	c := conversation(1)
-	s.SaveConversation(c)
-	flush(t, s)
-	c.Status, c.TurnsDone = api.ConversationRetired, 2
-	s.SaveConversation(c)
-	flush(t, s)
-	got, err := s.Conversation(t.Context(), c.ID)
-	require.NoError(t, err)
-	assert.Equal(t, api.ConversationRetired, got.Status)
-	assert.Equal(t, 2, got.TurnsDone)
 }
 
 func TestAConversationTellsHowItFailed(t *testing.T) {
@@ -394,7 +379,8 @@ func pageThrough(t *testing.T, s *Store, q api.ConversationQuery) []string {
 	}
 }
 
-func TestListingSortsByIndex(t *testing.T) {
+// A page costs the same wherever it begins: each is one search in an index, which sorts as well.
+func TestPagesAreSearchedFor(t *testing.T) {
 	s := openTest(t, Options{}, defaultLimits)
 	for _, q := range []api.ConversationQuery{
 		{},
@@ -411,6 +397,10 @@ func TestListingSortsByIndex(t *testing.T) {
 		assert.Contains(t, plan, "INDEX conversations_by")
 		assert.NotContains(t, plan, "TEMP B-TREE", "%+v", q)
 	}
+	assert.Equal(t, "SEARCH turns USING INDEX turns_by_step (lane=? AND step=? AND seq>?)\n",
+		explain(t, s, selectPage, "main", 1, 1, page))
+	assert.Equal(t, "SEARCH turns USING COVERING INDEX turns_by_step (lane=? AND step>?)\n",
+		explain(t, s, selectNextStep, "main", 1))
 }
 
 func explain(t *testing.T, s *Store, text string, args ...any) string {
@@ -553,18 +543,16 @@ func TestTurnsCSVEndsWithItsReader(t *testing.T) {
 	<-s.paging
 }
 
-// A page costs the same wherever in a step it begins: each is one search in the
-// index, which sorts the turns as well.
-func TestPagesOfTurnsAreSearchedFor(t *testing.T) {
-	s := openTest(t, Options{}, defaultLimits)
-	assert.Equal(t, "SEARCH turns USING INDEX turns_by_step (lane=? AND step=? AND seq>?)\n",
-		explain(t, s, selectPage, "main", 1, 1, page))
-	assert.Equal(t, "SEARCH turns USING COVERING INDEX turns_by_step (lane=? AND step>?)\n",
-		explain(t, s, selectNextStep, "main", 1))
+// pruned removes until there is no more to remove.
+func pruned(t *testing.T, s *Store) {
+	t.Helper()
+	for s.prune() {
+		require.True(t, s.Status().OK)
+	}
 }
 
 func TestRetentionByCountKeepsTheNewestAndTheActive(t *testing.T) {
-	s := openTest(t, Options{MaxConversations: 100}, quick())
+	s := openTest(t, Options{MaxConversations: 100}, still())
 	orphan := turn("lost", 1) // its conversation never reached the disk
 	s.SaveTurn(orphan)
 	orphan.Ended = t0.Add(-time.Hour)
@@ -578,44 +566,67 @@ func TestRetentionByCountKeepsTheNewestAndTheActive(t *testing.T) {
 		s.SaveTurn(turn(c.ID, 1))
 	}
 	flush(t, s)
-	eventually(t, "100 remain", func() bool { return len(pageThrough(t, s, api.ConversationQuery{})) == 100 })
+	pruned(t, s)
 	ids := pageThrough(t, s, api.ConversationQuery{})
+	require.Len(t, ids, 100)
 	assert.Equal(t, "c00299", ids[0])
 	assert.Equal(t, []string{"c00001", "c00000"}, ids[98:], "the active ones, though the oldest")
-	eventually(t, "their turns went along, and the orphan", func() bool { return len(turns(t, s, api.DefaultLane, 0)) == 100 })
+	assert.Len(t, turns(t, s, api.DefaultLane, 0), 100, "their turns went along, and the orphan")
 }
 
+// The store removes by itself what has become too old.
 func TestRetentionByAge(t *testing.T) {
-	var mu sync.Mutex
-	now := t0
-	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
-	s := openTest(t, Options{MaxAge: time.Hour, Now: clock}, quick())
-	for i := range 3 {
-		c := conversation(i * 1800) // half an hour apart
-		c.Status = api.ConversationCompleted
-		s.SaveConversation(c)
-	}
-	flush(t, s)
-	assert.Len(t, pageThrough(t, s, api.ConversationQuery{}), 3)
-	mu.Lock()
-	now = t0.Add(100 * time.Minute) // the first two began 100 and 70 minutes ago
-	mu.Unlock()
-	eventually(t, "the youngest remains", func() bool { return len(pageThrough(t, s, api.ConversationQuery{})) == 1 })
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(t.Context(), Options{Dir: dir, MaxAge: time.Minute})
+		require.NoError(t, err)
+		began := time.Now()
+		for i := range 3 {
+			c := conversation(i)
+			c.Started, c.Status = began.Add(time.Duration(i)*30*time.Second), api.ConversationCompleted
+			s.SaveConversation(c)
+		}
+		flush(t, s)
+		wait.Advance(59 * time.Second)
+		assert.Len(t, pageThrough(t, s, api.ConversationQuery{}), 3)
+		wait.Advance(41 * time.Second) // the first two began 100 and 70 seconds ago
+		assert.Equal(t, []string{"c00002"}, pageThrough(t, s, api.ConversationQuery{}))
+		require.NoError(t, s.Close())
+	})
 }
 
 func TestRetentionByBytes(t *testing.T) {
-	s := openTest(t, Options{MaxBytes: MinBytes}, quick())
+	s := openTest(t, Options{MaxBytes: MinBytes}, still())
 	const n = 400
 	fill(t, s, n, 8000) // some 24 MB
-	eventually(t, "conversations went, and the file is as small as it has to be", func() bool {
-		now, err := measure(t.Context(), s.read)
-		return err == nil && now.conversations < n && s.excess(now) == 0 && fileSize(t, s) <= MinBytes
-	})
+	pruned(t, s)
+	now, err := measure(t.Context(), s.read)
+	require.NoError(t, err)
+	assert.Zero(t, s.excess(now))
+	assert.LessOrEqual(t, fileSize(t, s), int64(MinBytes), "the file is as small as it has to be")
 	ids := pageThrough(t, s, api.ConversationQuery{Limit: 1000})
-	assert.Equal(t, fmt.Sprintf("main-%d", n-1), ids[0], "the newest are kept")
+	assert.Less(t, len(ids), n)
 	assert.Greater(t, len(ids), n/4, "no more is removed than has to be")
+	assert.Equal(t, fmt.Sprintf("main-%d", n-1), ids[0], "the newest are kept")
 	assert.Len(t, turns(t, s, api.DefaultLane, 1), 5*len(ids))
-	assert.True(t, s.Status().OK)
+}
+
+// fill puts ended conversations into the store, with five turns each of its only step, whose answers have the size.
+// Of each conversation the id, number and times are its own.
+func fill(t *testing.T, s *Store, conversations, answer int) {
+	t.Helper()
+	data, err := encode(turn("main-1", 1))
+	require.NoError(t, err)
+	_, err = s.write.Exec(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n WHERE i < ?)
+		INSERT INTO conversations (id, lane, number, topic, topic_folded, starter, status, turns_planned, turns_done, started, ended)
+		SELECT printf('main-%d', i), 'main', i, 'GPU', 'gpu', 'gpu', 'completed', 5, 5, i*1000000000, (i+60)*1000000000 FROM n`,
+		conversations-1)
+	require.NoError(t, err)
+	_, err = s.write.Exec(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n WHERE i < ?)
+		INSERT INTO turns (conversation, number, lane, step, ended, data, user_message, assistant_message)
+		SELECT printf('main-%d', i/5), i%5+1, 'main', 1, (i/5+60)*1000000000, ?, 'Please elaborate.', printf('%.*c', ?, 'x') FROM n`,
+		5*conversations-1, data, answer)
+	require.NoError(t, err)
 }
 
 func fileSize(t *testing.T, s *Store) int64 {
@@ -683,25 +694,22 @@ func TestOldEventsAndStepsAreRemoved(t *testing.T) {
 func TestReadingWhileWriting(t *testing.T) {
 	s := openTest(t, Options{MaxConversations: 50}, quick())
 	ctx := t.Context()
-	const writers, each = 4, 100
+	const writers, each = 4, 50
 	var group sync.WaitGroup
 	for w := range writers {
 		group.Go(func() {
 			for i := range each {
 				c := conversation(w*each + i)
-				s.SaveConversation(c)
-				s.SaveTurn(turn(c.ID, 1))
 				c.Status = api.ConversationCompleted
 				s.SaveConversation(c)
+				s.SaveTurn(turn(c.ID, 1))
 			}
 			_, err := s.SaveEvent(ctx, api.Event{Time: t0, Kind: api.EventStep})
 			assert.NoError(t, err)
 			assert.NoError(t, s.Flush(ctx))
 		})
-	}
-	for range 3 {
 		group.Go(func() {
-			for range 30 {
+			for range 10 {
 				list, err := s.Conversations(ctx, api.ConversationQuery{Limit: 20})
 				assert.NoError(t, err)
 				for _, c := range list.Conversations {
@@ -710,13 +718,11 @@ func TestReadingWhileWriting(t *testing.T) {
 					}
 				}
 				assert.NoError(t, s.TurnsCSV(ctx, io.Discard, api.DefaultLane, 0))
-				s.Status()
 			}
 		})
 	}
 	group.Wait()
-	assert.Zero(t, s.LostTurns())
-	assert.True(t, s.Status().OK)
+	assert.Equal(t, api.StoreStatus{Path: s.path, OK: true}, s.Status())
 }
 
 func TestAnEndedContextIsNoFaultOfTheFile(t *testing.T) {
