@@ -322,7 +322,7 @@ func TestCapacitySpanWithoutTPOT(t *testing.T) {
 }
 
 func TestCapacityRefusals(t *testing.T) {
-	for name, test := range map[string]struct {
+	for _, test := range map[string]struct {
 		field  string
 		change func(*CapacityPlan)
 	}{
@@ -343,9 +343,7 @@ func TestCapacityRefusals(t *testing.T) {
 		p := DefaultCapacity(roundRobin, kv)
 		test.change(&p)
 		_, err := NewCapacity(p)
-		var refused *api.FieldError
-		require.ErrorAs(t, err, &refused, name)
-		assert.Equal(t, test.field, refused.Field, name)
+		refused(t, test.field, err)
 	}
 	for field, change := range map[string]func(*Result){
 		"number":       func(r *Result) { r.Number = 1 },
@@ -356,9 +354,7 @@ func TestCapacityRefusals(t *testing.T) {
 		s, _ := c.Next()
 		r := served(s, always(.3), always(.3))
 		change(&r)
-		var refused *api.FieldError
-		require.ErrorAs(t, c.Add(r), &refused, field)
-		assert.Equal(t, field, refused.Field)
+		refused(t, field, c.Add(r))
 		assert.Empty(t, c.Done, "what is refused changes nothing")
 	}
 }

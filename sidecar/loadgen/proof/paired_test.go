@@ -19,6 +19,7 @@ type model struct {
 	r              *rand.Rand
 	common, own    float64 // standard deviations
 	faster, shifts float64 // B is longer by the first; B is longer by the second, in both arrangements
+	sameHits       bool    // else the hit rate of B is 10 points lower
 }
 
 func (m *model) fill(p *Pairs, from, conversations int64) {
@@ -27,8 +28,12 @@ func (m *model) fill(p *Pairs, from, conversations int64) {
 			common := m.common * m.r.NormFloat64()
 			t := PairedTurn{Conversation: k, Number: turn, Ended: noon.Add(time.Duration(k) * time.Second)}
 			for i := range t.Sides {
+				cached := 90
+				if i == 1 && !m.sameHits {
+					cached = 80
+				}
 				v := 10 + common + m.own*m.r.NormFloat64() + float64(i)*(m.faster+m.shifts)
-				t.Sides[i] = PairedSide{TTFT: v / 20, TPOT: v / 400, Latency: v, PromptTokens: 100, CachedTokens: 90 - 10*i, HasCached: true}
+				t.Sides[i] = PairedSide{TTFT: v / 20, TPOT: v / 400, Latency: v, PromptTokens: 100, CachedTokens: cached, HasCached: true}
 			}
 			p.Add(t)
 		}
@@ -136,43 +141,28 @@ func TestPairsAreBounded(t *testing.T) {
 // Lanes in one mode are alike, or differ, or it is not known yet; the number of looks is
 // bounded.
 func TestLikeness(t *testing.T) {
-	look := func(m model, conversations int64) (api.TwinEvidence, Paired, int) {
-		p, l := NewPairs(20), new(Likeness)
-		m.r = rand.New(rand.NewPCG(1, 2))
-		evidence, largest := api.EvidenceNone, Paired{}
-		for k := int64(0); k < conversations && evidence == api.EvidenceNone; k++ {
-			m.fill(p, k, 1)
-			evidence, largest = l.Look(p)
-		}
-		return evidence, largest, l.looks
-	}
-	// The hit rate of the model differs by 10 points: only times are asked for here.
-	evidence, largest, looks := look(model{own: .3, common: 1}, 1000)
-	assert.Equal(t, api.EvidenceDiffer, evidence)
-	assert.Equal(t, HitRate, largest.Metric)
-	assert.Equal(t, 1, looks)
-
-	alike := func(own float64, conversations int64) (api.TwinEvidence, int) {
-		p, l, r := NewPairs(20), new(Likeness), rand.New(rand.NewPCG(1, 2))
-		for k := range conversations {
-			for turn := 1; turn <= 3; turn++ {
-				at := PairedTurn{Conversation: k, Number: turn, Ended: noon}
-				for i := range at.Sides {
-					v := 10 + own*r.NormFloat64()
-					at.Sides[i] = PairedSide{TTFT: v, TPOT: v, Latency: v, PromptTokens: 100, CachedTokens: 90, HasCached: true}
-				}
-				p.Add(at)
+	for name, test := range map[string]struct {
+		model model
+		want  api.TwinEvidence
+		looks int
+	}{
+		"the hit rates differ": {model{own: .3, common: 1}, api.EvidenceDiffer, 1},
+		"alike":                {model{own: .5, sameHits: true}, api.EvidenceAlike, 1},
+		"too variable":         {model{own: 200, sameHits: true}, api.EvidenceNone, 4}, // after 6, 12, 24 and 48 rounds
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, l := NewPairs(20), new(Likeness)
+			test.model.r = rand.New(rand.NewPCG(1, 2))
+			evidence, largest := api.EvidenceNone, Paired{}
+			for k := int64(0); k < 1000 && evidence == api.EvidenceNone; k++ {
+				test.model.fill(p, k, 1)
+				evidence, largest = l.Look(p)
 			}
-			if e, _ := l.Look(p); e != api.EvidenceNone {
-				return e, l.looks
+			assert.Equal(t, test.want, evidence)
+			assert.Equal(t, test.looks, l.looks)
+			if evidence == api.EvidenceDiffer {
+				assert.Equal(t, HitRate, largest.Metric)
 			}
-		}
-		return api.EvidenceNone, l.looks
+		})
 	}
-	evidence, looks = alike(.5, 1000)
-	assert.Equal(t, api.EvidenceAlike, evidence)
-	assert.Equal(t, 1, looks)
-	evidence, looks = alike(200, 1000)
-	assert.Equal(t, api.EvidenceNone, evidence)
-	assert.Equal(t, 4, looks, "after 6, 12, 24 and 48 rounds")
 }

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -38,9 +39,7 @@ func builtin(t *testing.T, name string) api.Baseline {
 
 func text(t *testing.T, r Report) string {
 	t.Helper()
-	var b strings.Builder
-	require.NoError(t, r.WriteMarkdown(&b))
-	return b.String()
+	return written(t, r, api.ReportMarkdown)
 }
 
 var slo = api.SLO{TTFT: .6, TPOT: .06}
@@ -64,12 +63,11 @@ func TestReportOfH200(t *testing.T) {
 	} {
 		assert.Contains(t, md, want)
 	}
-	assert.NotContains(t, md, "NaN")
-	assert.NotContains(t, md, "Inf")
-}
+	html := written(t, r, api.ReportHTML)
+	assert.Equal(t, 4, selfContained(t, html)["svg"])
+	assert.Contains(t, html, "<td>732 ms</td><td>3143 ms</td><td>−329.6 %</td>")
 
-func TestReportOfWholeH200Table(t *testing.T) {
-	md := text(t, recorded(t, "h200x3-tp1-llama70b-fp8", Question{SLO: slo}))
+	md = text(t, recorded(t, "h200x3-tp1-llama70b-fp8", Question{SLO: slo}))
 	assert.Contains(t, md, "| KV-aware | 130 |")
 	assert.Contains(t, md, "| Round-robin | none: even 40, the lowest level tested, misses the SLOs; 130 also meet the SLOs")
 	assert.Contains(t, md, "not recorded", "requests a second at the other levels")
@@ -98,25 +96,19 @@ func TestReportForPrograms(t *testing.T) {
 	assert.Equal(t, "0.0801688", rows[2]["advantage_ttft_p50"])
 	assert.Empty(t, rows[0]["tpot_p50"], "it was not recorded")
 	assert.Empty(t, rows[0]["advantage_ttft_p50"], "over itself")
-	var data strings.Builder
-	require.NoError(t, r.Write(&data, api.ReportJSON))
 	var back Report
-	require.NoError(t, json.Unmarshal([]byte(data.String()), &back))
+	require.NoError(t, json.Unmarshal([]byte(written(t, r, api.ReportJSON)), &back))
 	for i := range r.Sides {
 		r.Sides[i].of = api.Baseline{}
 	}
 	assert.Equal(t, r, back)
-	var refused *api.FieldError
-	require.ErrorAs(t, r.Write(&data, "pdf"), &refused)
-	assert.Equal(t, "format", refused.Field)
+	refused(t, "format", r.Write(io.Discard, "pdf"))
 }
 
 // table is a report's TSV, row by row.
 func table(t *testing.T, r Report) (rows []map[string]string) {
 	t.Helper()
-	var tsv strings.Builder
-	require.NoError(t, r.Write(&tsv, api.ReportTSV))
-	lines := strings.Split(strings.TrimRight(tsv.String(), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(written(t, r, api.ReportTSV), "\n"), "\n")
 	head := strings.Split(lines[0], "\t")
 	for _, line := range lines[1:] {
 		values := strings.Split(line, "\t")
@@ -148,9 +140,7 @@ func TestReportRefusals(t *testing.T) {
 		{"levels", b, b, Question{A: a, B: kv, Levels: []int{61}}},
 	} {
 		_, err := NewReport(c.a, c.b, c.q)
-		var refused *api.FieldError
-		require.ErrorAs(t, err, &refused)
-		assert.Equal(t, c.field, refused.Field)
+		refused := refused(t, c.field, err)
 		if c.field != "levels" && len(c.a.Rows) > 0 {
 			assert.Contains(t, refused.Allowed, "round_robin with speculation not_recorded; kv with speculation not_recorded")
 		}

@@ -17,6 +17,15 @@ var (
 	roundRobin = api.ModeState{Mode: api.ModeRoundRobin, Speculation: api.SpeculationOff}
 )
 
+// refused is an error of a field.
+func refused(t *testing.T, field string, err error) *api.FieldError {
+	t.Helper()
+	var refused *api.FieldError
+	require.ErrorAs(t, err, &refused, field)
+	assert.Equal(t, field, refused.Field)
+	return refused
+}
+
 func newTrial(t *testing.T, change func(*Plan)) *Trial {
 	t.Helper()
 	p := DefaultPlan(roundRobin, kv, 4)
@@ -111,9 +120,7 @@ func TestLengthOfSpans(t *testing.T) {
 	assert.InDelta(t, 20, s.Seconds, 0)
 	assert.InDelta(t, 50, s.Least(10), 1e-9)
 	short := recording(rand.New(rand.NewPCG(1, 1)), .4, 40)
-	var refused *api.FieldError
-	require.ErrorAs(t, trial.Add(Result{Elapsed: 100, Recording: short}), &refused)
-	assert.Equal(t, "until", refused.Field)
+	refused(t, "until", trial.Add(Result{Elapsed: 100, Recording: short}))
 	assert.Empty(t, trial.Done, "what is refused changes nothing")
 	require.NoError(t, trial.Add(Result{Elapsed: 100, Recording: recording(rand.New(rand.NewPCG(1, 1)), .4, 50)}))
 	s, _ = trial.Next()
@@ -264,9 +271,7 @@ func TestRefusals(t *testing.T) {
 		p := DefaultPlan(roundRobin, kv, 60)
 		change(&p)
 		_, err := New(p)
-		var refused *api.FieldError
-		require.ErrorAs(t, err, &refused, field)
-		assert.Equal(t, field, refused.Field)
+		refused(t, field, err)
 	}
 	for field, change := range map[string]func(*Result){
 		"number":       func(r *Result) { r.Number = 1 },
@@ -278,9 +283,7 @@ func TestRefusals(t *testing.T) {
 		trial := newTrial(t, nil)
 		r := Result{Elapsed: 100, Recording: recording(rand.New(rand.NewPCG(1, 1)), .4, 60)}
 		change(&r)
-		var refused *api.FieldError
-		require.ErrorAs(t, trial.Add(r), &refused, field)
-		assert.Equal(t, field, refused.Field)
+		refused(t, field, trial.Add(r))
 		assert.Empty(t, trial.Done)
 	}
 }

@@ -105,7 +105,6 @@ func TestReportOfATrial(t *testing.T) {
 	assert.Equal(t, "Round-robin", r.Sides[0].Name, "what the second is compared with")
 	assert.NotContains(t, md, "Advantage", "its rows are not compared: that would be a second verdict")
 	assert.Empty(t, r.Pairs)
-	keep(t, "trial", r)
 }
 
 func TestWordsOfACapacitySearch(t *testing.T) {
@@ -168,8 +167,7 @@ func TestWordsOfACapacitySearch(t *testing.T) {
 	}
 }
 
-// Modes that differ in speculation alone are told apart.
-// One span spoiled after the other is said in front, and who paused it is no cause.
+// One span spoiled after the other is said in front, and an operator who paused it is no cause.
 func TestWordsOfAnUnfinishedTrial(t *testing.T) {
 	s := tried(Running, nil)
 	s.Spans = []api.SweepSpan{{Arm: "pilot"}, {Number: 1, Spoiled: "12 of 40 turns failed"}}
@@ -186,6 +184,7 @@ func TestWordsOfAnUnfinishedTrial(t *testing.T) {
 	assert.Equal(t, "Paused, with 1 span measured: the target failed in a span twice.", Words(&s)[1])
 }
 
+// Modes that differ in speculation alone are told apart.
 func TestWordsTellModesApart(t *testing.T) {
 	s := tried(BBetter, new(difference(TTFT95, -.194, -.232, -.151, BBetter)))
 	s.Request.Modes = []api.ModeState{kv, {Mode: api.ModeKV, Speculation: api.SpeculationEagle3}}
