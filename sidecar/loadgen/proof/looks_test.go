@@ -49,23 +49,13 @@ func scaledDifference(m Metric, shown float64) float64 {
 	return m.scaled(1 + shown)
 }
 
-// A trial's report has every look, as a table and on the page as a chart with both boundaries.
-func TestReportOfLooks(t *testing.T) {
-	primary := difference(TTFT95, -.194, -.232, -.151, BBetter)
-	s := tried(BBetter, &primary)
-	s.Trial.Boundaries = [2]float64{-.047619, .05}
-	s.Trial.Looks = []api.TrialLook{
-		{Pairs: 1, Difference: -.25, Interval: [2]float64{-.6, .4}},
-		{Pairs: 2, Difference: -.194, Interval: [2]float64{-.232, -.151}},
-	}
-	r := NewSweepReport(s)
-	md := written(t, r, api.ReportMarkdown)
-	assert.Contains(t, md, "The trial is decided once the interval lies on one side of 0, or between −4.8 and +5.0 %, where")
-	assert.Contains(t, md, "| 1 | −25.0 % | −60.0 to +40.0 % |\n| 2 | −19.4 % | −23.2 to −15.1 % |\n")
-	page := written(t, r, api.ReportHTML)
+// A trial's page has every look as a chart, with both boundaries.
+func TestChartOfLooks(t *testing.T) {
+	s := looked()
+	page := written(t, NewSweepReport(s), api.ReportHTML)
 	assert.Equal(t, 1, selfContained(t, page)["svg"])
 	assert.Contains(t, page, "after 2 pairs: −19.4 % (−23.2 to −15.1 %)")
 	assert.Contains(t, page, "of no interest: −4.76 to &#43;5 %")
 	s.Trial.Looks = nil
-	assert.NotContains(t, written(t, NewSweepReport(s), api.ReportMarkdown), "Pair by pair")
+	assert.NotContains(t, text(t, NewSweepReport(s)), "Pair by pair")
 }

@@ -2,7 +2,10 @@ package proof
 
 import (
 	"encoding/json"
+	"flag"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -44,43 +47,70 @@ func text(t *testing.T, r Report) string {
 
 var slo = api.SLO{TTFT: .6, TPOT: .06}
 
-// The recorded H200 table at the slider's levels says what its document says of it, where
-// that follows from the table.
-func TestReportOfH200(t *testing.T) {
+var update = flag.Bool("update", false, "rewrite the reports in testdata")
+
+// against is the report of two baselines under one mode, or the first one's only mode where none is given.
+func against(t *testing.T, a, b api.Baseline, mode api.Mode) Report {
+	t.Helper()
+	r, err := NewReport(a, b, Question{A: api.ReportSide{Mode: mode}, B: api.ReportSide{Mode: api.ModeKV}, SLO: slo})
+	require.NoError(t, err)
+	return r
+}
+
+// Reports are as those in testdata, to the letter.
+func TestReports(t *testing.T) {
+	const h100, h200 = "h100x8-tp2-llama70b-fp8", "h200x3-tp1-llama70b-fp8"
+	levels := []int{60, 80, 100, 120, 140, 160, 180}
+	recordedH100 := builtin(t, h100)
+	long, unknown, elsewhere := recordedH100, recordedH100, recordedH100
+	long.Name, long.Title, long.Workload = "long", "Long openings", &api.WorkloadShape{OpeningTokens: 9000}
+	unknown.Name, unknown.Rows = "unknown", []api.BaselineRow{measured(50, api.ModeState{Mode: api.ModeUnknown}, .5, 100, .1)}
+	elsewhere.Name, elsewhere.Rows = "elsewhere", []api.BaselineRow{measured(55, kv, .5, 100, .1)}
+	for name, r := range map[string]Report{
+		"sweep":             NewSweepReport(spoiled()),
+		"unfinished":        NewSweepReport(partly(3)), // 120 in one mode alone
+		"one mode":          NewSweepReport(partly(1)),
+		"three modes":       NewSweepReport(threeModes()),
+		"trial":             NewSweepReport(looked()),
+		"capacity":          NewSweepReport(searched()),
+		"h200":              recorded(t, h200, Question{Levels: levels, SLO: slo}),
+		"h200 whole":        recorded(t, h200, Question{SLO: slo}),
+		"h100":              recorded(t, h100, Question{SLO: api.SLO{TTFT: .4, TPOT: .06}}),
+		"two baselines":     against(t, recordedH100, builtin(t, h200), api.ModeKV),
+		"other openings":    against(t, recordedH100, long, api.ModeKV), // nothing is called better
+		"unknown mode":      against(t, unknown, recordedH100, ""),
+		"no level together": against(t, elsewhere, recordedH100, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(text(t, r)), 0o600))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.Equal(t, string(want), text(t, r), "go test ./sidecar/loadgen/proof -run TestReports -update rewrites it")
+			selfContained(t, written(t, r, api.ReportHTML))
+		})
+	}
+}
+
+// The recorded tables say what the documents of their records do, where that follows from the table.
+func TestReportsOfTheRecord(t *testing.T) {
 	r := recorded(t, "h200x3-tp1-llama70b-fp8", Question{Levels: []int{60, 80, 100, 120, 140, 160, 180}, SLO: slo})
-	md := text(t, r)
+	md, html := text(t, r), written(t, r, api.ReportHTML)
 	for _, want := range []string{
 		"| 60 | 274 ms | 249 ms | +9.3 % | 655 ms | 446 ms | +32.0 % |",
 		"| 180 | 413 ms | 472 ms | −14.1 % | 732 ms | 3143 ms | −329.6 % |",
 		"On average 94.3 % under KV-aware (91.2 % to 96.1 %) and 87.8 % under Round-robin (83.9 % to 90.9 %).",
-		"- **Throughput and requests, tokens/s**: an average advantage of +9.4 % for KV-aware over 7 levels, from +5.4 % at 60 to +13.8 % at 180.",
-		"| 60 | 2146.9 | 2262.8 | +5.4 % | 2.60 | 2.57 | no difference shown (−1.2 %) |",
-		"| KV-aware | 120 |",
-		"| Round-robin | none: even 60, the lowest level tested, misses the SLOs |",
-		"from −14.1 % at 180 to +12.8 % at 80. KV-aware is worse at 180; no difference shown at 100, 120, 140, 160.",
-		"| 140 | 398 ms | 415 ms | no difference shown (−4.1 %) | 643 ms | 650 ms | no difference shown (−1.1 %) |",
-		"from −329.6 % at 180 to +32.0 % at 60. KV-aware is worse at 180; no difference shown at 140, 160.",
+		"an average advantage of +9.4 % for KV-aware over 7 levels, from +5.4 % at 60 to +13.8 % at 180.",
 	} {
 		assert.Contains(t, md, want)
 	}
-	html := written(t, r, api.ReportHTML)
 	assert.Equal(t, 4, selfContained(t, html)["svg"])
 	assert.Contains(t, html, "<td>732 ms</td><td>3143 ms</td><td>−329.6 %</td>")
-
-	md = text(t, recorded(t, "h200x3-tp1-llama70b-fp8", Question{SLO: slo}))
-	assert.Contains(t, md, "| KV-aware | 130 |")
-	assert.Contains(t, md, "| Round-robin | none: even 40, the lowest level tested, misses the SLOs; 130 also meet the SLOs")
-	assert.Contains(t, md, "not recorded", "requests a second at the other levels")
-}
-
-func TestReportOfH100(t *testing.T) {
-	r := recorded(t, "h100x8-tp2-llama70b-fp8", Question{SLO: api.SLO{TTFT: .4, TPOT: .06}})
-	md := text(t, r)
-	assert.Contains(t, md, "| KV-aware | 50; judged by TTFT alone, since TPOT was not recorded at 20, 30, 40, 50, 60, 70, 80, 100, 120 |")
-	assert.Contains(t, md, "| Round-robin | none: even 20, the lowest level tested, misses the SLOs; judged by TTFT alone")
-	assert.Contains(t, md, "### TPOT\n\nNot recorded.")
 	// The document rounds these to 96.0 and 83.8; its own table says this.
-	assert.Contains(t, md, "On average 95.9 % under KV-aware (93.4 % to 97.8 %) and 83.9 % under Round-robin (81.8 % to 85.2 %).")
+	assert.Contains(t, text(t, recorded(t, "h100x8-tp2-llama70b-fp8", Question{SLO: slo})),
+		"On average 95.9 % under KV-aware (93.4 % to 97.8 %) and 83.9 % under Round-robin (81.8 % to 85.2 %).")
 }
 
 func TestReportForPrograms(t *testing.T) {
