@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,6 +86,21 @@ func (c *contract) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, c.validate(in, res)
 }
 
+// send sends a request, whose path is that below the API's prefix, through the contract.
+func (c *contract) send(base string, q request) *http.Response {
+	r, err := http.NewRequest(cmp.Or(q.method, http.MethodGet), base+v1+q.path, strings.NewReader(q.body))
+	require.NoError(c.t, err)
+	if q.body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range q.header {
+		r.Header.Set(name, value)
+	}
+	res, err := (&http.Client{Transport: c}).Do(r)
+	require.NoError(c.t, err)
+	return res
+}
+
 func (c *contract) validate(in *openapi3filter.RequestValidationInput, res *http.Response) error {
 	body, err := io.ReadAll(res.Body)
 	_ = res.Body.Close()
@@ -116,7 +132,7 @@ func (c *contract) operations() (all []string) {
 
 // What is registered is documented, and what is documented is registered.
 func TestRoutesAreTheDocuments(t *testing.T) {
-	s, _ := start(t, &recorder{}, nil)
+	s := newServer(t, &recorder{}, nil)
 	var routes []string
 	for _, rt := range s.routes() {
 		routes = append(routes, rt.pattern)
@@ -126,7 +142,7 @@ func TestRoutesAreTheDocuments(t *testing.T) {
 
 // What the document leaves open is what no token guards.
 func TestOpenRoutesAreTheDocuments(t *testing.T) {
-	s, _ := start(t, &recorder{}, nil)
+	s := newServer(t, &recorder{}, nil)
 	paths := newContract(t).doc.Paths
 	for _, rt := range s.routes() {
 		method, path, _ := strings.Cut(rt.pattern, " ")
@@ -142,9 +158,9 @@ func TestOpenRoutesAreTheDocuments(t *testing.T) {
 // answers are as documented, and what reaches the backend is what was sent.
 func TestEveryOperation(t *testing.T) {
 	b := &recorder{csv: "id,ttft\n1,0.2\n"}
-	_, ts := start(t, b, withToken)
+	base := start(t, b, withToken)
 	c := newContract(t)
-	client, err := api.NewClient(&http.Client{Transport: c}, ts.URL, token)
+	client, err := api.NewClient(&http.Client{Transport: c}, base, token)
 	require.NoError(t, err)
 	client = client.As("gräfin")
 	ctx := t.Context()
@@ -160,7 +176,7 @@ func TestEveryOperation(t *testing.T) {
 		})
 	}
 	t.Run("stream", func(t *testing.T) { streamOnce(t, c, client) })
-	t.Run("others", func(t *testing.T) { otherCalls(t, c, ts.URL) })
+	t.Run("others", func(t *testing.T) { otherCalls(t, c, base) })
 
 	var seen []string
 	for op := range c.seen {
@@ -178,7 +194,7 @@ type clientCall struct {
 
 func everyCall(c *api.Client) []clientCall {
 	state, by := sample[api.State](), "gräfin"
-	startReq, stopReq := api.StartRequest{Concurrency: ptr(180)}, api.StopRequest{Drain: true}
+	startReq, stopReq := api.StartRequest{Concurrency: new(180)}, api.StopRequest{Drain: true}
 	patch, mode, settings := sample[api.WorkloadPatch](), sample[api.ModeRequest](), sample[api.SettingsPatch]()
 	settings.Slider = &api.Slider{Min: 1, Max: 200, Increment: 10}
 	query := api.ConversationQuery{Lane: "twin", Status: api.ConversationRetired, Topic: "a b&c", Cursor: "x=", Limit: 200}
@@ -298,28 +314,18 @@ func otherCalls(t *testing.T, c *contract, base string) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(text))
 	}
-	for method, want := range map[string]int{http.MethodPost: http.StatusNoContent, http.MethodGet: http.StatusOK, http.MethodDelete: http.StatusNoContent} {
-		var body io.Reader
-		if method == http.MethodPost {
-			body = strings.NewReader(`{"token":"` + token + `"}`)
-		}
-		r, err := http.NewRequest(method, base+api.Prefix+"/session", body)
-		require.NoError(t, err)
-		if body != nil {
-			r.Header.Set("Content-Type", "application/json")
-		}
-		res, err := client.Do(r)
-		require.NoError(t, err)
-		require.Equal(t, want, res.StatusCode, method)
-	}
+	exchange := request{method: http.MethodPost, path: "/session", body: `{"token":"` + token + `"}`}
+	require.Equal(t, http.StatusNoContent, c.send(base, exchange).StatusCode)
+	require.Equal(t, http.StatusOK, c.send(base, request{path: "/session"}).StatusCode)
+	require.Equal(t, http.StatusNoContent, c.send(base, request{method: http.MethodDelete, path: "/session"}).StatusCode)
 }
 
 // What the backend refuses comes back from the client as the same error, by way
 // of a documented answer. What it did not foresee stays in the log.
 func TestBackendErrors(t *testing.T) {
 	b := &recorder{}
-	_, ts := start(t, b, nil)
-	client, err := api.NewClient(&http.Client{Transport: newContract(t)}, ts.URL, "")
+	base := start(t, b, nil)
+	client, err := api.NewClient(&http.Client{Transport: newContract(t)}, base, "")
 	require.NoError(t, err)
 	field := &api.FieldError{Field: "concurrency", Value: "5000", Allowed: "1 to 1000 (max_concurrency)"}
 	for _, call := range everyCall(client) {
@@ -351,8 +357,8 @@ func TestBackendErrors(t *testing.T) {
 // one that is no more can still be listed.
 func TestUnknownLane(t *testing.T) {
 	b := &recorder{lost: fmt.Errorf("%w: no lane of this name", api.ErrNotFound)}
-	_, ts := start(t, b, nil)
-	client, err := api.NewClient(&http.Client{Transport: newContract(t)}, ts.URL, "")
+	base := start(t, b, nil)
+	client, err := api.NewClient(&http.Client{Transport: newContract(t)}, base, "")
 	require.NoError(t, err)
 	for _, call := range everyCall(client) {
 		if call.heard.lane == "" || call.heard.name == "conversations" || call.heard.name == "events" {
@@ -367,9 +373,9 @@ func TestUnknownLane(t *testing.T) {
 
 func TestReadyzTellsWhy(t *testing.T) {
 	b := &recorder{ready: errors.New("lane main: connection refused; start the target")}
-	_, ts := start(t, b, withToken)
+	base := start(t, b, withToken)
 	c := newContract(t)
-	client, err := api.NewClient(&http.Client{Transport: c}, ts.URL, "")
+	client, err := api.NewClient(&http.Client{Transport: c}, base, "")
 	require.NoError(t, err)
 	err = client.Ready(t.Context())
 	require.ErrorIs(t, err, api.ErrUnavailable)

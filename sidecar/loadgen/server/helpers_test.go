@@ -1,10 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -51,6 +52,9 @@ func (b *recorder) note(c call) error {
 	return b.err
 }
 
+// heard notes a call and answers it with a sample.
+func heard[T any](b *recorder, c call) (T, error) { return sample[T](), b.note(c) }
+
 // last is the newest call, and none if there was none.
 func (b *recorder) last() call {
 	b.mu.Lock()
@@ -61,14 +65,11 @@ func (b *recorder) last() call {
 	return b.calls[len(b.calls)-1]
 }
 
-func (b *recorder) StatusJSON() ([]byte, error)   { return json.Marshal(sample[api.Status]()) }
-func (b *recorder) SnapshotJSON() ([]byte, error) { return json.Marshal(sample[api.Snapshot]()) }
-func (b *recorder) Settings() api.Settings        { return sample[api.Settings]() }
-func (b *recorder) Ready() error                  { return b.ready }
-
-func (b *recorder) Lane(name string) (Lane, error) {
-	return &laneRecorder{b, name}, b.lost
-}
+func (b *recorder) StatusJSON() ([]byte, error)    { return json.Marshal(sample[api.Status]()) }
+func (b *recorder) SnapshotJSON() ([]byte, error)  { return json.Marshal(sample[api.Snapshot]()) }
+func (b *recorder) Settings() api.Settings         { return sample[api.Settings]() }
+func (b *recorder) Ready() error                   { return b.ready }
+func (b *recorder) Lane(name string) (Lane, error) { return &laneRecorder{b, name}, b.lost }
 
 // laneRecorder is the Lane of a name that the backend was asked for.
 type laneRecorder struct {
@@ -77,7 +78,7 @@ type laneRecorder struct {
 }
 
 func (l *laneRecorder) state(name, by string, req any) (api.State, error) {
-	return sample[api.State](), l.note(call{name, l.lane, by, req})
+	return heard[api.State](l.recorder, call{name, l.lane, by, req})
 }
 
 func (l *laneRecorder) Start(_ context.Context, by string, req api.StartRequest) (api.State, error) {
@@ -101,33 +102,33 @@ func (l *laneRecorder) CancelMode(_ context.Context, by string) (api.State, erro
 }
 
 func (l *laneRecorder) Cluster() api.Cluster {
-	_ = l.note(call{"cluster", l.lane, "", nil}) // it cannot fail
-	return sample[api.Cluster]()
+	v, _ := heard[api.Cluster](l.recorder, call{"cluster", l.lane, "", nil}) // it cannot fail
+	return v
 }
 
 func (l *laneRecorder) History() api.History {
-	_ = l.note(call{"history", l.lane, "", nil}) // it cannot fail
-	return sample[api.History]()
+	v, _ := heard[api.History](l.recorder, call{"history", l.lane, "", nil}) // it cannot fail
+	return v
 }
 
 func (l *laneRecorder) Decisions(_ context.Context, limit int) (api.DecisionList, error) {
-	return sample[api.DecisionList](), l.note(call{"decisions", l.lane, "", limit})
+	return heard[api.DecisionList](l.recorder, call{"decisions", l.lane, "", limit})
 }
 
 func (l *laneRecorder) Starter(id string) (api.Starter, error) {
-	return sample[api.Starter](), l.note(call{"starter", l.lane, "", id})
+	return heard[api.Starter](l.recorder, call{"starter", l.lane, "", id})
 }
 
 func (l *laneRecorder) Comparison(name string) (api.Comparison, error) {
-	return sample[api.Comparison](), l.note(call{"comparison", l.lane, "", name})
+	return heard[api.Comparison](l.recorder, call{"comparison", l.lane, "", name})
 }
 
 func (b *recorder) Conversations(_ context.Context, q api.ConversationQuery) (api.ConversationList, error) {
-	return sample[api.ConversationList](), b.note(call{"conversations", q.Lane, "", q})
+	return heard[api.ConversationList](b, call{"conversations", q.Lane, "", q})
 }
 
 func (b *recorder) Conversation(_ context.Context, id string) (api.Conversation, error) {
-	return sample[api.Conversation](), b.note(call{"conversation", "", "", id})
+	return heard[api.Conversation](b, call{"conversation", "", "", id})
 }
 
 func (b *recorder) TurnsCSV(_ context.Context, w io.Writer, lane string, step int64) error {
@@ -142,12 +143,12 @@ func (b *recorder) Events(_ context.Context, lane string, limit int) ([]api.Even
 }
 
 func (b *recorder) Baselines() []api.Baseline {
-	_ = b.note(call{name: "baselines"}) // it cannot fail
-	return sample[api.BaselineList]().Baselines
+	v, _ := heard[api.BaselineList](b, call{name: "baselines"}) // it cannot fail
+	return v.Baselines
 }
 
 func (b *recorder) Baseline(name string) (api.Baseline, error) {
-	return sample[api.Baseline](), b.note(call{"baseline", "", "", name})
+	return heard[api.Baseline](b, call{"baseline", "", "", name})
 }
 
 func (b *recorder) SaveBaseline(_ context.Context, by string, req api.Baseline) (api.Baseline, error) {
@@ -170,27 +171,27 @@ func (b *recorder) DeleteBaseline(_ context.Context, by, name string) ([]api.Bas
 }
 
 func (b *recorder) PatchSettings(_ context.Context, by string, p api.SettingsPatch) (api.Settings, error) {
-	return sample[api.Settings](), b.note(call{"patch settings", "", by, p})
+	return heard[api.Settings](b, call{"patch settings", "", by, p})
 }
 
 func (b *recorder) Simulations() api.SimulationList {
-	_ = b.note(call{name: "simulations"}) // it cannot fail
-	return sample[api.SimulationList]()
+	v, _ := heard[api.SimulationList](b, call{name: "simulations"}) // it cannot fail
+	return v
 }
 
 func (b *recorder) StartSimulation(by, who string, req api.SimulationRequest) (api.SimulationResult, error) {
 	b.mu.Lock()
 	b.who = who
 	b.mu.Unlock()
-	return sample[api.SimulationResult](), b.note(call{"start simulation", "", by, req})
+	return heard[api.SimulationResult](b, call{"start simulation", "", by, req})
 }
 
 func (b *recorder) Simulation(id string) (api.SimulationResult, error) {
-	return sample[api.SimulationResult](), b.note(call{"simulation", "", "", id})
+	return heard[api.SimulationResult](b, call{"simulation", "", "", id})
 }
 
 func (b *recorder) CancelSimulation(id string) (api.SimulationResult, error) {
-	return sample[api.SimulationResult](), b.note(call{"cancel simulation", "", "", id})
+	return heard[api.SimulationResult](b, call{"cancel simulation", "", "", id})
 }
 
 // FollowSimulation tells of one point, then of the progress until follow ends.
@@ -211,49 +212,47 @@ func (b *recorder) FollowSimulation(ctx context.Context, id string, on func(stri
 }
 
 func (l *laneRecorder) Shadow() api.Shadow {
-	_ = l.note(call{"shadow", l.lane, "", nil}) // it cannot fail
-	return sample[api.Shadow]()
+	v, _ := heard[api.Shadow](l.recorder, call{"shadow", l.lane, "", nil}) // it cannot fail
+	return v
 }
 
-func (b *recorder) Twin() (api.Twin, error) {
-	return sample[api.Twin](), b.note(call{name: "twin"})
-}
+func (b *recorder) Twin() (api.Twin, error) { return heard[api.Twin](b, call{name: "twin"}) }
 
 func (b *recorder) ArrangeTwin(_ context.Context, by string, req api.TwinRequest) (api.Twin, error) {
-	return sample[api.Twin](), b.note(call{"arrange twin", "", by, req})
+	return heard[api.Twin](b, call{"arrange twin", "", by, req})
 }
 
 func (b *recorder) StartShowcase(_ context.Context, by string, req api.ShowcaseRequest) (api.Twin, error) {
-	return sample[api.Twin](), b.note(call{"start showcase", "", by, req})
+	return heard[api.Twin](b, call{"start showcase", "", by, req})
 }
 
 func (b *recorder) StopShowcase(_ context.Context, by string) (api.Twin, error) {
-	return sample[api.Twin](), b.note(call{"stop showcase", "", by, nil})
+	return heard[api.Twin](b, call{"stop showcase", "", by, nil})
 }
 
 func (b *recorder) Sweeps(context.Context) api.SweepList {
-	_ = b.note(call{name: "sweeps"}) // it cannot fail
-	return sample[api.SweepList]()
+	v, _ := heard[api.SweepList](b, call{name: "sweeps"}) // it cannot fail
+	return v
 }
 
 func (b *recorder) StartSweep(_ context.Context, by, lane string, req api.SweepRequest) (api.Sweep, error) {
-	return sample[api.Sweep](), b.note(call{"start sweep", lane, by, req})
+	return heard[api.Sweep](b, call{"start sweep", lane, by, req})
 }
 
 func (b *recorder) Sweep(_ context.Context, id string) (api.Sweep, error) {
-	return sample[api.Sweep](), b.note(call{"sweep", "", "", id})
+	return heard[api.Sweep](b, call{"sweep", "", "", id})
 }
 
 func (b *recorder) PatchSweep(_ context.Context, by, id string, p api.SweepPatch) (api.Sweep, error) {
-	return sample[api.Sweep](), b.note(call{"patch sweep " + id, "", by, p})
+	return heard[api.Sweep](b, call{"patch sweep " + id, "", by, p})
 }
 
 func (b *recorder) DeleteSweep(_ context.Context, by, id string) (api.SweepList, error) {
-	return sample[api.SweepList](), b.note(call{"delete sweep", "", by, id})
+	return heard[api.SweepList](b, call{"delete sweep", "", by, id})
 }
 
 func (b *recorder) SweepBaseline(_ context.Context, by, id string, req api.SweepBaselineRequest) (api.Baseline, error) {
-	return sample[api.Baseline](), b.note(call{"baseline of sweep " + id, "", by, req})
+	return heard[api.Baseline](b, call{"baseline of sweep " + id, "", by, req})
 }
 
 func (b *recorder) WriteSeconds(_ context.Context, w io.Writer, id string) error {
@@ -324,35 +323,7 @@ func sample[T any]() T {
 	return v
 }
 
-var sampleText = map[reflect.Type]string{
-	reflect.TypeFor[api.Mode]():               "kv",
-	reflect.TypeFor[api.Speculation]():        "off",
-	reflect.TypeFor[api.ErrorClass]():         "stall",
-	reflect.TypeFor[api.TurnStatus]():         "ok",
-	reflect.TypeFor[api.ConversationStatus](): "active",
-	reflect.TypeFor[api.Phase]():              "running",
-	reflect.TypeFor[api.Verdict]():            "ok",
-	reflect.TypeFor[api.MemberState]():        "late",
-	reflect.TypeFor[api.Lookup]():             "exact",
-	reflect.TypeFor[api.Outcome]():            "better",
-	reflect.TypeFor[api.EventKind]():          "start",
-	reflect.TypeFor[api.TargetKind]():         "real",
-	reflect.TypeFor[api.QuestionerKind]():     "model",
-	reflect.TypeFor[api.ModeSource]():         "operator",
-	reflect.TypeFor[api.Limiter]():            "target_rps",
-	reflect.TypeFor[api.Vendor]():             "neutral",
-	reflect.TypeFor[api.SimulationState]():    "running",
-	reflect.TypeFor[api.SweepKind]():          "trial",
-	reflect.TypeFor[api.SweepOrder]():         "interleaved",
-	reflect.TypeFor[api.SweepState]():         "running",
-	reflect.TypeFor[api.SweepPhase]():         "counting",
-	reflect.TypeFor[api.SweepCause]():         "operator",
-	reflect.TypeFor[api.ShadowSource]():       "token_ids",
-	reflect.TypeFor[api.TwinArrangement]():    "apart",
-	reflect.TypeFor[api.TwinEvidence]():       "alike",
-	reflect.TypeFor[api.ShowcaseState]():      "running",
-}
-
+// fill sets every field. Strings of a named type get the first value that the document has for it.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -365,8 +336,8 @@ func fill(v reflect.Value) {
 		v.SetFloat(0.25)
 	case reflect.String:
 		v.SetString("text")
-		if s, ok := sampleText[v.Type()]; ok {
-			v.SetString(s)
+		if schema := schemaOf(v.Type()); schema != nil {
+			choose(v, schema)
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -395,32 +366,45 @@ func fillStruct(v reflect.Value) {
 		v.Set(reflect.ValueOf(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)))
 		return
 	}
-	for _, f := range v.Fields() {
-		fill(f)
+	schema := schemaOf(v.Type())
+	for f, value := range v.Fields() {
+		fill(value)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if property := schema.Properties[name]; property != nil {
+			choose(reflect.Indirect(value), property.Value)
+		}
 	}
-	switch b := v.Addr().Interface().(type) {
-	case *api.Baseline:
+	if b, ok := v.Addr().Interface().(*api.Baseline); ok {
 		b.Name, b.Kind = "of 2026+1", "imported"
-	case *api.SimulationResult:
-		b.Basis = api.BasisSimulated
-	case *api.SimulationRequest:
-		b.KVTokens = new(100_000)
-	case *api.SimulationPoint:
-		b.Basis = api.BasisSimulated
-	case *api.SweepRequest:
-		b.Primary, b.Seconds, b.MaxSeconds = new("goodput"), new(240.), new(3600.)
-	case *api.SweepNow:
-		b.Arm = "pilot"
-	case *api.SweepSpan:
-		b.Arm, b.Cold = "a", "emptied"
-	case *api.TrialDifference:
-		b.Outcome, b.Basis = "running", "pairs"
-	case *api.TrialState:
-		b.Verdict = "time_over"
-	case *api.LevelTest:
-		b.Verdict = "open"
-	case *api.Crossing:
-		b.Below = "b"
+	}
+}
+
+// schemaOf is the document's schema of a type, nil for a type that it does not name. Of a type with an embedded
+// one it is the part with the type's own fields.
+func schemaOf(t reflect.Type) *openapi3.Schema {
+	doc, err := document31()
+	if err != nil {
+		panic(err)
+	}
+	ref := doc.Components.Schemas[t.Name()]
+	if ref == nil {
+		return nil
+	}
+	if parts := ref.Value.AllOf; len(parts) > 0 {
+		return parts[len(parts)-1].Value
+	}
+	return ref.Value
+}
+
+// choose puts a value that the schema allows in the place of one that it may not.
+func choose(v reflect.Value, schema *openapi3.Schema) {
+	switch {
+	case len(schema.Enum) > 0 && v.Kind() == reflect.String:
+		v.SetString(schema.Enum[0].(string))
+	case schema.Min != nil && v.Kind() == reflect.Int:
+		v.SetInt(max(v.Int(), int64(*schema.Min)))
+	case schema.Min != nil && v.Kind() == reflect.Float64:
+		v.SetFloat(max(v.Float(), *schema.Min))
 	}
 }
 
@@ -448,8 +432,8 @@ func options(b Backend) Options {
 	}
 }
 
-// start serves a backend; change, if not nil, changes the options first.
-func start(t *testing.T, b *recorder, change func(*Options)) (*Server, *httptest.Server) {
+// newServer makes the server of a backend; change, if not nil, changes the options first.
+func newServer(t testing.TB, b Backend, change func(*Options)) *Server {
 	t.Helper()
 	opts := options(b)
 	if change != nil {
@@ -457,74 +441,91 @@ func start(t *testing.T, b *recorder, change func(*Options)) (*Server, *httptest
 	}
 	s, err := New(opts)
 	require.NoError(t, err)
+	return s
+}
+
+// start serves a backend over TCP.
+func start(t testing.TB, b Backend, change func(*Options)) (base string) {
+	t.Helper()
+	s := newServer(t, b, change)
 	ts := httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.streams.end()
 		ts.Close()
 	})
-	return s, ts
+	return ts.URL
 }
 
 func withToken(o *Options) { o.Token = token }
+
+func publicPage(o *Options) { o.Token, o.PublicPage = token, true }
 
 // request is one that the tests vary.
 type request struct {
 	method, path, body string
 	header             map[string]string
-	host               string
+	host, from         string // this machine where empty
 }
 
 // do sends a request and gives the response with its body read.
-func do(t *testing.T, base string, q request) (*http.Response, string) {
+func do(t testing.TB, s *Server, q request) (*http.Response, string) {
 	t.Helper()
-	if q.method == "" {
-		q.method = http.MethodGet
-	}
-	r, err := http.NewRequest(q.method, base+q.path, strings.NewReader(q.body))
-	require.NoError(t, err)
-	if q.method != http.MethodGet && q.method != http.MethodDelete {
+	r := httptest.NewRequest(cmp.Or(q.method, http.MethodGet), "http://localhost"+q.path, strings.NewReader(q.body))
+	r.Host, r.RemoteAddr = cmp.Or(q.host, r.Host), cmp.Or(q.from, "127.0.0.1:1")
+	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	for k, v := range q.header {
 		r.Header.Set(k, v)
 	}
-	r.Host = q.host
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Do(r)
-	require.NoError(t, err)
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	require.NoError(t, err)
-	return res, string(text)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	res := w.Result()
+	for name, values := range w.Header() { // as a network changes names
+		res.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	return res, w.Body.String()
 }
 
 // refusal sends a request that is to be refused, and gives its problem document.
-func refusal(t *testing.T, base string, q request) api.Problem {
+func refusal(t testing.TB, s *Server, q request) api.Problem {
 	t.Helper()
-	res, text := do(t, base, q)
-	require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"), text)
-	var p api.Problem
-	require.NoError(t, json.Unmarshal([]byte(text), &p))
-	require.Equal(t, res.StatusCode, p.Status)
-	require.NotEmpty(t, p.Title)
-	return p
+	res, text := do(t, s, q)
+	res.Body = io.NopCloser(strings.NewReader(text))
+	return readProblem(t, res)
 }
 
-func bearer(t string, more ...string) map[string]string {
-	h := map[string]string{"Authorization": "Bearer " + t}
-	for i := 0; i < len(more); i += 2 {
-		maps.Copy(h, map[string]string{more[i]: more[i+1]})
-	}
-	return h
-}
-
-func ptr[T any](v T) *T { return &v }
-
-func readProblem(t *testing.T, res *http.Response) (p api.Problem) {
+// readProblem reads an answer that is to be a problem document.
+func readProblem(t testing.TB, res *http.Response) (p api.Problem) {
 	t.Helper()
 	defer res.Body.Close()
 	require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"))
 	require.NoError(t, json.NewDecoder(res.Body).Decode(&p))
 	require.Equal(t, res.StatusCode, p.Status)
+	require.NotEmpty(t, p.Title)
+	require.NotEmpty(t, p.Detail)
 	return p
+}
+
+func bearer(token string) map[string]string {
+	return map[string]string{"Authorization": "Bearer " + token}
+}
+
+func cookie(value string) map[string]string {
+	return map[string]string{"Cookie": cookieName + "=" + value}
+}
+
+// routeCall is a request for a route.
+type routeCall struct {
+	route
+	request
+}
+
+// everyRoute has a request for each route, with a body where its method has one.
+func everyRoute(s *Server) (all []routeCall) {
+	for _, rt := range s.routes() {
+		method, path, _ := strings.Cut(rt.pattern, " ")
+		all = append(all, routeCall{rt, request{method: method, path: path, body: stop}})
+	}
+	return all
 }

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"kvbooth/sidecar/api"
@@ -19,13 +19,9 @@ type following struct {
 	lines *bufio.Scanner
 }
 
-func follow(t *testing.T, base string) *following {
+func follow(t *testing.T, b *bubble) *following {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+api.Prefix+"/simulations/a1", nil)
-	require.NoError(t, err)
-	r.Header.Set("Accept", "text/event-stream")
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Do(r)
+	res, err := b.send(t, request{path: v1 + "/simulations/a1", header: map[string]string{"Accept": "text/event-stream"}})
 	require.NoError(t, err)
 	t.Cleanup(func() { res.Body.Close() })
 	return &following{res, bufio.NewScanner(res.Body)}
@@ -48,74 +44,60 @@ func (f *following) next() (name, data string) {
 }
 
 func TestFollowSimulation(t *testing.T) {
-	b := &recorder{follow: make(chan struct{})}
-	_, ts := start(t, b, nil)
-	f := follow(t, ts.URL)
-	assert.Equal(t, "text/event-stream", f.res.Header.Get("Content-Type"))
-	name, data := f.next() // before there is an end
-	assert.Equal(t, "point", name)
-	var p api.SimulationPoint
-	require.NoError(t, json.Unmarshal([]byte(data), &p))
-	assert.Equal(t, sample[api.SimulationPoint](), p)
-	close(b.follow)
-	name, _ = f.next()
-	assert.Equal(t, "end", name)
-	name, _ = f.next()
-	assert.Empty(t, name, "nothing follows")
+	r := &recorder{}
+	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
+		r.follow = make(chan struct{})
+		f := follow(t, b)
+		require.Equal(t, "text/event-stream", f.res.Header.Get("Content-Type"))
+		name, data := f.next() // before there is an end
+		require.Equal(t, "point", name)
+		var p api.SimulationPoint
+		require.NoError(t, json.Unmarshal([]byte(data), &p))
+		require.Equal(t, sample[api.SimulationPoint](), p)
+		close(r.follow)
+		name, _ = f.next()
+		require.Equal(t, "end", name)
+		name, _ = f.next()
+		require.Empty(t, name, "nothing follows")
+	})
 }
 
-// Who follows has one of the streams that may be open, and the server's end is its end.
+// An answer of events is one of the streams that may be open, and ends with the server.
 func TestFollowSimulationIsAStream(t *testing.T) {
-	b := &recorder{follow: make(chan struct{})}
-	s, ts := start(t, b, nil)
-	f := follow(t, ts.URL)
-	name, _ := f.next()
-	assert.Equal(t, "point", name)
-	var others []reader
-	for range maxOfMany - 1 {
-		who := reader{share: "127.0.0.1/32", most: maxOfMany}
-		require.NoError(t, s.streams.begin(who))
-		others = append(others, who)
-	}
-	assert.Equal(t, http.StatusServiceUnavailable, follow(t, ts.URL).res.StatusCode)
-	for _, who := range others {
-		s.streams.done(who)
-	}
-	s.streams.end()
-	name, _ = f.next()
-	assert.Empty(t, name)
+	r := &recorder{}
+	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
+		r.follow = make(chan struct{})
+		f := follow(t, b)
+		name, _ := f.next()
+		require.Equal(t, "point", name)
+		others := reader{share: "127.0.0.1/32", most: maxOfMany}
+		for range maxOfMany - 1 {
+			require.NoError(t, b.streams.begin(others))
+		}
+		require.Equal(t, http.StatusServiceUnavailable, follow(t, b).res.StatusCode)
+		for range maxOfMany - 1 {
+			b.streams.done(others)
+		}
+		go func() { _ = b.end() }()
+		synctest.Wait()
+		name, _ = f.next()
+		require.Empty(t, name)
+	})
 }
 
-func TestSimulationsRefuse(t *testing.T) {
-	b := &recorder{}
-	_, ts := start(t, b, withToken)
-	for want, q := range map[string]request{
-		"a token is required: Authorization: Bearer …":        {method: http.MethodPost, path: "/simulations", body: `{}`},
-		"query: a parameter \"lane\" is not allowed: none":    {method: http.MethodPost, path: "/simulations?lane=main", body: `{}`, header: bearer(token)},
-		"seeds: a JSON string is not allowed: a whole number": {method: http.MethodPost, path: "/simulations", body: `{"seeds": "6"}`, header: bearer(token)},
-		"query: a parameter \"from\" is not allowed: none":    {path: "/simulations/a1?from=3", header: bearer(token)},
-		"the body is not a JSON object":                       {method: http.MethodPost, path: "/simulations", body: `[60]`, header: bearer(token)},
-	} {
-		q.path = api.Prefix + q.path
-		assert.Equal(t, want, refusal(t, ts.URL, q).Detail)
-	}
-	assert.Contains(t, refusal(t, ts.URL, request{method: http.MethodPost, path: api.Prefix + "/simulations", body: `{"gpus": 3}`, header: bearer(token)}).Detail,
-		"gpus: an unknown field is not allowed: only profile, levels, modes, seeds,")
-	assert.Empty(t, b.last().name)
-}
-
-// Those who share a token are told apart by their logins; the opening tokens of a
-// question are not those of the configuration, whose limits are narrower.
+// Callers with the same token are told apart by their logins.
 func TestStartSimulation(t *testing.T) {
 	b := &recorder{}
-	_, ts := start(t, b, withToken)
-	var asked []string
+	s := newServer(t, b, withToken)
+	asked := map[string]bool{}
 	for _, login := range []string{"ada", "bob"} {
-		res, _ := do(t, ts.URL, request{method: http.MethodPost, path: api.Prefix + "/simulations", body: `{"opening_tokens": 20000}`, header: bearer(token, api.UserHeader, login)})
-		require.Equal(t, http.StatusCreated, res.StatusCode)
-		assert.Equal(t, api.Prefix+"/simulations/text", res.Header.Get("Location"))
-		assert.Equal(t, call{"start simulation", "", login, api.SimulationRequest{OpeningTokens: new(20000)}}, b.last())
-		asked = append(asked, b.who)
+		header := bearer(token)
+		header[api.UserHeader] = login
+		res, text := do(t, s, request{method: "POST", path: v1 + "/simulations", body: `{"opening_tokens":20000}`, header: header})
+		require.Equal(t, http.StatusCreated, res.StatusCode, text)
+		// The limits of the configuration are narrower.
+		require.Equal(t, call{"start simulation", "", login, api.SimulationRequest{OpeningTokens: new(20000)}}, b.last())
+		asked[b.who] = true
 	}
-	assert.NotEqual(t, asked[0], asked[1])
+	require.Len(t, asked, 2)
 }

@@ -1,190 +1,203 @@
 package server
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
 
-	"kvbooth/sidecar/api"
+	"kvbooth/internal/wait"
 )
 
-const patience = 10 * time.Second
-
-func wsURL(base string) string { return "ws" + strings.TrimPrefix(base, "http") + v1 + "/stream" }
-
-// dial opens a stream that the test's end closes.
-func dial(t *testing.T, base string, header http.Header) (*websocket.Conn, *http.Response, error) {
-	t.Helper()
-	conn, res, err := websocket.DefaultDialer.Dial(wsURL(base), header)
-	if err == nil {
-		t.Cleanup(func() { _ = conn.Close() })
-		require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
-	}
-	return conn, res, err
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	require.Eventually(t, ok, patience, time.Millisecond, what)
-}
-
-// A stream opens to whom a read is open, and to no page of another site.
+// A stream opens to whom a read is open. What is refused is a problem document.
 func TestStreamGuard(t *testing.T) {
-	_, ts := start(t, &recorder{}, withToken)
-	_, publicTS := start(t, &recorder{}, func(o *Options) { o.Token, o.PublicPage = token, true })
-	cookie := session(t, ts, nil)
 	for _, tt := range []struct {
 		name   string
-		base   string
+		change func(*Options)
 		header map[string]string
+		origin string
 		status int
 	}{
-		{"the plugin", ts.URL, bearer(token), 101},
-		{"the page", ts.URL, map[string]string{"Cookie": cookieName + "=" + cookie.Value, "Origin": ts.URL}, 101},
-		{"the public page", publicTS.URL, map[string]string{"Origin": publicTS.URL}, 101},
-		{"nobody", ts.URL, nil, 401},
-		{"a wrong token", ts.URL, bearer("wrong"), 401},
-		{"a wrong token at the public page", publicTS.URL, bearer("wrong"), 401},
-		{"a wrong cookie", ts.URL, map[string]string{"Cookie": cookieName + "=wrong"}, 401},
-		{"another site with the cookie", ts.URL, map[string]string{"Cookie": cookieName + "=" + cookie.Value, "Origin": "http://evil.example"}, 403},
-		{"another site at the public page", publicTS.URL, map[string]string{"Origin": "http://evil.example"}, 403},
-		{"a rebound name", publicTS.URL, map[string]string{"Host": "evil.example"}, 421},
+		{"the plugin", withToken, bearer(token), "", 101},
+		{"the page", withToken, cookie("of the session"), "http://localhost", 101},
+		{"the public page", publicPage, nil, "http://localhost", 101},
+		{"no token", withToken, nil, "", 401},
+		{"a wrong token at the public page", publicPage, bearer("wrong"), "", 401},
+		{"another site with the cookie", withToken, cookie("of the session"), "http://evil.example", 403},
+		{"another site at the public page", publicPage, nil, "http://evil.example", 403},
 	} {
-		header := http.Header{}
-		for k, v := range tt.header {
-			header.Set(k, v)
-		}
-		_, res, err := dial(t, tt.base, header)
-		require.Equal(t, tt.status, res.StatusCode, tt.name)
-		require.Equal(t, tt.status != 101, err != nil, tt.name)
-		if err != nil {
-			require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"), tt.name)
-		}
+		inBubble(t, &recorder{}, tt.change, func(t *testing.T, b *bubble) {
+			header := map[string]string{}
+			maps.Copy(header, tt.header)
+			if header["Cookie"] != "" {
+				header = cookie(session(t, b.Server, nil).Value)
+			}
+			if tt.origin != "" {
+				header["Origin"] = tt.origin
+			}
+			_, res, err := b.stream(t, "127.0.0.1", header)
+			require.Equal(t, tt.status, res.StatusCode, tt.name)
+			require.Equal(t, tt.status != 101, err != nil, tt.name)
+			if err != nil {
+				require.Equal(t, tt.status, readProblem(t, res).Status)
+			}
+		})
 	}
+	p := refusal(t, newServer(t, &recorder{}, nil), request{path: v1 + "/stream"})
+	require.Equal(t, http.StatusBadRequest, p.Status)
+	require.Contains(t, p.Detail, "websocket", "what is no handshake")
 }
 
-// What is no handshake is answered as every error is.
-func TestStreamWithoutUpgrade(t *testing.T) {
-	_, ts := start(t, &recorder{}, nil)
-	p := refusal(t, ts.URL, request{path: v1 + "/stream"})
-	require.Equal(t, http.StatusBadRequest, p.Status)
-	require.Contains(t, p.Detail, "websocket")
+// readFrame takes the next frame of a stream.
+func readFrame(t *testing.T, c *websocket.Conn) string {
+	t.Helper()
+	_, text, err := c.ReadMessage()
+	require.NoError(t, err)
+	return string(text)
 }
 
 // A reader that reads gets every frame. One that does not loses some, gets the
-// newest in the end, and keeps nobody waiting.
-func TestSlowReader(t *testing.T) {
-	b := &recorder{}
-	_, ts := start(t, b, nil)
-	fast, _, err := dial(t, ts.URL, nil)
-	require.NoError(t, err)
-	slow, _, err := dial(t, ts.URL, nil)
-	require.NoError(t, err)
-	require.NoError(t, slow.NetConn().(*net.TCPConn).SetReadBuffer(64<<10)) // or the kernel might keep all
-	_, _, err = fast.ReadMessage()                                          // what is sent at once
-	require.NoError(t, err)
-	eventually(t, "both streams", func() bool { return b.subscribers() == 2 })
-
-	const frames = 24
-	padding := strings.Repeat(" ", 1<<20)
-	for i := range frames {
-		b.publish(fmt.Appendf(nil, "%d%s", i, padding))
-		_, got, err := fast.ReadMessage()
+// newest in the end, and keeps no other waiting.
+func TestSlowReaderGetsTheNewest(t *testing.T) {
+	r := &recorder{}
+	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
+		fast, _, err := b.stream(t, "127.0.0.1", nil)
 		require.NoError(t, err)
-		require.Equal(t, fmt.Sprint(i), strings.TrimSpace(string(got)), "the fast reader gets them all")
-	}
-
-	_, _, err = slow.ReadMessage()
-	require.NoError(t, err)
-	got := []string{}
-	for len(got) == 0 || got[len(got)-1] != fmt.Sprint(frames-1) {
-		_, text, err := slow.ReadMessage()
+		slow, _, err := b.stream(t, "127.0.0.1", nil)
 		require.NoError(t, err)
-		got = append(got, strings.TrimSpace(string(text)))
-	}
-	require.Less(t, len(got), frames, "the slow reader lost some")
+		first := readFrame(t, fast) // what is sent at once
+		synctest.Wait()
+		for i := range 24 {
+			r.publish(fmt.Append(nil, i))
+			require.Equal(t, fmt.Sprint(i), readFrame(t, fast), "the fast reader gets them all")
+		}
+		require.Equal(t, first, readFrame(t, slow))
+		require.Equal(t, "23", readFrame(t, slow))
+	})
 }
 
-// A client that goes, however it goes, leaves nothing behind.
+// A client that goes, however it goes, leaves nothing behind. One that says something is ignored.
 func TestStreamEndsWithItsClient(t *testing.T) {
-	for name, leave := range map[string]func(*websocket.Conn) error{
-		"closes": func(c *websocket.Conn) error {
-			return c.WriteControl(websocket.CloseMessage, nil, time.Now().Add(patience))
+	for name, leave := range map[string]func(*websocket.Conn){
+		"closes": func(c *websocket.Conn) {
+			_ = c.WriteControl(websocket.CloseMessage, nil, time.Now().Add(time.Second))
 		},
-		"vanishes": func(c *websocket.Conn) error { return c.NetConn().Close() },
-		"sends too much": func(c *websocket.Conn) error {
-			return c.WriteMessage(websocket.TextMessage, make([]byte, maxMessage+1))
+		"vanishes":       func(c *websocket.Conn) { _ = c.NetConn().Close() },
+		"sends too much": func(c *websocket.Conn) { _ = c.WriteMessage(websocket.TextMessage, make([]byte, maxMessage+1)) },
+	} {
+		r := &recorder{}
+		inBubble(t, r, nil, func(t *testing.T, b *bubble) {
+			conn, _, err := b.stream(t, "127.0.0.1", nil)
+			require.NoError(t, err)
+			require.NoError(t, conn.WriteMessage(websocket.TextMessage, []byte(`{"concurrency":1000}`)))
+			readFrame(t, conn)
+			r.publish([]byte(`{}`))
+			require.Equal(t, `{}`, readFrame(t, conn))
+			require.Empty(t, r.calls)
+			require.Equal(t, 1, r.subscribers())
+			leave(conn)
+			wait.Eventually(t, name, func() (any, bool) { n := r.subscribers(); return n, n == 0 })
+		})
+	}
+}
+
+// A reader that does not read loses its stream, and so does one that answers no ping. One that reads keeps it.
+func TestDeadReadersLoseTheirStreams(t *testing.T) {
+	r := &recorder{}
+	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
+		open := func() *websocket.Conn {
+			conn, _, err := b.stream(t, "127.0.0.1", nil)
+			require.NoError(t, err)
+			return conn
+		}
+		healthy, unread, mute := open(), open(), open()
+		ended := make(chan error, 1)
+		go func() {
+			var err error
+			for err == nil {
+				_, _, err = healthy.ReadMessage()
+			}
+			ended <- err
+		}()
+		go func() { _, _ = io.Copy(io.Discard, mute.NetConn()) }()
+		for _, step := range []struct {
+			after time.Duration
+			left  int
+		}{{0, 3}, {frameTimeout + time.Second, 2}, {readerLost - frameTimeout, 1}, {time.Minute, 1}} {
+			wait.Advance(step.after)
+			synctest.Wait()
+			require.Equal(t, step.left, r.subscribers(), "after another %v", step.after)
+		}
+		_ = unread.Close()
+		require.NoError(t, b.end())
+		require.True(t, websocket.IsCloseError(<-ended, websocket.CloseGoingAway))
+	})
+}
+
+// The end of the backend and the end of Serve end a stream with a farewell. Serve waits for its streams and takes
+// no new calls.
+func TestStreamEndsWithAFarewell(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *recorder, *bubble){
+		"the backend": func(_ *testing.T, r *recorder, _ *bubble) {
+			for c := range r.subs {
+				close(c)
+			}
+		},
+		"Serve": func(t *testing.T, r *recorder, b *bubble) {
+			require.NoError(t, b.end())
+			require.Zero(t, r.subscribers())
+			_, _, err := b.stream(t, "127.0.0.1", nil)
+			require.Error(t, err)
 		},
 	} {
-		b := &recorder{}
-		_, ts := start(t, b, nil)
-		conn, _, err := dial(t, ts.URL, nil)
-		require.NoError(t, err)
-		eventually(t, name, func() bool { return b.subscribers() == 1 })
-		require.NoError(t, leave(conn), name)
-		eventually(t, name, func() bool { return b.subscribers() == 0 })
+		r := &recorder{}
+		inBubble(t, r, nil, func(t *testing.T, b *bubble) {
+			conn, _, err := b.stream(t, "127.0.0.1", nil)
+			require.NoError(t, err)
+			readFrame(t, conn)
+			closed := make(chan error, 1)
+			go func() {
+				_, _, err := conn.ReadMessage()
+				closed <- err
+			}()
+			synctest.Wait()
+			end(t, r, b)
+			err = <-closed
+			require.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway), "%s: %v", name, err)
+		})
 	}
 }
 
-// What a client says is thrown away, and keeps the stream open.
-func TestStreamTakesNoMessages(t *testing.T) {
-	b := &recorder{}
-	_, ts := start(t, b, nil)
-	conn, _, err := dial(t, ts.URL, nil)
-	require.NoError(t, err)
-	require.NoError(t, conn.WriteMessage(websocket.TextMessage, []byte(`{"concurrency":1000}`)))
-	for range 2 {
-		eventually(t, "a subscriber", func() bool { return b.subscribers() == 1 })
-		_, _, err = conn.ReadMessage()
-		require.NoError(t, err)
-		b.publish([]byte(`{}`))
-	}
-	require.Empty(t, b.last().name)
-}
-
-// The backend's end is the streams' end.
-func TestStreamEndsWithBackend(t *testing.T) {
-	b := &recorder{}
-	_, ts := start(t, b, nil)
-	conn, _, err := dial(t, ts.URL, nil)
-	require.NoError(t, err)
-	eventually(t, "a subscriber", func() bool { return b.subscribers() == 1 })
-	b.mu.Lock()
-	for c := range b.subs {
-		close(c)
-	}
-	b.mu.Unlock()
-	_, _, err = conn.ReadMessage()
-	require.NoError(t, err)
-	_, _, err = conn.ReadMessage()
-	require.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway), "%v", err)
-}
-
-// Nobody gets more streams than a share, readers without the token leave some to
-// those who have it, and nobody gets more than there are. Who is refused is told
+// No caller gets more streams than a share, readers without the token leave some to
+// those who have it, and there are no more than there are. A refusal says
 // which limit it is, and what to do. A stream that ends makes room.
 func TestStreamsAreBounded(t *testing.T) {
-	s, ts := start(t, &recorder{}, func(o *Options) { o.Token, o.PublicPage = token, true })
-	cookie := session(t, ts, nil)
-	of := func(addr string, header ...string) reader {
+	s := newServer(t, &recorder{}, publicPage)
+	with := cookie(session(t, s, nil).Value)
+	of := func(addr string, header map[string]string) reader {
 		r := httptest.NewRequest("GET", v1+"/stream", nil)
 		r.RemoteAddr = addr
-		for i := 0; i < len(header); i += 2 {
-			r.Header.Set(header[i], header[i+1])
+		for name, value := range header {
+			r.Header.Set(name, value)
 		}
 		return s.reader(r)
 	}
 	var open []reader
+	end := func() {
+		for _, who := range open {
+			s.streams.done(who)
+		}
+		open = nil
+		require.Empty(t, s.streams.of)
+	}
 	fill := func(who reader, n int, why string) {
 		t.Helper()
 		for range n {
@@ -197,189 +210,71 @@ func TestStreamsAreBounded(t *testing.T) {
 		require.Equal(t, "5", r.header.Get("Retry-After"))
 		require.Contains(t, r.detail, why)
 	}
-	const ofOne = "16 streams are open from this address or session, which is its limit; close one"
-	fill(of("192.0.2.1:1"), maxOfOne, ofOne)
-	fill(of("192.0.2.1:2", "Authorization", "Basic "+token), 0, ofOne)
-	fill(of("[2001:db8::1]:1"), maxOfOne, ofOne)
-	fill(of("[2001:db8::2]:1"), 0, ofOne) // the same network
-	fill(of("127.0.0.1:1"), maxOfMany, "128 streams are open from this address")
-	const kept = "192 streams are open, and the remaining ones are reserved for callers with the token; close one, or send the token"
-	fill(of("192.0.2.2:1"), maxOfOne, ofOne)
-	fill(of("192.0.2.3:1"), maxReaders-maxOfMany-3*maxOfOne, kept)
-	fill(of("192.0.2.1:1", "Cookie", cookieName+"="+cookie.Value), maxOfOne, ofOne)
-	fill(of("192.0.2.1:1", "Authorization", "Bearer "+token), maxStreams-maxReaders-maxOfOne, "256 streams are open, which is the limit; close one")
-	_, res, err := dial(t, ts.URL, http.Header{"Authorization": {"Bearer " + token}})
-	require.ErrorIs(t, err, websocket.ErrBadHandshake)
-	require.Contains(t, readProblem(t, res).Detail, "256 streams")
+	const (
+		ofOne  = "16 streams are open from this address or session, which is its limit; close one"
+		ofMany = "128 streams are open from this address or session, which is its limit; close one"
+		kept   = "192 streams are open, and the remaining ones are reserved for callers with the token; close one, or send the token"
+		all    = "256 streams are open, which is the limit; close one"
+	)
+	fill(of("192.0.2.1:1", nil), maxOfOne, ofOne)
+	fill(of("192.0.2.1:2", map[string]string{"Authorization": "Basic " + token}), 0, ofOne)
+	fill(of("[2001:db8::1]:1", nil), maxOfOne, ofOne)
+	fill(of("[2001:db8::2]:1", nil), 0, ofOne) // the same network
+	fill(of("127.0.0.1:1", nil), maxOfMany, ofMany)
+	fill(of("192.0.2.2:1", nil), maxOfOne, ofOne)
+	fill(of("192.0.2.3:1", nil), maxReaders-maxOfMany-3*maxOfOne, kept)
+	fill(of("192.0.2.1:1", with), maxOfOne, ofOne)
+	fill(of("192.0.2.1:1", bearer(token)), maxStreams-maxReaders-maxOfOne, all)
+	call := request{path: v1 + "/stream", header: bearer(token)}
+	require.Contains(t, refusal(t, s, call).Detail, all)
 
-	end := func() {
-		for _, who := range open {
-			s.streams.done(who)
-		}
-		open = nil
-		require.Empty(t, s.streams.of)
-	}
 	end()
-	fill(of("192.0.2.1:1", "Authorization", "Bearer "+token), maxOfMany, "128 streams are open from this address or session, which is its limit; close one")
-	other := of("192.0.2.2:1", "Authorization", "Bearer "+token)
+	fill(of("192.0.2.1:1", bearer(token)), maxOfMany, ofMany)
+	other := of("192.0.2.2:1", bearer(token))
 	require.NoError(t, s.streams.begin(other))
 	open = append(open, other)
 	end()
-	_, _, err = dial(t, ts.URL, nil)
-	require.NoError(t, err)
-}
-
-// serve runs Serve on a free port; end ends it and gives what it returned.
-func serve(t *testing.T, b Backend, change ...func(*Options)) (base string, end func() error) {
-	t.Helper()
-	opts := options(b)
-	for _, c := range change {
-		c(&opts)
-	}
-	s, err := New(opts)
-	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, l) }()
-	t.Cleanup(cancel)
-	return "http://" + l.Addr().String(), func() error {
-		cancel()
-		select {
-		case err := <-served:
-			return err
-		case <-time.After(2 * shutdownTimeout):
-			return errors.New("it still serves")
-		}
-	}
-}
-
-// The end of Serve ends streams with a word of farewell, and takes no new calls.
-func TestServeEndsStreams(t *testing.T) {
-	b := &recorder{}
-	base, end := serve(t, b)
-	conn, _, err := dial(t, base, nil)
-	require.NoError(t, err)
-	_, _, err = conn.ReadMessage()
-	require.NoError(t, err)
-	require.NoError(t, end())
-	require.Zero(t, b.subscribers(), "Serve waits for its streams")
-	_, _, err = conn.ReadMessage()
-	require.True(t, websocket.IsCloseError(err, websocket.CloseGoingAway), "%v", err)
-	_, _, err = dial(t, base, nil)
-	require.Error(t, err)
+	require.Equal(t, http.StatusBadRequest, refusal(t, s, call).Status, "there is room for a handshake")
 }
 
 // slowBackend finds its lane when it is let go.
 type slowBackend struct {
 	recorder
-	entered, let chan struct{}
+	let chan struct{}
 }
 
 func (b *slowBackend) Lane(name string) (Lane, error) {
-	close(b.entered)
 	<-b.let
 	return b.recorder.Lane(name)
 }
 
-// A call in progress gets its answer though the server ends.
+// A call in progress gets its answer though the server ends, and the server takes no new connection meanwhile.
 func TestServeFinishesCalls(t *testing.T) {
-	b := &slowBackend{entered: make(chan struct{}), let: make(chan struct{})}
-	base, end := serve(t, b)
-	status := make(chan int)
-	go func() {
-		res, _ := do(t, base, request{method: "POST", path: v1 + "/workload/stop", body: stop})
-		status <- res.StatusCode
-	}()
-	<-b.entered
-	ended := make(chan error)
-	go func() { ended <- end() }()
-	eventually(t, "the listener closed", func() bool {
-		c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-		if err == nil {
-			_ = c.Close()
-		}
-		return err != nil
+	r := &slowBackend{}
+	inBubble(t, r, nil, func(t *testing.T, b *bubble) {
+		r.let = make(chan struct{})
+		status := make(chan int, 1)
+		go func() {
+			res, err := b.send(t, request{method: http.MethodDelete, path: v1 + "/cluster/mode"})
+			if err == nil {
+				_ = res.Body.Close()
+				status <- res.StatusCode
+			}
+			close(status)
+		}()
+		synctest.Wait()
+		go func() { _ = b.end() }()
+		synctest.Wait()
+		_, err := b.dial("127.0.0.1")
+		require.ErrorIs(t, err, net.ErrClosed)
+		close(r.let)
+		require.Equal(t, http.StatusAccepted, <-status)
 	})
-	close(b.let)
-	require.Equal(t, http.StatusOK, <-status)
-	require.NoError(t, <-ended)
 }
 
 // A listener that fails is Serve's error.
 func TestServeFails(t *testing.T) {
-	s, err := New(options(&recorder{}))
-	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	require.ErrorIs(t, s.Serve(t.Context(), l), net.ErrClosed)
-}
-
-// The page's files are served as they are; without any, / says where things are.
-func TestPage(t *testing.T) {
-	_, ts := start(t, &recorder{}, nil)
-	res, text := do(t, ts.URL, request{path: "/"})
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	require.Contains(t, text, v1)
-	require.Contains(t, text, "/metrics")
-	require.Contains(t, text, "go tool mage build")
-	res, _ = do(t, ts.URL, request{path: "/index.html"})
-	require.Equal(t, http.StatusNotFound, res.StatusCode)
-
-	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page of "+r.URL.Path) })
-	_, ts = start(t, &recorder{}, func(o *Options) { o.Page, o.Token = page, token })
-	for _, path := range []string{"/", "/guide", "/assets/page.js"} { // the page itself needs no token
-		res, text := do(t, ts.URL, request{path: path})
-		require.Equal(t, http.StatusOK, res.StatusCode)
-		require.Equal(t, "page of "+path, text)
-	}
-	require.Equal(t, http.StatusNotFound, refusal(t, ts.URL, request{path: v1 + "/nothing"}).Status)
-}
-
-// The client's stream ends when its context or its user does, and says when it
-// was lost.
-func TestClientStream(t *testing.T) {
-	b := &recorder{}
-	_, ts := start(t, b, withToken)
-	client, err := api.NewClient(nil, ts.URL, token)
-	require.NoError(t, err)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var last error
-	n := 0
-	for _, err := range client.Stream(ctx) {
-		if last = err; err == nil {
-			n++
-			cancel()
-		}
-	}
-	require.Equal(t, 1, n)
-	require.ErrorIs(t, last, context.Canceled)
-	eventually(t, "the stream closed", func() bool { return b.subscribers() == 0 })
-
-	wrong, err := api.NewClient(nil, ts.URL, "wrong")
-	require.NoError(t, err)
-	for _, err := range wrong.Stream(t.Context()) {
-		var p *api.ProblemError
-		require.ErrorAs(t, err, &p)
-		require.Equal(t, http.StatusUnauthorized, p.Status)
-		require.EqualError(t, err, "the token is wrong")
-	}
-}
-
-// A call that ends because its caller went is nobody's fault.
-func TestCallerGone(t *testing.T) {
-	b := &recorder{err: context.Canceled}
-	s, _ := start(t, b, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	r := httptest.NewRequestWithContext(ctx, "GET", "http://localhost"+v1+"/events", nil)
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	text, err := io.ReadAll(w.Result().Body)
-	require.NoError(t, err)
-	require.Empty(t, text)
+	p := newPipes()
+	require.NoError(t, p.Close())
+	require.ErrorIs(t, newServer(t, &recorder{}, nil).Serve(t.Context(), p), net.ErrClosed)
 }
