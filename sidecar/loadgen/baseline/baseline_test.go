@@ -24,78 +24,20 @@ func at(t *testing.T, b api.Baseline, mode api.Mode, concurrency int) api.Column
 	return c
 }
 
-func TestBuiltinTablesCarryTheirDeploymentAndWorkload(t *testing.T) {
+// The settings are as the technical document and the report give them; the report gives few. The values are the
+// float64 nearest to the decimal ones of the tables; the file's itl is TPOT, and its tpot is derived.
+func TestBuiltinTables(t *testing.T) {
 	for i, want := range []struct {
-		name, gpu           string
-		workers, tp, rows   int
-		lowLevel, highLevel int
-	}{
-		{"h200x3-tp1-llama70b-fp8", "H200", 3, 1, 30, 40, 180},
-		{"h100x8-tp2-llama70b-fp8", "H100", 4, 2, 18, 20, 120},
-	} {
+		name            string
+		rows, low, high int
+	}{{"h200x3-tp1-llama70b-fp8", 30, 40, 180}, {"h100x8-tp2-llama70b-fp8", 18, 20, 120}} {
 		b := Builtin()[i]
 		require.NoError(t, Validate(b))
 		assert.Equal(t, want.name, b.Name)
-		assert.Equal(t, KindRecorded, b.Kind)
-		d := b.Deployment
-		assert.Equal(t, []any{"trtllm", "Llama 3.1 70B Instruct FP8", want.gpu, want.workers, want.tp, api.SpeculationNotRecorded},
-			[]any{d.Engine, d.Model, d.GPU, d.Workers, d.TensorParallel, d.Speculation})
-		assert.Equal(t, RecordedFollowup, b.Workload.Followup)
-		assert.Equal(t, api.Range{Min: 5, Max: 5}, b.Workload.Turns)
-		assert.Equal(t, 1024, b.Workload.MaxTokens)
-		assert.Contains(t, b.Notes, "independent sweeps averaged", "the tables' comments are kept")
-		assert.Contains(t, b.Notes, "Recorded on DigitalOcean Kubernetes (DOKS)", "whatever vendor the screens are about")
 		require.Len(t, b.Rows, want.rows)
-		assert.Equal(t, want.lowLevel, b.Rows[0].Concurrency)
-		assert.Equal(t, want.highLevel, b.Rows[len(b.Rows)-1].Concurrency)
+		assert.Equal(t, []int{want.low, want.high}, []int{b.Rows[0].Concurrency, b.Rows[want.rows-1].Concurrency})
+		golden(t, want.name, b)
 	}
-}
-
-// As the technical document and the report give them; the report gives few.
-func TestBuiltinDeploymentsHaveTheSettingsOfTheirDocuments(t *testing.T) {
-	d := h200().Deployment
-	d.Engine, d.Model, d.GPU, d.Workers, d.TensorParallel, d.Speculation = "", "", "", 0, 0, ""
-	assert.Equal(t, api.Deployment{
-		Dynamo: "0.9.0", Kubernetes: "1.34.1", WorkerImage: "nvcr.io/nvidia/ai-dynamo/tensorrtllm-runtime:0.9.0", Serving: "aggregated",
-		BlockSize: 32, MaxBatchSize: 64, MaxNumTokens: 16384, ChunkedPrefill: ptr(true), OverlapScheduler: ptr(true),
-		KVCacheDtype: "fp8", FreeGPUMemoryFraction: 0.9,
-	}, d)
-	d = h100().Deployment
-	d.Engine, d.Model, d.GPU, d.Workers, d.TensorParallel, d.Speculation = "", "", "", 0, 0, ""
-	assert.Equal(t, api.Deployment{Kubernetes: "1.35", Serving: "aggregated"}, d)
-}
-
-func TestBuiltinKnowsTheSpreadAtOneLevel(t *testing.T) {
-	for _, r := range h200().Rows {
-		switch {
-		case r.Concurrency == 170 && r.Mode == api.ModeKV:
-			assert.Equal(t, []float64{28, 32}, []float64{*r.InflightSpreadMin, *r.InflightSpreadMax})
-		case r.Concurrency == 170:
-			assert.Equal(t, []float64{12, 14}, []float64{*r.InflightSpreadMin, *r.InflightSpreadMax})
-		default:
-			assert.Nil(t, r.InflightSpreadMin)
-			assert.Nil(t, r.InflightSpreadMax)
-		}
-	}
-}
-
-func TestBuiltinColumnsAreMappedAndScaled(t *testing.T) {
-	b := h200()
-	i := slices.IndexFunc(b.Rows, func(r api.BaselineRow) bool { return r.Concurrency == 180 && r.Mode == api.ModeKV })
-	r := b.Rows[i]
-	// == on purpose: the values are the float64 nearest to the decimal ones
-	assert.Equal(t, 0.4717, *r.TTFT.P50)
-	assert.Equal(t, 3.143, *r.TTFT.P95)
-	assert.Equal(t, 0.0454, *r.TPOT.P50, "the file's itl is TPOT")
-	assert.Equal(t, 0.048, *r.TPOTDerived.P50, "the file's tpot is derived")
-	assert.Nil(t, r.ITL.P50)
-	assert.Equal(t, 48.6574, *r.Latency.P95)
-	assert.Equal(t, 3907.7, *r.OutputTokensPerSecond)
-	assert.Equal(t, 0.94, *r.KVHitRatio)
-	assert.Equal(t, 4.61, *r.RequestsPerSecond)
-	assert.Equal(t, api.SpeculationNotRecorded, r.Speculation)
-
-	assert.Nil(t, h100().Rows[0].TPOT.P50, "an empty field was not recorded")
 }
 
 func TestBuiltinGivesCopies(t *testing.T) {
@@ -258,72 +200,76 @@ func TestMeasuredRowsHaveTheirOwnIntervals(t *testing.T) {
 	assert.Equal(t, api.OutcomeTooVariable, at(30).Improvement.Outcome, "as rows of former versions")
 }
 
-// Openings of another length make another workload of everything: the figures stand there,
-// and nothing is called better or worse, be it the recorded results or one's own.
-func TestOpeningsOfAnotherLength(t *testing.T) {
-	recorded := h200()
-	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Shape: *recorded.Workload}
-	improved := func(c api.Comparison) (n int) {
-		for _, column := range c.Columns {
-			if column.TTFT.P50.Improvement != nil || column.TTFT.P95.Improvement != nil {
+// improvements is how many improvements of TTFT a comparison calls.
+func improvements(c api.Comparison) (n int) {
+	for _, column := range c.Columns {
+		for _, figure := range []api.LookedUp{column.TTFT.P50, column.TTFT.P95} {
+			if figure.Improvement != nil {
 				n++
 			}
 		}
-		return n
 	}
-	assert.NotZero(t, improved(Compare(live, recorded, 60)))
-	live.Shape.OpeningTokens = 500
-	c := Compare(live, recorded, 60)
-	assert.Zero(t, improved(c))
-	assert.NotNil(t, c.Columns[0].TTFT.P95.Value)
-	assert.Equal(t, "conversations open with texts of 500 tokens here, but of 3,500 to 4,000 tokens in the baseline", c.Withheld)
-	assert.Contains(t, c.Differences, api.Difference{Field: "opening_tokens", Live: "500 tokens", Baseline: "3,500 to 4,000 tokens"})
+	return n
+}
 
-	silent := recorded
-	silent.Workload = nil
-	c = Compare(live, silent, 60)
-	assert.Zero(t, improved(c))
-	assert.Contains(t, c.Withheld, "the baseline does not record their length")
-	assert.Contains(t, c.Differences, api.Difference{Field: "opening_tokens", Live: "500 tokens", Baseline: "not recorded"})
-
-	own := recorded
-	own.Workload = new(*recorded.Workload)
+// Where something spoils the comparison the figures stand there, and nothing is called better or worse.
+func TestNothingIsBetterWhereNotComparable(t *testing.T) {
+	for name, test := range map[string]struct {
+		change     func(*Live, *api.Baseline)
+		withheld   string
+		difference []api.Difference // that is among those
+	}{
+		"the load generator is late": {func(l *Live, _ *api.Baseline) { l.Withheld = "it is late" }, "it is late", nil},
+		"the live mode is unknown": {
+			func(l *Live, _ *api.Baseline) { l.Mode = api.ModeUnknown }, "the routing mode of this server is unknown", nil,
+		},
+		"both: the first spoils the figures": {
+			func(l *Live, _ *api.Baseline) { l.Mode, l.Withheld = api.ModeUnknown, "it is late" }, "it is late", nil,
+		},
+		"settling, which says enough": {func(l *Live, _ *api.Baseline) { l.Mode, l.Settling = api.ModeUnknown, true }, "", nil},
+		"openings of another length": {
+			func(l *Live, _ *api.Baseline) { l.Shape.OpeningTokens = 500 },
+			"conversations open with texts of 500 tokens here, but of 3,500 to 4,000 tokens in the baseline",
+			[]api.Difference{{Field: "opening_tokens", Live: "500 tokens", Baseline: "3,500 to 4,000 tokens"}},
+		},
+		"openings whose length was not recorded": {
+			func(l *Live, b *api.Baseline) { l.Shape.OpeningTokens, b.Workload = 500, nil },
+			"conversations open with texts of 500 tokens here; the baseline does not record their length",
+			[]api.Difference{{Field: "opening_tokens", Live: "500 tokens", Baseline: "not recorded"}},
+		},
+		"openings of the recorded length, unlike the baseline's": {
+			func(_ *Live, b *api.Baseline) { b.Workload.OpeningTokens = 500 },
+			"conversations open with texts of 3,500 to 4,000 tokens here, but of 500 tokens in the baseline", nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := h200()
+			live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Shape: *b.Workload, N: 40, SettlingFor: 12}
+			require.NotZero(t, improvements(Compare(live, b, 60)))
+			test.change(&live, &b)
+			c := Compare(live, b, 60)
+			assert.Zero(t, improvements(c))
+			assert.NotNil(t, c.Columns[0].TTFT.P95.Value)
+			assert.Equal(t, test.withheld, c.Withheld)
+			assert.Equal(t, []any{live.Settling, 12.0}, []any{c.Settling, c.SettlingFor})
+			assert.Subset(t, c.Differences, test.difference)
+		})
+	}
+	own := h200()
 	own.Workload.OpeningTokens = 500
-	assert.NotZero(t, improved(Compare(live, own, 60)), "the same length")
-	assert.NotEmpty(t, Compare(Live{Shape: *recorded.Workload}, own, 60).Withheld)
+	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Shape: *own.Workload}
+	assert.NotZero(t, improvements(Compare(live, own, 60)), "the same length")
 }
 
-func TestWithheld(t *testing.T) {
-	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Withheld: "the load generator is late"}
-	c := Compare(live, h200(), 100)
-	assert.Equal(t, "the load generator is late", c.Withheld)
-	assert.Nil(t, c.Columns[0].TTFT.P50.Improvement)
-	assert.NotNil(t, c.Columns[0].TTFT.P50.Value)
-}
-
-// Nothing is better or worse where the mode of one side is not known: not live, and
-// not among the rows of a target that was measured before its mode was said.
-func TestModeNotKnown(t *testing.T) {
-	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, N: 40, Mode: api.ModeUnknown}
-	c := Compare(live, h200(), 100)
-	assert.Equal(t, "the routing mode of this server is unknown", c.Withheld)
-	for _, column := range c.Columns {
-		assert.Nil(t, column.TTFT.P50.Improvement)
-		assert.NotNil(t, column.TTFT.P50.Value)
-	}
-	live.Withheld = "the load generator is late"
-	assert.Equal(t, live.Withheld, Compare(live, h200(), 100).Withheld, "which spoils the figures themselves")
-	live.Withheld, live.Settling = "", true
-	assert.Empty(t, Compare(live, h200(), 100).Withheld, "settling says enough")
-
-	live.Settling, live.Mode = false, api.ModeKV
+// A target that was measured before its mode was said: only rows of a known mode compare.
+func TestRowsOfAnUnknownModeDoNotCompare(t *testing.T) {
 	b := h200()
 	for i := range b.Rows {
 		if b.Rows[i].Mode == api.ModeRoundRobin {
 			b.Rows[i].Mode = api.ModeUnknown
 		}
 	}
-	c = Compare(live, b, 100)
+	c := Compare(Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, Mode: api.ModeKV}, b, 100)
 	require.Len(t, c.Columns, 2)
 	assert.Equal(t, api.ModeUnknown, c.Columns[1].Mode, "last")
 	assert.NotNil(t, c.Columns[0].TTFT.P50.Improvement)
@@ -385,18 +331,6 @@ func TestScatter(t *testing.T) {
 			c.name, n, 100*median, 100*math.Sqrt(squares/float64(n)), 100*assumed)
 		assert.InDelta(t, median, assumed, .01, "%s: rounded up by a point at most", c.name)
 		assert.GreaterOrEqual(t, assumed, median-.0005, c.name)
-	}
-}
-
-func TestNoImprovementWhileSettling(t *testing.T) {
-	live := Live{Metrics: api.Metrics{TTFT: quantiles(0.3, 0.28, 0.32)}, KVHitRatio: ptr(0.9), Settling: true, SettlingFor: 12}
-	c := Compare(live, h200(), 100)
-	assert.True(t, c.Settling)
-	assert.Equal(t, 12.0, c.SettlingFor)
-	for _, column := range c.Columns {
-		assert.Nil(t, column.TTFT.P50.Improvement)
-		assert.Nil(t, column.KVHitRatio.Improvement)
-		assert.NotNil(t, column.TTFT.P50.Value, "what was recorded is shown all the same")
 	}
 }
 

@@ -175,22 +175,3 @@ func FuzzReadCSV(f *testing.F) {
 		assert.Equal(t, b, roundTrip(t, b))
 	})
 }
-
-func FuzzReadJSON(f *testing.F) {
-	f.Add([]byte(`{"name":"x","title":"t","kind":"measured","notes":"n","deployment":{"gpu":"L4"},"workload":{"turns":{"min":1,"max":1}},
-		"rows":[{"concurrency":1,"mode":"kv","ttft":{"p50":0.1},"measured":"2026-01-02T03:04:05Z"}]}`))
-	f.Add([]byte(`{"name":"x","rows":[{"concurrency":2,"mode":"kv"},{"concurrency":1,"mode":"round_robin","rps":1}]}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		b, err := ReadJSON(bytes.NewReader(text), "", api.ModeState{})
-		if err != nil {
-			return
-		}
-		require.NoError(t, Validate(b))
-		again := roundTrip(t, b)
-		require.Len(t, again.Rows, len(b.Rows))
-		for i := range b.Rows {
-			assert.Equal(t, keyOf(b.Rows[i]), keyOf(again.Rows[i]))
-			assert.Equal(t, b.Rows[i].TTFT, again.Rows[i].TTFT)
-		}
-	})
-}

@@ -2,12 +2,13 @@ package baseline
 
 import (
 	"bytes"
+	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,77 +34,27 @@ func imported(t *testing.T, file string) api.Baseline {
 	return b
 }
 
+var update = flag.Bool("update", false, "rewrite the baselines in testdata")
+
+// golden compares a value, as JSON, with the file of that name in testdata.
+func golden(t *testing.T, name string, value any) {
+	t.Helper()
+	got, err := json.MarshalIndent(value, "", "  ")
+	require.NoError(t, err)
+	file := filepath.Join("testdata", "golden", name+".json")
+	if *update {
+		require.NoError(t, os.WriteFile(file, append(got, '\n'), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.JSONEq(t, string(want), string(got), "go test ./sidecar/loadgen/baseline -update rewrites it")
+}
+
 // What each program's file says, by its own figures (README.md beside the fixtures tells
 // which were written by runs), in seconds, and with nothing that it does not say.
 func TestImportOfOtherPrograms(t *testing.T) {
-	const model = "meta-llama/Llama-3.1-70B-Instruct"
-	for _, c := range []struct {
-		file, model, from string
-		rows              []api.BaselineRow
-		notes             []string
-	}{
-		{
-			"aiperf-8.json", model, "Imported from AIPerf 0.13.0,",
-			[]api.BaselineRow{{
-				Concurrency: 8, N: 24, Seconds: 3.804313344,
-				TTFT: api.Percentiles{P50: ptr(.302925318), P95: ptr(.41608339674999985)},
-				TPOT: api.Percentiles{P50: ptr(.02299911723076923), P95: ptr(.02686867480384615)}, Latency: api.Percentiles{P50: ptr(1.1748498115), P95: ptr(1.3704835217999998)},
-				OutputTokensPerSecond: ptr(251.8076663173983), RequestsPerSecond: ptr(6.295191657934957), KVHitRatio: ptr(.32804232804232804),
-			}},
-			[]string{"Not imported from AIPerf, which does not record it or defines it differently: ITL.", "inter-token latency is one mean per answer"},
-		},
-		{
-			"guidellm.json", model, "Imported from GuideLLM 0.8.1,",
-			[]api.BaselineRow{
-				{
-					Concurrency: 4, N: 23, Seconds: 6.822221279144287, Measured: ptr(time.Date(2026, 11, 23, 0, 31, 45, 559e6, time.UTC)),
-					TTFT: api.Percentiles{P50: ptr(.2877771854400635), P95: ptr(.39145374298095703)}, TPOT: api.Percentiles{P50: ptr(.02065310111412635), P95: ptr(.025533908452743137)},
-					OutputTokensPerSecond: ptr(134.85343883706392), RequestsPerSecond: ptr(3.371335970926598),
-				},
-				{
-					Concurrency: 8, N: 24, Seconds: 4.262455224990845, Measured: ptr(time.Date(2026, 11, 23, 0, 32, 2, 332e6, time.UTC)),
-					TTFT: api.Percentiles{P50: ptr(.3791317939758301), P95: ptr(.5785424709320068)}, TPOT: api.Percentiles{P50: ptr(.023593737528874325), P95: ptr(.029266815919142502)},
-					OutputTokensPerSecond: ptr(225.22230717439666), RequestsPerSecond: ptr(5.630557679359916),
-				},
-			},
-			[]string{"Not imported from GuideLLM, which does not record it or defines it differently: ITL, latency p50, latency p95, KV hit rate.", "Latency: GuideLLM measures to the end of the stream"},
-		},
-		{
-			"inference-perf-8.json", "", "Imported from inference-perf,",
-			[]api.BaselineRow{{
-				Concurrency: 8, N: 24, Seconds: 2.740450586999941,
-				TTFT: api.Percentiles{P50: ptr(.18079435649997322), P95: ptr(.19667407339438794)}, TPOT: api.Percentiles{P50: ptr(.019553107620720704), P95: ptr(.02594468406893831)},
-				OutputTokensPerSecond: ptr(262.73051716951665), RequestsPerSecond: ptr(8.757683905650556),
-			}},
-			[]string{"Not imported from inference-perf, which does not record it or defines it differently: ITL, latency p50, latency p95, KV hit rate.", "for a server that does not report them"},
-		},
-		{
-			"vllm-bench-8.json", model, "Imported from vLLM bench,",
-			[]api.BaselineRow{{
-				Concurrency: 8, N: 200, Seconds: 40,
-				TTFT: api.Percentiles{P50: ptr(.3), P95: ptr(.4505)}, TPOT: api.Percentiles{P50: ptr(.0225), P95: ptr(.02725)}, Latency: api.Percentiles{P50: ptr(1.175), P95: ptr(1.37)},
-				OutputTokensPerSecond: ptr(200.), RequestsPerSecond: ptr(5.),
-			}},
-			[]string{"Not imported from vLLM bench, which does not record it or defines it differently: ITL, KV hit rate.", "counts with its own tokenizer, and does not say so"},
-		},
-		{
-			"vllm-bench-chat-4.json", model, "Imported from vLLM bench,",
-			[]api.BaselineRow{{Concurrency: 4, N: 200, Seconds: 40, OutputTokensPerSecond: ptr(200.), RequestsPerSecond: ptr(5.)}},
-			[]string{"TTFT and TPOT: with a chat endpoint", "--metric-percentiles", "At concurrency 4, 3 of 203 requests failed"},
-		},
-	} {
-		t.Run(c.file, func(t *testing.T) {
-			b := imported(t, c.file)
-			for i := range c.rows {
-				c.rows[i].Mode, c.rows[i].Speculation = api.ModeKV, api.SpeculationOff
-			}
-			assert.Equal(t, c.rows, b.Rows)
-			assert.Equal(t, api.Deployment{Model: c.model}, b.Deployment)
-			assert.Nil(t, b.Workload)
-			for _, says := range append(c.notes, c.from, "does not record routing mode or speculation") {
-				assert.Contains(t, b.Notes, says)
-			}
-		})
+	for _, name := range []string{"aiperf-8", "guidellm", "inference-perf-8", "vllm-bench-8", "vllm-bench-chat-4"} {
+		t.Run(name, func(t *testing.T) { golden(t, name, imported(t, name+".json")) })
 	}
 }
 
@@ -270,9 +221,9 @@ func TestJoin(t *testing.T) {
 	assert.Contains(t, refused.Allowed, `"meta-llama/Llama-3.1-70B-Instruct", as the baseline "ours" has it`)
 }
 
-// FuzzImport: whatever another program wrote, it is refused with a field or becomes a
+// FuzzReadJSON: whatever another program or an API wrote, it is refused with a field or becomes a
 // baseline that can be written and read again.
-func FuzzImport(f *testing.F) {
+func FuzzReadJSON(f *testing.F) {
 	for _, file := range []string{"inference-perf-summary.json", "vllm-bench-8.json", "vllm-bench-chat-4.json"} {
 		f.Add([]byte(fixture(f, file)))
 	}
@@ -285,15 +236,25 @@ func FuzzImport(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"guidellm_version":"0.8.1"},"config":{"spec":{"backend":{"model":"m"}}},"benchmarks":[{"config":{"strategy":{"type_":"concurrent","streams":4}},"duration":6.8,"end_time":1795393905.5,
 		"metrics":{"request_totals":{"successful":23,"errored":1},"output_token_count":{"successful":{"min":40.0,"max":40.0}},"time_to_first_token_ms":{"successful":{"percentiles":{"p50":287.7,"p95":391.4}}}}}]}`))
 	f.Add([]byte(`{"metadata":{},"benchmarks":[{"config":{"strategy":{"type_":"synchronous"}},"end_time":1e300,"metrics":{"request_totals":{"successful":1e0}}}]}`))
+	f.Add([]byte(`{"name":"x","title":"t","kind":"measured","notes":"n","deployment":{"gpu":"L4"},"workload":{"turns":{"min":1,"max":1}},
+		"rows":[{"concurrency":1,"mode":"kv","ttft":{"p50":0.1},"measured":"2026-01-02T03:04:05Z"}]}`))
+	f.Add([]byte(`{"name":"x","rows":[{"concurrency":2,"mode":"kv"},{"concurrency":1,"mode":"round_robin","rps":1}]}`))
 	f.Add([]byte(`{"aiperf_version":"\n","input_config":{"phases":[{"type":"concurrency"}]},"request_count":{"avg":1}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		b, err := ReadJSON(bytes.NewReader(text), "fuzzed", underKV)
-		if err != nil {
-			var refused *api.FieldError
-			require.ErrorAs(t, err, &refused)
-			return
+		for _, run := range []api.ModeState{underKV, {}} { // a file of another program, or of the API
+			b, err := ReadJSON(bytes.NewReader(text), "fuzzed", run)
+			if err != nil {
+				var refused *api.FieldError
+				require.ErrorAs(t, err, &refused)
+				continue
+			}
+			require.NoError(t, Validate(b))
+			again := roundTrip(t, b)
+			require.Len(t, again.Rows, len(b.Rows))
+			for i := range b.Rows {
+				require.Equal(t, keyOf(b.Rows[i]), keyOf(again.Rows[i]))
+				require.Equal(t, b.Rows[i].TTFT, again.Rows[i].TTFT)
+			}
 		}
-		require.NoError(t, Validate(b))
-		require.Len(t, roundTrip(t, b).Rows, len(b.Rows))
 	})
 }
